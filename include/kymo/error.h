@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Status codes and the error record that every fallible call of Kymo fills.
+ *
+ * A call returns 0 (or a count) on success and a negative enum kymo_status on
+ * failure. Calls that parse or do I/O take a struct kymo_error as their last
+ * argument; it may be NULL. The record holds no allocated memory: it can live
+ * on the stack, be copied, and be dropped.
+ */
+#ifndef KYMO_ERROR_H
+#define KYMO_ERROR_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KYMO_API __attribute__((visibility("default")))
+
+/* X(name, value, text) */
+#define KYMO_STATUS_LIST(X)                                                                        \
+	X(OK, 0, "success")                                                                        \
+	X(E_AGAIN, -1, "no data yet")                                                              \
+	X(E_MEMORY, -2, "out of memory")                                                           \
+	X(E_IO, -3, "input/output error")                                                          \
+	X(E_FORMAT, -4, "malformed data")                                                          \
+	X(E_INVALID, -5, "invalid argument")                                                       \
+	X(E_NOT_FOUND, -6, "not found")                                                            \
+	X(E_UNSUPPORTED, -7, "not supported")                                                      \
+	X(E_PERMISSION, -8, "permission denied")                                                   \
+	X(E_LIMIT, -9, "limit exceeded")                                                           \
+	X(E_STATE, -10, "wrong state")                                                             \
+	X(E_INTERRUPTED, -11, "interrupted")
+
+enum kymo_status {
+#define KYMO_STATUS_ENUM(name, value, text) KYMO_##name = value,
+	KYMO_STATUS_LIST(KYMO_STATUS_ENUM)
+#undef KYMO_STATUS_ENUM
+};
+
+#define KYMO_NO_OFFSET UINT64_MAX
+
+/*
+ * What went wrong and where.
+ *
+ * @code: the status that the call returned.
+ * @line, @column: place in a text, counted from 1; 0 when it is not a text.
+ * @offset: place in a binary file, in bytes from its start; KYMO_NO_OFFSET when unknown.
+ * @path: the file concerned; "" when none.
+ * @message: one line, no final full stop, no path in it.
+ * @hint: what to do next; "" when there is nothing better to say.
+ */
+struct kymo_error {
+	int code;
+	uint32_t line;
+	uint32_t column;
+	uint64_t offset;
+	char path[1024];
+	char message[512];
+	char hint[512];
+};
+
+/*
+ * The text of a status, for example "out of memory".
+ *
+ * Never NULL; static storage. Threads: any.
+ */
+KYMO_API const char *kymo_status_text(int status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

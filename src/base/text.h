@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Small parsers and helpers for text that people write: sizes, durations, globs. */
+#ifndef KY_BASE_TEXT_H
+#define KY_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "4096", "64k", "8M", "1G" (also KiB, MiB, GiB: the same powers of 1024). 0 or KYMO_E_INVALID. */
+int ky_parse_size(const char *text, uint64_t *bytes);
+/* "5s", "100ms", "20us", "7ns", "2min", "1h", "1.5s"; a bare number is seconds. */
+int ky_parse_duration(const char *text, uint64_t *ns);
+/* A decimal or 0x-hexadecimal number and nothing else. */
+int ky_parse_u64(const char *text, uint64_t *value);
+
+/* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
+bool ky_glob_match(const char *pattern, const char *text);
+
+/* How many single-character edits turn @a into @b; for "did you mean". */
+size_t ky_edit_distance(const char *a, const char *b);
+
+/* "1.5 MiB", "312 B": for people. @out has at least 32 bytes. Returns @out. */
+char *ky_format_bytes(char *out, uint64_t bytes);
+/* "1.250 ms", "3.000 s": for people. @out has at least 32 bytes. Returns @out. */
+char *ky_format_duration(char *out, uint64_t ns);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command is one const struct beside its code. From it come the parser, --help, the man
+ * page and the shell completion, so that they cannot disagree.
+ */
+#ifndef KY_CLI_COMMAND_H
+#define KY_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <kymo/error.h>
+
+#include "base/log.h"
+
+enum ky_option_kind {
+	KY_OPTION_FLAG,	    /* bool */
+	KY_OPTION_TEXT,	    /* const char * */
+	KY_OPTION_LIST,	    /* struct ky_text_list: may be given again */
+	KY_OPTION_U64,	    /* uint64_t */
+	KY_OPTION_SIZE,	    /* uint64_t, bytes: 64k, 8M */
+	KY_OPTION_DURATION, /* uint64_t, ns: 5s, 100ms */
+};
+
+struct ky_text_list {
+	const char **items;
+	size_t len;
+};
+
+/* One option: a row of the command's table, ended by a row without a name. */
+struct ky_option_def {
+	const char *name; /* without "--" */
+	char letter;	  /* 0: none */
+	enum ky_option_kind kind;
+	const char *arg;  /* what the help calls its value: "DIR"; NULL for flags */
+	const char *help; /* one sentence or two, with unit and default; no line breaks */
+	size_t at;	  /* offsetof() in the command's options */
+	const char *choices; /* for completion: "mono boot x86-tsc"; NULL: files or free text */
+};
+
+#define KY_EXIT_OK    0
+#define KY_EXIT_FAIL  1
+#define KY_EXIT_USAGE 2
+
+struct ky_command {
+	const char *name;
+	const char *summary; /* half a line, lower case, no full stop */
+	const char *usage;   /* "[OPTIONS] TRACE..." */
+	/* Paragraphs separated by blank lines; a line that begins with two blanks stays as it is. */
+	const char *description;
+	const char *examples; /* "# what for\nkymo print my-trace\n\n# ..." */
+	const char *see_also; /* "print report info" */
+	const struct ky_option_def *options;
+	size_t options_size; /* of the struct that the rows point into; zeroed before defaults() */
+	void (*defaults)(void *options); /* may be NULL */
+	int min_args, max_args; /* operands; max -1: any number */
+	bool raw_args; /* the first operand ends the options (kymo record ... COMMAND ARGS) */
+	/* Returns an exit code. @args are the operands, @args[n_args] is NULL. */
+	int (*run)(const struct ky_command *command, void *options, int n_args, char **args);
+};
+
+extern const struct ky_command *const ky_commands[]; /* ends with NULL; kymo.c */
+
+/* ---- what commands share ------------------------------------------------------------- */
+
+/* "kymo: PATH:LINE:COL: message" and, on a second line, the hint, to stderr. KY_EXIT_FAIL. */
+int ky_cli_error(const struct kymo_error *err);
+/* "kymo COMMAND: message" and where the help is, to stderr. Returns KY_EXIT_USAGE. */
+int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Writes "kymo: warning: ..." to stderr; what commands hand to the library. */
+extern const struct ky_log ky_cli_log;
+
+/* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
+bool ky_cli_colour(FILE *out);
+/* Columns of the terminal; 80 when @out is none. */
+int ky_cli_columns(FILE *out);
+/*
+ * Flush and check stdout: a full disk or a closed pipe must not look like success.
+ * Returns @code, or KY_EXIT_FAIL with a message; a closed pipe (head) is silent.
+ */
+int ky_cli_finish(int code);
+
+/* A progress line on stderr, on a terminal only, at most ten times a second. @total 0: unknown. */
+void ky_cli_progress(const char *what, uint64_t done, uint64_t total);
+void ky_cli_progress_end(void);
+
+#endif

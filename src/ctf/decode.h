@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets in, events out. Opens no file: the caller hands in bytes (usually mapped).
+ *
+ * A struct ky_decoder decodes the packets of ONE data stream, in order. It yields batches of
+ * struct ky_event: views that say where an event's scopes lie. Field values are read from a
+ * view only when somebody asks: one field by handle (ky_get_*), or a scope at once as a flat
+ * list of values (ky_values_decode).
+ *
+ * Guarantees
+ *  - No byte outside the packet's content is read, whatever the bytes say.
+ *  - Damage in the middle of a packet: the events before it are delivered first, then the
+ *    error, which names the byte offset within the file.
+ *  - Views borrow from the packet's bytes and from the decoder; they stay valid as long as
+ *    the bytes do (not merely until the next batch), but ->packet's fields change with the next
+ *    ky_decoder_packet().
+ * Threads: one at a time per decoder; decoders are independent.
+ */
+#ifndef KY_CTF_DECODE_H
+#define KY_CTF_DECODE_H
+
+#include "ctf/model.h"
+
+/* What a packet's header and context say. All offsets and sizes in bits unless named bytes. */
+struct ky_packet {
+	const struct ky_stream_class *stream_class;
+	const uint8_t *data;
+	uint64_t file_offset_bytes; /* of data[0] */
+	uint64_t header_bits;	    /* where the first event begins: end of header and context */
+	uint64_t context_begin_bits; /* where the packet context begins */
+	uint64_t content_bits;
+	uint64_t packet_bits;
+	bool has_begin, has_end, has_discarded, has_sequence, has_stream_id, has_cpu_id;
+	uint64_t begin_cycles, end_cycles;
+	int64_t begin_ns, end_ns;
+	uint64_t discarded; /* cumulative */
+	uint64_t sequence;
+	uint64_t stream_id; /* instance */
+	uint32_t cpu_id;
+};
+
+/* One event record: where it lies. */
+struct ky_event {
+	const struct ky_event_class *cls;
+	const struct ky_packet *packet; /* of its stream; see above for how long it tells the truth */
+	const uint8_t *data;		/* the packet's first byte */
+	int64_t ns;			/* from the clock's origin; INT64_MIN when it has no time */
+	uint64_t cycles;
+	uint64_t begin_bits;		/* where its header begins */
+	uint64_t end_bits;		/* one past its last bit: the limit for reading */
+	/* Where the scopes begin, relative to begin_bits; not yet aligned for the scope. */
+	uint32_t stream_context_bits, event_context_bits, payload_bits;
+	uint32_t cpu_id; /* the packet's, or UINT32_MAX */
+};
+
+struct ky_decoder;
+
+/*
+ * @trace is borrowed and must outlive the decoder. NULL when out of memory.
+ */
+struct ky_decoder *ky_decoder_new(const struct ky_trace_class *trace);
+void ky_decoder_free(struct ky_decoder *decoder);
+
+/*
+ * Read the header and context of the packet that begins at @data.
+ *
+ * @avail_bytes: bytes that the file holds from there on; a packet that says it is longer is
+ *	truncated: its events up to there are delivered and then KYMO_E_FORMAT.
+ * @file_offset_bytes: for messages.
+ *
+ * Returns 0 or KYMO_E_FORMAT. On success *packet (owned by the decoder, valid until the next
+ * call) is set; ky_decoder_next() continues from its first event.
+ */
+int ky_decoder_packet(struct ky_decoder *decoder, const uint8_t *data, uint64_t avail_bytes,
+		      uint64_t file_offset_bytes, const struct ky_packet **packet,
+		      struct kymo_error *err);
+
+/*
+ * Decode up to @max events of the current packet into @events.
+ *
+ * Returns their number, 0 at the packet's end, or negative: the events up to the damage have
+ * been delivered by earlier calls. After an error the packet is over.
+ */
+int ky_decoder_next(struct ky_decoder *decoder, struct ky_event *events, int max,
+		    struct kymo_error *err);
+
+/* ---- values ------------------------------------------------------------------------- */
+
+/*
+ * A scope decoded into a flat list, parents before children (pre-order).
+ * A struct or array is followed by its members; skip them with n_below.
+ */
+struct ky_value {
+	const struct ky_field_class *cls;
+	const char *name; /* the member's display name; NULL for elements and roots */
+	uint32_t n_below; /* how many of the following values belong to this one */
+	uint32_t n_children; /* struct: members; array: elements; optional: 0 or 1; variant: 1 */
+	union {
+		uint64_t u; /* unsigned, bool, bits, bit map */
+		int64_t s;
+		double f;
+		/* TEXT, STRING (without NUL, cut at NUL), BLOB, integers beyond 64 bits (raw bytes) */
+		struct {
+			const char *data; /* borrowed from the packet */
+			size_t len_bytes;
+		} str;
+		const struct ky_option *option; /* VARIANT: the selected one */
+	};
+};
+
+struct ky_values {
+	KY_VEC(struct ky_value) list;
+	uint64_t *slots; /* scratch */
+	size_t n_slots;
+};
+
+void ky_values_init(struct ky_values *values);
+void ky_values_fini(struct ky_values *values);
+
+/*
+ * Decode @scope of @event; values->list[0] is the scope's struct. Replaces what was in @values.
+ * Returns the number of values, 0 when the event has no such scope, or negative: KYMO_E_FORMAT,
+ * KYMO_E_MEMORY, KYMO_E_LIMIT (over 16 Mi values in one scope).
+ */
+int ky_values_decode(struct ky_values *values, const struct ky_event *event, enum ky_scope scope,
+		     struct kymo_error *err);
+
+/* ---- single fields ------------------------------------------------------------------- */
+
+/* A field of an event class, found once and read many times. */
+struct ky_handle {
+	const struct ky_field_class *cls; /* NULL: the event class has no such field */
+	enum ky_scope scope;
+	int64_t fixed_at_bits; /* from the scope's aligned begin; -1: after variable-size fields */
+	uint32_t member;       /* index of the top-level member that holds it */
+};
+
+/*
+ * Find field @name in @scope of @event. @name is a top-level member's written or displayed name.
+ * Returns true when it exists; else handle->cls is NULL and every ky_get_* returns its default.
+ */
+bool ky_handle_find(struct ky_handle *handle, const struct ky_event_class *event,
+		    enum ky_scope scope, const char *name);
+/* The same, searching payload, event context, stream context, packet context in this order. */
+bool ky_handle_find_any(struct ky_handle *handle, const struct ky_event_class *event,
+			const char *name);
+
+/*
+ * Read an integer, boolean or enumeration of up to 64 bits; signed ones are sign-extended.
+ * Anything else (no such field, other kind, bad data) gives @otherwise.
+ */
+uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
+		    uint64_t otherwise);
+int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle,
+		   int64_t otherwise);
+/* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when there is none. */
+const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
+			size_t *len_bytes);
+
+#endif

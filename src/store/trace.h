@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trace directories, for reading: finds traces below a path, reads metadata, maps data
+ * streams, and knows their packets (from LTTng's index files, or by scanning).
+ *
+ * Threads: opening is single-threaded; an open trace is immutable and may be shared.
+ */
+#ifndef KY_STORE_TRACE_H
+#define KY_STORE_TRACE_H
+
+#include "base/log.h"
+#include "ctf/decode.h"
+
+/* One packet of a data stream file, as the index or a scan says. */
+struct ky_packet_entry {
+	uint64_t offset_bytes;
+	uint64_t packet_bits;
+	uint64_t content_bits;
+	uint64_t begin_cycles, end_cycles;
+	int64_t begin_ns, end_ns; /* from the clock's origin */
+	uint64_t discarded;	  /* cumulative */
+	uint64_t sequence;
+	bool has_times, has_discarded, has_sequence;
+};
+
+/*
+ * One data stream: one or more files (LTTng's tracefile rotation) in order.
+ * The files are mapped on opening; a zero-byte file is valid and has no packet.
+ */
+struct ky_stream_file {
+	char *path;
+	const uint8_t *data; /* NULL when empty */
+	uint64_t size_bytes;
+};
+
+struct ky_stream {
+	struct ky_trace *trace;
+	uint32_t index; /* over all streams of a struct ky_trace_set: the merge's tie-breaker */
+	const char *name; /* the file's name: "channel0_1" */
+	struct ky_stream_file file;
+	const struct ky_stream_class *cls; /* NULL when the file has no packet */
+	bool has_id, has_cpu_id;
+	uint64_t id; /* instance */
+	uint32_t cpu_id;
+};
+
+struct ky_trace {
+	char *path; /* the directory that holds `metadata` */
+	struct ky_trace_class *cls;
+	KY_VEC(struct ky_stream *) streams;
+	const struct ky_log *log;
+};
+
+/* All traces below the paths that the user gave, in a fixed order. */
+struct ky_trace_set {
+	KY_VEC(struct ky_trace *) traces;
+	KY_VEC(struct ky_stream *) streams; /* of all traces, by index */
+};
+
+/*
+ * Open every trace at or below each path of @paths.
+ *
+ * @log: for warnings (may be NULL); must outlive the set.
+ *
+ * A path that holds no trace is KYMO_E_NOT_FOUND; unreadable metadata is KYMO_E_FORMAT or
+ * KYMO_E_IO with the place. On error nothing stays open.
+ */
+int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
+		      const struct ky_log *log, struct kymo_error *err);
+void ky_trace_set_close(struct ky_trace_set *set);
+
+/*
+ * The packets of @stream, from its index file when that is right, else by scanning headers.
+ * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there, and
+ * the call returns KYMO_E_FORMAT.
+ */
+KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
+int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
+		      struct kymo_error *err);
+
+#endif

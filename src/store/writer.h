@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where finished packets go: the push side of the record path.
+ *
+ * A sink takes whole CTF packets and metadata text. The one here writes an LTTng-style trace
+ * directory: metadata, one file per stream, index/NAME.idx. Others (network, snapshot) will
+ * implement the same operations.
+ */
+#ifndef KY_STORE_WRITER_H
+#define KY_STORE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+/* A finished packet: bytes as they go to disk, and what the index says about them. */
+struct ky_packet_out {
+	const void *data;
+	size_t size_bytes;     /* packet size, padding included */
+	uint64_t content_bits;
+	uint64_t begin_cycles, end_cycles;
+	uint64_t discarded;    /* cumulative event records lost on this stream */
+	uint64_t sequence;
+	uint64_t stream_class_id, stream_id;
+};
+
+struct ky_packet_sink;
+
+struct ky_packet_sink_ops {
+	/*
+	 * Announce a stream before its first packet. @name: the file's name, "channel0_1".
+	 * Returns its number (>= 0) for the calls below, or negative.
+	 */
+	int (*stream)(struct ky_packet_sink *sink, const char *name, struct kymo_error *err);
+	int (*packet)(struct ky_packet_sink *sink, int stream, const struct ky_packet_out *packet,
+		      struct kymo_error *err);
+	/* Replace the metadata with @text (the whole of it, TSDL). */
+	int (*metadata)(struct ky_packet_sink *sink, const char *text, size_t len_bytes,
+			struct kymo_error *err);
+	/* Flush and close everything; frees the sink, on failure too. */
+	int (*close)(struct ky_packet_sink *sink, struct kymo_error *err);
+};
+
+struct ky_packet_sink {
+	const struct ky_packet_sink_ops *ops;
+	uint64_t bytes_written; /* data streams only */
+};
+
+/*
+ * Create trace directory @path (0700, files 0600; parents must exist). An existing directory
+ * that is not empty is refused: KYMO_E_INVALID with a hint.
+ */
+int ky_dir_sink_open(const char *path, struct ky_packet_sink **sink, struct kymo_error *err);
+
+#endif
