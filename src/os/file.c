@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define READ_STEP_BYTES 4096
+
+int ky_write_all(int fd, const void *data, size_t len_bytes)
+{
+	const uint8_t *at = data;
+
+	while (len_bytes) {
+		ssize_t done = write(fd, at, len_bytes);
+
+		if (done < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		/* Writing nothing without an error would loop for ever: a device that is full. */
+		if (!done)
+			return -ENOSPC;
+		at += done;
+		len_bytes -= (size_t)done;
+	}
+	return 0;
+}
+
+static int read_all(int fd, size_t max_bytes, struct ky_strbuf *buf)
+{
+	for (;;) {
+		size_t room;
+		ssize_t done;
+
+		if (!ky_strbuf_reserve(buf, READ_STEP_BYTES))
+			return -ENOMEM;
+		room = buf->cap - buf->len - 1;
+		done = read(fd, buf->data + buf->len, room);
+		if (done < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (!done)
+			return 0;
+		buf->len += (size_t)done;
+		buf->data[buf->len] = '\0';
+		if (buf->len > max_bytes) {
+			buf->len = max_bytes;
+			buf->data[buf->len] = '\0';
+			return -EFBIG;
+		}
+	}
+}
+
+int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf)
+{
+	int fd, ret;
+
+	ky_strbuf_clear(buf);
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	ret = read_all(fd, max_bytes, buf);
+	close(fd);
+	return ret;
+}
+
+int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes)
+{
+	char temp[NAME_MAX + 1];
+	int len = snprintf(temp, sizeof(temp), ".%s.tmp", name);
+	int fd, ret;
+
+	if (len < 0 || (size_t)len >= sizeof(temp))
+		return -ENAMETOOLONG;
+	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	ret = ky_write_all(fd, data, len_bytes);
+	if (close(fd) < 0 && !ret)
+		ret = -errno;
+	if (!ret && renameat(dirfd, temp, dirfd, name) < 0)
+		ret = -errno;
+	if (ret)
+		unlinkat(dirfd, temp, 0);
+	return ret;
+}

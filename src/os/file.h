@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole-file reading and writing, for files that other people may change, cut or fill up
+ * meanwhile. Everything returns 0 or a negative errno, so that a caller who knows the path
+ * can say which file it was (ky_error_errno()). Threads: any.
+ */
+#ifndef KY_OS_FILE_H
+#define KY_OS_FILE_H
+
+#include <stddef.h>
+
+#include "base/strbuf.h"
+
+/* Write all of @data to @fd, going on after short writes and signals. 0 or -errno. */
+int ky_write_all(int fd, const void *data, size_t len_bytes);
+
+/*
+ * Read @name, relative to directory @dirfd (or AT_FDCWD), into @buf, which is cleared first.
+ *
+ * Sizes are not trusted: files in /proc and tracefs say 0.
+ * Returns 0, -EFBIG when the file is longer than @max_bytes (@buf then holds its first
+ * @max_bytes), -ENOMEM, or the negative errno of open() or read().
+ */
+int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
+
+/*
+ * Make @name in directory @dirfd hold exactly @data, mode 0600: written to a hidden temporary
+ * name beside it and renamed, so that a reader sees the old or the new contents.
+ * 0 or -errno; on failure the old file stays and the temporary one is removed.
+ */
+int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory sink: LTTng's trace layout.
+ *
+ * One write() per packet: packets are large, so another buffer would only copy. Index entries
+ * are small and collected. A stream file always ends with a whole packet: what a full disk cut
+ * is taken back, so that the trace stays readable up to there. Index entries that a crash
+ * loses do no harm either, since readers scan a file that its index does not cover.
+ */
+#include "store/writer.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "os/file.h"
+
+#define INDEX_MAGIC	    0xC1F1DCC1u
+#define INDEX_MAJOR	    1
+#define INDEX_MINOR	    1
+#define INDEX_ENTRY_BYTES   72
+#define INDEX_BATCH_ENTRIES 64
+
+struct index_header {
+	uint32_t magic, major, minor, entry_bytes;
+};
+
+/* Everything big-endian; offset in bytes, sizes in bits. */
+struct index_entry {
+	uint64_t offset_bytes, packet_bits, content_bits;
+	uint64_t begin_cycles, end_cycles, discarded;
+	uint64_t stream_class_id, stream_id, sequence;
+};
+
+_Static_assert(sizeof(struct index_entry) == INDEX_ENTRY_BYTES, "index entry");
+
+struct stream {
+	char *name;
+	int fd, index_fd;
+	uint64_t size_bytes;
+	uint32_t n_entries;
+	struct index_entry entries[INDEX_BATCH_ENTRIES];
+};
+
+struct dir_sink {
+	struct ky_packet_sink base;
+	char *path;
+	int dir_fd, index_dir_fd;
+	KY_VEC(struct stream *) streams;
+};
+
+static struct dir_sink *dir_sink(struct ky_packet_sink *base)
+{
+	return (struct dir_sink *)base;
+}
+
+/* The error of @errnum on file @name of @dir ("" or "index/") below the trace. */
+static int file_error(const struct dir_sink *sink, const char *dir, const char *name, int errnum,
+		      const char *what, struct kymo_error *err)
+{
+	char path[PATH_MAX];
+	int code = ky_error_errno(err, errnum, "cannot %s", what);
+
+	snprintf(path, sizeof(path), "%s/%s%s", sink->path, dir, name);
+	ky_error_path(err, path);
+	if (errnum == ENOSPC || errnum == EDQUOT)
+		ky_error_hint(err, "the disk is full: free some space or record to another one; "
+				   "what was written until now can be read");
+	else if (errnum == EMFILE)
+		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
+	return code;
+}
+
+static void stream_free(struct stream *stream)
+{
+	if (!stream)
+		return;
+	if (stream->fd >= 0)
+		close(stream->fd);
+	if (stream->index_fd >= 0)
+		close(stream->index_fd);
+	free(stream->name);
+	free(stream);
+}
+
+static int flush_index(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
+{
+	size_t len = stream->n_entries * sizeof(stream->entries[0]);
+	int ret = ky_write_all(stream->index_fd, stream->entries, len);
+
+	stream->n_entries = 0;
+	if (ret < 0)
+		return file_error(sink, "index/", stream->name, -ret, "write the packet index",
+				  err);
+	return KYMO_OK;
+}
+
+static bool name_ok(const char *name)
+{
+	return *name && *name != '.' && !strchr(name, '/') && strlen(name) <= NAME_MAX - 4 &&
+	       strcmp(name, "metadata") != 0 && strcmp(name, "index") != 0;
+}
+
+static int stream_files(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
+{
+	const struct index_header header = {htobe32(INDEX_MAGIC), htobe32(INDEX_MAJOR),
+					    htobe32(INDEX_MINOR), htobe32(INDEX_ENTRY_BYTES)};
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	char index_name[NAME_MAX + 1];
+	int ret;
+
+	stream->fd = openat(sink->dir_fd, stream->name, flags, 0600);
+	if (stream->fd < 0)
+		return file_error(sink, "", stream->name, errno, "create the stream file", err);
+	snprintf(index_name, sizeof(index_name), "%s.idx", stream->name);
+	stream->index_fd = openat(sink->index_dir_fd, index_name, flags, 0600);
+	if (stream->index_fd < 0)
+		return file_error(sink, "index/", index_name, errno, "create the index file", err);
+	ret = ky_write_all(stream->index_fd, &header, sizeof(header));
+	if (ret < 0)
+		return file_error(sink, "index/", index_name, -ret, "write the packet index", err);
+	return KYMO_OK;
+}
+
+static int dir_sink_stream(struct ky_packet_sink *base, const char *name, struct kymo_error *err)
+{
+	struct dir_sink *sink = dir_sink(base);
+	struct stream *stream;
+	int ret;
+
+	if (!name_ok(name))
+		return ky_error_set(err, KYMO_E_INVALID, "'%s' cannot be a stream's name", name);
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return ky_error_nomem(err);
+	stream->fd = stream->index_fd = -1;
+	stream->name = strdup(name);
+	ret = stream->name ? stream_files(sink, stream, err) : ky_error_nomem(err);
+	if (!ret && ky_vec_push(&sink->streams, stream) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0) {
+		stream_free(stream);
+		return ret;
+	}
+	return (int)sink->streams.len - 1;
+}
+
+static int write_packet(struct dir_sink *sink, struct stream *stream,
+			const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	int ret = ky_write_all(stream->fd, packet->data, packet->size_bytes);
+
+	if (ret == 0)
+		return KYMO_OK;
+	/* Half a packet would make readers report damage: end with the last whole one. */
+	if (ftruncate(stream->fd, (off_t)stream->size_bytes) == 0)
+		(void)lseek(stream->fd, (off_t)stream->size_bytes, SEEK_SET);
+	return file_error(sink, "", stream->name, -ret, "write a packet", err);
+}
+
+static int dir_sink_packet(struct ky_packet_sink *base, int number,
+			   const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	struct dir_sink *sink = dir_sink(base);
+	struct stream *stream;
+	int ret;
+
+	if (number < 0 || (size_t)number >= sink->streams.len)
+		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
+	stream = sink->streams.data[number];
+	ret = write_packet(sink, stream, packet, err);
+	if (ret < 0)
+		return ret;
+	stream->entries[stream->n_entries++] = (struct index_entry){
+		.offset_bytes = htobe64(stream->size_bytes),
+		.packet_bits = htobe64((uint64_t)packet->size_bytes * 8),
+		.content_bits = htobe64(packet->content_bits),
+		.begin_cycles = htobe64(packet->begin_cycles),
+		.end_cycles = htobe64(packet->end_cycles),
+		.discarded = htobe64(packet->discarded),
+		.stream_class_id = htobe64(packet->stream_class_id),
+		.stream_id = htobe64(packet->stream_id),
+		.sequence = htobe64(packet->sequence),
+	};
+	stream->size_bytes += packet->size_bytes;
+	base->bytes_written += packet->size_bytes;
+	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(sink, stream, err) : KYMO_OK;
+}
+
+static int dir_sink_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
+			     struct kymo_error *err)
+{
+	struct dir_sink *sink = dir_sink(base);
+	int ret = ky_file_replace(sink->dir_fd, "metadata", text, len_bytes);
+
+	return ret < 0 ? file_error(sink, "", "metadata", -ret, "write the metadata", err)
+		       : KYMO_OK;
+}
+
+static void dir_sink_free(struct dir_sink *sink)
+{
+	for (size_t i = 0; i < sink->streams.len; i++)
+		stream_free(sink->streams.data[i]);
+	ky_vec_fini(&sink->streams);
+	if (sink->index_dir_fd >= 0)
+		close(sink->index_dir_fd);
+	if (sink->dir_fd >= 0)
+		close(sink->dir_fd);
+	free(sink->path);
+	free(sink);
+}
+
+/* Some file systems report a full disk at close() only. Keeps the first error. */
+static int close_stream(struct dir_sink *sink, struct stream *stream, int ret,
+			struct kymo_error *err)
+{
+	int here = flush_index(sink, stream, ret < 0 ? NULL : err);
+
+	if (close(stream->fd) < 0 && here == KYMO_OK)
+		here = file_error(sink, "", stream->name, errno, "finish the stream file",
+				  ret < 0 ? NULL : err);
+	stream->fd = -1;
+	return ret < 0 ? ret : here;
+}
+
+static int dir_sink_close(struct ky_packet_sink *base, struct kymo_error *err)
+{
+	struct dir_sink *sink = dir_sink(base);
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < sink->streams.len; i++)
+		ret = close_stream(sink, sink->streams.data[i], ret, err);
+	dir_sink_free(sink);
+	return ret;
+}
+
+static const struct ky_packet_sink_ops dir_sink_ops = {
+	.stream = dir_sink_stream,
+	.packet = dir_sink_packet,
+	.metadata = dir_sink_metadata,
+	.close = dir_sink_close,
+};
+
+/* Only an empty directory is ours to fill. 0, or a negative errno (ENOTEMPTY). */
+static int check_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *dir;
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	while (!ret && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			ret = -ENOTEMPTY;
+	closedir(dir);
+	return ret;
+}
+
+static int open_error(int errnum, const char *path, struct kymo_error *err)
+{
+	int code;
+
+	if (errnum == ENOTEMPTY) {
+		code = ky_error_set(err, KYMO_E_INVALID, "the directory is not empty");
+		ky_error_hint(err, "give the trace a directory of its own, or remove the old one");
+	} else {
+		code = ky_error_errno(err, errnum, "cannot create the trace directory");
+		if (errnum == ENOENT)
+			ky_error_hint(err, "its parent directory must exist");
+	}
+	ky_error_path(err, path);
+	return code;
+}
+
+static int open_dirs(struct dir_sink *sink)
+{
+	int ret;
+
+	if (mkdir(sink->path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	sink->dir_fd = open(sink->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sink->dir_fd < 0)
+		return -errno;
+	ret = check_empty(sink->dir_fd);
+	if (ret < 0)
+		return ret;
+	if (mkdirat(sink->dir_fd, "index", 0700) < 0)
+		return -errno;
+	sink->index_dir_fd = openat(sink->dir_fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return sink->index_dir_fd < 0 ? -errno : 0;
+}
+
+int ky_dir_sink_open(const char *path, struct ky_packet_sink **out, struct kymo_error *err)
+{
+	struct dir_sink *sink = calloc(1, sizeof(*sink));
+	int ret;
+
+	*out = NULL;
+	if (!sink)
+		return ky_error_nomem(err);
+	sink->base.ops = &dir_sink_ops;
+	sink->dir_fd = sink->index_dir_fd = -1;
+	sink->path = strdup(path);
+	ret = sink->path ? open_dirs(sink) : -ENOMEM;
+	if (ret < 0) {
+		dir_sink_free(sink);
+		return open_error(-ret, path, err);
+	}
+	*out = &sink->base;
+	return KYMO_OK;
+}
