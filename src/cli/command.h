@@ -34,9 +34,9 @@ struct ky_option_def {
 	const char *name; /* without "--" */
 	char letter;	  /* 0: none */
 	enum ky_option_kind kind;
-	const char *arg;  /* what the help calls its value: "DIR"; NULL for flags */
-	const char *help; /* one sentence or two, with unit and default; no line breaks */
-	size_t at;	  /* offsetof() in the command's options */
+	const char *arg;     /* what the help calls its value: "DIR"; NULL for flags */
+	const char *help;    /* one sentence or two, with unit and default; no line breaks */
+	size_t at;	     /* offsetof() in the command's options */
 	const char *choices; /* for completion: "mono boot x86-tsc"; NULL: files or free text */
 };
 
@@ -55,13 +55,28 @@ struct ky_command {
 	const struct ky_option_def *options;
 	size_t options_size; /* of the struct that the rows point into; zeroed before defaults() */
 	void (*defaults)(void *options); /* may be NULL */
-	int min_args, max_args; /* operands; max -1: any number */
+	int min_args, max_args;		 /* operands; max -1: any number */
 	bool raw_args; /* the first operand ends the options (kymo record ... COMMAND ARGS) */
 	/* Returns an exit code. @args are the operands, @args[n_args] is NULL. */
 	int (*run)(const struct ky_command *command, void *options, int n_args, char **args);
 };
 
 extern const struct ky_command *const ky_commands[]; /* ends with NULL; kymo.c */
+
+/* The commands; each in its cmd-NAME.c. A new one also gets its row in ky_commands[]. */
+extern const struct ky_command ky_command_record;
+extern const struct ky_command ky_command_print;
+extern const struct ky_command ky_command_report;
+extern const struct ky_command ky_command_info;
+extern const struct ky_command ky_command_list;
+extern const struct ky_command ky_command_doctor;
+extern const struct ky_command ky_command_help;
+extern const struct ky_command ky_command_completion;
+
+/* The command called @name, or NULL. */
+const struct ky_command *ky_command_find(const char *name);
+/* "kymo: 'pirnt' is no command" and the nearest one, to stderr. Returns KY_EXIT_USAGE. */
+int ky_command_unknown(const char *name);
 
 /* ---- what commands share ------------------------------------------------------------- */
 
@@ -78,8 +93,16 @@ bool ky_cli_colour(FILE *out);
 /* Columns of the terminal; 80 when @out is none. */
 int ky_cli_columns(FILE *out);
 /*
+ * Make SIGPIPE an ordinary EPIPE, remembered by ky_cli_pipe_closed(). A handler, not
+ * SIG_IGN: an ignored signal would be inherited by the command that `kymo record` runs.
+ */
+void ky_cli_catch_sigpipe(void);
+/* True once a write went to a pipe that nobody reads any more: stop, there is no reader. */
+bool ky_cli_pipe_closed(void);
+/*
  * Flush and check stdout: a full disk or a closed pipe must not look like success.
- * Returns @code, or KY_EXIT_FAIL with a message; a closed pipe (head) is silent.
+ * Returns @code, or KY_EXIT_FAIL with a message; a closed pipe (head) is silent and counts
+ * as success. The dispatcher calls it after run(), so commands need not.
  */
 int ky_cli_finish(int code);
 

@@ -1,12 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-/* The program: finds the command and runs it. */
+/* The program: the table of commands, and what finds one and runs it. */
 #include "cli/command.h"
 
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/options.h"
+
+/* In the order of `kymo help`. */
 const struct ky_command *const ky_commands[] = {
+	/* record */
+
+	/* read */
+
+	/* this machine */
+
+	/* help */
+	&ky_command_help,
+	&ky_command_completion,
 	NULL,
 };
 
+const struct ky_command *ky_command_find(const char *name)
+{
+	for (const struct ky_command *const *command = ky_commands; *command; command++) {
+		if (strcmp((*command)->name, name) == 0)
+			return *command;
+	}
+	return NULL;
+}
+
+int ky_command_unknown(const char *name)
+{
+	const char *names[64], *near;
+	size_t count = 0;
+
+	while (ky_commands[count] && count < 64) {
+		names[count] = ky_commands[count]->name;
+		count++;
+	}
+	near = ky_nearest(name, names, count);
+	fprintf(stderr, "kymo: '%s' is no command of kymo\n", name);
+	if (near)
+		fprintf(stderr, "  hint: did you mean 'kymo %s'?\n", near);
+	else
+		fputs("  see: kymo help\n", stderr);
+	return KY_EXIT_USAGE;
+}
+
+static int run_command(const struct ky_command *command, int argc, char **argv)
+{
+	struct ky_parsed parsed;
+	struct kymo_error err;
+	int code;
+
+	code = ky_options_parse(command, argc, argv, &parsed, &err);
+	if (code == KYMO_E_INVALID)
+		code = err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
+				   : ky_cli_usage(command, "%s", err.message);
+	else if (code < 0)
+		code = ky_cli_error(&err);
+	else if (parsed.help)
+		code = ky_help_command(stdout, command);
+	else
+		code = command->run(command, parsed.options, parsed.n_args, parsed.args);
+	ky_parsed_fini(command, &parsed);
+	return code;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	const struct ky_command *command;
+
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return ky_help_overview(stdout);
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts("kymo " KYMO_VERSION);
+		return KY_EXIT_OK;
+	}
+	command = ky_command_find(argv[1]);
+	if (command)
+		return run_command(command, argc - 2, argv + 2);
+	if (argv[1][0] != '-')
+		return ky_command_unknown(argv[1]);
+	fprintf(stderr, "kymo: unknown option %s\n  see: kymo help\n", argv[1]);
+	return KY_EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
-	return argc > 1 && argv[1] ? KY_EXIT_USAGE : KY_EXIT_OK;
+	ky_cli_catch_sigpipe();
+	return ky_cli_finish(dispatch(argc, argv));
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* What every command says to the terminal: errors, warnings, progress, and the last flush. */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+static volatile sig_atomic_t pipe_closed;
+
+static void on_sigpipe(int number)
+{
+	(void)number;
+	pipe_closed = 1;
+}
+
+void ky_cli_catch_sigpipe(void)
+{
+	struct sigaction action = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGPIPE, &action, NULL);
+}
+
+bool ky_cli_pipe_closed(void)
+{
+	return pipe_closed;
+}
+
+/*
+ * Paths and names come out of traces and other processes: what a terminal would obey
+ * (escape sequences, line feeds) is written as \xNN.
+ */
+static void put_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\x%02x", c);
+		else
+			fputc(c, out);
+	}
+}
+
+static void put_prefix(const char *kind)
+{
+	const char *bold = ky_cli_colour(stderr) ? "\033[1m" : "";
+
+	ky_cli_progress_end();
+	fprintf(stderr, "%skymo:%s %s", bold, *bold ? "\033[0m" : "", kind);
+}
+
+int ky_cli_error(const struct kymo_error *err)
+{
+	/* The reader has gone (`| head`): that it could not be written is no news. */
+	if (pipe_closed)
+		return KY_EXIT_FAIL;
+	fflush(stdout);
+	put_prefix("");
+	if (err->path[0]) {
+		put_text(stderr, err->path);
+		if (err->line)
+			fprintf(stderr, ":%u", err->line);
+		if (err->line && err->column)
+			fprintf(stderr, ":%u", err->column);
+		fputs(": ", stderr);
+	}
+	put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
+	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
+		fprintf(stderr, " (at byte %llu)", (unsigned long long)err->offset);
+	fputc('\n', stderr);
+	if (err->hint[0]) {
+		fputs("  hint: ", stderr);
+		put_text(stderr, err->hint);
+		fputc('\n', stderr);
+	}
+	return KY_EXIT_FAIL;
+}
+
+int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fflush(stdout);
+	ky_cli_progress_end();
+	fprintf(stderr, "kymo %s: ", command->name);
+	put_text(stderr, text);
+	fprintf(stderr, "\n  see: kymo %s --help\n", command->name);
+	return KY_EXIT_USAGE;
+}
+
+static void write_log(void *data, enum ky_log_level level, const char *text)
+{
+	(void)data;
+	fflush(stdout);
+	put_prefix(level == KY_LOG_WARNING ? "warning: " : "");
+	put_text(stderr, text);
+	fputc('\n', stderr);
+}
+
+const struct ky_log ky_cli_log = {write_log, NULL};
+
+bool ky_cli_colour(FILE *out)
+{
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (no_colour && *no_colour)
+		return false;
+	return isatty(fileno(out)) && term && strcmp(term, "dumb") != 0;
+}
+
+int ky_cli_columns(FILE *out)
+{
+	struct winsize size;
+
+	if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+		return size.ws_col;
+	return 80;
+}
+
+int ky_cli_finish(int code)
+{
+	int failed, errnum;
+
+	errno = 0;
+	failed = fflush(stdout) != 0;
+	errnum = errno;
+	failed |= ferror(stdout);
+	if (pipe_closed)
+		return KY_EXIT_OK;
+	if (!failed)
+		return code;
+	put_prefix("");
+	fprintf(stderr, "cannot write to the standard output: %s\n",
+		errnum ? strerror(errnum) : "write error");
+	clearerr(stdout);
+	return KY_EXIT_FAIL;
+}
+
+static bool progress_shown;
+
+static bool progress_due(void)
+{
+	static int64_t last_ms = -1000;
+	struct timespec now;
+	int64_t now_ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	if (now_ms - last_ms < 100)
+		return false;
+	last_ms = now_ms;
+	return true;
+}
+
+void ky_cli_progress(const char *what, uint64_t done, uint64_t total)
+{
+	if (!progress_due() || !isatty(STDERR_FILENO))
+		return;
+	progress_shown = true;
+	if (total)
+		fprintf(stderr, "\r%s %3.0f %%\033[K", what, 100.0 * (double)done / (double)total);
+	else
+		fprintf(stderr, "\r%s %llu\033[K", what, (unsigned long long)done);
+	fflush(stderr);
+}
+
+void ky_cli_progress_end(void)
+{
+	if (!progress_shown)
+		return;
+	progress_shown = false;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+}
