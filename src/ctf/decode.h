@@ -25,8 +25,8 @@
 struct ky_packet {
 	const struct ky_stream_class *stream_class;
 	const uint8_t *data;
-	uint64_t file_offset_bytes; /* of data[0] */
-	uint64_t header_bits;	    /* where the first event begins: end of header and context */
+	uint64_t file_offset_bytes;  /* of data[0] */
+	uint64_t header_bits;	     /* where the first event begins: end of header and context */
 	uint64_t context_begin_bits; /* where the packet context begins */
 	uint64_t content_bits;
 	uint64_t packet_bits;
@@ -42,12 +42,13 @@ struct ky_packet {
 /* One event record: where it lies. */
 struct ky_event {
 	const struct ky_event_class *cls;
-	const struct ky_packet *packet; /* of its stream; see above for how long it tells the truth */
-	const uint8_t *data;		/* the packet's first byte */
-	int64_t ns;			/* from the clock's origin; INT64_MIN when it has no time */
+	const struct ky_packet
+		*packet;     /* of its stream; see above for how long it tells the truth */
+	const uint8_t *data; /* the packet's first byte */
+	int64_t ns;	     /* from the clock's origin; INT64_MIN when it has no time */
 	uint64_t cycles;
-	uint64_t begin_bits;		/* where its header begins */
-	uint64_t end_bits;		/* one past its last bit: the limit for reading */
+	uint64_t begin_bits; /* where its header begins */
+	uint64_t end_bits;   /* one past its last bit: the limit for reading */
 	/* Where the scopes begin, relative to begin_bits; not yet aligned for the scope. */
 	uint32_t stream_context_bits, event_context_bits, payload_bits;
 	uint32_t cpu_id; /* the packet's, or UINT32_MAX */
@@ -92,8 +93,8 @@ int ky_decoder_next(struct ky_decoder *decoder, struct ky_event *events, int max
  */
 struct ky_value {
 	const struct ky_field_class *cls;
-	const char *name; /* the member's display name; NULL for elements and roots */
-	uint32_t n_below; /* how many of the following values belong to this one */
+	const char *name;    /* the member's display name; NULL for elements and roots */
+	uint32_t n_below;    /* how many of the following values belong to this one */
 	uint32_t n_children; /* struct: members; array: elements; optional: 0 or 1; variant: 1 */
 	union {
 		uint64_t u; /* unsigned, bool, bits, bit map */
@@ -151,8 +152,7 @@ bool ky_handle_find_any(struct ky_handle *handle, const struct ky_event_class *e
  */
 uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
 		    uint64_t otherwise);
-int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle,
-		   int64_t otherwise);
+int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle, int64_t otherwise);
 /* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when there is none. */
 const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
 			size_t *len_bytes);

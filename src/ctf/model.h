@@ -32,7 +32,11 @@ enum ky_field_kind {
 	KY_FIELD_VARUINT,	/* LEB128 */
 	KY_FIELD_VARSINT,
 	KY_FIELD_STRING,	/* null-terminated */
-	KY_FIELD_TEXT,		/* of a length in bytes: static, or dynamic by length_ref; cut at NUL */
+	/*
+	 * Of a length in bytes: static, or dynamic by length_ref; cut at NUL. CTF 1.8 arrays and
+	 * sequences of 8-bit characters (align 8, encoding UTF8 or ASCII) become this too.
+	 */
+	KY_FIELD_TEXT,
 	KY_FIELD_BLOB,		/* likewise, bytes */
 	KY_FIELD_ARRAY,		/* static length, or dynamic by length_ref (a CTF 1.8 sequence) */
 	KY_FIELD_STRUCT,
@@ -195,6 +199,7 @@ struct ky_env {
 };
 
 struct ky_stream_class;
+struct ky_scope_plan;  /* plan.h */
 struct ky_event_plan;  /* plan.h */
 struct ky_stream_plan; /* plan.h */
 
@@ -235,6 +240,7 @@ struct ky_trace_class {
 	bool big_endian;
 	const char *name; /* CTF 2; may be NULL */
 	struct ky_field_class *packet_header; /* struct, or NULL */
+	struct ky_scope_plan *packet_header_plan;
 	KY_VEC(struct ky_env) env;
 	KY_VEC(struct ky_clock_class *) clocks;
 	KY_VEC(struct ky_stream_class *) streams;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running a decode plan over bytes: the one interpreter behind skipping, values and handles.
+ */
+#ifndef KY_CTF_RUN_H
+#define KY_CTF_RUN_H
+
+#include "ctf/decode.h"
+#include "ctf/plan.h"
+
+/* Where the decoder stands in a packet. Invariant: at_bits <= end_bits <= 2^60. */
+struct ky_cursor {
+	const uint8_t *data;
+	uint64_t at_bits;
+	uint64_t end_bits;
+	uint64_t *slots;	  /* values that other fields refer to, by number */
+	struct ky_values *values; /* where values are collected, or NULL: only skip */
+	bool last_big_endian;	  /* of the last number, for the rule about bytes shared by two */
+};
+
+/*
+ * Run the steps [@begin, @end) of @plan: siblings, each with all that it contains.
+ * Returns 0 or KYMO_E_FORMAT/KYMO_E_LIMIT/KYMO_E_MEMORY; then cursor->at_bits is where it went wrong.
+ */
+int ky_run(struct ky_cursor *cursor, const struct ky_scope_plan *plan, uint32_t begin, uint32_t end,
+	   struct kymo_error *err);
+
+/* Skip a whole scope; nothing when it does not exist. */
+static inline int ky_skip_scope(struct ky_cursor *cursor, const struct ky_scope_plan *plan,
+				struct kymo_error *err)
+{
+	return plan->root ? ky_run(cursor, plan, 0, plan->n_steps, err) : KYMO_OK;
+}
+
+/*
+ * Fill cursor->slots with what @scope of @event needs from scopes that lie before it.
+ * Leaves cursor at the begin of @scope.
+ */
+int ky_enter_scope(struct ky_cursor *cursor, const struct ky_event *event, enum ky_scope scope,
+		   struct kymo_error *err);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading field values from event views: whole scopes, and single fields by handle. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "ctf/decode.h"
+#include "ctf/plan.h"
+#include "ctf/run.h"
+
+/* Handles read without an allocation; traces that need more slots take the heap. */
+#define STACK_SLOTS 64
+
+void ky_values_init(struct ky_values *values)
+{
+	memset(values, 0, sizeof(*values));
+}
+
+void ky_values_fini(struct ky_values *values)
+{
+	ky_vec_fini(&values->list);
+	free(values->slots);
+	values->slots = NULL;
+	values->n_slots = 0;
+}
+
+static int need_slots(struct ky_values *values, size_t n, struct kymo_error *err)
+{
+	uint64_t *slots;
+
+	if (n <= values->n_slots)
+		return KYMO_OK;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return ky_error_nomem(err);
+	free(values->slots);
+	values->slots = slots;
+	values->n_slots = n;
+	return KYMO_OK;
+}
+
+int ky_values_decode(struct ky_values *values, const struct ky_event *event, enum ky_scope scope,
+		     struct kymo_error *err)
+{
+	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, scope);
+	struct ky_cursor c = {.data = event->data, .end_bits = event->end_bits};
+	int ret;
+
+	ky_vec_clear(&values->list);
+	if (!plan->root)
+		return 0;
+	ret = need_slots(values, event->cls->stream->trace->n_slots, err);
+	if (ret < 0)
+		return ret;
+	c.slots = values->slots;
+	ret = ky_enter_scope(&c, event, scope, err);
+	if (ret == KYMO_OK) {
+		c.values = values;
+		ret = ky_run(&c, plan, 0, plan->n_steps, err);
+	}
+	if (ret < 0) {
+		ky_error_offset(err, event->packet->file_offset_bytes + c.at_bits / 8);
+		return ret;
+	}
+	return (int)values->list.len;
+}
+
+/* ---- handles ------------------------------------------------------------------------------ */
+
+static bool is_name(const struct ky_member *member, const char *name)
+{
+	return strcmp(member->display, name) == 0 || strcmp(member->name, name) == 0;
+}
+
+bool ky_handle_find(struct ky_handle *handle, const struct ky_event_class *event,
+		    enum ky_scope scope, const char *name)
+{
+	const struct ky_scope_plan *plan = ky_scope_plan_of(event, scope);
+	int64_t at = 0;
+
+	memset(handle, 0, sizeof(*handle));
+	handle->scope = scope;
+	if (!plan->root)
+		return false;
+	for (size_t i = 0; i < plan->root->st.n_members; i++) {
+		const struct ky_member *member = &plan->root->st.members[i];
+
+		if (at >= 0)
+			at = (int64_t)ky_align_up((uint64_t)at, member->cls->align_bits);
+		if (is_name(member, name)) {
+			handle->cls = member->cls;
+			handle->member = (uint32_t)i;
+			handle->fixed_at_bits = at;
+			return true;
+		}
+		if (at >= 0)
+			at = member->cls->fixed_bits < 0 ? -1 : at + member->cls->fixed_bits;
+	}
+	return false;
+}
+
+bool ky_handle_find_any(struct ky_handle *handle, const struct ky_event_class *event,
+			const char *name)
+{
+	static const enum ky_scope order[] = {KY_SCOPE_PAYLOAD, KY_SCOPE_EVENT_CONTEXT,
+					      KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_PACKET_CONTEXT};
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (ky_handle_find(handle, event, order[i], name))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t fixed_scope_begin(const struct ky_event *event, enum ky_scope scope)
+{
+	switch (scope) {
+	case KY_SCOPE_STREAM_CONTEXT:
+		return event->begin_bits + event->stream_context_bits;
+	case KY_SCOPE_EVENT_CONTEXT:
+		return event->begin_bits + event->event_context_bits;
+	case KY_SCOPE_PAYLOAD:
+		return event->begin_bits + event->payload_bits;
+	case KY_SCOPE_EVENT_HEADER:
+		return event->begin_bits;
+	case KY_SCOPE_PACKET_CONTEXT:
+		return event->packet->context_begin_bits;
+	default:
+		return 0;
+	}
+}
+
+/* The step of top-level member @member of a scope. */
+static uint32_t member_step(const struct ky_scope_plan *plan, uint32_t member)
+{
+	uint32_t step = 1;
+
+	while (member--)
+		step = plan->steps[step].next;
+	return step;
+}
+
+/* Where the field begins: known beforehand, or found by skipping what lies before it. */
+static bool find_field(const struct ky_event *event, const struct ky_handle *handle,
+		       uint64_t *at_bits)
+{
+	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, handle->scope);
+	size_t n_slots = event->cls->stream->trace->n_slots;
+	uint64_t stack[STACK_SLOTS];
+	struct ky_cursor c = {.data = event->data, .end_bits = event->end_bits, .slots = stack};
+	uint32_t step;
+	bool found;
+
+	if (__builtin_expect(handle->fixed_at_bits >= 0, 1)) {
+		*at_bits = ky_align_up(fixed_scope_begin(event, handle->scope),
+				       plan->root->align_bits) +
+			   (uint64_t)handle->fixed_at_bits;
+		return true;
+	}
+	if (n_slots > STACK_SLOTS)
+		c.slots = malloc(n_slots * sizeof(*c.slots));
+	if (!c.slots)
+		return false;
+	step = member_step(plan, handle->member);
+	found = ky_enter_scope(&c, event, handle->scope, NULL) == KYMO_OK;
+	if (found) {
+		c.at_bits = ky_align_up(c.at_bits, plan->root->align_bits);
+		found = c.at_bits <= c.end_bits && ky_run(&c, plan, 1, step, NULL) == KYMO_OK;
+	}
+	if (c.slots != stack)
+		free(c.slots);
+	*at_bits = ky_align_up(c.at_bits, handle->cls->align_bits);
+	return found;
+}
+
+static bool read_number(const struct ky_event *event, const struct ky_handle *handle,
+			uint64_t *value)
+{
+	const struct ky_field_class *cls = handle->cls;
+	uint64_t at;
+	uint32_t bits;
+
+	if (!cls)
+		return false;
+	switch (cls->kind) {
+	case KY_FIELD_BITS:
+	case KY_FIELD_BITMAP:
+	case KY_FIELD_BOOL:
+	case KY_FIELD_UINT:
+	case KY_FIELD_SINT:
+		break;
+	default:
+		return false;
+	}
+	bits = cls->num.length_bits;
+	if (bits > 64 || !find_field(event, handle, &at) || at > event->end_bits ||
+	    event->end_bits - at < bits)
+		return false;
+	*value = ky_read_bits(event->data, at, bits, cls->num.big_endian);
+	if (cls->kind == KY_FIELD_SINT)
+		*value = (uint64_t)ky_sign_extend(*value, bits);
+	return true;
+}
+
+uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
+		    uint64_t otherwise)
+{
+	uint64_t value;
+
+	return read_number(event, handle, &value) ? value : otherwise;
+}
+
+int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle, int64_t otherwise)
+{
+	uint64_t value;
+
+	return read_number(event, handle, &value) ? (int64_t)value : otherwise;
+}
+
+const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
+			size_t *len_bytes)
+{
+	const struct ky_field_class *cls = handle->cls;
+	const uint8_t *text, *nul;
+	uint64_t at, room;
+
+	*len_bytes = 0;
+	if (!cls ||
+	    (cls->kind != KY_FIELD_STRING && (cls->kind != KY_FIELD_TEXT || cls->text.length_ref)))
+		return "";
+	if (!find_field(event, handle, &at) || at > event->end_bits)
+		return "";
+	room = (event->end_bits - at) / 8;
+	if (cls->kind == KY_FIELD_TEXT && cls->text.length_bytes < room)
+		room = cls->text.length_bytes;
+	text = event->data + at / 8;
+	nul = memchr(text, 0, room);
+	*len_bytes = nul ? (size_t)(nul - text) : room;
+	return (const char *)text;
+}
