@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+# The front door. Meson and ninja do the work; 'make help' lists what can be asked for.
+
+BUILD     ?= build
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+T         ?=
+SAN       ?=
+F         ?=
+SECONDS   ?= 60
+SUITES    ?=
+MESON     ?= meson
+MAKEFLAGS += --no-print-directory
+
+# A sanitized build has a directory of its own, so that switching rebuilds nothing.
+ifneq ($(findstring thread,$(SAN)),)
+  DIR := $(BUILD)-tsan
+else ifneq ($(SAN),)
+  DIR := $(BUILD)-asan
+else
+  DIR := $(BUILD)
+endif
+SETUP := $(if $(SAN),-Db_sanitize=$(SAN) -Db_lundef=false)
+
+all: build ## build build/src/cli/kymo and libkymo
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+build: $(DIR)/build.ninja
+	@ninja -C $(DIR)
+
+$(DIR)/build.ninja:
+	@command -v $(MESON) >/dev/null || { echo "meson is missing; run: tools/install-deps build" >&2; exit 1; }
+	@$(MESON) setup $(DIR) --prefix=$(abspath $(PREFIX)) $(SETUP)
+
+deps-%:
+	@tools/install-deps build $* || echo "carrying on without what could not be installed"
+
+test: deps-test ## run the tests: [T=pattern] [SAN=address,undefined | SAN=thread]
+	@$(MAKE) build
+	@tools/run-tests --build $(DIR) $(if $(T),-T '$(T)')
+
+demo: deps-build ## build, record this machine for three seconds, report
+	@$(MAKE) build
+	@tools/demo $(DIR)
+
+bench: deps-bench ## measure against perf, babeltrace2 and the floor: [T=pattern]
+	@$(MAKE) build
+	@tools/run-bench $(DIR) '$(T)'
+
+lint: deps-lint ## format, static checks, headers, folder arrows, man pages
+	@$(MAKE) build
+	@tools/lint $(DIR)
+
+fuzz: deps-fuzz ## run a fuzzer: F=name [SECONDS=60]
+	@tools/run-fuzz $(BUILD)-fuzz '$(F)' '$(SECONDS)'
+
+conformance: build ## run published CTF test suites: SUITES=directory
+	@tools/conformance --kymo $(DIR)/src/cli/kymo $(SUITES)
+
+install: build ## install: [PREFIX=/usr/local] [DESTDIR=]
+	@$(MESON) configure $(DIR) -Dprefix=$(abspath $(PREFIX))
+	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(DIR) --quiet
+
+clean: ## remove everything that was built
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+.PHONY: all help build test demo bench lint fuzz conformance install clean

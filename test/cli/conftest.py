@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the program share.
+
+    kymo      run the built program: kymo("print", trace) -> Result
+    shared    the directory of reference traces, or the test is skipped
+    record    record this machine's kernel into a directory; needs root and tracefs
+    peer      peer("babeltrace2", ...) runs another tracer's program, or the test is skipped
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEADLINE_S = 120
+
+# What a sanitizer writes; never right, whatever the test expects.
+SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+
+
+def _late(_number, _frame):
+    raise TimeoutError(f"the test took more than {DEADLINE_S} s")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """Each test has a deadline; @pytest.mark.deadline(seconds) changes it."""
+    mark = item.get_closest_marker("deadline")
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(mark.args[0] if mark else DEADLINE_S)
+    yield
+    signal.alarm(0)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "deadline(seconds): how long the test may take")
+
+
+class Result:
+    """What a program run left: code, out and err (text), raw (bytes of stdout)."""
+
+    def __init__(self, args, done):
+        self.args = args
+        self.code = done.returncode
+        self.raw = done.stdout
+        self.out = done.stdout.decode("utf-8", "surrogateescape")
+        self.err = done.stderr.decode("utf-8", "surrogateescape")
+
+    def __repr__(self):
+        return f"{self.args} -> {self.code}\nstdout: {self.out[-2000:]}\nstderr: {self.err[-2000:]}"
+
+
+def run(args, timeout=60, env=None, **kwargs):
+    """Run @args with a deadline; output is captured. @env is added to the environment."""
+    args = [str(arg) for arg in args]
+    environ = dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC")
+    environ.pop("NO_COLOR", None)
+    environ.update(env or {})
+    done = subprocess.run(args, timeout=timeout, env=environ, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False,
+                          **({"stdin": subprocess.DEVNULL} | kwargs))
+    return Result(args, done)
+
+
+@pytest.fixture(scope="session")
+def kymo_bin():
+    """The path of the built program; KYMO_BIN overrides."""
+    path = os.environ.get("KYMO_BIN") or os.path.join(ROOT, "build", "src", "cli", "kymo")
+    if not os.access(path, os.X_OK):
+        pytest.exit(f"{path} is not built: run make", returncode=1)
+    return os.path.abspath(path)
+
+
+@pytest.fixture(scope="session")
+def kymo(kymo_bin):
+    """kymo(*args, code=0, timeout=60, env=None): run, check the exit code, return Result.
+
+    code=None accepts any; but a crash or a sanitizer's report is a failure always.
+    """
+
+    def call(*args, code=0, **kwargs):
+        result = run([kymo_bin, *args], **kwargs)
+        assert result.code >= 0, f"killed by a signal: {result!r}"
+        assert not any(mark in result.err for mark in SANITIZER_MARKS), result
+        if code is not None:
+            assert result.code == code, result
+        return result
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The reference traces and suites: $KYMO_SHARED, or ../shared beside the repository."""
+    path = os.environ.get("KYMO_SHARED") or os.path.join(os.path.dirname(ROOT), "shared")
+    if not os.path.isdir(path):
+        pytest.skip(f"no reference traces: {path} is no directory (KYMO_SHARED names it)")
+    return path
+
+
+def tracefs():
+    for path in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        if os.path.isdir(os.path.join(path, "instances")):
+            return path
+    return None
+
+
+@pytest.fixture(scope="session")
+def needs_root_tracefs():
+    """Skips where the kernel cannot be recorded; else the path of tracefs."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: records the kernel")
+    path = tracefs()
+    if not path:
+        pytest.skip("needs tracefs: mount -t tracefs nodev /sys/kernel/tracing")
+    return path
+
+
+@pytest.fixture
+def record(kymo, needs_root_tracefs, tmp_path):
+    """record(*options, command=[...]) -> (trace directory, Result).
+
+    Without options records the default events, while `command` runs (default: a second).
+    """
+    counter = iter(range(1000))
+
+    def call(*options, command=("sleep", "1"), output=None, code=0, **kwargs):
+        output = output or tmp_path / f"trace-{next(counter)}"
+        tail = ["--", *command] if command else []
+        return output, kymo("record", "-o", output, *options, *tail, code=code, **kwargs)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def peer():
+    """peer("babeltrace2", *args, timeout=60) -> Result; skips where it is not installed.
+
+    Debian's lttng-analyses live in /usr/bin/python3; a python3 earlier in PATH lacks them.
+    """
+
+    def call(name, *args, **kwargs):
+        path = shutil.which(name, path="/usr/bin:/bin") or shutil.which(name)
+        if not path:
+            pytest.skip(f"{name} is not installed: tools/install-deps test")
+        with open(path, "rb") as file:
+            script = file.read(64).startswith(b"#!") and b"python3" in open(path, "rb").readline()
+        return run((["/usr/bin/python3"] if script else []) + [path, *args], **kwargs)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def root_dir():
+    """The repository."""
+    return ROOT

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The command line itself: help, man pages, completion, usage errors, closed pipes."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def commands(kymo):
+    lines = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+def test_version(kymo):
+    assert re.fullmatch(r"kymo \d+\.\d+\.\d+\n", kymo("--version").out)
+    assert kymo("-V").out == kymo("--version").out
+
+
+def test_overview_fits_one_screen(kymo):
+    out = kymo().out
+    assert out == kymo("help").out == kymo("--help").out
+    assert len(out.splitlines()) <= 24
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_every_command_has_help_with_examples(kymo, commands):
+    assert commands
+    for command in commands:
+        out = kymo("help", command).out
+        assert out == kymo(command, "--help").out
+        assert out == kymo(command, "-h").out
+        assert f"\nUsage\n  kymo {command}" in out
+        examples = out.split("\nExamples\n")
+        assert len(examples) == 2, command
+        assert f"kymo {command}" in examples[1]
+
+
+def test_help_is_wrapped(kymo, commands):
+    for command in commands:
+        text = kymo("help", command).out.split("\nExamples\n")[0]
+        for line in text.splitlines():
+            assert len(line) <= 80 or line.startswith("   "), line
+
+
+def test_see_also_names_commands(kymo, commands):
+    for command in commands:
+        out = kymo("help", command).out
+        if "\nSee also\n" in out:
+            names = re.findall(r"kymo (\w+)", out.split("\nSee also\n")[1])
+            assert set(names) <= set(commands), command
+
+
+def test_man_pages_are_clean(kymo, commands):
+    if not shutil.which("mandoc"):
+        pytest.skip("mandoc is not installed: tools/install-deps test")
+    for command in [None, *commands]:
+        page = kymo("help", "--man", *([command] if command else [])).raw
+        done = subprocess.run(["mandoc", "-Tlint", "-Wwarning"], input=page, check=False,
+                              stdout=subprocess.PIPE)
+        assert done.returncode == 0, (command, done.stdout.decode())
+
+
+def test_unknown_command(kymo):
+    result = kymo("hlep", code=2)
+    assert result.out == ""
+    assert result.err == "kymo: 'hlep' is no command of kymo\n  hint: did you mean 'kymo help'?\n"
+    assert "did you mean" not in kymo("zzzzzzzz", code=2).err
+    assert kymo("help", "hlep", code=2).err == result.err
+
+
+def test_unknown_option(kymo):
+    assert "did you mean --man?" in kymo("help", "--mann", code=2).err
+    # Prefixes are not options, but they are understood in the hint.
+    assert "did you mean --man?" in kymo("help", "--ma", code=2).err
+    assert "unknown option -z" in kymo("help", "-z", code=2).err
+    assert "unknown option --zzz" in kymo("--zzz", code=2).err
+
+
+def test_wrong_use_is_exit_2_with_a_pointer(kymo):
+    for args in (["completion"], ["completion", "bash", "zsh"], ["completion", "csh"],
+                 ["help", "--man=yes"]):
+        result = kymo(*args, code=2)
+        assert result.out == ""
+        assert f"see: kymo {args[0]} --help" in result.err
+
+
+def test_control_characters_do_not_reach_the_terminal(kymo):
+    assert "\033" not in kymo("completion", "\033[31mred", code=2).err
+
+
+def test_full_disk_is_no_success(kymo_bin):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([kymo_bin, "help"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+
+
+def test_closed_pipe_is_silent(kymo_bin):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([kymo_bin, "help"], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_bash_completion(kymo, commands):
+    script = kymo("completion", "bash").out + r"""
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kymo; echo "${COMPREPLY[*]}"; }
+try kymo ''
+try kymo hel
+try kymo help --
+try kymo completion z
+"""
+    done = subprocess.run(["bash", "-c", script], check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == commands
+    assert lines[1:] == ["help", "--help --man", "zsh"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_parse(kymo, shell):
+    script = kymo("completion", shell).raw
+    assert script
+    path = shutil.which(shell)
+    if not path:
+        pytest.skip(f"{shell} is not installed: tools/install-deps test")
+    done = subprocess.run([path, "-n"], input=script, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
