@@ -56,8 +56,8 @@ struct ky_os_clock {
 };
 
 /*
- * Choose and measure a clock. Takes well under a millisecond, except where perf_event_open() is not
- * allowed: then the TSC's frequency is measured, for 100 ms.
+ * Choose and measure a clock. Takes well under a millisecond, except perf does not tell the TSC's
+ * frequency (not allowed, or a KVM guest): then it is measured, for 50 ms.
  *
  * Returns 0; KYMO_E_UNSUPPORTED when KY_OS_CLOCK_TSC is asked for and not sound (@err says why).
  */
@@ -72,8 +72,8 @@ int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles);
 /* How the mapping fared against wall time since its start. */
 struct ky_os_clock_drift {
 	int64_t elapsed_ns;
-	int64_t drift_ns; /* clock minus wall time now, steps not counted: a wrong frequency */
-	int64_t step_ns;  /* wall time was set forward by this much meanwhile; 0: it was not */
+	int64_t drift_ns;  /* clock minus wall time now, steps not counted: a wrong frequency */
+	int64_t step_ns;   /* wall time was set forward by this much meanwhile; 0: it was not */
 	uint64_t error_ns; /* of these figures */
 	struct ky_os_clock_pair mono;
 };
@@ -94,7 +94,7 @@ bool ky_os_clock_refine(struct ky_os_clock *clock, const struct ky_os_clock_drif
 const char *ky_os_tsc_unsound(void);
 /* The kernel's current clocksource: "tsc", "kvm-clock"; @name has 64 bytes. "" when not known. */
 void ky_os_clocksource(char name[64]);
-/* The TSC's frequency from perf's mmap page; 0 or KYMO_E_UNSUPPORTED / KYMO_E_PERMISSION. */
+/* From perf's mmap page. 0, KYMO_E_PERMISSION, or KYMO_E_UNSUPPORTED: perf does not tell. */
 int ky_os_tsc_frequency_perf(uint64_t *hz);
 
 #endif

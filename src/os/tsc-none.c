@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/tsc.h"
+
+uint64_t ky_tsc_read(void)
+{
+	return 0;
+}
+
+const char *ky_tsc_unsound(void)
+{
+	return "this architecture has none that Kymo knows";
+}
