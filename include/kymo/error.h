@@ -19,18 +19,18 @@ extern "C" {
 #define KYMO_API __attribute__((visibility("default")))
 
 /* X(name, value, text) */
-#define KYMO_STATUS_LIST(X)                                                                        \
-	X(OK, 0, "success")                                                                        \
-	X(E_AGAIN, -1, "no data yet")                                                              \
-	X(E_MEMORY, -2, "out of memory")                                                           \
-	X(E_IO, -3, "input/output error")                                                          \
-	X(E_FORMAT, -4, "malformed data")                                                          \
-	X(E_INVALID, -5, "invalid argument")                                                       \
-	X(E_NOT_FOUND, -6, "not found")                                                            \
-	X(E_UNSUPPORTED, -7, "not supported")                                                      \
-	X(E_PERMISSION, -8, "permission denied")                                                   \
-	X(E_LIMIT, -9, "limit exceeded")                                                           \
-	X(E_STATE, -10, "wrong state")                                                             \
+#define KYMO_STATUS_LIST(X)                      \
+	X(OK, 0, "success")                      \
+	X(E_AGAIN, -1, "no data yet")            \
+	X(E_MEMORY, -2, "out of memory")         \
+	X(E_IO, -3, "input/output error")        \
+	X(E_FORMAT, -4, "malformed data")        \
+	X(E_INVALID, -5, "invalid argument")     \
+	X(E_NOT_FOUND, -6, "not found")          \
+	X(E_UNSUPPORTED, -7, "not supported")    \
+	X(E_PERMISSION, -8, "permission denied") \
+	X(E_LIMIT, -9, "limit exceeded")         \
+	X(E_STATE, -10, "wrong state")           \
 	X(E_INTERRUPTED, -11, "interrupted")
 
 enum kymo_status {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_ALIGN      16
+#define ARENA_ALIGN	 16
 #define ARENA_BLOCK_SIZE ((size_t)64 * 1024)
 
 struct ky_arena_block {

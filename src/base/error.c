@@ -9,8 +9,8 @@
 const char *kymo_status_text(int status)
 {
 	switch (status) {
-#define STATUS_CASE(name, value, text)                                                             \
-	case value:                                                                                \
+#define STATUS_CASE(name, value, text) \
+	case value:                    \
 		return text;
 		KYMO_STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE

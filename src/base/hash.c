@@ -146,8 +146,8 @@ static struct ky_names_slot *names_find(const struct ky_names *names, const char
 	for (;; at = (at + 1) & (names->cap - 1)) {
 		struct ky_names_slot *slot = &names->slots[at];
 
-		if (!slot->key || (slot->hash == hash && slot->len == len &&
-				   memcmp(slot->key, key, len) == 0))
+		if (!slot->key ||
+		    (slot->hash == hash && slot->len == len && memcmp(slot->key, key, len) == 0))
 			return slot;
 	}
 }

@@ -22,7 +22,10 @@ struct ky_strbuf {
 	bool failed;
 };
 
-#define KY_STRBUF_INIT {NULL, 0, 0, false}
+#define KY_STRBUF_INIT            \
+	{                         \
+		NULL, 0, 0, false \
+	}
 
 void ky_strbuf_init(struct ky_strbuf *buf);
 void ky_strbuf_fini(struct ky_strbuf *buf);

@@ -55,18 +55,9 @@ static int parse_scaled(const char *text, const struct text_unit *units, uint64_
 int ky_parse_size(const char *text, uint64_t *bytes)
 {
 	static const struct text_unit units[] = {
-		{"", 1},
-		{"b", 1},
-		{"k", 1024},
-		{"kb", 1024},
-		{"kib", 1024},
-		{"m", 1048576},
-		{"mb", 1048576},
-		{"mib", 1048576},
-		{"g", 1073741824},
-		{"gb", 1073741824},
-		{"gib", 1073741824},
-		{NULL, 0},
+		{"", 1},	   {"b", 1},	       {"k", 1024},	    {"kb", 1024},
+		{"kib", 1024},	   {"m", 1048576},     {"mb", 1048576},	    {"mib", 1048576},
+		{"g", 1073741824}, {"gb", 1073741824}, {"gib", 1073741824}, {NULL, 0},
 	};
 
 	return parse_scaled(text, units, bytes);
@@ -75,7 +66,7 @@ int ky_parse_size(const char *text, uint64_t *bytes)
 int ky_parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct text_unit units[] = {
-		{"", 1e9},	{"ns", 1},   {"us", 1e3},    {"ms", 1e6}, {"s", 1e9},
+		{"", 1e9},     {"ns", 1},   {"us", 1e3},   {"ms", 1e6}, {"s", 1e9},
 		{"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {NULL, 0},
 	};
 

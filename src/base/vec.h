@@ -17,46 +17,49 @@
 
 #include <kymo/error.h>
 
-#define KY_VEC(type)                                                                               \
-	struct {                                                                                   \
-		type *data;                                                                        \
-		size_t len;                                                                        \
-		size_t cap;                                                                        \
+#define KY_VEC(type)        \
+	struct {            \
+		type *data; \
+		size_t len; \
+		size_t cap; \
 	}
 
 /* The same with a tag, for passing to functions: struct @tag. */
-#define KY_VEC_TYPE(tag, type)                                                                     \
-	struct tag {                                                                               \
-		type *data;                                                                        \
-		size_t len;                                                                        \
-		size_t cap;                                                                        \
+#define KY_VEC_TYPE(tag, type) \
+	struct tag {           \
+		type *data;    \
+		size_t len;    \
+		size_t cap;    \
 	}
 
-#define KY_VEC_INIT {NULL, 0, 0}
+#define KY_VEC_INIT        \
+	{                  \
+		NULL, 0, 0 \
+	}
 
 /* Make room for @extra more elements of @size bytes; 0 or KYMO_E_MEMORY. */
 int ky_vec_grow(void **data, size_t *cap, size_t len, size_t extra, size_t size);
 
-#define ky_vec_reserve(v, extra)                                                                   \
-	((v)->cap - (v)->len >= (size_t)(extra)                                                    \
-		 ? 0                                                                               \
-		 : ky_vec_grow((void **)&(v)->data, &(v)->cap, (v)->len, (size_t)(extra),          \
+#define ky_vec_reserve(v, extra)                                                          \
+	((v)->cap - (v)->len >= (size_t)(extra)                                           \
+		 ? 0                                                                      \
+		 : ky_vec_grow((void **)&(v)->data, &(v)->cap, (v)->len, (size_t)(extra), \
 			       sizeof(*(v)->data)))
 
-#define ky_vec_push(v, ...)                                                                        \
-	(ky_vec_reserve((v), 1) < 0 ? KYMO_E_MEMORY                                                \
+#define ky_vec_push(v, ...)                         \
+	(ky_vec_reserve((v), 1) < 0 ? KYMO_E_MEMORY \
 				    : ((v)->data[(v)->len++] = (__VA_ARGS__), KYMO_OK))
 
-#define ky_vec_last(v)  (&(v)->data[(v)->len - 1])
+#define ky_vec_last(v)	(&(v)->data[(v)->len - 1])
 #define ky_vec_clear(v) ((void)((v)->len = 0))
-#define ky_vec_fini(v)                                                                             \
-	do {                                                                                       \
-		free((v)->data);                                                                   \
-		(v)->data = NULL;                                                                  \
-		(v)->len = (v)->cap = 0;                                                           \
+#define ky_vec_fini(v)                   \
+	do {                             \
+		free((v)->data);         \
+		(v)->data = NULL;        \
+		(v)->len = (v)->cap = 0; \
 	} while (0)
 
-#define ky_vec_foreach(v, it)                                                                      \
+#define ky_vec_foreach(v, it) \
 	for (__typeof__((v)->data) it = (v)->data; it && it < (v)->data + (v)->len; it++)
 
 #endif
