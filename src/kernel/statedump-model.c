@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The event classes of the state dump: names and fields of LTTng 2.13. */
+#include "kernel/statedump.h"
+
+#include "base/error.h"
+#include "kernel/proc.h"
+
+enum type {
+	END, /* of an event's fields */
+	U8,
+	U16,
+	U32,
+	U32_OCT,
+	U32_HEX,
+	U32_HEX_BE, /* an IPv4 address, as it lies in a packet */
+	S32,
+	U64_HEX,
+	TEXT,
+	COMM,
+};
+
+struct field {
+	const char *name;
+	enum type type;
+};
+
+#define MAX_FIELDS 12
+
+struct event {
+	const char *name;
+	struct field fields[MAX_FIELDS];
+};
+
+/* {thread, number of the namespace} */
+#define NS_FIELDS                       \
+	{                               \
+		{"_tid", S32},          \
+		{                       \
+			"_ns_inum", U32 \
+		}                       \
+	}
+
+static const struct event events[KY_STATEDUMP_EVENTS] = {
+	[KY_STATEDUMP_START] = {"lttng_statedump_start", {{NULL, END}}},
+	[KY_STATEDUMP_END] = {"lttng_statedump_end", {{NULL, END}}},
+	/* prio: not LTTng's own, but lttng-analyses reads it. */
+	[KY_STATEDUMP_PROCESS_STATE] = {"lttng_statedump_process_state",
+					{{"_tid", S32},
+					 {"_pid", S32},
+					 {"_ppid", S32},
+					 {"_name", COMM},
+					 {"_type", S32},
+					 {"_mode", S32},
+					 {"_submode", S32},
+					 {"_status", S32},
+					 {"_cpu", U32},
+					 {"_file_table_address", U64_HEX},
+					 {"_prio", S32}}},
+	[KY_STATEDUMP_PROCESS_PID_NS] = {"lttng_statedump_process_pid_ns",
+					 {{"_tid", S32},
+					  {"_vtid", S32},
+					  {"_vpid", S32},
+					  {"_vppid", S32},
+					  {"_ns_level", S32},
+					  {"_ns_inum", U32}}},
+	[KY_STATEDUMP_PROCESS_USER_NS] = {"lttng_statedump_process_user_ns",
+					  {{"_tid", S32},
+					   {"_vuid", U32},
+					   {"_vgid", U32},
+					   {"_ns_level", S32},
+					   {"_ns_inum", U32}}},
+	[KY_STATEDUMP_PROCESS_CGROUP_NS] = {"lttng_statedump_process_cgroup_ns", NS_FIELDS},
+	[KY_STATEDUMP_PROCESS_IPC_NS] = {"lttng_statedump_process_ipc_ns", NS_FIELDS},
+	[KY_STATEDUMP_PROCESS_NET_NS] = {"lttng_statedump_process_net_ns", NS_FIELDS},
+	[KY_STATEDUMP_PROCESS_UTS_NS] = {"lttng_statedump_process_uts_ns", NS_FIELDS},
+	[KY_STATEDUMP_PROCESS_TIME_NS] = {"lttng_statedump_process_time_ns", NS_FIELDS},
+	/* pid: LTTng before 2.11 had it, and lttng-analyses needs it still. */
+	[KY_STATEDUMP_FILE_DESCRIPTOR] = {"lttng_statedump_file_descriptor",
+					  {{"_pid", S32},
+					   {"_file_table_address", U64_HEX},
+					   {"_fd", S32},
+					   {"_flags", U32_OCT},
+					   {"_fmode", U32_HEX},
+					   {"_filename", TEXT}}},
+	[KY_STATEDUMP_BLOCK_DEVICE] = {"lttng_statedump_block_device",
+				       {{"_dev", U32}, {"_diskname", TEXT}}},
+	[KY_STATEDUMP_NETWORK_INTERFACE] = {"lttng_statedump_network_interface",
+					    {{"_name", TEXT}, {"_address_ipv4", U32_HEX_BE}}},
+	[KY_STATEDUMP_INTERRUPT] =
+		{"lttng_statedump_interrupt",
+		 {{"_irq", U32}, {"_name", TEXT}, {"_action", TEXT}, {"_tid", S32}}},
+	[KY_STATEDUMP_CPU_TOPOLOGY] = {"lttng_statedump_cpu_topology",
+				       {{"_architecture", TEXT},
+					{"_cpu_id", U16},
+					{"_vendor", TEXT},
+					{"_family", U8},
+					{"_model", U8},
+					{"_model_name", TEXT},
+					{"_physical_id", U16},
+					{"_core_id", U16},
+					{"_cores", U16}}},
+};
+
+static struct ky_field_class *new_integer(struct ky_trace_class *trace, bool is_signed,
+					  uint32_t bits, uint8_t base)
+{
+	struct ky_field_class *cls =
+		ky_field_class_new(trace, is_signed ? KY_FIELD_SINT : KY_FIELD_UINT);
+
+	if (!cls)
+		return NULL;
+	cls->align_bits = 8;
+	cls->num.length_bits = bits;
+	cls->num.base = base;
+	cls->num.big_endian = trace->big_endian;
+	return cls;
+}
+
+static struct ky_field_class *new_text(struct ky_trace_class *trace, enum ky_field_kind kind,
+				       uint64_t length_bytes)
+{
+	struct ky_field_class *cls = ky_field_class_new(trace, kind);
+
+	if (!cls)
+		return NULL;
+	cls->align_bits = 8;
+	cls->text.encoding = KY_ENCODING_UTF8;
+	cls->text.length_bytes = length_bytes;
+	return cls;
+}
+
+static struct ky_field_class *new_field(struct ky_trace_class *trace, enum type type)
+{
+	struct ky_field_class *cls;
+
+	switch (type) {
+	case U8:
+		return new_integer(trace, false, 8, 10);
+	case U16:
+		return new_integer(trace, false, 16, 10);
+	case U32:
+		return new_integer(trace, false, 32, 10);
+	case U32_OCT:
+		return new_integer(trace, false, 32, 8);
+	case U32_HEX:
+		return new_integer(trace, false, 32, 16);
+	case U32_HEX_BE:
+		cls = new_integer(trace, false, 32, 16);
+		if (cls)
+			cls->num.big_endian = true;
+		return cls;
+	case S32:
+		return new_integer(trace, true, 32, 10);
+	case U64_HEX:
+		return new_integer(trace, false, 64, 16);
+	case TEXT:
+		return new_text(trace, KY_FIELD_STRING, 0);
+	case COMM:
+		return new_text(trace, KY_FIELD_TEXT, KY_COMM_BYTES);
+	default:
+		return NULL;
+	}
+}
+
+static struct ky_field_class *new_payload(struct ky_trace_class *trace, const struct event *event)
+{
+	struct ky_field_class *payload = ky_field_class_new(trace, KY_FIELD_STRUCT);
+	size_t n = 0;
+
+	while (n < MAX_FIELDS && event->fields[n].type != END)
+		n++;
+	if (!payload || !n)
+		return payload;
+	payload->st.members = ky_arena_array(&trace->arena, n, sizeof(struct ky_member));
+	if (!payload->st.members)
+		return NULL;
+	payload->st.n_members = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct field *field = &event->fields[i];
+
+		payload->st.members[i] = (struct ky_member){
+			.name = field->name,
+			.display = field->name + 1,
+			.cls = new_field(trace, field->type),
+		};
+		if (!payload->st.members[i].cls)
+			return NULL;
+	}
+	return payload;
+}
+
+int ky_statedump_define(struct ky_stream_class *stream, uint32_t first_id, struct kymo_error *err)
+{
+	for (uint32_t i = 0; i < KY_STATEDUMP_EVENTS; i++) {
+		struct ky_event_class *event =
+			ky_event_class_new(stream, first_id + i, events[i].name);
+
+		if (!event)
+			return ky_error_nomem(err);
+		event->payload = new_payload(stream->trace, &events[i]);
+		if (!event->payload)
+			return ky_error_nomem(err);
+	}
+	return KYMO_OK;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the parts of the state dump: an event's fields, and sending it. */
+#ifndef KY_KERNEL_STATEDUMP_RUN_H
+#define KY_KERNEL_STATEDUMP_RUN_H
+
+#include <string.h>
+
+#include "kernel/proc.h"
+#include "kernel/statedump.h"
+
+/* Kept free by texts for the fixed-size fields that may follow them. */
+#define KY_DUMP_TAIL_BYTES 64
+
+/* The fields of the event being built; a text that does not fit is cut. */
+struct ky_dump_body {
+	uint32_t len;
+	uint8_t data[PATH_MAX + 512];
+};
+
+struct ky_dump_run {
+	struct ky_statedump *dump;
+	struct ky_proc proc;
+	struct ky_dump_body body;
+	struct ky_proc_fd file;
+	struct kymo_error *err;
+	int32_t self_tid;
+};
+
+static inline void ky_dump_put(struct ky_dump_body *body, const void *data, size_t len)
+{
+	if (len > sizeof(body->data) - body->len)
+		return;
+	memcpy(body->data + body->len, data, len);
+	body->len += (uint32_t)len;
+}
+
+static inline void ky_dump_put8(struct ky_dump_body *body, uint8_t value)
+{
+	ky_dump_put(body, &value, sizeof(value));
+}
+
+static inline void ky_dump_put16(struct ky_dump_body *body, uint16_t value)
+{
+	ky_dump_put(body, &value, sizeof(value));
+}
+
+static inline void ky_dump_put32(struct ky_dump_body *body, uint32_t value)
+{
+	ky_dump_put(body, &value, sizeof(value));
+}
+
+static inline void ky_dump_put64(struct ky_dump_body *body, uint64_t value)
+{
+	ky_dump_put(body, &value, sizeof(value));
+}
+
+/* The first @len bytes of @text, and a NUL. */
+static inline void ky_dump_put_textn(struct ky_dump_body *body, const char *text, size_t len)
+{
+	size_t room = sizeof(body->data) - body->len;
+
+	room = room > KY_DUMP_TAIL_BYTES ? room - KY_DUMP_TAIL_BYTES : 0;
+	ky_dump_put(body, text, len < room ? len : room);
+	ky_dump_put8(body, 0);
+}
+
+static inline void ky_dump_put_text(struct ky_dump_body *body, const char *text)
+{
+	ky_dump_put_textn(body, text, strlen(text));
+}
+
+/* Send the body as event @event and start a new one. 0, or what the dump's flush() returned. */
+int ky_dump_emit(struct ky_dump_run *run, enum ky_statedump_event event);
+
+/* Block devices, network interfaces, interrupts, CPUs. What is missing is left out. */
+int ky_dump_devices(struct ky_dump_run *run);
+
+#endif
