@@ -60,6 +60,6 @@ int ky_vec_grow(void **data, size_t *cap, size_t len, size_t extra, size_t size)
 	} while (0)
 
 #define ky_vec_foreach(v, it) \
-	for (__typeof__((v)->data) it = (v)->data; it && it < (v)->data + (v)->len; it++)
+	for (__typeof__((v)->data + 0) it = (v)->data; it && it < (v)->data + (v)->len; it++)
 
 #endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* The state model's scheduler side: what CPUs run, and the lives of threads. */
+#include "analysis/model-internal.h"
+
+#include <string.h>
+
+#define CLONE_THREAD 0x00010000
+
+/* ---- CPUs ------------------------------------------------------------------------------ */
+
+int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
+{
+	int64_t begin = cpu->since_ns;
+	struct ky_thread *thread = cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
+
+	if (begin == INT64_MIN || ns <= begin)
+		return 0;
+	cpu->since_ns = ns;
+	return ky_model_notify(model, ran, cpu, cpu->state, thread, begin, ns);
+}
+
+static void set_state(struct ky_cpu *cpu, struct ky_thread *thread)
+{
+	cpu->state = thread ? KY_CPU_BUSY : KY_CPU_IDLE;
+	cpu->current = thread;
+}
+
+/* @thread (NULL: idle) ran up to @ns: agree with it, or know nothing of the time before. */
+static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
+{
+	bool idle_agrees = cpu->state == KY_CPU_IDLE && !thread;
+
+	if (cpu->state == KY_CPU_UNKNOWN)
+		set_state(cpu, thread);
+	else if (!idle_agrees && cpu->current != thread)
+		cpu->state = KY_CPU_UNKNOWN;
+	return ky_cpu_flush(model, cpu, ns);
+}
+
+int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
+{
+	int status = settle(model, cpu, thread, ns);
+
+	set_state(cpu, thread);
+	if (thread)
+		thread->cpu = (int32_t)cpu->id;
+	return status;
+}
+
+int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns)
+{
+	int status = ky_cpu_flush(model, cpu, begin_ns);
+
+	cpu->state = KY_CPU_UNKNOWN;
+	cpu->current = NULL;
+	cpu->lost_ns += end_ns - begin_ns;
+	if (status >= 0)
+		status = ky_cpu_flush(model, cpu, end_ns);
+	if (cpu->since_ns < end_ns)
+		cpu->since_ns = end_ns;
+	return status;
+}
+
+/* ---- threads --------------------------------------------------------------------------- */
+
+static void take_comm(struct ky_thread *thread, const struct ky_event *event,
+		      const struct ky_handle *handle)
+{
+	size_t len;
+	const char *comm;
+
+	if (!handle->cls)
+		return;
+	comm = ky_get_text(event, handle, &len);
+	ky_thread_name(thread, comm, len);
+}
+
+static void take_prio(struct ky_thread *thread, const struct ky_event *event,
+		      const struct ky_class_info *info, int field)
+{
+	if (info->fields[field].cls)
+		thread->prio =
+			(int32_t)ky_get_i64(event, &info->fields[field], 0) + info->prio_offset;
+}
+
+static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	int32_t from = thread->cpu;
+
+	thread->cpu = cpu;
+	if (from == KY_UNKNOWN || from == cpu)
+		return 0;
+	return ky_model_notify(model, migrated, thread, ns);
+}
+
+static int32_t get_tid(const struct ky_event *event, const struct ky_class_info *info, int field)
+{
+	return (int32_t)ky_get_i64(event, &info->fields[field], KY_UNKNOWN);
+}
+
+/* The thread that an event names; *@thread is NULL for none and for the idle threads. */
+static int get_thread(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info, int field, struct ky_thread **thread)
+{
+	int32_t tid = get_tid(event, info, field);
+
+	*thread = NULL;
+	if (tid <= 0)
+		return 0;
+	*thread = ky_model_thread_get(feed->model, feed->host, tid);
+	return *thread ? 0 : KYMO_E_MEMORY;
+}
+
+/* The thread that a switch takes off the CPU: nearly always the one that is known to run. */
+static int get_prev(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info, struct ky_thread **thread)
+{
+	const struct ky_cpu *cpu = feed->cpu;
+
+	if (cpu->state == KY_CPU_BUSY && cpu->current->tid == get_tid(event, info, 0)) {
+		*thread = cpu->current;
+		return 0;
+	}
+	return get_thread(feed, event, info, KY_SWITCH_PREV_TID, thread);
+}
+
+int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	struct ky_cpu *cpu = feed->cpu;
+	struct ky_thread *prev, *next;
+	int status;
+
+	if (!cpu)
+		return 0;
+	if (get_prev(feed, event, info, &prev) < 0 ||
+	    get_thread(feed, event, info, KY_SWITCH_NEXT_TID, &next) < 0)
+		return KYMO_E_MEMORY;
+	if (prev) {
+		take_comm(prev, event, &info->fields[KY_SWITCH_PREV_COMM]);
+		take_prio(prev, event, info, KY_SWITCH_PREV_PRIO);
+		if (prev->pid == KY_UNKNOWN && info->pid.cls)
+			prev->pid = (int32_t)ky_get_i64(event, &info->pid, KY_UNKNOWN);
+		prev->cpu = prev->cpu == KY_UNKNOWN ? (int32_t)cpu->id : prev->cpu;
+	}
+	status = settle(feed->model, cpu, prev, event->ns);
+	set_state(cpu, next);
+	if (next && status >= 0) {
+		take_comm(next, event, &info->fields[KY_SWITCH_NEXT_COMM]);
+		take_prio(next, event, info, KY_SWITCH_NEXT_PRIO);
+		status = move_to(feed->model, next, (int32_t)cpu->id, event->ns);
+	}
+	return status;
+}
+
+int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (!thread)
+		return 0;
+	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
+	take_prio(thread, event, info, KY_TASK_PRIO);
+	thread->cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	return ky_model_notify(feed->model, migrated, thread, event->ns);
+}
+
+int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (!thread)
+		return 0;
+	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
+	take_prio(thread, event, info, KY_TASK_PRIO);
+	return 0;
+}
+
+/* sched_process_fork and task_newtask both tell of a new thread; whichever comes first. */
+static int get_child(struct ky_feed *feed, int32_t tid, struct ky_thread **child)
+{
+	struct ky_thread *old = ky_map_get(&feed->host->threads, (uint32_t)tid);
+
+	if (old && old->born && !old->dead && old->cpu == KY_UNKNOWN) {
+		*child = old;
+		return 0;
+	}
+	*child = ky_model_thread_new(feed->model, feed->host, tid);
+	if (!*child)
+		return KYMO_E_MEMORY;
+	(*child)->born = true;
+	/* A life whose end was lost. */
+	return old ? ky_call_abandon(feed->model, old, KY_CALL_TORN, INT64_MIN) : 0;
+}
+
+int ky_on_fork(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
+{
+	int32_t tid = get_tid(event, info, KY_FORK_CHILD_TID);
+	struct ky_thread *parent, *child;
+	int status;
+
+	if (tid <= 0)
+		return 0;
+	if (get_thread(feed, event, info, KY_FORK_PARENT_TID, &parent) < 0)
+		return KYMO_E_MEMORY;
+	status = get_child(feed, tid, &child);
+	if (status < 0)
+		return status;
+	take_comm(child, event, &info->fields[KY_FORK_CHILD_COMM]);
+	if (info->fields[KY_FORK_CHILD_PID].cls)
+		child->pid = get_tid(event, info, KY_FORK_CHILD_PID);
+	if (parent && info->fields[KY_FORK_PARENT_PID].cls)
+		parent->pid = get_tid(event, info, KY_FORK_PARENT_PID);
+	if (parent)
+		child->ppid = child->pid == parent->pid ? parent->ppid : parent->pid;
+	return 0;
+}
+
+int ky_on_newtask(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info)
+{
+	int32_t tid = get_tid(event, info, KY_NEWTASK_TID);
+	uint64_t flags = ky_get_u64(event, &info->fields[KY_NEWTASK_FLAGS], 0);
+	struct ky_thread *parent, *child;
+	int status;
+
+	if (tid <= 0)
+		return 0;
+	status = ky_model_current(feed, event, info, &parent);
+	if (status >= 0)
+		status = get_child(feed, tid, &child);
+	if (status < 0)
+		return status;
+	take_comm(child, event, &info->fields[KY_NEWTASK_COMM]);
+	if (!(flags & CLONE_THREAD))
+		child->pid = tid;
+	else if (parent)
+		child->pid = parent->pid;
+	return 0;
+}
+
+/* A thread that is not its process' first takes over that one's id when it calls exec. */
+static int take_over_tid(struct ky_feed *feed, struct ky_thread *thread, int32_t tid)
+{
+	ky_map_del(&feed->host->threads, (uint32_t)thread->tid);
+	thread->tid = tid;
+	return ky_map_set(&feed->host->threads, (uint32_t)tid, thread);
+}
+
+int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
+{
+	int32_t tid = get_tid(event, info, KY_EXEC_TID);
+	int32_t old_tid = get_tid(event, info, KY_EXEC_OLD_TID);
+	struct ky_thread *thread;
+	const char *path, *slash;
+	size_t len;
+
+	if (tid <= 0)
+		return 0;
+	if (old_tid > 0 && old_tid != tid) {
+		thread = ky_map_get(&feed->host->threads, (uint32_t)old_tid);
+		if (thread && take_over_tid(feed, thread, tid) < 0)
+			return KYMO_E_MEMORY;
+	}
+	thread = ky_model_thread_get(feed->model, feed->host, tid);
+	if (!thread)
+		return KYMO_E_MEMORY;
+	if (info->comm.cls) {
+		take_comm(thread, event, &info->comm);
+		return 0;
+	}
+	path = ky_get_text(event, &info->fields[KY_EXEC_FILENAME], &len);
+	slash = len ? memrchr(path, '/', len) : NULL;
+	if (slash)
+		ky_thread_name(thread, slash + 1, len - (size_t)(slash + 1 - path));
+	else
+		ky_thread_name(thread, path, len);
+	return 0;
+}
+
+int ky_on_exit(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+	int status;
+
+	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (!thread)
+		return 0;
+	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
+	status = ky_call_abandon(feed->model, thread, KY_CALL_EXITED, event->ns);
+	thread->dead = true;
+	return status < 0 ? status : ky_model_notify(feed->model, thread_exit, thread, event->ns);
+}
+
+int ky_on_rename(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	if (get_thread(feed, event, info, KY_RENAME_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (thread)
+		take_comm(thread, event, &info->fields[KY_RENAME_COMM]);
+	return 0;
+}
+
+int ky_on_setprio(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (thread)
+		take_prio(thread, event, info, KY_TASK_PRIO);
+	return 0;
+}
+
+int ky_on_statedump(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	if (get_thread(feed, event, info, KY_STATEDUMP_TID, &thread) < 0)
+		return KYMO_E_MEMORY;
+	if (!thread)
+		return 0;
+	thread->pid = get_tid(event, info, KY_STATEDUMP_PID);
+	thread->ppid = get_tid(event, info, KY_STATEDUMP_PPID);
+	take_comm(thread, event, &info->fields[KY_STATEDUMP_COMM]);
+	return 0;
+}

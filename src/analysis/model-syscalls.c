@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model's system calls: entry and exit are paired per thread, as threads migrate
+ * inside calls. A pair is measured only when nothing was lost in between and both name the
+ * same call.
+ */
+#include "analysis/model-internal.h"
+
+int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
+		    int64_t ns)
+{
+	struct ky_call call = {
+		.thread = thread,
+		.syscall = thread->syscall.id,
+		.outcome = outcome,
+		.begin_ns = thread->syscall.begin_ns,
+		.end_ns = ns,
+	};
+
+	if (thread->syscall.id == KY_NO_SYSCALL)
+		return 0;
+	/* Whether it returned in the gap, nobody knows; a thread's end is sure all the same. */
+	if (call.begin_ns < thread->host->torn_until_ns && outcome != KY_CALL_EXITED)
+		call.outcome = KY_CALL_TORN;
+	thread->syscall.id = KY_NO_SYSCALL;
+	return ky_model_notify(model, call, &call);
+}
+
+/* Which call an event is about. KY_NO_SYSCALL: it does not say. */
+static int which(struct ky_model *model, const struct ky_event *event,
+		 const struct ky_class_info *info, uint32_t *syscall)
+{
+	*syscall = info->syscall;
+	if (*syscall != KY_NO_SYSCALL || !info->fields[KY_SYSCALL_NUMBER].cls)
+		return 0;
+	*syscall = ky_model_syscall_by_number(
+		model, ky_get_i64(event, &info->fields[KY_SYSCALL_NUMBER], -1), info->compat);
+	return *syscall == KY_NO_SYSCALL ? KYMO_E_MEMORY : 0;
+}
+
+int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
+			const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+	uint32_t syscall;
+	int status;
+
+	status = ky_model_current(feed, event, info, &thread);
+	if (status < 0 || !thread)
+		return status;
+	status = which(feed->model, event, info, &syscall);
+	if (status >= 0)
+		status = ky_call_abandon(feed->model, thread, KY_CALL_NO_RETURN, event->ns);
+	if (status < 0)
+		return status;
+	thread->returned = true;
+	thread->syscall = (struct ky_syscall){syscall, event->cpu_id, event->ns};
+	return ky_model_notify(feed->model, call_begin, thread, event->ns);
+}
+
+/* An exit whose entry was not seen. */
+static enum ky_call_outcome headless(const struct ky_thread *thread)
+{
+	if (!thread->returned)
+		return thread->born ? KY_CALL_BIRTH : KY_CALL_HEADLESS;
+	return thread->host->torn_until_ns == INT64_MIN ? KY_CALL_HEADLESS : KY_CALL_TORN;
+}
+
+int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info)
+{
+	struct ky_call call = {.outcome = KY_CALL_DONE, .end_ns = event->ns};
+	struct ky_thread *thread;
+	int status;
+
+	status = ky_model_current(feed, event, info, &thread);
+	if (status < 0 || !thread)
+		return status;
+	status = which(feed->model, event, info, &call.syscall);
+	if (call.syscall == KY_NO_SYSCALL)
+		call.syscall = thread->syscall.id;
+	if (status >= 0 && thread->syscall.id != call.syscall)
+		status = ky_call_abandon(feed->model, thread, KY_CALL_NO_RETURN, event->ns);
+	if (status < 0)
+		return status;
+	call.thread = thread;
+	call.begin_ns = INT64_MIN;
+	if (thread->syscall.id == KY_NO_SYSCALL)
+		call.outcome = headless(thread);
+	else
+		call.begin_ns = thread->syscall.begin_ns;
+	if (call.outcome == KY_CALL_DONE && call.begin_ns < thread->host->torn_until_ns)
+		call.outcome = KY_CALL_TORN;
+	call.has_ret = info->fields[KY_SYSCALL_RET].cls != NULL;
+	call.ret = ky_get_i64(event, &info->fields[KY_SYSCALL_RET], 0);
+	thread->returned = true;
+	thread->syscall.id = KY_NO_SYSCALL;
+	return call.syscall == KY_NO_SYSCALL ? 0 : ky_model_notify(feed->model, call, &call);
+}

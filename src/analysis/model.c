@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/* The state model: its tables, and the pass over the events. See model.h. */
+#include "analysis/model-internal.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* ---- threads and CPUs ------------------------------------------------------------------ */
+
+struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *host, int32_t tid)
+{
+	struct ky_thread *thread = ky_arena_new(&model->arena, struct ky_thread);
+
+	if (!thread)
+		return NULL;
+	*thread = (struct ky_thread){
+		.index = (uint32_t)model->threads.len,
+		.tid = tid,
+		.pid = KY_UNKNOWN,
+		.ppid = KY_UNKNOWN,
+		.prio = KY_UNKNOWN,
+		.cpu = KY_UNKNOWN,
+		.syscall = {.id = KY_NO_SYSCALL},
+		.host = host,
+	};
+	if (ky_vec_push(&model->threads, thread) < 0 ||
+	    ky_map_set(&host->threads, (uint32_t)tid, thread) < 0)
+		return NULL;
+	return thread;
+}
+
+struct ky_thread *ky_model_thread_get(struct ky_model *model, struct ky_host *host, int32_t tid)
+{
+	struct ky_thread *thread = ky_map_get(&host->threads, (uint32_t)tid);
+
+	return thread ? thread : ky_model_thread_new(model, host, tid);
+}
+
+void ky_thread_name(struct ky_thread *thread, const char *comm, size_t len_bytes)
+{
+	if (!len_bytes)
+		return;
+	if (len_bytes > KY_COMM_SIZE - 1)
+		len_bytes = KY_COMM_SIZE - 1;
+	memcpy(thread->comm, comm, len_bytes);
+	thread->comm[len_bytes] = '\0';
+}
+
+struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, uint32_t id)
+{
+	struct ky_cpu *cpu = ky_map_get(&host->cpus, id);
+
+	if (cpu)
+		return cpu;
+	cpu = ky_arena_new(&model->arena, struct ky_cpu);
+	if (!cpu)
+		return NULL;
+	*cpu = (struct ky_cpu){
+		.index = (uint32_t)model->cpus.len,
+		.id = id,
+		.host = host,
+		.since_ns = INT64_MIN,
+		.begin_ns = INT64_MIN,
+	};
+	if (ky_vec_push(&model->cpus, cpu) < 0 || ky_map_set(&host->cpus, id, cpu) < 0)
+		return NULL;
+	return cpu;
+}
+
+/* What the context says of the thread that the event happened in. */
+static struct ky_thread *context_thread(struct ky_feed *feed, const struct ky_event *event,
+					const struct ky_class_info *info, int32_t tid)
+{
+	struct ky_cpu *cpu = feed->cpu;
+	struct ky_thread *thread;
+	size_t len;
+
+	if (cpu && cpu->state == KY_CPU_BUSY && cpu->current->tid == tid)
+		thread = cpu->current;
+	else
+		thread = ky_model_thread_get(feed->model, feed->host, tid);
+	if (!thread)
+		return NULL;
+	if (thread->pid == KY_UNKNOWN)
+		thread->pid = (int32_t)ky_get_i64(event, &info->pid, KY_UNKNOWN);
+	if (!thread->comm[0] && info->comm.cls) {
+		const char *comm = ky_get_text(event, &info->comm, &len);
+
+		ky_thread_name(thread, comm, len);
+	}
+	return thread;
+}
+
+/* Does the CPU's known state contradict that @thread (NULL: idle) runs there? */
+static bool contradicts(const struct ky_cpu *cpu, const struct ky_thread *thread)
+{
+	if (cpu->state == KY_CPU_UNKNOWN)
+		return true;
+	return cpu->state == KY_CPU_IDLE ? thread != NULL : thread != cpu->current;
+}
+
+int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread **thread)
+{
+	struct ky_cpu *cpu = feed->cpu;
+	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+
+	*thread = NULL;
+	if (tid < 0) {
+		if (cpu && cpu->state == KY_CPU_BUSY)
+			*thread = cpu->current;
+		return 0;
+	}
+	if (tid > 0) {
+		*thread = context_thread(feed, event, info, tid);
+		if (!*thread)
+			return KYMO_E_MEMORY;
+	}
+	if (cpu && feed->stream->has_switch && contradicts(cpu, *thread))
+		return ky_cpu_learn(feed->model, cpu, *thread, event->ns);
+	return 0;
+}
+
+/* ---- making and freeing ---------------------------------------------------------------- */
+
+static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *trace)
+{
+	struct ky_host *host = ky_arena_new(&model->arena, struct ky_host);
+	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
+
+	if (!host)
+		return NULL;
+	host->index = (uint32_t)model->hosts.len;
+	host->trace = trace;
+	host->name = env && env->is_text ? env->text : "";
+	host->torn_until_ns = INT64_MIN;
+	ky_map_init(&host->threads);
+	ky_map_init(&host->cpus);
+	if (ky_vec_push(&model->hosts, host) < 0)
+		return NULL;
+	return ky_model_resolve(model, host) < 0 ? NULL : host;
+}
+
+/* The streams of one host; a CPU that records switches exists even if nothing happens there. */
+static int add_streams(struct ky_model *model, struct ky_host *host)
+{
+	ky_vec_foreach(&model->set->streams, it) {
+		const struct ky_stream *stream = *it;
+		struct ky_stream_state *state = &model->streams[stream->index];
+
+		if (stream->trace != host->trace)
+			continue;
+		*state = (struct ky_stream_state){.host = host, .last_ns = INT64_MIN};
+		for (size_t i = 0; stream->cls && i < stream->cls->events.len; i++) {
+			uint32_t index = stream->cls->events.data[i]->index;
+			ky_event_handler handle = host->classes[index].handle;
+
+			state->has_switch |= handle == ky_on_switch;
+			state->has_syscalls |= handle == ky_on_syscall_entry;
+		}
+		if (state->has_switch && stream->has_cpu_id &&
+		    !ky_model_cpu_get(model, host, stream->cpu_id))
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct ky_model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		goto fail;
+	ky_arena_init(&model->arena);
+	ky_names_init(&model->syscall_ids);
+	ky_map_init(&model->syscall_numbers);
+	model->set = set;
+	model->begin_ns = model->end_ns = INT64_MIN;
+	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
+	if (!model->streams)
+		goto fail;
+	ky_vec_foreach(&set->traces, trace) {
+		struct ky_host *host = add_host(model, *trace);
+
+		if (!host || add_streams(model, host) < 0)
+			goto fail;
+	}
+	return model;
+fail:
+	ky_model_free(model);
+	ky_error_nomem(err);
+	return NULL;
+}
+
+void ky_model_free(struct ky_model *model)
+{
+	if (!model)
+		return;
+	ky_vec_foreach(&model->hosts, host) {
+		ky_map_fini(&(*host)->threads);
+		ky_map_fini(&(*host)->cpus);
+	}
+	ky_vec_fini(&model->listeners);
+	ky_vec_fini(&model->hosts);
+	ky_vec_fini(&model->cpus);
+	ky_vec_fini(&model->threads);
+	ky_vec_fini(&model->syscalls);
+	ky_names_fini(&model->syscall_ids);
+	ky_map_fini(&model->syscall_numbers);
+	free(model->streams);
+	ky_arena_fini(&model->arena);
+	free(model);
+}
+
+int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
+{
+	return ky_vec_push(&model->listeners, *listener);
+}
+
+/* ---- the pass -------------------------------------------------------------------------- */
+
+/*
+ * Where the record of a stream begins: with the trace, when its first packet is the first of
+ * the stream; else where that packet begins (a flight recorder's older ones are gone).
+ */
+static int64_t stream_begin(const struct ky_model *model, const struct ky_event *first)
+{
+	const struct ky_packet *packet = first->packet;
+
+	if (packet->has_sequence && packet->sequence == 0 && !packet->discarded)
+		return model->begin_ns;
+	if (packet->has_begin && packet->begin_ns <= first->ns)
+		return packet->begin_ns > model->begin_ns ? packet->begin_ns : model->begin_ns;
+	return first->ns;
+}
+
+static int use_cpu(struct ky_feed *feed, uint32_t id)
+{
+	struct ky_stream_state *stream = feed->stream;
+
+	if (id == UINT32_MAX) {
+		feed->cpu = stream->cpu = NULL;
+		return 0;
+	}
+	if (!stream->cpu || stream->cpu_id != id) {
+		stream->cpu = ky_model_cpu_get(feed->model, feed->host, id);
+		stream->cpu_id = id;
+		if (!stream->cpu)
+			return KYMO_E_MEMORY;
+	}
+	feed->cpu = stream->cpu;
+	return 0;
+}
+
+/* The first event of a CPU in a stream that records switches. */
+static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
+{
+	struct ky_cpu *cpu = feed->cpu;
+
+	cpu->begin_ns = feed->stream->begun ? event->ns : stream_begin(feed->model, event);
+	if (cpu->since_ns < cpu->begin_ns)
+		cpu->since_ns = cpu->begin_ns;
+	feed->stream->begun = true;
+}
+
+static int feed_event(struct ky_feed *feed, const struct ky_event *event)
+{
+	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
+	struct ky_cpu *cpu = feed->cpu;
+	struct ky_thread *thread;
+	int status;
+
+	if (!info->handle && (!cpu || cpu->state != KY_CPU_UNKNOWN))
+		return 0;
+	if (cpu && feed->stream->has_switch) {
+		if (cpu->begin_ns == INT64_MIN)
+			begin_cpu(feed, event);
+		/* Any event's context tells what an unknown CPU runs. */
+		if (!info->handle && info->tid.cls) {
+			status = ky_model_current(feed, event, info, &thread);
+			if (status < 0)
+				return status;
+		}
+	}
+	return info->handle ? info->handle(feed, event, info) : 0;
+}
+
+static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
+{
+	const struct ky_loss *loss = batch->loss;
+	struct ky_model *model = feed->model;
+	int64_t begin = loss->begin_ns, end = loss->end_ns;
+	struct ky_cpu *cpu = feed->cpu;
+	int status = 0;
+
+	if (end == INT64_MIN)
+		end = batch->n_events ? batch->events[0].ns : model->end_ns;
+	if (begin == INT64_MIN)
+		begin = feed->stream->last_ns;
+	if (begin > end || begin == INT64_MIN)
+		begin = end;
+	feed->host->lost_events += loss->events;
+	feed->host->gaps++;
+	if (end == INT64_MIN)
+		return 0;
+	if (feed->stream->has_syscalls && end > feed->host->torn_until_ns)
+		feed->host->torn_until_ns = end;
+	if (cpu && feed->stream->has_switch)
+		status = ky_cpu_lose(model, cpu, begin, end);
+	return status < 0 ? status : ky_model_notify(model, lost, cpu, begin, end, loss->events);
+}
+
+static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
+{
+	struct ky_model *model = feed->model;
+	int status = 0;
+
+	for (size_t i = 0; i < batch->n_events; i++) {
+		const struct ky_event *event = &batch->events[i];
+
+		model->n_events++;
+		if (event->ns == INT64_MIN)
+			continue; /* no time: nothing to order it by */
+		if (model->begin_ns == INT64_MIN)
+			model->begin_ns = event->ns;
+		if (event->ns > model->end_ns)
+			model->end_ns = event->ns;
+		feed->stream->last_ns = event->ns;
+		if (event->cpu_id != feed->stream->cpu_id || !feed->cpu) {
+			status = use_cpu(feed, event->cpu_id);
+			if (status < 0)
+				return status;
+		}
+		status = feed_event(feed, event);
+		if (status < 0)
+			return status;
+	}
+	return status;
+}
+
+int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct ky_stream_state *stream = &model->streams[batch->stream->index];
+	struct ky_feed feed = {model, stream->host, stream, stream->cpu};
+	int status = 0;
+
+	if (batch->loss) {
+		if (!feed.cpu && batch->stream->has_cpu_id)
+			status = use_cpu(&feed, batch->stream->cpu_id);
+		if (status >= 0)
+			status = feed_loss(&feed, batch);
+	}
+	if (status >= 0)
+		status = feed_events(&feed, batch);
+	if (status == KYMO_E_MEMORY)
+		return ky_error_nomem(err);
+	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
+}
+
+int ky_model_end(struct ky_model *model, struct kymo_error *err)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->cpus, cpu) {
+		if (status >= 0)
+			status = ky_cpu_flush(model, *cpu, model->end_ns);
+	}
+	ky_vec_foreach(&model->threads, thread) {
+		if (status >= 0)
+			status = ky_call_abandon(model, *thread, KY_CALL_UNENDED, INT64_MIN);
+	}
+	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
+}
+
+int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct ky_batch batch;
+	int status, ended;
+
+	while ((status = ky_flow_next(flow, &batch, err)) > 0) {
+		int fed = ky_model_feed(model, &batch, err);
+
+		if (fed < 0)
+			return fed;
+	}
+	ended = ky_model_end(model, status < 0 ? NULL : err);
+	return status < 0 ? status : ended;
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+unsigned int ky_model_abilities(const struct ky_model *model)
+{
+	unsigned int abilities = 0;
+
+	ky_vec_foreach(&model->hosts, host)
+		abilities |= (*host)->abilities;
+	return abilities;
+}
+
+int64_t ky_model_begin_ns(const struct ky_model *model)
+{
+	return model->begin_ns;
+}
+
+int64_t ky_model_end_ns(const struct ky_model *model)
+{
+	return model->end_ns;
+}
+
+uint64_t ky_model_n_events(const struct ky_model *model)
+{
+	return model->n_events;
+}
+
+size_t ky_model_n_hosts(const struct ky_model *model)
+{
+	return model->hosts.len;
+}
+
+const struct ky_host *ky_model_host(const struct ky_model *model, size_t index)
+{
+	return model->hosts.data[index];
+}
+
+size_t ky_model_n_cpus(const struct ky_model *model)
+{
+	return model->cpus.len;
+}
+
+const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index)
+{
+	return model->cpus.data[index];
+}
+
+size_t ky_model_n_threads(const struct ky_model *model)
+{
+	return model->threads.len;
+}
+
+struct ky_thread *ky_model_thread(const struct ky_model *model, size_t index)
+{
+	return model->threads.data[index];
+}
+
+size_t ky_model_n_syscalls(const struct ky_model *model)
+{
+	return model->syscalls.len;
+}
+
+const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall)
+{
+	return syscall < model->syscalls.len ? model->syscalls.data[syscall] : "?";
+}
