@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctf/model.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "ctf/finish.h"
+#include "ctf/plan.h"
+#include "ctf/walk.h"
+
+/* Referred to, but not numbered yet. */
+#define SLOT_WANTED (KY_NO_SLOT - 1)
+
+/* Sizes beyond this are as good as unknown: no packet holds them. */
+#define FIXED_BITS_MAX (INT64_C(1) << 60)
+
+struct linker {
+	struct ky_trace_class *trace;
+	bool by_name;		    /* CTF 1.8: ranges of options come from the tag's labels */
+	KY_VEC(uint8_t) slot_scope; /* of each slot that is visible now */
+	enum ky_scope scope;
+	uint64_t budget;
+	struct kymo_error *err;
+};
+
+static int bad_ref(struct linker *l, const struct ky_field_ref *ref, const char *what)
+{
+	int ret = ky_error_set(l->err, KYMO_E_FORMAT, "\"%s\" %s",
+			       ref && ref->text ? ref->text : "?", what);
+
+	if (ref && ref->line)
+		ky_error_line(l->err, ref->line, ref->column);
+	return ret;
+}
+
+/* ---- alignment and size ------------------------------------------------------------------ */
+
+static int64_t fixed_or_unknown(unsigned __int128 bits)
+{
+	return bits > FIXED_BITS_MAX ? -1 : (int64_t)bits;
+}
+
+/*
+ * Offsets of members are constants relative to the struct's begin, because the struct is
+ * aligned at least as strictly as each member; only what follows a member of variable size moves.
+ */
+static void layout_struct(struct ky_field_class *cls)
+{
+	uint32_t align = cls->st.min_align_bits ? cls->st.min_align_bits : 1;
+	int64_t bits = 0;
+
+	for (size_t i = 0; i < cls->st.n_members; i++) {
+		const struct ky_field_class *member = cls->st.members[i].cls;
+
+		if (member->align_bits > align)
+			align = member->align_bits;
+		if (bits < 0 || member->fixed_bits < 0)
+			bits = -1;
+		else
+			bits = fixed_or_unknown(ky_align_up((uint64_t)bits, member->align_bits) +
+						(uint64_t)member->fixed_bits);
+	}
+	cls->align_bits = align;
+	cls->fixed_bits = bits;
+}
+
+static void layout_array(struct ky_field_class *cls)
+{
+	const struct ky_field_class *element = cls->array.element;
+	unsigned __int128 stride;
+
+	cls->align_bits = element->align_bits;
+	cls->fixed_bits = -1;
+	if (cls->array.length_ref || element->fixed_bits < 0)
+		return;
+	stride = ky_align_up((uint64_t)element->fixed_bits, element->align_bits);
+	cls->fixed_bits = cls->array.length ? fixed_or_unknown((cls->array.length - 1) * stride +
+							       (uint64_t)element->fixed_bits)
+					    : 0;
+}
+
+void ky_field_layout(struct ky_field_class *cls)
+{
+	for (size_t i = 0; i < ky_field_n_children(cls); i++)
+		ky_field_layout(ky_field_child(cls, i));
+	switch (cls->kind) {
+	case KY_FIELD_STRUCT:
+		layout_struct(cls);
+		break;
+	case KY_FIELD_ARRAY:
+		layout_array(cls);
+		break;
+	case KY_FIELD_TEXT:
+	case KY_FIELD_BLOB:
+		cls->align_bits = 8;
+		cls->fixed_bits =
+			cls->text.length_ref
+				? -1
+				: fixed_or_unknown((unsigned __int128)cls->text.length_bytes * 8);
+		break;
+	case KY_FIELD_STRING:
+	case KY_FIELD_VARUINT:
+	case KY_FIELD_VARSINT:
+		cls->align_bits = 8;
+		cls->fixed_bits = -1;
+		break;
+	case KY_FIELD_OPTIONAL:
+	case KY_FIELD_VARIANT:
+		/* The selected option aligns, not the choice. */
+		cls->align_bits = 1;
+		cls->fixed_bits = -1;
+		break;
+	default:
+		cls->fixed_bits = cls->num.length_bits;
+	}
+}
+
+/* ---- references -------------------------------------------------------------------------- */
+
+static bool is_length(const struct ky_field_class *cls)
+{
+	return cls->kind == KY_FIELD_VARUINT ||
+	       (cls->kind == KY_FIELD_UINT && cls->num.length_bits <= 64);
+}
+
+static bool is_selector(const struct ky_field_class *cls)
+{
+	return cls->kind == KY_FIELD_BOOL || (ky_field_is_int(cls) && cls->num.length_bits <= 64);
+}
+
+static int check_ref(struct linker *l, const struct ky_field_class *cls,
+		     const struct ky_field_ref *ref)
+{
+	const struct ky_field_class *target = ref ? ref->target : NULL;
+
+	if (!target)
+		return bad_ref(l, ref, "names no field that is decoded earlier");
+	if (cls->kind == KY_FIELD_VARIANT && l->by_name &&
+	    !(ky_field_is_int(target) && target->num.is_enum))
+		return bad_ref(l, ref, "is no enumeration, and cannot be a variant's tag");
+	if (cls->kind == KY_FIELD_VARIANT || cls->kind == KY_FIELD_OPTIONAL) {
+		if (!is_selector(target))
+			return bad_ref(l, ref, "is no integer of up to 64 bits or boolean");
+	} else if (!is_length(target)) {
+		return bad_ref(l, ref,
+			       "is no unsigned integer of up to 64 bits, and cannot be a "
+			       "length");
+	}
+	return KYMO_OK;
+}
+
+/* First pass: everything that somebody refers to wants a slot. */
+static int mark_refs(struct linker *l, struct ky_field_class *cls)
+{
+	struct ky_field_ref *ref = ky_field_ref_of(cls);
+	int ret;
+
+	if (ref || cls->kind == KY_FIELD_VARIANT || cls->kind == KY_FIELD_OPTIONAL) {
+		ret = check_ref(l, cls, ref);
+		if (ret < 0)
+			return ret;
+		if (ref->target->slot == KY_NO_SLOT)
+			ref->target->slot = SLOT_WANTED;
+	}
+	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
+		ret = mark_refs(l, ky_field_child(cls, i));
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+/* The option that @label selects: the one of that name, else the one displayed so. */
+static struct ky_option *option_of_label(struct ky_field_class *variant, const char *label)
+{
+	struct ky_option *displayed = NULL;
+
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		struct ky_option *option = &variant->var.options[i];
+
+		if (!strcmp(option->name, label))
+			return option;
+		if (!strcmp(option->display, label))
+			displayed = option;
+	}
+	return displayed;
+}
+
+static int add_ranges(struct ky_trace_class *trace, struct ky_option *option,
+		      const struct ky_mapping *mapping)
+{
+	size_t n = option->n_ranges + mapping->n_ranges;
+	struct ky_range *ranges;
+
+	if (!option->n_ranges) {
+		option->ranges = mapping->ranges;
+		option->n_ranges = n;
+		return KYMO_OK;
+	}
+	ranges = ky_arena_array(&trace->arena, n, sizeof(*ranges));
+	if (!ranges)
+		return KYMO_E_MEMORY;
+	memcpy(ranges, option->ranges, option->n_ranges * sizeof(*ranges));
+	memcpy(ranges + option->n_ranges, mapping->ranges, mapping->n_ranges * sizeof(*ranges));
+	option->ranges = ranges;
+	option->n_ranges = n;
+	return KYMO_OK;
+}
+
+int ky_variant_ranges(struct ky_trace_class *trace, struct ky_field_class *variant,
+		      uint64_t *budget)
+{
+	const struct ky_field_class *tag = variant->var.selector->target;
+
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		variant->var.options[i].ranges = NULL;
+		variant->var.options[i].n_ranges = 0;
+	}
+	for (size_t i = 0; i < tag->num.n_mappings; i++) {
+		const struct ky_mapping *mapping = &tag->num.mappings[i];
+		struct ky_option *option = option_of_label(variant, mapping->label);
+		uint64_t work = variant->var.n_options + (option ? option->n_ranges : 0) + 1;
+
+		if (work > *budget)
+			return KYMO_E_LIMIT;
+		*budget -= work;
+		if (option && add_ranges(trace, option, mapping) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+static bool has_ranges(const struct ky_field_class *variant)
+{
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		if (variant->var.options[i].n_ranges)
+			return true;
+	}
+	return false;
+}
+
+static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_field_ref *ref)
+{
+	uint32_t slot = ref->target->slot;
+
+	if (slot >= l->slot_scope.len)
+		return bad_ref(l, ref, "is decoded later than what refers to it");
+	ref->scope = l->slot_scope.data[slot];
+	if (cls->kind != KY_FIELD_VARIANT || !l->by_name || has_ranges(cls))
+		return KYMO_OK;
+	switch (ky_variant_ranges(l->trace, cls, &l->budget)) {
+	case KYMO_OK:
+		return KYMO_OK;
+	case KYMO_E_LIMIT:
+		return ky_error_set(l->err, KYMO_E_LIMIT, KY_VARIANT_LIMIT_TEXT);
+	default:
+		return ky_error_nomem(l->err);
+	}
+}
+
+/* Second pass, in decoding order: number the wanted slots, and say where each reference leads. */
+static int number_slots(struct linker *l, struct ky_field_class *cls)
+{
+	struct ky_field_ref *ref = ky_field_ref_of(cls);
+	int ret;
+
+	if (cls->slot == SLOT_WANTED) {
+		cls->slot = (uint32_t)l->slot_scope.len;
+		if (ky_vec_push(&l->slot_scope, (uint8_t)l->scope) < 0)
+			return ky_error_nomem(l->err);
+	}
+	if (ref) {
+		ret = link_ref(l, cls, ref);
+		if (ret < 0)
+			return ret;
+	}
+	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
+		ret = number_slots(l, ky_field_child(cls, i));
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+static int mark_scope(struct linker *l, struct ky_field_class *root)
+{
+	if (!root)
+		return KYMO_OK;
+	if (root->kind != KY_FIELD_STRUCT)
+		return ky_error_set(l->err, KYMO_E_FORMAT, "%s is not a struct",
+				    ky_scope_name(l->scope));
+	ky_field_layout(root);
+	return mark_refs(l, root);
+}
+
+static int number_scope(struct linker *l, enum ky_scope scope, struct ky_field_class *root)
+{
+	int ret;
+
+	l->scope = scope;
+	ret = root ? number_slots(l, root) : KYMO_OK;
+	if (l->slot_scope.len > l->trace->n_slots)
+		l->trace->n_slots = (uint32_t)l->slot_scope.len;
+	return ret;
+}
+
+static int mark_event(struct linker *l, struct ky_event_class *event)
+{
+	int ret;
+
+	l->scope = KY_SCOPE_EVENT_CONTEXT;
+	ret = mark_scope(l, event->context);
+	if (ret < 0)
+		return ret;
+	l->scope = KY_SCOPE_PAYLOAD;
+	return mark_scope(l, event->payload);
+}
+
+static int mark_stream(struct linker *l, struct ky_stream_class *stream)
+{
+	struct ky_field_class *roots[] = {stream->packet_context, stream->event_header,
+					  stream->event_context};
+	int ret = KYMO_OK;
+
+	for (int i = 0; i < 3 && ret == KYMO_OK; i++) {
+		l->scope = KY_SCOPE_PACKET_CONTEXT + i;
+		ret = mark_scope(l, roots[i]);
+	}
+	for (size_t i = 0; i < stream->events.len && ret == KYMO_OK; i++)
+		ret = mark_event(l, stream->events.data[i]);
+	return ret;
+}
+
+static int mark_all(struct linker *l)
+{
+	int ret;
+
+	l->scope = KY_SCOPE_PACKET_HEADER;
+	ret = mark_scope(l, l->trace->packet_header);
+	for (size_t i = 0; i < l->trace->streams.len && ret == KYMO_OK; i++)
+		ret = mark_stream(l, l->trace->streams.data[i]);
+	return ret;
+}
+
+static int number_event(struct linker *l, struct ky_event_class *event)
+{
+	int ret = number_scope(l, KY_SCOPE_EVENT_CONTEXT, event->context);
+
+	return ret < 0 ? ret : number_scope(l, KY_SCOPE_PAYLOAD, event->payload);
+}
+
+static int number_stream(struct linker *l, struct ky_stream_class *stream)
+{
+	struct ky_field_class *roots[] = {stream->packet_context, stream->event_header,
+					  stream->event_context};
+	int ret = KYMO_OK;
+	size_t n;
+
+	for (int i = 0; i < 3 && ret == KYMO_OK; i++)
+		ret = number_scope(l, KY_SCOPE_PACKET_CONTEXT + i, roots[i]);
+	n = l->slot_scope.len;
+	for (size_t i = 0; i < stream->events.len && ret == KYMO_OK; i++) {
+		/* Events of one stream never see each other: they share the numbers. */
+		l->slot_scope.len = n;
+		ret = number_event(l, stream->events.data[i]);
+	}
+	return ret;
+}
+
+static int number_all(struct linker *l)
+{
+	int ret = number_scope(l, KY_SCOPE_PACKET_HEADER, l->trace->packet_header);
+	size_t n = l->slot_scope.len;
+
+	for (size_t i = 0; i < l->trace->streams.len && ret == KYMO_OK; i++) {
+		l->slot_scope.len = n;
+		ret = number_stream(l, l->trace->streams.data[i]);
+	}
+	return ret;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+static void forget_slots(struct ky_field_class *cls)
+{
+	if (!cls)
+		return;
+	cls->slot = KY_NO_SLOT;
+	for (size_t i = 0; i < ky_field_n_children(cls); i++)
+		forget_slots(ky_field_child(cls, i));
+}
+
+static void forget_all_slots(struct ky_trace_class *trace)
+{
+	trace->n_slots = 0;
+	forget_slots(trace->packet_header);
+	ky_vec_foreach(&trace->streams, stream) {
+		forget_slots((*stream)->packet_context);
+		forget_slots((*stream)->event_header);
+		forget_slots((*stream)->event_context);
+	}
+	ky_vec_foreach(&trace->events, event) {
+		forget_slots((*event)->context);
+		forget_slots((*event)->payload);
+	}
+}
+
+static int link_trace(struct ky_trace_class *trace, bool by_name, struct kymo_error *err)
+{
+	struct linker l = {
+		.trace = trace, .by_name = by_name, .budget = KY_VARIANT_BUDGET, .err = err};
+	int ret;
+
+	forget_all_slots(trace);
+	ret = mark_all(&l);
+	if (ret == KYMO_OK)
+		ret = number_all(&l);
+	ky_vec_fini(&l.slot_scope);
+	return ret;
+}
+
+int ky_trace_class_finish(struct ky_trace_class *trace, bool roles_by_name, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (roles_by_name)
+		ret = ky_roles_by_name(trace, err);
+	if (ret == KYMO_OK)
+		ret = link_trace(trace, roles_by_name, err);
+	if (ret == KYMO_OK)
+		ret = ky_stream_clocks(trace, err);
+	for (size_t i = 0; i < trace->clocks.len && ret == KYMO_OK; i++)
+		ret = ky_clock_finish(trace->clocks.data[i], err);
+	return ret < 0 ? ret : ky_plans_build(trace, err);
+}
+
+int ky_event_class_finish(struct ky_event_class *event, struct kymo_error *err)
+{
+	struct ky_trace_class *trace = event->stream->trace;
+	int ret = link_trace(trace, trace->major == 1, err);
+
+	if (ret == KYMO_OK)
+		ret = ky_stream_clocks(trace, err);
+	return ret < 0 ? ret : ky_plans_build(trace, err);
+}
