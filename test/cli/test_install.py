@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What 'make install' puts down is whole, and usable from there."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+PROGRAM = """
+#include <kymo/error.h>
+#include <stdio.h>
+int main(void) { return puts(kymo_status_text(KYMO_E_NOT_FOUND)) < 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def build(root_dir):
+    path = os.environ.get("KYMO_BUILD") or os.path.join(root_dir, "build")
+    if not os.path.exists(os.path.join(path, "build.ninja")):
+        pytest.skip(f"{path} is no build directory (KYMO_BUILD names it)")
+    return path
+
+
+@pytest.fixture(scope="module")
+def options(build):
+    out = subprocess.run(["meson", "introspect", "--buildoptions", build], check=True,
+                         stdout=subprocess.PIPE).stdout
+    return {option["name"]: option["value"] for option in json.loads(out)}
+
+
+@pytest.fixture(scope="module")
+def tree(build, options, tmp_path_factory):
+    """The installed tree: its prefix inside a DESTDIR."""
+    destdir = tmp_path_factory.mktemp("destdir")
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
+                   env=dict(os.environ, DESTDIR=str(destdir)), stdout=subprocess.DEVNULL)
+    return str(destdir) + options["prefix"]
+
+
+def test_program_runs_from_there(tree, kymo):
+    done = subprocess.run([f"{tree}/bin/kymo", "--version"], check=True, stdout=subprocess.PIPE)
+    assert done.stdout == kymo("--version").raw
+
+
+def test_every_command_has_its_man_page(tree, kymo):
+    lines = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].splitlines()
+    expected = {"kymo.1"} | {f"kymo-{line.split()[0]}.1" for line in lines}
+    assert set(os.listdir(f"{tree}/share/man/man1")) == expected
+    for page in expected:
+        assert os.path.getsize(f"{tree}/share/man/man1/{page}") > 200
+
+
+def test_completion_is_in_place(tree):
+    for path in ("bash-completion/completions/kymo.bash", "zsh/site-functions/_kymo",
+                 "fish/vendor_completions.d/kymo.fish"):
+        assert os.path.getsize(f"{tree}/share/{path}") > 200
+
+
+def test_public_headers_are_in_place(tree, root_dir):
+    wanted = {os.path.basename(path) for path in glob.glob(f"{root_dir}/include/kymo/*.h")}
+    assert set(os.listdir(f"{tree}/include/kymo")) == wanted
+
+
+@pytest.mark.parametrize("compiler,language", [("cc", "c"), ("c++", "c++")])
+def test_a_program_builds_with_pkg_config(tree, options, tmp_path, compiler, language):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}: tools/install-deps test")
+    pc_dir = os.path.dirname(glob.glob(f"{tree}/lib*/**/kymo.pc", recursive=True)[0])
+    flags = subprocess.run(
+        ["pkg-config", f"--define-variable=prefix={tree}", "--cflags", "--libs", "kymo"],
+        check=True, stdout=subprocess.PIPE, text=True,
+        env=dict(os.environ, PKG_CONFIG_PATH=pc_dir)).stdout.split()
+    assert any(flag.startswith("-lkymo") for flag in flags)
+    if options["b_sanitize"] != "none":
+        flags.append(f"-fsanitize={options['b_sanitize']}")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    program = tmp_path / "program"
+    subprocess.run([compiler, "-x", language, "-Wall", "-Werror", "-o", program,
+                    tmp_path / "program.c", "-x", "none", *flags], check=True)
+    lib_dir = os.path.dirname(pc_dir)
+    done = subprocess.run([program], check=True, stdout=subprocess.PIPE,
+                          env=dict(os.environ, LD_LIBRARY_PATH=lib_dir))
+    assert done.stdout == b"not found\n"
+
+
+def test_library_exports_only_its_prefix(tree):
+    library = glob.glob(f"{tree}/lib*/**/libkymo.so", recursive=True)[0]
+    out = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    names = {line.split()[-1].split("@")[0] for line in out.splitlines()}
+    assert "kymo_status_text" in names
+    strange = {name for name in names if not re.match(r"kymo_|KYMO_|__(asan|ubsan|tsan|odr)", name)}
+    assert not strange
