@@ -132,3 +132,33 @@ def test_completion_scripts_parse(kymo, shell):
         pytest.skip(f"{shell} is not installed: tools/install-deps test")
     done = subprocess.run([path, "-n"], input=script, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_zsh_completion_loads(kymo, commands):
+    path = shutil.which("zsh")
+    if not path:
+        pytest.skip("zsh is not installed: tools/install-deps test")
+    script = "autoload -U compinit; compinit -D -u\n" + kymo("completion", "zsh").out + """
+print $_comps[kymo]
+_describe() { print -l $commands }
+_kymo_commands
+"""
+    done = subprocess.run([path, "-f", "-c", script], check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "_kymo"
+    assert [line.split(":")[0] for line in lines[1:]] == commands
+
+
+def test_fish_completion_loads(kymo, commands):
+    path = shutil.which("fish")
+    if not path:
+        pytest.skip("fish is not installed: tools/install-deps test")
+    script = kymo("completion", "fish").out + "complete -C 'kymo '; complete -C 'kymo help --m'\n"
+    done = subprocess.run([path, "--no-config", "-c", script], check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.stderr == ""
+    lines = [line.split("\t")[0] for line in done.stdout.splitlines()]
+    assert set(lines[:-1]) == set(commands)
+    assert lines[-1] == "--man"
