@@ -3,6 +3,7 @@
 #include "kernel/statedump.h"
 
 #include "base/error.h"
+#include "ctf/lttng-layout.h"
 #include "kernel/proc.h"
 
 enum type {
@@ -101,62 +102,35 @@ static const struct event events[KY_STATEDUMP_EVENTS] = {
 					{"_cores", U16}}},
 };
 
-static struct ky_field_class *new_integer(struct ky_trace_class *trace, bool is_signed,
-					  uint32_t bits, uint8_t base)
-{
-	struct ky_field_class *cls =
-		ky_field_class_new(trace, is_signed ? KY_FIELD_SINT : KY_FIELD_UINT);
-
-	if (!cls)
-		return NULL;
-	cls->align_bits = 8;
-	cls->num.length_bits = bits;
-	cls->num.base = base;
-	cls->num.big_endian = trace->big_endian;
-	return cls;
-}
-
-static struct ky_field_class *new_text(struct ky_trace_class *trace, enum ky_field_kind kind,
-				       uint64_t length_bytes)
-{
-	struct ky_field_class *cls = ky_field_class_new(trace, kind);
-
-	if (!cls)
-		return NULL;
-	cls->align_bits = 8;
-	cls->text.encoding = KY_ENCODING_UTF8;
-	cls->text.length_bytes = length_bytes;
-	return cls;
-}
-
-static struct ky_field_class *new_field(struct ky_trace_class *trace, enum type type)
+static struct ky_field_class *add_field(struct ky_trace_class *trace, struct ky_field_class *st,
+					const struct field *field)
 {
 	struct ky_field_class *cls;
 
-	switch (type) {
+	switch (field->type) {
 	case U8:
-		return new_integer(trace, false, 8, 10);
+		return ky_struct_add_int(trace, st, field->name, 8, false, 10);
 	case U16:
-		return new_integer(trace, false, 16, 10);
+		return ky_struct_add_int(trace, st, field->name, 16, false, 10);
 	case U32:
-		return new_integer(trace, false, 32, 10);
+		return ky_struct_add_int(trace, st, field->name, 32, false, 10);
 	case U32_OCT:
-		return new_integer(trace, false, 32, 8);
+		return ky_struct_add_int(trace, st, field->name, 32, false, 8);
 	case U32_HEX:
-		return new_integer(trace, false, 32, 16);
+		return ky_struct_add_int(trace, st, field->name, 32, false, 16);
 	case U32_HEX_BE:
-		cls = new_integer(trace, false, 32, 16);
+		cls = ky_struct_add_int(trace, st, field->name, 32, false, 16);
 		if (cls)
 			cls->num.big_endian = true;
 		return cls;
 	case S32:
-		return new_integer(trace, true, 32, 10);
+		return ky_struct_add_int(trace, st, field->name, 32, true, 10);
 	case U64_HEX:
-		return new_integer(trace, false, 64, 16);
+		return ky_struct_add_int(trace, st, field->name, 64, false, 16);
 	case TEXT:
-		return new_text(trace, KY_FIELD_STRING, 0);
+		return ky_struct_add_string(trace, st, field->name);
 	case COMM:
-		return new_text(trace, KY_FIELD_TEXT, KY_COMM_BYTES);
+		return ky_struct_add_text(trace, st, field->name, KY_COMM_BYTES);
 	default:
 		return NULL;
 	}
@@ -164,28 +138,11 @@ static struct ky_field_class *new_field(struct ky_trace_class *trace, enum type 
 
 static struct ky_field_class *new_payload(struct ky_trace_class *trace, const struct event *event)
 {
-	struct ky_field_class *payload = ky_field_class_new(trace, KY_FIELD_STRUCT);
-	size_t n = 0;
+	struct ky_field_class *payload = ky_struct_new(trace);
 
-	while (n < MAX_FIELDS && event->fields[n].type != END)
-		n++;
-	if (!payload || !n)
-		return payload;
-	payload->st.members = ky_arena_array(&trace->arena, n, sizeof(struct ky_member));
-	if (!payload->st.members)
-		return NULL;
-	payload->st.n_members = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct field *field = &event->fields[i];
-
-		payload->st.members[i] = (struct ky_member){
-			.name = field->name,
-			.display = field->name + 1,
-			.cls = new_field(trace, field->type),
-		};
-		if (!payload->st.members[i].cls)
+	for (size_t i = 0; payload && i < MAX_FIELDS && event->fields[i].type != END; i++)
+		if (!add_field(trace, payload, &event->fields[i]))
 			return NULL;
-	}
 	return payload;
 }
 
