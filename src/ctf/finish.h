@@ -31,4 +31,11 @@ int ky_roles_by_name(struct ky_trace_class *trace, struct kymo_error *err);
 /* Find the clock of each stream class; KYMO_E_FORMAT when its fields use several. */
 int ky_stream_clocks(struct ky_trace_class *trace, struct kymo_error *err);
 
+/*
+ * LTTng's clock "monotonic" counts from the Unix epoch, although its metadata does not say so:
+ * is @clock that one, by its name and the environment's tracer_name?
+ */
+bool ky_clock_is_lttng_monotonic(const struct ky_trace_class *trace,
+				 const struct ky_clock_class *clock);
+
 #endif

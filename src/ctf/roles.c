@@ -116,6 +116,15 @@ static int map_clock(struct ky_trace_class *trace, struct ky_field_class *cls, c
 	return KYMO_OK;
 }
 
+bool ky_clock_is_lttng_monotonic(const struct ky_trace_class *trace,
+				 const struct ky_clock_class *clock)
+{
+	const struct ky_env *env = ky_env_find(trace, "tracer_name");
+
+	return !strcmp(clock->name, "monotonic") && env && env->is_text &&
+	       !strncmp(env->text, "lttng", strlen("lttng"));
+}
+
 static int use_clock(struct ky_stream_class *stream, struct ky_clock_class *clock,
 		     struct kymo_error *err)
 {
