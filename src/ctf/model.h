@@ -103,6 +103,8 @@ struct ky_field_class;
 struct ky_field_ref {
 	const char *text;		 /* as the metadata writes it, for messages */
 	struct ky_field_class *target;	 /* an integer, boolean or enumeration decoded earlier */
+	struct ky_field_class **more;	 /* CTF 2: others that may stand in its place (the options */
+	size_t n_more;			 /* of a variant); they share the target's slot */
 	enum ky_scope scope;		 /* where the target lies */
 	uint32_t line, column;
 };

@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: MIT */
+/* Field classes of CTF 2. */
+#include <string.h>
+
+#include "base/error.h"
+#include "ctf/ctf2-read.h"
+
+/* Aliases may contain aliases: what they unfold to is bounded. */
+#define CLASSES_MAX (UINT32_C(1) << 20)
+#define DEPTH_MAX   256
+
+typedef int (*fill_fn)(struct ky_ctf2_reader *r, const struct ky_json *node,
+		       struct ky_ctf2_place *place);
+
+static int nomem(struct ky_ctf2_reader *r)
+{
+	return ky_error_nomem(r->err);
+}
+
+static void *alloc(struct ky_ctf2_reader *r, size_t count, size_t size)
+{
+	void *data = ky_arena_array(&r->trace->arena, count ? count : 1, size);
+
+	if (!data)
+		nomem(r);
+	return data;
+}
+
+/* ---- properties ---------------------------------------------------------------------------- */
+
+static int property(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
+		    bool required, enum ky_json_kind kind, const struct ky_json **value)
+{
+	*value = ky_json_get(object, key);
+	if (!*value)
+		return required ? ky_json_error(r->err, object, "property '%s' is missing", key)
+				: KYMO_OK;
+	if ((*value)->kind != kind)
+		return ky_json_error(r->err, *value, "'%s' must be %s, not %s", key,
+				     ky_json_kind_name(kind), ky_json_kind_name((*value)->kind));
+	return KYMO_OK;
+}
+
+int ky_ctf2_string(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
+		   bool required, const char **value)
+{
+	const struct ky_json *node;
+	int ret = property(r, object, key, required, KY_JSON_STRING, &node);
+
+	if (ret < 0 || !node)
+		return ret;
+	*value = ky_arena_strdup(&r->trace->arena, node->string.data);
+	return *value ? KYMO_OK : nomem(r);
+}
+
+int ky_ctf2_uint(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
+		 bool required, uint64_t *value)
+{
+	const struct ky_json *node;
+	int ret = property(r, object, key, required, KY_JSON_INTEGER, &node);
+
+	if (ret < 0 || !node)
+		return ret;
+	if (node->integer.negative)
+		return ky_json_error(r->err, node, "'%s' must not be negative", key);
+	*value = node->integer.u;
+	return KYMO_OK;
+}
+
+static int get_align(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+		     uint32_t *align)
+{
+	uint64_t value = 1;
+	int ret = ky_ctf2_uint(r, node, key, false, &value);
+
+	if (ret < 0)
+		return ret;
+	if (!value || (value & (value - 1)) || value > UINT32_C(1) << 30)
+		return ky_json_error(r->err, ky_json_get(node, key), "'%s' must be a power of two",
+				     key);
+	*align = (uint32_t)value;
+	return KYMO_OK;
+}
+
+/* An integer range set: one or more [lower, upper]. */
+int ky_ctf2_ranges(struct ky_ctf2_reader *r, const struct ky_json *node, bool is_signed,
+		   const struct ky_range **ranges, size_t *n_ranges)
+{
+	struct ky_range *out;
+	size_t n = 0;
+
+	if (node->kind != KY_JSON_ARRAY || !node->list.len)
+		return ky_json_error(r->err, node, "an array of integer ranges is expected");
+	out = alloc(r, node->list.len, sizeof(*out));
+	if (!out)
+		return KYMO_E_MEMORY;
+	for (const struct ky_json *item = node->list.first; item; item = item->next, n++) {
+		const struct ky_json *lower, *upper;
+
+		if (item->kind != KY_JSON_ARRAY || item->list.len != 2)
+			return ky_json_error(r->err, item, "a range is an array of two integers");
+		lower = item->list.first;
+		upper = lower->next;
+		if (lower->kind != KY_JSON_INTEGER || upper->kind != KY_JSON_INTEGER)
+			return ky_json_error(r->err, item, "a range is an array of two integers");
+		if (upper->integer.negative
+			    ? !lower->integer.negative || lower->integer.u > upper->integer.u
+			    : !lower->integer.negative && lower->integer.u > upper->integer.u)
+			return ky_json_error(r->err, item, "the range's bounds are reversed");
+		/* Out of what the field can hold: clip, so that comparing stays in one type. */
+		out[n].begin.u = lower->integer.u;
+		out[n].end.u = upper->integer.u;
+		if (is_signed && !upper->integer.negative && upper->integer.u > INT64_MAX)
+			out[n].end.s = INT64_MAX;
+		if (!is_signed && lower->integer.negative)
+			out[n].begin.u = 0;
+		if ((!is_signed && upper->integer.negative) ||
+		    (is_signed && !lower->integer.negative && lower->integer.u > INT64_MAX))
+			n--;
+	}
+	*ranges = out;
+	*n_ranges = n;
+	return KYMO_OK;
+}
+
+static int get_mappings(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+			bool is_signed, struct ky_field_class *cls)
+{
+	const struct ky_json *map;
+	struct ky_mapping *out;
+	size_t n = 0;
+	int ret = property(r, node, key, false, KY_JSON_OBJECT, &map);
+
+	if (ret < 0 || !map || !map->list.len)
+		return ret;
+	out = alloc(r, map->list.len, sizeof(*out));
+	if (!out)
+		return KYMO_E_MEMORY;
+	for (const struct ky_json *item = map->list.first; item; item = item->next, n++) {
+		out[n].label = ky_arena_strdup(&r->trace->arena, item->key);
+		if (!out[n].label)
+			return nomem(r);
+		ret = ky_ctf2_ranges(r, item, is_signed, &out[n].ranges, &out[n].n_ranges);
+		if (ret < 0)
+			return ret;
+	}
+	cls->num.mappings = out;
+	cls->num.n_mappings = n;
+	return KYMO_OK;
+}
+
+struct role_name {
+	const char *name;
+	enum ky_role role;
+	enum ky_scope scope;
+};
+
+static const struct role_name role_names[] = {
+	{"packet-magic-number", KY_ROLE_MAGIC, KY_SCOPE_PACKET_HEADER},
+	{"metadata-stream-uuid", KY_ROLE_TRACE_UUID, KY_SCOPE_PACKET_HEADER},
+	{"data-stream-class-id", KY_ROLE_STREAM_CLASS_ID, KY_SCOPE_PACKET_HEADER},
+	{"data-stream-id", KY_ROLE_STREAM_ID, KY_SCOPE_PACKET_HEADER},
+	{"packet-total-length", KY_ROLE_PACKET_SIZE, KY_SCOPE_PACKET_CONTEXT},
+	{"packet-content-length", KY_ROLE_CONTENT_SIZE, KY_SCOPE_PACKET_CONTEXT},
+	{"default-clock-timestamp", KY_ROLE_CLOCK_BEGIN, KY_SCOPE_PACKET_CONTEXT},
+	{"packet-end-default-clock-timestamp", KY_ROLE_CLOCK_END, KY_SCOPE_PACKET_CONTEXT},
+	{"discarded-event-record-counter-snapshot", KY_ROLE_DISCARDED, KY_SCOPE_PACKET_CONTEXT},
+	{"packet-sequence-number", KY_ROLE_SEQUENCE, KY_SCOPE_PACKET_CONTEXT},
+	{"default-clock-timestamp", KY_ROLE_CLOCK_BEGIN, KY_SCOPE_EVENT_HEADER},
+	{"event-record-class-id", KY_ROLE_EVENT_ID, KY_SCOPE_EVENT_HEADER},
+};
+
+static int set_role(struct ky_ctf2_reader *r, const struct ky_json *node,
+		    struct ky_field_class *cls, const struct role_name *role)
+{
+	if (role->role == KY_ROLE_CLOCK_BEGIN || role->role == KY_ROLE_CLOCK_END) {
+		if (!r->clock)
+			return ky_json_error(r->err, node,
+					     "role '%s' needs a default clock class of the data "
+					     "stream class",
+					     role->name);
+		cls->num.clock = r->clock;
+	}
+	if (role->role == KY_ROLE_TRACE_UUID) {
+		if (cls->kind != KY_FIELD_BLOB || cls->text.length_bytes != 16)
+			return ky_json_error(r->err, node, "role '%s' needs a BLOB of 16 bytes",
+					     role->name);
+		if (!r->trace->has_uuid)
+			return ky_json_error(r->err, node,
+					     "role '%s' needs a 'uuid' in the preamble",
+					     role->name);
+	} else if (cls->kind != KY_FIELD_UINT && cls->kind != KY_FIELD_VARUINT) {
+		return ky_json_error(r->err, node, "role '%s' needs an unsigned integer",
+				     role->name);
+	}
+	if (role->role == KY_ROLE_MAGIC &&
+	    (cls->kind != KY_FIELD_UINT || cls->num.length_bits != 32))
+		return ky_json_error(r->err, node, "role '%s' needs a 32-bit unsigned integer",
+				     role->name);
+	cls->role = role->role;
+	return KYMO_OK;
+}
+
+/* Roles mean something in their own scopes only; elsewhere they are ignored. */
+static int get_roles(struct ky_ctf2_reader *r, const struct ky_json *node,
+		     struct ky_field_class *cls)
+{
+	const struct ky_json *list;
+	int ret = property(r, node, "roles", false, KY_JSON_ARRAY, &list);
+
+	if (ret < 0 || !list || r->checking)
+		return ret;
+	for (const struct ky_json *item = list->list.first; item; item = item->next) {
+		if (item->kind != KY_JSON_STRING)
+			return ky_json_error(r->err, item, "a role is a string");
+		for (size_t i = 0; i < sizeof(role_names) / sizeof(role_names[0]); i++) {
+			if (role_names[i].scope != r->scope ||
+			    strcmp(role_names[i].name, item->string.data) != 0)
+				continue;
+			ret = set_role(r, item, cls, &role_names[i]);
+			if (ret < 0)
+				return ret;
+		}
+	}
+	return KYMO_OK;
+}
+
+static int get_encoding(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_field_class *cls)
+{
+	static const struct {
+		const char *name;
+		enum ky_encoding encoding;
+	} names[] = {
+		{"utf-8", KY_ENCODING_UTF8},	   {"utf-16be", KY_ENCODING_UTF16BE},
+		{"utf-16le", KY_ENCODING_UTF16LE}, {"utf-32be", KY_ENCODING_UTF32BE},
+		{"utf-32le", KY_ENCODING_UTF32LE},
+	};
+	const char *name = "utf-8";
+	int ret = ky_ctf2_string(r, node, "encoding", false, &name);
+
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i].name, name) == 0) {
+			cls->text.encoding = names[i].encoding;
+			return KYMO_OK;
+		}
+	}
+	return ky_json_error(r->err, ky_json_get(node, "encoding"), "unknown encoding '%s'", name);
+}
+
+/* Remember a location; ky_ctf2_locate() finds the field once its scope is whole. */
+static int get_location(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+			bool is_length, struct ky_ctf2_place *place, struct ky_field_ref **ref)
+{
+	const struct ky_json *location, *path;
+	int ret = property(r, node, key, true, KY_JSON_OBJECT, &location);
+
+	if (ret == KYMO_OK)
+		ret = property(r, location, "path", true, KY_JSON_ARRAY, &path);
+	if (ret < 0)
+		return ret;
+	if (!path->list.len)
+		return ky_json_error(r->err, path, "the path of a field location is empty");
+	*ref = alloc(r, 1, sizeof(**ref));
+	if (!*ref)
+		return KYMO_E_MEMORY;
+	(*ref)->line = location->line;
+	(*ref)->column = location->column;
+	if (r->checking)
+		return KYMO_OK;
+	if (ky_vec_push(&r->pending, (struct ky_ctf2_pending){place, *ref, node, location, r->scope,
+							      is_length}) < 0)
+		return nomem(r);
+	return KYMO_OK;
+}
+
+/* ---- one function per kind ------------------------------------------------------------------- */
+
+static int byte_order(struct ky_ctf2_reader *r, const struct ky_json *node,
+		      struct ky_field_class *cls)
+{
+	const char *order, *bits = NULL;
+	int ret = ky_ctf2_string(r, node, "byte-order", true, &order);
+
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_string(r, node, "bit-order", false, &bits);
+	if (ret < 0)
+		return ret;
+	if (strcmp(order, "big-endian") == 0)
+		cls->num.big_endian = true;
+	else if (strcmp(order, "little-endian") != 0)
+		return ky_json_error(r->err, ky_json_get(node, "byte-order"),
+				     "unknown byte order '%s'", order);
+	if (!bits)
+		return KYMO_OK;
+	if (strcmp(bits, "first-to-last") == 0)
+		cls->num.bits_reversed = cls->num.big_endian;
+	else if (strcmp(bits, "last-to-first") == 0)
+		cls->num.bits_reversed = !cls->num.big_endian;
+	else
+		return ky_json_error(r->err, ky_json_get(node, "bit-order"),
+				     "unknown bit order '%s'", bits);
+	return KYMO_OK;
+}
+
+static int display_base(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_field_class *cls)
+{
+	uint64_t base = 10;
+	int ret = ky_ctf2_uint(r, node, "preferred-display-base", false, &base);
+
+	if (ret < 0)
+		return ret;
+	if (base != 2 && base != 8 && base != 10 && base != 16)
+		return ky_json_error(r->err, ky_json_get(node, "preferred-display-base"),
+				     "the display base is 2, 8, 10 or 16");
+	cls->num.base = (uint8_t)base;
+	return KYMO_OK;
+}
+
+static int fill_bits(struct ky_ctf2_reader *r, const struct ky_json *node,
+		     struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	uint64_t length = 0;
+	int ret = ky_ctf2_uint(r, node, "length", true, &length);
+
+	cls->num.base = 16;
+	if (ret == KYMO_OK)
+		ret = byte_order(r, node, cls);
+	if (ret == KYMO_OK)
+		ret = get_align(r, node, "alignment", &cls->align_bits);
+	if (ret < 0)
+		return ret;
+	if (!length || length > UINT32_MAX / 2)
+		return ky_json_error(r->err, ky_json_get(node, "length"),
+				     "a length of %llu bits is not valid",
+				     (unsigned long long)length);
+	cls->num.length_bits = (uint32_t)length;
+	return KYMO_OK;
+}
+
+static int fill_bitmap(struct ky_ctf2_reader *r, const struct ky_json *node,
+		       struct ky_ctf2_place *place)
+{
+	const struct ky_json *flags;
+	int ret = fill_bits(r, node, place);
+
+	if (ret == KYMO_OK)
+		ret = property(r, node, "flags", true, KY_JSON_OBJECT, &flags);
+	if (ret < 0)
+		return ret;
+	if (!flags->list.len)
+		return ky_json_error(r->err, flags, "a bit map needs at least one flag");
+	return get_mappings(r, node, "flags", false, place->cls);
+}
+
+static int fill_integer(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	bool is_signed = cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT;
+	int ret = KYMO_OK;
+
+	if (cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT)
+		ret = fill_bits(r, node, place);
+	if (ret == KYMO_OK)
+		ret = display_base(r, node, cls);
+	if (ret == KYMO_OK)
+		ret = get_mappings(r, node, "mappings", is_signed, cls);
+	if (ret == KYMO_OK)
+		ret = get_roles(r, node, cls);
+	cls->num.is_enum = cls->num.n_mappings > 0;
+	return ret;
+}
+
+static int fill_float(struct ky_ctf2_reader *r, const struct ky_json *node,
+		      struct ky_ctf2_place *place)
+{
+	int ret = fill_bits(r, node, place);
+	uint32_t bits = place->cls->num.length_bits;
+
+	if (ret < 0)
+		return ret;
+	if (bits != 16 && bits != 32 && bits != 64 && (bits < 128 || bits % 32))
+		return ky_json_error(r->err, ky_json_get(node, "length"),
+				     "there is no floating-point number of %u bits", bits);
+	return KYMO_OK;
+}
+
+/* "static-length-..." or "dynamic-length-...": told by which property is there. */
+static int bytes_length(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	const char *type = ky_json_get(node, "type")->string.data;
+
+	if (strncmp(type, "dynamic", 7) == 0)
+		return get_location(r, node, "length-field-location", true, place,
+				    &cls->text.length_ref);
+	return ky_ctf2_uint(r, node, "length", true, &cls->text.length_bytes);
+}
+
+static int fill_string(struct ky_ctf2_reader *r, const struct ky_json *node,
+		       struct ky_ctf2_place *place)
+{
+	int ret = get_encoding(r, node, place->cls);
+
+	if (ret == KYMO_OK && place->cls->kind == KY_FIELD_TEXT)
+		ret = bytes_length(r, node, place);
+	return ret;
+}
+
+static int fill_blob(struct ky_ctf2_reader *r, const struct ky_json *node,
+		     struct ky_ctf2_place *place)
+{
+	int ret = bytes_length(r, node, place);
+
+	place->cls->text.media_type = "application/octet-stream";
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_string(r, node, "media-type", false, &place->cls->text.media_type);
+	if (ret == KYMO_OK)
+		ret = get_roles(r, node, place->cls);
+	return ret;
+}
+
+static int add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
+		      struct ky_ctf2_place *place, struct ky_member *member)
+{
+	const struct ky_json *cls = ky_json_get(node, "field-class");
+	int ret = ky_ctf2_string(r, node, "name", true, &member->name);
+
+	if (ret < 0)
+		return ret;
+	member->display = member->name;
+	if (!cls)
+		return ky_json_error(r->err, node, "property 'field-class' is missing");
+	return ky_ctf2_field_class(r, cls, place, &member->cls);
+}
+
+static int unique_names(struct ky_ctf2_reader *r, const struct ky_json *node,
+			const struct ky_field_class *cls)
+{
+	struct ky_names seen;
+	int ret = KYMO_OK;
+
+	ky_names_init(&seen);
+	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
+		const char *name = cls->st.members[i].name;
+
+		if (ky_names_get(&seen, name))
+			ret = ky_json_error(r->err, node, "two members are named '%s'", name);
+		else if (ky_names_set(&seen, name, r) < 0)
+			ret = nomem(r);
+	}
+	ky_names_fini(&seen);
+	return ret;
+}
+
+static int fill_struct(struct ky_ctf2_reader *r, const struct ky_json *node,
+		       struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	const struct ky_json *list;
+	int ret = property(r, node, "member-classes", false, KY_JSON_ARRAY, &list);
+
+	cls->st.min_align_bits = 1;
+	if (ret == KYMO_OK)
+		ret = get_align(r, node, "minimum-alignment", &cls->st.min_align_bits);
+	if (ret < 0 || !list)
+		return ret;
+	cls->st.members = alloc(r, list->list.len, sizeof(*cls->st.members));
+	if (!cls->st.members)
+		return KYMO_E_MEMORY;
+	for (const struct ky_json *item = list->list.first; item; item = item->next) {
+		ret = add_member(r, item, place, &cls->st.members[cls->st.n_members]);
+		if (ret < 0)
+			return ret;
+		cls->st.n_members++;
+	}
+	return unique_names(r, node, cls);
+}
+
+static int fill_array(struct ky_ctf2_reader *r, const struct ky_json *node,
+		      struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	const struct ky_json *element = ky_json_get(node, "element-field-class");
+	const char *type = ky_json_get(node, "type")->string.data;
+	int ret;
+
+	if (!element)
+		return ky_json_error(r->err, node, "property 'element-field-class' is missing");
+	ret = get_align(r, node, "minimum-alignment", &cls->align_bits);
+	if (ret == KYMO_OK && strncmp(type, "dynamic", 7) == 0)
+		ret = get_location(r, node, "length-field-location", true, place,
+				   &cls->array.length_ref);
+	else if (ret == KYMO_OK)
+		ret = ky_ctf2_uint(r, node, "length", true, &cls->array.length);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_field_class(r, element, place, &cls->array.element);
+	return ret;
+}
+
+/* Ranges are read as signed here; ky_ctf2_locate() clips them once it knows the selector. */
+static int fill_optional(struct ky_ctf2_reader *r, const struct ky_json *node,
+			 struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	const struct ky_json *content = ky_json_get(node, "field-class");
+	int ret =
+		get_location(r, node, "selector-field-location", false, place, &cls->var.selector);
+
+	if (ret < 0)
+		return ret;
+	if (!content)
+		return ky_json_error(r->err, node, "property 'field-class' is missing");
+	cls->var.options = alloc(r, 1, sizeof(*cls->var.options));
+	if (!cls->var.options)
+		return KYMO_E_MEMORY;
+	cls->var.n_options = 1;
+	return ky_ctf2_field_class(r, content, place, &cls->var.options[0].cls);
+}
+
+static int add_option(struct ky_ctf2_reader *r, const struct ky_json *node,
+		      struct ky_ctf2_place *place, struct ky_option *option)
+{
+	const struct ky_json *content = ky_json_get(node, "field-class");
+	int ret = ky_ctf2_string(r, node, "name", false, &option->name);
+
+	if (ret < 0)
+		return ret;
+	option->display = option->name;
+	if (!content)
+		return ky_json_error(r->err, node, "property 'field-class' is missing");
+	if (!ky_json_get(node, "selector-field-ranges"))
+		return ky_json_error(r->err, node, "property 'selector-field-ranges' is missing");
+	return ky_ctf2_field_class(r, content, place, &option->cls);
+}
+
+static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_ctf2_place *place)
+{
+	struct ky_field_class *cls = place->cls;
+	const struct ky_json *list;
+	int ret = property(r, node, "options", true, KY_JSON_ARRAY, &list);
+
+	if (ret == KYMO_OK)
+		ret = get_location(r, node, "selector-field-location", false, place,
+				   &cls->var.selector);
+	if (ret < 0)
+		return ret;
+	if (!list->list.len)
+		return ky_json_error(r->err, list, "a variant needs at least one option");
+	cls->var.options = alloc(r, list->list.len, sizeof(*cls->var.options));
+	if (!cls->var.options)
+		return KYMO_E_MEMORY;
+	for (const struct ky_json *item = list->list.first; item; item = item->next) {
+		ret = add_option(r, item, place, &cls->var.options[cls->var.n_options]);
+		if (ret < 0)
+			return ret;
+		cls->var.n_options++;
+	}
+	return KYMO_OK;
+}
+
+static const struct {
+	const char *type;
+	enum ky_field_kind kind;
+	fill_fn fill;
+} kinds[] = {
+	{"fixed-length-bit-array", KY_FIELD_BITS, fill_bits},
+	{"fixed-length-bit-map", KY_FIELD_BITMAP, fill_bitmap},
+	{"fixed-length-boolean", KY_FIELD_BOOL, fill_bits},
+	{"fixed-length-unsigned-integer", KY_FIELD_UINT, fill_integer},
+	{"fixed-length-signed-integer", KY_FIELD_SINT, fill_integer},
+	{"fixed-length-floating-point-number", KY_FIELD_FLOAT, fill_float},
+	{"variable-length-unsigned-integer", KY_FIELD_VARUINT, fill_integer},
+	{"variable-length-signed-integer", KY_FIELD_VARSINT, fill_integer},
+	{"null-terminated-string", KY_FIELD_STRING, fill_string},
+	{"static-length-string", KY_FIELD_TEXT, fill_string},
+	{"dynamic-length-string", KY_FIELD_TEXT, fill_string},
+	{"static-length-blob", KY_FIELD_BLOB, fill_blob},
+	{"dynamic-length-blob", KY_FIELD_BLOB, fill_blob},
+	{"structure", KY_FIELD_STRUCT, fill_struct},
+	{"static-length-array", KY_FIELD_ARRAY, fill_array},
+	{"dynamic-length-array", KY_FIELD_ARRAY, fill_array},
+	{"optional", KY_FIELD_OPTIONAL, fill_optional},
+	{"variant", KY_FIELD_VARIANT, fill_variant},
+};
+
+/* An alias' name stands for the class that the alias was given. */
+static int resolve_alias(struct ky_ctf2_reader *r, const struct ky_json **node)
+{
+	const struct ky_json *target;
+
+	if ((*node)->kind != KY_JSON_STRING)
+		return KYMO_OK;
+	target = ky_names_get(&r->aliases, (*node)->string.data);
+	if (!target)
+		return ky_json_error(r->err, *node, "there is no field class alias '%s' before",
+				     (*node)->string.data);
+	*node = target;
+	return KYMO_OK;
+}
+
+static struct ky_ctf2_place *new_place(struct ky_ctf2_reader *r, enum ky_field_kind kind,
+				       struct ky_ctf2_place *parent)
+{
+	struct ky_ctf2_place *place = ky_arena_new(&r->json, struct ky_ctf2_place);
+
+	if (!place)
+		return NULL;
+	place->cls = ky_field_class_new(r->trace, kind);
+	place->parent = parent;
+	place->order = r->order++;
+	if (!place->cls || ky_map_set(&r->places, (uint64_t)(uintptr_t)place->cls, place) < 0)
+		return NULL;
+	return place;
+}
+
+static int build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t kind,
+		 struct ky_ctf2_place *parent, struct ky_field_class **cls)
+{
+	struct ky_ctf2_place *place;
+	int ret;
+
+	if (++r->n_classes > CLASSES_MAX || r->depth >= DEPTH_MAX)
+		return ky_error_set(r->err, KYMO_E_LIMIT,
+				    "the field classes are too many or nested too deeply");
+	place = new_place(r, kinds[kind].kind, parent);
+	if (!place)
+		return nomem(r);
+	r->depth++;
+	ret = kinds[kind].fill(r, node, place);
+	r->depth--;
+	*cls = place->cls;
+	return ret;
+}
+
+int ky_ctf2_field_class(struct ky_ctf2_reader *r, const struct ky_json *node,
+			struct ky_ctf2_place *parent, struct ky_field_class **cls)
+{
+	const struct ky_json *type;
+	int ret = resolve_alias(r, &node);
+
+	if (ret < 0)
+		return ret;
+	if (node->kind != KY_JSON_OBJECT)
+		return ky_json_error(r->err, node, "a field class is an object or an alias' name");
+	ret = property(r, node, "type", true, KY_JSON_STRING, &type);
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i].type, type->string.data) == 0)
+			return build(r, node, i, parent, cls);
+	}
+	return ky_json_error(r->err, type, "unknown field class type '%s'", type->string.data);
+}
+
+int ky_ctf2_scope(struct ky_ctf2_reader *r, const struct ky_json *fragment, const char *key,
+		  enum ky_scope scope, struct ky_field_class **root)
+{
+	const struct ky_json *node = ky_json_get(fragment, key);
+	int ret;
+
+	*root = NULL;
+	if (!node)
+		return KYMO_OK;
+	r->scope = scope;
+	r->order = 0;
+	ret = ky_ctf2_field_class(r, node, NULL, root);
+	if (ret == KYMO_OK && (*root)->kind != KY_FIELD_STRUCT)
+		ret = ky_json_error(r->err, node, "'%s' must be a structure", key);
+	return ret;
+}

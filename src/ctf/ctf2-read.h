@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* CTF 2 metadata (a JSON text sequence) -> trace model. What metadata.c dispatches to. */
+#ifndef KY_CTF_CTF2_READ_H
+#define KY_CTF_CTF2_READ_H
+
+#include "ctf/json.h"
+#include "ctf/model.h"
+
+/*
+ * Read a CTF 2 metadata stream. @text need not be NUL-terminated and is not kept.
+ * On success *trace is finished and the caller's to free.
+ * Returns 0, KYMO_E_FORMAT or KYMO_E_UNSUPPORTED (an extension) with line and column,
+ * KYMO_E_LIMIT, KYMO_E_MEMORY.
+ */
+int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **trace,
+		 struct kymo_error *err);
+
+/* ---- shared by ctf2-read.c (fragments), ctf2-fields.c (classes), ctf2-locate.c (locations) ------ */
+
+/* Where a field class stands: what locations start from. */
+struct ky_ctf2_place {
+	struct ky_field_class *cls;
+	struct ky_ctf2_place
+		*parent; /* the class that contains this one, or NULL: a scope's root */
+	uint32_t order;	 /* of decoding, within the scope */
+};
+
+/* A length or selector still to be found. */
+struct ky_ctf2_pending {
+	struct ky_ctf2_place *place; /* of the class that needs it */
+	struct ky_field_ref *ref;
+	const struct ky_json *node; /* that class */
+	const struct ky_json *location;
+	enum ky_scope scope;
+	bool is_length;
+};
+
+struct ky_ctf2_reader {
+	struct ky_trace_class *trace;
+	struct kymo_error *err;
+	struct ky_arena json;	 /* the trees; freed after reading */
+	struct ky_names aliases; /* name -> struct ky_json * of the effective field class */
+	struct ky_map places;	 /* field class -> struct ky_ctf2_place * */
+	KY_VEC(struct ky_ctf2_pending) pending;
+	enum ky_scope scope;	      /* being built */
+	struct ky_clock_class *clock; /* of timestamps in it */
+	uint32_t order;
+	uint32_t n_classes, depth;
+	bool checking; /* an alias is built only to see whether it can be */
+};
+
+/* Build the structure at the root of @scope from property @key of @fragment; NULL property: none. */
+int ky_ctf2_scope(struct ky_ctf2_reader *reader, const struct ky_json *fragment, const char *key,
+		  enum ky_scope scope, struct ky_field_class **root);
+/* Build any field class (an object, or an alias' name). */
+int ky_ctf2_field_class(struct ky_ctf2_reader *reader, const struct ky_json *node,
+			struct ky_ctf2_place *parent, struct ky_field_class **cls);
+/* Find what the pending references of scopes built since the last call mean. */
+int ky_ctf2_locate(struct ky_ctf2_reader *reader,
+		   struct ky_field_class *const roots[KY_SCOPE_COUNT]);
+
+/* An integer range set for values that are signed or not; ranges beyond those are clipped. */
+int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
+		   const struct ky_range **ranges, size_t *n_ranges);
+
+/* Typed properties; each returns 0 (also when it is absent and not @required) or KYMO_E_FORMAT. */
+int ky_ctf2_string(struct ky_ctf2_reader *reader, const struct ky_json *object, const char *key,
+		   bool required, const char **value);
+int ky_ctf2_uint(struct ky_ctf2_reader *reader, const struct ky_json *object, const char *key,
+		 bool required, uint64_t *value);
+
+#endif

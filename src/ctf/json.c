@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctf/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define DEPTH_MAX 256
+
+static struct ky_json *read_value(struct ky_json_reader *r);
+
+static void *fail_at(struct ky_json_reader *r, const char *at, int code, const char *what)
+{
+	ky_error_set(r->err, code, "%s", what);
+	ky_error_line(r->err, r->line, (uint32_t)(at - r->line_begin) + 1);
+	return NULL;
+}
+
+static void *fail(struct ky_json_reader *r, const char *what)
+{
+	return fail_at(r, r->at, KYMO_E_FORMAT, what);
+}
+
+bool ky_json_more(struct ky_json_reader *r)
+{
+	for (; r->at < r->end; r->at++) {
+		if (*r->at == '\n') {
+			r->line++;
+			r->line_begin = r->at + 1;
+		} else if (*r->at != ' ' && *r->at != '\t' && *r->at != '\r') {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct ky_json *new_value(struct ky_json_reader *r, enum ky_json_kind kind)
+{
+	struct ky_json *value = ky_arena_new(r->arena, struct ky_json);
+
+	if (!value)
+		return fail_at(r, r->at, KYMO_E_MEMORY, "out of memory");
+	value->kind = kind;
+	value->line = r->line;
+	value->column = (uint32_t)(r->at - r->line_begin) + 1;
+	return value;
+}
+
+/* ---- strings ------------------------------------------------------------------------------- */
+
+static char *put_utf8(char *out, uint32_t code)
+{
+	if (code < 0x80) {
+		*out++ = (char)code;
+	} else if (code < 0x800) {
+		*out++ = (char)(0xc0 | code >> 6);
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else if (code < 0x10000) {
+		*out++ = (char)(0xe0 | code >> 12);
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else {
+		*out++ = (char)(0xf0 | code >> 18);
+		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
+	}
+	return out;
+}
+
+/* The four digits of \uXXXX; UINT32_MAX when they are none. */
+static uint32_t hex4(struct ky_json_reader *r)
+{
+	uint32_t code = 0;
+
+	if (r->end - r->at < 4)
+		return UINT32_MAX;
+	for (int i = 0; i < 4; i++) {
+		char c = r->at[i];
+		uint32_t digit = c >= '0' && c <= '9'	? (uint32_t)(c - '0')
+				 : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+				 : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+							: UINT32_MAX;
+
+		if (digit == UINT32_MAX)
+			return UINT32_MAX;
+		code = code << 4 | digit;
+	}
+	r->at += 4;
+	return code;
+}
+
+static char *read_unicode(struct ky_json_reader *r, char *out)
+{
+	uint32_t code = hex4(r), low;
+
+	if (code == UINT32_MAX)
+		return fail(r, "\\u wants four hexadecimal digits");
+	if (code >= 0xd800 && code < 0xdc00 && r->end - r->at >= 6 && r->at[0] == '\\' &&
+	    r->at[1] == 'u') {
+		r->at += 2;
+		low = hex4(r);
+		if (low < 0xdc00 || low > 0xdfff)
+			return fail(r, "a low surrogate must follow a high one");
+		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	}
+	if (code >= 0xd800 && code < 0xe000)
+		return fail(r, "a surrogate stands alone");
+	return put_utf8(out, code);
+}
+
+static char *read_escape(struct ky_json_reader *r, char *out)
+{
+	static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+	const char *found;
+	char c;
+
+	if (++r->at >= r->end)
+		return fail(r, "the string does not end");
+	c = *r->at++;
+	if (c == 'u')
+		return read_unicode(r, out);
+	found = c ? strchr(letters, c) : NULL;
+	if (!found)
+		return fail(r, "unknown escape sequence");
+	*out++ = values[found - letters];
+	return out;
+}
+
+/* The text between quotes; r->at stands on the first of them. */
+static char *read_text(struct ky_json_reader *r, size_t *len)
+{
+	const char *begin = r->at, *quote = begin + 1;
+	char *text, *out;
+
+	/* The decoded text is never longer than what is written. */
+	while (quote < r->end && *quote != '"')
+		quote += *quote == '\\' ? 2 : 1;
+	if (quote >= r->end)
+		return fail(r, "the string does not end");
+	text = out = ky_arena_alloc(r->arena, (size_t)(quote - begin));
+	if (!text)
+		return fail_at(r, begin, KYMO_E_MEMORY, "out of memory");
+	for (r->at++; r->at < quote;) {
+		if ((unsigned char)*r->at < 0x20)
+			return fail(r, "control character in a string");
+		if (*r->at != '\\') {
+			*out++ = *r->at++;
+			continue;
+		}
+		out = read_escape(r, out);
+		if (!out)
+			return NULL;
+	}
+	r->at = quote + 1;
+	*out = '\0';
+	*len = (size_t)(out - text);
+	return text;
+}
+
+static struct ky_json *read_string(struct ky_json_reader *r)
+{
+	struct ky_json *value = new_value(r, KY_JSON_STRING);
+
+	if (!value)
+		return NULL;
+	value->string.data = read_text(r, &value->string.len);
+	return value->string.data ? value : NULL;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static bool is_digit(const struct ky_json_reader *r, const char *at)
+{
+	return at < r->end && *at >= '0' && *at <= '9';
+}
+
+static struct ky_json *read_real(struct ky_json_reader *r, const char *begin)
+{
+	struct ky_json *value = new_value(r, KY_JSON_REAL);
+	char text[64], *end;
+	size_t len = 0;
+
+	while (begin + len < r->end && len < sizeof(text) - 1 &&
+	       strchr("+-.eE0123456789", begin[len]) && begin[len])
+		len++;
+	memcpy(text, begin, len);
+	text[len] = '\0';
+	if (!value)
+		return NULL;
+	value->real = strtod(text, &end);
+	if (*end || len == sizeof(text) - 1)
+		return fail(r, "malformed number");
+	r->at = begin + len;
+	return value;
+}
+
+static struct ky_json *read_number(struct ky_json_reader *r)
+{
+	const char *begin = r->at, *at = begin;
+	bool negative = *at == '-', overflow = false;
+	struct ky_json *value;
+	uint64_t number = 0;
+
+	at += negative;
+	if (!is_digit(r, at) || (*at == '0' && is_digit(r, at + 1)))
+		return fail(r, "malformed number");
+	for (; is_digit(r, at); at++) {
+		overflow |= __builtin_mul_overflow(number, 10, &number);
+		overflow |= __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number);
+	}
+	if (at < r->end && (*at == '.' || *at == 'e' || *at == 'E'))
+		return read_real(r, begin);
+	if (overflow || (negative && number > UINT64_C(1) << 63))
+		return fail(r, "integer beyond 64 bits");
+	value = new_value(r, KY_JSON_INTEGER);
+	if (!value)
+		return NULL;
+	value->integer.negative = negative && number;
+	value->integer.u = negative ? 0 - number : number;
+	r->at = at;
+	return value;
+}
+
+/* ---- what contains others ------------------------------------------------------------------- */
+
+static struct ky_json *read_member(struct ky_json_reader *r)
+{
+	struct ky_json *value;
+	const char *key;
+	size_t len;
+
+	if (!ky_json_more(r) || *r->at != '"')
+		return fail(r, "a property's name in quotes is expected");
+	key = read_text(r, &len);
+	if (!key)
+		return NULL;
+	if (!ky_json_more(r) || *r->at != ':')
+		return fail(r, "':' is expected behind a property's name");
+	r->at++;
+	value = read_value(r);
+	if (value)
+		value->key = key;
+	return value;
+}
+
+static struct ky_json *read_list(struct ky_json_reader *r, enum ky_json_kind kind, char close)
+{
+	struct ky_json *list = new_value(r, kind), *item, **tail;
+
+	if (!list)
+		return NULL;
+	tail = &list->list.first;
+	r->at++;
+	for (;;) {
+		/* Also behind a last comma, which producers do write. */
+		if (ky_json_more(r) && *r->at == close) {
+			r->at++;
+			return list;
+		}
+		item = kind == KY_JSON_OBJECT ? read_member(r) : read_value(r);
+		if (!item)
+			return NULL;
+		*tail = item;
+		tail = &item->next;
+		list->list.len++;
+		if (!ky_json_more(r) || (*r->at != ',' && *r->at != close))
+			return fail(r, kind == KY_JSON_OBJECT ? "',' or '}' is expected"
+							      : "',' or ']' is expected");
+		if (*r->at++ == close)
+			return list;
+	}
+}
+
+static struct ky_json *read_word(struct ky_json_reader *r, const char *word, enum ky_json_kind kind,
+				 bool boolean)
+{
+	size_t len = strlen(word);
+	struct ky_json *value;
+
+	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
+		return fail(r, "a JSON value is expected");
+	value = new_value(r, kind);
+	if (value && kind == KY_JSON_BOOL)
+		value->boolean = boolean;
+	r->at += len;
+	return value;
+}
+
+static struct ky_json *read_value(struct ky_json_reader *r)
+{
+	struct ky_json *value;
+
+	if (!ky_json_more(r))
+		return fail(r, "a JSON value is expected");
+	switch (*r->at) {
+	case '{':
+	case '[':
+		if (r->depth >= DEPTH_MAX)
+			return fail_at(r, r->at, KYMO_E_LIMIT, "JSON nested too deeply");
+		r->depth++;
+		value = *r->at == '{' ? read_list(r, KY_JSON_OBJECT, '}')
+				      : read_list(r, KY_JSON_ARRAY, ']');
+		r->depth--;
+		return value;
+	case '"':
+		return read_string(r);
+	case 't':
+		return read_word(r, "true", KY_JSON_BOOL, true);
+	case 'f':
+		return read_word(r, "false", KY_JSON_BOOL, false);
+	case 'n':
+		return read_word(r, "null", KY_JSON_NULL, false);
+	default:
+		return read_number(r);
+	}
+}
+
+struct ky_json *ky_json_read(struct ky_json_reader *r)
+{
+	struct ky_json *value = read_value(r);
+
+	ky_json_more(r);
+	return value;
+}
+
+struct ky_json *ky_json_get(const struct ky_json *object, const char *key)
+{
+	struct ky_json *item = object->kind == KY_JSON_OBJECT ? object->list.first : NULL;
+
+	while (item && strcmp(item->key, key) != 0)
+		item = item->next;
+	return item;
+}
+
+const char *ky_json_kind_name(enum ky_json_kind kind)
+{
+	static const char *const names[] = {"null",	"a boolean", "an integer", "a real number",
+					    "a string", "an array",  "an object"};
+
+	return names[kind];
+}
+
+int ky_json_error(struct kymo_error *err, const struct ky_json *value, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	ky_error_set(err, KYMO_E_FORMAT, "%s", text);
+	ky_error_line(err, value->line, value->column);
+	return KYMO_E_FORMAT;
+}
