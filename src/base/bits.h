@@ -83,6 +83,16 @@ static inline uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at_bits, 
 	return value;
 }
 
+/* The low @bits (1..64) bits of @value in the opposite order. */
+static inline uint64_t ky_reverse_bits(uint64_t value, unsigned int bits)
+{
+	uint64_t out = 0;
+
+	for (unsigned int i = 0; i < bits; i++)
+		out |= (value >> i & 1) << (bits - 1 - i);
+	return out;
+}
+
 /* A field of @bits (1..64) bits at @at_bits. Whole aligned bytes take the short way. */
 static inline uint64_t ky_read_bits(const uint8_t *data, uint64_t at_bits, unsigned int bits,
 				    bool big)

@@ -100,11 +100,16 @@ struct ky_value {
 		uint64_t u; /* unsigned, bool, bits, bit map */
 		int64_t s;
 		double f;
-		/* TEXT, STRING (without NUL, cut at NUL), BLOB, integers beyond 64 bits (raw bytes) */
+		/* TEXT, STRING (without NUL, cut at NUL), BLOB */
 		struct {
 			const char *data; /* borrowed from the packet */
 			size_t len_bytes;
 		} str;
+		/* Numbers beyond 64 bits (floats: beyond 128): see ky_value_word(). */
+		struct {
+			const uint8_t *data; /* borrowed from the packet */
+			uint32_t at_bits;    /* where the number begins there, 0 to 7 */
+		} big;
 		const struct ky_option *option; /* VARIANT: the selected one */
 	};
 };
@@ -125,6 +130,11 @@ void ky_values_fini(struct ky_values *values);
  */
 int ky_values_decode(struct ky_values *values, const struct ky_event *event, enum ky_scope scope,
 		     struct kymo_error *err);
+
+/* Is the number kept in value->big? */
+bool ky_value_is_big(const struct ky_value *value);
+/* 64 bits of a big number: @word 0 is the least significant; missing high bits are 0. */
+uint64_t ky_value_word(const struct ky_value *value, unsigned int word);
 
 /* ---- single fields ------------------------------------------------------------------- */
 

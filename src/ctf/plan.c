@@ -118,17 +118,6 @@ static int add_options(struct plan_builder *b, const struct ky_field_class *cls,
 	return KYMO_OK;
 }
 
-static int check_number(struct plan_builder *b, const struct ky_field_class *cls)
-{
-	if (cls->num.bits_reversed)
-		return ky_error_set(b->err, KYMO_E_UNSUPPORTED,
-				    "a bit order that differs from the byte order");
-	if (cls->kind == KY_FIELD_FLOAT && cls->num.length_bits != 32 && cls->num.length_bits != 64)
-		return ky_error_set(b->err, KYMO_E_UNSUPPORTED, "floating-point field of %u bits",
-				    cls->num.length_bits);
-	return KYMO_OK;
-}
-
 static int add_children(struct plan_builder *b, const struct ky_field_class *cls, size_t step)
 {
 	switch (cls->kind) {
@@ -144,10 +133,8 @@ static int add_children(struct plan_builder *b, const struct ky_field_class *cls
 	case KY_FIELD_BLOB:
 		note_ref(b, cls->text.length_ref);
 		return KYMO_OK;
-	case KY_FIELD_STRING:
-		return KYMO_OK;
 	default:
-		return check_number(b, cls);
+		return KYMO_OK;
 	}
 }
 
@@ -200,7 +187,7 @@ static int build_scope(struct ky_trace_class *trace, enum ky_scope scope,
 static bool is_plain_uint(const struct ky_field_class *cls, uint32_t bits, uint32_t max_align)
 {
 	return cls->kind == KY_FIELD_UINT && cls->num.length_bits == bits && !cls->num.big_endian &&
-	       cls->align_bits <= max_align;
+	       !cls->num.bits_reversed && cls->align_bits <= max_align;
 }
 
 static bool option_is(const struct ky_option *option, uint64_t begin, uint64_t end, size_t members)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctf/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -72,7 +73,51 @@ static int check_shared_byte(struct ky_cursor *c, const struct ky_field_class *c
 	return KYMO_OK;
 }
 
-static uint64_t number_bits(const struct ky_field_class *cls, uint64_t raw)
+/* binary16 and binary128 as the nearest double. */
+static double half_to_double(uint64_t raw)
+{
+	int exponent = (int)(raw >> 10 & 31);
+	double fraction = (double)(raw & 1023) / 1024, value;
+
+	if (exponent == 31)
+		value = raw & 1023 ? NAN : INFINITY;
+	else
+		value = exponent ? ldexp(1 + fraction, exponent - 15) : ldexp(fraction, -14);
+	return raw >> 15 ? -value : value;
+}
+
+static double quad_to_double(uint64_t high, uint64_t low)
+{
+	int exponent = (int)(high >> 48 & 0x7fff);
+	uint64_t top = high & ky_mask_bits(48);
+	double fraction = ldexp((double)top, -48) + ldexp((double)low, -112), value;
+
+	if (exponent == 0x7fff)
+		value = top | low ? NAN : INFINITY;
+	else
+		value = exponent ? ldexp(1 + fraction, exponent - 16383) : 0;
+	return high >> 63 ? -value : value;
+}
+
+static uint64_t read_raw(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits,
+			 unsigned int bits)
+{
+	uint64_t raw = ky_read_bits(data, at_bits, bits, cls->num.big_endian);
+
+	return cls->num.bits_reversed ? ky_reverse_bits(raw, bits) : raw;
+}
+
+/* Bits [@from, @from + @bits) of a number, counted from its least significant one. */
+static uint64_t read_part(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits,
+			  uint32_t from, uint32_t bits)
+{
+	bool high_first = cls->num.big_endian != cls->num.bits_reversed;
+
+	return read_raw(cls, data,
+			at_bits + (high_first ? cls->num.length_bits - from - bits : from), bits);
+}
+
+static double read_float(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits)
 {
 	union {
 		uint32_t u;
@@ -81,22 +126,65 @@ static uint64_t number_bits(const struct ky_field_class *cls, uint64_t raw)
 	union {
 		uint64_t u;
 		double f;
-	} dbl;
+	} twice;
 
-	if (cls->kind == KY_FIELD_SINT)
-		return (uint64_t)ky_sign_extend(raw, cls->num.length_bits);
-	if (cls->kind == KY_FIELD_FLOAT && cls->num.length_bits == 32) {
-		single.u = (uint32_t)raw;
-		dbl.f = (double)single.f;
-		return dbl.u;
+	switch (cls->num.length_bits) {
+	case 16:
+		return half_to_double(read_raw(cls, data, at_bits, 16));
+	case 32:
+		single.u = (uint32_t)read_raw(cls, data, at_bits, 32);
+		return (double)single.f;
+	case 64:
+		twice.u = read_raw(cls, data, at_bits, 64);
+		return twice.f;
+	default:
+		return quad_to_double(read_part(cls, data, at_bits, 64, 64),
+				      read_part(cls, data, at_bits, 0, 64));
 	}
-	return raw;
+}
+
+uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits)
+{
+	union {
+		uint64_t u;
+		double f;
+	} value;
+
+	if (cls->kind == KY_FIELD_FLOAT) {
+		value.f = read_float(cls, data, at_bits);
+		return value.u;
+	}
+	value.u = read_raw(cls, data, at_bits, cls->num.length_bits);
+	if (cls->kind == KY_FIELD_SINT)
+		value.u = (uint64_t)ky_sign_extend(value.u, cls->num.length_bits);
+	return value.u;
+}
+
+static bool is_big(const struct ky_field_class *cls)
+{
+	return cls->num.length_bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64);
+}
+
+bool ky_value_is_big(const struct ky_value *value)
+{
+	return is_big(value->cls);
+}
+
+uint64_t ky_value_word(const struct ky_value *value, unsigned int word)
+{
+	uint32_t from = word * 64, bits = value->cls->num.length_bits;
+
+	if (from >= bits)
+		return 0;
+	return read_part(value->cls, value->big.data, value->big.at_bits, from,
+			 bits - from < 64 ? bits - from : 64);
 }
 
 static int run_number(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
 	const struct ky_field_class *cls = step->cls;
 	uint32_t bits = cls->num.length_bits;
+	bool big = is_big(cls);
 	struct ky_value *value;
 	uint64_t raw = 0;
 	int ret;
@@ -106,47 +194,61 @@ static int run_number(struct ky_cursor *c, const struct ky_step *step, struct ky
 	ret = check_shared_byte(c, cls, err);
 	if (ret < 0)
 		return ret;
-	if (bits <= 64)
-		raw = number_bits(cls,
-				  ky_read_bits(c->data, c->at_bits, bits, cls->num.big_endian));
+	if (!big && (c->values || cls->slot != KY_NO_SLOT))
+		raw = ky_number_read(cls, c->data, c->at_bits);
 	if (cls->slot != KY_NO_SLOT)
 		c->slots[cls->slot] = raw;
 	if (c->values) {
 		value = push_value(c, step);
 		if (!value)
 			return no_value(c, err);
-		if (bits <= 64) {
-			value->u = raw;
-		} else {
-			value->str.data = (const char *)c->data + c->at_bits / 8;
-			value->str.len_bytes = (bits + 7) / 8;
+		value->u = raw;
+		if (big) {
+			value->big.data = c->data + c->at_bits / 8;
+			value->big.at_bits = (uint32_t)(c->at_bits & 7);
 		}
 	}
 	c->at_bits += bits;
 	return KYMO_OK;
 }
 
-static int run_leb128(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
+int ky_leb128_read(const uint8_t **at, const uint8_t *end, bool is_signed, uint64_t *value,
+		   unsigned int *n_bits)
 {
-	const struct ky_field_class *cls = step->cls;
-	struct ky_value *value;
-	uint64_t raw = 0;
 	unsigned int shift = 0;
+	uint64_t raw = 0;
 	uint8_t byte;
 
 	do {
-		if (!has_room(c, 8))
-			return past_end(c, step, 8, err);
-		byte = c->data[c->at_bits / 8];
+		if (*at >= end)
+			return KYMO_E_FORMAT;
+		byte = *(*at)++;
+		/* Behind 63 bits there is room for one more, and for copies of the sign. */
 		if (shift > 63 || (shift == 63 && (byte & 0x7e) && (byte & 0x7f) != 0x7f))
-			return ky_error_set(err, KYMO_E_UNSUPPORTED,
-					    "variable-length integer of more than 64 bits");
+			return KYMO_E_UNSUPPORTED;
 		raw |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
-		c->at_bits += 8;
 	} while (byte & 0x80);
-	if (cls->kind == KY_FIELD_VARSINT && shift < 64)
-		raw = (uint64_t)ky_sign_extend(raw, shift);
+	*n_bits = shift;
+	*value = is_signed && shift < 64 ? (uint64_t)ky_sign_extend(raw, shift) : raw;
+	return KYMO_OK;
+}
+
+static int run_leb128(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
+{
+	const struct ky_field_class *cls = step->cls;
+	const uint8_t *at = c->data + c->at_bits / 8;
+	struct ky_value *value;
+	unsigned int n_bits;
+	uint64_t raw;
+	int ret = ky_leb128_read(&at, c->data + c->end_bits / 8, cls->kind == KY_FIELD_VARSINT,
+				 &raw, &n_bits);
+
+	if (ret == KYMO_E_UNSUPPORTED)
+		return ky_error_set(err, ret, "variable-length integer of more than 64 bits");
+	if (ret < 0)
+		return past_end(c, step, 8, err);
+	c->at_bits = (uint64_t)(at - c->data) * 8;
 	if (cls->slot != KY_NO_SLOT)
 		c->slots[cls->slot] = raw;
 	if (!c->values)

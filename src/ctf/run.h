@@ -25,6 +25,16 @@ struct ky_cursor {
 int ky_run(struct ky_cursor *cursor, const struct ky_scope_plan *plan, uint32_t begin, uint32_t end,
 	   struct kymo_error *err);
 
+/* A number of up to 64 bits as its class means it: sign-extended, bits in order, a float as double. */
+uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits);
+
+/*
+ * A LEB128 number at the byte *@at; *@at moves behind it. 0, KYMO_E_FORMAT when it does not end
+ * before @end, KYMO_E_UNSUPPORTED beyond 64 bits.
+ */
+int ky_leb128_read(const uint8_t **at, const uint8_t *end, bool is_signed, uint64_t *value,
+		   unsigned int *n_bits);
+
 /* Skip a whole scope; nothing when it does not exist. */
 static inline int ky_skip_scope(struct ky_cursor *cursor, const struct ky_scope_plan *plan,
 				struct kymo_error *err)

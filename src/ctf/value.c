@@ -178,29 +178,30 @@ static bool read_number(const struct ky_event *event, const struct ky_handle *ha
 			uint64_t *value)
 {
 	const struct ky_field_class *cls = handle->cls;
+	const uint8_t *from;
+	unsigned int n_bits;
 	uint64_t at;
-	uint32_t bits;
 
-	if (!cls)
+	if (!cls || !find_field(event, handle, &at) || at > event->end_bits)
 		return false;
 	switch (cls->kind) {
+	case KY_FIELD_VARUINT:
+	case KY_FIELD_VARSINT:
+		from = event->data + at / 8;
+		return ky_leb128_read(&from, event->data + event->end_bits / 8,
+				      cls->kind == KY_FIELD_VARSINT, value, &n_bits) == KYMO_OK;
 	case KY_FIELD_BITS:
 	case KY_FIELD_BITMAP:
 	case KY_FIELD_BOOL:
 	case KY_FIELD_UINT:
 	case KY_FIELD_SINT:
-		break;
+		if (cls->num.length_bits > 64 || event->end_bits - at < cls->num.length_bits)
+			return false;
+		*value = ky_number_read(cls, event->data, at);
+		return true;
 	default:
 		return false;
 	}
-	bits = cls->num.length_bits;
-	if (bits > 64 || !find_field(event, handle, &at) || at > event->end_bits ||
-	    event->end_bits - at < bits)
-		return false;
-	*value = ky_read_bits(event->data, at, bits, cls->num.big_endian);
-	if (cls->kind == KY_FIELD_SINT)
-		*value = (uint64_t)ky_sign_extend(*value, bits);
-	return true;
 }
 
 uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
