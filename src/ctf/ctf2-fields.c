@@ -493,7 +493,7 @@ static int fill_array(struct ky_ctf2_reader *r, const struct ky_json *node,
 
 	if (!element)
 		return ky_json_error(r->err, node, "property 'element-field-class' is missing");
-	ret = get_align(r, node, "minimum-alignment", &cls->align_bits);
+	ret = get_align(r, node, "minimum-alignment", &cls->array.min_align_bits);
 	if (ret == KYMO_OK && strncmp(type, "dynamic", 7) == 0)
 		ret = get_location(r, node, "length-field-location", true, place,
 				   &cls->array.length_ref);

@@ -172,9 +172,12 @@ static inline void update_clock(uint64_t *clock, uint64_t value, unsigned int bi
 	*clock = value;
 }
 
-static unsigned int clock_bits(const struct ky_field_class *cls)
+/* How many bits of the clock a timestamp carries. */
+static unsigned int clock_bits(const struct ky_value *v)
 {
-	return cls->num.length_bits ? cls->num.length_bits : 64;
+	if (v->cls->kind == KY_FIELD_VARUINT)
+		return v->n_children < 64 ? v->n_children : 64;
+	return v->cls->num.length_bits;
 }
 
 static void context_role(struct ky_decoder *d, const struct ky_value *v, bool *has_packet,
@@ -194,7 +197,7 @@ static void context_role(struct ky_decoder *d, const struct ky_value *v, bool *h
 	case KY_ROLE_CLOCK_BEGIN:
 		if (!v->cls->num.clock)
 			break;
-		update_clock(&d->clock, v->u, clock_bits(v->cls));
+		update_clock(&d->clock, v->u, clock_bits(v));
 		p->has_begin = true;
 		p->begin_cycles = d->clock;
 		break;
@@ -393,7 +396,7 @@ static int general_header(struct ky_decoder *d, struct ky_cursor *c, uint64_t *i
 			*id = v->u;
 			*has_id = true;
 		} else if (v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock) {
-			update_clock(&d->clock, v->u, clock_bits(v->cls));
+			update_clock(&d->clock, v->u, clock_bits(v));
 		}
 	}
 	return KYMO_OK;

@@ -95,7 +95,8 @@ struct ky_value {
 	const struct ky_field_class *cls;
 	const char *name;    /* the member's display name; NULL for elements and roots */
 	uint32_t n_below;    /* how many of the following values belong to this one */
-	uint32_t n_children; /* struct: members; array: elements; optional: 0 or 1; variant: 1 */
+	uint32_t n_children; /* struct: members; array: elements; optional: 0 or 1; variant: 1;
+				 LEB128: the bits that were written, for timestamps */
 	union {
 		uint64_t u; /* unsigned, bool, bits, bit map */
 		int64_t s;

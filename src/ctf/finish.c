@@ -70,7 +70,9 @@ static void layout_array(struct ky_field_class *cls)
 	const struct ky_field_class *element = cls->array.element;
 	unsigned __int128 stride;
 
-	cls->align_bits = element->align_bits;
+	cls->align_bits = element->align_bits > cls->array.min_align_bits
+				  ? element->align_bits
+				  : cls->array.min_align_bits;
 	cls->fixed_bits = -1;
 	if (cls->array.length_ref || element->fixed_bits < 0)
 		return;
@@ -162,6 +164,10 @@ static int mark_refs(struct linker *l, struct ky_field_class *cls)
 			return ret;
 		if (ref->target->slot == KY_NO_SLOT)
 			ref->target->slot = SLOT_WANTED;
+		for (size_t i = 0; i < ref->n_more; i++) {
+			if (ref->more[i]->slot == KY_NO_SLOT)
+				ref->more[i]->slot = SLOT_WANTED;
+		}
 	}
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
 		ret = mark_refs(l, ky_field_child(cls, i));
@@ -240,6 +246,18 @@ static bool has_ranges(const struct ky_field_class *variant)
 	return false;
 }
 
+/* Fields that stand in for one another leave their values in one place. */
+static void share_slot(const struct ky_field_ref *ref)
+{
+	uint32_t slot = ref->target->slot;
+
+	for (size_t i = 0; i < ref->n_more; i++)
+		slot = ref->more[i]->slot < slot ? ref->more[i]->slot : slot;
+	ref->target->slot = slot;
+	for (size_t i = 0; i < ref->n_more; i++)
+		ref->more[i]->slot = slot;
+}
+
 static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_field_ref *ref)
 {
 	uint32_t slot = ref->target->slot;
@@ -247,6 +265,7 @@ static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_fiel
 	if (slot >= l->slot_scope.len)
 		return bad_ref(l, ref, "is decoded later than what refers to it");
 	ref->scope = l->slot_scope.data[slot];
+	share_slot(ref);
 	if (cls->kind != KY_FIELD_VARIANT || !l->by_name || has_ranges(cls))
 		return KYMO_OK;
 	switch (ky_variant_ranges(l->trace, cls, &l->budget)) {

@@ -161,6 +161,7 @@ struct ky_field_class {
 		struct {
 			struct ky_field_class *element;
 			uint64_t length; /* static form: elements */
+			uint32_t min_align_bits; /* 0: none */
 			struct ky_field_ref *length_ref; /* dynamic form, else NULL */
 		} array;
 		struct {

@@ -257,6 +257,7 @@ static int run_leb128(struct ky_cursor *c, const struct ky_step *step, struct ky
 	if (!value)
 		return no_value(c, err);
 	value->u = raw;
+	value->n_children = n_bits;
 	return KYMO_OK;
 }
 
