@@ -141,18 +141,36 @@ static uint32_t member_step(const struct ky_scope_plan *plan, uint32_t member)
 	return step;
 }
 
-/* Where the field begins: known beforehand, or found by skipping what lies before it. */
+/* Run the plan up to the field: fills the slots of what lies before it. */
+static bool run_to_field(const struct ky_event *event, const struct ky_handle *handle,
+			 struct ky_cursor *c)
+{
+	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, handle->scope);
+	uint32_t step = member_step(plan, handle->member);
+
+	if (ky_enter_scope(c, event, handle->scope, NULL) < 0)
+		return false;
+	c->at_bits = ky_align_up(c->at_bits, plan->root->align_bits);
+	if (c->at_bits > c->end_bits || ky_run(c, plan, 1, step, NULL) < 0)
+		return false;
+	c->at_bits = ky_align_up(c->at_bits, handle->cls->align_bits);
+	return true;
+}
+
+/*
+ * Where the field begins, and the value of what it refers to (@ref may be NULL): known
+ * beforehand, or found by running over what lies before it.
+ */
 static bool find_field(const struct ky_event *event, const struct ky_handle *handle,
-		       uint64_t *at_bits)
+		       const struct ky_field_ref *ref, uint64_t *ref_value, uint64_t *at_bits)
 {
 	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, handle->scope);
 	size_t n_slots = event->cls->stream->trace->n_slots;
 	uint64_t stack[STACK_SLOTS];
 	struct ky_cursor c = {.data = event->data, .end_bits = event->end_bits, .slots = stack};
-	uint32_t step;
 	bool found;
 
-	if (__builtin_expect(handle->fixed_at_bits >= 0, 1)) {
+	if (__builtin_expect(handle->fixed_at_bits >= 0 && !ref, 1)) {
 		*at_bits = ky_align_up(fixed_scope_begin(event, handle->scope),
 				       plan->root->align_bits) +
 			   (uint64_t)handle->fixed_at_bits;
@@ -162,15 +180,12 @@ static bool find_field(const struct ky_event *event, const struct ky_handle *han
 		c.slots = malloc(n_slots * sizeof(*c.slots));
 	if (!c.slots)
 		return false;
-	step = member_step(plan, handle->member);
-	found = ky_enter_scope(&c, event, handle->scope, NULL) == KYMO_OK;
-	if (found) {
-		c.at_bits = ky_align_up(c.at_bits, plan->root->align_bits);
-		found = c.at_bits <= c.end_bits && ky_run(&c, plan, 1, step, NULL) == KYMO_OK;
-	}
+	found = run_to_field(event, handle, &c);
+	if (found && ref)
+		*ref_value = c.slots[ref->target->slot];
 	if (c.slots != stack)
 		free(c.slots);
-	*at_bits = ky_align_up(c.at_bits, handle->cls->align_bits);
+	*at_bits = c.at_bits;
 	return found;
 }
 
@@ -182,7 +197,7 @@ static bool read_number(const struct ky_event *event, const struct ky_handle *ha
 	unsigned int n_bits;
 	uint64_t at;
 
-	if (!cls || !find_field(event, handle, &at) || at > event->end_bits)
+	if (!cls || !find_field(event, handle, NULL, NULL, &at) || at > event->end_bits)
 		return false;
 	switch (cls->kind) {
 	case KY_FIELD_VARUINT:
@@ -223,18 +238,21 @@ const char *ky_get_text(const struct ky_event *event, const struct ky_handle *ha
 			size_t *len_bytes)
 {
 	const struct ky_field_class *cls = handle->cls;
+	uint64_t at, room, length = UINT64_MAX;
 	const uint8_t *text, *nul;
-	uint64_t at, room;
 
 	*len_bytes = 0;
-	if (!cls ||
-	    (cls->kind != KY_FIELD_STRING && (cls->kind != KY_FIELD_TEXT || cls->text.length_ref)))
+	if (!cls || (cls->kind != KY_FIELD_STRING && cls->kind != KY_FIELD_TEXT))
 		return "";
-	if (!find_field(event, handle, &at) || at > event->end_bits)
+	if (cls->kind == KY_FIELD_TEXT)
+		length = cls->text.length_bytes;
+	if (!find_field(event, handle, cls->kind == KY_FIELD_TEXT ? cls->text.length_ref : NULL,
+			&length, &at) ||
+	    at > event->end_bits)
 		return "";
 	room = (event->end_bits - at) / 8;
-	if (cls->kind == KY_FIELD_TEXT && cls->text.length_bytes < room)
-		room = cls->text.length_bytes;
+	if (length < room)
+		room = length;
 	text = event->data + at / 8;
 	nul = memchr(text, 0, room);
 	*len_bytes = nul ? (size_t)(nul - text) : room;
