@@ -158,6 +158,13 @@ bool ky_handle_find_any(struct ky_handle *handle, const struct ky_event_class *e
 			const char *name);
 
 /*
+ * Read an integer, boolean or enumeration of up to 64 bits (signed ones: two's complement), or a
+ * float as a double. False when the event has no such field, or it is of another kind, or damaged.
+ */
+bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value);
+bool ky_get_real(const struct ky_event *event, const struct ky_handle *handle, double *value);
+
+/*
  * Read an integer, boolean or enumeration of up to 64 bits; signed ones are sign-extended.
  * Anything else (no such field, other kind, bad data) gives @otherwise.
  */

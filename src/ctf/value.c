@@ -189,8 +189,7 @@ static bool find_field(const struct ky_event *event, const struct ky_handle *han
 	return found;
 }
 
-static bool read_number(const struct ky_event *event, const struct ky_handle *handle,
-			uint64_t *value)
+bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value)
 {
 	const struct ky_field_class *cls = handle->cls;
 	const uint8_t *from;
@@ -219,19 +218,33 @@ static bool read_number(const struct ky_event *event, const struct ky_handle *ha
 	}
 }
 
+bool ky_get_real(const struct ky_event *event, const struct ky_handle *handle, double *value)
+{
+	const struct ky_field_class *cls = handle->cls;
+	uint64_t at, raw;
+
+	if (!cls || cls->kind != KY_FIELD_FLOAT || cls->num.length_bits > 128 ||
+	    !find_field(event, handle, NULL, NULL, &at) || at > event->end_bits ||
+	    event->end_bits - at < cls->num.length_bits)
+		return false;
+	raw = ky_number_read(cls, event->data, at);
+	memcpy(value, &raw, sizeof(*value));
+	return true;
+}
+
 uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
 		    uint64_t otherwise)
 {
 	uint64_t value;
 
-	return read_number(event, handle, &value) ? value : otherwise;
+	return ky_get_number(event, handle, &value) ? value : otherwise;
 }
 
 int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle, int64_t otherwise)
 {
 	uint64_t value;
 
-	return read_number(event, handle, &value) ? (int64_t)value : otherwise;
+	return ky_get_number(event, handle, &value) ? (int64_t)value : otherwise;
 }
 
 const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
