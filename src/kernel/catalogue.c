@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/catalogue.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "kernel/events.h"
+
+/*
+ * Left out on purpose: kmalloc, hrtimer and rcu floods, of which no report makes use, and
+ * rss_stat, which fires for each page fault.
+ */
+const char ky_catalogue_default_text[] =
+	"sched_switch,sched_waking,sched_wakeup,sched_wakeup_new,sched_migrate_task,"
+	"sched_process_*,sched_pi_setprio,"
+	"irq_handler_*,irq_softirq_*,"
+	"block_rq_insert,block_rq_issue,block_rq_complete,block_rq_merge,block_rq_requeue,"
+	"block_bio_remap,block_bio_frontmerge,block_bio_backmerge,"
+	"net_dev_queue,net_dev_xmit,net_if_receive_skb,net_if_rx,"
+	"kmem_mm_page_alloc,kmem_mm_page_free,"
+	"signal_*,power_cpu_frequency,"
+	"syscalls";
+
+static int add_event(struct ky_catalogue *catalogue, const char *system, const char *event)
+{
+	char name[KY_EVENT_NAME_BYTES];
+	struct ky_event_source source = {.system = system};
+
+	ky_event_name(system, event, name);
+	source.event = ky_arena_strdup(&catalogue->arena, event);
+	source.name = ky_arena_strdup(&catalogue->arena, name);
+	if (!source.event || !source.name)
+		return KYMO_E_MEMORY;
+	return ky_vec_push(&catalogue->events, source);
+}
+
+/* Directories of @parent, each handed to @take. What cannot be opened is no event. */
+static int each_dir(int parent, const char *path,
+		    int (*take)(struct ky_catalogue *, int, const char *, const char *),
+		    struct ky_catalogue *catalogue, const char *system)
+{
+	int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	int ret = KYMO_OK;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return KYMO_E_NOT_FOUND;
+	}
+	while (!ret && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
+			ret = take(catalogue, fd, system, entry->d_name);
+	closedir(dir);
+	return ret;
+}
+
+static int take_event(struct ky_catalogue *catalogue, int fd, const char *system, const char *event)
+{
+	(void)fd;
+	return add_event(catalogue, system, event);
+}
+
+static int take_system(struct ky_catalogue *catalogue, int fd, const char *none, const char *system)
+{
+	const char *name;
+	int ret;
+
+	(void)none;
+	/* What the function tracer and trace_marker write; it has no switch of its own. */
+	if (strcmp(system, "ftrace") == 0)
+		return KYMO_OK;
+	name = ky_arena_strdup(&catalogue->arena, system);
+	if (!name)
+		return KYMO_E_MEMORY;
+	ret = each_dir(fd, system, take_event, catalogue, name);
+	return ret == KYMO_E_NOT_FOUND ? KYMO_OK : ret;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ky_event_source *x = a, *y = b;
+	int order = strcmp(x->system, y->system);
+
+	return order ? order : strcmp(x->event, y->event);
+}
+
+int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *fs,
+		      struct kymo_error *err)
+{
+	int ret;
+
+	memset(catalogue, 0, sizeof(*catalogue));
+	ky_arena_init(&catalogue->arena);
+	ret = each_dir(fs->fd, "events", take_system, catalogue, NULL);
+	if (ret == KYMO_E_MEMORY)
+		return ky_error_nomem(err);
+	if (ret < 0 || !catalogue->events.len) {
+		ret = ky_error_set(err, KYMO_E_IO, "tracefs lists no events");
+		ky_error_path(err, fs->path);
+		return ret;
+	}
+	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
+	      compare);
+	return KYMO_OK;
+}
+
+void ky_catalogue_fini(struct ky_catalogue *catalogue)
+{
+	ky_vec_fini(&catalogue->events);
+	ky_arena_fini(&catalogue->arena);
+}
+
+struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const char *system,
+					  const char *event)
+{
+	struct ky_event_source key = {.system = system, .event = event};
+
+	return catalogue->events.len ? bsearch(&key, catalogue->events.data, catalogue->events.len,
+					       sizeof(catalogue->events.data[0]), compare)
+				     : NULL;
+}
+
+/* ---- choosing ------------------------------------------------------------------------- */
+
+static bool matches(const struct ky_event_source *source, const char *pattern)
+{
+	char text[2 * KY_EVENT_NAME_BYTES + 2];
+
+	if (strcmp(pattern, source->system) == 0 || ky_glob_match(pattern, source->name) ||
+	    ky_glob_match(pattern, source->event))
+		return true;
+	if (!strpbrk(pattern, ":/"))
+		return false;
+	snprintf(text, sizeof(text), "%s:%s", source->system, source->event);
+	if (ky_glob_match(pattern, text))
+		return true;
+	text[strlen(source->system)] = '/';
+	return ky_glob_match(pattern, text);
+}
+
+struct near {
+	const char *name;
+	size_t distance;
+};
+
+/* The three nearest names, best first. */
+static void offer(struct near near[3], const char *name, const char *pattern)
+{
+	size_t distance = ky_edit_distance(name, pattern);
+
+	for (int i = 0; i < 3; i++) {
+		if (near[i].name && strcmp(near[i].name, name) == 0)
+			return;
+		if (distance >= near[i].distance)
+			continue;
+		memmove(&near[i + 1], &near[i], (size_t)(2 - i) * sizeof(near[0]));
+		near[i] = (struct near){name, distance};
+		return;
+	}
+}
+
+static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct kymo_error *err)
+{
+	size_t limit = strlen(pattern) / 3 + 1;
+	struct near near[3] = {{NULL, limit + 1}, {NULL, limit + 1}, {NULL, limit + 1}};
+	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", pattern);
+
+	if (strpbrk(pattern, "*?")) {
+		ky_error_hint(err, "kymo list shows the events");
+		return code;
+	}
+	ky_vec_foreach(&catalogue->events, source) {
+		offer(near, source->name, pattern);
+		offer(near, source->event, pattern);
+		offer(near, source->system, pattern);
+	}
+	if (!near[0].name)
+		ky_error_hint(err, "kymo list shows the events");
+	else
+		ky_error_hint(err, "did you mean %s%s%s%s%s? kymo list shows all", near[0].name,
+			      near[1].name ? ", " : "", near[1].name ? near[1].name : "",
+			      near[2].name ? ", " : "", near[2].name ? near[2].name : "");
+	return code;
+}
+
+static int select_matching(struct ky_catalogue *catalogue, const char *pattern, bool on)
+{
+	int n = 0;
+
+	ky_vec_foreach(&catalogue->events, source) {
+		if (!matches(source, pattern))
+			continue;
+		source->selected = on;
+		n++;
+	}
+	return n;
+}
+
+int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, bool on,
+			struct kymo_error *err)
+{
+	int n = select_matching(catalogue, pattern, on);
+
+	return n ? n : unknown(catalogue, pattern, err);
+}
+
+/* The next item of a comma-separated list, without blanks around it; NULL at the end. */
+static char *next_item(char **rest)
+{
+	char *item;
+
+	while ((item = strsep(rest, ","))) {
+		char *end;
+
+		item += strspn(item, " \t");
+		end = item + strlen(item);
+		while (end > item && (end[-1] == ' ' || end[-1] == '\t'))
+			*--end = '\0';
+		if (*item)
+			return item;
+	}
+	return NULL;
+}
+
+int ky_catalogue_select_list(struct ky_catalogue *catalogue, const char *list,
+			     struct kymo_error *err)
+{
+	char *copy = strdup(list), *rest = copy, *item;
+	int ret = 0;
+
+	if (!copy)
+		return ky_error_nomem(err);
+	while (ret >= 0 && (item = next_item(&rest))) {
+		bool on = item[0] != '!';
+
+		ret = ky_catalogue_select(catalogue, on ? item : item + 1, on, err);
+	}
+	free(copy);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+void ky_catalogue_select_default(struct ky_catalogue *catalogue)
+{
+	char *copy = strdup(ky_catalogue_default_text), *rest = copy, *item;
+
+	while (copy && (item = next_item(&rest)))
+		select_matching(catalogue, item, true);
+	free(copy);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The events that this kernel offers, and choosing among them by name.
+ * Threads: one at a time per catalogue.
+ */
+#ifndef KY_KERNEL_CATALOGUE_H
+#define KY_KERNEL_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <kymo/error.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "kernel/tracefs.h"
+
+struct ky_event_source {
+	const char *system, *event; /* tracefs: "sched", "sched_switch" */
+	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
+	bool selected;
+	bool hidden; /* recorded by the kernel, but only to learn from: not in the trace */
+};
+
+struct ky_catalogue {
+	struct ky_arena arena;
+	KY_VEC(struct ky_event_source) events; /* sorted by system, then event */
+};
+
+/* List all events; formats are not read. 0, KYMO_E_IO or KYMO_E_MEMORY; fini after failure too. */
+int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *fs,
+		      struct kymo_error *err);
+void ky_catalogue_fini(struct ky_catalogue *catalogue);
+
+/*
+ * Select (@on) or deselect what @pattern matches: a glob over the trace's name, tracefs's
+ * "event", "system:event" or "system/event"; or a system's name, for all of it.
+ * Returns how many events matched, or KYMO_E_NOT_FOUND with the nearest names in the hint.
+ */
+int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, bool on,
+			struct kymo_error *err);
+
+/*
+ * Select by a comma-separated list of patterns, applied in order; '!' before one takes its events
+ * out again. 0, KYMO_E_NOT_FOUND as above, KYMO_E_INVALID: it selects nothing.
+ */
+int ky_catalogue_select_list(struct ky_catalogue *catalogue, const char *list,
+			     struct kymo_error *err);
+
+/* The event, or NULL. */
+struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const char *system,
+					  const char *event);
+
+/* What is recorded when nobody says: what the reports need. Events this kernel lacks are left out. */
+void ky_catalogue_select_default(struct ky_catalogue *catalogue);
+
+/* The default as a text, for the help. */
+extern const char ky_catalogue_default_text[];
+
+#endif

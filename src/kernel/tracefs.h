@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracefs: where it is mounted, and instances of our own in it.
+ *
+ * An instance has its own buffers, clock, events and filters, so recorders do not disturb each
+ * other. Ours are called kymo-PID-START-NS: the recorder's pid, its start time in clock ticks
+ * since boot, and the inode of its pid namespace. So whoever comes later can tell an instance
+ * whose recorder died from one in use, even when the pid has been given to another process,
+ * and leaves alone what another container's recorder made.
+ *
+ * Threads: one at a time per struct.
+ */
+#ifndef KY_KERNEL_TRACEFS_H
+#define KY_KERNEL_TRACEFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/log.h"
+#include "base/strbuf.h"
+
+#define KY_TRACEFS_TEXT_MAX (1u << 20) /* no text file that we read is longer */
+
+struct ky_tracefs {
+	char path[64]; /* the mount point: "/sys/kernel/tracing" */
+	int fd;	       /* the directory */
+};
+
+/*
+ * Find tracefs, or mount it at /sys/kernel/tracing (which needs root).
+ * Returns 0; KYMO_E_PERMISSION: not root; KYMO_E_UNSUPPORTED: the kernel has none. @err has a hint.
+ */
+int ky_tracefs_open(struct ky_tracefs *fs, struct kymo_error *err);
+void ky_tracefs_close(struct ky_tracefs *fs);
+
+/*
+ * Read text file @name below @dir_fd into @text. 0 or an error that names the file.
+ * @dir: the path of @dir_fd, for messages.
+ */
+int ky_tracefs_read(int dir_fd, const char *dir, const char *name, struct ky_strbuf *text,
+		    struct kymo_error *err);
+
+/*
+ * Remove the instances of recorders that are dead.
+ * Returns how many were removed. Failure to remove one is a warning to @log.
+ */
+unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *log);
+
+/* Is @name an instance of a Kymo recorder that does not run any more? */
+bool ky_tracefs_is_stale(const char *name);
+
+struct ky_instance {
+	char name[64];
+	char path[160];
+	int fd;
+};
+
+/* Create this process' instance, switched off. 0, KYMO_E_PERMISSION, KYMO_E_MEMORY, KYMO_E_IO. */
+int ky_instance_create(const struct ky_tracefs *fs, struct ky_instance *instance,
+		       struct kymo_error *err);
+/* Remove it and all that is in it; no file of it may be open any more. */
+int ky_instance_remove(struct ky_instance *instance, struct kymo_error *err);
+
+/* Write @text to a file of the instance in one write(), as tracefs wants it. */
+int ky_instance_write(const struct ky_instance *instance, const char *name, const char *text,
+		      struct kymo_error *err);
+int ky_instance_write_u64(const struct ky_instance *instance, const char *name, uint64_t value,
+			  struct kymo_error *err);
+
+#endif
