@@ -33,5 +33,6 @@ const struct ky_command ky_command_completion = {
 	.see_also = "help",
 	.min_args = 1,
 	.max_args = 1,
+	.operands = "bash zsh fish",
 	.run = run_completion,
 };

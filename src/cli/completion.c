@@ -32,14 +32,17 @@ static void bash_values(FILE *out, const struct ky_command *command)
 	}
 }
 
-/* Words for the operands of commands that take no files. */
 static void bash_operands(FILE *out)
 {
-	fputs("\tcase \"$command\" in\n\t'') COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\")) ;;\n"
-	      "\thelp) COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\")) ;;\n"
-	      "\tcompletion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
-	      "\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n",
+	fputs("\tcase \"$COMP_CWORD:$command\" in\n"
+	      "\t*:|2:help) COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\")) ;;\n",
 	      out);
+	for (const struct ky_command *const *command = ky_commands; *command; command++) {
+		if ((*command)->operands)
+			fprintf(out, "\t2:%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n",
+				(*command)->name, (*command)->operands);
+	}
+	fputs("\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n", out);
 }
 
 int ky_completion_bash(FILE *out)
@@ -115,9 +118,9 @@ static void zsh_command(FILE *out, const struct ky_command *command)
 	fputs("\t\t\t'--help[Print the help.]'", out);
 	if (command == &ky_command_help)
 		fputs(" \\\n\t\t\t'1:command:_kymo_commands'", out);
-	else if (command == &ky_command_completion)
-		fputs(" \\\n\t\t\t'1:shell:(bash zsh fish)'", out);
-	else if (command->max_args != 0)
+	else if (command->operands)
+		fprintf(out, " \\\n\t\t\t'1:operand:(%s)'", command->operands);
+	if (command != &ky_command_help && command->max_args != (command->operands ? 1 : 0))
 		fputs(" \\\n\t\t\t'*:operand:_files'", out);
 	fputs("\n\t\t\t;;\n", out);
 }
@@ -174,10 +177,12 @@ int ky_completion_fish(FILE *out)
 			(*command)->name);
 		for (const struct ky_option_def *def = (*command)->options; def && def->name; def++)
 			fish_option(out, *command, def);
+		if ((*command)->operands)
+			fprintf(out,
+				"complete -c kymo -n '__fish_seen_subcommand_from %s' -a '%s'\n",
+				(*command)->name, (*command)->operands);
 	}
-	fputs("complete -c kymo -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n"
-	      "complete -c kymo -n '__fish_seen_subcommand_from help' -f -a '",
-	      out);
+	fputs("complete -c kymo -n '__fish_seen_subcommand_from help' -f -a '", out);
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		fprintf(out, "%s%s", command == ky_commands ? "" : " ", (*command)->name);
 	fputs("'\n", out);
