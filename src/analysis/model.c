@@ -276,8 +276,8 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	if (cpu && feed->stream->has_switch) {
 		if (cpu->begin_ns == INT64_MIN)
 			begin_cpu(feed, event);
-		/* Any event's context tells what an unknown CPU runs. */
-		if (!info->handle && info->tid.cls) {
+		/* Any event's context tells what an unknown CPU runs; a switch tells by itself. */
+		if (cpu->state == KY_CPU_UNKNOWN && info->tid.cls && info->handle != ky_on_switch) {
 			status = ky_model_current(feed, event, info, &thread);
 			if (status < 0)
 				return status;

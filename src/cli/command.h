@@ -60,6 +60,11 @@ struct ky_command {
 	bool raw_args; /* the first operand ends the options (kymo record ... COMMAND ARGS) */
 	/* Returns an exit code. @args are the operands, @args[n_args] is NULL. */
 	int (*run)(const struct ky_command *command, void *options, int n_args, char **args);
+	/*
+	 * The help of the first operand: `kymo report cpu --help`, `kymo help report cpu`. May be
+	 * NULL; may write into @topic. Returns an exit code.
+	 */
+	int (*topic_help)(const struct ky_command *command, FILE *out, char *topic);
 };
 
 extern const struct ky_command *const ky_commands[]; /* ends with NULL; kymo.c */

@@ -61,6 +61,8 @@ static int run_command(const struct ky_command *command, int argc, char **argv)
 				   : ky_cli_usage(command, "%s", err.message);
 	else if (code < 0)
 		code = ky_cli_error(&err);
+	else if (parsed.help && parsed.n_args && command->topic_help)
+		code = command->topic_help(command, stdout, parsed.args[0]);
 	else if (parsed.help)
 		code = ky_help_command(stdout, command);
 	else

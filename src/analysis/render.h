@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results to text: for people, and as JSON. Renderers go by columns' classes alone and know
+ * nothing of any report.
+ */
+#ifndef KY_ANALYSIS_RENDER_H
+#define KY_ANALYSIS_RENDER_H
+
+#include "analysis/report.h"
+
+struct ky_render_options {
+	int columns; /* width to keep to: columns that can be spared go; 0: as wide as it takes */
+	bool colour; /* with terminal escapes */
+	bool utf8;   /* bars of block characters, else of '#' */
+};
+
+/* Aligned columns, units, bars. Memory running out shows in @out. */
+void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
+		    const struct ky_render_options *options);
+
+/*
+ * One JSON object and a line feed; docs/reports/README.md describes it. Durations and times are
+ * integers of ns (means are real numbers), ratios are 0 to 1, empty cells are null.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *results,
+		   struct kymo_error *err);
+
+/* "1.234 ms", "17.39 s", "312 ns": four digits that count. */
+void ky_render_duration(struct ky_strbuf *out, double ns);
+
+#endif

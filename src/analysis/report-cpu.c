@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Report cpu: who used the CPUs. */
+#include "analysis/report-list.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum { CPU_ID, CPU_HOST, CPU_USAGE, CPU_BUSY, CPU_IDLE, CPU_UNKNOWN };
+
+static const struct ky_column cpu_columns[] = {
+	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
+	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
+		      "The trace's host, where several traces are read; else empty."},
+	[CPU_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+		       "Busy time as a part of the time in which the CPU's state is known. The bar "
+		       "is full at 100 %.",
+		       .bar = KY_BAR_WHOLE},
+	[CPU_BUSY] = {"busy", "Busy", KY_CELL_DURATION,
+		      "How long threads ran, interrupts on top of them included."},
+	[CPU_IDLE] = {"idle", "Idle", KY_CELL_DURATION,
+		      "How long the idle thread (tid 0, swapper) ran, interrupts on top of it "
+		      "included.",
+		      .spare = 1},
+	[CPU_UNKNOWN] = {"unknown", "Unknown", KY_CELL_DURATION,
+			 "How long nobody can say: before the CPU's record begins, where events "
+			 "were lost, where switches are missing.",
+			 .spare = 2},
+};
+
+static const struct ky_table_def cpu_table = {
+	"cpus", "Usage of each CPU", "One row for each CPU that the trace covers, by number.",
+	cpu_columns, sizeof(cpu_columns) / sizeof(*cpu_columns)};
+
+enum { THREAD_PROCESS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
+
+static const struct ky_column thread_columns[] = {
+	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			    "Thread id, process id ('?' where no event tells it) and name. The "
+			    "name is the last one seen, so the one after exec."},
+	[THREAD_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
+			 "How long the thread was on a CPU, interrupts on top of it included."},
+	[THREAD_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+			  "CPU time as a part of the trace's duration: 100 % is one whole CPU. The "
+			  "longest bar is the largest value.",
+			  .bar = KY_BAR_MOST},
+	[THREAD_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
+			       "How often the thread moved to another CPU: sched_migrate_task "
+			       "events, and switches to a thread on another CPU than it was on.",
+			       .spare = 2},
+	[THREAD_PRIO] = {"prio", "Prio", KY_CELL_NUMBER,
+			 "The last priority seen, on LTTng's scale (the kernel's minus 100): 20 is "
+			 "nice 0, 0 to 39 are normal threads, negative ones are real-time.",
+			 .spare = 1},
+};
+
+static const struct ky_table_def thread_table = {
+	"threads", "CPU time of each thread",
+	"One row for each thread that ran or migrated, the largest CPU time first. A thread id that "
+	"was used again has a row for each life.",
+	thread_columns, sizeof(thread_columns) / sizeof(*thread_columns)};
+
+enum { TOTAL_USAGE, TOTAL_BUSY, TOTAL_KNOWN, TOTAL_CPUS, TOTAL_THREADS };
+
+static const struct ky_column total_columns[] = {
+	[TOTAL_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+			 "Busy time of all CPUs as a part of the time in which their state is "
+			 "known.",
+			 .bar = KY_BAR_WHOLE},
+	[TOTAL_BUSY] = {"busy", "Busy", KY_CELL_DURATION, "Busy time of all CPUs together."},
+	[TOTAL_KNOWN] = {"known", "Known", KY_CELL_RATIO,
+			 "How much of the CPUs' time is known: 100 % when nothing is missing."},
+	[TOTAL_CPUS] = {"cpus", "CPUs", KY_CELL_COUNT, "How many CPUs the trace covers."},
+	[TOTAL_THREADS] = {"threads", "Threads", KY_CELL_COUNT, "How many threads ran.",
+			   .spare = 1},
+};
+
+static const struct ky_table_def total_table = {"total", "All CPUs",
+						"One row for the whole system.", total_columns,
+						sizeof(total_columns) / sizeof(*total_columns)};
+
+static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table, NULL};
+
+enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+struct cpu_time {
+	uint64_t busy_ns, idle_ns;
+};
+
+struct thread_time {
+	uint64_t ns, migrations;
+};
+
+struct run {
+	struct ky_model *model;
+	KY_VEC(struct cpu_time) cpus;	    /* by index */
+	KY_VEC(struct thread_time) threads; /* by index */
+};
+
+static int grow_threads(struct run *run, uint32_t index)
+{
+	while (run->threads.len <= index) {
+		if (ky_vec_push(&run->threads, (struct thread_time){0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+
+	while (run->cpus.len <= cpu->index) {
+		if (ky_vec_push(&run->cpus, (struct cpu_time){0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	if (state == KY_CPU_IDLE)
+		run->cpus.data[cpu->index].idle_ns += ns;
+	if (state != KY_CPU_BUSY)
+		return 0;
+	run->cpus.data[cpu->index].busy_ns += ns;
+	if (thread->index >= run->threads.len && grow_threads(run, thread->index) < 0)
+		return KYMO_E_MEMORY;
+	run->threads.data[thread->index].ns += ns;
+	return 0;
+}
+
+static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct run *run = data;
+
+	if (grow_threads(run, thread->index) < 0)
+		return KYMO_E_MEMORY;
+	run->threads.data[thread->index].migrations++;
+	return 0;
+}
+
+static void *begin(struct ky_model *model)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct ky_listener listener = {.data = run, .ran = on_ran, .migrated = on_migrated};
+
+	if (!run)
+		return NULL;
+	run->model = model;
+	if (ky_model_listen(model, &listener) < 0) {
+		free(run);
+		return NULL;
+	}
+	return run;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_vec_fini(&run->cpus);
+	ky_vec_fini(&run->threads);
+	free(run);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+struct sums {
+	uint64_t range_ns, busy_ns, known_ns;
+	uint64_t n_cpus, n_threads;
+};
+
+static double part(uint64_t value, uint64_t whole)
+{
+	return whole ? (double)((long double)value / (long double)whole) : 0;
+}
+
+/* Of the time of all CPUs, how much is known. */
+static double known_part(const struct sums *sums)
+{
+	long double whole = (long double)sums->range_ns * (long double)sums->n_cpus;
+
+	return whole > 0 ? (double)((long double)sums->known_ns / whole) : 0;
+}
+
+static void fill_cpu(const struct run *run, struct ky_table *table, const struct ky_cpu *cpu,
+		     struct sums *sums)
+{
+	struct cpu_time time = {0};
+	struct ky_cell *row = ky_table_row(table);
+	const char *host = ky_report_host(run->model, cpu->host);
+	uint64_t known;
+
+	if (cpu->index < run->cpus.len)
+		time = run->cpus.data[cpu->index];
+	known = time.busy_ns + time.idle_ns;
+	ky_cell_u64(&row[CPU_ID], cpu->id);
+	if (host)
+		ky_cell_text(table, &row[CPU_HOST], host);
+	if (known)
+		ky_cell_f64(&row[CPU_USAGE], part(time.busy_ns, known));
+	ky_cell_u64(&row[CPU_BUSY], time.busy_ns);
+	ky_cell_u64(&row[CPU_IDLE], time.idle_ns);
+	ky_cell_u64(&row[CPU_UNKNOWN], known < sums->range_ns ? sums->range_ns - known : 0);
+	sums->busy_ns += time.busy_ns;
+	sums->known_ns += known;
+	sums->n_cpus++;
+}
+
+static void fill_threads(const struct run *run, struct ky_table *table, struct sums *sums)
+{
+	for (size_t i = 0; i < run->threads.len; i++) {
+		const struct ky_thread *thread = ky_model_thread(run->model, i);
+		struct thread_time time = run->threads.data[i];
+		struct ky_cell *row;
+
+		if (!time.ns && !time.migrations)
+			continue;
+		sums->n_threads += time.ns > 0;
+		row = ky_table_row(table);
+		ky_cell_thread(table, &row[THREAD_PROCESS], run->model, thread);
+		ky_cell_u64(&row[THREAD_TIME], time.ns);
+		ky_cell_f64(&row[THREAD_USAGE], part(time.ns, sums->range_ns));
+		ky_cell_u64(&row[THREAD_MIGRATIONS], time.migrations);
+		if (thread->prio != KY_UNKNOWN)
+			ky_cell_i64(&row[THREAD_PRIO], thread->prio);
+	}
+	ky_table_sort(table, THREAD_PROCESS, true);
+	ky_table_sort(table, THREAD_TIME, false);
+}
+
+static void fill_total(struct ky_table *table, const struct sums *sums)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	if (sums->known_ns)
+		ky_cell_f64(&row[TOTAL_USAGE], part(sums->busy_ns, sums->known_ns));
+	ky_cell_u64(&row[TOTAL_BUSY], sums->busy_ns);
+	ky_cell_f64(&row[TOTAL_KNOWN], known_part(sums));
+	ky_cell_u64(&row[TOTAL_CPUS], sums->n_cpus);
+	ky_cell_u64(&row[TOTAL_THREADS], sums->n_threads);
+}
+
+/* Say which part is known, when it is not all; a thousandth is no news. */
+static int note_unknown(struct ky_report_result *result, const struct sums *sums)
+{
+	double known = known_part(sums);
+
+	if (!sums->n_cpus || !sums->range_ns || known >= 0.999)
+		return 0;
+	return ky_report_note(result,
+			      "only %.1f %% of the CPUs' time is known; CPU times of threads are "
+			      "therefore lower bounds",
+			      known * 100);
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	struct sums sums = {0};
+	int status;
+
+	if (ky_model_begin_ns(run->model) != INT64_MIN)
+		sums.range_ns = (uint64_t)ky_model_end_ns(run->model) -
+				(uint64_t)ky_model_begin_ns(run->model);
+	for (size_t i = 0; i < ky_model_n_cpus(run->model); i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
+
+		if (cpu->host->abilities & KY_CAN_SWITCH)
+			fill_cpu(run, &result->tables[TABLE_CPUS], cpu, &sums);
+	}
+	ky_table_sort(&result->tables[TABLE_CPUS], CPU_ID, true);
+	ky_table_sort(&result->tables[TABLE_CPUS], CPU_HOST, true);
+	fill_threads(run, &result->tables[TABLE_THREADS], &sums);
+	ky_table_limit(&result->tables[TABLE_THREADS], options->limit);
+	fill_total(&result->tables[TABLE_TOTAL], &sums);
+	status = ky_report_note_losses(result);
+	return status < 0 ? status : note_unknown(result, &sums);
+}
+
+const struct ky_report ky_report_cpu = {
+	.name = "cpu",
+	.summary = "who used the CPUs: usage of each CPU, CPU time of each thread",
+	.description =
+		"Adds up, from one context switch to the next, what each CPU ran. The range is from "
+		"the first to the last event of the trace, of whatever kind.\n"
+		"\n"
+		"A CPU's state is unknown until the first event that tells it. The first switch says "
+		"which thread ran until then, and that holds back to where the CPU's record begins, "
+		"as an earlier switch would have been recorded. At the end of the trace, what runs "
+		"is counted up to the last event.",
+	.events =
+		"sched_switch is all it needs. With sched_migrate_task, migrations of threads that "
+		"wait are counted too. Process ids come from the events' context, "
+		"sched_process_fork, task_newtask and the state dump; names also from "
+		"sched_process_exec, task_rename, sched_process_exit and wake-ups.",
+	.reading =
+		"Start with the total: near 100 %, threads wait for CPUs; far below, they wait for "
+		"something else (report syscalls says in which calls). A CPU that is much busier "
+		"than its neighbours suggests pinned threads or interrupts. Many migrations with "
+		"little CPU time suggest threads that wake each other across CPUs.\n"
+		"\n"
+		"CPU time includes the interrupts that ran on top of a thread. When events were "
+		"lost, the CPU is unknown over the gap: 'Unknown' and 'Known' say how much that "
+		"is, usage is a part of the known time, and threads' CPU times are lower bounds.",
+	.tables = tables,
+	.needs = KY_CAN_SWITCH,
+	.needs_text = "sched_switch events",
+	.needs_hint = "record them with: kymo record -k sched_switch",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

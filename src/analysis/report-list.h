@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The reports; each in its report-NAME.c. A new one also gets its row in ky_reports[]. */
+#ifndef KY_ANALYSIS_REPORT_LIST_H
+#define KY_ANALYSIS_REPORT_LIST_H
+
+#include "analysis/report.h"
+
+extern const struct ky_report ky_report_cpu;
+extern const struct ky_report ky_report_syscalls;
+
+#endif

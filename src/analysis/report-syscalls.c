@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/* Report syscalls: which system calls were made, how long they took, which failed. */
+#include "analysis/report-list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/errno-name.h"
+#include "analysis/stats.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+/* What the tables of calls share; in this order in each of them. */
+enum {
+	CALL_SYSCALL,
+	CALL_COUNT,
+	CALL_ERRORS,
+	CALL_TIME,
+	CALL_MIN,
+	CALL_AVG,
+	CALL_MAX,
+	CALL_STDEV,
+	CALL_P50,
+	CALL_P90,
+	CALL_P99,
+};
+
+#define CALL_COLUMNS                                                                               \
+	{"syscall", "System call", KY_CELL_SYSCALL,                                                \
+	 "The call's name; 'syscall 334' where the trace tells only its number; 'compat_' before " \
+	 "calls of 32-bit programs on a 64-bit kernel."},                                          \
+		{"count", "Calls", KY_CELL_COUNT,                                                  \
+		 "How many calls were measured: those whose beginning and end are in the trace."}, \
+		{"failed", "Failed", KY_CELL_COUNT,                                                \
+		 "How many of them returned an error (-1 to -4095)."},                             \
+		{"total", "Time", KY_CELL_DURATION,                                                \
+		 "All their durations together, waiting included.", .spare = 3},                   \
+		{"min", "Min", KY_CELL_DURATION, "The shortest call.", .spare = 4},                \
+		{"avg", "Mean", KY_CELL_DURATION, "The mean duration."},                           \
+		{"max", "Max", KY_CELL_DURATION, "The longest call."},                             \
+		{"stdev", "Stdev", KY_CELL_DURATION,                                               \
+		 "The sample standard deviation of the durations (n - 1); from two calls on.",     \
+		 .spare = 6},                                                                      \
+		{"p50", "p50", KY_CELL_DURATION,                                                   \
+		 "The median: half of the calls took no longer. Percentiles are nearest-rank; "    \
+		 "exact up to 32 calls, beyond that within 0.8 %.",                                \
+		 .spare = 2},                                                                      \
+		{"p90", "p90", KY_CELL_DURATION, "Nine of ten calls took no longer.", .spare = 5}, \
+	{                                                                                          \
+		"p99", "p99", KY_CELL_DURATION, "99 of 100 calls took no longer.", .spare = 1      \
+	}
+
+#define ERRORS_COLUMN                                                                           \
+	{                                                                                       \
+		"errors", "Errors", KY_CELL_TALLY,                                              \
+			"The errors by name, each with its number of calls, the most frequent " \
+			"first."                                                                \
+	}
+
+enum { SYSCALL_FIRST, SYSCALL_UNMEASURED = CALL_P99 + 1, SYSCALL_TALLY };
+
+static const struct ky_column syscall_columns[] = {
+	CALL_COLUMNS,
+	[SYSCALL_UNMEASURED] = {"unmeasured", "Unmeasured", KY_CELL_COUNT,
+				"How many more were seen in part only; the last table says why.",
+				.spare = 7},
+	[SYSCALL_TALLY] = ERRORS_COLUMN,
+};
+
+static const struct ky_table_def syscall_table = {
+	"syscalls", "System calls of the whole system",
+	"One row for each system call, the most frequent first.", syscall_columns,
+	sizeof(syscall_columns) / sizeof(*syscall_columns)};
+
+enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME, PROCESS_SHARE };
+
+static const struct ky_column process_columns[] = {
+	[PROCESS_ID] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "Process id, as thread and process, and the name of its first thread (or of "
+		 "another one, where that is not known). A thread whose process is not known "
+		 "stands alone, with '?'."},
+	[PROCESS_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			     "How many of its threads made calls.", .spare = 1},
+	[PROCESS_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls were measured."},
+	[PROCESS_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many returned an error."},
+	[PROCESS_TIME] = {"total", "Time", KY_CELL_DURATION,
+			  "All their durations together, waiting included; threads wait side by "
+			  "side, so this can exceed the trace's duration."},
+	[PROCESS_SHARE] = {"share", "Share", KY_CELL_RATIO,
+			   "Its part of all measured calls. The longest bar is the largest value.",
+			   .bar = KY_BAR_MOST},
+};
+
+static const struct ky_table_def process_table = {
+	"processes", "System calls of each process",
+	"One row for each process that made calls, the most calls first.", process_columns,
+	sizeof(process_columns) / sizeof(*process_columns)};
+
+enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P99 + 1 };
+
+static const struct ky_column thread_columns[] = {
+	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			    "Thread id, process id ('?' where no event tells it) and the last name "
+			    "seen.",
+			    .group = true},
+	CALL_COLUMNS,
+	[THREAD_TALLY] = ERRORS_COLUMN,
+};
+
+static const struct ky_table_def thread_table = {
+	"threads", "System calls of each thread",
+	"One row for each system call of each thread: the thread with the most calls first, and "
+	"its most frequent calls first.",
+	thread_columns, sizeof(thread_columns) / sizeof(*thread_columns)};
+
+enum { OUTCOME_TEXT, OUTCOME_COUNT };
+
+static const struct ky_column outcome_columns[] = {
+	[OUTCOME_TEXT] = {"outcome", "Outcome", KY_CELL_TEXT,
+			  "What became of calls: measured; began before the trace; a new thread's "
+			  "return from its creation (no call of its own); events lost in between; "
+			  "never returned, the thread went on (rt_sigreturn); the thread ended in "
+			  "it (exit, exit_group); still under way at the end of the trace."},
+	[OUTCOME_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many."},
+};
+
+static const struct ky_table_def outcome_table = {
+	"outcomes", "What became of the calls",
+	"One row for each outcome; only the measured ones are in the other tables' figures.",
+	outcome_columns, sizeof(outcome_columns) / sizeof(*outcome_columns)};
+
+static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
+	[KY_CALL_DONE] = "measured",
+	[KY_CALL_HEADLESS] = "began before the trace",
+	[KY_CALL_BIRTH] = "return of a new thread",
+	[KY_CALL_TORN] = "events lost in between",
+	[KY_CALL_NO_RETURN] = "never returned, thread went on",
+	[KY_CALL_EXITED] = "thread ended in it",
+	[KY_CALL_UNENDED] = "under way at the end",
+};
+
+static const struct ky_table_def *const tables[] = {&syscall_table, &process_table, &thread_table,
+						    &outcome_table, NULL};
+
+enum { TABLE_SYSCALLS, TABLE_PROCESSES, TABLE_THREADS, TABLE_OUTCOMES };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+struct error_count {
+	int number;
+	uint64_t count;
+};
+
+/* One system call of one thread (or of all of them). */
+struct usage {
+	const struct ky_thread *thread; /* NULL: all */
+	uint32_t syscall;
+	struct ky_stats stats;
+	uint64_t failed;
+	KY_VEC(struct error_count) errors;
+};
+
+struct unmeasured {
+	uint64_t counts[KY_CALL_OUTCOMES];
+};
+
+struct run {
+	struct ky_model *model;
+	struct ky_map by_key;
+	KY_VEC(struct usage *) usages;
+	KY_VEC(struct unmeasured) unmeasured; /* by system call */
+	uint64_t outcomes[KY_CALL_OUTCOMES];
+};
+
+static struct usage *usage_new(const struct ky_thread *thread, uint32_t syscall)
+{
+	struct usage *usage = calloc(1, sizeof(*usage));
+
+	if (usage) {
+		usage->thread = thread;
+		usage->syscall = syscall;
+	}
+	return usage;
+}
+
+static void usage_free(struct usage *usage)
+{
+	if (!usage)
+		return;
+	ky_stats_fini(&usage->stats);
+	ky_vec_fini(&usage->errors);
+	free(usage);
+}
+
+static int add_error(struct usage *usage, int number, uint64_t count)
+{
+	ky_vec_foreach(&usage->errors, error) {
+		if (error->number == number) {
+			error->count += count;
+			return 0;
+		}
+	}
+	return ky_vec_push(&usage->errors, (struct error_count){number, count});
+}
+
+static struct usage *find_usage(struct run *run, const struct ky_call *call)
+{
+	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
+	struct usage *usage = ky_map_get(&run->by_key, key);
+
+	if (usage)
+		return usage;
+	usage = usage_new(call->thread, call->syscall);
+	if (!usage || ky_vec_push(&run->usages, usage) < 0) {
+		usage_free(usage);
+		return NULL;
+	}
+	return ky_map_set(&run->by_key, key, usage) < 0 ? NULL : usage;
+}
+
+static int count_unmeasured(struct run *run, const struct ky_call *call)
+{
+	while (run->unmeasured.len <= call->syscall) {
+		if (ky_vec_push(&run->unmeasured, (struct unmeasured){{0}}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	run->unmeasured.data[call->syscall].counts[call->outcome]++;
+	return 0;
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+	struct usage *usage;
+
+	run->outcomes[call->outcome]++;
+	if (call->outcome != KY_CALL_DONE)
+		return count_unmeasured(run, call);
+	usage = find_usage(run, call);
+	if (!usage)
+		return KYMO_E_MEMORY;
+	if (call->has_ret && ky_is_error(call->ret)) {
+		usage->failed++;
+		if (add_error(usage, (int)-call->ret, 1) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return ky_stats_add(&usage->stats,
+			    call->end_ns > call->begin_ns
+				    ? (uint64_t)call->end_ns - (uint64_t)call->begin_ns
+				    : 0);
+}
+
+static void *begin(struct ky_model *model)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct ky_listener listener = {.data = run, .call = on_call};
+
+	if (!run)
+		return NULL;
+	run->model = model;
+	ky_map_init(&run->by_key);
+	if (ky_model_listen(model, &listener) < 0) {
+		free(run);
+		return NULL;
+	}
+	return run;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_vec_foreach(&run->usages, usage)
+		usage_free(*usage);
+	ky_vec_fini(&run->usages);
+	ky_vec_fini(&run->unmeasured);
+	ky_map_fini(&run->by_key);
+	free(run);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static int compare_errors(const void *a, const void *b)
+{
+	const struct error_count *left = a, *right = b;
+
+	if (left->count != right->count)
+		return left->count > right->count ? -1 : 1;
+	return left->number - right->number;
+}
+
+static int fill_errors(struct ky_table *table, struct ky_cell *cell, const struct usage *usage)
+{
+	size_t n = usage->errors.len;
+	struct ky_tally_item *items;
+	char(*numbers)[16];
+
+	if (!n)
+		return 0;
+	items = calloc(n, sizeof(*items));
+	numbers = calloc(n, sizeof(*numbers));
+	if (!items || !numbers) {
+		free(items);
+		free(numbers);
+		return KYMO_E_MEMORY;
+	}
+	qsort(usage->errors.data, n, sizeof(*usage->errors.data), compare_errors);
+	for (size_t i = 0; i < n; i++) {
+		int number = usage->errors.data[i].number;
+		const char *name = ky_errno_name(number);
+
+		snprintf(numbers[i], sizeof(numbers[i]), "errno %d", number);
+		items[i] = (struct ky_tally_item){name ? name : numbers[i],
+						  usage->errors.data[i].count};
+	}
+	ky_cell_tally(table, cell, items, n);
+	free(items);
+	free(numbers);
+	return 0;
+}
+
+/* The columns that all tables of calls have. */
+static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
+		      const struct usage *usage)
+{
+	const struct ky_stats *stats = &usage->stats;
+
+	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
+	ky_cell_u64(&row[CALL_COUNT], stats->count);
+	ky_cell_u64(&row[CALL_ERRORS], usage->failed);
+	if (!stats->count)
+		return;
+	ky_cell_f64(&row[CALL_TIME], (double)stats->sum);
+	if (stats->sum <= UINT64_MAX)
+		ky_cell_u64(&row[CALL_TIME], (uint64_t)stats->sum);
+	ky_cell_u64(&row[CALL_MIN], stats->min);
+	ky_cell_f64(&row[CALL_AVG], ky_stats_mean(stats));
+	ky_cell_u64(&row[CALL_MAX], stats->max);
+	if (stats->count > 1)
+		ky_cell_f64(&row[CALL_STDEV], ky_stats_stdev(stats));
+	ky_cell_u64(&row[CALL_P50], ky_stats_percentile(stats, 50));
+	ky_cell_u64(&row[CALL_P90], ky_stats_percentile(stats, 90));
+	ky_cell_u64(&row[CALL_P99], ky_stats_percentile(stats, 99));
+}
+
+static int merge_usage(struct usage *into, const struct usage *from)
+{
+	into->failed += from->failed;
+	for (size_t i = 0; i < from->errors.len; i++) {
+		const struct error_count *error = &from->errors.data[i];
+
+		if (add_error(into, error->number, error->count) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return ky_stats_merge(&into->stats, &from->stats);
+}
+
+static uint64_t unmeasured_of(const struct run *run, uint32_t syscall)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; syscall < run->unmeasured.len && i < KY_CALL_OUTCOMES; i++)
+		sum += i == KY_CALL_BIRTH ? 0 : run->unmeasured.data[syscall].counts[i];
+	return sum;
+}
+
+static int fill_syscall(const struct run *run, struct ky_table *table, const struct usage *usage)
+{
+	uint64_t unmeasured = unmeasured_of(run, usage->syscall);
+	struct ky_cell *row;
+
+	if (!usage->stats.count && !unmeasured)
+		return 0;
+	row = ky_table_row(table);
+	fill_call(run, table, row, usage);
+	ky_cell_u64(&row[SYSCALL_UNMEASURED], unmeasured);
+	return fill_errors(table, &row[SYSCALL_TALLY], usage);
+}
+
+/* Sums over threads come from merging: the histograms' cells are the same. */
+static int fill_syscalls(const struct run *run, struct ky_table *table)
+{
+	size_t n = ky_model_n_syscalls(run->model);
+	struct usage *all = calloc(n + 1, sizeof(*all));
+	int status = all ? 0 : KYMO_E_MEMORY;
+
+	for (size_t i = 0; all && i < n; i++)
+		all[i].syscall = (uint32_t)i;
+	for (size_t i = 0; !status && i < run->usages.len; i++)
+		status = merge_usage(&all[run->usages.data[i]->syscall], run->usages.data[i]);
+	for (size_t i = 0; i < n && !status; i++)
+		status = fill_syscall(run, table, &all[i]);
+	for (size_t i = 0; all && i < n; i++) {
+		ky_stats_fini(&all[i].stats);
+		ky_vec_fini(&all[i].errors);
+	}
+	free(all);
+	ky_table_sort(table, CALL_SYSCALL, true);
+	ky_table_sort(table, CALL_COUNT, false);
+	return status;
+}
+
+/* What threads add up to. */
+struct thread_sum {
+	const struct ky_thread *thread;
+	uint64_t count, failed, threads;
+	unsigned __int128 ns;
+};
+
+static int compare_usages(const void *a, const void *b, void *data)
+{
+	const struct usage *left = *(struct usage *const *)a, *right = *(struct usage *const *)b;
+	const struct thread_sum *sums = data;
+	const struct thread_sum *l = &sums[left->thread->index], *r = &sums[right->thread->index];
+
+	if (l->count != r->count)
+		return l->count > r->count ? -1 : 1;
+	if (l->thread->tid != r->thread->tid)
+		return l->thread->tid < r->thread->tid ? -1 : 1;
+	if (l != r)
+		return l < r ? -1 : 1; /* two lives of one id, or two hosts */
+	if (left->stats.count != right->stats.count)
+		return left->stats.count > right->stats.count ? -1 : 1;
+	return left->syscall < right->syscall ? -1 : left->syscall > right->syscall;
+}
+
+static int fill_threads(struct run *run, struct ky_table *table, struct thread_sum *sums)
+{
+	qsort_r(run->usages.data, run->usages.len, sizeof(*run->usages.data), compare_usages, sums);
+	for (size_t i = 0; i < run->usages.len; i++) {
+		const struct usage *usage = run->usages.data[i];
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_thread(table, &row[THREAD_PROCESS], run->model, usage->thread);
+		fill_call(run, table, row + THREAD_CALLS, usage);
+		if (fill_errors(table, &row[THREAD_TALLY], usage) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static void fill_process(const struct run *run, struct ky_table *table,
+			 const struct thread_sum *sum)
+{
+	const struct ky_thread *thread = sum->thread;
+	struct ky_cell *row = ky_table_row(table);
+	const char *host = ky_report_host(run->model, thread->host);
+	const char *comm = thread->comm;
+	struct ky_thread *first;
+
+	if (thread->pid >= 0) {
+		first = ky_map_get(&thread->host->threads, (uint32_t)thread->pid);
+		if (first && first->comm[0])
+			comm = first->comm;
+		ky_cell_process(table, &row[PROCESS_ID], thread->pid, thread->pid, comm, host);
+	} else {
+		ky_cell_process(table, &row[PROCESS_ID], thread->tid, -1, comm, host);
+	}
+	ky_cell_u64(&row[PROCESS_THREADS], sum->threads);
+	ky_cell_u64(&row[PROCESS_COUNT], sum->count);
+	ky_cell_u64(&row[PROCESS_FAILED], sum->failed);
+	ky_cell_f64(&row[PROCESS_TIME], (double)sum->ns);
+	if (sum->ns <= UINT64_MAX)
+		ky_cell_u64(&row[PROCESS_TIME], (uint64_t)sum->ns);
+	ky_cell_f64(&row[PROCESS_SHARE], (double)sum->count / (double)run->outcomes[KY_CALL_DONE]);
+}
+
+/* Threads of one process next to each other. */
+static int compare_processes(const void *a, const void *b)
+{
+	const struct thread_sum *left = a, *right = b;
+	uint32_t left_host = left->thread->host->index, right_host = right->thread->host->index;
+
+	if (left_host != right_host)
+		return left_host < right_host ? -1 : 1;
+	if (left->thread->pid != right->thread->pid)
+		return left->thread->pid < right->thread->pid ? -1 : 1;
+	return left->thread->index < right->thread->index
+		       ? -1
+		       : left->thread->index > right->thread->index;
+}
+
+static bool same_process(const struct ky_thread *a, const struct ky_thread *b)
+{
+	return a->host == b->host && a->pid >= 0 && a->pid == b->pid;
+}
+
+/* @sums is used up: sorted by process, and added up. */
+static void fill_processes(const struct run *run, struct ky_table *table, struct thread_sum *sums,
+			   size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (sums[i].thread)
+			sums[used++] = sums[i];
+	}
+	qsort(sums, used, sizeof(*sums), compare_processes);
+	for (size_t i = 0; i < used; i++) {
+		if (i + 1 < used && same_process(sums[i].thread, sums[i + 1].thread)) {
+			sums[i + 1].count += sums[i].count;
+			sums[i + 1].failed += sums[i].failed;
+			sums[i + 1].threads += sums[i].threads;
+			sums[i + 1].ns += sums[i].ns;
+			continue;
+		}
+		fill_process(run, table, &sums[i]);
+	}
+	ky_table_sort(table, PROCESS_ID, true);
+	ky_table_sort(table, PROCESS_COUNT, false);
+}
+
+static struct thread_sum *sum_threads(const struct run *run)
+{
+	struct thread_sum *sums = calloc(ky_model_n_threads(run->model) + 1, sizeof(*sums));
+
+	for (size_t i = 0; sums && i < run->usages.len; i++) {
+		const struct usage *usage = run->usages.data[i];
+		struct thread_sum *sum = &sums[usage->thread->index];
+
+		sum->thread = usage->thread;
+		sum->threads = 1;
+		sum->count += usage->stats.count;
+		sum->failed += usage->failed;
+		sum->ns += usage->stats.sum;
+	}
+	return sums;
+}
+
+static void fill_outcomes(const struct run *run, struct ky_table *table)
+{
+	for (int i = 0; i < KY_CALL_OUTCOMES; i++) {
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_text(table, &row[OUTCOME_TEXT], outcome_texts[i]);
+		ky_cell_u64(&row[OUTCOME_COUNT], run->outcomes[i]);
+	}
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	struct thread_sum *sums = sum_threads(run);
+	int status = sums ? 0 : KYMO_E_MEMORY;
+
+	if (!status)
+		status = fill_syscalls(run, &result->tables[TABLE_SYSCALLS]);
+	if (!status)
+		status = fill_threads(run, &result->tables[TABLE_THREADS], sums);
+	if (!status)
+		fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
+			       ky_model_n_threads(run->model));
+	free(sums);
+	fill_outcomes(run, &result->tables[TABLE_OUTCOMES]);
+	for (int i = TABLE_SYSCALLS; i <= TABLE_THREADS; i++)
+		ky_table_limit(&result->tables[i], options->limit);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_syscalls = {
+	.name = "syscalls",
+	.summary = "system calls: how many, how long, which failed; per call, process and thread",
+	.description =
+		"Pairs the entry of each system call with its exit, and measures the time from one "
+		"to the other. Pairs are made per thread, so a call that moves to another CPU is "
+		"measured like any other.\n"
+		"\n"
+		"Only calls whose beginning and end are in the trace are measured. All others are "
+		"counted apart, by the reason: under way when the trace began or ended, never to "
+		"return, or events lost in between.",
+	.events =
+		"syscall_entry_NAME and syscall_exit_NAME (compat_ forms too; perf's sys_enter and "
+		"sys_exit). Which thread makes a call is told by the events' tid context, else by "
+		"sched_switch: with neither, nothing can be paired. Process ids and names come "
+		"from the context, sched events and the state dump.",
+	.reading =
+		"A long mean with a short median means that a few calls waited: look at p99 and "
+		"max. Time in read, futex, poll, epoll_wait, nanosleep or wait4 is mostly waiting "
+		"for something to happen, and no cost in itself. EAGAIN is the ordinary answer of "
+		"non-blocking files; ENOENT in large numbers is often a search path. ERESTARTSYS "
+		"and its like are calls that a signal interrupted: the program never sees them.",
+	.tables = tables,
+	.needs = KY_CAN_SYSCALLS,
+	.needs_text = "system call events",
+	.needs_hint = "record them with: kymo record -k syscalls",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

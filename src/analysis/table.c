@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_COLUMNS 32
+
+/* Where rows go that memory has no place for. */
+static _Thread_local struct ky_cell scratch[MAX_COLUMNS];
+
+const char *ky_cell_class_text(enum ky_cell_class cls)
+{
+	static const char *const texts[] = {
+#define KY_CELL_CLASS_TEXT(name, text) [KY_CELL_##name] = text,
+		KY_CELL_CLASS_LIST(KY_CELL_CLASS_TEXT)
+#undef KY_CELL_CLASS_TEXT
+	};
+
+	return texts[cls];
+}
+
+void ky_table_init(struct ky_table *table, const struct ky_table_def *def)
+{
+	memset(table, 0, sizeof(*table));
+	table->def = def;
+	ky_arena_init(&table->arena);
+}
+
+void ky_table_fini(struct ky_table *table)
+{
+	ky_vec_fini(&table->cells);
+	ky_arena_fini(&table->arena);
+}
+
+struct ky_cell *ky_table_row(struct ky_table *table)
+{
+	size_t n = table->def->n_columns;
+	struct ky_cell *row = scratch;
+
+	if (ky_vec_reserve(&table->cells, n) < 0) {
+		table->failed = true;
+	} else {
+		row = table->cells.data + table->cells.len;
+		table->cells.len += n;
+	}
+	memset(row, 0, n * sizeof(*row));
+	return row;
+}
+
+int ky_table_status(const struct ky_table *table)
+{
+	return table->failed ? KYMO_E_MEMORY : 0;
+}
+
+size_t ky_table_n_rows(const struct ky_table *table)
+{
+	return table->cells.len / table->def->n_columns;
+}
+
+const struct ky_cell *ky_table_cells(const struct ky_table *table, size_t row)
+{
+	return table->cells.data + row * table->def->n_columns;
+}
+
+/* Length of the valid UTF-8 sequence at @text, 0 when there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+	unsigned char lead = text[0], low = 0x80, high = 0xbf;
+	size_t len = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
+	low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : low; /* no longer than needed */
+	high = lead == 0xed   ? 0x9f
+	       : lead == 0xf4 ? 0x8f
+			      : high; /* no surrogates, no more than Unicode */
+	if (text[1] < low || text[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return len;
+}
+
+/* A copy of @text in which every control character and stray byte is a '?'. */
+static const char *clean_copy(struct ky_table *table, const char *text)
+{
+	char *copy = ky_arena_strdup(&table->arena, text);
+	unsigned char *at = (unsigned char *)copy;
+
+	if (!copy) {
+		table->failed = true;
+		return "";
+	}
+	while (*at) {
+		size_t len = *at < 0x80 ? 1 : utf8_length(at);
+
+		if (len == 0 || *at < 0x20 || *at == 0x7f)
+			*at = '?';
+		at += len ? len : 1;
+	}
+	return copy;
+}
+
+void ky_cell_text(struct ky_table *table, struct ky_cell *cell, const char *text)
+{
+	*cell = (struct ky_cell){.type = KY_VALUE_TEXT, .text = clean_copy(table, text)};
+}
+
+void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, int32_t pid,
+		     const char *comm, const char *host)
+{
+	struct ky_process *process = ky_arena_new(&table->arena, struct ky_process);
+
+	if (!process) {
+		table->failed = true;
+		return;
+	}
+	process->tid = tid;
+	process->pid = pid;
+	process->comm = clean_copy(table, comm);
+	process->host = host ? clean_copy(table, host) : NULL;
+	*cell = (struct ky_cell){.type = KY_VALUE_PROCESS, .process = process};
+}
+
+void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky_tally_item *items,
+		   size_t n_items)
+{
+	struct ky_tally *tally = ky_arena_new(&table->arena, struct ky_tally);
+
+	if (tally && n_items)
+		tally->items = ky_arena_array(&table->arena, n_items, sizeof(*items));
+	if (!tally || (n_items && !tally->items)) {
+		table->failed = true;
+		return;
+	}
+	tally->n_items = n_items;
+	for (size_t i = 0; i < n_items; i++) {
+		tally->items[i].name = clean_copy(table, items[i].name);
+		tally->items[i].count = items[i].count;
+	}
+	*cell = (struct ky_cell){.type = KY_VALUE_TALLY, .tally = tally};
+}
+
+double ky_cell_number(const struct ky_cell *cell)
+{
+	switch (cell->type) {
+	case KY_VALUE_U64:
+		return (double)cell->u;
+	case KY_VALUE_I64:
+		return (double)cell->s;
+	case KY_VALUE_F64:
+		return cell->f;
+	case KY_VALUE_PROCESS:
+		return cell->process->tid;
+	default:
+		return 0;
+	}
+}
+
+static bool process_equal(const struct ky_process *a, const struct ky_process *b)
+{
+	return a->tid == b->tid && a->pid == b->pid && strcmp(a->comm, b->comm) == 0 &&
+	       strcmp(a->host ? a->host : "", b->host ? b->host : "") == 0;
+}
+
+bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b)
+{
+	if (a->type != b->type)
+		return false;
+	switch (a->type) {
+	case KY_VALUE_TEXT:
+		return strcmp(a->text, b->text) == 0;
+	case KY_VALUE_PROCESS:
+		return a->process == b->process || process_equal(a->process, b->process);
+	case KY_VALUE_U64:
+	case KY_VALUE_I64:
+		return a->u == b->u;
+	default:
+		return ky_cell_number(a) == ky_cell_number(b);
+	}
+}
+
+struct sort_key {
+	size_t column;
+	bool ascending;
+};
+
+static int compare_values(const struct ky_cell *a, const struct ky_cell *b)
+{
+	double left, right;
+
+	if (a->type == KY_VALUE_TEXT && b->type == KY_VALUE_TEXT)
+		return strcmp(a->text, b->text);
+	if (a->type == KY_VALUE_U64 && b->type == KY_VALUE_U64)
+		return a->u < b->u ? -1 : a->u > b->u;
+	left = ky_cell_number(a);
+	right = ky_cell_number(b);
+	return left < right ? -1 : left > right;
+}
+
+static int compare_rows(const void *a, const void *b, void *data)
+{
+	const struct sort_key *key = data;
+	const struct ky_cell *left = *(const struct ky_cell *const *)a + key->column;
+	const struct ky_cell *right = *(const struct ky_cell *const *)b + key->column;
+	int order;
+
+	if (left->type == KY_VALUE_NONE || right->type == KY_VALUE_NONE)
+		order = (left->type == KY_VALUE_NONE) - (right->type == KY_VALUE_NONE);
+	else
+		order = key->ascending ? compare_values(left, right) : compare_values(right, left);
+	/* The rows stand in one array: their addresses are their order so far. */
+	return order ? order : left < right ? -1 : left > right;
+}
+
+void ky_table_sort(struct ky_table *table, size_t column, bool ascending)
+{
+	struct sort_key key = {column, ascending};
+	size_t n_rows = ky_table_n_rows(table), n = table->def->n_columns;
+	struct ky_cell *sorted;
+	const struct ky_cell **rows;
+
+	if (n_rows < 2)
+		return;
+	rows = malloc(n_rows * sizeof(*rows));
+	sorted = malloc(table->cells.len * sizeof(*sorted));
+	if (!rows || !sorted) {
+		table->failed = true;
+		goto out;
+	}
+	for (size_t i = 0; i < n_rows; i++)
+		rows[i] = ky_table_cells(table, i);
+	qsort_r(rows, n_rows, sizeof(*rows), compare_rows, &key);
+	for (size_t i = 0; i < n_rows; i++)
+		memcpy(sorted + i * n, rows[i], n * sizeof(*sorted));
+	memcpy(table->cells.data, sorted, table->cells.len * sizeof(*sorted));
+out:
+	free(sorted);
+	free(rows);
+}
+
+void ky_table_limit(struct ky_table *table, uint64_t limit)
+{
+	size_t n_rows = ky_table_n_rows(table), kept = n_rows;
+	bool grouped = table->def->columns[0].group;
+	uint64_t units = 0;
+
+	for (size_t i = 0; limit && i < n_rows; i++) {
+		const struct ky_cell *row = ky_table_cells(table, i);
+
+		if (i && grouped && ky_cell_equal(row, row - table->def->n_columns))
+			continue;
+		if (units++ == limit)
+			kept = i;
+	}
+	table->n_omitted = limit && units > limit ? units - limit : 0;
+	table->cells.len = kept * table->def->n_columns;
+}

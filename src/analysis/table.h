@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Typed tables: what reports produce and renderers show. A table knows its columns (name, class,
+ * unit, meaning) and holds rows of cells; it knows nothing of the model, and copies what it is
+ * given. Text in cells is always valid UTF-8 without control characters, whatever a trace says.
+ *
+ * Threads: one at a time per table.
+ */
+#ifndef KY_ANALYSIS_TABLE_H
+#define KY_ANALYSIS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+/* What a column's values are; the names are part of the JSON output. X(name, text) */
+#define KY_CELL_CLASS_LIST(X)                                      \
+	X(TEXT, "text")                                            \
+	X(COUNT, "count")                                          \
+	X(NUMBER, "number")                                        \
+	X(DURATION, "duration")	  /* ns; real numbers for means */ \
+	X(RATIO, "ratio")	  /* 1 is the whole */             \
+	X(TIMESTAMP, "timestamp") /* ns from the clock's origin */ \
+	X(CPU, "cpu")                                              \
+	X(PROCESS, "process") /* a thread: tid, pid, name */       \
+	X(SYSCALL, "syscall")                                      \
+	X(TALLY, "tally") /* names, each with a count */
+
+enum ky_cell_class {
+#define KY_CELL_CLASS_ENUM(name, text) KY_CELL_##name,
+	KY_CELL_CLASS_LIST(KY_CELL_CLASS_ENUM)
+#undef KY_CELL_CLASS_ENUM
+};
+
+/* "duration", ...; static. */
+const char *ky_cell_class_text(enum ky_cell_class cls);
+
+enum ky_bar {
+	KY_BAR_NONE,
+	KY_BAR_WHOLE, /* full length is 1 */
+	KY_BAR_MOST,  /* full length is the largest of the table */
+};
+
+struct ky_column {
+	const char *name;  /* the key in JSON: "cpu_time" */
+	const char *title; /* the heading: "CPU time" */
+	enum ky_cell_class cls;
+	const char *help; /* what it means, with its unit; a sentence or two */
+	enum ky_bar bar;  /* a bar at the end of the line shows this column */
+	bool group;	  /* rows with the same value stand under one heading; the first column */
+	uint8_t spare;	  /* a narrow terminal leaves out the highest numbers first; 0 never */
+};
+
+struct ky_table_def {
+	const char *name;  /* "threads" */
+	const char *title; /* "CPU time by thread" */
+	const char *help;  /* what one row is, and the order of the rows */
+	const struct ky_column *columns;
+	size_t n_columns;
+};
+
+enum ky_cell_type {
+	KY_VALUE_NONE, /* not known, or does not apply */
+	KY_VALUE_U64,
+	KY_VALUE_I64,
+	KY_VALUE_F64,
+	KY_VALUE_TEXT,
+	KY_VALUE_PROCESS,
+	KY_VALUE_TALLY,
+};
+
+struct ky_process {
+	int32_t tid, pid; /* pid < 0: unknown */
+	const char *comm; /* "" when unknown */
+	const char *host; /* NULL where there is only one */
+};
+
+struct ky_tally_item {
+	const char *name;
+	uint64_t count;
+};
+
+struct ky_tally {
+	size_t n_items;
+	struct ky_tally_item *items;
+};
+
+struct ky_cell {
+	enum ky_cell_type type;
+	union {
+		uint64_t u;
+		int64_t s;
+		double f;
+		const char *text;
+		const struct ky_process *process;
+		const struct ky_tally *tally;
+	};
+};
+
+struct ky_table {
+	const struct ky_table_def *def;
+	struct ky_arena arena;
+	KY_VEC(struct ky_cell) cells; /* row after row */
+	size_t n_omitted;	      /* rows (groups, where there are) that a limit took away */
+	bool failed;		      /* out of memory at some row; ky_table_status() */
+};
+
+void ky_table_init(struct ky_table *table, const struct ky_table_def *def);
+void ky_table_fini(struct ky_table *table);
+
+/*
+ * A new last row, all cells empty, for the setters below; valid until the next row.
+ * When out of memory: a scratch row, and the table is marked failed.
+ */
+struct ky_cell *ky_table_row(struct ky_table *table);
+/* 0, or KYMO_E_MEMORY when some row or text could not be stored. */
+int ky_table_status(const struct ky_table *table);
+
+size_t ky_table_n_rows(const struct ky_table *table);
+/* A row's cells, by column. */
+const struct ky_cell *ky_table_cells(const struct ky_table *table, size_t row);
+
+static inline void ky_cell_u64(struct ky_cell *cell, uint64_t value)
+{
+	*cell = (struct ky_cell){.type = KY_VALUE_U64, .u = value};
+}
+
+static inline void ky_cell_i64(struct ky_cell *cell, int64_t value)
+{
+	*cell = (struct ky_cell){.type = KY_VALUE_I64, .s = value};
+}
+
+static inline void ky_cell_f64(struct ky_cell *cell, double value)
+{
+	*cell = (struct ky_cell){.type = KY_VALUE_F64, .f = value};
+}
+
+/* @text is copied. */
+void ky_cell_text(struct ky_table *table, struct ky_cell *cell, const char *text);
+/* @comm and @host (may be NULL) are copied. */
+void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, int32_t pid,
+		     const char *comm, const char *host);
+/* @items and their names are copied. */
+void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky_tally_item *items,
+		   size_t n_items);
+
+/* A number as a real one; processes give their tid; 0 for what is none. */
+double ky_cell_number(const struct ky_cell *cell);
+/* Are the two the same value? For grouping. */
+bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b);
+
+/*
+ * Sort the rows, stable: larger values of @column first (or smaller ones: @ascending); empty
+ * cells last. Text sorts by bytes, processes by tid.
+ */
+void ky_table_sort(struct ky_table *table, size_t column, bool ascending);
+
+/* Keep the first @limit rows, or groups of rows; 0: all. */
+void ky_table_limit(struct ky_table *table, uint64_t limit);
+
+#endif

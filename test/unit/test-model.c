@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model, fed with packets that are written and decoded here: what the listeners hear.
+ * The history is kept as text, one word or phrase for each notification.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model.h"
+#include "base/strbuf.h"
+#include "ctf/lttng-layout.h"
+#include "ctf/packet-writer.h"
+
+#define N_CPUS	    2
+#define MAX_PACKETS 64
+#define PACKET_SIZE 1024
+
+enum {
+	SWITCH,
+	MIGRATE,
+	FORK,
+	EXEC,
+	EXIT,
+	ENTRY_READ,
+	EXIT_READ,
+	ENTRY_WRITE,
+	EXIT_WRITE,
+	ENTRY_UNKNOWN,
+	EXIT_UNKNOWN,
+	N_CLASSES,
+};
+
+struct fixture {
+	struct ky_trace_class *cls;
+	struct ky_event_class *classes[N_CLASSES];
+	struct ky_trace trace;
+	struct ky_trace *traces[1];
+	struct ky_stream streams[N_CPUS];
+	struct ky_stream *stream_list[N_CPUS];
+	struct ky_trace_set set;
+	struct ky_decoder *decoders[N_CPUS];
+	struct ky_packet_writer writers[N_CPUS];
+	uint8_t *packets[MAX_PACKETS];
+	size_t n_packets;
+	bool context; /* events carry the tid of their thread */
+	struct ky_model *model;
+	struct ky_strbuf history;
+};
+
+static void say(struct fixture *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct fixture *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->history.len)
+		ky_strbuf_adds(&f->history, "; ");
+	va_start(ap, fmt);
+	ky_strbuf_addv(&f->history, fmt, ap);
+	va_end(ap);
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	static const char *const names[] = {"unknown", "idle", "busy"};
+
+	if (state == KY_CPU_BUSY)
+		say(data, "%u:%d %d-%d", cpu->id, thread->tid, (int)begin_ns, (int)end_ns);
+	else
+		say(data, "%u:%s %d-%d", cpu->id, names[state], (int)begin_ns, (int)end_ns);
+	return 0;
+}
+
+static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	say(data, "%d to %d", thread->tid, thread->cpu);
+	return 0;
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	static const char *const outcomes[] = {"done", "headless", "birth",  "torn",
+					       "gone", "exited",   "unended"};
+	struct fixture *f = data;
+
+	if (call->outcome == KY_CALL_DONE)
+		say(f, "%d %s %d=%d", call->thread->tid,
+		    ky_model_syscall_name(f->model, call->syscall),
+		    (int)(call->end_ns - call->begin_ns), (int)call->ret);
+	else
+		say(f, "%d %s %s", call->thread->tid,
+		    ky_model_syscall_name(f->model, call->syscall), outcomes[call->outcome]);
+	return 0;
+}
+
+static int on_lost(void *data, const struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns,
+		   uint64_t events)
+{
+	say(data, "lost %d on %u %d-%d", (int)events, cpu->id, (int)begin_ns, (int)end_ns);
+	return 0;
+}
+
+/* ---- the trace ------------------------------------------------------------------------- */
+
+static const char *const class_names[N_CLASSES] = {
+	"sched_switch",		 "sched_migrate_task",	 "sched_process_fork",
+	"sched_process_exec",	 "sched_process_exit",	 "syscall_entry_read",
+	"syscall_exit_read",	 "syscall_entry_write",	 "syscall_exit_write",
+	"syscall_entry_unknown", "syscall_exit_unknown",
+};
+
+/* Fields in order; a name that ends in "comm" is 16 characters, else a signed 32-bit number. */
+static const char *const class_fields[N_CLASSES][6] = {
+	[SWITCH] = {"_prev_tid", "_next_tid", "_next_comm"},
+	[MIGRATE] = {"_tid", "_dest_cpu"},
+	[FORK] = {"_parent_tid", "_parent_pid", "_child_tid", "_child_pid"},
+	[EXEC] = {"_tid", "_old_tid"},
+	[EXIT] = {"_tid"},
+	[EXIT_READ] = {"_ret"},
+	[EXIT_WRITE] = {"_ret"},
+	[ENTRY_UNKNOWN] = {"_id"},
+	[EXIT_UNKNOWN] = {"_id", "_ret"},
+};
+
+static void make_classes(struct fixture *f)
+{
+	struct ky_clock_class *clock;
+	struct ky_stream_class *stream;
+	struct kymo_error err;
+
+	f->cls = ky_trace_class_new();
+	assert_non_null(f->cls);
+	clock = ky_clock_class_new(f->cls, "monotonic");
+	clock->frequency_hz = 1000000000;
+	assert_int_equal(ky_lttng_layout_trace(f->cls), 0);
+	stream = ky_lttng_layout_stream(f->cls, 0, clock, false);
+	assert_non_null(stream);
+	if (f->context) {
+		stream->event_context = ky_struct_new(f->cls);
+		ky_struct_add_int(f->cls, stream->event_context, "_tid", 32, true, 10);
+	}
+	for (int i = 0; i < N_CLASSES; i++) {
+		f->classes[i] = ky_event_class_new(stream, (uint64_t)i, class_names[i]);
+		f->classes[i]->payload = ky_struct_new(f->cls);
+		for (int n = 0; n < 6 && class_fields[i][n]; n++) {
+			const char *name = class_fields[i][n];
+
+			if (strstr(name, "comm"))
+				ky_struct_add_text(f->cls, f->classes[i]->payload, name, 16);
+			else
+				ky_struct_add_int(f->cls, f->classes[i]->payload, name, 32, true,
+						  10);
+		}
+	}
+	assert_int_equal(ky_trace_class_finish(f->cls, true, &err), 0);
+}
+
+static void setup(struct fixture *f, bool context)
+{
+	struct ky_listener listener = {.data = f,
+				       .ran = on_ran,
+				       .migrated = on_migrated,
+				       .call = on_call,
+				       .lost = on_lost};
+	uint8_t uuid[16] = {0};
+
+	memset(f, 0, sizeof(*f));
+	f->context = context;
+	make_classes(f);
+	f->trace = (struct ky_trace){.path = "test", .cls = f->cls};
+	f->traces[0] = &f->trace;
+	f->set.traces.data = f->traces;
+	f->set.traces.len = 1;
+	f->set.streams.data = f->stream_list;
+	f->set.streams.len = N_CPUS;
+	for (uint32_t i = 0; i < N_CPUS; i++) {
+		f->streams[i] = (struct ky_stream){.trace = &f->trace,
+						   .index = i,
+						   .name = "c",
+						   .cls = f->cls->streams.data[0],
+						   .has_cpu_id = true,
+						   .cpu_id = i};
+		f->stream_list[i] = &f->streams[i];
+		f->decoders[i] = ky_decoder_new(f->cls);
+		assert_non_null(f->decoders[i]);
+		assert_int_equal(
+			ky_packet_writer_init(&f->writers[i], PACKET_SIZE, uuid, 0, i, i, false),
+			0);
+	}
+	f->model = ky_model_new(&f->set, NULL);
+	assert_non_null(f->model);
+	assert_int_equal(ky_model_listen(f->model, &listener), 0);
+}
+
+static void teardown(struct fixture *f)
+{
+	ky_model_free(f->model);
+	for (uint32_t i = 0; i < N_CPUS; i++) {
+		ky_decoder_free(f->decoders[i]);
+		ky_packet_writer_fini(&f->writers[i]);
+	}
+	for (size_t i = 0; i < f->n_packets; i++)
+		free(f->packets[i]);
+	ky_trace_class_free(f->cls);
+	ky_strbuf_fini(&f->history);
+}
+
+/* What was heard since the last call. */
+static const char *heard(struct fixture *f)
+{
+	static char text[4096];
+
+	snprintf(text, sizeof(text), "%s", ky_strbuf_text(&f->history));
+	ky_strbuf_clear(&f->history);
+	return text;
+}
+
+static const char *at_end(struct fixture *f)
+{
+	assert_int_equal(ky_model_end(f->model, NULL), 0);
+	return heard(f);
+}
+
+static void feed(struct fixture *f, uint32_t cpu, int64_t ns, int cls, const void *body,
+		 uint32_t size, const struct ky_loss *loss)
+{
+	struct ky_packet_writer *writer = &f->writers[cpu];
+	const struct ky_packet *packet;
+	struct ky_event event;
+	struct kymo_error err;
+	uint32_t packet_size;
+	uint8_t *at, *copy;
+
+	ky_packet_writer_begin(writer, (uint64_t)ns);
+	at = ky_packet_writer_event(writer, (uint32_t)cls, (uint64_t)ns, size);
+	assert_non_null(at);
+	memcpy(at, body, size);
+	packet_size = ky_packet_writer_close(writer, (uint64_t)ns, 0, 8);
+	copy = malloc(packet_size);
+	assert_true(f->n_packets < MAX_PACKETS);
+	f->packets[f->n_packets++] = copy;
+	memcpy(copy, writer->data, packet_size);
+	assert_int_equal(ky_decoder_packet(f->decoders[cpu], copy, packet_size, 0, &packet, &err),
+			 0);
+	assert_int_equal(ky_decoder_next(f->decoders[cpu], &event, 1, &err), 1);
+	assert_int_equal(event.ns, ns);
+	assert_int_equal(event.cpu_id, cpu);
+	assert_int_equal(ky_model_feed(f->model,
+				       &(struct ky_batch){&f->streams[cpu], &event, 1, loss}, &err),
+			 0);
+}
+
+/* @tid: the context, where there is one; then the payload's numbers, in order. */
+static void emit(struct fixture *f, uint32_t cpu, int64_t ns, int cls, int32_t tid, int32_t a,
+		 int32_t b, int32_t c, int32_t d)
+{
+	int32_t words[5] = {tid, a, b, c, d};
+	const int32_t *body = f->context ? words : words + 1;
+	uint32_t n = f->context;
+
+	while (n - f->context < 6 && class_fields[cls][n - f->context])
+		n++;
+	feed(f, cpu, ns, cls, body, n * 4, NULL);
+}
+
+static void sched(struct fixture *f, uint32_t cpu, int64_t ns, int32_t prev, int32_t next,
+		  const struct ky_loss *loss)
+{
+	uint8_t body[28] = {0};
+	uint32_t at = 0;
+
+	if (f->context) {
+		memcpy(body, &prev, 4);
+		at = 4;
+	}
+	memcpy(body + at, &prev, 4);
+	memcpy(body + at + 4, &next, 4);
+	snprintf((char *)body + at + 8, 16, "comm-%d", next);
+	feed(f, cpu, ns, SWITCH, body, at + 24, loss);
+}
+
+/* ---- CPUs ------------------------------------------------------------------------------ */
+
+/* The first switch tells what ran before it, and the end what runs then. */
+static void test_switches(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 1, 110, 8, 0, NULL);
+	assert_string_equal(heard(&f), "1:8 100-110");
+	sched(&f, 0, 130, 7, 9, NULL);
+	sched(&f, 1, 150, 0, 7, NULL);
+	assert_string_equal(heard(&f), "0:7 100-130; 1:idle 110-150; 7 to 1");
+	sched(&f, 0, 160, 9, 0, NULL);
+	assert_string_equal(at_end(&f), "0:9 130-160; 1:7 150-160");
+	assert_string_equal(ky_model_thread(f.model, 0)->comm, "comm-7");
+	teardown(&f);
+}
+
+/* A CPU of which nothing is heard stays unknown; nobody says that it was idle. */
+static void test_silent_cpu(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 0, 200, 7, 0, NULL);
+	assert_string_equal(at_end(&f), "0:7 100-200");
+	assert_int_equal(ky_model_n_cpus(f.model), 2);
+	assert_int_equal(ky_model_cpu(f.model, 1)->state, KY_CPU_UNKNOWN);
+	teardown(&f);
+}
+
+/* A stream whose first packets are gone knows nothing of the time before. */
+static void test_flight_recorder(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	f.writers[1].sequence = 5;
+	sched(&f, 1, 150, 8, 0, NULL); /* its packet begins at 150 */
+	sched(&f, 1, 170, 0, 8, NULL);
+	assert_string_equal(at_end(&f), "1:idle 150-170; 0:7 100-170");
+	teardown(&f);
+}
+
+/* Switches that were filtered out: the time since the last one is unknown. */
+static void test_missing_switch(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 0, 200, 8, 9, NULL);
+	sched(&f, 0, 300, 9, 0, NULL);
+	assert_string_equal(at_end(&f), "0:unknown 100-200; 0:9 200-300");
+	teardown(&f);
+}
+
+static void test_loss(void **state)
+{
+	struct fixture f;
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 180};
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 0, 200, 8, 0, &loss); /* 8 ran since the gap's end */
+	assert_string_equal(heard(&f),
+			    "0:7 100-150; 0:unknown 150-180; lost 12 on 0 150-180; 0:8 180-200");
+	assert_int_equal(ky_model_host(f.model, 0)->lost_events, 12);
+	teardown(&f);
+}
+
+static void test_migrations(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 0, 110, 7, 0, NULL);
+	heard(&f);
+	emit(&f, 1, 120, MIGRATE, 0, 7, 1, 0, 0);
+	assert_string_equal(heard(&f), "7 to 1");
+	sched(&f, 1, 130, 0, 7, NULL); /* where the event said: the same migration */
+	assert_string_equal(heard(&f), "1:idle 100-130");
+	sched(&f, 1, 140, 7, 0, NULL);
+	sched(&f, 0, 150, 0, 7, NULL); /* without an event */
+	assert_string_equal(heard(&f), "1:7 130-140; 0:idle 110-150; 7 to 0");
+	teardown(&f);
+}
+
+/* ---- calls ----------------------------------------------------------------------------- */
+
+/* Entry on one CPU, exit on another, with another thread's call in between. */
+static void test_call_migrates(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_READ, 7, 0, 0, 0, 0);
+	sched(&f, 0, 120, 7, 8, NULL);
+	emit(&f, 0, 130, ENTRY_WRITE, 8, 0, 0, 0, 0);
+	sched(&f, 1, 140, 0, 7, NULL);
+	heard(&f);
+	emit(&f, 1, 150, EXIT_READ, 7, 42, 0, 0, 0);
+	emit(&f, 0, 160, EXIT_WRITE, 8, -11, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 read 40=42; 8 write 30=-11");
+	teardown(&f);
+}
+
+static void test_unpaired_calls(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, EXIT_READ, 7, 0, 0, 0, 0);	 /* began before the trace */
+	emit(&f, 0, 120, ENTRY_UNKNOWN, 7, 15, 0, 0, 0); /* rt_sigreturn: no exit */
+	emit(&f, 0, 130, ENTRY_READ, 7, 0, 0, 0, 0);
+	emit(&f, 0, 140, EXIT_READ, 7, 1, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 read headless; 7 syscall 15 gone; 7 read 10=1");
+	emit(&f, 0, 150, FORK, 7, 7, 7, 20, 20);
+	sched(&f, 1, 160, 0, 20, NULL);
+	heard(&f);
+	emit(&f, 1, 170, EXIT_UNKNOWN, 20, 56, 0, 0, 0); /* the child's side of clone */
+	emit(&f, 1, 180, ENTRY_UNKNOWN, 20, 231, 0, 0, 0);
+	emit(&f, 1, 190, EXIT, 20, 20, 0, 0, 0);
+	emit(&f, 0, 195, ENTRY_WRITE, 7, 0, 0, 0, 0);
+	assert_string_equal(heard(&f), "20 syscall 56 birth; 20 syscall 231 exited");
+	assert_string_equal(at_end(&f), "0:7 100-195; 1:20 160-195; 7 write unended");
+	teardown(&f);
+}
+
+/* An exit of another call than the one under way measures neither. */
+static void test_mismatched_call(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_READ, 7, 0, 0, 0, 0);
+	emit(&f, 0, 120, EXIT_WRITE, 7, 0, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 read gone; 7 write headless");
+	teardown(&f);
+}
+
+static void test_call_over_loss(void **state)
+{
+	struct fixture f;
+	struct ky_loss loss = {.events = 1, .begin_ns = 115, .end_ns = 118};
+
+	setup(&f, true);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_READ, 7, 0, 0, 0, 0);
+	sched(&f, 1, 120, 0, 8, &loss);
+	heard(&f);
+	emit(&f, 0, 130, EXIT_READ, 7, 0, 0, 0, 0); /* may be another read's */
+	emit(&f, 0, 140, ENTRY_READ, 7, 0, 0, 0, 0);
+	emit(&f, 0, 150, EXIT_READ, 7, 0, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 read torn; 7 read 10=0");
+	teardown(&f);
+}
+
+/* ---- context --------------------------------------------------------------------------- */
+
+/* Any event's context tells what a CPU runs, as well as a switch. */
+static void test_context(void **state)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	emit(&f, 0, 100, ENTRY_READ, 7, 0, 0, 0, 0);
+	emit(&f, 1, 110, EXIT, 8, 8, 0, 0, 0);
+	emit(&f, 0, 120, EXIT_READ, 7, 5, 0, 0, 0);
+	assert_string_equal(heard(&f), "1:8 100-110; 7 read 20=5");
+	assert_string_equal(at_end(&f), "0:7 100-120; 1:8 110-120");
+	teardown(&f);
+}
+
+/* ---- lives ----------------------------------------------------------------------------- */
+
+static void test_lives(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	emit(&f, 0, 100, FORK, 0, 1, 1, 20, 20);
+	sched(&f, 0, 110, 1, 20, NULL);
+	emit(&f, 0, 120, EXIT, 0, 20, 0, 0, 0);
+	sched(&f, 0, 130, 20, 1, NULL);
+	emit(&f, 0, 140, FORK, 0, 1, 1, 20, 1); /* the id again: a thread of 1 now */
+	sched(&f, 0, 150, 1, 20, NULL);
+	assert_int_equal(ky_model_n_threads(f.model), 3);
+	assert_true(ky_model_thread(f.model, 1)->dead);
+	assert_int_equal(ky_model_thread(f.model, 1)->pid, 20);
+	assert_int_equal(ky_model_thread(f.model, 2)->tid, 20);
+	assert_int_equal(ky_model_thread(f.model, 2)->pid, 1);
+	assert_false(ky_model_thread(f.model, 2)->dead);
+	/* exec by a thread that is not the first: it becomes the first */
+	emit(&f, 0, 160, EXEC, 0, 1, 20, 0, 0);
+	heard(&f);
+	sched(&f, 0, 170, 1, 0, NULL);
+	assert_string_equal(heard(&f), "0:1 150-170");
+	assert_int_equal(ky_model_thread(f.model, 2)->tid, 1);
+	teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_silent_cpu),
+		cmocka_unit_test(test_flight_recorder),
+		cmocka_unit_test(test_missing_switch),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_migrations),
+		cmocka_unit_test(test_call_migrates),
+		cmocka_unit_test(test_unpaired_calls),
+		cmocka_unit_test(test_mismatched_call),
+		cmocka_unit_test(test_call_over_loss),
+		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_lives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
