@@ -23,22 +23,22 @@
 #include "base/vec.h"
 
 enum ky_field_kind {
-	KY_FIELD_BITS,		/* CTF 2 fixed-length bit array */
-	KY_FIELD_BITMAP,	/* CTF 2 fixed-length bit map: flags with names */
+	KY_FIELD_BITS,	 /* CTF 2 fixed-length bit array */
+	KY_FIELD_BITMAP, /* CTF 2 fixed-length bit map: flags with names */
 	KY_FIELD_BOOL,
-	KY_FIELD_UINT,		/* with mappings: an enumeration */
+	KY_FIELD_UINT, /* with mappings: an enumeration */
 	KY_FIELD_SINT,
 	KY_FIELD_FLOAT,
-	KY_FIELD_VARUINT,	/* LEB128 */
+	KY_FIELD_VARUINT, /* LEB128 */
 	KY_FIELD_VARSINT,
-	KY_FIELD_STRING,	/* null-terminated */
+	KY_FIELD_STRING, /* null-terminated */
 	/*
 	 * Of a length in bytes: static, or dynamic by length_ref; cut at NUL. CTF 1.8 arrays and
 	 * sequences of 8-bit characters (align 8, encoding UTF8 or ASCII) become this too.
 	 */
 	KY_FIELD_TEXT,
-	KY_FIELD_BLOB,		/* likewise, bytes */
-	KY_FIELD_ARRAY,		/* static length, or dynamic by length_ref (a CTF 1.8 sequence) */
+	KY_FIELD_BLOB,	/* likewise, bytes */
+	KY_FIELD_ARRAY, /* static length, or dynamic by length_ref (a CTF 1.8 sequence) */
 	KY_FIELD_STRUCT,
 	KY_FIELD_OPTIONAL,
 	KY_FIELD_VARIANT,
@@ -101,16 +101,16 @@ struct ky_field_class;
 
 /* Where a length, tag or selector is read. Filled by the metadata reader, resolved once. */
 struct ky_field_ref {
-	const char *text;		 /* as the metadata writes it, for messages */
-	struct ky_field_class *target;	 /* an integer, boolean or enumeration decoded earlier */
-	struct ky_field_class **more;	 /* CTF 2: others that may stand in its place (the options */
-	size_t n_more;			 /* of a variant); they share the target's slot */
-	enum ky_scope scope;		 /* where the target lies */
+	const char *text;	       /* as the metadata writes it, for messages */
+	struct ky_field_class *target; /* an integer, boolean or enumeration decoded earlier */
+	struct ky_field_class **more;  /* CTF 2: others that may stand in its place (the options */
+	size_t n_more;		       /* of a variant); they share the target's slot */
+	enum ky_scope scope;	       /* where the target lies */
 	uint32_t line, column;
 };
 
 struct ky_member {
-	const char *name; /* as the metadata writes it: what paths are looked up with */
+	const char *name;    /* as the metadata writes it: what paths are looked up with */
 	const char *display; /* one leading '_' removed (CTF 1.8): what people see */
 	struct ky_field_class *cls;
 };
@@ -118,7 +118,8 @@ struct ky_member {
 struct ky_option {
 	const char *name; /* may be NULL (CTF 2) */
 	const char *display;
-	const struct ky_range *ranges; /* of the selector's values; for CTF 1.8 from the tag's label */
+	const struct ky_range
+		*ranges; /* of the selector's values; for CTF 1.8 from the tag's label */
 	size_t n_ranges;
 	struct ky_field_class *cls;
 };
@@ -144,24 +145,25 @@ struct ky_field_class {
 			uint32_t length_bits; /* 0 for VAR* */
 			bool big_endian;
 			bool bits_reversed; /* CTF 2 bit-order that differs from the usual one */
-			bool is_enum; /* even with no mapping at all */
-			uint8_t base; /* to show it in: 2, 8, 10, 16 */
+			bool is_enum;	    /* even with no mapping at all */
+			uint8_t base;	    /* to show it in: 2, 8, 10, 16 */
 			enum ky_encoding encoding; /* CTF 1.8 character */
 			const struct ky_mapping *mappings;
 			size_t n_mappings;
-			struct ky_clock_class *clock; /* the clock that its value updates, or NULL */
+			struct ky_clock_class
+				*clock; /* the clock that its value updates, or NULL */
 		} num;
 		/* STRING, TEXT, BLOB */
 		struct {
 			enum ky_encoding encoding;
-			uint64_t length_bytes; /* static form */
+			uint64_t length_bytes;		 /* static form */
 			struct ky_field_ref *length_ref; /* dynamic form, else NULL */
 			const char *media_type;
 		} text;
 		struct {
 			struct ky_field_class *element;
-			uint64_t length; /* static form: elements */
-			uint32_t min_align_bits; /* 0: none */
+			uint64_t length;		 /* static form: elements */
+			uint32_t min_align_bits;	 /* 0: none */
 			struct ky_field_ref *length_ref; /* dynamic form, else NULL */
 		} array;
 		struct {
@@ -179,7 +181,7 @@ struct ky_field_class {
 };
 
 struct ky_clock_class {
-	const char *name; /* CTF 2: its id */
+	const char *name;	 /* CTF 2: its id */
 	const char *description; /* may be NULL */
 	bool has_uuid;
 	uint8_t uuid[16];
@@ -187,7 +189,7 @@ struct ky_clock_class {
 	uint64_t precision_cycles;
 	int64_t offset_s;
 	int64_t offset_cycles; /* may exceed one second's worth and may be negative */
-	bool is_unix_epoch; /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
+	bool is_unix_epoch;    /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */
 	int64_t base_ns;
 	uint64_t mult; /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
@@ -210,9 +212,9 @@ struct ky_stream_plan; /* plan.h */
 
 struct ky_event_class {
 	uint64_t id;
-	const char *name; /* "" when the metadata gives none */
+	const char *name;    /* "" when the metadata gives none */
 	const char *emf_uri; /* may be NULL */
-	int64_t loglevel; /* KY_LOGLEVEL_NONE when absent (has_loglevel says so exactly) */
+	int64_t loglevel;    /* KY_LOGLEVEL_NONE when absent (has_loglevel says so exactly) */
 	bool has_loglevel;
 	uint32_t index; /* 0 .. ky_trace_class.n_event_classes - 1, over all stream classes */
 	struct ky_stream_class *stream;
@@ -229,9 +231,9 @@ struct ky_stream_class {
 	struct ky_field_class *packet_context; /* structs, or NULL */
 	struct ky_field_class *event_header;
 	struct ky_field_class *event_context;
-	struct ky_clock_class *clock; /* the one that its timestamps use, or NULL */
+	struct ky_clock_class *clock;		/* the one that its timestamps use, or NULL */
 	KY_VEC(struct ky_event_class *) events; /* in order of appearance */
-	struct ky_map events_by_id; /* id -> struct ky_event_class * */
+	struct ky_map events_by_id;		/* id -> struct ky_event_class * */
 	struct ky_stream_plan *plan;
 };
 
@@ -241,7 +243,7 @@ struct ky_trace_class {
 	bool has_uuid;
 	uint8_t uuid[16];
 	bool big_endian;
-	const char *name; /* CTF 2; may be NULL */
+	const char *name;		      /* CTF 2; may be NULL */
 	struct ky_field_class *packet_header; /* struct, or NULL */
 	struct ky_scope_plan *packet_header_plan;
 	KY_VEC(struct ky_env) env;

@@ -20,8 +20,8 @@
 
 #include <kymo/error.h>
 
-#define KY_LTTNG_MAGIC	      0xC1FC1FC1u
-#define KY_PACKET_PROLOG_BYTES (4 + 16 + 4 + 8 + 8 + 8 + 8 + 8 + 8 + 8 + 4)
+#define KY_LTTNG_MAGIC		  0xC1FC1FC1u
+#define KY_PACKET_PROLOG_BYTES	  (4 + 16 + 4 + 8 + 8 + 8 + 8 + 8 + 8 + 8 + 4)
 #define KY_EVENT_HEADER_MAX_BYTES 14 /* u16 + u32 + u64 */
 
 struct ky_packet_writer {
@@ -32,16 +32,16 @@ struct ky_packet_writer {
 	bool open;
 	uint64_t begin_cycles, last_cycles;
 	uint64_t sequence; /* of the packet being built */
-	uint64_t events; /* in this packet */
+	uint64_t events;   /* in this packet */
 	uint32_t stream_class_id, cpu_id;
 	uint64_t stream_id;
 	uint8_t uuid[16];
 };
 
 /* @size_bytes: of a packet, a multiple of 8. Allocates the buffer. */
-int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes, const uint8_t uuid[16],
-			  uint32_t stream_class_id, uint64_t stream_id, uint32_t cpu_id,
-			  bool compact_header);
+int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
+			  const uint8_t uuid[16], uint32_t stream_class_id, uint64_t stream_id,
+			  uint32_t cpu_id, bool compact_header);
 void ky_packet_writer_fini(struct ky_packet_writer *writer);
 
 void ky_packet_writer_begin(struct ky_packet_writer *writer, uint64_t begin_cycles);

@@ -16,8 +16,8 @@
 /* Records that the tracer could not keep, between two packets of a stream. */
 struct ky_loss {
 	const struct ky_stream *stream;
-	uint64_t events;    /* discarded event records; 0 when only packets are missing */
-	uint64_t packets;   /* missing packets (sequence numbers) */
+	uint64_t events;	  /* discarded event records; 0 when only packets are missing */
+	uint64_t packets;	  /* missing packets (sequence numbers) */
 	int64_t begin_ns, end_ns; /* they lie in between; INT64_MIN when not known */
 };
 

@@ -18,10 +18,10 @@
 /* A finished packet: bytes as they go to disk, and what the index says about them. */
 struct ky_packet_out {
 	const void *data;
-	size_t size_bytes;     /* packet size, padding included */
+	size_t size_bytes; /* packet size, padding included */
 	uint64_t content_bits;
 	uint64_t begin_cycles, end_cycles;
-	uint64_t discarded;    /* cumulative event records lost on this stream */
+	uint64_t discarded; /* cumulative event records lost on this stream */
 	uint64_t sequence;
 	uint64_t stream_class_id, stream_id;
 };
