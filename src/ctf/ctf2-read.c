@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The fragments of a CTF 2 metadata stream. */
 #include "ctf/ctf2-read.h"
+#include "ctf/ctf2-write.h"
 
 #include <string.h>
 
@@ -284,6 +285,28 @@ static int read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	return ky_ctf2_locate(r, roots);
 }
 
+/* LTTng's attributes; they never matter for decoding, so what is odd is ignored. */
+static int read_attributes(struct ky_ctf2_reader *r, const struct ky_json *fragment,
+			   struct ky_event_class *event)
+{
+	const struct ky_json *attributes = ky_json_get(fragment, "attributes"), *lttng, *level,
+			     *uri;
+
+	lttng = attributes ? ky_json_get(attributes, KY_CTF2_LTTNG_NAMESPACE) : NULL;
+	level = lttng ? ky_json_get(lttng, "log-level") : NULL;
+	uri = lttng ? ky_json_get(lttng, "emf-uri") : NULL;
+	if (level && level->kind == KY_JSON_INTEGER) {
+		event->has_loglevel = true;
+		event->loglevel = (int64_t)level->integer.u;
+	}
+	if (uri && uri->kind == KY_JSON_STRING) {
+		event->emf_uri = ky_arena_strdup(&r->trace->arena, uri->string.data);
+		if (!event->emf_uri)
+			return ky_error_nomem(r->err);
+	}
+	return KYMO_OK;
+}
+
 static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	struct ky_field_class *roots[KY_SCOPE_COUNT];
@@ -311,6 +334,9 @@ static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	event = ky_event_class_new(stream, id, name);
 	if (!event)
 		return ky_error_nomem(r->err);
+	ret = read_attributes(r, fragment, event);
+	if (ret < 0)
+		return ret;
 	roots[KY_SCOPE_PACKET_HEADER] = r->trace->packet_header;
 	roots[KY_SCOPE_PACKET_CONTEXT] = stream->packet_context;
 	roots[KY_SCOPE_EVENT_HEADER] = stream->event_header;

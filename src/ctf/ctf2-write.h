@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KY_CTF_CTF2_WRITE_H
+#define KY_CTF_CTF2_WRITE_H
+
+#include "ctf/model.h"
+
+/* Attributes that LTTng defined: "log-level", "emf-uri". */
+#define KY_CTF2_LTTNG_NAMESPACE "lttng.org,2009"
+
+/*
+ * Write a finished model, of either version, as a CTF 2 metadata stream that describes the same
+ * bytes. KYMO_E_UNSUPPORTED for a reference that no CTF 2 field location can express.
+ * *text is malloc()ed, NUL-terminated, the caller's.
+ */
+int ky_ctf2_write(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
+		  struct kymo_error *err);
+
+#endif

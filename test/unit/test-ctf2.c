@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* CTF 2 metadata: what is read, what is refused and where, and that writing it loses nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctf/ctf2-read.h"
+#include "ctf/ctf2-write.h"
+#include "ctf/decode.h"
+#include "ctf/lttng-layout.h"
+
+#define RS	 "\x1e"
+#define PREAMBLE RS "{\"type\": \"preamble\", \"version\": 2}\n"
+#define STREAM	 RS "{\"type\": \"data-stream-class\"}\n"
+#define U8 \
+	"{\"type\": \"fixed-length-unsigned-integer\", \"length\": 8, \"byte-order\": \"little-endian\"}"
+#define EVENT(members)                                                                              \
+	RS "{\"type\": \"event-record-class\", \"payload-field-class\": {\"type\": \"structure\", " \
+	   "\"member-classes\": [" members "]}}"
+#define MEMBER(name, cls) "{\"name\": \"" name "\", \"field-class\": " cls "}"
+
+static struct ky_trace_class *read_ok(const char *text)
+{
+	struct ky_trace_class *trace;
+	struct kymo_error err;
+
+	if (ky_ctf2_read(text, strlen(text), &trace, &err) < 0)
+		fail_msg("%u:%u: %s", err.line, err.column, err.message);
+	return trace;
+}
+
+static void refused(void **state)
+{
+	static const struct {
+		const char *text, *says;
+		int code;
+		uint32_t line;
+	} cases[] = {
+		{"", "no data stream class", KYMO_E_FORMAT, 1},
+		{"{}", "record separator", KYMO_E_FORMAT, 1},
+		{STREAM, "must be a preamble", KYMO_E_FORMAT, 1},
+		{RS "{\"type\": \"preamble\", \"version\": 3}", "version 3", KYMO_E_FORMAT, 1},
+		{RS
+		 "{\"type\": \"preamble\", \"version\": 2,\n\"extensions\": {\"a\": {\"b\": 1}}}",
+		 "extension 'b' of 'a'", KYMO_E_UNSUPPORTED, 2},
+		{PREAMBLE PREAMBLE, "second preamble", KYMO_E_FORMAT, 2},
+		{PREAMBLE STREAM STREAM, "id 0 already", KYMO_E_FORMAT, 3},
+		{PREAMBLE STREAM EVENT(MEMBER("a", U8) ", " MEMBER("a", U8)), "two members",
+		 KYMO_E_FORMAT, 3},
+		{PREAMBLE STREAM EVENT(MEMBER("a", "\"nothing\"")), "no field class alias",
+		 KYMO_E_FORMAT, 3},
+		{PREAMBLE RS
+		 "{\"type\": \"field-class-alias\", \"name\": \"a\", \"field-class\": "
+		 "{\"type\": \"structure\", \"member-classes\": [" MEMBER("b", "\"a\"") "]}}",
+		 "no field class alias", KYMO_E_FORMAT, 2},
+		{PREAMBLE STREAM EVENT(MEMBER(
+			 "s",
+			 "{\"type\": \"dynamic-length-string\", "
+			 "\"length-field-location\": {\"path\": [\"n\"]}}") ", " MEMBER("n", U8)),
+		 "decoded after", KYMO_E_FORMAT, 3},
+		{PREAMBLE STREAM "x", "record separator", KYMO_E_FORMAT, 3},
+		{PREAMBLE RS "{\"type\": \"trace-class\"", "'}'", KYMO_E_FORMAT, 2},
+		{PREAMBLE RS "{\"type\": \"\\ud800\"}", "surrogate", KYMO_E_FORMAT, 2},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ky_trace_class *trace;
+		struct kymo_error err;
+
+		assert_int_equal(ky_ctf2_read(cases[i].text, strlen(cases[i].text), &trace, &err),
+				 cases[i].code);
+		assert_null(trace);
+		if (err.line != cases[i].line || !strstr(err.message, cases[i].says))
+			fail_msg("case %zu: %u:%u: %s", i, err.line, err.column, err.message);
+	}
+}
+
+/* Every prefix of good metadata is refused or read, never anything worse. */
+static void prefixes(void **state)
+{
+	static const char text[] = PREAMBLE STREAM EVENT(MEMBER("a\\u00e9\\ud83d\\ude00", U8));
+	char *copy;
+
+	for (size_t len = 0; len < sizeof(text) - 1; len++) {
+		struct ky_trace_class *trace;
+
+		/* A heap copy of exactly this length, so that reading past it is noticed. */
+		copy = malloc(len + 1);
+		memcpy(copy, text, len);
+		if (ky_ctf2_read(copy, len, &trace, NULL) == 0)
+			ky_trace_class_free(trace);
+		free(copy);
+	}
+	ky_trace_class_free(read_ok(text));
+}
+
+static void decodes(void **state)
+{
+	static const char text[] = PREAMBLE STREAM EVENT(MEMBER("n", "{\"type\": \"variable-length-unsigned-integer\"}") ", " MEMBER(
+		"s",
+		"{\"type\": \"dynamic-length-string\", \"length-field-location\": "
+		"{\"path\": [\"n\"]}}") ", " MEMBER("o",
+						    "{\"type\": \"optional\", \"selector-field-location\": {\"path\": "
+						    "[\"n\"]}, \"selector-field-ranges\": [[3, 3]], \"field-class\": " U8
+						    "}") ", " MEMBER("h",
+								     "{\"type\": \"fixed-length-floating-point-number\", \"length\": 16, "
+								     "\"byte-order\": \"little-endian\"}") ", " MEMBER("r",
+														       "{\"type\": \"fixed-length-bit-array\", \"length\": 8, \"byte-order\": "
+														       "\"little-endian\", \"bit-order\": \"last-to-first\"}") ", " MEMBER("w",
+																							   "{\"type\": \"fixed-length-signed-integer\", \"length\": 96, "
+																							   "\"byte-order\": \"big-endian\"}"));
+	static const uint8_t bytes[] = {
+		3,  'a', 'b', 'c',  42,	  0x00, 0xc1, 0x01, 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+		11, 1,	 'z', 0x00, 0x3c, 0x80, 0,    0,    0,	  0, 0, 0, 0, 0, 0, 0, 0, 1};
+	struct ky_trace_class *trace = read_ok(text);
+	struct ky_decoder *decoder = ky_decoder_new(trace);
+	const struct ky_packet *packet;
+	struct ky_event events[4];
+	struct ky_handle handle;
+	struct kymo_error err;
+	struct ky_values v;
+
+	assert_int_equal(ky_decoder_packet(decoder, bytes, sizeof(bytes), 0, &packet, &err), 0);
+	assert_int_equal(ky_decoder_next(decoder, events, 4, &err), 2);
+	assert_int_equal(ky_decoder_next(decoder, events, 4, &err), 0);
+	ky_values_init(&v);
+	assert_int_equal(ky_values_decode(&v, &events[0], KY_SCOPE_PAYLOAD, &err), 8);
+	assert_int_equal(v.list.data[1].u, 3);
+	assert_int_equal(v.list.data[2].str.len_bytes, 3);
+	assert_int_equal(v.list.data[3].n_children, 1);
+	assert_int_equal(v.list.data[4].u, 42);
+	assert_true(v.list.data[5].f < -2.49 && v.list.data[5].f > -2.51);
+	assert_int_equal(v.list.data[6].u, 0x80);
+	assert_true(ky_value_is_big(&v.list.data[7]));
+	assert_int_equal(ky_value_word(&v.list.data[7], 0), 0x0405060708090a0b);
+	assert_int_equal(ky_value_word(&v.list.data[7], 1), 0xff010203);
+	assert_int_equal(ky_values_decode(&v, &events[1], KY_SCOPE_PAYLOAD, &err), 7);
+	assert_int_equal(v.list.data[3].n_children, 0);
+	assert_true(v.list.data[4].f > 0.99 && v.list.data[4].f < 1.01);
+	assert_true(ky_handle_find_any(&handle, events[0].cls, "n"));
+	assert_int_equal(ky_get_u64(&events[1], &handle, 9), 1);
+	ky_values_fini(&v);
+	ky_decoder_free(decoder);
+	ky_trace_class_free(trace);
+}
+
+/* CTF 1.8 in LTTng's layout -> CTF 2 -> model -> CTF 2: the second text equals the first. */
+static void written(void **state)
+{
+	struct ky_trace_class *trace = ky_trace_class_new(), *again;
+	struct ky_field_class *tag, *variant;
+	struct ky_stream_class *stream;
+	struct ky_event_class *event;
+	struct ky_clock_class *clock;
+	struct kymo_error err;
+	char *first, *second;
+	size_t len, len2;
+
+	trace->has_uuid = true;
+	ky_env_add_text(trace, "hostname", "a \"quoted\" \\ name");
+	ky_env_add_number(trace, "tracer_major", -2);
+	clock = ky_clock_class_new(trace, "monotonic");
+	clock->frequency_hz = 1000;
+	clock->offset_cycles = -1;
+	ky_lttng_layout_trace(trace);
+	stream = ky_lttng_layout_stream(trace, 0, clock, true);
+	event = ky_event_class_new(stream, 5, "e");
+	event->has_loglevel = true;
+	event->loglevel = 13;
+	event->payload = ky_struct_new(trace);
+	tag = ky_struct_add_enum(trace, event->payload, "_tag", 8, true);
+	ky_enum_add(trace, tag, "a", -5, 0);
+	ky_enum_add(trace, tag, "a", 3, 3);
+	ky_enum_add(trace, tag, "b", 1, 2);
+	variant = ky_struct_add_variant(trace, event->payload, "_v", tag);
+	ky_variant_add(trace, variant, "a", ky_int_new(trace, 7, true, 16));
+	ky_variant_add(trace, variant, "b", ky_struct_new(trace));
+	ky_struct_add_text(trace, event->payload, "_comm", 16);
+	if (ky_trace_class_finish(trace, true, &err) < 0)
+		fail_msg("%s", err.message);
+	if (ky_ctf2_write(trace, &first, &len, &err) < 0)
+		fail_msg("%s", err.message);
+	again = read_ok(first);
+	assert_int_equal(again->events.data[0]->loglevel, 13);
+	assert_int_equal(again->clocks.data[0]->offset_s, -1);
+	assert_int_equal(again->clocks.data[0]->offset_cycles, 999);
+	assert_int_equal(again->events.data[0]->payload->st.members[0].cls->num.n_mappings, 2);
+	assert_int_equal(ky_ctf2_write(again, &second, &len2, &err), 0);
+	assert_string_equal(first, second);
+	free(first);
+	free(second);
+	ky_trace_class_free(again);
+	ky_trace_class_free(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refused),
+		cmocka_unit_test(prefixes),
+		cmocka_unit_test(decodes),
+		cmocka_unit_test(written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
