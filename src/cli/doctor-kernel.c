@@ -125,29 +125,28 @@ static void check_perf(struct ky_doctor *doctor)
 				 : "run kymo with sudo, or: sysctl kernel.perf_event_paranoid=1");
 }
 
-/* 0 when tracefs has @name, else an errno. */
-static int in_tracefs(const char *name)
+static bool in_tracefs(const char *name)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/sys/kernel/tracing/%s", name);
 	if (access(path, F_OK) == 0)
-		return 0;
+		return true;
 	snprintf(path, sizeof(path), "/sys/kernel/debug/tracing/%s", name);
-	return access(path, F_OK) == 0 ? 0 : errno;
+	return access(path, F_OK) == 0;
 }
 
 static void check_probes(struct ky_doctor *doctor)
 {
-	int kprobes = in_tracefs("kprobe_events"), uprobes = in_tracefs("uprobe_events");
+	bool kprobes = in_tracefs("kprobe_events"), uprobes = in_tracefs("uprobe_events");
 
-	/* Not for this user to see: 'tracefs' has said so. */
-	if (kprobes == EACCES)
+	/* Not there or not for this user to see: 'tracefs' has said so. */
+	if (!in_tracefs("trace_clock"))
 		return;
-	ky_doctor_add(doctor, "probes", kprobes || uprobes ? KY_CHECK_WARN : KY_CHECK_OK,
+	ky_doctor_add(doctor, "probes", kprobes && uprobes ? KY_CHECK_OK : KY_CHECK_WARN,
 		      "kernel functions (kprobes): %s; program functions (uprobes): %s",
-		      kprobes ? "no" : "yes", uprobes ? "no" : "yes");
-	if (kprobes || uprobes)
+		      kprobes ? "yes" : "no", uprobes ? "yes" : "no");
+	if (!kprobes || !uprobes)
 		ky_doctor_advice(doctor,
 				 "a kernel with CONFIG_KPROBE_EVENTS=y and "
 				 "CONFIG_UPROBE_EVENTS=y has both; kymo record does without");

@@ -12,24 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/tracefs.h"
 #include "os/clock.h"
 #include "os/file.h"
 
-#define TRACEFS_MAGIC 0x74726163
 #define TEXT_MAX      65536
-
-static const char *const mount_points[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+#define SWITCH_ENABLE "events/sched/sched_switch/enable"
 
 /* The instance that is tried, and a buffer for its files. */
 struct trial {
 	struct ky_doctor *doctor;
-	int instances_fd, fd;
-	char name[64];
+	const struct ky_tracefs *fs;
+	struct ky_instance instance;
 	struct ky_strbuf text;
 };
 
@@ -38,18 +35,6 @@ static const char *read_text(struct trial *trial, int dirfd, const char *name)
 	if (ky_read_file(dirfd, name, TEXT_MAX, &trial->text) < 0)
 		return NULL;
 	return ky_strbuf_text(&trial->text);
-}
-
-/* 0 or -errno. */
-static int write_text(int dirfd, const char *name, const char *text)
-{
-	int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = ky_write_all(fd, text, strlen(text));
-	close(fd);
-	return ret;
 }
 
 static void check_privileges(struct ky_doctor *doctor)
@@ -64,75 +49,39 @@ static void check_privileges(struct ky_doctor *doctor)
 	ky_doctor_advice(doctor, "run kymo with sudo");
 }
 
-static const char *find_tracefs(void)
+/* A failure of the recorder's own parts, told as they tell it. */
+static void add_failure(struct ky_doctor *doctor, const char *name, const struct kymo_error *err)
 {
-	struct statfs fs;
-
-	for (size_t i = 0; i < sizeof(mount_points) / sizeof(mount_points[0]); i++)
-		if (statfs(mount_points[i], &fs) == 0 && fs.f_type == TRACEFS_MAGIC)
-			return mount_points[i];
-	return NULL;
-}
-
-static int open_instances(struct ky_doctor *doctor)
-{
-	const char *path = find_tracefs();
-	char instances[64];
-	int fd;
-
-	if (!path) {
-		ky_doctor_add(doctor, "tracefs", KY_CHECK_FAIL,
-			      "not mounted, or not for this user to see");
-		ky_doctor_advice(doctor,
-				 "as root: mount -t tracefs nodev /sys/kernel/tracing; if that "
-				 "fails the kernel was built without CONFIG_TRACING, or this is "
-				 "a container without access to it");
-		return -1;
-	}
-	snprintf(instances, sizeof(instances), "%s/instances", path);
-	fd = open(instances, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && faccessat(fd, ".", W_OK, AT_EACCESS) == 0) {
-		ky_doctor_add(doctor, "tracefs", KY_CHECK_OK, "%s", path);
-		return fd;
-	}
-	ky_doctor_add(doctor, "tracefs", KY_CHECK_FAIL, "%s: %s", instances, strerror(errno));
-	ky_doctor_advice(doctor, errno == ENOENT ? "the kernel was built without tracing instances"
-						 : "run kymo with sudo");
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	ky_doctor_add(doctor, name, KY_CHECK_FAIL, "%s%s%s", err->path, err->path[0] ? ": " : "",
+		      err->message);
+	ky_doctor_advice(doctor, "%s", err->hint);
 }
 
 /* ---- the trial instance ----------------------------------------------------------------- */
 
 static bool trial_open(struct trial *trial)
 {
-	snprintf(trial->name, sizeof(trial->name), "kymo-%d-doctor", (int)getpid());
-	if (mkdirat(trial->instances_fd, trial->name, 0700) < 0) {
-		ky_doctor_add(trial->doctor, "instance", KY_CHECK_FAIL, "cannot make one: %s",
-			      strerror(errno));
+	struct kymo_error err;
+	int ret = ky_instance_create(trial->fs, &trial->instance, &err);
+
+	if (ret == KYMO_OK)
+		ret = ky_instance_write(&trial->instance, "tracing_on", "1", &err);
+	if (ret == KYMO_OK)
+		return true;
+	add_failure(trial->doctor, "instance", &err);
+	if (!err.hint[0])
 		ky_doctor_advice(trial->doctor,
-				 errno == EPERM || errno == EACCES
-					 ? "run kymo with sudo; check 'lockdown' below"
-					 : "free some memory, or remove unused instances");
-		return false;
-	}
-	trial->fd = openat(trial->instances_fd, trial->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return trial->fd >= 0;
+				 "free some memory, or look at 'lockdown' and 'leftovers' below");
+	return false;
 }
 
 static void trial_close(struct trial *trial)
 {
 	const struct timespec pause = {0, 10 * 1000 * 1000};
 
-	if (trial->fd >= 0)
-		close(trial->fd);
-	/* EBUSY while the kernel lets go of the last reader. */
-	for (int i = 0; i < 50; i++) {
-		if (unlinkat(trial->instances_fd, trial->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
-			return;
+	/* It is busy while the kernel lets go of the last reader. */
+	for (int i = 0; i < 50 && ky_instance_remove(&trial->instance, NULL) < 0; i++)
 		nanosleep(&pause, NULL);
-	}
 }
 
 /* The number behind "entries: " in a per-CPU stats file. */
@@ -146,7 +95,7 @@ static unsigned long entries_in(const char *stats)
 /* The first CPU's directory below per_cpu, and all events recorded so far. */
 static unsigned long count_entries(struct trial *trial, char first_cpu[64])
 {
-	int fd = openat(trial->fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(trial->instance.fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	unsigned long total = 0;
 	struct dirent *entry;
@@ -171,27 +120,28 @@ static unsigned long count_entries(struct trial *trial, char first_cpu[64])
 static void try_recording(struct trial *trial, char first_cpu[64])
 {
 	const struct timespec pause = {0, 2 * 1000 * 1000};
+	const struct ky_instance *instance = &trial->instance;
 	unsigned long entries = 0;
-	int ret = write_text(trial->fd, "events/sched/sched_switch/enable", "1");
+	struct kymo_error err;
+	int ret = ky_instance_write(instance, SWITCH_ENABLE, "1", &err);
 
 	/* Sleeping switches, so there is something to see. */
 	for (int i = 0; i < 50 && ret == 0 && !entries; i++) {
 		nanosleep(&pause, NULL);
 		entries = count_entries(trial, first_cpu);
 	}
-	(void)write_text(trial->fd, "events/sched/sched_switch/enable", "0");
+	if (ret < 0) {
+		add_failure(trial->doctor, "instance", &err);
+		return;
+	}
+	(void)ky_instance_write(instance, SWITCH_ENABLE, "0", NULL);
 	if (entries) {
 		ky_doctor_add(trial->doctor, "instance", KY_CHECK_OK,
 			      "made one, switched sched_switch on, events arrived");
 		return;
 	}
-	ky_doctor_add(trial->doctor, "instance", KY_CHECK_FAIL, "%s%s",
-		      ret ? "cannot switch sched_switch on: " : "no event arrived within 100 ms",
-		      ret ? strerror(-ret) : "");
-	ky_doctor_advice(trial->doctor, ret == -ENOENT
-						? "the kernel was built without its events "
-						  "(CONFIG_EVENT_TRACING, CONFIG_SCHED_TRACER)"
-						: "look at tracing_on and at 'lockdown' below");
+	ky_doctor_add(trial->doctor, "instance", KY_CHECK_FAIL, "no event arrived within 100 ms");
+	ky_doctor_advice(trial->doctor, "look at 'lockdown' below");
 }
 
 static void try_clock(struct trial *trial)
@@ -200,14 +150,15 @@ static void try_clock(struct trial *trial)
 	struct kymo_error err;
 	int ret = ky_os_clock_init(&clock, KY_OS_CLOCK_AUTO, &err);
 
-	if (ret == KYMO_OK && write_text(trial->fd, "trace_clock", clock.tracefs_name) == 0) {
+	if (ret == KYMO_OK &&
+	    ky_instance_write(&trial->instance, "trace_clock", clock.tracefs_name, NULL) == 0) {
 		ky_doctor_add(trial->doctor, "trace clock", KY_CHECK_OK,
 			      "%s, at %.6f MHz; maps to wall time within %llu ns",
 			      clock.tracefs_name, (double)clock.frequency_hz / 1e6,
 			      (unsigned long long)clock.precision_ns);
 		return;
 	}
-	if (write_text(trial->fd, "trace_clock", "mono") == 0) {
+	if (ky_instance_write(&trial->instance, "trace_clock", "mono", NULL) == 0) {
 		ky_doctor_add(trial->doctor, "trace clock", KY_CHECK_OK, "mono");
 		return;
 	}
@@ -225,7 +176,7 @@ static int map_ring(const struct trial *trial, const char *cpu)
 	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), "%s/trace_pipe_raw", cpu);
-	fd = openat(trial->fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(trial->instance.fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno;
 	meta = mmap(NULL, page_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -263,7 +214,7 @@ static void check_events(struct trial *trial)
 		char path[64];
 
 		snprintf(path, sizeof(path), "events/%s/enable", wanted[i]);
-		if (faccessat(trial->fd, path, F_OK, 0) < 0) {
+		if (faccessat(trial->instance.fd, path, F_OK, 0) < 0) {
 			strcat(missing, " ");
 			strcat(missing, wanted[i]);
 		}
@@ -279,8 +230,8 @@ static void check_events(struct trial *trial)
 
 static void check_syscalls(struct trial *trial)
 {
-	bool named = faccessat(trial->fd, "events/syscalls/enable", F_OK, 0) == 0;
-	bool raw = faccessat(trial->fd, "events/raw_syscalls/enable", F_OK, 0) == 0;
+	bool named = faccessat(trial->instance.fd, "events/syscalls/enable", F_OK, 0) == 0;
+	bool raw = faccessat(trial->instance.fd, "events/raw_syscalls/enable", F_OK, 0) == 0;
 
 	if (named)
 		ky_doctor_add(trial->doctor, "syscalls", KY_CHECK_OK,
@@ -297,9 +248,9 @@ static void check_syscalls(struct trial *trial)
 }
 
 /* A signal now would leave the instance behind. */
-static void run_trial(struct ky_doctor *doctor, int instances_fd)
+static void run_trial(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 {
-	struct trial trial = {.doctor = doctor, .instances_fd = instances_fd, .fd = -1};
+	struct trial trial = {.doctor = doctor, .fs = fs};
 	sigset_t block, old;
 	char first_cpu[64];
 
@@ -317,22 +268,9 @@ static void run_trial(struct ky_doctor *doctor, int instances_fd)
 	ky_strbuf_fini(&trial.text);
 }
 
-/* ---- leftovers -------------------------------------------------------------------------- */
-
-static bool is_stale(const char *name)
+static void check_leftovers(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 {
-	char path[32];
-	int pid;
-
-	if (sscanf(name, "kymo-%d", &pid) != 1 || pid <= 0)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return access(path, F_OK) < 0;
-}
-
-static void check_leftovers(struct ky_doctor *doctor, int instances_fd)
-{
-	int fd = openat(instances_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(fs->fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	unsigned int stale = 0, others = 0;
 	struct dirent *entry;
@@ -342,27 +280,31 @@ static void check_leftovers(struct ky_doctor *doctor, int instances_fd)
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		if (is_stale(entry->d_name))
+		if (ky_tracefs_is_stale(entry->d_name))
 			stale++;
 		else
 			others++;
 	}
 	closedir(dir);
 	ky_doctor_add(doctor, "leftovers", stale ? KY_CHECK_WARN : KY_CHECK_OK,
-		      "%u tracefs instances of recordings that died, %u in use", stale, others);
+		      "%u tracefs instance%s of recordings that died, %u in use", stale,
+		      stale == 1 ? "" : "s", others);
 	if (stale)
 		ky_doctor_advice(doctor, "the next kymo record removes them");
 }
 
 void ky_doctor_tracing(struct ky_doctor *doctor)
 {
-	int fd;
+	struct kymo_error err;
+	struct ky_tracefs fs;
 
 	check_privileges(doctor);
-	fd = open_instances(doctor);
-	if (fd < 0)
+	if (ky_tracefs_open(&fs, &err) < 0) {
+		add_failure(doctor, "tracefs", &err);
 		return;
-	run_trial(doctor, fd);
-	check_leftovers(doctor, fd);
-	close(fd);
+	}
+	ky_doctor_add(doctor, "tracefs", KY_CHECK_OK, "%s", fs.path);
+	run_trial(doctor, &fs);
+	check_leftovers(doctor, &fs);
+	ky_tracefs_close(&fs);
 }

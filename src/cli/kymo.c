@@ -14,6 +14,7 @@ const struct ky_command *const ky_commands[] = {
 	/* read */
 
 	/* this machine */
+	&ky_command_list,
 	&ky_command_doctor,
 
 	/* help */
