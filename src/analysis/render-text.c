@@ -247,7 +247,8 @@ static void measure_columns(struct layout *layout)
 	ky_strbuf_fini(&text);
 }
 
-static int total_width(const struct layout *layout)
+/* Of a line without its bar. @least: a left-aligned last column may stick out. */
+static int total_width(const struct layout *layout, bool least)
 {
 	int width = 0;
 
@@ -255,8 +256,9 @@ static int total_width(const struct layout *layout)
 		const struct shown *shown = &layout->shown[i];
 		bool last = i + 1 == layout->n_shown;
 
-		width += GAP +
-			 (last && shown->left && shown->width > LAST_MIN ? LAST_MIN : shown->width);
+		width += GAP + shown->width;
+		if (least && last && shown->left && shown->width > LAST_MIN)
+			width -= shown->width - LAST_MIN;
 	}
 	return width;
 }
@@ -266,7 +268,7 @@ static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
 {
 	int columns = layout->options->columns;
 
-	while (columns && total_width(layout) > columns) {
+	while (columns && total_width(layout, true) > columns) {
 		size_t worst = 0;
 
 		for (size_t i = 1; i < layout->n_shown; i++) {
@@ -286,8 +288,9 @@ static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
 static void size_bar(struct layout *layout)
 {
 	const struct ky_table *table = layout->table;
-	int room = layout->options->columns ? layout->options->columns - total_width(layout) - GAP
-					    : BAR_MAX;
+	int room = layout->options->columns
+			   ? layout->options->columns - total_width(layout, false) - GAP
+			   : BAR_MAX;
 
 	if (layout->bar_column < 0 || room < BAR_MIN)
 		return;
