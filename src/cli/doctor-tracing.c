@@ -209,14 +209,15 @@ static void check_events(struct trial *trial)
 	static const char *const wanted[] = {"sched", "irq",   "block", "net",
 					     "power", "timer", "kmem"};
 	char missing[128] = "";
+	size_t len = 0;
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		char path[64];
 
 		snprintf(path, sizeof(path), "events/%s/enable", wanted[i]);
 		if (faccessat(trial->instance.fd, path, F_OK, 0) < 0) {
-			strcat(missing, " ");
-			strcat(missing, wanted[i]);
+			snprintf(missing + len, sizeof(missing) - len, " %s", wanted[i]);
+			len += strlen(missing + len);
 		}
 	}
 	if (!*missing) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -303,7 +304,7 @@ void ky_os_clocksource(char name[64])
 	(void)ky_read_file(AT_FDCWD,
 			   "/sys/devices/system/clocksource/clocksource0/current_clocksource", 63,
 			   &text);
-	strcpy(name, ky_strbuf_text(&text));
+	snprintf(name, 64, "%s", ky_strbuf_text(&text));
 	name[strcspn(name, "\n")] = '\0';
 	ky_strbuf_fini(&text);
 }
