@@ -85,6 +85,21 @@ int ky_decoder_packet(struct ky_decoder *decoder, const uint8_t *data, uint64_t 
 int ky_decoder_next(struct ky_decoder *decoder, struct ky_event *events, int max,
 		    struct kymo_error *err);
 
+/*
+ * From now on deliver only events whose class' byte in @wanted (by ky_event_class.index) is not 0;
+ * others are stepped over. NULL: all. Borrowed.
+ */
+void ky_decoder_want(struct ky_decoder *decoder, const uint8_t *wanted);
+
+/*
+ * Count the rest of the current packet's events by class instead of delivering them:
+ * counts[ky_event_class.index] grows. Faster than decoding views.
+ * @begin_ns, @end_ns: widened to cover the events' times; start with INT64_MAX and INT64_MIN.
+ * Returns 0 or an error as ky_decoder_next(); then what came before is counted.
+ */
+int ky_decoder_count(struct ky_decoder *decoder, uint64_t *counts, int64_t *begin_ns,
+		     int64_t *end_ns, struct kymo_error *err);
+
 /* ---- values ------------------------------------------------------------------------- */
 
 /*

@@ -280,6 +280,7 @@ static int build_event(struct ky_trace_class *trace, struct ky_event_class *even
 	return KYMO_OK;
 }
 
+/* After build_event(): the table repeats what the events' plans say. */
 static int build_by_id(struct ky_trace_class *trace, struct ky_stream_class *stream,
 		       struct kymo_error *err)
 {
@@ -290,13 +291,24 @@ static int build_by_id(struct ky_trace_class *trace, struct ky_stream_class *str
 		if ((*event)->id < KY_BY_ID_MAX && (*event)->id > last)
 			last = (*event)->id;
 	}
-	plan->by_id = ky_arena_array(&trace->arena, last + 1, sizeof(struct ky_event_class *));
+	plan->by_id = ky_arena_array(&trace->arena, last + 1, sizeof(*plan->by_id));
 	if (!plan->by_id)
 		return ky_error_nomem(err);
 	plan->n_by_id = (uint32_t)last + 1;
 	ky_vec_foreach(&stream->events, event) {
-		if ((*event)->id < KY_BY_ID_MAX)
-			plan->by_id[(*event)->id] = *event;
+		const struct ky_event_plan *body = (*event)->plan;
+
+		if ((*event)->id >= KY_BY_ID_MAX)
+			continue;
+		plan->by_id[(*event)->id] = (struct ky_by_id){
+			.cls = *event,
+			.body_bytes = body->body_bits < 0 || body->body_bits / 8 > INT32_MAX
+					      ? -1
+					      : (int32_t)(body->body_bits / 8),
+			.index = (*event)->index,
+			.context_bits = body->context_bits,
+			.payload_bits = body->payload_bits,
+		};
 	}
 	plan->only_event = stream->events.len == 1 ? stream->events.data[0] : NULL;
 	return KYMO_OK;
@@ -319,8 +331,6 @@ static int build_stream(struct ky_trace_class *trace, struct ky_stream_class *st
 	if (ret == KYMO_OK)
 		ret = build_scope(trace, KY_SCOPE_STREAM_CONTEXT, stream->event_context,
 				  &plan->event_context, err);
-	if (ret == KYMO_OK)
-		ret = build_by_id(trace, stream, err);
 	if (ret < 0)
 		return ret;
 	plan->header_kind = header_kind(stream->event_header);
@@ -331,7 +341,7 @@ static int build_stream(struct ky_trace_class *trace, struct ky_stream_class *st
 		if (ret < 0)
 			return ret;
 	}
-	return KYMO_OK;
+	return build_by_id(trace, stream, err);
 }
 
 int ky_plans_build(struct ky_trace_class *trace, struct kymo_error *err)

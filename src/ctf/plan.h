@@ -48,13 +48,21 @@ struct ky_event_plan {
 /* Event ids below this are found in a table, others in the stream class' map. */
 #define KY_BY_ID_MAX 4096u
 
+/* What the decoder's short way needs to know of an event class, close together. */
+struct ky_by_id {
+	struct ky_event_class *cls; /* NULL: no class has this id */
+	int32_t body_bytes;	    /* -1: varies, or is not whole bytes */
+	uint32_t index;		    /* of the class */
+	uint32_t context_bits, payload_bits;
+};
+
 struct ky_stream_plan {
 	struct ky_scope_plan packet_context;
 	struct ky_scope_plan event_header;
 	struct ky_scope_plan event_context;
 	enum ky_header_kind header_kind;
 	struct ky_event_class *only_event; /* when the header has no id and there is one class */
-	struct ky_event_class **by_id;
+	struct ky_by_id *by_id;
 	uint32_t n_by_id;
 };
 

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The events of a packet. Two ways: the general one runs plans, and serves every trace; the
+ * short one knows LTTng's two headers and jumps over bodies of fixed size. The short way
+ * never fails: what it cannot do, and what looks wrong, it leaves to the general one.
+ */
+#include <string.h>
+
+#include "ctf/decode-internal.h"
+
+/* ---- the general way ---------------------------------------------------------------------- */
+
+static const struct ky_event_class *event_class(const struct ky_stream_class *stream, uint64_t id)
+{
+	const struct ky_stream_plan *plan = stream->plan;
+
+	if (id < plan->n_by_id)
+		return plan->by_id[id].cls;
+	return id < KY_BY_ID_MAX ? NULL : ky_map_get(&stream->events_by_id, id);
+}
+
+static int unknown_event(uint64_t id, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_FORMAT, "no event class with id %llu in the metadata",
+			    (unsigned long long)id);
+}
+
+/* Any header: decode it, then look at what its fields mean. */
+static int general_header(struct ky_decoder *d, struct ky_cursor *c, uint64_t *id, bool *has_id,
+			  struct kymo_error *err)
+{
+	const struct ky_scope_plan *plan = &d->packet.stream_class->plan->event_header;
+	int ret;
+
+	ky_vec_clear(&d->values.list);
+	c->values = &d->values;
+	ret = ky_run(c, plan, 0, plan->n_steps, err);
+	c->values = NULL;
+	if (ret < 0)
+		return ret;
+	ky_vec_foreach(&d->values.list, v) {
+		if (v->cls->role == KY_ROLE_EVENT_ID) {
+			*id = v->u;
+			*has_id = true;
+		} else if (v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock) {
+			ky_clock_update(&d->clock, v->u, ky_clock_bits(v));
+		}
+	}
+	return KYMO_OK;
+}
+
+static int read_event_header(struct ky_decoder *d, struct ky_cursor *c,
+			     const struct ky_event_class **cls, struct kymo_error *err)
+{
+	const struct ky_stream_class *stream = d->packet.stream_class;
+	bool has_id = false;
+	uint64_t id = 0;
+	int ret = KYMO_OK;
+
+	if (stream->event_header)
+		ret = general_header(d, c, &id, &has_id, err);
+	if (ret < 0)
+		return ret;
+	*cls = has_id ? event_class(stream, id) : stream->plan->only_event;
+	if (*cls)
+		return KYMO_OK;
+	if (has_id)
+		return unknown_event(id, err);
+	return ky_error_set(err, KYMO_E_FORMAT,
+			    "events carry no id, but the stream has %zu event classes",
+			    stream->events.len);
+}
+
+/* Step over a body of any kind; notes where its scopes begin. */
+static int skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_error *err)
+{
+	const struct ky_event_plan *plan = event->cls->plan;
+	int ret;
+
+	event->stream_context_bits = (uint32_t)(c->at_bits - event->begin_bits);
+	ret = ky_skip_scope(c, &event->cls->stream->plan->event_context, err);
+	event->event_context_bits = (uint32_t)(c->at_bits - event->begin_bits);
+	if (ret == KYMO_OK)
+		ret = ky_skip_scope(c, &plan->context, err);
+	event->payload_bits = (uint32_t)(c->at_bits - event->begin_bits);
+	if (ret == KYMO_OK)
+		ret = ky_skip_scope(c, &plan->payload, err);
+	if (ret == KYMO_OK && c->at_bits - event->begin_bits > UINT32_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "event of more than 512 MiB");
+	return ret;
+}
+
+static inline int64_t to_ns(const struct ky_clock_class *clock, uint64_t cycles)
+{
+	int64_t ns;
+
+	if (!clock)
+		return INT64_MIN;
+	if (clock->frequency_hz == 1000000000 &&
+	    !__builtin_add_overflow(clock->base_ns, cycles, &ns))
+		return ns;
+	return ky_clock_to_ns(clock, cycles);
+}
+
+static inline void fill_event(const struct ky_decoder *d, struct ky_event *event, uint64_t clock,
+			      uint64_t end_bits)
+{
+	event->end_bits = end_bits;
+	event->packet = &d->packet;
+	event->data = d->packet.data;
+	event->cycles = clock;
+	event->cpu_id = d->packet.cpu_id;
+	event->ns = to_ns(d->packet.stream_class->clock, clock);
+}
+
+static int read_event(struct ky_decoder *d, struct ky_cursor *c, struct ky_event *event,
+		      struct kymo_error *err)
+{
+	int ret;
+
+	event->begin_bits = c->at_bits;
+	ret = read_event_header(d, c, &event->cls, err);
+	if (ret == KYMO_OK)
+		ret = skip_body(c, event, err);
+	if (ret < 0)
+		return ret;
+	if (c->at_bits == event->begin_bits)
+		return ky_error_set(err, KYMO_E_FORMAT, "event record without a single bit");
+	fill_event(d, event, d->clock, c->at_bits);
+	return KYMO_OK;
+}
+
+/* What the file lacks of a packet is damage too, told once its events are delivered. */
+static int end_of_packet(struct ky_decoder *d, struct kymo_error *err)
+{
+	d->in_packet = false;
+	if (d->avail_bits >= d->packet.content_bits)
+		return 0;
+	ky_error_set(err, KYMO_E_FORMAT,
+		     "packet is truncated: %llu bytes of content, %llu in the file",
+		     (unsigned long long)(d->packet.content_bits / 8),
+		     (unsigned long long)(d->avail_bits / 8));
+	ky_damaged(d, d->avail_bits, err);
+	return KYMO_E_FORMAT;
+}
+
+static int fail_event(struct ky_decoder *d, int code, uint64_t at_bits)
+{
+	d->in_packet = false;
+	d->has_pending = true;
+	/* The last event of a truncated packet is cut: that is what to tell, not the field. */
+	if (code == KYMO_E_FORMAT && d->avail_bits < d->packet.content_bits)
+		return end_of_packet(d, &d->pending);
+	ky_damaged(d, at_bits, &d->pending);
+	return code;
+}
+
+/* One event. 1, or 0 at the end of the content or at damage, which is pending then. */
+static int general_event(struct ky_decoder *d, struct ky_event *event)
+{
+	const struct ky_field_class *header = d->packet.stream_class->event_header;
+	struct ky_cursor c = {
+		.data = d->packet.data,
+		.at_bits = d->at_bits,
+		.end_bits = d->avail_bits,
+		.slots = d->slots,
+	};
+	int ret;
+
+	if (header)
+		c.at_bits = ky_align_up(c.at_bits, header->align_bits);
+	if (c.at_bits >= c.end_bits)
+		return 0;
+	ret = read_event(d, &c, event, &d->pending);
+	if (ret < 0) {
+		fail_event(d, ret, c.at_bits);
+		return 0;
+	}
+	d->at_bits = c.at_bits;
+	return 1;
+}
+
+/* ---- the short way -------------------------------------------------------------------------- */
+
+/* LTTng's headers; 0 when the content does not hold one. */
+static inline uint32_t short_header(const uint8_t *at, uint64_t room, bool large, uint64_t *clock,
+				    uint32_t *id)
+{
+	if (large) {
+		if (room < 6)
+			return 0;
+		*id = ky_load16(at, false);
+		if (__builtin_expect(*id != 0xffff, 1)) {
+			ky_clock_update(clock, ky_load32(at + 2, false), 32);
+			return 6;
+		}
+		if (room < 14)
+			return 0;
+		*id = ky_load32(at + 2, false);
+		*clock = ky_load64(at + 6, false);
+		return 14;
+	}
+	if (room < 4)
+		return 0;
+	*id = *at & 31;
+	if (__builtin_expect(*id != 31, 1)) {
+		ky_clock_update(clock, ky_load32(at, false) >> 5, 27);
+		return 4;
+	}
+	if (room < 13)
+		return 0;
+	*id = ky_load32(at + 1, false);
+	*clock = ky_load64(at + 5, false);
+	return 13;
+}
+
+/* A body whose size varies: its size in bytes, or -1 when it is damaged or no whole bytes. */
+static int64_t skip_varying(struct ky_decoder *d, struct ky_event *event, uint64_t at_bits)
+{
+	struct ky_cursor c = {
+		.data = d->packet.data,
+		.at_bits = at_bits,
+		.end_bits = d->avail_bits,
+		.slots = d->slots,
+	};
+
+	if (skip_body(&c, event, NULL) < 0 || c.at_bits % 8)
+		return -1;
+	return (int64_t)((c.at_bits - at_bits) / 8);
+}
+
+/* What the counting pass keeps. */
+struct tally {
+	uint64_t *counts;
+	uint64_t first_cycles, last_cycles;
+	bool any;
+};
+
+/*
+ * Go on as far as the short way leads: up to @max events into @events, or all of them into
+ * @tally. Inlined once per header and purpose, so that each loop holds only what it needs.
+ */
+static inline __attribute__((always_inline)) int short_events(struct ky_decoder *d,
+							      struct ky_event *events, int max,
+							      struct tally *tally, bool large)
+{
+	const struct ky_stream_plan *plan = d->packet.stream_class->plan;
+	const uint8_t *data = d->packet.data, *wanted = tally ? NULL : d->wanted;
+	uint64_t at = d->at_bits / 8, end = d->avail_bits / 8, clock = d->clock;
+	int n = 0;
+
+	while (tally || n < max) {
+		const struct ky_by_id *by_id;
+		struct ky_event scratch, *event = tally ? &scratch : &events[n];
+		uint64_t stamp = clock;
+		uint32_t id, head = short_header(data + at, end - at, large, &stamp, &id);
+		int64_t body;
+
+		if (!head || id >= plan->n_by_id)
+			break;
+		by_id = &plan->by_id[id];
+		if (__builtin_expect(!by_id->cls, 0))
+			break;
+		body = by_id->body_bytes;
+		event->cls = by_id->cls;
+		event->begin_bits = at * 8;
+		if (__builtin_expect(body >= 0, 1)) {
+			if ((uint64_t)body > end - at - head)
+				break;
+			event->stream_context_bits = head * 8;
+			event->event_context_bits = head * 8 + by_id->context_bits;
+			event->payload_bits = head * 8 + by_id->payload_bits;
+		} else {
+			body = skip_varying(d, event, (at + head) * 8);
+			if (body < 0)
+				break;
+		}
+		at += head + (uint64_t)body;
+		clock = stamp;
+		if (tally) {
+			tally->counts[by_id->index]++;
+			if (__builtin_expect(!tally->any, 0)) {
+				tally->first_cycles = clock;
+				tally->any = true;
+			}
+			continue;
+		}
+		if (wanted && !wanted[by_id->index])
+			continue;
+		fill_event(d, event, clock, at * 8);
+		n++;
+	}
+	if (tally)
+		tally->last_cycles = clock;
+	d->at_bits = at * 8;
+	d->clock = clock;
+	return n;
+}
+
+static int short_way(struct ky_decoder *d, struct ky_event *events, int max)
+{
+	/* The header is aligned to bytes; behind a body that is not, the general way aligns. */
+	if (d->at_bits % 8)
+		return 0;
+	switch (d->packet.stream_class->plan->header_kind) {
+	case KY_HEADER_LARGE:
+		return short_events(d, events, max, NULL, true);
+	case KY_HEADER_COMPACT:
+		return short_events(d, events, max, NULL, false);
+	default:
+		return 0;
+	}
+}
+
+static void short_count(struct ky_decoder *d, struct tally *tally)
+{
+	if (d->at_bits % 8)
+		return;
+	if (d->packet.stream_class->plan->header_kind == KY_HEADER_LARGE)
+		short_events(d, NULL, 0, tally, true);
+	else if (d->packet.stream_class->plan->header_kind == KY_HEADER_COMPACT)
+		short_events(d, NULL, 0, tally, false);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static int take_pending(struct ky_decoder *d, struct kymo_error *err)
+{
+	d->has_pending = false;
+	if (err)
+		*err = d->pending;
+	return d->pending.code;
+}
+
+void ky_decoder_want(struct ky_decoder *d, const uint8_t *wanted)
+{
+	d->wanted = wanted;
+}
+
+int ky_decoder_next(struct ky_decoder *d, struct ky_event *events, int max, struct kymo_error *err)
+{
+	int n = 0;
+
+	while (d->in_packet && n < max) {
+		n += short_way(d, events + n, max - n);
+		if (n >= max)
+			break;
+		if (!general_event(d, &events[n]))
+			break;
+		if (!d->wanted || d->wanted[events[n].cls->index])
+			n++;
+	}
+	if (n)
+		return n;
+	if (d->has_pending)
+		return take_pending(d, err);
+	return d->in_packet ? end_of_packet(d, err) : 0;
+}
+
+static void widen(int64_t *begin_ns, int64_t *end_ns, int64_t ns)
+{
+	if (ns == INT64_MIN)
+		return;
+	if (ns < *begin_ns)
+		*begin_ns = ns;
+	if (ns > *end_ns)
+		*end_ns = ns;
+}
+
+int ky_decoder_count(struct ky_decoder *d, uint64_t *counts, int64_t *begin_ns, int64_t *end_ns,
+		     struct kymo_error *err)
+{
+	const struct ky_clock_class *clock =
+		d->packet.stream_class ? d->packet.stream_class->clock : NULL;
+	struct ky_event event;
+
+	while (d->in_packet) {
+		struct tally tally = {.counts = counts};
+
+		short_count(d, &tally);
+		if (tally.any) {
+			widen(begin_ns, end_ns, to_ns(clock, tally.first_cycles));
+			widen(begin_ns, end_ns, to_ns(clock, tally.last_cycles));
+		}
+		if (!general_event(d, &event))
+			break;
+		counts[event.cls->index]++;
+		widen(begin_ns, end_ns, event.ns);
+	}
+	if (d->has_pending)
+		return take_pending(d, err);
+	return d->in_packet ? end_of_packet(d, err) : 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What decode.c (packets) and decode-events.c (events) share. */
+#ifndef KY_CTF_DECODE_INTERNAL_H
+#define KY_CTF_DECODE_INTERNAL_H
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "ctf/decode.h"
+#include "ctf/plan.h"
+#include "ctf/run.h"
+
+struct ky_decoder {
+	const struct ky_trace_class *trace;
+	struct ky_packet packet;
+	struct ky_values values; /* of packet headers and contexts, and of general event headers */
+	uint64_t *slots;
+	const uint8_t *wanted; /* by event class index; NULL: all */
+	uint64_t at_bits;
+	uint64_t avail_bits; /* what the file holds of the packet; less than content: truncated */
+	uint64_t clock;
+	struct kymo_error pending; /* damage behind events that have been delivered */
+	bool has_pending;
+	bool in_packet;
+};
+
+/* Replace the low bits of the running clock; it only moves forward. */
+static inline void ky_clock_update(uint64_t *clock, uint64_t value, unsigned int bits)
+{
+	uint64_t mask = ky_mask_bits(bits);
+
+	if (bits >= 64) {
+		*clock = value;
+		return;
+	}
+	value |= *clock & ~mask;
+	if (value < *clock)
+		value += mask + 1;
+	*clock = value;
+}
+
+/* How many bits of the clock a timestamp carries. */
+static inline unsigned int ky_clock_bits(const struct ky_value *v)
+{
+	if (v->cls->kind == KY_FIELD_VARUINT)
+		return v->n_children < 64 ? v->n_children : 64;
+	return v->cls->num.length_bits;
+}
+
+/* Note the place of an error within the file. Returns its code. */
+static inline int ky_damaged(const struct ky_decoder *d, uint64_t at_bits, struct kymo_error *err)
+{
+	ky_error_offset(err, d->packet.file_offset_bytes + at_bits / 8);
+	return err ? err->code : KYMO_E_FORMAT;
+}
+
+#endif
