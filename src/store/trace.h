@@ -23,22 +23,21 @@ struct ky_packet_entry {
 	bool has_times, has_discarded, has_sequence;
 };
 
-/*
- * One data stream: one or more files (LTTng's tracefile rotation) in order.
- * The files are mapped on opening; a zero-byte file is valid and has no packet.
- */
+/* A data stream's file, mapped on opening; a zero-byte file is valid and has no packet. */
 struct ky_stream_file {
 	char *path;
 	const uint8_t *data; /* NULL when empty */
 	uint64_t size_bytes;
 };
 
+/* One data stream: the packets of one file. Class, ids and CPU are those of its first packet. */
 struct ky_stream {
 	struct ky_trace *trace;
-	uint32_t index; /* over all streams of a struct ky_trace_set: the merge's tie-breaker */
+	uint32_t index;	  /* over all streams of a struct ky_trace_set: the merge's tie-breaker */
 	const char *name; /* the file's name: "channel0_1" */
 	struct ky_stream_file file;
-	const struct ky_stream_class *cls; /* NULL when the file has no packet */
+	/* NULL when the file has no packet, or the first one is damaged (reading tells which) */
+	const struct ky_stream_class *cls;
 	bool has_id, has_cpu_id;
 	uint64_t id; /* instance */
 	uint32_t cpu_id;
@@ -58,7 +57,10 @@ struct ky_trace_set {
 };
 
 /*
- * Open every trace at or below each path of @paths.
+ * Open every trace at or below each path of @paths: every directory that holds a file `metadata`.
+ * Hidden entries and index/ are skipped, symbolic links followed, and each directory is
+ * visited once however many ways lead to it. Directories are in the order of @paths, below
+ * that sorted by name; a trace's streams by (class id, instance id, file name).
  *
  * @log: for warnings (may be NULL); must outlive the set.
  *
@@ -71,11 +73,22 @@ void ky_trace_set_close(struct ky_trace_set *set);
 
 /*
  * The packets of @stream, from its index file when that is right, else by scanning headers.
- * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there, and
- * the call returns KYMO_E_FORMAT.
+ * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there
+ * (and a truncated packet's own, since it has events), and the call returns KYMO_E_FORMAT.
  */
 KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
+
+/* What goes through packets one by one shares these with the scan: */
+
+/* KYMO_E_FORMAT, with the place, when the file ends before @packet does; else 0. */
+int ky_packet_check_cut(const struct ky_stream *stream, const struct ky_packet *packet,
+			struct kymo_error *err);
+/*
+ * Complete the error of a packet header at @offset_bytes that cannot be read: adds the path,
+ * and says so plainly when only zero bytes follow (a recorder that was killed).
+ */
+void ky_packet_error(const struct ky_stream *stream, uint64_t offset_bytes, struct kymo_error *err);
 
 #endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/trace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "ctf/tsdl.h"
+#include "os/file.h"
+
+/* Deeper directories are not searched. */
+#define SEARCH_DEPTH_MAX 32
+/* LTTng's metadata of a whole kernel is 0.4 MB. */
+#define METADATA_MAX_BYTES ((size_t)1 << 30)
+
+/* ---- streams ----------------------------------------------------------------------------- */
+
+static void stream_free(struct ky_stream *stream)
+{
+	if (!stream)
+		return;
+	if (stream->file.data)
+		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
+	free(stream->file.path);
+	free(stream);
+}
+
+static int map_file(struct ky_stream_file *file, struct kymo_error *err)
+{
+	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), errnum = 0;
+	struct stat st;
+	void *data;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		errnum = errno;
+	} else if (st.st_size > 0) {
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED) {
+			errnum = errno;
+		} else {
+			file->data = data;
+			file->size_bytes = (uint64_t)st.st_size;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!errnum)
+		return KYMO_OK;
+	errnum = ky_error_errno(err, errnum, "cannot map the stream file");
+	ky_error_path(err, file->path);
+	return errnum;
+}
+
+/* Damage in the first packet is not reported here: reading the stream will. */
+static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *err)
+{
+	struct ky_decoder *decoder;
+	const struct ky_packet *p;
+
+	if (!stream->file.data)
+		return KYMO_OK;
+	decoder = ky_decoder_new(stream->trace->cls);
+	if (!decoder)
+		return ky_error_nomem(err);
+	if (ky_decoder_packet(decoder, stream->file.data, stream->file.size_bytes, 0, &p, NULL) ==
+	    KYMO_OK) {
+		stream->cls = p->stream_class;
+		stream->has_id = p->has_stream_id;
+		stream->id = p->stream_id;
+		stream->has_cpu_id = p->has_cpu_id;
+		stream->cpu_id = p->cpu_id;
+	}
+	ky_decoder_free(decoder);
+	return KYMO_OK;
+}
+
+static int stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err)
+{
+	struct ky_stream *stream = calloc(1, sizeof(*stream));
+	int ret;
+
+	if (!stream)
+		return ky_error_nomem(err);
+	stream->trace = trace;
+	if (asprintf(&stream->file.path, "%s/%s", trace->path, name) < 0) {
+		stream->file.path = NULL;
+		ret = ky_error_nomem(err);
+		goto fail;
+	}
+	stream->name = strrchr(stream->file.path, '/') + 1;
+	ret = map_file(&stream->file, err);
+	if (ret == KYMO_OK)
+		ret = learn_from_first_packet(stream, err);
+	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)
+		ret = ky_error_nomem(err);
+	if (ret == KYMO_OK)
+		return KYMO_OK;
+fail:
+	stream_free(stream);
+	return ret;
+}
+
+/* (class id, instance id, name); streams without a packet come last. */
+static int compare_streams(const void *a, const void *b)
+{
+	const struct ky_stream *x = *(struct ky_stream *const *)a;
+	const struct ky_stream *y = *(struct ky_stream *const *)b;
+
+	if (!x->cls != !y->cls)
+		return x->cls ? -1 : 1;
+	if (x->cls && x->cls->id != y->cls->id)
+		return x->cls->id < y->cls->id ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* ---- directories ------------------------------------------------------------------------- */
+
+static int visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+struct listing {
+	struct dirent **entries;
+	int len;
+};
+
+/* 0 or -errno. */
+static int listing_init(struct listing *listing, const char *path)
+{
+	listing->len = scandir(path, &listing->entries, visible, by_name);
+	return listing->len < 0 ? -errno : 0;
+}
+
+static void listing_fini(struct listing *listing)
+{
+	for (int i = 0; i < listing->len; i++)
+		free(listing->entries[i]);
+	if (listing->len >= 0)
+		free(listing->entries);
+}
+
+/* ---- traces ------------------------------------------------------------------------------ */
+
+static void trace_free(struct ky_trace *trace)
+{
+	if (!trace)
+		return;
+	ky_vec_foreach(&trace->streams, stream)
+		stream_free(*stream);
+	ky_vec_fini(&trace->streams);
+	ky_trace_class_free(trace->cls);
+	free(trace->path);
+	free(trace);
+}
+
+static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT;
+	char *path;
+	int ret;
+
+	if (asprintf(&path, "%s/metadata", trace->path) < 0)
+		return ky_error_nomem(err);
+	ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &bytes);
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot read the metadata");
+	} else {
+		ret = ky_metadata_read(ky_strbuf_text(&bytes), bytes.len, &trace->cls, err);
+		if (ret == KYMO_E_FORMAT && err && !err->hint[0])
+			ky_error_hint(err, "the metadata is damaged, or this is no CTF trace");
+	}
+	if (ret < 0)
+		ky_error_path(err, path);
+	ky_strbuf_fini(&bytes);
+	free(path);
+	return ret;
+}
+
+static int open_streams(struct ky_trace *trace, const struct listing *listing,
+			struct kymo_error *err)
+{
+	int dir = open(trace->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = KYMO_OK;
+	struct stat st;
+
+	if (dir < 0) {
+		ret = ky_error_errno(err, errno, "cannot open the trace");
+		ky_error_path(err, trace->path);
+		return ret;
+	}
+	for (int i = 0; i < listing->len && ret == KYMO_OK; i++) {
+		const char *name = listing->entries[i]->d_name;
+
+		if (strcmp(name, "metadata") != 0 && fstatat(dir, name, &st, 0) == 0 &&
+		    S_ISREG(st.st_mode))
+			ret = stream_open(trace, name, err);
+	}
+	close(dir);
+	return ret;
+}
+
+static int trace_open(struct ky_trace_set *set, const char *path, const struct listing *listing,
+		      const struct ky_log *log, struct kymo_error *err)
+{
+	struct ky_trace *trace = calloc(1, sizeof(*trace));
+	int ret;
+
+	if (!trace)
+		return ky_error_nomem(err);
+	trace->log = log;
+	trace->path = strdup(path);
+	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
+	if (ret == KYMO_OK)
+		ret = open_streams(trace, listing, err);
+	if (ret == KYMO_OK && trace->streams.len)
+		qsort(trace->streams.data, trace->streams.len, sizeof(*trace->streams.data),
+		      compare_streams);
+	if (ret == KYMO_OK && ky_vec_push(&set->traces, trace) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		trace_free(trace);
+	return ret;
+}
+
+/* ---- finding them ------------------------------------------------------------------------ */
+
+struct search {
+	struct ky_trace_set *set;
+	const struct ky_log *log;
+	struct ky_map
+		visited; /* directories: links may lead to one several times, or in a circle */
+	bool found;
+};
+
+static int visit(struct search *search, const char *path, int depth, struct kymo_error *err);
+
+static int visit_children(struct search *search, const char *path, const struct listing *listing,
+			  int depth, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (int i = 0; i < listing->len && ret == KYMO_OK; i++) {
+		const struct dirent *entry = listing->entries[i];
+		struct stat st;
+		char *child;
+
+		if (entry->d_type == DT_REG || strcmp(entry->d_name, "index") == 0)
+			continue;
+		if (asprintf(&child, "%s/%s", path, entry->d_name) < 0)
+			return ky_error_nomem(err);
+		if (stat(child, &st) == 0 && S_ISDIR(st.st_mode))
+			ret = visit(search, child, depth + 1, err);
+		free(child);
+	}
+	return ret;
+}
+
+static bool has_metadata(const char *path)
+{
+	struct stat st;
+	bool found;
+	char *file;
+
+	if (asprintf(&file, "%s/metadata", path) < 0)
+		return false;
+	found = stat(file, &st) == 0 && S_ISREG(st.st_mode);
+	free(file);
+	return found;
+}
+
+/* 1 when @path is to be searched, 0 when it was before, or negative. */
+static int first_visit(struct search *search, const char *path, struct kymo_error *err)
+{
+	struct stat st;
+	uint64_t key;
+	int ret;
+
+	if (stat(path, &st) < 0) {
+		ret = ky_error_errno(err, errno, "cannot open the trace");
+		ky_error_path(err, path);
+		return ret;
+	}
+	key = ky_hash_u64((uint64_t)st.st_dev) ^ (uint64_t)st.st_ino;
+	if (ky_map_get(&search->visited, key))
+		return 0;
+	return ky_map_set(&search->visited, key, search) < 0 ? ky_error_nomem(err) : 1;
+}
+
+static int visit(struct search *search, const char *path, int depth, struct kymo_error *err)
+{
+	struct listing listing;
+	int ret = first_visit(search, path, err);
+
+	if (ret <= 0) {
+		search->found |= ret == 0; /* by another way: what is there has been opened */
+		return ret;
+	}
+	ret = listing_init(&listing, path);
+	if (ret < 0 && depth) {
+		ky_log_warning(search->log, "%s: cannot search it for traces: %s", path,
+			       strerror(-ret));
+		return KYMO_OK;
+	}
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot search it for traces");
+		ky_error_path(err, path);
+		if (ret == KYMO_E_PERMISSION)
+			ky_error_hint(err, "it belongs to another user; try again as root");
+		return ret;
+	}
+	if (has_metadata(path)) {
+		ret = trace_open(search->set, path, &listing, search->log, err);
+		search->found = true;
+	}
+	if (ret == KYMO_OK && depth < SEARCH_DEPTH_MAX)
+		ret = visit_children(search, path, &listing, depth, err);
+	listing_fini(&listing);
+	return ret;
+}
+
+static int not_a_trace(const char *path, const char *what, struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_NOT_FOUND, "%s", what);
+	ky_error_path(err, path);
+	ky_error_hint(err, "name the directory that holds the trace's `metadata`, or one above it");
+	return KYMO_E_NOT_FOUND;
+}
+
+static int search_path(struct search *search, const char *given, struct kymo_error *err)
+{
+	char *path = strdup(given);
+	size_t len = strlen(given);
+	struct stat st;
+	int ret;
+
+	if (!path)
+		return ky_error_nomem(err);
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	search->found = false;
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		ret = not_a_trace(path, "not a directory, so not a trace", err);
+	else
+		ret = visit(search, path, 0, err);
+	if (ret == KYMO_OK && !search->found)
+		ret = not_a_trace(path, "no trace here: no file `metadata` at or below it", err);
+	free(path);
+	return ret;
+}
+
+static int number_streams(struct ky_trace_set *set)
+{
+	ky_vec_foreach(&set->traces, trace) {
+		ky_vec_foreach(&(*trace)->streams, stream) {
+			(*stream)->index = (uint32_t)set->streams.len;
+			if (ky_vec_push(&set->streams, *stream) < 0)
+				return KYMO_E_MEMORY;
+		}
+	}
+	return KYMO_OK;
+}
+
+int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
+		      const struct ky_log *log, struct kymo_error *err)
+{
+	struct search search = {.set = set, .log = log};
+	int ret = KYMO_OK;
+
+	memset(set, 0, sizeof(*set));
+	ky_map_init(&search.visited);
+	for (size_t i = 0; i < n_paths && ret == KYMO_OK; i++)
+		ret = search_path(&search, paths[i], err);
+	ky_map_fini(&search.visited);
+	if (ret == KYMO_OK && number_streams(set) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		ky_trace_set_close(set);
+	return ret;
+}
+
+void ky_trace_set_close(struct ky_trace_set *set)
+{
+	ky_vec_foreach(&set->traces, trace)
+		trace_free(*trace);
+	ky_vec_fini(&set->traces);
+	ky_vec_fini(&set->streams);
+}
