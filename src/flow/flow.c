@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/flow.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
+{
+	if (!flow->ops->seek)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED, "this stage cannot seek");
+	return flow->ops->seek(flow, ns, err);
+}
+
+void ky_flow_close(struct ky_flow *flow)
+{
+	if (flow)
+		flow->ops->close(flow);
+}
+
+int ky_flow_open_set(const struct ky_trace_set *set, struct ky_flow **flow, struct kymo_error *err)
+{
+	KY_VEC(struct ky_flow *) sources = KY_VEC_INIT;
+	struct ky_flow *source;
+	int ret = ky_vec_reserve(&sources, set->streams.len) < 0 ? ky_error_nomem(err) : KYMO_OK;
+
+	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++) {
+		if (!set->streams.data[i]->file.data)
+			continue;
+		ret = ky_source_open(set->streams.data[i], &source, err);
+		if (ret == KYMO_OK)
+			sources.data[sources.len++] = source;
+	}
+	if (ret == KYMO_OK && sources.len == 1) {
+		*flow = sources.data[0];
+	} else if (ret == KYMO_OK) {
+		ret = ky_merge_open(sources.data, sources.len, flow, err);
+	} else {
+		ky_vec_foreach(&sources, s)
+			ky_flow_close(*s);
+	}
+	ky_vec_fini(&sources);
+	return ret;
+}
