@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* The text sink: single values, and scopes written from their list of values. */
+#include "flow/text-internal.h"
+
+#include <stdio.h>
+
+#include "base/bits.h"
+
+const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
+				"2021222324252627282930313233343536373839"
+				"4041424344454647484950515253545556575859"
+				"6061626364656667686970717273747576777879"
+				"8081828384858687888990919293949596979899";
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+/* For each byte: 0 as it is, 1 in hexadecimal, else the letter behind the backslash. */
+static const char escapes[256] = {
+	[1 ... 6] = 1, ['\0'] = '0',  ['\a'] = 'a', ['\b'] = 'b',    ['\t'] = 't', ['\n'] = 'n',
+	['\v'] = 'v',  ['\f'] = 'f',  ['\r'] = 'r', [14 ... 26] = 1, [27] = 'e',   [28 ... 31] = 1,
+	['"'] = '"',   ['\''] = '\'', ['?'] = '?',  ['\\'] = '\\',   [127] = 1,
+};
+
+static char *put_escaped(char *at, unsigned char c)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	*at++ = '\\';
+	if (escapes[c] != 1) {
+		*at++ = escapes[c];
+		return at;
+	}
+	*at++ = 'x';
+	*at++ = digits[c >> 4];
+	*at++ = digits[c & 15];
+	return at;
+}
+
+/* One byte takes up to 4; long texts go through the buffer in pieces. */
+#define QUOTED_PIECE 4096
+
+char *ky_text_quoted(struct ky_text *text, char *at, const char *s, size_t len,
+		     struct kymo_error *err)
+{
+	const char *end = s + len;
+
+	at = ky_text_room(text, at, 8, err);
+	if (!at)
+		return NULL;
+	*at++ = '"';
+	while (s < end) {
+		const char *stop = end - s > QUOTED_PIECE ? s + QUOTED_PIECE : end;
+
+		at = ky_text_room(text, at, (size_t)(stop - s) * 4 + 8, err);
+		if (!at)
+			return NULL;
+		for (; s < stop; s++) {
+			if (__builtin_expect(escapes[(unsigned char)*s], 0))
+				at = put_escaped(at, (unsigned char)*s);
+			else
+				*at++ = *s;
+		}
+	}
+	*at++ = '"';
+	return at;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+static char *put_binary(char *at, uint64_t value, unsigned int bits)
+{
+	*at++ = '0';
+	*at++ = 'b';
+	while (bits-- > 0)
+		*at++ = (char)('0' + (value >> bits & 1));
+	return at;
+}
+
+static char *put_octal(char *at, uint64_t value)
+{
+	char digits[24], *d = digits + sizeof(digits);
+
+	*at++ = '0';
+	do
+		*--d = (char)('0' + (value & 7));
+	while (value >>= 3);
+	return ky_text_put(at, d, (size_t)(digits + sizeof(digits) - d));
+}
+
+/* @bits of a negative number are shown up to a whole digit of @digit_bits. */
+static uint64_t cut_to_digits(uint64_t value, unsigned int bits, unsigned int digit_bits)
+{
+	return value & ky_mask_bits((bits + digit_bits - 1) / digit_bits * digit_bits);
+}
+
+static char *put_integer(char *at, const struct ky_field_class *cls, uint64_t value)
+{
+	unsigned int bits = cls->num.length_bits ? cls->num.length_bits : 64;
+
+	switch (cls->num.base) {
+	case 2:
+		return put_binary(at, value, bits);
+	case 8:
+		return put_octal(at, cut_to_digits(value, bits, 3));
+	case 16:
+		*at++ = '0';
+		*at++ = 'x';
+		return ky_put_hex(at, cut_to_digits(value, bits, 4), true);
+	default:
+		if (cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT)
+			return ky_text_put_i64(at, (int64_t)value);
+		return ky_text_put_u64(at, value);
+	}
+}
+
+static bool covers(const struct ky_mapping *mapping, uint64_t value, bool is_signed)
+{
+	for (size_t i = 0; i < mapping->n_ranges; i++) {
+		const struct ky_range *r = &mapping->ranges[i];
+
+		if (is_signed ? (int64_t)value >= r->begin.s && (int64_t)value <= r->end.s
+			      : value >= r->begin.u && value <= r->end.u)
+			return true;
+	}
+	return false;
+}
+
+/* ( "A", "B" : container = 3 ) */
+static char *put_enum(struct ky_text *text, char *at, const struct ky_field_class *cls,
+		      uint64_t value, struct kymo_error *err)
+{
+	bool is_signed = cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT;
+	bool known = false;
+
+	at = ky_text_put(at, "( ", 2);
+	for (size_t i = 0; i < cls->num.n_mappings; i++) {
+		const char *label = cls->num.mappings[i].label;
+
+		if (!covers(&cls->num.mappings[i], value, is_signed))
+			continue;
+		if (known)
+			at = ky_text_put(at, ", ", 2);
+		known = true;
+		at = ky_text_quoted(text, at, label, strlen(label), err);
+		if (at)
+			at = ky_text_room(text, at, TEXT_NUMBER_BYTES * 2, err);
+		if (!at)
+			return NULL;
+	}
+	if (!known)
+		at = ky_text_put(at, "<unknown>", 9);
+	at = ky_text_put(at, " : container = ", 15);
+	at = put_integer(at, cls, value);
+	return ky_text_put(at, " )", 2);
+}
+
+static char *put_float(char *at, uint64_t value)
+{
+	double number;
+
+	memcpy(&number, &value, sizeof(number));
+	return at + snprintf(at, 32, "%g", number);
+}
+
+char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class *cls,
+		     uint64_t value, struct kymo_error *err)
+{
+	at = ky_text_room(text, at, TEXT_NUMBER_BYTES * 2, err);
+	if (!at)
+		return NULL;
+	if (cls->num.is_enum)
+		return put_enum(text, at, cls, value, err);
+	if (cls->kind == KY_FIELD_FLOAT)
+		return put_float(at, value);
+	return put_integer(at, cls, value);
+}
+
+/* Bytes in memory order as one number: 0x0123; for what has no other form. */
+static char *put_bytes(struct ky_text *text, char *at, const struct ky_value *v, bool reversed,
+		       struct kymo_error *err)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t len = v->str.len_bytes;
+
+	at = ky_text_room(text, at, 4, err);
+	if (!at)
+		return NULL;
+	at = ky_text_put(at, "0x", 2);
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)v->str.data[reversed ? len - 1 - i : i];
+
+		at = ky_text_room(text, at, 4, err);
+		if (!at)
+			return NULL;
+		*at++ = digits[byte >> 4];
+		*at++ = digits[byte & 15];
+	}
+	return at;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+/* Values are nested as deep as their classes, which readers limit. */
+static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
+		       struct kymo_error *err);
+
+static char *put_literal(struct ky_text *text, char *at, const char *s, struct kymo_error *err)
+{
+	size_t len = strlen(s);
+
+	at = ky_text_room(text, at, len, err);
+	return at ? ky_text_put(at, s, len) : NULL;
+}
+
+static char *put_element_name(struct ky_text *text, char *at, const struct ky_value *parent,
+			      const struct ky_value *child, uint32_t number, struct kymo_error *err)
+{
+	at = ky_text_room(text, at, 32, err);
+	if (!at)
+		return NULL;
+	if (number)
+		*at++ = ',';
+	*at++ = ' ';
+	if (parent->cls->kind == KY_FIELD_ARRAY) {
+		*at++ = '[';
+		at = ky_text_put_u64(at, number);
+		return ky_text_put(at, "] = ", 4);
+	}
+	if (!child->name)
+		return at;
+	at = put_literal(text, at, child->name, err);
+	return at ? put_literal(text, at, " = ", err) : NULL;
+}
+
+/* { a = 1, b = 2 }   [ [0] = 1, [1] = 2 ]   { chosen } */
+static char *put_children(struct ky_text *text, char *at, const struct ky_value *v, bool skip_roles,
+			  struct kymo_error *err)
+{
+	const struct ky_value *child = v + 1, *end = v + 1 + v->n_below;
+	bool is_array = v->cls->kind == KY_FIELD_ARRAY;
+	uint32_t number = 0;
+
+	at = put_literal(text, at, is_array ? "[" : "{", err);
+	for (; at && child < end; child += 1 + child->n_below) {
+		if (skip_roles && ky_text_is_packet_role(child->cls))
+			continue;
+		at = put_element_name(text, at, v, child, number++, err);
+		if (at)
+			at = put_value(text, at, child, err);
+	}
+	return at ? put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
+}
+
+static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
+		       struct kymo_error *err)
+{
+	switch (v->cls->kind) {
+	case KY_FIELD_STRUCT:
+	case KY_FIELD_ARRAY:
+	case KY_FIELD_VARIANT:
+		return put_children(text, at, v, false, err);
+	case KY_FIELD_OPTIONAL:
+		return v->n_below ? put_value(text, at, v + 1, err)
+				  : put_literal(text, at, "<none>", err);
+	case KY_FIELD_STRING:
+	case KY_FIELD_TEXT:
+		return ky_text_quoted(text, at, v->str.data, v->str.len_bytes, err);
+	case KY_FIELD_BLOB:
+		return put_bytes(text, at, v, false, err);
+	default:
+		if (v->cls->num.length_bits > 64)
+			return put_bytes(text, at, v, !v->cls->num.big_endian, err);
+		return ky_text_number(text, at, v->cls, v->u, err);
+	}
+}
+
+bool ky_text_is_packet_role(const struct ky_field_class *cls)
+{
+	return cls->role != KY_ROLE_NONE && cls->role != KY_ROLE_CPU_ID;
+}
+
+char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event,
+		    enum ky_scope scope, bool skip_roles, struct kymo_error *err)
+{
+	int n = ky_values_decode(&text->values, event, scope, err);
+
+	if (n <= 0)
+		return n < 0 ? NULL : at;
+	return put_children(text, at, text->values.list.data, skip_roles, err);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* The text sink: buffer, time stamps, lines. */
+#include "flow/text-internal.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+#define BUFFER_BYTES	((size_t)256 << 10)
+#define WRITE_BYTES	((size_t)128 << 10) /* what a write() should have at least */
+#define LINE_HEAD_BYTES 160		    /* time stamp and difference, in any form */
+#define NS_PER_S	INT64_C(1000000000)
+
+/* ---- buffer ------------------------------------------------------------------------------ */
+
+static int write_out(struct ky_text *text, struct kymo_error *err)
+{
+	int ret = ky_write_all(text->fd, text->data, text->len);
+
+	text->len = 0;
+	return ret < 0 ? ky_error_errno(err, -ret, "cannot write the text") : KYMO_OK;
+}
+
+char *ky_text_more(struct ky_text *text, char *at, size_t need, struct kymo_error *err)
+{
+	size_t used = (size_t)(at - text->data), cap;
+	char *data;
+
+	if (!text->holding) {
+		text->len = used;
+		if (write_out(text, err) < 0)
+			return NULL;
+		used = 0;
+	}
+	if (need <= text->cap - used)
+		return text->data + used;
+	cap = (used + need) * 2;
+	data = realloc(text->data, cap + TEXT_SLACK);
+	if (!data) {
+		ky_error_nomem(err);
+		return NULL;
+	}
+	text->data = data;
+	text->cap = cap;
+	return data + used;
+}
+
+struct ky_text *ky_text_new(int fd, const struct ky_text_options *options)
+{
+	struct ky_text *text = calloc(1, sizeof(*text));
+
+	if (!text)
+		return NULL;
+	text->fd = fd;
+	text->options = *options;
+	text->cap = BUFFER_BYTES;
+	text->data = malloc(BUFFER_BYTES + TEXT_SLACK);
+	ky_arena_init(&text->arena);
+	ky_map_init(&text->traces);
+	ky_values_init(&text->values);
+	tzset();
+	if (!text->data) {
+		ky_text_free(text);
+		return NULL;
+	}
+	return text;
+}
+
+void ky_text_free(struct ky_text *text)
+{
+	if (!text)
+		return;
+	ky_vec_foreach(&text->packets, packet)
+		ky_strbuf_fini(&packet->text);
+	ky_vec_fini(&text->packets);
+	ky_values_fini(&text->values);
+	ky_map_fini(&text->traces);
+	ky_arena_fini(&text->arena);
+	free(text->data);
+	free(text);
+}
+
+int ky_text_flush(struct ky_text *text, struct kymo_error *err)
+{
+	return write_out(text, err);
+}
+
+/* ---- time stamps ------------------------------------------------------------------------- */
+
+/* "[08:30:00." or what the options make of it; kept while the second lasts. */
+static void new_second(struct ky_text *text, int64_t ns)
+{
+	int64_t seconds = ns / NS_PER_S;
+	time_t time = (time_t)seconds;
+	const char *format = text->options.clock_date ? "[%Y-%m-%d %H:%M:%S." : "[%H:%M:%S.";
+	struct tm tm;
+	char *at = text->second;
+
+	text->has_second = true;
+	text->second_ns = seconds * NS_PER_S;
+	if (!text->options.clock_seconds &&
+	    (text->options.clock_gmt ? gmtime_r(&time, &tm) : localtime_r(&time, &tm))) {
+		text->second_len =
+			(uint32_t)strftime(text->second, sizeof(text->second), format, &tm);
+		return;
+	}
+	*at++ = '[';
+	at = ky_text_put_u64(at, (uint64_t)seconds);
+	*at++ = '.';
+	text->second_len = (uint32_t)(at - text->second);
+}
+
+/* Before the epoch there is no time of day that people would recognise. */
+static char *put_negative(char *at, int64_t ns)
+{
+	uint64_t before = 0 - (uint64_t)ns;
+
+	at = ky_text_put(at, "[-", 2);
+	at = ky_text_put_u64(at, before / (uint64_t)NS_PER_S);
+	*at++ = '.';
+	at = ky_text_put_nanos(at, (uint32_t)(before % (uint64_t)NS_PER_S));
+	return ky_text_put(at, "] ", 2);
+}
+
+static inline char *put_time(struct ky_text *text, char *at, int64_t ns)
+{
+	uint64_t nanos = (uint64_t)ns - (uint64_t)text->second_ns;
+
+	if (__builtin_expect(ns < 0, 0))
+		return put_negative(at, ns);
+	if (__builtin_expect(nanos >= (uint64_t)NS_PER_S || !text->has_second, 0)) {
+		new_second(text, ns);
+		nanos = (uint64_t)ns - (uint64_t)text->second_ns;
+	}
+	memcpy(at, text->second, sizeof(text->second));
+	at = ky_text_put_nanos(at + text->second_len, (uint32_t)nanos);
+	return ky_text_put(at, "] ", 2);
+}
+
+static inline char *put_delta(char *at, int64_t now, int64_t last)
+{
+	uint64_t delta = (uint64_t)now - (uint64_t)last;
+
+	at = ky_text_put(at, "(+", 2);
+	if (__builtin_expect(now < last, 0)) {
+		at[-1] = '-';
+		delta = 0 - delta;
+	}
+	if (__builtin_expect(delta >= (uint64_t)NS_PER_S, 0)) {
+		at = ky_text_put_u64(at, delta / (uint64_t)NS_PER_S);
+		delta %= (uint64_t)NS_PER_S;
+	} else {
+		*at++ = '0';
+	}
+	*at++ = '.';
+	at = ky_text_put_nanos(at, (uint32_t)delta);
+	return ky_text_put(at, ") ", 2);
+}
+
+/* "[00000000000000000042] (+000000000007) " */
+static char *put_cycles(struct ky_text *text, char *at, uint64_t cycles)
+{
+	bool back = cycles < text->last_cycles;
+	uint64_t delta = back ? text->last_cycles - cycles : cycles - text->last_cycles;
+
+	*at++ = '[';
+	at = ky_put_digits(at, cycles, 20);
+	at = ky_text_put(at, "] ", 2);
+	if (text->options.no_delta)
+		return at;
+	if (!text->has_last)
+		return ky_text_put(at, "(+\?\?\?\?\?\?\?\?\?\?\?\?) ", 16);
+	at = ky_text_put(at, back ? "(-" : "(+", 2);
+	at = delta < 1000000000000u ? ky_put_digits(at, delta, 12) : ky_text_put_u64(at, delta);
+	return ky_text_put(at, ") ", 2);
+}
+
+static inline char *put_stamp(struct ky_text *text, char *at, const struct ky_event *event)
+{
+	/* A stream without a clock has no time at all. */
+	if (__builtin_expect(event->ns == INT64_MIN, 0))
+		return at;
+	if (__builtin_expect(text->options.clock_cycles, 0)) {
+		at = put_cycles(text, at, event->cycles);
+	} else {
+		at = put_time(text, at, event->ns);
+		if (text->options.no_delta)
+			return at;
+		if (__builtin_expect(text->has_last, 1))
+			at = put_delta(at, event->ns, text->last_ns);
+		else
+			at = ky_text_put(at, "(+?.\?\?\?\?\?\?\?\?\?) ", 15);
+	}
+	text->has_last = true;
+	text->last_ns = event->ns;
+	text->last_cycles = event->cycles;
+	return at;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static struct text_trace *trace_of(struct ky_text *text, const struct ky_stream *stream)
+{
+	const struct ky_trace_class *cls = stream->trace->cls;
+	struct text_trace *trace = text->trace;
+
+	if (__builtin_expect(trace && trace->cls == cls, 1))
+		return trace;
+	trace = ky_map_get(&text->traces, (uint64_t)(uintptr_t)cls);
+	if (!trace) {
+		trace = ky_arena_new(&text->arena, struct text_trace);
+		if (!trace)
+			return NULL;
+		trace->cls = cls;
+		trace->n_plans = cls->events.len;
+		trace->plans = ky_arena_array(&text->arena, cls->events.len + 1,
+					      sizeof(struct text_plan *));
+		if (!trace->plans || ky_map_set(&text->traces, (uint64_t)(uintptr_t)cls, trace) < 0)
+			return NULL;
+	}
+	text->trace = trace;
+	return trace;
+}
+
+static inline const struct text_plan *plan_of(struct ky_text *text, struct text_trace *trace,
+					      const struct ky_event *event)
+{
+	uint32_t index = event->cls->index;
+
+	if (__builtin_expect(!trace->plans[index], 0))
+		trace->plans[index] = ky_text_plan_new(&text->arena, event->cls);
+	return trace->plans[index];
+}
+
+static struct text_packet *packet_slot(struct ky_text *text, uint32_t index)
+{
+	while (text->packets.len <= index) {
+		if (ky_vec_push(&text->packets, (struct text_packet){.data = NULL}) < 0)
+			return NULL;
+	}
+	return &text->packets.data[index];
+}
+
+/* The packet's context as text, made once per packet. NULL: @err. */
+static const struct ky_strbuf *packet_context(struct ky_text *text, const struct ky_event *event,
+					      uint32_t stream_index, char **at,
+					      struct kymo_error *err)
+{
+	struct text_packet *packet = packet_slot(text, stream_index);
+	size_t offset;
+	char *end;
+
+	if (!packet) {
+		ky_error_nomem(err);
+		return NULL;
+	}
+	if (packet->data == event->data)
+		return &packet->text;
+	/* Written behind the line so far, then taken from there. */
+	offset = (size_t)(*at - text->data);
+	text->holding = true;
+	end = ky_text_scope(text, *at, event, KY_SCOPE_PACKET_CONTEXT, true, err);
+	text->holding = false;
+	if (!end)
+		return NULL;
+	ky_strbuf_clear(&packet->text);
+	ky_strbuf_add(&packet->text, text->data + offset, (size_t)(end - text->data) - offset);
+	*at = text->data + offset;
+	packet->data = event->data;
+	return &packet->text;
+}
+
+static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
+		       const struct ky_event *event, uint32_t stream_index, struct kymo_error *err)
+{
+	const struct text_plan *plan = plan_of(text, trace, event);
+	const struct ky_strbuf *context;
+
+	if (__builtin_expect(!plan, 0)) {
+		ky_error_nomem(err);
+		return NULL;
+	}
+	at = ky_text_room(text, at, LINE_HEAD_BYTES + plan->head_len, err);
+	if (!at)
+		return NULL;
+	at = put_stamp(text, at, event);
+	at = ky_text_put(at, plan->head, plan->head_len);
+	if (plan->packet_context) {
+		context = packet_context(text, event, stream_index, &at, err);
+		if (context)
+			at = ky_text_room(text, at, context->len, err);
+		if (!context || !at)
+			return NULL;
+		at = ky_text_put(at, ky_strbuf_text(context), context->len);
+	}
+	return ky_text_plan_run(text, at, plan, event, err);
+}
+
+int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct text_trace *trace = trace_of(text, batch->stream);
+	struct kymo_error own;
+	char *at;
+
+	if (!trace)
+		return ky_error_nomem(err);
+	if (!err)
+		err = &own;
+	for (size_t i = 0; i < batch->n_events; i++) {
+		at = put_event(text, text->data + text->len, trace, &batch->events[i],
+			       batch->stream->index, err);
+		if (__builtin_expect(!at, 0)) {
+			if (!err->path[0] && err->code == KYMO_E_FORMAT)
+				ky_error_path(err, batch->stream->file.path);
+			return err->code;
+		}
+		text->len = (size_t)(at - text->data);
+		if (text->len >= WRITE_BYTES && write_out(text, err) < 0)
+			return err->code;
+	}
+	return KYMO_OK;
+}
