@@ -87,6 +87,7 @@ static int choose(struct listing *listing, int n_globs, char **globs, struct kym
 	return ret < 0 ? ret : KYMO_OK;
 }
 
+/* An event whose description we cannot read is shown without fields. */
 static int read_fields(struct listing *listing, struct item *item, struct kymo_error *err)
 {
 	const struct ky_event_source *source = item->source;
@@ -99,6 +100,11 @@ static int read_fields(struct listing *listing, struct item *item, struct kymo_e
 		return ret;
 	ret = ky_format_parse(&listing->arena, ky_strbuf_text(&listing->text), listing->text.len,
 			      &item->format, err);
+	if (ret == KYMO_E_FORMAT) {
+		ky_log_warning(&ky_cli_log, "%s/%s: %s", listing->fs.path, path, err->message);
+		item->format.n_fields = 0;
+		return KYMO_OK;
+	}
 	if (ret < 0)
 		return ret;
 	item->n_fields =
@@ -345,7 +351,7 @@ const struct ky_command ky_command_list = {
 	.examples = "# everything\nsudo kymo list\n\n"
 		    "# one subsystem, with fields\nsudo kymo list --fields sched\n\n"
 		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'",
-	.see_also = "record doctor",
+	.see_also = "doctor record",
 	.options = list_options,
 	.options_size = sizeof(struct list_options),
 	.min_args = 0,

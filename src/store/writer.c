@@ -92,6 +92,20 @@ static void stream_free(struct stream *stream)
 	free(stream);
 }
 
+static struct stream *stream_new(const char *name)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->fd = stream->index_fd = -1;
+	stream->name = strdup(name);
+	if (stream->name)
+		return stream;
+	free(stream);
+	return NULL;
+}
+
 static int flush_index(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
 {
 	size_t len = stream->n_entries * sizeof(stream->entries[0]);
@@ -139,19 +153,18 @@ static int dir_sink_stream(struct ky_packet_sink *base, const char *name, struct
 
 	if (!name_ok(name))
 		return ky_error_set(err, KYMO_E_INVALID, "'%s' cannot be a stream's name", name);
-	stream = calloc(1, sizeof(*stream));
+	if (ky_vec_reserve(&sink->streams, 1) < 0)
+		return ky_error_nomem(err);
+	stream = stream_new(name);
 	if (!stream)
 		return ky_error_nomem(err);
-	stream->fd = stream->index_fd = -1;
-	stream->name = strdup(name);
-	ret = stream->name ? stream_files(sink, stream, err) : ky_error_nomem(err);
-	if (!ret && ky_vec_push(&sink->streams, stream) < 0)
-		ret = ky_error_nomem(err);
-	if (ret < 0) {
+	ret = stream_files(sink, stream, err);
+	if (ret != KYMO_OK) {
 		stream_free(stream);
 		return ret;
 	}
-	return (int)sink->streams.len - 1;
+	sink->streams.data[sink->streams.len] = stream;
+	return (int)sink->streams.len++;
 }
 
 static int write_packet(struct dir_sink *sink, struct stream *stream,
