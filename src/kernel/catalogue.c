@@ -170,9 +170,10 @@ static void offer(struct near near[3], const char *name, const char *pattern)
 
 static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct kymo_error *err)
 {
+	/* Before strlen(): behind it gcc's sanitizers see a NULL, and warn. */
+	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", pattern);
 	size_t limit = strlen(pattern) / 3 + 1;
 	struct near near[3] = {{NULL, limit + 1}, {NULL, limit + 1}, {NULL, limit + 1}};
-	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", pattern);
 
 	if (strpbrk(pattern, "*?")) {
 		ky_error_hint(err, "kymo list shows the events");
