@@ -7,17 +7,27 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "ctf/ctf2-read.h"
 #include "ctf/tsdl-parser.h"
 
-#define PACKET_MAGIC	      0x75d11d57u
-#define PACKET_HEADER_BYTES   37u
+#define PACKET_MAGIC	    0x75d11d57u
+#define PACKET_HEADER_BYTES 37u
+/* CTF 2's own form; LTTng keeps to the shorter header and only changes the version in it. */
+#define CTF2_HEADER_BYTES     44u
 #define CTF2_RECORD_SEPARATOR 0x1e
+
+/* What a metadata file holds, without its packets. */
+struct content {
+	struct ky_strbuf text;
+	bool packetized, big_endian; /* how it was wrapped */
+	bool is_ctf2;
+};
 
 struct unwrapper {
 	const uint8_t *data;
 	size_t size, at; /* bytes */
-	bool big_endian;
-	struct ky_strbuf text;
+	uint32_t header_bytes;
+	struct content *content;
 	struct kymo_error *err;
 };
 
@@ -26,12 +36,6 @@ static int bad_packet(struct unwrapper *u, int code, const char *what)
 	ky_error_set(u->err, code, "%s", what);
 	ky_error_offset(u->err, u->at);
 	return code;
-}
-
-static int is_ctf2(struct kymo_error *err)
-{
-	ky_error_set(err, KYMO_E_UNSUPPORTED, "this is CTF 2 metadata, which cannot be read yet");
-	return KYMO_E_UNSUPPORTED;
 }
 
 /* ---- packets ----------------------------------------------------------------------------- */
@@ -58,6 +62,26 @@ static bool is_tail(const struct unwrapper *u)
 	return true;
 }
 
+/*
+ * The version decides what the packets wrap. A packet of CTF 2 says how long its own header is;
+ * in LTTng's shorter one, the first fragment begins there instead.
+ */
+static int first_header(struct unwrapper *u, const uint8_t *header)
+{
+	uint8_t major = header[35], minor = header[36];
+	uint32_t content = ky_load32(header + 24, u->content->big_endian);
+	bool is_short = u->size == PACKET_HEADER_BYTES || content == PACKET_HEADER_BYTES * 8 ||
+			(u->size > PACKET_HEADER_BYTES &&
+			 header[PACKET_HEADER_BYTES] == CTF2_RECORD_SEPARATOR);
+
+	if (!(major == 1 && minor == 8) && !(major == 2 && minor == 0))
+		return bad_packet(u, KYMO_E_FORMAT,
+				  "this metadata packet is of neither version 1.8 nor 2.0 of CTF");
+	u->content->is_ctf2 = major == 2;
+	u->header_bytes = major == 2 && !is_short ? CTF2_HEADER_BYTES : PACKET_HEADER_BYTES;
+	return KYMO_OK;
+}
+
 static int check_schemes(struct unwrapper *u, const uint8_t *header)
 {
 	if (header[32])
@@ -67,21 +91,24 @@ static int check_schemes(struct unwrapper *u, const uint8_t *header)
 	if (header[34])
 		return bad_packet(u, KYMO_E_UNSUPPORTED,
 				  "the metadata has checksums, which cannot be verified");
-	if (header[35] == 2)
-		return is_ctf2(u->err);
-	if (header[35] != 1 || header[36] != 8)
-		return bad_packet(u, KYMO_E_FORMAT,
-				  "this metadata packet is not of version 1.8 of CTF");
 	return KYMO_OK;
 }
 
 static int check_header(struct unwrapper *u, const uint8_t *header)
 {
-	if (ky_load32(header, u->big_endian) != PACKET_MAGIC)
+	if (ky_load32(header, u->content->big_endian) != PACKET_MAGIC)
 		return bad_packet(u, KYMO_E_FORMAT, "no metadata packet begins here");
 	if (memcmp(header + 4, u->data + 4, 16) != 0)
 		return bad_packet(u, KYMO_E_FORMAT,
 				  "the UUID of this metadata packet differs from the first one's");
+	if (header[35] != u->data[35] || header[36] != u->data[36])
+		return bad_packet(u, KYMO_E_FORMAT,
+				  "the version of this metadata packet differs from the first "
+				  "one's");
+	if (u->header_bytes == CTF2_HEADER_BYTES &&
+	    ky_load32(header + 40, u->content->big_endian) != CTF2_HEADER_BYTES * 8)
+		return bad_packet(u, KYMO_E_FORMAT,
+				  "this metadata packet's header has a wrong size");
 	return check_schemes(u, header);
 }
 
@@ -89,22 +116,26 @@ static int unwrap_packet(struct unwrapper *u)
 {
 	const uint8_t *header = u->data + u->at;
 	size_t left = u->size - u->at;
+	bool big = u->content->big_endian;
 	uint32_t content, packet;
-	int ret;
+	int ret = KYMO_OK;
 
-	if (left < PACKET_HEADER_BYTES)
-		return bad_packet(u, KYMO_E_FORMAT, "the metadata ends within a packet's header");
-	ret = check_header(u, header);
+	if (!u->at && left >= PACKET_HEADER_BYTES)
+		ret = first_header(u, header);
+	if (ret == KYMO_OK && left < u->header_bytes)
+		ret = bad_packet(u, KYMO_E_FORMAT, "the metadata ends within a packet's header");
+	if (ret == KYMO_OK)
+		ret = check_header(u, header);
 	if (ret < 0)
 		return ret;
-	content = ky_load32(header + 24, u->big_endian);
-	packet = ky_load32(header + 28, u->big_endian);
-	if (content % 8 || packet % 8 || content / 8 < PACKET_HEADER_BYTES || content > packet)
+	content = ky_load32(header + 24, big);
+	packet = ky_load32(header + 28, big);
+	if (content % 8 || packet % 8 || content / 8 < u->header_bytes || content > packet)
 		return bad_packet(u, KYMO_E_FORMAT, "this metadata packet's sizes make no sense");
 	if (content / 8 > left)
 		return bad_packet(u, KYMO_E_FORMAT, "the metadata ends within a packet");
-	ky_strbuf_add(&u->text, (const char *)header + PACKET_HEADER_BYTES,
-		      content / 8 - PACKET_HEADER_BYTES);
+	ky_strbuf_add(&u->content->text, (const char *)header + u->header_bytes,
+		      content / 8 - u->header_bytes);
 	/* The padding of the last packet may be missing. */
 	u->at += packet / 8 < left ? packet / 8 : left;
 	return KYMO_OK;
@@ -112,15 +143,11 @@ static int unwrap_packet(struct unwrapper *u)
 
 static int unwrap(struct unwrapper *u)
 {
-	int ret = KYMO_OK;
+	int ret;
 
 	do {
 		ret = unwrap_packet(u);
 	} while (ret == KYMO_OK && !is_tail(u));
-	if (ret == KYMO_OK && u->text.len && (uint8_t)u->text.data[0] == CTF2_RECORD_SEPARATOR)
-		return is_ctf2(u->err);
-	if (ret == KYMO_OK && ky_strbuf_failed(&u->text))
-		return ky_error_nomem(u->err);
 	return ret;
 }
 
@@ -150,76 +177,89 @@ static int check_signature(const char *text, size_t size, struct kymo_error *err
 	return KYMO_OK;
 }
 
-static int plain_text(const void *data, size_t size, struct ky_strbuf *text, struct kymo_error *err)
+static int plain_text(const char *data, size_t size, struct content *content,
+		      struct kymo_error *err)
 {
-	const char *bytes = data;
 	int ret;
 
 	if (!size)
 		return ky_error_set(err, KYMO_E_FORMAT, "the metadata is empty");
-	if ((uint8_t)bytes[0] == CTF2_RECORD_SEPARATOR)
-		return is_ctf2(err);
-	ret = check_signature(bytes, size, err);
-	if (ret < 0)
-		return ret;
-	while (size && !bytes[size - 1])
+	content->is_ctf2 = (uint8_t)data[0] == CTF2_RECORD_SEPARATOR;
+	if (!content->is_ctf2) {
+		ret = check_signature(data, size, err);
+		if (ret < 0)
+			return ret;
+	}
+	while (size && !data[size - 1])
 		size--;
-	ky_strbuf_add(text, bytes, size);
-	return ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
+	ky_strbuf_add(&content->text, data, size);
+	return KYMO_OK;
 }
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-/* *packetized and *big_endian tell how the text was wrapped. */
-static int get_text(const void *data, size_t size_bytes, struct ky_strbuf *text, bool *packetized,
-		    bool *big_endian, struct kymo_error *err)
+/* content->text is the caller's to free, after a failure too. */
+static int get_content(const void *data, size_t size_bytes, struct content *content,
+		       struct kymo_error *err)
 {
-	struct unwrapper u = {.data = data, .size = size_bytes, .err = err};
+	struct unwrapper u = {.data = data, .size = size_bytes, .content = content, .err = err};
 	int ret;
 
-	*packetized = is_packetized(data, size_bytes, big_endian);
-	if (!*packetized)
-		return plain_text(data, size_bytes, text, err);
-	u.big_endian = *big_endian;
-	ky_strbuf_init(&u.text);
-	ret = unwrap(&u);
-	*text = u.text;
+	u.header_bytes = PACKET_HEADER_BYTES;
+	memset(content, 0, sizeof(*content));
+	ky_strbuf_init(&content->text);
+	content->packetized = is_packetized(data, size_bytes, &content->big_endian);
+	ret = content->packetized ? unwrap(&u) : plain_text(data, size_bytes, content, err);
+	if (ret == KYMO_OK && ky_strbuf_failed(&content->text))
+		return ky_error_nomem(err);
 	return ret;
 }
 
 int ky_metadata_text(const void *data, size_t size_bytes, char **text, size_t *len_bytes,
 		     struct kymo_error *err)
 {
-	struct ky_strbuf buf = KY_STRBUF_INIT;
-	bool packetized, big_endian;
-	int ret = get_text(data, size_bytes, &buf, &packetized, &big_endian, err);
+	struct content content;
+	int ret = get_content(data, size_bytes, &content, err);
 
 	if (ret < 0) {
-		ky_strbuf_fini(&buf);
+		ky_strbuf_fini(&content.text);
 		return ret;
 	}
-	*len_bytes = buf.len;
-	*text = buf.data ? ky_strbuf_take(&buf) : calloc(1, 1);
+	*len_bytes = content.text.len;
+	*text = content.text.data ? ky_strbuf_take(&content.text) : calloc(1, 1);
 	return *text ? KYMO_OK : ky_error_nomem(err);
+}
+
+static int read_tsdl(const struct content *content, struct ky_trace_class **trace,
+		     struct kymo_error *err)
+{
+	struct ky_trace_class *read;
+	int ret = ky_tsdl_parse(ky_strbuf_text(&content->text), content->text.len, &read, err);
+
+	if (ret < 0)
+		return ret;
+	if (content->packetized && read->big_endian != content->big_endian) {
+		ky_trace_class_free(read);
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "the metadata packets are %s-endian, but the trace they "
+				    "describe is %s-endian",
+				    content->big_endian ? "big" : "little",
+				    content->big_endian ? "little" : "big");
+	}
+	*trace = read;
+	return KYMO_OK;
 }
 
 int ky_metadata_read(const void *data, size_t size_bytes, struct ky_trace_class **trace,
 		     struct kymo_error *err)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	bool packetized, big_endian;
-	int ret = get_text(data, size_bytes, &text, &packetized, &big_endian, err);
+	struct content content;
+	int ret = get_content(data, size_bytes, &content, err);
 
-	if (ret == KYMO_OK)
-		ret = ky_tsdl_parse(ky_strbuf_text(&text), text.len, trace, err);
-	ky_strbuf_fini(&text);
-	if (ret == KYMO_OK && packetized && (*trace)->big_endian != big_endian) {
-		ky_trace_class_free(*trace);
-		*trace = NULL;
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "the metadata packets are %s-endian, but the trace they "
-				    "describe is %s-endian",
-				    big_endian ? "big" : "little", big_endian ? "little" : "big");
-	}
+	if (ret == KYMO_OK && content.is_ctf2)
+		ret = ky_ctf2_read(ky_strbuf_text(&content.text), content.text.len, trace, err);
+	else if (ret == KYMO_OK)
+		ret = read_tsdl(&content, trace, err);
+	ky_strbuf_fini(&content.text);
 	return ret;
 }

@@ -8,14 +8,16 @@
 #include "ctf/model.h"
 
 /*
- * Read the contents of a `metadata` file in any CTF 1.8 form: plain text, or packetized in
- * either byte order. (CTF 2 will be recognised here too and handed to its own reader.)
+ * Read the contents of a `metadata` file of CTF 1.8 or 2: plain text, or packetized in either
+ * byte order. CTF 2 (recognised by its first byte, 0x1E, or by the packets' version) is handed to
+ * its own reader, ctf2-read.h.
  *
  * @data, @size_bytes: the whole file; not kept.
  * On success *trace is a finished model (ky_trace_class_finish() was called), the caller's to free.
  *
  * Returns 0, KYMO_E_FORMAT (line and column of the text, or the byte offset of a packet),
- * KYMO_E_UNSUPPORTED (CTF 2, or encrypted/compressed packets) or KYMO_E_MEMORY. err->path is left empty.
+ * KYMO_E_UNSUPPORTED (another version, encrypted or compressed packets), KYMO_E_LIMIT (too many
+ * fields, or too deep) or KYMO_E_MEMORY. err->path is left empty.
  */
 int ky_metadata_read(const void *data, size_t size_bytes, struct ky_trace_class **trace,
 		     struct kymo_error *err);
