@@ -58,6 +58,12 @@ void ky_flow_close(struct ky_flow *flow); /* NULL is fine */
 int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct kymo_error *err);
 
 /*
+ * Decode only events whose class' byte in @wanted (by ky_event_class.index) is not 0; NULL: all.
+ * @source is what ky_source_open() gave; @wanted is borrowed.
+ */
+void ky_source_want(struct ky_flow *source, const uint8_t *wanted);
+
+/*
  * Merge @inputs by (time, stream index, position): the order is total. Takes the inputs over,
  * on failure too. Damage in one input: the others are still delivered to their end, then
  * the first error is returned.

@@ -327,3 +327,8 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 	*flow = &s->flow;
 	return KYMO_OK;
 }
+
+void ky_source_want(struct ky_flow *source, const uint8_t *wanted)
+{
+	ky_decoder_want(source_of(source)->decoder, wanted);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Putting a graph together for a selection, and owning what its stages borrow. */
+#include "flow/select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "flow/stages.h"
+
+/* The outermost stage: passes everything through, owns filter and tables. */
+struct selected {
+	struct ky_flow flow;
+	struct ky_flow *input;
+	struct ky_filter *filter;
+	uint8_t **wanted; /* [trace][event class index], or NULL entries: all */
+	size_t n_traces;
+};
+
+void ky_selection_init(struct ky_selection *selection)
+{
+	memset(selection, 0, sizeof(*selection));
+	selection->begin_ns = INT64_MIN;
+	selection->end_ns = INT64_MAX;
+	selection->head = UINT64_MAX;
+}
+
+static int selected_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+{
+	return ky_flow_next(((struct selected *)flow)->input, batch, err);
+}
+
+static int selected_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
+{
+	return ky_flow_seek(((struct selected *)flow)->input, ns, err);
+}
+
+static void selected_close(struct ky_flow *flow)
+{
+	struct selected *s = (struct selected *)flow;
+
+	ky_flow_close(s->input);
+	ky_filter_free(s->filter);
+	for (size_t i = 0; s->wanted && i < s->n_traces; i++)
+		free(s->wanted[i]);
+	free(s->wanted);
+	free(s);
+}
+
+static const struct ky_flow_ops selected_ops = {
+	.next = selected_next,
+	.seek = selected_seek,
+	.close = selected_close,
+};
+
+/* ---- what is decided by class ------------------------------------------------------------------ */
+
+static bool matches_any(const char *const *globs, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (ky_glob_match(globs[i], name))
+			return true;
+	}
+	return !n;
+}
+
+static int build_filter(struct selected *s, const struct ky_trace_set *set, const char *text,
+			struct kymo_error *err)
+{
+	const struct ky_trace_class **classes;
+	int ret;
+
+	classes = calloc(set->traces.len + 1, sizeof(*classes));
+	if (!classes)
+		return ky_error_nomem(err);
+	for (size_t i = 0; i < set->traces.len; i++)
+		classes[i] = set->traces.data[i]->cls;
+	ret = ky_filter_compile(text, classes, set->traces.len, &s->filter, err);
+	free(classes);
+	return ret;
+}
+
+static int build_wanted(struct selected *s, const struct ky_trace_set *set,
+			const struct ky_selection *selection, struct kymo_error *err)
+{
+	s->wanted = calloc(set->traces.len + 1, sizeof(*s->wanted));
+	if (!s->wanted)
+		return ky_error_nomem(err);
+	if (!s->filter && !selection->n_events)
+		return KYMO_OK;
+	for (size_t t = 0; t < set->traces.len; t++) {
+		const struct ky_trace_class *cls = set->traces.data[t]->cls;
+		uint8_t *wanted = s->wanted[t] = calloc(cls->events.len + 1, 1);
+
+		if (!wanted)
+			return ky_error_nomem(err);
+		for (size_t e = 0; e < cls->events.len; e++)
+			wanted[e] =
+				matches_any(selection->events, selection->n_events,
+					    cls->events.data[e]->name) &&
+				(!s->filter ||
+				 ky_filter_verdict(s->filter, t, cls->events.data[e]) != KY_NEVER);
+	}
+	return KYMO_OK;
+}
+
+/* A wildcard that matches nothing is a slip of the pen, not a wish for nothing. */
+static int check_events(const struct ky_trace_set *set, const struct ky_selection *selection,
+			struct kymo_error *err)
+{
+	for (size_t i = 0; i < selection->n_events; i++) {
+		const char *nearest = NULL;
+		size_t distance = SIZE_MAX;
+		bool found = false;
+
+		for (size_t t = 0; t < set->traces.len && !found; t++) {
+			const struct ky_trace_class *cls = set->traces.data[t]->cls;
+
+			for (size_t e = 0; e < cls->events.len && !found; e++) {
+				const char *name = cls->events.data[e]->name;
+				size_t here = ky_edit_distance(selection->events[i], name);
+
+				found = ky_glob_match(selection->events[i], name);
+				if (here < distance) {
+					distance = here;
+					nearest = name;
+				}
+			}
+		}
+		if (found)
+			continue;
+		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'",
+			     selection->events[i]);
+		if (nearest)
+			ky_error_hint(err, "the nearest is %s; 'kymo info' lists them all",
+				      nearest);
+		return KYMO_E_INVALID;
+	}
+	return KYMO_OK;
+}
+
+/* ---- putting together ----------------------------------------------------------------------------- */
+
+static size_t trace_number(const struct ky_trace_set *set, const struct ky_trace *trace)
+{
+	size_t i = 0;
+
+	while (set->traces.data[i] != trace)
+		i++;
+	return i;
+}
+
+static int open_stream(struct selected *s, const struct ky_trace_set *set,
+		       const struct ky_stream *stream, struct ky_flow **flow,
+		       struct kymo_error *err)
+{
+	size_t trace = trace_number(set, stream->trace);
+	struct ky_flow *source;
+	int ret = ky_source_open(stream, &source, err);
+
+	if (ret < 0)
+		return ret;
+	ky_source_want(source, s->wanted[trace]);
+	if (s->filter)
+		return ky_filter_stage_open(source, s->filter, trace, flow, err);
+	*flow = source;
+	return KYMO_OK;
+}
+
+static int open_streams(struct selected *s, const struct ky_trace_set *set,
+			const struct ky_selection *selection, struct ky_flow **merged,
+			struct kymo_error *err)
+{
+	struct ky_flow **flows = calloc(set->streams.len + 1, sizeof(*flows));
+	bool matched = !selection->n_streams;
+	int ret = flows ? KYMO_OK : ky_error_nomem(err);
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++) {
+		const struct ky_stream *stream = set->streams.data[i];
+
+		if (!matches_any(selection->streams, selection->n_streams, stream->name))
+			continue;
+		matched = true;
+		if (!stream->file.data)
+			continue;
+		ret = open_stream(s, set, stream, &flows[n], err);
+		n += ret == KYMO_OK;
+	}
+	if (ret == KYMO_OK && !matched) {
+		ret = ky_error_set(err, KYMO_E_INVALID, "no stream of the trace is named '%s'",
+				   selection->streams[0]);
+		ky_error_hint(err, "'kymo info' lists them");
+	}
+	if (ret == KYMO_OK)
+		ret = ky_merge_open(flows, n, merged, err);
+	else
+		for (size_t i = 0; i < n; i++)
+			ky_flow_close(flows[i]);
+	free(flows);
+	return ret;
+}
+
+static int build(struct selected *s, const struct ky_trace_set *set,
+		 const struct ky_selection *selection, struct kymo_error *err)
+{
+	struct ky_flow *merged;
+	int ret = check_events(set, selection, err);
+
+	if (ret == KYMO_OK && selection->filter)
+		ret = build_filter(s, set, selection->filter, err);
+	if (ret == KYMO_OK)
+		ret = build_wanted(s, set, selection, err);
+	if (ret == KYMO_OK)
+		ret = open_streams(s, set, selection, &merged, err);
+	if (ret < 0)
+		return ret;
+	ret = ky_limit_open(merged, selection->end_ns, selection->skip, selection->head, &s->input,
+			    err);
+	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
+		ret = ky_flow_seek(s->input, selection->begin_ns, err);
+	return ret;
+}
+
+int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
+			  struct ky_flow **flow, struct kymo_error *err)
+{
+	struct selected *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return ky_error_nomem(err);
+	s->flow.ops = &selected_ops;
+	s->n_traces = set->traces.len;
+	ret = build(s, set, selection, err);
+	if (ret < 0) {
+		selected_close(&s->flow);
+		return ret;
+	}
+	*flow = &s->flow;
+	return KYMO_OK;
+}

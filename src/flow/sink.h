@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a read graph ends: something that takes batches and makes a file, a stream of text,
+ * or a count of them. An output format is one table of operations.
+ */
+#ifndef KY_FLOW_SINK_H
+#define KY_FLOW_SINK_H
+
+#include "flow/flow.h"
+
+struct ky_sink;
+
+struct ky_sink_ops {
+	/* Take a batch (its loss too). 0 or negative; what came before stays written. */
+	int (*batch)(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
+	/* No more batches: write out what is buffered. */
+	int (*finish)(struct ky_sink *sink, struct kymo_error *err);
+	void (*free)(struct ky_sink *sink);
+};
+
+struct ky_sink {
+	const struct ky_sink_ops *ops;
+};
+
+static inline int ky_sink_batch(struct ky_sink *sink, const struct ky_batch *batch,
+				struct kymo_error *err)
+{
+	return sink->ops->batch(sink, batch, err);
+}
+
+static inline int ky_sink_finish(struct ky_sink *sink, struct kymo_error *err)
+{
+	return sink->ops->finish(sink, err);
+}
+
+static inline void ky_sink_free(struct ky_sink *sink)
+{
+	if (sink)
+		sink->ops->free(sink);
+}
+
+/*
+ * One JSON object per line and event, written to @fd (the caller's):
+ *
+ *	{"timestamp_ns": 1795239038865245630, "event": "sched_switch", "stream": "c_0",
+ *	 "packet": {"cpu_id": 1}, "context": {"tid": 250}, "fields": {"prev_comm": "bash", ...}}
+ *
+ * "timestamp_ns" counts from the clock's origin (the Unix epoch where the clock says so) and is
+ * missing without a clock; "event_context" is there for events that have one of their own.
+ * Integers are exact, also beyond 2^53 (beyond 64 bits: text in hexadecimal); an enumeration is
+ * {"value": N, "labels": [...]}, a bit map likewise with its active flags; a BLOB is text in hexadecimal;
+ * an absent optional is null; text that is no UTF-8 has U+FFFD for what is wrong;
+ * a float that JSON cannot hold is "NaN", "Infinity" or "-Infinity".
+ * NULL when out of memory.
+ */
+struct ky_sink *ky_json_sink_new(int fd);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Stages that select.c puts together. Each takes its input over, on failure too. */
+#ifndef KY_FLOW_STAGES_H
+#define KY_FLOW_STAGES_H
+
+#include "flow/flow.h"
+#include "query/filter.h"
+
+/* Events of one stream that match @filter (borrowed); its trace is number @trace of the filter's. */
+int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, size_t trace,
+			 struct ky_flow **flow, struct kymo_error *err);
+
+/*
+ * Behind a merge: without the first @skip events, no more than @head, none later than @end_ns.
+ * Seeking counts anew.
+ */
+int ky_limit_open(struct ky_flow *input, int64_t end_ns, uint64_t skip, uint64_t head,
+		  struct ky_flow **flow, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Text in the encodings that CTF knows, as UTF-8. */
+#ifndef KY_FLOW_UNICODE_H
+#define KY_FLOW_UNICODE_H
+
+#include "base/strbuf.h"
+#include "ctf/model.h"
+
+/* Length of the well-formed UTF-8 sequence at @text (1 to 4), or 0 when there is none. */
+size_t ky_utf8_length(const uint8_t *text, size_t len);
+
+/* Append @text of @encoding (a UTF-16 or UTF-32) as UTF-8; U+FFFD stands for what is malformed. */
+void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_t *text,
+		  size_t len_bytes);
+
+#endif
