@@ -10,6 +10,7 @@
 /* In the order of `kymo help`. */
 const struct ky_command *const ky_commands[] = {
 	/* record */
+	&ky_command_record,
 
 	/* read */
 

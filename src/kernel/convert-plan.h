@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The compiled form of one event; between convert-plan.c, which makes it, and convert.c. */
+#ifndef KY_KERNEL_CONVERT_PLAN_H
+#define KY_KERNEL_CONVERT_PLAN_H
+
+#include "kernel/convert.h"
+
+enum ky_op {
+	KY_OP_COPY4,
+	KY_OP_COPY8,
+	KY_OP_COPY16,
+	KY_OP_COPY,	/* @len bytes */
+	KY_OP_ADD,	/* @add to the 32-bit integer @len bytes back in the output */
+	KY_OP_RWBS,	/* @len characters -> u32 */
+	KY_OP_TID,	/* common_pid */
+	KY_OP_PID,	/* the process of the thread whose id is at @src */
+	KY_OP_COMM,	/* dynamic text -> 16 characters */
+	KY_OP_STRING,	/* dynamic text -> text and NUL */
+	KY_OP_SEQUENCE, /* dynamic array -> u32 count, elements of @len bytes */
+};
+
+struct ky_convert_op {
+	uint8_t code; /* enum ky_op */
+	bool relative;
+	uint16_t src, len;
+	int32_t add;
+};
+
+struct ky_convert_plan {
+	uint32_t event_id;
+	bool hidden;	    /* not written */
+	uint8_t role;	    /* enum ky_event_role */
+	uint16_t src_bytes; /* what the operations need of a record */
+	uint16_t n_dynamic; /* STRING and SEQUENCE operations */
+	uint32_t out_bytes; /* of the payload, without the dynamic parts */
+	uint32_t n_ops;
+	const struct ky_convert_op *ops;
+	/* Where the role's fields lie: see learn() in convert.c. */
+	uint16_t at[4];
+	bool at_is_loc[4];
+};
+
+#define KY_PLAN_MAX_DYNAMIC 64
+
+#endif

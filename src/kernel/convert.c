@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "ctf/lttng-layout.h"
+#include "kernel/convert-plan.h"
+
+/* The commit word of a page: how much was written, and whether events were lost before it. */
+#define COMMIT_BYTES  0x000fffffu
+#define MISSED_STORED (1u << 30) /* their number stands behind the data */
+#define MISSED_EVENTS (1u << 31)
+
+/* type_len of a record: up to 28 it is a length in words. */
+enum {
+	RECORD_LONG = 0, /* the length stands in the next word */
+	RECORD_DATA_MAX = 28,
+	RECORD_PADDING = 29,
+	RECORD_TIME_EXTEND = 30,
+	RECORD_TIME_STAMP = 31,
+};
+
+#define DELTA_BITS 27
+/* An absolute stamp has 59 bits; the others are those of the time before it. */
+#define STAMP_MASK ((UINT64_C(1) << 59) - 1)
+
+int ky_convert_init(struct ky_convert *convert, const struct ky_page_layout *layout,
+		    unsigned int context, struct kymo_error *err)
+{
+	memset(convert, 0, sizeof(*convert));
+	ky_arena_init(&convert->arena);
+	convert->layout = *layout;
+	convert->context = context;
+	convert->context_bytes = 4;
+	if (context & KY_CONTEXT_PID)
+		convert->context_bytes += 4;
+	if (context & KY_CONTEXT_PPID)
+		convert->context_bytes += 4;
+	if (context & KY_CONTEXT_PROCNAME)
+		convert->context_bytes += KY_COMM_BYTES;
+	if (context & KY_CONTEXT_PRIO)
+		convert->context_bytes += 4;
+	if (convert->context_bytes > KY_CONTEXT_MAX_BYTES)
+		return ky_error_set(err, KYMO_E_INVALID, "too many context fields");
+	return KYMO_OK;
+}
+
+void ky_convert_fini(struct ky_convert *convert)
+{
+	free(convert->plans);
+	ky_arena_fini(&convert->arena);
+	memset(convert, 0, sizeof(*convert));
+}
+
+/* ---- the event context ---------------------------------------------------------------- */
+
+struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
+						struct ky_trace_class *trace)
+{
+	struct ky_field_class *st = ky_struct_new(trace);
+	unsigned int context = convert->context;
+
+	if (!st || !ky_struct_add_int(trace, st, "_tid", 32, true, 10))
+		return NULL;
+	if ((context & KY_CONTEXT_PID) && !ky_struct_add_int(trace, st, "_pid", 32, true, 10))
+		return NULL;
+	if ((context & KY_CONTEXT_PPID) && !ky_struct_add_int(trace, st, "_ppid", 32, true, 10))
+		return NULL;
+	if ((context & KY_CONTEXT_PROCNAME) &&
+	    !ky_struct_add_text(trace, st, "_procname", KY_COMM_BYTES))
+		return NULL;
+	if ((context & KY_CONTEXT_PRIO) && !ky_struct_add_int(trace, st, "_prio", 32, true, 10))
+		return NULL;
+	return st;
+}
+
+static uint8_t *put(uint8_t *out, const void *data, size_t len)
+{
+	memcpy(out, data, len);
+	return out + len;
+}
+
+uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_thread *thread,
+			    uint8_t bytes[KY_CONTEXT_MAX_BYTES])
+{
+	unsigned int context = convert->context;
+	uint8_t *out = put(bytes, &thread->tid, 4);
+
+	if (context & KY_CONTEXT_PID)
+		out = put(out, &thread->pid, 4);
+	if (context & KY_CONTEXT_PPID)
+		out = put(out, &thread->ppid, 4);
+	if (context & KY_CONTEXT_PROCNAME)
+		out = put(out, thread->comm, KY_COMM_BYTES);
+	if (context & KY_CONTEXT_PRIO)
+		out = put(out, &thread->prio, 4);
+	return (uint32_t)(out - bytes);
+}
+
+/* Each CPU's idle thread has id 0; they differ in name only. */
+static void idle_thread(const struct ky_convert_cpu *cpu, struct ky_thread *thread)
+{
+	memset(thread, 0, sizeof(*thread));
+	thread->prio = 20;
+	snprintf(thread->comm, sizeof(thread->comm), "swapper/%u", cpu->cpu);
+}
+
+static void refresh_context(struct ky_convert_cpu *cpu, uint32_t tid)
+{
+	struct ky_threads *threads = cpu->convert->threads;
+	struct ky_thread unknown = {.tid = (int32_t)tid, .pid = (int32_t)tid};
+	struct ky_thread *thread = NULL;
+
+	if (tid == 0)
+		idle_thread(cpu, &unknown);
+	else if (threads)
+		thread = ky_threads_get(threads, (int32_t)tid);
+	ky_convert_context(cpu->convert, thread ? thread : &unknown, cpu->context);
+	cpu->context_tid = tid;
+	cpu->context_generation = threads ? threads->generation : 0;
+	cpu->has_context = true;
+}
+
+static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out, uint32_t tid)
+{
+	const struct ky_convert *convert = cpu->convert;
+
+	if (convert->context_bytes == 4)
+		return put(out, &tid, 4);
+	if (!cpu->has_context || cpu->context_tid != tid ||
+	    (convert->threads && cpu->context_generation != convert->threads->generation))
+		refresh_context(cpu, tid);
+	return put(out, cpu->context, convert->context_bytes);
+}
+
+/* ---- one record ----------------------------------------------------------------------- */
+
+struct record {
+	const uint8_t *data;
+	uint32_t len;
+	uint32_t tid;
+};
+
+static inline uint32_t load32(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, 4);
+	return value;
+}
+
+/* Where a dynamic field lies; empty when it points outside of the record. */
+static const uint8_t *locate(const struct record *record, const struct ky_convert_op *op,
+			     uint32_t *len)
+{
+	uint32_t word = load32(record->data + op->src);
+	uint32_t at = word & 0xffff;
+
+	*len = word >> 16;
+	if (op->relative)
+		at += op->src + 4u;
+	if (at > record->len || *len > record->len - at) {
+		*len = 0;
+		return record->data;
+	}
+	return record->data + at;
+}
+
+static uint32_t string_len(const uint8_t *text, uint32_t len)
+{
+	return (uint32_t)strnlen((const char *)text, len);
+}
+
+/* The bytes that the dynamic fields add. Their lengths are kept for the writing pass. */
+static uint32_t measure(const struct ky_convert_plan *plan, const struct record *record,
+			uint32_t *lens)
+{
+	uint32_t total = 0, n = 0, len;
+
+	for (uint32_t i = 0; i < plan->n_ops; i++) {
+		const struct ky_convert_op *op = &plan->ops[i];
+		const uint8_t *data;
+
+		if (op->code == KY_OP_STRING) {
+			data = locate(record, op, &len);
+			len = string_len(data, len);
+			total += len + 1;
+		} else if (op->code == KY_OP_SEQUENCE) {
+			locate(record, op, &len);
+			len -= len % op->len;
+			total += len;
+		} else {
+			continue;
+		}
+		lens[n++] = len;
+	}
+	return total;
+}
+
+/* A few dozen bytes: cheaper inline than a call of memcpy(). */
+static inline uint8_t *copy_bytes(uint8_t *out, const uint8_t *from, uint32_t len)
+{
+	while (len >= 8) {
+		memcpy(out, from, 8);
+		out += 8;
+		from += 8;
+		len -= 8;
+	}
+	if (len & 4) {
+		memcpy(out, from, 4);
+		out += 4;
+		from += 4;
+	}
+	if (len & 2) {
+		memcpy(out, from, 2);
+		out += 2;
+		from += 2;
+	}
+	if (len & 1)
+		*out++ = *from;
+	return out;
+}
+
+static uint8_t *put_pid(const struct ky_convert_cpu *cpu, uint8_t *out, uint32_t tid)
+{
+	struct ky_threads *threads = cpu->convert->threads;
+	struct ky_thread *thread = threads ? ky_threads_get(threads, (int32_t)tid) : NULL;
+	int32_t pid = thread ? thread->pid : (int32_t)tid;
+
+	return put(out, &pid, 4);
+}
+
+static uint8_t *put_comm(const struct record *record, const struct ky_convert_op *op, uint8_t *out)
+{
+	uint32_t len;
+	const uint8_t *text = locate(record, op, &len);
+
+	memset(out, 0, KY_EVENT_COMM_BYTES);
+	memcpy(out, text, string_len(text, len < KY_EVENT_COMM_BYTES ? len : KY_EVENT_COMM_BYTES));
+	return out + KY_EVENT_COMM_BYTES;
+}
+
+static uint8_t *put_sequence(const struct record *record, const struct ky_convert_op *op,
+			     uint8_t *out, uint32_t len)
+{
+	uint32_t ignored, elements = len / op->len;
+	const uint8_t *data = locate(record, op, &ignored);
+
+	out = put(out, &elements, 4);
+	return put(out, data, len);
+}
+
+static inline uint8_t *put_fields(const struct ky_convert_cpu *cpu,
+				  const struct ky_convert_plan *plan, const struct record *record,
+				  const uint32_t *lens, uint8_t *out)
+{
+	const struct ky_convert_op *op = plan->ops, *end = op + plan->n_ops;
+	const uint8_t *from = record->data;
+	uint32_t value, ignored;
+
+	for (; op < end; op++) {
+		switch ((enum ky_op)op->code) {
+		case KY_OP_COPY4:
+			out = put(out, from + op->src, 4);
+			break;
+		case KY_OP_COPY8:
+			out = put(out, from + op->src, 8);
+			break;
+		case KY_OP_COPY16:
+			out = put(out, from + op->src, 16);
+			break;
+		case KY_OP_COPY:
+			out = copy_bytes(out, from + op->src, op->len);
+			break;
+		case KY_OP_ADD:
+			value = load32(out - op->len) + (uint32_t)op->add;
+			memcpy(out - op->len, &value, 4);
+			break;
+		case KY_OP_RWBS:
+			value = ky_rwbs_mask((const char *)from + op->src, op->len);
+			out = put(out, &value, 4);
+			break;
+		case KY_OP_TID:
+			out = put(out, &record->tid, 4);
+			break;
+		case KY_OP_PID:
+			out = put_pid(cpu, out, load32(from + op->src));
+			break;
+		case KY_OP_COMM:
+			out = put_comm(record, op, out);
+			break;
+		case KY_OP_STRING:
+			out = put(out, locate(record, op, &ignored), *lens++);
+			*out++ = '\0';
+			break;
+		case KY_OP_SEQUENCE:
+			out = put_sequence(record, op, out, *lens++);
+			break;
+		}
+	}
+	return out;
+}
+
+/* Keep the threads up to date; after the event itself, whose context is from before it. */
+static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		  const struct record *record)
+{
+	struct ky_threads *threads = cpu->convert->threads;
+	const uint8_t *data = record->data;
+	const char *text = (const char *)data;
+	uint64_t flags;
+	int32_t tid;
+
+	if (!threads)
+		return;
+	tid = (int32_t)load32(data + plan->at[0]);
+	switch ((enum ky_event_role)plan->role) {
+	case KY_EVENT_SWITCH:
+		if (tid == 0)
+			break;
+		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
+		ky_threads_rename(threads, tid, text + plan->at[2], KY_COMM_BYTES);
+		break;
+	case KY_EVENT_NEWTASK:
+		memcpy(&flags, data + plan->at[1], 8);
+		(void)ky_threads_newtask(threads, (int32_t)record->tid, tid, text + plan->at[2],
+					 flags);
+		break;
+	case KY_EVENT_RENAME:
+		ky_threads_rename(threads, tid, text + plan->at[1], KY_COMM_BYTES);
+		break;
+	case KY_EVENT_EXEC:
+		ky_threads_exec(threads, tid, (int32_t)load32(data + plan->at[1]));
+		break;
+	case KY_EVENT_EXIT:
+		ky_threads_exit(threads, tid);
+		break;
+	case KY_EVENT_SETPRIO:
+		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
+		break;
+	case KY_EVENT_FORK:
+	case KY_EVENT_SYSCALL:
+	case KY_EVENT_PLAIN:
+		break;
+	}
+}
+
+static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		       const struct record *record, struct kymo_error *err)
+{
+	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
+	uint32_t bytes = cpu->convert->context_bytes + plan->out_bytes;
+	uint8_t *out;
+	int ret;
+
+	if (plan->n_dynamic)
+		bytes += measure(plan, record, lens);
+	out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles, bytes);
+	if (__builtin_expect(!out, 0)) {
+		ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
+		if (ret < 0)
+			return ret;
+		out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles, bytes);
+		if (!out) {
+			cpu->bad++;
+			return KYMO_OK;
+		}
+	}
+	out = put_context(cpu, out, record->tid);
+	put_fields(cpu, plan, record, lens, out);
+	cpu->events++;
+	return KYMO_OK;
+}
+
+static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
+				 struct kymo_error *err)
+{
+	const struct ky_convert *convert = cpu->convert;
+	const struct ky_convert_plan *plan;
+	struct record record = {data, len, 0};
+	uint16_t type;
+	int ret = KYMO_OK;
+
+	if (len < 8) {
+		cpu->bad++;
+		return KYMO_OK;
+	}
+	memcpy(&type, data, 2);
+	record.tid = load32(data + 4);
+	plan = type < convert->n_plans ? convert->plans[type] : NULL;
+	if (!plan || len < plan->src_bytes) {
+		cpu->bad++;
+		return KYMO_OK;
+	}
+	if (plan->role == KY_EVENT_SYSCALL && (record.tid == (uint32_t)convert->own_tids[0] ||
+					       record.tid == (uint32_t)convert->own_tids[1]))
+		return KYMO_OK;
+	if (!plan->hidden)
+		ret = write_event(cpu, plan, &record, err);
+	if (plan->role > KY_EVENT_SYSCALL)
+		learn(cpu, plan, &record);
+	return ret;
+}
+
+/* ---- pages ---------------------------------------------------------------------------- */
+
+int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err)
+{
+	int ret = cpu->convert->packet(cpu, end_cycles, err);
+
+	if (ret < 0)
+		return ret;
+	ky_packet_writer_begin(&cpu->writer, cpu->writer.last_cycles);
+	return KYMO_OK;
+}
+
+/* Events were lost before this page: end the packet here, so that readers know where. */
+static int count_lost(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
+		      uint32_t commit, uint32_t data_end, struct kymo_error *err)
+{
+	uint64_t lost = 0;
+	int ret;
+
+	if ((commit & MISSED_STORED) && len - data_end >= sizeof(unsigned long)) {
+		unsigned long stored;
+
+		memcpy(&stored, page + data_end, sizeof(stored));
+		lost = stored;
+	}
+	ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
+	/* Without a number it was one at least. */
+	cpu->lost += lost ? lost : 1;
+	return ret;
+}
+
+int ky_convert_page(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
+		    struct kymo_error *err)
+{
+	const struct ky_page_layout *layout = &cpu->convert->layout;
+	uint32_t commit, data_bytes, data_end;
+	uint64_t cycles;
+	int ret = KYMO_OK;
+
+	cpu->at = cpu->end = 0;
+	if (len < layout->data_offset || len < layout->time_offset + 8u ||
+	    len < layout->commit_offset + 4u)
+		return ky_error_set(err, KYMO_E_FORMAT, "a page of the ring that is too short");
+	memcpy(&cycles, page + layout->time_offset, 8);
+	commit = load32(page + layout->commit_offset);
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ && layout->commit_bytes == 8)
+		commit = load32(page + layout->commit_offset + 4);
+	data_bytes = commit & COMMIT_BYTES;
+	if (data_bytes > len - layout->data_offset)
+		return ky_error_set(err, KYMO_E_FORMAT, "a page of the ring that is too full");
+	data_end = layout->data_offset + data_bytes;
+	if (commit & MISSED_EVENTS)
+		ret = count_lost(cpu, page, len, commit, data_end, err);
+	cpu->records = page + layout->data_offset;
+	cpu->end = data_bytes;
+	cpu->cycles = cpu->next_cycles = cycles;
+	return ret;
+}
+
+static uint64_t absolute_stamp(uint64_t stamp, uint64_t before)
+{
+	stamp |= before & ~STAMP_MASK;
+	if (stamp < before && (before & ~STAMP_MASK))
+		stamp += STAMP_MASK + 1;
+	return stamp;
+}
+
+int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err)
+{
+	const uint8_t *records = cpu->records;
+	uint32_t at = cpu->at, end = cpu->end;
+	uint64_t cycles = cpu->cycles;
+	int ret = KYMO_OK;
+
+	while (at + 4 <= end) {
+		uint32_t head = load32(records + at), type = head & 31, delta = head >> 5;
+		uint32_t data = at + 4, len;
+
+		if (type >= 1 && type <= RECORD_DATA_MAX) {
+			len = type * 4;
+		} else {
+			if (end - data < 4)
+				break; /* an empty rest */
+			len = load32(records + data);
+			if (type == RECORD_TIME_EXTEND || type == RECORD_TIME_STAMP) {
+				uint64_t time = ((uint64_t)len << DELTA_BITS) + delta;
+
+				cycles = type == RECORD_TIME_EXTEND ? cycles + time
+								    : absolute_stamp(time, cycles);
+				at = data + 4;
+				continue;
+			}
+			if (type == RECORD_PADDING) {
+				if (!delta || len > end - data)
+					break; /* the page ends here */
+				at = data + len;
+				continue;
+			}
+			/* RECORD_LONG: the length counts its own word. */
+			if (len < 4)
+				goto bad;
+			data += 4;
+			len -= 4;
+		}
+		if (len > end - data)
+			goto bad;
+		cycles += delta;
+		if (cycles > until_cycles) {
+			/* Time extensions were taken already: come back to this record alone. */
+			cpu->at = at;
+			cpu->cycles = cycles - delta;
+			cpu->next_cycles = cycles;
+			return 1;
+		}
+		cpu->cycles = cycles;
+		ret = convert_record(cpu, records + data, len, err);
+		if (ret < 0)
+			break;
+		at = data + ((len + 3) & ~3u);
+	}
+	cpu->at = cpu->end = 0;
+	return ret;
+bad:
+	cpu->bad++;
+	cpu->at = cpu->end = 0;
+	return KYMO_OK;
+}

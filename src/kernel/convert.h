@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of the kernel's ring -> CTF event records.
+ *
+ * Each event's format is compiled once into a flat list of operations; runs of fields that lie in
+ * the trace as in the record become one copy. Converting looks at no text. Everything that the
+ * record says about itself (its length, where its dynamic fields are) is checked against the page.
+ *
+ * Threads: the plans are immutable once all events are added; one thread at a time per CPU, and,
+ * where `threads` is set, one thread at a time for all of them.
+ */
+#ifndef KY_KERNEL_CONVERT_H
+#define KY_KERNEL_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/arena.h"
+#include "ctf/model.h"
+#include "ctf/packet-writer.h"
+#include "kernel/events.h"
+#include "kernel/format.h"
+#include "kernel/threads.h"
+
+/* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
+enum ky_context {
+	KY_CONTEXT_PID = 1,
+	KY_CONTEXT_PPID = 2,
+	KY_CONTEXT_PROCNAME = 4,
+	KY_CONTEXT_PRIO = 8,
+};
+
+#define KY_CONTEXT_MAX_BYTES 32
+
+struct ky_convert_plan; /* convert-plan.h */
+struct ky_convert_cpu;
+
+struct ky_convert {
+	struct ky_arena arena;
+	struct ky_convert_plan **plans; /* by common_type; NULL: not ours */
+	uint32_t n_plans;
+	struct ky_page_layout layout;
+	unsigned int context; /* KY_CONTEXT_* */
+	uint32_t context_bytes;
+	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
+	int32_t own_tids[2];
+	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
+	/*
+	 * A packet is full: close it and send it (ky_convert_flush() calls it). The packet
+	 * writer is cpu->writer; @end_cycles is where it ends.
+	 */
+	int (*packet)(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err);
+};
+
+struct ky_convert_cpu {
+	struct ky_convert *convert;
+	uint32_t cpu;
+	void *data; /* the owner's */
+	struct ky_packet_writer writer;
+	/* The page in hand. */
+	const uint8_t *records;
+	uint32_t at, end;
+	uint64_t cycles;      /* of the record before `at`; of the page when at is 0 */
+	uint64_t next_cycles; /* of the record at `at`, or of the page: not after it */
+	uint32_t context_tid, context_generation;
+	bool has_context;
+	uint8_t context[KY_CONTEXT_MAX_BYTES];
+	/* Counted: */
+	uint64_t events; /* written */
+	uint64_t lost;	 /* overwritten in the ring before they were read */
+	uint64_t bad;	 /* records that did not fit their format */
+};
+
+/* @context: KY_CONTEXT_* or 0. */
+int ky_convert_init(struct ky_convert *convert, const struct ky_page_layout *layout,
+		    unsigned int context, struct kymo_error *err);
+void ky_convert_fini(struct ky_convert *convert);
+
+/*
+ * Add an event. @event: its class, whose payload is filled in here; NULL: it is not recorded,
+ * only learnt from. 0, KYMO_E_MEMORY, KYMO_E_FORMAT.
+ */
+int ky_convert_add(struct ky_convert *convert, const char *system, const struct ky_format *format,
+		   struct ky_event_class *event, struct kymo_error *err);
+
+/* The event context's class for @convert, for stream.event.context. NULL: out of memory. */
+struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
+						struct ky_trace_class *trace);
+
+/* The context of @thread as bytes; returns their number. */
+uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_thread *thread,
+			    uint8_t bytes[KY_CONTEXT_MAX_BYTES]);
+
+/*
+ * Hand over the next page. @page stays the caller's and must live until ky_convert_run() has
+ * used it up. Events that were lost before it are counted, and end the current packet.
+ * 0, KYMO_E_FORMAT (a page that contradicts itself is dropped), or what `packet` returned.
+ */
+int ky_convert_page(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
+		    struct kymo_error *err);
+
+/*
+ * Convert the records of the page up to and including time @until.
+ * Returns 1: there are more, the first at cpu->next_cycles; 0: the page is used up; or negative.
+ */
+int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
+
+/* Close the packet at @end_cycles, send it, begin the next one there. */
+int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define FLAG_CLONE_PARENT 0x00008000u
+#define FLAG_CLONE_THREAD 0x00010000u
+
+int ky_threads_init(struct ky_threads *threads, struct kymo_error *err)
+{
+	memset(threads, 0, sizeof(*threads));
+	ky_map_init(&threads->map);
+	return ky_proc_open(&threads->proc, err);
+}
+
+void ky_threads_fini(struct ky_threads *threads)
+{
+	size_t pos = 0;
+	uint64_t tid;
+	void *thread;
+
+	while (ky_map_next(&threads->map, &pos, &tid, &thread))
+		free(thread);
+	ky_map_fini(&threads->map);
+	ky_proc_close(&threads->proc);
+}
+
+static struct ky_thread *find(const struct ky_threads *threads, int32_t tid)
+{
+	return ky_map_get(&threads->map, (uint32_t)tid);
+}
+
+static struct ky_thread *add(struct ky_threads *threads, int32_t tid)
+{
+	struct ky_thread *thread = find(threads, tid);
+
+	threads->generation++;
+	if (thread) {
+		thread->exiting = false;
+		return thread;
+	}
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	thread->tid = thread->pid = tid;
+	if (ky_map_set(&threads->map, (uint32_t)tid, thread) < 0) {
+		free(thread);
+		return NULL;
+	}
+	return thread;
+}
+
+static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
+{
+	struct ky_proc_thread seen;
+	struct ky_thread *thread;
+
+	if (find(threads, tid) || ky_proc_read_thread(&threads->proc, pid, tid, &seen) < 0)
+		return KYMO_OK;
+	thread = add(threads, tid);
+	if (!thread)
+		return KYMO_E_MEMORY;
+	thread->pid = pid;
+	thread->ppid = seen.ppid;
+	thread->prio = seen.prio;
+	memcpy(thread->comm, seen.comm, sizeof(thread->comm));
+	return KYMO_OK;
+}
+
+static int scan_process(struct ky_threads *threads, int32_t pid)
+{
+	struct ky_proc_numbers tids;
+	char path[32];
+	int ret = KYMO_OK;
+	int32_t tid;
+
+	snprintf(path, sizeof(path), "%d/task", pid);
+	if (ky_proc_numbers_open(&threads->proc, path, &tids) < 0)
+		return KYMO_OK; /* gone meanwhile */
+	while (!ret && (tid = ky_proc_numbers_next(&tids)) >= 0)
+		ret = add_from_proc(threads, pid, tid);
+	ky_proc_numbers_close(&tids);
+	return ret;
+}
+
+int ky_threads_scan(struct ky_threads *threads, struct kymo_error *err)
+{
+	struct ky_proc_numbers pids;
+	int ret = ky_proc_numbers_open(&threads->proc, ".", &pids);
+	int32_t pid;
+
+	if (ret < 0)
+		return ky_error_set(err, ret, "cannot read /proc");
+	while (!ret && (pid = ky_proc_numbers_next(&pids)) >= 0)
+		ret = scan_process(threads, pid);
+	ky_proc_numbers_close(&pids);
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid)
+{
+	struct ky_thread *thread = find(threads, tid);
+	struct ky_proc_ids ids;
+
+	if (thread || tid == 0)
+		return thread ? thread : add(threads, tid);
+	/* /proc/TID exists for every thread, though it is listed for leaders only. */
+	if (ky_proc_read_ids(&threads->proc, tid, tid, &ids) == 0 && ids.n_levels &&
+	    add_from_proc(threads, ids.nstgid[0], tid) == 0 && (thread = find(threads, tid)))
+		return thread;
+	return add(threads, tid);
+}
+
+int ky_threads_newtask(struct ky_threads *threads, int32_t parent_tid, int32_t tid,
+		       const char *comm, uint64_t clone_flags)
+{
+	struct ky_thread *parent = ky_threads_get(threads, parent_tid);
+	struct ky_thread *thread = add(threads, tid);
+
+	if (!parent || !thread)
+		return KYMO_E_MEMORY;
+	thread->prio = parent->prio;
+	thread->pid = clone_flags & FLAG_CLONE_THREAD ? parent->pid : tid;
+	thread->ppid =
+		clone_flags & (FLAG_CLONE_THREAD | FLAG_CLONE_PARENT) ? parent->ppid : parent->pid;
+	ky_threads_rename(threads, tid, comm, KY_COMM_BYTES);
+	return KYMO_OK;
+}
+
+void ky_threads_rename(struct ky_threads *threads, int32_t tid, const char *comm, size_t len)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+	char name[KY_COMM_BYTES] = {0};
+
+	if (!thread)
+		return;
+	memcpy(name, comm, strnlen(comm, len < sizeof(name) ? len : sizeof(name)));
+	if (memcmp(thread->comm, name, sizeof(name)) == 0)
+		return;
+	memcpy(thread->comm, name, sizeof(name));
+	threads->generation++;
+}
+
+void ky_threads_set_prio(struct ky_threads *threads, int32_t tid, int32_t prio)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+
+	if (!thread || thread->prio == prio)
+		return;
+	thread->prio = prio;
+	threads->generation++;
+}
+
+void ky_threads_exec(struct ky_threads *threads, int32_t tid, int32_t old_tid)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+
+	if (!thread)
+		return;
+	/* The leader died when one of its threads called exec; its id lives on. */
+	thread->exiting = false;
+	thread->pid = tid;
+	if (tid != old_tid)
+		ky_threads_exit(threads, old_tid);
+	threads->generation++;
+}
+
+void ky_threads_exit(struct ky_threads *threads, int32_t tid)
+{
+	struct ky_thread *thread = find(threads, tid), *oldest;
+	int32_t *slot = &threads->exited[threads->n_exited % KY_THREADS_EXITED];
+
+	if (!thread || thread->exiting || tid == 0)
+		return;
+	if (threads->n_exited >= KY_THREADS_EXITED) {
+		oldest = find(threads, *slot);
+		/* The id may have been given to a new thread. */
+		if (oldest && oldest->exiting) {
+			free(ky_map_del(&threads->map, (uint32_t)*slot));
+			threads->generation++;
+		}
+	}
+	thread->exiting = true;
+	*slot = tid;
+	threads->n_exited++;
+}

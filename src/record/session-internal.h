@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a session share. */
+#ifndef KY_RECORD_SESSION_INTERNAL_H
+#define KY_RECORD_SESSION_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "ctf/model.h"
+#include "kernel/catalogue.h"
+#include "kernel/convert.h"
+#include "kernel/ring.h"
+#include "kernel/statedump.h"
+#include "kernel/threads.h"
+#include "kernel/tracefs.h"
+#include "record/session.h"
+#include "store/writer.h"
+
+#define KY_SESSION_PACKET_BYTES (256u * 1024)
+#define KY_SESSION_DUMP_BYTES	(64u * 1024)
+
+struct ky_session_cpu {
+	struct ky_session *session;
+	struct ky_ring ring;
+	struct ky_convert_cpu convert;
+	int stream;	 /* the sink's number; -1: no packet yet */
+	bool online;	 /* at the start */
+	bool unpollable; /* offline: the kernel cannot tell when there is data */
+	bool has_page;
+	uint64_t known_until; /* without a page: all its events up to here were seen */
+};
+
+struct ky_session_dump {
+	pthread_t thread;
+	bool running;
+	int done_fd;
+	_Atomic int32_t tid; /* set by the thread, read by the converter: relaxed */
+	atomic_bool stop;    /* set by the session, read by the thread: relaxed */
+	struct ky_statedump dump;
+	struct ky_packet_writer writer;
+	int stream;
+	int result;
+	struct kymo_error err;
+};
+
+struct ky_session {
+	struct ky_session_options options;
+	char *output; /* the directory that the user named */
+	bool made_output;
+	char uuid_text[40];
+	uint8_t uuid[16];
+
+	struct ky_tracefs fs;
+	struct ky_instance instance;
+	struct ky_catalogue catalogue;
+	struct ky_convert convert;
+	struct ky_threads threads;
+	bool has_threads;
+	bool merge; /* convert in time order across CPUs */
+
+	struct ky_os_clock clock;
+	struct ky_trace_class *trace;
+	struct ky_stream_class *stream;
+	struct ky_clock_class *clock_class;
+	uint32_t first_dump_id;
+	bool compact_header;
+
+	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
+	struct ky_packet_sink *sink;
+	uint32_t page_bytes;
+	KY_VEC(struct ky_session_cpu *) cpus;
+	int epoll_fd;
+	uint64_t start_cycles;
+	bool started, stopped;
+	struct ky_session_dump dump;
+	struct ky_session_stats stats;
+};
+
+/* session-model.c: event classes, plans, environment; and the metadata file. */
+int ky_session_build_model(struct ky_session *session, struct kymo_error *err);
+int ky_session_write_metadata(struct ky_session *session, struct kymo_error *err);
+/* Copy the clock's mapping into the model (again, once it is refined). */
+int ky_session_update_clock(struct ky_session *session, struct kymo_error *err);
+
+/* session-setup.c: the tracefs instance. */
+int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
+
+/* session-dump.c */
+int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);
+/* Tell it to stop (@abort) and wait for it. Returns its result. */
+int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kymo_error *err);
+
+/* session-read.c */
+int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err);
+void ky_session_close_cpus(struct ky_session *session);
+/* Read and convert what is there; @final: to the last event, recording being off. */
+int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err);
+/* End all streams at @end_cycles. */
+int ky_session_end_streams(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
+/* Close @writer's packet and send it. */
+int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer, int stream,
+		    uint64_t end_cycles, uint64_t discarded, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the rings to packets.
+ *
+ * Without context fields each CPU is converted by itself, as its pages come. With them, a thread's
+ * name or process may be told by an event of another CPU, so pages of all CPUs are converted in
+ * the order of time, as far as every CPU's events are known.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/session-internal.h"
+
+/* An event may be stamped before the ring was found empty and yet be finished after that. */
+#define UNFINISHED_NS 2000000
+
+/*
+ * Pages of a CPU that are read before anything else gets its turn: the other CPUs, and the
+ * order to stop, when events come in as fast as they are read.
+ */
+#define ROUND_PAGES 64
+
+int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer, int stream,
+		    uint64_t end_cycles, uint64_t discarded, struct kymo_error *err)
+{
+	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
+	struct ky_packet_out out = {
+		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, 8),
+		.data = writer->data,
+		.content_bits = content_bits,
+		.begin_cycles = writer->begin_cycles,
+		.end_cycles = writer->last_cycles,
+		.discarded = discarded,
+		.sequence = writer->sequence,
+		.stream_class_id = writer->stream_class_id,
+		.stream_id = writer->stream_id,
+	};
+	int ret;
+
+	pthread_mutex_lock(&session->sink_lock);
+	ret = session->sink->ops->packet(session->sink, stream, &out, err);
+	pthread_mutex_unlock(&session->sink_lock);
+	return ret;
+}
+
+/* Packets of a CPU; its stream is announced with the first one. */
+static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, struct kymo_error *err)
+{
+	struct ky_session_cpu *cpu = convert->data;
+	struct ky_session *session = cpu->session;
+	char name[32];
+
+	if (cpu->stream < 0) {
+		snprintf(name, sizeof(name), "channel0_%u", convert->cpu);
+		pthread_mutex_lock(&session->sink_lock);
+		cpu->stream = session->sink->ops->stream(session->sink, name, err);
+		pthread_mutex_unlock(&session->sink_lock);
+		if (cpu->stream < 0)
+			return cpu->stream;
+	}
+	return ky_session_send(session, &convert->writer, cpu->stream, end_cycles, convert->lost,
+			       err);
+}
+
+/* ---- the CPUs ------------------------------------------------------------------------- */
+
+static bool is_online(uint32_t cpu)
+{
+	char path[64], state = '1'; /* CPU 0 may have no such file: it cannot go offline */
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	if (read(fd, &state, 1) != 1)
+		state = '1';
+	close(fd);
+	return state != '0';
+}
+
+static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = cpu};
+
+	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, cpu->ring.fd, &event) < 0)
+		return ky_error_errno(err, errno, "cannot wait for the ring buffer");
+	return KYMO_OK;
+}
+
+static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_error *err)
+{
+	struct ky_session_cpu *cpu = calloc(1, sizeof(*cpu));
+	int ret;
+
+	if (!cpu || ky_vec_push(&session->cpus, cpu) < 0) {
+		free(cpu);
+		return ky_error_nomem(err);
+	}
+	cpu->session = session;
+	cpu->stream = -1;
+	cpu->online = is_online(number);
+	cpu->convert.convert = &session->convert;
+	cpu->convert.cpu = number;
+	cpu->convert.data = cpu;
+	ret = ky_ring_open(&cpu->ring, &session->instance, number, session->page_bytes, err);
+	if (!ret &&
+	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
+				  number, number, session->compact_header) < 0)
+		ret = ky_error_nomem(err);
+	return ret < 0 ? ret : watch(session, cpu, err);
+}
+
+static int compare_cpus(const void *a, const void *b)
+{
+	const struct ky_session_cpu *x = *(struct ky_session_cpu *const *)a;
+	const struct ky_session_cpu *y = *(struct ky_session_cpu *const *)b;
+
+	return x->convert.cpu < y->convert.cpu ? -1 : x->convert.cpu > y->convert.cpu;
+}
+
+int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
+{
+	int fd = openat(session->instance.fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	unsigned int cpu;
+	int ret = KYMO_OK, len;
+
+	session->convert.packet = send_packet;
+	if (!dir) {
+		ret = ky_error_errno(err, errno, "cannot list the CPUs");
+		ky_error_path(err, session->instance.path);
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	while (!ret && (entry = readdir(dir)))
+		if (sscanf(entry->d_name, "cpu%9u%n", &cpu, &len) == 1 && !entry->d_name[len])
+			ret = open_cpu(session, cpu, err);
+	closedir(dir);
+	if (!ret && !session->cpus.len)
+		ret = ky_error_set(err, KYMO_E_IO, "tracefs lists no CPUs");
+	if (session->cpus.len)
+		qsort(session->cpus.data, session->cpus.len, sizeof(session->cpus.data[0]),
+		      compare_cpus);
+	return ret;
+}
+
+void ky_session_close_cpus(struct ky_session *session)
+{
+	ky_vec_foreach(&session->cpus, cpu) {
+		ky_ring_close(&(*cpu)->ring);
+		ky_packet_writer_fini(&(*cpu)->convert.writer);
+		free(*cpu);
+	}
+	ky_vec_fini(&session->cpus);
+}
+
+/* ---- reading -------------------------------------------------------------------------- */
+
+/* 1: a page is in hand; 0: there is none. */
+static int next_page(struct ky_session_cpu *cpu, bool partial, struct kymo_error *err)
+{
+	const uint8_t *page;
+	int len = ky_ring_next(&cpu->ring, partial, &page, err);
+	int ret;
+
+	if (len <= 0)
+		return len;
+	ret = ky_convert_page(&cpu->convert, page, (uint32_t)len, err);
+	return ret < 0 ? ret : 1;
+}
+
+static int drain_cpu(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
+{
+	int ret;
+
+	for (int n = 0; final || n < ROUND_PAGES; n++) {
+		ret = next_page(cpu, final, err);
+		if (ret <= 0)
+			return ret;
+		ret = ky_convert_run(&cpu->convert, UINT64_MAX, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+static int refill(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
+{
+	const struct ky_os_clock *clock = &cpu->session->clock;
+	uint64_t now = ky_os_clock_now(clock);
+	uint64_t slack = clock->frequency_hz / (1000000000 / UNFINISHED_NS);
+	int ret = next_page(cpu, true, err);
+
+	cpu->has_page = ret > 0;
+	cpu->known_until = final ? UINT64_MAX : now - slack;
+	return ret;
+}
+
+/*
+ * The CPU whose next record is the oldest. *until: how far it may be converted: up to the next CPU's
+ * oldest record, and not beyond what is known of CPUs without a page.
+ */
+static struct ky_session_cpu *oldest(struct ky_session *session, uint64_t *until)
+{
+	struct ky_session_cpu *first = NULL;
+
+	*until = UINT64_MAX;
+	ky_vec_foreach(&session->cpus, it) {
+		struct ky_session_cpu *cpu = *it;
+		uint64_t time = cpu->has_page ? cpu->convert.next_cycles : cpu->known_until;
+
+		if (!cpu->has_page || (first && time >= first->convert.next_cycles)) {
+			*until = time < *until ? time : *until;
+			continue;
+		}
+		if (first && first->convert.next_cycles < *until)
+			*until = first->convert.next_cycles;
+		first = cpu;
+	}
+	return first && first->convert.next_cycles <= *until ? first : NULL;
+}
+
+static int merge_round(struct ky_session *session, bool final, struct kymo_error *err)
+{
+	size_t n = 0, limit = ROUND_PAGES * session->cpus.len;
+	struct ky_session_cpu *cpu;
+	uint64_t until;
+	int ret;
+
+	ky_vec_foreach(&session->cpus, it) {
+		if ((*it)->has_page)
+			continue;
+		ret = refill(*it, final, err);
+		if (ret < 0)
+			return ret;
+	}
+	while ((final || n < limit) && (cpu = oldest(session, &until))) {
+		ret = ky_convert_run(&cpu->convert, until, err);
+		if (ret == 0) {
+			ret = refill(cpu, final, err);
+			n++;
+		}
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (session->merge)
+		return merge_round(session, final, err);
+	ky_vec_foreach(&session->cpus, cpu) {
+		ret = drain_cpu(*cpu, final, err);
+		if (ret < 0)
+			break;
+	}
+	return ret;
+}
+
+/* What the kernel lost but told with no page: at the very end, or to nested writers. */
+static int count_silent_losses(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_ring_stats stats;
+	uint64_t lost;
+	int ret = ky_ring_stats(&cpu->session->instance, cpu->convert.cpu, &stats, err);
+
+	if (ret < 0)
+		return ret;
+	lost = stats.overrun + stats.commit_overrun + stats.dropped;
+	if (lost <= cpu->convert.lost)
+		return KYMO_OK;
+	ret = ky_convert_flush(&cpu->convert, cpu->convert.writer.last_cycles, err);
+	cpu->convert.lost = lost;
+	return ret;
+}
+
+int ky_session_end_streams(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		struct ky_session_cpu *cpu = *it;
+		int ret;
+
+		if (!cpu->online && cpu->stream < 0 && !cpu->convert.writer.events)
+			continue;
+		ret = count_silent_losses(cpu, err);
+		if (!ret)
+			ret = send_packet(&cpu->convert, end_cycles, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* The tracefs instance of a session: clock, buffers, events, processes. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/session-internal.h"
+
+/*
+ * Large sub-buffers, since each costs the reader some system calls; but enough of them that
+ * the one being written and the one being read are a small part of the ring.
+ */
+#define SUBBUF_MAX_KIB 64
+#define SUBBUFS_MIN    16
+
+/* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
+#define WAKE_PERCENT 25
+
+static void choose_page_size(struct ky_session *session)
+{
+	uint64_t kib = SUBBUF_MAX_KIB, page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	while (kib > page_kib && kib * 1024 * SUBBUFS_MIN > session->options.buffer_bytes)
+		kib /= 2;
+	/* Before Linux 6.8 there is no choice; and memory may be too fragmented. */
+	(void)ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb", kib, NULL);
+	session->page_bytes = (uint32_t)page_kib * 1024;
+	if (ky_tracefs_read(session->instance.fd, session->instance.path, "buffer_subbuf_size_kb",
+			    &text, NULL) == 0) {
+		kib = strtoull(ky_strbuf_text(&text), NULL, 10);
+		if (kib >= page_kib && kib <= 1024)
+			session->page_bytes = (uint32_t)kib * 1024;
+	}
+	ky_strbuf_fini(&text);
+}
+
+static int set_buffers(struct ky_session *session, struct kymo_error *err)
+{
+	uint64_t kib = (session->options.buffer_bytes + 1023) / 1024;
+	int ret;
+
+	choose_page_size(session);
+	ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
+	if (ret == KYMO_E_MEMORY)
+		ky_error_hint(err,
+			      "not enough memory for %" PRIu64 " KiB of buffer on each CPU; "
+			      "give a smaller --buffer-size",
+			      kib);
+	if (ret < 0)
+		return ret;
+	/* Kernels before 6.10 have no such file for an instance; they wake at the first page. */
+	(void)ky_instance_write_u64(&session->instance, "buffer_percent", WAKE_PERCENT, NULL);
+	return KYMO_OK;
+}
+
+static int no_such_process(int32_t pid, struct kymo_error *err)
+{
+	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %d", pid);
+
+	ky_error_hint(err, "--pid wants the id of a running process");
+	return code;
+}
+
+/* All threads of the process, and whatever they will start. */
+static int set_pid(struct ky_session *session, struct kymo_error *err)
+{
+	int32_t pid = session->options.pid;
+	char path[64], text[16];
+	struct dirent *entry;
+	int ret = KYMO_OK, n = 0;
+	DIR *dir;
+
+	if (!pid)
+		return KYMO_OK;
+	ret = ky_instance_write(&session->instance, "options/event-fork", "1", err);
+	if (ret < 0)
+		return ret;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return no_such_process(pid, err);
+	while (!ret && (entry = readdir(dir))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		snprintf(text, sizeof(text), "%.12s", entry->d_name);
+		ret = ky_instance_write(&session->instance, "set_event_pid", text, err);
+		n++;
+	}
+	closedir(dir);
+	return ret < 0 || n ? ret : no_such_process(pid, err);
+}
+
+/* ---- events --------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct ky_event_source *source)
+{
+	return source->selected || source->hidden;
+}
+
+/* One write for a whole system is quicker than hundreds; only when all of it is wanted. */
+static bool enable_system(struct ky_session *session, size_t from, size_t to)
+{
+	const struct ky_event_source *sources = session->catalogue.events.data;
+	char name[300];
+
+	for (size_t i = from; i < to; i++)
+		if (!is_wanted(&sources[i]))
+			return false;
+	snprintf(name, sizeof(name), "events/%s/enable", sources[from].system);
+	return ky_instance_write(&session->instance, name, "1", NULL) == 0;
+}
+
+static int enable_event(struct ky_session *session, const struct ky_event_source *source,
+			struct kymo_error *err)
+{
+	char name[400];
+	int ret;
+
+	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
+	ret = ky_instance_write(&session->instance, name, "1", err);
+	if (ret < 0 && ret != KYMO_E_MEMORY) {
+		ky_log_warning(session->options.log, "the kernel refuses event %s:%s: %s",
+			       source->system, source->event, err ? err->message : "");
+		return 0;
+	}
+	return ret < 0 ? ret : 1;
+}
+
+static int enable_events(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_event_source *sources = session->catalogue.events.data;
+	size_t n = session->catalogue.events.len, to;
+	struct kymo_error local;
+	int ret, enabled = 0;
+
+	for (size_t from = 0; from < n; from = to) {
+		for (to = from + 1; to < n && strcmp(sources[from].system, sources[to].system) == 0;
+		     to++)
+			;
+		if (enable_system(session, from, to)) {
+			enabled++;
+			continue;
+		}
+		for (size_t i = from; i < to; i++) {
+			if (!is_wanted(&sources[i]))
+				continue;
+			ret = enable_event(session, &sources[i], err ? err : &local);
+			if (ret < 0)
+				return ret;
+			enabled += ret;
+		}
+	}
+	if (!enabled)
+		return ky_error_set(err, KYMO_E_IO, "the kernel refuses all of these events");
+	return KYMO_OK;
+}
+
+int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = ky_instance_create(&session->fs, &session->instance, err);
+
+	if (!ret)
+		ret = ky_instance_write(&session->instance, "trace_clock",
+					session->clock.tracefs_name, err);
+	if (!ret)
+		ret = set_buffers(session, err);
+	if (!ret)
+		ret = set_pid(session, err);
+	if (!ret)
+		ret = enable_events(session, err);
+	return ret;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel/events.h"
+#include "record/session-internal.h"
+
+/* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
+#define UNPOLLABLE_MS 500
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+static int select_events(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
+
+	if (ret < 0)
+		return ret;
+	if (!session->options.events) {
+		ky_catalogue_select_default(&session->catalogue);
+		return KYMO_OK;
+	}
+	ret = ky_catalogue_select_list(&session->catalogue, session->options.events, err);
+	if (ret < 0)
+		return ret;
+	ky_vec_foreach(&session->catalogue.events, source)
+		if (source->selected)
+			return KYMO_OK;
+	return ky_error_set(err, KYMO_E_INVALID, "'%s' selects no event", session->options.events);
+}
+
+static void hide(struct ky_session *session, const char *system, const char *event)
+{
+	struct ky_event_source *source = ky_catalogue_find(&session->catalogue, system, event);
+
+	if (source)
+		source->hidden = true;
+}
+
+/* Context fields, and the processes of sched_process_fork, need events that nobody asked for. */
+static void choose_helpers(struct ky_session *session)
+{
+	unsigned int context = session->options.context;
+	const struct ky_event_source *fork =
+		ky_catalogue_find(&session->catalogue, "sched", "sched_process_fork");
+
+	session->merge = context != 0;
+	session->has_threads = context || (fork && fork->selected);
+	if (!session->has_threads)
+		return;
+	hide(session, "task", "task_newtask");
+	hide(session, "sched", "sched_process_exit");
+	hide(session, "sched", "sched_process_exec");
+	if (context & KY_CONTEXT_PROCNAME)
+		hide(session, "task", "task_rename");
+	if (context & KY_CONTEXT_PRIO) {
+		hide(session, "sched", "sched_switch");
+		hide(session, "sched", "sched_pi_setprio");
+	}
+}
+
+static int init_convert(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_page_layout layout;
+	int ret =
+		ky_tracefs_read(session->fs.fd, session->fs.path, "events/header_page", &text, err);
+
+	if (!ret)
+		ret = ky_page_layout_parse(ky_strbuf_text(&text), text.len, &layout, err);
+	if (!ret)
+		ret = ky_convert_init(&session->convert, &layout, session->options.context, err);
+	ky_strbuf_fini(&text);
+	if (ret < 0)
+		return ret;
+	session->convert.own_tids[0] = getpid();
+	if (session->has_threads) {
+		ret = ky_threads_init(&session->threads, err);
+		session->convert.threads = &session->threads;
+	}
+	return ret;
+}
+
+/* Is there anything in directory @path? 0: it is not there; 1: it is empty; else negative. */
+static int look_at_output(const char *path, struct kymo_error *err)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int ret = 1;
+
+	if (!dir) {
+		if (errno == ENOENT)
+			return 0;
+		ret = ky_error_errno(err, errno, "cannot use the output directory");
+		ky_error_path(err, path);
+		return ret;
+	}
+	while (ret > 0 && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			ret = ky_error_set(err, KYMO_E_INVALID, "the directory is not empty");
+	closedir(dir);
+	if (ret < 0) {
+		ky_error_path(err, path);
+		ky_error_hint(err, "name one that does not exist yet: kymo record -o DIR");
+	}
+	return ret;
+}
+
+static int open_output(struct ky_session *session, struct kymo_error *err)
+{
+	char path[4096];
+	int ret = look_at_output(session->output, err);
+
+	if (ret < 0)
+		return ret;
+	if (ret == 0) {
+		if (mkdir(session->output, 0700) < 0) {
+			ret = ky_error_errno(err, errno, "cannot create the output directory");
+			ky_error_path(err, session->output);
+			if (errno == ENOENT)
+				ky_error_hint(err, "its parent directory must exist");
+			return ret;
+		}
+		session->made_output = true;
+	}
+	/* Readers know a kernel trace by the name of its directory. */
+	snprintf(path, sizeof(path), "%s/kernel", session->output);
+	return ky_dir_sink_open(path, &session->sink, err);
+}
+
+/* Take back the directories of a recording that never began. */
+static void remove_output(struct ky_session *session)
+{
+	static const char *const names[] = {"kernel/metadata", "kernel/index", "kernel"};
+	char path[4200];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", session->output, names[i]);
+		(void)remove(path);
+	}
+	if (session->made_output)
+		(void)rmdir(session->output);
+}
+
+static int make_fds(struct ky_session *session, struct kymo_error *err)
+{
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	session->dump.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (session->epoll_fd < 0 || session->dump.done_fd < 0)
+		return ky_error_errno(err, errno, "cannot set up the event loop");
+	return KYMO_OK;
+}
+
+static int make_uuid(struct ky_session *session, struct kymo_error *err)
+{
+	if (getrandom(session->uuid, sizeof(session->uuid), 0) != sizeof(session->uuid))
+		return ky_error_errno(err, errno, "no random numbers");
+	session->uuid[6] = (session->uuid[6] & 0x0f) | 0x40;
+	session->uuid[8] = (session->uuid[8] & 0x3f) | 0x80;
+	return KYMO_OK;
+}
+
+static int open_all(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = ky_tracefs_open(&session->fs, err);
+
+	if (ret < 0)
+		return ret;
+	ret = make_fds(session, err);
+	if (!ret)
+		ret = make_uuid(session, err);
+	if (!ret)
+		ret = select_events(session, err);
+	if (ret < 0)
+		return ret;
+	(void)ky_tracefs_clean(&session->fs, session->options.log);
+	choose_helpers(session);
+	ret = ky_os_clock_init(&session->clock, session->options.clock, err);
+	if (!ret)
+		ret = init_convert(session, err);
+	if (!ret)
+		ret = ky_session_build_model(session, err);
+	if (!ret)
+		ret = open_output(session, err);
+	if (!ret)
+		ret = ky_session_setup_instance(session, err);
+	if (!ret)
+		ret = ky_session_open_cpus(session, err);
+	if (!ret)
+		ret = ky_session_write_metadata(session, err);
+	return ret;
+}
+
+int ky_session_open(const struct ky_session_options *options, struct ky_session **out,
+		    struct kymo_error *err)
+{
+	struct ky_session *session = calloc(1, sizeof(*session));
+	int ret;
+
+	*out = NULL;
+	if (!session)
+		return ky_error_nomem(err);
+	session->options = *options;
+	session->fs.fd = session->instance.fd = -1;
+	session->epoll_fd = session->dump.done_fd = -1;
+	session->threads.proc.fd = -1;
+	pthread_mutex_init(&session->sink_lock, NULL);
+	session->output = strdup(options->output);
+	ret = session->output ? open_all(session, err) : ky_error_nomem(err);
+	if (ret < 0) {
+		(void)ky_session_close(session, NULL);
+		return ret;
+	}
+	*out = session;
+	return KYMO_OK;
+}
+
+/* ---- recording ------------------------------------------------------------------------ */
+
+int ky_session_start(struct ky_session *session, struct kymo_error *err)
+{
+	int ret;
+
+	session->start_cycles = ky_os_clock_now(&session->clock);
+	ky_vec_foreach(&session->cpus, cpu)
+		ky_packet_writer_begin(&(*cpu)->convert.writer, session->start_cycles);
+	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
+	if (ret < 0)
+		return ret;
+	session->started = true;
+	/* After recording is on: who is born from now on is announced by an event. */
+	if (session->has_threads)
+		ret = ky_threads_scan(&session->threads, err);
+	return ret < 0 ? ret : ky_session_dump_start(session, err);
+}
+
+int ky_session_dump_fd(const struct ky_session *session)
+{
+	return session->dump.done_fd;
+}
+
+/* Epoll's word for the caller's files: their index; for rings: the CPU's address. */
+static int add_fds(struct ky_session *session, const int *fds, int n_fds, struct kymo_error *err)
+{
+	for (int i = 0; i < n_fds; i++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)i};
+
+		if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+			return ky_error_errno(err, errno, "cannot wait for an event");
+	}
+	return KYMO_OK;
+}
+
+static void remove_fds(struct ky_session *session, const int *fds, int n_fds)
+{
+	for (int i = 0; i < n_fds; i++)
+		(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, fds[i], NULL);
+}
+
+static bool any_unpollable(const struct ky_session *session)
+{
+	for (size_t i = 0; i < session->cpus.len; i++)
+		if (session->cpus.data[i]->unpollable)
+			return true;
+	return false;
+}
+
+/* A ring that only says "error" would wake us for ever. */
+static void take_ring_event(struct ky_session *session, const struct epoll_event *event)
+{
+	struct ky_session_cpu *cpu = event->data.ptr;
+
+	if (event->events & EPOLLIN)
+		return;
+	(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, cpu->ring.fd, NULL);
+	cpu->unpollable = true;
+}
+
+/* 1: *which is readable; 0: rings were read. */
+static int wait_once(struct ky_session *session, int n_fds, int *which, struct kymo_error *err)
+{
+	struct epoll_event events[64];
+	int timeout = any_unpollable(session) ? UNPOLLABLE_MS : -1;
+	int n = epoll_wait(session->epoll_fd, events, 64, timeout);
+	int stop = -1;
+
+	if (n < 0 && errno != EINTR)
+		return ky_error_errno(err, errno, "cannot wait for events");
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u64 < (uint64_t)n_fds)
+			stop = (int)events[i].data.u64;
+		else
+			take_ring_event(session, &events[i]);
+	}
+	if (stop >= 0) {
+		*which = stop;
+		return 1;
+	}
+	session->convert.own_tids[1] =
+		atomic_load_explicit(&session->dump.tid, memory_order_relaxed);
+	return ky_session_read_round(session, false, err);
+}
+
+int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
+		   struct kymo_error *err)
+{
+	int ret = add_fds(session, fds, n_fds, err);
+
+	*which = -1;
+	while (!ret)
+		ret = wait_once(session, n_fds, which, err);
+	remove_fds(session, fds, n_fds);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* ---- stopping ------------------------------------------------------------------------- */
+
+static void count(struct ky_session *session)
+{
+	struct ky_session_stats *stats = &session->stats;
+
+	stats->cpus =
+		ky_arena_array(&session->convert.arena, session->cpus.len, sizeof(*stats->cpus));
+	ky_vec_foreach(&session->cpus, it) {
+		const struct ky_session_cpu *cpu = *it;
+
+		stats->events += cpu->convert.events;
+		stats->lost += cpu->convert.lost;
+		stats->bad += cpu->convert.bad;
+		if (cpu->stream < 0 || !stats->cpus)
+			continue;
+		stats->cpus[stats->n_cpus++] = (struct ky_session_cpu_stats){
+			.cpu = cpu->convert.cpu,
+			.events = cpu->convert.events,
+			.lost = cpu->convert.lost,
+			.bad = cpu->convert.bad,
+		};
+	}
+	stats->bytes = session->sink ? session->sink->bytes_written : 0;
+	stats->clock = session->clock;
+}
+
+/* Wall time may have been steered meanwhile: choose the frequency that is right at both ends. */
+static int finish_clock(struct ky_session *session, struct kymo_error *err)
+{
+	ky_os_clock_resample(&session->clock, &session->stats.drift);
+	if (!ky_os_clock_refine(&session->clock, &session->stats.drift))
+		return KYMO_OK;
+	return ky_session_update_clock(session, err);
+}
+
+int ky_session_stop(struct ky_session *session, struct kymo_error *err)
+{
+	uint64_t end_cycles;
+	int ret, dump;
+
+	if (!session->started || session->stopped)
+		return KYMO_OK;
+	session->stopped = true;
+	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+	end_cycles = ky_os_clock_now(&session->clock);
+	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : dump;
+	session->convert.own_tids[1] = session->dump.tid;
+	if (!ret)
+		ret = ky_session_read_round(session, true, err);
+	if (!ret)
+		ret = ky_session_end_streams(session, end_cycles, err);
+	if (!ret)
+		ret = finish_clock(session, err);
+	if (!ret)
+		ret = ky_session_write_metadata(session, err);
+	session->stats.duration_ns =
+		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
+			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
+	count(session);
+	return ret;
+}
+
+const struct ky_session_stats *ky_session_stats(const struct ky_session *session)
+{
+	return &session->stats;
+}
+
+int ky_session_close(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = KYMO_OK, removed;
+
+	if (!session)
+		return KYMO_OK;
+	(void)ky_session_dump_finish(session, true, NULL);
+	ky_session_close_cpus(session);
+	if (session->sink)
+		ret = session->sink->ops->close(session->sink, err);
+	if (session->sink && !session->started)
+		remove_output(session);
+	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : removed;
+	ky_packet_writer_fini(&session->dump.writer);
+	ky_trace_class_free(session->trace);
+	ky_convert_fini(&session->convert);
+	if (session->has_threads)
+		ky_threads_fini(&session->threads);
+	ky_catalogue_fini(&session->catalogue);
+	ky_tracefs_close(&session->fs);
+	if (session->epoll_fd >= 0)
+		close(session->epoll_fd);
+	if (session->dump.done_fd >= 0)
+		close(session->dump.done_fd);
+	pthread_mutex_destroy(&session->sink_lock);
+	free(session->output);
+	free(session);
+	return ret;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording session of the kernel: a tracefs instance, the converter, and the trace directory.
+ *
+ *	ky_session_open()	everything is checked and set up; nothing is recorded yet
+ *	ky_session_start()	recording is on; the state dump runs in a thread of its own
+ *	ky_session_run()	reads, converts, writes, until one of the caller's files is readable
+ *	ky_session_stop()	recording is off, the rest is read, the trace is finished
+ *	ky_session_close()	the instance is gone; after any of the above, failed or not
+ *
+ * Threads: one at a time per session.
+ */
+#ifndef KY_RECORD_SESSION_H
+#define KY_RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/log.h"
+#include "os/clock.h"
+
+struct ky_session_options {
+	const char *output;    /* the directory to create; its parent must exist */
+	const char *events;    /* comma-separated patterns; NULL: the default set */
+	uint64_t buffer_bytes; /* per CPU */
+	int32_t pid;	       /* only this process, its threads and children; 0: everything */
+	unsigned int context;  /* KY_CONTEXT_* of kernel/convert.h */
+	bool identity_kymo;    /* env tracer_name = "kymo", not "lttng-modules" */
+	enum ky_os_clock_kind clock;
+	const struct ky_log *log; /* may be NULL; must outlive the session */
+};
+
+struct ky_session_cpu_stats {
+	uint32_t cpu;
+	uint64_t events, lost, bad;
+};
+
+struct ky_session_stats {
+	uint64_t events; /* of the kernel, without the state dump */
+	uint64_t dump_events;
+	uint64_t bytes; /* of data streams */
+	uint64_t lost, bad;
+	uint64_t duration_ns;
+	uint64_t event_classes;
+	struct ky_session_cpu_stats *cpus; /* those that have a stream */
+	uint32_t n_cpus;
+	struct ky_os_clock clock;
+	struct ky_os_clock_drift drift;
+};
+
+struct ky_session;
+
+/*
+ * Errors: KYMO_E_PERMISSION (not root), KYMO_E_UNSUPPORTED (no tracefs), KYMO_E_NOT_FOUND (unknown event,
+ * no such process), KYMO_E_INVALID (output directory), KYMO_E_MEMORY, KYMO_E_IO; @err has a hint. On failure
+ * nothing is left behind, and *session is NULL.
+ */
+int ky_session_open(const struct ky_session_options *options, struct ky_session **session,
+		    struct kymo_error *err);
+int ky_session_start(struct ky_session *session, struct kymo_error *err);
+
+/* A file that becomes readable once the state dump is done. */
+int ky_session_dump_fd(const struct ky_session *session);
+
+/*
+ * Record until one of @fds is readable; *which is its index.
+ * Returns 0, or what went wrong while reading or writing; then stop and close are still due.
+ */
+int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
+		   struct kymo_error *err);
+int ky_session_stop(struct ky_session *session, struct kymo_error *err);
+
+/* Valid after stop, until close. */
+const struct ky_session_stats *ky_session_stats(const struct ky_session *session);
+
+/* NULL is fine. 0, or the error of removing the instance. */
+int ky_session_close(struct ky_session *session, struct kymo_error *err);
+
+#endif
