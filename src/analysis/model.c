@@ -166,6 +166,18 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 	return 0;
 }
 
+/* A host's name where no other one has it, else the trace's path. */
+static void label_hosts(struct ky_model *model)
+{
+	ky_vec_foreach(&model->hosts, host) {
+		(*host)->label = (*host)->name[0] ? (*host)->name : (*host)->trace->path;
+		ky_vec_foreach(&model->hosts, other) {
+			if (*other != *host && strcmp((*other)->name, (*host)->name) == 0)
+				(*host)->label = (*host)->trace->path;
+		}
+	}
+}
+
 struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err)
 {
 	struct ky_model *model = calloc(1, sizeof(*model));
@@ -186,6 +198,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 		if (!host || add_streams(model, host) < 0)
 			goto fail;
 	}
+	label_hosts(model);
 	return model;
 fail:
 	ky_model_free(model);

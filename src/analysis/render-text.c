@@ -215,7 +215,8 @@ static void choose_columns(struct layout *layout)
 		if (def->cls == KY_CELL_PROCESS) {
 			if (has_host(table, i))
 				show(layout, i, PART_HOST, "Host", true);
-			show(layout, i, PART_TID, "TID", false);
+			if (!def->whole_process)
+				show(layout, i, PART_TID, "TID", false);
 			show(layout, i, PART_PID, "PID", false);
 			show(layout, i, PART_NAME, "Name", true);
 			continue;
@@ -424,7 +425,7 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	if (layout->table->n_omitted)
-		ky_strbuf_addf(&text, "  %zu more: --limit 0 shows all\n",
+		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
 			       layout->table->n_omitted);
 	if (*left_out)
 		ky_strbuf_addf(&text, "  not shown for want of room: %s\n", left_out);

@@ -302,6 +302,29 @@ const struct ky_report ky_report_cpu = {
 		"CPU time includes the interrupts that ran on top of a thread. When events were "
 		"lost, the CPU is unknown over the gap: 'Unknown' and 'Known' say how much that "
 		"is, usage is a part of the known time, and threads' CPU times are lower bounds.",
+	.example =
+		"$ kymo report cpu -n 5 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"CPU time of each thread\n"
+		"  TID  PID  Name             CPU time   Usage  Migrations  Prio\n"
+		"  328  323  mem              331.5 ms  8.84 %           4    20  ███████████████\n"
+		"  327  323  disk-io          171.4 ms  4.57 %           4    20  ███████▊\n"
+		"  323  323  work             123.7 ms  3.30 %           5    20  █████▋\n"
+		"  250  240  Client manageme  58.79 ms  1.57 %           1    20  ██▋\n"
+		"  364  364  lttng            52.96 ms  1.41 %           0    20  ██▍\n"
+		"  59 more rows: --limit 0 shows all\n"
+		"\n"
+		"Usage of each CPU\n"
+		"  CPU    Usage      Busy      Idle  Unknown\n"
+		"    0  15.98 %  599.3 ms  3.152 s      0 ns  █████▋\n"
+		"    1  13.93 %  522.4 ms  3.229 s      0 ns  ████▉\n"
+		"\n"
+		"All CPUs\n"
+		"    Usage      Busy     Known  CPUs  Threads\n"
+		"  14.95 %  1.122 s   100.00 %     2       64  █████▏\n",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",

@@ -77,9 +77,10 @@ enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME,
 static const struct ky_column process_columns[] = {
 	[PROCESS_ID] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "Process id, as thread and process, and the name of its first thread (or of "
-		 "another one, where that is not known). A thread whose process is not known "
-		 "stands alone, with '?'."},
+		 "Process id (in JSON also as tid), and the name of its first thread, or of another "
+		 "one where that is not known. A thread whose process is not known stands alone, "
+		 "with '?'.",
+		 .whole_process = true},
 	[PROCESS_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
 			     "How many of its threads made calls.", .spare = 1},
 	[PROCESS_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls were measured."},
@@ -561,7 +562,7 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_syscalls = {
 	.name = "syscalls",
-	.summary = "system calls: how many, how long, which failed; per call, process and thread",
+	.summary = "system calls: how many, how long, which failed",
 	.description =
 		"Pairs the entry of each system call with its exit, and measures the time from one "
 		"to the other. Pairs are made per thread, so a call that moves to another CPU is "
@@ -581,6 +582,53 @@ const struct ky_report ky_report_syscalls = {
 		"for something to happen, and no cost in itself. EAGAIN is the ordinary answer of "
 		"non-blocking files; ENOENT in large numbers is often a search path. ERESTARTSYS "
 		"and its like are calls that a signal interrupted: the program never sees them.",
+	.example =
+		"$ kymo report syscalls -n 3 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"System calls of the whole system\n"
+		"  System call  Calls  Failed      Mean       Max       p50       p99  Errors\n"
+		"  newfstatat    2058       9  14.46 us  1.286 ms  10.69 us  64.77 us  ENOENT 9\n"
+		"  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
+		"  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
+		"  59 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Unmeasured, Stdev, p90, Min, Time\n"
+		"\n"
+		"System calls of each process\n"
+		"  PID  Name             Threads  Calls  Failed      Time    Share\n"
+		"  323  work                   6   1918      15  1.001 s   32.71 %  █████████████\n"
+		"  268  lttng-consumerd        3    884       1  2.008 s   15.08 %  ██████\n"
+		"  361  find                   1    303       0  5.943 ms   5.17 %  ██\n"
+		"  41 more rows: --limit 0 shows all\n"
+		"\n"
+		"System calls of each thread\n"
+		"  System call      Calls  Failed      Mean       Max       p99  Errors\n"
+		"  lttng-consumerd (tid 275, pid 268)\n"
+		"  ioctl              517       1  11.72 us  829.1 us  96.77 us  EAGAIN 1\n"
+		"  sync_file_range    171       0  3.855 us  212.8 us  54.53 us\n"
+		"  write               86       0  29.49 us  537.9 us  537.9 us\n"
+		"  work (tid 323, pid 323)\n"
+		"  read               315       0  123.2 us  15.19 ms  2.056 ms\n"
+		"  write              300       0  63.85 us  2.857 ms  230.4 us\n"
+		"  close               32       0  7.257 us  19.02 us  19.02 us\n"
+		"  tcp-server (tid 326, pid 323)\n"
+		"  read               301       0  177.5 us  15.41 ms  1.073 ms\n"
+		"  write              300       0  44.54 us  308.3 us  209.9 us\n"
+		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
+		"  532 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Stdev, p90, Min, Time, p50\n"
+		"\n"
+		"What became of the calls\n"
+		"  Outcome                         Calls\n"
+		"  measured                         5864\n"
+		"  began before the trace              7\n"
+		"  return of a new thread             45\n"
+		"  events lost in between              0\n"
+		"  never returned, thread went on     10\n"
+		"  thread ended in it                 45\n"
+		"  under way at the end                7\n",
 	.tables = tables,
 	.needs = KY_CAN_SYSCALLS,
 	.needs_text = "system call events",

@@ -176,9 +176,7 @@ void ky_report_results_fini(struct ky_report_results *results)
 
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host)
 {
-	if (ky_model_n_hosts(model) < 2)
-		return NULL;
-	return host->name[0] ? host->name : host->trace->path;
+	return ky_model_n_hosts(model) < 2 ? NULL : host->label;
 }
 
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,

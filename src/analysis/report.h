@@ -81,7 +81,7 @@ void ky_report_results_fini(struct ky_report_results *results);
 
 /* ---- what reports share -------------------------------------------------------------- */
 
-/* The trace's name where there is more than one, else NULL: for ky_cell_process(). */
+/* What tells @host from the others where there are several, else NULL: for ky_cell_process(). */
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host);
 /* A thread's cell. */
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,

@@ -244,18 +244,26 @@ out:
 
 void ky_table_limit(struct ky_table *table, uint64_t limit)
 {
-	size_t n_rows = ky_table_n_rows(table), kept = n_rows;
+	size_t n = table->def->n_columns, n_rows = ky_table_n_rows(table), kept = 0;
 	bool grouped = table->def->columns[0].group;
-	uint64_t units = 0;
+	uint64_t groups = 0, in_group = 0;
 
 	for (size_t i = 0; limit && i < n_rows; i++) {
 		const struct ky_cell *row = ky_table_cells(table, i);
 
-		if (i && grouped && ky_cell_equal(row, row - table->def->n_columns))
+		if (!grouped || !i || !ky_cell_equal(row, row - n)) {
+			groups++;
+			in_group = 0;
+		}
+		if (groups > limit)
+			break;
+		if (in_group++ >= limit)
 			continue;
-		if (units++ == limit)
-			kept = i;
+		memmove(table->cells.data + kept * n, row, n * sizeof(*row));
+		kept++;
 	}
-	table->n_omitted = limit && units > limit ? units - limit : 0;
-	table->cells.len = kept * table->def->n_columns;
+	if (!limit)
+		return;
+	table->n_omitted = n_rows - kept;
+	table->cells.len = kept * n;
 }

@@ -48,10 +48,11 @@ struct ky_column {
 	const char *name;  /* the key in JSON: "cpu_time" */
 	const char *title; /* the heading: "CPU time" */
 	enum ky_cell_class cls;
-	const char *help; /* what it means, with its unit; a sentence or two */
-	enum ky_bar bar;  /* a bar at the end of the line shows this column */
-	bool group;	  /* rows with the same value stand under one heading; the first column */
-	uint8_t spare;	  /* a narrow terminal leaves out the highest numbers first; 0 never */
+	const char *help;   /* what it means, with its unit; a sentence or two */
+	enum ky_bar bar;    /* a bar at the end of the line shows this column */
+	bool whole_process; /* of a process: text shows no thread id */
+	bool group;	    /* rows with the same value stand under one heading; the first column */
+	uint8_t spare;	    /* a narrow terminal leaves out the highest numbers first; 0 never */
 };
 
 struct ky_table_def {
@@ -104,7 +105,7 @@ struct ky_table {
 	const struct ky_table_def *def;
 	struct ky_arena arena;
 	KY_VEC(struct ky_cell) cells; /* row after row */
-	size_t n_omitted;	      /* rows (groups, where there are) that a limit took away */
+	size_t n_omitted;	      /* rows that a limit took away */
 	bool failed;		      /* out of memory at some row; ky_table_status() */
 };
 
@@ -158,7 +159,7 @@ bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b);
  */
 void ky_table_sort(struct ky_table *table, size_t column, bool ascending);
 
-/* Keep the first @limit rows, or groups of rows; 0: all. */
+/* Keep the first @limit rows, or of groups the first @limit with as many rows each; 0: all. */
 void ky_table_limit(struct ky_table *table, uint64_t limit);
 
 #endif

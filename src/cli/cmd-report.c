@@ -12,7 +12,7 @@
 
 #define MAX_REPORTS   32
 #define LIMIT_DEFAULT UINT64_MAX /* not given */
-#define LIMIT_TEXT    20
+#define LIMIT_TEXT    10
 
 struct report_options {
 	bool list, json, markdown;
@@ -46,8 +46,8 @@ static const struct ky_option_def report_option_defs[] = {
 	 .letter = 'n',
 	 .kind = KY_OPTION_U64,
 	 .arg = "N",
-	 .help = "Show the first N rows (threads, calls, ...) of each table that ranks; 0 shows all. "
-		 "Default: 20, and all with --json.",
+	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
+		 "Default: 10, and all with --json.",
 	 .at = offsetof(struct report_options, limit)},
 	{.name = "markdown",
 	 .kind = KY_OPTION_FLAG,
@@ -275,6 +275,7 @@ const struct ky_command ky_command_report = {
 	.defaults = report_defaults,
 	.min_args = 0,
 	.max_args = -1,
+	.operands = "cpu syscalls",
 	.run = run_report,
 	.topic_help = report_topic,
 };

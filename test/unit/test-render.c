@@ -98,7 +98,7 @@ static void test_text(void **state)
 		"  write      3    312 ns   50.00 %                     ########\n"
 		"  wo?rk (tid 9, pid ?)\n"
 		"  futex     42  12.50 s    25.00 %                     ####\n"
-		"  4 more: --limit 0 shows all\n");
+		"  4 more rows: --limit 0 shows all\n");
 	teardown(&f);
 }
 
