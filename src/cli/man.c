@@ -134,14 +134,39 @@ static void put_title(FILE *out, const char *suffix)
 	fputs(" 1\n.Os kymo " KYMO_VERSION "\n", out);
 }
 
+static int compare_words(const char *a, size_t len_a, const char *b, size_t len_b)
+{
+	int order = memcmp(a, b, len_a < len_b ? len_a : len_b);
+
+	return order ? order : (len_a > len_b) - (len_a < len_b);
+}
+
+/* Cross references in alphabetical order, as manuals have them. */
 static void put_see_also(FILE *out, const char *names)
 {
-	fputs(".Sh SEE ALSO\n.Xr kymo 1", out);
-	while (names && *names) {
-		size_t len = strcspn(names, " ");
+	size_t last_len = 0;
+	const char *last = "";
 
-		fprintf(out, " ,\n.Xr kymo-%.*s 1", (int)len, names);
-		names += len + strspn(names + len, " ");
+	fputs(".Sh SEE ALSO\n.Xr kymo 1", out);
+	for (;;) {
+		const char *next = NULL;
+		size_t next_len = 0;
+
+		for (const char *at = names ? names : ""; *at; at += strspn(at, " ")) {
+			size_t len = strcspn(at, " ");
+
+			if (compare_words(at, len, last, last_len) > 0 &&
+			    (!next || compare_words(at, len, next, next_len) < 0)) {
+				next = at;
+				next_len = len;
+			}
+			at += len;
+		}
+		if (!next)
+			break;
+		fprintf(out, " ,\n.Xr kymo-%.*s 1", (int)next_len, next);
+		last = next;
+		last_len = next_len;
 	}
 	fputc('\n', out);
 }
