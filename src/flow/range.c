@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/range.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* ---- ranges ----------------------------------------------------------------------------- */
+
+/* Widen the range by the events of one packet. */
+static void packet_range(struct ky_decoder *decoder, const struct ky_stream *stream,
+			 const struct ky_packet_entry *entry, uint64_t *counts, int64_t *begin_ns,
+			 int64_t *end_ns)
+{
+	const struct ky_packet *packet;
+
+	if (ky_decoder_packet(decoder, stream->file.data + entry->offset_bytes,
+			      stream->file.size_bytes - entry->offset_bytes, entry->offset_bytes,
+			      &packet, NULL) == KYMO_OK)
+		(void)ky_decoder_count(decoder, counts, begin_ns, end_ns, NULL);
+}
+
+/* First and last event of a stream: empty packets at its ends are passed over. */
+static int stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
+{
+	const struct ky_trace_class *cls = stream->trace->cls;
+	struct ky_decoder *decoder = ky_decoder_new(cls);
+	uint64_t *counts = calloc(cls->events.len + 1, sizeof(*counts));
+	struct ky_packet_list packets = KY_VEC_INIT;
+	int64_t first = INT64_MAX, last = INT64_MIN, unused;
+	int ret = KYMO_E_MEMORY;
+
+	if (decoder && counts) {
+		ret = ky_stream_packets(stream, &packets, NULL);
+		if (ret == KYMO_E_FORMAT)
+			ret = KYMO_OK;
+	}
+	for (size_t i = 0; ret == KYMO_OK && i < packets.len && first == INT64_MAX; i++) {
+		unused = INT64_MIN;
+		packet_range(decoder, stream, &packets.data[i], counts, &first, &unused);
+	}
+	for (size_t i = packets.len; ret == KYMO_OK && i-- > 0 && last == INT64_MIN;) {
+		unused = INT64_MAX;
+		packet_range(decoder, stream, &packets.data[i], counts, &unused, &last);
+	}
+	*begin_ns = first;
+	*end_ns = last;
+	ky_vec_fini(&packets);
+	free(counts);
+	ky_decoder_free(decoder);
+	return ret;
+}
+
+int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,
+		 struct kymo_error *err)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN, begin, end;
+
+	ky_vec_foreach(&set->streams, stream) {
+		if (!(*stream)->file.data)
+			continue;
+		if (stream_range(*stream, &begin, &end) < 0)
+			return ky_error_nomem(err);
+		first = begin < first ? begin : first;
+		last = end > last ? end : last;
+	}
+	*begin_ns = first == INT64_MAX ? INT64_MIN : first;
+	*end_ns = last;
+	return KYMO_OK;
+}
+
+bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns)
+{
+	int64_t begin, end;
+
+	*begin_ns = INT64_MIN;
+	*end_ns = INT64_MAX;
+	ky_vec_foreach(&set->streams, stream) {
+		if (!(*stream)->file.data || stream_range(*stream, &begin, &end) < 0 ||
+		    begin == INT64_MAX)
+			continue;
+		*begin_ns = begin > *begin_ns ? begin : *begin_ns;
+		*end_ns = end < *end_ns ? end : *end_ns;
+	}
+	return *begin_ns <= *end_ns && *begin_ns != INT64_MIN;
+}
+
+/* ---- times ------------------------------------------------------------------------------ */
+
+/* Digits of a fraction of a second, up to nine; NULL when there are none or more. */
+static const char *read_fraction(const char *at, int64_t *ns)
+{
+	int64_t unit = NS_PER_S / 10;
+
+	*ns = 0;
+	if (*at != '.')
+		return at;
+	at++;
+	if (*at < '0' || *at > '9')
+		return NULL;
+	for (; *at >= '0' && *at <= '9'; at++, unit /= 10) {
+		if (!unit)
+			return NULL;
+		*ns += (*at - '0') * unit;
+	}
+	return at;
+}
+
+static int read_seconds(const char *text, int64_t *ns)
+{
+	bool negative = *text == '-';
+	long long seconds;
+	int64_t fraction;
+	char *end;
+
+	text += negative;
+	if (*text < '0' || *text > '9')
+		return KYMO_E_INVALID;
+	seconds = strtoll(text, &end, 10);
+	if (seconds >= INT64_MAX / NS_PER_S)
+		return KYMO_E_INVALID;
+	text = read_fraction(end, &fraction);
+	if (!text || *text)
+		return KYMO_E_INVALID;
+	*ns = seconds * NS_PER_S + fraction;
+	if (negative)
+		*ns = -*ns;
+	return KYMO_OK;
+}
+
+static int two_digits(const char **at, int max, int *value)
+{
+	const char *text = *at;
+
+	if (text[0] < '0' || text[0] > '9' || text[1] < '0' || text[1] > '9')
+		return KYMO_E_INVALID;
+	*value = (text[0] - '0') * 10 + (text[1] - '0');
+	*at += 2;
+	return *value <= max ? KYMO_OK : KYMO_E_INVALID;
+}
+
+/* "hh:mm[:ss[.fraction]]" and nothing behind it. */
+static int read_time(const char *at, struct tm *tm, int64_t *fraction)
+{
+	*fraction = 0;
+	if (two_digits(&at, 23, &tm->tm_hour) < 0 || *at++ != ':' ||
+	    two_digits(&at, 59, &tm->tm_min) < 0)
+		return KYMO_E_INVALID;
+	tm->tm_sec = 0;
+	if (*at == ':') {
+		at++;
+		if (two_digits(&at, 60, &tm->tm_sec) < 0)
+			return KYMO_E_INVALID;
+		at = read_fraction(at, fraction);
+	}
+	return at && !*at ? KYMO_OK : KYMO_E_INVALID;
+}
+
+static int from_tm(struct tm *tm, int64_t fraction, bool gmt, int64_t *ns)
+{
+	time_t seconds;
+
+	tm->tm_isdst = -1;
+	seconds = gmt ? timegm(tm) : mktime(tm);
+	if (seconds >= INT64_MAX / NS_PER_S || seconds <= INT64_MIN / NS_PER_S)
+		return KYMO_E_INVALID;
+	*ns = (int64_t)seconds * NS_PER_S + fraction;
+	return KYMO_OK;
+}
+
+static int read_date(const char *text, bool gmt, int64_t *ns)
+{
+	struct tm tm = {.tm_mday = 1};
+	int64_t fraction = 0;
+	int used = 0;
+
+	if (sscanf(text, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &used) != 3 ||
+	    used != 10 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31)
+		return KYMO_E_INVALID;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	text += used;
+	if (*text && ((*text != ' ' && *text != 'T') || read_time(text + 1, &tm, &fraction) < 0))
+		return KYMO_E_INVALID;
+	return from_tm(&tm, fraction, gmt, ns);
+}
+
+static int read_time_of_day(const char *text, int64_t begin_ns, bool gmt, int64_t *ns)
+{
+	time_t day = (time_t)(begin_ns / NS_PER_S);
+	int64_t fraction;
+	struct tm tm;
+
+	if (begin_ns == INT64_MIN || !(gmt ? gmtime_r(&day, &tm) : localtime_r(&day, &tm)) ||
+	    read_time(text, &tm, &fraction) < 0)
+		return KYMO_E_INVALID;
+	return from_tm(&tm, fraction, gmt, ns);
+}
+
+static int read_percent(const char *text, int64_t begin_ns, int64_t end_ns, int64_t *ns)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (strcmp(end, "%") != 0 || !(percent >= 0) || percent > 100 || begin_ns == INT64_MIN)
+		return KYMO_E_INVALID;
+	*ns = begin_ns + (int64_t)(percent / 100 * (double)(end_ns - begin_ns));
+	return KYMO_OK;
+}
+
+static bool has_unit(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len && ((text[len - 1] >= 'a' && text[len - 1] <= 'z'));
+}
+
+static int read_relative(const char *text, int64_t origin_ns, int64_t *ns)
+{
+	uint64_t duration;
+
+	if (origin_ns == INT64_MIN || ky_parse_duration(text + 1, &duration) < 0 ||
+	    duration > INT64_MAX)
+		return KYMO_E_INVALID;
+	if (text[0] == '-')
+		return __builtin_sub_overflow(origin_ns, (int64_t)duration, ns) ? KYMO_E_INVALID
+										: KYMO_OK;
+	return __builtin_add_overflow(origin_ns, (int64_t)duration, ns) ? KYMO_E_INVALID : KYMO_OK;
+}
+
+int ky_parse_time(const char *text, int64_t begin_ns, int64_t end_ns, bool gmt, int64_t *ns)
+{
+	size_t len = strlen(text);
+
+	if (text[0] == '+')
+		return read_relative(text, begin_ns, ns);
+	/* "-5" is five seconds before the origin, "-5s" five before the trace's end. */
+	if (text[0] == '-' && has_unit(text))
+		return read_relative(text, end_ns, ns);
+	if (len && text[len - 1] == '%')
+		return read_percent(text, begin_ns, end_ns, ns);
+	if (len >= 10 && text[4] == '-')
+		return read_date(text, gmt, ns);
+	if (len >= 5 && text[2] == ':')
+		return read_time_of_day(text, begin_ns, gmt, ns);
+	return read_seconds(text, ns);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The time range of a trace set, and times as people write them. */
+#ifndef KY_FLOW_RANGE_H
+#define KY_FLOW_RANGE_H
+
+#include "flow/flow.h"
+
+/*
+ * The times of the first and the last event of @set, in ns from the origin. Reads the first
+ * and the last packet of each stream only. Both INT64_MIN when no event has a time.
+ * Damage is not told here: what can be read counts. 0 or KYMO_E_MEMORY.
+ */
+int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,
+		 struct kymo_error *err);
+
+/* The range that all streams with events share (--stream-intersection); false when there is none. */
+bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns);
+
+/*
+ * A point in time:
+ *	1795239038.865245630	seconds from the origin, also negative
+ *	2026-11-21 05:30:38.865	a date and time; the seconds' fraction, the seconds and the time
+ *				may be missing ("2026-11-21 05:30", "2026-11-21"); 'T' for ' '
+ *	05:30:38.865		a time of the day on which the trace begins
+ *	+2s, -500ms		after the trace's begin, before its end; units as ky_parse_duration()
+ *	50%			of the way from its begin to its end
+ * Dates and times are local (TZ), or UTC with @gmt.
+ * 0 or KYMO_E_INVALID.
+ */
+int ky_parse_time(const char *text, int64_t begin_ns, int64_t end_ns, bool gmt, int64_t *ns);
+
+#endif
