@@ -13,6 +13,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_record,
 
 	/* read */
+	&ky_command_print,
 	&ky_command_report,
 
 	/* this machine */

@@ -11,9 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/bits.h"
 #include "base/error.h"
-#include "flow/flow.h"
+#include "flow/loss.h"
 
 /* 256 events are 18 KiB: they stay in the first-level cache until the sink has seen them. */
 #define BATCH_EVENTS 256
@@ -31,10 +30,7 @@ struct source {
 	bool seeking; /* events before seek_ns are not wanted */
 	int64_t seek_ns;
 	int64_t last_ns;
-	/* Of the packet before, for losses. */
-	bool has_discarded, has_sequence;
-	uint64_t discarded, sequence;
-	int64_t end_ns;
+	struct ky_loss_tracker losses;
 	struct ky_loss loss;
 	struct ky_packet_list packets;
 	bool has_packets;
@@ -44,56 +40,6 @@ struct source {
 static struct source *source_of(struct ky_flow *flow)
 {
 	return (struct source *)flow;
-}
-
-/* ---- losses ------------------------------------------------------------------------------ */
-
-/* Width of the discarded counter: 32-bit ones wrap. */
-static unsigned int discarded_bits(const struct ky_stream_class *cls)
-{
-	const struct ky_field_class *st = cls->packet_context;
-
-	for (size_t i = 0; st && i < st->st.n_members; i++) {
-		const struct ky_field_class *member = st->st.members[i].cls;
-
-		if (member->role == KY_ROLE_DISCARDED && member->num.length_bits)
-			return member->num.length_bits;
-	}
-	return 64;
-}
-
-/* The counter is cumulative. One that went back was reset: what it counted is not known. */
-static uint64_t newly_discarded(const struct source *s, const struct ky_packet *p)
-{
-	uint64_t lost;
-
-	if (!s->has_discarded || !p->has_discarded)
-		return 0;
-	if (p->discarded >= s->discarded)
-		return p->discarded - s->discarded;
-	lost = (p->discarded - s->discarded) & ky_mask_bits(discarded_bits(p->stream_class));
-	return lost < UINT64_C(1) << 31 ? lost : 0;
-}
-
-/* Compare the new packet with the one before; true when something is missing in between. */
-static bool find_loss(struct source *s)
-{
-	const struct ky_packet *p = s->packet;
-	bool skipped = s->has_sequence && p->has_sequence && p->sequence > s->sequence;
-
-	s->loss = (struct ky_loss){
-		.stream = s->stream,
-		.events = newly_discarded(s, p),
-		.packets = skipped ? p->sequence - s->sequence - 1 : 0,
-		.begin_ns = s->end_ns,
-		.end_ns = p->end_ns,
-	};
-	s->has_discarded = p->has_discarded;
-	s->discarded = p->discarded;
-	s->has_sequence = p->has_sequence;
-	s->sequence = p->sequence;
-	s->end_ns = p->end_ns;
-	return s->loss.events || s->loss.packets;
 }
 
 /* ---- packets ----------------------------------------------------------------------------- */
@@ -138,13 +84,15 @@ static int leave_packet(struct source *s, struct kymo_error *err)
 
 static void warn_order(struct source *s, int at, int64_t back_ns)
 {
+	uint64_t where = s->packet->file_offset_bytes + s->events[at].begin_bits / 8;
+
 	s->warned = true;
 	ky_log_warning(
 		s->stream->trace->log,
 		"%s: time goes back by %llu ns at byte %llu; its events stay in the "
 		"file's order",
 		s->stream->file.path, (unsigned long long)back_ns,
-		(unsigned long long)(s->packet->file_offset_bytes + s->events[at].begin_bits / 8));
+		(unsigned long long)where);
 }
 
 /* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */
@@ -177,7 +125,7 @@ static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_erro
 			ret = next_packet(s, err);
 			if (ret <= 0)
 				return ret;
-			if (find_loss(s))
+			if (ky_loss_tracker_packet(&s->losses, s->stream, s->packet, &s->loss))
 				batch->loss = &s->loss;
 		}
 		n = ky_decoder_next(s->decoder, s->events, BATCH_EVENTS, err);
@@ -272,11 +220,14 @@ static void go_to_packet(struct source *s, size_t number)
 	s->released_bytes = s->next_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 	s->in_packet = s->ended = false;
 	s->last_ns = INT64_MIN;
-	s->has_discarded = before && before->has_discarded;
-	s->has_sequence = before && before->has_sequence;
-	s->discarded = before ? before->discarded : 0;
-	s->sequence = before ? before->sequence : 0;
-	s->end_ns = before ? before->end_ns : INT64_MIN;
+	ky_loss_tracker_init(&s->losses);
+	if (before) {
+		s->losses.has_discarded = before->has_discarded;
+		s->losses.discarded = before->discarded;
+		s->losses.has_sequence = before->has_sequence;
+		s->losses.sequence = before->sequence;
+		s->losses.end_ns = before->end_ns;
+	}
 }
 
 static int source_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
@@ -320,7 +271,8 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 	}
 	s->flow.ops = &source_ops;
 	s->stream = stream;
-	s->last_ns = s->end_ns = INT64_MIN;
+	s->last_ns = INT64_MIN;
+	ky_loss_tracker_init(&s->losses);
 	if (stream->file.data)
 		(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
 			      MADV_SEQUENTIAL);

@@ -18,6 +18,7 @@
 #include "base/strbuf.h"
 
 #define TEXT_SLACK	  64
+#define SECOND_BYTES	  48
 #define TEXT_PIECE_BYTES  32 /* a literal up to this is copied without a loop */
 #define TEXT_NUMBER_BYTES 72 /* the longest number: 64 binary digits and their prefix */
 
@@ -87,7 +88,7 @@ struct ky_text {
 	struct ky_values values;
 	/* The time stamp up to the second, as text, for as long as the second lasts. */
 	int64_t second_ns;
-	char second[48];
+	char second[SECOND_BYTES];
 	uint32_t second_len;
 	bool has_second;
 	bool has_last;

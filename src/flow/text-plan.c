@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "ctf/run.h"
 
 /* Longer arrays are not unrolled, and scopes of more steps not planned. */
 #define UNROLL_MAX    32
@@ -84,7 +85,7 @@ static enum text_op_kind number_kind(const struct ky_field_class *cls)
 	bool is_signed = cls->kind == KY_FIELD_SINT;
 
 	if (cls->num.is_enum || (cls->kind != KY_FIELD_UINT && cls->kind != KY_FIELD_SINT) ||
-	    cls->num.big_endian || cls->align_bits % 8)
+	    cls->num.big_endian || cls->num.bits_reversed || cls->align_bits % 8)
 		return TEXT_OP_NUMBER;
 	if (cls->num.base == 16)
 		return cls->num.length_bits == 64 ? TEXT_OP_HEX64 : TEXT_OP_NUMBER;
@@ -138,7 +139,7 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 	case KY_FIELD_FLOAT:
 		op.kind = (uint8_t)number_kind(cls);
 		op.bits = cls->num.length_bits;
-		if (op.bits > 64)
+		if (op.bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64))
 			return false;
 		break;
 	default:
@@ -259,26 +260,6 @@ static uint64_t scope_begin(const struct ky_event *event, uint8_t scope)
 	}
 }
 
-static uint64_t load_number(const struct text_op *op, const uint8_t *data, uint64_t at_bits)
-{
-	const struct ky_field_class *cls = op->cls;
-	uint64_t raw = ky_read_bits(data, at_bits, op->bits, cls->num.big_endian);
-	union {
-		uint32_t u;
-		float f;
-	} single;
-	double wide;
-
-	if (cls->kind == KY_FIELD_SINT)
-		return (uint64_t)ky_sign_extend(raw, op->bits);
-	if (cls->kind == KY_FIELD_FLOAT && op->bits == 32) {
-		single.u = (uint32_t)raw;
-		wide = (double)single.f;
-		memcpy(&raw, &wide, sizeof(raw));
-	}
-	return raw;
-}
-
 static inline char *put_literal(char *at, const struct text_op *op)
 {
 	if (__builtin_expect(op->literal_len <= TEXT_PIECE_BYTES, 1)) {
@@ -351,7 +332,7 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 			break;
 		case TEXT_OP_NUMBER:
 			at = ky_text_number(text, at, op->cls,
-					    load_number(op, data, bits - op->bits), err);
+					    ky_number_read(op->cls, data, bits - op->bits), err);
 			goto room;
 		case TEXT_OP_TEXT:
 			s = (const char *)field;

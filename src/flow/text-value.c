@@ -175,25 +175,56 @@ char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class
 	return put_integer(at, cls, value);
 }
 
-/* Bytes in memory order as one number: 0x0123; for what has no other form. */
-static char *put_bytes(struct ky_text *text, char *at, const struct ky_value *v, bool reversed,
-		       struct kymo_error *err)
+/* Bytes in memory order: 0x0123. */
+static char *put_blob(struct ky_text *text, char *at, const struct ky_value *v,
+		      struct kymo_error *err)
 {
 	static const char digits[] = "0123456789ABCDEF";
-	size_t len = v->str.len_bytes;
 
 	at = ky_text_room(text, at, 4, err);
 	if (!at)
 		return NULL;
 	at = ky_text_put(at, "0x", 2);
-	for (size_t i = 0; i < len; i++) {
-		unsigned char byte = (unsigned char)v->str.data[reversed ? len - 1 - i : i];
+	for (size_t i = 0; i < v->str.len_bytes; i++) {
+		unsigned char byte = (unsigned char)v->str.data[i];
 
 		at = ky_text_room(text, at, 4, err);
 		if (!at)
 			return NULL;
 		*at++ = digits[byte >> 4];
 		*at++ = digits[byte & 15];
+	}
+	return at;
+}
+
+/* Numbers of more than 64 bits: in hexadecimal. */
+static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
+		     struct kymo_error *err)
+{
+	unsigned int words = (v->cls->num.length_bits + 63) / 64;
+	bool leading = true;
+
+	at = ky_text_room(text, at, 4, err);
+	if (!at)
+		return NULL;
+	at = ky_text_put(at, "0x", 2);
+	while (words-- > 0) {
+		uint64_t word = ky_value_word(v, words);
+
+		if (leading && !word && words)
+			continue;
+		at = ky_text_room(text, at, 32, err);
+		if (!at)
+			return NULL;
+		if (!leading) {
+			unsigned int used =
+				word ? (67 - (unsigned int)__builtin_clzll(word)) / 4 : 1;
+
+			memset(at, '0', 16 - used);
+			at += 16 - used;
+		}
+		at = ky_put_hex(at, word, true);
+		leading = false;
 	}
 	return at;
 }
@@ -266,10 +297,10 @@ static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
 	case KY_FIELD_TEXT:
 		return ky_text_quoted(text, at, v->str.data, v->str.len_bytes, err);
 	case KY_FIELD_BLOB:
-		return put_bytes(text, at, v, false, err);
+		return put_blob(text, at, v, err);
 	default:
-		if (v->cls->num.length_bits > 64)
-			return put_bytes(text, at, v, !v->cls->num.big_endian, err);
+		if (ky_value_is_big(v))
+			return put_big(text, at, v, err);
 		return ky_text_number(text, at, v->cls, v->u, err);
 	}
 }

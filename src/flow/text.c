@@ -90,52 +90,72 @@ int ky_text_flush(struct ky_text *text, struct kymo_error *err)
 
 /* ---- time stamps ------------------------------------------------------------------------- */
 
-/* "[08:30:00." or what the options make of it; kept while the second lasts. */
-static void new_second(struct ky_text *text, int64_t ns)
+/* "08:30:00." or what the options make of it, for the second @seconds of @seconds >= 0. */
+static char *put_second(char *at, int64_t seconds, const struct ky_text_options *options)
 {
-	int64_t seconds = ns / NS_PER_S;
 	time_t time = (time_t)seconds;
-	const char *format = text->options.clock_date ? "[%Y-%m-%d %H:%M:%S." : "[%H:%M:%S.";
 	struct tm tm;
-	char *at = text->second;
 
-	text->has_second = true;
-	text->second_ns = seconds * NS_PER_S;
-	if (!text->options.clock_seconds &&
-	    (text->options.clock_gmt ? gmtime_r(&time, &tm) : localtime_r(&time, &tm))) {
-		text->second_len =
-			(uint32_t)strftime(text->second, sizeof(text->second), format, &tm);
-		return;
-	}
-	*at++ = '[';
+	if (!options->clock_seconds &&
+	    (options->clock_gmt ? gmtime_r(&time, &tm) : localtime_r(&time, &tm)))
+		return at + strftime(at, SECOND_BYTES - 1,
+				     options->clock_date ? "%Y-%m-%d %H:%M:%S." : "%H:%M:%S.", &tm);
 	at = ky_text_put_u64(at, (uint64_t)seconds);
 	*at++ = '.';
-	text->second_len = (uint32_t)(at - text->second);
+	return at;
 }
 
-/* Before the epoch there is no time of day that people would recognise. */
+/* Before the epoch there is no time of day that people would recognise: seconds. */
 static char *put_negative(char *at, int64_t ns)
 {
 	uint64_t before = 0 - (uint64_t)ns;
 
-	at = ky_text_put(at, "[-", 2);
+	*at++ = '-';
 	at = ky_text_put_u64(at, before / (uint64_t)NS_PER_S);
 	*at++ = '.';
-	at = ky_text_put_nanos(at, (uint32_t)(before % (uint64_t)NS_PER_S));
-	return ky_text_put(at, "] ", 2);
+	return ky_text_put_nanos(at, (uint32_t)(before % (uint64_t)NS_PER_S));
+}
+
+char *ky_text_time(char *out, int64_t ns, const struct ky_text_options *options)
+{
+	char *at;
+
+	if (ns < 0) {
+		at = put_negative(out, ns);
+	} else {
+		at = put_second(out, ns / NS_PER_S, options);
+		at = ky_text_put_nanos(at, (uint32_t)(ns % NS_PER_S));
+	}
+	*at = '\0';
+	return out;
+}
+
+/* The part of the stamp that is the same while the second lasts. */
+static void new_second(struct ky_text *text, int64_t ns)
+{
+	int64_t seconds = ns / NS_PER_S;
+
+	text->has_second = true;
+	text->second_ns = seconds * NS_PER_S;
+	text->second[0] = '[';
+	text->second_len =
+		(uint32_t)(put_second(text->second + 1, seconds, &text->options) - text->second);
 }
 
 static inline char *put_time(struct ky_text *text, char *at, int64_t ns)
 {
 	uint64_t nanos = (uint64_t)ns - (uint64_t)text->second_ns;
 
-	if (__builtin_expect(ns < 0, 0))
-		return put_negative(at, ns);
+	if (__builtin_expect(ns < 0, 0)) {
+		*at++ = '[';
+		at = put_negative(at, ns);
+		return ky_text_put(at, "] ", 2);
+	}
 	if (__builtin_expect(nanos >= (uint64_t)NS_PER_S || !text->has_second, 0)) {
 		new_second(text, ns);
 		nanos = (uint64_t)ns - (uint64_t)text->second_ns;
 	}
-	memcpy(at, text->second, sizeof(text->second));
+	memcpy(at, text->second, SECOND_BYTES);
 	at = ky_text_put_nanos(at + text->second_len, (uint32_t)nanos);
 	return ky_text_put(at, "] ", 2);
 }

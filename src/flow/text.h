@@ -22,6 +22,12 @@ struct ky_text_options {
 	bool no_delta;	    /* leave out the difference to the event before */
 };
 
+/*
+ * A time (ns from the clock's origin) as the sink shows it, without brackets: "08:30:00.123456789".
+ * @out has at least 64 bytes. Returns @out.
+ */
+char *ky_text_time(char *out, int64_t ns, const struct ky_text_options *options);
+
 struct ky_text;
 
 /*
