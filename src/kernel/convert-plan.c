@@ -113,6 +113,10 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 	case KY_HOW_COMM:
 		other(c, KY_OP_COMM, field, KY_EVENT_COMM_BYTES, KY_EVENT_COMM_BYTES);
 		break;
+	case KY_HOW_ADDRESS:
+		other(c, KY_OP_ADDRESS, field, 0, 0);
+		c->plan->n_dynamic++;
+		break;
 	case KY_HOW_STRING:
 		other(c, KY_OP_STRING, field, 0, 0);
 		c->plan->n_dynamic++;
@@ -149,6 +153,7 @@ static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 		return ky_struct_add_array(trace, st, name,
 					   ky_int_new(trace, bits, field->is_signed, field->base),
 					   field->elements);
+	case KY_HOW_ADDRESS:
 	case KY_HOW_STRING:
 		return ky_struct_add_string(trace, st, name);
 	case KY_HOW_SEQUENCE:

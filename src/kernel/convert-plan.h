@@ -15,6 +15,7 @@ enum ky_op {
 	KY_OP_TID,	/* common_pid */
 	KY_OP_PID,	/* the process of the thread whose id is at @src */
 	KY_OP_COMM,	/* dynamic text -> 16 characters */
+	KY_OP_ADDRESS,	/* u64 -> "0x", hexadecimal digits and NUL */
 	KY_OP_STRING,	/* dynamic text -> text and NUL */
 	KY_OP_SEQUENCE, /* dynamic array -> u32 count, elements of @len bytes */
 };
@@ -31,7 +32,7 @@ struct ky_convert_plan {
 	bool hidden;	    /* not written */
 	uint8_t role;	    /* enum ky_event_role */
 	uint16_t src_bytes; /* what the operations need of a record */
-	uint16_t n_dynamic; /* STRING and SEQUENCE operations */
+	uint16_t n_dynamic; /* ADDRESS, STRING and SEQUENCE operations */
 	uint32_t out_bytes; /* of the payload, without the dynamic parts */
 	uint32_t n_ops;
 	const struct ky_convert_op *ops;

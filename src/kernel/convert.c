@@ -174,6 +174,19 @@ static uint32_t string_len(const uint8_t *text, uint32_t len)
 	return (uint32_t)strnlen((const char *)text, len);
 }
 
+static inline uint64_t load64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, 8);
+	return value;
+}
+
+static uint32_t hex_digits(uint64_t value)
+{
+	return value ? (67u - (uint32_t)__builtin_clzll(value)) / 4 : 1;
+}
+
 /* The bytes that the dynamic fields add. Their lengths are kept for the writing pass. */
 static uint32_t measure(const struct ky_convert_plan *plan, const struct record *record,
 			uint32_t *lens)
@@ -192,6 +205,9 @@ static uint32_t measure(const struct ky_convert_plan *plan, const struct record 
 			locate(record, op, &len);
 			len -= len % op->len;
 			total += len;
+		} else if (op->code == KY_OP_ADDRESS) {
+			len = hex_digits(load64(record->data + op->src));
+			total += len + 3;
 		} else {
 			continue;
 		}
@@ -243,6 +259,16 @@ static uint8_t *put_comm(const struct record *record, const struct ky_convert_op
 	return out + KY_EVENT_COMM_BYTES;
 }
 
+static uint8_t *put_address(uint8_t *out, uint64_t value, uint32_t digits)
+{
+	*out++ = '0';
+	*out++ = 'x';
+	for (uint32_t i = digits; i-- > 0; value >>= 4)
+		out[i] = (uint8_t) "0123456789abcdef"[value & 15];
+	out[digits] = '\0';
+	return out + digits + 1;
+}
+
 static uint8_t *put_sequence(const struct record *record, const struct ky_convert_op *op,
 			     uint8_t *out, uint32_t len)
 {
@@ -291,6 +317,9 @@ static inline uint8_t *put_fields(const struct ky_convert_cpu *cpu,
 			break;
 		case KY_OP_COMM:
 			out = put_comm(record, op, out);
+			break;
+		case KY_OP_ADDRESS:
+			out = put_address(out, load64(from + op->src), *lens++);
 			break;
 		case KY_OP_STRING:
 			out = put(out, locate(record, op, &ignored), *lens++);

@@ -320,6 +320,55 @@ static void argument_type(const struct ky_format_field *from, struct ky_event_fi
 	}
 }
 
+/* Is this argument the address of a text, such as a path, rather than of a buffer? */
+static bool is_user_text(const struct ky_format_field *from)
+{
+	static const char *const buffers[] = {"buf", "u_msg_ptr", "ubuf"};
+
+	if (strcmp(from->type, "const char *") != 0 || from->size != 8)
+		return false;
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		if (strcmp(from->name, buffers[i]) == 0)
+			return false;
+	return true;
+}
+
+/* Newer kernels (6.19) copy the text of argument NAME into the record, as __NAME_val. */
+static const struct ky_format_field *find_text(const struct ky_format *format, const char *name)
+{
+	const struct ky_format_field *field;
+	char text[300];
+
+	snprintf(text, sizeof(text), "__%s_val", name);
+	field = find_field(format, text);
+	return field && field->kind == KY_FORMAT_LOC_TEXT ? field : NULL;
+}
+
+static bool is_text_of_another(const struct ky_format *format, const struct ky_format_field *field)
+{
+	size_t len = strlen(field->name);
+	char name[300];
+
+	if (field->kind != KY_FORMAT_LOC_TEXT || len < 7 || len > 260 ||
+	    strncmp(field->name, "__", 2) != 0 || strcmp(field->name + len - 4, "_val") != 0)
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(len - 6), field->name + 2);
+	return find_field(format, name) != NULL;
+}
+
+static void argument(const struct ky_format *format, const struct ky_format_field *from,
+		     struct ky_event_field *to)
+{
+	const struct ky_format_field *text = find_text(format, from->name);
+
+	if (from->kind == KY_FORMAT_INT)
+		argument_type(from, to);
+	else if (text)
+		as_format_says(text, to);
+	else if (from->kind == KY_FORMAT_POINTER && is_user_text(from))
+		to->how = KY_HOW_ADDRESS;
+}
+
 /* Little-endian machines find an integer's low bytes first. */
 static void low_bytes(struct ky_event_field *field)
 {
@@ -374,12 +423,13 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 		/* `nr` is the call's number only where it stands first; io_submit has an `nr` too. */
 		bool drop = is_listed(rules, from->name) && !(syscall && i > 0);
 
-		if (drop || is_taken(fields, n, from->name))
+		if (drop || is_taken(fields, n, from->name) ||
+		    (syscall && is_text_of_another(format, from)))
 			continue;
 		fields[n].name = from->name;
 		as_format_says(from, &fields[n]);
-		if (syscall && from->kind == KY_FORMAT_INT)
-			argument_type(from, &fields[n]);
+		if (syscall)
+			argument(format, from, &fields[n]);
 		low_bytes(&fields[n++]);
 	}
 	return n;

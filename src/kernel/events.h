@@ -23,10 +23,15 @@
 
 /* How a field of the trace comes from the record of the kernel. */
 enum ky_field_how {
-	KY_HOW_COPY,	   /* an integer: the first @bytes bytes at @offset */
-	KY_HOW_PRIO,	   /* a priority: minus 100, as LTTng counts */
-	KY_HOW_TEXT,	   /* @elements characters at @offset */
-	KY_HOW_ARRAY,	   /* @elements integers of @bytes at @offset */
+	KY_HOW_COPY,  /* an integer: the first @bytes bytes at @offset */
+	KY_HOW_PRIO,  /* a priority: minus 100, as LTTng counts */
+	KY_HOW_TEXT,  /* @elements characters at @offset */
+	KY_HOW_ARRAY, /* @elements integers of @bytes at @offset */
+	/*
+	 * The address of a text in user memory, which becomes a null-terminated string:
+	 * "0x7f58527200b1". Readers of LTTng's traces expect text there.
+	 */
+	KY_HOW_ADDRESS,
 	KY_HOW_STRING,	   /* a dynamic text, becomes a null-terminated string */
 	KY_HOW_COMM,	   /* a dynamic text, becomes 16 characters */
 	KY_HOW_SEQUENCE,   /* a dynamic array of integers of @bytes; NAME_length precedes it */

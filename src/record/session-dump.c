@@ -74,6 +74,14 @@ int ky_session_dump_start(struct ky_session *session, struct kymo_error *err)
 	ret = prepare(session, err);
 	if (ret < 0)
 		return ret;
+	/*
+	 * An empty packet here, and one at the end: readers such as lttng-analyses look only at the
+	 * time in which all streams have packets.
+	 */
+	ky_packet_writer_begin(&dump->writer, session->start_cycles);
+	ret = ky_session_send(session, &dump->writer, dump->stream, session->start_cycles, 0, err);
+	if (ret < 0)
+		return ret;
 	ret = pthread_create(&dump->thread, NULL, dump_thread, session);
 	if (ret)
 		return ky_error_errno(err, ret, "cannot start the state dump's thread");
@@ -98,4 +106,15 @@ int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kym
 		return dump->result;
 	}
 	return KYMO_OK;
+}
+
+int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
+			       struct kymo_error *err)
+{
+	struct ky_session_dump *dump = &session->dump;
+
+	if (!dump->writer.data)
+		return KYMO_OK;
+	ky_packet_writer_begin(&dump->writer, dump->writer.last_cycles);
+	return ky_session_send(session, &dump->writer, dump->stream, end_cycles, 0, err);
 }

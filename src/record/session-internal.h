@@ -90,6 +90,9 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);
 /* Tell it to stop (@abort) and wait for it. Returns its result. */
 int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kymo_error *err);
+/* Its stream ends when the others do. */
+int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
+			       struct kymo_error *err);
 
 /* session-read.c */
 int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err);

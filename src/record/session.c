@@ -379,6 +379,8 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_end_streams(session, end_cycles, err);
 	if (!ret)
+		ret = ky_session_dump_end_stream(session, end_cycles, err);
+	if (!ret)
 		ret = finish_clock(session, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
