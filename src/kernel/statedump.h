@@ -73,7 +73,7 @@ struct ky_statedump {
 };
 
 /*
- * Dump everything; takes some 20 us per thread and 5 us per open file.
+ * Dump everything; takes some 80 us per thread and 10 us per open file.
  *
  * Processes that vanish meanwhile are left out; what may not be read (other users' files, when
  * not root) too. Returns 0, KYMO_E_NOT_FOUND when there is no /proc, KYMO_E_MEMORY, or what
