@@ -89,7 +89,7 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread **thread);
 
-/* model-sched.c: @cpu runs @thread (NULL: idle), says an event at @ns that is no switch. */
+/* model-sched.c: @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
 int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
 /* Events were lost: what @cpu did between @begin_ns and @end_ns is unknown. */
 int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns);

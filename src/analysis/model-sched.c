@@ -19,32 +19,58 @@ int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
 	return ky_model_notify(model, ran, cpu, cpu->state, thread, begin, ns);
 }
 
-static void set_state(struct ky_cpu *cpu, struct ky_thread *thread)
+static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	int32_t from = thread->cpu;
+
+	thread->cpu = cpu;
+	if (from == KY_UNKNOWN || from == cpu)
+		return 0;
+	return ky_model_notify(model, migrated, thread, ns);
+}
+
+static void set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
 	cpu->state = thread ? KY_CPU_BUSY : KY_CPU_IDLE;
 	cpu->current = thread;
+	cpu->seen_ns = ns;
 }
 
-/* @thread (NULL: idle) ran up to @ns: agree with it, or know nothing of the time before. */
+static bool agrees(const struct ky_cpu *cpu, const struct ky_thread *thread)
+{
+	return thread ? cpu->state == KY_CPU_BUSY && cpu->current == thread
+		      : cpu->state == KY_CPU_IDLE;
+}
+
+/*
+ * @thread (NULL: idle) ran up to @ns, says an event. Where the state does not agree, a switch is
+ * missing at some time since the last sign of it.
+ */
 static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
-	bool idle_agrees = cpu->state == KY_CPU_IDLE && !thread;
+	int status = 0;
 
-	if (cpu->state == KY_CPU_UNKNOWN)
-		set_state(cpu, thread);
-	else if (!idle_agrees && cpu->current != thread)
+	if (cpu->state == KY_CPU_UNKNOWN && !cpu->missing) {
+		set_state(cpu, thread, ns);
+	} else if (cpu->state != KY_CPU_UNKNOWN && !agrees(cpu, thread)) {
+		status = ky_cpu_flush(model, cpu, cpu->seen_ns);
 		cpu->state = KY_CPU_UNKNOWN;
-	return ky_cpu_flush(model, cpu, ns);
+		cpu->missing++;
+	}
+	return status < 0 ? status : ky_cpu_flush(model, cpu, ns);
 }
 
 int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
-	int status = settle(model, cpu, thread, ns);
+	int status;
 
-	set_state(cpu, thread);
-	if (thread)
-		thread->cpu = (int32_t)cpu->id;
-	return status;
+	if (agrees(cpu, thread)) {
+		cpu->seen_ns = ns;
+		return 0;
+	}
+	status = settle(model, cpu, thread, ns);
+	set_state(cpu, thread, ns);
+	return thread && status >= 0 ? move_to(model, thread, (int32_t)cpu->id, ns) : status;
 }
 
 int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns)
@@ -81,16 +107,6 @@ static void take_prio(struct ky_thread *thread, const struct ky_event *event,
 	if (info->fields[field].cls)
 		thread->prio =
 			(int32_t)ky_get_i64(event, &info->fields[field], 0) + info->prio_offset;
-}
-
-static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
-{
-	int32_t from = thread->cpu;
-
-	thread->cpu = cpu;
-	if (from == KY_UNKNOWN || from == cpu)
-		return 0;
-	return ky_model_notify(model, migrated, thread, ns);
 }
 
 static int32_t get_tid(const struct ky_event *event, const struct ky_class_info *info, int field)
@@ -141,10 +157,11 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 		take_prio(prev, event, info, KY_SWITCH_PREV_PRIO);
 		if (prev->pid == KY_UNKNOWN && info->pid.cls)
 			prev->pid = (int32_t)ky_get_i64(event, &info->pid, KY_UNKNOWN);
-		prev->cpu = prev->cpu == KY_UNKNOWN ? (int32_t)cpu->id : prev->cpu;
 	}
 	status = settle(feed->model, cpu, prev, event->ns);
-	set_state(cpu, next);
+	if (prev && status >= 0)
+		status = move_to(feed->model, prev, (int32_t)cpu->id, event->ns);
+	set_state(cpu, next, event->ns);
 	if (next && status >= 0) {
 		take_comm(next, event, &info->fields[KY_SWITCH_NEXT_COMM]);
 		take_prio(next, event, info, KY_SWITCH_NEXT_PRIO);

@@ -92,14 +92,6 @@ static struct ky_thread *context_thread(struct ky_feed *feed, const struct ky_ev
 	return thread;
 }
 
-/* Does the CPU's known state contradict that @thread (NULL: idle) runs there? */
-static bool contradicts(const struct ky_cpu *cpu, const struct ky_thread *thread)
-{
-	if (cpu->state == KY_CPU_UNKNOWN)
-		return true;
-	return cpu->state == KY_CPU_IDLE ? thread != NULL : thread != cpu->current;
-}
-
 int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread **thread)
 {
@@ -117,7 +109,7 @@ int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		if (!*thread)
 			return KYMO_E_MEMORY;
 	}
-	if (cpu && feed->stream->has_switch && contradicts(cpu, *thread))
+	if (cpu && feed->stream->has_switch)
 		return ky_cpu_learn(feed->model, cpu, *thread, event->ns);
 	return 0;
 }
@@ -284,13 +276,17 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_thread *thread;
 	int status;
 
-	if (!info->handle && (!cpu || cpu->state != KY_CPU_UNKNOWN))
+	if (!info->handle && (!cpu || (cpu->state != KY_CPU_UNKNOWN && !cpu->missing)))
 		return 0;
 	if (cpu && feed->stream->has_switch) {
 		if (cpu->begin_ns == INT64_MIN)
 			begin_cpu(feed, event);
-		/* Any event's context tells what an unknown CPU runs; a switch tells by itself. */
-		if (cpu->state == KY_CPU_UNKNOWN && info->tid.cls && info->handle != ky_on_switch) {
+		/*
+		 * Any event's context tells what a CPU runs that is unknown, or that misses
+		 * switches; a switch tells by itself.
+		 */
+		if ((cpu->state == KY_CPU_UNKNOWN || cpu->missing) && info->tid.cls &&
+		    info->handle != ky_on_switch) {
 			status = ky_model_current(feed, event, info, &thread);
 			if (status < 0)
 				return status;

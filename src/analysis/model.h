@@ -11,8 +11,9 @@
  *    in between, it would have been recorded.
  *  - Lost events make their CPU unknown over the gap, and calls that were under way in it
  *    are not measured.
- *  - A switch from a thread that was not known to run (switches were filtered) makes the time
- *    since the last one unknown.
+ *  - Some kernels lose switches, and filters drop them: an event of a thread that was not known
+ *    to run contradicts the model. Then the time since the last sign of the old state is
+ *    unknown. From the first contradiction on, every event's context counts as such a sign.
  *  - Each trace of a set is a host of its own: their thread ids do not mix.
  *
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
@@ -71,6 +72,8 @@ struct ky_cpu {
 	enum ky_cpu_state state;
 	struct ky_thread *current; /* when BUSY */
 	int64_t since_ns; /* the state holds from here; when UNKNOWN: the record is whole from here */
+	int64_t seen_ns;  /* the last sign of the state, at or after since_ns */
+	uint64_t missing; /* switches that must have been there but were not recorded */
 	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
 	int64_t lost_ns; /* time over which events were lost */
 };

@@ -2,6 +2,8 @@
 /* Report cpu: who used the CPUs. */
 #include "analysis/report-list.h"
 
+#include <inttypes.h>
+
 /* ---- documentation --------------------------------------------------------------------- */
 
 enum { CPU_ID, CPU_HOST, CPU_USAGE, CPU_BUSY, CPU_IDLE, CPU_UNKNOWN };
@@ -239,6 +241,25 @@ static void fill_total(struct ky_table *table, const struct sums *sums)
 	ky_cell_u64(&row[TOTAL_THREADS], sums->n_threads);
 }
 
+/* Kernels have been seen that never tell of switches from the idle thread of some CPU. */
+static int note_missing(struct ky_report_result *result)
+{
+	uint64_t missing = 0, n_cpus = 0;
+
+	for (size_t i = 0; i < ky_model_n_cpus(result->model); i++) {
+		missing += ky_model_cpu(result->model, i)->missing;
+		n_cpus += ky_model_cpu(result->model, i)->missing > 0;
+	}
+	if (!missing)
+		return 0;
+	return ky_report_note(
+		result,
+		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (filtered, "
+		"or never told by the kernel): between the last sign of one thread and "
+		"the first of the next, these CPUs are unknown",
+		missing, n_cpus, n_cpus == 1 ? "" : "s");
+}
+
 /* Say which part is known, when it is not all; a thousandth is no news. */
 static int note_unknown(struct ky_report_result *result, const struct sums *sums)
 {
@@ -274,6 +295,8 @@ static int finish(void *data, const struct ky_report_options *options,
 	ky_table_limit(&result->tables[TABLE_THREADS], options->limit);
 	fill_total(&result->tables[TABLE_TOTAL], &sums);
 	status = ky_report_note_losses(result);
+	if (status >= 0)
+		status = note_missing(result);
 	return status < 0 ? status : note_unknown(result, &sums);
 }
 
@@ -287,7 +310,12 @@ const struct ky_report ky_report_cpu = {
 		"A CPU's state is unknown until the first event that tells it. The first switch says "
 		"which thread ran until then, and that holds back to where the CPU's record begins, "
 		"as an earlier switch would have been recorded. At the end of the trace, what runs "
-		"is counted up to the last event.",
+		"is counted up to the last event.\n"
+		"\n"
+		"Some kernels do not tell of every switch, and filters drop them. Then an event of a "
+		"thread that was not known to run shows that one is missing: the CPU is unknown from "
+		"the last sign of what ran before to this event. Signs are switches, and from the "
+		"first such case on every event whose context tells its thread.",
 	.events =
 		"sched_switch is all it needs. With sched_migrate_task, migrations of threads that "
 		"wait are counted too. Process ids come from the events' context, "

@@ -77,37 +77,65 @@ class Cpu:
         begin, end = events[0].ns, events[-1].ns
         self.range = end - begin
         self.busy = collections.Counter()     # cpu -> ns
+        self.idle = collections.Counter()
         self.time = collections.Counter()     # tid -> ns
         self.migrations = collections.Counter()
+        self.missing = collections.Counter()  # cpu -> switches that must have been there
         self.name, self.prio = {}, {}
-        runs, where = {}, {}                  # cpu -> (tid, since), tid -> cpu
+        self.runs = {}                        # cpu -> [tid, since, last sign]
+        self.where = {}                       # tid -> cpu
         for event in events:
-            fields = event.fields
-            if event.name == "sched_switch":
+            fields, cpu = event.fields, event.cpu
+            switch = event.name == "sched_switch"
+            tid = fields["prev_tid"] if switch else event.context.get("tid")
+            # A context counts where the CPU is unknown, for calls, and after a contradiction.
+            sign = switch or (tid is not None and not lttng_rules and
+                              (cpu not in self.runs or self.missing[cpu] or "syscall_e" in event.name))
+            if sign:
+                self.sign(cpu, tid, event.ns, begin, switch, lttng_rules)
+            if switch:
                 prev, tid = fields["prev_tid"], fields["next_tid"]
-                ran, since = runs.get(event.cpu, (prev, begin))
-                assert ran == prev, f"CPU {event.cpu}: {ran} ran, {prev} leaves"
-                if ran or (lttng_rules and event.cpu not in runs):
-                    self.busy[event.cpu] += event.ns - since
-                    self.time[ran] += event.ns - since
-                runs[event.cpu] = (tid, event.ns)
-                where.setdefault(prev, event.cpu)
+                self.runs[cpu] = [tid, event.ns, event.ns]
+                self.move(tid, cpu, lttng_rules)
                 self.name[prev], self.name[tid] = fields["prev_comm"], fields["next_comm"]
                 self.prio[prev], self.prio[tid] = fields["prev_prio"], fields["next_prio"]
-                if not lttng_rules and tid and where.get(tid, event.cpu) != event.cpu:
-                    self.migrations[tid] += 1
-                where[tid] = event.cpu
             elif event.name == "sched_migrate_task":
                 self.migrations[fields["tid"]] += 1
-                where[fields["tid"]] = fields["dest_cpu"]
+                self.where[fields["tid"]] = fields["dest_cpu"]
             elif event.name == "sched_process_fork":
-                where.pop(fields["child_tid"], None)
+                self.where.pop(fields["child_tid"], None)
             self.names(event)
-        for cpu, (tid, since) in runs.items():
-            if tid:
-                self.busy[cpu] += end - since
-                self.time[tid] += end - since
-        self.cpus = sorted(runs)
+        for cpu, (tid, since, _seen) in self.runs.items():
+            self.ran(cpu, tid, end - since)
+        self.cpus = sorted(self.runs)
+
+    def sign(self, cpu, tid, ns, begin, switch, lttng_rules):
+        """@tid runs on @cpu at @ns, or did up to it."""
+        if cpu not in self.runs:
+            self.ran(cpu, -1 if lttng_rules and tid == 0 else tid, ns - begin)
+            self.runs[cpu] = [tid, ns, ns]
+        ran, since, seen = self.runs[cpu]
+        if ran == tid:
+            self.runs[cpu][2] = ns if self.missing[cpu] else seen
+            if switch:
+                self.ran(cpu, tid, ns - since)
+        else:
+            self.missing[cpu] += 1
+            self.ran(cpu, ran, seen - since)
+            self.runs[cpu] = [tid, ns, ns]
+        self.move(tid, cpu, lttng_rules)
+
+    def ran(self, cpu, tid, ns):
+        if tid == 0:
+            self.idle[cpu] += ns
+        else:
+            self.busy[cpu] += ns
+            self.time[max(tid, 0)] += ns
+
+    def move(self, tid, cpu, lttng_rules):
+        if tid and not lttng_rules and self.where.get(tid, cpu) != cpu:
+            self.migrations[tid] += 1
+        self.where[tid] = cpu
 
     def names(self, event):
         fields = event.fields

@@ -138,9 +138,10 @@ def check_cpu(report, events):
     assert [row["cpu"] for row in report["cpus"]] == true.cpus
     for row in report["cpus"]:
         assert row["busy"] == true.busy[row["cpu"]]
+        assert row["idle"] == true.idle[row["cpu"]]
         assert row["busy"] + row["idle"] + row["unknown"] == true.range
-        assert row["unknown"] == 0
-        assert close(row["usage"], row["busy"] / true.range)
+        assert bool(row["unknown"]) == bool(true.missing[row["cpu"]])
+        assert close(row["usage"], row["busy"] / (row["busy"] + row["idle"]))
     times, migrations = {}, {}
     for row in report["threads"]:
         tid = row["process"]["tid"]
@@ -157,8 +158,9 @@ def check_cpu(report, events):
             assert row["prio"] == true.prio[tid]
     total = report["total"][0]
     assert total["busy"] == sum(true.busy.values())
-    assert close(total["usage"], total["busy"] / (true.range * len(true.cpus)))
-    assert total["known"] == 1
+    known = total["busy"] + sum(true.idle.values())
+    assert close(total["usage"], total["busy"] / known)
+    assert close(total["known"], known / (true.range * len(true.cpus)))
 
 
 def check_call(row, durations, errors):

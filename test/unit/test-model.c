@@ -343,6 +343,26 @@ static void test_missing_switch(void **state)
 	teardown(&f);
 }
 
+/* From the first contradiction on, contexts are signs of what runs. */
+static void test_missing_switches_and_signs(void **state)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	sched(&f, 0, 100, 7, 0, NULL);
+	emit(&f, 0, 140, MIGRATE, 0, 9, 1, 0, 0); /* idle, but nobody doubts it yet */
+	sched(&f, 0, 150, 8, 0, NULL);
+	assert_string_equal(heard(&f), "9 to 1; 0:unknown 100-150");
+	emit(&f, 0, 160, MIGRATE, 0, 9, 1, 0, 0);
+	emit(&f, 0, 170, MIGRATE, 0, 9, 1, 0, 0); /* the last sign of idleness */
+	emit(&f, 0, 180, MIGRATE, 8, 9, 1, 0, 0); /* the first of 8 */
+	sched(&f, 0, 200, 8, 0, NULL);
+	assert_string_equal(heard(&f), "9 to 1; 9 to 1; 0:idle 150-170; 0:unknown 170-180; 9 to 1; "
+				       "0:8 180-200");
+	assert_int_equal(ky_model_cpu(f.model, 0)->missing, 2);
+	teardown(&f);
+}
+
 static void test_loss(void **state)
 {
 	struct fixture f;
@@ -499,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_silent_cpu),
 		cmocka_unit_test(test_flight_recorder),
 		cmocka_unit_test(test_missing_switch),
+		cmocka_unit_test(test_missing_switches_and_signs),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_migrations),
 		cmocka_unit_test(test_call_migrates),
