@@ -94,6 +94,9 @@ int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 /* Writes "kymo: warning: ..." to stderr; what commands hand to the library. */
 extern const struct ky_log ky_cli_log;
 
+/* Text out of a trace, where a terminal would obey it: control characters become \xNN. */
+void ky_cli_put_text(FILE *out, const char *text);
+
 /* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
 bool ky_cli_colour(FILE *out);
 /* Columns of the terminal; 80 when @out is none. */

@@ -38,7 +38,7 @@ bool ky_cli_pipe_closed(void)
  * Paths and names come out of traces and other processes: what a terminal would obey
  * (escape sequences, line feeds) is written as \xNN.
  */
-static void put_text(FILE *out, const char *text)
+void ky_cli_put_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
@@ -66,20 +66,20 @@ int ky_cli_error(const struct kymo_error *err)
 	fflush(stdout);
 	put_prefix("");
 	if (err->path[0]) {
-		put_text(stderr, err->path);
+		ky_cli_put_text(stderr, err->path);
 		if (err->line)
 			fprintf(stderr, ":%u", err->line);
 		if (err->line && err->column)
 			fprintf(stderr, ":%u", err->column);
 		fputs(": ", stderr);
 	}
-	put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
+	ky_cli_put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
 	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
 		fprintf(stderr, " (at byte %llu)", (unsigned long long)err->offset);
 	fputc('\n', stderr);
 	if (err->hint[0]) {
 		fputs("  hint: ", stderr);
-		put_text(stderr, err->hint);
+		ky_cli_put_text(stderr, err->hint);
 		fputc('\n', stderr);
 	}
 	return KY_EXIT_FAIL;
@@ -96,7 +96,7 @@ int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 	fflush(stdout);
 	ky_cli_progress_end();
 	fprintf(stderr, "kymo %s: ", command->name);
-	put_text(stderr, text);
+	ky_cli_put_text(stderr, text);
 	fprintf(stderr, "\n  see: kymo %s --help\n", command->name);
 	return KY_EXIT_USAGE;
 }
@@ -106,7 +106,7 @@ static void write_log(void *data, enum ky_log_level level, const char *text)
 	(void)data;
 	fflush(stdout);
 	put_prefix(level == KY_LOG_WARNING ? "warning: " : "");
-	put_text(stderr, text);
+	ky_cli_put_text(stderr, text);
 	fputc('\n', stderr);
 }
 

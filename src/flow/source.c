@@ -87,12 +87,11 @@ static void warn_order(struct source *s, int at, int64_t back_ns)
 	uint64_t where = s->packet->file_offset_bytes + s->events[at].begin_bits / 8;
 
 	s->warned = true;
-	ky_log_warning(
-		s->stream->trace->log,
-		"%s: time goes back by %llu ns at byte %llu; its events stay in the "
-		"file's order",
-		s->stream->file.path, (unsigned long long)back_ns,
-		(unsigned long long)where);
+	ky_log_warning(s->stream->trace->log,
+		       "%s: time goes back by %llu ns at byte %llu; its events stay in the "
+		       "file's order",
+		       s->stream->file.path, (unsigned long long)back_ns,
+		       (unsigned long long)where);
 }
 
 /* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo info: what a trace consists of, and how many events of which types it holds. */
+#include "cli/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/info.h"
+#include "flow/text.h"
+
+struct info_options {
+	bool json;
+};
+
+static const struct ky_option_def info_option_defs[] = {
+	{.name = "json",
+	 .letter = 'j',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write one JSON object: times in nanoseconds from the clock's origin, sizes in "
+		 "bytes.",
+	 .at = offsetof(struct info_options, json)},
+	{0},
+};
+
+/* ---- collecting -------------------------------------------------------------------------- */
+
+static void add_totals(struct info_totals *totals, const struct ky_stream_summary *stream)
+{
+	totals->streams++;
+	totals->events += stream->events;
+	totals->packets += stream->packets;
+	totals->bytes += stream->stream->file.size_bytes;
+	totals->lost_events += stream->lost_events;
+	totals->lost_packets += stream->lost_packets;
+	if (!info_has_range(stream->begin_ns, stream->end_ns))
+		return;
+	if (stream->begin_ns < totals->begin_ns)
+		totals->begin_ns = stream->begin_ns;
+	if (stream->end_ns > totals->end_ns)
+		totals->end_ns = stream->end_ns;
+}
+
+static int most_frequent_first(const void *a, const void *b, void *data)
+{
+	const struct ky_event_class *x = *(const struct ky_event_class *const *)a;
+	const struct ky_event_class *y = *(const struct ky_event_class *const *)b;
+	const uint64_t *counts = data;
+
+	if (counts[x->index] != counts[y->index])
+		return counts[x->index] > counts[y->index] ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int rank_classes(struct info_trace *t, struct kymo_error *err)
+{
+	const struct ky_trace_class *cls = t->trace->cls;
+
+	t->classes = calloc(cls->events.len + 1, sizeof(*t->classes));
+	if (!t->classes)
+		return ky_error_nomem(err);
+	ky_vec_foreach(&cls->events, event) {
+		if (t->counts[(*event)->index])
+			t->classes[t->n_classes++] = *event;
+	}
+	qsort_r(t->classes, t->n_classes, sizeof(*t->classes), most_frequent_first, t->counts);
+	return KYMO_OK;
+}
+
+/* The first damage of any stream goes to @damage; the others are counted nevertheless. */
+static int collect_trace(struct info_trace *t, const struct ky_trace *trace,
+			 struct info_totals *totals, struct kymo_error *damage,
+			 struct kymo_error *err)
+{
+	struct kymo_error own;
+	int ret;
+
+	t->trace = trace;
+	t->counts = calloc(trace->cls->events.len + 1, sizeof(*t->counts));
+	t->streams = calloc(trace->streams.len + 1, sizeof(*t->streams));
+	if (!t->counts || !t->streams)
+		return ky_error_nomem(err);
+	for (size_t i = 0; i < trace->streams.len; i++) {
+		ky_error_clear(&own);
+		ret = ky_stream_summarize(trace->streams.data[i], &t->streams[i], t->counts, &own);
+		if (ret == KYMO_E_MEMORY)
+			return ky_error_nomem(err);
+		if (ret < 0 && damage->code == KYMO_OK)
+			*damage = own;
+		add_totals(totals, &t->streams[i]);
+	}
+	return rank_classes(t, err);
+}
+
+static int collect(struct info *info, const struct ky_trace_set *set, struct kymo_error *damage,
+		   struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	*info = (struct info){.totals = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN}};
+	info->traces = calloc(set->traces.len + 1, sizeof(*info->traces));
+	if (!info->traces)
+		return ky_error_nomem(err);
+	info->n_traces = set->traces.len;
+	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
+		ret = collect_trace(&info->traces[i], set->traces.data[i], &info->totals, damage,
+				    err);
+	return ret;
+}
+
+static void info_fini(struct info *info)
+{
+	for (size_t i = 0; i < info->n_traces; i++) {
+		free(info->traces[i].streams);
+		free(info->traces[i].counts);
+		free(info->traces[i].classes);
+	}
+	free(info->traces);
+}
+
+/* ---- showing ----------------------------------------------------------------------------- */
+
+static void label(const char *name)
+{
+	printf("  %-12s ", name);
+}
+
+static void print_uuid(const uint8_t uuid[16])
+{
+	for (int i = 0; i < 16; i++)
+		printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	putchar('\n');
+}
+
+/* With the date where the clock tells it, else as seconds from the clock's zero. */
+static char *format_time(char out[64], int64_t ns, const struct ky_trace *trace)
+{
+	struct ky_text_options options = {.clock_date = true};
+
+	ky_vec_foreach(&trace->cls->clocks, clock)
+		options.clock_seconds |= !(*clock)->is_unix_epoch;
+	return ky_text_time(out, ns, &options);
+}
+
+static void print_frequency(uint64_t hz)
+{
+	if (hz % 1000000000 == 0)
+		printf("%llu GHz", (unsigned long long)(hz / 1000000000));
+	else if (hz >= 1000000)
+		printf("%llu.%06llu MHz", (unsigned long long)(hz / 1000000),
+		       (unsigned long long)(hz % 1000000));
+	else
+		printf("%llu Hz", (unsigned long long)hz);
+}
+
+static void print_clock(const struct ky_clock_class *clock, const struct ky_trace *trace)
+{
+	char zero[64];
+
+	label("clock");
+	ky_cli_put_text(stdout, clock->name);
+	fputs(", ", stdout);
+	print_frequency(clock->frequency_hz);
+	if (clock->precision_cycles > 1)
+		printf(", exact to %llu cycles", (unsigned long long)clock->precision_cycles);
+	if (clock->description && *clock->description) {
+		fputs(": ", stdout);
+		ky_cli_put_text(stdout, clock->description);
+	}
+	putchar('\n');
+	label("");
+	if (clock->is_unix_epoch)
+		printf("its zero is %s\n", format_time(zero, clock->base_ns, trace));
+	else
+		printf("its zero is %s s from an origin that the trace does not name\n",
+		       format_time(zero, clock->base_ns, trace));
+	if (clock->has_uuid) {
+		label("");
+		fputs("uuid ", stdout);
+		print_uuid(clock->uuid);
+	}
+}
+
+static void print_environment(const struct ky_trace_class *cls)
+{
+	const char *name = "environment";
+
+	ky_vec_foreach(&cls->env, env) {
+		label(name);
+		name = "";
+		ky_cli_put_text(stdout, env->name);
+		fputs(" = ", stdout);
+		if (env->is_text)
+			ky_cli_put_text(stdout, env->text);
+		else
+			printf("%lld", (long long)env->number);
+		putchar('\n');
+	}
+}
+
+static const char *number_or_dash(char out[24], bool known, uint64_t number)
+{
+	if (known)
+		snprintf(out, 24, "%llu", (unsigned long long)number);
+	return known ? out : "-";
+}
+
+static void print_stream(const struct ky_stream_summary *summary)
+{
+	const struct ky_stream *stream = summary->stream;
+	char cls[24], id[24], cpu[24], bytes[32], begin[64], end[64];
+
+	printf("  %6s %6s %4s %8llu %10s %10llu %8llu  ",
+	       number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0),
+	       number_or_dash(id, stream->has_id, stream->id),
+	       number_or_dash(cpu, stream->has_cpu_id, stream->cpu_id),
+	       (unsigned long long)summary->packets,
+	       ky_format_bytes(bytes, stream->file.size_bytes), (unsigned long long)summary->events,
+	       (unsigned long long)summary->lost_events);
+	ky_cli_put_text(stdout, stream->name);
+	if (info_has_range(summary->begin_ns, summary->end_ns))
+		printf("\n  %57s from %s\n  %57s to   %s", "",
+		       format_time(begin, summary->begin_ns, stream->trace), "",
+		       format_time(end, summary->end_ns, stream->trace));
+	if (summary->lost_packets)
+		printf("\n  %57s %llu packets are missing", "",
+		       (unsigned long long)summary->lost_packets);
+	putchar('\n');
+}
+
+static void print_trace(const struct info_trace *t)
+{
+	const struct ky_trace_class *cls = t->trace->cls;
+
+	ky_cli_put_text(stdout, t->trace->path);
+	putchar('\n');
+	label("format");
+	printf("CTF %u.%u, %s-endian\n", cls->major, cls->minor,
+	       cls->big_endian ? "big" : "little");
+	if (cls->has_uuid) {
+		label("uuid");
+		print_uuid(cls->uuid);
+	}
+	ky_vec_foreach(&cls->clocks, clock)
+		print_clock(*clock, t->trace);
+	print_environment(cls);
+	printf("\n  %6s %6s %4s %8s %10s %10s %8s  %s\n", "class", "stream", "cpu", "packets",
+	       "size", "events", "lost", "file");
+	for (size_t i = 0; i < t->trace->streams.len; i++)
+		print_stream(&t->streams[i]);
+	printf("\n  %10s  event type (%zu of the %zu that the metadata describes)\n", "events",
+	       t->n_classes, cls->events.len);
+	for (size_t i = 0; i < t->n_classes; i++) {
+		printf("  %10llu  ", (unsigned long long)t->counts[t->classes[i]->index]);
+		ky_cli_put_text(stdout, t->classes[i]->name);
+		putchar('\n');
+	}
+	putchar('\n');
+}
+
+static void print_totals(const struct info *info)
+{
+	const struct info_totals *totals = &info->totals;
+	const struct ky_trace *trace = info->traces[0].trace;
+	char bytes[32], begin[64], end[64], duration[32];
+
+	printf("%llu events, %llu packets, %llu streams, %s\n", (unsigned long long)totals->events,
+	       (unsigned long long)totals->packets, (unsigned long long)totals->streams,
+	       ky_format_bytes(bytes, totals->bytes));
+	if (info_has_range(totals->begin_ns, totals->end_ns))
+		printf("from %s to %s: %s\n", format_time(begin, totals->begin_ns, trace),
+		       format_time(end, totals->end_ns, trace),
+		       ky_format_duration(duration,
+					  (uint64_t)totals->end_ns - (uint64_t)totals->begin_ns));
+	if (totals->lost_events || totals->lost_packets)
+		printf("lost: %llu events dropped by the tracer, %llu packets missing\n",
+		       (unsigned long long)totals->lost_events,
+		       (unsigned long long)totals->lost_packets);
+	else
+		puts("nothing lost");
+}
+
+static int show(const struct info *info, const struct info_options *options, struct kymo_error *err)
+{
+	if (options->json)
+		return ky_info_json(info) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	for (size_t i = 0; i < info->n_traces; i++)
+		print_trace(&info->traces[i]);
+	print_totals(info);
+	return KYMO_OK;
+}
+
+static int run_info(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	struct kymo_error err, damage;
+	struct ky_trace_set set;
+	struct info info;
+	int ret;
+
+	ky_error_clear(&err);
+	ky_error_clear(&damage);
+	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
+	if (ret < 0)
+		return ky_cli_error(&err);
+	ret = collect(&info, &set, &damage, &err);
+	if (ret == KYMO_OK)
+		ret = show(&info, data, &err);
+	info_fini(&info);
+	ky_trace_set_close(&set);
+	if (ret < 0)
+		return ky_cli_error(&err);
+	return damage.code < 0 ? ky_cli_error(&damage) : KY_EXIT_OK;
+}
+
+const struct ky_command ky_command_info = {
+	.name = "info",
+	.summary = "show what traces hold: streams, event types, time range, losses",
+	.usage = "[OPTIONS] TRACE...",
+	.description =
+		"Shows where a trace comes from and what is in it: format, clock and environment; "
+		"per stream its packets, size, events, losses and time range; per event type how many "
+		"events there are. TRACE is a directory that holds a trace, or traces below it.\n"
+		"\n"
+		"Times are local (TZ) where the trace's clock counts from the Unix epoch, else seconds "
+		"from its origin. 'lost' counts the events that the tracer had to drop between two "
+		"packets of a stream.\n"
+		"\n"
+		"Of a damaged trace everything that can be read is counted; then the first damage is "
+		"told, with file and place, and the exit code is 1.",
+	.examples = "# what is in a trace?\nkymo info my-trace\n\n"
+		    "# the number of events, for a program\n"
+		    "kymo info --json my-trace | jq .events",
+	.see_also = "print report",
+	.options = info_option_defs,
+	.options_size = sizeof(struct info_options),
+	.min_args = 1,
+	.max_args = -1,
+	.run = run_info,
+};

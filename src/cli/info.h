@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What `kymo info` collects, between collecting it and its two ways to show it. */
+#ifndef KY_CLI_INFO_H
+#define KY_CLI_INFO_H
+
+#include "flow/summary.h"
+
+struct info_trace {
+	const struct ky_trace *trace;
+	struct ky_stream_summary *streams;     /* as trace->streams */
+	uint64_t *counts;		       /* by event class index */
+	const struct ky_event_class **classes; /* those with events, the most frequent first */
+	size_t n_classes;
+};
+
+struct info_totals {
+	uint64_t events, packets, bytes, streams, lost_events, lost_packets;
+	int64_t begin_ns, end_ns; /* INT64_MAX and INT64_MIN when there is no event with a time */
+};
+
+struct info {
+	struct info_trace *traces;
+	size_t n_traces;
+	struct info_totals totals;
+};
+
+/* Has the range a time in it? */
+static inline bool info_has_range(int64_t begin_ns, int64_t end_ns)
+{
+	return begin_ns <= end_ns && begin_ns != INT64_MIN;
+}
+
+/* One JSON object to stdout. 0 or KYMO_E_MEMORY. */
+int ky_info_json(const struct info *info);
+
+#endif
