@@ -184,7 +184,10 @@ static int plain_text(const char *data, size_t size, struct content *content,
 
 	if (!size)
 		return ky_error_set(err, KYMO_E_FORMAT, "the metadata is empty");
-	content->is_ctf2 = (uint8_t)data[0] == CTF2_RECORD_SEPARATOR;
+	/* Some writers leave the first separator out. */
+	if (data[0] == '{')
+		ky_strbuf_addc(&content->text, CTF2_RECORD_SEPARATOR);
+	content->is_ctf2 = (uint8_t)data[0] == CTF2_RECORD_SEPARATOR || data[0] == '{';
 	if (!content->is_ctf2) {
 		ret = check_signature(data, size, err);
 		if (ret < 0)
