@@ -440,25 +440,7 @@ static int add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
 	return ky_ctf2_field_class(r, cls, place, &member->cls);
 }
 
-static int unique_names(struct ky_ctf2_reader *r, const struct ky_json *node,
-			const struct ky_field_class *cls)
-{
-	struct ky_names seen;
-	int ret = KYMO_OK;
-
-	ky_names_init(&seen);
-	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
-		const char *name = cls->st.members[i].name;
-
-		if (ky_names_get(&seen, name))
-			ret = ky_json_error(r->err, node, "two members are named '%s'", name);
-		else if (ky_names_set(&seen, name, r) < 0)
-			ret = nomem(r);
-	}
-	ky_names_fini(&seen);
-	return ret;
-}
-
+/* Producers do give two members one name: it hinders nothing, a location means the first. */
 static int fill_struct(struct ky_ctf2_reader *r, const struct ky_json *node,
 		       struct ky_ctf2_place *place)
 {
@@ -480,7 +462,7 @@ static int fill_struct(struct ky_ctf2_reader *r, const struct ky_json *node,
 			return ret;
 		cls->st.n_members++;
 	}
-	return unique_names(r, node, cls);
+	return KYMO_OK;
 }
 
 static int fill_array(struct ky_ctf2_reader *r, const struct ky_json *node,

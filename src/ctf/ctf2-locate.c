@@ -83,8 +83,10 @@ static int step_name(struct locator *l, const struct ky_json *name)
 		if ((*at)->kind != KY_FIELD_STRUCT)
 			continue;
 		for (size_t i = 0; i < (*at)->st.n_members && ret == KYMO_OK; i++) {
-			if (strcmp((*at)->st.members[i].name, name->string.data) == 0)
-				ret = unwrap(l, (*at)->st.members[i].cls);
+			if (strcmp((*at)->st.members[i].name, name->string.data) != 0)
+				continue;
+			ret = unwrap(l, (*at)->st.members[i].cls);
+			break;
 		}
 	}
 	if (ret == KYMO_OK && !l->next.len)

@@ -61,6 +61,8 @@ static int read_event_header(struct ky_decoder *d, struct ky_cursor *c,
 		ret = general_header(d, c, &id, &has_id, err);
 	if (ret < 0)
 		return ret;
+	/* CTF 2: without a field the id is 0. CTF 1.8: then there is but one class. */
+	has_id |= stream->trace->major >= 2;
 	*cls = has_id ? event_class(stream, id) : stream->plan->only_event;
 	if (*cls)
 		return KYMO_OK;

@@ -77,7 +77,8 @@ static bool uuid_matches(const struct ky_values *values, size_t at, const uint8_
 static const struct ky_stream_class *find_stream_class(const struct ky_decoder *d, bool has_id,
 						       uint64_t id)
 {
-	if (has_id)
+	/* CTF 2: without a field the id is 0. CTF 1.8: then there is but one class. */
+	if (has_id || d->trace->major >= 2)
 		return ky_map_get(&d->trace->streams_by_id, id);
 	return d->trace->streams.len == 1 ? d->trace->streams.data[0] : NULL;
 }

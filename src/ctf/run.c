@@ -326,6 +326,7 @@ static int run_string(struct ky_cursor *c, const struct ky_step *step, struct ky
 static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
 	const struct ky_field_class *cls = step->cls;
+	unsigned int unit = cls->kind == KY_FIELD_TEXT ? code_unit_bytes(cls->text.encoding) : 1;
 	uint64_t len = cls->text.length_bytes, shown;
 	const uint8_t *text = c->data + c->at_bits / 8;
 	int ret = KYMO_OK;
@@ -334,12 +335,17 @@ static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kym
 		len = c->slots[cls->text.length_ref->target->slot];
 	if (len > (c->end_bits - c->at_bits) / 8)
 		return past_end(c, step, len > UINT64_MAX / 8 ? UINT64_MAX : len * 8, err);
-	if (c->values) {
-		shown = len;
-		if (cls->kind == KY_FIELD_TEXT)
-			shown = text_length(text, len, code_unit_bytes(cls->text.encoding));
+	shown = len;
+	if (cls->kind == KY_FIELD_TEXT && (c->values || unit > 1))
+		shown = text_length(text, len, unit);
+	/* Behind a NUL anything goes; a text that fills its room must consist of whole units. */
+	if (unit > 1 && shown == len && len % unit)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "text%s%s of %llu bytes ends in the middle of a code unit",
+				    step->name ? " " : "", step->name ? step->name : "",
+				    (unsigned long long)len);
+	if (c->values)
 		ret = push_text(c, step, text, shown, err);
-	}
 	c->at_bits += len * 8;
 	return ret;
 }

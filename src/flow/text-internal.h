@@ -110,6 +110,9 @@ static inline char *ky_text_room(struct ky_text *text, char *at, size_t need,
 	return ky_text_more(text, at, need, err);
 }
 
+/* Is it text that is not UTF-8 (or ASCII) in the trace? */
+bool ky_text_is_wide(const struct ky_field_class *cls);
+
 /* A number as its class wants it: base, sign, enumeration labels. NULL: no room (@err). */
 char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class *cls,
 		     uint64_t value, struct kymo_error *err);

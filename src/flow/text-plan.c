@@ -115,7 +115,7 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 {
 	struct text_op op = {.cls = cls, .align_bits = cls->align_bits};
 
-	if (b->ops.len - b->scope_begin > SCOPE_OPS_MAX)
+	if (b->ops.len - b->scope_begin > SCOPE_OPS_MAX || ky_text_is_wide(cls))
 		return false;
 	switch (cls->kind) {
 	case KY_FIELD_STRUCT:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The text sink: single values, and scopes written from their list of values. */
 #include "flow/text-internal.h"
+#include "flow/unicode.h"
 
 #include <stdio.h>
 
 #include "base/bits.h"
+#include "base/error.h"
 
 const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
 				"2021222324252627282930313233343536373839"
@@ -282,6 +284,29 @@ static char *put_children(struct ky_text *text, char *at, const struct ky_value 
 	return at ? put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
 }
 
+/* UTF-16 and UTF-32 are shown as UTF-8. */
+bool ky_text_is_wide(const struct ky_field_class *cls)
+{
+	return (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT) &&
+	       cls->text.encoding > KY_ENCODING_ASCII;
+}
+
+static char *put_wide(struct ky_text *text, char *at, const struct ky_value *v,
+		      struct kymo_error *err)
+{
+	struct ky_strbuf utf8 = KY_STRBUF_INIT;
+
+	ky_utf8_from(&utf8, v->cls->text.encoding, (const uint8_t *)v->str.data, v->str.len_bytes);
+	if (ky_strbuf_failed(&utf8)) {
+		ky_error_nomem(err);
+		at = NULL;
+	} else {
+		at = ky_text_quoted(text, at, ky_strbuf_text(&utf8), utf8.len, err);
+	}
+	ky_strbuf_fini(&utf8);
+	return at;
+}
+
 static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
 		       struct kymo_error *err)
 {
@@ -295,6 +320,8 @@ static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
 				  : put_literal(text, at, "<none>", err);
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
+		if (ky_text_is_wide(v->cls))
+			return put_wide(text, at, v, err);
 		return ky_text_quoted(text, at, v->str.data, v->str.len_bytes, err);
 	case KY_FIELD_BLOB:
 		return put_blob(text, at, v, err);

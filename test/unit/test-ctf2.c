@@ -50,8 +50,6 @@ static void refused(void **state)
 		 "extension 'b' of 'a'", KYMO_E_UNSUPPORTED, 2},
 		{PREAMBLE PREAMBLE, "second preamble", KYMO_E_FORMAT, 2},
 		{PREAMBLE STREAM STREAM, "id 0 already", KYMO_E_FORMAT, 3},
-		{PREAMBLE STREAM EVENT(MEMBER("a", U8) ", " MEMBER("a", U8)), "two members",
-		 KYMO_E_FORMAT, 3},
 		{PREAMBLE STREAM EVENT(MEMBER("a", "\"nothing\"")), "no field class alias",
 		 KYMO_E_FORMAT, 3},
 		{PREAMBLE RS
