@@ -289,6 +289,7 @@ int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 
 		name = plain_name(cls->name, &info->compat);
 		find_context(info, cls);
+		info->no_sign = strncmp(name, "lttng_statedump_", 16) == 0;
 		if (info->tid.cls)
 			host->abilities |= KY_CAN_CONTEXT;
 		row = find_row(name, lttng, &rest);

@@ -20,6 +20,7 @@ struct ky_class_info {
 	uint32_t syscall;	 /* of entries and exits; KY_NO_SYSCALL: by its number field */
 	int32_t prio_offset;	 /* what takes its priorities to LTTng's scale */
 	bool compat;
+	bool no_sign; /* says nothing of the CPU: recorders may write state dumps on their own */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
 	/* The context of the thread that ran when the event happened. */

@@ -278,7 +278,7 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 
 	if (!info->handle && (!cpu || (cpu->state != KY_CPU_UNKNOWN && !cpu->missing)))
 		return 0;
-	if (cpu && feed->stream->has_switch) {
+	if (cpu && feed->stream->has_switch && !info->no_sign) {
 		if (cpu->begin_ns == INT64_MIN)
 			begin_cpu(feed, event);
 		/*

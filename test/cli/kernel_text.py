@@ -89,7 +89,9 @@ class Cpu:
             switch = event.name == "sched_switch"
             tid = fields["prev_tid"] if switch else event.context.get("tid")
             # A context counts where the CPU is unknown, for calls, and after a contradiction.
+            # State dumps do not: a recorder may write them on its own.
             sign = switch or (tid is not None and not lttng_rules and
+                              not event.name.startswith("lttng_statedump_") and
                               (cpu not in self.runs or self.missing[cpu] or "syscall_e" in event.name))
             if sign:
                 self.sign(cpu, tid, event.ns, begin, switch, lttng_rules)

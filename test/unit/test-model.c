@@ -30,6 +30,7 @@ enum {
 	EXIT_WRITE,
 	ENTRY_UNKNOWN,
 	EXIT_UNKNOWN,
+	STATEDUMP,
 	N_CLASSES,
 };
 
@@ -109,7 +110,7 @@ static const char *const class_names[N_CLASSES] = {
 	"sched_switch",		 "sched_migrate_task",	 "sched_process_fork",
 	"sched_process_exec",	 "sched_process_exit",	 "syscall_entry_read",
 	"syscall_exit_read",	 "syscall_entry_write",	 "syscall_exit_write",
-	"syscall_entry_unknown", "syscall_exit_unknown",
+	"syscall_entry_unknown", "syscall_exit_unknown", "lttng_statedump_process_state",
 };
 
 /* Fields in order; a name that ends in "comm" is 16 characters, else a signed 32-bit number. */
@@ -123,6 +124,7 @@ static const char *const class_fields[N_CLASSES][6] = {
 	[EXIT_WRITE] = {"_ret"},
 	[ENTRY_UNKNOWN] = {"_id"},
 	[EXIT_UNKNOWN] = {"_id", "_ret"},
+	[STATEDUMP] = {"_tid", "_pid", "_ppid"},
 };
 
 static void make_classes(struct fixture *f)
@@ -484,6 +486,21 @@ static void test_context(void **state)
 	teardown(&f);
 }
 
+/* A recorder may write the state dump on its own: it tells of threads, not of a CPU. */
+static void test_state_dump(void **state)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	emit(&f, 1, 100, STATEDUMP, 7, 30, 28, 5, 0);
+	emit(&f, 0, 110, ENTRY_READ, 30, 0, 0, 0, 0);
+	assert_string_equal(at_end(&f), "0:30 100-110; 30 read unended");
+	assert_int_equal(ky_model_cpu(f.model, 1)->state, KY_CPU_UNKNOWN);
+	assert_int_equal(ky_model_thread(f.model, 0)->pid, 28);
+	assert_int_equal(ky_model_thread(f.model, 0)->ppid, 5);
+	teardown(&f);
+}
+
 /* ---- lives ----------------------------------------------------------------------------- */
 
 static void test_lives(void **state)
@@ -528,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_call_over_loss),
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_lives),
+		cmocka_unit_test(test_state_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
