@@ -281,7 +281,10 @@ const struct ky_env *ky_env_find(const struct ky_trace_class *trace, const char 
  */
 int ky_trace_class_finish(struct ky_trace_class *trace, bool roles_by_name, struct kymo_error *err);
 
-/* As above for one more event class of a finished trace (a recorder that adds events). */
+/*
+ * As above for one more event class of a finished trace (a recorder that adds events). Links the
+ * whole trace anew: nobody may read it meanwhile, and decoders made before are void.
+ */
 int ky_event_class_finish(struct ky_event_class *event, struct kymo_error *err);
 
 /* A member of a struct by its name (as written or as displayed), or NULL. */

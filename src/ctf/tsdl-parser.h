@@ -3,7 +3,9 @@
  * The TSDL parser's state and the functions that its files share:
  *	tsdl-parse.c	statements of the text: blocks, clocks, streams, events
  *	tsdl-attr.c	NAME = VALUE; NAME := TYPE;
- *	tsdl-types.c	integer, floating_point, string, enum, struct, variant
+ *	tsdl-types.c	struct, variant, and what enum has in common with them
+ *	tsdl-numbers.c	integer, floating_point, string
+ *	tsdl-enum.c	enum
  *	tsdl-decl.c	names of types: scopes, declarators, typedef, typealias
  *	tsdl-copy.c	each use of a named type is a copy of its own
  *	tsdl-bind.c	what lengths and tags refer to
@@ -162,6 +164,12 @@ int ky_tsdl_attr_align(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr
 
 /* A field class that counts towards the limit; NULL when out of memory or over it. */
 struct ky_field_class *ky_tsdl_node(struct ky_tsdl_parser *p, enum ky_field_kind kind);
+/* What follows these keywords; type->cls is new and not shared. */
+int ky_tsdl_integer(struct ky_tsdl_parser *p, struct ky_tsdl_type *type);
+int ky_tsdl_float(struct ky_tsdl_parser *p, struct ky_tsdl_type *type);
+int ky_tsdl_string(struct ky_tsdl_parser *p, struct ky_tsdl_type *type);
+/* ": TYPE { LABELS }", the name was read before. */
+int ky_tsdl_enum(struct ky_tsdl_parser *p, struct ky_tsdl_type *type);
 /* integer {...}, floating_point {...}, string, enum, struct, variant: the keyword comes next. */
 int ky_tsdl_type_keyword(struct ky_tsdl_parser *p, struct ky_tsdl_type *type);
 
