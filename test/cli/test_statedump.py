@@ -84,8 +84,12 @@ def test_iousagetop_knows_the_name(peer, reader, kernel_trace):
     assert path in done.out, done
 
 
-@pytest.mark.parametrize("program", ["lttng-cputop", "lttng-syscallstats"])
-def test_analyses_run(peer, kernel_trace, program):
-    done = peer(program, "--no-progress", kernel_trace)
+@pytest.mark.parametrize("program, options", [("lttng-cputop", ["--limit=1000"]),
+                                              ("lttng-syscallstats", [])])
+def test_analyses_run(peer, reader, kernel_trace, program, options):
+    """They know the process that was there before. (Its pid is "?" where its first system call
+    came before its turn in the dump.)"""
+    pid, _ = reader
+    done = peer(program, "--no-progress", *options, kernel_trace)
     assert done.code == 0, done
-    assert "python3" in done.out or "sleep" in done.out
+    assert re.search(rf"python3 \(({pid}|({pid}|\?), TID: {pid})\)", done.out), done
