@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The command line itself: help, man pages, completion, usage errors, closed pipes."""
 
+import fcntl
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -162,3 +166,36 @@ def test_fish_completion_loads(kymo, commands):
     lines = [line.split("\t")[0] for line in done.stdout.splitlines()]
     assert set(lines[:-1]) == set(commands)
     assert lines[-1] == "--man"
+
+
+def on_terminal(args, columns, **env):
+    """What a program writes to a terminal of that width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    environ.update({"TERM": "xterm"} | env)
+    with subprocess.Popen(args, stdin=slave, stdout=slave, stderr=slave, env=environ) as proc:
+        os.close(slave)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:  # EIO: the other side is closed
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+    os.close(master)
+    assert proc.returncode == 0
+    return b"".join(chunks).decode()
+
+
+def test_help_on_a_terminal(kymo_bin):
+    wide = on_terminal([kymo_bin, "help", "completion"], 100)
+    narrow = on_terminal([kymo_bin, "help", "completion"], 50)
+    assert "\033[1mUsage\033[0m" in wide
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+    description = narrow.split("Description")[1].split("Options")[0]
+    assert max(len(line) for line in description.splitlines()) <= 58  # 50 and the escapes
+    assert "\033" not in on_terminal([kymo_bin, "help", "completion"], 100, NO_COLOR="1")
+    assert "\033" not in on_terminal([kymo_bin, "help", "completion"], 100, TERM="dumb")
