@@ -446,22 +446,35 @@ int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kym
 	return KYMO_OK;
 }
 
-/* Events were lost before this page: end the packet here, so that readers know where. */
-static int count_lost(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
-		      uint32_t commit, uint32_t data_end, struct kymo_error *err)
+/* What the page says about the number of lost events before it; 0: it has no room to say. */
+static uint64_t stored_lost(const uint8_t *page, uint32_t len, uint32_t commit, uint32_t data_end)
 {
-	uint64_t lost = 0;
+	unsigned long stored;
+
+	if (!(commit & MISSED_STORED) || len - data_end < sizeof(stored))
+		return 0;
+	memcpy(&stored, page + data_end, sizeof(stored));
+	return stored;
+}
+
+/*
+ * Events were lost before this page: end the packet here, so that readers know where. Where the
+ * page cannot tell how many, the kernel's count until now is taken, which may include some that
+ * were lost since; later gaps then count less, never beyond what the kernel has counted.
+ */
+static int count_lost(struct ky_convert_cpu *cpu, uint64_t stored, struct kymo_error *err)
+{
+	uint64_t (*lost_until_now)(struct ky_convert_cpu *) = cpu->convert->lost_until_now;
+	uint64_t until_now = lost_until_now ? lost_until_now(cpu) : 0;
+	uint64_t lost = cpu->lost + stored;
 	int ret;
 
-	if ((commit & MISSED_STORED) && len - data_end >= sizeof(unsigned long)) {
-		unsigned long stored;
-
-		memcpy(&stored, page + data_end, sizeof(stored));
-		lost = stored;
-	}
+	if (!stored)
+		lost = until_now > cpu->lost ? until_now : cpu->lost + 1;
+	else if (until_now >= cpu->lost && lost > until_now)
+		lost = until_now;
 	ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
-	/* Without a number it was one at least. */
-	cpu->lost += lost ? lost : 1;
+	cpu->lost = lost;
 	return ret;
 }
 
@@ -486,7 +499,7 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t le
 		return ky_error_set(err, KYMO_E_FORMAT, "a page of the ring that is too full");
 	data_end = layout->data_offset + data_bytes;
 	if (commit & MISSED_EVENTS)
-		ret = count_lost(cpu, page, len, commit, data_end, err);
+		ret = count_lost(cpu, stored_lost(page, len, commit, data_end), err);
 	cpu->records = page + layout->data_offset;
 	cpu->end = data_bytes;
 	cpu->cycles = cpu->next_cycles = cycles;

@@ -52,6 +52,11 @@ struct ky_convert {
 	 * writer is cpu->writer; @end_cycles is where it ends.
 	 */
 	int (*packet)(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err);
+	/*
+	 * How many events the kernel has lost on this CPU until now. A page that is full to
+	 * its last bytes says that events were lost before it, but not how many. NULL: nobody knows.
+	 */
+	uint64_t (*lost_until_now)(struct ky_convert_cpu *cpu);
 };
 
 struct ky_convert_cpu {

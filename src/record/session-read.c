@@ -69,6 +69,16 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 			       err);
 }
 
+static uint64_t lost_until_now(struct ky_convert_cpu *convert)
+{
+	struct ky_session_cpu *cpu = convert->data;
+	struct ky_ring_stats stats;
+
+	if (ky_ring_stats(&cpu->session->instance, convert->cpu, &stats, NULL) < 0)
+		return 0;
+	return stats.overrun + stats.commit_overrun + stats.dropped;
+}
+
 /* ---- the CPUs ------------------------------------------------------------------------- */
 
 static bool is_online(uint32_t cpu)
@@ -135,6 +145,7 @@ int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
 	int ret = KYMO_OK, len;
 
 	session->convert.packet = send_packet;
+	session->convert.lost_until_now = lost_until_now;
 	if (!dir) {
 		ret = ky_error_errno(err, errno, "cannot list the CPUs");
 		ky_error_path(err, session->instance.path);
@@ -273,13 +284,9 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 /* What the kernel lost but told with no page: at the very end, or to nested writers. */
 static int count_silent_losses(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
-	struct ky_ring_stats stats;
-	uint64_t lost;
-	int ret = ky_ring_stats(&cpu->session->instance, cpu->convert.cpu, &stats, err);
+	uint64_t lost = lost_until_now(&cpu->convert);
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	lost = stats.overrun + stats.commit_overrun + stats.dropped;
 	if (lost <= cpu->convert.lost)
 		return KYMO_OK;
 	ret = ky_convert_flush(&cpu->convert, cpu->convert.writer.last_cycles, err);
