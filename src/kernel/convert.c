@@ -471,7 +471,7 @@ static int count_lost(struct ky_convert_cpu *cpu, uint64_t stored, struct kymo_e
 
 	if (!stored)
 		lost = until_now > cpu->lost ? until_now : cpu->lost + 1;
-	else if (until_now >= cpu->lost && lost > until_now)
+	else if (until_now && until_now >= cpu->lost && lost > until_now)
 		lost = until_now;
 	ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
 	cpu->lost = lost;

@@ -19,7 +19,7 @@ static inline uint8_t *ring_data(const char *name, size_t *len)
 	FILE *file;
 	long size;
 
-	snprintf(path, sizeof(path), "%s/ok/ring/%s", KYMO_TEST_DATA, name);
+	snprintf(path, sizeof(path), "%s/ok/ring/%s", KY_TEST_DATA, name);
 	file = fopen(path, "rb");
 	assert_non_null(file);
 	assert_int_equal(fseek(file, 0, SEEK_END), 0);

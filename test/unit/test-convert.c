@@ -369,6 +369,9 @@ static void test_time(void **state)
 	put32(&page, 31 | 9u << 5); /* an absolute stamp of 59 bits */
 	put32(&page, 0x100);
 	put_exit(&page, 0, 1, 0);
+	put32(&page, 31 | 1u << 5); /* another, after the 59 bits overflowed */
+	put32(&page, 0);
+	put_exit(&page, 0, 1, 0);
 	put32(&page, 29); /* the rest is empty */
 	put32(&page, 0xffffffff);
 	end_page(&page, 0);
@@ -378,11 +381,13 @@ static void test_time(void **state)
 	assert_true(f.cpu.next_cycles == UINT64_C(0x1000000000000005) + (2u << 27) + 3 + 7);
 	assert_int_equal(ky_convert_run(&f.cpu, f.cpu.next_cycles, NULL), 1);
 	assert_int_equal(f.cpu.events, 2);
-	/* The upper bits come from the time before, of which the stamp is an overflow. */
-	assert_true(f.cpu.next_cycles ==
-		    UINT64_C(0x1800000000000000) + (UINT64_C(0x100) << 27) + 9);
-	assert_int_equal(ky_convert_run(&f.cpu, UINT64_MAX, NULL), 0);
+	/* The upper bits come from the time before. */
+	assert_true(f.cpu.next_cycles == UINT64_C(0x1000000800000009));
+	assert_int_equal(ky_convert_run(&f.cpu, f.cpu.next_cycles, NULL), 1);
 	assert_int_equal(f.cpu.events, 3);
+	assert_true(f.cpu.next_cycles == UINT64_C(0x1800000000000001));
+	assert_int_equal(ky_convert_run(&f.cpu, UINT64_MAX, NULL), 0);
+	assert_int_equal(f.cpu.events, 4);
 	assert_int_equal(f.cpu.bad, 0);
 	tear_down(&f);
 }

@@ -168,9 +168,8 @@ static void test_rwbs(void **state)
 	assert_int_equal(ky_rwbs_mask("R", 1), KY_RWBS_READ);
 	assert_int_equal(ky_rwbs_mask("RA\0xxxxxxx", 10), KY_RWBS_READ | KY_RWBS_RAHEAD);
 	assert_int_equal(ky_rwbs_mask("WS\0", 10), KY_RWBS_WRITE | KY_RWBS_SYNC);
-	assert_int_equal(ky_rwbs_mask("FWFSM", 10),
-			 KY_RWBS_PREFLUSH | KY_RWBS_WRITE | KY_RWBS_FUA | KY_RWBS_SYNC |
-				 KY_RWBS_META);
+	assert_int_equal(ky_rwbs_mask("FWFSM", 10), KY_RWBS_PREFLUSH | KY_RWBS_WRITE | KY_RWBS_FUA |
+							    KY_RWBS_SYNC | KY_RWBS_META);
 	assert_int_equal(ky_rwbs_mask("FF", 10), KY_RWBS_PREFLUSH | KY_RWBS_FLUSH);
 	assert_int_equal(ky_rwbs_mask("F", 10), KY_RWBS_FLUSH);
 	assert_int_equal(ky_rwbs_mask("DE", 10), KY_RWBS_DISCARD | KY_RWBS_SECURE);

@@ -5,9 +5,9 @@
 #include "base/strbuf.h"
 #include "ring-data.h"
 
-#define HEAD                                                                                       \
-	"name: x\nID: 7\nformat:\n"                                                                \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                     \
+#define HEAD                                                                   \
+	"name: x\nID: 7\nformat:\n"                                            \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 static int parse(struct ky_arena *arena, const char *text, struct ky_format *format,
@@ -168,12 +168,9 @@ static void test_page_layout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_too_many_fields),
-		cmocka_unit_test(test_page_layout),
+		cmocka_unit_test(test_switch),		cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_kinds),		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_too_many_fields), cmocka_unit_test(test_page_layout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
