@@ -62,8 +62,8 @@ static void warn_loss(const struct ky_loss *loss, const struct ky_text_options *
 
 	describe_range(range, loss, options);
 	if (loss->events)
-		ky_log_warning(&ky_cli_log, "%s: %llu events lost by the tracer%s", path,
-			       (unsigned long long)loss->events, range);
+		ky_log_warning(&ky_cli_log, "%s: %llu event%s lost by the tracer%s", path,
+			       (unsigned long long)loss->events, loss->events == 1 ? "" : "s", range);
 	if (loss->packets)
 		ky_log_warning(&ky_cli_log, "%s: %llu packets are missing%s", path,
 			       (unsigned long long)loss->packets, range);

@@ -307,7 +307,8 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 	int ret = first_visit(search, path, err);
 
 	if (ret <= 0) {
-		search->found |= ret == 0; /* by another way: what is there has been opened */
+		/* By another way: what is there has been opened. */
+		search->found |= ret == 0 && (!depth || has_metadata(path));
 		return ret;
 	}
 	ret = listing_init(&listing, path);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Sources, losses, merge, seeking, counting: over the traces in test/data. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/summary.h"
+
+#define OK(name)  KY_TEST_DATA "/ok/traces/" name
+#define BAD(name) KY_TEST_DATA "/bad/traces/" name
+#define ZERO_NS	  INT64_C(1600000000000000000)
+
+static struct kymo_error err;
+static unsigned int n_warnings;
+
+static void on_log(void *data, enum ky_log_level level, const char *text)
+{
+	n_warnings += level == KY_LOG_WARNING;
+}
+
+static const struct ky_log test_log = {on_log, NULL};
+
+/* ---- real traces ------------------------------------------------------------------------- */
+
+struct graph {
+	struct ky_trace_set set;
+	struct ky_flow *flow;
+};
+
+static void graph_open(struct graph *g, const char *path)
+{
+	ky_error_clear(&err);
+	n_warnings = 0;
+	if (ky_trace_set_open(&g->set, &path, 1, &test_log, &err) < 0 ||
+	    ky_flow_open_set(&g->set, &g->flow, &err) < 0)
+		fail_msg("%s: %s", err.path, err.message);
+}
+
+static void graph_close(struct graph *g)
+{
+	ky_flow_close(g->flow);
+	ky_trace_set_close(&g->set);
+}
+
+static uint64_t number_of(const struct ky_event *event)
+{
+	struct ky_handle handle;
+
+	ky_handle_find(&handle, event->cls, KY_SCOPE_PAYLOAD, "n");
+	return ky_get_u64(event, &handle, 999);
+}
+
+/* "0 1 2 L7 3": the numbers of all events in order, losses as Levents and Ppackets; "!": error. */
+static const char *all(struct ky_flow *flow)
+{
+	static char text[4096];
+	struct ky_batch batch;
+	char *at = text;
+	int ret;
+
+	*at = '\0';
+	while ((ret = ky_flow_next(flow, &batch, &err)) > 0) {
+		assert_true(batch.n_events || batch.loss);
+		if (batch.loss && batch.loss->events)
+			at += sprintf(at, "L%llu ", (unsigned long long)batch.loss->events);
+		if (batch.loss && batch.loss->packets)
+			at += sprintf(at, "P%llu ", (unsigned long long)batch.loss->packets);
+		for (size_t i = 0; i < batch.n_events; i++)
+			at += sprintf(at, "%llu ", (unsigned long long)number_of(&batch.events[i]));
+	}
+	if (ret < 0)
+		at += sprintf(at, "! ");
+	if (at > text)
+		at[-1] = '\0';
+	/* The end stays the end. */
+	assert_int_equal(ky_flow_next(flow, &batch, &err), 0);
+	return text;
+}
+
+static void check_all(const char *path, const char *expected)
+{
+	struct graph g;
+
+	graph_open(&g, path);
+	assert_string_equal(all(g.flow), expected);
+	graph_close(&g);
+}
+
+static void equal_times(void **state)
+{
+	check_all(OK("equal-times"), "20 21 10 11 0 1 22 23 12 13 2 3 24 25 14 15 4 5");
+}
+
+static void losses(void **state)
+{
+	check_all(OK("losses"), "0 1 L7 2 3 L1 P2 4");
+	check_all(OK("losses-wrap"), "0 L4 1");
+}
+
+static void time_goes_back(void **state)
+{
+	check_all(OK("back-in-time"), "10 11 0 1 2 3 4 5");
+	assert_int_equal(n_warnings, 1);
+}
+
+static void empty_packets(void **state)
+{
+	check_all(OK("empty-packet"), "0 1 2");
+	check_all(OK("empty-stream"), "0 1 2");
+}
+
+static void damage(void **state)
+{
+	check_all(BAD("truncated"), "0 1 2 3 4 !");
+	assert_string_equal(err.path, BAD("truncated/c_0"));
+	check_all(BAD("truncated-padding"), "0 1 2 3 4 5 !");
+	check_all(BAD("zero-tail"), "0 1 2 !");
+	assert_int_equal(err.offset, 114);
+	check_all(BAD("unknown-event"), "0 1 !");
+	assert_int_equal(err.offset, 110);
+	/* The other stream is delivered to its end before the error. */
+	check_all(BAD("unknown-event-beside"), "0 10 1 11 12 13 !");
+	assert_string_equal(err.path, BAD("unknown-event-beside/c_0"));
+}
+
+static void seek(void **state)
+{
+	struct graph g;
+
+	graph_open(&g, OK("index"));
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 2100, &err), 0);
+	assert_string_equal(all(g.flow), "4 5");
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 1101, &err), 0);
+	assert_string_equal(all(g.flow), "2 3 4 5");
+	assert_int_equal(ky_flow_seek(g.flow, INT64_MIN, &err), 0);
+	assert_string_equal(all(g.flow), "0 1 2 3 4 5");
+	assert_int_equal(ky_flow_seek(g.flow, INT64_MAX, &err), 0);
+	assert_string_equal(all(g.flow), "");
+	graph_close(&g);
+	graph_open(&g, OK("equal-times"));
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 1200, &err), 0);
+	assert_string_equal(all(g.flow), "24 25 14 15 4 5");
+	graph_close(&g);
+	/* Damage before or behind does not hinder. */
+	graph_open(&g, BAD("truncated"));
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 2000, &err), 0);
+	assert_string_equal(all(g.flow), "3 4 !");
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 1200, &err), 0);
+	assert_string_equal(all(g.flow), "2 3 4 !");
+	graph_close(&g);
+	/* A wrong index is found out, and costs a scan. */
+	graph_open(&g, OK("wrong-index"));
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 2100, &err), 0);
+	assert_string_equal(all(g.flow), "4 5");
+	assert_int_equal(n_warnings, 1);
+	graph_close(&g);
+	/* The loss before the packet that a seek leads to is known from its neighbour. */
+	graph_open(&g, OK("losses"));
+	assert_int_equal(ky_flow_seek(g.flow, ZERO_NS + 2000, &err), 0);
+	assert_string_equal(all(g.flow), "L7 2 3 L1 P2 4");
+	graph_close(&g);
+}
+
+static void counts(void **state)
+{
+	struct ky_stream_summary summary;
+	uint64_t n[8] = {0};
+	struct graph g;
+
+	graph_open(&g, OK("losses"));
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err), 0);
+	assert_int_equal(summary.packets, 4);
+	assert_int_equal(summary.events, 5);
+	assert_int_equal(n[0], 5);
+	assert_int_equal(summary.lost_events, 8);
+	assert_int_equal(summary.lost_packets, 2);
+	assert_int_equal(summary.begin_ns, ZERO_NS + 1000);
+	assert_int_equal(summary.end_ns, ZERO_NS + 4000);
+	graph_close(&g);
+	graph_open(&g, BAD("truncated"));
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err),
+			 KYMO_E_FORMAT);
+	assert_int_equal(summary.events, 5);
+	graph_close(&g);
+}
+
+/* ---- merge: against sorting -------------------------------------------------------------- */
+
+#define N_INPUTS 37
+#define N_EVENTS 200
+
+/* An input of its own: events with given times, in batches of varying length. */
+struct fake {
+	struct ky_flow flow;
+	struct ky_stream stream;
+	struct ky_event events[N_EVENTS];
+	size_t n, at;
+	bool fails;
+};
+
+static int fake_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *e)
+{
+	struct fake *fake = (struct fake *)flow;
+	size_t n = 1 + (fake->at * 7 + fake->stream.index) % 5;
+
+	if (fake->at == fake->n)
+		return fake->fails ? ky_error_set(e, KYMO_E_FORMAT, "input %u", fake->stream.index)
+				   : 0;
+	if (n > fake->n - fake->at)
+		n = fake->n - fake->at;
+	*batch = (struct ky_batch){
+		.stream = &fake->stream, .events = fake->events + fake->at, .n_events = n};
+	fake->at += n;
+	return 1;
+}
+
+static void fake_close(struct ky_flow *flow)
+{
+	free(flow);
+}
+
+static const struct ky_flow_ops fake_ops = {.next = fake_next, .close = fake_close};
+
+static uint64_t random_state = 1;
+
+static unsigned int dice(unsigned int sides)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned int)(random_state >> 33) % sides;
+}
+
+struct key {
+	int64_t ns;
+	uint32_t stream;
+	uint64_t position;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	return x->position < y->position ? -1 : 1;
+}
+
+static struct ky_flow *fake_open(uint32_t index, struct key *keys, size_t *n_keys)
+{
+	struct fake *fake = calloc(1, sizeof(*fake));
+	int64_t ns = index % 9 == 0 ? INT64_MIN : 0;
+
+	assert_non_null(fake);
+	fake->flow.ops = &fake_ops;
+	fake->stream.index = index;
+	fake->n = index % 11 == 3 ? 0 : dice(N_EVENTS);
+	for (size_t i = 0; i < fake->n; i++) {
+		/* Some stand still for long, others leap: runs of all lengths, many ties. */
+		ns += dice(4) ? 0 : dice(index % 3 == 0 ? 100 : 3);
+		fake->events[i].ns = ns;
+		fake->events[i].cycles = i;
+		keys[(*n_keys)++] = (struct key){ns, index, i};
+	}
+	return &fake->flow;
+}
+
+static void merge_is_a_sort(void **state)
+{
+	static struct key keys[N_INPUTS * N_EVENTS];
+
+	for (unsigned int round = 0; round < 20; round++) {
+		struct ky_flow *inputs[N_INPUTS], *flow;
+		size_t n_keys = 0, at = 0, n_inputs = round % N_INPUTS + 1;
+		struct ky_batch batch;
+
+		for (size_t i = 0; i < n_inputs; i++)
+			inputs[i] = fake_open((uint32_t)i, keys, &n_keys);
+		qsort(keys, n_keys, sizeof(keys[0]), compare_keys);
+		assert_int_equal(ky_merge_open(inputs, n_inputs, &flow, &err), 0);
+		while (ky_flow_next(flow, &batch, &err) > 0) {
+			for (size_t i = 0; i < batch.n_events; i++, at++) {
+				assert_int_equal(batch.events[i].ns, keys[at].ns);
+				assert_int_equal(batch.stream->index, keys[at].stream);
+				assert_int_equal(batch.events[i].cycles, keys[at].position);
+			}
+		}
+		assert_int_equal(at, n_keys);
+		assert_int_equal(ky_flow_seek(flow, 0, &err), KYMO_E_UNSUPPORTED);
+		ky_flow_close(flow);
+	}
+}
+
+static void first_error_comes_last(void **state)
+{
+	struct key keys[3 * N_EVENTS];
+	struct ky_flow *inputs[3], *flow;
+	size_t n_keys = 0, n = 0;
+	struct ky_batch batch;
+	int ret;
+
+	for (uint32_t i = 0; i < 3; i++)
+		inputs[i] = fake_open(i, keys, &n_keys);
+	/* Input 0 has no times, so it ends first. */
+	((struct fake *)inputs[0])->fails = true;
+	((struct fake *)inputs[2])->fails = true;
+	assert_int_equal(ky_merge_open(inputs, 3, &flow, &err), 0);
+	while ((ret = ky_flow_next(flow, &batch, &err)) > 0)
+		n += batch.n_events;
+	assert_int_equal(n, n_keys);
+	assert_int_equal(ret, KYMO_E_FORMAT);
+	assert_string_equal(err.message, "input 0");
+	assert_int_equal(ky_flow_next(flow, &batch, &err), 0);
+	ky_flow_close(flow);
+}
+
+static void nothing_to_merge(void **state)
+{
+	struct ky_batch batch;
+	struct ky_flow *flow;
+
+	assert_int_equal(ky_merge_open(NULL, 0, &flow, &err), 0);
+	assert_int_equal(ky_flow_next(flow, &batch, &err), 0);
+	ky_flow_close(flow);
+	ky_flow_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_times),	    cmocka_unit_test(losses),
+		cmocka_unit_test(time_goes_back),   cmocka_unit_test(empty_packets),
+		cmocka_unit_test(damage),	    cmocka_unit_test(seek),
+		cmocka_unit_test(counts),	    cmocka_unit_test(merge_is_a_sort),
+		cmocka_unit_test(nothing_to_merge), cmocka_unit_test(first_error_comes_last),
+	};
+
+	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
