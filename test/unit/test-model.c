@@ -46,6 +46,9 @@ struct fixture {
 	struct ky_packet_writer writers[N_CPUS];
 	uint8_t *packets[MAX_PACKETS];
 	size_t n_packets;
+	const char *const *names;
+	const char *const (*fields)[6];
+	const char *tracer;
 	bool context; /* events carry the tid of their thread */
 	struct ky_model *model;
 	struct ky_strbuf history;
@@ -127,6 +130,44 @@ static const char *const class_fields[N_CLASSES][6] = {
 	[STATEDUMP] = {"_tid", "_pid", "_ppid"},
 };
 
+/* What perf's conversion to CTF calls them: the kernel's own words. */
+static const char *const perf_names[N_CLASSES] = {
+	"sched:sched_switch",	    "sched:sched_migrate_task", "sched:sched_process_fork",
+	"sched:sched_process_exec", "sched:sched_process_exit", "syscalls:sys_enter_read",
+	"syscalls:sys_exit_read",   "syscalls:sys_enter_write", "syscalls:sys_exit_write",
+	"raw_syscalls:sys_enter",   "raw_syscalls:sys_exit",	"unused",
+};
+
+static const char *const perf_fields[N_CLASSES][6] = {
+	[SWITCH] = {"prev_pid", "next_pid", "next_comm"},
+	[MIGRATE] = {"pid", "dest_cpu", "prio"},
+	[FORK] = {"parent_pid", "child_pid"},
+	[EXEC] = {"pid", "old_pid"},
+	[EXIT] = {"pid"},
+	[ENTRY_READ] = {"__syscall_nr"},
+	[EXIT_READ] = {"__syscall_nr", "ret"},
+	[ENTRY_WRITE] = {"__syscall_nr"},
+	[EXIT_WRITE] = {"__syscall_nr", "ret"},
+	[ENTRY_UNKNOWN] = {"id"},
+	[EXIT_UNKNOWN] = {"id", "ret"},
+};
+
+/* LTTng before 2.6: no word for entries, one exit for all calls. */
+static const char *const old_names[N_CLASSES] = {
+	"sched_switch",
+	"sched_migrate_task",
+	"sched_process_fork",
+	"sched_process_exec",
+	"sched_process_exit",
+	"sys_read",
+	"exit_syscall",
+	"compat_sys_write",
+	"unused",
+	"unused",
+	"unused",
+	"unused",
+};
+
 static void make_classes(struct fixture *f)
 {
 	struct ky_clock_class *clock;
@@ -135,6 +176,8 @@ static void make_classes(struct fixture *f)
 
 	f->cls = ky_trace_class_new();
 	assert_non_null(f->cls);
+	if (f->tracer)
+		assert_int_equal(ky_env_add_text(f->cls, "tracer_name", f->tracer), 0);
 	clock = ky_clock_class_new(f->cls, "monotonic");
 	clock->frequency_hz = 1000000000;
 	assert_int_equal(ky_lttng_layout_trace(f->cls), 0);
@@ -145,10 +188,10 @@ static void make_classes(struct fixture *f)
 		ky_struct_add_int(f->cls, stream->event_context, "_tid", 32, true, 10);
 	}
 	for (int i = 0; i < N_CLASSES; i++) {
-		f->classes[i] = ky_event_class_new(stream, (uint64_t)i, class_names[i]);
+		f->classes[i] = ky_event_class_new(stream, (uint64_t)i, f->names[i]);
 		f->classes[i]->payload = ky_struct_new(f->cls);
-		for (int n = 0; n < 6 && class_fields[i][n]; n++) {
-			const char *name = class_fields[i][n];
+		for (int n = 0; n < 6 && f->fields[i][n]; n++) {
+			const char *name = f->fields[i][n];
 
 			if (strstr(name, "comm"))
 				ky_struct_add_text(f->cls, f->classes[i]->payload, name, 16);
@@ -160,7 +203,8 @@ static void make_classes(struct fixture *f)
 	assert_int_equal(ky_trace_class_finish(f->cls, true, &err), 0);
 }
 
-static void setup(struct fixture *f, bool context)
+static void setup_names(struct fixture *f, bool context, const char *const *names,
+			const char *const (*fields)[6], const char *tracer)
 {
 	struct ky_listener listener = {.data = f,
 				       .ran = on_ran,
@@ -171,6 +215,9 @@ static void setup(struct fixture *f, bool context)
 
 	memset(f, 0, sizeof(*f));
 	f->context = context;
+	f->names = names;
+	f->fields = fields;
+	f->tracer = tracer;
 	make_classes(f);
 	f->trace = (struct ky_trace){.path = "test", .cls = f->cls};
 	f->traces[0] = &f->trace;
@@ -195,6 +242,11 @@ static void setup(struct fixture *f, bool context)
 	f->model = ky_model_new(&f->set, NULL);
 	assert_non_null(f->model);
 	assert_int_equal(ky_model_listen(f->model, &listener), 0);
+}
+
+static void setup(struct fixture *f, bool context)
+{
+	setup_names(f, context, class_names, class_fields, NULL);
 }
 
 static void teardown(struct fixture *f)
@@ -263,7 +315,7 @@ static void emit(struct fixture *f, uint32_t cpu, int64_t ns, int cls, int32_t t
 	const int32_t *body = f->context ? words : words + 1;
 	uint32_t n = f->context;
 
-	while (n - f->context < 6 && class_fields[cls][n - f->context])
+	while (n - f->context < 6 && f->fields[cls][n - f->context])
 		n++;
 	feed(f, cpu, ns, cls, body, n * 4, NULL);
 }
@@ -529,6 +581,40 @@ static void test_lives(void **state)
 	teardown(&f);
 }
 
+/* ---- names ----------------------------------------------------------------------------- */
+
+static void test_perf_names(void **state)
+{
+	struct fixture f;
+
+	setup_names(&f, false, perf_names, perf_fields, NULL);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_READ, 0, 0, 0, 0, 0);
+	emit(&f, 0, 110, ENTRY_UNKNOWN, 0, 0, 0, 0, 0); /* the same call by its number */
+	emit(&f, 0, 120, MIGRATE, 0, 7, 1, 120, 0);
+	emit(&f, 0, 130, FORK, 0, 7, 20, 0, 0);
+	emit(&f, 0, 140, EXIT_READ, 0, 0, -4, 0, 0);
+	assert_string_equal(heard(&f), "7 to 1; 7 read 30=-4");
+	assert_int_equal(ky_model_thread(f.model, 0)->prio, 20); /* nice 0 on LTTng's scale */
+	assert_int_equal(ky_model_thread(f.model, 1)->tid, 20);
+	assert_int_equal(ky_model_thread(f.model, 1)->pid, KY_UNKNOWN);
+	teardown(&f);
+}
+
+static void test_old_lttng_names(void **state)
+{
+	struct fixture f;
+
+	setup_names(&f, false, old_names, class_fields, "lttng-modules");
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_READ, 0, 0, 0, 0, 0);
+	emit(&f, 0, 120, EXIT_READ, 0, 3, 0, 0, 0);
+	emit(&f, 0, 130, ENTRY_WRITE, 0, 0, 0, 0, 0);
+	emit(&f, 0, 150, EXIT_READ, 0, 4, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 read 10=3; 7 compat_write 20=4");
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +632,8 @@ int main(void)
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_state_dump),
+		cmocka_unit_test(test_perf_names),
+		cmocka_unit_test(test_old_lttng_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
