@@ -160,6 +160,7 @@ struct ky_handle {
 	enum ky_scope scope;
 	int64_t fixed_at_bits; /* from the scope's aligned begin; -1: after variable-size fields */
 	uint32_t member;       /* index of the top-level member that holds it */
+	uint32_t scope_align_bits;
 };
 
 /*

@@ -83,6 +83,7 @@ bool ky_handle_find(struct ky_handle *handle, const struct ky_event_class *event
 	handle->scope = scope;
 	if (!plan->root)
 		return false;
+	handle->scope_align_bits = plan->root->align_bits;
 	for (size_t i = 0; i < plan->root->st.n_members; i++) {
 		const struct ky_member *member = &plan->root->st.members[i];
 
@@ -157,25 +158,15 @@ static bool run_to_field(const struct ky_event *event, const struct ky_handle *h
 	return true;
 }
 
-/*
- * Where the field begins, and the value of what it refers to (@ref may be NULL): known
- * beforehand, or found by running over what lies before it.
- */
-static bool find_field(const struct ky_event *event, const struct ky_handle *handle,
-		       const struct ky_field_ref *ref, uint64_t *ref_value, uint64_t *at_bits)
+/* The slow way to a field, and to the value of what it refers to (@ref may be NULL). */
+static bool search_field(const struct ky_event *event, const struct ky_handle *handle,
+			 const struct ky_field_ref *ref, uint64_t *ref_value, uint64_t *at_bits)
 {
-	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, handle->scope);
 	size_t n_slots = event->cls->stream->trace->n_slots;
 	uint64_t stack[STACK_SLOTS];
 	struct ky_cursor c = {.data = event->data, .end_bits = event->end_bits, .slots = stack};
 	bool found;
 
-	if (__builtin_expect(handle->fixed_at_bits >= 0 && !ref, 1)) {
-		*at_bits = ky_align_up(fixed_scope_begin(event, handle->scope),
-				       plan->root->align_bits) +
-			   (uint64_t)handle->fixed_at_bits;
-		return true;
-	}
 	if (n_slots > STACK_SLOTS)
 		c.slots = malloc(n_slots * sizeof(*c.slots));
 	if (!c.slots)
@@ -187,6 +178,18 @@ static bool find_field(const struct ky_event *event, const struct ky_handle *han
 		free(c.slots);
 	*at_bits = c.at_bits;
 	return found;
+}
+
+/* Where the field begins: known beforehand, or found by running over what lies before it. */
+static inline bool find_field(const struct ky_event *event, const struct ky_handle *handle,
+			      const struct ky_field_ref *ref, uint64_t *ref_value,
+			      uint64_t *at_bits)
+{
+	if (__builtin_expect(handle->fixed_at_bits < 0 || ref, 0))
+		return search_field(event, handle, ref, ref_value, at_bits);
+	*at_bits = ky_align_up(fixed_scope_begin(event, handle->scope), handle->scope_align_bits) +
+		   (uint64_t)handle->fixed_at_bits;
+	return true;
 }
 
 bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value)
