@@ -6,34 +6,24 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "flow/text.h"
+#include "cli/drain.h"
+#include "cli/select-options.h"
+#include "cli/text-options.h"
 
 struct print_options {
 	struct ky_text_options text;
-	bool no_output;
+	struct ky_select_options select;
+	bool no_output, count;
 };
 
 static const struct ky_option_def print_option_defs[] = {
-	{.name = "clock-date",
+	KY_SELECT_OPTION_DEFS(struct print_options, select),
+	{.name = "count",
+	 .letter = 'c',
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Show the date before the time of day.",
-	 .at = offsetof(struct print_options, text.clock_date)},
-	{.name = "clock-gmt",
-	 .kind = KY_OPTION_FLAG,
-	 .help = "Show times in UTC instead of the local time zone (TZ).",
-	 .at = offsetof(struct print_options, text.clock_gmt)},
-	{.name = "clock-seconds",
-	 .kind = KY_OPTION_FLAG,
-	 .help = "Show seconds since the clock's origin instead of the time of day.",
-	 .at = offsetof(struct print_options, text.clock_seconds)},
-	{.name = "clock-cycles",
-	 .kind = KY_OPTION_FLAG,
-	 .help = "Show the clock's raw value, and differences in its cycles.",
-	 .at = offsetof(struct print_options, text.clock_cycles)},
-	{.name = "no-delta",
-	 .kind = KY_OPTION_FLAG,
-	 .help = "Leave out the time since the event before.",
-	 .at = offsetof(struct print_options, text.no_delta)},
+	 .help = "Print only the number of the events selected.",
+	 .at = offsetof(struct print_options, count)},
+	KY_TEXT_OPTION_DEFS(struct print_options, text),
 	{.name = "no-output",
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Read and merge everything, and print only the number of events, to the "
@@ -42,78 +32,55 @@ static const struct ky_option_def print_option_defs[] = {
 	{0},
 };
 
-/* Where losses lie in time, for the warning: " between A and B", or nothing. */
-static void describe_range(char out[160], const struct ky_loss *loss,
-			   const struct ky_text_options *options)
+static void print_defaults(void *data)
 {
-	char begin[64], end[64];
-
-	out[0] = '\0';
-	if (loss->begin_ns != INT64_MIN && loss->end_ns != INT64_MIN)
-		snprintf(out, 160, " between %s and %s",
-			 ky_text_time(begin, loss->begin_ns, options),
-			 ky_text_time(end, loss->end_ns, options));
+	ky_cli_select_defaults(&((struct print_options *)data)->select);
 }
 
-static void warn_loss(const struct ky_loss *loss, const struct ky_text_options *options)
-{
-	const char *path = loss->stream->file.path;
-	char range[160];
-
-	describe_range(range, loss, options);
-	if (loss->events)
-		ky_log_warning(&ky_cli_log, "%s: %llu event%s lost by the tracer%s", path,
-			       (unsigned long long)loss->events, loss->events == 1 ? "" : "s", range);
-	if (loss->packets)
-		ky_log_warning(&ky_cli_log, "%s: %llu packets are missing%s", path,
-			       (unsigned long long)loss->packets, range);
-}
-
-/* @text: NULL with --no-output. What came before an error is printed, then it is returned. */
-static int print_events(struct ky_flow *flow, struct ky_text *text,
-			const struct print_options *options, uint64_t *n_events,
+static int print_events(struct ky_flow *flow, const struct print_options *options,
 			struct kymo_error *err)
 {
-	struct ky_batch batch;
-	int ret, flushed;
+	struct ky_drain drain = {.times = &options->text};
+	struct ky_sink *sink = NULL;
+	int ret;
 
-	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
-		if (batch.loss) {
-			/* So that the warning stands where the events are missing. */
-			ret = text ? ky_text_flush(text, err) : KYMO_OK;
-			if (ret < 0)
-				return ret;
-			warn_loss(batch.loss, &options->text);
-		}
-		*n_events += batch.n_events;
-		ret = text ? ky_text_batch(text, &batch, err) : KYMO_OK;
-		if (ret < 0)
-			break;
+	if (!options->no_output) {
+		sink = ky_text_sink_new(STDOUT_FILENO, &options->text);
+		if (!sink)
+			return ky_error_nomem(err);
 	}
-	flushed = text ? ky_text_flush(text, ret < 0 ? NULL : err) : KYMO_OK;
-	return ret < 0 ? ret : flushed;
+	ret = ky_drain(&drain, flow, sink, err);
+	ky_sink_free(sink);
+	if (options->no_output)
+		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)drain.n_events);
+	return ret;
+}
+
+static int print_count(const struct ky_trace_set *set, const struct print_options *options,
+		       struct kymo_error *err)
+{
+	uint64_t n_events;
+	int ret =
+		ky_cli_select_count(set, &options->select, options->text.clock_gmt, &n_events, err);
+
+	if (ret != KYMO_E_INVALID)
+		printf("%llu\n", (unsigned long long)n_events);
+	return ret;
 }
 
 static int print_set(const struct ky_trace_set *set, const struct print_options *options,
 		     struct kymo_error *err)
 {
-	struct ky_text *text = NULL;
 	struct ky_flow *flow;
-	uint64_t n_events = 0;
-	int ret = ky_flow_open_set(set, &flow, err);
+	int ret;
 
+	if (options->count)
+		return print_count(set, options, err);
+	ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
 	if (ret < 0)
 		return ret;
-	if (!options->no_output) {
-		text = ky_text_new(STDOUT_FILENO, &options->text);
-		ret = text ? KYMO_OK : ky_error_nomem(err);
-	}
-	if (ret == KYMO_OK)
-		ret = print_events(flow, text, options, &n_events, err);
-	ky_text_free(text);
+	ret = print_events(flow, options, err);
 	ky_flow_close(flow);
-	if (options->no_output)
-		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)n_events);
 	return ret;
 }
 
@@ -123,13 +90,17 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 	struct kymo_error err;
 	int ret;
 
+	(void)command;
 	ky_error_clear(&err);
 	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
 	if (ret == KYMO_OK) {
 		ret = print_set(&set, data, &err);
 		ky_trace_set_close(&set);
 	}
-	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
 const struct ky_command ky_command_print = {
@@ -155,11 +126,16 @@ const struct ky_command ky_command_print = {
 		    "kymo print --clock-date --clock-gmt my-trace\n\n"
 		    "# what happened around a process\n"
 		    "kymo print my-trace | grep 'tid = 1234,'\n\n"
+		    "# what nginx waited for, in the first half second\n"
+		    "kymo print --filter 'prev_comm =~ \"ngin*\"' --end +500ms my-trace\n\n"
+		    "# how many system calls failed?\n"
+		    "kymo print --event 'syscall_exit_*' --filter 'ret < 0' --count my-trace\n\n"
 		    "# is the trace readable, and how many events has it?\n"
 		    "kymo print --no-output my-trace",
-	.see_also = "info report record",
+	.see_also = "convert info report record",
 	.options = print_option_defs,
 	.options_size = sizeof(struct print_options),
+	.defaults = print_defaults,
 	.min_args = 1,
 	.max_args = -1,
 	.run = run_print,

@@ -69,6 +69,21 @@ static void wrap(FILE *out, const char *text, size_t len, int at, int indent, in
 	fputc('\n', out);
 }
 
+/* Lines that stay as they are, each indented. */
+static void verbatim(FILE *out, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	while (text < end) {
+		size_t line = strcspn(text, "\n");
+
+		if (line > (size_t)(end - text))
+			line = (size_t)(end - text);
+		fprintf(out, "  %.*s\n", (int)line, text);
+		text += line + 1;
+	}
+}
+
 /* The description's own small markup: see command.h. */
 static void paragraphs(FILE *out, const char *text, int columns)
 {
@@ -77,7 +92,7 @@ static void paragraphs(FILE *out, const char *text, int columns)
 		size_t len = end ? (size_t)(end - text) : strlen(text);
 
 		if (text[0] == ' ' && text[1] == ' ')
-			fprintf(out, "  %.*s\n", (int)len, text);
+			verbatim(out, text, len);
 		else
 			wrap(out, text, len, 0, 2, columns);
 		text += len;

@@ -14,6 +14,7 @@ const struct ky_command *const ky_commands[] = {
 
 	/* read */
 	&ky_command_print,
+	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
 

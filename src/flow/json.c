@@ -345,6 +345,7 @@ static void json_free(struct ky_sink *sink)
 
 static const struct ky_sink_ops json_ops = {
 	.batch = json_batch,
+	.flush = json_finish,
 	.finish = json_finish,
 	.free = json_free,
 };

@@ -13,7 +13,9 @@ struct ky_sink;
 struct ky_sink_ops {
 	/* Take a batch (its loss too). 0 or negative; what came before stays written. */
 	int (*batch)(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
-	/* No more batches: write out what is buffered. */
+	/* Write out what is buffered and whole; NULL: there is never anything to do. */
+	int (*flush)(struct ky_sink *sink, struct kymo_error *err);
+	/* No more batches: write out everything. */
 	int (*finish)(struct ky_sink *sink, struct kymo_error *err);
 	void (*free)(struct ky_sink *sink);
 };
@@ -26,6 +28,11 @@ static inline int ky_sink_batch(struct ky_sink *sink, const struct ky_batch *bat
 				struct kymo_error *err)
 {
 	return sink->ops->batch(sink, batch, err);
+}
+
+static inline int ky_sink_flush(struct ky_sink *sink, struct kymo_error *err)
+{
+	return sink->ops->flush ? sink->ops->flush(sink, err) : KYMO_OK;
 }
 
 static inline int ky_sink_finish(struct ky_sink *sink, struct kymo_error *err)
@@ -54,5 +61,10 @@ static inline void ky_sink_free(struct ky_sink *sink)
  * NULL when out of memory.
  */
 struct ky_sink *ky_json_sink_new(int fd);
+
+struct ky_text_options;
+
+/* The text of text.h, written to @fd (the caller's). NULL when out of memory. */
+struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options);
 
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Pulling a graph's events into a sink, with what people want to be told on the way. */
+#ifndef KY_CLI_DRAIN_H
+#define KY_CLI_DRAIN_H
+
+#include "flow/sink.h"
+#include "flow/text.h"
+
+struct ky_drain {
+	const struct ky_text_options *times; /* how losses' times are shown */
+	const char *progress;		     /* "converting": a progress line; NULL: none */
+	const struct ky_trace_set *set;	     /* for the progress; NULL with no progress */
+	uint64_t n_events;		     /* out: events that went into the sink */
+};
+
+/*
+ * Everything that @flow yields goes into @sink (NULL: nowhere) and out of it, what came
+ * before an error too. Losses are told on the standard error.
+ * SIGINT and SIGTERM end it with KYMO_E_INTERRUPTED when ky_cli_catch_signals() was called.
+ */
+int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
+	     struct kymo_error *err);
+
+/* For commands that have something to clean up. */
+void ky_cli_catch_signals(void);
+/* Has such a signal come? */
+bool ky_cli_interrupted(void);
+
+#endif

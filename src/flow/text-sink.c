@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The text writer as one sink among others. */
+#include <stdlib.h>
+
+#include "flow/sink.h"
+#include "flow/text.h"
+
+struct text_sink {
+	struct ky_sink sink;
+	struct ky_text *text;
+};
+
+static int text_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
+{
+	return ky_text_batch(((struct text_sink *)sink)->text, batch, err);
+}
+
+static int text_flush(struct ky_sink *sink, struct kymo_error *err)
+{
+	return ky_text_flush(((struct text_sink *)sink)->text, err);
+}
+
+static void text_free(struct ky_sink *sink)
+{
+	ky_text_free(((struct text_sink *)sink)->text);
+	free(sink);
+}
+
+static const struct ky_sink_ops text_ops = {
+	.batch = text_batch,
+	.flush = text_flush,
+	.finish = text_flush,
+	.free = text_free,
+};
+
+struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options)
+{
+	struct text_sink *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->sink.ops = &text_ops;
+	s->text = ky_text_new(fd, options);
+	if (s->text)
+		return &s->sink;
+	free(s);
+	return NULL;
+}
