@@ -8,7 +8,7 @@ T         ?=
 SAN       ?=
 F         ?=
 SECONDS   ?= 60
-SUITES    ?=
+SUITES    ?= $(wildcard ../shared/conformance)
 MESON     ?= meson
 MAKEFLAGS += --no-print-directory
 
