@@ -30,13 +30,14 @@ static json_t *text_or_null(const char *text)
 
 static json_t *uuid_or_null(bool has_uuid, const uint8_t uuid[16])
 {
-	char text[40], *at = text;
+	size_t len = 0;
+	char text[40];
 
 	if (!has_uuid)
 		return json_null();
 	for (int i = 0; i < 16; i++)
-		at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			      uuid[i]);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%02x",
+					i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 	return json_string(text);
 }
 
