@@ -55,7 +55,7 @@ struct run {
 	const struct options *options;
 	int signal_fd, timer_fd;
 	sigset_t old_mask;
-	int stop_signal; /* 0: none */
+	bool ended_by_command;
 	char default_output[64];
 };
 
@@ -295,13 +295,13 @@ static void end_command(struct command *command)
 			(int)pid);
 }
 
-static int command_exit_code(const struct command *command)
+static int exit_code(const struct run *run)
 {
-	if (!command->exited)
+	int status = run->command.status;
+
+	if (!run->ended_by_command)
 		return KY_EXIT_OK;
-	if (WIFEXITED(command->status))
-		return WEXITSTATUS(command->status);
-	return 128 + WTERMSIG(command->status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* ---- recording ------------------------------------------------------------------------ */
@@ -336,18 +336,17 @@ static void start_timer(const struct run *run)
 static bool take_signals(struct run *run)
 {
 	struct signalfd_siginfo info;
-	bool stop = false;
+	bool told = false;
 
 	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGCHLD) {
-			run->stop_signal = (int)info.ssi_signo;
-			stop = true;
-			continue;
-		}
-		reap_command(&run->command, WNOHANG);
-		stop = stop || run->command.exited;
+		if (info.ssi_signo == SIGCHLD)
+			reap_command(&run->command, WNOHANG);
+		else
+			told = true;
 	}
-	return stop;
+	/* Ctrl-C goes to the command too: that it ends then is not its own doing. */
+	run->ended_by_command = run->command.exited && !told;
+	return run->command.exited || told;
 }
 
 /* The state dump is done: now the command may start, and time runs. */
@@ -443,7 +442,7 @@ static int finish(struct run *run, int ret, struct kymo_error *err)
 		ret = stopped;
 		*err = stop_err;
 	}
-	return ret < 0 ? ky_cli_error(err) : command_exit_code(&run->command);
+	return ret < 0 ? ky_cli_error(err) : exit_code(run);
 }
 
 static int run_session(struct run *run)
@@ -543,9 +542,9 @@ const struct ky_command ky_command_record = {
 		"its own, so it disturbs no other tracer. The instance is removed at the end; what a killed "
 		"recorder left is removed by the next one.\n\n"
 		"COMMAND starts once recording is on and the state is written, with the rights of kymo itself. "
-		"The whole machine is recorded, not only COMMAND. When recording ends first, COMMAND is sent "
-		"SIGTERM. The exit code is that of COMMAND (128 + N when signal N killed it); 1 when the "
-		"recording failed.\n\n"
+		"The whole machine is recorded, not only COMMAND. The exit code is that of COMMAND "
+		"(128 + N when signal N killed it). When recording ends first, by --duration or Ctrl-C, "
+		"COMMAND is sent SIGTERM and the exit code is 0. It is 1 when the recording failed.\n\n"
 		"The recorder's own system calls are left out; its threads do appear in sched_switch and the "
 		"like, so that the CPUs' time adds up.",
 	.examples = "# the whole machine, until Ctrl-C\nkymo record\n\n"
