@@ -250,7 +250,7 @@ struct search {
 static int visit(struct search *search, const char *path, int depth, struct kymo_error *err);
 
 static int visit_children(struct search *search, const char *path, const struct listing *listing,
-			  int depth, struct kymo_error *err)
+			  bool is_trace, int depth, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -259,7 +259,7 @@ static int visit_children(struct search *search, const char *path, const struct 
 		struct stat st;
 		char *child;
 
-		if (entry->d_type == DT_REG || strcmp(entry->d_name, "index") == 0)
+		if (entry->d_type == DT_REG || (is_trace && strcmp(entry->d_name, "index") == 0))
 			continue;
 		if (asprintf(&child, "%s/%s", path, entry->d_name) < 0)
 			return ky_error_nomem(err);
@@ -304,6 +304,7 @@ static int first_visit(struct search *search, const char *path, struct kymo_erro
 static int visit(struct search *search, const char *path, int depth, struct kymo_error *err)
 {
 	struct listing listing;
+	bool is_trace;
 	int ret = first_visit(search, path, err);
 
 	if (ret <= 0) {
@@ -324,12 +325,13 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 			ky_error_hint(err, "it belongs to another user; try again as root");
 		return ret;
 	}
-	if (has_metadata(path)) {
+	is_trace = has_metadata(path);
+	if (is_trace) {
 		ret = trace_open(search->set, path, &listing, search->log, err);
 		search->found = true;
 	}
 	if (ret == KYMO_OK && depth < SEARCH_DEPTH_MAX)
-		ret = visit_children(search, path, &listing, depth, err);
+		ret = visit_children(search, path, &listing, is_trace, depth, err);
 	listing_fini(&listing);
 	return ret;
 }

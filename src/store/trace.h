@@ -58,7 +58,7 @@ struct ky_trace_set {
 
 /*
  * Open every trace at or below each path of @paths: every directory that holds a file `metadata`.
- * Hidden entries and index/ are skipped, symbolic links followed, and each directory is
+ * Hidden entries and a trace's index/ are skipped, symbolic links followed, and each directory is
  * visited once however many ways lead to it. Directories are in the order of @paths, below
  * that sorted by name; a trace's streams by (class id, instance id, file name).
  *
