@@ -20,7 +20,7 @@ def test_demo(needs_root_tracefs, build, kymo, tmp_path):
     assert result.code == 0, result
     assert "error" not in result.err.lower(), result
     for text in ("kymo record", "kymo info", "kymo report cpu", "kymo report syscalls",
-                 "demo-compute", str(trace)):
+                 "demo-lock", str(trace)):
         assert text in result.out, text
     # The workload says what it did; the trace has all of it.
     started = int(re.search(r"(\d+) processes started", result.out).group(1))
