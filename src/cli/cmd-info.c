@@ -236,8 +236,11 @@ static void print_trace(const struct info_trace *t)
 	ky_cli_put_text(stdout, t->trace->path);
 	putchar('\n');
 	label("format");
-	printf("CTF %u.%u, %s-endian\n", cls->major, cls->minor,
-	       cls->big_endian ? "big" : "little");
+	fputs(info_format(cls), stdout);
+	/* In CTF 2 every field says its byte order. */
+	if (cls->major < 2)
+		printf(", %s-endian", cls->big_endian ? "big" : "little");
+	putchar('\n');
 	if (cls->has_uuid) {
 		label("uuid");
 		print_uuid(cls->uuid);

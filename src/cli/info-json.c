@@ -124,13 +124,14 @@ static json_t *trace_json(const struct info_trace *t)
 {
 	const struct ky_trace_class *cls = t->trace->cls;
 	json_t *json = json_object(), *list;
-	char version[32];
 
-	snprintf(version, sizeof(version), "CTF %u.%u", cls->major, cls->minor);
 	json_object_set_new(json, "path", text_or_null(t->trace->path));
-	json_object_set_new(json, "format", json_string(version));
+	json_object_set_new(json, "format", json_string(info_format(cls)));
+	/* In CTF 2 every field says its own. */
 	json_object_set_new(json, "byte_order",
-			    json_string(cls->big_endian ? "big-endian" : "little-endian"));
+			    cls->major >= 2   ? json_null()
+			    : cls->big_endian ? json_string("big-endian")
+					      : json_string("little-endian"));
 	json_object_set_new(json, "uuid", uuid_or_null(cls->has_uuid, cls->uuid));
 	json_object_set_new(json, "environment", environment_json(cls));
 	json_object_set_new(json, "clocks", list = json_array());

@@ -30,6 +30,12 @@ static inline bool info_has_range(int64_t begin_ns, int64_t end_ns)
 	return begin_ns <= end_ns && begin_ns != INT64_MIN;
 }
 
+/* "CTF 1.8" or "CTF 2". */
+static inline const char *info_format(const struct ky_trace_class *cls)
+{
+	return cls->major >= 2 ? "CTF 2" : "CTF 1.8";
+}
+
 /* One JSON object to stdout. 0 or KYMO_E_MEMORY. */
 int ky_info_json(const struct info *info);
 

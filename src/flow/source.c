@@ -14,8 +14,11 @@
 #include "base/error.h"
 #include "flow/loss.h"
 
-/* 256 events are 18 KiB: they stay in the first-level cache until the sink has seen them. */
-#define BATCH_EVENTS 256
+/*
+ * 64 events are 5 KiB. Larger batches gain nothing, and the merge of hundreds of streams has one of
+ * each stream in hand: at 256 they leave the second-level cache, and it takes 2.7 times as long.
+ */
+#define BATCH_EVENTS 64
 /* Memory of packets that were passed goes back to the kernel in steps of so many bytes. */
 #define RELEASE_BYTES ((uint64_t)4 << 20)
 
