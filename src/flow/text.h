@@ -6,8 +6,9 @@
  *
  * Time, difference to the line before, what the environment says of the origin (hostname,
  * procname, vpid), event name; then packet context, stream context, event context and payload,
- * as far as they exist. Differences from babeltrace2 2.0.4, each where its line is no use:
- * negative times are all written as seconds, and time that goes back shows as (-0.000000001).
+ * as far as they exist. Differences from babeltrace2 2.0.4, each where its line is wrong: an empty
+ * string is shown empty (it shows what an earlier event of that type held), negative times are all
+ * written as seconds, and time that goes back shows as (-0.000000001).
  */
 #ifndef KY_FLOW_TEXT_H
 #define KY_FLOW_TEXT_H
