@@ -55,6 +55,7 @@ struct run {
 	const struct options *options;
 	int signal_fd, timer_fd;
 	sigset_t old_mask;
+	bool started;
 	bool ended_by_command;
 	char default_output[64];
 };
@@ -435,7 +436,8 @@ static int finish(struct run *run, int ret, struct kymo_error *err)
 		ret = stopped;
 		*err = stop_err;
 	}
-	print_summary(run);
+	if (run->started)
+		print_summary(run);
 	stopped = ky_session_close(run->session, &stop_err);
 	run->session = NULL;
 	if (ret == 0 && stopped < 0) {
@@ -459,6 +461,7 @@ static int run_session(struct run *run)
 	if (code)
 		return code;
 	ret = ky_session_start(run->session, &err);
+	run->started = ret == 0;
 	if (!ret)
 		ret = record(run, &err);
 	return finish(run, ret, &err);
