@@ -6,14 +6,17 @@
 
 #include "base/error.h"
 #include "cli/drain.h"
+#include "cli/jobs.h"
 #include "cli/output.h"
 #include "cli/select-options.h"
 #include "cli/text-options.h"
+#include "flow/parallel-sink.h"
 
 struct convert_options {
 	struct ky_text_options text;
 	struct ky_select_options select;
 	const char *output, *to;
+	uint64_t jobs;
 };
 
 /* One format: how its sink is made. */
@@ -40,6 +43,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .choices = "text json"},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text),
+	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
 	{0},
 };
 
@@ -99,18 +103,46 @@ static bool keeps_output(int ret)
 	return ret == KYMO_OK || ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT;
 }
 
+struct maker {
+	const struct format *format;
+	const struct convert_options *options;
+	int fd;
+};
+
+static struct ky_sink *make_sink(void *data)
+{
+	const struct maker *maker = data;
+
+	return maker->format->open(maker->options, maker->fd);
+}
+
+static int convert_to_fd(const struct ky_trace_set *set, struct maker *maker,
+			 struct kymo_error *err)
+{
+	struct ky_crew *crew;
+	struct ky_sink *sink;
+	int ret = ky_crew_new(ky_cli_jobs(maker->options->jobs, set), &crew, err);
+
+	if (ret < 0)
+		return ret;
+	sink = ky_parallel_sink_new(crew, make_sink, maker);
+	ret = sink ? convert_events(set, maker->options, sink, err) : ky_error_nomem(err);
+	ky_sink_free(sink);
+	ky_crew_free(crew);
+	return ret;
+}
+
 static int convert_to_file(const struct ky_trace_set *set, const struct format *format,
 			   const struct convert_options *options, struct kymo_error *err)
 {
 	struct ky_output output;
-	struct ky_sink *sink = NULL;
 	int ret = ky_output_file(&output, options->output, err), committed;
 
 	if (ret == KYMO_OK) {
-		sink = format->open(options, output.fd);
-		ret = sink ? convert_events(set, options, sink, err) : ky_error_nomem(err);
+		struct maker maker = {format, options, output.fd};
+
+		ret = convert_to_fd(set, &maker, err);
 	}
-	ky_sink_free(sink);
 	if (keeps_output(ret)) {
 		committed = ky_output_commit(&output, ret < 0 ? NULL : err);
 		if (ret < 0 && committed == KYMO_OK && output.path)

@@ -7,13 +7,16 @@
 
 #include "base/error.h"
 #include "cli/drain.h"
+#include "cli/jobs.h"
 #include "cli/select-options.h"
 #include "cli/text-options.h"
+#include "flow/parallel-sink.h"
 
 struct print_options {
 	struct ky_text_options text;
 	struct ky_select_options select;
 	bool no_output, count;
+	uint64_t jobs;
 };
 
 static const struct ky_option_def print_option_defs[] = {
@@ -29,6 +32,7 @@ static const struct ky_option_def print_option_defs[] = {
 	 .help = "Read and merge everything, and print only the number of events, to the "
 		 "standard error: checks a trace, and measures reading.",
 	 .at = offsetof(struct print_options, no_output)},
+	KY_JOBS_OPTION_DEF(struct print_options, jobs),
 	{0},
 };
 
@@ -37,7 +41,12 @@ static void print_defaults(void *data)
 	ky_cli_select_defaults(&((struct print_options *)data)->select);
 }
 
-static int print_events(struct ky_flow *flow, const struct print_options *options,
+static struct ky_sink *make_sink(void *data)
+{
+	return ky_text_sink_new(STDOUT_FILENO, &((const struct print_options *)data)->text);
+}
+
+static int print_events(struct ky_flow *flow, struct print_options *options, struct ky_crew *crew,
 			struct kymo_error *err)
 {
 	struct ky_drain drain = {.times = &options->text};
@@ -45,7 +54,7 @@ static int print_events(struct ky_flow *flow, const struct print_options *option
 	int ret;
 
 	if (!options->no_output) {
-		sink = ky_text_sink_new(STDOUT_FILENO, &options->text);
+		sink = ky_parallel_sink_new(crew, make_sink, options);
 		if (!sink)
 			return ky_error_nomem(err);
 	}
@@ -68,9 +77,10 @@ static int print_count(const struct ky_trace_set *set, const struct print_option
 	return ret;
 }
 
-static int print_set(const struct ky_trace_set *set, const struct print_options *options,
+static int print_set(const struct ky_trace_set *set, struct print_options *options,
 		     struct kymo_error *err)
 {
+	struct ky_crew *crew;
 	struct ky_flow *flow;
 	int ret;
 
@@ -79,7 +89,11 @@ static int print_set(const struct ky_trace_set *set, const struct print_options 
 	ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
 	if (ret < 0)
 		return ret;
-	ret = print_events(flow, options, err);
+	ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+	if (ret == KYMO_OK) {
+		ret = print_events(flow, options, crew, err);
+		ky_crew_free(crew);
+	}
 	ky_flow_close(flow);
 	return ret;
 }

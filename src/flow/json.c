@@ -18,6 +18,7 @@ struct json_sink {
 	struct ky_strbuf out;
 	struct ky_values values;
 	int fd;
+	bool held; /* only flush writes */
 };
 
 static void put(struct json_sink *s, const char *text)
@@ -320,7 +321,7 @@ static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 				ky_error_path(err, batch->stream->file.path);
 			return ret;
 		}
-		if (s->out.len >= WRITE_BYTES) {
+		if (s->out.len >= WRITE_BYTES && !s->held) {
 			ret = write_out(s, err);
 			if (ret < 0)
 				return ret;
@@ -332,6 +333,18 @@ static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 static int json_finish(struct ky_sink *sink, struct kymo_error *err)
 {
 	return write_out((struct json_sink *)sink, err);
+}
+
+static void json_hold(struct ky_sink *sink)
+{
+	((struct json_sink *)sink)->held = true;
+}
+
+/* A line knows nothing of the one before. */
+static void json_resume(struct ky_sink *sink, const struct ky_event *before)
+{
+	(void)sink;
+	(void)before;
 }
 
 static void json_free(struct ky_sink *sink)
@@ -348,6 +361,8 @@ static const struct ky_sink_ops json_ops = {
 	.flush = json_finish,
 	.finish = json_finish,
 	.free = json_free,
+	.hold = json_hold,
+	.resume = json_resume,
 };
 
 struct ky_sink *ky_json_sink_new(int fd)

@@ -18,6 +18,14 @@ struct ky_sink_ops {
 	/* No more batches: write out everything. */
 	int (*finish)(struct ky_sink *sink, struct kymo_error *err);
 	void (*free)(struct ky_sink *sink);
+	/*
+	 * For sinks that may be fed in pieces (parallel-sink.h); NULL: this one may not.
+	 * hold: from now on only flush and finish write; the memory it takes is the caller's to
+	 *	bound, by the events between two flushes.
+	 * resume: go on as if the event before had been @before (NULL: as if there was none).
+	 */
+	void (*hold)(struct ky_sink *sink);
+	void (*resume)(struct ky_sink *sink, const struct ky_event *before);
 };
 
 struct ky_sink {

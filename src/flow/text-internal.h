@@ -80,7 +80,8 @@ struct ky_text {
 	struct ky_text_options options;
 	char *data;
 	size_t len, cap; /* cap without the slack */
-	bool holding;	 /* the buffer grows instead of being written out */
+	bool held;	 /* only ky_text_flush() writes; else the buffer grows */
+	bool holding;	 /* the same for a moment */
 	struct ky_arena arena;
 	struct ky_map traces;		    /* trace class -> struct text_trace */
 	struct text_trace *trace;	    /* of the batch before */

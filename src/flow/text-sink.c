@@ -20,6 +20,16 @@ static int text_flush(struct ky_sink *sink, struct kymo_error *err)
 	return ky_text_flush(((struct text_sink *)sink)->text, err);
 }
 
+static void text_hold(struct ky_sink *sink)
+{
+	ky_text_hold(((struct text_sink *)sink)->text);
+}
+
+static void text_resume(struct ky_sink *sink, const struct ky_event *before)
+{
+	ky_text_resume(((struct text_sink *)sink)->text, before);
+}
+
 static void text_free(struct ky_sink *sink)
 {
 	ky_text_free(((struct text_sink *)sink)->text);
@@ -31,6 +41,8 @@ static const struct ky_sink_ops text_ops = {
 	.flush = text_flush,
 	.finish = text_flush,
 	.free = text_free,
+	.hold = text_hold,
+	.resume = text_resume,
 };
 
 struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options)

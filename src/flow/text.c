@@ -11,7 +11,8 @@
 
 #define BUFFER_BYTES	((size_t)256 << 10)
 #define WRITE_BYTES	((size_t)128 << 10) /* what a write() should have at least */
-#define LINE_HEAD_BYTES 160		    /* time stamp and difference, in any form */
+#define SHRINK_BYTES	((size_t)8 << 20)
+#define LINE_HEAD_BYTES 160 /* time stamp and difference, in any form */
 #define NS_PER_S	INT64_C(1000000000)
 
 /* ---- buffer ------------------------------------------------------------------------------ */
@@ -29,7 +30,7 @@ char *ky_text_more(struct ky_text *text, char *at, size_t need, struct kymo_erro
 	size_t used = (size_t)(at - text->data), cap;
 	char *data;
 
-	if (!text->holding) {
+	if (!text->holding && !text->held) {
 		text->len = used;
 		if (write_out(text, err) < 0)
 			return NULL;
@@ -83,9 +84,38 @@ void ky_text_free(struct ky_text *text)
 	free(text);
 }
 
+/* One huge event must not take its memory for ever. */
+static void shrink(struct ky_text *text)
+{
+	char *data =
+		text->cap > SHRINK_BYTES ? realloc(text->data, BUFFER_BYTES + TEXT_SLACK) : NULL;
+
+	if (!data)
+		return;
+	text->data = data;
+	text->cap = BUFFER_BYTES;
+}
+
 int ky_text_flush(struct ky_text *text, struct kymo_error *err)
 {
-	return write_out(text, err);
+	int ret = write_out(text, err);
+
+	shrink(text);
+	return ret;
+}
+
+void ky_text_hold(struct ky_text *text)
+{
+	text->held = true;
+}
+
+void ky_text_resume(struct ky_text *text, const struct ky_event *before)
+{
+	text->has_last = before != NULL;
+	if (!before)
+		return;
+	text->last_ns = before->ns;
+	text->last_cycles = before->cycles;
 }
 
 /* ---- time stamps ------------------------------------------------------------------------- */
@@ -338,7 +368,7 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 			return err->code;
 		}
 		text->len = (size_t)(at - text->data);
-		if (text->len >= WRITE_BYTES && write_out(text, err) < 0)
+		if (text->len >= WRITE_BYTES && !text->held && write_out(text, err) < 0)
 			return err->code;
 	}
 	return KYMO_OK;

@@ -45,6 +45,11 @@ void ky_text_free(struct ky_text *text);
  */
 int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kymo_error *err);
 
+/* From now on keep everything until ky_text_flush(). */
+void ky_text_hold(struct ky_text *text);
+/* Go on as if the event before had been @before, one with a time; NULL: as if none had. */
+void ky_text_resume(struct ky_text *text, const struct ky_event *before);
+
 /* Write out what is buffered. Lines that were complete before an error are written too. */
 int ky_text_flush(struct ky_text *text, struct kymo_error *err);
 
