@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -24,6 +25,8 @@
 #define DEFAULT_BUFFER_BYTES (4u << 20)
 #define MIN_BUFFER_BYTES     (64u << 10)
 #define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
+
+#define RECORDER_NICE -10
 
 /* How long the command may take to end after it was told to. */
 #define GRACE_MS 2000
@@ -460,6 +463,11 @@ static int run_session(struct run *run)
 	code = fork_command(run);
 	if (code)
 		return code;
+	/*
+	 * On a machine with more to do than CPUs, who reads too late loses events. The recorder needs
+	 * a few per cent of one; the command, forked before, does not inherit this.
+	 */
+	(void)setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	ret = ky_session_start(run->session, &err);
 	run->started = ret == 0;
 	if (!ret)

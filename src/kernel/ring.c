@@ -89,6 +89,7 @@ int ky_ring_next(struct ky_ring *ring, bool partial, const uint8_t **page, struc
 	int ret;
 
 	*page = ring->page;
+	ring->is_partial = false;
 	if (!ring->pages_in_pipe && !ring->no_splice) {
 		ret = fill_pipe(ring, err);
 		if (ret < 0)
@@ -102,7 +103,10 @@ int ky_ring_next(struct ky_ring *ring, bool partial, const uint8_t **page, struc
 			return ky_error_set(err, KYMO_E_IO, "a page of the ring came in pieces");
 		return ret;
 	}
-	return partial || ring->no_splice ? read_page(ring, ring->fd, err) : 0;
+	if (!partial && !ring->no_splice)
+		return 0;
+	ring->is_partial = !ring->no_splice;
+	return read_page(ring, ring->fd, err);
 }
 
 static uint64_t stat_value(const char *text, const char *key)

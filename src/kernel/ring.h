@@ -26,8 +26,9 @@ struct ky_ring {
 	uint32_t cpu;
 	uint32_t page_bytes;
 	uint32_t pages_in_pipe;
-	bool no_splice; /* this kernel cannot: read() everything */
-	uint8_t *page;	/* the page handed out last */
+	bool no_splice;	 /* this kernel cannot: read() everything */
+	bool is_partial; /* the page handed out last was being written: what there was of it */
+	uint8_t *page;	 /* the page handed out last */
 	char path[192];
 };
 

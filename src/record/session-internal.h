@@ -28,6 +28,7 @@ struct ky_session_cpu {
 	bool online;	 /* at the start */
 	bool unpollable; /* offline: the kernel cannot tell when there is data */
 	bool has_page;
+	bool is_drained;      /* in this round: it gave all that it had */
 	uint64_t known_until; /* without a page: all its events up to here were seen */
 };
 

@@ -205,15 +205,26 @@ static int drain_cpu(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	return KYMO_OK;
 }
 
+/*
+ * The next page of @cpu; a page that is being written is fetched once in a round, since the kernel
+ * copies that one event by event, and at the end.
+ */
 static int refill(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
 {
 	const struct ky_os_clock *clock = &cpu->session->clock;
-	uint64_t now = ky_os_clock_now(clock);
 	uint64_t slack = clock->frequency_hz / (1000000000 / UNFINISHED_NS);
-	int ret = next_page(cpu, true, err);
+	uint64_t now = ky_os_clock_now(clock);
+	int ret;
 
+	cpu->has_page = false;
+	if (cpu->is_drained)
+		return 0;
+	ret = next_page(cpu, true, err);
 	cpu->has_page = ret > 0;
-	cpu->known_until = final ? UINT64_MAX : now - slack;
+	if (ret <= 0 || (cpu->ring.is_partial && !final)) {
+		cpu->is_drained = true;
+		cpu->known_until = final ? UINT64_MAX : now - slack;
+	}
 	return ret;
 }
 
@@ -249,6 +260,7 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 	int ret;
 
 	ky_vec_foreach(&session->cpus, it) {
+		(*it)->is_drained = false;
 		if ((*it)->has_page)
 			continue;
 		ret = refill(*it, final, err);

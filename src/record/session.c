@@ -20,6 +20,10 @@
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
 
+/* Between two rounds of reading in the order of time. */
+#define PAUSE_US	 8000
+#define BIG_BUFFER_BYTES (1u << 20)
+
 /* ---- opening -------------------------------------------------------------------------- */
 
 static int select_events(struct ky_session *session, struct kymo_error *err)
@@ -310,7 +314,14 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	}
 	session->convert.own_tids[1] =
 		atomic_load_explicit(&session->dump.tid, memory_order_relaxed);
-	return ky_session_read_round(session, false, err);
+	n = ky_session_read_round(session, false, err);
+	/*
+	 * In the order of time the newest events stay in the rings, which would wake us again at once,
+	 * to fetch few events dearly. In this time a ring takes a small part of what it holds.
+	 */
+	if (n == 0 && session->merge)
+		usleep(session->options.buffer_bytes >= BIG_BUFFER_BYTES ? PAUSE_US : PAUSE_US / 8);
+	return n;
 }
 
 int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
