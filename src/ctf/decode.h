@@ -115,7 +115,14 @@ struct ky_value {
 	union {
 		uint64_t u; /* unsigned, bool, bits, bit map */
 		int64_t s;
-		double f;
+		/* With the bits it was made of, because not every float survives being a double. */
+		struct {
+			double f;
+			union {
+				uint64_t f_bits;       /* up to 64 of them */
+				const uint8_t *f_data; /* 128: borrowed from the packet; where */
+			};			       /* they begin there is n_children, 0 to 7 */
+		};
 		/* TEXT, STRING (without NUL, cut at NUL), BLOB */
 		struct {
 			const char *data; /* borrowed from the packet */
@@ -149,7 +156,8 @@ int ky_values_decode(struct ky_values *values, const struct ky_event *event, enu
 
 /* Is the number kept in value->big? */
 bool ky_value_is_big(const struct ky_value *value);
-/* 64 bits of a big number: @word 0 is the least significant; missing high bits are 0. */
+/* 64 bits of a big number, or of a float of 128 bits: @word 0 is the least significant; missing
+ * high bits are 0. */
 uint64_t ky_value_word(const struct ky_value *value, unsigned int word);
 
 /* ---- single fields ------------------------------------------------------------------- */

@@ -176,8 +176,21 @@ uint64_t ky_value_word(const struct ky_value *value, unsigned int word)
 
 	if (from >= bits)
 		return 0;
+	if (value->cls->kind == KY_FIELD_FLOAT && bits == 128)
+		return read_part(value->cls, value->f_data, value->n_children, from, 64);
 	return read_part(value->cls, value->big.data, value->big.at_bits, from,
 			 bits - from < 64 ? bits - from : 64);
+}
+
+static void keep_float_bits(const struct ky_cursor *c, struct ky_value *value)
+{
+	if (value->cls->num.length_bits <= 64) {
+		value->f_bits =
+			read_raw(value->cls, c->data, c->at_bits, value->cls->num.length_bits);
+		return;
+	}
+	value->f_data = c->data + c->at_bits / 8;
+	value->n_children = (uint32_t)(c->at_bits & 7);
 }
 
 static int run_number(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
@@ -203,6 +216,8 @@ static int run_number(struct ky_cursor *c, const struct ky_step *step, struct ky
 		if (!value)
 			return no_value(c, err);
 		value->u = raw;
+		if (cls->kind == KY_FIELD_FLOAT && !big)
+			keep_float_bits(c, value);
 		if (big) {
 			value->big.data = c->data + c->at_bits / 8;
 			value->big.at_bits = (uint32_t)(c->at_bits & 7);
