@@ -2,6 +2,7 @@
 /* kymo convert: traces into other formats. */
 #include "cli/command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/select-options.h"
 #include "cli/text-options.h"
+#include "flow/ctf-sink.h"
 #include "flow/parallel-sink.h"
 
 struct convert_options {
@@ -22,8 +24,11 @@ struct convert_options {
 /* One format: how its sink is made. */
 struct format {
 	const char *name;
-	bool is_directory;
-	struct ky_sink *(*open)(const struct convert_options *options, int fd);
+	uint32_t ctf_major; /* a directory that holds a CTF trace; 0: none */
+	/* Lines, one after the other: several may be made at once (parallel-sink.h). NULL: other. */
+	struct ky_sink *(*lines)(const struct convert_options *options, int fd);
+	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
+		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
 };
 
 static const struct ky_option_def convert_option_defs[] = {
@@ -38,9 +43,9 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 't',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORMAT",
-	 .help = "The format to write: text or json.",
+	 .help = "The format to write: text, json, ctf1.8 or ctf2.",
 	 .at = offsetof(struct convert_options, to),
-	 .choices = "text json"},
+	 .choices = "text json ctf1.8 ctf2"},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
@@ -54,20 +59,36 @@ static void convert_defaults(void *data)
 
 /* ---- formats ------------------------------------------------------------------------------ */
 
-static struct ky_sink *open_text(const struct convert_options *options, int fd)
+static struct ky_sink *text_lines(const struct convert_options *options, int fd)
 {
 	return ky_text_sink_new(fd, &options->text);
 }
 
-static struct ky_sink *open_json(const struct convert_options *options, int fd)
+static struct ky_sink *json_lines(const struct convert_options *options, int fd)
 {
 	(void)options;
 	return ky_json_sink_new(fd);
 }
 
+static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	(void)options;
+	return ky_ctf_sink_open(set, output->temp, 1, sink, err);
+}
+
+static int open_ctf2(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	(void)options;
+	return ky_ctf_sink_open(set, output->temp, 2, sink, err);
+}
+
 static const struct format formats[] = {
-	{"text", false, open_text},
-	{"json", false, open_json},
+	{"text", 0, text_lines, NULL},
+	{"json", 0, json_lines, NULL},
+	{"ctf1.8", 1, NULL, open_ctf1},
+	{"ctf2", 2, NULL, open_ctf2},
 };
 
 static const struct format *find_format(const char *name)
@@ -81,20 +102,69 @@ static const struct format *find_format(const char *name)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
-			  struct ky_sink *sink, struct kymo_error *err)
+static int drain(const struct ky_trace_set *set, const struct convert_options *options,
+		 struct ky_flow *flow, struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_drain drain = {.times = &options->text, .set = set};
-	struct ky_flow *flow;
-	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	if (options->output && strcmp(options->output, "-") != 0)
 		drain.progress = "converting";
 	ret = ky_drain(&drain, flow, sink, err);
 	ky_flow_close(flow);
 	return ret;
+}
+
+static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
+			  struct ky_sink *sink, struct kymo_error *err)
+{
+	struct ky_flow *flow;
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
+
+	return ret < 0 ? ret : drain(set, options, flow, sink, err);
+}
+
+/* Copy all streams as they are; those that are damaged are opened, to be read event by event. */
+static int copy_streams(const struct ky_trace_set *set, struct ky_sink *sink,
+			struct ky_flow **damaged, size_t *n_damaged, struct kymo_error *err)
+{
+	uint64_t done_bytes = 0, total_bytes = 0;
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&set->streams, stream)
+		total_bytes += (*stream)->file.size_bytes;
+	for (size_t i = 0; i < set->streams.len && ret >= 0; i++) {
+		ky_cli_progress("converting", done_bytes, total_bytes);
+		done_bytes += set->streams.data[i]->file.size_bytes;
+		ret = ky_ctf_sink_copy(sink, set->streams.data[i], err);
+		if (!ret)
+			ret = ky_source_open(set->streams.data[i], &damaged[(*n_damaged)++], err);
+		if (ret < 0 && *n_damaged && !damaged[*n_damaged - 1])
+			--*n_damaged;
+		if (ky_cli_interrupted())
+			ret = ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
+	}
+	ky_cli_progress_end();
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* The whole of it: no event has to be touched unless it is damaged. */
+static int convert_whole(const struct ky_trace_set *set, const struct convert_options *options,
+			 struct ky_sink *sink, struct kymo_error *err)
+{
+	struct ky_flow **damaged = calloc(set->streams.len + 1, sizeof(struct ky_flow *)), *flow;
+	size_t n_damaged = 0;
+	int ret = damaged ? KYMO_OK : ky_error_nomem(err);
+
+	if (ret == KYMO_OK)
+		ret = copy_streams(set, sink, damaged, &n_damaged, err);
+	if (ret == KYMO_OK)
+		ret = ky_merge_open(damaged, n_damaged, &flow, err);
+	else
+		for (size_t i = 0; i < n_damaged; i++)
+			ky_flow_close(damaged[i]);
+	free(damaged);
+	return ret < 0 ? ret : drain(set, options, flow, sink, err);
 }
 
 /* Damage: everything before it was converted, and is kept. */
@@ -113,11 +183,11 @@ static struct ky_sink *make_sink(void *data)
 {
 	const struct maker *maker = data;
 
-	return maker->format->open(maker->options, maker->fd);
+	return maker->format->lines(maker->options, maker->fd);
 }
 
-static int convert_to_fd(const struct ky_trace_set *set, struct maker *maker,
-			 struct kymo_error *err)
+static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
+			    struct kymo_error *err)
 {
 	struct ky_crew *crew;
 	struct ky_sink *sink;
@@ -132,24 +202,56 @@ static int convert_to_fd(const struct ky_trace_set *set, struct maker *maker,
 	return ret;
 }
 
-static int convert_to_file(const struct ky_trace_set *set, const struct format *format,
-			   const struct convert_options *options, struct kymo_error *err)
+static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
+			   const struct convert_options *options, const struct ky_output *output,
+			   struct kymo_error *err)
+{
+	struct ky_sink *sink;
+	int ret = format->open(set, options, output, &sink, err);
+
+	if (ret < 0)
+		return ret;
+	if (format->ctf_major && !ky_cli_selects(&options->select))
+		ret = convert_whole(set, options, sink, err);
+	else
+		ret = convert_events(set, options, sink, err);
+	ky_sink_free(sink);
+	return ret;
+}
+
+static int convert_into(const struct ky_trace_set *set, const struct format *format,
+			const struct convert_options *options, struct ky_output *output,
+			struct kymo_error *err)
+{
+	struct maker maker = {format, options, output->fd};
+	int ret, committed;
+
+	if (format->lines)
+		ret = convert_to_lines(set, &maker, err);
+	else
+		ret = convert_to_sink(set, format, options, output, err);
+	if (!keeps_output(ret))
+		return ret;
+	committed = ky_output_commit(output, ret < 0 ? NULL : err);
+	if (committed < 0)
+		return ret < 0 ? ret : committed;
+	if (ret < 0 && output->path)
+		ky_error_hint(err, "%s holds what could be read before that", output->path);
+	return ret;
+}
+
+static int convert_set(const struct ky_trace_set *set, const struct format *format,
+		       const struct convert_options *options, struct kymo_error *err)
 {
 	struct ky_output output;
-	int ret = ky_output_file(&output, options->output, err), committed;
+	int ret;
 
-	if (ret == KYMO_OK) {
-		struct maker maker = {format, options, output.fd};
-
-		ret = convert_to_fd(set, &maker, err);
-	}
-	if (keeps_output(ret)) {
-		committed = ky_output_commit(&output, ret < 0 ? NULL : err);
-		if (ret < 0 && committed == KYMO_OK && output.path)
-			ky_error_hint(err, "%s holds what could be read before that", output.path);
-		else if (committed < 0)
-			ret = committed;
-	}
+	if (format->ctf_major)
+		ret = ky_output_directory(&output, options->output, err);
+	else
+		ret = ky_output_file(&output, options->output, err);
+	if (ret == KYMO_OK)
+		ret = convert_into(set, format, options, &output, err);
 	ky_output_close(&output);
 	return ret;
 }
@@ -163,15 +265,17 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	int ret;
 
 	if (!options->to)
-		return ky_cli_usage(command, "to which format? --to text or --to json");
+		return ky_cli_usage(command, "to which format? --to text, json, ctf1.8 or ctf2");
 	format = find_format(options->to);
 	if (!format)
 		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
+	if (format->ctf_major && (!options->output || strcmp(options->output, "-") == 0))
+		return ky_cli_usage(command, "a CTF trace is a directory: name it with -o");
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
 	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
 	if (ret == KYMO_OK) {
-		ret = convert_to_file(&set, format, options, &err);
+		ret = convert_set(&set, format, options, &err);
 		ky_trace_set_close(&set);
 	}
 	if (ret == KYMO_OK)
@@ -190,12 +294,20 @@ const struct ky_command ky_command_convert = {
 		"\n"
 		"  text    one line per event, as kymo print writes them\n"
 		"  json    one JSON object per line and event, types kept\n"
+		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
+		"  ctf2    a CTF 2 trace, in the directory OUT\n"
+		"\n"
+		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
+		"are copied as they are and only the metadata is written anew; a field that CTF 1.8 "
+		"cannot describe is an error.\n"
 		"\n"
 		"The output appears whole or not at all: it is made under a hidden name and renamed "
 		"in the end. Of a damaged trace everything that can be read is converted; then the "
 		"first damage is told, with file and place, and the exit code is 1.",
 	.examples = "# system calls that failed, for jq\n"
 		    "kymo convert --to json --filter 'ret < 0' my-trace | jq .fields.ret\n\n"
+		    "# what one thread did, as a trace of its own\n"
+		    "kymo convert --to ctf1.8 --filter 'tid == 42' -o thread-42 my-trace\n\n"
 		    "# the second that matters, as text\n"
 		    "kymo convert --to text --timerange 08:30:00,08:30:01 -o second.txt my-trace",
 	.see_also = "print info record",

@@ -159,7 +159,7 @@ void ky_output_close(struct ky_output *output)
 	if (output->fd >= 0 && output->fd != STDOUT_FILENO)
 		close(output->fd);
 	if (output->temp && output->is_directory)
-		(void)nftw(output->temp, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS);
+		(void)nftw(output->temp, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	else if (output->temp)
 		(void)unlink(output->temp);
 	free(output->temp);

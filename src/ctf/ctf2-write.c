@@ -275,7 +275,8 @@ static void put_role(struct writer *w, const struct ky_field_class *cls)
 {
 	const char *name = role_name(cls->role);
 
-	if (!name)
+	/* CTF 2 wants something to compare it with. */
+	if (!name || (cls->role == KY_ROLE_TRACE_UUID && !w->trace->has_uuid))
 		return;
 	key(w, "roles");
 	ky_strbuf_addc(&w->out, '[');

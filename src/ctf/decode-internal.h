@@ -8,6 +8,7 @@
 #include "ctf/decode.h"
 #include "ctf/plan.h"
 #include "ctf/run.h"
+#include "ctf/running-clock.h"
 
 struct ky_decoder {
 	const struct ky_trace_class *trace;
@@ -22,29 +23,6 @@ struct ky_decoder {
 	bool has_pending;
 	bool in_packet;
 };
-
-/* Replace the low bits of the running clock; it only moves forward. */
-static inline void ky_clock_update(uint64_t *clock, uint64_t value, unsigned int bits)
-{
-	uint64_t mask = ky_mask_bits(bits);
-
-	if (bits >= 64) {
-		*clock = value;
-		return;
-	}
-	value |= *clock & ~mask;
-	if (value < *clock)
-		value += mask + 1;
-	*clock = value;
-}
-
-/* How many bits of the clock a timestamp carries. */
-static inline unsigned int ky_clock_bits(const struct ky_value *v)
-{
-	if (v->cls->kind == KY_FIELD_VARUINT)
-		return v->n_children < 64 ? v->n_children : 64;
-	return v->cls->num.length_bits;
-}
 
 /* Note the place of an error within the file. Returns its code. */
 static inline int ky_damaged(const struct ky_decoder *d, uint64_t at_bits, struct kymo_error *err)

@@ -445,6 +445,8 @@ int ky_trace_class_finish(struct ky_trace_class *trace, bool roles_by_name, stru
 
 	if (roles_by_name)
 		ret = ky_roles_by_name(trace, err);
+	else
+		ky_cpu_roles(trace);
 	if (ret == KYMO_OK)
 		ret = link_trace(trace, roles_by_name, err);
 	if (ret == KYMO_OK)

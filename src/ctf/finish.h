@@ -27,6 +27,8 @@ int ky_variant_ranges(struct ky_trace_class *trace, struct ky_field_class *varia
  * Returns 0, KYMO_E_FORMAT or KYMO_E_MEMORY.
  */
 int ky_roles_by_name(struct ky_trace_class *trace, struct kymo_error *err);
+/* CTF 2 has no role for it either: the packet's field named cpu_id is its CPU. */
+void ky_cpu_roles(struct ky_trace_class *trace);
 
 /* Find the clock of each stream class; KYMO_E_FORMAT when its fields use several. */
 int ky_stream_clocks(struct ky_trace_class *trace, struct kymo_error *err);

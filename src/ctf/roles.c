@@ -290,3 +290,21 @@ int ky_roles_by_name(struct ky_trace_class *trace, struct kymo_error *err)
 		ret = stream_roles(trace->streams.data[i], err);
 	return ret;
 }
+
+static void cpu_role(struct ky_field_class *root)
+{
+	for (size_t i = 0; root && i < root->st.n_members; i++) {
+		struct ky_field_class *cls = root->st.members[i].cls;
+
+		if (cls->role == KY_ROLE_NONE && is_uint(cls, 64) &&
+		    !strcmp(root->st.members[i].display, "cpu_id"))
+			cls->role = KY_ROLE_CPU_ID;
+	}
+}
+
+void ky_cpu_roles(struct ky_trace_class *trace)
+{
+	cpu_role(trace->packet_header);
+	for (size_t i = 0; i < trace->streams.len; i++)
+		cpu_role(trace->streams.data[i]->packet_context);
+}

@@ -47,6 +47,7 @@ struct stream {
 	char *name;
 	int fd, index_fd;
 	uint64_t size_bytes;
+	bool no_index;
 	uint32_t n_entries;
 	struct index_entry entries[INDEX_BATCH_ENTRIES];
 };
@@ -193,6 +194,7 @@ static int dir_sink_packet(struct ky_packet_sink *base, int number,
 	ret = write_packet(sink, stream, packet, err);
 	if (ret < 0)
 		return ret;
+	stream->no_index |= packet->no_times;
 	stream->entries[stream->n_entries++] = (struct index_entry){
 		.offset_bytes = htobe64(stream->size_bytes),
 		.packet_bits = htobe64((uint64_t)packet->size_bytes * 8),
@@ -236,12 +238,17 @@ static void dir_sink_free(struct dir_sink *sink)
 static int close_stream(struct dir_sink *sink, struct stream *stream, int ret,
 			struct kymo_error *err)
 {
+	char index_name[NAME_MAX + 1];
 	int here = flush_index(sink, stream, ret < 0 ? NULL : err);
 
 	if (close(stream->fd) < 0 && here == KYMO_OK)
 		here = file_error(sink, "", stream->name, errno, "finish the stream file",
 				  ret < 0 ? NULL : err);
 	stream->fd = -1;
+	if (stream->no_index) {
+		snprintf(index_name, sizeof(index_name), "%s.idx", stream->name);
+		(void)unlinkat(sink->index_dir_fd, index_name, 0);
+	}
 	return ret < 0 ? ret : here;
 }
 

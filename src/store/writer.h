@@ -24,6 +24,7 @@ struct ky_packet_out {
 	uint64_t discarded; /* cumulative event records lost on this stream */
 	uint64_t sequence;
 	uint64_t stream_class_id, stream_id;
+	bool no_times; /* packets of this stream tell no begin and end: it gets no index */
 };
 
 struct ky_packet_sink;

@@ -130,7 +130,10 @@ def write(path, streams, metadata=METADATA):
 
 
 def sample(path, packets=4, per_packet=50):
-    """Two streams, all event types, a loss in the second packet, a gap before the last."""
+    """Two streams, all event types, a loss in the second packet, a gap before the last.
+
+    No text is empty: babeltrace2 2.0.4 shows the text before it instead.
+    """
     streams = {}
     for cpu in range(2):
         made, time = [], 1000 * cpu
@@ -145,7 +148,7 @@ def sample(path, packets=4, per_packet=50):
                 elif i % 11 == 7:
                     packet.odd(time)
                 else:
-                    packet.tick(time, i + 100 * number, b"t" * (i % 9), i % 6)
+                    packet.tick(time, i + 100 * number, b"t" * (1 + i % 9), i % 6)
             made.append(packet)
             time += 5000
         streams[f"channel_{cpu}"] = made

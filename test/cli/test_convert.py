@@ -77,3 +77,200 @@ def test_usage(kymo, trace):
 def test_full_disk(kymo, trace):
     result = kymo("convert", "--to", "text", "-o", "/dev/full", trace, code=1)
     assert "No space left" in result.err
+
+
+# ---- CTF to CTF ---------------------------------------------------------------------------------
+
+def shared_traces(shared):
+    return [f"{shared}/traces/lttng-kernel/kernel", f"{shared}/traces/lttng-ust"]
+
+
+def warnings(result):
+    """What the standard error says of losses, without paths."""
+    return [line.split(": ", 3)[3] for line in result.err.splitlines() if "kymo: warning: " in line]
+
+
+def same_text(kymo, one, other, *options):
+    """Both print alike, losses too; returns the text."""
+    a, b = kymo("print", *options, one), kymo("print", *options, other)
+    assert a.out == b.out and a.out
+    assert warnings(a) == warnings(b)
+    return a.out
+
+
+def peers_agree(kymo, peer, original, written):
+    """babeltrace 1 and 2 read both alike, and babeltrace 2 as we do."""
+    for name in ("babeltrace2", "babeltrace"):
+        a, b = peer(name, original), peer(name, written)
+        assert a.out == b.out and a.out, (a, b)
+        assert b.code == 0, b
+
+
+@pytest.mark.parametrize("select", [[], ["--head", 10**9]], ids=["copy", "events"])
+def test_there_and_back(kymo, peer, trace, tmp_path, select):
+    two, one = tmp_path / "two", tmp_path / "one"
+    kymo("convert", "--to", "ctf2", *select, "-o", two, trace)
+    kymo("convert", "--to", "ctf1.8", *select, "-o", one, two)
+    for options in ([], ["--clock-cycles"], ["--no-delta", "--clock-date"]):
+        text = same_text(kymo, trace, two, *options)
+        assert text == same_text(kymo, trace, one, *options)
+    peers_agree(kymo, peer, trace, one)
+    assert "very busy" in text and "lost" in kymo("print", one).err
+    assert sorted(os.listdir(one)) == sorted(os.listdir(two)) == [
+        "channel_0", "channel_1", "index", "metadata"]
+
+
+@pytest.mark.parametrize("select", [[], ["--head", 10**9]], ids=["copy", "events"])
+def test_there_and_back_lttng(kymo, peer, shared, tmp_path, select):
+    for number, trace in enumerate(shared_traces(shared)):
+        two, one = tmp_path / f"two-{number}", tmp_path / f"one-{number}"
+        kymo("convert", "--to", "ctf2", *select, "-o", two, trace)
+        kymo("convert", "--to", "ctf1.8", *select, "-o", one, two)
+        same_text(kymo, trace, two)
+        same_text(kymo, trace, one)
+        peers_agree(kymo, peer, trace, one)
+
+
+def test_copies_are_exact(kymo, trace, tmp_path):
+    out = tmp_path / "out"
+    kymo("convert", "--to", "ctf1.8", "-o", out, trace)
+    for name in ("metadata", "channel_0", "channel_1"):
+        assert (out / name).read_bytes() == (trace / name).read_bytes()
+    assert (out / "index" / "channel_0.idx").stat().st_size == 16 + 4 * 72
+    assert not kymo("print", "--no-output", out).err.count("index")
+
+
+SELECTIONS = [
+    ["--filter", "number >= 100 && number < 330"],
+    ["--filter", "number % 10 == 2"],
+    ["--filter", "ratio > 0 && _n_length != 2"],
+    ["--event", "data"],
+    ["--event", "space*", "--stream", "*_1"],
+    ["--begin", "30%", "--end", "60%"],
+    ["--head", 77],
+    ["--tail", 77],
+]
+
+
+@pytest.mark.parametrize("select", SELECTIONS, ids=lambda words: " ".join(map(str, words)))
+@pytest.mark.parametrize("version", ["ctf1.8", "ctf2"])
+def test_selected(kymo, peer, trace, tmp_path, select, version):
+    out = tmp_path / "out"
+    kymo("convert", "--to", version, *select, "-o", out, trace)
+    want = kymo("print", "--clock-seconds", *select, trace)
+    got = kymo("print", "--clock-seconds", out)
+    assert want.out == got.out and want.out
+    # Where a packet had to be split, what is missing before it ends with its first part.
+    assert [line.split(" and ")[0] for line in warnings(want)] == [
+        line.split(" and ")[0] for line in warnings(got)]
+    if version == "ctf1.8":
+        for name in ("babeltrace2", "babeltrace"):
+            result = peer(name, "--clock-seconds", out)
+            assert result.code == 0, result
+        assert peer("babeltrace2", "--clock-seconds", out).out == want.out
+
+
+@pytest.mark.parametrize("text", ["tid == 250", "ret < 0", '$event =~ "sched_*" && $cpu == 1'])
+def test_selected_lttng(kymo, peer, shared, tmp_path, text):
+    trace, out = shared_traces(shared)[0], tmp_path / "out"
+    kymo("convert", "--to", "ctf1.8", "--filter", text, "-o", out, trace)
+    want = kymo("print", "--clock-gmt", "--filter", text, trace).out
+    assert kymo("print", "--clock-gmt", out).out == want and want
+    for name in ("babeltrace2", "babeltrace"):
+        lines = peer(name, "--clock-gmt", out).out.splitlines()
+        assert len(lines) == len(want.splitlines())
+        assert [line.split(" ", 1)[0] for line in lines] == [
+            line.split(" ", 1)[0] for line in want.splitlines()]
+
+
+def test_gap_longer_than_a_time_stamp(kymo, peer, tmp_path):
+    """Between two events stand others whose time stamps the reader needs."""
+    packet = make_trace.Packet(0)
+    for i in range(100):
+        packet.tick(i * 100_000_000, i)
+    trace = make_trace.write(tmp_path / "t", {"s": [packet]})
+    out = tmp_path / "out"
+    kymo("convert", "--to", "ctf1.8", "--filter", "number % 9 == 4", "-o", out, trace)
+    want = kymo("print", "--clock-seconds", "--filter", "number % 9 == 4", trace).out
+    result = kymo("print", "--clock-seconds", out)
+    assert result.out == want and len(want.splitlines()) == 11
+    assert not result.err
+    assert peer("babeltrace2", "--clock-seconds", out).out == want
+
+
+def losses(path):
+    """Packets with losses before the second, the fifth (packets) and the eighth (both)."""
+    packets, seq, lost = [], 0, 0
+    for number in range(10):
+        seq += {4: 3, 7: 2}.get(number, 0)
+        lost += {1: 11, 7: 5}.get(number, 0)
+        packet = make_trace.Packet(number * 1000, seq, lost)
+        seq += 1
+        for i in range(3):
+            packet.tick(number * 1000 + 10 * i, 10 * number + i)
+        packets.append(packet)
+    return make_trace.write(path, {"s": packets})
+
+
+@pytest.mark.parametrize("text", ["number >= 0", "number % 10 == 1", "number in (2, 41, 90)",
+                                  "number == 80", "number == 0", "number in (70, 72)"])
+def test_losses_stay(kymo, tmp_path, text):
+    trace, out = losses(tmp_path / "t"), tmp_path / "out"
+    kymo("convert", "--to", "ctf1.8", "--filter", text, "-o", out, trace)
+    want, got = kymo("print", "--filter", text, trace), kymo("print", out)
+    assert got.out == want.out and want.out
+    assert warnings(got) == warnings(want) and len(warnings(want)) == 4
+
+
+def test_damage_in_ctf(kymo, tmp_path):
+    trace, out = damaged(tmp_path / "t"), tmp_path / "out"
+    result = kymo("convert", "--to", "ctf1.8", "-o", out, trace, code=1)
+    assert "no event class with id 9" in result.err and "holds what could be read" in result.err
+    assert kymo("print", out).out == kymo("print", trace, code=1).out
+
+
+def test_what_ctf_1_8_cannot_say(kymo, shared, tmp_path):
+    case = f"{shared}/conformance/ctf-2/philo"
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", case, code=1)
+    assert "'event.fields.value'" in result.err and "variable length" in result.err
+    assert not os.listdir(tmp_path)
+
+
+def test_several_traces(kymo, trace, tmp_path):
+    make_trace.sample(tmp_path / "in" / "a" / "one", packets=1)
+    make_trace.sample(tmp_path / "in" / "b", packets=2)
+    out = tmp_path / "out"
+    kymo("convert", "--to", "ctf2", "-o", out, tmp_path / "in")
+    assert sorted(os.listdir(out)) == ["a", "b"]
+    same_text(kymo, tmp_path / "in", out)
+
+
+def test_output_must_be_empty(kymo, trace, tmp_path):
+    (tmp_path / "out").mkdir()
+    kymo("convert", "--to", "ctf2", "-o", tmp_path / "out", trace)
+    result = kymo("convert", "--to", "ctf2", "-o", tmp_path / "out", trace, code=2)
+    assert "no empty directory" in result.err
+    assert "directory" in kymo("convert", "--to", "ctf2", trace, code=2).err
+
+
+@pytest.mark.deadline(300)
+def test_conformance_traces(kymo, shared, tmp_path):
+    """Every good trace of the suites: both versions, copied and rebuilt event by event."""
+    cases = [os.path.join(shared, "conformance", part, name)
+             for part in ("ctf-1.8/metadata/pass", "ctf-1.8/stream/pass", "ctf-2")
+             for name in sorted(os.listdir(os.path.join(shared, "conformance", part)))]
+    compared = 0
+    for number, case in enumerate(cases):
+        want = kymo("print", case, code=None)
+        if want.code:
+            continue
+        for version in ("ctf1.8", "ctf2"):
+            for select in ([], ["--head", 10**9]):
+                out = tmp_path / f"{number}-{version}-{len(select)}"
+                done = kymo("convert", "--to", version, *select, "-o", out, case, code=None)
+                if done.code:
+                    assert "cannot be said" in done.err or "cannot describe" in done.err, done
+                    continue
+                compared += 1
+                assert kymo("print", out).out == want.out, (case, version, select)
+    assert compared > 300

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Do two models describe the same bytes? */
+#include <string.h>
+
+#include "base/error.h"
+#include "ctf/lower.h"
+#include "ctf/walk.h"
+
+static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b);
+
+static bool same_ref(const struct ky_field_ref *a, const struct ky_field_ref *b)
+{
+	if (!a || !b)
+		return !a && !b;
+	/* Slots are numbered in the order of decoding: equal numbers are equal places. */
+	return a->scope == b->scope && a->target->slot == b->target->slot;
+}
+
+static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	return a->num.length_bits == b->num.length_bits && a->align_bits == b->align_bits &&
+	       a->num.big_endian == b->num.big_endian &&
+	       a->num.bits_reversed == b->num.bits_reversed && !a->num.clock == !b->num.clock &&
+	       !a->num.n_mappings == !b->num.n_mappings;
+}
+
+static bool is_uuid(const struct ky_field_class *cls)
+{
+	return cls->role == KY_ROLE_TRACE_UUID;
+}
+
+static bool in_ranges(const struct ky_option *option, const struct ky_range *range)
+{
+	for (size_t i = 0; i < option->n_ranges; i++) {
+		if (memcmp(&option->ranges[i], range, sizeof(*range)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool same_option(const struct ky_option *a, const struct ky_option *b)
+{
+	if (a->n_ranges != b->n_ranges)
+		return false;
+	for (size_t i = 0; i < a->n_ranges; i++) {
+		if (!in_ranges(b, &a->ranges[i]))
+			return false;
+	}
+	return same_class(a->cls, b->cls);
+}
+
+/* Options that nothing selects do not count. */
+static size_t next_option(const struct ky_field_class *cls, size_t i)
+{
+	while (i < cls->var.n_options && !cls->var.options[i].n_ranges)
+		i++;
+	return i;
+}
+
+static bool same_options(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	size_t i = next_option(a, 0), j = next_option(b, 0);
+
+	while (i < a->var.n_options && j < b->var.n_options) {
+		if (!same_option(&a->var.options[i], &b->var.options[j]))
+			return false;
+		i = next_option(a, i + 1);
+		j = next_option(b, j + 1);
+	}
+	return i >= a->var.n_options && j >= b->var.n_options;
+}
+
+static bool same_members(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	if (a->st.n_members != b->st.n_members || a->align_bits != b->align_bits)
+		return false;
+	for (size_t i = 0; i < a->st.n_members; i++) {
+		if (!same_class(a->st.members[i].cls, b->st.members[i].cls))
+			return false;
+	}
+	return true;
+}
+
+static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	/* 16 integers or a BLOB, and CTF 2 has no role for it when the metadata tells no UUID. */
+	if (is_uuid(a) || is_uuid(b))
+		return a->align_bits == b->align_bits && a->fixed_bits == b->fixed_bits;
+	if (a->role != b->role)
+		return false;
+	if (a->kind != b->kind || !same_ref(ky_field_ref_of(a), ky_field_ref_of(b)))
+		return false;
+	switch (a->kind) {
+	case KY_FIELD_STRING:
+		return true;
+	case KY_FIELD_TEXT:
+	case KY_FIELD_BLOB:
+		return a->text.length_ref || a->text.length_bytes == b->text.length_bytes;
+	case KY_FIELD_ARRAY:
+		return (a->array.length_ref || a->array.length == b->array.length) &&
+		       a->align_bits == b->align_bits &&
+		       same_class(a->array.element, b->array.element);
+	case KY_FIELD_STRUCT:
+		return same_members(a, b);
+	case KY_FIELD_OPTIONAL:
+		return same_option(&a->var.options[0], &b->var.options[0]);
+	case KY_FIELD_VARIANT:
+		return same_options(a, b);
+	default:
+		return same_numbers(a, b);
+	}
+}
+
+static bool same_root(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	/* A struct without members describes nothing. */
+	if (!a || !b)
+		return (!a || !a->st.n_members) && (!b || !b->st.n_members);
+	return same_class(a, b);
+}
+
+static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)
+{
+	return ky_error_set(err, KYMO_E_UNSUPPORTED,
+			    "%s%s%s cannot be described in the other version of CTF",
+			    ky_scope_name(scope), *of ? " of " : "", of);
+}
+
+static int same_event(const struct ky_event_class *a, const struct ky_stream_class *stream,
+		      struct kymo_error *err)
+{
+	const struct ky_event_class *b = NULL;
+
+	for (size_t i = 0; i < stream->events.len && !b; i++) {
+		if (stream->events.data[i]->id == a->id)
+			b = stream->events.data[i];
+	}
+	if (!b || strcmp(a->name, b->name) != 0)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "event %s cannot be described in the other version of CTF",
+				    a->name);
+	if (!same_root(a->context, b->context))
+		return differs(err, KY_SCOPE_EVENT_CONTEXT, a->name);
+	if (!same_root(a->payload, b->payload))
+		return differs(err, KY_SCOPE_PAYLOAD, a->name);
+	return KYMO_OK;
+}
+
+static int same_stream(const struct ky_stream_class *a, const struct ky_stream_class *b,
+		       struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (!same_root(a->packet_context, b->packet_context))
+		return differs(err, KY_SCOPE_PACKET_CONTEXT, "");
+	if (!same_root(a->event_header, b->event_header))
+		return differs(err, KY_SCOPE_EVENT_HEADER, "");
+	if (!same_root(a->event_context, b->event_context))
+		return differs(err, KY_SCOPE_STREAM_CONTEXT, "");
+	if (!a->clock != !b->clock ||
+	    (a->clock && (a->clock->base_ns != b->clock->base_ns ||
+			  a->clock->frequency_hz != b->clock->frequency_hz)))
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "the clock cannot be described in the other version of CTF");
+	for (size_t i = 0; i < a->events.len && ret == KYMO_OK; i++)
+		ret = same_event(a->events.data[i], b, err);
+	return ret;
+}
+
+int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b,
+		   struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (!same_root(a->packet_header, b->packet_header))
+		return differs(err, KY_SCOPE_PACKET_HEADER, "");
+	if (a->streams.len != b->streams.len)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "a stream cannot be described in the other version of CTF");
+	for (size_t i = 0; i < a->streams.len && ret == KYMO_OK; i++)
+		ret = same_stream(a->streams.data[i], b->streams.data[i], err);
+	return ret;
+}
