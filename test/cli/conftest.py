@@ -75,6 +75,14 @@ def kymo_bin():
 
 
 @pytest.fixture(scope="session")
+def tsan(kymo_bin):
+    """Is the program built with ThreadSanitizer? It multiplies memory, and starts a thread of its own
+    in every process, forked children included."""
+    with open(kymo_bin, "rb") as program:
+        return b"__tsan_init" in program.read()
+
+
+@pytest.fixture(scope="session")
 def kymo(kymo_bin):
     """kymo(*args, code=0, timeout=60, env=None): run, check the exit code, return Result.
 

@@ -103,7 +103,7 @@ def known_events(known, peer):
     return events_of(peer, known[0])
 
 
-def test_counts(known, known_events):
+def test_counts(known, known_events, tsan):
     """1000 getppid calls are 1000 entries and 1000 exits of that thread."""
     _, pid, err = known
     count = collections.Counter(event.name for event in known_events if event.tid == pid)
@@ -111,7 +111,7 @@ def test_counts(known, known_events):
     assert count["syscall_entry_getppid"] == 1000
     assert count["syscall_exit_getppid"] == 1000
     assert count["syscall_entry_fsync"] == 10
-    assert count["sched_process_fork"] == 5 + 7
+    assert count["sched_process_fork"] == 5 + 7 + tsan
     assert count["net_dev_queue"] >= 20
     assert " 0 lost." in err
 
@@ -136,7 +136,7 @@ def test_fields(known, known_events):
     assert switch.fields["prev_prio"] == "20"
 
 
-def test_fork(known, known_events):
+def test_fork(known, known_events, tsan):
     """Threads share their parent's pid, processes have their own."""
     _, pid, _ = known
     forks = [event.fields for event in known_events
@@ -144,7 +144,7 @@ def test_fork(known, known_events):
     assert all(fork["parent_pid"] == str(pid) == fork["parent_tid"] for fork in forks)
     threads = [fork for fork in forks if fork["child_pid"] == str(pid)]
     processes = [fork for fork in forks if fork["child_pid"] == fork["child_tid"]]
-    assert (len(threads), len(processes)) == (5, 7)
+    assert (len(threads), len(processes)) == (5 + tsan, 7)
     executed = {event.fields["tid"] for event in known_events
                 if event.name == "sched_process_exec" and event.fields["filename"] == '"/bin/true"'}
     assert {fork["child_tid"] for fork in processes} <= executed
@@ -204,13 +204,13 @@ def test_lttng_analyses(known, peer, tool):
         assert "python3" in done.out
 
 
-def test_context(record, peer, tmp_path):
+def test_context(record, peer, tmp_path, tsan):
     """Every event of a new process knows its pid, parent and name from its first moment."""
     trace, done = record("-k", "sched_*,syscalls", "-c", "pid,ppid,procname,prio",
                          command=workload(tmp_path, 10))
     pid = int(done.out)
     events = [event for event in events_of(peer, trace) if event.context["pid"] == str(pid)]
-    assert len({event.tid for event in events}) == 1 + 5
+    assert len({event.tid for event in events}) == 1 + 5 + tsan
     names = [event.context["procname"] for event in events if event.tid == pid]
     # Before exec it is the recorder's child.
     assert list(dict.fromkeys(names)) == ['"kymo"', '"python3"']
