@@ -39,19 +39,22 @@ struct ky_packet {
 	uint32_t cpu_id;
 };
 
-/* One event record: where it lies. */
+/*
+ * One event record: where it lies. The first four members are those of the public struct
+ * kymo_event (kymo/reader.h): they keep their places.
+ */
 struct ky_event {
 	const struct ky_event_class *cls;
+	int64_t ns; /* from the clock's origin; INT64_MIN when it has no time */
+	uint64_t cycles;
+	uint32_t cpu_id; /* the packet's, or UINT32_MAX */
+	/* Where the scopes begin, relative to begin_bits; not yet aligned for the scope. */
+	uint32_t stream_context_bits, event_context_bits, payload_bits;
 	const struct ky_packet
 		*packet;     /* of its stream; see above for how long it tells the truth */
 	const uint8_t *data; /* the packet's first byte */
-	int64_t ns;	     /* from the clock's origin; INT64_MIN when it has no time */
-	uint64_t cycles;
 	uint64_t begin_bits; /* where its header begins */
 	uint64_t end_bits;   /* one past its last bit: the limit for reading */
-	/* Where the scopes begin, relative to begin_bits; not yet aligned for the scope. */
-	uint32_t stream_context_bits, event_context_bits, payload_bits;
-	uint32_t cpu_id; /* the packet's, or UINT32_MAX */
 };
 
 struct ky_decoder;
