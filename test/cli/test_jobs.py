@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Several CPUs give what one gives: bytes, warnings and where they stand, exit codes."""
+
+import glob
+import os
+import shutil
+import subprocess
+
+import pytest
+
+TRACES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+SMALL = sorted(glob.glob(os.path.join(TRACES, "ok", "traces", "*", ""))
+               + glob.glob(os.path.join(TRACES, "bad", "traces", "*", "")))
+
+WAYS = {
+    "text": ["print", "--clock-date"],
+    "cycles": ["print", "--clock-cycles"],
+    "json": ["convert", "--to", "json"],
+    "none": ["print", "--no-output"],
+    "count": ["print", "--count"],
+    "filter": ["print", "--filter", "$time >= 0"],
+    "head": ["print", "--head", "3001"],
+    "tail": ["print", "--tail", "3001"],
+}
+
+
+def both(kymo_bin, args):
+    """Exit code and the two outputs as they came, in one."""
+    done = subprocess.run([kymo_bin, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=100, check=False,
+                          env=dict(os.environ, TZ="UTC"))
+    assert done.returncode >= 0
+    assert b"Sanitizer" not in done.stdout and b"runtime error" not in done.stdout, done.stdout
+    return done.returncode, done.stdout
+
+
+def compare(kymo_bin, args, trace, jobs=(2, 5)):
+    want = both(kymo_bin, [*args, "--jobs", "1", trace])
+    for number in jobs:
+        assert both(kymo_bin, [*args, "--jobs", str(number), trace]) == want, number
+    return want
+
+
+@pytest.mark.parametrize("trace", SMALL, ids=lambda path: "-".join(path.split("/")[-4:-1:2]))
+def test_small(kymo_bin, trace):
+    for way in ("text", "cycles", "json", "none"):
+        compare(kymo_bin, WAYS[way], trace)
+
+
+@pytest.fixture(scope="module", params=[1, 6])
+def trace(request, kymo_bin, tmp_path_factory):
+    """60 000 events over one stream or six, as a kernel has them."""
+    build = os.path.dirname(os.path.dirname(os.path.dirname(kymo_bin)))
+    make = os.path.join(build, "bench", "make-trace")
+    if not os.access(make, os.X_OK):
+        pytest.skip(f"{make} is not built")
+    path = tmp_path_factory.mktemp("jobs") / "trace"
+    subprocess.run([make, "-n", "60000", "-s", str(request.param), path], check=True)
+    return str(path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_large(kymo_bin, trace, way):
+    code, out = compare(kymo_bin, WAYS[way], trace, jobs=(2, 3, 9))
+    assert code == 0
+    assert out
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_damage(kymo_bin, trace, tmp_path, way, share):
+    """A byte run that is no event, somewhere in the first stream."""
+    damaged = tmp_path / "damaged"
+    shutil.copytree(trace, damaged)
+    with open(damaged / "channel0_0", "r+b") as stream:
+        at = int(os.path.getsize(damaged / "channel0_0") * share)
+        stream.seek(at)
+        stream.write(b"\xff" * 64)
+    code, _ = compare(kymo_bin, WAYS[way], damaged)
+    assert code == 1 or way == "head"
+
+
+def test_cut(kymo_bin, trace, tmp_path):
+    cut = tmp_path / "cut"
+    shutil.copytree(trace, cut)
+    os.truncate(cut / "channel0_0", os.path.getsize(cut / "channel0_0") * 2 // 3)
+    for way in ("text", "json", "none"):
+        assert compare(kymo_bin, WAYS[way], cut)[0] == 1
+
+
+def test_full_disk(kymo_bin, trace):
+    for jobs in ("1", "2"):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([kymo_bin, "print", "--jobs", jobs, trace], stdout=full,
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+        assert done.returncode == 1
+        assert b"No space left" in done.stderr
+
+
+def test_nobody_reads(kymo_bin, trace):
+    """A pipe whose reader has gone is no failure, and ends the run."""
+    for jobs in ("1", "2"):
+        with subprocess.Popen([kymo_bin, "print", "--jobs", jobs, trace], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as run:
+            run.stdout.read(1000)
+            run.stdout.close()
+            assert run.stderr.read() == b""
+            assert run.wait(timeout=60) == 0
