@@ -116,10 +116,11 @@ static int drain(const struct ky_trace_set *set, const struct convert_options *o
 }
 
 static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
-			  struct ky_sink *sink, struct kymo_error *err)
+			  struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_flow *flow;
-	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+				     err);
 
 	return ret < 0 ? ret : drain(set, options, flow, sink, err);
 }
@@ -187,24 +188,18 @@ static struct ky_sink *make_sink(void *data)
 }
 
 static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
-			    struct kymo_error *err)
+			    struct ky_crew *crew, struct kymo_error *err)
 {
-	struct ky_crew *crew;
-	struct ky_sink *sink;
-	int ret = ky_crew_new(ky_cli_jobs(maker->options->jobs, set), &crew, err);
+	struct ky_sink *sink = ky_parallel_sink_new(crew, make_sink, maker);
+	int ret = sink ? convert_events(set, maker->options, crew, sink, err) : ky_error_nomem(err);
 
-	if (ret < 0)
-		return ret;
-	sink = ky_parallel_sink_new(crew, make_sink, maker);
-	ret = sink ? convert_events(set, maker->options, sink, err) : ky_error_nomem(err);
 	ky_sink_free(sink);
-	ky_crew_free(crew);
 	return ret;
 }
 
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
 			   const struct convert_options *options, const struct ky_output *output,
-			   struct kymo_error *err)
+			   struct ky_crew *crew, struct kymo_error *err)
 {
 	struct ky_sink *sink;
 	int ret = format->open(set, options, output, &sink, err);
@@ -214,8 +209,26 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 	if (format->ctf_major && !ky_cli_selects(&options->select))
 		ret = convert_whole(set, options, sink, err);
 	else
-		ret = convert_events(set, options, sink, err);
+		ret = convert_events(set, options, crew, sink, err);
 	ky_sink_free(sink);
+	return ret;
+}
+
+static int convert_events_to(const struct ky_trace_set *set, const struct format *format,
+			     const struct convert_options *options, const struct ky_output *output,
+			     struct kymo_error *err)
+{
+	struct maker maker = {format, options, output->fd};
+	struct ky_crew *crew;
+	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+
+	if (ret < 0)
+		return ret;
+	if (format->lines)
+		ret = convert_to_lines(set, &maker, crew, err);
+	else
+		ret = convert_to_sink(set, format, options, output, crew, err);
+	ky_crew_free(crew);
 	return ret;
 }
 
@@ -223,13 +236,8 @@ static int convert_into(const struct ky_trace_set *set, const struct format *for
 			const struct convert_options *options, struct ky_output *output,
 			struct kymo_error *err)
 {
-	struct maker maker = {format, options, output->fd};
-	int ret, committed;
+	int ret = convert_events_to(set, format, options, output, err), committed;
 
-	if (format->lines)
-		ret = convert_to_lines(set, &maker, err);
-	else
-		ret = convert_to_sink(set, format, options, output, err);
 	if (!keeps_output(ret))
 		return ret;
 	committed = ky_output_commit(output, ret < 0 ? NULL : err);

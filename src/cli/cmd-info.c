@@ -8,10 +8,13 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/info.h"
+#include "cli/jobs.h"
+#include "flow/parallel.h"
 #include "flow/text.h"
 
 struct info_options {
 	bool json;
+	uint64_t jobs;
 };
 
 static const struct ky_option_def info_option_defs[] = {
@@ -21,6 +24,7 @@ static const struct ky_option_def info_option_defs[] = {
 	 .help = "Write one JSON object: times in nanoseconds from the clock's origin, sizes in "
 		 "bytes.",
 	 .at = offsetof(struct info_options, json)},
+	KY_JOBS_OPTION_DEF(struct info_options, jobs),
 	{0},
 };
 
@@ -68,33 +72,46 @@ static int rank_classes(struct info_trace *t, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-/* The first damage of any stream goes to @damage; the others are counted nevertheless. */
-static int collect_trace(struct info_trace *t, const struct ky_trace *trace,
-			 struct info_totals *totals, struct kymo_error *damage,
-			 struct kymo_error *err)
+static int prepare_trace(struct info_trace *t, const struct ky_trace *trace, struct kymo_error *err)
 {
-	struct kymo_error own;
-	int ret;
-
 	t->trace = trace;
 	t->counts = calloc(trace->cls->events.len + 1, sizeof(*t->counts));
 	t->streams = calloc(trace->streams.len + 1, sizeof(*t->streams));
-	if (!t->counts || !t->streams)
-		return ky_error_nomem(err);
-	for (size_t i = 0; i < trace->streams.len; i++) {
-		ky_error_clear(&own);
-		ret = ky_stream_summarize(trace->streams.data[i], &t->streams[i], t->counts, &own);
-		if (ret == KYMO_E_MEMORY)
-			return ky_error_nomem(err);
-		if (ret < 0 && damage->code == KYMO_OK)
-			*damage = own;
-		add_totals(totals, &t->streams[i]);
-	}
-	return rank_classes(t, err);
+	return t->counts && t->streams ? KYMO_OK : ky_error_nomem(err);
 }
 
-static int collect(struct info *info, const struct ky_trace_set *set, struct kymo_error *damage,
-		   struct kymo_error *err)
+/* Count all streams of all traces at once; summaries and counts are by stream of the set. */
+static int count_streams(struct info *info, const struct ky_trace_set *set, struct ky_crew *crew,
+			 struct kymo_error *damage, struct kymo_error *err)
+{
+	size_t n = set->streams.len, at = 0;
+	struct ky_stream_summary *summaries = calloc(n + 1, sizeof(*summaries));
+	uint64_t **counts = calloc(n + 1, sizeof(*counts));
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < info->n_traces && counts; i++) {
+		for (size_t j = 0; j < info->traces[i].trace->streams.len; j++)
+			counts[at++] = info->traces[i].counts;
+	}
+	if (summaries && counts)
+		(void)ky_parallel_summarize(crew, set->streams.data, n, summaries, counts, damage);
+	if (!summaries || !counts || damage->code == KYMO_E_MEMORY)
+		ret = ky_error_nomem(err);
+	at = 0;
+	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++) {
+		for (size_t j = 0; j < info->traces[i].trace->streams.len; j++) {
+			info->traces[i].streams[j] = summaries[at];
+			add_totals(&info->totals, &summaries[at++]);
+		}
+	}
+	free(summaries);
+	free(counts);
+	return ret;
+}
+
+/* The first damage of any stream goes to @damage; the others are counted nevertheless. */
+static int collect(struct info *info, const struct ky_trace_set *set, struct ky_crew *crew,
+		   struct kymo_error *damage, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -104,8 +121,11 @@ static int collect(struct info *info, const struct ky_trace_set *set, struct kym
 		return ky_error_nomem(err);
 	info->n_traces = set->traces.len;
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
-		ret = collect_trace(&info->traces[i], set->traces.data[i], &info->totals, damage,
-				    err);
+		ret = prepare_trace(&info->traces[i], set->traces.data[i], err);
+	if (ret == KYMO_OK)
+		ret = count_streams(info, set, crew, damage, err);
+	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
+		ret = rank_classes(&info->traces[i], err);
 	return ret;
 }
 
@@ -294,6 +314,22 @@ static int show(const struct info *info, const struct info_options *options, str
 	return KYMO_OK;
 }
 
+static int collect_in_parallel(struct info *info, const struct ky_trace_set *set,
+			       const struct info_options *options, struct kymo_error *damage,
+			       struct kymo_error *err)
+{
+	struct ky_crew *crew;
+	int ret;
+
+	memset(info, 0, sizeof(*info));
+	ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+	if (ret < 0)
+		return ret;
+	ret = collect(info, set, crew, damage, err);
+	ky_crew_free(crew);
+	return ret;
+}
+
 static int run_info(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct kymo_error err, damage;
@@ -306,7 +342,7 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
-	ret = collect(&info, &set, &damage, &err);
+	ret = collect_in_parallel(&info, &set, data, &damage, &err);
 	if (ret == KYMO_OK)
 		ret = show(&info, data, &err);
 	info_fini(&info);

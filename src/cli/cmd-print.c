@@ -29,7 +29,7 @@ static const struct ky_option_def print_option_defs[] = {
 	KY_TEXT_OPTION_DEFS(struct print_options, text),
 	{.name = "no-output",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Read and merge everything, and print only the number of events, to the "
+	 .help = "Read everything, stream by stream, and print only the number of events, to the "
 		 "standard error: checks a trace, and measures reading.",
 	 .at = offsetof(struct print_options, no_output)},
 	KY_JOBS_OPTION_DEF(struct print_options, jobs),
@@ -46,31 +46,63 @@ static struct ky_sink *make_sink(void *data)
 	return ky_text_sink_new(STDOUT_FILENO, &((const struct print_options *)data)->text);
 }
 
-static int print_events(struct ky_flow *flow, struct print_options *options, struct ky_crew *crew,
-			struct kymo_error *err)
+static int print_events(const struct ky_trace_set *set, struct print_options *options,
+			struct ky_crew *crew, struct kymo_error *err)
 {
 	struct ky_drain drain = {.times = &options->text};
-	struct ky_sink *sink = NULL;
-	int ret;
+	struct ky_flow *flow;
+	struct ky_sink *sink;
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+				     err);
 
-	if (!options->no_output) {
-		sink = ky_parallel_sink_new(crew, make_sink, options);
-		if (!sink)
-			return ky_error_nomem(err);
-	}
-	ret = ky_drain(&drain, flow, sink, err);
+	if (ret < 0)
+		return ret;
+	sink = ky_parallel_sink_new(crew, make_sink, options);
+	ret = sink ? ky_drain(&drain, flow, sink, err) : ky_error_nomem(err);
 	ky_sink_free(sink);
-	if (options->no_output)
-		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)drain.n_events);
+	ky_flow_close(flow);
 	return ret;
 }
 
-static int print_count(const struct ky_trace_set *set, const struct print_options *options,
-		       struct kymo_error *err)
+/* The first or last events cannot be told without the merge. */
+static int read_in_order(const struct ky_trace_set *set, struct print_options *options,
+			 struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+{
+	struct ky_drain drain = {.times = &options->text};
+	struct ky_flow *flow;
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+				     err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_drain(&drain, flow, NULL, err);
+	ky_flow_close(flow);
+	*n_events = drain.n_events;
+	return ret;
+}
+
+static int read_only(const struct ky_trace_set *set, struct print_options *options,
+		     struct ky_crew *crew, struct kymo_error *err)
+{
+	uint64_t n_events = 0;
+	int ret;
+
+	if (options->select.head != UINT64_MAX || options->select.tail != UINT64_MAX)
+		ret = read_in_order(set, options, crew, &n_events, err);
+	else
+		ret = ky_cli_select_pass(set, &options->select, &options->text, crew, &n_events,
+					 err);
+	if (ret != KYMO_E_INVALID)
+		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)n_events);
+	return ret;
+}
+
+static int print_count(const struct ky_trace_set *set, struct print_options *options,
+		       struct ky_crew *crew, struct kymo_error *err)
 {
 	uint64_t n_events;
-	int ret =
-		ky_cli_select_count(set, &options->select, options->text.clock_gmt, &n_events, err);
+	int ret = ky_cli_select_count(set, &options->select, options->text.clock_gmt, crew,
+				      &n_events, err);
 
 	if (ret != KYMO_E_INVALID)
 		printf("%llu\n", (unsigned long long)n_events);
@@ -81,20 +113,17 @@ static int print_set(const struct ky_trace_set *set, struct print_options *optio
 		     struct kymo_error *err)
 {
 	struct ky_crew *crew;
-	struct ky_flow *flow;
-	int ret;
+	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
 
-	if (options->count)
-		return print_count(set, options, err);
-	ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, &flow, err);
 	if (ret < 0)
 		return ret;
-	ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
-	if (ret == KYMO_OK) {
-		ret = print_events(flow, options, crew, err);
-		ky_crew_free(crew);
-	}
-	ky_flow_close(flow);
+	if (options->count)
+		ret = print_count(set, options, crew, err);
+	else if (options->no_output)
+		ret = read_only(set, options, crew, err);
+	else
+		ret = print_events(set, options, crew, err);
+	ky_crew_free(crew);
 	return ret;
 }
 

@@ -2,17 +2,19 @@
 #include "cli/drain.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "cli/command.h"
 
-static volatile sig_atomic_t interrupted;
+/* Atomic for other threads; lock-free, for the handler. */
+static atomic_int interrupted;
 
 static void on_signal(int number)
 {
 	(void)number;
-	interrupted = 1;
+	atomic_store_explicit(&interrupted, 1, memory_order_relaxed);
 }
 
 void ky_cli_catch_signals(void)
@@ -26,7 +28,7 @@ void ky_cli_catch_signals(void)
 
 bool ky_cli_interrupted(void)
 {
-	return interrupted;
+	return atomic_load_explicit(&interrupted, memory_order_relaxed);
 }
 
 /* ---- losses ------------------------------------------------------------------------------- */
@@ -44,12 +46,12 @@ static void describe_range(char out[160], const struct ky_loss *loss,
 			 ky_text_time(end, loss->end_ns, options));
 }
 
-static void warn_loss(const struct ky_loss *loss, const struct ky_text_options *options)
+void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *times)
 {
 	const char *path = loss->stream->file.path;
 	char range[160];
 
-	describe_range(range, loss, options);
+	describe_range(range, loss, times);
 	if (loss->events)
 		ky_log_warning(&ky_cli_log, "%s: %llu event%s lost by the tracer%s", path,
 			       (unsigned long long)loss->events, loss->events == 1 ? "" : "s",
@@ -111,9 +113,9 @@ static int take_batch(struct ky_drain *drain, struct ky_sink *sink, const struct
 		ret = sink ? ky_sink_flush(sink, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
-		warn_loss(batch->loss, drain->times);
+		ky_cli_warn_loss(batch->loss, drain->times);
 	}
-	if (interrupted)
+	if (ky_cli_interrupted())
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 	ret = sink ? ky_sink_batch(sink, batch, err) : KYMO_OK;
 	if (ret == KYMO_OK)

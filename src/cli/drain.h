@@ -21,9 +21,12 @@ struct ky_drain {
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 	     struct kymo_error *err);
 
+/* Tell of a loss on the standard error, its times as @times has them. */
+void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *times);
+
 /* For commands that have something to clean up. */
 void ky_cli_catch_signals(void);
-/* Has such a signal come? */
+/* Has such a signal come? Any thread may ask. */
 bool ky_cli_interrupted(void);
 
 #endif

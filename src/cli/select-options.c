@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/drain.h"
+#include "flow/parallel.h"
 #include "flow/range.h"
 #include "query/filter.h"
 
@@ -155,89 +157,111 @@ static bool matches_any(const struct ky_text_list *globs, const char *name)
 	return !globs->len;
 }
 
-/* Count what every class has in @stream, and add up those that are asked for. */
-static int count_stream(const struct ky_stream *stream, const struct ky_select_options *o,
-			uint64_t *n_events, struct kymo_error *err)
+struct summed {
+	struct ky_stream *const *streams; /* those selected */
+	struct ky_stream_summary *summaries;
+	uint64_t **counts; /* by stream, but one array per trace */
+	size_t n;
+};
+
+static int summed_init(struct summed *s, const struct ky_trace_set *set,
+		       const struct ky_select_options *o)
 {
-	const struct ky_trace_class *cls = stream->trace->cls;
-	struct ky_decoder *decoder = ky_decoder_new(cls);
-	uint64_t *counts = calloc(cls->events.len + 1, sizeof(*counts)), at = 0;
-	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
-	int ret = decoder && counts ? KYMO_OK : ky_error_nomem(err);
+	struct ky_stream **streams = calloc(set->streams.len + 1, sizeof(*streams));
 
-	while (ret == KYMO_OK && at < stream->file.size_bytes) {
-		const struct ky_packet *packet;
+	s->streams = streams;
+	s->summaries = calloc(set->streams.len + 1, sizeof(*s->summaries));
+	s->counts = calloc(set->streams.len + 1, sizeof(*s->counts));
+	if (!streams || !s->summaries || !s->counts)
+		return KYMO_E_MEMORY;
+	ky_vec_foreach(&set->streams, it) {
+		const struct ky_stream *stream = *it;
 
-		ret = ky_decoder_packet(decoder, stream->file.data + at,
-					stream->file.size_bytes - at, at, &packet, err);
-		if (ret < 0) {
-			ky_packet_error(stream, at, err);
-			break;
-		}
-		ret = ky_decoder_count(decoder, counts, &begin_ns, &end_ns, err);
-		if (ret < 0)
-			ky_error_path(err, stream->file.path);
+		if (!stream->file.data || !matches_any(&o->streams, stream->name))
+			continue;
+		streams[s->n] = *it;
+		if (s->n && streams[s->n - 1]->trace == stream->trace)
+			s->counts[s->n] = s->counts[s->n - 1];
 		else
-			ret = ky_packet_check_cut(stream, packet, err);
-		at += packet->packet_bits / 8;
+			s->counts[s->n] =
+				calloc(stream->trace->cls->events.len + 1, sizeof(*s->counts[0]));
+		if (!s->counts[s->n])
+			return KYMO_E_MEMORY;
+		s->n++;
 	}
-	for (size_t i = 0; counts && i < cls->events.len; i++) {
-		if (matches_any(&o->events, cls->events.data[i]->name))
-			*n_events += counts[i];
+	return KYMO_OK;
+}
+
+static bool new_trace(const struct summed *s, size_t i)
+{
+	return !i || s->counts[i] != s->counts[i - 1];
+}
+
+static void summed_fini(struct summed *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (new_trace(s, i))
+			free(s->counts[i]);
 	}
-	free(counts);
-	ky_decoder_free(decoder);
-	return ret;
+	free((void *)(uintptr_t)s->streams);
+	free(s->summaries);
+	free(s->counts);
 }
 
 /* Where only classes and streams are selected, nothing has to be decoded. */
 static int count_by_class(const struct ky_trace_set *set, const struct ky_select_options *o,
-			  uint64_t *n_events, struct kymo_error *err)
+			  struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
 {
-	struct kymo_error later;
-	int ret = KYMO_OK, here;
+	struct summed s = {.n = 0};
+	int ret = summed_init(&s, set, o);
 
-	ky_vec_foreach(&set->streams, stream) {
-		if (!(*stream)->file.data || !matches_any(&o->streams, (*stream)->name))
-			continue;
-		here = count_stream(*stream, o, n_events, ret == KYMO_OK ? err : &later);
-		if (ret == KYMO_OK)
-			ret = here;
+	if (ret == KYMO_OK)
+		ret = ky_parallel_summarize(crew, s.streams, s.n, s.summaries, s.counts, err);
+	else
+		ky_error_nomem(err);
+	for (size_t i = 0; i < s.n; i++) {
+		const struct ky_trace_class *cls = s.streams[i]->trace->cls;
+
+		for (size_t c = 0; c < cls->events.len && new_trace(&s, i); c++) {
+			if (matches_any(&o->events, cls->events.data[c]->name))
+				*n_events += s.counts[i][c];
+		}
 	}
+	summed_fini(&s);
 	return ret;
 }
 
-static int count_one_by_one(struct ky_flow *flow, uint64_t *n_events, struct kymo_error *err)
+static int count_one_by_one(const struct ky_trace_set *set, const struct ky_selection *selection,
+			    struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
 {
-	struct ky_batch batch;
-	int ret;
+	struct ky_pass pass = {.stop = ky_cli_interrupted};
+	int ret = ky_pass_run(&pass, crew, set, selection, err);
 
-	while ((ret = ky_flow_next(flow, &batch, err)) > 0)
-		*n_events += batch.n_events;
+	*n_events = pass.n_events;
 	return ret;
 }
 
 /* @selection is resolved: the events before --head and --tail. */
 static int count(const struct ky_trace_set *set, const struct ky_select_options *o,
-		 const struct ky_selection *selection, uint64_t *n_events, struct kymo_error *err)
+		 const struct ky_selection *selection, struct ky_crew *crew, uint64_t *n_events,
+		 struct kymo_error *err)
 {
 	struct ky_flow *flow;
-	/* Opening tells about names that do not exist, whichever way is taken then. */
-	int ret = open_selected(set, selection, &flow, err);
+	int ret;
 
 	*n_events = 0;
+	if (o->filter || has_times(o))
+		return count_one_by_one(set, selection, crew, n_events, err);
+	/* Opening tells about names that do not exist. */
+	ret = open_selected(set, selection, &flow, err);
 	if (ret < 0)
 		return ret;
-	if (o->filter || has_times(o))
-		ret = count_one_by_one(flow, n_events, err);
-	else
-		ret = count_by_class(set, o, n_events, err);
 	ky_flow_close(flow);
-	return ret;
+	return count_by_class(set, o, crew, n_events, err);
 }
 
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
-			uint64_t *n_events, struct kymo_error *err)
+			struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_selection selection;
 	int ret = resolve(set, o, gmt, &selection, err);
@@ -245,7 +269,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 	*n_events = 0;
 	if (ret < 0)
 		return ret;
-	ret = count(set, o, &selection, n_events, err);
+	ret = count(set, o, &selection, crew, n_events, err);
 	if (*n_events > o->head)
 		*n_events = o->head;
 	if (*n_events > o->tail)
@@ -254,7 +278,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 }
 
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
-		       struct ky_flow **flow, struct kymo_error *err)
+		       struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_selection selection;
 	struct kymo_error damage;
@@ -266,7 +290,7 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 	selection.head = o->head;
 	if (o->tail != UINT64_MAX) {
 		ky_error_clear(&damage);
-		ret = count(set, o, &selection, &n_events, &damage);
+		ret = count(set, o, &selection, crew, &n_events, &damage);
 		/* Damage is met again when the events are read. */
 		if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
 			if (err)
@@ -276,4 +300,28 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 		selection.skip = n_events > o->tail ? n_events - o->tail : 0;
 	}
 	return open_selected(set, &selection, flow, err);
+}
+
+static void on_loss(void *data, const struct ky_loss *loss)
+{
+	ky_cli_warn_loss(loss, data);
+}
+
+int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_options *o,
+		       const struct ky_text_options *times, struct ky_crew *crew,
+		       uint64_t *n_events, struct kymo_error *err)
+{
+	struct ky_pass pass = {
+		.loss = on_loss,
+		.data = (void *)(uintptr_t)times,
+		.stop = ky_cli_interrupted,
+	};
+	struct ky_selection selection;
+	int ret = resolve(set, o, times->clock_gmt, &selection, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_pass_run(&pass, crew, set, &selection, err);
+	*n_events = pass.n_events;
+	return ret;
 }

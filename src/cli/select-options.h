@@ -6,6 +6,9 @@
 #include "cli/command.h"
 #include "flow/select.h"
 
+struct ky_crew;
+struct ky_text_options;
+
 struct ky_select_options {
 	const char *filter;
 	struct ky_text_list events, streams;
@@ -79,19 +82,27 @@ void ky_cli_select_defaults(struct ky_select_options *options);
 bool ky_cli_selects(const struct ky_select_options *options);
 
 /*
- * Open the graph that the options ask for. @gmt: dates and times are UTC. The options and
- * @set are borrowed until the graph is closed.
+ * Open the graph that the options ask for. @gmt: dates and times are UTC. @crew helps to count
+ * what --tail leaves out. The options and @set are borrowed until the graph is closed.
  * Returns 0, KYMO_E_INVALID for options that make no sense (a usage error), or what
  * ky_flow_open_selected() gives.
  */
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       bool gmt, struct ky_flow **flow, struct kymo_error *err);
+		       bool gmt, struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err);
 
 /*
  * Count the events that the options ask for. On damage *n_events holds those that can be
  * read, and the error is returned.
  */
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *options,
-			bool gmt, uint64_t *n_events, struct kymo_error *err);
+			bool gmt, struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err);
+
+/*
+ * Read everything that the options ask for, in no order (no --head, no --tail), and count it.
+ * Losses are told on the standard error, with times as @times has them. Otherwise as above.
+ */
+int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_options *options,
+		       const struct ky_text_options *times, struct ky_crew *crew,
+		       uint64_t *n_events, struct kymo_error *err);
 
 #endif

@@ -63,6 +63,9 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
  */
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted);
 
+/* Send what @source warns of to @log (borrowed) instead of its trace's. */
+void ky_source_log(struct ky_flow *source, const struct ky_log *log);
+
 /*
  * Merge @inputs by (time, stream index, position): the order is total. Takes the inputs over,
  * on failure too. Damage in one input: the others are still delivered to their end, then

@@ -37,6 +37,16 @@ static size_t until(const struct ky_batch *batch, int64_t end_ns)
 	return n;
 }
 
+/* The merge is in order: nothing that follows the first event beyond the end is earlier. */
+static void end_batch(struct limit *l, struct ky_batch *batch)
+{
+	size_t n = until(batch, l->end_ns);
+
+	if (n < batch->n_events)
+		l->left = 0;
+	batch->n_events = n;
+}
+
 static int limit_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct limit *l = (struct limit *)flow;
@@ -51,18 +61,13 @@ static int limit_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 			return ret;
 	} while (!skip_first(l, batch));
 	had_events = batch->n_events > 0;
-	if (l->end_ns != INT64_MAX)
-		batch->n_events = until(batch, l->end_ns);
-	if (had_events && !batch->n_events) {
-		/* The merge is in order: nothing that follows is earlier. */
-		l->left = 0;
-		return 0;
-	}
 	if (batch->n_events > l->left)
 		batch->n_events = (size_t)l->left;
 	if (l->left != UINT64_MAX)
 		l->left -= batch->n_events;
-	return 1;
+	if (l->end_ns != INT64_MAX)
+		end_batch(l, batch);
+	return !had_events || batch->n_events;
 }
 
 static int limit_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)

@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "flow/stages.h"
 
-/* The outermost stage: passes everything through, owns filter and tables. */
+KY_VEC_TYPE(ky_stream_list, const struct ky_stream *);
+
+/* The outermost stage: passes everything through, owns filter and tables. Parts have none. */
 struct selected {
 	struct ky_flow flow;
 	struct ky_flow *input;
@@ -36,16 +38,19 @@ static int selected_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *er
 	return ky_flow_seek(((struct selected *)flow)->input, ns, err);
 }
 
-static void selected_close(struct ky_flow *flow)
+static void selected_fini(struct selected *s)
 {
-	struct selected *s = (struct selected *)flow;
-
 	ky_flow_close(s->input);
 	ky_filter_free(s->filter);
 	for (size_t i = 0; s->wanted && i < s->n_traces; i++)
 		free(s->wanted[i]);
 	free(s->wanted);
-	free(s);
+}
+
+static void selected_close(struct ky_flow *flow)
+{
+	selected_fini((struct selected *)flow);
+	free(flow);
 }
 
 static const struct ky_flow_ops selected_ops = {
@@ -152,8 +157,8 @@ static size_t trace_number(const struct ky_trace_set *set, const struct ky_trace
 }
 
 static int open_stream(struct selected *s, const struct ky_trace_set *set,
-		       const struct ky_stream *stream, struct ky_flow **flow,
-		       struct kymo_error *err)
+		       const struct ky_stream *stream, const struct ky_log *log,
+		       struct ky_flow **flow, struct kymo_error *err)
 {
 	size_t trace = trace_number(set, stream->trace);
 	struct ky_flow *source;
@@ -162,36 +167,47 @@ static int open_stream(struct selected *s, const struct ky_trace_set *set,
 	if (ret < 0)
 		return ret;
 	ky_source_want(source, s->wanted[trace]);
+	if (log)
+		ky_source_log(source, log);
 	if (s->filter)
 		return ky_filter_stage_open(source, s->filter, trace, flow, err);
 	*flow = source;
 	return KYMO_OK;
 }
 
+/* Every stream that is selected and has packets, in their order. */
+static int pick_streams(const struct ky_trace_set *set, const struct ky_selection *selection,
+			struct ky_stream_list *picked, struct kymo_error *err)
+{
+	bool matched = !selection->n_streams;
+
+	ky_vec_foreach(&set->streams, stream) {
+		if (!matches_any(selection->streams, selection->n_streams, (*stream)->name))
+			continue;
+		matched = true;
+		if ((*stream)->file.data && ky_vec_push(picked, *stream) < 0)
+			return ky_error_nomem(err);
+	}
+	if (matched)
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_INVALID, "no stream of the trace is named '%s'",
+		     selection->streams[0]);
+	ky_error_hint(err, "'kymo info' lists them");
+	return KYMO_E_INVALID;
+}
+
 static int open_streams(struct selected *s, const struct ky_trace_set *set,
 			const struct ky_selection *selection, struct ky_flow **merged,
 			struct kymo_error *err)
 {
+	struct ky_stream_list picked = KY_VEC_INIT;
 	struct ky_flow **flows = calloc(set->streams.len + 1, sizeof(*flows));
-	bool matched = !selection->n_streams;
-	int ret = flows ? KYMO_OK : ky_error_nomem(err);
+	int ret = flows ? pick_streams(set, selection, &picked, err) : ky_error_nomem(err);
 	size_t n = 0;
 
-	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++) {
-		const struct ky_stream *stream = set->streams.data[i];
-
-		if (!matches_any(selection->streams, selection->n_streams, stream->name))
-			continue;
-		matched = true;
-		if (!stream->file.data)
-			continue;
-		ret = open_stream(s, set, stream, &flows[n], err);
+	while (ret == KYMO_OK && n < picked.len) {
+		ret = open_stream(s, set, picked.data[n], NULL, &flows[n], err);
 		n += ret == KYMO_OK;
-	}
-	if (ret == KYMO_OK && !matched) {
-		ret = ky_error_set(err, KYMO_E_INVALID, "no stream of the trace is named '%s'",
-				   selection->streams[0]);
-		ky_error_hint(err, "'kymo info' lists them");
 	}
 	if (ret == KYMO_OK)
 		ret = ky_merge_open(flows, n, merged, err);
@@ -199,6 +215,32 @@ static int open_streams(struct selected *s, const struct ky_trace_set *set,
 		for (size_t i = 0; i < n; i++)
 			ky_flow_close(flows[i]);
 	free(flows);
+	ky_vec_fini(&picked);
+	return ret;
+}
+
+static int prepare(struct selected *s, const struct ky_trace_set *set,
+		   const struct ky_selection *selection, struct kymo_error *err)
+{
+	int ret = check_events(set, selection, err);
+
+	s->n_traces = set->traces.len;
+	if (ret == KYMO_OK && selection->filter)
+		ret = build_filter(s, set, selection->filter, err);
+	if (ret == KYMO_OK)
+		ret = build_wanted(s, set, selection, err);
+	return ret;
+}
+
+/* Leave out what lies outside the time range. Takes @flow over; *@limited is to be closed. */
+static int limit(struct ky_flow *flow, const struct ky_selection *selection,
+		 struct ky_flow **limited, struct kymo_error *err)
+{
+	int ret = ky_limit_open(flow, selection->end_ns, selection->skip, selection->head, limited,
+				err);
+
+	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
+		ret = ky_flow_seek(*limited, selection->begin_ns, err);
 	return ret;
 }
 
@@ -206,21 +248,11 @@ static int build(struct selected *s, const struct ky_trace_set *set,
 		 const struct ky_selection *selection, struct kymo_error *err)
 {
 	struct ky_flow *merged;
-	int ret = check_events(set, selection, err);
+	int ret = prepare(s, set, selection, err);
 
-	if (ret == KYMO_OK && selection->filter)
-		ret = build_filter(s, set, selection->filter, err);
-	if (ret == KYMO_OK)
-		ret = build_wanted(s, set, selection, err);
 	if (ret == KYMO_OK)
 		ret = open_streams(s, set, selection, &merged, err);
-	if (ret < 0)
-		return ret;
-	ret = ky_limit_open(merged, selection->end_ns, selection->skip, selection->head, &s->input,
-			    err);
-	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
-		ret = ky_flow_seek(s->input, selection->begin_ns, err);
-	return ret;
+	return ret == KYMO_OK ? limit(merged, selection, &s->input, err) : ret;
 }
 
 int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
@@ -232,12 +264,81 @@ int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_select
 	if (!s)
 		return ky_error_nomem(err);
 	s->flow.ops = &selected_ops;
-	s->n_traces = set->traces.len;
 	ret = build(s, set, selection, err);
 	if (ret < 0) {
 		selected_close(&s->flow);
 		return ret;
 	}
 	*flow = &s->flow;
+	return KYMO_OK;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------ */
+
+struct owned_parts {
+	struct ky_parts parts;
+	struct selected tables; /* its flow is not used */
+};
+
+void ky_parts_close(struct ky_parts *parts)
+{
+	struct owned_parts *owned = (struct owned_parts *)parts;
+
+	if (!parts)
+		return;
+	for (size_t i = 0; i < parts->n; i++) {
+		ky_flow_close(parts->parts[i].flow);
+		ky_log_keep_fini(&parts->parts[i].log);
+	}
+	free(parts->parts);
+	selected_fini(&owned->tables);
+	free(owned);
+}
+
+static int open_part(struct owned_parts *owned, const struct ky_trace_set *set,
+		     const struct ky_selection *selection, const struct ky_stream *stream,
+		     struct kymo_error *err)
+{
+	struct ky_part *part = &owned->parts.parts[owned->parts.n++];
+	struct ky_flow *flow;
+	int ret;
+
+	part->stream = stream;
+	ky_log_keep_init(&part->log);
+	ret = open_stream(&owned->tables, set, stream, &part->log.log, &flow, err);
+	return ret == KYMO_OK ? limit(flow, selection, &part->flow, err) : ret;
+}
+
+static int open_parts(struct owned_parts *owned, const struct ky_trace_set *set,
+		      const struct ky_selection *selection, struct kymo_error *err)
+{
+	struct ky_stream_list picked = KY_VEC_INIT;
+	int ret = prepare(&owned->tables, set, selection, err);
+
+	if (ret == KYMO_OK)
+		ret = pick_streams(set, selection, &picked, err);
+	owned->parts.parts = calloc(picked.len + 1, sizeof(*owned->parts.parts));
+	if (!owned->parts.parts)
+		ret = ky_error_nomem(err);
+	for (size_t i = 0; i < picked.len && ret == KYMO_OK; i++)
+		ret = open_part(owned, set, selection, picked.data[i], err);
+	ky_vec_fini(&picked);
+	return ret;
+}
+
+int ky_parts_open(const struct ky_trace_set *set, const struct ky_selection *selection,
+		  struct ky_parts **parts, struct kymo_error *err)
+{
+	struct owned_parts *owned = calloc(1, sizeof(*owned));
+	int ret;
+
+	if (!owned)
+		return ky_error_nomem(err);
+	ret = open_parts(owned, set, selection, err);
+	if (ret < 0) {
+		ky_parts_close(&owned->parts);
+		return ret;
+	}
+	*parts = &owned->parts;
 	return KYMO_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef KY_FLOW_SELECT_H
 #define KY_FLOW_SELECT_H
 
+#include "base/log.h"
 #include "flow/flow.h"
 
 struct ky_selection {
@@ -36,5 +37,23 @@ void ky_selection_init(struct ky_selection *selection);
  */
 int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
 			  struct ky_flow **flow, struct kymo_error *err);
+
+/* One stream's part of a selection. */
+struct ky_part {
+	struct ky_flow *flow; /* may be closed and set to NULL before the others */
+	const struct ky_stream *stream;
+	struct ky_log_keep log; /* what its source warned of */
+};
+
+/* The same graph without the merge: for passes whose order nobody sees. */
+struct ky_parts {
+	struct ky_part *parts; /* in the order of the streams */
+	size_t n;
+};
+
+/* @selection: head and skip, which need an order, must not be set. Errors as above. */
+int ky_parts_open(const struct ky_trace_set *set, const struct ky_selection *selection,
+		  struct ky_parts **parts, struct kymo_error *err);
+void ky_parts_close(struct ky_parts *parts); /* NULL is fine */
 
 #endif

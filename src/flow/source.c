@@ -25,6 +25,7 @@
 struct source {
 	struct ky_flow flow;
 	const struct ky_stream *stream;
+	const struct ky_log *log;
 	struct ky_decoder *decoder;
 	const struct ky_packet *packet; /* the decoder's; NULL before the first */
 	uint64_t next_bytes;		/* where the next packet begins */
@@ -90,7 +91,7 @@ static void warn_order(struct source *s, int at, int64_t back_ns)
 	uint64_t where = s->packet->file_offset_bytes + s->events[at].begin_bits / 8;
 
 	s->warned = true;
-	ky_log_warning(s->stream->trace->log,
+	ky_log_warning(s->log,
 		       "%s: time goes back by %llu ns at byte %llu; its events stay in the "
 		       "file's order",
 		       s->stream->file.path, (unsigned long long)back_ns,
@@ -273,6 +274,7 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 	}
 	s->flow.ops = &source_ops;
 	s->stream = stream;
+	s->log = stream->trace->log;
 	s->last_ns = INT64_MIN;
 	ky_loss_tracker_init(&s->losses);
 	if (stream->file.data)
@@ -285,4 +287,9 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted)
 {
 	ky_decoder_want(source_of(source)->decoder, wanted);
+}
+
+void ky_source_log(struct ky_flow *source, const struct ky_log *log)
+{
+	source_of(source)->log = log;
 }

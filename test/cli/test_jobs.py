@@ -17,6 +17,8 @@ WAYS = {
     "cycles": ["print", "--clock-cycles"],
     "json": ["convert", "--to", "json"],
     "none": ["print", "--no-output"],
+    "info": ["info"],
+    "info-json": ["info", "--json"],
     "count": ["print", "--count"],
     "filter": ["print", "--filter", "$time >= 0"],
     "head": ["print", "--head", "3001"],
@@ -43,7 +45,7 @@ def compare(kymo_bin, args, trace, jobs=(2, 5)):
 
 @pytest.mark.parametrize("trace", SMALL, ids=lambda path: "-".join(path.split("/")[-4:-1:2]))
 def test_small(kymo_bin, trace):
-    for way in ("text", "cycles", "json", "none"):
+    for way in ("text", "cycles", "json", "none", "info"):
         compare(kymo_bin, WAYS[way], trace)
 
 
@@ -84,7 +86,7 @@ def test_cut(kymo_bin, trace, tmp_path):
     cut = tmp_path / "cut"
     shutil.copytree(trace, cut)
     os.truncate(cut / "channel0_0", os.path.getsize(cut / "channel0_0") * 2 // 3)
-    for way in ("text", "json", "none"):
+    for way in ("text", "json", "none", "info"):
         assert compare(kymo_bin, WAYS[way], cut)[0] == 1
 
 
