@@ -135,15 +135,24 @@ static int resolve(const struct ky_trace_set *set, const struct ky_select_option
 	return resolve_times(set, o, gmt, selection, err);
 }
 
-static int open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
-			 struct ky_flow **flow, struct kymo_error *err)
+/* Where in the expression it is wrong. */
+static int in_filter(int ret, struct kymo_error *err)
 {
-	int ret = ky_flow_open_selected(set, selection, flow, err);
-
-	/* Where in the expression it is wrong. */
 	if (ret == KYMO_E_INVALID && err && err->line && !err->path[0])
 		ky_error_path(err, "--filter");
 	return ret;
+}
+
+static int open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
+			 struct ky_flow **flow, struct kymo_error *err)
+{
+	return in_filter(ky_flow_open_selected(set, selection, flow, err), err);
+}
+
+static int run_pass(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+		    const struct ky_selection *selection, struct kymo_error *err)
+{
+	return in_filter(ky_pass_run(pass, crew, set, selection, err), err);
 }
 
 /* ---- counting ----------------------------------------------------------------------------- */
@@ -235,7 +244,7 @@ static int count_one_by_one(const struct ky_trace_set *set, const struct ky_sele
 			    struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {.stop = ky_cli_interrupted};
-	int ret = ky_pass_run(&pass, crew, set, selection, err);
+	int ret = run_pass(&pass, crew, set, selection, err);
 
 	*n_events = pass.n_events;
 	return ret;
@@ -321,7 +330,7 @@ int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_op
 
 	if (ret < 0)
 		return ret;
-	ret = ky_pass_run(&pass, crew, set, &selection, err);
+	ret = run_pass(&pass, crew, set, &selection, err);
 	*n_events = pass.n_events;
 	return ret;
 }
