@@ -401,8 +401,8 @@ static void print_losses(const struct ky_session_stats *stats, const struct opti
 	if (!stats->lost)
 		return;
 	fprintf(stderr,
-		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were full\n"
-		"  hint: give a larger --buffer-size, or fewer events with --kernel\n",
+		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were "
+		"full; give a larger --buffer-size, or fewer events with --kernel\n",
 		stats->lost, ky_format_bytes(size, options->buffer_bytes));
 }
 

@@ -87,7 +87,7 @@ int ky_command_unknown(const char *name);
 
 /* ---- what commands share ------------------------------------------------------------- */
 
-/* "kymo: PATH:LINE:COL: message" and, on a second line, the hint, to stderr. KY_EXIT_FAIL. */
+/* "kymo: PATH:LINE:COL: message; hint" on one line, to stderr. Returns KY_EXIT_FAIL. */
 int ky_cli_error(const struct kymo_error *err);
 /* "kymo COMMAND: message" and where the help is, to stderr. Returns KY_EXIT_USAGE. */
 int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)

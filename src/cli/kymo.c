@@ -47,11 +47,11 @@ int ky_command_unknown(const char *name)
 		count++;
 	}
 	near = ky_nearest(name, names, count);
-	fprintf(stderr, "kymo: '%s' is no command of kymo\n", name);
 	if (near)
-		fprintf(stderr, "  hint: did you mean 'kymo %s'?\n", near);
+		fprintf(stderr, "kymo: '%s' is no command of kymo; did you mean 'kymo %s'?\n", name,
+			near);
 	else
-		fputs("  see: kymo help\n", stderr);
+		fprintf(stderr, "kymo: '%s' is no command of kymo; see kymo help\n", name);
 	return KY_EXIT_USAGE;
 }
 
@@ -92,7 +92,7 @@ static int dispatch(int argc, char **argv)
 		return run_command(command, argc - 2, argv + 2);
 	if (argv[1][0] != '-')
 		return ky_command_unknown(argv[1]);
-	fprintf(stderr, "kymo: unknown option %s\n  see: kymo help\n", argv[1]);
+	fprintf(stderr, "kymo: unknown option %s; see kymo help\n", argv[1]);
 	return KY_EXIT_USAGE;
 }
 

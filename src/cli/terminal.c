@@ -76,12 +76,12 @@ int ky_cli_error(const struct kymo_error *err)
 	ky_cli_put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
 	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
 		fprintf(stderr, " (at byte %llu)", (unsigned long long)err->offset);
-	fputc('\n', stderr);
+	/* One line, so that logs and grep keep the advice with what it is about. */
 	if (err->hint[0]) {
-		fputs("  hint: ", stderr);
+		fputs("; ", stderr);
 		ky_cli_put_text(stderr, err->hint);
-		fputc('\n', stderr);
 	}
+	fputc('\n', stderr);
 	return KY_EXIT_FAIL;
 }
 
@@ -97,7 +97,7 @@ int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 	ky_cli_progress_end();
 	fprintf(stderr, "kymo %s: ", command->name);
 	ky_cli_put_text(stderr, text);
-	fprintf(stderr, "\n  see: kymo %s --help\n", command->name);
+	fprintf(stderr, "; see kymo %s --help\n", command->name);
 	return KY_EXIT_USAGE;
 }
 

@@ -54,7 +54,7 @@ int ky_query_error(struct kymo_error *err, uint32_t column, const char *fmt, ...
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	ky_error_set(err, KYMO_E_INVALID, "filter: %s (at character %u)", text, column);
+	ky_error_set(err, KYMO_E_INVALID, "%s", text);
 	ky_error_line(err, 1, column);
 	return KYMO_E_INVALID;
 }

@@ -71,7 +71,7 @@ def test_man_pages_are_clean(kymo, commands):
 def test_unknown_command(kymo):
     result = kymo("hlep", code=2)
     assert result.out == ""
-    assert result.err == "kymo: 'hlep' is no command of kymo\n  hint: did you mean 'kymo help'?\n"
+    assert result.err == "kymo: 'hlep' is no command of kymo; did you mean 'kymo help'?\n"
     assert "did you mean" not in kymo("zzzzzzzz", code=2).err
     assert kymo("help", "hlep", code=2).err == result.err
 
@@ -89,7 +89,7 @@ def test_wrong_use_is_exit_2_with_a_pointer(kymo):
                  ["help", "--man=yes"]):
         result = kymo(*args, code=2)
         assert result.out == ""
-        assert f"see: kymo {args[0]} --help" in result.err
+        assert f"see kymo {args[0]} --help" in result.err
 
 
 def test_control_characters_do_not_reach_the_terminal(kymo):

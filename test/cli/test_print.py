@@ -179,9 +179,8 @@ def test_damage(kymo, data, name):
     trace = os.path.join(data, "bad", "traces", name)
     result = kymo("print", trace, code=1)
     assert result.raw.count(b"\n") == n_events
-    first, *more = result.err.splitlines()
-    assert re.fullmatch(f"kymo: {re.escape(trace)}[:/] ?{pattern}", first), first
-    assert all(line.startswith("  hint: ") for line in more) and len(more) <= 1
+    first, = result.err.splitlines()
+    assert re.fullmatch(f"kymo: {re.escape(trace)}[:/] ?{pattern}(; .*)?", first), first
     result = kymo("print", "--no-output", trace, code=1)
     assert result.raw == b""
     info = kymo("info", trace, code=1)
