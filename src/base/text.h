@@ -17,6 +17,9 @@ int ky_parse_u64(const char *text, uint64_t *value);
 /* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
 bool ky_glob_match(const char *pattern, const char *text);
 
+/* Write code point @code as UTF-8 at @out (room for 4 bytes); returns the number of bytes. */
+size_t ky_utf8_put(char *out, uint32_t code);
+
 /* How many single-character edits turn @a into @b; for "did you mean". */
 size_t ky_edit_distance(const char *a, const char *b);
 

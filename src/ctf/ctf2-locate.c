@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/ctf2-read.h"
+#include "ctf/ctf2-write.h"
 
 struct locator {
 	struct ky_ctf2_reader *r;
@@ -113,14 +114,6 @@ static int step_parent(struct locator *l, const struct ky_json *node)
 
 static int origin(struct locator *l, struct ky_field_class *const roots[KY_SCOPE_COUNT])
 {
-	static const char *const names[KY_SCOPE_COUNT] = {
-		"packet-header",
-		"packet-context",
-		"event-record-header",
-		"event-record-common-context",
-		"event-record-specific-context",
-		"event-record-payload",
-	};
 	const struct ky_json *node = ky_json_get(l->p->location, "origin");
 	struct ky_field_class *above;
 
@@ -133,14 +126,15 @@ static int origin(struct locator *l, struct ky_field_class *const roots[KY_SCOPE
 		return push(l, above);
 	}
 	for (int i = 0; node->kind == KY_JSON_STRING && i < KY_SCOPE_COUNT; i++) {
-		if (strcmp(names[i], node->string.data) != 0)
+		if (strcmp(ky_ctf2_origin((enum ky_scope)i), node->string.data) != 0)
 			continue;
 		l->scope = (enum ky_scope)i;
 		if (l->scope > l->p->scope)
 			return ky_json_error(l->r->err, node,
 					     "the origin is decoded after the field that needs it");
 		if (!roots[i])
-			return ky_json_error(l->r->err, node, "there is no %s", names[i]);
+			return ky_json_error(l->r->err, node, "there is no %s",
+					     ky_ctf2_origin((enum ky_scope)i));
 		return push(l, roots[i]);
 	}
 	return ky_json_error(l->r->err, node, "unknown origin of a field location");

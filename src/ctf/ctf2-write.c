@@ -151,7 +151,7 @@ static int find_path(const struct ky_field_class *at, const struct ky_field_clas
 	return -1;
 }
 
-static int put_location(struct writer *w, const char *name, const struct ky_field_ref *ref)
+const char *ky_ctf2_origin(enum ky_scope scope)
 {
 	static const char *const origins[KY_SCOPE_COUNT] = {
 		"packet-header",
@@ -161,6 +161,12 @@ static int put_location(struct writer *w, const char *name, const struct ky_fiel
 		"event-record-specific-context",
 		"event-record-payload",
 	};
+
+	return origins[scope];
+}
+
+static int put_location(struct writer *w, const char *name, const struct ky_field_ref *ref)
+{
 	const char *path[PATH_MAX_STEPS];
 	const struct ky_field_class *root = scope_root(w, ref->scope);
 	int n = root ? find_path(root, ref->target, path, 0) : -1;
@@ -171,7 +177,7 @@ static int put_location(struct writer *w, const char *name, const struct ky_fiel
 				    ref->text ? ref->text : "?");
 	key(w, name);
 	open_with(w, '{');
-	prop_string(w, "origin", origins[ref->scope]);
+	prop_string(w, "origin", ky_ctf2_origin(ref->scope));
 	key(w, "path");
 	ky_strbuf_addc(&w->out, '[');
 	for (int i = 0; i < n; i++) {

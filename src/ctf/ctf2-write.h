@@ -7,6 +7,9 @@
 /* Attributes that LTTng defined: "log-level", "emf-uri". */
 #define KY_CTF2_LTTNG_NAMESPACE "lttng.org,2009"
 
+/* What CTF 2 calls the root of @scope in field locations. */
+const char *ky_ctf2_origin(enum ky_scope scope);
+
 /*
  * Write a finished model, of either version, as a CTF 2 metadata stream that describes the same
  * bytes. KYMO_E_UNSUPPORTED for a reference that no CTF 2 field location can express.

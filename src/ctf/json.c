@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define DEPTH_MAX 256
 
@@ -51,26 +52,6 @@ static struct ky_json *new_value(struct ky_json_reader *r, enum ky_json_kind kin
 
 /* ---- strings ------------------------------------------------------------------------------- */
 
-static char *put_utf8(char *out, uint32_t code)
-{
-	if (code < 0x80) {
-		*out++ = (char)code;
-	} else if (code < 0x800) {
-		*out++ = (char)(0xc0 | code >> 6);
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		*out++ = (char)(0xe0 | code >> 12);
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else {
-		*out++ = (char)(0xf0 | code >> 18);
-		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	}
-	return out;
-}
-
 /* The four digits of \uXXXX; UINT32_MAX when they are none. */
 static uint32_t hex4(struct ky_json_reader *r)
 {
@@ -109,7 +90,7 @@ static char *read_unicode(struct ky_json_reader *r, char *out)
 	}
 	if (code >= 0xd800 && code < 0xe000)
 		return fail(r, "a surrogate stands alone");
-	return put_utf8(out, code);
+	return out + ky_utf8_put(out, code);
 }
 
 static char *read_escape(struct ky_json_reader *r, char *out)

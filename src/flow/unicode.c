@@ -2,6 +2,7 @@
 #include "flow/unicode.h"
 
 #include "base/bits.h"
+#include "base/text.h"
 
 #define REPLACEMENT 0xfffdu
 
@@ -42,26 +43,10 @@ size_t ky_utf8_length(const uint8_t *text, size_t len)
 static void add_code(struct ky_strbuf *out, uint32_t code)
 {
 	char utf8[4];
-	size_t n = 0;
 
 	if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
 		code = REPLACEMENT;
-	if (code < 0x80) {
-		utf8[n++] = (char)code;
-	} else if (code < 0x800) {
-		utf8[n++] = (char)(0xc0 | code >> 6);
-		utf8[n++] = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		utf8[n++] = (char)(0xe0 | code >> 12);
-		utf8[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-		utf8[n++] = (char)(0x80 | (code & 0x3f));
-	} else {
-		utf8[n++] = (char)(0xf0 | code >> 18);
-		utf8[n++] = (char)(0x80 | (code >> 12 & 0x3f));
-		utf8[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-		utf8[n++] = (char)(0x80 | (code & 0x3f));
-	}
-	ky_strbuf_add(out, utf8, n);
+	ky_strbuf_add(out, utf8, ky_utf8_put(utf8, code));
 }
 
 static void from_utf16(struct ky_strbuf *out, bool big, const uint8_t *text, size_t len)
