@@ -11,13 +11,15 @@
 #include "cli/output.h"
 #include "cli/select-options.h"
 #include "cli/text-options.h"
+#include "flow/csv.h"
 #include "flow/ctf-sink.h"
+#include "flow/details.h"
 #include "flow/parallel-sink.h"
 
 struct convert_options {
 	struct ky_text_options text;
 	struct ky_select_options select;
-	const char *output, *to;
+	const char *output, *to, *fields;
 	uint64_t jobs;
 };
 
@@ -43,9 +45,15 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 't',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORMAT",
-	 .help = "The format to write: text, json, ctf1.8 or ctf2.",
+	 .help = "The format to write: text, json, csv, ctf1.8, ctf2 or details.",
 	 .at = offsetof(struct convert_options, to),
-	 .choices = "text json ctf1.8 ctf2"},
+	 .choices = "text json csv ctf1.8 ctf2 details"},
+	{.name = "fields",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "LIST",
+	 .help = "For csv: one table of these columns, such as '$time,$event,prev_comm', instead "
+		 "of one file per event name.",
+	 .at = offsetof(struct convert_options, fields)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
@@ -84,11 +92,27 @@ static int open_ctf2(const struct ky_trace_set *set, const struct convert_option
 	return ky_ctf_sink_open(set, output->temp, 2, sink, err);
 }
 
+static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,
+		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	if (options->fields)
+		return ky_csv_table_sink_open(set, options->fields, output->fd, sink, err);
+	return ky_csv_directory_sink_open(output->temp, sink, err);
+}
+
+static int open_details(const struct ky_trace_set *set, const struct convert_options *options,
+			const struct ky_output *output, struct ky_sink **sink,
+			struct kymo_error *err)
+{
+	(void)options;
+	*sink = ky_details_sink_new(set, output->fd);
+	return *sink ? KYMO_OK : ky_error_nomem(err);
+}
+
 static const struct format formats[] = {
-	{"text", 0, text_lines, NULL},
-	{"json", 0, json_lines, NULL},
-	{"ctf1.8", 1, NULL, open_ctf1},
-	{"ctf2", 2, NULL, open_ctf2},
+	{"text", 0, text_lines, NULL}, {"json", 0, json_lines, NULL},
+	{"csv", 0, NULL, open_csv},    {"ctf1.8", 1, NULL, open_ctf1},
+	{"ctf2", 2, NULL, open_ctf2},  {"details", 0, NULL, open_details},
 };
 
 static const struct format *find_format(const char *name)
@@ -98,6 +122,11 @@ static const struct format *find_format(const char *name)
 			return &formats[i];
 	}
 	return NULL;
+}
+
+static bool is_directory(const struct format *format, const struct convert_options *options)
+{
+	return format->ctf_major || (format->open == open_csv && !options->fields);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -254,7 +283,7 @@ static int convert_set(const struct ky_trace_set *set, const struct format *form
 	struct ky_output output;
 	int ret;
 
-	if (format->ctf_major)
+	if (is_directory(format, options))
 		ret = ky_output_directory(&output, options->output, err);
 	else
 		ret = ky_output_file(&output, options->output, err);
@@ -273,12 +302,18 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	int ret;
 
 	if (!options->to)
-		return ky_cli_usage(command, "to which format? --to text, json, ctf1.8 or ctf2");
+		return ky_cli_usage(
+			command, "to which format? --to text, json, csv, ctf1.8, ctf2 or details");
 	format = find_format(options->to);
 	if (!format)
 		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
-	if (format->ctf_major && (!options->output || strcmp(options->output, "-") == 0))
-		return ky_cli_usage(command, "a CTF trace is a directory: name it with -o");
+	if (options->fields && format->open != open_csv)
+		return ky_cli_usage(command, "--fields goes with --to csv only");
+	if (is_directory(format, options) &&
+	    (!options->output || strcmp(options->output, "-") == 0))
+		return ky_cli_usage(command, "--to %s makes a directory: name it with -o%s",
+				    format->name,
+				    format->ctf_major ? "" : ", or choose --fields for one table");
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
 	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
@@ -302,8 +337,10 @@ const struct ky_command ky_command_convert = {
 		"\n"
 		"  text    one line per event, as kymo print writes them\n"
 		"  json    one JSON object per line and event, types kept\n"
+		"  csv     a CSV file per event name in the directory OUT, or one table with --fields\n"
 		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
 		"  ctf2    a CTF 2 trace, in the directory OUT\n"
+		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
 		"are copied as they are and only the metadata is written anew; a field that CTF 1.8 "
@@ -314,6 +351,9 @@ const struct ky_command ky_command_convert = {
 		"first damage is told, with file and place, and the exit code is 1.",
 	.examples = "# system calls that failed, for jq\n"
 		    "kymo convert --to json --filter 'ret < 0' my-trace | jq .fields.ret\n\n"
+		    "# who ran when, as a table\n"
+		    "kymo convert --to csv --fields '$time,$cpu,next_comm,next_tid' \\\n"
+		    "    --event sched_switch -o runs.csv my-trace\n\n"
 		    "# what one thread did, as a trace of its own\n"
 		    "kymo convert --to ctf1.8 --filter 'tid == 42' -o thread-42 my-trace\n\n"
 		    "# the second that matters, as text\n"

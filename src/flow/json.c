@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The JSON lines sink. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "flow/json-value.h"
 #include "flow/sink.h"
-#include "flow/unicode.h"
 #include "os/file.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
-#define LABELS_MAX  64
 
 struct json_sink {
 	struct ky_sink sink;
@@ -26,203 +24,6 @@ static void put(struct json_sink *s, const char *text)
 	ky_strbuf_adds(&s->out, text);
 }
 
-/* ---- values -------------------------------------------------------------------------------- */
-
-static void put_text(struct json_sink *s, const char *data, size_t len)
-{
-	static const char hex[] = "0123456789abcdef";
-	size_t at = 0;
-
-	/* The worst case is six characters for one. */
-	if (len > SIZE_MAX / 8 || !ky_strbuf_reserve(&s->out, len * 6 + 2)) {
-		s->out.failed = true;
-		return;
-	}
-	ky_strbuf_addc(&s->out, '"');
-	while (at < len) {
-		unsigned char c = (unsigned char)data[at];
-		size_t n;
-
-		if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
-			s->out.data[s->out.len++] = (char)c;
-			at++;
-		} else if (c < 0x80) {
-			char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-
-			if (c == '"' || c == '\\') {
-				escape[1] = (char)c;
-				ky_strbuf_add(&s->out, escape, 2);
-			} else {
-				ky_strbuf_add(&s->out, escape, 6);
-			}
-			at++;
-		} else {
-			n = ky_utf8_length((const uint8_t *)data + at, len - at);
-			ky_strbuf_add(&s->out, n ? data + at : "\xef\xbf\xbd", n ? n : 3);
-			at += n ? n : 1;
-		}
-	}
-	ky_strbuf_addc(&s->out, '"');
-}
-
-static void put_string(struct json_sink *s, const struct ky_value *v)
-{
-	struct ky_strbuf utf8 = KY_STRBUF_INIT;
-	enum ky_encoding encoding = v->cls->text.encoding;
-
-	if (encoding <= KY_ENCODING_ASCII) {
-		put_text(s, v->str.data, v->str.len_bytes);
-		return;
-	}
-	ky_utf8_from(&utf8, encoding, (const uint8_t *)v->str.data, v->str.len_bytes);
-	put_text(s, ky_strbuf_text(&utf8), utf8.len);
-	s->out.failed |= utf8.failed;
-	ky_strbuf_fini(&utf8);
-}
-
-static void put_blob(struct json_sink *s, const struct ky_value *v)
-{
-	static const char hex[] = "0123456789abcdef";
-
-	ky_strbuf_addc(&s->out, '"');
-	for (size_t i = 0; i < v->str.len_bytes; i++) {
-		uint8_t byte = (uint8_t)v->str.data[i];
-		char pair[2] = {hex[byte >> 4], hex[byte & 15]};
-
-		ky_strbuf_add(&s->out, pair, 2);
-	}
-	ky_strbuf_addc(&s->out, '"');
-}
-
-static void put_big(struct json_sink *s, const struct ky_value *v)
-{
-	unsigned int words = (v->cls->num.length_bits + 63) / 64;
-
-	put(s, "\"0x");
-	for (unsigned int i = words; i-- > 0;)
-		ky_strbuf_addf(&s->out, "%016llx", (unsigned long long)ky_value_word(v, i));
-	put(s, "\"");
-}
-
-/* The shortest of %.15g and %.17g that reads back equal. */
-static void put_float(struct json_sink *s, double value)
-{
-	char text[40];
-
-	if (!isfinite(value)) {
-		put(s, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-		return;
-	}
-	snprintf(text, sizeof(text), "%.15g", value);
-	if (strtod(text, NULL) < value || strtod(text, NULL) > value)
-		snprintf(text, sizeof(text), "%.17g", value);
-	put(s, text);
-	if (!strpbrk(text, ".e"))
-		put(s, ".0");
-}
-
-static void put_integer(struct json_sink *s, const struct ky_value *v)
-{
-	if (v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT)
-		ky_strbuf_addi(&s->out, v->s);
-	else
-		ky_strbuf_addu(&s->out, v->u);
-}
-
-static void put_labels(struct json_sink *s, const char *const *labels, size_t n)
-{
-	put(s, ", \"labels\": [");
-	for (size_t i = 0; i < n; i++) {
-		put(s, i ? ", " : "");
-		put_text(s, labels[i], strlen(labels[i]));
-	}
-	put(s, "]}");
-}
-
-static size_t active_flags(const struct ky_value *v, const char **labels)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < v->cls->num.n_mappings && n < LABELS_MAX; i++) {
-		const struct ky_mapping *flag = &v->cls->num.mappings[i];
-		bool active = false;
-
-		for (size_t j = 0; j < flag->n_ranges && !active; j++) {
-			for (uint64_t bit = flag->ranges[j].begin.u;
-			     bit <= flag->ranges[j].end.u && bit < 64; bit++)
-				active |= v->u >> bit & 1;
-		}
-		if (active)
-			labels[n++] = flag->label;
-	}
-	return n;
-}
-
-static void put_number(struct json_sink *s, const struct ky_value *v)
-{
-	const char *labels[LABELS_MAX];
-	size_t n;
-
-	if (ky_value_is_big(v)) {
-		put_big(s, v);
-	} else if (v->cls->kind == KY_FIELD_FLOAT) {
-		put_float(s, v->f);
-	} else if (v->cls->kind == KY_FIELD_BOOL) {
-		put(s, v->u ? "true" : "false");
-	} else if (v->cls->num.is_enum || v->cls->kind == KY_FIELD_BITMAP) {
-		if (v->cls->kind == KY_FIELD_BITMAP)
-			n = active_flags(v, labels);
-		else
-			n = ky_enum_labels(v->cls, v->u, labels, LABELS_MAX);
-		put(s, "{\"value\": ");
-		put_integer(s, v);
-		put_labels(s, labels, n < LABELS_MAX ? n : LABELS_MAX);
-	} else {
-		put_integer(s, v);
-	}
-}
-
-/* Write value @v and return the one behind it. */
-static const struct ky_value *put_value(struct json_sink *s, const struct ky_value *v)
-{
-	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
-	bool is_struct = v->cls->kind == KY_FIELD_STRUCT;
-
-	switch (v->cls->kind) {
-	case KY_FIELD_STRUCT:
-	case KY_FIELD_ARRAY:
-		ky_strbuf_addc(&s->out, is_struct ? '{' : '[');
-		while (child < end) {
-			if (is_struct) {
-				put_text(s, child->name, strlen(child->name));
-				put(s, ": ");
-			}
-			child = put_value(s, child);
-			if (child < end)
-				put(s, ", ");
-		}
-		ky_strbuf_addc(&s->out, is_struct ? '}' : ']');
-		break;
-	case KY_FIELD_OPTIONAL:
-	case KY_FIELD_VARIANT:
-		if (v->n_below)
-			put_value(s, child);
-		else
-			put(s, "null");
-		break;
-	case KY_FIELD_STRING:
-	case KY_FIELD_TEXT:
-		put_string(s, v);
-		break;
-	case KY_FIELD_BLOB:
-		put_blob(s, v);
-		break;
-	default:
-		put_number(s, v);
-	}
-	return end;
-}
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static int put_scope(struct json_sink *s, const struct ky_event *event, enum ky_scope scope,
@@ -235,7 +36,7 @@ static int put_scope(struct json_sink *s, const struct ky_event *event, enum ky_
 	put(s, ", \"");
 	put(s, name);
 	put(s, "\": ");
-	put_value(s, s->values.list.data);
+	ky_json_value(&s->out, s->values.list.data);
 	return KYMO_OK;
 }
 
@@ -256,9 +57,9 @@ static int put_packet(struct json_sink *s, const struct ky_event *event, struct 
 		}
 		put(s, any ? ", " : ", \"packet\": {");
 		any = true;
-		put_text(s, at->name, strlen(at->name));
+		ky_json_text(&s->out, at->name, strlen(at->name));
 		put(s, ": ");
-		at = put_value(s, at);
+		at = ky_json_value(&s->out, at);
 	}
 	if (any)
 		put(s, "}");
@@ -277,9 +78,9 @@ static int put_event(struct json_sink *s, const struct ky_event *event, const ch
 		put(s, ", ");
 	}
 	put(s, "\"event\": ");
-	put_text(s, event->cls->name, strlen(event->cls->name));
+	ky_json_text(&s->out, event->cls->name, strlen(event->cls->name));
 	put(s, ", \"stream\": ");
-	put_text(s, stream, strlen(stream));
+	ky_json_text(&s->out, stream, strlen(stream));
 	if (event->cls->has_loglevel) {
 		put(s, ", \"loglevel\": ");
 		ky_strbuf_addi(&s->out, event->cls->loglevel);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """kymo convert: formats, and output that appears whole or not at all."""
 
+import csv
+import io
 import json
 import os
 
@@ -274,3 +276,117 @@ def test_conformance_traces(kymo, shared, tmp_path):
                 compared += 1
                 assert kymo("print", out).out == want.out, (case, version, select)
     assert compared > 300
+
+
+# ---- tables, details ----------------------------------------------------------------------------
+
+def json_events(kymo, trace, *options):
+    out = kymo("convert", "--to", "json", *options, trace).out
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def cell(value):
+    """A value of the JSON output as the CSV output writes it."""
+    if value is None:
+        return ""
+    if isinstance(value, dict) and "labels" in value:
+        return value["labels"][0] if value["labels"] else str(value["value"])
+    if isinstance(value, (dict, list)):
+        return json.dumps(value)
+    return str(value)
+
+
+def flat(prefix, fields):
+    for name, value in fields.items():
+        if isinstance(value, dict) and "labels" not in value:
+            yield from flat(f"{prefix}{name}.", value)
+        else:
+            yield prefix + name, cell(value)
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_directory(kymo, trace, tmp_path):
+    out = tmp_path / "out"
+    kymo("convert", "--to", "csv", "-o", out, trace)
+    names = {"tick": "tick.csv", "data": "data.csv",
+             'space, quote" and/slash': 'space, quote" and_slash.csv'}
+    assert sorted(os.listdir(out)) == sorted(names.values())
+    events = json_events(kymo, trace)
+    for name, file in names.items():
+        want = [{"timestamp_ns": str(e["timestamp_ns"]), "stream": e["stream"],
+                 "cpu": str(e["packet"]["cpu_id"]), **dict(flat("ctx.", e["context"])),
+                 **dict(flat("", e["fields"]))} for e in events if e["event"] == name]
+        assert rows((out / file).read_text()) == want and want
+
+
+def test_csv_files_of_one_name(kymo, tmp_path):
+    """Two traces: the same event in one file, a different one of that name in another."""
+    packet = make_trace.Packet(0)
+    packet.odd(10)
+    renamed = make_trace.METADATA.replace('name = "tick"', 'name = "x"').replace(
+        'name = "space, quote\\" and/slash"', 'name = "tick"')
+    make_trace.write(tmp_path / "in" / "a", {"s": [packet]}, renamed)
+    make_trace.sample(tmp_path / "in" / "b", packets=1)
+    make_trace.sample(tmp_path / "in" / "c", packets=1)
+    kymo("convert", "--to", "csv", "--event", "tick", "-o", tmp_path / "out", tmp_path / "in")
+    assert sorted(os.listdir(tmp_path / "out")) == ["tick-2.csv", "tick.csv"]
+    count = int(kymo("print", "--count", "--event", "tick", tmp_path / "in").out)
+    lines = [len(rows((tmp_path / "out" / name).read_text())) for name in ("tick-2.csv", "tick.csv")]
+    assert min(lines) == 1 and sum(lines) == count
+
+
+def test_csv_table(kymo, trace, tmp_path):
+    fields = ["$time", "$event", "$cpu", "$stream", "text", "point.x", "n", "$ctx.tid",
+              "$payload.comm", "state"]
+    options = ("--to", "csv", "--fields", ", ".join(fields), "--filter", "tid == 1001")
+    text = kymo("convert", *options, trace).out
+    kymo("convert", *options, "-o", tmp_path / "out.csv", trace)
+    assert (tmp_path / "out.csv").read_text() == text
+    got = rows(text)
+    events = json_events(kymo, trace, "--filter", "tid == 1001")
+    assert len(got) == len(events) and list(got[0]) == fields
+    for row, event in zip(got, events):
+        inner = event["fields"]
+        assert row == {
+            "$time": str(event["timestamp_ns"]), "$event": event["event"],
+            "$cpu": str(event["packet"]["cpu_id"]), "$stream": event["stream"],
+            "text": inner.get("text", ""), "point.x": cell(inner.get("point", {}).get("x")),
+            "n": cell(inner.get("n")), "$ctx.tid": str(event["context"]["tid"]),
+            "$payload.comm": inner.get("comm", ""), "state": cell(inner.get("state"))}
+
+
+def test_csv_mistakes(kymo, trace, tmp_path):
+    def err(*options):
+        return kymo("convert", "--to", *options, trace, code=2).err
+
+    assert "no event has a field 'txt'" in err("csv", "--fields", "txt")
+    assert "'$events' is no field" in err("csv", "--fields", "$events")
+    assert "directory" in err("csv")
+    assert "--to csv only" in err("json", "--fields", "text")
+    assert not os.listdir(tmp_path)
+
+
+def test_csv_of_a_kernel_trace(kymo, shared, tmp_path):
+    trace, out = shared_traces(shared)[0], tmp_path / "out"
+    kymo("convert", "--to", "csv", "-o", out, trace)
+    events = json_events(kymo, trace)
+    assert {name[:-4] for name in os.listdir(out)} == {e["event"] for e in events}
+    switches = [e for e in events if e["event"] == "sched_switch"]
+    table = rows((out / "sched_switch.csv").read_text())
+    assert [(r["prev_comm"], r["next_tid"]) for r in table] == [
+        (e["fields"]["prev_comm"], str(e["fields"]["next_tid"])) for e in switches]
+
+
+def test_details(kymo, trace, shared):
+    text = kymo("convert", "--to", "details", trace).out
+    for part in ('event class 1 "data"', "value: variant, selected by '_which' of event.fields",
+                 "sequence number 4", 'hostname = "lab"', "discarded events so far: 7",
+                 "lost in channel_0: 7 events discarded, 0 packets missing",
+                 'text: "ttt"', '"very busy" = 4'):
+        assert part in text
+    assert len([line for line in text.splitlines() if line.startswith("event ")]) == 400
+    for path in shared_traces(shared):
+        assert "stream class 0" in kymo("convert", "--to", "details", "--head", 10, path).out

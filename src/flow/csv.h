@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sinks that write comma separated values (RFC 4180, UTF-8, lines end in a line feed).
+ *
+ * Numbers are decimal, an enumeration is its label (its number when it has none), text is as it is
+ * (U+FFFD for what is no UTF-8), a BLOB is hexadecimal; arrays, and structures inside of others, are
+ * one cell of JSON. What an event does not have is an empty cell.
+ */
+#ifndef KY_FLOW_CSV_H
+#define KY_FLOW_CSV_H
+
+#include "flow/sink.h"
+
+struct ky_value;
+struct ky_strbuf;
+
+/*
+ * One file per event name in directory @path, which exists: NAME.csv. Columns: timestamp_ns
+ * (empty without a clock), stream (its file's name), cpu, the contexts' fields ("ctx.tid"), the
+ * payload's fields; members of a structure have columns of their own ("point.x"). Events of one
+ * name that have other columns (of another trace) get a file NAME-2.csv.
+ */
+int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct kymo_error *err);
+
+/*
+ * One table of all events, written to @fd (the caller's). @fields are its columns, separated by
+ * commas: $time, $event, $stream, $cpu, or a field as filters name it (query/filter.h), where
+ * "a.b" is member b of structure a. The first line holds the columns' names.
+ *
+ * KYMO_E_INVALID for a field that no event of @set has; KYMO_E_MEMORY.
+ */
+int ky_csv_table_sink_open(const struct ky_trace_set *set, const char *fields, int fd,
+			   struct ky_sink **sink, struct kymo_error *err);
+
+/* ---- cells: what both share --------------------------------------------------------------------- */
+
+/* @text as one cell, quoted where it must be. */
+void ky_csv_text(struct ky_strbuf *out, const char *text, size_t len);
+/* A value as one cell. @scratch: any buffer, cleared. */
+void ky_csv_value(struct ky_strbuf *out, const struct ky_value *value, struct ky_strbuf *scratch);
+
+#endif

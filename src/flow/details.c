@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/details.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "flow/json-value.h"
+#include "flow/text.h"
+#include "os/file.h"
+
+#define WRITE_BYTES ((size_t)256 << 10)
+
+struct details_sink {
+	struct ky_sink sink;
+	int fd;
+	struct ky_strbuf out;
+	struct ky_values values;
+	uint64_t n_events;
+};
+
+static const struct ky_text_options time_options = {.clock_date = true, .clock_gmt = true};
+
+static void indent(struct ky_strbuf *out, int depth)
+{
+	for (int i = 0; i < depth; i++)
+		ky_strbuf_adds(out, "  ");
+}
+
+static void put_time(struct ky_strbuf *out, int64_t ns, uint64_t cycles)
+{
+	char text[64];
+
+	if (ns == INT64_MIN) {
+		ky_strbuf_adds(out, "no time");
+		return;
+	}
+	ky_strbuf_addf(out, "%s (%" PRIu64 " cycles)", ky_text_time(text, ns, &time_options),
+		       cycles);
+}
+
+/* ---- packets ------------------------------------------------------------------------------ */
+
+static void put_packet(struct ky_strbuf *out, const struct ky_packet_entry *p, size_t number)
+{
+	ky_strbuf_addf(out,
+		       "  packet %zu: byte %" PRIu64 ", %" PRIu64 " bytes, content %" PRIu64
+		       " bits\n",
+		       number, p->offset_bytes, p->packet_bits / 8, p->content_bits);
+	if (p->has_times) {
+		ky_strbuf_adds(out, "    from ");
+		put_time(out, p->begin_ns, p->begin_cycles);
+		ky_strbuf_adds(out, "\n    to   ");
+		put_time(out, p->end_ns, p->end_cycles);
+		ky_strbuf_addc(out, '\n');
+	}
+	if (p->has_sequence)
+		ky_strbuf_addf(out, "    sequence number %" PRIu64 "\n", p->sequence);
+	if (p->has_discarded)
+		ky_strbuf_addf(out, "    discarded events so far: %" PRIu64 "\n", p->discarded);
+}
+
+static int put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
+{
+	struct ky_packet_list packets = KY_VEC_INIT;
+	struct kymo_error err;
+	int ret = ky_stream_packets(stream, &packets, &err);
+
+	if (ret < 0 && ret != KYMO_E_FORMAT) {
+		ky_vec_fini(&packets);
+		return ret;
+	}
+	ky_strbuf_addf(out, "stream %s: %" PRIu64 " bytes, %zu packets", stream->file.path,
+		       stream->file.size_bytes, packets.len);
+	if (stream->cls)
+		ky_strbuf_addf(out, ", class %" PRIu64, stream->cls->id);
+	if (stream->has_id)
+		ky_strbuf_addf(out, ", id %" PRIu64, stream->id);
+	if (stream->has_cpu_id)
+		ky_strbuf_addf(out, ", CPU %" PRIu32, stream->cpu_id);
+	ky_strbuf_addc(out, '\n');
+	for (size_t i = 0; i < packets.len; i++)
+		put_packet(out, &packets.data[i], i);
+	if (ret < 0)
+		ky_strbuf_addf(out, "  damaged: %s\n", err.message);
+	ky_vec_fini(&packets);
+	return KYMO_OK;
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static const char *child_name(const struct ky_value *parent, const struct ky_value *child,
+			      const char *index)
+{
+	if (parent->cls->kind == KY_FIELD_VARIANT)
+		return parent->option && parent->option->display ? parent->option->display
+								 : "option";
+	if (parent->cls->kind == KY_FIELD_OPTIONAL)
+		return "it";
+	return child->name ? child->name : index;
+}
+
+/* "NAME: VALUE", members and elements below. Returns the value behind it. */
+static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v,
+					const char *name, int depth)
+{
+	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
+	char index[24];
+
+	indent(out, depth);
+	ky_strbuf_addf(out, "%s:", name);
+	if (v->cls->kind == KY_FIELD_ARRAY) {
+		ky_strbuf_addf(out, " %" PRIu32 " elements", v->n_children);
+	} else if (v->cls->kind == KY_FIELD_OPTIONAL) {
+		ky_strbuf_adds(out, v->n_below ? " there" : " absent");
+	} else if (v->cls->kind != KY_FIELD_STRUCT && v->cls->kind != KY_FIELD_VARIANT) {
+		ky_strbuf_addc(out, ' ');
+		ky_json_value(out, v);
+	}
+	ky_strbuf_addc(out, '\n');
+	for (unsigned long i = 0; child < end; i++) {
+		snprintf(index, sizeof(index), "[%lu]", i);
+		child = put_value(out, child, child_name(v, child, index), depth + 1);
+	}
+	return end;
+}
+
+static int put_event(struct details_sink *s, const struct ky_event *event,
+		     const struct ky_stream *stream, struct kymo_error *err)
+{
+	static const char *const names[] = {
+		[KY_SCOPE_PACKET_CONTEXT] = "packet context",
+		[KY_SCOPE_EVENT_HEADER] = "header",
+		[KY_SCOPE_STREAM_CONTEXT] = "stream context",
+		[KY_SCOPE_EVENT_CONTEXT] = "context",
+		[KY_SCOPE_PAYLOAD] = "payload",
+	};
+	uint64_t at_bits = event->packet->file_offset_bytes * 8 + event->begin_bits;
+	int n = 0;
+
+	ky_strbuf_addf(&s->out, "event %" PRIu64 " ", s->n_events++);
+	ky_json_text(&s->out, event->cls->name, strlen(event->cls->name));
+	ky_strbuf_addf(&s->out, " (class %" PRIu64 ") in %s at byte %" PRIu64, event->cls->id,
+		       stream->name, at_bits / 8);
+	if (at_bits % 8)
+		ky_strbuf_addf(&s->out, " bit %" PRIu64, at_bits % 8);
+	ky_strbuf_addf(&s->out, ", %" PRIu64 " bits\n  ", event->end_bits - event->begin_bits);
+	put_time(&s->out, event->ns, event->cycles);
+	ky_strbuf_addc(&s->out, '\n');
+	for (int scope = KY_SCOPE_PACKET_CONTEXT; scope < KY_SCOPE_COUNT && n >= 0; scope++) {
+		n = ky_values_decode(&s->values, event, (enum ky_scope)scope, err);
+		if (n > 0)
+			put_value(&s->out, s->values.list.data, names[scope], 1);
+	}
+	return n < 0 ? n : KYMO_OK;
+}
+
+static int details_flush(struct ky_sink *sink, struct kymo_error *err)
+{
+	struct details_sink *s = (struct details_sink *)sink;
+	int ret;
+
+	if (ky_strbuf_failed(&s->out))
+		return ky_error_nomem(err);
+	ret = ky_write_all(s->fd, s->out.data, s->out.len);
+	ky_strbuf_clear(&s->out);
+	return ret < 0 ? ky_error_errno(err, -ret, "cannot write the details") : KYMO_OK;
+}
+
+static void put_loss(struct details_sink *s, const struct ky_loss *loss)
+{
+	ky_strbuf_addf(&s->out,
+		       "lost in %s: %" PRIu64 " events discarded, %" PRIu64 " packets missing\n",
+		       loss->stream->name, loss->events, loss->packets);
+}
+
+static int details_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct details_sink *s = (struct details_sink *)sink;
+	int ret = KYMO_OK;
+
+	if (batch->loss)
+		put_loss(s, batch->loss);
+	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
+		ret = put_event(s, &batch->events[i], batch->stream, err);
+		if (ret == KYMO_E_FORMAT)
+			ky_error_path(err, batch->stream->file.path);
+		if (ret == KYMO_OK && s->out.len >= WRITE_BYTES)
+			ret = details_flush(sink, err);
+	}
+	return ret;
+}
+
+static void details_free(struct ky_sink *sink)
+{
+	struct details_sink *s = (struct details_sink *)sink;
+
+	ky_strbuf_fini(&s->out);
+	ky_values_fini(&s->values);
+	free(s);
+}
+
+static const struct ky_sink_ops details_ops = {
+	.batch = details_batch,
+	.flush = details_flush,
+	.finish = details_flush,
+	.free = details_free,
+};
+
+struct ky_sink *ky_details_sink_new(const struct ky_trace_set *set, int fd)
+{
+	struct details_sink *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->sink.ops = &details_ops;
+	s->fd = fd;
+	ky_values_init(&s->values);
+	ky_vec_foreach(&set->traces, trace) {
+		ky_details_trace(&s->out, *trace);
+		ky_vec_foreach(&(*trace)->streams, stream) {
+			if (put_stream(&s->out, *stream) < 0)
+				s->out.failed = true;
+		}
+	}
+	return &s->sink;
+}
