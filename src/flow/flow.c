@@ -31,6 +31,8 @@ int ky_flow_open_set(const struct ky_trace_set *set, struct ky_flow **flow, stru
 		if (ret == KYMO_OK)
 			sources.data[sources.len++] = source;
 	}
+	ky_vec_foreach(&sources, it)
+		ky_source_share(*it, sources.len);
 	if (ret == KYMO_OK && sources.len == 1) {
 		*flow = sources.data[0];
 	} else if (ret == KYMO_OK) {

@@ -63,6 +63,9 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
  */
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted);
 
+/* @n sources are read at the same time, turn by turn: take no more memory than such a share. */
+void ky_source_share(struct ky_flow *source, size_t n);
+
 /* Send what @source warns of to @log (borrowed) instead of its trace's. */
 void ky_source_log(struct ky_flow *source, const struct ky_log *log);
 

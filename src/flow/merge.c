@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merge: a binary heap of inputs by (time of their next event, stream index).
+ * The merge: a tournament tree of inputs by (time of their next event, stream index).
  *
- * The input at the root yields a run: those events of its batch that come before the next
- * event of every other input. Runs are slices of the input's batch, so nothing is copied; an
- * event costs a comparison, a run costs the heap's logarithm. Keys lie in the heap
- * itself, so that sifting touches no batch.
+ * Each inner node keeps the loser of the match below it, so that a new key of the winner is
+ * played against log2(inputs) nodes on the one path to the top. Where streams interleave finely
+ * nobody can predict who wins: the matches are computed without branches, and one event is
+ * delivered at a time, for a run of unpredictable length would cost the consumer's loop a
+ * misprediction too. Only when an input has won several times in a row is its whole run
+ * looked for. Runs are slices of the input's batch: nothing is copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +15,31 @@
 #include "base/error.h"
 #include "flow/flow.h"
 
+/* After so many wins in a row an input is taken to have a long run. */
+#define RUN_WINS 4
+
 struct input {
 	struct ky_flow *flow;
 	struct ky_batch batch; /* what has not been delivered yet of its current batch */
 };
 
-struct node {
+/* Where an input stands. */
+struct key {
 	int64_t ns;
-	uint32_t index; /* of the stream */
-	uint32_t input;
+	uint64_t rank; /* stream index, then number of the input; UINT64_MAX: it has ended */
 };
 
 struct merge {
 	struct ky_flow flow;
 	struct input *inputs;
-	struct node *heap;
-	size_t n_inputs, n_heap;
+	struct key *keys; /* of the inputs, before the first match */
+	struct key *tree; /* [0] the winner, [1] to [n_inputs - 1] the losers */
+	size_t n_inputs, n_live;
 	bool started;
-	size_t n_taken; /* events of the root's batch that were delivered last */
-	int code;	/* the first error of an input, kept until the others have ended */
+	size_t n_taken;	     /* events of the winner's batch that were delivered last */
+	size_t last;	     /* who won last, */
+	unsigned int n_wins; /* and how many times in a row before */
+	int code;	     /* the first error of an input, kept until the others have ended */
 	struct kymo_error first;
 };
 
@@ -40,38 +48,36 @@ static struct merge *merge_of(struct ky_flow *flow)
 	return (struct merge *)flow;
 }
 
-static inline bool before(const struct node *a, const struct node *b)
+/* Does @a come first? Without a branch. */
+static inline bool before(const struct key *a, const struct key *b)
 {
-	return a->ns != b->ns ? a->ns < b->ns : a->index < b->index;
+	return (a->ns < b->ns) | ((a->ns == b->ns) & (a->rank < b->rank));
 }
 
-static void sift_down(struct merge *m, size_t at)
+static inline size_t winner(const struct merge *m)
 {
-	struct node node = m->heap[at];
-	size_t child;
+	return (uint32_t)m->tree[0].rank;
+}
 
-	while ((child = 2 * at + 1) < m->n_heap) {
-		if (child + 1 < m->n_heap && before(&m->heap[child + 1], &m->heap[child]))
-			child++;
-		if (!before(&m->heap[child], &node))
-			break;
-		m->heap[at] = m->heap[child];
-		at = child;
+/* @key is what input @at has now: play it up to the top. */
+static inline void play(struct merge *m, size_t at, struct key key)
+{
+	for (size_t node = (at + m->n_inputs) / 2; node; node /= 2) {
+		struct key other = m->tree[node];
+		uint64_t swap = 0 - (uint64_t)before(&other, &key);
+		uint64_t ns = (uint64_t)(other.ns ^ key.ns) & swap;
+		uint64_t rank = (other.rank ^ key.rank) & swap;
+
+		m->tree[node].ns = other.ns ^ (int64_t)ns;
+		m->tree[node].rank = other.rank ^ rank;
+		key.ns ^= (int64_t)ns;
+		key.rank ^= rank;
 	}
-	m->heap[at] = node;
-}
-
-static void set_key(struct merge *m, struct node *node)
-{
-	const struct ky_batch *batch = &m->inputs[node->input].batch;
-
-	/* A loss without events after it is told as soon as its turn could have come. */
-	node->ns = batch->n_events ? batch->events[0].ns : batch->loss->begin_ns;
-	node->index = batch->stream->index;
+	m->tree[0] = key;
 }
 
 /* Get @input's next batch. 1, 0 at its end; an error is kept for later and is an end too. */
-static int pull(struct merge *m, uint32_t input)
+static int pull(struct merge *m, size_t input)
 {
 	struct kymo_error err = {.code = KYMO_OK};
 	struct ky_batch *batch = &m->inputs[input].batch;
@@ -87,77 +93,126 @@ static int pull(struct merge *m, uint32_t input)
 	return ret > 0;
 }
 
+/* The key of the batch that was just pulled for @input; it is not empty. */
+static struct key key_of(const struct merge *m, size_t input)
+{
+	const struct ky_batch *batch = &m->inputs[input].batch;
+
+	return (struct key){
+		/* A loss without events after it is told as soon as its turn could have come. */
+		.ns = batch->n_events ? batch->events[0].ns : batch->loss->begin_ns,
+		.rank = (uint64_t)batch->stream->index << 32 | input,
+	};
+}
+
+static struct key pull_key(struct merge *m, size_t input)
+{
+	if (pull(m, input))
+		return key_of(m, input);
+	m->n_live--;
+	return (struct key){.ns = INT64_MAX, .rank = UINT64_MAX};
+}
+
+/* The winner below @node, whose losers are noted on the way. The inputs are the leaves. */
+static struct key first_match(struct merge *m, const struct key *keys, size_t node)
+{
+	struct key a, b;
+
+	if (node >= m->n_inputs)
+		return keys[node - m->n_inputs];
+	a = first_match(m, keys, 2 * node);
+	b = first_match(m, keys, 2 * node + 1);
+	m->tree[node] = before(&a, &b) ? b : a;
+	return before(&a, &b) ? a : b;
+}
+
 static void start(struct merge *m)
 {
 	m->started = true;
 	m->n_taken = 0;
-	m->n_heap = 0;
-	for (size_t i = 0; i < m->n_inputs; i++) {
-		if (!pull(m, (uint32_t)i))
-			continue;
-		m->heap[m->n_heap].input = (uint32_t)i;
-		set_key(m, &m->heap[m->n_heap++]);
-	}
-	for (size_t i = m->n_heap / 2; i-- > 0;)
-		sift_down(m, i);
+	m->n_wins = 0;
+	m->n_live = m->n_inputs;
+	for (size_t i = 0; i < m->n_inputs; i++)
+		m->keys[i] = pull_key(m, i);
+	if (m->n_inputs)
+		m->tree[0] = first_match(m, m->keys, 1);
 }
 
 /* Drop what was delivered last, and put its input where it belongs now. */
 static void advance(struct merge *m)
 {
-	struct ky_batch *batch = &m->inputs[m->heap[0].input].batch;
+	size_t at = winner(m);
+	struct ky_batch *batch = &m->inputs[at].batch;
+	struct key key = m->tree[0];
 
 	batch->events += m->n_taken;
 	batch->n_events -= m->n_taken;
 	batch->loss = NULL;
-	if (!batch->n_events && !pull(m, m->heap[0].input))
-		m->heap[0] = m->heap[--m->n_heap];
+	if (__builtin_expect(batch->n_events > 0, 1))
+		key.ns = batch->events[0].ns;
 	else
-		set_key(m, &m->heap[0]);
-	sift_down(m, 0);
+		key = pull_key(m, at);
+	play(m, at, key);
 }
 
-/* How many of the root's events come before the next event of any other input: at least one. */
+/* The best of those that lost to the winner. */
+static struct key second(const struct merge *m)
+{
+	struct key best = {.ns = INT64_MAX, .rank = UINT64_MAX};
+
+	for (size_t node = (winner(m) + m->n_inputs) / 2; node; node /= 2) {
+		if (before(&m->tree[node], &best))
+			best = m->tree[node];
+	}
+	return best;
+}
+
+/* How many of the winner's events come before the next event of any other input: at least one. */
 static size_t run_length(const struct merge *m, const struct ky_batch *batch)
 {
-	const struct node *second = &m->heap[1];
-	int64_t limit;
+	struct key limit = second(m), key = m->tree[0];
 	size_t n;
 
-	if (m->n_heap < 2)
-		return batch->n_events;
-	if (m->n_heap > 2 && before(&m->heap[2], second))
-		second = &m->heap[2];
-	if (m->heap[0].index > second->index && second->ns == INT64_MIN)
-		return batch->n_events ? 1 : 0;
-	/* Events at the limit itself come first when their stream does. */
-	limit = m->heap[0].index < second->index ? second->ns : second->ns - 1;
 	for (n = 1; n < batch->n_events; n++) {
-		if (batch->events[n].ns > limit)
+		key.ns = batch->events[n].ns;
+		if (!before(&key, &limit))
 			break;
 	}
-	return batch->n_events ? n : 0;
+	return n;
+}
+
+static int merge_end(struct merge *m, struct kymo_error *err)
+{
+	int ret = m->code;
+
+	m->code = KYMO_OK;
+	if (ret < 0 && err)
+		*err = m->first;
+	return ret;
 }
 
 static int merge_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct merge *m = merge_of(flow);
-	int ret;
+	size_t at;
 
-	if (!m->started)
+	if (__builtin_expect(!m->started, 0))
 		start(m);
-	else if (m->n_heap)
+	else if (m->n_live)
 		advance(m);
-	if (m->n_heap) {
-		*batch = m->inputs[m->heap[0].input].batch;
-		m->n_taken = batch->n_events = run_length(m, batch);
-		return 1;
-	}
-	ret = m->code;
-	m->code = KYMO_OK;
-	if (ret < 0 && err)
-		*err = m->first;
-	return ret;
+	if (!m->n_live)
+		return merge_end(m, err);
+	at = winner(m);
+	*batch = m->inputs[at].batch;
+	m->n_wins = at == m->last ? m->n_wins + 1 : 0;
+	m->last = at;
+	__builtin_prefetch(batch->events + 1);
+	if (__builtin_expect(!batch->n_events, 0))
+		m->n_taken = 0;
+	else
+		m->n_taken = m->n_wins < RUN_WINS ? 1 : run_length(m, batch);
+	batch->n_events = m->n_taken;
+	return 1;
 }
 
 static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
@@ -182,7 +237,8 @@ static void merge_close(struct ky_flow *flow)
 	for (size_t i = 0; i < m->n_inputs; i++)
 		ky_flow_close(m->inputs[i].flow);
 	free(m->inputs);
-	free(m->heap);
+	free(m->keys);
+	free(m->tree);
 	free(m);
 }
 
@@ -199,14 +255,16 @@ int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flo
 
 	if (m) {
 		m->inputs = calloc(n_inputs + 1, sizeof(*m->inputs));
-		m->heap = calloc(n_inputs + 1, sizeof(*m->heap));
+		m->keys = calloc(n_inputs + 1, sizeof(*m->keys));
+		m->tree = calloc(n_inputs + 1, sizeof(*m->tree));
 	}
-	if (!m || !m->inputs || !m->heap) {
+	if (!m || !m->inputs || !m->keys || !m->tree) {
 		for (size_t i = 0; i < n_inputs; i++)
 			ky_flow_close(inputs[i]);
 		if (m) {
 			free(m->inputs);
-			free(m->heap);
+			free(m->keys);
+			free(m->tree);
 		}
 		free(m);
 		return ky_error_nomem(err);

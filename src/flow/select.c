@@ -157,7 +157,7 @@ static size_t trace_number(const struct ky_trace_set *set, const struct ky_trace
 }
 
 static int open_stream(struct selected *s, const struct ky_trace_set *set,
-		       const struct ky_stream *stream, const struct ky_log *log,
+		       const struct ky_stream *stream, size_t n_streams, const struct ky_log *log,
 		       struct ky_flow **flow, struct kymo_error *err)
 {
 	size_t trace = trace_number(set, stream->trace);
@@ -167,6 +167,7 @@ static int open_stream(struct selected *s, const struct ky_trace_set *set,
 	if (ret < 0)
 		return ret;
 	ky_source_want(source, s->wanted[trace]);
+	ky_source_share(source, n_streams);
 	if (log)
 		ky_source_log(source, log);
 	if (s->filter)
@@ -206,7 +207,7 @@ static int open_streams(struct selected *s, const struct ky_trace_set *set,
 	size_t n = 0;
 
 	while (ret == KYMO_OK && n < picked.len) {
-		ret = open_stream(s, set, picked.data[n], NULL, &flows[n], err);
+		ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], err);
 		n += ret == KYMO_OK;
 	}
 	if (ret == KYMO_OK)
@@ -232,13 +233,16 @@ static int prepare(struct selected *s, const struct ky_trace_set *set,
 	return ret;
 }
 
-/* Leave out what lies outside the time range. Takes @flow over; *@limited is to be closed. */
+/* Leave out what lies outside the time range. Takes @flow over. */
 static int limit(struct ky_flow *flow, const struct ky_selection *selection,
 		 struct ky_flow **limited, struct kymo_error *err)
 {
-	int ret = ky_limit_open(flow, selection->end_ns, selection->skip, selection->head, limited,
-				err);
+	int ret = KYMO_OK;
 
+	*limited = flow;
+	if (selection->end_ns != INT64_MAX || selection->skip || selection->head != UINT64_MAX)
+		ret = ky_limit_open(flow, selection->end_ns, selection->skip, selection->head,
+				    limited, err);
 	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
 		ret = ky_flow_seek(*limited, selection->begin_ns, err);
 	return ret;
@@ -305,7 +309,7 @@ static int open_part(struct owned_parts *owned, const struct ky_trace_set *set,
 
 	part->stream = stream;
 	ky_log_keep_init(&part->log);
-	ret = open_stream(&owned->tables, set, stream, &part->log.log, &flow, err);
+	ret = open_stream(&owned->tables, set, stream, 1, &part->log.log, &flow, err);
 	return ret == KYMO_OK ? limit(flow, selection, &part->flow, err) : ret;
 }
 
