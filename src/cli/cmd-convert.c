@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/damage.h"
 #include "cli/drain.h"
+#include "cli/input-options.h"
 #include "cli/jobs.h"
 #include "cli/output.h"
 #include "cli/select-options.h"
@@ -19,6 +21,7 @@
 struct convert_options {
 	struct ky_text_options text;
 	struct ky_select_options select;
+	struct ky_input_options input;
 	const char *output, *to, *fields;
 	uint64_t jobs;
 };
@@ -56,6 +59,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .at = offsetof(struct convert_options, fields)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text),
+	KY_INPUT_OPTION_DEFS(struct convert_options, input),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
 	{0},
 };
@@ -316,9 +320,9 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 				    format->ctf_major ? "" : ", or choose --fields for one table");
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
-	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
+	ret = ky_cli_open(&set, args, n_args, &options->input, &err);
 	if (ret == KYMO_OK) {
-		ret = convert_set(&set, format, options, &err);
+		ret = ky_cli_damage_end(convert_set(&set, format, options, &err), &err);
 		ky_trace_set_close(&set);
 	}
 	if (ret == KYMO_OK)

@@ -7,13 +7,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/damage.h"
 #include "cli/info.h"
+#include "cli/input-options.h"
 #include "cli/jobs.h"
 #include "flow/parallel.h"
 #include "flow/text.h"
 
 struct info_options {
 	bool json;
+	struct ky_input_options input;
 	uint64_t jobs;
 };
 
@@ -25,6 +28,7 @@ static const struct ky_option_def info_option_defs[] = {
 		 "bytes.",
 	 .at = offsetof(struct info_options, json)},
 	KY_JOBS_OPTION_DEF(struct info_options, jobs),
+	KY_INPUT_OPTION_DEFS(struct info_options, input),
 	{0},
 };
 
@@ -101,6 +105,8 @@ static int count_streams(struct info *info, const struct ky_trace_set *set, stru
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++) {
 		for (size_t j = 0; j < info->traces[i].trace->streams.len; j++) {
 			info->traces[i].streams[j] = summaries[at];
+			ky_vec_foreach(&summaries[at].losses, loss)
+				ky_cli_damage(loss);
 			add_totals(&info->totals, &summaries[at++]);
 		}
 	}
@@ -132,6 +138,10 @@ static int collect(struct info *info, const struct ky_trace_set *set, struct ky_
 static void info_fini(struct info *info)
 {
 	for (size_t i = 0; i < info->n_traces; i++) {
+		const struct ky_trace *trace = info->traces[i].trace;
+
+		for (size_t s = 0; info->traces[i].streams && s < trace->streams.len; s++)
+			ky_stream_summary_fini(&info->traces[i].streams[s]);
 		free(info->traces[i].streams);
 		free(info->traces[i].counts);
 		free(info->traces[i].classes);
@@ -226,6 +236,24 @@ static const char *number_or_dash(char out[24], bool known, uint64_t number)
 	return known ? out : "-";
 }
 
+/* The time in which the stream lost something: from the first loss to the last. */
+static void print_losses(const struct ky_stream_summary *summary)
+{
+	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+	char begin[64], end[64];
+
+	ky_vec_foreach(&summary->losses, loss) {
+		if (loss->damage || loss->begin_ns == INT64_MIN || loss->end_ns == INT64_MIN)
+			continue;
+		begin_ns = loss->begin_ns < begin_ns ? loss->begin_ns : begin_ns;
+		end_ns = loss->end_ns > end_ns ? loss->end_ns : end_ns;
+	}
+	if (info_has_range(begin_ns, end_ns))
+		printf("\n  %57s lost between %s\n  %57s and %s", "",
+		       format_time(begin, begin_ns, summary->stream->trace), "",
+		       format_time(end, end_ns, summary->stream->trace));
+}
+
 static void print_stream(const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
@@ -246,6 +274,11 @@ static void print_stream(const struct ky_stream_summary *summary)
 	if (summary->lost_packets)
 		printf("\n  %57s %llu packets are missing", "",
 		       (unsigned long long)summary->lost_packets);
+	print_losses(summary);
+	if (summary->damages)
+		printf("\n  %57s damaged in %llu places, %llu bytes skipped", "",
+		       (unsigned long long)summary->damages,
+		       (unsigned long long)summary->skipped_bytes);
 	putchar('\n');
 }
 
@@ -339,7 +372,7 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 
 	ky_error_clear(&err);
 	ky_error_clear(&damage);
-	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
+	ret = ky_cli_open(&set, args, n_args, &((struct info_options *)data)->input, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
 	ret = collect_in_parallel(&info, &set, data, &damage, &err);
@@ -349,7 +382,7 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 	ky_trace_set_close(&set);
 	if (ret < 0)
 		return ky_cli_error(&err);
-	return damage.code < 0 ? ky_cli_error(&damage) : KY_EXIT_OK;
+	return ky_cli_damage_end(damage.code, &damage) < 0 ? ky_cli_error(&damage) : KY_EXIT_OK;
 }
 
 const struct ky_command ky_command_info = {

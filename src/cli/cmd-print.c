@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/damage.h"
 #include "cli/drain.h"
+#include "cli/input-options.h"
 #include "cli/jobs.h"
 #include "cli/select-options.h"
 #include "cli/text-options.h"
@@ -15,6 +17,7 @@
 struct print_options {
 	struct ky_text_options text;
 	struct ky_select_options select;
+	struct ky_input_options input;
 	bool no_output, count;
 	uint64_t jobs;
 };
@@ -27,6 +30,7 @@ static const struct ky_option_def print_option_defs[] = {
 	 .help = "Print only the number of the events selected.",
 	 .at = offsetof(struct print_options, count)},
 	KY_TEXT_OPTION_DEFS(struct print_options, text),
+	KY_INPUT_OPTION_DEFS(struct print_options, input),
 	{.name = "no-output",
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Read everything, stream by stream, and print only the number of events, to the "
@@ -135,9 +139,9 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 
 	(void)command;
 	ky_error_clear(&err);
-	ret = ky_trace_set_open(&set, (const char *const *)args, (size_t)n_args, &ky_cli_log, &err);
+	ret = ky_cli_open(&set, args, n_args, &((struct print_options *)data)->input, &err);
 	if (ret == KYMO_OK) {
-		ret = print_set(&set, data, &err);
+		ret = ky_cli_damage_end(print_set(&set, data, &err), &err);
 		ky_trace_set_close(&set);
 	}
 	if (ret == KYMO_OK)

@@ -8,6 +8,8 @@
 
 #include "analysis/render.h"
 #include "base/error.h"
+#include "cli/damage.h"
+#include "cli/input-options.h"
 #include "cli/options.h"
 
 #define MAX_REPORTS   32
@@ -17,6 +19,7 @@
 struct report_options {
 	bool list, json, markdown;
 	uint64_t limit;
+	struct ky_input_options input;
 };
 
 struct selection {
@@ -53,6 +56,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
 	 .at = offsetof(struct report_options, markdown)},
+	KY_INPUT_OPTION_DEFS(struct report_options, input),
 	{0},
 };
 
@@ -166,6 +170,8 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 	if (limits.limit == LIMIT_DEFAULT)
 		limits.limit = options->json ? 0 : LIMIT_TEXT;
 	status = ky_flow_open_set(set, &flow, err);
+	if (status >= 0)
+		status = ky_cli_damage_stage(flow, &flow, err);
 	if (status < 0)
 		return status;
 	status =
@@ -189,10 +195,9 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 	int status;
 
 	ky_error_clear(&err);
-	status = ky_trace_set_open(&set, (const char *const *)paths, (size_t)n_paths, &ky_cli_log,
-				   &err);
+	status = ky_cli_open(&set, paths, n_paths, &options->input, &err);
 	if (status >= 0) {
-		status = run_on_set(selection, &set, options, &err);
+		status = ky_cli_damage_end(run_on_set(selection, &set, options, &err), &err);
 		ky_trace_set_close(&set);
 	}
 	return status < 0 ? ky_cli_error(&err) : KY_EXIT_OK;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/damage.h"
 
 /* Atomic for other threads; lock-free, for the handler. */
 static atomic_int interrupted;
@@ -51,6 +52,8 @@ void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *
 	const char *path = loss->stream->file.path;
 	char range[160];
 
+	if (loss->damage)
+		ky_cli_damage(loss);
 	describe_range(range, loss, times);
 	if (loss->events)
 		ky_log_warning(&ky_cli_log, "%s: %llu event%s lost by the tracer%s", path,

@@ -90,6 +90,47 @@ static json_t *environment_json(const struct ky_trace_class *cls)
 	return json;
 }
 
+/* Each loss: how much, and between which times (null where the trace does not tell). */
+static json_t *losses_json(const struct ky_stream_summary *summary)
+{
+	json_t *list = json_array();
+
+	ky_vec_foreach(&summary->losses, loss) {
+		json_t *json;
+
+		if (loss->damage)
+			continue;
+		json = json_object();
+		json_object_set_new(json, "events", count(loss->events));
+		json_object_set_new(json, "packets", count(loss->packets));
+		json_object_set_new(json, "begin_ns",
+				    time_or_null(loss->begin_ns, loss->begin_ns != INT64_MIN));
+		json_object_set_new(json, "end_ns",
+				    time_or_null(loss->end_ns, loss->end_ns != INT64_MIN));
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
+static json_t *damages_json(const struct ky_stream_summary *summary)
+{
+	json_t *list = json_array();
+
+	ky_vec_foreach(&summary->losses, loss) {
+		json_t *json;
+
+		if (!loss->damage)
+			continue;
+		json = json_object();
+		json_object_set_new(json, "path", text_or_null(loss->damage->path));
+		json_object_set_new(json, "offset", count(loss->damage->offset));
+		json_object_set_new(json, "message", text_or_null(loss->damage->message));
+		json_object_set_new(json, "skipped_bytes", count(loss->skipped_bytes));
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
 static json_t *stream_json(const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
@@ -105,6 +146,9 @@ static json_t *stream_json(const struct ky_stream_summary *summary)
 	json_object_set_new(json, "events", count(summary->events));
 	json_object_set_new(json, "lost_events", count(summary->lost_events));
 	json_object_set_new(json, "lost_packets", count(summary->lost_packets));
+	json_object_set_new(json, "losses", losses_json(summary));
+	json_object_set_new(json, "damages", damages_json(summary));
+	json_object_set_new(json, "skipped_bytes", count(summary->skipped_bytes));
 	add_range(json, summary->begin_ns, summary->end_ns);
 	return json;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/damage.h"
 #include "cli/drain.h"
 #include "flow/parallel.h"
 #include "flow/range.h"
@@ -211,6 +212,7 @@ static void summed_fini(struct summed *s)
 	for (size_t i = 0; i < s->n; i++) {
 		if (new_trace(s, i))
 			free(s->counts[i]);
+		ky_stream_summary_fini(&s->summaries[i]);
 	}
 	free((void *)(uintptr_t)s->streams);
 	free(s->summaries);
@@ -219,7 +221,8 @@ static void summed_fini(struct summed *s)
 
 /* Where only classes and streams are selected, nothing has to be decoded. */
 static int count_by_class(const struct ky_trace_set *set, const struct ky_select_options *o,
-			  struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+			  struct ky_crew *crew, bool tell, uint64_t *n_events,
+			  struct kymo_error *err)
 {
 	struct summed s = {.n = 0};
 	int ret = summed_init(&s, set, o);
@@ -231,6 +234,10 @@ static int count_by_class(const struct ky_trace_set *set, const struct ky_select
 	for (size_t i = 0; i < s.n; i++) {
 		const struct ky_trace_class *cls = s.streams[i]->trace->cls;
 
+		ky_vec_foreach(&s.summaries[i].losses, loss) {
+			if (tell)
+				ky_cli_damage(loss);
+		}
 		for (size_t c = 0; c < cls->events.len && new_trace(&s, i); c++) {
 			if (matches_any(&o->events, cls->events.data[c]->name))
 				*n_events += s.counts[i][c];
@@ -240,33 +247,40 @@ static int count_by_class(const struct ky_trace_set *set, const struct ky_select
 	return ret;
 }
 
-static int count_one_by_one(const struct ky_trace_set *set, const struct ky_selection *selection,
-			    struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+static void on_damage(void *data, const struct ky_loss *loss)
 {
-	struct ky_pass pass = {.stop = ky_cli_interrupted};
+	(void)data;
+	ky_cli_damage(loss);
+}
+
+static int count_one_by_one(const struct ky_trace_set *set, const struct ky_selection *selection,
+			    struct ky_crew *crew, bool tell, uint64_t *n_events,
+			    struct kymo_error *err)
+{
+	struct ky_pass pass = {.loss = tell ? on_damage : NULL, .stop = ky_cli_interrupted};
 	int ret = run_pass(&pass, crew, set, selection, err);
 
 	*n_events = pass.n_events;
 	return ret;
 }
 
-/* @selection is resolved: the events before --head and --tail. */
+/* @selection is resolved: the events before --head and --tail. @tell: warn of damage. */
 static int count(const struct ky_trace_set *set, const struct ky_select_options *o,
-		 const struct ky_selection *selection, struct ky_crew *crew, uint64_t *n_events,
-		 struct kymo_error *err)
+		 const struct ky_selection *selection, struct ky_crew *crew, bool tell,
+		 uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_flow *flow;
 	int ret;
 
 	*n_events = 0;
 	if (o->filter || has_times(o))
-		return count_one_by_one(set, selection, crew, n_events, err);
+		return count_one_by_one(set, selection, crew, tell, n_events, err);
 	/* Opening tells about names that do not exist. */
 	ret = open_selected(set, selection, &flow, err);
 	if (ret < 0)
 		return ret;
 	ky_flow_close(flow);
-	return count_by_class(set, o, crew, n_events, err);
+	return count_by_class(set, o, crew, tell, n_events, err);
 }
 
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
@@ -278,7 +292,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 	*n_events = 0;
 	if (ret < 0)
 		return ret;
-	ret = count(set, o, &selection, crew, n_events, err);
+	ret = count(set, o, &selection, crew, true, n_events, err);
 	if (*n_events > o->head)
 		*n_events = o->head;
 	if (*n_events > o->tail)
@@ -299,7 +313,7 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 	selection.head = o->head;
 	if (o->tail != UINT64_MAX) {
 		ky_error_clear(&damage);
-		ret = count(set, o, &selection, crew, &n_events, &damage);
+		ret = count(set, o, &selection, crew, false, &n_events, &damage);
 		/* Damage is met again when the events are read. */
 		if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
 			if (err)

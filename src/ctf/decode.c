@@ -258,3 +258,13 @@ int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_
 	*packet = &d->packet;
 	return KYMO_OK;
 }
+
+void ky_decoder_correct_times(struct ky_decoder *d, uint64_t begin_cycles, uint64_t end_cycles)
+{
+	struct ky_packet *p = &d->packet;
+
+	p->begin_cycles = begin_cycles;
+	p->end_cycles = end_cycles;
+	p->begin_ns = to_ns(p, begin_cycles);
+	p->end_ns = to_ns(p, end_cycles);
+}

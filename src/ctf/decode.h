@@ -79,6 +79,10 @@ int ky_decoder_packet(struct ky_decoder *decoder, const uint8_t *data, uint64_t 
 		      uint64_t file_offset_bytes, const struct ky_packet **packet,
 		      struct kymo_error *err);
 
+/* Tracers make mistakes: the current packet's times are these. */
+void ky_decoder_correct_times(struct ky_decoder *decoder, uint64_t begin_cycles,
+			      uint64_t end_cycles);
+
 /*
  * Decode up to @max events of the current packet into @events.
  *

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "ctf/repack.h"
 #include "flow/ctf-metadata.h"
+#include "store/walk.h"
 #include "store/writer.h"
 
 #define NONE SIZE_MAX
@@ -272,7 +273,7 @@ static int ctf_batch(struct ky_sink *base, const struct ky_batch *batch, struct 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++)
 		ret = put_event(s, &batch->events[i], err);
 	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED)
-		ky_error_path(err, batch->stream->file.path);
+		ky_stream_place(batch->stream, err);
 	return ret;
 }
 
@@ -433,16 +434,13 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 
 /* ---- copying ------------------------------------------------------------------------------ */
 
-/* One packet, checked to its last event: 1, 0 when it is damaged. */
-static int check_packet(const struct ky_stream *stream, struct ky_decoder *decoder, uint64_t at,
-			uint64_t *counts, const struct ky_packet **packet)
+/* One packet, checked to its last event. */
+static bool check_packet(struct ky_walk *walk, uint64_t *counts)
 {
 	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
 
-	return ky_decoder_packet(decoder, stream->file.data + at, stream->file.size_bytes - at, at,
-				 packet, NULL) == KYMO_OK &&
-	       ky_decoder_count(decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
-	       ky_packet_check_cut(stream, *packet, NULL) == KYMO_OK;
+	return ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
+	       ky_walk_leave(walk, NULL) == KYMO_OK;
 }
 
 static int copy_packet(struct ky_packet_sink *files, int number, const struct ky_packet *p,
@@ -468,28 +466,28 @@ static int copy_packet(struct ky_packet_sink *files, int number, const struct ky
 static int each_packet(const struct ky_stream *stream, struct ky_packet_sink *files, int number,
 		       struct kymo_error *err)
 {
-	const struct ky_trace_class *cls = stream->trace->cls;
-	struct ky_decoder *decoder = ky_decoder_new(cls);
-	uint64_t *counts = calloc(cls->events.len + 1, sizeof(*counts)), at = 0;
-	const struct ky_packet *packet;
-	int ret = decoder && counts ? 1 : ky_error_nomem(err);
+	uint64_t *counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
+	struct ky_walk walk;
+	int ret = counts ? ky_walk_init(&walk, stream, err) : ky_error_nomem(err);
 
-	while (ret == 1 && at < stream->file.size_bytes) {
-		if (number < 0) {
-			ret = check_packet(stream, decoder, at, counts, &packet);
-		} else {
-			ret = ky_decoder_packet(decoder, stream->file.data + at,
-						stream->file.size_bytes - at, at, &packet, err);
-			if (ret == KYMO_OK)
-				ret = copy_packet(files, number, packet, err);
-			ret = ret < 0 ? ret : 1;
+	if (ret < 0) {
+		free(counts);
+		return ret;
+	}
+	while ((ret = ky_walk_next(&walk, err)) > 0) {
+		if (number < 0 && !check_packet(&walk, counts)) {
+			ret = KYMO_E_FORMAT;
+			break;
 		}
-		if (ret == 1)
-			at += packet->packet_bits / 8;
+		ret = number < 0 ? KYMO_OK : copy_packet(files, number, walk.packet, err);
+		if (ret < 0)
+			break;
 	}
 	free(counts);
-	ky_decoder_free(decoder);
-	return ret;
+	ky_walk_fini(&walk);
+	if (ret == KYMO_E_FORMAT && number < 0)
+		return 0;
+	return ret < 0 ? ret : 1;
 }
 
 int ky_ctf_sink_copy(struct ky_sink *base, const struct ky_stream *stream, struct kymo_error *err)

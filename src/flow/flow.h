@@ -13,13 +13,24 @@
 
 #include "store/trace.h"
 
-/* Records that the tracer could not keep, between two packets of a stream. */
+/*
+ * What is missing before an event: records that the tracer could not keep, between two packets
+ * of a stream, or in a trace that is read in spite of damage (ky_trace_options.recover) a damage.
+ */
 struct ky_loss {
 	const struct ky_stream *stream;
 	uint64_t events;	  /* discarded event records; 0 when only packets are missing */
 	uint64_t packets;	  /* missing packets (sequence numbers) */
 	int64_t begin_ns, end_ns; /* they lie in between; INT64_MIN when not known */
+	/* NULL, or what is wrong and where; valid as long as the batch. */
+	const struct kymo_error *damage;
+	uint64_t skipped_bytes; /* from there to where reading went on */
 };
+
+/* Make @loss outlive its batch: its damage becomes a copy. 0 or KYMO_E_MEMORY. */
+int ky_loss_keep(struct ky_loss *loss);
+/* Free what ky_loss_keep() made. */
+void ky_loss_drop(struct ky_loss *loss);
 
 /*
  * What a stage yields: events of one stream in time order, none later than any event of a

@@ -119,7 +119,7 @@ static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 		if (ret < 0) {
 			s->out.len = whole; /* no half lines */
 			if (ret == KYMO_E_FORMAT)
-				ky_error_path(err, batch->stream->file.path);
+				ky_stream_place(batch->stream, err);
 			return ret;
 		}
 		if (s->out.len >= WRITE_BYTES && !s->held) {

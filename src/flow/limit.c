@@ -24,8 +24,10 @@ static bool skip_first(struct limit *l, struct ky_batch *batch)
 	l->skip -= n;
 	batch->events += n;
 	batch->n_events -= n;
-	batch->loss = NULL;
-	return batch->n_events > 0;
+	/* Damage is told wherever it is. */
+	if (batch->loss && !batch->loss->damage)
+		batch->loss = NULL;
+	return batch->n_events > 0 || batch->loss;
 }
 
 static size_t until(const struct ky_batch *batch, int64_t end_ns)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/loss.h"
 
+#include <stdlib.h>
+
 #include "base/bits.h"
 
 void ky_loss_tracker_init(struct ky_loss_tracker *tracker)
@@ -57,4 +59,24 @@ bool ky_loss_tracker_packet(struct ky_loss_tracker *tracker, const struct ky_str
 		.end_ns = packet->end_ns,
 	};
 	return loss->events || loss->packets;
+}
+
+int ky_loss_keep(struct ky_loss *loss)
+{
+	struct kymo_error *copy;
+
+	if (!loss->damage)
+		return KYMO_OK;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return KYMO_E_MEMORY;
+	*copy = *loss->damage;
+	loss->damage = copy;
+	return KYMO_OK;
+}
+
+void ky_loss_drop(struct ky_loss *loss)
+{
+	free((void *)(uintptr_t)loss->damage);
+	loss->damage = NULL;
 }

@@ -181,11 +181,15 @@ static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_
 		.ns = batch->n_events ? batch->events[0].ns : batch->loss->begin_ns,
 		.number = number,
 	};
-	int ret;
+	int ret = ky_loss_keep(&told.loss);
 
+	if (ret < 0)
+		return ret;
 	ky_crew_lock(r->crew);
 	ret = ky_vec_push(&r->losses, told);
 	ky_crew_unlock(r->crew);
+	if (ret < 0)
+		ky_loss_drop(&told.loss);
 	return ret;
 }
 
@@ -238,8 +242,10 @@ static void tell(struct running_pass *r, const struct ky_parts *parts)
 		ky_log_keep_tell(&parts->parts[i].log, parts->parts[i].stream->trace->log);
 	if (r->losses.len)
 		qsort(r->losses.data, r->losses.len, sizeof(*r->losses.data), in_merge_order);
-	ky_vec_foreach(&r->losses, told)
+	ky_vec_foreach(&r->losses, told) {
 		r->pass->loss(r->pass->data, &told->loss);
+		ky_loss_drop(&told->loss);
+	}
 }
 
 int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,

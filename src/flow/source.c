@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "flow/loss.h"
+#include "store/walk.h"
 
 /*
  * A batch of 64 events is 5 KiB; more gains nothing. The merge of hundreds of streams has one of
@@ -34,11 +35,9 @@ struct source {
 	struct ky_flow flow;
 	const struct ky_stream *stream;
 	const struct ky_log *log;
-	struct ky_decoder *decoder;
-	const struct ky_packet *packet; /* the decoder's; NULL before the first */
-	uint64_t next_bytes;		/* where the next packet begins */
-	uint64_t released_bytes;	/* everything before was given back */
-	uint64_t release_bytes;		/* the step of giving back */
+	struct ky_walk walk;
+	uint64_t released_bytes; /* everything before was given back */
+	uint64_t release_bytes;	 /* the step of giving back */
 	int batch_events;
 	bool in_packet, ended, warned;
 	bool seeking; /* events before seek_ns are not wanted */
@@ -46,6 +45,7 @@ struct source {
 	int64_t last_ns;
 	struct ky_loss_tracker losses;
 	struct ky_loss loss;
+	struct kymo_error damage; /* what loss.damage points to */
 	struct ky_packet_list packets;
 	bool has_packets;
 	struct ky_event events[BATCH_EVENTS];
@@ -69,43 +69,31 @@ static void release(struct source *s, uint64_t upto_bytes)
 	s->released_bytes = upto;
 }
 
-/* 1: in a new packet; 0: the file's end. */
-static int next_packet(struct source *s, struct kymo_error *err)
+/* 1: in a new packet; 0: the stream's end. */
+static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
-	const struct ky_stream_file *file = &s->stream->file;
-	int ret;
+	int ret = ky_walk_next(&s->walk, err);
 
-	if (s->next_bytes >= file->size_bytes)
-		return 0;
-	release(s, s->next_bytes);
-	ret = ky_decoder_packet(s->decoder, file->data + s->next_bytes,
-				file->size_bytes - s->next_bytes, s->next_bytes, &s->packet, err);
-	if (ret < 0) {
-		ky_packet_error(s->stream, s->next_bytes, err);
+	if (ret <= 0)
 		return ret;
-	}
-	s->next_bytes += s->packet->packet_bits / 8;
+	release(s, s->walk.at_bytes);
 	s->in_packet = true;
+	if (ky_loss_tracker_packet(&s->losses, s->stream, s->walk.packet, &s->loss))
+		batch->loss = &s->loss;
 	return 1;
-}
-
-/* At the end of a packet's events: is the file long enough for the whole of it? */
-static int leave_packet(struct source *s, struct kymo_error *err)
-{
-	s->in_packet = false;
-	return ky_packet_check_cut(s->stream, s->packet, err);
 }
 
 static void warn_order(struct source *s, int at, int64_t back_ns)
 {
-	uint64_t where = s->packet->file_offset_bytes + s->events[at].begin_bits / 8;
+	struct kymo_error place;
 
 	s->warned = true;
+	ky_error_offset(&place, s->walk.at_bytes + s->events[at].begin_bits / 8);
+	ky_stream_place(s->stream, &place);
 	ky_log_warning(s->log,
 		       "%s: time goes back by %llu ns at byte %llu; its events stay in the "
 		       "file's order",
-		       s->stream->file.path, (unsigned long long)back_ns,
-		       (unsigned long long)where);
+		       place.path, (unsigned long long)back_ns, (unsigned long long)place.offset);
 }
 
 /* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */
@@ -140,36 +128,63 @@ static void prefetch(const struct source *s, int n)
 
 /* ---- the stage --------------------------------------------------------------------------- */
 
-static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+/* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
+static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
 	int n, ret;
 
-	*batch = (struct ky_batch){.stream = s->stream, .events = s->events};
-	for (;;) {
-		if (!s->in_packet) {
-			ret = next_packet(s, err);
-			if (ret <= 0)
-				return ret;
-			if (ky_loss_tracker_packet(&s->losses, s->stream, s->packet, &s->loss))
-				batch->loss = &s->loss;
-		}
-		n = ky_decoder_next(s->decoder, s->events, s->batch_events, err);
-		if (n < 0) {
-			ky_error_path(err, s->stream->file.path);
-			return n;
-		}
-		if (n) {
-			check_order(s, n);
-			prefetch(s, n);
-			batch->n_events = (size_t)n;
-			return 1;
-		}
-		ret = leave_packet(s, err);
-		if (ret < 0)
+	if (!s->in_packet) {
+		ret = next_packet(s, batch, err);
+		if (ret <= 0) {
+			s->ended = true;
 			return ret;
-		if (batch->loss)
-			return 1;
+		}
 	}
+	n = ky_decoder_next(s->walk.decoder, s->events, s->batch_events, err);
+	if (n > 0) {
+		check_order(s, n);
+		prefetch(s, n);
+		batch->n_events = (size_t)n;
+		return 1;
+	}
+	s->in_packet = false;
+	if (n < 0)
+		return ky_walk_error(&s->walk, err);
+	ret = ky_walk_leave(&s->walk, err);
+	if (ret < 0)
+		return ret;
+	return batch->loss != NULL;
+}
+
+/* @damage: go on behind it if that is wanted, and let the batch tell. */
+static bool recover(struct source *s, const struct kymo_error *damage, struct ky_batch *batch)
+{
+	uint64_t skipped_bytes;
+
+	if (!ky_walk_recover(&s->walk, damage, &skipped_bytes))
+		return false;
+	if (!batch->loss)
+		s->loss = (struct ky_loss){
+			.stream = s->stream, .begin_ns = s->last_ns, .end_ns = INT64_MIN};
+	s->damage = *damage;
+	s->loss.damage = &s->damage;
+	s->loss.skipped_bytes = skipped_bytes;
+	batch->loss = &s->loss;
+	s->in_packet = s->ended = false;
+	return true;
+}
+
+static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+{
+	int ret;
+
+	*batch = (struct ky_batch){.stream = s->stream, .events = s->events};
+	do
+		ret = read_packet(s, batch, err);
+	while (!ret && !s->ended);
+	if (ret < 0 && recover(s, err, batch))
+		return 1;
+	return ret;
 }
 
 /* After a seek: drop what lies before. True when something of @batch is left. */
@@ -182,18 +197,22 @@ static bool trim(struct source *s, struct ky_batch *batch)
 	batch->events += skip;
 	batch->n_events -= skip;
 	s->seeking = !batch->n_events;
-	if (skip)
+	/* Damage is told wherever it is: it may hide what was asked for. */
+	if (skip && batch->loss && !batch->loss->damage)
 		batch->loss = NULL;
-	return batch->n_events;
+	return batch->n_events || (batch->loss && batch->loss->damage);
 }
 
 static int source_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct source *s = source_of(flow);
+	struct kymo_error own;
 	int ret;
 
 	if (s->ended)
 		return 0;
+	if (!err)
+		err = &own;
 	do
 		ret = read_batch(s, batch, err);
 	while (ret > 0 && s->seeking && !trim(s, batch));
@@ -242,8 +261,8 @@ static void go_to_packet(struct source *s, size_t number)
 {
 	const struct ky_packet_entry *before = number ? &s->packets.data[number - 1] : NULL;
 
-	s->next_bytes = number < s->packets.len ? s->packets.data[number].offset_bytes : 0;
-	s->released_bytes = s->next_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+	ky_walk_go(&s->walk, number < s->packets.len ? s->packets.data[number].offset_bytes : 0);
+	s->released_bytes = s->walk.next_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 	s->in_packet = s->ended = false;
 	s->last_ns = INT64_MIN;
 	ky_loss_tracker_init(&s->losses);
@@ -273,7 +292,7 @@ static void source_close(struct ky_flow *flow)
 {
 	struct source *s = source_of(flow);
 
-	ky_decoder_free(s->decoder);
+	ky_walk_fini(&s->walk);
 	ky_vec_fini(&s->packets);
 	free(s);
 }
@@ -290,10 +309,9 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 
 	if (!s)
 		return ky_error_nomem(err);
-	s->decoder = ky_decoder_new(stream->trace->cls);
-	if (!s->decoder) {
+	if (ky_walk_init(&s->walk, stream, err) < 0) {
 		free(s);
-		return ky_error_nomem(err);
+		return KYMO_E_MEMORY;
 	}
 	s->flow.ops = &source_ops;
 	s->stream = stream;
@@ -310,7 +328,7 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted)
 {
-	ky_decoder_want(source_of(source)->decoder, wanted);
+	ky_decoder_want(source_of(source)->walk.decoder, wanted);
 }
 
 void ky_source_log(struct ky_flow *source, const struct ky_log *log)

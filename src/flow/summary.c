@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "flow/loss.h"
+#include "store/walk.h"
 
 /* Packets that were counted are given back in steps of so many bytes. */
 #define RELEASE_BYTES ((uint64_t)16 << 20)
@@ -21,51 +22,68 @@ static uint64_t release(const struct ky_stream *stream, uint64_t from, uint64_t 
 	return upto;
 }
 
-/* One packet: what was lost before it, and its events. */
-static int count_packet(struct ky_decoder *decoder, const struct ky_packet *packet,
-			struct ky_loss_tracker *tracker, struct ky_stream_summary *summary,
-			uint64_t *counts, struct kymo_error *err)
+/* The next packet: what was lost before it, and its events. 1, 0 at the end, or negative. */
+static int count_packet(struct ky_walk *walk, struct ky_loss_tracker *tracker,
+			struct ky_stream_summary *summary, uint64_t *counts, struct kymo_error *err)
 {
 	struct ky_loss loss;
+	int ret = ky_walk_next(walk, err);
 
+	if (ret <= 0)
+		return ret;
 	summary->packets++;
-	if (ky_loss_tracker_packet(tracker, summary->stream, packet, &loss)) {
+	if (ky_loss_tracker_packet(tracker, summary->stream, walk->packet, &loss)) {
 		summary->lost_events += loss.events;
 		summary->lost_packets += loss.packets;
+		if (ky_vec_push(&summary->losses, loss) < 0)
+			return ky_error_nomem(err);
 	}
-	return ky_decoder_count(decoder, counts, &summary->begin_ns, &summary->end_ns, err);
+	ret = ky_decoder_count(walk->decoder, counts, &summary->begin_ns, &summary->end_ns, err);
+	if (ret < 0)
+		return ky_walk_error(walk, err);
+	ret = ky_walk_leave(walk, err);
+	return ret < 0 ? ret : 1;
 }
 
-static int count_packets(const struct ky_stream *stream, struct ky_decoder *decoder,
-			 struct ky_stream_summary *summary, uint64_t *counts,
+static int keep_damage(struct ky_stream_summary *summary, const struct kymo_error *damage,
+		       uint64_t skipped_bytes)
+{
+	struct ky_loss loss = {
+		.stream = summary->stream,
+		.begin_ns = INT64_MIN,
+		.end_ns = INT64_MIN,
+		.damage = damage,
+		.skipped_bytes = skipped_bytes,
+	};
+
+	if (ky_loss_keep(&loss) < 0)
+		return KYMO_E_MEMORY;
+	if (ky_vec_push(&summary->losses, loss) == 0)
+		return KYMO_OK;
+	ky_loss_drop(&loss);
+	return KYMO_E_MEMORY;
+}
+
+static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary, uint64_t *counts,
 			 struct kymo_error *err)
 {
-	const struct ky_stream_file *file = &stream->file;
 	struct ky_loss_tracker tracker;
-	const struct ky_packet *packet;
-	uint64_t at = 0, released = 0;
-	int ret;
+	uint64_t released = 0, skipped;
+	int ret = 1;
 
 	ky_loss_tracker_init(&tracker);
-	while (at < file->size_bytes) {
-		ret = ky_decoder_packet(decoder, file->data + at, file->size_bytes - at, at,
-					&packet, err);
-		if (ret < 0) {
-			ky_packet_error(stream, at, err);
-			return ret;
+	while (ret > 0) {
+		ret = count_packet(walk, &tracker, summary, counts, err);
+		if (ret < 0 && ky_walk_recover(walk, err, &skipped)) {
+			ret = 1;
+			summary->damages++;
+			summary->skipped_bytes += skipped;
+			if (keep_damage(summary, err, skipped) < 0)
+				return ky_error_nomem(err);
 		}
-		ret = count_packet(decoder, packet, &tracker, summary, counts, err);
-		if (ret < 0) {
-			ky_error_path(err, file->path);
-			return ret;
-		}
-		ret = ky_packet_check_cut(stream, packet, err);
-		if (ret < 0)
-			return ret;
-		at += packet->packet_bits / 8;
-		released = release(stream, released, at);
+		released = release(summary->stream, released, walk->next_bytes);
 	}
-	return KYMO_OK;
+	return ret;
 }
 
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
@@ -73,22 +91,32 @@ int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary
 {
 	const struct ky_trace_class *trace = stream->trace->cls;
 	uint64_t before = 0, after = 0;
-	struct ky_decoder *decoder;
+	struct kymo_error own;
+	struct ky_walk walk;
 	int ret;
 
+	if (!err)
+		err = &own;
 	*summary = (struct ky_stream_summary){
 		.stream = stream, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 	if (!stream->file.data)
 		return KYMO_OK;
-	decoder = ky_decoder_new(trace);
-	if (!decoder)
-		return ky_error_nomem(err);
+	ret = ky_walk_init(&walk, stream, err);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < trace->events.len; i++)
 		before += counts[i];
-	ret = count_packets(stream, decoder, summary, counts, err);
+	ret = count_packets(&walk, summary, counts, err);
 	for (size_t i = 0; i < trace->events.len; i++)
 		after += counts[i];
 	summary->events = after - before;
-	ky_decoder_free(decoder);
+	ky_walk_fini(&walk);
 	return ret;
+}
+
+void ky_stream_summary_fini(struct ky_stream_summary *summary)
+{
+	ky_vec_foreach(&summary->losses, loss)
+		ky_loss_drop(loss);
+	ky_vec_fini(&summary->losses);
 }

@@ -12,6 +12,8 @@ struct ky_stream_summary {
 	const struct ky_stream *stream;
 	uint64_t packets, events;
 	uint64_t lost_events, lost_packets;
+	KY_VEC(struct ky_loss) losses; /* each of them, and each damage that was passed over */
+	uint64_t damages, skipped_bytes;
 	int64_t begin_ns, end_ns; /* of its events; INT64_MAX and INT64_MIN when there is none */
 };
 
@@ -19,9 +21,11 @@ struct ky_stream_summary {
  * Count what @stream holds.
  *
  * @counts: by ky_event_class.index of the stream's trace; grows.
- * Returns 0, or the error of the first damage: then @summary and @counts cover what came before.
+ * Returns 0, or the error of the first damage (that is not passed over): then @summary and @counts
+ * cover what came before. ky_stream_summary_fini() must follow in every case.
  */
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
 			uint64_t *counts, struct kymo_error *err);
+void ky_stream_summary_fini(struct ky_stream_summary *summary);
 
 #endif

@@ -364,7 +364,7 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 			       batch->stream->index, err);
 		if (__builtin_expect(!at, 0)) {
 			if (!err->path[0] && err->code == KYMO_E_FORMAT)
-				ky_error_path(err, batch->stream->file.path);
+				ky_stream_place(batch->stream, err);
 			return err->code;
 		}
 		text->len = (size_t)(at - text->data);

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "store/index.h"
+#include "store/quirks.h"
+#include "store/walk.h"
 
 /* An index of more than this (3.7 M packets) costs more than scanning the file. */
 #define INDEX_MAX_BYTES ((size_t)256 << 20)
@@ -37,11 +39,12 @@ static struct ky_packet_entry entry_of(const struct ky_packet *p)
 /* ---- index ------------------------------------------------------------------------------- */
 
 /* "DIR/index/NAME.idx" of "DIR/NAME"; malloc()ed. */
-static char *index_path(const struct ky_stream *stream)
+static char *index_path(const char *file)
 {
+	const char *name = strrchr(file, '/') + 1;
 	char *path;
 
-	if (asprintf(&path, "%s/index/%s.idx", stream->trace->path, stream->name) < 0)
+	if (asprintf(&path, "%.*sindex/%s.idx", (int)(name - file), file, name) < 0)
 		return NULL;
 	return path;
 }
@@ -85,118 +88,137 @@ static int check_sample(const struct ky_stream *stream, const struct ky_packet_l
 	return ret;
 }
 
-/* 1: @packets is the index; 0: there is none, or none to be believed. @err is not NULL. */
-static int from_index(const struct ky_stream *stream, struct ky_packet_list *packets,
-		      struct kymo_error *err)
+/* Read the index at @path of the file that is all of @file; 1, 0 or negative. */
+static int read_index(const char *path, const struct ky_stream *file,
+		      struct ky_packet_list *packets, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	char *path = index_path(stream);
-	int ret;
+	int ret = ky_read_file(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
 
-	if (!path)
-		return ky_error_nomem(err);
-	ret = ky_read_file(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
 	if (ret < 0) {
 		ret = ret == -ENOMEM ? ky_error_nomem(err) : 0;
 		goto out;
 	}
-	ret = ky_index_read((const uint8_t *)ky_strbuf_text(&bytes), bytes.len, stream, packets,
-			    err);
+	ret = ky_index_read((const uint8_t *)ky_strbuf_text(&bytes), bytes.len, file, packets, err);
 	if (ret == KYMO_OK)
-		ret = check_sample(stream, packets, err);
+		ret = check_sample(file, packets, err);
 	if (ret == KYMO_OK) {
 		ret = 1;
 	} else if (ret != KYMO_E_MEMORY) {
-		ky_log_warning(stream->trace->log, "%s: wrong index, scanning the file: %s", path,
+		ky_log_warning(file->trace->log, "%s: wrong index, scanning the file: %s", path,
 			       err->message);
 		ky_error_clear(err);
 		ret = 0;
 	}
 out:
 	ky_strbuf_fini(&bytes);
+	return ret;
+}
+
+/* An index repeats its tracer's mistakes; the walk does not. */
+static bool is_doubtful(unsigned int quirks, const struct ky_packet_entry *entry)
+{
+	return (quirks & (KY_QUIRK_LATE_EVENTS | KY_QUIRK_EARLY_EVENTS)) ||
+	       ((quirks & KY_QUIRK_ZERO_END) && !entry->end_cycles && entry->begin_cycles);
+}
+
+/* Add the packets that an index lists, in the stream's own terms. */
+static int add_packets(struct ky_walk *walk, const struct ky_stream_part *part,
+		       const struct ky_packet_list *from, struct ky_packet_list *packets,
+		       struct kymo_error *err)
+{
+	if (ky_vec_reserve(packets, from->len) < 0)
+		return ky_error_nomem(err);
+	ky_vec_foreach(from, found) {
+		struct ky_packet_entry entry = *found;
+
+		entry.offset_bytes += part->at_bytes;
+		if (entry.offset_bytes < part->begin_bytes)
+			continue;
+		if (is_doubtful(walk->stream->trace->quirks, &entry)) {
+			ky_walk_go(walk, entry.offset_bytes);
+			if (ky_walk_next(walk, NULL) > 0)
+				entry = entry_of(walk->packet);
+		}
+		(void)ky_vec_push(packets, entry);
+	}
+	return KYMO_OK;
+}
+
+/* 1: @packets has what the index says; 0: there is none, or none to be believed. */
+static int from_index(struct ky_walk *walk, const struct ky_stream_part *part,
+		      struct ky_packet_list *packets, struct kymo_error *err)
+{
+	struct ky_packet_list found = KY_VEC_INIT;
+	struct ky_stream file = *walk->stream;
+	char *path = index_path(part->path);
+	int ret;
+
+	if (!path)
+		return ky_error_nomem(err);
+	file.file.path = part->path;
+	file.file.data += part->size_bytes ? part->at_bytes : 0;
+	file.file.size_bytes = part->size_bytes;
+	ret = read_index(path, &file, &found, err);
+	if (ret > 0 && add_packets(walk, part, &found, packets, err) < 0)
+		ret = KYMO_E_MEMORY;
+	ky_vec_fini(&found);
 	free(path);
 	return ret;
 }
 
 /* ---- scan -------------------------------------------------------------------------------- */
 
-int ky_packet_check_cut(const struct ky_stream *stream, const struct ky_packet *packet,
-			struct kymo_error *err)
+/* One step: 1, 0 at the end, or negative. */
+static int scan_packet(struct ky_walk *walk, struct ky_packet_list *packets, struct kymo_error *err)
 {
-	uint64_t avail_bytes = stream->file.size_bytes - packet->file_offset_bytes;
+	int ret = ky_walk_next(walk, err);
 
-	if (packet->packet_bits / 8 <= avail_bytes)
-		return KYMO_OK;
-	ky_error_set(err, KYMO_E_FORMAT, "packet is truncated: %llu bytes, %llu in the file",
-		     (unsigned long long)(packet->packet_bits / 8),
-		     (unsigned long long)avail_bytes);
-	ky_error_path(err, stream->file.path);
-	ky_error_offset(err, stream->file.size_bytes);
-	return KYMO_E_FORMAT;
+	if (ret <= 0)
+		return ret;
+	if (ky_vec_push(packets, entry_of(walk->packet)) < 0)
+		return ky_error_nomem(err);
+	ret = ky_walk_leave(walk, err);
+	return ret < 0 ? ret : 1;
 }
 
-static bool all_zero(const uint8_t *data, uint64_t size_bytes)
+/* The packets of @part, or those before the damage. @err is not NULL. */
+static int scan(struct ky_walk *walk, const struct ky_stream_part *part,
+		struct ky_packet_list *packets, struct kymo_error *err)
 {
-	return !size_bytes || (!data[0] && !memcmp(data, data + 1, size_bytes - 1));
-}
-
-void ky_packet_error(const struct ky_stream *stream, uint64_t offset_bytes, struct kymo_error *err)
-{
-	uint64_t rest = stream->file.size_bytes - offset_bytes;
-
-	if (all_zero(stream->file.data + offset_bytes, rest)) {
-		ky_error_set(err, KYMO_E_FORMAT, "the file ends in %llu zero bytes, not in packets",
-			     (unsigned long long)rest);
-		ky_error_offset(err, offset_bytes);
-		ky_error_hint(err, "the recorder was cut off before it wrote them; "
-				   "what lies before is complete");
-	}
-	ky_error_path(err, stream->file.path);
-}
-
-static int scan(const struct ky_stream *stream, struct ky_packet_list *packets,
-		struct kymo_error *err)
-{
-	const struct ky_stream_file *file = &stream->file;
-	struct ky_decoder *decoder = ky_decoder_new(stream->trace->cls);
-	const struct ky_packet *p;
-	uint64_t at = 0;
+	uint64_t end_bytes = part->at_bytes + part->size_bytes, skipped_bytes;
 	int ret = KYMO_OK;
 
-	if (!decoder)
-		return ky_error_nomem(err);
-	while (at < file->size_bytes) {
-		ret = ky_decoder_packet(decoder, file->data + at, file->size_bytes - at, at, &p,
-					err);
-		if (ret < 0) {
-			ky_packet_error(stream, at, err);
-			break;
-		}
-		if (ky_vec_push(packets, entry_of(p)) < 0) {
-			ret = ky_error_nomem(err);
-			break;
-		}
-		ret = ky_packet_check_cut(stream, p, err);
-		if (ret < 0)
-			break;
-		at += p->packet_bits / 8;
+	ky_walk_go(walk, part->begin_bytes);
+	while (ret >= 0 && walk->next_bytes < end_bytes) {
+		ret = scan_packet(walk, packets, err);
+		if (ret < 0 && ky_walk_recover(walk, err, &skipped_bytes))
+			ret = KYMO_OK;
 	}
-	ky_decoder_free(decoder);
-	return ret;
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int list_part(struct ky_walk *walk, const struct ky_stream_part *part,
+		     struct ky_packet_list *packets, struct kymo_error *err)
+{
+	int ret = from_index(walk, part, packets, err);
+
+	return ret ? ret : scan(walk, part, packets, err);
 }
 
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err)
 {
 	struct kymo_error own;
+	struct ky_walk walk;
 	int ret;
 
 	if (!err)
 		err = &own;
 	ky_vec_clear(packets);
-	ret = from_index(stream, packets, err);
-	if (ret)
-		return ret < 0 ? ret : KYMO_OK;
-	ky_vec_clear(packets);
-	return scan(stream, packets, err);
+	ret = ky_walk_init(&walk, stream, err);
+	for (size_t i = 0; i < stream->parts.len && ret >= 0; i++)
+		ret = list_part(&walk, &stream->parts.data[i], packets, err);
+	ky_walk_fini(&walk);
+	return ret < 0 ? ret : KYMO_OK;
 }

@@ -15,6 +15,8 @@
 #include "base/hash.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
+#include "store/quirks.h"
+#include "store/walk.h"
 
 /* Deeper directories are not searched. */
 #define SEARCH_DEPTH_MAX 32
@@ -29,7 +31,9 @@ static void stream_free(struct ky_stream *stream)
 		return;
 	if (stream->file.data)
 		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
-	free(stream->file.path);
+	ky_vec_foreach(&stream->parts, part)
+		free(part->path);
+	ky_vec_fini(&stream->parts);
 	free(stream);
 }
 
@@ -59,53 +63,84 @@ static int map_file(struct ky_stream_file *file, struct kymo_error *err)
 	return errnum;
 }
 
-/* Damage in the first packet is not reported here: reading the stream will. */
+/* Damage is not reported here: reading the stream will. */
 static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *err)
 {
-	struct ky_decoder *decoder;
 	const struct ky_packet *p;
+	uint64_t skipped_bytes;
+	struct kymo_error own;
+	struct ky_walk walk;
+	int ret;
 
-	if (!stream->file.data)
-		return KYMO_OK;
-	decoder = ky_decoder_new(stream->trace->cls);
-	if (!decoder)
-		return ky_error_nomem(err);
-	if (ky_decoder_packet(decoder, stream->file.data, stream->file.size_bytes, 0, &p, NULL) ==
-	    KYMO_OK) {
+	ret = ky_walk_init(&walk, stream, err);
+	if (ret < 0)
+		return ret;
+	do
+		ret = ky_walk_next(&walk, &own);
+	while (ret < 0 && ky_walk_recover(&walk, &own, &skipped_bytes));
+	if (ret > 0) {
+		p = walk.packet;
 		stream->cls = p->stream_class;
 		stream->has_id = p->has_stream_id;
 		stream->id = p->stream_id;
 		stream->has_cpu_id = p->has_cpu_id;
 		stream->cpu_id = p->cpu_id;
 	}
-	ky_decoder_free(decoder);
+	ky_walk_fini(&walk);
 	return KYMO_OK;
+}
+
+/* Map the file at @path, which is taken over, as the whole of @stream. */
+static int open_file(struct ky_stream *stream, char *path, struct kymo_error *err)
+{
+	int ret;
+
+	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path}) < 0) {
+		free(path);
+		return ky_error_nomem(err);
+	}
+	stream->file.path = path;
+	stream->name = strrchr(path, '/') + 1;
+	ret = map_file(&stream->file, err);
+	stream->parts.data[0].size_bytes = stream->file.size_bytes;
+	return ret;
 }
 
 static int stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err)
 {
 	struct ky_stream *stream = calloc(1, sizeof(*stream));
+	char *path;
 	int ret;
 
 	if (!stream)
 		return ky_error_nomem(err);
 	stream->trace = trace;
-	if (asprintf(&stream->file.path, "%s/%s", trace->path, name) < 0) {
-		stream->file.path = NULL;
+	if (asprintf(&path, "%s/%s", trace->path, name) < 0)
 		ret = ky_error_nomem(err);
-		goto fail;
-	}
-	stream->name = strrchr(stream->file.path, '/') + 1;
-	ret = map_file(&stream->file, err);
+	else
+		ret = open_file(stream, path, err);
 	if (ret == KYMO_OK)
 		ret = learn_from_first_packet(stream, err);
 	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)
 		ret = ky_error_nomem(err);
-	if (ret == KYMO_OK)
-		return KYMO_OK;
-fail:
-	stream_free(stream);
+	if (ret < 0)
+		stream_free(stream);
 	return ret;
+}
+
+void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)
+{
+	const struct ky_stream_part *at = NULL;
+
+	if (!err)
+		return;
+	ky_vec_foreach(&stream->parts, part) {
+		if (!at || (err->offset >= part->at_bytes && err->offset != KYMO_NO_OFFSET))
+			at = part;
+	}
+	ky_error_path(err, at ? at->path : stream->file.path);
+	if (at && err->offset != KYMO_NO_OFFSET)
+		ky_error_offset(err, err->offset - at->at_bytes);
 }
 
 /* (class id, instance id, name); streams without a packet come last. */
@@ -154,6 +189,16 @@ static void listing_fini(struct listing *listing)
 	if (listing->len >= 0)
 		free(listing->entries);
 }
+
+/* What one search for traces shares. */
+struct search {
+	struct ky_trace_set *set;
+	const struct ky_trace_options *options;
+	const struct ky_log *log;
+	struct ky_map
+		visited; /* directories: links may lead to one several times, or in a circle */
+	bool found;
+};
 
 /* ---- traces ------------------------------------------------------------------------------ */
 
@@ -214,23 +259,26 @@ static int open_streams(struct ky_trace *trace, const struct listing *listing,
 	return ret;
 }
 
-static int trace_open(struct ky_trace_set *set, const char *path, const struct listing *listing,
-		      const struct ky_log *log, struct kymo_error *err)
+static int trace_open(const struct search *search, const char *path, const struct listing *listing,
+		      struct kymo_error *err)
 {
 	struct ky_trace *trace = calloc(1, sizeof(*trace));
 	int ret;
 
 	if (!trace)
 		return ky_error_nomem(err);
-	trace->log = log;
+	trace->log = search->log;
+	trace->recover = search->options->recover;
 	trace->path = strdup(path);
 	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
-	if (ret == KYMO_OK)
+	if (ret == KYMO_OK) {
+		trace->quirks = ky_quirks_of(trace->cls);
 		ret = open_streams(trace, listing, err);
+	}
 	if (ret == KYMO_OK && trace->streams.len)
 		qsort(trace->streams.data, trace->streams.len, sizeof(*trace->streams.data),
 		      compare_streams);
-	if (ret == KYMO_OK && ky_vec_push(&set->traces, trace) < 0)
+	if (ret == KYMO_OK && ky_vec_push(&search->set->traces, trace) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0)
 		trace_free(trace);
@@ -238,14 +286,6 @@ static int trace_open(struct ky_trace_set *set, const char *path, const struct l
 }
 
 /* ---- finding them ------------------------------------------------------------------------ */
-
-struct search {
-	struct ky_trace_set *set;
-	const struct ky_log *log;
-	struct ky_map
-		visited; /* directories: links may lead to one several times, or in a circle */
-	bool found;
-};
 
 static int visit(struct search *search, const char *path, int depth, struct kymo_error *err);
 
@@ -327,7 +367,7 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 	}
 	is_trace = has_metadata(path);
 	if (is_trace) {
-		ret = trace_open(search->set, path, &listing, search->log, err);
+		ret = trace_open(search, path, &listing, err);
 		search->found = true;
 	}
 	if (ret == KYMO_OK && depth < SEARCH_DEPTH_MAX)
@@ -378,10 +418,11 @@ static int number_streams(struct ky_trace_set *set)
 	return KYMO_OK;
 }
 
-int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
-		      const struct ky_log *log, struct kymo_error *err)
+int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
+			   const struct ky_trace_options *options, const struct ky_log *log,
+			   struct kymo_error *err)
 {
-	struct search search = {.set = set, .log = log};
+	struct search search = {.set = set, .options = options, .log = log};
 	int ret = KYMO_OK;
 
 	memset(set, 0, sizeof(*set));
@@ -394,6 +435,14 @@ int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t
 	if (ret < 0)
 		ky_trace_set_close(set);
 	return ret;
+}
+
+int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
+		      const struct ky_log *log, struct kymo_error *err)
+{
+	static const struct ky_trace_options usual = {.recover = false};
+
+	return ky_trace_set_open_with(set, paths, n_paths, &usual, log, err);
 }
 
 void ky_trace_set_close(struct ky_trace_set *set)

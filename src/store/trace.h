@@ -30,7 +30,21 @@ struct ky_stream_file {
 	uint64_t size_bytes;
 };
 
-/* One data stream: the packets of one file. Class, ids and CPU are those of its first packet. */
+/*
+ * One of the files that a stream lies in. Rotated and size-limited traces, and snapshots, have
+ * several; they are mapped one behind the other, each from a page on.
+ */
+struct ky_stream_part {
+	char *path;
+	uint64_t at_bytes; /* of the file's first byte, in the stream */
+	uint64_t size_bytes;
+	uint64_t begin_bytes; /* in the stream: packets before are in an earlier file as well */
+};
+
+/*
+ * One data stream. Class, ids and CPU are those of its first packet. ->file is all of it: its bytes
+ * are those of its parts (with gaps between the parts), its path is the first part's.
+ */
 struct ky_stream {
 	struct ky_trace *trace;
 	uint32_t index;	  /* over all streams of a struct ky_trace_set: the merge's tie-breaker */
@@ -41,6 +55,7 @@ struct ky_stream {
 	bool has_id, has_cpu_id;
 	uint64_t id; /* instance */
 	uint32_t cpu_id;
+	KY_VEC(struct ky_stream_part) parts; /* one, or several in the order of their packets */
 };
 
 struct ky_trace {
@@ -48,6 +63,14 @@ struct ky_trace {
 	struct ky_trace_class *cls;
 	KY_VEC(struct ky_stream *) streams;
 	const struct ky_log *log;
+	unsigned int quirks; /* what its tracer does wrong: enum ky_quirk, or-ed */
+	bool recover;	     /* see struct ky_trace_options */
+};
+
+/* How to read traces; all zero is the usual way. */
+struct ky_trace_options {
+	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
+	bool recover;
 };
 
 /* All traces below the paths that the user gave, in a fixed order. */
@@ -69,26 +92,26 @@ struct ky_trace_set {
  */
 int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
 		      const struct ky_log *log, struct kymo_error *err);
+/* The same, in another way than the usual one. @options is borrowed until it returns. */
+int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
+			   const struct ky_trace_options *options, const struct ky_log *log,
+			   struct kymo_error *err);
 void ky_trace_set_close(struct ky_trace_set *set);
 
 /*
  * The packets of @stream, from its index file when that is right, else by scanning headers.
  * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there
- * (and a truncated packet's own, since it has events), and the call returns KYMO_E_FORMAT.
+ * (and a truncated packet's own, since it has events), and the call returns KYMO_E_FORMAT; in a
+ * trace that is to be recovered the list goes on behind it, without a word.
  */
 KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
 
-/* What goes through packets one by one shares these with the scan: */
-
-/* KYMO_E_FORMAT, with the place, when the file ends before @packet does; else 0. */
-int ky_packet_check_cut(const struct ky_stream *stream, const struct ky_packet *packet,
-			struct kymo_error *err);
 /*
- * Complete the error of a packet header at @offset_bytes that cannot be read: adds the path,
- * and says so plainly when only zero bytes follow (a recorder that was killed).
+ * An error whose offset counts from the stream's begin: make it the offset in the file where that
+ * lies, and name the file.
  */
-void ky_packet_error(const struct ky_stream *stream, uint64_t offset_bytes, struct kymo_error *err);
+void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err);
 
 #endif

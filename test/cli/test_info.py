@@ -47,6 +47,7 @@ def test_streams_without_packets(kymo, ok):
     assert [s["file"] for s in streams] == ["c_0", "c_1"]
     assert streams[1] == {"file": "c_1", "class_id": None, "id": None, "cpu": None, "packets": 0,
                           "bytes": 0, "events": 0, "lost_events": 0, "lost_packets": 0,
+                          "losses": [], "damages": [], "skipped_bytes": 0,
                           "begin_ns": None, "end_ns": None}
 
 

@@ -171,7 +171,8 @@ static void counts(void **state)
 	struct graph g;
 
 	graph_open(&g, OK("losses"));
-	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err), 0);
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err),
+			 0);
 	assert_int_equal(summary.packets, 4);
 	assert_int_equal(summary.events, 5);
 	assert_int_equal(n[0], 5);
@@ -179,6 +180,8 @@ static void counts(void **state)
 	assert_int_equal(summary.lost_packets, 2);
 	assert_int_equal(summary.begin_ns, ZERO_NS + 1000);
 	assert_int_equal(summary.end_ns, ZERO_NS + 4000);
+	assert_int_equal(summary.losses.len, 3);
+	ky_stream_summary_fini(&summary);
 	graph_close(&g);
 	graph_open(&g, BAD("truncated"));
 	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err),
