@@ -88,7 +88,8 @@ bool ky_cli_selects(const struct ky_select_options *options);
  * ky_flow_open_selected() gives.
  */
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       bool gmt, struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err);
+		       bool gmt, struct ky_crew *crew, struct ky_flow **flow,
+		       struct kymo_error *err);
 
 /*
  * Count the events that the options ask for. On damage *n_events holds those that can be

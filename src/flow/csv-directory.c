@@ -127,7 +127,7 @@ static void clean_name(char out[NAME_BYTES_MAX + 1], const char *name)
 	}
 	out[n] = '\0';
 	if (!n)
-		strcpy(out, "event");
+		snprintf(out, NAME_BYTES_MAX + 1, "event");
 }
 
 static struct csv_file *new_file(struct csv_sink *s, const char *name, const char *header)

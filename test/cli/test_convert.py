@@ -255,6 +255,25 @@ def test_output_must_be_empty(kymo, trace, tmp_path):
     assert "directory" in kymo("convert", "--to", "ctf2", trace, code=2).err
 
 
+def test_own_traces(kymo, root_dir, tmp_path):
+    """Good and damaged: what can be read of the one can be read of the other."""
+    compared = 0
+    for kind in ("ok", "bad"):
+        base = os.path.join(root_dir, "test", "data", kind, "traces")
+        for name in sorted(os.listdir(base)):
+            case = os.path.join(base, name)
+            want = kymo("print", case, code=None)
+            if not os.path.isdir(case) or (want.code and not want.out):
+                continue
+            for version in ("ctf1.8", "ctf2"):
+                for select in ([], ["--head", 10**9]):
+                    out = tmp_path / f"{kind}-{name}-{version}-{len(select)}"
+                    kymo("convert", "--to", version, *select, "-o", out, case, code=want.code)
+                    assert kymo("print", out).out == want.out, (case, version, select)
+                    compared += 1
+    assert compared > 40
+
+
 @pytest.mark.deadline(300)
 def test_conformance_traces(kymo, shared, tmp_path):
     """Every good trace of the suites: both versions, copied and rebuilt event by event."""
