@@ -265,21 +265,31 @@ static struct ky_field_class *event_header(struct ky_trace_class *trace,
 	return header;
 }
 
+int ky_lttng_layout_header(struct ky_stream_class *stream, struct ky_clock_class *clock,
+			   bool compact_header)
+{
+	struct ky_field_class *header;
+
+	header = compact_header ? event_header(stream->trace, clock, 5, 27)
+				: event_header(stream->trace, clock, 16, 32);
+	if (!header)
+		return KYMO_E_MEMORY;
+	header->type_name = compact_header ? "event_header_compact" : "event_header_large";
+	stream->event_header = header;
+	return KYMO_OK;
+}
+
 struct ky_stream_class *ky_lttng_layout_stream(struct ky_trace_class *trace, uint64_t id,
 					       struct ky_clock_class *clock, bool compact_header)
 {
-	struct ky_field_class *context = packet_context(trace, clock), *header;
+	struct ky_field_class *context = packet_context(trace, clock);
 	struct ky_stream_class *stream;
 
-	header = compact_header ? event_header(trace, clock, 5, 27)
-				: event_header(trace, clock, 16, 32);
-	if (!context || !header)
+	if (!context)
 		return NULL;
-	header->type_name = compact_header ? "event_header_compact" : "event_header_large";
 	stream = ky_stream_class_new(trace, id);
-	if (!stream)
+	if (!stream || ky_lttng_layout_header(stream, clock, compact_header) < 0)
 		return NULL;
 	stream->packet_context = context;
-	stream->event_header = header;
 	return stream;
 }

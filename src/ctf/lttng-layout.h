@@ -34,6 +34,10 @@ int ky_lttng_layout_trace(struct ky_trace_class *trace);
 struct ky_stream_class *ky_lttng_layout_stream(struct ky_trace_class *trace, uint64_t id,
 					       struct ky_clock_class *clock, bool compact_header);
 
+/* Give @stream the other event header, before its trace is finished. 0 or KYMO_E_MEMORY. */
+int ky_lttng_layout_header(struct ky_stream_class *stream, struct ky_clock_class *clock,
+			   bool compact_header);
+
 struct ky_field_class *ky_struct_new(struct ky_trace_class *trace);
 /* @base: 2, 8, 10 or 16, to show it in. */
 struct ky_field_class *ky_int_new(struct ky_trace_class *trace, uint32_t bits, bool is_signed,

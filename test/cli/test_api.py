@@ -12,7 +12,7 @@ import pytest
 from conftest import run
 from test_install import build, options, tree  # noqa: F401 (fixtures)
 
-EXAMPLES = ("count-events.c", "print-field.c", "filter.c", "stream-rates.cpp")
+EXAMPLES = ("count-events.c", "print-field.c", "filter.c", "write-trace.c", "stream-rates.cpp")
 
 
 def declared(root_dir):
@@ -154,3 +154,91 @@ def test_cxx(example, root_dir):
     assert result.code == 0
     assert len(result.out.splitlines()) == 5
     assert "note: " in result.err and "time goes back" in result.err
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def test_write_trace(example, kymo, peer, tmp_path):
+    trace = tmp_path / "trace"
+    assert example("write-trace.c", trace).code == 0
+    text = kymo("print", "--no-delta", trace).out
+    lines = [line.split("] ", 1)[1] for line in text.splitlines()]
+    assert lines == [
+        'example request: { cpu_id = 0 }, { path = "/", status = ( "ok" : container = 200 ), '
+        '_chunks_length = 0, chunks = [ ] }',
+        'example request: { cpu_id = 0 }, { path = "/etc/passwd", '
+        'status = ( "ok" : container = 200 ), _chunks_length = 1, chunks = [ [0] = 4096 ] }',
+        'example request: { cpu_id = 0 }, { path = "/favicon.ico", '
+        'status = ( "not found" : container = 404 ), _chunks_length = 2, '
+        'chunks = [ [0] = 4096, [1] = 4097 ] }',
+        'example idle: { cpu_id = 0 }']
+    for name in ("babeltrace2", "babeltrace"):
+        result = peer(name, "--no-delta", trace)
+        assert result.code == 0, result
+        assert result.out == text
+    # Never over another trace.
+    result = example("write-trace.c", trace)
+    assert result.code == 1
+    assert "not empty" in result.err
+
+
+@pytest.fixture(scope="module", params=[0, 60], ids=["compact", "large"])
+def kinds(request, build, tmp_path_factory):  # noqa: F811
+    """kinds(VERSION): a trace with all kinds of fields; once with compact, once large headers."""
+    program = os.path.join(build, "test", "unit", "write-kinds")
+    if not os.path.exists(program):
+        pytest.skip(f"{program} is not built")
+    directory = tmp_path_factory.mktemp("kinds")
+
+    def call(version):
+        trace = directory / version
+        if not trace.exists():
+            result = run([program, trace, version, request.param])
+            assert result.code == 0 and not result.err, result
+        return trace
+
+    return call
+
+
+LOST = "13 events between [22:13:20.000051500] and [22:13:20.000052500]"
+
+
+def test_peers_read_what_is_written(kinds, kymo, peer):
+    ours = kymo("print", kinds("1.8"))
+    assert ours.out.count("\n") == 1000
+    assert ours.err.count("13 events lost by the tracer between 22:13:20.000051500 and "
+                          "22:13:20.000052500") == 1
+    assert len(ours.err.splitlines()) == 1
+    theirs = peer("babeltrace2", kinds("1.8"))
+    assert theirs.code == 0 and theirs.raw == ours.raw
+    assert theirs.err.count(LOST) == 1
+    theirs = peer("babeltrace", kinds("1.8"))
+    assert theirs.code == 0 and LOST in theirs.err
+    # It escapes nothing, and warns of numbers without a label.
+    assert theirs.out == ours.out.replace('\\"quoted\\"', '"quoted"')
+
+
+def test_ctf_2_holds_the_same(kinds, kymo):
+    assert "format       CTF 2\n" in kymo("info", kinds("2")).out
+    assert kymo("print", kinds("2")).raw == kymo("print", kinds("1.8")).raw
+
+
+def test_all_kinds_have_their_values(kinds, kymo):
+    line = kymo("print", kinds("2")).out.splitlines()[4]
+    assert line.endswith(
+        '{ tid = 7 }, { depth = 3 }, { u8 = 2, i16 = -2, x32 = 0xDEADBEEF, '
+        'i64 = -9223372036854775808, u64 = 18446744073709551615, f32 = 0.5, f64 = -1e+300, '
+        'string = "a \\"quoted\\" one", comm = "short", state = ( "down" : container = -1 ), '
+        'point = { x = -5, _names_length = 2, names = [ [0] = "one", [1] = "two" ] }, '
+        'grid = [ [0] = [ [0] = 0, [1] = 1000, [2] = 2000 ], '
+        '[1] = [ [0] = 3000, [1] = 4000, [2] = 5000 ] ], '
+        '_list_length = 2, list = [ [0] = { stream = 0, none = [ ] }, '
+        '[1] = { stream = 1, none = [ ] } ] }')
+
+
+def test_a_place_where_nothing_can_be_written(build):  # noqa: F811
+    program = os.path.join(build, "test", "unit", "write-kinds")
+    result = run([program, "/proc/no-such-place/trace", "1.8", 0])
+    assert result.code == 1
+    assert result.err.startswith("/proc/no-such-place/trace: cannot create")

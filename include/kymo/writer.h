@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing traces: say what events look like, then append events.
+ *
+ *	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;	ns since 1970
+ *
+ *	kymo_writer_new(NULL, &writer, &err);
+ *	clock = kymo_writer_add_clock(writer, &clock_options);
+ *	stream = kymo_writer_add_stream(writer, clock);
+ *	request = kymo_stream_def_add_event(stream, "request");
+ *	fields = kymo_event_def_fields(request);
+ *	kymo_fields_add_uint(fields, "size", 32);
+ *	kymo_fields_add_string(fields, "path");
+ *	ret = kymo_writer_open(writer, "my-trace", &err);	all mistakes until here
+ *
+ *	ret = kymo_output_open(writer, stream, "worker_0", 0, &output, &err);
+ *	kymo_output_begin(output, request, now_ns);
+ *	kymo_output_u64(output, 4096);				values in the fields' order
+ *	kymo_output_text(output, "/etc/passwd");
+ *	ret = kymo_output_commit(output, &err);			mistakes with this event
+ *	...
+ *	ret = kymo_writer_close(writer, &err);
+ *
+ * Definitions need no checking one by one: one that fails returns NULL, NULL is a fine argument
+ * for those below it, and kymo_writer_open() returns the first mistake. The same goes for the
+ * values of an event: kymo_output_commit() says what is wrong, and the event is not written.
+ *
+ * The trace is in CTF, with LTTng's packet layout and index files: what reads LTTng's traces
+ * reads it. Names of fields, clocks and the environment consist of letters, digits and '_'.
+ *
+ * Threads: one at a time until kymo_writer_open() has returned. Then each output is for one
+ * thread at a time, different outputs may be used at the same time. kymo_writer_close() wants
+ * all of them to be at rest.
+ */
+#ifndef KYMO_WRITER_H
+#define KYMO_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All of these belong to their writer and live until kymo_writer_close(). */
+struct kymo_writer;
+struct kymo_clock_def;
+struct kymo_stream_def; /* what the events of like outputs have in common */
+struct kymo_event_def;	/* an event's type */
+struct kymo_fields;	/* a structure, or what an array consists of, being defined */
+struct kymo_enum_def;
+struct kymo_output; /* a data stream: one file */
+
+/* ---- the writer -------------------------------------------------------------------------- */
+
+enum kymo_format {
+	KYMO_FORMAT_CTF_1_8, /* what every tool reads */
+	KYMO_FORMAT_CTF_2
+};
+
+struct kymo_writer_options {
+	size_t size; /* of this struct, as the program was compiled */
+	enum kymo_format format;
+	/* Room of a packet: 4096 to 2^30, a multiple of 8. No event may be larger. */
+	uint32_t packet_bytes;
+	const uint8_t *uuid; /* 16 bytes of the trace's own; NULL: random ones */
+};
+
+#define KYMO_WRITER_OPTIONS_INIT                                                      \
+	{                                                                             \
+		sizeof(struct kymo_writer_options), KYMO_FORMAT_CTF_1_8, 262144, NULL \
+	}
+
+/*
+ * A writer that writes nowhere yet. @options: NULL for the defaults. Nothing is kept of it.
+ * Returns 0 and *writer; or KYMO_E_INVALID, KYMO_E_UNSUPPORTED (options of a later version),
+ * KYMO_E_MEMORY, KYMO_E_IO (no random numbers).
+ */
+KYMO_API int kymo_writer_new(const struct kymo_writer_options *options, struct kymo_writer **writer,
+			     struct kymo_error *err);
+
+/*
+ * End the definitions, create trace directory @path (its parent must exist; it must not exist
+ * or be empty) and write the metadata.
+ *
+ * Returns 0, or the first mistake of a definition (KYMO_E_INVALID: @err names it),
+ * KYMO_E_STATE (it is open already), or what creating files gives. After a failure a writer
+ * is good for kymo_writer_close() only.
+ */
+KYMO_API int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_error *err);
+
+/*
+ * Write out what is not yet, finish the files and free the writer and all that belongs to it,
+ * on failure too. NULL is fine. Returns 0 or the first failure.
+ */
+KYMO_API int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err);
+
+/* Entries of the environment, which says where a trace comes from: "hostname", "tracer_name". */
+KYMO_API void kymo_writer_env_text(struct kymo_writer *writer, const char *name, const char *text);
+KYMO_API void kymo_writer_env_number(struct kymo_writer *writer, const char *name, int64_t number);
+
+/* ---- definitions: clocks, streams, events --------------------------------------------------- */
+
+struct kymo_clock_options {
+	size_t size;
+	const char *name;
+	const char *description; /* or NULL */
+	uint64_t frequency_hz;
+	/* Cycle 0 is so long after the clock's origin: seconds, and cycles on top. */
+	int64_t offset_s;
+	int64_t offset_cycles;
+	uint64_t precision_cycles;
+	bool is_unix_epoch;  /* the origin is 1970-01-01, UTC */
+	const uint8_t *uuid; /* 16 bytes, or NULL */
+};
+
+/* Time in ns since the Unix epoch: CLOCK_REALTIME. */
+#define KYMO_CLOCK_OPTIONS_INIT                                                                 \
+	{                                                                                       \
+		sizeof(struct kymo_clock_options), "realtime", NULL, 1000000000, 0, 0, 0, true, \
+			NULL                                                                    \
+	}
+
+KYMO_API struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
+						      const struct kymo_clock_options *options);
+KYMO_API struct kymo_stream_def *kymo_writer_add_stream(struct kymo_writer *writer,
+							struct kymo_clock_def *clock);
+KYMO_API struct kymo_event_def *kymo_stream_def_add_event(struct kymo_stream_def *stream,
+							  const char *name);
+KYMO_API void kymo_event_def_set_loglevel(struct kymo_event_def *event, int64_t loglevel);
+
+/*
+ * Where fields are added: an event's own; context fields of one event; context fields of all
+ * events of a stream definition.
+ */
+KYMO_API struct kymo_fields *kymo_event_def_fields(struct kymo_event_def *event);
+KYMO_API struct kymo_fields *kymo_event_def_context(struct kymo_event_def *event);
+KYMO_API struct kymo_fields *kymo_stream_def_context(struct kymo_stream_def *stream);
+
+/* ---- definitions: fields -------------------------------------------------------------------- */
+
+/* Integers of 8, 16, 32 or 64 bits. Hexadecimal ones are only shown differently. */
+KYMO_API void kymo_fields_add_uint(struct kymo_fields *fields, const char *name, unsigned int bits);
+KYMO_API void kymo_fields_add_int(struct kymo_fields *fields, const char *name, unsigned int bits);
+KYMO_API void kymo_fields_add_hex(struct kymo_fields *fields, const char *name, unsigned int bits);
+/* Of 32 or 64 bits. */
+KYMO_API void kymo_fields_add_float(struct kymo_fields *fields, const char *name,
+				    unsigned int bits);
+/* UTF-8 text of any length. */
+KYMO_API void kymo_fields_add_string(struct kymo_fields *fields, const char *name);
+/* UTF-8 text that always takes @size_bytes: what is longer is cut. */
+KYMO_API void kymo_fields_add_chars(struct kymo_fields *fields, const char *name,
+				    uint32_t size_bytes);
+/* An integer whose values have labels. */
+KYMO_API struct kymo_enum_def *kymo_fields_add_enum(struct kymo_fields *fields, const char *name,
+						    unsigned int bits, bool is_signed);
+/* Values @begin to @end, both included, are called @label. */
+KYMO_API void kymo_enum_def_add(struct kymo_enum_def *enumeration, const char *label, int64_t begin,
+				int64_t end);
+KYMO_API struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, const char *name);
+
+/*
+ * An array of @length elements, or of as many as each event has. Add exactly one field to what
+ * they return: the element; its name is ignored and may be NULL.
+ *
+ *	kymo_fields_add_uint(kymo_fields_add_sequence(fields, "sizes"), NULL, 32);
+ *
+ * A sequence comes with a field "_NAME_length" before it. It cannot be the element of an array
+ * itself, but a member of a structure that is.
+ */
+KYMO_API struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
+						   uint32_t length);
+KYMO_API struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const char *name);
+
+/* ---- outputs ------------------------------------------------------------------------------- */
+
+/*
+ * Add a data stream to the open @writer: file @name below its directory.
+ *
+ * @cpu: whose events these are. Where CPUs mean nothing, any number.
+ * Returns 0 and *output; or KYMO_E_STATE (the writer is not open), KYMO_E_INVALID, KYMO_E_IO,
+ * KYMO_E_MEMORY, KYMO_E_LIMIT.
+ */
+KYMO_API int kymo_output_open(struct kymo_writer *writer, struct kymo_stream_def *stream,
+			      const char *name, uint32_t cpu, struct kymo_output **output,
+			      struct kymo_error *err);
+
+/*
+ * Begin an event at @cycles of the clock: not before the last one of this output. One that was
+ * begun and not committed is dropped.
+ */
+KYMO_API void kymo_output_begin(struct kymo_output *output, const struct kymo_event_def *event,
+				uint64_t cycles);
+
+/*
+ * The value of the next field, in the order of definition: stream context, event context, the
+ * event's own; members one by one, elements one by one.
+ *
+ * u64, i64: integers and enumerations, and values that fit into them.
+ * text: strings and chars; up to a NUL. @text is copied.
+ * length: the number of elements of a sequence, whose values then follow.
+ */
+KYMO_API void kymo_output_u64(struct kymo_output *output, uint64_t value);
+KYMO_API void kymo_output_i64(struct kymo_output *output, int64_t value);
+KYMO_API void kymo_output_f64(struct kymo_output *output, double value);
+KYMO_API void kymo_output_text(struct kymo_output *output, const char *text);
+KYMO_API void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len_bytes);
+KYMO_API void kymo_output_length(struct kymo_output *output, uint32_t length);
+
+/*
+ * Append the event. Now and then this writes a packet.
+ *
+ * Returns 0; or KYMO_E_INVALID (a value that does not belong to its field, too few or too
+ * many of them, time that goes back: @err says which), KYMO_E_LIMIT (larger than a packet),
+ * KYMO_E_STATE (no event was begun): the event is not there, the output is as before;
+ * or KYMO_E_IO: the packet before the event could not be written, and its events are lost.
+ */
+KYMO_API int kymo_output_commit(struct kymo_output *output, struct kymo_error *err);
+
+/*
+ * @n_events could not be recorded between the last event and the next one. Readers are told
+ * so, with the time. Returns 0, KYMO_E_INVALID or KYMO_E_IO.
+ */
+KYMO_API int kymo_output_lost(struct kymo_output *output, uint64_t n_events,
+			      struct kymo_error *err);
+
+/*
+ * Write the events until now as a packet, so that they can be read even when the program dies.
+ * Does nothing when there are none. Returns 0, KYMO_E_INVALID or KYMO_E_IO.
+ */
+KYMO_API int kymo_output_close_packet(struct kymo_output *output, struct kymo_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
