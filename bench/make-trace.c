@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make-trace [-n EVENTS] [-s STREAMS] DIR: a trace that looks like a busy kernel's, for benchmarks.
+ * make-trace [-n EVENTS] [-s STREAMS] [-k KIND] DIR: a trace for benchmarks.
  *
- * LTTng's layout and event names, a tid context, one stream per CPU whose times interleave
- * finely, packets of 1 MiB. The same arguments give the same bytes.
+ * KIND 0 looks like a busy kernel's: LTTng's layout and event names, a tid context. KIND 1 has
+ * events of 12 bytes: compact header and a 64-bit number, no context. One stream per CPU, whose times
+ * interleave finely, packets of 1 MiB. The same arguments give the same bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct cpu {
 	int number; /* the sink's */
 	uint64_t cycles, random;
 	uint32_t tid;
+	const struct flavour *flavour;
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -147,6 +149,11 @@ static void fill_timer(struct body *body, struct cpu *cpu)
 	put(body, 4000000, 8);
 }
 
+static void fill_tick(struct body *body, struct cpu *cpu)
+{
+	put(body, cpu->writer.events, 8);
+}
+
 static void fill_idle(struct body *body, struct cpu *cpu)
 {
 	put(body, next_random(&cpu->random) & 1 ? 1 : UINT32_MAX, 4);
@@ -175,7 +182,22 @@ static const struct kind kinds[] = {
 	{"power_cpu_idle", "state:u32 cpu_id:u32", 4, fill_idle},
 };
 
-#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+static const struct kind tick_kinds[] = {{"tick", "value:u64", 100, fill_tick}};
+
+/* A kind of trace. */
+struct flavour {
+	const struct kind *kinds;
+	size_t n_kinds;
+	bool compact;	  /* LTTng's small event header */
+	bool has_context; /* the thread's number */
+};
+
+static const struct flavour flavours[] = {
+	{kinds, sizeof(kinds) / sizeof(kinds[0]), false, true},
+	{tick_kinds, 1, true, false},
+};
+
+#define N_FLAVOURS (sizeof(flavours) / sizeof(flavours[0]))
 
 /* ---- metadata ---------------------------------------------------------------------------- */
 
@@ -190,14 +212,15 @@ static bool add_field(struct ky_trace_class *trace, struct ky_field_class *st, c
 				 type[0] == 'x' ? 16 : 10);
 }
 
-static bool add_kind(struct ky_trace_class *trace, struct ky_stream_class *stream, size_t id)
+static bool add_kind(struct ky_trace_class *trace, struct ky_stream_class *stream, size_t id,
+		     const struct kind *kind)
 {
-	struct ky_event_class *event = ky_event_class_new(stream, id, kinds[id].name);
+	struct ky_event_class *event = ky_event_class_new(stream, id, kind->name);
 	char fields[256], name[64], *rest = fields, *field, *colon;
 
 	if (!event || !(event->payload = ky_struct_new(trace)))
 		return false;
-	snprintf(fields, sizeof(fields), "%s", kinds[id].fields);
+	snprintf(fields, sizeof(fields), "%s", kind->fields);
 	while ((field = strsep(&rest, " "))) {
 		colon = strchr(field, ':');
 		*colon = '\0';
@@ -208,7 +231,14 @@ static bool add_kind(struct ky_trace_class *trace, struct ky_stream_class *strea
 	return true;
 }
 
-static bool describe(struct ky_trace_class *trace)
+static bool add_context(struct ky_trace_class *trace, struct ky_stream_class *stream)
+{
+	stream->event_context = ky_struct_new(trace);
+	return stream->event_context &&
+	       ky_struct_add_int(trace, stream->event_context, "_tid", 32, true, 10);
+}
+
+static bool describe(struct ky_trace_class *trace, const struct flavour *flavour)
 {
 	struct ky_clock_class *clock = ky_clock_class_new(trace, "monotonic");
 	struct ky_stream_class *stream;
@@ -221,25 +251,25 @@ static bool describe(struct ky_trace_class *trace)
 	clock->frequency_hz = 1000000000;
 	clock->offset_s = BASE_S;
 	clock->is_unix_epoch = true;
-	stream = ky_lttng_layout_stream(trace, 0, clock, false);
-	if (!stream || !(stream->event_context = ky_struct_new(trace)) ||
-	    !ky_struct_add_int(trace, stream->event_context, "_tid", 32, true, 10))
+	stream = ky_lttng_layout_stream(trace, 0, clock, flavour->compact);
+	if (!stream || (flavour->has_context && !add_context(trace, stream)))
 		return false;
-	for (size_t i = 0; i < N_KINDS; i++) {
-		if (!add_kind(trace, stream, i))
+	for (size_t i = 0; i < flavour->n_kinds; i++) {
+		if (!add_kind(trace, stream, i, &flavour->kinds[i]))
 			return false;
 	}
 	return true;
 }
 
-static int write_metadata(struct ky_packet_sink *sink, struct kymo_error *err)
+static int write_metadata(struct ky_packet_sink *sink, const struct flavour *flavour,
+			  struct kymo_error *err)
 {
 	struct ky_trace_class *trace = ky_trace_class_new();
 	char *text = NULL;
 	size_t len;
 	int ret;
 
-	if (!trace || !describe(trace))
+	if (!trace || !describe(trace, flavour))
 		ret = ky_error_nomem(err);
 	else
 		ret = ky_trace_class_finish(trace, true, err);
@@ -276,8 +306,8 @@ static uint32_t pick_kind(struct cpu *cpu)
 {
 	uint32_t dice = (uint32_t)(next_random(&cpu->random) >> 32) % 100, kind = 0;
 
-	while (dice >= kinds[kind].weight)
-		dice -= kinds[kind++].weight;
+	while (dice >= cpu->flavour->kinds[kind].weight)
+		dice -= cpu->flavour->kinds[kind++].weight;
 	return kind;
 }
 
@@ -290,8 +320,9 @@ static int write_event(struct ky_packet_sink *sink, struct cpu *cpu, uint32_t n_
 	int ret;
 
 	cpu->cycles += 100 + next_random(&cpu->random) % (1000 * n_cpus);
-	put(&body, cpu->tid, 4);
-	kinds[kind].fill(&body, cpu);
+	if (cpu->flavour->has_context)
+		put(&body, cpu->tid, 4);
+	cpu->flavour->kinds[kind].fill(&body, cpu);
 	at = ky_packet_writer_event(&cpu->writer, kind, cpu->cycles, body.len);
 	if (!at) {
 		ret = send_packet(sink, cpu, err);
@@ -305,7 +336,7 @@ static int write_event(struct ky_packet_sink *sink, struct cpu *cpu, uint32_t n_
 }
 
 static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, uint32_t n_cpus,
-			 uint64_t n_events, struct kymo_error *err)
+			 const struct flavour *flavour, uint64_t n_events, struct kymo_error *err)
 {
 	char name[32];
 	int ret = KYMO_OK;
@@ -313,13 +344,15 @@ static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, uint32_t
 	for (uint32_t i = 0; i < n_cpus && ret == KYMO_OK; i++) {
 		struct cpu *cpu = &cpus[i];
 
-		if (ky_packet_writer_init(&cpu->writer, PACKET_BYTES, uuid, 0, i, i, false) < 0)
+		if (ky_packet_writer_init(&cpu->writer, PACKET_BYTES, uuid, 0, i, i,
+					  flavour->compact) < 0)
 			return ky_error_nomem(err);
 		snprintf(name, sizeof(name), "channel0_%u", i);
 		ret = cpu->number = sink->ops->stream(sink, name, err);
 		cpu->cycles = START_CYCLES + i * 37;
 		cpu->random = UINT64_C(0x9e3779b97f4a7c15) * (i + 1);
 		cpu->tid = i;
+		cpu->flavour = flavour;
 		ky_packet_writer_begin(&cpu->writer, cpu->cycles);
 		ret = ret < 0 ? ret : KYMO_OK;
 		for (uint64_t n = i; n < n_events && ret == KYMO_OK; n += n_cpus)
@@ -331,7 +364,8 @@ static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, uint32_t
 	return ret;
 }
 
-static int make_trace(const char *path, uint32_t n_cpus, uint64_t n_events, struct kymo_error *err)
+static int make_trace(const char *path, const struct flavour *flavour, uint32_t n_cpus,
+		      uint64_t n_events, struct kymo_error *err)
 {
 	struct cpu *cpus = calloc(n_cpus, sizeof(*cpus));
 	struct ky_packet_sink *sink;
@@ -341,9 +375,9 @@ static int make_trace(const char *path, uint32_t n_cpus, uint64_t n_events, stru
 		return ky_error_nomem(err);
 	ret = ky_dir_sink_open(path, &sink, err);
 	if (ret == KYMO_OK) {
-		ret = write_metadata(sink, err);
+		ret = write_metadata(sink, flavour, err);
 		if (ret == KYMO_OK)
-			ret = write_streams(sink, cpus, n_cpus, n_events, err);
+			ret = write_streams(sink, cpus, n_cpus, flavour, n_events, err);
 		closed = sink->ops->close(sink, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : closed;
 	}
@@ -353,22 +387,22 @@ static int make_trace(const char *path, uint32_t n_cpus, uint64_t n_events, stru
 
 int main(int argc, char **argv)
 {
-	uint64_t n_events = 5000000, n_cpus = 4;
+	uint64_t n_events = 5000000, n_cpus = 4, kind = 0;
 	struct kymo_error err;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:s:")) != -1) {
-		uint64_t *value = option == 'n' ? &n_events : &n_cpus;
+	while ((option = getopt(argc, argv, "n:s:k:")) != -1) {
+		uint64_t *value = option == 'n' ? &n_events : option == 's' ? &n_cpus : &kind;
 
 		if (option == '?' || ky_parse_u64(optarg, value) < 0)
 			return 2;
 	}
-	if (optind + 1 != argc || n_cpus < 1 || n_cpus > STREAMS_MAX) {
-		fprintf(stderr, "usage: make-trace [-n EVENTS] [-s STREAMS] DIR\n");
+	if (optind + 1 != argc || n_cpus < 1 || n_cpus > STREAMS_MAX || kind >= N_FLAVOURS) {
+		fprintf(stderr, "usage: make-trace [-n EVENTS] [-s STREAMS] [-k KIND] DIR\n");
 		return 2;
 	}
 	ky_error_clear(&err);
-	if (make_trace(argv[optind], (uint32_t)n_cpus, n_events, &err) < 0) {
+	if (make_trace(argv[optind], &flavours[kind], (uint32_t)n_cpus, n_events, &err) < 0) {
 		fprintf(stderr, "make-trace: %s: %s\n", err.path, err.message);
 		return 1;
 	}

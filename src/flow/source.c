@@ -23,7 +23,7 @@
 #define BATCH_EVENTS_MIN 8
 #define BATCHES_EVENTS	 4096
 /* Memory of packets that were passed goes back to the kernel in steps of so many bytes, */
-#define RELEASE_BYTES	  ((uint64_t)4 << 20)
+#define RELEASE_BYTES	  ((uint64_t)2 << 20)
 #define RELEASE_BYTES_MIN ((uint64_t)64 << 10)
 /* of all streams that are read at the same time. */
 #define RELEASES_BYTES ((uint64_t)16 << 20)
@@ -58,14 +58,21 @@ static struct source *source_of(struct ky_flow *flow)
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
+/*
+ * A step behind, because events that were delivered may still be looked at, and from some steps
+ * further back, because looking at them brings their pages back in.
+ */
 static void release(struct source *s, uint64_t upto_bytes)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), upto = upto_bytes & ~(page - 1);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), upto, from;
 
-	if (upto < s->released_bytes + s->release_bytes)
+	if (upto_bytes < s->released_bytes + 2 * s->release_bytes)
 		return;
-	(void)madvise((void *)(uintptr_t)(s->stream->file.data + s->released_bytes),
-		      upto - s->released_bytes, MADV_DONTNEED);
+	upto = (upto_bytes - s->release_bytes) & ~(page - 1);
+	from = upto < 4 * s->release_bytes ? 0 : (upto - 4 * s->release_bytes) & ~(page - 1);
+	if (from > s->released_bytes)
+		from = s->released_bytes;
+	(void)madvise((void *)(uintptr_t)(s->stream->file.data + from), upto - from, MADV_DONTNEED);
 	s->released_bytes = upto;
 }
 

@@ -9,14 +9,14 @@
 #include "store/walk.h"
 
 /* Packets that were counted are given back in steps of so many bytes. */
-#define RELEASE_BYTES ((uint64_t)16 << 20)
+#define RELEASE_BYTES ((uint64_t)4 << 20)
 
 static uint64_t release(const struct ky_stream *stream, uint64_t from, uint64_t upto)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	upto &= ~(page - 1);
-	if (upto < from + RELEASE_BYTES)
+	if (upto < from + RELEASE_BYTES && upto < stream->file.size_bytes / page * page)
 		return from;
 	(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from, MADV_DONTNEED);
 	return upto;
