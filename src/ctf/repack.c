@@ -376,14 +376,28 @@ static int pad(struct ky_repacker *r, uint64_t align_bits, struct kymo_error *er
 	return KYMO_OK;
 }
 
+/* Behind bits that fill no byte a reader would look for another event, were it not told better. */
+static bool ends_inside_byte(const struct ky_repacker *r)
+{
+	const struct ky_field_class *header = r->in.stream_class->event_header;
+
+	return !r->has_both_sizes && r->e.at_bits % 8 && (!header || header->align_bits < 8);
+}
+
 int ky_repacker_end(struct ky_repacker *r, bool cut, struct ky_repacked *out,
 		    struct kymo_error *err)
 {
 	uint64_t content_bits = r->e.at_bits, packet_bits;
 	uint64_t end = cut || !r->in.has_end ? r->last_cycles : r->in.end_cycles;
-	/* Without a content size, the packet holds nothing but its content. */
-	int ret = pad(r, r->has_both_sizes ? 64 : 8, err);
+	int ret;
 
+	if (ends_inside_byte(r))
+		return ky_error_set(
+			err, KYMO_E_UNSUPPORTED,
+			"the packets of this stream do not tell where their content ends, "
+			"and these events end inside a byte");
+	/* Without a content size, the packet holds nothing but its content. */
+	ret = pad(r, r->has_both_sizes ? 64 : 8, err);
 	if (ret < 0)
 		return ret;
 	packet_bits = r->e.at_bits;

@@ -49,7 +49,11 @@ int ky_repacker_begin(struct ky_repacker *repacker, const struct ky_packet *in, 
 int ky_repacker_event(struct ky_repacker *repacker, const struct ky_event *event,
 		      struct kymo_error *err);
 
-/* Finish the packet. @cut: the input packet is continued in another one. */
+/*
+ * Finish the packet. @cut: the input packet is continued in another one.
+ * Returns 0; KYMO_E_UNSUPPORTED when the events end inside a byte and the stream has no field to
+ * say so; KYMO_E_LIMIT when the packet is too large for its size fields; KYMO_E_MEMORY.
+ */
 int ky_repacker_end(struct ky_repacker *repacker, bool cut, struct ky_repacked *out,
 		    struct kymo_error *err);
 

@@ -281,7 +281,11 @@ static int finish_stream(struct out_stream *s, struct kymo_error *err)
 {
 	int ret = end_packet(s, err);
 
-	return ret < 0 ? ret : write_due(s, err);
+	if (ret == KYMO_OK)
+		ret = write_due(s, err);
+	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED)
+		ky_error_path(err, s->in->file.path);
+	return ret;
 }
 
 static int ctf_finish(struct ky_sink *base, struct kymo_error *err)

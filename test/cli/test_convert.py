@@ -281,19 +281,20 @@ def test_conformance_traces(kymo, shared, tmp_path):
              for part in ("ctf-1.8/metadata/pass", "ctf-1.8/stream/pass", "ctf-2")
              for name in sorted(os.listdir(os.path.join(shared, "conformance", part)))]
     compared = 0
+    refusals = ("cannot be said", "cannot describe", "end inside a byte")
     for number, case in enumerate(cases):
-        want = kymo("print", case, code=None)
-        if want.code:
-            continue
-        for version in ("ctf1.8", "ctf2"):
-            for select in ([], ["--head", 10**9]):
-                out = tmp_path / f"{number}-{version}-{len(select)}"
+        for select in ([], ["--head", 10**9], ["--tail", 3]):
+            want = kymo("print", "--no-delta", *select, case, code=None)
+            if want.code:
+                break
+            for version in ("ctf1.8", "ctf2"):
+                out = tmp_path / f"{number}-{version}-{len(select) and select[0]}"
                 done = kymo("convert", "--to", version, *select, "-o", out, case, code=None)
                 if done.code:
-                    assert "cannot be said" in done.err or "cannot describe" in done.err, done
+                    assert any(text in done.err for text in refusals), done
                     continue
                 compared += 1
-                assert kymo("print", out).out == want.out, (case, version, select)
+                assert kymo("print", "--no-delta", out).out == want.out, (case, version, select)
     assert compared > 300
 
 
