@@ -39,7 +39,7 @@ static void print_value(const struct kymo_value *value)
 int main(int argc, char **argv)
 {
 	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
-	struct kymo_values *values = kymo_values_new();
+	struct kymo_values *values;
 	const struct kymo_value *fields;
 	struct kymo_reader *reader;
 	struct kymo_batch batch;
@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: filter TRACE EXPRESSION\n");
 		return 2;
 	}
+	values = kymo_values_new(); /* memory for the fields of one event */
 	options.filter = argv[2];
 	ret = kymo_reader_open((const char *const *)&argv[1], 1, &options, &reader, &err);
 	/* A mistake in the expression: err.column says where. */

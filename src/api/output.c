@@ -2,6 +2,9 @@
 /*
  * kymo/writer.h: outputs. An event's bytes are collected aside and go into the packet as a
  * whole, so that one with a mistake leaves nothing behind.
+ *
+ * Not through ctf/encode.h, which writes what was decoded, bit for bit, from lists of values:
+ * here everything lies on whole bytes, and values become bytes as they come.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -156,6 +156,46 @@ def test_cxx(example, root_dir):
     assert "note: " in result.err and "time goes back" in result.err
 
 
+def traces(root_dir, kind):
+    top = os.path.join(root_dir, "test", "data", kind, "traces")
+    return sorted(os.path.join(top, name) for name in os.listdir(top)
+                  if os.path.isdir(os.path.join(top, name)))
+
+
+def test_every_good_trace(build, kymo, root_dir):  # noqa: F811
+    for trace in traces(root_dir, "ok"):
+        lines = kymo("print", trace).out.splitlines()
+        counted = run([f"{build}/examples/count-events", trace])
+        assert counted.code == 0, counted
+        n_events = sum(int(line[:10]) for line in counted.out.splitlines()
+                       if not line.endswith("lost by the tracer"))
+        assert n_events == len(lines), trace
+        walked = run([f"{build}/examples/filter", trace, "$time == $time"])
+        assert walked.code == 0, walked
+
+
+def test_every_bad_trace(build, kymo, root_dir):  # noqa: F811
+    for trace in traces(root_dir, "bad"):
+        printed = kymo("print", trace, code=None)
+        counted = run([f"{build}/examples/count-events", trace])
+        assert counted.code == printed.code == 1, counted
+        n_events = sum(int(line[:10]) for line in counted.out.splitlines()
+                       if not line.endswith("lost by the tracer"))
+        assert n_events == len(printed.out.splitlines()), trace
+        assert re.match(rf"{re.escape(trace)}\S*: \S", counted.err), counted
+
+
+def test_real_traces(build, kymo, shared):  # noqa: F811
+    for name in ("lttng-kernel", "lttng-ust"):
+        trace = os.path.join(shared, "traces", name)
+        total = int(kymo("print", "--count", trace).out)
+        read = run([f"{build}/examples/stream-rates", trace])
+        assert read.code == 0
+        assert sum(int(line.split()[1]) for line in read.out.splitlines()) == total > 0
+        walked = run([f"{build}/examples/filter", trace, "$cpu >= 0"])
+        assert walked.code == 0 and walked.out.count("\n") >= total
+
+
 # ---- writing ----------------------------------------------------------------------------------
 
 
