@@ -37,8 +37,11 @@ $(DIR)/build.ninja:
 deps-%:
 	@tools/install-deps build $* || echo "carrying on without what could not be installed"
 
+# Meson looks for a C++ compiler once; the tests' packages may have brought it since.
 test: deps-test ## run the tests: [T=pattern] [SAN=address,undefined | SAN=thread]
 	@$(MAKE) build
+	@[ -x $(DIR)/examples/stream-rates ] || ! command -v g++ >/dev/null || \
+		{ $(MESON) setup --reconfigure $(DIR) >/dev/null && ninja -C $(DIR); }
 	@tools/run-tests --build $(DIR) $(if $(T),-T '$(T)')
 
 demo: deps-build ## build, record this machine for three seconds, report
