@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/perfetto.h"
 #include "base/error.h"
 #include "cli/damage.h"
 #include "cli/drain.h"
@@ -48,9 +49,10 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 't',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORMAT",
-	 .help = "The format to write: text, json, csv, ctf1.8, ctf2 or details.",
+	 .help = "The format to write: text, json, csv, ctf1.8, ctf2, perfetto or "
+		 "details.",
 	 .at = offsetof(struct convert_options, to),
-	 .choices = "text json csv ctf1.8 ctf2 details"},
+	 .choices = "text json csv ctf1.8 ctf2 perfetto details"},
 	{.name = "fields",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "LIST",
@@ -113,10 +115,19 @@ static int open_details(const struct ky_trace_set *set, const struct convert_opt
 	return *sink ? KYMO_OK : ky_error_nomem(err);
 }
 
+static int open_perfetto(const struct ky_trace_set *set, const struct convert_options *options,
+			 const struct ky_output *output, struct ky_sink **sink,
+			 struct kymo_error *err)
+{
+	(void)options;
+	return ky_perfetto_sink_open(set, output->fd, sink, err);
+}
+
 static const struct format formats[] = {
-	{"text", 0, text_lines, NULL}, {"json", 0, json_lines, NULL},
-	{"csv", 0, NULL, open_csv},    {"ctf1.8", 1, NULL, open_ctf1},
-	{"ctf2", 2, NULL, open_ctf2},  {"details", 0, NULL, open_details},
+	{"text", 0, text_lines, NULL},	      {"json", 0, json_lines, NULL},
+	{"csv", 0, NULL, open_csv},	      {"ctf1.8", 1, NULL, open_ctf1},
+	{"ctf2", 2, NULL, open_ctf2},	      {"details", 0, NULL, open_details},
+	{"perfetto", 0, NULL, open_perfetto},
 };
 
 static const struct format *find_format(const char *name)
@@ -307,7 +318,8 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 
 	if (!options->to)
 		return ky_cli_usage(
-			command, "to which format? --to text, json, csv, ctf1.8, ctf2 or details");
+			command, "to which format? --to text, json, csv, ctf1.8, ctf2, perfetto or "
+				 "details");
 	format = find_format(options->to);
 	if (!format)
 		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
@@ -344,6 +356,7 @@ const struct ky_command ky_command_convert = {
 		"  csv     a CSV file per event name in the directory OUT, or one table with --fields\n"
 		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
 		"  ctf2    a CTF 2 trace, in the directory OUT\n"
+		"  perfetto a trace for ui.perfetto.dev; docs/perfetto.md says what becomes what\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
@@ -353,7 +366,9 @@ const struct ky_command ky_command_convert = {
 		"The output appears whole or not at all: it is made under a hidden name and renamed "
 		"in the end. Of a damaged trace everything that can be read is converted; then the "
 		"first damage is told, with file and place, and the exit code is 1.",
-	.examples = "# system calls that failed, for jq\n"
+	.examples = "# to look at it: open the file in ui.perfetto.dev\n"
+		    "kymo convert --to perfetto -o my-trace.pftrace my-trace\n\n"
+		    "# system calls that failed, for jq\n"
 		    "kymo convert --to json --filter 'ret < 0' my-trace | jq .fields.ret\n\n"
 		    "# who ran when, as a table\n"
 		    "kymo convert --to csv --fields '$time,$cpu,next_comm,next_tid' \\\n"
