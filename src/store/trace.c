@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
+#include "store/join.h"
 #include "store/quirks.h"
 #include "store/walk.h"
 
@@ -25,7 +26,7 @@
 
 /* ---- streams ----------------------------------------------------------------------------- */
 
-static void stream_free(struct ky_stream *stream)
+void ky_stream_free(struct ky_stream *stream)
 {
 	if (!stream)
 		return;
@@ -124,7 +125,7 @@ static int stream_open(struct ky_trace *trace, const char *name, struct kymo_err
 	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0)
-		stream_free(stream);
+		ky_stream_free(stream);
 	return ret;
 }
 
@@ -143,8 +144,7 @@ void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)
 		ky_error_offset(err, err->offset - at->at_bytes);
 }
 
-/* (class id, instance id, name); streams without a packet come last. */
-static int compare_streams(const void *a, const void *b)
+int ky_stream_compare(const void *a, const void *b)
 {
 	const struct ky_stream *x = *(struct ky_stream *const *)a;
 	const struct ky_stream *y = *(struct ky_stream *const *)b;
@@ -155,7 +155,7 @@ static int compare_streams(const void *a, const void *b)
 		return x->cls->id < y->cls->id ? -1 : 1;
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return strcmp(x->name, y->name) ?: strcmp(x->file.path, y->file.path);
 }
 
 /* ---- directories ------------------------------------------------------------------------- */
@@ -202,12 +202,12 @@ struct search {
 
 /* ---- traces ------------------------------------------------------------------------------ */
 
-static void trace_free(struct ky_trace *trace)
+void ky_trace_free(struct ky_trace *trace)
 {
 	if (!trace)
 		return;
 	ky_vec_foreach(&trace->streams, stream)
-		stream_free(*stream);
+		ky_stream_free(*stream);
 	ky_vec_fini(&trace->streams);
 	ky_trace_class_free(trace->cls);
 	free(trace->path);
@@ -275,13 +275,10 @@ static int trace_open(const struct search *search, const char *path, const struc
 		trace->quirks = ky_quirks_of(trace->cls);
 		ret = open_streams(trace, listing, err);
 	}
-	if (ret == KYMO_OK && trace->streams.len)
-		qsort(trace->streams.data, trace->streams.len, sizeof(*trace->streams.data),
-		      compare_streams);
 	if (ret == KYMO_OK && ky_vec_push(&search->set->traces, trace) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0)
-		trace_free(trace);
+		ky_trace_free(trace);
 	return ret;
 }
 
@@ -430,6 +427,8 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 	for (size_t i = 0; i < n_paths && ret == KYMO_OK; i++)
 		ret = search_path(&search, paths[i], err);
 	ky_map_fini(&search.visited);
+	if (ret == KYMO_OK)
+		ret = ky_trace_set_join(set, err);
 	if (ret == KYMO_OK && number_streams(set) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0)
@@ -448,7 +447,7 @@ int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t
 void ky_trace_set_close(struct ky_trace_set *set)
 {
 	ky_vec_foreach(&set->traces, trace)
-		trace_free(*trace);
+		ky_trace_free(*trace);
 	ky_vec_fini(&set->traces);
 	ky_vec_fini(&set->streams);
 }

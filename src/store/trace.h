@@ -83,7 +83,8 @@ struct ky_trace_set {
  * Open every trace at or below each path of @paths: every directory that holds a file `metadata`.
  * Hidden entries and a trace's index/ are skipped, symbolic links followed, and each directory is
  * visited once however many ways lead to it. Directories are in the order of @paths, below
- * that sorted by name; a trace's streams by (class id, instance id, file name).
+ * that sorted by name; a trace's streams by (class id, instance id, file name). What is one trace in
+ * several places, or one stream in several files, is joined (join.h).
  *
  * @log: for warnings (may be NULL); must outlive the set.
  *

@@ -297,8 +297,18 @@ def test_limit(kymo, lttng_kernel, both):
 def test_two_hosts_are_kept_apart(kymo, lttng_kernel, tmp_path):
     """The same trace twice: every thread twice, every figure of a thread as before."""
     trace = os.path.join(lttng_kernel, "kernel")
+    uuid = "4ef545b5-c0ce-ae47-ae1b-1b915d9205af"
     for name in ("a", "b"):
         subprocess.run(["cp", "-r", trace, tmp_path / name], check=True)
+        # Under one UUID they would be one trace in two places.
+        for file in (tmp_path / name).iterdir():
+            if not file.is_file():
+                continue
+            data = file.read_bytes()
+            other = uuid[:-2] + f"{ord(name):02x}"
+            data = data.replace(uuid.encode(), other.encode())
+            file.write_bytes(data.replace(bytes.fromhex(uuid.replace("-", "")),
+                                          bytes.fromhex(other.replace("-", ""))))
     once = kymo("report", "--json", "cpu,syscalls", trace)
     twice = kymo("report", "--json", "cpu,syscalls", tmp_path)
     cpus, threads = tables(twice, "cpu")["cpus"], tables(twice, "cpu")["threads"]

@@ -171,8 +171,7 @@ static void counts(void **state)
 	struct graph g;
 
 	graph_open(&g, OK("losses"));
-	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err),
-			 0);
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err), 0);
 	assert_int_equal(summary.packets, 4);
 	assert_int_equal(summary.events, 5);
 	assert_int_equal(n[0], 5);

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/join.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* ---- traces ------------------------------------------------------------------------------ */
+
+static size_t n_members(const struct ky_field_class *cls)
+{
+	return cls && cls->kind == KY_FIELD_STRUCT ? cls->st.n_members : 0;
+}
+
+static bool same_scope(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	return !a == !b && n_members(a) == n_members(b) && (!a || a->fixed_bits == b->fixed_bits);
+}
+
+/* Does @large describe what @small does, as far as ids, names and sizes tell? */
+static bool covers_stream(const struct ky_stream_class *large, const struct ky_stream_class *small)
+{
+	if (!large || large->has_id != small->has_id ||
+	    !same_scope(large->packet_context, small->packet_context) ||
+	    !same_scope(large->event_header, small->event_header) ||
+	    !same_scope(large->event_context, small->event_context))
+		return false;
+	ky_vec_foreach(&small->events, it) {
+		const struct ky_event_class *event = *it;
+		const struct ky_event_class *other = ky_map_get(&large->events_by_id, event->id);
+
+		if (!other || strcmp(other->name, event->name) != 0 ||
+		    !same_scope(other->context, event->context) ||
+		    !same_scope(other->payload, event->payload))
+			return false;
+	}
+	return true;
+}
+
+static bool covers(const struct ky_trace_class *large, const struct ky_trace_class *small)
+{
+	if (large->major != small->major || large->big_endian != small->big_endian ||
+	    !same_scope(large->packet_header, small->packet_header) ||
+	    large->clocks.len != small->clocks.len)
+		return false;
+	for (size_t i = 0; i < large->clocks.len; i++) {
+		if (large->clocks.data[i]->frequency_hz != small->clocks.data[i]->frequency_hz)
+			return false;
+	}
+	ky_vec_foreach(&small->streams, stream) {
+		if (!covers_stream(ky_map_get(&large->streams_by_id, (*stream)->id), *stream))
+			return false;
+	}
+	return true;
+}
+
+/* Chunks and snapshots of one trace were made on one machine, in one session. */
+static bool same_env(const struct ky_trace_class *a, const struct ky_trace_class *b)
+{
+	if (a->env.len != b->env.len)
+		return false;
+	for (size_t i = 0; i < a->env.len; i++) {
+		const struct ky_env *x = &a->env.data[i], *y = &b->env.data[i];
+
+		if (strcmp(x->name, y->name) != 0 || x->is_text != y->is_text ||
+		    (x->is_text ? strcmp(x->text, y->text) != 0 : x->number != y->number))
+			return false;
+	}
+	return true;
+}
+
+/* Is it an identity, or were the bytes just never filled in? */
+static bool has_uuid(const struct ky_trace_class *cls)
+{
+	static const uint8_t none[16];
+
+	return cls->has_uuid && memcmp(cls->uuid, none, sizeof(none)) != 0;
+}
+
+/* ---- files of one stream ----------------------------------------------------------------- */
+
+struct file {
+	struct ky_stream *stream;
+	struct ky_packet_list packets;
+	size_t first; /* packets before are in an earlier file too */
+};
+
+KY_VEC_TYPE(files, struct file);
+KY_VEC_TYPE(streams, struct ky_stream *);
+
+static int by_first_packet(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+	const struct ky_packet_entry *p = x->packets.data, *q = y->packets.data;
+
+	if (!x->packets.len || !y->packets.len)
+		return (x->packets.len == 0) - (y->packets.len == 0);
+	if (p->has_sequence && q->has_sequence && p->sequence != q->sequence)
+		return p->sequence < q->sequence ? -1 : 1;
+	if (p->begin_cycles != q->begin_cycles)
+		return p->begin_cycles < q->begin_cycles ? -1 : 1;
+	return strcmp(x->stream->file.path, y->stream->file.path);
+}
+
+static bool same_packet(const struct file *a, const struct ky_packet_entry *p, const struct file *b,
+			const struct ky_packet_entry *q)
+{
+	return p->sequence == q->sequence && p->begin_cycles == q->begin_cycles &&
+	       p->end_cycles == q->end_cycles && p->content_bits == q->content_bits &&
+	       memcmp(a->stream->file.data + p->offset_bytes,
+		      b->stream->file.data + q->offset_bytes, (p->content_bits + 7) / 8) == 0;
+}
+
+static bool is_whole(const struct file *file, const struct ky_packet_entry *p)
+{
+	return (p->content_bits + 7) / 8 <= file->stream->file.size_bytes - p->offset_bytes;
+}
+
+/* Has @earlier the packet @p of @file? */
+static bool has_packet(const struct file *earlier, const struct file *file,
+		       const struct ky_packet_entry *p)
+{
+	for (size_t i = earlier->packets.len; i-- > 0;) {
+		const struct ky_packet_entry *q = &earlier->packets.data[i];
+
+		if (q->begin_cycles < p->begin_cycles)
+			return false;
+		if (is_whole(file, p) && is_whole(earlier, q) && same_packet(earlier, q, file, p))
+			return true;
+	}
+	return false;
+}
+
+/* May @next follow @last in one stream? */
+static bool follows(const struct ky_packet_entry *last, const struct ky_packet_entry *next,
+		    bool has_quirks)
+{
+	uint64_t end = has_quirks ? last->begin_cycles : last->end_cycles;
+
+	if (last->has_sequence && next->has_sequence && last->sequence >= next->sequence)
+		return false;
+	if (last->has_times && next->has_times)
+		return next->begin_cycles >= end;
+	return last->has_sequence && next->has_sequence;
+}
+
+/*
+ * Does @file go on where those of @chain end? Sets file->first, which is behind the last
+ * packet when all of it is there already.
+ */
+static bool fits(const struct files *chain, struct file *file)
+{
+	const struct ky_packet_entry *last;
+	const struct file *tail;
+	bool known = true;
+
+	if (!chain->len)
+		return true;
+	for (; file->first < file->packets.len && known; file->first += known) {
+		known = false;
+		for (size_t i = chain->len; i-- > 0 && !known;)
+			known = has_packet(&chain->data[i], file, &file->packets.data[file->first]);
+	}
+	if (file->first == file->packets.len)
+		return true;
+	tail = &chain->data[chain->len - 1];
+	last = ky_vec_last(&tail->packets);
+	return follows(last, &file->packets.data[file->first], file->stream->trace->quirks);
+}
+
+/* ---- mapping ----------------------------------------------------------------------------- */
+
+static uint64_t page_up(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+/* Move the mapping of @file to @to; its stream keeps nothing of it. */
+static int move_mapping(struct file *file, uint8_t *to)
+{
+	struct ky_stream *stream = file->stream;
+	void *moved = mremap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
+			     stream->file.size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+
+	if (moved == MAP_FAILED)
+		return -errno;
+	stream->file.data = NULL;
+	stream->file.size_bytes = 0;
+	return 0;
+}
+
+/* Append @file, whose bytes begin at @at_bytes of @stream, to its parts. */
+static void add_part(struct ky_stream *stream, struct file *file, uint64_t at_bytes)
+{
+	struct ky_stream_part part = file->stream->parts.data[0];
+
+	part.at_bytes = at_bytes;
+	part.begin_bytes = at_bytes + file->packets.data[file->first].offset_bytes;
+	(void)ky_vec_push(&stream->parts, part);
+}
+
+/* The files of @chain become the first one's stream; the others stay as empty shells. */
+static int map_chain(const struct files *chain, struct kymo_error *err)
+{
+	struct ky_stream *stream = chain->data[0].stream;
+	uint64_t total = 0, at = 0, size = 0;
+	uint8_t *space;
+	int ret;
+
+	ky_vec_foreach(chain, file)
+		total += page_up(file->stream->file.size_bytes);
+	if (ky_vec_reserve(&stream->parts, chain->len) < 0)
+		return ky_error_nomem(err);
+	space = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (space == MAP_FAILED)
+		return ky_error_errno(err, errno, "cannot map a stream of several files");
+	for (size_t i = 0; i < chain->len; i++) {
+		struct file *file = &chain->data[i];
+		uint64_t bytes = file->stream->file.size_bytes;
+
+		ret = move_mapping(file, space + at);
+		if (ret < 0) {
+			/* Nothing refers to what was moved: its streams have no bytes any more. */
+			munmap(space, total);
+			return ky_error_errno(err, -ret, "cannot map a stream of several files");
+		}
+		if (i) {
+			add_part(stream, file, at);
+			/* The path is the part's now. */
+			ky_vec_clear(&file->stream->parts);
+		}
+		size = at + bytes;
+		at += page_up(bytes);
+	}
+	stream->file.data = space;
+	stream->file.size_bytes = size;
+	return KYMO_OK;
+}
+
+/* ---- streams ----------------------------------------------------------------------------- */
+
+static bool same_stream(const struct ky_stream *a, const struct ky_stream *b)
+{
+	return a->cls && b->cls && a->cls->id == b->cls->id && a->has_id && b->has_id &&
+	       a->id == b->id;
+}
+
+/* List the packets of @n streams. */
+static int list_files(struct ky_stream **streams, size_t n, struct files *files,
+		      struct kymo_error *err)
+{
+	if (ky_vec_reserve(files, n) < 0)
+		return ky_error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		struct file *file = &files->data[files->len++];
+		int ret;
+
+		*file = (struct file){.stream = streams[i]};
+		ret = ky_stream_packets(file->stream, &file->packets, err);
+		/* Damage: reading will meet it. */
+		if (ret < 0 && ret != KYMO_E_FORMAT)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+static void remove_stream(struct ky_trace *trace, struct ky_stream *stream)
+{
+	ky_vec_foreach(&trace->streams, it) {
+		if (*it == stream)
+			*it = NULL;
+	}
+	ky_stream_free(stream);
+}
+
+static int join_files(struct ky_trace *trace, struct files *files, struct kymo_error *err)
+{
+	struct files chain = KY_VEC_INIT;
+	int ret = ky_vec_reserve(&chain, files->len) < 0 ? ky_error_nomem(err) : KYMO_OK;
+
+	qsort(files->data, files->len, sizeof(*files->data), by_first_packet);
+	for (size_t i = 0; i < files->len && ret == KYMO_OK; i++) {
+		struct file *file = &files->data[i];
+
+		if (!file->packets.len || !fits(&chain, file))
+			continue;
+		if (file->first == file->packets.len)
+			remove_stream(trace, file->stream);
+		else
+			(void)ky_vec_push(&chain, *file);
+	}
+	if (ret == KYMO_OK && chain.len > 1) {
+		ret = map_chain(&chain, err);
+		for (size_t i = 1; i < chain.len && ret == KYMO_OK; i++)
+			remove_stream(trace, chain.data[i].stream);
+	}
+	ky_vec_fini(&chain);
+	return ret;
+}
+
+/* Streams @from to @upto claim to be one. */
+static int join_group(struct ky_trace *trace, size_t from, size_t upto, struct kymo_error *err)
+{
+	struct files files = KY_VEC_INIT;
+	int ret = list_files(trace->streams.data + from, upto - from, &files, err);
+
+	if (ret == KYMO_OK)
+		ret = join_files(trace, &files, err);
+	ky_vec_foreach(&files, file)
+		ky_vec_fini(&file->packets);
+	ky_vec_fini(&files);
+	return ret;
+}
+
+static void close_gaps(struct ky_trace *trace)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < trace->streams.len; i++) {
+		if (trace->streams.data[i])
+			trace->streams.data[n++] = trace->streams.data[i];
+	}
+	trace->streams.len = n;
+}
+
+static int join_streams(struct ky_trace *trace, struct kymo_error *err)
+{
+	struct ky_stream **streams = trace->streams.data;
+	size_t n = trace->streams.len, upto;
+	int ret = KYMO_OK;
+
+	if (n < 2)
+		return KYMO_OK;
+	qsort(streams, n, sizeof(*streams), ky_stream_compare);
+	for (size_t i = 0; i < n && ret == KYMO_OK; i = upto) {
+		upto = i + 1;
+		while (upto < n && same_stream(streams[i], streams[upto]))
+			upto++;
+		if (upto - i > 1)
+			ret = join_group(trace, i, upto, err);
+	}
+	close_gaps(trace);
+	return ret;
+}
+
+/* ---- one trace in several places ---------------------------------------------------------- */
+
+/* All streams of @from become @to's, but for empty files; and @from goes. */
+static int take_streams(struct ky_trace *to, struct ky_trace *from, struct kymo_error *err)
+{
+	if (ky_vec_reserve(&to->streams, from->streams.len) < 0)
+		return ky_error_nomem(err);
+	ky_vec_foreach(&from->streams, it) {
+		struct ky_stream *stream = *it;
+
+		if (!stream->cls) {
+			ky_stream_free(stream);
+			continue;
+		}
+		stream->trace = to;
+		stream->cls = ky_map_get(&to->cls->streams_by_id, stream->cls->id);
+		(void)ky_vec_push(&to->streams, stream);
+	}
+	ky_vec_clear(&from->streams);
+	ky_trace_free(from);
+	return KYMO_OK;
+}
+
+/* Join trace @late into @early: the metadata that knows more is kept, and the earlier path. */
+static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo_error *err)
+{
+	struct ky_trace *first = *early;
+	char *path = first->path;
+	int ret;
+
+	if (covers(first->cls, late->cls))
+		return take_streams(first, late, err);
+	first->path = late->path;
+	late->path = path;
+	ret = take_streams(late, first, err);
+	if (ret == KYMO_OK)
+		*early = late;
+	return ret;
+}
+
+KY_VEC_TYPE(traces, struct ky_trace *);
+
+static bool may_join(const struct ky_trace_class *a, const struct ky_trace_class *b)
+{
+	return has_uuid(a) && has_uuid(b) && memcmp(a->uuid, b->uuid, 16) == 0 && same_env(a, b) &&
+	       (covers(a, b) || covers(b, a));
+}
+
+/* Do all packets of the streams from @streams on, which claim to be one, follow one another? */
+static int group_fits(struct ky_stream **streams, size_t n, struct kymo_error *err)
+{
+	struct files files = KY_VEC_INIT, chain = KY_VEC_INIT;
+	int ret = list_files(streams, n, &files, err);
+
+	if (ret == KYMO_OK && ky_vec_reserve(&chain, n) < 0)
+		ret = ky_error_nomem(err);
+	if (ret == KYMO_OK)
+		ret = 1;
+	qsort(files.data, files.len, sizeof(*files.data), by_first_packet);
+	for (size_t i = 0; i < files.len && ret > 0; i++) {
+		struct file *file = &files.data[i];
+
+		if (!file->packets.len || !fits(&chain, file))
+			ret = 0;
+		else if (file->first < file->packets.len)
+			(void)ky_vec_push(&chain, *file);
+	}
+	ky_vec_foreach(&files, file)
+		ky_vec_fini(&file->packets);
+	ky_vec_fini(&files);
+	ky_vec_fini(&chain);
+	return ret;
+}
+
+/* All streams with a packet of the traces of @family; 1, 0 when one has no identity, or negative. */
+static int collect_streams(const struct traces *family, struct streams *all, struct kymo_error *err)
+{
+	ky_vec_foreach(family, trace) {
+		ky_vec_foreach(&(*trace)->streams, it) {
+			struct ky_stream *stream = *it;
+
+			if (!stream->file.size_bytes)
+				continue;
+			if (!stream->cls || !stream->has_id)
+				return 0;
+			if (ky_vec_push(all, stream) < 0)
+				return ky_error_nomem(err);
+		}
+	}
+	return 1;
+}
+
+/*
+ * Are they places of one trace? Yes if nothing speaks against it: then every data stream is
+ * continuous. Unrelated traces may have the same UUID, when a program has one built in.
+ */
+static int family_fits(const struct traces *family, struct kymo_error *err)
+{
+	struct streams all = KY_VEC_INIT;
+	int ret = collect_streams(family, &all, err);
+	size_t upto;
+
+	if (ret > 0 && all.len)
+		qsort(all.data, all.len, sizeof(*all.data), ky_stream_compare);
+	for (size_t i = 0; i < all.len && ret > 0; i = upto) {
+		upto = i + 1;
+		while (upto < all.len && same_stream(all.data[i], all.data[upto]))
+			upto++;
+		if (upto - i > 1)
+			ret = group_fits(all.data + i, upto - i, err);
+	}
+	ky_vec_fini(&all);
+	return ret;
+}
+
+/* Fold the traces from @at on that are one with it into it; those that are gone become NULL. */
+static int join_family(struct ky_trace_set *set, size_t at, struct kymo_error *err)
+{
+	struct ky_trace **list = set->traces.data;
+	struct traces family = KY_VEC_INIT;
+	int ret = ky_vec_push(&family, list[at]) < 0 ? ky_error_nomem(err) : KYMO_OK;
+
+	for (size_t i = at + 1; i < set->traces.len && ret == KYMO_OK; i++) {
+		if (list[i] && may_join(list[at]->cls, list[i]->cls) &&
+		    ky_vec_push(&family, list[i]) < 0)
+			ret = ky_error_nomem(err);
+	}
+	if (ret == KYMO_OK && family.len > 1)
+		ret = family_fits(&family, err);
+	for (size_t i = at + 1, k = 1; i < set->traces.len && k < family.len && ret > 0; i++) {
+		if (list[i] != family.data[k])
+			continue;
+		k++;
+		/* What was joined meanwhile may know other events than this one. */
+		if (!may_join(list[at]->cls, list[i]->cls))
+			continue;
+		ret = join_pair(&list[at], list[i], err);
+		if (ret < 0)
+			break;
+		list[i] = NULL;
+		ret = 1;
+	}
+	ky_vec_fini(&family);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int join_traces(struct ky_trace_set *set, struct kymo_error *err)
+{
+	size_t n = 0;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < set->traces.len && ret == KYMO_OK; i++) {
+		if (set->traces.data[i])
+			ret = join_family(set, i, err);
+	}
+	for (size_t i = 0; i < set->traces.len; i++) {
+		if (set->traces.data[i])
+			set->traces.data[n++] = set->traces.data[i];
+	}
+	set->traces.len = n;
+	return ret;
+}
+
+int ky_trace_set_join(struct ky_trace_set *set, struct kymo_error *err)
+{
+	int ret = join_traces(set, err);
+
+	for (size_t i = 0; i < set->traces.len && ret == KYMO_OK; i++)
+		ret = join_streams(set->traces.data[i], err);
+	return ret;
+}
