@@ -7,9 +7,12 @@
 #include "base/bits.h"
 #include "base/error.h"
 
-/* Bounds that data cannot talk us out of: values in one scope, and those that cost no bit. */
+/*
+ * Bounds that data cannot talk us out of: values in one scope, and array elements of one event
+ * that cost no bit, however deep they are nested.
+ */
 #define VALUES_MAX	(UINT32_C(1) << 24)
-#define EMPTY_ITEMS_MAX 65536u
+#define EMPTY_ITEMS_MAX 1024u
 
 static int past_end(const struct ky_cursor *c, const struct ky_step *step, uint64_t bits,
 		    struct kymo_error *err)
@@ -425,7 +428,7 @@ static int run_elements(struct ky_cursor *c, const struct ky_scope_plan *plan, u
 			uint64_t count, struct kymo_error *err)
 {
 	const struct ky_step *step = &plan->steps[at];
-	uint64_t empty = 0, before;
+	uint64_t before;
 	int ret;
 
 	for (uint64_t i = 0; i < count; i++) {
@@ -434,7 +437,7 @@ static int run_elements(struct ky_cursor *c, const struct ky_scope_plan *plan, u
 		if (ret < 0)
 			return ret;
 		/* Elements without a bit cost the writer nothing: their number proves nothing. */
-		if (c->at_bits == before && ++empty > EMPTY_ITEMS_MAX)
+		if (c->at_bits == before && ++c->n_empty > EMPTY_ITEMS_MAX)
 			return ky_error_set(err, KYMO_E_LIMIT, "array of %llu elements of no size",
 					    (unsigned long long)count);
 	}

@@ -15,6 +15,7 @@ struct ky_cursor {
 	uint64_t end_bits;
 	uint64_t *slots;	  /* values that other fields refer to, by number */
 	struct ky_values *values; /* where values are collected, or NULL: only skip */
+	uint32_t n_empty;	  /* array elements without a bit so far */
 	bool last_big_endian;	  /* of the last number, for the rule about bytes shared by two */
 };
 
