@@ -216,7 +216,8 @@ KYMO_API void kymo_output_length(struct kymo_output *output, uint32_t length);
  * Returns 0; or KYMO_E_INVALID (a value that does not belong to its field, too few or too
  * many of them, time that goes back: @err says which), KYMO_E_LIMIT (larger than a packet),
  * KYMO_E_STATE (no event was begun): the event is not there, the output is as before;
- * or KYMO_E_IO: the packet before the event could not be written, and its events are lost.
+ * or KYMO_E_IO: the packet before the event could not be written. Its events are lost, and
+ * this one; readers are told of the former when writing is possible again.
  */
 KYMO_API int kymo_output_commit(struct kymo_output *output, struct kymo_error *err);
 

@@ -343,6 +343,11 @@ static int send_packet(struct kymo_output *output, uint64_t end_cycles, struct k
 	pthread_mutex_lock(&writer->lock);
 	ret = writer->sink->ops->packet(writer->sink, output->number, &out, err);
 	pthread_mutex_unlock(&writer->lock);
+	if (ret < 0) {
+		/* It never was; the next one that can be written tells what is missing. */
+		pw->sequence--;
+		output->lost += pw->events;
+	}
 	return ret;
 }
 
@@ -360,9 +365,10 @@ int kymo_output_close_packet(struct kymo_output *output, struct kymo_error *err)
  */
 static int tell_losses(struct kymo_output *output, uint64_t cycles, struct kymo_error *err)
 {
+	uint64_t lost = output->lost;
 	int ret = KYMO_OK;
 
-	if (!output->lost)
+	if (!lost)
 		return KYMO_OK;
 	if (output->packet.sequence == UINT64_MAX) {
 		output->last_cycles = cycles;
@@ -371,10 +377,14 @@ static int tell_losses(struct kymo_output *output, uint64_t cycles, struct kymo_
 	}
 	if (ret < 0)
 		return ret;
-	output->told_lost += output->lost;
-	output->lost = 0;
+	output->told_lost += lost;
 	ky_packet_writer_begin(&output->packet, output->last_cycles);
-	return send_packet(output, cycles, err);
+	ret = send_packet(output, cycles, err);
+	if (ret < 0)
+		output->told_lost -= lost;
+	else
+		output->lost = 0;
+	return ret;
 }
 
 int kymo_output_lost(struct kymo_output *output, uint64_t n_events, struct kymo_error *err)

@@ -48,6 +48,34 @@ def test_every_header_compiles_alone(tree, compiler, language, standard):  # noq
         assert done.returncode == 0, f"{name}: {done.stderr}"
 
 
+MACROS = """
+#include <kymo/reader.h>
+#include <kymo/writer.h>
+unsigned long count(const struct kymo_batch *batch)
+{
+	unsigned long n = 0;
+
+	kymo_batch_foreach(batch, event)
+		n += event->cpu != KYMO_NO_CPU;
+	return n;
+}
+struct kymo_reader_options reader_options = KYMO_READER_OPTIONS_INIT;
+struct kymo_writer_options writer_options = KYMO_WRITER_OPTIONS_INIT;
+struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+"""
+
+
+@pytest.mark.parametrize("compiler,language,standard", [("cc", "c", "c99"), ("c++", "c++", "c++11")])
+def test_macros(tree, compiler, language, standard):  # noqa: F811
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}: tools/install-deps test")
+    done = subprocess.run([compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra",
+                           "-Wpedantic", "-Wshadow", "-Wcast-qual", "-Werror", "-fsyntax-only",
+                           f"-I{tree}/include", "-"],
+                          input=MACROS, text=True, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def installed(tree, options, root_dir, tmp_path_factory):  # noqa: F811
     """Build an example as its first comment says, against the installed copy; run(NAME, ...)."""

@@ -4,9 +4,11 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <kymo/reader.h>
@@ -183,6 +185,39 @@ static void test_losses(void **state)
 	assert_int_equal(kymo_output_lost(s.output, 9, &err), KYMO_OK);
 	small_close(&s);
 	assert_string_equal(all(), "L5(100-100) 100=0 150=1 L7(150-200) 200=2 L9(200-200)");
+}
+
+/* No file may grow beyond @bytes: like a disk that is full. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void test_full_disk(void **state)
+{
+	struct rlimit before;
+	struct small s;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	small_define(&s);
+	small_open(&s);
+	assert_int_equal(small_put(&s, 100, 0), KYMO_OK);
+	assert_int_equal(kymo_output_close_packet(s.output, &err), KYMO_OK);
+	assert_int_equal(small_put(&s, 200, 1), KYMO_OK);
+	assert_int_equal(small_put(&s, 300, 2), KYMO_OK);
+	limit_files(100);
+	assert_int_equal(kymo_output_close_packet(s.output, &err), KYMO_E_IO);
+	assert_non_null(strstr(err.path, "/trace/s"));
+	assert_int_equal(small_put(&s, 400, 3), KYMO_E_IO);
+	limit_files(before.rlim_cur);
+	assert_int_equal(small_put(&s, 500, 4), KYMO_OK);
+	small_close(&s);
+	assert_string_equal(all(), "100=0 L2(100-500) 500=4");
 }
 
 static void test_identity(void **state)
@@ -589,10 +624,19 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_events),	 TEST(test_many_packets), TEST(test_losses),
-		TEST(test_identity),	 TEST(test_wrong_fields), TEST(test_wrong_arrays),
-		TEST(test_wrong_others), TEST(test_wrong_order),  TEST(test_wrong_values),
-		TEST(test_wrong_events), TEST(test_null),	  TEST(test_outputs_of_two_threads),
+		TEST(test_events),
+		TEST(test_many_packets),
+		TEST(test_losses),
+		TEST(test_full_disk),
+		TEST(test_identity),
+		TEST(test_wrong_fields),
+		TEST(test_wrong_arrays),
+		TEST(test_wrong_others),
+		TEST(test_wrong_order),
+		TEST(test_wrong_values),
+		TEST(test_wrong_events),
+		TEST(test_null),
+		TEST(test_outputs_of_two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
