@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "abi/packet.h"
 #include "ctf/decode-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define CTF_MAGIC 0xC1FC1FC1u
 
 struct ky_decoder *ky_decoder_new(const struct ky_trace_class *trace)
 {
@@ -97,11 +96,11 @@ static int read_header(struct ky_decoder *d, struct kymo_error *err)
 
 		switch (v->cls->role) {
 		case KY_ROLE_MAGIC:
-			if (v->u == CTF_MAGIC)
+			if (v->u == KY_CTF_MAGIC)
 				break;
 			ky_error_set(err, KYMO_E_FORMAT,
 				     "packet magic number is 0x%llx instead of 0x%x",
-				     (unsigned long long)v->u, CTF_MAGIC);
+				     (unsigned long long)v->u, KY_CTF_MAGIC);
 			ky_damaged(d, 0, err);
 			return KYMO_E_FORMAT;
 		case KY_ROLE_TRACE_UUID:

@@ -3,27 +3,6 @@
 
 #include <stdlib.h>
 
-/*
- * Where things lie in the prolog: what the header's comment says, and what
- * ky_lttng_packet_header() and _context() describe in the metadata.
- */
-enum {
-	AT_MAGIC = 0,
-	AT_UUID = 4,
-	AT_STREAM_CLASS_ID = 20,
-	AT_STREAM_ID = 24,
-	AT_BEGIN = 32,
-	AT_END = 40,
-	AT_CONTENT_BITS = 48,
-	AT_PACKET_BITS = 56,
-	AT_SEQUENCE = 64,
-	AT_DISCARDED = 72,
-	AT_CPU_ID = 80,
-	PROLOG_END = 84,
-};
-
-_Static_assert(PROLOG_END == KY_PACKET_PROLOG_BYTES, "prolog layout");
-
 int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
 			  const uint8_t uuid[16], uint32_t stream_class_id, uint64_t stream_id,
 			  uint32_t cpu_id, bool compact_header)
@@ -61,19 +40,10 @@ void ky_packet_writer_begin(struct ky_packet_writer *writer, uint64_t begin_cycl
 	writer->open = true;
 }
 
-static void put32(uint8_t *data, size_t at, uint32_t value)
-{
-	memcpy(data + at, &value, sizeof(value));
-}
-
-static void put64(uint8_t *data, size_t at, uint64_t value)
-{
-	memcpy(data + at, &value, sizeof(value));
-}
-
 uint32_t ky_packet_writer_close(struct ky_packet_writer *writer, uint64_t end_cycles,
 				uint64_t discarded, uint32_t align_bytes)
 {
+	struct ky_packet_prolog prolog;
 	uint8_t *data = writer->data;
 	uint64_t size =
 		((uint64_t)writer->used_bytes + align_bytes - 1) & ~((uint64_t)align_bytes - 1);
@@ -86,17 +56,20 @@ uint32_t ky_packet_writer_close(struct ky_packet_writer *writer, uint64_t end_cy
 	if (end_cycles < writer->last_cycles)
 		end_cycles = writer->last_cycles;
 	writer->last_cycles = end_cycles;
-	put32(data, AT_MAGIC, KY_LTTNG_MAGIC);
-	memcpy(data + AT_UUID, writer->uuid, 16);
-	put32(data, AT_STREAM_CLASS_ID, writer->stream_class_id);
-	put64(data, AT_STREAM_ID, writer->stream_id);
-	put64(data, AT_BEGIN, writer->begin_cycles);
-	put64(data, AT_END, end_cycles);
-	put64(data, AT_CONTENT_BITS, (uint64_t)writer->used_bytes * 8);
-	put64(data, AT_PACKET_BITS, size * 8);
-	put64(data, AT_SEQUENCE, writer->sequence);
-	put64(data, AT_DISCARDED, discarded);
-	put32(data, AT_CPU_ID, writer->cpu_id);
+	prolog = (struct ky_packet_prolog){
+		.magic = KY_CTF_MAGIC,
+		.stream_class_id = writer->stream_class_id,
+		.stream_id = writer->stream_id,
+		.begin_cycles = writer->begin_cycles,
+		.end_cycles = end_cycles,
+		.content_bits = (uint64_t)writer->used_bytes * 8,
+		.packet_bits = size * 8,
+		.sequence = writer->sequence,
+		.discarded = discarded,
+		.cpu_id = writer->cpu_id,
+	};
+	memcpy(prolog.uuid, writer->uuid, sizeof(prolog.uuid));
+	memcpy(data, &prolog, sizeof(prolog));
 	writer->open = false;
 	return (uint32_t)size;
 }

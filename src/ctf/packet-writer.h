@@ -20,9 +20,7 @@
 
 #include <kymo/error.h>
 
-#define KY_LTTNG_MAGIC		  0xC1FC1FC1u
-#define KY_PACKET_PROLOG_BYTES	  (4 + 16 + 4 + 8 + 8 + 8 + 8 + 8 + 8 + 8 + 4)
-#define KY_EVENT_HEADER_MAX_BYTES 14 /* u16 + u32 + u64 */
+#include "abi/packet.h"
 
 struct ky_packet_writer {
 	uint8_t *data;

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/packet.h"
 #include "base/bits.h"
 #include "base/error.h"
 #include "store/quirks.h"
-
-#define CTF_MAGIC 0xC1FC1FC1u
 
 int ky_walk_init(struct ky_walk *walk, const struct ky_stream *stream, struct kymo_error *err)
 {
@@ -225,7 +224,8 @@ static void pattern_of(const struct ky_trace_class *trace, struct pattern *patte
 	    magic->num.length_bits != 32 || magic->num.bits_reversed)
 		return;
 	for (int i = 0; i < 4; i++)
-		pattern->bytes[i] = (uint8_t)(CTF_MAGIC >> 8 * (magic->num.big_endian ? 3 - i : i));
+		pattern->bytes[i] =
+			(uint8_t)(KY_CTF_MAGIC >> 8 * (magic->num.big_endian ? 3 - i : i));
 	pattern->len = 4;
 	if (header->st.n_members < 2 || !trace->has_uuid)
 		return;
