@@ -15,8 +15,12 @@ static uint64_t release(const struct ky_stream *stream, uint64_t from, uint64_t 
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
+	/* A packet may claim to be longer than the file; what lies behind that is not ours. */
+	if (upto > stream->file.size_bytes)
+		upto = stream->file.size_bytes;
 	upto &= ~(page - 1);
-	if (upto < from + RELEASE_BYTES && upto < stream->file.size_bytes / page * page)
+	if (upto <= from ||
+	    (upto < from + RELEASE_BYTES && upto < (stream->file.size_bytes & ~(page - 1))))
 		return from;
 	(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from, MADV_DONTNEED);
 	return upto;
