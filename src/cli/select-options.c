@@ -311,6 +311,9 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 	if (ret < 0)
 		return ret;
 	selection.head = o->head;
+	/* Of two jobs the second has enough to do. */
+	if (ky_crew_jobs(crew) > 2)
+		selection.crew = crew;
 	if (o->tail != UINT64_MAX) {
 		ky_error_clear(&damage);
 		ret = count(set, o, &selection, crew, false, &n_events, &damage);

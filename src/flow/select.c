@@ -7,7 +7,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "flow/ahead.h"
 #include "flow/stages.h"
+
+/* Of more streams than these the batches ahead would take too much memory. */
+#define AHEAD_STREAMS_MAX 1024
 
 KY_VEC_TYPE(ky_stream_list, const struct ky_stream *);
 
@@ -197,6 +201,24 @@ static int pick_streams(const struct ky_trace_set *set, const struct ky_selectio
 	return KYMO_E_INVALID;
 }
 
+/* The stream behind a stage that reads ahead. */
+static int open_ahead(struct selected *s, const struct ky_trace_set *set, struct ky_crew *crew,
+		      const struct ky_stream *stream, size_t n_streams, struct ky_flow **flow,
+		      struct kymo_error *err)
+{
+	struct ky_log_keep *log = ky_ahead_log_new();
+	struct ky_flow *input;
+	int ret;
+
+	if (!log)
+		return ky_error_nomem(err);
+	ret = open_stream(s, set, stream, n_streams, &log->log, &input, err);
+	if (ret == KYMO_OK)
+		return ky_ahead_open(crew, input, log, stream->trace->log, flow, err);
+	free(log);
+	return ret;
+}
+
 static int open_streams(struct selected *s, const struct ky_trace_set *set,
 			const struct ky_selection *selection, struct ky_flow **merged,
 			struct kymo_error *err)
@@ -207,7 +229,11 @@ static int open_streams(struct selected *s, const struct ky_trace_set *set,
 	size_t n = 0;
 
 	while (ret == KYMO_OK && n < picked.len) {
-		ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], err);
+		if (selection->crew && picked.len <= AHEAD_STREAMS_MAX)
+			ret = open_ahead(s, set, selection->crew, picked.data[n], picked.len,
+					 &flows[n], err);
+		else
+			ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], err);
 		n += ret == KYMO_OK;
 	}
 	if (ret == KYMO_OK)

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "flow/flow.h"
 
+struct ky_crew;
+
 struct ky_selection {
 	const char *filter; /* an expression (query/filter.h), or NULL */
 	/* Wildcards over event names; an event passes when any matches. None: all pass. */
@@ -19,10 +21,11 @@ struct ky_selection {
 	/* Wildcards over stream names (file names); none: all. */
 	const char *const *streams;
 	size_t n_streams;
-	int64_t begin_ns; /* from the origin, inclusive; INT64_MIN: from the start */
-	int64_t end_ns;	  /* inclusive; INT64_MAX: to the end */
-	uint64_t head;	  /* at most so many events; UINT64_MAX: all */
-	uint64_t skip;	  /* leave out so many first */
+	int64_t begin_ns;     /* from the origin, inclusive; INT64_MIN: from the start */
+	int64_t end_ns;	      /* inclusive; INT64_MAX: to the end */
+	uint64_t head;	      /* at most so many events; UINT64_MAX: all */
+	uint64_t skip;	      /* leave out so many first */
+	struct ky_crew *crew; /* streams are decoded ahead by it; NULL: only when asked for */
 };
 
 /* Everything. */
