@@ -62,6 +62,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text),
 	KY_INPUT_OPTION_DEFS(struct convert_options, input),
+	KY_CORRELATE_OPTION_DEF(struct convert_options, input),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
 	{0},
 };
@@ -332,7 +333,7 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 				    format->ctf_major ? "" : ", or choose --fields for one table");
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
-	ret = ky_cli_open(&set, args, n_args, &options->input, &err);
+	ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {
 		ret = ky_cli_damage_end(convert_set(&set, format, options, &err), &err);
 		ky_trace_set_close(&set);

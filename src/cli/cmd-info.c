@@ -372,9 +372,11 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 
 	ky_error_clear(&err);
 	ky_error_clear(&damage);
-	ret = ky_cli_open(&set, args, n_args, &((struct info_options *)data)->input, &err);
-	if (ret < 0)
-		return ky_cli_error(&err);
+	ret = ky_cli_open(&set, args, n_args, &((struct info_options *)data)->input, false, &err);
+	if (ret < 0) {
+		ky_cli_error(&err);
+		return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+	}
 	ret = collect_in_parallel(&info, &set, data, &damage, &err);
 	if (ret == KYMO_OK)
 		ret = show(&info, data, &err);

@@ -31,6 +31,7 @@ static const struct ky_option_def print_option_defs[] = {
 	 .at = offsetof(struct print_options, count)},
 	KY_TEXT_OPTION_DEFS(struct print_options, text),
 	KY_INPUT_OPTION_DEFS(struct print_options, input),
+	KY_CORRELATE_OPTION_DEF(struct print_options, input),
 	{.name = "no-output",
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Read everything, stream by stream, and print only the number of events, to the "
@@ -139,7 +140,7 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 
 	(void)command;
 	ky_error_clear(&err);
-	ret = ky_cli_open(&set, args, n_args, &((struct print_options *)data)->input, &err);
+	ret = ky_cli_open(&set, args, n_args, &((struct print_options *)data)->input, true, &err);
 	if (ret == KYMO_OK) {
 		ret = ky_cli_damage_end(print_set(&set, data, &err), &err);
 		ky_trace_set_close(&set);

@@ -57,6 +57,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
 	 .at = offsetof(struct report_options, markdown)},
 	KY_INPUT_OPTION_DEFS(struct report_options, input),
+	KY_CORRELATE_OPTION_DEF(struct report_options, input),
 	{0},
 };
 
@@ -195,12 +196,15 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 	int status;
 
 	ky_error_clear(&err);
-	status = ky_cli_open(&set, paths, n_paths, &options->input, &err);
+	status = ky_cli_open(&set, paths, n_paths, &options->input, true, &err);
 	if (status >= 0) {
 		status = ky_cli_damage_end(run_on_set(selection, &set, options, &err), &err);
 		ky_trace_set_close(&set);
 	}
-	return status < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	if (status >= 0)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
 static int write_markdown(const struct selection *selection)

@@ -175,15 +175,31 @@ static int read_offset(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 	return KYMO_OK;
 }
 
+/* Of an origin, or of the clock itself: namespace (which may be missing), name and uid. */
+static int read_identity(struct ky_ctf2_reader *r, const struct ky_json *object, const char *kind,
+			 bool required, struct ky_clock_class *clock)
+{
+	const char *space = NULL, *name = NULL, *uid = NULL;
+	int ret = ky_ctf2_string(r, object, "namespace", false, &space);
+
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_string(r, object, "name", required, &name);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_string(r, object, "uid", required, &uid);
+	if (ret < 0 || !name || !uid)
+		return ret;
+	clock->identity = ky_arena_printf(&r->trace->arena, "%s\n%s\n%s\n%s", kind,
+					  space ? space : "", name, uid);
+	return clock->identity ? KYMO_OK : ky_error_nomem(r->err);
+}
+
 static int read_origin(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 		       struct ky_clock_class *clock)
 {
 	const struct ky_json *origin = ky_json_get(fragment, "origin");
-	const char *unused;
-	int ret;
 
 	if (!origin)
-		return KYMO_OK;
+		return read_identity(r, fragment, "clock", false, clock);
 	if (origin->kind == KY_JSON_STRING) {
 		clock->is_unix_epoch = strcmp(origin->string.data, "unix-epoch") == 0;
 		return clock->is_unix_epoch
@@ -193,8 +209,7 @@ static int read_origin(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 	}
 	if (need_object(r, origin, "'origin'") < 0)
 		return KYMO_E_FORMAT;
-	ret = ky_ctf2_string(r, origin, "name", true, &unused);
-	return ret < 0 ? ret : ky_ctf2_string(r, origin, "uid", true, &unused);
+	return read_identity(r, origin, "origin", true, clock);
 }
 
 static struct ky_clock_class *find_clock(struct ky_ctf2_reader *r, const char *id)

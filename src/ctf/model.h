@@ -189,7 +189,9 @@ struct ky_clock_class {
 	uint64_t precision_cycles;
 	int64_t offset_s;
 	int64_t offset_cycles; /* may exceed one second's worth and may be negative */
-	bool is_unix_epoch;    /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
+	/* What CTF 2 names its origin, or itself, with; clocks with the same one can be compared. */
+	const char *identity;
+	bool is_unix_epoch; /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */
 	int64_t base_ns;
 	uint64_t mult; /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */

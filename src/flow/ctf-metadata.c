@@ -60,7 +60,7 @@ int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, s
 {
 	int ret;
 
-	if (trace->cls->major == major)
+	if (trace->cls->major == major && !trace->is_edited)
 		return same_version(trace, text, len_bytes, err);
 	*text = NULL;
 	if (major == 2)

@@ -85,7 +85,8 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 			if (keep_damage(summary, err, skipped) < 0)
 				return ky_error_nomem(err);
 		}
-		released = release(summary->stream, released, walk->next_bytes);
+		/* Not ->next_bytes: a cut packet ends where there is no file any more. */
+		released = release(summary->stream, released, walk->at_bytes);
 	}
 	return ret;
 }

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
+#include "store/clocks.h"
 #include "store/join.h"
 #include "store/quirks.h"
 #include "store/walk.h"
@@ -431,6 +432,10 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 		ret = ky_trace_set_join(set, err);
 	if (ret == KYMO_OK && number_streams(set) < 0)
 		ret = ky_error_nomem(err);
+	if (ret == KYMO_OK)
+		ret = ky_clocks_shift(set, options->clock_offsets, options->n_clock_offsets, err);
+	if (ret == KYMO_OK && options->correlate)
+		ret = ky_clocks_correlate(set, err);
 	if (ret < 0)
 		ky_trace_set_close(set);
 	return ret;

@@ -65,12 +65,17 @@ struct ky_trace {
 	const struct ky_log *log;
 	unsigned int quirks; /* what its tracer does wrong: enum ky_quirk, or-ed */
 	bool recover;	     /* see struct ky_trace_options */
+	bool is_edited;	     /* ->cls says more than the file path/metadata: joined, shifted */
 };
 
 /* How to read traces; all zero is the usual way. */
 struct ky_trace_options {
 	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
 	bool recover;
+	/* KYMO_E_FORMAT for traces whose clocks cannot be compared (ky_clocks_correlate()). */
+	bool correlate;
+	const char *const *clock_offsets; /* see ky_clocks_shift() */
+	size_t n_clock_offsets;
 };
 
 /* All traces below the paths that the user gave, in a fixed order. */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/clocks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define NS_PER_S 1000000000
+
+/* ---- shifting ---------------------------------------------------------------------------- */
+
+/* "-1500", "+3ms", "2s": ns. */
+static int parse_offset(const char *text, int64_t *ns)
+{
+	bool negative = *text == '-';
+	uint64_t value;
+	char *end;
+
+	text += *text == '-' || *text == '+';
+	if (*text < '0' || *text > '9')
+		return KYMO_E_INVALID;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || (*end && ky_parse_duration(text, &value) < 0) || value > INT64_MAX)
+		return KYMO_E_INVALID;
+	*ns = negative ? -(int64_t)value : (int64_t)value;
+	return KYMO_OK;
+}
+
+/*
+ * Both what times are computed with, which is exact, and what metadata says, in whole cycles,
+ * for those who write it again.
+ */
+static int shift_clock(struct ky_clock_class *clock, int64_t ns)
+{
+	int64_t seconds = ns / NS_PER_S, rest = ns % NS_PER_S;
+	__int128 cycles;
+
+	if (rest < 0) {
+		rest += NS_PER_S;
+		seconds--;
+	}
+	cycles = clock->offset_cycles + (__int128)rest * clock->frequency_hz / NS_PER_S;
+	if (cycles > INT64_MAX ||
+	    __builtin_add_overflow(clock->offset_s, seconds, &clock->offset_s) ||
+	    __builtin_add_overflow(clock->base_ns, ns, &clock->base_ns))
+		return KYMO_E_INVALID;
+	clock->offset_cycles = (int64_t)cycles;
+	/* CTF 2 wants less than a second of them. */
+	if (clock->offset_cycles >= 0 && (uint64_t)clock->offset_cycles >= clock->frequency_hz) {
+		clock->offset_s += (int64_t)((uint64_t)clock->offset_cycles / clock->frequency_hz);
+		clock->offset_cycles =
+			(int64_t)((uint64_t)clock->offset_cycles % clock->frequency_hz);
+	}
+	return KYMO_OK;
+}
+
+/* Does @pattern (of @len bytes) match the path, or what stands behind any '/' of it? */
+static bool is_meant(const char *path, const char *pattern, size_t len)
+{
+	char *copy = strndup(pattern, len);
+	bool found = copy && ky_glob_match(copy, path);
+
+	for (const char *at = strchr(path, '/'); copy && at && !found; at = strchr(at + 1, '/'))
+		found = ky_glob_match(copy, at + 1);
+	free(copy);
+	return found;
+}
+
+static int shift(struct ky_trace_set *set, const char *offset, struct kymo_error *err)
+{
+	const char *colon = strrchr(offset, ':');
+	bool any = false;
+	int64_t ns;
+
+	if (parse_offset(colon ? colon + 1 : offset, &ns) < 0) {
+		ky_error_set(err, KYMO_E_INVALID, "'%s' is no clock offset", offset);
+		ky_error_hint(err, "give nanoseconds or a unit: -1500, 3ms, or TRACE:-2s");
+		return KYMO_E_INVALID;
+	}
+	ky_vec_foreach(&set->traces, it) {
+		struct ky_trace *trace = *it;
+
+		if (colon && !is_meant(trace->path, offset, (size_t)(colon - offset)))
+			continue;
+		any = trace->is_edited = true;
+		ky_vec_foreach(&trace->cls->clocks, clock) {
+			if (shift_clock(*clock, ns) < 0)
+				return ky_error_set(err, KYMO_E_INVALID,
+						    "the clock offset '%s' is too large", offset);
+		}
+	}
+	return any ? KYMO_OK
+		   : ky_error_set(err, KYMO_E_INVALID, "no trace matches the clock offset '%s'",
+				  offset);
+}
+
+int ky_clocks_shift(struct ky_trace_set *set, const char *const *offsets, size_t n_offsets,
+		    struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < n_offsets && ret == KYMO_OK; i++)
+		ret = shift(set, offsets[i], err);
+	return ret;
+}
+
+/* ---- correlation ------------------------------------------------------------------------- */
+
+static bool same_origin(const struct ky_clock_class *a, const struct ky_clock_class *b)
+{
+	if (a->is_unix_epoch || b->is_unix_epoch)
+		return a->is_unix_epoch && b->is_unix_epoch;
+	if (a->identity || b->identity)
+		return a->identity && b->identity && strcmp(a->identity, b->identity) == 0;
+	/* Nothing told by either: the same name has to do. */
+	if (!a->has_uuid && !b->has_uuid)
+		return strcmp(a->name, b->name) == 0;
+	return a->has_uuid && b->has_uuid && memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+}
+
+int ky_clocks_correlate(const struct ky_trace_set *set, struct kymo_error *err)
+{
+	const struct ky_stream *first = NULL;
+
+	ky_vec_foreach(&set->streams, it) {
+		const struct ky_stream *stream = *it;
+
+		/* Events without a time stand before all others: there is nothing to compare. */
+		if (!stream->cls || !stream->cls->clock)
+			continue;
+		if (!first)
+			first = stream;
+		if (stream->trace == first->trace ||
+		    same_origin(stream->cls->clock, first->cls->clock))
+			continue;
+		ky_error_set(
+			err, KYMO_E_FORMAT,
+			"its clock \"%s\" and clock \"%s\" of %.200s do not count from the same "
+			"origin: their times cannot be compared",
+			stream->cls->clock->name, first->cls->clock->name, first->trace->path);
+		ky_error_path(err, stream->trace->path);
+		ky_error_hint(err, "--clock-force-correlate merges them by the times they show, "
+				   "--clock-offset shifts one of them");
+		return KYMO_E_FORMAT;
+	}
+	return KYMO_OK;
+}
