@@ -126,6 +126,24 @@ static int take_batch(struct ky_drain *drain, struct ky_sink *sink, const struct
 	return ret;
 }
 
+static bool is_damage(int code)
+{
+	return code == KYMO_E_FORMAT || code == KYMO_E_LIMIT;
+}
+
+/* A sink that works behind may tell only now of an event that came before error @ret. */
+static int finish(struct ky_sink *sink, int ret, struct kymo_error *err)
+{
+	struct kymo_error own;
+	int finished;
+
+	ky_error_clear(&own);
+	finished = ky_sink_finish(sink, &own);
+	if (finished < 0 && err && (ret >= 0 || is_damage(finished)))
+		*err = own;
+	return finished;
+}
+
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 	     struct kymo_error *err)
 {
@@ -142,6 +160,6 @@ int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 	}
 	progress_fini(&progress);
 	if (sink && ret != KYMO_E_INTERRUPTED)
-		finished = ky_sink_finish(sink, ret < 0 ? NULL : err);
-	return ret < 0 ? ret : finished;
+		finished = finish(sink, ret, err);
+	return ret < 0 && !is_damage(finished) ? ret : finished;
 }
