@@ -96,6 +96,8 @@ struct ky_pf_machine {
 /* A thread, as the state dump tells of it. */
 struct ky_pf_dumped {
 	int32_t tid, pid, ppid;
+	int64_t dump_ns; /* INT64_MAX: not in a dump */
+	int64_t born_ns; /* of the first with this id whose birth was recorded; INT64_MAX: none */
 	char comm[KY_COMM_SIZE];
 };
 
@@ -257,6 +259,12 @@ void ky_pf_rename(struct ky_strbuf *out, uint64_t time, int32_t tid, const char 
 
 /* What the state dumps tell goes to machine->dump. Damage is left for the pass to find. */
 int ky_pf_read_dumps(struct ky_pf *pf, struct kymo_error *err);
+/* Was the thread there before the trace? One that was born in it tells of itself. */
+static inline bool ky_pf_was_there(const struct ky_pf_dumped *dumped)
+{
+	return dumped->dump_ns != INT64_MAX && dumped->dump_ns < dumped->born_ns;
+}
+
 /* One thread of a message ProcessTree. */
 void ky_pf_dump_tree(struct ky_strbuf *out, const struct ky_pf_dumped *dumped);
 /* What is kept of a thread; NULL when out of memory. Valid until the next call. */

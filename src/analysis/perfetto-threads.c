@@ -9,41 +9,85 @@
 
 /* ---- state dumps -------------------------------------------------------------------------- */
 
-static const char dump_event[] = "lttng_statedump_process_state";
+/* The events that tell who was there before the trace, and who came in it. */
+enum telling {
+	TELLS_NOTHING,
+	TELLS_THREAD,
+	TELLS_BIRTH,
+};
 
-struct dump_handles {
+struct telling_class {
+	enum telling what;
 	struct ky_handle tid, pid, ppid, name;
 };
 
-static int add_dumped(struct ky_pf *pf, struct ky_pf_machine *machine, const struct ky_event *event,
-		      const struct dump_handles *handles)
+/* True when the class tells something. */
+static bool find_telling(struct telling_class *telling, const struct ky_event_class *cls)
 {
-	int32_t tid = (int32_t)ky_get_i64(event, &handles->tid, 0);
+	static const char *const ids[] = {"child_tid", "child_pid", "tid", "pid"};
+	const char *colon = strrchr(cls->name, ':'), *name = colon ? colon + 1 : cls->name;
+
+	if (strcmp(name, "lttng_statedump_process_state") == 0) {
+		telling->what = TELLS_THREAD;
+		ky_handle_find(&telling->tid, cls, KY_SCOPE_PAYLOAD, "tid");
+		ky_handle_find(&telling->pid, cls, KY_SCOPE_PAYLOAD, "pid");
+		ky_handle_find(&telling->ppid, cls, KY_SCOPE_PAYLOAD, "ppid");
+		ky_handle_find(&telling->name, cls, KY_SCOPE_PAYLOAD, "name");
+	} else if (strcmp(name, "task_newtask") == 0 || strcmp(name, "sched_process_fork") == 0) {
+		telling->what = TELLS_BIRTH;
+		for (int i = 0; i < 4 && !telling->tid.cls; i++)
+			ky_handle_find(&telling->tid, cls, KY_SCOPE_PAYLOAD, ids[i]);
+	}
+	return telling->what != TELLS_NOTHING;
+}
+
+static struct ky_pf_dumped *get_dumped(struct ky_pf *pf, struct ky_pf_machine *machine, int32_t tid)
+{
+	struct ky_pf_dumped *dumped = ky_map_get(&machine->dump, (uint32_t)tid);
+
+	if (dumped)
+		return dumped;
+	dumped = ky_arena_new(&pf->arena, struct ky_pf_dumped);
+	if (!dumped)
+		return NULL;
+	dumped->tid = tid;
+	dumped->dump_ns = dumped->born_ns = INT64_MAX;
+	return ky_map_set(&machine->dump, (uint32_t)tid, dumped) < 0 ? NULL : dumped;
+}
+
+static int add_told(struct ky_pf *pf, struct ky_pf_machine *machine, const struct ky_event *event,
+		    const struct telling_class *telling)
+{
+	int32_t tid = (int32_t)ky_get_i64(event, &telling->tid, 0);
 	struct ky_pf_dumped *dumped;
 	const char *name;
 	size_t len;
 
-	if (tid <= 0 || ky_map_get(&machine->dump, (uint32_t)tid))
+	if (tid <= 0)
 		return 0;
-	dumped = ky_arena_new(&pf->arena, struct ky_pf_dumped);
+	dumped = get_dumped(pf, machine, tid);
 	if (!dumped)
 		return KYMO_E_MEMORY;
-	dumped->tid = tid;
-	dumped->pid = (int32_t)ky_get_i64(event, &handles->pid, tid);
-	dumped->ppid = (int32_t)ky_get_i64(event, &handles->ppid, 0);
-	name = ky_get_text(event, &handles->name, &len);
+	if (telling->what == TELLS_BIRTH && event->ns < dumped->born_ns)
+		dumped->born_ns = event->ns;
+	if (telling->what != TELLS_THREAD || event->ns >= dumped->dump_ns)
+		return 0;
+	dumped->dump_ns = event->ns;
+	dumped->pid = (int32_t)ky_get_i64(event, &telling->pid, tid);
+	dumped->ppid = (int32_t)ky_get_i64(event, &telling->ppid, 0);
+	name = ky_get_text(event, &telling->name, &len);
 	if (len > sizeof(dumped->comm) - 1)
 		len = sizeof(dumped->comm) - 1;
+	memset(dumped->comm, 0, sizeof(dumped->comm));
 	memcpy(dumped->comm, name, len);
-	return ky_map_set(&machine->dump, (uint32_t)tid, dumped);
+	return 0;
 }
 
-/* Reads one stream's state dump; all other events are stepped over. */
-static int read_dump(struct ky_pf *pf, const struct ky_stream *stream, const uint8_t *wanted,
-		     const struct ky_event_class *cls)
+/* Reads what one stream tells; all other events are stepped over. */
+static int read_told(struct ky_pf *pf, const struct ky_stream *stream, const uint8_t *wanted,
+		     const struct telling_class *classes)
 {
 	const struct ky_host *host = pf->model->streams[stream->index].host;
-	struct dump_handles handles;
 	struct kymo_error ignored;
 	struct ky_batch batch;
 	struct ky_flow *flow;
@@ -52,42 +96,46 @@ static int read_dump(struct ky_pf *pf, const struct ky_stream *stream, const uin
 	if (ky_source_open(stream, &flow, &ignored) < 0)
 		return 0;
 	ky_source_want(flow, wanted);
-	ky_handle_find(&handles.tid, cls, KY_SCOPE_PAYLOAD, "tid");
-	ky_handle_find(&handles.pid, cls, KY_SCOPE_PAYLOAD, "pid");
-	ky_handle_find(&handles.ppid, cls, KY_SCOPE_PAYLOAD, "ppid");
-	ky_handle_find(&handles.name, cls, KY_SCOPE_PAYLOAD, "name");
 	while (ret >= 0 && ky_flow_next(flow, &batch, &ignored) > 0) {
 		for (size_t i = 0; i < batch.n_events && ret >= 0; i++)
-			ret = add_dumped(pf, pf->hosts[host->index].machine, &batch.events[i],
-					 &handles);
+			ret = add_told(pf, pf->hosts[host->index].machine, &batch.events[i],
+				       &classes[batch.events[i].cls->index]);
 	}
 	ky_flow_close(flow);
 	return ret;
 }
 
+static int read_stream(struct ky_pf *pf, const struct ky_stream *stream)
+{
+	size_t n = stream->trace->cls->events.len;
+	struct telling_class *classes = calloc(n + 1, sizeof(*classes));
+	uint8_t *wanted = calloc(n + 1, 1);
+	bool any = false;
+	int ret = classes && wanted ? 0 : KYMO_E_MEMORY;
+
+	for (size_t i = 0; ret >= 0 && i < stream->cls->events.len; i++) {
+		const struct ky_event_class *cls = stream->cls->events.data[i];
+
+		wanted[cls->index] = find_telling(&classes[cls->index], cls);
+		any |= wanted[cls->index] != 0;
+	}
+	if (ret >= 0 && any)
+		ret = read_told(pf, stream, wanted, classes);
+	free(wanted);
+	free(classes);
+	return ret;
+}
+
 int ky_pf_read_dumps(struct ky_pf *pf, struct kymo_error *err)
 {
-	int ret = 0;
+	ky_vec_foreach(&pf->set->streams, it) {
+		const struct ky_stream *stream = *it;
+		const struct ky_host *host = pf->model->streams[stream->index].host;
 
-	for (size_t i = 0; i < pf->set->streams.len && ret >= 0; i++) {
-		const struct ky_stream *stream = pf->set->streams.data[i];
-		const struct ky_event_class *found = NULL;
-		uint8_t *wanted;
-
-		for (size_t j = 0; stream->cls && j < stream->cls->events.len; j++) {
-			if (strcmp(stream->cls->events.data[j]->name, dump_event) == 0)
-				found = stream->cls->events.data[j];
-		}
-		if (!found)
-			continue;
-		wanted = calloc(stream->trace->cls->events.len, 1);
-		if (!wanted)
+		if (stream->cls && pf->hosts[host->index].is_kernel && read_stream(pf, stream) < 0)
 			return ky_error_nomem(err);
-		wanted[found->index] = 1;
-		ret = read_dump(pf, stream, wanted, found);
-		free(wanted);
 	}
-	return ret < 0 ? ky_error_nomem(err) : 0;
+	return 0;
 }
 
 void ky_pf_dump_tree(struct ky_strbuf *out, const struct ky_pf_dumped *dumped)
@@ -130,7 +178,7 @@ int32_t ky_pf_pid(const struct ky_pf *pf, const struct ky_thread *thread)
 	if (thread->born)
 		return KY_UNKNOWN;
 	dumped = ky_map_get(&pf->hosts[thread->host->index].machine->dump, (uint32_t)thread->tid);
-	return dumped ? dumped->pid : KY_UNKNOWN;
+	return dumped && dumped->dump_ns != INT64_MAX ? dumped->pid : KY_UNKNOWN;
 }
 
 /* The thread that runs on the CPU of @at, as the model sees it; NULL: idle, or not known. */

@@ -260,14 +260,17 @@ static void put_dump(struct ky_pf *pf, struct ky_pf_machine *machine, int64_t ns
 		return;
 	packet = ky_pf_packet(pf, machine, ns);
 	tree = ky_pb_begin(&pf->out, KY_PF_PACKET_PROCESS_TREE);
-	while (ky_map_next(&machine->dump, &pos, &tid, &value))
-		ky_pf_dump_tree(&pf->out, value);
+	while (ky_map_next(&machine->dump, &pos, &tid, &value)) {
+		if (ky_pf_was_there(value))
+			ky_pf_dump_tree(&pf->out, value);
+	}
 	ky_pb_end(&pf->out, tree);
 	ky_pf_packet_end(pf, packet);
 	for (pos = 0; ky_map_next(&machine->dump, &pos, &tid, &value);) {
 		const struct ky_pf_dumped *dumped = value;
 
-		ky_pf_rename(&cpu->events, time, dumped->tid, dumped->comm);
+		if (ky_pf_was_there(dumped))
+			ky_pf_rename(&cpu->events, time, dumped->tid, dumped->comm);
 	}
 	ky_pf_cpu_flush(pf, machine, cpu);
 }
