@@ -10,10 +10,15 @@ import pytest
 
 @pytest.fixture
 def reader(tmp_path):
-    """A process that has a file open before any recording, and reads it until it is killed."""
+    """A process that has a file open before any recording, and reads it until it is killed.
+
+    It stays on the first CPU: some kernels do not tell when other CPUs leave their idle task,
+    and lttng-analyses knows the current thread by such switches only.
+    """
     path = tmp_path / "opened-before"
     path.write_bytes(b"x" * 4096)
     script = ("import os, sys, time\n"
+              "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
               f"fd = os.open({str(path)!r}, os.O_RDONLY)\n"
               "print('ready', flush=True)\n"
               "while True:\n"
