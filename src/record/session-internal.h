@@ -36,8 +36,8 @@ struct ky_session_dump {
 	pthread_t thread;
 	bool running;
 	int done_fd;
-	_Atomic int32_t tid; /* set by the thread, read by the converter: relaxed */
-	atomic_bool stop;    /* set by the session, read by the thread: relaxed */
+	atomic_int tid;	  /* set by the thread, read by the converter: relaxed */
+	atomic_bool stop; /* set by the session, read by the thread: relaxed */
 	struct ky_statedump dump;
 	struct ky_packet_writer writer;
 	int stream;
