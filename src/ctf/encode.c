@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "ctf/run.h"
 #include "ctf/walk.h"
 
 /* No room: not an error, so told apart from all of them. */
@@ -132,20 +133,6 @@ static int encode_leb128(struct run *r, const struct ky_value *v)
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-static unsigned int code_unit_bytes(enum ky_encoding encoding)
-{
-	switch (encoding) {
-	case KY_ENCODING_UTF16BE:
-	case KY_ENCODING_UTF16LE:
-		return 2;
-	case KY_ENCODING_UTF32BE:
-	case KY_ENCODING_UTF32LE:
-		return 4;
-	default:
-		return 1;
-	}
-}
-
 /* The text, and zeros up to @size_bytes. */
 static int put_bytes(struct run *r, const struct ky_value *v, uint64_t size_bytes)
 {
@@ -215,7 +202,8 @@ static int encode_value(struct run *r)
 	case KY_FIELD_ARRAY:
 		return encode_array(r, v);
 	case KY_FIELD_STRING:
-		return put_bytes(r, v, v->str.len_bytes + code_unit_bytes(v->cls->text.encoding));
+		return put_bytes(r, v,
+				 v->str.len_bytes + ky_code_unit_bytes(v->cls->text.encoding));
 	case KY_FIELD_TEXT:
 	case KY_FIELD_BLOB:
 		return encode_bytes(r, v);

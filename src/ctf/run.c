@@ -279,7 +279,7 @@ static int run_leb128(struct ky_cursor *c, const struct ky_step *step, struct ky
 	return KYMO_OK;
 }
 
-static unsigned int code_unit_bytes(enum ky_encoding encoding)
+unsigned int ky_code_unit_bytes(enum ky_encoding encoding)
 {
 	switch (encoding) {
 	case KY_ENCODING_UTF16BE:
@@ -324,7 +324,7 @@ static int push_text(struct ky_cursor *c, const struct ky_step *step, const uint
 
 static int run_string(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
-	unsigned int unit = code_unit_bytes(step->cls->text.encoding);
+	unsigned int unit = ky_code_unit_bytes(step->cls->text.encoding);
 	const uint8_t *text = c->data + c->at_bits / 8;
 	uint64_t room = (c->end_bits - c->at_bits) / 8;
 	uint64_t len = text_length(text, room, unit);
@@ -344,7 +344,7 @@ static int run_string(struct ky_cursor *c, const struct ky_step *step, struct ky
 static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
 	const struct ky_field_class *cls = step->cls;
-	unsigned int unit = cls->kind == KY_FIELD_TEXT ? code_unit_bytes(cls->text.encoding) : 1;
+	unsigned int unit = cls->kind == KY_FIELD_TEXT ? ky_code_unit_bytes(cls->text.encoding) : 1;
 	uint64_t len = cls->text.length_bytes, shown;
 	const uint8_t *text = c->data + c->at_bits / 8;
 	int ret = KYMO_OK;

@@ -36,6 +36,9 @@ uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, u
 int ky_leb128_read(const uint8_t **at, const uint8_t *end, bool is_signed, uint64_t *value,
 		   unsigned int *n_bits);
 
+/* Bytes of one unit of @encoding: 1, 2 or 4. */
+unsigned int ky_code_unit_bytes(enum ky_encoding encoding);
+
 /* Skip a whole scope; nothing when it does not exist. */
 static inline int ky_skip_scope(struct ky_cursor *cursor, const struct ky_scope_plan *plan,
 				struct kymo_error *err)
