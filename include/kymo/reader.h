@@ -36,7 +36,7 @@
 #ifndef KYMO_READER_H
 #define KYMO_READER_H
 
-#include <kymo/trace.h>
+#include <kymo/model.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,7 +10,7 @@
 #define KY_API_API_H
 
 #include <kymo/reader.h>
-#include <kymo/trace.h>
+#include <kymo/model.h>
 
 #include "ctf/decode.h"
 #include "store/trace.h"

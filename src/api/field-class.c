@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo/trace.h: field classes. */
+/* kymo/model.h: field classes. */
 #include <string.h>
 
 #include "api/api.h"

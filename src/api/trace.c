@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo/trace.h: traces, data streams, classes, clocks. Fields are in field-class.c. */
+/* kymo/model.h: traces, data streams, classes, clocks. Fields are in field-class.c. */
 #include <string.h>
 
 #include "api/api.h"

@@ -16,8 +16,8 @@
  * Names are as people know them: the '_' that CTF 1.8 writes before field names is left out.
  * Threads: any, also at the same time.
  */
-#ifndef KYMO_TRACE_H
-#define KYMO_TRACE_H
+#ifndef KYMO_MODEL_H
+#define KYMO_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
