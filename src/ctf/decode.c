@@ -226,6 +226,8 @@ static int read_context(struct ky_decoder *d, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	p->header_bits = d->at_bits;
+	p->told_begin_cycles = p->begin_cycles;
+	p->told_end_cycles = p->end_cycles;
 	p->begin_ns = p->has_begin ? to_ns(p, p->begin_cycles) : INT64_MIN;
 	p->end_ns = p->has_end ? to_ns(p, p->end_cycles) : INT64_MIN;
 	return KYMO_OK;

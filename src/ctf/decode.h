@@ -33,6 +33,8 @@ struct ky_packet {
 	bool has_begin, has_end, has_discarded, has_sequence, has_stream_id, has_cpu_id;
 	uint64_t begin_cycles, end_cycles;
 	int64_t begin_ns, end_ns;
+	/* As the packet itself says, when what is above was put right (ky_decoder_correct_times()). */
+	uint64_t told_begin_cycles, told_end_cycles;
 	uint64_t discarded; /* cumulative */
 	uint64_t sequence;
 	uint64_t stream_id; /* instance */

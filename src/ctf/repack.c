@@ -14,7 +14,8 @@
 struct ky_repacker {
 	const struct ky_trace_class *trace;
 	struct ky_packet in;
-	struct ky_values header, context; /* of the input packet, with new sizes and times */
+	struct ky_values header, context; /* of the input packet */
+	struct ky_values patched;	  /* the context with new sizes and times */
 	struct ky_values scratch;
 	struct ky_encoder e;
 	uint64_t *aligns; /* by event class index: ky_encode_max_align(); 0: not known yet */
@@ -34,6 +35,7 @@ struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace)
 	r->trace = trace;
 	ky_values_init(&r->header);
 	ky_values_init(&r->context);
+	ky_values_init(&r->patched);
 	ky_values_init(&r->scratch);
 	r->e.slots = calloc((size_t)trace->n_slots + 1, sizeof(*r->e.slots));
 	r->aligns = calloc(trace->events.len + 1, sizeof(*r->aligns));
@@ -49,6 +51,7 @@ void ky_repacker_free(struct ky_repacker *r)
 		return;
 	ky_values_fini(&r->header);
 	ky_values_fini(&r->context);
+	ky_values_fini(&r->patched);
 	ky_values_fini(&r->scratch);
 	free(r->e.slots);
 	free(r->e.data);
@@ -93,13 +96,22 @@ static void set_role(struct ky_value *v, uint64_t value)
 		v->n_children = KY_LEB128_MAX_BYTES * 7;
 }
 
+/* Times that nothing has changed stay what they were, all the bits of each field. */
+static void set_time(struct ky_value *v, uint64_t cycles, bool changed)
+{
+	set_role(v, changed ? cycles : v->u);
+}
+
 /* Put what is known of the new packet into the context; content_bits 0: not known yet. */
 static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t content_bits,
 			 const uint64_t *end_cycles, struct kymo_error *err)
 {
-	ky_vec_foreach(&r->context.list, v) {
-		uint64_t before = v->u;
-
+	ky_vec_clear(&r->patched.list);
+	if (ky_vec_reserve(&r->patched.list, r->context.list.len) < 0)
+		return ky_error_nomem(err);
+	ky_vec_foreach(&r->context.list, original)
+		(void)ky_vec_push(&r->patched.list, *original);
+	ky_vec_foreach(&r->patched.list, v) {
 		switch (v->cls->role) {
 		case KY_ROLE_PACKET_SIZE:
 			set_role(v, packet_bits);
@@ -111,10 +123,11 @@ static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t c
 			set_role(v, r->sequence);
 			continue;
 		case KY_ROLE_CLOCK_BEGIN:
-			set_role(v, r->moved_begin ? r->begin_cycles : before);
+			set_time(v, r->begin_cycles, r->begin_cycles != r->in.told_begin_cycles);
 			continue;
 		case KY_ROLE_CLOCK_END:
-			set_role(v, end_cycles ? *end_cycles : r->in.end_cycles);
+			set_time(v, end_cycles ? *end_cycles : r->in.end_cycles,
+				 end_cycles || r->in.end_cycles != r->in.told_end_cycles);
 			continue;
 		default:
 			continue;
@@ -134,7 +147,7 @@ static int write_prolog(struct ky_repacker *r, struct kymo_error *err)
 
 	r->e.at_bits = 0;
 	ret = encode_scope(r, &r->header, err);
-	return ret < 0 ? ret : encode_scope(r, &r->context, err);
+	return ret < 0 ? ret : encode_scope(r, &r->patched, err);
 }
 
 static void note_fields(struct ky_repacker *r)
@@ -155,7 +168,7 @@ static void note_fields(struct ky_repacker *r)
 static void start_clock(struct ky_repacker *r)
 {
 	r->clock = 0;
-	ky_vec_foreach(&r->context.list, v) {
+	ky_vec_foreach(&r->patched.list, v) {
 		if (v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock)
 			ky_clock_update(&r->clock,
 					v->cls->kind == KY_FIELD_VARUINT

@@ -21,7 +21,7 @@ struct out_stream {
 	struct ky_packet_sink *files;
 	int number; /* in files */
 	struct ky_repacker *repacker;
-	struct ky_decoder *decoder; /* of packets that are written without events */
+	struct ky_walk walk; /* to packets that are written without events */
 	struct ky_packet_list packets;
 	size_t next; /* where to look for the next input packet */
 	size_t open; /* the input packet that is being rebuilt, or NONE */
@@ -93,16 +93,14 @@ static int begin_packet(struct out_stream *s, size_t index, const struct ky_pack
 /* Write packet @index without any event. */
 static int empty_packet(struct out_stream *s, size_t index, struct kymo_error *err)
 {
-	const struct ky_stream_file *file = &s->in->file;
-	uint64_t at = s->packets.data[index].offset_bytes;
-	const struct ky_packet *packet;
 	int ret = end_packet(s, err);
 
-	if (ret == KYMO_OK)
-		ret = ky_decoder_packet(s->decoder, file->data + at, file->size_bytes - at, at,
-					&packet, err);
-	if (ret == KYMO_OK)
-		ret = begin_packet(s, index, packet, err);
+	if (ret < 0)
+		return ret;
+	ky_walk_go(&s->walk, s->packets.data[index].offset_bytes);
+	ret = ky_walk_next(&s->walk, err);
+	if (ret > 0)
+		ret = begin_packet(s, index, s->walk.packet, err);
 	return ret < 0 ? ret : end_packet(s, err);
 }
 
@@ -159,7 +157,7 @@ static void stream_free(struct out_stream *s)
 	if (!s)
 		return;
 	ky_repacker_free(s->repacker);
-	ky_decoder_free(s->decoder);
+	ky_walk_fini(&s->walk);
 	ky_vec_fini(&s->packets);
 	free(s);
 }
@@ -185,8 +183,7 @@ static int stream_open(struct ctf_sink *sink, const struct ky_stream *in, struct
 	s->open = s->due = s->last = NONE;
 	s->files = files_of(sink, in);
 	s->repacker = ky_repacker_new(in->trace->cls);
-	s->decoder = ky_decoder_new(in->trace->cls);
-	ret = s->repacker && s->decoder ? KYMO_OK : ky_error_nomem(err);
+	ret = s->repacker ? ky_walk_init(&s->walk, in, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = ky_stream_packets(in, &s->packets, NULL);
 	/* Whoever reads the events meets the damage and tells. */
@@ -454,8 +451,8 @@ static int copy_packet(struct ky_packet_sink *files, int number, const struct ky
 		.data = p->data,
 		.size_bytes = p->packet_bits / 8,
 		.content_bits = p->content_bits,
-		.begin_cycles = p->begin_cycles,
-		.end_cycles = p->end_cycles,
+		.begin_cycles = p->told_begin_cycles,
+		.end_cycles = p->told_end_cycles,
 		.discarded = p->discarded,
 		.sequence = p->sequence,
 		.stream_class_id = p->stream_class->id,

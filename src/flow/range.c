@@ -8,52 +8,57 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "store/walk.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
 /* ---- ranges ----------------------------------------------------------------------------- */
 
 /* Widen the range by the events of one packet. */
-static void packet_range(struct ky_decoder *decoder, const struct ky_stream *stream,
-			 const struct ky_packet_entry *entry, uint64_t *counts, int64_t *begin_ns,
-			 int64_t *end_ns)
+static void packet_range(struct ky_walk *walk, const struct ky_packet_entry *entry,
+			 uint64_t *counts, int64_t *begin_ns, int64_t *end_ns)
 {
-	const struct ky_packet *packet;
-
-	if (ky_decoder_packet(decoder, stream->file.data + entry->offset_bytes,
-			      stream->file.size_bytes - entry->offset_bytes, entry->offset_bytes,
-			      &packet, NULL) == KYMO_OK)
-		(void)ky_decoder_count(decoder, counts, begin_ns, end_ns, NULL);
+	ky_walk_go(walk, entry->offset_bytes);
+	if (ky_walk_next(walk, NULL) > 0)
+		(void)ky_decoder_count(walk->decoder, counts, begin_ns, end_ns, NULL);
 }
 
-/* First and last event of a stream: empty packets at its ends are passed over. */
+/* First and last event among @packets: empty ones at the ends are passed over. */
+static void packets_range(struct ky_walk *walk, const struct ky_packet_list *packets,
+			  uint64_t *counts, int64_t *begin_ns, int64_t *end_ns)
+{
+	int64_t unused;
+
+	for (size_t i = 0; i < packets->len && *begin_ns == INT64_MAX; i++) {
+		unused = INT64_MIN;
+		packet_range(walk, &packets->data[i], counts, begin_ns, &unused);
+	}
+	for (size_t i = packets->len; i-- > 0 && *end_ns == INT64_MIN;) {
+		unused = INT64_MAX;
+		packet_range(walk, &packets->data[i], counts, &unused, end_ns);
+	}
+}
+
 static int stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
 {
-	const struct ky_trace_class *cls = stream->trace->cls;
-	struct ky_decoder *decoder = ky_decoder_new(cls);
-	uint64_t *counts = calloc(cls->events.len + 1, sizeof(*counts));
+	uint64_t *counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
 	struct ky_packet_list packets = KY_VEC_INIT;
-	int64_t first = INT64_MAX, last = INT64_MIN, unused;
-	int ret = KYMO_E_MEMORY;
+	struct ky_walk walk;
+	int ret = counts ? ky_walk_init(&walk, stream, NULL) : KYMO_E_MEMORY;
 
-	if (decoder && counts) {
+	*begin_ns = INT64_MAX;
+	*end_ns = INT64_MIN;
+	if (ret == KYMO_OK) {
 		ret = ky_stream_packets(stream, &packets, NULL);
+		/* Damage further on: what stands before it counts. */
 		if (ret == KYMO_E_FORMAT)
 			ret = KYMO_OK;
+		if (ret == KYMO_OK)
+			packets_range(&walk, &packets, counts, begin_ns, end_ns);
+		ky_walk_fini(&walk);
 	}
-	for (size_t i = 0; ret == KYMO_OK && i < packets.len && first == INT64_MAX; i++) {
-		unused = INT64_MIN;
-		packet_range(decoder, stream, &packets.data[i], counts, &first, &unused);
-	}
-	for (size_t i = packets.len; ret == KYMO_OK && i-- > 0 && last == INT64_MIN;) {
-		unused = INT64_MAX;
-		packet_range(decoder, stream, &packets.data[i], counts, &unused, &last);
-	}
-	*begin_ns = first;
-	*end_ns = last;
 	ky_vec_fini(&packets);
 	free(counts);
-	ky_decoder_free(decoder);
 	return ret;
 }
 

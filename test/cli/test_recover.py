@@ -177,6 +177,26 @@ def test_packet_begins_of_old_barectf(kymo, maker, tmp_path):
     assert losses(kymo, tmp_path / "b") == RIGHT
 
 
+CORRECTED = (
+    ("lttng-ust", "2.10.9", {"ends": (1200, 2200, 3200)}),
+    ("lttng-ust", "2.13.5", {"ends": (0, 2200, 0)}),
+    ("barectf", "2.3.0", {"ends": (1200, 2200, 3200), "begins": (1100, 2100, 3100), "full": True}),
+)
+
+
+@pytest.mark.parametrize("select", ([], ["--head", 100], ["--filter", "n < 0"]), ids=str)
+@pytest.mark.parametrize("tracer, version, packets", CORRECTED)
+def test_converted_packets_are_right(kymo, maker, tmp_path, tracer, version, packets, select):
+    """Losses keep their times, also between packets that are written without any event."""
+    trace, out = tmp_path / "t", tmp_path / "out"
+    maker.write_trace(trace, {"c_0": lossy(maker, **packets)},
+                      maker.metadata(env=env(tracer, version)))
+    kymo("convert", "--to", "ctf1.8", *select, "-o", out, trace)
+    assert losses(kymo, out) == losses(kymo, trace) != []
+    # The index says what the packets say.
+    assert "index" not in kymo("print", "--begin", "1600000000", out).err
+
+
 @pytest.mark.parametrize("index", (False, True))
 def test_seeking_finds_events_behind_the_packets_end(kymo, maker, tmp_path, index):
     """Every packet's end lies before its events; the index says the same."""
