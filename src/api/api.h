@@ -34,6 +34,27 @@ KY_API_CAST(clock, kymo_clock, ky_clock_class)
 KY_API_CAST(event, kymo_event, ky_event)
 KY_API_CAST(value, kymo_value, ky_value)
 
+static inline const struct ky_handle *handle_of(const struct kymo_field *field)
+{
+	return (const struct ky_handle *)(const void *)field->internal;
+}
+
+/*
+ * @text of any encoding as UTF-8: what kymo_event_get_utf8() says of its buffer and its length.
+ */
+size_t ky_api_utf8(enum ky_encoding encoding, const char *text, size_t len_bytes, char *buffer,
+		   size_t size_bytes);
+
+/* So many words of a bit map are looked at for its flags. */
+#define KY_API_LABEL_WORDS 64
+
+/*
+ * The labels of a number of class @cls, or a bit map's flags. @labels: room for @max, or NULL.
+ * Returns how many there are.
+ */
+size_t ky_api_labels(const struct ky_field_class *cls, const uint64_t *words, size_t n_words,
+		     const char **labels, size_t max);
+
 /*
  * Copy @given, a public options struct whose first member is its size, into @own, the one of
  * this library (@own_bytes), which holds the defaults. What @given lacks keeps its default.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo/reader.h: single fields, by handle. */
+/* kymo/reader.h: finding fields. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -9,130 +11,197 @@ _Static_assert(sizeof(struct ky_handle) <= sizeof(((struct kymo_field *)NULL)->i
 	       "room for the handle");
 _Static_assert(_Alignof(struct ky_handle) <= _Alignof(struct kymo_field), "alignment");
 
-static const struct ky_handle *handle_of(const struct kymo_field *field)
+/* ---- ways ---------------------------------------------------------------------------------- */
+
+/* What is optional is passed through: @handle becomes what it holds. */
+static int see_through(struct ky_handle *handle, const struct ky_event_class *event)
 {
-	return (const struct ky_handle *)(const void *)field->internal;
+	int ret = KYMO_OK;
+
+	while (ret == KYMO_OK && handle->cls->kind == KY_FIELD_OPTIONAL)
+		ret = ky_handle_child(handle, event, handle, 0);
+	return ret;
 }
 
-static int find(const struct kymo_event_class *event_class, int scope, const char *name,
-		struct kymo_field *field)
+static int go_down(struct ky_handle *handle, const struct ky_event_class *event, uint64_t i)
+{
+	int ret = ky_handle_child(handle, event, handle, i);
+
+	return ret == KYMO_OK ? see_through(handle, event) : ret;
+}
+
+static bool is_text(const char *name, const char *text, size_t len)
+{
+	return name && strncmp(name, text, len) == 0 && !name[len];
+}
+
+/* To the member or option of @handle named @name, which has @len bytes. */
+static int go_to_name(struct ky_handle *handle, const struct ky_event_class *event,
+		      const char *name, size_t len)
+{
+	const struct ky_field_class *cls = handle->cls;
+
+	for (size_t i = 0; cls->kind == KY_FIELD_STRUCT && i < cls->st.n_members; i++) {
+		if (is_text(cls->st.members[i].display, name, len) ||
+		    is_text(cls->st.members[i].name, name, len))
+			return go_down(handle, event, i);
+	}
+	for (size_t i = 0; cls->kind == KY_FIELD_VARIANT && i < cls->var.n_options; i++) {
+		if (is_text(cls->var.options[i].display, name, len) ||
+		    is_text(cls->var.options[i].name, name, len))
+			return go_down(handle, event, i);
+	}
+	return KYMO_E_NOT_FOUND;
+}
+
+/* "[12]" at *@path, which moves behind it. */
+static int go_to_number(struct ky_handle *handle, const struct ky_event_class *event,
+			const char **path)
+{
+	unsigned long long i;
+	char *end;
+
+	if ((*path)[1] < '0' || (*path)[1] > '9')
+		return KYMO_E_INVALID;
+	errno = 0;
+	i = strtoull(*path + 1, &end, 10);
+	if (*end != ']')
+		return KYMO_E_INVALID;
+	*path = end + 1;
+	if (handle->cls->kind != KY_FIELD_ARRAY && handle->cls->kind != KY_FIELD_VARIANT)
+		return KYMO_E_NOT_FOUND;
+	return errno ? KYMO_E_NOT_FOUND : go_down(handle, event, i);
+}
+
+/* All of @path from @handle on, which stands at the root of a scope. */
+static int follow(struct ky_handle *handle, const struct ky_event_class *event, const char *path)
+{
+	size_t len = strcspn(path, ".[");
+	int ret = len ? go_to_name(handle, event, path, len) : KYMO_E_INVALID;
+
+	path += len;
+	while (ret == KYMO_OK && *path) {
+		if (*path == '[') {
+			ret = go_to_number(handle, event, &path);
+			continue;
+		}
+		if (*path++ != '.')
+			return KYMO_E_INVALID;
+		len = strcspn(path, ".[");
+		ret = len ? go_to_name(handle, event, path, len) : KYMO_E_INVALID;
+		path += len;
+	}
+	return ret;
+}
+
+/* ---- handles ------------------------------------------------------------------------------- */
+
+static int give(struct kymo_field *field, const struct kymo_event_class *event_class,
+		const struct ky_handle *handle)
+{
+	field->event_class = event_class;
+	field->field_class = field_class_out(handle->cls);
+	memcpy(field->internal, handle, sizeof(*handle));
+	return KYMO_OK;
+}
+
+/* In one scope: a name that looks like a path is a name at first. */
+static int find_in(const struct kymo_event_class *event_class, enum ky_scope scope,
+		   const char *path, struct kymo_field *field)
 {
 	const struct ky_event_class *cls = event_class_in(event_class);
-	struct ky_handle handle;
-	bool found;
+	struct ky_handle root, handle;
+	int ret;
+
+	if (!ky_handle_root(&root, cls, scope))
+		return KYMO_E_NOT_FOUND;
+	handle = root;
+	ret = go_to_name(&handle, cls, path, strlen(path));
+	if (ret == KYMO_E_NOT_FOUND) {
+		handle = root;
+		ret = follow(&handle, cls, path);
+	}
+	return ret == KYMO_OK ? give(field, event_class, &handle) : ret;
+}
+
+int kymo_field_find(const struct kymo_event_class *event_class, const char *path,
+		    struct kymo_field *field)
+{
+	static const enum ky_scope order[] = {KY_SCOPE_PAYLOAD, KY_SCOPE_EVENT_CONTEXT,
+					      KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_PACKET_CONTEXT};
+	int ret = KYMO_E_NOT_FOUND;
 
 	if (!field)
 		return KYMO_E_INVALID;
 	memset(field, 0, sizeof(*field));
-	if (!cls || !name || scope >= (int)KY_SCOPE_COUNT)
+	if (!event_class || !path)
 		return KYMO_E_INVALID;
-	found = scope < 0 ? ky_handle_find_any(&handle, cls, name)
-			  : ky_handle_find(&handle, cls, (enum ky_scope)scope, name);
-	if (!found)
-		return KYMO_E_NOT_FOUND;
-	field->event_class = event_class;
-	field->field_class = field_class_out(handle.cls);
-	memcpy(field->internal, &handle, sizeof(handle));
-	return KYMO_OK;
-}
-
-int kymo_field_find(const struct kymo_event_class *event_class, const char *name,
-		    struct kymo_field *field)
-{
-	return find(event_class, -1, name, field);
+	for (size_t i = 0; ret == KYMO_E_NOT_FOUND && i < sizeof(order) / sizeof(order[0]); i++)
+		ret = find_in(event_class, order[i], path, field);
+	return ret;
 }
 
 int kymo_field_find_in(const struct kymo_event_class *event_class, enum kymo_scope scope,
-		       const char *name, struct kymo_field *field)
+		       const char *path, struct kymo_field *field)
 {
-	return find(event_class, (int)((unsigned int)scope & 0xff), name, field);
+	if (!field)
+		return KYMO_E_INVALID;
+	memset(field, 0, sizeof(*field));
+	if (!event_class || !path || (unsigned int)scope >= KYMO_SCOPE_COUNT)
+		return KYMO_E_INVALID;
+	return find_in(event_class, (enum ky_scope)scope, path, field);
 }
 
-/* A handle is good for its own event class only: elsewhere its offsets mean nothing. */
-static inline bool fits(const struct kymo_event *event, const struct kymo_field *field)
+int kymo_field_root(const struct kymo_event_class *event_class, enum kymo_scope scope,
+		    struct kymo_field *field)
 {
-	return event && field && field->event_class && event->event_class == field->event_class;
+	struct ky_handle handle;
+
+	if (!field)
+		return KYMO_E_INVALID;
+	memset(field, 0, sizeof(*field));
+	if (!event_class || (unsigned int)scope >= KYMO_SCOPE_COUNT)
+		return KYMO_E_INVALID;
+	if (!ky_handle_root(&handle, event_class_in(event_class), (enum ky_scope)scope))
+		return KYMO_E_NOT_FOUND;
+	return give(field, event_class, &handle);
 }
 
-static inline bool is_signed(const struct kymo_field *field)
+/* Child of @field by @name, or by @i when that is NULL. */
+static int child_of(const struct kymo_field *field, size_t i, const char *name,
+		    struct kymo_field *child)
 {
-	enum ky_field_kind kind = field_class_in(field->field_class)->kind;
+	const struct kymo_event_class *event_class;
+	struct ky_handle handle;
+	int ret;
 
-	return kind == KY_FIELD_SINT || kind == KY_FIELD_VARSINT;
+	if (!child)
+		return KYMO_E_INVALID;
+	if (!field || !field->event_class) {
+		memset(child, 0, sizeof(*child));
+		return KYMO_E_INVALID;
+	}
+	/* They may be the same. */
+	event_class = field->event_class;
+	handle = *handle_of(field);
+	memset(child, 0, sizeof(*child));
+	if (name)
+		ret = go_to_name(&handle, event_class_in(event_class), name, strlen(name));
+	else
+		ret = go_down(&handle, event_class_in(event_class), i);
+	return ret == KYMO_OK ? give(child, event_class, &handle) : ret;
 }
 
-bool kymo_event_get_u64(const struct kymo_event *event, const struct kymo_field *field,
-			uint64_t *value)
+int kymo_field_child(const struct kymo_field *field, size_t i, struct kymo_field *child)
 {
-	uint64_t bits;
-
-	if (!fits(event, field) || !value ||
-	    !ky_get_number(event_in(event), handle_of(field), &bits))
-		return false;
-	if ((int64_t)bits < 0 && is_signed(field))
-		return false;
-	*value = bits;
-	return true;
+	return child_of(field, i, NULL, child);
 }
 
-bool kymo_event_get_i64(const struct kymo_event *event, const struct kymo_field *field,
-			int64_t *value)
+int kymo_field_member(const struct kymo_field *field, const char *name, struct kymo_field *child)
 {
-	uint64_t bits;
-
-	if (!fits(event, field) || !value ||
-	    !ky_get_number(event_in(event), handle_of(field), &bits))
-		return false;
-	if ((int64_t)bits < 0 && !is_signed(field))
-		return false;
-	*value = (int64_t)bits;
-	return true;
-}
-
-bool kymo_event_get_f64(const struct kymo_event *event, const struct kymo_field *field,
-			double *value)
-{
-	uint64_t bits;
-
-	if (!fits(event, field) || !value)
-		return false;
-	if (ky_get_real(event_in(event), handle_of(field), value))
-		return true;
-	if (!ky_get_number(event_in(event), handle_of(field), &bits))
-		return false;
-	*value = is_signed(field) ? (double)(int64_t)bits : (double)bits;
-	return true;
-}
-
-const char *kymo_event_get_text(const struct kymo_event *event, const struct kymo_field *field,
-				size_t *len_bytes)
-{
-	const struct ky_event *in = event_in(event);
-	enum ky_encoding encoding;
-	const char *text;
-	size_t len;
-
-	if (len_bytes)
-		*len_bytes = 0;
-	if (!fits(event, field) || !len_bytes)
-		return NULL;
-	text = ky_get_text(in, handle_of(field), &len);
-	/* What is not there gives "", which does not lie in the packet. */
-	if ((uintptr_t)text < (uintptr_t)in->data ||
-	    (uintptr_t)text > (uintptr_t)in->data + in->end_bits / 8)
-		return NULL;
-	encoding = field_class_in(field->field_class)->text.encoding;
-	if (encoding > KY_ENCODING_ASCII)
-		return NULL;
-	*len_bytes = len;
-	return text;
-}
-
-const char *kymo_event_get_label(const struct kymo_event *event, const struct kymo_field *field)
-{
-	uint64_t bits;
-
-	if (!fits(event, field) || !ky_get_number(event_in(event), handle_of(field), &bits))
-		return NULL;
-	return ky_enum_label(field_class_in(field->field_class), bits);
+	if (name)
+		return child_of(field, 0, name, child);
+	if (child)
+		memset(child, 0, sizeof(*child));
+	return KYMO_E_INVALID;
 }

@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "flow/parallel.h"
 #include "flow/range.h"
 #include "flow/select.h"
 
@@ -16,11 +17,15 @@ _Static_assert(offsetof(struct kymo_event, cpu) == offsetof(struct ky_event, cpu
 _Static_assert((int)KYMO_LOG_INFO == (int)KY_LOG_INFO, "log levels");
 _Static_assert((int)KYMO_LOG_WARNING == (int)KY_LOG_WARNING, "log levels");
 
+/* The size of the first version's options. */
+#define OPTIONS_MIN offsetof(struct kymo_reader_options, recover)
+
 struct kymo_reader {
 	struct ky_arena arena; /* what the options say: stages borrow it */
 	struct kymo_reader_options options;
 	struct ky_log log;
 	struct ky_trace_set set;
+	struct ky_crew *crew;
 	struct ky_flow *flow;
 	struct kymo_loss loss;
 	bool ended;
@@ -67,7 +72,7 @@ static int take_options(struct kymo_reader *reader, const struct kymo_reader_opt
 
 	*own = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
 	if (options)
-		ret = ky_api_options(own, sizeof(*own), sizeof(*own), options, err);
+		ret = ky_api_options(own, sizeof(*own), OPTIONS_MIN, options, err);
 	if (ret == KYMO_OK && own->begin_ns > own->end_ns)
 		ret = ky_error_set(err, KYMO_E_INVALID, "the end lies before the begin");
 	if (ret == KYMO_OK && copy_text(&reader->arena, &own->filter) < 0)
@@ -76,6 +81,8 @@ static int take_options(struct kymo_reader *reader, const struct kymo_reader_opt
 		ret = copy_list(&reader->arena, &own->events, own->n_events, err);
 	if (ret == KYMO_OK)
 		ret = copy_list(&reader->arena, &own->streams, own->n_streams, err);
+	if (ret == KYMO_OK)
+		ret = copy_list(&reader->arena, &own->clock_offsets, own->n_clock_offsets, err);
 	return ret;
 }
 
@@ -99,18 +106,43 @@ static int check_paths(const char *const *paths, size_t n_paths, struct kymo_err
 	return KYMO_OK;
 }
 
+static void select_events(const struct kymo_reader *reader, struct ky_selection *selection)
+{
+	ky_selection_init(selection);
+	selection->filter = reader->options.filter;
+	selection->events = reader->options.events;
+	selection->n_events = reader->options.n_events;
+	selection->streams = reader->options.streams;
+	selection->n_streams = reader->options.n_streams;
+	selection->begin_ns = reader->options.begin_ns;
+	selection->end_ns = reader->options.end_ns;
+}
+
+static int open_set(struct kymo_reader *reader, const char *const *paths, size_t n_paths,
+		    struct kymo_error *err)
+{
+	const struct ky_trace_options options = {
+		.recover = reader->options.recover,
+		.correlate = !reader->options.force_correlate,
+		.clock_offsets = reader->options.clock_offsets,
+		.n_clock_offsets = reader->options.n_clock_offsets,
+	};
+
+	return ky_trace_set_open_with(&reader->set, paths, n_paths, &options,
+				      reader->options.log ? &reader->log : NULL, err);
+}
+
 static int open_flow(struct kymo_reader *reader, struct kymo_error *err)
 {
+	unsigned int jobs = reader->options.jobs;
 	struct ky_selection selection;
+	int ret = ky_crew_new(jobs ? jobs : ky_cpus_usable(), &reader->crew, err);
 
-	ky_selection_init(&selection);
-	selection.filter = reader->options.filter;
-	selection.events = reader->options.events;
-	selection.n_events = reader->options.n_events;
-	selection.streams = reader->options.streams;
-	selection.n_streams = reader->options.n_streams;
-	selection.begin_ns = reader->options.begin_ns;
-	selection.end_ns = reader->options.end_ns;
+	if (ret < 0)
+		return ret;
+	select_events(reader, &selection);
+	if (ky_crew_jobs(reader->crew) > 1)
+		selection.crew = reader->crew;
 	return ky_flow_open_selected(&reader->set, &selection, &reader->flow, err);
 }
 
@@ -134,8 +166,7 @@ int kymo_reader_open(const char *const *paths, size_t n_paths,
 	ret = take_options(reader, options, err);
 	reader->log = (struct ky_log){.write = write_log, .data = reader};
 	if (ret == KYMO_OK)
-		ret = ky_trace_set_open(&reader->set, paths, n_paths,
-					reader->options.log ? &reader->log : NULL, err);
+		ret = open_set(reader, paths, n_paths, err);
 	if (ret == KYMO_OK)
 		ret = open_flow(reader, err);
 	if (ret < 0) {
@@ -151,6 +182,7 @@ void kymo_reader_close(struct kymo_reader *reader)
 	if (!reader)
 		return;
 	ky_flow_close(reader->flow);
+	ky_crew_free(reader->crew);
 	ky_trace_set_close(&reader->set);
 	ky_arena_fini(&reader->arena);
 	free(reader);
@@ -185,6 +217,21 @@ int kymo_reader_range(const struct kymo_reader *reader, int64_t *begin_ns, int64
 	return ky_set_range(&reader->set, begin_ns, end_ns, err);
 }
 
+int kymo_reader_count(struct kymo_reader *reader, uint64_t *n_events, struct kymo_error *err)
+{
+	struct ky_selection selection;
+	struct ky_pass pass = {0};
+	int ret;
+
+	if (!reader || !n_events)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "kymo_reader_count() wants a reader and a number");
+	select_events(reader, &selection);
+	ret = ky_count_run(&pass, reader->crew, &reader->set, &selection, err);
+	*n_events = pass.n_events;
+	return ret;
+}
+
 /* ---- events ----------------------------------------------------------------------------- */
 
 static const struct kymo_loss *loss_out(struct kymo_reader *reader, const struct ky_loss *loss)
@@ -194,6 +241,9 @@ static const struct kymo_loss *loss_out(struct kymo_reader *reader, const struct
 		.packets = loss->packets,
 		.begin_ns = loss->begin_ns,
 		.end_ns = loss->end_ns,
+		.stream = stream_out(loss->stream),
+		.damage = loss->damage,
+		.skipped_bytes = loss->skipped_bytes,
 	};
 	return &reader->loss;
 }
@@ -232,4 +282,44 @@ int kymo_reader_seek(struct kymo_reader *reader, int64_t time_ns, struct kymo_er
 	ret = ky_flow_seek(reader->flow, time_ns, err);
 	reader->ended = ret < 0;
 	return ret;
+}
+
+int kymo_reader_seek_end(struct kymo_reader *reader, int64_t before_ns, struct kymo_error *err)
+{
+	int64_t begin_ns, end_ns;
+	int ret;
+
+	if (!reader || before_ns < 0)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "kymo_reader_seek_end() wants a reader, and a time that is "
+				    "not negative");
+	ret = ky_set_range(&reader->set, &begin_ns, &end_ns, err);
+	if (ret < 0)
+		return ret;
+	if (reader->options.end_ns < end_ns)
+		end_ns = reader->options.end_ns;
+	if (__builtin_sub_overflow(end_ns, before_ns, &begin_ns))
+		begin_ns = INT64_MIN;
+	return kymo_reader_seek(reader, begin_ns, err);
+}
+
+const struct kymo_stream *kymo_batch_stream(const struct kymo_batch *batch,
+					    const struct kymo_event *event)
+{
+	return batch && event ? batch->stream : NULL;
+}
+
+const char *kymo_batch_place(const struct kymo_batch *batch, const struct kymo_event *event,
+			     uint64_t *offset_bytes)
+{
+	const struct ky_stream *stream = stream_in(kymo_batch_stream(batch, event));
+	const struct ky_stream_part *part;
+	uint64_t offset;
+
+	if (!stream || !offset_bytes)
+		return NULL;
+	offset = event_in(event)->packet->file_offset_bytes + event_in(event)->begin_bits / 8;
+	part = ky_stream_part_at(stream, offset);
+	*offset_bytes = offset - (part ? part->at_bytes : 0);
+	return part ? part->path : stream->file.path;
 }

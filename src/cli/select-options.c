@@ -158,129 +158,21 @@ static int run_pass(struct ky_pass *pass, struct ky_crew *crew, const struct ky_
 
 /* ---- counting ----------------------------------------------------------------------------- */
 
-static bool matches_any(const struct ky_text_list *globs, const char *name)
-{
-	for (size_t i = 0; i < globs->len; i++) {
-		if (ky_glob_match(globs->items[i], name))
-			return true;
-	}
-	return !globs->len;
-}
-
-struct summed {
-	struct ky_stream *const *streams; /* those selected */
-	struct ky_stream_summary *summaries;
-	uint64_t **counts; /* by stream, but one array per trace */
-	size_t n;
-};
-
-static int summed_init(struct summed *s, const struct ky_trace_set *set,
-		       const struct ky_select_options *o)
-{
-	struct ky_stream **streams = calloc(set->streams.len + 1, sizeof(*streams));
-
-	s->streams = streams;
-	s->summaries = calloc(set->streams.len + 1, sizeof(*s->summaries));
-	s->counts = calloc(set->streams.len + 1, sizeof(*s->counts));
-	if (!streams || !s->summaries || !s->counts)
-		return KYMO_E_MEMORY;
-	ky_vec_foreach(&set->streams, it) {
-		const struct ky_stream *stream = *it;
-
-		if (!stream->file.data || !matches_any(&o->streams, stream->name))
-			continue;
-		streams[s->n] = *it;
-		if (s->n && streams[s->n - 1]->trace == stream->trace)
-			s->counts[s->n] = s->counts[s->n - 1];
-		else
-			s->counts[s->n] =
-				calloc(stream->trace->cls->events.len + 1, sizeof(*s->counts[0]));
-		if (!s->counts[s->n])
-			return KYMO_E_MEMORY;
-		s->n++;
-	}
-	return KYMO_OK;
-}
-
-static bool new_trace(const struct summed *s, size_t i)
-{
-	return !i || s->counts[i] != s->counts[i - 1];
-}
-
-static void summed_fini(struct summed *s)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (new_trace(s, i))
-			free(s->counts[i]);
-		ky_stream_summary_fini(&s->summaries[i]);
-	}
-	free((void *)(uintptr_t)s->streams);
-	free(s->summaries);
-	free(s->counts);
-}
-
-/* Where only classes and streams are selected, nothing has to be decoded. */
-static int count_by_class(const struct ky_trace_set *set, const struct ky_select_options *o,
-			  struct ky_crew *crew, bool tell, uint64_t *n_events,
-			  struct kymo_error *err)
-{
-	struct summed s = {.n = 0};
-	int ret = summed_init(&s, set, o);
-
-	if (ret == KYMO_OK)
-		ret = ky_parallel_summarize(crew, s.streams, s.n, s.summaries, s.counts, err);
-	else
-		ky_error_nomem(err);
-	for (size_t i = 0; i < s.n; i++) {
-		const struct ky_trace_class *cls = s.streams[i]->trace->cls;
-
-		ky_vec_foreach(&s.summaries[i].losses, loss) {
-			if (tell)
-				ky_cli_damage(loss);
-		}
-		for (size_t c = 0; c < cls->events.len && new_trace(&s, i); c++) {
-			if (matches_any(&o->events, cls->events.data[c]->name))
-				*n_events += s.counts[i][c];
-		}
-	}
-	summed_fini(&s);
-	return ret;
-}
-
 static void on_damage(void *data, const struct ky_loss *loss)
 {
 	(void)data;
 	ky_cli_damage(loss);
 }
 
-static int count_one_by_one(const struct ky_trace_set *set, const struct ky_selection *selection,
-			    struct ky_crew *crew, bool tell, uint64_t *n_events,
-			    struct kymo_error *err)
+/* @selection is resolved: the events before --head and --tail. @tell: warn of damage. */
+static int count(const struct ky_trace_set *set, const struct ky_selection *selection,
+		 struct ky_crew *crew, bool tell, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {.loss = tell ? on_damage : NULL, .stop = ky_cli_interrupted};
-	int ret = run_pass(&pass, crew, set, selection, err);
+	int ret = in_filter(ky_count_run(&pass, crew, set, selection, err), err);
 
 	*n_events = pass.n_events;
 	return ret;
-}
-
-/* @selection is resolved: the events before --head and --tail. @tell: warn of damage. */
-static int count(const struct ky_trace_set *set, const struct ky_select_options *o,
-		 const struct ky_selection *selection, struct ky_crew *crew, bool tell,
-		 uint64_t *n_events, struct kymo_error *err)
-{
-	struct ky_flow *flow;
-	int ret;
-
-	*n_events = 0;
-	if (o->filter || has_times(o))
-		return count_one_by_one(set, selection, crew, tell, n_events, err);
-	/* Opening tells about names that do not exist. */
-	ret = open_selected(set, selection, &flow, err);
-	if (ret < 0)
-		return ret;
-	ky_flow_close(flow);
-	return count_by_class(set, o, crew, tell, n_events, err);
 }
 
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
@@ -292,7 +184,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 	*n_events = 0;
 	if (ret < 0)
 		return ret;
-	ret = count(set, o, &selection, crew, true, n_events, err);
+	ret = count(set, &selection, crew, true, n_events, err);
 	if (*n_events > o->head)
 		*n_events = o->head;
 	if (*n_events > o->tail)
@@ -316,7 +208,7 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 		selection.crew = crew;
 	if (o->tail != UINT64_MAX) {
 		ky_error_clear(&damage);
-		ret = count(set, o, &selection, crew, false, &n_events, &damage);
+		ret = count(set, &selection, crew, false, &n_events, &damage);
 		/* Damage is met again when the events are read. */
 		if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
 			if (err)

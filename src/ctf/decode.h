@@ -171,13 +171,21 @@ uint64_t ky_value_word(const struct ky_value *value, unsigned int word);
 
 /* ---- single fields ------------------------------------------------------------------- */
 
-/* A field of an event class, found once and read many times. */
+/* A handle leads through at most so many arrays; deeper ones are for ky_values_decode(). */
+#define KY_HANDLE_ARRAYS_MAX 6
+
+/*
+ * A field of an event class, found once and read many times: a scope, a field class in it, and
+ * which element of each array on the way. A handle that is all zeros is of no field.
+ */
 struct ky_handle {
 	const struct ky_field_class *cls; /* NULL: the event class has no such field */
-	enum ky_scope scope;
 	int64_t fixed_at_bits; /* from the scope's aligned begin; -1: after variable-size fields */
-	uint32_t member;       /* index of the top-level member that holds it */
+	enum ky_scope scope;
 	uint32_t scope_align_bits;
+	uint32_t step; /* of the field, in the scope's plan */
+	uint32_t n_arrays;
+	uint32_t elements[KY_HANDLE_ARRAYS_MAX]; /* of the arrays that it lies in */
 };
 
 /*
@@ -190,12 +198,62 @@ bool ky_handle_find(struct ky_handle *handle, const struct ky_event_class *event
 bool ky_handle_find_any(struct ky_handle *handle, const struct ky_event_class *event,
 			const char *name);
 
+/* The structure at the root of @scope; false when @event has none. */
+bool ky_handle_root(struct ky_handle *handle, const struct ky_event_class *event,
+		    enum ky_scope scope);
+/*
+ * What @parent of @event contains: member @i of a structure, element @i of an array, option @i of a
+ * variant, what an optional field holds (0). @child may be @parent.
+ * Returns 0, KYMO_E_NOT_FOUND (it can never have that many), or KYMO_E_LIMIT (it lies in too many
+ * arrays).
+ */
+int ky_handle_child(struct ky_handle *child, const struct ky_event_class *event,
+		    const struct ky_handle *parent, uint64_t i);
+
+/* Where a field lies in an event. */
+struct ky_place {
+	/* Seen through what is optional or a variant: the class of what is there. */
+	const struct ky_field_class *cls;
+	uint64_t at_bits; /* in the packet */
+	uint64_t length;  /* of a text, blob or array, as the event says */
+};
+
+/*
+ * Find @handle's field in @event. False: the event does not have it (an option that is not
+ * selected, an element beyond the array's length), or the bytes before it are damaged.
+ */
+bool ky_handle_place(const struct ky_event *event, const struct ky_handle *handle,
+		     struct ky_place *place);
+
+/*
+ * As ky_handle_place(), not seen through: the option that the variant or optional field @handle
+ * holds in @event. False also when it is neither, and for an optional field that is not there.
+ */
+bool ky_handle_option(const struct ky_event *event, const struct ky_handle *handle,
+		      size_t *option);
+
+/*
+ * Decode the field, with all that it contains, as ky_values_decode() does a scope.
+ * Returns the number of values; 0 where ky_handle_place() says false; or negative.
+ */
+int ky_handle_decode(struct ky_values *values, const struct ky_event *event,
+		     const struct ky_handle *handle, struct kymo_error *err);
+
 /*
  * Read an integer, boolean or enumeration of up to 64 bits (signed ones: two's complement), or a
  * float as a double. False when the event has no such field, or it is of another kind, or damaged.
  */
 bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value);
 bool ky_get_real(const struct ky_event *event, const struct ky_handle *handle, double *value);
+/* The same at a place that ky_handle_place() found. */
+bool ky_place_number(const struct ky_event *event, const struct ky_place *place, uint64_t *value);
+bool ky_place_real(const struct ky_event *event, const struct ky_place *place, double *value);
+/* The bytes of a string, text (up to its NUL) or blob, borrowed from the packet; or NULL. */
+const char *ky_place_bytes(const struct ky_event *event, const struct ky_place *place,
+			   size_t *len_bytes);
+/* Bits 64 * @word and up of a number of any size; missing high bits are 0. 0 for other kinds. */
+uint64_t ky_place_word(const struct ky_event *event, const struct ky_place *place,
+		       unsigned int word);
 
 /*
  * Read an integer, boolean or enumeration of up to 64 bits; signed ones are sign-extended.

@@ -232,3 +232,30 @@ size_t ky_enum_labels(const struct ky_field_class *cls, uint64_t value, const ch
 	}
 	return n;
 }
+
+static bool flag_is_set(const struct ky_mapping *flag, const uint64_t *words, size_t n_words)
+{
+	for (size_t i = 0; i < flag->n_ranges; i++) {
+		for (uint64_t bit = flag->ranges[i].begin.u;
+		     bit <= flag->ranges[i].end.u && bit / 64 < n_words; bit++) {
+			if (words[bit / 64] >> bit % 64 & 1)
+				return true;
+		}
+	}
+	return false;
+}
+
+size_t ky_flag_labels(const struct ky_field_class *cls, const uint64_t *words, size_t n_words,
+		      const char **labels, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cls->num.n_mappings; i++) {
+		if (!flag_is_set(&cls->num.mappings[i], words, n_words))
+			continue;
+		if (n < max)
+			labels[n] = cls->num.mappings[i].label;
+		n++;
+	}
+	return n;
+}

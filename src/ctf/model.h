@@ -300,6 +300,12 @@ const char *ky_enum_label(const struct ky_field_class *cls, uint64_t value);
 /* Number of labels that cover @value; the first @max are stored. */
 size_t ky_enum_labels(const struct ky_field_class *cls, uint64_t value, const char **labels,
 		      size_t max);
+/*
+ * Flags of a bit map that have a bit set among the 64 * @n_words lowest ones, @words[0] being the
+ * least significant. Returns their number; the first @max are stored.
+ */
+size_t ky_flag_labels(const struct ky_field_class *cls, const uint64_t *words, size_t n_words,
+		      const char **labels, size_t max);
 
 /* base_ns and mult; KYMO_E_FORMAT when the frequency is 0 or the origin leaves 64 bits of ns. */
 int ky_clock_finish(struct ky_clock_class *clock, struct kymo_error *err);

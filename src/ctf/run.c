@@ -173,16 +173,22 @@ bool ky_value_is_big(const struct ky_value *value)
 	return is_big(value->cls);
 }
 
-uint64_t ky_value_word(const struct ky_value *value, unsigned int word)
+uint64_t ky_number_word(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits,
+			unsigned int word)
 {
-	uint32_t from = word * 64, bits = value->cls->num.length_bits;
+	uint64_t from = (uint64_t)word * 64, bits = cls->num.length_bits;
 
 	if (from >= bits)
 		return 0;
-	if (value->cls->kind == KY_FIELD_FLOAT && bits == 128)
-		return read_part(value->cls, value->f_data, value->n_children, from, 64);
-	return read_part(value->cls, value->big.data, value->big.at_bits, from,
-			 bits - from < 64 ? bits - from : 64);
+	return read_part(cls, data, at_bits, (uint32_t)from,
+			 (uint32_t)(bits - from < 64 ? bits - from : 64));
+}
+
+uint64_t ky_value_word(const struct ky_value *value, unsigned int word)
+{
+	if (value->cls->kind == KY_FIELD_FLOAT && value->cls->num.length_bits == 128)
+		return ky_number_word(value->cls, value->f_data, value->n_children, word);
+	return ky_number_word(value->cls, value->big.data, value->big.at_bits, word);
 }
 
 static void keep_float_bits(const struct ky_cursor *c, struct ky_value *value)
@@ -293,8 +299,7 @@ unsigned int ky_code_unit_bytes(enum ky_encoding encoding)
 	}
 }
 
-/* The length up to the NUL code unit, or @room when there is none. */
-static uint64_t text_length(const uint8_t *text, uint64_t room, unsigned int unit)
+uint64_t ky_text_length(const uint8_t *text, uint64_t room, unsigned int unit)
 {
 	static const uint8_t zero[4];
 	const uint8_t *nul;
@@ -327,7 +332,7 @@ static int run_string(struct ky_cursor *c, const struct ky_step *step, struct ky
 	unsigned int unit = ky_code_unit_bytes(step->cls->text.encoding);
 	const uint8_t *text = c->data + c->at_bits / 8;
 	uint64_t room = (c->end_bits - c->at_bits) / 8;
-	uint64_t len = text_length(text, room, unit);
+	uint64_t len = ky_text_length(text, room, unit);
 	int ret = KYMO_OK;
 
 	if (len + unit > room)
@@ -355,7 +360,7 @@ static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kym
 		return past_end(c, step, len > UINT64_MAX / 8 ? UINT64_MAX : len * 8, err);
 	shown = len;
 	if (cls->kind == KY_FIELD_TEXT && (c->values || unit > 1))
-		shown = text_length(text, len, unit);
+		shown = ky_text_length(text, len, unit);
 	/* Behind a NUL anything goes; a text that fills its room must consist of whole units. */
 	if (unit > 1 && shown == len && len % unit)
 		return ky_error_set(err, KYMO_E_FORMAT,
@@ -424,13 +429,15 @@ static int skip_fixed_array(struct ky_cursor *c, const struct ky_step *step, uin
 	return KYMO_OK;
 }
 
-static int run_elements(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t at,
-			uint64_t count, struct kymo_error *err)
+int ky_run_elements(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t at,
+		    uint64_t count, struct kymo_error *err)
 {
 	const struct ky_step *step = &plan->steps[at];
 	uint64_t before;
 	int ret;
 
+	if (!c->values && plan->steps[at + 1].run_next)
+		return skip_fixed_array(c, step, count, step->cls->array.element, err);
 	for (uint64_t i = 0; i < count; i++) {
 		before = c->at_bits;
 		ret = ky_run(c, plan, at + 1, step->next, err);
@@ -455,11 +462,9 @@ static int run_array(struct ky_cursor *c, const struct ky_scope_plan *plan, uint
 
 	if (cls->array.length_ref)
 		count = c->slots[cls->array.length_ref->target->slot];
-	if (!c->values && plan->steps[at + 1].run_next)
-		return skip_fixed_array(c, step, count, cls->array.element, err);
 	ret = open_value(c, step, &index, err);
 	if (ret == KYMO_OK)
-		ret = run_elements(c, plan, at, count, err);
+		ret = ky_run_elements(c, plan, at, count, err);
 	close_value(c, index, (uint32_t)count);
 	return ret;
 }
@@ -475,18 +480,14 @@ static bool in_ranges(const struct ky_range *ranges, size_t n, uint64_t value, b
 	return false;
 }
 
-static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t at,
-		      struct kymo_error *err)
+size_t ky_option_selected(const struct ky_cursor *c, const struct ky_field_class *cls)
 {
-	const struct ky_step *step = &plan->steps[at];
-	const struct ky_field_class *cls = step->cls, *tag = cls->var.selector->target;
+	const struct ky_field_class *tag = cls->var.selector->target;
 	bool is_signed = tag->kind == KY_FIELD_SINT || tag->kind == KY_FIELD_VARSINT;
 	uint64_t value = c->slots[tag->slot];
-	size_t i, n = cls->var.n_options;
-	int64_t index;
-	int ret = open_value(c, step, &index, err);
+	size_t i;
 
-	for (i = 0; ret == KYMO_OK && i < n; i++) {
+	for (i = 0; i < cls->var.n_options; i++) {
 		const struct ky_option *option = &cls->var.options[i];
 
 		if (cls->kind == KY_FIELD_OPTIONAL && !option->n_ranges
@@ -494,16 +495,35 @@ static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uin
 			    : in_ranges(option->ranges, option->n_ranges, value, is_signed))
 			break;
 	}
+	return i;
+}
+
+static int no_option(const struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
+{
+	const struct ky_field_ref *selector = step->cls->var.selector;
+
+	if (step->cls->kind == KY_FIELD_OPTIONAL)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_FORMAT, "variant%s%s: no option for %s = %lld",
+			    step->name ? " " : "", step->name ? step->name : "",
+			    selector->text ? selector->text : "selector",
+			    (long long)c->slots[selector->target->slot]);
+}
+
+static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t at,
+		      struct kymo_error *err)
+{
+	const struct ky_step *step = &plan->steps[at];
+	const struct ky_field_class *cls = step->cls;
+	size_t i = ky_option_selected(c, cls);
+	int64_t index;
+	int ret = open_value(c, step, &index, err);
+
 	if (ret < 0)
 		return ret;
-	if (i == n) {
+	if (i == cls->var.n_options) {
 		close_value(c, index, 0);
-		if (cls->kind == KY_FIELD_OPTIONAL)
-			return KYMO_OK;
-		return ky_error_set(err, KYMO_E_FORMAT, "variant%s%s: no option for %s = %lld",
-				    step->name ? " " : "", step->name ? step->name : "",
-				    cls->var.selector->text ? cls->var.selector->text : "selector",
-				    (long long)value);
+		return no_option(c, step, err);
 	}
 	if (index >= 0)
 		c->values->list.data[index].option = &cls->var.options[i];

@@ -36,6 +36,23 @@ uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, u
 int ky_leb128_read(const uint8_t **at, const uint8_t *end, bool is_signed, uint64_t *value,
 		   unsigned int *n_bits);
 
+/*
+ * Bits 64 * @word and up of a number of any size; @word 0 is the least significant, missing high
+ * bits are 0. The caller has checked that the number lies within @data.
+ */
+uint64_t ky_number_word(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits,
+			unsigned int word);
+
+/* Run over the first @count elements of the array whose step is @at. Errors as ky_run(). */
+int ky_run_elements(struct ky_cursor *cursor, const struct ky_scope_plan *plan, uint32_t at,
+		    uint64_t count, struct kymo_error *err);
+
+/* The option that a variant or optional field holds, by its selector's slot; n_options: none. */
+size_t ky_option_selected(const struct ky_cursor *cursor, const struct ky_field_class *cls);
+
+/* The length of a text up to its NUL unit of @unit bytes, or @room when there is none. */
+uint64_t ky_text_length(const uint8_t *text, uint64_t room, unsigned int unit);
+
 /* Bytes of one unit of @encoding: 1, 2 or 4. */
 unsigned int ky_code_unit_bytes(enum ky_encoding encoding);
 

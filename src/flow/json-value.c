@@ -125,25 +125,6 @@ static void put_labels(struct ky_strbuf *out, const char *const *labels, size_t 
 	put(out, "]}");
 }
 
-size_t ky_active_flags(const struct ky_value *v, const char **labels, size_t max)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < v->cls->num.n_mappings && n < max; i++) {
-		const struct ky_mapping *flag = &v->cls->num.mappings[i];
-		bool active = false;
-
-		for (size_t j = 0; j < flag->n_ranges && !active; j++) {
-			for (uint64_t bit = flag->ranges[j].begin.u;
-			     bit <= flag->ranges[j].end.u && bit < 64; bit++)
-				active |= v->u >> bit & 1;
-		}
-		if (active)
-			labels[n++] = flag->label;
-	}
-	return n;
-}
-
 static void put_number(struct ky_strbuf *out, const struct ky_value *v)
 {
 	const char *labels[LABELS_MAX];
@@ -157,7 +138,7 @@ static void put_number(struct ky_strbuf *out, const struct ky_value *v)
 		put(out, v->u ? "true" : "false");
 	} else if (v->cls->num.is_enum || v->cls->kind == KY_FIELD_BITMAP) {
 		if (v->cls->kind == KY_FIELD_BITMAP)
-			n = ky_active_flags(v, labels, LABELS_MAX);
+			n = ky_flag_labels(v->cls, &v->u, 1, labels, LABELS_MAX);
 		else
 			n = ky_enum_labels(v->cls, v->u, labels, LABELS_MAX);
 		put(out, "{\"value\": ");

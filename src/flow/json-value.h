@@ -12,7 +12,4 @@ void ky_json_text(struct ky_strbuf *out, const char *data, size_t len);
 /* Write @value with all that it contains, and return the value behind it. */
 const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_value *value);
 
-/* The labels of a bit map's flags that are set; at most @max are stored. Returns their number. */
-size_t ky_active_flags(const struct ky_value *value, const char **labels, size_t max);
-
 #endif

@@ -55,4 +55,11 @@ struct ky_pass {
 int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
 		const struct ky_selection *selection, struct kymo_error *err);
 
+/*
+ * The same where only the number counts: with nothing selected but event types and streams, events
+ * are counted without being decoded (count.c).
+ */
+int ky_count_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+		 const struct ky_selection *selection, struct kymo_error *err);
+
 #endif

@@ -40,40 +40,69 @@ size_t ky_utf8_length(const uint8_t *text, size_t len)
 	return code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
 }
 
-static void add_code(struct ky_strbuf *out, uint32_t code)
+/* Surrogates are no characters of their own. */
+static uint32_t checked(uint32_t code)
 {
-	char utf8[4];
-
-	if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-		code = REPLACEMENT;
-	ky_strbuf_add(out, utf8, ky_utf8_put(utf8, code));
+	return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? REPLACEMENT : code;
 }
 
-static void from_utf16(struct ky_strbuf *out, bool big, const uint8_t *text, size_t len)
+static size_t next_utf8(const uint8_t *text, size_t len, uint32_t *code)
 {
-	for (size_t at = 0; at + 2 <= len; at += 2) {
-		uint32_t code = ky_load16(text + at, big), low;
+	size_t n = ky_utf8_length(text, len);
 
-		if (code >= 0xd800 && code < 0xdc00 && at + 4 <= len) {
-			low = ky_load16(text + at + 2, big);
-			if (low >= 0xdc00 && low < 0xe000) {
-				code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-				at += 2;
-			}
+	if (n < 2) {
+		*code = n ? text[0] : REPLACEMENT;
+		return 1;
+	}
+	*code = text[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++)
+		*code = *code << 6 | (text[i] & 0x3f);
+	return n;
+}
+
+static size_t next_utf16(bool big, const uint8_t *text, size_t len, uint32_t *code)
+{
+	uint32_t high, low;
+
+	if (len < 2)
+		return 0;
+	high = ky_load16(text, big);
+	if (high >= 0xd800 && high < 0xdc00 && len >= 4) {
+		low = ky_load16(text + 2, big);
+		if (low >= 0xdc00 && low < 0xe000) {
+			*code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+			return 4;
 		}
-		add_code(out, code);
+	}
+	*code = checked(high);
+	return 2;
+}
+
+size_t ky_unicode_next(enum ky_encoding encoding, const uint8_t *text, size_t len, uint32_t *code)
+{
+	switch (encoding) {
+	case KY_ENCODING_UTF16BE:
+	case KY_ENCODING_UTF16LE:
+		return next_utf16(encoding == KY_ENCODING_UTF16BE, text, len, code);
+	case KY_ENCODING_UTF32BE:
+	case KY_ENCODING_UTF32LE:
+		if (len < 4)
+			return 0;
+		*code = checked(ky_load32(text, encoding == KY_ENCODING_UTF32BE));
+		return 4;
+	default:
+		return next_utf8(text, len, code);
 	}
 }
 
 void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_t *text,
 		  size_t len_bytes)
 {
-	bool big = encoding == KY_ENCODING_UTF16BE || encoding == KY_ENCODING_UTF32BE;
+	char utf8[4];
+	uint32_t code;
+	size_t n;
 
-	if (encoding == KY_ENCODING_UTF16BE || encoding == KY_ENCODING_UTF16LE) {
-		from_utf16(out, big, text, len_bytes);
-		return;
-	}
-	for (size_t at = 0; at + 4 <= len_bytes; at += 4)
-		add_code(out, ky_load32(text + at, big));
+	for (; len_bytes && (n = ky_unicode_next(encoding, text, len_bytes, &code));
+	     text += n, len_bytes -= n)
+		ky_strbuf_add(out, utf8, ky_utf8_put(utf8, code));
 }

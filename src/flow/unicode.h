@@ -9,6 +9,13 @@
 /* Length of the well-formed UTF-8 sequence at @text (1 to 4), or 0 when there is none. */
 size_t ky_utf8_length(const uint8_t *text, size_t len);
 
+/*
+ * The first character of @text, which is not empty and of any encoding: its code point, U+FFFD for
+ * what is malformed. Returns the bytes that it takes; 0 when they are too few for a code unit.
+ */
+size_t ky_unicode_next(enum ky_encoding encoding, const uint8_t *text, size_t len_bytes,
+		       uint32_t *code);
+
 /* Append @text of @encoding (a UTF-16 or UTF-32) as UTF-8; U+FFFD stands for what is malformed. */
 void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_t *text,
 		  size_t len_bytes);

@@ -130,16 +130,24 @@ static int stream_open(struct ky_trace *trace, const char *name, struct kymo_err
 	return ret;
 }
 
-void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)
+const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset)
 {
 	const struct ky_stream_part *at = NULL;
 
-	if (!err)
-		return;
 	ky_vec_foreach(&stream->parts, part) {
-		if (!at || (err->offset >= part->at_bytes && err->offset != KYMO_NO_OFFSET))
+		if (!at || offset >= part->at_bytes)
 			at = part;
 	}
+	return at;
+}
+
+void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)
+{
+	const struct ky_stream_part *at;
+
+	if (!err)
+		return;
+	at = ky_stream_part_at(stream, err->offset == KYMO_NO_OFFSET ? 0 : err->offset);
 	ky_error_path(err, at ? at->path : stream->file.path);
 	if (at && err->offset != KYMO_NO_OFFSET)
 		ky_error_offset(err, err->offset - at->at_bytes);

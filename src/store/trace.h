@@ -114,6 +114,9 @@ KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
 
+/* The part of @stream in which byte @offset of it lies; NULL when it has none. */
+const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset);
+
 /*
  * An error whose offset counts from the stream's begin: make it the offset in the file where that
  * lies, and name the file.
