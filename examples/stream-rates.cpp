@@ -37,7 +37,8 @@ int main(int argc, char **argv)
 	kymo_batch batch;
 	int ret;
 	while ((ret = kymo_reader_next(reader.get(), &batch, &err)) > 0)
-		counts[kymo_stream_index(batch.stream)] += batch.n_events;
+		kymo_batch_foreach(&batch, event)
+			counts[kymo_stream_index(kymo_batch_stream(&batch, event))]++;
 	if (ret < 0) {
 		std::fprintf(stderr, "%s at byte %llu: %s\n", err.path,
 			     static_cast<unsigned long long>(err.offset), err.message);

@@ -175,12 +175,12 @@ struct kymo_loss {
  * call on the reader.
  */
 struct kymo_batch {
-	const struct kymo_stream *stream; /* kymo_batch_stream() */
-	const struct kymo_loss *loss;	  /* usually NULL */
-	size_t n_events;		  /* may be 0 when there is a loss */
-	/* Use kymo_batch_event() or kymo_batch_foreach(). */
+	const struct kymo_loss *loss; /* usually NULL */
+	size_t n_events;	      /* may be 0 when there is a loss */
+	/* Use kymo_batch_event(), kymo_batch_foreach(), kymo_batch_stream(). */
 	const void *first_event;
 	size_t event_bytes;
+	const void *streams;
 };
 
 /*

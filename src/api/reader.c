@@ -263,7 +263,7 @@ int kymo_reader_next(struct kymo_reader *reader, struct kymo_batch *batch, struc
 		reader->ended = true;
 		return ret;
 	}
-	batch->stream = stream_out(in.stream);
+	batch->streams = in.stream;
 	batch->n_events = in.n_events;
 	batch->loss = in.loss ? loss_out(reader, in.loss) : NULL;
 	batch->first_event = in.events;
@@ -306,7 +306,7 @@ int kymo_reader_seek_end(struct kymo_reader *reader, int64_t before_ns, struct k
 const struct kymo_stream *kymo_batch_stream(const struct kymo_batch *batch,
 					    const struct kymo_event *event)
 {
-	return batch && event ? batch->stream : NULL;
+	return batch && event ? (const struct kymo_stream *)batch->streams : NULL;
 }
 
 const char *kymo_batch_place(const struct kymo_batch *batch, const struct kymo_event *event,

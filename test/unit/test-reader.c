@@ -146,6 +146,64 @@ static void test_range(void **state)
 	kymo_reader_close(reader);
 }
 
+static void test_seek_end(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader *reader = must_open(OK("index"), NULL);
+
+	assert_int_equal(kymo_reader_seek_end(reader, 0, &err), KYMO_OK);
+	assert_string_equal(all(reader), "5");
+	assert_int_equal(kymo_reader_seek_end(reader, 200, &err), KYMO_OK);
+	assert_string_equal(all(reader), "3 4 5");
+	assert_int_equal(kymo_reader_seek_end(reader, INT64_MAX, &err), KYMO_OK);
+	assert_string_equal(all(reader), "0 1 2 3 4 5");
+	assert_int_equal(kymo_reader_seek_end(reader, -1, &err), KYMO_E_INVALID);
+	assert_int_equal(kymo_reader_seek_end(NULL, 0, &err), KYMO_E_INVALID);
+	kymo_reader_close(reader);
+	options.end_ns = ZERO_NS + 2000;
+	reader = must_open(OK("index"), &options);
+	assert_int_equal(kymo_reader_seek_end(reader, 0, &err), KYMO_OK);
+	assert_string_equal(all(reader), "3");
+	kymo_reader_close(reader);
+}
+
+static uint64_t count(const char *path, const struct kymo_reader_options *options, int expected)
+{
+	struct kymo_reader *reader = must_open(path, options);
+	uint64_t n_events = 0;
+
+	assert_int_equal(kymo_reader_count(reader, &n_events, &err), expected);
+	kymo_reader_close(reader);
+	return n_events;
+}
+
+static void test_count(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader *reader = must_open(OK("index"), NULL);
+	const char *tick = "tick";
+	uint64_t n_events;
+
+	assert_int_equal(kymo_reader_seek(reader, ZERO_NS + 2200, &err), KYMO_OK);
+	assert_int_equal(kymo_reader_count(reader, &n_events, &err), KYMO_OK);
+	assert_int_equal(n_events, 6);
+	assert_string_equal(all(reader), "5");
+	assert_int_equal(kymo_reader_count(NULL, &n_events, &err), KYMO_E_INVALID);
+	assert_int_equal(kymo_reader_count(reader, NULL, &err), KYMO_E_INVALID);
+	kymo_reader_close(reader);
+	options.events = &tick;
+	options.n_events = 1;
+	assert_int_equal(count(OK("index"), &options, KYMO_OK), 6);
+	options.filter = "n > 3";
+	assert_int_equal(count(OK("index"), &options, KYMO_OK), 2);
+	assert_int_equal(count(BAD("unknown-event-beside"), NULL, KYMO_E_FORMAT), 6);
+	assert_int_equal(err.offset, 110);
+	options = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
+	options.recover = true;
+	options.jobs = 2;
+	assert_int_equal(count(BAD("unknown-event-beside"), &options, KYMO_OK), 6);
+}
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 static void test_selecting(void **state)
@@ -172,6 +230,92 @@ static void test_selecting(void **state)
 	/* Seeking does not leave the range. */
 	assert_int_equal(kymo_reader_seek(reader, 0, &err), KYMO_OK);
 	assert_string_equal(all(reader), "1 3");
+	kymo_reader_close(reader);
+}
+
+static void test_recovering(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_batch batch = {0};
+	struct kymo_reader *reader;
+	unsigned int n_damages = 0;
+	int ret;
+
+	options.recover = true;
+	reader = must_open(BAD("unknown-event-beside"), &options);
+	while ((ret = kymo_reader_next(reader, &batch, &err)) > 0) {
+		if (!batch.loss || !batch.loss->damage)
+			continue;
+		n_damages++;
+		assert_int_equal(batch.loss->damage->offset, 110);
+		assert_non_null(strstr(batch.loss->damage->path, "unknown-event-beside/c_0"));
+		assert_string_equal(kymo_stream_name(batch.loss->stream), "c_0");
+		assert_true(batch.loss->skipped_bytes > 0);
+	}
+	assert_int_equal(ret, 0);
+	assert_int_equal(n_damages, 1);
+	kymo_reader_close(reader);
+}
+
+static void test_jobs(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+
+	for (options.jobs = 0; options.jobs < 5; options.jobs++) {
+		struct kymo_reader *reader = must_open(OK("equal-times"), &options);
+
+		assert_string_equal(all(reader), "20 21 10 11 0 1 22 23 12 13 2 3 24 25 14 15 4 5");
+		assert_int_equal(kymo_reader_seek(reader, INT64_MIN, &err), KYMO_OK);
+		first(reader);
+		kymo_reader_close(reader);
+		reader = must_open(BAD("unknown-event-beside"), &options);
+		assert_string_equal(all(reader), "0 10 1 11 12 13 !");
+		kymo_reader_close(reader);
+	}
+}
+
+static void test_clock_offsets(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	char offset[] = "index:-5", *offsets[] = {offset};
+	const char *path = OK("index");
+	struct kymo_reader *reader;
+
+	options.clock_offsets = (const char *const *)offsets;
+	options.n_clock_offsets = 1;
+	reader = must_open(OK("index"), &options);
+	assert_int_equal(first(reader)->time_ns, ZERO_NS + 1000 - 5);
+	assert_int_equal(first(reader)->cycles, 1100);
+	kymo_reader_close(reader);
+	strcpy(offset, "nope:5");
+	assert_int_equal(kymo_reader_open(&path, 1, &options, &reader, &err), KYMO_E_INVALID);
+	strcpy(offset, "5x");
+	assert_int_equal(kymo_reader_open(&path, 1, &options, &reader, &err), KYMO_E_INVALID);
+}
+
+static void test_clocks_that_differ(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	const char *paths[] = {OK("index"), OK("no-clock")};
+	struct kymo_reader *reader;
+
+	assert_int_equal(kymo_reader_open(paths, 2, NULL, &reader, &err), KYMO_E_FORMAT);
+	assert_null(reader);
+	options.force_correlate = true;
+	assert_int_equal(kymo_reader_open(paths, 2, &options, &reader, &err), KYMO_OK);
+	kymo_reader_close(reader);
+}
+
+/* A program that was compiled with the first version's options. */
+static void test_options_of_the_first_version(void **state)
+{
+	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader *reader;
+
+	options.size = offsetof(struct kymo_reader_options, recover);
+	memset((char *)&options + options.size, 0xff, sizeof(options) - options.size);
+	reader = must_open(OK("index"), &options);
+	assert_string_equal(all(reader), "0 1 2 3 4 5");
 	kymo_reader_close(reader);
 }
 
@@ -555,7 +699,14 @@ int main(void)
 		cmocka_unit_test(test_several_paths),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_seek),
+		cmocka_unit_test(test_seek_end),
+		cmocka_unit_test(test_count),
 		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_recovering),
+		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_clock_offsets),
+		cmocka_unit_test(test_clocks_that_differ),
+		cmocka_unit_test(test_options_of_the_first_version),
 		cmocka_unit_test(test_selecting),
 		cmocka_unit_test(test_wrong_options),
 		cmocka_unit_test(test_options_of_another_version),

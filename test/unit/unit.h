@@ -8,6 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* It declares some functions outside of its own extern "C". */
+#ifdef __cplusplus
+extern "C" {
+#endif
 #include <cmocka.h>
+#ifdef __cplusplus
+}
+#endif
 
 #endif
