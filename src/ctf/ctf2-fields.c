@@ -2,12 +2,12 @@
 /* Field classes of CTF 2. */
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/ctf2-read.h"
 
 /* Aliases may contain aliases: what they unfold to is bounded. */
-#define CLASSES_MAX (UINT32_C(1) << 20)
-#define DEPTH_MAX   256
+#define CLASSES_MAX (UINT64_C(1) << 20)
 
 typedef int (*fill_fn)(struct ky_ctf2_reader *r, const struct ky_json *node,
 		       struct ky_ctf2_place *place);
@@ -603,21 +603,22 @@ static struct ky_ctf2_place *new_place(struct ky_ctf2_reader *r, enum ky_field_k
 	return place;
 }
 
+KY_DEEP5(int, build, struct ky_ctf2_reader *, const struct ky_json *, size_t,
+	 struct ky_ctf2_place *, struct ky_field_class **)
+
 static int build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t kind,
 		 struct ky_ctf2_place *parent, struct ky_field_class **cls)
 {
 	struct ky_ctf2_place *place;
 	int ret;
 
-	if (++r->n_classes > CLASSES_MAX || r->depth >= DEPTH_MAX)
-		return ky_error_set(r->err, KYMO_E_LIMIT,
-				    "the field classes are too many or nested too deeply");
+	if (++r->n_classes > CLASSES_MAX + r->classes_more)
+		return ky_error_set(r->err, KYMO_E_LIMIT, "the field classes are more than %llu",
+				    (unsigned long long)CLASSES_MAX + r->classes_more);
 	place = new_place(r, kinds[kind].kind, parent);
 	if (!place)
 		return nomem(r);
-	r->depth++;
 	ret = kinds[kind].fill(r, node, place);
-	r->depth--;
 	*cls = place->cls;
 	return ret;
 }
@@ -637,7 +638,7 @@ int ky_ctf2_field_class(struct ky_ctf2_reader *r, const struct ky_json *node,
 		return ret;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kinds[i].type, type->string.data) == 0)
-			return build(r, node, i, parent, cls);
+			return build_deep(KYMO_E_MEMORY, r, node, i, parent, cls);
 	}
 	return ky_json_error(r->err, type, "unknown field class type '%s'", type->string.data);
 }

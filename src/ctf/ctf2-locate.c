@@ -2,6 +2,7 @@
 /* Field locations of CTF 2: from a path to the classes whose values count. */
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/ctf2-read.h"
@@ -43,7 +44,7 @@ static int push(struct locator *l, struct ky_field_class *cls)
 	return ky_vec_push(&l->next, cls) < 0 ? ky_error_nomem(l->r->err) : KYMO_OK;
 }
 
-static int unwrap(struct locator *l, struct ky_field_class *cls);
+KY_DEEP2(int, unwrap, struct locator *, struct ky_field_class *)
 
 /* Of a variant that is being decoded only the current option counts, else any may. */
 static int unwrap_options(struct locator *l, struct ky_field_class *cls)
@@ -53,7 +54,7 @@ static int unwrap_options(struct locator *l, struct ky_field_class *cls)
 
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!inside || contains_user(l, cls->var.options[i].cls))
-			ret = unwrap(l, cls->var.options[i].cls);
+			ret = unwrap_deep(KYMO_E_MEMORY, l, cls->var.options[i].cls);
 	}
 	return ret;
 }
@@ -67,7 +68,7 @@ static int unwrap(struct locator *l, struct ky_field_class *cls)
 			return ky_json_error(l->r->err, l->p->location,
 					     "the location leads into an array that does not "
 					     "contain the field that needs it");
-		return unwrap(l, cls->array.element);
+		return unwrap_deep(KYMO_E_MEMORY, l, cls->array.element);
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
 		return unwrap_options(l, cls);

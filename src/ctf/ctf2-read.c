@@ -442,11 +442,12 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 		 struct kymo_error *err)
 {
 	struct kymo_error local;
-	struct ky_ctf2_reader r = {.err = err ? err : &local};
+	struct ky_ctf2_reader r = {.err = err ? err : &local, .classes_more = len_bytes / 16};
 	struct ky_json_reader json = {.at = text,
 				      .end = text + len_bytes,
 				      .line_begin = text,
 				      .line = 1,
+				      .depth_left = KY_JSON_DEPTH + len_bytes / 16,
 				      .arena = &r.json,
 				      .err = r.err};
 	int ret;
@@ -462,6 +463,8 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	ret = read_sequence(&r, &json);
 	if (ret == KYMO_OK)
 		ret = ky_trace_class_finish(r.trace, false, r.err);
+	if (ret == KYMO_E_MEMORY)
+		ky_error_nomem(r.err);
 	ky_vec_fini(&r.pending);
 	ky_map_fini(&r.places);
 	ky_names_fini(&r.aliases);

@@ -45,8 +45,8 @@ struct ky_ctf2_reader {
 	enum ky_scope scope;	      /* being built */
 	struct ky_clock_class *clock; /* of timestamps in it */
 	uint32_t order;
-	uint32_t n_classes, depth;
-	bool checking; /* an alias is built only to see whether it can be */
+	uint64_t n_classes, classes_more; /* how many the length of the text adds to the limit */
+	bool checking;			  /* an alias is built only to see whether it can be */
 };
 
 /* Build the structure at the root of @scope from property @key of @fragment; NULL property: none. */

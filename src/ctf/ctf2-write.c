@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/ctf2-write.h"
@@ -25,14 +26,17 @@ struct writer {
 	int indent;
 };
 
-static int write_class(struct writer *w, const struct ky_field_class *cls);
+KY_DEEP2(int, write_class, struct writer *, const struct ky_field_class *)
 
 /* ---- JSON --------------------------------------------------------------------------------- */
+
+/* Beyond that, text would grow with the square of its depth. */
+#define INDENT_MAX 100
 
 static void line(struct writer *w)
 {
 	ky_strbuf_addc(&w->out, '\n');
-	for (int i = 0; i < w->indent; i++)
+	for (int i = 0; i < w->indent && i < INDENT_MAX; i++)
 		ky_strbuf_adds(&w->out, "  ");
 }
 
@@ -132,6 +136,9 @@ static const struct ky_field_class *scope_root(const struct writer *w, enum ky_s
 	}
 }
 
+KY_DEEP4(int, find_path, const struct ky_field_class *, const struct ky_field_class *,
+	 const char **, int)
+
 /* The names from @at down to @target; how many there are, or -1 when it is not below. */
 static int find_path(const struct ky_field_class *at, const struct ky_field_class *target,
 		     const char **path, int n)
@@ -144,7 +151,7 @@ static int find_path(const struct ky_field_class *at, const struct ky_field_clas
 
 		if (named && n < PATH_MAX_STEPS)
 			path[n] = member_name(at, i);
-		found = find_path(ky_field_child(at, i), target, path, n + named);
+		found = find_path_deep(-1, ky_field_child(at, i), target, path, n + named);
 		if (found >= 0)
 			return found;
 	}
@@ -315,6 +322,11 @@ static int put_number(struct writer *w, const struct ky_field_class *cls)
 	};
 	bool is_variable = cls->kind == KY_FIELD_VARUINT || cls->kind == KY_FIELD_VARSINT;
 
+	if (!is_variable && cls->num.unit_bits)
+		return ky_error_set(
+			w->err, KYMO_E_UNSUPPORTED,
+			"CTF 2 metadata cannot describe a bit field in C's notation whose "
+			"place varies");
 	prop_string(w, "type", types[cls->kind]);
 	if (!is_variable)
 		put_bits(w, cls);
@@ -373,7 +385,7 @@ static int put_struct(struct writer *w, const struct ky_field_class *cls)
 		open_with(w, '{');
 		prop_string(w, "name", member_name(cls, i));
 		key(w, "field-class");
-		ret = write_class(w, cls->st.members[i].cls);
+		ret = write_class_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls);
 		close_with(w, '}');
 	}
 	close_with(w, ']');
@@ -403,7 +415,7 @@ static int put_array(struct writer *w, const struct ky_field_class *cls)
 	if (ret < 0)
 		return ret;
 	key(w, "element-field-class");
-	return write_class(w, cls->array.element);
+	return write_class_deep(KYMO_E_MEMORY, w, cls->array.element);
 }
 
 static void put_selector_ranges(struct writer *w, const struct ky_field_class *cls,
@@ -426,7 +438,7 @@ static int put_optional(struct writer *w, const struct ky_field_class *cls)
 	if (cls->var.options[0].n_ranges)
 		put_selector_ranges(w, cls, &cls->var.options[0]);
 	key(w, "field-class");
-	return write_class(w, cls->var.options[0].cls);
+	return write_class_deep(KYMO_E_MEMORY, w, cls->var.options[0].cls);
 }
 
 static int put_option(struct writer *w, const struct ky_field_class *cls,
@@ -440,7 +452,7 @@ static int put_option(struct writer *w, const struct ky_field_class *cls,
 		prop_string(w, "name", option->display);
 	put_selector_ranges(w, cls, option);
 	key(w, "field-class");
-	ret = write_class(w, option->cls);
+	ret = write_class_deep(KYMO_E_MEMORY, w, option->cls);
 	close_with(w, '}');
 	return ret;
 }
@@ -678,7 +690,7 @@ int ky_ctf2_write(const struct ky_trace_class *trace, char **text, size_t *len_b
 	int ret = write_all(&w);
 
 	*text = NULL;
-	if (ret == KYMO_OK && ky_strbuf_failed(&w.out))
+	if (ret == KYMO_E_MEMORY || (ret == KYMO_OK && ky_strbuf_failed(&w.out)))
 		ret = ky_error_nomem(err);
 	if (ret < 0) {
 		ky_strbuf_fini(&w.out);

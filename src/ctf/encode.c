@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/run.h"
 #include "ctf/walk.h"
@@ -18,7 +19,7 @@ struct run {
 	struct kymo_error *err;
 };
 
-static int encode_value(struct run *r);
+KY_DEEP1(int, encode_value, struct run *)
 
 static int does_not_fit(const struct run *r, const struct ky_value *v, const char *what)
 {
@@ -79,7 +80,7 @@ static int encode_number(struct run *r, const struct ky_value *v)
 	struct ky_encoder *e = r->e;
 	uint32_t bits = cls->num.length_bits;
 
-	if (!has_room(e, bits))
+	if (!ky_encode_align(e, ky_unit_align(cls, e->at_bits)) || !has_room(e, bits))
 		return FULL;
 	if ((e->at_bits & 7) && e->big_endian != cls->num.big_endian)
 		return does_not_fit(r, v, "the byte order would change inside a byte");
@@ -168,7 +169,7 @@ static int encode_below(struct run *r, const struct ky_value *v)
 	int ret = KYMO_OK;
 
 	while (ret == KYMO_OK && r->at < end)
-		ret = encode_value(r);
+		ret = encode_value_deep(KYMO_E_MEMORY, r);
 	return ret;
 }
 
@@ -226,19 +227,23 @@ int ky_encode_scope(struct ky_encoder *encoder, const struct ky_value *values, s
 		ret = encode_value(&r);
 	if (ret != KYMO_OK)
 		encoder->at_bits = begin_bits;
-	return ret;
+	return ret == KYMO_E_MEMORY ? ky_error_nomem(err) : ret;
+}
+
+KY_DEEP1(uint64_t, max_align, const struct ky_field_class *)
+
+static uint64_t max_align(const struct ky_field_class *cls)
+{
+	uint64_t align = cls->align_bits, child;
+
+	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
+		child = max_align_deep(UINT32_MAX, ky_field_child(cls, i));
+		align = child > align ? child : align;
+	}
+	return align;
 }
 
 uint64_t ky_encode_max_align(const struct ky_field_class *cls)
 {
-	uint64_t align = 1, child;
-
-	if (!cls)
-		return align;
-	align = cls->align_bits;
-	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		child = ky_encode_max_align(ky_field_child(cls, i));
-		align = child > align ? child : align;
-	}
-	return align;
+	return cls ? max_align(cls) : 1;
 }

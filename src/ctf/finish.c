@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/finish.h"
 #include "ctf/plan.h"
@@ -41,6 +42,17 @@ static int64_t fixed_or_unknown(unsigned __int128 bits)
 	return bits > FIXED_BITS_MAX ? -1 : (int64_t)bits;
 }
 
+static void add_member(const struct ky_field_class *member, uint32_t *align_bits, int64_t *bits)
+{
+	if (member->align_bits > *align_bits)
+		*align_bits = member->align_bits;
+	if (*bits < 0 || member->fixed_bits < 0)
+		*bits = -1;
+	else
+		*bits = fixed_or_unknown(ky_align_up((uint64_t)*bits, member->align_bits) +
+					 (uint64_t)member->fixed_bits);
+}
+
 /*
  * Offsets of members are constants relative to the struct's begin, because the struct is
  * aligned at least as strictly as each member; only what follows a member of variable size moves.
@@ -50,17 +62,8 @@ static void layout_struct(struct ky_field_class *cls)
 	uint32_t align = cls->st.min_align_bits ? cls->st.min_align_bits : 1;
 	int64_t bits = 0;
 
-	for (size_t i = 0; i < cls->st.n_members; i++) {
-		const struct ky_field_class *member = cls->st.members[i].cls;
-
-		if (member->align_bits > align)
-			align = member->align_bits;
-		if (bits < 0 || member->fixed_bits < 0)
-			bits = -1;
-		else
-			bits = fixed_or_unknown(ky_align_up((uint64_t)bits, member->align_bits) +
-						(uint64_t)member->fixed_bits);
-	}
+	for (size_t i = 0; i < cls->st.n_members; i++)
+		add_member(cls->st.members[i].cls, &align, &bits);
 	cls->align_bits = align;
 	cls->fixed_bits = bits;
 }
@@ -82,10 +85,16 @@ static void layout_array(struct ky_field_class *cls)
 					    : 0;
 }
 
-void ky_field_layout(struct ky_field_class *cls)
+void ky_struct_layout_add(struct ky_field_class *member, uint32_t *align_bits, int64_t *bits)
 {
-	for (size_t i = 0; i < ky_field_n_children(cls); i++)
-		ky_field_layout(ky_field_child(cls, i));
+	/* What contains others knows its own layout since it was complete. */
+	if (!ky_field_n_children(member))
+		ky_field_layout_one(member);
+	add_member(member, align_bits, bits);
+}
+
+void ky_field_layout_one(struct ky_field_class *cls)
+{
 	switch (cls->kind) {
 	case KY_FIELD_STRUCT:
 		layout_struct(cls);
@@ -114,8 +123,27 @@ void ky_field_layout(struct ky_field_class *cls)
 		cls->fixed_bits = -1;
 		break;
 	default:
-		cls->fixed_bits = cls->num.length_bits;
+		cls->fixed_bits = cls->num.unit_bits ? -1 : (int64_t)cls->num.length_bits;
 	}
+}
+
+KY_DEEP1(int, layout, struct ky_field_class *)
+
+static int layout(struct ky_field_class *cls)
+{
+	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
+		int ret = layout_deep(KYMO_E_MEMORY, ky_field_child(cls, i));
+
+		if (ret < 0)
+			return ret;
+	}
+	ky_field_layout_one(cls);
+	return KYMO_OK;
+}
+
+int ky_field_layout(struct ky_field_class *cls)
+{
+	return layout(cls);
 }
 
 /* ---- references -------------------------------------------------------------------------- */
@@ -152,6 +180,8 @@ static int check_ref(struct linker *l, const struct ky_field_class *cls,
 	return KYMO_OK;
 }
 
+KY_DEEP2(int, mark_refs, struct linker *, struct ky_field_class *)
+
 /* First pass: everything that somebody refers to wants a slot. */
 static int mark_refs(struct linker *l, struct ky_field_class *cls)
 {
@@ -170,7 +200,7 @@ static int mark_refs(struct linker *l, struct ky_field_class *cls)
 		}
 	}
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		ret = mark_refs(l, ky_field_child(cls, i));
+		ret = mark_refs_deep(KYMO_E_MEMORY, l, ky_field_child(cls, i));
 		if (ret < 0)
 			return ret;
 	}
@@ -278,6 +308,8 @@ static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_fiel
 	}
 }
 
+KY_DEEP2(int, number_slots, struct linker *, struct ky_field_class *)
+
 /* Second pass, in decoding order: number the wanted slots, and say where each reference leads. */
 static int number_slots(struct linker *l, struct ky_field_class *cls)
 {
@@ -295,7 +327,7 @@ static int number_slots(struct linker *l, struct ky_field_class *cls)
 			return ret;
 	}
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		ret = number_slots(l, ky_field_child(cls, i));
+		ret = number_slots_deep(KYMO_E_MEMORY, l, ky_field_child(cls, i));
 		if (ret < 0)
 			return ret;
 	}
@@ -309,7 +341,8 @@ static int mark_scope(struct linker *l, struct ky_field_class *root)
 	if (root->kind != KY_FIELD_STRUCT)
 		return ky_error_set(l->err, KYMO_E_FORMAT, "%s is not a struct",
 				    ky_scope_name(l->scope));
-	ky_field_layout(root);
+	if (layout(root) < 0)
+		return ky_error_nomem(l->err);
 	return mark_refs(l, root);
 }
 
@@ -401,28 +434,35 @@ static int number_all(struct linker *l)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-static void forget_slots(struct ky_field_class *cls)
+KY_DEEP1(int, forget_slots, struct ky_field_class *)
+
+static int forget_slots(struct ky_field_class *cls)
 {
+	int ret = KYMO_OK;
+
 	if (!cls)
-		return;
+		return ret;
 	cls->slot = KY_NO_SLOT;
-	for (size_t i = 0; i < ky_field_n_children(cls); i++)
-		forget_slots(ky_field_child(cls, i));
+	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
+		ret = forget_slots_deep(KYMO_E_MEMORY, ky_field_child(cls, i));
+	return ret;
 }
 
-static void forget_all_slots(struct ky_trace_class *trace)
+static int forget_all_slots(struct ky_trace_class *trace)
 {
+	int ret = forget_slots(trace->packet_header);
+
 	trace->n_slots = 0;
-	forget_slots(trace->packet_header);
 	ky_vec_foreach(&trace->streams, stream) {
-		forget_slots((*stream)->packet_context);
-		forget_slots((*stream)->event_header);
-		forget_slots((*stream)->event_context);
+		ret |= forget_slots((*stream)->packet_context);
+		ret |= forget_slots((*stream)->event_header);
+		ret |= forget_slots((*stream)->event_context);
 	}
 	ky_vec_foreach(&trace->events, event) {
-		forget_slots((*event)->context);
-		forget_slots((*event)->payload);
+		ret |= forget_slots((*event)->context);
+		ret |= forget_slots((*event)->payload);
 	}
+	return ret;
 }
 
 static int link_trace(struct ky_trace_class *trace, bool by_name, struct kymo_error *err)
@@ -431,7 +471,8 @@ static int link_trace(struct ky_trace_class *trace, bool by_name, struct kymo_er
 		.trace = trace, .by_name = by_name, .budget = KY_VARIANT_BUDGET, .err = err};
 	int ret;
 
-	forget_all_slots(trace);
+	if (forget_all_slots(trace) < 0)
+		return ky_error_nomem(err);
 	ret = mark_all(&l);
 	if (ret == KYMO_OK)
 		ret = number_all(&l);
@@ -453,7 +494,9 @@ int ky_trace_class_finish(struct ky_trace_class *trace, bool roles_by_name, stru
 		ret = ky_stream_clocks(trace, err);
 	for (size_t i = 0; i < trace->clocks.len && ret == KYMO_OK; i++)
 		ret = ky_clock_finish(trace->clocks.data[i], err);
-	return ret < 0 ? ret : ky_plans_build(trace, err);
+	if (ret == KYMO_OK)
+		ret = ky_plans_build(trace, err);
+	return ret == KYMO_E_MEMORY ? ky_error_nomem(err) : ret;
 }
 
 int ky_event_class_finish(struct ky_event_class *event, struct kymo_error *err)
@@ -463,5 +506,7 @@ int ky_event_class_finish(struct ky_event_class *event, struct kymo_error *err)
 
 	if (ret == KYMO_OK)
 		ret = ky_stream_clocks(trace, err);
-	return ret < 0 ? ret : ky_plans_build(trace, err);
+	if (ret == KYMO_OK)
+		ret = ky_plans_build(trace, err);
+	return ret == KYMO_E_MEMORY ? ky_error_nomem(err) : ret;
 }

@@ -5,8 +5,16 @@
 
 #include "ctf/model.h"
 
-/* Effective alignment and fixed size of @cls and all below it. */
-void ky_field_layout(struct ky_field_class *cls);
+/* Effective alignment and fixed size of @cls and all below it. 0 or KYMO_E_MEMORY. */
+int ky_field_layout(struct ky_field_class *cls);
+
+/* The same for @cls alone, when all below it is known. */
+void ky_field_layout_one(struct ky_field_class *cls);
+/*
+ * Add a member to a struct's layout so far: @align_bits (begin with 1 or the struct's minimum) and
+ * @bits, one past its last bit (begin with 0; -1: that varies).
+ */
+void ky_struct_layout_add(struct ky_field_class *member, uint32_t *align_bits, int64_t *bits);
 
 /* Comparisons of labels and options that one trace may cost; real ones need thousands. */
 #define KY_VARIANT_BUDGET     (UINT64_C(1) << 26)

@@ -13,6 +13,7 @@
 #include "ctf/decode.h"
 #include "ctf/plan.h"
 #include "ctf/run.h"
+#include "ctf/walk.h"
 
 /* Handles read without an allocation; traces that need more slots take the heap. */
 #define STACK_SLOTS 64
@@ -54,7 +55,8 @@ static int child_of_struct(struct ky_handle *handle, const struct ky_step *steps
 	}
 	handle->cls = st->st.members[i].cls;
 	handle->step = step;
-	handle->fixed_at_bits = at;
+	/* Which unit a bit field lies in may vary where it is the first thing that does. */
+	handle->fixed_at_bits = ky_has_unit(handle->cls) ? -1 : at;
 	return KYMO_OK;
 }
 
@@ -161,8 +163,12 @@ static void search_fini(struct search *s)
 /* Stand at step @at, which begins here. */
 static bool stand_at(struct search *s, uint32_t at)
 {
+	const struct ky_field_class *cls = s->plan->steps[at].cls;
+
 	s->at = at;
-	s->c.at_bits = ky_align_up(s->c.at_bits, s->plan->steps[at].cls->align_bits);
+	s->c.at_bits = ky_align_up(s->c.at_bits, cls->align_bits);
+	if (ky_has_unit(cls))
+		s->c.at_bits = ky_align_up(s->c.at_bits, ky_unit_align(cls, s->c.at_bits));
 	return s->c.at_bits <= s->c.end_bits;
 }
 

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
 
-#define DEPTH_MAX 256
-
-static struct ky_json *read_value(struct ky_json_reader *r);
+KY_DEEP1(struct ky_json *, read_value, struct ky_json_reader *)
 
 static void *fail_at(struct ky_json_reader *r, const char *at, int code, const char *what)
 {
@@ -222,7 +221,7 @@ static struct ky_json *read_member(struct ky_json_reader *r)
 	if (!ky_json_more(r) || *r->at != ':')
 		return fail(r, "':' is expected behind a property's name");
 	r->at++;
-	value = read_value(r);
+	value = read_value_deep(NULL, r);
 	if (value)
 		value->key = key;
 	return value;
@@ -242,7 +241,7 @@ static struct ky_json *read_list(struct ky_json_reader *r, enum ky_json_kind kin
 			r->at++;
 			return list;
 		}
-		item = kind == KY_JSON_OBJECT ? read_member(r) : read_value(r);
+		item = kind == KY_JSON_OBJECT ? read_member(r) : read_value_deep(NULL, r);
 		if (!item)
 			return NULL;
 		*tail = item;
@@ -280,12 +279,12 @@ static struct ky_json *read_value(struct ky_json_reader *r)
 	switch (*r->at) {
 	case '{':
 	case '[':
-		if (r->depth >= DEPTH_MAX)
+		if (!r->depth_left)
 			return fail_at(r, r->at, KYMO_E_LIMIT, "JSON nested too deeply");
-		r->depth++;
+		r->depth_left--;
 		value = *r->at == '{' ? read_list(r, KY_JSON_OBJECT, '}')
 				      : read_list(r, KY_JSON_ARRAY, ']');
-		r->depth--;
+		r->depth_left++;
 		return value;
 	case '"':
 		return read_string(r);

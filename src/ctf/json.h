@@ -47,6 +47,12 @@ struct ky_json {
 	};
 };
 
+/*
+ * Levels that any text may have. Metadata may have as many more as its length allows for: a field
+ * class takes three levels, and at least 48 bytes.
+ */
+#define KY_JSON_DEPTH 256
+
 /* Where reading goes on; line and column count from 1. */
 struct ky_json_reader {
 	const char *at, *end;
@@ -54,13 +60,13 @@ struct ky_json_reader {
 	uint32_t line;
 	struct ky_arena *arena;
 	struct kymo_error *err;
-	unsigned int depth;
+	size_t depth_left; /* levels that what is read may still have */
 };
 
 /*
  * Read one JSON value at reader->at; blanks before and behind it are skipped.
  * The tree lives in reader->arena. NULL on failure: KYMO_E_FORMAT with line and column,
- * KYMO_E_LIMIT (nested deeper than 256), KYMO_E_MEMORY.
+ * KYMO_E_LIMIT (nested deeper than reader->depth_left), KYMO_E_MEMORY.
  */
 struct ky_json *ky_json_read(struct ky_json_reader *reader);
 

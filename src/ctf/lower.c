@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/ctf2-write.h"
@@ -220,7 +221,7 @@ static int rename_option(struct lowering *l, const struct ky_field_class *varian
 	return rename_member(l, &option->name, option->display, option->cls, true);
 }
 
-static int lower_class(struct lowering *l, struct ky_field_class *cls);
+KY_DEEP2(int, lower_class, struct lowering *, struct ky_field_class *)
 
 static int lower_child(struct lowering *l, struct ky_field_class *parent, size_t i)
 {
@@ -240,7 +241,7 @@ static int lower_child(struct lowering *l, struct ky_field_class *parent, size_t
 		ret = rename_option(l, parent, option);
 	}
 	if (ret == KYMO_OK)
-		ret = lower_class(l, child);
+		ret = lower_class_deep(KYMO_E_MEMORY, l, child);
 	/* What the error says stays. */
 	if (ret == KYMO_OK && l->path.data) {
 		l->path.len = len;
@@ -342,6 +343,8 @@ int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *le
 	if (ret < 0)
 		return ret;
 	ret = lower_trace(&l);
+	if (ret == KYMO_E_MEMORY)
+		ky_error_nomem(err);
 	ky_strbuf_fini(&l.path);
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_write(l.trace, text, len_bytes, err);

@@ -146,7 +146,12 @@ struct ky_field_class {
 			bool big_endian;
 			bool bits_reversed; /* CTF 2 bit-order that differs from the usual one */
 			bool is_enum;	    /* even with no mapping at all */
-			uint8_t base;	    /* to show it in: 2, 8, 10, 16 */
+			/*
+			 * A bit field in C's notation: it begins the next unit of so many bits when
+			 * it does not fit into the one that is begun; 0: align_bits says all.
+			 */
+			uint8_t unit_bits;
+			uint8_t base;		   /* to show it in: 2, 8, 10, 16 */
 			enum ky_encoding encoding; /* CTF 1.8 character */
 			const struct ky_mapping *mappings;
 			size_t n_mappings;

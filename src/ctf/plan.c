@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/deep.h"
 #include "base/error.h"
 
 /* Members in one run at most: longer structs take more jumps, building stays linear. */
@@ -14,46 +15,16 @@ struct plan_builder {
 	KY_VEC(struct ky_step) steps;
 	enum ky_scope scope;
 	uint32_t outer_scopes;
+	size_t referred; /* one past the last step so far whose value somebody needs */
 	struct kymo_error *err;
 };
 
-static int add_class(struct plan_builder *b, const struct ky_field_class *cls, const char *name);
+KY_DEEP3(int, add_class, struct plan_builder *, const struct ky_field_class *, const char *)
 
 static void note_ref(struct plan_builder *b, const struct ky_field_ref *ref)
 {
 	if (ref && ref->scope != b->scope)
 		b->outer_scopes |= 1u << ref->scope;
-}
-
-/* A step may be jumped over when its size is known and nobody needs a value inside it. */
-static bool has_slot(const struct ky_field_class *cls)
-{
-	if (cls->slot != KY_NO_SLOT)
-		return true;
-	switch (cls->kind) {
-	case KY_FIELD_STRUCT:
-		for (size_t i = 0; i < cls->st.n_members; i++) {
-			if (has_slot(cls->st.members[i].cls))
-				return true;
-		}
-		return false;
-	case KY_FIELD_ARRAY:
-		return has_slot(cls->array.element);
-	case KY_FIELD_OPTIONAL:
-	case KY_FIELD_VARIANT:
-		for (size_t i = 0; i < cls->var.n_options; i++) {
-			if (has_slot(cls->var.options[i].cls))
-				return true;
-		}
-		return false;
-	default:
-		return false;
-	}
-}
-
-static bool can_jump(const struct ky_field_class *cls)
-{
-	return cls->fixed_bits >= 0 && !has_slot(cls);
 }
 
 /*
@@ -69,9 +40,10 @@ static void find_runs(struct plan_builder *b, const uint32_t *at, size_t n)
 		size_t j;
 
 		for (j = i; j < n && j < i + RUN_MAX; j++) {
-			const struct ky_field_class *cls = b->steps.data[at[j]].cls;
+			const struct ky_step *step = &b->steps.data[at[j]];
+			const struct ky_field_class *cls = step->cls;
 
-			if (!can_jump(cls) || cls->align_bits > first->cls->align_bits)
+			if (!step->run_next || cls->align_bits > first->cls->align_bits)
 				break;
 			bits = ky_align_up(bits, cls->align_bits) + (uint64_t)cls->fixed_bits;
 		}
@@ -92,7 +64,8 @@ static int add_struct(struct plan_builder *b, const struct ky_field_class *cls)
 		return ky_error_nomem(b->err);
 	for (size_t i = 0; i < n; i++) {
 		at[i] = (uint32_t)b->steps.len;
-		ret = add_class(b, cls->st.members[i].cls, cls->st.members[i].display);
+		ret = add_class_deep(KYMO_E_MEMORY, b, cls->st.members[i].cls,
+				     cls->st.members[i].display);
 		if (ret < 0)
 			return ret;
 	}
@@ -110,7 +83,7 @@ static int add_options(struct plan_builder *b, const struct ky_field_class *cls,
 	note_ref(b, cls->var.selector);
 	for (size_t i = 0; i < cls->var.n_options; i++) {
 		at[i] = (uint32_t)b->steps.len;
-		ret = add_class(b, cls->var.options[i].cls, NULL);
+		ret = add_class_deep(KYMO_E_MEMORY, b, cls->var.options[i].cls, NULL);
 		if (ret < 0)
 			return ret;
 	}
@@ -125,7 +98,7 @@ static int add_children(struct plan_builder *b, const struct ky_field_class *cls
 		return add_struct(b, cls);
 	case KY_FIELD_ARRAY:
 		note_ref(b, cls->array.length_ref);
-		return add_class(b, cls->array.element, NULL);
+		return add_class_deep(KYMO_E_MEMORY, b, cls->array.element, NULL);
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
 		return add_options(b, cls, step);
@@ -146,12 +119,15 @@ static int add_class(struct plan_builder *b, const struct ky_field_class *cls, c
 
 	if (ky_vec_push(&b->steps, (struct ky_step){.cls = cls, .name = name}) < 0)
 		return ky_error_nomem(b->err);
+	if (cls->slot != KY_NO_SLOT)
+		b->referred = at + 1;
 	ret = add_children(b, cls, at);
 	if (ret < 0)
 		return ret;
 	step = &b->steps.data[at];
 	step->next = (uint32_t)b->steps.len;
-	if (can_jump(cls)) {
+	/* It may be jumped over when its size is known and nobody needs a value inside it. */
+	if (cls->fixed_bits >= 0 && b->referred <= at) {
 		step->run_next = step->next;
 		step->run_bits = (uint64_t)cls->fixed_bits;
 	}

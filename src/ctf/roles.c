@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/walk.h"
 
@@ -57,6 +58,8 @@ static int header_member(struct ky_trace_class *trace, size_t i, struct kymo_err
 	return KYMO_OK;
 }
 
+KY_DEEP2(bool, has_role, const struct ky_field_class *, enum ky_role)
+
 static bool has_role(const struct ky_field_class *cls, enum ky_role role)
 {
 	if (!cls)
@@ -64,7 +67,7 @@ static bool has_role(const struct ky_field_class *cls, enum ky_role role)
 	if (cls->role == role)
 		return true;
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		if (has_role(ky_field_child(cls, i), role))
+		if (has_role_deep(false, ky_field_child(cls, i), role))
 			return true;
 	}
 	return false;
@@ -136,6 +139,9 @@ static int use_clock(struct ky_stream_class *stream, struct ky_clock_class *cloc
 	return KYMO_OK;
 }
 
+KY_DEEP3(int, find_clock, struct ky_stream_class *, const struct ky_field_class *,
+	 struct kymo_error *)
+
 static int find_clock(struct ky_stream_class *stream, const struct ky_field_class *cls,
 		      struct kymo_error *err)
 {
@@ -146,7 +152,7 @@ static int find_clock(struct ky_stream_class *stream, const struct ky_field_clas
 	if (ky_field_is_num(cls) && cls->num.clock)
 		return use_clock(stream, cls->num.clock, err);
 	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
-		ret = find_clock(stream, ky_field_child(cls, i), err);
+		ret = find_clock_deep(KYMO_E_MEMORY, stream, ky_field_child(cls, i), err);
 	return ret;
 }
 
@@ -244,6 +250,9 @@ static int event_header_field(struct ky_trace_class *trace, struct ky_field_clas
 	return KYMO_OK;
 }
 
+KY_DEEP3(int, event_header_roles, struct ky_trace_class *, struct ky_field_class *,
+	 struct kymo_error *)
+
 /* Wherever nested: LTTng's headers keep them in the options of a variant. */
 static int event_header_roles(struct ky_trace_class *trace, struct ky_field_class *cls,
 			      struct kymo_error *err)
@@ -258,7 +267,7 @@ static int event_header_roles(struct ky_trace_class *trace, struct ky_field_clas
 		else if (cls->kind == KY_FIELD_VARIANT)
 			ret = event_header_field(trace, child, cls->var.options[i].display, err);
 		if (ret == KYMO_OK)
-			ret = event_header_roles(trace, child, err);
+			ret = event_header_roles_deep(KYMO_E_MEMORY, trace, child, err);
 	}
 	return ret;
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/deep.h"
 #include "base/error.h"
+#include "ctf/walk.h"
 
 /*
  * Bounds that data cannot talk us out of: values in one scope, and array elements of one event
@@ -211,6 +213,11 @@ static int run_number(struct ky_cursor *c, const struct ky_step *step, struct ky
 	uint64_t raw = 0;
 	int ret;
 
+	if (__builtin_expect(cls->num.unit_bits, 0)) {
+		ret = align_cursor(c, step, ky_unit_align(cls, c->at_bits), err);
+		if (ret < 0)
+			return ret;
+	}
 	if (!has_room(c, bits))
 		return past_end(c, step, bits, err);
 	ret = check_shared_byte(c, cls, err);
@@ -375,6 +382,24 @@ static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kym
 
 /* ---- fields that contain others ----------------------------------------------------------- */
 
+KY_DEEP5(int, run_below, struct ky_cursor *, const struct ky_scope_plan *, uint32_t, uint32_t,
+	 struct kymo_error *)
+
+static int run_below(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t begin,
+		     uint32_t end, struct kymo_error *err)
+{
+	return ky_run(c, plan, begin, end, err);
+}
+
+/* The steps of something that contains others. */
+static int run_nested(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t begin,
+		      uint32_t end, struct kymo_error *err)
+{
+	int ret = run_below_deep(KYMO_E_MEMORY, c, plan, begin, end, err);
+
+	return __builtin_expect(ret == KYMO_E_MEMORY, 0) ? ky_error_nomem(err) : ret;
+}
+
 /* Index of the value just pushed for @step, or -1 when values are not collected. */
 static int open_value(struct ky_cursor *c, const struct ky_step *step, int64_t *index,
 		      struct kymo_error *err)
@@ -407,7 +432,7 @@ static int run_struct(struct ky_cursor *c, const struct ky_scope_plan *plan, uin
 	int ret = open_value(c, step, &index, err);
 
 	if (ret == KYMO_OK)
-		ret = ky_run(c, plan, at + 1, step->next, err);
+		ret = run_nested(c, plan, at + 1, step->next, err);
 	close_value(c, index, (uint32_t)step->cls->st.n_members);
 	return ret;
 }
@@ -440,7 +465,7 @@ int ky_run_elements(struct ky_cursor *c, const struct ky_scope_plan *plan, uint3
 		return skip_fixed_array(c, step, count, step->cls->array.element, err);
 	for (uint64_t i = 0; i < count; i++) {
 		before = c->at_bits;
-		ret = ky_run(c, plan, at + 1, step->next, err);
+		ret = run_nested(c, plan, at + 1, step->next, err);
 		if (ret < 0)
 			return ret;
 		/* Elements without a bit cost the writer nothing: their number proves nothing. */
@@ -528,7 +553,7 @@ static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uin
 	if (index >= 0)
 		c->values->list.data[index].option = &cls->var.options[i];
 	at = step->option_steps[i];
-	ret = ky_run(c, plan, at, plan->steps[at].next, err);
+	ret = run_nested(c, plan, at, plan->steps[at].next, err);
 	close_value(c, index, 1);
 	return ret;
 }

@@ -2,11 +2,12 @@
 /* Do two models describe the same bytes? */
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/lower.h"
 #include "ctf/walk.h"
 
-static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b);
+KY_DEEP2(bool, same_class, const struct ky_field_class *, const struct ky_field_class *)
 
 static bool same_ref(const struct ky_field_ref *a, const struct ky_field_ref *b)
 {
@@ -19,7 +20,7 @@ static bool same_ref(const struct ky_field_ref *a, const struct ky_field_ref *b)
 static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
 {
 	return a->num.length_bits == b->num.length_bits && a->align_bits == b->align_bits &&
-	       a->num.big_endian == b->num.big_endian &&
+	       a->num.unit_bits == b->num.unit_bits && a->num.big_endian == b->num.big_endian &&
 	       a->num.bits_reversed == b->num.bits_reversed && !a->num.clock == !b->num.clock &&
 	       !a->num.n_mappings == !b->num.n_mappings;
 }
@@ -46,7 +47,7 @@ static bool same_option(const struct ky_option *a, const struct ky_option *b)
 		if (!in_ranges(b, &a->ranges[i]))
 			return false;
 	}
-	return same_class(a->cls, b->cls);
+	return same_class_deep(false, a->cls, b->cls);
 }
 
 /* Options that nothing selects do not count. */
@@ -75,7 +76,7 @@ static bool same_members(const struct ky_field_class *a, const struct ky_field_c
 	if (a->st.n_members != b->st.n_members || a->align_bits != b->align_bits)
 		return false;
 	for (size_t i = 0; i < a->st.n_members; i++) {
-		if (!same_class(a->st.members[i].cls, b->st.members[i].cls))
+		if (!same_class_deep(false, a->st.members[i].cls, b->st.members[i].cls))
 			return false;
 	}
 	return true;
@@ -99,7 +100,7 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 	case KY_FIELD_ARRAY:
 		return (a->array.length_ref || a->array.length == b->array.length) &&
 		       a->align_bits == b->align_bits &&
-		       same_class(a->array.element, b->array.element);
+		       same_class_deep(false, a->array.element, b->array.element);
 	case KY_FIELD_STRUCT:
 		return same_members(a, b);
 	case KY_FIELD_OPTIONAL:

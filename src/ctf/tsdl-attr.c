@@ -69,18 +69,6 @@ int ky_tsdl_expect(struct ky_tsdl_parser *p, uint8_t punct, const char *what)
 	return ky_tsdl_accept(p, punct) ? KYMO_OK : ky_tsdl_expected(p, what);
 }
 
-int ky_tsdl_deeper(struct ky_tsdl_parser *p)
-{
-	if (p->depth == KY_FIELD_DEPTH_MAX) {
-		ky_error_set(p->err, KYMO_E_LIMIT, "types are nested more than %d levels deep",
-			     KY_FIELD_DEPTH_MAX);
-		ky_error_line(p->err, p->at->line, p->at->column);
-		return KYMO_E_LIMIT;
-	}
-	p->depth++;
-	return KYMO_OK;
-}
-
 /* ---- values ------------------------------------------------------------------------------ */
 
 int ky_tsdl_path(struct ky_tsdl_parser *p, const char **path)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/finish.h"
 #include "ctf/tsdl-path.h"
@@ -75,20 +76,51 @@ static int bind_to(struct ky_tsdl_parser *p, struct ky_field_class *cls,
 	return bind_length(p, ky_field_ref_of(cls), target);
 }
 
+/* ---- in the environment --------------------------------------------------------------------- */
+
+static bool is_in_env(const struct ky_field_ref *ref)
+{
+	return !strncmp(ref->text, "env.", 4);
+}
+
+/* A length from the environment never changes; a tag has labels, which nothing there has. */
+static int bind_env(struct ky_tsdl_parser *p, struct ky_field_class *cls)
+{
+	const struct ky_field_ref *ref = ky_field_ref_of(cls);
+	const struct ky_env *env = ky_env_find(p->trace, ref->text + 4);
+
+	if (!env)
+		return fail_ref(p, ref, KYMO_E_FORMAT, "is not in the environment");
+	if (cls->kind == KY_FIELD_VARIANT)
+		return fail_ref(p, ref, KYMO_E_FORMAT,
+				"is no enumeration, and cannot be a variant's tag");
+	if (env->is_text || env->number < 0)
+		return fail_ref(p, ref, KYMO_E_FORMAT,
+				"is no number from 0 on, and cannot be a length");
+	if (cls->kind == KY_FIELD_ARRAY) {
+		cls->array.length = (uint64_t)env->number;
+		cls->array.length_ref = NULL;
+	} else {
+		cls->text.length_bytes = (uint64_t)env->number;
+		cls->text.length_ref = NULL;
+	}
+	return KYMO_OK;
+}
+
 /* ---- within the structs being parsed -------------------------------------------------------- */
 
-static bool is_absolute(const char *path)
+static bool is_absolute(const struct ky_field_ref *ref)
 {
 	const char *rest;
 
-	return ky_path_scope(path, &rest) >= 0 || !strncmp(path, "env.", 4);
+	return ky_path_scope(ref->text, &rest) >= 0 || is_in_env(ref);
 }
 
 int ky_tsdl_bind(struct ky_tsdl_parser *p, struct ky_field_class *cls, bool must)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);
 
-	if (is_absolute(ref->text))
+	if (is_absolute(ref))
 		return KYMO_OK;
 	for (size_t i = p->open.len; i-- > 0;) {
 		const struct ky_field_class *st = p->open.data[i];
@@ -135,29 +167,25 @@ static struct ky_field_class *find_in_view(const struct view *view, const char *
 	return NULL;
 }
 
-static int bind_tree(struct ky_tsdl_parser *p, struct ky_field_class *cls, const struct view *view,
-		     uint32_t depth)
+KY_DEEP3(int, bind_tree, struct ky_tsdl_parser *, struct ky_field_class *, const struct view *)
+
+static int bind_tree(struct ky_tsdl_parser *p, struct ky_field_class *cls, const struct view *view)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);
 	int ret = KYMO_OK;
 
-	if (depth == KY_FIELD_DEPTH_MAX)
-		return ky_error_set(p->err, KYMO_E_LIMIT, "%s has fields more than %d levels deep",
-				    ky_scope_name(view->scope), KY_FIELD_DEPTH_MAX);
-	if (ref && !ref->target) {
+	if (ref && !ref->target && is_in_env(ref)) {
+		ret = bind_env(p, cls);
+	} else if (ref && !ref->target) {
 		struct ky_field_class *target = find_in_view(view, ref->text);
 
-		if (!target && !strncmp(ref->text, "env.", 4))
-			return fail_ref(p, ref, KYMO_E_UNSUPPORTED,
-					"lies in the environment: such references are not "
-					"supported");
 		if (!target)
 			return fail_ref(p, ref, KYMO_E_FORMAT,
 					"names no field that is decoded earlier");
 		ret = bind_to(p, cls, target);
 	}
 	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
-		ret = bind_tree(p, ky_field_child(cls, i), view, depth + 1);
+		ret = bind_tree_deep(KYMO_E_MEMORY, p, ky_field_child(cls, i), view);
 	return ret;
 }
 
@@ -166,7 +194,7 @@ static int bind_root(struct ky_tsdl_parser *p, struct view *view, enum ky_scope 
 {
 	view->roots[scope] = root;
 	view->scope = scope;
-	return root ? bind_tree(p, root, view, 0) : KYMO_OK;
+	return root ? bind_tree(p, root, view) : KYMO_OK;
 }
 
 static int bind_stream(struct ky_tsdl_parser *p, struct view *view, struct ky_stream_class *stream)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/walk.h"
 
@@ -17,8 +18,19 @@ static uint64_t key_of(const struct ky_field_class *cls)
 	return (uint64_t)(uintptr_t)cls;
 }
 
-static struct ky_field_class *copy_class(struct ky_tsdl_parser *p, const struct ky_field_class *src,
-					 uint32_t depth);
+KY_DEEP2(struct ky_field_class *, copy_class, struct ky_tsdl_parser *,
+	 const struct ky_field_class *)
+
+static struct ky_field_class *copy_child(struct ky_tsdl_parser *p, const struct ky_field_class *src)
+{
+	static struct ky_field_class no_stack;
+	struct ky_field_class *cls = copy_class_deep(&no_stack, p, src);
+
+	if (cls != &no_stack)
+		return cls;
+	ky_error_nomem(p->err);
+	return NULL;
+}
 
 /* What lies inside the copied type is referred to in the copy; what lies outside stays. */
 static int copy_ref(struct ky_tsdl_parser *p, struct ky_field_class *cls,
@@ -41,7 +53,7 @@ static int copy_ref(struct ky_tsdl_parser *p, struct ky_field_class *cls,
 	return KYMO_OK;
 }
 
-static int copy_members(struct ky_tsdl_parser *p, struct ky_field_class *cls, uint32_t depth)
+static int copy_members(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 {
 	size_t n = cls->st.n_members;
 	struct ky_member *members =
@@ -51,14 +63,14 @@ static int copy_members(struct ky_tsdl_parser *p, struct ky_field_class *cls, ui
 		return ky_error_nomem(p->err);
 	cls->st.members = members;
 	for (size_t i = 0; i < n; i++) {
-		members[i].cls = copy_class(p, members[i].cls, depth + 1);
+		members[i].cls = copy_child(p, members[i].cls);
 		if (!members[i].cls)
 			return p->err->code;
 	}
 	return KYMO_OK;
 }
 
-static int copy_options(struct ky_tsdl_parser *p, struct ky_field_class *cls, uint32_t depth)
+static int copy_options(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 {
 	size_t n = cls->var.n_options;
 	struct ky_option *options =
@@ -68,7 +80,7 @@ static int copy_options(struct ky_tsdl_parser *p, struct ky_field_class *cls, ui
 		return ky_error_nomem(p->err);
 	cls->var.options = options;
 	for (size_t i = 0; i < n; i++) {
-		options[i].cls = copy_class(p, options[i].cls, depth + 1);
+		options[i].cls = copy_child(p, options[i].cls);
 		if (!options[i].cls)
 			return p->err->code;
 	}
@@ -76,23 +88,23 @@ static int copy_options(struct ky_tsdl_parser *p, struct ky_field_class *cls, ui
 }
 
 /* What hangs below @cls, which is a flat copy so far. */
-static int copy_below(struct ky_tsdl_parser *p, struct ky_field_class *cls, uint32_t depth)
+static int copy_below(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 {
 	int ret;
 
 	switch (cls->kind) {
 	case KY_FIELD_STRUCT:
-		return copy_members(p, cls, depth);
+		return copy_members(p, cls);
 	case KY_FIELD_ARRAY:
 		ret = copy_ref(p, cls, &cls->array.length_ref);
 		if (ret < 0)
 			return ret;
-		cls->array.element = copy_class(p, cls->array.element, depth + 1);
+		cls->array.element = copy_child(p, cls->array.element);
 		return cls->array.element ? KYMO_OK : p->err->code;
 	case KY_FIELD_TEXT:
 		return copy_ref(p, cls, &cls->text.length_ref);
 	case KY_FIELD_VARIANT:
-		ret = copy_options(p, cls, depth);
+		ret = copy_options(p, cls);
 		/* Last: binding compares the tag's labels with the options. */
 		return ret < 0 ? ret : copy_ref(p, cls, &cls->var.selector);
 	default:
@@ -100,17 +112,10 @@ static int copy_below(struct ky_tsdl_parser *p, struct ky_field_class *cls, uint
 	}
 }
 
-static struct ky_field_class *copy_class(struct ky_tsdl_parser *p, const struct ky_field_class *src,
-					 uint32_t depth)
+static struct ky_field_class *copy_class(struct ky_tsdl_parser *p, const struct ky_field_class *src)
 {
 	struct ky_field_class *cls;
 
-	if (depth == KY_FIELD_DEPTH_MAX) {
-		ky_error_set(p->err, KYMO_E_LIMIT, "types are nested more than %d levels deep",
-			     KY_FIELD_DEPTH_MAX);
-		ky_error_line(p->err, p->at->line, p->at->column);
-		return NULL;
-	}
 	cls = ky_tsdl_node(p, src->kind);
 	if (!cls)
 		return NULL;
@@ -123,7 +128,7 @@ static struct ky_field_class *copy_class(struct ky_tsdl_parser *p, const struct 
 			return NULL;
 		}
 	}
-	return copy_below(p, cls, depth) < 0 ? NULL : cls;
+	return copy_below(p, cls) < 0 ? NULL : cls;
 }
 
 int ky_tsdl_copy(struct ky_tsdl_parser *p, const struct ky_field_class *src,
@@ -133,7 +138,7 @@ int ky_tsdl_copy(struct ky_tsdl_parser *p, const struct ky_field_class *src,
 		ky_map_fini(&p->copies);
 		ky_map_init(&p->copies);
 	}
-	*cls = copy_class(p, src, 0);
+	*cls = copy_class(p, src);
 	return *cls ? KYMO_OK : p->err->code;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ctf/finish.h"
 #include "ctf/walk.h"
 
 /* ---- scopes ------------------------------------------------------------------------------ */
@@ -234,32 +235,30 @@ static int dimension(struct ky_tsdl_parser *p, struct declarator *d)
 		ret = ky_tsdl_expect(p, ']', "']'");
 	if (ret < 0)
 		return ret;
-	if (d->dimensions.len == KY_FIELD_DEPTH_MAX)
-		return ky_tsdl_fail(p, dim.token, "too many dimensions");
 	return ky_vec_push(&d->dimensions, dim) < 0 ? ky_error_nomem(p->err) : KYMO_OK;
 }
 
 /* NAME, (DECLARATOR), and lengths behind either; @abstract: the name may be missing. */
 static int declarator(struct ky_tsdl_parser *p, struct declarator *d, bool abstract)
 {
+	size_t n_open = 0;
 	int ret = KYMO_OK;
 
-	if (ky_tsdl_is(p, '(')) {
-		ret = ky_tsdl_deeper(p);
-		if (ret < 0)
-			return ret;
-		p->at++;
-		ret = declarator(p, d, abstract);
-		p->depth--;
-		if (ret == KYMO_OK)
-			ret = ky_tsdl_expect(p, ')', "')'");
-	} else if (ky_tsdl_is_identifier(p)) {
+	while (ky_tsdl_accept(p, '('))
+		n_open++;
+	if (ky_tsdl_is_identifier(p))
 		d->name = p->at++;
-	} else if (!abstract) {
-		ret = ky_tsdl_expected(p, "a name");
+	else if (!abstract)
+		return ky_tsdl_expected(p, "a name");
+	while (ret == KYMO_OK) {
+		if (ky_tsdl_accept(p, '['))
+			ret = dimension(p, d);
+		else if (n_open)
+			ret = ky_tsdl_expect(p, ')', "')'");
+		else
+			break;
+		n_open -= p->at[-1].kind == KY_TOKEN_PUNCT && p->at[-1].punct == ')';
 	}
-	while (ret == KYMO_OK && ky_tsdl_accept(p, '['))
-		ret = dimension(p, d);
 	return ret;
 }
 
@@ -291,11 +290,14 @@ static int array_of(struct ky_tsdl_parser *p, const struct dimension *dim,
 
 	if (!array)
 		return p->err->code;
+	ky_field_layout_one(*cls);
 	array->array.element = *cls;
 	array->array.length = dim->length;
 	*cls = array;
-	return dim->path ? ky_tsdl_ref(p, dim->token, dim->path, &array->array.length_ref)
-			 : KYMO_OK;
+	if (dim->path)
+		return ky_tsdl_ref(p, dim->token, dim->path, &array->array.length_ref);
+	ky_field_layout_one(array);
+	return KYMO_OK;
 }
 
 /* The type that @d makes of *cls; its lengths are bound to what is in sight here. */
@@ -479,6 +481,30 @@ static int check_field(struct ky_tsdl_parser *p, const struct ky_token *name,
 	return KYMO_OK;
 }
 
+/* A bit field without a name is padding, which members of a struct must be to be read. */
+static const struct ky_token *padding_name(struct ky_tsdl_parser *p, const struct ky_token *colon)
+{
+	struct ky_token *token = ky_arena_memdup(&p->arena, colon, sizeof(*colon));
+
+	if (!token)
+		return NULL;
+	token->text = ky_arena_printf(&p->arena, "__padding_%zu", p->n_paddings++);
+	return token->text ? token : NULL;
+}
+
+/* ": SIZE", behind the name and type of a field. Sets *name to NULL for what is no field. */
+static int bit_field(struct ky_tsdl_parser *p, const struct ky_token **name,
+		     struct ky_field_class *cls)
+{
+	const struct ky_token *colon = p->at++;
+	int ret = ky_tsdl_bit_field(p, *name, cls);
+
+	if (ret < 0 || *name || !cls->num.length_bits)
+		return ret;
+	*name = padding_name(p, colon);
+	return *name ? KYMO_OK : ky_error_nomem(p->err);
+}
+
 static int one_field(struct ky_tsdl_parser *p, struct ky_tsdl_type *type, ky_tsdl_field_fn field,
 		     void *data)
 {
@@ -488,18 +514,17 @@ static int one_field(struct ky_tsdl_parser *p, struct ky_tsdl_type *type, ky_tsd
 	int ret = resolve_type(p, &mine);
 
 	if (ret == KYMO_OK)
-		ret = declarator(p, &d, false);
-	if (ret == KYMO_OK && ky_tsdl_is(p, ':'))
-		ret = ky_tsdl_unsupported(p, p->at,
-					  "bit fields in C's notation are not supported: use an "
-					  "integer type of that size");
+		ret = declarator(p, &d, ky_tsdl_is(p, ':'));
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_take(p, &mine, &cls);
 	if (ret == KYMO_OK)
 		ret = apply(p, &d, &cls);
+	if (ret == KYMO_OK && ky_tsdl_is(p, ':'))
+		ret = bit_field(p, &d.name, cls);
 	ky_vec_fini(&d.dimensions);
-	if (ret == KYMO_OK)
-		ret = check_field(p, d.name, cls);
+	if (ret < 0 || !d.name)
+		return ret;
+	ret = check_field(p, d.name, cls);
 	return ret < 0 ? ret : field(p, data, d.name, cls);
 }
 

@@ -499,6 +499,8 @@ int ky_tsdl_parse(const char *text, size_t len_bytes, struct ky_trace_class **tr
 	ky_arena_init(&p.arena);
 	ky_map_init(&p.copies);
 	ret = parse(&p, text, len_bytes);
+	if (ret == KYMO_E_MEMORY)
+		ky_error_nomem(p.err);
 	while (p.scope)
 		ky_tsdl_scope_pop(&p);
 	ky_vec_fini(&p.tokens);

@@ -9,6 +9,7 @@
  *	tsdl-decl.c	names of types: scopes, declarators, typedef, typealias
  *	tsdl-copy.c	each use of a named type is a copy of its own
  *	tsdl-bind.c	what lengths and tags refer to
+ *	tsdl-bits.c	bit fields in C's notation
  *
  * Recursive descent over the list of tokens; types are built directly as field classes of the
  * model. The byte order of the trace is looked up in the tokens beforehand, so `native` is
@@ -23,13 +24,25 @@
 #include "ctf/model.h"
 #include "ctf/tsdl-lex.h"
 
-/* Field classes that one trace may have; the largest real ones need tens of thousands. */
+/*
+ * Field classes that the copies of one trace may need beyond one per token of its text; the
+ * largest real ones need tens of thousands.
+ */
 #define KY_TSDL_NODES_MAX (UINT64_C(1) << 20)
 
 /* A region of the text with type names of its own. */
 struct ky_tsdl_scope {
 	struct ky_tsdl_scope *parent;
 	struct ky_names types; /* "uint32_t", "unsigned long", "struct foo", "struct foo *" */
+};
+
+/* The struct or variant whose fields are being read. */
+struct ky_tsdl_struct {
+	struct ky_field_class *cls; /* NULL: a variant */
+	size_t n_laid_out;	    /* members that these two count: */
+	uint32_t align_bits;
+	int64_t end_bits; /* -1: varies */
+	bool new_unit;	  /* an empty bit field came last */
 };
 
 /*
@@ -51,10 +64,11 @@ struct ky_tsdl_parser {
 	const struct ky_token *at; /* the next token */
 	struct ky_tsdl_scope *scope;
 	KY_VEC(struct ky_field_class *) open; /* structs being parsed, the innermost last */
+	struct ky_tsdl_struct *body;	      /* the innermost struct or variant */
 	KY_VEC(struct ky_tsdl_event) events;
 	bool has_trace;
-	uint32_t depth; /* of nested types being parsed */
 	uint64_t n_nodes;
+	size_t n_paddings; /* bit fields without a name */
 	uint64_t variant_budget;
 	struct ky_map copies;	/* while copying: referred field -> its copy */
 	struct kymo_error *err; /* never NULL here */
@@ -125,9 +139,6 @@ static inline bool ky_tsdl_accept(struct ky_tsdl_parser *p, uint8_t punct)
 
 int ky_tsdl_expect(struct ky_tsdl_parser *p, uint8_t punct, const char *what);
 
-/* One level deeper, or KYMO_E_LIMIT. Leave by p->depth--. */
-int ky_tsdl_deeper(struct ky_tsdl_parser *p);
-
 /* ---- attributes (tsdl-attr.c) ------------------------------------------------------------ */
 
 /* A word, or words with dots in between; lives in the parser's arena. */
@@ -195,6 +206,16 @@ typedef int (*ky_tsdl_field_fn)(struct ky_tsdl_parser *p, void *data, const stru
 				struct ky_field_class *cls);
 /* The body of a struct or variant after its '{', up to and with its '}'. */
 int ky_tsdl_fields(struct ky_tsdl_parser *p, ky_tsdl_field_fn field, void *data);
+
+/* ---- bit fields (tsdl-bits.c) -------------------------------------------------------------- */
+
+/*
+ * The size of a bit field comes next: make @cls, its type, the field at its place in p->body.
+ * @name: NULL for a field without a name. cls->num.length_bits is 0 then for what is no field, but
+ * makes the next one begin a unit.
+ */
+int ky_tsdl_bit_field(struct ky_tsdl_parser *p, const struct ky_token *name,
+		      struct ky_field_class *cls);
 
 /* ---- copies (tsdl-copy.c) ----------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/deep.h"
 #include "ctf/walk.h"
 
 static const char *child_name(const struct ky_field_class *cls, size_t i)
@@ -56,8 +57,11 @@ int ky_path_scope(const char *path, const char **rest)
 	return -1;
 }
 
-bool ky_path_find(const struct ky_field_class *st, size_t n_members,
-		  const struct ky_field_class *target, struct ky_strbuf *out)
+KY_DEEP4(bool, find, const struct ky_field_class *, size_t, const struct ky_field_class *,
+	 struct ky_strbuf *)
+
+static bool find(const struct ky_field_class *st, size_t n_members,
+		 const struct ky_field_class *target, struct ky_strbuf *out)
 {
 	size_t len = out->len;
 
@@ -71,11 +75,17 @@ bool ky_path_find(const struct ky_field_class *st, size_t n_members,
 			return false;
 		if (child == target ||
 		    (has_names(child) &&
-		     ky_path_find(child, ky_field_n_children(child), target, out)))
+		     find_deep(false, child, ky_field_n_children(child), target, out)))
 			return true;
 		out->len = len;
 		if (out->data)
 			out->data[len] = '\0';
 	}
 	return false;
+}
+
+bool ky_path_find(const struct ky_field_class *st, size_t n_members,
+		  const struct ky_field_class *target, struct ky_strbuf *out)
+{
+	return find(st, n_members, target, out);
 }

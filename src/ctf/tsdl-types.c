@@ -3,16 +3,18 @@
 
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
+#include "ctf/finish.h"
 #include "ctf/grow.h"
 
 struct ky_field_class *ky_tsdl_node(struct ky_tsdl_parser *p, enum ky_field_kind kind)
 {
 	struct ky_field_class *cls;
 
-	if (p->n_nodes == KY_TSDL_NODES_MAX) {
+	if (p->n_nodes == KY_TSDL_NODES_MAX + p->tokens.len) {
 		ky_error_set(p->err, KYMO_E_LIMIT, "the trace has more than %llu fields",
-			     (unsigned long long)KY_TSDL_NODES_MAX);
+			     (unsigned long long)p->n_nodes);
 		ky_error_line(p->err, p->at->line, p->at->column);
 		return NULL;
 	}
@@ -103,6 +105,7 @@ static int add_member(struct ky_tsdl_parser *p, void *data, const struct ky_toke
 
 static int struct_body(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 {
+	struct ky_tsdl_struct body = {.cls = cls, .align_bits = 1}, *outer = p->body;
 	struct ky_names names;
 	int ret;
 
@@ -112,7 +115,9 @@ static int struct_body(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 	if (ret < 0)
 		return ret;
 	ky_names_init(&names);
+	p->body = &body;
 	ret = ky_tsdl_fields(p, add_member, &names);
+	p->body = outer;
 	ky_names_fini(&names);
 	ky_tsdl_scope_pop(p);
 	p->open.len--;
@@ -149,6 +154,7 @@ static int struct_align(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 	}
 	if (align > type->cls->st.min_align_bits)
 		type->cls->st.min_align_bits = align;
+	ky_field_layout_one(type->cls);
 	return KYMO_OK;
 }
 
@@ -167,6 +173,7 @@ static int parse_struct(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 	ret = struct_body(p, type->cls);
 	if (ret == KYMO_OK)
 		ret = struct_align(p, type);
+	ky_field_layout_one(type->cls);
 	return ret < 0 ? ret : register_compound(p, type, name);
 }
 
@@ -196,13 +203,16 @@ static int add_option(struct ky_tsdl_parser *p, void *data, const struct ky_toke
 
 static int variant_body(struct ky_tsdl_parser *p, struct ky_field_class *variant)
 {
+	struct ky_tsdl_struct body = {.cls = NULL}, *outer = p->body;
 	struct options options = {.variant = variant};
 	int ret = ky_tsdl_scope_push(p);
 
 	if (ret < 0)
 		return ret;
 	ky_names_init(&options.names);
+	p->body = &body;
 	ret = ky_tsdl_fields(p, add_option, &options);
+	p->body = outer;
 	ky_names_fini(&options.names);
 	ky_tsdl_scope_pop(p);
 	if (ret == KYMO_OK && !variant->var.n_options)
@@ -271,31 +281,27 @@ static int parse_variant(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-int ky_tsdl_type_keyword(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
-{
-	int ret = ky_tsdl_deeper(p);
+KY_DEEP2(int, type_keyword, struct ky_tsdl_parser *, struct ky_tsdl_type *)
 
-	if (ret < 0)
-		return ret;
+static int type_keyword(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
+{
 	switch ((p->at++)->keyword) {
 	case KY_KEYWORD_INTEGER:
-		ret = ky_tsdl_integer(p, type);
-		break;
+		return ky_tsdl_integer(p, type);
 	case KY_KEYWORD_FLOATING_POINT:
-		ret = ky_tsdl_float(p, type);
-		break;
+		return ky_tsdl_float(p, type);
 	case KY_KEYWORD_STRING:
-		ret = ky_tsdl_string(p, type);
-		break;
+		return ky_tsdl_string(p, type);
 	case KY_KEYWORD_ENUM:
-		ret = parse_enum(p, type);
-		break;
+		return parse_enum(p, type);
 	case KY_KEYWORD_STRUCT:
-		ret = parse_struct(p, type);
-		break;
+		return parse_struct(p, type);
 	default:
-		ret = parse_variant(p, type);
+		return parse_variant(p, type);
 	}
-	p->depth--;
-	return ret;
+}
+
+int ky_tsdl_type_keyword(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
+{
+	return type_keyword_deep(KYMO_E_MEMORY, p, type);
 }

@@ -4,12 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "ctf/tsdl-lex.h"
 #include "ctf/tsdl-path.h"
 #include "ctf/walk.h"
 
-static int put_field(struct ky_tsdl_writer *w, const struct ky_field_class *cls, const char *name);
+KY_DEEP3(int, put_field, struct ky_tsdl_writer *, const struct ky_field_class *, const char *)
 
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w)
 {
@@ -17,9 +18,12 @@ void ky_tsdl_writer_fini(struct ky_tsdl_writer *w)
 	ky_vec_fini(&w->named);
 }
 
+/* Beyond that, text would grow with the square of its depth. */
+#define INDENT_MAX 40
+
 static void put_indent(struct ky_tsdl_writer *w)
 {
-	for (int i = 0; i < w->indent; i++)
+	for (int i = 0; i < w->indent && i < INDENT_MAX; i++)
 		ky_strbuf_addc(w->out, '\t');
 }
 
@@ -156,13 +160,13 @@ static int put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 
 	if (cls->num.bits_reversed || !encoding)
 		return cannot_say(w, "this kind of integer");
-	if (put_alias(w, cls))
+	if (!cls->num.unit_bits && put_alias(w, cls))
 		return KYMO_OK;
 	ky_strbuf_addf(w->out,
 		       "integer { size = %" PRIu32 "; align = %" PRIu32
 		       "; signed = %d; encoding = %s; base = %d;",
-		       cls->num.length_bits, cls->align_bits, cls->kind == KY_FIELD_SINT, encoding,
-		       cls->num.base);
+		       cls->num.unit_bits ? cls->num.unit_bits : cls->num.length_bits,
+		       cls->align_bits, cls->kind == KY_FIELD_SINT, encoding, cls->num.base);
 	if (cls->num.big_endian != w->trace->big_endian)
 		ky_strbuf_addf(w->out, " byte_order = %s;", cls->num.big_endian ? "be" : "le");
 	if (cls->num.clock)
@@ -270,7 +274,8 @@ static int put_members(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	w->indent++;
 	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
 		ky_vec_last(&w->open)->n_written = i;
-		ret = put_field(w, cls->st.members[i].cls, cls->st.members[i].name);
+		ret = put_field_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls,
+				     cls->st.members[i].name);
 	}
 	w->indent--;
 	w->open.len--;
@@ -301,7 +306,8 @@ static int put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!cls->var.options[i].name)
 			return cannot_say(w, "a variant's option without a name");
-		ret = put_field(w, cls->var.options[i].cls, cls->var.options[i].name);
+		ret = put_field_deep(KYMO_E_MEMORY, w, cls->var.options[i].cls,
+				     cls->var.options[i].name);
 	}
 	w->indent--;
 	put_indent(w);
@@ -364,6 +370,8 @@ static int put_field(struct ky_tsdl_writer *w, const struct ky_field_class *cls,
 	put_indent(w);
 	ret = put_type(w, base);
 	ky_strbuf_addf(w->out, " %s", name);
+	if (ky_field_is_num(cls) && cls->num.unit_bits)
+		ky_strbuf_addf(w->out, " : %" PRIu32, cls->num.length_bits);
 	for (; cls->kind == KY_FIELD_ARRAY && ret == KYMO_OK; cls = cls->array.element)
 		ret = put_dimension(w, cls->array.length_ref, cls->array.length);
 	if (base->kind == KY_FIELD_TEXT && ret == KYMO_OK)
@@ -376,10 +384,10 @@ static int put_field(struct ky_tsdl_writer *w, const struct ky_field_class *cls,
 
 static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
 {
-	if (a->num.length_bits != b->num.length_bits || a->num.big_endian != b->num.big_endian ||
-	    a->num.base != b->num.base || a->num.encoding != b->num.encoding ||
-	    a->num.clock != b->num.clock || a->num.n_mappings != b->num.n_mappings ||
-	    a->num.is_enum != b->num.is_enum)
+	if (a->num.length_bits != b->num.length_bits || a->num.unit_bits != b->num.unit_bits ||
+	    a->num.big_endian != b->num.big_endian || a->num.base != b->num.base ||
+	    a->num.encoding != b->num.encoding || a->num.clock != b->num.clock ||
+	    a->num.n_mappings != b->num.n_mappings || a->num.is_enum != b->num.is_enum)
 		return false;
 	for (size_t i = 0; i < a->num.n_mappings; i++) {
 		const struct ky_mapping *m = &a->num.mappings[i], *n = &b->num.mappings[i];
@@ -391,7 +399,7 @@ static bool same_numbers(const struct ky_field_class *a, const struct ky_field_c
 	return true;
 }
 
-static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b);
+KY_DEEP2(bool, same_class, const struct ky_field_class *, const struct ky_field_class *)
 
 static bool same_children(const struct ky_field_class *a, const struct ky_field_class *b)
 {
@@ -406,7 +414,7 @@ static bool same_children(const struct ky_field_class *a, const struct ky_field_
 		if (a->kind == KY_FIELD_VARIANT &&
 		    strcmp(a->var.options[i].name, b->var.options[i].name) != 0)
 			return false;
-		if (!same_class(ky_field_child(a, i), ky_field_child(b, i)))
+		if (!same_class_deep(false, ky_field_child(a, i), ky_field_child(b, i)))
 			return false;
 	}
 	return true;

@@ -256,7 +256,7 @@ int ky_tsdl_write(const struct ky_trace_class *trace, char **text, size_t *len_b
 	if (ret == KYMO_OK)
 		ret = put_streams(&w);
 	ky_tsdl_writer_fini(&w);
-	if (ret == KYMO_OK && ky_strbuf_failed(&out))
+	if (ret == KYMO_E_MEMORY || (ret == KYMO_OK && ky_strbuf_failed(&out)))
 		ret = ky_error_nomem(err);
 	if (ret < 0) {
 		ky_strbuf_fini(&out);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Going through a tree of field classes without a switch in every caller.
- * Trees that readers build are at most KY_FIELD_DEPTH_MAX levels deep, so recursion is safe.
+ * Trees are as deep as their metadata says: recursion needs base/deep.h.
  */
 #ifndef KY_CTF_WALK_H
 #define KY_CTF_WALK_H
 
 #include "ctf/model.h"
-
-/* Readers refuse deeper trees. */
-#define KY_FIELD_DEPTH_MAX 256
 
 static inline size_t ky_field_n_children(const struct ky_field_class *cls)
 {
@@ -59,6 +56,21 @@ static inline struct ky_field_ref *ky_field_ref_of(const struct ky_field_class *
 static inline bool ky_field_is_num(const struct ky_field_class *cls)
 {
 	return cls->kind < KY_FIELD_STRING;
+}
+
+/* Is it a bit field in C's notation whose place in its unit varies? */
+static inline bool ky_has_unit(const struct ky_field_class *cls)
+{
+	return ky_field_is_num(cls) && cls->num.unit_bits;
+}
+
+/* The alignment of a number that would begin at @at_bits of its packet (num.unit_bits). */
+static inline uint32_t ky_unit_align(const struct ky_field_class *cls, uint64_t at_bits)
+{
+	uint32_t unit = cls->num.unit_bits;
+
+	return unit && (at_bits & (unit - 1)) + cls->num.length_bits > unit ? unit
+									    : cls->align_bits;
 }
 
 static inline bool ky_field_is_int(const struct ky_field_class *cls)

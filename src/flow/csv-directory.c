@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
@@ -74,7 +75,10 @@ static void file_free(struct csv_file *file)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-static void put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
+KY_DEEP3(bool, put_columns, struct ky_strbuf *, const struct ky_field_class *, struct ky_strbuf *)
+
+/* False when out of memory; that is noted in @out, too. */
+static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
 			struct ky_strbuf *path)
 {
 	size_t len = path->len;
@@ -82,16 +86,20 @@ static void put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
 	if (cls->kind != KY_FIELD_STRUCT) {
 		ky_strbuf_addc(out, ',');
 		ky_csv_text(out, ky_strbuf_text(path), path->len);
-		return;
+		return true;
 	}
 	for (size_t i = 0; i < cls->st.n_members; i++) {
 		ky_strbuf_addf(path, "%s%s", len ? "." : "", cls->st.members[i].display);
-		put_columns(out, cls->st.members[i].cls, path);
+		if (!put_columns_deep(false, out, cls->st.members[i].cls, path)) {
+			out->failed = true;
+			return false;
+		}
 		if (path->data) {
 			path->len = len;
 			path->data[len] = '\0';
 		}
 	}
+	return true;
 }
 
 static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls)
@@ -183,6 +191,9 @@ static struct csv_file *file_of(struct csv_sink *s, const struct ky_event_class 
 
 /* ---- events ------------------------------------------------------------------------------- */
 
+KY_DEEP3(const struct ky_value *, put_cells, struct csv_sink *, struct ky_strbuf *,
+	 const struct ky_value *)
+
 /* The cells of a value: of each member, where it is a structure. Returns the value behind it. */
 static const struct ky_value *put_cells(struct csv_sink *s, struct ky_strbuf *out,
 					const struct ky_value *v)
@@ -194,8 +205,10 @@ static const struct ky_value *put_cells(struct csv_sink *s, struct ky_strbuf *ou
 		ky_csv_value(out, v, &s->scratch);
 		return end;
 	}
-	while (child < end)
-		child = put_cells(s, out, child);
+	while (child < end && child)
+		child = put_cells_deep(NULL, s, out, child);
+	if (!child)
+		out->failed = true;
 	return end;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/strbuf.h"
 #include "ctf/walk.h"
 #include "flow/details.h"
@@ -10,9 +11,11 @@
 
 #define RANGES_SHOWN 8
 
-static void indent(struct ky_strbuf *out, int depth)
+#define INDENT_MAX 32
+
+void ky_details_indent(struct ky_strbuf *out, int depth)
 {
-	for (int i = 0; i < depth; i++)
+	for (int i = 0; i < depth && i < INDENT_MAX; i++)
 		ky_strbuf_adds(out, "  ");
 }
 
@@ -158,14 +161,14 @@ static void put_ranges(struct ky_strbuf *out, const struct ky_range *ranges, siz
 	ky_strbuf_adds(out, n > RANGES_SHOWN ? ", ..." : "");
 }
 
-static void put_class(struct ky_strbuf *out, const struct ky_field_class *cls, int depth);
+KY_DEEP3(bool, put_class, struct ky_strbuf *, const struct ky_field_class *, int)
 
 static void put_mappings(struct ky_strbuf *out, const struct ky_field_class *cls, int depth)
 {
 	for (size_t i = 0; i < cls->num.n_mappings; i++) {
 		const struct ky_mapping *mapping = &cls->num.mappings[i];
 
-		indent(out, depth);
+		ky_details_indent(out, depth);
 		put_quoted(out, mapping->label);
 		ky_strbuf_adds(out, " = ");
 		put_ranges(out, mapping->ranges, mapping->n_ranges, ky_field_is_signed(cls));
@@ -175,7 +178,7 @@ static void put_mappings(struct ky_strbuf *out, const struct ky_field_class *cls
 
 static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, size_t i, int depth)
 {
-	indent(out, depth);
+	ky_details_indent(out, depth);
 	if (cls->kind == KY_FIELD_STRUCT) {
 		ky_strbuf_addf(out, "%s: ", cls->st.members[i].display);
 	} else if (cls->kind == KY_FIELD_ARRAY) {
@@ -188,17 +191,19 @@ static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, s
 			   ky_field_is_signed(cls->var.selector->target));
 		ky_strbuf_adds(out, "): ");
 	}
-	put_class(out, ky_field_child(cls, i), depth);
+	if (!put_class_deep(false, out, ky_field_child(cls, i), depth))
+		out->failed = true;
 }
 
 /* The line goes on where the caller stopped; what @cls contains stands below, deeper. */
-static void put_class(struct ky_strbuf *out, const struct ky_field_class *cls, int depth)
+static bool put_class(struct ky_strbuf *out, const struct ky_field_class *cls, int depth)
 {
 	put_summary(out, cls);
 	if (ky_field_is_num(cls))
 		put_mappings(out, cls, depth + 1);
 	for (size_t i = 0; i < ky_field_n_children(cls); i++)
 		put_child(out, cls, i, depth + 1);
+	return true;
 }
 
 static void put_scope(struct ky_strbuf *out, const char *name, const struct ky_field_class *root,
@@ -206,7 +211,7 @@ static void put_scope(struct ky_strbuf *out, const char *name, const struct ky_f
 {
 	if (!root)
 		return;
-	indent(out, depth);
+	ky_details_indent(out, depth);
 	ky_strbuf_addf(out, "%s: ", name);
 	put_class(out, root, depth);
 }
@@ -215,7 +220,7 @@ static void put_scope(struct ky_strbuf *out, const char *name, const struct ky_f
 
 static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 {
-	indent(out, 2);
+	ky_details_indent(out, 2);
 	ky_strbuf_addf(out, "event class %" PRIu64 " ", cls->id);
 	put_quoted(out, cls->name);
 	if (cls->has_loglevel)
@@ -229,7 +234,7 @@ static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 
 static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 {
-	indent(out, 1);
+	ky_details_indent(out, 1);
 	ky_strbuf_addf(out, "stream class %" PRIu64 "%s%s\n", cls->id, cls->clock ? ", clock " : "",
 		       cls->clock ? cls->clock->name : "");
 	put_scope(out, "packet context", cls->packet_context, 2);
@@ -241,7 +246,7 @@ static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 
 static void put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
 {
-	indent(out, 1);
+	ky_details_indent(out, 1);
 	ky_strbuf_addf(out,
 		       "clock %s: %" PRIu64 " Hz, begins at %" PRId64 " s and %" PRId64
 		       " cycles%s, precision %" PRIu64 " cycles",

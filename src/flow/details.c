@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "flow/json-value.h"
@@ -23,12 +24,6 @@ struct details_sink {
 };
 
 static const struct ky_text_options time_options = {.clock_date = true, .clock_gmt = true};
-
-static void indent(struct ky_strbuf *out, int depth)
-{
-	for (int i = 0; i < depth; i++)
-		ky_strbuf_adds(out, "  ");
-}
 
 static void put_time(struct ky_strbuf *out, int64_t ns, uint64_t cycles)
 {
@@ -103,6 +98,9 @@ static const char *child_name(const struct ky_value *parent, const struct ky_val
 	return child->name ? child->name : index;
 }
 
+KY_DEEP4(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *,
+	 const char *, int)
+
 /* "NAME: VALUE", members and elements below. Returns the value behind it. */
 static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v,
 					const char *name, int depth)
@@ -110,7 +108,7 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
 	char index[24];
 
-	indent(out, depth);
+	ky_details_indent(out, depth);
 	ky_strbuf_addf(out, "%s:", name);
 	if (v->cls->kind == KY_FIELD_ARRAY) {
 		ky_strbuf_addf(out, " %" PRIu32 " elements", v->n_children);
@@ -121,10 +119,12 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 		ky_json_value(out, v);
 	}
 	ky_strbuf_addc(out, '\n');
-	for (unsigned long i = 0; child < end; i++) {
+	for (unsigned long i = 0; child && child < end; i++) {
 		snprintf(index, sizeof(index), "[%lu]", i);
-		child = put_value(out, child, child_name(v, child, index), depth + 1);
+		child = put_value_deep(NULL, out, child, child_name(v, child, index), depth + 1);
 	}
+	if (!child)
+		out->failed = true;
 	return end;
 }
 

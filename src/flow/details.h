@@ -15,6 +15,9 @@ struct ky_sink *ky_details_sink_new(const struct ky_trace_set *set, int fd);
 
 struct ky_strbuf;
 
+/* Begin a line @depth levels deep; all below 32 levels stand at that. */
+void ky_details_indent(struct ky_strbuf *out, int depth);
+
 /* The parts that tell about the metadata (details-metadata.c) and the packets. */
 void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/deep.h"
 #include "flow/unicode.h"
 
 #define LABELS_MAX 64
@@ -149,8 +150,10 @@ static void put_number(struct ky_strbuf *out, const struct ky_value *v)
 	}
 }
 
+KY_DEEP2(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *)
+
 /* Write value @v and return the one behind it. */
-const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_value *v)
+static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v)
 {
 	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
 	bool is_struct = v->cls->kind == KY_FIELD_STRUCT;
@@ -164,7 +167,9 @@ const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_valu
 				ky_json_text(out, child->name, strlen(child->name));
 				put(out, ": ");
 			}
-			child = ky_json_value(out, child);
+			child = put_value_deep(NULL, out, child);
+			if (!child)
+				goto nomem;
 			if (child < end)
 				put(out, ", ");
 		}
@@ -172,10 +177,10 @@ const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_valu
 		break;
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
-		if (v->n_below)
-			ky_json_value(out, child);
-		else
+		if (!v->n_below)
 			put(out, "null");
+		else if (!put_value_deep(NULL, out, child))
+			goto nomem;
 		break;
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
@@ -188,4 +193,12 @@ const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_valu
 		put_number(out, v);
 	}
 	return end;
+nomem:
+	out->failed = true;
+	return NULL;
+}
+
+const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_value *v)
+{
+	return put_value(out, v);
 }

@@ -16,12 +16,15 @@
 /* Longer arrays are not unrolled, and scopes of more steps not planned. */
 #define UNROLL_MAX    32
 #define SCOPE_OPS_MAX 1024
+#define DEPTH_MAX     32
+#define LITERAL_MAX   4096 /* elements without a bit are text all the same */
 
 struct builder {
 	struct ky_arena *arena;
 	KY_VEC(struct text_op) ops;
 	struct ky_strbuf literal; /* collected for the next step */
 	size_t scope_begin;	  /* its first step */
+	unsigned int depth;	  /* of structs and arrays being compiled */
 	bool failed;		  /* out of memory */
 };
 
@@ -54,6 +57,7 @@ static bool plan_struct(struct builder *b, const struct ky_field_class *cls)
 {
 	plan_align(b, cls, cls->st.n_members ? cls->st.members[0].cls : NULL);
 	ky_strbuf_adds(&b->literal, "{");
+	b->depth++;
 	for (size_t i = 0; i < cls->st.n_members; i++) {
 		ky_strbuf_adds(&b->literal, i ? ", " : " ");
 		ky_strbuf_adds(&b->literal, cls->st.members[i].display);
@@ -61,6 +65,7 @@ static bool plan_struct(struct builder *b, const struct ky_field_class *cls)
 		if (!plan_field(b, cls->st.members[i].cls))
 			return false;
 	}
+	b->depth--;
 	ky_strbuf_adds(&b->literal, " }");
 	return true;
 }
@@ -71,11 +76,13 @@ static bool plan_array(struct builder *b, const struct ky_field_class *cls)
 		return false;
 	plan_align(b, cls, cls->array.length ? cls->array.element : NULL);
 	ky_strbuf_adds(&b->literal, "[");
+	b->depth++;
 	for (uint64_t i = 0; i < cls->array.length; i++) {
 		ky_strbuf_addf(&b->literal, "%s[%u] = ", i ? ", " : " ", (unsigned int)i);
 		if (!plan_field(b, cls->array.element))
 			return false;
 	}
+	b->depth--;
 	ky_strbuf_adds(&b->literal, " ]");
 	return true;
 }
@@ -115,7 +122,8 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 {
 	struct text_op op = {.cls = cls, .align_bits = cls->align_bits};
 
-	if (b->ops.len - b->scope_begin > SCOPE_OPS_MAX || ky_text_is_wide(cls))
+	if (b->ops.len - b->scope_begin > SCOPE_OPS_MAX || b->literal.len > LITERAL_MAX ||
+	    b->depth > DEPTH_MAX || ky_text_is_wide(cls))
 		return false;
 	switch (cls->kind) {
 	case KY_FIELD_STRUCT:
@@ -139,7 +147,7 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 	case KY_FIELD_FLOAT:
 		op.kind = (uint8_t)number_kind(cls);
 		op.bits = cls->num.length_bits;
-		if (op.bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64))
+		if (op.bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64) || cls->num.unit_bits)
 			return false;
 		break;
 	default:
@@ -157,6 +165,7 @@ static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum
 
 	push_op(b, (struct text_op){.kind = TEXT_OP_ENTER, .scope = (uint8_t)scope});
 	b->scope_begin = b->ops.len;
+	b->depth = 0;
 	if (plan_struct(b, root))
 		return;
 	b->ops.len = b->scope_begin;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/bits.h"
+#include "base/deep.h"
 #include "base/error.h"
 
 const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
@@ -233,9 +234,20 @@ static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* Values are nested as deep as their classes, which readers limit. */
-static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
-		       struct kymo_error *err);
+KY_DEEP4(char *, put_value, struct ky_text *, char *, const struct ky_value *, struct kymo_error *)
+
+/* The same, however deep @v lies. */
+static char *put_nested(struct ky_text *text, char *at, const struct ky_value *v,
+			struct kymo_error *err)
+{
+	/* NULL came without a word when there was no memory for a stack. */
+	if (err)
+		err->code = KYMO_OK;
+	at = put_value_deep(NULL, text, at, v, err);
+	if (!at && err && err->code == KYMO_OK)
+		ky_error_nomem(err);
+	return at;
+}
 
 static char *put_literal(struct ky_text *text, char *at, const char *s, struct kymo_error *err)
 {
@@ -279,7 +291,7 @@ static char *put_children(struct ky_text *text, char *at, const struct ky_value 
 			continue;
 		at = put_element_name(text, at, v, child, number++, err);
 		if (at)
-			at = put_value(text, at, child, err);
+			at = put_nested(text, at, child, err);
 	}
 	return at ? put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
 }
@@ -316,7 +328,7 @@ static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
 	case KY_FIELD_VARIANT:
 		return put_children(text, at, v, false, err);
 	case KY_FIELD_OPTIONAL:
-		return v->n_below ? put_value(text, at, v + 1, err)
+		return v->n_below ? put_nested(text, at, v + 1, err)
 				  : put_literal(text, at, "<none>", err);
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
