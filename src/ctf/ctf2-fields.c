@@ -197,7 +197,20 @@ static int set_role(struct ky_ctf2_reader *r, const struct ky_json *node,
 	    (cls->kind != KY_FIELD_UINT || cls->num.length_bits != 32))
 		return ky_json_error(r->err, node, "role '%s' needs a 32-bit unsigned integer",
 				     role->name);
-	cls->role = role->role;
+	/* The root is the first class of its scope, so its first member is the second. */
+	if (role->role == KY_ROLE_MAGIC && r->order != 2)
+		return ky_json_error(r->err, node, "the field of role '%s' must come first",
+				     role->name);
+	if (cls->kind == KY_FIELD_UINT && cls->num.length_bits > 64) {
+		ky_json_error(r->err, node, "role '%s' of an integer of more than 64 bits",
+			      role->name);
+		r->err->code = KYMO_E_UNSUPPORTED;
+		return KYMO_E_UNSUPPORTED;
+	}
+	if (cls->role != KY_ROLE_NONE && cls->role != role->role)
+		cls->more_roles |= 1u << role->role;
+	else
+		cls->role = role->role;
 	return KYMO_OK;
 }
 
@@ -248,6 +261,26 @@ static int get_encoding(struct ky_ctf2_reader *r, const struct ky_json *node,
 		}
 	}
 	return ky_json_error(r->err, ky_json_get(node, "encoding"), "unknown encoding '%s'", name);
+}
+
+/* What an extension changes is not known; those that the preamble declares were refused there. */
+int ky_ctf2_no_extensions(struct ky_ctf2_reader *r, const struct ky_json *node)
+{
+	const struct ky_json *list;
+	int ret = property(r, node, "extensions", false, KY_JSON_OBJECT, &list);
+
+	for (const struct ky_json *space = list ? list->list.first : NULL; space && ret == KYMO_OK;
+	     space = space->next) {
+		if (space->kind != KY_JSON_OBJECT)
+			return ky_json_error(r->err, space,
+					     "a namespace of extensions must be an object");
+		if (space->list.first)
+			return ky_json_error(
+				r->err, space,
+				"extension '%s' of '%s' is not declared in the preamble",
+				space->list.first->key, space->key);
+	}
+	return ret;
 }
 
 /* Remember a location; ky_ctf2_locate() finds the field once its scope is whole. */
@@ -432,6 +465,8 @@ static int add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
 	const struct ky_json *cls = ky_json_get(node, "field-class");
 	int ret = ky_ctf2_string(r, node, "name", true, &member->name);
 
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_no_extensions(r, node);
 	if (ret < 0)
 		return ret;
 	member->display = member->name;
@@ -512,6 +547,8 @@ static int add_option(struct ky_ctf2_reader *r, const struct ky_json *node,
 	const struct ky_json *content = ky_json_get(node, "field-class");
 	int ret = ky_ctf2_string(r, node, "name", false, &option->name);
 
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_no_extensions(r, node);
 	if (ret < 0)
 		return ret;
 	option->display = option->name;
@@ -527,6 +564,7 @@ static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
 {
 	struct ky_field_class *cls = place->cls;
 	const struct ky_json *list;
+	struct ky_names names;
 	int ret = property(r, node, "options", true, KY_JSON_ARRAY, &list);
 
 	if (ret == KYMO_OK)
@@ -539,13 +577,23 @@ static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
 	cls->var.options = alloc(r, list->list.len, sizeof(*cls->var.options));
 	if (!cls->var.options)
 		return KYMO_E_MEMORY;
-	for (const struct ky_json *item = list->list.first; item; item = item->next) {
-		ret = add_option(r, item, place, &cls->var.options[cls->var.n_options]);
-		if (ret < 0)
-			return ret;
+	ky_names_init(&names);
+	for (const struct ky_json *item = list->list.first; item && ret == KYMO_OK;
+	     item = item->next) {
+		struct ky_option *option = &cls->var.options[cls->var.n_options];
+
+		ret = add_option(r, item, place, option);
+		if (ret < 0 || !option->name)
+			; /* nothing to compare */
+		else if (ky_names_get(&names, option->name))
+			ret = ky_json_error(r->err, item, "the variant has two options '%s'",
+					    option->name);
+		else if (ky_names_set(&names, option->name, option) < 0)
+			ret = nomem(r);
 		cls->var.n_options++;
 	}
-	return KYMO_OK;
+	ky_names_fini(&names);
+	return ret;
 }
 
 static const struct {
@@ -634,6 +682,8 @@ int ky_ctf2_field_class(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (node->kind != KY_JSON_OBJECT)
 		return ky_json_error(r->err, node, "a field class is an object or an alias' name");
 	ret = property(r, node, "type", true, KY_JSON_STRING, &type);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_no_extensions(r, node);
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -224,6 +224,7 @@ static struct ky_clock_class *find_clock(struct ky_ctf2_reader *r, const char *i
 static int read_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	struct ky_clock_class *clock;
+	uint64_t accuracy;
 	const char *id;
 	int ret = ky_ctf2_string(r, fragment, "id", true, &id);
 
@@ -241,6 +242,8 @@ static int read_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 		ret = ky_ctf2_string(r, fragment, "description", false, &clock->description);
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_uint(r, fragment, "precision", false, &clock->precision_cycles);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_uint(r, fragment, "accuracy", false, &accuracy);
 	if (ret == KYMO_OK)
 		ret = read_origin(r, fragment, clock);
 	return ret < 0 ? ret : read_offset(r, fragment, clock);
@@ -371,6 +374,18 @@ static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 
 /* ---- the sequence ---------------------------------------------------------------------------- */
 
+/* Whose class it is, is nothing that reading depends on; but it must be said rightly. */
+static int check_identity(struct ky_ctf2_reader *r, const struct ky_json *fragment)
+{
+	static const char *const keys[] = {"namespace", "name", "uid"};
+	const char *unused;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < 3 && ret == KYMO_OK; i++)
+		ret = ky_ctf2_string(r, fragment, keys[i], false, &unused);
+	return ret;
+}
+
 static int read_fragment(struct ky_ctf2_reader *r, const struct ky_json *fragment, bool first,
 			 bool *has_trace_class)
 {
@@ -387,6 +402,11 @@ static int read_fragment(struct ky_ctf2_reader *r, const struct ky_json *fragmen
 					   : "there is a second preamble");
 	if (first)
 		return read_preamble(r, fragment);
+	ret = ky_ctf2_no_extensions(r, fragment);
+	if (ret == KYMO_OK)
+		ret = check_identity(r, fragment);
+	if (ret < 0)
+		return ret;
 	if (strcmp(type, "field-class-alias") == 0)
 		return read_alias(r, fragment);
 	if (strcmp(type, "clock-class") == 0)

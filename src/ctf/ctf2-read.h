@@ -63,6 +63,9 @@ int ky_ctf2_locate(struct ky_ctf2_reader *reader,
 int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
 		   const struct ky_range **ranges, size_t *n_ranges);
 
+/* Refuse extensions of @object, which is not the preamble: none is ever declared. */
+int ky_ctf2_no_extensions(struct ky_ctf2_reader *reader, const struct ky_json *object);
+
 /* Typed properties; each returns 0 (also when it is absent and not @required) or KYMO_E_FORMAT. */
 int ky_ctf2_string(struct ky_ctf2_reader *reader, const struct ky_json *object, const char *key,
 		   bool required, const char **value);

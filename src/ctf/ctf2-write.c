@@ -294,6 +294,10 @@ static void put_role(struct writer *w, const struct ky_field_class *cls)
 	key(w, "roles");
 	ky_strbuf_addc(&w->out, '[');
 	put_string(w, name);
+	for (uint32_t more = cls->more_roles; more; more &= more - 1) {
+		ky_strbuf_adds(&w->out, ", ");
+		put_string(w, role_name((enum ky_role)__builtin_ctz(more)));
+	}
 	ky_strbuf_addc(&w->out, ']');
 }
 

@@ -39,12 +39,12 @@ static int general_header(struct ky_decoder *d, struct ky_cursor *c, uint64_t *i
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&d->values.list, v) {
-		if (v->cls->role == KY_ROLE_EVENT_ID) {
+		if (ky_has_role(v->cls, KY_ROLE_EVENT_ID)) {
 			*id = v->u;
 			*has_id = true;
-		} else if (v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock) {
-			ky_clock_update(&d->clock, v->u, ky_clock_bits(v));
 		}
+		if (ky_has_role(v->cls, KY_ROLE_CLOCK_BEGIN) && v->cls->num.clock)
+			ky_clock_update(&d->clock, v->u, ky_clock_bits(v));
 	}
 	return KYMO_OK;
 }

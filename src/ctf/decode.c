@@ -82,62 +82,73 @@ static const struct ky_stream_class *find_stream_class(const struct ky_decoder *
 	return d->trace->streams.len == 1 ? d->trace->streams.data[0] : NULL;
 }
 
+/* What the value at @i of the packet header means. */
+static int header_role(struct ky_decoder *d, size_t i, enum ky_role role, uint64_t *class_id,
+		       bool *has_class_id, struct kymo_error *err)
+{
+	const struct ky_value *v = &d->values.list.data[i];
+
+	switch (role) {
+	case KY_ROLE_MAGIC:
+		if (v->u == KY_CTF_MAGIC)
+			return KYMO_OK;
+		ky_error_set(err, KYMO_E_FORMAT, "packet magic number is 0x%llx instead of 0x%x",
+			     (unsigned long long)v->u, KY_CTF_MAGIC);
+		ky_damaged(d, 0, err);
+		return KYMO_E_FORMAT;
+	case KY_ROLE_TRACE_UUID:
+		if (!d->trace->has_uuid || uuid_matches(&d->values, i, d->trace->uuid))
+			return KYMO_OK;
+		ky_error_set(err, KYMO_E_FORMAT,
+			     "packet UUID differs from the metadata's: the file belongs to another "
+			     "trace");
+		ky_damaged(d, 0, err);
+		return KYMO_E_FORMAT;
+	case KY_ROLE_STREAM_CLASS_ID:
+		*has_class_id = true;
+		*class_id = v->u;
+		return KYMO_OK;
+	case KY_ROLE_STREAM_ID:
+		d->packet.has_stream_id = true;
+		d->packet.stream_id = v->u;
+		return KYMO_OK;
+	default:
+		return KYMO_OK;
+	}
+}
+
 static int read_header(struct ky_decoder *d, struct kymo_error *err)
 {
 	struct ky_packet *p = &d->packet;
-	uint64_t stream_class_id = 0;
+	uint64_t class_id = 0;
 	bool has_class_id = false;
 	int ret = packet_scope(d, d->trace->packet_header_plan, err);
 
+	for (size_t i = 0; i < d->values.list.len && ret == KYMO_OK; i++) {
+		const struct ky_field_class *cls = d->values.list.data[i].cls;
+
+		ret = header_role(d, i, cls->role, &class_id, &has_class_id, err);
+		for (uint32_t more = cls->more_roles; more && ret == KYMO_OK; more &= more - 1)
+			ret = header_role(d, i, (enum ky_role)__builtin_ctz(more), &class_id,
+					  &has_class_id, err);
+	}
 	if (ret < 0)
 		return ret;
-	for (size_t i = 0; i < d->values.list.len; i++) {
-		const struct ky_value *v = &d->values.list.data[i];
-
-		switch (v->cls->role) {
-		case KY_ROLE_MAGIC:
-			if (v->u == KY_CTF_MAGIC)
-				break;
-			ky_error_set(err, KYMO_E_FORMAT,
-				     "packet magic number is 0x%llx instead of 0x%x",
-				     (unsigned long long)v->u, KY_CTF_MAGIC);
-			ky_damaged(d, 0, err);
-			return KYMO_E_FORMAT;
-		case KY_ROLE_TRACE_UUID:
-			if (!d->trace->has_uuid || uuid_matches(&d->values, i, d->trace->uuid))
-				break;
-			ky_error_set(err, KYMO_E_FORMAT,
-				     "packet UUID differs from the metadata's: the file belongs to "
-				     "another trace");
-			ky_damaged(d, 0, err);
-			return KYMO_E_FORMAT;
-		case KY_ROLE_STREAM_CLASS_ID:
-			has_class_id = true;
-			stream_class_id = v->u;
-			break;
-		case KY_ROLE_STREAM_ID:
-			p->has_stream_id = true;
-			p->stream_id = v->u;
-			break;
-		default:
-			break;
-		}
-	}
-	p->stream_class = find_stream_class(d, has_class_id, stream_class_id);
+	p->stream_class = find_stream_class(d, has_class_id, class_id);
 	if (p->stream_class)
 		return KYMO_OK;
 	ky_error_set(err, KYMO_E_FORMAT, "no stream class with id %llu in the metadata",
-		     (unsigned long long)stream_class_id);
+		     (unsigned long long)class_id);
 	ky_damaged(d, 0, err);
 	return KYMO_E_FORMAT;
 }
 
-static void context_role(struct ky_decoder *d, const struct ky_value *v, bool *has_packet,
-			 bool *has_content)
+static void context_role(struct ky_decoder *d, const struct ky_value *v, enum ky_role role,
+			 bool *has_packet, bool *has_content)
 {
 	struct ky_packet *p = &d->packet;
 
-	switch (v->cls->role) {
+	switch (role) {
 	case KY_ROLE_PACKET_SIZE:
 		p->packet_bits = v->u;
 		*has_packet = true;
@@ -220,8 +231,12 @@ static int read_context(struct ky_decoder *d, struct kymo_error *err)
 	ret = packet_scope(d, plan, err);
 	if (ret < 0)
 		return ret;
-	ky_vec_foreach(&d->values.list, v)
-		context_role(d, v, &has_packet, &has_content);
+	ky_vec_foreach(&d->values.list, v) {
+		context_role(d, v, v->cls->role, &has_packet, &has_content);
+		for (uint32_t more = v->cls->more_roles; more; more &= more - 1)
+			context_role(d, v, (enum ky_role)__builtin_ctz(more), &has_packet,
+				     &has_content);
+	}
 	ret = settle_sizes(d, has_packet, has_content, d->avail_bits, err);
 	if (ret < 0)
 		return ret;

@@ -229,8 +229,7 @@ bool ky_handle_place(const struct ky_event *event, const struct ky_handle *handl
  * As ky_handle_place(), not seen through: the option that the variant or optional field @handle
  * holds in @event. False also when it is neither, and for an optional field that is not there.
  */
-bool ky_handle_option(const struct ky_event *event, const struct ky_handle *handle,
-		      size_t *option);
+bool ky_handle_option(const struct ky_event *event, const struct ky_handle *handle, size_t *option);
 
 /*
  * Decode the field, with all that it contains, as ky_values_decode() does a scope.

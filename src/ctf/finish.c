@@ -177,6 +177,10 @@ static int check_ref(struct linker *l, const struct ky_field_class *cls,
 			       "is no unsigned integer of up to 64 bits, and cannot be a "
 			       "length");
 	}
+	for (size_t i = 0; i < ref->n_more; i++) {
+		if (ref->more[i]->kind != KY_FIELD_BOOL && ref->more[i]->num.length_bits > 64)
+			return bad_ref(l, ref, "is no integer of up to 64 bits in all its forms");
+	}
 	return KYMO_OK;
 }
 

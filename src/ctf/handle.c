@@ -395,7 +395,7 @@ bool ky_place_number(const struct ky_event *event, const struct ky_place *place,
 	case KY_FIELD_BOOL:
 	case KY_FIELD_UINT:
 	case KY_FIELD_SINT:
-		if (cls->num.length_bits > 64 ||
+		if ((cls->num.length_bits > 64 && cls->kind != KY_FIELD_BOOL) ||
 		    event->end_bits - place->at_bits < cls->num.length_bits)
 			return false;
 		*value = ky_number_read(cls, event->data, place->at_bits);

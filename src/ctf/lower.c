@@ -52,6 +52,8 @@ static const char *missing_kind(const struct ky_field_class *cls)
 	case KY_FIELD_SINT:
 		if (cls->num.length_bits > 64)
 			return "it is an integer of more than 64 bits";
+		if (cls->more_roles)
+			return "it has several roles";
 		return cls->num.bits_reversed ? "its bits are in reverse order" : NULL;
 	case KY_FIELD_FLOAT:
 		return cls->num.bits_reversed ? "its bits are in reverse order" : NULL;

@@ -129,6 +129,7 @@ struct ky_option {
 struct ky_field_class {
 	enum ky_field_kind kind;
 	enum ky_role role;
+	uint32_t more_roles; /* CTF 2: bits 1 << enum ky_role of others that it has, too */
 	uint32_t align_bits; /* power of two, >= 1; effective (for a struct: max of members, ...) */
 	/*
 	 * Where the decoder keeps the last value of this field for those that refer to it, or
@@ -184,6 +185,11 @@ struct ky_field_class {
 		} var;
 	};
 };
+
+static inline bool ky_has_role(const struct ky_field_class *cls, enum ky_role role)
+{
+	return cls->role == role || cls->more_roles & 1u << role;
+}
 
 struct ky_clock_class {
 	const char *name;	 /* CTF 2: its id */

@@ -112,6 +112,11 @@ static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t c
 	ky_vec_foreach(&r->context.list, original)
 		(void)ky_vec_push(&r->patched.list, *original);
 	ky_vec_foreach(&r->patched.list, v) {
+		if (v->cls->more_roles)
+			return ky_error_set(err, KYMO_E_UNSUPPORTED,
+					    "packets whose field %s has several roles cannot be "
+					    "written anew",
+					    v->name);
 		switch (v->cls->role) {
 		case KY_ROLE_PACKET_SIZE:
 			set_role(v, packet_bits);

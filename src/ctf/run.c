@@ -148,6 +148,18 @@ static double read_float(const struct ky_field_class *cls, const uint8_t *data, 
 	}
 }
 
+/* A boolean may have any number of bits, and is true when one of them is set: 1 then. */
+static bool read_bool(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits)
+{
+	uint32_t bits = cls->num.length_bits;
+
+	for (uint32_t from = 0; from < bits; from += 64) {
+		if (read_part(cls, data, at_bits, from, bits - from < 64 ? bits - from : 64))
+			return true;
+	}
+	return false;
+}
+
 uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits)
 {
 	union {
@@ -159,6 +171,8 @@ uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, u
 		value.f = read_float(cls, data, at_bits);
 		return value.u;
 	}
+	if (cls->kind == KY_FIELD_BOOL && cls->num.length_bits > 64)
+		return read_bool(cls, data, at_bits);
 	value.u = read_raw(cls, data, at_bits, cls->num.length_bits);
 	if (cls->kind == KY_FIELD_SINT)
 		value.u = (uint64_t)ky_sign_extend(value.u, cls->num.length_bits);
@@ -167,7 +181,8 @@ uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, u
 
 static bool is_big(const struct ky_field_class *cls)
 {
-	return cls->num.length_bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64);
+	return cls->kind != KY_FIELD_BOOL &&
+	       cls->num.length_bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64);
 }
 
 bool ky_value_is_big(const struct ky_value *value)
@@ -188,6 +203,8 @@ uint64_t ky_number_word(const struct ky_field_class *cls, const uint8_t *data, u
 
 uint64_t ky_value_word(const struct ky_value *value, unsigned int word)
 {
+	if (value->cls->kind == KY_FIELD_BOOL)
+		return word ? 0 : value->u;
 	if (value->cls->kind == KY_FIELD_FLOAT && value->cls->num.length_bits == 128)
 		return ky_number_word(value->cls, value->f_data, value->n_children, word);
 	return ky_number_word(value->cls, value->big.data, value->big.at_bits, word);
@@ -247,17 +264,22 @@ int ky_leb128_read(const uint8_t **at, const uint8_t *end, bool is_signed, uint6
 		   unsigned int *n_bits)
 {
 	unsigned int shift = 0;
+	uint8_t byte, fill = 0;
 	uint64_t raw = 0;
-	uint8_t byte;
 
 	do {
 		if (*at >= end)
 			return KYMO_E_FORMAT;
 		byte = *(*at)++;
-		/* Behind 63 bits there is room for one more, and for copies of the sign. */
-		if (shift > 63 || (shift == 63 && (byte & 0x7e) && (byte & 0x7f) != 0x7f))
+		/* Behind 63 bits there is room for one more; the rest may only repeat the sign. */
+		if (shift == 63)
+			fill = is_signed && byte & 1 ? 0x7f : 0;
+		if (shift >= 63 && (byte & 0x7e) != (fill & 0x7e))
 			return KYMO_E_UNSUPPORTED;
-		raw |= (uint64_t)(byte & 0x7f) << shift;
+		if (shift > 63 && (byte & 1) != (fill & 1))
+			return KYMO_E_UNSUPPORTED;
+		if (shift < 64)
+			raw |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
 	*n_bits = shift;

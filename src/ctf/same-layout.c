@@ -87,7 +87,7 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 	/* 16 integers or a BLOB, and CTF 2 has no role for it when the metadata tells no UUID. */
 	if (is_uuid(a) || is_uuid(b))
 		return a->align_bits == b->align_bits && a->fixed_bits == b->fixed_bits;
-	if (a->role != b->role)
+	if (a->role != b->role || a->more_roles != b->more_roles)
 		return false;
 	if (a->kind != b->kind || !same_ref(ky_field_ref_of(a), ky_field_ref_of(b)))
 		return false;

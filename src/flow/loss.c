@@ -18,7 +18,7 @@ static unsigned int counter_bits(const struct ky_stream_class *cls)
 	for (size_t i = 0; st && i < st->st.n_members; i++) {
 		const struct ky_field_class *member = st->st.members[i].cls;
 
-		if (member->role == KY_ROLE_DISCARDED && member->num.length_bits)
+		if (ky_has_role(member, KY_ROLE_DISCARDED) && member->num.length_bits)
 			return member->num.length_bits;
 	}
 	return 64;

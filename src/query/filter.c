@@ -84,7 +84,7 @@ static enum ky_value_type field_type(const struct ky_field_class *cls)
 	case KY_FIELD_BOOL:
 	case KY_FIELD_UINT:
 	case KY_FIELD_SINT:
-		if (cls->num.length_bits > 64)
+		if (cls->num.length_bits > 64 && cls->kind != KY_FIELD_BOOL)
 			return KY_TYPE_NONE;
 		break;
 	case KY_FIELD_VARUINT:
