@@ -384,14 +384,16 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 
 int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
-	struct ky_batch batch;
+	struct ky_batch batch, run;
 	int status, ended;
 
 	while ((status = ky_flow_next(flow, &batch, err)) > 0) {
-		int fed = ky_model_feed(model, &batch, err);
+		while (ky_batch_run(&batch, &run)) {
+			int fed = ky_model_feed(model, &run, err);
 
-		if (fed < 0)
-			return fed;
+			if (fed < 0)
+				return fed;
+		}
 	}
 	ended = ky_model_end(model, status < 0 ? NULL : err);
 	return status < 0 ? status : ended;

@@ -298,7 +298,8 @@ static int write_out(struct ky_pf *pf, struct kymo_error *err)
 
 static int one_event(struct ky_pf *pf, struct ky_pf_at *at, const struct ky_loss *loss)
 {
-	const struct ky_batch one = {at->stream, at->event, 1, loss};
+	const struct ky_batch one = {
+		.stream = at->stream, .events = at->event, .n_events = 1, .loss = loss};
 	int ret;
 
 	if (pf->n_timed++ == 0 && at->event->ns < 0)

@@ -27,6 +27,7 @@ struct kymo_reader {
 	struct ky_trace_set set;
 	struct ky_crew *crew;
 	struct ky_flow *flow;
+	struct ky_batch rest; /* of what the graph gave last: it is handed out by runs */
 	struct kymo_loss loss;
 	bool ended;
 };
@@ -258,10 +259,13 @@ int kymo_reader_next(struct kymo_reader *reader, struct kymo_batch *batch, struc
 				    "kymo_reader_next() wants a reader and a batch");
 	if (reader->ended)
 		return 0;
-	ret = ky_flow_next(reader->flow, &in, err);
-	if (ret <= 0) {
-		reader->ended = true;
-		return ret;
+	while (!ky_batch_run(&reader->rest, &in)) {
+		ret = ky_flow_next(reader->flow, &reader->rest, err);
+		if (ret <= 0) {
+			reader->rest = (struct ky_batch){.n_events = 0};
+			reader->ended = true;
+			return ret;
+		}
 	}
 	batch->streams = in.stream;
 	batch->n_events = in.n_events;
@@ -279,6 +283,7 @@ int kymo_reader_seek(struct kymo_reader *reader, int64_t time_ns, struct kymo_er
 		return ky_error_set(err, KYMO_E_INVALID, "kymo_reader_seek() wants a reader");
 	if (time_ns < reader->options.begin_ns)
 		time_ns = reader->options.begin_ns;
+	reader->rest = (struct ky_batch){.n_events = 0};
 	ret = ky_flow_seek(reader->flow, time_ns, err);
 	reader->ended = ret < 0;
 	return ret;

@@ -147,6 +147,7 @@ static bool is_directory(const struct format *format, const struct convert_optio
 
 /* ---- running ------------------------------------------------------------------------------ */
 
+/* The sink may hold events of the graph: it goes first. All of these take the sink over. */
 static int drain(const struct ky_trace_set *set, const struct convert_options *options,
 		 struct ky_flow *flow, struct ky_sink *sink, struct kymo_error *err)
 {
@@ -156,6 +157,7 @@ static int drain(const struct ky_trace_set *set, const struct convert_options *o
 	if (options->output && strcmp(options->output, "-") != 0)
 		drain.progress = "converting";
 	ret = ky_drain(&drain, flow, sink, err);
+	ky_sink_free(sink);
 	ky_flow_close(flow);
 	return ret;
 }
@@ -167,7 +169,10 @@ static int convert_events(const struct ky_trace_set *set, const struct convert_o
 	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
 				     err);
 
-	return ret < 0 ? ret : drain(set, options, flow, sink, err);
+	if (ret == KYMO_OK)
+		return drain(set, options, flow, sink, err);
+	ky_sink_free(sink);
+	return ret;
 }
 
 /* Copy all streams as they are; those that are damaged are opened, to be read event by event. */
@@ -210,7 +215,10 @@ static int convert_whole(const struct ky_trace_set *set, const struct convert_op
 		for (size_t i = 0; i < n_damaged; i++)
 			ky_flow_close(damaged[i]);
 	free(damaged);
-	return ret < 0 ? ret : drain(set, options, flow, sink, err);
+	if (ret == KYMO_OK)
+		return drain(set, options, flow, sink, err);
+	ky_sink_free(sink);
+	return ret;
 }
 
 /* Damage: everything before it was converted, and is kept. */
@@ -236,10 +244,8 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 			    struct ky_crew *crew, struct kymo_error *err)
 {
 	struct ky_sink *sink = ky_parallel_sink_new(crew, make_sink, maker);
-	int ret = sink ? convert_events(set, maker->options, crew, sink, err) : ky_error_nomem(err);
 
-	ky_sink_free(sink);
-	return ret;
+	return sink ? convert_events(set, maker->options, crew, sink, err) : ky_error_nomem(err);
 }
 
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
@@ -252,11 +258,8 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 	if (ret < 0)
 		return ret;
 	if (format->ctf_major && !ky_cli_selects(&options->select))
-		ret = convert_whole(set, options, sink, err);
-	else
-		ret = convert_events(set, options, crew, sink, err);
-	ky_sink_free(sink);
-	return ret;
+		return convert_whole(set, options, sink, err);
+	return convert_events(set, options, crew, sink, err);
 }
 
 static int convert_events_to(const struct ky_trace_set *set, const struct format *format,

@@ -85,16 +85,20 @@ static void progress_init(struct progress *p, const struct ky_drain *drain)
 
 static void progress_step(struct progress *p, const struct ky_batch *batch)
 {
-	uint64_t *at;
+	struct ky_batch rest = *batch, run;
+	uint64_t *at, offset_bytes;
 
-	if (!p->at_bytes || !batch->n_events)
-		return;
-	at = &p->at_bytes[batch->stream->index];
-	if (batch->events->packet->file_offset_bytes == *at)
-		return;
-	p->done_bytes += batch->events->packet->file_offset_bytes - *at;
-	*at = batch->events->packet->file_offset_bytes;
-	ky_cli_progress(p->what, p->done_bytes, p->total_bytes);
+	while (p->at_bytes && ky_batch_run(&rest, &run)) {
+		if (!run.n_events)
+			continue;
+		at = &p->at_bytes[run.stream->index];
+		offset_bytes = run.events->packet->file_offset_bytes;
+		if (offset_bytes == *at)
+			continue;
+		p->done_bytes += offset_bytes - *at;
+		*at = offset_bytes;
+		ky_cli_progress(p->what, p->done_bytes, p->total_bytes);
+	}
 }
 
 static void progress_fini(struct progress *p)

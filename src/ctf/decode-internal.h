@@ -12,6 +12,7 @@
 
 struct ky_decoder {
 	const struct ky_trace_class *trace;
+	const struct ky_stream *stream;
 	struct ky_packet packet;
 	struct ky_values values; /* of packet headers and contexts, and of general event headers */
 	uint64_t *slots;

@@ -30,6 +30,11 @@ void ky_decoder_free(struct ky_decoder *d)
 	free(d);
 }
 
+void ky_decoder_set_stream(struct ky_decoder *d, const struct ky_stream *stream)
+{
+	d->stream = stream;
+}
+
 /* ---- packets ----------------------------------------------------------------------------- */
 
 /* Decode one scope of the packet's own into d->values. */
@@ -255,6 +260,7 @@ int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_
 	int ret;
 
 	memset(&d->packet, 0, sizeof(d->packet));
+	d->packet.stream = d->stream;
 	d->packet.data = data;
 	d->packet.file_offset_bytes = file_offset_bytes;
 	d->packet.cpu_id = UINT32_MAX;

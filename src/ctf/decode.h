@@ -21,9 +21,12 @@
 
 #include "ctf/model.h"
 
+struct ky_stream;
+
 /* What a packet's header and context say. All offsets and sizes in bits unless named bytes. */
 struct ky_packet {
 	const struct ky_stream_class *stream_class;
+	const struct ky_stream *stream; /* whose packet it is: see ky_decoder_set_stream() */
 	const uint8_t *data;
 	uint64_t file_offset_bytes;  /* of data[0] */
 	uint64_t header_bits;	     /* where the first event begins: end of header and context */
@@ -66,6 +69,9 @@ struct ky_decoder;
  */
 struct ky_decoder *ky_decoder_new(const struct ky_trace_class *trace);
 void ky_decoder_free(struct ky_decoder *decoder);
+
+/* Its packets shall say that they are @stream's, which only the caller needs to know. */
+void ky_decoder_set_stream(struct ky_decoder *decoder, const struct ky_stream *stream);
 
 /*
  * Read the header and context of the packet that begins at @data.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter stage of one stream: passes on runs of events that match, as slices of the batch
- * that came in, so that nothing is copied.
+ * The filter stage of one stream: has its input put the events where they shall go, and moves those
+ * that match together.
  */
 #include "flow/stages.h"
 
@@ -9,27 +9,32 @@
 
 #include "base/error.h"
 
+#define BATCH_EVENTS 64
+
 struct filter_stage {
 	struct ky_flow flow;
 	struct ky_flow *input;
 	const struct ky_filter *filter;
 	size_t trace;
-	struct ky_batch batch; /* what is left of the input's batch */
+	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
+	size_t n_room;
+	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
 };
 
-/* Cut the next run of matching events off the batch at hand. */
-static size_t next_run(struct filter_stage *f)
+/* How many of @batch match; they go to @to, which does not lie behind them. */
+static size_t keep_matching(const struct filter_stage *f, const struct ky_batch *batch,
+			    struct ky_event *to)
 {
-	struct ky_batch *b = &f->batch;
-	size_t n;
+	size_t n = 0;
 
-	while (b->n_events && !ky_filter_match(f->filter, f->trace, b->events)) {
-		b->events++;
-		b->n_events--;
-	}
-	for (n = 0; n < b->n_events; n++) {
-		if (n && !ky_filter_match(f->filter, f->trace, &b->events[n]))
-			break;
+	for (size_t i = 0; i < batch->n_events; i++) {
+		const struct ky_event *event = &batch->events[i];
+
+		if (!ky_filter_match(f->filter, f->trace, event))
+			continue;
+		if (&to[n] != event)
+			to[n] = *event;
+		n++;
 	}
 	return n;
 }
@@ -37,33 +42,41 @@ static size_t next_run(struct filter_stage *f)
 static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct filter_stage *f = (struct filter_stage *)flow;
-	size_t n;
+	struct ky_event *to = f->room;
+	size_t n_room = to ? f->n_room : BATCH_EVENTS;
 	int ret;
 
-	for (;;) {
-		n = next_run(f);
-		/* A loss is told even when no event behind it matches. */
-		if (n || f->batch.loss) {
-			*batch = f->batch;
-			batch->n_events = n;
-			f->batch.events += n;
-			f->batch.n_events -= n;
-			f->batch.loss = NULL;
-			return 1;
-		}
-		ret = ky_flow_next(f->input, &f->batch, err);
-		if (ret <= 0) {
-			f->batch = (struct ky_batch){.n_events = 0};
+	f->room = NULL;
+	if (!to && !f->events)
+		f->events = malloc(BATCH_EVENTS * sizeof(*f->events));
+	if (!to)
+		to = f->events;
+	if (!to)
+		return ky_error_nomem(err);
+	do {
+		ky_flow_room(f->input, to, n_room);
+		ret = ky_flow_next(f->input, batch, err);
+		if (ret <= 0)
 			return ret;
-		}
-	}
+		batch->n_events = keep_matching(f, batch, to);
+		batch->events = to;
+		/* A loss is told even when no event behind it matches. */
+	} while (!batch->n_events && !batch->loss);
+	return 1;
+}
+
+static void filter_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+{
+	struct filter_stage *f = (struct filter_stage *)flow;
+
+	f->room = room;
+	f->n_room = n;
 }
 
 static int filter_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
 	struct filter_stage *f = (struct filter_stage *)flow;
 
-	f->batch = (struct ky_batch){.n_events = 0};
 	return ky_flow_seek(f->input, ns, err);
 }
 
@@ -72,6 +85,7 @@ static void filter_close(struct ky_flow *flow)
 	struct filter_stage *f = (struct filter_stage *)flow;
 
 	ky_flow_close(f->input);
+	free(f->events);
 	free(f);
 }
 
@@ -79,6 +93,7 @@ static const struct ky_flow_ops filter_ops = {
 	.next = filter_next,
 	.seek = filter_seek,
 	.close = filter_close,
+	.room = filter_room,
 };
 
 int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, size_t trace,

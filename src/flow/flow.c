@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "flow/sink.h"
 
 int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
@@ -16,6 +17,16 @@ void ky_flow_close(struct ky_flow *flow)
 {
 	if (flow)
 		flow->ops->close(flow);
+}
+
+int ky_sink_runs(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct ky_batch rest = *batch, run;
+	int ret = KYMO_OK;
+
+	while (ret == KYMO_OK && ky_batch_run(&rest, &run))
+		ret = sink->ops->batch(sink, &run, err);
+	return ret;
 }
 
 int ky_flow_open_set(const struct ky_trace_set *set, struct ky_flow **flow, struct kymo_error *err)

@@ -4,8 +4,8 @@
  *
  *	source (one stream) ... -> merge -> [trim, filter ...] -> sink
  *
- * A stage yields runs of events that are borrowed: valid until the next ky_flow_next() or
- * ky_flow_seek() on that stage. A stage owns the stages that it reads from.
+ * A stage yields events that are borrowed: valid until the next ky_flow_next() or ky_flow_seek()
+ * on that stage, or as long as their window is held. A stage owns the stages that it reads from.
  * Threads: one at a time per graph.
  */
 #ifndef KY_FLOW_FLOW_H
@@ -32,16 +32,49 @@ int ky_loss_keep(struct ky_loss *loss);
 /* Free what ky_loss_keep() made. */
 void ky_loss_drop(struct ky_loss *loss);
 
+struct ky_window;
+
 /*
- * What a stage yields: events of one stream in time order, none later than any event of a
- * later batch of the merge. A loss lies before events[0]; n_events may then be 0.
+ * What a stage yields: events in the order of time, none later than any event of a later batch of
+ * the merge. A loss lies before events[0]; n_events may then be 0.
+ * Before the merge all events are of one stream, and of one packet.
  */
 struct ky_batch {
-	const struct ky_stream *stream;
+	const struct ky_stream *stream; /* whose events they are; NULL: see their packets */
 	const struct ky_event *events;
 	size_t n_events;
 	const struct ky_loss *loss; /* or NULL */
+	struct ky_window *window; /* for holding the events (window.h); NULL: they cannot be held */
 };
+
+/* The stream of @event of @batch. */
+static inline const struct ky_stream *ky_batch_stream(const struct ky_batch *batch,
+						      const struct ky_event *event)
+{
+	return batch->stream ? batch->stream : event->packet->stream;
+}
+
+/*
+ * Go through a batch by runs, for those who deal with one stream at a time: cut off @rest its loss and
+ * its first events, as far as they are of one packet. False when nothing is left.
+ */
+static inline bool ky_batch_run(struct ky_batch *rest, struct ky_batch *run)
+{
+	size_t n = 0;
+
+	if (!rest->n_events && !rest->loss)
+		return false;
+	while (n < rest->n_events && rest->events[n].packet == rest->events[0].packet)
+		n++;
+	*run = *rest;
+	run->n_events = n;
+	if (n)
+		run->stream = ky_batch_stream(rest, rest->events);
+	rest->events += n;
+	rest->n_events -= n;
+	rest->loss = NULL;
+	return true;
+}
 
 struct ky_flow;
 
@@ -51,6 +84,8 @@ struct ky_flow_ops {
 	/* Continue with the first event at or after @ns (from the origin). NULL: not supported. */
 	int (*seek)(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
 	void (*close)(struct ky_flow *flow);
+	/* NULL: batches lie where the stage wants. */
+	void (*room)(struct ky_flow *flow, struct ky_event *room, size_t n);
 };
 
 struct ky_flow {
@@ -60,6 +95,16 @@ struct ky_flow {
 static inline int ky_flow_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	return flow->ops->next(flow, batch, err);
+}
+
+/*
+ * Ask for the events of the next batch to be put to @room, no more than @n, at least one. A stage that
+ * can not do so does as it likes; batch->events tells.
+ */
+static inline void ky_flow_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+{
+	if (flow->ops->room)
+		flow->ops->room(flow, room, n);
 }
 
 int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
@@ -81,9 +126,10 @@ void ky_source_share(struct ky_flow *source, size_t n);
 void ky_source_log(struct ky_flow *source, const struct ky_log *log);
 
 /*
- * Merge @inputs by (time, stream index, position): the order is total. Takes the inputs over,
- * on failure too. Damage in one input: the others are still delivered to their end, then
- * the first error is returned.
+ * Merge @inputs by (time, stream index, position): the order is total. Each is one stream, and they
+ * are in the streams' order. Takes them over, on failure too. Its batches have a window.
+ * Damage in one input: the others are still delivered to their end, then the first error, in the
+ * order of the merge, is returned.
  */
 int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flow,
 		  struct kymo_error *err);

@@ -110,16 +110,18 @@ static int write_out(struct json_sink *s, struct kymo_error *err)
 static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
 {
 	struct json_sink *s = (struct json_sink *)sink;
+	const struct ky_stream *stream;
 	size_t whole;
 	int ret;
 
 	for (size_t i = 0; i < batch->n_events; i++) {
 		whole = s->out.len;
-		ret = put_event(s, &batch->events[i], batch->stream->name, err);
+		stream = ky_batch_stream(batch, &batch->events[i]);
+		ret = put_event(s, &batch->events[i], stream->name, err);
 		if (ret < 0) {
 			s->out.len = whole; /* no half lines */
 			if (ret == KYMO_E_FORMAT)
-				ky_stream_place(batch->stream, err);
+				ky_stream_place(stream, err);
 			return ret;
 		}
 		if (s->out.len >= WRITE_BYTES && !s->held) {
@@ -164,6 +166,7 @@ static const struct ky_sink_ops json_ops = {
 	.free = json_free,
 	.hold = json_hold,
 	.resume = json_resume,
+	.any_stream = true,
 };
 
 struct ky_sink *ky_json_sink_new(int fd)

@@ -1,45 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merge: a tournament tree of inputs by (time of their next event, stream index).
+ * The merge, in windows: some events of each input are read ahead (queue.h); those of them that
+ * nothing still to come can precede are put in order by their times (order.h) and copied, so that
+ * what is delivered lies in one piece. So an event costs the same however many streams there are.
  *
- * Each inner node keeps the loser of the match below it, so that a new key of the winner is
- * played against log2(inputs) nodes on the one path to the top. Where streams interleave finely
- * nobody can predict who wins: the matches are computed without branches, and one event is
- * delivered at a time, for a run of unpredictable length would cost the consumer's loop a
- * misprediction too. Only when an input has won several times in a row is its whole run
- * looked for. Runs are slices of the input's batch: nothing is copied.
+ * A window ends with the last event that is known of some input: what that one has next is not
+ * earlier. Where it makes windows short, it may read further ahead the next time.
+ *
+ * An event's key is the latest time in its stream up to it, and so a stream whose time goes back
+ * keeps its order: the events in between come right behind the one before.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "flow/flow.h"
+#include "flow/order.h"
+#include "flow/queue.h"
 
-/* After so many wins in a row an input is taken to have a long run. */
-#define RUN_WINS 4
+/* How far an input is read ahead, in events: to begin with, and at most. */
+#define AHEAD_MIN 32
+#define AHEAD_MAX 1024
+/* All of them together; what they and the window take should stay in the second-level cache. */
+#define AHEAD_TOTAL 4096
+/* The span of a window: its keys have 32 bits. */
+#define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
 
 struct input {
-	struct ky_flow *flow;
-	struct ky_batch batch; /* what has not been delivered yet of its current batch */
+	struct ky_queue queue;
+	size_t ahead; /* how far it is to be read */
+	size_t number;
 };
 
-/* Where an input stands. */
-struct key {
+/* A loss in the window, before events[at]. */
+struct split {
+	size_t at;
+	const struct ky_loss *loss;
+	bool has_event; /* events[at] came with it */
+};
+
+/* What is known to come next: everything up to @ns, of inputs above @number only before it. */
+struct limit {
 	int64_t ns;
-	uint64_t rank; /* stream index, then number of the input; UINT64_MAX: it has ended */
+	size_t number;
+	struct input *input; /* who sets it, or NULL */
+	int64_t first_ns;    /* of what waits */
 };
 
 struct merge {
 	struct ky_flow flow;
 	struct input *inputs;
-	struct key *keys; /* of the inputs, before the first match */
-	struct key *tree; /* [0] the winner, [1] to [n_inputs - 1] the losers */
-	size_t n_inputs, n_live;
-	bool started;
-	size_t n_taken;	     /* events of the winner's batch that were delivered last */
-	size_t last;	     /* who won last, */
-	unsigned int n_wins; /* and how many times in a row before */
-	int code;	     /* the first error of an input, kept until the others have ended */
+	struct input **live; /* those that have not ended, by number */
+	size_t n_inputs, n_live, ahead_total;
+	struct ky_windows windows;
+	uint64_t *order, *scratch;    /* of the window's entries: key, place in from[] */
+	const struct ky_event **from; /* the entries as they lie in the queues */
+	size_t cap;		      /* room in these three */
+	const struct ky_stream
+		*only; /* all events of the window are of this one; NULL: of several */
+	KY_VEC(struct split) splits;  /* of the window */
+	size_t n_delivered, n_splits; /* of the window */
+	size_t next_to_shrink;
+	int code; /* the first error of an input, kept until the others have ended */
+	int64_t code_ns;
+	size_t code_number;
 	struct kymo_error first;
 };
 
@@ -48,137 +71,235 @@ static struct merge *merge_of(struct ky_flow *flow)
 	return (struct merge *)flow;
 }
 
-/* Does @a come first? Without a branch. */
-static inline bool before(const struct key *a, const struct key *b)
+/* ---- reading ahead --------------------------------------------------------------------------- */
+
+/* An input has ended and nothing of it waits. Its error counts when it ended before the others. */
+static void note_end(struct merge *m, const struct input *input)
 {
-	return (a->ns < b->ns) | ((a->ns == b->ns) & (a->rank < b->rank));
+	const struct ky_queue *q = &input->queue;
+
+	if (q->code >= 0 ||
+	    (m->code < 0 && (m->code_ns < q->end_ns ||
+			     (m->code_ns == q->end_ns && m->code_number < input->number))))
+		return;
+	m->code = q->code;
+	m->first = q->err;
+	m->code_ns = q->end_ns;
+	m->code_number = input->number;
 }
 
-static inline size_t winner(const struct merge *m)
+/* Top up all inputs, and drop those that have nothing any more. */
+static int fill(struct merge *m)
 {
-	return (uint32_t)m->tree[0].rank;
-}
+	size_t n_live = 0;
 
-/* @key is what input @at has now: play it up to the top. */
-static inline void play(struct merge *m, size_t at, struct key key)
-{
-	for (size_t node = (at + m->n_inputs) / 2; node; node /= 2) {
-		struct key other = m->tree[node];
-		uint64_t swap = 0 - (uint64_t)before(&other, &key);
-		uint64_t ns = (uint64_t)(other.ns ^ key.ns) & swap;
-		uint64_t rank = (other.rank ^ key.rank) & swap;
+	for (size_t i = 0; i < m->n_live; i++) {
+		struct input *input = m->live[i];
+		struct ky_queue *q = &input->queue;
 
-		m->tree[node].ns = other.ns ^ (int64_t)ns;
-		m->tree[node].rank = other.rank ^ rank;
-		key.ns ^= (int64_t)ns;
-		key.rank ^= rank;
+		if (!q->ended && ky_queue_length(q) <= input->ahead / 2 &&
+		    ky_queue_fill(q, &m->windows, input->ahead) < 0)
+			return KYMO_E_MEMORY;
+		if (ky_queue_length(q))
+			m->live[n_live++] = input;
+		else
+			note_end(m, input);
 	}
-	m->tree[0] = key;
+	m->n_live = n_live;
+	return KYMO_OK;
 }
 
-/* Get @input's next batch. 1, 0 at its end; an error is kept for later and is an end too. */
-static int pull(struct merge *m, size_t input)
+/* Who makes windows short reads further ahead, at the cost of others when there is no room. */
+static void adapt(struct merge *m, struct input *input)
 {
-	struct kymo_error err = {.code = KYMO_OK};
-	struct ky_batch *batch = &m->inputs[input].batch;
-	int ret;
+	struct input *other;
 
-	do
-		ret = ky_flow_next(m->inputs[input].flow, batch, &err);
-	while (ret > 0 && !batch->n_events && !batch->loss);
-	if (ret < 0 && m->code == KYMO_OK) {
-		m->code = ret;
-		m->first = err;
+	if (!input || input->ahead >= AHEAD_MAX)
+		return;
+	if (m->ahead_total + input->ahead <= AHEAD_TOTAL) {
+		m->ahead_total += input->ahead;
+		input->ahead *= 2;
+		return;
 	}
-	return ret > 0;
-}
-
-/* The key of the batch that was just pulled for @input; it is not empty. */
-static struct key key_of(const struct merge *m, size_t input)
-{
-	const struct ky_batch *batch = &m->inputs[input].batch;
-
-	return (struct key){
-		/* A loss without events after it is told as soon as its turn could have come. */
-		.ns = batch->n_events ? batch->events[0].ns : batch->loss->begin_ns,
-		.rank = (uint64_t)batch->stream->index << 32 | input,
-	};
-}
-
-static struct key pull_key(struct merge *m, size_t input)
-{
-	if (pull(m, input))
-		return key_of(m, input);
-	m->n_live--;
-	return (struct key){.ns = INT64_MAX, .rank = UINT64_MAX};
-}
-
-/* The winner below @node, whose losers are noted on the way. The inputs are the leaves. */
-static struct key first_match(struct merge *m, const struct key *keys, size_t node)
-{
-	struct key a, b;
-
-	if (node >= m->n_inputs)
-		return keys[node - m->n_inputs];
-	a = first_match(m, keys, 2 * node);
-	b = first_match(m, keys, 2 * node + 1);
-	m->tree[node] = before(&a, &b) ? b : a;
-	return before(&a, &b) ? a : b;
-}
-
-static void start(struct merge *m)
-{
-	m->started = true;
-	m->n_taken = 0;
-	m->n_wins = 0;
-	m->n_live = m->n_inputs;
-	for (size_t i = 0; i < m->n_inputs; i++)
-		m->keys[i] = pull_key(m, i);
-	if (m->n_inputs)
-		m->tree[0] = first_match(m, m->keys, 1);
-}
-
-/* Drop what was delivered last, and put its input where it belongs now. */
-static void advance(struct merge *m)
-{
-	size_t at = winner(m);
-	struct ky_batch *batch = &m->inputs[at].batch;
-	struct key key = m->tree[0];
-
-	batch->events += m->n_taken;
-	batch->n_events -= m->n_taken;
-	batch->loss = NULL;
-	if (__builtin_expect(batch->n_events > 0, 1))
-		key.ns = batch->events[0].ns;
-	else
-		key = pull_key(m, at);
-	play(m, at, key);
-}
-
-/* The best of those that lost to the winner. */
-static struct key second(const struct merge *m)
-{
-	struct key best = {.ns = INT64_MAX, .rank = UINT64_MAX};
-
-	for (size_t node = (winner(m) + m->n_inputs) / 2; node; node /= 2) {
-		if (before(&m->tree[node], &best))
-			best = m->tree[node];
+	other = &m->inputs[m->next_to_shrink++ % m->n_inputs];
+	if (other != input && other->ahead > AHEAD_MIN) {
+		other->ahead /= 2;
+		m->ahead_total -= other->ahead;
 	}
-	return best;
 }
 
-/* How many of the winner's events come before the next event of any other input: at least one. */
-static size_t run_length(const struct merge *m, const struct ky_batch *batch)
-{
-	struct key limit = second(m), key = m->tree[0];
-	size_t n;
+/* ---- a window -------------------------------------------------------------------------------- */
 
-	for (n = 1; n < batch->n_events; n++) {
-		key.ns = batch->events[n].ns;
-		if (!before(&key, &limit))
+static struct limit find_limit(const struct merge *m)
+{
+	struct limit limit = {.ns = INT64_MAX, .number = SIZE_MAX, .first_ns = INT64_MAX};
+
+	for (size_t i = 0; i < m->n_live; i++) {
+		const struct ky_queue *q = &m->live[i]->queue;
+		int64_t ns = ky_queue_first_ns(q);
+
+		limit.first_ns = ns < limit.first_ns ? ns : limit.first_ns;
+		if (q->ended || (limit.input && q->end_ns >= limit.ns))
+			continue;
+		limit.ns = q->end_ns;
+		limit.number = m->live[i]->number;
+		limit.input = m->live[i];
+	}
+	if ((uint64_t)limit.ns - (uint64_t)limit.first_ns > SPAN_MAX_NS) {
+		limit.ns = (int64_t)((uint64_t)limit.first_ns + SPAN_MAX_NS);
+		limit.number = SIZE_MAX;
+	}
+	return limit;
+}
+
+static int make_room(struct merge *m, size_t n)
+{
+	if (n <= m->cap)
+		return KYMO_OK;
+	free(m->order);
+	free(m->scratch);
+	free((void *)(uintptr_t)m->from);
+	m->order = malloc(n * sizeof(*m->order));
+	m->scratch = malloc(n * sizeof(*m->scratch));
+	m->from = malloc(n * sizeof(*m->from));
+	m->cap = m->order && m->scratch && m->from ? n : 0;
+	return m->cap ? KYMO_OK : KYMO_E_MEMORY;
+}
+
+/* Add @q's entries up to @last_ns to the @n of the window so far. Returns how many. */
+static size_t collect(struct merge *m, struct ky_queue *q, int64_t first_ns, int64_t last_ns,
+		      size_t n)
+{
+	const struct ky_event *entries = q->entries + q->first;
+	int64_t ns = q->taken_ns;
+	size_t i, len = ky_queue_length(q);
+
+	for (i = 0; i < len; i++) {
+		int64_t here_ns = entries[i].ns > ns ? entries[i].ns : ns;
+
+		if (here_ns > last_ns)
 			break;
+		ns = here_ns;
+		m->from[n + i] = &entries[i];
+		m->order[n + i] = ky_order_entry((uint32_t)((uint64_t)ns - (uint64_t)first_ns),
+						 (uint32_t)(n + i));
 	}
+	q->taken_ns = ns;
+	if (i)
+		ky_queue_take(q, &m->windows, i);
+	return i;
+}
+
+/* Collect what comes up to @limit; *max_key is the largest key. Returns how many entries. */
+static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *max_key)
+{
+	int64_t last_ns = INT64_MIN;
+	size_t n = 0, n_sources = 0;
+
+	for (size_t i = 0; i < m->n_live; i++) {
+		struct ky_queue *q = &m->live[i]->queue;
+		bool below = m->live[i]->number > limit->number;
+		size_t taken;
+
+		if (below && limit->ns == INT64_MIN)
+			continue;
+		taken = collect(m, q, limit->first_ns, limit->ns - below, n);
+		if (!taken)
+			continue;
+		n += taken;
+		m->only = n_sources++ ? NULL : q->stream;
+		last_ns = q->taken_ns > last_ns ? q->taken_ns : last_ns;
+	}
+	*max_key = (uint32_t)((uint64_t)last_ns - (uint64_t)limit->first_ns);
 	return n;
+}
+
+static int add_split(struct merge *m, struct ky_window *window, const struct ky_event *entry)
+{
+	struct split split = {.at = window->n_events,
+			      .loss = ky_entry_loss(entry),
+			      .has_event = ky_entry_has_event(entry)};
+
+	if (ky_vec_push(&window->losses, ky_entry_loss(entry)) < 0) {
+		ky_loss_drop(ky_entry_loss(entry));
+		free(ky_entry_loss(entry));
+		return KYMO_E_MEMORY;
+	}
+	return ky_vec_push(&m->splits, split);
+}
+
+/* Copy the @n events in their order. */
+static int gather(struct merge *m, const uint64_t *order, size_t n)
+{
+	struct ky_window *window = m->windows.current;
+	struct ky_event *to = window->events;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_event *from = m->from[(uint32_t)order[i]];
+
+		if (__builtin_expect(!from->cls, 0)) {
+			window->n_events = (size_t)(to - window->events);
+			if (add_split(m, window, from) < 0)
+				ret = KYMO_E_MEMORY;
+		} else {
+			*to++ = *from;
+		}
+	}
+	window->n_events = (size_t)(to - window->events);
+	return ret;
+}
+
+/* The next window: 1, 0 at the end, or KYMO_E_MEMORY. */
+static int next_window(struct merge *m)
+{
+	uint32_t max_key;
+	struct limit limit;
+	size_t n = 0;
+
+	if (fill(m) < 0)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < m->n_live; i++)
+		n += ky_queue_length(&m->live[i]->queue);
+	if (!n)
+		return 0;
+	if (make_room(m, n) < 0 || ky_windows_next(&m->windows, n) < 0)
+		return KYMO_E_MEMORY;
+	ky_vec_clear(&m->splits);
+	m->n_delivered = m->n_splits = 0;
+	limit = find_limit(m);
+	n = collect_all(m, &limit, &max_key);
+	adapt(m, limit.input);
+	return gather(m, m->only ? m->order : ky_order(m->order, m->scratch, n, max_key), n) < 0
+		       ? KYMO_E_MEMORY
+		       : 1;
+}
+
+/* ---- the stage ------------------------------------------------------------------------------- */
+
+/* What is left of the window up to the next loss. False: nothing. */
+static bool deliver(struct merge *m, struct ky_batch *batch)
+{
+	struct ky_window *window = m->windows.current;
+	const struct split *split = NULL;
+	size_t end;
+
+	if (m->n_splits < m->splits.len && m->splits.data[m->n_splits].at == m->n_delivered)
+		split = &m->splits.data[m->n_splits++];
+	else if (!window || m->n_delivered == window->n_events)
+		return false;
+	end = m->n_splits < m->splits.len ? m->splits.data[m->n_splits].at : window->n_events;
+	if (split && !split->has_event)
+		end = m->n_delivered;
+	*batch = (struct ky_batch){
+		.stream = split && !split->has_event ? split->loss->stream : m->only,
+		.events = window->events + m->n_delivered,
+		.n_events = end - m->n_delivered,
+		.loss = split ? split->loss : NULL,
+		.window = window,
+	};
+	m->n_delivered = end;
+	return true;
 }
 
 static int merge_end(struct merge *m, struct kymo_error *err)
@@ -194,25 +315,30 @@ static int merge_end(struct merge *m, struct kymo_error *err)
 static int merge_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct merge *m = merge_of(flow);
-	size_t at;
+	int ret;
 
-	if (__builtin_expect(!m->started, 0))
-		start(m);
-	else if (m->n_live)
-		advance(m);
-	if (!m->n_live)
-		return merge_end(m, err);
-	at = winner(m);
-	*batch = m->inputs[at].batch;
-	m->n_wins = at == m->last ? m->n_wins + 1 : 0;
-	m->last = at;
-	__builtin_prefetch(batch->events + 1);
-	if (__builtin_expect(!batch->n_events, 0))
-		m->n_taken = 0;
-	else
-		m->n_taken = m->n_wins < RUN_WINS ? 1 : run_length(m, batch);
-	batch->n_events = m->n_taken;
+	while (!deliver(m, batch)) {
+		ret = next_window(m);
+		if (ret < 0)
+			return ky_error_nomem(err);
+		if (!ret)
+			return merge_end(m, err);
+	}
 	return 1;
+}
+
+static void restart(struct merge *m)
+{
+	m->n_live = m->n_inputs;
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		m->live[i] = &m->inputs[i];
+		ky_queue_reset(&m->inputs[i].queue, &m->windows);
+	}
+	if (m->windows.current)
+		m->n_delivered = m->windows.current->n_events;
+	ky_vec_clear(&m->splits);
+	m->n_splits = 0;
+	m->code = KYMO_OK;
 }
 
 static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
@@ -220,10 +346,9 @@ static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	struct merge *m = merge_of(flow);
 	int ret;
 
-	m->started = false;
-	m->code = KYMO_OK;
+	restart(m);
 	for (size_t i = 0; i < m->n_inputs; i++) {
-		ret = ky_flow_seek(m->inputs[i].flow, ns, err);
+		ret = ky_flow_seek(m->inputs[i].queue.input, ns, err);
 		if (ret < 0)
 			return ret;
 	}
@@ -235,10 +360,14 @@ static void merge_close(struct ky_flow *flow)
 	struct merge *m = merge_of(flow);
 
 	for (size_t i = 0; i < m->n_inputs; i++)
-		ky_flow_close(m->inputs[i].flow);
+		ky_queue_fini(&m->inputs[i].queue, &m->windows);
+	ky_windows_fini(&m->windows);
+	ky_vec_fini(&m->splits);
+	free(m->order);
+	free(m->scratch);
+	free((void *)(uintptr_t)m->from);
+	free((void *)(uintptr_t)m->live);
 	free(m->inputs);
-	free(m->keys);
-	free(m->tree);
 	free(m);
 }
 
@@ -255,24 +384,24 @@ int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flo
 
 	if (m) {
 		m->inputs = calloc(n_inputs + 1, sizeof(*m->inputs));
-		m->keys = calloc(n_inputs + 1, sizeof(*m->keys));
-		m->tree = calloc(n_inputs + 1, sizeof(*m->tree));
+		m->live = calloc(n_inputs + 1, sizeof(*m->live));
 	}
-	if (!m || !m->inputs || !m->keys || !m->tree) {
+	if (!m || !m->inputs || !m->live) {
 		for (size_t i = 0; i < n_inputs; i++)
 			ky_flow_close(inputs[i]);
-		if (m) {
-			free(m->inputs);
-			free(m->keys);
-			free(m->tree);
-		}
-		free(m);
+		if (m)
+			merge_close(&m->flow);
 		return ky_error_nomem(err);
 	}
 	m->flow.ops = &merge_ops;
 	m->n_inputs = n_inputs;
-	for (size_t i = 0; i < n_inputs; i++)
-		m->inputs[i].flow = inputs[i];
+	m->ahead_total = n_inputs * AHEAD_MIN;
+	for (size_t i = 0; i < n_inputs; i++) {
+		ky_queue_init(&m->inputs[i].queue, inputs[i]);
+		m->inputs[i].ahead = AHEAD_MIN;
+		m->inputs[i].number = i;
+	}
+	restart(m);
 	*flow = &m->flow;
 	return KYMO_OK;
 }

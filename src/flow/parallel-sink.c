@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "flow/window.h"
 
 #define PIECE_EVENTS 2048
 /* Events may be long, and their text is longer still. */
@@ -12,16 +13,10 @@
 
 struct piece;
 
-/* Neighbours in the order that come from one stream. */
-struct run {
-	const struct ky_stream *stream;
-	size_t n_events;
-};
-
-/* A packet's description as it was when its events came; the events point at it. */
-struct packet {
-	struct ky_packet packet;
-	struct packet *next; /* of the piece */
+/* Neighbours in the order, of one batch. */
+struct share {
+	struct ky_batch batch; /* without its loss */
+	bool held;	       /* its window is */
 };
 
 enum piece_state {
@@ -35,22 +30,13 @@ struct piece {
 	struct parallel *owner;
 	struct ky_sink *sink;
 	enum piece_state state;
-	struct ky_event *events; /* PIECE_EVENTS */
+	KY_VEC(struct share) shares;
 	size_t n_events;
 	uint64_t n_bytes;
-	KY_VEC(struct run) runs;
-	struct packet *packets, *spare_packets;
 	struct ky_event before; /* the last one with a time before this piece */
 	bool has_before;
 	int code; /* of formatting */
 	struct kymo_error err;
-};
-
-/* What a stream's events pointed at last. */
-struct last_packet {
-	uint64_t piece; /* number of the piece that the copy is in; 0: none yet */
-	const uint8_t *data;
-	struct packet *copy;
 };
 
 struct parallel {
@@ -59,11 +45,9 @@ struct parallel {
 	struct piece *pieces;
 	size_t n_pieces;
 	size_t filling;	    /* the owner's; its state is PIECE_FREE, or soon will be */
-	uint64_t n_filled;  /* pieces so far, with the one being filled */
 	bool ready_to_fill; /* pieces[filling] is free and empty */
 	struct ky_event before;
 	bool has_before;
-	KY_VEC(struct last_packet) last_packets; /* by stream index */
 	/* Under the crew's lock: */
 	size_t writing; /* the next to be written */
 	bool has_writer;
@@ -78,21 +62,15 @@ static struct parallel *parallel_of(struct ky_sink *sink)
 
 /* ---- in any thread ----------------------------------------------------------------------- */
 
-static int format_runs(struct piece *piece)
+static int format_shares(struct piece *piece)
 {
-	const struct ky_event *events = piece->events;
-	int ret;
+	int ret = KYMO_OK;
 
-	ky_vec_foreach(&piece->runs, run) {
-		struct ky_batch batch = {
-			.stream = run->stream, .events = events, .n_events = run->n_events};
-
-		ret = ky_sink_batch(piece->sink, &batch, &piece->err);
-		if (ret < 0)
-			return ret;
-		events += run->n_events;
+	ky_vec_foreach(&piece->shares, share) {
+		if (ret == KYMO_OK)
+			ret = ky_sink_batch(piece->sink, &share->batch, &piece->err);
 	}
-	return KYMO_OK;
+	return ret;
 }
 
 static void fail(struct parallel *p, int code, const struct kymo_error *err)
@@ -134,7 +112,7 @@ static void run_piece(struct ky_task *task)
 	ky_crew_unlock(p->crew);
 	if (wanted) {
 		piece->sink->ops->resume(piece->sink, piece->has_before ? &piece->before : NULL);
-		piece->code = format_runs(piece);
+		piece->code = format_shares(piece);
 	}
 	ky_crew_lock(p->crew);
 	piece->state = PIECE_DONE;
@@ -177,6 +155,15 @@ static int result(struct parallel *p, struct kymo_error *err)
 	return code;
 }
 
+static void drop_shares(struct piece *piece)
+{
+	ky_vec_foreach(&piece->shares, share) {
+		if (share->held)
+			ky_window_release(share->batch.window);
+	}
+	ky_vec_clear(&piece->shares);
+}
+
 /* The piece to fill, empty. */
 static struct piece *next_piece(struct parallel *p)
 {
@@ -185,20 +172,12 @@ static struct piece *next_piece(struct parallel *p)
 	if (p->ready_to_fill)
 		return piece;
 	ky_crew_wait(p->crew, piece_is_free, p);
-	while (piece->packets) {
-		struct packet *packet = piece->packets;
-
-		piece->packets = packet->next;
-		packet->next = piece->spare_packets;
-		piece->spare_packets = packet;
-	}
+	drop_shares(piece);
 	piece->n_events = 0;
 	piece->n_bytes = 0;
-	ky_vec_clear(&piece->runs);
 	piece->before = p->before;
 	piece->has_before = p->has_before;
 	piece->code = KYMO_OK;
-	p->n_filled++;
 	p->ready_to_fill = true;
 	return piece;
 }
@@ -216,80 +195,51 @@ static void send_piece(struct parallel *p)
 	ky_crew_add(p->crew, &piece->task);
 }
 
-static struct packet *copy_packet(struct piece *piece, const struct ky_packet *from)
+static bool is_full(const struct piece *piece)
 {
-	struct packet *packet = piece->spare_packets;
-
-	if (packet)
-		piece->spare_packets = packet->next;
-	else
-		packet = malloc(sizeof(*packet));
-	if (!packet)
-		return NULL;
-	packet->packet = *from;
-	packet->next = piece->packets;
-	piece->packets = packet;
-	return packet;
+	return piece->n_events >= PIECE_EVENTS || piece->n_bytes >= PIECE_BYTES;
 }
 
-/* The copy of @event's packet in @piece; NULL when out of memory. */
-static const struct ky_packet *packet_of(struct parallel *p, struct piece *piece,
-					 const struct ky_event *event, uint32_t stream_index)
+/* The next piece's stamp may need the last time before it. */
+static void note_time(struct parallel *p, const struct ky_event *events, size_t n)
 {
-	struct last_packet *last;
-
-	while (p->last_packets.len <= stream_index) {
-		if (ky_vec_push(&p->last_packets, (struct last_packet){.piece = 0}) < 0)
-			return NULL;
-	}
-	last = &p->last_packets.data[stream_index];
-	if (__builtin_expect(last->piece != p->n_filled || last->data != event->data, 0)) {
-		last->piece = 0;
-		last->data = event->data;
-		last->copy = copy_packet(piece, event->packet);
-		if (!last->copy)
-			return NULL;
-		last->piece = p->n_filled;
-	}
-	return &last->copy->packet;
+	while (n && events[n - 1].ns == INT64_MIN)
+		n--;
+	if (!n)
+		return;
+	p->before.ns = events[n - 1].ns;
+	p->before.cycles = events[n - 1].cycles;
+	p->has_before = true;
 }
 
-static int add_run(struct piece *piece, const struct ky_stream *stream, size_t n)
+/* Add what fits of @batch, and hold its window. Returns how many events, or KYMO_E_MEMORY. */
+static ssize_t add_share(struct parallel *p, struct piece *piece, const struct ky_batch *batch)
 {
-	if (piece->runs.len && ky_vec_last(&piece->runs)->stream == stream) {
-		ky_vec_last(&piece->runs)->n_events += n;
-		return KYMO_OK;
-	}
-	return ky_vec_push(&piece->runs, (struct run){.stream = stream, .n_events = n});
-}
-
-/* Copy what fits of @batch; returns how many events, or KYMO_E_MEMORY. */
-static ssize_t fill_piece(struct parallel *p, struct piece *piece, const struct ky_batch *batch)
-{
-	const struct ky_packet *packet = packet_of(p, piece, batch->events, batch->stream->index);
+	struct share share = {.batch = *batch, .held = batch->window != NULL};
 	size_t n;
 
-	if (!packet)
-		return KYMO_E_MEMORY;
-	for (n = 0;
-	     n < batch->n_events && piece->n_events < PIECE_EVENTS && piece->n_bytes < PIECE_BYTES;
-	     n++) {
-		const struct ky_event *from = &batch->events[n];
-		struct ky_event *to = &piece->events[piece->n_events];
-
-		if (from->data != packet->data)
-			break;
-		*to = *from;
-		to->packet = packet;
-		piece->n_bytes += (from->end_bits - from->begin_bits) / 8;
+	for (n = 0; n < batch->n_events && !is_full(piece); n++) {
+		piece->n_bytes += (batch->events[n].end_bits - batch->events[n].begin_bits) / 8;
 		piece->n_events++;
-		if (__builtin_expect(from->ns != INT64_MIN, 1)) {
-			p->before.ns = from->ns;
-			p->before.cycles = from->cycles;
-			p->has_before = true;
-		}
 	}
-	return add_run(piece, batch->stream, n) < 0 ? KYMO_E_MEMORY : (ssize_t)n;
+	share.batch.n_events = n;
+	share.batch.loss = NULL;
+	if (ky_vec_push(&piece->shares, share) < 0)
+		return KYMO_E_MEMORY;
+	if (share.held)
+		ky_window_hold(batch->window);
+	note_time(p, batch->events, n);
+	return (ssize_t)n;
+}
+
+static int parallel_flush(struct ky_sink *sink, struct kymo_error *err)
+{
+	struct parallel *p = parallel_of(sink);
+
+	if (p->ready_to_fill && p->pieces[p->filling].n_events)
+		send_piece(p);
+	ky_crew_wait(p->crew, all_written, p);
+	return result(p, err);
 }
 
 static int parallel_batch(struct ky_sink *sink, const struct ky_batch *batch,
@@ -303,29 +253,20 @@ static int parallel_batch(struct ky_sink *sink, const struct ky_batch *batch,
 
 	while (rest.n_events) {
 		piece = next_piece(p);
-		n = fill_piece(p, piece, &rest);
+		n = add_share(p, piece, &rest);
 		if (n < 0)
 			return ky_error_nomem(err);
 		rest.events += n;
 		rest.n_events -= (size_t)n;
-		if (piece->n_events < PIECE_EVENTS && piece->n_bytes < PIECE_BYTES)
+		if (!is_full(piece))
 			continue;
 		send_piece(p);
 		ret = result(p, err);
 		if (ret < 0)
 			return ret;
 	}
-	return KYMO_OK;
-}
-
-static int parallel_flush(struct ky_sink *sink, struct kymo_error *err)
-{
-	struct parallel *p = parallel_of(sink);
-
-	if (p->ready_to_fill && p->pieces[p->filling].n_events)
-		send_piece(p);
-	ky_crew_wait(p->crew, all_written, p);
-	return result(p, err);
+	/* Events that cannot be held must be written now. */
+	return batch->window ? KYMO_OK : parallel_flush(sink, err);
 }
 
 static void parallel_free(struct ky_sink *sink)
@@ -339,20 +280,10 @@ static void parallel_free(struct ky_sink *sink)
 	ky_crew_unlock(p->crew);
 	ky_crew_wait(p->crew, all_written, p);
 	for (size_t i = 0; i < p->n_pieces; i++) {
-		struct piece *piece = &p->pieces[i];
-		struct packet *packet, *lists[] = {piece->packets, piece->spare_packets};
-
-		for (size_t j = 0; j < 2; j++) {
-			while ((packet = lists[j])) {
-				lists[j] = packet->next;
-				free(packet);
-			}
-		}
-		ky_sink_free(piece->sink);
-		ky_vec_fini(&piece->runs);
-		free(piece->events);
+		drop_shares(&p->pieces[i]);
+		ky_vec_fini(&p->pieces[i].shares);
+		ky_sink_free(p->pieces[i].sink);
 	}
-	ky_vec_fini(&p->last_packets);
 	free(p->pieces);
 	free(p);
 }
@@ -362,6 +293,7 @@ static const struct ky_sink_ops parallel_ops = {
 	.flush = parallel_flush,
 	.finish = parallel_flush,
 	.free = parallel_free,
+	.any_stream = true,
 };
 
 static bool init_pieces(struct parallel *p, struct ky_sink *(*make)(void *data), void *data)
@@ -371,10 +303,9 @@ static bool init_pieces(struct parallel *p, struct ky_sink *(*make)(void *data),
 
 		piece->task.run = run_piece;
 		piece->owner = p;
-		piece->events = malloc(PIECE_EVENTS * sizeof(*piece->events));
 		if (!piece->sink)
 			piece->sink = make(data);
-		if (!piece->events || !piece->sink)
+		if (!piece->sink)
 			return false;
 		piece->sink->ops->hold(piece->sink);
 	}

@@ -10,8 +10,9 @@
  * Guarantees
  *  - The bytes are those that one sink would have written, whatever the number of jobs: also
  *    when an event cannot be written, which ends the output behind the event before it.
- *  - The events of a batch are copied: they may go as soon as ky_sink_batch() has returned. The
- *    packets' bytes must stay until the sink is freed.
+ *  - The events of a batch are not copied: their window is held until their piece's turn comes again,
+ *    or the sink is freed. The graph that they come from must stay until then. Batches without
+ *    a window are written before ky_sink_batch() returns.
  *  - flush returns when everything before it is written; an error that is met while
  *    formatting or writing is returned by that call of batch, flush or finish that learns of it.
  *  - Memory: at most jobs + 4 pieces (no more than 40), each up to 2048 events or, where events

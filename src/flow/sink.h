@@ -26,16 +26,22 @@ struct ky_sink_ops {
 	 */
 	void (*hold)(struct ky_sink *sink);
 	void (*resume)(struct ky_sink *sink, const struct ky_event *before);
+	/* Batches may be of several streams (ky_batch.stream is NULL then); else there are only runs. */
+	bool any_stream;
 };
 
 struct ky_sink {
 	const struct ky_sink_ops *ops;
 };
 
+/* The batch, run by run. */
+int ky_sink_runs(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
+
 static inline int ky_sink_batch(struct ky_sink *sink, const struct ky_batch *batch,
 				struct kymo_error *err)
 {
-	return sink->ops->batch(sink, batch, err);
+	return sink->ops->any_stream ? sink->ops->batch(sink, batch, err)
+				     : ky_sink_runs(sink, batch, err);
 }
 
 static inline int ky_sink_flush(struct ky_sink *sink, struct kymo_error *err)

@@ -6,6 +6,7 @@
  * missing one changes what is read; the packet list is made for seeking only. Events are
  * views into the mapped file; a batch never crosses a packet.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,7 +49,9 @@ struct source {
 	struct kymo_error damage; /* what loss.damage points to */
 	struct ky_packet_list packets;
 	bool has_packets;
-	struct ky_event events[BATCH_EVENTS];
+	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
+	size_t n_room;
+	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
 };
 
 static struct source *source_of(struct ky_flow *flow)
@@ -90,12 +93,12 @@ static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	return 1;
 }
 
-static void warn_order(struct source *s, int at, int64_t back_ns)
+static void warn_order(struct source *s, const struct ky_event *event, int64_t back_ns)
 {
 	struct kymo_error place;
 
 	s->warned = true;
-	ky_error_offset(&place, s->walk.at_bytes + s->events[at].begin_bits / 8);
+	ky_error_offset(&place, s->walk.at_bytes + event->begin_bits / 8);
 	ky_stream_place(s->stream, &place);
 	ky_log_warning(s->log,
 		       "%s: time goes back by %llu ns at byte %llu; its events stay in the "
@@ -104,28 +107,28 @@ static void warn_order(struct source *s, int at, int64_t back_ns)
 }
 
 /* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */
-static void check_order(struct source *s, int n)
+static void check_order(struct source *s, const struct ky_event *events, int n)
 {
 	int64_t last = s->last_ns;
 	int back = -1;
 
 	for (int i = 0; i < n; i++) {
-		if (__builtin_expect(s->events[i].ns < last, 0) && !s->warned) {
+		if (__builtin_expect(events[i].ns < last, 0) && !s->warned) {
 			back = i;
 			break;
 		}
-		last = s->events[i].ns;
+		last = events[i].ns;
 	}
 	if (back >= 0)
-		warn_order(s, back, (int64_t)((uint64_t)last - (uint64_t)s->events[back].ns));
-	s->last_ns = s->events[n - 1].ns;
+		warn_order(s, &events[back], (int64_t)((uint64_t)last - (uint64_t)events[back].ns));
+	s->last_ns = events[n - 1].ns;
 }
 
 /* About as many bytes as these events had. Beyond the mapping it does nothing. */
-static void prefetch(const struct source *s, int n)
+static void prefetch(const struct ky_event *events, int n)
 {
-	const struct ky_event *last = &s->events[n - 1];
-	uint64_t at = last->end_bits / 8, len = at - s->events[0].begin_bits / 8;
+	const struct ky_event *last = &events[n - 1];
+	uint64_t at = last->end_bits / 8, len = at - events[0].begin_bits / 8;
 
 	if (len > PREFETCH_BYTES_MAX)
 		len = PREFETCH_BYTES_MAX;
@@ -135,10 +138,24 @@ static void prefetch(const struct source *s, int n)
 
 /* ---- the stage --------------------------------------------------------------------------- */
 
+/* Where the next events go; *max: how many. NULL when out of memory. */
+static struct ky_event *place(struct source *s, int *max)
+{
+	if (s->room) {
+		*max = s->n_room < INT_MAX ? (int)s->n_room : INT_MAX;
+		return s->room;
+	}
+	*max = s->batch_events;
+	if (!s->events)
+		s->events = malloc(BATCH_EVENTS * sizeof(*s->events));
+	return s->events;
+}
+
 /* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
 static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
-	int n, ret;
+	struct ky_event *events;
+	int n, max, ret;
 
 	if (!s->in_packet) {
 		ret = next_packet(s, batch, err);
@@ -147,10 +164,14 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 			return ret;
 		}
 	}
-	n = ky_decoder_next(s->walk.decoder, s->events, s->batch_events, err);
+	events = place(s, &max);
+	if (!events)
+		return ky_error_nomem(err);
+	n = ky_decoder_next(s->walk.decoder, events, max, err);
 	if (n > 0) {
-		check_order(s, n);
-		prefetch(s, n);
+		check_order(s, events, n);
+		prefetch(events, n);
+		batch->events = events;
 		batch->n_events = (size_t)n;
 		return 1;
 	}
@@ -185,7 +206,7 @@ static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_erro
 {
 	int ret;
 
-	*batch = (struct ky_batch){.stream = s->stream, .events = s->events};
+	*batch = (struct ky_batch){.stream = s->stream};
 	do
 		ret = read_packet(s, batch, err);
 	while (!ret && !s->ended);
@@ -225,7 +246,16 @@ static int source_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	while (ret > 0 && s->seeking && !trim(s, batch));
 	if (ret <= 0)
 		s->ended = true;
+	s->room = NULL;
 	return ret;
+}
+
+static void source_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+{
+	struct source *s = source_of(flow);
+
+	s->room = room;
+	s->n_room = n;
 }
 
 /* ---- seeking ----------------------------------------------------------------------------- */
@@ -301,6 +331,7 @@ static void source_close(struct ky_flow *flow)
 
 	ky_walk_fini(&s->walk);
 	ky_vec_fini(&s->packets);
+	free(s->events);
 	free(s);
 }
 
@@ -308,6 +339,7 @@ static const struct ky_flow_ops source_ops = {
 	.next = source_next,
 	.seek = source_seek,
 	.close = source_close,
+	.room = source_room,
 };
 
 int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct kymo_error *err)

@@ -6,7 +6,10 @@
 #include "flow/flow.h"
 #include "query/filter.h"
 
-/* Events of one stream that match @filter (borrowed); its trace is number @trace of the filter's. */
+/*
+ * Events of one stream that match @filter (borrowed); its trace is number @trace of the filter's.
+ * @input is the stream's source.
+ */
 int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, size_t trace,
 			 struct ky_flow **flow, struct kymo_error *err);
 

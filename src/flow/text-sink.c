@@ -43,6 +43,7 @@ static const struct ky_sink_ops text_ops = {
 	.free = text_free,
 	.hold = text_hold,
 	.resume = text_resume,
+	.any_stream = true,
 };
 
 struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options)

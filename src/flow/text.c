@@ -351,20 +351,23 @@ static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
 
 int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kymo_error *err)
 {
-	struct text_trace *trace = trace_of(text, batch->stream);
+	const struct ky_stream *stream;
+	struct text_trace *trace;
 	struct kymo_error own;
 	char *at;
 
-	if (!trace)
-		return ky_error_nomem(err);
 	if (!err)
 		err = &own;
 	for (size_t i = 0; i < batch->n_events; i++) {
+		stream = ky_batch_stream(batch, &batch->events[i]);
+		trace = trace_of(text, stream);
+		if (__builtin_expect(!trace, 0))
+			return ky_error_nomem(err);
 		at = put_event(text, text->data + text->len, trace, &batch->events[i],
-			       batch->stream->index, err);
+			       stream->index, err);
 		if (__builtin_expect(!at, 0)) {
 			if (!err->path[0] && err->code == KYMO_E_FORMAT)
-				ky_stream_place(batch->stream, err);
+				ky_stream_place(stream, err);
 			return err->code;
 		}
 		text->len = (size_t)(at - text->data);

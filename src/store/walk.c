@@ -18,10 +18,12 @@ int ky_walk_init(struct ky_walk *walk, const struct ky_stream *stream, struct ky
 		walk->ahead = ky_decoder_new(trace->cls);
 		walk->counts = calloc(trace->cls->events.len + 1, sizeof(*walk->counts));
 	}
-	if (walk->decoder && (!trace->quirks || (walk->ahead && walk->counts)))
-		return KYMO_OK;
-	ky_walk_fini(walk);
-	return ky_error_nomem(err);
+	if (!walk->decoder || (trace->quirks && (!walk->ahead || !walk->counts))) {
+		ky_walk_fini(walk);
+		return ky_error_nomem(err);
+	}
+	ky_decoder_set_stream(walk->decoder, stream);
+	return KYMO_OK;
 }
 
 void ky_walk_fini(struct ky_walk *walk)

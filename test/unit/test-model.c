@@ -303,7 +303,11 @@ static void feed(struct fixture *f, uint32_t cpu, int64_t ns, int cls, const voi
 	assert_int_equal(event.ns, ns);
 	assert_int_equal(event.cpu_id, cpu);
 	assert_int_equal(ky_model_feed(f->model,
-				       &(struct ky_batch){&f->streams[cpu], &event, 1, loss}, &err),
+				       &(struct ky_batch){.stream = &f->streams[cpu],
+							  .events = &event,
+							  .n_events = 1,
+							  .loss = loss},
+				       &err),
 			 0);
 }
 

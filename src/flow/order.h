@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Sorting by a small key, in time that does not depend on how the keys lie: radix sort. */
+#ifndef KY_FLOW_ORDER_H
+#define KY_FLOW_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* An entry: what to sort by is above, what belongs to it below. */
+static inline uint64_t ky_order_entry(uint32_t key, uint32_t value)
+{
+	return (uint64_t)key << 32 | value;
+}
+
+/*
+ * Sort @n entries by their keys; entries with the same key keep their order.
+ *
+ * @scratch: room for @n more.
+ * @max_key: no key is above it; the smaller, the faster.
+ * Returns where the sorted entries are: @entries or @scratch.
+ */
+uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the merge has read of one input and not delivered yet: the events of one stream, in its
+ * order, with copies of what they borrow.
+ *
+ * A loss stands in the queue as an entry of its own, before the event that it comes before.
+ */
+#ifndef KY_FLOW_QUEUE_H
+#define KY_FLOW_QUEUE_H
+
+#include "flow/window.h"
+
+struct ky_queue {
+	struct ky_flow *input;
+	struct ky_event *entries; /* room for cap, and for one loss more */
+	size_t cap, first, end;	  /* entries[first] to entries[end - 1] wait */
+	int64_t taken_ns;	  /* the latest time of those that were taken, */
+	int64_t end_ns;		  /* and of those that were read: nothing to come is earlier */
+	const struct ky_stream *stream;		   /* NULL: nothing was read yet */
+	struct ky_batch rest;			   /* of the input, what had no room */
+	struct ky_window_packet *packets, *newest; /* of the entries, in order */
+	bool ended;
+	int code; /* how the input ended: 0, or its error */
+	struct kymo_error err;
+};
+
+/* Takes @input over. */
+void ky_queue_init(struct ky_queue *queue, struct ky_flow *input);
+void ky_queue_fini(struct ky_queue *queue, struct ky_windows *windows);
+/* Forget everything that waits: the input was moved. */
+void ky_queue_reset(struct ky_queue *queue, struct ky_windows *windows);
+
+/*
+ * Read some batches more, up to @cap entries: at least one, or the input has ended. An error of
+ * the input is kept in ->code. 0 or KYMO_E_MEMORY.
+ */
+int ky_queue_fill(struct ky_queue *queue, struct ky_windows *windows, size_t cap);
+
+/* The first @n entries go into windows->current. */
+void ky_queue_take(struct ky_queue *queue, struct ky_windows *windows, size_t n);
+
+static inline size_t ky_queue_length(const struct ky_queue *queue)
+{
+	return queue->end - queue->first;
+}
+
+/* When the first entry's turn is: streams whose time goes back keep their order. */
+static inline int64_t ky_queue_first_ns(const struct ky_queue *queue)
+{
+	int64_t ns = queue->entries[queue->first].ns;
+
+	return ns > queue->taken_ns ? ns : queue->taken_ns;
+}
+
+/* ---- losses as entries ---------------------------------------------------------------------- */
+
+/* What is lost before the next entry; NULL: @entry is an event. The window frees it. */
+static inline struct ky_loss *ky_entry_loss(const struct ky_event *entry)
+{
+	return __builtin_expect(!entry->cls, 0) ? (struct ky_loss *)(uintptr_t)entry->data : NULL;
+}
+
+/* Is the next entry the event that came with the loss? */
+static inline bool ky_entry_has_event(const struct ky_event *entry)
+{
+	return entry->cycles;
+}
+
+#endif

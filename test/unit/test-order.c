@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "unit.h"
+
+#include "flow/order.h"
+
+#define N_MAX 5000
+
+static uint64_t random_state = 7;
+
+static uint32_t dice(void)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(random_state >> 32);
+}
+
+/* Values count up, so that a stable order is an order of key and value. */
+static void check(size_t n, uint32_t max_key)
+{
+	static uint64_t entries[N_MAX], scratch[N_MAX];
+	uint64_t sum = 0, *sorted;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t key = max_key == UINT32_MAX ? dice() : dice() % (max_key + 1);
+
+		entries[i] = ky_order_entry(i == n / 2 ? max_key : key, (uint32_t)i);
+		sum += entries[i];
+	}
+	sorted = ky_order(entries, scratch, n, max_key);
+	for (size_t i = 0; i < n; i++) {
+		sum -= sorted[i];
+		if (i)
+			assert_true(sorted[i - 1] < sorted[i]);
+	}
+	assert_int_equal(sum, 0);
+}
+
+static void sorted_and_stable(void **state)
+{
+	static const uint32_t max_keys[] = {
+		0, 1, 2047, 2048, (1u << 22) - 1, 1u << 22, UINT32_MAX - 1, UINT32_MAX};
+	static const size_t ns[] = {0, 1, 2, 47, 48, 49, 1000, N_MAX};
+
+	for (size_t i = 0; i < sizeof(max_keys) / sizeof(max_keys[0]); i++) {
+		for (size_t j = 0; j < sizeof(ns) / sizeof(ns[0]); j++)
+			check(ns[j], max_keys[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(sorted_and_stable)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
