@@ -40,6 +40,7 @@ struct options {
 	const char *context;
 	const char *identity;
 	const char *clock;
+	const char *reader;
 };
 
 struct command {
@@ -72,6 +73,7 @@ static void defaults(void *data)
 	options->buffer_bytes = DEFAULT_BUFFER_BYTES;
 	options->identity = "lttng";
 	options->clock = "auto";
+	options->reader = "auto";
 }
 
 static int parse_context(const struct ky_command *command, const char *list, unsigned int *context)
@@ -117,6 +119,24 @@ static int parse_clock(const struct ky_command *command, const char *name,
 	return KY_EXIT_OK;
 }
 
+static int parse_reader(const struct ky_command *command, const char *name, enum ky_ring_way *way)
+{
+	static const char *const names[] = {
+		[KY_RING_AUTO] = "auto",
+		[KY_RING_MMAP] = "mmap",
+		[KY_RING_SPLICE] = "splice",
+		[KY_RING_READ] = "read",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*way = (enum ky_ring_way)i;
+			return KY_EXIT_OK;
+		}
+	}
+	return ky_cli_usage(command, "--reader: '%s' is none of auto, mmap, splice, read", name);
+}
+
 static int check_options(const struct ky_command *command, struct run *run)
 {
 	const struct options *options = run->options;
@@ -135,7 +155,9 @@ static int check_options(const struct ky_command *command, struct run *run)
 	to->buffer_bytes = options->buffer_bytes;
 	to->log = &ky_cli_log;
 	code = parse_context(command, options->context, &to->context);
-	return code ? code : parse_clock(command, options->clock, &to->clock);
+	if (!code)
+		code = parse_clock(command, options->clock, &to->clock);
+	return code ? code : parse_reader(command, options->reader, &to->reader);
 }
 
 /* kymo-20261121-073000, and -2, -3 when that exists. */
@@ -537,6 +559,11 @@ static const struct ky_option_def option_defs[] = {
 	{"clock", 0, KY_OPTION_TEXT, "NAME",
 	 "Clock of the trace: tsc, monotonic, or auto (default): tsc where it is sound.",
 	 offsetof(struct options, clock), "auto tsc monotonic"},
+	{"reader", 0, KY_OPTION_TEXT, "WAY",
+	 "How the kernel's ring buffers are read: splice moves whole pages out, mmap looks at them where "
+	 "they are, read copies. Default: auto, which takes what is cheapest for each buffer as things "
+	 "stand, and what the kernel has. The trace is the same.",
+	 offsetof(struct options, reader), "auto mmap splice read"},
 	{0},
 };
 

@@ -9,30 +9,10 @@
 #include "ctf/lttng-layout.h"
 #include "kernel/convert-plan.h"
 
-/* The commit word of a page: how much was written, and whether events were lost before it. */
-#define COMMIT_BYTES  0x000fffffu
-#define MISSED_STORED (1u << 30) /* their number stands behind the data */
-#define MISSED_EVENTS (1u << 31)
-
-/* type_len of a record: up to 28 it is a length in words. */
-enum {
-	RECORD_LONG = 0, /* the length stands in the next word */
-	RECORD_DATA_MAX = 28,
-	RECORD_PADDING = 29,
-	RECORD_TIME_EXTEND = 30,
-	RECORD_TIME_STAMP = 31,
-};
-
-#define DELTA_BITS 27
-/* An absolute stamp has 59 bits; the others are those of the time before it. */
-#define STAMP_MASK ((UINT64_C(1) << 59) - 1)
-
-int ky_convert_init(struct ky_convert *convert, const struct ky_page_layout *layout,
-		    unsigned int context, struct kymo_error *err)
+int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kymo_error *err)
 {
 	memset(convert, 0, sizeof(*convert));
 	ky_arena_init(&convert->arena);
-	convert->layout = *layout;
 	convert->context = context;
 	convert->context_bytes = 4;
 	if (context & KY_CONTEXT_PID)
@@ -146,10 +126,7 @@ struct record {
 
 static inline uint32_t load32(const uint8_t *at)
 {
-	uint32_t value;
-
-	memcpy(&value, at, 4);
-	return value;
+	return ky_record_word(at);
 }
 
 /* Where a dynamic field lies; empty when it points outside of the record. */
@@ -446,17 +423,6 @@ int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kym
 	return KYMO_OK;
 }
 
-/* What the page says about the number of lost events before it; 0: it has no room to say. */
-static uint64_t stored_lost(const uint8_t *page, uint32_t len, uint32_t commit, uint32_t data_end)
-{
-	unsigned long stored;
-
-	if (!(commit & MISSED_STORED) || len - data_end < sizeof(stored))
-		return 0;
-	memcpy(&stored, page + data_end, sizeof(stored));
-	return stored;
-}
-
 /*
  * Events were lost before this page: end the packet here, so that readers know where. Where the
  * page cannot tell how many, the kernel's count until now is taken, which may include some that
@@ -478,40 +444,15 @@ static int count_lost(struct ky_convert_cpu *cpu, uint64_t stored, struct kymo_e
 	return ret;
 }
 
-int ky_convert_page(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
-		    struct kymo_error *err)
+int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, struct kymo_error *err)
 {
-	const struct ky_page_layout *layout = &cpu->convert->layout;
-	uint32_t commit, data_bytes, data_end;
-	uint64_t cycles;
-	int ret = KYMO_OK;
+	int ret = page->missed ? count_lost(cpu, page->lost, err) : KYMO_OK;
 
-	cpu->at = cpu->end = 0;
-	if (len < layout->data_offset || len < layout->time_offset + 8u ||
-	    len < layout->commit_offset + 4u)
-		return ky_error_set(err, KYMO_E_FORMAT, "a page of the ring that is too short");
-	memcpy(&cycles, page + layout->time_offset, 8);
-	commit = load32(page + layout->commit_offset);
-	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ && layout->commit_bytes == 8)
-		commit = load32(page + layout->commit_offset + 4);
-	data_bytes = commit & COMMIT_BYTES;
-	if (data_bytes > len - layout->data_offset)
-		return ky_error_set(err, KYMO_E_FORMAT, "a page of the ring that is too full");
-	data_end = layout->data_offset + data_bytes;
-	if (commit & MISSED_EVENTS)
-		ret = count_lost(cpu, stored_lost(page, len, commit, data_end), err);
-	cpu->records = page + layout->data_offset;
-	cpu->end = data_bytes;
-	cpu->cycles = cpu->next_cycles = cycles;
+	cpu->records = page->records;
+	cpu->at = page->at;
+	cpu->end = page->end;
+	cpu->cycles = cpu->next_cycles = page->cycles;
 	return ret;
-}
-
-static uint64_t absolute_stamp(uint64_t stamp, uint64_t before)
-{
-	stamp |= before & ~STAMP_MASK;
-	if (stamp < before && (before & ~STAMP_MASK))
-		stamp += STAMP_MASK + 1;
-	return stamp;
 }
 
 int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err)
@@ -519,58 +460,30 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 	const uint8_t *records = cpu->records;
 	uint32_t at = cpu->at, end = cpu->end;
 	uint64_t cycles = cpu->cycles;
+	enum ky_record_kind kind;
+	struct ky_record record;
 	int ret = KYMO_OK;
 
-	while (at + 4 <= end) {
-		uint32_t head = load32(records + at), type = head & 31, delta = head >> 5;
-		uint32_t data = at + 4, len;
-
-		if (type >= 1 && type <= RECORD_DATA_MAX) {
-			len = type * 4;
-		} else {
-			if (end - data < 4)
-				break; /* an empty rest */
-			len = load32(records + data);
-			if (type == RECORD_TIME_EXTEND || type == RECORD_TIME_STAMP) {
-				uint64_t time = ((uint64_t)len << DELTA_BITS) + delta;
-
-				cycles = type == RECORD_TIME_EXTEND ? cycles + time
-								    : absolute_stamp(time, cycles);
-				at = data + 4;
-				continue;
-			}
-			if (type == RECORD_PADDING) {
-				if (!delta || len > end - data)
-					break; /* the page ends here */
-				at = data + len;
-				continue;
-			}
-			/* RECORD_LONG: the length counts its own word. */
-			if (len < 4)
-				goto bad;
-			data += 4;
-			len -= 4;
-		}
-		if (len > end - data)
-			goto bad;
-		cycles += delta;
+	for (;; at = record.next) {
+		kind = ky_record_parse(records, at, end, &cycles, &record);
+		if (kind == KY_RECORD_TIME)
+			continue;
+		if (kind != KY_RECORD_EVENT)
+			break;
+		cycles += record.delta;
 		if (cycles > until_cycles) {
 			/* Time extensions were taken already: come back to this record alone. */
 			cpu->at = at;
-			cpu->cycles = cycles - delta;
+			cpu->cycles = cycles - record.delta;
 			cpu->next_cycles = cycles;
 			return 1;
 		}
 		cpu->cycles = cycles;
-		ret = convert_record(cpu, records + data, len, err);
+		ret = convert_record(cpu, records + record.data, record.len, err);
 		if (ret < 0)
 			break;
-		at = data + ((len + 3) & ~3u);
 	}
+	cpu->bad += kind == KY_RECORD_BAD;
 	cpu->at = cpu->end = 0;
 	return ret;
-bad:
-	cpu->bad++;
-	cpu->at = cpu->end = 0;
-	return KYMO_OK;
 }

@@ -22,6 +22,7 @@
 #include "ctf/packet-writer.h"
 #include "kernel/events.h"
 #include "kernel/format.h"
+#include "kernel/page.h"
 #include "kernel/threads.h"
 
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
@@ -41,7 +42,6 @@ struct ky_convert {
 	struct ky_arena arena;
 	struct ky_convert_plan **plans; /* by common_type; NULL: not ours */
 	uint32_t n_plans;
-	struct ky_page_layout layout;
 	unsigned int context; /* KY_CONTEXT_* */
 	uint32_t context_bytes;
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
@@ -67,7 +67,7 @@ struct ky_convert_cpu {
 	/* The page in hand. */
 	const uint8_t *records;
 	uint32_t at, end;
-	uint64_t cycles;      /* of the record before `at`; of the page when at is 0 */
+	uint64_t cycles;      /* of the record before `at`, or of the page */
 	uint64_t next_cycles; /* of the record at `at`, or of the page: not after it */
 	uint32_t context_tid, context_generation;
 	bool has_context;
@@ -79,8 +79,7 @@ struct ky_convert_cpu {
 };
 
 /* @context: KY_CONTEXT_* or 0. */
-int ky_convert_init(struct ky_convert *convert, const struct ky_page_layout *layout,
-		    unsigned int context, struct kymo_error *err);
+int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kymo_error *err);
 void ky_convert_fini(struct ky_convert *convert);
 
 /*
@@ -99,12 +98,11 @@ uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_th
 			    uint8_t bytes[KY_CONTEXT_MAX_BYTES]);
 
 /*
- * Hand over the next page. @page stays the caller's and must live until ky_convert_run() has
- * used it up. Events that were lost before it are counted, and end the current packet.
- * 0, KYMO_E_FORMAT (a page that contradicts itself is dropped), or what `packet` returned.
+ * Hand over the next page, or part of one; its bytes must live until ky_convert_run() has used them
+ * up. Events that were lost before it are counted, and end the current packet.
+ * 0, or what `packet` returned.
  */
-int ky_convert_page(struct ky_convert_cpu *cpu, const uint8_t *page, uint32_t len,
-		    struct kymo_error *err);
+int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, struct kymo_error *err);
 
 /*
  * Convert the records of the page up to and including time @until.

@@ -13,29 +13,43 @@
 /* Of a new pipe, unless the user's limit is used up; it then takes fewer and splice() says so. */
 #define PIPE_PAGES 16
 
-int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
-		 uint32_t page_bytes, struct kymo_error *err)
+static int failed(const struct ky_ring *ring, struct kymo_error *err)
 {
-	int code;
+	int code = ky_error_errno(err, errno, "cannot read the ring buffer");
+
+	ky_error_path(err, ring->path);
+	return code;
+}
+
+int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
+		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
+		 struct kymo_error *err)
+{
+	int ret = KYMO_OK;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->pipe[0] = ring->pipe[1] = -1;
 	ring->cpu = cpu;
 	ring->page_bytes = page_bytes;
+	ring->layout = *layout;
+	ring->asked = way;
+	ring->way = way == KY_RING_READ ? KY_RING_READ : KY_RING_SPLICE;
 	snprintf(ring->path, sizeof(ring->path), "%s/per_cpu/cpu%u/trace_pipe_raw", instance->path,
 		 cpu);
 	ring->fd = open(ring->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ring->page = malloc(page_bytes);
-	if (ring->fd >= 0 && ring->page && pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) == 0)
-		return KYMO_OK;
-	code = ky_error_errno(err, errno, "cannot read the ring buffer");
-	ky_error_path(err, ring->path);
-	ky_ring_close(ring);
-	return code;
+	if (ring->fd < 0 || !ring->page || pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		ret = failed(ring, err);
+	else if (way == KY_RING_MMAP)
+		ret = ky_ring_switch(ring, KY_RING_MMAP, err);
+	if (ret < 0)
+		ky_ring_close(ring);
+	return ret;
 }
 
 void ky_ring_close(struct ky_ring *ring)
 {
+	ky_ring_map_close(&ring->map);
 	if (ring->fd >= 0)
 		close(ring->fd);
 	for (int i = 0; i < 2; i++)
@@ -46,11 +60,58 @@ void ky_ring_close(struct ky_ring *ring)
 	ring->fd = ring->pipe[0] = ring->pipe[1] = -1;
 }
 
-static int failed(const struct ky_ring *ring, struct kymo_error *err)
+int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error *err)
 {
-	int code = ky_error_errno(err, errno, "cannot read the ring buffer");
+	int ret;
 
+	if (way == ring->way)
+		return KYMO_OK;
+	if (way == KY_RING_MMAP) {
+		ret = ky_ring_map_open(&ring->map, ring->fd, ring->page_bytes, &ring->layout, err);
+		if (ret < 0) {
+			ky_error_path(err, ring->path);
+			ky_error_hint(err, "kymo doctor says more; --reader=auto does without");
+			return ret;
+		}
+	} else {
+		ky_ring_map_close(&ring->map);
+	}
+	ring->way = way;
+	ring->whole_pages = ring->light_rounds = 0;
+	return KYMO_OK;
+}
+
+/* See the measurements in ring.h. */
+static int choose_way(struct ky_ring *ring, struct kymo_error *err)
+{
+	if (ring->way == KY_RING_MMAP && ring->whole_pages >= KY_RING_HEAVY_PAGES)
+		return ky_ring_switch(ring, KY_RING_SPLICE, err);
+	if (ring->way == KY_RING_SPLICE && ring->light_rounds >= KY_RING_LIGHT_ROUNDS &&
+	    !ring->no_map)
+		ring->no_map = ky_ring_switch(ring, KY_RING_MMAP, NULL) < 0;
+	return KYMO_OK;
+}
+
+static void count_page(struct ky_ring *ring)
+{
+	if (!ring->is_partial) {
+		ring->whole_pages++;
+		return;
+	}
+	ring->light_rounds = ring->whole_pages ? 0 : ring->light_rounds + 1;
+	ring->whole_pages = 0;
+}
+
+/* This kernel has no splice() for its rings. */
+static int without_splice(struct ky_ring *ring, struct kymo_error *err)
+{
+	int code;
+
+	if (ring->asked == KY_RING_AUTO)
+		return ky_ring_switch(ring, KY_RING_READ, err);
+	code = ky_error_set(err, KYMO_E_UNSUPPORTED, "the ring buffer cannot be read by splice");
 	ky_error_path(err, ring->path);
+	ky_error_hint(err, "--reader=auto does without");
 	return code;
 }
 
@@ -66,47 +127,69 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 	if (n > 0)
 		ring->pages_in_pipe = (uint32_t)((size_t)n / ring->page_bytes);
 	else if (n < 0 && (errno == EINVAL || errno == ENOSYS))
-		ring->no_splice = true;
+		return without_splice(ring, err);
 	else if (n < 0 && errno != EAGAIN)
 		return failed(ring, err);
 	return KYMO_OK;
 }
 
-static int read_page(struct ky_ring *ring, int fd, struct kymo_error *err)
+/* 1: a page was copied; 0: there is none. */
+static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct kymo_error *err)
 {
 	ssize_t n;
+	int ret;
 
 	do {
 		n = read(fd, ring->page, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
 		return failed(ring, err);
-	return n < 0 ? 0 : (int)n;
+	if (n <= 0)
+		return 0;
+	/* The pipe holds whole pages, one buffer each: anything else is a bug somewhere. */
+	if ((size_t)n != ring->page_bytes)
+		return ky_error_set(err, KYMO_E_IO, "a page of the ring came in pieces");
+	ret = ky_page_open(&ring->layout, ring->page, ring->page_bytes, page, err);
+	return ret < 0 ? ret : 1;
 }
 
-int ky_ring_next(struct ky_ring *ring, bool partial, const uint8_t **page, struct kymo_error *err)
+static int next_page(struct ky_ring *ring, bool partial, struct ky_page *page,
+		     struct kymo_error *err)
 {
 	int ret;
 
-	*page = ring->page;
-	ring->is_partial = false;
-	if (!ring->pages_in_pipe && !ring->no_splice) {
+	if (!ring->pages_in_pipe && ring->way == KY_RING_SPLICE) {
 		ret = fill_pipe(ring, err);
 		if (ret < 0)
 			return ret;
 	}
+	/* What is in the pipe is older than what is in the ring, however that is read. */
 	if (ring->pages_in_pipe) {
 		ring->pages_in_pipe--;
-		ret = read_page(ring, ring->pipe[0], err);
-		/* The pipe holds whole pages, one buffer each: anything else is a bug somewhere. */
-		if (ret >= 0 && (uint32_t)ret != ring->page_bytes)
-			return ky_error_set(err, KYMO_E_IO, "a page of the ring came in pieces");
-		return ret;
+		return copy_page(ring, ring->pipe[0], page, err);
 	}
-	if (!partial && !ring->no_splice)
-		return 0;
-	ring->is_partial = !ring->no_splice;
-	return read_page(ring, ring->fd, err);
+	if (ring->way == KY_RING_MMAP)
+		return ky_ring_map_next(&ring->map, page, &ring->is_partial, err);
+	if (ring->way == KY_RING_READ)
+		return copy_page(ring, ring->fd, page, err);
+	ring->is_partial = partial;
+	return partial ? copy_page(ring, ring->fd, page, err) : 0;
+}
+
+int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err)
+{
+	int ret = ring->asked == KY_RING_AUTO ? choose_way(ring, err) : KYMO_OK;
+
+	ring->is_partial = false;
+	if (!ret)
+		ret = next_page(ring, partial, page, err);
+	if (ret > 0)
+		count_page(ring);
+	else if (ret == 0)
+		ring->whole_pages = 0;
+	else
+		ky_error_path(err, ring->path);
+	return ret;
 }
 
 static uint64_t stat_value(const char *text, const char *key)

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the ring buffer of one CPU: whole pages (sub-buffers), as the kernel filled them.
+ * Reading the ring buffer of one CPU, page (sub-buffer) by page, in one of three ways. They can be
+ * changed at any time: what was handed out in one way is not handed out again in another, and nothing
+ * is left out, since where the reader is stands in the kernel.
  *
- * Full pages are moved out of the ring with splice(): the kernel swaps the page for an empty
- * one, without looking at its events. (The mmap()ed ring of Linux 6.10 was measured too: its
- * ioctl walks the events of each page under the buffer's lock, 50 ns per event on the reference
- * machine against 5 ns this way.) splice() leaves the page that is being written where it
- * is; read() takes what is in it, event by event, and is used for that page alone.
+ *	splice	Whole pages are moved out: the kernel swaps each for an empty one and looks at none
+ *		of its events. It leaves the page that is being written; read() copies that one,
+ *		event by event, when it is asked for.
+ *	mmap	The ring is mapped (ring-map.h) and nothing is copied; but the ioctl that moves the
+ *		reader on walks over the events of a page, whole or not.
+ *	read	read() for all: swapped pages and copied ones, as they come.
+ *
+ * On the reference machine, events of 24 bytes and pages of 64 KiB: a whole page costs 2 ns per event
+ * by splice or read, and 18 by mmap; a page that is being written 18 by any of them, and 2.7 us more
+ * by read, which fetches and clears a page for it. Mapping and unmapping 4 MiB costs 61 us. So AUTO
+ * reads by splice, and maps a ring once it has given nothing but pages that were being written for a
+ * while, until whole pages come again.
  *
  * Threads: one at a time per ring.
  */
@@ -18,32 +27,62 @@
 
 #include <kymo/error.h>
 
+#include "kernel/page.h"
+#include "kernel/ring-map.h"
 #include "kernel/tracefs.h"
+
+enum ky_ring_way {
+	KY_RING_AUTO,
+	KY_RING_MMAP,
+	KY_RING_SPLICE,
+	KY_RING_READ,
+};
+
+/* For AUTO: so many rounds in a row without a whole page, and the ring is mapped... */
+#define KY_RING_LIGHT_ROUNDS 32
+/* ...so many whole pages in one round, and it is unmapped. */
+#define KY_RING_HEAVY_PAGES 2
 
 struct ky_ring {
 	int fd; /* per_cpu/cpuN/trace_pipe_raw; readable when the ring is filled to buffer_percent */
 	int pipe[2];
 	uint32_t cpu;
 	uint32_t page_bytes;
+	struct ky_page_layout layout;
+	enum ky_ring_way asked; /* what ky_ring_open() was told */
+	enum ky_ring_way way;	/* never AUTO */
+	struct ky_ring_map map;
+	bool no_map; /* AUTO tried, and the kernel refused */
 	uint32_t pages_in_pipe;
-	bool no_splice;	 /* this kernel cannot: read() everything */
-	bool is_partial; /* the page handed out last was being written: what there was of it */
-	uint8_t *page;	 /* the page handed out last */
+	bool is_partial; /* what was handed out last was being written: all that there was then */
+	uint32_t whole_pages, light_rounds; /* for AUTO; a round ends when there is no whole page */
+	uint8_t *page;			    /* what was copied last */
 	char path[192];
 };
 
-/* @page_bytes: the size of a sub-buffer, header included. 0, KYMO_E_IO, KYMO_E_MEMORY. */
+/*
+ * @page_bytes: the size of a sub-buffer, header included.
+ * 0, KYMO_E_IO, KYMO_E_MEMORY; KYMO_E_UNSUPPORTED: this kernel cannot be read in this way.
+ */
 int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
-		 uint32_t page_bytes, struct kymo_error *err);
+		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
+		 struct kymo_error *err);
 void ky_ring_close(struct ky_ring *ring);
 
 /*
- * The next page; *page is valid until the next call.
+ * The next page, or the part of one that was not handed out yet; its bytes are valid until the
+ * next call.
  *
- * @partial: take the page that is being written too.
- * Returns its length in bytes, 0 when there is none, KYMO_E_IO.
+ * @partial: the page that is being written too. (mmap and read may hand it out unasked.)
+ * Returns 1, 0 when there is nothing, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_UNSUPPORTED.
  */
-int ky_ring_next(struct ky_ring *ring, bool partial, const uint8_t **page, struct kymo_error *err);
+int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err);
+
+/*
+ * Read it in another way from now on, not AUTO. What was handed out is no longer valid.
+ * 0; KYMO_E_UNSUPPORTED, KYMO_E_FORMAT: it cannot be mapped, and is read as before.
+ */
+int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error *err);
 
 /* What the kernel counted, from per_cpu/cpuN/stats. */
 struct ky_ring_stats {

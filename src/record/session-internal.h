@@ -69,7 +69,8 @@ struct ky_session {
 
 	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
 	struct ky_packet_sink *sink;
-	uint32_t page_bytes;
+	uint32_t page_bytes; /* of the rings */
+	struct ky_page_layout page_layout;
 	KY_VEC(struct ky_session_cpu *) cpus;
 	int epoll_fd;
 	uint64_t start_cycles;

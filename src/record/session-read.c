@@ -120,7 +120,8 @@ static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_err
 	cpu->convert.convert = &session->convert;
 	cpu->convert.cpu = number;
 	cpu->convert.data = cpu;
-	ret = ky_ring_open(&cpu->ring, &session->instance, number, session->page_bytes, err);
+	ret = ky_ring_open(&cpu->ring, &session->instance, number, session->page_bytes,
+			   &session->page_layout, session->options.reader, err);
 	if (!ret &&
 	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
 				  number, number, session->compact_header) < 0)
@@ -180,13 +181,12 @@ void ky_session_close_cpus(struct ky_session *session)
 /* 1: a page is in hand; 0: there is none. */
 static int next_page(struct ky_session_cpu *cpu, bool partial, struct kymo_error *err)
 {
-	const uint8_t *page;
-	int len = ky_ring_next(&cpu->ring, partial, &page, err);
-	int ret;
+	struct ky_page page;
+	int ret = ky_ring_next(&cpu->ring, partial, &page, err);
 
-	if (len <= 0)
-		return len;
-	ret = ky_convert_page(&cpu->convert, page, (uint32_t)len, err);
+	if (ret <= 0)
+		return ret;
+	ret = ky_convert_page(&cpu->convert, &page, err);
 	return ret < 0 ? ret : 1;
 }
 
@@ -201,6 +201,9 @@ static int drain_cpu(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 		ret = ky_convert_run(&cpu->convert, UINT64_MAX, err);
 		if (ret < 0)
 			return ret;
+		/* Whoever runs after events as they come never gets to sleep. */
+		if (cpu->ring.is_partial && !final)
+			break;
 	}
 	return KYMO_OK;
 }

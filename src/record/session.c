@@ -78,14 +78,14 @@ static void choose_helpers(struct ky_session *session)
 static int init_convert(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	struct ky_page_layout layout;
 	int ret =
 		ky_tracefs_read(session->fs.fd, session->fs.path, "events/header_page", &text, err);
 
 	if (!ret)
-		ret = ky_page_layout_parse(ky_strbuf_text(&text), text.len, &layout, err);
+		ret = ky_page_layout_parse(ky_strbuf_text(&text), text.len, &session->page_layout,
+					   err);
 	if (!ret)
-		ret = ky_convert_init(&session->convert, &layout, session->options.context, err);
+		ret = ky_convert_init(&session->convert, session->options.context, err);
 	ky_strbuf_fini(&text);
 	if (ret < 0)
 		return ret;

@@ -19,6 +19,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
+#include "kernel/ring.h"
 #include "os/clock.h"
 
 struct ky_session_options {
@@ -29,6 +30,7 @@ struct ky_session_options {
 	unsigned int context;  /* KY_CONTEXT_* of kernel/convert.h */
 	bool identity_kymo;    /* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
+	enum ky_ring_way reader;
 	const struct ky_log *log; /* may be NULL; must outlive the session */
 };
 

@@ -79,9 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ky_convert convert;
 	struct ky_convert_cpu cpu = {.convert = &convert};
 	uint8_t *page = malloc(size ? size : 1);
+	struct ky_page in;
 	uint64_t until = 0;
 
-	if (!page || ky_convert_init(&convert, &layout, 0, NULL) < 0)
+	if (!page || ky_convert_init(&convert, 0, NULL) < 0)
 		abort();
 	memcpy(page, data, size);
 	convert.packet = send_packet;
@@ -90,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ky_packet_writer_init(&cpu.writer, 1024, uuid, 0, 0, 0, false) < 0)
 		abort();
 	ky_packet_writer_begin(&cpu.writer, 0);
-	if (ky_convert_page(&cpu, page, (uint32_t)size, NULL) == 0)
+	if (ky_page_open(&layout, page, (uint32_t)size, &in, NULL) == 0 &&
+	    ky_convert_page(&cpu, &in, NULL) == 0)
 		while (ky_convert_run(&cpu, until, NULL) == 1)
 			until = cpu.next_cycles;
 	ky_packet_writer_fini(&cpu.writer);

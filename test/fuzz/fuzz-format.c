@@ -24,13 +24,12 @@ static void check(const struct ky_format *format)
 
 static void compile(const struct ky_format *format, const char *system)
 {
-	static const struct ky_page_layout layout = {0, 8, 8, 16};
 	struct ky_trace_class *trace = ky_trace_class_new();
 	struct ky_stream_class *stream = ky_stream_class_new(trace, 0);
 	struct ky_event_class *event = ky_event_class_new(stream, 0, format->name);
 	struct ky_convert convert;
 
-	if (ky_convert_init(&convert, &layout, 0, NULL) < 0)
+	if (ky_convert_init(&convert, 0, NULL) < 0)
 		abort();
 	(void)ky_convert_add(&convert, system, format, event, NULL);
 	ky_convert_fini(&convert);
