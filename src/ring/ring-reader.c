@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening a ring for reading; looking at it; statistics; sleeping. */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "ring/ring-reader.h"
+#include "ring/ring-writer.h"
+
+/* Looks at a buffer that is being written. Each takes about as long as a writer's record. */
+#define LOOKS_MAX 4096
+
+static uint64_t ours(const struct kymo_ring_reader *reader, uint64_t word)
+{
+	return reader->info.is_foreign ? __builtin_bswap64(word) : word;
+}
+
+uint64_t ky_rb_get(const struct kymo_ring_reader *reader, const uint64_t *word)
+{
+	return ours(reader, __atomic_load_n(word, __ATOMIC_RELAXED));
+}
+
+struct kymo_ring_control *ky_rb_reader_control(const struct kymo_ring_reader *reader,
+					       uint32_t buffer)
+{
+	uint8_t *controls = (uint8_t *)reader->file + reader->head.control_offset;
+
+	return (struct kymo_ring_control *)controls + buffer;
+}
+
+void ky_rb_reader_slot(const struct kymo_ring_reader *reader, uint32_t buffer, uint64_t start,
+		       struct kymo_ring_slot *slot)
+{
+	const uint8_t *slots = (uint8_t *)reader->file + reader->head.slots_offset;
+	uint64_t number = start / reader->head.subbuf_bytes & (reader->head.n_subbufs - 1);
+	const uint64_t *from =
+		(const uint64_t *)((const struct kymo_ring_slot *)slots +
+				   (uint64_t)buffer * reader->head.n_subbufs + number);
+	uint64_t words[sizeof(*slot) / 8];
+
+	for (unsigned int i = 0; i < sizeof(*slot) / 8; i++)
+		words[i] = ky_rb_get(reader, from + i);
+	memcpy(slot, words, sizeof(*slot));
+}
+
+const uint8_t *ky_rb_reader_data(const struct kymo_ring_reader *reader, uint32_t buffer,
+				 uint64_t start)
+{
+	return (const uint8_t *)reader->file + reader->head.data_offset +
+	       buffer * reader->buffer_bytes + (start & (reader->buffer_bytes - 1));
+}
+
+static uint64_t lost_of(const struct kymo_ring_reader *reader,
+			const struct kymo_ring_control *control)
+{
+	uint64_t total = 0;
+
+	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++)
+		total += ky_rb_get(reader, &control->lost[i]);
+	return total;
+}
+
+bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct ky_rb_view *view)
+{
+	const struct kymo_ring_control *control = ky_rb_reader_control(reader, buffer);
+	uint64_t head, again;
+
+	/* First: what is lost after this is told next time. */
+	view->lost = lost_of(reader, control);
+	for (int i = 0; i < LOOKS_MAX; i++) {
+		/* Partner: the release of the head in writers; all below it is there. */
+		head = ours(reader, __atomic_load_n(&control->head, __ATOMIC_ACQUIRE));
+		view->position = head >> 1;
+		/* Acquire: these are not read after the head is read again. */
+		view->point.stamp = ours(
+			reader, __atomic_load_n(&control->point[head & 1].stamp, __ATOMIC_ACQUIRE));
+		view->point.records =
+			ours(reader,
+			     __atomic_load_n(&control->point[head & 1].records, __ATOMIC_ACQUIRE));
+		again = ours(reader, __atomic_load_n(&control->head, __ATOMIC_RELAXED));
+		if (head == again)
+			return true;
+	}
+	return false;
+}
+
+bool ky_rb_slot_ok(const struct kymo_ring_reader *reader, const struct kymo_ring_slot *slot,
+		   uint64_t start, bool closed)
+{
+	if (slot->start != start)
+		return false;
+	return !closed || (slot->content_bytes >= reader->head.subbuf_header_bytes &&
+			   slot->content_bytes <= reader->head.subbuf_bytes &&
+			   slot->close.records >= slot->open.records);
+}
+
+int ky_rb_check_cut(const struct kymo_ring_reader *reader, struct kymo_error *err)
+{
+	if (!ky_rb_guard_was_hit(&reader->guard))
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_IO, "the ring's file was cut short while it was read");
+}
+
+/* ---- opening ---- */
+
+static void swap_head(struct kymo_ring_file *head)
+{
+	uint32_t *words32[] = {&head->version,
+			       &head->flags,
+			       &head->n_buffers,
+			       &head->n_subbufs,
+			       &head->subbuf_header_bytes,
+			       &head->clock,
+			       &head->client,
+			       &head->page_bytes};
+	uint64_t *words64[] = {&head->magic,	    &head->subbuf_bytes,  &head->control_offset,
+			       &head->slots_offset, &head->client_offset, &head->client_bytes,
+			       &head->data_offset,  &head->file_bytes};
+
+	for (unsigned int i = 0; i < sizeof(words32) / sizeof(words32[0]); i++)
+		*words32[i] = __builtin_bswap32(*words32[i]);
+	for (unsigned int i = 0; i < sizeof(words64) / sizeof(words64[0]); i++)
+		*words64[i] = __builtin_bswap64(*words64[i]);
+}
+
+/* The head of the file, in our byte order. */
+static int read_head(int fd, struct kymo_ring_file *head, bool *is_foreign, struct kymo_error *err)
+{
+	ssize_t got = pread(fd, head, sizeof(*head), 0);
+	struct stat status;
+
+	if (got < 0 || fstat(fd, &status) < 0)
+		return ky_error_errno(err, errno, "cannot read the ring's head");
+	*is_foreign = got == sizeof(*head) && head->magic == __builtin_bswap64(KYMO_RING_MAGIC);
+	if (*is_foreign)
+		swap_head(head);
+	if (got != sizeof(*head) || head->magic != KYMO_RING_MAGIC) {
+		ky_error_set(err, KYMO_E_FORMAT, "not a ring: no magic number at its start");
+		ky_error_offset(err, 0);
+		return KYMO_E_FORMAT;
+	}
+	if (head->version != KYMO_RING_VERSION)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "a ring of version %" PRIu32
+				    ", and this program knows version %u",
+				    head->version, KYMO_RING_VERSION);
+	if (!ky_rb_head_ok(head))
+		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head makes no sense");
+	if (status.st_size < 0 || (uint64_t)status.st_size < head->file_bytes)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "cut short: %" PRIu64
+				    " bytes, and the ring's head says %" PRIu64,
+				    (uint64_t)status.st_size, head->file_bytes);
+	return KYMO_OK;
+}
+
+static int map_ring(struct kymo_ring_reader *reader, struct kymo_error *err)
+{
+	bool read_only = reader->options.flags & KYMO_RING_READ_ONLY;
+	void *map;
+
+	if (!read_only && reader->info.is_foreign)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "the ring is of a machine of another byte order: read only");
+	/* The lock goes with the last descriptor: a reader that dies leaves none. */
+	if (!read_only && flock(reader->fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? ky_error_set(err, KYMO_E_STATE, "another reader consumes the ring")
+			       : ky_error_errno(err, errno, "cannot lock the ring");
+	map = mmap(NULL, reader->head.file_bytes, PROT_READ | (read_only ? 0 : PROT_WRITE),
+		   MAP_SHARED | MAP_NORESERVE, reader->fd, 0);
+	if (map == MAP_FAILED)
+		return ky_error_errno(err, errno, "cannot map the ring");
+	reader->file = map;
+	ky_rb_guard_add(&reader->guard, map, reader->head.file_bytes);
+	return KYMO_OK;
+}
+
+/* Where a former reader of this buffer stopped; or the oldest that is left. */
+static void resume(struct kymo_ring_reader *reader, uint32_t i)
+{
+	const struct kymo_ring_control *control = ky_rb_reader_control(reader, i);
+	struct ky_rb_buffer *buffer = &reader->buffers[i];
+	uint64_t subbuf = reader->head.subbuf_bytes;
+
+	if (reader->head.flags & KYMO_RING_OVERWRITE) {
+		buffer->start = buffer->taken = ky_rb_get(reader, &control->claim);
+	} else {
+		buffer->start = ky_rb_get(reader, &control->consumed);
+		buffer->taken = ky_rb_get(reader, &control->taken);
+		buffer->taken_point.stamp = ky_rb_get(reader, &control->taken_point.stamp);
+		buffer->taken_point.records = ky_rb_get(reader, &control->taken_point.records);
+		buffer->taken_lost = ky_rb_get(reader, &control->taken_lost);
+	}
+	/* A reader that died between the two words. */
+	if (buffer->taken < buffer->start)
+		buffer->taken = buffer->start;
+	buffer->is_broken = buffer->start % subbuf || buffer->taken - buffer->start > subbuf;
+}
+
+static struct kymo_ring_reader *reader_new(const struct kymo_ring_file *head, bool is_foreign)
+{
+	uint32_t n = head->n_buffers + 1;
+	struct kymo_ring_reader *reader =
+		calloc(1, sizeof(*reader) + n * sizeof(reader->buffers[0]));
+
+	if (!reader)
+		return NULL;
+	reader->head = *head;
+	reader->n_buffers = n;
+	reader->buffer_bytes = head->subbuf_bytes * head->n_subbufs;
+	reader->info = (struct kymo_ring_info){
+		.flags = head->flags,
+		.n_buffers = head->n_buffers,
+		.n_subbufs = head->n_subbufs,
+		.subbuf_bytes = head->subbuf_bytes,
+		.subbuf_header_bytes = head->subbuf_header_bytes,
+		.client = head->client,
+		.clock = head->clock,
+		.is_foreign = is_foreign,
+		.client_bytes = head->client_bytes,
+	};
+	return reader;
+}
+
+int kymo_ring_reader_open(struct kymo_ring_reader **out, int fd,
+			  const struct kymo_ring_reader_options *options, struct kymo_error *err)
+{
+	struct kymo_ring_reader *reader;
+	struct kymo_ring_file head;
+	bool is_foreign = false;
+	int status = read_head(fd, &head, &is_foreign, err);
+
+	*out = NULL;
+	if (status < 0)
+		return status;
+	reader = reader_new(&head, is_foreign);
+	if (!reader)
+		return ky_error_nomem(err);
+	reader->fd = fd;
+	if (options)
+		memcpy(&reader->options, options,
+		       options->size_bytes < sizeof(*options) ? options->size_bytes
+							      : sizeof(*options));
+	status = map_ring(reader, err);
+	if (status < 0) {
+		free(reader);
+		return status;
+	}
+	reader->info.client_region = (uint8_t *)reader->file + head.client_offset;
+	for (uint32_t i = 0; i < reader->n_buffers; i++)
+		resume(reader, i);
+	*out = reader;
+	return KYMO_OK;
+}
+
+void kymo_ring_reader_close(struct kymo_ring_reader *reader)
+{
+	if (!reader)
+		return;
+	ky_rb_guard_remove(&reader->guard);
+	munmap(reader->file, reader->head.file_bytes);
+	if (!(reader->options.flags & KYMO_RING_READ_ONLY))
+		flock(reader->fd, LOCK_UN);
+	free(reader->copy);
+	free(reader);
+}
+
+const struct kymo_ring_info *kymo_ring_reader_info(const struct kymo_ring_reader *reader)
+{
+	return &reader->info;
+}
+
+uint32_t kymo_ring_reader_buffers(const struct kymo_ring_reader *reader)
+{
+	return reader->n_buffers;
+}
+
+/* ---- statistics ---- */
+
+const char *kymo_ring_loss_text(unsigned int loss)
+{
+	static const char *const texts[KYMO_RING_LOSSES_MAX] = {
+		[KYMO_RING_LOST_FULL] = "no free sub-buffer",
+		[KYMO_RING_LOST_TOO_LARGE] = "longer than a sub-buffer",
+		[KYMO_RING_LOST_NO_MEMORY] = "no memory for the next sub-buffer",
+		[KYMO_RING_LOST_BUSY] = "all buffers locked",
+		[KYMO_RING_LOST_CLIENT] = "not written by the client",
+	};
+
+	return loss < KYMO_RING_LOSSES_MAX && texts[loss] ? texts[loss] : "unknown cause";
+}
+
+static void count_losses(const struct kymo_ring_reader *reader, const uint64_t *lost,
+			 struct kymo_ring_stats *stats)
+{
+	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++) {
+		uint64_t count = ky_rb_get(reader, lost + i);
+
+		stats->lost[i] += count;
+		stats->lost_total += count;
+	}
+}
+
+/* Records before the oldest sub-buffer that is left: it says itself how many. */
+static uint64_t overwritten(const struct kymo_ring_reader *reader, uint32_t i, uint64_t records)
+{
+	const struct kymo_ring_control *control = ky_rb_reader_control(reader, i);
+	struct kymo_ring_slot slot = {0};
+
+	for (int k = 0; k < LOOKS_MAX; k++) {
+		uint64_t claim = ky_rb_get(reader, &control->claim);
+
+		ky_rb_reader_slot(reader, i, claim, &slot);
+		if (slot.start == claim)
+			break;
+	}
+	return slot.open.records < records ? slot.open.records : records;
+}
+
+static void add_stats(const struct kymo_ring_reader *reader, uint32_t i,
+		      struct kymo_ring_stats *stats)
+{
+	const struct ky_rb_buffer *buffer = &reader->buffers[i];
+	struct ky_rb_view view;
+	uint64_t gone = buffer->taken_point.records;
+
+	ky_rb_look(reader, i, &view);
+	count_losses(reader, ky_rb_reader_control(reader, i)->lost, stats);
+	if (reader->head.flags & KYMO_RING_OVERWRITE) {
+		gone = overwritten(reader, i, view.point.records);
+		stats->overwritten += gone;
+	}
+	stats->records += view.point.records;
+	stats->bytes += view.position;
+	stats->unread_records += view.point.records > gone ? view.point.records - gone : 0;
+}
+
+void kymo_ring_reader_stats(struct kymo_ring_reader *reader, uint32_t buffer,
+			    struct kymo_ring_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	for (uint32_t i = 0; i < reader->n_buffers; i++)
+		if (i == buffer || buffer == KYMO_RING_ALL)
+			add_stats(reader, i, stats);
+	if (buffer == KYMO_RING_ALL)
+		count_losses(reader, reader->file->lost, stats);
+}
+
+/* ---- sleeping ---- */
+
+/* Whether a sub-buffer was closed that the caller has not seen yet. */
+static bool anything_new(struct kymo_ring_reader *reader)
+{
+	bool is_new = false;
+
+	for (uint32_t i = 0; i < reader->n_buffers; i++) {
+		const struct kymo_ring_control *control = ky_rb_reader_control(reader, i);
+		struct ky_rb_buffer *buffer = &reader->buffers[i];
+		uint64_t position = ky_rb_get(reader, &control->head) >> 1;
+		uint64_t subbuf = position / reader->head.subbuf_bytes;
+
+		if (buffer->is_broken)
+			continue;
+		if (reader->head.flags & KYMO_RING_OVERWRITE)
+			is_new |= subbuf > buffer->seen;
+		else
+			is_new |= position > buffer->start + reader->head.subbuf_bytes;
+		buffer->seen = subbuf;
+	}
+	return is_new;
+}
+
+int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns)
+{
+	struct kymo_ring_file *file = reader->file;
+	struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+	uint32_t wakes;
+
+	if (reader->options.flags & KYMO_RING_READ_ONLY || timeout_ns < 0)
+		return KYMO_E_STATE;
+	wakes = __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&file->waiting, 1, __ATOMIC_RELAXED);
+	/* Partner: the fence in ky_rb_wake(). Either we see the head, or it sees our wish. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (anything_new(reader))
+		return 1;
+	if (ky_rb_syscall(SYS_futex, (long)&file->wakes, FUTEX_WAIT, wakes, (long)&timeout, 0, 0) <
+		    0 &&
+	    __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE) == wakes)
+		return 0;
+	anything_new(reader);
+	return 1;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the reader share. Shared memory is read through ky_rb_get() and its like,
+ * each word once, and what comes out is checked before it is used: writers are not trusted.
+ */
+#ifndef KY_RING_RING_READER_H
+#define KY_RING_RING_READER_H
+
+#include <kymo/ring.h>
+
+#include "ring/ring-guard.h"
+
+/* One look at a buffer: what belongs together. */
+struct ky_rb_view {
+	uint64_t position;
+	struct kymo_ring_point point;
+	uint64_t lost;
+};
+
+struct ky_rb_buffer {
+	uint64_t start; /* of the sub-buffer that is read: position, below it all is released */
+	uint64_t taken; /* position up to which chunks were released */
+	struct kymo_ring_point taken_point;
+	uint64_t taken_lost;
+	bool is_broken; /* its head made no sense: nothing more is read */
+	uint64_t seen;	/* sub-buffer at the last kymo_ring_reader_wait() */
+	uint64_t snapshot_at;
+	struct ky_rb_view snapshot_end;
+};
+
+struct kymo_ring_reader {
+	struct kymo_ring_info info;
+	struct kymo_ring_reader_options options;
+	struct kymo_ring_file head; /* as it was when the ring was opened, in our byte order */
+	uint64_t buffer_bytes;
+	uint32_t n_buffers; /* the spare one too */
+	int fd;
+	struct ky_rb_guard guard;
+	struct kymo_ring_file *file; /* the mapping */
+	uint8_t *copy;		     /* a sub-buffer, for snapshots */
+	uint64_t header[KYMO_RING_SUBBUF_HEADER_MAX_BYTES / 8];
+	struct ky_rb_buffer buffers[];
+};
+
+/* A word of the shared memory, now, in our byte order. */
+uint64_t ky_rb_get(const struct kymo_ring_reader *reader, const uint64_t *word);
+
+struct kymo_ring_control *ky_rb_reader_control(const struct kymo_ring_reader *reader,
+					       uint32_t buffer);
+
+/* The slot of the sub-buffer that starts at @start; a copy in our byte order. */
+void ky_rb_reader_slot(const struct kymo_ring_reader *reader, uint32_t buffer, uint64_t start,
+		       struct kymo_ring_slot *slot);
+
+/* The sub-buffer that starts at @start, in the mapping. */
+const uint8_t *ky_rb_reader_data(const struct kymo_ring_reader *reader, uint32_t buffer,
+				 uint64_t start);
+
+/* Look at a buffer. False: its writers were quicker, every time. */
+bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct ky_rb_view *view);
+
+/* Whether the slot of a sub-buffer makes sense; @closed: with what is written at its end. */
+bool ky_rb_slot_ok(const struct kymo_ring_reader *reader, const struct kymo_ring_slot *slot,
+		   uint64_t start, bool closed);
+
+/*
+ * Fill @chunk with the records of the sub-buffer at slot->start from position @from up to @end.
+ * @data: the sub-buffer, in the mapping or copied.
+ */
+void ky_rb_fill_chunk(struct kymo_ring_reader *reader, uint32_t buffer,
+		      const struct kymo_ring_slot *slot, const uint8_t *data,
+		      const struct ky_rb_view *from, const struct ky_rb_view *end, bool is_closed,
+		      struct kymo_ring_chunk *chunk);
+
+/* KYMO_OK, or KYMO_E_IO: the file was cut short while we had it mapped. */
+int ky_rb_check_cut(const struct kymo_ring_reader *reader, struct kymo_error *err);
+
+#endif
