@@ -22,6 +22,7 @@ struct linker {
 	KY_VEC(uint8_t) slot_scope; /* of each slot that is visible now */
 	enum ky_scope scope;
 	uint64_t budget;
+	bool big_endian, little_endian, odd; /* numbers that are so, or of parts of bytes */
 	struct kymo_error *err;
 };
 
@@ -314,12 +315,21 @@ static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_fiel
 
 KY_DEEP2(int, number_slots, struct linker *, struct ky_field_class *)
 
+static void note_number(struct linker *l, const struct ky_field_class *cls)
+{
+	l->big_endian |= cls->num.big_endian;
+	l->little_endian |= !cls->num.big_endian;
+	l->odd |= cls->num.length_bits % 8 != 0;
+}
+
 /* Second pass, in decoding order: number the wanted slots, and say where each reference leads. */
 static int number_slots(struct linker *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);
 	int ret;
 
+	if (ky_field_is_num(cls))
+		note_number(l, cls);
 	if (cls->slot == SLOT_WANTED) {
 		cls->slot = (uint32_t)l->slot_scope.len;
 		if (ky_vec_push(&l->slot_scope, (uint8_t)l->scope) < 0)
@@ -480,6 +490,7 @@ static int link_trace(struct ky_trace_class *trace, bool by_name, struct kymo_er
 	ret = mark_all(&l);
 	if (ret == KYMO_OK)
 		ret = number_all(&l);
+	trace->mixes_orders = l.big_endian && l.little_endian && l.odd;
 	ky_vec_fini(&l.slot_scope);
 	return ret;
 }

@@ -249,6 +249,8 @@ static int read_tsdl(const struct content *content, struct ky_trace_class **trac
 				    content->big_endian ? "big" : "little",
 				    content->big_endian ? "little" : "big");
 	}
+	/* A tracer wrote packets for the streams beside them; a text may have been edited since. */
+	read->lax_uuid = !content->packetized;
 	*trace = read;
 	return KYMO_OK;
 }

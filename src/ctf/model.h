@@ -254,6 +254,7 @@ struct ky_trace_class {
 	struct ky_arena arena;
 	uint32_t major, minor; /* 1, 8 or 2, 0 */
 	bool has_uuid;
+	bool lax_uuid; /* packets of another UUID are read: see ky_packet.foreign */
 	uint8_t uuid[16];
 	bool big_endian;
 	const char *name;		      /* CTF 2; may be NULL */
@@ -265,6 +266,7 @@ struct ky_trace_class {
 	struct ky_map streams_by_id;
 	KY_VEC(struct ky_event_class *) events; /* all, by index */
 	uint32_t n_slots;
+	bool mixes_orders; /* a byte order could change inside a byte, which is an error */
 };
 
 /* An empty model, or NULL when out of memory. */

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
+#include "ctf/walk.h"
 
 /* Members in one run at most: longer structs take more jumps, building stays linear. */
 #define RUN_MAX 64
@@ -15,11 +16,21 @@ struct plan_builder {
 	KY_VEC(struct ky_step) steps;
 	enum ky_scope scope;
 	uint32_t outer_scopes;
-	size_t referred; /* one past the last step so far whose value somebody needs */
+	size_t referred; /* one past the last step so far that is needed */
 	struct kymo_error *err;
 };
 
 KY_DEEP3(int, add_class, struct plan_builder *, const struct ky_field_class *, const char *)
+
+/* Does the decoder have to look at it, wherever it stands? */
+static bool is_needed(const struct plan_builder *b, const struct ky_field_class *cls)
+{
+	if (cls->slot != KY_NO_SLOT)
+		return true;
+	/* It may share a byte with a number of the other byte order. */
+	return b->trace->mixes_orders && ky_field_is_num(cls) &&
+	       (cls->align_bits % 8 || cls->num.length_bits % 8);
+}
 
 static void note_ref(struct plan_builder *b, const struct ky_field_ref *ref)
 {
@@ -119,14 +130,14 @@ static int add_class(struct plan_builder *b, const struct ky_field_class *cls, c
 
 	if (ky_vec_push(&b->steps, (struct ky_step){.cls = cls, .name = name}) < 0)
 		return ky_error_nomem(b->err);
-	if (cls->slot != KY_NO_SLOT)
+	if (is_needed(b, cls))
 		b->referred = at + 1;
 	ret = add_children(b, cls, at);
 	if (ret < 0)
 		return ret;
 	step = &b->steps.data[at];
 	step->next = (uint32_t)b->steps.len;
-	/* It may be jumped over when its size is known and nobody needs a value inside it. */
+	/* It may be jumped over when its size is known and nothing inside it is needed. */
 	if (cls->fixed_bits >= 0 && b->referred <= at) {
 		step->run_next = step->next;
 		step->run_bits = (uint64_t)cls->fixed_bits;

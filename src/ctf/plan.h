@@ -21,7 +21,7 @@ struct ky_step {
 	uint32_t *option_steps; /* OPTIONAL, VARIANT: where each option begins */
 };
 
-/* No run begins at a step with run_next 0: its size varies, or somebody refers to its value. */
+/* No run begins at a step with run_next 0: its size varies, or something in it must be looked at. */
 
 struct ky_scope_plan {
 	const struct ky_field_class *root; /* NULL: the scope does not exist */

@@ -195,6 +195,19 @@ static int open_packet(struct ky_repacker *r, struct kymo_error *err)
 	return ret;
 }
 
+/* The trace's own UUID; only arrays are allowed to differ from it (ky_packet.foreign). */
+static void set_uuid(struct ky_repacker *r)
+{
+	const uint8_t *uuid = r->in.stream_class->trace->uuid;
+
+	for (size_t i = 0; i < r->header.list.len; i++) {
+		struct ky_value *v = &r->header.list.data[i];
+
+		for (size_t j = 0; v->cls->role == KY_ROLE_TRACE_UUID && j < v->n_children; j++)
+			v[1 + j].u = uuid[j];
+	}
+}
+
 int ky_repacker_begin(struct ky_repacker *r, const struct ky_packet *in, uint64_t sequence,
 		      struct kymo_error *err)
 {
@@ -219,6 +232,8 @@ int ky_repacker_begin(struct ky_repacker *r, const struct ky_packet *in, uint64_
 		ret = ky_values_decode(&r->context, &view, KY_SCOPE_PACKET_CONTEXT, err);
 	if (ret < 0)
 		return ret;
+	if (in->foreign)
+		set_uuid(r);
 	note_fields(r);
 	return open_packet(r, err);
 }

@@ -555,6 +555,8 @@ int ky_tsdl_fields(struct ky_tsdl_parser *p, ky_tsdl_field_fn field, void *data)
 	int ret = KYMO_OK;
 
 	while (ret == KYMO_OK && !ky_tsdl_accept(p, '}')) {
+		if (ky_tsdl_accept(p, ';'))
+			continue;
 		if (ky_tsdl_is_keyword(p, KY_KEYWORD_TYPEDEF))
 			ret = typedef_declaration(p);
 		else if (ky_tsdl_is_keyword(p, KY_KEYWORD_TYPEALIAS))

@@ -219,6 +219,9 @@ static int number(struct lexer *l, const char *text)
 	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
 		base = 16;
 		digits += 2;
+	} else if (text[0] == '0' && (text[1] == 'b' || text[1] == 'B')) {
+		base = 2; /* not in the specification, but in compilers and in other readers */
+		digits += 2;
 	} else if (text[0] == '0') {
 		base = 8;
 	}

@@ -20,9 +20,10 @@ static int base_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, ui
 		const char *name;
 		uint8_t base;
 	} names[] = {
-		{"decimal", 10},     {"dec", 10}, {"d", 10}, {"i", 10},	    {"u", 10},
-		{"hexadecimal", 16}, {"hex", 16}, {"x", 16}, {"X", 16},	    {"p", 16},
-		{"octal", 8},	     {"oct", 8},  {"o", 8},  {"binary", 2}, {"b", 2},
+		{"decimal", 10}, {"dec", 10},	      {"d", 10},    {"i", 10},
+		{"u", 10},	 {"hexadecimal", 16}, {"hex", 16},  {"x", 16},
+		{"X", 16},	 {"p", 16},	      {"octal", 8}, {"oct", 8},
+		{"o", 8},	 {"binary", 2},	      {"bin", 2},   {"b", 2},
 	};
 
 	if (attr->kind == KY_ATTR_NUMBER && !attr->negative &&

@@ -435,12 +435,13 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 
 /* ---- copying ------------------------------------------------------------------------------ */
 
-/* One packet, checked to its last event. */
+/* One packet, checked to its last event. Another UUID has to be written anew. */
 static bool check_packet(struct ky_walk *walk, uint64_t *counts)
 {
 	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
 
-	return ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
+	return !walk->packet->foreign &&
+	       ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
 	       ky_walk_leave(walk, NULL) == KYMO_OK;
 }
 

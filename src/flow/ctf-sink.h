@@ -26,9 +26,9 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 		     struct ky_sink **sink, struct kymo_error *err);
 
 /*
- * Copy the packets of @stream as they are. They are checked first: when one of them is damaged
- * nothing is written, and the stream's events are to be given to the sink instead.
- * Returns 1 when the stream was copied, 0 when it is damaged, or negative.
+ * Copy the packets of @stream as they are. They are checked first: when one of them is damaged,
+ * or has another UUID than the trace, nothing is written, and the stream's events are to be given
+ * to the sink instead. Returns 1 when the stream was copied, 0 when it was not, or negative.
  */
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_stream *stream, struct kymo_error *err);
 

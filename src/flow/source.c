@@ -40,7 +40,7 @@ struct source {
 	uint64_t released_bytes; /* everything before was given back */
 	uint64_t release_bytes;	 /* the step of giving back */
 	int batch_events;
-	bool in_packet, ended, warned;
+	bool in_packet, ended, warned, warned_foreign;
 	bool seeking; /* events before seek_ns are not wanted */
 	int64_t seek_ns;
 	int64_t last_ns;
@@ -79,6 +79,20 @@ static void release(struct source *s, uint64_t upto_bytes)
 	s->released_bytes = upto;
 }
 
+static void warn_foreign(struct source *s)
+{
+	struct kymo_error place;
+
+	s->warned_foreign = true;
+	ky_error_offset(&place, s->walk.at_bytes);
+	ky_stream_place(s->stream, &place);
+	ky_log_warning(
+		s->log,
+		"%s: packet UUID differs from the metadata's at byte %llu; if the file belongs "
+		"to another trace, its events are nonsense",
+		place.path, (unsigned long long)place.offset);
+}
+
 /* 1: in a new packet; 0: the stream's end. */
 static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
@@ -88,6 +102,8 @@ static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 		return ret;
 	release(s, s->walk.at_bytes);
 	s->in_packet = true;
+	if (s->walk.packet->foreign && !s->warned_foreign)
+		warn_foreign(s);
 	if (ky_loss_tracker_packet(&s->losses, s->stream, s->walk.packet, &s->loss))
 		batch->loss = &s->loss;
 	return 1;

@@ -166,6 +166,7 @@ DAMAGE = {
     "packet-huge": (3, r"c_0: packet size of 18446744073709551608 bits .*\(at byte 114\)"),
     "bad-magic": (3, r"c_0: packet magic number is 0xdeadbeef .*\(at byte 114\)"),
     "foreign-uuid": (0, r"c_0: packet UUID differs .*\(at byte 0\)"),
+    "byte-order": (1, r"c_0: the byte order changes inside a byte \(at byte 10\d\)"),
     "string-open": (1, r"c_0: string text does not end within .*\(at byte 101\)"),
     "random-metadata": (0, r"metadata:1:1: .*CTF.*"),
     "no-metadata": (0, r"no trace here: .*metadata.*"),

@@ -197,6 +197,7 @@ static void test_words(void **state)
 	check_env(trace, "twice", "last one wins");
 	check_number(trace, "hex", -1);
 	check_number(trace, "oct", 0777);
+	check_number(trace, "bin", 10);
 	check_number(trace, "neg", -42);
 	check_number(trace, "pos", 42);
 	check_number(trace, "double_neg", 7);
@@ -236,6 +237,7 @@ static void test_extremes(void **state)
 	assert_int_equal(at(p, "text")->fixed_bits, 80);
 	assert_int_equal(at(p, "no_text")->kind, KY_FIELD_ARRAY);
 	assert_int_equal(at(p, "huge")->num.length_bits, 1024);
+	assert_int_equal(at(p, "binary")->num.base, 2);
 	assert_string_equal(p->st.members[p->st.n_members - 1].display, "");
 	assert_null(event_named(trace, "dotted.word")->payload);
 	ky_trace_class_free(trace);
