@@ -63,6 +63,29 @@ static uint8_t *put(uint8_t *out, const void *data, size_t len)
 	return out + len;
 }
 
+/*
+ * A few dozen bytes: cheaper inline than a call of memcpy(). What is no multiple of a word ends with
+ * a word that overlaps the one before.
+ */
+static inline uint8_t *copy_bytes(uint8_t *out, const uint8_t *from, uint32_t len)
+{
+	if (len >= 16) {
+		for (uint32_t at = 0; at < len - 16; at += 16)
+			memcpy(out + at, from + at, 16);
+		memcpy(out + len - 16, from + len - 16, 16);
+	} else if (len >= 8) {
+		memcpy(out, from, 8);
+		memcpy(out + len - 8, from + len - 8, 8);
+	} else if (len >= 4) {
+		memcpy(out, from, 4);
+		memcpy(out + len - 4, from + len - 4, 4);
+	} else {
+		for (uint32_t at = 0; at < len; at++)
+			out[at] = from[at];
+	}
+	return out + len;
+}
+
 uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_thread *thread,
 			    uint8_t bytes[KY_CONTEXT_MAX_BYTES])
 {
@@ -113,7 +136,7 @@ static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out, uin
 	if (!cpu->has_context || cpu->context_tid != tid ||
 	    (convert->threads && cpu->context_generation != convert->threads->generation))
 		refresh_context(cpu, tid);
-	return put(out, cpu->context, convert->context_bytes);
+	return copy_bytes(out, cpu->context, convert->context_bytes);
 }
 
 /* ---- one record ----------------------------------------------------------------------- */
@@ -191,30 +214,6 @@ static uint32_t measure(const struct ky_convert_plan *plan, const struct record 
 		lens[n++] = len;
 	}
 	return total;
-}
-
-/* A few dozen bytes: cheaper inline than a call of memcpy(). */
-static inline uint8_t *copy_bytes(uint8_t *out, const uint8_t *from, uint32_t len)
-{
-	while (len >= 8) {
-		memcpy(out, from, 8);
-		out += 8;
-		from += 8;
-		len -= 8;
-	}
-	if (len & 4) {
-		memcpy(out, from, 4);
-		out += 4;
-		from += 4;
-	}
-	if (len & 2) {
-		memcpy(out, from, 2);
-		out += 2;
-		from += 2;
-	}
-	if (len & 1)
-		*out++ = *from;
-	return out;
 }
 
 static uint8_t *put_pid(const struct ky_convert_cpu *cpu, uint8_t *out, uint32_t tid)

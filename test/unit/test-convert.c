@@ -483,6 +483,51 @@ static void test_bad_texts(void **state)
 	}
 }
 
+/* Runs of bytes of every length: all of them arrive, and nothing beyond them is touched. */
+static void test_copies(void **state)
+{
+	static const char head[] = "name: bytes\nID: %u\nformat:\n"
+				   "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\n"
+				   "\tfield:int common_pid;\toffset:4;\tsize:4;\n\n"
+				   "\tfield:u8 bytes[%u];\toffset:8;\tsize:%u;\n\n";
+	struct ky_stream_class *stream;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f, 0);
+	stream = ky_stream_class_new(f.trace, 1);
+	for (uint32_t n = 1; n <= 80; n++) {
+		struct ky_event_class *event = ky_event_class_new(stream, n, "bytes");
+		struct ky_format format;
+		struct page page;
+		struct reader r;
+		char text[512];
+
+		snprintf(text, sizeof(text), head, 1000 + n, n, n);
+		assert_int_equal(ky_format_parse(&f.arena, text, strlen(text), &format, NULL), 0);
+		assert_int_equal(ky_convert_add(&f.convert, "other", &format, event, NULL), 0);
+		begin_page(&page, 1000);
+		put32(&page, (n + 11) / 4);
+		put32(&page, 1000 + n);
+		put32(&page, 1);
+		for (uint32_t i = 0; i < n; i++)
+			page.data[page.len++] = (uint8_t)(n + i);
+		page.len += -page.len & 3;
+		end_page(&page, 0);
+		ky_packet_writer_begin(&f.cpu.writer, 0);
+		memset(f.cpu.writer.data, 0xee, PACKET_BYTES);
+		convert_page(&f, page.data, page.len);
+		begin_reading(&f, &r);
+		take_header(&r);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(take(&r, 1), (uint8_t)(n + i));
+		assert_ptr_equal(r.at, r.end);
+		assert_int_equal(*r.end, 0xee);
+	}
+	assert_int_equal(f.cpu.events, 80);
+	tear_down(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_lost_with_number),
 		cmocka_unit_test(test_bad_records),
 		cmocka_unit_test(test_bad_texts),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
