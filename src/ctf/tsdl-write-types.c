@@ -133,6 +133,8 @@ static bool put_alias(struct ky_tsdl_writer *w, const struct ky_field_class *cls
 		return false;
 	if (!cls->num.clock)
 		ky_strbuf_addf(w->out, "uint%" PRIu32 "_t", bits);
+	else if (w->scope == KY_SCOPE_PACKET_HEADER)
+		return false; /* the trace block stands before the clocks' names */
 	else if (bits == 27 || bits == 32 || bits == 64)
 		ky_strbuf_addf(w->out, "uint%" PRIu32 "_clock_%s_t", bits, cls->num.clock->name);
 	else
