@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Traces of real LTTng-UST, made here: rotated, size-limited, snapshots, losses, crashes.
+"""Traces of real LTTng-UST, made here: every kind of field, rotated, size-limited, snapshots, losses,
+crashes, buffers per process, and what a relay daemon receives.
 
 An own session daemon, whose files and sockets all lie in a directory of the test's.
 """
@@ -9,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -53,6 +55,68 @@ int main(int argc, char **argv)
 }
 """
 
+# Every kind of field. No text of length 0: babeltrace2 2.0.4 shows the text of an earlier event there.
+KINDS = """
+#undef LTTNG_UST_TRACEPOINT_PROVIDER
+#define LTTNG_UST_TRACEPOINT_PROVIDER kinds
+#undef LTTNG_UST_TRACEPOINT_INCLUDE
+#define LTTNG_UST_TRACEPOINT_INCLUDE "./kp.h"
+#if !defined(KP_H) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
+#define KP_H
+#include <stdint.h>
+#include <lttng/tracepoint.h>
+LTTNG_UST_TRACEPOINT_ENUM(kinds, state, LTTNG_UST_TP_ENUM_VALUES(
+    lttng_ust_field_enum_value("idle", 0) lttng_ust_field_enum_range("busy", 1, 4)
+    lttng_ust_field_enum_value("failed", -1) lttng_ust_field_enum_auto("next")))
+LTTNG_UST_TRACEPOINT_EVENT(kinds, all,
+    LTTNG_UST_TP_ARGS(int, n, const char *, text, int64_t *, longs, uint8_t *, bytes),
+    LTTNG_UST_TP_FIELDS(
+        lttng_ust_field_integer(int8_t, i8, n - 9) lttng_ust_field_integer(uint16_t, u16, n)
+        lttng_ust_field_integer(int64_t, i64, longs[0])
+        lttng_ust_field_integer_hex(uint32_t, hex, n * 77)
+        lttng_ust_field_integer_network(uint16_t, net16, htons(n))
+        lttng_ust_field_integer_network_hex(uint32_t, net32, htonl(n))
+        lttng_ust_field_float(float, flt, n / 4.0f) lttng_ust_field_float(double, dbl, n / 7.0)
+        lttng_ust_field_string(text, text)
+        lttng_ust_field_array(int64_t, arr, longs, 3)
+        lttng_ust_field_array_hex(uint8_t, arr_hex, bytes, 4)
+        lttng_ust_field_array_network(int64_t, arr_net, longs, 2)
+        lttng_ust_field_array_text(uint8_t, arr_text, bytes, 6)
+        lttng_ust_field_sequence(uint8_t, seq, bytes, unsigned, (unsigned)n % 9)
+        lttng_ust_field_sequence_hex(int64_t, seq_hex, longs, uint8_t, (uint8_t)(n % 3))
+        lttng_ust_field_sequence_network(int64_t, seq_net, longs, unsigned, (unsigned)n % 4)
+        lttng_ust_field_sequence_text(uint8_t, seq_text, bytes, size_t, (size_t)n % 6 + 1)
+        lttng_ust_field_enum(kinds, state, int, st, n % 7 - 1)
+        lttng_ust_field_integer_nowrite(int, unseen, n)))
+LTTNG_UST_TRACEPOINT_LOGLEVEL(kinds, all, LTTNG_UST_TRACEPOINT_LOGLEVEL_WARNING)
+LTTNG_UST_TRACEPOINT_EVENT(kinds, none, LTTNG_UST_TP_ARGS(), LTTNG_UST_TP_FIELDS())
+#endif
+#include <lttng/tracepoint-event.h>
+"""
+
+KINDS_PROGRAM = """
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "kp.h"
+int main(int argc, char **argv)
+{
+    int64_t longs[] = {0, 1LL << 40, INT64_MIN};
+    uint8_t bytes[16] = "h\\303\\251\\"o\\n";
+    char text[64];
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        memset(text, 'a', sizeof(text));
+        strcpy(text + i % 40, i % 5 ? "" : "q\\"\\\\\\n\\t\\001\\303\\251");
+        longs[0] = -i * 1000003L;
+        lttng_ust_tracepoint(kinds, all, i, text, longs, bytes);
+        lttng_ust_tracepoint(kinds, none);
+    }
+    return 0;
+}
+"""
+
 
 class Lab:
     """A session daemon of our own, and a program to trace."""
@@ -63,6 +127,8 @@ class Lab:
                         LTTNG_RUNDIR=str(path / ".lttng"), LTTNG_UST_REGISTER_TIMEOUT="-1")
         (path / "tp.h").write_text(PROVIDER)
         (path / "prog.c").write_text(PROGRAM)
+        (path / "kp.h").write_text(KINDS)
+        (path / "kinds.c").write_text(KINDS_PROGRAM)
         self.daemon = None
 
     def run(self, *args, codes=(0,)):
@@ -73,7 +139,8 @@ class Lab:
         return done.stdout.decode()
 
     def build(self):
-        self.run("gcc", "-I.", "-o", "prog", "prog.c", "-llttng-ust", "-ldl")
+        for program in ("prog", "kinds"):
+            self.run("gcc", "-I.", "-o", program, f"{program}.c", "-llttng-ust", "-ldl")
 
     def start(self):
         self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.env,
@@ -95,10 +162,12 @@ class Lab:
                 self.daemon.kill()
                 self.daemon.wait()
 
-    def session(self, name, *channel, create=()):
+    def session(self, name, *channel, create=(), contexts=()):
         self.run("lttng", "create", name, *(create or [f"--output={self.path / name}"]))
         self.run("lttng", "enable-channel", "-u", "-s", name, *channel, "ch")
-        self.run("lttng", "enable-event", "-u", "-s", name, "-c", "ch", "prov:*")
+        self.run("lttng", "enable-event", "-u", "-s", name, "-c", "ch", "prov:*,kinds:*")
+        for context in contexts:
+            self.run("lttng", "add-context", "-u", "-s", name, "-c", "ch", "-t", context)
         self.run("lttng", "start", name)
         return self.path / name
 
@@ -218,3 +287,77 @@ def test_buffers_after_a_crash(kymo, peer, lab):
     lab.end("crash")
     text = assert_equal_text(kymo, peer, lab.path / "out")
     assert numbers(text.out)
+
+
+def test_every_kind_of_field(kymo, peer, lab):
+    contexts = ("vpid", "vtid", "procname", "pthread_id", "ip", "vuid", "veuid", "pid_ns", "net_ns")
+    trace = lab.session("fields", "--subbuf-size=65536", contexts=contexts)
+    lab.run("./kinds", 200)
+    lab.end("fields")
+    assert_equal_text(kymo, peer, trace)
+    events = [json.loads(line) for line in
+              kymo("convert", "--to", "json", "--event", "kinds:all", trace).out.splitlines()]
+    assert len(events) == 200
+    assert list(events[0]["context"]) == list(contexts)
+    assert all(event["context"]["procname"] == "kinds" for event in events)
+    for i, event in enumerate(events):
+        f = event["fields"]
+        assert [f[name] for name in ("u16", "net16", "net32", "hex")] == [i, i, i, i * 77]
+        assert f["i8"] == (i - 9 + 128) % 256 - 128
+        assert f["flt"] == i / 4 and f["dbl"] == i / 7
+        assert f["text"] == "a" * (i % 40) + ("" if i % 5 else 'q"\\\n\t\1\u00e9')
+        assert f["arr"] == [-i * 1000003, 1 << 40, -1 << 63]
+        assert f["arr_net"][1] == int.from_bytes((1 << 40).to_bytes(8, "little"), "big")
+        assert f["arr_text"] == 'h\u00e9"o\n'
+        assert f["seq"] == list('h\u00e9"o\n\0\0\0'.encode()[:i % 9])
+        assert f["seq_hex"] == [-i * 1000003, 1 << 40][:i % 3]
+        assert f["st"]["value"] == i % 7 - 1
+        assert f["st"]["labels"] == [{-1: "failed", 0: "idle", 5: "next"}.get(i % 7 - 1, "busy")]
+
+
+def test_buffers_of_each_process(kymo, peer, lab):
+    trace = lab.session("per-pid", "--buffers-pid")
+    for first in (0, 100, 200):
+        lab.run("./prog", first, 100)
+    lab.end("per-pid")
+    text = assert_equal_text(kymo, peer, trace)
+    assert numbers(text.out) == list(range(300))
+    assert len(info_of(kymo, trace)["traces"]) == 3
+
+
+@pytest.fixture(scope="module")
+def relay(lab):
+    """A relay daemon: where it writes, and the options that make a session use it."""
+    with socket.socket() as a, socket.socket() as b, socket.socket() as c:
+        ports = []
+        for sock in (a, b, c):
+            sock.bind(("127.0.0.1", 0))
+            ports.append(sock.getsockname()[1])
+    urls = [f"tcp4://127.0.0.1:{port}" for port in ports]
+    with subprocess.Popen(["lttng-relayd", f"--output={lab.path / 'relay'}", "-C", urls[0],
+                           "-D", urls[1], "-L", urls[2]], env=lab.env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
+        try:
+            end = time.monotonic() + 20
+            while True:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", ports[2])) == 0:
+                        break
+                assert time.monotonic() < end and daemon.poll() is None, "no relay daemon"
+                time.sleep(0.1)
+            yield lab.path / "relay", [f"--ctrl-url={urls[0]}", f"--data-url={urls[1]}"]
+        finally:
+            daemon.terminate()
+
+
+@pytest.mark.parametrize("name, options", [("net", []), ("live", ["--live=100000"])])
+def test_what_a_relay_daemon_receives(kymo, peer, lab, relay, name, options):
+    path, urls = relay
+    lab.session(name, create=options + urls)
+    lab.run("./prog", 0, 200, 1000)
+    lab.run("./kinds", 20)
+    lab.end(name)
+    trace, = path.glob(f"*/{name}-*")
+    text = assert_equal_text(kymo, peer, trace)
+    assert numbers(text.out) == list(range(200))
+    assert text.out.count("kinds:") == 40
