@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Traces of real LTTng-UST, made here: every kind of field, rotated, size-limited, snapshots, losses,
-crashes, buffers per process, and what a relay daemon receives.
+"""Traces of real LTTng-UST, made here: every kind of field, rotated, size-limited, snapshots,
+losses, crashes, buffers per process, and what a relay daemon receives.
 
 An own session daemon, whose files and sockets all lie in a directory of the test's.
 """
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Every kind of field. No text of length 0: babeltrace2 2.0.4 shows the text of an earlier event there.
+# Every kind of field. No text of length 0: babeltrace2 2.0.4 shows that of an earlier event there.
 KINDS = """
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER kinds
@@ -93,6 +93,8 @@ LTTNG_UST_TRACEPOINT_EVENT(kinds, none, LTTNG_UST_TP_ARGS(), LTTNG_UST_TP_FIELDS
 #endif
 #include <lttng/tracepoint-event.h>
 """
+
+LABELS = {-1: ["failed"], 0: ["idle", "next"], 5: []}  # "next" is what follows -1
 
 KINDS_PROGRAM = """
 #include <arpa/inet.h>
@@ -312,7 +314,7 @@ def test_every_kind_of_field(kymo, peer, lab):
         assert f["seq"] == list('h\u00e9"o\n\0\0\0'.encode()[:i % 9])
         assert f["seq_hex"] == [-i * 1000003, 1 << 40][:i % 3]
         assert f["st"]["value"] == i % 7 - 1
-        assert f["st"]["labels"] == [{-1: "failed", 0: "idle", 5: "next"}.get(i % 7 - 1, "busy")]
+        assert f["st"]["labels"] == LABELS.get(i % 7 - 1, ["busy"])
 
 
 def test_buffers_of_each_process(kymo, peer, lab):
