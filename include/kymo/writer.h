@@ -35,11 +35,7 @@
 #ifndef KYMO_WRITER_H
 #define KYMO_WRITER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <kymo/error.h>
+#include <kymo/model.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +48,7 @@ struct kymo_stream_def; /* what the events of like outputs have in common */
 struct kymo_event_def;	/* an event's type */
 struct kymo_fields;	/* a structure, or what an array consists of, being defined */
 struct kymo_enum_def;
+struct kymo_variant_def;
 struct kymo_output; /* a data stream: one file */
 
 /* ---- the writer -------------------------------------------------------------------------- */
@@ -67,11 +64,17 @@ struct kymo_writer_options {
 	/* Room of a packet: 4096 to 2^30, a multiple of 8. No event may be larger. */
 	uint32_t packet_bytes;
 	const uint8_t *uuid; /* 16 bytes of the trace's own; NULL: random ones */
+	/*
+	 * All or nothing: the trace is written beside its place, under a name that begins with
+	 * '.', and kymo_writer_close() moves it there when it is whole. Otherwise it is written
+	 * where it belongs, packet by packet, and can be read even when the program dies.
+	 */
+	bool atomic;
 };
 
-#define KYMO_WRITER_OPTIONS_INIT                                                      \
-	{                                                                             \
-		sizeof(struct kymo_writer_options), KYMO_FORMAT_CTF_1_8, 262144, NULL \
+#define KYMO_WRITER_OPTIONS_INIT                                                             \
+	{                                                                                    \
+		sizeof(struct kymo_writer_options), KYMO_FORMAT_CTF_1_8, 262144, NULL, false \
 	}
 
 /*
@@ -86,17 +89,26 @@ KYMO_API int kymo_writer_new(const struct kymo_writer_options *options, struct k
  * End the definitions, create trace directory @path (its parent must exist; it must not exist
  * or be empty) and write the metadata.
  *
- * Returns 0, or the first mistake of a definition (KYMO_E_INVALID: @err names it),
- * KYMO_E_STATE (it is open already), or what creating files gives. After a failure a writer
+ * Returns 0, or the first mistake of a definition (KYMO_E_INVALID or KYMO_E_UNSUPPORTED: @err
+ * names it), KYMO_E_STATE (it is open already), or what creating files gives. After a failure a writer
  * is good for kymo_writer_close() only.
  */
 KYMO_API int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_error *err);
 
 /*
  * Write out what is not yet, finish the files and free the writer and all that belongs to it,
- * on failure too. NULL is fine. Returns 0 or the first failure.
+ * on failure too. NULL is fine.
+ *
+ * Returns 0 or the first failure. With options.atomic a failure leaves nothing behind; it is
+ * KYMO_E_INVALID when in the meantime something came to be where the trace belongs.
  */
 KYMO_API int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err);
+
+/*
+ * Give up: remove the files that were written, with the directory if nothing else is in it, and free
+ * the writer and all that belongs to it. NULL is fine.
+ */
+KYMO_API void kymo_writer_abort(struct kymo_writer *writer);
 
 /* Entries of the environment, which says where a trace comes from: "hostname", "tracer_name". */
 KYMO_API void kymo_writer_env_text(struct kymo_writer *writer, const char *name, const char *text);
@@ -142,11 +154,17 @@ KYMO_API struct kymo_fields *kymo_stream_def_context(struct kymo_stream_def *str
 
 /* ---- definitions: fields -------------------------------------------------------------------- */
 
-/* Integers of 8, 16, 32 or 64 bits. Hexadecimal ones are only shown differently. */
+/*
+ * The functions of this part define one field each and return what it consists of, or nothing. A
+ * mistake is one of the writer (see above): a name that is none or is taken, sizes that are not
+ * possible, and what CTF 1.8 cannot say when that is the format: KYMO_E_UNSUPPORTED.
+ */
+
+/* Integers of 1 to 64 bits, in the machine's byte order. Hexadecimal ones are only shown so. */
 KYMO_API void kymo_fields_add_uint(struct kymo_fields *fields, const char *name, unsigned int bits);
 KYMO_API void kymo_fields_add_int(struct kymo_fields *fields, const char *name, unsigned int bits);
 KYMO_API void kymo_fields_add_hex(struct kymo_fields *fields, const char *name, unsigned int bits);
-/* Of 32 or 64 bits. */
+/* Of 32 or 64 bits; in CTF 2 also of 16 or 128. */
 KYMO_API void kymo_fields_add_float(struct kymo_fields *fields, const char *name,
 				    unsigned int bits);
 /* UTF-8 text of any length. */
@@ -154,13 +172,73 @@ KYMO_API void kymo_fields_add_string(struct kymo_fields *fields, const char *nam
 /* UTF-8 text that always takes @size_bytes: what is longer is cut. */
 KYMO_API void kymo_fields_add_chars(struct kymo_fields *fields, const char *name,
 				    uint32_t size_bytes);
-/* An integer whose values have labels. */
+/* An integer of 1 to 64 bits whose values have labels. */
 KYMO_API struct kymo_enum_def *kymo_fields_add_enum(struct kymo_fields *fields, const char *name,
 						    unsigned int bits, bool is_signed);
-/* Values @begin to @end, both included, are called @label. */
+/*
+ * Values @begin to @end, both included, are called @label. Of a bit map: the bits from @begin to @end,
+ * 0 being the least significant. A label may be given several ranges, one after the other.
+ */
 KYMO_API void kymo_enum_def_add(struct kymo_enum_def *enumeration, const char *label, int64_t begin,
 				int64_t end);
+/* The same for unsigned values beyond INT64_MAX. */
+KYMO_API void kymo_enum_def_add_unsigned(struct kymo_enum_def *enumeration, const char *label,
+					 uint64_t begin, uint64_t end);
 KYMO_API struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, const char *name);
+
+enum kymo_byte_order { KYMO_BYTE_ORDER_NATIVE, KYMO_BYTE_ORDER_LITTLE, KYMO_BYTE_ORDER_BIG };
+
+struct kymo_number_options {
+	size_t size;
+	/*
+	 * KYMO_FIELD_UINT, KYMO_FIELD_SINT, KYMO_FIELD_FLOAT; in CTF 2 also KYMO_FIELD_BITS,
+	 * KYMO_FIELD_BITMAP, KYMO_FIELD_BOOL, KYMO_FIELD_VARUINT, KYMO_FIELD_VARSINT.
+	 */
+	enum kymo_field_kind kind;
+	unsigned int bits; /* not of the last two */
+	/* Where it may begin: a power of two up to 4096; 0: 8 for 8, 16, 32 ... bits, 1 for others. */
+	unsigned int align_bits;
+	unsigned int base; /* to show it in: 2, 8, 10 or 16 */
+	/* The same for all numbers that have bits of the same byte. */
+	enum kymo_byte_order byte_order;
+};
+
+#define KYMO_NUMBER_OPTIONS_INIT                                                \
+	{                                                                       \
+		sizeof(struct kymo_number_options), KYMO_FIELD_UINT, 64, 0, 10, \
+			KYMO_BYTE_ORDER_NATIVE                                  \
+	}
+
+/*
+ * A number of any kind. To what it returns labels may be added (of integers), or flags (of bit
+ * maps), or nothing.
+ */
+KYMO_API struct kymo_enum_def *kymo_fields_add_number(struct kymo_fields *fields, const char *name,
+						      const struct kymo_number_options *options);
+
+struct kymo_text_options {
+	size_t size;
+	/*
+	 * KYMO_FIELD_STRING: ends with a NUL; KYMO_FIELD_TEXT: takes size_bytes; in CTF 2 also
+	 * KYMO_FIELD_BLOB: bytes that are no text.
+	 */
+	enum kymo_field_kind kind;
+	enum kymo_encoding encoding; /* in CTF 1.8 UTF-8 or ASCII */
+	uint32_t size_bytes;	     /* 0: as many as each event has */
+	const char *media_type;	     /* of a BLOB, or NULL: "image/png" */
+};
+
+#define KYMO_TEXT_OPTIONS_INIT                                                                   \
+	{                                                                                        \
+		sizeof(struct kymo_text_options), KYMO_FIELD_STRING, KYMO_ENCODING_UTF8, 0, NULL \
+	}
+
+/*
+ * Text of any kind, or bytes. Values are given in UTF-8 whatever the encoding is. With a size that
+ * each event has it comes with a field "_NAME_length" before it, as a sequence does.
+ */
+KYMO_API void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
+				   const struct kymo_text_options *options);
 
 /*
  * An array of @length elements, or of as many as each event has. Add exactly one field to what
@@ -168,12 +246,31 @@ KYMO_API struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, 
  *
  *	kymo_fields_add_uint(kymo_fields_add_sequence(fields, "sizes"), NULL, 32);
  *
- * A sequence comes with a field "_NAME_length" before it. It cannot be the element of an array
- * itself, but a member of a structure that is.
+ * A sequence comes with a field "_NAME_length" before it. So it cannot be the element of an array or
+ * an option itself, but a member of a structure that is.
  */
 KYMO_API struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
 						   uint32_t length);
 KYMO_API struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const char *name);
+
+/*
+ * A field that is one of several, event by event; comes with a field "_NAME_tag" before it. Add one
+ * field to each option, as to an array.
+ *
+ *	value = kymo_fields_add_variant(fields, "value");
+ *	kymo_fields_add_int(kymo_variant_def_add(value, "number"), NULL, 64);	option 0
+ *	kymo_fields_add_string(kymo_variant_def_add(value, "word"), NULL);	option 1
+ */
+KYMO_API struct kymo_variant_def *kymo_fields_add_variant(struct kymo_fields *fields,
+							  const char *name);
+KYMO_API struct kymo_fields *kymo_variant_def_add(struct kymo_variant_def *variant,
+						  const char *name);
+
+/*
+ * A field that an event has or has not; comes with a field "_NAME_present" before it. CTF 2 only: in
+ * CTF 1.8 a sequence of at most one element says the same. Add one field, as to an array.
+ */
+KYMO_API struct kymo_fields *kymo_fields_add_optional(struct kymo_fields *fields, const char *name);
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
@@ -199,16 +296,24 @@ KYMO_API void kymo_output_begin(struct kymo_output *output, const struct kymo_ev
  * The value of the next field, in the order of definition: stream context, event context, the
  * event's own; members one by one, elements one by one.
  *
- * u64, i64: integers and enumerations, and values that fit into them.
- * text: strings and chars; up to a NUL. @text is copied.
+ * u64, i64: integers, enumerations, booleans, bit arrays and maps, and values that fit.
+ * f64: floating point numbers, rounded to the nearest that the field knows.
+ * text: strings and chars, in UTF-8; up to a NUL. Copied. What is malformed becomes U+FFFD in fields
+ *	of another encoding. What a field of fixed size has no room for is cut, between characters.
+ * bytes: a BLOB. Copied.
  * length: the number of elements of a sequence, whose values then follow.
+ * option: which option of a variant, by its number; its value then follows.
+ * present: whether an optional field is there; if so, its value follows.
  */
 KYMO_API void kymo_output_u64(struct kymo_output *output, uint64_t value);
 KYMO_API void kymo_output_i64(struct kymo_output *output, int64_t value);
 KYMO_API void kymo_output_f64(struct kymo_output *output, double value);
 KYMO_API void kymo_output_text(struct kymo_output *output, const char *text);
 KYMO_API void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len_bytes);
+KYMO_API void kymo_output_bytes(struct kymo_output *output, const void *data, size_t len_bytes);
 KYMO_API void kymo_output_length(struct kymo_output *output, uint32_t length);
+KYMO_API void kymo_output_option(struct kymo_output *output, uint32_t option);
+KYMO_API void kymo_output_present(struct kymo_output *output, bool is_present);
 
 /*
  * Append the event. Now and then this writes a packet.

@@ -1,51 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * kymo/writer.h: outputs. An event's bytes are collected aside and go into the packet as a
- * whole, so that one with a mistake leaves nothing behind.
- *
- * Not through ctf/encode.h, which writes what was decoded, bit for bit, from lists of values:
- * here everything lies on whole bytes, and values become bytes as they come.
- */
+/* kymo/writer.h: outputs: their packets, and the events in them. */
+#include "api/output.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/writer.h"
 #include "base/error.h"
-
-/* An array whose elements are being given. */
-struct level {
-	uint32_t begin; /* step of the first element's first value */
-	uint32_t left;	/* elements, the present one included */
-};
-
-struct kymo_output {
-	struct kymo_writer *writer;
-	struct kymo_stream_def *stream;
-	struct ky_packet_writer packet;
-	int number; /* of the stream in the sink */
-	uint64_t last_cycles;
-	uint64_t told_lost, lost; /* events, cumulative; not told yet */
-	/* The event at hand; NULL: none was begun. */
-	const struct kymo_event_def *event;
-	uint64_t cycles;
-	uint32_t at; /* step */
-	uint32_t n_levels;
-	struct level levels[KY_DEFINE_MAX_DEPTH];
-	const char *problem; /* the first mistake with a value, and with which */
-	const char *problem_name;
-	int problem_code;
-	uint32_t len_bytes;
-	uint8_t *body; /* packet_bytes of room */
-};
+#include "ctf/encode.h"
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static void output_free(struct kymo_output *output)
+void ky_output_free(struct kymo_output *output)
 {
 	if (!output)
 		return;
 	ky_packet_writer_fini(&output->packet);
-	free(output->body);
+	ky_vec_fini(&output->values);
+	free(output->slots);
+	free(output->texts);
 	free(output);
 }
 
@@ -58,12 +30,14 @@ static struct kymo_output *output_new(struct kymo_writer *writer, struct kymo_st
 		return NULL;
 	output->writer = writer;
 	output->stream = stream;
-	output->body = malloc(writer->options.packet_bytes);
-	if (output->body && ky_packet_writer_init(&output->packet, writer->options.packet_bytes,
-						  writer->trace->uuid, (uint32_t)stream->cls->id, 0,
-						  cpu, stream->compact_header) == KYMO_OK)
+	output->texts = malloc(writer->options.packet_bytes);
+	output->slots = calloc((size_t)writer->trace->n_slots + 1, sizeof(*output->slots));
+	if (output->texts && output->slots &&
+	    ky_packet_writer_init(&output->packet, writer->options.packet_bytes,
+				  writer->trace->uuid, (uint32_t)stream->cls->id, 0, cpu,
+				  stream->compact_header) == KYMO_OK)
 		return output;
-	output_free(output);
+	ky_output_free(output);
 	return NULL;
 }
 
@@ -108,217 +82,10 @@ int kymo_output_open(struct kymo_writer *writer, struct kymo_stream_def *stream,
 		return ky_error_nomem(err);
 	ret = add_output(writer, output, name, err);
 	if (ret < 0)
-		output_free(output);
+		ky_output_free(output);
 	else
 		*out = output;
 	return ret;
-}
-
-/* ---- values ------------------------------------------------------------------------------ */
-
-static void problem(struct kymo_output *output, int code, const char *text, const char *name)
-{
-	if (output->problem)
-		return;
-	output->problem = text;
-	output->problem_name = name;
-	output->problem_code = code;
-}
-
-/* Go to the next step that wants a value. */
-static void settle(struct kymo_output *output)
-{
-	const struct kymo_event_def *event = output->event;
-
-	while (output->at < event->steps.len) {
-		const struct ky_put_step *step = &event->steps.data[output->at];
-
-		if (step->put == KY_PUT_ARRAY && !step->n) {
-			output->at = step->end + 1;
-		} else if (step->put == KY_PUT_ARRAY) {
-			output->levels[output->n_levels++] = (struct level){++output->at, step->n};
-		} else if (step->put != KY_PUT_END) {
-			return;
-		} else if (--output->levels[output->n_levels - 1].left) {
-			output->at = output->levels[output->n_levels - 1].begin;
-		} else {
-			output->n_levels--;
-			output->at++;
-		}
-	}
-}
-
-void kymo_output_begin(struct kymo_output *output, const struct kymo_event_def *event,
-		       uint64_t cycles)
-{
-	if (!output)
-		return;
-	output->event = event;
-	output->cycles = cycles;
-	output->at = 0;
-	output->n_levels = 0;
-	output->len_bytes = 0;
-	output->problem = NULL;
-	if (!event)
-		return;
-	if (event->stream != output->stream)
-		problem(output, KYMO_E_INVALID, "belongs to another stream", NULL);
-	else if (cycles < output->last_cycles)
-		problem(output, KYMO_E_INVALID, "time goes back", NULL);
-	settle(output);
-}
-
-/* The step whose value comes now, or NULL. */
-static const struct ky_put_step *present(struct kymo_output *output)
-{
-	if (!output || !output->event || output->problem)
-		return NULL;
-	if (output->at < output->event->steps.len)
-		return &output->event->steps.data[output->at];
-	problem(output, KYMO_E_INVALID, "there are more values than fields", NULL);
-	return NULL;
-}
-
-/* Append to the event's bytes. @pad: zeros behind. */
-static void append(struct kymo_output *output, const void *data, size_t len, size_t pad)
-{
-	size_t room = output->writer->options.packet_bytes - output->len_bytes;
-
-	if (len > room || pad > room - len) {
-		problem(output, KYMO_E_LIMIT, "it is larger than a packet", NULL);
-		return;
-	}
-	if (len)
-		memcpy(output->body + output->len_bytes, data, len);
-	memset(output->body + output->len_bytes + len, 0, pad);
-	output->len_bytes += (uint32_t)(len + pad);
-}
-
-static void next_step(struct kymo_output *output)
-{
-	output->at++;
-	settle(output);
-}
-
-/* @negative: @value is that of a negative number, as two's complement. */
-static bool fits(const struct ky_put_step *step, uint64_t value, bool negative)
-{
-	unsigned int bits = step->size_bytes * 8u;
-
-	if (step->is_signed)
-		return negative ? (int64_t)value >> (bits - 1) == -1 : value >> (bits - 1) == 0;
-	return !negative && (bits == 64 || value >> bits == 0);
-}
-
-static void put_integer(struct kymo_output *output, uint64_t value, bool negative)
-{
-	const struct ky_put_step *step = present(output);
-	uint8_t bytes[8];
-	uint32_t word = (uint32_t)value;
-	uint16_t half = (uint16_t)value;
-
-	if (!step)
-		return;
-	if (step->put != KY_PUT_INT) {
-		problem(output, KYMO_E_INVALID, "it is no integer", step->name);
-		return;
-	}
-	if (!fits(step, value, negative)) {
-		problem(output, KYMO_E_INVALID, "the value does not fit", step->name);
-		return;
-	}
-	/* In the machine's own byte order. */
-	switch (step->size_bytes) {
-	case 1:
-		bytes[0] = (uint8_t)value;
-		break;
-	case 2:
-		memcpy(bytes, &half, sizeof(half));
-		break;
-	case 4:
-		memcpy(bytes, &word, sizeof(word));
-		break;
-	default:
-		memcpy(bytes, &value, sizeof(value));
-	}
-	append(output, bytes, step->size_bytes, 0);
-	next_step(output);
-}
-
-void kymo_output_u64(struct kymo_output *output, uint64_t value)
-{
-	put_integer(output, value, false);
-}
-
-void kymo_output_i64(struct kymo_output *output, int64_t value)
-{
-	put_integer(output, (uint64_t)value, value < 0);
-}
-
-void kymo_output_f64(struct kymo_output *output, double value)
-{
-	const struct ky_put_step *step = present(output);
-	float narrow = (float)value;
-
-	if (!step)
-		return;
-	if (step->put != KY_PUT_FLOAT) {
-		problem(output, KYMO_E_INVALID, "it is no floating point number", step->name);
-		return;
-	}
-	if (step->size_bytes == sizeof(narrow))
-		append(output, &narrow, sizeof(narrow), 0);
-	else
-		append(output, &value, sizeof(value), 0);
-	next_step(output);
-}
-
-void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len)
-{
-	const struct ky_put_step *step = present(output);
-
-	if (!step)
-		return;
-	if (step->put != KY_PUT_STRING && step->put != KY_PUT_CHARS) {
-		problem(output, KYMO_E_INVALID, "it is no text", step->name);
-		return;
-	}
-	if (!text && len) {
-		problem(output, KYMO_E_INVALID, "the text is NULL", step->name);
-		return;
-	}
-	len = len ? strnlen(text, len) : 0;
-	if (step->put == KY_PUT_STRING)
-		append(output, text, len, 1);
-	else if (len < step->n)
-		append(output, text, len, step->n - len);
-	else
-		append(output, text, step->n, 0);
-	next_step(output);
-}
-
-void kymo_output_text(struct kymo_output *output, const char *text)
-{
-	kymo_output_text_n(output, text, text ? strlen(text) : 1);
-}
-
-void kymo_output_length(struct kymo_output *output, uint32_t length)
-{
-	const struct ky_put_step *step = present(output);
-
-	if (!step)
-		return;
-	if (step->put != KY_PUT_SEQUENCE) {
-		problem(output, KYMO_E_INVALID, "it is no sequence", step->name);
-		return;
-	}
-	append(output, &length, sizeof(length), 0);
-	if (length) {
-		output->levels[output->n_levels++] = (struct level){++output->at, length};
-	} else {
-		output->at = step->end + 1;
-	}
-	settle(output);
 }
 
 /* ---- packets ------------------------------------------------------------------------------ */
@@ -330,7 +97,7 @@ static int send_packet(struct kymo_output *output, uint64_t end_cycles, struct k
 	struct ky_packet_out out = {
 		.data = pw->data,
 		.size_bytes = ky_packet_writer_close(pw, end_cycles, output->told_lost, 8),
-		.content_bits = (uint64_t)pw->used_bytes * 8,
+		.content_bits = (uint64_t)pw->used_bytes * 8 - pw->pad_bits,
 		.begin_cycles = pw->begin_cycles,
 		.end_cycles = end_cycles,
 		.discarded = output->told_lost,
@@ -398,6 +165,21 @@ int kymo_output_lost(struct kymo_output *output, uint64_t n_events, struct kymo_
 
 /* ---- events ------------------------------------------------------------------------------ */
 
+void kymo_output_begin(struct kymo_output *output, const struct kymo_event_def *event,
+		       uint64_t cycles)
+{
+	if (!output)
+		return;
+	output->event = event;
+	output->cycles = cycles;
+	output->problem = NULL;
+	if (event && event->stream != output->stream)
+		ky_output_problem(output, KYMO_E_INVALID, "belongs to another stream", NULL);
+	else if (event && cycles < output->last_cycles)
+		ky_output_problem(output, KYMO_E_INVALID, "time goes back", NULL);
+	ky_output_restart(output);
+}
+
 static int check_event(const struct kymo_output *output, struct kymo_error *err)
 {
 	const struct kymo_event_def *event = output->event;
@@ -416,47 +198,94 @@ static int check_event(const struct kymo_output *output, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-/* Room for the event in a new packet. NULL: *ret says why. */
-static uint8_t *in_new_packet(struct kymo_output *output, int *ret, struct kymo_error *err)
+static int too_large(const struct kymo_output *output, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_LIMIT, "event '%s': it is larger than a packet",
+			    output->event->cls->name);
+}
+
+/* What an event that was not written has done to the packet is undone. */
+static void take_back(struct ky_packet_writer *pw, const struct ky_packet_writer *before)
+{
+	pw->used_bytes = before->used_bytes;
+	pw->pad_bits = before->pad_bits;
+	pw->last_cycles = before->last_cycles;
+	pw->events = before->events;
+}
+
+/* The values behind the header, which was just written. As ky_encode_scope(). */
+static int encode_values(struct kymo_output *output, struct kymo_error *err)
 {
 	struct ky_packet_writer *pw = &output->packet;
-	uint8_t *at;
+	struct ky_encoder e = {
+		.data = pw->data,
+		.at_bits = (uint64_t)pw->used_bytes * 8,
+		.size_bits = (uint64_t)pw->size_bytes * 8,
+		.slots = output->slots,
+		.big_endian = output->writer->trace->big_endian,
+	};
+	int ret = ky_encode_scope(&e, output->values.data, output->values.len, err);
+	uint64_t end_bits = e.at_bits;
 
-	*ret = kymo_output_close_packet(output, err);
-	if (*ret == KYMO_OK)
-		*ret = tell_losses(output, output->cycles, err);
-	if (*ret < 0)
-		return NULL;
+	if (ret != KYMO_OK)
+		return ret;
+	/* The rest of the last byte is no content, but zero. */
+	(void)ky_encode_align(&e, 8);
+	pw->used_bytes = (uint32_t)(e.at_bits / 8);
+	pw->pad_bits = (uint8_t)(e.at_bits - end_bits);
+	return KYMO_OK;
+}
+
+/* Into the present packet. 0, 1: there is no room; KYMO_E_INVALID: a mistake with values. */
+static int put_event(struct kymo_output *output, struct kymo_error *err)
+{
+	struct ky_packet_writer *pw = &output->packet, before = *pw;
+	struct kymo_error why;
+	int ret;
+
+	if (!ky_packet_writer_event(pw, (uint32_t)output->event->cls->id, output->cycles, 0))
+		return 1;
+	ret = encode_values(output, &why);
+	if (ret == KYMO_OK)
+		return ret;
+	take_back(pw, &before);
+	if (ret < 0)
+		ky_error_set(err, ret, "event '%s': %s", output->event->cls->name, why.message);
+	return ret;
+}
+
+static int put_in_new_packet(struct kymo_output *output, struct kymo_error *err)
+{
+	struct ky_packet_writer *pw = &output->packet;
+	int ret = kymo_output_close_packet(output, err);
+
+	if (ret == KYMO_OK)
+		ret = tell_losses(output, output->cycles, err);
+	if (ret < 0)
+		return ret;
 	ky_packet_writer_begin(pw, output->cycles);
-	at = ky_packet_writer_event(pw, (uint32_t)output->event->cls->id, output->cycles,
-				    output->len_bytes);
-	if (at)
-		return at;
-	/* It never was: its sequence number is the next one's. */
+	ret = put_event(output, err);
+	if (ret == KYMO_OK)
+		return ret;
+	/* The packet never was: its sequence number is the next one's. */
 	pw->open = false;
 	pw->sequence--;
-	*ret = ky_error_set(err, KYMO_E_LIMIT, "event '%s': it is larger than a packet",
-			    output->event->cls->name);
-	return NULL;
+	return ret < 0 ? ret : too_large(output, err);
 }
 
 int kymo_output_commit(struct kymo_output *output, struct kymo_error *err)
 {
-	uint8_t *at = NULL;
 	int ret;
 
 	if (!output)
 		return ky_error_set(err, KYMO_E_INVALID, "kymo_output_commit() wants an output");
 	ret = check_event(output, err);
-	if (ret == KYMO_OK && output->packet.open)
-		at = ky_packet_writer_event(&output->packet, (uint32_t)output->event->cls->id,
-					    output->cycles, output->len_bytes);
-	if (ret == KYMO_OK && !at)
-		at = in_new_packet(output, &ret, err);
-	if (at) {
-		memcpy(at, output->body, output->len_bytes);
+	if (ret == KYMO_OK)
+		ret = output->packet.open ? put_event(output, err) : 1;
+	if (ret > 0)
+		ret = put_in_new_packet(output, err);
+	if (ret == KYMO_OK)
 		output->last_cycles = output->cycles;
-	}
 	output->event = NULL;
 	return ret;
 }
@@ -467,6 +296,6 @@ int ky_output_close(struct kymo_output *output, struct kymo_error *err)
 
 	if (ret == KYMO_OK)
 		ret = tell_losses(output, output->last_cycles, err);
-	output_free(output);
+	ky_output_free(output);
 	return ret;
 }

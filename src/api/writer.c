@@ -13,6 +13,9 @@
 #include "ctf/lttng-layout.h"
 #include "ctf/tsdl.h"
 
+/* The size of the first version's options. */
+#define OPTIONS_MIN offsetof(struct kymo_writer_options, atomic)
+
 #define PACKET_BYTES_MIN 4096u
 #define PACKET_BYTES_MAX (1u << 30)
 
@@ -29,7 +32,7 @@ static int take_options(struct kymo_writer *writer, const struct kymo_writer_opt
 
 	*own = (struct kymo_writer_options)KYMO_WRITER_OPTIONS_INIT;
 	if (options)
-		ret = ky_api_options(own, sizeof(*own), sizeof(*own), options, err);
+		ret = ky_api_options(own, sizeof(*own), OPTIONS_MIN, options, err);
 	if (ret < 0)
 		return ret;
 	if (own->format != KYMO_FORMAT_CTF_1_8 && own->format != KYMO_FORMAT_CTF_2)
@@ -135,7 +138,8 @@ static int open_trace(struct kymo_writer *writer, const char *path, struct kymo_
 	int ret = finish_model(writer, err);
 
 	if (ret == KYMO_OK)
-		ret = ky_dir_sink_open(path, &writer->sink, err);
+		ret = (writer->options.atomic ? ky_dir_sink_open_atomic
+					      : ky_dir_sink_open)(path, &writer->sink, err);
 	if (ret == KYMO_OK)
 		ret = write_metadata(writer, err);
 	return ret;
@@ -164,6 +168,19 @@ int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_e
 
 /* ---- close -------------------------------------------------------------------------------- */
 
+/* All that was made for it; the outputs and the sink are gone. */
+static void release(struct kymo_writer *writer)
+{
+	ky_vec_foreach(&writer->events, event)
+		ky_vec_fini(&(*event)->steps);
+	ky_vec_fini(&writer->events);
+	ky_vec_fini(&writer->streams);
+	ky_vec_fini(&writer->outputs);
+	ky_trace_class_free(writer->trace);
+	pthread_mutex_destroy(&writer->lock);
+	free(writer);
+}
+
 int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err)
 {
 	int ret = KYMO_OK, here;
@@ -175,18 +192,25 @@ int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err)
 		if (ret == KYMO_OK)
 			ret = here;
 	}
-	if (writer->sink) {
+	/* What could not be opened, or not be written, is not whole. */
+	if (writer->sink && writer->options.atomic && (ret < 0 || writer->code != KYMO_OK)) {
+		ky_dir_sink_abort(writer->sink);
+	} else if (writer->sink) {
 		here = writer->sink->ops->close(writer->sink, ret < 0 ? NULL : err);
 		if (ret == KYMO_OK)
 			ret = here;
 	}
-	ky_vec_foreach(&writer->events, event)
-		ky_vec_fini(&(*event)->steps);
-	ky_vec_fini(&writer->events);
-	ky_vec_fini(&writer->streams);
-	ky_vec_fini(&writer->outputs);
-	ky_trace_class_free(writer->trace);
-	pthread_mutex_destroy(&writer->lock);
-	free(writer);
+	release(writer);
 	return ret;
+}
+
+void kymo_writer_abort(struct kymo_writer *writer)
+{
+	if (!writer)
+		return;
+	ky_vec_foreach(&writer->outputs, output)
+		ky_output_free(*output);
+	if (writer->sink)
+		ky_dir_sink_abort(writer->sink);
+	release(writer);
 }

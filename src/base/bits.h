@@ -114,9 +114,9 @@ static inline uint64_t ky_read_bits(const uint8_t *data, uint64_t at_bits, unsig
 	return ky_read_bits_slow(data, at_bits, bits, big);
 }
 
-/* Write the low @bits (1..64) bits of @value at @at_bits; other bits are kept. */
-static inline void ky_write_bits(uint8_t *data, uint64_t at_bits, unsigned int bits, uint64_t value,
-				 bool big)
+/* The slow, general form of ky_write_bits(). */
+static inline void ky_write_bits_slow(uint8_t *data, uint64_t at_bits, unsigned int bits,
+				      uint64_t value, bool big)
 {
 	unsigned int left = bits;
 
@@ -139,6 +139,39 @@ static inline void ky_write_bits(uint8_t *data, uint64_t at_bits, unsigned int b
 		at_bits = 0;
 		data++;
 	}
+}
+
+/* Whole aligned bytes; false: they are none. */
+static inline bool ky_store_bytes(uint8_t *at, unsigned int bits, uint64_t value, bool big)
+{
+	uint16_t half = big ? htobe16((uint16_t)value) : htole16((uint16_t)value);
+	uint32_t word = big ? htobe32((uint32_t)value) : htole32((uint32_t)value);
+	uint64_t twice = big ? htobe64(value) : htole64(value);
+
+	switch (bits) {
+	case 8:
+		*at = (uint8_t)value;
+		return true;
+	case 16:
+		memcpy(at, &half, sizeof(half));
+		return true;
+	case 32:
+		memcpy(at, &word, sizeof(word));
+		return true;
+	case 64:
+		memcpy(at, &twice, sizeof(twice));
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Write the low @bits (1..64) bits of @value at @at_bits; other bits are kept. */
+static inline void ky_write_bits(uint8_t *data, uint64_t at_bits, unsigned int bits, uint64_t value,
+				 bool big)
+{
+	if ((at_bits & 7) || !ky_store_bytes(data + at_bits / 8, bits, value, big))
+		ky_write_bits_slow(data, at_bits, bits, value, big);
 }
 
 #endif

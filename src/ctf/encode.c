@@ -39,6 +39,8 @@ bool ky_encode_align(struct ky_encoder *e, uint64_t align_bits)
 
 	if (aligned > e->size_bits)
 		return false;
+	if (aligned == e->at_bits)
+		return true;
 	rest = (unsigned int)(ky_align_up(e->at_bits, 8) - e->at_bits);
 	if (rest > aligned - e->at_bits)
 		rest = (unsigned int)(aligned - e->at_bits);

@@ -37,6 +37,7 @@ void ky_packet_writer_begin(struct ky_packet_writer *writer, uint64_t begin_cycl
 	writer->last_cycles = begin_cycles;
 	writer->sequence++;
 	writer->events = 0;
+	writer->pad_bits = 0;
 	writer->open = true;
 }
 
@@ -62,7 +63,7 @@ uint32_t ky_packet_writer_close(struct ky_packet_writer *writer, uint64_t end_cy
 		.stream_id = writer->stream_id,
 		.begin_cycles = writer->begin_cycles,
 		.end_cycles = end_cycles,
-		.content_bits = (uint64_t)writer->used_bytes * 8,
+		.content_bits = (uint64_t)writer->used_bytes * 8 - writer->pad_bits,
 		.packet_bits = size * 8,
 		.sequence = writer->sequence,
 		.discarded = discarded,

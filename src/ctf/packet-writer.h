@@ -28,6 +28,7 @@ struct ky_packet_writer {
 	uint32_t used_bytes;
 	bool compact_header;
 	bool open;
+	uint8_t pad_bits; /* of the last byte that are no content; set by those who write bits */
 	uint64_t begin_cycles, last_cycles;
 	uint64_t sequence; /* of the packet being built */
 	uint64_t events;   /* in this packet */

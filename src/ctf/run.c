@@ -72,8 +72,10 @@ static int no_value(const struct ky_cursor *c, struct kymo_error *err)
 static int check_shared_byte(struct ky_cursor *c, const struct ky_field_class *cls,
 			     struct kymo_error *err)
 {
-	if ((c->at_bits & 7) && c->last_big_endian != cls->num.big_endian)
+	/* Reading may begin inside of a byte, with a scope or a field: then nothing is known. */
+	if ((c->at_bits & 7) && c->has_order && c->last_big_endian != cls->num.big_endian)
 		return ky_error_set(err, KYMO_E_FORMAT, "the byte order changes inside a byte");
+	c->has_order = true;
 	c->last_big_endian = cls->num.big_endian;
 	return KYMO_OK;
 }

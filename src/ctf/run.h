@@ -16,7 +16,8 @@ struct ky_cursor {
 	uint64_t *slots;	  /* values that other fields refer to, by number */
 	struct ky_values *values; /* where values are collected, or NULL: only skip */
 	uint32_t n_empty;	  /* array elements without a bit so far */
-	bool last_big_endian;	  /* of the last number, for the rule about bytes shared by two */
+	bool has_order;		  /* a number was read, */
+	bool last_big_endian;	  /* and this is its byte order: the rule about shared bytes */
 };
 
 /*

@@ -55,6 +55,8 @@ struct stream {
 struct dir_sink {
 	struct ky_packet_sink base;
 	char *path;
+	char *final_path; /* where the directory is to be moved, or NULL */
+	bool is_ours;	  /* the directory was not there before */
 	int dir_fd, index_dir_fd;
 	KY_VEC(struct stream *) streams;
 };
@@ -230,8 +232,31 @@ static void dir_sink_free(struct dir_sink *sink)
 		close(sink->index_dir_fd);
 	if (sink->dir_fd >= 0)
 		close(sink->dir_fd);
+	free(sink->final_path);
 	free(sink->path);
 	free(sink);
+}
+
+/* What was written goes; what others may have put beside it stays. */
+static void remove_files(struct dir_sink *sink)
+{
+	char index_name[NAME_MAX + 1];
+
+	ky_vec_foreach(&sink->streams, stream) {
+		(void)unlinkat(sink->dir_fd, (*stream)->name, 0);
+		snprintf(index_name, sizeof(index_name), "%s.idx", (*stream)->name);
+		(void)unlinkat(sink->index_dir_fd, index_name, 0);
+	}
+	(void)unlinkat(sink->dir_fd, "metadata", 0);
+	(void)unlinkat(sink->dir_fd, "index", AT_REMOVEDIR);
+	if (sink->is_ours)
+		(void)rmdir(sink->path);
+}
+
+void ky_dir_sink_abort(struct ky_packet_sink *base)
+{
+	remove_files(dir_sink(base));
+	dir_sink_free(dir_sink(base));
 }
 
 /* Some file systems report a full disk at close() only. Keeps the first error. */
@@ -251,24 +276,6 @@ static int close_stream(struct dir_sink *sink, struct stream *stream, int ret,
 	}
 	return ret < 0 ? ret : here;
 }
-
-static int dir_sink_close(struct ky_packet_sink *base, struct kymo_error *err)
-{
-	struct dir_sink *sink = dir_sink(base);
-	int ret = KYMO_OK;
-
-	for (size_t i = 0; i < sink->streams.len; i++)
-		ret = close_stream(sink, sink->streams.data[i], ret, err);
-	dir_sink_free(sink);
-	return ret;
-}
-
-static const struct ky_packet_sink_ops dir_sink_ops = {
-	.stream = dir_sink_stream,
-	.packet = dir_sink_packet,
-	.metadata = dir_sink_metadata,
-	.close = dir_sink_close,
-};
 
 /* Only an empty directory is ours to fill. 0, or a negative errno (ENOTEMPTY). */
 static int check_empty(int dir_fd)
@@ -313,7 +320,9 @@ static int open_dirs(struct dir_sink *sink)
 {
 	int ret;
 
-	if (mkdir(sink->path, 0700) < 0 && errno != EEXIST)
+	if (mkdir(sink->path, 0700) == 0)
+		sink->is_ours = true;
+	else if (errno != EEXIST)
 		return -errno;
 	sink->dir_fd = open(sink->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (sink->dir_fd < 0)
@@ -327,22 +336,123 @@ static int open_dirs(struct dir_sink *sink)
 	return sink->index_dir_fd < 0 ? -errno : 0;
 }
 
-int ky_dir_sink_open(const char *path, struct ky_packet_sink **out, struct kymo_error *err)
+/* Put the finished directory in its place; an empty one that is there already gives way. */
+static int move(struct dir_sink *sink, struct kymo_error *err)
+{
+	int errnum;
+
+	if (rename(sink->path, sink->final_path) == 0)
+		return KYMO_OK;
+	errnum = errno == EEXIST || errno == ENOTDIR ? ENOTEMPTY : errno;
+	return open_error(errnum, sink->final_path, err);
+}
+
+static int dir_sink_close(struct ky_packet_sink *base, struct kymo_error *err)
+{
+	struct dir_sink *sink = dir_sink(base);
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < sink->streams.len; i++)
+		ret = close_stream(sink, sink->streams.data[i], ret, err);
+	if (sink->final_path && ret == KYMO_OK)
+		ret = move(sink, err);
+	if (sink->final_path && ret < 0)
+		remove_files(sink);
+	dir_sink_free(sink);
+	return ret;
+}
+
+static const struct ky_packet_sink_ops dir_sink_ops = {
+	.stream = dir_sink_stream,
+	.packet = dir_sink_packet,
+	.metadata = dir_sink_metadata,
+	.close = dir_sink_close,
+};
+
+/* @path: taken over. */
+static int open_sink(char *path, struct dir_sink **out, struct kymo_error *err)
 {
 	struct dir_sink *sink = calloc(1, sizeof(*sink));
 	int ret;
 
-	*out = NULL;
-	if (!sink)
+	if (!sink || !path) {
+		free(path);
+		free(sink);
 		return ky_error_nomem(err);
+	}
 	sink->base.ops = &dir_sink_ops;
 	sink->dir_fd = sink->index_dir_fd = -1;
-	sink->path = strdup(path);
-	ret = sink->path ? open_dirs(sink) : -ENOMEM;
+	sink->path = path;
+	ret = open_dirs(sink);
 	if (ret < 0) {
+		ret = open_error(-ret, path, err);
 		dir_sink_free(sink);
-		return open_error(-ret, path, err);
+		return ret;
 	}
+	*out = sink;
+	return KYMO_OK;
+}
+
+int ky_dir_sink_open(const char *path, struct ky_packet_sink **out, struct kymo_error *err)
+{
+	struct dir_sink *sink;
+	int ret = open_sink(strdup(path), &sink, err);
+
+	*out = ret == KYMO_OK ? &sink->base : NULL;
+	return ret;
+}
+
+/* "a/b/" -> "a/.b.XXXXXX": beside it, where readers do not look. */
+static char *hidden_name(const char *path)
+{
+	size_t len = strlen(path), name;
+	char *hidden;
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	for (name = len; name && path[name - 1] != '/'; name--)
+		;
+	if (asprintf(&hidden, "%.*s.%.*s.XXXXXX", (int)name, path, (int)(len - name), path + name) <
+	    0)
+		return NULL;
+	return hidden;
+}
+
+/* It is early enough to say so now. 0 or a negative errno. */
+static int check_free(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno == ENOTDIR ? -ENOTEMPTY : -errno;
+	ret = check_empty(fd);
+	close(fd);
+	return ret;
+}
+
+int ky_dir_sink_open_atomic(const char *path, struct ky_packet_sink **out, struct kymo_error *err)
+{
+	char *hidden = hidden_name(path), *final_path = strdup(path);
+	struct dir_sink *sink = NULL;
+	int ret = KYMO_OK, failed = check_free(path);
+
+	*out = NULL;
+	if (!hidden || !final_path)
+		ret = ky_error_nomem(err);
+	else if (failed < 0 || !mkdtemp(hidden))
+		ret = open_error(failed < 0 ? -failed : errno, path, err);
+	if (ret < 0) {
+		free(hidden);
+		free(final_path);
+		return ret;
+	}
+	ret = open_sink(hidden, &sink, err);
+	if (ret < 0) {
+		free(final_path);
+		return ret;
+	}
+	sink->is_ours = true;
+	sink->final_path = final_path;
 	*out = &sink->base;
 	return KYMO_OK;
 }

@@ -55,4 +55,17 @@ struct ky_packet_sink {
  */
 int ky_dir_sink_open(const char *path, struct ky_packet_sink **sink, struct kymo_error *err);
 
+/*
+ * The same, all or nothing: the trace is written beside @path under a name that begins with '.', and
+ * ->close() moves it there. When that fails nothing stays behind; KYMO_E_INVALID: @path came to
+ * be in the meantime.
+ */
+int ky_dir_sink_open_atomic(const char *path, struct ky_packet_sink **sink, struct kymo_error *err);
+
+/*
+ * Instead of ->close(): remove all that was written to @sink, one of the two above, with the
+ * directory if it was made for it and nothing else is in it.
+ */
+void ky_dir_sink_abort(struct ky_packet_sink *sink);
+
 #endif

@@ -310,3 +310,35 @@ def test_a_place_where_nothing_can_be_written(build):  # noqa: F811
     result = run([program, "/proc/no-such-place/trace", "1.8", 0])
     assert result.code == 1
     assert result.err.startswith("/proc/no-such-place/trace: cannot create")
+
+
+@pytest.fixture
+def write_random(build, tmp_path):  # noqa: F811
+    """write_random(MODE, SEED): the path of a random trace, which was read back and compared."""
+    program = os.path.join(build, "test", "unit", "write-random")
+    if not os.path.exists(program):
+        pytest.skip(f"{program} is not built")
+
+    def call(mode, seed):
+        trace = tmp_path / f"{mode}-{seed}"
+        result = run([program, trace, mode, seed])
+        assert result.code == 0 and not result.err, result
+        # A trace that is finished leaves nothing beside it.
+        assert [path.name for path in tmp_path.iterdir() if path.name[0] == "."] == []
+        return trace
+
+    return call
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_traces_of_ctf_2(write_random, kymo, seed):
+    assert kymo("print", write_random("2", seed)).out.count("\n") == 400
+
+
+@pytest.mark.parametrize("mode,name", [("1.8", "babeltrace2"), ("simple", "babeltrace")])
+@pytest.mark.parametrize("seed", range(6))
+def test_peers_read_random_traces(write_random, kymo, peer, mode, name, seed):
+    trace = write_random(mode, seed)
+    theirs = peer(name, trace)
+    assert theirs.code == 0
+    assert theirs.raw == kymo("print", trace).raw
