@@ -47,6 +47,8 @@ enum kymo_status {
  * @code: the status that the call returned.
  * @line, @column: place in a text, counted from 1; 0 when it is not a text.
  * @offset: place in a binary file, in bytes from its start; KYMO_NO_OFFSET when unknown.
+ * @packet, @event: of damage in a data stream: the packet of the stream, and the event of that
+ *	packet, both counted from 0; KYMO_NO_OFFSET when unknown, or when it is not in an event.
  * @path: the file concerned; "" when none.
  * @message: one line, no final full stop, no path in it.
  * @hint: what to do next; "" when there is nothing better to say.
@@ -56,6 +58,7 @@ struct kymo_error {
 	uint32_t line;
 	uint32_t column;
 	uint64_t offset;
+	uint64_t packet, event;
 	char path[1024];
 	char message[512];
 	char hint[512];

@@ -27,6 +27,8 @@ void ky_error_clear(struct kymo_error *err)
 	err->line = 0;
 	err->column = 0;
 	err->offset = KYMO_NO_OFFSET;
+	err->packet = KYMO_NO_OFFSET;
+	err->event = KYMO_NO_OFFSET;
 	err->path[0] = '\0';
 	err->message[0] = '\0';
 	err->hint[0] = '\0';

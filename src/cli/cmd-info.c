@@ -39,7 +39,7 @@ static void add_totals(struct info_totals *totals, const struct ky_stream_summar
 	totals->streams++;
 	totals->events += stream->events;
 	totals->packets += stream->packets;
-	totals->bytes += stream->stream->file.size_bytes;
+	totals->bytes += info_stream_bytes(stream->stream);
 	totals->lost_events += stream->lost_events;
 	totals->lost_packets += stream->lost_packets;
 	if (!info_has_range(stream->begin_ns, stream->end_ns))
@@ -254,6 +254,33 @@ static void print_losses(const struct ky_stream_summary *summary)
 		       format_time(end, end_ns, summary->stream->trace));
 }
 
+const char *info_file_name(const struct ky_stream *stream, size_t part)
+{
+	const char *path = stream->parts.data[part].path, *base = stream->trace->path;
+	size_t len = strlen(base);
+
+	/* A chunk of a rotated trace lies elsewhere than the first. */
+	return !strncmp(path, base, len) && path[len] == '/' ? path + len + 1 : path;
+}
+
+uint64_t info_stream_bytes(const struct ky_stream *stream)
+{
+	uint64_t bytes = 0;
+
+	ky_vec_foreach(&stream->parts, part)
+		bytes += part->size_bytes;
+	return bytes;
+}
+
+static void print_files(const struct ky_stream *stream)
+{
+	for (size_t i = 0; i < stream->parts.len; i++) {
+		if (i)
+			printf("\n  %59s ", "");
+		ky_cli_put_text(stdout, info_file_name(stream, i));
+	}
+}
+
 static void print_stream(const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
@@ -264,9 +291,9 @@ static void print_stream(const struct ky_stream_summary *summary)
 	       number_or_dash(id, stream->has_id, stream->id),
 	       number_or_dash(cpu, stream->has_cpu_id, stream->cpu_id),
 	       (unsigned long long)summary->packets,
-	       ky_format_bytes(bytes, stream->file.size_bytes), (unsigned long long)summary->events,
-	       (unsigned long long)summary->lost_events);
-	ky_cli_put_text(stdout, stream->name);
+	       ky_format_bytes(bytes, info_stream_bytes(stream)),
+	       (unsigned long long)summary->events, (unsigned long long)summary->lost_events);
+	print_files(stream);
 	if (info_has_range(summary->begin_ns, summary->end_ns))
 		printf("\n  %57s from %s\n  %57s to   %s", "",
 		       format_time(begin, summary->begin_ns, stream->trace), "",
@@ -398,7 +425,8 @@ const struct ky_command ky_command_info = {
 		"\n"
 		"Times are local (TZ) where the trace's clock counts from the Unix epoch, else seconds "
 		"from its origin. 'lost' counts the events that the tracer had to drop between two "
-		"packets of a stream.\n"
+		"packets of a stream. A stream that lies in several files, as after rotation, is one; all "
+		"of its files are named.\n"
 		"\n"
 		"Of a damaged trace everything that can be read is counted; then the first damage is "
 		"told, with file and place, and the exit code is 1.",

@@ -89,6 +89,9 @@ int ky_command_unknown(const char *name);
 
 /* "kymo: PATH:LINE:COL: message; hint" on one line, to stderr. Returns KY_EXIT_FAIL. */
 int ky_cli_error(const struct kymo_error *err);
+#define KY_CLI_PLACE_BYTES 96
+/* " (at byte 9, packet 1, event 4)", as far as @err knows, into @buf. Returns @buf. */
+const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size);
 /* "kymo COMMAND: message" and where the help is, to stderr. Returns KY_EXIT_USAGE. */
 int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

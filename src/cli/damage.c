@@ -14,15 +14,14 @@ static struct {
 void ky_cli_damage(const struct ky_loss *loss)
 {
 	const struct kymo_error *damage = loss->damage;
-	char place[48] = "";
+	char place[KY_CLI_PLACE_BYTES] = "";
 
 	if (!damage)
 		return;
 	told.places++;
 	told.skipped_bytes += loss->skipped_bytes;
 	if (damage->offset != KYMO_NO_OFFSET)
-		snprintf(place, sizeof(place), " (at byte %llu)",
-			 (unsigned long long)damage->offset);
+		ky_cli_place(damage, place, sizeof(place));
 	ky_log_warning(&ky_cli_log, "%s: %s%s: %llu bytes skipped",
 		       damage->path[0] ? damage->path : loss->stream->file.path, damage->message,
 		       place, (unsigned long long)loss->skipped_bytes);

@@ -112,6 +112,11 @@ static json_t *losses_json(const struct ky_stream_summary *summary)
 	return list;
 }
 
+static json_t *number_or_null(uint64_t number)
+{
+	return number == KYMO_NO_OFFSET ? json_null() : count(number);
+}
+
 static json_t *damages_json(const struct ky_stream_summary *summary)
 {
 	json_t *list = json_array();
@@ -124,10 +129,21 @@ static json_t *damages_json(const struct ky_stream_summary *summary)
 		json = json_object();
 		json_object_set_new(json, "path", text_or_null(loss->damage->path));
 		json_object_set_new(json, "offset", count(loss->damage->offset));
+		json_object_set_new(json, "packet", number_or_null(loss->damage->packet));
+		json_object_set_new(json, "event", number_or_null(loss->damage->event));
 		json_object_set_new(json, "message", text_or_null(loss->damage->message));
 		json_object_set_new(json, "skipped_bytes", count(loss->skipped_bytes));
 		json_array_append_new(list, json);
 	}
+	return list;
+}
+
+static json_t *files_json(const struct ky_stream *stream)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < stream->parts.len; i++)
+		json_array_append_new(list, text_or_null(info_file_name(stream, i)));
 	return list;
 }
 
@@ -137,12 +153,13 @@ static json_t *stream_json(const struct ky_stream_summary *summary)
 	json_t *json = json_object();
 
 	json_object_set_new(json, "file", text_or_null(stream->name));
+	json_object_set_new(json, "files", files_json(stream));
 	json_object_set_new(json, "class_id", stream->cls ? count(stream->cls->id) : json_null());
 	json_object_set_new(json, "id", stream->has_id ? count(stream->id) : json_null());
 	json_object_set_new(json, "cpu",
 			    stream->has_cpu_id ? json_integer(stream->cpu_id) : json_null());
 	json_object_set_new(json, "packets", count(summary->packets));
-	json_object_set_new(json, "bytes", count(stream->file.size_bytes));
+	json_object_set_new(json, "bytes", count(info_stream_bytes(stream)));
 	json_object_set_new(json, "events", count(summary->events));
 	json_object_set_new(json, "lost_events", count(summary->lost_events));
 	json_object_set_new(json, "lost_packets", count(summary->lost_packets));

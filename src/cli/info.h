@@ -36,6 +36,11 @@ static inline const char *info_format(const struct ky_trace_class *cls)
 	return cls->major >= 2 ? "CTF 2" : "CTF 1.8";
 }
 
+/* File @part of @stream, as seen from its trace's directory when it lies there. */
+const char *info_file_name(const struct ky_stream *stream, size_t part);
+/* Bytes of all files of @stream. */
+uint64_t info_stream_bytes(const struct ky_stream *stream);
+
 /* One JSON object to stdout. 0 or KYMO_E_MEMORY. */
 int ky_info_json(const struct info *info);
 

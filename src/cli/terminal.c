@@ -58,8 +58,24 @@ static void put_prefix(const char *kind)
 	fprintf(stderr, "%skymo:%s %s", bold, *bold ? "\033[0m" : "", kind);
 }
 
+const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, " (at byte %llu", (unsigned long long)err->offset);
+
+	if (err->packet != KYMO_NO_OFFSET)
+		n += snprintf(buf + n, size - (size_t)n, ", packet %llu",
+			      (unsigned long long)err->packet);
+	if (err->packet != KYMO_NO_OFFSET && err->event != KYMO_NO_OFFSET)
+		n += snprintf(buf + n, size - (size_t)n, ", event %llu",
+			      (unsigned long long)err->event);
+	snprintf(buf + n, size - (size_t)n, ")");
+	return buf;
+}
+
 int ky_cli_error(const struct kymo_error *err)
 {
+	char place[KY_CLI_PLACE_BYTES];
+
 	/* The reader has gone (`| head`): that it could not be written is no news. */
 	if (pipe_closed)
 		return KY_EXIT_FAIL;
@@ -75,7 +91,7 @@ int ky_cli_error(const struct kymo_error *err)
 	}
 	ky_cli_put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
 	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
-		fprintf(stderr, " (at byte %llu)", (unsigned long long)err->offset);
+		fputs(ky_cli_place(err, place, sizeof(place)), stderr);
 	/* One line, so that logs and grep keep the advice with what it is about. */
 	if (err->hint[0]) {
 		fputs("; ", stderr);

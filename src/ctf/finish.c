@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ctf/finish.h"
 #include "ctf/plan.h"
+#include "ctf/run.h"
 #include "ctf/walk.h"
 
 /* Referred to, but not numbered yet. */
@@ -94,6 +95,12 @@ void ky_struct_layout_add(struct ky_field_class *member, uint32_t *align_bits, i
 	add_member(member, align_bits, bits);
 }
 
+static bool half_unit(const struct ky_field_class *cls)
+{
+	return cls->kind == KY_FIELD_TEXT &&
+	       cls->text.length_bytes % ky_code_unit_bytes(cls->text.encoding);
+}
+
 void ky_field_layout_one(struct ky_field_class *cls)
 {
 	switch (cls->kind) {
@@ -106,8 +113,9 @@ void ky_field_layout_one(struct ky_field_class *cls)
 	case KY_FIELD_TEXT:
 	case KY_FIELD_BLOB:
 		cls->align_bits = 8;
+		/* Half a code unit at the end is an error that depends on the text. */
 		cls->fixed_bits =
-			cls->text.length_ref
+			cls->text.length_ref || half_unit(cls)
 				? -1
 				: fixed_or_unknown((unsigned __int128)cls->text.length_bytes * 8);
 		break;

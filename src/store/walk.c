@@ -37,6 +37,7 @@ void ky_walk_fini(struct ky_walk *walk)
 void ky_walk_go(struct ky_walk *walk, uint64_t offset_bytes)
 {
 	walk->next_bytes = offset_bytes;
+	walk->next_number = offset_bytes ? KYMO_NO_OFFSET : 0;
 	walk->content_end_bytes = 0;
 }
 
@@ -137,6 +138,57 @@ static void correct_times(struct ky_walk *walk)
 		ky_decoder_correct_times(walk->decoder, begin, end);
 }
 
+/* ---- which packet, which event ------------------------------------------------------------- */
+
+/* Which packet of the stream begins at walk->at_bytes? */
+static uint64_t count_packets(const struct ky_walk *walk)
+{
+	uint64_t n = 0, skipped_bytes;
+	struct kymo_error err;
+	struct ky_walk other;
+	int ret;
+
+	if (ky_walk_init(&other, walk->stream, NULL) < 0)
+		return KYMO_NO_OFFSET;
+	do {
+		ret = ky_walk_next(&other, &err);
+		n += ret && other.at_bytes < walk->at_bytes;
+	} while ((ret > 0 && other.at_bytes < walk->at_bytes) ||
+		 (ret < 0 && ky_walk_recover(&other, &err, &skipped_bytes)));
+	ky_walk_fini(&other);
+	return n;
+}
+
+/* Say in @err which packet the walk is at. */
+static void tell_packet(const struct ky_walk *walk, struct kymo_error *err)
+{
+	if (err)
+		err->packet = walk->number == KYMO_NO_OFFSET ? count_packets(walk) : walk->number;
+}
+
+/* How many events of the current packet can be read. */
+static uint64_t count_events(const struct ky_walk *walk)
+{
+	size_t n_classes = walk->stream->trace->cls->events.len;
+	struct ky_decoder *decoder = ky_decoder_new(walk->stream->trace->cls);
+	uint64_t *counts = calloc(n_classes + 1, sizeof(*counts));
+	uint64_t at = walk->at_bytes, n = KYMO_NO_OFFSET;
+	const struct ky_stream_part *part = part_at(walk->stream, &at);
+	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+	const struct ky_packet *packet;
+
+	if (decoder && counts && part &&
+	    read_header(decoder, walk->stream, part, at, &packet, NULL) == KYMO_OK) {
+		(void)ky_decoder_count(decoder, counts, &begin_ns, &end_ns, NULL);
+		n = 0;
+		for (size_t i = 0; i < n_classes; i++)
+			n += counts[i];
+	}
+	ky_decoder_free(decoder);
+	free(counts);
+	return n;
+}
+
 /* ---- going on ---------------------------------------------------------------------------- */
 
 static bool all_zero(const uint8_t *data, uint64_t size_bytes)
@@ -161,6 +213,7 @@ static int header_error(const struct ky_walk *walk, const struct ky_stream_part 
 				   "what lies before is complete");
 	}
 	ky_stream_place(walk->stream, err);
+	tell_packet(walk, err);
 	return KYMO_E_FORMAT;
 }
 
@@ -173,6 +226,8 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err)
 		return 0;
 	walk->at_bytes = walk->next_bytes;
 	walk->packet = NULL;
+	walk->number = walk->next_number;
+	walk->next_number += walk->number != KYMO_NO_OFFSET;
 	ret = read_header(walk->decoder, walk->stream, part, walk->at_bytes, &walk->packet, err);
 	if (ret < 0)
 		return ret == KYMO_E_FORMAT ? header_error(walk, part, err) : ret;
@@ -195,6 +250,7 @@ int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err)
 		     (unsigned long long)bytes, (unsigned long long)avail_bytes);
 	ky_error_path(err, part->path);
 	ky_error_offset(err, part->size_bytes);
+	tell_packet(walk, err);
 	/* The rest of the packet is not in the next file. */
 	walk->next_bytes = part->at_bytes + part->size_bytes;
 	return KYMO_E_FORMAT;
@@ -203,6 +259,9 @@ int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err)
 int ky_walk_error(const struct ky_walk *walk, struct kymo_error *err)
 {
 	ky_stream_place(walk->stream, err);
+	tell_packet(walk, err);
+	if (err && walk->packet)
+		err->event = count_events(walk);
 	return err ? err->code : KYMO_E_FORMAT;
 }
 

@@ -13,7 +13,9 @@ struct ky_walk {
 	struct ky_decoder *decoder;	/* its current packet is ->packet */
 	const struct ky_packet *packet; /* NULL before the first */
 	uint64_t next_bytes;		/* where the next packet begins */
-	uint64_t at_bytes;	    /* where the current one begins, or what could not be read */
+	uint64_t at_bytes;    /* where the current one begins, or what could not be read */
+	uint64_t number;      /* of the current packet in its stream; KYMO_NO_OFFSET: unknown */
+	uint64_t next_number; /* of the next one */
 	uint64_t content_end_bytes; /* of the last packet that could be read, in its file */
 	struct ky_decoder *ahead;   /* for the quirks; NULL when there is none */
 	uint64_t *counts;	    /* likewise */
@@ -23,7 +25,10 @@ struct ky_walk {
 int ky_walk_init(struct ky_walk *walk, const struct ky_stream *stream, struct kymo_error *err);
 void ky_walk_fini(struct ky_walk *walk);
 
-/* Go on at @offset_bytes, where a packet begins (ky_packet_entry.offset_bytes). */
+/*
+ * Go on at @offset_bytes, where a packet begins (ky_packet_entry.offset_bytes). Which packet that is
+ * is found out when there is an error to tell.
+ */
 void ky_walk_go(struct ky_walk *walk, uint64_t offset_bytes);
 
 /*
@@ -35,7 +40,10 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err);
 /* To be called when the packet's events were read: KYMO_E_FORMAT when the file ends before it. */
 int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err);
 
-/* Complete the place of an error that decoding the current packet gave. Returns its code. */
+/*
+ * Complete the place of an error that decoding the current packet gave: file, packet, event.
+ * Returns its code.
+ */
 int ky_walk_error(const struct ky_walk *walk, struct kymo_error *err);
 
 /*

@@ -6,6 +6,7 @@ import json
 import os
 import re
 
+import make_trace
 import pytest
 
 
@@ -45,10 +46,30 @@ def test_streams_without_packets(kymo, ok):
     info = json.loads(kymo("info", "--json", os.path.join(ok, "empty-stream")).out)
     streams = info["traces"][0]["streams"]
     assert [s["file"] for s in streams] == ["c_0", "c_1"]
-    assert streams[1] == {"file": "c_1", "class_id": None, "id": None, "cpu": None, "packets": 0,
+    assert streams[1] == {"file": "c_1", "files": ["c_1"], "class_id": None, "id": None, "cpu": None, "packets": 0,
                           "bytes": 0, "events": 0, "lost_events": 0, "lost_packets": 0,
                           "losses": [], "damages": [], "skipped_bytes": 0,
                           "begin_ns": None, "end_ns": None}
+
+
+def test_all_files_of_a_stream_are_named(kymo, tmp_path):
+    def packet(begin, seq):
+        made = make_trace.Packet(begin, seq)
+        made.tick(begin + 10, seq)
+        return made
+
+    trace = tmp_path / "trace"
+    make_trace.write(trace / "1", {"c_0_0": [packet(1000, 0)], "c_0_1": [packet(2000, 1)]})
+    make_trace.write(trace / "2", {"c_0_0": [packet(3000, 2), packet(4000, 3)]})
+    found, = json.loads(kymo("info", "--json", trace).out)["traces"]
+    stream, = found["streams"]
+    assert stream["files"][:2] == ["c_0_0", "c_0_1"]
+    assert stream["files"][2] == str(trace / "2" / "c_0_0")
+    assert stream["bytes"] == sum(file.stat().st_size for file in trace.glob("*/c_0_*"))
+    lines = kymo("info", trace).out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith("  c_0_0"))
+    column = lines[at].index("c_0_0")
+    assert lines[at + 1].index("c_0_1") == lines[at + 2].index(str(trace)) == column
 
 
 def test_all_traces_below(kymo, ok):

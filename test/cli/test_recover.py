@@ -57,7 +57,7 @@ def test_a_wrong_packet_header_costs_that_packet(kymo, maker, tmp_path, what):
     assert result.err.count("warning") >= 1
     assert "c_0: " in result.err and "(at byte " in result.err
     if skipped:
-        assert f"(at byte {LENGTH}): {skipped} bytes skipped" in result.err
+        assert f"(at byte {LENGTH}, packet 1): {skipped} bytes skipped" in result.err
         assert f"damage in 1 place: {skipped} bytes were skipped" in result.err
 
 
