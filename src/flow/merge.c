@@ -21,7 +21,7 @@
 #define AHEAD_MIN 32
 #define AHEAD_MAX 1024
 /* All of them together; what they and the window take should stay in the second-level cache. */
-#define AHEAD_TOTAL 4096
+#define AHEAD_TOTAL 2048
 /* The span of a window: its keys have 32 bits. */
 #define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
 

@@ -54,7 +54,7 @@ struct text_op {
 
 /* How an event class is written. */
 struct text_plan {
-	const char *head; /* "host:proc:(1) name: " */
+	const char *head; /* "host:proc:(1) name: ", and zeros up to TEXT_SLACK bytes */
 	uint32_t head_len;
 	bool packet_context; /* the packet's context follows, and ", " if steps do */
 	struct text_op *ops;
@@ -72,6 +72,8 @@ struct text_trace {
 /* A packet's context as text: the same for all of its events. */
 struct text_packet {
 	const uint8_t *data; /* of which packet; NULL: none yet */
+	size_t len;
+	char piece[TEXT_SLACK]; /* the text, when it is that short */
 	struct ky_strbuf text;
 };
 
@@ -191,6 +193,16 @@ static inline char *ky_text_put_nanos(char *at, uint32_t ns)
 static inline char *ky_text_put(char *at, const char *s, size_t len)
 {
 	memcpy(at, s, len);
+	return at + len;
+}
+
+/* The same for what lies in at least TEXT_SLACK bytes: mostly without a loop, whatever its length. */
+static inline char *ky_text_put_padded(char *at, const char *s, size_t len)
+{
+	if (__builtin_expect(len <= TEXT_SLACK, 1))
+		memcpy(at, s, TEXT_SLACK);
+	else
+		memcpy(at, s, len);
 	return at + len;
 }
 

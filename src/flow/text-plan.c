@@ -212,8 +212,10 @@ static void plan_head(struct builder *b, const struct ky_event_class *cls, struc
 		ky_strbuf_addc(&head, ' ');
 	ky_strbuf_adds(&head, cls->name[0] ? cls->name : "<unknown>");
 	ky_strbuf_adds(&head, ": ");
-	plan->head = ky_arena_strndup(b->arena, ky_strbuf_text(&head), head.len);
 	plan->head_len = (uint32_t)head.len;
+	for (size_t i = head.len; i < TEXT_SLACK; i++)
+		ky_strbuf_addc(&head, '\0');
+	plan->head = ky_arena_strndup(b->arena, ky_strbuf_text(&head), head.len);
 	b->failed |= !plan->head || ky_strbuf_failed(&head);
 	ky_strbuf_fini(&head);
 }

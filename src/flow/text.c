@@ -12,6 +12,7 @@
 #define BUFFER_BYTES	((size_t)256 << 10)
 #define WRITE_BYTES	((size_t)128 << 10) /* what a write() should have at least */
 #define SHRINK_BYTES	((size_t)8 << 20)
+#define PREFETCH_EVENTS 4
 #define LINE_HEAD_BYTES 160 /* time stamp and difference, in any form */
 #define NS_PER_S	INT64_C(1000000000)
 
@@ -295,9 +296,9 @@ static struct text_packet *packet_slot(struct ky_text *text, uint32_t index)
 }
 
 /* The packet's context as text, made once per packet. NULL: @err. */
-static const struct ky_strbuf *packet_context(struct ky_text *text, const struct ky_event *event,
-					      uint32_t stream_index, char **at,
-					      struct kymo_error *err)
+static const struct text_packet *packet_context(struct ky_text *text, const struct ky_event *event,
+						uint32_t stream_index, char **at,
+						struct kymo_error *err)
 {
 	struct text_packet *packet = packet_slot(text, stream_index);
 	size_t offset;
@@ -308,7 +309,7 @@ static const struct ky_strbuf *packet_context(struct ky_text *text, const struct
 		return NULL;
 	}
 	if (packet->data == event->data)
-		return &packet->text;
+		return packet;
 	/* Written behind the line so far, then taken from there. */
 	offset = (size_t)(*at - text->data);
 	text->holding = true;
@@ -319,15 +320,22 @@ static const struct ky_strbuf *packet_context(struct ky_text *text, const struct
 	ky_strbuf_clear(&packet->text);
 	ky_strbuf_add(&packet->text, text->data + offset, (size_t)(end - text->data) - offset);
 	*at = text->data + offset;
+	if (ky_strbuf_failed(&packet->text)) {
+		ky_error_nomem(err);
+		return NULL;
+	}
 	packet->data = event->data;
-	return &packet->text;
+	packet->len = packet->text.len;
+	if (packet->len <= sizeof(packet->piece))
+		memcpy(packet->piece, packet->text.data, packet->len);
+	return packet;
 }
 
 static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
 		       const struct ky_event *event, uint32_t stream_index, struct kymo_error *err)
 {
 	const struct text_plan *plan = plan_of(text, trace, event);
-	const struct ky_strbuf *context;
+	const struct text_packet *context;
 
 	if (__builtin_expect(!plan, 0)) {
 		ky_error_nomem(err);
@@ -337,16 +345,27 @@ static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
 	if (!at)
 		return NULL;
 	at = put_stamp(text, at, event);
-	at = ky_text_put(at, plan->head, plan->head_len);
+	at = ky_text_put_padded(at, plan->head, plan->head_len);
 	if (plan->packet_context) {
 		context = packet_context(text, event, stream_index, &at, err);
 		if (context)
 			at = ky_text_room(text, at, context->len, err);
 		if (!context || !at)
 			return NULL;
-		at = ky_text_put(at, ky_strbuf_text(context), context->len);
+		at = ky_text_put_padded(at,
+					context->len <= sizeof(context->piece)
+						? context->piece
+						: ky_strbuf_text(&context->text),
+					context->len);
 	}
 	return ky_text_plan_run(text, at, plan, event, err);
+}
+
+/* Of many streams, each event's bytes lie somewhere else. */
+static inline void prefetch(const struct ky_event *event)
+{
+	__builtin_prefetch(event->data + event->begin_bits / 8);
+	__builtin_prefetch(event->data + (event->end_bits - 1) / 8);
 }
 
 int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kymo_error *err)
@@ -359,6 +378,8 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 	if (!err)
 		err = &own;
 	for (size_t i = 0; i < batch->n_events; i++) {
+		if (i + PREFETCH_EVENTS < batch->n_events)
+			prefetch(&batch->events[i + PREFETCH_EVENTS]);
 		stream = ky_batch_stream(batch, &batch->events[i]);
 		trace = trace_of(text, stream);
 		if (__builtin_expect(!trace, 0))
