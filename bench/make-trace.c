@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make-trace [-n EVENTS] [-s STREAMS] [-k KIND] DIR: a trace for benchmarks.
+ * make-trace [-n EVENTS] [-s STREAMS] [-k KIND] [-p BYTES] DIR: a trace for benchmarks.
  *
  * KIND 0 looks like a busy kernel's: LTTng's layout and event names, a tid context. KIND 1 has
  * events of 12 bytes: compact header and a 64-bit number, no context. One stream per CPU, whose times
- * interleave finely, packets of 1 MiB. The same arguments give the same bytes.
+ * interleave finely, packets of BYTES (1 MiB). The same arguments give the same bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,8 @@
 #include "store/writer.h"
 
 #define PACKET_BYTES   (1u << 20)
+#define PACKET_MIN     (1u << 12)
+#define PACKET_MAX     (1u << 28)
 #define STREAMS_MAX    4096
 #define BODY_BYTES_MAX 96
 #define START_CYCLES   UINT64_C(1000000000000)
@@ -39,6 +41,13 @@ struct cpu {
 	uint64_t cycles, random;
 	uint32_t tid;
 	const struct flavour *flavour;
+};
+
+/* What is to be made. */
+struct order {
+	const struct flavour *flavour;
+	uint64_t n_events;
+	uint32_t n_cpus, packet_bytes;
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -335,28 +344,28 @@ static int write_event(struct ky_packet_sink *sink, struct cpu *cpu, uint32_t n_
 	return KYMO_OK;
 }
 
-static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, uint32_t n_cpus,
-			 const struct flavour *flavour, uint64_t n_events, struct kymo_error *err)
+static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, const struct order *order,
+			 struct kymo_error *err)
 {
 	char name[32];
 	int ret = KYMO_OK;
 
-	for (uint32_t i = 0; i < n_cpus && ret == KYMO_OK; i++) {
+	for (uint32_t i = 0; i < order->n_cpus && ret == KYMO_OK; i++) {
 		struct cpu *cpu = &cpus[i];
 
-		if (ky_packet_writer_init(&cpu->writer, PACKET_BYTES, uuid, 0, i, i,
-					  flavour->compact) < 0)
+		if (ky_packet_writer_init(&cpu->writer, order->packet_bytes, uuid, 0, i, i,
+					  order->flavour->compact) < 0)
 			return ky_error_nomem(err);
 		snprintf(name, sizeof(name), "channel0_%u", i);
 		ret = cpu->number = sink->ops->stream(sink, name, err);
 		cpu->cycles = START_CYCLES + i * 37;
 		cpu->random = UINT64_C(0x9e3779b97f4a7c15) * (i + 1);
 		cpu->tid = i;
-		cpu->flavour = flavour;
+		cpu->flavour = order->flavour;
 		ky_packet_writer_begin(&cpu->writer, cpu->cycles);
 		ret = ret < 0 ? ret : KYMO_OK;
-		for (uint64_t n = i; n < n_events && ret == KYMO_OK; n += n_cpus)
-			ret = write_event(sink, cpu, n_cpus, err);
+		for (uint64_t n = i; n < order->n_events && ret == KYMO_OK; n += order->n_cpus)
+			ret = write_event(sink, cpu, order->n_cpus, err);
 		if (ret == KYMO_OK)
 			ret = send_packet(sink, cpu, err);
 		ky_packet_writer_fini(&cpu->writer);
@@ -364,10 +373,9 @@ static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, uint32_t
 	return ret;
 }
 
-static int make_trace(const char *path, const struct flavour *flavour, uint32_t n_cpus,
-		      uint64_t n_events, struct kymo_error *err)
+static int make_trace(const char *path, const struct order *order, struct kymo_error *err)
 {
-	struct cpu *cpus = calloc(n_cpus, sizeof(*cpus));
+	struct cpu *cpus = calloc(order->n_cpus, sizeof(*cpus));
 	struct ky_packet_sink *sink;
 	int ret, closed;
 
@@ -375,9 +383,9 @@ static int make_trace(const char *path, const struct flavour *flavour, uint32_t 
 		return ky_error_nomem(err);
 	ret = ky_dir_sink_open(path, &sink, err);
 	if (ret == KYMO_OK) {
-		ret = write_metadata(sink, flavour, err);
+		ret = write_metadata(sink, order->flavour, err);
 		if (ret == KYMO_OK)
-			ret = write_streams(sink, cpus, n_cpus, flavour, n_events, err);
+			ret = write_streams(sink, cpus, order, err);
 		closed = sink->ops->close(sink, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : closed;
 	}
@@ -387,22 +395,29 @@ static int make_trace(const char *path, const struct flavour *flavour, uint32_t 
 
 int main(int argc, char **argv)
 {
-	uint64_t n_events = 5000000, n_cpus = 4, kind = 0;
+	uint64_t n_events = 5000000, n_cpus = 4, kind = 0, packet_bytes = PACKET_BYTES;
 	struct kymo_error err;
+	struct order order;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:s:k:")) != -1) {
-		uint64_t *value = option == 'n' ? &n_events : option == 's' ? &n_cpus : &kind;
+	while ((option = getopt(argc, argv, "n:s:k:p:")) != -1) {
+		uint64_t *value = option == 'n'	  ? &n_events
+				  : option == 's' ? &n_cpus
+				  : option == 'p' ? &packet_bytes
+						  : &kind;
 
 		if (option == '?' || ky_parse_u64(optarg, value) < 0)
 			return 2;
 	}
-	if (optind + 1 != argc || n_cpus < 1 || n_cpus > STREAMS_MAX || kind >= N_FLAVOURS) {
-		fprintf(stderr, "usage: make-trace [-n EVENTS] [-s STREAMS] [-k KIND] DIR\n");
+	if (optind + 1 != argc || n_cpus < 1 || n_cpus > STREAMS_MAX || kind >= N_FLAVOURS ||
+	    packet_bytes < PACKET_MIN || packet_bytes > PACKET_MAX) {
+		fprintf(stderr,
+			"usage: make-trace [-n EVENTS] [-s STREAMS] [-k KIND] [-p BYTES] DIR\n");
 		return 2;
 	}
+	order = (struct order){&flavours[kind], n_events, (uint32_t)n_cpus, (uint32_t)packet_bytes};
 	ky_error_clear(&err);
-	if (make_trace(argv[optind], &flavours[kind], (uint32_t)n_cpus, n_events, &err) < 0) {
+	if (make_trace(argv[optind], &order, &err) < 0) {
 		fprintf(stderr, "make-trace: %s: %s\n", err.path, err.message);
 		return 1;
 	}

@@ -14,8 +14,11 @@
 #include "flow/parallel.h"
 #include "flow/text.h"
 
+/* Counting the events of so much takes no time that anybody notices. */
+#define COUNT_BYTES ((uint64_t)64 << 20)
+
 struct info_options {
-	bool json;
+	bool json, count;
 	struct ky_input_options input;
 	uint64_t jobs;
 };
@@ -27,6 +30,12 @@ static const struct ky_option_def info_option_defs[] = {
 	 .help = "Write one JSON object: times in nanoseconds from the clock's origin, sizes in "
 		 "bytes.",
 	 .at = offsetof(struct info_options, json)},
+	{.name = "count",
+	 .letter = 'c',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Count the events, whatever the size: all of them are read. Without it they are "
+		 "counted in traces of up to 64 MiB, or with --recover.",
+	 .at = offsetof(struct info_options, count)},
 	KY_JOBS_OPTION_DEF(struct info_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct info_options, input),
 	{0},
@@ -98,7 +107,8 @@ static int count_streams(struct info *info, const struct ky_trace_set *set, stru
 			counts[at++] = info->traces[i].counts;
 	}
 	if (summaries && counts)
-		(void)ky_parallel_summarize(crew, set->streams.data, n, summaries, counts, damage);
+		(void)ky_parallel_summarize(crew, set->streams.data, n, summaries,
+					    info->counted ? counts : NULL, damage);
 	if (!summaries || !counts || damage->code == KYMO_E_MEMORY)
 		ret = ky_error_nomem(err);
 	at = 0;
@@ -121,7 +131,7 @@ static int collect(struct info *info, const struct ky_trace_set *set, struct ky_
 {
 	int ret = KYMO_OK;
 
-	*info = (struct info){.totals = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN}};
+	info->totals = (struct info_totals){.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 	info->traces = calloc(set->traces.len + 1, sizeof(*info->traces));
 	if (!info->traces)
 		return ky_error_nomem(err);
@@ -281,18 +291,19 @@ static void print_files(const struct ky_stream *stream)
 	}
 }
 
-static void print_stream(const struct ky_stream_summary *summary)
+static void print_stream(const struct info *info, const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
-	char cls[24], id[24], cpu[24], bytes[32], begin[64], end[64];
+	char cls[24], id[24], cpu[24], events[24], bytes[32], begin[64], end[64];
 
-	printf("  %6s %6s %4s %8llu %10s %10llu %8llu  ",
+	printf("  %6s %6s %4s %8llu %10s %10s %8llu  ",
 	       number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0),
 	       number_or_dash(id, stream->has_id, stream->id),
 	       number_or_dash(cpu, stream->has_cpu_id, stream->cpu_id),
 	       (unsigned long long)summary->packets,
 	       ky_format_bytes(bytes, info_stream_bytes(stream)),
-	       (unsigned long long)summary->events, (unsigned long long)summary->lost_events);
+	       number_or_dash(events, info->counted, summary->events),
+	       (unsigned long long)summary->lost_events);
 	print_files(stream);
 	if (info_has_range(summary->begin_ns, summary->end_ns))
 		printf("\n  %57s from %s\n  %57s to   %s", "",
@@ -309,7 +320,7 @@ static void print_stream(const struct ky_stream_summary *summary)
 	putchar('\n');
 }
 
-static void print_trace(const struct info_trace *t)
+static void print_trace(const struct info *info, const struct info_trace *t)
 {
 	const struct ky_trace_class *cls = t->trace->cls;
 
@@ -331,7 +342,12 @@ static void print_trace(const struct info_trace *t)
 	printf("\n  %6s %6s %4s %8s %10s %10s %8s  %s\n", "class", "stream", "cpu", "packets",
 	       "size", "events", "lost", "file");
 	for (size_t i = 0; i < t->trace->streams.len; i++)
-		print_stream(&t->streams[i]);
+		print_stream(info, &t->streams[i]);
+	if (!info->counted) {
+		printf("\n  %zu event types; --count tells how many events there are of each\n\n",
+		       cls->events.len);
+		return;
+	}
 	printf("\n  %10s  event type (%zu of the %zu that the metadata describes)\n", "events",
 	       t->n_classes, cls->events.len);
 	for (size_t i = 0; i < t->n_classes; i++) {
@@ -348,9 +364,10 @@ static void print_totals(const struct info *info)
 	const struct ky_trace *trace = info->traces[0].trace;
 	char bytes[32], begin[64], end[64], duration[32];
 
-	printf("%llu events, %llu packets, %llu streams, %s\n", (unsigned long long)totals->events,
-	       (unsigned long long)totals->packets, (unsigned long long)totals->streams,
-	       ky_format_bytes(bytes, totals->bytes));
+	if (info->counted)
+		printf("%llu events, ", (unsigned long long)totals->events);
+	printf("%llu packets, %llu streams, %s\n", (unsigned long long)totals->packets,
+	       (unsigned long long)totals->streams, ky_format_bytes(bytes, totals->bytes));
 	if (info_has_range(totals->begin_ns, totals->end_ns))
 		printf("from %s to %s: %s\n", format_time(begin, totals->begin_ns, trace),
 		       format_time(end, totals->end_ns, trace),
@@ -369,9 +386,18 @@ static int show(const struct info *info, const struct info_options *options, str
 	if (options->json)
 		return ky_info_json(info) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	for (size_t i = 0; i < info->n_traces; i++)
-		print_trace(&info->traces[i]);
+		print_trace(info, &info->traces[i]);
 	print_totals(info);
 	return KYMO_OK;
+}
+
+static bool must_count(const struct ky_trace_set *set, const struct info_options *options)
+{
+	uint64_t bytes = 0;
+
+	ky_vec_foreach(&set->streams, stream)
+		bytes += (*stream)->file.size_bytes;
+	return options->count || options->input.recover || bytes <= COUNT_BYTES;
 }
 
 static int collect_in_parallel(struct info *info, const struct ky_trace_set *set,
@@ -381,7 +407,7 @@ static int collect_in_parallel(struct info *info, const struct ky_trace_set *set
 	struct ky_crew *crew;
 	int ret;
 
-	memset(info, 0, sizeof(*info));
+	*info = (struct info){.counted = must_count(set, options)};
 	ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
 	if (ret < 0)
 		return ret;
@@ -423,6 +449,10 @@ const struct ky_command ky_command_info = {
 		"per stream its packets, size, events, losses and time range; per event type how many "
 		"events there are. TRACE is a directory that holds a trace, or traces below it.\n"
 		"\n"
+		"Events are counted in traces of up to 64 MiB, or with --count. Without that, what the "
+		"packets' index or headers say is shown at once, however large the trace is: numbers of "
+		"events are '-' then (in JSON null), and damage inside of packets is not found.\n"
+		"\n"
 		"Times are local (TZ) where the trace's clock counts from the Unix epoch, else seconds "
 		"from its origin. 'lost' counts the events that the tracer had to drop between two "
 		"packets of a stream. A stream that lies in several files, as after rotation, is one; all "
@@ -432,7 +462,7 @@ const struct ky_command ky_command_info = {
 		"told, with file and place, and the exit code is 1.",
 	.examples = "# what is in a trace?\nkymo info my-trace\n\n"
 		    "# the number of events, for a program\n"
-		    "kymo info --json my-trace | jq .events",
+		    "kymo info --count --json my-trace | jq .events",
 	.see_also = "print report",
 	.options = info_option_defs,
 	.options_size = sizeof(struct info_options),

@@ -147,7 +147,12 @@ static json_t *files_json(const struct ky_stream *stream)
 	return list;
 }
 
-static json_t *stream_json(const struct ky_stream_summary *summary)
+static json_t *events_json(const struct info *info, uint64_t events)
+{
+	return info->counted ? count(events) : json_null();
+}
+
+static json_t *stream_json(const struct info *info, const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
 	json_t *json = json_object();
@@ -160,7 +165,7 @@ static json_t *stream_json(const struct ky_stream_summary *summary)
 			    stream->has_cpu_id ? json_integer(stream->cpu_id) : json_null());
 	json_object_set_new(json, "packets", count(summary->packets));
 	json_object_set_new(json, "bytes", count(info_stream_bytes(stream)));
-	json_object_set_new(json, "events", count(summary->events));
+	json_object_set_new(json, "events", events_json(info, summary->events));
 	json_object_set_new(json, "lost_events", count(summary->lost_events));
 	json_object_set_new(json, "lost_packets", count(summary->lost_packets));
 	json_object_set_new(json, "losses", losses_json(summary));
@@ -181,7 +186,7 @@ static json_t *event_json(const struct ky_event_class *cls, uint64_t n)
 	return json;
 }
 
-static json_t *trace_json(const struct info_trace *t)
+static json_t *trace_json(const struct info *info, const struct info_trace *t)
 {
 	const struct ky_trace_class *cls = t->trace->cls;
 	json_t *json = json_object(), *list;
@@ -200,9 +205,9 @@ static json_t *trace_json(const struct info_trace *t)
 		json_array_append_new(list, clock_json(*clock));
 	json_object_set_new(json, "streams", list = json_array());
 	for (size_t i = 0; i < t->trace->streams.len; i++)
-		json_array_append_new(list, stream_json(&t->streams[i]));
+		json_array_append_new(list, stream_json(info, &t->streams[i]));
 	json_object_set_new(json, "event_classes", count(cls->events.len));
-	json_object_set_new(json, "event_types", list = json_array());
+	json_object_set_new(json, "event_types", list = info->counted ? json_array() : json_null());
 	for (size_t i = 0; i < t->n_classes; i++)
 		json_array_append_new(list,
 				      event_json(t->classes[i], t->counts[t->classes[i]->index]));
@@ -217,8 +222,8 @@ int ky_info_json(const struct info *info)
 	int ret;
 
 	for (size_t i = 0; i < info->n_traces; i++)
-		json_array_append_new(traces, trace_json(&info->traces[i]));
-	json_object_set_new(root, "events", count(totals->events));
+		json_array_append_new(traces, trace_json(info, &info->traces[i]));
+	json_object_set_new(root, "events", events_json(info, totals->events));
 	json_object_set_new(root, "packets", count(totals->packets));
 	json_object_set_new(root, "bytes", count(totals->bytes));
 	json_object_set_new(root, "lost_events", count(totals->lost_events));

@@ -21,6 +21,7 @@ struct info_totals {
 struct info {
 	struct info_trace *traces;
 	size_t n_traces;
+	bool counted; /* events were; else their numbers are not known */
 	struct info_totals totals;
 };
 

@@ -118,9 +118,12 @@ static int summarize_one(void *data, size_t i, struct kymo_error *err)
 {
 	const struct summarizing *s = data;
 	size_t n_classes = s->streams[i]->trace->cls->events.len;
-	uint64_t *counts = calloc(n_classes + 1, sizeof(*counts));
+	uint64_t *counts;
 	int ret;
 
+	if (!s->counts)
+		return ky_stream_survey(s->streams[i], &s->summaries[i], err);
+	counts = calloc(n_classes + 1, sizeof(*counts));
 	if (!counts) {
 		s->summaries[i] = (struct ky_stream_summary){
 			.stream = s->streams[i], .begin_ns = INT64_MAX, .end_ns = INT64_MIN};

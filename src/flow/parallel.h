@@ -30,10 +30,11 @@ int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
 		     struct kymo_error *err);
 
 /*
- * ky_stream_summarize() for @n streams.
+ * ky_stream_summarize() for @n streams, or ky_stream_survey().
  *
  * @summaries: one per stream, out.
  * @counts: one pointer per stream, to where it adds its events by class; streams of one trace share.
+ *	NULL: a survey, nothing is counted.
  */
 int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams, size_t n,
 			  struct ky_stream_summary *summaries, uint64_t *const *counts,

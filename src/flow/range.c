@@ -39,26 +39,34 @@ static void packets_range(struct ky_walk *walk, const struct ky_packet_list *pac
 	}
 }
 
-static int stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
+int ky_packets_range(const struct ky_stream *stream, const struct ky_packet_list *packets,
+		     int64_t *begin_ns, int64_t *end_ns)
 {
 	uint64_t *counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
-	struct ky_packet_list packets = KY_VEC_INIT;
 	struct ky_walk walk;
 	int ret = counts ? ky_walk_init(&walk, stream, NULL) : KYMO_E_MEMORY;
 
 	*begin_ns = INT64_MAX;
 	*end_ns = INT64_MIN;
 	if (ret == KYMO_OK) {
-		ret = ky_stream_packets(stream, &packets, NULL);
-		/* Damage further on: what stands before it counts. */
-		if (ret == KYMO_E_FORMAT)
-			ret = KYMO_OK;
-		if (ret == KYMO_OK)
-			packets_range(&walk, &packets, counts, begin_ns, end_ns);
+		packets_range(&walk, packets, counts, begin_ns, end_ns);
 		ky_walk_fini(&walk);
 	}
-	ky_vec_fini(&packets);
 	free(counts);
+	return ret;
+}
+
+static int stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
+{
+	struct ky_packet_list packets = KY_VEC_INIT;
+	int ret = ky_stream_packets(stream, &packets, NULL);
+
+	/* Damage further on: what stands before it counts. */
+	if (ret == KYMO_E_FORMAT)
+		ret = KYMO_OK;
+	if (ret == KYMO_OK)
+		ret = ky_packets_range(stream, &packets, begin_ns, end_ns);
+	ky_vec_fini(&packets);
 	return ret;
 }
 

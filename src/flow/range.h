@@ -13,6 +13,13 @@
 int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,
 		 struct kymo_error *err);
 
+/*
+ * The times of the first and the last event of @packets, all of @stream: of those at the ends
+ * only are events looked at. INT64_MAX and INT64_MIN: no event has a time. 0 or KYMO_E_MEMORY.
+ */
+int ky_packets_range(const struct ky_stream *stream, const struct ky_packet_list *packets,
+		     int64_t *begin_ns, int64_t *end_ns);
+
 /* The range that all streams with events share (--stream-intersection); false when there is none. */
 bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns);
 

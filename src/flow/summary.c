@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "flow/loss.h"
+#include "flow/range.h"
 #include "store/walk.h"
 
 /* Packets that were counted are given back in steps of so many bytes. */
@@ -116,6 +117,61 @@ int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary
 		after += counts[i];
 	summary->events = after - before;
 	ky_walk_fini(&walk);
+	return ret;
+}
+
+/* What a packet's entry tells of losses. */
+static struct ky_packet packet_of(const struct ky_stream *stream,
+				  const struct ky_packet_entry *entry)
+{
+	return (struct ky_packet){
+		.stream_class = stream->cls,
+		.has_discarded = entry->has_discarded,
+		.discarded = entry->discarded,
+		.has_sequence = entry->has_sequence,
+		.sequence = entry->sequence,
+		.end_ns = entry->has_times ? entry->end_ns : INT64_MIN,
+	};
+}
+
+static int survey_losses(const struct ky_packet_list *packets, struct ky_stream_summary *summary)
+{
+	struct ky_loss_tracker tracker;
+	struct ky_loss loss;
+
+	ky_loss_tracker_init(&tracker);
+	if (!summary->stream->cls)
+		return KYMO_OK;
+	ky_vec_foreach(packets, entry) {
+		struct ky_packet packet = packet_of(summary->stream, entry);
+
+		if (!ky_loss_tracker_packet(&tracker, summary->stream, &packet, &loss))
+			continue;
+		summary->lost_events += loss.events;
+		summary->lost_packets += loss.packets;
+		if (ky_vec_push(&summary->losses, loss) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+int ky_stream_survey(const struct ky_stream *stream, struct ky_stream_summary *summary,
+		     struct kymo_error *err)
+{
+	struct ky_packet_list packets = KY_VEC_INIT;
+	int ret;
+
+	*summary = (struct ky_stream_summary){
+		.stream = stream, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+	if (!stream->file.data)
+		return KYMO_OK;
+	ret = ky_stream_packets(stream, &packets, err);
+	summary->packets = packets.len;
+	if (ret != KYMO_E_MEMORY &&
+	    (survey_losses(&packets, summary) < 0 ||
+	     ky_packets_range(stream, &packets, &summary->begin_ns, &summary->end_ns) < 0))
+		ret = ky_error_nomem(err);
+	ky_vec_fini(&packets);
 	return ret;
 }
 

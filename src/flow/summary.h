@@ -26,6 +26,15 @@ struct ky_stream_summary {
  */
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
 			uint64_t *counts, struct kymo_error *err);
+
+/*
+ * The same from what the index or the packets' headers tell, in time that depends on the number of
+ * packets and not on their size. Events are not counted (->events is 0), and damage inside of packets
+ * is not met.
+ */
+int ky_stream_survey(const struct ky_stream *stream, struct ky_stream_summary *summary,
+		     struct kymo_error *err);
+
 void ky_stream_summary_fini(struct ky_stream_summary *summary);
 
 #endif

@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import re
+import subprocess
 
 import make_trace
 import pytest
@@ -112,3 +113,47 @@ def test_shared_traces(kymo, peer, shared, name):
     for key, line in (("begin_ns", theirs[0]), ("end_ns", theirs[-1])):
         seconds, nanos = re.match(r"\[(\d+)\.(\d+)\]", line).groups()
         assert info[key] == int(seconds) * 10**9 + int(nanos)
+
+
+@pytest.fixture(scope="module")
+def large(kymo_bin, tmp_path_factory):
+    """More than what is counted unasked: 84 MB, 1 300 packets."""
+    build = os.path.dirname(os.path.dirname(os.path.dirname(kymo_bin)))
+    path = tmp_path_factory.mktemp("large") / "trace"
+    subprocess.run([os.path.join(build, "bench", "make-trace"), "-n", "3000000", "-p", "65536",
+                    path], check=True)
+    return path
+
+
+def test_large_traces_are_not_counted(kymo, large):
+    """What the index tells is what counting tells."""
+    info = json.loads(kymo("info", "--json", large).out)
+    counted = json.loads(kymo("info", "--json", "--count", large).out)
+    assert counted["events"] == 3000000
+    assert info["events"] is None
+    assert info["traces"][0]["event_types"] is None
+    for one, other in zip(info["traces"][0]["streams"], counted["traces"][0]["streams"]):
+        assert one.pop("events") is None
+        assert other.pop("events") == 750000
+        assert one == other
+    for key in ("packets", "bytes", "lost_events", "begin_ns", "end_ns", "duration_ns"):
+        assert info[key] == counted[key]
+    text = kymo("info", large).out
+    assert "15 event types; --count tells" in text
+    assert " events, " not in text
+    assert "3000000 events, " in kymo("info", "--count", large).out
+
+
+def test_large_traces_are_not_read(kymo, large):
+    """A packet that is not there any more is noticed by those who read it."""
+    info = json.loads(kymo("info", "--json", large).out)
+    stream = large / info["traces"][0]["streams"][0]["file"]
+    content = stream.read_bytes()
+    try:
+        with open(stream, "r+b") as file:
+            file.seek(103 * 65536)
+            file.write(bytes(65536))
+        assert json.loads(kymo("info", "--json", large).out) == info
+        assert "packet" in kymo("info", "--count", large, code=1).err
+    finally:
+        stream.write_bytes(content)
