@@ -311,7 +311,9 @@ int kymo_reader_seek_end(struct kymo_reader *reader, int64_t before_ns, struct k
 const struct kymo_stream *kymo_batch_stream(const struct kymo_batch *batch,
 					    const struct kymo_event *event)
 {
-	return batch && event ? (const struct kymo_stream *)batch->streams : NULL;
+	if (!batch || !event)
+		return NULL;
+	return batch->streams ? batch->streams : stream_out(event_in(event)->packet->stream);
 }
 
 const char *kymo_batch_place(const struct kymo_batch *batch, const struct kymo_event *event,
