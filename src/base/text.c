@@ -148,6 +148,50 @@ size_t ky_edit_distance(const char *a, const char *b)
 	return row[len_b];
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+bool ky_parse_uuid(const char *text, uint8_t uuid[16])
+{
+	if (strlen(text) != 36)
+		return false;
+	for (int i = 0; i < 16; i++) {
+		int high, low;
+
+		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+			return false;
+		high = hex_digit(*text++);
+		low = hex_digit(*text++);
+		if (high < 0 || low < 0)
+			return false;
+		uuid[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+char *ky_format_uuid(char out[KY_UUID_TEXT_BYTES], const uint8_t uuid[16])
+{
+	static const char hex[] = "0123456789abcdef";
+	char *at = out;
+
+	for (int i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*at++ = '-';
+		*at++ = hex[uuid[i] >> 4];
+		*at++ = hex[uuid[i] & 15];
+	}
+	*at = '\0';
+	return out;
+}
+
 char *ky_format_bytes(char *out, uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

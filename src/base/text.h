@@ -20,6 +20,12 @@ bool ky_glob_match(const char *pattern, const char *text);
 /* Write code point @code as UTF-8 at @out (room for 4 bytes); returns the number of bytes. */
 size_t ky_utf8_put(char *out, uint32_t code);
 
+/* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564", and nothing else. */
+bool ky_parse_uuid(const char *text, uint8_t uuid[16]);
+/* The same the other way; returns @out. */
+#define KY_UUID_TEXT_BYTES 37
+char *ky_format_uuid(char out[KY_UUID_TEXT_BYTES], const uint8_t uuid[16]);
+
 /* How many single-character edits turn @a into @b; for "did you mean". */
 size_t ky_edit_distance(const char *a, const char *b);
 

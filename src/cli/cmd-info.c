@@ -168,9 +168,9 @@ static void label(const char *name)
 
 static void print_uuid(const uint8_t uuid[16])
 {
-	for (int i = 0; i < 16; i++)
-		printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-	putchar('\n');
+	char text[KY_UUID_TEXT_BYTES];
+
+	puts(ky_format_uuid(text, uuid));
 }
 
 /* With the date where the clock tells it, else as seconds from the clock's zero. */

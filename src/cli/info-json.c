@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "flow/unicode.h"
 
 /* JSON is UTF-8; a trace may hold anything. */
@@ -30,15 +31,9 @@ static json_t *text_or_null(const char *text)
 
 static json_t *uuid_or_null(bool has_uuid, const uint8_t uuid[16])
 {
-	size_t len = 0;
-	char text[40];
+	char text[KY_UUID_TEXT_BYTES];
 
-	if (!has_uuid)
-		return json_null();
-	for (int i = 0; i < 16; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%02x",
-					i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-	return json_string(text);
+	return has_uuid ? json_string(ky_format_uuid(text, uuid)) : json_null();
 }
 
 static json_t *count(uint64_t value)

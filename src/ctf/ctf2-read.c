@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define RECORD_SEPARATOR 0x1e
 
@@ -176,30 +177,48 @@ static int read_offset(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 }
 
 /* Of an origin, or of the clock itself: namespace (which may be missing), name and uid. */
-static int read_identity(struct ky_ctf2_reader *r, const struct ky_json *object, const char *kind,
-			 bool required, struct ky_clock_class *clock)
+static int read_identity(struct ky_ctf2_reader *r, const struct ky_json *object, bool required,
+			 struct ky_identity *identity)
 {
-	const char *space = NULL, *name = NULL, *uid = NULL;
-	int ret = ky_ctf2_string(r, object, "namespace", false, &space);
+	int ret = ky_ctf2_string(r, object, "namespace", false, &identity->space);
 
 	if (ret == KYMO_OK)
-		ret = ky_ctf2_string(r, object, "name", required, &name);
+		ret = ky_ctf2_string(r, object, "name", required, &identity->name);
 	if (ret == KYMO_OK)
-		ret = ky_ctf2_string(r, object, "uid", required, &uid);
-	if (ret < 0 || !name || !uid)
-		return ret;
+		ret = ky_ctf2_string(r, object, "uid", required, &identity->uid);
+	return ret;
+}
+
+/* What clocks are compared by, when there is enough of it. */
+static int name_clock(struct ky_ctf2_reader *r, const char *kind, const struct ky_identity *of,
+		      struct ky_clock_class *clock)
+{
+	if (!of->name || !of->uid)
+		return KYMO_OK;
 	clock->identity = ky_arena_printf(&r->trace->arena, "%s\n%s\n%s\n%s", kind,
-					  space ? space : "", name, uid);
+					  of->space ? of->space : "", of->name, of->uid);
 	return clock->identity ? KYMO_OK : ky_error_nomem(r->err);
+}
+
+static int read_self(struct ky_ctf2_reader *r, const struct ky_json *fragment,
+		     struct ky_clock_class *clock)
+{
+	int ret = read_identity(r, fragment, false, &clock->self);
+
+	/* A UID may be any text; that of a clock that CTF 1.8 described is its UUID. */
+	if (ret == KYMO_OK && clock->self.uid)
+		clock->has_uuid = ky_parse_uuid(clock->self.uid, clock->uuid);
+	return ret;
 }
 
 static int read_origin(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 		       struct ky_clock_class *clock)
 {
 	const struct ky_json *origin = ky_json_get(fragment, "origin");
+	int ret;
 
 	if (!origin)
-		return read_identity(r, fragment, "clock", false, clock);
+		return name_clock(r, "clock", &clock->self, clock);
 	if (origin->kind == KY_JSON_STRING) {
 		clock->is_unix_epoch = strcmp(origin->string.data, "unix-epoch") == 0;
 		return clock->is_unix_epoch
@@ -209,7 +228,8 @@ static int read_origin(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 	}
 	if (need_object(r, origin, "'origin'") < 0)
 		return KYMO_E_FORMAT;
-	return read_identity(r, origin, "origin", true, clock);
+	ret = read_identity(r, origin, true, &clock->origin);
+	return ret < 0 ? ret : name_clock(r, "origin", &clock->origin, clock);
 }
 
 static struct ky_clock_class *find_clock(struct ky_ctf2_reader *r, const char *id)
@@ -224,7 +244,6 @@ static struct ky_clock_class *find_clock(struct ky_ctf2_reader *r, const char *i
 static int read_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	struct ky_clock_class *clock;
-	uint64_t accuracy;
 	const char *id;
 	int ret = ky_ctf2_string(r, fragment, "id", true, &id);
 
@@ -243,7 +262,10 @@ static int read_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_uint(r, fragment, "precision", false, &clock->precision_cycles);
 	if (ret == KYMO_OK)
-		ret = ky_ctf2_uint(r, fragment, "accuracy", false, &accuracy);
+		ret = ky_ctf2_uint(r, fragment, "accuracy", false, &clock->accuracy_cycles);
+	clock->has_accuracy = ky_json_get(fragment, "accuracy");
+	if (ret == KYMO_OK)
+		ret = read_self(r, fragment, clock);
 	if (ret == KYMO_OK)
 		ret = read_origin(r, fragment, clock);
 	return ret < 0 ? ret : read_offset(r, fragment, clock);

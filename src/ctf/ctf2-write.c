@@ -12,6 +12,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ctf/ctf2-write.h"
 #include "ctf/walk.h"
 
@@ -570,48 +571,81 @@ static int write_trace_class(struct writer *w)
 	return ret;
 }
 
-/* CTF 2 wants 0 <= cycles < frequency. */
-static void put_offset(struct writer *w, const struct ky_clock_class *clock)
+void ky_ctf2_offset(const struct ky_clock_class *clock, int64_t *seconds, uint64_t *cycles)
 {
-	__int128 cycles = (__int128)clock->offset_s * clock->frequency_hz + clock->offset_cycles;
-	__int128 seconds = cycles / clock->frequency_hz, rest = cycles % clock->frequency_hz;
+	__int128 all = (__int128)clock->offset_s * clock->frequency_hz + clock->offset_cycles;
+	__int128 whole = all / clock->frequency_hz, rest = all % clock->frequency_hz;
 
 	if (rest < 0) {
-		seconds--;
+		whole--;
 		rest += clock->frequency_hz;
 	}
+	*seconds = (int64_t)whole;
+	*cycles = (uint64_t)rest;
+}
+
+static void put_offset(struct writer *w, const struct ky_clock_class *clock)
+{
+	uint64_t cycles;
+	int64_t seconds;
+
+	ky_ctf2_offset(clock, &seconds, &cycles);
 	key(w, "offset-from-origin");
 	open_with(w, '{');
 	key(w, "seconds");
-	ky_strbuf_addi(&w->out, (int64_t)seconds);
-	prop_uint(w, "cycles", (uint64_t)rest);
+	ky_strbuf_addi(&w->out, seconds);
+	prop_uint(w, "cycles", cycles);
 	close_with(w, '}');
 }
 
-static void put_uid(struct writer *w, const uint8_t uuid[16])
+static void put_identity(struct writer *w, const struct ky_identity *identity)
 {
-	key(w, "uid");
-	ky_strbuf_addc(&w->out, '"');
-	for (int i = 0; i < 16; i++)
-		ky_strbuf_addf(&w->out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       uuid[i]);
-	ky_strbuf_addc(&w->out, '"');
+	if (identity->space)
+		prop_string(w, "namespace", identity->space);
+	if (identity->name)
+		prop_string(w, "name", identity->name);
+	if (identity->uid)
+		prop_string(w, "uid", identity->uid);
+}
+
+/* The UUID of a clock of CTF 1.8 is what tells it from others of its name. */
+static void put_self(struct writer *w, const struct ky_clock_class *clock)
+{
+	char uid[KY_UUID_TEXT_BYTES];
+	struct ky_identity self = clock->self;
+
+	if (clock->has_uuid && !self.uid) {
+		self.uid = ky_format_uuid(uid, clock->uuid);
+		if (!self.name)
+			self.name = clock->name;
+	}
+	put_identity(w, &self);
+}
+
+static void put_origin(struct writer *w, const struct ky_clock_class *clock)
+{
+	if (clock->is_unix_epoch) {
+		prop_string(w, "origin", "unix-epoch");
+	} else if (clock->origin.uid) {
+		key(w, "origin");
+		open_with(w, '{');
+		put_identity(w, &clock->origin);
+		close_with(w, '}');
+	}
 }
 
 static void write_clock(struct writer *w, const struct ky_clock_class *clock)
 {
 	begin_fragment(w, "clock-class");
 	prop_string(w, "id", clock->name);
-	if (clock->has_uuid) {
-		prop_string(w, "name", clock->name);
-		put_uid(w, clock->uuid);
-	}
+	put_self(w, clock);
 	prop_uint(w, "frequency", clock->frequency_hz);
-	if (clock->is_unix_epoch)
-		prop_string(w, "origin", "unix-epoch");
+	put_origin(w, clock);
 	put_offset(w, clock);
 	if (clock->precision_cycles)
 		prop_uint(w, "precision", clock->precision_cycles);
+	if (clock->has_accuracy)
+		prop_uint(w, "accuracy", clock->accuracy_cycles);
 	if (clock->description)
 		prop_string(w, "description", clock->description);
 	end_fragment(w);

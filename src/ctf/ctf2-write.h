@@ -18,4 +18,7 @@ const char *ky_ctf2_origin(enum ky_scope scope);
 int ky_ctf2_write(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
 		  struct kymo_error *err);
 
+/* The offset of @clock as CTF 2 wants it: 0 <= *cycles < frequency. */
+void ky_ctf2_offset(const struct ky_clock_class *clock, int64_t *seconds, uint64_t *cycles);
+
 #endif

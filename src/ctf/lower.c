@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/ctf2-write.h"
+#include "ctf/finish.h"
 #include "ctf/tsdl-lex.h"
 #include "ctf/tsdl.h"
 #include "ctf/walk.h"
@@ -17,6 +18,7 @@ struct lowering {
 	enum ky_scope scope;
 	const struct ky_event_class *event; /* for messages; NULL in scopes of streams */
 	struct ky_strbuf path;		    /* of the field at hand, for messages */
+	struct ky_strbuf *notes;	    /* what is called otherwise than it was */
 	struct kymo_error *err;
 };
 
@@ -32,31 +34,23 @@ static int no_word(struct lowering *l, const char *what)
 
 /* ---- what has no word --------------------------------------------------------------------- */
 
+static const char *missing_number(const struct ky_field_class *cls)
+{
+	if (cls->more_roles)
+		return "it has several roles";
+	if (cls->num.bits_reversed)
+		return "its bits are in reverse order";
+	return cls->kind != KY_FIELD_FLOAT && cls->num.length_bits > 64
+		       ? "it is an integer of more than 64 bits"
+		       : NULL;
+}
+
 static const char *missing_kind(const struct ky_field_class *cls)
 {
 	switch (cls->kind) {
-	case KY_FIELD_BITS:
-		return "it is a bit array";
-	case KY_FIELD_BITMAP:
-		return "it is a bit map";
-	case KY_FIELD_BOOL:
-		return "it is a boolean";
 	case KY_FIELD_VARUINT:
 	case KY_FIELD_VARSINT:
 		return "it is an integer of variable length";
-	case KY_FIELD_OPTIONAL:
-		return "it is optional";
-	case KY_FIELD_BLOB:
-		return cls->role == KY_ROLE_TRACE_UUID ? NULL : "it is a BLOB";
-	case KY_FIELD_UINT:
-	case KY_FIELD_SINT:
-		if (cls->num.length_bits > 64)
-			return "it is an integer of more than 64 bits";
-		if (cls->more_roles)
-			return "it has several roles";
-		return cls->num.bits_reversed ? "its bits are in reverse order" : NULL;
-	case KY_FIELD_FLOAT:
-		return cls->num.bits_reversed ? "its bits are in reverse order" : NULL;
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
 		return cls->text.encoding > KY_ENCODING_ASCII ? "it is in UTF-16 or UTF-32" : NULL;
@@ -65,7 +59,7 @@ static const char *missing_kind(const struct ky_field_class *cls)
 			       ? "it is aligned more than its elements"
 			       : NULL;
 	default:
-		return NULL;
+		return ky_field_is_num(cls) ? missing_number(cls) : NULL;
 	}
 }
 
@@ -133,50 +127,194 @@ static const char *plain_name(struct lowering *l, const char *name, bool always)
 	return ky_arena_printf(&l->trace->arena, "_%s", name);
 }
 
-static int rename_member(struct lowering *l, const char **name, const char *displayed,
-			 const struct ky_field_class *cls, bool is_option)
+/* Is @name displayed by another member of @parent? */
+static bool is_taken(const struct ky_field_class *parent, size_t except, const char *name)
 {
-	const char *role = role_name(l->scope, cls->role);
+	for (size_t i = 0; i < parent->st.n_members; i++) {
+		if (i != except && strcmp(parent->st.members[i].display, name) == 0)
+			return true;
+	}
+	return false;
+}
 
-	if (role && l->scope <= KY_SCOPE_EVENT_HEADER) {
-		*name = role;
+/* Letters, digits and '_' stay, the rest becomes '_'; one more '_' until it is like no other. */
+static int other_name(struct lowering *l, const struct ky_field_class *parent, size_t index)
+{
+	struct ky_member *member = &parent->st.members[index];
+	char *name = ky_arena_printf(&l->trace->arena, "%s", member->display);
+
+	if (!name)
+		return ky_error_nomem(l->err);
+	for (char *c = name; *c; c++) {
+		if (!(*c >= '0' && *c <= '9') && !((*c | 32) >= 'a' && (*c | 32) <= 'z'))
+			*c = '_';
+	}
+	while (!*name || is_role_name(l->scope, name) || is_taken(parent, index, name)) {
+		name = ky_arena_printf(&l->trace->arena, "%s_", name);
+		if (!name)
+			return ky_error_nomem(l->err);
+	}
+	ky_strbuf_addf(l->notes, "%s'%s' is called '%s'", l->notes->len ? ", " : "",
+		       ky_strbuf_text(&l->path), name);
+	member->display = name;
+	return KYMO_OK;
+}
+
+static int rename_member(struct lowering *l, const struct ky_field_class *parent, size_t index)
+{
+	struct ky_member *member = &parent->st.members[index];
+	const char *role = role_name(l->scope, member->cls->role);
+	bool always = l->scope > KY_SCOPE_EVENT_HEADER;
+	int ret;
+
+	if (role && !always) {
+		member->name = role;
 		return KYMO_OK;
 	}
-	if (is_role_name(l->scope, displayed) && ky_field_is_num(cls))
-		return no_word(l, "its name means something else there");
-	*name = plain_name(l, displayed, l->scope > KY_SCOPE_EVENT_HEADER && !is_option);
-	if (!*name)
+	member->name = plain_name(l, member->display, always);
+	if (!member->name)
 		return ky_error_nomem(l->err);
-	return ky_tsdl_is_name(*name) ? KYMO_OK : no_word(l, "its name is no identifier");
+	if (ky_tsdl_is_name(member->name) &&
+	    !(is_role_name(l->scope, member->display) && ky_field_is_num(member->cls)))
+		return KYMO_OK;
+	ret = other_name(l, parent, index);
+	if (ret == KYMO_OK)
+		member->name = plain_name(l, member->display, always);
+	return ret == KYMO_OK && !member->name ? ky_error_nomem(l->err) : ret;
 }
 
 /* ---- classes ------------------------------------------------------------------------------ */
 
-/* The UUID is 16 integers. */
-static int lower_uuid(struct lowering *l, struct ky_field_class *cls)
+/* Bytes: those of a BLOB, a UUID among them. */
+static int lower_blob(struct lowering *l, struct ky_field_class *cls)
 {
 	struct ky_field_class *byte = ky_field_class_new(l->trace, KY_FIELD_UINT);
+	struct ky_field_ref *length_ref = cls->text.length_ref;
+	uint64_t length = cls->text.length_bytes;
 
 	if (!byte)
 		return ky_error_nomem(l->err);
 	byte->align_bits = 8;
 	byte->num.length_bits = 8;
-	byte->num.base = 10;
+	byte->num.base = cls->role == KY_ROLE_TRACE_UUID ? 10 : 16;
 	byte->num.big_endian = l->trace->big_endian;
 	byte->fixed_bits = 8;
 	memset(&cls->array, 0, sizeof(cls->array));
 	cls->kind = KY_FIELD_ARRAY;
 	cls->array.element = byte;
-	cls->array.length = 16;
+	cls->array.length = length;
+	cls->array.length_ref = length_ref;
+	return KYMO_OK;
+}
+
+static int by_begin(const void *a, const void *b, void *is_signed)
+{
+	const struct ky_range *x = a, *y = b;
+
+	if (*(const bool *)is_signed)
+		return x->begin.s < y->begin.s ? -1 : x->begin.s > y->begin.s;
+	return x->begin.u < y->begin.u ? -1 : x->begin.u > y->begin.u;
+}
+
+static __int128 bound(uint64_t value, bool is_signed)
+{
+	return is_signed ? (__int128)(int64_t)value : (__int128)value;
+}
+
+/* All values of @cls that none of @ranges holds. */
+static int other_ranges(struct lowering *l, const struct ky_field_class *cls,
+			const struct ky_range *ranges, size_t n_ranges, struct ky_mapping *mapping)
+{
+	bool is_signed = ky_field_is_signed(cls);
+	uint32_t bits = cls->num.length_bits - is_signed;
+	__int128 max = ((__int128)1 << bits) - 1, next = is_signed ? -max - 1 : 0;
+	struct ky_range *sorted, *others;
+	size_t n = 0;
+
+	sorted = ky_arena_memdup(&l->trace->arena, ranges, n_ranges * sizeof(*ranges));
+	others = ky_arena_array(&l->trace->arena, n_ranges + 1, sizeof(*others));
+	if (!sorted || !others)
+		return ky_error_nomem(l->err);
+	qsort_r(sorted, n_ranges, sizeof(*sorted), by_begin, &is_signed);
+	for (size_t i = 0; i < n_ranges && next <= max; i++) {
+		__int128 begin = bound(sorted[i].begin.u, is_signed);
+		__int128 end = bound(sorted[i].end.u, is_signed);
+
+		if (begin > max)
+			begin = max + 1;
+		if (begin > next) {
+			others[n].begin.u = (uint64_t)next;
+			others[n++].end.u = (uint64_t)(begin - 1);
+		}
+		if (end >= next)
+			next = end + 1;
+	}
+	if (next <= max) {
+		others[n].begin.u = (uint64_t)next;
+		others[n++].end.u = (uint64_t)max;
+	}
+	mapping->ranges = others;
+	mapping->n_ranges = n;
+	return KYMO_OK;
+}
+
+/* Two labels, for values that @ranges hold and for all others. */
+static int label_two(struct lowering *l, struct ky_field_class *cls, const char *in,
+		     const struct ky_range *ranges, size_t n_ranges, const char *out)
+{
+	struct ky_mapping *mappings = ky_arena_array(&l->trace->arena, 2, sizeof(*mappings));
+
+	if (!mappings || other_ranges(l, cls, ranges, n_ranges, &mappings[0]) < 0)
+		return ky_error_nomem(l->err);
+	mappings[0].label = out;
+	mappings[1] = (struct ky_mapping){in, ranges, n_ranges};
+	cls->num.mappings = mappings;
+	cls->num.n_mappings = 2;
+	cls->num.is_enum = true;
+	return KYMO_OK;
+}
+
+/* What is no integer there is one with the same bits. */
+static int lower_number(struct lowering *l, struct ky_field_class *cls)
+{
+	static const struct ky_range no = {{0}, {0}};
+
+	if (cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_FLOAT)
+		return KYMO_OK;
+	cls->num.base = 16;
+	if (cls->kind == KY_FIELD_BITMAP)
+		cls->num.n_mappings = 0;
+	if (cls->kind != KY_FIELD_BOOL) {
+		cls->kind = KY_FIELD_UINT;
+		return KYMO_OK;
+	}
+	cls->kind = KY_FIELD_UINT;
+	cls->num.base = 10;
+	return label_two(l, cls, "false", &no, 1, "true");
+}
+
+/* CTF 2 need not name options, and does not show their names: any do. */
+static int name_options(struct lowering *l, struct ky_field_class *variant)
+{
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		struct ky_option *option = &variant->var.options[i];
+
+		if (!option->display)
+			option->display = ky_arena_printf(&l->trace->arena, "option_%zu", i);
+		if (!option->display)
+			return ky_error_nomem(l->err);
+	}
 	return KYMO_OK;
 }
 
 /* A plain integer that selects options gets their names as labels. */
-static int label_selector(struct lowering *l, const struct ky_field_class *variant)
+static int label_selector(struct lowering *l, struct ky_field_class *variant)
 {
 	struct ky_field_class *tag = variant->var.selector->target;
 	struct ky_mapping *mappings;
 
+	if (name_options(l, variant) < 0)
+		return KYMO_E_MEMORY;
 	if (!ky_field_is_num(tag) || tag->num.n_mappings || variant->var.selector->n_more)
 		return KYMO_OK;
 	mappings = ky_arena_array(&l->trace->arena, variant->var.n_options, sizeof(*mappings));
@@ -185,7 +323,7 @@ static int label_selector(struct lowering *l, const struct ky_field_class *varia
 	for (size_t i = 0; i < variant->var.n_options; i++) {
 		const struct ky_option *option = &variant->var.options[i];
 
-		mappings[i].label = option->display ? option->display : "";
+		mappings[i].label = option->display;
 		mappings[i].ranges = option->ranges;
 		mappings[i].n_ranges = option->n_ranges;
 	}
@@ -195,32 +333,75 @@ static int label_selector(struct lowering *l, const struct ky_field_class *varia
 	return KYMO_OK;
 }
 
-/* An option is found by its label, which may bear the '_' that its name is shown without. */
-static bool is_label(const struct ky_field_class *tag, const char *name)
+static const struct ky_mapping *find_label(const struct ky_field_class *tag, const char *name)
 {
 	for (size_t i = 0; i < tag->num.n_mappings; i++) {
 		if (strcmp(tag->num.mappings[i].label, name) == 0)
-			return true;
+			return &tag->num.mappings[i];
 	}
-	return false;
+	return NULL;
 }
 
+/* An option is found by its label, which may bear the '_' that its name is shown without. */
 static int rename_option(struct lowering *l, const struct ky_field_class *variant,
 			 struct ky_option *option)
 {
 	const struct ky_field_class *tag = variant->var.selector->target;
 	const char *with;
 
-	if (!option->display)
-		return no_word(l, "an option of it has no name");
 	with = ky_arena_printf(&l->trace->arena, "_%s", option->display);
 	if (!with)
 		return ky_error_nomem(l->err);
-	if (ky_field_is_num(tag) && !is_label(tag, option->display) && is_label(tag, with)) {
+	if (ky_field_is_num(tag) && !find_label(tag, option->display) && find_label(tag, with)) {
 		option->name = with;
 		return KYMO_OK;
 	}
-	return rename_member(l, &option->name, option->display, option->cls, true);
+	option->name = plain_name(l, option->display, false);
+	if (!option->name)
+		return ky_error_nomem(l->err);
+	return ky_tsdl_is_name(option->name) ? KYMO_OK : no_word(l, "its name is no identifier");
+}
+
+static bool same_ranges(const struct ky_mapping *mapping, const struct ky_option *option)
+{
+	return mapping && mapping->n_ranges == option->n_ranges &&
+	       memcmp(mapping->ranges, option->ranges,
+		      option->n_ranges * sizeof(*option->ranges)) == 0;
+}
+
+/*
+ * An optional field is a variant: of nothing, and of the field. Its selector, when it is an integer,
+ * gets labels for that; one that has its own labels already cannot serve.
+ */
+static int lower_optional(struct lowering *l, struct ky_field_class *cls)
+{
+	struct ky_field_class *tag = cls->var.selector->target;
+	struct ky_option *options = ky_arena_array(&l->trace->arena, 2, sizeof(*options));
+	const char *absent = "absent", *present = "present";
+	int ret = KYMO_OK;
+
+	if (!options)
+		return ky_error_nomem(l->err);
+	options[1] = cls->var.options[0];
+	options[0].cls = ky_field_class_new(l->trace, KY_FIELD_STRUCT);
+	if (!options[0].cls)
+		return ky_error_nomem(l->err);
+	if (cls->var.selector->n_more)
+		return no_word(l, "it is optional, and one of several fields selects it");
+	if (!options[1].n_ranges) {
+		absent = "false";
+		present = "true";
+	} else if (!tag->num.n_mappings) {
+		ret = label_two(l, tag, present, options[1].ranges, options[1].n_ranges, absent);
+	} else if (!same_ranges(find_label(tag, present), &options[1])) {
+		return no_word(l, "it is optional, and what selects it has labels");
+	}
+	options[0].name = options[0].display = absent;
+	options[1].name = options[1].display = present;
+	cls->kind = KY_FIELD_VARIANT;
+	cls->var.options = options;
+	cls->var.n_options = 2;
+	return ret;
 }
 
 KY_DEEP2(int, lower_class, struct lowering *, struct ky_field_class *)
@@ -235,11 +416,11 @@ static int lower_child(struct lowering *l, struct ky_field_class *parent, size_t
 		struct ky_member *member = &parent->st.members[i];
 
 		ky_strbuf_addf(&l->path, ".%s", member->display);
-		ret = rename_member(l, &member->name, member->display, child, false);
+		ret = rename_member(l, parent, i);
 	} else if (parent->kind == KY_FIELD_VARIANT) {
 		struct ky_option *option = &parent->var.options[i];
 
-		ky_strbuf_addf(&l->path, ".%s", option->display ? option->display : "?");
+		ky_strbuf_addf(&l->path, ".%s", option->display);
 		ret = rename_option(l, parent, option);
 	}
 	if (ret == KYMO_OK)
@@ -259,9 +440,13 @@ static int lower_class(struct lowering *l, struct ky_field_class *cls)
 
 	if (missing)
 		return no_word(l, missing);
+	if (ky_field_is_num(cls))
+		return lower_number(l, cls);
 	if (cls->kind == KY_FIELD_BLOB)
-		return lower_uuid(l, cls);
-	if (cls->kind == KY_FIELD_VARIANT)
+		return lower_blob(l, cls);
+	if (cls->kind == KY_FIELD_OPTIONAL)
+		ret = lower_optional(l, cls);
+	else if (cls->kind == KY_FIELD_VARIANT)
 		ret = label_selector(l, cls);
 	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
 		ret = lower_child(l, cls, i);
@@ -301,7 +486,9 @@ static int lower_clocks(struct lowering *l)
 	for (size_t i = 0; i < l->trace->clocks.len; i++) {
 		struct ky_clock_class *clock = l->trace->clocks.data[i];
 
-		if (ky_tsdl_is_name(clock->name))
+		/* LTTng's "monotonic" counts from the Unix epoch, whatever else is said. */
+		if (ky_tsdl_is_name(clock->name) &&
+		    (clock->is_unix_epoch || !ky_clock_is_lttng_monotonic(l->trace, clock)))
 			continue;
 		clock->name = ky_arena_printf(&l->trace->arena, "clock_%zu", i);
 		if (!clock->name)
@@ -337,9 +524,9 @@ static int copy_of(const struct ky_trace_class *trace, struct ky_trace_class **c
 }
 
 int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
-		     struct kymo_error *err)
+		     struct ky_strbuf *notes, struct kymo_error *err)
 {
-	struct lowering l = {.err = err};
+	struct lowering l = {.notes = notes, .err = err};
 	int ret = copy_of(trace, &l.trace, err);
 
 	if (ret < 0)

@@ -3,21 +3,25 @@
 #ifndef KY_CTF_LOWER_H
 #define KY_CTF_LOWER_H
 
+#include "base/strbuf.h"
 #include "ctf/model.h"
 
 /*
- * Write a finished model of CTF 2 as TSDL. What has a role gets the name that says so in
- * CTF 1.8; other names are displayed as before (behind a '_' that is not shown); options of a
- * variant whose selector is a plain integer give it labels.
+ * Write a finished model of CTF 2 as TSDL; docs/convert.md has the table of what becomes what.
+ * What has a role gets the name that says so in CTF 1.8; other names are displayed as before
+ * (behind a '_' that is not shown) where they can be; options of a variant whose selector is a
+ * plain integer give it labels.
  *
- * *text is malloc()ed, NUL-terminated, the caller's. KYMO_E_UNSUPPORTED names the first field
- * that CTF 1.8 has no word for.
+ * *text is malloc()ed, NUL-terminated, the caller's.
+ * @notes: gets the names that had to be changed: "'event.fields.a-b' is called 'a_b'", in a row.
+ * KYMO_E_UNSUPPORTED names the first field that CTF 1.8 has no word for.
  */
 int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
-		     struct kymo_error *err);
+		     struct ky_strbuf *notes, struct kymo_error *err);
 
 /*
- * Do two models describe the same bytes, and find the same fields in them? Names may differ.
+ * Do two models describe the same bytes, and find the same values in them? Names may differ, and
+ * @b may call a number, bytes or an optional field of @a what CTF 1.8 has instead.
  * 0, or KYMO_E_UNSUPPORTED and what differs.
  */
 int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b,

@@ -191,16 +191,27 @@ static inline bool ky_has_role(const struct ky_field_class *cls, enum ky_role ro
 	return cls->role == role || cls->more_roles & 1u << role;
 }
 
+/* Who something is, as CTF 2 tells; each may be NULL. */
+struct ky_identity {
+	const char *space; /* namespace */
+	const char *name;
+	const char *uid;
+};
+
 struct ky_clock_class {
 	const char *name;	 /* CTF 2: its id */
 	const char *description; /* may be NULL */
 	bool has_uuid;
 	uint8_t uuid[16];
 	uint64_t frequency_hz;
-	uint64_t precision_cycles;
+	uint64_t precision_cycles; /* 0: not told */
+	uint64_t accuracy_cycles;  /* CTF 2; when has_accuracy */
+	bool has_accuracy;
 	int64_t offset_s;
 	int64_t offset_cycles; /* may exceed one second's worth and may be negative */
-	/* What CTF 2 names its origin, or itself, with; clocks with the same one can be compared. */
+	struct ky_identity self;   /* CTF 2 */
+	struct ky_identity origin; /* CTF 2: the origin, where it is another than the Unix epoch */
+	/* Made of one of the two: clocks with the same text can be compared. */
 	const char *identity;
 	bool is_unix_epoch; /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */

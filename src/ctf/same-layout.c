@@ -17,12 +17,49 @@ static bool same_ref(const struct ky_field_ref *a, const struct ky_field_ref *b)
 	return a->scope == b->scope && a->target->slot == b->target->slot;
 }
 
+static bool has_label(const struct ky_field_class *cls, const char *label,
+		      const struct ky_range *range)
+{
+	for (size_t i = 0; i < cls->num.n_mappings; i++) {
+		const struct ky_mapping *mapping = &cls->num.mappings[i];
+
+		for (size_t j = 0; j < mapping->n_ranges && !strcmp(mapping->label, label); j++) {
+			if (memcmp(&mapping->ranges[j], range, sizeof(*range)) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Labels stay; what had none may have got some, to select options by. Flags are no labels. */
+static bool same_labels(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	for (size_t i = 0; i < a->num.n_mappings && ky_field_is_int(a); i++) {
+		const struct ky_mapping *mapping = &a->num.mappings[i];
+
+		for (size_t j = 0; j < mapping->n_ranges; j++) {
+			if (!has_label(b, mapping->label, &mapping->ranges[j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool same_kind(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	if (a->kind == b->kind)
+		return true;
+	return b->kind == KY_FIELD_UINT && (a->kind == KY_FIELD_BITS || a->kind == KY_FIELD_BOOL ||
+					    a->kind == KY_FIELD_BITMAP);
+}
+
 static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
 {
-	return a->num.length_bits == b->num.length_bits && a->align_bits == b->align_bits &&
-	       a->num.unit_bits == b->num.unit_bits && a->num.big_endian == b->num.big_endian &&
+	return same_kind(a, b) && a->num.length_bits == b->num.length_bits &&
+	       a->align_bits == b->align_bits && a->num.unit_bits == b->num.unit_bits &&
+	       a->num.big_endian == b->num.big_endian &&
 	       a->num.bits_reversed == b->num.bits_reversed && !a->num.clock == !b->num.clock &&
-	       !a->num.n_mappings == !b->num.n_mappings;
+	       same_labels(a, b);
 }
 
 static bool is_uuid(const struct ky_field_class *cls)
@@ -82,6 +119,35 @@ static bool same_members(const struct ky_field_class *a, const struct ky_field_c
 	return true;
 }
 
+/* A BLOB, and the array of bytes that says the same. */
+static bool same_bytes(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	if (b->kind == KY_FIELD_BLOB)
+		return a->text.length_ref || a->text.length_bytes == b->text.length_bytes;
+	return b->kind == KY_FIELD_ARRAY && a->align_bits == b->align_bits &&
+	       b->array.element->kind == KY_FIELD_UINT &&
+	       b->array.element->num.length_bits == 8 &&
+	       (a->text.length_ref || a->text.length_bytes == b->array.length);
+}
+
+/* An optional field, and the variant of nothing and it. */
+static bool same_optional(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	const struct ky_option *option = b->var.options;
+
+	if (b->kind == KY_FIELD_OPTIONAL)
+		return same_option(a->var.options, option);
+	if (b->kind != KY_FIELD_VARIANT || b->var.n_options != 2 ||
+	    option->cls->kind != KY_FIELD_STRUCT || option->cls->st.n_members)
+		return false;
+	option++;
+	/* Selected by a boolean: by all that is not 0. */
+	if (!a->var.options->n_ranges)
+		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
+		       same_class(a->var.options->cls, option->cls);
+	return same_option(a->var.options, option);
+}
+
 static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b)
 {
 	/* 16 integers or a BLOB, and CTF 2 has no role for it when the metadata tells no UUID. */
@@ -89,13 +155,18 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 		return a->align_bits == b->align_bits && a->fixed_bits == b->fixed_bits;
 	if (a->role != b->role || a->more_roles != b->more_roles)
 		return false;
-	if (a->kind != b->kind || !same_ref(ky_field_ref_of(a), ky_field_ref_of(b)))
+	if (ky_field_is_num(a))
+		return ky_field_is_num(b) && same_numbers(a, b);
+	if (!same_ref(ky_field_ref_of(a), ky_field_ref_of(b)))
+		return false;
+	if (a->kind == KY_FIELD_BLOB)
+		return same_bytes(a, b);
+	if (a->kind == KY_FIELD_OPTIONAL)
+		return same_optional(a, b);
+	if (a->kind != b->kind)
 		return false;
 	switch (a->kind) {
-	case KY_FIELD_STRING:
-		return true;
 	case KY_FIELD_TEXT:
-	case KY_FIELD_BLOB:
 		return a->text.length_ref || a->text.length_bytes == b->text.length_bytes;
 	case KY_FIELD_ARRAY:
 		return (a->array.length_ref || a->array.length == b->array.length) &&
@@ -103,12 +174,10 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 		       same_class_deep(false, a->array.element, b->array.element);
 	case KY_FIELD_STRUCT:
 		return same_members(a, b);
-	case KY_FIELD_OPTIONAL:
-		return same_option(&a->var.options[0], &b->var.options[0]);
 	case KY_FIELD_VARIANT:
 		return same_options(a, b);
 	default:
-		return same_numbers(a, b);
+		return true;
 	}
 }
 
@@ -160,6 +229,7 @@ static int same_stream(const struct ky_stream_class *a, const struct ky_stream_c
 		return differs(err, KY_SCOPE_STREAM_CONTEXT, "");
 	if (!a->clock != !b->clock ||
 	    (a->clock && (a->clock->base_ns != b->clock->base_ns ||
+			  a->clock->is_unix_epoch != b->clock->is_unix_epoch ||
 			  a->clock->frequency_hz != b->clock->frequency_hz)))
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "the clock cannot be described in the other version of CTF");

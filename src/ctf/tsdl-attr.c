@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ctf/walk.h"
 
 /* ---- tokens ------------------------------------------------------------------------------ */
@@ -257,38 +258,9 @@ int ky_tsdl_attr_word(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
 	return KYMO_OK;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-static bool parse_uuid(const char *text, uint8_t uuid[16])
-{
-	if (strlen(text) != 36)
-		return false;
-	for (int i = 0; i < 16; i++) {
-		int high, low;
-
-		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
-			return false;
-		high = hex_digit(*text++);
-		low = hex_digit(*text++);
-		if (high < 0 || low < 0)
-			return false;
-		uuid[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
-}
-
 int ky_tsdl_attr_uuid(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint8_t uuid[16])
 {
-	if (attr->kind != KY_ATTR_TEXT || !parse_uuid(attr->text, uuid))
+	if (attr->kind != KY_ATTR_TEXT || !ky_parse_uuid(attr->text, uuid))
 		return ky_tsdl_fail(p, attr->value_at,
 				    "%s must be a string like "
 				    "\"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"",

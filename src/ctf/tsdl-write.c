@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ctf/finish.h"
 #include "ctf/tsdl-lex.h"
 #include "ctf/tsdl-write.h"
@@ -46,13 +47,9 @@ void ky_tsdl_put_text(struct ky_strbuf *out, const char *text)
 
 static void put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
 {
-	ky_strbuf_addc(out, '"');
-	for (int i = 0; i < 16; i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			ky_strbuf_addc(out, '-');
-		ky_strbuf_addf(out, "%02x", uuid[i]);
-	}
-	ky_strbuf_addc(out, '"');
+	char text[KY_UUID_TEXT_BYTES];
+
+	ky_strbuf_addf(out, "\"%s\"", ky_format_uuid(text, uuid));
 }
 
 /* ---- blocks ------------------------------------------------------------------------------ */

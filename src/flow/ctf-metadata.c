@@ -2,10 +2,10 @@
 #include "flow/ctf-metadata.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "ctf/ctf2-edit.h"
 #include "ctf/ctf2-write.h"
 #include "ctf/lower.h"
 #include "ctf/tsdl.h"
@@ -13,26 +13,89 @@
 
 #define METADATA_MAX_BYTES ((size_t)1 << 30)
 
+/* The text that the trace was read from, out of its packets if it has some. */
+static int read_text(const struct ky_trace *trace, char **text, size_t *len_bytes,
+		     struct kymo_error *err)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT;
+	int ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, &bytes);
+
+	if (ret < 0)
+		ret = ky_error_errno(err, -ret, "cannot read the metadata");
+	else
+		ret = ky_metadata_text(ky_strbuf_text(&bytes), bytes.len, text, len_bytes, err);
+	if (ret < 0)
+		ky_error_path(err, trace->metadata_path);
+	ky_strbuf_fini(&bytes);
+	return ret;
+}
+
 /* The file itself. */
+static int same_file(const struct ky_trace *trace, char **text, size_t *len_bytes,
+		     struct kymo_error *err)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT;
+	int ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, &bytes);
+
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot read the metadata");
+		ky_error_path(err, trace->metadata_path);
+		ky_strbuf_fini(&bytes);
+		return ret;
+	}
+	*len_bytes = bytes.len;
+	*text = ky_strbuf_take(&bytes);
+	return *text ? KYMO_OK : ky_error_nomem(err);
+}
+
+/* The same version, but for the clocks' offsets. */
 static int same_version(const struct ky_trace *trace, char **text, size_t *len_bytes,
 			struct kymo_error *err)
 {
-	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	char *path;
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	char *before;
+	size_t len;
 	int ret;
 
-	if (asprintf(&path, "%s/metadata", trace->path) < 0)
-		return ky_error_nomem(err);
-	ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &bytes);
+	if (trace->cls->major == 1)
+		return ky_tsdl_write(trace->cls, text, len_bytes, err);
+	ret = read_text(trace, &before, &len, err);
+	if (ret < 0)
+		return ret;
+	ret = ky_ctf2_set_offsets(trace->cls, before, len, &out, err);
+	free(before);
 	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot read the metadata");
-		ky_error_path(err, path);
-		ky_strbuf_fini(&bytes);
-	} else {
-		*len_bytes = bytes.len;
-		*text = ky_strbuf_take(&bytes);
+		ky_strbuf_fini(&out);
+		return ret;
 	}
-	free(path);
+	*len_bytes = out.len;
+	*text = ky_strbuf_take(&out);
+	return *text ? KYMO_OK : ky_error_nomem(err);
+}
+
+/* From CTF 2 to 1.8; tells what gets lost on the way, none of which is in events. */
+static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
+		 struct kymo_error *err)
+{
+	struct ky_strbuf left = KY_STRBUF_INIT, renamed = KY_STRBUF_INIT;
+	size_t len;
+	char *before;
+	int ret = read_text(trace, &before, &len, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_ctf2_left_out(before, len, &left, err);
+	free(before);
+	if (ret == KYMO_OK)
+		ret = ky_lower_to_tsdl(trace->cls, text, len_bytes, &renamed, err);
+	if (ret == KYMO_OK && left.len)
+		ky_log_warning(trace->log, "%s: CTF 1.8 has no place for these, left out: %s",
+			       trace->path, ky_strbuf_text(&left));
+	if (ret == KYMO_OK && renamed.len)
+		ky_log_warning(trace->log, "%s: CTF 1.8 allows identifiers only: %s", trace->path,
+			       ky_strbuf_text(&renamed));
+	ky_strbuf_fini(&left);
+	ky_strbuf_fini(&renamed);
 	return ret;
 }
 
@@ -60,13 +123,15 @@ int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, s
 {
 	int ret;
 
-	if (trace->cls->major == major && !trace->is_edited)
-		return same_version(trace, text, len_bytes, err);
 	*text = NULL;
-	if (major == 2)
+	if (trace->cls->major == major && !trace->is_edited)
+		return same_file(trace, text, len_bytes, err);
+	if (trace->cls->major == major)
+		ret = same_version(trace, text, len_bytes, err);
+	else if (major == 2)
 		ret = ky_ctf2_write(trace->cls, text, len_bytes, err);
 	else
-		ret = ky_lower_to_tsdl(trace->cls, text, len_bytes, err);
+		ret = lower(trace, text, len_bytes, err);
 	if (ret == KYMO_OK)
 		ret = check_written(trace->cls, *text, *len_bytes, err);
 	if (ret < 0) {

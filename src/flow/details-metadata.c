@@ -5,6 +5,7 @@
 
 #include "base/deep.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ctf/walk.h"
 #include "flow/details.h"
 #include "flow/json-value.h"
@@ -26,9 +27,9 @@ static void put_quoted(struct ky_strbuf *out, const char *text)
 
 static void put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
 {
-	for (int i = 0; i < 16; i++)
-		ky_strbuf_addf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       uuid[i]);
+	char text[KY_UUID_TEXT_BYTES];
+
+	ky_strbuf_adds(out, ky_format_uuid(text, uuid));
 }
 
 static const char *kind_name(const struct ky_field_class *cls)

@@ -114,12 +114,15 @@ static bool same_origin(const struct ky_clock_class *a, const struct ky_clock_cl
 {
 	if (a->is_unix_epoch || b->is_unix_epoch)
 		return a->is_unix_epoch && b->is_unix_epoch;
+	if (a->identity && b->identity)
+		return strcmp(a->identity, b->identity) == 0;
+	/* What one of CTF 1.8 and one of CTF 2 have in common. */
+	if (a->has_uuid && b->has_uuid)
+		return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
 	if (a->identity || b->identity)
-		return a->identity && b->identity && strcmp(a->identity, b->identity) == 0;
+		return false;
 	/* Nothing told by either: the same name has to do. */
-	if (!a->has_uuid && !b->has_uuid)
-		return strcmp(a->name, b->name) == 0;
-	return a->has_uuid && b->has_uuid && memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+	return !a->has_uuid && !b->has_uuid && strcmp(a->name, b->name) == 0;
 }
 
 int ky_clocks_correlate(const struct ky_trace_set *set, struct kymo_error *err)

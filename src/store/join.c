@@ -385,7 +385,6 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 	late->path = path;
 	ret = take_streams(late, first, err);
 	if (ret == KYMO_OK) {
-		late->is_edited = true;
 		*early = late;
 	}
 	return ret;

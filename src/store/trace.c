@@ -220,17 +220,21 @@ void ky_trace_free(struct ky_trace *trace)
 	ky_vec_fini(&trace->streams);
 	ky_trace_class_free(trace->cls);
 	free(trace->path);
+	free(trace->metadata_path);
 	free(trace);
 }
 
 static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	char *path;
+	const char *path;
 	int ret;
 
-	if (asprintf(&path, "%s/metadata", trace->path) < 0)
+	if (asprintf(&trace->metadata_path, "%s/metadata", trace->path) < 0) {
+		trace->metadata_path = NULL;
 		return ky_error_nomem(err);
+	}
+	path = trace->metadata_path;
 	ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &bytes);
 	if (ret < 0) {
 		ret = ky_error_errno(err, -ret, "cannot read the metadata");
@@ -242,7 +246,6 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 	if (ret < 0)
 		ky_error_path(err, path);
 	ky_strbuf_fini(&bytes);
-	free(path);
 	return ret;
 }
 

@@ -59,13 +59,14 @@ struct ky_stream {
 };
 
 struct ky_trace {
-	char *path; /* the directory that holds `metadata` */
+	char *path;	     /* the directory that holds it */
+	char *metadata_path; /* what ->cls was read from; of a joined trace perhaps elsewhere */
 	struct ky_trace_class *cls;
 	KY_VEC(struct ky_stream *) streams;
 	const struct ky_log *log;
 	unsigned int quirks; /* what its tracer does wrong: enum ky_quirk, or-ed */
 	bool recover;	     /* see struct ky_trace_options */
-	bool is_edited;	     /* ->cls says more than the file path/metadata: joined, shifted */
+	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
 };
 
 /* How to read traces; all zero is the usual way. */

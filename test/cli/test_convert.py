@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 
 import make_trace
 import pytest
@@ -274,6 +275,31 @@ def test_own_traces(kymo, root_dir, tmp_path):
     assert compared > 40
 
 
+def as_ctf1(value):
+    """A value of the JSON output, as far as CTF 1.8 can say it."""
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        members = dict(value)
+        if "labels" not in members:
+            return [(re.sub(r"[^0-9A-Za-z]", "_", name).rstrip("_"), as_ctf1(member))
+                    for name, member in value]
+        if members["labels"] in (["true"], ["false"]):
+            return members["labels"] == ["true"]
+        return members["value"]
+    if isinstance(value, list) and value and all(
+            isinstance(item, int) and 0 <= item < 256 for item in value):
+        return bytes(value).hex()
+    if isinstance(value, list):
+        return [as_ctf1(item) for item in value] or None
+    return value or None if value == "" else value
+
+
+def values_as_ctf1(kymo, trace, *options):
+    out = kymo("convert", "--to", "json", *options, trace).out
+    events = [json.loads(line, object_pairs_hook=lambda pairs: pairs or None)
+              for line in out.splitlines()]
+    return [as_ctf1(event) for event in events]
+
+
 @pytest.mark.deadline(300)
 def test_conformance_traces(kymo, shared, tmp_path):
     """Every good trace of the suites: both versions, copied and rebuilt event by event."""
@@ -294,7 +320,10 @@ def test_conformance_traces(kymo, shared, tmp_path):
                     assert any(text in done.err for text in refusals), done
                     continue
                 compared += 1
-                assert kymo("print", "--no-delta", out).out == want.out, (case, version, select)
+                if version == "ctf2" or "ctf-2" not in case:
+                    assert kymo("print", "--no-delta", out).out == want.out, (case, version, select)
+                else:
+                    assert values_as_ctf1(kymo, case, *select) == values_as_ctf1(kymo, out), case
     assert compared > 300
 
 

@@ -120,6 +120,25 @@ static void test_edit_distance(void **state)
 	assert_true(ky_edit_distance(longer, "a") > 100);
 }
 
+static void test_uuids(void **state)
+{
+	static const char text[] = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";
+	char out[KY_UUID_TEXT_BYTES];
+	uint8_t uuid[16];
+
+	assert_true(ky_parse_uuid(text, uuid));
+	assert_int_equal(uuid[0], 0x2a);
+	assert_int_equal(uuid[15], 0x64);
+	assert_string_equal(ky_format_uuid(out, uuid), text);
+	assert_true(ky_parse_uuid("2A6422D0-6CEE-11E0-8C08-CB07D7B3A564", uuid));
+	assert_string_equal(ky_format_uuid(out, uuid), text);
+	assert_false(ky_parse_uuid("", uuid));
+	assert_false(ky_parse_uuid("2a6422d0-6cee-11e0-8c08-cb07d7b3a5640", uuid));
+	assert_false(ky_parse_uuid("2a6422d0-6cee-11e0-8c08-cb07d7b3a56", uuid));
+	assert_false(ky_parse_uuid("2a6422d06cee--11e0-8c08-cb07d7b3a564", uuid));
+	assert_false(ky_parse_uuid("2a6422d0-6cee-11e0-8c08-cb07d7b3a56g", uuid));
+}
+
 static void test_formats_for_people(void **state)
 {
 	char out[32];
@@ -143,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_globs),
 		cmocka_unit_test(test_glob_takes_no_exponential_time),
 		cmocka_unit_test(test_edit_distance),
+		cmocka_unit_test(test_uuids),
 		cmocka_unit_test(test_formats_for_people),
 	};
 
