@@ -497,10 +497,41 @@ static int lower_clocks(struct lowering *l)
 	return KYMO_OK;
 }
 
+/* The first number of at least two bytes. */
+static const struct ky_field_class *first_number(const struct ky_field_class *cls)
+{
+	const struct ky_field_class *found = NULL;
+
+	if (!cls)
+		return NULL;
+	if (ky_field_is_num(cls))
+		return cls->num.length_bits > 8 ? cls : NULL;
+	for (size_t i = 0; i < ky_field_n_children(cls) && !found; i++)
+		found = first_number(ky_field_child(cls, i));
+	return found;
+}
+
+/* A trace of CTF 1.8 has a byte order of its own: the one that its packets begin with. */
+static void choose_byte_order(struct ky_trace_class *trace)
+{
+	const struct ky_field_class *first = first_number(trace->packet_header);
+
+	for (size_t i = 0; i < trace->streams.len && !first; i++) {
+		first = first_number(trace->streams.data[i]->packet_context);
+		if (!first)
+			first = first_number(trace->streams.data[i]->event_header);
+	}
+	for (size_t i = 0; i < trace->events.len && !first; i++)
+		first = first_number(trace->events.data[i]->payload);
+	if (first)
+		trace->big_endian = first->num.big_endian;
+}
+
 static int lower_trace(struct lowering *l)
 {
 	int ret = lower_clocks(l);
 
+	choose_byte_order(l->trace);
 	if (ret == KYMO_OK)
 		ret = lower_scope(l, KY_SCOPE_PACKET_HEADER, l->trace->packet_header);
 	for (size_t i = 0; i < l->trace->streams.len && ret == KYMO_OK; i++)

@@ -8,6 +8,8 @@ struct index_header {
 	uint32_t minor;
 	uint32_t entry_bytes;
 	size_t n_entries;
+	/* What packets do not tell an index cannot know: it has zeros then. */
+	bool has_discarded, has_sequence;
 };
 
 static int read_header(const uint8_t *data, size_t size_bytes, struct index_header *header,
@@ -33,6 +35,17 @@ static int read_header(const uint8_t *data, size_t size_bytes, struct index_head
 	return KYMO_OK;
 }
 
+static void note_fields(const struct ky_stream_class *cls, struct index_header *header)
+{
+	const struct ky_field_class *context = cls ? cls->packet_context : NULL;
+
+	header->has_discarded = header->has_sequence = !cls;
+	for (size_t i = 0; context && i < context->st.n_members; i++) {
+		header->has_discarded |= context->st.members[i].cls->role == KY_ROLE_DISCARDED;
+		header->has_sequence |= context->st.members[i].cls->role == KY_ROLE_SEQUENCE;
+	}
+}
+
 static void read_entry(const uint8_t *at, const struct index_header *header,
 		       const struct ky_clock_class *clock, struct ky_packet_entry *entry)
 {
@@ -45,11 +58,11 @@ static void read_entry(const uint8_t *at, const struct index_header *header,
 		.discarded = ky_load64(at + 40, true),
 		.begin_ns = INT64_MIN,
 		.end_ns = INT64_MIN,
-		.has_discarded = true,
+		.has_discarded = header->has_discarded,
 	};
 	if (header->minor) {
 		entry->sequence = ky_load64(at + 64, true);
-		entry->has_sequence = true;
+		entry->has_sequence = header->has_sequence;
 	}
 	if (clock) {
 		entry->has_times = true;
@@ -87,6 +100,7 @@ int ky_index_read(const uint8_t *data, size_t size_bytes, const struct ky_stream
 	ky_vec_clear(packets);
 	if (ret < 0)
 		return ret;
+	note_fields(stream->cls, &header);
 	if (ky_vec_reserve(packets, header.n_entries) < 0)
 		return ky_error_nomem(err);
 	for (size_t i = 0; i < header.n_entries; i++) {
