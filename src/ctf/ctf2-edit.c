@@ -216,7 +216,7 @@ enum left {
 };
 
 static const char *const left_names[LEFT_COUNT] = {
-	"attributes",	  "namespaces",	 "UIDs",	"names of traces, streams and clocks",
+	"attributes",	  "namespaces",	   "UIDs",	  "names of traces, streams and clocks",
 	"clock accuracy", "clock origins", "media types", "flags of bit maps",
 };
 
@@ -250,10 +250,9 @@ static void count_below(const struct ky_json *value, unsigned int counts[LEFT_CO
 		counts[LEFT_ATTRIBUTES] += ky_json_get(value, "attributes") != NULL;
 	}
 	for (const struct ky_json *item = value->list.first; item; item = item->next) {
-		if (!item->key || (strcmp(item->key, "attributes") != 0 &&
-				   strcmp(item->key, "mappings") != 0 &&
-				   strcmp(item->key, "environment") != 0 &&
-				   strcmp(item->key, "flags") != 0))
+		if (!item->key ||
+		    (strcmp(item->key, "attributes") != 0 && strcmp(item->key, "mappings") != 0 &&
+		     strcmp(item->key, "environment") != 0 && strcmp(item->key, "flags") != 0))
 			count_below(item, counts);
 	}
 }

@@ -49,8 +49,8 @@ static bool same_kind(const struct ky_field_class *a, const struct ky_field_clas
 {
 	if (a->kind == b->kind)
 		return true;
-	return b->kind == KY_FIELD_UINT && (a->kind == KY_FIELD_BITS || a->kind == KY_FIELD_BOOL ||
-					    a->kind == KY_FIELD_BITMAP);
+	return b->kind == KY_FIELD_UINT &&
+	       (a->kind == KY_FIELD_BITS || a->kind == KY_FIELD_BOOL || a->kind == KY_FIELD_BITMAP);
 }
 
 static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
@@ -125,8 +125,7 @@ static bool same_bytes(const struct ky_field_class *a, const struct ky_field_cla
 	if (b->kind == KY_FIELD_BLOB)
 		return a->text.length_ref || a->text.length_bytes == b->text.length_bytes;
 	return b->kind == KY_FIELD_ARRAY && a->align_bits == b->align_bits &&
-	       b->array.element->kind == KY_FIELD_UINT &&
-	       b->array.element->num.length_bits == 8 &&
+	       b->array.element->kind == KY_FIELD_UINT && b->array.element->num.length_bits == 8 &&
 	       (a->text.length_ref || a->text.length_bytes == b->array.length);
 }
 

@@ -196,9 +196,48 @@ static void written(void **state)
 	ky_trace_class_free(trace);
 }
 
+/* Who a clock is and where it counts from is written as it was read. */
+static void clocks_keep_their_identity(void **state)
+{
+	static const char text[] = PREAMBLE RS
+		"{\"type\": \"clock-class\", \"id\": \"a\", \"namespace\": \"n\", \"name\": \"c\", "
+		"\"uid\": \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\", \"frequency\": 5, "
+		"\"accuracy\": 0, \"precision\": 9, "
+		"\"origin\": {\"namespace\": \"on\", \"name\": \"o\", \"uid\": \"u\"}}\n" RS
+		"{\"type\": \"clock-class\", \"id\": \"b\", \"name\": \"c\", \"uid\": \"no UUID\", "
+		"\"frequency\": 5, \"origin\": \"unix-epoch\"}\n" STREAM;
+	struct ky_trace_class *trace = read_ok(text), *back;
+	const struct ky_clock_class *clock;
+	struct kymo_error err;
+	size_t len_bytes;
+	char *written;
+
+	assert_int_equal(ky_ctf2_write(trace, &written, &len_bytes, &err), KYMO_OK);
+	back = read_ok(written);
+	clock = back->clocks.data[0];
+	assert_string_equal(clock->self.space, "n");
+	assert_string_equal(clock->self.name, "c");
+	assert_string_equal(clock->self.uid, "2a6422d0-6cee-11e0-8c08-cb07d7b3a564");
+	assert_true(clock->has_uuid && clock->uuid[0] == 0x2a);
+	assert_true(clock->has_accuracy && clock->accuracy_cycles == 0);
+	assert_int_equal(clock->precision_cycles, 9);
+	assert_string_equal(clock->origin.space, "on");
+	assert_string_equal(clock->origin.name, "o");
+	assert_string_equal(clock->origin.uid, "u");
+	assert_string_equal(clock->identity, trace->clocks.data[0]->identity);
+	clock = back->clocks.data[1];
+	assert_false(clock->has_uuid || clock->has_accuracy);
+	assert_string_equal(clock->self.uid, "no UUID");
+	assert_true(clock->is_unix_epoch && !clock->origin.uid);
+	free(written);
+	ky_trace_class_free(back);
+	ky_trace_class_free(trace);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(clocks_keep_their_identity),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(decodes),
