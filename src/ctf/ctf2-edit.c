@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "ctf/ctf2-write.h"
@@ -22,6 +23,7 @@ static int each_fragment(const char *text, size_t len_bytes,
 				      .end = text + len_bytes,
 				      .line_begin = text,
 				      .line = 1,
+				      .depth_left = KY_JSON_DEPTH + len_bytes / 16,
 				      .arena = &arena,
 				      .err = err};
 	struct ky_json *fragment;
@@ -67,7 +69,9 @@ static void put_text(struct ky_strbuf *out, const char *text, size_t len)
 	ky_strbuf_addc(out, '"');
 }
 
-static void put_json(struct ky_strbuf *out, const struct ky_json *value)
+KY_DEEP2(int, put_json, struct ky_strbuf *, const struct ky_json *)
+
+static int put_json(struct ky_strbuf *out, const struct ky_json *value)
 {
 	switch (value->kind) {
 	case KY_JSON_NULL:
@@ -96,12 +100,14 @@ static void put_json(struct ky_strbuf *out, const struct ky_json *value)
 				put_text(out, item->key, strlen(item->key));
 				ky_strbuf_adds(out, ": ");
 			}
-			put_json(out, item);
+			if (put_json_deep(KYMO_E_MEMORY, out, item) < 0)
+				return KYMO_E_MEMORY;
 			ky_strbuf_adds(out, item->next ? ", " : "");
 		}
 		ky_strbuf_addc(out, value->kind == KY_JSON_ARRAY ? ']' : '}');
 		break;
 	}
+	return KYMO_OK;
 }
 
 static struct ky_json *new_item(struct ky_arena *arena, enum ky_json_kind kind, const char *key)
@@ -183,12 +189,12 @@ static int write_fragment(void *data, struct ky_arena *arena, struct ky_json *fr
 	if (ret < 0)
 		return ret;
 	if (clock) {
-		put_json(o->out, fragment);
+		ret = put_json(o->out, fragment);
 		ky_strbuf_addc(o->out, '\n');
 	} else {
 		ky_strbuf_add(o->out, begin, (size_t)(end - begin));
 	}
-	return KYMO_OK;
+	return ret;
 }
 
 int ky_ctf2_set_offsets(const struct ky_trace_class *trace, const char *text, size_t len_bytes,
@@ -235,13 +241,16 @@ static bool has_place(const struct ky_json *attributes)
 	return true;
 }
 
+KY_DEEP2(int, count_below, const struct ky_json *, unsigned int *)
+
 /* Field classes: attributes anywhere, and what single classes have. */
-static void count_below(const struct ky_json *value, unsigned int counts[LEFT_COUNT])
+static int count_below(const struct ky_json *value, unsigned int *counts)
 {
 	const struct ky_json *media;
+	int ret = KYMO_OK;
 
 	if (value->kind != KY_JSON_OBJECT && value->kind != KY_JSON_ARRAY)
-		return;
+		return KYMO_OK;
 	if (value->kind == KY_JSON_OBJECT) {
 		media = ky_json_get(value, "media-type");
 		counts[LEFT_MEDIA_TYPE] += media && media->kind == KY_JSON_STRING &&
@@ -249,12 +258,14 @@ static void count_below(const struct ky_json *value, unsigned int counts[LEFT_CO
 		counts[LEFT_FLAGS] += is_type(value, "fixed-length-bit-map");
 		counts[LEFT_ATTRIBUTES] += ky_json_get(value, "attributes") != NULL;
 	}
-	for (const struct ky_json *item = value->list.first; item; item = item->next) {
+	for (const struct ky_json *item = value->list.first; item && ret == KYMO_OK;
+	     item = item->next) {
 		if (!item->key ||
 		    (strcmp(item->key, "attributes") != 0 && strcmp(item->key, "mappings") != 0 &&
 		     strcmp(item->key, "environment") != 0 && strcmp(item->key, "flags") != 0))
-			count_below(item, counts);
+			ret = count_below_deep(KYMO_E_MEMORY, item, counts);
 	}
+	return ret;
 }
 
 static bool is_uuid(const struct ky_json *uid)
@@ -288,7 +299,8 @@ static int count_fragment(void *data, struct ky_arena *arena, struct ky_json *fr
 	(void)arena;
 	(void)begin;
 	(void)end;
-	count_below(fragment, counts);
+	if (count_below(fragment, counts) < 0)
+		return KYMO_E_MEMORY;
 	/* An alias counts where it is, not where it is used. */
 	counts[LEFT_NAMESPACE] += ky_json_get(fragment, "namespace") != NULL;
 	if (is_type(fragment, "event-record-class") && attributes &&

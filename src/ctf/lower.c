@@ -497,6 +497,8 @@ static int lower_clocks(struct lowering *l)
 	return KYMO_OK;
 }
 
+KY_DEEP1(const struct ky_field_class *, first_number, const struct ky_field_class *)
+
 /* The first number of at least two bytes. */
 static const struct ky_field_class *first_number(const struct ky_field_class *cls)
 {
@@ -507,7 +509,7 @@ static const struct ky_field_class *first_number(const struct ky_field_class *cl
 	if (ky_field_is_num(cls))
 		return cls->num.length_bits > 8 ? cls : NULL;
 	for (size_t i = 0; i < ky_field_n_children(cls) && !found; i++)
-		found = first_number(ky_field_child(cls, i));
+		found = first_number_deep(NULL, ky_field_child(cls, i));
 	return found;
 }
 

@@ -143,7 +143,7 @@ static bool same_optional(const struct ky_field_class *a, const struct ky_field_
 	/* Selected by a boolean: by all that is not 0. */
 	if (!a->var.options->n_ranges)
 		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
-		       same_class(a->var.options->cls, option->cls);
+		       same_class_deep(false, a->var.options->cls, option->cls);
 	return same_option(a->var.options, option);
 }
 
@@ -185,7 +185,7 @@ static bool same_root(const struct ky_field_class *a, const struct ky_field_clas
 	/* A struct without members describes nothing. */
 	if (!a || !b)
 		return (!a || !a->st.n_members) && (!b || !b->st.n_members);
-	return same_class(a, b);
+	return same_class_deep(false, a, b);
 }
 
 static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)

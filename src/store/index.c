@@ -41,8 +41,8 @@ static void note_fields(const struct ky_stream_class *cls, struct index_header *
 
 	header->has_discarded = header->has_sequence = !cls;
 	for (size_t i = 0; context && i < context->st.n_members; i++) {
-		header->has_discarded |= context->st.members[i].cls->role == KY_ROLE_DISCARDED;
-		header->has_sequence |= context->st.members[i].cls->role == KY_ROLE_SEQUENCE;
+		header->has_discarded |= ky_has_role(context->st.members[i].cls, KY_ROLE_DISCARDED);
+		header->has_sequence |= ky_has_role(context->st.members[i].cls, KY_ROLE_SEQUENCE);
 	}
 }
 

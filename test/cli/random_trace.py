@@ -12,7 +12,7 @@ import struct
 
 COMMON = ("uint", "sint", "enum", "float", "string", "text", "array", "struct", "variant")
 LOWERED = COMMON + ("bool", "bits", "bitmap", "blob", "optional")
-ALL = LOWERED + ("leb", "sleb", "big", "utf16", "reversed", "float16")
+ALL = LOWERED + ("leb", "sleb", "big", "bigbool", "utf16", "reversed", "float16")
 
 
 class Bits:
@@ -186,6 +186,9 @@ class Trace:
 
     def make_big(self, _st, _depth):
         return self.number(self.rng.choice(("uint", "sint")), self.rng.choice((65, 100, 128, 200)))
+
+    def make_bigbool(self, _st, _depth):
+        return self.number("bool", self.rng.choice((65, 128)))
 
     def make_reversed(self, _st, _depth):
         cls = self.number("uint")

@@ -8,7 +8,7 @@ import re
 import pytest
 import random_trace
 
-SEEDS = int(os.environ.get("SEEDS", "80"))
+SEEDS = int(os.environ.get("SEEDS", "25"))
 ANY_CLOCK = "--clock-force-correlate"
 
 
