@@ -175,45 +175,48 @@ static int convert_events(const struct ky_trace_set *set, const struct convert_o
 	return ret;
 }
 
-/* Copy all streams as they are; those that are damaged are opened, to be read event by event. */
-static int copy_streams(const struct ky_trace_set *set, struct ky_sink *sink,
-			struct ky_flow **damaged, size_t *n_damaged, struct kymo_error *err)
+static void copy_progress(uint64_t done_bytes, uint64_t total_bytes)
 {
-	uint64_t done_bytes = 0, total_bytes = 0;
-	int ret = KYMO_OK;
+	ky_cli_progress("converting", done_bytes, total_bytes);
+}
 
-	ky_vec_foreach(&set->streams, stream)
-		total_bytes += (*stream)->file.size_bytes;
-	for (size_t i = 0; i < set->streams.len && ret >= 0; i++) {
-		ky_cli_progress("converting", done_bytes, total_bytes);
-		done_bytes += set->streams.data[i]->file.size_bytes;
-		ret = ky_ctf_sink_copy(sink, set->streams.data[i], err);
-		if (!ret)
-			ret = ky_source_open(set->streams.data[i], &damaged[(*n_damaged)++], err);
-		if (ret < 0 && *n_damaged && !damaged[*n_damaged - 1])
-			--*n_damaged;
-		if (ky_cli_interrupted())
-			ret = ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
+/* The events of the streams that are @damaged, merged. */
+static int open_damaged(const struct ky_trace_set *set, const bool *damaged, struct ky_flow **flow,
+			struct kymo_error *err)
+{
+	struct ky_flow **sources = calloc(set->streams.len + 1, sizeof(struct ky_flow *));
+	size_t n = 0;
+	int ret = sources ? KYMO_OK : ky_error_nomem(err);
+
+	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++) {
+		if (!damaged[i])
+			continue;
+		ret = ky_source_open(set->streams.data[i], &sources[n], err);
+		n += ret == KYMO_OK;
 	}
-	ky_cli_progress_end();
-	return ret < 0 ? ret : KYMO_OK;
+	if (ret == KYMO_OK)
+		ret = ky_merge_open(sources, n, flow, err);
+	else
+		while (n)
+			ky_flow_close(sources[--n]);
+	free(sources);
+	return ret;
 }
 
 /* The whole of it: no event has to be touched unless it is damaged. */
 static int convert_whole(const struct ky_trace_set *set, const struct convert_options *options,
-			 struct ky_sink *sink, struct kymo_error *err)
+			 struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
 {
-	struct ky_flow **damaged = calloc(set->streams.len + 1, sizeof(struct ky_flow *)), *flow;
-	size_t n_damaged = 0;
+	const struct ky_ctf_copy how = {crew, ky_cli_interrupted, copy_progress};
+	bool *damaged = calloc(set->streams.len + 1, sizeof(*damaged));
+	struct ky_flow *flow;
 	int ret = damaged ? KYMO_OK : ky_error_nomem(err);
 
 	if (ret == KYMO_OK)
-		ret = copy_streams(set, sink, damaged, &n_damaged, err);
+		ret = ky_ctf_sink_copy(sink, set, &how, damaged, err);
+	ky_cli_progress_end();
 	if (ret == KYMO_OK)
-		ret = ky_merge_open(damaged, n_damaged, &flow, err);
-	else
-		for (size_t i = 0; i < n_damaged; i++)
-			ky_flow_close(damaged[i]);
+		ret = open_damaged(set, damaged, &flow, err);
 	free(damaged);
 	if (ret == KYMO_OK)
 		return drain(set, options, flow, sink, err);
@@ -258,7 +261,7 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 	if (ret < 0)
 		return ret;
 	if (format->ctf_major && !ky_cli_selects(&options->select))
-		return convert_whole(set, options, sink, err);
+		return convert_whole(set, options, crew, sink, err);
 	return convert_events(set, options, crew, sink, err);
 }
 
@@ -286,6 +289,9 @@ static int convert_into(const struct ky_trace_set *set, const struct format *for
 {
 	int ret = convert_events_to(set, format, options, output, err), committed;
 
+	/* What was cut since it was decoded would have been written as zeros. */
+	if (keeps_output(ret) && ky_trace_set_check(set, err) < 0)
+		return KYMO_E_IO;
 	if (!keeps_output(ret))
 		return ret;
 	committed = ky_output_commit(output, ret < 0 ? NULL : err);
@@ -364,8 +370,9 @@ const struct ky_command ky_command_convert = {
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
-		"are copied as they are and only the metadata is written anew; a field that CTF 1.8 "
-		"cannot describe is an error.\n"
+		"are copied as they are and only the metadata is written anew. What CTF 1.8 cannot "
+		"describe becomes what comes nearest with the same bytes, or is an error; "
+		"docs/convert.md has the table.\n"
 		"\n"
 		"The output appears whole or not at all: it is made under a hidden name and renamed "
 		"in the end. Of a damaged trace everything that can be read is converted; then the "

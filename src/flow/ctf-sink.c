@@ -162,8 +162,9 @@ static void stream_free(struct out_stream *s)
 	free(s);
 }
 
-static struct ky_packet_sink *files_of(const struct ctf_sink *sink, const struct ky_stream *stream)
+struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *base, const struct ky_stream *stream)
 {
+	const struct ctf_sink *sink = (const struct ctf_sink *)base;
 	size_t i = 0;
 
 	while (sink->set->traces.data[i] != stream->trace)
@@ -181,7 +182,7 @@ static int stream_open(struct ctf_sink *sink, const struct ky_stream *in, struct
 		return ky_error_nomem(err);
 	s->in = in;
 	s->open = s->due = s->last = NONE;
-	s->files = files_of(sink, in);
+	s->files = ky_ctf_sink_files(&sink->sink, in);
 	s->repacker = ky_repacker_new(in->trace->cls);
 	ret = s->repacker ? ky_walk_init(&s->walk, in, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK)
@@ -431,74 +432,4 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 	}
 	*out = &sink->sink;
 	return KYMO_OK;
-}
-
-/* ---- copying ------------------------------------------------------------------------------ */
-
-/* One packet, checked to its last event. Another UUID has to be written anew. */
-static bool check_packet(struct ky_walk *walk, uint64_t *counts)
-{
-	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
-
-	return !walk->packet->foreign &&
-	       ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
-	       ky_walk_leave(walk, NULL) == KYMO_OK;
-}
-
-static int copy_packet(struct ky_packet_sink *files, int number, const struct ky_packet *p,
-		       struct kymo_error *err)
-{
-	struct ky_packet_out out = {
-		.data = p->data,
-		.size_bytes = p->packet_bits / 8,
-		.content_bits = p->content_bits,
-		.begin_cycles = p->told_begin_cycles,
-		.end_cycles = p->told_end_cycles,
-		.discarded = p->discarded,
-		.sequence = p->sequence,
-		.stream_class_id = p->stream_class->id,
-		.stream_id = p->stream_id,
-		.no_times = !p->has_begin || !p->has_end,
-	};
-
-	return files->ops->packet(files, number, &out, err);
-}
-
-/* All packets of @stream, checked when @number is negative, else written. 1, 0: damaged. */
-static int each_packet(const struct ky_stream *stream, struct ky_packet_sink *files, int number,
-		       struct kymo_error *err)
-{
-	uint64_t *counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
-	struct ky_walk walk;
-	int ret = counts ? ky_walk_init(&walk, stream, err) : ky_error_nomem(err);
-
-	if (ret < 0) {
-		free(counts);
-		return ret;
-	}
-	while ((ret = ky_walk_next(&walk, err)) > 0) {
-		if (number < 0 && !check_packet(&walk, counts)) {
-			ret = KYMO_E_FORMAT;
-			break;
-		}
-		ret = number < 0 ? KYMO_OK : copy_packet(files, number, walk.packet, err);
-		if (ret < 0)
-			break;
-	}
-	free(counts);
-	ky_walk_fini(&walk);
-	if (ret == KYMO_E_FORMAT && number < 0)
-		return 0;
-	return ret < 0 ? ret : 1;
-}
-
-int ky_ctf_sink_copy(struct ky_sink *base, const struct ky_stream *stream, struct kymo_error *err)
-{
-	struct ky_packet_sink *files = files_of((struct ctf_sink *)base, stream);
-	int ret = each_packet(stream, files, -1, err), number;
-
-	if (ret != 1)
-		return ret;
-	number = files->ops->stream(files, stream->name, err);
-	return number < 0 ? number : each_packet(stream, files, number, err);
 }

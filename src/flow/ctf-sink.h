@@ -12,6 +12,8 @@
 #define KY_FLOW_CTF_SINK_H
 
 #include "flow/sink.h"
+#include "os/crew.h"
+#include "store/writer.h"
 
 /*
  * @set: where the batches will come from (borrowed).
@@ -25,11 +27,23 @@
 int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t major,
 		     struct ky_sink **sink, struct kymo_error *err);
 
+/* Where the streams of @stream's trace are written. */
+struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *sink,
+					 const struct ky_stream *stream);
+
+/* How to copy; stop and progress may be NULL, and are called in any thread, progress one at a time. */
+struct ky_ctf_copy {
+	struct ky_crew *crew; /* streams are checked, and written, several at a time */
+	bool (*stop)(void);   /* becomes true: end with KYMO_E_INTERRUPTED */
+	void (*progress)(uint64_t done_bytes, uint64_t total_bytes);
+};
+
 /*
- * Copy the packets of @stream as they are. They are checked first: when one of them is damaged,
- * or has another UUID than the trace, nothing is written, and the stream's events are to be given
- * to the sink instead. Returns 1 when the stream was copied, 0 when it was not, or negative.
+ * Copy the packets of all streams as they are. They are checked first: of a stream with damage
+ * nothing is written, damaged[its index] is set, and its events are to be given to the sink instead.
+ * What is written does not depend on the number of jobs.
  */
-int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_stream *stream, struct kymo_error *err);
+int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,
+		     const struct ky_ctf_copy *how, bool *damaged, struct kymo_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -69,6 +70,32 @@ int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf
 	ret = read_all(fd, max_bytes, buf);
 	close(fd);
 	return ret;
+}
+
+static bool is_real(int errnum)
+{
+	return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG || errnum == EIO;
+}
+
+int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_bytes,
+		  uint64_t *copied)
+{
+	off_t from = (off_t)offset_bytes;
+	ssize_t n;
+
+	*copied = 0;
+	while (*copied < size_bytes) {
+		n = copy_file_range(from_fd, &from, to_fd, NULL, size_bytes - *copied, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return is_real(errno) ? -errno : 0;
+		/* Shorter than it was: whoever has its bytes knows better. */
+		if (!n)
+			return 0;
+		*copied += (uint64_t)n;
+	}
+	return 0;
 }
 
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes)

@@ -8,11 +8,21 @@
 #define KY_OS_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/strbuf.h"
 
 /* Write all of @data to @fd, going on after short writes and signals. 0 or -errno. */
 int ky_write_all(int fd, const void *data, size_t len_bytes);
+
+/*
+ * Let the kernel copy @size_bytes from @offset_bytes of @from_fd to where @to_fd stands, sharing blocks
+ * where the file system can. *copied tells how much was; the rest is the caller's to write: not every
+ * pair of files can be copied so, which is no error.
+ * Returns 0, or -errno when the target is full (-ENOSPC, -EDQUOT, -EFBIG) or broken (-EIO).
+ */
+int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_bytes,
+		  uint64_t *copied);
 
 /*
  * Read @name, relative to directory @dirfd (or AT_FDCWD), into @buf, which is cleared first.

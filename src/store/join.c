@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/guard.h"
 
 /* ---- traces ------------------------------------------------------------------------------ */
 
@@ -190,6 +191,9 @@ static int move_mapping(struct file *file, uint8_t *to)
 
 	if (moved == MAP_FAILED)
 		return -errno;
+	ky_guard_remove(stream->file.data, stream->file.size_bytes);
+	if (ky_guard_add(moved, stream->file.size_bytes) < 0)
+		return -ENOMEM;
 	stream->file.data = NULL;
 	stream->file.size_bytes = 0;
 	return 0;
@@ -227,6 +231,7 @@ static int map_chain(const struct files *chain, struct kymo_error *err)
 		ret = move_mapping(file, space + at);
 		if (ret < 0) {
 			/* Nothing refers to what was moved: its streams have no bytes any more. */
+			ky_guard_remove(space, total);
 			munmap(space, total);
 			return ky_error_errno(err, -ret, "cannot map a stream of several files");
 		}

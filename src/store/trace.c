@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
+#include "os/guard.h"
 #include "store/clocks.h"
 #include "store/join.h"
 #include "store/quirks.h"
@@ -31,15 +32,19 @@ void ky_stream_free(struct ky_stream *stream)
 {
 	if (!stream)
 		return;
-	if (stream->file.data)
+	if (stream->file.data) {
+		ky_guard_remove(stream->file.data, stream->file.size_bytes);
 		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
+	}
 	ky_vec_foreach(&stream->parts, part)
 		free(part->path);
 	ky_vec_fini(&stream->parts);
 	free(stream);
 }
 
-static int map_file(struct ky_stream_file *file, struct kymo_error *err)
+/* Which file it is goes into @part. */
+static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
+		    struct kymo_error *err)
 {
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), errnum = 0;
 	struct stat st;
@@ -53,7 +58,11 @@ static int map_file(struct ky_stream_file *file, struct kymo_error *err)
 			errnum = errno;
 		} else {
 			file->data = data;
-			file->size_bytes = (uint64_t)st.st_size;
+			file->size_bytes = part->size_bytes = (uint64_t)st.st_size;
+			part->device = st.st_dev;
+			part->inode = st.st_ino;
+			if (ky_guard_add(data, (size_t)st.st_size) < 0)
+				errnum = ENOMEM;
 		}
 	}
 	if (fd >= 0)
@@ -95,17 +104,13 @@ static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *
 /* Map the file at @path, which is taken over, as the whole of @stream. */
 static int open_file(struct ky_stream *stream, char *path, struct kymo_error *err)
 {
-	int ret;
-
 	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path}) < 0) {
 		free(path);
 		return ky_error_nomem(err);
 	}
 	stream->file.path = path;
 	stream->name = strrchr(path, '/') + 1;
-	ret = map_file(&stream->file, err);
-	stream->parts.data[0].size_bytes = stream->file.size_bytes;
-	return ret;
+	return map_file(&stream->file, &stream->parts.data[0], err);
 }
 
 static int stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err)
@@ -139,6 +144,46 @@ const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, u
 			at = part;
 	}
 	return at;
+}
+
+/* How long the file of @part is now, if it is still the same one; else as it was. */
+static uint64_t size_now(const struct ky_stream_part *part)
+{
+	struct stat st;
+
+	if (stat(part->path, &st) < 0 || st.st_dev != part->device || st.st_ino != part->inode)
+		return part->size_bytes;
+	return (uint64_t)st.st_size;
+}
+
+int ky_stream_check(const struct ky_stream *stream, bool ask_files, struct kymo_error *err)
+{
+	const uint8_t *data = stream->file.data;
+
+	if (!data || (!ask_files && !ky_guard_hit(data, stream->file.size_bytes)))
+		return KYMO_OK;
+	ky_vec_foreach(&stream->parts, part) {
+		uint64_t now = size_now(part);
+
+		if (now >= part->size_bytes && !ky_guard_hit(data + part->at_bytes, 1))
+			continue;
+		ky_error_set(err, KYMO_E_IO,
+			     "the file was cut while it was read: it had %llu bytes, now it has "
+			     "%llu",
+			     (unsigned long long)part->size_bytes, (unsigned long long)now);
+		ky_error_path(err, part->path);
+		return KYMO_E_IO;
+	}
+	return KYMO_OK;
+}
+
+int ky_trace_set_check(const struct ky_trace_set *set, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++)
+		ret = ky_stream_check(set->streams.data[i], true, err);
+	return ret;
 }
 
 void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)

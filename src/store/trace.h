@@ -8,6 +8,8 @@
 #ifndef KY_STORE_TRACE_H
 #define KY_STORE_TRACE_H
 
+#include <sys/types.h>
+
 #include "base/log.h"
 #include "ctf/decode.h"
 
@@ -39,6 +41,8 @@ struct ky_stream_part {
 	uint64_t at_bytes; /* of the file's first byte, in the stream */
 	uint64_t size_bytes;
 	uint64_t begin_bytes; /* in the stream: packets before are in an earlier file as well */
+	dev_t device;	      /* with the inode: which file it was when it was mapped */
+	ino_t inode;
 };
 
 /*
@@ -117,6 +121,14 @@ int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *pac
 
 /* The part of @stream in which byte @offset of it lies; NULL when it has none. */
 const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset);
+
+/*
+ * Has somebody made a file of @stream shorter since it was mapped? @ask_files: ask the file system
+ * too, which finds what nobody read yet. 0, or KYMO_E_IO with the file. Threads: any.
+ */
+int ky_stream_check(const struct ky_stream *stream, bool ask_files, struct kymo_error *err);
+/* The same for all streams, asking: to be done when everything was read and used. */
+int ky_trace_set_check(const struct ky_trace_set *set, struct kymo_error *err);
 
 /*
  * An error whose offset counts from the stream's begin: make it the offset in the file where that

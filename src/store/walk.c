@@ -223,12 +223,14 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err)
 	int ret;
 
 	if (!part)
-		return 0;
+		return ky_stream_check(walk->stream, true, err);
 	walk->at_bytes = walk->next_bytes;
 	walk->packet = NULL;
 	walk->number = walk->next_number;
 	walk->next_number += walk->number != KYMO_NO_OFFSET;
 	ret = read_header(walk->decoder, walk->stream, part, walk->at_bytes, &walk->packet, err);
+	if (ky_stream_check(walk->stream, ret < 0, err) < 0)
+		return KYMO_E_IO;
 	if (ret < 0)
 		return ret == KYMO_E_FORMAT ? header_error(walk, part, err) : ret;
 	walk->next_bytes += walk->packet->packet_bits / 8;
@@ -244,6 +246,8 @@ int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err)
 	const struct ky_stream_part *part = part_at(walk->stream, &at);
 	uint64_t avail_bytes = part->at_bytes + part->size_bytes - at;
 
+	if (ky_stream_check(walk->stream, bytes > avail_bytes, err) < 0)
+		return KYMO_E_IO;
 	if (bytes <= avail_bytes)
 		return KYMO_OK;
 	ky_error_set(err, KYMO_E_FORMAT, "packet is truncated: %llu bytes, %llu in the file",
@@ -258,6 +262,8 @@ int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err)
 
 int ky_walk_error(const struct ky_walk *walk, struct kymo_error *err)
 {
+	if (ky_stream_check(walk->stream, true, err) < 0)
+		return KYMO_E_IO;
 	ky_stream_place(walk->stream, err);
 	tell_packet(walk, err);
 	if (err && walk->packet)

@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct index_entry) == INDEX_ENTRY_BYTES, "index entry");
 struct stream {
 	char *name;
 	int fd, index_fd;
-	uint64_t size_bytes;
+	uint64_t size_bytes, listed_bytes;
 	bool no_index;
 	uint32_t n_entries;
 	struct index_entry entries[INDEX_BATCH_ENTRIES];
@@ -170,35 +170,61 @@ static int dir_sink_stream(struct ky_packet_sink *base, const char *name, struct
 	return (int)sink->streams.len++;
 }
 
-static int write_packet(struct dir_sink *sink, struct stream *stream,
-			const struct ky_packet_out *packet, struct kymo_error *err)
+/* 0, or -errno: half a packet was taken back, which would make readers report damage. */
+static int write_bytes(struct stream *stream, const struct ky_bytes_out *bytes)
 {
-	int ret = ky_write_all(stream->fd, packet->data, packet->size_bytes);
+	uint64_t copied = 0;
+	int ret = 0;
 
+	if (bytes->fd >= 0)
+		ret = ky_copy_range(bytes->fd, bytes->offset_bytes, stream->fd, bytes->size_bytes,
+				    &copied);
 	if (ret == 0)
-		return KYMO_OK;
-	/* Half a packet would make readers report damage: end with the last whole one. */
-	if (ftruncate(stream->fd, (off_t)stream->size_bytes) == 0)
+		ret = ky_write_all(stream->fd, (const char *)bytes->data + copied,
+				   bytes->size_bytes - copied);
+	if (ret < 0 && ftruncate(stream->fd, (off_t)stream->size_bytes) == 0)
 		(void)lseek(stream->fd, (off_t)stream->size_bytes, SEEK_SET);
-	return file_error(sink, "", stream->name, -ret, "write a packet", err);
+	return ret;
 }
 
-static int dir_sink_packet(struct ky_packet_sink *base, int number,
-			   const struct ky_packet_out *packet, struct kymo_error *err)
+static int find_stream(struct ky_packet_sink *base, int number, struct stream **stream,
+		       struct kymo_error *err)
 {
 	struct dir_sink *sink = dir_sink(base);
-	struct stream *stream;
-	int ret;
 
 	if (number < 0 || (size_t)number >= sink->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
-	stream = sink->streams.data[number];
-	ret = write_packet(sink, stream, packet, err);
+	*stream = sink->streams.data[number];
+	return KYMO_OK;
+}
+
+static int dir_sink_copy(struct ky_packet_sink *base, int number, const struct ky_bytes_out *bytes,
+			 struct kymo_error *err)
+{
+	struct stream *stream = NULL;
+	int ret = find_stream(base, number, &stream, err);
+
+	if (ret < 0)
+		return ret;
+	ret = write_bytes(stream, bytes);
+	if (ret < 0)
+		return file_error(dir_sink(base), "", stream->name, -ret, "write a packet", err);
+	stream->size_bytes += bytes->size_bytes;
+	__atomic_fetch_add(&base->bytes_written, bytes->size_bytes, __ATOMIC_RELAXED);
+	return KYMO_OK;
+}
+
+static int dir_sink_list(struct ky_packet_sink *base, int number,
+			 const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	struct stream *stream = NULL;
+	int ret = find_stream(base, number, &stream, err);
+
 	if (ret < 0)
 		return ret;
 	stream->no_index |= packet->no_times;
 	stream->entries[stream->n_entries++] = (struct index_entry){
-		.offset_bytes = htobe64(stream->size_bytes),
+		.offset_bytes = htobe64(stream->listed_bytes),
 		.packet_bits = htobe64((uint64_t)packet->size_bytes * 8),
 		.content_bits = htobe64(packet->content_bits),
 		.begin_cycles = htobe64(packet->begin_cycles),
@@ -208,9 +234,18 @@ static int dir_sink_packet(struct ky_packet_sink *base, int number,
 		.stream_id = htobe64(packet->stream_id),
 		.sequence = htobe64(packet->sequence),
 	};
-	stream->size_bytes += packet->size_bytes;
-	base->bytes_written += packet->size_bytes;
-	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(sink, stream, err) : KYMO_OK;
+	stream->listed_bytes += packet->size_bytes;
+	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(dir_sink(base), stream, err)
+							: KYMO_OK;
+}
+
+static int dir_sink_packet(struct ky_packet_sink *base, int number,
+			   const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	struct ky_bytes_out bytes = {packet->data, packet->size_bytes, -1, 0};
+	int ret = dir_sink_copy(base, number, &bytes, err);
+
+	return ret < 0 ? ret : dir_sink_list(base, number, packet, err);
 }
 
 static int dir_sink_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
@@ -365,6 +400,8 @@ static int dir_sink_close(struct ky_packet_sink *base, struct kymo_error *err)
 static const struct ky_packet_sink_ops dir_sink_ops = {
 	.stream = dir_sink_stream,
 	.packet = dir_sink_packet,
+	.copy = dir_sink_copy,
+	.list = dir_sink_list,
 	.metadata = dir_sink_metadata,
 	.close = dir_sink_close,
 };

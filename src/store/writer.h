@@ -27,8 +27,17 @@ struct ky_packet_out {
 	bool no_times; /* packets of this stream tell no begin and end: it gets no index */
 };
 
+/* Bytes of whole packets. */
+struct ky_bytes_out {
+	const void *data;
+	uint64_t size_bytes;
+	int fd; /* a file that has them too, at offset_bytes, for the kernel to copy from; or -1 */
+	uint64_t offset_bytes;
+};
+
 struct ky_packet_sink;
 
+/* Different streams may be written by different threads, once they are all announced. */
 struct ky_packet_sink_ops {
 	/*
 	 * Announce a stream before its first packet. @name: the file's name, "channel0_1".
@@ -37,6 +46,11 @@ struct ky_packet_sink_ops {
 	int (*stream)(struct ky_packet_sink *sink, const char *name, struct kymo_error *err);
 	int (*packet)(struct ky_packet_sink *sink, int stream, const struct ky_packet_out *packet,
 		      struct kymo_error *err);
+	/* The two halves of ->packet: the bytes of any number of packets, and what one's index entry says. */
+	int (*copy)(struct ky_packet_sink *sink, int stream, const struct ky_bytes_out *bytes,
+		    struct kymo_error *err);
+	int (*list)(struct ky_packet_sink *sink, int stream, const struct ky_packet_out *packet,
+		    struct kymo_error *err);
 	/* Replace the metadata with @text (the whole of it, TSDL). */
 	int (*metadata)(struct ky_packet_sink *sink, const char *text, size_t len_bytes,
 			struct kymo_error *err);
@@ -46,7 +60,7 @@ struct ky_packet_sink_ops {
 
 struct ky_packet_sink {
 	const struct ky_packet_sink_ops *ops;
-	uint64_t bytes_written; /* data streams only */
+	uint64_t bytes_written; /* data streams only; threads add to it atomically */
 };
 
 /*

@@ -6,6 +6,11 @@ import io
 import json
 import os
 import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
 
 import make_trace
 import pytest
@@ -439,3 +444,68 @@ def test_details(kymo, trace, shared):
     assert len([line for line in text.splitlines() if line.startswith("event ")]) == 400
     for path in shared_traces(shared):
         assert "stream class 0" in kymo("convert", "--to", "details", "--head", 10, path).out
+
+
+# ---- what goes wrong on the way ---------------------------------------------------------------
+
+FORMATS = ("ctf1.8", "ctf2", "json", "text", "csv", "perfetto")
+
+
+@pytest.fixture(scope="module")
+def long_trace(tmp_path_factory):
+    """Some MiB: more than any pipe or buffer holds."""
+    return make_trace.sample(tmp_path_factory.mktemp("long") / "trace", packets=240,
+                             per_packet=250)
+
+
+@pytest.mark.parametrize("jobs", (1, 4))
+@pytest.mark.parametrize("to", ("ctf1.8", "ctf2", "csv", "json"))
+def test_jobs_give_the_same_bytes(kymo, long_trace, tmp_path, to, jobs):
+    for out, n in (("one", 1), ("several", jobs)):
+        kymo("convert", "--to", to, "--jobs", n, "-o", tmp_path / out, long_trace)
+    subprocess.run(["diff", "-r", tmp_path / "one", tmp_path / "several"], check=True)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_file_size_limit(kymo_bin, long_trace, tmp_path, to):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = subprocess.run([kymo_bin, "convert", "--to", to, "-o", tmp_path / "out", long_trace],
+                          preexec_fn=limit, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count(b"kymo: ") == 1 + done.stderr.count(b"warning")
+    assert b"File too large" in done.stderr
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("jobs", (1, 3))
+def test_an_interrupt_leaves_nothing(kymo_bin, long_trace, tmp_path, to, jobs):
+    """Whenever it comes: all of the output is there, or nothing."""
+    child = subprocess.Popen([kymo_bin, "convert", "--to", to, "--jobs", str(jobs),
+                              "-o", tmp_path / "out", long_trace], stderr=subprocess.PIPE)
+    while not os.listdir(tmp_path) and child.poll() is None:
+        time.sleep(0.001)
+    child.send_signal(signal.SIGINT)
+    errors = child.communicate()[1]
+    left = os.listdir(tmp_path)
+    assert (child.returncode, left) in ((0, ["out"]), (1, [])), errors
+    assert b"Sanitizer" not in errors
+
+
+@pytest.mark.parametrize("options", (["--jobs", "1"], ["--jobs", "4"]), ids=" ".join)
+@pytest.mark.parametrize("command", (["print"], ["convert", "--to", "json"]), ids=" ".join)
+def test_a_file_that_is_cut_while_it_is_read(kymo_bin, long_trace, tmp_path, command, options):
+    """The pipe is full and the program waits; then most of what it has mapped goes."""
+    trace = tmp_path / "t"
+    shutil.copytree(long_trace, trace)
+    child = subprocess.Popen([kymo_bin, *command, *options, trace], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    child.stdout.read(1)
+    os.truncate(trace / "channel_1", 5000)
+    out, errors = child.communicate()
+    assert child.returncode == 1, errors
+    assert b"channel_1: the file was cut while it was read: it had " in errors
+    assert errors.count(b"kymo: ") == 1 + errors.count(b"warning"), errors
+    assert out
