@@ -46,12 +46,13 @@ static int step(struct copying *c, uint64_t bytes, struct kymo_error *err)
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
-/* One packet, to its last event. */
+/* One packet, to its last event. Another UUID has to be written anew. */
 static bool check_packet(struct ky_walk *walk, uint64_t *counts)
 {
 	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
 
-	return ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
+	return !walk->packet->foreign &&
+	       ky_decoder_count(walk->decoder, counts, &begin_ns, &end_ns, NULL) == KYMO_OK &&
 	       ky_walk_leave(walk, NULL) == KYMO_OK;
 }
 

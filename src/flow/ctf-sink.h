@@ -39,8 +39,8 @@ struct ky_ctf_copy {
 };
 
 /*
- * Copy the packets of all streams as they are. They are checked first: of a stream with damage
- * nothing is written, damaged[its index] is set, and its events are to be given to the sink instead.
+ * Copy the packets of all streams as they are. They are checked first: of a stream with damage,
+ * or with another UUID than the trace, nothing is written, damaged[its index] is set, and its events are to be given to the sink instead.
  * What is written does not depend on the number of jobs.
  */
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,
