@@ -194,7 +194,7 @@ enum ky_event_kind {
 	KY_EVENT_CONTEXT, /* no event: the context fields that each event of a ring has */
 };
 
-enum ky_field_kind {
+enum ky_event_field_kind {
 	KY_KIND_INTEGER = 1,
 	KY_KIND_FLOAT,	  /* element_bytes 4 or 8 */
 	KY_KIND_BOOLEAN,  /* an unsigned integer of 1 byte, 0 or 1 */
@@ -219,7 +219,7 @@ enum ky_field_kind {
 
 struct ky_field_record {
 	uint32_t name; /* offset in the ky_event_record. Check: a text within it, KY_NAME_MAX */
-	uint8_t kind;  /* enum ky_field_kind */
+	uint8_t kind;  /* enum ky_event_field_kind */
 	uint8_t element_bytes; /* of a number or an element: 1, 2, 4, 8; texts and blobs: 1 */
 	uint8_t flags;	       /* KY_FIELD_* */
 	uint8_t base;	       /* 2, 8, 10, 16: how to show integers */
