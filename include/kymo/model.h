@@ -43,6 +43,10 @@ KYMO_API const char *kymo_trace_path(const struct kymo_trace *trace);
 /* The version of CTF: 1, 8 or 2, 0. */
 KYMO_API void kymo_trace_version(const struct kymo_trace *trace, unsigned int *major,
 				 unsigned int *minor);
+/* What CTF 2 calls it, or NULL. */
+KYMO_API const char *kymo_trace_name(const struct kymo_trace *trace);
+/* The byte order of numbers that do not tell their own. */
+KYMO_API bool kymo_trace_is_big_endian(const struct kymo_trace *trace);
 /* 16 bytes, or NULL. */
 KYMO_API const uint8_t *kymo_trace_uuid(const struct kymo_trace *trace);
 
@@ -86,6 +90,45 @@ KYMO_API uint32_t kymo_stream_cpu(const struct kymo_stream *stream);
 /* Its number among all data streams of the reader: kymo_reader_stream(). */
 KYMO_API size_t kymo_stream_index(const struct kymo_stream *stream);
 
+/*
+ * The times of its first and its last event, in ns from the clock's origin; only its ends are
+ * read, and what can be read counts. False, and both INT64_MIN, when no event has a time.
+ */
+KYMO_API bool kymo_stream_range(const struct kymo_stream *stream, int64_t *begin_ns,
+				int64_t *end_ns);
+
+/* What is not known of a packet is KYMO_UNKNOWN; times in ns are INT64_MIN then. */
+#define KYMO_UNKNOWN UINT64_MAX
+
+/* A packet, as its header and context say. The library's own may be larger: use it where it is. */
+struct kymo_packet {
+	/*
+	 * In the data stream. One that lies in several files counts on behind each, from the next
+	 * page on.
+	 */
+	uint64_t offset_bytes;
+	uint64_t packet_bits, content_bits; /* with padding, and without */
+	uint64_t begin_cycles, end_cycles;
+	int64_t begin_ns, end_ns; /* from the clock's origin */
+	uint64_t sequence;	  /* its number */
+	uint64_t discarded;	  /* events that the tracer could not keep until its end, in all */
+};
+
+struct kymo_packets;
+
+/*
+ * The packets of @stream, from its index or by looking at their headers.
+ *
+ * Returns 0 and *packets, which is the caller's until kymo_packets_free() and does not outlive
+ * the reader; KYMO_E_FORMAT: the same, but they end with damage (@err has file and offset);
+ * KYMO_E_INVALID or KYMO_E_MEMORY: *packets is NULL.
+ */
+KYMO_API int kymo_packets_open(const struct kymo_stream *stream, struct kymo_packets **packets,
+			       struct kymo_error *err);
+KYMO_API void kymo_packets_free(struct kymo_packets *packets); /* NULL is fine */
+KYMO_API size_t kymo_packets_n(const struct kymo_packets *packets);
+KYMO_API const struct kymo_packet *kymo_packets_get(const struct kymo_packets *packets, size_t i);
+
 /* ---- clocks ------------------------------------------------------------------------------ */
 
 KYMO_API const char *kymo_clock_name(const struct kymo_clock *clock);
@@ -122,6 +165,10 @@ KYMO_API size_t kymo_stream_class_n_event_classes(const struct kymo_stream_class
 KYMO_API const struct kymo_event_class *
 kymo_stream_class_event_class(const struct kymo_stream_class *cls, size_t i);
 
+/* The structure of its fields in @scope (the first four), or NULL. */
+KYMO_API const struct kymo_field_class *kymo_stream_class_scope(const struct kymo_stream_class *cls,
+								enum kymo_scope scope);
+
 KYMO_API const char *kymo_event_class_name(const struct kymo_event_class *cls); /* or "" */
 KYMO_API uint64_t kymo_event_class_id(const struct kymo_event_class *cls);
 /* Its number in its trace, from 0: for tables of one's own. */
@@ -130,6 +177,8 @@ KYMO_API const struct kymo_stream_class *
 kymo_event_class_stream_class(const struct kymo_event_class *cls);
 /* False when the class has none; *loglevel is then left alone. */
 KYMO_API bool kymo_event_class_loglevel(const struct kymo_event_class *cls, int64_t *loglevel);
+/* Where its model is described (LTTng's "model.emf.uri"), or NULL. */
+KYMO_API const char *kymo_event_class_emf_uri(const struct kymo_event_class *cls);
 /* The structure (KYMO_FIELD_STRUCT) of its fields in @scope, or NULL. */
 KYMO_API const struct kymo_field_class *kymo_event_class_scope(const struct kymo_event_class *cls,
 							       enum kymo_scope scope);
@@ -171,6 +220,12 @@ KYMO_API enum kymo_field_kind kymo_field_class_kind(const struct kymo_field_clas
 KYMO_API const char *kymo_field_kind_text(enum kymo_field_kind kind);
 /* Its size in bits; KYMO_VARIES when that is not always the same. */
 KYMO_API uint64_t kymo_field_class_size_bits(const struct kymo_field_class *cls);
+/* In the packet it begins at a multiple of so many bits. */
+KYMO_API uint32_t kymo_field_class_align_bits(const struct kymo_field_class *cls);
+/* The name of its type where it has one (CTF 1.8's enumerations and structures), or NULL. */
+KYMO_API const char *kymo_field_class_type_name(const struct kymo_field_class *cls);
+/* The clock whose time a number is, or NULL. */
+KYMO_API const struct kymo_clock *kymo_field_class_clock(const struct kymo_field_class *cls);
 /* What the tracer wants a number to be shown in: 2, 8, 10 or 16. */
 KYMO_API unsigned int kymo_field_class_base(const struct kymo_field_class *cls);
 KYMO_API bool kymo_field_class_is_big_endian(const struct kymo_field_class *cls);
@@ -204,6 +259,21 @@ KYMO_API const struct kymo_field_class *
 kymo_field_class_element(const struct kymo_field_class *cls);
 /* Elements of an ARRAY, bytes of a TEXT or BLOB; KYMO_VARIES when each event says. */
 KYMO_API uint64_t kymo_field_class_length(const struct kymo_field_class *cls);
+/* What the bytes of a BLOB are ("image/png"), or NULL. */
+KYMO_API const char *kymo_field_class_media_type(const struct kymo_field_class *cls);
+
+/*
+ * The field that says how long an ARRAY, TEXT or BLOB is, which option a VARIANT has, or whether an
+ * OPTIONAL is there: its class, which is one of @scope; or NULL. @scope may be NULL.
+ */
+KYMO_API const struct kymo_field_class *kymo_field_class_told_by(const struct kymo_field_class *cls,
+								 enum kymo_scope *scope);
+/*
+ * Range @range of the values of that field for which a VARIANT has option @i, or an OPTIONAL (@i
+ * is 0) is there; as kymo_field_class_label_range(). An OPTIONAL without any is there for all but 0.
+ */
+KYMO_API bool kymo_field_class_option_range(const struct kymo_field_class *cls, size_t i,
+					    size_t range, uint64_t *begin, uint64_t *end);
 
 #ifdef __cplusplus
 }

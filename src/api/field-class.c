@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "ctf/walk.h"
 
 #define SAME(name) ((int)KYMO_##name == (int)KY_##name)
 
@@ -65,6 +66,26 @@ uint64_t kymo_field_class_size_bits(const struct kymo_field_class *cls)
 	if (!cls || field_class_in(cls)->fixed_bits < 0)
 		return KYMO_VARIES;
 	return (uint64_t)field_class_in(cls)->fixed_bits;
+}
+
+uint32_t kymo_field_class_align_bits(const struct kymo_field_class *cls)
+{
+	return cls ? field_class_in(cls)->align_bits : 1;
+}
+
+const char *kymo_field_class_type_name(const struct kymo_field_class *cls)
+{
+	return cls ? field_class_in(cls)->type_name : NULL;
+}
+
+const struct kymo_clock *kymo_field_class_clock(const struct kymo_field_class *cls)
+{
+	return number(cls) ? clock_out(number(cls)->num.clock) : NULL;
+}
+
+const char *kymo_field_class_media_type(const struct kymo_field_class *cls)
+{
+	return text(cls) ? text(cls)->text.media_type : NULL;
 }
 
 unsigned int kymo_field_class_base(const struct kymo_field_class *cls)
@@ -195,4 +216,31 @@ uint64_t kymo_field_class_length(const struct kymo_field_class *cls)
 	default:
 		return KYMO_VARIES;
 	}
+}
+
+const struct kymo_field_class *kymo_field_class_told_by(const struct kymo_field_class *cls,
+							enum kymo_scope *scope)
+{
+	const struct ky_field_ref *ref = cls ? ky_field_ref_of(field_class_in(cls)) : NULL;
+
+	if (!ref)
+		return NULL;
+	if (scope)
+		*scope = (enum kymo_scope)ref->scope;
+	return field_class_out(ref->target);
+}
+
+bool kymo_field_class_option_range(const struct kymo_field_class *cls, size_t i, size_t range,
+				   uint64_t *begin, uint64_t *end)
+{
+	const struct ky_field_class *in = field_class_in(cls);
+
+	if (!in || (in->kind != KY_FIELD_VARIANT && in->kind != KY_FIELD_OPTIONAL) ||
+	    i >= in->var.n_options || range >= in->var.options[i].n_ranges)
+		return false;
+	if (begin)
+		*begin = in->var.options[i].ranges[range].begin.u;
+	if (end)
+		*end = in->var.options[i].ranges[range].end.u;
+	return true;
 }

@@ -28,6 +28,16 @@ void kymo_trace_version(const struct kymo_trace *trace, unsigned int *major, uns
 		*minor = cls ? cls->minor : 0;
 }
 
+const char *kymo_trace_name(const struct kymo_trace *trace)
+{
+	return trace ? trace_in(trace)->cls->name : NULL;
+}
+
+bool kymo_trace_is_big_endian(const struct kymo_trace *trace)
+{
+	return trace && trace_in(trace)->cls->big_endian;
+}
+
 const uint8_t *kymo_trace_uuid(const struct kymo_trace *trace)
 {
 	return trace && trace_in(trace)->cls->has_uuid ? trace_in(trace)->cls->uuid : NULL;
@@ -222,6 +232,32 @@ const struct kymo_event_class *kymo_stream_class_event_class(const struct kymo_s
 	if (i >= kymo_stream_class_n_event_classes(cls))
 		return NULL;
 	return event_class_out(stream_class_in(cls)->events.data[i]);
+}
+
+const struct kymo_field_class *kymo_stream_class_scope(const struct kymo_stream_class *cls,
+						       enum kymo_scope scope)
+{
+	const struct ky_stream_class *in = stream_class_in(cls);
+
+	if (!in)
+		return NULL;
+	switch (scope) {
+	case KYMO_SCOPE_PACKET_HEADER:
+		return field_class_out(in->trace->packet_header);
+	case KYMO_SCOPE_PACKET_CONTEXT:
+		return field_class_out(in->packet_context);
+	case KYMO_SCOPE_EVENT_HEADER:
+		return field_class_out(in->event_header);
+	case KYMO_SCOPE_STREAM_CONTEXT:
+		return field_class_out(in->event_context);
+	default:
+		return NULL;
+	}
+}
+
+const char *kymo_event_class_emf_uri(const struct kymo_event_class *cls)
+{
+	return cls ? event_class_in(cls)->emf_uri : NULL;
 }
 
 const char *kymo_event_class_name(const struct kymo_event_class *cls)

@@ -56,7 +56,7 @@ int ky_packets_range(const struct ky_stream *stream, const struct ky_packet_list
 	return ret;
 }
 
-static int stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
+int ky_stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns)
 {
 	struct ky_packet_list packets = KY_VEC_INIT;
 	int ret = ky_stream_packets(stream, &packets, NULL);
@@ -78,7 +78,7 @@ int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end
 	ky_vec_foreach(&set->streams, stream) {
 		if (!(*stream)->file.data)
 			continue;
-		if (stream_range(*stream, &begin, &end) < 0)
+		if (ky_stream_range(*stream, &begin, &end) < 0)
 			return ky_error_nomem(err);
 		first = begin < first ? begin : first;
 		last = end > last ? end : last;
@@ -95,7 +95,7 @@ bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int6
 	*begin_ns = INT64_MIN;
 	*end_ns = INT64_MAX;
 	ky_vec_foreach(&set->streams, stream) {
-		if (!(*stream)->file.data || stream_range(*stream, &begin, &end) < 0 ||
+		if (!(*stream)->file.data || ky_stream_range(*stream, &begin, &end) < 0 ||
 		    begin == INT64_MAX)
 			continue;
 		*begin_ns = begin > *begin_ns ? begin : *begin_ns;

@@ -20,6 +20,12 @@ int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end
 int ky_packets_range(const struct ky_stream *stream, const struct ky_packet_list *packets,
 		     int64_t *begin_ns, int64_t *end_ns);
 
+/*
+ * The same of one stream that is not empty: INT64_MAX and INT64_MIN when no event has a time.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns);
+
 /* The range that all streams with events share (--stream-intersection); false when there is none. */
 bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns);
 

@@ -653,6 +653,73 @@ static void test_trace(void **state)
 	kymo_reader_close(reader);
 }
 
+static void test_packets(void **state)
+{
+	struct kymo_reader *reader = must_open(OK("losses"), NULL);
+	const struct kymo_stream *stream = kymo_reader_stream(reader, 0);
+	struct kymo_packets *packets;
+	int64_t begin_ns, end_ns;
+
+	assert_int_equal(kymo_packets_open(stream, &packets, &err), KYMO_OK);
+	assert_true(kymo_packets_n(packets) >= 3);
+	assert_int_equal(kymo_packets_get(packets, 0)->offset_bytes, 0);
+	assert_int_equal(kymo_packets_get(packets, 0)->end_ns, ZERO_NS + 1200);
+	assert_int_equal(kymo_packets_get(packets, 1)->discarded -
+				 kymo_packets_get(packets, 0)->discarded,
+			 7);
+	assert_null(kymo_packets_get(packets, kymo_packets_n(packets)));
+	kymo_packets_free(packets);
+	kymo_packets_free(NULL);
+	assert_true(kymo_stream_range(stream, &begin_ns, &end_ns));
+	assert_true(begin_ns >= ZERO_NS && begin_ns < end_ns);
+	assert_false(kymo_stream_range(NULL, &begin_ns, NULL));
+	assert_int_equal(begin_ns, INT64_MIN);
+	assert_int_equal(kymo_packets_open(NULL, &packets, &err), KYMO_E_INVALID);
+	assert_null(packets);
+	assert_int_equal(kymo_packets_open(stream, NULL, &err), KYMO_E_INVALID);
+	kymo_reader_close(reader);
+	reader = must_open(BAD("packet-huge"), NULL);
+	assert_int_equal(kymo_packets_open(kymo_reader_stream(reader, 0), &packets, &err),
+			 KYMO_E_FORMAT);
+	assert_non_null(packets);
+	kymo_packets_free(packets);
+	kymo_reader_close(reader);
+}
+
+static void test_what_tells(void **state)
+{
+	struct kymo_reader *reader = must_open(OK("kinds"), NULL);
+	const struct kymo_trace *trace = kymo_reader_trace(reader, 0);
+	const struct kymo_event_class *event = kymo_trace_find_event_class(trace, "kinds");
+	const struct kymo_stream_class *stream = kymo_event_class_stream_class(event);
+	const struct kymo_field_class *root = kymo_event_class_scope(event, KYMO_SCOPE_PAYLOAD);
+	enum kymo_scope scope = KYMO_SCOPE_COUNT;
+	uint64_t begin = 9, end = 9;
+
+	assert_ptr_equal(
+		kymo_field_class_told_by(kymo_field_class_find_member(root, "seq"), &scope),
+		kymo_field_class_find_member(root, "n"));
+	assert_int_equal(scope, KYMO_SCOPE_PAYLOAD);
+	assert_ptr_equal(kymo_field_class_told_by(kymo_field_class_find_member(root, "v"), NULL),
+			 kymo_field_class_find_member(root, "tag"));
+	assert_null(kymo_field_class_told_by(root, NULL));
+	assert_true(kymo_field_class_option_range(kymo_field_class_find_member(root, "v"), 1, 0,
+						  &begin, &end));
+	assert_true(begin == 1 && end == 1);
+	assert_false(kymo_field_class_option_range(root, 0, 0, NULL, NULL));
+	assert_int_equal(kymo_field_class_align_bits(kymo_field_class_find_member(root, "h")), 8);
+	assert_non_null(kymo_stream_class_scope(stream, KYMO_SCOPE_PACKET_HEADER));
+	assert_non_null(kymo_stream_class_scope(stream, KYMO_SCOPE_EVENT_HEADER));
+	assert_null(kymo_stream_class_scope(stream, KYMO_SCOPE_PAYLOAD));
+	assert_null(kymo_stream_class_scope(NULL, KYMO_SCOPE_EVENT_HEADER));
+	assert_false(kymo_trace_is_big_endian(trace));
+	assert_null(kymo_trace_name(trace));
+	assert_null(kymo_field_class_media_type(root));
+	assert_null(kymo_field_class_clock(root));
+	assert_null(kymo_event_class_emf_uri(NULL));
+	kymo_reader_close(reader);
+}
+
 static void test_field_classes(void **state)
 {
 	struct kymo_reader *reader = must_open(OK("kinds"), NULL);
@@ -741,6 +808,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_fields),
 		cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_packets),
+		cmocka_unit_test(test_what_tells),
 		cmocka_unit_test(test_field_classes),
 		cmocka_unit_test(test_null_metadata),
 	};
