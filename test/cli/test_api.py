@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """libkymo from outside: what it exports, and the examples, from the tree and installed."""
 
+import functools
 import glob
 import os
 import re
@@ -12,7 +13,8 @@ import pytest
 from conftest import run
 from test_install import build, options, tree  # noqa: F401 (fixtures)
 
-EXAMPLES = ("count-events.c", "print-field.c", "filter.c", "write-trace.c", "stream-rates.cpp")
+EXAMPLES = ("count-events.c", "print-field.c", "filter.c", "write-trace.c", "stream-rates.cpp",
+            "sum-field.c", "last-events.c", "csv-to-ctf.c", "show-metadata.c")
 
 
 def declared(root_dir):
@@ -28,10 +30,13 @@ def declared(root_dir):
 def test_library_exports_what_the_headers_declare(tree, root_dir):  # noqa: F811
     library = glob.glob(f"{tree}/lib*/**/libkymo.so", recursive=True)[0]
     out = run(["nm", "-D", "--defined-only", library]).out
-    names = {line.split()[-1].split("@")[0] for line in out.splitlines()}
-    names = {name for name in names if name.startswith("kymo_")}
+    symbols = {line.split()[-1] for line in out.splitlines() if line.split()[-1][:5] == "kymo_"}
+    names = {symbol.split("@")[0] for symbol in symbols}
     assert len(names) > 50
+    # What is missing here is missing in src/libkymo.map.
     assert names == declared(root_dir)
+    # Each belongs to the release that it came with.
+    assert {symbol.split("@@")[1] for symbol in symbols} == {"KYMO_0.1"}
 
 
 @pytest.mark.parametrize("compiler,language,standard", [
@@ -78,17 +83,25 @@ def test_macros(tree, compiler, language, standard):  # noqa: F811
 
 @pytest.fixture(scope="module")
 def installed(tree, options, root_dir, tmp_path_factory):  # noqa: F811
-    """Build an example as its first comment says, against the installed copy; run(NAME, ...)."""
+    """Build an example as its first comment says, against the installed copy; run(NAME, ...).
+    With static=True the library becomes a part of the program."""
     pc_dir = os.path.dirname(glob.glob(f"{tree}/lib*/**/kymo.pc", recursive=True)[0])
-    flags = subprocess.run(
-        ["pkg-config", f"--define-variable=prefix={tree}", "--cflags", "--libs", "kymo"],
-        check=True, stdout=subprocess.PIPE, text=True,
-        env=dict(os.environ, PKG_CONFIG_PATH=pc_dir)).stdout.split()
-    if options["b_sanitize"] != "none":
-        flags.append(f"-fsanitize={options['b_sanitize']}")
-    out = tmp_path_factory.mktemp("examples")
 
-    def call(source, *args):
+    def flags_of(*more):
+        flags = subprocess.run(
+            ["pkg-config", f"--define-variable=prefix={tree}", "--cflags", "--libs", *more, "kymo"],
+            check=True, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, PKG_CONFIG_PATH=pc_dir)).stdout.split()
+        if options["b_sanitize"] != "none":
+            flags.append(f"-fsanitize={options['b_sanitize']}")
+        return flags
+
+    kinds = {False: flags_of(),
+             True: ["-l:libkymo.a" if flag == "-lkymo" else flag for flag in flags_of("--static")]}
+    outs = {False: tmp_path_factory.mktemp("examples"), True: tmp_path_factory.mktemp("static")}
+
+    def call(source, *args, static=False, **kwargs):
+        flags, out = kinds[static], outs[static]
         compiler = "c++" if source.endswith(".cpp") else "cc"
         if not shutil.which(compiler):
             pytest.skip(f"no {compiler}: tools/install-deps test")
@@ -96,22 +109,25 @@ def installed(tree, options, root_dir, tmp_path_factory):  # noqa: F811
         if not program.exists():
             subprocess.run([compiler, "-Wall", "-Wextra", "-Werror",
                             f"{root_dir}/examples/{source}", "-o", program, *flags], check=True)
-        return run([program, *args], env={"LD_LIBRARY_PATH": os.path.dirname(pc_dir)})
+        env = {} if static else {"LD_LIBRARY_PATH": os.path.dirname(pc_dir)}
+        return run([program, *args], env=env, **kwargs)
 
     return call
 
 
-@pytest.fixture(params=["tree", "installed"])
+@pytest.fixture(params=["tree", "installed", "static"])
 def example(request, build, installed):  # noqa: F811
     """example(SOURCE, *args) -> Result of the example, from the build tree and installed."""
     if request.param == "installed":
         return installed
+    if request.param == "static":
+        return functools.partial(installed, static=True)
 
-    def call(source, *args):
+    def call(source, *args, **kwargs):
         program = os.path.join(build, "examples", os.path.splitext(source)[0])
         if not os.path.exists(program):
             pytest.skip(f"{program} is not built")
-        return run([program, *args])
+        return run([program, *args], **kwargs)
 
     return call
 
@@ -182,6 +198,65 @@ def test_cxx(example, root_dir):
     assert result.code == 0
     assert len(result.out.splitlines()) == 5
     assert "note: " in result.err and "time goes back" in result.err
+
+
+def test_sum_field(example, root_dir):
+    result = example("sum-field.c", ok(root_dir, "kinds"), "kinds", "structs[1].a")
+    assert result.code == 0 and not result.err
+    assert result.out == ""  # it has no context field "tid"
+
+
+def test_sum_field_by_thread(example, build, tmp_path):
+    trace = tmp_path / "kinds"
+    assert run([f"{build}/test/unit/write-kinds", trace, "1.8", 0]).code == 0
+    result = example("sum-field.c", trace, "all*", "point.x")
+    assert result.code == 0, result
+    assert result.out.split() == ["7", "500", "events", "-2500"]
+    # The third element of each row: 2000 + 5000 do not have the same index.
+    result = example("sum-field.c", trace, "all*", "grid[1][2]")
+    assert result.out.split() == ["7", "500", "events", "2500000"]
+    result = example("sum-field.c", trace, "all*", "list[2].stream")
+    assert result.out.split() == ["7", "125", "events", "250"]
+
+
+def test_last_events(example, root_dir):
+    result = example("last-events.c", ok(root_dir, "index"), 0, "n >= 0")
+    assert result.code == 0, result
+    assert re.match(r" +0\.000000 ms tick, at byte \d+ of \S+/index/c_0\n$", result.out)
+    result = example("last-events.c", bad(root_dir, "unknown-event-beside"), 1000, "n >= 0")
+    assert result.code == 0
+    assert "damaged: no event class with id 9" in result.out
+    result = example("last-events.c", ok(root_dir, "index"), 0, "n >>")
+    assert result.code == 1
+
+
+def test_csv_to_ctf(example, kymo, peer, tmp_path):
+    (tmp_path / "in.csv").write_text("1700000000.25,cpu0,41.5\n\n1700000001,note,too hot\n")
+    with open(tmp_path / "in.csv", encoding="utf-8") as file:
+        assert example("csv-to-ctf.c", tmp_path / "trace", stdin=file).code == 0
+    text = kymo("print", "--no-delta", tmp_path / "trace").out
+    assert text == (
+        '[22:13:20.250000000] sample: { cpu_id = 0 }, { name = "cpu0", '
+        '_value_tag = ( "number" : container = 0 ), value = { 41.5 } }\n'
+        '[22:13:21.000000000] sample: { cpu_id = 0 }, { name = "note", '
+        '_value_tag = ( "word" : container = 1 ), value = { "too hot" } }\n')
+    assert peer("babeltrace2", "--no-delta", tmp_path / "trace").out == text
+    # Time goes back: nothing is left behind.
+    (tmp_path / "in.csv").write_text("5,a,1\n4,a,1\n")
+    with open(tmp_path / "in.csv", encoding="utf-8") as file:
+        result = example("csv-to-ctf.c", tmp_path / "other", stdin=file)
+    assert result.code == 1
+    assert result.err == "event 'sample': time goes back\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "trace"]
+
+
+def test_show_metadata(example, root_dir):
+    result = example("show-metadata.c", ok(root_dir, "kinds"))
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert "clock monotonic, 1000000000 Hz" in lines
+    assert "    v: variant" in lines and "      two: structure, 8 bits" in lines
+    assert lines[-1] == "data stream c_0: 1 packets"
 
 
 def traces(root_dir, kind):
