@@ -53,7 +53,11 @@
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* The memfd: /proc/PID/fd/N is a link to "/memfd:kymo-control (deleted)". */
+/*
+ * The memfd: /proc/PID/fd/N is a link to "/memfd:kymo-control (deleted)". A program that closed all
+ * files has it mapped still: the same name in /proc/PID/maps; root can open /proc/PID/map_files/...
+ * A process may have several: each library that is linked statically with libkymo-trace has one.
+ */
 #define KY_CONTROL_MEMFD "kymo-control"
 
 /*
@@ -192,6 +196,11 @@ enum ky_event_kind {
 	KY_EVENT_COUNTER, /* its only field is a quantity's new value */
 	KY_EVENT_TEXT,	  /* kymo_printf(): its last field is what people should see */
 	KY_EVENT_CONTEXT, /* no event: the context fields that each event of a ring has */
+	/*
+	 * No event: a place that asks whether an event of this name is wanted, so it has an
+	 * enable byte. In the control file only; no fields; its log level does not count.
+	 */
+	KY_EVENT_QUERY,
 };
 
 enum ky_event_field_kind {

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instrumentation: events of your own program, for 'kymo record --user'. C11 and C++17.
+ *
+ *	#include <kymo/trace.h>			cc program.c -lkymo-trace
+ *
+ *	KYMO_EVENT(shop, order_placed, id, total_cents, customer_name);
+ *
+ * is all there is to write: where it stands, the event shop:order_placed with three fields is
+ * recorded when somebody asked for it, and costs a load, a test and a branch that is not taken when
+ * nobody did. Names come from the expressions, types from the compiler. What follows the names is
+ * evaluated only when the event is recorded: leave side effects out.
+ *
+ * Fields (at most 10)
+ *
+ *	expression		integers, bool, enumerations, floating point; char * (a string, recorded up
+ *				to its NUL, cut at KYMO_STRING_MAX bytes); other pointers: the address.
+ *				The name is that of the last variable or member in it: order->id is "id".
+ *				C++: also what has c_str().
+ *	KYMO_AS(name, field)	another name; field is an expression or one of these:
+ *	KYMO_HEX(x) KYMO_OCT(x) KYMO_BIN(x)	an integer, shown in that base
+ *	KYMO_NET(x) KYMO_NET_HEX(x)	an integer that is in network byte order already
+ *	KYMO_ENUM(x, labels)	an integer with names for values; labels from KYMO_LABELS()
+ *	KYMO_ARRAY(a, n)	n numbers from a; n is constant, at most 65535
+ *	KYMO_ARRAY_HEX(a, n)
+ *	KYMO_SEQUENCE(p, n)	n numbers from p; n varies
+ *	KYMO_SEQUENCE_HEX(p, n)
+ *	KYMO_TEXT(p, n)		n bytes of UTF-8
+ *	KYMO_BLOB(p, n)		n bytes of anything
+ *	KYMO_FILTER_ONLY(x)	can be used in filters, and is not recorded
+ *
+ * NULL is recorded as an empty string, sequence, text or blob, and as an array of zeros.
+ *
+ * In C, an expression with a comma needs parentheses around it only in macros' usual way:
+ * f(a, b) is fine; in C++, a template's f<a, b>() is not.
+ *
+ * Threads, signals: events may stand anywhere, in signal handlers and constructors too, in any
+ * number of threads (kymo_printf() not in signal handlers: it formats with the C library). No lock
+ * is taken, no memory allocated, no errno changed. Libraries and what is loaded with dlopen() have
+ * events like programs do.
+ */
+#ifndef KYMO_TRACE_H
+#define KYMO_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of a string that are recorded at most, the NUL not counted. KYMO_TEXT() has no limit. */
+#define KYMO_STRING_MAX 1023
+
+/* Log levels, as syslog's, with steps of debugging. Without one, an event has KYMO_DEBUG_LINE. */
+#define KYMO_EMERGENCY	    0
+#define KYMO_ALERT	    1
+#define KYMO_CRITICAL	    2
+#define KYMO_ERROR	    3
+#define KYMO_WARNING	    4
+#define KYMO_NOTICE	    5
+#define KYMO_INFO	    6
+#define KYMO_DEBUG_SYSTEM   7
+#define KYMO_DEBUG_PROGRAM  8
+#define KYMO_DEBUG_PROCESS  9
+#define KYMO_DEBUG_MODULE   10
+#define KYMO_DEBUG_UNIT	    11
+#define KYMO_DEBUG_FUNCTION 12
+#define KYMO_DEBUG_LINE	    13
+#define KYMO_DEBUG	    14
+
+#include <kymo/trace-site.h>
+
+/*
+ * KYMO_EVENT(provider, name, fields...): record an event. A statement.
+ * Provider and name are plain words: letters, digits, '_'.
+ */
+#define KYMO_EVENT(...) KYMO_EVENT_(KYMO_DEBUG_LINE, PLAIN, #__VA_ARGS__, __VA_ARGS__)
+
+/* KYMO_EVENT_LEVEL(level, provider, name, fields...): the same with a log level. */
+#define KYMO_EVENT_LEVEL(level, ...) KYMO_EVENT_(level, PLAIN, #__VA_ARGS__, __VA_ARGS__)
+
+/*
+ * KYMO_SPAN(provider, name, fields...): a stretch of a thread's work, from here to the end of the
+ * enclosing block: events name_begin, with the fields, and name_end. A declaration.
+ * name_end is recorded when name_begin was.
+ */
+#define KYMO_SPAN(...) KYMO_SPAN_(KYMO_DEBUG_LINE, #__VA_ARGS__, __VA_ARGS__)
+
+/* KYMO_COUNTER(provider, name, value): a quantity that changes over time. A statement. */
+#define KYMO_COUNTER(...) KYMO_COUNTER_(#__VA_ARGS__, __VA_ARGS__)
+
+/*
+ * kymo_printf("format", ...): the event kymo:printf with the formatted text as field msg (up to
+ * KYMO_STRING_MAX bytes). The slow way: for debugging. kymo_log(level, ...) has a log level.
+ */
+#define kymo_printf(...)     kymo_log(KYMO_DEBUG_LINE, __VA_ARGS__)
+#define kymo_log(level, ...) KYMO_LOG_(level, __VA_ARGS__)
+
+/*
+ * kymo_enabled(provider, name): whether such an event would be recorded here and now (filters
+ * and log levels not considered). For what is costly to find out and only of use in an event.
+ */
+#define kymo_enabled(provider, name) KYMO_ENABLED_(provider, name)
+
+/*
+ * Names for values, outside functions:
+ *
+ *	KYMO_LABELS(order_state, KYMO_LABEL(NEW), KYMO_LABEL(PAID), KYMO_LABEL_RANGE("odd", 3, 9));
+ *	KYMO_EVENT(shop, order_changed, id, KYMO_ENUM(order->state, order_state));
+ */
+#define KYMO_LABELS(labels, ...) \
+	static const struct kymo_label labels[] __attribute__((unused)) = {__VA_ARGS__, {0, 0, 0}}
+#define KYMO_LABEL(value)	   KYMO_LABEL_RANGE(#value, value, value)
+#define KYMO_LABEL_AS(text, value) KYMO_LABEL_RANGE(text, value, value)
+#define KYMO_LABEL_RANGE(text, first, last)             \
+	{                                               \
+		text, (int64_t)(first), (int64_t)(last) \
+	}
+
+#define KYMO_AS(name, field) field
+#define KYMO_HEX(x)	     KYMO_FORM_INTEGER_(x, KYMO_BASE_HEX)
+#define KYMO_OCT(x)	     KYMO_FORM_INTEGER_(x, KYMO_BASE_OCT)
+#define KYMO_BIN(x)	     KYMO_FORM_INTEGER_(x, KYMO_BASE_BIN)
+#define KYMO_NET(x)	     KYMO_FORM_INTEGER_(x, KYMO_FLAG_NET)
+#define KYMO_NET_HEX(x)	     KYMO_FORM_INTEGER_(x, KYMO_FLAG_NET | KYMO_BASE_HEX)
+#define KYMO_ENUM(x, labels) \
+	KYMO_FORM_(x, KYMO_AS_ENUM(KYMO_TYPE_PLAIN(x)), labels, 1, KYMO_VALUE_PLAIN(x))
+#define KYMO_ARRAY(a, n)	KYMO_FORM_ARRAY_(a, 0u, n)
+#define KYMO_ARRAY_HEX(a, n)	KYMO_FORM_ARRAY_(a, KYMO_BASE_HEX, n)
+#define KYMO_SEQUENCE(p, n)	KYMO_FORM_SEQUENCE_(p, 0u, n)
+#define KYMO_SEQUENCE_HEX(p, n) KYMO_FORM_SEQUENCE_(p, KYMO_BASE_HEX, n)
+#define KYMO_TEXT(p, n)		KYMO_FORM_BYTES_(p, KYMO_KIND_TEXT, n)
+#define KYMO_BLOB(p, n)		KYMO_FORM_BYTES_(p, KYMO_KIND_BLOB, n)
+#define KYMO_FILTER_ONLY(x) \
+	KYMO_FORM_(x, KYMO_FILTERED(KYMO_TYPE_PLAIN(x)), kymo_page, 1, KYMO_VALUE_PLAIN(x))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * An application's own context: a number or text that sessions can ask for with every event, as
+ * "$app.PROVIDER:NAME".
+ *
+ * @get: called by each event of a session that asked, in the thread that hit the event; returns
+ * the value (as text: a pointer to a string that stays until the thread's next call; it is cut at
+ * 63 bytes). It must not record events, and must be fit for signal handlers when
+ * events stand in them.
+ * Returns 0, or -1 when there are too many (16) or a name has other characters than letters,
+ * digits and '_'. Sessions that are joined later have the context: for those that are found when
+ * the program starts, call this in a constructor of priority 101 to 109. Threads: any.
+ */
+enum kymo_app_type { KYMO_APP_NUMBER, KYMO_APP_TEXT };
+typedef uint64_t (*kymo_app_get)(void *data); // NOLINT: a function's type
+KYMO_TRACE_API int kymo_app_context(const char *provider, const char *name, enum kymo_app_type type,
+				    kymo_app_get get, void *data);
+
+/*
+ * Why this program records nothing: a static text; NULL when it does, or would if asked.
+ */
+KYMO_TRACE_API const char *kymo_trace_off(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tracer/tracer.h"
+
+/* Out of the way of programs that count on small numbers. */
+#define FD_MIN 200
+
+struct ky_trace ky_trace = {.fd = -1};
+
+_Static_assert(sizeof(struct ky_control) <= KY_CONTROL_ENABLE, "the head fits before the pages");
+_Static_assert(KYMO_PAGE_BYTES == KY_ENABLE_BYTES, "a module's page is a page of enable bytes");
+_Static_assert(sizeof(struct kymo_site) == 112, "as the asm in kymo/trace-site.h lays it out");
+
+static const char *const off_texts[] = {
+	[KY_OFF_NOT] = NULL,
+	[KY_OFF_VERSION] = "the recorder is of another version",
+	[KY_OFF_DIRECTORY] = "the session's directory cannot be opened",
+	[KY_OFF_OWNER] =
+		"the session's directory belongs to somebody else, or others may write to it",
+	[KY_OFF_SESSION] = "the session's file is missing or malformed",
+	[KY_OFF_NO_RECORDER] = "the session's recorder is dead",
+	[KY_OFF_NO_EVENT] = "no event of this program is wanted",
+	[KY_OFF_FILE_SIZE] = "the limit for file sizes (ulimit -f) is too low",
+	[KY_OFF_SPACE] = "no space for the ring file",
+	[KY_OFF_CREATE] = "the ring file or the control file cannot be created",
+	[KY_OFF_MEMORY] = "no memory",
+	[KY_OFF_SLOTS] = "too many sessions",
+	[KY_OFF_TABLE] = "too many events",
+	[KY_OFF_FILTER] = "a filter uses something that this version does not know",
+	[KY_OFF_CONTEXT] = "a context cannot be had here",
+};
+
+const char *kymo_trace_off(void)
+{
+	uint32_t off = ky_trace.off;
+
+	for (uint32_t i = 0; !off && ky_trace.control && i < KY_CONTROL_SLOTS; i++)
+		off = __atomic_load_n(&ky_trace.control->slots[i].reason, __ATOMIC_RELAXED);
+	return off < sizeof(off_texts) / sizeof(off_texts[0]) ? off_texts[off] : "unknown";
+}
+
+/* ---- the control file ---- */
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static bool process_page(void)
+{
+	long page;
+
+	if (ky_trace.process)
+		return true;
+	page = ky_sys(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	if (page < 0)
+		return false;
+	if (ky_sys(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0) < 0) {
+		ky_sys(SYS_munmap, page, 4096, 0, 0, 0, 0);
+		return false;
+	}
+	ky_trace.process = (struct ky_process *)page; // NOLINT(performance-no-int-to-ptr)
+	return true;
+}
+
+/* A memfd of the right size, sealed; or a negative enum ky_off. */
+static int control_file(void)
+{
+	struct rlimit limit;
+	long fd, moved;
+
+	/* Making a file larger than that raises SIGXFSZ. */
+	if (ky_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) == 0 &&
+	    limit.rlim_cur < KY_CONTROL_BYTES)
+		return -KY_OFF_FILE_SIZE;
+	fd = ky_sys(SYS_memfd_create, (long)KY_CONTROL_MEMFD, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0,
+		    0, 0);
+	if (fd < 0)
+		return -KY_OFF_CREATE;
+	moved = ky_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
+	if (moved >= 0) {
+		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+		fd = moved;
+	}
+	if (ky_sys(SYS_ftruncate, fd, KY_CONTROL_BYTES, 0, 0, 0, 0) < 0 ||
+	    ky_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 0, 0) <
+		    0) {
+		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+		return -KY_OFF_CREATE;
+	}
+	return (int)fd;
+}
+
+static int control_make(void)
+{
+	struct ky_control *control;
+	int fd = control_file();
+	long map;
+
+	if (fd < 0)
+		return -fd;
+	map = ky_sys(SYS_mmap, 0, KY_CONTROL_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (map < 0) {
+		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+		return KY_OFF_MEMORY;
+	}
+	ky_trace.start_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
+	ky_trace.start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	control = (struct ky_control *)map; // NOLINT(performance-no-int-to-ptr)
+	control->version = KY_CONTROL_VERSION;
+	control->pid = ky_trace_pid();
+	control->uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+	control->start_ns = ky_trace.start_ns;
+	ky_sys(SYS_prctl, PR_GET_NAME, (long)control->procname, 0, 0, 0, 0);
+	/* Partner: the recorder's load; the rest is there. */
+	__atomic_store_n(&control->magic, KY_CONTROL_MAGIC, __ATOMIC_RELEASE);
+	ky_trace.fd = fd;
+	ky_trace.pid = control->pid;
+	ky_trace.control = control;
+	return 0;
+}
+
+static unsigned char *enable_page(uint16_t page)
+{
+	return (unsigned char *)ky_trace.control + KY_ENABLE_OFFSET(page, 0);
+}
+
+/* ---- modules ---- */
+
+/* A page for @module, mapped over the module's own. */
+static bool map_page(struct ky_module *to, struct kymo_module *module)
+{
+	long got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
+
+	/* Where pages are larger than that, a module's page is not one. */
+	if (got < 0)
+		ky_trace.off = KY_OFF_MEMORY;
+	return got >= 0;
+}
+
+static struct ky_module *take_module(struct kymo_module *module)
+{
+	struct ky_control *control = ky_trace.control;
+	struct ky_module *to;
+
+	for (to = ky_trace.modules; to && to->module; to = to->next)
+		;
+	if (!to) {
+		if (control->n_pages >= KY_CONTROL_PAGES)
+			return NULL;
+		to = ky_trace_alloc(sizeof(*to));
+		if (!to)
+			return NULL;
+		to->page = (uint16_t)control->n_pages;
+		to->next = ky_trace.modules;
+		ky_trace.modules = to;
+		__atomic_store_n(&control->n_pages, control->n_pages + 1, __ATOMIC_RELEASE);
+	}
+	if (!map_page(to, module))
+		return NULL;
+	to->module = module;
+	return to;
+}
+
+static void fill_fields(struct ky_event *event)
+{
+	const struct ky_event_record *record = event->record;
+	uint32_t fixed = 0, value = 0;
+
+	event->shape = KY_SHAPE_FIXED;
+	for (uint32_t i = 0; i < record->n_fields; i++) {
+		const struct ky_field_record *from = &record->fields[i];
+		struct ky_field *field = &event->fields[i];
+
+		field->kind = from->kind;
+		field->bytes = from->element_bytes;
+		field->flags = from->flags;
+		field->length = from->length;
+		field->name = ky_record_text(record, from->name);
+		field->value = (uint8_t)value;
+		value += field->kind == KY_KIND_SEQUENCE || field->kind == KY_KIND_TEXT ||
+					 field->kind == KY_KIND_BLOB
+				 ? 2
+				 : 1;
+		if (field->kind == KY_KIND_STRING || field->kind >= KY_KIND_ARRAY ||
+		    (field->flags & KY_FIELD_FILTER_ONLY))
+			event->shape = KY_SHAPE_ANY;
+		fixed += field->bytes;
+	}
+	event->fixed_bytes = (uint8_t)fixed;
+}
+
+/* An event like this that was unloaded: a library that comes and goes costs memory once. */
+static struct ky_event *find_gone(const struct ky_event_record *record, uint64_t hash)
+{
+	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
+		if (event->is_gone && event->hash == hash && event->record->line == record->line &&
+		    event->record->enable_byte == record->enable_byte &&
+		    ky_record_same(event->record, record))
+			return event;
+	}
+	return NULL;
+}
+
+static struct ky_event *new_event(struct ky_event_record *record, uint64_t hash)
+{
+	struct ky_event *event =
+		ky_trace_alloc(sizeof(*event) + record->n_fields * sizeof(event->fields[0]));
+
+	if (!event)
+		return NULL;
+	event->record = record;
+	event->hash = hash;
+	event->kind = record->kind;
+	event->n_fields = record->n_fields;
+	event->log_level = record->log_level;
+	fill_fields(event);
+	event->next = ky_trace.events;
+	ky_trace.events = event;
+	ky_trace.n_events++;
+	return event;
+}
+
+static void add_site(struct ky_module *module, struct kymo_site *site)
+{
+	struct ky_control *control = ky_trace.control;
+	uint8_t *at = (uint8_t *)control + KY_CONTROL_TABLE + control->table_bytes;
+	uint32_t bytes = ky_describe(site, module->module->page, control->n_events, module->page,
+				     at, KY_CONTROL_TABLE_BYTES - control->table_bytes);
+	struct ky_event_record *record = (struct ky_event_record *)at;
+	struct ky_event *event;
+	uint64_t hash;
+
+	if (!bytes || control->n_events >= KY_EVENTS_MAX) {
+		ky_trace.off = KY_OFF_TABLE;
+		return;
+	}
+	hash = ky_record_hash(record);
+	event = find_gone(record, hash);
+	if (event) {
+		event->record->page = module->page;
+		event->record->flags &= (uint8_t)~KY_EVENT_GONE;
+		event->is_gone = false;
+	} else {
+		event = new_event(record, hash);
+		if (!event)
+			return;
+		control->n_events++;
+		__atomic_store_n(&control->table_bytes, control->table_bytes + bytes,
+				 __ATOMIC_RELEASE);
+	}
+	event->module = module;
+	event->site = site;
+	event->enable = enable_page(module->page) + site->enable_byte;
+	/* Partner: the load in hits. */
+	__atomic_store_n(&site->event, event, __ATOMIC_RELEASE);
+}
+
+static void add_module(struct kymo_module *module)
+{
+	struct ky_module *to = take_module(module);
+
+	if (!to)
+		return;
+	for (struct kymo_site *site = module->sites; site < module->sites_end; site++)
+		add_site(to, site);
+	module->module = to;
+	__atomic_fetch_add(&ky_trace.control->table_changes, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * A child loads a library: the control file is its parent's, who goes on using it. All modules get
+ * pages of one that is our own, where nothing is enabled.
+ */
+static void begin_anew(void)
+{
+	struct ky_module *old = ky_trace.modules;
+	struct ky_event *event;
+
+	ky_sessions_forget();
+	for (event = ky_trace.events; event; event = event->next) {
+		if (!event->is_gone)
+			__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELEASE);
+	}
+	ky_trace.events = NULL;
+	ky_trace.modules = NULL;
+	ky_trace.n_events = 0;
+	ky_sys(SYS_close, ky_trace.fd, 0, 0, 0, 0, 0);
+	ky_trace.off = (uint32_t)control_make();
+	for (; old && !ky_trace.off; old = old->next) {
+		if (old->module)
+			add_module(old->module);
+	}
+}
+
+void kymo_module_add(struct kymo_module *module)
+{
+	bool is_first;
+
+	if (module->version != KYMO_SITE_VERSION ||
+	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end ||
+	    !process_page())
+		return;
+	ky_trace_lock();
+	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();
+	if (!ky_trace.control)
+		ky_trace.off = (uint32_t)control_make();
+	else if (is_first)
+		begin_anew();
+	if (ky_trace.control && ky_trace.pid == ky_trace_pid()) {
+		add_module(module);
+		if (is_first)
+			ky_sessions_find();
+		ky_sessions_new_events();
+	}
+	ky_trace_unlock();
+}
+
+void kymo_module_remove(struct kymo_module *module)
+{
+	struct ky_module *from;
+	bool is_ours;
+
+	if (!ky_trace.control)
+		return;
+	ky_trace_lock();
+	/* A child's table and pages are its parent's, too. */
+	is_ours = ky_trace.pid == ky_trace_pid();
+	from = module->module;
+	for (struct ky_event *event = ky_trace.events; from && event; event = event->next) {
+		if (event->module != from || event->is_gone)
+			continue;
+		__atomic_store_n(&event->mask, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&event->expected, 0, __ATOMIC_RELAXED);
+		event->known = 0;
+		__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELAXED);
+		if (is_ours)
+			event->record->flags |= KY_EVENT_GONE;
+		event->is_gone = true;
+	}
+	if (from && is_ours) {
+		memset(enable_page(from->page), 0, KY_ENABLE_BYTES);
+		__atomic_fetch_add(&ky_trace.control->table_changes, 1, __ATOMIC_RELEASE);
+	}
+	if (from)
+		from->module = NULL;
+	module->module = NULL;
+	ky_trace_unlock();
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "abi/user-packet.h"
+#include "tracer/ring-config.h"
+#include "tracer/tracer.h"
+
+/* ---- packets ---- */
+
+void ky_packet_open(const void *client, const struct kymo_ring_packet *packet, void *header)
+{
+	ky_user_packet_open(((const struct ky_slot *)client)->trace_uuid, packet, header);
+}
+
+void ky_packet_close(const void *client, const struct kymo_ring_packet *packet, void *header)
+{
+	ky_user_packet_close(packet, header);
+}
+
+/* ---- the blob ---- */
+
+static void put_string(char *to, size_t room, const char *from)
+{
+	size_t n = strnlen(from, room - 1);
+
+	memcpy(to, from, n);
+	memset(to + n, 0, room - n);
+}
+
+static void fill_blob(struct ky_slot *slot, struct ky_blob *blob)
+{
+	const char *exe = (const char *)getauxval(AT_EXECFN); // NOLINT(performance-no-int-to-ptr)
+	struct utsname names;
+
+	blob->version = KY_CONTROL_VERSION;
+	blob->head_bytes = sizeof(*blob);
+	memcpy(blob->session_uuid, slot->uuid, sizeof(blob->session_uuid));
+	memcpy(blob->trace_uuid, slot->trace_uuid, sizeof(blob->trace_uuid));
+	blob->clock = slot->file->clock;
+	blob->pid = ky_trace_pid();
+	blob->uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+	blob->start_ns = ky_trace.start_ns;
+	blob->start_realtime_ns = ky_trace.start_realtime_ns;
+	put_string(blob->procname, sizeof(blob->procname), ky_trace.control->procname);
+	if (ky_sys(SYS_uname, (long)&names, 0, 0, 0, 0, 0) == 0)
+		put_string(blob->hostname, sizeof(blob->hostname), names.nodename);
+	put_string(blob->exe, sizeof(blob->exe), exe ? exe : "");
+}
+
+static void *blob_end(struct ky_blob *blob)
+{
+	return (uint8_t *)blob + blob->bytes;
+}
+
+/* Memory for @bytes more. */
+static bool blob_room(struct ky_blob *blob, uint32_t bytes)
+{
+	return bytes <= KY_BLOB_BYTES - blob->bytes &&
+	       kymo_ring_populate(blob_end(blob), bytes) == 0;
+}
+
+static int blob_begin(struct ky_slot *slot)
+{
+	const uint32_t first = 16384;
+	struct ky_blob *blob = slot->ring.client_region;
+	uint32_t bytes;
+
+	if (kymo_ring_populate(blob, first) < 0)
+		return KY_OFF_SPACE;
+	fill_blob(slot, blob);
+	bytes = ky_contexts_describe(slot, blob + 1, first - sizeof(*blob));
+	if (!bytes)
+		return KY_OFF_CONTEXT;
+	__atomic_store_n(&blob->bytes, sizeof(*blob) + bytes, __ATOMIC_RELEASE);
+	__atomic_store_n(&blob->magic, KY_BLOB_MAGIC, __ATOMIC_RELEASE);
+	slot->blob = blob;
+	return 0;
+}
+
+/* Another event of @slot that is the same type. */
+static const struct ky_event *same_type(const struct ky_slot *slot, const struct ky_event *event)
+{
+	for (const struct ky_event *other = ky_trace.events; other; other = other->next) {
+		if (other != event && other->hash == event->hash &&
+		    other->wishes[slot->number].has_id &&
+		    ky_record_same(other->record, event->record))
+			return other;
+	}
+	return NULL;
+}
+
+int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
+{
+	struct ky_wish *wish = &event->wishes[slot->number];
+	const struct ky_event *same = same_type(slot, event);
+	uint32_t bytes = event->record->bytes;
+	struct ky_event_record *record;
+
+	if (same) {
+		wish->id = same->wishes[slot->number].id;
+		wish->has_id = true;
+		return 0;
+	}
+	if (!blob_room(slot->blob, bytes)) {
+		slot->blob->lost_no_id++;
+		return KY_OFF_SPACE;
+	}
+	record = blob_end(slot->blob);
+	memcpy(record, event->record, bytes);
+	record->number = slot->next_id;
+	record->flags = 0;
+	wish->id = slot->next_id++;
+	wish->has_id = true;
+	/* Partner: the recorder, who reads this after packets. */
+	__atomic_store_n(&slot->blob->bytes, slot->blob->bytes + bytes, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static char *put_number(char *to, uint64_t number, unsigned int base)
+{
+	char digits[20];
+	int n = 0;
+
+	do {
+		digits[n++] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	while (n)
+		*to++ = digits[--n];
+	return to;
+}
+
+/* KY_RING_UNFINISHED, and the name. */
+static void put_file_name(char *to)
+{
+	const char *name = ky_trace.control->procname;
+
+	*to++ = KY_RING_UNFINISHED[0];
+	to = put_number(to, ky_trace_pid(), 10);
+	*to++ = '-';
+	to = put_number(to, ky_trace.start_ns, 16);
+	*to++ = '-';
+	for (; *name; name++) {
+		bool is_plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
+				(*name >= '0' && *name <= '9') || *name == '-' || *name == '.';
+
+		*to++ = *name;
+		if (!is_plain)
+			to[-1] = '_';
+	}
+	memcpy(to, KY_RING_SUFFIX, sizeof(KY_RING_SUFFIX));
+}
+
+static int off_of(int error, int *os_error)
+{
+	*os_error = -error;
+	switch (-error) {
+	case EFBIG:
+		return KY_OFF_FILE_SIZE;
+	case ENOSPC:
+	case EDQUOT:
+		return KY_OFF_SPACE;
+	case ENOMEM:
+		return KY_OFF_MEMORY;
+	default:
+		return KY_OFF_CREATE;
+	}
+}
+
+/* All sub-buffers of the CPUs that the program may run on get memory now. */
+static int preallocate(struct ky_slot *slot)
+{
+	uint8_t cpus[1024] = {0};
+	long got = ky_sys(SYS_sched_getaffinity, 0, sizeof(cpus), (long)cpus, 0, 0, 0);
+	struct kymo_ring_writer *ring = &slot->ring;
+
+	for (uint32_t i = 0; i < ring->n_buffers; i++) {
+		bool is_spare = i == ring->n_buffers - 1;
+
+		if (!is_spare && (i / 8 >= got || !(cpus[i / 8] >> i % 8 & 1)))
+			continue;
+		if (kymo_ring_populate(ring->data + ((uint64_t)i << ring->buffer_shift),
+				       ring->buffer_bytes) < 0)
+			return KY_OFF_SPACE;
+		__atomic_store_n(&ring->control[i].ready, ring->n_subbufs, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+static int make_ring(struct ky_slot *slot, int fd, int *os_error)
+{
+	const struct kymo_ring_config *config =
+		slot->clock == KY_CLOCK_RECORD_TSC ? &ky_ring_tsc : &ky_ring_monotonic;
+	struct kymo_ring_options options = {
+		.size_bytes = sizeof(options),
+		.flags = slot->file->flags & KY_SESSION_OVERWRITE ? KYMO_RING_OVERWRITE : 0,
+		.subbuf_bytes = slot->file->subbuf_bytes,
+		.n_subbufs = slot->file->n_subbufs,
+		.client = (uint32_t)KY_BLOB_MAGIC,
+		.clock = slot->clock,
+		.client_bytes = KY_BLOB_BYTES,
+	};
+	int result;
+
+	if (ky_sys(SYS_getrandom, (long)slot->trace_uuid, sizeof(slot->trace_uuid), 1, 0, 0, 0) !=
+	    (long)sizeof(slot->trace_uuid)) {
+		memcpy(slot->trace_uuid, slot->uuid, sizeof(slot->trace_uuid));
+		slot->trace_uuid[0] ^= (uint8_t)ky_trace.start_ns;
+		slot->trace_uuid[1] ^= (uint8_t)ky_trace_pid();
+	}
+	result = kymo_ring_create(&slot->ring, fd, config, slot, &options);
+	if (result < 0)
+		return off_of(result, os_error);
+	result = blob_begin(slot);
+	if (!result && (slot->file->flags & KY_SESSION_PREALLOCATE))
+		result = preallocate(slot);
+	if (result) {
+		kymo_ring_unmap(&slot->ring);
+		memset(&slot->ring, 0, sizeof(slot->ring));
+	}
+	return result;
+}
+
+int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
+{
+	char name[64];
+	long fd, renamed;
+	int result;
+
+	put_file_name(name);
+	fd = ky_sys(SYS_openat, dir_fd, (long)name,
+		    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
+	if (fd < 0)
+		return off_of((int)fd, os_error);
+	slot->pid = ky_trace_pid();
+	result = make_ring(slot, (int)fd, os_error);
+	if (!result) {
+		renamed = ky_sys(SYS_renameat2, dir_fd, (long)name, dir_fd, (long)(name + 1), 0, 0);
+		if (renamed < 0) {
+			kymo_ring_unmap(&slot->ring);
+			memset(&slot->ring, 0, sizeof(slot->ring));
+			result = off_of((int)renamed, os_error);
+		}
+	}
+	if (result)
+		ky_sys(SYS_unlinkat, dir_fd, (long)name, 0, 0, 0, 0);
+	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return result;
+}
+
+/*
+ * A hit that is on its way may still write to the ring, at any time: its thread may be stopped.
+ * So the addresses stay, but the file's memory behind them goes.
+ */
+void ky_ring_file_leave(struct ky_slot *slot)
+{
+	if (slot->ring.file)
+		ky_sys(SYS_mmap, (long)slot->ring.file, (long)slot->ring.map_bytes,
+		       PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}

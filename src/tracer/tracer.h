@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libkymo-trace: what runs inside traced programs. docs/design/tracer.md has the why.
+ *
+ *	module.c	executables and libraries come and go: their events, the control file
+ *	describe.c	a call site becomes a struct ky_event_record
+ *	session.c	sessions: finding, joining, leaving; which events they want
+ *	session-file.c	reading a session's file, and checking it
+ *	ring-file.c	a session's ring file in this process: making it, ids, its packets
+ *	filter-link.c	a filter is bound to an event's fields, and checked
+ *	filter.c	and evaluated
+ *	context.c	context fields
+ *	hit.c		an event is hit: the fast path
+ *
+ * Everything here may run in a signal handler that interrupted anything, except kymo_module_add(),
+ * kymo_module_remove(), kymo_app_context() and kymo_printf(): no allocation (memory comes from mmap()
+ * and is never given back), no locks that are waited for, no errno changed, no cancellation point.
+ *
+ * One lock (ky_trace_lock()) guards all changes; who cannot get it at once goes without: a hit is
+ * counted as lost. It lies in a page that forked children find zeroed, so a child never waits for
+ * a thread that it does not have. What is changed is published with one store, last, so
+ * neither hits beside it nor a child that was forked meanwhile see halves.
+ */
+#ifndef KY_TRACER_TRACER_H
+#define KY_TRACER_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KYMO_TRACE_LIBRARY
+#include <kymo/ring.h>
+#include <kymo/trace.h>
+
+#include "abi/control.h"
+
+/* Where a page's data of a process lies that a forked child must not inherit: zeroed in it. */
+struct ky_process {
+	uint32_t lock;	      /* 1: somebody changes something */
+	uint32_t pid;	      /* 0: not known */
+	uint64_t ns_inode[8]; /* of namespaces, by kind - KY_CONTEXT_CGROUP_NS; 0: not known */
+};
+
+struct ky_field {
+	uint8_t kind;	 /* enum ky_field_kind */
+	uint8_t bytes;	 /* of the number, or of an element */
+	uint8_t flags;	 /* KY_FIELD_* */
+	uint8_t value;	 /* its index in a hit's values */
+	uint32_t length; /* of an array */
+	const char *name;
+};
+
+struct ky_context {
+	uint32_t kind;		    /* enum ky_context_kind */
+	uint32_t index;		    /* of the application's context; of the perf counter */
+	char name[KY_NAME_MAX + 1]; /* of the field */
+};
+
+/* One comparison of a number with a constant: what most filters are. */
+struct ky_test {
+	uint8_t value; /* index in a hit's values */
+	uint8_t code;  /* KY_FILTER_EQ .. GE */
+	uint8_t is_signed;
+	int64_t constant;
+};
+
+/* A filter, bound to an event. */
+struct ky_filter_linked {
+	struct ky_filter_linked *next; /* another rule's, which is as good */
+	uint32_t n_tests;	       /* > 0: all of these, instead of ops */
+	uint32_t n_ops;
+	struct ky_test tests[4];
+	struct ky_linked_op *ops;
+};
+
+/* A step of a filter; FIELD of one that the event lacks has field NULL, HAS is a number by now. */
+struct ky_linked_op {
+	uint32_t code; /* enum ky_filter_code */
+	uint32_t jump;
+	union {
+		uint64_t number;
+		double real;
+		const char *text;
+		const struct ky_field *field;
+		const struct ky_context *context;
+	};
+};
+
+/* What a session means for an event. */
+struct ky_wish {
+	uint32_t id;
+	bool has_id;
+	struct ky_filter_linked *filter; /* NULL: always */
+};
+
+enum ky_shape {
+	KY_SHAPE_FIXED, /* numbers only: fixed_bytes */
+	KY_SHAPE_ANY,
+};
+
+struct ky_event {
+	unsigned char *enable; /* its byte */
+	uint8_t mask;	       /* slots that want it; relaxed, the slots' pointers order */
+	uint8_t known;	  /* slots that were asked whether they want it; for who has the lock */
+	uint8_t expected; /* slots whose bit may be set in the enable byte, by us */
+	uint8_t kind;	  /* enum ky_event_kind */
+	uint8_t shape;	  /* enum ky_shape */
+	uint8_t n_fields;
+	uint8_t fixed_bytes;
+	bool is_gone; /* its module was unloaded */
+	uint8_t log_level;
+	struct ky_wish wishes[KY_CONTROL_SLOTS];
+	struct ky_event_record *record; /* in the control file */
+	struct kymo_site *site;
+	uint64_t hash; /* of all that makes it a type: names and fields */
+	struct ky_module *module;
+	struct ky_event *next;
+	struct ky_field fields[];
+};
+
+struct ky_module {
+	struct ky_module *next;
+	struct kymo_module *module; /* NULL: unloaded; the page may be used again */
+	uint16_t page;
+};
+
+#define KY_CONTEXTS_MAX 32
+
+/*
+ * A session that this process knows. Made by one who has the lock, then published in
+ * ky_trace.slots; never changed in what hits use, and never freed: a hit may be using it.
+ */
+struct ky_slot {
+	struct kymo_ring_writer ring; /* ring.file NULL: there is none */
+	uint64_t cookie;
+	uint32_t number; /* which slot */
+	uint32_t clock;	 /* KY_CLOCK_RECORD_* */
+	uint32_t pid;	 /* who made the ring file: only it adds to the blob */
+	uint32_t n_contexts;
+	uint32_t context_bytes; /* the longest that they can be; 0: there are none */
+	struct ky_context contexts[KY_CONTEXTS_MAX];
+	struct ky_blob *blob;
+	uint32_t next_id;
+	uint8_t uuid[16], trace_uuid[16];
+	const struct ky_session *file; /* a private copy, checked */
+	uint32_t file_bytes;
+	char directory[KY_SESSION_PATH_MAX + 1];
+};
+
+/* All there is, per process (and per copy of the library in it). */
+struct ky_trace {
+	struct ky_control *control; /* NULL: the library is off */
+	struct ky_process *process;
+	struct ky_slot *slots[KY_CONTROL_SLOTS];
+	struct ky_event *events; /* newest first */
+	struct ky_module *modules;
+	uint32_t n_events;
+	uint32_t off; /* enum ky_off */
+	uint32_t pid; /* whose control file it is */
+	uint32_t lost_joining;
+	int fd;
+	uint64_t start_ns;
+	int64_t start_realtime_ns;
+};
+
+extern struct ky_trace ky_trace;
+
+/* ---- os.c: system calls without errno and cancellation; memory ---- */
+
+/* A negative errno instead of -1 and errno. */
+long ky_sys(long number, long a, long b, long c, long d, long e, long f);
+/* Zeroed, for good; NULL without memory. */
+void *ky_trace_alloc(size_t bytes);
+/* Who holds the lock may change things. Never waits. */
+bool ky_trace_trylock(void);
+/* For those who must: waits for other threads, which never hold it long. */
+void ky_trace_lock(void);
+void ky_trace_unlock(void);
+/* This process, as it sees itself. */
+uint32_t ky_trace_pid(void);
+/* '*' is any run of bytes, with @any also '?' any byte; '\' takes away the next one's meaning. */
+bool ky_trace_glob(const char *pattern, size_t pattern_bytes, const char *text, size_t text_bytes,
+		   bool any);
+
+/* ---- describe.c ---- */
+
+/*
+ * Write the record of @site at @to, which has @room bytes.
+ * Returns its length; 0: it does not fit, or the site is malformed.
+ */
+uint32_t ky_describe(const struct kymo_site *site, const void *no_labels, uint32_t number,
+		     uint16_t page, void *to, uint64_t room);
+/* The same type: name, fields, but not where it stands. Also of records that are copied. */
+bool ky_record_same(const struct ky_event_record *a, const struct ky_event_record *b);
+uint64_t ky_record_hash(const struct ky_event_record *record);
+/* The text at @offset of @record. */
+static inline const char *ky_record_text(const struct ky_event_record *record, uint32_t offset)
+{
+	return (const char *)record + offset;
+}
+
+/* ---- session.c: the lock is held ---- */
+
+/* Look into the runtime directories, and join what is there. */
+void ky_sessions_find(void);
+/* Do what the control file's slots ask for. */
+void ky_sessions_sync(void);
+/* Ask all sessions about events that they do not know yet. */
+void ky_sessions_new_events(void);
+/* Forget all sessions: a child begins anew. */
+void ky_sessions_forget(void);
+
+/* ---- session-file.c ---- */
+
+/*
+ * Read "session" in the directory @dir_fd into memory, and check it.
+ * Returns 0 or an enum ky_off; @os_error: errno, if there is one.
+ */
+int ky_session_read(int dir_fd, const struct ky_session **file, uint32_t *bytes, int *os_error);
+/* Does a rule want the event? */
+bool ky_rule_takes(const struct ky_session *file, const struct ky_session_rule *rule,
+		   const struct ky_event *event);
+/* May this be a directory of sessions, or a session's: owner and mode. */
+bool ky_directory_is_safe(int fd);
+
+/* ---- ring-file.c ---- */
+
+/* Make the ring file and map it. 0 or an enum ky_off. */
+int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error);
+/* The id of the event in @slot, with its record in the blob. 0 or KY_OFF_SPACE. */
+int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event);
+/* Let go: later writes of late hits go to private memory. */
+void ky_ring_file_leave(struct ky_slot *slot);
+
+/* ---- filter-link.c ---- */
+
+/*
+ * Bind the filter of @rule to @event, in @slot. @to is set to a filter; or to NULL, when the
+ * filter can never be true here. 0, KY_OFF_FILTER, KY_OFF_MEMORY.
+ */
+int ky_filter_link(const struct ky_slot *slot, const struct ky_session_rule *rule,
+		   const struct ky_event *event, struct ky_filter_linked **to);
+
+/* ---- filter.c ---- */
+
+/* Is the filter, which has steps instead of tests, true? @ip: the call site. */
+bool ky_filter_run(const struct ky_filter_linked *filter, const struct ky_event *event,
+		   const uint64_t *values, uintptr_t ip);
+
+/* ---- context.c ---- */
+
+/* Bytes that one needs at most. */
+#define KY_CONTEXT_BYTES_MAX  264
+#define KY_CONTEXT_TEXT_BYTES 64
+
+/* The context whose field is called @name (not perf counters). False: there is none. */
+bool ky_context_find(const char *name, struct ky_context *to);
+/*
+ * Its value: a number; or a text, written to @text, which has KY_CONTEXT_TEXT_BYTES, and ends with
+ * NUL: then @text is returned, else NULL.
+ */
+const char *ky_context_get(const struct ky_context *context, uintptr_t ip, char *text,
+			   uint64_t *number);
+/* Look @slot's contexts up in its file; those that cannot be had are left out: KY_OFF_CONTEXT. */
+int ky_contexts_link(struct ky_slot *slot);
+/* The blob's record of them, at @to. Its length, or 0. */
+uint32_t ky_contexts_describe(const struct ky_slot *slot, void *to, uint64_t room);
+/* Write the values of all; returns their length. @to has slot->context_bytes. */
+uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, uintptr_t ip);
+
+#endif

@@ -1,0 +1,626 @@
+# SPDX-License-Identifier: MIT
+"""libkymo-trace: programs that are instrumented, in every way that programs live and die.
+
+The recorder here is user_session.py, which speaks abi/control.h in the open; what programs record is
+read by babeltrace2 and by kymo.
+"""
+
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from user_session import (OVERWRITE, PREALLOCATE, ROOT, TSC, Control, Rule, Session, consume,
+                          session_bytes)
+
+BUILD = os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build")
+KYMO = os.environ.get("KYMO_BIN") or os.path.join(BUILD, "src", "cli", "kymo")
+TESTS = os.path.join(BUILD, "test", "tracer")
+SHOP, MODES, PLUGIN = (os.path.join(TESTS, name) for name in ("shop", "modes", "plugin.so"))
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a private /run/kymo needs root")
+
+ROUND = """\
+shop:checkout_begin: { n = 3 }
+shop:started: { }
+shop:order_placed: { id = -7, total_cents = 1234567890123, customer_name = "Ada Lovelac" }
+shop:word: { n = 3 }
+shop:forms: { id = 0xFFFFFFF9, port = 80, state = ( "paid: 100 % {|}" : container = 3 ), \
+items = [ [0] = 0, [1] = -1, [2] = -2, [3] = -3 ], _first_length = 3, \
+first = [ [0] = 0, [1] = -1, [2] = -2 ], _text_length = 3, text = "hel", _text_2_length = 2, \
+text_2 = [ [0] = 0x68, [1] = 0x65 ], renamed = 04, _weights_length = 2, \
+weights = [ [0] = 0.5, [1] = -1 ], n = "odd, n" }
+shop:plain: { price = 1.5, rate = 2.25, text = "hello", pointer = 0x1234, is_gift = 1, n = 3, \
+n_3 = 3, none = "", port = 0x50 }
+shop:depth: { n = 3 }
+shop:inlined: { byte = 200 }
+kymo:printf: { msg = "n is 3%" }
+kymo:printf: { msg = "plain" }
+shop:asked: { n = 3 }
+""".splitlines()
+ROUND_CPP = """\
+shop:templated: { value = 3 }
+shop:templated: { value = 3 }
+shop:cpp: { s = "string", c = 7, s_2 = "string!", size = 6 }
+""".splitlines()
+ROUND_END = ["shop:checkout_end: { }"]
+
+
+@pytest.fixture
+def session(tmp_path):
+    session = Session(tmp_path / "run")
+    yield session
+    if session.fd is not None:
+        session.die()
+
+
+def trace_of(ring, tmp_path):
+    out = tmp_path / f"trace-{os.path.basename(ring)}-{random.getrandbits(32)}"
+    return str(out), consume(BUILD, ring, str(out))
+
+
+def bt2(path):
+    """Events as 'name: { fields }', without times and the packet's context; whole and in order."""
+    done = subprocess.run(["babeltrace2", path], capture_output=True, text=True, check=True)
+    lost = "WARNING: Tracer" in done.stderr
+    assert lost or not done.stderr
+    lines = done.stdout.splitlines()
+    kymo = subprocess.run([KYMO, "print", path], capture_output=True, text=True, check=True)
+    assert lost or not kymo.stderr
+    assert kymo.stdout.splitlines() == lines, "kymo and babeltrace2 agree"
+    return [re.sub(r".*?\([+?.\d]+\) \S+ (\S+) \{ cpu_id = \d+ \}, (.*)", r"\1 \2", line)
+            for line in lines]
+
+
+def recorded(session, tmp_path):
+    """The events of a session's only program."""
+    [ring] = session.rings()
+    path, blob = trace_of(ring, tmp_path)
+    return bt2(path), blob
+
+
+def names(events):
+    return [event.split(": ", 1)[0] for event in events]
+
+
+# ---- building ----
+
+COMPILERS = [("gcc", "c", "c11"), ("clang", "c", "c11"), ("g++", "c++", "c++17"),
+             ("clang++", "c++", "c++17")]
+KINDS = {"shared": ["-fPIE", "-pie"], "no-pie": ["-fno-pie", "-no-pie"], "static": ["-static"],
+         "static-pie": ["-static-pie", "-fPIE"]}
+
+
+def build(tmp_path, compiler, language, standard, source, *options):
+    out = str(tmp_path / f"{os.path.basename(source)}-{compiler}")
+    library = os.path.join(BUILD, "src", "tracer")
+    subprocess.run([compiler, "-x", language, f"-std={standard}", "-D_DEFAULT_SOURCE", "-Wall",
+                    "-Wextra", "-Wpedantic", "-Werror", "-Wshadow", "-I",
+                    os.path.join(ROOT, "include"), source, "-x", "none", *options, "-o", out, "-L",
+                    library, "-lkymo-trace",
+                    # glibc refuses a static program with a path for libraries.
+                    *([] if "static" in str(options) else [f"-Wl,-rpath,{library}"])], check=True)
+    return out
+
+
+@pytest.mark.parametrize("optimise", ["-O0", "-O2", "-O3 -flto"])
+@pytest.mark.parametrize("compiler", COMPILERS, ids=[c[0] for c in COMPILERS])
+def test_every_field(session, tmp_path, compiler, optimise):
+    if "flto" in optimise and compiler[0].startswith("clang"):
+        optimise = "-O3"  # needs a linker with LLVM's plug-in
+    program = build(tmp_path, *compiler, os.path.join(ROOT, "test", "tracer", "shop.c"),
+                    *optimise.split())
+    session.start([Rule("*")])
+    session.run(program, 2)
+    events, blob = recorded(session, tmp_path)
+    cpp = ROUND_CPP if compiler[1] == "c++" else []
+    assert events == 2 * (ROUND + cpp + ROUND_END)
+    assert blob.procname == os.path.basename(program)[:15]
+    assert blob.exe == program
+    assert blob.session_uuid == session.uuid
+    levels = {event.name: event.log_level for event in blob.events}
+    assert (levels["forms"], levels["word"]) == (4, 13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_programs(session, tmp_path, kind):
+    program = build(tmp_path, *COMPILERS[0], os.path.join(ROOT, "test", "tracer", "shop.c"), "-O2",
+                    *KINDS[kind])
+    session.start([Rule("shop:*")])
+    session.run(program, 1)
+    assert recorded(session, tmp_path)[0] == [
+        event for event in ROUND + ROUND_END if event.startswith("shop:")]
+
+
+def test_tsc_and_extended_headers(session, tmp_path):
+    session.start([Rule("modes:many_*")], clock=TSC)
+    session.run(MODES, "many", 100)
+    events, blob = recorded(session, tmp_path)
+    assert blob.clock == TSC and len(blob.events) == 50
+    assert len(events) == 5000
+    assert events[:50] == [f"modes:many_{i // 10}{i % 10}: {{ i = 0 }}" for i in range(50)]
+
+
+def test_long_records(session, tmp_path):
+    session.start([Rule("modes:*")])
+    session.run(MODES, "long")
+    events, blob = recorded(session, tmp_path)
+    assert names(events) == ["modes:strings", "modes:sequences", "modes:nothing"]
+    assert events[0].count("x" * 1023 + '"') == 10 and "x" * 1024 not in events[0]
+    assert "x" * 20000 + '"' in events[1] and "[999] = 0" in events[1] and "last = 1" in events[1]
+    assert '_text_length = 0, text = ""' in events[1 + 1] or "_length = 0" in events[2]
+    assert "[ [0] = 0, [1] = 0 ]" in events[2]
+
+
+# ---- which events ----
+
+@pytest.mark.parametrize("rules, wanted", [
+    ([Rule("shop:word")], ["shop:word"]),
+    ([Rule("*:w*d"), Rule("shop:depth")], ["shop:word", "shop:depth"]),
+    ([Rule("shop:*", exclude=["*checkout*", "shop:f*", "shop:p*"])],
+     ["shop:started", "shop:order_placed", "shop:word", "shop:depth", "shop:inlined", "shop:asked"]),
+    ([Rule("*", levels=(0, 4))], ["shop:forms", "kymo:printf"]),
+    ([Rule("*", levels=(3, 3))], ["kymo:printf"]),
+    ([Rule("none")], None),
+])
+def test_rules(session, tmp_path, rules, wanted):
+    session.start(rules)
+    session.run(SHOP, 1)
+    if wanted is None:
+        assert not session.rings()
+    else:
+        assert names(recorded(session, tmp_path)[0]) == wanted
+
+
+FIELD, INT, TEXT = (lambda name: ("field", name)), (lambda n: ("int", n)), (lambda t: ("text", t))
+
+
+@pytest.mark.parametrize("pattern, code, matches", [
+    ("order_placed", [FIELD("id"), INT(-7), "=="], True),
+    ("order_placed", [FIELD("id"), INT(-7), "!="], False),
+    ("order_placed", [FIELD("id"), INT(0), "<"], True),
+    ("order_placed", [FIELD("total_cents"), INT(-1), ">"], True),
+    ("order_placed", [FIELD("total_cents"), ("unsigned", 1234567890123), "<="], True),
+    ("order_placed", [FIELD("id"), INT(-7), "==", ("and", 7), FIELD("total_cents"), INT(5), ">"],
+     True),
+    ("order_placed", [FIELD("id"), INT(-7), "==", ("and", 7), FIELD("total_cents"), INT(5), "<"],
+     False),
+    ("order_placed", [FIELD("id"), INT(1), "==", ("or", 7), FIELD("total_cents"), INT(5), ">"], True),
+    ("order_placed", [FIELD("customer_name"), TEXT("Ada Lovelac"), "=="], True),
+    ("order_placed", [FIELD("customer_name"), TEXT("Ada*"), "=~"], True),
+    ("order_placed", [FIELD("customer_name"), TEXT("?da L*c"), "=~"], True),
+    ("order_placed", [FIELD("customer_name"), TEXT("Bob*"), "=~"], False),
+    ("order_placed", [FIELD("customer_name"), TEXT("B"), "<"], True),
+    ("order_placed", [FIELD("missing"), INT(1), "!="], False),
+    ("order_placed", [FIELD("missing"), INT(1), "==", "!"], True),
+    ("order_placed", [("has", "id")], True),
+    ("order_placed", [("has", "missing")], False),
+    ("order_placed", [FIELD("id"), INT(7), "+", "!"], True),
+    ("order_placed", [FIELD("id"), INT(0), "/"], False),
+    ("order_placed", [FIELD("id"), INT(-2), "*", INT(14), "=="], True),
+    ("order_placed", [FIELD("id"), INT(1), ">>", INT(-4), "=="], True),
+    ("order_placed", [FIELD("id"), "~", INT(6), "=="], True),
+    ("order_placed", [FIELD("id"), "neg", INT(7), "=="], True),
+    ("order_placed", [FIELD("id"), TEXT("x"), "=="], False),
+    ("forms", [FIELD("port"), INT(80), "=="], True),
+    ("forms", [FIELD("state"), TEXT("paid*"), "=~"], True),
+    ("forms", [FIELD("state"), TEXT("STATE_NEW"), "=="], False),
+    ("forms", [FIELD("state"), INT(3), "=="], True),
+    ("forms", [FIELD("text"), TEXT("hel"), "=="], True),
+    ("forms", [FIELD("items"), INT(0), "=="], False),
+    ("plain", [FIELD("price"), ("real", 1.25), ">"], True),
+    ("plain", [FIELD("rate"), ("real", 2.25), "=="], True),
+    ("plain", [FIELD("n_2"), INT(3), "=="], True),  # not recorded
+    ("plain", [FIELD("is_gift")], True),
+    ("plain", [FIELD("none"), TEXT(""), "=="], True),
+    ("word", [("context", "procname"), TEXT("shop"), "=="], True),
+    ("word", [("context", "vpid"), INT(1), ">"], True),
+    ("word", [("context", "vuid"), INT(0), "!="], False),
+    # Malformed: the event is not recorded, and the program says why.
+    ("word", [FIELD("n"), "=="], None),
+    ("word", [FIELD("n"), FIELD("n")], None),
+    ("word", [99], None),
+    ("word", [INT(1)] * 17 + ["+"] * 16, None),
+])
+def test_filters(session, tmp_path, pattern, code, matches):
+    session.start([Rule("shop:started"), Rule(f"shop:{pattern}", code=code)])
+    session.run(SHOP, 1)
+    events, _ = recorded(session, tmp_path)
+    assert names(events) == ["shop:started"] + [f"shop:{pattern}"] * bool(matches)
+
+
+def test_rules_are_alternatives(session, tmp_path):
+    """Any rule's filter will do; the end of a span goes with its begin."""
+    session.start([Rule("shop:word", code=[FIELD("n"), INT(1), "=="]),
+                   Rule("shop:word", code=[FIELD("n"), INT(3), "=="]),
+                   Rule("shop:checkout*", code=[FIELD("n"), INT(1), "=="])])
+    session.run(SHOP, 1)
+    assert names(recorded(session, tmp_path)[0]) == ["shop:word"]
+
+
+def test_sessions_side_by_side(tmp_path):
+    """Several sessions with events, filters and contexts of their own."""
+    sessions = [Session(tmp_path / "run", "a")]
+    sessions[0].start([Rule("shop:word")])
+    for i, rules in enumerate([[Rule("shop:*", code=[("has", "n")])], [Rule("kymo:*")]]):
+        path = os.path.join(sessions[0].runtime, f"b{i}")
+        os.mkdir(path, 0o700)
+        other = object.__new__(Session)
+        other.__dict__.update(sessions[0].__dict__, path=path, name=f"b{i}", fd=None)
+        sessions.append(other.start(rules, contexts=["vpid"] if i else ()))
+    sessions[0].run(SHOP, 2)
+    found = [recorded(session, tmp_path)[0] for session in sessions]
+    assert names(found[0]) == 2 * ["shop:word"]
+    assert set(names(found[1])) == {"shop:checkout_begin", "shop:checkout_end", "shop:word",
+                                    "shop:forms", "shop:plain", "shop:depth", "shop:asked"}
+    assert all(re.match(r"kymo:printf: \{ vpid = \d+ \}, \{ msg", event) for event in found[2])
+
+
+def test_contexts(session, tmp_path):
+    session.start([Rule("modes:once")], contexts=[
+        "vpid", "vtid", "procname", "ip", "cpu_id", "pthread_id", "vuid", "veuid", "vsuid", "vgid",
+        "vegid", "vsgid", "cgroup_ns", "ipc_ns", "mnt_ns", "net_ns", "pid_ns", "user_ns", "uts_ns",
+        "callstack_user", ("app", "web:number"), ("app", "web:tenant"), ("app", "not:there")])
+    done = session.run(MODES, "once", "x", capture_output=True, text=True)
+    assert done.stdout == "a context cannot be had here\n"
+    [event], blob = recorded(session, tmp_path)
+    fields = dict(re.findall(r"(\w+) = (\"[^\"]*\"|0x\w+|-?\d+)", event))
+    assert fields["vpid"] == fields["vtid"] == str(blob.pid)
+    assert fields["procname"] == '"modes"' and fields["app_web_tenant"] == '"acme"'
+    assert fields["app_web_number"] == "41" and fields["vuid"] == fields["vsgid"] == "0"
+    assert int(fields["net_ns"]) == os.stat("/proc/self/ns/net").st_ino
+    assert int(fields["mnt_ns"]) != os.stat("/proc/self/ns/mnt").st_ino
+    assert int(fields["ip"], 16) > 0x1000 and int(fields["cpu_id"]) < os.cpu_count()
+    assert fields["arg"] == '"x"'
+
+
+# ---- programs that run already ----
+
+@pytest.fixture
+def loop(session):
+    """A program that hits an event all the time."""
+    program = subprocess.Popen(session.command(MODES, "loop"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert program.stdout.readline() == "ready\n"
+    yield program
+    program.stdin.close()
+    assert program.wait(timeout=20) == 0
+
+
+def eventually(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "never happened"
+        time.sleep(0.01)
+
+
+def joined(control, session, i=0):
+    return control.slot(i)["joined"] == session.cookie
+
+
+def test_running_program_joins_and_leaves(session, tmp_path, loop):
+    control = Control(loop.pid)
+    assert {f"{event.provider}:{event.name}" for event in control.events()} > {"modes:loop"}
+    assert control.enabled() == 0 and not session.rings()
+    session.start([Rule("modes:*", levels=(0, 13))])
+    control.ask(session)
+    eventually(lambda: joined(control, session))
+    slot = control.slot(0)
+    assert (slot["reason"], slot["joined_pid"]) == (0, loop.pid)
+    assert control.enabled() == slot["n_events"], "what is not wanted was disabled again"
+    time.sleep(0.05)
+    control.stop()
+    eventually(lambda: control.enabled() == 0)
+    assert control.slot(0)["owner"] == 0, "the slot is free again"
+    events, blob = recorded(session, tmp_path)
+    numbers = [int(event.split("i = ")[1].split()[0]) for event in events]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "none is missing"
+    assert blob.pid == loop.pid
+    # And again, in another session.
+    os.unlink(session.rings()[0])
+    session.start([Rule("modes:loop")])
+    control.ask(session, names=["loop"])
+    eventually(lambda: joined(control, session) and session.rings())
+
+
+def test_session_changes(session, tmp_path, loop):
+    """A new session file with the old uuid: the same ring, the same ids, other events."""
+    control = Control(loop.pid)
+    session.start([Rule("modes:loop")], flags=OVERWRITE)
+    control.ask(session)
+    eventually(lambda: joined(control, session))
+    session.start([Rule("modes:noise", code=[("field", "i"), ("int", 4), "%", "!"])],
+                  flags=OVERWRITE, uuid=session.uuid)
+    control.ask(session)
+    eventually(lambda: joined(control, session))
+    assert len(session.rings()) == 1
+    time.sleep(0.02)
+    control.stop()
+    eventually(lambda: control.enabled() == 0)
+
+
+@pytest.mark.parametrize("break_it, reason", [
+    (lambda s: s.die(), 5),
+    (lambda s: shutil.rmtree(s.path), 2),
+    (lambda s: os.chmod(s.path, 0o777), 3),
+    (lambda s: os.chown(s.path, 1234, 0), 3),
+    (lambda s: os.truncate(s.path + "/session", 100), 4),
+    (lambda s: os.truncate(s.path + "/session", 165), 4),
+])
+def test_session_that_cannot_be_joined(session, loop, break_it, reason):
+    control = Control(loop.pid)
+    session.start([Rule("*")])
+    break_it(session)
+    control.ask(session)
+    eventually(lambda: joined(control, session))
+    assert control.slot(0)["reason"] == reason
+    eventually(lambda: control.enabled() == 0)
+    control.stop()
+
+
+def test_version(session, tmp_path):
+    session.start([Rule("*")], version=2)
+    assert session.run(MODES, "once", "x", capture_output=True, text=True).stdout == "on\n"
+    assert not session.rings()
+
+
+def test_killed_program(session, tmp_path):
+    session.start([Rule("modes:loop")], subbuf_bytes=1 << 20, n_subbufs=16)
+    program = subprocess.Popen(session.command(MODES, "loop"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    eventually(session.rings)
+    time.sleep(0.02)
+    program.kill()
+    program.wait()
+    program.stdin.close()
+    events, _ = recorded(session, tmp_path)
+    assert len(events) > 1
+    assert [event.split("i = ")[1] for event in events[:2]] == ["0 }", "1 }"]
+
+
+# ---- processes ----
+
+def test_fork(session, tmp_path):
+    session.start([Rule("modes:*")], contexts=["vpid"])
+    session.run(MODES, "fork")
+    events, blob = recorded(session, tmp_path)  # one ring: children go on in their parent's
+    pids = {name: set() for name in names(events)}
+    for event in events:
+        pids[event.split(": ")[0]].add(int(re.search(r"vpid = (\d+)", event).group(1)))
+    assert names(events).count("modes:child") == names(events).count("modes:parent") == 1000
+    assert pids["modes:parent"] == pids["modes:before"] == {blob.pid}
+    assert blob.pid not in pids["modes:child"] | pids["modes:clone_child"]
+    assert "modes:vfork_child" in pids
+
+
+def test_exec(session, tmp_path):
+    session.start([Rule("modes:*")])
+    session.run(MODES, "exec", MODES, "once", "after")
+    traces = [bt2(trace_of(ring, tmp_path)[0]) for ring in session.rings()]
+    assert sorted(names(sum(traces, []))) == ["modes:before_exec", "modes:once"]
+    assert len(traces) == 2
+
+
+def test_daemon(session, tmp_path):
+    session.start([Rule("modes:*")])
+    session.run(MODES, "daemon")
+    eventually(lambda: names(recorded(session, tmp_path)[0]) == ["modes:daemon", "modes:closed"])
+
+
+def test_setuid(session, tmp_path):
+    session.start([Rule("modes:*")], subbuf_bytes=4096, n_subbufs=1024)
+    session.run(MODES, "setuid", 50000)
+    assert len(recorded(session, tmp_path)[0]) == 50001
+
+
+def test_libraries_come_and_go(session, tmp_path):
+    session.start([Rule("plugin:*")])
+    session.run(MODES, "dlopen", PLUGIN, 300)
+    events, blob = recorded(session, tmp_path)
+    assert events == [f"plugin:work: {{ n = {i} }}" for i in range(300)]
+    assert len(blob.events) == 1
+
+
+def test_child_that_loads_a_library(session, tmp_path):
+    session.start([Rule("plugin:*"), Rule("modes:*")])
+    session.run(MODES, "fork-dlopen", PLUGIN, 3)
+    traces = sorted(bt2(trace_of(ring, tmp_path)[0]) for ring in session.rings())
+    assert traces == [["modes:child_before: { }", "modes:parent_after: { }"],
+                      *[[f"plugin:work: {{ n = {i} }}" for i in range(3)]
+                        + ["modes:child_after: { }"]]]
+
+
+def test_signals(session, tmp_path):
+    session.start([Rule("modes:*")], subbuf_bytes=65536, n_subbufs=1024)
+    done = session.run(MODES, "signal", 300000, capture_output=True, text=True)
+    n, n_signals = map(int, done.stdout.split())
+    events, _ = recorded(session, tmp_path)
+    found = names(events)
+    assert (found.count("modes:main"), found.count("modes:signal")) == (n, n_signals)
+    assert n_signals > 10
+
+
+def test_threads(session, tmp_path):
+    session.start([Rule("modes:thread")], subbuf_bytes=65536, n_subbufs=512)
+    session.run(MODES, "threads", 8, 50000)
+    assert len(recorded(session, tmp_path)[0]) == 400000
+
+
+def test_losses_are_counted(session, tmp_path):
+    session.start([Rule("modes:thread")], subbuf_bytes=4096, n_subbufs=2)
+    session.run(MODES, "threads", 1, 50000)
+    [ring] = session.rings()
+    path, _ = trace_of(ring, tmp_path)
+    done = subprocess.run([KYMO, "print", path], capture_output=True, text=True, check=True)
+    lost = sum(int(n) for n in re.findall(r"discarded (\d+) events?", subprocess.run(
+        ["babeltrace2", path], capture_output=True, text=True, check=True).stderr))
+    found = len(done.stdout.splitlines())
+    assert 0 < found < 50000
+    # What was lost after the last packet shows with the next one, which never came.
+    assert found + lost <= 50000
+
+
+def test_threads_while_sessions_come_and_go(session):
+    program = subprocess.Popen(session.command(MODES, "endless", 4), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    program.stdout.readline()
+    control = Control(program.pid)
+    for _ in range(50):
+        session.start([Rule("modes:thread")], flags=OVERWRITE)
+        control.ask(session)
+        eventually(lambda: joined(control, session))
+        control.stop()
+        eventually(lambda: control.slot(0)["owner"] == 0)
+        for ring in session.rings():
+            os.unlink(ring)
+    program.stdin.close()
+    assert program.wait(timeout=60) == 0
+
+
+# ---- what is missing or full ----
+
+def shell(session, script, *argv):
+    """Run a program in the session's private mounts, after @script."""
+    return subprocess.run(session.command("sh", "-c", script + '; exec "$@"', "sh", *argv),
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_file_size_limit(session):
+    session.start([Rule("*")])
+    done = shell(session, "ulimit -f 0", MODES, "once")
+    assert (done.returncode, done.stdout) == (
+        0, "the limit for file sizes (ulimit -f) is too low\n")
+    done = shell(session, "ulimit -f 35000", MODES, "once")
+    assert done.returncode == 0 and done.stdout in (
+        "on\n", "the limit for file sizes (ulimit -f) is too low\n")
+
+
+def test_no_space(session):
+    session.start([Rule("*")], subbuf_bytes=1 << 20)
+    script = ("mkdir /run/kymo/u0/full && mount -t tmpfs -o size=64k none /run/kymo/u0/full && "
+              "chmod 700 /run/kymo/u0/full")
+    done = shell(session, script, MODES, "once")
+    assert done.returncode == 0
+    # A session in a file system without room: every page that is written was asked for before.
+    path = os.path.join(session.runtime, "full")
+    os.makedirs(path, exist_ok=True)
+    script = ("mount -t tmpfs -o size=60k,mode=700 none /run/kymo/u0/full && "
+              "cp /run/kymo/u0/test/session /run/kymo/u0/full/ && "
+              "rm -r /run/kymo/u0/test && flock -o /run/kymo/u0/full/session true")
+    done = shell(session, script, MODES, "threads", 4, 100000)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_proc(session, tmp_path):
+    session.start([Rule("*")], contexts=["net_ns", "vpid"])
+    # The loader finds $ORIGIN through /proc.
+    library = os.path.join(BUILD, "src", "tracer")
+    done = shell(session, f"export LD_LIBRARY_PATH={library}; mount -t tmpfs none /proc", MODES,
+                 "once")
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert "net_ns = 0, vpid" in recorded(session, tmp_path)[0][0]
+
+
+def test_sandbox(session, tmp_path):
+    """After seccomp no system call may be made; the session asked for memory in advance."""
+    session.start([Rule("modes:*")], clock=TSC, subbuf_bytes=4096, n_subbufs=16,
+                  flags=OVERWRITE | PREALLOCATE)
+    session.run(MODES, "seccomp", 50000)
+
+
+def test_few_files(session, tmp_path):
+    session.start([Rule("*")])
+    done = shell(session, "ulimit -n 4", MODES, "once")
+    assert done.returncode == 0
+
+
+def test_dead_recorder(session):
+    session.start([Rule("*")])
+    session.die()
+    done = session.run(MODES, "once", capture_output=True, text=True)
+    assert done.stdout == "on\n" and not session.rings()
+
+
+def test_others_directory(session):
+    """A directory that somebody else could write to is not looked at."""
+    session.start([Rule("*")])
+    os.chmod(session.runtime, 0o777)
+    session.run(MODES, "once")
+    os.chmod(session.runtime, 0o755)
+    os.chown(session.path, 1234, 1234)
+    session.run(MODES, "once")
+    assert not session.rings()
+
+
+def test_damaged_session_files(session):
+    """Whatever a session file holds, programs that start are not harmed."""
+    data = session_bytes([Rule("shop:*", exclude=["a", "b"], code=[
+        FIELD("n"), INT(3), "==", ("and", 7), FIELD("id"), TEXT("x"), "=~"])], contexts=["vpid"])
+    session.start([Rule("*")])
+    path = os.path.join(session.path, "session")
+    script = f'for f in {session.root}/damaged/*; do cat "$f" > {path} && "$@" || exit 9; ' \
+             'rm -f /run/kymo/u0/test/*.ring; done; set -- true'
+    damaged = os.path.join(session.root, "damaged")
+    os.mkdir(damaged)
+    random.seed(1)
+    for i in range(150):
+        bad = bytearray(data)
+        for _ in range(random.randrange(1, 5)):
+            at = random.randrange(16, len(bad))
+            bad[at] = random.choice([0, 1, 0xff, 0x80, random.randrange(256)])
+        if i % 10 == 0:
+            bad = bad[:random.randrange(len(bad))]
+        with open(os.path.join(damaged, str(i)), "wb") as file:
+            file.write(bad)
+    done = shell(session, script, SHOP, 1)
+    assert done.returncode == 0
+
+
+# ---- what it is ----
+
+def test_no_session_no_traces(session, tmp_path):
+    """One file, no thread, no signal handler, no environment variable."""
+    program = subprocess.Popen(session.command(MODES, "loop"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    program.stdout.readline()
+    with open(f"/proc/{program.pid}/status", encoding="ascii") as file:
+        status = dict(line.split(":", 1) for line in file)
+    assert status["Threads"].strip() == "1" and int(status["SigCgt"], 16) == 0
+    fds = [os.readlink(link) for link in glob.glob(f"/proc/{program.pid}/fd/*")]
+    assert sum("kymo" in link for link in fds) == 1
+    program.stdin.close()
+    program.wait()
+    library = os.path.join(BUILD, "src", "tracer", "libkymo-trace.so")
+    dynamic = subprocess.run(["readelf", "-d", "--dyn-syms", library], capture_output=True, text=True,
+                             check=True).stdout
+    assert re.findall(r"NEEDED.*\[(.*)\]", dynamic) == ["libc.so.6"]
+    assert " getenv" not in dynamic and " malloc" not in dynamic
+    stripped = tmp_path / "stripped.so"
+    subprocess.run(["strip", "-o", stripped, library], check=True)
+    if "asan" not in BUILD and "tsan" not in BUILD:
+        assert os.path.getsize(stripped) <= 150 * 1024
+
+
+BAD = sorted(glob.glob(os.path.join(ROOT, "test", "compile-fail", "*.c")))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=[c[0] for c in COMPILERS])
+@pytest.mark.parametrize("source", BAD, ids=[os.path.basename(path)[:-2] for path in BAD])
+def test_mistakes_do_not_compile(source, compiler):
+    """Each file says what the compiler has to say."""
+    with open(source, encoding="ascii") as file:
+        wanted = re.search(r"Says: (.*?) \*/", file.read()).group(1)
+    command, language, standard = compiler
+    done = subprocess.run([command, "-x", language, f"-std={standard}", "-fsyntax-only", "-I",
+                           os.path.join(ROOT, "include"), source], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode != 0
+    assert wanted in done.stderr
+    good = subprocess.run([command, "-x", language, f"-std={standard}", "-fsyntax-only", "-DGOOD",
+                           "-I", os.path.join(ROOT, "include"), source], check=False)
+    assert good.returncode == 0, "and without the mistake it compiles"

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Only integers have a base. Says: has a type that cannot be recorded */
+#include <stddef.h>
+
+#include <kymo/trace.h>
+
+struct point {
+	int x, y;
+};
+void f(int n, struct point point, void *data);
+void f(int n, struct point point, void *data)
+{
+	(void)n;
+	(void)point;
+	(void)data;
+#ifdef GOOD
+	KYMO_EVENT(shop, sold, KYMO_HEX(n));
+#else
+	KYMO_EVENT(shop, sold, KYMO_HEX(1.5));
+#endif
+}

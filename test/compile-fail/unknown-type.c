@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A struct has no type in a trace. Says: has a type that cannot be recorded */
+#include <stddef.h>
+
+#include <kymo/trace.h>
+
+struct point {
+	int x, y;
+};
+void f(int n, struct point point, void *data);
+void f(int n, struct point point, void *data)
+{
+	(void)n;
+	(void)point;
+	(void)data;
+#ifdef GOOD
+	KYMO_EVENT(shop, moved, point.x);
+#else
+	KYMO_EVENT(shop, moved, point);
+#endif
+}
