@@ -298,6 +298,17 @@ def ok():
                                                           "field-class": {**uint(), "attributes": {}}}]})
     yield "ctf2-text-sequence", "Without line feeds, with blanks and empty texts between.", \
         {"s": b"\1"}, plain(("n", uint())).replace("\n", "").replace("\x1e", "\x1e\x1e \n")
+    yield "ctf2-no-data-yet", "A preamble alone: a trace without data.", {}, preamble()
+    tag = {"type": "fixed-length-unsigned-enumeration", "length": 8, "byte-order": LE,
+           "mappings": {"number": [[1, 1]], "text": [[2, 9]]}}
+    choice = variant(["event-record-payload", "tag"], ("number", [[1, 1]], uint()),
+                     ("text", [[2, 9]], text()))
+    stamp = struct_of(("t", uint(roles=["default-clock-timestamp"])))
+    yield "ctf2-draft", "The words of the last drafts: a clock by its name, enumerations as types of " \
+        "their own, locations that are arrays.", {"s": b"\x0a\1\x2a" + b"\x14\2ok\0"}, \
+        preamble() + fragment("clock-class", name="c", frequency=1000000) + \
+        fragment("data-stream-class", default_clock_class_name="c",
+                 event_record_header_field_class=stamp) + event(("tag", tag), ("v", choice))
     meta = plain(("n", uint()))
     cut = meta.index("\x1e", 1)
     yield "ctf2-packetized", "Metadata in packets with CTF 2's header of 44 bytes.", {"s": b"\1\2"}, \

@@ -408,7 +408,7 @@ static int check_identity(struct ky_ctf2_reader *r, const struct ky_json *fragme
 	return ret;
 }
 
-static int read_fragment(struct ky_ctf2_reader *r, const struct ky_json *fragment, bool first,
+static int read_fragment(struct ky_ctf2_reader *r, struct ky_json *fragment, bool first,
 			 bool *has_trace_class)
 {
 	const char *type;
@@ -425,6 +425,8 @@ static int read_fragment(struct ky_ctf2_reader *r, const struct ky_json *fragmen
 	if (first)
 		return read_preamble(r, fragment);
 	ret = ky_ctf2_no_extensions(r, fragment);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_from_draft(r, fragment);
 	if (ret == KYMO_OK)
 		ret = check_identity(r, fragment);
 	if (ret < 0)
@@ -457,7 +459,7 @@ static int no_fragment(struct ky_ctf2_reader *r, const struct ky_json_reader *js
 static int read_sequence(struct ky_ctf2_reader *r, struct ky_json_reader *json)
 {
 	bool first = true, has_trace_class = false;
-	const struct ky_json *fragment;
+	struct ky_json *fragment;
 	int ret = KYMO_OK;
 
 	while (ret == KYMO_OK && ky_json_more(json)) {
@@ -475,8 +477,9 @@ static int read_sequence(struct ky_ctf2_reader *r, struct ky_json_reader *json)
 		ret = read_fragment(r, fragment, first, &has_trace_class);
 		first = false;
 	}
-	if (ret == KYMO_OK && !r->trace->streams.len)
-		return no_fragment(r, json, "the metadata has no data stream class");
+	/* Without a data stream class it describes a trace without data, which may grow yet. */
+	if (ret == KYMO_OK && first)
+		return no_fragment(r, json, "the metadata has no preamble");
 	return ret;
 }
 

@@ -59,6 +59,9 @@ int ky_ctf2_field_class(struct ky_ctf2_reader *reader, const struct ky_json *nod
 int ky_ctf2_locate(struct ky_ctf2_reader *reader,
 		   struct ky_field_class *const roots[KY_SCOPE_COUNT]);
 
+/* Put @fragment, of CTF 2.0 or of one of its last drafts, in the words of CTF 2.0. */
+int ky_ctf2_from_draft(struct ky_ctf2_reader *reader, struct ky_json *fragment);
+
 /* An integer range set for values that are signed or not; ranges beyond those are clipped. */
 int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
 		   const struct ky_range **ranges, size_t *n_ranges);

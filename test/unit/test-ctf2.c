@@ -41,7 +41,7 @@ static void refused(void **state)
 		int code;
 		uint32_t line;
 	} cases[] = {
-		{"", "no data stream class", KYMO_E_FORMAT, 1},
+		{"", "no preamble", KYMO_E_FORMAT, 1},
 		{"{}", "record separator", KYMO_E_FORMAT, 1},
 		{STREAM, "must be a preamble", KYMO_E_FORMAT, 1},
 		{RS "{\"type\": \"preamble\", \"version\": 3}", "version 3", KYMO_E_FORMAT, 1},
@@ -76,6 +76,33 @@ static void refused(void **state)
 		if (err.line != cases[i].line || !strstr(err.message, cases[i].says))
 			fail_msg("case %zu: %u:%u: %s", i, err.line, err.column, err.message);
 	}
+}
+
+/* What the last drafts said in other words. */
+static void drafts(void **state)
+{
+	static const char text[] = PREAMBLE RS
+		"{\"type\": \"clock-class\", \"name\": \"c\", \"frequency\": 1000}" RS
+		"{\"type\": \"data-stream-class\", \"default-clock-class-name\": \"c\"}" EVENT(MEMBER(
+			"tag",
+			"{\"type\": \"fixed-length-unsigned-enumeration\", \"length\": 8, "
+			"\"byte-order\": \"big-endian\", \"mappings\": {\"x\": [[1, 2]]}}") ", " MEMBER("var",
+													"{\"type\": \"variant\", \"selector-field-location\": "
+													"[\"event-record-payload\", \"tag\"], \"options\": [{\"name\": \"x\", "
+													"\"selector-field-ranges\": [[1, 2]], \"field-class\": " U8
+													"}]}"));
+	struct ky_trace_class *trace = read_ok(text);
+	const struct ky_field_class *payload = trace->events.data[0]->payload;
+
+	assert_ptr_equal(trace->streams.data[0]->clock, trace->clocks.data[0]);
+	assert_string_equal(trace->clocks.data[0]->name, "c");
+	assert_true(payload->st.members[0].cls->num.is_enum);
+	assert_ptr_equal(payload->st.members[1].cls->var.selector->target,
+			 payload->st.members[0].cls);
+	ky_trace_class_free(trace);
+	trace = read_ok(PREAMBLE);
+	assert_int_equal(trace->streams.len, 0);
+	ky_trace_class_free(trace);
 }
 
 /* Every prefix of good metadata is refused or read, never anything worse. */
@@ -239,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clocks_keep_their_identity),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(drafts),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(written),
