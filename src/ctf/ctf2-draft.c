@@ -30,11 +30,12 @@ static int location(struct ky_ctf2_reader *r, struct ky_json *node)
 	origin->next = path;
 	node->kind = KY_JSON_OBJECT;
 	node->list.len = 2;
+	r->trace->is_draft = true;
 	return KYMO_OK;
 }
 
 /* Enumerations were types of their own; now integers may have mappings. */
-static void type(struct ky_json *node)
+static void type(struct ky_ctf2_reader *r, struct ky_json *node)
 {
 	static const char *const names[][2] = {
 		{"fixed-length-unsigned-enumeration", "fixed-length-unsigned-integer"},
@@ -44,8 +45,10 @@ static void type(struct ky_json *node)
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(node->string.data, names[i][0]) == 0)
-			node->string.data = names[i][1];
+		if (strcmp(node->string.data, names[i][0]) != 0)
+			continue;
+		node->string.data = names[i][1];
+		r->trace->is_draft = true;
 	}
 }
 
@@ -56,7 +59,7 @@ static int walk(struct ky_ctf2_reader *r, struct ky_json *node)
 	int ret = KYMO_OK;
 
 	if (node->kind == KY_JSON_STRING && is_key(node, "type"))
-		type(node);
+		type(r, node);
 	else if (node->kind == KY_JSON_ARRAY &&
 		 (is_key(node, "length-field-location") || is_key(node, "selector-field-location")))
 		return location(r, node);
@@ -69,19 +72,24 @@ static int walk(struct ky_ctf2_reader *r, struct ky_json *node)
 	return ret;
 }
 
+static void rename_key(struct ky_ctf2_reader *r, const struct ky_json *fragment, const char *from,
+		       const char *to)
+{
+	struct ky_json *node = ky_json_get(fragment, from);
+
+	if (!node || ky_json_get(fragment, to))
+		return;
+	node->key = to;
+	r->trace->is_draft = true;
+}
+
 int ky_ctf2_from_draft(struct ky_ctf2_reader *r, struct ky_json *fragment)
 {
-	struct ky_json *kind = ky_json_get(fragment, "type"), *name;
+	const struct ky_json *kind = ky_json_get(fragment, "type");
 
 	/* Clock classes were known by their names. */
-	if (kind && kind->kind == KY_JSON_STRING && strcmp(kind->string.data, "clock-class") == 0 &&
-	    !ky_json_get(fragment, "id")) {
-		name = ky_json_get(fragment, "name");
-		if (name)
-			name->key = "id";
-	}
-	name = ky_json_get(fragment, "default-clock-class-name");
-	if (name && !ky_json_get(fragment, "default-clock-class-id"))
-		name->key = "default-clock-class-id";
+	if (kind && kind->kind == KY_JSON_STRING && strcmp(kind->string.data, "clock-class") == 0)
+		rename_key(r, fragment, "name", "id");
+	rename_key(r, fragment, "default-clock-class-name", "default-clock-class-id");
 	return walk(r, fragment) < 0 ? ky_error_nomem(r->err) : KYMO_OK;
 }

@@ -208,7 +208,7 @@ struct ky_clock_class {
 	uint64_t accuracy_cycles;  /* CTF 2; when has_accuracy */
 	bool has_accuracy;
 	int64_t offset_s;
-	int64_t offset_cycles; /* may exceed one second's worth and may be negative */
+	int64_t offset_cycles;	   /* may exceed one second's worth and may be negative */
 	struct ky_identity self;   /* CTF 2 */
 	struct ky_identity origin; /* CTF 2: the origin, where it is another than the Unix epoch */
 	/* Made of one of the two: clocks with the same text can be compared. */
@@ -277,6 +277,7 @@ struct ky_trace_class {
 	struct ky_map streams_by_id;
 	KY_VEC(struct ky_event_class *) events; /* all, by index */
 	uint32_t n_slots;
+	bool is_draft;	   /* read from a draft of CTF 2: its text is no CTF 2.0 */
 	bool mixes_orders; /* a byte order could change inside a byte, which is an error */
 };
 

@@ -121,12 +121,13 @@ static int check_written(const struct ky_trace_class *cls, const char *text, siz
 int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, size_t *len_bytes,
 		    struct kymo_error *err)
 {
+	bool same = trace->cls->major == major && !trace->cls->is_draft;
 	int ret;
 
 	*text = NULL;
-	if (trace->cls->major == major && !trace->is_edited)
+	if (same && !trace->is_edited)
 		return same_file(trace, text, len_bytes, err);
-	if (trace->cls->major == major)
+	if (same)
 		ret = same_version(trace, text, len_bytes, err);
 	else if (major == 2)
 		ret = ky_ctf2_write(trace->cls, text, len_bytes, err);

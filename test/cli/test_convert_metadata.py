@@ -2,6 +2,7 @@
 """What metadata says beside the fields: kept, or told to be left out."""
 
 import json
+import os
 
 import pytest
 
@@ -102,3 +103,13 @@ def test_names_become_identifiers(kymo, peer, tmp_path):
     assert list(fields.values()) == list(range(len(NAMES)))
     assert list(fields) == ["a_b_", "a_b__", "a_b", "", "42", "caf__", "struct", "_x",
                             "stream_event"]
+
+
+def test_drafts_become_ctf_2(kymo, root_dir, tmp_path):
+    """Readers of CTF 2.0 do not know the words of the drafts."""
+    trace = os.path.join(root_dir, "test", "data", "ok", "rules", "ctf2-draft")
+    kymo("convert", "--to", "ctf2", "-o", tmp_path / "out", trace)
+    text = (tmp_path / "out" / "metadata").read_text()
+    assert '"id"' in text and "default-clock-class-id" in text and '"origin"' in text
+    assert "enumeration" not in text and "default-clock-class-name" not in text
+    assert kymo("print", tmp_path / "out").raw == kymo("print", trace).raw
