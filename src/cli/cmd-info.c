@@ -108,7 +108,7 @@ static int count_streams(struct info *info, const struct ky_trace_set *set, stru
 	}
 	if (summaries && counts)
 		(void)ky_parallel_summarize(crew, set->streams.data, n, summaries,
-					    info->counted ? counts : NULL, damage);
+					    info->counted ? counts : NULL, NULL, damage);
 	if (!summaries || !counts || damage->code == KYMO_E_MEMORY)
 		ret = ky_error_nomem(err);
 	at = 0;

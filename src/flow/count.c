@@ -96,7 +96,8 @@ static int count_by_class(struct ky_pass *pass, struct ky_crew *crew,
 	int ret = summed_init(&s, set, selection);
 
 	if (ret == KYMO_OK)
-		ret = ky_parallel_summarize(crew, s.streams, s.n, s.summaries, s.counts, err);
+		ret = ky_parallel_summarize(crew, s.streams, s.n, s.summaries, s.counts, pass->stop,
+					    err);
 	else
 		ky_error_nomem(err);
 	add_up(&s, selection, pass);

@@ -112,6 +112,7 @@ struct summarizing {
 	struct ky_stream *const *streams;
 	struct ky_stream_summary *summaries;
 	uint64_t *const *counts;
+	bool (*stop)(void);
 };
 
 static int summarize_one(void *data, size_t i, struct kymo_error *err)
@@ -129,7 +130,7 @@ static int summarize_one(void *data, size_t i, struct kymo_error *err)
 			.stream = s->streams[i], .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 		return ky_error_nomem(err);
 	}
-	ret = ky_stream_summarize(s->streams[i], &s->summaries[i], counts, err);
+	ret = ky_stream_summarize(s->streams[i], &s->summaries[i], counts, s->stop, err);
 	ky_crew_lock(s->crew);
 	for (size_t c = 0; c < n_classes; c++)
 		s->counts[i][c] += counts[c];
@@ -149,9 +150,9 @@ static uint64_t *stream_sizes(struct ky_stream *const *streams, size_t n)
 
 int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams, size_t n,
 			  struct ky_stream_summary *summaries, uint64_t *const *counts,
-			  struct kymo_error *err)
+			  bool (*stop)(void), struct kymo_error *err)
 {
-	struct summarizing s = {crew, streams, summaries, counts};
+	struct summarizing s = {crew, streams, summaries, counts, stop};
 	uint64_t *sizes = stream_sizes(streams, n);
 	int ret = sizes ? ky_parallel_each(crew, n, sizes, summarize_one, &s, err)
 			: ky_error_nomem(err);

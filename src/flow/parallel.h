@@ -35,10 +35,11 @@ int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
  * @summaries: one per stream, out.
  * @counts: one pointer per stream, to where it adds its events by class; streams of one trace share.
  *	NULL: a survey, nothing is counted.
+ * @stop: see ky_stream_summarize(); any thread calls it.
  */
 int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams, size_t n,
 			  struct ky_stream_summary *summaries, uint64_t *const *counts,
-			  struct kymo_error *err);
+			  bool (*stop)(void), struct kymo_error *err);
 
 /* A pass that decodes everything selected, as a merged one would, and counts it. */
 struct ky_pass {

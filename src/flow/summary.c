@@ -70,7 +70,7 @@ static int keep_damage(struct ky_stream_summary *summary, const struct kymo_erro
 }
 
 static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary, uint64_t *counts,
-			 struct kymo_error *err)
+			 bool (*stop)(void), struct kymo_error *err)
 {
 	struct ky_loss_tracker tracker;
 	uint64_t released = 0, skipped;
@@ -78,6 +78,8 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 
 	ky_loss_tracker_init(&tracker);
 	while (ret > 0) {
+		if (stop && stop())
+			return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 		ret = count_packet(walk, &tracker, summary, counts, err);
 		if (ret < 0 && ky_walk_recover(walk, err, &skipped)) {
 			ret = 1;
@@ -93,7 +95,7 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 }
 
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
-			uint64_t *counts, struct kymo_error *err)
+			uint64_t *counts, bool (*stop)(void), struct kymo_error *err)
 {
 	const struct ky_trace_class *trace = stream->trace->cls;
 	uint64_t before = 0, after = 0;
@@ -112,7 +114,7 @@ int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary
 		return ret;
 	for (size_t i = 0; i < trace->events.len; i++)
 		before += counts[i];
-	ret = count_packets(&walk, summary, counts, err);
+	ret = count_packets(&walk, summary, counts, stop, err);
 	for (size_t i = 0; i < trace->events.len; i++)
 		after += counts[i];
 	summary->events = after - before;

@@ -21,11 +21,12 @@ struct ky_stream_summary {
  * Count what @stream holds.
  *
  * @counts: by ky_event_class.index of the stream's trace; grows.
+ * @stop: asked between packets: true ends it with KYMO_E_INTERRUPTED; NULL: go to the end.
  * Returns 0, or the error of the first damage (that is not passed over): then @summary and @counts
  * cover what came before. ky_stream_summary_fini() must follow in every case.
  */
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
-			uint64_t *counts, struct kymo_error *err);
+			uint64_t *counts, bool (*stop)(void), struct kymo_error *err);
 
 /*
  * The same from what the index or the packets' headers tell, in time that depends on the number of

@@ -4,8 +4,10 @@
 import glob
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -103,12 +105,61 @@ def test_full_disk(kymo_bin, trace):
         assert b"No space left" in done.stderr
 
 
-def test_nobody_reads(kymo_bin, trace):
+@pytest.mark.parametrize("jobs", ["1", "2", "5"])
+@pytest.mark.parametrize("args", [["print"], ["print", "--tail", "50000"], ["convert", "--to", "json"],
+                                  ["convert", "--to", "text", "--tail", "50000"]],
+                         ids=" ".join)
+def test_nobody_reads(kymo_bin, trace, args, jobs):
     """A pipe whose reader has gone is no failure, and ends the run."""
-    for jobs in ("1", "2"):
-        with subprocess.Popen([kymo_bin, "print", "--jobs", jobs, trace], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as run:
-            run.stdout.read(1000)
-            run.stdout.close()
-            assert run.stderr.read() == b""
-            assert run.wait(timeout=60) == 0
+    with subprocess.Popen([kymo_bin, *args, "--jobs", jobs, trace], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as run:
+        run.stdout.read(1000)
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(timeout=60) == 0
+
+
+@pytest.fixture(scope="module")
+def long_trace(kymo_bin, tmp_path_factory):
+    """So many events that nobody converts them before a signal comes."""
+    build = os.path.dirname(os.path.dirname(os.path.dirname(kymo_bin)))
+    path = tmp_path_factory.mktemp("long") / "trace"
+    subprocess.run([os.path.join(build, "bench", "make-trace"), "-n", "2000000", "-s", "8",
+                    "-p", "65536", path], check=True)
+    return str(path)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2", "5"])
+@pytest.mark.parametrize("args", [[], ["--tail", "1900000"], ["--filter", "$time > 0"]],
+                         ids=" ".join)
+@pytest.mark.parametrize("to", ["json", "csv", "ctf2"])
+def test_interrupted(kymo_bin, long_trace, tmp_path, to, args, jobs):
+    """Ctrl-C while converting: it ends soon, says so, and leaves nothing behind."""
+    with subprocess.Popen([kymo_bin, "convert", "--to", to, "-o", tmp_path / "out", "--jobs", jobs,
+                           *(args or ["--event", "*"]), long_trace],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        wait_for(lambda: os.listdir(tmp_path))
+        run.send_signal(signal.SIGINT)
+        errors = run.stderr.read()
+        assert run.wait(timeout=60) == 1, errors
+    assert b"interrupted" in errors
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2", "5"])
+@pytest.mark.parametrize("args", [[], ["--tail", "1900000"]], ids=" ".join)
+def test_print_interrupted(kymo_bin, long_trace, args, jobs):
+    """Printing has nothing to clean up: the signal ends it, also while nobody reads the pipe."""
+    with subprocess.Popen([kymo_bin, "print", "--jobs", jobs, *args, long_trace],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout.read(1000)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=60) == -signal.SIGINT
+        assert run.stderr.read() == b""

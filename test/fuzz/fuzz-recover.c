@@ -59,7 +59,7 @@ static uint64_t count(const struct ky_stream *stream, struct ky_stream_summary *
 	uint64_t counts[2] = {0};
 	struct kymo_error err;
 
-	if (ky_stream_summarize(stream, summary, counts, &err) < 0 && stream->trace->recover)
+	if (ky_stream_summarize(stream, summary, counts, NULL, &err) < 0 && stream->trace->recover)
 		abort();
 	ky_stream_summary_fini(summary);
 	return counts[0] + counts[1];

@@ -171,7 +171,7 @@ static void counts(void **state)
 	struct graph g;
 
 	graph_open(&g, OK("losses"));
-	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err), 0);
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, NULL, &err), 0);
 	assert_int_equal(summary.packets, 4);
 	assert_int_equal(summary.events, 5);
 	assert_int_equal(n[0], 5);
@@ -183,7 +183,7 @@ static void counts(void **state)
 	ky_stream_summary_fini(&summary);
 	graph_close(&g);
 	graph_open(&g, BAD("truncated"));
-	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, &err),
+	assert_int_equal(ky_stream_summarize(g.set.streams.data[0], &summary, n, NULL, &err),
 			 KYMO_E_FORMAT);
 	assert_int_equal(summary.events, 5);
 	graph_close(&g);
