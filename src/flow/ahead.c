@@ -12,7 +12,6 @@
 /* A batch, with everything that it borrowed. */
 struct slot {
 	int ret; /* of the input: 1, or how it ended */
-	struct kymo_error err;
 	struct ky_batch batch;
 	struct ky_event *events;
 	size_t cap;
@@ -37,7 +36,8 @@ struct ahead {
 	bool ended;
 	/* The task's, while it runs; else the owner's: */
 	size_t next;
-	size_t n_wanted; /* how many slots to fill */
+	size_t n_wanted;       /* how many slots to fill */
+	struct kymo_error err; /* of the last slot: how the input ended */
 	/* Under the crew's lock: */
 	size_t n_filled; /* published, and not yet known to the consumer */
 	size_t n_free;
@@ -51,7 +51,7 @@ static struct ahead *ahead_of(struct ky_flow *flow)
 
 /* ---- filling, in any thread ------------------------------------------------------------------ */
 
-static int keep_events(struct slot *slot)
+static int keep_events(struct slot *slot, struct kymo_error *err)
 {
 	struct ky_batch *batch = &slot->batch;
 	size_t n = batch->n_events;
@@ -61,7 +61,7 @@ static int keep_events(struct slot *slot)
 		slot->cap = 0;
 		slot->events = malloc(n * sizeof(*slot->events));
 		if (!slot->events)
-			return ky_error_nomem(&slot->err);
+			return ky_error_nomem(err);
 		slot->cap = n;
 	}
 	if (n) {
@@ -74,12 +74,12 @@ static int keep_events(struct slot *slot)
 	return 1;
 }
 
-static int keep_loss(struct slot *slot)
+static int keep_loss(struct slot *slot, struct kymo_error *err)
 {
 	slot->loss = *slot->batch.loss;
 	slot->batch.loss = &slot->loss;
 	if (ky_loss_keep(&slot->loss) < 0)
-		return ky_error_nomem(&slot->err);
+		return ky_error_nomem(err);
 	slot->has_loss = true;
 	return 1;
 }
@@ -96,11 +96,11 @@ static void fill_slot(struct ahead *a, struct slot *slot)
 	struct ky_strbuf kept = slot->log.kept;
 
 	drop_loss(slot);
-	slot->ret = ky_flow_next(a->input, &slot->batch, &slot->err);
+	slot->ret = ky_flow_next(a->input, &slot->batch, &a->err);
 	if (slot->ret > 0) {
-		slot->ret = keep_events(slot);
+		slot->ret = keep_events(slot, &a->err);
 		if (slot->ret > 0 && slot->batch.loss)
-			slot->ret = keep_loss(slot);
+			slot->ret = keep_loss(slot, &a->err);
 	}
 	slot->log.kept = a->log->kept;
 	a->log->kept = kept;
@@ -188,7 +188,7 @@ static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	}
 	a->ended = true;
 	if (slot->ret < 0 && err)
-		*err = slot->err;
+		*err = a->err;
 	return slot->ret;
 }
 

@@ -25,9 +25,9 @@
 #define BATCHES_EVENTS	 4096
 /* Memory of packets that were passed goes back to the kernel in steps of so many bytes, */
 #define RELEASE_BYTES	  ((uint64_t)2 << 20)
-#define RELEASE_BYTES_MIN ((uint64_t)64 << 10)
+#define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
-#define RELEASES_BYTES ((uint64_t)16 << 20)
+#define RELEASES_BYTES ((uint64_t)8 << 20)
 /* What the next batch will read is fetched while others have their turn. */
 #define PREFETCH_BYTES_MAX 2048
 #define CACHE_LINE_BYTES   64
@@ -91,6 +91,17 @@ static void warn_foreign(struct source *s)
 		"%s: packet UUID differs from the metadata's at byte %llu; if the file belongs "
 		"to another trace, its events are nonsense",
 		place.path, (unsigned long long)place.offset);
+}
+
+/* All of it: other streams may have their turn after this one. */
+static void give_back(const struct source *s)
+{
+	uint64_t end = s->walk.next_bytes;
+
+	if (end > s->stream->file.size_bytes)
+		end = s->stream->file.size_bytes;
+	if (end)
+		(void)madvise((void *)(uintptr_t)s->stream->file.data, end, MADV_DONTNEED);
 }
 
 /* 1: in a new packet; 0: the stream's end. */
@@ -345,6 +356,7 @@ static void source_close(struct ky_flow *flow)
 {
 	struct source *s = source_of(flow);
 
+	give_back(s);
 	ky_walk_fini(&s->walk);
 	ky_vec_fini(&s->packets);
 	free(s->events);

@@ -94,6 +94,12 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 	return ret;
 }
 
+/* Of many streams, each may be too short for a step; together they are not. */
+static void release_all(const struct ky_stream *stream)
+{
+	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_DONTNEED);
+}
+
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,
 			uint64_t *counts, bool (*stop)(void), struct kymo_error *err)
 {
@@ -119,6 +125,7 @@ int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary
 		after += counts[i];
 	summary->events = after - before;
 	ky_walk_fini(&walk);
+	release_all(stream);
 	return ret;
 }
 
@@ -174,6 +181,7 @@ int ky_stream_survey(const struct ky_stream *stream, struct ky_stream_summary *s
 	     ky_packets_range(stream, &packets, &summary->begin_ns, &summary->end_ns) < 0))
 		ret = ky_error_nomem(err);
 	ky_vec_fini(&packets);
+	release_all(stream);
 	return ret;
 }
 
