@@ -174,7 +174,10 @@ int ky_stream_survey(const struct ky_stream *stream, struct ky_stream_summary *s
 		.stream = stream, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 	if (!stream->file.data)
 		return KYMO_OK;
+	/* Some headers here and there, then packets from end to end. */
+	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_RANDOM);
 	ret = ky_stream_packets(stream, &packets, err);
+	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_NORMAL);
 	summary->packets = packets.len;
 	if (ret != KYMO_E_MEMORY &&
 	    (survey_losses(&packets, summary) < 0 ||

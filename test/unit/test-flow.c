@@ -307,6 +307,53 @@ static void merge_is_a_sort(void **state)
 	}
 }
 
+/* The next event where streams' times may go back: the least of what each has next. */
+static struct key least(struct fake *const *fakes, size_t *at, size_t n)
+{
+	struct key best = {.position = UINT64_MAX};
+
+	for (size_t i = 0; i < n; i++) {
+		struct key key = {fakes[i]->events[at[i]].ns, (uint32_t)i, at[i]};
+
+		if (at[i] < fakes[i]->n &&
+		    (best.position == UINT64_MAX || compare_keys(&key, &best) < 0))
+			best = key;
+	}
+	at[best.stream]++;
+	return best;
+}
+
+static void streams_keep_their_order(void **state)
+{
+	static struct key keys[N_INPUTS * N_EVENTS];
+
+	for (unsigned int round = 0; round < 20; round++) {
+		struct ky_flow *inputs[N_INPUTS], *flow;
+		struct fake *fakes[N_INPUTS];
+		size_t at[N_INPUTS] = {0}, n_keys = 0, n = round + 1;
+		struct ky_batch batch;
+
+		for (size_t i = 0; i < n; i++) {
+			inputs[i] = fake_open((uint32_t)i, keys, &n_keys);
+			fakes[i] = (struct fake *)inputs[i];
+			for (size_t e = 0; e < fakes[i]->n; e++)
+				fakes[i]->events[e].ns =
+					(int64_t)e * 3 - dice(4) * dice(4) * dice(4);
+		}
+		assert_int_equal(ky_merge_open(inputs, n, &flow, &err), 0);
+		while (ky_flow_next(flow, &batch, &err) > 0) {
+			for (size_t i = 0; i < batch.n_events; i++, n_keys--) {
+				struct key key = least(fakes, at, n);
+
+				assert_int_equal(batch.events[i].packet->stream->index, key.stream);
+				assert_int_equal(batch.events[i].cycles, key.position);
+			}
+		}
+		assert_int_equal(n_keys, 0);
+		ky_flow_close(flow);
+	}
+}
+
 static void first_error_comes_last(void **state)
 {
 	struct key keys[3 * N_EVENTS];
@@ -344,11 +391,17 @@ static void nothing_to_merge(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_times),	    cmocka_unit_test(losses),
-		cmocka_unit_test(time_goes_back),   cmocka_unit_test(empty_packets),
-		cmocka_unit_test(damage),	    cmocka_unit_test(seek),
-		cmocka_unit_test(counts),	    cmocka_unit_test(merge_is_a_sort),
-		cmocka_unit_test(nothing_to_merge), cmocka_unit_test(first_error_comes_last),
+		cmocka_unit_test(equal_times),
+		cmocka_unit_test(losses),
+		cmocka_unit_test(time_goes_back),
+		cmocka_unit_test(empty_packets),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(seek),
+		cmocka_unit_test(counts),
+		cmocka_unit_test(merge_is_a_sort),
+		cmocka_unit_test(nothing_to_merge),
+		cmocka_unit_test(first_error_comes_last),
+		cmocka_unit_test(streams_keep_their_order),
 	};
 
 	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
