@@ -17,6 +17,8 @@
 #include <x86intrin.h>
 #endif
 #ifdef HAVE_LTTNG
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
 #include "lttng-hits.h"
 #endif
 

@@ -480,11 +480,13 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 #define KYMO_CHECK_FIRST_(word)
 #endif
 /* A name that is no plain word makes this a syntax error that shows it. */
-#define KYMO_CHECK_NAMES_(p, n, ...)                                       \
-	KYMO_CHECK_FIRST_(p)                                               \
-	KYMO_CHECK_FIRST_(n)                                               \
-	enum { p##_is_no_provider_name_use_letters_digits_and_underscores, \
-	       n##_is_no_event_name_use_letters_digits_and_underscores };
+#define KYMO_CHECK_NAMES_(p, n, ...)                                        \
+	KYMO_CHECK_FIRST_(p)                                                \
+	KYMO_CHECK_FIRST_(n)                                                \
+	enum {                                                              \
+		p##_is_no_provider_name_use_letters_digits_and_underscores, \
+		n##_is_no_event_name_use_letters_digits_and_underscores     \
+	};
 #define KYMO_CHECK_2(...)  KYMO_CHECK_NAMES_(__VA_ARGS__, ~)
 #define KYMO_CHECK_3(...)  KYMO_CHECK_NAMES_(__VA_ARGS__)
 #define KYMO_CHECK_4(...)  KYMO_CHECK_NAMES_(__VA_ARGS__)

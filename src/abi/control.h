@@ -22,7 +22,9 @@
  *	the enable bytes of the events it wants. The program's next hit of such an event enters the
  *	library, sees a slot whose cookie it does not know, reads the session file, and joins. The
  *	program decides for itself which of its events are wanted and corrects the enable bytes, so a
- *	recorder may set too many of them.
+ *	recorder may set too many of them. Best set the bits before the cookie of a slot that was empty
+ *	(its owner's pid protects them), and after the cookie of one that is in use: then none is
+ *	set when the program has corrected them. One that is costs a call at each hit until then.
  *
  *	The end of a session is said by storing 0 into the slots' cookies (and by removing the
  *	session's directory, first of all). The enable bytes stay: the next hit of each program
@@ -370,7 +372,9 @@ enum ky_context_kind {
 	KY_CONTEXT_USER_NS,
 	KY_CONTEXT_UTS_NS,
 	KY_CONTEXT_CALLSTACK_USER,
-	KY_CONTEXT_PERF, /* config_type, config: as in struct perf_event_attr; per thread */
+	/* config_type, config: as in struct perf_event_attr; per thread. Programs do not have it yet:
+	 * they say KY_OFF_CONTEXT. */
+	KY_CONTEXT_PERF,
 	KY_CONTEXT_APP,	 /* name is "PROVIDER:NAME" */
 };
 

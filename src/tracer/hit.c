@@ -5,7 +5,7 @@
  *	site->event		at registration	(acquire; release in add_site())
  *	the enable byte		recorder, sync	which slots to look at
  *	event->expected, mask	sync		which bits are to be expected there, and meant
- *	ky_trace.slots[s]	sync		(acquire) the session as this process knows it
+ *	event->wishes[s]	sync		(acquire) session, id and filter, as this process knows them
  *	control's cookie	recorder	still that session?
  *
  * Everything behind a pointer is complete and does not change, so a hit needs no lock. A
@@ -104,27 +104,28 @@ struct pack {
 };
 
 /*
- * Copies up to and with the NUL, or KYMO_STRING_MAX bytes and a NUL. Byte by byte: another thread
- * may change the string meanwhile, and what is recorded must end where it says it does.
+ * Copies up to and with the NUL, or KYMO_STRING_MAX bytes and a NUL, reading each byte once: another
+ * thread may change the string meanwhile, and what is recorded must end where it says it does. The C
+ * library's functions would read it twice, and lose more than they gain on short strings.
  */
 static bool pack_string(struct pack *pack, const char *string)
 {
 	uint64_t room = (uint64_t)(pack->end - pack->at), n = 0;
+	uint64_t most = room < KYMO_STRING_MAX + 1 ? room : KYMO_STRING_MAX + 1;
+	const char *from = string ? string : "";
+	uint8_t *at = pack->at;
 
-	if (!string)
-		string = "";
-	while (n < KYMO_STRING_MAX && n < room) {
-		char c = ((const volatile char *)string)[n];
-
-		pack->at[n] = (uint8_t)c;
-		if (!c)
-			break;
-		n++;
+	for (; n < most; n++) {
+		at[n] = (uint8_t)__atomic_load_n(&from[n], __ATOMIC_RELAXED);
+		if (!at[n]) {
+			pack->at += n + 1;
+			return true;
+		}
 	}
 	if (n == room)
 		return false;
-	pack->at[n] = 0;
-	pack->at += n + 1;
+	at[n - 1] = 0;
+	pack->at += n;
 	return true;
 }
 
@@ -221,47 +222,49 @@ INLINE void send_packed(struct pack *pack, struct ky_slot *slot, uint32_t id)
 	write_parts(slot, id, pack->parts, pack->n_parts);
 }
 
-static __attribute__((noinline)) void record_large(struct ky_slot *slot,
+static __attribute__((noinline)) void record_large(const struct ky_wish *wish,
 						   const struct ky_event *event,
 						   const uint64_t *values, uintptr_t ip)
 {
 	uint8_t buffer[LARGE_BYTES + 8];
 	struct pack pack;
 
-	if (pack_all(&pack, buffer, LARGE_BYTES, slot, event, values, ip)) {
-		send_packed(&pack, slot, event->wishes[slot->number].id);
+	if (pack_all(&pack, buffer, LARGE_BYTES, wish->slot, event, values, ip)) {
+		send_packed(&pack, wish->slot, wish->id);
 		return;
 	}
-	__atomic_fetch_add(&slot->blob->lost_large, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&wish->slot->blob->lost_large, 1, __ATOMIC_RELAXED);
 }
 
-static __attribute__((noinline)) void record_any(struct ky_slot *slot, const struct ky_event *event,
+static __attribute__((noinline)) void record_any(const struct ky_wish *wish,
+						 const struct ky_event *event,
 						 const uint64_t *values, uintptr_t ip)
 {
 	_Alignas(8) uint8_t buffer[SMALL_BYTES + 8];
 	struct pack pack;
 
-	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, slot, event, values, ip), 1))
-		send_packed(&pack, slot, event->wishes[slot->number].id);
+	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, wish->slot, event, values, ip),
+			     1))
+		send_packed(&pack, wish->slot, wish->id);
 	else
-		record_large(slot, event, values, ip);
+		record_large(wish, event, values, ip);
 }
 
-INLINE void record(struct ky_slot *slot, const struct ky_event *event, const uint64_t *values,
+INLINE void record(const struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
 		   uintptr_t ip)
 {
 	uint64_t payload[KY_EVENT_FIELDS_MAX + 1];
 	uint8_t *at = (uint8_t *)payload;
 
-	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || slot->n_contexts, 0)) {
-		record_any(slot, event, values, ip);
+	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || wish->slot->n_contexts, 0)) {
+		record_any(wish, event, values, ip);
 		return;
 	}
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		put_number(at, values[i], event->fields[i].bytes);
 		at += event->fields[i].bytes;
 	}
-	write_payload(slot, event->wishes[slot->number].id, payload, event->fixed_bytes);
+	write_payload(wish->slot, wish->id, payload, event->fixed_bytes);
 }
 
 /* ---- filters ---- */
@@ -324,9 +327,10 @@ static __attribute__((noinline)) void sync(void)
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
 		/* Partner: the release in enter(). */
 		struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[i], __ATOMIC_ACQUIRE);
+		struct ky_blob *blob = slot ? __atomic_load_n(&slot->blob, __ATOMIC_ACQUIRE) : NULL;
 
-		if (slot && slot->blob)
-			__atomic_fetch_add(&slot->blob->lost_joining, 1, __ATOMIC_RELAXED);
+		if (blob)
+			__atomic_fetch_add(&blob->lost_joining, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -344,20 +348,28 @@ INLINE uint32_t wanted_by(const struct ky_event *event)
 	return asked & __atomic_load_n(&event->mask, __ATOMIC_ACQUIRE);
 }
 
-/* The session of slot @i, if it is still that one. */
-INLINE struct ky_slot *slot_of(uint32_t i)
+/* Is the session on? */
+INLINE bool is_on(const struct ky_wish *wish)
 {
-	struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[i], __ATOMIC_ACQUIRE);
-	uint64_t cookie = __atomic_load_n(&ky_trace.control->slots[i].cookie, __ATOMIC_RELAXED);
+	return __atomic_load_n(wish->asked_cookie, __ATOMIC_RELAXED) == wish->cookie;
+}
 
-	if (__builtin_expect(slot && slot->cookie == cookie && slot->ring.file, 1))
-		return slot;
+/* Slot @i's wish, if there is one, and the session is on. */
+INLINE const struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
+{
+	/* Partner: the release in publish(). */
+	const struct ky_wish *wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(!wish, 0))
+		return NULL;
+	if (__builtin_expect(is_on(wish), 1))
+		return wish;
 	sync();
 	return NULL;
 }
 
 /* Returns the slots in which it was recorded. */
-INLINE uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
+static uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
 {
 	/* Partner: the release in add_site(). */
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
@@ -366,17 +378,12 @@ INLINE uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip
 	if (__builtin_expect(!event, 0))
 		return 0;
 	for (uint32_t left = wanted_by(event); left; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(left);
-		const struct ky_filter_linked *filter = event->wishes[i].filter;
-		struct ky_slot *slot;
+		const struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
 
-		if (filter && !passes(filter, event, values, ip))
+		if (!wish || (wish->filter && !passes(wish->filter, event, values, ip)))
 			continue;
-		slot = slot_of(i);
-		if (__builtin_expect(!slot, 0))
-			continue;
-		record(slot, event, values, ip);
-		done |= 1u << i;
+		record(wish, event, values, ip);
+		done |= wish->bit;
 	}
 	return done;
 }
@@ -388,9 +395,27 @@ void kymo_hit(struct kymo_site *site, const uint64_t *values)
 	hit(site, values, CALLER);
 }
 
+static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value, uintptr_t ip)
+{
+	hit(site, &value, ip);
+}
+
+/* One number, one session: as little as it takes. */
 void kymo_hit_one(struct kymo_site *site, uint64_t value)
 {
-	hit(site, &value, CALLER);
+	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
+	const struct ky_wish *wish = event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
+
+	if (__builtin_expect(
+		    !wish || __atomic_load_n(event->enable, __ATOMIC_RELAXED) != wish->bit ||
+			    wish->fast_bytes != 8 || !is_on(wish),
+		    0)) {
+		hit_one(site, value, CALLER);
+		return;
+	}
+	if (wish->filter && !test_holds(&wish->filter->tests[0], &value))
+		return;
+	kymo_ring_write(&ky_ring_tsc, &wish->slot->ring, &wish->id, &value, 8);
 }
 
 unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)
@@ -401,14 +426,14 @@ unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)
 void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
-	struct ky_slot *slot;
+	const struct ky_wish *wish;
 
 	if (!event)
 		return;
 	for (uint32_t left = wanted_by(event) & sessions; left; left &= left - 1) {
-		slot = slot_of((uint32_t)__builtin_ctz(left));
-		if (slot)
-			record(slot, event, NULL, CALLER);
+		wish = wish_of(event, (uint32_t)__builtin_ctz(left));
+		if (wish)
+			record(wish, event, NULL, CALLER);
 	}
 }
 

@@ -80,7 +80,6 @@ static int blob_begin(struct ky_slot *slot)
 		return KY_OFF_CONTEXT;
 	__atomic_store_n(&blob->bytes, sizeof(*blob) + bytes, __ATOMIC_RELEASE);
 	__atomic_store_n(&blob->magic, KY_BLOB_MAGIC, __ATOMIC_RELEASE);
-	slot->blob = blob;
 	return 0;
 }
 
@@ -89,23 +88,27 @@ static const struct ky_event *same_type(const struct ky_slot *slot, const struct
 {
 	for (const struct ky_event *other = ky_trace.events; other; other = other->next) {
 		if (other != event && other->hash == event->hash &&
-		    other->wishes[slot->number].has_id &&
+		    (other->has_id >> slot->number & 1) &&
 		    ky_record_same(other->record, event->record))
 			return other;
 	}
 	return NULL;
 }
 
+static void give_id(const struct ky_slot *slot, struct ky_event *event, uint32_t id)
+{
+	event->ids[slot->number] = id;
+	event->has_id |= (uint8_t)(1u << slot->number);
+}
+
 int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 {
-	struct ky_wish *wish = &event->wishes[slot->number];
 	const struct ky_event *same = same_type(slot, event);
 	uint32_t bytes = event->record->bytes;
 	struct ky_event_record *record;
 
 	if (same) {
-		wish->id = same->wishes[slot->number].id;
-		wish->has_id = true;
+		give_id(slot, event, same->ids[slot->number]);
 		return 0;
 	}
 	if (!blob_room(slot->blob, bytes)) {
@@ -116,8 +119,7 @@ int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 	memcpy(record, event->record, bytes);
 	record->number = slot->next_id;
 	record->flags = 0;
-	wish->id = slot->next_id++;
-	wish->has_id = true;
+	give_id(slot, event, slot->next_id++);
 	/* Partner: the recorder, who reads this after packets. */
 	__atomic_store_n(&slot->blob->bytes, slot->blob->bytes + bytes, __ATOMIC_RELEASE);
 	return 0;
@@ -253,6 +255,8 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 	}
 	if (result)
 		ky_sys(SYS_unlinkat, dir_fd, (long)name, 0, 0, 0, 0);
+	else /* Partner: hits that count what they lose. */
+		__atomic_store_n(&slot->blob, slot->ring.client_region, __ATOMIC_RELEASE);
 	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 	return result;
 }

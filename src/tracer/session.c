@@ -26,7 +26,8 @@ static const struct ky_session_rule *rules_of(const struct ky_session *file)
  * The filters of all rules that take the event, as a list; an event that is taken by one without
  * a filter has none. Returns whether there is a rule at all that could be true.
  */
-static bool link_filters(struct ky_slot *slot, struct ky_event *event, uint32_t *reason)
+static bool link_filters(const struct ky_slot *slot, const struct ky_event *event,
+			 struct ky_filter_linked **to, uint32_t *reason)
 {
 	const struct ky_session_rule *rules = rules_of(slot->file);
 	struct ky_filter_linked *list = NULL, *filter;
@@ -51,7 +52,7 @@ static bool link_filters(struct ky_slot *slot, struct ky_event *event, uint32_t 
 			list = filter;
 		}
 	}
-	event->wishes[slot->number].filter = is_always ? NULL : list;
+	*to = is_always ? NULL : list;
 	return is_always || list;
 }
 
@@ -73,22 +74,71 @@ static int make_ring(struct ky_slot *slot)
 	return result;
 }
 
-/* Decide whether @slot wants @event. A reason, or 0. */
+/* The bytes of an event that is one number, where there is nothing else to do than one test. */
+static uint8_t fast_bytes(const struct ky_slot *slot, const struct ky_event *event,
+			  const struct ky_wish *wish)
+{
+	bool is_one = event->shape == KY_SHAPE_FIXED && event->n_fields == 1;
+	bool is_easy = !wish->filter || (wish->filter->n_tests == 1 && !wish->filter->next);
+
+	if (!is_one || !is_easy || slot->n_contexts || slot->clock != KY_CLOCK_RECORD_TSC ||
+	    wish->id > KY_HEADER_ID_MAX || event->kind == KY_EVENT_QUERY)
+		return 0;
+	return event->fixed_bytes;
+}
+
+/* Release: who finds the wish finds it whole, and its slot. Partners: acquire in hits. */
+static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wish)
+{
+	struct ky_wish *only = NULL;
+	uint32_t n = 0;
+
+	__atomic_store_n(&event->only, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&event->wishes[number], wish, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
+		if (!event->wishes[i])
+			continue;
+		only = event->wishes[i];
+		n++;
+	}
+	__atomic_store_n(&event->only, n == 1 ? only : NULL, __ATOMIC_RELEASE);
+}
+
+static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_linked *filter)
+{
+	struct ky_wish *wish = ky_trace_alloc(sizeof(*wish));
+
+	if (!wish)
+		return KY_OFF_MEMORY;
+	wish->slot = slot;
+	wish->filter = filter;
+	wish->asked_cookie = &ky_trace.control->slots[slot->number].cookie;
+	wish->cookie = slot->cookie;
+	wish->id = event->ids[slot->number];
+	wish->bit = bit_of(slot);
+	wish->fast_bytes = fast_bytes(slot, event, wish);
+	publish(event, slot->number, wish);
+	__atomic_fetch_or(&event->mask, wish->bit, __ATOMIC_RELEASE);
+	ky_trace.control->slots[slot->number].n_events += event->kind != KY_EVENT_QUERY;
+	return 0;
+}
+
+/* Decide whether @slot wants @event. A reason why not, or 0. */
 static uint32_t decide(struct ky_slot *slot, struct ky_event *event)
 {
-	struct ky_wish *wish = &event->wishes[slot->number];
-	unsigned char bit = bit_of(slot);
+	struct ky_filter_linked *filter;
 	uint32_t reason = 0;
-	bool wanted = link_filters(slot, event, &reason);
 
-	if (wanted && !slot->ring.file)
-		wanted = !(reason = (uint32_t)make_ring(slot));
-	if (wanted && event->kind != KY_EVENT_QUERY && !wish->has_id)
-		wanted = !(reason = (uint32_t)ky_ring_file_id(slot, event));
-	if (wanted) {
-		/* Release: whoever sees the bit sees the wish. Partner: acquire in hits. */
-		__atomic_fetch_or(&event->mask, bit, __ATOMIC_RELEASE);
-		ky_trace.control->slots[slot->number].n_events += event->kind != KY_EVENT_QUERY;
+	if (!link_filters(slot, event, &filter, &reason))
+		return reason;
+	if (!slot->ring.file)
+		reason = (uint32_t)make_ring(slot);
+	if (slot->ring.file && event->kind != KY_EVENT_QUERY && !(event->has_id & bit_of(slot)))
+		reason = (uint32_t)ky_ring_file_id(slot, event);
+	if (slot->ring.file && (event->kind == KY_EVENT_QUERY || (event->has_id & bit_of(slot)))) {
+		int off = want(slot, event, filter);
+
+		reason = off ? (uint32_t)off : reason;
 	}
 	return reason;
 }
@@ -184,7 +234,8 @@ static void forget_events(uint32_t number, bool keep_ids)
 		__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELAXED);
 		__atomic_fetch_and(&event->expected, keep, __ATOMIC_RELAXED);
 		event->known &= keep;
-		event->wishes[number].has_id &= keep_ids;
+		event->has_id &= keep_ids ? 0xff : keep;
+		publish(event, number, NULL);
 	}
 }
 

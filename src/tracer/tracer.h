@@ -86,11 +86,21 @@ struct ky_linked_op {
 	};
 };
 
-/* What a session means for an event. */
+struct ky_slot;
+
+/*
+ * What a session means for an event that it wants. Never changed once it is published in
+ * event->wishes: a hit that has one has a slot, an id and a filter that belong together.
+ */
 struct ky_wish {
-	uint32_t id;
-	bool has_id;
+	struct ky_slot *slot;
 	struct ky_filter_linked *filter; /* NULL: always */
+	const uint64_t *asked_cookie;	 /* in the control file */
+	uint64_t cookie;		 /* as long as that is this one, the session is on */
+	uint32_t id;
+	uint8_t bit; /* the slot's */
+	/* Payload of an event of one number that can be written at once; 0: the long way. */
+	uint8_t fast_bytes;
 };
 
 enum ky_shape {
@@ -109,7 +119,10 @@ struct ky_event {
 	uint8_t fixed_bytes;
 	bool is_gone; /* its module was unloaded */
 	uint8_t log_level;
-	struct ky_wish wishes[KY_CONTROL_SLOTS];
+	struct ky_wish *only; /* the only wish there is; NULL: none or more */
+	struct ky_wish *wishes[KY_CONTROL_SLOTS];
+	uint32_t ids[KY_CONTROL_SLOTS]; /* for who has the lock */
+	uint8_t has_id;			/* slots in which it has one */
 	struct ky_event_record *record; /* in the control file */
 	struct kymo_site *site;
 	uint64_t hash; /* of all that makes it a type: names and fields */

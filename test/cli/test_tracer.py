@@ -23,6 +23,11 @@ KYMO = os.environ.get("KYMO_BIN") or os.path.join(BUILD, "src", "cli", "kymo")
 TESTS = os.path.join(BUILD, "test", "tracer")
 SHOP, MODES, PLUGIN = (os.path.join(TESTS, name) for name in ("shop", "modes", "plugin.so"))
 
+# Programs must be built like a sanitized library; and sanitizers need what some tests take away.
+SANITIZE = (["-fsanitize=thread", "-Wno-tsan"] if "-tsan" in BUILD else
+            ["-fsanitize=address,undefined"] if "-asan" in BUILD else [])
+bare = pytest.mark.skipif(bool(SANITIZE), reason="the sanitizer needs what this takes away")
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a private /run/kymo needs root")
 
 ROUND = """\
@@ -94,13 +99,16 @@ COMPILERS = [("gcc", "c", "c11"), ("clang", "c", "c11"), ("g++", "c++", "c++17")
              ("clang++", "c++", "c++17")]
 KINDS = {"shared": ["-fPIE", "-pie"], "no-pie": ["-fno-pie", "-no-pie"], "static": ["-static"],
          "static-pie": ["-static-pie", "-fPIE"]}
+if SANITIZE:
+    COMPILERS = [compiler for compiler in COMPILERS if compiler[0].startswith("g")]
+    KINDS = {"shared": KINDS["shared"]}
 
 
 def build(tmp_path, compiler, language, standard, source, *options):
     out = str(tmp_path / f"{os.path.basename(source)}-{compiler}")
     library = os.path.join(BUILD, "src", "tracer")
     subprocess.run([compiler, "-x", language, f"-std={standard}", "-D_DEFAULT_SOURCE", "-Wall",
-                    "-Wextra", "-Wpedantic", "-Werror", "-Wshadow", "-I",
+                    "-Wextra", "-Wpedantic", "-Werror", "-Wshadow", *SANITIZE, "-I",
                     os.path.join(ROOT, "include"), source, "-x", "none", *options, "-o", out, "-L",
                     library, "-lkymo-trace",
                     # glibc refuses a static program with a path for libraries.
@@ -490,6 +498,7 @@ def shell(session, script, *argv):
                           capture_output=True, text=True, timeout=60, check=False)
 
 
+@bare
 def test_file_size_limit(session):
     session.start([Rule("*")])
     done = shell(session, "ulimit -f 0", MODES, "once")
@@ -500,6 +509,7 @@ def test_file_size_limit(session):
         "on\n", "the limit for file sizes (ulimit -f) is too low\n")
 
 
+@bare
 def test_no_space(session):
     session.start([Rule("*")], subbuf_bytes=1 << 20)
     script = ("mkdir /run/kymo/u0/full && mount -t tmpfs -o size=64k none /run/kymo/u0/full && "
@@ -516,6 +526,7 @@ def test_no_space(session):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@bare
 def test_no_proc(session, tmp_path):
     session.start([Rule("*")], contexts=["net_ns", "vpid"])
     # The loader finds $ORIGIN through /proc.
@@ -526,6 +537,7 @@ def test_no_proc(session, tmp_path):
     assert "net_ns = 0, vpid" in recorded(session, tmp_path)[0][0]
 
 
+@bare
 def test_sandbox(session, tmp_path):
     """After seccomp no system call may be made; the session asked for memory in advance."""
     session.start([Rule("modes:*")], clock=TSC, subbuf_bytes=4096, n_subbufs=16,
@@ -533,6 +545,7 @@ def test_sandbox(session, tmp_path):
     session.run(MODES, "seccomp", 50000)
 
 
+@bare
 def test_few_files(session, tmp_path):
     session.start([Rule("*")])
     done = shell(session, "ulimit -n 4", MODES, "once")
@@ -557,6 +570,7 @@ def test_others_directory(session):
     assert not session.rings()
 
 
+@bare
 def test_damaged_session_files(session):
     """Whatever a session file holds, programs that start are not harmed."""
     data = session_bytes([Rule("shop:*", exclude=["a", "b"], code=[
@@ -583,6 +597,7 @@ def test_damaged_session_files(session):
 
 # ---- what it is ----
 
+@bare
 def test_no_session_no_traces(session, tmp_path):
     """One file, no thread, no signal handler, no environment variable."""
     program = subprocess.Popen(session.command(MODES, "loop"), stdin=subprocess.PIPE,

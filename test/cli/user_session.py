@@ -190,11 +190,15 @@ class Control:
         struct.pack_into("=I", self.map, at, os.getpid())
         path = session.seen_path().encode()
         self.map[at + 40:at + 40 + len(path) + 1] = path + b"\0"
-        struct.pack_into("=Q", self.map, at + 8, session.cookie)
+        is_new = not self.slot(i)["cookie"]
+        if not is_new:
+            struct.pack_into("=Q", self.map, at + 8, session.cookie)
         for event in self.events():
             if names is None or event.name in names:
                 byte = CONTROL_ENABLE + event.page * ENABLE_BYTES + event.enable_byte
                 self.map[byte] |= 1 << i
+        if is_new:
+            struct.pack_into("=Q", self.map, at + 8, session.cookie)
 
     def stop(self, i=0):
         struct.pack_into("=Q", self.map, SLOTS_OFFSET + i * SLOT_BYTES + 8, 0)

@@ -172,12 +172,12 @@ static int mode_threads(char **args)
 	return 0;
 }
 
-static volatile int is_over;
+static int is_over;
 
 static void *endless(void *data)
 {
 	(void)data;
-	for (unsigned long i = 0; !is_over; i++)
+	for (unsigned long i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++)
 		KYMO_EVENT(modes, thread, i);
 	return NULL;
 }
@@ -195,7 +195,7 @@ static int mode_endless(char **args)
 	fflush(stdout);
 	while (read(0, &c, 1) > 0)
 		;
-	is_over = 1;
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < n && i < 64; i++)
 		pthread_join(ids[i], NULL);
 	return 0;
