@@ -80,6 +80,9 @@ struct kymo_ring_file {
 	uint64_t lost[KYMO_RING_LOSSES_MAX];
 };
 
+#define KYMO_RING_POSITION_SHIFT 5
+#define KYMO_RING_PARITY	 16u /* in a commit word */
+
 /* State that is committed together with a position. */
 struct kymo_ring_point {
 	uint64_t stamp;	  /* of the last record, or of the sub-buffer's beginning */
@@ -90,15 +93,15 @@ struct kymo_ring_point {
  * One buffer's control block. Four cache lines: what every record touches; what a switch of
  * sub-buffers touches; losses; the reader's.
  *
- * @head: the commit word: position << 1 | parity. Everything below the position is complete.
+ * @head: the commit word: position << 5 | parity << 4. Everything below the position is complete.
  *   point[parity] belongs to it; a writer prepares the other one. So head and point change
- *   together, with one store.
+ *   together, with one store. (The parity's bit is also the distance of the points in bytes.)
  * @claim: records below this position may be being overwritten. Stored before they are.
  */
 struct kymo_ring_control {
+	struct kymo_ring_point point[2];
 	uint64_t head;
 	uint64_t claim;
-	struct kymo_ring_point point[2];
 	uint64_t reserved_head[2];
 
 	uint64_t owner; /* lock: thread id << 32 | PID namespace; 0: free */

@@ -122,22 +122,28 @@ not_done:
 	return 1;
 }
 
-/* The short form; @put stores the header, @copy the payload behind it. */
-#define KYMO_RING_STORE(put, copy)                                                                 \
-	__asm__ __volatile__ goto(                                                                 \
-		KYMO_RING_RSEQ_BEGIN KYMO_RING_RSEQ_ON_CPU                                         \
-		"ldr x9, [%[head]]\n\t"                                                            \
-		"cmp x9, %[expected]\n\t"                                                          \
-		"b.ne %l[not_done]\n\t" put copy "stlr %[stamp], [%[point]]\n\t"                   \
-		"add x9, %[point], #8\n\t"                                                         \
-		"stlr %[records], [x9]\n\t"                                                        \
-		"stlr %[next], [%[head]]\n" KYMO_RING_RSEQ_END                                     \
-		:                                                                                  \
-		: [self] "r"(kymo_ring_rseq_self(area)), [cpu] "r"(cpu), [head] "r"(head),         \
-		  [expected] "r"(expected), [next] "r"(next), [to] "r"(to), [header] "r"(header),  \
-		  [from] "r"(from), [point] "r"(point), [stamp] "r"(stamp), [records] "r"(records) \
-		: "x9", "memory", "cc"                                                             \
-		: not_done)
+/* The short form; @put stores the header, @copy the payload behind it, @bytes are their length. */
+#define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                          \
+	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN KYMO_RING_RSEQ_ON_CPU                       \
+				  "ldr x9, [%[control], #32]\n\t"                                  \
+				  "cmp x9, %[expected]\n\t"                                        \
+				  "b.ne %l[not_done]\n\t" put copy "eor x9, %[expected], #16\n\t"  \
+				  "and x9, x9, #16\n\t"                                            \
+				  "add x9, x9, %[control]\n\t"                                     \
+				  "stlr %[stamp], [x9]\n\t"                                        \
+				  "add x9, x9, #8\n\t"                                             \
+				  "stlr %[records], [x9]\n\t"                                      \
+				  "add x9, %[expected], #32*(" #bytes ")\n\t"                      \
+				  "eor x9, x9, #16\n\t"                                            \
+				  "add x10, %[control], #32\n\t"                                   \
+				  "stlr x9, [x10]\n" KYMO_RING_RSEQ_END                            \
+				  :                                                                \
+				  : [self] "r"(kymo_ring_rseq_self(area)), [cpu] "r"(cpu),         \
+				    [control] "r"(control), [expected] "r"(expected),              \
+				    [to] "r"(to), [header] "r"(header), [from] "r"(memory_),       \
+				    [value] "r"(word_), [stamp] "r"(stamp), [records] "r"(records) \
+				  : "x9", "x10", "memory", "cc"                                    \
+				  : not_done)
 
 #define KYMO_RING_COPY8(at, n)            \
 	"ldr x9, [%[from], #" #at "]\n\t" \
@@ -146,8 +152,8 @@ not_done:
 	"ldr w9, [%[from], #" #at "]\n\t" \
 	"stur w9, [%[to], #" #at "+" #n "]\n\t"
 #define KYMO_RING_COPY_0(n)
-#define KYMO_RING_COPY_4(n)  KYMO_RING_COPY4(0, n)
-#define KYMO_RING_COPY_8(n)  KYMO_RING_COPY8(0, n)
+#define KYMO_RING_COPY_4(n)  "stur %w[value], [%[to], #" #n "]\n\t"
+#define KYMO_RING_COPY_8(n)  "stur %[value], [%[to], #" #n "]\n\t"
 #define KYMO_RING_COPY_12(n) KYMO_RING_COPY8(0, n) KYMO_RING_COPY4(8, n)
 #define KYMO_RING_COPY_16(n) KYMO_RING_COPY8(0, n) KYMO_RING_COPY8(8, n)
 #define KYMO_RING_COPY_20(n) KYMO_RING_COPY_16(n) KYMO_RING_COPY4(16, n)

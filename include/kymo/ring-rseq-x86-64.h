@@ -137,23 +137,29 @@ not_done:
 
 /*
  * The short form: one sequence per size of header and payload, so that all is straight on. @put
- * stores the header, @copy the payload behind it.
+ * stores the header, @copy the payload behind it; @bytes is their length. The other point lies
+ * at the distance that the parity says. Few operands: each register is one to be saved.
  */
-#define KYMO_RING_STORE(put, copy)                                                              \
-	__asm__ __volatile__ goto(                                                              \
-		KYMO_RING_RSEQ_BEGIN "cmpl %[cpu], %%fs:4(%[area])\n\t"                         \
-				     "jne %l[not_done]\n\t"                                     \
-				     "cmpq %[expected], (%[head])\n\t"                          \
-				     "jne %l[not_done]\n\t" put copy                            \
-				     "movq %[stamp], (%[point])\n\t"                            \
-				     "movq %[records], 8(%[point])\n\t"                         \
-				     "movq %[next], (%[head])\n" KYMO_RING_RSEQ_END             \
-		:                                                                               \
-		: [area] "r"(area), [cpu] "r"(cpu), [head] "r"(head), [expected] "r"(expected), \
-		  [next] "r"(next), [to] "r"(to), [header] "r"(header), [from] "r"(from),       \
-		  [point] "r"(point), [stamp] "r"(stamp), [records] "r"(records)                \
-		: "rax", "memory", "cc"                                                         \
-		: not_done)
+#define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                         \
+	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN                                            \
+				  "cmpl %[cpu], %%fs:4(%[area])\n\t"                              \
+				  "jne %l[not_done]\n\t"                                          \
+				  "cmpq %[expected], 32(%[control])\n\t"                          \
+				  "jne %l[not_done]\n\t" put copy "movl %k[expected], %%eax\n\t"  \
+				  "notl %%eax\n\t"                                                \
+				  "andl $16, %%eax\n\t"                                           \
+				  "movq %[stamp], (%[control], %%rax)\n\t"                        \
+				  "movq %[records], 8(%[control], %%rax)\n\t"                     \
+				  "leaq 32*(" #bytes ")(%[expected]), %%rax\n\t"                  \
+				  "xorq $16, %%rax\n\t"                                           \
+				  "movq %%rax, 32(%[control])\n" KYMO_RING_RSEQ_END               \
+				  :                                                               \
+				  : [area] "r"(area), [cpu] "r"(cpu), [control] "r"(control),     \
+				    [expected] "r"(expected), [to] "r"(to), [header] "r"(header), \
+				    [from] "r"(memory_), [value] "r"(word_), [stamp] "r"(stamp),  \
+				    [records] "r"(records)                                        \
+				  : "rax", "memory", "cc"                                         \
+				  : not_done)
 
 #define KYMO_RING_COPY8(at, n)             \
 	"movq " #at "(%[from]), %%rax\n\t" \
@@ -162,8 +168,8 @@ not_done:
 	"movl " #at "(%[from]), %%eax\n\t" \
 	"movl %%eax, " #at "+" #n "(%[to])\n\t"
 #define KYMO_RING_COPY_0(n)
-#define KYMO_RING_COPY_4(n)  KYMO_RING_COPY4(0, n)
-#define KYMO_RING_COPY_8(n)  KYMO_RING_COPY8(0, n)
+#define KYMO_RING_COPY_4(n)  "movl %k[value], " #n "(%[to])\n\t"
+#define KYMO_RING_COPY_8(n)  "movq %[value], " #n "(%[to])\n\t"
 #define KYMO_RING_COPY_12(n) KYMO_RING_COPY8(0, n) KYMO_RING_COPY4(8, n)
 #define KYMO_RING_COPY_16(n) KYMO_RING_COPY8(0, n) KYMO_RING_COPY8(8, n)
 #define KYMO_RING_COPY_20(n) KYMO_RING_COPY_16(n) KYMO_RING_COPY4(16, n)

@@ -65,9 +65,10 @@ struct kymo_ring_commit {
  *
  *   kymo_ring_rseq_cpu(area): the CPU, or a number beyond all CPUs without registration
  *   kymo_ring_rseq_commit(area, commit): the moves, then the point, then the head
- *   kymo_ring_rseq_store(area, cpu, head, expected, next, to, header, header_bytes, from, bytes,
- *                        point, stamp, records): header from a register (4 or 8 bytes), and
- *     payload of a constant size of which kymo_ring_rseq_can_store(bytes) holds
+ *   kymo_ring_rseq_store(area, cpu, control, expected, to, header, header_bytes, from, word,
+ *                        bytes, stamp, records): header from a register (4 or 8 bytes), and
+ *     payload of a constant size of which kymo_ring_rseq_can_store(bytes) holds; up to 8 bytes
+ *     of it in @word, else at @from
  *   kymo_ring_rseq_count(area, cpu, counter): *counter += 1
  *
  * @area: where glibc put the thread's struct rseq, from the thread pointer.
@@ -79,30 +80,31 @@ struct kymo_ring_commit {
 #include <kymo/ring-rseq-aarch64.h>
 #endif
 
-/* One sequence for each size of header and payload: all is straight on. */
-#define KYMO_RING_STORE_SIZES(put, n)                       \
-	switch (bytes) {                                    \
-	case 0:                                             \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_0(n));  \
-		break;                                      \
-	case 4:                                             \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_4(n));  \
-		break;                                      \
-	case 8:                                             \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_8(n));  \
-		break;                                      \
-	case 12:                                            \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_12(n)); \
-		break;                                      \
-	case 16:                                            \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_16(n)); \
-		break;                                      \
-	case 20:                                            \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_20(n)); \
-		break;                                      \
-	default:                                            \
-		KYMO_RING_STORE(put, KYMO_RING_COPY_24(n)); \
-		break;                                      \
+/* One sequence for each size of header and payload: all is straight on. Up to 8 bytes of payload
+ * go through a register; operands that a size does not use are ones that are there anyway. */
+#define KYMO_RING_STORE_SIZES(put, n)                                          \
+	switch (bytes) {                                                       \
+	case 0:                                                                \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_0(n), 0 + n, to, cpu);     \
+		break;                                                         \
+	case 4:                                                                \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_4(n), 4 + n, to, word);    \
+		break;                                                         \
+	case 8:                                                                \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_8(n), 8 + n, to, word);    \
+		break;                                                         \
+	case 12:                                                               \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_12(n), 12 + n, from, cpu); \
+		break;                                                         \
+	case 16:                                                               \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_16(n), 16 + n, from, cpu); \
+		break;                                                         \
+	case 20:                                                               \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_20(n), 20 + n, from, cpu); \
+		break;                                                         \
+	default:                                                               \
+		KYMO_RING_STORE(put, KYMO_RING_COPY_24(n), 24 + n, from, cpu); \
+		break;                                                         \
 	}
 
 static inline int kymo_ring_rseq_can_store(uint32_t header_bytes, uint64_t bytes)
@@ -111,9 +113,9 @@ static inline int kymo_ring_rseq_can_store(uint32_t header_bytes, uint64_t bytes
 }
 
 static inline __attribute__((always_inline)) int
-kymo_ring_rseq_store(ptrdiff_t area, uint32_t cpu, uint64_t *head, uint64_t expected, uint64_t next,
-		     void *to, uint64_t header, uint32_t header_bytes, const void *from,
-		     uint64_t bytes, struct kymo_ring_point *point, uint64_t stamp,
+kymo_ring_rseq_store(ptrdiff_t area, uint32_t cpu, struct kymo_ring_control *control,
+		     uint64_t expected, void *to, uint64_t header, uint32_t header_bytes,
+		     const void *from, uint64_t word, uint64_t bytes, uint64_t stamp,
 		     uint64_t records)
 {
 	if (header_bytes == 4) {

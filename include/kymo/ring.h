@@ -134,19 +134,18 @@ struct kymo_ring_options {
 struct kymo_ring_writer {
 	uint8_t *data;
 	struct kymo_ring_control *control;
-	uint64_t subbuf_mask;  /* bytes - 1 */
-	uint64_t buffer_mask;  /* bytes - 1 */
+	uint64_t subbuf_mask; /* bytes - 1 */
+	uint64_t buffer_mask; /* bytes - 1 */
+	uint64_t buffer_bytes;
 	ptrdiff_t rseq_area;   /* from the thread pointer */
 	uint32_t rseq_buffers; /* buffers that rseq protects; 0: none */
-	uint32_t buffer_shift;
-	const void *client; /* handed to subbuf_open and subbuf_close */
+	const void *client;    /* handed to subbuf_open and subbuf_close */
 	struct kymo_ring_slot *slots;
 	struct kymo_ring_file *file;
 	void *client_region;
 	struct kymo_ring_process *process; /* what a fork() changes */
 	uint64_t map_bytes;
 	uint64_t subbuf_bytes;
-	uint64_t buffer_bytes;
 	uint32_t n_subbufs;
 	uint32_t n_buffers; /* the spare one too */
 	uint32_t flags;
@@ -218,8 +217,7 @@ kymo_ring_control_of(const struct kymo_ring_writer *writer, uint32_t i)
 KYMO_RING_INLINE uint8_t *kymo_ring_address(const struct kymo_ring_writer *writer, uint32_t i,
 					    uint64_t position)
 {
-	return writer->data + ((uint64_t)i << writer->buffer_shift) +
-	       (position & writer->buffer_mask);
+	return writer->data + i * writer->buffer_bytes + (position & writer->buffer_mask);
 }
 
 /* Where in its sub-buffer @position lies, 1 and up; the whole sub-buffer's length at its end, that
@@ -234,13 +232,25 @@ KYMO_RING_INLINE uint64_t kymo_ring_at_bytes(const struct kymo_ring_writer *writ
 KYMO_RING_INLINE bool kymo_ring_fits(const struct kymo_ring_writer *writer, uint64_t at_bytes,
 				     uint64_t bytes)
 {
-	return at_bytes + bytes <= writer->subbuf_mask + 1;
+	return at_bytes - 1 + bytes <= writer->subbuf_mask; /* at_bytes >= 1 */
+}
+
+KYMO_RING_INLINE uint64_t kymo_ring_position(uint64_t head)
+{
+	return head >> KYMO_RING_POSITION_SHIFT;
 }
 
 /* The commit word after @bytes more. */
 KYMO_RING_INLINE uint64_t kymo_ring_next_head(uint64_t head, uint64_t bytes)
 {
-	return (head + 2 * bytes) ^ 1;
+	return (head + (bytes << KYMO_RING_POSITION_SHIFT)) ^ KYMO_RING_PARITY;
+}
+
+/* The point that belongs to @head. */
+KYMO_RING_INLINE struct kymo_ring_point *kymo_ring_point_of(const struct kymo_ring_control *control,
+							    uint64_t head)
+{
+	return (struct kymo_ring_point *)((char *)control + (head & KYMO_RING_PARITY));
 }
 
 /*
@@ -256,42 +266,51 @@ KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
 
 	/* Partner: the store-release of the head in whoever wrote last, maybe on another CPU. */
 	spot->head = __atomic_load_n(&control->head, __ATOMIC_ACQUIRE);
-	point = &control->point[spot->head & 1];
+	/* The clock is read after the head; compilers keep volatile ones in order. */
+	__asm__ __volatile__("" : "+r"(spot->head));
+	spot->now = config->clock();
+	/* Reading the clock takes the longer, the more loads wait before it. And this is what
+	 * belongs to the head, if that did not move until the commit. */
+	point = kymo_ring_point_of(control, spot->head);
 	spot->last = __atomic_load_n(&point->stamp, __ATOMIC_RELAXED);
 	spot->records = __atomic_load_n(&point->records, __ATOMIC_RELAXED);
-	__asm__ __volatile__("" ::: "memory");
-	spot->now = config->clock();
 	if (spot->now < spot->last)
 		spot->now = spot->last;
-	spot->at_bytes = kymo_ring_at_bytes(writer, spot->head >> 1);
+	spot->at_bytes = kymo_ring_at_bytes(writer, kymo_ring_position(spot->head));
 	spot->buffer = i;
 }
 
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
+/* The assembler knows these. */
+#define KYMO_RING_KNOWN(member, offset) \
+	((void)sizeof(char[offsetof(struct kymo_ring_control, member) == (offset) ? 1 : -1]))
+
 /* One try on the fast path. True: written. */
 KYMO_RING_INLINE bool kymo_ring_try_small(const struct kymo_ring_config *config,
 					  struct kymo_ring_writer *writer, const void *record,
 					  const void *payload, uint64_t bytes)
 {
 	uint32_t cpu = kymo_ring_rseq_cpu(writer->rseq_area), header_bytes;
-	struct kymo_ring_control *control;
 	union kymo_ring_header header;
 	struct kymo_ring_spot spot;
+	uint64_t word = 0;
 
+	KYMO_RING_KNOWN(point, 0);
+	KYMO_RING_KNOWN(head, 32);
+	if (bytes <= sizeof(word))
+		memcpy(&word, payload, bytes);
 	if (__builtin_expect(cpu >= writer->rseq_buffers, 0))
 		return false;
-	control = kymo_ring_control_of(writer, cpu);
 	kymo_ring_look(config, writer, cpu, &spot);
 	header_bytes = config->record_header(record, &spot, &header);
 	if (!kymo_ring_rseq_can_store(header_bytes, bytes) ||
 	    __builtin_expect(!kymo_ring_fits(writer, spot.at_bytes, header_bytes + bytes), 0))
 		return false;
-	return !kymo_ring_rseq_store(writer->rseq_area, cpu, &control->head, spot.head,
-				     kymo_ring_next_head(spot.head, header_bytes + bytes),
-				     kymo_ring_address(writer, cpu, spot.head >> 1),
-				     header_bytes == 4 ? header.word32 : header.word64,
-				     header_bytes, payload, bytes, &control->point[~spot.head & 1],
-				     spot.now, spot.records + 1);
+	return !kymo_ring_rseq_store(
+		writer->rseq_area, cpu, kymo_ring_control_of(writer, cpu), spot.head,
+		kymo_ring_address(writer, cpu, kymo_ring_position(spot.head)),
+		header_bytes == 4 ? header.word32 : header.word64, header_bytes, payload, word,
+		bytes, spot.now, spot.records + 1);
 }
 #endif
 
@@ -326,14 +345,14 @@ KYMO_RING_INLINE uint64_t kymo_ring_prepare(const struct kymo_ring_config *confi
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, spot->buffer);
 	uint32_t header_bytes = config->record_header(record, spot, header);
-	uint64_t bytes =
-		kymo_ring_gather(parts, n_parts, header, header_bytes,
-				 kymo_ring_address(writer, spot->buffer, spot->head >> 1), moves);
+	uint64_t bytes = kymo_ring_gather(
+		parts, n_parts, header, header_bytes,
+		kymo_ring_address(writer, spot->buffer, kymo_ring_position(spot->head)), moves);
 
 	commit->head = &control->head;
 	commit->expected = spot->head;
 	commit->next = kymo_ring_next_head(spot->head, bytes);
-	commit->point = &control->point[~spot->head & 1];
+	commit->point = kymo_ring_point_of(control, ~spot->head);
 	commit->point_value.stamp = spot->now;
 	commit->point_value.records = spot->records + 1;
 	commit->moves = moves;

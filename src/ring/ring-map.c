@@ -167,7 +167,6 @@ static void derive(struct kymo_ring_writer *writer, const struct kymo_ring_file 
 	writer->subbuf_mask = head->subbuf_bytes - 1;
 	writer->buffer_bytes = head->subbuf_bytes * head->n_subbufs;
 	writer->buffer_mask = writer->buffer_bytes - 1;
-	writer->buffer_shift = (uint32_t)__builtin_ctzll(writer->buffer_bytes);
 	writer->n_subbufs = head->n_subbufs;
 	writer->n_buffers = head->n_buffers + 1;
 	writer->flags = head->flags;

@@ -78,13 +78,14 @@ bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct k
 	for (int i = 0; i < LOOKS_MAX; i++) {
 		/* Partner: the release of the head in writers; all below it is there. */
 		head = ours(reader, __atomic_load_n(&control->head, __ATOMIC_ACQUIRE));
-		view->position = head >> 1;
+		view->position = kymo_ring_position(head);
 		/* Acquire: these are not read after the head is read again. */
-		view->point.stamp = ours(
-			reader, __atomic_load_n(&control->point[head & 1].stamp, __ATOMIC_ACQUIRE));
+		view->point.stamp =
+			ours(reader, __atomic_load_n(&kymo_ring_point_of(control, head)->stamp,
+						     __ATOMIC_ACQUIRE));
 		view->point.records =
-			ours(reader,
-			     __atomic_load_n(&control->point[head & 1].records, __ATOMIC_ACQUIRE));
+			ours(reader, __atomic_load_n(&kymo_ring_point_of(control, head)->records,
+						     __ATOMIC_ACQUIRE));
 		again = ours(reader, __atomic_load_n(&control->head, __ATOMIC_RELAXED));
 		if (head == again)
 			return true;
@@ -365,7 +366,7 @@ static bool anything_new(struct kymo_ring_reader *reader)
 	for (uint32_t i = 0; i < reader->n_buffers; i++) {
 		const struct kymo_ring_control *control = ky_rb_reader_control(reader, i);
 		struct ky_rb_buffer *buffer = &reader->buffers[i];
-		uint64_t position = ky_rb_get(reader, &control->head) >> 1;
+		uint64_t position = kymo_ring_position(ky_rb_get(reader, &control->head));
 		uint64_t subbuf = position / reader->head.subbuf_bytes;
 
 		if (buffer->is_broken)

@@ -81,7 +81,7 @@ static void plan_close(const struct kymo_ring_config *config, struct kymo_ring_w
 		.sequence = start / writer->subbuf_bytes,
 		.begin_stamp = slot->open.stamp,
 		.end_stamp = spot->now,
-		.content_bytes = (spot->head >> 1) - start,
+		.content_bytes = (kymo_ring_position(spot->head)) - start,
 		.subbuf_bytes = writer->subbuf_bytes,
 		.lost = lost_total(kymo_ring_control_of(writer, spot->buffer)),
 		.first_record = slot->open.records,
@@ -130,7 +130,7 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 		      const struct kymo_ring_spot *spot, struct ky_rb_switch *plan)
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, spot->buffer);
-	uint64_t position = spot->head >> 1;
+	uint64_t position = kymo_ring_position(spot->head);
 	/* The sub-buffer that is full ends where the new one starts; at 0 there is none. */
 	uint64_t start = (position + writer->subbuf_mask) & ~writer->subbuf_mask;
 
@@ -146,7 +146,7 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 	plan->commit.expected = spot->head;
 	plan->commit.next =
 		kymo_ring_next_head(spot->head, start - position + config->subbuf_header_bytes);
-	plan->commit.point = &control->point[~spot->head & 1];
+	plan->commit.point = kymo_ring_point_of(control, ~spot->head);
 	plan->commit.point_value.stamp = spot->now;
 	plan->commit.point_value.records = spot->records;
 	plan->commit.claim = &control->claim;

@@ -87,7 +87,7 @@ static const struct kymo_ring_config client_config __attribute__((unused)) = {
 
 static inline int client_write(struct kymo_ring_writer *writer, uint64_t value)
 {
-	uint32_t id = 1;
+	static const uint32_t id = 1;
 
 	return kymo_ring_write(&client_config, writer, &id, &value, sizeof(value));
 }
@@ -106,7 +106,7 @@ static inline int client_write_text(struct kymo_ring_writer *writer, uint64_t va
 	} head = {value, length};
 	uint8_t text[TEXT_MAX];
 	struct kymo_ring_part parts[] = {{&head, sizeof(head)}, {text, length}};
-	uint32_t id = 2;
+	static const uint32_t id = 2;
 
 	for (uint32_t i = 0; i < length; i++)
 		text[i] = client_byte(value, i);
