@@ -26,6 +26,15 @@ long ky_rb_syscall(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
+__attribute__((no_sanitize_thread, noinline)) void ky_rb_copy_racing(void *to, const void *from,
+								     uint64_t bytes)
+{
+	for (uint64_t i = 0; i < (bytes + 7) / 8; i++)
+		__atomic_store_n((uint64_t *)to + i,
+				 __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+}
+
 /*
  * An atomic addition of 0, made by the kernel: it brings in the page for writing, changes nothing
  * whoever writes there meanwhile, and answers EFAULT where a store would get SIGBUS.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ring/ring-reader.h"
+#include "ring/ring-writer.h"
 
 /* The header of a chunk: what the sub-buffer's holds, or a new one for a further part of it. */
 static void make_header(struct kymo_ring_reader *reader, const uint8_t *data,
@@ -15,7 +16,7 @@ static void make_header(struct kymo_ring_reader *reader, const uint8_t *data,
 	chunk->header = reader->header;
 	chunk->header_bytes = reader->head.subbuf_header_bytes;
 	if (!chunk->is_continued)
-		memcpy(reader->header, data, chunk->header_bytes);
+		ky_rb_copy_racing(reader->header, data, chunk->header_bytes);
 	if (chunk->is_closed && !chunk->is_continued)
 		return;
 	if (!config) {

@@ -8,22 +8,7 @@
 
 #include "base/error.h"
 #include "ring/ring-reader.h"
-
-/*
- * Copies what may change meanwhile; then it is thrown away. Word by word, so that no optimisation
- * relies on it standing still; not seen by the thread sanitizer, which would call it a race.
- */
-__attribute__((no_sanitize_thread, noinline)) static void
-copy_racing(uint8_t *to, const uint8_t *from, uint64_t bytes)
-{
-	const uint64_t *words = (const uint64_t *)from;
-
-	for (uint64_t i = 0; i < (bytes + 7) / 8; i++) {
-		uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
-
-		memcpy(to + 8 * i, &word, 8);
-	}
-}
+#include "ring/ring-writer.h"
 
 int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error *err)
 {
@@ -55,7 +40,7 @@ static bool copy_subbuf(struct kymo_ring_reader *reader, uint32_t i, uint64_t st
 	bytes = is_last ? end->position - start : slot->content_bytes;
 	if (bytes > reader->head.subbuf_bytes)
 		bytes = reader->head.subbuf_bytes;
-	copy_racing(reader->copy, ky_rb_reader_data(reader, i, start), bytes);
+	ky_rb_copy_racing(reader->copy, ky_rb_reader_data(reader, i, start), bytes);
 	/* Partner: the fence of writers between the claim and the first byte. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return ky_rb_get(reader, &control->claim) <= start;

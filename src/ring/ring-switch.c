@@ -95,7 +95,7 @@ static void plan_close(const struct kymo_ring_config *config, struct kymo_ring_w
 	plan->old_slot.close.records = spot->records;
 	plan->old_slot.close_lost = packet.lost;
 	move(plan, slot, &plan->old_slot, sizeof(*slot));
-	memcpy(plan->old_header, header, config->subbuf_header_bytes);
+	ky_rb_copy_racing(plan->old_header, header, config->subbuf_header_bytes);
 	config->subbuf_close(writer->client, &packet, plan->old_header);
 	move(plan, header, plan->old_header, config->subbuf_header_bytes);
 }

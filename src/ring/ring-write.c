@@ -42,7 +42,10 @@ static int commit_locked(const struct kymo_ring_writer *writer,
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 	}
 	for (const struct kymo_ring_move *move = commit->moves; move < commit->moves_end; move++)
-		memcpy(move->to, move->from, move->bytes);
+		if (commit->claim) /* headers and slots: a reader may be looking at them */
+			ky_rb_copy_racing(move->to, move->from, move->bytes);
+		else
+			memcpy(move->to, move->from, move->bytes);
 	/* Release: a reader that still sees the head before does not see these (it looks again). */
 	__atomic_store_n(&commit->point->stamp, commit->point_value.stamp, __ATOMIC_RELEASE);
 	__atomic_store_n(&commit->point->records, commit->point_value.records, __ATOMIC_RELEASE);

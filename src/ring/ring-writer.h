@@ -19,6 +19,13 @@ struct kymo_ring_process {
 long ky_rb_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 /*
+ * Copy what others may change, or read, meanwhile: what comes of that is thrown away, or is of no
+ * account. Both sides are aligned to 8 bytes, and are copied in such words, with up to 7 bytes
+ * more behind the end. The thread sanitizer would call it a race, and does not see it.
+ */
+void ky_rb_copy_racing(void *to, const void *from, uint64_t bytes);
+
+/*
  * Give memory to [@start, @start + @bytes) of a shared mapping, changing nothing in it. What is full
  * shows as -ENOSPC here, and not as SIGBUS later. 0 or -ENOSPC. Any thread.
  */

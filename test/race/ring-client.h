@@ -85,7 +85,7 @@ static const struct kymo_ring_config client_config __attribute__((unused)) = {
 
 /* ---- writing ---- */
 
-static inline int client_write(struct kymo_ring_writer *writer, uint64_t value)
+KYMO_RING_INLINE int client_write(struct kymo_ring_writer *writer, uint64_t value)
 {
 	static const uint32_t id = 1;
 

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ring under everything that can come between: preemption, migration, signals whose handlers
+ * write, SIGKILL, fork, single-stepping, snapshots at full load. Each record says who wrote it
+ * and as which of his, so that nothing can be missing, doubled or torn unseen.
+ *
+ * TAP. RACE_LONG=1 takes minutes instead of seconds (10,000 kills). A number as argument: that case.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ring-client.h"
+
+#define THREADS 4
+
+static bool is_long;
+static uint32_t mode; /* KYMO_RING_LOCKED and so on, added to every ring */
+
+struct ring {
+	int fd;
+	struct kymo_ring_writer writer;
+	struct kymo_ring_reader *reader;
+	struct client_check check;
+};
+
+static void die(const char *what)
+{
+	printf("Bail out! %s\n", what);
+	exit(1);
+}
+
+static void ring_open(struct ring *ring, uint32_t flags, uint64_t subbuf_bytes, uint32_t n_subbufs)
+{
+	struct kymo_ring_options options = {.size_bytes = sizeof(options),
+					    .flags = flags | mode,
+					    .subbuf_bytes = subbuf_bytes,
+					    .n_subbufs = n_subbufs};
+	struct kymo_error err;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = memfd_create("race", MFD_CLOEXEC);
+	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, &options) < 0)
+		die("cannot make a ring");
+	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
+		die(err.message);
+}
+
+static void ring_close(struct ring *ring)
+{
+	kymo_ring_reader_close(ring->reader);
+	kymo_ring_unmap(&ring->writer);
+	close(ring->fd);
+}
+
+/* ---- writers ---- */
+
+/* A clock that gives the CPU away: between looking at the head and committing. */
+static uint64_t yielding_clock(void)
+{
+	static __thread unsigned int n;
+
+	if (++n % 97 == 0)
+		sched_yield();
+	if (n % 9973 == 0)
+		usleep(50);
+	return client_clock();
+}
+
+static const struct kymo_ring_config yielding = {
+	sizeof(struct client_header), yielding_clock,	   client_record_header,
+	client_subbuf_open,	      client_subbuf_close,
+};
+
+struct writer {
+	struct ring *ring;
+	const struct kymo_ring_config *config;
+	pthread_t thread;
+	uint64_t who, records, written, lost;
+	bool is_done;
+	volatile bool *stop;
+};
+
+static int write_one(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
+		     uint64_t value)
+{
+	static const uint32_t id = 1;
+
+	if (value % 7 == 0)
+		return client_write_text(writer, value, (uint32_t)(value % 301));
+	return kymo_ring_write(config, writer, &id, &value, sizeof(value));
+}
+
+static void *write_records(void *arg)
+{
+	struct writer *writer = arg;
+
+	for (uint64_t i = 0; writer->stop ? !*writer->stop : i < writer->records; i++) {
+		if (write_one(writer->config, &writer->ring->writer, client_value(writer->who, i)))
+			writer->lost++;
+		else
+			writer->written++;
+	}
+	__atomic_store_n(&writer->is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void start(struct writer *writers, struct ring *ring, const struct kymo_ring_config *config,
+		  uint64_t records, volatile bool *stop)
+{
+	for (uint64_t i = 0; i < THREADS; i++) {
+		writers[i] = (struct writer){
+			.ring = ring, .config = config, .who = i, .records = records, .stop = stop};
+		pthread_create(&writers[i].thread, NULL, write_records, &writers[i]);
+	}
+}
+
+static void join(struct writer *writers)
+{
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(writers[i].thread, NULL);
+}
+
+static bool is_running(const struct writer *writers)
+{
+	bool is_any = false;
+
+	for (int i = 0; i < THREADS; i++)
+		is_any |= !__atomic_load_n(&writers[i].is_done, __ATOMIC_ACQUIRE);
+	return is_any;
+}
+
+static bool is_as_written(struct client_check *check, const struct writer *writers)
+{
+	for (int i = 0; i < THREADS; i++)
+		if (check->from[i] != writers[i].written)
+			CLIENT_FAIL(check, "writer %d: %llu records, and he wrote %llu", i,
+				    (unsigned long long)check->from[i],
+				    (unsigned long long)writers[i].written);
+	return true;
+}
+
+static bool counts_agree(struct ring *ring, uint64_t written, uint64_t lost)
+{
+	struct kymo_ring_stats stats;
+
+	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	if (stats.records != written || stats.lost_total != lost)
+		CLIENT_FAIL(&ring->check, "%llu records and %llu lost, and not %llu and %llu",
+			    (unsigned long long)stats.records, (unsigned long long)stats.lost_total,
+			    (unsigned long long)written, (unsigned long long)lost);
+	return true;
+}
+
+static bool agrees(struct ring *ring, const struct writer *writers, uint64_t more)
+{
+	uint64_t written = more, lost = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		written += writers[i].written;
+		lost += writers[i].lost;
+	}
+	return is_as_written(&ring->check, writers) && counts_agree(ring, written, lost);
+}
+
+/* ---- the cases; each returns whether all was well, ring->check.why says what was not ---- */
+
+/* Threads that are preempted between looking and committing, with a consumer at work. */
+static bool test_preempted(struct ring *ring)
+{
+	struct writer writers[THREADS];
+	bool ok = true;
+
+	ring_open(ring, 0, 4096, 8);
+	start(writers, ring, &yielding, is_long ? 20000000 : 300000, NULL);
+	while (ok && is_running(writers))
+		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	join(writers);
+	return ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	       agrees(ring, writers, 0);
+}
+
+/* Threads that are moved from CPU to CPU all the time. */
+static bool test_migrated(struct ring *ring)
+{
+	int n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	struct writer writers[THREADS];
+	bool ok = true;
+
+	ring_open(ring, 0, 16384, 8);
+	start(writers, ring, &client_config, is_long ? 50000000 : 1000000, NULL);
+	for (unsigned int k = 0; ok && is_running(writers); k++) {
+		for (int i = 0; i < THREADS; i++) {
+			cpu_set_t set;
+
+			CPU_ZERO(&set);
+			CPU_SET((k + (unsigned int)i) % (unsigned int)n, &set);
+			pthread_setaffinity_np(writers[i].thread, sizeof(set), &set);
+		}
+		if (k % 16 == 0)
+			ok = client_check_all(&ring->check, ring->reader, 0);
+	}
+	join(writers);
+	return ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	       agrees(ring, writers, 0);
+}
+
+static struct ring *signal_ring;
+static uint64_t signal_next, signal_lost;
+
+static void on_signal(int number)
+{
+	uint64_t mine = __atomic_fetch_add(&signal_next, 1, __ATOMIC_RELAXED);
+
+	if (write_one(&client_config, &signal_ring->writer, client_value(100 + mine % 64, mine)))
+		__atomic_fetch_add(&signal_lost, 1, __ATOMIC_RELAXED);
+}
+
+/* Signals at any instruction, whose handlers write too. */
+static bool test_signals(struct ring *ring)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_NODEFER};
+	struct itimerval each = {{0, 50}, {0, 50}}, none = {0};
+	struct writer writers[THREADS];
+	struct kymo_ring_stats stats;
+	uint64_t seen = 0;
+	bool ok = true;
+
+	ring_open(ring, 0, 16384, 16);
+	signal_ring = ring;
+	signal_next = signal_lost = 0;
+	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	start(writers, ring, &client_config, is_long ? 20000000 : 500000, NULL);
+	setitimer(ITIMER_REAL, &each, NULL);
+	while (ok && is_running(writers)) {
+		for (int i = 0; i < THREADS; i++)
+			pthread_kill(writers[i].thread, SIGUSR1);
+		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	}
+	setitimer(ITIMER_REAL, &none, NULL);
+	join(writers);
+	signal(SIGALRM, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	     is_as_written(&ring->check, writers);
+	for (int i = 100; i < 164; i++)
+		seen += ring->check.from[i];
+	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	if (ok && seen + signal_lost != signal_next)
+		CLIENT_FAIL(&ring->check, "%llu of %llu handlers' records, %llu lost",
+			    (unsigned long long)seen, (unsigned long long)signal_next,
+			    (unsigned long long)signal_lost);
+	if (ok && stats.records != ring->check.records)
+		CLIENT_FAIL(&ring->check, "statistics: %llu records, %llu were read",
+			    (unsigned long long)stats.records,
+			    (unsigned long long)ring->check.records);
+	return ok;
+}
+
+/* What a writer that will be killed is sure of. */
+struct sure {
+	uint64_t written[2];
+};
+
+struct victim {
+	struct ring *ring;
+	struct sure *sure;
+	uint64_t who;
+};
+
+static void *write_until_killed(void *arg)
+{
+	struct victim *victim = arg;
+
+	for (uint64_t i = 0;; i++) {
+		/* Stops when full: then all there is must be there. */
+		while (write_one(&client_config, &victim->ring->writer,
+				 client_value(victim->who, i)))
+			pause();
+		__atomic_store_n(&victim->sure->written[victim->who], i + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static bool check_victim(struct ring *ring, const struct sure *sure)
+{
+	struct kymo_ring_stats stats;
+
+	if (!client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		/* At most one more than it could say. */
+		uint64_t more = ring->check.from[i] - sure->written[i];
+
+		if (more > 1)
+			CLIENT_FAIL(&ring->check, "writer %d: %llu records, %llu were sure", i,
+				    (unsigned long long)ring->check.from[i],
+				    (unsigned long long)sure->written[i]);
+	}
+	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	if (stats.records != ring->check.records)
+		CLIENT_FAIL(&ring->check, "%llu records, %llu were read",
+			    (unsigned long long)stats.records,
+			    (unsigned long long)ring->check.records);
+	return true;
+}
+
+/* SIGKILL at any instruction: all that was committed is there, and nothing else. */
+static bool test_killed(struct ring *ring)
+{
+	struct sure *sure = mmap(NULL, sizeof(*sure), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int n = is_long ? 10000 : 150;
+	bool ok = true;
+
+	for (int k = 0; ok && k < n; k++) {
+		struct victim victims[2];
+		pid_t pid;
+
+		ring_open(ring, 0, k % 2 ? 512 : 4096, 256);
+		memset(sure, 0, sizeof(*sure));
+		pid = fork();
+		if (pid == 0) {
+			pthread_t thread;
+
+			for (uint64_t i = 0; i < 2; i++)
+				victims[i] = (struct victim){ring, sure, i};
+			pthread_create(&thread, NULL, write_until_killed, &victims[1]);
+			write_until_killed(&victims[0]);
+		}
+		/* Either: the one may fill the ring before the other begins. */
+		while (__atomic_load_n(&sure->written[0], __ATOMIC_ACQUIRE) == 0 &&
+		       __atomic_load_n(&sure->written[1], __ATOMIC_ACQUIRE) == 0)
+			usleep(20);
+		usleep((useconds_t)(k * 7919 % 1500));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		ok = check_victim(ring, sure);
+		if (ok && k < n - 1)
+			ring_close(ring);
+	}
+	munmap(sure, sizeof(*sure));
+	return ok;
+}
+
+/* Children of children, all writing into the ring of the first. */
+static bool test_forks(struct ring *ring)
+{
+	uint64_t each = 200, n = is_long ? 2000 : 120, lost, who = 0;
+	uint64_t *shared_lost =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool ok = true;
+
+	ring_open(ring, 0, 65536, 64);
+	while (ok && who < n) {
+		for (int k = 0; k < 6; k++, who += 2) {
+			pid_t pid = fork();
+
+			if (pid)
+				continue;
+			bool grandchild = fork() == 0;
+			for (uint64_t i = 0; i < each; i++)
+				if (write_one(&client_config, &ring->writer,
+					      client_value(who + grandchild, i)))
+					__atomic_fetch_add(shared_lost, 1, __ATOMIC_RELAXED);
+			if (!grandchild)
+				wait(NULL);
+			_exit(0);
+		}
+		while (wait(NULL) > 0)
+			;
+		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	}
+	lost = *shared_lost;
+	munmap(shared_lost, 4096);
+	if (ok && ring->check.records + lost != who * each)
+		CLIENT_FAIL(&ring->check, "%llu records and %llu lost of %llu",
+			    (unsigned long long)ring->check.records, (unsigned long long)lost,
+			    (unsigned long long)(who * each));
+	return ok;
+}
+
+/* Snapshots of a ring that is overwritten at full speed. */
+static bool test_snapshots(struct ring *ring)
+{
+	int n = is_long ? 50000 : 400;
+	struct writer writers[THREADS];
+	volatile bool stop = false;
+	struct kymo_error err;
+	bool ok = true;
+
+	ring_open(ring, KYMO_RING_OVERWRITE, 16384, 8);
+	start(writers, ring, &client_config, 0, &stop);
+	for (int k = 0; ok && (k < n || ring->check.records < 1000); k++) {
+		ok = kymo_ring_snapshot_begin(ring->reader, &err) == 0;
+		for (uint32_t i = 0; ok && i < kymo_ring_reader_buffers(ring->reader); i++) {
+			struct kymo_ring_chunk chunk;
+			int status;
+
+			client_check_next_buffer(&ring->check);
+			while (ok && (status = kymo_ring_snapshot_next(ring->reader, i, &chunk,
+								       &err)) > 0)
+				ok = client_check_chunk(&ring->check, &chunk);
+			if (ok && status < 0) {
+				snprintf(ring->check.why, sizeof(ring->check.why), "%s",
+					 err.message);
+				ok = false;
+			}
+		}
+	}
+	stop = true;
+	join(writers);
+	return ok;
+}
+
+/* Every instruction is followed by a signal stop: no sequence ever ends. Records still arrive. */
+static bool test_single_stepped(struct ring *ring)
+{
+	uint64_t n = is_long ? 100 : 4;
+	int status;
+	pid_t pid;
+
+	ring_open(ring, 0, 4096, 8);
+	pid = fork();
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+			_exit(2);
+		raise(SIGSTOP);
+		for (uint64_t i = 0; i < n; i++)
+			client_write(&ring->writer, i);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
+		ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		CLIENT_FAIL(&ring->check, "the child ended with %x", (unsigned int)status);
+	if (!client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL))
+		return false;
+	if (ring->check.records != n)
+		CLIENT_FAIL(&ring->check, "%llu records of %llu",
+			    (unsigned long long)ring->check.records, (unsigned long long)n);
+	return true;
+}
+
+static const struct {
+	const char *name;
+	bool (*run)(struct ring *ring);
+	bool forks; /* not under sanitizers and emulators that cannot */
+} cases[] = {
+	{"preempted", test_preempted, false},
+	{"migrated", test_migrated, false},
+	{"signals", test_signals, false},
+	{"snapshots", test_snapshots, false},
+	{"killed", test_killed, true},
+	{"forks", test_forks, true},
+	{"single-stepped", test_single_stepped, true},
+};
+
+static const struct {
+	const char *name;
+	uint32_t flags;
+} modes[] = {{"per CPU", 0}, {"locked", KYMO_RING_LOCKED}, {"global", KYMO_RING_GLOBAL}};
+
+int main(int argc, char **argv)
+{
+	static struct ring ring;
+	int n = 0, failed = 0;
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	is_long = getenv("RACE_LONG") != NULL;
+	for (unsigned int m = 0; m < 3; m++)
+		for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			bool ok;
+
+			/* Stepping through the kernel's emulator, or once per mode, says nothing new. */
+			if (cases[i].forks && getenv("RACE_NO_FORKS"))
+				continue;
+			if (cases[i].run == test_single_stepped && m)
+				continue;
+			if (argc > 1 && strcmp(argv[1], cases[i].name) != 0)
+				continue;
+			mode = modes[m].flags;
+			ok = cases[i].run(&ring);
+			printf("%sok %d - %s, %s%s%s\n", ok ? "" : "not ", ++n, cases[i].name,
+			       modes[m].name, ok ? "" : ": ", ok ? "" : ring.check.why);
+			failed += !ok;
+			if (ok)
+				ring_close(&ring);
+		}
+	printf("1..%d\n", n);
+	return failed > 0;
+}
