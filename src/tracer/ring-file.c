@@ -190,8 +190,7 @@ static int preallocate(struct ky_slot *slot)
 
 		if (!is_spare && (i / 8 >= got || !(cpus[i / 8] >> i % 8 & 1)))
 			continue;
-		if (kymo_ring_populate(ring->data + ((uint64_t)i << ring->buffer_shift),
-				       ring->buffer_bytes) < 0)
+		if (kymo_ring_populate(ring->data + i * ring->buffer_bytes, ring->buffer_bytes) < 0)
 			return KY_OFF_SPACE;
 		__atomic_store_n(&ring->control[i].ready, ring->n_subbufs, __ATOMIC_RELEASE);
 	}
