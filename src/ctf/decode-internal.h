@@ -23,6 +23,7 @@ struct ky_decoder {
 	struct kymo_error pending; /* damage behind events that have been delivered */
 	bool has_pending;
 	bool in_packet;
+	bool own_uuid_seen; /* in a packet before: another UUID is damage then, not a copy's */
 };
 
 /* Note the place of an error within the file. Returns its code. */

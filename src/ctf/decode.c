@@ -102,10 +102,12 @@ static int header_role(struct ky_decoder *d, size_t i, enum ky_role role, uint64
 		ky_damaged(d, 0, err);
 		return KYMO_E_FORMAT;
 	case KY_ROLE_TRACE_UUID:
-		if (!d->trace->has_uuid || uuid_matches(&d->values, i, d->trace->uuid))
+		if (!d->trace->has_uuid || uuid_matches(&d->values, i, d->trace->uuid)) {
+			d->own_uuid_seen = true;
 			return KYMO_OK;
+		}
 		d->packet.foreign = true;
-		if (d->trace->lax_uuid)
+		if (d->trace->lax_uuid && !d->own_uuid_seen)
 			return KYMO_OK;
 		ky_error_set(err, KYMO_E_FORMAT,
 			     "packet UUID differs from the metadata's: the file belongs to another "

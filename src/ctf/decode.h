@@ -34,7 +34,7 @@ struct ky_packet {
 	uint64_t content_bits;
 	uint64_t packet_bits;
 	bool has_begin, has_end, has_discarded, has_sequence, has_stream_id, has_cpu_id;
-	bool foreign; /* its UUID is not the metadata's, which this trace allows */
+	bool foreign; /* its UUID is not the metadata's, nor is that of those before it */
 	uint64_t begin_cycles, end_cycles;
 	int64_t begin_ns, end_ns;
 	/* As the packet itself says, when what is above was put right (ky_decoder_correct_times()). */

@@ -265,7 +265,7 @@ struct ky_trace_class {
 	struct ky_arena arena;
 	uint32_t major, minor; /* 1, 8 or 2, 0 */
 	bool has_uuid;
-	bool lax_uuid; /* packets of another UUID are read: see ky_packet.foreign */
+	bool lax_uuid; /* streams of another UUID are read: see ky_packet.foreign */
 	uint8_t uuid[16];
 	bool big_endian;
 	const char *name;		      /* CTF 2; may be NULL */
