@@ -375,7 +375,7 @@ enum ky_context_kind {
 	/* config_type, config: as in struct perf_event_attr; per thread. Programs do not have it yet:
 	 * they say KY_OFF_CONTEXT. */
 	KY_CONTEXT_PERF,
-	KY_CONTEXT_APP,	 /* name is "PROVIDER:NAME" */
+	KY_CONTEXT_APP, /* name is "PROVIDER:NAME" */
 };
 
 struct ky_session_context {

@@ -214,7 +214,7 @@ static uint32_t put_name(struct out *out, struct piece p, const char *suffix)
 		name[n++] = is_word(*p.at) ? *p.at : '_';
 	if (!n)
 		name[n++] = '_';
-	memcpy(name + n, suffix, strlen(suffix));
+	memcpy(name + n, suffix, strlen(suffix) + 1);
 	return put_text(out, name, n + strlen(suffix));
 }
 
