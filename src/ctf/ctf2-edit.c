@@ -253,8 +253,9 @@ static int count_below(const struct ky_json *value, unsigned int *counts)
 		return KYMO_OK;
 	if (value->kind == KY_JSON_OBJECT) {
 		media = ky_json_get(value, "media-type");
-		counts[LEFT_MEDIA_TYPE] += media && media->kind == KY_JSON_STRING &&
-					   strcmp(media->string.data, "application/octet-stream");
+		counts[LEFT_MEDIA_TYPE] +=
+			media && media->kind == KY_JSON_STRING &&
+			strcmp(media->string.data, "application/octet-stream") != 0;
 		counts[LEFT_FLAGS] += is_type(value, "fixed-length-bit-map");
 		counts[LEFT_ATTRIBUTES] += ky_json_get(value, "attributes") != NULL;
 	}

@@ -76,9 +76,10 @@ static int grow(struct ky_repacker *r, uint64_t more_bytes, struct kymo_error *e
 static int encode_scope(struct ky_repacker *r, const struct ky_values *values,
 			struct kymo_error *err)
 {
-	int ret;
+	int ret = KYMO_OK;
 
-	while ((ret = ky_encode_scope(&r->e, values->list.data, values->list.len, err)) > 0) {
+	while (values->list.len &&
+	       (ret = ky_encode_scope(&r->e, values->list.data, values->list.len, err)) > 0) {
 		ret = grow(r, 0, err);
 		if (ret < 0)
 			break;
