@@ -297,7 +297,7 @@ KYMO_RING_INLINE bool kymo_ring_try_small(const struct kymo_ring_config *config,
 
 	KYMO_RING_KNOWN(point, 0);
 	KYMO_RING_KNOWN(head, 32);
-	if (bytes <= sizeof(word))
+	if (bytes && bytes <= sizeof(word))
 		memcpy(&word, payload, bytes);
 	if (__builtin_expect(cpu >= writer->rseq_buffers, 0))
 		return false;
@@ -505,7 +505,7 @@ enum kymo_ring_next_flag {
  * stamp of this one.
  *
  * Returns 1; 0: none now; KYMO_E_FORMAT: something there is not valid, and was passed over: call
- * again for what follows, that ends; KYMO_E_IO: the file was cut short; KYMO_E_STATE: an
+ * again for what follows, that ends; KYMO_E_IO: the file was cut short, and that is the end; KYMO_E_STATE: an
  * overwriting ring can only be snapshot, or, when its writers are gone, be read with
  * KYMO_RING_READ_ONLY.
  */

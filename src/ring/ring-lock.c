@@ -26,6 +26,18 @@ long ky_rb_syscall(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
+/* Not by ky_rb_syscall(): s390x passes the arguments of this one in memory. */
+void *ky_rb_map(uint64_t bytes, int flags, int fd)
+{
+	int saved = errno;
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	if (map == MAP_FAILED)
+		map = NULL;
+	errno = saved;
+	return map;
+}
+
 __attribute__((no_sanitize_thread, noinline)) void ky_rb_copy_racing(void *to, const void *from,
 								     uint64_t bytes)
 {
@@ -73,18 +85,17 @@ int kymo_ring_populate(const void *start, size_t bytes)
 
 struct kymo_ring_process *ky_rb_process_new(void)
 {
-	long page = ky_rb_syscall(SYS_mmap, 0, sizeof(struct kymo_ring_process),
-				  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kymo_ring_process *page = ky_rb_map(sizeof(*page), MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	long size = sysconf(_SC_PAGESIZE);
 
-	if (page < 0)
+	if (!page)
 		return NULL;
 	/* Linux before 4.14 cannot: then every use asks the kernel, see ky_rb_self(). */
-	if (ky_rb_syscall(SYS_madvise, page, size, MADV_WIPEONFORK, 0, 0, 0) < 0) {
-		ky_rb_syscall(SYS_munmap, page, size, 0, 0, 0, 0);
+	if (ky_rb_syscall(SYS_madvise, (long)page, size, MADV_WIPEONFORK, 0, 0, 0) < 0) {
+		ky_rb_syscall(SYS_munmap, (long)page, size, 0, 0, 0, 0);
 		return NULL;
 	}
-	return (struct kymo_ring_process *)page;
+	return page;
 }
 
 void ky_rb_process_free(struct kymo_ring_process *process)

@@ -179,12 +179,11 @@ static void derive(struct kymo_ring_writer *writer, const struct kymo_ring_file 
 static int map_file(struct kymo_ring_writer *writer, int fd, const struct kymo_ring_file *head,
 		    const void *client)
 {
-	long map = ky_rb_syscall(SYS_mmap, 0, (long)head->file_bytes, PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_NORESERVE, fd, 0);
+	uint8_t *map = ky_rb_map(head->file_bytes, MAP_SHARED | MAP_NORESERVE, fd);
 
-	if (map < 0)
-		return (int)map;
-	derive(writer, head, (uint8_t *)map);
+	if (!map)
+		return -ENOMEM;
+	derive(writer, head, map);
 	writer->client = client;
 	return 0;
 }

@@ -18,6 +18,9 @@ struct kymo_ring_process {
 /* A system call without cancellation and without errno: its result, or a negative errno. */
 long ky_rb_syscall(long number, long a, long b, long c, long d, long e, long f);
 
+/* mmap() for reading and writing; NULL: it failed. errno is kept. */
+void *ky_rb_map(uint64_t bytes, int flags, int fd);
+
 /*
  * Copy what others may change, or read, meanwhile: what comes of that is thrown away, or is of no
  * account. Both sides are aligned to 8 bytes, and are copied in such words, with up to 7 bytes
