@@ -112,6 +112,22 @@ static void body_string(struct kymo_ring_writer *writer, uint64_t n)
 	}
 }
 
+#define PACED_S 2.0
+
+static void body_paced(struct kymo_ring_writer *writer, uint64_t n)
+{
+	double start = now_ns();
+
+	/* 10 million per second: 1000 each 100 us. */
+	n = n ? (uint64_t)(PACED_S * 1e7) : 0;
+	for (uint64_t done = 0; done < n; done += 1000) {
+		while (now_ns() - start < (double)done * 100)
+			;
+		for (uint64_t i = 0; i < 1000; i++)
+			client_write(writer, done + i);
+	}
+}
+
 /* ---- running ---- */
 
 struct ring {
@@ -189,7 +205,8 @@ static void *writer(void *arg)
 	double start;
 
 	pin(thread->cpu);
-	thread->body(&thread->ring->writer, events / 5); /* memory is there */
+	/* Once round the ring: then all of it has memory. */
+	thread->body(&thread->ring->writer, thread->body == body_paced ? 0 : 500000);
 	start = cpu_ns();
 	thread->body(&thread->ring->writer, events);
 	thread->ns = (cpu_ns() - start) / (double)events;
@@ -249,22 +266,6 @@ static double run(const char *name, body_fn *body, uint32_t flags, int n_threads
 }
 
 /* ---- a steady load, and a consumer that writes to the disk ---- */
-
-#define PACED_S 2.0
-
-static void body_paced(struct kymo_ring_writer *writer, uint64_t n)
-{
-	double start = now_ns();
-
-	/* 10 million per second: 1000 each 100 us. */
-	n = n == events ? (uint64_t)(PACED_S * 1e7) : 0;
-	for (uint64_t done = 0; done < n; done += 1000) {
-		while (now_ns() - start < (double)done * 100)
-			;
-		for (uint64_t i = 0; i < 1000; i++)
-			client_write(writer, done + i);
-	}
-}
 
 static void paced(const char *directory, int n_threads)
 {
