@@ -11,13 +11,17 @@
 
 #define READ_STEP_BYTES 4096
 
-int ky_write_all(int fd, const void *data, size_t len_bytes)
+int ky_writev_all(int fd, struct iovec *parts, int n_parts)
 {
-	const uint8_t *at = data;
+	while (n_parts) {
+		ssize_t done;
 
-	while (len_bytes) {
-		ssize_t done = write(fd, at, len_bytes);
-
+		if (!parts->iov_len) {
+			parts++;
+			n_parts--;
+			continue;
+		}
+		done = writev(fd, parts, n_parts);
 		if (done < 0) {
 			if (errno == EINTR)
 				continue;
@@ -26,10 +30,26 @@ int ky_write_all(int fd, const void *data, size_t len_bytes)
 		/* Writing nothing without an error would loop for ever: a device that is full. */
 		if (!done)
 			return -ENOSPC;
-		at += done;
-		len_bytes -= (size_t)done;
+		while (done) {
+			size_t here = (size_t)done < parts->iov_len ? (size_t)done : parts->iov_len;
+
+			parts->iov_base = (uint8_t *)parts->iov_base + here;
+			parts->iov_len -= here;
+			done -= (ssize_t)here;
+			if (!parts->iov_len && done) {
+				parts++;
+				n_parts--;
+			}
+		}
 	}
 	return 0;
+}
+
+int ky_write_all(int fd, const void *data, size_t len_bytes)
+{
+	struct iovec part = {(void *)data, len_bytes};
+
+	return ky_writev_all(fd, &part, 1);
 }
 
 static int read_all(int fd, size_t max_bytes, struct ky_strbuf *buf)

@@ -8,9 +8,13 @@
 #define KY_OS_FILE_H
 
 #include <stddef.h>
+#include <sys/uio.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"
+
+/* Write all of @parts, which are changed, to @fd, going on as below. 0 or -errno. */
+int ky_writev_all(int fd, struct iovec *parts, int n_parts);
 
 /* Write all of @data to @fd, going on after short writes and signals. 0 or -errno. */
 int ky_write_all(int fd, const void *data, size_t len_bytes);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -179,9 +180,15 @@ static int write_bytes(struct stream *stream, const struct ky_bytes_out *bytes)
 	if (bytes->fd >= 0)
 		ret = ky_copy_range(bytes->fd, bytes->offset_bytes, stream->fd, bytes->size_bytes,
 				    &copied);
-	if (ret == 0)
-		ret = ky_write_all(stream->fd, (const char *)bytes->data + copied,
-				   bytes->size_bytes - copied);
+	if (ret == 0) {
+		struct iovec parts[] = {
+			{(void *)bytes->head, bytes->head_bytes},
+			{(char *)bytes->data + copied,
+			 bytes->size_bytes - bytes->head_bytes - copied},
+		};
+
+		ret = ky_writev_all(stream->fd, parts, 2);
+	}
 	if (ret < 0 && ftruncate(stream->fd, (off_t)stream->size_bytes) == 0)
 		(void)lseek(stream->fd, (off_t)stream->size_bytes, SEEK_SET);
 	return ret;
@@ -242,7 +249,9 @@ static int dir_sink_list(struct ky_packet_sink *base, int number,
 static int dir_sink_packet(struct ky_packet_sink *base, int number,
 			   const struct ky_packet_out *packet, struct kymo_error *err)
 {
-	struct ky_bytes_out bytes = {packet->data, packet->size_bytes, -1, 0};
+	struct ky_bytes_out bytes = {
+		packet->data, packet->size_bytes, -1, 0, packet->head, packet->head_bytes,
+	};
 	int ret = dir_sink_copy(base, number, &bytes, err);
 
 	return ret < 0 ? ret : dir_sink_list(base, number, packet, err);

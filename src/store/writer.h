@@ -18,7 +18,9 @@
 /* A finished packet: bytes as they go to disk, and what the index says about them. */
 struct ky_packet_out {
 	const void *data;
-	size_t size_bytes; /* packet size, padding included */
+	size_t size_bytes; /* packet size, padding and @head included */
+	const void *head;  /* what stands before @data, of @head_bytes; NULL: nothing does */
+	size_t head_bytes;
 	uint64_t content_bits;
 	uint64_t begin_cycles, end_cycles;
 	uint64_t discarded; /* cumulative event records lost on this stream */
@@ -31,8 +33,10 @@ struct ky_packet_out {
 struct ky_bytes_out {
 	const void *data;
 	uint64_t size_bytes;
-	int fd; /* a file that has them too, at offset_bytes, for the kernel to copy from; or -1 */
+	int fd; /* a file that has them too, at offset_bytes, for the kernel to copy from; or -1. No head then */
 	uint64_t offset_bytes;
+	const void *head; /* what stands before @data, of @head_bytes (size_bytes has them, too) */
+	uint64_t head_bytes;
 };
 
 struct ky_packet_sink;
