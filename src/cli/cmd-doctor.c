@@ -131,6 +131,7 @@ static int run_doctor(const struct ky_command *command, void *opaque, int n_args
 	(void)args;
 	ky_doctor_tracing(&doctor);
 	ky_doctor_kernel(&doctor);
+	ky_doctor_user(&doctor);
 	ky_doctor_machine(&doctor);
 	if (!recording_possible(&doctor) || doctor.failed_memory)
 		code = KY_EXIT_FAIL;

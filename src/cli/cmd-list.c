@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/list-user.h"
 #include "kernel/catalogue.h"
 #include "kernel/events.h"
 #include "kernel/format.h"
@@ -15,7 +16,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, json, fields;
+	bool kernel, user, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -306,7 +307,13 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	struct kymo_error err;
 	int ret;
 
-	(void)command;
+	if (listing.options->user && listing.options->kernel)
+		return ky_cli_usage(command, "--kernel or --user, one at a time");
+	if (listing.options->user) {
+		ret = ky_list_user(listing.options->json, listing.options->fields, n_args, args,
+				   &err);
+		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	}
 	ret = ky_tracefs_open(&listing.fs, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
@@ -324,9 +331,11 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 }
 
 static const struct ky_option_def list_options[] = {
-	{"kernel", 'k', KY_OPTION_FLAG, NULL,
-	 "Only what the kernel offers. That is all that is listed so far.",
+	{"kernel", 'k', KY_OPTION_FLAG, NULL, "What the kernel offers: the default.",
 	 offsetof(struct list_options, kernel), NULL},
+	{"user", 'u', KY_OPTION_FLAG, NULL,
+	 "The programs with libkymo-trace that run now, their events with log level and source line.",
+	 offsetof(struct list_options, user), NULL},
 	{"fields", 'f', KY_OPTION_FLAG, NULL,
 	 "Show the fields of events, and the types of system calls' arguments.",
 	 offsetof(struct list_options, fields), NULL},
@@ -347,10 +356,13 @@ const struct ky_command ky_command_list = {
 		"(sched:sched_switch), those of subsystems (sched) and of system calls (open*). "
 		"What is listed can be given to kymo record --kernel; a system call there as "
 		"'syscall_*_openat'.\n\n"
-		"Reading tracefs takes root.",
+		"With --user, the programs that are built with libkymo-trace and run now, and their events; a "
+		"GLOB is matched against PROVIDER:NAME, the provider, and the program's name.\n\n"
+		"Reading tracefs takes root, and so does looking at other users' programs.",
 	.examples = "# everything\nsudo kymo list\n\n"
 		    "# one subsystem, with fields\nsudo kymo list --fields sched\n\n"
-		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'",
+		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'\n\n"
+		    "# events of programs that run now\nkymo list --user --fields",
 	.see_also = "doctor record",
 	.options = list_options,
 	.options_size = sizeof(struct list_options),

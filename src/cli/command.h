@@ -76,6 +76,7 @@ extern const struct ky_command ky_command_convert;
 extern const struct ky_command ky_command_report;
 extern const struct ky_command ky_command_info;
 extern const struct ky_command ky_command_list;
+extern const struct ky_command ky_command_recover;
 extern const struct ky_command ky_command_doctor;
 extern const struct ky_command ky_command_help;
 extern const struct ky_command ky_command_completion;

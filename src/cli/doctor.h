@@ -36,6 +36,8 @@ void ky_doctor_advice(struct ky_doctor *doctor, const char *fmt, ...)
 void ky_doctor_tracing(struct ky_doctor *doctor);
 /* What else the kernel offers: BPF, perf, probes, rseq, lockdown. */
 void ky_doctor_kernel(struct ky_doctor *doctor);
+/* Programs with libkymo-trace: the runtime directory, leftovers, who is off and why. */
+void ky_doctor_user(struct ky_doctor *doctor);
 /* Clock, CPUs, memory, disk, containers. */
 void ky_doctor_machine(struct ky_doctor *doctor);
 

@@ -20,6 +20,7 @@ const struct ky_command *const ky_commands[] = {
 
 	/* this machine */
 	&ky_command_list,
+	&ky_command_recover,
 	&ky_command_doctor,
 
 	/* help */

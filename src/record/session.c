@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/session.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,11 +9,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "kernel/events.h"
+#include "record/output.h"
 #include "record/session-internal.h"
 
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
@@ -97,48 +96,13 @@ static int init_convert(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-/* Is there anything in directory @path? 0: it is not there; 1: it is empty; else negative. */
-static int look_at_output(const char *path, struct kymo_error *err)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	int ret = 1;
-
-	if (!dir) {
-		if (errno == ENOENT)
-			return 0;
-		ret = ky_error_errno(err, errno, "cannot use the output directory");
-		ky_error_path(err, path);
-		return ret;
-	}
-	while (ret > 0 && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			ret = ky_error_set(err, KYMO_E_INVALID, "the directory is not empty");
-	closedir(dir);
-	if (ret < 0) {
-		ky_error_path(err, path);
-		ky_error_hint(err, "name one that does not exist yet: kymo record -o DIR");
-	}
-	return ret;
-}
-
 static int open_output(struct ky_session *session, struct kymo_error *err)
 {
+	int ret = ky_output_make(session->output, &session->made_output, err);
 	char path[4096];
-	int ret = look_at_output(session->output, err);
 
 	if (ret < 0)
 		return ret;
-	if (ret == 0) {
-		if (mkdir(session->output, 0700) < 0) {
-			ret = ky_error_errno(err, errno, "cannot create the output directory");
-			ky_error_path(err, session->output);
-			if (errno == ENOENT)
-				ky_error_hint(err, "its parent directory must exist");
-			return ret;
-		}
-		session->made_output = true;
-	}
 	/* Readers know a kernel trace by the name of its directory. */
 	snprintf(path, sizeof(path), "%s/kernel", session->output);
 	return ky_dir_sink_open(path, &session->sink, err);
@@ -248,6 +212,11 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	if (session->has_threads)
 		ret = ky_threads_scan(&session->threads, err);
 	return ret < 0 ? ret : ky_session_dump_start(session, err);
+}
+
+const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
+{
+	return &session->clock;
 }
 
 int ky_session_dump_fd(const struct ky_session *session)

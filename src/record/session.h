@@ -23,7 +23,7 @@
 #include "os/clock.h"
 
 struct ky_session_options {
-	const char *output;    /* the directory to create; its parent must exist */
+	const char *output;    /* the directory to create: the trace is its kernel/ */
 	const char *events;    /* comma-separated patterns; NULL: the default set */
 	uint64_t buffer_bytes; /* per CPU */
 	int32_t pid;	       /* only this process, its threads and children; 0: everything */
@@ -62,6 +62,9 @@ struct ky_session;
 int ky_session_open(const struct ky_session_options *options, struct ky_session **session,
 		    struct kymo_error *err);
 int ky_session_start(struct ky_session *session, struct kymo_error *err);
+
+/* Its clock: refined by stop. Valid until close. */
+const struct ky_os_clock *ky_session_clock(const struct ky_session *session);
 
 /* A file that becomes readable once the state dump is done. */
 int ky_session_dump_fd(const struct ky_session *session);

@@ -319,6 +319,34 @@ static int mode_once(char **args)
 	return 0;
 }
 
+/* An event, a system call, an event ... */
+static int mode_steps(char **args)
+{
+	for (int i = 0; i < atoi(args[0]); i++) {
+		KYMO_EVENT(modes, step, i);
+		syscall(SYS_getppid);
+	}
+	KYMO_EVENT(modes, step, -1);
+	return 0;
+}
+
+/* Under a filter that allows everything, until it is killed. */
+static int mode_sandbox(char **args)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	(void)args;
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
+	      "seccomp");
+	for (;;) {
+		KYMO_EVENT(modes, sandboxed_too);
+		usleep(1000);
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(char **args);
@@ -331,6 +359,7 @@ static const struct {
 	{"loop", mode_loop, 0},	    {"seccomp", mode_seccomp, 1},
 	{"many", mode_many, 1},	    {"long", mode_long, 0},
 	{"once", mode_once, 0},	    {"endless", mode_endless, 1},
+	{"steps", mode_steps, 1},   {"sandbox", mode_sandbox, 0},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo recover: ring files that killed programs and recorders left become traces. */
+#include "cli/command.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/output.h"
+#include "record/user-ring.h"
+#include "record/user-runtime.h"
+
+/* Directories within directories: a runtime directory has sessions', those have ring files. */
+#define DEPTH_MAX 3
+
+struct options {
+	const char *output;
+	bool remove;
+};
+
+struct recovery {
+	const struct options *options;
+	unsigned int n_rings, n_failed;
+	uint64_t events, lost;
+};
+
+static void say(const struct kymo_error *err, const char *path)
+{
+	struct kymo_error copy = *err;
+
+	if (!copy.path[0])
+		ky_error_path(&copy, path);
+	(void)ky_cli_error(&copy);
+}
+
+/* What is complete, and what is not. */
+static void report(struct recovery *recovery, const struct ky_user_ring *ring, const char *path)
+{
+	uint64_t lost = ky_user_ring_lost(ring);
+	const struct ky_blob *blob = ky_user_ring_blob(ring);
+
+	recovery->events += ring->events;
+	recovery->lost += lost;
+	ky_cli_put_text(stdout, path);
+	printf(": %" PRIu64 " events of process %" PRIu32 " -> ", ring->events, blob->pid);
+	ky_cli_put_text(stdout, ring->path);
+	if (ring->stats.records > ring->events + ring->unread)
+		printf("; %" PRIu64 " were read before",
+		       ring->stats.records - ring->events - ring->unread);
+	if (lost)
+		printf("; %" PRIu64 " were lost while it was recorded", lost);
+	if (ring->is_broken || ring->n_damaged)
+		printf("; damaged: %" PRIu64 " could not be read", ring->unread);
+	else if (!lost)
+		printf("; complete");
+	putchar('\n');
+}
+
+static int recover_file(struct recovery *recovery, const char *path, struct kymo_error *err)
+{
+	struct ky_user_ring_options options = {
+		.output = recovery->options->output, .log = &ky_cli_log, .read_only = true};
+	const char *name = strrchr(path, '/');
+	struct ky_user_ring *ring;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+
+	if (fd < 0) {
+		ret = ky_error_errno(err, errno, "cannot open it");
+		ky_error_path(err, path);
+		return ret;
+	}
+	ret = ky_user_ring_open(fd, name ? name + 1 : path, &options, &ring, err);
+	if (!ret) {
+		ret = ky_user_ring_finish(ring, err);
+		if (!ret)
+			report(recovery, ring, path);
+		if (!ret && recovery->options->remove && !ring->is_broken)
+			(void)unlink(path);
+		ky_user_ring_free(ring);
+	}
+	if (ret < 0 && !err->path[0])
+		ky_error_path(err, path);
+	recovery->n_rings += ret == 0;
+	return ret;
+}
+
+static void recover_path(struct recovery *recovery, const char *path, int depth);
+
+static void recover_directory(struct recovery *recovery, const char *path, DIR *dir, int depth)
+{
+	struct dirent *entry;
+	char inner[4096];
+
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) >=
+		    (int)sizeof(inner))
+			continue;
+		if (lstat(inner, &st) == 0 &&
+		    (S_ISDIR(st.st_mode) ||
+		     (S_ISREG(st.st_mode) && ky_user_is_ring_name(entry->d_name))))
+			recover_path(recovery, inner, depth + 1);
+	}
+}
+
+static void recover_path(struct recovery *recovery, const char *path, int depth)
+{
+	struct kymo_error err;
+	DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+
+	if (dir) {
+		recover_directory(recovery, path, dir, depth);
+		closedir(dir);
+		return;
+	}
+	if (recover_file(recovery, path, &err) < 0) {
+		say(&err, path);
+		recovery->n_failed++;
+	}
+}
+
+static int run_recover(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	struct recovery recovery = {.options = data};
+	struct kymo_error err;
+	bool made;
+
+	if (!recovery.options->output)
+		return ky_cli_usage(command, "where to? Give a directory: -o DIR");
+	if (ky_output_make(recovery.options->output, &made, &err) < 0)
+		return ky_cli_error(&err);
+	for (int i = 0; i < n_args; i++)
+		recover_path(&recovery, args[i], 0);
+	if (!recovery.n_rings) {
+		if (made)
+			(void)rmdir(recovery.options->output);
+		if (!recovery.n_failed)
+			fputs("kymo: there is no ring file\n", stderr);
+		return KY_EXIT_FAIL;
+	}
+	printf("%u ring file%s: %" PRIu64 " events recovered, %" PRIu64 " lost.\n",
+	       recovery.n_rings, recovery.n_rings == 1 ? "" : "s", recovery.events, recovery.lost);
+	return recovery.n_failed ? KY_EXIT_FAIL : KY_EXIT_OK;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"output", 'o', KY_OPTION_TEXT, "DIR",
+	 "Directory to create for the traces; its parent must exist.",
+	 offsetof(struct options, output), NULL},
+	{"remove", 0, KY_OPTION_FLAG, NULL, "Remove each ring file that has become a trace.",
+	 offsetof(struct options, remove), NULL},
+	{0},
+};
+
+const struct ky_command ky_command_recover = {
+	.name = "recover",
+	.summary = "make traces of ring files that killed recorders left",
+	.usage = "[OPTIONS] -o DIR PATH...",
+	.description =
+		"While programs are recorded, each writes to a ring file in the session's directory, in "
+		"memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or /dev/shm/kymo-UID/SESSION. "
+		"The recorder empties and removes these files. When it is killed, they stay, with what it "
+		"had not read yet, and what programs wrote after that, until the buffers were full. A ring "
+		"file describes itself: this command makes a trace of it, and needs nothing else.\n\n"
+		"A PATH is a ring file or a directory in which there are any. For each it says whether it is "
+		"complete: how many events were read before by the recorder (they are in its trace), how "
+		"many were lost, and how many cannot be read.\n\n"
+		"The files are not changed, unless --remove is given. Nobody should be writing to them.",
+	.examples = "# what a killed recorder left\n"
+		    "kymo recover --remove -o found /dev/shm/kymo-$(id -u)\n\n"
+		    "# one program\nkymo recover -o found 4711-2f0a1b-shop.ring",
+	.see_also = "record print info",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.min_args = 1,
+	.max_args = -1,
+	.run = run_recover,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The command that kymo record runs: made early, started once recording is on. */
+#ifndef KY_CLI_RECORD_CHILD_H
+#define KY_CLI_RECORD_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ky_child {
+	char **args; /* NULL: none */
+	pid_t pid;   /* 0: not running (any more) */
+	int go_fd;   /* a byte here starts it */
+	int fail_fd; /* its errno, when it cannot be executed */
+	bool exited;
+	int status; /* of waitpid() */
+};
+
+/* A mistyped command should not cost a recording. 0, or the errno of executing @name. */
+int ky_child_check(const char *name);
+
+/* Say that @name cannot be run. Returns an exit code. */
+int ky_child_error(const char *name, int errnum);
+
+/* Make the process, which waits. @mask: its signal mask. Returns an exit code. */
+int ky_child_fork(struct ky_child *command, const sigset_t *mask);
+
+/* Let it go. 0, or the errno with which it could not be executed. */
+int ky_child_release(struct ky_child *command);
+
+/* Take its exit status, if it has exited; @flags: of waitpid(). */
+void ky_child_reap(struct ky_child *command, int flags);
+
+/* The recording is over: the command ends too, unless it ignores being told. */
+void ky_child_end(struct ky_child *command);
+
+#endif

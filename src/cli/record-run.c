@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record-run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/record-summary.h"
+#include "record/output.h"
+
+#define RECORDER_NICE -10
+
+/* ---- signals, time, the command ------------------------------------------------------- */
+
+static int open_fds(struct ky_record_run *run, struct kymo_error *err)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, &run->old_mask);
+	run->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (run->signal_fd < 0 || run->timer_fd < 0)
+		return ky_error_errno(err, errno, "cannot set up signals and timers");
+	return KYMO_OK;
+}
+
+static void start_timer(const struct ky_record_run *run)
+{
+	uint64_t ns = run->duration_ns;
+	struct itimerspec spec = {.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+
+	if (ns)
+		timerfd_settime(run->timer_fd, 0, &spec, NULL);
+}
+
+/* Returns whether it is time to stop. */
+static bool take_signals(struct ky_record_run *run)
+{
+	struct signalfd_siginfo info;
+	bool told = false;
+
+	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			ky_child_reap(&run->command, WNOHANG);
+		else
+			told = true;
+	}
+	/* Ctrl-C goes to the command too: that it ends then is not its own doing. */
+	run->ended_by_command = run->command.exited && !told;
+	return run->command.exited || told;
+}
+
+static int exit_code(const struct ky_record_run *run)
+{
+	int status = run->command.status;
+
+	if (!run->ended_by_command)
+		return KY_EXIT_OK;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Everything is recorded, the state dump is done: now the command may start, and time runs. */
+static int begin(struct ky_record_run *run, struct kymo_error *err)
+{
+	int errnum;
+
+	if (run->command.args) {
+		errnum = ky_child_release(&run->command);
+		if (errnum)
+			return ky_error_errno(err, errnum, "cannot run '%s'", run->command.args[0]);
+	} else if (!run->duration_ns && isatty(STDERR_FILENO)) {
+		fprintf(stderr, "Recording. Ctrl-C stops.\n");
+	}
+	start_timer(run);
+	return KYMO_OK;
+}
+
+/* ---- recording ------------------------------------------------------------------------ */
+
+static const struct ky_os_clock *clock_of(const struct ky_record_run *run)
+{
+	return run->session ? ky_session_clock(run->session) : &run->user_clock;
+}
+
+static int open_sessions(struct ky_record_run *run, struct kymo_error *err)
+{
+	int ret;
+
+	run->kernel.output = run->user.output = run->output;
+	if (run->has_kernel) {
+		ret = ky_session_open(&run->kernel, &run->session, err);
+	} else {
+		ret = ky_os_clock_init(&run->user_clock, run->clock, err);
+		if (!ret)
+			ret = ky_output_make(run->output, &run->made_output, err);
+	}
+	if (ret < 0 || !run->has_user)
+		return ret;
+	run->user.clock = clock_of(run);
+	return ky_user_open(&run->user, &run->user_session, err);
+}
+
+static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	run->start_cycles = ky_os_clock_now(clock_of(run));
+	if (run->session)
+		ret = ky_session_start(run->session, err);
+	if (!ret && run->user_session)
+		ret = ky_user_start(run->user_session, err);
+	return ret;
+}
+
+/* Wait for one of @fds, while the kernel's rings are read. */
+static int wait_for(struct ky_record_run *run, const int *fds, int n_fds, int *which,
+		    struct kymo_error *err)
+{
+	struct pollfd polls[4];
+
+	if (run->session)
+		return ky_session_run(run->session, fds, n_fds, which, err);
+	*which = -1;
+	for (int i = 0; i < n_fds; i++)
+		polls[i] = (struct pollfd){fds[i], POLLIN, 0};
+	if (poll(polls, (nfds_t)n_fds, -1) < 0 && errno != EINTR)
+		return ky_error_errno(err, errno, "cannot wait for an event");
+	for (int i = 0; i < n_fds && *which < 0; i++)
+		*which = polls[i].revents ? i : -1;
+	return KYMO_OK;
+}
+
+static int record(struct ky_record_run *run, struct kymo_error *err)
+{
+	int fds[4] = {run->signal_fd, run->timer_fd}, n_fds = 2, which, ret = KYMO_OK, dump = -1;
+
+	if (run->user_session)
+		fds[n_fds++] = ky_user_failed_fd(run->user_session);
+	if (run->session) {
+		dump = n_fds;
+		fds[n_fds++] = ky_session_dump_fd(run->session);
+	} else {
+		ret = begin(run, err);
+	}
+	while (!ret) {
+		ret = wait_for(run, fds, n_fds, &which, err);
+		if (ret < 0 || which == 1 || (which == 0 && take_signals(run)))
+			break;
+		if (which >= 2 && which == dump) {
+			n_fds--;
+			dump = -1;
+			ret = begin(run, err);
+		} else if (which == 2) {
+			break; /* the programs' recording failed: its stop says why */
+		}
+	}
+	return ret;
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+/* Keep the first error. */
+static int keep(int ret, int next, struct kymo_error *err, const struct kymo_error *next_err)
+{
+	if (ret < 0 || next >= 0)
+		return ret;
+	*err = *next_err;
+	return next;
+}
+
+/* Without the kernel nobody else refines the clock. */
+static void refine_clock(struct ky_record_run *run)
+{
+	struct ky_os_clock_drift drift;
+
+	if (run->session)
+		return;
+	ky_os_clock_resample(&run->user_clock, &drift);
+	(void)ky_os_clock_refine(&run->user_clock, &drift);
+}
+
+static int stop_sessions(struct ky_record_run *run, int ret, struct kymo_error *err)
+{
+	struct kymo_error next;
+
+	if (run->user_session)
+		ret = keep(ret, ky_user_stop(run->user_session, &next), err, &next);
+	if (run->session)
+		ret = keep(ret, ky_session_stop(run->session, &next), err, &next);
+	refine_clock(run);
+	if (run->user_session)
+		ret = keep(ret, ky_user_finish(run->user_session, clock_of(run), &next), err,
+			   &next);
+	return ret;
+}
+
+static int close_sessions(struct ky_record_run *run, int ret, struct kymo_error *err)
+{
+	struct kymo_error next;
+
+	ky_user_close(run->user_session);
+	run->user_session = NULL;
+	if (run->session)
+		ret = keep(ret, ky_session_close(run->session, &next), err, &next);
+	run->session = NULL;
+	if (!run->started && run->made_output)
+		(void)rmdir(run->output);
+	return ret;
+}
+
+static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
+{
+	const struct ky_os_clock *clock = clock_of(run);
+	uint64_t end = ky_os_clock_now(clock);
+
+	ret = stop_sessions(run, ret, err);
+	ky_child_end(&run->command);
+	if (run->started)
+		ky_record_summary(run->output, run->session ? ky_session_stats(run->session) : NULL,
+				  run->user_session ? ky_user_stats(run->user_session) : NULL,
+				  (uint64_t)(ky_os_clock_to_ns(clock, end) -
+					     ky_os_clock_to_ns(clock, run->start_cycles)),
+				  run->buffer_bytes);
+	ret = close_sessions(run, ret, err);
+	return ret < 0 ? ky_cli_error(err) : exit_code(run);
+}
+
+static int run_sessions(struct ky_record_run *run)
+{
+	struct kymo_error err;
+	int ret = open_fds(run, &err), code;
+
+	if (!ret)
+		ret = open_sessions(run, &err);
+	if (ret < 0) {
+		(void)close_sessions(run, ret, &err);
+		return ky_cli_error(&err);
+	}
+	/* Before the sessions start threads. */
+	code = ky_child_fork(&run->command, &run->old_mask);
+	if (code) {
+		(void)close_sessions(run, KYMO_OK, &err);
+		return code;
+	}
+	/*
+	 * On a machine with more to do than CPUs, who reads too late loses events. The recorder needs
+	 * a few per cent of one; the command, forked before, does not inherit this.
+	 */
+	(void)setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
+	ret = start_sessions(run, &err);
+	run->started = ret == 0;
+	if (!ret)
+		ret = record(run, &err);
+	return finish(run, ret, &err);
+}
+
+int ky_record_run(struct ky_record_run *run)
+{
+	int code = run_sessions(run);
+
+	ky_child_end(&run->command);
+	if (run->signal_fd >= 0)
+		close(run->signal_fd);
+	if (run->timer_fd >= 0)
+		close(run->timer_fd);
+	return code;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* One run of kymo record: the sessions of kernel and programs, the command, signals, the end. */
+#ifndef KY_CLI_RECORD_RUN_H
+#define KY_CLI_RECORD_RUN_H
+
+#include <signal.h>
+
+#include "cli/record-child.h"
+#include "record/session.h"
+#include "record/user.h"
+
+struct ky_record_run {
+	/* What is wanted. */
+	bool has_kernel, has_user;
+	struct ky_session_options kernel; /* but for the output */
+	struct ky_user_options user;	  /* but for output and clock */
+	enum ky_os_clock_kind clock;
+	const char *output;
+	uint64_t duration_ns;
+	uint64_t buffer_bytes;
+	struct ky_child command;
+	/* While it runs. */
+	struct ky_session *session;
+	struct ky_user *user_session;
+	struct ky_os_clock user_clock; /* without the kernel */
+	uint64_t start_cycles;
+	int signal_fd, timer_fd;
+	sigset_t old_mask;
+	bool made_output;
+	bool started;
+	bool ended_by_command;
+};
+
+#define KY_RECORD_RUN_INIT                                                                \
+	{                                                                                 \
+		.signal_fd = -1, .timer_fd = -1, .command = {.go_fd = -1, .fail_fd = -1 } \
+	}
+
+/* Record; say at the end what was recorded. Returns an exit code. */
+int ky_record_run(struct ky_record_run *run);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record-summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+
+/* Programs that get a line of their own; those with losses come in any case. */
+#define PROGRAMS_MAX 40
+
+/* ---- the kernel ----------------------------------------------------------------------- */
+
+static void print_kernel(const struct ky_session_stats *stats)
+{
+	fprintf(stderr, "%8s %14s %14s\n", "CPU", "events", "lost");
+	for (uint32_t i = 0; i < stats->n_cpus; i++)
+		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 "\n", stats->cpus[i].cpu,
+			stats->cpus[i].events, stats->cpus[i].lost);
+	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
+}
+
+static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t buffer_bytes)
+{
+	char size[32];
+
+	if (stats->bad)
+		fprintf(stderr,
+			"kymo: warning: %" PRIu64 " records of the kernel could not be read\n",
+			stats->bad);
+	if (!stats->lost)
+		return;
+	fprintf(stderr,
+		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were "
+		"full; give a larger --buffer-size, or fewer events with --kernel\n",
+		stats->lost, ky_format_bytes(size, buffer_bytes));
+}
+
+/* ---- programs ------------------------------------------------------------------------- */
+
+static void print_programs(const struct ky_user_stats *stats)
+{
+	size_t left = 0;
+
+	fprintf(stderr, "%8s %14s %14s %12s  %s\n", "pid", "events", "lost", "size", "program");
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		const struct ky_user_program_stats *program = &stats->programs[i];
+		char size[32];
+
+		if (i >= PROGRAMS_MAX && !program->lost) {
+			left++;
+			continue;
+		}
+		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %12s  ", program->pid,
+			program->events, program->lost, ky_format_bytes(size, program->bytes));
+		ky_cli_put_text(stderr, program->procname);
+		fputc('\n', stderr);
+	}
+	if (left)
+		fprintf(stderr, "%8s %zu more programs\n", "...", left);
+}
+
+static void print_cause(uint64_t count, const char *cause, bool *any)
+{
+	if (!count)
+		return;
+	fprintf(stderr, "%s%" PRIu64 ": %s", *any ? "; " : "", count, cause);
+	*any = true;
+}
+
+static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer_bytes)
+{
+	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0;
+	char size[32];
+	bool any = false;
+
+	if (!stats->lost)
+		return;
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
+			by[k] += stats->programs[i].lost_by[k];
+		joining += stats->programs[i].lost_joining;
+		no_id += stats->programs[i].lost_no_id;
+	}
+	fprintf(stderr, "kymo: warning: %" PRIu64 " events of programs were lost (", stats->lost);
+	for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
+		print_cause(by[k], kymo_ring_loss_text(k), &any);
+	print_cause(joining, "while joining", &any);
+	print_cause(no_id, "too many kinds of events", &any);
+	fputs(")", stderr);
+	if (by[KYMO_RING_LOST_FULL])
+		fprintf(stderr,
+			"; give a larger --buffer-size (now %s per CPU), or fewer events with "
+			"--user",
+			ky_format_bytes(size, buffer_bytes));
+	fputc('\n', stderr);
+}
+
+/* ---- both ----------------------------------------------------------------------------- */
+
+static void print_next(const char *output, bool has_kernel)
+{
+	fprintf(stderr,
+		"Trace: %s\n"
+		"Next:  kymo info %s\n",
+		output, output);
+	if (has_kernel)
+		fprintf(stderr, "       kymo report cpu %s\n", output);
+	fprintf(stderr, "       kymo print %s\n", output);
+}
+
+void ky_record_summary(const char *output, const struct ky_session_stats *kernel,
+		       const struct ky_user_stats *user, uint64_t duration_ns,
+		       uint64_t buffer_bytes)
+{
+	uint64_t events = 0, bytes = 0, lost = 0;
+	char size[32], time[32];
+
+	if (kernel) {
+		events += kernel->events + kernel->dump_events;
+		bytes += kernel->bytes;
+		lost += kernel->lost;
+	}
+	if (user) {
+		events += user->events + user->dump_events;
+		bytes += user->bytes;
+		lost += user->lost;
+	}
+	fprintf(stderr, "Recorded %" PRIu64 " events, %s, in %s; %" PRIu64 " lost.\n", events,
+		ky_format_bytes(size, bytes), ky_format_duration(time, duration_ns), lost);
+	if (kernel)
+		print_kernel(kernel);
+	if (user && user->n_programs)
+		print_programs(user);
+	if (kernel)
+		print_kernel_losses(kernel, buffer_bytes);
+	if (user)
+		print_user_losses(user, buffer_bytes);
+	if (user && !user->n_programs)
+		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
+		      "that run now\n",
+		      stderr);
+	print_next(output, kernel != NULL);
+}

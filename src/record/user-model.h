@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The metadata of a program's trace, from its ring's blob: LTTng-UST's layout, with event names,
+ * log levels, fields, contexts; and the state dump's events in a stream class of their own.
+ */
+#ifndef KY_RECORD_USER_MODEL_H
+#define KY_RECORD_USER_MODEL_H
+
+#include "abi/control.h"
+#include "base/strbuf.h"
+#include "ctf/model.h"
+#include "record/user-event.h"
+
+/* The stream class of the state dump; the program's is 0. */
+#define KY_USER_DUMP_STREAM 1
+
+/* The state dump's events: ids in their stream class. */
+enum ky_user_dump_event {
+	KY_USER_DUMP_START,
+	KY_USER_DUMP_END,
+	KY_USER_DUMP_BIN_INFO,
+	KY_USER_DUMP_BUILD_ID,
+	KY_USER_DUMP_DEBUG_LINK,
+	KY_USER_DUMP_PROCNAME,
+	KY_USER_DUMP_EVENTS,
+};
+
+/* A blob: a copy in memory of our own, aligned to 8 bytes; checked by ky_user_blob_check(). */
+struct ky_user_blob {
+	const struct ky_blob *head;
+	size_t bytes; /* the head included */
+};
+
+/*
+ * Whether the head of the blob makes sense, @bytes (of the copy) being there.
+ * 0 or KYMO_E_FORMAT.
+ */
+int ky_user_blob_check(const struct ky_user_blob *blob, struct kymo_error *err);
+
+/* The well-formed records of the blob. Start with *at = 0; false: the end. */
+bool ky_user_blob_next(const struct ky_user_blob *blob, size_t *at, struct ky_user_event *event);
+
+/*
+ * The metadata text. @clock: what the blob says, or better. @trace_name: for env.
+ * *n_bad: records that make no sense; they are left out.
+ * *text is malloc()ed. 0, KYMO_E_FORMAT (a clock that cannot be), KYMO_E_MEMORY.
+ */
+int ky_user_metadata(const struct ky_user_blob *blob, const struct ky_clock_record *clock,
+		     const char *trace_name, char **text, size_t *len_bytes, uint32_t *n_bad,
+		     struct kymo_error *err);
+
+/* "shop-1234-20261121-153000": what LTTng calls the directory of a program's trace. */
+#define KY_USER_TRACE_NAME_BYTES 64
+void ky_user_trace_name(const struct ky_blob *blob, char name[KY_USER_TRACE_NAME_BYTES]);
+
+#endif

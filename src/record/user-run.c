@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread of a recording of user space: programs come and go, and their rings are read. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/user-dump.h"
+#include "record/user-internal.h"
+
+/*
+ * Rings are looked at in time for one that is written at this rate; looking at one in which
+ * there is nothing new costs less than waking up.
+ */
+#define FAST_BYTES_PER_MS 240000
+#define PERIOD_MIN_MS	  1
+#define PERIOD_MAX_MS	  20
+
+/* ---- programs come -------------------------------------------------------------------- */
+
+static struct ky_user_ring_file *find_file(struct ky_user *user, const struct ky_user_dir *dir,
+					   const char *name)
+{
+	/* The newest first: those that end at once. */
+	for (size_t i = user->rings.len; i-- > 0;) {
+		struct ky_user_ring_file *file = user->rings.data[i];
+
+		if (file->dir == dir && strcmp(file->name, name) == 0)
+			return file;
+	}
+	return NULL;
+}
+
+/* A regular file of the directory's user that has no other name. */
+static int open_file(const struct ky_user_dir *dir, const char *name)
+{
+	int fd = openat(dir->fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != dir->uid ||
+			st.st_nlink != 1)) {
+		close(fd);
+		errno = EPERM;
+		return -1;
+	}
+	return fd;
+}
+
+static void dump(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err, int *ret)
+{
+	const struct ky_blob *blob = ky_user_ring_blob(ring);
+
+	if (blob->pid && blob->pid <= INT32_MAX)
+		*ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
+	*ret = *ret < 0 ? *ret : KYMO_OK;
+}
+
+static int keep_file(struct ky_user *user, struct ky_user_dir *dir, const char *name,
+		     struct ky_user_ring *ring, struct kymo_error *err)
+{
+	struct ky_user_ring_file *file = calloc(1, sizeof(*file));
+
+	if (file)
+		file->name = strdup(name);
+	if (!file || !file->name || ky_vec_push(&user->rings, file) < 0) {
+		if (file)
+			free(file->name);
+		free(file);
+		ky_user_ring_free(ring);
+		return ky_error_nomem(err);
+	}
+	file->dir = dir;
+	file->ring = ring;
+	return KYMO_OK;
+}
+
+static void refuse(struct ky_user *user, struct ky_user_dir *dir, const char *name,
+		   const char *reason)
+{
+	ky_log_warning(user->options.log, "%s/%s is not read: %s", dir->path, name, reason);
+	user->stats.n_refused++;
+	(void)unlinkat(dir->fd, name, 0);
+}
+
+static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *name,
+		    struct kymo_error *err)
+{
+	struct ky_user_ring_options options = {
+		.output = user->options.output,
+		.log = user->options.log,
+		.subbuf_bytes = user->request.subbuf_bytes,
+		.n_subbufs = user->request.n_subbufs,
+		.session_uuid = user->request.uuid,
+		.comm = user->options.comm,
+	};
+	struct ky_user_ring *ring;
+	int fd, ret;
+
+	if (!ky_user_is_ring_name(name) || find_file(user, dir, name))
+		return KYMO_OK;
+	fd = open_file(dir, name);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return ky_error_errno(err, errno, "too many programs at a time");
+	if (fd < 0) {
+		if (errno != ENOENT)
+			refuse(user, dir, name, "it is not what programs create");
+		return KYMO_OK;
+	}
+	ret = ky_user_ring_open(fd, name, &options, &ring, err);
+	if (ret == KYMO_E_NOT_FOUND) {
+		(void)unlinkat(dir->fd, name, 0);
+		return KYMO_OK;
+	}
+	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED || ret == KYMO_E_STATE) {
+		refuse(user, dir, name, err->message);
+		return KYMO_OK;
+	}
+	if (!ret)
+		ret = keep_file(user, dir, name, ring, err);
+	if (!ret)
+		dump(user, ring, err, &ret);
+	return ret;
+}
+
+int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < user->dirs.len && !ret; i++) {
+		struct ky_user_dir *dir = user->dirs.data[i];
+		int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+		struct dirent *entry;
+
+		if (!stream && fd >= 0)
+			close(fd);
+		while (!ret && stream && (entry = readdir(stream)))
+			ret = add_ring(user, dir, entry->d_name, err);
+		if (stream)
+			closedir(stream);
+	}
+	return ret;
+}
+
+/* ---- programs go ---------------------------------------------------------------------- */
+
+/* A filter on a field that no event of the program has lets nothing pass: better said. */
+static void check_filter(struct ky_user *user, const struct ky_user_ring *ring)
+{
+	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
+	struct ky_user_names names = {0};
+	struct ky_user_event event;
+	struct kymo_error err;
+	int ret = KYMO_OK;
+
+	if (!user->request.filter.names.len)
+		return;
+	for (size_t at = 0; !ret && ky_user_blob_next(&blob, &at, &event);) {
+		if (event.record->kind != KY_EVENT_CONTEXT)
+			ret = ky_user_names_add(&names, &event);
+	}
+	if (!ret && ky_user_names_check(&names, &user->request.filter, &err) < 0)
+		ky_log_warning(user->options.log, "%s: --filter: %s", ring->trace_name,
+			       err.message);
+	ky_user_names_fini(&names);
+}
+
+static int finish_file(struct ky_user *user, struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	int ret;
+
+	if (file->ring->fd < 0)
+		return KYMO_OK;
+	ret = ky_user_ring_finish(file->ring, err);
+	check_filter(user, file->ring);
+	(void)unlinkat(file->dir->fd, file->name, 0);
+	return ret;
+}
+
+int ky_user_finish_rings(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < user->rings.len && !ret; i++) {
+		struct ky_user_ring_file *file = user->rings.data[i];
+
+		/* Libraries that were loaded meanwhile. */
+		if (file->ring->fd >= 0)
+			dump(user, file->ring, err, &ret);
+		if (!ret)
+			ret = finish_file(user, file, err);
+	}
+	return ret;
+}
+
+/* ---- the loop ------------------------------------------------------------------------- */
+
+static struct ky_user_dir *dir_of_watch(struct ky_user *user, int watch)
+{
+	ky_vec_foreach(&user->dirs, dir) {
+		if ((*dir)->watch == watch)
+			return *dir;
+	}
+	return NULL;
+}
+
+static int take_event(struct ky_user *user, const struct inotify_event *event,
+		      struct kymo_error *err)
+{
+	struct ky_user_dir *dir = dir_of_watch(user, event->wd);
+	struct ky_user_ring_file *file;
+
+	if (event->mask & IN_Q_OVERFLOW)
+		return ky_user_find_rings(user, err);
+	if (!dir || !event->len)
+		return KYMO_OK;
+	if (event->mask & IN_MOVED_TO)
+		return add_ring(user, dir, event->name, err);
+	/* The last one who had it mapped is gone. */
+	file = find_file(user, dir, event->name);
+	if (file && file->ring->fd >= 0 && ky_user_ring_is_left(file->ring))
+		return finish_file(user, file, err);
+	return KYMO_OK;
+}
+
+static int take_events(struct ky_user *user, struct kymo_error *err)
+{
+	_Alignas(struct inotify_event) char buffer[16384];
+	ssize_t got = read(user->inotify_fd, buffer, sizeof(buffer));
+	int ret = KYMO_OK;
+
+	for (ssize_t at = 0; at < got && !ret;) {
+		const struct inotify_event *event = (const void *)(buffer + at);
+
+		ret = take_event(user, event, err);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	return ret;
+}
+
+static int read_rings(struct ky_user *user, struct kymo_error *err)
+{
+	int ret;
+
+	ky_vec_foreach(&user->rings, file) {
+		if ((*file)->ring->fd < 0)
+			continue;
+		ret = ky_user_ring_read((*file)->ring, false, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+static int period_ms(const struct ky_user *user)
+{
+	uint64_t bytes = (uint64_t)user->request.subbuf_bytes * user->request.n_subbufs;
+	uint64_t ms = bytes / 2 / FAST_BYTES_PER_MS;
+
+	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
+}
+
+static int run(struct ky_user *user, struct kymo_error *err)
+{
+	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0}, {user->inotify_fd, POLLIN, 0}};
+	int period = period_ms(user), ret = KYMO_OK;
+
+	while (!ret) {
+		int n = poll(fds, 2, period);
+
+		if (n < 0 && errno != EINTR)
+			return ky_error_errno(err, errno, "cannot wait for programs");
+		if (n > 0 && fds[0].revents)
+			break;
+		/* The rings first: who ends is finished after that. */
+		ret = read_rings(user, err);
+		if (!ret && n > 0 && fds[1].revents)
+			ret = take_events(user, err);
+	}
+	return ret;
+}
+
+void *ky_user_run(void *data)
+{
+	struct ky_user *user = data;
+	uint64_t one = 1;
+
+	user->result = run(user, &user->err);
+	if (user->result < 0 && write(user->failed_fd, &one, sizeof(one)) < 0)
+		return NULL;
+	return NULL;
+}

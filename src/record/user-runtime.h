@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime directories in which programs look for sessions, and a session's directory in one of
+ * them (abi/control.h): made, locked, published, removed. And what dead recorders left there.
+ *
+ * The directory belongs to the user whose programs create files in it; a root recorder trusts
+ * neither its contents nor, under /dev/shm, who owns the path to it.
+ */
+#ifndef KY_RECORD_USER_RUNTIME_H
+#define KY_RECORD_USER_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <kymo/error.h>
+
+#include "abi/control.h"
+#include "base/log.h"
+
+/* A session's directory for the programs of one user. */
+struct ky_user_dir {
+	uid_t uid;
+	int base_fd;	/* the runtime directory */
+	int fd;		/* the session's */
+	int session_fd; /* its session file, locked while it is open */
+	int watch;	/* inotify's word for it; -1: none */
+	bool is_published;
+	char name[KY_SESSION_NAME_MAX + 1];
+	char path[KY_SESSION_PATH_MAX + 1];
+};
+
+/*
+ * The runtime directory for programs of @uid that this process would use: its path in
+ * @path. 0; KYMO_E_PERMISSION: it cannot have one there.
+ */
+int ky_user_runtime_path(uid_t uid, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
+
+/*
+ * Make a session's directory with @session, of @bytes, as its session file. No program sees it yet.
+ * 0; KYMO_E_PERMISSION: the place is somebody else's; KYMO_E_IO.
+ */
+int ky_user_dir_make(uid_t uid, const void *session, size_t bytes, struct ky_user_dir *dir,
+		     struct kymo_error *err);
+
+/* Now programs see it. */
+int ky_user_dir_publish(struct ky_user_dir *dir, struct kymo_error *err);
+
+/* New programs do not find it any more. */
+void ky_user_dir_unpublish(struct ky_user_dir *dir);
+
+/* Remove it with all that is in it, and close it. */
+void ky_user_dir_remove(struct ky_user_dir *dir);
+
+/* A directory of a dead recorder. */
+struct ky_user_stale {
+	char path[KY_SESSION_PATH_MAX + 1];
+	uint64_t cookie;      /* of its session; 0: not known */
+	unsigned int n_rings; /* with events that nobody has read */
+};
+
+/*
+ * Look for what dead recorders left in the runtime directories of @uid, calling @found for each;
+ * @clean: remove what holds no unread events.
+ */
+void ky_user_stale_scan(uid_t uid, bool clean,
+			void (*found)(void *data, const struct ky_user_stale *stale), void *data);
+
+/* Whether @name is that of a finished ring file. */
+bool ky_user_is_ring_name(const char *name);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording of user space: setting it up, telling programs, ending it. user-run.c reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/user-internal.h"
+
+/* ---- setting up ----------------------------------------------------------------------- */
+
+/* Each program takes a handful of files. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int make_fds(struct ky_user *user, struct kymo_error *err)
+{
+	user->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0)
+		return ky_error_errno(err, errno, "cannot set up the event loop");
+	return KYMO_OK;
+}
+
+static int check_options(const struct ky_user_options *options, struct kymo_error *err)
+{
+	if (options->uid >= 0 && geteuid() != 0 && options->uid != (int64_t)geteuid()) {
+		ky_error_set(err, KYMO_E_PERMISSION, "user %lld's programs are not ours to trace",
+			     (long long)options->uid);
+		ky_error_hint(err, "run kymo with sudo");
+		return KYMO_E_PERMISSION;
+	}
+	if (options->pid && kill((pid_t)options->pid, 0) < 0 && errno == ESRCH)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %u", options->pid);
+	return KYMO_OK;
+}
+
+/* The directory for programs of @uid; NULL: there is none. */
+static struct ky_user_dir *dir_of(struct ky_user *user, uid_t uid)
+{
+	ky_vec_foreach(&user->dirs, dir) {
+		if ((*dir)->uid == uid)
+			return *dir;
+	}
+	return NULL;
+}
+
+static int watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_error *err)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir->fd);
+	dir->watch = inotify_add_watch(user->inotify_fd, path, IN_MOVED_TO | IN_CLOSE_WRITE);
+	if (dir->watch < 0)
+		return ky_error_errno(err, errno, "cannot watch the session's directory");
+	return KYMO_OK;
+}
+
+static int add_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
+{
+	const struct ky_strbuf *file = &user->request.file;
+	struct ky_user_dir *dir;
+	int ret;
+
+	if (dir_of(user, uid))
+		return KYMO_OK;
+	dir = calloc(1, sizeof(*dir));
+	if (!dir)
+		return ky_error_nomem(err);
+	ret = ky_user_dir_make(uid, file->data, file->len, dir, err);
+	if (ret < 0) {
+		free(dir);
+		return ret;
+	}
+	if (ky_vec_push(&user->dirs, dir) < 0) {
+		ky_user_dir_remove(dir);
+		free(dir);
+		return ky_error_nomem(err);
+	}
+	return watch(user, dir, err);
+}
+
+/* What is somebody else's is no reason not to record the rest. */
+static int add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
+{
+	struct kymo_error local;
+	int ret = add_dir(user, uid, &local);
+
+	if (ret == KYMO_OK)
+		return KYMO_OK;
+	if (ret == KYMO_E_MEMORY) {
+		if (err)
+			*err = local;
+		return ret;
+	}
+	ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
+		       local.path, local.message);
+	return KYMO_OK;
+}
+
+/* For ourselves; root also for all others who have processes. */
+static int add_dirs(struct ky_user *user, struct kymo_error *err)
+{
+	int64_t only = user->options.uid;
+	int ret = add_dir(user, only >= 0 ? (uid_t)only : geteuid(), err);
+
+	if (geteuid() != 0 || only >= 0)
+		return ret;
+	if (!ret && getenv("SUDO_UID"))
+		ret = add_other_dir(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10), err);
+	for (size_t i = 0; i < user->programs.uids.len && !ret; i++)
+		ret = add_other_dir(user, user->programs.uids.data[i], err);
+	return ret;
+}
+
+static void take_stale(void *data, const struct ky_user_stale *stale)
+{
+	struct ky_user *user = data;
+
+	/* Programs that take part in it still let their rings go. */
+	for (size_t i = 0; stale->cookie && i < user->programs.list.len; i++)
+		ky_program_leave(user->programs.list.data[i], stale->cookie);
+	if (stale->n_rings)
+		ky_log_warning(user->options.log,
+			       "%s: %u ring buffer%s of a recorder that was killed; "
+			       "'kymo recover %s' makes traces of them",
+			       stale->path, stale->n_rings, stale->n_rings == 1 ? "" : "s",
+			       stale->path);
+}
+
+static int open_all(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = check_options(&user->options, err);
+
+	if (!ret)
+		ret = make_fds(user, err);
+	if (!ret)
+		ret = ky_user_request_init(&user->request, &user->options, err);
+	if (!ret)
+		ret = ky_programs_scan(&user->programs, err);
+	if (!ret)
+		ret = ky_user_request_check(&user->request, &user->programs, err);
+	if (ret < 0)
+		return ret;
+	ky_user_stale_scan(geteuid(), true, take_stale, user);
+	return add_dirs(user, err);
+}
+
+int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
+		 struct kymo_error *err)
+{
+	struct ky_user *user = calloc(1, sizeof(*user));
+	int ret;
+
+	*out = NULL;
+	if (!user)
+		return ky_error_nomem(err);
+	user->options = *options;
+	user->clock = *options->clock;
+	user->options.clock = &user->clock;
+	user->inotify_fd = user->stop_fd = user->failed_fd = -1;
+	raise_file_limit();
+	ret = open_all(user, err);
+	if (ret < 0) {
+		ky_user_close(user);
+		return ret;
+	}
+	*out = user;
+	return KYMO_OK;
+}
+
+/* ---- programs that run already -------------------------------------------------------- */
+
+static bool is_meant(const struct ky_user *user, const struct ky_program *program)
+{
+	const struct ky_user_options *options = &user->options;
+
+	if (options->pid && program->own_pid != options->pid && program->pid != (pid_t)options->pid)
+		return false;
+	return !options->comm ||
+	       strncmp(options->comm, program->procname, sizeof(program->procname) - 1) == 0;
+}
+
+static bool has_wanted_event(struct ky_user *user, const struct ky_program *program)
+{
+	struct ky_user_event event;
+
+	for (size_t at = 0; ky_program_next_event(program, &at, &event);) {
+		if (ky_user_request_wants(&user->request, &event))
+			return true;
+	}
+	return false;
+}
+
+static void ask_program(struct ky_user *user, struct ky_program *program)
+{
+	const struct ky_user_dir *dir = dir_of(user, program->uid);
+	struct kymo_error err;
+
+	if (!dir || !is_meant(user, program))
+		return;
+	if (program->blocked) {
+		ky_log_warning(user->options.log, "%s (%d) is left alone: %s", program->procname,
+			       (int)program->pid, program->blocked);
+		return;
+	}
+	if (!has_wanted_event(user, program))
+		return;
+	if (ky_program_join(program, user->request.cookie, dir->path, ky_user_request_wants,
+			    &user->request, &err) < 0)
+		ky_log_warning(user->options.log, "%s (%d) is left out: %s", program->procname,
+			       (int)program->pid, err.message);
+}
+
+int ky_user_start(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	user->started = true;
+	for (size_t i = 0; i < user->dirs.len && !ret; i++)
+		ret = ky_user_dir_publish(user->dirs.data[i], err);
+	/* After that: who starts from now on finds the session; who ran before is found here. */
+	if (!ret)
+		ret = ky_programs_scan(&user->programs, err);
+	if (ret < 0)
+		return ret;
+	ky_vec_foreach(&user->programs.list, program) {
+		if (ky_program_read_table(*program, err) == KYMO_E_MEMORY)
+			return KYMO_E_MEMORY;
+		if ((*program)->is_seen)
+			ask_program(user, *program);
+	}
+	ret = pthread_create(&user->thread, NULL, ky_user_run, user);
+	if (ret)
+		return ky_error_errno(err, ret, "cannot start the thread that reads");
+	user->is_running = true;
+	return KYMO_OK;
+}
+
+int ky_user_failed_fd(const struct ky_user *user)
+{
+	return user->failed_fd;
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+/* What programs say that they could not do. */
+static void report_state(struct ky_user *user, const struct ky_program *program)
+{
+	struct ky_program_state state;
+
+	ky_program_state(program, user->request.cookie, &state);
+	if (!state.has_joined || state.reason == KY_OFF_NOT || state.reason == KY_OFF_NO_EVENT)
+		return;
+	ky_log_warning(user->options.log, "%s (%d): %s%s%s", program->procname, (int)program->pid,
+		       ky_off_text(state.reason), state.os_error ? ": " : "",
+		       state.os_error ? strerror(state.os_error) : "");
+}
+
+static void tell_programs(struct ky_user *user)
+{
+	ky_vec_foreach(&user->dirs, dir)
+		ky_user_dir_unpublish(*dir);
+	/* Programs that came by themselves are known only now. */
+	(void)ky_programs_scan(&user->programs, NULL);
+	ky_vec_foreach(&user->programs.list, program) {
+		if ((*program)->is_seen)
+			report_state(user, *program);
+		ky_program_leave(*program, user->request.cookie);
+	}
+}
+
+static void stop_thread(struct ky_user *user)
+{
+	uint64_t one = 1;
+
+	if (!user->is_running)
+		return;
+	if (write(user->stop_fd, &one, sizeof(one)) < 0)
+		ky_log_warning(user->options.log, "cannot stop the thread that reads");
+	pthread_join(user->thread, NULL);
+	user->is_running = false;
+}
+
+int ky_user_stop(struct ky_user *user, struct kymo_error *err)
+{
+	int ret;
+
+	if (user->is_stopped)
+		return KYMO_OK;
+	user->is_stopped = true;
+	/* What programs write until they are told is read while they are told. */
+	tell_programs(user);
+	stop_thread(user);
+	if (user->result < 0) {
+		if (err)
+			*err = user->err;
+		return user->result;
+	}
+	ret = ky_user_find_rings(user, err);
+	return ret < 0 ? ret : ky_user_finish_rings(user, err);
+}
+
+static int count(struct ky_user *user, struct kymo_error *err)
+{
+	struct ky_user_stats *stats = &user->stats;
+
+	user->program_stats = calloc(user->rings.len + 1, sizeof(*user->program_stats));
+	if (!user->program_stats)
+		return ky_error_nomem(err);
+	stats->programs = user->program_stats;
+	ky_vec_foreach(&user->rings, it) {
+		const struct ky_user_ring *ring = (*it)->ring;
+		const struct ky_blob *blob = ky_user_ring_blob(ring);
+		struct ky_user_program_stats *to = &user->program_stats[stats->n_programs++];
+
+		memcpy(to->procname, blob->procname, sizeof(to->procname));
+		to->procname[sizeof(to->procname) - 1] = 0;
+		to->pid = blob->pid;
+		to->events = ring->events;
+		to->bytes = ring->bytes;
+		to->lost = ky_user_ring_lost(ring);
+		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
+		to->lost_joining = ring->lost_joining;
+		to->lost_no_id = ring->lost_no_id;
+		to->path = ring->path;
+		stats->events += to->events;
+		stats->bytes += to->bytes;
+		stats->lost += to->lost;
+		stats->dump_events += ring->dump_events;
+	}
+	return KYMO_OK;
+}
+
+int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err)
+{
+	struct ky_clock_record record;
+	int ret = KYMO_OK;
+
+	ky_user_clock_record(clock, &record);
+	for (size_t i = 0; i < user->rings.len && !ret; i++)
+		ret = ky_user_ring_set_clock(user->rings.data[i]->ring, &record, err);
+	return ret < 0 ? ret : count(user, err);
+}
+
+const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
+{
+	return &user->stats;
+}
+
+void ky_user_close(struct ky_user *user)
+{
+	const int fds[] = {user ? user->inotify_fd : -1, user ? user->stop_fd : -1,
+			   user ? user->failed_fd : -1};
+
+	if (!user)
+		return;
+	if (user->started && !user->is_stopped)
+		tell_programs(user);
+	stop_thread(user);
+	ky_vec_foreach(&user->rings, it) {
+		ky_user_ring_free((*it)->ring);
+		free((*it)->name);
+		free(*it);
+	}
+	ky_vec_fini(&user->rings);
+	ky_vec_foreach(&user->dirs, dir) {
+		ky_user_dir_remove(*dir);
+		free(*dir);
+	}
+	ky_vec_fini(&user->dirs);
+	ky_programs_fini(&user->programs);
+	ky_user_request_fini(&user->request);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	free(user->program_stats);
+	free(user);
+}

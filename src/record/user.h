@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording of user space: programs that link libkymo-trace, those that run already and those
+ * that start while it lasts. docs/design/record-path.md has the why.
+ *
+ *	ky_user_open()	 everything is checked and set up; nothing is recorded yet
+ *	ky_user_start()	 programs are told; a thread of its own reads their rings and writes traces
+ *	ky_user_stop()	 programs are told to stop, the rest is read
+ *	ky_user_finish() the traces are finished, with the clock as it is known by then
+ *	ky_user_close()	 the session's directories are gone; after any of the above, failed or not
+ *
+ * Threads: one at a time per recording.
+ */
+#ifndef KY_RECORD_USER_H
+#define KY_RECORD_USER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <kymo/error.h>
+#include <kymo/ring.h>
+
+#include "base/log.h"
+#include "os/clock.h"
+
+struct ky_user_options {
+	const char *output;	     /* traces go to OUTPUT/ust/pid/...; the directory exists */
+	const char *const *patterns; /* "shop:*"; each is a rule of its own */
+	size_t n_patterns;
+	const char *const *exclusions; /* of all rules */
+	size_t n_exclusions;
+	uint8_t level_min, level_max; /* 0 EMERG .. 14 DEBUG, inclusive */
+	const char *filter;	      /* NULL: none */
+	const char *contexts;	      /* "vtid,procname"; NULL: none */
+	uint64_t buffer_bytes;	      /* per CPU and program */
+	uint32_t pid;		      /* only this process; 0: all */
+	const char *comm;	      /* only programs of this name; NULL: all */
+	int64_t uid;		      /* only programs of this user; -1: all that we may */
+	const struct ky_os_clock *clock;
+	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
+};
+
+/* What became of one program. */
+struct ky_user_program_stats {
+	char procname[16];
+	uint32_t pid; /* as it sees itself */
+	uint64_t events, bytes;
+	uint64_t lost;				/* all causes */
+	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
+	uint64_t lost_joining, lost_no_id;
+	const char *path; /* of its trace */
+};
+
+struct ky_user_stats {
+	const struct ky_user_program_stats *programs;
+	size_t n_programs;
+	uint64_t events, bytes, lost; /* of all */
+	uint64_t dump_events;
+	size_t n_refused; /* ring files that could not be read */
+};
+
+struct ky_user;
+
+/*
+ * Errors: KYMO_E_INVALID (filter: with its column; patterns; contexts), KYMO_E_NOT_FOUND (no such
+ * process), KYMO_E_PERMISSION (another user's), KYMO_E_IO, KYMO_E_MEMORY. On failure nothing is left
+ * behind, and *user is NULL.
+ */
+int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
+		 struct kymo_error *err);
+int ky_user_start(struct ky_user *user, struct kymo_error *err);
+/* Becomes readable when the recording cannot go on (disk full): then stop says why. */
+int ky_user_failed_fd(const struct ky_user *user);
+int ky_user_stop(struct ky_user *user, struct kymo_error *err);
+/* @clock: the one of the options, refined since. */
+int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err);
+/* Valid after finish, until close. */
+const struct ky_user_stats *ky_user_stats(const struct ky_user *user);
+/* NULL is fine. */
+void ky_user_close(struct ky_user *user);
+
+/* "INFO.." (at least as severe), "INFO", "DEBUG..WARNING". 0 or KYMO_E_INVALID. */
+int ky_user_levels_parse(const char *text, uint8_t *min, uint8_t *max);
+/* Whether user space knows the context field @name (of @len bytes). */
+bool ky_user_context_known(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT
+"""kymo record --user: programs with libkymo-trace, in every way that they come and go.
+
+Each test runs in a box: namespaces of its own for processes and mounts, with a /dev/shm of its own, so
+that recordings of other tests see none of its programs.
+"""
+
+import glob
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build")
+KYMO = os.environ.get("KYMO_BIN") or os.path.join(BUILD, "src", "cli", "kymo")
+TESTS = os.path.join(BUILD, "test", "tracer")
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a private /dev/shm needs root")
+
+PRELUDE = f"""
+set -u
+mount -t tmpfs tmpfs /dev/shm
+PATH={os.path.dirname(KYMO)}:$PATH
+T={TESTS}
+wait_for() {{ for i in $(seq 250); do eval "$1" && return 0; sleep 0.02; done; echo "never: $1" >&2; exit 99; }}
+session_is_there() {{ ls /dev/shm/kymo-${{1:-0}}/*/session >/dev/null 2>&1; }}
+"""
+
+
+class Done:
+    def __init__(self, done, cwd):
+        self.code, self.out, self.err, self.cwd = done.returncode, done.stdout, done.stderr, cwd
+
+    def traces(self, out="out"):
+        return sorted(glob.glob(os.path.join(self.cwd, out, "ust", "pid", "*")))
+
+
+@pytest.fixture
+def box(tmp_path):
+    def run(script, code=0):
+        done = subprocess.run(
+            ["unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "bash", "-c",
+             PRELUDE + script],
+            cwd=tmp_path, capture_output=True, text=True, timeout=40, errors="replace",
+            env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+        return Done(done, str(tmp_path))
+
+    return run
+
+
+def events(path, dump=False):
+    """'name: {fields}' of all events, on which babeltrace2 and kymo agree; in the order of time."""
+    peer = subprocess.run(["babeltrace2", path], capture_output=True, text=True, check=True)
+    kymo = subprocess.run([KYMO, "print", path], capture_output=True, text=True, check=True)
+    lines = peer.stdout.splitlines()
+    # babeltrace2 computes times of fast clocks in doubles: off by a nanosecond now and then.
+    times = re.compile(r"^\[[\d:.]+\] \([+?.\d]+\) ")
+    assert [times.sub("", line) for line in kymo.stdout.splitlines()] == \
+        [times.sub("", line) for line in lines]
+    if "lost" not in peer.stderr and "discarded" not in peer.stderr:
+        assert not kymo.stderr, kymo.stderr
+    found = [re.sub(r".*?\([+?.\d]+\) \S+ (\S+) \{ cpu_id = \d+ \}, (.*)", r"\1 \2", line)
+             for line in lines]
+    return [line for line in found if dump or not line.startswith("lttng_ust_statedump:")]
+
+
+def names(path):
+    return [line.split()[0].rstrip(":") for line in events(path)]
+
+
+def nothing_left(box_script="ls -A /dev/shm"):
+    """To end a script with: whatever is left fails it."""
+    return f'\nleft=$({box_script}); [ -z "$left" ] || {{ echo "left: $left" >&2; exit 98; }}\n'
+
+
+def test_short_program(box):
+    done = box("kymo record --user 'shop:*' -o out -- $T/shop 2" + nothing_left())
+    assert re.search(r"Recorded \d+ events, .*; 0 lost\.", done.err)
+    (trace,) = done.traces()
+    assert re.fullmatch(r"shop-\d+-\d{8}-\d{6}", os.path.basename(trace))
+    assert names(trace).count("shop:order_placed") == 2
+    assert all(name.startswith("shop:") for name in names(trace))
+    assert "kymo:printf" not in open(os.path.join(trace, "metadata")).read()
+
+
+def test_metadata_is_lttngs(box):
+    done = box("kymo record --user '*' -o out -- $T/shop 1")
+    text = open(os.path.join(done.traces()[0], "metadata")).read()
+    for line in ('domain = "ust"', 'tracer_name = "lttng-ust"', 'tracer_buffering_scheme = "pid"',
+                 'procname = "shop"', "architecture_bit_width = 64", "struct event_header_compact"):
+        assert line in text
+    assert re.search(r'name = "shop:forms";\s+id = \d+;\s+stream_id = 0;\s+loglevel = 4;', text)
+
+
+def test_programs_that_run_already(box):
+    done = box("""
+$T/shop 1000000 1000 & shop=$!
+wait_for 'kymo list --user | grep -q shop'
+kymo record --user 'shop:depth' -o out --duration 500ms
+kill $shop
+""" + nothing_left())
+    assert set(names(done.traces()[0])) == {"shop:depth"}
+
+
+def test_many_short_programs(box):
+    done = box("""
+kymo record --user 'shop:started' -o out -- sh -c 'for i in $(seq 60); do $0 5; done' $T/shop
+""" + nothing_left())
+    assert len(done.traces()) == 60
+    assert sum(names(trace).count("shop:started") for trace in done.traces()[:10]) == 50
+    assert " 300 " not in done.err and "; 0 lost" in done.err
+
+
+def test_fork_and_exec(box):
+    done = box(f"""
+kymo record --user 'modes:*' --user 'shop:started' -o out --context vpid -- $T/modes fork
+kymo record --user 'modes:*' --user 'shop:started' -o exec -- $T/modes exec $T/shop 3
+""" + nothing_left())
+    found = [line for trace in done.traces() for line in events(trace)]
+    assert sum("modes:child:" in line for line in found) == 1000
+    assert sum("modes:parent:" in line for line in found) == 1000
+    assert any("modes:clone_child" in line for line in found)
+    execed = {os.path.basename(trace).split("-")[0]: names(trace) for trace in done.traces("exec")}
+    assert execed == {"modes": ["modes:before_exec"], "shop": ["shop:started"] * 3}
+
+
+def test_killed_program_loses_nothing(box):
+    done = box("""
+kymo record --user 'shop:depth' -o out & recorder=$!
+wait_for session_is_there
+$T/shop 1000000 200 & shop=$!
+sleep 0.5
+kill -9 $shop; wait $shop
+wait_for '! ls /dev/shm/kymo-0/*/*.ring 2>/dev/null'
+kill -TERM $recorder; wait $recorder || exit 97
+""" + nothing_left())
+    assert len(names(done.traces()[0])) > 10
+    assert "; 0 lost." in done.err
+
+
+def test_library_that_is_loaded_later(box):
+    done = box("kymo record --user 'plugin:*' -o out -- $T/modes dlopen $T/plugin.so 5" +
+               nothing_left())
+    assert events(done.traces()[0]) == [f"plugin:work: {{ n = {i} }}" for i in range(5)]
+
+
+def test_two_sessions_at_once(box):
+    done = box("""
+kymo record --user 'shop:depth' --buffer-size 64k -o a & a=$!
+kymo record --user 'shop:*' --exclude 'shop:depth' --filter 'total_cents > 1000' -o b & b=$!
+wait_for '[ $(ls /dev/shm/kymo-0/*/session 2>/dev/null | wc -l) = 2 ]'
+$T/shop 4
+kill -TERM $a $b; wait $a || exit 97; wait $b || exit 96
+""" + nothing_left())
+    assert names(done.traces("a")[0]) == ["shop:depth"] * 4
+    # The end of a span belongs to its begin.
+    assert set(names(done.traces("b")[0])) - {"shop:checkout_end"} == {"shop:order_placed"}
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ("--loglevel WARNING..", {"shop:forms"}),
+    ("--loglevel WARNING", {"shop:forms"}),
+    ("--filter 'id == -7 && customer_name =~ \"Ada*\"'", {"shop:order_placed"}),
+    ("--filter 'n in (1, 3) && !has(items) && $ctx.procname == \"shop\"'",
+     {"shop:checkout_begin", "shop:word", "shop:depth", "shop:asked", "shop:plain"}),
+    ("--exclude 'shop:*o*' --exclude '*inlined'", {"shop:depth", "shop:asked", "shop:started",
+                                                    "shop:plain"}),
+    ("--comm shop --filter 'byte > 199'", {"shop:inlined"}),
+])
+def test_selection(box, options, wanted):
+    done = box(f"kymo record --user 'shop:*' {options} -o out -- $T/shop 1")
+    assert set(names(done.traces()[0])) - {"shop:checkout_end"} == wanted
+
+
+def test_comm_leaves_others_out(box):
+    done = box("kymo record --user '*' --comm modes -o out -- sh -c '$0/shop 1; $0/modes fork' $T")
+    assert {os.path.basename(trace).split("-")[0] for trace in done.traces()} == {"modes"}
+
+
+def test_pid(box):
+    done = box("""
+$T/shop 1000000 1000 & a=$!
+$T/shop 1000000 1000 & b=$!
+wait_for '[ $(kymo list --user --json | grep -c procname) = 2 ]'
+kymo record --user 'shop:depth' --pid $a -o out --duration 300ms
+kill $a $b; echo $a
+""")
+    (trace,) = done.traces()
+    assert os.path.basename(trace).split("-")[1] == done.out.strip()
+
+
+def test_contexts(box):
+    done = box("kymo record --user 'shop:depth' --context vpid,vtid,procname,cpu_id -o out -- "
+               "$T/shop 1")
+    (line,) = events(done.traces()[0])
+    assert re.fullmatch(r'shop:depth: \{ vpid = (\d+), vtid = \1, procname = "shop", '
+                        r'cpu_id = \d+ \}, \{ n = 3 \}', line)
+
+
+def test_unknown_field_in_a_filter(box):
+    done = box("""
+$T/shop 1000000 1000 & shop=$!
+wait_for 'kymo list --user | grep -q shop'
+kymo record --user 'shop:*' --filter 'totl_cents > 1' -o out --duration 1s
+echo $?; kill $shop; [ ! -e out ]
+""" + nothing_left())
+    assert "--filter:1:1: none of these events has a field 'totl_cents'; the nearest names are: " \
+           "total_cents" in done.err
+    assert done.out == "1\n"
+
+
+def test_filter_is_checked_when_programs_come(box):
+    done = box("kymo record --user 'shop:*' --filter 'totl_cents > 1' -o out -- $T/shop 1")
+    assert "none of these events has a field 'totl_cents'" in done.err
+
+
+@pytest.mark.parametrize("args, message", [
+    ("--filter 'a >'", "--filter:1:4: "),
+    ("--filter '$event == \"x\"'", "$event is for reading"),
+    ("--filter '$time > 5'", "is for reading"),
+    ("--context nonsense", "'nonsense' is none of"),
+    ("--loglevel LOUD", "'LOUD' is none of"),
+    ("--pid 99999999", "there is no process"),
+])
+def test_mistakes(box, args, message):
+    done = box(f"kymo record --user 'shop:*' {args} -o out -- true; echo $?; [ ! -e out ]" +
+               nothing_left())
+    assert message in done.err
+    assert done.out.strip() in ("1", "2")
+
+
+def test_options_of_programs_need_programs(box):
+    done = box("kymo record --filter 'a > 1' -o out -- true", code=2)
+    assert "give --user too" in done.err
+
+
+def test_losses_are_counted_by_cause(box):
+    done = box("""
+kymo record --user 'modes:*' --buffer-size 64k -o out & recorder=$!
+wait_for session_is_there
+kill -STOP $recorder
+$T/modes fork
+kill -CONT $recorder; kill -TERM $recorder; wait $recorder || exit 97
+""" + nothing_left())
+    found = sum(len(names(trace)) for trace in done.traces())
+    lost = int(re.search(r"; (\d+) lost\.", done.err).group(1))
+    assert found + lost == 2003
+    if lost:
+        assert "no free sub-buffer" in done.err
+        babeltrace = subprocess.run(["babeltrace2", done.traces()[0]], capture_output=True,
+                                    text=True, check=True).stderr
+        assert "discarded" in babeltrace
+
+
+def test_state_dump(box):
+    done = box("kymo record --user 'shop:started' -o out -- $T/shop 500 1000")
+    dump = [line for line in events(done.traces()[0], dump=True) if "statedump" in line]
+    assert dump[0].startswith("lttng_ust_statedump:start: ") and "statedump:end:" in dump[-1]
+    shop = os.path.realpath(os.path.join(TESTS, "shop"))
+    (binary,) = [line for line in dump if f'path = "{shop}"' in line]
+    base, memsz = re.search(r"baddr = (0x[0-9A-F]+), memsz = (\d+),", binary).groups()
+    assert "is_pic = 1, has_build_id = 1" in binary and int(memsz) >= 4096
+    notes = subprocess.run(["readelf", "-n", shop], capture_output=True, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+    (line,) = [line for line in dump if "build_id:" in line and f"baddr = {base}," in line]
+    assert "".join(f"{int(x, 16):02x}" for x in re.findall(r"\] = 0x([0-9A-F]+)", line)) == build_id
+    assert any("libc.so.6" in line for line in dump)
+
+
+def test_kernel_and_programs_in_exact_order(box):
+    """An event, a system call, an event ...: stamped by one clock, merged in that order."""
+    done = box("kymo record --kernel 'syscall_entry_getppid' --user 'modes:step' "
+               "-o out -- $T/modes steps 200; ls out")
+    assert done.out.split() == ["kernel", "ust"]
+    shown = subprocess.run([KYMO, "print", os.path.join(done.cwd, "out")], capture_output=True,
+                           text=True, check=True).stdout.splitlines()
+    calls = [re.search(r"getppid:.* tid = (\d+)", line) for line in shown]
+    tids = [call.group(1) for call in calls if call]
+    tid = max(set(tids), key=tids.count)
+    kinds = ["call" if call else "event" for call, line in zip(calls, shown)
+             if (call and call.group(1) == tid) or "modes:step" in line]
+    assert kinds == ["event", "call"] * 200 + ["event"]
+
+
+def test_recorder_that_is_killed(box):
+    """What its rings hold is recovered; the next recorder says so, and cleans up after that."""
+    done = box("""
+kymo record --user 'shop:depth' -o out & recorder=$!
+wait_for session_is_there
+$T/shop 50
+$T/shop 1000000 1000 & shop=$!
+sleep 0.3
+kill -9 $recorder; wait $recorder
+kill -9 $shop; wait $shop
+kymo record --user 'other:*' -o other -- true
+kymo recover -o found /dev/shm/kymo-0/*
+rm -r found
+kymo recover --remove -o found /dev/shm/kymo-0
+kymo record --user 'other:*' -o other2 -- true
+""" + nothing_left())
+    assert "kymo recover" in done.err
+    assert set(names(done.traces("found")[-1])) == {"shop:depth"}
+
+
+def test_list(box):
+    done = box("""
+$T/shop 1000000 1000 & shop=$!
+wait_for 'kymo list --user | grep -q shop:forms'
+kymo list --user --json >list.json
+kymo list --user 'shop:order*' --fields
+kill $shop
+""")
+    assert "shop:order_placed" in done.out and "total_cents" in done.out
+    assert "shop:depth" not in done.out
+    with open(os.path.join(done.cwd, "list.json")) as file:
+        (program,) = json.load(file)["programs"]
+    assert program["procname"] == "shop"
+    forms = {event["name"]: event for event in program["events"]}["shop:forms"]
+    assert forms["log_level"] == "WARNING" and forms["file"].endswith("shop.c") and forms["line"]
+    assert {"name": "items", "type": "int16[4]", "filter_only": False} in forms["fields"]
+
+
+def test_hostile_ring_files(box):
+    """Whatever lies in the session's directory: it is named, left out, removed."""
+    done = box("""
+kymo record --user 'shop:depth' -o out & recorder=$!
+wait_for session_is_there
+cd /dev/shm/kymo-0/*/
+head -c 100000 /dev/urandom >.x; mv .x 1-a-random.ring
+: >.x; mv .x 1-a-empty.ring
+ln -s /etc/passwd .x; mv .x 1-a-link.ring
+mkfifo .x; mv .x 1-a-pipe.ring
+mkdir .x; mv .x 1-a-dir.ring; rmdir 1-a-dir.ring
+truncate -s 1T .x; mv .x 1-a-large.ring
+cd - >/dev/null
+$T/shop 3
+kill -TERM $recorder; wait $recorder || exit 97
+""" + nothing_left())
+    assert names(done.traces()[0]) == ["shop:depth"] * 3
+    for name in ("random", "empty", "link", "pipe", "large"):
+        assert f"1-a-{name}.ring is not read" in done.err
+
+
+def test_other_users_programs(box):
+    """Root records programs of users that have processes; others do not see the session."""
+    done = box("""
+cp -r $T /dev/shm/t; cp -L $T/../../src/tracer/libkymo-trace.so.? /dev/shm/t
+chmod -R a+rX /dev/shm/t
+run() { setpriv --reuid=$1 --clear-groups env LD_LIBRARY_PATH=/dev/shm/t /dev/shm/t/shop "${@:2}"; }
+run 1234 1000000 1000 & sleep 0.2
+kymo record --user 'shop:depth' -o out & recorder=$!
+wait_for 'session_is_there 1234'
+run 1234 2
+run 4321 2
+sleep 0.3
+kill -TERM $recorder; wait $recorder || exit 97
+rm -r /dev/shm/t; kill %1
+""" + nothing_left())
+    assert len(done.traces()) == 2
+
+
+def test_program_under_seccomp_is_left_alone(box):
+    done = box("""
+$T/modes sandbox & modes=$!
+wait_for 'kymo list --user | grep -q modes'
+kymo record --user 'modes:*' -o out --duration 200ms
+kymo doctor | grep -A3 programs
+kill $modes
+""")
+    assert "is left alone: it runs under seccomp" in done.err
+    assert "seccomp" in done.out
