@@ -107,6 +107,8 @@ static int put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref)
 
 	if (!ref || !ref->target)
 		return cannot_say(w, "a reference that leads nowhere");
+	if (ref->n_more)
+		return cannot_say(w, "a reference to whichever option a variant has");
 	if (ref->text && look_up(w, ref->text) == ref->target)
 		ky_strbuf_adds(w->out, ref->text);
 	else if (relative_path(w, ref->target, &path) || absolute_path(w, ref->target, &path))

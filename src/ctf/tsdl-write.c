@@ -153,6 +153,20 @@ static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *cloc
 	return KYMO_OK;
 }
 
+/*
+ * Ids of streams are for packet headers that tell them; without, there is but one stream, and
+ * babeltrace2 refuses metadata that gives it an id.
+ */
+static bool tells_stream(const struct ky_trace_class *trace)
+{
+	const struct ky_field_class *header = trace->packet_header;
+
+	for (size_t i = 0; header && i < header->st.n_members; i++)
+		if (ky_has_role(header->st.members[i].cls, KY_ROLE_STREAM_CLASS_ID))
+			return true;
+	return false;
+}
+
 static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *stream)
 {
 	const struct {
@@ -164,6 +178,7 @@ static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *st
 		{KY_SCOPE_PACKET_CONTEXT, stream->packet_context, "packet.context"},
 		{KY_SCOPE_STREAM_CONTEXT, stream->event_context, "event.context"},
 	};
+	bool has_id = stream->has_id && tells_stream(w->trace);
 	int ret;
 
 	ret = ky_tsdl_name_scope(w, KY_SCOPE_PACKET_CONTEXT, stream->packet_context);
@@ -171,11 +186,10 @@ static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *st
 		ret = ky_tsdl_name_scope(w, KY_SCOPE_EVENT_HEADER, stream->event_header);
 	if (ret < 0)
 		return ret;
-	if (!stream->has_id && !stream->event_header && !stream->packet_context &&
-	    !stream->event_context)
+	if (!has_id && !stream->event_header && !stream->packet_context && !stream->event_context)
 		return KYMO_OK; /* events without a stream block imply this one */
 	ky_strbuf_adds(w->out, "stream {\n");
-	if (stream->has_id)
+	if (has_id)
 		ky_strbuf_addf(w->out, "\tid = %" PRIu64 ";\n", stream->id);
 	for (int i = 0; i < 3; i++) {
 		if (!scopes[i].root)
@@ -196,7 +210,7 @@ static int put_event(struct ky_tsdl_writer *w, const struct ky_event_class *even
 	ky_strbuf_adds(out, "event {\n\tname = ");
 	ky_tsdl_put_text(out, event->name);
 	ky_strbuf_addf(out, ";\n\tid = %" PRIu64 ";\n", event->id);
-	if (event->stream->has_id)
+	if (event->stream->has_id && tells_stream(w->trace))
 		ky_strbuf_addf(out, "\tstream_id = %" PRIu64 ";\n", event->stream->id);
 	if (event->has_loglevel)
 		ky_strbuf_addf(out, "\tloglevel = %" PRId64 ";\n", event->loglevel);
