@@ -245,9 +245,10 @@ static int take_events(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
+/* Returns whether there was anything, or negative. */
 static int read_rings(struct ky_user *user, struct kymo_error *err)
 {
-	int ret;
+	int ret, found = 0;
 
 	ky_vec_foreach(&user->rings, file) {
 		if ((*file)->ring->fd < 0)
@@ -255,8 +256,9 @@ static int read_rings(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_ring_read((*file)->ring, false, err);
 		if (ret < 0)
 			return ret;
+		found |= ret;
 	}
-	return KYMO_OK;
+	return found;
 }
 
 static int period_ms(const struct ky_user *user)
@@ -271,9 +273,10 @@ static int run(struct ky_user *user, struct kymo_error *err)
 {
 	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0}, {user->inotify_fd, POLLIN, 0}};
 	int period = period_ms(user), ret = KYMO_OK;
+	bool is_busy = false;
 
 	while (!ret) {
-		int n = poll(fds, 2, period);
+		int n = poll(fds, 2, is_busy && period > 1 ? period / 2 : period);
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for programs");
@@ -281,10 +284,24 @@ static int run(struct ky_user *user, struct kymo_error *err)
 			break;
 		/* The rings first: who ends is finished after that. */
 		ret = read_rings(user, err);
+		is_busy = ret > 0;
+		ret = ret < 0 ? ret : KYMO_OK;
 		if (!ret && n > 0 && fds[1].revents)
 			ret = take_events(user, err);
 	}
 	return ret;
+}
+
+/*
+ * On a busy machine a few milliseconds without a CPU are enough to lose events. Where we may, we
+ * go before others: it is little that is done in a round, and between rounds we sleep, whatever
+ * programs write.
+ */
+static void go_first(void)
+{
+	const struct sched_param param = {.sched_priority = 1};
+
+	(void)pthread_setschedparam(pthread_self(), SCHED_RR, &param);
 }
 
 void *ky_user_run(void *data)
@@ -292,6 +309,7 @@ void *ky_user_run(void *data)
 	struct ky_user *user = data;
 	uint64_t one = 1;
 
+	go_first();
 	user->result = run(user, &user->err);
 	if (user->result < 0 && write(user->failed_fd, &one, sizeof(one)) < 0)
 		return NULL;
