@@ -141,15 +141,19 @@ size_t ky_user_event_next(const void *at, const void *end, struct ky_user_event 
 	    record->bytes > KY_RECORD_BYTES_MAX || record->bytes > left)
 		return 0;
 	*is_good = record_ok(record);
-	if (*is_good)
+	if (*is_good) {
+		bool is_context = record->kind == KY_EVENT_CONTEXT;
+
 		*event = (struct ky_user_event){
 			.record = record,
-			.provider = (const char *)record + record->provider,
-			.name = (const char *)record + record->name,
+			/* Of contexts they were not looked at. */
+			.provider = is_context ? "" : (const char *)record + record->provider,
+			.name = is_context ? "" : (const char *)record + record->name,
 			.file = (const char *)record + record->file,
 			.number = record->number,
 			.is_query = record->kind == KY_EVENT_QUERY,
 		};
+	}
 	return record->bytes;
 }
 

@@ -14,7 +14,8 @@
 
 struct ky_user_event {
 	const struct ky_event_record *record; /* in the memory that was checked */
-	const char *provider, *name, *file;
+	const char *provider, *name;	      /* "" of KY_EVENT_CONTEXT */
+	const char *file;
 	uint32_t number; /* in the table; in a blob: its id */
 	bool is_query;	 /* no event: a place that asks whether there is one */
 };

@@ -374,3 +374,31 @@ kill $modes
 """)
     assert "is left alone: it runs under seccomp" in done.err
     assert "seccomp" in done.out
+
+
+def test_without_root(box):
+    """A user records programs of their own, and nobody else's."""
+    done = box("""
+mkdir -m 777 /dev/shm/t; cp $T/shop $T/../../src/cli/kymo /dev/shm/t
+cp -L $T/../../src/tracer/libkymo-trace.so.? /dev/shm/t; chmod 755 /dev/shm/t/*
+export LD_LIBRARY_PATH=/dev/shm/t
+as() { setpriv --reuid=1234 --clear-groups "$@"; }
+cd /dev/shm/t
+as ./kymo record --user 'shop:depth' -o out -- ./shop 2 || exit 97
+as ./kymo record --user 'shop:depth' --uid 0 -o other -- ./shop 2; [ $? = 1 ] || exit 96
+ls out/ust/pid >&2
+cd /; rm -r /dev/shm/t
+""" + nothing_left())
+    assert "shop-" in done.err and "user 0's programs are not ours to trace" in done.err
+
+
+def test_daemon_that_closed_all_its_files(box):
+    """Its control file is found by the mapping."""
+    done = box("""
+$T/modes closed-loop & modes=$!
+wait_for 'kymo list --user | grep -q closed_loop'
+ls -l /proc/$modes/fd | grep kymo-control && exit 97
+kymo record --user 'modes:closed_loop' -o out --duration 300ms
+kill $modes
+""" + nothing_left())
+    assert set(names(done.traces()[0])) == {"modes:closed_loop"}

@@ -330,6 +330,19 @@ static int mode_steps(char **args)
 	return 0;
 }
 
+/* Closes all files, as daemons do, and goes on until it is killed. */
+static int mode_closed_loop(char **args)
+{
+	(void)args;
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	for (;;) {
+		KYMO_EVENT(modes, closed_loop);
+		usleep(1000);
+	}
+	return 0;
+}
+
 /* Under a filter that allows everything, until it is killed. */
 static int mode_sandbox(char **args)
 {
@@ -352,14 +365,23 @@ static const struct {
 	int (*run)(char **args);
 	int n_args;
 } modes[] = {
-	{"fork", mode_fork, 0},	    {"exec", mode_exec, 1},
-	{"daemon", mode_daemon, 0}, {"setuid", mode_setuid, 1},
-	{"dlopen", mode_dlopen, 2}, {"fork-dlopen", mode_fork_dlopen, 2},
-	{"signal", mode_signal, 1}, {"threads", mode_threads, 2},
-	{"loop", mode_loop, 0},	    {"seccomp", mode_seccomp, 1},
-	{"many", mode_many, 1},	    {"long", mode_long, 0},
-	{"once", mode_once, 0},	    {"endless", mode_endless, 1},
-	{"steps", mode_steps, 1},   {"sandbox", mode_sandbox, 0},
+	{"fork", mode_fork, 0},
+	{"exec", mode_exec, 1},
+	{"daemon", mode_daemon, 0},
+	{"setuid", mode_setuid, 1},
+	{"dlopen", mode_dlopen, 2},
+	{"fork-dlopen", mode_fork_dlopen, 2},
+	{"signal", mode_signal, 1},
+	{"threads", mode_threads, 2},
+	{"loop", mode_loop, 0},
+	{"seccomp", mode_seccomp, 1},
+	{"many", mode_many, 1},
+	{"long", mode_long, 0},
+	{"once", mode_once, 0},
+	{"endless", mode_endless, 1},
+	{"steps", mode_steps, 1},
+	{"sandbox", mode_sandbox, 0},
+	{"closed-loop", mode_closed_loop, 0},
 };
 
 int main(int argc, char **argv)
