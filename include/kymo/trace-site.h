@@ -75,6 +75,8 @@ KYMO_TRACE_API void kymo_module_add(struct kymo_module *module);
 KYMO_TRACE_API void kymo_module_remove(struct kymo_module *module);
 KYMO_TRACE_API void kymo_hit(struct kymo_site *site, const uint64_t *values);
 KYMO_TRACE_API void kymo_hit_one(struct kymo_site *site, uint64_t value);
+/* On behalf of the code at @ip: what the contexts ip and the like are about. */
+KYMO_TRACE_API void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip);
 KYMO_TRACE_API unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values);
 KYMO_TRACE_API void kymo_hit_end(struct kymo_site *site, unsigned int sessions);
 KYMO_TRACE_API void kymo_hit_text(struct kymo_site *site, const char *format, ...)

@@ -158,9 +158,27 @@ static uint32_t this_cpu(void)
 	return cpu;
 }
 
+/*
+ * What the application's function does may be an event again (it allocates, with libkymo-libc loaded):
+ * that one has no value here, instead of asking for it, and so on.
+ */
+static uint64_t ask_app(const struct app *app)
+{
+	/* In the thread's static block: does not allocate. */
+	static __thread bool is_asking __attribute__((tls_model("initial-exec")));
+	uint64_t got;
+
+	if (is_asking)
+		return 0;
+	is_asking = true;
+	got = app->get(app->data);
+	is_asking = false;
+	return got;
+}
+
 static const char *app_value(const struct app *app, char *text, uint64_t *number)
 {
-	uint64_t got = app->get(app->data);
+	uint64_t got = ask_app(app);
 	const char *string = (const char *)(uintptr_t)got; // NOLINT(performance-no-int-to-ptr)
 
 	*number = got;

@@ -400,8 +400,8 @@ static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t v
 	hit(site, &value, ip);
 }
 
-/* One number, one session: as little as it takes. */
-void kymo_hit_one(struct kymo_site *site, uint64_t value)
+/* One number, one session: as little as it takes. False: it takes more. */
+INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
 	const struct ky_wish *wish = event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
@@ -409,13 +409,23 @@ void kymo_hit_one(struct kymo_site *site, uint64_t value)
 	if (__builtin_expect(
 		    !wish || __atomic_load_n(event->enable, __ATOMIC_RELAXED) != wish->bit ||
 			    wish->fast_bytes != 8 || !is_on(wish),
-		    0)) {
+		    0))
+		return false;
+	if (!wish->filter || test_holds(&wish->filter->tests[0], value))
+		kymo_ring_write(&ky_ring_tsc, &wish->slot->ring, &wish->id, value, 8);
+	return true;
+}
+
+void kymo_hit_one(struct kymo_site *site, uint64_t value)
+{
+	if (!hit_at_once(site, &value))
 		hit_one(site, value, CALLER);
-		return;
-	}
-	if (wish->filter && !test_holds(&wish->filter->tests[0], &value))
-		return;
-	kymo_ring_write(&ky_ring_tsc, &wish->slot->ring, &wish->id, &value, 8);
+}
+
+void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
+{
+	if (!hit_at_once(site, values))
+		hit(site, values, ip);
 }
 
 unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)

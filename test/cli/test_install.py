@@ -65,6 +65,20 @@ def test_public_headers_are_in_place(tree, root_dir):
     assert set(os.listdir(f"{tree}/include/kymo")) == wanted
 
 
+def test_libraries_to_preload(tree, options):
+    if options["b_sanitize"] != "none":
+        pytest.skip("a sanitizer wants to be loaded first")
+    lib_dir = os.path.dirname(glob.glob(f"{tree}/lib*/**/libkymo.so", recursive=True)[0])
+    libraries = sorted(map(os.path.basename, glob.glob(f"{lib_dir}/libkymo-*.so")))
+    libraries.remove("libkymo-trace.so")
+    assert libraries == ["libkymo-libc.so", "libkymo-pthread.so"]
+    done = subprocess.run(["env", f"LD_LIBRARY_PATH={lib_dir}", f"LD_PRELOAD={' '.join(libraries)}",
+                           "cat", "/proc/self/maps"], check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    assert not done.stderr
+    assert all(f"{lib_dir}/{library}" in done.stdout for library in libraries)
+
+
 @pytest.mark.parametrize("compiler,language", [("cc", "c"), ("c++", "c++")])
 def test_a_program_builds_with_pkg_config(tree, options, tmp_path, compiler, language):
     if not shutil.which(compiler):

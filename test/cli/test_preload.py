@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Ready-made instrumentation by LD_PRELOAD: every call of a known program is recorded once, with what
+it was called with; and programs live as they do without.
+"""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from test_tracer import BUILD, SANITIZE, TESTS, bt2, trace_of
+from user_session import OVERWRITE, Control, Rule, Session
+
+PROGRAM = os.path.join(TESTS, "preload")
+MARK = "lttng_ust_libc:malloc: { size = 1000003"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounting a private /run/kymo needs root"),
+    pytest.mark.skipif(bool(SANITIZE), reason="sanitizers take the place of malloc() and of locks"),
+]
+
+
+def preload(*names):
+    paths = [os.path.join(BUILD, "src", "tracer", "preload", f"libkymo-{name}.so") for name in names]
+    assert all(map(os.path.exists, paths))
+    return "LD_PRELOAD=" + " ".join(paths)
+
+
+ALL = preload("libc", "pthread")
+
+
+@pytest.fixture
+def session(tmp_path):
+    session = Session(tmp_path / "run")
+    yield session
+    if session.fd is not None:
+        session.die()
+
+
+def run(session, *argv, libraries=ALL):
+    return session.run("env", libraries, *argv, capture_output=True, text=True)
+
+
+def events_of(session, tmp_path):
+    """Of a session's only program."""
+    [ring] = session.rings()
+    return bt2(trace_of(ring, tmp_path)[0])
+
+
+def between_marks(events):
+    marks = [i for i, event in enumerate(events) if event.startswith(MARK)]
+    assert len(marks) == 2
+    return events[marks[0] + 1:marks[1]]
+
+
+@pytest.mark.parametrize("mode", ["libc", "pthread"])
+def test_every_call(session, tmp_path, mode):
+    session.start([Rule("lttng_ust_libc:*"), Rule("lttng_ust_pthread:*")])
+    done = run(session, PROGRAM, mode)
+    assert not done.stderr
+    expected = done.stdout.splitlines()
+    assert len(expected) >= 10
+    assert between_marks(events_of(session, tmp_path)) == expected
+
+
+def test_types_are_lttngs(session, tmp_path):
+    """Widths, signs, bases and log levels, as LTTng-UST 2.13 has them."""
+    session.start([Rule("lttng_ust_*")])
+    run(session, PROGRAM, "libc")
+    run(session, PROGRAM, "pthread")
+    size, ptr, status = (8, 0, 0), (8, 0, 1), (4, 1, 0)
+    wanted = {
+        "malloc": [("size", *size), ("ptr", *ptr)],
+        "free": [("ptr", *ptr)],
+        "calloc": [("nmemb", *size), ("size", *size), ("ptr", *ptr)],
+        "realloc": [("in_ptr", *ptr), ("size", *size), ("ptr", *ptr)],
+        "memalign": [("alignment", *size), ("size", *size), ("ptr", *ptr)],
+        "posix_memalign": [("out_ptr", *ptr), ("alignment", *size), ("size", *size),
+                           ("result", *status)],
+        "pthread_mutex_lock_req": [("mutex", *ptr)],
+        "pthread_mutex_lock_acq": [("mutex", *ptr), ("status", *status)],
+        "pthread_mutex_trylock": [("mutex", *ptr), ("status", *status)],
+        "pthread_mutex_unlock": [("mutex", *ptr), ("status", *status)],
+    }
+    found = {}
+    for ring in session.rings():
+        for event in trace_of(ring, tmp_path)[1].events:
+            # Kind 1 is an integer.
+            assert all(kind == 1 for _, kind, *_ in event.fields)
+            found[event.name] = [(name, size, flags & 1, int(base == 16))
+                                 for name, _, size, flags, base, _, _ in event.fields]
+            assert event.log_level == 13
+            assert event.provider == ("lttng_ust_pthread" if "mutex" in event.name
+                                      else "lttng_ust_libc")
+    assert found == wanted
+
+
+def test_who_called(session, tmp_path):
+    session.start([Rule("lttng_ust_libc:malloc")], contexts=["ip"])
+    done = run(session, PROGRAM, "where")
+    begin = int(done.stdout, 16)
+    ips = [int(re.search(r"ip = 0x(\w+)", event).group(1), 16)
+           for event in events_of(session, tmp_path) if "size = 1000003" in event]
+    assert len(ips) == 2 and all(begin < ip < begin + 100 for ip in ips)
+
+
+def test_context_that_allocates(session, tmp_path):
+    """What an application's context does is recorded, and does not go round in circles."""
+    program = subprocess.Popen(session.command("env", ALL, PROGRAM, "wait"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert program.stdout.readline() == "ready\n"
+    control = Control(program.pid)
+    session.start([Rule("lttng_ust_libc:*")], contexts=[("app", "preload:number")])
+    control.ask(session)
+    program.stdin.close()
+    assert program.wait(timeout=60) == 0
+    events = events_of(session, tmp_path)
+    mine = [event for event in events if "size = 70001" in event]
+    others = [event for event in events if "size = 1000003" in event]
+    assert mine and all("app_preload_number = 0 }" in event for event in mine)
+    assert len(others) == 2 and all("app_preload_number = 4711 }" in event for event in others)
+
+
+def test_threads(session, tmp_path):
+    session.start([Rule("lttng_ust_*")], subbuf_bytes=65536, n_subbufs=256)
+    run(session, PROGRAM, "threads", 8, 3000)
+    events = events_of(session, tmp_path)
+
+    def count(text):
+        return sum(1 for event in events if text in event)
+
+    assert [count(f"malloc: {{ size = {size},") for size in (40001, 40002, 40003)] == [8, 24000, 8]
+    assert count("size = 40004,") == 24000
+    mutex = re.search(r"unlock: { mutex = (0x\w+)",
+                      [event for event in events if "unlock" in event][-1]).group(1)
+    assert count(f"pthread_mutex_lock_req: {{ mutex = {mutex} }}") >= 24000
+    assert (count(f"pthread_mutex_lock_acq: {{ mutex = {mutex}, status = 0 }}") ==
+            count(f"pthread_mutex_unlock: {{ mutex = {mutex}, status = 0 }}") ==
+            count(f"pthread_mutex_lock_req: {{ mutex = {mutex} }}"))
+
+
+def test_fork_with_threads(session, tmp_path):
+    session.start([Rule("lttng_ust_*", code=[("field", "size"), ("int", 50001), "!="])],
+                  contexts=["vpid"], flags=0, subbuf_bytes=65536, n_subbufs=64)
+    run(session, PROGRAM, "fork", 100)
+    events = events_of(session, tmp_path)
+    pids = {size: [re.search(r"vpid = (\d+)", event).group(1) for event in events
+                   if "libc:malloc" in event and f"size = {size}," in event]
+            for size in (50002, 50003)}
+    assert len(set(pids[50002])) == len(pids[50002]) == 100
+    assert len(set(pids[50003])) == 1 and len(pids[50003]) == 100
+
+
+def test_signals(session, tmp_path):
+    session.start([Rule("lttng_ust_*")], subbuf_bytes=65536, n_subbufs=512)
+    done = run(session, PROGRAM, "signals", 300000)
+    events = between_marks(events_of(session, tmp_path))
+    assert int(done.stdout) > 10
+    assert sum(1 for event in events if "trylock" in event) == int(done.stdout)
+    assert sum(1 for event in events if "unlock" in event) == int(done.stdout)
+    assert sum(1 for event in events if "size = 60001," in event) == 300000
+
+
+# ---- programs that know nothing of this ----
+
+PYTHON = """
+import json, re, subprocess, sys, threading
+def work():
+    for i in range(50):
+        json.loads(json.dumps({str(n): [n] * 10 for n in range(200)}))
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+print(subprocess.run(["sort", "-R"], input="a\\nb\\n" * 1000, text=True, capture_output=True,
+                     check=True).stdout.count("a"))
+for thread in threads: thread.join()
+import os
+pid = os.fork()
+if not pid:
+    work()
+    sys.exit(0)
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+@pytest.mark.parametrize("argv, output", [
+    (["env", "PYTHONMALLOC=malloc", "python3", "-c", PYTHON], "1000\n0\n"),
+    (["sh", "-c", "seq 200000 | sort --parallel=4 -n -r | tail -1"], "1\n"),
+    (["bash", "-c", "exec 200>/dev/null; echo $(echo a | cat); (sleep 0 & wait)"], "a\n"),
+    (["g++", "-x", "c++", "-fsyntax-only", "-include", "regex", "/dev/null"], ""),
+], ids=["python3", "sort", "bash", "g++"])
+def test_real_programs(session, tmp_path, argv, output, is_traced):
+    if is_traced:
+        session.start([Rule("*")], flags=OVERWRITE, contexts=["vpid", "callstack_user"])
+    done = run(session, *argv)
+    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+    assert bool(session.rings()) == is_traced
+
+
+def test_only_what_it_should(tmp_path):
+    """A library takes the place of what it wraps, and of nothing else."""
+    for name, wrapped in [
+            ("libc", "malloc free calloc realloc memalign posix_memalign aligned_alloc valloc pvalloc"),
+            ("pthread", "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_timedlock "
+                        "pthread_mutex_clocklock pthread_mutex_unlock")]:
+        library = preload(name).split("=")[1]
+        out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                             check=True).stdout
+        assert {line.split()[-1] for line in out.splitlines()} == set(wrapped.split())
