@@ -154,8 +154,8 @@ static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *cloc
 }
 
 /*
- * Ids of streams are for packet headers that tell them; without, there is but one stream, and
- * babeltrace2 refuses metadata that gives it an id.
+ * Ids of streams are for packet headers that tell them; without, packets are of but one stream, and
+ * babeltrace2 refuses metadata that gives it an id. Where there are more, ids tell them apart.
  */
 static bool tells_stream(const struct ky_trace_class *trace)
 {
@@ -164,7 +164,7 @@ static bool tells_stream(const struct ky_trace_class *trace)
 	for (size_t i = 0; header && i < header->st.n_members; i++)
 		if (ky_has_role(header->st.members[i].cls, KY_ROLE_STREAM_CLASS_ID))
 			return true;
-	return false;
+	return trace->streams.len > 1;
 }
 
 static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *stream)

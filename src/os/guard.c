@@ -57,14 +57,28 @@ static struct slot *find(uintptr_t at)
 	return NULL;
 }
 
+#ifdef __SANITIZE_THREAD__
+/* Of libtsan. It takes mmap() for a write, but what is replaced could not be read by any thread. */
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+#else
+#define AnnotateIgnoreWritesBegin(file, line) ((void)0)
+#define AnnotateIgnoreWritesEnd(file, line)   ((void)0)
+#endif
+
 /* What follows the end of a file is gone as well: zeros up to the end of the range. */
 static bool put_zeros(const struct slot *slot, uintptr_t at)
 {
 	uintptr_t page = at & ~(page_bytes - 1);
 	size_t size = atomic_load_explicit(&slot->end, memory_order_relaxed) - page;
 
-	return mmap((void *)page, size, PROT_READ,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+	void *zeros;
+
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+	zeros = mmap((void *)page, size, PROT_READ,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	return zeros != MAP_FAILED;
 }
 
 static void hand_on(int number, siginfo_t *info, void *context)

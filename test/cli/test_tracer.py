@@ -456,7 +456,9 @@ def test_signals(session, tmp_path):
 def test_threads(session, tmp_path):
     session.start([Rule("modes:thread")], subbuf_bytes=65536, n_subbufs=512)
     session.run(MODES, "threads", 8, 50000)
-    assert len(recorded(session, tmp_path)[0]) == 400000
+    events, blob = recorded(session, tmp_path)
+    # Who hits while another thread takes the new session in goes without: counted, once at least.
+    assert len(events) <= 400000 <= len(events) + blob.lost_joining
 
 
 def test_losses_are_counted(session, tmp_path):
