@@ -18,6 +18,9 @@
 #define ROUND_CHUNKS 64
 /* Traces of one name, of programs that began in the same second with the same pid. */
 #define SAME_NAME_MAX 1000
+/* A ring file that is recovered: so much more than it takes on disk. */
+#define HOLES_FACTOR 64u
+#define HOLES_BYTES  (16u << 20)
 /* Between two versions of the metadata. */
 #define METADATA_PAUSE_NS 50000000
 
@@ -185,6 +188,13 @@ static int check_head(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	ring->inode = st.st_ino;
 	ring->blob_offset = head.client_offset;
 	ring->file_bytes = head.file_bytes;
+	/*
+	 * What is recovered was written once, so it takes space; holes in it come from copying only
+	 * (runs of zeros). A live ring is used again and again.
+	 */
+	ring->bytes_max = UINT64_MAX;
+	if (options->read_only)
+		ring->bytes_max = (uint64_t)st.st_blocks * 512 * HOLES_FACTOR + HOLES_BYTES;
 	return KYMO_OK;
 }
 
@@ -360,6 +370,10 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 	}
 	if (!ret)
 		return 0;
+	if (ring->sink->bytes_written + chunk.body_bytes > ring->bytes_max) {
+		set_broken(ring, "it claims more than the file has");
+		return 0;
+	}
 	/* Its ids are described by now. */
 	ret = follow_blob(ring, err);
 	if (!ret)

@@ -44,6 +44,7 @@ struct ky_user_ring {
 	int fd;	    /* -1: finished */
 	uint64_t device, inode;
 	uint64_t file_bytes;
+	uint64_t bytes_max;		 /* of the trace; a file may claim more than it has */
 	struct kymo_ring_reader *reader; /* NULL: finished */
 	bool read_only;
 	bool is_broken; /* something makes no sense: what came before is kept */
