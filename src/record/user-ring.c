@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -408,7 +409,13 @@ int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *er
 
 bool ky_user_ring_is_left(const struct ky_user_ring *ring)
 {
-	/* A lease for writing is given only to who has the file alone; mappings count. */
+	/*
+	 * A lease for writing is given only to who has the file alone; mappings count. Who opens it
+	 * meanwhile has the kernel send us a signal: not SIGIO, which would kill us, but one that
+	 * does nothing.
+	 */
+	if (fcntl(ring->fd, F_SETSIG, SIGURG) < 0)
+		return false;
 	if (fcntl(ring->fd, F_SETLEASE, F_WRLCK) < 0)
 		return false;
 	fcntl(ring->fd, F_SETLEASE, F_UNLCK);

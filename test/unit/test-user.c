@@ -2,12 +2,14 @@
 /* The recorder's side of user-space tracing, against rings and descriptions that are made here. */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,13 +230,12 @@ static void fill_blob(struct ky_blob *blob)
 }
 
 /* A ring with @n events in it. */
-static int make_ring(struct kymo_ring_writer *writer, uint64_t n)
+static void make_ring_in(int fd, struct kymo_ring_writer *writer, uint64_t n)
 {
 	struct kymo_ring_options options = {.size_bytes = sizeof(options),
 					    .subbuf_bytes = 4096,
 					    .n_subbufs = 4,
 					    .client_bytes = KY_BLOB_BYTES};
-	int fd = memfd_create("ring", MFD_CLOEXEC);
 
 	assert_true(fd >= 0);
 	assert_int_equal(kymo_ring_create(writer, fd, &config, uuid, &options), 0);
@@ -242,6 +243,13 @@ static int make_ring(struct kymo_ring_writer *writer, uint64_t n)
 	fill_blob(writer->client_region);
 	for (uint64_t i = 0; i < n; i++)
 		(void)kymo_ring_write(&config, writer, NULL, &i, sizeof(i));
+}
+
+static int make_ring(struct kymo_ring_writer *writer, uint64_t n)
+{
+	int fd = memfd_create("ring", MFD_CLOEXEC);
+
+	make_ring_in(fd, writer, n);
 	return fd;
 }
 
@@ -324,6 +332,44 @@ static void test_file_that_is_cut(void **state)
 	assert_int_equal(remove_tree(out), 0);
 }
 
+/* Whoever opens the file just when we hold the lease must not kill us. */
+static void test_lease_that_is_broken(void **state)
+{
+	char out[] = "/tmp/test-user-XXXXXX", path[40];
+	struct ky_user_ring_options options = {.output = out};
+	struct kymo_ring_writer writer;
+	struct ky_user_ring *ring;
+	struct kymo_error err;
+	int made, fd, n_left = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(out));
+	snprintf(path, sizeof(path), "%s/ring", out);
+	made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	make_ring_in(made, &writer, 10);
+	/* The program has it mapped only; the recorder has opened it for itself. */
+	close(made);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(ky_user_ring_open(fd, "r", &options, &ring, &err), 0);
+	assert_false(ky_user_ring_is_left(ring));
+	kymo_ring_unmap(&writer);
+	assert_true(ky_user_ring_is_left(ring));
+	pid = fork();
+	if (pid == 0) {
+		close(fd);
+		for (;;)
+			close(open(path, O_RDONLY));
+	}
+	for (int i = 0; i < 20000; i++)
+		n_left += ky_user_ring_is_left(ring);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(n_left >= 0);
+	ky_user_ring_free(ring);
+	assert_int_equal(remove_tree(out), 0);
+}
+
 /* ---- ELF ---- */
 
 static void test_elf(void **state)
@@ -344,10 +390,15 @@ static void test_elf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_filter_code),	     cmocka_unit_test(test_filter_mistakes),
-		cmocka_unit_test(test_levels_and_globs),     cmocka_unit_test(test_descriptions),
-		cmocka_unit_test(test_ring_becomes_a_trace), cmocka_unit_test(test_hostile_blobs),
-		cmocka_unit_test(test_file_that_is_cut),     cmocka_unit_test(test_elf),
+		cmocka_unit_test(test_filter_code),
+		cmocka_unit_test(test_filter_mistakes),
+		cmocka_unit_test(test_levels_and_globs),
+		cmocka_unit_test(test_descriptions),
+		cmocka_unit_test(test_ring_becomes_a_trace),
+		cmocka_unit_test(test_hostile_blobs),
+		cmocka_unit_test(test_lease_that_is_broken),
+		cmocka_unit_test(test_file_that_is_cut),
+		cmocka_unit_test(test_elf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
