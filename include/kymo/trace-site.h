@@ -82,6 +82,10 @@ KYMO_TRACE_API void kymo_hit_end(struct kymo_site *site, unsigned int sessions);
 KYMO_TRACE_API void kymo_hit_text(struct kymo_site *site, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 KYMO_TRACE_API int kymo_site_enabled(struct kymo_site *site);
+/* For libkymo-fd: the control file's descriptor, or -1; and to give it another number, where the
+ * old one stays open. */
+KYMO_TRACE_API int kymo_control_fd(void);
+KYMO_TRACE_API void kymo_control_fd_move(void);
 
 #ifndef KYMO_TRACE_LIBRARY /* the library itself has no events */
 

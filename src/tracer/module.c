@@ -133,6 +133,23 @@ static int control_make(void)
 	return 0;
 }
 
+int kymo_control_fd(void)
+{
+	return __atomic_load_n(&ky_trace.fd, __ATOMIC_RELAXED);
+}
+
+void kymo_control_fd_move(void)
+{
+	long moved;
+
+	/* A child of vfork() has our memory, but not our descriptors. */
+	if (!ky_trace.process || (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
+		return;
+	moved = ky_sys(SYS_fcntl, kymo_control_fd(), F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
+	if (moved >= 0)
+		__atomic_store_n(&ky_trace.fd, (int)moved, __ATOMIC_RELAXED);
+}
+
 static unsigned char *enable_page(uint16_t page)
 {
 	return (unsigned char *)ky_trace.control + KY_ENABLE_OFFSET(page, 0);

@@ -71,7 +71,8 @@ def test_libraries_to_preload(tree, options):
     lib_dir = os.path.dirname(glob.glob(f"{tree}/lib*/**/libkymo.so", recursive=True)[0])
     libraries = sorted(map(os.path.basename, glob.glob(f"{lib_dir}/libkymo-*.so")))
     libraries.remove("libkymo-trace.so")
-    assert libraries == ["libkymo-libc.so", "libkymo-pthread.so"]
+    assert libraries == [f"libkymo-{name}.so" for name in (
+        "cyg-profile-fast", "cyg-profile", "fd", "libc", "pthread")]
     done = subprocess.run(["env", f"LD_LIBRARY_PATH={lib_dir}", f"LD_PRELOAD={' '.join(libraries)}",
                            "cat", "/proc/self/maps"], check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from test_tracer import BUILD, SANITIZE, TESTS, bt2, trace_of
+from test_tracer import BUILD, KYMO, SANITIZE, TESTS, bt2, trace_of
 from user_session import OVERWRITE, Control, Rule, Session
 
-PROGRAM = os.path.join(TESTS, "preload")
+PROGRAM, CALLS = (os.path.join(TESTS, name) for name in ("preload", "calls"))
 MARK = "lttng_ust_libc:malloc: { size = 1000003"
 
 pytestmark = [
@@ -27,7 +27,7 @@ def preload(*names):
     return "LD_PRELOAD=" + " ".join(paths)
 
 
-ALL = preload("libc", "pthread")
+ALL = preload("libc", "pthread", "cyg-profile", "fd")
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_every_call(session, tmp_path, mode):
 def test_types_are_lttngs(session, tmp_path):
     """Widths, signs, bases and log levels, as LTTng-UST 2.13 has them."""
     session.start([Rule("lttng_ust_*")])
-    run(session, PROGRAM, "libc")
-    run(session, PROGRAM, "pthread")
+    for mode in ("libc", "pthread"):
+        run(session, PROGRAM, mode, libraries=preload("libc", "pthread"))
     size, ptr, status = (8, 0, 0), (8, 0, 1), (4, 1, 0)
     wanted = {
         "malloc": [("size", *size), ("ptr", *ptr)],
@@ -162,6 +162,69 @@ def test_signals(session, tmp_path):
     assert sum(1 for event in events if "size = 60001," in event) == 300000
 
 
+# ---- functions ----
+
+CALL = re.compile(r"lttng_ust_cyg_profile\w*:func_(\w+): \{ vpid = (\d+), vtid = (\d+) \}, "
+                  r"\{ (?:addr = (0x\w+))?(?:, call_site = 0x(\w+))? ?\}")
+
+
+def follow(events, stacks, count):
+    """Calls and returns of each thread match; count: calls by function."""
+    for event in events:
+        what, pid, tid, addr, site = CALL.fullmatch(event).groups()
+        stack = stacks.setdefault((pid, tid), [])
+        if what == "entry":
+            stack.append((addr, site))
+            count[addr] = count.get(addr, 0) + 1
+        else:
+            entered = stack.pop()
+            assert addr is None or entered == (addr, site)
+
+
+@pytest.mark.parametrize("library", ["cyg-profile", "cyg-profile-fast"])
+def test_functions(session, tmp_path, library):
+    """Threads, a signal handler in the midst of them, a forked child."""
+    session.start([Rule(f"lttng_ust_{library.replace('-', '_')}:*", levels=(12, 12))],
+                  contexts=["vpid", "vtid"], subbuf_bytes=65536, n_subbufs=512)
+    done = run(session, CALLS, 15, 300, libraries=preload(library))
+    n_leaves, *functions = done.stdout.split()
+    main, thread, tree, leaf = (hex(int(addr, 16)).upper().replace("X", "x") for addr in functions)
+    stacks, count = {}, {}
+    follow(events_of(session, tmp_path), stacks, count)
+    assert count == {main: 1, thread: 4, tree: 4 * (2**15 - 1) + 7, leaf: int(n_leaves)}
+    assert int(n_leaves) > 10
+    assert not any(stacks.values())
+    ring = session.rings()[0]
+    fields = {event.name: [field[:5] for field in event.fields]
+              for event in trace_of(ring, tmp_path)[1].events}
+    addr, site = ("addr", 1, 8, 0, 16), ("call_site", 1, 8, 0, 16)
+    assert fields == ({"func_entry": [addr], "func_exit": []} if "fast" in library else
+                      {"func_entry": [addr, site], "func_exit": [addr, site]})
+
+
+# ---- descriptors ----
+
+@pytest.mark.parametrize("how", ["close", "closefrom", "close_range", "dup2", "dup3"])
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_descriptors(session, tmp_path, how, is_protected):
+    """A program that closes all descriptors is still found."""
+    libraries = ALL if is_protected else preload("libc")
+    program = subprocess.Popen(session.command("env", libraries, PROGRAM, "descriptors", how),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if not is_protected:
+        assert program.stdout.readline() in ("ready\n", "")
+        with pytest.raises(OSError):
+            Control(program.pid)
+        program.communicate()
+        return
+    assert program.stdout.readline() == "ready\n"
+    session.start([Rule("lttng_ust_libc:*")])
+    Control(program.pid).ask(session)
+    program.stdin.close()
+    assert program.wait(timeout=60) == 0
+    assert len([event for event in events_of(session, tmp_path) if event.startswith(MARK)]) == 2
+
+
 # ---- programs that know nothing of this ----
 
 PYTHON = """
@@ -198,12 +261,26 @@ def test_real_programs(session, tmp_path, argv, output, is_traced):
     assert bool(session.rings()) == is_traced
 
 
-def test_only_what_it_should(tmp_path):
+def test_with_the_recorder(tmp_path):
+    out = str(tmp_path / "trace")
+    done = subprocess.run([KYMO, "record", "--user", "lttng_ust_*", "-o", out, "--", "env", ALL,
+                           PROGRAM, "libc"], capture_output=True, text=True, check=True, timeout=60)
+    expected = done.stdout.splitlines()
+    lines = subprocess.run(["babeltrace2", out], capture_output=True, text=True, check=True).stdout
+    events = [re.sub(r".*?(lttng_ust_\w+:\w+: ).*?(\{[^}]*\})$", r"\1\2", line)
+              for line in lines.splitlines()]
+    assert between_marks(events) == [line for line in expected if line.startswith("lttng_ust_")]
+
+
+def test_only_what_it_should():
     """A library takes the place of what it wraps, and of nothing else."""
     for name, wrapped in [
             ("libc", "malloc free calloc realloc memalign posix_memalign aligned_alloc valloc pvalloc"),
             ("pthread", "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_timedlock "
-                        "pthread_mutex_clocklock pthread_mutex_unlock")]:
+                        "pthread_mutex_clocklock pthread_mutex_unlock"),
+            ("cyg-profile", "__cyg_profile_func_enter __cyg_profile_func_exit"),
+            ("cyg-profile-fast", "__cyg_profile_func_enter __cyg_profile_func_exit"),
+            ("fd", "close close_range closefrom dup2 dup3")]:
         library = preload(name).split("=")[1]
         out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
                              check=True).stdout

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What test/cli/test_preload.py runs with libkymo-libc and -pthread loaded before it. Between two
+ * What test/cli/test_preload.py runs with libkymo-libc, -pthread and -fd loaded before it. Between two
  * allocations of MARK bytes stands nothing but what a mode is about; it says afterwards which events
  * that makes. Compiled with -fno-builtin: the compiler removes none of it.
  */
@@ -226,6 +226,29 @@ static void signals(int n)
 	say("%d\n", n_signals);
 }
 
+/* ---- programs that close what they did not open, or take its number ---- */
+
+static int descriptors(const char *how)
+{
+	int n_open = 0;
+
+	if (!strcmp(how, "close")) {
+		for (int fd = 3; fd < 1024; fd++)
+			n_open += !close(fd);
+	} else if (!strcmp(how, "closefrom")) {
+		closefrom(3);
+	} else if (!strcmp(how, "close_range")) {
+		n_open = close_range(3, ~0U, 0);
+	} else if (!strcmp(how, "dup2")) {
+		for (int fd = 150; fd < 300; fd++)
+			n_open += dup2(0, fd) != fd || dup2(-1, fd) != -1;
+	} else {
+		for (int fd = 150; fd < 300; fd++)
+			n_open += dup3(0, fd, 0) != fd || dup3(-1, fd, 0) != -1;
+	}
+	return n_open;
+}
+
 /* ---- before main() and after: memory lives through both ---- */
 
 static void *from_start, *from_context;
@@ -259,8 +282,11 @@ int main(int argc, char **argv)
 	void *first;
 	char byte;
 
+	if (!strcmp(mode, "descriptors") && argc > 2 && descriptors(argv[2]))
+		return 2;
 	/* Until somebody has asked for events. */
-	if (!strcmp(mode, "wait") && (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) < 0))
+	if ((!strcmp(mode, "wait") || !strcmp(mode, "descriptors")) &&
+	    (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) < 0))
 		return 1;
 	first = mark();
 	if (argc > 3)
