@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,14 +105,39 @@ static int control_file(void)
 	return (int)fd;
 }
 
+/* Of the control file. */
+static dev_t control_device;
+static ino_t control_inode;
+
+int kymo_control_fd(void)
+{
+	return __atomic_load_n(&ky_trace.fd, __ATOMIC_RELAXED);
+}
+
+/* Programs close what they did not open, and then the number may be another file's. */
+static bool has_control_fd(void)
+{
+	struct stat stat;
+	int saved = errno;
+	bool is_open = fstat(kymo_control_fd(), &stat) == 0;
+
+	errno = saved;
+	return is_open && stat.st_ino == control_inode && stat.st_dev == control_device;
+}
+
 static int control_make(void)
 {
 	struct ky_control *control;
 	int fd = control_file();
+	struct stat stat;
 	long map;
 
 	if (fd < 0)
 		return -fd;
+	if (fstat(fd, &stat) == 0) {
+		control_device = stat.st_dev;
+		control_inode = stat.st_ino;
+	}
 	map = ky_sys(SYS_mmap, 0, KY_CONTROL_BYTES, PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map < 0) {
@@ -133,17 +160,13 @@ static int control_make(void)
 	return 0;
 }
 
-int kymo_control_fd(void)
-{
-	return __atomic_load_n(&ky_trace.fd, __ATOMIC_RELAXED);
-}
-
 void kymo_control_fd_move(void)
 {
 	long moved;
 
 	/* A child of vfork() has our memory, but not our descriptors. */
-	if (!ky_trace.process || (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
+	if (!ky_trace.process || !has_control_fd() ||
+	    (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
 		return;
 	moved = ky_sys(SYS_fcntl, kymo_control_fd(), F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
 	if (moved >= 0)
@@ -160,9 +183,14 @@ static unsigned char *enable_page(uint16_t page)
 /* A page for @module, mapped over the module's own. */
 static bool map_page(struct ky_module *to, struct kymo_module *module)
 {
-	long got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
+	long got;
 
+	if (!has_control_fd()) {
+		ky_trace.off = KY_OFF_CREATE;
+		return false;
+	}
+	got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
 	/* Where pages are larger than that, a module's page is not one. */
 	if (got < 0)
 		ky_trace.off = KY_OFF_MEMORY;
@@ -316,7 +344,8 @@ static void begin_anew(void)
 	ky_trace.events = NULL;
 	ky_trace.modules = NULL;
 	ky_trace.n_events = 0;
-	ky_sys(SYS_close, ky_trace.fd, 0, 0, 0, 0, 0);
+	if (has_control_fd())
+		ky_sys(SYS_close, ky_trace.fd, 0, 0, 0, 0, 0);
 	ky_trace.off = (uint32_t)control_make();
 	for (; old && !ky_trace.off; old = old->next) {
 		if (old->module)

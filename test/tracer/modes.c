@@ -113,6 +113,25 @@ static int mode_dlopen(char **args)
 }
 
 /* A child that loads a library: it needs a table of its own. */
+/* The control file's number is that of standard input's file, which is ours. */
+static int mode_reused_dlopen(char **args)
+{
+	pid_t pid;
+
+	for (int fd = 3; fd < 300; fd++)
+		check(dup2(0, fd) == fd, "dup2");
+	mode_dlopen(args);
+	pid = fork();
+	if (pid == 0) {
+		mode_dlopen(args);
+		for (int fd = 3; fd < 300; fd++)
+			check(close(fd) == 0, "close");
+		_exit(0);
+	}
+	wait_for(pid);
+	return 0;
+}
+
 static int mode_fork_dlopen(char **args)
 {
 	pid_t pid = fork();
@@ -371,6 +390,7 @@ static const struct {
 	{"setuid", mode_setuid, 1},
 	{"dlopen", mode_dlopen, 2},
 	{"fork-dlopen", mode_fork_dlopen, 2},
+	{"reused-dlopen", mode_reused_dlopen, 2},
 	{"signal", mode_signal, 1},
 	{"threads", mode_threads, 2},
 	{"loop", mode_loop, 0},
