@@ -14,6 +14,10 @@ import subprocess
 
 import pytest
 
+# A shell without job control starts what runs in the background deaf to Ctrl-C, and programs inherit
+# that; they are tested as users start them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLINE_S = 120
 
