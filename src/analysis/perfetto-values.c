@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analysis/perfetto-internal.h"
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 /* A trace is to be looked at: what is longer is cut. */
 #define TEXT_BYTES    4096

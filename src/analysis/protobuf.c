@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/protobuf.h"
 
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 enum wire {
 	WIRE_VARINT = 0,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 /* JSON is UTF-8; a trace may hold anything. */
 static json_t *text_or_null(const char *text)

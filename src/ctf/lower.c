@@ -34,33 +34,13 @@ static int no_word(struct lowering *l, const char *what)
 
 /* ---- what has no word --------------------------------------------------------------------- */
 
-static const char *missing_number(const struct ky_field_class *cls)
-{
-	if (cls->more_roles)
-		return "it has several roles";
-	if (cls->num.bits_reversed)
-		return "its bits are in reverse order";
-	return cls->kind != KY_FIELD_FLOAT && cls->num.length_bits > 64
-		       ? "it is an integer of more than 64 bits"
-		       : NULL;
-}
-
 static const char *missing_kind(const struct ky_field_class *cls)
 {
-	switch (cls->kind) {
-	case KY_FIELD_VARUINT:
-	case KY_FIELD_VARSINT:
-		return "it is an integer of variable length";
-	case KY_FIELD_STRING:
-	case KY_FIELD_TEXT:
-		return cls->text.encoding > KY_ENCODING_ASCII ? "it is in UTF-16 or UTF-32" : NULL;
-	case KY_FIELD_ARRAY:
-		return cls->array.min_align_bits > cls->array.element->align_bits
-			       ? "it is aligned more than its elements"
-			       : NULL;
-	default:
-		return ky_field_is_num(cls) ? missing_number(cls) : NULL;
-	}
+	if (!ky_field_is_num(cls) || cls->num.length_bits <= 64)
+		return NULL;
+	if (cls->kind != KY_FIELD_FLOAT)
+		return "it is an integer of more than 64 bits";
+	return cls->num.bits_reversed ? "it is long and its bits are in reverse order" : NULL;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -274,11 +254,78 @@ static int label_two(struct lowering *l, struct ky_field_class *cls, const char 
 	return KYMO_OK;
 }
 
+/* Integers of variable length get all the bits that they may have; bits have one order. */
+static void plain_bits(struct lowering *l, struct ky_field_class *cls)
+{
+	cls->num.bits_reversed = false;
+	if (cls->kind != KY_FIELD_VARUINT && cls->kind != KY_FIELD_VARSINT)
+		return;
+	cls->kind = cls->kind == KY_FIELD_VARUINT ? KY_FIELD_UINT : KY_FIELD_SINT;
+	cls->num.length_bits = 64;
+	cls->num.big_endian = l->trace->big_endian;
+}
+
+/* In UTF-8 a text ends where it ends, whatever its length was. */
+static int lower_text(struct ky_field_class *cls)
+{
+	if (cls->text.encoding <= KY_ENCODING_ASCII)
+		return KYMO_OK;
+	cls->kind = KY_FIELD_STRING;
+	cls->text.encoding = KY_ENCODING_UTF8;
+	cls->text.length_ref = NULL;
+	return KYMO_OK;
+}
+
+/* In CTF 1.8 any field that a clock is mapped to tells a time. */
+static void give_role(struct ky_field_class *cls, enum ky_role role)
+{
+	cls->role = role;
+	cls->more_roles = 0;
+	if (role != KY_ROLE_CLOCK_BEGIN && role != KY_ROLE_CLOCK_END)
+		cls->num.clock = NULL;
+}
+
+/* One field of several roles is as many fields: the first is what others refer to. */
+static int split_roles(struct lowering *l, struct ky_field_class *st)
+{
+	size_t n = st->st.n_members, at = 0;
+	struct ky_member *members;
+
+	for (size_t i = 0; i < st->st.n_members; i++)
+		n += (size_t)__builtin_popcount(st->st.members[i].cls->more_roles);
+	if (n == st->st.n_members)
+		return KYMO_OK;
+	members = ky_arena_array(&l->trace->arena, n, sizeof(*members));
+	if (!members)
+		return ky_error_nomem(l->err);
+	for (size_t i = 0; i < st->st.n_members; i++) {
+		struct ky_field_class *cls = st->st.members[i].cls;
+
+		members[at++] = st->st.members[i];
+		for (uint32_t more = cls->more_roles; more; more &= more - 1) {
+			struct ky_field_class *copy = ky_field_class_new(l->trace, cls->kind);
+
+			if (!copy)
+				return ky_error_nomem(l->err);
+			*copy = *cls;
+			give_role(copy, (enum ky_role)__builtin_ctz(more));
+			members[at] = st->st.members[i];
+			members[at++].cls = copy;
+		}
+		if (cls->more_roles)
+			give_role(cls, cls->role);
+	}
+	st->st.members = members;
+	st->st.n_members = n;
+	return KYMO_OK;
+}
+
 /* What is no integer there is one with the same bits. */
 static int lower_number(struct lowering *l, struct ky_field_class *cls)
 {
 	static const struct ky_range no = {{0}, {0}};
 
+	plain_bits(l, cls);
 	if (cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_FLOAT)
 		return KYMO_OK;
 	cls->num.base = 16;
@@ -444,7 +491,13 @@ static int lower_class(struct lowering *l, struct ky_field_class *cls)
 		return lower_number(l, cls);
 	if (cls->kind == KY_FIELD_BLOB)
 		return lower_blob(l, cls);
-	if (cls->kind == KY_FIELD_OPTIONAL)
+	if (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT)
+		return lower_text(cls);
+	if (cls->kind == KY_FIELD_ARRAY)
+		cls->array.min_align_bits = 0;
+	if (cls->kind == KY_FIELD_STRUCT)
+		ret = split_roles(l, cls);
+	else if (cls->kind == KY_FIELD_OPTIONAL)
 		ret = lower_optional(l, cls);
 	else if (cls->kind == KY_FIELD_VARIANT)
 		ret = label_selector(l, cls);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Describing a CTF 2 trace in CTF 1.8, as far as that goes: the bytes stay what they are. */
+/*
+ * Describing a CTF 2 trace in CTF 1.8, as far as that goes: the bytes stay what they are where it
+ * has a word for them, and the values where it has none.
+ */
 #ifndef KY_CTF_LOWER_H
 #define KY_CTF_LOWER_H
 
@@ -22,9 +25,11 @@ int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *le
 /*
  * Do two models describe the same bytes, and find the same values in them? Names may differ, and
  * @b may call a number, bytes or an optional field of @a what CTF 1.8 has instead.
- * 0, or KYMO_E_UNSUPPORTED and what differs.
+ * *anew: the values can be the same, but must be written anew in the words of @b (recast.h); only
+ * from CTF 2 to 1.8.
+ * 0, or KYMO_E_UNSUPPORTED and what differs, or KYMO_E_MEMORY.
  */
-int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b,
+int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b, bool *anew,
 		   struct kymo_error *err);
 
 #endif

@@ -7,14 +7,18 @@
 #include "base/error.h"
 #include "ctf/encode.h"
 #include "ctf/plan.h"
+#include "ctf/recast.h"
 #include "ctf/running-clock.h"
 
 #define BUFFER_BYTES_MIN 4096
 
 struct ky_repacker {
-	const struct ky_trace_class *trace;
+	const struct ky_trace_class *as; /* what packets are written as; NULL: as they were */
+	const struct ky_stream_class *as_stream;
+	const struct ky_event_class **as_events; /* by index of the input's */
+	struct ky_recast recast;
 	struct ky_packet in;
-	struct ky_values header, context; /* of the input packet */
+	struct ky_values header, context; /* of the input packet, as they are written */
 	struct ky_values patched;	  /* the context with new sizes and times */
 	struct ky_values scratch;
 	struct ky_encoder e;
@@ -26,20 +30,48 @@ struct ky_repacker {
 	bool moved_begin;
 };
 
-struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace)
+/* The class of @as that @stream became: streams stay in order. */
+static const struct ky_stream_class *stream_as(const struct ky_trace_class *as,
+					       const struct ky_stream_class *stream)
+{
+	size_t i = 0;
+
+	while (stream->trace->streams.data[i] != stream)
+		i++;
+	return as->streams.data[i];
+}
+
+static bool find_events(struct ky_repacker *r, const struct ky_trace_class *trace)
+{
+	r->as_events = calloc(trace->events.len + 1, sizeof(*r->as_events));
+	if (!r->as_events)
+		return false;
+	for (size_t i = 0; i < trace->events.len; i++) {
+		const struct ky_event_class *event = trace->events.data[i];
+
+		r->as_events[event->index] =
+			ky_map_get(&stream_as(r->as, event->stream)->events_by_id, event->id);
+	}
+	return true;
+}
+
+struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,
+				    const struct ky_trace_class *as)
 {
 	struct ky_repacker *r = calloc(1, sizeof(*r));
+	uint32_t n_slots = as ? as->n_slots : trace->n_slots;
 
 	if (!r)
 		return NULL;
-	r->trace = trace;
+	r->as = as;
+	ky_recast_init(&r->recast);
 	ky_values_init(&r->header);
 	ky_values_init(&r->context);
 	ky_values_init(&r->patched);
 	ky_values_init(&r->scratch);
-	r->e.slots = calloc((size_t)trace->n_slots + 1, sizeof(*r->e.slots));
+	r->e.slots = calloc((size_t)n_slots + 1, sizeof(*r->e.slots));
 	r->aligns = calloc(trace->events.len + 1, sizeof(*r->aligns));
-	if (r->e.slots && r->aligns)
+	if (r->e.slots && r->aligns && (!as || find_events(r, trace)))
 		return r;
 	ky_repacker_free(r);
 	return NULL;
@@ -53,9 +85,11 @@ void ky_repacker_free(struct ky_repacker *r)
 	ky_values_fini(&r->context);
 	ky_values_fini(&r->patched);
 	ky_values_fini(&r->scratch);
+	ky_recast_fini(&r->recast);
 	free(r->e.slots);
 	free(r->e.data);
 	free(r->aligns);
+	free(r->as_events);
 	free(r);
 }
 
@@ -85,6 +119,43 @@ static int encode_scope(struct ky_repacker *r, const struct ky_values *values,
 			break;
 	}
 	return ret;
+}
+
+/* ---- values, as they are written ---------------------------------------------------------- */
+
+static const struct ky_field_class *root_as(const struct ky_repacker *r,
+					    const struct ky_event *event, enum ky_scope scope)
+{
+	if (scope == KY_SCOPE_PACKET_HEADER)
+		return r->as->packet_header;
+	if (scope == KY_SCOPE_PACKET_CONTEXT)
+		return r->as_stream->packet_context;
+	return ky_scope_root(r->as_events[event->cls->index], scope);
+}
+
+/* Decode @scope of @event, whose time (or whose packet's begin) is @begin_cycles. */
+static int decode(struct ky_repacker *r, struct ky_values *values, const struct ky_event *event,
+		  enum ky_scope scope, uint64_t begin_cycles, struct kymo_error *err)
+{
+	int ret;
+
+	if (!r->as)
+		return ky_values_decode(values, event, scope, err);
+	ret = ky_values_decode(&r->recast.in, event, scope, err);
+	if (ret < 0)
+		return ret;
+	if (!ret)
+		ky_vec_clear(&r->recast.in.list);
+	r->recast.begin_cycles = begin_cycles;
+	r->recast.end_cycles = r->in.told_end_cycles;
+	ret = ky_recast_scope(&r->recast, root_as(r, event, scope), values, err);
+	return ret < 0 ? ret : (int)values->list.len;
+}
+
+/* The header of the events that are written. */
+static const struct ky_field_class *header_as(const struct ky_repacker *r)
+{
+	return r->as ? r->as_stream->event_header : r->in.stream_class->event_header;
 }
 
 /* ---- header and context ------------------------------------------------------------------- */
@@ -228,9 +299,12 @@ int ky_repacker_begin(struct ky_repacker *r, const struct ky_packet *in, uint64_
 	r->sequence = sequence;
 	r->begin_cycles = in->begin_cycles;
 	r->moved_begin = false;
-	ret = ky_values_decode(&r->header, &view, KY_SCOPE_PACKET_HEADER, err);
+	if (r->as)
+		r->as_stream = stream_as(r->as, in->stream_class);
+	ret = decode(r, &r->header, &view, KY_SCOPE_PACKET_HEADER, 0, err);
 	if (ret >= 0)
-		ret = ky_values_decode(&r->context, &view, KY_SCOPE_PACKET_CONTEXT, err);
+		ret = decode(r, &r->context, &view, KY_SCOPE_PACKET_CONTEXT, in->told_begin_cycles,
+			     err);
 	if (ret < 0)
 		return ret;
 	if (in->foreign)
@@ -258,7 +332,12 @@ static int general_clock(struct ky_repacker *r, const struct ky_event *event, ui
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&r->scratch.list, v) {
-		if (v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock)
+		if (!ky_has_role(v->cls, KY_ROLE_CLOCK_BEGIN) || !v->cls->num.clock)
+			continue;
+		/* Written as another kind, it has room for the whole of the time. */
+		if (r->as && v->cls->kind == KY_FIELD_VARUINT)
+			*clock = event->cycles;
+		else
 			ky_clock_update(clock, v->u, ky_clock_bits(v));
 	}
 	return KYMO_OK;
@@ -342,7 +421,7 @@ static uint64_t max_align(struct ky_repacker *r, const struct ky_event_class *cl
 
 static bool can_copy(struct ky_repacker *r, const struct ky_event *event)
 {
-	return !(event->begin_bits % 8) && !(event->end_bits % 8) &&
+	return !r->as && !(event->begin_bits % 8) && !(event->end_bits % 8) &&
 	       !((event->begin_bits - r->e.at_bits) & (max_align(r, event->cls) - 1));
 }
 
@@ -367,7 +446,7 @@ static int encode_event(struct ky_repacker *r, const struct ky_event *event, str
 	int ret = KYMO_OK;
 
 	for (int scope = KY_SCOPE_EVENT_HEADER; scope < KY_SCOPE_COUNT && ret >= 0; scope++) {
-		ret = ky_values_decode(&r->scratch, event, (enum ky_scope)scope, err);
+		ret = decode(r, &r->scratch, event, (enum ky_scope)scope, event->cycles, err);
 		if (ret > 0)
 			ret = encode_scope(r, &r->scratch, err);
 	}
@@ -378,7 +457,7 @@ static int encode_event(struct ky_repacker *r, const struct ky_event *event, str
 
 int ky_repacker_event(struct ky_repacker *r, const struct ky_event *event, struct kymo_error *err)
 {
-	const struct ky_field_class *header = event->cls->stream->event_header;
+	const struct ky_field_class *header = header_as(r);
 	int ret = settle_time(r, event, err);
 
 	if (ret)
@@ -413,7 +492,7 @@ static int pad(struct ky_repacker *r, uint64_t align_bits, struct kymo_error *er
 /* Behind bits that fill no byte a reader would look for another event, were it not told better. */
 static bool ends_inside_byte(const struct ky_repacker *r)
 {
-	const struct ky_field_class *header = r->in.stream_class->event_header;
+	const struct ky_field_class *header = header_as(r);
 
 	return !r->has_both_sizes && r->e.at_bits % 8 && (!header || header->align_bits < 8);
 }

@@ -3,7 +3,9 @@
  * Packets with some of their events: header and context of a packet that was read, and those
  * of its events that somebody wants, put together anew as a packet of the same stream class.
  *
- * An event whose bits do not depend on where it stands is copied; others are decoded and
+ * Written as another model says, all events are encoded anew (recast.h).
+ *
+ * Otherwise an event whose bits do not depend on where it stands is copied; others are decoded and
  * encoded at their new place. Sizes are set, and the begin where that is needed: a time
  * stamp of a few bits counts from the event before, so it tells another time when that event is
  * left out. Then the packet begins at this event.
@@ -30,8 +32,12 @@ struct ky_repacked {
 
 struct ky_repacker;
 
-/* @trace is borrowed. NULL when out of memory. */
-struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace);
+/*
+ * @as: NULL, or the model to write packets of @trace as; ky_same_layout() has said that it can.
+ * Both are borrowed. NULL when out of memory.
+ */
+struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,
+				    const struct ky_trace_class *as);
 void ky_repacker_free(struct ky_repacker *repacker); /* NULL is fine */
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Do two models describe the same bytes? */
+/* Do two models describe the same bytes, or at least the same values? */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/deep.h"
@@ -7,14 +8,28 @@
 #include "ctf/lower.h"
 #include "ctf/walk.h"
 
-KY_DEEP2(bool, same_class, const struct ky_field_class *, const struct ky_field_class *)
+struct comparison {
+	bool may_differ; /* in bits, where the values are the same */
+	bool differ;	 /* and they do */
+	uint32_t *slots; /* by slot of the first model: the one of the same field in the second */
+};
 
-static bool same_ref(const struct ky_field_ref *a, const struct ky_field_ref *b)
+KY_DEEP3(bool, same_class, struct comparison *, const struct ky_field_class *,
+	 const struct ky_field_class *)
+
+/* May the bits differ? Then they do. */
+static bool differ(struct comparison *c)
+{
+	c->differ = true;
+	return c->may_differ;
+}
+
+static bool same_ref(const struct comparison *c, const struct ky_field_ref *a,
+		     const struct ky_field_ref *b)
 {
 	if (!a || !b)
 		return !a && !b;
-	/* Slots are numbered in the order of decoding: equal numbers are equal places. */
-	return a->scope == b->scope && a->target->slot == b->target->slot;
+	return a->scope == b->scope && c->slots[a->target->slot] == b->target->slot;
 }
 
 static bool has_label(const struct ky_field_class *cls, const char *label,
@@ -53,13 +68,31 @@ static bool same_kind(const struct ky_field_class *a, const struct ky_field_clas
 	       (a->kind == KY_FIELD_BITS || a->kind == KY_FIELD_BOOL || a->kind == KY_FIELD_BITMAP);
 }
 
-static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool same_bits(const struct ky_field_class *a, const struct ky_field_class *b)
 {
-	return same_kind(a, b) && a->num.length_bits == b->num.length_bits &&
-	       a->align_bits == b->align_bits && a->num.unit_bits == b->num.unit_bits &&
-	       a->num.big_endian == b->num.big_endian &&
-	       a->num.bits_reversed == b->num.bits_reversed && !a->num.clock == !b->num.clock &&
-	       same_labels(a, b);
+	return a->num.length_bits == b->num.length_bits && a->align_bits == b->align_bits &&
+	       a->num.unit_bits == b->num.unit_bits && a->num.big_endian == b->num.big_endian &&
+	       a->num.bits_reversed == b->num.bits_reversed;
+}
+
+/* Can all values of @a be written as @b? */
+static bool same_values(const struct ky_field_class *a, const struct ky_field_class *b)
+{
+	if (a->kind == KY_FIELD_VARUINT)
+		return b->kind == KY_FIELD_UINT && b->num.length_bits == 64;
+	if (a->kind == KY_FIELD_VARSINT)
+		return b->kind == KY_FIELD_SINT && b->num.length_bits == 64;
+	return same_kind(a, b) && a->num.length_bits == b->num.length_bits;
+}
+
+static bool same_numbers(struct comparison *c, const struct ky_field_class *a,
+			 const struct ky_field_class *b)
+{
+	if (!same_labels(a, b) || !a->num.clock != !b->num.clock)
+		return false;
+	if (a->slot != KY_NO_SLOT)
+		c->slots[a->slot] = b->slot;
+	return (same_kind(a, b) && same_bits(a, b)) || (same_values(a, b) && differ(c));
 }
 
 static bool is_uuid(const struct ky_field_class *cls)
@@ -76,7 +109,7 @@ static bool in_ranges(const struct ky_option *option, const struct ky_range *ran
 	return false;
 }
 
-static bool same_option(const struct ky_option *a, const struct ky_option *b)
+static bool same_option(struct comparison *c, const struct ky_option *a, const struct ky_option *b)
 {
 	if (a->n_ranges != b->n_ranges)
 		return false;
@@ -84,7 +117,7 @@ static bool same_option(const struct ky_option *a, const struct ky_option *b)
 		if (!in_ranges(b, &a->ranges[i]))
 			return false;
 	}
-	return same_class_deep(false, a->cls, b->cls);
+	return same_class_deep(false, c, a->cls, b->cls);
 }
 
 /* Options that nothing selects do not count. */
@@ -95,12 +128,16 @@ static size_t next_option(const struct ky_field_class *cls, size_t i)
 	return i;
 }
 
-static bool same_options(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool same_options(struct comparison *c, const struct ky_field_class *a,
+			 const struct ky_field_class *b)
 {
 	size_t i = next_option(a, 0), j = next_option(b, 0);
 
+	/* Values are written anew by the number of their option. */
+	if (c->may_differ && a->var.n_options != b->var.n_options)
+		return false;
 	while (i < a->var.n_options && j < b->var.n_options) {
-		if (!same_option(&a->var.options[i], &b->var.options[j]))
+		if (!same_option(c, &a->var.options[i], &b->var.options[j]))
 			return false;
 		i = next_option(a, i + 1);
 		j = next_option(b, j + 1);
@@ -108,15 +145,56 @@ static bool same_options(const struct ky_field_class *a, const struct ky_field_c
 	return i >= a->var.n_options && j >= b->var.n_options;
 }
 
-static bool same_members(const struct ky_field_class *a, const struct ky_field_class *b)
+/* A field of several roles, and as many fields of one role each, from @first on. */
+static size_t same_roles(struct comparison *c, const struct ky_field_class *a,
+			 const struct ky_field_class *b, size_t first)
 {
-	if (a->st.n_members != b->st.n_members || a->align_bits != b->align_bits)
+	struct ky_field_class one = *a;
+	uint32_t roles = a->more_roles;
+	size_t i = first;
+
+	one.more_roles = 0;
+	for (; i < b->st.n_members; i++) {
+		const struct ky_field_class *cls = b->st.members[i].cls;
+
+		if (cls->role != one.role || !ky_field_is_num(a) || !ky_field_is_num(cls))
+			return 0;
+		if (cls->role != KY_ROLE_CLOCK_BEGIN && cls->role != KY_ROLE_CLOCK_END)
+			one.num.clock = NULL;
+		if (!same_class_deep(false, c, &one, cls))
+			return 0;
+		if (!roles)
+			return differ(c) ? i + 1 - first : 0;
+		one.num.clock = a->num.clock;
+		one.role = (enum ky_role)__builtin_ctz(roles);
+		/* It is the first that others refer to. */
+		one.slot = KY_NO_SLOT;
+		roles &= roles - 1;
+	}
+	return 0;
+}
+
+static bool same_members(struct comparison *c, const struct ky_field_class *a,
+			 const struct ky_field_class *b)
+{
+	size_t at = 0, n;
+
+	if (a->align_bits != b->align_bits && !differ(c))
 		return false;
 	for (size_t i = 0; i < a->st.n_members; i++) {
-		if (!same_class_deep(false, a->st.members[i].cls, b->st.members[i].cls))
+		const struct ky_field_class *cls = a->st.members[i].cls;
+
+		if (at >= b->st.n_members)
 			return false;
+		if (cls->more_roles && c->may_differ)
+			n = same_roles(c, cls, b, at);
+		else
+			n = same_class_deep(false, c, cls, b->st.members[at].cls);
+		if (!n)
+			return false;
+		at += n;
 	}
-	return true;
+	return at == b->st.n_members;
 }
 
 /* A BLOB, and the array of bytes that says the same. */
@@ -130,12 +208,13 @@ static bool same_bytes(const struct ky_field_class *a, const struct ky_field_cla
 }
 
 /* An optional field, and the variant of nothing and it. */
-static bool same_optional(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool same_optional(struct comparison *c, const struct ky_field_class *a,
+			  const struct ky_field_class *b)
 {
 	const struct ky_option *option = b->var.options;
 
 	if (b->kind == KY_FIELD_OPTIONAL)
-		return same_option(a->var.options, option);
+		return same_option(c, a->var.options, option);
 	if (b->kind != KY_FIELD_VARIANT || b->var.n_options != 2 ||
 	    option->cls->kind != KY_FIELD_STRUCT || option->cls->st.n_members)
 		return false;
@@ -143,11 +222,28 @@ static bool same_optional(const struct ky_field_class *a, const struct ky_field_
 	/* Selected by a boolean: by all that is not 0. */
 	if (!a->var.options->n_ranges)
 		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
-		       same_class_deep(false, a->var.options->cls, option->cls);
-	return same_option(a->var.options, option);
+		       same_class_deep(false, c, a->var.options->cls, option->cls);
+	return same_option(c, a->var.options, option);
 }
 
-static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool is_wide(const struct ky_field_class *cls)
+{
+	return (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT) &&
+	       cls->text.encoding > KY_ENCODING_ASCII;
+}
+
+static bool same_array(struct comparison *c, const struct ky_field_class *a,
+		       const struct ky_field_class *b)
+{
+	if (!a->array.length_ref && a->array.length != b->array.length)
+		return false;
+	if (a->align_bits != b->align_bits && !differ(c))
+		return false;
+	return same_class_deep(false, c, a->array.element, b->array.element);
+}
+
+static bool same_class(struct comparison *c, const struct ky_field_class *a,
+		       const struct ky_field_class *b)
 {
 	/* 16 integers or a BLOB, and CTF 2 has no role for it when the metadata tells no UUID. */
 	if (is_uuid(a) || is_uuid(b))
@@ -155,37 +251,39 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 	if (a->role != b->role || a->more_roles != b->more_roles)
 		return false;
 	if (ky_field_is_num(a))
-		return ky_field_is_num(b) && same_numbers(a, b);
-	if (!same_ref(ky_field_ref_of(a), ky_field_ref_of(b)))
+		return ky_field_is_num(b) && same_numbers(c, a, b);
+	/* In UTF-8 it is as long as it is. */
+	if (is_wide(a) && !is_wide(b))
+		return b->kind == KY_FIELD_STRING && differ(c);
+	if (!same_ref(c, ky_field_ref_of(a), ky_field_ref_of(b)))
 		return false;
 	if (a->kind == KY_FIELD_BLOB)
 		return same_bytes(a, b);
 	if (a->kind == KY_FIELD_OPTIONAL)
-		return same_optional(a, b);
+		return same_optional(c, a, b);
 	if (a->kind != b->kind)
 		return false;
 	switch (a->kind) {
 	case KY_FIELD_TEXT:
 		return a->text.length_ref || a->text.length_bytes == b->text.length_bytes;
 	case KY_FIELD_ARRAY:
-		return (a->array.length_ref || a->array.length == b->array.length) &&
-		       a->align_bits == b->align_bits &&
-		       same_class_deep(false, a->array.element, b->array.element);
+		return same_array(c, a, b);
 	case KY_FIELD_STRUCT:
-		return same_members(a, b);
+		return same_members(c, a, b);
 	case KY_FIELD_VARIANT:
-		return same_options(a, b);
+		return same_options(c, a, b);
 	default:
 		return true;
 	}
 }
 
-static bool same_root(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool same_root(struct comparison *c, const struct ky_field_class *a,
+		      const struct ky_field_class *b)
 {
 	/* A struct without members describes nothing. */
 	if (!a || !b)
 		return (!a || !a->st.n_members) && (!b || !b->st.n_members);
-	return same_class_deep(false, a, b);
+	return same_class_deep(false, c, a, b);
 }
 
 static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)
@@ -195,8 +293,8 @@ static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)
 			    ky_scope_name(scope), *of ? " of " : "", of);
 }
 
-static int same_event(const struct ky_event_class *a, const struct ky_stream_class *stream,
-		      struct kymo_error *err)
+static int same_event(struct comparison *c, const struct ky_event_class *a,
+		      const struct ky_stream_class *stream, struct kymo_error *err)
 {
 	const struct ky_event_class *b = NULL;
 
@@ -208,23 +306,23 @@ static int same_event(const struct ky_event_class *a, const struct ky_stream_cla
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "event %s cannot be described in the other version of CTF",
 				    a->name);
-	if (!same_root(a->context, b->context))
+	if (!same_root(c, a->context, b->context))
 		return differs(err, KY_SCOPE_EVENT_CONTEXT, a->name);
-	if (!same_root(a->payload, b->payload))
+	if (!same_root(c, a->payload, b->payload))
 		return differs(err, KY_SCOPE_PAYLOAD, a->name);
 	return KYMO_OK;
 }
 
-static int same_stream(const struct ky_stream_class *a, const struct ky_stream_class *b,
-		       struct kymo_error *err)
+static int same_stream(struct comparison *c, const struct ky_stream_class *a,
+		       const struct ky_stream_class *b, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	if (!same_root(a->packet_context, b->packet_context))
+	if (!same_root(c, a->packet_context, b->packet_context))
 		return differs(err, KY_SCOPE_PACKET_CONTEXT, "");
-	if (!same_root(a->event_header, b->event_header))
+	if (!same_root(c, a->event_header, b->event_header))
 		return differs(err, KY_SCOPE_EVENT_HEADER, "");
-	if (!same_root(a->event_context, b->event_context))
+	if (!same_root(c, a->event_context, b->event_context))
 		return differs(err, KY_SCOPE_STREAM_CONTEXT, "");
 	if (!a->clock != !b->clock ||
 	    (a->clock && (a->clock->base_ns != b->clock->base_ns ||
@@ -233,21 +331,36 @@ static int same_stream(const struct ky_stream_class *a, const struct ky_stream_c
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "the clock cannot be described in the other version of CTF");
 	for (size_t i = 0; i < a->events.len && ret == KYMO_OK; i++)
-		ret = same_event(a->events.data[i], b, err);
+		ret = same_event(c, a->events.data[i], b, err);
 	return ret;
 }
 
-int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b,
-		   struct kymo_error *err)
+static int same_trace(struct comparison *c, const struct ky_trace_class *a,
+		      const struct ky_trace_class *b, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	if (!same_root(a->packet_header, b->packet_header))
+	if (!same_root(c, a->packet_header, b->packet_header))
 		return differs(err, KY_SCOPE_PACKET_HEADER, "");
 	if (a->streams.len != b->streams.len)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "a stream cannot be described in the other version of CTF");
 	for (size_t i = 0; i < a->streams.len && ret == KYMO_OK; i++)
-		ret = same_stream(a->streams.data[i], b->streams.data[i], err);
+		ret = same_stream(c, a->streams.data[i], b->streams.data[i], err);
+	return ret;
+}
+
+int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *b, bool *anew,
+		   struct kymo_error *err)
+{
+	struct comparison c = {.may_differ = a->major == 2 && b->major == 1};
+	int ret;
+
+	c.slots = calloc((size_t)a->n_slots + 1, sizeof(*c.slots));
+	if (!c.slots)
+		return ky_error_nomem(err);
+	ret = same_trace(&c, a, b, err);
+	free(c.slots);
+	*anew = c.differ;
 	return ret;
 }

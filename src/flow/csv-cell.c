@@ -2,7 +2,7 @@
 #include "base/strbuf.h"
 #include "flow/csv.h"
 #include "flow/json-value.h"
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 static bool needs_quotes(const char *text, size_t len)
 {

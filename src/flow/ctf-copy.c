@@ -77,10 +77,15 @@ static int check_stream(void *data, size_t i, struct kymo_error *err)
 {
 	struct copying *c = data;
 	const struct ky_stream *stream = c->set->streams.data[i];
-	uint64_t *counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
+	uint64_t *counts;
 	struct ky_walk walk;
-	int ret = counts ? ky_walk_init(&walk, stream, err) : ky_error_nomem(err);
+	int ret;
 
+	c->damaged[i] = !ky_ctf_sink_copies(c->sink, stream);
+	if (c->damaged[i])
+		return KYMO_OK;
+	counts = calloc(stream->trace->cls->events.len + 1, sizeof(*counts));
+	ret = counts ? ky_walk_init(&walk, stream, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK) {
 		ret = check_packets(c, &walk, counts, &c->damaged[i], err);
 		ky_walk_fini(&walk);

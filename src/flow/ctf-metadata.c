@@ -99,12 +99,13 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 	return ret;
 }
 
-/* What was written must be read as describing the same bytes. */
+/* What was written must be read as describing the same bytes, or else values: then as *@as. */
 static int check_written(const struct ky_trace_class *cls, const char *text, size_t len_bytes,
-			 struct kymo_error *err)
+			 struct ky_trace_class **as, struct kymo_error *err)
 {
 	struct ky_trace_class *back;
 	struct kymo_error why;
+	bool anew;
 	int ret = ky_metadata_read(text, len_bytes, &back, &why);
 
 	if (ret == KYMO_E_MEMORY)
@@ -113,18 +114,22 @@ static int check_written(const struct ky_trace_class *cls, const char *text, siz
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "its metadata cannot be said in the other version: %s",
 				    why.message);
-	ret = ky_same_layout(cls, back, err);
-	ky_trace_class_free(back);
+	ret = ky_same_layout(cls, back, &anew, err);
+	if (ret == KYMO_OK && anew)
+		*as = back;
+	else
+		ky_trace_class_free(back);
 	return ret;
 }
 
 int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, size_t *len_bytes,
-		    struct kymo_error *err)
+		    struct ky_trace_class **as, struct kymo_error *err)
 {
 	bool same = trace->cls->major == major && !trace->cls->is_draft;
 	int ret;
 
 	*text = NULL;
+	*as = NULL;
 	if (same && !trace->is_edited)
 		return same_file(trace, text, len_bytes, err);
 	if (same)
@@ -134,7 +139,7 @@ int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, s
 	else
 		ret = lower(trace, text, len_bytes, err);
 	if (ret == KYMO_OK)
-		ret = check_written(trace->cls, *text, *len_bytes, err);
+		ret = check_written(trace->cls, *text, *len_bytes, as, err);
 	if (ret < 0) {
 		free(*text);
 		*text = NULL;

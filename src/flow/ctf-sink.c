@@ -35,6 +35,7 @@ struct ctf_sink {
 	struct ky_sink sink;
 	const struct ky_trace_set *set;
 	struct ky_packet_sink **files; /* by trace */
+	struct ky_trace_class **as;    /* by trace: what it is written as; NULL: as it is */
 	struct out_stream **streams;   /* by stream index; NULL: nothing of it yet */
 };
 
@@ -162,14 +163,27 @@ static void stream_free(struct out_stream *s)
 	free(s);
 }
 
-struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *base, const struct ky_stream *stream)
+static size_t trace_number(const struct ctf_sink *sink, const struct ky_stream *stream)
 {
-	const struct ctf_sink *sink = (const struct ctf_sink *)base;
 	size_t i = 0;
 
 	while (sink->set->traces.data[i] != stream->trace)
 		i++;
-	return sink->files[i];
+	return i;
+}
+
+struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *base, const struct ky_stream *stream)
+{
+	const struct ctf_sink *sink = (const struct ctf_sink *)base;
+
+	return sink->files[trace_number(sink, stream)];
+}
+
+bool ky_ctf_sink_copies(const struct ky_sink *base, const struct ky_stream *stream)
+{
+	const struct ctf_sink *sink = (const struct ctf_sink *)base;
+
+	return !sink->as[trace_number(sink, stream)];
 }
 
 static int stream_open(struct ctf_sink *sink, const struct ky_stream *in, struct out_stream **out,
@@ -183,7 +197,7 @@ static int stream_open(struct ctf_sink *sink, const struct ky_stream *in, struct
 	s->in = in;
 	s->open = s->due = s->last = NONE;
 	s->files = ky_ctf_sink_files(&sink->sink, in);
-	s->repacker = ky_repacker_new(in->trace->cls);
+	s->repacker = ky_repacker_new(in->trace->cls, sink->as[trace_number(sink, in)]);
 	ret = s->repacker ? ky_walk_init(&s->walk, in, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = ky_stream_packets(in, &s->packets, NULL);
@@ -315,6 +329,9 @@ static void ctf_free(struct ky_sink *base)
 		if (sink->files[i])
 			sink->files[i]->ops->close(sink->files[i], NULL);
 	}
+	for (size_t i = 0; sink->as && i < sink->set->traces.len; i++)
+		ky_trace_class_free(sink->as[i]);
+	free(sink->as);
 	free(sink->streams);
 	free(sink->files);
 	free(sink);
@@ -382,7 +399,8 @@ static int open_trace(struct ctf_sink *sink, size_t number, const char *path, co
 	free(dir);
 	if (ret < 0)
 		return ret;
-	ret = ky_ctf_metadata(sink->set->traces.data[number], major, &text, &len_bytes, err);
+	ret = ky_ctf_metadata(sink->set->traces.data[number], major, &text, &len_bytes,
+			      &sink->as[number], err);
 	if (ret < 0)
 		return ret;
 	ret = sink->files[number]->ops->metadata(sink->files[number], text, len_bytes, err);
@@ -424,8 +442,9 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 	sink->set = set;
 	sink->files = calloc(set->traces.len + 1, sizeof(*sink->files));
 	sink->streams = calloc(set->streams.len + 1, sizeof(*sink->streams));
-	ret = sink->files && sink->streams ? open_traces(sink, path, major, err)
-					   : ky_error_nomem(err);
+	sink->as = calloc(set->traces.len + 1, sizeof(*sink->as));
+	ret = sink->files && sink->streams && sink->as ? open_traces(sink, path, major, err)
+						       : ky_error_nomem(err);
 	if (ret < 0) {
 		ctf_free(&sink->sink);
 		return ret;

@@ -31,6 +31,9 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *sink,
 					 const struct ky_stream *stream);
 
+/* Do the bytes of @stream stay what they are? Else its values are written in other words. */
+bool ky_ctf_sink_copies(const struct ky_sink *sink, const struct ky_stream *stream);
+
 /* How to copy; stop and progress may be NULL, and are called in any thread, progress one at a time. */
 struct ky_ctf_copy {
 	struct ky_crew *crew; /* streams are checked, and written, several at a time */
@@ -40,7 +43,8 @@ struct ky_ctf_copy {
 
 /*
  * Copy the packets of all streams as they are. They are checked first: of a stream with damage,
- * or with another UUID than the trace, nothing is written, damaged[its index] is set, and its events are to be given to the sink instead.
+ * with another UUID than the trace, or that ky_ctf_sink_copies() says no to, nothing is written,
+ * damaged[its index] is set, and its events are to be given to the sink instead.
  * What is written does not depend on the number of jobs.
  */
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deep.h"
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 #define LABELS_MAX 64
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text sink: single values, and scopes written from their list of values. */
 #include "flow/text-internal.h"
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,9 @@ import struct
 
 COMMON = ("uint", "sint", "enum", "float", "string", "text", "array", "struct", "variant")
 LOWERED = COMMON + ("bool", "bits", "bitmap", "blob", "optional")
-ALL = LOWERED + ("leb", "sleb", "big", "bigbool", "utf16", "reversed", "float16")
+# Those of which CTF 1.8 can say the values, but not with the same bits.
+ANEW = LOWERED + ("leb", "sleb", "utf16", "widetext", "reversed")
+ALL = ANEW + ("big", "bigbool", "float16")
 
 
 class Bits:
@@ -82,6 +84,8 @@ class Trace:
         self.offset_s = self.rng.choice((0, 1700000000, -5))
         self.offset = self.rng.choice((0, 1, 500, 999))
         self.stamp_bits = self.rng.choice((16, 27, 32, 64))
+        # Times, sizes and numbers of events in LEB128, whose bits are as many as they are.
+        self.short = "leb" in kinds and self.rng.random() < 0.5
         self.id_bits = self.rng.choice((5, 8, 16))
         self.names, self.words = 0, ["event", "int", "clock", "struct", "timestamp", "id"]
         self.streams = [self.make_stream(i) for i in range(self.rng.randint(1, 2))]
@@ -178,6 +182,15 @@ class Trace:
         return Field("utf16", align=8, encoding=self.rng.choice(
             ("utf-16le", "utf-16be", "utf-32le", "utf-32be")))
 
+    def make_widetext(self, st, _depth):
+        cls = self.make_utf16(st, 0)
+        cls.kind, cls.ref = "widetext", self.length(st, 12) if self.rng.random() < 0.5 else None
+        # Whole code units only.
+        cls.length = 0 if cls.ref else self.rng.choice((0, 4, 12, 20))
+        if cls.ref:
+            cls.ref[1].only = (0, 4, 8, 12)
+        return cls
+
     def make_leb(self, _st, _depth):
         return Field("leb", align=8, labels=None)
 
@@ -205,10 +218,11 @@ class Trace:
     def make_array(self, st, depth):
         ref = self.length(st, 3) if self.rng.random() < 0.5 else None
         kind = self.rng.choice([k for k in self.kinds if k not in (
-            "text", "blob", "array", "variant", "optional")])
+            "text", "blob", "widetext", "array", "variant", "optional")])
         element = self.make(kind, st, depth + 1)
-        return Field("array", align=element.align, element=element, ref=ref,
-                     length=0 if ref else self.rng.randint(0, 3))
+        least = self.rng.choice((1, 1, 16, 64)) if "leb" in self.kinds else 1
+        return Field("array", align=max(element.align, least), element=element, ref=ref,
+                     least=least, length=0 if ref else self.rng.randint(0, 3))
 
     def make_struct(self, _st, depth):
         return self.structure(0, 3, depth + 1)
@@ -222,8 +236,8 @@ class Trace:
         tag.bits = max(tag.bits, 8)
         tag.only = [v for _, low, high in tag.labels for v in (low, high)]
         st.members.append((self.name(), tag))
-        simple = [k for k in self.kinds if k not in ("text", "blob", "array", "variant",
-                                                     "optional")]
+        simple = [k for k in self.kinds if k not in ("text", "blob", "widetext", "array",
+                                                     "variant", "optional")]
         return Field("variant", ref=st.members[-1], options=[
             (label, self.make(self.rng.choice(simple), st, depth + 1)) for label in labels])
 
@@ -255,6 +269,12 @@ class Trace:
             return text, text
         if kind in ("text", "blob"):
             return self.bytes_value(cls, seen)
+        if kind == "widetext":
+            n = seen[cls.ref[0]] if cls.ref else cls.length
+            text = "".join(rng.choice("xé漢😀") for _ in range(rng.randint(0, 5)))
+            while len(text.encode(cls.encoding)) > n:
+                text = text[:-1]
+            return text.encode(cls.encoding).ljust(n, b"\0"), text
         if kind == "array":
             n = seen[cls.ref[0]] if cls.ref else cls.length
             pairs = [self.value(cls.element, seen) for _ in range(n)]
@@ -341,7 +361,7 @@ class Trace:
             out.put_bytes(value.encode() + b"\0")
         elif kind == "utf16":
             out.put_bytes((value + "\0").encode(cls.encoding))
-        elif kind in ("text", "blob"):
+        elif kind in ("text", "blob", "widetext"):
             out.put_bytes(value)
         elif kind == "array":
             for item in value:
@@ -462,6 +482,11 @@ class Trace:
             return {"type": "null-terminated-string", "encoding": cls.encoding}
         if kind in ("text", "blob"):
             return self.sized("string" if kind == "text" else "blob", cls, "length-field-location")
+        if kind == "widetext":
+            return {**self.sized("string", cls, "length-field-location"), "encoding": cls.encoding}
+        if kind == "array" and cls.least > 1:
+            return {**self.sized("array", cls, "length-field-location"),
+                    "minimum-alignment": cls.least, "element-field-class": self.ctf2(cls.element)}
         if kind == "array":
             return {**self.sized("array", cls, "length-field-location"),
                     "element-field-class": self.ctf2(cls.element)}
@@ -478,6 +503,10 @@ class Trace:
             return out
         return {"type": "structure", "minimum-alignment": cls.min_align, "member-classes": [
             {"name": name, "field-class": self.ctf2(member)} for name, member in cls.members]}
+
+    def short_role(self, name, role):
+        return {"name": name, "field-class": {
+            "type": "variable-length-unsigned-integer", "roles": [role]}}
 
     def role(self, bits, name, *roles):
         return {"name": name, "field-class": {
@@ -508,7 +537,11 @@ class Trace:
                         "description": 'a "b"'})
         for stream in self.streams:
             header = [self.role(self.id_bits, "id", "event-record-class-id")]
-            if self.has_clock:
+            if self.short:
+                header = [self.short_role("id", "event-record-class-id")]
+            if self.short and self.has_clock:
+                header.append(self.short_role("timestamp", "default-clock-timestamp"))
+            elif self.has_clock:
                 header.append(self.role(self.stamp_bits, "timestamp", "default-clock-timestamp"))
             fragment = {
                 "type": "data-stream-class", "id": stream.id,
@@ -588,13 +621,13 @@ class Trace:
         rng = self.rng
         event = rng.choice(stream.events)
         out.align(8)
-        out.put(event.id, self.id_bits, self.big)
+        if self.short:
+            out.put_bytes(uleb128(event.id))
+        else:
+            out.put(event.id, self.id_bits, self.big)
         shown = []
         if self.has_clock:
-            state["time"] += rng.randint(0, min(10**6, (1 << self.stamp_bits) - 1))
-            if self.stamp_bits % 8 == 0:
-                out.align(8)
-            out.put(state["time"] & (1 << self.stamp_bits) - 1, self.stamp_bits, self.big)
+            self.stamp(out, state)
             cycles = state["time"]
             shown.append(("timestamp_ns", self.offset_s * 10**9 +
                           self.offset * 10**9 // self.frequency + cycles * 10**9 // self.frequency))
@@ -609,6 +642,21 @@ class Trace:
                 self.encode(out, root, values)
                 shown.append((key, show))
         self.expected.append(shown)
+
+    def stamp(self, out, state):
+        """The low bits of the time: enough of them to tell how much has passed."""
+        past, bits = self.rng.randint(0, min(10**6, (1 << self.stamp_bits) - 1)), self.stamp_bits
+        state["time"] += past
+        if not self.short:
+            if bits % 8 == 0:
+                out.align(8)
+            out.put(state["time"] & (1 << bits) - 1, bits, self.big)
+            return
+        bits = 7 * max(1, (past.bit_length() + 7) // 7)
+        low = state["time"] & (1 << bits) - 1
+        # Zeros above count as bits that were written.
+        out.put_bytes(bytes(low >> 7 * i & 127 | (128 if 7 * (i + 1) < bits else 0)
+                            for i in range(bits // 7)))
 
     def write(self, path):
         os.makedirs(path)

@@ -237,11 +237,24 @@ def test_damage_in_ctf(kymo, tmp_path):
     assert kymo("print", out).out == kymo("print", trace, code=1).out
 
 
-def test_what_ctf_1_8_cannot_say(kymo, shared, tmp_path):
-    case = f"{shared}/conformance/ctf-2/philo"
+def test_what_ctf_1_8_cannot_say(kymo, root_dir, tmp_path):
+    case = f"{root_dir}/test/data/ok/rules/ctf2-integers"
     result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", case, code=1)
-    assert "'event.fields.value'" in result.err and "variable length" in result.err
+    assert "'event.fields.u128'" in result.err and "more than 64 bits" in result.err
     assert not os.listdir(tmp_path)
+
+
+def test_written_in_other_bits(kymo, root_dir, shared, tmp_path):
+    """LEB128, UTF-16, alignment of arrays: the values, where CTF 1.8 has other bits for them."""
+    case = f"{shared}/conformance/ctf-2/philo"
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "philo", case)
+    assert values_as_ctf1(kymo, tmp_path / "philo") == values_as_ctf1(kymo, case)
+    case = f"{root_dir}/test/data/ok/rules/ctf2-texts"
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "texts", case)
+    out = kymo("convert", "--to", "json", tmp_path / "texts").out
+    fields = json.loads(out.splitlines()[0])["fields"]
+    assert [fields[f"utf_{bits}"] for bits in ("8", "16be", "16le", "32be", "32le")] == ["hé😀"] * 5
+    assert fields["wide"] == "gh"
 
 
 def test_several_traces(kymo, trace, tmp_path):
@@ -290,11 +303,11 @@ def as_ctf1(value):
         if members["labels"] in (["true"], ["false"]):
             return members["labels"] == ["true"]
         return members["value"]
-    if isinstance(value, list) and value and all(
-            isinstance(item, int) and 0 <= item < 256 for item in value):
-        return bytes(value).hex()
     if isinstance(value, list):
-        return [as_ctf1(item) for item in value] or None
+        items = [as_ctf1(item) for item in value]
+        if items and all(isinstance(item, int) and 0 <= item < 256 for item in items):
+            return bytes(items).hex()
+        return items or None
     return value or None if value == "" else value
 
 

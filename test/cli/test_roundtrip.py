@@ -13,7 +13,7 @@ ANY_CLOCK = "--clock-force-correlate"
 
 
 @pytest.fixture(scope="module", params=[
-    (1, "COMMON"), (2, "COMMON"), (2, "LOWERED"), (2, "ALL")], ids=lambda p: f"ctf{p[0]}-{p[1]}")
+    (1, "COMMON"), (2, "COMMON"), (2, "LOWERED"), (2, "ANEW"), (2, "ALL")], ids=lambda p: f"ctf{p[0]}-{p[1]}")
 def traces(request, tmp_path_factory):
     """(directory, version, kinds, what the streams' events are) of SEEDS traces."""
     version, kinds = request.param
@@ -81,7 +81,7 @@ def test_there_and_back(kymo, traces, tmp_path, select, to):
     want = to_json(kymo, path, *select)
     kymo("convert", "--to", to, ANY_CLOCK, *select, "-o", tmp_path / "there", path)
     got = to_json(kymo, tmp_path / "there")
-    if kinds == "LOWERED" and to == "ctf1.8":
+    if kinds in ("LOWERED", "ANEW") and to == "ctf1.8":
         assert [json.dumps(lowered(event)) for event in parse(got)] == \
             [json.dumps(lowered(event)) for event in parse(want)]
     else:

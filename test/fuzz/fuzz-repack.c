@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.keep = data[1];
 	run.decoder = ky_decoder_new(run.trace);
 	run.again = ky_decoder_new(run.trace);
-	run.repacker = ky_repacker_new(run.trace);
+	run.repacker = ky_repacker_new(run.trace, NULL);
 	ky_values_init(&run.values);
 	if (!run.decoder || !run.again || !run.repacker)
 		abort();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/unicode.h"
+#include "ctf/unicode.h"
 
 #include "base/bits.h"
 #include "base/text.h"

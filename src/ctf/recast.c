@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctf/recast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/deep.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "ctf/unicode.h"
+#include "ctf/walk.h"
+
+/* n_below holds 32 bits, and a limit of its own guards what is decoded. */
+#define VALUES_MAX UINT32_MAX
+
+struct run {
+	struct ky_recast *recast;
+	const struct ky_value *at;
+	struct ky_values *out;
+	char *text; /* where the next one goes */
+};
+
+void ky_recast_init(struct ky_recast *recast)
+{
+	*recast = (struct ky_recast){.text = NULL};
+	ky_values_init(&recast->in);
+}
+
+void ky_recast_fini(struct ky_recast *recast)
+{
+	ky_values_fini(&recast->in);
+	free(recast->text);
+}
+
+static int push(struct run *r, const struct ky_value *value)
+{
+	if (r->out->list.len >= VALUES_MAX)
+		return KYMO_E_LIMIT;
+	return ky_vec_push(&r->out->list, *value) < 0 ? KYMO_E_MEMORY : KYMO_OK;
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static bool is_wide(const struct ky_field_class *cls)
+{
+	return (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT) &&
+	       cls->text.encoding > KY_ENCODING_ASCII;
+}
+
+/* Room for all texts of the scope: two bytes become three at most. */
+static int reserve_text(struct ky_recast *recast)
+{
+	size_t bytes = 0;
+	char *text;
+
+	ky_vec_foreach(&recast->in.list, v) {
+		if (is_wide(v->cls))
+			bytes += v->str.len_bytes + v->str.len_bytes / 2;
+	}
+	if (bytes <= recast->text_bytes)
+		return KYMO_OK;
+	text = realloc(recast->text, bytes);
+	if (!text)
+		return KYMO_E_MEMORY;
+	recast->text = text;
+	recast->text_bytes = bytes;
+	return KYMO_OK;
+}
+
+static int recast_text(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	struct ky_value out = {.cls = as, .name = v->name};
+	const uint8_t *from = (const uint8_t *)v->str.data;
+	size_t left = v->str.len_bytes, n;
+	uint32_t code;
+
+	out.str.data = r->text;
+	while (left && (n = ky_unicode_next(v->cls->text.encoding, from, left, &code))) {
+		r->text += ky_utf8_put(r->text, code);
+		from += n;
+		left -= n;
+	}
+	out.str.len_bytes = (size_t)(r->text - out.str.data);
+	return push(r, &out);
+}
+
+/* A BLOB is an array of bytes. */
+static int recast_blob(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	struct ky_value out = {.cls = as, .name = v->name};
+	struct ky_value byte = {.cls = as->array.element};
+	int ret;
+
+	out.n_below = out.n_children = (uint32_t)v->str.len_bytes;
+	ret = push(r, &out);
+	for (size_t i = 0; i < v->str.len_bytes && ret == KYMO_OK; i++) {
+		byte.u = (uint8_t)v->str.data[i];
+		ret = push(r, &byte);
+	}
+	return ret;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+/* What has the place of @v->cls, or one of its other roles. */
+static int recast_number(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	struct ky_value out = *v;
+
+	out.cls = as;
+	if (v->cls->kind == KY_FIELD_VARUINT || v->cls->kind == KY_FIELD_VARSINT) {
+		out.n_children = 0;
+		if (v->cls->num.clock && as->role == KY_ROLE_CLOCK_BEGIN)
+			out.u = r->recast->begin_cycles;
+		else if (v->cls->num.clock && as->role == KY_ROLE_CLOCK_END)
+			out.u = r->recast->end_cycles;
+	}
+	return push(r, &out);
+}
+
+/* ---- fields that contain others ----------------------------------------------------------- */
+
+KY_DEEP2(int, recast_value, struct run *, const struct ky_field_class *)
+
+static int recast_members(struct run *r, const struct ky_value *st, const struct ky_field_class *as)
+{
+	const struct ky_member *to = as->st.members;
+	int ret = KYMO_OK;
+
+	for (uint32_t i = 0; i < st->n_children && ret == KYMO_OK; i++) {
+		const struct ky_value *member = r->at;
+
+		ret = recast_value_deep(KYMO_E_MEMORY, r, to++->cls);
+		for (uint32_t more = member->cls->more_roles; more && ret == KYMO_OK;
+		     more &= more - 1)
+			ret = recast_number(r, member, to++->cls);
+	}
+	return ret;
+}
+
+/* What is not there has an empty structure in its place. */
+static int recast_option(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	struct ky_value nothing = {.n_below = 0};
+
+	if (v->cls->kind == KY_FIELD_VARIANT)
+		return recast_value_deep(KYMO_E_MEMORY, r,
+					 as->var.options[v->option - v->cls->var.options].cls);
+	if (v->n_children)
+		return recast_value_deep(KYMO_E_MEMORY, r, as->var.options[1].cls);
+	nothing.cls = as->var.options[0].cls;
+	return push(r, &nothing);
+}
+
+/* The children of @v, which are next. */
+static int recast_below(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	int ret = KYMO_OK;
+
+	if (v->cls->kind == KY_FIELD_STRUCT)
+		return recast_members(r, v, as);
+	if (v->cls->kind != KY_FIELD_ARRAY)
+		return recast_option(r, v, as);
+	for (uint32_t i = 0; i < v->n_children && ret == KYMO_OK; i++)
+		ret = recast_value_deep(KYMO_E_MEMORY, r, as->array.element);
+	return ret;
+}
+
+/* The value at r->at, and all below it. */
+static int recast_value(struct run *r, const struct ky_field_class *as)
+{
+	const struct ky_value *v = r->at++;
+	size_t index = r->out->list.len;
+	struct ky_value out = *v;
+	int ret;
+
+	if (ky_field_is_num(v->cls))
+		return recast_number(r, v, as);
+	if (is_wide(v->cls))
+		return recast_text(r, v, as);
+	if (v->cls->kind == KY_FIELD_BLOB && as->kind == KY_FIELD_ARRAY)
+		return recast_blob(r, v, as);
+	out.cls = as;
+	ret = push(r, &out);
+	if (ret < 0 || v->cls->kind == KY_FIELD_STRING || v->cls->kind == KY_FIELD_TEXT ||
+	    v->cls->kind == KY_FIELD_BLOB)
+		return ret;
+	ret = recast_below(r, v, as);
+	if (ret == KYMO_OK)
+		r->out->list.data[index].n_below = (uint32_t)(r->out->list.len - index - 1);
+	return ret;
+}
+
+int ky_recast_scope(struct ky_recast *recast, const struct ky_field_class *root,
+		    struct ky_values *out, struct kymo_error *err)
+{
+	struct run r = {.recast = recast, .at = recast->in.list.data, .out = out};
+	int ret = reserve_text(recast);
+
+	ky_vec_clear(&out->list);
+	r.text = recast->text;
+	if (ret == KYMO_OK && root && recast->in.list.len)
+		ret = recast_value(&r, root);
+	if (ret == KYMO_E_LIMIT)
+		return ky_error_set(err, KYMO_E_LIMIT, "an event of too many values");
+	return ret < 0 ? ky_error_nomem(err) : ret;
+}
