@@ -64,6 +64,15 @@ def test_every_call(session, tmp_path, mode):
     assert between_marks(events_of(session, tmp_path)) == expected
 
 
+@pytest.mark.parametrize("mode", ["libc", "pthread"])
+def test_look_up_that_allocates(session, tmp_path, mode):
+    """dlsym() calls what it is asked for."""
+    session.start([Rule("lttng_ust_libc:*"), Rule("lttng_ust_pthread:*")])
+    done = run(session, PROGRAM, mode, libraries=f"{ALL} {os.path.join(TESTS, 'early.so')}")
+    assert not done.stderr
+    assert between_marks(events_of(session, tmp_path)) == done.stdout.splitlines()
+
+
 def test_types_are_lttngs(session, tmp_path):
     """Widths, signs, bases and log levels, as LTTng-UST 2.13 has them."""
     session.start([Rule("lttng_ust_*")])
