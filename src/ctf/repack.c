@@ -174,6 +174,13 @@ static void set_time(struct ky_value *v, uint64_t cycles, bool changed)
 	set_role(v, changed ? cycles : v->u);
 }
 
+/* Of several roles, those that one value can have: the packet is as long as its content. */
+static bool is_both_sizes(const struct ky_field_class *cls)
+{
+	return (cls->more_roles | 1u << cls->role) ==
+	       (1u << KY_ROLE_PACKET_SIZE | 1u << KY_ROLE_CONTENT_SIZE);
+}
+
 /* Put what is known of the new packet into the context; content_bits 0: not known yet. */
 static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t content_bits,
 			 const uint64_t *end_cycles, struct kymo_error *err)
@@ -184,7 +191,7 @@ static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t c
 	ky_vec_foreach(&r->context.list, original)
 		(void)ky_vec_push(&r->patched.list, *original);
 	ky_vec_foreach(&r->patched.list, v) {
-		if (v->cls->more_roles)
+		if (v->cls->more_roles && !is_both_sizes(v->cls))
 			return ky_error_set(err, KYMO_E_UNSUPPORTED,
 					    "packets whose field %s has several roles cannot be "
 					    "written anew",
@@ -229,16 +236,17 @@ static int write_prolog(struct ky_repacker *r, struct kymo_error *err)
 
 static void note_fields(struct ky_repacker *r)
 {
-	bool packet = false, content = false;
+	bool packet = false, content = false, joint = false;
 
 	r->has_begin_field = false;
 	ky_vec_foreach(&r->context.list, v) {
-		packet |= v->cls->role == KY_ROLE_PACKET_SIZE;
-		content |= v->cls->role == KY_ROLE_CONTENT_SIZE;
+		packet |= ky_has_role(v->cls, KY_ROLE_PACKET_SIZE);
+		content |= ky_has_role(v->cls, KY_ROLE_CONTENT_SIZE);
+		joint |= is_both_sizes(v->cls);
 		r->has_begin_field |= v->cls->role == KY_ROLE_CLOCK_BEGIN && v->cls->num.clock;
 	}
 	r->has_size_field = packet || content;
-	r->has_both_sizes = packet && content;
+	r->has_both_sizes = packet && content && !joint;
 }
 
 /* What a reader's clock says behind the context. */

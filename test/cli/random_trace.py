@@ -87,6 +87,8 @@ class Trace:
         # Times, sizes and numbers of events in LEB128, whose bits are as many as they are.
         self.short = "leb" in kinds and self.rng.random() < 0.5
         self.id_bits = self.rng.choice((5, 8, 16))
+        # One field tells the size of packet and content: there is nothing behind it.
+        self.joint = "leb" in kinds and self.rng.random() < 0.3
         self.names, self.words = 0, ["event", "int", "clock", "struct", "timestamp", "id"]
         self.streams = [self.make_stream(i) for i in range(self.rng.randint(1, 2))]
         self.expected = []
@@ -204,10 +206,11 @@ class Trace:
         return self.number("bool", self.rng.choice((65, 128)))
 
     def make_reversed(self, _st, _depth):
-        cls = self.number("uint")
+        cls = self.number(self.rng.choice(("uint", "sint", "bool", "bits", "float")))
         cls.flip = True
         # Bits of both orders do not share a byte either.
-        cls.align, cls.bits = 8, self.rng.choice((8, 16, 32, 64))
+        cls.align, cls.bits = 8, self.rng.choice((32, 64) if cls.kind == "float" else (
+            8, 16, 32, 64))
         return cls
 
     def make_bitmap(self, _st, _depth):
@@ -520,6 +523,10 @@ class Trace:
              "packet_seq_num": "packet-sequence-number",
              "events_discarded": "discarded-event-record-counter-snapshot"}
 
+    def roles(self, name):
+        roles = [self.ROLES[name]] if name in self.ROLES else []
+        return roles + ["packet-total-length"] * (self.joint and name == "content_size")
+
     def ctf2_metadata(self):
         uuid = list(self.uuid())
         out = [{"type": "preamble", "version": 2, "uuid": uuid},
@@ -546,7 +553,7 @@ class Trace:
             fragment = {
                 "type": "data-stream-class", "id": stream.id,
                 "packet-context-field-class": {"type": "structure", "member-classes": [
-                    self.role(bits, name, *([self.ROLES[name]] if name in self.ROLES else []))
+                    self.role(bits, name, *self.roles(name))
                     for name, bits, _ in self.context_fields(stream)]},
                 "event-record-header-field-class": {
                     "type": "structure", "minimum-alignment": 8, "member-classes": header}}
@@ -580,7 +587,8 @@ class Trace:
         """(name, bits, is a time)."""
         fields = [("timestamp_begin", 64, True), ("timestamp_end", 64, True)] \
             if self.has_clock else []
-        fields += [("content_size", 64, False), ("packet_size", 64, False)]
+        fields += [("content_size", 64, False)]
+        fields += [] if self.joint else [("packet_size", 64, False)]
         fields += [("packet_seq_num", 64, False)] if stream.has_seq else []
         fields += [("events_discarded", 32, False)] if stream.has_lost else []
         return fields + ([("cpu_id", 32, False)] if stream.has_cpu else [])
@@ -603,7 +611,10 @@ class Trace:
             self.event(out, stream, state, file)
         content = out.at
         out.align(8)
-        out.skip(8 * rng.choice((0, 8, 24)))
+        if self.joint:
+            content = out.at
+        else:
+            out.skip(8 * rng.choice((0, 8, 24)))
         if rng.random() < 0.3:
             state["lost"] += rng.randint(1, 9)
         values = {"timestamp_begin": begin, "timestamp_end": state["time"], "cpu_id": 3,
