@@ -21,9 +21,10 @@
 
 struct convert_options {
 	struct ky_text_options text;
+	struct ky_text_words words;
 	struct ky_select_options select;
 	struct ky_input_options input;
-	const char *output, *to, *fields;
+	const char *output, *to;
 	uint64_t jobs;
 };
 
@@ -54,13 +55,13 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .at = offsetof(struct convert_options, to),
 	 .choices = "text json csv ctf1.8 ctf2 perfetto details"},
 	{.name = "fields",
-	 .kind = KY_OPTION_TEXT,
+	 .kind = KY_OPTION_LIST,
 	 .arg = "LIST",
 	 .help = "For csv: one table of these columns, such as '$time,$event,prev_comm', instead "
-		 "of one file per event name.",
-	 .at = offsetof(struct convert_options, fields)},
+		 "of one file per event name. For text: " KY_TEXT_FIELDS_HELP,
+	 .at = offsetof(struct convert_options, words.fields)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
-	KY_TEXT_OPTION_DEFS(struct convert_options, text),
+	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
 	KY_INPUT_OPTION_DEFS(struct convert_options, input),
 	KY_CORRELATE_OPTION_DEF(struct convert_options, input),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
@@ -70,6 +71,11 @@ static const struct ky_option_def convert_option_defs[] = {
 static void convert_defaults(void *data)
 {
 	ky_cli_select_defaults(&((struct convert_options *)data)->select);
+}
+
+static bool is_stdout(const struct convert_options *options)
+{
+	return !options->output || strcmp(options->output, "-") == 0;
 }
 
 /* ---- formats ------------------------------------------------------------------------------ */
@@ -102,8 +108,11 @@ static int open_ctf2(const struct ky_trace_set *set, const struct convert_option
 static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
-	if (options->fields)
-		return ky_csv_table_sink_open(set, options->fields, output->fd, sink, err);
+	const struct ky_text_list *fields = &options->words.fields;
+
+	if (fields->len)
+		return ky_csv_table_sink_open(set, fields->items[fields->len - 1], output->fd, sink,
+					      err);
 	return ky_csv_directory_sink_open(output->temp, sink, err);
 }
 
@@ -142,7 +151,7 @@ static const struct format *find_format(const char *name)
 
 static bool is_directory(const struct format *format, const struct convert_options *options)
 {
-	return format->ctf_major || (format->open == open_csv && !options->fields);
+	return format->ctf_major || (format->open == open_csv && !options->words.fields.len);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -154,7 +163,7 @@ static int drain(const struct ky_trace_set *set, const struct convert_options *o
 	struct ky_drain drain = {.times = &options->text, .set = set};
 	int ret;
 
-	if (options->output && strcmp(options->output, "-") != 0)
+	if (!is_stdout(options))
 		drain.progress = "converting";
 	ret = ky_drain(&drain, flow, sink, err);
 	ky_sink_free(sink);
@@ -318,13 +327,31 @@ static int convert_set(const struct ky_trace_set *set, const struct format *form
 	return ret;
 }
 
+/* Options that say nothing about @format are mistakes. Returns 0 or KY_EXIT_USAGE. */
+static int check_options(const struct ky_command *command, const struct format *format,
+			 const struct convert_options *options)
+{
+	bool is_text = format->lines == text_lines;
+
+	if (options->words.fields.len && !is_text && format->open != open_csv)
+		return ky_cli_usage(command, "--fields goes with --to csv and --to text only");
+	if ((options->words.names.len || options->words.color) && !is_text)
+		return ky_cli_usage(command, "--%s goes with --to text only",
+				    options->words.color ? "color" : "names");
+	if (is_directory(format, options) && is_stdout(options))
+		return ky_cli_usage(command, "--to %s makes a directory: name it with -o%s",
+				    format->name,
+				    format->ctf_major ? "" : ", or choose --fields for one table");
+	return 0;
+}
+
 static int run_convert(const struct ky_command *command, void *data, int n_args, char **args)
 {
-	const struct convert_options *options = data;
+	struct convert_options *options = data;
 	const struct format *format;
 	struct ky_trace_set set;
 	struct kymo_error err;
-	int ret;
+	int ret = KYMO_OK;
 
 	if (!options->to)
 		return ky_cli_usage(
@@ -333,18 +360,18 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	format = find_format(options->to);
 	if (!format)
 		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
-	if (options->fields && format->open != open_csv)
-		return ky_cli_usage(command, "--fields goes with --to csv only");
-	if (is_directory(format, options) &&
-	    (!options->output || strcmp(options->output, "-") == 0))
-		return ky_cli_usage(command, "--to %s makes a directory: name it with -o%s",
-				    format->name,
-				    format->ctf_major ? "" : ", or choose --fields for one table");
+	if (check_options(command, format, options))
+		return KY_EXIT_USAGE;
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
-	ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
+	if (format->lines == text_lines)
+		ret = ky_cli_text_style(&options->words, is_stdout(options), &options->text, &err);
+	if (ret == KYMO_OK)
+		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {
 		ret = ky_cli_damage_end(convert_set(&set, format, options, &err), &err);
+		if (is_stdout(options))
+			ky_cli_text_end(&options->text);
 		ky_trace_set_close(&set);
 	}
 	if (ret == KYMO_OK)

@@ -16,6 +16,7 @@
 
 struct print_options {
 	struct ky_text_options text;
+	struct ky_text_words words;
 	struct ky_select_options select;
 	struct ky_input_options input;
 	bool no_output, count;
@@ -29,7 +30,13 @@ static const struct ky_option_def print_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Print only the number of the events selected.",
 	 .at = offsetof(struct print_options, count)},
-	KY_TEXT_OPTION_DEFS(struct print_options, text),
+	KY_TEXT_OPTION_DEFS(struct print_options, text, words),
+	{.name = "fields",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "LIST",
+	 .help = KY_TEXT_FIELDS_HELP,
+	 .at = offsetof(struct print_options, words.fields),
+	 .choices = KY_TEXT_FIELDS_CHOICES},
 	KY_INPUT_OPTION_DEFS(struct print_options, input),
 	KY_CORRELATE_OPTION_DEF(struct print_options, input),
 	{.name = "no-output",
@@ -65,6 +72,7 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 	sink = ky_parallel_sink_new(crew, make_sink, options);
 	ret = sink ? ky_drain(&drain, flow, sink, err) : ky_error_nomem(err);
 	ky_sink_free(sink);
+	ky_cli_text_end(&options->text);
 	ky_flow_close(flow);
 	return ret;
 }
@@ -134,13 +142,16 @@ static int print_set(const struct ky_trace_set *set, struct print_options *optio
 
 static int run_print(const struct ky_command *command, void *data, int n_args, char **args)
 {
+	struct print_options *options = data;
 	struct ky_trace_set set;
 	struct kymo_error err;
 	int ret;
 
 	(void)command;
 	ky_error_clear(&err);
-	ret = ky_cli_open(&set, args, n_args, &((struct print_options *)data)->input, true, &err);
+	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
+	if (ret == KYMO_OK)
+		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {
 		ret = ky_cli_damage_end(print_set(&set, data, &err), &err);
 		ky_trace_set_close(&set);
@@ -165,13 +176,18 @@ const struct ky_command ky_command_print = {
 		"\n"
 		"The time of the event, the time since the event before, the host name (and process "
 		"and PID where the trace is of one process), the event's name; then the packet's "
-		"context, the contexts of the event, and its fields.\n"
+		"context, the contexts of the event, and its fields. --names, --fields and --color "
+		"change that as they do in babeltrace2.\n"
 		"\n"
 		"Events that the tracer had to drop are told on the standard error, where they are "
 		"missing. Of a damaged trace everything that can be read is printed; then the first "
 		"damage is told, with file and place, and the exit code is 1.",
 	.examples = "# all events, with the date, in UTC\n"
 		    "kymo print --clock-date --clock-gmt my-trace\n\n"
+		    "# with the log levels of a program's events, and all names\n"
+		    "kymo print --fields all --names all my-trace\n\n"
+		    "# in colours, page by page\n"
+		    "kymo print --color always my-trace | less -R\n\n"
 		    "# what happened around a process\n"
 		    "kymo print my-trace | grep 'tid = 1234,'\n\n"
 		    "# what nginx waited for, in the first half second\n"

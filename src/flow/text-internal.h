@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the files of the text sink: text.c (lines), text-plan.c (what to write for an event
- * class, compiled once), text-value.c (single values, and scopes that no plan covers).
+ * class, compiled once), text-value.c (single values, and scopes that no plan covers),
+ * text-style.c (names, colours, the origin).
  *
  * Everything writes at a pointer into the sink's buffer and returns the new one. Whoever
  * calls a ky_text_put_*() has made room first, by ky_text_room(); TEXT_SLACK bytes more
@@ -19,8 +20,32 @@
 
 #define TEXT_SLACK	  64
 #define SECOND_BYTES	  48
+#define TEXT_MARK_BYTES	  48 /* what stands around a time stamp */
+#define TEXT_CODE_BYTES	  16 /* what turns a colour on or off */
 #define TEXT_PIECE_BYTES  32 /* a literal up to this is copied without a loop */
 #define TEXT_NUMBER_BYTES 72 /* the longest number: 64 binary digits and their prefix */
+
+/* What has a colour of its own. */
+enum text_colour {
+	TEXT_COLOUR_NONE, /* what ends a colour */
+	TEXT_COLOUR_NAME,
+	TEXT_COLOUR_FIELD_NAME,
+	TEXT_COLOUR_VALUE, /* numbers, texts, labels */
+	TEXT_COLOUR_UNKNOWN,
+	TEXT_COLOUR_EVENT,
+	TEXT_COLOUR_STAMP,
+	TEXT_N_COLOURS,
+};
+
+/* What the options make of names and colours. */
+struct text_style {
+	uint8_t names, fields;		    /* enum ky_text_names, ky_text_fields */
+	const char *const *codes;	    /* by enum text_colour; NULL: no colours */
+	char before_stamp[TEXT_MARK_BYTES]; /* "[", "timestamp = " */
+	char after_stamp[TEXT_MARK_BYTES];  /* "] ", ", " */
+	char before_delta[TEXT_MARK_BYTES]; /* "(", "delta = " */
+	char after_delta[TEXT_MARK_BYTES];  /* ") ", ", " */
+};
 
 /* What one step of a plan does after writing its literal. */
 enum text_op_kind {
@@ -54,7 +79,8 @@ struct text_op {
 
 /* How an event class is written. */
 struct text_plan {
-	const char *head; /* "host:proc:(1) name: ", and zeros up to TEXT_SLACK bytes */
+	/* "host:proc:(1) name: ", the packet context's name, and zeros up to TEXT_SLACK bytes */
+	const char *head;
 	uint32_t head_len;
 	bool packet_context; /* the packet's context follows, and ", " if steps do */
 	struct text_op *ops;
@@ -65,6 +91,7 @@ struct text_plan {
 /* The plans of one trace, by the event classes' index; made when an event first comes. */
 struct text_trace {
 	const struct ky_trace_class *cls;
+	const char *name; /* see ky_trace_name() */
 	struct text_plan **plans;
 	size_t n_plans;
 };
@@ -80,6 +107,9 @@ struct text_packet {
 struct ky_text {
 	int fd;
 	struct ky_text_options options;
+	struct text_style style;
+	bool styled_stamp; /* cycles, names or colours */
+	bool field_names;  /* in the scope that is being written by its values */
 	char *data;
 	size_t len, cap; /* cap without the slack */
 	bool held;	 /* only ky_text_flush() writes; else the buffer grows */
@@ -128,11 +158,36 @@ char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event
 /* Is this a member that ky_text_scope(skip_roles) leaves out? */
 bool ky_text_is_packet_role(const struct ky_field_class *cls);
 
-/* Compile how to write events of @cls. NULL when out of memory. */
-struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event_class *cls);
+/*
+ * Compile how to write events of @cls. @style is borrowed. @trace_name: see ky_trace_name().
+ * NULL when out of memory.
+ */
+struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event_class *cls,
+				   const struct text_style *style, const char *trace_name);
 /* Write everything behind the packet's context. NULL: @err. */
 char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *plan,
 		       const struct ky_event *event, struct kymo_error *err);
+
+/* ---- names and colours --------------------------------------------------------------- */
+
+/* What @options ask for. */
+void ky_text_style_init(struct text_style *style, const struct ky_text_options *options);
+/* Are names of fields written in @scope? */
+bool ky_text_names_fields(const struct text_style *style, enum ky_scope scope);
+/* The code of @colour; "" without colours. */
+static inline const char *ky_text_code(const struct text_style *style, enum text_colour colour)
+{
+	return style->codes ? style->codes[colour] : "";
+}
+/* "name = ", as names of @colour are written. */
+void ky_text_add_name(struct ky_strbuf *out, const struct text_style *style,
+		      enum text_colour colour, const char *name);
+/* "stream.packet.context = ", where names of scopes are asked for. */
+void ky_text_add_scope_name(struct ky_strbuf *out, const struct text_style *style,
+			    enum ky_scope scope);
+/* What stands between the time and the first scope: origin, level, name of the event. */
+void ky_text_add_head(struct ky_strbuf *out, const struct text_style *style,
+		      const struct ky_event_class *cls, const char *trace_name);
 
 /* ---- numbers ------------------------------------------------------------------------- */
 

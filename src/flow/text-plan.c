@@ -21,10 +21,12 @@
 
 struct builder {
 	struct ky_arena *arena;
+	const struct text_style *style;
 	KY_VEC(struct text_op) ops;
 	struct ky_strbuf literal; /* collected for the next step */
 	size_t scope_begin;	  /* its first step */
 	unsigned int depth;	  /* of structs and arrays being compiled */
+	bool names;		  /* of fields, in this scope */
 	bool failed;		  /* out of memory */
 };
 
@@ -60,8 +62,9 @@ static bool plan_struct(struct builder *b, const struct ky_field_class *cls)
 	b->depth++;
 	for (size_t i = 0; i < cls->st.n_members; i++) {
 		ky_strbuf_adds(&b->literal, i ? ", " : " ");
-		ky_strbuf_adds(&b->literal, cls->st.members[i].display);
-		ky_strbuf_adds(&b->literal, " = ");
+		if (b->names)
+			ky_text_add_name(&b->literal, b->style, TEXT_COLOUR_FIELD_NAME,
+					 cls->st.members[i].display);
 		if (!plan_field(b, cls->st.members[i].cls))
 			return false;
 	}
@@ -78,7 +81,9 @@ static bool plan_array(struct builder *b, const struct ky_field_class *cls)
 	ky_strbuf_adds(&b->literal, "[");
 	b->depth++;
 	for (uint64_t i = 0; i < cls->array.length; i++) {
-		ky_strbuf_addf(&b->literal, "%s[%u] = ", i ? ", " : " ", (unsigned int)i);
+		ky_strbuf_adds(&b->literal, i ? ", " : " ");
+		if (b->names)
+			ky_strbuf_addf(&b->literal, "[%u] = ", (unsigned int)i);
 		if (!plan_field(b, cls->array.element))
 			return false;
 	}
@@ -118,6 +123,18 @@ static bool is_byte_text(const struct ky_field_class *cls)
 	       cls->text.encoding == KY_ENCODING_NONE;
 }
 
+/* Of an enumeration, the labels and the number have colours, not the whole. */
+static void push_value(struct builder *b, struct text_op op)
+{
+	bool whole = op.kind >= TEXT_OP_TEXT || !op.cls->num.is_enum;
+
+	if (whole)
+		ky_strbuf_adds(&b->literal, ky_text_code(b->style, TEXT_COLOUR_VALUE));
+	push_op(b, op);
+	if (whole)
+		ky_strbuf_adds(&b->literal, ky_text_code(b->style, TEXT_COLOUR_NONE));
+}
+
 static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 {
 	struct text_op op = {.cls = cls, .align_bits = cls->align_bits};
@@ -155,7 +172,7 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 	}
 	if (op.kind >= TEXT_OP_TEXT && !is_byte_text(cls))
 		return false;
-	push_op(b, op);
+	push_value(b, op);
 	return true;
 }
 
@@ -163,7 +180,9 @@ static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum
 {
 	const struct ky_field_class *root = ky_scope_root(cls, scope);
 
+	ky_text_add_scope_name(&b->literal, b->style, scope);
 	push_op(b, (struct text_op){.kind = TEXT_OP_ENTER, .scope = (uint8_t)scope});
+	b->names = ky_text_names_fields(b->style, scope);
 	b->scope_begin = b->ops.len;
 	b->depth = 0;
 	if (plan_struct(b, root))
@@ -184,34 +203,14 @@ static bool has_packet_context(const struct ky_stream_class *cls)
 	return false;
 }
 
-static void add_env(struct ky_strbuf *out, const struct ky_trace_class *trace, const char *name,
-		    const char *format)
+static void plan_head(struct builder *b, const struct ky_event_class *cls, const char *trace_name,
+		      struct text_plan *plan)
 {
-	const struct ky_env *env = ky_env_find(trace, name);
-
-	if (!env)
-		return;
-	if (out->len)
-		ky_strbuf_addc(out, ':');
-	if (env->is_text)
-		ky_strbuf_addf(out, format, env->text);
-	else
-		ky_strbuf_addf(out, "(%lld)", (long long)env->number);
-}
-
-/* "HOSTNAME:PROCNAME:(VPID) NAME: ", as far as the environment tells. */
-static void plan_head(struct builder *b, const struct ky_event_class *cls, struct text_plan *plan)
-{
-	const struct ky_trace_class *trace = cls->stream->trace;
 	struct ky_strbuf head = KY_STRBUF_INIT;
 
-	add_env(&head, trace, "hostname", "%s");
-	add_env(&head, trace, "procname", "%s");
-	add_env(&head, trace, "vpid", "(%s)");
-	if (ky_env_find(trace, "hostname") || head.len)
-		ky_strbuf_addc(&head, ' ');
-	ky_strbuf_adds(&head, cls->name[0] ? cls->name : "<unknown>");
-	ky_strbuf_adds(&head, ": ");
+	ky_text_add_head(&head, b->style, cls, trace_name);
+	if (plan->packet_context)
+		ky_text_add_scope_name(&head, b->style, KY_SCOPE_PACKET_CONTEXT);
 	plan->head_len = (uint32_t)head.len;
 	for (size_t i = head.len; i < TEXT_SLACK; i++)
 		ky_strbuf_addc(&head, '\0');
@@ -225,18 +224,19 @@ static size_t room_for(const struct text_op *op)
 	return op->literal_len + TEXT_NUMBER_BYTES;
 }
 
-struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event_class *cls)
+struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event_class *cls,
+				   const struct text_style *style, const char *trace_name)
 {
 	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
 					       KY_SCOPE_PAYLOAD};
 	struct text_plan *plan = ky_arena_new(arena, struct text_plan);
-	struct builder b = {.arena = arena};
+	struct builder b = {.arena = arena, .style = style};
 	bool first = true;
 
 	if (!plan)
 		return NULL;
-	plan_head(&b, cls, plan);
 	plan->packet_context = has_packet_context(cls->stream);
+	plan_head(&b, cls, trace_name, plan);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
 		if (!ky_scope_root(cls, scopes[i]))
 			continue;

@@ -116,6 +116,9 @@ static char *put_integer(char *at, const struct ky_field_class *cls, uint64_t va
 	}
 }
 
+/* An enumeration without its labels: words, the number, codes. */
+#define ENUM_BYTES (TEXT_NUMBER_BYTES + 40 + 5 * TEXT_CODE_BYTES)
+
 static bool covers(const struct ky_mapping *mapping, uint64_t value, bool is_signed)
 {
 	for (size_t i = 0; i < mapping->n_ranges; i++) {
@@ -126,6 +129,24 @@ static bool covers(const struct ky_mapping *mapping, uint64_t value, bool is_sig
 			return true;
 	}
 	return false;
+}
+
+/* Has room for every code. */
+static char *put_code(const struct ky_text *text, char *at, enum text_colour colour)
+{
+	const char *code;
+
+	if (__builtin_expect(!text->style.codes, 1))
+		return at;
+	code = text->style.codes[colour];
+	return ky_text_put(at, code, strlen(code));
+}
+
+static char *put_unknown(const struct ky_text *text, char *at)
+{
+	at = put_code(text, at, TEXT_COLOUR_UNKNOWN);
+	at = ky_text_put(at, "<unknown>", 9);
+	return put_code(text, at, TEXT_COLOUR_NONE);
 }
 
 /* ( "A", "B" : container = 3 ) */
@@ -144,16 +165,20 @@ static char *put_enum(struct ky_text *text, char *at, const struct ky_field_clas
 		if (known)
 			at = ky_text_put(at, ", ", 2);
 		known = true;
+		at = put_code(text, at, TEXT_COLOUR_VALUE);
 		at = ky_text_quoted(text, at, label, strlen(label), err);
 		if (at)
-			at = ky_text_room(text, at, TEXT_NUMBER_BYTES * 2, err);
+			at = ky_text_room(text, at, ENUM_BYTES, err);
 		if (!at)
 			return NULL;
+		at = put_code(text, at, TEXT_COLOUR_NONE);
 	}
 	if (!known)
-		at = ky_text_put(at, "<unknown>", 9);
+		at = put_unknown(text, at);
 	at = ky_text_put(at, " : container = ", 15);
+	at = put_code(text, at, TEXT_COLOUR_VALUE);
 	at = put_integer(at, cls, value);
+	at = put_code(text, at, TEXT_COLOUR_NONE);
 	return ky_text_put(at, " )", 2);
 }
 
@@ -168,7 +193,7 @@ static char *put_float(char *at, uint64_t value)
 char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class *cls,
 		     uint64_t value, struct kymo_error *err)
 {
-	at = ky_text_room(text, at, TEXT_NUMBER_BYTES * 2, err);
+	at = ky_text_room(text, at, ENUM_BYTES, err);
 	if (!at)
 		return NULL;
 	if (cls->num.is_enum)
@@ -237,8 +262,8 @@ static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
 KY_DEEP4(char *, put_value, struct ky_text *, char *, const struct ky_value *, struct kymo_error *)
 
 /* The same, however deep @v lies. */
-static char *put_nested(struct ky_text *text, char *at, const struct ky_value *v,
-			struct kymo_error *err)
+static char *put_deep(struct ky_text *text, char *at, const struct ky_value *v,
+		      struct kymo_error *err)
 {
 	/* NULL came without a word when there was no memory for a stack. */
 	if (err)
@@ -257,6 +282,58 @@ static char *put_literal(struct ky_text *text, char *at, const char *s, struct k
 	return at ? ky_text_put(at, s, len) : NULL;
 }
 
+/* Does the value as a whole have a colour? Enumerations have them inside. */
+static bool has_colour(const struct ky_value *v)
+{
+	switch (v->cls->kind) {
+	case KY_FIELD_STRUCT:
+	case KY_FIELD_ARRAY:
+	case KY_FIELD_VARIANT:
+	case KY_FIELD_OPTIONAL:
+		return false;
+	case KY_FIELD_STRING:
+	case KY_FIELD_TEXT:
+	case KY_FIELD_BLOB:
+		return true;
+	default:
+		return !v->cls->num.is_enum || ky_value_is_big(v);
+	}
+}
+
+static char *put_coloured(struct ky_text *text, char *at, const struct ky_value *v,
+			  struct kymo_error *err)
+{
+	at = put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_VALUE), err);
+	if (at)
+		at = put_deep(text, at, v, err);
+	if (at)
+		at = put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_NONE), err);
+	return at;
+}
+
+static inline char *put_nested(struct ky_text *text, char *at, const struct ky_value *v,
+			       struct kymo_error *err)
+{
+	if (__builtin_expect(text->style.codes && has_colour(v), 0))
+		return put_coloured(text, at, v, err);
+	return put_deep(text, at, v, err);
+}
+
+/* "name = " */
+static char *put_member_name(struct ky_text *text, char *at, const char *name,
+			     struct kymo_error *err)
+{
+	if (__builtin_expect(text->style.codes != NULL, 0)) {
+		at = put_literal(text, at, text->style.codes[TEXT_COLOUR_FIELD_NAME], err);
+		if (at)
+			at = put_literal(text, at, name, err);
+		name = text->style.codes[TEXT_COLOUR_NONE];
+	}
+	if (at)
+		at = put_literal(text, at, name, err);
+	return at ? put_literal(text, at, " = ", err) : NULL;
+}
+
 static char *put_element_name(struct ky_text *text, char *at, const struct ky_value *parent,
 			      const struct ky_value *child, uint32_t number, struct kymo_error *err)
 {
@@ -266,6 +343,8 @@ static char *put_element_name(struct ky_text *text, char *at, const struct ky_va
 	if (number)
 		*at++ = ',';
 	*at++ = ' ';
+	if (!text->field_names)
+		return at;
 	if (parent->cls->kind == KY_FIELD_ARRAY) {
 		*at++ = '[';
 		at = ky_text_put_u64(at, number);
@@ -273,8 +352,7 @@ static char *put_element_name(struct ky_text *text, char *at, const struct ky_va
 	}
 	if (!child->name)
 		return at;
-	at = put_literal(text, at, child->name, err);
-	return at ? put_literal(text, at, " = ", err) : NULL;
+	return put_member_name(text, at, child->name, err);
 }
 
 /* { a = 1, b = 2 }   [ [0] = 1, [1] = 2 ]   { chosen } */
@@ -356,5 +434,6 @@ char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event
 
 	if (n <= 0)
 		return n < 0 ? NULL : at;
+	text->field_names = ky_text_names_fields(&text->style, scope);
 	return put_children(text, at, text->values.list.data, skip_roles, err);
 }

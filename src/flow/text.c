@@ -13,7 +13,7 @@
 #define WRITE_BYTES	((size_t)128 << 10) /* what a write() should have at least */
 #define SHRINK_BYTES	((size_t)8 << 20)
 #define PREFETCH_EVENTS 4
-#define LINE_HEAD_BYTES 160 /* time stamp and difference, in any form */
+#define LINE_HEAD_BYTES 320 /* time stamp and difference, in any form */
 #define NS_PER_S	INT64_C(1000000000)
 
 /* ---- buffer ------------------------------------------------------------------------------ */
@@ -58,6 +58,9 @@ struct ky_text *ky_text_new(int fd, const struct ky_text_options *options)
 		return NULL;
 	text->fd = fd;
 	text->options = *options;
+	ky_text_style_init(&text->style, options);
+	text->styled_stamp = options->clock_cycles || text->style.codes ||
+			     (text->style.names & KY_TEXT_NAME_HEADER);
 	text->cap = BUFFER_BYTES;
 	text->data = malloc(BUFFER_BYTES + TEXT_SLACK);
 	ky_arena_init(&text->arena);
@@ -165,37 +168,39 @@ char *ky_text_time(char *out, int64_t ns, const struct ky_text_options *options)
 static void new_second(struct ky_text *text, int64_t ns)
 {
 	int64_t seconds = ns / NS_PER_S;
+	char *at = text->second;
 
 	text->has_second = true;
 	text->second_ns = seconds * NS_PER_S;
-	text->second[0] = '[';
-	text->second_len =
-		(uint32_t)(put_second(text->second + 1, seconds, &text->options) - text->second);
+	if (!text->styled_stamp)
+		*at++ = '[';
+	text->second_len = (uint32_t)(put_second(at, seconds, &text->options) - text->second);
 }
 
+/* "[08:30:00.123456789"; styled stamps have their own bracket, or none. */
 static inline char *put_time(struct ky_text *text, char *at, int64_t ns)
 {
 	uint64_t nanos = (uint64_t)ns - (uint64_t)text->second_ns;
 
 	if (__builtin_expect(ns < 0, 0)) {
-		*at++ = '[';
-		at = put_negative(at, ns);
-		return ky_text_put(at, "] ", 2);
+		if (!text->styled_stamp)
+			*at++ = '[';
+		return put_negative(at, ns);
 	}
 	if (__builtin_expect(nanos >= (uint64_t)NS_PER_S || !text->has_second, 0)) {
 		new_second(text, ns);
 		nanos = (uint64_t)ns - (uint64_t)text->second_ns;
 	}
 	memcpy(at, text->second, SECOND_BYTES);
-	at = ky_text_put_nanos(at + text->second_len, (uint32_t)nanos);
-	return ky_text_put(at, "] ", 2);
+	return ky_text_put_nanos(at + text->second_len, (uint32_t)nanos);
 }
 
+/* "+0.000001234" */
 static inline char *put_delta(char *at, int64_t now, int64_t last)
 {
 	uint64_t delta = (uint64_t)now - (uint64_t)last;
 
-	at = ky_text_put(at, "(+", 2);
+	*at++ = '+';
 	if (__builtin_expect(now < last, 0)) {
 		at[-1] = '-';
 		delta = 0 - delta;
@@ -207,25 +212,58 @@ static inline char *put_delta(char *at, int64_t now, int64_t last)
 		*at++ = '0';
 	}
 	*at++ = '.';
-	at = ky_text_put_nanos(at, (uint32_t)delta);
-	return ky_text_put(at, ") ", 2);
+	return ky_text_put_nanos(at, (uint32_t)delta);
 }
 
-/* "[00000000000000000042] (+000000000007) " */
-static char *put_cycles(struct ky_text *text, char *at, uint64_t cycles)
+/* "+000000000007" */
+static char *put_cycles_delta(char *at, uint64_t now, uint64_t last)
 {
-	bool back = cycles < text->last_cycles;
-	uint64_t delta = back ? text->last_cycles - cycles : cycles - text->last_cycles;
+	uint64_t delta = now < last ? last - now : now - last;
 
-	*at++ = '[';
-	at = ky_put_digits(at, cycles, 20);
+	*at++ = now < last ? '-' : '+';
+	return delta < 1000000000000u ? ky_put_digits(at, delta, 12) : ky_text_put_u64(at, delta);
+}
+
+static char *put_string(char *at, const char *s)
+{
+	return ky_text_put(at, s, strlen(s));
+}
+
+/*
+ * Cycles, names or colours: "[00000000000000000042] (+000000000007) ",
+ * "timestamp = 08:30:00.123456789, delta = +0.000001234, ".
+ */
+static char *put_styled_stamp(struct ky_text *text, char *at, const struct ky_event *event)
+{
+	const struct text_style *style = &text->style;
+	bool cycles = text->options.clock_cycles;
+
+	at = put_string(at, style->before_stamp);
+	at = cycles ? ky_put_digits(at, event->cycles, 20) : put_time(text, at, event->ns);
+	at = put_string(at, style->after_stamp);
+	if (text->options.no_delta)
+		return at;
+	at = put_string(at, style->before_delta);
+	if (!text->has_last)
+		at = put_string(at, cycles ? "+\?\?\?\?\?\?\?\?\?\?\?\?" : "+?.\?\?\?\?\?\?\?\?\?");
+	else if (cycles)
+		at = put_cycles_delta(at, event->cycles, text->last_cycles);
+	else
+		at = put_delta(at, event->ns, text->last_ns);
+	return put_string(at, style->after_delta);
+}
+
+/* "[08:30:00.123456789] (+0.000001234) " */
+static inline char *put_plain_stamp(struct ky_text *text, char *at, const struct ky_event *event)
+{
+	at = put_time(text, at, event->ns);
 	at = ky_text_put(at, "] ", 2);
 	if (text->options.no_delta)
 		return at;
-	if (!text->has_last)
-		return ky_text_put(at, "(+\?\?\?\?\?\?\?\?\?\?\?\?) ", 16);
-	at = ky_text_put(at, back ? "(-" : "(+", 2);
-	at = delta < 1000000000000u ? ky_put_digits(at, delta, 12) : ky_text_put_u64(at, delta);
+	if (__builtin_expect(!text->has_last, 0))
+		return ky_text_put(at, "(+?.\?\?\?\?\?\?\?\?\?) ", 15);
+	*at = '(';
+	at = put_delta(at + 1, event->ns, text->last_ns);
 	return ky_text_put(at, ") ", 2);
 }
 
@@ -234,17 +272,10 @@ static inline char *put_stamp(struct ky_text *text, char *at, const struct ky_ev
 	/* A stream without a clock has no time at all. */
 	if (__builtin_expect(event->ns == INT64_MIN, 0))
 		return at;
-	if (__builtin_expect(text->options.clock_cycles, 0)) {
-		at = put_cycles(text, at, event->cycles);
-	} else {
-		at = put_time(text, at, event->ns);
-		if (text->options.no_delta)
-			return at;
-		if (__builtin_expect(text->has_last, 1))
-			at = put_delta(at, event->ns, text->last_ns);
-		else
-			at = ky_text_put(at, "(+?.\?\?\?\?\?\?\?\?\?) ", 15);
-	}
+	if (__builtin_expect(text->styled_stamp, 0))
+		at = put_styled_stamp(text, at, event);
+	else
+		at = put_plain_stamp(text, at, event);
 	text->has_last = true;
 	text->last_ns = event->ns;
 	text->last_cycles = event->cycles;
@@ -266,6 +297,7 @@ static struct text_trace *trace_of(struct ky_text *text, const struct ky_stream 
 		if (!trace)
 			return NULL;
 		trace->cls = cls;
+		trace->name = ky_trace_name(stream->trace);
 		trace->n_plans = cls->events.len;
 		trace->plans = ky_arena_array(&text->arena, cls->events.len + 1,
 					      sizeof(struct text_plan *));
@@ -282,7 +314,8 @@ static inline const struct text_plan *plan_of(struct ky_text *text, struct text_
 	uint32_t index = event->cls->index;
 
 	if (__builtin_expect(!trace->plans[index], 0))
-		trace->plans[index] = ky_text_plan_new(&text->arena, event->cls);
+		trace->plans[index] =
+			ky_text_plan_new(&text->arena, event->cls, &text->style, trace->name);
 	return trace->plans[index];
 }
 

@@ -6,7 +6,8 @@
  *
  * Time, difference to the line before, what the environment says of the origin (hostname,
  * procname, vpid), event name; then packet context, stream context, event context and payload,
- * as far as they exist. Differences from babeltrace2 2.0.4, each where its line is wrong: an empty
+ * as far as they exist. Names, parts of the origin and colours are options, as babeltrace2 has them.
+ * Differences from babeltrace2 2.0.4, each where its line is wrong: an empty
  * string is shown empty (it shows what an earlier event of that type held), negative times are all
  * written as seconds, and time that goes back shows as (-0.000000001).
  */
@@ -15,12 +16,48 @@
 
 #include "flow/flow.h"
 
+/* What names are written. */
+enum ky_text_names {
+	KY_TEXT_NAME_PAYLOAD = 1, /* of the payload's fields */
+	KY_TEXT_NAME_CONTEXT = 2, /* of the contexts' fields */
+	KY_TEXT_NAME_SCOPE = 4,	  /* "event.fields = " */
+	KY_TEXT_NAME_HEADER = 8,  /* "timestamp = ", "name = ", instead of brackets */
+	KY_TEXT_NAMES_ALL = 15,
+	KY_TEXT_NAMES_DEFAULT = KY_TEXT_NAME_PAYLOAD | KY_TEXT_NAME_CONTEXT,
+	KY_TEXT_NAMES_CHOSEN = 16, /* without it: the default */
+};
+
+/* What is told of an event beside its time, name and fields. */
+enum ky_text_fields {
+	KY_TEXT_FIELD_TRACE = 1, /* the trace's name */
+	KY_TEXT_FIELD_HOSTNAME = 2,
+	KY_TEXT_FIELD_DOMAIN = 4,
+	KY_TEXT_FIELD_PROCNAME = 8,
+	KY_TEXT_FIELD_VPID = 16,
+	KY_TEXT_FIELD_LOGLEVEL = 32,
+	KY_TEXT_FIELD_EMF = 64, /* where its model is described */
+	KY_TEXT_FIELDS_ALL = 127,
+	KY_TEXT_FIELDS_DEFAULT =
+		KY_TEXT_FIELD_HOSTNAME | KY_TEXT_FIELD_PROCNAME | KY_TEXT_FIELD_VPID,
+	KY_TEXT_FIELDS_CHOSEN = 128, /* without it: the default */
+};
+
+enum ky_text_colours {
+	KY_TEXT_PLAIN,
+	KY_TEXT_COLOURS,
+	KY_TEXT_COLOURS_BRIGHT, /* bright colours by codes 90 to 97, not by bold and 30 to 37 */
+};
+
+/* All zero is babeltrace2's default layout, without colours. */
 struct ky_text_options {
 	bool clock_date;    /* the day before the time of day */
 	bool clock_gmt;	    /* UTC instead of the local time zone (TZ) */
 	bool clock_seconds; /* seconds since the clock's origin instead of the time of day */
 	bool clock_cycles;  /* the clock's raw value; wins over the others */
 	bool no_delta;	    /* leave out the difference to the event before */
+	uint8_t names;	    /* of enum ky_text_names */
+	uint8_t fields;	    /* of enum ky_text_fields */
+	uint8_t colours;    /* enum ky_text_colours */
 };
 
 /*

@@ -384,10 +384,12 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 	char *path = first->path;
 	int ret;
 
+	first->name_at = strlen(path);
 	if (covers(first->cls, late->cls))
 		return take_streams(first, late, err);
 	first->path = late->path;
 	late->path = path;
+	late->name_at = first->name_at;
 	ret = take_streams(late, first, err);
 	if (ret == KYMO_OK) {
 		*early = late;

@@ -252,6 +252,7 @@ struct search {
 	struct ky_map
 		visited; /* directories: links may lead to one several times, or in a circle */
 	bool found;
+	size_t given_len; /* of the path that is searched */
 };
 
 /* ---- traces ------------------------------------------------------------------------------ */
@@ -327,6 +328,8 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->log = search->log;
 	trace->recover = search->options->recover;
 	trace->path = strdup(path);
+	trace->name_at = search->given_len;
+	trace->name_at += strspn(path + trace->name_at, "/");
 	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK) {
 		trace->quirks = ky_quirks_of(trace->cls);
@@ -450,6 +453,7 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
 	search->found = false;
+	search->given_len = len;
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		ret = not_a_trace(path, "not a directory, so not a trace", err);
 	else

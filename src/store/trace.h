@@ -63,7 +63,8 @@ struct ky_stream {
 };
 
 struct ky_trace {
-	char *path;	     /* the directory that holds it */
+	char *path;	/* the directory that holds it */
+	size_t name_at; /* in ->path: what lies below the path that was given; its end when joined */
 	char *metadata_path; /* what ->cls was read from; of a joined trace perhaps elsewhere */
 	struct ky_trace_class *cls;
 	KY_VEC(struct ky_stream *) streams;
@@ -72,6 +73,12 @@ struct ky_trace {
 	bool recover;	     /* see struct ky_trace_options */
 	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
 };
+
+/* Where @trace lies below the path that was given: "kernel"; "" right there, or in several places. */
+static inline const char *ky_trace_name(const struct ky_trace *trace)
+{
+	return trace->path ? trace->path + trace->name_at : "";
+}
 
 /* How to read traces; all zero is the usual way. */
 struct ky_trace_options {

@@ -5,8 +5,11 @@
     shared    the directory of reference traces, or the test is skipped
     record    record this machine's kernel into a directory; needs root and tracefs
     peer      peer("babeltrace2", ...) runs another tracer's program, or the test is skipped
+    maker     tools/make-test-traces as a module
 """
 
+import importlib.machinery
+import importlib.util
 import os
 import shutil
 import signal
@@ -169,3 +172,13 @@ def peer():
 def root_dir():
     """The repository."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def maker(root_dir):
+    """tools/make-test-traces as a module."""
+    path = os.path.join(root_dir, "tools", "make-test-traces")
+    loader = importlib.machinery.SourceFileLoader("make_test_traces", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module

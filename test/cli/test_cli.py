@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The command line itself: help, man pages, completion, usage errors, closed pipes."""
 
-import fcntl
 import os
-import pty
 import re
 import shutil
-import struct
 import subprocess
-import termios
 
 import pytest
+
+from terminal import on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -166,31 +164,6 @@ def test_fish_completion_loads(kymo, commands):
     lines = [line.split("\t")[0] for line in done.stdout.splitlines()]
     assert set(lines[:-1]) == set(commands)
     assert lines[-1] == "--man"
-
-
-def on_terminal(args, columns, **env):
-    """What a program writes to a terminal of that width."""
-    try:
-        master, slave = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"needs a pseudo terminal: {error}")
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environ = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-    environ.update({"TERM": "xterm"} | env)
-    with subprocess.Popen(args, stdin=slave, stdout=slave, stderr=slave, env=environ) as proc:
-        os.close(slave)
-        chunks = []
-        while True:
-            try:
-                chunk = os.read(master, 65536)
-            except OSError:  # EIO: the other side is closed
-                break
-            if not chunk:
-                break
-            chunks.append(chunk)
-    os.close(master)
-    assert proc.returncode == 0
-    return b"".join(chunks).decode()
 
 
 def test_help_on_a_terminal(kymo_bin):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clocks over several traces: correlating and shifting; odd times and gaps inside one trace."""
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
@@ -10,16 +8,6 @@ import re
 import pytest
 
 FORCE = "--clock-force-correlate"
-
-
-@pytest.fixture(scope="module")
-def maker(root_dir):
-    """tools/make-test-traces as a module."""
-    path = os.path.join(root_dir, "tools", "make-test-traces")
-    loader = importlib.machinery.SourceFileLoader("make_test_traces", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
 
 
 def clock(name="monotonic", uuid=None, absolute=True, offset_s=1600000000, offset=0, freq=10**9):

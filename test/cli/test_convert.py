@@ -432,7 +432,7 @@ def test_csv_mistakes(kymo, trace, tmp_path):
     assert "no event has a field 'txt'" in err("csv", "--fields", "txt")
     assert "'$events' is no field" in err("csv", "--fields", "$events")
     assert "directory" in err("csv")
-    assert "--to csv only" in err("json", "--fields", "text")
+    assert "--to csv and --to text only" in err("json", "--fields", "text")
     assert not os.listdir(tmp_path)
 
 

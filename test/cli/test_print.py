@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """kymo print: equal to babeltrace2's text, whole traces and damaged ones."""
 
-import importlib.machinery
-import importlib.util
 import os
 import re
 import shutil
@@ -16,16 +14,6 @@ PEER_FAILS = {
     "wrong-index": "it believes the index",
     "before-epoch": "it loses the sign of all times but the first",
 }
-
-
-@pytest.fixture(scope="module")
-def maker(root_dir):
-    """tools/make-test-traces as a module."""
-    path = os.path.join(root_dir, "tools", "make-test-traces")
-    loader = importlib.machinery.SourceFileLoader("make_test_traces", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

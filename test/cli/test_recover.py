@@ -1,23 +1,11 @@
 # SPDX-License-Identifier: MIT
 """--recover: reading on behind damage; tracers' mistakes in the times of packets."""
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
 
 import pytest
-
-
-@pytest.fixture(scope="module")
-def maker(root_dir):
-    """tools/make-test-traces as a module."""
-    path = os.path.join(root_dir, "tools", "make-test-traces")
-    loader = importlib.machinery.SourceFileLoader("make_test_traces", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
 
 
 def packets(maker, stream=0, **damage):

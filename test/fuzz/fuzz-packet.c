@@ -90,7 +90,13 @@ static uint64_t decode_file(struct run *run, const uint8_t *data, size_t size, b
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct ky_text_options options = {.clock_gmt = true};
+	static const struct ky_text_options options[] = {
+		{.clock_gmt = true},
+		{.clock_gmt = true,
+		 .names = KY_TEXT_NAMES_CHOSEN | KY_TEXT_NAMES_ALL,
+		 .fields = KY_TEXT_FIELDS_CHOSEN | KY_TEXT_FIELDS_ALL,
+		 .colours = KY_TEXT_COLOURS},
+	};
 	static int null_fd = -1;
 	struct run run = {.stream = {.file = {.path = (char *)"fuzz"}, .name = "fuzz"}};
 
@@ -101,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.trace.cls = trace_class(data[0] % N_METADATA);
 	run.stream.trace = &run.trace;
 	run.decoder = ky_decoder_new(run.trace.cls);
-	run.text = ky_text_new(null_fd, &options);
+	run.text = ky_text_new(null_fd, &options[size & 1]);
 	ky_values_init(&run.values);
 	if (!run.decoder || !run.text)
 		abort();

@@ -104,6 +104,27 @@ static void time_going_back(void **state)
 	free(text);
 }
 
+/* What babeltrace2 cannot show: time that goes back, and before the epoch. */
+static void named_and_coloured_stamps(void **state)
+{
+	struct ky_text_options options = {
+		.clock_gmt = true,
+		.names = KY_TEXT_NAMES_CHOSEN | KY_TEXT_NAME_HEADER,
+		.fields = KY_TEXT_FIELDS_CHOSEN,
+	};
+	char *text = text_of(OK("back-in-time"), &options);
+
+	assert_non_null(strstr(text, "\ntimestamp = 12:26:40.000001000, delta = -0.000001200, "
+				     "name = tick, { 0 }, { 3 }\n"));
+	free(text);
+	options.colours = KY_TEXT_COLOURS_BRIGHT;
+	options.names = 0;
+	check_stamps(
+		OK("before-epoch"), options,
+		"[\033[1m\033[93m-9.999999000\033[0m] (+?.?\?\?\?\?\?\?\?\?) \033[1m\033[95mtick",
+		"[\033[1m\033[93m-9.999998900\033[0m] (+0.000000100) \033[1m\033[95mtick");
+}
+
 static void formatted_times(void **state)
 {
 	struct ky_text_options options = {.clock_gmt = true, .clock_date = true};
@@ -210,9 +231,13 @@ static void full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stamps),	   cmocka_unit_test(zones),
-		cmocka_unit_test(time_going_back), cmocka_unit_test(formatted_times),
-		cmocka_unit_test(long_lines),	   cmocka_unit_test(full_disk),
+		cmocka_unit_test(stamps),
+		cmocka_unit_test(zones),
+		cmocka_unit_test(time_going_back),
+		cmocka_unit_test(formatted_times),
+		cmocka_unit_test(long_lines),
+		cmocka_unit_test(full_disk),
+		cmocka_unit_test(named_and_coloured_stamps),
 	};
 
 	return cmocka_run_group_tests_name("text-sink", tests, NULL, NULL);
