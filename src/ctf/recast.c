@@ -57,9 +57,10 @@ static int reserve_text(struct ky_recast *recast)
 		if (is_wide(v->cls))
 			bytes += v->str.len_bytes + v->str.len_bytes / 2;
 	}
-	if (bytes <= recast->text_bytes)
+	/* Empty texts have a place, too. */
+	if (recast->text && bytes <= recast->text_bytes)
 		return KYMO_OK;
-	text = realloc(recast->text, bytes);
+	text = realloc(recast->text, bytes + 1);
 	if (!text)
 		return KYMO_E_MEMORY;
 	recast->text = text;
