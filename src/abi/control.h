@@ -464,7 +464,7 @@ struct ky_filter_op {
  * write lock over the whole file (F_OFD_SETLK) from before the rename until the session's end:
  * programs do not join a session whose recorder is dead.
  */
-struct ky_session {
+struct ky_session_file {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t bytes;	 /* of the file; at most KY_SESSION_BYTES_MAX */

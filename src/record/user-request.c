@@ -161,7 +161,7 @@ static uint32_t add_context_name(struct ky_strbuf *file, const char *name, size_
 	return add_text(file, text);
 }
 
-static int add_contexts(struct ky_strbuf *file, const char *list, struct ky_session *head,
+static int add_contexts(struct ky_strbuf *file, const char *list, struct ky_session_file *head,
 			struct kymo_error *err)
 {
 	struct ky_session_context found[KY_CONTEXT_FIELDS_MAX];
@@ -201,7 +201,7 @@ static uint32_t add_code(struct ky_strbuf *file, const struct ky_user_filter *co
 }
 
 static void add_rules(struct ky_strbuf *file, const struct ky_user_request *request,
-		      struct ky_session *head)
+		      struct ky_session_file *head)
 {
 	const struct ky_user_options *options = request->options;
 	struct ky_session_rule rule = {
@@ -251,7 +251,7 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 {
 	const struct ky_user_options *options = request->options;
 	struct ky_strbuf *file = &request->file;
-	struct ky_session head = {
+	struct ky_session_file head = {
 		.magic = KY_SESSION_MAGIC,
 		.version = KY_CONTROL_VERSION,
 		.cookie = request->cookie,

@@ -285,7 +285,7 @@ static bool is_stale(int fd, uint64_t *cookie)
 {
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 	int session = openat(fd, KY_SESSION_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct ky_session file;
+	struct ky_session_file file;
 	struct stat st;
 	bool is_locked;
 

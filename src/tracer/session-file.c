@@ -23,20 +23,20 @@ bool ky_directory_is_safe(int fd)
 
 /* ---- checking ---- */
 
-static bool is_array(const struct ky_session *file, uint64_t offset, uint64_t n,
+static bool is_array(const struct ky_session_file *file, uint64_t offset, uint64_t n,
 		     uint64_t item_bytes, uint64_t n_max)
 {
 	return !n || (n <= n_max && offset % (item_bytes % 8 ? 4 : 8) == 0 &&
 		      offset <= file->bytes && n * item_bytes <= file->bytes - offset);
 }
 
-static bool is_text(const struct ky_session *file, uint64_t offset)
+static bool is_text(const struct ky_session_file *file, uint64_t offset)
 {
 	return offset < file->bytes &&
 	       memchr((const char *)file + offset, 0, file->bytes - offset) != NULL;
 }
 
-static bool check_code(const struct ky_session *file, const struct ky_session_rule *rule)
+static bool check_code(const struct ky_session_file *file, const struct ky_session_rule *rule)
 {
 	const struct ky_filter_op *op = (const void *)((const char *)file + rule->code);
 
@@ -53,7 +53,7 @@ static bool check_code(const struct ky_session *file, const struct ky_session_ru
 	return true;
 }
 
-static bool check_rule(const struct ky_session *file, const struct ky_session_rule *rule)
+static bool check_rule(const struct ky_session_file *file, const struct ky_session_rule *rule)
 {
 	const uint32_t *exclusions = (const void *)((const char *)file + rule->exclusions);
 
@@ -74,7 +74,7 @@ static bool is_power(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-static bool check(const struct ky_session *file)
+static bool check(const struct ky_session_file *file)
 {
 	const struct ky_session_context *contexts =
 		(const void *)((const char *)file + file->contexts);
@@ -125,9 +125,9 @@ static int read_all(int fd, uint8_t *to, uint32_t bytes)
 	return 0;
 }
 
-static int read_file(int fd, const struct ky_session **to, uint32_t *bytes)
+static int read_file(int fd, const struct ky_session_file **to, uint32_t *bytes)
 {
-	struct ky_session *file;
+	struct ky_session_file *file;
 	struct stat st;
 	int saved = errno, result = fstat(fd, &st);
 	long map;
@@ -142,7 +142,7 @@ static int read_file(int fd, const struct ky_session **to, uint32_t *bytes)
 		     -1, 0);
 	if (map < 0)
 		return KY_OFF_MEMORY;
-	file = (struct ky_session *)map; // NOLINT(performance-no-int-to-ptr)
+	file = (struct ky_session_file *)map; // NOLINT(performance-no-int-to-ptr)
 	result = read_all(fd, (uint8_t *)file, (uint32_t)st.st_size);
 	if (!result && file->magic != KY_SESSION_MAGIC)
 		result = KY_OFF_SESSION;
@@ -159,7 +159,7 @@ static int read_file(int fd, const struct ky_session **to, uint32_t *bytes)
 	return 0;
 }
 
-int ky_session_read(int dir_fd, const struct ky_session **file, uint32_t *bytes, int *os_error)
+int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *bytes, int *os_error)
 {
 	long fd;
 	int result;
@@ -193,7 +193,7 @@ static bool matches(const char *pattern, const struct ky_event_record *record)
 	return ky_trace_glob(pattern, strlen(pattern), full, n + 1 + m, false);
 }
 
-bool ky_rule_takes(const struct ky_session *file, const struct ky_session_rule *rule,
+bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_rule *rule,
 		   const struct ky_event *event)
 {
 	const uint32_t *exclusions = (const void *)((const char *)file + rule->exclusions);

@@ -17,7 +17,7 @@ static unsigned char bit_of(const struct ky_slot *slot)
 	return (unsigned char)(1u << slot->number);
 }
 
-static const struct ky_session_rule *rules_of(const struct ky_session *file)
+static const struct ky_session_rule *rules_of(const struct ky_session_file *file)
 {
 	return (const void *)((const char *)file + file->rules);
 }
@@ -239,7 +239,7 @@ static void forget_events(uint32_t number, bool keep_ids)
 	}
 }
 
-static bool is_tracked(const struct ky_session *file)
+static bool is_tracked(const struct ky_session_file *file)
 {
 	const uint32_t *pids = (const void *)((const char *)file + file->track_pids);
 
@@ -311,7 +311,7 @@ static void enter(struct ky_slot *slot, uint32_t number, uint32_t reason)
 /* Read the session in @dir_fd for @slot. 0 or enum ky_off. */
 static int read_session(struct ky_slot *slot, int dir_fd, int *os_error)
 {
-	const struct ky_session *file;
+	const struct ky_session_file *file;
 	int result = ky_session_read(dir_fd, &file, &slot->file_bytes, os_error);
 
 	if (result)

@@ -155,7 +155,7 @@ struct ky_slot {
 	struct ky_blob *blob;
 	uint32_t next_id;
 	uint8_t uuid[16], trace_uuid[16];
-	const struct ky_session *file; /* a private copy, checked */
+	const struct ky_session_file *file; /* a private copy, checked */
 	uint32_t file_bytes;
 	char directory[KY_SESSION_PATH_MAX + 1];
 };
@@ -229,9 +229,10 @@ void ky_sessions_forget(void);
  * Read "session" in the directory @dir_fd into memory, and check it.
  * Returns 0 or an enum ky_off; @os_error: errno, if there is one.
  */
-int ky_session_read(int dir_fd, const struct ky_session **file, uint32_t *bytes, int *os_error);
+int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *bytes,
+		    int *os_error);
 /* Does a rule want the event? */
-bool ky_rule_takes(const struct ky_session *file, const struct ky_session_rule *rule,
+bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_rule *rule,
 		   const struct ky_event *event);
 /* May this be a directory of sessions, or a session's: owner and mode. */
 bool ky_directory_is_safe(int fd);
