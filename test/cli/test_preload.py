@@ -244,7 +244,7 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(6)]
 for thread in threads: thread.start()
 print(subprocess.run(["sort", "-R"], input="a\\nb\\n" * 1000, text=True, capture_output=True,
-                     check=True).stdout.count("a"))
+                     check=True).stdout.count("a"), flush=True)
 for thread in threads: thread.join()
 import os
 pid = os.fork()
