@@ -130,6 +130,20 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 
 /* ---- the class of the model ----------------------------------------------------------- */
 
+/* An integer whose values have names. */
+static bool add_enum(struct ky_trace_class *trace, struct ky_field_class *st, const char *name,
+		     const struct ky_event_field *field)
+{
+	struct ky_field_class *cls =
+		ky_struct_add_enum(trace, st, name, field->bytes * 8u, field->is_signed);
+
+	for (uint16_t i = 0; cls && i < field->n_labels; i++)
+		if (ky_enum_add(trace, cls, field->labels[i].text, field->labels[i].value,
+				field->labels[i].value) < 0)
+			return false;
+	return cls != NULL;
+}
+
 static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 		      const struct ky_event_field *field)
 {
@@ -138,6 +152,8 @@ static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 	char name[300];
 
 	snprintf(name, sizeof(name), "_%s", field->name);
+	if (field->n_labels)
+		return add_enum(trace, st, name, field);
 	switch (field->how) {
 	case KY_HOW_COPY:
 	case KY_HOW_PRIO:
@@ -161,8 +177,9 @@ static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 		length = ky_struct_add_int(trace, st, name, 32, false, 10);
 		snprintf(name, sizeof(name), "_%s", field->name);
 		return length &&
-		       ky_struct_add_sequence(trace, st, name,
-					      ky_int_new(trace, bits, false, field->base), length);
+		       ky_struct_add_sequence(
+			       trace, st, name,
+			       ky_int_new(trace, bits, field->is_signed, field->base), length);
 	}
 	return false;
 }

@@ -140,6 +140,23 @@ static const struct field_rule signal_fields[] = {
 	{"comm", "comm", AS_IS}, {"pid", "tid", AS_IS},	    {0},
 };
 
+static const struct field_rule softirq_fields[] = {
+	{"vec", "vec", AS_IS},
+	{0},
+};
+
+static const struct field_rule kmem_fields[] = {
+	{"call_site", "call_site", AS_IS},
+	{"ptr", "ptr", AS_IS},
+	{"name", "name", AS_IS},
+	{"bytes_req", "bytes_req", AS_IS},
+	{"bytes_alloc", "bytes_alloc", AS_IS},
+	{"pfn", "pfn", AS_IS},
+	{"order", "order", AS_IS},
+	{"gfp_flags", "gfp_flags", AS_IS},
+	{0},
+};
+
 static const struct field_rule syscall_fields[] = {
 	{"__syscall_nr", "", DROP},
 	{"nr", "", DROP}, /* its name in older kernels, whose events have no such argument first */
@@ -157,6 +174,8 @@ static const struct event_rule {
 	{"block", "*", block_fields},
 	{"net", "net_dev_xmit", xmit_fields},
 	{"signal", "signal_generate", signal_fields},
+	{"irq", "softirq_*", softirq_fields},
+	{"kmem", "*", kmem_fields},
 	{"syscalls", "*", syscall_fields},
 };
 
@@ -208,9 +227,28 @@ static void as_format_says(const struct ky_format_field *from, struct ky_event_f
 	case KY_FORMAT_LOC_ARRAY:
 		to->how = KY_HOW_SEQUENCE;
 		to->bytes = from->element_bytes;
-		to->is_signed = false;
+		/* Of a bit mask, such as a set of CPUs, the bits tell more than the number. */
+		if (strcmp(from->type, "cpumask_t") == 0)
+			to->base = 16;
 		break;
 	}
+}
+
+static void base_as_printed(const struct ky_format_field *from, struct ky_event_field *to)
+{
+	if (from->base)
+		to->base = from->base;
+}
+
+/*
+ * How the kernel's developers show it. What LTTng has, which the rules list, gets no labels: its
+ * readers know these fields as numbers.
+ */
+static void as_printed(const struct ky_format_field *from, struct ky_event_field *to)
+{
+	base_as_printed(from, to);
+	to->labels = from->labels;
+	to->n_labels = from->n_labels;
 }
 
 static void added_int(const struct ky_format_field *from, enum ky_field_how how,
@@ -260,6 +298,8 @@ static void apply(const struct field_rule *rule, const struct ky_format_field *f
 				  to);
 		break;
 	case AS_IS:
+		base_as_printed(from, to);
+		break;
 	case DROP:
 		break;
 	}
@@ -430,6 +470,8 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 		as_format_says(from, &fields[n]);
 		if (syscall)
 			argument(format, from, &fields[n]);
+		else
+			as_printed(from, &fields[n]);
 		low_bytes(&fields[n++]);
 	}
 	return n;

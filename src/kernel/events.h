@@ -49,9 +49,12 @@ struct ky_event_field {
 	uint16_t size;	   /* of the source: bytes that are there */
 	uint16_t elements; /* ARRAY, TEXT */
 	uint8_t bytes;	   /* of the integer in the trace, or of one element */
-	uint8_t base;	   /* 10 or 16 */
+	uint8_t base;	   /* 8, 10 or 16 */
 	bool is_signed;
 	bool is_relative; /* STRING, COMM, SEQUENCE: a __rel_loc */
+	/* COPY: what its values are called; the format's. */
+	const struct ky_format_label *labels;
+	uint16_t n_labels;
 };
 
 /* What the recorder learns about threads from an event, besides recording it. */

@@ -29,6 +29,12 @@ enum ky_format_kind {
 	KY_FORMAT_LOC_ARRAY, /* the same, of integers */
 };
 
+/* A value of a field that has a name. */
+struct ky_format_label {
+	const char *text;
+	int64_t value; /* as the field holds it: sign-extended, or its bits */
+};
+
 struct ky_format_field {
 	const char *name;
 	const char *type; /* as the kernel writes it, without the array part */
@@ -38,6 +44,10 @@ struct ky_format_field {
 	bool is_relative;      /* LOC_*: counted from the end of this field, not of the record */
 	uint8_t element_bytes; /* ARRAY, LOC_ARRAY: 1, 2, 4, 8 */
 	uint16_t elements;     /* ARRAY, TEXT */
+	/* What print-fmt.h finds; without it no labels, and base 0: nothing is said. */
+	uint8_t base; /* 8, 16 */
+	uint16_t n_labels;
+	const struct ky_format_label *labels; /* of an INT */
 };
 
 struct ky_format {

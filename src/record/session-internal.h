@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "ctf/model.h"
+#include "kernel/btf.h"
 #include "kernel/catalogue.h"
 #include "kernel/convert.h"
 #include "kernel/ring.h"
@@ -55,6 +56,7 @@ struct ky_session {
 	struct ky_tracefs fs;
 	struct ky_instance instance;
 	struct ky_catalogue catalogue;
+	struct ky_btf btf; /* while the model is built */
 	struct ky_convert convert;
 	struct ky_threads threads;
 	bool has_threads;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ctf/lttng-layout.h"
 #include "ctf/tsdl.h"
+#include "kernel/print-fmt.h"
 #include "record/session-internal.h"
 
 /* LTTng's layout, version 2.13, is what the events follow; readers choose field names by it. */
@@ -114,6 +115,9 @@ static int read_format(struct ky_session *session, const struct ky_event_source 
 			      err);
 	if (ret < 0)
 		ky_error_path(err, name);
+	else
+		ret = ky_print_fmt_apply(&session->convert.arena, ky_strbuf_text(text), text->len,
+					 &session->btf, format, err);
 	return ret;
 }
 
@@ -140,6 +144,7 @@ static int add_events(struct ky_session *session, struct kymo_error *err)
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
 
+	ky_btf_init(&session->btf, NULL);
 	ky_vec_foreach(&session->catalogue.events, source) {
 		if (!source->selected && !source->hidden)
 			continue;
@@ -148,6 +153,7 @@ static int add_events(struct ky_session *session, struct kymo_error *err)
 			break;
 	}
 	ky_strbuf_fini(&text);
+	ky_btf_fini(&session->btf);
 	session->stats.event_classes = session->first_dump_id;
 	return ret;
 }

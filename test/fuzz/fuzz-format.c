@@ -6,6 +6,7 @@
 
 #include "ctf/lttng-layout.h"
 #include "kernel/convert.h"
+#include "kernel/print-fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,6 +20,9 @@ static void check(const struct ky_format *format)
 		if (field->kind == KY_FORMAT_ARRAY &&
 		    field->elements * field->element_bytes > field->size)
 			abort();
+		for (size_t k = 0; k < field->n_labels; k++)
+			if (field->kind != KY_FORMAT_INT || !field->labels[k].text[0])
+				abort();
 	}
 }
 
@@ -48,6 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	ky_arena_init(&arena);
 	if (ky_format_parse(&arena, text, size, &format, NULL) == 0) {
+		if (ky_print_fmt_apply(&arena, text, size, NULL, &format, NULL) < 0)
+			abort();
 		check(&format);
 		compile(&format, "syscalls");
 		compile(&format, "sched");
