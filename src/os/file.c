@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,4 +138,20 @@ int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_by
 	if (ret)
 		unlinkat(dirfd, temp, 0);
 	return ret;
+}
+
+int ky_file_lease(int fd)
+{
+	/*
+	 * Who opens it meanwhile has the kernel send us a signal: not SIGIO, which would kill us, but
+	 * one that does nothing. Said each time: the kernel forgets it with the lease.
+	 */
+	if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return -errno;
+	return 0;
+}
+
+void ky_file_unlease(int fd)
+{
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
 }

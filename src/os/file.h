@@ -44,4 +44,11 @@ int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf
  */
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes);
 
+/*
+ * Take a lease for writing of @fd: only who has the file alone gets one, mappings count. 0 or -errno
+ * (-EAGAIN: others have it). Who opens the file meanwhile waits until it is given back.
+ */
+int ky_file_lease(int fd);
+void ky_file_unlease(int fd);
+
 #endif

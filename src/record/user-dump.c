@@ -185,23 +185,42 @@ static int end_binary(struct dump *dump, const struct binary *binary)
 
 /* ---- /proc/PID/maps ------------------------------------------------------------------- */
 
-/* The next line; false: the end. */
+/* A number, and what stands behind it; 0 at another character. */
+static uint64_t next_number(const char **at, int base, char after)
+{
+	char *end;
+	uint64_t number = strtoull(*at, &end, base);
+
+	if (*end == after)
+		end++;
+	*at = end;
+	return number;
+}
+
+/*
+ * "START-END PERM OFFSET MAJOR:MINOR INODE    PATH". The next line; false: the end. Not by sscanf(),
+ * which measures all the rest of the text each time: programs may have 65,000 mappings.
+ */
 static bool next_mapping(const char **at, struct mapping *mapping)
 {
 	const char *line = *at, *end = strchr(line, '\n');
-	int path = 0;
 
 	if (!end)
 		return false;
 	*at = end + 1;
 	memset(mapping, 0, sizeof(*mapping));
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &mapping->start, &mapping->end, mapping->permissions, &mapping->offset,
-		   &mapping->major, &mapping->minor, &mapping->inode, &path) < 7)
-		return true;
-	mapping->path = line + path;
-	if (path && mapping->path < end)
-		mapping->path_bytes = (int)(end - mapping->path);
+	mapping->start = next_number(&line, 16, '-');
+	mapping->end = next_number(&line, 16, ' ');
+	for (int i = 0; i < 4 && line < end; i++)
+		mapping->permissions[i] = *line++;
+	mapping->offset = next_number(&line, 16, ' ');
+	mapping->major = (unsigned int)next_number(&line, 16, ':');
+	mapping->minor = (unsigned int)next_number(&line, 16, ' ');
+	mapping->inode = next_number(&line, 10, ' ');
+	line += strspn(line, " ");
+	mapping->path = line;
+	if (line < end)
+		mapping->path_bytes = (int)(end - line);
 	return true;
 }
 

@@ -102,13 +102,35 @@ static int add_enum(struct ky_trace_class *trace, struct ky_field_class *st, con
 	return KYMO_OK;
 }
 
+static bool has_member(const struct ky_field_class *st, const char *name)
+{
+	for (size_t i = 0; i < st->st.n_members; i++) {
+		if (strcmp(st->st.members[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A sequence's length may be called as another field is, and so may one whose name has ':', which
+ * metadata cannot have. Who comes second gets a number, for readers refuse two fields of one name.
+ */
+static void make_unique(const struct ky_field_class *st, char *name, size_t size)
+{
+	size_t len = strlen(name);
+
+	for (unsigned int i = 2; has_member(st, name); i++)
+		snprintf(name + len, size - len, "_%u", i);
+}
+
 /* "_NAME_length" before the elements, as LTTng has it; @name begins with '_' already. */
 static struct ky_field_class *add_length(struct ky_trace_class *trace, struct ky_field_class *st,
 					 const char *name)
 {
-	char text[KY_NAME_MAX + 16];
+	char text[KY_NAME_MAX + 32];
 
 	snprintf(text, sizeof(text), "_%s_length", name);
+	make_unique(st, text, sizeof(text));
 	return ky_struct_add_int(trace, st, text, 32, false, 10);
 }
 
@@ -137,11 +159,12 @@ static int add_field(struct ky_trace_class *trace, struct ky_field_class *st,
 		field->kind == KY_KIND_FLOAT || (field->flags & KY_FIELD_FLOAT_ELEMENTS) != 0;
 	struct ky_field_class *cls = NULL;
 	struct ky_field_record plain = {.element_bytes = 1};
-	char name[KY_NAME_MAX + 2];
+	char name[KY_NAME_MAX + 16];
 
 	snprintf(name, sizeof(name), "_%s", ky_user_field_name(event, number));
 	for (char *c = name; *c; c++)
 		*c = *c == ':' ? '_' : *c;
+	make_unique(st, name, sizeof(name));
 	switch (field->kind) {
 	case KY_KIND_STRING:
 		cls = ky_struct_add_string(trace, st, name);

@@ -15,9 +15,11 @@
 #include "base/error.h"
 #include "os/file.h"
 
-#define STATUS_BYTES_MAX 65536
-#define MAPS_BYTES_MAX	 (16u << 20)
-#define MEMFD_PREFIX	 "/memfd:" KY_CONTROL_MEMFD
+/* Control files of one process: its own, and one of each library that brings the tracer along. */
+#define PROCESS_FILES_MAX 64
+#define STATUS_BYTES_MAX  65536
+#define MAPS_BYTES_MAX	  (16u << 20)
+#define MEMFD_PREFIX	  "/memfd:" KY_CONTROL_MEMFD
 
 /* ---- one control file ----------------------------------------------------------------- */
 
@@ -116,6 +118,18 @@ void ky_program_free(struct ky_program *program)
 	free(program);
 }
 
+/* So much of it is records, good or bad ones, one behind the other. */
+static size_t valid_bytes(const uint8_t *table, size_t bytes)
+{
+	struct ky_user_event event;
+	size_t at = 0, next;
+	bool is_good;
+
+	while ((next = ky_user_event_next(table + at, table + bytes, &event, &is_good)))
+		at += next;
+	return at;
+}
+
 int ky_program_read_table(struct ky_program *program, struct kymo_error *err)
 {
 	/* Acquire: so many bytes are valid. Partner: the program's release. */
@@ -137,7 +151,11 @@ int ky_program_read_table(struct ky_program *program, struct kymo_error *err)
 	}
 	free(program->table);
 	program->table = table;
-	program->table_bytes = (size_t)got;
+	program->table_bytes = valid_bytes(table, (size_t)got);
+	/* Whoever claims more than there is has us keep none of it. */
+	table = realloc(table, program->table_bytes ? program->table_bytes : 1);
+	if (table)
+		program->table = table;
 	return KYMO_OK;
 }
 
@@ -333,7 +351,7 @@ static int scan_fds(struct ky_programs *programs, pid_t pid, int proc_fd, struct
 			close(dir_fd);
 		return 0;
 	}
-	while ((entry = readdir(dir))) {
+	while (found < PROCESS_FILES_MAX && (entry = readdir(dir))) {
 		len = readlinkat(dir_fd, entry->d_name, target, sizeof(target));
 		if (len < (ssize_t)sizeof(MEMFD_PREFIX) - 1 ||
 		    memcmp(target, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1) != 0)

@@ -391,31 +391,38 @@ bool ky_user_request_wants(void *data, const struct ky_user_event *event)
 
 /* ---- the names of a filter ------------------------------------------------------------ */
 
+/* A hostile program's table has room for millions. */
+#define NAMES_MAX 10000
+
 static bool has_name(const struct ky_user_names *names, const char *name)
 {
-	for (size_t i = 0; i < names->names.len; i++) {
-		if (strcmp(names->names.data[i], name) == 0)
-			return true;
+	return ky_names_get(&names->known, name) != NULL;
+}
+
+static int add_name(struct ky_user_names *names, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy || ky_vec_push(&names->names, copy) < 0) {
+		free(copy);
+		return KYMO_E_MEMORY;
 	}
-	return false;
+	return ky_names_set(&names->known, copy, copy);
 }
 
 int ky_user_names_add(struct ky_user_names *names, const struct ky_user_event *event)
 {
-	names->any_event = true;
-	for (unsigned int i = 0; i < event->record->n_fields; i++) {
-		const char *name = ky_user_field_name(event, i);
-		char *copy;
+	int ret = KYMO_OK;
 
-		if (has_name(names, name))
-			continue;
-		copy = strdup(name);
-		if (!copy || ky_vec_push(&names->names, copy) < 0) {
-			free(copy);
-			return KYMO_E_MEMORY;
-		}
+	names->any_event = true;
+	for (unsigned int i = 0; !ret && i < event->record->n_fields; i++) {
+		const char *name = ky_user_field_name(event, i);
+
+		names->is_full |= names->names.len == NAMES_MAX;
+		if (!names->is_full && !has_name(names, name))
+			ret = add_name(names, name);
 	}
-	return KYMO_OK;
+	return ret;
 }
 
 void ky_user_names_fini(struct ky_user_names *names)
@@ -423,6 +430,7 @@ void ky_user_names_fini(struct ky_user_names *names)
 	ky_vec_foreach(&names->names, it)
 		free(*it);
 	ky_vec_fini(&names->names);
+	ky_names_fini(&names->known);
 }
 
 static bool is_context(const char *name)
@@ -466,7 +474,7 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 {
 	char near[300];
 
-	if (!names->any_event)
+	if (!names->any_event || names->is_full)
 		return KYMO_OK;
 	ky_vec_foreach(&filter->names, name) {
 		if (name->is_asked || is_context(name->text) ||

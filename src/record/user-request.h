@@ -3,6 +3,7 @@
 #ifndef KY_RECORD_USER_REQUEST_H
 #define KY_RECORD_USER_REQUEST_H
 
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "record/user-event.h"
 #include "record/user-filter.h"
@@ -40,7 +41,9 @@ void ky_user_clock_record(const struct ky_os_clock *clock, struct ky_clock_recor
 /* Names of fields, each once. */
 struct ky_user_names {
 	KY_VEC(char *) names;
+	struct ky_names known; /* the same, to look them up */
 	bool any_event;
+	bool is_full; /* there are more than anybody has; who is called what is not checked then */
 };
 /* Add the fields of @event, if they are new. 0 or KYMO_E_MEMORY. */
 int ky_user_names_add(struct ky_user_names *names, const struct ky_user_event *event);

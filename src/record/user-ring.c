@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,21 @@ static struct ky_user_blob blob_of(const struct ky_user_ring *ring)
 	return (struct ky_user_blob){ky_user_ring_blob(ring), ring->blob_bytes};
 }
 
+/*
+ * Who the program is and which trace this is was said when the ring was opened, and is what packets
+ * were written with: all that may change later are the events and the losses.
+ */
+static void keep_identity(struct ky_blob *now, const struct ky_blob *first)
+{
+	struct ky_blob kept = *first;
+
+	kept.bytes = now->bytes;
+	kept.lost_joining = now->lost_joining;
+	kept.lost_no_id = now->lost_no_id;
+	kept.lost_large = now->lost_large;
+	*now = kept;
+}
+
 /* Copy what is valid of the blob now. KYMO_E_FORMAT when it is none. */
 static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 {
@@ -57,6 +71,8 @@ static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 		free(copy);
 		return KYMO_E_FORMAT;
 	}
+	if (ring->blob)
+		keep_identity((struct ky_blob *)copy, ky_user_ring_blob(ring));
 	free(ring->blob);
 	ring->blob = copy;
 	ring->blob_bytes = blob.bytes;
@@ -65,36 +81,64 @@ static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 
 /* ---- metadata ------------------------------------------------------------------------- */
 
-static int write_metadata(struct ky_user_ring *ring, struct kymo_error *err)
+/* What the blob says, as metadata; @text is the caller's to free. */
+static int make_metadata(struct ky_user_ring *ring, struct ky_strbuf *text, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
 	size_t len_bytes;
 	uint32_t n_bad;
-	char *text;
-	int ret, dir;
+	char *made;
+	int ret;
 
-	ret = ky_user_metadata(&blob, &ring->clock, ring->trace_name, &text, &len_bytes, &n_bad,
+	ret = ky_user_metadata(&blob, &ring->clock, ring->trace_name, &made, &len_bytes, &n_bad,
 			       err);
 	if (ret < 0)
 		return ret;
 	if (n_bad)
 		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
 			       n_bad);
-	if (ring->sink) {
-		ret = ring->sink->ops->metadata(ring->sink, text, len_bytes, err);
-	} else {
-		dir = open(ring->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		ret = dir < 0 ? -errno : ky_file_replace(dir, "metadata", text, len_bytes);
-		if (dir >= 0)
-			close(dir);
-		if (ret < 0) {
-			ret = ky_error_errno(err, -ret, "cannot write the metadata");
-			ky_error_path(err, ring->path);
-		}
-	}
+	ky_strbuf_add(text, made, len_bytes);
+	free(made);
+	return ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int put_metadata(struct ky_user_ring *ring, const struct ky_strbuf *text,
+			struct kymo_error *err)
+{
+	int ret, dir;
+
 	ring->metadata_bytes = ring->blob_bytes;
-	free(text);
+	if (ring->sink)
+		return ring->sink->ops->metadata(ring->sink, text->data, text->len, err);
+	dir = open(ring->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = dir < 0 ? -errno : ky_file_replace(dir, "metadata", text->data, text->len);
+	if (dir >= 0)
+		close(dir);
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot write the metadata");
+		ky_error_path(err, ring->path);
+	}
 	return ret;
+}
+
+/* KYMO_E_FORMAT: the program's descriptions cannot be told. Others: the output cannot be written. */
+static int write_metadata(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int ret = make_metadata(ring, &text, err);
+
+	if (!ret)
+		ret = put_metadata(ring, &text, err);
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+static void set_broken(struct ky_user_ring *ring, const char *why)
+{
+	if (!ring->is_broken)
+		ky_log_warning(ring->log, "%s: %s; what was read of it before is kept", ring->name,
+			       why);
+	ring->is_broken = true;
 }
 
 static uint64_t now_ns(void)
@@ -103,6 +147,19 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static const char bad_description[] = "its description of events makes no sense any more";
+
+/* As write_metadata(), where a program that makes no sense is no reason to end the recording. */
+static int describe(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	int ret = write_metadata(ring, err);
+
+	if (ret != KYMO_E_FORMAT)
+		return ret;
+	set_broken(ring, bad_description);
+	return KYMO_OK;
 }
 
 /*
@@ -118,10 +175,10 @@ static int follow_blob(struct ky_user_ring *ring, struct kymo_error *err)
 		return KYMO_OK;
 	ring->metadata_ns = now_ns();
 	if (read_blob(ring, NULL) < 0 || ring->blob_bytes < ring->metadata_bytes) {
-		ring->is_broken = true;
+		set_broken(ring, bad_description);
 		return KYMO_OK;
 	}
-	return write_metadata(ring, err);
+	return describe(ring, err);
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
@@ -142,6 +199,7 @@ static int make_directory(char *path, size_t size, const char *output, const cha
 static int make_trace(struct ky_user_ring *ring, const char *output, struct kymo_error *err)
 {
 	char path[PATH_MAX], name[KY_USER_TRACE_NAME_BYTES];
+	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = make_directory(path, sizeof(path), output, "ust", err);
 
 	if (!ret)
@@ -159,8 +217,14 @@ static int make_trace(struct ky_user_ring *ring, const char *output, struct kymo
 	ring->path = strdup(path);
 	if (!ring->path)
 		return ky_error_nomem(err);
-	ret = ky_dir_sink_open(path, &ring->sink, err);
-	return ret < 0 ? ret : write_metadata(ring, err);
+	/* First: of a program that makes no sense there is no trace at all. */
+	ret = make_metadata(ring, &text, err);
+	if (!ret)
+		ret = ky_dir_sink_open(path, &ring->sink, err);
+	if (!ret)
+		ret = put_metadata(ring, &text, err);
+	ky_strbuf_fini(&text);
+	return ret;
 }
 
 /* Before it is mapped: is it as large as it should be, and ours? */
@@ -177,12 +241,6 @@ static int check_head(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	if (head.magic == __builtin_bswap64(KYMO_RING_MAGIC))
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "a ring of a machine of another byte order");
-	if (options->subbuf_bytes &&
-	    (head.subbuf_bytes != options->subbuf_bytes || head.n_subbufs != options->n_subbufs))
-		return ky_error_set(err, KYMO_E_FORMAT, "its buffers are not what was asked for");
-	if (options->subbuf_bytes && head.n_buffers > (uint32_t)sysconf(_SC_NPROCESSORS_CONF))
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "it has more buffers than this machine has CPUs");
 	if (head.client_offset > INT64_MAX || head.file_bytes > INT64_MAX)
 		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head makes no sense");
 	ring->device = st.st_dev;
@@ -196,6 +254,22 @@ static int check_head(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	ring->bytes_max = UINT64_MAX;
 	if (options->read_only)
 		ring->bytes_max = (uint64_t)st.st_blocks * 512 * HOLES_FACTOR + HOLES_BYTES;
+	return KYMO_OK;
+}
+
+/* As the reader has it: the head in the file may have changed since it was looked at. */
+static int check_buffers(const struct ky_user_ring *ring,
+			 const struct ky_user_ring_options *options, struct kymo_error *err)
+{
+	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);
+
+	if (!options->subbuf_bytes)
+		return KYMO_OK;
+	if (info->subbuf_bytes != options->subbuf_bytes || info->n_subbufs != options->n_subbufs)
+		return ky_error_set(err, KYMO_E_FORMAT, "its buffers are not what was asked for");
+	if (info->n_buffers > (uint32_t)sysconf(_SC_NPROCESSORS_CONF))
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "it has more buffers than this machine has CPUs");
 	return KYMO_OK;
 }
 
@@ -248,6 +322,8 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
 		ret = kymo_ring_reader_open(&ring->reader, fd, &reader_options, err);
+	if (!ret)
+		ret = check_buffers(ring, options, err);
 	if (!ret)
 		ret = read_blob(ring, err);
 	if (!ret)
@@ -344,12 +420,12 @@ static bool is_cut(const struct ky_user_ring *ring)
 	return fstat(ring->fd, &st) == 0 && (uint64_t)st.st_size < ring->file_bytes;
 }
 
-static void set_broken(struct ky_user_ring *ring, const char *why)
+/* The program counts them; so many fit. */
+static uint64_t records_at_most(const struct kymo_ring_chunk *chunk)
 {
-	if (!ring->is_broken)
-		ky_log_warning(ring->log, "%s: %s; what was read of it before is kept", ring->name,
-			       why);
-	ring->is_broken = true;
+	uint64_t most = chunk->body_bytes / KY_HEADER_COMPACT_BYTES;
+
+	return chunk->packet.records < most ? chunk->packet.records : most;
 }
 
 /* Returns as ky_user_ring_read(), for one chunk. */
@@ -385,7 +461,7 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 	}
 	if (ret < 0)
 		return ret;
-	ring->events += chunk.packet.records;
+	ring->events += records_at_most(&chunk);
 	kymo_ring_reader_release(ring->reader, &chunk);
 	return 1;
 }
@@ -409,16 +485,9 @@ int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *er
 
 bool ky_user_ring_is_left(const struct ky_user_ring *ring)
 {
-	/*
-	 * A lease for writing is given only to who has the file alone; mappings count. Who opens it
-	 * meanwhile has the kernel send us a signal: not SIGIO, which would kill us, but one that
-	 * does nothing.
-	 */
-	if (fcntl(ring->fd, F_SETSIG, SIGURG) < 0)
+	if (ky_file_lease(ring->fd) < 0)
 		return false;
-	if (fcntl(ring->fd, F_SETLEASE, F_WRLCK) < 0)
-		return false;
-	fcntl(ring->fd, F_SETLEASE, F_UNLCK);
+	ky_file_unlease(ring->fd);
 	return true;
 }
 
@@ -478,7 +547,7 @@ static void take_counts(struct ky_user_ring *ring)
 	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &ring->stats);
 	ring->unread = ring->stats.unread_records;
 	if (!ring->is_broken && read_blob(ring, NULL) < 0)
-		set_broken(ring, "its description of events makes no sense any more");
+		set_broken(ring, bad_description);
 	blob = ky_user_ring_blob(ring);
 	ring->lost_joining = blob->lost_joining;
 	ring->lost_no_id = blob->lost_no_id;
@@ -509,7 +578,7 @@ int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 	if (!ret)
 		ret = tell_losses(ring, err);
 	if (!ret && ring->blob_bytes != ring->metadata_bytes)
-		ret = write_metadata(ring, err);
+		ret = describe(ring, err);
 	ring->bytes = ring->sink->bytes_written;
 	closed = ring->sink->ops->close(ring->sink, ret < 0 ? NULL : err);
 	ring->sink = NULL;
@@ -523,7 +592,7 @@ int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_reco
 	if (memcmp(&ring->clock, clock, sizeof(*clock)) == 0)
 		return KYMO_OK;
 	ring->clock = *clock;
-	return write_metadata(ring, err);
+	return describe(ring, err);
 }
 
 void ky_user_ring_free(struct ky_user_ring *ring)

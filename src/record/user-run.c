@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,9 @@
 #define FAST_BYTES_PER_MS 240000
 #define PERIOD_MIN_MS	  1
 #define PERIOD_MAX_MS	  20
+
+/* Whoever makes rubbish in masses has it named so often. */
+#define REFUSALS_TOLD 50
 
 /* ---- programs come -------------------------------------------------------------------- */
 
@@ -78,15 +82,44 @@ static int keep_file(struct ky_user *user, struct ky_user_dir *dir, const char *
 	}
 	file->dir = dir;
 	file->ring = ring;
+	dir->n_open++;
 	return KYMO_OK;
 }
 
 static void refuse(struct ky_user *user, struct ky_user_dir *dir, const char *name,
 		   const char *reason)
 {
-	ky_log_warning(user->options.log, "%s/%s is not read: %s", dir->path, name, reason);
-	user->stats.n_refused++;
+	if (user->stats.n_refused++ < REFUSALS_TOLD)
+		ky_log_warning(user->options.log, "%s/%s is not read: %s", dir->path, name, reason);
+	else if (user->stats.n_refused == REFUSALS_TOLD + 1)
+		ky_log_warning(user->options.log, "further ring files are not read, either");
 	(void)unlinkat(dir->fd, name, 0);
+}
+
+/* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
+static uint64_t files_of_ring(void)
+{
+	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
+}
+
+/* Ours for everything else. */
+#define OTHER_FILES 64
+
+/*
+ * Whether one more can be read: what cannot be opened in the midst of it would end the recording of
+ * all. Of several users one gets no more than half of what there is.
+ */
+static bool has_room(const struct ky_user *user, const struct ky_user_dir *dir)
+{
+	struct rlimit limit;
+	uint64_t room, n = 0;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < OTHER_FILES)
+		return false;
+	room = (limit.rlim_cur - OTHER_FILES) / files_of_ring();
+	ky_vec_foreach(&user->dirs, it)
+		n += (*it)->n_open;
+	return n < room && (user->dirs.len == 1 || dir->n_open < room - room / 2);
 }
 
 static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *name,
@@ -105,6 +138,11 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 
 	if (!ky_user_is_ring_name(name) || find_file(user, dir, name))
 		return KYMO_OK;
+	if (!has_room(user, dir)) {
+		refuse(user, dir, name,
+		       "too many programs at a time for the limit of open files (ulimit -n)");
+		return KYMO_OK;
+	}
 	fd = open_file(dir, name);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return ky_error_errno(err, errno, "too many programs at a time");
@@ -178,6 +216,7 @@ static int finish_file(struct ky_user *user, struct ky_user_ring_file *file, str
 
 	if (file->ring->fd < 0)
 		return KYMO_OK;
+	file->dir->n_open--;
 	ret = ky_user_ring_finish(file->ring, err);
 	check_filter(user, file->ring);
 	(void)unlinkat(file->dir->fd, file->name, 0);

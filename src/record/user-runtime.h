@@ -24,6 +24,7 @@ struct ky_user_dir {
 	int base_fd;	/* the runtime directory */
 	int fd;		/* the session's */
 	int session_fd; /* its session file, locked while it is open */
+	uint32_t n_open; /* rings of it that are being read */
 	int watch;	/* inotify's word for it; -1: none */
 	bool is_published;
 	char name[KY_SESSION_NAME_MAX + 1];

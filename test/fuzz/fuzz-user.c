@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ctf/tsdl.h"
 #include "os/file.h"
 #include "record/user-elf.h"
 #include "record/user-model.h"
@@ -41,6 +42,7 @@ static void try_blob(const uint8_t *data, size_t size)
 {
 	struct ky_user_blob blob = {(const struct ky_blob *)data, size};
 	char name[KY_USER_TRACE_NAME_BYTES], *text;
+	struct ky_trace_class *cls;
 	struct kymo_error err;
 	uint32_t n_bad;
 	size_t len;
@@ -52,6 +54,9 @@ static void try_blob(const uint8_t *data, size_t size)
 		abort();
 	if (ky_user_metadata(&blob, &blob.head->clock, name, &text, &len, &n_bad, &err) < 0)
 		return;
+	if (ky_metadata_read(text, len, &cls, &err) < 0)
+		abort();
+	ky_trace_class_free(cls);
 	free(text);
 }
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Programs that write whatever they like over all that they share with the recorder: it goes on, what
+other programs record is whole, and what lies in its traces was written by the hostile ones.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from test_user import KYMO, box, events, nothing_left, pytestmark  # noqa: F401
+
+SANITIZED = any(name in KYMO for name in ("-asan", "-tsan"))
+SEEDS = int(os.environ.get("KYMO_HOSTILE", "8"))
+
+RECORDED = """
+kymo record --user '*' --buffer-size 64k -o out %s & recorder=$!
+wait_for session_is_there
+for seed in %s; do $T/hostile $seed 400 %s & hostile="${hostile-} $!"; done
+$T/shop 100 3000 & shop=$!
+n=0
+while kill -0 $shop 2>/dev/null; do
+    n=$((n + 1))
+    timeout 30 kymo list --user --json >list.json || exit 90
+    timeout 30 kymo list --user --fields >list.txt || exit 91
+    # Copies that change while they are made.
+    mkdir copy; cp /dev/shm/kymo-0/*/*.ring copy 2>/dev/null
+    timeout 30 kymo recover -o found.$n copy /dev/shm/kymo-0/*/ 2>>recover.txt; code=$?
+    [ $code -le 1 ] || exit 92
+    rm -r copy
+done
+wait $shop $hostile || exit 93
+grep VmHWM /proc/$recorder/status
+kill -TERM $recorder; wait $recorder || exit 94
+"""
+
+
+def print_all(path):
+    done = subprocess.run([KYMO, "print", path], capture_output=True, text=True, errors="replace",
+                          timeout=120, check=False)
+    assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 4))
+def test_hostile_programs(box, first):
+    done = box(RECORDED % ("", " ".join(str(first + i) for i in range(4)), "session") +
+               nothing_left("ls /dev/shm | grep -v '^kymo-0$'; ls /dev/shm/kymo-0/*/session "
+                            "2>/dev/null"))
+    kibibytes = int(re.search(r"VmHWM:\s+(\d+)", done.out).group(1))
+    assert SANITIZED or kibibytes < 200000, "memory in proportion to what they claim"
+    with open(os.path.join(done.cwd, "list.json"), errors="replace") as file:
+        json.load(file)
+    honest = [trace for trace in done.traces() if os.path.basename(trace).startswith("shop-")]
+    assert len(honest) == 1
+    whole = print_all(honest[0])
+    assert whole.returncode == 0 and not whole.stderr
+    assert sum("shop:order_placed" in line for line in whole.stdout.splitlines()) == 100
+    for trace in done.traces():
+        if trace in honest:
+            continue
+        print_all(trace)
+        # All but the packets that the program itself has written.
+        ours = trace + ".ours"
+        shutil.copytree(trace, ours, ignore=lambda _, names: [
+            name for name in names if name.startswith("channel0_")])
+        if os.listdir(os.path.join(ours, "index")):
+            dump = print_all(ours)
+            assert dump.returncode == 0 and not dump.stderr, dump.stderr
+    everything = print_all(os.path.join(done.cwd, "out"))
+    assert "shop:order_placed" in everything.stdout
+
+
+def test_hostile_program_that_takes_the_session_too(box):
+    """Its own user's session file and directory: programs may not join any more, but nothing ends."""
+    box(RECORDED % ("", "100 101", ""))
+
+
+def test_more_programs_than_files(box):
+    """Those for which no descriptors are left are named; the others are recorded."""
+    done = box("""
+(ulimit -n 110; exec kymo record --user 'modes:closed_loop' -o out) 2>told & recorder=$!
+wait_for session_is_there
+for i in 1 2 3 4 5 6 7 8; do $T/modes closed-loop & pids="${pids-} $!"; done
+wait_for 'grep "too many programs at a time" told'
+kill -TERM $recorder; wait $recorder || exit 97
+kill $pids
+""" + nothing_left())
+    assert 1 <= len(done.traces()) <= 4
+    for trace in done.traces():
+        assert print_all(trace).returncode == 0
+
+
+def test_many_mappings(box):
+    """The recorder looks through a program's mappings while other programs' buffers fill."""
+    done = box("kymo record --user 'modes:*' -o out -- $T/modes mappings 30000" + nothing_left())
+    assert sum("modes:mapped" in line
+               for line in print_all(done.traces()[0]).stdout.splitlines()) == 100
+
+
+def test_field_called_as_a_length(box):
+    """Of two fields of one name, which readers refuse, the second gets a number."""
+    done = box("kymo record --user 'modes:*' -o out -- $T/modes names" + nothing_left())
+    lines = [line for line in events(done.traces()[0])]
+    assert lines == ["modes:names: { _x_length = 2, x = [ [0] = 1, [1] = 2 ], _x_length_2 = 3 }",
+                     "modes:names_too: { _x_length = 3, _x_length_2 = 2, x = [ [0] = 1, [1] = 2 ] }"]
