@@ -11,6 +11,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,8 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DEADLINE_S = 120
+# Sanitized programs are slower (the Makefile names their build directories so).
+DEADLINE_S = 120 * (4 if re.search("-[at]san", os.environ.get("KYMO_BIN", "")) else 1)
 
 # What a sanitizer writes; never right, whatever the test expects.
 SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
@@ -84,7 +86,7 @@ def kymo_bin():
 @pytest.fixture(scope="session")
 def tsan(kymo_bin):
     """Is the program built with ThreadSanitizer? It multiplies memory, and starts a thread of its own
-    in every process, forked children included."""
+    in every process, forked children included when they live long enough."""
     with open(kymo_bin, "rb") as program:
         return b"__tsan_init" in program.read()
 

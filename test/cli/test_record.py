@@ -114,7 +114,7 @@ def test_counts(known, known_events, tsan):
     assert count["syscall_entry_getppid"] == 1000
     assert count["syscall_exit_getppid"] == 1000
     assert count["syscall_entry_fsync"] == 10
-    assert count["sched_process_fork"] == 5 + 7 + tsan
+    assert count["sched_process_fork"] in (5 + 7, 5 + 7 + tsan)
     assert count["net_dev_queue"] >= 20
     assert " 0 lost." in err
 
@@ -147,7 +147,7 @@ def test_fork(known, known_events, tsan):
     assert all(fork["parent_pid"] == str(pid) == fork["parent_tid"] for fork in forks)
     threads = [fork for fork in forks if fork["child_pid"] == str(pid)]
     processes = [fork for fork in forks if fork["child_pid"] == fork["child_tid"]]
-    assert (len(threads), len(processes)) == (5 + tsan, 7)
+    assert len(threads) in (5, 5 + tsan) and len(processes) == 7
     executed = {event.fields["tid"] for event in known_events
                 if event.name == "sched_process_exec" and event.fields["filename"] == '"/bin/true"'}
     assert {fork["child_tid"] for fork in processes} <= executed
@@ -213,7 +213,7 @@ def test_context(record, peer, tmp_path, tsan):
                          command=workload(tmp_path, 10))
     pid = int(done.out)
     events = [event for event in events_of(peer, trace) if event.context["pid"] == str(pid)]
-    assert len({event.tid for event in events}) == 1 + 5 + tsan
+    assert len({event.tid for event in events}) in (1 + 5, 1 + 5 + tsan)
     names = [event.context["procname"] for event in events if event.tid == pid]
     # Before exec it is the recorder's child.
     assert list(dict.fromkeys(names)) == ['"kymo"', '"python3"']
