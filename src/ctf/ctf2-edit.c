@@ -218,12 +218,20 @@ enum left {
 	LEFT_ORIGIN,
 	LEFT_MEDIA_TYPE,
 	LEFT_FLAGS,
+	LEFT_LABELS,
 	LEFT_COUNT,
 };
 
 static const char *const left_names[LEFT_COUNT] = {
-	"attributes",	  "namespaces",	   "UIDs",	  "names of traces, streams and clocks",
-	"clock accuracy", "clock origins", "media types", "flags of bit maps",
+	"attributes",
+	"namespaces",
+	"UIDs",
+	"names of traces, streams and clocks",
+	"clock accuracy",
+	"clock origins",
+	"media types",
+	"flags of bit maps",
+	"labels of integers beyond 64 bits",
 };
 
 /* Of an event's attributes LTTng's have a place. */
@@ -239,6 +247,15 @@ static bool has_place(const struct ky_json *attributes)
 			return false;
 	}
 	return true;
+}
+
+/* An integer that becomes words, which have no labels. */
+static bool has_long_labels(const struct ky_json *cls)
+{
+	const struct ky_json *length = ky_json_get(cls, "length");
+
+	return ky_json_get(cls, "mappings") && length && length->kind == KY_JSON_INTEGER &&
+	       length->integer.u > 64;
 }
 
 KY_DEEP2(int, count_below, const struct ky_json *, unsigned int *)
@@ -257,6 +274,7 @@ static int count_below(const struct ky_json *value, unsigned int *counts)
 			media && media->kind == KY_JSON_STRING &&
 			strcmp(media->string.data, "application/octet-stream") != 0;
 		counts[LEFT_FLAGS] += is_type(value, "fixed-length-bit-map");
+		counts[LEFT_LABELS] += has_long_labels(value);
 		counts[LEFT_ATTRIBUTES] += ky_json_get(value, "attributes") != NULL;
 	}
 	for (const struct ky_json *item = value->list.first; item && ret == KYMO_OK;

@@ -9,6 +9,14 @@
 #include "base/strbuf.h"
 #include "ctf/model.h"
 
+/* What is otherwise than it was, each in a row; to be shown. All zeros at the begin. */
+struct ky_lower_notes {
+	struct ky_strbuf renamed; /* "'event.fields.a-b' is called 'a_b'" */
+	struct ky_strbuf added;	  /* "'event.fields.data_length'": a copy of the length */
+};
+
+void ky_lower_notes_fini(struct ky_lower_notes *notes);
+
 /*
  * Write a finished model of CTF 2 as TSDL; docs/convert.md has the table of what becomes what.
  * What has a role gets the name that says so in CTF 1.8; other names are displayed as before
@@ -16,11 +24,12 @@
  * plain integer give it labels.
  *
  * *text is malloc()ed, NUL-terminated, the caller's.
- * @notes: gets the names that had to be changed: "'event.fields.a-b' is called 'a_b'", in a row.
- * KYMO_E_UNSUPPORTED names the first field that CTF 1.8 has no word for.
+ * A length or selector that CTF 1.8 cannot refer to, or that selects for several, is told by a copy
+ * before the field that needs it.
+ * KYMO_E_UNSUPPORTED names what CTF 1.8 has no word for.
  */
 int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
-		     struct ky_strbuf *notes, struct kymo_error *err);
+		     struct ky_lower_notes *notes, struct kymo_error *err);
 
 /*
  * Do two models describe the same bytes, and find the same values in them? Names may differ, and

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -20,17 +21,110 @@ struct run {
 	char *text; /* where the next one goes */
 };
 
-void ky_recast_init(struct ky_recast *recast)
+/* ---- what copies are for -------------------------------------------------------------------- */
+
+KY_DEEP3(int, pair, struct ky_recast *, const struct ky_field_class *,
+	 const struct ky_field_class *)
+
+static int pair_members(struct ky_recast *recast, const struct ky_field_class *a,
+			const struct ky_field_class *b)
 {
+	const struct ky_member *to = b->st.members;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < a->st.n_members && ret == KYMO_OK; i++) {
+		const struct ky_field_class *cls = a->st.members[i].cls;
+
+		if (ky_field_is_num(cls)) {
+			to += 1 + __builtin_popcount(cls->more_roles);
+			continue;
+		}
+		while (ky_field_is_num(to->cls))
+			to++;
+		ret = pair_deep(KYMO_E_MEMORY, recast, cls, to++->cls);
+	}
+	return ret;
+}
+
+/* What refers to something in @a refers in @b to the same, or to a copy. */
+static int pair(struct ky_recast *recast, const struct ky_field_class *a,
+		const struct ky_field_class *b)
+{
+	struct ky_field_ref *was = ky_field_ref_of(a), *is = ky_field_ref_of(b);
+	int ret = KYMO_OK;
+
+	if (was && is)
+		ret = ky_map_set(&recast->copies, (uint64_t)(uintptr_t)is->target, was);
+	if (ret < 0)
+		return ret;
+	switch (a->kind) {
+	case KY_FIELD_STRUCT:
+		return pair_members(recast, a, b);
+	case KY_FIELD_ARRAY:
+		return pair_deep(KYMO_E_MEMORY, recast, a->array.element, b->array.element);
+	case KY_FIELD_OPTIONAL:
+		return pair_deep(KYMO_E_MEMORY, recast, a->var.options[0].cls,
+				 b->var.options[1].cls);
+	case KY_FIELD_VARIANT:
+		for (size_t i = 0; i < a->var.n_options && ret == KYMO_OK; i++)
+			ret = pair_deep(KYMO_E_MEMORY, recast, a->var.options[i].cls,
+					b->var.options[i].cls);
+		return ret;
+	default:
+		return KYMO_OK;
+	}
+}
+
+static int pair_roots(struct ky_recast *recast, const struct ky_field_class *a,
+		      const struct ky_field_class *b)
+{
+	return a && b ? pair(recast, a, b) : KYMO_OK;
+}
+
+static int pair_stream(struct ky_recast *recast, const struct ky_stream_class *a,
+		       const struct ky_stream_class *b)
+{
+	int ret = pair_roots(recast, a->packet_context, b->packet_context);
+
+	if (ret == KYMO_OK)
+		ret = pair_roots(recast, a->event_header, b->event_header);
+	if (ret == KYMO_OK)
+		ret = pair_roots(recast, a->event_context, b->event_context);
+	for (size_t i = 0; i < a->events.len && ret == KYMO_OK; i++) {
+		const struct ky_event_class *was = a->events.data[i];
+		const struct ky_event_class *is = ky_map_get(&b->events_by_id, was->id);
+
+		ret = pair_roots(recast, was->context, is->context);
+		if (ret == KYMO_OK)
+			ret = pair_roots(recast, was->payload, is->payload);
+	}
+	return ret;
+}
+
+int ky_recast_init(struct ky_recast *recast, const struct ky_trace_class *trace,
+		   const struct ky_trace_class *as)
+{
+	int ret;
+
 	*recast = (struct ky_recast){.text = NULL};
 	ky_values_init(&recast->in);
+	ky_map_init(&recast->copies);
+	if (!as)
+		return KYMO_OK;
+	ret = pair_roots(recast, trace->packet_header, as->packet_header);
+	for (size_t i = 0; i < trace->streams.len && ret == KYMO_OK; i++)
+		ret = pair_stream(recast, trace->streams.data[i], as->streams.data[i]);
+	return ret;
 }
 
 void ky_recast_fini(struct ky_recast *recast)
 {
 	ky_values_fini(&recast->in);
+	ky_map_fini(&recast->copies);
 	free(recast->text);
 }
+
+/* ---- values --------------------------------------------------------------------------------- */
 
 static int push(struct run *r, const struct ky_value *value)
 {
@@ -47,7 +141,13 @@ static bool is_wide(const struct ky_field_class *cls)
 	       cls->text.encoding > KY_ENCODING_ASCII;
 }
 
-/* Room for all texts of the scope: two bytes become three at most. */
+/* A float whose bits lie elsewhere, and are not in the value itself. */
+static bool is_long_float(const struct ky_field_class *cls)
+{
+	return cls->kind == KY_FIELD_FLOAT && cls->num.length_bits == 128 && cls->num.bits_reversed;
+}
+
+/* Room for all texts of the scope, whose two bytes become three at most, and for long floats. */
 static int reserve_text(struct ky_recast *recast)
 {
 	size_t bytes = 0;
@@ -56,6 +156,8 @@ static int reserve_text(struct ky_recast *recast)
 	ky_vec_foreach(&recast->in.list, v) {
 		if (is_wide(v->cls))
 			bytes += v->str.len_bytes + v->str.len_bytes / 2;
+		else if (is_long_float(v->cls))
+			bytes += 16;
 	}
 	/* Empty texts have a place, too. */
 	if (recast->text && bytes <= recast->text_bytes)
@@ -103,11 +205,51 @@ static int recast_blob(struct run *r, const struct ky_value *v, const struct ky_
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
+/* A structure of words, least significant first when it is little-endian. */
+static int recast_words(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
+{
+	struct ky_value out = {.cls = as, .name = v->name}, word = {.n_below = 0};
+	uint32_t n = (uint32_t)as->st.n_members;
+	int ret;
+
+	out.n_below = out.n_children = n;
+	ret = push(r, &out);
+	for (uint32_t i = 0; i < n && ret == KYMO_OK; i++) {
+		word.cls = as->st.members[i].cls;
+		word.name = as->st.members[i].display;
+		word.u = ky_value_word(v, word.cls->num.big_endian ? n - 1 - i : i);
+		ret = push(r, &word);
+	}
+	return ret;
+}
+
+/* The same float with its bits in the usual order, borrowed from r->text. */
+static int recast_long_float(struct run *r, const struct ky_value *v,
+			     const struct ky_field_class *as)
+{
+	struct ky_value out = {.cls = as, .name = v->name};
+	uint8_t *to = (uint8_t *)r->text;
+
+	for (unsigned int i = 0; i < 2; i++)
+		ky_write_bits(to, as->num.big_endian ? 64 - 64 * i : 64 * i, 64,
+			      ky_value_word(v, i), as->num.big_endian);
+	r->text += 16;
+	out.f = v->f;
+	out.f_data = to;
+	return push(r, &out);
+}
+
 /* What has the place of @v->cls, or one of its other roles. */
 static int recast_number(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
 {
 	struct ky_value out = *v;
 
+	if (as->kind == KY_FIELD_STRUCT)
+		return recast_words(r, v, as);
+	if (is_long_float(v->cls))
+		return recast_long_float(r, v, as);
+	if (v->cls->slot != KY_NO_SLOT)
+		r->recast->in.slots[v->cls->slot] = v->u;
 	out.cls = as;
 	if (v->cls->kind == KY_FIELD_VARUINT || v->cls->kind == KY_FIELD_VARSINT) {
 		out.n_children = 0;
@@ -116,6 +258,17 @@ static int recast_number(struct run *r, const struct ky_value *v, const struct k
 		else if (v->cls->num.clock && as->role == KY_ROLE_CLOCK_END)
 			out.u = r->recast->end_cycles;
 	}
+	return push(r, &out);
+}
+
+/* A copy of what tells the length or option of the next member: what was decoded last. */
+static int recast_copy(struct run *r, const struct ky_member *copy)
+{
+	const struct ky_field_ref *ref =
+		ky_map_get(&r->recast->copies, (uint64_t)(uintptr_t)copy->cls);
+	struct ky_value out = {.cls = copy->cls, .name = copy->display};
+
+	out.u = r->recast->in.slots[ref->target->slot];
 	return push(r, &out);
 }
 
@@ -131,7 +284,10 @@ static int recast_members(struct run *r, const struct ky_value *st, const struct
 	for (uint32_t i = 0; i < st->n_children && ret == KYMO_OK; i++) {
 		const struct ky_value *member = r->at;
 
-		ret = recast_value_deep(KYMO_E_MEMORY, r, to++->cls);
+		while (!ky_field_is_num(member->cls) && ky_field_is_num(to->cls) && ret == KYMO_OK)
+			ret = recast_copy(r, to++);
+		if (ret == KYMO_OK)
+			ret = recast_value_deep(KYMO_E_MEMORY, r, to++->cls);
 		for (uint32_t more = member->cls->more_roles; more && ret == KYMO_OK;
 		     more &= more - 1)
 			ret = recast_number(r, member, to++->cls);

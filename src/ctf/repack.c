@@ -64,14 +64,14 @@ struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,
 	if (!r)
 		return NULL;
 	r->as = as;
-	ky_recast_init(&r->recast);
 	ky_values_init(&r->header);
 	ky_values_init(&r->context);
 	ky_values_init(&r->patched);
 	ky_values_init(&r->scratch);
 	r->e.slots = calloc((size_t)n_slots + 1, sizeof(*r->e.slots));
 	r->aligns = calloc(trace->events.len + 1, sizeof(*r->aligns));
-	if (r->e.slots && r->aligns && (!as || find_events(r, trace)))
+	if (ky_recast_init(&r->recast, trace, as) == KYMO_OK && r->e.slots && r->aligns &&
+	    (!as || find_events(r, trace)))
 		return r;
 	ky_repacker_free(r);
 	return NULL;

@@ -12,6 +12,10 @@ struct comparison {
 	bool may_differ; /* in bits, where the values are the same */
 	bool differ;	 /* and they do */
 	uint32_t *slots; /* by slot of the first model: the one of the same field in the second */
+	/* Copies of lengths and selectors in the second, for the field at hand. */
+	const struct ky_member *copies;
+	size_t n_copies;
+	size_t n_used;
 };
 
 KY_DEEP3(bool, same_class, struct comparison *, const struct ky_field_class *,
@@ -24,12 +28,28 @@ static bool differ(struct comparison *c)
 	return c->may_differ;
 }
 
-static bool same_ref(const struct comparison *c, const struct ky_field_ref *a,
+/* Copies stand in the order of those that need them (ky_lower_length()). */
+static bool is_next_copy(struct comparison *c, const struct ky_field_ref *a,
+			 const struct ky_field_ref *b)
+{
+	const struct ky_field_class *copy = b->target;
+
+	if (c->n_used == c->n_copies || c->copies[c->n_used].cls != copy || b->n_more)
+		return false;
+	c->n_used++;
+	return copy->num.length_bits == 64 && !copy->num.clock && copy->role == KY_ROLE_NONE &&
+	       ky_field_is_signed(copy) == ky_field_is_signed(a->target) && differ(c);
+}
+
+static bool same_ref(struct comparison *c, const struct ky_field_ref *a,
 		     const struct ky_field_ref *b)
 {
 	if (!a || !b)
 		return !a && !b;
-	return a->scope == b->scope && c->slots[a->target->slot] == b->target->slot;
+	if (is_next_copy(c, a, b))
+		return true;
+	return a->scope == b->scope && a->n_more == b->n_more &&
+	       c->slots[a->target->slot] == b->target->slot;
 }
 
 static bool has_label(const struct ky_field_class *cls, const char *label,
@@ -82,6 +102,9 @@ static bool same_values(const struct ky_field_class *a, const struct ky_field_cl
 		return b->kind == KY_FIELD_UINT && b->num.length_bits == 64;
 	if (a->kind == KY_FIELD_VARSINT)
 		return b->kind == KY_FIELD_SINT && b->num.length_bits == 64;
+	/* Yes or no. */
+	if (a->kind == KY_FIELD_BOOL && a->num.length_bits > 64)
+		return b->kind == KY_FIELD_UINT;
 	return same_kind(a, b) && a->num.length_bits == b->num.length_bits;
 }
 
@@ -93,6 +116,27 @@ static bool same_numbers(struct comparison *c, const struct ky_field_class *a,
 	if (a->slot != KY_NO_SLOT)
 		c->slots[a->slot] = b->slot;
 	return (same_kind(a, b) && same_bits(a, b)) || (same_values(a, b) && differ(c));
+}
+
+/* A number of more than 64 bits, and the words that it consists of, as ky_lower_number() has them. */
+static bool same_words(struct comparison *c, const struct ky_field_class *a,
+		       const struct ky_field_class *b)
+{
+	uint32_t bits = a->num.length_bits, n = (bits + 63) / 64;
+
+	if (a->kind == KY_FIELD_BOOL || bits <= (a->kind == KY_FIELD_FLOAT ? 128 : 64) ||
+	    a->align_bits != b->align_bits || b->st.n_members != n || b->fixed_bits != bits)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ky_field_class *word =
+			b->st.members[a->num.big_endian ? n - 1 - i : i].cls;
+		uint32_t want = bits - 64 * i < 64 ? bits - 64 * i : 64;
+
+		if (!ky_field_is_num(word) || word->num.length_bits != want ||
+		    word->num.big_endian != a->num.big_endian || word->slot != KY_NO_SLOT)
+			return false;
+	}
+	return !a->num.bits_reversed || differ(c);
 }
 
 static bool is_uuid(const struct ky_field_class *cls)
@@ -174,6 +218,29 @@ static size_t same_roles(struct comparison *c, const struct ky_field_class *a,
 	return 0;
 }
 
+/* One that is no number, and the copies before it that tell its lengths and options. */
+static size_t same_member(struct comparison *c, const struct ky_field_class *a,
+			  const struct ky_field_class *b, size_t first)
+{
+	struct comparison outer = *c;
+	size_t n = 0;
+	bool same;
+
+	while (c->may_differ && !ky_field_is_num(a) && first + n < b->st.n_members &&
+	       ky_field_is_num(b->st.members[first + n].cls))
+		n++;
+	if (first + n == b->st.n_members)
+		return 0;
+	c->copies = &b->st.members[first];
+	c->n_copies = n;
+	c->n_used = 0;
+	same = same_class_deep(false, c, a, b->st.members[first + n].cls) && c->n_used == n;
+	c->copies = outer.copies;
+	c->n_copies = outer.n_copies;
+	c->n_used = outer.n_used;
+	return same ? n + 1 : 0;
+}
+
 static bool same_members(struct comparison *c, const struct ky_field_class *a,
 			 const struct ky_field_class *b)
 {
@@ -189,7 +256,7 @@ static bool same_members(struct comparison *c, const struct ky_field_class *a,
 		if (cls->more_roles && c->may_differ)
 			n = same_roles(c, cls, b, at);
 		else
-			n = same_class_deep(false, c, cls, b->st.members[at].cls);
+			n = same_member(c, cls, b, at);
 		if (!n)
 			return false;
 		at += n;
@@ -250,6 +317,8 @@ static bool same_class(struct comparison *c, const struct ky_field_class *a,
 		return a->align_bits == b->align_bits && a->fixed_bits == b->fixed_bits;
 	if (a->role != b->role || a->more_roles != b->more_roles)
 		return false;
+	if (ky_field_is_num(a) && b->kind == KY_FIELD_STRUCT)
+		return same_words(c, a, b);
 	if (ky_field_is_num(a))
 		return ky_field_is_num(b) && same_numbers(c, a, b);
 	/* In UTF-8 it is as long as it is. */

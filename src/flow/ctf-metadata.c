@@ -77,7 +77,8 @@ static int same_version(const struct ky_trace *trace, char **text, size_t *len_b
 static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 		 struct kymo_error *err)
 {
-	struct ky_strbuf left = KY_STRBUF_INIT, renamed = KY_STRBUF_INIT;
+	struct ky_lower_notes notes = {.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT};
+	struct ky_strbuf left = KY_STRBUF_INIT;
 	size_t len;
 	char *before;
 	int ret = read_text(trace, &before, &len, err);
@@ -87,15 +88,19 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 	ret = ky_ctf2_left_out(before, len, &left, err);
 	free(before);
 	if (ret == KYMO_OK)
-		ret = ky_lower_to_tsdl(trace->cls, text, len_bytes, &renamed, err);
+		ret = ky_lower_to_tsdl(trace->cls, text, len_bytes, &notes, err);
 	if (ret == KYMO_OK && left.len)
 		ky_log_warning(trace->log, "%s: CTF 1.8 has no place for these, left out: %s",
 			       trace->path, ky_strbuf_text(&left));
-	if (ret == KYMO_OK && renamed.len)
+	if (ret == KYMO_OK && notes.renamed.len)
 		ky_log_warning(trace->log, "%s: CTF 1.8 allows identifiers only: %s", trace->path,
-			       ky_strbuf_text(&renamed));
+			       ky_strbuf_text(&notes.renamed));
+	if (ret == KYMO_OK && notes.added.len)
+		ky_log_warning(trace->log,
+			       "%s: CTF 1.8 finds these lengths and options by copies, added: %s",
+			       trace->path, ky_strbuf_text(&notes.added));
 	ky_strbuf_fini(&left);
-	ky_strbuf_fini(&renamed);
+	ky_lower_notes_fini(&notes);
 	return ret;
 }
 

@@ -14,7 +14,11 @@ COMMON = ("uint", "sint", "enum", "float", "string", "text", "array", "struct", 
 LOWERED = COMMON + ("bool", "bits", "bitmap", "blob", "optional")
 # Those of which CTF 1.8 can say the values, but not with the same bits.
 ANEW = LOWERED + ("leb", "sleb", "utf16", "widetext", "reversed")
-ALL = ANEW + ("big", "bigbool", "float16")
+# What CTF 1.8 says with fields more, or in other structures.
+MORE = ANEW + ("big", "bigbool", "either", "shared")
+ALL = MORE + ("float16",)
+# These may need a field before them.
+WITH_OTHERS = ("text", "blob", "widetext", "array", "variant", "optional", "either", "shared")
 
 
 class Bits:
@@ -123,7 +127,7 @@ class Trace:
 
     def add_member(self, st, depth):
         kinds = self.kinds if depth < 2 else [k for k in self.kinds if k not in (
-            "array", "struct", "variant", "optional")]
+            "array", "struct", "variant", "optional", "either", "shared")]
         kind = self.rng.choice(kinds)
         st.members.append((self.name(), self.make(kind, st, depth)))
 
@@ -220,8 +224,7 @@ class Trace:
 
     def make_array(self, st, depth):
         ref = self.length(st, 3) if self.rng.random() < 0.5 else None
-        kind = self.rng.choice([k for k in self.kinds if k not in (
-            "text", "blob", "widetext", "array", "variant", "optional")])
+        kind = self.rng.choice([k for k in self.kinds if k not in WITH_OTHERS])
         element = self.make(kind, st, depth + 1)
         least = self.rng.choice((1, 1, 16, 64)) if "leb" in self.kinds else 1
         return Field("array", align=max(element.align, least), element=element, ref=ref,
@@ -239,10 +242,38 @@ class Trace:
         tag.bits = max(tag.bits, 8)
         tag.only = [v for _, low, high in tag.labels for v in (low, high)]
         st.members.append((self.name(), tag))
-        simple = [k for k in self.kinds if k not in ("text", "blob", "widetext", "array",
-                                                     "variant", "optional")]
+        simple = [k for k in self.kinds if k not in WITH_OTHERS]
         return Field("variant", ref=st.members[-1], options=[
             (label, self.make(self.rng.choice(simple), st, depth + 1)) for label in labels])
+
+    def make_either(self, st, depth):
+        """An array whose length is in whichever option a variant has."""
+        tag = self.number("uint", 8)
+        tag.labels, tag.only = [("one", 0, 3), ("two", 4, 9)], (0, 3, 4, 9)
+        st.members.append((self.name(), tag))
+        name, options = self.name(), []
+        for label, bits in (("one", 8), ("two", 16)):
+            length = self.number("uint", bits)
+            length.most = 3
+            options.append((label, Field("struct", members=[(name, length)], min_align=1,
+                                         align=length.align)))
+        st.members.append((self.name(), Field("variant", ref=st.members[-1], options=options)))
+        simple = [k for k in self.kinds if k in ("uint", "string", "float", "big")]
+        path = [st.members[-1][0], name]
+        if self.rng.random() < 0.5:
+            return Field("blob", align=8, length=0, ref=(name, length), path=path)
+        element = self.make(self.rng.choice(simple), st, depth + 1)
+        return Field("array", align=element.align, element=element, ref=(name, length), path=path,
+                     least=1, length=0)
+
+    def make_shared(self, st, depth):
+        """Another field that a selector selects, by other ranges or to other names."""
+        choice = self.make(self.rng.choice(("variant", "optional")), st, depth)
+        st.members.append((self.name(), choice))
+        simple = [k for k in self.kinds if k in ("uint", "string", "float", "struct")]
+        signed = choice.ref[1].kind != "bool"
+        return Field("optional", ref=choice.ref, ranges=[[0, 0], [2, 2]] if signed else None,
+                     element=self.make(self.rng.choice(simple), st, depth + 1))
 
     def make_optional(self, st, depth):
         by_bool = self.rng.random() < 0.5
@@ -289,7 +320,7 @@ class Trace:
             return (index, value), shown
         if kind == "optional":
             raw = seen[cls.ref[0]]
-            if not (raw if cls.ranges is None else cls.ranges[0][0] <= raw <= cls.ranges[0][1]):
+            if not (raw if cls.ranges is None else any(a <= raw <= b for a, b in cls.ranges)):
                 return None, None
             value, shown = self.value(cls.element, seen)
             return (value,), shown
@@ -461,12 +492,12 @@ class Trace:
             out["preferred-display-base"] = cls.base
         return out
 
-    def location(self, path):
-        return {"path": [path]}
+    def location(self, cls):
+        return {"path": getattr(cls, "path", [cls.ref[0]])}
 
     def sized(self, what, cls, key):
         if cls.ref:
-            return {"type": f"dynamic-length-{what}", key: self.location(cls.ref[0])}
+            return {"type": f"dynamic-length-{what}", key: self.location(cls)}
         return {"type": f"static-length-{what}", "length": cls.length}
 
     def ctf2(self, cls):
@@ -494,12 +525,12 @@ class Trace:
             return {**self.sized("array", cls, "length-field-location"),
                     "element-field-class": self.ctf2(cls.element)}
         if kind == "variant":
-            return {"type": "variant", "selector-field-location": self.location(cls.ref[0]),
+            return {"type": "variant", "selector-field-location": self.location(cls),
                     "options": [{"name": label, "field-class": self.ctf2(option),
                                  "selector-field-ranges": [list(cls.ref[1].labels[i][1:])]}
                                 for i, (label, option) in enumerate(cls.options)]}
         if kind == "optional":
-            out = {"type": "optional", "selector-field-location": self.location(cls.ref[0]),
+            out = {"type": "optional", "selector-field-location": self.location(cls),
                    "field-class": self.ctf2(cls.element)}
             if cls.ranges:
                 out["selector-field-ranges"] = cls.ranges

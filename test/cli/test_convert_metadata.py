@@ -113,3 +113,161 @@ def test_drafts_become_ctf_2(kymo, root_dir, tmp_path):
     assert '"id"' in text and "default-clock-class-id" in text and '"origin"' in text
     assert "enumeration" not in text and "default-clock-class-name" not in text
     assert kymo("print", tmp_path / "out").raw == kymo("print", trace).raw
+
+
+# ---- fields that CTF 1.8 has only in parts, or by copies ----------------------------------------
+
+def number(bits, **more):
+    kind = more.pop("kind", "fixed-length-unsigned-integer")
+    return {"type": kind, "length": bits, "byte-order": "little-endian", "alignment": 8, **more}
+
+
+def member(name, cls):
+    return {"name": name, "field-class": cls}
+
+
+def structure(*members):
+    return {"type": "structure", "member-classes": [member(*pair) for pair in members]}
+
+
+def one_event(path, data, *members, environment=None):
+    """A trace of one event, whose fields are @members."""
+    return write(path, [
+        {"type": "preamble", "version": 2},
+        *([{"type": "trace-class", "environment": environment}] if environment else []),
+        {"type": "data-stream-class"},
+        {"type": "event-record-class", "name": "e", "payload-field-class": structure(*members)},
+    ], [("s", data)])
+
+
+def fields_of(kymo, path):
+    event, = kymo("convert", "--to", "json", path).out.splitlines()
+    return json.loads(event)["fields"]
+
+
+def peers_read(kymo, peer, path):
+    """Both of them, and babeltrace2 the same text as we."""
+    text = peer("babeltrace2", path)
+    assert text.code == 0 and text.out == kymo("print", path).out, text
+    assert peer("babeltrace", path).code == 0
+    return text.out
+
+
+@pytest.mark.parametrize("order", ("little", "big"))
+@pytest.mark.parametrize("bits", (65, 100, 128, 200))
+@pytest.mark.parametrize("kind", ("unsigned-integer", "signed-integer", "bit-array"))
+def test_long_integers_become_words(kymo, peer, tmp_path, kind, bits, order):
+    signed = kind == "signed-integer"
+    value = -(3 << bits - 3) + 5 if signed else (3 << bits - 3) + 5
+    raw = value & (1 << bits) - 1
+    # The bits of a little-endian number are counted from below, those of a big-endian one from above.
+    size = (bits + 7) // 8
+    data = (raw if order == "little" else raw << 8 * size - bits).to_bytes(size, order)
+    cls = number(bits, kind=f"fixed-length-{kind}", **{"byte-order": f"{order}-endian"})
+    trace = one_event(tmp_path / "t", data + b"\7", ("n", cls), ("behind", number(8)))
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    fields = fields_of(kymo, tmp_path / "out")
+    names = [f"bits_{i}_{min(i + 63, bits - 1)}" for i in range(0, bits, 64)]
+    assert list(fields["n"]) == (names if order == "little" else names[::-1])
+    assert sum(word << int(name.split("_")[1]) for name, word in fields["n"].items()) == (
+        value if signed else raw)
+    assert fields["behind"] == 7
+    # The bytes stay what they are.
+    assert (tmp_path / "out" / "s").read_bytes() == data + b"\7"
+    peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_labels_of_words_are_told(kymo, tmp_path):
+    trace = one_event(tmp_path / "t", bytes(9), ("n", number(72, mappings={"none": [[0, 0]]})))
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert "left out: labels of integers beyond 64 bits (1)\n" in result.err
+
+
+def test_a_length_in_whichever_option(kymo, peer, tmp_path):
+    either = {"type": "variant", "selector-field-location": {"path": ["sel"]}, "options": [
+        {"name": "a", "selector-field-ranges": [[0, 0]], "field-class": structure(("n", number(8)))},
+        {"name": "b", "selector-field-ranges": [[1, 1]],
+         "field-class": structure(("n", number(16)))}]}
+    by = {"path": ["either", "n"]}
+    data = b"\1\2\0" + bytes([10, 11]) + b"xy" + b"\3"
+    trace = one_event(
+        tmp_path / "t", data, ("sel", number(8)), ("either", either),
+        ("list", {"type": "dynamic-length-array", "length-field-location": by,
+                  "element-field-class": number(8)}),
+        ("text", {"type": "dynamic-length-string", "length-field-location": by}),
+        ("there", {"type": "optional", "selector-field-location": by,
+                   "selector-field-ranges": [[2, 7]], "field-class": number(8)}))
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert ("by copies, added: 'event.fields.list_length', 'event.fields.text_length', "
+            "'event.fields.there_selector'\n") in result.err
+    fields = fields_of(kymo, tmp_path / "out")
+    assert list(fields) == ["sel", "either", "list_length", "list", "text_length", "text",
+                            "there_selector", "there"]
+    assert fields["list"] == [10, 11] and fields["text"] == "xy" and fields["there"] == 3
+    assert fields["list_length"] == fields["text_length"] == 2
+    assert fields["there_selector"] == {"value": 2, "labels": ["present"]}
+    assert "list_length = 2" in peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_one_selector_of_several(kymo, peer, tmp_path):
+    by = {"selector-field-location": {"path": ["sel"]}}
+
+    def optional(ranges):
+        return {"type": "optional", **by, "selector-field-ranges": ranges, "field-class": number(8)}
+
+    def variant(*names):
+        return {"type": "variant", **by, "options": [
+            {**({"name": name} if name is not None else {}),
+             "selector-field-ranges": [[2 * i, 2 * i + 1]], "field-class": number(8)}
+            for i, name in enumerate(names)]}
+
+    trace = one_event(
+        tmp_path / "t", bytes([2, 20, 21, 22, 23, 24]),
+        ("sel", number(8, mappings={"low": [[0, 2]]})), ("o", optional([[0, 2]])),
+        ("other", optional([[2, 2], [9, 9]])), ("no", optional([[9, 9]])),
+        ("v", variant("a", "b")), ("w", variant("struct", "a b", "a-b")),
+        ("u", variant(None, "_x", "x")))
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert result.err.count("_selector'") == 6
+    fields = fields_of(kymo, tmp_path / "out")
+    assert fields["sel"] == {"value": 2, "labels": ["low"]}
+    assert [fields[name] for name in ("o", "other", "v", "w", "u")] == [20, 21, 22, 23, 24]
+    assert not fields["no"]
+    assert all(fields[name]["value"] == 2 for name in fields if name.endswith("_selector"))
+    peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_selectors_that_need_no_copy(kymo, tmp_path):
+    """Labels that select the same options, and a second field that is there like the first."""
+    by = {"selector-field-location": {"path": ["sel"]}}
+    choice = {"type": "variant", **by, "options": [
+        {"name": name, "selector-field-ranges": [[i, i]], "field-class": number(8)}
+        for i, name in enumerate(("a", "b"))]}
+    there = {"type": "optional", "selector-field-location": {"path": ["yes"]},
+             "selector-field-ranges": [[1, 4]], "field-class": number(8)}
+    trace = one_event(tmp_path / "t", bytes([1, 7, 8, 2, 9, 10]),
+                      ("sel", number(8, mappings={"a": [[0, 0]], "b": [[1, 1]], "c": [[2, 9]]})),
+                      ("v", choice), ("w", choice), ("yes", number(8)), ("p", there), ("q", there))
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert not result.err
+    assert list(fields_of(kymo, tmp_path / "out")) == ["sel", "v", "w", "yes", "p", "q"]
+    assert (tmp_path / "out" / "s").read_bytes() == (tmp_path / "t" / "s").read_bytes()
+
+
+def test_names_in_the_environment(kymo, peer, tmp_path):
+    names = {"a name": 1, "a-name": "two", "a_name": 3, "": 4, "7": "five", "struct": 6, "ok": "y"}
+    trace = one_event(tmp_path / "t", b"\1", ("n", number(8)), environment=names)
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert "CTF 1.8 allows identifiers only: 'env.a name' is called 'a_name_'" in result.err
+    env = json.loads(kymo("info", "--json", tmp_path / "out").out)["traces"][0]["environment"]
+    assert env == {"a_name_": 1, "a_name__": "two", "a_name": 3, "_": 4, "_7": "five",
+                   "_struct": 6, "ok": "y"}
+    peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_many_names_of_the_same_letters(kymo, tmp_path):
+    """Time and memory stay in proportion."""
+    names = ["-" * 20 + chr(0x4e00 + i) for i in range(3000)]
+    trace = one_event(tmp_path / "t", bytes(3000), *((name, number(8)) for name in names))
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert len(fields_of(kymo, tmp_path / "out")) == 3000

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strbuf.h"
 #include "ctf/lower.h"
-#include "ctf/repack.h"
 #include "ctf/tsdl.h"
-#include "ctf/unicode.h"
+#include "same-events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -75,20 +73,47 @@ static const char metadata[] =
 	"\n"
 	"\x1e"
 	"{\"type\":\"event-record-class\",\"id\":2,\"name\":\"none\"}"
+	"\n"
+	"\x1e"
+	"{\"type\":\"event-record-class\",\"id\":3,\"name\":\"more\",\"payload-field-class\":"
+	"{\"type\":\"structure\",\"member-classes\":[{\"name\":\"sel\",\"field-class\":{\"typ"
+	"e\":\"fixed-length-unsigned-integer\",\"length\":8,\"byte-order\":\"little-endian\"}"
+	"},{\"name\":\"v\",\"field-class\":{\"type\":\"variant\",\"selector-field-location\":"
+	"{\"path\":[\"sel\"]},\"options\":[{\"name\":\"a b\",\"selector-field-ranges\":[[0,10"
+	"0]],\"field-class\":{\"type\":\"structure\",\"member-classes\":[{\"name\":\"n\",\"fi"
+	"eld-class\":{\"type\":\"fixed-length-unsigned-integer\",\"length\":8,\"byte-order\":"
+	"\"little-endian\"}}]}},{\"selector-field-ranges\":[[101,255]],\"field-class\":{\"typ"
+	"e\":\"structure\",\"member-classes\":[{\"name\":\"n\",\"field-class\":{\"type\":\"va"
+	"riable-length-unsigned-integer\"}}]}}]}},{\"name\":\"list\",\"field-class\":{\"type"
+	"\":\"dynamic-length-array\",\"length-field-location\":{\"path\":[\"v\",\"n\"]},\"ele"
+	"ment-field-class\":{\"type\":\"fixed-length-signed-integer\",\"length\":100,\"byte-o"
+	"rder\":\"little-endian\"}}},{\"name\":\"bytes\",\"field-class\":{\"type\":\"dynamic-"
+	"length-blob\",\"length-field-location\":{\"path\":[\"v\",\"n\"]}}},{\"name\":\"o\","
+	"\"field-class\":{\"type\":\"optional\",\"selector-field-location\":{\"path\":[\"sel"
+	"\"]},\"selector-field-ranges\":[[7,90],[200,200]],\"field-class\":{\"type\":\"fixed-"
+	"length-bit-array\",\"length\":128,\"byte-order\":\"little-endian\",\"bit-order\":\"l"
+	"ast-to-first\",\"alignment\":8}}},{\"name\":\"o2\",\"field-class\":{\"type\":\"optio"
+	"nal\",\"selector-field-location\":{\"path\":[\"sel\"]},\"selector-field-ranges\":[[0"
+	",50]],\"field-class\":{\"type\":\"optional\",\"selector-field-location\":{\"path\":["
+	"\"v\",\"n\"]},\"selector-field-ranges\":[[1,2]],\"field-class\":{\"type\":\"dynamic-"
+	"length-string\",\"length-field-location\":{\"path\":[\"v\",\"n\"]}}}}},{\"name\":\"f"
+	"lag\",\"field-class\":{\"type\":\"fixed-length-boolean\",\"length\":72,\"byte-order"
+	"\":\"little-endian\"}},{\"name\":\"q\",\"field-class\":{\"type\":\"fixed-length-floa"
+	"ting-point-number\",\"length\":128,\"byte-order\":\"little-endian\",\"bit-order\":\""
+	"last-to-first\",\"alignment\":8}}]}}"
 	"\n";
 
 struct run {
-	struct ky_decoder *decoder, *again;
+	struct ky_decoder *decoder;
 	struct ky_repacker *repacker;
-	struct ky_values values;
-	struct ky_strbuf want, got; /* events, as bytes */
+	struct same_events same;
 };
 
 static struct ky_trace_class *trace, *as;
 
 static void read_models(void)
 {
-	struct ky_strbuf notes = KY_STRBUF_INIT;
+	struct ky_lower_notes notes = {.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT};
 	struct kymo_error err;
 	size_t len_bytes;
 	char *text;
@@ -100,75 +125,7 @@ static void read_models(void)
 	    ky_same_layout(trace, as, &anew, &err) < 0 || !anew)
 		abort();
 	free(text);
-	ky_strbuf_fini(&notes);
-}
-
-static void add_number(struct ky_strbuf *out, uint64_t number)
-{
-	ky_strbuf_add(out, (const char *)&number, sizeof(number));
-}
-
-/* What a value is, whatever its class. */
-static void add_value(struct ky_strbuf *out, const struct ky_value *v)
-{
-	size_t before = out->len;
-
-	switch (v->cls->kind) {
-	case KY_FIELD_STRING:
-	case KY_FIELD_TEXT:
-		ky_utf8_from(out, v->cls->text.encoding, (const uint8_t *)v->str.data,
-			     v->str.len_bytes);
-		add_number(out, out->len - before);
-		break;
-	case KY_FIELD_BLOB:
-		for (size_t i = 0; i < v->str.len_bytes; i++)
-			add_number(out, (uint8_t)v->str.data[i]);
-		break;
-	default:
-		if (v->cls->kind < KY_FIELD_STRING)
-			add_number(out, v->u);
-	}
-}
-
-/* False when a value cannot be read: then the event is not one to compare. */
-static bool add_event(struct run *run, struct ky_strbuf *out, const struct ky_event *event)
-{
-	size_t before = out->len;
-
-	add_number(out, event->cls->id);
-	add_number(out, event->cycles);
-	for (int scope = KY_SCOPE_STREAM_CONTEXT; scope < KY_SCOPE_COUNT; scope++) {
-		int n = ky_values_decode(&run->values, event, (enum ky_scope)scope, NULL);
-
-		if (n < 0) {
-			out->len = before;
-			return false;
-		}
-		for (int i = 0; i < n; i++)
-			add_value(out, &run->values.list.data[i]);
-	}
-	return true;
-}
-
-static void read_again(struct run *run, const struct ky_repacked *done)
-{
-	const struct ky_packet *packet;
-	struct ky_event events[5];
-	struct kymo_error err;
-	int n;
-
-	if (ky_decoder_packet(run->again, done->data, done->size_bytes, 0, &packet, &err) < 0 ||
-	    packet->begin_cycles != done->begin_cycles)
-		abort();
-	while ((n = ky_decoder_next(run->again, events, 5, &err)) > 0) {
-		for (int i = 0; i < n; i++) {
-			if (!add_event(run, &run->got, &events[i]))
-				abort();
-		}
-	}
-	if (n < 0 || run->want.len != run->got.len ||
-	    memcmp(ky_strbuf_text(&run->want), ky_strbuf_text(&run->got), run->want.len) != 0)
-		abort();
+	ky_lower_notes_fini(&notes);
 }
 
 static void rewrite(struct run *run, const struct ky_packet *packet)
@@ -182,38 +139,34 @@ static void rewrite(struct run *run, const struct ky_packet *packet)
 	while ((n = ky_decoder_next(run->decoder, events, 7, NULL)) > 0) {
 		for (int i = 0; i < n; i++) {
 			/* Whatever can be read can be written. */
-			if (add_event(run, &run->want, &events[i]) &&
+			if (same_add(&run->same, &run->same.want, &events[i]) &&
 			    ky_repacker_event(run->repacker, &events[i], NULL) != 0)
 				abort();
 		}
 	}
 	if (ky_repacker_end(run->repacker, false, &done, NULL) < 0)
 		abort();
-	read_again(run, &done);
+	same_read(&run->same, &done);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ky_packet *packet;
-	struct run run = {.want = KY_STRBUF_INIT, .got = KY_STRBUF_INIT};
+	struct run run;
 
 	if (!trace)
 		read_models();
 	if (!size || size > 65536)
 		return 0;
 	run.decoder = ky_decoder_new(trace);
-	run.again = ky_decoder_new(as);
 	run.repacker = ky_repacker_new(trace, as);
-	ky_values_init(&run.values);
-	if (!run.decoder || !run.again || !run.repacker)
+	same_init(&run.same, as, false);
+	if (!run.decoder || !run.repacker)
 		abort();
 	if (ky_decoder_packet(run.decoder, data, size, 0, &packet, NULL) == KYMO_OK)
 		rewrite(&run, packet);
-	ky_values_fini(&run.values);
-	ky_strbuf_fini(&run.want);
-	ky_strbuf_fini(&run.got);
+	same_fini(&run.same);
 	ky_repacker_free(run.repacker);
-	ky_decoder_free(run.again);
 	ky_decoder_free(run.decoder);
 	return 0;
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lengths, optional fields and variants. What CTF 1.8 cannot refer to, or what has no labels for
+ * all that it selects, gets a copy before the field that it is for.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "ctf/lower-internal.h"
+#include "ctf/tsdl-lex.h"
+#include "ctf/walk.h"
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* @ref refers to a copy from now on, which holds what @kind can hold. NULL: no memory. */
+static struct ky_field_class *copy_for(struct ky_lowering *l, struct ky_field_ref *ref,
+				       enum ky_field_kind kind, const char *what)
+{
+	struct ky_field_class *cls = ky_field_class_new(l->trace, kind);
+
+	if (!cls || ky_vec_push(&l->copies, (struct ky_lower_copy){cls, what}) < 0) {
+		ky_error_nomem(l->err);
+		return NULL;
+	}
+	cls->align_bits = 8;
+	cls->num.length_bits = 64;
+	cls->num.base = 10;
+	cls->num.big_endian = l->trace->big_endian;
+	ref->target = cls;
+	ref->text = NULL;
+	ref->n_more = 0;
+	ref->scope = l->scope;
+	return cls;
+}
+
+/* Of the same sign, so that ranges mean the same. */
+static struct ky_field_class *copy_of_selector(struct ky_lowering *l, struct ky_field_ref *ref)
+{
+	return copy_for(l, ref, ky_field_is_signed(ref->target) ? KY_FIELD_SINT : KY_FIELD_UINT,
+			"selector");
+}
+
+int ky_lower_length(struct ky_lowering *l, struct ky_field_class *cls)
+{
+	struct ky_field_ref *ref = ky_field_ref_of(cls);
+
+	if (!ref || !ref->n_more)
+		return KYMO_OK;
+	return copy_for(l, ref, KY_FIELD_UINT, "length") ? KYMO_OK : KYMO_E_MEMORY;
+}
+
+/* ---- labels --------------------------------------------------------------------------------- */
+
+static bool has_range(const struct ky_option *option, const struct ky_range *range)
+{
+	for (size_t i = 0; i < option->n_ranges; i++) {
+		if (memcmp(&option->ranges[i], range, sizeof(*range)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Do the labels @name of @tag stand for the very ranges that select @option? */
+static bool label_selects(const struct ky_field_class *tag, const char *name,
+			  const struct ky_option *option)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < tag->num.n_mappings; i++) {
+		const struct ky_mapping *mapping = &tag->num.mappings[i];
+
+		if (strcmp(mapping->label, name) != 0)
+			continue;
+		for (size_t j = 0; j < mapping->n_ranges; j++) {
+			if (!has_range(option, &mapping->ranges[j]))
+				return false;
+		}
+		n += mapping->n_ranges;
+	}
+	return n == option->n_ranges;
+}
+
+/* ---- optional fields ------------------------------------------------------------------------ */
+
+/*
+ * The labels that select nothing, or the field. Of a boolean there are some; an integer that has none
+ * gets some; one that has others cannot serve.
+ */
+static int optional_labels(struct ky_lowering *l, struct ky_field_ref *ref,
+			   const struct ky_option *present, const char **in, const char **out)
+{
+	static const struct ky_range no = {{0}, {0}};
+	struct ky_field_class *tag = ref->target;
+	bool by_bool = !present->n_ranges;
+
+	*in = by_bool ? "true" : "present";
+	*out = by_bool ? "false" : "absent";
+	if (!ref->n_more && (by_bool || label_selects(tag, *in, present)))
+		return KYMO_OK;
+	if (ref->n_more || tag->num.n_mappings)
+		tag = copy_of_selector(l, ref);
+	if (!tag)
+		return KYMO_E_MEMORY;
+	if (by_bool)
+		return ky_lower_label_two(l, tag, *out, &no, 1, *in);
+	return ky_lower_label_two(l, tag, *in, present->ranges, present->n_ranges, *out);
+}
+
+int ky_lower_optional(struct ky_lowering *l, struct ky_field_class *cls)
+{
+	struct ky_option *options = ky_arena_array(&l->trace->arena, 2, sizeof(*options));
+	const char *in, *out;
+	int ret;
+
+	if (!options)
+		return ky_error_nomem(l->err);
+	options[1] = cls->var.options[0];
+	options[0].cls = ky_field_class_new(l->trace, KY_FIELD_STRUCT);
+	if (!options[0].cls)
+		return ky_error_nomem(l->err);
+	ret = optional_labels(l, cls->var.selector, &options[1], &in, &out);
+	options[0].name = options[0].display = out;
+	options[1].name = options[1].display = in;
+	cls->kind = KY_FIELD_VARIANT;
+	cls->var.options = options;
+	cls->var.n_options = 2;
+	return ret;
+}
+
+/* ---- variants ------------------------------------------------------------------------------- */
+
+/*
+ * The label of @tag that selects @option: it may bear the '_' that the option's name is shown
+ * without. NULL: none does.
+ */
+static const char *label_of(const struct ky_field_class *tag, const struct ky_option *option,
+			    const char *with)
+{
+	if (ky_tsdl_is_name(option->display) && option->display[0] != '_' &&
+	    label_selects(tag, option->display, option))
+		return option->display;
+	return ky_tsdl_is_name(with) && label_selects(tag, with, option) ? with : NULL;
+}
+
+/* Take the labels of @tag as names of options, when they select them. *serves: they do. */
+static int take_labels(struct ky_lowering *l, const struct ky_field_class *tag,
+		       struct ky_field_class *variant, bool *serves)
+{
+	*serves = tag->num.n_mappings > 0;
+	for (size_t i = 0; i < variant->var.n_options && *serves; i++) {
+		struct ky_option *option = &variant->var.options[i];
+		const char *with, *label;
+
+		with = option->display ? ky_arena_printf(&l->trace->arena, "_%s", option->display)
+				       : "";
+		if (!with)
+			return ky_error_nomem(l->err);
+		label = *with ? label_of(tag, option, with) : NULL;
+		*serves = label;
+		option->name = label;
+	}
+	return KYMO_OK;
+}
+
+/* The options' names become labels. */
+static int give_labels(struct ky_lowering *l, struct ky_field_class *tag,
+		       const struct ky_field_class *variant)
+{
+	struct ky_mapping *mappings =
+		ky_arena_array(&l->trace->arena, variant->var.n_options, sizeof(*mappings));
+
+	if (!mappings)
+		return ky_error_nomem(l->err);
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		const struct ky_option *option = &variant->var.options[i];
+
+		mappings[i].label = option->name;
+		mappings[i].ranges = option->ranges;
+		mappings[i].n_ranges = option->n_ranges;
+	}
+	tag->num.mappings = mappings;
+	tag->num.n_mappings = variant->var.n_options;
+	tag->num.is_enum = true;
+	return KYMO_OK;
+}
+
+int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
+{
+	struct ky_field_ref *ref = cls->var.selector;
+	struct ky_field_class *tag = ref->target;
+	bool serves = false;
+	int ret = ref->n_more ? KYMO_OK : take_labels(l, tag, cls, &serves);
+
+	if (ret < 0 || serves)
+		return ret;
+	ret = ky_lower_option_names(l, cls);
+	if (ret < 0)
+		return ret;
+	if (ref->n_more || tag->num.n_mappings)
+		tag = copy_of_selector(l, ref);
+	return tag ? give_labels(l, tag, cls) : KYMO_E_MEMORY;
+}
