@@ -8,6 +8,7 @@ one by one, so that writer and reader cannot share a mistake with what they are 
 import json
 import os
 import random
+import re
 import struct
 
 COMMON = ("uint", "sint", "enum", "float", "string", "text", "array", "struct", "variant")
@@ -19,6 +20,22 @@ MORE = ANEW + ("big", "bigbool", "either", "shared")
 ALL = MORE + ("float16",)
 # These may need a field before them.
 WITH_OTHERS = ("text", "blob", "widetext", "array", "variant", "optional", "either", "shared")
+
+
+def words_of(members):
+    """What the words of a number say that has more than 64 bits."""
+    number = 0
+    for name, word in members.items():
+        _, begin, end = name.split("_")
+        number |= (word & (1 << int(end) - int(begin) + 1) - 1) << int(begin)
+    return f"0x{number:0{16 * len(members)}x}"
+
+
+def without_copies(pairs):
+    """Members but for the copies of lengths and selectors that stand before what they are for."""
+    names = {name for name, _ in pairs}
+    return [(name, value) for name, value in pairs
+            if re.sub(r"_(length|selector)_*$", "", name) not in names - {name}]
 
 
 class Bits:

@@ -41,22 +41,13 @@ def is_object(value):
     return isinstance(value, list) and value and isinstance(value[0], tuple)
 
 
-def words_of(members):
-    """What the words of a number say that has more than 64 bits."""
-    number = 0
-    for name, word in members.items():
-        _, begin, end = name.split("_")
-        number |= (word & (1 << int(end) - int(begin) + 1) - 1) << int(begin)
-    return f"0x{number:0{16 * len(members)}x}"
-
-
 def lowered(value):
     """A value as CTF 1.8 says it: neither booleans, flags, BLOBs, absent fields nor copies."""
     if is_object(value):
         members = dict(value)
         if "bits_0_63" in members:
-            return words_of(members)
-        value = [pair for pair in value if not pair[0].endswith(("_length", "_selector"))]
+            return random_trace.words_of(members)
+        value = random_trace.without_copies(value)
         if "labels" in members:
             flags = members["labels"]
             return int(flags == ["true"]) if flags in (["true"], ["false"]) else members["value"]
