@@ -126,11 +126,11 @@ static int check_user_options(const struct ky_command *command, const struct opt
 	to->contexts = options->context;
 	to->level_max = 14;
 	to->uid = -1;
-	if (!run->has_user &&
-	    (to->n_exclusions || to->filter || to->comm || options->uid || options->log_level))
-		return ky_cli_usage(command,
-				    "--exclude, --filter, --comm, --uid and --loglevel are about "
-				    "programs: give --user too");
+	if (!run->has_user && (to->filter || to->comm || options->uid || options->log_level))
+		return ky_cli_usage(
+			command,
+			"--filter, --comm, --uid and --loglevel are about programs: give "
+			"--user too; kernel events are filtered by --kernel 'EVENTS if EXPR'");
 	if (options->log_level &&
 	    ky_user_levels_parse(options->log_level, &to->level_min, &to->level_max) < 0)
 		return ky_cli_usage(command,
@@ -165,6 +165,11 @@ static int check_options(const struct ky_command *command, const struct options 
 	run->buffer_bytes = options->buffer_bytes;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
 	to->pid = (int32_t)options->pid;
+	to->events = (const char *const *)options->kernel.items;
+	to->n_events = options->kernel.len;
+	to->exclusions = (const char *const *)options->exclude.items;
+	to->n_exclusions = options->exclude.len;
+	to->exclusions_may_miss = run->has_user;
 	to->buffer_bytes = options->buffer_bytes;
 	to->log = &ky_cli_log;
 	run->user.pid = (uint32_t)options->pid;
@@ -194,32 +199,11 @@ static const char *choose_output(const struct options *options, char name[64])
 	return name;
 }
 
-/* -k may be given again: one list. */
-static char *join_events(const struct ky_text_list *list)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-
-	for (size_t i = 0; i < list->len; i++) {
-		if (i)
-			ky_strbuf_addc(&text, ',');
-		ky_strbuf_adds(&text, list->items[i]);
-	}
-	return ky_strbuf_take(&text);
-}
-
-/* NULL: the default set. */
-static char *kernel_events(const struct ky_text_list *list)
-{
-	if (!list->len || (list->len == 1 && strcmp(list->items[0], "default") == 0))
-		return NULL;
-	return join_events(list);
-}
-
 static int run_record(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
-	char name[64], *events;
+	char name[64];
 	int code = check_options(command, options, &run), errnum;
 
 	if (code)
@@ -231,10 +215,7 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 			return ky_child_error(args[0], errnum);
 	}
 	run.output = choose_output(options, name);
-	run.kernel.events = events = kernel_events(&options->kernel);
-	code = ky_record_run(&run);
-	free(events);
-	return code;
+	return ky_record_run(&run);
 }
 
 static const struct ky_option_def option_defs[] = {
@@ -245,8 +226,9 @@ static const struct ky_option_def option_defs[] = {
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
 	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls; "
-	 "'!' before a pattern takes its events out again. May be given again. Default, and what "
-	 "'default' stands for: what the reports need; with --user, nothing.",
+	 "'!' before a pattern takes its events out again. 'EVENTS if EXPR' records only those events for "
+	 "which EXPR is true (docs/filter.md): in the kernel, as far as it can. May be given again. "
+	 "Default, and what 'default' stands for: what the reports need; with --user, nothing.",
 	 offsetof(struct options, kernel), NULL},
 	{"user", 'u', KY_OPTION_LIST, "PATTERN",
 	 "Record events of programs that are built with libkymo-trace: PROVIDER:NAME, '*' being any run "
@@ -254,7 +236,7 @@ static const struct ky_option_def option_defs[] = {
 	 "start later join before main().",
 	 offsetof(struct options, user), NULL},
 	{"exclude", 0, KY_OPTION_LIST, "PATTERN",
-	 "Leave out events of programs that match this pattern, too. May be given again.",
+	 "Leave out events that match this pattern, of the kernel and of programs. May be given again.",
 	 offsetof(struct options, exclude), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
 	 "Only events of programs with this log level: INFO (that one), INFO.. (at least as severe), "
@@ -325,16 +307,19 @@ const struct ky_command ky_command_record = {
 		"COMMAND is sent SIGTERM and the exit code is 0. It is 1 when the recording failed.\n\n"
 		"The recorder's own system calls are left out; its threads do appear in sched_switch and the "
 		"like, so that the CPUs' time adds up.",
-	.examples = "# the whole machine, until Ctrl-C\nkymo record\n\n"
-		    "# while a command runs\nkymo record -o build-trace -- make -j8\n\n"
-		    "# five seconds of scheduling and of opening files\n"
-		    "kymo record -k 'sched_*,syscall_*_open*' --duration 5s\n\n"
-		    "# one process, with its threads' names on each event\n"
-		    "kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
-		    "# a program's own events, and only some of them\n"
-		    "kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
-		    "# the same beside what the kernel does meanwhile\n"
-		    "kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop",
+	.examples =
+		"# the whole machine, until Ctrl-C\nkymo record\n\n"
+		"# while a command runs\nkymo record -o build-trace -- make -j8\n\n"
+		"# five seconds of scheduling and of opening files\n"
+		"kymo record -k 'sched_*,syscall_*_open*' --duration 5s\n\n"
+		"# large reads only, and only switches to real-time threads\n"
+		"kymo record -k 'syscall_exit_read if ret > 4096' -k 'sched_switch if next_prio < 0'\n\n"
+		"# one process, with its threads' names on each event\n"
+		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
+		"# a program's own events, and only some of them\n"
+		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
+		"# the same beside what the kernel does meanwhile\n"
+		"kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop",
 	.see_also = "list info print report recover doctor",
 	.options = option_defs,
 	.options_size = sizeof(struct options),

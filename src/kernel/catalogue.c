@@ -193,15 +193,38 @@ static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct k
 	return code;
 }
 
-static int select_matching(struct ky_catalogue *catalogue, const char *pattern, bool on)
+/* Of an event that several rules choose, what any of them wants is recorded. */
+static int choose(struct ky_catalogue *catalogue, struct ky_event_source *source,
+		  const char *filter)
 {
-	int n = 0;
+	if (!source->selected) {
+		source->selected = true;
+		source->filter = filter;
+	} else if (!filter || !source->filter) {
+		source->filter = NULL;
+	} else if (strcmp(source->filter, filter) != 0) {
+		source->filter =
+			ky_arena_printf(&catalogue->arena, "(%s) || (%s)", source->filter, filter);
+		if (!source->filter)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+/* How many match, or KYMO_E_MEMORY. */
+static int select_matching(struct ky_catalogue *catalogue, const char *pattern, bool on,
+			   const char *filter)
+{
+	int n = 0, ret;
 
 	ky_vec_foreach(&catalogue->events, source) {
 		if (!matches(source, pattern))
 			continue;
-		source->selected = on;
 		n++;
+		ret = on ? choose(catalogue, source, filter) : KYMO_OK;
+		if (ret < 0)
+			return ret;
+		source->selected = on;
 	}
 	return n;
 }
@@ -209,9 +232,9 @@ static int select_matching(struct ky_catalogue *catalogue, const char *pattern, 
 int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, bool on,
 			struct kymo_error *err)
 {
-	int n = select_matching(catalogue, pattern, on);
+	int n = select_matching(catalogue, pattern, on, NULL);
 
-	return n ? n : unknown(catalogue, pattern, err);
+	return n > 0 ? n : n < 0 ? ky_error_nomem(err) : unknown(catalogue, pattern, err);
 }
 
 /* The next item of a comma-separated list, without blanks around it; NULL at the end. */
@@ -232,28 +255,52 @@ static char *next_item(char **rest)
 	return NULL;
 }
 
-int ky_catalogue_select_list(struct ky_catalogue *catalogue, const char *list,
-			     struct kymo_error *err)
+/* Events of the default set that this kernel lacks are left out. */
+static int select_default(struct ky_catalogue *catalogue, const char *filter)
 {
-	char *copy = strdup(list), *rest = copy, *item;
-	int ret = 0;
+	char *copy = strdup(ky_catalogue_default_text), *rest = copy, *item;
+	int ret = copy ? KYMO_OK : KYMO_E_MEMORY;
 
-	if (!copy)
-		return ky_error_nomem(err);
-	while (ret >= 0 && (item = next_item(&rest))) {
-		bool on = item[0] != '!';
-
-		ret = ky_catalogue_select(catalogue, on ? item : item + 1, on, err);
-	}
+	while (ret >= 0 && (item = next_item(&rest)))
+		ret = select_matching(catalogue, item, true, filter);
 	free(copy);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
+static int select_item(struct ky_catalogue *catalogue, const char *item, const char *filter,
+		       struct kymo_error *err)
+{
+	bool on = item[0] != '!';
+	int ret;
+
+	if (strcmp(item, "default") == 0)
+		return select_default(catalogue, filter) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	ret = select_matching(catalogue, on ? item : item + 1, on, filter);
+	if (ret < 0)
+		return ky_error_nomem(err);
+	return ret ? KYMO_OK : unknown(catalogue, on ? item : item + 1, err);
+}
+
+int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
+			     struct kymo_error *err)
+{
+	char *copy = ky_arena_strdup(&catalogue->arena, rule), *rest = copy, *item, *filter;
+	int ret = KYMO_OK;
+
+	if (!copy)
+		return ky_error_nomem(err);
+	/* No pattern has a blank in it. */
+	filter = strstr(copy, " if ");
+	if (filter) {
+		*filter = '\0';
+		filter += 4;
+	}
+	while (!ret && (item = next_item(&rest)))
+		ret = select_item(catalogue, item, filter, err);
+	return ret;
+}
+
 void ky_catalogue_select_default(struct ky_catalogue *catalogue)
 {
-	char *copy = strdup(ky_catalogue_default_text), *rest = copy, *item;
-
-	while (copy && (item = next_item(&rest)))
-		select_matching(catalogue, item, true);
-	free(copy);
+	(void)select_default(catalogue, NULL);
 }

@@ -13,12 +13,19 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "ctf/model.h"
 #include "kernel/tracefs.h"
 
 struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected;
+	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
+	/* Filled in by the session, once formats are read: */
+	uint16_t id;			    /* its records' common_type */
+	const struct ky_event_class *class; /* NULL when hidden */
+	const char *kernel_filter;	    /* what the kernel evaluates of the filter */
+	bool never;			    /* the filter is true of none */
 	bool hidden; /* recorded by the kernel, but only to learn from: not in the trace */
 };
 
@@ -41,10 +48,11 @@ int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, boo
 			struct kymo_error *err);
 
 /*
- * Select by a comma-separated list of patterns, applied in order; '!' before one takes its events
- * out again. 0, KYMO_E_NOT_FOUND as above, KYMO_E_INVALID: it selects nothing.
+ * Select by a rule: patterns between commas, applied in order; '!' before one takes its events out
+ * again; "default" stands for the default set. " if EXPR" behind them: only events for which that is
+ * true, or what an earlier rule says of the same event. 0, KYMO_E_NOT_FOUND as above.
  */
-int ky_catalogue_select_list(struct ky_catalogue *catalogue, const char *list,
+int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 			     struct kymo_error *err);
 
 /* The event, or NULL. */

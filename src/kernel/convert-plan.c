@@ -316,6 +316,8 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	if (n < 0)
 		return ky_error_nomem(err);
 	plan->hidden = !event;
+	plan->fields = fields;
+	plan->n_fields = (size_t)n;
 	plan->src_bytes = format->fixed_bytes;
 	set_role(convert, plan, ky_event_role(system, format->name), format);
 	if (event) {
@@ -327,4 +329,24 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	if (!ret)
 		convert->plans[format->id] = plan;
 	return ret;
+}
+
+const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,
+					       size_t *n)
+{
+	const struct ky_convert_plan *plan = id < convert->n_plans ? convert->plans[id] : NULL;
+
+	*n = plan ? plan->n_fields : 0;
+	return plan ? plan->fields : NULL;
+}
+
+void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct ky_filter *filter,
+			   const struct ky_event_class *event)
+{
+	struct ky_convert_plan *plan = id < convert->n_plans ? convert->plans[id] : NULL;
+
+	if (!plan)
+		return;
+	plan->filter = filter;
+	plan->event = event;
 }

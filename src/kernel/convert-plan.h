@@ -38,6 +38,10 @@ struct ky_convert_plan {
 	const struct ky_convert_op *ops;
 	/* Where the role's fields lie: see learn() in convert.c. */
 	uint16_t at[4];
+	const struct ky_event_field *fields;
+	size_t n_fields;
+	const struct ky_filter *filter; /* NULL: all events are written */
+	const struct ky_event_class *event;
 	bool at_is_loc[4];
 };
 

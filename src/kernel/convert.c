@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ctf/lttng-layout.h"
 #include "kernel/convert-plan.h"
+#include "query/filter.h"
 
 int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kymo_error *err)
 {
@@ -380,6 +381,66 @@ static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 	return KYMO_OK;
 }
 
+/* Is the event wanted that was written last, from byte @begin of the packet on? */
+static bool is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		      uint32_t begin, const uint8_t *body)
+{
+	const struct ky_packet_writer *writer = &cpu->writer;
+	uint32_t header_bits = ((uint32_t)(body - writer->data) - begin) * 8;
+	uint32_t payload_bits = header_bits + cpu->convert->context_bytes * 8;
+	struct ky_event event = {
+		.cls = plan->event,
+		.ns = INT64_MIN,
+		.cycles = cpu->cycles,
+		.cpu_id = cpu->cpu,
+		.stream_context_bits = header_bits,
+		.event_context_bits = payload_bits,
+		.payload_bits = payload_bits,
+		.data = writer->data,
+		.begin_bits = (uint64_t)begin * 8,
+		.end_bits = (uint64_t)writer->used_bytes * 8,
+	};
+
+	return ky_filter_match(plan->filter, 0, &event);
+}
+
+/* What the kernel could not decide: it is written, looked at, and taken back when not wanted. */
+static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+			  const struct record *record, struct kymo_error *err)
+{
+	struct ky_packet_writer *writer = &cpu->writer;
+	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
+	uint32_t bytes = cpu->convert->context_bytes + plan->out_bytes, used_bytes;
+	uint64_t last_cycles;
+	uint8_t *body;
+	int ret;
+
+	if (plan->n_dynamic)
+		bytes += measure(plan, record, lens);
+	if (writer->size_bytes - writer->used_bytes < KY_EVENT_HEADER_MAX_BYTES + bytes) {
+		ret = ky_convert_flush(cpu, writer->last_cycles, err);
+		if (ret < 0)
+			return ret;
+	}
+	used_bytes = writer->used_bytes;
+	last_cycles = writer->last_cycles;
+	body = ky_packet_writer_event(writer, plan->event_id, cpu->cycles, bytes);
+	if (!body) {
+		cpu->bad++;
+		return KYMO_OK;
+	}
+	put_fields(cpu, plan, record, lens, put_context(cpu, body, record->tid));
+	if (is_wanted(cpu, plan, used_bytes, body)) {
+		cpu->events++;
+		return KYMO_OK;
+	}
+	writer->used_bytes = used_bytes;
+	writer->last_cycles = last_cycles;
+	writer->events--;
+	cpu->filtered++;
+	return KYMO_OK;
+}
+
 static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
 				 struct kymo_error *err)
 {
@@ -403,7 +464,9 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (plan->role == KY_EVENT_SYSCALL && (record.tid == (uint32_t)convert->own_tids[0] ||
 					       record.tid == (uint32_t)convert->own_tids[1]))
 		return KYMO_OK;
-	if (!plan->hidden)
+	if (__builtin_expect(plan->filter != NULL, 0))
+		ret = write_filtered(cpu, plan, &record, err);
+	else if (!plan->hidden)
 		ret = write_event(cpu, plan, &record, err);
 	if (plan->role > KY_EVENT_SYSCALL)
 		learn(cpu, plan, &record);

@@ -36,6 +36,7 @@ enum ky_context {
 #define KY_CONTEXT_MAX_BYTES 32
 
 struct ky_convert_plan; /* convert-plan.h */
+struct ky_filter;
 struct ky_convert_cpu;
 
 struct ky_convert {
@@ -73,9 +74,10 @@ struct ky_convert_cpu {
 	bool has_context;
 	uint8_t context[KY_CONTEXT_MAX_BYTES];
 	/* Counted: */
-	uint64_t events; /* written */
-	uint64_t lost;	 /* overwritten in the ring before they were read */
-	uint64_t bad;	 /* records that did not fit their format */
+	uint64_t events;   /* written */
+	uint64_t filtered; /* not written, because the event's filter was not true */
+	uint64_t lost;	   /* overwritten in the ring before they were read */
+	uint64_t bad;	   /* records that did not fit their format */
 };
 
 /* @context: KY_CONTEXT_* or 0. */
@@ -88,6 +90,17 @@ void ky_convert_fini(struct ky_convert *convert);
  */
 int ky_convert_add(struct ky_convert *convert, const char *system, const struct ky_format *format,
 		   struct ky_event_class *event, struct kymo_error *err);
+
+/* The fields of the event whose records have common_type @id; *n is how many. */
+const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,
+					       size_t *n);
+
+/*
+ * Write only events with common_type @id for which @filter is true; they are of class @event, which
+ * is of the filter's traces[0]. Both must outlive @convert; learning from them goes on.
+ */
+void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct ky_filter *filter,
+			   const struct ky_event_class *event);
 
 /* The event context's class for @convert, for stream.event.context. NULL: out of memory. */
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,

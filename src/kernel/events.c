@@ -200,6 +200,8 @@ static const struct ky_format_field *find_field(const struct ky_format *format, 
 
 static void as_format_says(const struct ky_format_field *from, struct ky_event_field *to)
 {
+	to->kernel_name = from->name;
+	to->is_kernel_text = from->kind == KY_FORMAT_POINTER && strstr(from->type, "char");
 	to->offset = from->offset;
 	to->size = from->size;
 	to->is_signed = from->is_signed;

@@ -44,6 +44,7 @@ enum ky_field_how {
 /* One field of the trace. */
 struct ky_event_field {
 	const char *name;
+	const char *kernel_name; /* what the kernel's filters call the source */
 	enum ky_field_how how;
 	uint16_t offset;   /* of the source in the record */
 	uint16_t size;	   /* of the source: bytes that are there */
@@ -52,6 +53,7 @@ struct ky_event_field {
 	uint8_t base;	   /* 8, 10 or 16 */
 	bool is_signed;
 	bool is_relative; /* STRING, COMM, SEQUENCE: a __rel_loc */
+	bool is_kernel_text; /* the kernel's filters take it for a text: a char * */
 	/* COPY: what its values are called; the format's. */
 	const struct ky_format_label *labels;
 	uint16_t n_labels;

@@ -493,6 +493,14 @@ enum ky_verdict ky_filter_verdict(const struct ky_filter *filter, size_t trace,
 	return filter->traces[trace][cls->index].verdict;
 }
 
+const struct ky_code *ky_filter_code(const struct ky_filter *filter, size_t trace,
+				     const struct ky_event_class *cls)
+{
+	const struct class_filter *f = &filter->traces[trace][cls->index];
+
+	return f->verdict == KY_DEPENDS ? f->code : NULL;
+}
+
 bool ky_filter_match(const struct ky_filter *filter, size_t trace, const struct ky_event *event)
 {
 	const struct class_filter *f = &filter->traces[trace][event->cls->index];

@@ -54,6 +54,12 @@ void ky_filter_free(struct ky_filter *filter); /* NULL is fine */
 enum ky_verdict ky_filter_verdict(const struct ky_filter *filter, size_t trace,
 				  const struct ky_event_class *cls);
 
+struct ky_code;
+
+/* What is evaluated for @cls (query/program.h) when its verdict DEPENDS; else NULL. */
+const struct ky_code *ky_filter_code(const struct ky_filter *filter, size_t trace,
+				     const struct ky_event_class *cls);
+
 /* Does @event match? Damaged fields make their comparison false. */
 bool ky_filter_match(const struct ky_filter *filter, size_t trace, const struct ky_event *event);
 

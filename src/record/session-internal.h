@@ -15,6 +15,7 @@
 #include "kernel/statedump.h"
 #include "kernel/threads.h"
 #include "kernel/tracefs.h"
+#include "query/filter.h"
 #include "record/session.h"
 #include "store/writer.h"
 
@@ -46,6 +47,15 @@ struct ky_session_dump {
 	struct kymo_error err;
 };
 
+/* A filter of events: one for each text. */
+struct ky_session_filter {
+	const char *text;
+	struct ky_filter *filter;
+	size_t n_events;   /* kinds of events of which it can be true */
+	size_t n_recorder; /* of these, those where the kernel does not decide all */
+	const char *example;
+};
+
 struct ky_session {
 	struct ky_session_options options;
 	char *output; /* the directory that the user named */
@@ -64,6 +74,7 @@ struct ky_session {
 
 	struct ky_os_clock clock;
 	struct ky_trace_class *trace;
+	KY_VEC(struct ky_session_filter) filters;
 	struct ky_stream_class *stream;
 	struct ky_clock_class *clock_class;
 	uint32_t first_dump_id;
@@ -86,6 +97,14 @@ int ky_session_build_model(struct ky_session *session, struct kymo_error *err);
 int ky_session_write_metadata(struct ky_session *session, struct kymo_error *err);
 /* Copy the clock's mapping into the model (again, once it is refined). */
 int ky_session_update_clock(struct ky_session *session, struct kymo_error *err);
+
+/* session-filter.c. Compile the filters of all events, once the model is finished. */
+int ky_session_compile_filters(struct ky_session *session, struct kymo_error *err);
+/* Write source->kernel_filter to the instance; or else the recorder decides. */
+void ky_session_write_filter(struct ky_session *session, struct ky_event_source *source);
+/* Say to the log what the recorder decides. */
+void ky_session_tell_filters(const struct ky_session *session);
+void ky_session_free_filters(struct ky_session *session);
 
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);

@@ -121,7 +121,7 @@ static int read_format(struct ky_session *session, const struct ky_event_source 
 	return ret;
 }
 
-static int add_event(struct ky_session *session, const struct ky_event_source *source,
+static int add_event(struct ky_session *session, struct ky_event_source *source,
 		     struct ky_strbuf *text, struct kymo_error *err)
 {
 	struct ky_event_class *event = NULL;
@@ -136,6 +136,8 @@ static int add_event(struct ky_session *session, const struct ky_event_source *s
 			return ky_error_nomem(err);
 		session->first_dump_id++;
 	}
+	source->id = format.id;
+	source->class = event;
 	return ky_convert_add(&session->convert, source->system, &format, event, err);
 }
 
@@ -198,6 +200,8 @@ int ky_session_build_model(struct ky_session *session, struct kymo_error *err)
 		ret = ky_statedump_define(session->stream, session->first_dump_id, err);
 	if (!ret)
 		ret = ky_trace_class_finish(session->trace, true, err);
+	if (!ret)
+		ret = ky_session_compile_filters(session, err);
 	return ret;
 }
 

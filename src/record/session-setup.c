@@ -101,7 +101,7 @@ static int set_pid(struct ky_session *session, struct kymo_error *err)
 
 static bool is_wanted(const struct ky_event_source *source)
 {
-	return source->selected || source->hidden;
+	return (source->selected && !source->never) || source->hidden;
 }
 
 /* One write for a whole system is quicker than hundreds; only when all of it is wanted. */
@@ -140,6 +140,9 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 	struct kymo_error local;
 	int ret, enabled = 0;
 
+	ky_vec_foreach(&session->catalogue.events, source)
+		if (source->kernel_filter)
+			ky_session_write_filter(session, source);
 	for (size_t from = 0; from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(sources[from].system, sources[to].system) == 0;
 		     to++)
@@ -175,5 +178,7 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = set_pid(session, err);
 	if (!ret)
 		ret = enable_events(session, err);
+	if (!ret)
+		ky_session_tell_filters(session);
 	return ret;
 }

@@ -25,23 +25,41 @@
 
 /* ---- opening -------------------------------------------------------------------------- */
 
+/* Of patterns that are about programs too, those of no kernel event are no mistake. */
+static int exclude(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+	int ret;
+
+	for (size_t i = 0; i < options->n_exclusions; i++) {
+		ret = ky_catalogue_select(&session->catalogue, options->exclusions[i], false, err);
+		if (ret < 0 && !(ret == KYMO_E_NOT_FOUND && options->exclusions_may_miss))
+			return ret;
+	}
+	return KYMO_OK;
+}
+
 static int select_events(struct ky_session *session, struct kymo_error *err)
 {
+	const struct ky_session_options *options = &session->options;
 	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
 
 	if (ret < 0)
 		return ret;
-	if (!session->options.events) {
+	if (!options->n_events)
 		ky_catalogue_select_default(&session->catalogue);
-		return KYMO_OK;
-	}
-	ret = ky_catalogue_select_list(&session->catalogue, session->options.events, err);
+	for (size_t i = 0; i < options->n_events && !ret; i++)
+		ret = ky_catalogue_select_rule(&session->catalogue, options->events[i], err);
+	if (ret < 0)
+		return ret;
+	ret = exclude(session, err);
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&session->catalogue.events, source)
 		if (source->selected)
 			return KYMO_OK;
-	return ky_error_set(err, KYMO_E_INVALID, "'%s' selects no event", session->options.events);
+	return ky_error_set(err, KYMO_E_INVALID, "'%s' selects no event",
+			    options->n_events ? options->events[options->n_events - 1] : "default");
 }
 
 static void hide(struct ky_session *session, const char *system, const char *event)
@@ -391,6 +409,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;
 	ky_packet_writer_fini(&session->dump.writer);
+	ky_session_free_filters(session);
 	ky_trace_class_free(session->trace);
 	ky_convert_fini(&session->convert);
 	if (session->has_threads)

@@ -23,12 +23,17 @@
 #include "os/clock.h"
 
 struct ky_session_options {
-	const char *output;    /* the directory to create: the trace is its kernel/ */
-	const char *events;    /* comma-separated patterns; NULL: the default set */
-	uint64_t buffer_bytes; /* per CPU */
-	int32_t pid;	       /* only this process, its threads and children; 0: everything */
-	unsigned int context;  /* KY_CONTEXT_* of kernel/convert.h */
-	bool identity_kymo;    /* env tracer_name = "kymo", not "lttng-modules" */
+	const char *output; /* the directory to create: the trace is its kernel/ */
+	/* Rules of ky_catalogue_select_rule(); none: the default set. Borrowed, while opening. */
+	const char *const *events;
+	size_t n_events;
+	const char *const *exclusions; /* patterns of events that are left out of them */
+	size_t n_exclusions;
+	bool exclusions_may_miss; /* one that matches no event is no mistake */
+	uint64_t buffer_bytes;	  /* per CPU */
+	int32_t pid;		  /* only this process, its threads and children; 0: everything */
+	unsigned int context;	  /* KY_CONTEXT_* of kernel/convert.h */
+	bool identity_kymo;	  /* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
 	const struct ky_log *log; /* may be NULL; must outlive the session */

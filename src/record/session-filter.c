@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters of a session's events: what the kernel can decide it decides, the rest the converter.
+ * Events that only some helper needs are not filtered in the kernel, since threads are learnt from
+ * them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "kernel/kernel-filter.h"
+#include "query/program.h"
+#include "record/session-internal.h"
+
+static struct ky_session_filter *find(struct ky_session *session, const char *text)
+{
+	ky_vec_foreach(&session->filters, filter)
+		if (strcmp(filter->text, text) == 0)
+			return filter;
+	return NULL;
+}
+
+static int compile(struct ky_session *session, const char *text, struct kymo_error *err)
+{
+	const struct ky_trace_class *trace = session->trace;
+	struct ky_session_filter filter = {.text = text};
+	int ret = ky_filter_compile(text, &trace, 1, &filter.filter, err);
+
+	if (ret < 0) {
+		if (ret == KYMO_E_INVALID)
+			ky_error_path(err, "--kernel ... if ...");
+		return ret;
+	}
+	if (ky_vec_push(&session->filters, filter) == 0)
+		return KYMO_OK;
+	ky_filter_free(filter.filter);
+	return ky_error_nomem(err);
+}
+
+/* Does @code ask for what is not known before the packet is finished? */
+static bool asks_too_early(const struct ky_code *code)
+{
+	for (; code; code = code->next) {
+		if (code->op == KY_OP_NAME && !code->is_constant &&
+		    (code->name == KY_NAME_TIME || code->handle.scope == KY_SCOPE_PACKET_CONTEXT))
+			return true;
+		if (asks_too_early(code->left) || asks_too_early(code->right))
+			return true;
+	}
+	return false;
+}
+
+/* The converter decides; called anew when the kernel turns out not to. */
+static void leave_to_recorder(struct ky_session *session, struct ky_event_source *source)
+{
+	struct ky_session_filter *filter = find(session, source->filter);
+
+	ky_convert_set_filter(&session->convert, source->id, filter->filter, source->class);
+	filter->n_recorder++;
+	filter->example = source->name;
+}
+
+static int bind_event(struct ky_session *session, struct ky_event_source *source,
+		      struct kymo_error *err)
+{
+	struct ky_session_filter *filter = find(session, source->filter);
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	enum ky_kernel_filter how = KY_KERNEL_FILTER_NONE;
+	const struct ky_event_field *fields;
+	size_t n_fields;
+
+	if (asks_too_early(ky_filter_code(filter->filter, 0, source->class)))
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "'%s': $time and the packet's fields are for reading; a filter of "
+				    "a recording knows fields of %s, $ctx.NAME and $cpu",
+				    filter->text, source->name);
+	switch (ky_filter_verdict(filter->filter, 0, source->class)) {
+	case KY_ALWAYS:
+		filter->n_events++;
+		return KYMO_OK;
+	case KY_NEVER:
+		source->never = true;
+		return KYMO_OK;
+	case KY_DEPENDS:
+		filter->n_events++;
+		break;
+	}
+	fields = ky_convert_fields(&session->convert, source->id, &n_fields);
+	if (!source->hidden)
+		how = ky_kernel_filter(filter->filter, source->class, fields, n_fields, &text);
+	if (how != KY_KERNEL_FILTER_NONE && !ky_strbuf_failed(&text))
+		source->kernel_filter =
+			ky_arena_strdup(&session->catalogue.arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	if (how != KY_KERNEL_FILTER_NONE && !source->kernel_filter)
+		return ky_error_nomem(err);
+	if (how != KY_KERNEL_FILTER_ALL)
+		leave_to_recorder(session, source);
+	return KYMO_OK;
+}
+
+int ky_session_compile_filters(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&session->catalogue.events, source) {
+		if (!source->selected || !source->filter)
+			continue;
+		if (!find(session, source->filter))
+			ret = compile(session, source->filter, err);
+		if (!ret)
+			ret = bind_event(session, source, err);
+		if (ret < 0)
+			return ret;
+	}
+	ky_vec_foreach(&session->filters, filter) {
+		if (filter->n_events)
+			continue;
+		ret = ky_error_set(err, KYMO_E_INVALID,
+				   "'%s' is true of none of the events that it stands with",
+				   filter->text);
+		ky_error_hint(err, "kymo list shows the fields of events");
+		return ret;
+	}
+	return KYMO_OK;
+}
+
+/* A kernel that does not take the filter after all is no reason not to record. */
+void ky_session_write_filter(struct ky_session *session, struct ky_event_source *source)
+{
+	char name[400];
+
+	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
+	if (ky_instance_write(&session->instance, name, source->kernel_filter, NULL) < 0)
+		leave_to_recorder(session, source);
+}
+
+void ky_session_tell_filters(const struct ky_session *session)
+{
+	ky_vec_foreach(&session->filters, filter) {
+		if (!filter->n_recorder)
+			continue;
+		ky_log_info(session->options.log,
+			    "'%s': of %zu of %zu kinds of events (%s%s), the kernel records more, "
+			    "and the recorder leaves out what is not wanted",
+			    filter->text, filter->n_recorder, filter->n_events, filter->example,
+			    filter->n_recorder > 1 ? " and others" : "");
+	}
+}
+
+void ky_session_free_filters(struct ky_session *session)
+{
+	ky_vec_foreach(&session->filters, filter)
+		ky_filter_free(filter->filter);
+	ky_vec_fini(&session->filters);
+}
