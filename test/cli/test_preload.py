@@ -73,6 +73,171 @@ def test_look_up_that_allocates(session, tmp_path, mode):
     assert between_marks(events_of(session, tmp_path)) == done.stdout.splitlines()
 
 
+ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+
+
+@pytest.fixture(params=ALLOCATORS)
+def allocator(request):
+    """As programs load them: by name."""
+    name = ALLOCATORS[request.param]
+    if subprocess.run(["env", f"LD_PRELOAD={name}", "true"], capture_output=True,
+                      check=False).stderr:
+        pytest.skip(f"{name} is missing")
+    return name
+
+
+@pytest.mark.parametrize("mode", ["libc", "pthread"])
+def test_other_allocators(session, tmp_path, allocator, mode):
+    """They allocate while they are looked up, and while threads start and end."""
+    session.start([Rule("lttng_ust_libc:*"), Rule("lttng_ust_pthread:*")])
+    done = run(session, PROGRAM, mode, 0, libraries=f"{ALL} {allocator}")
+    assert not done.stderr
+    events = between_marks(events_of(session, tmp_path))
+    expected = done.stdout.splitlines()
+    # What they call of each other (locks, in malloc()) is recorded, too.
+    assert [event for event in events if event in expected] == expected
+
+
+def test_other_allocators_threads_and_children(session, tmp_path, allocator):
+    session.start([Rule("lttng_ust_libc:*")], subbuf_bytes=65536, n_subbufs=256)
+    libraries = f"{ALL} {allocator}"
+    run(session, PROGRAM, "threads", 8, 1000, libraries=libraries)
+    events = events_of(session, tmp_path)
+    assert [sum(1 for event in events if f"malloc: {{ size = {size}," in event)
+            for size in (40001, 40002, 40003)] == [8, 8000, 8]
+    os.unlink(session.rings()[0])
+    run(session, PROGRAM, "fork", 50, libraries=libraries)
+    run(session, PROGRAM, "signals", 50000, libraries=libraries)
+
+
+def test_allocator_in_front(session, tmp_path, allocator):
+    """Ours are never called: nothing of them is recorded, and nobody minds."""
+    session.start([Rule("lttng_ust_libc:*")])
+    done = run(session, PROGRAM, "threads", 4, 100,
+               libraries=f"LD_PRELOAD={allocator} {ALL.split('=')[1]}")
+    assert not done.stderr
+    assert not any("malloc" in event for event in events_of(session, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Each program is compiled once."""
+    made = {}
+
+    def compile_it(source, *options):
+        if (source, options) not in made:
+            path = tmp_path_factory.mktemp("program") / "program"
+            subprocess.run(["g++", "-std=c++17", "-g", *options, "-o", path, "-x", "c++", "-", "-ldl",
+                            "-lpthread"], input=source, text=True, check=True)
+            made[source, options] = str(path)
+        return made[source, options]
+
+    return compile_it
+
+
+# Memory that is taken and given back in all places where C++ does so.
+LIFE = """
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+#include <unistd.h>
+struct thing { std::vector<int> numbers; thing() : numbers(1000) {} ~thing() { numbers.resize(5000); } };
+thing global;
+thread_local thing per_thread;
+extern "C" void on_signal(int) { free(malloc(123)); }
+__attribute__((constructor(101))) void early() { free(malloc(77)); signal(SIGUSR1, on_signal); }
+int main()
+{
+    for (int i = 0; i < 50; i++) {
+        std::thread a([] { per_thread.numbers[0] = 1; raise(SIGUSR1); });
+        std::thread b([] { per_thread.numbers[0] = 2; std::vector<int> more(100000); });
+        a.join();
+        b.join();
+    }
+    atexit([] { free(malloc(99)); });
+    per_thread.numbers.resize(10000);
+    puts("done");
+}
+"""
+
+
+@pytest.mark.parametrize("libraries", ["libc", "all", "jemalloc"])
+def test_life_of_cpp_programs(session, tmp_path, build, libraries):
+    """Constructors before main(), destructors of threads and after it, signal handlers."""
+    program = build(LIFE)
+    session.start([Rule("lttng_ust_libc:*")], subbuf_bytes=65536, n_subbufs=64)
+    preloaded = {"libc": preload("libc"), "all": ALL,
+                 "jemalloc": f"{ALL} {ALLOCATORS['jemalloc']}"}[libraries]
+    done = run(session, program, libraries=preloaded)
+    assert done.stdout == "done\n"
+    events = events_of(session, tmp_path)
+    if libraries != "jemalloc":  # which has an operator new of its own
+        assert sum("malloc: { size = 20000," in event for event in events) >= 100  # 5000 numbers
+    assert sum("malloc: { size = 99," in event for event in events) == 1
+    assert sum("malloc: { size = 123," in event for event in events) == 50
+
+
+@pytest.mark.parametrize("sanitizer, library", [("address", "libasan.so"), ("thread", "libtsan.so"),
+                                                ("undefined", "libubsan.so")])
+def test_programs_with_sanitizers(session, build, sanitizer, library):
+    """A sanitizer must come first; then it takes what is ours, and lives."""
+    program = build(LIFE.replace("raise(SIGUSR1);", ""), f"-fsanitize={sanitizer}")
+    path = subprocess.run(["g++", f"-print-file-name={library}"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    session.start([Rule("*")], subbuf_bytes=65536, n_subbufs=64)
+    done = run(session, program, libraries=f"LD_PRELOAD={path} {ALL.split('=')[1]}")
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_static_programs(session, build):
+    """No loader, no libraries: they run as they are."""
+    program = build(LIFE, "-static")
+    session.start([Rule("*")])
+    done = run(session, program)
+    assert (done.stdout, done.stderr) == ("done\n", "") and not any(
+        "program" in ring for ring in session.rings())
+
+
+LOADED = """
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    for (int round = 0; round < 3; round++) {
+        for (int i = 1; i < argc; i++) {
+            void *handle = dlopen(argv[i], RTLD_NOW | (round ? RTLD_GLOBAL : RTLD_LOCAL));
+            if (!handle) {
+                puts(dlerror());
+                return 1;
+            }
+            auto allocate = (void *(*)(size_t))dlsym(handle, "malloc");
+            auto release = (void (*)(void *))dlsym(handle, "free");
+            if (allocate && release)
+                release(allocate(4321));
+            free(malloc(1234));
+            if (round < 2)
+                dlclose(handle);
+        }
+    }
+    puts("done");
+}
+"""
+
+
+def test_loaded_libraries(session, tmp_path, build):
+    """Not preloaded, but loaded (and unloaded) like any other library, they take no one's place."""
+    program = build(LOADED)
+    session.start([Rule("*")])
+    done = run(session, program, *ALL.split("=")[1].split(), libraries="A=B")
+    assert (done.stdout, done.stderr) == ("done\n", "")
+    events = [event for ring in session.rings() for event in bt2(trace_of(ring, tmp_path)[0])]
+    assert sum("malloc: { size = 4321," in event for event in events) >= 1
+    assert not any("size = 1234," in event for event in events)
+
+
 def test_types_are_lttngs(session, tmp_path):
     """Widths, signs, bases and log levels, as LTTng-UST 2.13 has them."""
     session.start([Rule("lttng_ust_*")])
