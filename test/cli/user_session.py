@@ -259,6 +259,11 @@ def integer(size, signed, base=10, order="", extra=""):
             f"{order}{extra}}}")
 
 
+def tsdl_fields(fields):
+    names = {field[0] for field in fields}
+    return " ".join(tsdl_field(field, names) for field in fields)
+
+
 def element(size, flags, base):
     order = "byte_order = be; " if flags & 2 else ""
     if flags & 8:
@@ -268,13 +273,17 @@ def element(size, flags, base):
     return integer(size, flags & 1, base, order)
 
 
-def tsdl_field(field):
+def tsdl_field(field, others=()):
+    """The text of @field; @others are the names of the fields beside it."""
     name, kind, size, flags, base, length, labels = field
     if flags & 16:
         return ""
     text = integer(1, False, extra="encoding = UTF8; ")
     number = element(size, flags | (8 if kind == FLOAT else 0), base)
-    count = f"{integer(4, False)} __{name}_length; "
+    length_of = f"{name}_length"
+    while f"_{length_of}" in others:
+        length_of += "_"
+    count = f"{integer(4, False)} __{length_of}; "
     if kind == STRING:
         return f"string _{name};"
     if kind == ENUM:
@@ -283,13 +292,13 @@ def tsdl_field(field):
     if kind == ARRAY:
         return f"{number} _{name}[{length}];"
     if kind == SEQUENCE:
-        return f"{count}{number} _{name}[__{name}_length];"
+        return f"{count}{number} _{name}[__{length_of}];"
     if kind == TEXT:
-        return f"{count}{text} _{name}[__{name}_length];"
+        return f"{count}{text} _{name}[__{length_of}];"
     if kind == TEXT_ARRAY:
         return f"{text} _{name}[{length}];"
     if kind == BLOB:
-        return f"{count}{integer(1, False, 16)} _{name}[__{name}_length];"
+        return f"{count}{integer(1, False, 16)} _{name}[__{length_of}];"
     return f"{number} _{name};"
 
 
@@ -312,12 +321,12 @@ stream {{ id = 0; event.header := struct header;
     {u64} packet_size; {u64} packet_seq_num; {u64} events_discarded; {u32} cpu_id; }};
 """
     if blob.contexts.fields:
-        out += f"event.context := struct {{ {' '.join(map(tsdl_field, blob.contexts.fields))} }};"
+        out += f"event.context := struct {{ {tsdl_fields(blob.contexts.fields)} }};"
     out += "};\n"
     for event in blob.events:
         out += (f'event {{ name = "{event.provider}:{event.name}"; id = {event.number}; stream_id = 0; '
                 f"loglevel = {event.log_level}; "
-                f"fields := struct {{ {' '.join(map(tsdl_field, event.fields))} }}; }};\n")
+                f"fields := struct {{ {tsdl_fields(event.fields)} }}; }};\n")
     return out
 
 
