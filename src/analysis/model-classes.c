@@ -2,126 +2,116 @@
 /*
  * Which event is what, and what its fields are called. The only place that knows names: LTTng's
  * (old and new), and those that perf's conversion to CTF takes from the kernel's own formats.
+ * (What system calls' arguments are called stands beside what they do, in model-io.c.)
  */
 #include "analysis/model-internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum field {
-	F_NONE,
-	F_PREV_TID,
-	F_NEXT_TID,
-	F_PREV_COMM,
-	F_NEXT_COMM,
-	F_PREV_PRIO,
-	F_NEXT_PRIO,
-	F_TID,
-	F_PID,
-	F_PPID,
-	F_COMM,
-	F_NAME,
-	F_PRIO,
-	F_NEW_PRIO,
-	F_DEST_CPU,
-	F_TARGET_CPU,
-	F_CHILD_TID,
-	F_CHILD_PID,
-	F_CHILD_COMM,
-	F_PARENT_TID,
-	F_PARENT_PID,
-	F_CLONE_FLAGS,
-	F_OLD_TID,
-	F_FILENAME,
-	F_NEW_COMM,
-	F_NUMBER,
-	F_RET,
-};
-
-/* The names that a field may have; the kernel's own word for a thread id is "pid". */
-static const char *const field_names[][3] = {
-	[F_PREV_TID] = {"prev_tid", "prev_pid"},
-	[F_NEXT_TID] = {"next_tid", "next_pid"},
-	[F_PREV_COMM] = {"prev_comm"},
-	[F_NEXT_COMM] = {"next_comm"},
-	[F_PREV_PRIO] = {"prev_prio"},
-	[F_NEXT_PRIO] = {"next_prio"},
-	[F_TID] = {"tid", "pid"},
-	[F_PID] = {"pid"},
-	[F_PPID] = {"ppid"},
-	[F_COMM] = {"comm"},
-	[F_NAME] = {"name", "comm"},
-	[F_PRIO] = {"prio"},
-	[F_NEW_PRIO] = {"newprio"},
-	[F_DEST_CPU] = {"dest_cpu"},
-	[F_TARGET_CPU] = {"target_cpu"},
-	[F_CHILD_TID] = {"child_tid", "child_pid"},
-	[F_CHILD_PID] = {"child_pid"},
-	[F_CHILD_COMM] = {"child_comm"},
-	[F_PARENT_TID] = {"parent_tid", "parent_pid"},
-	[F_PARENT_PID] = {"parent_pid"},
-	[F_CLONE_FLAGS] = {"clone_flags"},
-	[F_OLD_TID] = {"old_tid", "old_pid"},
-	[F_FILENAME] = {"filename"},
-	[F_NEW_COMM] = {"newcomm"},
-	[F_NUMBER] = {"id", "nr", "__syscall_nr"},
-	[F_RET] = {"ret"},
-};
-
 enum naming {
 	EXACT,
 	PREFIX,	      /* the rest is a system call's name */
 	PREFIX_LTTNG, /* likewise, but only LTTng's word */
+	VECTOR_ENTRY, /* between this and "_entry" stands an interrupt vector's name */
+	VECTOR_EXIT,
 };
 
 struct class_row {
 	const char *name;
 	enum naming naming;
-	unsigned int ability;
+	unsigned int subject, ability;
 	ky_event_handler handle;
-	enum field fields[KY_CLASS_FIELDS];
+	/*
+	 * The handler's fields in the order of its enumeration, with blanks in between. A field's names
+	 * stand LTTng's first; the kernel's own word for a thread id is "pid". "-": none.
+	 */
+	const char *fields;
 };
 
+#define TASK_FIELDS "tid|pid comm prio target_cpu"
+#define RQ_FIELDS   "dev sector nr_sector rwbs tid error"
+
 /* The first row that fits is taken. */
+/* clang-format off */
 static const struct class_row class_rows[] = {
-	{"sched_switch",
-	 EXACT,
-	 KY_CAN_SWITCH,
-	 ky_on_switch,
-	 {F_PREV_TID, F_NEXT_TID, F_PREV_COMM, F_NEXT_COMM, F_PREV_PRIO, F_NEXT_PRIO}},
-	{"sched_migrate_task",
-	 EXACT,
-	 KY_CAN_MIGRATE,
-	 ky_on_migrate,
-	 {F_TID, F_COMM, F_PRIO, F_DEST_CPU}},
-	{"sched_waking", EXACT, 0, ky_on_wakeup, {F_TID, F_COMM, F_PRIO, F_TARGET_CPU}},
-	{"sched_wakeup", EXACT, 0, ky_on_wakeup, {F_TID, F_COMM, F_PRIO, F_TARGET_CPU}},
-	{"sched_wakeup_new", EXACT, 0, ky_on_wakeup, {F_TID, F_COMM, F_PRIO, F_TARGET_CPU}},
-	{"sched_process_fork",
-	 EXACT,
-	 0,
-	 ky_on_fork,
-	 {F_CHILD_TID, F_CHILD_PID, F_CHILD_COMM, F_PARENT_TID, F_PARENT_PID}},
-	{"sched_process_exec", EXACT, 0, ky_on_exec, {F_TID, F_OLD_TID, F_FILENAME}},
-	{"sched_process_exit", EXACT, 0, ky_on_exit, {F_TID, F_COMM, F_PRIO}},
-	{"sched_pi_setprio", EXACT, 0, ky_on_setprio, {F_TID, F_COMM, F_NEW_PRIO}},
-	{"task_newtask", EXACT, 0, ky_on_newtask, {F_TID, F_COMM, F_CLONE_FLAGS}},
-	{"task_rename", EXACT, 0, ky_on_rename, {F_TID, F_NEW_COMM}},
-	{"lttng_statedump_process_state",
-	 EXACT,
-	 0,
-	 ky_on_statedump,
-	 {F_TID, F_PID, F_PPID, F_NAME}},
-	{"syscall_entry_", PREFIX, KY_CAN_SYSCALLS, ky_on_syscall_entry, {F_NUMBER}},
-	{"syscall_exit_", PREFIX, KY_CAN_SYSCALLS, ky_on_syscall_exit, {F_NUMBER, F_RET}},
-	{"sys_enter_", PREFIX, KY_CAN_SYSCALLS, ky_on_syscall_entry, {F_NUMBER}},
-	{"sys_exit_", PREFIX, KY_CAN_SYSCALLS, ky_on_syscall_exit, {F_NUMBER, F_RET}},
-	{"sys_enter", EXACT, KY_CAN_SYSCALLS, ky_on_syscall_entry, {F_NUMBER}},
-	{"sys_exit", EXACT, KY_CAN_SYSCALLS, ky_on_syscall_exit, {F_NUMBER, F_RET}},
+	{"sched_switch", EXACT, KY_ABOUT_ALWAYS, KY_CAN_SWITCH, ky_on_switch,
+	 "prev_tid|prev_pid next_tid|next_pid prev_comm next_comm prev_prio next_prio prev_state"},
+	{"sched_migrate_task", EXACT, KY_ABOUT_ALWAYS, KY_CAN_MIGRATE, ky_on_migrate,
+	 "tid|pid comm prio dest_cpu"},
+	{"sched_waking", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_wakeup, TASK_FIELDS},
+	{"sched_wakeup", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_wakeup, TASK_FIELDS},
+	{"sched_wakeup_new", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_wakeup, TASK_FIELDS},
+	{"sched_process_fork", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_fork,
+	 "child_tid|child_pid child_pid child_comm parent_tid|parent_pid parent_pid"},
+	{"sched_process_exec", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_exec, "tid|pid old_tid|old_pid filename"},
+	{"sched_process_exit", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_exit, "tid|pid comm prio"},
+	{"sched_pi_setprio", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_setprio, "tid|pid comm newprio"},
+	{"task_newtask", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_newtask, "tid|pid comm clone_flags"},
+	{"task_rename", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_rename, "tid|pid newcomm"},
+	{"lttng_statedump_process_state", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_statedump,
+	 "tid pid ppid name file_table_address"},
+	{"lttng_statedump_file_descriptor", EXACT, KY_ABOUT_FILES, 0, ky_on_dump_fd,
+	 "pid file_table_address fd flags filename"},
+	{"lttng_statedump_block_device", EXACT, KY_ABOUT_BLOCK, 0, ky_on_dump_disk, "dev diskname"},
+	{"lttng_statedump_interrupt", EXACT, KY_ABOUT_IRQS, 0, ky_on_dump_irq, "irq action"},
+
+	{"irq_handler_entry", EXACT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_irq_entry, "irq name"},
+	{"irq_handler_exit", EXACT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_irq_exit, "irq"},
+	{"irq_softirq_raise", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_raise, "vec"},
+	{"irq_softirq_entry", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_entry, "vec"},
+	{"irq_softirq_exit", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_exit, "vec"},
+	/* LTTng before 2.7, and the kernel itself */
+	{"softirq_raise", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_raise, "vec"},
+	{"softirq_entry", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_entry, "vec"},
+	{"softirq_exit", EXACT, KY_ABOUT_IRQS, KY_CAN_SOFTIRQ, ky_on_softirq_exit, "vec"},
+	{"x86_irq_vectors_", VECTOR_ENTRY, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_vector_entry, "vector"},
+	{"x86_irq_vectors_", VECTOR_EXIT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_vector_exit, "vector"},
+	{"irq_vectors:", VECTOR_ENTRY, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_vector_entry, "vector"},
+	{"irq_vectors:", VECTOR_EXIT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_vector_exit, "vector"},
+
+	{"block_rq_insert", EXACT, KY_ABOUT_BLOCK, KY_CAN_BLOCK, ky_on_rq_insert, RQ_FIELDS},
+	{"block_rq_issue", EXACT, KY_ABOUT_BLOCK, KY_CAN_BLOCK, ky_on_rq_issue, RQ_FIELDS},
+	{"block_rq_requeue", EXACT, KY_ABOUT_BLOCK, 0, ky_on_rq_requeue, RQ_FIELDS},
+	{"block_rq_merge", EXACT, KY_ABOUT_BLOCK, 0, ky_on_rq_merge, RQ_FIELDS},
+	{"block_rq_complete", EXACT, KY_ABOUT_BLOCK, KY_CAN_BLOCK, ky_on_rq_complete, RQ_FIELDS},
+	{"block_rq_remap", EXACT, KY_ABOUT_BLOCK, 0, ky_on_rq_remap, RQ_FIELDS " old_sector"},
+	{"block_bio_frontmerge", EXACT, KY_ABOUT_BLOCK, 0, ky_on_bio_frontmerge, RQ_FIELDS},
+
+	{"net_dev_xmit", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_sent, "name len rc"},
+	{"net_if_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
+	/* LTTng before 2.8, and the kernel itself */
+	{"netif_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
+
+	{"kmem_mm_page_alloc", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_alloc, "order"},
+	{"kmem_mm_page_free", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_free, "order"},
+	{"mm_page_alloc", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_alloc, "order"},
+	{"mm_page_free", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_free, "order"},
+	{"x86_exceptions_page_fault_user", EXACT, KY_ABOUT_MEMORY, KY_CAN_FAULT, ky_on_fault_user, ""},
+	{"x86_exceptions_page_fault_kernel", EXACT, KY_ABOUT_MEMORY, KY_CAN_FAULT, ky_on_fault_kernel,
+	 ""},
+	{"page_fault_user", EXACT, KY_ABOUT_MEMORY, KY_CAN_FAULT, ky_on_fault_user, ""},
+	{"page_fault_kernel", EXACT, KY_ABOUT_MEMORY, KY_CAN_FAULT, ky_on_fault_kernel, ""},
+	{"rss_stat", EXACT, KY_ABOUT_MEMORY, KY_CAN_RSS, ky_on_rss, "member size mm_id curr"},
+	{"kmem_rss_stat", EXACT, KY_ABOUT_MEMORY, KY_CAN_RSS, ky_on_rss, "member size mm_id curr"},
+
+	{"syscall_entry_", PREFIX, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_entry,
+	 "id|nr|__syscall_nr"},
+	{"syscall_exit_", PREFIX, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_exit,
+	 "id|nr|__syscall_nr ret"},
+	{"sys_enter_", PREFIX, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_entry,
+	 "id|nr|__syscall_nr"},
+	{"sys_exit_", PREFIX, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_exit,
+	 "id|nr|__syscall_nr ret"},
+	{"sys_enter", EXACT, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_entry, "id|nr|__syscall_nr"},
+	{"sys_exit", EXACT, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_exit,
+	 "id|nr|__syscall_nr ret"},
 	/* LTTng before 2.6: entries by name, one exit for all */
-	{"exit_syscall", EXACT, KY_CAN_SYSCALLS, ky_on_syscall_exit, {F_NONE, F_RET}},
-	{"sys_", PREFIX_LTTNG, KY_CAN_SYSCALLS, ky_on_syscall_entry, {F_NUMBER}},
+	{"exit_syscall", EXACT, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_exit, "- ret"},
+	{"sys_", PREFIX_LTTNG, KY_ABOUT_ALWAYS, KY_CAN_SYSCALLS, ky_on_syscall_entry,
+	 "id|nr|__syscall_nr"},
 };
+/* clang-format on */
 
 #define N_CLASS_ROWS (sizeof(class_rows) / sizeof(*class_rows))
 
@@ -130,51 +120,91 @@ static const char *plain_name(const char *name, bool *compat)
 {
 	const char *colon = strrchr(name, ':');
 
-	if (colon)
+	if (colon && strncmp(name, "irq_vectors:", 12) != 0)
 		name = colon + 1;
 	*compat = strncmp(name, "compat_sys", 10) == 0;
 	return *compat ? name + 7 : name;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+	size_t len = strlen(name), end_len = strlen(end);
+
+	return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+static bool row_fits(const struct class_row *row, const char *name, size_t len, bool lttng)
+{
+	if (strncmp(name, row->name, len) != 0)
+		return false;
+	switch (row->naming) {
+	case EXACT:
+		return !name[len];
+	case PREFIX:
+		return true;
+	case PREFIX_LTTNG:
+		return lttng;
+	case VECTOR_ENTRY:
+		return ends_in(name + len, "_entry");
+	case VECTOR_EXIT:
+		return ends_in(name + len, "_exit");
+	}
+	return false;
+}
+
 static const struct class_row *find_row(const char *name, bool lttng, const char **rest)
 {
 	for (size_t i = 0; i < N_CLASS_ROWS; i++) {
-		const struct class_row *row = &class_rows[i];
-		size_t len = strlen(row->name);
+		size_t len = strlen(class_rows[i].name);
 
-		if (row->naming == PREFIX_LTTNG && !lttng)
-			continue;
-		if (strncmp(name, row->name, len) != 0 || (row->naming == EXACT && name[len]))
+		if (!row_fits(&class_rows[i], name, len, lttng))
 			continue;
 		*rest = name + len;
-		return row;
+		return &class_rows[i];
 	}
 	return NULL;
 }
 
-/* Returns which of the names it was, or -1. */
-static int find_field(struct ky_handle *handle, const struct ky_event_class *cls, enum field field)
+/* Find the field that has one of the @names ("tid|pid"). Returns which of them it was, or -1. */
+static int find_field(struct ky_handle *handle, const struct ky_event_class *cls, const char *names,
+		      size_t len)
 {
-	for (int i = 0; i < 3 && field_names[field][i]; i++) {
-		if (ky_handle_find(handle, cls, KY_SCOPE_PAYLOAD, field_names[field][i]))
+	char name[64];
+
+	for (int i = 0;; i++) {
+		size_t n = strcspn(names, "| ");
+
+		snprintf(name, sizeof(name), "%.*s", (int)n, names);
+		if (ky_handle_find(handle, cls, KY_SCOPE_PAYLOAD, name))
 			return i;
+		if (n >= len)
+			return -1;
+		names += n + 1;
+		len -= n + 1;
 	}
-	return -1;
 }
 
-static void find_fields(struct ky_class_info *info, const struct class_row *row,
+/* The fields of @spec, from @fields on. Returns whether the kernel's own words were among them. */
+static bool find_fields(struct ky_handle *fields, int n_fields, const char *spec,
 			const struct ky_event_class *cls)
 {
 	bool kernel_words = false;
 
-	for (int i = 0; i < KY_CLASS_FIELDS; i++) {
-		enum field field = row->fields[i];
+	for (int i = 0; i < n_fields && *spec; i++) {
+		size_t len = strcspn(spec, " ");
 
-		if (field == F_NONE)
-			continue;
-		if (find_field(&info->fields[i], cls, field) > 0 && field != F_NUMBER)
+		if (*spec != '-' && find_field(&fields[i], cls, spec, len) > 0)
 			kernel_words = true;
+		spec += len + (spec[len] == ' ');
 	}
+	return kernel_words;
+}
+
+static void find_row_fields(struct ky_class_info *info, const struct class_row *row,
+			    const struct ky_event_class *cls)
+{
+	bool kernel_words = find_fields(info->fields, KY_CLASS_FIELDS, row->fields, cls);
+
 	info->prio_offset = kernel_words ? -100 : 0;
 	/* The kernel's child_pid is the thread's id, and then no field tells the process. */
 	if (row->handle == ky_on_fork && kernel_words) {
@@ -235,7 +265,8 @@ uint32_t ky_model_syscall_by_number(struct ky_model *model, int64_t number, bool
 
 /* Entries and exits: which call; "unknown" ones tell by their number. */
 static int resolve_syscall(struct ky_model *model, struct ky_class_info *info,
-			   const struct class_row *row, const char *rest)
+			   const struct class_row *row, const char *rest,
+			   const struct ky_event_class *cls)
 {
 	char name[256];
 
@@ -244,7 +275,21 @@ static int resolve_syscall(struct ky_model *model, struct ky_class_info *info,
 		return 0;
 	snprintf(name, sizeof(name), "%s%s", info->compat ? "compat_" : "", rest);
 	info->syscall = ky_model_syscall(model, name);
+	info->row = ky_call_row_find(rest);
+	if (info->row)
+		find_fields(info->fields + KY_SYSCALL_ARGS, KY_CLASS_FIELDS - KY_SYSCALL_ARGS,
+			    ky_call_row_fields(info->row, row->handle == ky_on_syscall_exit), cls);
 	return info->syscall == KY_NO_SYSCALL ? KYMO_E_MEMORY : 0;
+}
+
+/* Vectors have no number of their own in their line: their names tell them apart. */
+static int resolve_vector(struct ky_model *model, struct ky_host *host, struct ky_class_info *info,
+			  const struct class_row *row, const char *rest)
+{
+	size_t len = strlen(rest) - (row->naming == VECTOR_ENTRY ? 6 : 5);
+
+	info->line = ky_irq_line_get(model, host, KY_IRQ_VECTOR, -1, rest, len);
+	return info->line ? 0 : KYMO_E_MEMORY;
 }
 
 static bool env_is(const struct ky_host *host, const char *name, const char *text)
@@ -260,47 +305,70 @@ static void prefer_names(struct ky_host *host)
 	bool named = false;
 
 	for (size_t i = 0; i < host->trace->cls->events.len; i++)
-		named = named || (host->classes[i].handle == ky_on_syscall_entry &&
+		named = named || (host->classes[i].whole == ky_on_syscall_entry &&
 				  host->classes[i].syscall != KY_NO_SYSCALL);
 	for (size_t i = 0; named && i < host->trace->cls->events.len; i++) {
 		const char *name = host->trace->cls->events.data[i]->name;
 
 		if (strcmp(name, "raw_syscalls:sys_enter") == 0 ||
 		    strcmp(name, "raw_syscalls:sys_exit") == 0)
-			host->classes[i].handle = NULL;
+			host->classes[i].whole = NULL;
 	}
+}
+
+void ky_model_ask(struct ky_model *model, unsigned int subjects)
+{
+	model->subjects = subjects;
+	ky_vec_foreach(&model->hosts, host) {
+		size_t n = (*host)->trace->cls->events.len;
+
+		for (size_t i = 0; i < n; i++) {
+			struct ky_class_info *info = &(*host)->classes[i];
+
+			info->handle = info->subject & ~subjects ? NULL : info->whole;
+		}
+	}
+}
+
+static int resolve_class(struct ky_model *model, struct ky_host *host,
+			 const struct ky_event_class *cls, bool lttng)
+{
+	struct ky_class_info *info = &host->classes[cls->index];
+	const struct class_row *row;
+	const char *name, *rest;
+
+	name = plain_name(cls->name, &info->compat);
+	find_context(info, cls);
+	info->no_sign = strncmp(name, "lttng_statedump_", 16) == 0;
+	if (info->tid.cls)
+		host->abilities |= KY_CAN_CONTEXT;
+	row = find_row(name, lttng, &rest);
+	if (!row)
+		return 0;
+	info->whole = row->handle;
+	info->subject = row->subject;
+	host->abilities |= row->ability;
+	find_row_fields(info, row, cls);
+	if (row->ability == KY_CAN_SYSCALLS)
+		return resolve_syscall(model, info, row, rest, cls);
+	if (row->naming == VECTOR_ENTRY || row->naming == VECTOR_EXIT)
+		return resolve_vector(model, host, info, row, rest);
+	return 0;
 }
 
 int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
 	bool lttng = env_is(host, "tracer_name", "lttng-modules");
+	int status = 0;
 
 	host->classes = ky_arena_array(&model->arena, trace->events.len, sizeof(*host->classes));
 	if (!host->classes)
 		return trace->events.len ? KYMO_E_MEMORY : 0;
 	if (env_is(host, "domain", "ust"))
 		return 0;
-	for (size_t i = 0; i < trace->events.len; i++) {
-		const struct ky_event_class *cls = trace->events.data[i];
-		struct ky_class_info *info = &host->classes[i];
-		const struct class_row *row;
-		const char *name, *rest;
-
-		name = plain_name(cls->name, &info->compat);
-		find_context(info, cls);
-		info->no_sign = strncmp(name, "lttng_statedump_", 16) == 0;
-		if (info->tid.cls)
-			host->abilities |= KY_CAN_CONTEXT;
-		row = find_row(name, lttng, &rest);
-		if (!row)
-			continue;
-		info->handle = row->handle;
-		host->abilities |= row->ability;
-		find_fields(info, row, cls);
-		if (row->ability == KY_CAN_SYSCALLS && resolve_syscall(model, info, row, rest) < 0)
-			return KYMO_E_MEMORY;
-	}
+	for (size_t i = 0; i < trace->events.len && !status; i++)
+		status = resolve_class(model, host, trace->events.data[i], lttng);
 	prefer_names(host);
-	return 0;
+	return status;
 }

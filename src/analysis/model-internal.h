@@ -5,7 +5,7 @@
 
 #include "analysis/model.h"
 
-#define KY_CLASS_FIELDS 7
+#define KY_CLASS_FIELDS 8
 
 struct ky_feed;
 struct ky_class_info;
@@ -14,11 +14,27 @@ struct ky_class_info;
 typedef int (*ky_event_handler)(struct ky_feed *feed, const struct ky_event *event,
 				const struct ky_class_info *info);
 
+/* What listeners can ask for beyond CPUs, threads and calls: only what one asks for is followed. */
+enum ky_subject {
+	KY_ABOUT_ALWAYS = 0,
+	KY_ABOUT_WAITS = 1,
+	KY_ABOUT_IRQS = 2,
+	KY_ABOUT_FILES = 4,
+	KY_ABOUT_BLOCK = 8,
+	KY_ABOUT_NET = 16,
+	KY_ABOUT_MEMORY = 32,
+	KY_ABOUT_FUTEX = 64,
+};
+
 /* What the model needs to know of an event class; resolved once. */
 struct ky_class_info {
-	ky_event_handler handle; /* NULL: nothing to do */
-	uint32_t syscall;	 /* of entries and exits; KY_NO_SYSCALL: by its number field */
-	int32_t prio_offset;	 /* what takes its priorities to LTTng's scale */
+	ky_event_handler handle;	/* NULL: nothing to do, or nobody asks */
+	ky_event_handler whole;		/* what @handle is when somebody asks */
+	unsigned int subject;		/* enum ky_subject: who must ask */
+	const struct ky_irq_line *line; /* of interrupt vectors: which */
+	const struct ky_call_row *row;	/* of calls: what they do to files; NULL: nothing */
+	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
+	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
 	bool compat;
 	bool no_sign; /* says nothing of the CPU: recorders may write state dumps on their own */
 	/* By the handler's own enumeration. */
@@ -55,9 +71,65 @@ struct ky_model {
 	struct ky_names syscall_ids;	 /* name -> index + 1 */
 	struct ky_map syscall_numbers;	 /* number, compat in bit 63 -> index + 1 */
 	struct ky_stream_state *streams; /* by ky_stream.index */
-	int64_t begin_ns, end_ns;
+	KY_VEC(struct ky_irq_line *) lines;
+	KY_VEC(struct ky_file *) files;
+	KY_VEC(struct ky_disk *) disks;
+	KY_VEC(struct ky_netif *) netifs;
+	int64_t first_ns;	  /* of the first event at all */
+	int64_t begin_ns, end_ns; /* of what is told */
 	uint64_t n_events;
+	unsigned int subjects; /* enum ky_subject: what listeners ask for */
+	/* What is told, and until when (model-focus.c). */
+	const struct ky_focus *focus; /* NULL: everything */
+	bool telling, over, names_threads;
+	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
+	int64_t interval_ns, interval_begin_ns;
+	int (*tick)(void *data, int64_t begin_ns, int64_t end_ns);
+	void *tick_data;
 };
+
+/* What else there is on a host; made when it is first seen. */
+struct ky_host_state {
+	struct ky_names files;		   /* name -> struct ky_file * */
+	struct ky_map procs;		   /* pid -> struct ky_proc * */
+	struct ky_map tables;		   /* address in the kernel -> struct ky_fds * */
+	struct ky_map disks;		   /* dev + 1 -> struct ky_disk * */
+	struct ky_names netifs;		   /* name -> struct ky_netif * */
+	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
+};
+
+/* model-focus.c: does the focus hold what happens to @thread (NULL: none) on a CPU? */
+bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread, uint32_t cpu_id);
+bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id);
+
+/* Is what happens to @thread (NULL: to none) on CPU @cpu_id to be told? */
+static inline bool ky_model_tells(const struct ky_model *model, const struct ky_thread *thread,
+				  uint32_t cpu_id)
+{
+	return model->telling && (!model->focus || ky_focus_holds(model, thread, cpu_id));
+}
+
+/* Of CPUs alone. */
+static inline bool ky_model_tells_cpu(const struct ky_model *model, uint32_t cpu_id)
+{
+	return !model->focus || ky_focus_holds_cpu(model, cpu_id);
+}
+
+/* Is what took @ns to be told? */
+static inline bool ky_model_tells_long(const struct ky_model *model, int64_t ns)
+{
+	uint64_t long_ns = ns > 0 ? (uint64_t)ns : 0;
+
+	return !model->focus ||
+	       (long_ns >= model->focus->min_ns && long_ns <= model->focus->max_ns);
+}
+
+/* model-focus.c: an event at or after model->boundary_ns comes. 0, 1 when the focus is over, or negative. */
+int ky_model_boundary(struct ky_model *model, int64_t ns);
+/* The first event comes. */
+void ky_model_first(struct ky_model *model, int64_t ns);
+/* What adds up goes to the listeners up to @ns. */
+int ky_model_cut(struct ky_model *model, int64_t ns);
 
 /* Call @hook of every listener that has it; the first failure is the result. */
 #define ky_model_notify(model, hook, ...)                                    \
@@ -72,6 +144,8 @@ struct ky_model {
 
 /* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */
 int ky_model_resolve(struct ky_model *model, struct ky_host *host);
+/* Follow @subjects (enum ky_subject) from now on. */
+void ky_model_ask(struct ky_model *model, unsigned int subjects);
 /* The index of a system call's name, or KY_NO_SYSCALL when out of memory. @name is copied. */
 uint32_t ky_model_syscall(struct ky_model *model, const char *name);
 uint32_t ky_model_syscall_by_number(struct ky_model *model, int64_t number, bool compat);
@@ -101,6 +175,97 @@ int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
 		    int64_t ns);
 
+/* The thread that the event happened in, without conclusions on the CPU. NULL: none, or unknown. */
+struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *event,
+				 const struct ky_class_info *info);
+
+/* ---- model-wait.c: what threads do off the CPU -------------------------------------------- */
+
+/* @thread left its CPU; @state is the switch's (0: it could run on). */
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns);
+/* It was woken for @cpu (or KY_UNKNOWN). */
+int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu);
+/* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */
+int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
+		bool switched);
+/* What @thread does is not known any more. */
+int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns);
+/* What it does off the CPU up to @ns goes to the listeners. */
+int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
+/* It waits in the queue of another CPU now. */
+int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
+
+/* ---- model-irq.c --------------------------------------------------------------------------- */
+
+/* The interrupt that runs on @cpu; NULL: none. */
+const struct ky_irq_line *ky_irq_current(const struct ky_cpu *cpu);
+/* Events of @cpu were lost. */
+void ky_irq_lose(struct ky_cpu *cpu);
+/* The line of (kind, nr); made when it is new. NULL: out of memory. */
+struct ky_irq_line *ky_irq_line_get(struct ky_model *model, struct ky_host *host,
+				    enum ky_irq_kind kind, int32_t nr, const char *name,
+				    size_t len);
+
+/* ---- model-io.c, model-files.c ---------------------------------------------------------------- */
+
+/* What a call does to files; a row of the table in model-io.c. */
+const struct ky_call_row *ky_call_row_find(const char *syscall);
+/* The fields of the row's entry (@exit: exit), "fd flags|how ...": as class rows have them. */
+const char *ky_call_row_fields(const struct ky_call_row *row, bool exit);
+/* A call begins: remember its arguments. */
+int ky_io_begin(struct ky_feed *feed, const struct ky_event *event,
+		const struct ky_class_info *info, struct ky_thread *thread);
+/* It ended as @call tells, and was @begun so: change the files, tell of it. */
+int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,
+	      const struct ky_syscall *begun, const struct ky_call *call);
+
+struct ky_fds;
+/* The process of @thread; made when it is new. NULL: out of memory. */
+struct ky_proc *ky_proc_of(struct ky_model *model, struct ky_thread *thread);
+/* The file of a name; made when it is new. NULL: out of memory. */
+struct ky_file *ky_file_get(struct ky_model *model, struct ky_host *host, const char *name,
+			    size_t len, enum ky_file_kind kind);
+/* What kind of file has this name. */
+enum ky_file_kind ky_file_kind_of(const char *name, size_t len);
+/* The file of descriptor @fd; unknown ones get a name of their own. NULL: no such number. */
+int ky_fd_get(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file **file);
+int ky_fd_set(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file *file,
+	      bool cloexec);
+int ky_fd_set_cloexec(struct ky_model *model, struct ky_thread *thread, int64_t fd, bool cloexec);
+int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first, uint64_t last);
+/* A new process, an exec, an end. */
+int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_thread *child);
+/* The state dump says which table of files @thread uses; 0: it does not. */
+int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t table);
+void ky_files_exec(struct ky_thread *thread);
+void ky_files_exit(struct ky_thread *thread);
+void ky_files_fini(struct ky_model *model);
+
+int ky_on_irq_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_irq_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_raise(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_vector_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_vector_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_irq(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_fd(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_disk(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_insert(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_issue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_requeue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_merge(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_complete(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_bio_frontmerge(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_remap(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_net_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fault_user(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fault_kernel(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rss(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_switch(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_migrate(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_wakeup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -121,7 +286,8 @@ enum {
 	KY_SWITCH_PREV_COMM,
 	KY_SWITCH_NEXT_COMM,
 	KY_SWITCH_PREV_PRIO,
-	KY_SWITCH_NEXT_PRIO
+	KY_SWITCH_NEXT_PRIO,
+	KY_SWITCH_PREV_STATE
 };
 /* migrate, wakeup, exit, setprio */
 enum { KY_TASK_TID, KY_TASK_COMM, KY_TASK_PRIO, KY_TASK_CPU };
@@ -135,7 +301,21 @@ enum {
 enum { KY_NEWTASK_TID, KY_NEWTASK_COMM, KY_NEWTASK_FLAGS };
 enum { KY_EXEC_TID, KY_EXEC_OLD_TID, KY_EXEC_FILENAME };
 enum { KY_RENAME_TID, KY_RENAME_COMM };
-enum { KY_STATEDUMP_TID, KY_STATEDUMP_PID, KY_STATEDUMP_PPID, KY_STATEDUMP_COMM };
-enum { KY_SYSCALL_NUMBER, KY_SYSCALL_RET };
+enum {
+	KY_STATEDUMP_TID,
+	KY_STATEDUMP_PID,
+	KY_STATEDUMP_PPID,
+	KY_STATEDUMP_COMM,
+	KY_STATEDUMP_FILES
+};
+/* The first two of every call; what is behind them is the row's (model-io.c). */
+enum { KY_SYSCALL_NUMBER, KY_SYSCALL_RET, KY_SYSCALL_ARGS };
+enum { KY_IRQ_NR, KY_IRQ_NAME };
+enum { KY_DUMP_FD_PID, KY_DUMP_FD_TABLE, KY_DUMP_FD, KY_DUMP_FD_FLAGS, KY_DUMP_FD_NAME };
+enum { KY_DUMP_DISK_DEV, KY_DUMP_DISK_NAME };
+enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_RQ_OLD };
+enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
+enum { KY_PAGE_ORDER };
+enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 
 #endif

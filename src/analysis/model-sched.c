@@ -16,6 +16,9 @@ int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
 	if (begin == INT64_MIN || ns <= begin)
 		return 0;
 	cpu->since_ns = ns;
+	/* Other CPUs may be left out; other threads not, as they make this one busy. */
+	if (!model->telling || !ky_model_tells_cpu(model, cpu->id))
+		return 0;
 	return ky_model_notify(model, ran, cpu, cpu->state, thread, begin, ns);
 }
 
@@ -24,13 +27,17 @@ static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu
 	int32_t from = thread->cpu;
 
 	thread->cpu = cpu;
-	if (from == KY_UNKNOWN || from == cpu)
+	if (from == KY_UNKNOWN || from == cpu || !ky_model_tells(model, thread, (uint32_t)cpu))
 		return 0;
 	return ky_model_notify(model, migrated, thread, ns);
 }
 
 static void set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
+	if (cpu->current && cpu->current != thread)
+		cpu->current->running = false;
+	if (thread)
+		thread->running = true;
 	cpu->state = thread ? KY_CPU_BUSY : KY_CPU_IDLE;
 	cpu->current = thread;
 	cpu->seen_ns = ns;
@@ -54,7 +61,10 @@ static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *
 		set_state(cpu, thread, ns);
 	} else if (cpu->state != KY_CPU_UNKNOWN && !agrees(cpu, thread)) {
 		status = ky_cpu_flush(model, cpu, cpu->seen_ns);
+		if (cpu->state == KY_CPU_BUSY)
+			cpu->current->running = false;
 		cpu->state = KY_CPU_UNKNOWN;
+		cpu->current = NULL;
 		cpu->missing++;
 	}
 	return status < 0 ? status : ky_cpu_flush(model, cpu, ns);
@@ -70,6 +80,8 @@ int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *t
 	}
 	status = settle(model, cpu, thread, ns);
 	set_state(cpu, thread, ns);
+	if (thread && status >= 0)
+		status = ky_wait_run(model, thread, cpu, ns, false);
 	return thread && status >= 0 ? move_to(model, thread, (int32_t)cpu->id, ns) : status;
 }
 
@@ -77,6 +89,8 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 {
 	int status = ky_cpu_flush(model, cpu, begin_ns);
 
+	if (cpu->current)
+		cpu->current->running = false;
 	cpu->state = KY_CPU_UNKNOWN;
 	cpu->current = NULL;
 	cpu->lost_ns += end_ns - begin_ns;
@@ -161,7 +175,13 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 	status = settle(feed->model, cpu, prev, event->ns);
 	if (prev && status >= 0)
 		status = move_to(feed->model, prev, (int32_t)cpu->id, event->ns);
+	if (prev && status >= 0 && feed->model->subjects & KY_ABOUT_WAITS)
+		status = ky_wait_leave(feed, prev,
+				       ky_get_u64(event, &info->fields[KY_SWITCH_PREV_STATE], 1),
+				       event->ns);
 	set_state(cpu, next, event->ns);
+	if (next && status >= 0)
+		status = ky_wait_run(feed->model, next, cpu, event->ns, true);
 	if (next && status >= 0) {
 		take_comm(next, event, &info->fields[KY_SWITCH_NEXT_COMM]);
 		take_prio(next, event, info, KY_SWITCH_NEXT_PRIO);
@@ -174,6 +194,7 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
 	struct ky_thread *thread;
+	int status;
 
 	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
 		return KYMO_E_MEMORY;
@@ -182,6 +203,9 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	take_prio(thread, event, info, KY_TASK_PRIO);
 	thread->cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	status = ky_wait_move(feed->model, thread, thread->cpu, event->ns);
+	if (status < 0 || !ky_model_tells(feed->model, thread, (uint32_t)thread->cpu))
+		return status;
 	return ky_model_notify(feed->model, migrated, thread, event->ns);
 }
 
@@ -196,7 +220,10 @@ int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
 		return 0;
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	take_prio(thread, event, info, KY_TASK_PRIO);
-	return 0;
+	if (!(feed->model->subjects & KY_ABOUT_WAITS))
+		return 0;
+	return ky_wait_wake(feed, event, info, thread,
+			    (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN));
 }
 
 /* sched_process_fork and task_newtask both tell of a new thread; whichever comes first. */
@@ -212,8 +239,12 @@ static int get_child(struct ky_feed *feed, int32_t tid, struct ky_thread **child
 	if (!*child)
 		return KYMO_E_MEMORY;
 	(*child)->born = true;
+	if (!old)
+		return 0;
 	/* A life whose end was lost. */
-	return old ? ky_call_abandon(feed->model, old, KY_CALL_TORN, INT64_MIN) : 0;
+	if (ky_wait_forget(feed->model, old, feed->model->end_ns) < 0)
+		return KYMO_E_MEMORY;
+	return ky_call_abandon(feed->model, old, KY_CALL_TORN, INT64_MIN);
 }
 
 int ky_on_fork(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
@@ -236,6 +267,8 @@ int ky_on_fork(struct ky_feed *feed, const struct ky_event *event, const struct 
 		parent->pid = get_tid(event, info, KY_FORK_PARENT_PID);
 	if (parent)
 		child->ppid = child->pid == parent->pid ? parent->ppid : parent->pid;
+	if (parent && feed->model->subjects & KY_ABOUT_FILES)
+		return ky_files_fork(feed->model, parent, child);
 	return 0;
 }
 
@@ -259,6 +292,8 @@ int ky_on_newtask(struct ky_feed *feed, const struct ky_event *event,
 		child->pid = tid;
 	else if (parent)
 		child->pid = parent->pid;
+	if (parent && feed->model->subjects & KY_ABOUT_FILES)
+		return ky_files_fork(feed->model, parent, child);
 	return 0;
 }
 
@@ -288,6 +323,7 @@ int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct 
 	thread = ky_model_thread_get(feed->model, feed->host, tid);
 	if (!thread)
 		return KYMO_E_MEMORY;
+	ky_files_exec(thread);
 	if (info->comm.cls) {
 		take_comm(thread, event, &info->comm);
 		return 0;
@@ -313,7 +349,10 @@ int ky_on_exit(struct ky_feed *feed, const struct ky_event *event, const struct 
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	status = ky_call_abandon(feed->model, thread, KY_CALL_EXITED, event->ns);
 	thread->dead = true;
-	return status < 0 ? status : ky_model_notify(feed->model, thread_exit, thread, event->ns);
+	ky_files_exit(thread);
+	if (status < 0 || !ky_model_tells(feed->model, thread, event->cpu_id))
+		return status;
+	return ky_model_notify(feed->model, thread_exit, thread, event->ns);
 }
 
 int ky_on_rename(struct ky_feed *feed, const struct ky_event *event,
@@ -352,5 +391,8 @@ int ky_on_statedump(struct ky_feed *feed, const struct ky_event *event,
 	thread->pid = get_tid(event, info, KY_STATEDUMP_PID);
 	thread->ppid = get_tid(event, info, KY_STATEDUMP_PPID);
 	take_comm(thread, event, &info->fields[KY_STATEDUMP_COMM]);
+	if (feed->model->subjects & KY_ABOUT_FILES)
+		return ky_files_dump(feed->model, thread,
+				     ky_get_u64(event, &info->fields[KY_STATEDUMP_FILES], 0));
 	return 0;
 }

@@ -6,6 +6,8 @@
  */
 #include "analysis/model-internal.h"
 
+#include <string.h>
+
 int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
 		    int64_t ns)
 {
@@ -22,7 +24,10 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 	/* Whether it returned in the gap, nobody knows; a thread's end is sure all the same. */
 	if (call.begin_ns < thread->host->torn_until_ns && outcome != KY_CALL_EXITED)
 		call.outcome = KY_CALL_TORN;
+	call.cpu_id = thread->syscall.cpu_id;
 	thread->syscall.id = KY_NO_SYSCALL;
+	if (!ky_model_tells(model, thread, call.cpu_id))
+		return 0;
 	return ky_model_notify(model, call, &call);
 }
 
@@ -54,7 +59,15 @@ int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
 	if (status < 0)
 		return status;
 	thread->returned = true;
-	thread->syscall = (struct ky_syscall){syscall, event->cpu_id, event->ns};
+	thread->syscall = (struct ky_syscall){
+		.id = syscall, .cpu_id = event->cpu_id, .begin_ns = event->ns, .row = info->row};
+	if (info->row && feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX)) {
+		status = ky_io_begin(feed, event, info, thread);
+		if (status < 0)
+			return status;
+	}
+	if (!ky_model_tells(feed->model, thread, event->cpu_id))
+		return 0;
 	return ky_model_notify(feed->model, call_begin, thread, event->ns);
 }
 
@@ -66,10 +79,23 @@ static enum ky_call_outcome headless(const struct ky_thread *thread)
 	return thread->host->torn_until_ns == INT64_MIN ? KY_CALL_HEADLESS : KY_CALL_TORN;
 }
 
+/* Tell of a call that is over, as far as it is in the focus. */
+static int tell(struct ky_model *model, const struct ky_call *call)
+{
+	if (!ky_model_tells(model, call->thread, call->cpu_id))
+		return 0;
+	if (call->outcome == KY_CALL_DONE &&
+	    !ky_model_tells_long(model, call->end_ns - call->begin_ns))
+		return 0;
+	return ky_model_notify(model, call, call);
+}
+
 int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		       const struct ky_class_info *info)
 {
-	struct ky_call call = {.outcome = KY_CALL_DONE, .end_ns = event->ns};
+	struct ky_call call = {
+		.outcome = KY_CALL_DONE, .end_ns = event->ns, .cpu_id = event->cpu_id};
+	struct ky_syscall begun;
 	struct ky_thread *thread;
 	int status;
 
@@ -83,17 +109,25 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		status = ky_call_abandon(feed->model, thread, KY_CALL_NO_RETURN, event->ns);
 	if (status < 0)
 		return status;
+	begun = thread->syscall;
 	call.thread = thread;
 	call.begin_ns = INT64_MIN;
-	if (thread->syscall.id == KY_NO_SYSCALL)
+	if (begun.id == KY_NO_SYSCALL)
 		call.outcome = headless(thread);
 	else
-		call.begin_ns = thread->syscall.begin_ns;
+		call.begin_ns = begun.begin_ns;
 	if (call.outcome == KY_CALL_DONE && call.begin_ns < thread->host->torn_until_ns)
 		call.outcome = KY_CALL_TORN;
 	call.has_ret = info->fields[KY_SYSCALL_RET].cls != NULL;
 	call.ret = ky_get_i64(event, &info->fields[KY_SYSCALL_RET], 0);
+	memcpy(call.args, begun.args, sizeof(call.args));
 	thread->returned = true;
 	thread->syscall.id = KY_NO_SYSCALL;
-	return call.syscall == KY_NO_SYSCALL ? 0 : ky_model_notify(feed->model, call, &call);
+	if (call.syscall == KY_NO_SYSCALL)
+		return 0;
+	status = tell(feed->model, &call);
+	if (status >= 0 && call.outcome == KY_CALL_DONE && begun.row &&
+	    feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX))
+		status = ky_io_end(feed, event, info, &begun, &call);
+	return status;
 }

@@ -21,6 +21,8 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		.ppid = KY_UNKNOWN,
 		.prio = KY_UNKNOWN,
 		.cpu = KY_UNKNOWN,
+		.wait_cpu = KY_UNKNOWN,
+		.off_ns = INT64_MIN,
 		.syscall = {.id = KY_NO_SYSCALL},
 		.host = host,
 	};
@@ -92,6 +94,17 @@ static struct ky_thread *context_thread(struct ky_feed *feed, const struct ky_ev
 	return thread;
 }
 
+struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *event,
+				 const struct ky_class_info *info)
+{
+	const struct ky_cpu *cpu = feed->cpu;
+	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+
+	if (tid > 0)
+		return context_thread(feed, event, info, tid);
+	return tid < 0 && cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
+}
+
 int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread **thread)
 {
@@ -126,10 +139,11 @@ static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *t
 	host->index = (uint32_t)model->hosts.len;
 	host->trace = trace;
 	host->name = env && env->is_text ? env->text : "";
-	host->torn_until_ns = INT64_MIN;
+	host->torn_until_ns = host->blind_until_ns = INT64_MIN;
 	ky_map_init(&host->threads);
 	ky_map_init(&host->cpus);
-	if (ky_vec_push(&model->hosts, host) < 0)
+	host->state = ky_arena_new(&model->arena, struct ky_host_state);
+	if (!host->state || ky_vec_push(&model->hosts, host) < 0)
 		return NULL;
 	return ky_model_resolve(model, host) < 0 ? NULL : host;
 }
@@ -146,7 +160,7 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 		*state = (struct ky_stream_state){.host = host, .last_ns = INT64_MIN};
 		for (size_t i = 0; stream->cls && i < stream->cls->events.len; i++) {
 			uint32_t index = stream->cls->events.data[i]->index;
-			ky_event_handler handle = host->classes[index].handle;
+			ky_event_handler handle = host->classes[index].whole;
 
 			state->has_switch |= handle == ky_on_switch;
 			state->has_syscalls |= handle == ky_on_syscall_entry;
@@ -180,7 +194,9 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 	ky_names_init(&model->syscall_ids);
 	ky_map_init(&model->syscall_numbers);
 	model->set = set;
-	model->begin_ns = model->end_ns = INT64_MIN;
+	model->first_ns = model->begin_ns = model->end_ns = INT64_MIN;
+	model->boundary_ns = INT64_MAX;
+	model->telling = true;
 	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
 	if (!model->streams)
 		goto fail;
@@ -191,6 +207,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 			goto fail;
 	}
 	label_hosts(model);
+	ky_model_ask(model, 0);
 	return model;
 fail:
 	ky_model_free(model);
@@ -202,10 +219,23 @@ void ky_model_free(struct ky_model *model)
 {
 	if (!model)
 		return;
+	ky_files_fini(model);
+	ky_vec_foreach(&model->disks, disk)
+		ky_map_fini(&(*disk)->requests);
 	ky_vec_foreach(&model->hosts, host) {
 		ky_map_fini(&(*host)->threads);
 		ky_map_fini(&(*host)->cpus);
+		if (!(*host)->state)
+			continue;
+		ky_map_fini(&(*host)->state->disks);
+		ky_names_fini(&(*host)->state->netifs);
+		for (int i = 0; i < KY_IRQ_KINDS; i++)
+			ky_map_fini(&(*host)->state->lines[i]);
 	}
+	ky_vec_fini(&model->lines);
+	ky_vec_fini(&model->files);
+	ky_vec_fini(&model->disks);
+	ky_vec_fini(&model->netifs);
 	ky_vec_fini(&model->listeners);
 	ky_vec_fini(&model->hosts);
 	ky_vec_fini(&model->cpus);
@@ -218,9 +248,38 @@ void ky_model_free(struct ky_model *model)
 	free(model);
 }
 
+static unsigned int subjects_of(const struct ky_listener *listener)
+{
+	unsigned int subjects = 0;
+
+	if (listener->waited || listener->queued || listener->off)
+		subjects |= KY_ABOUT_WAITS;
+	if (listener->irq)
+		subjects |= KY_ABOUT_IRQS;
+	if (listener->waited) /* who wakes is an interrupt, at times */
+		subjects |= KY_ABOUT_IRQS;
+	if (listener->io)
+		subjects |= KY_ABOUT_FILES;
+	if (listener->futex)
+		subjects |= KY_ABOUT_FUTEX;
+	if (listener->request)
+		subjects |= KY_ABOUT_BLOCK;
+	if (listener->packet)
+		subjects |= KY_ABOUT_NET;
+	if (listener->memory)
+		subjects |= KY_ABOUT_MEMORY;
+	return subjects;
+}
+
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 {
+	ky_model_ask(model, model->subjects | subjects_of(listener));
 	return ky_vec_push(&model->listeners, *listener);
+}
+
+void ky_model_unlisten(struct ky_model *model)
+{
+	ky_vec_clear(&model->listeners);
 }
 
 /* ---- the pass -------------------------------------------------------------------------- */
@@ -234,9 +293,9 @@ static int64_t stream_begin(const struct ky_model *model, const struct ky_event 
 	const struct ky_packet *packet = first->packet;
 
 	if (packet->has_sequence && packet->sequence == 0 && !packet->discarded)
-		return model->begin_ns;
+		return model->first_ns;
 	if (packet->has_begin && packet->begin_ns <= first->ns)
-		return packet->begin_ns > model->begin_ns ? packet->begin_ns : model->begin_ns;
+		return packet->begin_ns > model->first_ns ? packet->begin_ns : model->first_ns;
 	return first->ns;
 }
 
@@ -266,6 +325,9 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	cpu->begin_ns = feed->stream->begun ? event->ns : stream_begin(feed->model, event);
 	if (cpu->since_ns < cpu->begin_ns)
 		cpu->since_ns = cpu->begin_ns;
+	/* Before what is told began nobody cares. */
+	if (feed->model->telling && cpu->since_ns < feed->model->begin_ns)
+		cpu->since_ns = feed->model->begin_ns;
 	feed->stream->begun = true;
 }
 
@@ -304,20 +366,28 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 	int status = 0;
 
 	if (end == INT64_MIN)
-		end = batch->n_events ? batch->events[0].ns : model->end_ns;
+		end = batch->n_events ? batch->events[0].ns : feed->stream->last_ns;
 	if (begin == INT64_MIN)
 		begin = feed->stream->last_ns;
 	if (begin > end || begin == INT64_MIN)
 		begin = end;
-	feed->host->lost_events += loss->events;
-	feed->host->gaps++;
+	if (model->telling) {
+		feed->host->lost_events += loss->events;
+		feed->host->gaps++;
+	}
 	if (end == INT64_MIN)
 		return 0;
 	if (feed->stream->has_syscalls && end > feed->host->torn_until_ns)
 		feed->host->torn_until_ns = end;
+	if (feed->stream->has_switch && end > feed->host->blind_until_ns)
+		feed->host->blind_until_ns = end;
+	if (cpu)
+		ky_irq_lose(cpu);
 	if (cpu && feed->stream->has_switch)
 		status = ky_cpu_lose(model, cpu, begin, end);
-	return status < 0 ? status : ky_model_notify(model, lost, cpu, begin, end, loss->events);
+	if (status < 0 || !model->telling)
+		return status;
+	return ky_model_notify(model, lost, cpu, begin, end, loss->events);
 }
 
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
@@ -328,13 +398,22 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 	for (size_t i = 0; i < batch->n_events; i++) {
 		const struct ky_event *event = &batch->events[i];
 
-		model->n_events++;
-		if (event->ns == INT64_MIN)
+		if (event->ns == INT64_MIN) {
+			model->n_events++;
 			continue; /* no time: nothing to order it by */
-		if (model->begin_ns == INT64_MIN)
-			model->begin_ns = event->ns;
-		if (event->ns > model->end_ns)
-			model->end_ns = event->ns;
+		}
+		if (model->first_ns == INT64_MIN)
+			ky_model_first(model, event->ns);
+		if (event->ns >= model->boundary_ns) {
+			status = ky_model_boundary(model, event->ns);
+			if (status)
+				return status;
+		}
+		if (model->telling) {
+			model->n_events++;
+			if (event->ns > model->end_ns)
+				model->end_ns = event->ns;
+		}
 		feed->stream->last_ns = event->ns;
 		if (event->cpu_id != feed->stream->cpu_id || !feed->cpu) {
 			status = use_cpu(feed, event->cpu_id);
@@ -364,17 +443,13 @@ int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct k
 		status = feed_events(&feed, batch);
 	if (status == KYMO_E_MEMORY)
 		return ky_error_nomem(err);
-	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
+	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : status;
 }
 
 int ky_model_end(struct ky_model *model, struct kymo_error *err)
 {
-	int status = 0;
+	int status = ky_model_cut(model, model->end_ns);
 
-	ky_vec_foreach(&model->cpus, cpu) {
-		if (status >= 0)
-			status = ky_cpu_flush(model, *cpu, model->end_ns);
-	}
 	ky_vec_foreach(&model->threads, thread) {
 		if (status >= 0)
 			status = ky_call_abandon(model, *thread, KY_CALL_UNENDED, INT64_MIN);
@@ -393,6 +468,8 @@ int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error
 
 			if (fed < 0)
 				return fed;
+			if (fed > 0)
+				return ky_model_end(model, err);
 		}
 	}
 	ended = ky_model_end(model, status < 0 ? NULL : err);
@@ -458,6 +535,46 @@ struct ky_thread *ky_model_thread(const struct ky_model *model, size_t index)
 size_t ky_model_n_syscalls(const struct ky_model *model)
 {
 	return model->syscalls.len;
+}
+
+size_t ky_model_n_irq_lines(const struct ky_model *model)
+{
+	return model->lines.len;
+}
+
+const struct ky_irq_line *ky_model_irq_line(const struct ky_model *model, size_t index)
+{
+	return model->lines.data[index];
+}
+
+size_t ky_model_n_files(const struct ky_model *model)
+{
+	return model->files.len;
+}
+
+const struct ky_file *ky_model_file(const struct ky_model *model, size_t index)
+{
+	return model->files.data[index];
+}
+
+size_t ky_model_n_disks(const struct ky_model *model)
+{
+	return model->disks.len;
+}
+
+const struct ky_disk *ky_model_disk(const struct ky_model *model, size_t index)
+{
+	return model->disks.data[index];
+}
+
+size_t ky_model_n_netifs(const struct ky_model *model)
+{
+	return model->netifs.len;
+}
+
+const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index)
+{
+	return model->netifs.data[index];
 }
 
 const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall)

@@ -19,8 +19,9 @@
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
  * them. Threads: one at a time per model.
  *
- * Files: model.c the pass, model-classes.c which event is what and which fields it has,
- * model-sched.c and model-syscalls.c the handlers.
+ * Files: model.c the pass, model-classes.c which event is what and which fields it has (the
+ * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
+ * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers.
  */
 #ifndef KY_ANALYSIS_MODEL_H
 #define KY_ANALYSIS_MODEL_H
@@ -33,15 +34,95 @@
 struct ky_model;
 struct ky_host;
 struct ky_cpu;
+struct ky_thread;
+struct ky_proc;
+struct ky_call_row;
+
+/* ---- interrupts ---------------------------------------------------------------------- */
+
+enum ky_irq_kind {
+	KY_IRQ_HARD,   /* a device's handler */
+	KY_IRQ_SOFT,   /* a softirq: nr is its vector */
+	KY_IRQ_VECTOR, /* a vector of the CPU: local timer, reschedule, ... */
+	KY_IRQ_KINDS,
+};
+
+/* What interrupts: one for each (host, kind, number, name). */
+struct ky_irq_line {
+	uint32_t index; /* dense, over all hosts */
+	enum ky_irq_kind kind;
+	int32_t nr;
+	const char *name; /* "" when no event tells it */
+	struct ky_host *host;
+};
+
+/* ---- files --------------------------------------------------------------------------- */
+
+enum ky_file_kind {
+	KY_FILE_UNKNOWN, /* opened before the trace, and no state dump tells what it is */
+	KY_FILE_DISK,	 /* a path outside of /dev, /proc and /sys */
+	KY_FILE_NET,	 /* a socket that is not AF_UNIX or netlink */
+	KY_FILE_PIPE,
+	KY_FILE_OTHER, /* a device, /proc, an AF_UNIX socket, eventfd, ... */
+	KY_FILE_KINDS,
+};
+
+/* What descriptors refer to: one for each name of a host. */
+struct ky_file {
+	uint32_t index; /* dense, over all hosts */
+	enum ky_file_kind kind;
+	const char *name; /* a path, "127.0.0.1:7777", "pipe:[4711]", "fd 5 of 323" */
+	struct ky_host *host;
+};
+
+/* What a system call does to a file, for reports on I/O. */
+enum ky_io_kind {
+	KY_IO_NONE,
+	KY_IO_OPEN,  /* open, openat, openat2, creat, socket, dup, dup2, dup3 */
+	KY_IO_READ,  /* read, pread64, readv, recvfrom, recvmsg, ... */
+	KY_IO_WRITE, /* write, pwrite64, writev, sendto, sendmsg, ... */
+	KY_IO_SYNC,  /* fsync, fdatasync, sync, syncfs, sync_file_range, msync */
+	KY_IO_COPY,  /* from one file to another: sendfile, splice, copy_file_range, tee */
+	KY_IO_KINDS,
+};
 
 /* A system call under way. */
 struct ky_syscall {
 	uint32_t id; /* for ky_model_syscall_name(); KY_NO_SYSCALL: none */
 	uint32_t cpu_id;
 	int64_t begin_ns;
+	const struct ky_call_row *row; /* what it does to files; NULL: nothing */
+	struct ky_file *file, *to;     /* of the descriptors that it names; NULL: none */
+	int64_t args[4];	       /* by the row; 0 when not told */
 };
 
 #define KY_NO_SYSCALL UINT32_MAX
+
+/* ---- waiting for a CPU --------------------------------------------------------------- */
+
+/* Why a thread is off the CPU. */
+enum ky_off_kind {
+	KY_OFF_UNKNOWN,
+	KY_OFF_READY, /* it could run, and waits for a CPU */
+	KY_OFF_SLEEP, /* it waits for something, interruptible */
+	KY_OFF_DISK,  /* uninterruptible: most often for a disk, or a lock in the kernel */
+	KY_OFF_OTHER, /* stopped, traced, parked; a kernel thread that has nothing to do */
+	KY_OFF_KINDS,
+};
+
+enum ky_wait_kind {
+	KY_WAIT_NONE,
+	KY_WAIT_WOKEN,	   /* it was woken, and waits */
+	KY_WAIT_PREEMPTED, /* it was taken off the CPU while it could have run on */
+};
+
+/* A thread waits, or waited, for a CPU. */
+struct ky_wait {
+	enum ky_wait_kind kind;
+	int64_t begin_ns; /* the first waking since it last ran, or the switch that took it off */
+	const struct ky_thread *waker; /* what ran where it was woken; NULL: idle or unknown */
+	const struct ky_irq_line *irq; /* the interrupt that woke it; NULL: none */
+};
 
 /* One life of a thread id: an id that is used again gets a new struct. */
 struct ky_thread {
@@ -52,7 +133,13 @@ struct ky_thread {
 	int32_t prio; /* LTTng's scale: kernel priority - 100, 20 is nice 0; or KY_UNKNOWN */
 	int32_t cpu;  /* where it ran last, or will run after a migration; or KY_UNKNOWN */
 	struct ky_syscall syscall;
+	struct ky_wait wait;
+	enum ky_off_kind off;	 /* while it does not run */
+	int64_t off_ns;		 /* since when */
+	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
+	struct ky_proc *proc;	 /* its process, once files matter */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
+	bool running;		 /* it is some CPU's current */
 	bool born;		 /* its fork was seen */
 	bool dead;		 /* its exit was seen */
 	bool returned;		 /* its first return to user space was seen (after a fork) */
@@ -75,22 +162,26 @@ struct ky_cpu {
 	int64_t seen_ns;  /* the last sign of the state, at or after since_ns */
 	uint64_t missing; /* switches that must have been there but were not recorded */
 	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
-	int64_t lost_ns; /* time over which events were lost */
+	int64_t lost_ns;	  /* time over which events were lost */
+	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
+	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
 };
 
 /* One trace. */
 struct ky_host {
 	uint32_t index;
 	const struct ky_trace *trace;
-	const char *name;      /* the environment's hostname, or "" */
-	const char *label;     /* what tells it from the others: its name, or its trace's path */
-	struct ky_map threads; /* tid -> the one alive, or the last one */
-	struct ky_map cpus;    /* id + 1 -> struct ky_cpu * */
-	int64_t torn_until_ns; /* calls that began before this ran across lost events */
-	uint64_t lost_events;  /* known number; lost packets may add more */
+	const char *name;	/* the environment's hostname, or "" */
+	const char *label;	/* what tells it from the others: its name, or its trace's path */
+	struct ky_map threads;	/* tid -> the one alive, or the last one */
+	struct ky_map cpus;	/* id + 1 -> struct ky_cpu * */
+	int64_t torn_until_ns;	/* calls that began before this ran across lost events */
+	int64_t blind_until_ns; /* so did waits for a CPU, where switches were lost */
+	uint64_t lost_events;	/* known number; lost packets may add more */
 	uint64_t gaps;
 	unsigned int abilities;	       /* enum ky_ability, by its metadata */
 	struct ky_class_info *classes; /* by ky_event_class.index */
+	struct ky_host_state *state;   /* files, devices, interrupts */
 };
 
 /* Why a system call has no duration. */
@@ -112,6 +203,101 @@ struct ky_call {
 	int64_t begin_ns, end_ns; /* INT64_MIN where not seen */
 	bool has_ret;
 	int64_t ret;
+	uint32_t cpu_id; /* of its last event */
+	int64_t args[4]; /* of futex(): address, operation, value */
+};
+
+/* A system call on files, over with its result. */
+struct ky_io {
+	const struct ky_call *call; /* done: both times are known */
+	enum ky_io_kind kind;
+	const struct ky_file *file; /* read from, written to, opened; NULL: not known, or failed */
+	const struct ky_file *to;   /* of KY_IO_COPY: written to */
+	uint64_t bytes;		    /* moved; 0 for calls that tell none */
+};
+
+/* A thread waited for a CPU and got it. */
+struct ky_waited {
+	struct ky_thread *thread;
+	const struct ky_cpu *cpu;
+	struct ky_wait wait;
+	int64_t end_ns;
+};
+
+/* An interrupt handler ran. */
+struct ky_irq {
+	const struct ky_irq_line *line;
+	const struct ky_cpu *cpu;
+	int64_t raise_ns; /* of softirqs; INT64_MIN: not seen */
+	int64_t begin_ns; /* INT64_MIN: not seen */
+	int64_t end_ns;
+	unsigned int depth;		/* how many were under it */
+	const struct ky_thread *thread; /* that it interrupted; NULL: idle or unknown */
+};
+
+/* A block device. */
+struct ky_disk {
+	uint32_t index; /* dense, over all hosts */
+	uint32_t dev;
+	const char *name; /* "vda"; "254,0" without a state dump */
+	struct ky_host *host;
+	struct ky_map requests;	  /* first sector + 1 -> under way */
+	struct ky_request *spare; /* for use again */
+};
+
+/* LTTng's words for what a request does. */
+#define KY_RWBS_WRITE	1
+#define KY_RWBS_DISCARD 2
+#define KY_RWBS_READ	4
+#define KY_RWBS_SYNC	32
+#define KY_RWBS_META	64
+
+/* A request of a block device. Those without sectors (flushes) are not followed. */
+struct ky_request {
+	const struct ky_disk *disk;
+	uint64_t sector, n_sectors; /* of 512 bytes */
+	unsigned int rwbs;
+	int64_t queue_ns; /* inserted into the queue; INT64_MIN: not seen */
+	int64_t issue_ns; /* given to the device; INT64_MIN: not yet */
+	int64_t end_ns;
+	uint64_t left; /* sectors that have not completed */
+	int error;
+	const struct ky_thread *thread; /* that it was inserted or issued for; NULL: unknown */
+	struct ky_request *next;
+};
+
+/* A network interface. */
+struct ky_netif {
+	uint32_t index; /* dense, over all hosts */
+	const char *name;
+	struct ky_host *host;
+};
+
+struct ky_packet_seen {
+	const struct ky_netif *netif;
+	bool received, failed; /* or sent; the driver took it not */
+	uint64_t bytes;
+	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	int64_t ns;
+};
+
+/* Pages, or the size of a process, changed. */
+enum ky_memory_kind {
+	KY_MEMORY_ALLOC, /* value: pages */
+	KY_MEMORY_FREE,
+	KY_MEMORY_FAULT, /* value: 1 for a fault of user space, 0 of the kernel */
+	KY_MEMORY_RSS,	 /* value: bytes; member says of what */
+};
+
+struct ky_memory {
+	enum ky_memory_kind kind;
+	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	const struct ky_host *host;
+	uint64_t value;
+	int member;	 /* 0 file pages, 1 anonymous, 2 swap, 3 shared */
+	uint32_t mm;	 /* of RSS: tells address spaces apart */
+	bool current_mm; /* of RSS: it is the thread's own */
+	int64_t ns;
 };
 
 /*
@@ -130,10 +316,46 @@ struct ky_listener {
 	/* A call is over, one way or another. */
 	int (*call)(void *data, const struct ky_call *call);
 	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
+	/* It waited for a CPU and runs. */
+	int (*waited)(void *data, const struct ky_waited *waited);
+	/* @cpu has more or fewer threads waiting: cpu->n_waiting. */
+	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
+	/* A thread was off the CPU between the two times. */
+	int (*off)(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,
+		   int64_t end_ns);
+	/* A call on files is over. Comes after call(). */
+	int (*io)(void *data, const struct ky_io *io);
+	/* A futex() is over, and was measured. Comes after call(). */
+	int (*futex)(void *data, const struct ky_call *call);
+	int (*irq)(void *data, const struct ky_irq *irq);
+	/* A request of a block device completed. */
+	int (*request)(void *data, const struct ky_request *request);
+	int (*packet)(void *data, const struct ky_packet_seen *packet);
+	int (*memory)(void *data, const struct ky_memory *memory);
 	/* Events were lost on @cpu (NULL: of no CPU) between the two times. */
 	int (*lost)(void *data, const struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns,
 		    uint64_t events);
 };
+
+/*
+ * What listeners are told of. All other events build the state only, so that what is told is right
+ * from its first moment on.
+ */
+struct ky_focus {
+	int64_t begin_ns, end_ns; /* both inclusive; INT64_MIN and INT64_MAX: everything */
+	/*
+	 * Threads, by what is known of them when it happens: one passes that any of them names.
+	 * ran() tells of all threads; see ky_model_in_focus().
+	 */
+	KY_VEC(int32_t) tids;
+	KY_VEC(int32_t) pids;
+	KY_VEC(const char *) comms; /* wildcards, borrowed */
+	KY_VEC(uint32_t) cpus;	    /* empty: all */
+	uint64_t min_ns, max_ns; /* of what has a duration (calls, waits, interrupts, requests) */
+};
+
+void ky_focus_init(struct ky_focus *focus); /* everything */
+void ky_focus_fini(struct ky_focus *focus);
 
 /*
  * A model of the traces of @set, which must outlive it. NULL and @err when out of memory.
@@ -144,7 +366,28 @@ void ky_model_free(struct ky_model *model); /* NULL is fine */
 /* Tell @listener from now on; the struct is copied. 0 or KYMO_E_MEMORY. */
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener);
 
-/* Feed one batch; they must come in the order of the merge. 0 or a negative status. */
+/* Tell nobody any more. */
+void ky_model_unlisten(struct ky_model *model);
+
+/* Before the first event. @focus is borrowed. */
+void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus);
+/* Is the thread one of those that the focus names, as far as is known now? NULL: when it names none. */
+bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread);
+/* Does the focus name threads? */
+bool ky_model_names_threads(const struct ky_model *model);
+
+/*
+ * Call @tick whenever @interval_ns of the range are over, with where that interval begins and ends:
+ * listeners know everything up to there. It may unlisten and listen. What lasts longer than an
+ * interval is told where it ends; what adds up (ran, off) is told in parts.
+ */
+void ky_model_every(struct ky_model *model, int64_t interval_ns,
+		    int (*tick)(void *data, int64_t begin_ns, int64_t end_ns), void *data);
+
+/*
+ * Feed one batch; they must come in the order of the merge. 0, 1 when the focus is over (nothing that
+ * comes will be told), or a negative status.
+ */
 int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err);
 
 /* No more events: closes what is open at the last event's time and tells the listeners. */
@@ -162,13 +405,21 @@ enum ky_ability {
 	KY_CAN_SYSCALLS = 2, /* system call entries and exits */
 	KY_CAN_CONTEXT = 4,  /* events carry their thread's id */
 	KY_CAN_MIGRATE = 8,  /* sched_migrate_task */
+	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
+	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
+	KY_CAN_SOFTIRQ = 64,
+	KY_CAN_BLOCK = 128,  /* requests of block devices */
+	KY_CAN_NET = 256,    /* packets of network interfaces */
+	KY_CAN_PAGES = 512,  /* pages allocated and freed */
+	KY_CAN_RSS = 1024,   /* rss_stat */
+	KY_CAN_FAULT = 2048, /* page faults */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 
-/* The first and the last event's time; INT64_MIN while there is none. */
+/* The range: the first and the last event's time, as far as the focus goes; INT64_MIN: no event. */
 int64_t ky_model_begin_ns(const struct ky_model *model);
 int64_t ky_model_end_ns(const struct ky_model *model);
-uint64_t ky_model_n_events(const struct ky_model *model);
+uint64_t ky_model_n_events(const struct ky_model *model); /* of the range */
 
 size_t ky_model_n_hosts(const struct ky_model *model);
 const struct ky_host *ky_model_host(const struct ky_model *model, size_t index);
@@ -178,6 +429,15 @@ const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
 /* Threads that were seen, by index; the idle threads are not among them. */
 size_t ky_model_n_threads(const struct ky_model *model);
 struct ky_thread *ky_model_thread(const struct ky_model *model, size_t index);
+/* By their index. */
+size_t ky_model_n_irq_lines(const struct ky_model *model);
+const struct ky_irq_line *ky_model_irq_line(const struct ky_model *model, size_t index);
+size_t ky_model_n_files(const struct ky_model *model);
+const struct ky_file *ky_model_file(const struct ky_model *model, size_t index);
+size_t ky_model_n_disks(const struct ky_model *model);
+const struct ky_disk *ky_model_disk(const struct ky_model *model, size_t index);
+size_t ky_model_n_netifs(const struct ky_model *model);
+const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index);
 /* "openat", "compat_read", "syscall 334" (only its number is known). */
 size_t ky_model_n_syscalls(const struct ky_model *model);
 const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall);

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model's files: what each process' descriptors refer to. A descriptor's entry is its file,
+ * with the lowest bit set where an exec closes it. What was open before the trace, and no state
+ * dump tells, gets a name that says so when it is first used.
+ */
+#include "analysis/model-internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct ky_fds {
+	struct ky_map map; /* fd -> file, tagged */
+};
+
+struct ky_proc {
+	int32_t pid;
+	struct ky_fds *fds;
+	bool shared; /* a state dump's table, which may be several processes' */
+};
+
+#define CLOEXEC_TAG ((uintptr_t)1)
+
+static void *tag(struct ky_file *file, bool cloexec)
+{
+	return (void *)((uintptr_t)file | (cloexec ? CLOEXEC_TAG : 0));
+}
+
+static struct ky_file *untag(void *value)
+{
+	return (struct ky_file *)((uintptr_t)value & ~CLOEXEC_TAG);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static bool begins(const char *name, size_t len, const char *with)
+{
+	size_t n = strlen(with);
+
+	return len >= n && memcmp(name, with, n) == 0;
+}
+
+enum ky_file_kind ky_file_kind_of(const char *name, size_t len)
+{
+	if (begins(name, len, "socket:"))
+		return KY_FILE_UNKNOWN;
+	if (begins(name, len, "pipe:"))
+		return KY_FILE_PIPE;
+	if (begins(name, len, "/dev/") || begins(name, len, "/proc/") ||
+	    begins(name, len, "/sys/") || begins(name, len, "anon_inode:") ||
+	    begins(name, len, "/memfd:") || begins(name, len, "[") ||
+	    begins(name, len, "inotify") || begins(name, len, "/[aio]"))
+		return KY_FILE_OTHER;
+	return KY_FILE_DISK;
+}
+
+struct ky_file *ky_file_get(struct ky_model *model, struct ky_host *host, const char *name,
+			    size_t len, enum ky_file_kind kind)
+{
+	struct ky_file *file = ky_names_getn(&host->state->files, name, len);
+
+	if (file)
+		return file;
+	file = ky_arena_new(&model->arena, struct ky_file);
+	if (!file)
+		return NULL;
+	*file = (struct ky_file){
+		.index = (uint32_t)model->files.len,
+		.kind = kind,
+		.name = ky_arena_strndup(&model->arena, name, len),
+		.host = host,
+	};
+	if (!file->name || ky_vec_push(&model->files, file) < 0 ||
+	    ky_names_set(&host->state->files, file->name, file) < 0)
+		return NULL;
+	return file;
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static struct ky_fds *fds_new(void)
+{
+	struct ky_fds *fds = calloc(1, sizeof(*fds));
+
+	if (fds)
+		ky_map_init(&fds->map);
+	return fds;
+}
+
+static void fds_free(struct ky_fds *fds)
+{
+	if (!fds)
+		return;
+	ky_map_fini(&fds->map);
+	free(fds);
+}
+
+/* A thread whose process is not known is one of its own. */
+static int32_t pid_of(const struct ky_thread *thread)
+{
+	return thread->pid >= 0 ? thread->pid : thread->tid;
+}
+
+struct ky_proc *ky_proc_of(struct ky_model *model, struct ky_thread *thread)
+{
+	int32_t pid = pid_of(thread);
+	struct ky_proc *proc = thread->proc;
+
+	if (proc && proc->pid == pid)
+		return proc;
+	proc = ky_map_get(&thread->host->state->procs, (uint32_t)pid);
+	if (!proc) {
+		proc = ky_arena_new(&model->arena, struct ky_proc);
+		if (!proc)
+			return NULL;
+		proc->pid = pid;
+		if (ky_map_set(&thread->host->state->procs, (uint32_t)pid, proc) < 0)
+			return NULL;
+	}
+	if (!proc->fds)
+		proc->fds = fds_new();
+	thread->proc = proc;
+	return proc->fds ? proc : NULL;
+}
+
+static void set_fds(struct ky_proc *proc, struct ky_fds *fds, bool shared)
+{
+	if (!proc->shared)
+		fds_free(proc->fds);
+	proc->fds = fds;
+	proc->shared = shared;
+}
+
+/* From here on @proc changes a table of its own. */
+static int copy_fds(struct ky_proc *proc, const struct ky_fds *from)
+{
+	struct ky_fds *fds = fds_new();
+	size_t pos = 0;
+	uint64_t fd;
+	void *value;
+
+	if (!fds)
+		return KYMO_E_MEMORY;
+	while (from && ky_map_next(&from->map, &pos, &fd, &value)) {
+		if (ky_map_set(&fds->map, fd, value) < 0) {
+			fds_free(fds);
+			return KYMO_E_MEMORY;
+		}
+	}
+	set_fds(proc, fds, false);
+	return 0;
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+int ky_fd_get(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file **file)
+{
+	struct ky_proc *proc = ky_proc_of(model, thread);
+	char name[64];
+	int len;
+
+	*file = NULL;
+	if (!proc)
+		return KYMO_E_MEMORY;
+	if (fd < 0 || fd > INT32_MAX)
+		return 0;
+	*file = untag(ky_map_get(&proc->fds->map, (uint64_t)fd));
+	if (*file)
+		return 0;
+	len = snprintf(name, sizeof(name), "fd %d of %d", (int)fd, proc->pid);
+	*file = ky_file_get(model, thread->host, name, (size_t)len, KY_FILE_UNKNOWN);
+	return *file ? ky_map_set(&proc->fds->map, (uint64_t)fd, tag(*file, false)) : KYMO_E_MEMORY;
+}
+
+int ky_fd_set(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file *file,
+	      bool cloexec)
+{
+	struct ky_proc *proc = ky_proc_of(model, thread);
+
+	if (!proc)
+		return KYMO_E_MEMORY;
+	if (fd < 0 || fd > INT32_MAX)
+		return 0;
+	return ky_map_set(&proc->fds->map, (uint64_t)fd, tag(file, cloexec));
+}
+
+int ky_fd_set_cloexec(struct ky_model *model, struct ky_thread *thread, int64_t fd, bool cloexec)
+{
+	struct ky_file *file;
+	int status = ky_fd_get(model, thread, fd, &file);
+
+	return status < 0 || !file ? status : ky_fd_set(model, thread, fd, file, cloexec);
+}
+
+int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first, uint64_t last)
+{
+	struct ky_proc *proc = ky_proc_of(model, thread);
+	size_t pos = 0;
+	uint64_t fd;
+	void *value;
+
+	if (!proc)
+		return KYMO_E_MEMORY;
+	if (first == last) {
+		ky_map_del(&proc->fds->map, first);
+		return 0;
+	}
+	/* The table may be smaller than the range; removing moves entries, so begin anew each time. */
+	while (ky_map_next(&proc->fds->map, &pos, &fd, &value)) {
+		if (fd < first || fd > last)
+			continue;
+		ky_map_del(&proc->fds->map, fd);
+		pos = 0;
+	}
+	return 0;
+}
+
+/* ---- lives of processes --------------------------------------------------------------------- */
+
+int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_thread *child)
+{
+	struct ky_proc *from, *to;
+
+	/* A thread shares its process' files; sched_process_fork and task_newtask tell of it twice. */
+	if (child->pid != child->tid || child->proc)
+		return 0;
+	from = ky_proc_of(model, parent);
+	to = ky_proc_of(model, child);
+	if (!from || !to)
+		return KYMO_E_MEMORY;
+	return copy_fds(to, from->fds);
+}
+
+void ky_files_exec(struct ky_thread *thread)
+{
+	struct ky_proc *proc = thread->proc;
+	size_t pos = 0;
+	uint64_t fd;
+	void *value;
+
+	if (!proc || !proc->fds)
+		return;
+	while (ky_map_next(&proc->fds->map, &pos, &fd, &value)) {
+		if (!((uintptr_t)value & CLOEXEC_TAG))
+			continue;
+		ky_map_del(&proc->fds->map, fd);
+		pos = 0;
+	}
+}
+
+void ky_files_exit(struct ky_thread *thread)
+{
+	/* Other threads of it end with their leader, or soon after, without much I/O. */
+	if (thread->proc && thread->pid == thread->tid)
+		set_fds(thread->proc, NULL, false);
+}
+
+/* ---- the state dump -------------------------------------------------------------------------- */
+
+static struct ky_fds *table_at(struct ky_host *host, uint64_t address)
+{
+	struct ky_fds *fds = ky_map_get(&host->state->tables, address);
+
+	if (fds)
+		return fds;
+	fds = fds_new();
+	if (fds && ky_map_set(&host->state->tables, address, fds) < 0) {
+		fds_free(fds);
+		return NULL;
+	}
+	return fds;
+}
+
+int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t table)
+{
+	struct ky_fds *fds;
+	struct ky_proc *proc;
+
+	if (!table || thread->pid != thread->tid)
+		return 0;
+	proc = ky_proc_of(model, thread);
+	fds = proc ? table_at(thread->host, table) : NULL;
+	if (!fds)
+		return KYMO_E_MEMORY;
+	if (proc->fds != fds)
+		set_fds(proc, fds, true);
+	return 0;
+}
+
+int ky_on_dump_fd(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info)
+{
+	uint64_t table = ky_get_u64(event, &info->fields[KY_DUMP_FD_TABLE], 0);
+	int32_t pid = (int32_t)ky_get_i64(event, &info->fields[KY_DUMP_FD_PID], KY_UNKNOWN);
+	int64_t fd = ky_get_i64(event, &info->fields[KY_DUMP_FD], -1);
+	bool cloexec = ky_get_u64(event, &info->fields[KY_DUMP_FD_FLAGS], 0) & 02000000;
+	struct ky_thread *thread;
+	struct ky_file *file;
+	struct ky_fds *fds;
+	size_t len;
+	const char *name = ky_get_text(event, &info->fields[KY_DUMP_FD_NAME], &len);
+
+	if (fd < 0 || fd > INT32_MAX || (!table && pid < 0))
+		return 0;
+	file = ky_file_get(feed->model, feed->host, name, len, ky_file_kind_of(name, len));
+	if (!file)
+		return KYMO_E_MEMORY;
+	if (!table) {
+		thread = ky_model_thread_get(feed->model, feed->host, pid);
+		return thread ? ky_fd_set(feed->model, thread, fd, file, cloexec) : KYMO_E_MEMORY;
+	}
+	fds = table_at(feed->host, table);
+	return fds ? ky_map_set(&fds->map, (uint64_t)fd, tag(file, cloexec)) : KYMO_E_MEMORY;
+}
+
+static void free_procs(struct ky_host_state *state)
+{
+	size_t pos = 0;
+	uint64_t key;
+	void *value;
+
+	while (ky_map_next(&state->procs, &pos, &key, &value))
+		set_fds(value, NULL, false);
+	pos = 0;
+	while (ky_map_next(&state->tables, &pos, &key, &value))
+		fds_free(value);
+	ky_map_fini(&state->procs);
+	ky_map_fini(&state->tables);
+	ky_names_fini(&state->files);
+}
+
+void ky_files_fini(struct ky_model *model)
+{
+	ky_vec_foreach(&model->hosts, host) {
+		if ((*host)->state)
+			free_procs((*host)->state);
+	}
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model: what threads do off the CPU. A wait for a CPU begins with the first waking since
+ * the thread last ran, or with the switch that took it off although it could run on; it ends
+ * with the switch to it. Waits over lost switches are not told of, as the thread may have run.
+ */
+#include "analysis/model-internal.h"
+
+/* The kernel's task states, as switches tell them; what is above says "preempted". */
+#define TASK_INTERRUPTIBLE   0x01
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_STATES	     0xff
+
+static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	struct ky_cpu *from = NULL, *to = NULL;
+	int status = 0;
+
+	if (thread->wait_cpu == cpu)
+		return 0;
+	if (thread->wait_cpu != KY_UNKNOWN)
+		from = ky_map_get(&thread->host->cpus, (uint32_t)thread->wait_cpu);
+	if (cpu >= 0)
+		to = ky_map_get(&thread->host->cpus, (uint32_t)cpu);
+	thread->wait_cpu = to ? cpu : KY_UNKNOWN;
+	if (from && from->n_waiting) {
+		from->n_waiting--;
+		if (model->telling && ky_model_tells_cpu(model, from->id))
+			status = ky_model_notify(model, queued, from, ns);
+	}
+	if (to) {
+		to->n_waiting++;
+		if (status >= 0 && model->telling && ky_model_tells_cpu(model, to->id))
+			status = ky_model_notify(model, queued, to, ns);
+	}
+	return status;
+}
+
+int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+{
+	int64_t begin = thread->off_ns;
+	uint32_t cpu = thread->cpu < 0 ? UINT32_MAX : (uint32_t)thread->cpu;
+
+	if (thread->off == KY_OFF_UNKNOWN || begin >= ns)
+		return 0;
+	thread->off_ns = ns;
+	if (begin < thread->host->blind_until_ns || !ky_model_tells(model, thread, cpu))
+		return 0;
+	return ky_model_notify(model, off, thread, thread->off, begin, ns);
+}
+
+static int go_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
+		  int64_t ns)
+{
+	int status = ky_wait_flush(model, thread, ns);
+
+	thread->off = kind;
+	thread->off_ns = ns;
+	return status;
+}
+
+static enum ky_off_kind off_kind(uint64_t state)
+{
+	if (!(state & TASK_STATES))
+		return KY_OFF_READY;
+	if (state & TASK_INTERRUPTIBLE)
+		return KY_OFF_SLEEP;
+	return state & TASK_UNINTERRUPTIBLE ? KY_OFF_DISK : KY_OFF_OTHER;
+}
+
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
+{
+	enum ky_off_kind kind = thread->dead ? KY_OFF_UNKNOWN : off_kind(state);
+	int status = go_off(feed->model, thread, kind, ns);
+
+	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
+	if (kind != KY_OFF_READY || status < 0)
+		return status;
+	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
+	return count(feed->model, thread, (int32_t)feed->cpu->id, ns);
+}
+
+int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu)
+{
+	int status;
+
+	/* A wait that began before a loss may be over: this is the first waking that counts. */
+	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
+		thread->wait.kind = KY_WAIT_NONE;
+	if (thread->running || thread->wait.kind)
+		return thread->running ? 0 : count(feed->model, thread, cpu, event->ns);
+	thread->wait = (struct ky_wait){
+		.kind = KY_WAIT_WOKEN,
+		.begin_ns = event->ns,
+		.waker = ky_feed_thread(feed, event, info),
+		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
+	};
+	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
+	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
+}
+
+int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
+		bool switched)
+{
+	struct ky_waited waited = {thread, cpu, thread->wait, ns};
+	int status;
+
+	if (!(model->subjects & KY_ABOUT_WAITS))
+		return 0;
+	status = count(model, thread, KY_UNKNOWN, ns);
+	if (switched && status >= 0)
+		status = ky_wait_flush(model, thread, ns);
+	thread->wait.kind = KY_WAIT_NONE;
+	thread->off = KY_OFF_UNKNOWN;
+	if (status < 0 || !switched || !waited.wait.kind ||
+	    waited.wait.begin_ns < thread->host->blind_until_ns ||
+	    !ky_model_tells(model, thread, cpu->id) ||
+	    !ky_model_tells_long(model, ns - waited.wait.begin_ns))
+		return status;
+	return ky_model_notify(model, waited, &waited);
+}
+
+int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+{
+	thread->wait.kind = KY_WAIT_NONE;
+	thread->off = KY_OFF_UNKNOWN;
+	return count(model, thread, KY_UNKNOWN, ns);
+}
+
+int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	return thread->wait_cpu == KY_UNKNOWN ? 0 : count(model, thread, cpu, ns);
+}
