@@ -74,8 +74,8 @@ bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread
 
 /* ---- boundaries ------------------------------------------------------------------------ */
 
-void ky_model_every(struct ky_model *model, int64_t interval_ns,
-		    int (*tick)(void *data, int64_t begin_ns, int64_t end_ns), void *data)
+void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
+		    void *data)
 {
 	model->interval_ns = interval_ns;
 	model->tick = tick;
@@ -96,16 +96,15 @@ static int64_t focus_end(const struct ky_model *model)
 static void set_boundary(struct ky_model *model)
 {
 	model->boundary_ns = focus_end(model);
-	if (model->tick &&
-	    add_ns(model->interval_begin_ns, model->interval_ns) < model->boundary_ns)
-		model->boundary_ns = model->interval_begin_ns + model->interval_ns;
+	if (model->tick && add_ns(model->begin_ns, model->interval_ns) < model->boundary_ns)
+		model->boundary_ns = model->begin_ns + model->interval_ns;
 }
 
 /* From @ns on it is told. */
 static void begin_telling(struct ky_model *model, int64_t ns)
 {
 	model->telling = true;
-	model->begin_ns = model->end_ns = model->interval_begin_ns = ns;
+	model->begin_ns = model->end_ns = ns;
 	set_boundary(model);
 }
 
@@ -154,9 +153,8 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 			model->end_ns = at;
 			status = ky_model_cut(model, at);
 			if (status >= 0)
-				status =
-					model->tick(model->tick_data, model->interval_begin_ns, at);
-			model->interval_begin_ns = at;
+				status = model->tick(model->tick_data);
+			model->begin_ns = at;
 			set_boundary(model);
 		}
 	}

@@ -83,8 +83,8 @@ struct ky_model {
 	const struct ky_focus *focus; /* NULL: everything */
 	bool telling, over, names_threads;
 	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
-	int64_t interval_ns, interval_begin_ns;
-	int (*tick)(void *data, int64_t begin_ns, int64_t end_ns);
+	int64_t interval_ns;
+	int (*tick)(void *data);
 	void *tick_data;
 };
 

@@ -134,9 +134,12 @@ static int leave(struct ky_feed *feed, const struct ky_irq_line *line, int64_t n
 			continue;
 		irq.begin_ns = irqs->stack[i].begin_ns;
 		irq.raise_ns = irqs->stack[i].raise_ns;
-		irqs->depth = irq.depth = i;
+		irqs->depth = i;
 		break;
 	}
+	for (unsigned int i = 0; i < irqs->depth; i++)
+		irq.nested |=
+			(irqs->stack[i].line->kind == KY_IRQ_SOFT) == (line->kind == KY_IRQ_SOFT);
 	if (!ky_model_tells(model, irq.thread, cpu->id) ||
 	    (irq.begin_ns != INT64_MIN && !ky_model_tells_long(model, ns - irq.begin_ns)))
 		return 0;

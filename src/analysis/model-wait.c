@@ -70,11 +70,17 @@ static enum ky_off_kind off_kind(uint64_t state)
 
 int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
 {
-	enum ky_off_kind kind = thread->dead ? KY_OFF_UNKNOWN : off_kind(state);
-	int status = go_off(feed->model, thread, kind, ns);
+	enum ky_off_kind kind = off_kind(state);
+	int status;
 
+	/* What ends may still be taken off a CPU on its way; its last switch is the end. */
+	if (thread->dead && kind != KY_OFF_READY)
+		kind = KY_OFF_UNKNOWN;
+	status = go_off(feed->model, thread, kind, ns);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
-	if (kind != KY_OFF_READY || status < 0)
+	if (kind != KY_OFF_READY)
+		return status < 0 ? status : count(feed->model, thread, KY_UNKNOWN, ns);
+	if (status < 0)
 		return status;
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
 	return count(feed->model, thread, (int32_t)feed->cpu->id, ns);

@@ -231,7 +231,8 @@ struct ky_irq {
 	int64_t raise_ns; /* of softirqs; INT64_MIN: not seen */
 	int64_t begin_ns; /* INT64_MIN: not seen */
 	int64_t end_ns;
-	unsigned int depth;		/* how many were under it */
+	/* On top of another one: a softirq of a softirq, the others of one that is none. */
+	bool nested;
 	const struct ky_thread *thread; /* that it interrupted; NULL: idle or unknown */
 };
 
@@ -377,12 +378,12 @@ bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thr
 bool ky_model_names_threads(const struct ky_model *model);
 
 /*
- * Call @tick whenever @interval_ns of the range are over, with where that interval begins and ends:
- * listeners know everything up to there. It may unlisten and listen. What lasts longer than an
- * interval is told where it ends; what adds up (ran, off) is told in parts.
+ * Call @tick whenever @interval_ns of the range are over: listeners know everything up to there, and
+ * the range is that interval. It may unlisten and listen. What lasts longer than an interval is told
+ * where it ends; what adds up (ran, off) is told in parts.
  */
-void ky_model_every(struct ky_model *model, int64_t interval_ns,
-		    int (*tick)(void *data, int64_t begin_ns, int64_t end_ns), void *data);
+void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
+		    void *data);
 
 /*
  * Feed one batch; they must come in the order of the merge. 0, 1 when the focus is over (nothing that
@@ -416,7 +417,8 @@ enum ky_ability {
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 
-/* The range: the first and the last event's time, as far as the focus goes; INT64_MIN: no event. */
+/* The range: the first and the last event's time, as far as the focus goes, or of the
+ * interval; INT64_MIN: no event. */
 int64_t ky_model_begin_ns(const struct ky_model *model);
 int64_t ky_model_end_ns(const struct ky_model *model);
 uint64_t ky_model_n_events(const struct ky_model *model); /* of the range */

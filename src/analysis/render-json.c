@@ -16,7 +16,8 @@ static json_t *process_json(const struct ky_process *process)
 {
 	json_t *object = json_object();
 
-	json_object_set_new(object, "tid", json_integer(process->tid));
+	json_object_set_new(object, "tid",
+			    process->tid < 0 ? json_null() : json_integer(process->tid));
 	json_object_set_new(object, "pid",
 			    process->pid < 0 ? json_null() : json_integer(process->pid));
 	json_object_set_new(object, "name", json_string(process->comm));
@@ -31,6 +32,16 @@ static json_t *tally_json(const struct ky_tally *tally)
 
 	for (size_t i = 0; i < tally->n_items; i++)
 		json_object_set_new(object, tally->items[i].name, u64_json(tally->items[i].count));
+	return object;
+}
+
+static json_t *irq_json(const struct ky_irq_id *irq)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "kind", json_string(irq->kind));
+	json_object_set_new(object, "nr", irq->nr < 0 ? json_null() : json_integer(irq->nr));
+	json_object_set_new(object, "name", json_string(irq->name));
 	return object;
 }
 
@@ -49,6 +60,8 @@ static json_t *cell_json(const struct ky_cell *cell)
 		return process_json(cell->process);
 	case KY_VALUE_TALLY:
 		return tally_json(cell->tally);
+	case KY_VALUE_IRQ:
+		return irq_json(cell->irq);
 	case KY_VALUE_NONE:
 		break;
 	}
@@ -91,14 +104,24 @@ static json_t *table_json(const struct ky_table *table)
 
 static json_t *report_json(const struct ky_report_result *result)
 {
-	json_t *notes = json_array(), *tables = json_array();
+	json_t *notes = json_array(), *tables = json_array(), *report;
 
 	for (size_t i = 0; i < result->notes.len; i++)
 		json_array_append_new(notes, json_string(result->notes.data[i]));
-	for (size_t i = 0; i < result->n_tables; i++)
-		json_array_append_new(tables, table_json(&result->tables[i]));
-	return json_pack("{s:s, s:s, s:o, s:o}", "name", result->report->name, "summary",
-			 result->report->summary, "notes", notes, "tables", tables);
+	for (size_t i = 0; i < result->n_tables; i++) {
+		if (!result->tables[i].hidden)
+			json_array_append_new(tables, table_json(&result->tables[i]));
+	}
+	report = json_pack("{s:s, s:s}", "name", result->report->name, "summary",
+			   result->report->summary);
+	if (result->is_interval)
+		json_object_set_new(report, "interval",
+				    json_pack("{s:I, s:I}", "begin_ns",
+					      (json_int_t)result->begin_ns, "end_ns",
+					      (json_int_t)result->end_ns));
+	json_object_set_new(report, "notes", notes);
+	json_object_set_new(report, "tables", tables);
+	return report;
 }
 
 /* Paths are bytes; what is no UTF-8 in them is shown as '?'. */

@@ -58,6 +58,27 @@ void ky_render_duration(struct ky_strbuf *out, double ns)
 	add_duration(out, ns, false);
 }
 
+/* "4.500 MiB", "677 B": four digits that count. */
+static void add_size(struct ky_strbuf *out, double bytes)
+{
+	static const char *const units[] = {"B  ", "KiB", "MiB", "GiB", "TiB"};
+	int unit = 0, decimals;
+
+	while (unit < 4 && bytes >= 1023.95) {
+		bytes /= 1024;
+		unit++;
+	}
+	decimals = !unit ? 0 : bytes < 9.9995 ? 3 : bytes < 99.995 ? 2 : 1;
+	ky_strbuf_addf(out, "%.*f %s", decimals, bytes, units[unit]);
+}
+
+static void add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
+{
+	if (irq->nr >= 0)
+		ky_strbuf_addf(out, "%d%s", irq->nr, irq->name[0] ? " " : "");
+	ky_strbuf_adds(out, irq->name);
+}
+
 static void add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
 {
 	for (size_t i = 0; i < tally->n_items; i++)
@@ -103,7 +124,7 @@ static void add_number(struct ky_strbuf *out, const struct ky_cell *cell)
 		ky_strbuf_addf(out, "%.3f", cell->f);
 }
 
-static void add_timestamp(struct ky_strbuf *out, int64_t ns)
+static void add_time(struct ky_strbuf *out, int64_t ns, const char *format)
 {
 	time_t seconds = (time_t)(ns / 1000000000 - (ns % 1000000000 < 0));
 	char text[64];
@@ -113,7 +134,7 @@ static void add_timestamp(struct ky_strbuf *out, int64_t ns)
 		ky_strbuf_addi(out, ns);
 		return;
 	}
-	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	strftime(text, sizeof(text), format, &tm);
 	ky_strbuf_addf(out, "%s.%09d", text, (int)(ns - (int64_t)seconds * 1000000000));
 }
 
@@ -139,10 +160,25 @@ static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
 		break;
 	case KY_CELL_TEXT:
 	case KY_CELL_SYSCALL:
+	case KY_CELL_PATH:
+	case KY_CELL_DISK:
+	case KY_CELL_NETIF:
 		ky_strbuf_adds(out, cell->text);
 		break;
+	case KY_CELL_IRQ:
+		add_irq(out, cell->irq);
+		break;
+	case KY_CELL_SIZE:
+		add_size(out, ky_cell_number(cell));
+		break;
+	case KY_CELL_RATE:
+		ky_strbuf_addf(out, "%.2f", ky_cell_number(cell));
+		break;
+	case KY_CELL_ADDRESS:
+		ky_strbuf_addf(out, "0x%llx", (unsigned long long)cell->u);
+		break;
 	case KY_CELL_TIMESTAMP:
-		add_timestamp(out, cell->s);
+		add_time(out, cell->s, "%H:%M:%S");
 		break;
 	case KY_CELL_COUNT:
 	case KY_CELL_NUMBER:
@@ -192,6 +228,35 @@ static bool has_host(const struct ky_table *table, size_t column)
 	return false;
 }
 
+/* Are there threads, or processes, in the column? What is grouped by names has neither. */
+static bool has_ids(const struct ky_table *table, size_t column, bool tids)
+{
+	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
+		const struct ky_cell *cell = &ky_table_cells(table, i)[column];
+
+		if (cell->type == KY_VALUE_PROCESS &&
+		    (tids ? cell->process->tid : cell->process->pid) >= 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_left(enum ky_cell_class cls)
+{
+	switch (cls) {
+	case KY_CELL_TEXT:
+	case KY_CELL_SYSCALL:
+	case KY_CELL_TALLY:
+	case KY_CELL_PATH:
+	case KY_CELL_DISK:
+	case KY_CELL_NETIF:
+	case KY_CELL_IRQ:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool is_empty(const struct ky_table *table, size_t column)
 {
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
@@ -215,15 +280,15 @@ static void choose_columns(struct layout *layout)
 		if (def->cls == KY_CELL_PROCESS) {
 			if (has_host(table, i))
 				show(layout, i, PART_HOST, "Host", true);
-			if (!def->whole_process)
+			/* A second thread in a row is told by its name and thread id. */
+			if (!def->whole_process && has_ids(table, i, true))
 				show(layout, i, PART_TID, "TID", false);
-			show(layout, i, PART_PID, "PID", false);
-			show(layout, i, PART_NAME, "Name", true);
+			if (!def->second && has_ids(table, i, false))
+				show(layout, i, PART_PID, "PID", false);
+			show(layout, i, PART_NAME, def->second ? def->title : "Name", true);
 			continue;
 		}
-		show(layout, i, PART_ALL, def->title,
-		     def->cls == KY_CELL_TEXT || def->cls == KY_CELL_SYSCALL ||
-			     def->cls == KY_CELL_TALLY);
+		show(layout, i, PART_ALL, def->title, is_left(def->cls));
 	}
 }
 
@@ -404,9 +469,10 @@ static void add_group(struct ky_strbuf *out, const struct layout *layout,
 		const struct ky_process *process = cell->process;
 
 		add_process(&text, process, PART_NAME);
-		ky_strbuf_adds(&text, " (tid ");
-		add_id(&text, process->tid);
-		ky_strbuf_adds(&text, ", pid ");
+		ky_strbuf_adds(&text, process->tid < 0 ? " (" : " (tid ");
+		if (process->tid >= 0)
+			add_id(&text, process->tid);
+		ky_strbuf_adds(&text, process->tid < 0 ? "pid " : ", pid ");
 		add_id(&text, process->pid);
 		ky_strbuf_adds(&text, process->host ? ", host " : "");
 		ky_strbuf_adds(&text, process->host ? process->host : "");
@@ -474,12 +540,28 @@ static void add_header(struct ky_strbuf *out, const struct ky_report_results *re
 		return;
 	}
 	ky_strbuf_adds(out, "Range  ");
-	add_timestamp(out, results->begin_ns);
+	add_time(out, results->begin_ns, "%Y-%m-%d %H:%M:%S");
 	ky_strbuf_adds(out, " to ");
-	add_timestamp(out, results->end_ns);
+	add_time(out, results->end_ns, "%Y-%m-%d %H:%M:%S");
 	ky_strbuf_adds(out, "\n       ");
 	ky_render_duration(out, (double)results->end_ns - (double)results->begin_ns);
 	ky_strbuf_addf(out, ", %llu events\n", (unsigned long long)results->n_events);
+}
+
+static void add_interval(struct ky_strbuf *out, const struct ky_report_result *result,
+			 const struct ky_render_options *options)
+{
+	struct ky_strbuf line = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&line, result->report->name);
+	ky_strbuf_adds(&line, " from ");
+	add_time(&line, result->begin_ns, "%H:%M:%S");
+	ky_strbuf_adds(&line, " to ");
+	add_time(&line, result->end_ns, "%H:%M:%S");
+	ky_strbuf_addc(out, '\n');
+	add_styled(out, options, "7", ky_strbuf_text(&line));
+	ky_strbuf_addc(out, '\n');
+	ky_strbuf_fini(&line);
 }
 
 void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
@@ -489,13 +571,17 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 	for (size_t i = 0; i < results->list.len; i++) {
 		const struct ky_report_result *result = &results->list.data[i];
 
+		if (result->is_interval)
+			add_interval(out, result, options);
 		for (size_t note = 0; note < result->notes.len; note++) {
 			ky_strbuf_adds(out, note ? "" : "\n");
 			add_styled(out, options, "33", "Note: ");
 			ky_strbuf_addf(out, "%s: %s\n", result->report->name,
 				       result->notes.data[note]);
 		}
-		for (size_t t = 0; t < result->n_tables; t++)
-			add_table(out, &result->tables[t], options);
+		for (size_t t = 0; t < result->n_tables; t++) {
+			if (!result->tables[t].hidden)
+				add_table(out, &result->tables[t], options);
+		}
 	}
 }

@@ -26,6 +26,13 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *results,
 		   struct kymo_error *err);
 
+/*
+ * RFC 4180: every table one line of column names, then its rows; an empty line between tables. The first
+ * columns are "report", and of intervals their "begin_ns" and "end_ns"; a process is its tid, pid, name and,
+ * where there are several, host. Values are as in JSON; a tally is "EAGAIN 2, EINTR 1".
+ */
+void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results);
+
 /* "1.234 ms", "17.39 s", "312 ns": four digits that count. */
 void ky_render_duration(struct ky_strbuf *out, double ns);
 

@@ -29,8 +29,12 @@ static const struct ky_column cpu_columns[] = {
 };
 
 static const struct ky_table_def cpu_table = {
-	"cpus", "Usage of each CPU", "One row for each CPU that the trace covers, by number.",
-	cpu_columns, sizeof(cpu_columns) / sizeof(*cpu_columns)};
+	"cpus",
+	"Usage of each CPU",
+	"One row for each CPU that the trace covers, by number.",
+	cpu_columns,
+	sizeof(cpu_columns) / sizeof(*cpu_columns),
+	KY_TABLE_FIXED};
 
 enum { THREAD_PROCESS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
 
@@ -75,9 +79,12 @@ static const struct ky_column total_columns[] = {
 			   .spare = 1},
 };
 
-static const struct ky_table_def total_table = {"total", "All CPUs",
-						"One row for the whole system.", total_columns,
-						sizeof(total_columns) / sizeof(*total_columns)};
+static const struct ky_table_def total_table = {"total",
+						"All CPUs",
+						"One row for the whole system.",
+						total_columns,
+						sizeof(total_columns) / sizeof(*total_columns),
+						KY_TABLE_FIXED};
 
 static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table, NULL};
 
@@ -123,6 +130,8 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	if (state != KY_CPU_BUSY)
 		return 0;
 	run->cpus.data[cpu->index].busy_ns += ns;
+	if (!ky_model_in_focus(run->model, thread))
+		return 0;
 	if (thread->index >= run->threads.len && grow_threads(run, thread->index) < 0)
 		return KYMO_E_MEMORY;
 	run->threads.data[thread->index].ns += ns;
@@ -139,7 +148,7 @@ static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 	return 0;
 }
 
-static void *begin(struct ky_model *model)
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	struct ky_listener listener = {.data = run, .ran = on_ran, .migrated = on_migrated};
@@ -170,11 +179,6 @@ struct sums {
 	uint64_t n_cpus, n_threads;
 };
 
-static double part(uint64_t value, uint64_t whole)
-{
-	return whole ? (double)((long double)value / (long double)whole) : 0;
-}
-
 /* Of the time of all CPUs, how much is known. */
 static double known_part(const struct sums *sums)
 {
@@ -198,7 +202,7 @@ static void fill_cpu(const struct run *run, struct ky_table *table, const struct
 	if (host)
 		ky_cell_text(table, &row[CPU_HOST], host);
 	if (known)
-		ky_cell_f64(&row[CPU_USAGE], part(time.busy_ns, known));
+		ky_cell_f64(&row[CPU_USAGE], ky_part(time.busy_ns, known));
 	ky_cell_u64(&row[CPU_BUSY], time.busy_ns);
 	ky_cell_u64(&row[CPU_IDLE], time.idle_ns);
 	ky_cell_u64(&row[CPU_UNKNOWN], known < sums->range_ns ? sums->range_ns - known : 0);
@@ -220,7 +224,7 @@ static void fill_threads(const struct run *run, struct ky_table *table, struct s
 		row = ky_table_row(table);
 		ky_cell_thread(table, &row[THREAD_PROCESS], run->model, thread);
 		ky_cell_u64(&row[THREAD_TIME], time.ns);
-		ky_cell_f64(&row[THREAD_USAGE], part(time.ns, sums->range_ns));
+		ky_cell_f64(&row[THREAD_USAGE], ky_part(time.ns, sums->range_ns));
 		ky_cell_u64(&row[THREAD_MIGRATIONS], time.migrations);
 		if (thread->prio != KY_UNKNOWN)
 			ky_cell_i64(&row[THREAD_PRIO], thread->prio);
@@ -234,7 +238,7 @@ static void fill_total(struct ky_table *table, const struct sums *sums)
 	struct ky_cell *row = ky_table_row(table);
 
 	if (sums->known_ns)
-		ky_cell_f64(&row[TOTAL_USAGE], part(sums->busy_ns, sums->known_ns));
+		ky_cell_f64(&row[TOTAL_USAGE], ky_part(sums->busy_ns, sums->known_ns));
 	ky_cell_u64(&row[TOTAL_BUSY], sums->busy_ns);
 	ky_cell_f64(&row[TOTAL_KNOWN], known_part(sums));
 	ky_cell_u64(&row[TOTAL_CPUS], sums->n_cpus);
@@ -273,6 +277,15 @@ static int note_unknown(struct ky_report_result *result, const struct sums *sums
 			      known * 100);
 }
 
+static bool holds_cpu(const struct ky_report_options *options, uint32_t id)
+{
+	ky_vec_foreach(&options->focus.cpus, cpu) {
+		if (*cpu == id)
+			return true;
+	}
+	return !options->focus.cpus.len;
+}
+
 static int finish(void *data, const struct ky_report_options *options,
 		  struct ky_report_result *result)
 {
@@ -280,19 +293,16 @@ static int finish(void *data, const struct ky_report_options *options,
 	struct sums sums = {0};
 	int status;
 
-	if (ky_model_begin_ns(run->model) != INT64_MIN)
-		sums.range_ns = (uint64_t)ky_model_end_ns(run->model) -
-				(uint64_t)ky_model_begin_ns(run->model);
+	sums.range_ns = ky_report_range_ns(run->model);
 	for (size_t i = 0; i < ky_model_n_cpus(run->model); i++) {
 		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
 
-		if (cpu->host->abilities & KY_CAN_SWITCH)
+		if (cpu->host->abilities & KY_CAN_SWITCH && holds_cpu(options, cpu->id))
 			fill_cpu(run, &result->tables[TABLE_CPUS], cpu, &sums);
 	}
 	ky_table_sort(&result->tables[TABLE_CPUS], CPU_ID, true);
 	ky_table_sort(&result->tables[TABLE_CPUS], CPU_HOST, true);
 	fill_threads(run, &result->tables[TABLE_THREADS], &sums);
-	ky_table_limit(&result->tables[TABLE_THREADS], options->limit);
 	fill_total(&result->tables[TABLE_TOTAL], &sums);
 	status = ky_report_note_losses(result);
 	if (status >= 0)

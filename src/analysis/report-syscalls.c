@@ -127,9 +127,12 @@ static const struct ky_column outcome_columns[] = {
 };
 
 static const struct ky_table_def outcome_table = {
-	"outcomes", "What became of the calls",
+	"outcomes",
+	"What became of the calls",
 	"One row for each outcome; only the measured ones are in the other tables' figures.",
-	outcome_columns, sizeof(outcome_columns) / sizeof(*outcome_columns)};
+	outcome_columns,
+	sizeof(outcome_columns) / sizeof(*outcome_columns),
+	KY_TABLE_FIXED};
 
 static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
 	[KY_CALL_DONE] = "measured",
@@ -252,7 +255,7 @@ static int on_call(void *data, const struct ky_call *call)
 				    : 0);
 }
 
-static void *begin(struct ky_model *model)
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	struct ky_listener listener = {.data = run, .call = on_call};
@@ -555,8 +558,6 @@ static int finish(void *data, const struct ky_report_options *options,
 			       ky_model_n_threads(run->model));
 	free(sums);
 	fill_outcomes(run, &result->tables[TABLE_OUTCOMES]);
-	for (int i = TABLE_SYSCALLS; i <= TABLE_THREADS; i++)
-		ky_table_limit(&result->tables[i], options->limit);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

@@ -11,9 +11,8 @@
 #include "base/error.h"
 
 const struct ky_report *const ky_reports[] = {
-	&ky_report_cpu,
-	&ky_report_syscalls,
-	NULL,
+	&ky_report_cpu, &ky_report_sched,   &ky_report_syscalls,
+	&ky_report_irq, &ky_report_softirq, NULL,
 };
 
 const struct ky_report *ky_report_find(const char *name)
@@ -43,90 +42,245 @@ int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
 	return 0;
 }
 
+/* ---- options --------------------------------------------------------------------------- */
+
+#define LIMIT_PEOPLE 10
+
+void ky_report_options_init(struct ky_report_options *options)
+{
+	*options = (struct ky_report_options){.limit = KY_LIMIT_DEFAULT, .for_people = true};
+	ky_focus_init(&options->focus);
+}
+
+void ky_report_options_fini(struct ky_report_options *options)
+{
+	ky_focus_fini(&options->focus);
+}
+
+/* Is @name the table's, or "report.table"? */
+static bool names_table(const char *name, const struct ky_report *report,
+			const struct ky_table_def *def)
+{
+	size_t len = strlen(report->name);
+
+	return strcmp(name, def->name) == 0 ||
+	       (strncmp(name, report->name, len) == 0 && name[len] == '.' &&
+		strcmp(name + len + 1, def->name) == 0);
+}
+
+bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
+		     size_t table)
+{
+	const struct ky_table_def *def = report->tables[table];
+
+	for (size_t i = 0; i < options->n_tables; i++) {
+		if (names_table(options->tables[i], report, def))
+			return true;
+	}
+	return !options->n_tables && def->kind != KY_TABLE_LOG;
+}
+
+uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind)
+{
+	if (kind == KY_TABLE_FIXED || kind == KY_TABLE_FREQ)
+		return 0;
+	if (options->limit != KY_LIMIT_DEFAULT)
+		return options->limit;
+	return kind == KY_TABLE_TOP || options->for_people ? LIMIT_PEOPLE : 0;
+}
+
+enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked)
+{
+	return options->by == KY_BY_DEFAULT ? liked : options->by;
+}
+
+/* Every name in --table and --sort must mean something. */
+static int check_options(const struct ky_report *const *reports, size_t n_reports,
+			 const struct ky_report_options *options, struct kymo_error *err)
+{
+	bool sorts = !options->sort;
+
+	for (size_t i = 0; i < options->n_tables; i++) {
+		bool known = false;
+
+		for (size_t r = 0; r < n_reports; r++) {
+			for (size_t t = 0; reports[r]->tables[t]; t++)
+				known |= names_table(options->tables[i], reports[r],
+						     reports[r]->tables[t]);
+		}
+		if (!known)
+			return ky_error_set(err, KYMO_E_INVALID, "--table: no table is called '%s'",
+					    options->tables[i]);
+	}
+	for (size_t r = 0; r < n_reports && !sorts; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++)
+			sorts |= ky_table_column(reports[r]->tables[t], options->sort) >= 0;
+	}
+	return sorts ? 0
+		     : ky_error_set(err, KYMO_E_INVALID, "--sort: no table has a column '%s'",
+				    options->sort);
+}
+
 /* ---- running --------------------------------------------------------------------------- */
 
-static int add_result(struct ky_report_results *results, const struct ky_report *report)
+/* More tables than anybody reads, and they take memory. */
+#define MAX_INTERVALS 100000
+
+struct pass {
+	struct ky_report_results *results;
+	const struct ky_report *const *reports;
+	size_t n_reports, n_intervals;
+	void **runs; /* by report; NULL: it has not begun */
+	const struct ky_report_options *options;
+	struct kymo_error *err;
+};
+
+static struct ky_report_result *add_result(struct pass *pass, const struct ky_report *report)
 {
-	struct ky_report_result result = {.report = report, .model = results->model};
+	struct ky_report_result result = {
+		.report = report,
+		.model = pass->results->model,
+		.is_interval = pass->options->interval_ns != 0,
+		.begin_ns = ky_model_begin_ns(pass->results->model),
+		.end_ns = ky_model_end_ns(pass->results->model),
+	};
 	size_t n = 0;
 
 	while (report->tables[n])
 		n++;
 	result.tables = calloc(n, sizeof(*result.tables));
 	if (!result.tables)
-		return KYMO_E_MEMORY;
+		return NULL;
 	result.n_tables = n;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		ky_table_init(&result.tables[i], report->tables[i]);
-	if (ky_vec_push(&results->list, result) == 0)
-		return 0;
+		result.tables[i].hidden = !ky_report_wants(pass->options, report, i);
+	}
+	if (ky_vec_push(&pass->results->list, result) == 0)
+		return ky_vec_last(&pass->results->list);
 	free(result.tables); /* no table holds anything yet */
-	return KYMO_E_MEMORY;
+	return NULL;
 }
 
-/* Can the traces answer? Not one of the reports: an error; some not: a note in each. */
-static int check_needs(struct ky_report_results *results, struct kymo_error *err)
+/* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
+static int check_needs(const struct pass *pass, struct kymo_error *err)
 {
-	unsigned int abilities = ky_model_abilities(results->model);
+	unsigned int abilities = ky_model_abilities(pass->results->model);
 	const struct ky_report *lacking = NULL;
-	size_t n_able = 0;
+	const struct ky_trace_set *set = pass->results->set;
 
-	ky_vec_foreach(&results->list, result) {
-		const struct ky_report *report = result->report;
-
-		if ((report->needs & abilities) == report->needs) {
-			n_able++;
-			continue;
-		}
-		lacking = report;
-		if (ky_report_note(result, "the trace has no %s; %s", report->needs_text,
-				   report->needs_hint) < 0)
-			return ky_error_nomem(err);
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if ((pass->reports[i]->needs & abilities) == pass->reports[i]->needs)
+			return 0;
+		lacking = pass->reports[i];
 	}
-	if (n_able || !lacking)
+	if (!lacking)
 		return 0;
 	ky_error_set(err, KYMO_E_UNSUPPORTED, "report %s needs %s, and the trace has none",
 		     lacking->name, lacking->needs_text);
-	ky_error_path(err, results->set->traces.len ? results->set->traces.data[0]->path : "");
+	ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
 	ky_error_hint(err, "%s", lacking->needs_hint);
 	return KYMO_E_UNSUPPORTED;
 }
 
-static int finish_reports(struct ky_report_results *results, void **runs,
-			  const struct ky_report_options *options)
+/* What was asked for of the order and the number of rows. */
+static void arrange(struct ky_table *table, const struct ky_report_options *options)
 {
-	int status = 0;
+	const struct ky_table_def *def = table->def;
+	int column = options->sort ? ky_table_column(def, options->sort) : -1;
 
-	for (size_t i = 0; i < results->list.len && status >= 0; i++) {
-		struct ky_report_result *result = &results->list.data[i];
+	if (column >= 0 && def->columns[0].group)
+		ky_table_sort_groups(table, (size_t)column, options->ascending);
+	else if (column >= 0)
+		ky_table_sort(table, (size_t)column, options->ascending);
+	if (def->kind == KY_TABLE_RANK)
+		ky_table_limit(table, ky_report_limit(options, def->kind));
+}
 
-		status = result->report->finish(runs[i], options, result);
-		for (size_t t = 0; t < result->n_tables && status >= 0; t++)
-			status = ky_table_status(&result->tables[t]);
+static int finish_report(struct pass *pass, size_t i)
+{
+	const struct ky_report *report = pass->reports[i];
+	struct ky_report_result *result = add_result(pass, report);
+	int status = result ? 0 : KYMO_E_MEMORY;
+
+	if (result && (report->needs & ky_model_abilities(result->model)) != report->needs)
+		status = ky_report_note(result, "the trace has no %s; %s", report->needs_text,
+					report->needs_hint);
+	if (status >= 0)
+		status = report->finish(pass->runs[i], pass->options, result);
+	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
+		arrange(&result->tables[t], pass->options);
+		status = ky_table_status(&result->tables[t]);
 	}
 	return status;
 }
 
-static int run_pass(struct ky_report_results *results, void **runs, struct ky_flow *flow,
-		    const struct ky_report_options *options, struct kymo_error *err)
+static void free_runs(struct pass *pass)
 {
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if (pass->runs[i])
+			pass->reports[i]->free(pass->runs[i]);
+		pass->runs[i] = NULL;
+	}
+}
+
+static int begin_runs(struct pass *pass)
+{
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		pass->runs[i] = pass->reports[i]->begin(pass->results->model, pass->options);
+		if (!pass->runs[i])
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int finish_runs(struct pass *pass)
+{
+	int status = 0;
+
+	if (pass->results->begin_ns == INT64_MIN)
+		pass->results->begin_ns = ky_model_begin_ns(pass->results->model);
+	pass->results->end_ns = ky_model_end_ns(pass->results->model);
+	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
+		status = finish_report(pass, i);
+	return status;
+}
+
+/* An interval is over. */
+static int tick(void *data)
+{
+	struct pass *pass = data;
+	int status = finish_runs(pass);
+
+	if (status < 0)
+		return status;
+	if (++pass->n_intervals >= MAX_INTERVALS)
+		return KYMO_E_LIMIT;
+	free_runs(pass);
+	ky_model_unlisten(pass->results->model);
+	return begin_runs(pass);
+}
+
+static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct ky_model *model = pass->results->model;
 	int status, finished;
 
-	for (size_t i = 0; i < results->list.len; i++) {
-		runs[i] = results->list.data[i].report->begin(results->model);
-		if (!runs[i])
-			return ky_error_nomem(err);
-	}
-	status = ky_model_run(results->model, flow, err);
+	if (begin_runs(pass) < 0)
+		return ky_error_nomem(err);
+	ky_model_set_focus(model, &pass->options->focus);
+	if (pass->options->interval_ns)
+		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
+	status = ky_model_run(model, flow, err);
+	if (status == KYMO_E_LIMIT && pass->n_intervals >= MAX_INTERVALS)
+		ky_error_set(err, KYMO_E_LIMIT,
+			     "more than %d intervals: the rest is left out; choose longer ones",
+			     MAX_INTERVALS - 1);
 	if (status == KYMO_E_MEMORY)
 		return status;
-	results->begin_ns = ky_model_begin_ns(results->model);
-	results->end_ns = ky_model_end_ns(results->model);
-	results->n_events = ky_model_n_events(results->model);
-	finished = finish_reports(results, runs, options);
-	if (finished < 0)
-		return ky_error_nomem(err);
-	return status;
+	finished = finish_runs(pass);
+	pass->results->n_events = ky_model_n_events(model);
+	return finished < 0 ? ky_error_nomem(err) : status;
 }
 
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
@@ -134,26 +288,26 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_report_options *options, struct ky_report_results *results,
 		   struct kymo_error *err)
 {
-	void **runs = calloc(n_reports + 1, sizeof(*runs));
-	int status = 0;
+	struct pass pass = {
+		.results = results, .reports = reports, .n_reports = n_reports, .options = options};
+	int status;
 
 	*results =
 		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
+	status = check_options(reports, n_reports, options, err);
+	if (status < 0)
+		return status;
 	results->model = ky_model_new(set, err);
-	for (size_t i = 0; runs && results->model && i < n_reports && !status; i++)
-		status = add_result(results, reports[i]);
-	if (!runs || !results->model || status < 0) {
-		free(runs);
+	pass.runs = calloc(n_reports + 1, sizeof(*pass.runs));
+	if (!pass.runs || !results->model) {
+		free(pass.runs);
 		return ky_error_nomem(err);
 	}
-	status = check_needs(results, err);
+	status = check_needs(&pass, err);
 	if (status >= 0)
-		status = run_pass(results, runs, flow, options, err);
-	for (size_t i = 0; i < n_reports; i++) {
-		if (runs[i])
-			reports[i]->free(runs[i]);
-	}
-	free(runs);
+		status = run_pass(&pass, flow, err);
+	free_runs(&pass);
+	free(pass.runs);
 	return status;
 }
 
@@ -184,6 +338,31 @@ void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct k
 {
 	ky_cell_process(table, cell, thread->tid, thread->pid < 0 ? -1 : thread->pid, thread->comm,
 			ky_report_host(model, thread->host));
+}
+
+const char *ky_irq_kind_text(enum ky_irq_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_IRQ_HARD] = "hard", [KY_IRQ_SOFT] = "soft", [KY_IRQ_VECTOR] = "vector"};
+
+	return texts[kind];
+}
+
+void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line)
+{
+	ky_cell_irq(table, cell, ky_irq_kind_text(line->kind), line->nr, line->name);
+}
+
+uint64_t ky_report_range_ns(const struct ky_model *model)
+{
+	if (ky_model_begin_ns(model) == INT64_MIN)
+		return 0;
+	return ky_ns_between(ky_model_begin_ns(model), ky_model_end_ns(model));
+}
+
+double ky_part(uint64_t value, uint64_t whole)
+{
+	return whole ? (double)((long double)value / (long double)whole) : 0;
 }
 
 int ky_report_note_losses(struct ky_report_result *result)

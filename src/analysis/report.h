@@ -9,13 +9,32 @@
 #ifndef KY_ANALYSIS_REPORT_H
 #define KY_ANALYSIS_REPORT_H
 
+#include "analysis/ledger.h"
 #include "analysis/model.h"
 #include "analysis/table.h"
 #include "base/strbuf.h"
 
+#define KY_LIMIT_DEFAULT UINT64_MAX
+
 struct ky_report_options {
-	uint64_t limit; /* rows (or groups) of the tables that rank; 0: all */
+	/*
+	 * Rows (or groups) of tables that are not fixed; 0: all. KY_LIMIT_DEFAULT: all for machines, ten
+	 * for people; of the longest ten for both.
+	 */
+	uint64_t limit;
+	bool for_people;
+	const char *const *tables; /* names: "threads", "cpu.threads"; NULL: all but logs */
+	size_t n_tables;
+	const char *sort; /* a column's name; NULL: as the report likes it */
+	bool ascending;
+	enum ky_by by;
+	uint64_t interval_ns;  /* a set of tables for each; 0: one for the whole range */
+	struct ky_focus focus; /* what is told of */
 };
+
+/* Everything, for people. */
+void ky_report_options_init(struct ky_report_options *options);
+void ky_report_options_fini(struct ky_report_options *options);
 
 struct ky_report_result;
 
@@ -32,9 +51,15 @@ struct ky_report {
 	const char *needs_text; /* the same for people: "sched_switch events" */
 	const char *needs_hint; /* how to record them */
 
-	/* State of one run: subscribes to @model. NULL: out of memory. */
-	void *(*begin)(struct ky_model *model);
-	/* The model has ended: fill result->tables, which are empty, and add notes. */
+	/*
+	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of
+	 * an interval is one of its own.
+	 */
+	void *(*begin)(struct ky_model *model, const struct ky_report_options *options);
+	/*
+	 * The range, or an interval of it, is over: fill result->tables, which are empty, in the order
+	 * that suits best, and add notes. What was asked for of order and number of rows is done after.
+	 */
 	int (*finish)(void *run, const struct ky_report_options *options,
 		      struct ky_report_result *result);
 	void (*free)(void *run);
@@ -52,6 +77,8 @@ struct ky_report_result {
 	struct ky_table *tables; /* as many as report->tables */
 	size_t n_tables;
 	KY_VEC(char *) notes; /* what the reader must know: losses, what is missing */
+	bool is_interval;
+	int64_t begin_ns, end_ns; /* what of the trace it is about; INT64_MIN: there was no event */
 };
 
 /* Add a note. 0 or KYMO_E_MEMORY. */
@@ -63,7 +90,7 @@ struct ky_report_results {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: there was no event */
 	uint64_t n_events;
-	KY_VEC(struct ky_report_result) list;
+	KY_VEC(struct ky_report_result) list; /* of intervals: one after the other */
 };
 
 /*
@@ -81,11 +108,32 @@ void ky_report_results_fini(struct ky_report_results *results);
 
 /* ---- what reports share -------------------------------------------------------------- */
 
+/* Is the table to be shown? Logs need not be kept when not. */
+bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
+		     size_t table);
+/* How many rows of a table of this kind are wanted at most; 0: all. */
+uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind);
+/* @options->by, or what the report likes. */
+enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked);
+/* The duration of the range, or of the interval; 0 without events. */
+uint64_t ky_report_range_ns(const struct ky_model *model);
+/* @value as a part of @whole; 0 of nothing. */
+double ky_part(uint64_t value, uint64_t whole);
+/* How long it is from @begin to @end; 0 when that goes backwards. */
+static inline uint64_t ky_ns_between(int64_t begin, int64_t end)
+{
+	return end > begin ? (uint64_t)end - (uint64_t)begin : 0;
+}
+
 /* What tells @host from the others where there are several, else NULL: for ky_cell_process(). */
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host);
 /* A thread's cell. */
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		    const struct ky_thread *thread);
+/* An interrupt's cell. */
+void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line);
+/* "hard", "soft", "vector"; static. */
+const char *ky_irq_kind_text(enum ky_irq_kind kind);
 /* A note on lost events, where there were any. */
 int ky_report_note_losses(struct ky_report_result *result);
 

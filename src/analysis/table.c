@@ -144,6 +144,28 @@ void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky
 	*cell = (struct ky_cell){.type = KY_VALUE_TALLY, .tally = tally};
 }
 
+void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind, int32_t nr,
+		 const char *name)
+{
+	struct ky_irq_id *irq = ky_arena_new(&table->arena, struct ky_irq_id);
+
+	if (!irq) {
+		table->failed = true;
+		return;
+	}
+	*irq = (struct ky_irq_id){kind, nr, clean_copy(table, name)};
+	*cell = (struct ky_cell){.type = KY_VALUE_IRQ, .irq = irq};
+}
+
+int ky_table_column(const struct ky_table_def *def, const char *name)
+{
+	for (size_t i = 0; i < def->n_columns; i++) {
+		if (strcmp(def->columns[i].name, name) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
 double ky_cell_number(const struct ky_cell *cell)
 {
 	switch (cell->type) {
@@ -154,7 +176,9 @@ double ky_cell_number(const struct ky_cell *cell)
 	case KY_VALUE_F64:
 		return cell->f;
 	case KY_VALUE_PROCESS:
-		return cell->process->tid;
+		return cell->process->tid >= 0 ? cell->process->tid : cell->process->pid;
+	case KY_VALUE_IRQ:
+		return cell->irq->nr;
 	default:
 		return 0;
 	}
@@ -178,6 +202,9 @@ bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b)
 	case KY_VALUE_U64:
 	case KY_VALUE_I64:
 		return a->u == b->u;
+	case KY_VALUE_IRQ:
+		return a->irq->nr == b->irq->nr && strcmp(a->irq->kind, b->irq->kind) == 0 &&
+		       strcmp(a->irq->name, b->irq->name) == 0;
 	default:
 		return ky_cell_number(a) == ky_cell_number(b);
 	}
@@ -216,30 +243,94 @@ static int compare_rows(const void *a, const void *b, void *data)
 	return order ? order : left < right ? -1 : left > right;
 }
 
+/* Put the rows into the order of @rows, which is freed. */
+static void reorder(struct ky_table *table, const struct ky_cell **rows)
+{
+	size_t n_rows = ky_table_n_rows(table), n = table->def->n_columns;
+	struct ky_cell *sorted = rows ? malloc(table->cells.len * sizeof(*sorted)) : NULL;
+
+	if (!sorted) {
+		table->failed = true;
+		free(rows);
+		return;
+	}
+	for (size_t i = 0; i < n_rows; i++)
+		memcpy(sorted + i * n, rows[i], n * sizeof(*sorted));
+	memcpy(table->cells.data, sorted, table->cells.len * sizeof(*sorted));
+	free(sorted);
+	free(rows);
+}
+
+static const struct ky_cell **list_rows(const struct ky_table *table)
+{
+	size_t n_rows = ky_table_n_rows(table);
+	const struct ky_cell **rows = malloc(n_rows * sizeof(*rows));
+
+	for (size_t i = 0; rows && i < n_rows; i++)
+		rows[i] = ky_table_cells(table, i);
+	return rows;
+}
+
 void ky_table_sort(struct ky_table *table, size_t column, bool ascending)
 {
 	struct sort_key key = {column, ascending};
+	const struct ky_cell **rows;
+
+	if (ky_table_n_rows(table) < 2)
+		return;
+	rows = list_rows(table);
+	if (rows)
+		qsort_r(rows, ky_table_n_rows(table), sizeof(*rows), compare_rows, &key);
+	reorder(table, rows);
+}
+
+struct group_key {
+	struct sort_key key;
+	const struct ky_cell *begin; /* of the table's cells */
+	size_t n_columns;
+	const struct ky_cell **best; /* by row: the first row of its group then */
+};
+
+static int compare_groups(const void *a, const void *b, void *data)
+{
+	struct group_key *key = data;
+	const struct ky_cell *left = *(const struct ky_cell *const *)a;
+	const struct ky_cell *right = *(const struct ky_cell *const *)b;
+	const struct ky_cell *l = key->best[(size_t)(left - key->begin) / key->n_columns];
+	const struct ky_cell *r = key->best[(size_t)(right - key->begin) / key->n_columns];
+
+	return l == r ? compare_rows(a, b, &key->key) : compare_rows(&l, &r, &key->key);
+}
+
+void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
+{
 	size_t n_rows = ky_table_n_rows(table), n = table->def->n_columns;
-	struct ky_cell *sorted;
+	struct group_key key = {{column, ascending}, table->cells.data, n, NULL};
 	const struct ky_cell **rows;
 
 	if (n_rows < 2)
 		return;
-	rows = malloc(n_rows * sizeof(*rows));
-	sorted = malloc(table->cells.len * sizeof(*sorted));
-	if (!rows || !sorted) {
-		table->failed = true;
-		goto out;
+	rows = list_rows(table);
+	key.best = malloc(n_rows * sizeof(*key.best));
+	for (size_t i = 0, begin = 0; rows && key.best && i < n_rows; i++) {
+		if (!ky_cell_equal(rows[i], rows[begin]))
+			begin = i;
+		key.best[i] = rows[i];
+		if (begin == i)
+			continue;
+		if (compare_rows(&rows[i], &key.best[begin], &key.key) < 0)
+			key.best[begin] = rows[i];
 	}
-	for (size_t i = 0; i < n_rows; i++)
-		rows[i] = ky_table_cells(table, i);
-	qsort_r(rows, n_rows, sizeof(*rows), compare_rows, &key);
-	for (size_t i = 0; i < n_rows; i++)
-		memcpy(sorted + i * n, rows[i], n * sizeof(*sorted));
-	memcpy(table->cells.data, sorted, table->cells.len * sizeof(*sorted));
-out:
-	free(sorted);
-	free(rows);
+	/* Each row's group is where its first one stands. */
+	for (size_t i = 0, begin = 0; rows && key.best && i < n_rows; i++) {
+		if (!ky_cell_equal(rows[i], rows[begin]))
+			begin = i;
+		key.best[i] = key.best[begin];
+	}
+	if (rows && key.best)
+		qsort_r(rows, n_rows, sizeof(*rows), compare_groups, &key);
+	reorder(table, key.best ? rows : (free(rows), NULL));
+	free(key.best);
 }
 
 void ky_table_limit(struct ky_table *table, uint64_t limit)

@@ -27,7 +27,14 @@
 	X(CPU, "cpu")                                              \
 	X(PROCESS, "process") /* a thread: tid, pid, name */       \
 	X(SYSCALL, "syscall")                                      \
-	X(TALLY, "tally") /* names, each with a count */
+	X(TALLY, "tally")     /* names, each with a count */       \
+	X(SIZE, "size")	      /* bytes */                          \
+	X(RATE, "rate")	      /* per second */                     \
+	X(ADDRESS, "address") /* in memory */                      \
+	X(IRQ, "irq")	      /* an interrupt: kind, nr, name */   \
+	X(PATH, "path")	      /* or another name of a file */      \
+	X(DISK, "disk")                                            \
+	X(NETIF, "netif")
 
 enum ky_cell_class {
 #define KY_CELL_CLASS_ENUM(name, text) KY_CELL_##name,
@@ -51,8 +58,17 @@ struct ky_column {
 	const char *help;   /* what it means, with its unit; a sentence or two */
 	enum ky_bar bar;    /* a bar at the end of the line shows this column */
 	bool whole_process; /* of a process: text shows no thread id */
+	bool second;	    /* a thread beside the row's own: text shows no process id */
 	bool group;	    /* rows with the same value stand under one heading; the first column */
 	uint8_t spare;	    /* a narrow terminal leaves out the highest numbers first; 0 never */
+};
+
+enum ky_table_kind {
+	KY_TABLE_RANK,	/* the first rows matter most */
+	KY_TABLE_FIXED, /* all rows belong there */
+	KY_TABLE_TOP,	/* single happenings, the longest first */
+	KY_TABLE_LOG,	/* single happenings in their order; only shown when asked for by name */
+	KY_TABLE_FREQ,	/* how many lasted how long */
 };
 
 struct ky_table_def {
@@ -61,6 +77,7 @@ struct ky_table_def {
 	const char *help;  /* what one row is, and the order of the rows */
 	const struct ky_column *columns;
 	size_t n_columns;
+	enum ky_table_kind kind;
 };
 
 enum ky_cell_type {
@@ -71,10 +88,17 @@ enum ky_cell_type {
 	KY_VALUE_TEXT,
 	KY_VALUE_PROCESS,
 	KY_VALUE_TALLY,
+	KY_VALUE_IRQ,
+};
+
+struct ky_irq_id {
+	const char *kind; /* "hard", "soft", "vector"; static */
+	int32_t nr;	  /* < 0: it has none */
+	const char *name; /* "" when unknown */
 };
 
 struct ky_process {
-	int32_t tid, pid; /* pid < 0: unknown */
+	int32_t tid, pid; /* < 0: unknown, or several */
 	const char *comm; /* "" when unknown */
 	const char *host; /* NULL where there is only one */
 };
@@ -98,6 +122,7 @@ struct ky_cell {
 		const char *text;
 		const struct ky_process *process;
 		const struct ky_tally *tally;
+		const struct ky_irq_id *irq;
 	};
 };
 
@@ -106,6 +131,7 @@ struct ky_table {
 	struct ky_arena arena;
 	KY_VEC(struct ky_cell) cells; /* row after row */
 	size_t n_omitted;	      /* rows that a limit took away */
+	bool hidden;		      /* not asked for: renderers leave it out */
 	bool failed;		      /* out of memory at some row; ky_table_status() */
 };
 
@@ -148,6 +174,13 @@ void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, 
 void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky_tally_item *items,
 		   size_t n_items);
 
+/* @kind is borrowed, @name is copied. */
+void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind, int32_t nr,
+		 const char *name);
+
+/* The index of the column called @name, or -1. */
+int ky_table_column(const struct ky_table_def *def, const char *name);
+
 /* A number as a real one; processes give their tid; 0 for what is none. */
 double ky_cell_number(const struct ky_cell *cell);
 /* Are the two the same value? For grouping. */
@@ -158,6 +191,8 @@ bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b);
  * cells last. Text sorts by bytes, processes by tid.
  */
 void ky_table_sort(struct ky_table *table, size_t column, bool ascending);
+/* The same for a table of groups: within each group, and the groups by their first rows then. */
+void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending);
 
 /* Keep the first @limit rows, or of groups the first @limit with as many rows each; 0: all. */
 void ky_table_limit(struct ky_table *table, uint64_t limit);

@@ -10,15 +10,18 @@
 #include "base/error.h"
 #include "cli/damage.h"
 #include "cli/input-options.h"
+#include "base/text.h"
 #include "cli/options.h"
+#include "cli/select-options.h"
 
-#define MAX_REPORTS   32
-#define LIMIT_DEFAULT UINT64_MAX /* not given */
-#define LIMIT_TEXT    10
+#define MAX_REPORTS 32
 
 struct report_options {
-	bool list, json, markdown;
-	uint64_t limit;
+	bool list, json, csv, markdown;
+	uint64_t limit, min_ns, max_ns, refresh_ns;
+	struct ky_text_list tids, pids, comms, cpus, tables;
+	const char *sort, *by;
+	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
 };
 
@@ -31,7 +34,9 @@ static void report_defaults(void *data)
 {
 	struct report_options *options = data;
 
-	options->limit = LIMIT_DEFAULT;
+	options->limit = KY_LIMIT_DEFAULT;
+	options->max_ns = UINT64_MAX;
+	ky_cli_select_defaults(&options->select);
 }
 
 static const struct ky_option_def report_option_defs[] = {
@@ -45,13 +50,105 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write one JSON object: times and durations in nanoseconds, ratios from 0 to 1.",
 	 .at = offsetof(struct report_options, json)},
+	{.name = "csv",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write comma-separated values: each table with a line of column names before it and an "
+		 "empty line behind it.",
+	 .at = offsetof(struct report_options, csv)},
+	{.name = "table",
+	 .letter = 't',
+	 .kind = KY_OPTION_LIST,
+	 .arg = "NAME",
+	 .help = "Show only this table, such as 'threads' or 'cpu.threads'; may be given again for "
+		 "more. Default: all but those called log.",
+	 .at = offsetof(struct report_options, tables)},
 	{.name = "limit",
 	 .letter = 'n',
 	 .kind = KY_OPTION_U64,
 	 .arg = "N",
 	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
-		 "Default: 10, and all with --json.",
+		 "Default: 10; of tables that rank and of logs all with --json and --csv.",
 	 .at = offsetof(struct report_options, limit)},
+	{.name = "sort",
+	 .letter = 's',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "COLUMN",
+	 .help = "Sort by the column of this name (as in JSON), the largest first; with ':asc' behind "
+		 "it, the smallest.",
+	 .at = offsetof(struct report_options, sort)},
+	{.name = "group-by",
+	 .letter = 'g',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "WHAT",
+	 .help = "Add rows of threads up by thread, process or name (of the thread). Default: as each "
+		 "report says.",
+	 .choices = "thread process name",
+	 .at = offsetof(struct report_options, by)},
+	{.name = "tid",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "TID",
+	 .help = "Only threads with this id; may be given again, or several with commas, for more. What "
+		 "any of --tid, --pid and --comm names is shown.",
+	 .at = offsetof(struct report_options, tids)},
+	{.name = "pid",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "PID",
+	 .help = "Only threads of the process with this id; as --tid.",
+	 .at = offsetof(struct report_options, pids)},
+	{.name = "comm",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "GLOB",
+	 .help = "Only threads whose name matches at that moment, such as 'ngin*'; may be given again "
+		 "for more.",
+	 .at = offsetof(struct report_options, comms)},
+	{.name = "cpu",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "N",
+	 .help = "Only what happened on this CPU; may be given again, or several with commas, for more.",
+	 .at = offsetof(struct report_options, cpus)},
+	{.name = "min",
+	 .kind = KY_OPTION_DURATION,
+	 .arg = "TIME",
+	 .help = "Only what took at least so long (calls, waits, interrupts, requests): 5ms, 100us.",
+	 .at = offsetof(struct report_options, min_ns)},
+	{.name = "max",
+	 .kind = KY_OPTION_DURATION,
+	 .arg = "TIME",
+	 .help = "Only what took at most so long.",
+	 .at = offsetof(struct report_options, max_ns)},
+	{.name = "refresh",
+	 .letter = 'r',
+	 .kind = KY_OPTION_DURATION,
+	 .arg = "TIME",
+	 .help = "A set of tables for each interval of this length; what lasted longer belongs to the "
+		 "interval in which it ended.",
+	 .at = offsetof(struct report_options, refresh_ns)},
+	{.name = "begin",
+	 .letter = 'b',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "Report from TIME on: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a blank before it, or on "
+		 "the day of the first event), seconds since the clock's origin, +2s after the first "
+		 "event, -500ms before the last one, or 50%. What came before is read all the same, for "
+		 "what it tells of names, files and states.",
+	 .at = offsetof(struct report_options, select.begin)},
+	{.name = "end",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "Report up to TIME.",
+	 .at = offsetof(struct report_options, select.end)},
+	{.name = "timerange",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "BEGIN,END",
+	 .help = "Both in one, also in square brackets.",
+	 .at = offsetof(struct report_options, select.timerange)},
+	{.name = "filter",
+	 .letter = 'f',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "EXPR",
+	 .help = "Read only events that match, as if no others had been recorded; docs/filter.md "
+		 "explains the language.",
+	 .at = offsetof(struct report_options, select.filter)},
 	{.name = "markdown",
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
@@ -106,12 +203,19 @@ static int select_one(struct selection *selection, const char *name)
 	return 0;
 }
 
-/* "cpu,syscalls". Returns an exit code. */
+/* "cpu,syscalls", "all". Returns an exit code. */
 static int select_reports(const struct ky_command *command, char *names,
 			  struct selection *selection)
 {
 	char *rest = names, *name;
 
+	if (strcmp(names, "all") == 0) {
+		while (ky_reports[selection->n] && selection->n < MAX_REPORTS) {
+			selection->reports[selection->n] = ky_reports[selection->n];
+			selection->n++;
+		}
+		return KY_EXIT_OK;
+	}
 	while ((name = strsep(&rest, ","))) {
 		if (select_one(selection, name) < 0)
 			return unknown_report(command, name);
@@ -142,6 +246,10 @@ static int show_results(const struct ky_report_results *results,
 
 	if (options->json) {
 		status = ky_render_json(&out, results, err);
+	} else if (options->csv) {
+		ky_render_csv(&out, results);
+		if (ky_strbuf_failed(&out))
+			status = ky_error_nomem(err);
 	} else {
 		struct ky_render_options render = {
 			/* What is not looked at on a terminal may be as wide as it likes. */
@@ -160,23 +268,137 @@ static int show_results(const struct ky_report_results *results,
 	return status;
 }
 
-static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
-		      const struct report_options *options, struct kymo_error *err)
+/* ---- options of reports -------------------------------------------------------------------- */
+
+KY_VEC_TYPE(numbers, int32_t);
+
+static int bad_option(struct kymo_error *err, const char *option, const char *text)
 {
-	struct ky_report_results results = {0};
-	struct ky_report_options limits = {.limit = options->limit};
-	struct ky_flow *flow;
+	return ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is no number", option, text);
+}
+
+/* "1,2,3" */
+static int add_numbers(struct numbers *numbers, const char *option, const char *text,
+		       struct kymo_error *err)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	uint64_t value;
+	int status = copy ? 0 : ky_error_nomem(err);
+
+	while (!status && (word = strsep(&rest, ","))) {
+		if (ky_parse_u64(word, &value) < 0 || value > INT32_MAX)
+			status = bad_option(err, option, text);
+		else if (ky_vec_push(numbers, (int32_t)value) < 0)
+			status = ky_error_nomem(err);
+	}
+	free(copy);
+	return status;
+}
+
+static int get_numbers(struct numbers *numbers, const char *option, const struct ky_text_list *list,
+		       struct kymo_error *err)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < list->len && !status; i++)
+		status = add_numbers(numbers, option, list->items[i], err);
+	return status;
+}
+
+static int set_focus(struct ky_focus *focus, const struct report_options *options,
+		     struct kymo_error *err)
+{
+	struct numbers tids = KY_VEC_INIT, pids = KY_VEC_INIT, cpus = KY_VEC_INIT;
+	int status = get_numbers(&tids, "tid", &options->tids, err);
+
+	if (!status)
+		status = get_numbers(&pids, "pid", &options->pids, err);
+	if (!status)
+		status = get_numbers(&cpus, "cpu", &options->cpus, err);
+	focus->tids.data = tids.data;
+	focus->tids.len = tids.len;
+	focus->pids.data = pids.data;
+	focus->pids.len = pids.len;
+	for (size_t i = 0; i < cpus.len && !status; i++) {
+		if (ky_vec_push(&focus->cpus, (uint32_t)cpus.data[i]) < 0)
+			status = ky_error_nomem(err);
+	}
+	ky_vec_fini(&cpus);
+	for (size_t i = 0; i < options->comms.len && !status; i++) {
+		if (ky_vec_push(&focus->comms, options->comms.items[i]) < 0)
+			status = ky_error_nomem(err);
+	}
+	focus->min_ns = options->min_ns;
+	focus->max_ns = options->max_ns;
+	return status;
+}
+
+static int set_by(struct ky_report_options *to, const char *text, struct kymo_error *err)
+{
+	if (!text)
+		return 0;
+	if (strcmp(text, "thread") == 0)
+		to->by = KY_BY_THREAD;
+	else if (strcmp(text, "process") == 0)
+		to->by = KY_BY_PROCESS;
+	else if (strcmp(text, "name") == 0)
+		to->by = KY_BY_NAME;
+	else
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--group-by wants thread, process or name, not '%s'", text);
+	return 0;
+}
+
+/* "total", "total:asc"; *@column is to be freed. */
+static int set_sort(struct ky_report_options *to, const char *text, char **column,
+		    struct kymo_error *err)
+{
+	char *colon;
+
+	if (!text)
+		return 0;
+	*column = strdup(text);
+	if (!*column)
+		return ky_error_nomem(err);
+	colon = strchr(*column, ':');
+	if (colon)
+		*colon++ = '\0';
+	if (colon && strcmp(colon, "asc") != 0)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--sort wants COLUMN or COLUMN:asc, not '%s'", text);
+	to->sort = *column;
+	to->ascending = colon != NULL;
+	return 0;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+/* All events that --filter lets pass: the times are the reports' matter. */
+static int open_flow(const struct ky_trace_set *set, const struct report_options *options,
+		     struct ky_flow **flow, struct kymo_error *err)
+{
+	struct ky_select_options filter_only = options->select;
 	int status;
 
-	if (limits.limit == LIMIT_DEFAULT)
-		limits.limit = options->json ? 0 : LIMIT_TEXT;
-	status = ky_flow_open_set(set, &flow, err);
-	if (status >= 0)
-		status = ky_cli_damage_stage(flow, &flow, err);
+	filter_only.begin = filter_only.end = filter_only.timerange = NULL;
+	if (filter_only.filter)
+		status = ky_cli_select_open(set, &filter_only, false, NULL, flow, err);
+	else
+		status = ky_flow_open_set(set, flow, err);
+	return status < 0 ? status : ky_cli_damage_stage(*flow, flow, err);
+}
+
+static int run_with(const struct selection *selection, const struct ky_trace_set *set,
+		    const struct report_options *options, const struct ky_report_options *wanted,
+		    struct kymo_error *err)
+{
+	struct ky_report_results results = {0};
+	struct ky_flow *flow;
+	int status = open_flow(set, options, &flow, err);
+
 	if (status < 0)
 		return status;
-	status =
-		ky_reports_run(selection->reports, selection->n, set, flow, &limits, &results, err);
+	status = ky_reports_run(selection->reports, selection->n, set, flow, wanted, &results, err);
 	ky_flow_close(flow);
 	/* A damaged trace: what could be read, then the error. */
 	if (status >= 0 || (status != KYMO_E_MEMORY && results.begin_ns != INT64_MIN)) {
@@ -185,6 +407,34 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 		status = status < 0 ? status : shown;
 	}
 	ky_report_results_fini(&results);
+	return status;
+}
+
+static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
+		      const struct report_options *options, struct kymo_error *err)
+{
+	struct ky_report_options wanted;
+	char *column = NULL;
+	int status;
+
+	ky_report_options_init(&wanted);
+	wanted.limit = options->limit;
+	wanted.for_people = !options->json && !options->csv;
+	wanted.tables = (const char *const *)options->tables.items;
+	wanted.n_tables = options->tables.len;
+	wanted.interval_ns = options->refresh_ns;
+	status = set_by(&wanted, options->by, err);
+	if (!status)
+		status = set_sort(&wanted, options->sort, &column, err);
+	if (!status)
+		status = set_focus(&wanted.focus, options, err);
+	if (!status)
+		status = ky_cli_select_times(set, &options->select, false, &wanted.focus.begin_ns,
+					     &wanted.focus.end_ns, err);
+	if (!status)
+		status = run_with(selection, set, options, &wanted, err);
+	ky_report_options_fini(&wanted);
+	free(column);
 	return status;
 }
 
@@ -224,6 +474,10 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	struct selection selection = {.n = 0};
 	int code;
 
+	if (options->json && options->csv)
+		return ky_cli_usage(command, "--json and --csv exclude each other");
+	if (options->refresh_ns > INT64_MAX)
+		return ky_cli_usage(command, "--refresh: so long an interval is none");
 	if (options->list) {
 		list_reports();
 		return KY_EXIT_OK;
@@ -267,7 +521,7 @@ const struct ky_command ky_command_report = {
 		"pass over the trace. TRACE is a directory that holds a trace, or traces below it; "
 		"threads of different traces are kept apart.\n"
 		"\n"
-		"'kymo report --list' lists the reports. 'kymo report NAME --help' explains one: "
+		"'kymo report --list' lists the reports; 'all' stands for all of them. 'kymo report NAME --help' explains one: "
 		"what it tells, from which events, what every column means and how to read it.\n"
 		"\n"
 		"Where output goes to a terminal, columns that do not fit are left out and named at "
@@ -277,6 +531,12 @@ const struct ky_command ky_command_report = {
 		"# which system calls took long, which failed?\nkymo report syscalls my-trace\n\n"
 		"# both in one pass, everything, for a program\n"
 		"kymo report --json cpu,syscalls my-trace\n\n"
+		"# who waited for a CPU in the second second, the longest waits first?\n"
+		"kymo report sched --begin +1s --end +2s -t top -n 20 my-trace\n\n"
+		"# every read or write of one program that took 5 ms or more, as a table for others\n"
+		"kymo report io-latency --comm 'post*' --min 5ms -t log --csv my-trace\n\n"
+		"# CPU time per program, for each tenth of a second\n"
+		"kymo report cpu --refresh 100ms -t threads --group-by name my-trace\n\n"
 		"# what do the columns mean?\nkymo report cpu --help",
 	.see_also = "print info record",
 	.options = report_option_defs,
@@ -284,7 +544,7 @@ const struct ky_command ky_command_report = {
 	.defaults = report_defaults,
 	.min_args = 0,
 	.max_args = -1,
-	.operands = "cpu syscalls",
+	.operands = "all cpu irq sched softirq syscalls",
 	.run = run_report,
 	.topic_help = report_topic,
 };

@@ -119,6 +119,19 @@ static int resolve_times(const struct ky_trace_set *set, const struct ky_select_
 	return ret;
 }
 
+int ky_cli_select_times(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
+			int64_t *begin_ns, int64_t *end_ns, struct kymo_error *err)
+{
+	struct ky_selection selection;
+	int ret;
+
+	ky_selection_init(&selection);
+	ret = resolve_times(set, o, gmt, &selection, err);
+	*begin_ns = selection.begin_ns;
+	*end_ns = selection.end_ns;
+	return ret;
+}
+
 /* ---- the selection ------------------------------------------------------------------------ */
 
 /* Everything but --head and --tail. */
@@ -204,7 +217,7 @@ int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_op
 		return ret;
 	selection.head = o->head;
 	/* Of two jobs the second has enough to do. */
-	if (ky_crew_jobs(crew) > 2)
+	if (crew && ky_crew_jobs(crew) > 2)
 		selection.crew = crew;
 	if (o->tail != UINT64_MAX) {
 		ky_error_clear(&damage);

@@ -82,7 +82,7 @@ void ky_cli_select_defaults(struct ky_select_options *options);
 bool ky_cli_selects(const struct ky_select_options *options);
 
 /*
- * Open the graph that the options ask for. @gmt: dates and times are UTC. @crew helps to count
+ * Open the graph that the options ask for. @gmt: dates and times are UTC. @crew (may be NULL) helps to count
  * what --tail leaves out. The options and @set are borrowed until the graph is closed.
  * Returns 0, KYMO_E_INVALID for options that make no sense (a usage error), or what
  * ky_flow_open_selected() gives.
@@ -90,6 +90,13 @@ bool ky_cli_selects(const struct ky_select_options *options);
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *options,
 		       bool gmt, struct ky_crew *crew, struct ky_flow **flow,
 		       struct kymo_error *err);
+
+/*
+ * The range that --begin, --end and --timerange name, both ends inclusive; INT64_MIN and INT64_MAX
+ * where they name none. Errors as above.
+ */
+int ky_cli_select_times(const struct ky_trace_set *set, const struct ky_select_options *options,
+			bool gmt, int64_t *begin_ns, int64_t *end_ns, struct kymo_error *err);
 
 /*
  * Count the events that the options ask for. On damage *n_events holds those that can be

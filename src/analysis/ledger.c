@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/ledger.h"
+
+#include <string.h>
+
+#include "analysis/report.h"
+
+void ky_ledger_fini(struct ky_ledger *ledger)
+{
+	ky_vec_foreach(&ledger->entries, entry) {
+		ky_stats_fini(&(*entry)->stats);
+		free(*entry);
+	}
+	ky_vec_fini(&ledger->entries);
+	ky_map_fini(&ledger->by_key);
+}
+
+struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
+			       uint64_t what)
+{
+	uint64_t key = (thread ? (uint64_t)thread->index + 1 : 0) << 32 | (uint32_t)what;
+	struct ky_entry *entry = ky_map_get(&ledger->by_key, key);
+
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || ky_vec_push(&ledger->entries, entry) < 0) {
+		free(entry);
+		return NULL;
+	}
+	entry->thread = thread;
+	entry->what = what;
+	entry->n_threads = thread != NULL;
+	return ky_map_set(&ledger->by_key, key, entry) < 0 ? NULL : entry;
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Its process' first thread, where that is known. */
+static const struct ky_thread *leader_of(const struct ky_thread *thread)
+{
+	const struct ky_thread *leader;
+
+	if (thread->pid < 0 || thread->pid == thread->tid)
+		return thread;
+	leader = ky_map_get(&thread->host->threads, (uint32_t)thread->pid);
+	return leader ? leader : thread;
+}
+
+static int compare_hosts(const struct ky_thread *a, const struct ky_thread *b)
+{
+	return a->host->index < b->host->index ? -1 : a->host->index > b->host->index;
+}
+
+/* Threads of one group compare as equal. */
+static int compare_threads(const struct ky_thread *a, const struct ky_thread *b, enum ky_by by)
+{
+	int order;
+
+	if (!a || !b || a == b || by == KY_BY_NOTHING)
+		return by == KY_BY_NOTHING ? 0 : (a != NULL) - (b != NULL);
+	order = compare_hosts(a, b);
+	if (order)
+		return order;
+	if (by == KY_BY_NAME) {
+		order = strcmp(a->comm, b->comm);
+		if (order || a->comm[0])
+			return order;
+	}
+	if (by == KY_BY_PROCESS && a->pid >= 0 && b->pid >= 0)
+		return a->pid < b->pid ? -1 : a->pid > b->pid;
+	if (by == KY_BY_PROCESS && a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+struct order {
+	enum ky_by by;
+	bool keep_what;
+};
+
+static int compare_entries(const void *a, const void *b, void *data)
+{
+	const struct ky_entry *left = *(struct ky_entry *const *)a;
+	const struct ky_entry *right = *(struct ky_entry *const *)b;
+	const struct order *by = data;
+	int order = compare_threads(left->thread, right->thread, by->by);
+
+	if (order)
+		return order;
+	if (by->keep_what && left->what != right->what)
+		return left->what < right->what ? -1 : 1;
+	order = compare_threads(left->thread, right->thread, KY_BY_THREAD);
+	if (order)
+		return order;
+	return left->what < right->what ? -1 : left->what > right->what;
+}
+
+static int add_entry(struct ky_entry *to, const struct ky_entry *from)
+{
+	for (int i = 0; i < KY_ENTRY_SUMS; i++)
+		to->sums[i] += from->sums[i];
+	return ky_stats_merge(&to->stats, &from->stats);
+}
+
+int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by, bool keep_what)
+{
+	struct order order = {by, keep_what};
+	const struct ky_entry *before = NULL;
+	struct ky_entry *group = NULL;
+
+	if (from->entries.len)
+		qsort_r(from->entries.data, from->entries.len, sizeof(*from->entries.data),
+			compare_entries, &order);
+	ky_vec_foreach(&from->entries, it) {
+		const struct ky_entry *entry = *it;
+
+		if (!group || compare_threads(entry->thread, before->thread, by) ||
+		    (keep_what && entry->what != before->what)) {
+			group = calloc(1, sizeof(*group));
+			if (!group || ky_vec_push(&to->entries, group) < 0) {
+				free(group);
+				return KYMO_E_MEMORY;
+			}
+			group->thread = by == KY_BY_NOTHING ? NULL : entry->thread;
+			group->what = keep_what ? entry->what : 0;
+			before = NULL;
+		}
+		group->n_threads += entry->thread && (!before || before->thread != entry->thread);
+		if (add_entry(group, entry) < 0)
+			return KYMO_E_MEMORY;
+		before = entry;
+	}
+	return 0;
+}
+
+void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		 const struct ky_thread *thread, enum ky_by by)
+{
+	const char *host;
+
+	if (!thread)
+		return;
+	host = ky_report_host(model, thread->host);
+	if (by == KY_BY_PROCESS && thread->pid >= 0)
+		ky_cell_process(table, cell, -1, thread->pid,
+				leader_of(thread)->comm[0] ? leader_of(thread)->comm : thread->comm,
+				host);
+	else if (by == KY_BY_NAME && thread->comm[0])
+		ky_cell_process(table, cell, -1, -1, thread->comm, host);
+	else
+		ky_cell_thread(table, cell, model, thread);
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+void ky_cell_sum(struct ky_cell *cell, unsigned __int128 sum)
+{
+	if (sum <= UINT64_MAX)
+		ky_cell_u64(cell, (uint64_t)sum);
+	else
+		ky_cell_f64(cell, (double)sum);
+}
+
+void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats)
+{
+	ky_cell_u64(&row[KY_STATS_COUNT], stats->count);
+	if (!stats->count)
+		return;
+	ky_cell_sum(&row[KY_STATS_TOTAL], stats->sum);
+	ky_cell_u64(&row[KY_STATS_MIN], stats->min);
+	ky_cell_f64(&row[KY_STATS_AVG], ky_stats_mean(stats));
+	ky_cell_u64(&row[KY_STATS_MAX], stats->max);
+	if (stats->count > 1)
+		ky_cell_f64(&row[KY_STATS_STDEV], ky_stats_stdev(stats));
+	ky_cell_u64(&row[KY_STATS_P50], ky_stats_percentile(stats, 50));
+	ky_cell_u64(&row[KY_STATS_P90], ky_stats_percentile(stats, 90));
+	ky_cell_u64(&row[KY_STATS_P99], ky_stats_percentile(stats, 99));
+	ky_cell_u64(&row[KY_STATS_P999], ky_stats_percentile(stats, 99.9));
+}
+
+/* ---- distributions --------------------------------------------------------------------------- */
+
+/* Where step @i begins: 0, 1, 2, 5, 10, 20, ... */
+static uint64_t step_begin(int i)
+{
+	static const uint64_t parts[] = {1, 2, 5};
+	uint64_t power = 1;
+
+	if (i == 0)
+		return 0;
+	for (int n = (i - 1) / 3; n; n--)
+		power *= 10;
+	return power * parts[(i - 1) % 3];
+}
+
+void ky_freq_add(struct ky_freq *freq, uint64_t ns)
+{
+	uint64_t power = 1;
+	int step = 0;
+
+	while (ns / power >= 10) {
+		power *= 10;
+		step += 3;
+	}
+	if (ns)
+		step += ns / power >= 5 ? 3 : ns / power >= 2 ? 2 : 1;
+	freq->counts[step]++;
+	freq->n++;
+}
+
+void ky_fill_freq(struct ky_table *table, const struct ky_freq *freq, const struct ky_cell *what)
+{
+	int first = 0, last = KY_FREQ_STEPS - 1;
+
+	while (first < KY_FREQ_STEPS && !freq->counts[first])
+		first++;
+	while (last > first && !freq->counts[last])
+		last--;
+	for (int i = first; i <= last && i < KY_FREQ_STEPS; i++) {
+		struct ky_cell *row = ky_table_row(table);
+
+		row[KY_FREQ_WHAT] = *what;
+		ky_cell_u64(&row[KY_FREQ_FROM], step_begin(i));
+		if (i + 1 < KY_FREQ_STEPS)
+			ky_cell_u64(&row[KY_FREQ_TO], step_begin(i + 1));
+		ky_cell_u64(&row[KY_FREQ_COUNT], freq->counts[i]);
+		ky_cell_f64(&row[KY_FREQ_SHARE], (double)freq->counts[i] / (double)freq->n);
+	}
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* Stands before each record. */
+struct head {
+	uint64_t key, order;
+};
+
+static size_t stride(const struct ky_records *records)
+{
+	return sizeof(struct head) + ((records->size + 15) & ~(size_t)15);
+}
+
+static struct head *head_at(const struct ky_records *records, size_t i)
+{
+	return (struct head *)(void *)(records->data + i * stride(records));
+}
+
+void ky_records_init(struct ky_records *records, size_t size, uint64_t limit, bool longest)
+{
+	*records = (struct ky_records){.size = size, .limit = limit, .longest = longest};
+}
+
+void ky_records_fini(struct ky_records *records)
+{
+	free(records->data);
+	records->data = NULL;
+}
+
+/* Is @a to be kept rather than @b? Of equal keys the earlier. */
+static bool is_better(const struct head *a, const struct head *b)
+{
+	return a->key != b->key ? a->key > b->key : a->order < b->order;
+}
+
+static void swap(struct ky_records *records, size_t a, size_t b)
+{
+	char *left = records->data + a * stride(records),
+	     *right = records->data + b * stride(records);
+
+	for (size_t i = 0; i < stride(records); i++) {
+		char c = left[i];
+
+		left[i] = right[i];
+		right[i] = c;
+	}
+}
+
+/* A heap whose root is the worst. */
+static void sink(struct ky_records *records, size_t i)
+{
+	for (;;) {
+		size_t worst = i;
+
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < records->len;
+		     child++) {
+			if (is_better(head_at(records, worst), head_at(records, child)))
+				worst = child;
+		}
+		if (worst == i)
+			return;
+		swap(records, i, worst);
+		i = worst;
+	}
+}
+
+static void rise(struct ky_records *records, size_t i)
+{
+	while (i && is_better(head_at(records, (i - 1) / 2), head_at(records, i))) {
+		swap(records, i, (i - 1) / 2);
+		i = (i - 1) / 2;
+	}
+}
+
+static int make_room(struct ky_records *records)
+{
+	size_t cap = records->cap ? 2 * records->cap : 16;
+	char *data;
+
+	if (records->len < records->cap)
+		return 0;
+	data = reallocarray(records->data, cap, stride(records));
+	if (!data)
+		return KYMO_E_MEMORY;
+	records->data = data;
+	records->cap = cap;
+	return 0;
+}
+
+static void put(struct ky_records *records, size_t i, const struct head *head, const void *record)
+{
+	*head_at(records, i) = *head;
+	memcpy(head_at(records, i) + 1, record, records->size);
+}
+
+int ky_records_add(struct ky_records *records, uint64_t key, const void *record)
+{
+	struct head head = {key, records->seen++};
+
+	if (!records->limit || records->len < records->limit) {
+		if (make_room(records) < 0)
+			return KYMO_E_MEMORY;
+		put(records, records->len++, &head, record);
+		if (records->longest)
+			rise(records, records->len - 1);
+	} else if (records->longest && is_better(&head, head_at(records, 0))) {
+		put(records, 0, &head, record);
+		sink(records, 0);
+	}
+	return 0;
+}
+
+static int compare_heads(const void *a, const void *b)
+{
+	return is_better(a, b) ? -1 : 1;
+}
+
+void ky_records_sort(struct ky_records *records)
+{
+	if (records->longest && records->len)
+		qsort(records->data, records->len, stride(records), compare_heads);
+}
+
+const void *ky_records_at(const struct ky_records *records, size_t i)
+{
+	return head_at(records, i) + 1;
+}

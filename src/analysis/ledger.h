@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What reports count with: entries by (thread, what), which can be added up by process, by name or
+ * over everybody; how many lasted how long; and the longest, or the first, of what happened.
+ *
+ * Memory grows with the number of different threads and things, and with the rows that are asked
+ * for, not with the length of a trace. Threads: one at a time per object.
+ */
+#ifndef KY_ANALYSIS_LEDGER_H
+#define KY_ANALYSIS_LEDGER_H
+
+#include "analysis/model.h"
+#include "analysis/stats.h"
+#include "analysis/table.h"
+
+/* What rows of threads are added up to. */
+enum ky_by {
+	KY_BY_DEFAULT, /* as the report likes it best */
+	KY_BY_THREAD,
+	KY_BY_PROCESS,
+	KY_BY_NAME,    /* all threads of the same name */
+	KY_BY_NOTHING, /* everybody */
+};
+
+#define KY_ENTRY_SUMS 8
+
+struct ky_entry {
+	const struct ky_thread *thread; /* of a group: its first one; NULL: nobody, or everybody */
+	uint64_t what;			/* the report's own numbering */
+	uint64_t n_threads;		/* of a group: how many are in it */
+	struct ky_stats stats;		/* of durations */
+	uint64_t sums[KY_ENTRY_SUMS];	/* the report's own */
+};
+
+struct ky_ledger {
+	struct ky_map by_key;
+	KY_VEC(struct ky_entry *) entries;
+};
+
+/* All zero is an empty ledger. */
+void ky_ledger_fini(struct ky_ledger *ledger);
+/* The entry of @thread (NULL: nobody) and @what, below 2^32; made when it is new. NULL: out of memory. */
+struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
+			       uint64_t what);
+/*
+ * Add up @from into @to, which is empty: its threads @by, and all whats of each, unless @keep_what.
+ * Sorts the entries of @from. 0 or KYMO_E_MEMORY.
+ */
+int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by, bool keep_what);
+
+/* The cell of an entry's thread, or of what it was grouped @by. Empty where there is none. */
+void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		 const struct ky_thread *thread, enum ky_by by);
+
+/* ---- statistics of durations --------------------------------------------------------------- */
+
+/* Columns from column @at on, KY_STATS_COLUMNS of them. @nouns: "wake-ups". */
+enum {
+	KY_STATS_COUNT,
+	KY_STATS_TOTAL,
+	KY_STATS_MIN,
+	KY_STATS_AVG,
+	KY_STATS_MAX,
+	KY_STATS_STDEV,
+	KY_STATS_P50,
+	KY_STATS_P90,
+	KY_STATS_P99,
+	KY_STATS_P999,
+	KY_STATS_COLUMNS
+};
+
+/* clang-format off */
+#define KY_STATS_COLUMN_DEFS(at, nouns)                                                          \
+	[(at) + KY_STATS_COUNT] = {"count", "Count", KY_CELL_COUNT,                                \
+		"How many " nouns " were measured."},                                              \
+	[(at) + KY_STATS_TOTAL] = {"total", "Time", KY_CELL_DURATION,                              \
+		"All their durations together.", .spare = 4},                                      \
+	[(at) + KY_STATS_MIN] = {"min", "Min", KY_CELL_DURATION, "The shortest.", .spare = 5},     \
+	[(at) + KY_STATS_AVG] = {"avg", "Mean", KY_CELL_DURATION, "The mean duration."},           \
+	[(at) + KY_STATS_MAX] = {"max", "Max", KY_CELL_DURATION, "The longest."},                  \
+	[(at) + KY_STATS_STDEV] = {"stdev", "Stdev", KY_CELL_DURATION,                             \
+		"The sample standard deviation (n - 1); from two of them on.", .spare = 7},        \
+	[(at) + KY_STATS_P50] = {"p50", "p50", KY_CELL_DURATION,                                   \
+		"The median: half of them took no longer. Percentiles are nearest-rank; exact up " \
+		"to 32 values, beyond that within 0.8 %.", .spare = 2},                            \
+	[(at) + KY_STATS_P90] = {"p90", "p90", KY_CELL_DURATION,                                   \
+		"Nine of ten took no longer.", .spare = 6},                                        \
+	[(at) + KY_STATS_P99] = {"p99", "p99", KY_CELL_DURATION,                                   \
+		"99 of 100 took no longer.", .spare = 1},                                          \
+	[(at) + KY_STATS_P999] = {"p999", "p99.9", KY_CELL_DURATION,                               \
+		"999 of 1000 took no longer.", .spare = 8}
+/* clang-format on */
+
+/* @row: the cell of KY_STATS_COUNT. Without samples, all but the count stay empty. */
+void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats);
+/* A sum that may be beyond 64 bits. */
+void ky_cell_sum(struct ky_cell *cell, unsigned __int128 sum);
+
+/* ---- distributions ------------------------------------------------------------------------- */
+
+#define KY_FREQ_STEPS 61 /* below 1, then 1, 2 and 5 times each power of ten */
+
+struct ky_freq {
+	uint64_t counts[KY_FREQ_STEPS];
+	uint64_t n;
+};
+
+void ky_freq_add(struct ky_freq *freq, uint64_t ns);
+
+/* Columns from column 0 on: what is distributed (class @cls, a group), and how. */
+enum { KY_FREQ_WHAT, KY_FREQ_FROM, KY_FREQ_TO, KY_FREQ_COUNT, KY_FREQ_SHARE, KY_FREQ_COLUMNS };
+
+/* clang-format off */
+#define KY_FREQ_COLUMN_DEFS(key, title, cls, help)                                                 \
+	[KY_FREQ_WHAT] = {key, title, cls, help, .group = true},                                   \
+	[KY_FREQ_FROM] = {"from", "From", KY_CELL_DURATION,                                        \
+		"Durations from here on; the steps are 1, 2 and 5 times powers of ten."},          \
+	[KY_FREQ_TO] = {"to", "Below", KY_CELL_DURATION, "Up to here, without it."},               \
+	[KY_FREQ_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many took that long."},           \
+	[KY_FREQ_SHARE] = {"share", "Share", KY_CELL_RATIO,                                        \
+		"Their part of all. The longest bar is the largest value.", .bar = KY_BAR_MOST}
+/* clang-format on */
+
+/* Rows from the first to the last step that is not empty. @what is their KY_FREQ_WHAT. */
+void ky_fill_freq(struct ky_table *table, const struct ky_freq *freq, const struct ky_cell *what);
+
+/* ---- the longest, or the first ------------------------------------------------------------- */
+
+/* Copies of the caller's structs. */
+struct ky_records {
+	size_t size;	/* of one */
+	uint64_t limit; /* keep so many; 0: all */
+	bool longest;	/* those with the largest keys; else the first ones */
+	uint64_t seen;	/* how many there were */
+	size_t len, cap;
+	char *data;
+};
+
+void ky_records_init(struct ky_records *records, size_t size, uint64_t limit, bool longest);
+void ky_records_fini(struct ky_records *records);
+/* 0 or KYMO_E_MEMORY. */
+int ky_records_add(struct ky_records *records, uint64_t key, const void *record);
+/* Into their order: the largest keys first, or as they came. Nothing may be added after it. */
+void ky_records_sort(struct ky_records *records);
+const void *ky_records_at(const struct ky_records *records, size_t i);
+
+#endif

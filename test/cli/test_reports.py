@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""Every figure of the reports against a second, independent computation (slow_reports.py), against
+lttng-analyses where that is right, and against what a program of ours is known to have done."""
+
+import json
+import os
+import re
+
+import pytest
+
+import slow_reports
+from slow_reports import close
+
+
+def tables(result, report):
+    """{table name: rows} of one report of `kymo report --json`."""
+    reports = {r["name"]: r for r in json.loads(result.out)["reports"]}
+    return {t["name"]: t["rows"] for t in reports[report]["tables"]}
+
+
+def everything(kymo, name, trace, *options):
+    """All tables of a report, logs too."""
+    listed = json.loads(kymo("report", "--json", name, trace).out)["reports"][0]["tables"]
+    result = kymo("report", "--json", name, "-t", "log", *options,
+                  *(word for table in listed for word in ("-t", table["name"])), trace, code=None)
+    if result.code == 2:  # it has no log
+        result = kymo("report", "--json", name, *options, trace)
+    assert result.code == 0, result
+    return tables(result, name)
+
+
+@pytest.fixture(scope="module")
+def lttng_kernel(shared):
+    path = os.path.join(shared, "traces", "lttng-kernel")
+    if not os.path.isdir(os.path.join(path, "kernel")):
+        pytest.skip(f"no reference trace: {path}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def reference(lttng_kernel):
+    return os.path.join(lttng_kernel, "kernel")
+
+
+@pytest.fixture(scope="module")
+def events(kymo, reference):
+    return slow_reports.load(kymo("convert", "--to", "json", reference).out)
+
+
+def expected(lttng_kernel, name):
+    with open(os.path.join(lttng_kernel, "expected", f"lttng-{name}.mi.json"),
+              encoding="utf-8") as file:
+        return json.load(file)["results"]
+
+
+# ---- against a second computation ----------------------------------------------------------------
+
+@pytest.mark.parametrize("name", sorted(slow_reports.CHECKS))
+def test_reference_trace_equals_second_computation(kymo, reference, events, name):
+    slow_reports.CHECKS[name](everything(kymo, name, reference), events)
+
+
+def test_recorded_trace_equals_second_computation(record, kymo, tmp_path):
+    """A trace of this machine, recorded now, with the names of this machine's kernel."""
+    trace, _ = record(command=["sh", "-c", "for i in 1 2; do ls -R /etc >/dev/null; done; "
+                                           f"dd if=/dev/zero of={tmp_path}/big bs=64k count=64 "
+                                           "conv=fsync"])
+    notes = json.loads(kymo("report", "--json", "cpu", trace).out)["reports"][0]["notes"]
+    if any("were lost" in note for note in notes):
+        pytest.skip(f"the second computation has no rule for that: {notes}")
+    found = slow_reports.load(kymo("convert", "--to", "json", trace).out)
+    for name, check in slow_reports.CHECKS.items():
+        check(everything(kymo, name, trace), found)
+
+
+# ---- against lttng-analyses ----------------------------------------------------------------------
+
+def test_sched_equals_lttng_schedlog(kymo, reference, lttng_kernel):
+    """Every wake-up: both times, thread, CPU, priority; and each thread's statistics."""
+    report = everything(kymo, "sched", reference)
+    ours = [(row["begin"], row["end"], row["process"]["tid"], row["cpu"], row["prio"])
+            for row in report["log"] if row["kind"] == "woken"]
+    log, = expected(lttng_kernel, "schedlog")
+    theirs = [(begin["value"], end["value"], wakee["tid"], cpu["id"], prio["value"])
+              for begin, end, _latency, prio, cpu, wakee, _waker in log["data"]]
+    assert ours == theirs
+    # Wakers: it tells none where the CPU's first switch had not come yet.
+    wakers = {(row["begin"], row["process"]["tid"]): row["waker"] for row in report["log"]}
+    for begin, _end, _latency, _prio, _cpu, wakee, waker in log["data"]:
+        if waker:
+            assert wakers[begin["value"], wakee["tid"]]["tid"] == waker["tid"]
+    rows = {row["process"]["tid"]: row for row in report["threads"] if row["count"]}
+    stats = expected(lttng_kernel, "schedstats")[0]["data"]
+    assert {cells[0]["tid"] for cells in stats} == set(rows)
+    for process, count, low, mean, high, stdev, _prios in stats:
+        check_statistics(rows[process["tid"]], count, low, mean, high, stdev)
+
+
+def check_statistics(row, count, low, mean, high, stdev):
+    assert (row["count"], row["min"], row["max"]) == (count["value"], low["value"], high["value"])
+    assert close(row["avg"], mean["value"])
+    if stdev["class"] != "unknown":  # it gives none for few samples
+        assert close(row["stdev"], stdev["value"], 1e-7)
+
+
+def test_irq_equals_lttng_irqstats(kymo, reference, lttng_kernel):
+    """Every handler's statistics, and every run of it."""
+    report = everything(kymo, "irq", reference)
+    rows = {row["irq"]["nr"]: row for row in report["irqs"] if row["kind"] == "hard"}
+    stats = expected(lttng_kernel, "irqstats")[0]["data"]
+    assert set(rows) == {cells[0]["nr"] for cells in stats}
+    for irq, *figures in stats:
+        assert rows[irq["nr"]]["irq"]["name"] == irq["name"]
+        check_statistics(rows[irq["nr"]], *figures)
+    log, = expected(lttng_kernel, "irqlog")
+    assert [(row["begin"], row["end"], row["cpu"], row["irq"]["nr"])
+            for row in report["log"] if row["kind"] == "hard"] == \
+        [(span["begin"]["value"], span["end"]["value"], cpu["id"], irq["nr"])
+         for span, _raise, cpu, irq in log["data"]]
+
+
+# ---- options that all reports share --------------------------------------------------------------
+
+def test_range_counts_what_ends_in_it(kymo, reference, events):
+    """--begin and --end: both inclusive; the state comes from what was before."""
+    whole = everything(kymo, "sched", reference)["log"]
+    begin, end = events[8000].ns, events[16000].ns
+    times = (f"--begin={begin // 10**9}.{begin % 10**9:09d}",
+             f"--end={end // 10**9}.{end % 10**9:09d}")
+    part = everything(kymo, "sched", reference, *times)["log"]
+    assert part == [row for row in whole if begin <= row["end"] <= end]
+    head = json.loads(kymo("report", "--json", "cpu", *times, reference).out)
+    assert head["range"] == {"begin_ns": begin, "end_ns": end}
+    cpus = {row["cpu"]: row for row in head["reports"][0]["tables"][1]["rows"]}
+    for row in cpus.values():
+        assert row["busy"] + row["idle"] == end - begin and row["unknown"] == 0
+
+
+def test_intervals_add_up_to_the_whole(kymo, reference):
+    """--refresh: every run of an interrupt is in one interval, CPU time is cut at the borders."""
+    parts = json.loads(kymo("report", "--json", "irq,cpu", "--refresh", "250ms", reference).out)
+    whole = json.loads(kymo("report", "--json", "irq,cpu", reference).out)
+    irqs = [r for r in parts["reports"] if r["name"] == "irq"]
+    assert len(irqs) == 16  # 3.75 s
+    assert irqs[0]["interval"]["begin_ns"] == whole["range"]["begin_ns"]
+    assert irqs[-1]["interval"]["end_ns"] == whole["range"]["end_ns"]
+    for before, after in zip(irqs, irqs[1:]):
+        assert before["interval"]["end_ns"] == after["interval"]["begin_ns"]
+    assert parts["range"] == whole["range"]
+
+    def sums(reports, name, table, key, *columns):
+        found = {}
+        for report in reports:
+            if report["name"] != name:
+                continue
+            for row in next(t for t in report["tables"] if t["name"] == table)["rows"]:
+                at = found.setdefault(json.dumps(row[key]), [0] * len(columns))
+                for i, column in enumerate(columns):
+                    at[i] += row[column] or 0
+        return found
+
+    for args in (("irq", "irqs", "irq", "count", "total"), ("cpu", "cpus", "cpu", "busy", "idle"),
+                 ("cpu", "total", "cpus", "busy")):
+        assert sums(parts["reports"], *args) == sums(whole["reports"], *args)
+    times, all_times = {}, {}
+    for reports, into in ((parts["reports"], times), (whole["reports"], all_times)):
+        for report in reports:
+            if report["name"] == "cpu":
+                for row in report["tables"][0]["rows"]:
+                    tid = row["process"]["tid"]
+                    into[tid] = into.get(tid, 0) + row["cpu_time"]
+    assert times == all_times
+
+
+def test_threads_cpus_and_durations_select(kymo, reference):
+    whole = everything(kymo, "sched", reference)["log"]
+    for options, fits in (
+            (("--tid", "323"), lambda row: row["process"]["tid"] == 323),
+            (("--tid", "323,326"), lambda row: row["process"]["tid"] in (323, 326)),
+            (("--tid", "323", "--tid", "326"), lambda row: row["process"]["tid"] in (323, 326)),
+            (("--pid", "323"), lambda row: row["process"]["pid"] == 323),
+            (("--comm", "rcu_pre*"), lambda row: row["process"]["name"] == "rcu_preempt"),
+            (("--comm", "lock-?", "--tid", "15"),
+             lambda row: row["process"]["name"][:5] == "lock-" or row["process"]["tid"] == 15),
+            (("--cpu", "1"), lambda row: row["cpu"] == 1),
+            (("--min", "1ms"), lambda row: row["duration"] >= 1000000),
+            (("--max", "100us"), lambda row: row["duration"] <= 100000),
+            (("--min", "1ms", "--max", "2ms", "--cpu", "0"),
+             lambda row: 1000000 <= row["duration"] <= 2000000 and row["cpu"] == 0)):
+        part = everything(kymo, "sched", reference, *options)["log"]
+        want = [row for row in whole if fits(row)]
+        if "--comm" in options:  # by the name that the thread had then
+            assert part and all(row in whole for row in part)
+            assert {row["process"]["tid"] for row in part} <= \
+                {row["process"]["tid"] for row in want}
+        else:
+            assert part == want
+
+
+def test_sort_group_and_limit(kymo, reference):
+    def rows(*options):
+        return tables(kymo("report", "--json", "sched", "-t", "threads", *options, reference),
+                      "sched")["threads"]
+
+    by_max = rows("--sort", "max")
+    assert [row["max"] or 0 for row in by_max] == sorted((row["max"] or 0 for row in by_max),
+                                                         reverse=True)
+    by_count = rows("--sort", "count:asc", "-n", "5")
+    assert [row["count"] for row in by_count] == sorted(row["count"] for row in rows())[:5]
+    processes = {row["process"]["pid"]: row for row in rows("--group-by", "process")}
+    threads = [row for row in rows() if row["process"]["pid"] == 323]
+    assert processes[323]["threads"] == len(threads) == 6
+    for column in ("count", "total", "preempted", "preempted_time"):
+        assert processes[323][column] == sum(row[column] or 0 for row in threads)
+    assert processes[323]["process"] == {"tid": None, "pid": 323, "name": "work"}
+    names = {row["process"]["name"]: row for row in rows("--group-by", "name")}
+    alike = [row for row in rows() if row["process"]["name"] == "ls"]
+    assert names["ls"]["count"] == sum(row["count"] for row in alike)
+    assert names["ls"]["threads"] == len(alike) > 1
+
+
+def test_csv(kymo, reference):
+    import csv  # pylint: disable=import-outside-toplevel
+    lines = kymo("report", "sched,irq", "--csv", "-t", "threads", "-t", "irqs", reference).out
+    blocks = [list(csv.DictReader(block.splitlines())) for block in lines.split("\r\n\r\n")]
+    threads = tables(kymo("report", "--json", "sched", reference), "sched")["threads"]
+    assert [(int(row["tid"]), row["name"], int(row["count"])) for row in blocks[0]] == \
+        [(row["process"]["tid"], row["process"]["name"], row["count"]) for row in threads]
+    irqs = tables(kymo("report", "--json", "irq", reference), "irq")["irqs"]
+    assert [(row["irq_kind"], row["irq_name"], float(row["avg"])) for row in blocks[1]] == \
+        [(row["irq"]["kind"], row["irq"]["name"], row["avg"]) for row in irqs]
+    assert {row["report"] for row in blocks[1]} == {"irq.irqs"}
+
+
+def test_options_that_mean_nothing(kymo, reference):
+    for options, words in ((("-t", "nonsense"), "no table is called 'nonsense'"),
+                           (("--sort", "nonsense"), "no table has a column 'nonsense'"),
+                           (("--sort", "max:up"), "COLUMN:asc"),
+                           (("--group-by", "cpu"), "thread, process or name"),
+                           (("--tid", "1,x"), "is no number"),
+                           (("--begin", "never"), "is no time"),
+                           (("--json", "--csv"), "exclude each other"),
+                           (("--filter", "a =="), "--filter")):
+        failed = kymo("report", "cpu", *options, reference, code=2)
+        assert words in failed.err and failed.out == ""
+
+
+def test_filter_reads_as_if_no_more_had_been_recorded(kymo, reference):
+    only = everything(kymo, "irq", reference, "--filter", "$event =~ 'irq_handler_*'")
+    whole = everything(kymo, "irq", reference)
+    assert only["irqs"] == [row for row in whole["irqs"] if row["kind"] == "hard"]
+
+
+def test_all_is_every_report(kymo, reference):
+    names = [line.split()[0] for line in kymo("report", "--list").out.splitlines()
+             if line.startswith("  ")]
+    found = [r["name"] for r in json.loads(kymo("report", "--json", "all", reference).out)["reports"]]
+    assert found == names
+
+
+# ---- documentation -------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def names(kymo):
+    return [line.split()[0] for line in kymo("report", "--list").out.splitlines()
+            if line.startswith("  ")]
+
+
+def test_every_column_is_documented(kymo, reference, names):
+    for name in names:
+        page = kymo("report", "--markdown", name).out
+        helped = kymo("report", name, "--help").out
+        assert kymo("help", "report", name).out == helped
+        tables_of = re.findall(r"^## .* \(`(\w+)`\)$", page, re.M)
+        assert tables_of
+        shown = json.loads(kymo("report", "--json", name, *(w for t in tables_of for w in ("-t", t)),
+                                reference).out)["reports"][0]["tables"]
+        assert [table["name"] for table in shown] == tables_of
+        for table in shown:
+            assert f"## {table['title']} (`{table['name']}`)" in page
+            assert f"{table['title']} ({table['name']})" in helped
+            for column in table["columns"]:
+                row = rf"^\| {re.escape(column['title'])} \| `{column['name']}` " \
+                      rf"\| {column['class']} \| \S.{{8,}} \|$"
+                assert re.search(row, page, re.M), column
+                assert re.search(rf"^    {re.escape(column['title'])}( |$)", helped, re.M), column
+
+
+def test_documentation_is_complete_and_wrapped(kymo, names):
+    for name in names:
+        helped = kymo("report", name, "--help").out
+        for section in ("What it tells", "From which events", "Tables and columns",
+                        "How to read it", "Example"):
+            assert re.search(rf"^{section}", helped, re.M)
+        head, example = helped.split("\nExample\n")
+        assert all(len(line) <= 80 for line in head.splitlines())
+        assert example.lstrip().startswith(f"$ kymo report {name}")
+
+
+def test_pages_agree_with_the_program(kymo, root_dir, names):
+    for name in names:
+        with open(os.path.join(root_dir, "docs", "reports", f"{name}.md"), encoding="utf-8") as file:
+            assert file.read() == kymo("report", "--markdown", name).out, \
+                f"run: build/src/cli/kymo report --markdown {name} > docs/reports/{name}.md"
+    with open(os.path.join(root_dir, "docs", "reports", "README.md"), encoding="utf-8") as file:
+        listed = re.findall(r"^- \[(\S+)\]", file.read(), re.M)
+    assert listed[:len(names)] == names
