@@ -15,6 +15,7 @@
 #define DEFAULT_BUFFER_BYTES (4u << 20)
 #define MIN_BUFFER_BYTES     (64u << 10)
 #define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
+#define CONTENT_BYTES	     512 /* of a buffer, when nobody says */
 
 struct options {
 	const char *output;
@@ -25,6 +26,7 @@ struct options {
 	const char *log_level, *filter, *comm, *uid;
 	const char *context;
 	const char *identity;
+	const char *syscall_content;
 	const char *clock;
 	const char *reader;
 };
@@ -89,6 +91,37 @@ static int parse_clock(const struct ky_command *command, const char *name,
 		*kind = KY_OS_CLOCK_MONOTONIC;
 	else
 		return ky_cli_usage(command, "--clock: '%s' is none of auto, tsc, monotonic", name);
+	return KY_EXIT_OK;
+}
+
+/* paths, all or all:BYTES. */
+static int parse_content(const struct ky_command *command, const char *text,
+			 struct ky_record_run *run)
+{
+	struct ky_session_options *to = &run->kernel;
+	uint64_t bytes = CONTENT_BYTES;
+
+	if (!text)
+		return KY_EXIT_OK;
+	if (!run->has_kernel)
+		return ky_cli_usage(command, "--syscall-content is about the kernel's events: give "
+					     "--kernel too");
+	if (strcmp(text, "paths") == 0)
+		bytes = 0;
+	else if (strncmp(text, "all:", 4) == 0
+			 ? ky_parse_size(text + 4, &bytes) < 0 || !bytes ||
+				   bytes > KY_CONTENT_LIMIT_MAX
+			 : strcmp(text, "all") != 0)
+		return ky_cli_usage(command,
+				    "--syscall-content: '%s' is none of paths, all and all:BYTES "
+				    "(1 to 64k)",
+				    text);
+	if (run->clock == KY_OS_CLOCK_TSC)
+		return ky_cli_usage(command, "--syscall-content needs the clock that BPF has: "
+					     "--clock=monotonic");
+	run->clock = KY_OS_CLOCK_MONOTONIC;
+	to->syscall_content = true;
+	to->content_bytes = (uint32_t)bytes;
 	return KY_EXIT_OK;
 }
 
@@ -178,6 +211,8 @@ static int check_options(const struct ky_command *command, const struct options 
 	code = parse_context(command, options->context, run);
 	if (!code)
 		code = parse_clock(command, options->clock, &run->clock);
+	if (!code)
+		code = parse_content(command, options->syscall_content, run);
 	if (!code)
 		code = check_user_options(command, options, run);
 	to->clock = run->clock;
@@ -270,6 +305,12 @@ static const struct ky_option_def option_defs[] = {
 	 "callstack-user, perf:thread:COUNTER (instructions, cache-misses, page-faults ...), "
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct options, context), "pid ppid procname prio vpid vtid ip cpu_id"},
+	{"syscall-content", 0, KY_OPTION_TEXT, "WHAT",
+	 "Record what system calls' arguments point at: paths (file names and other texts, socket addresses, "
+	 "how many bytes vectors hold, what readlink and getcwd return), or all, which adds the first 512 "
+	 "bytes of buffers (all:BYTES, up to 64k) that are written, read, sent and received. Read by BPF. See "
+	 "docs/syscall-content.md.",
+	 offsetof(struct options, syscall_content), "paths all all:4096"},
 	{"identity", 0, KY_OPTION_TEXT, "NAME",
 	 "Which tracer the trace says it is from: lttng (default), so that every reader of LTTng's "
 	 "kernel traces knows its events; or kymo.",
@@ -316,6 +357,8 @@ const struct ky_command ky_command_record = {
 		"kymo record -k 'syscall_exit_read if ret > 4096' -k 'sched_switch if next_prio < 0'\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
+		"# which files and addresses programs open and connect to\n"
+		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
 		"# a program's own events, and only some of them\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
 		"# the same beside what the kernel does meanwhile\n"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #define HAVE_GLIBC_RSEQ 0
 #endif
 
+#include "kernel/content.h"
 #include "os/file.h"
 
 #define TEXT_MAX 4096
@@ -64,27 +64,23 @@ static void check_lockdown(struct ky_doctor *doctor)
 			 "line");
 }
 
+/* With the programs of --syscall-content: what is enough for them is enough. */
 static void check_bpf(struct ky_doctor *doctor)
 {
-	union bpf_attr attr;
-	int fd, errnum;
+	struct ky_content *content = ky_content_new(1, (uint32_t)getpid());
+	struct kymo_error err;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.map_type = BPF_MAP_TYPE_ARRAY;
-	attr.key_size = 4;
-	attr.value_size = 8;
-	attr.max_entries = 1;
-	fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
-	errnum = errno;
-	if (fd >= 0) {
-		close(fd);
-		ky_doctor_add(doctor, "bpf", KY_CHECK_OK, "a map can be made");
+	if (!content)
 		return;
+	if (ky_content_load(content, &err) < 0) {
+		ky_doctor_add(doctor, "bpf", KY_CHECK_WARN, "no --syscall-content: %s",
+			      err.message);
+		ky_doctor_advice(doctor, "%s", err.hint);
+	} else {
+		ky_doctor_add(doctor, "bpf", KY_CHECK_OK,
+			      "what system calls point at can be read (--syscall-content)");
 	}
-	ky_doctor_add(doctor, "bpf", KY_CHECK_WARN, "a map cannot be made: %s", strerror(errnum));
-	ky_doctor_advice(doctor, errnum == ENOSYS
-					 ? "the kernel was built without CONFIG_BPF_SYSCALL"
-					 : "run kymo with sudo, or with CAP_BPF and CAP_PERFMON");
+	ky_content_free(content);
 }
 
 static void check_btf(struct ky_doctor *doctor)

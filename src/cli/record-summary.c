@@ -29,6 +29,11 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 		fprintf(stderr,
 			"kymo: warning: %" PRIu64 " records of the kernel could not be read\n",
 			stats->bad);
+	if (stats->content_missing)
+		fprintf(stderr,
+			"kymo: warning: the content of %" PRIu64 " system calls was lost: their "
+			"content_status says so\n",
+			stats->content_missing);
 	if (!stats->lost)
 		return;
 	fprintf(stderr,

@@ -186,3 +186,44 @@ bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *
 	*value = constant->value;
 	return true;
 }
+
+/* The byte of member @name among the @n that stand at @at; -1: there is none, or it is a bit field. */
+static int find_member(const struct sections *sections, const uint8_t *at, uint32_t n,
+		       bool has_bit_sizes, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++, at += 12) {
+		uint32_t text = word(at), bits = word(at + 8);
+
+		if (text >= sections->strings_len || strcmp(sections->strings + text, name) != 0)
+			continue;
+		if (has_bit_sizes && bits >> 24)
+			return -1;
+		bits &= has_bit_sizes ? 0xffffff : UINT32_MAX;
+		return bits % 8 || bits > INT32_MAX ? -1 : (int)(bits / 8);
+	}
+	return -1;
+}
+
+int ky_btf_member(struct ky_btf *btf, const char *name, const char *member)
+{
+	struct sections sections;
+	uint32_t at = 0;
+
+	if (!btf->is_read)
+		read_all(btf);
+	if (!find_sections(&btf->data, &sections))
+		return -1;
+	while (sections.types_len - at >= 12) {
+		const uint8_t *type = sections.types + at;
+		uint32_t info = word(type + 4), kind = (info >> 24) & 31, text = word(type);
+		uint32_t behind = bytes_behind(kind, info & 0xffff);
+
+		if (kind > BTF_LAST || behind > sections.types_len - at - 12)
+			return -1;
+		if (kind == BTF_STRUCT && text < sections.strings_len &&
+		    strcmp(sections.strings + text, name) == 0)
+			return find_member(&sections, type + 12, info & 0xffff, info >> 31, member);
+		at += 12 + behind;
+	}
+	return -1;
+}

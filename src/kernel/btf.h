@@ -37,4 +37,7 @@ void ky_btf_fini(struct ky_btf *btf);
  */
 bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *value);
 
+/* The byte at which member @member of the first struct @name lies; -1: there is none. */
+int ky_btf_member(struct ky_btf *btf, const char *name, const char *member);
+
 #endif

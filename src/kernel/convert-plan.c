@@ -117,6 +117,10 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 		other(c, KY_OP_ADDRESS, field, 0, 0);
 		c->plan->n_dynamic++;
 		break;
+	case KY_HOW_CONTENT:
+		other(c, KY_OP_CONTENT, field, field->elements, 0);
+		c->plan->n_dynamic++;
+		break;
 	case KY_HOW_STRING:
 		other(c, KY_OP_STRING, field, 0, 0);
 		c->plan->n_dynamic++;
@@ -170,6 +174,7 @@ static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 					   ky_int_new(trace, bits, field->is_signed, field->base),
 					   field->elements);
 	case KY_HOW_ADDRESS:
+	case KY_HOW_CONTENT:
 	case KY_HOW_STRING:
 		return ky_struct_add_string(trace, st, name);
 	case KY_HOW_SEQUENCE:
@@ -288,6 +293,10 @@ static int compile(struct ky_convert *convert, struct ky_convert_plan *plan,
 	for (int i = 0; i < n; i++)
 		compile_field(&c, &fields[i]);
 	end_run(&c);
+	if (plan->content) {
+		emit(&c, (struct ky_convert_op){.code = KY_OP_CONTENT_TAIL});
+		plan->n_dynamic++;
+	}
 	plan->n_ops = (uint32_t)c.ops.len;
 	plan->ops = c.ops.len ? ky_arena_memdup(&convert->arena, c.ops.data,
 						c.ops.len * sizeof(c.ops.data[0]))
@@ -320,11 +329,18 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	plan->n_fields = (size_t)n;
 	plan->src_bytes = format->fixed_bytes;
 	set_role(convert, plan, ky_event_role(system, format->name), format);
+	if (event && convert->content &&
+	    ky_content_plan(convert->content, &convert->arena, system, format->name, fields, n,
+			    format->fixed_bytes, &plan->content) < 0)
+		return ky_error_nomem(err);
 	if (event) {
 		plan->event_id = (uint32_t)event->id;
 		ret = compile(convert, plan, fields, n, err);
 		if (!ret)
 			ret = add_payload(event, fields, n, err);
+		if (!ret && plan->content &&
+		    ky_content_add_classes(plan->content, event->stream->trace, event->payload) < 0)
+			ret = ky_error_nomem(err);
 	}
 	if (!ret)
 		convert->plans[format->id] = plan;

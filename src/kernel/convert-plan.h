@@ -16,6 +16,8 @@ enum ky_op {
 	KY_OP_PID,	/* the process of the thread whose id is at @src */
 	KY_OP_COMM,	/* dynamic text -> 16 characters */
 	KY_OP_ADDRESS,	/* u64 -> "0x", hexadecimal digits and NUL */
+	KY_OP_CONTENT,	/* the same, or the text it is the address of: at place @len */
+	KY_OP_CONTENT_TAIL, /* the rest of the call's content */
 	KY_OP_STRING,	/* dynamic text -> text and NUL */
 	KY_OP_SEQUENCE, /* dynamic array -> u32 count, elements of @len bytes */
 };
@@ -36,6 +38,7 @@ struct ky_convert_plan {
 	uint32_t out_bytes; /* of the payload, without the dynamic parts */
 	uint32_t n_ops;
 	const struct ky_convert_op *ops;
+	const struct ky_content_plan *content; /* NULL: none */
 	/* Where the role's fields lie: see learn() in convert.c. */
 	uint16_t at[4];
 	const struct ky_event_field *fields;

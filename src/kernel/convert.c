@@ -146,6 +146,7 @@ struct record {
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t tid;
+	const struct ky_content_record *content;
 };
 
 static inline uint32_t load32(const uint8_t *at)
@@ -209,6 +210,16 @@ static uint32_t measure(const struct ky_convert_plan *plan, const struct record 
 		} else if (op->code == KY_OP_ADDRESS) {
 			len = hex_digits(load64(record->data + op->src));
 			total += len + 3;
+		} else if (op->code == KY_OP_CONTENT) {
+			if (ky_content_text(record->content, op->len, &len)) {
+				total += len + 1;
+			} else {
+				len = hex_digits(load64(record->data + op->src));
+				total += len + 3;
+			}
+		} else if (op->code == KY_OP_CONTENT_TAIL) {
+			len = ky_content_tail_bytes(plan->content, record->content);
+			total += len;
 		} else {
 			continue;
 		}
@@ -244,6 +255,20 @@ static uint8_t *put_address(uint8_t *out, uint64_t value, uint32_t digits)
 		out[i] = (uint8_t) "0123456789abcdef"[value & 15];
 	out[digits] = '\0';
 	return out + digits + 1;
+}
+
+/* A text that could not be read, or was lost: its address stands there, as without content. */
+static uint8_t *put_content(const struct record *record, const struct ky_convert_op *op,
+			    uint8_t *out, uint32_t len)
+{
+	uint32_t ignored;
+	const char *text = ky_content_text(record->content, op->len, &ignored);
+
+	if (!text)
+		return put_address(out, load64(record->data + op->src), len);
+	out = put(out, text, len);
+	*out++ = '\0';
+	return out;
 }
 
 static uint8_t *put_sequence(const struct record *record, const struct ky_convert_op *op,
@@ -297,6 +322,13 @@ static inline uint8_t *put_fields(const struct ky_convert_cpu *cpu,
 			break;
 		case KY_OP_ADDRESS:
 			out = put_address(out, load64(from + op->src), *lens++);
+			break;
+		case KY_OP_CONTENT:
+			out = put_content(record, op, out, *lens++);
+			break;
+		case KY_OP_CONTENT_TAIL:
+			out = ky_content_put_tail(plan->content, record->content, out);
+			lens++;
 			break;
 		case KY_OP_STRING:
 			out = put(out, locate(record, op, &ignored), *lens++);
@@ -446,7 +478,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 {
 	const struct ky_convert *convert = cpu->convert;
 	const struct ky_convert_plan *plan;
-	struct record record = {data, len, 0};
+	struct record record = {data, len, 0, NULL};
 	uint16_t type;
 	int ret = KYMO_OK;
 
@@ -464,6 +496,9 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (plan->role == KY_EVENT_SYSCALL && (record.tid == (uint32_t)convert->own_tids[0] ||
 					       record.tid == (uint32_t)convert->own_tids[1]))
 		return KYMO_OK;
+	if (plan->content)
+		record.content = ky_content_take(convert->content, plan->content, data, record.tid,
+						 cpu->cycles);
 	if (__builtin_expect(plan->filter != NULL, 0))
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)

@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "ctf/model.h"
 #include "ctf/packet-writer.h"
+#include "kernel/content.h"
 #include "kernel/events.h"
 #include "kernel/format.h"
 #include "kernel/page.h"
@@ -47,6 +48,7 @@ struct ky_convert {
 	uint32_t context_bytes;
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
 	int32_t own_tids[2];
+	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
 	/*
 	 * A packet is full: close it and send it (ky_convert_flush() calls it). The packet

@@ -32,6 +32,7 @@ enum ky_field_how {
 	 * "0x7f58527200b1". Readers of LTTng's traces expect text there.
 	 */
 	KY_HOW_ADDRESS,
+	KY_HOW_CONTENT,	   /* the same, of content.h's place @elements: the text, if it could be read */
 	KY_HOW_STRING,	   /* a dynamic text, becomes a null-terminated string */
 	KY_HOW_COMM,	   /* a dynamic text, becomes 16 characters */
 	KY_HOW_SEQUENCE,   /* a dynamic array of integers of @bytes; NAME_length precedes it */

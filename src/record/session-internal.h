@@ -10,6 +10,7 @@
 #include "ctf/model.h"
 #include "kernel/btf.h"
 #include "kernel/catalogue.h"
+#include "kernel/content.h"
 #include "kernel/convert.h"
 #include "kernel/ring.h"
 #include "kernel/statedump.h"
@@ -70,6 +71,7 @@ struct ky_session {
 	struct ky_convert convert;
 	struct ky_threads threads;
 	bool has_threads;
+	struct ky_content *content; /* NULL: not wanted */
 	bool merge; /* convert in time order across CPUs */
 
 	struct ky_os_clock clock;

@@ -186,6 +186,8 @@ static int next_page(struct ky_session_cpu *cpu, bool partial, struct kymo_error
 
 	if (ret <= 0)
 		return ret;
+	if (cpu->session->content)
+		ky_content_drain(cpu->session->content);
 	ret = ky_convert_page(&cpu->convert, &page, err);
 	return ret < 0 ? ret : 1;
 }
@@ -286,6 +288,8 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 {
 	int ret = KYMO_OK;
 
+	if (session->content)
+		ky_content_drain(session->content);
 	if (session->merge)
 		return merge_round(session, final, err);
 	ky_vec_foreach(&session->cpus, cpu) {

@@ -176,6 +176,9 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = set_buffers(session, err);
 	if (!ret)
 		ret = set_pid(session, err);
+	/* Before the events: content is then there before its call is in the ring. */
+	if (!ret && session->content)
+		ret = ky_content_attach(session->content, err);
 	if (!ret)
 		ret = enable_events(session, err);
 	if (!ret)

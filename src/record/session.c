@@ -19,6 +19,9 @@
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
 
+/* How often content is fetched: the kernel does not say when there is some. */
+#define CONTENT_MS 10
+
 /* Between two rounds of reading in the order of time. */
 #define PAUSE_US	 8000
 #define BIG_BUFFER_BYTES (1u << 20)
@@ -90,6 +93,27 @@ static void choose_helpers(struct ky_session *session)
 		hide(session, "sched", "sched_switch");
 		hide(session, "sched", "sched_pi_setprio");
 	}
+}
+
+/*
+ * Content is told to calls by time, which must be the same clock's on both sides: what BPF stamps with.
+ * And a thread's calls must be converted in their order, wherever it ran.
+ */
+static int open_content(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+
+	if (!options->syscall_content)
+		return KYMO_OK;
+	session->merge = true;
+	session->content = ky_content_new(options->content_bytes, (uint32_t)getpid());
+	if (!session->content)
+		return ky_error_nomem(err);
+	ky_vec_foreach(&session->catalogue.events, source)
+		if (source->selected && strcmp(source->system, "syscalls") == 0)
+			ky_content_select(session->content, source->event);
+	session->convert.content = session->content;
+	return ky_content_load(session->content, err);
 }
 
 static int init_convert(struct ky_session *session, struct kymo_error *err)
@@ -176,6 +200,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	ret = ky_os_clock_init(&session->clock, session->options.clock, err);
 	if (!ret)
 		ret = init_convert(session, err);
+	if (!ret)
+		ret = open_content(session, err);
 	if (!ret)
 		ret = ky_session_build_model(session, err);
 	if (!ret)
@@ -284,7 +310,7 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 {
 	struct epoll_event events[64];
 	int timeout = any_unpollable(session) ? UNPOLLABLE_MS : -1;
-	int n = epoll_wait(session->epoll_fd, events, 64, timeout);
+	int n = epoll_wait(session->epoll_fd, events, 64, session->content ? CONTENT_MS : timeout);
 	int stop = -1;
 
 	if (n < 0 && errno != EINTR)
@@ -346,6 +372,12 @@ static void count(struct ky_session *session)
 			.bad = cpu->convert.bad,
 		};
 	}
+	if (session->content) {
+		struct ky_content_stats content;
+
+		ky_content_stats(session->content, &content);
+		stats->content_missing = content.missing;
+	}
 	stats->bytes = session->sink ? session->sink->bytes_written : 0;
 	stats->clock = session->clock;
 }
@@ -369,6 +401,8 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	session->stopped = true;
 	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
 	end_cycles = ky_os_clock_now(&session->clock);
+	if (session->content)
+		ky_content_detach(session->content);
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : dump;
 	session->convert.own_tids[1] = session->dump.tid;
@@ -412,6 +446,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_session_free_filters(session);
 	ky_trace_class_free(session->trace);
 	ky_convert_fini(&session->convert);
+	ky_content_free(session->content);
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
 	ky_catalogue_fini(&session->catalogue);

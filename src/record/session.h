@@ -33,6 +33,8 @@ struct ky_session_options {
 	uint64_t buffer_bytes;	  /* per CPU */
 	int32_t pid;		  /* only this process, its threads and children; 0: everything */
 	unsigned int context;	  /* KY_CONTEXT_* of kernel/convert.h */
+	bool syscall_content;	  /* what system calls' arguments point at, too */
+	uint32_t content_bytes;	  /* of buffers, at most; 0: none */
 	bool identity_kymo;	  /* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
@@ -51,6 +53,7 @@ struct ky_session_stats {
 	uint64_t lost, bad;
 	uint64_t duration_ns;
 	uint64_t event_classes;
+	uint64_t content_missing; /* calls without the content that they should have */
 	struct ky_session_cpu_stats *cpus; /* those that have a stream */
 	uint32_t n_cpus;
 	struct ky_os_clock clock;

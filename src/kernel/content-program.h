@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The BPF programs that read what system calls' arguments point at, and what they leave behind.
+ *
+ * Two programs, at raw tracepoints sys_enter and sys_exit, interpret one descriptor per call. They
+ * write records into a region of shared memory per CPU, of which this process is the only reader:
+ *
+ *	page 0		struct ky_content_ring
+ *	data		@data_bytes, a power of two; a record begins at (head & mask)
+ *	slack		a record that begins in the data may end here: records never wrap
+ *
+ * Who may run beside whom: both programs run with preemption off and never within one another,
+ * so a region has one writer. Should a kernel ever change that, `busy` says so: the second one
+ * counts its record as lost. The reader owns `tail`, the writer everything else. A record is whole before
+ * `head` says that it is there (x86 keeps stores in order; the reader loads head with acquire).
+ */
+#ifndef KY_KERNEL_CONTENT_PROGRAM_H
+#define KY_KERNEL_CONTENT_PROGRAM_H
+
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "kernel/bpf.h"
+#include "kernel/content-calls.h"
+
+#define KY_CONTENT_TEXT_BYTES	  4104u /* PATH_MAX with its NUL, and some: then it was cut */
+#define KY_CONTENT_SOCKADDR_BYTES 128u
+#define KY_CONTENT_IOVECS	  1024u /* what the kernel takes at most */
+#define KY_CONTENT_GATHERED	  8u	/* of so many the contents are read */
+#define KY_CONTENT_DATA_OFFSET	  4096u
+#define KY_CONTENT_LIMIT_MAX	  65536u
+
+/* The first page of a region. The programs know these places by number. */
+struct ky_content_ring {
+	uint64_t head;
+	uint8_t pad1[56];
+	uint64_t tail;
+	uint64_t busy;
+	uint64_t lost;
+	uint8_t pad2[40];
+	uint8_t scratch[128];
+};
+
+enum {
+	KY_CONTENT_EXIT = 1, /* of the record: written by the program at sys_exit */
+};
+
+struct ky_content_record {
+	uint32_t bytes; /* in all, a multiple of 8 */
+	uint32_t tid;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t number;
+	uint32_t flags;
+	uint32_t pid, reserved;
+	uint64_t args[6];
+	int64_t ret;
+	uint64_t reserved2;
+};
+
+enum ky_content_status {
+	KY_CONTENT_OK,
+	KY_CONTENT_UNREADABLE, /* a bad address, or a page that was not in memory */
+	KY_CONTENT_ABSENT,     /* a null pointer, or nothing was to be read */
+	KY_CONTENT_LATE,       /* as it was at exit; not by the programs, but in content.c */
+};
+
+/* Of each item that was there; then @len bytes, and up to 7 more to a multiple of 8. */
+struct ky_content_part {
+	uint8_t place;
+	uint8_t status;
+	uint16_t reserved;
+	uint32_t len;
+	uint64_t value; /* SOCKADDR, BUFFER: the full length; IOVEC: of all that it points at */
+};
+
+/* Of one call, in the map of calls. */
+struct ky_content_descriptor {
+	struct {
+		uint8_t kind, arg, len_arg;
+	} items[KY_CONTENT_PLACES];
+	uint8_t replaces_memory;
+};
+
+struct ky_content_programs {
+	/* To be filled in by the caller: */
+	int calls_map;	/* array of struct ky_content_descriptor, by number */
+	int rings_map;	/* array of regions, by CPU */
+	int faults_map; /* hash: thread -> the places that were not readable at entry */
+	uint32_t data_bytes;
+	uint32_t limit;	   /* of buffers; 0: they are not read */
+	uint32_t own_pid;  /* whose calls are left out */
+	int status_offset; /* of thread_info.status in struct task_struct; -1: not known */
+	/* What the programs may use behind a record's beginning. */
+	uint32_t slack_bytes;
+};
+
+/* A record is never longer. */
+uint32_t ky_content_record_max(uint32_t limit);
+/* What a region takes in all. */
+uint64_t ky_content_region_bytes(uint32_t data_bytes, uint32_t limit);
+
+/* Write and load a program. Returns its descriptor or an error. */
+int ky_content_load_program(const struct ky_content_programs *programs, bool is_exit,
+			    struct kymo_error *err);
+
+#endif

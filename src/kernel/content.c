@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/content.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "kernel/btf.h"
+
+/* A region of memory per CPU, as large as older kernels allow, and less where there are many CPUs. */
+#define DATA_BYTES     (2u << 20)
+#define DATA_ALL_BYTES (256u << 20)
+/* What waits for its call: more than that is let go, the oldest first. */
+#define PENDING_BYTES (128u << 20)
+/* Threads whose calls could not be read at entry and have not returned. */
+#define MAX_FAULTS 16384
+
+/* A record that waits for its call: in its thread's queue, and in the queue of all. */
+struct pending {
+	struct pending *prev, *next; /* of the thread, in the order of time */
+	struct pending *older, *newer;
+	size_t size;
+	struct ky_content_record record;
+};
+
+struct thread_queue {
+	struct pending *first, *last;
+};
+
+struct ky_content {
+	struct ky_content_programs programs;
+	struct ky_content_descriptor descriptors[KY_CONTENT_MAX_CALLS];
+	int enter_fd, exit_fd, enter_link, exit_link;
+	uint8_t *regions; /* mapped */
+	uint64_t region_bytes;
+	uint32_t n_cpus;
+	struct ky_map threads; /* tid -> struct thread_queue */
+	struct pending *oldest, *newest;
+	size_t pending_bytes;
+	struct pending *held; /* what ky_content_take() gave last */
+	struct ky_content_stats stats;
+};
+
+struct ky_content *ky_content_new(uint32_t limit_bytes, uint32_t own_pid)
+{
+	struct ky_content *content = calloc(1, sizeof(*content));
+
+	if (!content)
+		return NULL;
+	content->programs.limit =
+		limit_bytes > KY_CONTENT_LIMIT_MAX ? KY_CONTENT_LIMIT_MAX : limit_bytes;
+	content->programs.own_pid = own_pid;
+	content->programs.calls_map = content->programs.rings_map = -1;
+	content->programs.faults_map = -1;
+	content->enter_fd = content->exit_fd = content->enter_link = content->exit_link = -1;
+	ky_map_init(&content->threads);
+	return content;
+}
+
+bool ky_content_has_buffers(const struct ky_content *content)
+{
+	return content->programs.limit != 0;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void ky_content_detach(struct ky_content *content)
+{
+	close_fd(&content->enter_link);
+	close_fd(&content->exit_link);
+}
+
+void ky_content_free(struct ky_content *content)
+{
+	struct pending *newer;
+	size_t pos = 0;
+	uint64_t tid;
+	void *queue;
+
+	if (!content)
+		return;
+	ky_content_detach(content);
+	if (content->regions)
+		munmap(content->regions, content->region_bytes * content->n_cpus);
+	close_fd(&content->enter_fd);
+	close_fd(&content->exit_fd);
+	close_fd(&content->programs.calls_map);
+	close_fd(&content->programs.rings_map);
+	close_fd(&content->programs.faults_map);
+	for (struct pending *p = content->oldest; p; p = newer) {
+		newer = p->newer;
+		free(p);
+	}
+	while (ky_map_next(&content->threads, &pos, &tid, &queue))
+		free(queue);
+	ky_map_fini(&content->threads);
+	free(content->held);
+	free(content);
+}
+
+/* ---- choosing ------------------------------------------------------------------------- */
+
+static bool is_buffer(unsigned int kind)
+{
+	return kind == KY_CONTENT_BUFFER;
+}
+
+void ky_content_select(struct ky_content *content, const char *event)
+{
+	bool is_exit;
+	const struct ky_content_call *call = ky_content_call_find(event, &is_exit);
+	struct ky_content_descriptor *to;
+
+	if (!call)
+		return;
+	to = &content->descriptors[call->number];
+	to->replaces_memory = call->replaces_memory;
+	for (unsigned int i = 0; i < KY_CONTENT_PLACES; i++) {
+		const struct ky_content_item *item = &call->items[i];
+
+		if ((i >= KY_CONTENT_IN_PLACES) != is_exit)
+			continue;
+		if (is_buffer(item->kind) && !content->programs.limit)
+			continue;
+		to->items[i].kind = item->kind;
+		to->items[i].arg = item->arg;
+		to->items[i].len_arg = item->len_arg;
+	}
+}
+
+/* ---- loading -------------------------------------------------------------------------- */
+
+static uint32_t possible_cpus(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return n > 0 ? (uint32_t)n : 1;
+}
+
+static int make_maps(struct ky_content *content, struct kymo_error *err)
+{
+	struct ky_content_programs *p = &content->programs;
+	uint32_t data = DATA_BYTES, least = 2 * ky_content_record_max(p->limit);
+	int ret = KYMO_OK;
+
+	content->n_cpus = possible_cpus();
+	while ((uint64_t)data * content->n_cpus > DATA_ALL_BYTES && data / 2 >= least)
+		data /= 2;
+	p->data_bytes = data;
+	content->region_bytes = ky_content_region_bytes(data, p->limit);
+	p->rings_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_content", 4,
+					 (uint32_t)content->region_bytes, content->n_cpus,
+					 BPF_F_MMAPABLE, err);
+	if (p->rings_map < 0)
+		return p->rings_map;
+	p->calls_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_calls", 4,
+					 sizeof(struct ky_content_descriptor), KY_CONTENT_MAX_CALLS,
+					 0, err);
+	if (p->calls_map < 0)
+		return p->calls_map;
+	p->faults_map =
+		ky_bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "kymo_faults", 4, 4, MAX_FAULTS, 0, err);
+	if (p->faults_map < 0)
+		return p->faults_map;
+	for (uint32_t nr = 0; nr < KY_CONTENT_MAX_CALLS && !ret; nr++)
+		ret = ky_bpf_map_update(p->calls_map, &nr, &content->descriptors[nr], err);
+	return ret;
+}
+
+static int map_regions(struct ky_content *content, struct kymo_error *err)
+{
+	size_t size = content->region_bytes * content->n_cpus;
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, content->programs.rings_map,
+			0);
+
+	if (at == MAP_FAILED)
+		return ky_error_errno(err, errno, "cannot map the buffers of BPF");
+	content->regions = at;
+	return KYMO_OK;
+}
+
+static struct ky_content_ring *ring_of(const struct ky_content *content, uint32_t cpu)
+{
+	return (struct ky_content_ring *)(void *)(content->regions + cpu * content->region_bytes);
+}
+
+int ky_content_load(struct ky_content *content, struct kymo_error *err)
+{
+	struct ky_content_programs *p = &content->programs;
+	struct ky_btf btf;
+	int info, status, ret;
+
+#if !defined(__x86_64__)
+	return ky_error_set(err, KYMO_E_UNSUPPORTED,
+			    "contents of system calls are known on x86-64 only");
+#endif
+	ky_btf_init(&btf, NULL);
+	info = ky_btf_member(&btf, "task_struct", "thread_info");
+	status = ky_btf_member(&btf, "thread_info", "status");
+	ky_btf_fini(&btf);
+	p->status_offset = info < 0 || status < 0 ? -1 : info + status;
+	ret = make_maps(content, err);
+	if (!ret)
+		ret = map_regions(content, err);
+	if (ret < 0)
+		return ret;
+	content->enter_fd = ky_content_load_program(p, false, err);
+	if (content->enter_fd < 0)
+		return content->enter_fd;
+	content->exit_fd = ky_content_load_program(p, true, err);
+	return content->exit_fd < 0 ? content->exit_fd : KYMO_OK;
+}
+
+int ky_content_attach(struct ky_content *content, struct kymo_error *err)
+{
+	content->exit_link = ky_bpf_attach_raw(content->exit_fd, "sys_exit", err);
+	if (content->exit_link < 0)
+		return content->exit_link;
+	content->enter_link = ky_bpf_attach_raw(content->enter_fd, "sys_enter", err);
+	return content->enter_link < 0 ? content->enter_link : KYMO_OK;
+}
+
+/* ---- what waits for its call ---------------------------------------------------------- */
+
+static void unlink_age(struct ky_content *content, struct pending *p)
+{
+	*(p->older ? &p->older->newer : &content->oldest) = p->newer;
+	*(p->newer ? &p->newer->older : &content->newest) = p->older;
+	content->pending_bytes -= p->size;
+}
+
+/* Take @p out of both queues. A thread of which nothing waits has no queue. */
+static void take_out(struct ky_content *content, struct thread_queue *queue, struct pending *p)
+{
+	*(p->prev ? &p->prev->next : &queue->first) = p->next;
+	*(p->next ? &p->next->prev : &queue->last) = p->prev;
+	unlink_age(content, p);
+	if (!queue->first)
+		free(ky_map_del(&content->threads, p->record.tid));
+}
+
+/* A thread that has moved leaves records on two CPUs, of which the newer may come first. */
+static void queue_by_time(struct thread_queue *queue, struct pending *p)
+{
+	struct pending *before = queue->last;
+
+	while (before && before->record.time_ns > p->record.time_ns)
+		before = before->prev;
+	p->prev = before;
+	p->next = before ? before->next : queue->first;
+	*(p->prev ? &p->prev->next : &queue->first) = p;
+	*(p->next ? &p->next->prev : &queue->last) = p;
+}
+
+static void push(struct ky_content *content, const struct ky_content_record *record)
+{
+	size_t size = sizeof(struct pending) - sizeof(*record) + record->bytes;
+	struct thread_queue *queue = ky_map_get(&content->threads, record->tid);
+	struct pending *p = malloc(size);
+
+	if (!queue && p) {
+		queue = calloc(1, sizeof(*queue));
+		if (queue && ky_map_set(&content->threads, record->tid, queue) < 0) {
+			free(queue);
+			queue = NULL;
+		}
+	}
+	if (!queue) {
+		free(p);
+		content->stats.lost++;
+		return;
+	}
+	memcpy(&p->record, record, record->bytes);
+	p->size = size;
+	queue_by_time(queue, p);
+	p->older = content->newest;
+	p->newer = NULL;
+	*(content->newest ? &content->newest->newer : &content->oldest) = p;
+	content->newest = p;
+	content->pending_bytes += size;
+}
+
+static void forget_oldest(struct ky_content *content)
+{
+	struct pending *p = content->oldest;
+
+	take_out(content, ky_map_get(&content->threads, p->record.tid), p);
+	free(p);
+	content->stats.unclaimed++;
+}
+
+static void drain_cpu(struct ky_content *content, uint32_t cpu)
+{
+	struct ky_content_ring *ring = ring_of(content, cpu);
+	/* Pairs with the program's store, which the kernel's own code cannot be seen doing. */
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), tail = ring->tail;
+	uint32_t max = ky_content_record_max(content->programs.limit);
+	const uint8_t *data = (const uint8_t *)ring + KY_CONTENT_DATA_OFFSET;
+
+	while (tail != head) {
+		const struct ky_content_record *record =
+			(const void *)(data + (tail & (content->programs.data_bytes - 1)));
+
+		/* Cannot be: but then nothing more is to be had of this region. */
+		if (record->bytes < sizeof(*record) || record->bytes > max || record->bytes % 8) {
+			content->stats.lost++;
+			tail = head;
+			break;
+		}
+		push(content, record);
+		tail += record->bytes;
+	}
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
+}
+
+void ky_content_drain(struct ky_content *content)
+{
+	for (uint32_t cpu = 0; cpu < content->n_cpus; cpu++)
+		drain_cpu(content, cpu);
+	while (content->pending_bytes > PENDING_BYTES)
+		forget_oldest(content);
+}
+
+static uint64_t load64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, 8);
+	return value;
+}
+
+/* Is this record of the same call? The ring has the number at 8, arguments or result from 16 on. */
+static bool belongs(const struct ky_content_plan *plan, const struct ky_content_record *record,
+		    const uint8_t *event)
+{
+	if (record->number != plan->call->number ||
+	    ((record->flags & KY_CONTENT_EXIT) != 0) != plan->is_exit)
+		return false;
+	if (plan->is_exit)
+		return (int64_t)load64(event + 16) == record->ret;
+	for (uint16_t i = 0; i < plan->n_args; i++)
+		if (load64(event + 16 + i * 8u) != record->args[i])
+			return false;
+	return true;
+}
+
+/* A call that should have left something. At exit, what is read late is there only then. */
+static bool is_expected(const struct ky_content_plan *plan)
+{
+	if (!plan->is_exit)
+		return true;
+	for (unsigned int i = KY_CONTENT_IN_PLACES; i < KY_CONTENT_PLACES; i++)
+		if (plan->places & (1u << i))
+			return true;
+	return false;
+}
+
+/* The part of @place in @record, which is one of ours, or NULL. */
+static struct ky_content_part *part_of(struct ky_content_record *record, unsigned int place)
+{
+	uint8_t *at = (uint8_t *)(record + 1), *end = (uint8_t *)record + record->bytes;
+
+	while ((size_t)(end - at) >= sizeof(struct ky_content_part)) {
+		struct ky_content_part *part = (void *)at;
+
+		if (part->place == place)
+			return part;
+		at += sizeof(*part) + ((part->len + 7) & ~7u);
+	}
+	return NULL;
+}
+
+/*
+ * What could not be read when the call was entered may have been when it was left, and mostly that is known
+ * by now: then it goes to the entry, too. Returns @p, or what replaces it.
+ */
+static struct pending *add_late(struct ky_content *content, struct pending *p, unsigned int place)
+{
+	struct thread_queue *queue = ky_map_get(&content->threads, p->record.tid);
+	struct ky_content_record *exit_record = queue ? &queue->first->record : NULL;
+	struct ky_content_part *part = part_of(&p->record, place), *late = NULL;
+	struct pending *longer;
+	uint32_t bytes;
+
+	if (exit_record && (exit_record->flags & KY_CONTENT_EXIT) &&
+	    exit_record->number == p->record.number)
+		late = part_of(exit_record, place);
+	if (!part || part->status != KY_CONTENT_UNREADABLE || !late ||
+	    late->status != KY_CONTENT_OK)
+		return p;
+	bytes = (uint32_t)sizeof(*late) + ((late->len + 7) & ~7u);
+	longer = realloc(p, p->size + bytes);
+	if (!longer)
+		return p;
+	part_of(&longer->record, place)->place = UINT8_MAX; /* nobody's */
+	part = (void *)((uint8_t *)&longer->record + longer->record.bytes);
+	memcpy(part, late, bytes);
+	part->status = KY_CONTENT_LATE;
+	longer->record.bytes += bytes;
+	longer->size += bytes;
+	return longer;
+}
+
+const struct ky_content_record *ky_content_take(struct ky_content *content,
+						const struct ky_content_plan *plan,
+						const uint8_t *event, uint32_t tid,
+						uint64_t time_ns)
+{
+	struct thread_queue *queue = ky_map_get(&content->threads, tid);
+	struct pending *p = NULL;
+
+	/* The last one before the event; what is older belongs to calls that were not recorded. */
+	while (queue && queue->first && queue->first->record.time_ns <= time_ns) {
+		bool is_last = !queue->first->next;
+
+		content->stats.unclaimed += p != NULL;
+		free(p);
+		p = queue->first;
+		take_out(content, queue, p);
+		if (is_last)
+			break;
+	}
+	free(content->held);
+	content->held = p;
+	if (p && belongs(plan, &p->record, event)) {
+		for (unsigned int i = 0; i < KY_CONTENT_IN_PLACES && !plan->is_exit; i++)
+			if ((plan->in_texts | plan->places) & (1u << i))
+				p = content->held = add_late(content, p, i);
+		content->stats.found++;
+		return &p->record;
+	}
+	content->stats.unclaimed += p != NULL;
+	content->stats.missing += is_expected(plan);
+	return NULL;
+}
+
+void ky_content_stats(const struct ky_content *content, struct ky_content_stats *stats)
+{
+	*stats = content->stats;
+	for (uint32_t cpu = 0; content->regions && cpu < content->n_cpus; cpu++)
+		stats->lost += ring_of(content, cpu)->lost;
+}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""kymo record --syscall-content: each call of a program whose every call is known, with what it points at."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+# Every call says in its first argument, or by its name, which one it is. What is expected of it stands in
+# the tests. fd 999 is open nowhere.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OPEN(mark, path) syscall(SYS_openat, mark, path, 0x1234000, 0)
+
+static char big[6000];
+
+static void paths(const char *dir)
+{
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *hole = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char file[4200], *cold;
+	int fd;
+
+	OPEN(-1001, "/relative/ünï");
+	memset(pages, 'c', 8192);
+	pages[4096 + 9] = 0;
+	OPEN(-1002, pages + 4096 - 10); /* across two pages */
+	memset(hole, 'h', 8192);
+	hole[4095] = 0;
+	munmap(hole + 4096, 4096);
+	OPEN(-1003, hole + 4095 - 7); /* up to the last byte there is */
+	OPEN(-1004, (char *)16);
+	hole[4095] = 'h';
+	OPEN(-1005, hole + 4000); /* into nothing */
+	OPEN(-1006, NULL);
+	memset(big, 'b', sizeof(big));
+	big[4095] = 0;
+	OPEN(-1007, big); /* as long as may be */
+	big[4095] = 'b';
+	big[5000] = 0;
+	OPEN(-1008, big); /* longer */
+	OPEN(-1009, "");
+	/* A page of a file that nobody has touched: the call itself brings it in. */
+	snprintf(file, sizeof(file), "%s/cold", dir);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	memset(file, 'k', sizeof(file));
+	file[20] = 0;
+	if (write(fd, file, 21) != 21)
+		_exit(1);
+	cold = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	OPEN(-1010, cold);
+	syscall(SYS_renameat2, -1011, "from", -1012, "to", 0x80);
+	syscall(SYS_readlink, "/proc/self/cwd", big, 5000);
+	syscall(SYS_getcwd, big, 5000);
+	syscall(SYS_execve, "/no/such/program", NULL, NULL);
+	syscall(SYS_openat2, -1013, "two", NULL, 0);
+	syscall(SYS_mount, "device", "directory", NULL, 0, NULL);
+}
+
+static void sockets(void)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(9)}, got;
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(0x1234)};
+	struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "/no/socket"};
+	struct iovec iov[3] = {{"abc", 3}, {"", 0}, {"defgh", 5}}, in_iov[2] = {{big, 2}, {big + 100, 50}};
+	struct msghdr msg = {.msg_name = &in, .msg_namelen = sizeof(in), .msg_iov = iov, .msg_iovlen = 3};
+	socklen_t len = sizeof(got);
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
+
+	in.sin_addr.s_addr = htonl(0x0a010203);
+	in6.sin6_addr.s6_addr[15] = 1;
+	syscall(SYS_connect, 999, &in, sizeof(in));
+	syscall(SYS_connect, 999, &in6, sizeof(in6));
+	syscall(SYS_connect, 999, &un, sizeof(un));
+	memcpy(un.sun_path, "\0hidden", 7);
+	syscall(SYS_connect, 999, &un, 2 + 7);
+	syscall(SYS_connect, 999, (void *)32, 16);
+	syscall(SYS_connect, 999, &in, 1);
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	in.sin_port = 0;
+	bind(udp, (void *)&in, sizeof(in));
+	getsockname(udp, (void *)&in, &len);
+	syscall(SYS_sendto, udp, "ping\0pong", 9, 0, &in, sizeof(in));
+	len = sizeof(got);
+	syscall(SYS_recvfrom, udp, big, 100, 0, &got, &len);
+	syscall(SYS_sendmsg, udp, &msg, 0);
+	msg.msg_iov = in_iov;
+	msg.msg_iovlen = 2;
+	syscall(SYS_recvmsg, udp, &msg, 0);
+	printf("%d\n", ntohs(in.sin_port));
+}
+
+static void data(const char *dir)
+{
+	struct iovec iov[20], many[1100];
+	char file[4200];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/data", dir);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	for (int i = 0; i < 5000; i++)
+		big[i] = (char)(i * 7);
+	syscall(SYS_pwrite64, fd, big, 5000, 0);
+	syscall(SYS_pwrite64, fd, big, 3, 1);
+	syscall(SYS_pwrite64, fd, (void *)64, 3, 2);
+	syscall(SYS_pwrite64, fd, big, 0, 3);
+	syscall(SYS_pread64, fd, big, 10, 4999);
+	syscall(SYS_pread64, fd, big, 10, 9999);
+	syscall(SYS_pread64, 999, big, 10, 5);
+	for (int i = 0; i < 20; i++)
+		iov[i] = (struct iovec){big + i, 10};
+	syscall(SYS_pwritev, fd, iov, 20, 0, 0);
+	iov[1].iov_base = (void *)8;
+	syscall(SYS_pwritev, fd, iov, 3, 1, 0);
+	for (int i = 0; i < 1100; i++)
+		many[i] = (struct iovec){big, 2};
+	syscall(SYS_pwritev, fd, many, 1024, 2, 0);
+	syscall(SYS_preadv, fd, iov, 1, 0, 0);
+}
+
+int main(int argc, char **argv)
+{
+	printf("%d\n", (int)getpid());
+	paths(argv[1]);
+	sockets();
+	data(argv[1]);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The program, compiled."""
+    folder = tmp_path_factory.mktemp("content")
+    (folder / "calls.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-O1", "-w", "-o", folder / "calls", folder / "calls.c"], check=True)
+    return folder / "calls"
+
+
+class Calls:
+    """The calls of one program: .of("openat") -> [(entry's fields, exit's fields)]."""
+
+    def __init__(self, kymo, trace, pid):
+        out = kymo("convert", "--to", "json", "--filter", f"$ctx.tid == {pid}", trace).out
+        self.events = [json.loads(line) for line in out.splitlines()]
+
+    def of(self, name):
+        found = []
+        for event in self.events:
+            if event["event"] == f"syscall_entry_{name}":
+                found.append((event["fields"], None))
+            elif event["event"] == f"syscall_exit_{name}" and found:
+                found[-1] = (found[-1][0], event["fields"])
+        return found
+
+
+@pytest.fixture
+def calls(kymo, record, program, tmp_path):
+    """calls("all") -> (Calls, what the program printed, the recorder's Result)."""
+
+    def call(what):
+        trace, done = record("--kernel", "syscalls", f"--syscall-content={what}",
+                             command=[program, tmp_path])
+        printed = [int(line) for line in done.out.split()]
+        assert "; 0 lost." in done.err and "content" not in done.err, done
+        return Calls(kymo, trace, printed[0]), printed, trace
+
+    return call
+
+
+def status(fields):
+    """The label of content_status."""
+    value = fields["content_status"]
+    return value["labels"][0] if isinstance(value, dict) else value
+
+
+def test_paths(calls):
+    recorded, _, _ = calls("paths")
+    by_mark = {entry["dfd"]: (entry, leave) for entry, leave in recorded.of("openat")}
+    expected = {
+        -1001: ("/relative/ünï", "read"), -1002: ("c" * 19, "read"), -1003: ("h" * 7, "read"),
+        -1004: ("0x10", "unreadable"), -1005: (None, "unreadable"), -1006: ("0x0", "read"),
+        -1007: ("b" * 4095, "read"), -1008: ("b" * 4103, "truncated"), -1009: ("", "read"),
+        -1010: ("k" * 20, "read_late"),
+    }
+    for mark, (text, state) in expected.items():
+        entry, leave = by_mark[mark]
+        assert sum(e["dfd"] == mark for e, _ in recorded.of("openat")) == 1, mark
+        assert text is None or entry["filename"] == text, (mark, entry)
+        assert status(entry) == state, (mark, entry)
+        assert entry["flags"] == 0x1234000 and leave["ret"] < 0
+        assert leave["late_filename"] == (text if state == "read_late" else "")
+    assert re.fullmatch("0x[0-9a-f]+", by_mark[-1005][0]["filename"])
+    (entry, _), = recorded.of("renameat2")
+    assert (entry["oldname"], entry["newname"], entry["newdfd"]) == ("from", "to", -1012)
+    (entry, leave), = recorded.of("readlink")
+    assert entry["path"] == "/proc/self/cwd" and len(leave["buf"]) == leave["ret"]
+    (_, leave), = recorded.of("getcwd")
+    assert leave["buf"].startswith("/") and len(leave["buf"].encode()) == leave["ret"] - 1
+    assert recorded.of("execve")[-1][0]["filename"] == "/no/such/program"
+    assert recorded.of("openat2")[0][0]["filename"] == "two"
+    (entry, _), = recorded.of("mount")
+    assert (entry["dev_name"], entry["dir_name"], entry["type"]) == ("device", "directory", "0x0")
+
+
+def test_sockets(calls):
+    recorded, printed, _ = calls("all")
+    connects = [entry for entry, _ in recorded.of("connect")]
+    assert [(e["family"]["value"] if isinstance(e["family"], dict) else e["family"],
+             e["dport"], e["v4addr"], e["v6addr"], e["sun_path"], status(e)) for e in connects] == [
+        (2, 9, [10, 1, 2, 3], [], "", "read"),
+        (10, 0x1234, [], [0] * 15 + [1], "", "read"),
+        (1, 0, [], [], "/no/socket", "read"),
+        (1, 0, [], [], "@hidden", "read"),
+        (0, 0, [], [], "", "unreadable"),
+        (0, 0, [], [], "", "read"),
+    ]
+    port = printed[1]
+    (entry, _), = recorded.of("sendto")
+    assert (entry["dport"], bytes(entry["buff_data"])) == (port, b"ping\0pong")
+    (_, leave), = recorded.of("recvfrom")
+    assert (leave["sport"], leave["v4addr"]) == (port, [127, 0, 0, 1])
+    assert bytes(leave["ubuf_data"]) == b"ping\0pong" and leave["ret"] == 9
+    (entry, _), = recorded.of("sendmsg")
+    assert (entry["dport"], entry["msg_bytes"], bytes(entry["msg_data"])) == (port, 8, b"abcdefgh")
+    (_, leave), = recorded.of("recvmsg")
+    assert (leave["sport"], leave["msg_bytes"], bytes(leave["msg_data"])) == (port, 52, b"abcdefgh")
+    (_, leave), = recorded.of("getsockname")
+    assert leave["sport"] == port
+
+
+def test_buffers(calls):
+    recorded, _, _ = calls("all:100")
+    big = bytes(i * 7 & 255 for i in range(5000))
+    writes = {entry["pos"]: entry for entry, _ in recorded.of("pwrite64")}
+    assert bytes(writes[0]["buf_data"]) == big[:100] and status(writes[0]) == "truncated"
+    assert bytes(writes[1]["buf_data"]) == big[:3] and status(writes[1]) == "read"
+    assert writes[2]["buf_data"] == [] and status(writes[2]) == "unreadable"
+    assert writes[3]["buf_data"] == [] and status(writes[3]) == "read"
+    reads = {entry["pos"]: leave for entry, leave in recorded.of("pread64")}
+    assert (reads[4999]["ret"], bytes(reads[4999]["buf_data"])) == (1, big[4999:])
+    assert (reads[9999]["ret"], reads[9999]["buf_data"]) == (0, [])
+    assert (reads[5]["ret"], reads[5]["buf_data"], status(reads[5])) == (-9, [], "read")
+    vectors = {entry["pos_l"]: entry for entry, _ in recorded.of("pwritev")}
+    data = big[:1] + b"\0" * 0  # the first byte was read over by pread64
+    expected = b"".join((big[4999:] + big[1:])[i:i + 10] for i in range(8))
+    assert vectors[0]["vec_bytes"] == 200 and len(data) == 1
+    assert bytes(vectors[0]["vec_data"]) == expected and status(vectors[0]) == "truncated"
+    assert status(vectors[1]) == "unreadable"
+    assert vectors[2]["vec_bytes"] == 2048
+    (entry, leave), = recorded.of("preadv")
+    assert leave["ret"] == len(leave["vec_data"]) == 10
+
+
+def test_every_call_once(kymo, calls, peer):
+    """Other readers find the same; names of files come where lttng-analyses looks for them."""
+    recorded, printed, trace = calls("paths")
+    done = peer("babeltrace2", trace / "kernel")
+    assert done.code == 0, done
+    for mark in range(-1010, -1000):
+        assert len(re.findall(rf"syscall_entry_openat: .*dfd = {mark},", done.out)) == 1
+    entries = sum(e["event"].startswith("syscall_entry_") for e in recorded.events)
+    exits = sum(e["event"].startswith("syscall_exit_") for e in recorded.events)
+    assert entries in (exits, exits + 1)  # exit_group() does not return
+    assert printed
+
+
+def test_iousagetop(kymo, record, peer, tmp_path):
+    file = tmp_path / "a-file-with-a-name"
+    trace, _ = record("--kernel", "default", "--syscall-content=paths",
+                      command=["dd", "if=/dev/zero", f"of={file}", "bs=64k", "count=50"])
+    done = peer("lttng-iousagetop", "--no-progress", "--limit", "100", trace / "kernel", timeout=110)
+    assert done.code == 0 and str(file) in done.out, done
+
+
+def test_bad_options(kymo):
+    for text in ("files", "all:", "all:0", "all:65k", "all:x", ""):
+        assert "--syscall-content" in kymo("record", f"--syscall-content={text}", code=2).err
+    assert "monotonic" in kymo("record", "--syscall-content=paths", "--clock=tsc", code=2).err
+    assert "--kernel" in kymo("record", "--user", "x:*", "--syscall-content=paths", code=2).err
