@@ -225,6 +225,8 @@ static int convert_whole(const struct ky_trace_set *set, const struct convert_op
 		ret = ky_ctf_sink_copy(sink, set, &how, damaged, err);
 	ky_cli_progress_end();
 	if (ret == KYMO_OK)
+		ky_ctf_sink_keep(sink, damaged);
+	if (ret == KYMO_OK)
 		ret = open_damaged(set, damaged, &flow, err);
 	free(damaged);
 	if (ret == KYMO_OK)

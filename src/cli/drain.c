@@ -165,6 +165,8 @@ int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 			break;
 	}
 	progress_fini(&progress);
+	if (sink && ret == KYMO_OK)
+		ret = ky_sink_end(sink, err);
 	if (sink && ret != KYMO_E_INTERRUPTED)
 		finished = finish(sink, ret, err);
 	return ret < 0 && !is_damage(finished) ? ret : finished;

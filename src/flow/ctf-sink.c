@@ -29,6 +29,8 @@ struct out_stream {
 	size_t last; /* the input packet that was written last, or NONE */
 	uint64_t number_of_next; /* sequence number of the next output packet */
 	bool numbered;		 /* number_of_next is known */
+	bool keeps;		 /* packets without events, too: nothing is left out */
+	uint64_t n_cut;		 /* input packets became more by so many */
 };
 
 struct ctf_sink {
@@ -37,6 +39,7 @@ struct ctf_sink {
 	struct ky_packet_sink **files; /* by trace */
 	struct ky_trace_class **as;    /* by trace: what it is written as; NULL: as it is */
 	struct out_stream **streams;   /* by stream index; NULL: nothing of it yet */
+	bool *whole;		       /* by stream index: packets without events are kept */
 };
 
 /* ---- packets ------------------------------------------------------------------------------ */
@@ -62,6 +65,7 @@ static int write_packet(struct out_stream *s, bool cut, struct kymo_error *err)
 		.no_times = !done.has_times,
 	};
 	s->number_of_next = done.sequence + 1;
+	s->n_cut += cut;
 	return s->files->ops->packet(s->files, s->number, &out, err);
 }
 
@@ -80,8 +84,8 @@ static int begin_packet(struct out_stream *s, size_t index, const struct ky_pack
 {
 	int ret;
 
-	if (!s->numbered)
-		s->number_of_next = in->sequence;
+	if (!s->numbered || s->keeps)
+		s->number_of_next = in->sequence + s->n_cut;
 	s->numbered = true;
 	ret = ky_repacker_begin(s->repacker, in, s->number_of_next, err);
 	if (ret == KYMO_OK)
@@ -103,6 +107,16 @@ static int empty_packet(struct out_stream *s, size_t index, struct kymo_error *e
 	if (ret > 0)
 		ret = begin_packet(s, index, s->walk.packet, err);
 	return ret < 0 ? ret : end_packet(s, err);
+}
+
+/* Packets that had no event, before packet @upto. */
+static int write_kept(struct out_stream *s, size_t upto, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (; s->keeps && s->next < upto && ret == KYMO_OK; s->next++)
+		ret = empty_packet(s, s->next, err);
+	return ret;
 }
 
 static int write_due(struct out_stream *s, struct kymo_error *err)
@@ -139,6 +153,9 @@ static int before_loss(struct out_stream *s, size_t index, const struct ky_loss 
 {
 	int ret = KYMO_OK;
 
+	/* It is found where no packet is left out. */
+	if (s->keeps)
+		return end_packet(s, err);
 	if (s->due != NONE && s->due < index)
 		ret = write_due(s, err);
 	if (ret == KYMO_OK && index && s->last != index - 1 && s->open != index - 1 &&
@@ -196,6 +213,7 @@ static int stream_open(struct ctf_sink *sink, const struct ky_stream *in, struct
 		return ky_error_nomem(err);
 	s->in = in;
 	s->open = s->due = s->last = NONE;
+	s->keeps = sink->whole[in->index];
 	s->files = ky_ctf_sink_files(&sink->sink, in);
 	s->repacker = ky_repacker_new(in->trace->cls, sink->as[trace_number(sink, in)]);
 	ret = s->repacker ? ky_walk_init(&s->walk, in, err) : ky_error_nomem(err);
@@ -257,6 +275,8 @@ static int enter_packet(struct out_stream *s, const struct ky_packet *in,
 	ret = loss ? before_loss(s, index, loss, err) : end_packet(s, err);
 	if (ret == KYMO_OK && s->due != NONE && s->due < index)
 		ret = write_due(s, err);
+	if (ret == KYMO_OK)
+		ret = write_kept(s, index, err);
 	s->next = index + 1;
 	return ret < 0 ? ret : begin_packet(s, index, in, err);
 }
@@ -266,7 +286,7 @@ static int take_loss(struct out_stream *s, const struct ky_loss *loss, struct ky
 {
 	size_t index = find_loss(s, loss);
 
-	if (index == NONE)
+	if (index == NONE || s->keeps)
 		return KYMO_OK;
 	s->next = index;
 	return before_loss(s, index, loss, err);
@@ -286,6 +306,30 @@ static int ctf_batch(struct ky_sink *base, const struct ky_batch *batch, struct 
 		ret = put_event(s, &batch->events[i], err);
 	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED)
 		ky_stream_place(batch->stream, err);
+	return ret;
+}
+
+void ky_ctf_sink_keep(struct ky_sink *base, const bool *whole)
+{
+	struct ctf_sink *sink = (struct ctf_sink *)base;
+
+	memcpy(sink->whole, whole, sink->set->streams.len * sizeof(*whole));
+}
+
+/* Packets behind the last event, and streams without any. */
+static int ctf_end(struct ky_sink *base, struct kymo_error *err)
+{
+	struct ctf_sink *sink = (struct ctf_sink *)base;
+	struct out_stream *s;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < sink->set->streams.len && ret == KYMO_OK; i++) {
+		if (!sink->whole[i])
+			continue;
+		ret = stream_of(sink, sink->set->streams.data[i], &s, err);
+		if (ret == KYMO_OK)
+			ret = write_kept(s, s->packets.len, err);
+	}
 	return ret;
 }
 
@@ -332,6 +376,7 @@ static void ctf_free(struct ky_sink *base)
 	for (size_t i = 0; sink->as && i < sink->set->traces.len; i++)
 		ky_trace_class_free(sink->as[i]);
 	free(sink->as);
+	free(sink->whole);
 	free(sink->streams);
 	free(sink->files);
 	free(sink);
@@ -339,6 +384,7 @@ static void ctf_free(struct ky_sink *base)
 
 static const struct ky_sink_ops ctf_ops = {
 	.batch = ctf_batch,
+	.end = ctf_end,
 	.finish = ctf_finish,
 	.free = ctf_free,
 };
@@ -443,8 +489,10 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 	sink->files = calloc(set->traces.len + 1, sizeof(*sink->files));
 	sink->streams = calloc(set->streams.len + 1, sizeof(*sink->streams));
 	sink->as = calloc(set->traces.len + 1, sizeof(*sink->as));
-	ret = sink->files && sink->streams && sink->as ? open_traces(sink, path, major, err)
-						       : ky_error_nomem(err);
+	sink->whole = calloc(set->streams.len + 1, sizeof(*sink->whole));
+	ret = sink->files && sink->streams && sink->as && sink->whole
+		      ? open_traces(sink, path, major, err)
+		      : ky_error_nomem(err);
 	if (ret < 0) {
 		ctf_free(&sink->sink);
 		return ret;

@@ -5,8 +5,8 @@
  *
  * Environment, clocks, UUID and log levels stay. So do the losses that a reader reports:
  * counters of discarded events are those of the input's packets, sequence numbers miss
- * as many packets as were missing; packets without an event are written only where a loss needs
- * one before it.
+ * as many packets as were missing. Of a selection, packets without an event are written only where a
+ * loss needs one before it; of whole streams (ky_ctf_sink_keep()) all packets are written.
  */
 #ifndef KY_FLOW_CTF_SINK_H
 #define KY_FLOW_CTF_SINK_H
@@ -33,6 +33,12 @@ struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *sink,
 
 /* Do the bytes of @stream stay what they are? Else its values are written in other words. */
 bool ky_ctf_sink_copies(const struct ky_sink *sink, const struct ky_stream *stream);
+
+/*
+ * The streams whose byte in @whole (by ky_stream.index) is true will be given as a whole: write those
+ * of their packets, too, that have no event. To be called before the first batch.
+ */
+void ky_ctf_sink_keep(struct ky_sink *sink, const bool *whole);
 
 /* How to copy; stop and progress may be NULL, and are called in any thread, progress one at a time. */
 struct ky_ctf_copy {

@@ -231,6 +231,48 @@ def test_losses_stay(kymo, tmp_path, text):
     assert warnings(got) == warnings(want) and len(warnings(want)) == 4
 
 
+def written_anew(kymo, path, trace):
+    """@trace in CTF 2, with an event type whose values CTF 1.8 has other bits for."""
+    kymo("convert", "--to", "ctf2", "-o", path, trace)
+    leb = {"name": "n", "field-class": {"type": "variable-length-unsigned-integer"}}
+    with open(path / "metadata", "a", encoding="utf-8") as file:
+        file.write("\x1e" + json.dumps({
+            "type": "event-record-class", "id": 99, "name": "never",
+            "payload-field-class": {"type": "structure", "member-classes": [leb]}}))
+    return path
+
+
+def packets_of(kymo, path):
+    """What `details` says of packets and events, without places and sizes."""
+    lines = kymo("convert", "--to", "details", path).out.splitlines()
+    lines = lines[next(i for i, line in enumerate(lines) if line.startswith("stream /")):]
+    return [re.sub(r"/.*/|byte \d+|[\d.]+ (bytes|bits)|(packet|content)_size: \d+", "", line)
+            for line in lines]
+
+
+@pytest.mark.parametrize("full", [(), (0,), (3,), (9,), (1, 2, 7), range(10)], ids=str)
+def test_packets_without_events_stay(kymo, peer, tmp_path, full):
+    """Their times, losses and sequence numbers count, also when all is written anew."""
+    packets, seq, lost = [], 5, 2
+    for number in range(10):
+        seq += {4: 3, 7: 2, 9: 1}.get(number, 0)
+        lost += {1: 11, 7: 5, 8: 1}.get(number, 0)
+        packet = make_trace.Packet(number * 1000, seq, lost)
+        seq += 1
+        if number in full:
+            packet.tick(number * 1000 + 10, number)
+        packets.append(packet)
+    empty = [make_trace.Packet(0), make_trace.Packet(500)]
+    trace = make_trace.write(tmp_path / "t", {"s": packets, "z": empty, "nothing": []})
+    trace = written_anew(kymo, tmp_path / "two", trace)
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert packets_of(kymo, tmp_path / "out") == packets_of(kymo, trace)
+    got, want = kymo("print", tmp_path / "out"), kymo("print", trace)
+    assert got.out == want.out and warnings(got) == warnings(want) and len(warnings(want)) == 6
+    assert sorted(os.listdir(tmp_path / "out")) == sorted(os.listdir(trace))
+    assert peer("babeltrace2", tmp_path / "out").code == 0
+
+
 def test_damage_in_ctf(kymo, tmp_path):
     trace, out = damaged(tmp_path / "t"), tmp_path / "out"
     result = kymo("convert", "--to", "ctf1.8", "-o", out, trace, code=1)
