@@ -23,8 +23,8 @@ void ky_output_problem(struct kymo_output *output, int code, const char *text, c
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A new value, zeroed but for its class and name; NULL, and a problem, when there is no room. */
-static struct ky_value *add_value(struct kymo_output *output, const struct ky_field_class *cls,
-				  const char *name)
+static inline struct ky_value *add_value(struct kymo_output *output,
+					 const struct ky_field_class *cls, const char *name)
 {
 	struct ky_value *value;
 
@@ -123,7 +123,7 @@ void ky_output_restart(struct kymo_output *output)
 }
 
 /* The step whose value comes now, or NULL. */
-static const struct ky_put_step *present(struct kymo_output *output)
+static inline const struct ky_put_step *present(struct kymo_output *output)
 {
 	if (!output || !output->event || output->problem)
 		return NULL;
@@ -134,8 +134,8 @@ static const struct ky_put_step *present(struct kymo_output *output)
 }
 
 /* The same when it is of kind @put; a problem otherwise. */
-static const struct ky_put_step *present_as(struct kymo_output *output, enum ky_put put,
-					    const char *problem)
+static inline const struct ky_put_step *present_as(struct kymo_output *output, enum ky_put put,
+						   const char *problem)
 {
 	const struct ky_put_step *step = present(output);
 
@@ -145,10 +145,14 @@ static const struct ky_put_step *present_as(struct kymo_output *output, enum ky_
 	return NULL;
 }
 
-static void next_step(struct kymo_output *output)
+static inline void next_step(struct kymo_output *output)
 {
+	const struct kymo_event_def *event = output->event;
+
 	output->at++;
-	settle(output);
+	/* Mostly it is another that wants a value. */
+	if (output->at >= event->steps.len || event->steps.data[output->at].put >= KY_PUT_STRUCT)
+		settle(output);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

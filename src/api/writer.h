@@ -28,6 +28,7 @@ enum ky_put {
 	KY_PUT_REAL,
 	KY_PUT_TEXT,  /* STRING, TEXT */
 	KY_PUT_BYTES, /* BLOB */
+	/* From here on, other steps belong to it. */
 	KY_PUT_STRUCT,
 	KY_PUT_ARRAY,	 /* n times the steps up to its KY_PUT_END */
 	KY_PUT_SEQUENCE, /* likewise, as often as the event says */

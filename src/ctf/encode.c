@@ -19,8 +19,6 @@ struct run {
 	struct kymo_error *err;
 };
 
-KY_DEEP1(int, encode_value, struct run *)
-
 static int does_not_fit(const struct run *r, const struct ky_value *v, const char *what)
 {
 	return ky_error_set(r->err, KYMO_E_INVALID, "field%s%s: %s", v->name ? " " : "",
@@ -32,15 +30,13 @@ static bool has_room(const struct ky_encoder *e, uint64_t bits)
 	return bits <= e->size_bits - e->at_bits;
 }
 
-bool ky_encode_align(struct ky_encoder *e, uint64_t align_bits)
+static bool write_padding(struct ky_encoder *e, uint64_t align_bits)
 {
 	uint64_t aligned = ky_align_up(e->at_bits, align_bits);
 	unsigned int rest;
 
 	if (aligned > e->size_bits)
 		return false;
-	if (aligned == e->at_bits)
-		return true;
 	rest = (unsigned int)(ky_align_up(e->at_bits, 8) - e->at_bits);
 	if (rest > aligned - e->at_bits)
 		rest = (unsigned int)(aligned - e->at_bits);
@@ -50,6 +46,18 @@ bool ky_encode_align(struct ky_encoder *e, uint64_t align_bits)
 	memset(e->data + e->at_bits / 8, 0, (aligned - e->at_bits) / 8);
 	e->at_bits = aligned;
 	return true;
+}
+
+/* Most of what is written is aligned already. */
+static inline bool align_to(struct ky_encoder *e, uint64_t align_bits)
+{
+	return __builtin_expect(!(e->at_bits & (align_bits - 1)), 1) ||
+	       write_padding(e, align_bits);
+}
+
+bool ky_encode_align(struct ky_encoder *e, uint64_t align_bits)
+{
+	return align_to(e, align_bits);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
@@ -76,13 +84,30 @@ static void write_words(const struct ky_encoder *e, const struct ky_value *v)
 	}
 }
 
+/* Whole bytes that begin at one, as most numbers are. False: it is none, or has no room. */
+static inline bool encode_whole(struct ky_encoder *e, const struct ky_value *v)
+{
+	const struct ky_field_class *cls = v->cls;
+	uint32_t bits = cls->num.length_bits;
+
+	if ((e->at_bits & 7) || cls->num.bits_reversed || cls->num.unit_bits ||
+	    cls->kind == KY_FIELD_FLOAT || bits > 64 || !has_room(e, bits) ||
+	    !ky_store_bytes(e->data + e->at_bits / 8, bits, v->u, cls->num.big_endian))
+		return false;
+	if (cls->slot != KY_NO_SLOT)
+		e->slots[cls->slot] = v->u;
+	e->big_endian = cls->num.big_endian;
+	e->at_bits += bits;
+	return true;
+}
+
 static int encode_number(struct run *r, const struct ky_value *v)
 {
 	const struct ky_field_class *cls = v->cls;
 	struct ky_encoder *e = r->e;
 	uint32_t bits = cls->num.length_bits;
 
-	if (!ky_encode_align(e, ky_unit_align(cls, e->at_bits)) || !has_room(e, bits))
+	if (!align_to(e, ky_unit_align(cls, e->at_bits)) || !has_room(e, bits))
 		return FULL;
 	if ((e->at_bits & 7) && e->big_endian != cls->num.big_endian)
 		return does_not_fit(r, v, "the byte order would change inside a byte");
@@ -164,17 +189,7 @@ static int encode_bytes(struct run *r, const struct ky_value *v)
 
 /* ---- fields that contain others ----------------------------------------------------------- */
 
-/* Everything below @v, which has been passed. */
-static int encode_below(struct run *r, const struct ky_value *v)
-{
-	const struct ky_value *end = v + 1 + v->n_below;
-	int ret = KYMO_OK;
-
-	while (ret == KYMO_OK && r->at < end)
-		ret = encode_value_deep(KYMO_E_MEMORY, r);
-	return ret;
-}
-
+/* What it contains comes next. */
 static int encode_array(struct run *r, const struct ky_value *v)
 {
 	const struct ky_field_class *cls = v->cls;
@@ -185,23 +200,23 @@ static int encode_array(struct run *r, const struct ky_value *v)
 	/* n_children holds 32 bits; nothing longer was ever decoded. */
 	if (v->n_children != count)
 		return does_not_fit(r, v, "its elements are not as many as its length says");
-	return encode_below(r, v);
+	return KYMO_OK;
 }
 
-/* The value at r->at, and all below it. */
-static int encode_value(struct run *r)
+/* The value at r->at, without what it contains: in a list in pre-order that follows. */
+static inline int encode_value(struct run *r)
 {
 	const struct ky_value *v = r->at++;
 
 	if (v->n_below > (size_t)(r->end - r->at))
 		return does_not_fit(r, v, "values are missing");
-	if (!ky_encode_align(r->e, v->cls->align_bits))
+	if (!align_to(r->e, v->cls->align_bits))
 		return FULL;
 	switch (v->cls->kind) {
 	case KY_FIELD_STRUCT:
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
-		return encode_below(r, v);
+		return KYMO_OK;
 	case KY_FIELD_ARRAY:
 		return encode_array(r, v);
 	case KY_FIELD_STRING:
@@ -214,7 +229,7 @@ static int encode_value(struct run *r)
 	case KY_FIELD_VARSINT:
 		return encode_leb128(r, v);
 	default:
-		return encode_number(r, v);
+		return encode_whole(r->e, v) ? KYMO_OK : encode_number(r, v);
 	}
 }
 
@@ -229,7 +244,7 @@ int ky_encode_scope(struct ky_encoder *encoder, const struct ky_value *values, s
 		ret = encode_value(&r);
 	if (ret != KYMO_OK)
 		encoder->at_bits = begin_bits;
-	return ret == KYMO_E_MEMORY ? ky_error_nomem(err) : ret;
+	return ret;
 }
 
 KY_DEEP1(uint64_t, max_align, const struct ky_field_class *)
