@@ -9,6 +9,7 @@
 #include "flow/parallel.h"
 #include "flow/range.h"
 #include "flow/select.h"
+#include "store/clocks.h"
 
 _Static_assert(offsetof(struct kymo_event, event_class) == offsetof(struct ky_event, cls), "cls");
 _Static_assert(offsetof(struct kymo_event, time_ns) == offsetof(struct ky_event, ns), "ns");
@@ -124,13 +125,16 @@ static int open_set(struct kymo_reader *reader, const char *const *paths, size_t
 {
 	const struct ky_trace_options options = {
 		.recover = reader->options.recover,
-		.correlate = !reader->options.force_correlate,
 		.clock_offsets = reader->options.clock_offsets,
 		.n_clock_offsets = reader->options.n_clock_offsets,
 	};
 
-	return ky_trace_set_open_with(&reader->set, paths, n_paths, &options,
-				      reader->options.log ? &reader->log : NULL, err);
+	int ret = ky_trace_set_open_with(&reader->set, paths, n_paths, &options,
+					 reader->options.log ? &reader->log : NULL, err);
+
+	if (ret == KYMO_OK && !reader->options.force_correlate)
+		ret = ky_clocks_correlate(&reader->set, err);
+	return ret;
 }
 
 static int open_flow(struct kymo_reader *reader, struct kymo_error *err)

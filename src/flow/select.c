@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "flow/ahead.h"
 #include "flow/stages.h"
@@ -142,8 +143,7 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'",
 			     selection->events[i]);
 		if (nearest)
-			ky_error_hint(err, "the nearest is %s; 'kymo info' lists them all",
-				      nearest);
+			ky_error_hint(err, "the nearest is %s", nearest);
 		return KYMO_E_INVALID;
 	}
 	return KYMO_OK;
@@ -180,6 +180,22 @@ static int open_stream(struct selected *s, const struct ky_trace_set *set,
 	return KYMO_OK;
 }
 
+#define STREAMS_TOLD 8
+
+static void hint_streams(const struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+	size_t n = set->streams.len;
+
+	for (size_t i = 0; i < n && i < STREAMS_TOLD; i++)
+		ky_strbuf_addf(&names, "%s%s", i ? ", " : "", set->streams.data[i]->name);
+	if (n > STREAMS_TOLD)
+		ky_strbuf_adds(&names, ", ...");
+	if (n)
+		ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+}
+
 /* Every stream that is selected and has packets, in their order. */
 static int pick_streams(const struct ky_trace_set *set, const struct ky_selection *selection,
 			struct ky_stream_list *picked, struct kymo_error *err)
@@ -197,7 +213,7 @@ static int pick_streams(const struct ky_trace_set *set, const struct ky_selectio
 		return KYMO_OK;
 	ky_error_set(err, KYMO_E_INVALID, "no stream of the trace is named '%s'",
 		     selection->streams[0]);
-	ky_error_hint(err, "'kymo info' lists them");
+	hint_streams(set, err);
 	return KYMO_E_INVALID;
 }
 

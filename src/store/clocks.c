@@ -146,8 +146,6 @@ int ky_clocks_correlate(const struct ky_trace_set *set, struct kymo_error *err)
 			"origin: their times cannot be compared",
 			stream->cls->clock->name, first->cls->clock->name, first->trace->path);
 		ky_error_path(err, stream->trace->path);
-		ky_error_hint(err, "--clock-force-correlate merges them by the times they show, "
-				   "--clock-offset shifts one of them");
 		return KYMO_E_FORMAT;
 	}
 	return KYMO_OK;

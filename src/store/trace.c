@@ -494,8 +494,6 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = ky_clocks_shift(set, options->clock_offsets, options->n_clock_offsets, err);
-	if (ret == KYMO_OK && options->correlate)
-		ret = ky_clocks_correlate(set, err);
 	if (ret < 0)
 		ky_trace_set_close(set);
 	return ret;

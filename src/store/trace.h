@@ -84,8 +84,6 @@ static inline const char *ky_trace_name(const struct ky_trace *trace)
 struct ky_trace_options {
 	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
 	bool recover;
-	/* KYMO_E_FORMAT for traces whose clocks cannot be compared (ky_clocks_correlate()). */
-	bool correlate;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
 };

@@ -160,6 +160,7 @@ def test_count_of_a_damaged_trace(kymo, tmp_path):
 @pytest.mark.parametrize("options, message", [
     (["--event", "tock"], "no event of the trace is named 'tock'"),
     (["--stream", "nowhere"], "no stream of the trace is named 'nowhere'"),
+    (["--stream", "nowhere"], "; there are channel_0, channel_1"),
     (["--filter", "numbr > 1"], "numbr"),
     (["--filter", "number >"], "--filter:1:9"),
     (["--begin", "soon"], "'soon' is no time"),
