@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/list-user.h"
+#include "cli/recordings.h"
 #include "kernel/catalogue.h"
 #include "kernel/events.h"
 #include "kernel/format.h"
@@ -16,7 +17,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, user, json, fields;
+	bool kernel, user, recordings, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -307,8 +308,12 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	struct kymo_error err;
 	int ret;
 
-	if (listing.options->user && listing.options->kernel)
-		return ky_cli_usage(command, "--kernel or --user, one at a time");
+	if (listing.options->user + listing.options->kernel + listing.options->recordings > 1)
+		return ky_cli_usage(command, "--kernel, --user or --recordings, one at a time");
+	if (listing.options->recordings) {
+		ret = ky_recordings_print(listing.options->json, &err);
+		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	}
 	if (listing.options->user) {
 		ret = ky_list_user(listing.options->json, listing.options->fields, n_args, args,
 				   &err);
@@ -336,6 +341,9 @@ static const struct ky_option_def list_options[] = {
 	{"user", 'u', KY_OPTION_FLAG, NULL,
 	 "The programs with libkymo-trace that run now, their events with log level and source line.",
 	 offsetof(struct list_options, user), NULL},
+	{"recordings", 'r', KY_OPTION_FLAG, NULL,
+	 "Your recordings that run now, for kymo snapshot and kymo ctl.",
+	 offsetof(struct list_options, recordings), NULL},
 	{"fields", 'f', KY_OPTION_FLAG, NULL,
 	 "Show the fields of events, and the types of system calls' arguments.",
 	 offsetof(struct list_options, fields), NULL},
@@ -362,8 +370,9 @@ const struct ky_command ky_command_list = {
 	.examples = "# everything\nsudo kymo list\n\n"
 		    "# one subsystem, with fields\nsudo kymo list --fields sched\n\n"
 		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'\n\n"
-		    "# events of programs that run now\nkymo list --user --fields",
-	.see_also = "doctor record",
+		    "# events of programs that run now\nkymo list --user --fields\n\n"
+		    "# what is being recorded\nkymo list --recordings",
+	.see_also = "doctor record snapshot ctl",
 	.options = list_options,
 	.options_size = sizeof(struct list_options),
 	.min_args = 0,

@@ -16,6 +16,7 @@
 #define MIN_BUFFER_BYTES     (64u << 10)
 #define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
 #define CONTENT_BYTES	     512 /* of a buffer, when nobody says */
+#define DEFAULT_KEEP_BYTES   (256u << 20)
 
 struct options {
 	const char *output;
@@ -23,6 +24,8 @@ struct options {
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
 	uint64_t pid;
+	bool overwrite;
+	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid;
 	const char *context;
 	const char *identity;
@@ -38,6 +41,7 @@ static void defaults(void *data)
 	struct options *options = data;
 
 	options->buffer_bytes = DEFAULT_BUFFER_BYTES;
+	options->keep_bytes = DEFAULT_KEEP_BYTES;
 	options->identity = "lttng";
 	options->clock = "auto";
 	options->reader = "auto";
@@ -208,6 +212,8 @@ static int check_options(const struct ky_command *command, const struct options 
 	run->user.pid = (uint32_t)options->pid;
 	run->user.buffer_bytes = options->buffer_bytes;
 	run->user.log = &ky_cli_log;
+	run->user.overwrite = to->overwrite = options->overwrite;
+	run->user.keep_bytes = options->keep_bytes;
 	code = parse_context(command, options->context, run);
 	if (!code)
 		code = parse_clock(command, options->clock, &run->clock);
@@ -295,6 +301,15 @@ static const struct ky_option_def option_defs[] = {
 	 "Size of the ring buffer on each CPU, of the kernel and of each program. Default: 4M. When events "
 	 "come faster than they can be written for so long that it fills up, some are lost, and counted.",
 	 offsetof(struct options, buffer_bytes), NULL},
+	{"overwrite", 0, KY_OPTION_FLAG, NULL,
+	 "Flight recorder: record into memory, the newest events replacing the oldest, and write what is "
+	 "there at the end, and whenever kymo snapshot or the signal USR1 asks for it. --buffer-size says "
+	 "how much that is.",
+	 offsetof(struct options, overwrite), NULL},
+	{"keep-ended", 0, KY_OPTION_SIZE, "SIZE",
+	 "With --overwrite: how much memory the buffers of programs that have ended may take, all together; "
+	 "those that ended first go first. Default: 256M.",
+	 offsetof(struct options, keep_bytes), NULL},
 	{"pid", 'p', KY_OPTION_U64, "PID",
 	 "Record only what happens in this process, its threads, and (of the kernel) what they start.",
 	 offsetof(struct options, pid), NULL},
@@ -346,6 +361,10 @@ const struct ky_command ky_command_record = {
 		"The whole machine is recorded, not only COMMAND. The exit code is that of COMMAND "
 		"(128 + N when signal N killed it). When recording ends first, by --duration or Ctrl-C, "
 		"COMMAND is sent SIGTERM and the exit code is 0. It is 1 when the recording failed.\n\n"
+		"With --overwrite it is a flight recorder: it runs for as long as you like, at no cost of disk, and "
+		"when something has happened, kymo snapshot writes the last of what was recorded, as a trace like "
+		"any other, and the recording goes on. kill -USR1 does the same, into OUT-snapshot-1, "
+		"OUT-snapshot-2 and so on. At the end, the last of it becomes the trace OUT.\n\n"
 		"The recorder's own system calls are left out; its threads do appear in sched_switch and the "
 		"like, so that the CPUs' time adds up.",
 	.examples =
@@ -362,8 +381,10 @@ const struct ky_command ky_command_record = {
 		"# a program's own events, and only some of them\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
 		"# the same beside what the kernel does meanwhile\n"
-		"kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop",
-	.see_also = "list info print report recover doctor",
+		"kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop\n\n"
+		"# a flight recorder: what happened before something went wrong\n"
+		"kymo record --overwrite --user 'shop:*' -o flight &\nkymo snapshot -o what-happened",
+	.see_also = "snapshot list info print report recover doctor",
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.defaults = defaults,

@@ -49,7 +49,7 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	recovery->lost += lost;
 	ky_cli_put_text(stdout, path);
 	printf(": %" PRIu64 " events of process %" PRIu32 " -> ", ring->events, blob->pid);
-	ky_cli_put_text(stdout, ring->path);
+	ky_cli_put_text(stdout, ring->trace.path);
 	if (ring->stats.records > ring->events + ring->unread)
 		printf("; %" PRIu64 " were read before",
 		       ring->stats.records - ring->events - ring->unread);

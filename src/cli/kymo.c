@@ -11,6 +11,8 @@
 const struct ky_command *const ky_commands[] = {
 	/* record */
 	&ky_command_record,
+	&ky_command_snapshot,
+	&ky_command_ctl,
 
 	/* read */
 	&ky_command_print,

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/record-remote.h"
 #include "cli/record-summary.h"
 #include "record/output.h"
 
@@ -28,11 +29,13 @@ static int open_fds(struct ky_record_run *run, struct kymo_error *err)
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGUSR1);
 	sigaddset(&mask, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &mask, &run->old_mask);
 	run->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (run->signal_fd < 0 || run->timer_fd < 0)
+	run->rescan_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (run->signal_fd < 0 || run->timer_fd < 0 || run->rescan_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up signals and timers");
 	return KYMO_OK;
 }
@@ -55,6 +58,8 @@ static bool take_signals(struct ky_record_run *run)
 	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			ky_child_reap(&run->command, WNOHANG);
+		else if (info.ssi_signo == SIGUSR1)
+			run->wants_snapshot = true;
 		else
 			told = true;
 	}
@@ -82,7 +87,11 @@ static int begin(struct ky_record_run *run, struct kymo_error *err)
 		if (errnum)
 			return ky_error_errno(err, errnum, "cannot run '%s'", run->command.args[0]);
 	} else if (!run->duration_ns && isatty(STDERR_FILENO)) {
-		fprintf(stderr, "Recording. Ctrl-C stops.\n");
+		fprintf(stderr,
+			run->user.overwrite
+				? "Recording into memory. Ctrl-C stops, and writes the last "
+				  "of it; kymo snapshot writes it at any time.\n"
+				: "Recording. Ctrl-C stops.\n");
 	}
 	start_timer(run);
 	return KYMO_OK;
@@ -90,7 +99,7 @@ static int begin(struct ky_record_run *run, struct kymo_error *err)
 
 /* ---- recording ------------------------------------------------------------------------ */
 
-static const struct ky_os_clock *clock_of(const struct ky_record_run *run)
+const struct ky_os_clock *ky_record_clock(const struct ky_record_run *run)
 {
 	return run->session ? ky_session_clock(run->session) : &run->user_clock;
 }
@@ -109,7 +118,7 @@ static int open_sessions(struct ky_record_run *run, struct kymo_error *err)
 	}
 	if (ret < 0 || !run->has_user)
 		return ret;
-	run->user.clock = clock_of(run);
+	run->user.clock = ky_record_clock(run);
 	return ky_user_open(&run->user, &run->user_session, err);
 }
 
@@ -117,7 +126,7 @@ static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	run->start_cycles = ky_os_clock_now(clock_of(run));
+	run->start_cycles = ky_os_clock_now(ky_record_clock(run));
 	if (run->session)
 		ret = ky_session_start(run->session, err);
 	if (!ret && run->user_session)
@@ -125,46 +134,97 @@ static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
 	return ret;
 }
 
-/* Wait for one of @fds, while the kernel's rings are read. */
-static int wait_for(struct ky_record_run *run, const int *fds, int n_fds, int *which,
+/* What may happen, and the files that tell. */
+enum happening {
+	HAPPENS_SIGNAL,
+	HAPPENS_TIME,	/* the duration is over */
+	HAPPENS_FAILED, /* the programs' recording cannot go on */
+	HAPPENS_REQUEST,
+	HAPPENS_RESCAN,
+	HAPPENS_DUMPED, /* the kernel's state is written */
+	HAPPENINGS,
+};
+
+static void list_fds(const struct ky_record_run *run, bool has_begun, int fds[HAPPENINGS])
+{
+	fds[HAPPENS_SIGNAL] = run->signal_fd;
+	fds[HAPPENS_TIME] = run->timer_fd;
+	fds[HAPPENS_FAILED] = run->user_session ? ky_user_failed_fd(run->user_session) : -1;
+	fds[HAPPENS_REQUEST] = ky_remote_fd(&run->remote);
+	fds[HAPPENS_RESCAN] = run->user_session ? run->rescan_fd : -1;
+	fds[HAPPENS_DUMPED] = run->session && !has_begun ? ky_session_dump_fd(run->session) : -1;
+}
+
+/* Wait for something to happen, while the kernel's rings are read. HAPPENINGS: nothing yet. */
+static int wait_for(struct ky_record_run *run, bool has_begun, enum happening *what,
 		    struct kymo_error *err)
 {
-	struct pollfd polls[4];
+	int all[HAPPENINGS], fds[HAPPENINGS], n = 0, which = -1, ret = KYMO_OK;
+	enum happening kinds[HAPPENINGS];
+	struct pollfd polls[HAPPENINGS];
 
-	if (run->session)
-		return ky_session_run(run->session, fds, n_fds, which, err);
-	*which = -1;
-	for (int i = 0; i < n_fds; i++)
-		polls[i] = (struct pollfd){fds[i], POLLIN, 0};
-	if (poll(polls, (nfds_t)n_fds, -1) < 0 && errno != EINTR)
-		return ky_error_errno(err, errno, "cannot wait for an event");
-	for (int i = 0; i < n_fds && *which < 0; i++)
-		*which = polls[i].revents ? i : -1;
-	return KYMO_OK;
+	*what = HAPPENINGS;
+	list_fds(run, has_begun, all);
+	for (int i = 0; i < HAPPENINGS; i++) {
+		if (all[i] < 0)
+			continue;
+		kinds[n] = (enum happening)i;
+		polls[n] = (struct pollfd){all[i], POLLIN, 0};
+		fds[n++] = all[i];
+	}
+	if (run->session) {
+		ret = ky_session_run(run->session, fds, n, &which, err);
+	} else {
+		if (poll(polls, (nfds_t)n, -1) < 0 && errno != EINTR)
+			return ky_error_errno(err, errno, "cannot wait for an event");
+		for (int i = 0; i < n && which < 0; i++)
+			which = polls[i].revents ? i : -1;
+	}
+	if (which >= 0)
+		*what = kinds[which];
+	return ret;
+}
+
+/* Returns whether it is time to stop. */
+static bool handle(struct ky_record_run *run, enum happening what)
+{
+	uint64_t count;
+	bool stops;
+
+	switch (what) {
+	case HAPPENS_SIGNAL:
+		stops = take_signals(run);
+		if (run->wants_snapshot && !stops)
+			ky_record_remote_signal(run);
+		run->wants_snapshot = false;
+		return stops;
+	case HAPPENS_REQUEST:
+		return ky_record_remote_take(run);
+	case HAPPENS_RESCAN:
+		if (read(run->rescan_fd, &count, sizeof(count)) > 0)
+			ky_user_change_again(run->user_session);
+		return false;
+	case HAPPENS_TIME:
+	case HAPPENS_FAILED: /* its stop says why */
+		return true;
+	default:
+		return false;
+	}
 }
 
 static int record(struct ky_record_run *run, struct kymo_error *err)
 {
-	int fds[4] = {run->signal_fd, run->timer_fd}, n_fds = 2, which, ret = KYMO_OK, dump = -1;
+	bool has_begun = !run->session, stops = false;
+	enum happening what;
+	int ret = has_begun ? begin(run, err) : KYMO_OK;
 
-	if (run->user_session)
-		fds[n_fds++] = ky_user_failed_fd(run->user_session);
-	if (run->session) {
-		dump = n_fds;
-		fds[n_fds++] = ky_session_dump_fd(run->session);
-	} else {
-		ret = begin(run, err);
-	}
-	while (!ret) {
-		ret = wait_for(run, fds, n_fds, &which, err);
-		if (ret < 0 || which == 1 || (which == 0 && take_signals(run)))
-			break;
-		if (which >= 2 && which == dump) {
-			n_fds--;
-			dump = -1;
+	while (!ret && !stops) {
+		ret = wait_for(run, has_begun, &what, err);
+		if (!ret && what == HAPPENS_DUMPED) {
+			has_begun = true;
 			ret = begin(run, err);
-		} else if (which == 2) {
-			break; /* the programs' recording failed: its stop says why */
+		} else if (!ret) {
+			stops = handle(run, what);
 		}
 	}
 	return ret;
@@ -182,7 +242,7 @@ static int keep(int ret, int next, struct kymo_error *err, const struct kymo_err
 }
 
 /* Without the kernel nobody else refines the clock. */
-static void refine_clock(struct ky_record_run *run)
+void ky_record_refine_clock(struct ky_record_run *run)
 {
 	struct ky_os_clock_drift drift;
 
@@ -200,9 +260,9 @@ static int stop_sessions(struct ky_record_run *run, int ret, struct kymo_error *
 		ret = keep(ret, ky_user_stop(run->user_session, &next), err, &next);
 	if (run->session)
 		ret = keep(ret, ky_session_stop(run->session, &next), err, &next);
-	refine_clock(run);
+	ky_record_refine_clock(run);
 	if (run->user_session)
-		ret = keep(ret, ky_user_finish(run->user_session, clock_of(run), &next), err,
+		ret = keep(ret, ky_user_finish(run->user_session, ky_record_clock(run), &next), err,
 			   &next);
 	return ret;
 }
@@ -223,9 +283,10 @@ static int close_sessions(struct ky_record_run *run, int ret, struct kymo_error 
 
 static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
 {
-	const struct ky_os_clock *clock = clock_of(run);
+	const struct ky_os_clock *clock = ky_record_clock(run);
 	uint64_t end = ky_os_clock_now(clock);
 
+	ky_remote_close(&run->remote);
 	ret = stop_sessions(run, ret, err);
 	ky_child_end(&run->command);
 	if (run->started)
@@ -263,6 +324,8 @@ static int run_sessions(struct ky_record_run *run)
 	ret = start_sessions(run, &err);
 	run->started = ret == 0;
 	if (!ret)
+		ky_record_remote_open(run);
+	if (!ret)
 		ret = record(run, &err);
 	return finish(run, ret, &err);
 }
@@ -276,5 +339,7 @@ int ky_record_run(struct ky_record_run *run)
 		close(run->signal_fd);
 	if (run->timer_fd >= 0)
 		close(run->timer_fd);
+	if (run->rescan_fd >= 0)
+		close(run->rescan_fd);
 	return code;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "cli/record-child.h"
+#include "record/remote.h"
 #include "record/session.h"
 #include "record/user.h"
 
@@ -25,18 +26,29 @@ struct ky_record_run {
 	struct ky_os_clock user_clock; /* without the kernel */
 	uint64_t start_cycles;
 	int signal_fd, timer_fd;
+	struct ky_remote_server remote;
+	bool wants_snapshot; /* by a signal */
+	int rescan_fd;	     /* a timer: programs that were starting when the recording changed */
 	sigset_t old_mask;
 	bool made_output;
 	bool started;
 	bool ended_by_command;
 };
 
-#define KY_RECORD_RUN_INIT                                                                \
-	{                                                                                 \
-		.signal_fd = -1, .timer_fd = -1, .command = {.go_fd = -1, .fail_fd = -1 } \
+#define KY_RECORD_RUN_INIT                                           \
+	{                                                            \
+		.signal_fd = -1, .timer_fd = -1, .rescan_fd = -1,    \
+		.command = {.go_fd = -1, .fail_fd = -1}, .remote = { \
+			.listen_fd = -1,                             \
+			.client_fd = -1                              \
+		}                                                    \
 	}
 
 /* Record; say at the end what was recorded. Returns an exit code. */
 int ky_record_run(struct ky_record_run *run);
+
+/* The recording's clock; and that as exact as it can be known by now. */
+const struct ky_os_clock *ky_record_clock(const struct ky_record_run *run);
+void ky_record_refine_clock(struct ky_record_run *run);
 
 #endif

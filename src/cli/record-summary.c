@@ -102,6 +102,23 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 	fputc('\n', stderr);
 }
 
+/* What a flight recorder had no room for. */
+static void print_overwritten(const struct ky_session_stats *kernel,
+			      const struct ky_user_stats *user, uint64_t buffer_bytes)
+{
+	uint64_t n = (kernel ? kernel->overwritten : 0) + (user ? user->overwritten : 0);
+	char size[32];
+
+	if (n)
+		fprintf(stderr,
+			"%" PRIu64 " older events were overwritten: the buffers have %s per CPU\n",
+			n, ky_format_bytes(size, buffer_bytes));
+	if (user && user->n_dropped)
+		fprintf(stderr,
+			"%zu program%s that ended before were dropped: --keep-ended keeps more\n",
+			user->n_dropped, user->n_dropped == 1 ? "" : "s");
+}
+
 /* ---- both ----------------------------------------------------------------------------- */
 
 static void print_next(const char *output, bool has_kernel)
@@ -138,11 +155,12 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		print_kernel(kernel);
 	if (user && user->n_programs)
 		print_programs(user);
+	print_overwritten(kernel, user, buffer_bytes);
 	if (kernel)
 		print_kernel_losses(kernel, buffer_bytes);
 	if (user)
 		print_user_losses(user, buffer_bytes);
-	if (user && !user->n_programs)
+	if (user && !user->n_programs && !user->n_dropped)
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);

@@ -70,10 +70,11 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 	size_t n_fields;
 
 	if (asks_too_early(ky_filter_code(filter->filter, 0, source->class)))
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "'%s': $time and the packet's fields are for reading; a filter of "
-				    "a recording knows fields of %s, $ctx.NAME and $cpu",
-				    filter->text, source->name);
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"'%s': $time and the packet's fields are for reading; a filter of "
+			"a recording knows fields of %s, $ctx.NAME and $cpu",
+			filter->text, source->name);
 	switch (ky_filter_verdict(filter->filter, 0, source->class)) {
 	case KY_ALWAYS:
 		filter->n_events++;

@@ -84,7 +84,8 @@ struct ky_session {
 
 	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
 	struct ky_packet_sink *sink;
-	uint32_t page_bytes; /* of the rings */
+	struct ky_packet_sink *disk; /* flight recorder: where the last snapshot goes; else NULL */
+	uint32_t page_bytes;	     /* of the rings */
 	struct ky_page_layout page_layout;
 	KY_VEC(struct ky_session_cpu *) cpus;
 	int epoll_fd;
@@ -111,6 +112,15 @@ void ky_session_free_filters(struct ky_session *session);
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
 
+/* session.c: choose the frequency of the clock that is right at its start and now. */
+int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err);
+
+/* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
+int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err);
+/* What is in memory goes to @to. */
+int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, uint64_t *events,
+			   struct kymo_error *err);
+
 /* session-dump.c */
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);
 /* Tell it to stop (@abort) and wait for it. Returns its result. */
@@ -124,6 +134,8 @@ int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err);
 void ky_session_close_cpus(struct ky_session *session);
 /* Read and convert what is there; @final: to the last event, recording being off. */
 int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err);
+/* Read and convert up to now, or shortly before, recording being on. */
+int ky_session_read_now(struct ky_session *session, struct kymo_error *err);
 /* End all streams at @end_cycles. */
 int ky_session_end_streams(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
 /* Close @writer's packet and send it. */

@@ -35,6 +35,7 @@ int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer,
 		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, 8),
 		.data = writer->data,
 		.content_bits = content_bits,
+		.n_events = writer->events,
 		.begin_cycles = writer->begin_cycles,
 		.end_cycles = writer->last_cycles,
 		.discarded = discarded,
@@ -278,6 +279,33 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 			ret = refill(cpu, final, err);
 			n++;
 		}
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+/* Up to the page that is being written, which is read as far as it goes. */
+static int catch_up(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	uint64_t pages = cpu->session->options.buffer_bytes / cpu->session->page_bytes + 2;
+	int ret = 1;
+
+	for (uint64_t n = 0; n < pages && ret > 0 && !(n && cpu->ring.is_partial); n++) {
+		ret = next_page(cpu, true, err);
+		if (ret > 0 && ky_convert_run(&cpu->convert, UINT64_MAX, err) < 0)
+			return err ? err->code : KYMO_E_IO;
+	}
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+int ky_session_read_now(struct ky_session *session, struct kymo_error *err)
+{
+	if (session->merge)
+		return merge_round(session, false, err);
+	ky_vec_foreach(&session->cpus, cpu) {
+		int ret = catch_up(*cpu, err);
+
 		if (ret < 0)
 			return ret;
 	}

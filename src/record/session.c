@@ -147,7 +147,7 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	/* Readers know a kernel trace by the name of its directory. */
 	snprintf(path, sizeof(path), "%s/kernel", session->output);
-	return ky_dir_sink_open(path, &session->sink, err);
+	return ky_session_open_sink(session, path, err);
 }
 
 /* Take back the directories of a recording that never began. */
@@ -351,7 +351,8 @@ int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *w
 
 /* ---- stopping ------------------------------------------------------------------------- */
 
-static void count(struct ky_session *session)
+/* @kept: by a flight recorder. */
+static void count(struct ky_session *session, uint64_t kept)
 {
 	struct ky_session_stats *stats = &session->stats;
 
@@ -379,11 +380,19 @@ static void count(struct ky_session *session)
 		stats->content_missing = content.missing;
 	}
 	stats->bytes = session->sink ? session->sink->bytes_written : 0;
+	if (session->disk) {
+		uint64_t all = stats->events + stats->dump_events;
+
+		stats->bytes = session->disk->bytes_written;
+		stats->overwritten = all > kept ? all - kept : 0;
+		stats->events =
+			stats->events > stats->overwritten ? stats->events - stats->overwritten : 0;
+	}
 	stats->clock = session->clock;
 }
 
 /* Wall time may have been steered meanwhile: choose the frequency that is right at both ends. */
-static int finish_clock(struct ky_session *session, struct kymo_error *err)
+int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
 {
 	ky_os_clock_resample(&session->clock, &session->stats.drift);
 	if (!ky_os_clock_refine(&session->clock, &session->stats.drift))
@@ -393,7 +402,7 @@ static int finish_clock(struct ky_session *session, struct kymo_error *err)
 
 int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 {
-	uint64_t end_cycles;
+	uint64_t end_cycles, kept = 0;
 	int ret, dump;
 
 	if (!session->started || session->stopped)
@@ -413,13 +422,15 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_dump_end_stream(session, end_cycles, err);
 	if (!ret)
-		ret = finish_clock(session, err);
+		ret = ky_session_finish_clock(session, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
+	if (!ret && session->disk)
+		ret = ky_session_copy_flight(session, session->disk, &kept, err);
 	session->stats.duration_ns =
 		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
 			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
-	count(session);
+	count(session, kept);
 	return ret;
 }
 
@@ -438,6 +449,10 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_session_close_cpus(session);
 	if (session->sink)
 		ret = session->sink->ops->close(session->sink, err);
+	if (session->disk) {
+		removed = session->disk->ops->close(session->disk, ret < 0 ? NULL : err);
+		ret = ret < 0 ? ret : removed;
+	}
 	if (session->sink && !session->started)
 		remove_output(session);
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);

@@ -38,6 +38,7 @@ struct ky_session_options {
 	bool identity_kymo;	  /* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
+	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
 	const struct ky_log *log; /* may be NULL; must outlive the session */
 };
 
@@ -49,7 +50,8 @@ struct ky_session_cpu_stats {
 struct ky_session_stats {
 	uint64_t events; /* of the kernel, without the state dump */
 	uint64_t dump_events;
-	uint64_t bytes; /* of data streams */
+	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
+	uint64_t bytes;	      /* of data streams */
 	uint64_t lost, bad;
 	uint64_t duration_ns;
 	uint64_t event_classes;
@@ -83,6 +85,19 @@ int ky_session_dump_fd(const struct ky_session *session);
  */
 int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
 		   struct kymo_error *err);
+/*
+ * Switch the events that match @pattern (as of the options) on or off, while recording. Only those that
+ * were asked for at the start: the trace's metadata describes them. KYMO_E_NOT_FOUND: it matches none of them.
+ */
+int ky_session_change(struct ky_session *session, const char *pattern, bool enables,
+		      struct kymo_error *err);
+
+/*
+ * Flight recorder: make a trace of what is kept now, in @output/kernel; any number of times. Between
+ * start and stop. *events, *bytes: of that trace. Refines the clock.
+ */
+int ky_session_snapshot(struct ky_session *session, const char *output, uint64_t *events,
+			uint64_t *bytes, struct kymo_error *err);
 int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 
 /* Valid after stop, until close. */

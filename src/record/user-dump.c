@@ -16,7 +16,6 @@
 #include "record/user-elf.h"
 
 #define MAPS_BYTES_MAX (16u << 20)
-#define PACKET_BYTES   65536u
 #define BODY_BYTES     (PATH_MAX + 256)
 #define PROCNAME_BYTES 17
 #define BINARIES_MAX   4096u
@@ -74,29 +73,18 @@ static void put_text(struct dump *dump, const char *text, int bytes)
 	put(dump, "", 1);
 }
 
-/* The body becomes an event; the next one begins. */
+/* What was put becomes an event; the next one begins. */
 static int emit(struct dump *dump, enum ky_user_dump_event id)
 {
-	struct ky_packet_writer *writer = &dump->ring->dump_writer;
-	uint64_t now = ky_os_clock_now(dump->clock);
-	uint32_t bytes = (uint32_t)sizeof(dump->vpid) + dump->used_bytes;
-	uint8_t *to = ky_packet_writer_event(writer, id, now, bytes);
-	int ret;
+	struct ky_strbuf *to = &dump->ring->dump;
+	struct ky_user_dump_head head = {.id = id,
+					 .bytes = (uint32_t)sizeof(dump->vpid) + dump->used_bytes};
 
-	if (!to) {
-		ret = ky_user_ring_send_dump(dump->ring, now, dump->err);
-		if (ret < 0)
-			return ret;
-		ky_packet_writer_begin(writer, now);
-		to = ky_packet_writer_event(writer, id, now, bytes);
-		if (!to)
-			return KYMO_E_LIMIT;
-	}
-	memcpy(to, &dump->vpid, sizeof(dump->vpid));
-	memcpy(to + sizeof(dump->vpid), dump->body, dump->used_bytes);
+	ky_strbuf_add(to, (const char *)&head, sizeof(head));
+	ky_strbuf_add(to, (const char *)&dump->vpid, sizeof(dump->vpid));
+	ky_strbuf_add(to, (const char *)dump->body, dump->used_bytes);
 	dump->used_bytes = 0;
-	dump->ring->dump_events++;
-	return KYMO_OK;
+	return ky_strbuf_failed(to) ? ky_error_nomem(dump->err) : KYMO_OK;
 }
 
 /* ---- binaries ------------------------------------------------------------------------- */
@@ -278,28 +266,20 @@ static int dump_binaries(struct dump *dump, const char *maps)
 
 /* ---- the dump ------------------------------------------------------------------------- */
 
-static int begin(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	if (ring->dumped)
-		return KYMO_OK;
-	ring->dumped = calloc(1, sizeof(*ring->dumped));
-	if (!ring->dumped || ky_packet_writer_init(&ring->dump_writer, PACKET_BYTES,
-						   ky_user_ring_blob(ring)->trace_uuid,
-						   KY_USER_DUMP_STREAM, 0, 0, true) < 0)
-		return ky_error_nomem(err);
-	return KYMO_OK;
-}
-
 static int dump_all(struct dump *dump, const char *maps)
 {
 	struct ky_user_ring *ring = dump->ring;
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
 	char procname[PROCNAME_BYTES] = {0};
-	int ret = begin(ring, dump->err);
+	size_t before = ring->dump.len;
+	uint32_t n_before;
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	ky_packet_writer_begin(&ring->dump_writer, ky_os_clock_now(dump->clock));
+	if (!ring->dumped)
+		ring->dumped = calloc(1, sizeof(*ring->dumped));
+	if (!ring->dumped)
+		return ky_error_nomem(dump->err);
+	n_before = ring->dumped->n;
 	ret = emit(dump, KY_USER_DUMP_START);
 	memcpy(procname, blob->procname, sizeof(blob->procname));
 	put(dump, procname, sizeof(procname));
@@ -309,7 +289,10 @@ static int dump_all(struct dump *dump, const char *maps)
 		ret = dump_binaries(dump, maps);
 	if (!ret)
 		ret = emit(dump, KY_USER_DUMP_END);
-	return ret ? ret : ky_user_ring_send_dump(ring, ky_os_clock_now(dump->clock), dump->err);
+	/* What is kept must not grow when there is nothing new. */
+	if (!ret && before && ring->dumped->n == n_before)
+		ring->dump.len = before;
+	return ret ? ret : ky_user_ring_write_dump(ring, ky_os_clock_now(dump->clock), dump->err);
 }
 
 int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock *clock,

@@ -13,7 +13,7 @@
 #include "record/user-ring.h"
 
 /*
- * Write what process @pid has loaded, but for what was written before, if it is the one that has
+ * Write (a flight recorder: keep) what process @pid has loaded, but for what was there before, if it is the one that has
  * the ring mapped. Returns 1: done; 0: it is not, or it is gone; negative: the output cannot be
  * written.
  */

@@ -17,11 +17,23 @@ struct ky_user_ring_file {
 	struct ky_user_dir *dir;
 	char *name;
 	struct ky_user_ring *ring;
+	uint64_t ended; /* flight recorder: as which program it ended; 0: it did not */
+	uint64_t ended_bytes;
+};
+
+/* A snapshot that somebody waits for. */
+struct ky_user_order {
+	const char *output;
+	struct ky_clock_record clock;
+	struct ky_user_snapshot *made;
+	int ret;
+	struct kymo_error err;
 };
 
 /*
- * While the thread runs, rings and programs' traces are its own; programs (the list) are the
- * caller's. result and err are the thread's until it was joined.
+ * While the thread runs, rings and programs' traces are its own. @lock guards what both it and the
+ * caller use: programs, dirs (the thread may look at those without it, nobody else changes them),
+ * order. result and err are the thread's until it was joined.
  */
 struct ky_user {
 	struct ky_user_options options;
@@ -30,7 +42,14 @@ struct ky_user {
 	struct ky_programs programs;
 	KY_VEC(struct ky_user_dir *) dirs;
 	KY_VEC(struct ky_user_ring_file *) rings; /* finished ones too */
-	int inotify_fd, stop_fd, failed_fd;
+	int inotify_fd, stop_fd, failed_fd, order_fd;
+	pthread_mutex_t lock;
+	pthread_cond_t answered;     /* order is NULL again, or the thread is over */
+	struct ky_user_order *order; /* what the thread is to do */
+	bool is_over;
+	KY_VEC(uint64_t) old_cookies; /* of session files before the last change */
+	uint64_t n_ended,
+		ended_bytes; /* flight recorder: programs that ended; what is kept of them */
 	pthread_t thread;
 	bool started, is_running, is_stopped;
 	int result;
@@ -44,6 +63,22 @@ void *ky_user_run(void *data);
 
 /* Look through the directories for ring files that are not known yet. The thread is not running. */
 int ky_user_find_rings(struct ky_user *user, struct kymo_error *err);
+
+/* user-session.c: ask the program to take part, if it is meant and has a wanted event. */
+void ky_user_ask_program(struct ky_user *user, struct ky_program *program);
+
+/* user-flight.c: the program of @file ended. What it wrote is kept, while there is room for it. */
+void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);
+/* Let go of the one that ended first. False: there is none. */
+bool ky_user_flight_make_room(struct ky_user *user);
+/* Do what order_fd told the thread to do. */
+void ky_user_flight_obey(struct ky_user *user);
+
+/* Forget a ring, with its file. */
+void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file);
+
+/* The libraries that the ring's program has loaded now. */
+int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 
 /* Finish all rings that are not finished, and remove their files. */
 int ky_user_finish_rings(struct ky_user *user, struct kymo_error *err);

@@ -258,14 +258,19 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 			  : KYMO_OK;
 }
 
-void ky_program_leave(struct ky_program *program, uint64_t cookie)
+void ky_program_replace(struct ky_program *program, uint64_t cookie, uint64_t other)
 {
 	for (int i = 0; i < KY_CONTROL_SLOTS; i++) {
 		uint64_t expected = cookie;
 
-		__atomic_compare_exchange_n(&program->control->slots[i].cookie, &expected, 0, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&program->control->slots[i].cookie, &expected, other,
+					    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	}
+}
+
+void ky_program_leave(struct ky_program *program, uint64_t cookie)
+{
+	ky_program_replace(program, cookie, 0);
 }
 
 void ky_program_state(const struct ky_program *program, uint64_t cookie,

@@ -68,6 +68,9 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 		    bool (*wants)(void *data, const struct ky_user_event *event), void *data,
 		    struct kymo_error *err);
 
+/* Its slots with @cookie have @other now: the session changed. */
+void ky_program_replace(struct ky_program *program, uint64_t cookie, uint64_t other);
+
 /* Take @cookie out of its slots: its part in the session ends. */
 void ky_program_leave(struct ky_program *program, uint64_t cookie);
 

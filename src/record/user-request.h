@@ -8,12 +8,13 @@
 #include "record/user-event.h"
 #include "record/user-filter.h"
 #include "record/user-program.h"
+#include "record/user-rules.h"
 #include "record/user.h"
 
 struct ky_user_request {
 	const struct ky_user_options *options;
 	struct ky_user_filter filter; /* as the user wrote it; for checking names */
-	struct ky_user_filter code;   /* with --comm in front; what programs get */
+	struct ky_user_rules rules;
 	uint64_t cookie;
 	uint8_t uuid[16];
 	uint32_t subbuf_bytes, n_subbufs;
@@ -24,6 +25,10 @@ struct ky_user_request {
 int ky_user_request_init(struct ky_user_request *request, const struct ky_user_options *options,
 			 struct kymo_error *err);
 void ky_user_request_fini(struct ky_user_request *request);
+
+/* Change the rules: a new session file, with a new cookie. Nothing is changed when that fails. */
+int ky_user_request_change(struct ky_user_request *request, const struct ky_user_change *change,
+			   struct kymo_error *err);
 
 /* Whether a rule takes the event (but for its filter). @request: a struct ky_user_request. */
 bool ky_user_request_wants(void *request, const struct ky_user_event *event);

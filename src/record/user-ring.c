@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,8 +16,6 @@
 
 /* Sub-buffers of one buffer that are taken before the others get their turn. */
 #define ROUND_CHUNKS 64
-/* Traces of one name, of programs that began in the same second with the same pid. */
-#define SAME_NAME_MAX 1000
 /* A ring file that is recovered: so much more than it takes on disk. */
 #define HOLES_FACTOR 64u
 #define HOLES_BYTES  (16u << 20)
@@ -81,58 +79,6 @@ static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 
 /* ---- metadata ------------------------------------------------------------------------- */
 
-/* What the blob says, as metadata; @text is the caller's to free. */
-static int make_metadata(struct ky_user_ring *ring, struct ky_strbuf *text, struct kymo_error *err)
-{
-	struct ky_user_blob blob = blob_of(ring);
-	size_t len_bytes;
-	uint32_t n_bad;
-	char *made;
-	int ret;
-
-	ret = ky_user_metadata(&blob, &ring->clock, ring->trace_name, &made, &len_bytes, &n_bad,
-			       err);
-	if (ret < 0)
-		return ret;
-	if (n_bad)
-		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
-			       n_bad);
-	ky_strbuf_add(text, made, len_bytes);
-	free(made);
-	return ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
-}
-
-static int put_metadata(struct ky_user_ring *ring, const struct ky_strbuf *text,
-			struct kymo_error *err)
-{
-	int ret, dir;
-
-	ring->metadata_bytes = ring->blob_bytes;
-	if (ring->sink)
-		return ring->sink->ops->metadata(ring->sink, text->data, text->len, err);
-	dir = open(ring->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = dir < 0 ? -errno : ky_file_replace(dir, "metadata", text->data, text->len);
-	if (dir >= 0)
-		close(dir);
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot write the metadata");
-		ky_error_path(err, ring->path);
-	}
-	return ret;
-}
-
-/* KYMO_E_FORMAT: the program's descriptions cannot be told. Others: the output cannot be written. */
-static int write_metadata(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret = make_metadata(ring, &text, err);
-
-	if (!ret)
-		ret = put_metadata(ring, &text, err);
-	ky_strbuf_fini(&text);
-	return ret;
-}
-
 static void set_broken(struct ky_user_ring *ring, const char *why)
 {
 	if (!ring->is_broken)
@@ -141,25 +87,36 @@ static void set_broken(struct ky_user_ring *ring, const char *why)
 	ring->is_broken = true;
 }
 
+static const char bad_description[] = "its description of events makes no sense any more";
+
+/* After writing metadata: a program that makes no sense is no reason to end the recording. */
+static int described(struct ky_user_ring *ring, int ret, uint32_t n_bad)
+{
+	if (!ret && n_bad)
+		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
+			       n_bad);
+	if (ret == KYMO_E_FORMAT)
+		set_broken(ring, bad_description);
+	else if (!ret)
+		ring->metadata_bytes = ring->blob_bytes;
+	return ret == KYMO_E_FORMAT ? KYMO_OK : ret;
+}
+
+static int describe(struct ky_user_ring *ring, struct ky_user_trace *trace, struct kymo_error *err)
+{
+	struct ky_user_blob blob = blob_of(ring);
+	uint32_t n_bad = 0;
+	int ret = ky_user_trace_metadata(trace, &blob, &ring->clock, &n_bad, err);
+
+	return described(ring, ret, n_bad);
+}
+
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static const char bad_description[] = "its description of events makes no sense any more";
-
-/* As write_metadata(), where a program that makes no sense is no reason to end the recording. */
-static int describe(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	int ret = write_metadata(ring, err);
-
-	if (ret != KYMO_E_FORMAT)
-		return ret;
-	set_broken(ring, bad_description);
-	return KYMO_OK;
 }
 
 /*
@@ -178,53 +135,21 @@ static int follow_blob(struct ky_user_ring *ring, struct kymo_error *err)
 		set_broken(ring, bad_description);
 		return KYMO_OK;
 	}
-	return describe(ring, err);
+	return describe(ring, &ring->trace, err);
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-static int make_directory(char *path, size_t size, const char *output, const char *below,
-			  struct kymo_error *err)
+/* KYMO_E_FORMAT: of a program that makes no sense there is no trace at all. */
+static int make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
+		      struct kymo_error *err)
 {
-	int ret;
+	struct ky_user_blob blob = blob_of(ring);
+	uint32_t n_bad = 0;
+	int ret = ky_user_trace_open(trace, output, &blob, &ring->clock, ring->n_buffers, &n_bad,
+				     err);
 
-	snprintf(path, size, "%s/%s", output, below);
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		return KYMO_OK;
-	ret = ky_error_errno(err, errno, "cannot create the trace directory");
-	ky_error_path(err, path);
-	return ret;
-}
-
-static int make_trace(struct ky_user_ring *ring, const char *output, struct kymo_error *err)
-{
-	char path[PATH_MAX], name[KY_USER_TRACE_NAME_BYTES];
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret = make_directory(path, sizeof(path), output, "ust", err);
-
-	if (!ret)
-		ret = make_directory(path, sizeof(path), output, "ust/pid", err);
-	if (ret < 0)
-		return ret;
-	ky_user_trace_name(ky_user_ring_blob(ring), name);
-	snprintf(ring->trace_name, sizeof(ring->trace_name), "%s", name);
-	for (int i = 2; i < SAME_NAME_MAX; i++) {
-		snprintf(path, sizeof(path), "%s/ust/pid/%s", output, ring->trace_name);
-		if (access(path, F_OK) < 0)
-			break;
-		snprintf(ring->trace_name, sizeof(ring->trace_name), "%s-%d", name, i);
-	}
-	ring->path = strdup(path);
-	if (!ring->path)
-		return ky_error_nomem(err);
-	/* First: of a program that makes no sense there is no trace at all. */
-	ret = make_metadata(ring, &text, err);
-	if (!ret)
-		ret = ky_dir_sink_open(path, &ring->sink, err);
-	if (!ret)
-		ret = put_metadata(ring, &text, err);
-	ky_strbuf_fini(&text);
-	return ret;
+	return ret < 0 ? ret : described(ring, ret, n_bad);
 }
 
 /* Before it is mapped: is it as large as it should be, and ours? */
@@ -288,18 +213,6 @@ static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	return KYMO_OK;
 }
 
-static int open_streams(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	ring->n_streams = kymo_ring_reader_buffers(ring->reader);
-	ring->streams = calloc(ring->n_streams, sizeof(*ring->streams));
-	if (!ring->streams)
-		return ky_error_nomem(err);
-	for (uint32_t i = 0; i < ring->n_streams; i++)
-		ring->streams[i].number = -1;
-	ring->dump_stream.number = -1;
-	return KYMO_OK;
-}
-
 int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_options *options,
 		      struct ky_user_ring **out, struct kymo_error *err)
 {
@@ -318,8 +231,10 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->fd = fd;
 	ring->log = options->log;
 	ring->read_only = options->read_only;
+	ring->is_flight = options->is_flight;
 	ring->name = strdup(name);
-	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
+	ring->output = strdup(options->output);
+	ret = ring->name && ring->output ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
 		ret = kymo_ring_reader_open(&ring->reader, fd, &reader_options, err);
 	if (!ret)
@@ -329,9 +244,9 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	if (!ret)
 		ret = check_blob(ring, options, err);
 	if (!ret)
-		ret = open_streams(ring, err);
-	if (!ret)
-		ret = make_trace(ring, options->output, err);
+		ring->n_buffers = kymo_ring_reader_buffers(ring->reader);
+	if (!ret && !ring->is_flight)
+		ret = make_trace(ring, &ring->trace, options->output, err);
 	if (ret < 0) {
 		ky_user_ring_free(ring);
 		return ret;
@@ -341,76 +256,6 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 }
 
 /* ---- packets -------------------------------------------------------------------------- */
-
-static int open_stream(struct ky_user_ring *ring, struct ky_user_stream *stream, uint32_t number,
-		       struct kymo_error *err)
-{
-	char name[32];
-
-	if (stream->number >= 0)
-		return KYMO_OK;
-	if (stream == &ring->dump_stream)
-		snprintf(name, sizeof(name), "statedump_0");
-	else
-		snprintf(name, sizeof(name), "channel0_%u", number);
-	stream->number = ring->sink->ops->stream(ring->sink, name, err);
-	return stream->number < 0 ? stream->number : KYMO_OK;
-}
-
-/* What the program says about times and losses never goes back, whatever it says. */
-static void fill_prolog(const struct ky_user_ring *ring, struct ky_user_stream *stream,
-			const struct kymo_ring_packet *packet, uint64_t body_bytes,
-			struct ky_packet_prolog *prolog)
-{
-	uint64_t begin = packet->begin_stamp, end = packet->end_stamp, bits;
-
-	begin = begin < stream->last_cycles ? stream->last_cycles : begin;
-	end = end < begin ? begin : end;
-	if (packet->lost > stream->discarded)
-		stream->discarded = packet->lost;
-	stream->last_cycles = end;
-	bits = 8 * (KY_PACKET_PROLOG_BYTES + body_bytes);
-	*prolog = (struct ky_packet_prolog){
-		.magic = KY_CTF_MAGIC,
-		.stream_class_id = 0,
-		.stream_id = packet->buffer,
-		.begin_cycles = begin,
-		.end_cycles = end,
-		.content_bits = bits,
-		.packet_bits = bits,
-		.sequence = stream->sequence++,
-		.discarded = stream->discarded,
-		.cpu_id = packet->buffer,
-	};
-	memcpy(prolog->uuid, ky_user_ring_blob(ring)->trace_uuid, sizeof(prolog->uuid));
-}
-
-static int send_packet(struct ky_user_ring *ring, const struct kymo_ring_packet *packet,
-		       const void *body, uint64_t body_bytes, struct kymo_error *err)
-{
-	struct ky_user_stream *stream = &ring->streams[packet->buffer];
-	struct ky_packet_prolog prolog;
-	struct ky_packet_out out;
-	int ret = open_stream(ring, stream, packet->buffer, err);
-
-	if (ret < 0)
-		return ret;
-	fill_prolog(ring, stream, packet, body_bytes, &prolog);
-	out = (struct ky_packet_out){
-		.data = body,
-		.size_bytes = sizeof(prolog) + body_bytes,
-		.head = &prolog,
-		.head_bytes = sizeof(prolog),
-		.content_bits = prolog.content_bits,
-		.begin_cycles = prolog.begin_cycles,
-		.end_cycles = prolog.end_cycles,
-		.discarded = prolog.discarded,
-		.sequence = prolog.sequence,
-		.stream_class_id = 0,
-		.stream_id = prolog.stream_id,
-	};
-	return ring->sink->ops->packet(ring->sink, stream->number, &out, err);
-}
 
 /* Writing a sub-buffer that the program has cut off fails too, and is not the disk's fault. */
 static bool is_cut(const struct ky_user_ring *ring)
@@ -447,14 +292,15 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 	}
 	if (!ret)
 		return 0;
-	if (ring->sink->bytes_written + chunk.body_bytes > ring->bytes_max) {
+	if (ring->trace.sink->bytes_written + chunk.body_bytes > ring->bytes_max) {
 		set_broken(ring, "it claims more than the file has");
 		return 0;
 	}
 	/* Its ids are described by now. */
 	ret = follow_blob(ring, err);
 	if (!ret)
-		ret = send_packet(ring, &chunk.packet, chunk.body, chunk.body_bytes, err);
+		ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body,
+					   chunk.body_bytes, err);
 	if (ret < 0 && is_cut(ring)) {
 		set_broken(ring, "its file was cut short");
 		return 0;
@@ -470,7 +316,7 @@ int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *er
 {
 	int found = 0, ret;
 
-	for (uint32_t i = 0; i < ring->n_streams; i++) {
+	for (uint32_t i = 0; i < ring->n_buffers && !ring->is_flight; i++) {
 		for (int n = 0; !ring->is_broken && n < ROUND_CHUNKS; n++) {
 			ret = read_chunk(ring, i, all, err);
 			if (ret < 0)
@@ -499,30 +345,31 @@ uint64_t ky_user_ring_lost(const struct ky_user_ring *ring)
 }
 
 /* Losses that no packet has told yet: those of each buffer; and what belongs to none, once. */
-static int tell_losses(struct ky_user_ring *ring, struct kymo_error *err)
+static int tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
+		       struct kymo_error *err)
 {
 	uint64_t rest = ky_user_ring_lost(ring), told = 0;
 	struct kymo_ring_stats stats;
-	uint32_t first = ring->n_streams;
+	uint32_t first = ring->n_buffers;
 	int ret = KYMO_OK;
 
-	for (uint32_t i = 0; i < ring->n_streams; i++) {
+	for (uint32_t i = 0; i < ring->n_buffers; i++) {
 		kymo_ring_reader_stats(ring->reader, i, &stats);
 		told += stats.lost_total;
-		if (first == ring->n_streams && (ring->streams[i].number >= 0 || stats.lost_total))
+		if (first == ring->n_buffers && (trace->streams[i].number >= 0 || stats.lost_total))
 			first = i;
 	}
 	rest = rest > told ? rest - told : 0;
-	first = first == ring->n_streams ? 0 : first;
-	for (uint32_t i = 0; i < ring->n_streams && !ret; i++) {
+	first = first == ring->n_buffers ? 0 : first;
+	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++) {
 		struct kymo_ring_packet packet = {.buffer = i,
-						  .begin_stamp = ring->streams[i].last_cycles};
+						  .begin_stamp = trace->streams[i].last_cycles};
 
 		kymo_ring_reader_stats(ring->reader, i, &stats);
 		packet.end_stamp = packet.begin_stamp;
 		packet.lost = stats.lost_total + (i == first ? rest : 0);
-		if (packet.lost > ring->streams[i].discarded)
-			ret = send_packet(ring, &packet, NULL, 0, err);
+		if (packet.lost > trace->streams[i].discarded)
+			ret = ky_user_trace_packet(trace, &packet, NULL, 0, err);
 	}
 	return ret;
 }
@@ -560,28 +407,114 @@ static void close_ring(struct ky_user_ring *ring)
 	if (ring->fd >= 0)
 		close(ring->fd);
 	ring->fd = -1;
-	free(ring->streams);
-	ring->streams = NULL;
-	ky_packet_writer_fini(&ring->dump_writer);
+	ky_strbuf_fini(&ring->dump);
 	free(ring->dumped);
 	ring->dumped = NULL;
 }
 
+/* Copies of what buffer @i holds. *events: is added to. */
+static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_trace *trace,
+		       const char *output, uint64_t *events, struct kymo_error *err)
+{
+	struct kymo_ring_chunk chunk;
+	struct kymo_error local;
+	int ret = KYMO_OK, got;
+
+	while (!ret && (got = kymo_ring_snapshot_next(ring->reader, i, &chunk, &local))) {
+		if (got == KYMO_E_FORMAT) {
+			if (!ring->n_damaged++)
+				ky_log_warning(ring->log, "%s: %s", ring->name, local.message);
+			continue;
+		}
+		if (got < 0) {
+			set_broken(ring, local.message);
+			break;
+		}
+		if (!trace->path)
+			ret = make_trace(ring, trace, output, err);
+		if (!ret)
+			ret = ky_user_trace_packet(trace, &chunk.packet, chunk.body,
+						   chunk.body_bytes, err);
+		*events += records_at_most(&chunk);
+	}
+	return ret;
+}
+
+/* A trace with an identity of its own: readers take what has the same one for one trace. */
+static void set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16])
+{
+	memcpy(((struct ky_blob *)ring->blob)->trace_uuid, uuid, 16);
+}
+
+/* What the ring holds becomes a trace in @output; none when it holds nothing. */
+static int copy_ring(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
+		     uint64_t *events, struct kymo_error *err)
+{
+	uint8_t uuid[16];
+	int ret;
+
+	*events = 0;
+	if (kymo_ring_snapshot_begin(ring->reader, err) < 0) {
+		set_broken(ring, err ? err->message : "it cannot be read");
+		return KYMO_OK;
+	}
+	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
+		return ky_error_errno(err, errno, "no random numbers");
+	set_uuid(ring, uuid);
+	ret = KYMO_OK;
+	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++)
+		ret = copy_buffer(ring, i, trace, output, events, err);
+	if (ret == KYMO_E_FORMAT) {
+		set_broken(ring, bad_description);
+		return KYMO_OK;
+	}
+	if (ret < 0 || !trace->sink)
+		return ret;
+	/* After the copies: their ids are described by now. */
+	take_counts(ring);
+	ret = ky_user_trace_dump(trace, &ring->dump, trace->first_cycles - 1, err);
+	if (!ret)
+		ret = tell_losses(ring, trace, err);
+	return ret ? ret : describe(ring, trace, err);
+}
+
+int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
+			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
+			  struct kymo_error *err)
+{
+	struct ky_user_trace trace = {0};
+	int ret, closed;
+
+	*events = *bytes = 0;
+	if (ring->is_broken || !ring->reader)
+		return KYMO_OK;
+	ring->clock = *clock;
+	ret = copy_ring(ring, &trace, output, events, err);
+	closed = ky_user_trace_close(&trace, ret < 0 ? NULL : err);
+	*bytes = trace.bytes;
+	ky_user_trace_fini(&trace);
+	return ret < 0 ? ret : closed;
+}
+
 int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 {
-	int ret, closed;
+	int ret = KYMO_OK, closed;
 
 	if (!ring->reader)
 		return KYMO_OK;
-	ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
-	take_counts(ring);
-	if (!ret)
-		ret = tell_losses(ring, err);
-	if (!ret && ring->blob_bytes != ring->metadata_bytes)
-		ret = describe(ring, err);
-	ring->bytes = ring->sink->bytes_written;
-	closed = ring->sink->ops->close(ring->sink, ret < 0 ? NULL : err);
-	ring->sink = NULL;
+	if (ring->is_flight) {
+		if (!ring->is_broken)
+			ret = copy_ring(ring, &ring->trace, ring->output, &ring->events, err);
+		take_counts(ring);
+	} else {
+		ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
+		take_counts(ring);
+		if (!ret)
+			ret = tell_losses(ring, &ring->trace, err);
+		if (!ret && ring->blob_bytes != ring->metadata_bytes)
+			ret = describe(ring, &ring->trace, err);
+	}
+	closed = ky_user_trace_close(&ring->trace, ret < 0 ? NULL : err);
 	close_ring(ring);
 	return ret < 0 ? ret : closed;
 }
@@ -589,43 +522,34 @@ int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_record *clock,
 			   struct kymo_error *err)
 {
-	if (memcmp(&ring->clock, clock, sizeof(*clock)) == 0)
+	if (!ring->trace.path || memcmp(&ring->clock, clock, sizeof(*clock)) == 0)
 		return KYMO_OK;
 	ring->clock = *clock;
-	return describe(ring, err);
+	if (ring->is_flight)
+		set_uuid(ring, ring->trace.uuid);
+	return describe(ring, &ring->trace, err);
+}
+
+int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct kymo_error *err)
+{
+	int ret;
+
+	if (ring->is_flight || !ring->dump.len)
+		return KYMO_OK;
+	ret = ky_user_trace_dump(&ring->trace, &ring->dump, cycles, err);
+	ky_strbuf_clear(&ring->dump);
+	return ret;
 }
 
 void ky_user_ring_free(struct ky_user_ring *ring)
 {
 	if (!ring)
 		return;
-	if (ring->sink)
-		(void)ring->sink->ops->close(ring->sink, NULL);
+	(void)ky_user_trace_close(&ring->trace, NULL);
+	ky_user_trace_fini(&ring->trace);
 	close_ring(ring);
 	free(ring->blob);
-	free(ring->path);
+	free(ring->output);
 	free(ring->name);
 	free(ring);
-}
-
-int ky_user_ring_send_dump(struct ky_user_ring *ring, uint64_t end_cycles, struct kymo_error *err)
-{
-	struct ky_packet_writer *writer = &ring->dump_writer;
-	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
-	struct ky_packet_out out;
-	int ret = open_stream(ring, &ring->dump_stream, 0, err);
-
-	if (ret < 0)
-		return ret;
-	out = (struct ky_packet_out){
-		.size_bytes = ky_packet_writer_close(writer, end_cycles, 0, 8),
-		.data = writer->data,
-		.content_bits = content_bits,
-		.begin_cycles = writer->begin_cycles,
-		.end_cycles = writer->last_cycles,
-		.sequence = writer->sequence,
-		.stream_class_id = writer->stream_class_id,
-		.stream_id = writer->stream_id,
-	};
-	return ring->sink->ops->packet(ring->sink, ring->dump_stream.number, &out, err);
 }

@@ -14,27 +14,17 @@
 #include <kymo/ring.h>
 
 #include "base/log.h"
-#include "ctf/packet-writer.h"
-#include "os/clock.h"
-#include "record/user-model.h"
-#include "store/writer.h"
+#include "record/user-trace.h"
 
 struct ky_user_ring_options {
 	const char *output; /* traces go to OUTPUT/ust/pid/NAME */
 	const struct ky_log *log;
 	bool read_only; /* take nothing out of the ring: recovery */
+	bool is_flight; /* keep what the ring holds, for snapshots; at the end it becomes the trace */
 	/* What the ring must be like; 0 and NULL: like anything. */
 	uint32_t subbuf_bytes, n_subbufs;
 	const uint8_t *session_uuid;
 	const char *comm; /* what its program must be called; others: KYMO_E_NOT_FOUND */
-};
-
-/* A stream of the trace: one per buffer, and the state dump's. */
-struct ky_user_stream {
-	int number; /* the sink's; -1: nothing was written yet */
-	uint64_t sequence;
-	uint64_t last_cycles; /* the last packet's end */
-	uint64_t discarded;   /* as the last packet told */
 };
 
 struct ky_user_dumped; /* user-dump.c: which libraries were written already */
@@ -57,24 +47,23 @@ struct ky_user_ring {
 	uint64_t metadata_ns;	      /* when it was last followed */
 	struct ky_clock_record clock; /* of the metadata on disk */
 
-	char *path; /* of the trace */
-	char trace_name[KY_USER_TRACE_NAME_BYTES + 8];
-	struct ky_packet_sink *sink;
-	struct ky_user_stream *streams; /* n_streams */
-	uint32_t n_streams;
+	char *output;	/* where its trace goes */
+	bool is_flight; /* a flight recorder's: it is copied, whenever somebody wants that */
+	uint32_t n_buffers;
+	struct ky_user_trace trace;
 
-	struct ky_user_stream dump_stream;
-	struct ky_packet_writer dump_writer;
+	struct ky_strbuf dump; /* the state dump's events that are not written, or kept */
 	struct ky_user_dumped *dumped;
 
-	uint64_t events, bytes, dump_events, n_damaged;
+	uint64_t events, n_damaged;
 	uint64_t lost_joining, lost_no_id;
 	uint64_t unread;	      /* records that could not be read */
 	struct kymo_ring_stats stats; /* valid once finished */
 };
 
 /*
- * Open the ring in @fd, which becomes the ring's, and make its trace directory with metadata.
+ * Open the ring in @fd, which becomes the ring's, and (but for a flight recorder's) make its trace
+ * directory with metadata.
  * @name: of the file. On failure @fd is closed.
  * KYMO_E_FORMAT: not a ring of ours, or not what is expected; KYMO_E_STATE: somebody else reads it;
  * others: the output cannot be written.
@@ -105,8 +94,16 @@ void ky_user_ring_free(struct ky_user_ring *ring);
 /* All that was lost, by the ring and before it. Of a finished ring. */
 uint64_t ky_user_ring_lost(const struct ky_user_ring *ring);
 
-/* Send the packet that is being built for the state dump. */
-int ky_user_ring_send_dump(struct ky_user_ring *ring, uint64_t end_cycles, struct kymo_error *err);
+/*
+ * A flight recorder's: make a trace of what the ring holds now, in OUTPUT/ust/pid, with @clock. Programs
+ * go on writing. A ring that holds nothing makes none. *events, *bytes: of that trace.
+ */
+int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
+			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
+			  struct kymo_error *err);
+
+/* Write the state dump's events that were collected, at @cycles; a flight recorder keeps them. */
+int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct kymo_error *err);
 
 static inline const struct ky_blob *ky_user_ring_blob(const struct ky_user_ring *ring)
 {

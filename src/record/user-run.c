@@ -57,13 +57,14 @@ static int open_file(const struct ky_user_dir *dir, const char *name)
 	return fd;
 }
 
-static void dump(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err, int *ret)
+int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
+	int ret = KYMO_OK;
 
 	if (blob->pid && blob->pid <= INT32_MAX)
-		*ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
-	*ret = *ret < 0 ? *ret : KYMO_OK;
+		ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
+	return ret < 0 ? ret : KYMO_OK;
 }
 
 static int keep_file(struct ky_user *user, struct ky_user_dir *dir, const char *name,
@@ -97,8 +98,10 @@ static void refuse(struct ky_user *user, struct ky_user_dir *dir, const char *na
 }
 
 /* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
-static uint64_t files_of_ring(void)
+static uint64_t files_of_ring(const struct ky_user *user)
 {
+	if (user->options.overwrite)
+		return 1;
 	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
 }
 
@@ -116,7 +119,7 @@ static bool has_room(const struct ky_user *user, const struct ky_user_dir *dir)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < OTHER_FILES)
 		return false;
-	room = (limit.rlim_cur - OTHER_FILES) / files_of_ring();
+	room = (limit.rlim_cur - OTHER_FILES) / files_of_ring(user);
 	ky_vec_foreach(&user->dirs, it)
 		n += (*it)->n_open;
 	return n < room && (user->dirs.len == 1 || dir->n_open < room - room / 2);
@@ -132,12 +135,15 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 		.n_subbufs = user->request.n_subbufs,
 		.session_uuid = user->request.uuid,
 		.comm = user->options.comm,
+		.is_flight = user->options.overwrite,
 	};
 	struct ky_user_ring *ring;
 	int fd, ret;
 
 	if (!ky_user_is_ring_name(name) || find_file(user, dir, name))
 		return KYMO_OK;
+	while (!has_room(user, dir) && ky_user_flight_make_room(user))
+		;
 	if (!has_room(user, dir)) {
 		refuse(user, dir, name,
 		       "too many programs at a time for the limit of open files (ulimit -n)");
@@ -162,9 +168,7 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 	}
 	if (!ret)
 		ret = keep_file(user, dir, name, ring, err);
-	if (!ret)
-		dump(user, ring, err, &ret);
-	return ret;
+	return ret ? ret : ky_user_dump_ring(user, ring, err);
 }
 
 int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
@@ -205,7 +209,7 @@ static void check_filter(struct ky_user *user, const struct ky_user_ring *ring)
 			ret = ky_user_names_add(&names, &event);
 	}
 	if (!ret && ky_user_names_check(&names, &user->request.filter, &err) < 0)
-		ky_log_warning(user->options.log, "%s: --filter: %s", ring->trace_name,
+		ky_log_warning(user->options.log, "%s: --filter: %s", ring->trace.name,
 			       err.message);
 	ky_user_names_fini(&names);
 }
@@ -223,6 +227,31 @@ static int finish_file(struct ky_user *user, struct ky_user_ring_file *file, str
 	return ret;
 }
 
+void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file)
+{
+	size_t i = 0;
+
+	while (user->rings.data[i] != file)
+		i++;
+	user->rings.len--;
+	memmove(&user->rings.data[i], &user->rings.data[i + 1],
+		(user->rings.len - i) * sizeof(user->rings.data[0]));
+	(void)unlinkat(file->dir->fd, file->name, 0);
+	file->dir->n_open -= file->ring->fd >= 0;
+	ky_user_ring_free(file->ring);
+	free(file->name);
+	free(file);
+}
+
+/* Nobody writes to the ring any more. */
+static int end_file(struct ky_user *user, struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	if (!user->options.overwrite)
+		return finish_file(user, file, err);
+	ky_user_flight_keep(user, file);
+	return KYMO_OK;
+}
+
 int ky_user_finish_rings(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -231,8 +260,8 @@ int ky_user_finish_rings(struct ky_user *user, struct kymo_error *err)
 		struct ky_user_ring_file *file = user->rings.data[i];
 
 		/* Libraries that were loaded meanwhile. */
-		if (file->ring->fd >= 0)
-			dump(user, file->ring, err, &ret);
+		if (file->ring->fd >= 0 && !file->ended)
+			ret = ky_user_dump_ring(user, file->ring, err);
 		if (!ret)
 			ret = finish_file(user, file, err);
 	}
@@ -265,7 +294,7 @@ static int take_event(struct ky_user *user, const struct inotify_event *event,
 	/* The last one who had it mapped is gone. */
 	file = find_file(user, dir, event->name);
 	if (file && file->ring->fd >= 0 && ky_user_ring_is_left(file->ring))
-		return finish_file(user, file, err);
+		return end_file(user, file, err);
 	return KYMO_OK;
 }
 
@@ -300,22 +329,27 @@ static int read_rings(struct ky_user *user, struct kymo_error *err)
 	return found;
 }
 
+/* -1: until somebody tells. */
 static int period_ms(const struct ky_user *user)
 {
 	uint64_t bytes = (uint64_t)user->request.subbuf_bytes * user->request.n_subbufs;
 	uint64_t ms = bytes / 2 / FAST_BYTES_PER_MS;
 
+	if (user->options.overwrite)
+		return -1;
 	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
 }
 
 static int run(struct ky_user *user, struct kymo_error *err)
 {
-	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0}, {user->inotify_fd, POLLIN, 0}};
+	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0},
+			       {user->inotify_fd, POLLIN, 0},
+			       {user->order_fd, POLLIN, 0}};
 	int period = period_ms(user), ret = KYMO_OK;
 	bool is_busy = false;
 
 	while (!ret) {
-		int n = poll(fds, 2, is_busy && period > 1 ? period / 2 : period);
+		int n = poll(fds, 3, is_busy && period > 1 ? period / 2 : period);
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for programs");
@@ -327,6 +361,8 @@ static int run(struct ky_user *user, struct kymo_error *err)
 		ret = ret < 0 ? ret : KYMO_OK;
 		if (!ret && n > 0 && fds[1].revents)
 			ret = take_events(user, err);
+		if (!ret && n > 0 && fds[2].revents)
+			ky_user_flight_obey(user);
 	}
 	return ret;
 }
@@ -350,6 +386,10 @@ void *ky_user_run(void *data)
 
 	go_first();
 	user->result = run(user, &user->err);
+	pthread_mutex_lock(&user->lock);
+	user->is_over = true;
+	pthread_cond_broadcast(&user->answered);
+	pthread_mutex_unlock(&user->lock);
 	if (user->result < 0 && write(user->failed_fd, &one, sizeof(one)) < 0)
 		return NULL;
 	return NULL;

@@ -94,6 +94,36 @@ static int make_level(const char *path, uid_t uid, mode_t mode, struct kymo_erro
 	return ret;
 }
 
+int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err)
+{
+	uid_t uid = geteuid();
+	const char *format = choose_format(uid);
+	struct stat st;
+	int ret = KYMO_OK;
+
+	if (format == formats[0])
+		snprintf(path, KY_SESSION_PATH_MAX + 1, "/run/kymo/recordings");
+	else if (format == formats[1])
+		snprintf(path, KY_SESSION_PATH_MAX + 1, "/run/user/%u/kymo-recordings", uid);
+	else
+		snprintf(path, KY_SESSION_PATH_MAX + 1, "/dev/shm/kymo-recordings-%u", uid);
+	if (make && format == formats[0])
+		ret = make_level("/run/kymo", 0, 0755, err);
+	if (make && !ret)
+		ret = make_level(path, uid, 0700, err);
+	if (ret < 0)
+		return ret;
+	if (lstat(path, &st) < 0)
+		return path_error(err, ky_error_set(err, KYMO_E_NOT_FOUND, "it is not there"),
+				  path);
+	if (S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077))
+		return KYMO_OK;
+	ret = ky_error_set(err, KYMO_E_PERMISSION,
+			   "this does not belong to user %u, or others may get in", uid);
+	ky_error_hint(err, "remove it, as root");
+	return path_error(err, ret, path);
+}
+
 static int open_base(uid_t uid, struct ky_user_dir *dir, struct kymo_error *err)
 {
 	const char *format = choose_format(uid);
@@ -134,6 +164,7 @@ static int write_session(struct ky_user_dir *dir, const void *session, size_t by
 	static const char name[] = "." KY_SESSION_FILE;
 	int ret;
 
+	(void)unlinkat(dir->fd, name, 0);
 	/* Programs of the directory's user read it; nobody else comes that far. */
 	dir->session_fd =
 		openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -145,6 +176,24 @@ static int write_session(struct ky_user_dir *dir, const void *session, size_t by
 		return ky_error_errno(err, -ret, "cannot write the session's file");
 	if (lock(dir->session_fd) < 0 || renameat(dir->fd, name, dir->fd, KY_SESSION_FILE) < 0)
 		return ky_error_errno(err, errno, "cannot lock the session's file");
+	return KYMO_OK;
+}
+
+int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,
+		       struct kymo_error *err)
+{
+	int old = dir->session_fd, ret;
+
+	dir->session_fd = -1;
+	ret = write_session(dir, session, bytes, err);
+	if (ret < 0) {
+		if (dir->session_fd >= 0)
+			close(dir->session_fd);
+		dir->session_fd = old;
+		return path_error(err, ret, dir->path);
+	}
+	if (old >= 0)
+		close(old);
 	return KYMO_OK;
 }
 

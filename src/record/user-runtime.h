@@ -21,11 +21,11 @@
 /* A session's directory for the programs of one user. */
 struct ky_user_dir {
 	uid_t uid;
-	int base_fd;	/* the runtime directory */
-	int fd;		/* the session's */
-	int session_fd; /* its session file, locked while it is open */
+	int base_fd;	 /* the runtime directory */
+	int fd;		 /* the session's */
+	int session_fd;	 /* its session file, locked while it is open */
 	uint32_t n_open; /* rings of it that are being read */
-	int watch;	/* inotify's word for it; -1: none */
+	int watch;	 /* inotify's word for it; -1: none */
 	bool is_published;
 	char name[KY_SESSION_NAME_MAX + 1];
 	char path[KY_SESSION_PATH_MAX + 1];
@@ -38,11 +38,21 @@ struct ky_user_dir {
 int ky_user_runtime_path(uid_t uid, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
 
 /*
+ * The directory of this user's recorders' sockets, where no program looks for sessions. @make: if it is
+ * not there. 0; KYMO_E_NOT_FOUND; KYMO_E_PERMISSION: others could get in; KYMO_E_IO.
+ */
+int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
+
+/*
  * Make a session's directory with @session, of @bytes, as its session file. No program sees it yet.
  * 0; KYMO_E_PERMISSION: the place is somebody else's; KYMO_E_IO.
  */
 int ky_user_dir_make(uid_t uid, const void *session, size_t bytes, struct ky_user_dir *dir,
 		     struct kymo_error *err);
+
+/* Put @session, with a new cookie, in the place of its session file: who looks from now on reads it. */
+int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,
+		       struct kymo_error *err);
 
 /* Now programs see it. */
 int ky_user_dir_publish(struct ky_user_dir *dir, struct kymo_error *err);

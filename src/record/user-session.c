@@ -31,7 +31,8 @@ static int make_fds(struct ky_user *user, struct kymo_error *err)
 	user->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0)
+	user->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0 || user->order_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up the event loop");
 	return KYMO_OK;
 }
@@ -172,7 +173,9 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->options = *options;
 	user->clock = *options->clock;
 	user->options.clock = &user->clock;
-	user->inotify_fd = user->stop_fd = user->failed_fd = -1;
+	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
+	pthread_mutex_init(&user->lock, NULL);
+	pthread_cond_init(&user->answered, NULL);
 	raise_file_limit();
 	ret = open_all(user, err);
 	if (ret < 0) {
@@ -206,7 +209,7 @@ static bool has_wanted_event(struct ky_user *user, const struct ky_program *prog
 	return false;
 }
 
-static void ask_program(struct ky_user *user, struct ky_program *program)
+void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 {
 	const struct ky_user_dir *dir = dir_of(user, program->uid);
 	struct kymo_error err;
@@ -242,7 +245,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 		if (ky_program_read_table(*program, err) == KYMO_E_MEMORY)
 			return KYMO_E_MEMORY;
 		if ((*program)->is_seen)
-			ask_program(user, *program);
+			ky_user_ask_program(user, *program);
 	}
 	ret = pthread_create(&user->thread, NULL, ky_user_run, user);
 	if (ret)
@@ -281,6 +284,8 @@ static void tell_programs(struct ky_user *user)
 		if ((*program)->is_seen)
 			report_state(user, *program);
 		ky_program_leave(*program, user->request.cookie);
+		for (size_t i = 0; i < user->old_cookies.len; i++)
+			ky_program_leave(*program, user->old_cookies.data[i]);
 	}
 }
 
@@ -332,16 +337,18 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		to->procname[sizeof(to->procname) - 1] = 0;
 		to->pid = blob->pid;
 		to->events = ring->events;
-		to->bytes = ring->bytes;
+		to->bytes = ring->trace.bytes;
 		to->lost = ky_user_ring_lost(ring);
 		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
 		to->lost_joining = ring->lost_joining;
 		to->lost_no_id = ring->lost_no_id;
-		to->path = ring->path;
+		to->path = ring->trace.path;
+		to->overwritten = ring->is_flight ? ring->stats.overwritten : 0;
+		stats->overwritten += to->overwritten;
 		stats->events += to->events;
 		stats->bytes += to->bytes;
 		stats->lost += to->lost;
-		stats->dump_events += ring->dump_events;
+		stats->dump_events += ring->trace.dump_events;
 	}
 	return KYMO_OK;
 }
@@ -365,7 +372,7 @@ const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
 void ky_user_close(struct ky_user *user)
 {
 	const int fds[] = {user ? user->inotify_fd : -1, user ? user->stop_fd : -1,
-			   user ? user->failed_fd : -1};
+			   user ? user->failed_fd : -1, user ? user->order_fd : -1};
 
 	if (!user)
 		return;
@@ -384,11 +391,14 @@ void ky_user_close(struct ky_user *user)
 	}
 	ky_vec_fini(&user->dirs);
 	ky_programs_fini(&user->programs);
+	ky_vec_fini(&user->old_cookies);
 	ky_user_request_fini(&user->request);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
+	pthread_cond_destroy(&user->answered);
+	pthread_mutex_destroy(&user->lock);
 	free(user->program_stats);
 	free(user);
 }

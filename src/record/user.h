@@ -38,6 +38,13 @@ struct ky_user_options {
 	uint32_t pid;		      /* only this process; 0: all */
 	const char *comm;	      /* only programs of this name; NULL: all */
 	int64_t uid;		      /* only programs of this user; -1: all that we may */
+	/*
+	 * Flight recorder: programs overwrite their oldest events, and nothing is read until somebody
+	 * wants a snapshot, or the end.
+	 */
+	bool overwrite;
+	uint64_t
+		keep_bytes; /* so much memory is kept of programs that ended meanwhile; the newest */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
 };
@@ -50,7 +57,8 @@ struct ky_user_program_stats {
 	uint64_t lost;				/* all causes */
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_joining, lost_no_id;
-	const char *path; /* of its trace */
+	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
+	const char *path;     /* of its trace; NULL: it has none */
 };
 
 struct ky_user_stats {
@@ -59,6 +67,23 @@ struct ky_user_stats {
 	uint64_t events, bytes, lost; /* of all */
 	uint64_t dump_events;
 	size_t n_refused; /* ring files that could not be read */
+	size_t n_dropped; /* flight recorder: programs that ended, and were not kept */
+	uint64_t overwritten;
+};
+
+/* What a snapshot of a flight recorder has. */
+struct ky_user_snapshot {
+	size_t n_programs;
+	uint64_t events, bytes;
+};
+
+/* A change of what is recorded. */
+struct ky_user_change {
+	bool enables;	     /* else events that match are recorded no more */
+	const char *pattern; /* "shop:*" */
+	/* Of enabling. Who enables a pattern again says anew under which conditions. */
+	const char *filter; /* NULL: none */
+	uint8_t level_min, level_max;
 };
 
 struct ky_user;
@@ -73,6 +98,23 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
 int ky_user_start(struct ky_user *user, struct kymo_error *err);
 /* Becomes readable when the recording cannot go on (disk full): then stop says why. */
 int ky_user_failed_fd(const struct ky_user *user);
+/*
+ * Change what is recorded, between start and stop. Errors: as those of open; then nothing is changed
+ * (KYMO_E_IO: maybe for some users' programs).
+ */
+int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
+		   struct kymo_error *err);
+/* Some 100 ms after a change: for programs that were starting then. */
+void ky_user_change_again(struct ky_user *user);
+/* The patterns that are recorded now; NULL: there are not so many. */
+const char *ky_user_pattern(const struct ky_user *user, size_t i);
+
+/*
+ * Flight recorder: make traces of what programs have in their buffers now, in @output/ust/pid, with
+ * @clock; any number of times. Between start and stop.
+ */
+int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
+		     struct ky_user_snapshot *made, struct kymo_error *err);
 int ky_user_stop(struct ky_user *user, struct kymo_error *err);
 /* @clock: the one of the options, refined since. */
 int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err);

@@ -26,7 +26,8 @@ struct ky_packet_out {
 	uint64_t discarded; /* cumulative event records lost on this stream */
 	uint64_t sequence;
 	uint64_t stream_class_id, stream_id;
-	bool no_times; /* packets of this stream tell no begin and end: it gets no index */
+	uint64_t n_events; /* in it, for who counts them; may be 0 */
+	bool no_times;	   /* packets of this stream tell no begin and end: it gets no index */
 };
 
 /* Bytes of whole packets. */

@@ -70,6 +70,18 @@ static int mode_fork(char **args)
 	return 0;
 }
 
+/* numbers N US: counts up, with a pause after each. */
+static int mode_numbers(char **args)
+{
+	for (int i = 0; i < atoi(args[0]); i++) {
+		KYMO_EVENT(modes, number, i);
+		KYMO_EVENT(modes, other, i);
+		if (atoi(args[1]))
+			usleep((useconds_t)atoi(args[1]));
+	}
+	return 0;
+}
+
 static int mode_exec(char **args)
 {
 	KYMO_EVENT(modes, before_exec);
@@ -415,6 +427,7 @@ static const struct {
 } modes[] = {
 	{"fork", mode_fork, 0},
 	{"exec", mode_exec, 1},
+	{"numbers", mode_numbers, 2},
 	{"daemon", mode_daemon, 0},
 	{"setuid", mode_setuid, 1},
 	{"dlopen", mode_dlopen, 2},

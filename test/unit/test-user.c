@@ -282,8 +282,8 @@ static void test_ring_becomes_a_trace(void **state)
 	assert_int_equal(ring->events + ring->stats.lost_total, 5000);
 	assert_true(ring->stats.lost[KYMO_RING_LOST_FULL] > 0);
 	assert_int_equal(ky_user_ring_lost(ring), ring->stats.lost_total + 3);
-	assert_null(strstr(ring->trace_name, "/"));
-	snprintf(path, sizeof(path), "%s/metadata", ring->path);
+	assert_null(strstr(ring->trace.name, "/"));
+	snprintf(path, sizeof(path), "%s/metadata", ring->trace.path);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size > 1000);
 	ky_user_ring_free(ring);

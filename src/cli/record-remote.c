@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record-remote.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "record/output.h"
+
+/* After a change, programs are looked for once more: some may have been starting. */
+#define RESCAN_NS 200000000
+
+/* ---- snapshots ------------------------------------------------------------------------ */
+
+struct snapshot {
+	char path[PATH_MAX];
+	uint64_t events, bytes;
+};
+
+/* OUT-snapshot-1, the first that is not there. */
+static void choose_path(const struct ky_record_run *run, struct snapshot *snapshot)
+{
+	size_t len = strlen(run->output);
+
+	while (len > 1 && run->output[len - 1] == '/')
+		len--;
+	for (int i = 1; i < INT_MAX; i++) {
+		snprintf(snapshot->path, sizeof(snapshot->path), "%.*s-snapshot-%d", (int)len,
+			 run->output, i);
+		if (access(snapshot->path, F_OK) < 0)
+			return;
+	}
+}
+
+static int copy_all(struct ky_record_run *run, struct snapshot *snapshot, struct kymo_error *err)
+{
+	struct ky_user_snapshot user;
+	int ret = KYMO_OK;
+
+	/* The kernel's first: it refines the clock that both sides have. */
+	if (run->session)
+		ret = ky_session_snapshot(run->session, snapshot->path, &snapshot->events,
+					  &snapshot->bytes, err);
+	else
+		ky_record_refine_clock(run);
+	if (ret < 0 || !run->user_session)
+		return ret;
+	ret = ky_user_snapshot(run->user_session, snapshot->path, ky_record_clock(run), &user, err);
+	snapshot->events += user.events;
+	snapshot->bytes += user.bytes;
+	return ret;
+}
+
+static int take_snapshot(struct ky_record_run *run, const char *path, struct snapshot *snapshot,
+			 struct kymo_error *err)
+{
+	bool made;
+	int ret;
+
+	snapshot->events = snapshot->bytes = 0;
+	if (!run->user.overwrite)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "this recording is no flight recorder (kymo record "
+				    "--overwrite): what it records is in %s already",
+				    run->output);
+	if (*path)
+		snprintf(snapshot->path, sizeof(snapshot->path), "%s", path);
+	else
+		choose_path(run, snapshot);
+	ret = ky_output_make(snapshot->path, &made, err);
+	if (ret < 0)
+		return ret;
+	ret = copy_all(run, snapshot, err);
+	if (!ret && !snapshot->events)
+		ret = ky_error_set(err, KYMO_E_STATE, "nothing was recorded yet");
+	if (ret < 0 && made)
+		(void)rmdir(snapshot->path);
+	return ret;
+}
+
+void ky_record_remote_signal(struct ky_record_run *run)
+{
+	struct snapshot snapshot;
+	struct kymo_error err;
+	char size[32];
+
+	if (take_snapshot(run, "", &snapshot, &err) < 0)
+		(void)ky_cli_error(&err);
+	else
+		fprintf(stderr, "Snapshot: %s: %" PRIu64 " events, %s\n", snapshot.path,
+			snapshot.events, ky_format_bytes(size, snapshot.bytes));
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+static void add_number(struct ky_remote_message *answer, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	ky_remote_add(answer, text);
+}
+
+static int answer_snapshot(struct ky_record_run *run, const char *path,
+			   struct ky_remote_message *answer, struct kymo_error *err)
+{
+	struct snapshot snapshot;
+	int ret = take_snapshot(run, path ? path : "", &snapshot, err);
+	char real[PATH_MAX];
+
+	if (ret < 0)
+		return ret;
+	ky_remote_add(answer, realpath(snapshot.path, real) ? real : snapshot.path);
+	add_number(answer, snapshot.events);
+	add_number(answer, snapshot.bytes);
+	return KYMO_OK;
+}
+
+/* Pairs of words. */
+static int answer_status(struct ky_record_run *run, struct ky_remote_message *answer)
+{
+	const char *pattern;
+	char path[PATH_MAX];
+
+	ky_remote_add(answer, "output");
+	ky_remote_add(answer, realpath(run->output, path) ? path : run->output);
+	ky_remote_add(answer, "mode");
+	ky_remote_add(answer, run->user.overwrite ? "flight" : "trace");
+	ky_remote_add(answer, "pid");
+	add_number(answer, (uint64_t)getpid());
+	ky_remote_add(answer, "start");
+	add_number(answer, (uint64_t)ky_os_clock_to_ns(ky_record_clock(run), run->start_cycles));
+	for (size_t i = 0; run->has_kernel && (!i || i < run->kernel.n_events); i++) {
+		ky_remote_add(answer, "kernel");
+		ky_remote_add(answer, run->kernel.n_events ? run->kernel.events[i] : "default");
+	}
+	for (size_t i = 0; run->user_session && (pattern = ky_user_pattern(run->user_session, i));
+	     i++) {
+		ky_remote_add(answer, "user");
+		ky_remote_add(answer, pattern);
+	}
+	return KYMO_OK;
+}
+
+/* A request's words: what to do, the pattern, and of "enable" the filter and the log levels. */
+static int change_user(struct ky_record_run *run, const struct ky_remote_message *request,
+		       size_t at, bool enables, struct kymo_error *err)
+{
+	const struct itimerspec again = {.it_value = {.tv_nsec = RESCAN_NS}};
+	struct ky_user_change change = {.enables = enables, .level_max = 14};
+	const char *filter, *levels;
+
+	change.pattern = ky_remote_next(request, &at);
+	filter = ky_remote_next(request, &at);
+	levels = ky_remote_next(request, &at);
+	if (!run->user_session)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "this recording has no programs (kymo record --user)");
+	if (!change.pattern || !*change.pattern)
+		return ky_error_set(err, KYMO_E_INVALID, "which events?");
+	if (filter && *filter)
+		change.filter = filter;
+	if (levels && *levels &&
+	    ky_user_levels_parse(levels, &change.level_min, &change.level_max) < 0)
+		return ky_error_set(err, KYMO_E_INVALID, "'%s' is no log level", levels);
+	timerfd_settime(run->rescan_fd, 0, &again, NULL);
+	return ky_user_change(run->user_session, &change, err);
+}
+
+static int change_kernel(struct ky_record_run *run, const char *pattern, bool enables,
+			 struct kymo_error *err)
+{
+	if (!run->session)
+		return ky_error_set(
+			err, KYMO_E_STATE,
+			"this recording does not record the kernel (kymo record --kernel)");
+	if (!pattern || !*pattern)
+		return ky_error_set(err, KYMO_E_INVALID, "which events?");
+	return ky_session_change(run->session, pattern, enables, err);
+}
+
+/* *ends: the request is for the end. */
+static int obey(struct ky_record_run *run, const struct ky_remote_message *request,
+		struct ky_remote_message *answer, bool *ends, struct kymo_error *err)
+{
+	size_t at = 0;
+	const char *word = ky_remote_next(request, &at);
+
+	if (word && strcmp(word, "status") == 0)
+		return answer_status(run, answer);
+	if (word && strcmp(word, "snapshot") == 0)
+		return answer_snapshot(run, ky_remote_next(request, &at), answer, err);
+	if (word && strcmp(word, "enable") == 0)
+		return change_user(run, request, at, true, err);
+	if (word && strcmp(word, "disable") == 0)
+		return change_user(run, request, at, false, err);
+	if (word && strcmp(word, "enable-kernel") == 0)
+		return change_kernel(run, ky_remote_next(request, &at), true, err);
+	if (word && strcmp(word, "disable-kernel") == 0)
+		return change_kernel(run, ky_remote_next(request, &at), false, err);
+	if (word && strcmp(word, "stop") == 0) {
+		*ends = true;
+		return KYMO_OK;
+	}
+	return ky_error_set(
+		err, KYMO_E_INVALID,
+		"this recorder does not know how to do that; is it of another version?");
+}
+
+bool ky_record_remote_take(struct ky_record_run *run)
+{
+	struct ky_remote_message request, answer = {.len = 0};
+	struct kymo_error err;
+	bool ends = false;
+	int ret;
+
+	if (!ky_remote_take(&run->remote, &request))
+		return false;
+	ky_remote_add(&answer, "ok");
+	ret = obey(run, &request, &answer, &ends, &err);
+	if (ret < 0) {
+		answer.len = 0;
+		ky_remote_add(&answer, "error");
+		ky_remote_add(&answer, err.message);
+		ky_remote_add(&answer, err.path);
+	}
+	ky_remote_answer(&run->remote, &answer);
+	return ends;
+}
+
+void ky_record_remote_open(struct ky_record_run *run)
+{
+	struct kymo_error err;
+
+	if (ky_remote_open(&run->remote, &err) == 0)
+		return;
+	ky_remote_close(&run->remote);
+	ky_log_warning(&ky_cli_log, "no other command finds this recording: %s%s%s", err.path,
+		       err.path[0] ? ": " : "", err.message);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other processes of the same user may ask a recorder: a socket per recording, in a directory
+ * that is nobody else's (0700), and both ends look who the other one is. A request is a list of words;
+ * so is the answer, of which the first is "ok" or "error".
+ *
+ * Threads: one at a time per server.
+ */
+#ifndef KY_RECORD_REMOTE_H
+#define KY_RECORD_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <kymo/error.h>
+
+#define KY_REMOTE_BYTES_MAX 65536
+#define KY_REMOTE_WORDS_MAX 4096
+#define KY_REMOTE_PATH_MAX  108 /* of a socket, with its NUL */
+
+/* Words, each ending with NUL, one behind the other. */
+struct ky_remote_message {
+	size_t len;
+	char text[KY_REMOTE_BYTES_MAX];
+};
+
+/* Add a word. One that does not fit is left out, and all that come after it. */
+void ky_remote_add(struct ky_remote_message *message, const char *word);
+/* The next word: start with *at = 0; NULL: there is none. */
+const char *ky_remote_next(const struct ky_remote_message *message, size_t *at);
+
+struct ky_remote_server {
+	int listen_fd, client_fd;
+	char path[KY_REMOTE_PATH_MAX];
+};
+
+/* Listen. KYMO_E_IO, KYMO_E_PERMISSION: the directory is somebody else's. close is due in any case. */
+int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err);
+/* What to wait for; it changes with each ky_remote_take(). -1: nothing will come. */
+int ky_remote_fd(const struct ky_remote_server *server);
+/* That is readable. True: there is a request, and an answer is due. */
+bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *request);
+void ky_remote_answer(struct ky_remote_server *server, const struct ky_remote_message *answer);
+void ky_remote_close(struct ky_remote_server *server);
+/* The part of the path that names the recording. */
+const char *ky_remote_name(const char *path);
+
+/*
+ * Ask the recorder that listens at @path. KYMO_E_NOT_FOUND: there is none (any more); KYMO_E_STATE: it
+ * said no, and why.
+ */
+int ky_remote_ask(const char *path, const struct ky_remote_message *request,
+		  struct ky_remote_message *answer, struct kymo_error *err);
+
+/* Call @found for each socket of this user's recorders; it may be a dead one's. */
+int ky_remote_each(int (*found)(void *data, const char *path), void *data);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/user-trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+/* Traces of one name, of programs that began in the same second with the same pid. */
+#define SAME_NAME_MAX 1000
+/* Of the state dump. */
+#define DUMP_PACKET_BYTES 65536u
+
+/* ---- opening, metadata ---------------------------------------------------------------- */
+
+static int make_directory(char *path, size_t size, const char *output, const char *below,
+			  struct kymo_error *err)
+{
+	int ret;
+
+	snprintf(path, size, "%s/%s", output, below);
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return KYMO_OK;
+	ret = ky_error_errno(err, errno, "cannot create the trace directory");
+	ky_error_path(err, path);
+	return ret;
+}
+
+static int make_streams(struct ky_user_trace *trace, uint32_t n_streams, struct kymo_error *err)
+{
+	trace->streams = calloc(n_streams, sizeof(*trace->streams));
+	if (!trace->streams)
+		return ky_error_nomem(err);
+	trace->n_streams = n_streams;
+	for (uint32_t i = 0; i < n_streams; i++)
+		trace->streams[i].number = -1;
+	trace->dump_stream.number = -1;
+	trace->first_cycles = UINT64_MAX;
+	return KYMO_OK;
+}
+
+/* The first name that is free. */
+static int choose_path(struct ky_user_trace *trace, const char *output, const struct ky_blob *blob,
+		       struct kymo_error *err)
+{
+	char path[PATH_MAX], name[KY_USER_TRACE_NAME_BYTES];
+	int ret = make_directory(path, sizeof(path), output, "ust", err);
+
+	if (!ret)
+		ret = make_directory(path, sizeof(path), output, "ust/pid", err);
+	if (ret < 0)
+		return ret;
+	ky_user_trace_name(blob, name);
+	snprintf(trace->name, sizeof(trace->name), "%s", name);
+	for (int i = 2; i < SAME_NAME_MAX; i++) {
+		snprintf(path, sizeof(path), "%s/ust/pid/%s", output, trace->name);
+		if (access(path, F_OK) < 0)
+			break;
+		snprintf(trace->name, sizeof(trace->name), "%s-%d", name, i);
+	}
+	trace->path = strdup(path);
+	return trace->path ? KYMO_OK : ky_error_nomem(err);
+}
+
+static int put_metadata(struct ky_user_trace *trace, const char *text, size_t len_bytes,
+			struct kymo_error *err)
+{
+	int ret, dir;
+
+	if (trace->sink)
+		return trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
+	dir = open(trace->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = dir < 0 ? -errno : ky_file_replace(dir, "metadata", text, len_bytes);
+	if (dir >= 0)
+		close(dir);
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot write the metadata");
+		ky_error_path(err, trace->path);
+	}
+	return ret;
+}
+
+int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
+		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
+		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err)
+{
+	int ret = choose_path(trace, output, blob->head, err);
+	size_t len_bytes;
+	char *text;
+
+	if (!ret)
+		ret = make_streams(trace, n_streams, err);
+	if (!ret)
+		ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
+	if (ret < 0)
+		return ret;
+	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
+	ret = ky_dir_sink_open(trace->path, &trace->sink, err);
+	if (!ret)
+		ret = put_metadata(trace, text, len_bytes, err);
+	free(text);
+	return ret;
+}
+
+int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blob *blob,
+			   const struct ky_clock_record *clock, uint32_t *n_bad,
+			   struct kymo_error *err)
+{
+	size_t len_bytes;
+	char *text;
+	int ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
+
+	if (!ret) {
+		ret = put_metadata(trace, text, len_bytes, err);
+		free(text);
+	}
+	return ret;
+}
+
+/* ---- packets -------------------------------------------------------------------------- */
+
+static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *stream, uint32_t number,
+		       struct kymo_error *err)
+{
+	char name[32];
+
+	if (stream->number >= 0)
+		return KYMO_OK;
+	if (stream == &trace->dump_stream)
+		snprintf(name, sizeof(name), "statedump_0");
+	else
+		snprintf(name, sizeof(name), "channel0_%u", number);
+	stream->number = trace->sink->ops->stream(trace->sink, name, err);
+	return stream->number < 0 ? stream->number : KYMO_OK;
+}
+
+static void fill_prolog(struct ky_user_trace *trace, struct ky_user_stream *stream,
+			const struct kymo_ring_packet *packet, uint64_t body_bytes,
+			struct ky_packet_prolog *prolog)
+{
+	uint64_t begin = packet->begin_stamp, end = packet->end_stamp, bits;
+
+	begin = begin < stream->last_cycles ? stream->last_cycles : begin;
+	end = end < begin ? begin : end;
+	if (packet->lost > stream->discarded)
+		stream->discarded = packet->lost;
+	stream->last_cycles = end;
+	if (begin < trace->first_cycles)
+		trace->first_cycles = begin;
+	bits = 8 * (KY_PACKET_PROLOG_BYTES + body_bytes);
+	*prolog = (struct ky_packet_prolog){
+		.magic = KY_CTF_MAGIC,
+		.stream_class_id = 0,
+		.stream_id = packet->buffer,
+		.begin_cycles = begin,
+		.end_cycles = end,
+		.content_bits = bits,
+		.packet_bits = bits,
+		.sequence = stream->sequence++,
+		.discarded = stream->discarded,
+		.cpu_id = packet->buffer,
+	};
+	memcpy(prolog->uuid, trace->uuid, sizeof(prolog->uuid));
+}
+
+int ky_user_trace_packet(struct ky_user_trace *trace, const struct kymo_ring_packet *packet,
+			 const void *body, uint64_t body_bytes, struct kymo_error *err)
+{
+	struct ky_user_stream *stream = &trace->streams[packet->buffer];
+	struct ky_packet_prolog prolog;
+	struct ky_packet_out out;
+	int ret = open_stream(trace, stream, packet->buffer, err);
+
+	if (ret < 0)
+		return ret;
+	fill_prolog(trace, stream, packet, body_bytes, &prolog);
+	out = (struct ky_packet_out){
+		.data = body,
+		.size_bytes = sizeof(prolog) + body_bytes,
+		.head = &prolog,
+		.head_bytes = sizeof(prolog),
+		.content_bits = prolog.content_bits,
+		.begin_cycles = prolog.begin_cycles,
+		.end_cycles = prolog.end_cycles,
+		.discarded = prolog.discarded,
+		.sequence = prolog.sequence,
+		.stream_class_id = 0,
+		.stream_id = prolog.stream_id,
+	};
+	return trace->sink->ops->packet(trace->sink, stream->number, &out, err);
+}
+
+/* ---- the state dump ------------------------------------------------------------------- */
+
+static int send_dump(struct ky_user_trace *trace, uint64_t end_cycles, struct kymo_error *err)
+{
+	struct ky_packet_writer *writer = &trace->dump_writer;
+	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
+	struct ky_packet_out out;
+	int ret = open_stream(trace, &trace->dump_stream, 0, err);
+
+	if (ret < 0)
+		return ret;
+	out = (struct ky_packet_out){
+		.size_bytes = ky_packet_writer_close(writer, end_cycles, 0, 8),
+		.data = writer->data,
+		.content_bits = content_bits,
+		.begin_cycles = writer->begin_cycles,
+		.end_cycles = writer->last_cycles,
+		.sequence = writer->sequence,
+		.stream_class_id = writer->stream_class_id,
+		.stream_id = writer->stream_id,
+	};
+	return trace->sink->ops->packet(trace->sink, trace->dump_stream.number, &out, err);
+}
+
+/* One event, in the next packet when this one is full. */
+static int put_dump_event(struct ky_user_trace *trace, const struct ky_user_dump_head *head,
+			  const void *fields, uint64_t cycles, struct kymo_error *err)
+{
+	struct ky_packet_writer *writer = &trace->dump_writer;
+	uint8_t *to = ky_packet_writer_event(writer, head->id, cycles, head->bytes);
+	int ret;
+
+	if (!to) {
+		ret = send_dump(trace, cycles, err);
+		if (ret < 0)
+			return ret;
+		ky_packet_writer_begin(writer, cycles);
+		to = ky_packet_writer_event(writer, head->id, cycles, head->bytes);
+		if (!to)
+			return ky_error_set(err, KYMO_E_LIMIT,
+					    "an event of the state dump is too "
+					    "long");
+	}
+	memcpy(to, fields, head->bytes);
+	trace->dump_events++;
+	return KYMO_OK;
+}
+
+int ky_user_trace_dump(struct ky_user_trace *trace, const struct ky_strbuf *events, uint64_t cycles,
+		       struct kymo_error *err)
+{
+	struct ky_user_dump_head head;
+	int ret = KYMO_OK;
+
+	if (!events->len)
+		return KYMO_OK;
+	if (!trace->dump_writer.data &&
+	    ky_packet_writer_init(&trace->dump_writer, DUMP_PACKET_BYTES, trace->uuid,
+				  KY_USER_DUMP_STREAM, 0, 0, true) < 0)
+		return ky_error_nomem(err);
+	ky_packet_writer_begin(&trace->dump_writer, cycles);
+	for (size_t at = 0; at < events->len && !ret; at += sizeof(head) + head.bytes) {
+		memcpy(&head, events->data + at, sizeof(head));
+		ret = put_dump_event(trace, &head, events->data + at + sizeof(head), cycles, err);
+	}
+	return ret < 0 ? ret : send_dump(trace, cycles, err);
+}
+
+/* ---- closing -------------------------------------------------------------------------- */
+
+int ky_user_trace_close(struct ky_user_trace *trace, struct kymo_error *err)
+{
+	int ret;
+
+	if (!trace->sink)
+		return KYMO_OK;
+	trace->bytes = trace->sink->bytes_written;
+	ret = trace->sink->ops->close(trace->sink, err);
+	trace->sink = NULL;
+	return ret;
+}
+
+void ky_user_trace_fini(struct ky_user_trace *trace)
+{
+	ky_packet_writer_fini(&trace->dump_writer);
+	free(trace->streams);
+	free(trace->path);
+	*trace = (struct ky_user_trace){0};
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/flight-sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct packet {
+	struct packet *next; /* newer */
+	struct ky_packet_out out;
+	uint8_t bytes[];
+};
+
+struct stream {
+	char *name;
+	bool keeps_all;
+	uint64_t kept_bytes;
+	struct packet *oldest, *newest;
+};
+
+struct flight_sink {
+	struct ky_packet_sink base;
+	uint64_t keep_bytes;
+	char *metadata;
+	size_t metadata_bytes;
+	KY_VEC(struct stream) streams;
+};
+
+static struct flight_sink *flight_sink(struct ky_packet_sink *base)
+{
+	return (struct flight_sink *)base;
+}
+
+static int flight_stream(struct ky_packet_sink *base, const char *name, struct kymo_error *err)
+{
+	struct flight_sink *sink = flight_sink(base);
+	struct stream stream = {.name = strdup(name),
+				.keeps_all = strncmp(name, "statedump", 9) == 0};
+
+	if (!stream.name || ky_vec_push(&sink->streams, stream) < 0) {
+		free(stream.name);
+		return ky_error_nomem(err);
+	}
+	return (int)sink->streams.len - 1;
+}
+
+static void drop_oldest(struct stream *stream)
+{
+	struct packet *packet = stream->oldest;
+
+	stream->oldest = packet->next;
+	if (!stream->oldest)
+		stream->newest = NULL;
+	stream->kept_bytes -= packet->out.size_bytes;
+	free(packet);
+}
+
+static int flight_packet(struct ky_packet_sink *base, int number, const struct ky_packet_out *out,
+			 struct kymo_error *err)
+{
+	struct flight_sink *sink = flight_sink(base);
+	size_t body_bytes = out->size_bytes - out->head_bytes;
+	struct stream *stream;
+	struct packet *packet;
+
+	if (number < 0 || (size_t)number >= sink->streams.len)
+		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
+	stream = &sink->streams.data[number];
+	while (!stream->keeps_all && stream->oldest && stream->kept_bytes >= sink->keep_bytes)
+		drop_oldest(stream);
+	packet = malloc(sizeof(*packet) + out->size_bytes);
+	if (!packet)
+		return ky_error_nomem(err);
+	packet->next = NULL;
+	packet->out = *out;
+	packet->out.data = packet->bytes;
+	packet->out.head = NULL;
+	packet->out.head_bytes = 0;
+	if (out->head_bytes)
+		memcpy(packet->bytes, out->head, out->head_bytes);
+	memcpy(packet->bytes + out->head_bytes, out->data, body_bytes);
+	if (stream->newest)
+		stream->newest->next = packet;
+	else
+		stream->oldest = packet;
+	stream->newest = packet;
+	stream->kept_bytes += out->size_bytes;
+	return KYMO_OK;
+}
+
+static int flight_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
+			   struct kymo_error *err)
+{
+	struct flight_sink *sink = flight_sink(base);
+	char *copy = malloc(len_bytes ? len_bytes : 1);
+
+	if (!copy)
+		return ky_error_nomem(err);
+	memcpy(copy, text, len_bytes);
+	free(sink->metadata);
+	sink->metadata = copy;
+	sink->metadata_bytes = len_bytes;
+	return KYMO_OK;
+}
+
+static int flight_close(struct ky_packet_sink *base, struct kymo_error *err)
+{
+	struct flight_sink *sink = flight_sink(base);
+
+	ky_vec_foreach(&sink->streams, stream) {
+		while (stream->oldest)
+			drop_oldest(stream);
+		free(stream->name);
+	}
+	ky_vec_fini(&sink->streams);
+	free(sink->metadata);
+	free(sink);
+	return KYMO_OK;
+}
+
+static const struct ky_packet_sink_ops flight_sink_ops = {
+	.stream = flight_stream,
+	.packet = flight_packet,
+	.metadata = flight_metadata,
+	.close = flight_close,
+};
+
+int ky_flight_sink_open(uint64_t keep_bytes, struct ky_packet_sink **out, struct kymo_error *err)
+{
+	struct flight_sink *sink = calloc(1, sizeof(*sink));
+
+	*out = NULL;
+	if (!sink)
+		return ky_error_nomem(err);
+	sink->base.ops = &flight_sink_ops;
+	sink->keep_bytes = keep_bytes;
+	*out = &sink->base;
+	return KYMO_OK;
+}
+
+static int copy_stream(const struct stream *stream, struct ky_packet_sink *to, uint64_t *events,
+		       struct kymo_error *err)
+{
+	int number = to->ops->stream(to, stream->name, err), ret = KYMO_OK;
+
+	if (number < 0)
+		return number;
+	for (const struct packet *packet = stream->oldest; packet && !ret; packet = packet->next) {
+		ret = to->ops->packet(to, number, &packet->out, err);
+		*events += packet->out.n_events;
+	}
+	return ret;
+}
+
+int ky_flight_sink_copy(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			uint64_t *events, struct kymo_error *err)
+{
+	const struct flight_sink *sink = (const struct flight_sink *)flight;
+	int ret = KYMO_OK;
+
+	*events = 0;
+	if (sink->metadata)
+		ret = to->ops->metadata(to, sink->metadata, sink->metadata_bytes, err);
+	for (size_t i = 0; i < sink->streams.len && !ret; i++)
+		ret = copy_stream(&sink->streams.data[i], to, events, err);
+	return ret;
+}
