@@ -23,7 +23,9 @@ struct options {
 	struct ky_text_list kernel, user, exclude;
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
-	uint64_t pid;
+	struct ky_text_list pid, tid;
+	bool follow;
+	const char *cgroup;
 	bool overwrite;
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid;
@@ -59,25 +61,32 @@ static int parse_context(const struct ky_command *command, const char *list,
 		{"ppid", KY_CONTEXT_PPID},
 		{"procname", KY_CONTEXT_PROCNAME},
 		{"prio", KY_CONTEXT_PRIO},
+		{"interruptible", KY_CONTEXT_INTERRUPTIBLE},
+		{"preemptible", KY_CONTEXT_PREEMPTIBLE},
+		{"need_reschedule", KY_CONTEXT_NEED_RESCHEDULE},
+		{"migratable", KY_CONTEXT_MIGRATABLE},
 		{"tid", 0}, /* there always */
 	};
+	const size_t n = sizeof(names) / sizeof(names[0]);
 
 	while (list && *list) {
 		size_t len = strcspn(list, ","), i;
 
-		for (i = 0; i < 5; i++)
+		for (i = 0; i < n; i++)
 			if (strlen(names[i].name) == len && !strncmp(names[i].name, list, len))
 				break;
-		if ((i == 5 || !run->has_kernel) &&
+		if ((i == n || !run->has_kernel) &&
 		    !(run->has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
 				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
-				run->has_kernel ? "pid, ppid, procname, prio" : "",
+				run->has_kernel ? "pid, ppid, procname, prio, interruptible, "
+						  "preemptible, need_reschedule, migratable"
+						: "",
 				run->has_kernel && run->has_user ? "; nor of " : "",
 				run->has_user ? "vpid, vtid, procname, ip, cpu_id and the "
 						"others that the help names"
 					      : "");
-		if (i < 5)
+		if (i < n)
 			run->kernel.context |= names[i].bit;
 		list += len + (list[len] == ',');
 	}
@@ -112,10 +121,9 @@ static int parse_content(const struct ky_command *command, const char *text,
 					     "--kernel too");
 	if (strcmp(text, "paths") == 0)
 		bytes = 0;
-	else if (strncmp(text, "all:", 4) == 0
-			 ? ky_parse_size(text + 4, &bytes) < 0 || !bytes ||
-				   bytes > KY_CONTENT_LIMIT_MAX
-			 : strcmp(text, "all") != 0)
+	else if (strncmp(text, "all:", 4) == 0 ? ky_parse_size(text + 4, &bytes) < 0 || !bytes ||
+							 bytes > KY_CONTENT_LIMIT_MAX
+					       : strcmp(text, "all") != 0)
 		return ky_cli_usage(command,
 				    "--syscall-content: '%s' is none of paths, all and all:BYTES "
 				    "(1 to 64k)",
@@ -147,6 +155,69 @@ static int parse_reader(const struct ky_command *command, const char *name, enum
 	return ky_cli_usage(command, "--reader: '%s' is none of auto, mmap, splice, read", name);
 }
 
+/* "17,18", any number of times. Returns how many there are in @ids, or -1: something is none. */
+static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_RECORD_MAX_IDS])
+{
+	int n = 0;
+
+	for (size_t i = 0; i < list->len; i++) {
+		const char *at = list->items[i];
+		char *end;
+
+		do {
+			long long id = strtoll(at, &end, 10);
+
+			if (end == at || id <= 0 || id > INT32_MAX || (*end && *end != ',') ||
+			    n == KY_RECORD_MAX_IDS)
+				return -1;
+			ids[n++] = (int32_t)id;
+			at = end + 1;
+		} while (*end);
+	}
+	return n;
+}
+
+/* The kernel takes a name as a text in quotes. */
+static bool is_comm(const char *comm)
+{
+	for (const char *at = comm; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == '"' || *at == '\'' || *at == '\\')
+			return false;
+	return *comm && strlen(comm) < 16;
+}
+
+/* Whose events are recorded. */
+static int choose_threads(const struct ky_command *command, const struct options *options,
+			  struct ky_record_run *run)
+{
+	struct ky_session_options *to = &run->kernel;
+	int n_pids = parse_ids(&options->pid, run->pids);
+	int n_tids = parse_ids(&options->tid, run->tids);
+
+	if (n_pids < 0 || n_tids < 0)
+		return ky_cli_usage(command, "--pid and --tid want up to %d ids between commas",
+				    KY_RECORD_MAX_IDS);
+	to->pids = run->pids;
+	to->tids = run->tids;
+	to->n_pids = (size_t)n_pids;
+	to->n_tids = (size_t)n_tids;
+	to->cgroup = options->cgroup;
+	to->uid = -1;
+	to->follow = options->follow;
+	to->comm = options->comm;
+	if (!run->has_kernel && (n_tids || to->cgroup || to->follow))
+		return ky_cli_usage(command,
+				    "--tid, --cgroup and --follow are about kernel events: "
+				    "give --kernel too");
+	if (run->has_user && n_pids > 1)
+		return ky_cli_usage(command, "--pid: with --user, one process only");
+	run->user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
+	if (run->has_kernel && to->comm && !is_comm(to->comm))
+		return ky_cli_usage(command, "--comm: '%s' is no name of a thread (15 characters)",
+				    to->comm);
+	return KY_EXIT_OK;
+}
+
 /* What speaks of programs makes sense only when programs are recorded. */
 static int check_user_options(const struct ky_command *command, const struct options *options,
 			      struct ky_record_run *run)
@@ -163,11 +234,10 @@ static int check_user_options(const struct ky_command *command, const struct opt
 	to->contexts = options->context;
 	to->level_max = 14;
 	to->uid = -1;
-	if (!run->has_user && (to->filter || to->comm || options->uid || options->log_level))
-		return ky_cli_usage(
-			command,
-			"--filter, --comm, --uid and --loglevel are about programs: give "
-			"--user too; kernel events are filtered by --kernel 'EVENTS if EXPR'");
+	if (!run->has_user && (to->filter || options->log_level))
+		return ky_cli_usage(command,
+				    "--filter and --loglevel are about programs: give --user too; "
+				    "kernel events are filtered by --kernel 'EVENTS if EXPR'");
 	if (options->log_level &&
 	    ky_user_levels_parse(options->log_level, &to->level_min, &to->level_max) < 0)
 		return ky_cli_usage(command,
@@ -179,7 +249,7 @@ static int check_user_options(const struct ky_command *command, const struct opt
 	if (options->uid && (ky_parse_u64(options->uid, &uid) < 0 || uid > UINT32_MAX - 1))
 		return ky_cli_usage(command, "--uid: '%s' is no user id", options->uid);
 	if (options->uid)
-		to->uid = (int64_t)uid;
+		to->uid = run->kernel.uid = (int64_t)uid;
 	return KY_EXIT_OK;
 }
 
@@ -192,8 +262,6 @@ static int check_options(const struct ky_command *command, const struct options 
 	if (strcmp(options->identity, "lttng") != 0 && strcmp(options->identity, "kymo") != 0)
 		return ky_cli_usage(command, "--identity: '%s' is neither lttng nor kymo",
 				    options->identity);
-	if (options->pid > INT32_MAX)
-		return ky_cli_usage(command, "--pid: %" PRIu64 " is no process id", options->pid);
 	if (options->buffer_bytes < MIN_BUFFER_BYTES || options->buffer_bytes > MAX_BUFFER_BYTES)
 		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
 	run->has_user = options->user.len != 0;
@@ -201,7 +269,6 @@ static int check_options(const struct ky_command *command, const struct options 
 	run->duration_ns = options->duration_ns;
 	run->buffer_bytes = options->buffer_bytes;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
-	to->pid = (int32_t)options->pid;
 	to->events = (const char *const *)options->kernel.items;
 	to->n_events = options->kernel.len;
 	to->exclusions = (const char *const *)options->exclude.items;
@@ -209,12 +276,13 @@ static int check_options(const struct ky_command *command, const struct options 
 	to->exclusions_may_miss = run->has_user;
 	to->buffer_bytes = options->buffer_bytes;
 	to->log = &ky_cli_log;
-	run->user.pid = (uint32_t)options->pid;
 	run->user.buffer_bytes = options->buffer_bytes;
 	run->user.log = &ky_cli_log;
 	run->user.overwrite = to->overwrite = options->overwrite;
 	run->user.keep_bytes = options->keep_bytes;
-	code = parse_context(command, options->context, run);
+	code = choose_threads(command, options, run);
+	if (!code)
+		code = parse_context(command, options->context, run);
 	if (!code)
 		code = parse_clock(command, options->clock, &run->clock);
 	if (!code)
@@ -266,7 +334,8 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, output), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
-	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls; "
+	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "
+	 "'syscall:open*' those of that name, entry and exit; "
 	 "'!' before a pattern takes its events out again. 'EVENTS if EXPR' records only those events for "
 	 "which EXPR is true (docs/filter.md): in the kernel, as far as it can. May be given again. "
 	 "Default, and what 'default' stands for: what the reports need; with --user, nothing.",
@@ -288,10 +357,13 @@ static const struct ky_option_def option_defs[] = {
 	 "Only events of programs for which EXPR is true; evaluated in the program, before anything "
 	 "is recorded. See docs/filter.md; $ctx.NAME is any context field, asked for or not.",
 	 offsetof(struct options, filter), NULL},
-	{"comm", 0, KY_OPTION_TEXT, "NAME", "Only programs of this name (the first 15 characters).",
+	{"comm", 0, KY_OPTION_TEXT, "NAME",
+	 "Only programs of this name (the first 15 characters); of the kernel, what happens in threads of "
+	 "this name, and what is about them (who wakes them).",
 	 offsetof(struct options, comm), NULL},
 	{"uid", 0, KY_OPTION_TEXT, "UID",
-	 "Only programs of this user. Default: as root, of all users that have processes when the "
+	 "Only programs of this user; of the kernel, what happens in the processes that are this user's when "
+	 "the recording begins, and what they start. Default: as root, of all users that have processes when the "
 	 "recording begins; else one's own.",
 	 offsetof(struct options, uid), NULL},
 	{"duration", 'd', KY_OPTION_DURATION, "TIME",
@@ -310,16 +382,31 @@ static const struct ky_option_def option_defs[] = {
 	 "With --overwrite: how much memory the buffers of programs that have ended may take, all together; "
 	 "those that ended first go first. Default: 256M.",
 	 offsetof(struct options, keep_bytes), NULL},
-	{"pid", 'p', KY_OPTION_U64, "PID",
-	 "Record only what happens in this process, its threads, and (of the kernel) what they start.",
+	{"pid", 'p', KY_OPTION_LIST, "PID[,PID...]",
+	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. "
+	 "May be given again; of the kernel, several of --pid, --tid, --uid and --cgroup add up.",
 	 offsetof(struct options, pid), NULL},
+	{"tid", 0, KY_OPTION_LIST, "TID[,TID...]",
+	 "Of the kernel: record only what happens in these threads. May be given again.",
+	 offsetof(struct options, tid), NULL},
+	{"cgroup", 0, KY_OPTION_TEXT, "DIR",
+	 "Of the kernel: record only what happens in threads that are in this control group (a container, a "
+	 "service), or one below it, when the recording begins, and in what they start. A path below "
+	 "/sys/fs/cgroup, as in /proc/PID/cgroup.",
+	 offsetof(struct options, cgroup), NULL},
+	{"follow", 0, KY_OPTION_FLAG, NULL,
+	 "Of the kernel: with --tid, also what these threads start. With COMMAND and none of --pid, --tid, "
+	 "--uid and --cgroup: only COMMAND and what it starts.",
+	 offsetof(struct options, follow), NULL},
 	{"context", 'c', KY_OPTION_TEXT, "LIST",
 	 "Fields to add to every event, separated by commas. Of the kernel, besides its tid: pid, ppid, "
-	 "procname, prio. Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
+	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment). "
+	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
 	 "callstack-user, perf:thread:COUNTER (instructions, cache-misses, page-faults ...), "
 	 "$app.PROVIDER:NAME.",
-	 offsetof(struct options, context), "pid ppid procname prio vpid vtid ip cpu_id"},
+	 offsetof(struct options, context),
+	 "pid ppid procname prio interruptible preemptible need_reschedule migratable vpid vtid ip cpu_id"},
 	{"syscall-content", 0, KY_OPTION_TEXT, "WHAT",
 	 "Record what system calls' arguments point at: paths (file names and other texts, socket addresses, "
 	 "how many bytes vectors hold, what readlink and getcwd return), or all, which adds the first 512 "
@@ -358,7 +445,7 @@ const struct ky_command ky_command_record = {
 		"its own, so it disturbs no other tracer. The instance is removed at the end; what a killed "
 		"recorder left is removed by the next one.\n\n"
 		"COMMAND starts once recording is on and the state is written, with the rights of kymo itself. "
-		"The whole machine is recorded, not only COMMAND. The exit code is that of COMMAND "
+		"The whole machine is recorded, not only COMMAND, unless --follow is given. The exit code is that of COMMAND "
 		"(128 + N when signal N killed it). When recording ends first, by --duration or Ctrl-C, "
 		"COMMAND is sent SIGTERM and the exit code is 0. It is 1 when the recording failed.\n\n"
 		"With --overwrite it is a flight recorder: it runs for as long as you like, at no cost of disk, and "
@@ -374,6 +461,8 @@ const struct ky_command ky_command_record = {
 		"kymo record -k 'sched_*,syscall_*_open*' --duration 5s\n\n"
 		"# large reads only, and only switches to real-time threads\n"
 		"kymo record -k 'syscall_exit_read if ret > 4096' -k 'sched_switch if next_prio < 0'\n\n"
+		"# a command's own system calls, and those of what it starts\n"
+		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
 		"# which files and addresses programs open and connect to\n"

@@ -321,7 +321,11 @@ static int run_sessions(struct ky_record_run *run)
 	 * a few per cent of one; the command, forked before, does not inherit this.
 	 */
 	(void)setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
-	ret = start_sessions(run, &err);
+	ret = run->session && run->command.args
+		      ? ky_session_choose_child(run->session, run->command.pid, &err)
+		      : KYMO_OK;
+	if (!ret)
+		ret = start_sessions(run, &err);
 	run->started = ret == 0;
 	if (!ret)
 		ky_record_remote_open(run);

@@ -10,6 +10,8 @@
 #include "record/session.h"
 #include "record/user.h"
 
+#define KY_RECORD_MAX_IDS 1024
+
 struct ky_record_run {
 	/* What is wanted. */
 	bool has_kernel, has_user;
@@ -20,6 +22,8 @@ struct ky_record_run {
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
 	struct ky_child command;
+	int32_t pids[KY_RECORD_MAX_IDS],
+		tids[KY_RECORD_MAX_IDS]; /* what kernel.pids, tids point to */
 	/* While it runs. */
 	struct ky_session *session;
 	struct ky_user *user_session;

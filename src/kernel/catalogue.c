@@ -131,10 +131,25 @@ struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const 
 
 /* ---- choosing ------------------------------------------------------------------------- */
 
+/* Is it entry or exit of a system call that @pattern matches: "open*"? */
+static bool matches_syscall(const struct ky_event_source *source, const char *pattern)
+{
+	static const char *const prefixes[] = {"sys_enter_", "sys_exit_"};
+
+	if (strcmp(source->system, "syscalls") != 0)
+		return false;
+	for (size_t i = 0; i < 2; i++)
+		if (strncmp(source->event, prefixes[i], strlen(prefixes[i])) == 0)
+			return ky_glob_match(pattern, source->event + strlen(prefixes[i]));
+	return false;
+}
+
 static bool matches(const struct ky_event_source *source, const char *pattern)
 {
 	char text[2 * KY_EVENT_NAME_BYTES + 2];
 
+	if (strncmp(pattern, "syscall:", 8) == 0)
+		return matches_syscall(source, pattern + 8);
 	if (strcmp(pattern, source->system) == 0 || ky_glob_match(pattern, source->name) ||
 	    ky_glob_match(pattern, source->event))
 		return true;

@@ -41,7 +41,8 @@ void ky_catalogue_fini(struct ky_catalogue *catalogue);
 
 /*
  * Select (@on) or deselect what @pattern matches: a glob over the trace's name, tracefs's
- * "event", "system:event" or "system/event"; or a system's name, for all of it.
+ * "event", "system:event" or "system/event"; or a system's name, for all of it. "syscall:" and a glob:
+ * the system calls of these names, entry and exit.
  * Returns how many events matched, or KYMO_E_NOT_FOUND with the nearest names in the hint.
  */
 int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, bool on,

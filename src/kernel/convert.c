@@ -24,6 +24,8 @@ int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kym
 		convert->context_bytes += KY_COMM_BYTES;
 	if (context & KY_CONTEXT_PRIO)
 		convert->context_bytes += 4;
+	convert->thread_bytes = convert->context_bytes;
+	convert->context_bytes += (uint32_t)__builtin_popcount(context & KY_CONTEXT_OF_RECORDS);
 	if (convert->context_bytes > KY_CONTEXT_MAX_BYTES)
 		return ky_error_set(err, KYMO_E_INVALID, "too many context fields");
 	return KYMO_OK;
@@ -37,6 +39,46 @@ void ky_convert_fini(struct ky_convert *convert)
 }
 
 /* ---- the event context ---------------------------------------------------------------- */
+
+/* Bits of common_flags; common_preempt_count has two counts of 4 bits: preemption, migration. */
+enum {
+	FLAG_IRQS_OFF = 0x01,
+	FLAG_NEED_RESCHED = 0x04,
+	FLAG_HARDIRQ = 0x08,
+	FLAG_SOFTIRQ = 0x10,
+	FLAG_NMI = 0x40,
+	FLAG_BH_OFF = 0x80,
+};
+
+/* LTTng's names. */
+static const struct {
+	unsigned int context;
+	const char *name;
+} record_contexts[] = {
+	{KY_CONTEXT_INTERRUPTIBLE, "_interruptible"},
+	{KY_CONTEXT_PREEMPTIBLE, "_preemptible"},
+	{KY_CONTEXT_NEED_RESCHEDULE, "_need_reschedule"},
+	{KY_CONTEXT_MIGRATABLE, "_migratable"},
+};
+
+#define N_RECORD_CONTEXTS (sizeof(record_contexts) / sizeof(record_contexts[0]))
+
+/* In the order of record_contexts[]. */
+static uint8_t *put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
+				   uint8_t *out)
+{
+	const uint8_t values[N_RECORD_CONTEXTS] = {
+		!(flags & FLAG_IRQS_OFF),
+		!(counts & 15) && !(flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI | FLAG_BH_OFF)),
+		!!(flags & FLAG_NEED_RESCHED),
+		!(counts >> 4),
+	};
+
+	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
+		if (context & record_contexts[i].context)
+			*out++ = values[i];
+	return out;
+}
 
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
 						struct ky_trace_class *trace)
@@ -55,6 +97,10 @@ struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert
 		return NULL;
 	if ((context & KY_CONTEXT_PRIO) && !ky_struct_add_int(trace, st, "_prio", 32, true, 10))
 		return NULL;
+	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
+		if ((context & record_contexts[i].context) &&
+		    !ky_struct_add_int(trace, st, record_contexts[i].name, 8, true, 10))
+			return NULL;
 	return st;
 }
 
@@ -101,6 +147,8 @@ uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_th
 		out = put(out, thread->comm, KY_COMM_BYTES);
 	if (context & KY_CONTEXT_PRIO)
 		out = put(out, &thread->prio, 4);
+	/* An ordinary moment of a program. */
+	out = put_record_context(context, 0, 0, out);
 	return (uint32_t)(out - bytes);
 }
 
@@ -128,26 +176,31 @@ static void refresh_context(struct ky_convert_cpu *cpu, uint32_t tid)
 	cpu->has_context = true;
 }
 
-static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out, uint32_t tid)
-{
-	const struct ky_convert *convert = cpu->convert;
-
-	if (convert->context_bytes == 4)
-		return put(out, &tid, 4);
-	if (!cpu->has_context || cpu->context_tid != tid ||
-	    (convert->threads && cpu->context_generation != convert->threads->generation))
-		refresh_context(cpu, tid);
-	return copy_bytes(out, cpu->context, convert->context_bytes);
-}
-
-/* ---- one record ----------------------------------------------------------------------- */
-
 struct record {
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t tid;
 	const struct ky_content_record *content;
 };
+
+static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
+				   const struct record *record)
+{
+	const struct ky_convert *convert = cpu->convert;
+	uint32_t tid = record->tid;
+
+	if (convert->context_bytes == 4)
+		return put(out, &tid, 4);
+	if (!cpu->has_context || cpu->context_tid != tid ||
+	    (convert->threads && cpu->context_generation != convert->threads->generation))
+		refresh_context(cpu, tid);
+	out = copy_bytes(out, cpu->context, convert->thread_bytes);
+	if (convert->context_bytes == convert->thread_bytes)
+		return out;
+	return put_record_context(convert->context, record->data[2], record->data[3], out);
+}
+
+/* ---- one record ----------------------------------------------------------------------- */
 
 static inline uint32_t load32(const uint8_t *at)
 {
@@ -407,7 +460,7 @@ static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 			return KYMO_OK;
 		}
 	}
-	out = put_context(cpu, out, record->tid);
+	out = put_context(cpu, out, record);
 	put_fields(cpu, plan, record, lens, out);
 	cpu->events++;
 	return KYMO_OK;
@@ -461,7 +514,7 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	put_fields(cpu, plan, record, lens, put_context(cpu, body, record->tid));
+	put_fields(cpu, plan, record, lens, put_context(cpu, body, record));
 	if (is_wanted(cpu, plan, used_bytes, body)) {
 		cpu->events++;
 		return KYMO_OK;

@@ -32,9 +32,22 @@ enum ky_context {
 	KY_CONTEXT_PPID = 2,
 	KY_CONTEXT_PROCNAME = 4,
 	KY_CONTEXT_PRIO = 8,
+	/* One byte each, from the record itself: may it be interrupted, preempted, is a switch due,
+	 * may it move to another CPU? 1, 0; -1: the kernel does not tell. */
+	KY_CONTEXT_INTERRUPTIBLE = 16,
+	KY_CONTEXT_PREEMPTIBLE = 32,
+	KY_CONTEXT_NEED_RESCHEDULE = 64,
+	KY_CONTEXT_MIGRATABLE = 128,
 };
 
-#define KY_CONTEXT_MAX_BYTES 32
+/* Those that are known of a thread only, and so need a table of threads. */
+#define KY_CONTEXT_OF_THREADS \
+	(KY_CONTEXT_PID | KY_CONTEXT_PPID | KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO)
+#define KY_CONTEXT_OF_RECORDS                                                             \
+	(KY_CONTEXT_INTERRUPTIBLE | KY_CONTEXT_PREEMPTIBLE | KY_CONTEXT_NEED_RESCHEDULE | \
+	 KY_CONTEXT_MIGRATABLE)
+
+#define KY_CONTEXT_MAX_BYTES 40
 
 struct ky_convert_plan; /* convert-plan.h */
 struct ky_filter;
@@ -45,7 +58,8 @@ struct ky_convert {
 	struct ky_convert_plan **plans; /* by common_type; NULL: not ours */
 	uint32_t n_plans;
 	unsigned int context; /* KY_CONTEXT_* */
-	uint32_t context_bytes;
+	uint32_t context_bytes,
+		thread_bytes; /* of the whole context, and of what tells of threads */
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
 	int32_t own_tids[2];
 	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */

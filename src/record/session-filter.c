@@ -60,6 +60,21 @@ static void leave_to_recorder(struct ky_session *session, struct ky_event_source
 	filter->example = source->name;
 }
 
+/* Besides what is there already (ky_session_filter_comm()). False: out of memory. */
+static bool add_kernel_filter(struct ky_session *session, struct ky_event_source *source,
+			      struct ky_strbuf *text)
+{
+	struct ky_arena *arena = &session->catalogue.arena;
+	const char *before = source->kernel_filter, *both = NULL;
+
+	if (!ky_strbuf_failed(text))
+		both = before ? ky_arena_printf(arena, "%s && (%s)", ky_strbuf_text(text), before)
+			      : ky_arena_strdup(arena, ky_strbuf_text(text));
+	ky_strbuf_fini(text);
+	source->kernel_filter = both;
+	return both != NULL;
+}
+
 static int bind_event(struct ky_session *session, struct ky_event_source *source,
 		      struct kymo_error *err)
 {
@@ -89,11 +104,9 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 	fields = ky_convert_fields(&session->convert, source->id, &n_fields);
 	if (!source->hidden)
 		how = ky_kernel_filter(filter->filter, source->class, fields, n_fields, &text);
-	if (how != KY_KERNEL_FILTER_NONE && !ky_strbuf_failed(&text))
-		source->kernel_filter =
-			ky_arena_strdup(&session->catalogue.arena, ky_strbuf_text(&text));
-	ky_strbuf_fini(&text);
-	if (how != KY_KERNEL_FILTER_NONE && !source->kernel_filter)
+	if (how == KY_KERNEL_FILTER_NONE)
+		ky_strbuf_fini(&text);
+	else if (!add_kernel_filter(session, source, &text))
 		return ky_error_nomem(err);
 	if (how != KY_KERNEL_FILTER_ALL)
 		leave_to_recorder(session, source);
@@ -105,6 +118,9 @@ int ky_session_compile_filters(struct ky_session *session, struct kymo_error *er
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&session->catalogue.events, source) {
+		ret = ky_session_filter_comm(session, source, err);
+		if (ret < 0)
+			return ret;
 		if (!source->selected || !source->filter)
 			continue;
 		if (!find(session, source->filter))
@@ -126,14 +142,22 @@ int ky_session_compile_filters(struct ky_session *session, struct kymo_error *er
 	return KYMO_OK;
 }
 
-/* A kernel that does not take the filter after all is no reason not to record. */
-void ky_session_write_filter(struct ky_session *session, struct ky_event_source *source)
+/*
+ * A kernel that does not take the filter after all is no reason not to record; but who is chosen by
+ * name must be.
+ */
+int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
+			    struct kymo_error *err)
 {
 	char name[400];
+	int ret;
 
 	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
-	if (ky_instance_write(&session->instance, name, source->kernel_filter, NULL) < 0)
-		leave_to_recorder(session, source);
+	ret = ky_instance_write(&session->instance, name, source->kernel_filter, err);
+	if (ret == 0 || session->options.comm)
+		return ret;
+	leave_to_recorder(session, source);
+	return KYMO_OK;
 }
 
 void ky_session_tell_filters(const struct ky_session *session)

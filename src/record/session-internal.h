@@ -72,7 +72,8 @@ struct ky_session {
 	struct ky_threads threads;
 	bool has_threads;
 	struct ky_content *content; /* NULL: not wanted */
-	bool merge; /* convert in time order across CPUs */
+	bool has_chosen;	    /* whose events are recorded */
+	bool merge;		    /* convert in time order across CPUs */
 
 	struct ky_os_clock clock;
 	struct ky_trace_class *trace;
@@ -104,10 +105,17 @@ int ky_session_update_clock(struct ky_session *session, struct kymo_error *err);
 /* session-filter.c. Compile the filters of all events, once the model is finished. */
 int ky_session_compile_filters(struct ky_session *session, struct kymo_error *err);
 /* Write source->kernel_filter to the instance; or else the recorder decides. */
-void ky_session_write_filter(struct ky_session *session, struct ky_event_source *source);
+int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
+			    struct kymo_error *err);
 /* Say to the log what the recorder decides. */
 void ky_session_tell_filters(const struct ky_session *session);
 void ky_session_free_filters(struct ky_session *session);
+
+/* session-select.c: the threads whose events are recorded. */
+int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err);
+/* Make the name that is wanted a part of the event's filters, which are not compiled yet. */
+int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err);
 
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);

@@ -61,43 +61,6 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int no_such_process(int32_t pid, struct kymo_error *err)
-{
-	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %d", pid);
-
-	ky_error_hint(err, "--pid wants the id of a running process");
-	return code;
-}
-
-/* All threads of the process, and whatever they will start. */
-static int set_pid(struct ky_session *session, struct kymo_error *err)
-{
-	int32_t pid = session->options.pid;
-	char path[64], text[16];
-	struct dirent *entry;
-	int ret = KYMO_OK, n = 0;
-	DIR *dir;
-
-	if (!pid)
-		return KYMO_OK;
-	ret = ky_instance_write(&session->instance, "options/event-fork", "1", err);
-	if (ret < 0)
-		return ret;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (!dir)
-		return no_such_process(pid, err);
-	while (!ret && (entry = readdir(dir))) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
-		snprintf(text, sizeof(text), "%.12s", entry->d_name);
-		ret = ky_instance_write(&session->instance, "set_event_pid", text, err);
-		n++;
-	}
-	closedir(dir);
-	return ret < 0 || n ? ret : no_such_process(pid, err);
-}
-
 /* ---- events --------------------------------------------------------------------------- */
 
 static bool is_wanted(const struct ky_event_source *source)
@@ -141,9 +104,11 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 	struct kymo_error local;
 	int ret, enabled = 0;
 
-	ky_vec_foreach(&session->catalogue.events, source)
-		if (source->kernel_filter)
-			ky_session_write_filter(session, source);
+	ky_vec_foreach(&session->catalogue.events, source) {
+		ret = source->kernel_filter ? ky_session_write_filter(session, source, err) : 0;
+		if (ret < 0)
+			return ret;
+	}
 	for (size_t from = 0; from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(sources[from].system, sources[to].system) == 0;
 		     to++)
@@ -228,7 +193,7 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 	if (!ret)
 		ret = set_buffers(session, err);
 	if (!ret)
-		ret = set_pid(session, err);
+		ret = ky_session_choose_threads(session, err);
 	/* Before the events: content is then there before its call is in the ring. */
 	if (!ret && session->content)
 		ret = ky_content_attach(session->content, err);

@@ -76,7 +76,7 @@ static void hide(struct ky_session *session, const char *system, const char *eve
 /* Context fields, and the processes of sched_process_fork, need events that nobody asked for. */
 static void choose_helpers(struct ky_session *session)
 {
-	unsigned int context = session->options.context;
+	unsigned int context = session->options.context & KY_CONTEXT_OF_THREADS;
 	const struct ky_event_source *fork =
 		ky_catalogue_find(&session->catalogue, "sched", "sched_process_fork");
 

@@ -31,11 +31,21 @@ struct ky_session_options {
 	size_t n_exclusions;
 	bool exclusions_may_miss; /* one that matches no event is no mistake */
 	uint64_t buffer_bytes;	  /* per CPU */
-	int32_t pid;		  /* only this process, its threads and children; 0: everything */
-	unsigned int context;	  /* KY_CONTEXT_* of kernel/convert.h */
-	bool syscall_content;	  /* what system calls' arguments point at, too */
-	uint32_t content_bytes;	  /* of buffers, at most; 0: none */
-	bool identity_kymo;	  /* env tracer_name = "kymo", not "lttng-modules" */
+	/*
+	 * Whose events; nothing of these: everybody's. Processes with all their threads, and what they
+	 * start; single threads; those of a user (-1: any) and of a control group, as they are at the
+	 * start; what any of them chooses. Borrowed, while opening.
+	 */
+	const int32_t *pids, *tids;
+	size_t n_pids, n_tids;
+	int64_t uid;
+	const char *cgroup;
+	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
+	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
+	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */
+	bool syscall_content; /* what system calls' arguments point at, too */
+	uint32_t content_bytes; /* of buffers, at most; 0: none */
+	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
 	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
@@ -55,7 +65,7 @@ struct ky_session_stats {
 	uint64_t lost, bad;
 	uint64_t duration_ns;
 	uint64_t event_classes;
-	uint64_t content_missing; /* calls without the content that they should have */
+	uint64_t content_missing;	   /* calls without the content that they should have */
 	struct ky_session_cpu_stats *cpus; /* those that have a stream */
 	uint32_t n_cpus;
 	struct ky_os_clock clock;
@@ -71,6 +81,8 @@ struct ky_session;
  */
 int ky_session_open(const struct ky_session_options *options, struct ky_session **session,
 		    struct kymo_error *err);
+/* Before start: with `follow` and no other choice, record this process and what it starts. */
+int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err);
 int ky_session_start(struct ky_session *session, struct kymo_error *err);
 
 /* Its clock: refined by stop. Valid until close. */

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
 """kymo record of the kernel: which events, and what their fields are."""
 
+import collections
 import glob
+import os
 import re
+import shlex
+import subprocess
+import tempfile
+import time
 
 import pytest
 
@@ -157,3 +163,161 @@ def test_filter_keeps_threads_known(record, kymo):
     out = kymo("print", "--event", "sched_process_exit", trace).out
     assert re.search(r'procname = "sleep", prio = 20 \}, \{ comm = "sleep"', out), out
     assert kymo("print", "--event", "sched_switch", "--count", trace).out.strip() == "0"
+
+
+# ---- whose events ------------------------------------------------------------------------------
+
+CALLS = """
+import os, subprocess, sys, threading
+sys.stdin.readline()
+def call(n):
+    for _ in range(n): os.getpriority(0, 0)
+call(10)
+thread = threading.Thread(target=call, args=(20,))
+thread.start(); thread.join()
+subprocess.run(["/usr/bin/python3", "-c", "import os\\nfor _ in range(30): os.getpriority(0, 0)"])
+"""
+
+
+class Target:
+    """A process that makes its calls when it is told to."""
+
+    def __init__(self, **kwargs):
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", CALLS],
+                                        stdin=subprocess.PIPE, **kwargs)
+        time.sleep(0.3)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def go(self):
+        """A command that tells it, and waits for its end."""
+        return ["sh", "-c", f"echo > /proc/{self.pid}/fd/0; "
+                            f"while grep -q '^State:.[^Z]' /proc/{self.pid}/status; "
+                            "do sleep 0.05; done"]
+
+
+def calls(kymo, trace):
+    """How many calls of getpriority() by each thread."""
+    out = kymo("print", "--event", "syscall_entry_getpriority", trace).out
+    return collections.Counter(int(tid) for tid in re.findall(r" tid = (\d+)", out))
+
+
+def test_pids_and_what_they_start(record, kymo):
+    with Target() as one, Target() as other:
+        trace, _ = record("-k", "syscall:getpriority", "--pid", f"{one.pid},{other.pid}",
+                          command=["sh", "-c", shlex.join(one.go) + ";" + shlex.join(other.go)])
+    count = calls(kymo, trace)
+    assert count[one.pid] == count[other.pid] == 10
+    assert sorted(count.values()) == [10, 10, 20, 20, 30, 30]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_tids(record, kymo, follow):
+    with Target() as one:
+        trace, _ = record("-k", "syscall:getpriority", "--tid", one.pid,
+                          *["--follow"] * follow, command=one.go)
+    assert sorted(calls(kymo, trace).values()) == ([10, 20, 30] if follow else [10])
+
+
+def test_follow_the_command(record, kymo):
+    """Only the command and what it starts, though another process does the same beside it."""
+    with Target() as other:
+        trace, _ = record("-k", "syscall:getpriority,sched_process_*", "-c", "pid", "--follow",
+                          command=["sh", "-c", shlex.join(other.go) +
+                                   "; echo | /usr/bin/python3 -c \"$1\"", "sh", CALLS])
+    assert sorted(calls(kymo, trace).values()) == [10, 20, 30]
+    assert kymo("print", "--filter", f"$ctx.pid == {other.pid} && $event =~ 'sysc*'", "--count",
+                trace).out.strip() == "0"
+
+
+@pytest.mark.parametrize("context", [[], ["--context", "procname,pid"]])
+def test_comm(record, kymo, context):
+    """Threads of that name, and who wakes them or is replaced by them."""
+    script = "import os\nopen('/proc/self/comm', 'w').write('kymo-named')\n" \
+             "for _ in range(7): os.getpriority(0, 0)\nos.system('sleep 0.05')"
+    trace, _ = record("-k", "syscall:getpriority,sched_switch,sched_waking,sched_process_fork",
+                      "--comm", "kymo-named", *context, command=["/usr/bin/python3", "-c", script])
+    out = kymo("print", "--event", "sched_*", "--event", "syscall_*", trace).out
+    assert list(calls(kymo, trace).values()) == [7]
+    switches = [line for line in out.splitlines() if " sched_switch: " in line]
+    assert switches and all('_comm = "kymo-named"' in line for line in switches)
+    assert any('next_comm = "kymo-named"' in line for line in switches)
+    wakings = [line for line in out.splitlines() if " sched_waking: " in line]
+    tids = {int(tid) for tid in re.findall(r'prev_comm = "kymo-named", prev_tid = (\d+)', out)}
+    assert all(' comm = "kymo-named"' in line or
+               int(re.search(r" tid = (\d+)", line)[1]) in tids for line in wakings)
+    assert 'parent_comm = "kymo-named"' in out
+
+
+def test_uid(record, kymo):
+    """All processes of a user, and what they start."""
+    with Target(user=12345, group=12345) as one:
+        trace, _ = record("-k", "syscall:getpriority", "--uid", "12345", command=one.go)
+    assert sorted(calls(kymo, trace).values()) == [10, 20, 30]
+
+
+def test_cgroup(record, kymo, tmp_path):
+    """What is in a control group, and in those below it."""
+    root = next((path for path in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+                 if os.access(f"{path}/cgroup.procs", os.W_OK)), None)
+    if not root:
+        pytest.skip("needs control groups that can be made")
+    top = tempfile.mkdtemp(prefix="kymo-test-", dir=root)
+    below = os.path.join(top, "below")
+    os.mkdir(below)
+    try:
+        with Target() as one, Target() as other:
+            for group, pid in ((top, one.pid), (below, other.pid)):
+                with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
+                    file.write(str(pid))
+            both = ["sh", "-c", shlex.join(one.go) + ";" + shlex.join(other.go)]
+            trace, _ = record("-k", "syscall:getpriority", "--cgroup", top, command=both)
+        assert sorted(calls(kymo, trace).values()) == [10, 10, 20, 20, 30, 30]
+        done = kymo("record", "-o", tmp_path / "none", "--cgroup", "no/such/group", "--", "true",
+                    code=1)
+        assert "no control group 'no/such/group'" in done.err
+    finally:
+        os.rmdir(below)
+        os.rmdir(top)
+
+
+def test_bad_choices(kymo, tmp_path, needs_root_tracefs):
+    def fails(*options, code=1):
+        done = kymo("record", "-o", tmp_path / "t", *options, "--", "true", code=code)
+        assert len(done.err.strip().splitlines()) == 1
+        return done.err
+
+    assert "no process 999999999" in fails("--pid", "999999999")
+    assert "no thread 999999999" in fails("--tid", "999999999")
+    for ids in ("0", "x", "1,,2", "1,", "-5", "99999999999"):
+        assert "ids between commas" in fails("--pid", ids, code=2)
+    assert "name of a thread" in fails("--comm", "sixteen bytes it", code=2)
+    assert "name of a thread" in fails("--comm", 'a"b', code=2)
+
+
+# ---- contexts ----------------------------------------------------------------------------------
+
+def test_contexts_of_the_moment(record, kymo):
+    """A program's system call may be interrupted and preempted; a timer's interrupt may not."""
+    trace, done = record("-k", "syscall_entry_getpriority,timer_hrtimer_expire_entry,sched_switch",
+                         "-c", "interruptible,preemptible,need_reschedule,migratable,procname",
+                         command=["/usr/bin/python3", "-c",
+                                  "import os\nfor _ in range(50): os.getpriority(0, 0)"])
+    out = kymo("print", "--event", "syscall_*", "--event", "timer_*", trace).out.splitlines()
+    at = "interruptible = {}, preemptible = {}, need_reschedule = "
+    entries = [line for line in out if "syscall_entry_getpriority" in line]
+    timers = [line for line in out if "timer_hrtimer_expire_entry" in line]
+    assert len(entries) >= 50 and timers, done
+    assert all(at.format(1, 1) in line and "migratable = 1" in line for line in entries)
+    assert all(at.format(0, 0) in line for line in timers)
+    assert 'procname = "python3", interruptible' in entries[-1]

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose events are recorded. Threads are chosen through the instance's set_event_pid, so that the
+ * kernel does not even record the others'; with its option event-fork, what they start is too. Names
+ * become a part of the events' filters.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel/proc.h"
+#include "os/file.h"
+#include "record/session-internal.h"
+
+#define CGROUP_MAX_BYTES (16u << 20) /* of a list of threads */
+
+static int choose_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%" PRId32, tid);
+	return ky_instance_write(&session->instance, "set_event_pid", text, err);
+}
+
+int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err)
+{
+	return session->options.follow && !session->has_chosen ? choose_tid(session, pid, err)
+							       : KYMO_OK;
+}
+
+/* All threads of a process. How many; 0: there is none. */
+static int choose_process(struct ky_session *session, const char *pid, struct kymo_error *err)
+{
+	char path[64];
+	struct dirent *entry;
+	int ret = KYMO_OK, n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	while (ret >= 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		ret = choose_tid(session, (int32_t)strtol(entry->d_name, NULL, 10), err);
+		n++;
+	}
+	closedir(dir);
+	return ret < 0 ? ret : n;
+}
+
+static int choose_pids(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+	char text[16];
+	int ret;
+
+	for (size_t i = 0; i < options->n_pids; i++) {
+		snprintf(text, sizeof(text), "%" PRId32, options->pids[i]);
+		ret = choose_process(session, text, err);
+		if (ret < 0)
+			return ret;
+		if (ret)
+			continue;
+		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %s", text);
+		ky_error_hint(err, "--pid wants the ids of running processes");
+		return ret;
+	}
+	return KYMO_OK;
+}
+
+static int choose_tids(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+	char path[64];
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < options->n_tids && !ret; i++) {
+		snprintf(path, sizeof(path), "/proc/%" PRId32, options->tids[i]);
+		if (access(path, F_OK) < 0) {
+			ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no thread %" PRId32,
+					   options->tids[i]);
+			ky_error_hint(err, "--tid wants the ids of running threads");
+			return ret;
+		}
+		ret = choose_tid(session, options->tids[i], err);
+	}
+	return ret;
+}
+
+/* All processes of a user, by the real uid. */
+static int choose_user(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_proc proc;
+	struct ky_proc_ids ids;
+	struct dirent *entry;
+	int ret = ky_proc_open(&proc, err);
+	DIR *dir;
+
+	if (ret < 0)
+		return ret;
+	dir = opendir("/proc");
+	while (dir && ret >= 0 && (entry = readdir(dir))) {
+		int32_t pid = (int32_t)strtol(entry->d_name, NULL, 10);
+
+		/* Those that end meanwhile are none. */
+		if (pid <= 0 || ky_proc_read_ids(&proc, pid, pid, &ids) < 0 ||
+		    ids.uid != (uint32_t)session->options.uid)
+			continue;
+		ret = choose_process(session, entry->d_name, err);
+	}
+	if (dir)
+		closedir(dir);
+	ky_proc_close(&proc);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* ---- control groups ------------------------------------------------------------------- */
+
+/* The list of threads in @dir: of version 2, of version 1. */
+static int choose_group_dir(struct ky_session *session, const char *dir, struct kymo_error *err)
+{
+	static const char *const names[] = {"cgroup.threads", "tasks"};
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[4400];
+	int ret = -ENOENT, n = 0;
+
+	for (size_t i = 0; i < 2 && ret == -ENOENT; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		ret = ky_read_file(AT_FDCWD, path, CGROUP_MAX_BYTES, &text);
+	}
+	if (ret < 0) {
+		ky_strbuf_fini(&text);
+		ret = ky_error_errno(err, -ret, "cannot read the threads of a control group");
+		ky_error_path(err, dir);
+		return ret;
+	}
+	ret = KYMO_OK;
+	for (const char *at = ky_strbuf_text(&text); at && *at && ret >= 0; n++) {
+		ret = choose_tid(session, (int32_t)strtol(at, NULL, 10), err);
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	ky_strbuf_fini(&text);
+	return ret < 0 ? ret : n;
+}
+
+/* The group and those in it. */
+static int choose_group_tree(struct ky_session *session, const char *dir, int depth,
+			     struct kymo_error *err)
+{
+	int ret = choose_group_dir(session, dir, err);
+	struct dirent *entry;
+	char path[4096];
+	DIR *list = ret >= 0 ? opendir(dir) : NULL;
+
+	while (list && ret >= 0 && depth < 32 && (entry = readdir(list))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path))
+			continue;
+		ret = choose_group_tree(session, path, depth + 1, err);
+	}
+	if (list)
+		closedir(list);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int choose_cgroup(struct ky_session *session, struct kymo_error *err)
+{
+	static const char *const roots[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"};
+	const char *name = session->options.cgroup;
+	char path[4096];
+	int ret;
+
+	for (size_t i = name[0] == '/' ? 0 : 1; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s%s", roots[i], name);
+		if (access(path, F_OK) == 0)
+			return choose_group_tree(session, path, 0, err);
+		if (name[0] == '/')
+			break;
+	}
+	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no control group '%s'", name);
+	ky_error_hint(err, "--cgroup wants a directory of /sys/fs/cgroup, as in /proc/PID/cgroup");
+	return ret;
+}
+
+int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+	bool groups = options->n_pids || options->uid >= 0 || options->cgroup;
+	int ret = KYMO_OK;
+
+	session->has_chosen = groups || options->n_tids;
+	if (!session->has_chosen && !options->follow)
+		return KYMO_OK;
+	if (groups || options->follow)
+		ret = ky_instance_write(&session->instance, "options/event-fork", "1", err);
+	if (!ret)
+		ret = choose_pids(session, err);
+	if (!ret)
+		ret = choose_tids(session, err);
+	if (!ret && options->uid >= 0)
+		ret = choose_user(session, err);
+	if (!ret && options->cgroup)
+		ret = choose_cgroup(session, err);
+	return ret;
+}
+
+/* ---- names ---------------------------------------------------------------------------- */
+
+/* The names of threads that events speak of, besides the one that they happen in. */
+static bool is_name(const char *field)
+{
+	static const char *const names[] = {"comm", "prev_comm", "next_comm", "parent_comm",
+					    "child_comm"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(field, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_text(const struct ky_event_field *field)
+{
+	return field->how == KY_HOW_TEXT || field->how == KY_HOW_COMM ||
+	       field->how == KY_HOW_STRING;
+}
+
+static void add_condition(struct ky_strbuf *text, const char *field, const char *comm)
+{
+	ky_strbuf_addf(text, "%s%s == \"%s\"", text->len ? " || " : "", field, comm);
+}
+
+/*
+ * In the kernel: the name of who runs, or one that the event speaks of. Of events that are recorded to
+ * learn from, all are needed: there the recorder looks at what they say.
+ */
+int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err)
+{
+	const char *comm = session->options.comm;
+	struct ky_arena *arena = &session->catalogue.arena;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const struct ky_event_field *fields;
+	const char *copy;
+	size_t n;
+
+	if (!comm || !source->selected)
+		return KYMO_OK;
+	if (!source->hidden)
+		add_condition(&text, "COMM", comm);
+	else if (session->options.context & KY_CONTEXT_PROCNAME)
+		add_condition(&text, "$ctx.procname", comm);
+	fields = ky_convert_fields(&session->convert, source->id, &n);
+	for (size_t i = 0; i < n; i++)
+		if (is_name(fields[i].name) && is_text(&fields[i]))
+			add_condition(&text,
+				      source->hidden ? fields[i].name : fields[i].kernel_name,
+				      comm);
+	copy = ky_strbuf_failed(&text) ? NULL : ky_arena_strdup(arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	if (!copy)
+		return ky_error_nomem(err);
+	if (!*copy)
+		return KYMO_OK;
+	if (!source->hidden)
+		source->kernel_filter = copy;
+	else if (source->filter)
+		source->filter = ky_arena_printf(arena, "(%s) && (%s)", source->filter, copy);
+	else
+		source->filter = copy;
+	return source->hidden && !source->filter ? ky_error_nomem(err) : KYMO_OK;
+}
