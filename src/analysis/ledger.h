@@ -22,7 +22,7 @@ enum ky_by {
 	KY_BY_NOTHING, /* everybody */
 };
 
-#define KY_ENTRY_SUMS 8
+#define KY_ENTRY_SUMS 12
 
 struct ky_entry {
 	const struct ky_thread *thread; /* of a group: its first one; NULL: nobody, or everybody */

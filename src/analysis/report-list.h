@@ -6,6 +6,9 @@
 #include "analysis/report.h"
 
 extern const struct ky_report ky_report_cpu;
+extern const struct ky_report ky_report_io;
+extern const struct ky_report ky_report_io_latency;
+extern const struct ky_report ky_report_io_log;
 extern const struct ky_report ky_report_irq;
 extern const struct ky_report ky_report_sched;
 extern const struct ky_report ky_report_softirq;

@@ -7,13 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/errno-name.h"
 #include "analysis/report-list.h"
 #include "base/error.h"
 
+/* clang-format off */
 const struct ky_report *const ky_reports[] = {
-	&ky_report_cpu, &ky_report_sched,   &ky_report_syscalls,
-	&ky_report_irq, &ky_report_softirq, NULL,
+	&ky_report_cpu,
+	&ky_report_sched,
+	&ky_report_syscalls,
+	&ky_report_io,
+	&ky_report_io_latency,
+	&ky_report_io_log,
+	&ky_report_irq,
+	&ky_report_softirq,
+	NULL,
 };
+/* clang-format on */
 
 const struct ky_report *ky_report_find(const char *name)
 {
@@ -77,7 +87,8 @@ bool ky_report_wants(const struct ky_report_options *options, const struct ky_re
 		if (names_table(options->tables[i], report, def))
 			return true;
 	}
-	return !options->n_tables && def->kind != KY_TABLE_LOG;
+	/* A report that is nothing but a log is shown. */
+	return !options->n_tables && (def->kind != KY_TABLE_LOG || !report->tables[1]);
 }
 
 uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind)
@@ -340,6 +351,41 @@ void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct k
 			ky_report_host(model, thread->host));
 }
 
+void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file)
+{
+	if (file)
+		ky_cell_text(table, cell, file->name);
+}
+
+void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number)
+{
+	const char *name = ky_errno_name(number);
+	char text[24];
+
+	snprintf(text, sizeof(text), "errno %d", number);
+	ky_cell_text(table, cell, name ? name : text);
+}
+
+const char *ky_file_kind_text(enum ky_file_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_FILE_UNKNOWN] = "unknown", [KY_FILE_DISK] = "disk",	  [KY_FILE_NET] = "net",
+		[KY_FILE_PIPE] = "pipe",       [KY_FILE_OTHER] = "other",
+	};
+
+	return texts[kind];
+}
+
+const char *ky_io_kind_text(enum ky_io_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_IO_NONE] = "none",	 [KY_IO_OPEN] = "open", [KY_IO_READ] = "read",
+		[KY_IO_WRITE] = "write", [KY_IO_SYNC] = "sync", [KY_IO_COPY] = "copy",
+	};
+
+	return texts[kind];
+}
+
 const char *ky_irq_kind_text(enum ky_irq_kind kind)
 {
 	static const char *const texts[] = {
@@ -379,4 +425,17 @@ int ky_report_note_losses(struct ky_report_result *result)
 			      "%" PRIu64 " events were lost in %" PRIu64 " gap%s: what happened "
 			      "in there is not in these figures",
 			      events, gaps, gaps == 1 ? "" : "s");
+}
+
+int ky_report_note_file_losses(struct ky_report_result *result)
+{
+	bool lost = false;
+
+	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++)
+		lost |= ky_model_host(result->model, i)->gaps > 0;
+	if (lost &&
+	    ky_report_note(result, "after a gap descriptors may refer to other files than told "
+				   "here, as opens and closes may have been lost") < 0)
+		return KYMO_E_MEMORY;
+	return ky_report_note_losses(result);
 }

@@ -130,12 +130,22 @@ const char *ky_report_host(const struct ky_model *model, const struct ky_host *h
 /* A thread's cell. */
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		    const struct ky_thread *thread);
+/* A file's cell; empty for NULL. */
+void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file);
+/* "disk", "net", "pipe", "other", "unknown"; static. */
+const char *ky_file_kind_text(enum ky_file_kind kind);
+/* "open", "read", "write", "sync", "copy"; static. */
+const char *ky_io_kind_text(enum ky_io_kind kind);
+/* "ENOENT", "errno 4711". */
+void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number);
 /* An interrupt's cell. */
 void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line);
 /* "hard", "soft", "vector"; static. */
 const char *ky_irq_kind_text(enum ky_irq_kind kind);
 /* A note on lost events, where there were any. */
 int ky_report_note_losses(struct ky_report_result *result);
+/* The same for reports on files: names may be wrong after a loss. */
+int ky_report_note_file_losses(struct ky_report_result *result);
 
 /* ---- documentation ------------------------------------------------------------------- */
 

@@ -67,7 +67,7 @@ enum ky_table_kind {
 	KY_TABLE_RANK,	/* the first rows matter most */
 	KY_TABLE_FIXED, /* all rows belong there */
 	KY_TABLE_TOP,	/* single happenings, the longest first */
-	KY_TABLE_LOG,	/* single happenings in their order; only shown when asked for by name */
+	KY_TABLE_LOG,	/* single happenings in their order; shown when asked for by name */
 	KY_TABLE_FREQ,	/* how many lasted how long */
 };
 

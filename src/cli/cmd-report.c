@@ -544,7 +544,7 @@ const struct ky_command ky_command_report = {
 	.defaults = report_defaults,
 	.min_args = 0,
 	.max_args = -1,
-	.operands = "all cpu irq sched softirq syscalls",
+	.operands = "all cpu io io-latency io-log irq sched softirq syscalls",
 	.run = run_report,
 	.topic_help = report_topic,
 };
