@@ -372,8 +372,7 @@ enum ky_context_kind {
 	KY_CONTEXT_USER_NS,
 	KY_CONTEXT_UTS_NS,
 	KY_CONTEXT_CALLSTACK_USER,
-	/* config_type, config: as in struct perf_event_attr; per thread. Programs do not have it yet:
-	 * they say KY_OFF_CONTEXT. */
+	/* config_type, config: as in struct perf_event_attr; per thread. */
 	KY_CONTEXT_PERF,
 	KY_CONTEXT_APP, /* name is "PROVIDER:NAME" */
 };

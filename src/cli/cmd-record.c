@@ -403,7 +403,8 @@ static const struct ky_option_def option_defs[] = {
 	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment). "
 	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
-	 "callstack-user, perf:thread:COUNTER (instructions, cache-misses, page-faults ...), "
+	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; where the "
+	 "machine has them cpu-cycles, instructions, cache-misses, branch-misses ...), "
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct options, context),
 	 "pid ppid procname prio interruptible preemptible need_reschedule migratable vpid vtid ip cpu_id"},

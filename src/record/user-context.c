@@ -2,9 +2,12 @@
 /* Context fields and log levels, as people write them. */
 #include "record/user-context.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "record/user-event.h"
@@ -55,7 +58,11 @@ static const struct {
 	{"callstack-user", KY_CONTEXT_CALLSTACK_USER},
 };
 
-/* "perf:thread:NAME" */
+#define CACHE(cache, op, result)                                                    \
+	(PERF_COUNT_HW_CACHE_##cache | (uint64_t)PERF_COUNT_HW_CACHE_OP_##op << 8 | \
+	 (uint64_t)PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+
+/* "perf:thread:NAME", or "perf:NAME": counters are the threads' in any case. */
 static const struct {
 	const char *name;
 	uint32_t type;
@@ -69,6 +76,17 @@ static const struct {
 	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
 	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
 	{"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
+	{"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
+	{"stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
+	{"stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
+	{"L1-dcache-loads", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, ACCESS)},
+	{"L1-dcache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS)},
+	{"L1-icache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1I, READ, MISS)},
+	{"LLC-loads", PERF_TYPE_HW_CACHE, CACHE(LL, READ, ACCESS)},
+	{"LLC-load-misses", PERF_TYPE_HW_CACHE, CACHE(LL, READ, MISS)},
+	{"dTLB-loads", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, ACCESS)},
+	{"dTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS)},
+	{"iTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(ITLB, READ, MISS)},
 	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
 	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
 	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
@@ -76,10 +94,13 @@ static const struct {
 	{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
 	{"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
 	{"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
+	{"alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS},
+	{"emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS},
 };
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
-#define PERF_PREFIX   "perf:thread:"
+#define PERF_PREFIX    "perf:"
+#define PERF_THREAD    "thread:"
 #define APP_PREFIX    "$app."
 #define CONTEXT_CHARS KY_NAME_MAX
 
@@ -91,6 +112,25 @@ static bool is_word(const char *word, size_t len, const char *text)
 static bool has_prefix(const char *word, size_t len, const char *prefix)
 {
 	return len > strlen(prefix) && strncmp(word, prefix, strlen(prefix)) == 0;
+}
+
+static bool find_counter(const char *word, size_t len, struct ky_session_context *context,
+			 size_t *name_at)
+{
+	size_t at = strlen(PERF_PREFIX);
+
+	if (has_prefix(word + at, len - at, PERF_THREAD))
+		at += strlen(PERF_THREAD);
+	for (size_t i = 0; i < COUNT(counters); i++) {
+		if (!is_word(word + at, len - at, counters[i].name))
+			continue;
+		*name_at = at;
+		context->kind = KY_CONTEXT_PERF;
+		context->config_type = counters[i].type;
+		context->config = counters[i].config;
+		return true;
+	}
+	return false;
 }
 
 /* Fill @context; *name_at: where in the word the name begins that goes along, 0: none. */
@@ -109,18 +149,7 @@ static bool find_context(const char *word, size_t len, struct ky_session_context
 		*name_at = strlen(APP_PREFIX);
 		return len - *name_at <= CONTEXT_CHARS;
 	}
-	for (size_t i = 0; has_prefix(word, len, PERF_PREFIX) && i < COUNT(counters); i++) {
-		size_t at = strlen(PERF_PREFIX);
-
-		if (!is_word(word + at, len - at, counters[i].name))
-			continue;
-		*name_at = at;
-		context->kind = KY_CONTEXT_PERF;
-		context->config_type = counters[i].type;
-		context->config = counters[i].config;
-		return true;
-	}
-	return false;
+	return has_prefix(word, len, PERF_PREFIX) && find_counter(word, len, context, name_at);
 }
 
 bool ky_user_context_known(const char *name, size_t len)
@@ -138,6 +167,78 @@ bool ky_user_is_context(const char *name)
 			return true;
 	}
 	return strncmp(name, "perf_", 5) == 0 || strncmp(name, "app_", 4) == 0 || strchr(name, ':');
+}
+
+/* ---- which this machine has ------------------------------------------------------------ */
+
+/* 0, or the errno of counting it in this thread; the kernel's part too or not. */
+static int try_counter(const struct ky_session_context *context, bool exclude_kernel)
+{
+	struct perf_event_attr attr = {
+		.type = context->config_type,
+		.size = sizeof(attr),
+		.config = context->config,
+		.exclude_hv = 1,
+		.exclude_kernel = exclude_kernel,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	close((int)fd);
+	return 0;
+}
+
+/* Programs have these without perf (tracer/perf.c). */
+static bool is_everywhere(const struct ky_session_context *context)
+{
+	return context->config_type == PERF_TYPE_SOFTWARE &&
+	       context->config != PERF_COUNT_SW_CPU_MIGRATIONS &&
+	       context->config != PERF_COUNT_SW_ALIGNMENT_FAULTS &&
+	       context->config != PERF_COUNT_SW_EMULATION_FAULTS;
+}
+
+static int check_counter(const char *word, size_t len, const struct ky_session_context *context,
+			 struct kymo_error *err)
+{
+	/* What happens in the kernel only cannot be counted without it. */
+	bool needs_kernel = context->config_type == PERF_TYPE_SOFTWARE;
+	int errnum = try_counter(context, false), ret;
+
+	if ((errnum == EACCES || errnum == EPERM) && !needs_kernel)
+		errnum = try_counter(context, true);
+	if (!errnum)
+		return KYMO_OK;
+	if (errnum == EACCES || errnum == EPERM) {
+		ret = ky_error_set(err, KYMO_E_PERMISSION,
+				   "--context: '%.*s': the kernel does not let us count that",
+				   (int)len, word);
+		ky_error_hint(err, "run kymo and the programs as root, or lower the sysctl "
+				   "kernel.perf_event_paranoid");
+		return ret;
+	}
+	ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+			   "--context: '%.*s': this machine has no such counter (%s)", (int)len,
+			   word, strerror(errnum));
+	ky_error_hint(err, "virtual machines often have no hardware counters; page-faults, "
+			   "context-switches and task-clock are there everywhere");
+	return ret;
+}
+
+int ky_user_contexts_check(const char *list, struct kymo_error *err)
+{
+	size_t len, name_at;
+	int ret = KYMO_OK;
+
+	for (; list && *list && !ret; list += len + (list[len] == ',')) {
+		struct ky_session_context context = {0};
+
+		len = strcspn(list, ",");
+		if (find_context(list, len, &context, &name_at) &&
+		    context.kind == KY_CONTEXT_PERF && !is_everywhere(&context))
+			ret = check_counter(list, len, &context, err);
+	}
+	return ret;
 }
 
 /* ---- in the session file --------------------------------------------------------------- */

@@ -13,6 +13,9 @@
 /* Whether @name, in a filter, may be a context's. */
 bool ky_user_is_context(const char *name);
 
+/* Whether programs can count what @list asks for here. 0; KYMO_E_UNSUPPORTED, KYMO_E_PERMISSION. */
+int ky_user_contexts_check(const char *list, struct kymo_error *err);
+
 /* Add the contexts of @list ("vtid,ip"; NULL: none) to the session file, and to its @head. */
 int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_session_file *head,
 			 struct kymo_error *err);

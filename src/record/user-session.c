@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "record/user-context.h"
 #include "record/user-internal.h"
 
 /* ---- setting up ----------------------------------------------------------------------- */
@@ -147,6 +148,8 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = check_options(&user->options, err);
 
+	if (!ret)
+		ret = ky_user_contexts_check(user->options.contexts, err);
 	if (!ret)
 		ret = make_fds(user, err);
 	if (!ret)

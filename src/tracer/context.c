@@ -215,6 +215,9 @@ const char *ky_context_get(const struct ky_context *context, uintptr_t ip, char 
 	case KY_CONTEXT_PTHREAD_ID:
 		*number = (uint64_t)pthread_self();
 		return NULL;
+	case KY_CONTEXT_PERF:
+		*number = ky_perf_read(context->index);
+		return NULL;
 	case KY_CONTEXT_APP:
 		return app_value(&apps[context->index], text, number);
 	default:
@@ -265,7 +268,7 @@ static enum shape shape_of(const struct ky_context *context)
 {
 	if (context->kind == KY_CONTEXT_APP)
 		return apps[context->index].type == KYMO_APP_TEXT ? APP_TEXT : U64;
-	return kinds[context->kind].shape;
+	return context->kind == KY_CONTEXT_PERF ? U64 : kinds[context->kind].shape;
 }
 
 static uint32_t bytes_of(enum shape shape)
@@ -286,12 +289,20 @@ static uint32_t bytes_of(enum shape shape)
 bool ky_context_find(const char *name, struct ky_context *to)
 {
 	uint32_t n = __atomic_load_n(&n_apps, __ATOMIC_ACQUIRE);
+	const char *counter;
 
 	memset(to, 0, sizeof(*to));
 	memcpy(to->name, name, strnlen(name, KY_NAME_MAX));
 	for (uint32_t i = 1; i < N_KINDS; i++) {
 		if (!strcmp(kinds[i].name, name)) {
 			to->kind = i;
+			return true;
+		}
+	}
+	for (uint32_t i = 0; (counter = ky_perf_name(i)); i++) {
+		if (!strcmp(counter, name)) {
+			to->kind = KY_CONTEXT_PERF;
+			to->index = i;
 			return true;
 		}
 	}
@@ -318,6 +329,14 @@ static bool find_app(const char *name, struct ky_context *to)
 	return ky_context_find(full, to) && to->kind == KY_CONTEXT_APP;
 }
 
+static bool find_counter(const struct ky_session_context *from, const char *name,
+			 struct ky_context *to)
+{
+	int index = ky_perf_find(from->config_type, from->config, name);
+
+	return index >= 0 && ky_context_find(ky_perf_name((uint32_t)index), to);
+}
+
 int ky_contexts_link(struct ky_slot *slot)
 {
 	const struct ky_session_context *from =
@@ -330,6 +349,8 @@ int ky_contexts_link(struct ky_slot *slot)
 
 		if (from->kind == KY_CONTEXT_APP && from->name)
 			found = find_app((const char *)slot->file + from->name, to);
+		else if (from->kind == KY_CONTEXT_PERF && from->name)
+			found = find_counter(from, (const char *)slot->file + from->name, to);
 		else if (from->kind && from->kind < N_KINDS)
 			found = ky_context_find(kinds[from->kind].name, to);
 		if (!found) {

@@ -10,6 +10,7 @@
  *	filter-link.c	a filter is bound to an event's fields, and checked
  *	filter.c	and evaluated
  *	context.c	context fields
+ *	perf.c		those that count: faults, cycles, ...
  *	hit.c		an event is hit: the fast path
  *
  * Everything here may run in a signal handler that interrupted anything, except kymo_module_add(),
@@ -267,7 +268,7 @@ bool ky_filter_run(const struct ky_filter_linked *filter, const struct ky_event 
 #define KY_CONTEXT_BYTES_MAX  264
 #define KY_CONTEXT_TEXT_BYTES 64
 
-/* The context whose field is called @name (not perf counters). False: there is none. */
+/* The context whose field is called @name (perf counters: those that a session has). False: there is none. */
 bool ky_context_find(const char *name, struct ky_context *to);
 /*
  * Its value: a number; or a text, written to @text, which has KY_CONTEXT_TEXT_BYTES, and ends with
@@ -281,5 +282,17 @@ int ky_contexts_link(struct ky_slot *slot);
 uint32_t ky_contexts_describe(const struct ky_slot *slot, void *to, uint64_t room);
 /* Write the values of all; returns their length. @to has slot->context_bytes. */
 uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, uintptr_t ip);
+
+/* ---- perf.c ---- */
+
+/*
+ * The counter of perf's @type and @config, whose field is "perf_thread_" and @name. Its index for the
+ * others; -1: it cannot be had here, or there are too many. The lock is held.
+ */
+int ky_perf_find(uint32_t type, uint64_t config, const char *name);
+/* Its field's name; NULL: there are not so many. */
+const char *ky_perf_name(uint32_t index);
+/* Its count in this thread; 0 where there is none. */
+uint64_t ky_perf_read(uint32_t index);
 
 #endif

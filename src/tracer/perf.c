@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Perf counters of the calling thread, as contexts.
+ *
+ * What the kernel counts anyway (faults, switches, CPU time) is asked for with getrusage() and the
+ * thread's clock: no descriptor, no permission, nothing to tidy up. The others take a perf event per thread:
+ * its page tells the count without a system call where rdpmc is allowed, else the descriptor is read.
+ *
+ * Programs close descriptors that they do not know, and the number may be another file's then: so the
+ * event behind it is asked for its id before it is read or closed. A thread's descriptors go with the
+ * thread, by the destructor of a pthread key; those of a parent's threads are closed by the
+ * forked child when it first counts something.
+ */
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tracer/tracer.h"
+
+#define COUNTERS_MAX 8
+/* Descriptors in the process; and not more than this part of what it may have. */
+#define FILES_MAX  1024u
+#define FILES_PART 4u
+/* Out of the way of programs that count on small numbers. */
+#define FD_MIN 200
+/* glibc keeps the values of these in the thread itself; for more it allocates. */
+#define KEYS_INLINE 32
+
+static struct counter {
+	uint32_t type;
+	uint64_t config;
+	char name[KY_NAME_MAX + 1]; /* of the field */
+} counters[COUNTERS_MAX];
+static uint32_t n_counters;
+
+enum state {
+	CLOSED,
+	CHANGING, /* a signal's handler that comes now has the value 0 */
+	OPEN,
+	REFUSED, /* not tried again */
+};
+
+struct event {
+	uint32_t state; /* enum state; of this thread, so plain stores do, in order */
+	int fd;
+	uint32_t file; /* its index in files */
+	uint64_t id;
+	struct perf_event_mmap_page *page; /* or NULL */
+};
+
+struct thread {
+	uint32_t pid; /* who opened them; a forked child has another one */
+	bool has_key;
+	struct event events[COUNTERS_MAX];
+};
+static __thread struct thread thread __attribute__((tls_model("initial-exec")));
+
+/* All descriptors that are open, for forked children. */
+static struct file {
+	int32_t fd; /* and 1; 0: free */
+	uint64_t id;
+} files[FILES_MAX];
+static uint32_t files_pid; /* whose they are */
+static pthread_key_t key;
+static bool has_key;
+
+#define IN_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* ---- what the kernel counts anyway ---- */
+
+static bool is_free(const struct counter *counter)
+{
+	switch (counter->type == PERF_TYPE_SOFTWARE ? counter->config : UINT64_MAX) {
+	case PERF_COUNT_SW_PAGE_FAULTS:
+	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
+	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
+	case PERF_COUNT_SW_CONTEXT_SWITCHES:
+	case PERF_COUNT_SW_TASK_CLOCK:
+	case PERF_COUNT_SW_CPU_CLOCK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t read_free(uint64_t config)
+{
+	struct rusage usage = {0};
+	struct timespec ts = {0};
+
+	if (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK) {
+		ky_sys(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&ts, 0, 0, 0, 0);
+		return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	}
+	ky_sys(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0, 0, 0);
+	switch (config) {
+	case PERF_COUNT_SW_PAGE_FAULTS:
+		return (uint64_t)(usage.ru_minflt + usage.ru_majflt);
+	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
+		return (uint64_t)usage.ru_minflt;
+	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
+		return (uint64_t)usage.ru_majflt;
+	default:
+		return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
+	}
+}
+
+/* ---- descriptors ---- */
+
+static bool is_ours(int fd, uint64_t id)
+{
+	uint64_t found = 0;
+
+	return ky_sys(SYS_ioctl, fd, (long)PERF_EVENT_IOC_ID, (long)&found, 0, 0, 0) == 0 &&
+	       found == id;
+}
+
+static void close_file(uint32_t i)
+{
+	int32_t fd = __atomic_exchange_n(&files[i].fd, 0, __ATOMIC_ACQ_REL) - 1;
+
+	if (fd >= 0 && is_ours(fd, files[i].id))
+		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* What this process has inherited counts other threads. */
+static void close_inherited(void)
+{
+	uint32_t pid = ky_trace_pid(), before = __atomic_load_n(&files_pid, __ATOMIC_RELAXED);
+
+	if (before == pid || !__atomic_compare_exchange_n(&files_pid, &before, pid, false,
+							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < FILES_MAX; i++)
+		close_file(i);
+}
+
+/* So many may be open. */
+static uint32_t files_limit(void)
+{
+	struct rlimit limit = {.rlim_cur = 1024};
+
+	ky_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0);
+	return limit.rlim_cur / FILES_PART < FILES_MAX ? (uint32_t)(limit.rlim_cur / FILES_PART)
+						       : FILES_MAX;
+}
+
+/* A place in the list; false: there are enough. */
+static bool note_file(struct event *event)
+{
+	uint32_t limit = files_limit();
+
+	for (uint32_t i = 0; i < limit; i++) {
+		int32_t none = 0;
+
+		if (!__atomic_compare_exchange_n(&files[i].fd, &none, -1, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
+			continue;
+		files[i].id = event->id;
+		__atomic_store_n(&files[i].fd, event->fd + 1, __ATOMIC_RELEASE);
+		event->file = i;
+		return true;
+	}
+	return false;
+}
+
+static void close_event(struct event *event)
+{
+	if (event->page)
+		ky_sys(SYS_munmap, (long)event->page, (long)sysconf(_SC_PAGESIZE), 0, 0, 0, 0);
+	event->page = NULL;
+	close_file(event->file);
+}
+
+/* A thread ends. Its last destructors may still count: then this is called again. */
+static void close_thread(void *data)
+{
+	struct thread *mine = data;
+
+	mine->has_key = false;
+	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
+		struct event *event = &mine->events[i];
+
+		if (event->state != OPEN)
+			continue;
+		event->state = CHANGING;
+		IN_ORDER();
+		if (mine->pid == ky_trace_pid())
+			close_event(event);
+		IN_ORDER();
+		event->state = CLOSED;
+	}
+}
+
+static int open_perf(const struct counter *counter)
+{
+	struct perf_event_attr attr = {
+		.type = counter->type,
+		.size = sizeof(attr),
+		.config = counter->config,
+		.exclude_hv = 1,
+	};
+	long fd = ky_sys(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+	long moved;
+
+	/* Who may not count the kernel counts the program alone. */
+	if (fd < 0) {
+		attr.exclude_kernel = 1;
+		fd = ky_sys(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+	}
+	if (fd < 0)
+		return -1;
+	moved = ky_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
+	if (moved < 0)
+		return (int)fd;
+	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return (int)moved;
+}
+
+/* Only hardware counters can be read from their page. */
+static void map_page(struct event *event, const struct counter *counter)
+{
+	long page;
+
+	if (counter->type == PERF_TYPE_SOFTWARE)
+		return;
+	page = ky_sys(SYS_mmap, 0, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, event->fd, 0);
+	if (page > 0 || page < -4095)
+		event->page = (void *)page; // NOLINT(performance-no-int-to-ptr)
+}
+
+static bool open_event(struct event *event, const struct counter *counter)
+{
+	event->page = NULL;
+	event->fd = open_perf(counter);
+	if (event->fd < 0)
+		return false;
+	if (ky_sys(SYS_ioctl, event->fd, (long)PERF_EVENT_IOC_ID, (long)&event->id, 0, 0, 0) < 0 ||
+	    !note_file(event)) {
+		ky_sys(SYS_close, event->fd, 0, 0, 0, 0, 0);
+		return false;
+	}
+	map_page(event, counter);
+	return true;
+}
+
+/* Open it in this thread. */
+static void prepare(struct event *event, const struct counter *counter)
+{
+	bool is_open;
+
+	/* A child of vfork() has this memory and descriptors of its own: it goes without. */
+	if ((uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
+		return;
+	event->state = CHANGING;
+	IN_ORDER();
+	is_open = open_event(event, counter);
+	if (is_open && !thread.has_key) {
+		thread.has_key = true;
+		pthread_setspecific(key, &thread);
+	}
+	IN_ORDER();
+	event->state = is_open ? OPEN : REFUSED;
+}
+
+/* ---- reading ---- */
+
+/* The count, from the page; false: the kernel must be asked. */
+static bool read_page(const struct perf_event_mmap_page *page, uint64_t *value)
+{
+#if defined(__x86_64__)
+	for (int tries = 0; tries < 16; tries++) {
+		uint32_t lock = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+		uint32_t index = page->index, width = page->pmc_width, low, high;
+		int64_t count = page->offset, pmc;
+
+		if (!page->cap_user_rdpmc || !index || !width || width > 64)
+			return false;
+		__asm__ __volatile__("rdpmc" : "=a"(low), "=d"(high) : "c"(index - 1));
+		pmc = (int64_t)(((uint64_t)high << 32 | low) << (64 - width)) >> (64 - width);
+		__atomic_signal_fence(__ATOMIC_ACQ_REL);
+		if (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != lock)
+			continue; /* the thread was moved */
+		*value = (uint64_t)(count + pmc);
+		return true;
+	}
+#endif
+	(void)page;
+	(void)value;
+	return false;
+}
+
+static uint64_t read_event(struct event *event)
+{
+	uint64_t value = 0;
+
+	if (event->page && read_page(event->page, &value))
+		return value;
+	if (!is_ours(event->fd, event->id)) {
+		/* The program closed it: another one, next time. */
+		event->state = CHANGING;
+		IN_ORDER();
+		close_event(event);
+		IN_ORDER();
+		event->state = CLOSED;
+		return 0;
+	}
+	if (ky_sys(SYS_read, event->fd, (long)&value, sizeof(value), 0, 0, 0) !=
+	    (long)sizeof(value))
+		return 0;
+	return value;
+}
+
+/* What a forked child finds in its thread is the parent's. Its page is not even mapped here. */
+static void begin_process(void)
+{
+	close_inherited();
+	for (uint32_t i = 0; i < COUNTERS_MAX; i++)
+		thread.events[i].state = CLOSED;
+	IN_ORDER();
+	thread.pid = ky_trace_pid();
+}
+
+uint64_t ky_perf_read(uint32_t index)
+{
+	const struct counter *counter = &counters[index];
+	struct event *event = &thread.events[index];
+
+	if (is_free(counter))
+		return read_free(counter->config);
+	if (thread.pid != ky_trace_pid())
+		begin_process();
+	if (event->state == CLOSED)
+		prepare(event, counter);
+	return event->state == OPEN ? read_event(event) : 0;
+}
+
+/* ---- which there are; the lock is held ---- */
+
+static bool make_key(void)
+{
+	if (has_key)
+		return true;
+	if (pthread_key_create(&key, close_thread) != 0)
+		return false;
+	if (key >= KEYS_INLINE) {
+		pthread_key_delete(key);
+		return false;
+	}
+	has_key = true;
+	return true;
+}
+
+/* A library that is unloaded leaves no destructor behind. */
+static __attribute__((destructor)) void forget_key(void)
+{
+	if (has_key)
+		pthread_key_delete(key);
+	has_key = false;
+}
+
+const char *ky_perf_name(uint32_t index)
+{
+	/* Partner: the release in ky_perf_find(). */
+	return index < __atomic_load_n(&n_counters, __ATOMIC_ACQUIRE) ? counters[index].name : NULL;
+}
+
+int ky_perf_find(uint32_t type, uint64_t config, const char *name)
+{
+	static const char prefix[] = "perf_thread_";
+	struct counter *counter = &counters[n_counters];
+	size_t room = sizeof(counter->name) - sizeof(prefix);
+
+	for (uint32_t i = 0; i < n_counters; i++) {
+		if (counters[i].type == type && counters[i].config == config &&
+		    !strncmp(counters[i].name + strlen(prefix), name, room))
+			return (int)i;
+	}
+	if (n_counters == COUNTERS_MAX)
+		return -1;
+	*counter = (struct counter){.type = type, .config = config};
+	memcpy(counter->name, prefix, strlen(prefix));
+	memcpy(counter->name + strlen(prefix), name, strnlen(name, room));
+	if (!is_free(counter)) {
+		if (!make_key())
+			return -1;
+		if (thread.pid != ky_trace_pid())
+			begin_process();
+		if (thread.events[n_counters].state == CLOSED)
+			prepare(&thread.events[n_counters], counter);
+		/* It cannot be had here; nor will the next thread have it. */
+		if (thread.events[n_counters].state == REFUSED) {
+			thread.events[n_counters].state = CLOSED;
+			return -1;
+		}
+	}
+	__atomic_store_n(&n_counters, n_counters + 1, __ATOMIC_RELEASE);
+	return (int)n_counters - 1;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counting MODE: a program whose events are recorded with perf counters. Prints how many descriptors of
+ * perf events it has in the end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kymo/trace.h>
+
+static void check(int condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "counting: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static int count_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[64];
+	int n = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[len < 0 ? 0 : len] = 0;
+		n += strstr(target, "perf_event") != NULL;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static void work(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	char *pages =
+		mmap(NULL, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile unsigned long x = 0;
+	cpu_set_t cpus;
+
+	KYMO_EVENT(counting, before, getpid());
+	KYMO_EVENT(counting, begin, getpid());
+	madvise(pages, 100 * 4096, MADV_NOHUGEPAGE);
+	for (int i = 0; i < 100; i++)
+		pages[i * 4096] = 1;
+	for (int i = 0; i < 20; i++) {
+		nanosleep(&pause, NULL);
+		CPU_ZERO(&cpus);
+		CPU_SET(i % 2, &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+	}
+	for (int i = 0; i < 10000000; i++)
+		x += (unsigned long)i;
+	KYMO_EVENT(counting, end, getpid());
+	munmap(pages, 100 * 4096);
+}
+
+static void *in_thread(void *data)
+{
+	KYMO_EVENT(counting, thread, *(int *)data);
+	KYMO_EVENT(counting, thread, *(int *)data);
+	return NULL;
+}
+
+/* So many threads, one after the other. */
+static void run_threads(int n)
+{
+	for (int i = 0; i < n; i++) {
+		pthread_t thread;
+
+		check(pthread_create(&thread, NULL, in_thread, &i) == 0, "thread");
+		pthread_join(thread, NULL);
+	}
+}
+
+static void *wait_long(void *data)
+{
+	KYMO_EVENT(counting, thread, 0);
+	check(write(*(int *)data, "x", 1) == 1, "pipe");
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* A child has none of its parent's threads' counters. */
+static void run_fork(void)
+{
+	int pipe_fds[2], status = 0;
+	pthread_t thread;
+	char byte;
+	pid_t pid;
+
+	check(pipe(pipe_fds) == 0, "pipe");
+	KYMO_EVENT(counting, parent, 0);
+	for (int i = 0; i < 5; i++) {
+		check(pthread_create(&thread, NULL, wait_long, &pipe_fds[1]) == 0, "thread");
+		check(read(pipe_fds[0], &byte, 1) == 1, "pipe");
+	}
+	pid = fork();
+	if (pid == 0) {
+		KYMO_EVENT(counting, child, 1);
+		work();
+		printf("child %d\n", count_files());
+		fflush(stdout);
+		_exit(0);
+	}
+	check(waitpid(pid, &status, 0) == pid && status == 0, "child");
+	KYMO_EVENT(counting, parent, 1);
+	pid = vfork();
+	if (pid == 0) {
+		KYMO_EVENT(counting, vfork_child, 1);
+		_exit(0);
+	}
+	check(waitpid(pid, &status, 0) == pid && status == 0, "vfork");
+	KYMO_EVENT(counting, parent, 2);
+}
+
+/* Its descriptors become other files, whose contents nobody else may take. */
+static void run_reuse(void)
+{
+	int pipe_fds[2], left = 0;
+	char byte;
+
+	KYMO_EVENT(counting, before, 0);
+	check(pipe(pipe_fds) == 0, "pipe");
+	for (int fd = 200; fd < 210; fd++)
+		check(dup2(pipe_fds[0], fd) == fd, "dup2");
+	check(write(pipe_fds[1], "0123456789", 10) == 10, "write");
+	fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+	for (int i = 0; i < 100; i++)
+		KYMO_EVENT(counting, after, i);
+	while (read(pipe_fds[0], &byte, 1) == 1)
+		left++;
+	printf("left %d\n", left);
+}
+
+static void handle(int signal)
+{
+	static volatile int n;
+
+	(void)signal;
+	KYMO_EVENT(counting, handler, n++);
+}
+
+static void run_signals(void)
+{
+	const struct itimerval timer = {{0, 200}, {0, 200}};
+
+	signal(SIGALRM, handle);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (int i = 0; i < 50; i++)
+		run_threads(4);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (strcmp(mode, "work") == 0)
+		work();
+	else if (strcmp(mode, "threads") == 0)
+		run_threads(50);
+	else if (strcmp(mode, "fork") == 0)
+		run_fork();
+	else if (strcmp(mode, "reuse") == 0)
+		run_reuse();
+	else if (strcmp(mode, "signals") == 0)
+		run_signals();
+	else
+		return 2;
+	printf("files %d\n", count_files());
+	return 0;
+}
