@@ -45,6 +45,11 @@ KYMO_API void kymo_trace_version(const struct kymo_trace *trace, unsigned int *m
 				 unsigned int *minor);
 /* What CTF 2 calls it, or NULL. */
 KYMO_API const char *kymo_trace_name(const struct kymo_trace *trace);
+/*
+ * What the producer says of the trace beyond what reading needs, in CTF 2: a JSON object by namespace,
+ * {"example.com": {"build": 7}}, on one line; or NULL. Others below have attributes, too.
+ */
+KYMO_API const char *kymo_trace_attributes(const struct kymo_trace *trace);
 /* The byte order of numbers that do not tell their own. */
 KYMO_API bool kymo_trace_is_big_endian(const struct kymo_trace *trace);
 /* 16 bytes, or NULL. */
@@ -133,6 +138,7 @@ KYMO_API const struct kymo_packet *kymo_packets_get(const struct kymo_packets *p
 
 KYMO_API const char *kymo_clock_name(const struct kymo_clock *clock);
 KYMO_API const char *kymo_clock_description(const struct kymo_clock *clock); /* or NULL */
+KYMO_API const char *kymo_clock_attributes(const struct kymo_clock *clock);  /* or NULL */
 KYMO_API const uint8_t *kymo_clock_uuid(const struct kymo_clock *clock);     /* or NULL */
 KYMO_API uint64_t kymo_clock_frequency_hz(const struct kymo_clock *clock);
 KYMO_API uint64_t kymo_clock_precision_cycles(const struct kymo_clock *clock);
@@ -159,6 +165,7 @@ enum kymo_scope {
 
 KYMO_API uint64_t kymo_stream_class_id(const struct kymo_stream_class *cls);
 KYMO_API const char *kymo_stream_class_name(const struct kymo_stream_class *cls); /* or NULL */
+KYMO_API const char *kymo_stream_class_attributes(const struct kymo_stream_class *cls);
 /* The clock of its events' times, or NULL. */
 KYMO_API const struct kymo_clock *kymo_stream_class_clock(const struct kymo_stream_class *cls);
 KYMO_API size_t kymo_stream_class_n_event_classes(const struct kymo_stream_class *cls);
@@ -179,6 +186,8 @@ kymo_event_class_stream_class(const struct kymo_event_class *cls);
 KYMO_API bool kymo_event_class_loglevel(const struct kymo_event_class *cls, int64_t *loglevel);
 /* Where its model is described (LTTng's "model.emf.uri"), or NULL. */
 KYMO_API const char *kymo_event_class_emf_uri(const struct kymo_event_class *cls);
+/* Log level and the model's URI are none of them. */
+KYMO_API const char *kymo_event_class_attributes(const struct kymo_event_class *cls);
 /* The structure (KYMO_FIELD_STRUCT) of its fields in @scope, or NULL. */
 KYMO_API const struct kymo_field_class *kymo_event_class_scope(const struct kymo_event_class *cls,
 							       enum kymo_scope scope);
@@ -226,6 +235,10 @@ KYMO_API uint32_t kymo_field_class_align_bits(const struct kymo_field_class *cls
 KYMO_API const char *kymo_field_class_type_name(const struct kymo_field_class *cls);
 /* The clock whose time a number is, or NULL. */
 KYMO_API const struct kymo_clock *kymo_field_class_clock(const struct kymo_field_class *cls);
+/* As kymo_trace_attributes(): of a field's type; of a member or option, which may have its own. */
+KYMO_API const char *kymo_field_class_attributes(const struct kymo_field_class *cls);
+KYMO_API const char *kymo_field_class_member_attributes(const struct kymo_field_class *cls,
+							size_t i);
 /* What the tracer wants a number to be shown in: 2, 8, 10 or 16. */
 KYMO_API unsigned int kymo_field_class_base(const struct kymo_field_class *cls);
 KYMO_API bool kymo_field_class_is_big_endian(const struct kymo_field_class *cls);

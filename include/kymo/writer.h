@@ -152,6 +152,22 @@ KYMO_API struct kymo_fields *kymo_event_def_fields(struct kymo_event_def *event)
 KYMO_API struct kymo_fields *kymo_event_def_context(struct kymo_event_def *event);
 KYMO_API struct kymo_fields *kymo_stream_def_context(struct kymo_stream_def *stream);
 
+/*
+ * Attributes, of CTF 2 only: @json is an object by namespace, {"example.com": {"build": 7}}. Nobody needs
+ * them to read the trace; kymo_trace_attributes() and the like find them again. Given twice, the last
+ * counts. An event's log level may be set so, too (log-level of "lttng.org,2009").
+ */
+KYMO_API void kymo_writer_set_attributes(struct kymo_writer *writer, const char *json);
+KYMO_API void kymo_clock_def_set_attributes(struct kymo_clock_def *clock, const char *json);
+KYMO_API void kymo_stream_def_set_attributes(struct kymo_stream_def *stream, const char *json);
+KYMO_API void kymo_event_def_set_attributes(struct kymo_event_def *event, const char *json);
+/*
+ * The same for the type of field @name, which was added to @fields; NULL: of what they make up, a structure,
+ * or of the one field of an array, option or optional field.
+ */
+KYMO_API void kymo_fields_set_attributes(struct kymo_fields *fields, const char *name,
+					 const char *json);
+
 /* ---- definitions: fields -------------------------------------------------------------------- */
 
 /*

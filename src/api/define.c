@@ -107,6 +107,19 @@ static int fill_clock(struct kymo_writer *writer, struct ky_clock_class *cls,
 	return cls->description ? KYMO_OK : KYMO_E_MEMORY;
 }
 
+static bool may_name_clock(struct kymo_writer *writer, const char *name)
+{
+	if (!ky_define_name(writer, "clock", name))
+		return false;
+	ky_vec_foreach(&writer->trace->clocks, clock) {
+		if (strcmp((*clock)->name, name) != 0)
+			continue;
+		ky_define_mistake(writer, KYMO_E_INVALID, "there are two clocks named '%s'", name);
+		return false;
+	}
+	return true;
+}
+
 struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
 					     const struct kymo_clock_options *given)
 {
@@ -123,7 +136,7 @@ struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
 		ky_define_mistake(writer, KYMO_E_INVALID, "clock: %s", err.message);
 		return NULL;
 	}
-	if (!ky_define_name(writer, "clock", options.name))
+	if (!may_name_clock(writer, options.name))
 		return NULL;
 	clock = ky_define_allocate(writer, sizeof(*clock));
 	if (!clock)

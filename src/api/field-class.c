@@ -88,6 +88,21 @@ const char *kymo_field_class_media_type(const struct kymo_field_class *cls)
 	return text(cls) ? text(cls)->text.media_type : NULL;
 }
 
+const char *kymo_field_class_attributes(const struct kymo_field_class *cls)
+{
+	return cls ? field_class_in(cls)->attributes : NULL;
+}
+
+const char *kymo_field_class_member_attributes(const struct kymo_field_class *cls, size_t i)
+{
+	const struct ky_field_class *in = field_class_in(cls);
+
+	if (i >= kymo_field_class_n_members(cls))
+		return NULL;
+	return in->kind == KY_FIELD_STRUCT ? in->st.members[i].attributes
+					   : in->var.options[i].attributes;
+}
+
 unsigned int kymo_field_class_base(const struct kymo_field_class *cls)
 {
 	return number(cls) && number(cls)->num.base ? number(cls)->num.base : 10;

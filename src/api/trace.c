@@ -33,6 +33,11 @@ const char *kymo_trace_name(const struct kymo_trace *trace)
 	return trace ? trace_in(trace)->cls->name : NULL;
 }
 
+const char *kymo_trace_attributes(const struct kymo_trace *trace)
+{
+	return trace ? trace_in(trace)->cls->attributes : NULL;
+}
+
 bool kymo_trace_is_big_endian(const struct kymo_trace *trace)
 {
 	return trace && trace_in(trace)->cls->big_endian;
@@ -169,6 +174,11 @@ const char *kymo_clock_description(const struct kymo_clock *clock)
 	return clock ? clock_in(clock)->description : NULL;
 }
 
+const char *kymo_clock_attributes(const struct kymo_clock *clock)
+{
+	return clock ? clock_in(clock)->attributes : NULL;
+}
+
 const uint8_t *kymo_clock_uuid(const struct kymo_clock *clock)
 {
 	return clock && clock_in(clock)->has_uuid ? clock_in(clock)->uuid : NULL;
@@ -216,6 +226,11 @@ const char *kymo_stream_class_name(const struct kymo_stream_class *cls)
 	return cls ? stream_class_in(cls)->name : NULL;
 }
 
+const char *kymo_stream_class_attributes(const struct kymo_stream_class *cls)
+{
+	return cls ? stream_class_in(cls)->attributes : NULL;
+}
+
 const struct kymo_clock *kymo_stream_class_clock(const struct kymo_stream_class *cls)
 {
 	return cls ? clock_out(stream_class_in(cls)->clock) : NULL;
@@ -258,6 +273,11 @@ const struct kymo_field_class *kymo_stream_class_scope(const struct kymo_stream_
 const char *kymo_event_class_emf_uri(const struct kymo_event_class *cls)
 {
 	return cls ? event_class_in(cls)->emf_uri : NULL;
+}
+
+const char *kymo_event_class_attributes(const struct kymo_event_class *cls)
+{
+	return cls ? event_class_in(cls)->attributes : NULL;
 }
 
 const char *kymo_event_class_name(const struct kymo_event_class *cls)

@@ -7,6 +7,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "ctf/attributes.h"
 #include "ctf/ctf2-write.h"
 #include "ctf/json.h"
 
@@ -52,63 +53,6 @@ static bool is_type(const struct ky_json *fragment, const char *name)
 }
 
 /* ---- offsets ------------------------------------------------------------------------------ */
-
-static void put_text(struct ky_strbuf *out, const char *text, size_t len)
-{
-	ky_strbuf_addc(out, '"');
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '"' || c == '\\')
-			ky_strbuf_addf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			ky_strbuf_addf(out, "\\u%04x", c);
-		else
-			ky_strbuf_addc(out, (char)c);
-	}
-	ky_strbuf_addc(out, '"');
-}
-
-KY_DEEP2(int, put_json, struct ky_strbuf *, const struct ky_json *)
-
-static int put_json(struct ky_strbuf *out, const struct ky_json *value)
-{
-	switch (value->kind) {
-	case KY_JSON_NULL:
-		ky_strbuf_adds(out, "null");
-		break;
-	case KY_JSON_BOOL:
-		ky_strbuf_adds(out, value->boolean ? "true" : "false");
-		break;
-	case KY_JSON_INTEGER:
-		if (value->integer.negative)
-			ky_strbuf_addi(out, (int64_t)value->integer.u);
-		else
-			ky_strbuf_addu(out, value->integer.u);
-		break;
-	case KY_JSON_REAL:
-		ky_strbuf_addf(out, "%.17g", value->real);
-		break;
-	case KY_JSON_STRING:
-		put_text(out, value->string.data, value->string.len);
-		break;
-	case KY_JSON_ARRAY:
-	case KY_JSON_OBJECT:
-		ky_strbuf_addc(out, value->kind == KY_JSON_ARRAY ? '[' : '{');
-		for (const struct ky_json *item = value->list.first; item; item = item->next) {
-			if (item->key) {
-				put_text(out, item->key, strlen(item->key));
-				ky_strbuf_adds(out, ": ");
-			}
-			if (put_json_deep(KYMO_E_MEMORY, out, item) < 0)
-				return KYMO_E_MEMORY;
-			ky_strbuf_adds(out, item->next ? ", " : "");
-		}
-		ky_strbuf_addc(out, value->kind == KY_JSON_ARRAY ? ']' : '}');
-		break;
-	}
-	return KYMO_OK;
-}
 
 static struct ky_json *new_item(struct ky_arena *arena, enum ky_json_kind kind, const char *key)
 {
@@ -189,7 +133,7 @@ static int write_fragment(void *data, struct ky_arena *arena, struct ky_json *fr
 	if (ret < 0)
 		return ret;
 	if (clock) {
-		ret = put_json(o->out, fragment);
+		ret = ky_json_put(o->out, fragment);
 		ky_strbuf_addc(o->out, '\n');
 	} else {
 		ky_strbuf_add(o->out, begin, (size_t)(end - begin));

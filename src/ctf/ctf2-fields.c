@@ -470,6 +470,8 @@ static int add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret < 0)
 		return ret;
 	member->display = member->name;
+	if (ky_ctf2_attributes(r, node, &member->attributes) < 0)
+		return KYMO_E_MEMORY;
 	if (!cls)
 		return ky_json_error(r->err, node, "property 'field-class' is missing");
 	return ky_ctf2_field_class(r, cls, place, &member->cls);
@@ -552,6 +554,8 @@ static int add_option(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret < 0)
 		return ret;
 	option->display = option->name;
+	if (ky_ctf2_attributes(r, node, &option->attributes) < 0)
+		return KYMO_E_MEMORY;
 	if (!content)
 		return ky_json_error(r->err, node, "property 'field-class' is missing");
 	if (!ky_json_get(node, "selector-field-ranges"))
@@ -666,7 +670,9 @@ static int build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t ki
 	place = new_place(r, kinds[kind].kind, parent);
 	if (!place)
 		return nomem(r);
-	ret = kinds[kind].fill(r, node, place);
+	ret = ky_ctf2_attributes(r, node, &place->cls->attributes);
+	if (ret == KYMO_OK)
+		ret = kinds[kind].fill(r, node, place);
 	*cls = place->cls;
 	return ret;
 }

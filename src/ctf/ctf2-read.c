@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The fragments of a CTF 2 metadata stream. */
 #include "ctf/ctf2-read.h"
-#include "ctf/ctf2-write.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ctf/attributes.h"
 
 #define RECORD_SEPARATOR 0x1e
 
@@ -15,6 +15,34 @@ static int need_object(struct ky_ctf2_reader *r, const struct ky_json *node, con
 	return node->kind == KY_JSON_OBJECT
 		       ? KYMO_OK
 		       : ky_json_error(r->err, node, "%s must be an object", what);
+}
+
+/* ---- attributes ----------------------------------------------------------------------------- */
+
+#define ATTRIBUTE_BYTES_MAX (UINT64_C(64) << 20)
+
+int ky_ctf2_attributes(struct ky_ctf2_reader *r, const struct ky_json *node,
+		       const char **attributes)
+{
+	struct ky_json *object = ky_json_get(node, "attributes");
+	uint64_t key = (uint64_t)(uintptr_t)object;
+	const char *text = object ? ky_map_get(&r->attributes, key) : NULL;
+
+	*attributes = NULL;
+	if (!object)
+		return KYMO_OK;
+	if (!text) {
+		if (ky_attributes_keep(&r->trace->arena, object, NULL, &text) < 0)
+			return ky_error_nomem(r->err);
+		if (!text)
+			return KYMO_OK;
+		if (ky_map_set(&r->attributes, key, (void *)(uintptr_t)text) < 0)
+			return ky_error_nomem(r->err);
+	}
+	r->attribute_bytes += strlen(text);
+	if (r->attribute_bytes <= ATTRIBUTE_BYTES_MAX)
+		*attributes = text;
+	return KYMO_OK;
 }
 
 /* ---- preamble ------------------------------------------------------------------------------- */
@@ -72,6 +100,8 @@ static int read_preamble(struct ky_ctf2_reader *r, const struct ky_json *fragmen
 				     "CTF version %llu is not supported",
 				     (unsigned long long)version);
 	ret = check_extensions(r, fragment);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_attributes(r, fragment, &r->trace->preamble_attributes);
 	return ret < 0 ? ret : read_uuid(r, fragment);
 }
 
@@ -140,6 +170,8 @@ static int read_trace_class(struct ky_ctf2_reader *r, const struct ky_json *frag
 		return ky_json_error(r->err, fragment,
 				     "the trace class must stand before data stream classes");
 	ret = ky_ctf2_string(r, fragment, "name", false, &r->trace->name);
+	if (ret == KYMO_OK)
+		ret = ky_ctf2_attributes(r, fragment, &r->trace->attributes);
 	if (ret == KYMO_OK)
 		ret = read_environment(r, fragment);
 	if (ret < 0)
@@ -265,6 +297,8 @@ static int read_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 		ret = ky_ctf2_uint(r, fragment, "accuracy", false, &clock->accuracy_cycles);
 	clock->has_accuracy = ky_json_get(fragment, "accuracy");
 	if (ret == KYMO_OK)
+		ret = ky_ctf2_attributes(r, fragment, &clock->attributes);
+	if (ret == KYMO_OK)
 		ret = read_self(r, fragment, clock);
 	if (ret == KYMO_OK)
 		ret = read_origin(r, fragment, clock);
@@ -307,6 +341,8 @@ static int read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	stream->has_id = true;
 	ret = ky_ctf2_string(r, fragment, "name", false, &stream->name);
 	if (ret == KYMO_OK)
+		ret = ky_ctf2_attributes(r, fragment, &stream->attributes);
+	if (ret == KYMO_OK)
 		ret = default_clock(r, fragment, stream);
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_scope(r, fragment, "packet-context-field-class",
@@ -323,28 +359,6 @@ static int read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	stream->event_header = roots[KY_SCOPE_EVENT_HEADER];
 	stream->event_context = roots[KY_SCOPE_STREAM_CONTEXT];
 	return ky_ctf2_locate(r, roots);
-}
-
-/* LTTng's attributes; they never matter for decoding, so what is odd is ignored. */
-static int read_attributes(struct ky_ctf2_reader *r, const struct ky_json *fragment,
-			   struct ky_event_class *event)
-{
-	const struct ky_json *attributes = ky_json_get(fragment, "attributes"), *lttng, *level,
-			     *uri;
-
-	lttng = attributes ? ky_json_get(attributes, KY_CTF2_LTTNG_NAMESPACE) : NULL;
-	level = lttng ? ky_json_get(lttng, "log-level") : NULL;
-	uri = lttng ? ky_json_get(lttng, "emf-uri") : NULL;
-	if (level && level->kind == KY_JSON_INTEGER) {
-		event->has_loglevel = true;
-		event->loglevel = (int64_t)level->integer.u;
-	}
-	if (uri && uri->kind == KY_JSON_STRING) {
-		event->emf_uri = ky_arena_strdup(&r->trace->arena, uri->string.data);
-		if (!event->emf_uri)
-			return ky_error_nomem(r->err);
-	}
-	return KYMO_OK;
 }
 
 static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
@@ -374,9 +388,9 @@ static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	event = ky_event_class_new(stream, id, name);
 	if (!event)
 		return ky_error_nomem(r->err);
-	ret = read_attributes(r, fragment, event);
-	if (ret < 0)
-		return ret;
+	if (ky_attributes_keep(&r->trace->arena, ky_json_get(fragment, "attributes"), event,
+			       &event->attributes) < 0)
+		return ky_error_nomem(r->err);
 	roots[KY_SCOPE_PACKET_HEADER] = r->trace->packet_header;
 	roots[KY_SCOPE_PACKET_CONTEXT] = stream->packet_context;
 	roots[KY_SCOPE_EVENT_HEADER] = stream->event_header;
@@ -505,6 +519,7 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	ky_arena_init(&r.json);
 	ky_names_init(&r.aliases);
 	ky_map_init(&r.places);
+	ky_map_init(&r.attributes);
 	ret = read_sequence(&r, &json);
 	if (ret == KYMO_OK)
 		ret = ky_trace_class_finish(r.trace, false, r.err);
@@ -512,6 +527,7 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 		ky_error_nomem(r.err);
 	ky_vec_fini(&r.pending);
 	ky_map_fini(&r.places);
+	ky_map_fini(&r.attributes);
 	ky_names_fini(&r.aliases);
 	ky_arena_fini(&r.json);
 	if (ret < 0)

@@ -46,6 +46,8 @@ struct ky_ctf2_reader {
 	struct ky_clock_class *clock; /* of timestamps in it */
 	uint32_t order;
 	uint64_t n_classes, classes_more; /* how many the length of the text adds to the limit */
+	struct ky_map attributes;	  /* their JSON -> their text, for aliases */
+	uint64_t attribute_bytes;	  /* of all of them, unfolded */
 	bool checking;			  /* an alias is built only to see whether it can be */
 };
 
@@ -65,6 +67,13 @@ int ky_ctf2_from_draft(struct ky_ctf2_reader *reader, struct ky_json *fragment);
 /* An integer range set for values that are signed or not; ranges beyond those are clipped. */
 int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
 		   const struct ky_range **ranges, size_t *n_ranges);
+
+/*
+ * The attributes of @node. What is no object does not count; nor does what is beyond a limit when
+ * aliases unfold, since attributes never matter for reading. 0 or KYMO_E_MEMORY.
+ */
+int ky_ctf2_attributes(struct ky_ctf2_reader *reader, const struct ky_json *node,
+		       const char **attributes);
 
 /* Refuse extensions of @object, which is not the preamble: none is ever declared. */
 int ky_ctf2_no_extensions(struct ky_ctf2_reader *reader, const struct ky_json *object);

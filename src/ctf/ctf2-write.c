@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "ctf/attributes.h"
 #include "ctf/ctf2-write.h"
 #include "ctf/walk.h"
 
@@ -98,6 +99,14 @@ static void prop_uint(struct writer *w, const char *name, uint64_t value)
 {
 	key(w, name);
 	ky_strbuf_addu(&w->out, value);
+}
+
+static void prop_attributes(struct writer *w, const char *attributes)
+{
+	if (!attributes)
+		return;
+	key(w, "attributes");
+	ky_strbuf_adds(&w->out, attributes);
 }
 
 /* ---- names and places -------------------------------------------------------------------------- */
@@ -389,6 +398,7 @@ static int put_struct(struct writer *w, const struct ky_field_class *cls)
 		element(w);
 		open_with(w, '{');
 		prop_string(w, "name", member_name(cls, i));
+		prop_attributes(w, cls->st.members[i].attributes);
 		key(w, "field-class");
 		ret = write_class_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls);
 		close_with(w, '}');
@@ -456,6 +466,7 @@ static int put_option(struct writer *w, const struct ky_field_class *cls,
 	if (option->display)
 		prop_string(w, "name", option->display);
 	put_selector_ranges(w, cls, option);
+	prop_attributes(w, option->attributes);
 	key(w, "field-class");
 	ret = write_class_deep(KYMO_E_MEMORY, w, option->cls);
 	close_with(w, '}');
@@ -507,6 +518,7 @@ static int write_class(struct writer *w, const struct ky_field_class *cls)
 	default:
 		ret = put_number(w, cls);
 	}
+	prop_attributes(w, cls->attributes);
 	close_with(w, '}');
 	return ret;
 }
@@ -544,6 +556,7 @@ static void write_preamble(struct writer *w)
 			ky_strbuf_addf(&w->out, "%s%u", i ? ", " : "[", w->trace->uuid[i]);
 		ky_strbuf_addc(&w->out, ']');
 	}
+	prop_attributes(w, w->trace->preamble_attributes);
 	end_fragment(w);
 }
 
@@ -554,6 +567,7 @@ static int write_trace_class(struct writer *w)
 	begin_fragment(w, "trace-class");
 	if (w->trace->name)
 		prop_string(w, "name", w->trace->name);
+	prop_attributes(w, w->trace->attributes);
 	if (w->trace->env.len) {
 		key(w, "environment");
 		open_with(w, '{');
@@ -648,6 +662,7 @@ static void write_clock(struct writer *w, const struct ky_clock_class *clock)
 		prop_uint(w, "accuracy", clock->accuracy_cycles);
 	if (clock->description)
 		prop_string(w, "description", clock->description);
+	prop_attributes(w, clock->attributes);
 	end_fragment(w);
 }
 
@@ -662,6 +677,7 @@ static int write_stream(struct writer *w, const struct ky_stream_class *stream)
 		prop_string(w, "name", stream->name);
 	if (stream->clock)
 		prop_string(w, "default-clock-class-id", stream->clock->name);
+	prop_attributes(w, stream->attributes);
 	ret = put_scope(w, "packet-context-field-class", stream->packet_context);
 	if (ret == KYMO_OK)
 		ret = put_scope(w, "event-record-header-field-class", stream->event_header);
@@ -682,19 +698,9 @@ static int write_event(struct writer *w, const struct ky_event_class *event)
 	prop_uint(w, "data-stream-class-id", event->stream->id);
 	if (event->name[0])
 		prop_string(w, "name", event->name);
-	if (event->has_loglevel || event->emf_uri) {
+	if (event->has_loglevel || event->emf_uri || event->attributes) {
 		key(w, "attributes");
-		open_with(w, '{');
-		key(w, KY_CTF2_LTTNG_NAMESPACE);
-		open_with(w, '{');
-		if (event->has_loglevel) {
-			key(w, "log-level");
-			ky_strbuf_addi(&w->out, event->loglevel);
-		}
-		if (event->emf_uri)
-			prop_string(w, "emf-uri", event->emf_uri);
-		close_with(w, '}');
-		close_with(w, '}');
+		ky_attributes_of_event(&w->out, event);
 	}
 	ret = put_scope(w, "specific-context-field-class", event->context);
 	if (ret == KYMO_OK)

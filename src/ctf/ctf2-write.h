@@ -4,9 +4,6 @@
 
 #include "ctf/model.h"
 
-/* Attributes that LTTng defined: "log-level", "emf-uri". */
-#define KY_CTF2_LTTNG_NAMESPACE "lttng.org,2009"
-
 /* What CTF 2 calls the root of @scope in field locations. */
 const char *ky_ctf2_origin(enum ky_scope scope);
 

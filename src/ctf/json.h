@@ -13,6 +13,7 @@
 #include <kymo/error.h>
 
 #include "base/arena.h"
+#include "base/strbuf.h"
 
 enum ky_json_kind {
 	KY_JSON_NULL,
@@ -82,5 +83,10 @@ const char *ky_json_kind_name(enum ky_json_kind kind);
 /* Record KYMO_E_FORMAT at the place of @value. Returns KYMO_E_FORMAT. */
 int ky_json_error(struct kymo_error *err, const struct ky_json *value, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Append @value, on one line, ", " and ": " in it. 0 or KYMO_E_MEMORY (as @out may have failed). */
+int ky_json_put(struct ky_strbuf *out, const struct ky_json *value);
+/* Append @len bytes of UTF-8 as a JSON string. */
+void ky_json_put_text(struct ky_strbuf *out, const char *text, size_t len);
 
 #endif

@@ -113,6 +113,7 @@ struct ky_member {
 	const char *name;    /* as the metadata writes it: what paths are looked up with */
 	const char *display; /* one leading '_' removed (CTF 1.8): what people see */
 	struct ky_field_class *cls;
+	const char *attributes; /* CTF 2 (ctf/attributes.h); may be NULL, here and below */
 };
 
 struct ky_option {
@@ -122,6 +123,7 @@ struct ky_option {
 		*ranges; /* of the selector's values; for CTF 1.8 from the tag's label */
 	size_t n_ranges;
 	struct ky_field_class *cls;
+	const char *attributes;
 };
 
 #define KY_NO_SLOT UINT32_MAX
@@ -139,6 +141,7 @@ struct ky_field_class {
 	/* Exact size in bits if the size never varies (from an aligned start), else -1. */
 	int64_t fixed_bits;
 	const char *type_name; /* the enum's or alias's name, for dumps; NULL when it has none */
+	const char *attributes;
 
 	union {
 		/* BITS, BITMAP, BOOL, UINT, SINT, FLOAT, VARUINT, VARSINT */
@@ -214,6 +217,7 @@ struct ky_clock_class {
 	/* Made of one of the two: clocks with the same text can be compared. */
 	const char *identity;
 	bool is_unix_epoch; /* the origin is the Unix epoch (absolute, or LTTng's monotonic) */
+	const char *attributes;
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */
 	int64_t base_ns;
 	uint64_t mult; /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
@@ -238,7 +242,8 @@ struct ky_event_class {
 	uint64_t id;
 	const char *name;    /* "" when the metadata gives none */
 	const char *emf_uri; /* may be NULL */
-	int64_t loglevel;    /* KY_LOGLEVEL_NONE when absent (has_loglevel says so exactly) */
+	const char *attributes;
+	int64_t loglevel; /* KY_LOGLEVEL_NONE when absent (has_loglevel says so exactly) */
 	bool has_loglevel;
 	uint32_t index; /* 0 .. ky_trace_class.n_event_classes - 1, over all stream classes */
 	struct ky_stream_class *stream;
@@ -251,6 +256,7 @@ struct ky_stream_class {
 	uint64_t id;
 	bool has_id;
 	const char *name; /* may be NULL */
+	const char *attributes;
 	struct ky_trace_class *trace;
 	struct ky_field_class *packet_context; /* structs, or NULL */
 	struct ky_field_class *event_header;
@@ -268,7 +274,9 @@ struct ky_trace_class {
 	bool lax_uuid; /* streams of another UUID are read: see ky_packet.foreign */
 	uint8_t uuid[16];
 	bool big_endian;
-	const char *name;		      /* CTF 2; may be NULL */
+	const char *name;	/* CTF 2; may be NULL */
+	const char *attributes; /* of the trace class */
+	const char *preamble_attributes;
 	struct ky_field_class *packet_header; /* struct, or NULL */
 	struct ky_scope_plan *packet_header_plan;
 	KY_VEC(struct ky_env) env;

@@ -76,6 +76,13 @@ static const char *role_text(enum ky_role role)
 	return names[role];
 }
 
+/* As the metadata has them. */
+static void put_attributes(struct ky_strbuf *out, const char *attributes)
+{
+	if (attributes)
+		ky_strbuf_addf(out, ", attributes %s", attributes);
+}
+
 /* ---- field classes ------------------------------------------------------------------------ */
 
 static void put_ref(struct ky_strbuf *out, const char *what, const struct ky_field_ref *ref)
@@ -139,6 +146,7 @@ static void put_summary(struct ky_strbuf *out, const struct ky_field_class *cls)
 		ky_strbuf_addf(out, ", aligned to %" PRIu32, cls->align_bits);
 	if (role_text(cls->role))
 		ky_strbuf_addf(out, " [%s]", role_text(cls->role));
+	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
 }
 
@@ -181,7 +189,9 @@ static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, s
 {
 	ky_details_indent(out, depth);
 	if (cls->kind == KY_FIELD_STRUCT) {
-		ky_strbuf_addf(out, "%s: ", cls->st.members[i].display);
+		ky_strbuf_adds(out, cls->st.members[i].display);
+		put_attributes(out, cls->st.members[i].attributes);
+		ky_strbuf_adds(out, ": ");
 	} else if (cls->kind == KY_FIELD_ARRAY) {
 		ky_strbuf_adds(out, "each: ");
 	} else {
@@ -190,7 +200,9 @@ static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, s
 		ky_strbuf_addf(out, "%s (", option->display ? option->display : "option");
 		put_ranges(out, option->ranges, option->n_ranges,
 			   ky_field_is_signed(cls->var.selector->target));
-		ky_strbuf_adds(out, "): ");
+		ky_strbuf_addc(out, ')');
+		put_attributes(out, option->attributes);
+		ky_strbuf_adds(out, ": ");
 	}
 	if (!put_class_deep(false, out, ky_field_child(cls, i), depth))
 		out->failed = true;
@@ -228,6 +240,7 @@ static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 		ky_strbuf_addf(out, ", log level %" PRId64, cls->loglevel);
 	if (cls->emf_uri)
 		ky_strbuf_addf(out, ", model %s", cls->emf_uri);
+	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
 	put_scope(out, "context", cls->context, 3);
 	put_scope(out, "payload", cls->payload, 3);
@@ -236,8 +249,10 @@ static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 {
 	ky_details_indent(out, 1);
-	ky_strbuf_addf(out, "stream class %" PRIu64 "%s%s\n", cls->id, cls->clock ? ", clock " : "",
+	ky_strbuf_addf(out, "stream class %" PRIu64 "%s%s", cls->id, cls->clock ? ", clock " : "",
 		       cls->clock ? cls->clock->name : "");
+	put_attributes(out, cls->attributes);
+	ky_strbuf_addc(out, '\n');
 	put_scope(out, "packet context", cls->packet_context, 2);
 	put_scope(out, "event header", cls->event_header, 2);
 	put_scope(out, "event context", cls->event_context, 2);
@@ -262,6 +277,7 @@ static void put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
 		ky_strbuf_adds(out, ", ");
 		put_quoted(out, clock->description);
 	}
+	put_attributes(out, clock->attributes);
 	ky_strbuf_addc(out, '\n');
 }
 
@@ -291,7 +307,10 @@ void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 		ky_strbuf_adds(out, ", UUID ");
 		put_uuid(out, cls->uuid);
 	}
+	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
+	if (cls->preamble_attributes)
+		ky_strbuf_addf(out, "  preamble, attributes %s\n", cls->preamble_attributes);
 	put_env(out, cls);
 	ky_vec_foreach(&cls->clocks, clock)
 		put_clock(out, *clock);

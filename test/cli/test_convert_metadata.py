@@ -271,3 +271,83 @@ def test_many_names_of_the_same_letters(kymo, tmp_path):
     trace = one_event(tmp_path / "t", bytes(3000), *((name, number(8)) for name in names))
     kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
     assert len(fields_of(kymo, tmp_path / "out")) == 3000
+
+
+# ---- attributes ---------------------------------------------------------------------------------
+
+def with_attributes():
+    """A draft, so that converting it to CTF 2 writes the metadata anew; attributes everywhere."""
+    def of(name):
+        return {"attributes": {"n.s": {name: [1, -2.5, True, None, {"\u00e9\n": 18446744073709551615}]}}}
+
+    byte = {"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian"}
+    variant = {"type": "variant", "selector-field-location": {"path": ["b"]}, **of("variant"),
+               "options": [{"name": "x", "selector-field-ranges": [[0, 255]], **of("option"),
+                            "field-class": "alias"}]}
+    members = [{"name": "b", "field-class": {**byte, **of("field")}, **of("member")},
+               {"name": "alias", "field-class": "alias"}, {"name": "v", "field-class": variant}]
+    return [
+        {"type": "preamble", "version": 2, **of("preamble")},
+        {"type": "trace-class", **of("trace")},
+        {"type": "field-class-alias", "name": "alias", "field-class": {**byte, **of("aliased")}},
+        {"type": "clock-class", "name": "c", "frequency": 1000, **of("clock")},
+        {"type": "data-stream-class", "default-clock-class-name": "c", **of("stream"),
+         "packet-context-field-class": {"type": "structure", **of("context")}},
+        {"type": "event-record-class", "name": "e", "attributes": {
+            "n.s": {"event": 1}, "lttng.org,2009": {"more": 2, "log-level": 3, "emf-uri": "u"}},
+         "payload-field-class": {"type": "structure", "member-classes": members}},
+        {"type": "event-record-class", "id": 1, "name": "plain",
+         "attributes": {"lttng.org,2009": {"log-level": 4}}},
+        {"type": "event-record-class", "id": 2, "name": "none", "attributes": {}},
+    ]
+
+
+def attributes_of(fragments):
+    """All attributes, by the way that leads to them; aliases unfolded."""
+    found = {}
+
+    def visit(value, path):
+        if isinstance(value, str) and value == "alias" and path[-1] == "field-class":
+            value = fragments[2]["field-class"]
+        if isinstance(value, dict):
+            if value.get("attributes"):
+                found[path] = value["attributes"]
+            for key, item in value.items():
+                if key != "attributes":
+                    visit(item, path + (key,))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                visit(item, path + (i,))
+
+    for fragment in fragments:
+        if fragment["type"] != "field-class-alias":
+            visit(fragment, (fragment["type"], fragment.get("id", 0)
+                             if fragment["type"] == "event-record-class" else 0))
+    return found
+
+
+def test_attributes_stay(kymo, tmp_path):
+    fragments = with_attributes()
+    trace = write(tmp_path / "t", fragments, ())
+    kymo("convert", "--to", "ctf2", "-o", tmp_path / "out", trace)
+    written = fragments_of(tmp_path / "out")
+    assert "default-clock-class-name" not in str(written)
+    assert attributes_of(written) == attributes_of(fragments) and len(attributes_of(written)) == 13
+    out = kymo("convert", "--to", "details", tmp_path / "out").out
+    assert out.count("attributes {") == 12 and out.count('"\\u00e9') == 0 and "é\\u000a" in out
+    assert 'event class 0 "e", log level 3, model u, attributes {"lttng.org,2009": {"more": 2}' in out
+    assert 'event class 1 "plain", log level 4\n' in out
+
+
+def test_attributes_of_aliases_take_memory_once(kymo, tmp_path):
+    """A megabyte that is meant ten thousand times."""
+    byte = {"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian",
+            "attributes": {"n.s": "x" * 1000000}}
+    members = [{"name": f"f{i}", "field-class": "a"} for i in range(10000)]
+    trace = write(tmp_path / "t", [
+        {"type": "preamble", "version": 2},
+        {"type": "field-class-alias", "name": "a", "field-class": byte},
+        {"type": "data-stream-class"},
+        {"type": "event-record-class", "name": "e",
+         "payload-field-class": {"type": "structure", "member-classes": members}}], ())
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)

@@ -161,6 +161,120 @@ static void test_what_ctf_1_8_cannot_say(void **state)
 	assert_refused(KYMO_E_UNSUPPORTED, "CTF 1.8 has no optional fields");
 }
 
+/* ---- attributes --------------------------------------------------------------------------------- */
+
+static const char *const given[] = {
+	"{\"a.b\":{\"x\":[1,-2,1.5,true,null]}}",
+	" {\"clock\" : 1.0}",
+	"{\"stream\": \"\u00e9\\n\"}",
+	"{\"me\": {}, \"lttng.org,2009\": {\"log-level\": 6, \"other\": 1, \"emf-uri\": \"u\"}}",
+};
+
+static const char *const kept[] = {
+	"{\"a.b\": {\"x\": [1, -2, 1.5, true, null]}}",
+	"{\"clock\": 1.0}",
+	"{\"stream\": \"\u00e9\\u000a\"}",
+	"{\"lttng.org,2009\": {\"other\": 1}, \"me\": {}}",
+};
+
+static void define_attributes(void)
+{
+	struct kymo_fields *fields = define(KYMO_FORMAT_CTF_2, false), *in;
+	struct kymo_clock_options options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_def *clock;
+
+	options.name = "another";
+	clock = kymo_writer_add_clock(writer, &options);
+	kymo_writer_set_attributes(writer, given[0]);
+	kymo_clock_def_set_attributes(clock, given[1]);
+	stream = kymo_writer_add_stream(writer, clock);
+	kymo_stream_def_set_attributes(stream, given[2]);
+	event_def = kymo_stream_def_add_event(stream, "event");
+	kymo_event_def_set_attributes(event_def, given[3]);
+	fields = kymo_event_def_fields(event_def);
+	kymo_fields_add_uint(fields, "n", 8);
+	kymo_fields_set_attributes(fields, "n", "{\"first\": 1}");
+	kymo_fields_set_attributes(fields, "n", "{\"field\": 1}");
+	in = kymo_fields_add_sequence(fields, "list");
+	kymo_fields_add_uint(in, NULL, 8);
+	kymo_fields_set_attributes(in, NULL, "{\"element\": 1}");
+	kymo_fields_set_attributes(fields, NULL, "{\"all\": 1}");
+}
+
+static void check_attributes(const struct kymo_trace *trace)
+{
+	const struct kymo_stream_class *stream_class = kymo_trace_stream_class(trace, 1);
+	const struct kymo_event_class *event = kymo_stream_class_event_class(stream_class, 0);
+	const struct kymo_field_class *fields = kymo_event_class_scope(event, KYMO_SCOPE_PAYLOAD);
+	const struct kymo_field_class *list = kymo_field_class_find_member(fields, "list");
+	int64_t loglevel;
+
+	assert_string_equal(kymo_trace_attributes(trace), kept[0]);
+	assert_string_equal(kymo_clock_attributes(kymo_stream_class_clock(stream_class)), kept[1]);
+	assert_string_equal(kymo_stream_class_attributes(stream_class), kept[2]);
+	assert_string_equal(kymo_event_class_attributes(event), kept[3]);
+	assert_true(kymo_event_class_loglevel(event, &loglevel) && loglevel == 6);
+	assert_string_equal(kymo_event_class_emf_uri(event), "u");
+	assert_string_equal(kymo_field_class_attributes(fields), "{\"all\": 1}");
+	assert_string_equal(kymo_field_class_attributes(kymo_field_class_find_member(fields, "n")),
+			    "{\"field\": 1}");
+	assert_string_equal(kymo_field_class_attributes(kymo_field_class_element(list)),
+			    "{\"element\": 1}");
+	assert_null(kymo_field_class_attributes(list));
+	assert_null(kymo_field_class_member_attributes(fields, 0));
+	assert_null(kymo_field_class_member_attributes(fields, 99));
+	assert_null(kymo_stream_class_attributes(kymo_trace_stream_class(trace, 0)));
+	assert_null(kymo_trace_attributes(NULL));
+	assert_null(kymo_field_class_attributes(NULL));
+}
+
+static void test_attributes(void **state)
+{
+	const char *const paths[] = {trace_path};
+	struct kymo_reader *reader;
+
+	define_attributes();
+	open_it();
+	kymo_output_u64(output, 1);
+	kymo_output_length(output, 0);
+	must_commit();
+	assert_int_equal(kymo_writer_close(writer, &err), KYMO_OK);
+	if (kymo_reader_open(paths, 1, NULL, &reader, &err) < 0)
+		fail_msg("%s:%u:%u: %s", err.path, err.line, err.column, err.message);
+	check_attributes(kymo_reader_trace(reader, 0));
+	kymo_reader_close(reader);
+}
+
+static void test_wrong_attributes(void **state)
+{
+	static const struct {
+		const char *json, *expected;
+	} wrong[] = {
+		{NULL, "trace: the attributes are NULL"},
+		{"", "trace: attributes:1:1: "},
+		{"[]", "trace: attributes:1:1: attributes are one JSON object"},
+		{"{} {}", "one JSON object"},
+		{"{\n\"a\": }", "trace: attributes:2:6: "},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		define(KYMO_FORMAT_CTF_2, false);
+		kymo_writer_set_attributes(writer, wrong[i].json);
+		assert_refused(KYMO_E_INVALID, wrong[i].expected);
+	}
+	kymo_fields_set_attributes(define(KYMO_FORMAT_CTF_2, false), "no", "{}");
+	assert_refused(KYMO_E_INVALID, "there is no field 'no' to have attributes");
+	define(KYMO_FORMAT_CTF_1_8, false);
+	kymo_event_def_set_attributes(event_def, "{}");
+	assert_refused(KYMO_E_UNSUPPORTED, "event: CTF 1.8 has no attributes");
+	define(KYMO_FORMAT_CTF_2, false);
+	kymo_writer_add_clock(writer, NULL);
+	assert_refused(KYMO_E_INVALID, "there are two clocks named 'realtime'");
+	/* Nobody's attributes are no mistake. */
+	kymo_fields_set_attributes(NULL, NULL, NULL);
+	kymo_clock_def_set_attributes(NULL, "{}");
+}
+
 static void test_wrong_numbers(void **state)
 {
 	struct kymo_number_options options = KYMO_NUMBER_OPTIONS_INIT;
@@ -429,6 +543,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_ctf_1_8_cannot_say),
+		TEST(test_attributes),
+		TEST(test_wrong_attributes),
 		TEST(test_wrong_numbers),
 		TEST(test_wrong_texts),
 		TEST(test_wrong_variants),
