@@ -415,6 +415,15 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
 	return kymo_ring_write_slow(config, writer, record, parts, n_parts);
 }
 
+/*
+ * Whether the caller is a child of vfork(), which lives in its parent's memory and is known there by its
+ * parent's numbers. Its records go to the spare buffer: the vfork() of libkymo-trace, and of programs that
+ * are linked with writers statically, sees to it. (A child of clone(CLONE_VM) must not write.)
+ *
+ * Threads: any; async-signal-safe.
+ */
+bool kymo_ring_is_vfork_child(void);
+
 /* ---- Reading ---- */
 
 struct kymo_ring_reader;

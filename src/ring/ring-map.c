@@ -18,7 +18,7 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-static bool find_rseq(ptrdiff_t *area)
+bool ky_rb_find_rseq(ptrdiff_t *area)
 {
 	if (&__rseq_size == NULL || &__rseq_offset == NULL || __rseq_size == 0)
 		return false;
@@ -26,7 +26,7 @@ static bool find_rseq(ptrdiff_t *area)
 	return true;
 }
 #else
-static bool find_rseq(ptrdiff_t *area)
+bool ky_rb_find_rseq(ptrdiff_t *area)
 {
 	return false;
 }
@@ -137,7 +137,7 @@ static int plan_file(const struct kymo_ring_config *config, const struct kymo_ri
 	};
 	if (options.flags & KYMO_RING_GLOBAL)
 		file->n_buffers = 0;
-	if ((options.flags & KYMO_RING_GLOBAL) || !find_rseq(&area))
+	if ((options.flags & KYMO_RING_GLOBAL) || !ky_rb_find_rseq(&area))
 		file->flags |= KYMO_RING_LOCKED;
 	ky_rb_lay_out(file);
 	return ky_rb_head_ok(file) ? 0 : -EINVAL;
@@ -171,7 +171,7 @@ static void derive(struct kymo_ring_writer *writer, const struct kymo_ring_file 
 	writer->n_buffers = head->n_buffers + 1;
 	writer->flags = head->flags;
 	writer->subbuf_header_bytes = head->subbuf_header_bytes;
-	if (!(head->flags & KYMO_RING_LOCKED) && find_rseq(&writer->rseq_area))
+	if (!(head->flags & KYMO_RING_LOCKED) && ky_rb_find_rseq(&writer->rseq_area))
 		writer->rseq_buffers = head->n_buffers;
 	writer->process = ky_rb_process_new();
 }

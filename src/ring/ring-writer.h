@@ -40,6 +40,9 @@ void ky_rb_lay_out(struct kymo_ring_file *file);
 /* Whether a file's head, in this machine's byte order, can be; the magic number is the caller's. */
 bool ky_rb_head_ok(const struct kymo_ring_file *head);
 
+/* Where glibc has put each thread's struct rseq, from the thread pointer. False: there is none. */
+bool ky_rb_find_rseq(ptrdiff_t *area);
+
 /* The page for writer->process; NULL without memory. */
 struct kymo_ring_process *ky_rb_process_new(void);
 void ky_rb_process_free(struct kymo_ring_process *process);

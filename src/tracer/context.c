@@ -114,10 +114,20 @@ struct thread {
 };
 static __thread struct thread thread __attribute__((tls_model("initial-exec")));
 
+/* What is remembered is the parent's, in a child of vfork(). */
+static uint32_t process_id(void)
+{
+	if (kymo_ring_is_vfork_child())
+		return (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	return ky_trace_pid();
+}
+
 static uint32_t thread_id(void)
 {
 	uint32_t pid = ky_trace_pid();
 
+	if (kymo_ring_is_vfork_child())
+		return (uint32_t)ky_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	if (thread.pid != pid) {
 		thread.tid = (uint32_t)ky_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
 		thread.pid = pid;
@@ -197,7 +207,7 @@ const char *ky_context_get(const struct ky_context *context, uintptr_t ip, char 
 
 	switch (kind) {
 	case KY_CONTEXT_VPID:
-		*number = ky_trace_pid();
+		*number = process_id();
 		return NULL;
 	case KY_CONTEXT_VTID:
 		*number = thread_id();

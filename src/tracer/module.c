@@ -358,9 +358,12 @@ void kymo_module_add(struct kymo_module *module)
 	bool is_first;
 
 	if (module->version != KYMO_SITE_VERSION ||
-	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end ||
-	    !process_page())
+	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end)
 		return;
+	if (!process_page()) {
+		ky_trace.off = KY_OFF_MEMORY;
+		return;
+	}
 	ky_trace_lock();
 	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();
 	if (!ky_trace.control)

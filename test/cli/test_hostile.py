@@ -97,14 +97,14 @@ kill $pids
 
 def test_many_mappings(box):
     """The recorder looks through a program's mappings while other programs' buffers fill."""
-    done = box("kymo record --user 'modes:*' -o out -- $T/modes mappings 30000" + nothing_left())
-    assert sum("modes:mapped" in line
+    done = box("kymo record --user 'rough:*' -o out -- $T/rough mappings 30000" + nothing_left())
+    assert sum("rough:mapped" in line
                for line in print_all(done.traces()[0]).stdout.splitlines()) == 100
 
 
 def test_field_called_as_a_length(box):
     """Of two fields of one name, which readers refuse, the second gets a number."""
-    done = box("kymo record --user 'modes:*' -o out -- $T/modes names" + nothing_left())
+    done = box("kymo record --user 'rough:*' -o out -- $T/rough names" + nothing_left())
     lines = [line for line in events(done.traces()[0])]
-    assert lines == ["modes:names: { _x_length = 2, x = [ [0] = 1, [1] = 2 ], _x_length_2 = 3 }",
-                     "modes:names_too: { _x_length = 3, _x_length_2 = 2, x = [ [0] = 1, [1] = 2 ] }"]
+    assert lines == ["rough:names: { _x_length = 2, x = [ [0] = 1, [1] = 2 ], _x_length_2 = 3 }",
+                     "rough:names_too: { _x_length = 3, _x_length_2 = 2, x = [ [0] = 1, [1] = 2 ] }"]

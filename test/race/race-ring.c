@@ -398,6 +398,76 @@ static bool test_forks(struct ring *ring)
 	return ok;
 }
 
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static struct vforked {
+	uint64_t n, lost;
+} vforked;
+
+static void write_vforked(struct ring *ring, uint64_t n)
+{
+	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	/* Long ones: it takes a while to copy them. */
+	for (uint64_t i = 0; i < n; i++)
+		vforked.lost += client_write_text(&ring->writer, client_value(THREADS, vforked.n++),
+						  3000) != 0;
+	_exit(!kymo_ring_is_vfork_child() && KYMO_RING_HAS_RSEQ);
+}
+
+static bool is_bad_child(struct ring *ring, pid_t pid)
+{
+	int status = -1;
+
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
+		return false;
+	snprintf(ring->check.why, sizeof(ring->check.why), "a child ended with %x",
+		 (unsigned int)status);
+	return true;
+}
+
+/*
+ * Children of vfork() live in their parent's memory, where the CPU still stands that the parent was on;
+ * they are on another one, and write beside the threads of this one.
+ */
+static bool test_vforks(struct ring *ring)
+{
+	uint64_t each = 100, n = is_long ? 10000 : 200;
+	struct writer writers[THREADS];
+	cpu_set_t before;
+	bool ok = true;
+
+	vforked = (struct vforked){0};
+	ring_open(ring, 0, 65536, 64);
+	sched_getaffinity(0, sizeof(before), &before);
+	pin(0);
+	start(writers, ring, &client_config, is_long ? 50000000 : 1000000, NULL);
+	for (uint64_t k = 0; ok && k < n; k++) {
+		pid_t pid = vfork();
+
+		if (pid == 0)
+			write_vforked(ring, each);
+		ok = !is_bad_child(ring, pid) && !kymo_ring_is_vfork_child() &&
+		     client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+	join(writers);
+	ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	if (ok && ring->check.from[THREADS] + vforked.lost != n * each)
+		CLIENT_FAIL(&ring->check, "%llu records and %llu lost of %llu",
+			    (unsigned long long)ring->check.from[THREADS],
+			    (unsigned long long)vforked.lost, (unsigned long long)(n * each));
+	/* The threads', and the children's. */
+	writers[0].lost += vforked.lost;
+	return ok && agrees(ring, writers, n * each - vforked.lost);
+}
+
 /* Snapshots of a ring that is overwritten at full speed. */
 static bool test_snapshots(struct ring *ring)
 {
@@ -465,13 +535,10 @@ static const struct {
 	bool (*run)(struct ring *ring);
 	bool forks; /* not under sanitizers and emulators that cannot */
 } cases[] = {
-	{"preempted", test_preempted, false},
-	{"migrated", test_migrated, false},
-	{"signals", test_signals, false},
-	{"snapshots", test_snapshots, false},
-	{"killed", test_killed, true},
-	{"forks", test_forks, true},
-	{"single-stepped", test_single_stepped, true},
+	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
+	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
+	{"killed", test_killed, true},	      {"forks", test_forks, true},
+	{"vforks", test_vforks, true},	      {"single-stepped", test_single_stepped, true},
 };
 
 static const struct {

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -362,34 +361,6 @@ static int mode_steps(char **args)
 	return 0;
 }
 
-/* A field that is called as the length of another one is. */
-static int mode_names(char **args)
-{
-	int x[2] = {1, 2}, _x_length = 3;
-
-	(void)args;
-	KYMO_EVENT(modes, names, KYMO_SEQUENCE(x, 2), _x_length);
-	KYMO_EVENT(modes, names_too, _x_length, KYMO_SEQUENCE(x, 2));
-	return 0;
-}
-
-/* As many mappings as a process may have, nearly. */
-static int mode_mappings(char **args)
-{
-	size_t n = (size_t)atol(args[0]), page = (size_t)sysconf(_SC_PAGESIZE);
-	char *at = mmap(NULL, 2 * n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			-1, 0);
-
-	check(at != MAP_FAILED, "mmap");
-	for (size_t i = 0; i < n; i++)
-		check(mprotect(at + 2 * i * page, page, PROT_READ) == 0, "mprotect");
-	for (int i = 0; i < 100; i++) {
-		KYMO_EVENT(modes, mapped, i);
-		usleep(1000);
-	}
-	return 0;
-}
-
 /* Closes all files, as daemons do, and goes on until it is killed. */
 static int mode_closed_loop(char **args)
 {
@@ -444,8 +415,6 @@ static const struct {
 	{"steps", mode_steps, 1},
 	{"sandbox", mode_sandbox, 0},
 	{"closed-loop", mode_closed_loop, 0},
-	{"names", mode_names, 0},
-	{"mappings", mode_mappings, 1},
 };
 
 int main(int argc, char **argv)
