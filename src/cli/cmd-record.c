@@ -363,8 +363,7 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, comm), NULL},
 	{"uid", 0, KY_OPTION_TEXT, "UID",
 	 "Only programs of this user; of the kernel, what happens in the processes that are this user's when "
-	 "the recording begins, and what they start. Default: as root, of all users that have processes when the "
-	 "recording begins; else one's own.",
+	 "the recording begins, and what they start. Default: as root, of all users; else one's own.",
 	 offsetof(struct options, uid), NULL},
 	{"duration", 'd', KY_OPTION_DURATION, "TIME",
 	 "Stop after this time: 5s, 500ms, 2min. Default: until Ctrl-C, or until the command ends.",

@@ -99,8 +99,8 @@ static const struct {
 };
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
-#define PERF_PREFIX    "perf:"
-#define PERF_THREAD    "thread:"
+#define PERF_PREFIX   "perf:"
+#define PERF_THREAD   "thread:"
 #define APP_PREFIX    "$app."
 #define CONTEXT_CHARS KY_NAME_MAX
 

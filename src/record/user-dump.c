@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/user-dump.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,6 +16,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/user-elf.h"
+#include "record/user-program.h"
 
 #define MAPS_BYTES_MAX (16u << 20)
 #define BODY_BYTES     (PATH_MAX + 256)
@@ -319,5 +322,28 @@ int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock 
 	}
 	ky_strbuf_fini(&maps);
 	free(dump);
+	return ret;
+}
+
+/* ---- other PID namespaces ------------------------------------------------------------- */
+
+int ky_user_dump_elsewhere(struct ky_user_ring *ring, const struct ky_os_clock *clock,
+			   struct kymo_error *err)
+{
+	uint32_t pid = ky_user_ring_blob(ring)->pid;
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int ret = 0;
+
+	while (dir && !ret && (entry = readdir(dir))) {
+		pid_t outer = isdigit((unsigned char)entry->d_name[0])
+				      ? (pid_t)strtol(entry->d_name, NULL, 10)
+				      : 0;
+
+		if (outer > 0 && (uint32_t)outer != pid && ky_program_inner_pid(outer) == pid)
+			ret = ky_user_dump(ring, outer, clock, err);
+	}
+	if (dir)
+		closedir(dir);
 	return ret;
 }

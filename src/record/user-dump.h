@@ -13,11 +13,15 @@
 #include "record/user-ring.h"
 
 /*
- * Write (a flight recorder: keep) what process @pid has loaded, but for what was there before, if it is the one that has
- * the ring mapped. Returns 1: done; 0: it is not, or it is gone; negative: the output cannot be
+ * Write (a flight recorder: keep) what process @pid has loaded, but for what was there before, if it
+ * is the one that has the ring mapped. Returns 1: done; 0: it is not, or it is gone; negative: the output cannot be
  * written.
  */
 int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock *clock,
 		 struct kymo_error *err);
+
+/* The same for the process that has its program's number in another PID namespace: it is looked for. */
+int ky_user_dump_elsewhere(struct ky_user_ring *ring, const struct ky_os_clock *clock,
+			   struct kymo_error *err);
 
 #endif

@@ -47,6 +47,9 @@ struct ky_user {
 	pthread_cond_t answered;     /* order is NULL again, or the thread is over */
 	struct ky_user_order *order; /* what the thread is to do */
 	bool is_over;
+	bool is_ending;		      /* no directories any more */
+	KY_VEC(uid_t) uids;	      /* root's: whom the thread has seen */
+	uint64_t uids_ns;	      /* when it looked last */
 	KY_VEC(uint64_t) old_cookies; /* of session files before the last change */
 	uint64_t n_ended,
 		ended_bytes; /* flight recorder: programs that ended; what is kept of them */
@@ -63,6 +66,14 @@ void *ky_user_run(void *data);
 
 /* Look through the directories for ring files that are not known yet. The thread is not running. */
 int ky_user_find_rings(struct ky_user *user, struct kymo_error *err);
+
+/* user-uids.c: whether users who come later are recorded too; look for them, so often at the most. */
+#define KY_USER_UIDS_MS 250
+bool ky_user_follows_uids(const struct ky_user *user);
+int ky_user_look_for_uids(struct ky_user *user, struct kymo_error *err);
+
+/* user-session.c: a directory for programs of @uid; one that cannot be had is a warning. */
+int ky_user_add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *err);
 
 /* user-session.c: ask the program to take part, if it is meant and has a wanted event. */
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program);

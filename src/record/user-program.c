@@ -293,6 +293,25 @@ void ky_program_state(const struct ky_program *program, uint64_t cookie,
 
 /* ---- finding them --------------------------------------------------------------------- */
 
+uint32_t ky_program_inner_pid(pid_t pid)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *line, *end;
+	uint32_t inner = 0;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (ky_read_file(AT_FDCWD, path, STATUS_BYTES_MAX, &text) == 0 &&
+	    (line = strstr(ky_strbuf_text(&text), "\nNSpid:"))) {
+		end = line + 1 + strcspn(line + 1, "\n");
+		while (end > line && end[-1] != '\t' && end[-1] != ' ')
+			end--;
+		inner = (uint32_t)strtoul(end, NULL, 10);
+	}
+	ky_strbuf_fini(&text);
+	return inner;
+}
+
 /* Programs that may make few system calls would be killed by those of the library. */
 static bool has_seccomp(int proc_fd)
 {

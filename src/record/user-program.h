@@ -83,6 +83,9 @@ struct ky_program_state {
 void ky_program_state(const struct ky_program *program, uint64_t cookie,
 		      struct ky_program_state *state);
 
+/* What process @pid is called in its own PID namespace, the innermost; 0: it is gone. */
+uint32_t ky_program_inner_pid(pid_t pid);
+
 /* "its event table is full" and so on, for enum ky_off; static text. */
 const char *ky_off_text(uint32_t off);
 

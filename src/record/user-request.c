@@ -112,6 +112,8 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 		.n_track_pids = options->pid != 0,
 		.flags = options->overwrite ? KY_SESSION_OVERWRITE : 0,
 	};
+	/* Programs know themselves by what they are called in their PID namespace. */
+	uint32_t inner = options->pid ? ky_program_inner_pid((pid_t)options->pid) : 0;
 	int ret;
 
 	ky_user_clock_record(options->clock, &head.clock);
@@ -123,7 +125,7 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 	add_rules(file, &request->rules, &head);
 	head.track_pids = ky_user_file_align(file);
 	if (options->pid)
-		ky_strbuf_add(file, (const char *)&options->pid, sizeof(options->pid));
+		ky_strbuf_add(file, (const char *)&inner, sizeof(inner));
 	head.bytes = ky_user_file_align(file);
 	if (ky_strbuf_failed(file))
 		return ky_error_nomem(err);

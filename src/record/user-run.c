@@ -64,6 +64,9 @@ int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct ky
 
 	if (blob->pid && blob->pid <= INT32_MAX)
 		ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
+	/* It may be called otherwise in its PID namespace. */
+	if (!ret && !ky_user_ring_is_left(ring))
+		ret = ky_user_dump_elsewhere(ring, &user->clock, err);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -336,7 +339,7 @@ static int period_ms(const struct ky_user *user)
 	uint64_t ms = bytes / 2 / FAST_BYTES_PER_MS;
 
 	if (user->options.overwrite)
-		return -1;
+		return ky_user_follows_uids(user) ? KY_USER_UIDS_MS : -1;
 	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
 }
 
@@ -363,6 +366,8 @@ static int run(struct ky_user *user, struct kymo_error *err)
 			ret = take_events(user, err);
 		if (!ret && n > 0 && fds[2].revents)
 			ky_user_flight_obey(user);
+		if (!ret)
+			ret = ky_user_look_for_uids(user, err);
 	}
 	return ret;
 }

@@ -97,7 +97,7 @@ static int add_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
 }
 
 /* What is somebody else's is no reason not to record the rest. */
-static int add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
+int ky_user_add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
 {
 	struct kymo_error local;
 	int ret = add_dir(user, uid, &local);
@@ -123,9 +123,10 @@ static int add_dirs(struct ky_user *user, struct kymo_error *err)
 	if (geteuid() != 0 || only >= 0)
 		return ret;
 	if (!ret && getenv("SUDO_UID"))
-		ret = add_other_dir(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10), err);
+		ret = ky_user_add_other_dir(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10),
+					    err);
 	for (size_t i = 0; i < user->programs.uids.len && !ret; i++)
-		ret = add_other_dir(user, user->programs.uids.data[i], err);
+		ret = ky_user_add_other_dir(user, user->programs.uids.data[i], err);
 	return ret;
 }
 
@@ -279,6 +280,8 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 
 static void tell_programs(struct ky_user *user)
 {
+	pthread_mutex_lock(&user->lock);
+	user->is_ending = true;
 	ky_vec_foreach(&user->dirs, dir)
 		ky_user_dir_unpublish(*dir);
 	/* Programs that came by themselves are known only now. */
@@ -290,6 +293,7 @@ static void tell_programs(struct ky_user *user)
 		for (size_t i = 0; i < user->old_cookies.len; i++)
 			ky_program_leave(*program, user->old_cookies.data[i]);
 	}
+	pthread_mutex_unlock(&user->lock);
 }
 
 static void stop_thread(struct ky_user *user)
@@ -395,6 +399,7 @@ void ky_user_close(struct ky_user *user)
 	ky_vec_fini(&user->dirs);
 	ky_programs_fini(&user->programs);
 	ky_vec_fini(&user->old_cookies);
+	ky_vec_fini(&user->uids);
 	ky_user_request_fini(&user->request);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)

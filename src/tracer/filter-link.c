@@ -58,22 +58,47 @@ static bool is_well_formed(const struct ky_filter_op *ops, uint32_t n)
 
 /* ---- comparisons of numbers with constants, all of which must hold ---- */
 
+/* The one number that has the label; false: there are more, or none. */
+static bool number_of_label(const struct ky_event *event, const struct ky_field *field,
+			    const char *label, int64_t *number)
+{
+	const struct ky_event_record *record = event->record;
+	const struct ky_field_record *described = &record->fields[field - event->fields];
+	const struct ky_label_record *labels =
+		(const void *)ky_record_text(record, described->labels);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < described->n_labels; i++) {
+		if (strcmp(ky_record_text(record, labels[i].name), label))
+			continue;
+		if (labels[i].first != labels[i].last)
+			return false;
+		*number = labels[i].first;
+		n++;
+	}
+	return n == 1;
+}
+
 static bool is_test(const struct ky_slot *slot, const struct ky_event *event,
 		    const struct ky_filter_op *ops, struct ky_test *test)
 {
 	const struct ky_field *field;
 	bool is_large = ops[1].arg > INT64_MAX;
 
-	if (ops[0].code != KY_FILTER_FIELD || ops[1].code > KY_FILTER_UNSIGNED ||
+	if (ops[0].code != KY_FILTER_FIELD || ops[1].code > KY_FILTER_TEXT ||
 	    ops[2].code < KY_FILTER_EQ || ops[2].code > KY_FILTER_GE)
 		return false;
 	field = find_field(event, text_at(slot, ops[0].arg));
 	if (!field || (field->kind != KY_KIND_INTEGER && field->kind != KY_KIND_ENUM) ||
-	    (field->flags & (KY_FIELD_BIG_ENDIAN | KY_FIELD_LITTLE_ENDIAN)))
+	    (field->flags & (KY_FIELD_BIG_ENDIAN | KY_FIELD_LITTLE_ENDIAN)) ||
+	    ops[1].code == KY_FILTER_REAL)
 		return false;
 	test->value = field->value;
 	test->code = (uint8_t)ops[2].code;
 	test->is_signed = field->flags & KY_FIELD_SIGNED;
+	if (ops[1].code == KY_FILTER_TEXT)
+		return field->kind == KY_KIND_ENUM && ops[2].code <= KY_FILTER_NE &&
+		       number_of_label(event, field, text_at(slot, ops[1].arg), &test->constant);
 	test->constant = (int64_t)ops[1].arg;
 	/* A constant that is beyond the field's kind of number. */
 	return !is_large || (ops[1].code == KY_FILTER_INTEGER) == test->is_signed;

@@ -218,6 +218,12 @@ FIELD, INT, TEXT = (lambda name: ("field", name)), (lambda n: ("int", n)), (lamb
     ("forms", [FIELD("port"), INT(80), "=="], True),
     ("forms", [FIELD("state"), TEXT("paid*"), "=~"], True),
     ("forms", [FIELD("state"), TEXT("STATE_NEW"), "=="], False),
+    ("forms", [FIELD("state"), TEXT("paid: 100 % {|}"), "=="], True),
+    ("forms", [FIELD("state"), TEXT("paid: 100 % {|}"), "!="], False),
+    ("forms", [FIELD("state"), TEXT("STATE_NEW"), "!="], True),
+    ("forms", [FIELD("state"), TEXT("odd"), "=="], False),  # a range: not one number
+    ("forms", [FIELD("state"), TEXT("nobody"), "!="], True),
+    ("forms", [TEXT("paid: 100 % {|}"), FIELD("state"), "=="], True),
     ("forms", [FIELD("state"), INT(3), "=="], True),
     ("forms", [FIELD("text"), TEXT("hel"), "=="], True),
     ("forms", [FIELD("items"), INT(0), "=="], False),

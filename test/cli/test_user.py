@@ -177,6 +177,22 @@ def test_selection(box, options, wanted):
     assert set(names(done.traces()[0])) - {"shop:checkout_end"} == wanted
 
 
+@pytest.mark.parametrize("expression", [
+    'colour == "RED"', 'colour != "RED"', 'colour == "pale"', 'colour != "pale"', '"BLUE" == colour',
+    'colour in ("BLUE", "pale")', 'colour =~ "*E*"', '!(colour == "RED") && colour < 9',
+    'colour == "GREEN" || colour == 3', 'has(colour) && colour == "both"',
+])
+def test_labels_in_filters(box, expression):
+    """While recording as when the whole is read."""
+    done = box(f"""
+kymo record --user 'modes:painted' -o all -- $T/modes colours
+kymo record --user 'modes:painted' --filter '{expression}' -o some -- $T/modes colours
+kymo print all --filter '{expression}' --count
+""" + nothing_left())
+    found = names(done.traces("some")[0]) if done.traces("some") else []
+    assert len(found) == int(done.out.split()[-1]) and 0 < len(found) < 12
+
+
 def test_comm_leaves_others_out(box):
     done = box("kymo record --user '*' --comm modes -o out -- sh -c '$0/shop 1; $0/modes fork' $T")
     assert {os.path.basename(trace).split("-")[0] for trace in done.traces()} == {"modes"}
@@ -402,3 +418,43 @@ kymo record --user 'modes:closed_loop' -o out --duration 300ms
 kill $modes
 """ + nothing_left())
     assert set(names(done.traces()[0])) == {"modes:closed_loop"}
+
+
+def test_program_in_another_pid_namespace(box):
+    """Its state is dumped; --pid means what we call it."""
+    done = box("""
+unshare -p -f --kill-child $T/shop 1000000 500 & outer=$!
+wait_for 'kymo list --user | grep -q shop'
+shop=$(pgrep -P $outer); echo $shop
+kymo record --user 'shop:depth' -o all --duration 300ms
+kymo record --user 'shop:depth' --pid $shop -o one --duration 300ms
+kymo record --overwrite --user 'shop:depth' -o flight --duration 300ms
+kill -9 $shop; wait $outer
+kymo record --user 'shop:depth' -o new -- unshare -p -f $T/shop 3 100000
+""" + nothing_left())
+    assert done.out.strip() != "1"
+    for out in "all", "one", "flight", "new":
+        (trace,) = done.traces(out)
+        assert os.path.basename(trace).startswith("shop-1-")
+        dump = events(trace, dump=True)
+        assert any("bin_info" in line and "/shop" in line and "vpid = 1 }" in line for line in dump)
+        assert any(line.startswith("shop:depth:") for line in dump)
+
+
+@pytest.mark.parametrize("mode", ["", "--overwrite"])
+def test_user_who_comes_later(box, mode):
+    """Programs of users that had no processes when root's recording began; also the first one."""
+    done = box(f"""
+kymo record --user 'shop:depth' {mode} -o out & recorder=$!
+wait_for session_is_there
+cp -r $T/shop $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..
+setpriv --reuid 61234 --clear-groups env LD_LIBRARY_PATH=. ./shop 1000000 1000 & first=$!
+wait_for 'session_is_there 61234'
+setpriv --reuid 61234 --clear-groups env LD_LIBRARY_PATH=. ./shop 10
+wait_for 'ls /dev/shm/kymo-61234/*/*.ring'
+sleep 0.2
+kill $first
+kill -TERM $recorder; wait $recorder || exit 97
+""" + nothing_left())
+    sizes = sorted(len(names(trace)) for trace in done.traces())
+    assert len(sizes) == 2 and sizes[0] == 10 and sizes[1] > 10

@@ -69,6 +69,19 @@ static int mode_fork(char **args)
 	return 0;
 }
 
+enum colour { RED, GREEN, BLUE };
+KYMO_LABELS(colour_names, KYMO_LABEL(RED), KYMO_LABEL(GREEN), KYMO_LABEL(BLUE),
+	    KYMO_LABEL_RANGE("pale", 4, 7), KYMO_LABEL_AS("both", 8), KYMO_LABEL_AS("both", 10),
+	    KYMO_LABEL_RANGE("PEBBLE", 6, 11));
+
+static int mode_colours(char **args)
+{
+	(void)args;
+	for (int colour = 0; colour < 12; colour++)
+		KYMO_EVENT(modes, painted, KYMO_ENUM(colour, colour_names));
+	return 0;
+}
+
 /* numbers N US: counts up, with a pause after each. */
 static int mode_numbers(char **args)
 {
@@ -399,6 +412,7 @@ static const struct {
 	{"fork", mode_fork, 0},
 	{"exec", mode_exec, 1},
 	{"numbers", mode_numbers, 2},
+	{"colours", mode_colours, 0},
 	{"daemon", mode_daemon, 0},
 	{"setuid", mode_setuid, 1},
 	{"dlopen", mode_dlopen, 2},
