@@ -26,7 +26,7 @@ struct options {
 	struct ky_text_list pid, tid;
 	bool follow;
 	const char *cgroup;
-	bool overwrite;
+	bool overwrite, raw;
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid;
 	const char *context;
@@ -279,6 +279,10 @@ static int check_options(const struct ky_command *command, const struct options 
 	run->user.buffer_bytes = options->buffer_bytes;
 	run->user.log = &ky_cli_log;
 	run->user.overwrite = to->overwrite = options->overwrite;
+	to->raw = options->raw;
+	if (to->raw && (run->has_user || options->overwrite || options->syscall_content))
+		return ky_cli_usage(command, "--raw is for kernel events alone, without --user, "
+					     "--overwrite and --syscall-content");
 	run->user.keep_bytes = options->keep_bytes;
 	code = choose_threads(command, options, run);
 	if (!code)
@@ -372,6 +376,10 @@ static const struct ky_option_def option_defs[] = {
 	 "Size of the ring buffer on each CPU, of the kernel and of each program. Default: 4M. When events "
 	 "come faster than they can be written for so long that it fills up, some are lost, and counted.",
 	 offsetof(struct options, buffer_bytes), NULL},
+	{"raw", 0, KY_OPTION_FLAG, NULL,
+	 "Disturb the machine as little as can be: write the kernel's pages to disk as they are. kymo convert, "
+	 "print and the others make a trace of them when they read it.",
+	 offsetof(struct options, raw), NULL},
 	{"overwrite", 0, KY_OPTION_FLAG, NULL,
 	 "Flight recorder: record into memory, the newest events replacing the oldest, and write what is "
 	 "there at the end, and whenever kymo snapshot or the signal USR1 asks for it. --buffer-size says "

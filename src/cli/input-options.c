@@ -2,6 +2,7 @@
 #include "cli/input-options.h"
 
 #include "base/error.h"
+#include "cli/raw-input.h"
 #include "store/clocks.h"
 
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
@@ -12,8 +13,12 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};
-	int ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args,
-					 &trace_options, &ky_cli_log, err);
+	int ret = ky_cli_convert_raw(args, n_args, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args, &trace_options,
+				     &ky_cli_log, err);
 
 	if (ret < 0 || !merge || options->force_correlate)
 		return ret;

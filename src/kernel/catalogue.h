@@ -20,6 +20,8 @@ struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected;
+	const char *format; /* its description, @format_len bytes; NULL: tracefs has it */
+	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
 	/* Filled in by the session, once formats are read: */
 	uint16_t id;			    /* its records' common_type */

@@ -47,6 +47,28 @@ int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint3
 	return ret;
 }
 
+int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint32_t page_bytes,
+		      const struct ky_page_layout *layout, struct kymo_error *err)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->pipe[0] = ring->pipe[1] = -1;
+	ring->cpu = cpu;
+	ring->page_bytes = page_bytes;
+	ring->layout = *layout;
+	ring->asked = ring->way = KY_RING_READ;
+	ring->is_file = true;
+	snprintf(ring->path, sizeof(ring->path), "%s", path);
+	ring->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (ring->fd < 0 && errno == ENOENT)
+		ring->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ring->page = malloc(page_bytes);
+	if (ring->fd >= 0 && ring->page)
+		return KYMO_OK;
+	failed(ring, err);
+	ky_ring_close(ring);
+	return KYMO_E_IO;
+}
+
 void ky_ring_close(struct ky_ring *ring)
 {
 	ky_ring_map_close(&ring->map);
@@ -139,17 +161,22 @@ static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct 
 	ssize_t n;
 	int ret;
 
+again:
 	do {
 		n = read(fd, ring->page, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
 		return failed(ring, err);
-	if (n <= 0)
+	if (n <= 0 || (ring->is_file && (size_t)n != ring->page_bytes))
 		return 0;
 	/* The pipe holds whole pages, one buffer each: anything else is a bug somewhere. */
 	if ((size_t)n != ring->page_bytes)
 		return ky_error_set(err, KYMO_E_IO, "a page of the ring came in pieces");
 	ret = ky_page_open(&ring->layout, ring->page, ring->page_bytes, page, err);
+	if (ret == KYMO_E_FORMAT && ring->is_file) {
+		ring->bad_pages++;
+		goto again;
+	}
 	return ret < 0 ? ret : 1;
 }
 

@@ -58,6 +58,8 @@ struct ky_ring {
 	uint32_t whole_pages, light_rounds; /* for AUTO; a round ends when there is no whole page */
 	uint8_t *page;			    /* what was copied last */
 	char path[192];
+	bool is_file;	    /* pages of a raw recording */
+	uint32_t bad_pages; /* in a file: those that contradict themselves, and are left out */
 };
 
 /*
@@ -67,6 +69,12 @@ struct ky_ring {
 int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
 		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
 		 struct kymo_error *err);
+/*
+ * Read pages from file @path, one after the other; no file is an empty one. What is cut at its end is
+ * left out. 0, KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint32_t page_bytes,
+		      const struct ky_page_layout *layout, struct kymo_error *err);
 void ky_ring_close(struct ky_ring *ring);
 
 /*

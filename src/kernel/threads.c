@@ -54,6 +54,17 @@ static struct ky_thread *add(struct ky_threads *threads, int32_t tid)
 	return thread;
 }
 
+int ky_threads_put(struct ky_threads *threads, const struct ky_thread *thread)
+{
+	struct ky_thread *known = add(threads, thread->tid);
+
+	if (!known)
+		return KYMO_E_MEMORY;
+	*known = *thread;
+	known->exiting = false;
+	return KYMO_OK;
+}
+
 static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 {
 	struct ky_proc_thread seen;

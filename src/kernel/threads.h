@@ -42,6 +42,9 @@ void ky_threads_fini(struct ky_threads *threads);
 /* Take in every thread that runs now; threads known already stay as they are. */
 int ky_threads_scan(struct ky_threads *threads, struct kymo_error *err);
 
+/* Take in what is known of a thread. 0 or KYMO_E_MEMORY. */
+int ky_threads_put(struct ky_threads *threads, const struct ky_thread *thread);
+
 /*
  * The thread, never NULL except when out of memory. One that no event announced is looked up in
  * /proc; when it is gone from there, it is taken for a process of one thread.

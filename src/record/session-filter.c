@@ -75,6 +75,12 @@ static bool add_kernel_filter(struct ky_session *session, struct ky_event_source
 	return both != NULL;
 }
 
+void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source)
+{
+	if (ky_filter_code(find(session, source->filter)->filter, 0, source->class))
+		leave_to_recorder(session, source);
+}
+
 static int bind_event(struct ky_session *session, struct ky_event_source *source,
 		      struct kymo_error *err)
 {

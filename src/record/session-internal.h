@@ -27,8 +27,10 @@ struct ky_session_cpu {
 	struct ky_session *session;
 	struct ky_ring ring;
 	struct ky_convert_cpu convert;
-	int stream;	 /* the sink's number; -1: no packet yet */
-	bool online;	 /* at the start */
+	int stream;  /* the sink's number; -1: no packet yet */
+	bool online; /* at the start */
+	int raw_fd;  /* raw recordings: its file; -1: none yet */
+	uint64_t raw_bytes, raw_lost;
 	bool unpollable; /* offline: the kernel cannot tell when there is data */
 	bool has_page;
 	bool is_drained;      /* in this round: it gave all that it had */
@@ -92,6 +94,8 @@ struct ky_session {
 	int epoll_fd;
 	uint64_t start_cycles;
 	bool started, stopped;
+	bool is_replay;	    /* a raw recording becomes a trace */
+	uint64_t raw_bytes; /* of all files of a raw recording */
 	struct ky_session_dump dump;
 	struct ky_session_stats stats;
 };
@@ -109,6 +113,8 @@ int ky_session_write_filter(struct ky_session *session, struct ky_event_source *
 			    struct kymo_error *err);
 /* Say to the log what the recorder decides. */
 void ky_session_tell_filters(const struct ky_session *session);
+/* The event's filter, where it depends on its fields, is evaluated by the converter. */
+void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source);
 void ky_session_free_filters(struct ky_session *session);
 
 /* session-select.c: the threads whose events are recorded. */
@@ -129,6 +135,16 @@ int ky_session_open_sink(struct ky_session *session, const char *path, struct ky
 int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, uint64_t *events,
 			   struct kymo_error *err);
 
+/* raw-write.c: recording raw. */
+int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err);
+int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err);
+/* Write what is needed to read it; @end_cycles 0: it goes on. */
+int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
+/* All is read: count, and describe it. */
+int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
+/* The metadata goes where no reader looks for it. */
+int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err);
+
 /* session-dump.c */
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);
 /* Tell it to stop (@abort) and wait for it. Returns its result. */
@@ -137,7 +153,13 @@ int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kym
 int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
 			       struct kymo_error *err);
 
+/* session.c: one that is open to nothing. ky_session_close() frees it. */
+int ky_session_new(const struct ky_session_options *options, struct ky_session **session,
+		   struct kymo_error *err);
+
 /* session-read.c */
+/* Say how the converter hands out packets. */
+void ky_session_use_convert(struct ky_session *session);
 int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err);
 void ky_session_close_cpus(struct ky_session *session);
 /* Read and convert what is there; @final: to the last event, recording being off. */

@@ -108,7 +108,13 @@ static int read_format(struct ky_session *session, const struct ky_event_source 
 	int ret;
 
 	snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
-	ret = ky_tracefs_read(session->fs.fd, session->fs.path, name, text, err);
+	if (!source->format) {
+		ret = ky_tracefs_read(session->fs.fd, session->fs.path, name, text, err);
+	} else {
+		ky_strbuf_clear(text);
+		ky_strbuf_add(text, source->format, source->format_len);
+		ret = ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
+	}
 	if (ret < 0)
 		return ret;
 	ret = ky_format_parse(&session->convert.arena, ky_strbuf_text(text), text->len, format,

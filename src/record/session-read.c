@@ -75,6 +75,8 @@ static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 	struct ky_session_cpu *cpu = convert->data;
 	struct ky_ring_stats stats;
 
+	if (cpu->session->is_replay)
+		return cpu->raw_lost;
 	if (ky_ring_stats(&cpu->session->instance, convert->cpu, &stats, NULL) < 0)
 		return 0;
 	return stats.overrun + stats.commit_overrun + stats.dropped;
@@ -116,7 +118,7 @@ static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_err
 		return ky_error_nomem(err);
 	}
 	cpu->session = session;
-	cpu->stream = -1;
+	cpu->stream = cpu->raw_fd = -1;
 	cpu->online = is_online(number);
 	cpu->convert.convert = &session->convert;
 	cpu->convert.cpu = number;
@@ -138,6 +140,13 @@ static int compare_cpus(const void *a, const void *b)
 	return x->convert.cpu < y->convert.cpu ? -1 : x->convert.cpu > y->convert.cpu;
 }
 
+void ky_session_use_convert(struct ky_session *session)
+{
+	session->convert.packet = send_packet;
+	/* Of a raw recording, only the end's count is known. */
+	session->convert.lost_until_now = session->is_replay ? NULL : lost_until_now;
+}
+
 int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
 {
 	int fd = openat(session->instance.fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,8 +155,7 @@ int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
 	unsigned int cpu;
 	int ret = KYMO_OK, len;
 
-	session->convert.packet = send_packet;
-	session->convert.lost_until_now = lost_until_now;
+	ky_session_use_convert(session);
 	if (!dir) {
 		ret = ky_error_errno(err, errno, "cannot list the CPUs");
 		ky_error_path(err, session->instance.path);
@@ -171,6 +179,8 @@ void ky_session_close_cpus(struct ky_session *session)
 {
 	ky_vec_foreach(&session->cpus, cpu) {
 		ky_ring_close(&(*cpu)->ring);
+		if ((*cpu)->raw_fd >= 0)
+			close((*cpu)->raw_fd);
 		ky_packet_writer_fini(&(*cpu)->convert.writer);
 		free(*cpu);
 	}
@@ -316,6 +326,8 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 {
 	int ret = KYMO_OK;
 
+	if (session->options.raw)
+		return ky_raw_round(session, final, err);
 	if (session->content)
 		ky_content_drain(session->content);
 	if (session->merge)

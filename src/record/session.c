@@ -80,7 +80,7 @@ static void choose_helpers(struct ky_session *session)
 	const struct ky_event_source *fork =
 		ky_catalogue_find(&session->catalogue, "sched", "sched_process_fork");
 
-	session->merge = context != 0;
+	session->merge = context != 0 && !session->options.raw;
 	session->has_threads = context || (fork && fork->selected);
 	if (!session->has_threads)
 		return;
@@ -145,15 +145,23 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
+	if (session->options.raw) {
+		ret = ky_raw_make_dir(session, err);
+		if (ret < 0)
+			return ret;
+	}
 	/* Readers know a kernel trace by the name of its directory. */
-	snprintf(path, sizeof(path), "%s/kernel", session->output);
+	snprintf(path, sizeof(path), session->options.raw ? "%s/raw/state" : "%s/kernel",
+		 session->output);
 	return ky_session_open_sink(session, path, err);
 }
 
 /* Take back the directories of a recording that never began. */
 static void remove_output(struct ky_session *session)
 {
-	static const char *const names[] = {"kernel/metadata", "kernel/index", "kernel"};
+	static const char *const names[] = {
+		"kernel/metadata", "kernel/index", "kernel", "raw/state/metadata",
+		"raw/state/index", "raw/state",	   "raw"};
 	char path[4200];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -215,11 +223,10 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-int ky_session_open(const struct ky_session_options *options, struct ky_session **out,
-		    struct kymo_error *err)
+int ky_session_new(const struct ky_session_options *options, struct ky_session **out,
+		   struct kymo_error *err)
 {
 	struct ky_session *session = calloc(1, sizeof(*session));
-	int ret;
 
 	*out = NULL;
 	if (!session)
@@ -230,7 +237,24 @@ int ky_session_open(const struct ky_session_options *options, struct ky_session 
 	session->threads.proc.fd = -1;
 	pthread_mutex_init(&session->sink_lock, NULL);
 	session->output = strdup(options->output);
-	ret = session->output ? open_all(session, err) : ky_error_nomem(err);
+	if (!session->output) {
+		(void)ky_session_close(session, NULL);
+		return ky_error_nomem(err);
+	}
+	*out = session;
+	return KYMO_OK;
+}
+
+int ky_session_open(const struct ky_session_options *options, struct ky_session **out,
+		    struct kymo_error *err)
+{
+	struct ky_session *session;
+	int ret = ky_session_new(options, &session, err);
+
+	*out = NULL;
+	if (ret < 0)
+		return ret;
+	ret = open_all(session, err);
 	if (ret < 0) {
 		(void)ky_session_close(session, NULL);
 		return ret;
@@ -255,6 +279,8 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	/* After recording is on: who is born from now on is announced by an event. */
 	if (session->has_threads)
 		ret = ky_threads_scan(&session->threads, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_describe(session, 0, err);
 	return ret < 0 ? ret : ky_session_dump_start(session, err);
 }
 
@@ -379,7 +405,7 @@ static void count(struct ky_session *session, uint64_t kept)
 		ky_content_stats(session->content, &content);
 		stats->content_missing = content.missing;
 	}
-	stats->bytes = session->sink ? session->sink->bytes_written : 0;
+	stats->bytes = (session->sink ? session->sink->bytes_written : 0) + session->raw_bytes;
 	if (session->disk) {
 		uint64_t all = stats->events + stats->dump_events;
 
@@ -418,13 +444,16 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_read_round(session, true, err);
 	if (!ret)
-		ret = ky_session_end_streams(session, end_cycles, err);
+		ret = session->options.raw ? ky_raw_finish(session, end_cycles, err)
+					   : ky_session_end_streams(session, end_cycles, err);
 	if (!ret)
 		ret = ky_session_dump_end_stream(session, end_cycles, err);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_hide_state(session, err);
 	if (!ret && session->disk)
 		ret = ky_session_copy_flight(session, session->disk, &kept, err);
 	session->stats.duration_ns =

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/raw-input.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "record/raw.h"
+
+static char made[4000]; /* the directory, once there is one */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+static void remove_made(void)
+{
+	(void)nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int make_directory(struct kymo_error *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char path[sizeof(made)];
+	int code;
+
+	if (made[0])
+		return KYMO_OK;
+	snprintf(path, sizeof(path), "%s/kymo-raw-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(path)) {
+		code = ky_error_errno(err, errno, "cannot make a directory for the trace");
+		ky_error_path(err, path);
+		ky_error_hint(err, "TMPDIR names another place");
+		return code;
+	}
+	memcpy(made, path, sizeof(path));
+	atexit(remove_made);
+	return KYMO_OK;
+}
+
+int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
+{
+	char path[4200];
+	int ret;
+
+	for (int i = 0; i < n_paths; i++) {
+		if (!ky_raw_is(paths[i]))
+			continue;
+		ret = make_directory(err);
+		if (ret < 0)
+			return ret;
+		snprintf(path, sizeof(path), "%s/%d", made, i);
+		ret = ky_raw_convert(paths[i], path, &ky_cli_log, NULL, err);
+		if (ret < 0)
+			return ret;
+		/* As long as the program runs. */
+		paths[i] = strdup(path);
+		if (!paths[i])
+			return ky_error_nomem(err);
+	}
+	return KYMO_OK;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Raw recordings where traces are expected: each becomes a trace for as long as the program runs. */
+#ifndef KY_CLI_RAW_INPUT_H
+#define KY_CLI_RAW_INPUT_H
+
+#include <kymo/error.h>
+
+/*
+ * Replace those of @paths that are raw recordings by traces of them, made in a directory of their own
+ * below $TMPDIR (or /tmp), which is removed at exit. 0, or what ky_raw_convert() says.
+ */
+int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * While recording raw: whole pages go from the ring through a pipe to the file, without being copied
+ * to user space. The page that is being written is read only at the end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "record/session-internal.h"
+
+/* Of a CPU, before others get their turn. */
+#define ROUND_BYTES (4u << 20)
+#define PIPE_PAGES  16
+
+static int failed(const struct ky_session_cpu *cpu, const char *what, struct kymo_error *err)
+{
+	int code = ky_error_errno(err, errno, "cannot %s", what);
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
+	ky_error_path(err, path);
+	return code;
+}
+
+int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err)
+{
+	char path[4200];
+	int code;
+
+	snprintf(path, sizeof(path), "%s/raw", session->output);
+	if (mkdir(path, 0700) == 0)
+		return KYMO_OK;
+	code = errno == EEXIST ? ky_error_set(err, KYMO_E_INVALID, "there is a recording already")
+			       : ky_error_errno(err, errno, "cannot create the directory");
+	ky_error_path(err, path);
+	return code;
+}
+
+static int open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	char path[4200];
+
+	if (cpu->raw_fd >= 0)
+		return KYMO_OK;
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
+	cpu->raw_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return cpu->raw_fd >= 0 ? KYMO_OK : failed(cpu, "create the file", err);
+}
+
+/* A page that a full disk cut is taken back. */
+static int give_up(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	int code = failed(cpu, "write", err);
+
+	if (ftruncate(cpu->raw_fd, (off_t)cpu->raw_bytes) < 0 && err)
+		ky_error_hint(err, "the last page in it is cut");
+	return code;
+}
+
+/* @n bytes from the pipe to the file. */
+static int drain_pipe(struct ky_session_cpu *cpu, size_t n, struct kymo_error *err)
+{
+	size_t left = n;
+	ssize_t moved;
+
+	while (left) {
+		moved = splice(cpu->ring.pipe[0], NULL, cpu->raw_fd, NULL, left, SPLICE_F_MOVE);
+		if (moved < 0 && errno == EINTR)
+			continue;
+		if (moved <= 0)
+			return give_up(cpu, err);
+		left -= (size_t)moved;
+	}
+	cpu->raw_bytes += n;
+	return KYMO_OK;
+}
+
+/* Whole pages. Returns how many bytes were moved; 0: there is none. */
+static ssize_t move_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_ring *ring = &cpu->ring;
+	ssize_t n;
+	int ret;
+
+	do {
+		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
+			   (size_t)ring->page_bytes * PIPE_PAGES, SPLICE_F_NONBLOCK);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN)
+		return failed(cpu, "read the ring buffer", err);
+	if (n <= 0)
+		return 0;
+	ret = open_file(cpu, err);
+	if (!ret)
+		ret = drain_pipe(cpu, (size_t)n, err);
+	return ret < 0 ? ret : n;
+}
+
+/* All that is there, the page that is being written too. */
+static int copy_rest(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_ring *ring = &cpu->ring;
+	ssize_t n;
+	int ret;
+
+	for (;;) {
+		n = read(ring->fd, ring->page, ring->page_bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			return failed(cpu, "read the ring buffer", err);
+		if (n <= 0)
+			return KYMO_OK;
+		ret = open_file(cpu, err);
+		if (ret < 0)
+			return ret;
+		if (ky_write_all(cpu->raw_fd, ring->page, (size_t)n) < 0)
+			return give_up(cpu, err);
+		cpu->raw_bytes += (uint64_t)n;
+	}
+}
+
+int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		uint64_t limit = (*it)->raw_bytes + ROUND_BYTES;
+		ssize_t n = 1;
+
+		while (n > 0 && (final || (*it)->raw_bytes < limit))
+			n = move_pages(*it, err);
+		if (n >= 0 && final)
+			n = copy_rest(*it, err);
+		if (n < 0)
+			return (int)n;
+	}
+	return KYMO_OK;
+}
+
+/* ---- what is needed to read it -------------------------------------------------------- */
+
+static void describe_threads(struct ky_session *session, struct ky_strbuf *text)
+{
+	size_t pos = 0;
+	uint64_t key;
+	void *value;
+
+	while (ky_map_next(&session->threads.map, &pos, &key, &value)) {
+		const struct ky_thread *thread = value;
+
+		ky_strbuf_addf(text, "thread %d %d %d %d ", thread->tid, thread->pid, thread->ppid,
+			       thread->prio);
+		for (int i = 0; i < KY_COMM_BYTES; i++)
+			ky_strbuf_addf(text, "%02x", (unsigned char)thread->comm[i]);
+		ky_strbuf_addc(text, '\n');
+	}
+}
+
+/* "NAME LEN", then the text on lines of its own. */
+static int describe_file(struct ky_session *session, const char *name, const char *head,
+			 const char *tail, struct ky_strbuf *text, struct kymo_error *err)
+{
+	struct ky_strbuf file = KY_STRBUF_INIT;
+	int ret = ky_tracefs_read(session->fs.fd, session->fs.path, name, &file, err);
+
+	if (!ret) {
+		ky_strbuf_addf(text, "%s %zu %zu\n", head, file.len, strlen(tail));
+		ky_strbuf_add(text, ky_strbuf_text(&file), file.len);
+		ky_strbuf_addf(text, "%s\n", tail);
+	}
+	ky_strbuf_fini(&file);
+	return ret;
+}
+
+static int describe_events(struct ky_session *session, struct ky_strbuf *text,
+			   struct kymo_error *err)
+{
+	int ret = describe_file(session, "events/header_page", "header", "", text, err);
+
+	ky_vec_foreach(&session->catalogue.events, source) {
+		char name[400], head[400];
+
+		if (ret < 0)
+			break;
+		if (!source->selected && !source->hidden)
+			continue;
+		snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
+		snprintf(head, sizeof(head), "event %s %s %d %d", source->system, source->event,
+			 source->selected, source->hidden);
+		ret = describe_file(session, name, head,
+				    source->selected && source->filter ? source->filter : "", text,
+				    err);
+	}
+	return ret;
+}
+
+static void describe_session(struct ky_session *session, uint64_t end_cycles,
+			     struct ky_strbuf *text)
+{
+	ky_strbuf_adds(text, "kymo-raw 1\nuuid ");
+	for (int i = 0; i < 16; i++)
+		ky_strbuf_addf(text, "%02x", session->uuid[i]);
+	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d\n",
+		       __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little",
+		       session->page_bytes, session->options.context, session->has_threads,
+		       session->convert.own_tids[0],
+		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed));
+	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
+	ky_vec_foreach(&session->cpus, it)
+		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->convert.cpu, (*it)->online,
+			       (*it)->convert.lost);
+}
+
+int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[4200];
+	int ret, fd;
+
+	describe_session(session, end_cycles, &text);
+	if (session->has_threads)
+		describe_threads(session, &text);
+	ret = describe_events(session, &text, err);
+	if (!ret && ky_strbuf_failed(&text))
+		ret = ky_error_nomem(err);
+	snprintf(path, sizeof(path), "%s/raw", session->output);
+	fd = ret ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!ret) {
+		ret = fd < 0 ? -errno
+			     : ky_file_replace(fd, "recording", ky_strbuf_text(&text), text.len);
+		if (ret < 0) {
+			ret = ky_error_errno(err, -ret, "cannot write the recording's description");
+			ky_error_path(err, path);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		struct ky_session_cpu *cpu = *it;
+		struct ky_ring_stats stats;
+		int ret = ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, err);
+
+		if (ret < 0)
+			return ret;
+		cpu->convert.events = stats.read;
+		cpu->convert.lost = stats.overrun + stats.commit_overrun + stats.dropped;
+		session->raw_bytes += cpu->raw_bytes;
+		if (cpu->online || cpu->raw_bytes)
+			cpu->stream = 0;
+	}
+	return ky_raw_describe(session, end_cycles, err);
+}
+
+/* What readers would take for a trace is only a part of one. */
+int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err)
+{
+	char from[4200], to[4200];
+	int code;
+
+	snprintf(from, sizeof(from), "%s/raw/state/metadata", session->output);
+	snprintf(to, sizeof(to), "%s/raw/state/metadata.ctf", session->output);
+	if (rename(from, to) == 0)
+		return KYMO_OK;
+	code = ky_error_errno(err, errno, "cannot rename the metadata");
+	ky_error_path(err, from);
+	return code;
+}

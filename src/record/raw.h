@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Raw recordings: the kernel's pages as they are, moved to disk without a look at them, with what is
+ * needed to make a trace of them later, on any machine of the same byte order.
+ *
+ *	DIR/raw/recording	text: clock's ends, CPUs, threads at the start, formats of the events
+ *	DIR/raw/cpuN		pages (sub-buffers) of that CPU's ring, one after the other
+ *	DIR/raw/state/		metadata.ctf: the trace's metadata; statedump_0: the state dump, as CTF
+ *
+ * Everything that is read is checked: a recording may come from anywhere.
+ * Threads: any, on different directories.
+ */
+#ifndef KY_RECORD_RAW_H
+#define KY_RECORD_RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/log.h"
+
+struct ky_raw_stats {
+	uint64_t events, lost, bad;
+};
+
+/* Is @dir a raw recording? */
+bool ky_raw_is(const char *dir);
+
+/*
+ * Make a trace of raw recording @dir in @output, which is created; its trace is OUTPUT/kernel.
+ * @log (may be NULL) hears of damage that was stepped over. @stats may be NULL.
+ * 0, KYMO_E_FORMAT (with the file and line), KYMO_E_IO, KYMO_E_MEMORY, KYMO_E_INVALID (the output).
+ */
+int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
+		   struct ky_raw_stats *stats, struct kymo_error *err);
+
+#endif
