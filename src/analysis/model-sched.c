@@ -186,6 +186,8 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 		take_comm(next, event, &info->fields[KY_SWITCH_NEXT_COMM]);
 		take_prio(next, event, info, KY_SWITCH_NEXT_PRIO);
 		status = move_to(feed->model, next, (int32_t)cpu->id, event->ns);
+		if (status >= 0 && ky_model_tells(feed->model, next, cpu->id))
+			status = ky_model_notify(feed->model, switched, next, event->ns);
 	}
 	return status;
 }
@@ -226,6 +228,17 @@ int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
 			    (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN));
 }
 
+/* Tell of a new thread, once its names are known. */
+static int tell_birth(struct ky_feed *feed, const struct ky_event *event, struct ky_thread *child)
+{
+	if (!child->fresh)
+		return 0;
+	child->fresh = false;
+	if (!ky_model_tells(feed->model, child, event->cpu_id))
+		return 0;
+	return ky_model_notify(feed->model, thread_born, child, event->ns);
+}
+
 /* sched_process_fork and task_newtask both tell of a new thread; whichever comes first. */
 static int get_child(struct ky_feed *feed, int32_t tid, struct ky_thread **child)
 {
@@ -239,6 +252,7 @@ static int get_child(struct ky_feed *feed, int32_t tid, struct ky_thread **child
 	if (!*child)
 		return KYMO_E_MEMORY;
 	(*child)->born = true;
+	(*child)->fresh = true;
 	if (!old)
 		return 0;
 	/* A life whose end was lost. */
@@ -268,8 +282,8 @@ int ky_on_fork(struct ky_feed *feed, const struct ky_event *event, const struct 
 	if (parent)
 		child->ppid = child->pid == parent->pid ? parent->ppid : parent->pid;
 	if (parent && feed->model->subjects & KY_ABOUT_FILES)
-		return ky_files_fork(feed->model, parent, child);
-	return 0;
+		status = ky_files_fork(feed->model, parent, child);
+	return status < 0 ? status : tell_birth(feed, event, child);
 }
 
 int ky_on_newtask(struct ky_feed *feed, const struct ky_event *event,
@@ -293,8 +307,8 @@ int ky_on_newtask(struct ky_feed *feed, const struct ky_event *event,
 	else if (parent)
 		child->pid = parent->pid;
 	if (parent && feed->model->subjects & KY_ABOUT_FILES)
-		return ky_files_fork(feed->model, parent, child);
-	return 0;
+		status = ky_files_fork(feed->model, parent, child);
+	return status < 0 ? status : tell_birth(feed, event, child);
 }
 
 /* A thread that is not its process' first takes over that one's id when it calls exec. */

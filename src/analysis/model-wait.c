@@ -76,6 +76,8 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	/* What ends may still be taken off a CPU on its way; its last switch is the end. */
 	if (thread->dead && kind != KY_OFF_READY)
 		kind = KY_OFF_UNKNOWN;
+	/* It ran; since when, nobody knows if it was not known to run. */
+	thread->off = KY_OFF_UNKNOWN;
 	status = go_off(feed->model, thread, kind, ns);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
 	if (kind != KY_OFF_READY)
@@ -102,6 +104,7 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		.waker = ky_feed_thread(feed, event, info),
 		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
 	};
+	thread->woken = thread->wait;
 	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
 	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
 }

@@ -252,12 +252,12 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 {
 	unsigned int subjects = 0;
 
-	if (listener->waited || listener->queued || listener->off)
+	if (listener->waited || listener->queued || listener->off || listener->switched)
 		subjects |= KY_ABOUT_WAITS;
 	if (listener->irq)
 		subjects |= KY_ABOUT_IRQS;
-	if (listener->waited) /* who wakes is an interrupt, at times */
-		subjects |= KY_ABOUT_IRQS;
+	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */
+		subjects |= KY_ABOUT_WAITS | KY_ABOUT_IRQS;
 	if (listener->io)
 		subjects |= KY_ABOUT_FILES;
 	if (listener->futex)

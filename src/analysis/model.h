@@ -134,6 +134,7 @@ struct ky_thread {
 	int32_t cpu;  /* where it ran last, or will run after a migration; or KY_UNKNOWN */
 	struct ky_syscall syscall;
 	struct ky_wait wait;
+	struct ky_wait woken;	 /* the last wake-up that counted; KY_WAIT_NONE: none yet */
 	enum ky_off_kind off;	 /* while it does not run */
 	int64_t off_ns;		 /* since when */
 	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
@@ -141,6 +142,7 @@ struct ky_thread {
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
 	bool born;		 /* its fork was seen */
+	bool fresh;		 /* and was not told of yet */
 	bool dead;		 /* its exit was seen */
 	bool returned;		 /* its first return to user space was seen (after a fork) */
 	struct ky_host *host;
@@ -316,6 +318,9 @@ struct ky_listener {
 	int (*call_begin)(void *data, struct ky_thread *thread, int64_t ns);
 	/* A call is over, one way or another. */
 	int (*call)(void *data, const struct ky_call *call);
+	/* A switch gave it a CPU. */
+	int (*switched)(void *data, struct ky_thread *thread, int64_t ns);
+	int (*thread_born)(void *data, struct ky_thread *thread, int64_t ns);
 	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
 	/* It waited for a CPU and runs. */
 	int (*waited)(void *data, const struct ky_waited *waited);

@@ -5,13 +5,18 @@
 
 #include "analysis/report.h"
 
+extern const struct ky_report ky_report_block;
 extern const struct ky_report ky_report_cpu;
 extern const struct ky_report ky_report_io;
 extern const struct ky_report ky_report_io_latency;
 extern const struct ky_report ky_report_io_log;
 extern const struct ky_report ky_report_irq;
+extern const struct ky_report ky_report_locks;
+extern const struct ky_report ky_report_memory;
+extern const struct ky_report ky_report_net;
 extern const struct ky_report ky_report_sched;
 extern const struct ky_report ky_report_softirq;
 extern const struct ky_report ky_report_syscalls;
+extern const struct ky_report ky_report_threads;
 
 #endif

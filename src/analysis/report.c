@@ -14,11 +14,16 @@
 /* clang-format off */
 const struct ky_report *const ky_reports[] = {
 	&ky_report_cpu,
+	&ky_report_threads,
 	&ky_report_sched,
 	&ky_report_syscalls,
 	&ky_report_io,
 	&ky_report_io_latency,
 	&ky_report_io_log,
+	&ky_report_block,
+	&ky_report_net,
+	&ky_report_locks,
+	&ky_report_memory,
 	&ky_report_irq,
 	&ky_report_softirq,
 	NULL,

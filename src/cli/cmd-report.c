@@ -544,7 +544,8 @@ const struct ky_command ky_command_report = {
 	.defaults = report_defaults,
 	.min_args = 0,
 	.max_args = -1,
-	.operands = "all cpu io io-latency io-log irq sched softirq syscalls",
+	.operands =
+		"all block cpu io io-latency io-log irq locks memory net sched softirq syscalls threads",
 	.run = run_report,
 	.topic_help = report_topic,
 };

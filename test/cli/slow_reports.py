@@ -192,31 +192,41 @@ def irq_event(event):
     return None
 
 
-def interrupts(events):
-    """Runs of interrupts whose beginning was seen, in the order of their ends."""
-    stacks, raised, names, found = collections.defaultdict(list), {}, {}, []
-    for event in events:
+class Stacks:
+    """The interrupts that run on each CPU."""
+
+    def __init__(self):
+        self.stacks = collections.defaultdict(list)
+        self.raised, self.names = {}, {}
+
+    def see(self, event):
+        """The run that this event ends, if it does and its beginning was seen."""
         what = irq_event(event)
         if not what:
-            continue
+            return None
         kind, nr, name, action = what
         if kind == "hard":
-            name = names[nr] = name or names.get(nr, "")
-        stack = stacks[event.cpu]
+            name = self.names[nr] = name or self.names.get(nr, "")
+        stack = self.stacks[event.cpu]
         if action == "raise":
-            raised.setdefault((event.cpu, nr), event.ns)
+            self.raised.setdefault((event.cpu, nr), event.ns)
         elif action == "entry":
-            first = raised.pop((event.cpu, nr), None) if kind == "soft" else None
+            first = self.raised.pop((event.cpu, nr), None) if kind == "soft" else None
             stack.append((kind, nr, name, event.ns, first))
         else:
             at = max((i for i, e in enumerate(stack) if e[:3] == (kind, nr, name)), default=None)
-            if at is None:
-                continue
-            _, _, _, begin, first = stack[at]
-            del stack[at:]
-            nested = any((e[0] == "soft") == (kind == "soft") for e in stack)
-            found.append(Run(first, begin, event.ns, event.cpu, kind, nr, name, nested))
-    return found
+            if at is not None:
+                _, _, _, begin, first = stack[at]
+                del stack[at:]
+                nested = any((e[0] == "soft") == (kind == "soft") for e in stack)
+                return Run(first, begin, event.ns, event.cpu, kind, nr, name, nested)
+        return None
+
+
+def interrupts(events):
+    """Runs of interrupts, in the order of their ends."""
+    stacks = Stacks()
+    return [run for run in map(stacks.see, events) if run]
 
 
 def check_interrupts(report, events, table, soft):
@@ -448,7 +458,7 @@ def files_of(events):
     return files
 
 
-Request = collections.namedtuple("Request", "dev sectors write read queued issued end tid")
+Request = collections.namedtuple("Request", "dev sectors write read discard queued issued end tid")
 
 
 def letters(rwbs, letter, bit):
@@ -483,7 +493,8 @@ def requests(events):
                     [queued, issued, about, tid, left - fields["nr_sector"]]
                 continue
             found.append(Request(key[0], about["nr_sector"], letters(about["rwbs"], "W", 1),
-                                 letters(about["rwbs"], "R", 4), queued, issued, event.ns, tid))
+                                 letters(about["rwbs"], "R", 4),
+                                 letters(about["rwbs"], "D", 2), queued, issued, event.ns, tid))
     return found
 
 
@@ -623,7 +634,243 @@ def check_io_latency(report, events):
         check_stats(row, stages[row["disk"], row["stage"]])
 
 
+# ---- block devices -----------------------------------------------------------------------------
+
+def operation(request):
+    return "discard" if request.discard else "read" if request.read else \
+        "write" if request.write else "other"
+
+
+def check_block(report, events):
+    done = requests(events)
+    disks = {e.fields["dev"]: e.fields["diskname"] for e in events
+             if e.name == "lttng_statedump_block_device"}
+    by_op = collections.defaultdict(list)
+    for r in done:
+        by_op[disks.get(r.dev, f"{r.dev >> 20},{r.dev & 0xfffff}"), operation(r)].append(r)
+    assert {(row["disk"], row["op"]) for row in report["disks"]} == set(by_op)
+    queues = {(row["disk"], row["op"]): row for row in report["queue"]}
+    for row in report["disks"]:
+        mine = by_op[row["disk"], row["op"]]
+        check_stats(row, [r.end - r.issued for r in mine if r.issued is not None])
+        assert row["bytes"] == 512 * sum(r.sectors for r in mine)
+        times = [r.issued - r.queued for r in mine if r.issued is not None and r.queued is not None]
+        if times:
+            check_stats(queues.pop((row["disk"], row["op"])), times)
+    assert not queues
+    for disk in {disk for disk, _op in by_op}:
+        check_freq([row for row in report["freq"] if row["disk"] == disk],
+                   [r.end - r.issued for (name, _op), mine in by_op.items() if name == disk
+                    for r in mine if r.issued is not None])
+    assert [(row["end"], row["issued"], row["queued"], row["bytes"], row["op"])
+            for row in report["log"]] == \
+        [(r.end, r.issued, r.queued, 512 * r.sectors, operation(r)) for r in done]
+    assert sum(row["requests"] for row in report["processes"]) == len(done)
+    assert sum(row["read"] for row in report["processes"]) == \
+        512 * sum(r.sectors for r in done if r.read)
+
+
+# ---- network interfaces ------------------------------------------------------------------------
+
+def check_net(report, events):
+    sums, who = (collections.defaultdict(collections.Counter) for _ in range(2))
+    for event in events:
+        way = {"net_dev_xmit": "sent", "net_if_receive_skb": "received",
+               "netif_receive_skb": "received"}.get(event.name)
+        if not way:
+            continue
+        mine = sums[event.fields["name"], way]
+        if event.fields.get("rc"):
+            mine["failed"] += 1
+            continue
+        mine["packets"] += 1
+        mine["bytes"] += event.fields["len"]
+        ran = who[event.context["tid"] or None, event.fields["name"]]
+        ran[way] += event.fields["len"]
+        ran["packets_" + way] += 1
+    for row in report["interfaces"]:
+        want = sums[row["netif"], row["way"]]
+        assert (row["packets"], row["bytes"], row["failed"]) == \
+            (want["packets"], want["bytes"], want["failed"])
+        assert close(row["rate"], row["bytes"] * 1e9 / (events[-1].ns - events[0].ns))
+        assert row["mean"] is None or close(row["mean"], row["bytes"] / row["packets"])
+    assert {key for key in sums if sums[key]} <= \
+        {(row["netif"], row["way"]) for row in report["interfaces"]}
+    rows = {(row["process"] and row["process"]["tid"], row["netif"]): row
+            for row in report["processes"]}
+    assert set(rows) == set(who)
+    for key, row in rows.items():
+        for column in ("sent", "packets_sent", "received", "packets_received"):
+            assert row[column] == who[key][column]
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+def check_memory(report, events):
+    sums, who = collections.Counter(), collections.defaultdict(collections.Counter)
+    net = highest = lowest = 0
+    rss = {}
+    for event in events:
+        fields, tid = event.fields, event.context.get("tid") or None
+        column = {"kmem_mm_page_alloc": "allocated", "kmem_mm_page_free": "freed",
+                  "x86_exceptions_page_fault_user": "user_faults",
+                  "x86_exceptions_page_fault_kernel": "kernel_faults"}.get(event.name)
+        if column:
+            pages = 1 if "faults" in column else 2 ** fields["order"]
+            sums[column] += pages
+            who[tid][column] += pages
+            net += pages if column == "allocated" else -pages if column == "freed" else 0
+            highest, lowest = max(net, highest), min(net, lowest)
+        elif event.name == "rss_stat":
+            space = rss.setdefault(fields["mm_id"], [None, [0, 0, 0, 0], None, 0])
+            if fields["curr"] and tid:
+                space[0] = tid
+            space[1][number(fields["member"])] = max(fields["size"], 0)
+            size = space[1][0] + space[1][1] + space[1][3]
+            space[2] = size if space[2] is None else space[2]
+            space[3] = max(space[3], size)
+    total, = report["total"]
+    if sums:
+        assert (total["allocated"], total["freed"], total["net"]) == \
+            (sums["allocated"], sums["freed"], net)
+        assert (total["highest"], total["lowest"]) == (highest, lowest)
+    rows = {row["process"] and row["process"]["tid"]: row for row in report["processes"]}
+    if len(rows) == len(report["processes"]):  # no id was used twice
+        assert set(rows) == set(who)
+        for tid, row in rows.items():
+            assert (row["allocated"], row["freed"]) == (who[tid]["allocated"], who[tid]["freed"])
+            assert row["net"] == row["allocated"] - row["freed"]
+    spaces = sorted((first, size[0] + size[1] + size[3], most, size[0], size[1], size[2])
+                    for tid, size, first, most in rss.values() if tid)
+    assert sorted((row["first"], row["last"], row["highest"], row["file"], row["anonymous"],
+                   row["swap"]) for row in report["rss"]) == spaces
+
+
+# ---- locks -------------------------------------------------------------------------------------
+
+Futex = collections.namedtuple("Futex", "begin end tid address ret waker")
+
+
+def futexes(events):
+    """futex() calls that wait, in the order of their ends."""
+    running, stacks, waiting, woken, called, found = Running(), Stacks(), set(), {}, {}, []
+    for event in events:
+        fields, cpu, tid = event.fields, event.cpu, event.context.get("tid")
+        waiting.discard(running.see(event))
+        if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
+            who = fields["tid"]
+            if who not in running.current.values() and who not in waiting:
+                waiting.add(who)
+                woken[who] = event.ns, None if stacks.stacks[cpu] else tid or None
+        elif event.name == "sched_switch":
+            prev, following = fields["prev_tid"], fields["next_tid"]
+            running.current[cpu] = following
+            waiting -= {prev, following}
+            if prev and number(fields["prev_state"]) & 0xff == 0:
+                waiting.add(prev)
+        elif event.name == "syscall_entry_futex":
+            called[tid] = event
+        elif event.name.startswith("syscall_entry_"):
+            called.pop(tid, None)
+        elif event.name == "syscall_exit_futex" and tid in called:
+            entry = called.pop(tid)
+            if entry.fields["op"] & 0x7f in (0, 6, 9, 11, 13):
+                at, waker = woken.get(tid, (0, None))
+                ret = fields["ret"]
+                found.append(Futex(entry.ns, event.ns, tid, number(entry.fields["uaddr"]), ret,
+                                   waker if ret >= 0 and at >= entry.ns else None))
+        stacks.see(event)
+    return found
+
+
+def check_locks(report, events):
+    found = futexes(events)
+    assert [(row["begin"], row["end"], row["process"]["tid"], row["address"],
+             row["waker"] and row["waker"]["tid"]) for row in report["log"]] == \
+        [(f.begin, f.end, f.tid, f.address, f.waker) for f in found]
+    assert [row["result"] == "woken" for row in report["log"]] == [f.ret >= 0 for f in found]
+    by_tid, pairs = (collections.defaultdict(list) for _ in range(2))
+    for f in found:
+        by_tid[f.tid].append(f.end - f.begin)
+        if f.waker:
+            pairs[f.tid, f.waker].append(f.end - f.begin)
+    assert {row["process"]["tid"] for row in report["threads"]} == set(by_tid)
+    for row in report["threads"]:
+        check_stats(row, by_tid[row["process"]["tid"]])
+    assert {(row["waiter"]["tid"], row["waker"]["tid"]) for row in report["pairs"]} == set(pairs)
+    for row in report["pairs"]:
+        check_stats(row, pairs[row["waiter"]["tid"], row["waker"]["tid"]])
+    assert sum(row["count"] for row in report["locks"]) == len(found)
+    for column, fits in (("woken", lambda f: f.ret >= 0), ("changed", lambda f: f.ret == -11),
+                         ("timed_out", lambda f: f.ret == -110)):
+        assert sum(row[column] for row in report["locks"]) == sum(map(fits, found))
+    by_lock = collections.defaultdict(list)
+    for row in report["log"]:
+        by_lock[row["process"]["pid"] or row["process"]["tid"], row["address"]].append(row)
+    assert len(report["locks"]) == len(by_lock)
+    for row in report["locks"]:
+        there = by_lock[row["process"]["pid"] or row["process"]["tid"], row["address"]]
+        check_stats(row, [f["duration"] for f in there])
+        assert row["waiters"] == len({f["process"]["tid"] for f in there})
+
+
+# ---- threads -----------------------------------------------------------------------------------
+
+def check_threads(report, events):
+    """Times off the CPU, by the same rules as waits; CPU time is report cpu's (test_report.py)."""
+    running, off, sums = Running(), {}, collections.defaultdict(collections.Counter)
+
+    def end(tid, ns):
+        kind, since = off.pop(tid, (None, 0))
+        if kind and ns > since:
+            sums[tid][kind] += ns - since
+
+    ended = set()
+    for event in events:
+        fields, cpu = event.fields, event.cpu
+        off.pop(running.see(event), None)
+        if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
+            woken = fields["tid"]
+            if woken not in running.current.values() and off.get(woken, ("",))[0] != "ready":
+                end(woken, event.ns)
+                off[woken] = "ready", event.ns
+        elif event.name == "sched_switch":
+            prev, following = fields["prev_tid"], fields["next_tid"]
+            off.pop(prev, None)
+            running.current[cpu] = following
+            state = number(fields["prev_state"]) & 0xff
+            kind = "ready" if not state else "sleep" if state & 1 else \
+                "disk" if state & 2 else "other"
+            if prev and not (prev in ended and state):
+                off[prev] = kind, event.ns
+            if following:
+                end(following, event.ns)
+                sums[following]["runs"] += 1
+        elif event.name == "sched_process_exit":
+            ended.add(fields["tid"])
+            sums[fields["tid"]]["ended"] += 1
+        elif event.name == "sched_process_fork":
+            ended.discard(fields["child_tid"])
+            sums[fields["child_tid"]]["born"] += 1
+    for tid in list(off):
+        end(tid, events[-1].ns)
+    mine = collections.defaultdict(collections.Counter)
+    for row in report["processes"]:
+        for column in ("ready", "sleep", "disk", "other", "runs", "born", "ended"):
+            mine[row["process"]["tid"]][column] += row[column]
+    for tid in set(mine) | set(sums):
+        assert +mine[tid] == +sums[tid], tid
+
+
+# What the checks want beside --json.
+OPTIONS = {name: ("--group-by", "thread") for name in ("memory", "net", "threads")}
+
 CHECKS = {
+    "block": check_block,
+    "locks": check_locks,
+    "memory": check_memory,
+    "net": check_net,
+    "threads": check_threads,
     "io": check_io,
     "io-latency": check_io_latency,
     "io-log": check_io_log,

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* Report memory: pages allocated and freed, page faults, sizes of processes. */
+#include "analysis/report-list.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum { TOTAL_ALLOC, TOTAL_FREE, TOTAL_NET, TOTAL_MAX, TOTAL_MIN, TOTAL_USER, TOTAL_KERNEL };
+
+static const struct ky_column total_columns[] = {
+	[TOTAL_ALLOC] =
+		{"allocated", "Allocated", KY_CELL_COUNT,
+		 "Pages that the kernel allocated, for whatever use; an allocation of order n is "
+		 "2^n pages."},
+	[TOTAL_FREE] = {"freed", "Freed", KY_CELL_COUNT, "Pages that were freed."},
+	[TOTAL_NET] =
+		{"net", "Difference", KY_CELL_NUMBER,
+		 "Allocated minus freed: by how many pages the use of memory grew over the range."},
+	[TOTAL_MAX] = {"highest", "Highest", KY_CELL_NUMBER,
+		       "The largest that this difference was in between."},
+	[TOTAL_MIN] = {"lowest", "Lowest", KY_CELL_NUMBER,
+		       "The smallest that it was; below zero when more was freed."},
+	[TOTAL_USER] = {"user_faults", "User faults", KY_CELL_COUNT,
+			"Page faults of user space, where they were recorded."},
+	[TOTAL_KERNEL] = {"kernel_faults", "Kernel faults", KY_CELL_COUNT,
+			  "Page faults of the kernel.", .spare = 1},
+};
+
+static const struct ky_table_def total_table = {"total",
+						"The whole system",
+						"One row for all traces together.",
+						total_columns,
+						sizeof(total_columns) / sizeof(*total_columns),
+						KY_TABLE_FIXED};
+
+enum { WHO_PROCESS, WHO_ALLOC, WHO_FREE, WHO_NET, WHO_USER, WHO_KERNEL };
+
+static const struct ky_column who_columns[] = {
+	[WHO_PROCESS] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "What ran when pages were allocated and freed; '-' when the CPU was idle, or "
+		 "that is not known. With --group-by, the thread or the name."},
+	[WHO_ALLOC] = {"allocated", "Allocated", KY_CELL_COUNT, "Pages allocated while it ran."},
+	[WHO_FREE] = {"freed", "Freed", KY_CELL_COUNT, "Pages freed while it ran."},
+	[WHO_NET] = {"net", "Difference", KY_CELL_NUMBER,
+		     "Allocated minus freed. Freed pages need not be those that it allocated."},
+	[WHO_USER] = {"user_faults", "User faults", KY_CELL_COUNT,
+		      "Its page faults in user space."},
+	[WHO_KERNEL] = {"kernel_faults", "Kernel faults", KY_CELL_COUNT,
+			"Page faults of the kernel while it ran.", .spare = 1},
+};
+
+static const struct ky_table_def who_table = {
+	"processes", "Pages of each process",
+	"One row for each process that ran at an allocation, free or fault; the most pages allocated "
+	"first.",
+	who_columns, sizeof(who_columns) / sizeof(*who_columns)};
+
+enum { RSS_PROCESS, RSS_LAST, RSS_MAX, RSS_FIRST, RSS_FILE, RSS_ANON, RSS_SHARED, RSS_SWAP };
+
+static const struct ky_column rss_columns[] = {
+	[RSS_PROCESS] = {"process", "Process", KY_CELL_PROCESS,
+			 "The process whose memory it is: what ran when it changed its own."},
+	[RSS_LAST] =
+		{"last", "Last", KY_CELL_SIZE,
+		 "Its resident size at the end: file, anonymous and shared pages, as last told. A "
+		 "part that was never told counts as 0, so this is a lower bound."},
+	[RSS_MAX] = {"highest", "Highest", KY_CELL_SIZE, "The largest that it was.",
+		     .bar = KY_BAR_MOST},
+	[RSS_FIRST] = {"first", "First", KY_CELL_SIZE, "What was told first.", .spare = 1},
+	[RSS_FILE] = {"file", "File", KY_CELL_SIZE, "Of the last: pages of files.", .spare = 2},
+	[RSS_ANON] = {"anonymous", "Anonymous", KY_CELL_SIZE,
+		      "Of the last: anonymous pages (heap, stack).", .spare = 2},
+	[RSS_SHARED] = {"shared", "Shared", KY_CELL_SIZE, "Of the last: pages of shared memory.",
+			.spare = 3},
+	[RSS_SWAP] = {"swap", "Swapped", KY_CELL_SIZE,
+		      "What was swapped out at last; not part of the resident size.", .spare = 4},
+};
+
+static const struct ky_table_def rss_table = {
+	"rss", "Resident size of each process",
+	"One row for each address space that changed while its own process ran, the largest first. A "
+	"process that called exec has a row for each program.",
+	rss_columns, sizeof(rss_columns) / sizeof(*rss_columns)};
+
+static const struct ky_table_def *const tables[] = {&total_table, &who_table, &rss_table, NULL};
+
+enum { TABLE_TOTAL, TABLE_WHO, TABLE_RSS };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+enum { SUM_ALLOC, SUM_FREE, SUM_USER, SUM_KERNEL };
+enum { MEMBER_FILE, MEMBER_ANON, MEMBER_SWAP, MEMBER_SHARED, N_MEMBERS };
+
+/* An address space. */
+struct space {
+	const struct ky_thread *thread; /* one that ran in it; NULL: none was seen */
+	uint64_t bytes[N_MEMBERS];
+	uint64_t first, max;
+	bool told;
+};
+
+struct run {
+	struct ky_model *model;
+	struct ky_ledger threads;
+	uint64_t sums[4];
+	int64_t net, max, min; /* pages */
+	struct ky_map by_mm;   /* host and mm -> index + 1 */
+	KY_VEC(struct space) spaces;
+};
+
+static int add_pages(struct run *run, const struct ky_memory *memory)
+{
+	static const int sum_of[] = {[KY_MEMORY_ALLOC] = SUM_ALLOC, [KY_MEMORY_FREE] = SUM_FREE};
+	struct ky_entry *entry = ky_ledger_get(&run->threads, memory->thread, 0);
+	int sum = SUM_KERNEL;
+	uint64_t value = 1;
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	if (memory->kind == KY_MEMORY_FAULT) {
+		sum = memory->value ? SUM_USER : SUM_KERNEL;
+	} else {
+		sum = sum_of[memory->kind];
+		value = memory->value;
+		run->net += sum == SUM_ALLOC ? (int64_t)value : -(int64_t)value;
+		run->max = run->net > run->max ? run->net : run->max;
+		run->min = run->net < run->min ? run->net : run->min;
+	}
+	entry->sums[sum] += value;
+	run->sums[sum] += value;
+	return 0;
+}
+
+static struct space *space_of(struct run *run, const struct ky_memory *memory)
+{
+	uint64_t key = (uint64_t)memory->host->index << 32 | memory->mm;
+	uintptr_t found = (uintptr_t)ky_map_get(&run->by_mm, key);
+
+	if (found)
+		return &run->spaces.data[found - 1];
+	if (ky_vec_push(&run->spaces, (struct space){0}) < 0 ||
+	    ky_map_set(&run->by_mm, key, (void *)(uintptr_t)run->spaces.len) < 0)
+		return NULL;
+	return ky_vec_last(&run->spaces);
+}
+
+static uint64_t resident(const struct space *space)
+{
+	return space->bytes[MEMBER_FILE] + space->bytes[MEMBER_ANON] + space->bytes[MEMBER_SHARED];
+}
+
+static int set_rss(struct run *run, const struct ky_memory *memory)
+{
+	struct space *space = space_of(run, memory);
+
+	if (!space)
+		return KYMO_E_MEMORY;
+	if (memory->current_mm && memory->thread)
+		space->thread = memory->thread;
+	if (memory->member < 0 || memory->member >= N_MEMBERS)
+		return 0;
+	space->bytes[memory->member] = memory->value;
+	if (!space->told)
+		space->first = resident(space);
+	space->told = true;
+	if (resident(space) > space->max)
+		space->max = resident(space);
+	return 0;
+}
+
+static int on_memory(void *data, const struct ky_memory *memory)
+{
+	return memory->kind == KY_MEMORY_RSS ? set_rss(data, memory) : add_pages(data, memory);
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->threads);
+	ky_map_fini(&run->by_mm);
+	ky_vec_fini(&run->spaces);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct ky_listener listener = {.data = run, .memory = on_memory};
+
+	(void)options;
+	if (!run)
+		return NULL;
+	run->model = model;
+	if (ky_model_listen(model, &listener) < 0) {
+		free_run(run);
+		return NULL;
+	}
+	return run;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static void fill_total(const struct run *run, struct ky_table *table)
+{
+	unsigned int abilities = ky_model_abilities(run->model);
+	struct ky_cell *row = ky_table_row(table);
+
+	if (abilities & KY_CAN_PAGES) {
+		ky_cell_u64(&row[TOTAL_ALLOC], run->sums[SUM_ALLOC]);
+		ky_cell_u64(&row[TOTAL_FREE], run->sums[SUM_FREE]);
+		ky_cell_i64(&row[TOTAL_NET], run->net);
+		ky_cell_i64(&row[TOTAL_MAX], run->max);
+		ky_cell_i64(&row[TOTAL_MIN], run->min);
+	}
+	if (abilities & KY_CAN_FAULT) {
+		ky_cell_u64(&row[TOTAL_USER], run->sums[SUM_USER]);
+		ky_cell_u64(&row[TOTAL_KERNEL], run->sums[SUM_KERNEL]);
+	}
+}
+
+static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	bool faults = ky_model_abilities(run->model) & KY_CAN_FAULT;
+	struct ky_ledger groups = {0};
+	int status = ky_ledger_group(&groups, &run->threads, by, false);
+
+	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
+		const struct ky_entry *entry = groups.entries.data[i];
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+		ky_cell_u64(&row[WHO_ALLOC], entry->sums[SUM_ALLOC]);
+		ky_cell_u64(&row[WHO_FREE], entry->sums[SUM_FREE]);
+		ky_cell_i64(&row[WHO_NET],
+			    (int64_t)entry->sums[SUM_ALLOC] - (int64_t)entry->sums[SUM_FREE]);
+		if (!faults)
+			continue;
+		ky_cell_u64(&row[WHO_USER], entry->sums[SUM_USER]);
+		ky_cell_u64(&row[WHO_KERNEL], entry->sums[SUM_KERNEL]);
+	}
+	ky_ledger_fini(&groups);
+	ky_table_sort(table, WHO_PROCESS, true);
+	ky_table_sort(table, WHO_ALLOC, false);
+	return status;
+}
+
+static void fill_rss(const struct run *run, struct ky_table *table)
+{
+	ky_vec_foreach(&run->spaces, space) {
+		struct ky_cell *row;
+
+		if (!space->thread)
+			continue;
+		row = ky_table_row(table);
+		ky_cell_who(table, &row[RSS_PROCESS], run->model, space->thread, KY_BY_PROCESS);
+		ky_cell_u64(&row[RSS_LAST], resident(space));
+		ky_cell_u64(&row[RSS_MAX], space->max);
+		ky_cell_u64(&row[RSS_FIRST], space->first);
+		ky_cell_u64(&row[RSS_FILE], space->bytes[MEMBER_FILE]);
+		ky_cell_u64(&row[RSS_ANON], space->bytes[MEMBER_ANON]);
+		ky_cell_u64(&row[RSS_SHARED], space->bytes[MEMBER_SHARED]);
+		ky_cell_u64(&row[RSS_SWAP], space->bytes[MEMBER_SWAP]);
+	}
+	ky_table_sort(table, RSS_PROCESS, true);
+	ky_table_sort(table, RSS_MAX, false);
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	int status = fill_processes(run, &result->tables[TABLE_WHO],
+				    ky_report_by(options, KY_BY_PROCESS));
+
+	fill_total(run, &result->tables[TABLE_TOTAL]);
+	fill_rss(run, &result->tables[TABLE_RSS]);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_memory = {
+	.name = "memory",
+	.summary = "pages allocated and freed, page faults, resident sizes",
+	.description =
+		"Counts the pages that the kernel allocates and frees, 2^order for each event, for the "
+		"whole system and by what ran; page faults; and the resident sizes that the kernel "
+		"tells of when they change.\n"
+		"\n"
+		"No event says how much memory was in use before the trace, so pages are differences "
+		"over the range. Resident sizes are absolute, but each part of them (file, anonymous, "
+		"shared) is known only from its first change on.",
+	.events =
+		"kmem_mm_page_alloc and kmem_mm_page_free (perf: kmem:mm_page_*); rss_stat for resident "
+		"sizes (Linux 5.6); x86_exceptions_page_fault_user and _kernel (exceptions:*) for "
+		"faults. What was not recorded leaves its columns or table empty.",
+	.reading =
+		"Pages come and go all the time: look at the difference, and at whether it keeps "
+		"growing from one interval to the next (--refresh 1s). Pages that were allocated while "
+		"a process ran need not be its own: reading files fills the page cache. A process "
+		"whose 'Last' is its 'Highest' in every interval grows. Many user faults are fresh "
+		"memory being touched, or a program that was just started.",
+	.example =
+		"$ kymo report memory -n 4 my-trace\n"
+		"Trace  my-trace/kernel\n"
+		"Range  2026-11-21 18:41:03.244734111 to 2026-11-21 18:41:03.779957988\n"
+		"       535.2 ms, 129278 events\n"
+		"\n"
+		"The whole system\n"
+		"  Allocated  Freed  Difference  Highest  Lowest\n"
+		"      32945  28029        4916     7356   -4032\n"
+		"\n"
+		"Pages of each process\n"
+		"   PID  Name     Allocated  Freed  Difference\n"
+		"  8232  kymo          6719    439        6280\n"
+		"  8193  kymo          5827   2451        3376\n"
+		"  4013  python3       4048   9966       -5918\n"
+		"  8034  meson         1796    261        1535\n"
+		"  86 more rows: --limit 0 shows all\n"
+		"\n"
+		"Resident size of each process\n"
+		"    PID  Name              Last    Highest      First       File  Anonymous\n"
+		"  16614  fuzz-tsdl    375.2 MiB  375.2 MiB  374.6 MiB      0 B    375.2 MiB\n"
+		"  16615  fuzz-packet  137.0 MiB  138.9 MiB  138.8 MiB      0 B    137.0 MiB\n"
+		"   4421  cc1          112.3 MiB  112.3 MiB  86.04 MiB  25.40 MiB  86.94 MiB\n"
+		"   3461  cc1          103.0 MiB  103.0 MiB  102.2 MiB      0 B    103.0 MiB\n"
+		"  31 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Swapped, Shared\n",
+	.tables = tables,
+	.needs = KY_CAN_PAGES,
+	.needs_text = "kmem_mm_page events",
+	.needs_hint = "record them with: kymo record -k 'kmem_mm_page_*' -k rss_stat",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};
