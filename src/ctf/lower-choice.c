@@ -29,8 +29,15 @@ static struct ky_field_class *copy_for(struct ky_lowering *l, struct ky_field_re
 	ref->target = cls;
 	ref->text = NULL;
 	ref->n_more = 0;
+	ref->may_miss = false;
 	ref->scope = l->scope;
 	return cls;
+}
+
+/* What lies in an option CTF 1.8 may find, but not in any of several; and not all readers look there. */
+static bool needs_copy(const struct ky_field_ref *ref)
+{
+	return ref->n_more || ref->may_miss;
 }
 
 /* Of the same sign, so that ranges mean the same. */
@@ -44,7 +51,7 @@ int ky_lower_length(struct ky_lowering *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);
 
-	if (!ref || !ref->n_more)
+	if (!ref || !needs_copy(ref))
 		return KYMO_OK;
 	return copy_for(l, ref, KY_FIELD_UINT, "length") ? KYMO_OK : KYMO_E_MEMORY;
 }
@@ -95,9 +102,9 @@ static int optional_labels(struct ky_lowering *l, struct ky_field_ref *ref,
 
 	*in = by_bool ? "true" : "present";
 	*out = by_bool ? "false" : "absent";
-	if (!ref->n_more && (by_bool || label_selects(tag, *in, present)))
+	if (!needs_copy(ref) && (by_bool || label_selects(tag, *in, present)))
 		return KYMO_OK;
-	if (ref->n_more || tag->num.n_mappings)
+	if (needs_copy(ref) || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
 	if (!tag)
 		return KYMO_E_MEMORY;
@@ -189,14 +196,14 @@ int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
 	struct ky_field_ref *ref = cls->var.selector;
 	struct ky_field_class *tag = ref->target;
 	bool serves = false;
-	int ret = ref->n_more ? KYMO_OK : take_labels(l, tag, cls, &serves);
+	int ret = needs_copy(ref) ? KYMO_OK : take_labels(l, tag, cls, &serves);
 
 	if (ret < 0 || serves)
 		return ret;
 	ret = ky_lower_option_names(l, cls);
 	if (ret < 0)
 		return ret;
-	if (ref->n_more || tag->num.n_mappings)
+	if (needs_copy(ref) || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
 	return tag ? give_labels(l, tag, cls) : KYMO_E_MEMORY;
 }

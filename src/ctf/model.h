@@ -106,7 +106,17 @@ struct ky_field_ref {
 	struct ky_field_class **more;  /* CTF 2: others that may stand in its place (the options */
 	size_t n_more;		       /* of a variant); they share the target's slot */
 	enum ky_scope scope;	       /* where the target lies */
+	bool may_miss; /* CTF 2: it lies in what is there or not (struct ky_forgotten) */
 	uint32_t line, column;
+};
+
+/*
+ * What a variant or an optional field may have or not, and something else refers to: before it is
+ * decoded, the value of the last one is forgotten.
+ */
+struct ky_forgotten {
+	const struct ky_field_class *target;
+	struct ky_forgotten *next;
 };
 
 struct ky_member {
@@ -185,6 +195,7 @@ struct ky_field_class {
 			struct ky_field_ref *selector;
 			struct ky_option *options;
 			size_t n_options;
+			struct ky_forgotten *forgotten;
 		} var;
 	};
 };

@@ -376,6 +376,20 @@ static int run_string(struct ky_cursor *c, const struct ky_step *step, struct ky
 	return ret;
 }
 
+/* In place of a value that is not there. Few numbers are as unlikely, and none is so as a length. */
+#define FORGOTTEN UINT64_C(0xa5c396f17e2d4b09)
+
+/* Is there what @ref refers to? */
+static int check_there(const struct ky_cursor *c, const struct ky_step *step,
+		       const struct ky_field_ref *ref, struct kymo_error *err)
+{
+	if (__builtin_expect(!ref->may_miss, 1) || c->slots[ref->target->slot] != FORGOTTEN)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_FORMAT, "field%s%s: '%s', which it needs, is not there",
+			    step->name ? " " : "", step->name ? step->name : "",
+			    ref->text ? ref->text : "?");
+}
+
 /* TEXT and BLOB: so many bytes. */
 static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
@@ -385,8 +399,12 @@ static int run_bytes(struct ky_cursor *c, const struct ky_step *step, struct kym
 	const uint8_t *text = c->data + c->at_bits / 8;
 	int ret = KYMO_OK;
 
-	if (cls->text.length_ref)
+	if (cls->text.length_ref) {
+		ret = check_there(c, step, cls->text.length_ref, err);
+		if (ret < 0)
+			return ret;
 		len = c->slots[cls->text.length_ref->target->slot];
+	}
 	if (len > (c->end_bits - c->at_bits) / 8)
 		return past_end(c, step, len > UINT64_MAX / 8 ? UINT64_MAX : len * 8, err);
 	shown = len;
@@ -509,8 +527,12 @@ static int run_array(struct ky_cursor *c, const struct ky_scope_plan *plan, uint
 	int64_t index;
 	int ret;
 
-	if (cls->array.length_ref)
+	if (cls->array.length_ref) {
+		ret = check_there(c, step, cls->array.length_ref, err);
+		if (ret < 0)
+			return ret;
 		count = c->slots[cls->array.length_ref->target->slot];
+	}
 	ret = open_value(c, step, &index, err);
 	if (ret == KYMO_OK)
 		ret = ky_run_elements(c, plan, at, count, err);
@@ -539,7 +561,7 @@ size_t ky_option_selected(const struct ky_cursor *c, const struct ky_field_class
 	for (i = 0; i < cls->var.n_options; i++) {
 		const struct ky_option *option = &cls->var.options[i];
 
-		if (cls->kind == KY_FIELD_OPTIONAL && !option->n_ranges
+		if (tag->kind == KY_FIELD_BOOL
 			    ? value != 0
 			    : in_ranges(option->ranges, option->n_ranges, value, is_signed))
 			break;
@@ -564,12 +586,17 @@ static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uin
 {
 	const struct ky_step *step = &plan->steps[at];
 	const struct ky_field_class *cls = step->cls;
-	size_t i = ky_option_selected(c, cls);
+	size_t i;
 	int64_t index;
-	int ret = open_value(c, step, &index, err);
+	int ret = check_there(c, step, cls->var.selector, err);
 
+	if (ret == KYMO_OK)
+		ret = open_value(c, step, &index, err);
 	if (ret < 0)
 		return ret;
+	for (const struct ky_forgotten *f = cls->var.forgotten; f; f = f->next)
+		c->slots[f->target->slot] = FORGOTTEN;
+	i = ky_option_selected(c, cls);
 	if (i == cls->var.n_options) {
 		close_value(c, index, 0);
 		return no_option(c, step, err);

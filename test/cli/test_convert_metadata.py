@@ -209,6 +209,33 @@ def test_a_length_in_whichever_option(kymo, peer, tmp_path):
     assert "list_length = 2" in peers_read(kymo, peer, tmp_path / "out")
 
 
+def test_a_length_in_an_option_that_is_not_there(kymo, peer, tmp_path):
+    """The length of the event before is none of this one's."""
+    either = {"type": "variant", "selector-field-location": {"path": ["sel"]}, "options": [
+        {"selector-field-ranges": [[0, 0]], "field-class": structure(("other", number(8)))},
+        {"selector-field-ranges": [[1, 1]], "field-class": structure(("n", number(16)))}]}
+    trace = one_event(
+        tmp_path / "t", b"\1\2\0\7\x08" + b"\0\x09" + b"\1\1", ("sel", number(8)),
+        ("either", either),
+        ("list", {"type": "dynamic-length-array", "length-field-location": {"path": ["either", "n"]},
+                  "element-field-class": number(8)}))
+    wrong = "field list: 'either.n', which it needs, is not there (at byte 7, packet 0, event 1)"
+    for command in (["print"], ["print", "--count"], ["convert", "--to", "json"]):
+        result = kymo(*command, trace, code=1)
+        assert wrong in result.err and len(result.out.splitlines()) == 1
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace, code=1)
+    assert wrong in result.err and "'event.fields.list_length'" in result.err
+    assert fields_of(kymo, tmp_path / "out")["list"] == [7, 8]
+    peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_an_optional_field_that_no_value_selects(kymo, tmp_path):
+    optional = {"type": "optional", "selector-field-location": {"path": ["n"]},
+                "selector-field-ranges": [[-9, -1]], "field-class": number(8)}
+    trace = one_event(tmp_path / "t", b"\1\2\3", ("n", number(8)), ("o", optional))
+    assert len(kymo("print", trace).out.splitlines()) == 3
+
+
 def test_one_selector_of_several(kymo, peer, tmp_path):
     by = {"selector-field-location": {"path": ["sel"]}}
 
