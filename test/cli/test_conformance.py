@@ -17,7 +17,8 @@ DATA = os.path.join(ROOT, "test", "data")
 
 # Where babeltrace2 goes its own way: it stops at a packet that ends before it begins, and shows a
 # sequence number that is some array's length too.
-PEER_DIFFERS = ("ctf2-end-before-begin", "ctf2-scopes")
+# Nor does it know floats of 16 or 128 bits, which CTF 1.8 has.
+PEER_DIFFERS = ("ctf2-end-before-begin", "ctf2-floats", "ctf2-scopes")
 
 
 def cases():
