@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracer-hits WHAT N [THREADS]: ns per turn of a loop that hits one event, as "ns cpu".
- * bench/bench-tracer runs it under recorders. The first figure is the best of many short parts, each
- * shorter than a time slice, so that other processes on the CPU do not show; the second is all.
+ * tracer-hits WHAT PARTS [THREADS]: what hitting an event costs, and the floor; without the loop and
+ * the call. bench/bench-tracer runs it under recorders. Printed are: best ns per event, the floor's
+ * best ns. Loop, floor and event take turns in parts far shorter than a time slice, so that other
+ * load on the machine does not show in the best ones, or shows in all alike.
+ *
+ * tracer-hits WHAT SECONDS paced: 10 million events per second, 1000 every 100 us; printed are the
+ * ns per event of the median burst, and the floor's, which takes turns with it; then how many.
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +27,8 @@
 #include "lttng-hits.h"
 #endif
 
-#define PART 20000
+#define PART  5000
+#define BURST 1000
 
 static uint64_t now_ns(void)
 {
@@ -94,24 +100,38 @@ static const struct {
 	void (*hit)(uint64_t i);
 } kinds[] = {
 	{"nothing", nothing},	    {"disabled", disabled},	  {"word", word}, {"three", three},
-	{"floor", least},
 #ifdef HAVE_LTTNG
 	{"lttng-word", lttng_word}, {"lttng-three", lttng_three},
 #endif
 };
 
+/* Every call in it is an indirect one. */
+static __attribute__((noinline, noclone)) double part_ns(void (*hit)(uint64_t i), uint64_t n)
+{
+	uint64_t begin = now_ns();
+
+	for (uint64_t i = 0; i < n; i++)
+		hit(i);
+	return (double)(now_ns() - begin) / (double)n;
+}
+
+static double least_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 struct thread {
 	pthread_t id;
 	void (*hit)(uint64_t i);
-	uint64_t n;
+	uint64_t parts;
 	int cpu; /* -1: any */
-	double best_ns, all_ns;
+	double ns, floor_ns;
 };
 
 static void *run(void *data)
 {
 	struct thread *thread = data;
-	uint64_t parts = thread->n / PART + 1, begin = now_ns(), last = begin;
+	double loop = 1e9, floor = 1e9, event = 1e9;
 	cpu_set_t cpus;
 
 	if (thread->cpu >= 0) {
@@ -119,44 +139,72 @@ static void *run(void *data)
 		CPU_SET(thread->cpu, &cpus);
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 	}
-	thread->best_ns = 1e9;
-	for (uint64_t p = 0; p < parts; p++) {
-		uint64_t end;
-
-		for (uint64_t i = 0; i < PART; i++)
-			thread->hit(i);
-		end = now_ns();
-		if ((double)(end - last) / PART < thread->best_ns)
-			thread->best_ns = (double)(end - last) / PART;
-		last = end;
+	for (uint64_t p = 0; p < thread->parts; p++) {
+		loop = least_of(loop, part_ns(nothing, PART));
+		floor = least_of(floor, part_ns(least, PART));
+		event = least_of(event, part_ns(thread->hit, PART));
 	}
-	thread->all_ns = (double)(last - begin) / (double)(parts * PART);
+	thread->ns = event - loop;
+	thread->floor_ns = floor - loop;
 	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int run_paced(void (*hit)(uint64_t i), double seconds)
+{
+	size_t n = (size_t)(seconds * 1e4);
+	double *event = calloc(3 * n, sizeof(double)), *floor = event + n, *loop = floor + n;
+	uint64_t start = now_ns();
+
+	for (size_t i = 0; event && i < n; i++) {
+		while (now_ns() - start < i * 100000)
+			;
+		event[i] = part_ns(hit, BURST);
+		floor[i] = part_ns(least, BURST);
+		loop[i] = part_ns(nothing, BURST);
+	}
+	qsort(event, n, sizeof(double), compare);
+	qsort(floor, n, sizeof(double), compare);
+	qsort(loop, n, sizeof(double), compare);
+	printf("%.2f %.2f %zu\n", event[n / 2] - loop[n / 2], floor[n / 2] - loop[n / 2],
+	       n * BURST);
+	free(event);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct thread threads[64] = {0};
+	bool is_paced = argc > 3 && strcmp(argv[3], "paced") == 0;
 	int n_threads = argc > 3 ? atoi(argv[3]) : 1;
-	double best = 0, all = 0;
+	double ns = 0, floor_ns = 0;
 
 	for (size_t k = 0; argc > 2 && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		if (strcmp(kinds[k].name, argv[1]) != 0)
 			continue;
+		if (is_paced)
+			return run_paced(kinds[k].hit, atof(argv[2]));
 		for (int i = 0; i < n_threads && i < 64; i++) {
 			threads[i].hit = kinds[k].hit;
-			threads[i].n = strtoull(argv[2], NULL, 10);
+			threads[i].parts = strtoull(argv[2], NULL, 10);
 			threads[i].cpu = argc > 3 ? i : -1;
 			pthread_create(&threads[i].id, NULL, run, &threads[i]);
 		}
 		for (int i = 0; i < n_threads && i < 64; i++) {
 			pthread_join(threads[i].id, NULL);
-			best += threads[i].best_ns / n_threads;
-			all += threads[i].all_ns / n_threads;
+			ns += threads[i].ns / n_threads;
+			floor_ns += threads[i].floor_ns / n_threads;
 		}
-		printf("%.2f %.2f\n", best, all);
+		printf("%.2f %.2f\n", ns, floor_ns);
 		return 0;
 	}
-	fprintf(stderr, "usage: tracer-hits WHAT N [THREADS]\n");
+	fprintf(stderr,
+		"usage: tracer-hits WHAT PARTS [THREADS], tracer-hits WHAT SECONDS paced\n");
 	return 2;
 }

@@ -23,13 +23,16 @@
 	"add x9, x9, :lo12:3b\n\t"            \
 	"str x9, [%[self], #8]\n"             \
 	"1:\n\t"
-#define KYMO_RING_RSEQ_END                          \
-	"2:\n\t"                                    \
-	"str xzr, [%[self], #8]\n\t"                \
-	".pushsection kymo_rseq_abort, \"ax?\"\n\t" \
-	".inst 0xd428bc00\n"                        \
-	"4:\n\t"                                    \
-	"b %l[not_done]\n\t"                        \
+#ifdef KYMO_RING_STAYS
+#define KYMO_RING_RSEQ_CLEAR
+#else
+#define KYMO_RING_RSEQ_CLEAR "str xzr, [%[self], #8]\n\t"
+#endif
+#define KYMO_RING_RSEQ_END                                                        \
+	"2:\n\t" KYMO_RING_RSEQ_CLEAR ".pushsection kymo_rseq_abort, \"ax?\"\n\t" \
+	".inst 0xd428bc00\n"                                                      \
+	"4:\n\t"                                                                  \
+	"b %l[not_done]\n\t"                                                      \
 	".popsection\n\t"
 #define KYMO_RING_RSEQ_ON_CPU       \
 	"ldr w9, [%[self], #4]\n\t" \
@@ -41,7 +44,7 @@ static inline char *kymo_ring_rseq_self(ptrdiff_t area)
 	return (char *)__builtin_thread_pointer() + area;
 }
 
-static inline uint32_t kymo_ring_rseq_cpu(ptrdiff_t area)
+static inline uint64_t kymo_ring_rseq_cpu(ptrdiff_t area)
 {
 	return *(volatile uint32_t *)(kymo_ring_rseq_self(area) + 4);
 }
@@ -123,27 +126,26 @@ not_done:
 }
 
 /* The short form; @put stores the header, @copy the payload behind it, @bytes are their length. */
-#define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                          \
-	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN KYMO_RING_RSEQ_ON_CPU                       \
-				  "ldr x9, [%[control], #32]\n\t"                                  \
-				  "cmp x9, %[expected]\n\t"                                        \
-				  "b.ne %l[not_done]\n\t" put copy "eor x9, %[expected], #16\n\t"  \
-				  "and x9, x9, #16\n\t"                                            \
-				  "add x9, x9, %[control]\n\t"                                     \
-				  "stlr %[stamp], [x9]\n\t"                                        \
-				  "add x9, x9, #8\n\t"                                             \
-				  "stlr %[records], [x9]\n\t"                                      \
-				  "add x9, %[expected], #32*(" #bytes ")\n\t"                      \
-				  "eor x9, x9, #16\n\t"                                            \
-				  "add x10, %[control], #32\n\t"                                   \
-				  "stlr x9, [x10]\n" KYMO_RING_RSEQ_END                            \
-				  :                                                                \
-				  : [self] "r"(kymo_ring_rseq_self(area)), [cpu] "r"(cpu),         \
-				    [control] "r"(control), [expected] "r"(expected),              \
-				    [to] "r"(to), [header] "r"(header), [from] "r"(memory_),       \
-				    [value] "r"(word_), [stamp] "r"(stamp), [records] "r"(records) \
-				  : "x9", "x10", "memory", "cc"                                    \
-				  : not_done)
+#define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                        \
+	__asm__ __volatile__ goto(                                                               \
+		KYMO_RING_RSEQ_BEGIN KYMO_RING_RSEQ_ON_CPU                                       \
+		"ldr x9, [%[control], #32]\n\t"                                                  \
+		"cmp x9, %[expected]\n\t"                                                        \
+		"b.ne %l[not_done]\n\t" put copy "add x9, %[control], %[other]\n\t"              \
+		"stlr %[stamp], [x9]\n\t"                                                        \
+		"add x9, x9, #8\n\t"                                                             \
+		"stlr %[records], [x9]\n\t"                                                      \
+		"add x9, %[expected], #32*(" #bytes ")\n\t"                                      \
+		"eor x9, x9, #16\n\t"                                                            \
+		"add x10, %[control], #32\n\t"                                                   \
+		"stlr x9, [x10]\n" KYMO_RING_RSEQ_END                                            \
+		:                                                                                \
+		: [self] "r"(kymo_ring_rseq_self(area)), [cpu] "r"(cpu), [control] "r"(control), \
+		  [expected] "r"(expected), [to] "r"(to), [header] "r"(header),                  \
+		  [from] "r"(memory_), [value] "r"(word_), [stamp] "r"(stamp),                   \
+		  [records] "r"(records), [other] "r"(other)                                     \
+		: "x9", "x10", "memory", "cc"                                                    \
+		: not_done)
 
 #define KYMO_RING_COPY8(at, n)            \
 	"ldr x9, [%[from], #" #at "]\n\t" \

@@ -24,21 +24,24 @@
 	"leaq 3b(%%rip), %%rax\n\t"           \
 	"movq %%rax, %%fs:8(%[area])\n"       \
 	"1:\n\t"
-#define KYMO_RING_RSEQ_END                          \
-	"2:\n\t"                                    \
-	"movq $0, %%fs:8(%[area])\n\t"              \
-	".pushsection kymo_rseq_abort, \"ax?\"\n\t" \
-	".byte 0x0f, 0xb9, 0x3d\n\t"                \
-	".long 0x53053053\n"                        \
-	"4:\n\t"                                    \
-	"jmp %l[not_done]\n\t"                      \
+#ifdef KYMO_RING_STAYS
+#define KYMO_RING_RSEQ_CLEAR
+#else
+#define KYMO_RING_RSEQ_CLEAR "movq $0, %%fs:8(%[area])\n\t"
+#endif
+#define KYMO_RING_RSEQ_END                                                        \
+	"2:\n\t" KYMO_RING_RSEQ_CLEAR ".pushsection kymo_rseq_abort, \"ax?\"\n\t" \
+	".byte 0x0f, 0xb9, 0x3d\n\t"                                              \
+	".long 0x53053053\n"                                                      \
+	"4:\n\t"                                                                  \
+	"jmp %l[not_done]\n\t"                                                    \
 	".popsection\n\t"
 
-static inline uint32_t kymo_ring_rseq_cpu(ptrdiff_t area)
+static inline uint64_t kymo_ring_rseq_cpu(ptrdiff_t area)
 {
-	uint32_t cpu;
+	uint64_t cpu;
 
-	__asm__ __volatile__("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(area));
+	__asm__ __volatile__("movl %%fs:4(%1), %k0" : "=r"(cpu) : "r"(area));
 	return cpu;
 }
 
@@ -137,19 +140,17 @@ not_done:
 
 /*
  * The short form: one sequence per size of header and payload, so that all is straight on. @put
- * stores the header, @copy the payload behind it; @bytes is their length. The other point lies
- * at the distance that the parity says. Few operands: each register is one to be saved.
+ * stores the header, @copy the payload behind it; @bytes is their length. Few operands: each
+ * register is one to be saved.
  */
 #define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                         \
 	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN                                            \
-				  "cmpl %[cpu], %%fs:4(%[area])\n\t"                              \
+				  "cmpl %k[cpu], %%fs:4(%[area])\n\t"                             \
 				  "jne %l[not_done]\n\t"                                          \
 				  "cmpq %[expected], 32(%[control])\n\t"                          \
-				  "jne %l[not_done]\n\t" put copy "movl %k[expected], %%eax\n\t"  \
-				  "notl %%eax\n\t"                                                \
-				  "andl $16, %%eax\n\t"                                           \
-				  "movq %[stamp], (%[control], %%rax)\n\t"                        \
-				  "movq %[records], 8(%[control], %%rax)\n\t"                     \
+				  "jne %l[not_done]\n\t" put copy                                 \
+				  "movq %[stamp], (%[control], %[other])\n\t"                     \
+				  "movq %[records], 8(%[control], %[other])\n\t"                  \
 				  "leaq 32*(" #bytes ")(%[expected]), %%rax\n\t"                  \
 				  "xorq $16, %%rax\n\t"                                           \
 				  "movq %%rax, 32(%[control])\n" KYMO_RING_RSEQ_END               \
@@ -157,7 +158,7 @@ not_done:
 				  : [area] "r"(area), [cpu] "r"(cpu), [control] "r"(control),     \
 				    [expected] "r"(expected), [to] "r"(to), [header] "r"(header), \
 				    [from] "r"(memory_), [value] "r"(word_), [stamp] "r"(stamp),  \
-				    [records] "r"(records)                                        \
+				    [records] "r"(records), [other] "r"(other)                    \
 				  : "rax", "memory", "cc"                                         \
 				  : not_done)
 

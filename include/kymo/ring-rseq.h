@@ -6,7 +6,9 @@
  * on this CPU comes between, and nothing is written late. Internal to kymo/ring.h.
  *
  * A sequence ends by clearing the thread's pointer to its descriptor: the kernel reads that
- * descriptor later, and it must not lie in a library that was unloaded meanwhile.
+ * descriptor later, and it must not lie in a library that was unloaded meanwhile. In code that is
+ * never unloaded (an executable, a library linked with -z nodelete), define KYMO_RING_STAYS: that
+ * store costs more than it seems, for the next record has to store there again.
  */
 #ifndef KYMO_RING_RSEQ_H
 #define KYMO_RING_RSEQ_H
@@ -65,8 +67,9 @@ struct kymo_ring_commit {
  *
  *   kymo_ring_rseq_cpu(area): the CPU, or a number beyond all CPUs without registration
  *   kymo_ring_rseq_commit(area, commit): the moves, then the point, then the head
- *   kymo_ring_rseq_store(area, cpu, control, expected, to, header, header_bytes, from, word,
- *                        bytes, stamp, records): header from a register (4 or 8 bytes), and
+ *   kymo_ring_rseq_store(area, cpu, control, expected, other, to, header, header_bytes, from,
+ *                        word, bytes, stamp, records): @other is the distance of the point that
+ *     does not belong to @expected; header from a register (4 or 8 bytes), and
  *     payload of a constant size of which kymo_ring_rseq_can_store(bytes) holds; up to 8 bytes
  *     of it in @word, else at @from
  *   kymo_ring_rseq_count(area, cpu, counter): *counter += 1
@@ -113,10 +116,10 @@ static inline int kymo_ring_rseq_can_store(uint32_t header_bytes, uint64_t bytes
 }
 
 static inline __attribute__((always_inline)) int
-kymo_ring_rseq_store(ptrdiff_t area, uint32_t cpu, struct kymo_ring_control *control,
-		     uint64_t expected, void *to, uint64_t header, uint32_t header_bytes,
-		     const void *from, uint64_t word, uint64_t bytes, uint64_t stamp,
-		     uint64_t records)
+kymo_ring_rseq_store(ptrdiff_t area, uint64_t cpu, struct kymo_ring_control *control,
+		     uint64_t expected, uint64_t other, void *to, uint64_t header,
+		     uint32_t header_bytes, const void *from, uint64_t word, uint64_t bytes,
+		     uint64_t stamp, uint64_t records)
 {
 	if (header_bytes == 4) {
 		KYMO_RING_STORE_SIZES(KYMO_RING_PUT4, 4)

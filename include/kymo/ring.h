@@ -64,7 +64,9 @@ struct kymo_ring_spot {
 	uint64_t last;	   /* stamp of the record before it, or of the sub-buffer's beginning */
 	uint64_t at_bytes; /* where the record starts in its sub-buffer */
 	uint64_t records;  /* so many were written into this buffer before */
-	uint32_t buffer;   /* number of the buffer: the CPU, or the spare one */
+	uint64_t buffer;   /* number of the buffer: the CPU, or the spare one */
+	uint64_t point;	   /* internal: distance of the point that belongs to the head, in bytes */
+	struct kymo_ring_control *control; /* internal: of the buffer */
 };
 
 /* The header of a record, in the writer's byte order. */
@@ -208,13 +210,13 @@ KYMO_API void kymo_ring_count_loss(struct kymo_ring_writer *writer);
 
 /* The control block of the buffer @i. */
 KYMO_RING_INLINE struct kymo_ring_control *
-kymo_ring_control_of(const struct kymo_ring_writer *writer, uint32_t i)
+kymo_ring_control_of(const struct kymo_ring_writer *writer, uint64_t i)
 {
 	return writer->control + i;
 }
 
 /* Where @position of buffer @i lies. Whatever the position: within the buffer. */
-KYMO_RING_INLINE uint8_t *kymo_ring_address(const struct kymo_ring_writer *writer, uint32_t i,
+KYMO_RING_INLINE uint8_t *kymo_ring_address(const struct kymo_ring_writer *writer, uint64_t i,
 					    uint64_t position)
 {
 	return writer->data + i * writer->buffer_bytes + (position & writer->buffer_mask);
@@ -253,31 +255,40 @@ KYMO_RING_INLINE struct kymo_ring_point *kymo_ring_point_of(const struct kymo_ri
 	return (struct kymo_ring_point *)((char *)control + (head & KYMO_RING_PARITY));
 }
 
-/*
- * Look at buffer @i, take the time. The head comes first: who commits with this same head has the
- * later stamp than whoever moved it there.
- */
-KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
-				     const struct kymo_ring_writer *writer, uint32_t i,
-				     struct kymo_ring_spot *spot)
+/* Take the time, look at buffer @i. The time may be before that of the last record. */
+KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
+				       const struct kymo_ring_writer *writer, uint64_t i,
+				       struct kymo_ring_spot *spot)
 {
-	const struct kymo_ring_control *control = kymo_ring_control_of(writer, i);
-	const struct kymo_ring_point *point;
+	struct kymo_ring_control *control = kymo_ring_control_of(writer, i);
 
+	/* The clock waits for what came before it, and what follows may not begin before it ends:
+	 * so half of the loads that depend on each other come before it, and half behind it. */
+	__asm__ __volatile__("" : "+r"(control) : : "memory");
+	spot->now = config->clock();
+	__asm__ __volatile__("" : : : "memory");
 	/* Partner: the store-release of the head in whoever wrote last, maybe on another CPU. */
 	spot->head = __atomic_load_n(&control->head, __ATOMIC_ACQUIRE);
-	/* The clock is read after the head; compilers keep volatile ones in order. */
-	__asm__ __volatile__("" : "+r"(spot->head));
-	spot->now = config->clock();
-	/* Reading the clock takes the longer, the more loads wait before it. And this is what
-	 * belongs to the head, if that did not move until the commit. */
-	point = kymo_ring_point_of(control, spot->head);
-	spot->last = __atomic_load_n(&point->stamp, __ATOMIC_RELAXED);
-	spot->records = __atomic_load_n(&point->records, __ATOMIC_RELAXED);
-	if (spot->now < spot->last)
-		spot->now = spot->last;
+	spot->point = spot->head & KYMO_RING_PARITY;
+	/* Compilers are not to find out twice what it is. */
+	__asm__("" : "+r"(spot->point));
+	/* This is what belongs to the head, if that did not move until the commit. */
+	spot->last = __atomic_load_n((uint64_t *)((char *)control + spot->point), __ATOMIC_RELAXED);
+	spot->records =
+		__atomic_load_n((uint64_t *)((char *)control + spot->point + 8), __ATOMIC_RELAXED);
 	spot->at_bytes = kymo_ring_at_bytes(writer, kymo_ring_position(spot->head));
 	spot->buffer = i;
+	spot->control = control;
+}
+
+/* Where somebody wrote between clock and head, his stamp is taken. */
+KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
+				     const struct kymo_ring_writer *writer, uint64_t i,
+				     struct kymo_ring_spot *spot)
+{
+	kymo_ring_glance(config, writer, i, spot);
+	if (spot->now < spot->last)
+		spot->now = spot->last;
 }
 
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
@@ -285,32 +296,45 @@ KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
 #define KYMO_RING_KNOWN(member, offset) \
 	((void)sizeof(char[offsetof(struct kymo_ring_control, member) == (offset) ? 1 : -1]))
 
-/* One try on the fast path. True: written. */
-KYMO_RING_INLINE bool kymo_ring_try_small(const struct kymo_ring_config *config,
-					  struct kymo_ring_writer *writer, const void *record,
-					  const void *payload, uint64_t bytes)
+/*
+ * The fast path in two halves, for who has something to check meanwhile. First half: where would a
+ * record go? @area is writer->rseq_area; it is the same for all rings of a process. False: nowhere
+ * on the fast path.
+ */
+KYMO_RING_INLINE bool kymo_ring_find_spot(const struct kymo_ring_config *config,
+					  const struct kymo_ring_writer *writer, ptrdiff_t area,
+					  struct kymo_ring_spot *spot)
 {
-	uint32_t cpu = kymo_ring_rseq_cpu(writer->rseq_area), header_bytes;
+	uint64_t cpu = kymo_ring_rseq_cpu(area);
+
+	if (__builtin_expect((uint32_t)cpu >= writer->rseq_buffers, 0))
+		return false;
+	kymo_ring_glance(config, writer, cpu, spot);
+	return true;
+}
+
+/*
+ * Second half: write it there. Up to 8 bytes of payload come in @word, of which the first in
+ * memory count; more lie at @payload. True: written.
+ */
+KYMO_RING_INLINE bool kymo_ring_write_spot(const struct kymo_ring_config *config,
+					   const struct kymo_ring_writer *writer, ptrdiff_t area,
+					   const struct kymo_ring_spot *spot, const void *record,
+					   const void *payload, uint64_t word, uint64_t bytes)
+{
 	union kymo_ring_header header;
-	struct kymo_ring_spot spot;
-	uint64_t word = 0;
+	uint32_t header_bytes = config->record_header(record, spot, &header);
 
 	KYMO_RING_KNOWN(point, 0);
 	KYMO_RING_KNOWN(head, 32);
-	if (bytes && bytes <= sizeof(word))
-		memcpy(&word, payload, bytes);
-	if (__builtin_expect(cpu >= writer->rseq_buffers, 0))
-		return false;
-	kymo_ring_look(config, writer, cpu, &spot);
-	header_bytes = config->record_header(record, &spot, &header);
 	if (!kymo_ring_rseq_can_store(header_bytes, bytes) ||
-	    __builtin_expect(!kymo_ring_fits(writer, spot.at_bytes, header_bytes + bytes), 0))
+	    __builtin_expect(!kymo_ring_fits(writer, spot->at_bytes, header_bytes + bytes), 0))
 		return false;
 	return !kymo_ring_rseq_store(
-		writer->rseq_area, cpu, kymo_ring_control_of(writer, cpu), spot.head,
-		kymo_ring_address(writer, cpu, kymo_ring_position(spot.head)),
+		area, spot->buffer, spot->control, spot->head, spot->point ^ KYMO_RING_PARITY,
+		kymo_ring_address(writer, spot->buffer, kymo_ring_position(spot->head)),
 		header_bytes == 4 ? header.word32 : header.word64, header_bytes, payload, word,
-		bytes, spot.now, spot.records + 1);
+		bytes, spot->now, spot->records + 1);
 }
 #endif
 
@@ -343,22 +367,21 @@ KYMO_RING_INLINE uint64_t kymo_ring_prepare(const struct kymo_ring_config *confi
 					    struct kymo_ring_move *moves,
 					    struct kymo_ring_commit *commit)
 {
-	struct kymo_ring_control *control = kymo_ring_control_of(writer, spot->buffer);
 	uint32_t header_bytes = config->record_header(record, spot, header);
 	uint64_t bytes = kymo_ring_gather(
 		parts, n_parts, header, header_bytes,
 		kymo_ring_address(writer, spot->buffer, kymo_ring_position(spot->head)), moves);
 
-	commit->head = &control->head;
+	commit->head = &spot->control->head;
 	commit->expected = spot->head;
 	commit->next = kymo_ring_next_head(spot->head, bytes);
-	commit->point = kymo_ring_point_of(control, ~spot->head);
+	commit->point = kymo_ring_point_of(spot->control, ~spot->head);
 	commit->point_value.stamp = spot->now;
 	commit->point_value.records = spot->records + 1;
 	commit->moves = moves;
 	commit->moves_end = moves + n_parts + 1;
 	commit->claim = NULL;
-	commit->cpu = spot->buffer;
+	commit->cpu = (uint32_t)spot->buffer;
 	return bytes;
 }
 
@@ -373,13 +396,26 @@ KYMO_RING_INLINE int kymo_ring_write(const struct kymo_ring_config *config,
 				     struct kymo_ring_writer *writer, const void *record,
 				     const void *payload, uint64_t bytes)
 {
+	uint64_t word = 0, copy;
 	struct kymo_ring_part part;
-
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
-	if (__builtin_expect(kymo_ring_try_small(config, writer, record, payload, bytes), 1))
+	ptrdiff_t area = writer->rseq_area;
+	struct kymo_ring_spot spot;
+#endif
+
+	if (bytes && bytes <= sizeof(word))
+		memcpy(&word, payload, bytes);
+#if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
+	if (__builtin_expect(kymo_ring_find_spot(config, writer, area, &spot) &&
+				     spot.now >= spot.last &&
+				     kymo_ring_write_spot(config, writer, area, &spot, record,
+							  payload, word, bytes),
+			     1))
 		return 0;
 #endif
-	part.data = payload;
+	/* A copy: so the payload may live in a register, as long as this is not needed. */
+	copy = word;
+	part.data = bytes <= sizeof(word) ? &copy : payload;
 	part.bytes = bytes;
 	return kymo_ring_write_slow(config, writer, record, &part, 1);
 }
@@ -400,8 +436,7 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
 	struct kymo_ring_commit commit;
 	union kymo_ring_header header;
 	struct kymo_ring_spot spot;
-	uint32_t cpu = kymo_ring_rseq_cpu(writer->rseq_area);
-	uint64_t bytes;
+	uint64_t cpu = kymo_ring_rseq_cpu(writer->rseq_area), bytes;
 
 	if (__builtin_expect(cpu < writer->rseq_buffers && n_parts <= KYMO_RING_PARTS_MAX, 1)) {
 		kymo_ring_look(config, writer, cpu, &spot);

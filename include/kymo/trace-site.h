@@ -23,7 +23,16 @@
 #include <type_traits>
 #endif
 
-#define KYMO_TRACE_API	  __attribute__((visibility("default")))
+#define KYMO_TRACE_API __attribute__((visibility("default")))
+/* What hits call: not by way of the procedure linkage table, where the compiler can do so. */
+#if defined(__has_attribute)
+#if __has_attribute(noplt)
+#define KYMO_TRACE_HIT KYMO_TRACE_API __attribute__((noplt))
+#endif
+#endif
+#ifndef KYMO_TRACE_HIT
+#define KYMO_TRACE_HIT KYMO_TRACE_API
+#endif
 #define KYMO_SITE_VERSION 1
 #define KYMO_PAGE_BYTES	  4096
 
@@ -39,8 +48,9 @@ struct kymo_site_field {
 };
 
 struct kymo_site {
-	void *event;  /* the library's; NULL: not registered */
-	int32_t text; /* "provider, name, fields" as written, then the source file's name */
+	void *event;	/* the library's; NULL: not registered */
+	void *straight; /* the library's: set when hits need to look at nothing else */
+	int32_t text;	/* "provider, name, fields" as written, then the source file's name */
 	uint32_t line;
 	uint16_t enable_byte;
 	uint8_t log_level;
@@ -73,8 +83,9 @@ extern struct kymo_site kymo_sites_stop[] __asm__("__stop_kymo_events")
 /* The library. Sites call it, programs do not. */
 KYMO_TRACE_API void kymo_module_add(struct kymo_module *module);
 KYMO_TRACE_API void kymo_module_remove(struct kymo_module *module);
-KYMO_TRACE_API void kymo_hit(struct kymo_site *site, const uint64_t *values);
-KYMO_TRACE_API void kymo_hit_one(struct kymo_site *site, uint64_t value);
+KYMO_TRACE_HIT void kymo_hit(struct kymo_site *site, const uint64_t *values);
+/* @on: the site's enable byte, as the site saw it. */
+KYMO_TRACE_HIT void kymo_hit_one(struct kymo_site *site, uint64_t value, unsigned int on);
 /* On behalf of the code at @ip: what the contexts ip and the like are about. */
 KYMO_TRACE_API void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip);
 KYMO_TRACE_API unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values);
@@ -288,11 +299,11 @@ static inline uint64_t kymo_long_double_bits(long double value)
 		 : kymo_pointer_bits)(x)
 #define KYMO_POINTER(x) kymo_pointer_bits(x)
 
-static inline __attribute__((always_inline)) void kymo_send(struct kymo_site *site, int n_values,
-							    const uint64_t *values)
+static inline __attribute__((always_inline)) void kymo_send(struct kymo_site *site, unsigned int on,
+							    int n_values, const uint64_t *values)
 {
 	if (n_values == 1)
-		kymo_hit_one(site, values[0]);
+		kymo_hit_one(site, values[0], on);
 	else
 		kymo_hit(site, values);
 }
@@ -359,16 +370,16 @@ inline typename std::enable_if<kymo_has_c_str<T>::value, uint64_t>::type kymo_bi
 }
 
 /* The values live as long as the whole expression, temporary strings among them. */
-template <class... T> inline void kymo_send(struct kymo_site *site, T... values)
+template <class... T> inline void kymo_send(struct kymo_site *site, unsigned int, T... values)
 {
 	const uint64_t list[] = {values...};
 	kymo_hit(site, list);
 }
-inline void kymo_send(struct kymo_site *site, uint64_t value)
+inline void kymo_send(struct kymo_site *site, unsigned int on, uint64_t value)
 {
-	kymo_hit_one(site, value);
+	kymo_hit_one(site, value, on);
 }
-inline void kymo_send(struct kymo_site *site)
+inline void kymo_send(struct kymo_site *site, unsigned int)
 {
 	kymo_hit(site, nullptr);
 }
@@ -512,8 +523,9 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 	((__COUNTER__ + __LINE__ * 89 + sizeof(__FILE__) * 1031 + sizeof(text) * 331) % \
 	 KYMO_PAGE_BYTES)
 
-/* Relaxed: whoever enables an event late is seen late. */
-#define KYMO_IS_ON_(byte) __builtin_expect(__atomic_load_n(&kymo_page[byte], __ATOMIC_RELAXED), 0)
+/* The enable byte. Relaxed: whoever enables an event late is seen late. */
+#define KYMO_ON_(byte)	  __atomic_load_n(&kymo_page[byte], __ATOMIC_RELAXED)
+#define KYMO_IS_ON_(byte) __builtin_expect(KYMO_ON_(byte), 0)
 
 #define KYMO_ASM_FIELD_(i, x) ".long %c[t" #i "]\n.long %c[l" #i "] - .\n"
 #define KYMO_ASM_OPERAND_(i, x) \
@@ -533,7 +545,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 	__asm__ __inline__ __volatile__(                                                         \
 		KYMO_ADDRESS_                                                                    \
 		".pushsection kymo_events,\"aw\"\n.balign 8\n"                                   \
-		"1: .quad 0\n.long %c[text] - .\n.long %c[line]\n"                               \
+		"1: .quad 0, 0\n.long %c[text] - .\n.long %c[line]\n"                            \
 		".short %c[byte]\n.byte %c[level]\n.byte %c[kind]\n"                             \
 		".byte %c[fields]\n.byte %c[values]\n.short 0\n" KYMO_EACH_(                     \
 			KYMO_ASM_FIELD_, __VA_ARGS__) ".zero 8 * (11 - %c[fields])\n.popsection" \
@@ -546,13 +558,13 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 
 #ifdef __cplusplus
 #define KYMO_VALUE_(i, x)	    , KYMO_GET_(KYMO_VALUE_, x)
-#define KYMO_SEND_(site, ...)	    kymo_send(site KYMO_EACH_(KYMO_VALUE_, __VA_ARGS__))
+#define KYMO_SEND_(site, on, ...)   kymo_send(site, on KYMO_EACH_(KYMO_VALUE_, __VA_ARGS__))
 #define KYMO_SEND_BEGIN_(site, ...) kymo_send_begin(site KYMO_EACH_(KYMO_VALUE_, __VA_ARGS__))
 #else
 #define KYMO_VALUE_(i, x) KYMO_GET_(KYMO_VALUE_, x),
 #define KYMO_VALUES_(...) ((const uint64_t[]){KYMO_EACH_(KYMO_VALUE_, __VA_ARGS__) 0})
-#define KYMO_SEND_(site, ...) \
-	kymo_send(site, 0 KYMO_EACH_(KYMO_ADD_COUNT_, __VA_ARGS__), KYMO_VALUES_(__VA_ARGS__))
+#define KYMO_SEND_(site, on, ...) \
+	kymo_send(site, on, 0 KYMO_EACH_(KYMO_ADD_COUNT_, __VA_ARGS__), KYMO_VALUES_(__VA_ARGS__))
 #define KYMO_SEND_BEGIN_(site, ...) kymo_hit_begin(site, KYMO_VALUES_(__VA_ARGS__))
 #endif
 
@@ -560,10 +572,11 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 	do {                                                                                \
 		KYMO_CHECK_(__VA_ARGS__)                                                    \
 		enum { kymo_byte_ = KYMO_BYTE_(text) };                                     \
-		if (KYMO_IS_ON_(kymo_byte_)) {                                              \
+		const unsigned int kymo_on_ = KYMO_ON_(kymo_byte_);                         \
+		if (__builtin_expect(kymo_on_, 0)) {                                        \
 			struct kymo_site *kymo_site_;                                       \
 			KYMO_SITE_(kymo_site_, kymo_byte_, level, kind, text, __VA_ARGS__); \
-			KYMO_SEND_(kymo_site_, __VA_ARGS__);                                \
+			KYMO_SEND_(kymo_site_, kymo_on_, __VA_ARGS__);                      \
 		}                                                                           \
 	} while (0)
 

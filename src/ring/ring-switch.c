@@ -86,7 +86,7 @@ static void plan_close(const struct kymo_ring_config *config, struct kymo_ring_w
 		.lost = lost_total(kymo_ring_control_of(writer, spot->buffer)),
 		.first_record = slot->open.records,
 		.records = spot->records - slot->open.records,
-		.buffer = spot->buffer,
+		.buffer = (uint32_t)spot->buffer,
 	};
 
 	plan->old_slot = *slot;
@@ -111,7 +111,7 @@ static void plan_open(const struct kymo_ring_config *config, struct kymo_ring_wr
 		.subbuf_bytes = writer->subbuf_bytes,
 		.lost = lost_total(kymo_ring_control_of(writer, spot->buffer)),
 		.first_record = spot->records,
-		.buffer = spot->buffer,
+		.buffer = (uint32_t)spot->buffer,
 	};
 
 	plan->new_slot = (struct kymo_ring_slot){
@@ -153,7 +153,7 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 	plan->commit.claim_value = 0;
 	if (start + writer->subbuf_bytes > writer->buffer_bytes)
 		plan->commit.claim_value = start + writer->subbuf_bytes - writer->buffer_bytes;
-	plan->commit.cpu = spot->buffer;
+	plan->commit.cpu = (uint32_t)spot->buffer;
 	return 0;
 }
 

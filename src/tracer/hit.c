@@ -395,16 +395,11 @@ void kymo_hit(struct kymo_site *site, const uint64_t *values)
 	hit(site, values, CALLER);
 }
 
-static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value, uintptr_t ip)
-{
-	hit(site, &value, ip);
-}
-
 /* One number, one session: as little as it takes. False: it takes more. */
 INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
-	const struct ky_wish *wish = event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
+	struct ky_wish *wish = event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
 
 	if (__builtin_expect(
 		    !wish || __atomic_load_n(event->enable, __ATOMIC_RELAXED) != wish->bit ||
@@ -412,15 +407,68 @@ INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 		    0))
 		return false;
 	if (!wish->filter || test_holds(&wish->filter->tests[0], value))
-		kymo_ring_write(&ky_ring_tsc, &wish->slot->ring, &wish->id, value, 8);
+		kymo_ring_write(&ky_ring_tsc, &wish->ring, &wish->id, value, 8);
 	return true;
 }
 
-void kymo_hit_one(struct kymo_site *site, uint64_t value)
+static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value, uintptr_t ip)
 {
 	if (!hit_at_once(site, &value))
-		hit_one(site, value, CALLER);
+		hit(site, &value, ip);
 }
+
+#if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
+#if defined(__x86_64__)
+#include "tracer/straight-x86-64.h"
+#else
+/* A number of 8 bytes, on @cpu, which has a buffer. False: not done, for any reason. */
+INLINE bool straight_write(struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_t value)
+{
+	struct kymo_ring_spot spot;
+
+	kymo_ring_glance(&ky_ring_tsc, &wish->ring, cpu, &spot);
+	return is_on(wish) && spot.now >= spot.last &&
+	       kymo_ring_write_spot(&ky_ring_tsc, &wish->ring, area, &spot, &wish->id, NULL, value,
+				    sizeof(value));
+}
+#endif
+
+static __attribute__((noinline, cold)) void write_one(struct ky_wish *wish, uint64_t value,
+						      uintptr_t ip)
+{
+	struct kymo_ring_part part = {&value, sizeof(value)};
+
+	if (is_on(wish))
+		kymo_ring_write_slow(&ky_ring_tsc, &wish->ring, &wish->id, &part, 1);
+	else
+		hit_one(wish->site, value, ip);
+}
+
+/* The straight path: a number of 8 bytes, one session, no filter. */
+__attribute__((aligned(64))) void kymo_hit_one(struct kymo_site *site, uint64_t value,
+					       unsigned int on)
+{
+	/* Partner: the release in publish(). */
+	struct ky_wish *wish = __atomic_load_n(&site->straight, __ATOMIC_ACQUIRE);
+	ptrdiff_t area = ky_rseq_area;
+	uint64_t cpu;
+
+	if (__builtin_expect(!wish || wish->bit != (uint8_t)on, 0)) {
+		hit_one(site, value, CALLER);
+		return;
+	}
+	cpu = kymo_ring_rseq_cpu(area);
+	if (__builtin_expect((uint32_t)cpu >= wish->ring.rseq_buffers ||
+				     !straight_write(wish, area, cpu, value),
+			     0))
+		write_one(wish, value, CALLER);
+}
+#else
+void kymo_hit_one(struct kymo_site *site, uint64_t value, unsigned int on)
+{
+	hit_one(site, value, CALLER);
+}
+#endif
 
 void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
 {

@@ -16,10 +16,11 @@
 #define FD_MIN 200
 
 struct ky_trace ky_trace = {.fd = -1};
+ptrdiff_t ky_rseq_area;
 
 _Static_assert(sizeof(struct ky_control) <= KY_CONTROL_ENABLE, "the head fits before the pages");
 _Static_assert(KYMO_PAGE_BYTES == KY_ENABLE_BYTES, "a module's page is a page of enable bytes");
-_Static_assert(sizeof(struct kymo_site) == 112, "as the asm in kymo/trace-site.h lays it out");
+_Static_assert(sizeof(struct kymo_site) == 120, "as the asm in kymo/trace-site.h lays it out");
 
 static const char *const off_texts[] = {
 	[KY_OFF_NOT] = NULL,
@@ -338,8 +339,10 @@ static void begin_anew(void)
 
 	ky_sessions_forget();
 	for (event = ky_trace.events; event; event = event->next) {
-		if (!event->is_gone)
-			__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELEASE);
+		if (event->is_gone)
+			continue;
+		__atomic_store_n(&event->site->straight, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELEASE);
 	}
 	ky_trace.events = NULL;
 	ky_trace.modules = NULL;
@@ -396,6 +399,7 @@ void kymo_module_remove(struct kymo_module *module)
 		__atomic_store_n(&event->mask, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&event->expected, 0, __ATOMIC_RELAXED);
 		event->known = 0;
+		__atomic_store_n(&event->site->straight, NULL, __ATOMIC_RELAXED);
 		__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELAXED);
 		if (is_ours)
 			event->record->flags |= KY_EVENT_GONE;

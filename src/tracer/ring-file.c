@@ -221,6 +221,7 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
 	result = kymo_ring_create(&slot->ring, fd, config, slot, &options);
 	if (result < 0)
 		return off_of(result, os_error);
+	ky_rseq_area = slot->ring.rseq_area;
 	result = blob_begin(slot);
 	if (!result && (slot->file->flags & KY_SESSION_PREALLOCATE))
 		result = preallocate(slot);

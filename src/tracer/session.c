@@ -93,6 +93,8 @@ static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wis
 	struct ky_wish *only = NULL;
 	uint32_t n = 0;
 
+	if (!event->is_gone)
+		__atomic_store_n(&event->site->straight, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&event->only, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&event->wishes[number], wish, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
@@ -101,7 +103,10 @@ static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wis
 		only = event->wishes[i];
 		n++;
 	}
-	__atomic_store_n(&event->only, n == 1 ? only : NULL, __ATOMIC_RELEASE);
+	only = n == 1 ? only : NULL;
+	__atomic_store_n(&event->only, only, __ATOMIC_RELEASE);
+	if (only && only->fast_bytes == 8 && !only->filter && !event->is_gone)
+		__atomic_store_n(&event->site->straight, only, __ATOMIC_RELEASE);
 }
 
 static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_linked *filter)
@@ -110,7 +115,10 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 
 	if (!wish)
 		return KY_OFF_MEMORY;
+	wish->ring = slot->ring;
+	wish->room = slot->ring.subbuf_mask - 12;
 	wish->slot = slot;
+	wish->site = event->site;
 	wish->filter = filter;
 	wish->asked_cookie = &ky_trace.control->slots[slot->number].cookie;
 	wish->cookie = slot->cookie;

@@ -94,14 +94,18 @@ struct ky_slot;
  * event->wishes: a hit that has one has a slot, an id and a filter that belong together.
  */
 struct ky_wish {
-	struct ky_slot *slot;
-	struct ky_filter_linked *filter; /* NULL: always */
-	const uint64_t *asked_cookie;	 /* in the control file */
-	uint64_t cookie;		 /* as long as that is this one, the session is on */
+	/* The slot's: a copy, for to look there would take longer than to write the record. */
+	_Alignas(64) struct kymo_ring_writer ring;
+	const uint64_t *asked_cookie; /* in the control file */
+	uint64_t cookie;	      /* as long as that is this one, the session is on */
 	uint32_t id;
 	uint8_t bit; /* the slot's */
 	/* Payload of an event of one number that can be written at once; 0: the long way. */
 	uint8_t fast_bytes;
+	uint64_t room;			 /* from there, at most, 12 bytes fit into a sub-buffer */
+	struct ky_filter_linked *filter; /* NULL: always */
+	struct ky_slot *slot;
+	struct kymo_site *site;
 };
 
 enum ky_shape {
@@ -177,7 +181,9 @@ struct ky_trace {
 	int64_t start_realtime_ns;
 };
 
-extern struct ky_trace ky_trace;
+extern struct ky_trace ky_trace __attribute__((visibility("hidden")));
+/* The same in all rings; outside of the struct, for hits find it sooner there. */
+extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
 
 /* ---- os.c: system calls without errno and cancellation; memory ---- */
 

@@ -60,7 +60,7 @@ def test_aarch64_sequences(tmp_path):
     text = run("aarch64-linux-gnu-objdump", "-d", "--no-show-raw-insn", obj)
     names = [line.split()[1] for line in text.splitlines() if re.match(r"\s+[0-9a-f]+:\s", line)]
     # 12-byte record: header, payload, then stamp, records and head by store-release.
-    assert re.search(r"str ldr cmp b.ne ldr cmp b.ne str stur eor and add stlr add stlr add eor add "
+    assert re.search(r"str ldr cmp b.ne ldr cmp b.ne str stur add stlr add stlr add eor add "
                      r"stlr str", " ".join(names))
     # The signature stands before each abort handler.
     abort = run("aarch64-linux-gnu-objdump", "-d", "-j", "kymo_rseq_abort", obj)

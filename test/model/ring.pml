@@ -4,7 +4,7 @@
  * another CPU. test/cli/test_ring_model.py has spin check every interleaving.
  *
  * One position is one record, and one sub-buffer; the buffer has two. What is modelled:
- * - looking at the head, taking the time, and each store of a sequence are steps between which
+ * - taking the time, looking at the head and its point, and each store of a sequence are steps between which
  *   the other writer may get the CPU; a sequence that lost it starts over, wherever it was;
  * - a writer may be killed at any step, for good: the other gets the CPU, and goes on;
  * - the two points, chosen by the parity; a sub-buffer is entered by storing the claim first;
@@ -18,7 +18,7 @@
  *
  * -DMISTAKE=n breaks the algorithm, and the check must fail:
  *   1: one point for both parities   2: the claim behind the data   3: the head is not compared
- *   4: the clock is read before the head
+ *   4: the time is not compared with the last record's
  */
 #ifndef MISTAKE
 #define MISTAKE 0
@@ -65,12 +65,14 @@ again:
 		:: tries == TRIES -> break
 		:: else -> tries++
 		fi;
-#if MISTAKE == 4
 		STEP(mine = now; now++);
-#endif
 		STEP(seen = position; seen_parity = parity);
 #if MISTAKE != 4
-		STEP(mine = now; now++);
+		STEP(
+			if
+			:: mine < stamp[POINT(seen_parity)] -> mine = stamp[POINT(seen_parity)]
+			:: else
+			fi);
 #endif
 		STEP(interrupted[_pid] = false);
 #if MISTAKE != 3
