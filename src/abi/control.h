@@ -143,6 +143,12 @@ enum ky_off {
 };
 
 /*
+ * The program is in a sandbox (seccomp), where a system call may be its end: it leaves the session
+ * without any, and keeps the ring's memory.
+ */
+#define KY_SLOT_NO_CALLS 1u
+
+/*
  * One session. Who wants to fill a slot takes it by an atomic exchange of `owner` from 0 to its
  * pid (a slot whose owner is dead and whose cookie is 0 may be taken over), writes directory, then
  * stores cookie (release). Recorder: look for the session's cookie in all slots first; a program
@@ -151,7 +157,7 @@ enum ky_off {
  */
 struct ky_control_slot {
 	uint32_t owner;
-	uint32_t reserved;
+	uint32_t flags;	 /* KY_SLOT_*; the recorder's, stored before cookie */
 	uint64_t cookie; /* the session file's; 0: no session (any more) */
 	/* Written by the program: what became of it. */
 	uint64_t joined;  /* the cookie that the program knows; when it is `cookie`, these count: */

@@ -247,6 +247,7 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 		slot = &program->control->slots[number];
 		if (is_new) {
 			snprintf(slot->directory, sizeof(slot->directory), "%s", directory);
+			__atomic_store_n(&slot->flags, 0, __ATOMIC_RELAXED);
 			/* Release: the directory is there. Partner: the program's acquire. */
 			__atomic_store_n(&slot->cookie, cookie, __ATOMIC_RELEASE);
 		}
@@ -260,9 +261,17 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 
 void ky_program_replace(struct ky_program *program, uint64_t cookie, uint64_t other)
 {
+	/* To look at the session anew takes system calls. */
+	if (other && program->is_sandboxed)
+		return;
 	for (int i = 0; i < KY_CONTROL_SLOTS; i++) {
+		struct ky_control_slot *slot = &program->control->slots[i];
 		uint64_t expected = cookie;
 
+		if (program->is_sandboxed &&
+		    __atomic_load_n(&slot->cookie, __ATOMIC_RELAXED) == cookie)
+			__atomic_store_n(&slot->flags, KY_SLOT_NO_CALLS, __ATOMIC_RELAXED);
+		/* Release: the flags are there. Partner: the program's acquire. */
 		__atomic_compare_exchange_n(&program->control->slots[i].cookie, &expected, other,
 					    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	}
@@ -327,6 +336,17 @@ static bool has_seccomp(int proc_fd)
 	return has;
 }
 
+/* Programs put themselves into a sandbox at any time. */
+static void look_for_sandbox(struct ky_program *program, int proc_fd)
+{
+	if (program->is_sandboxed || !has_seccomp(proc_fd))
+		return;
+	program->is_sandboxed = true;
+	if (!program->blocked)
+		program->blocked = "it runs under seccomp, which may forbid the system calls that "
+				   "tracing takes";
+}
+
 static int add_program(struct ky_programs *programs, pid_t pid, int proc_fd, int fd,
 		       struct kymo_error *err)
 {
@@ -338,6 +358,7 @@ static int add_program(struct ky_programs *programs, pid_t pid, int proc_fd, int
 		ky_vec_foreach(&programs->list, it) {
 			if ((*it)->device == st.st_dev && (*it)->inode == st.st_ino) {
 				(*it)->is_seen = true;
+				look_for_sandbox(*it, proc_fd);
 				close(fd);
 				return KYMO_OK;
 			}
@@ -350,9 +371,7 @@ static int add_program(struct ky_programs *programs, pid_t pid, int proc_fd, int
 		return KYMO_OK;
 	program->pid = pid;
 	program->is_seen = true;
-	if (!program->blocked && has_seccomp(proc_fd))
-		program->blocked = "it runs under seccomp, which may forbid the system calls that "
-				   "tracing takes";
+	look_for_sandbox(program, proc_fd);
 	if (ky_vec_push(&programs->list, program) < 0) {
 		ky_program_free(program);
 		return ky_error_nomem(err);

@@ -23,6 +23,7 @@ struct ky_program {
 	int fd;
 	struct ky_control *control; /* mapped, shared with the program: slots, off */
 	const char *blocked; /* why it must be left alone ("seccomp ..."); NULL: it need not */
+	bool is_sandboxed;   /* by seccomp: system calls may be its end */
 	/* Copies of what it said. */
 	uint32_t own_pid, off;
 	uid_t uid; /* of the control file's owner */

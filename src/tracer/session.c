@@ -281,7 +281,8 @@ static void leave(uint32_t number)
 	forget_events(number, false);
 	__atomic_store_n(&ky_trace.slots[number], NULL, __ATOMIC_RELEASE);
 	correct_enable_bytes(old);
-	ky_ring_file_leave(old);
+	if (!(ky_trace.control->slots[number].flags & KY_SLOT_NO_CALLS))
+		ky_ring_file_leave(old);
 }
 
 /* Fill slot @number of this process, for the session in @slot->file, or none. */
