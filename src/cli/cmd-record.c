@@ -26,7 +26,7 @@ struct options {
 	struct ky_text_list pid, tid;
 	bool follow;
 	const char *cgroup;
-	bool overwrite, raw;
+	bool overwrite, raw, maps;
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid;
 	const char *context;
@@ -280,6 +280,7 @@ static int check_options(const struct ky_command *command, const struct options 
 	run->user.log = &ky_cli_log;
 	run->user.overwrite = to->overwrite = options->overwrite;
 	to->raw = options->raw;
+	to->maps = options->maps;
 	if (to->raw && (run->has_user || options->overwrite || options->syscall_content))
 		return ky_cli_usage(command, "--raw is for kernel events alone, without --user, "
 					     "--overwrite and --syscall-content");
@@ -376,6 +377,10 @@ static const struct ky_option_def option_defs[] = {
 	 "Size of the ring buffer on each CPU, of the kernel and of each program. Default: 4M. When events "
 	 "come faster than they can be written for so long that it fills up, some are lost, and counted.",
 	 offsetof(struct options, buffer_bytes), NULL},
+	{"maps", 0, KY_OPTION_FLAG, NULL,
+	 "State dump of the kernel: also what each process has mapped where, with the files' build ids, so that "
+	 "addresses can be resolved later.",
+	 offsetof(struct options, maps), NULL},
 	{"raw", 0, KY_OPTION_FLAG, NULL,
 	 "Disturb the machine as little as can be: write the kernel's pages to disk as they are. kymo convert, "
 	 "print and the others make a trace of them when they read it.",

@@ -15,6 +15,7 @@ enum type {
 	U32_HEX,
 	U32_HEX_BE, /* an IPv4 address, as it lies in a packet */
 	S32,
+	U64,
 	U64_HEX,
 	TEXT,
 	COMM,
@@ -100,6 +101,32 @@ static const struct event events[KY_STATEDUMP_EVENTS] = {
 					{"_physical_id", U16},
 					{"_core_id", U16},
 					{"_cores", U16}}},
+	/* In bytes. */
+	[KY_STATEDUMP_MEMORY] = {"lttng_statedump_memory",
+				 {{"_total", U64},
+				  {"_free", U64},
+				  {"_available", U64},
+				  {"_buffers", U64},
+				  {"_cached", U64},
+				  {"_swap_total", U64},
+				  {"_swap_free", U64}}},
+	[KY_STATEDUMP_MODULE] =
+		{"lttng_statedump_module",
+		 {{"_name", TEXT}, {"_address", U64_HEX}, {"_size", U64}, {"_build_id", TEXT}}},
+	[KY_STATEDUMP_PROCESS_MEMORY] =
+		{"lttng_statedump_process_memory",
+		 {{"_pid", S32}, {"_vm_bytes", U64}, {"_rss_bytes", U64}, {"_shared_bytes", U64}}},
+	/* protection: 1 read, 2 write, 4 execute, 8 shared. dev: as block events have it. */
+	[KY_STATEDUMP_PROCESS_MAP] = {"lttng_statedump_process_map",
+				      {{"_pid", S32},
+				       {"_begin", U64_HEX},
+				       {"_end", U64_HEX},
+				       {"_protection", U8},
+				       {"_offset", U64_HEX},
+				       {"_dev", U32},
+				       {"_inode", U64},
+				       {"_build_id", TEXT},
+				       {"_filename", TEXT}}},
 };
 
 static struct ky_field_class *add_field(struct ky_trace_class *trace, struct ky_field_class *st,
@@ -125,6 +152,8 @@ static struct ky_field_class *add_field(struct ky_trace_class *trace, struct ky_
 		return cls;
 	case S32:
 		return ky_struct_add_int(trace, st, field->name, 32, true, 10);
+	case U64:
+		return ky_struct_add_int(trace, st, field->name, 64, false, 10);
 	case U64_HEX:
 		return ky_struct_add_int(trace, st, field->name, 64, false, 16);
 	case TEXT:

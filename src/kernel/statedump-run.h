@@ -7,6 +7,7 @@
 
 #include "kernel/proc.h"
 #include "kernel/statedump.h"
+#include "os/elf-file.h"
 
 /* Kept free by texts for the fixed-size fields that may follow them. */
 #define KY_DUMP_TAIL_BYTES 64
@@ -71,6 +72,24 @@ static inline void ky_dump_put_text(struct ky_dump_body *body, const char *text)
 
 /* Send the body as event @event and start a new one. 0, or what the dump's flush() returned. */
 int ky_dump_emit(struct ky_dump_run *run, enum ky_statedump_event event);
+
+/* The machine's memory, and loaded modules. */
+int ky_dump_memory(struct ky_dump_run *run);
+/* Sizes of a process, and where it has what mapped, if that is wanted. */
+int ky_dump_process_memory(struct ky_dump_run *run, int32_t pid);
+
+/* A line of /proc/PID/maps. */
+struct ky_dump_map {
+	uint64_t begin, end, offset, inode;
+	unsigned int protection; /* 1 read, 2 write, 4 execute, 8 shared */
+	unsigned int major, minor;
+	const char *path; /* within the line; "" when anonymous */
+};
+bool ky_dump_parse_map(const char *line, struct ky_dump_map *map);
+/* A line of /proc/modules. False: it is none. */
+bool ky_dump_parse_module(const char *line, char name[64], uint64_t *size, uint64_t *address);
+/* The GNU build id among @len bytes of ELF notes, as text. "": none. */
+void ky_dump_note_build_id(const uint8_t *notes, size_t len, char id[2 * KY_ELF_BUILD_ID_MAX + 1]);
 
 /* Block devices, network interfaces, interrupts, CPUs. What is missing is left out. */
 int ky_dump_devices(struct ky_dump_run *run);

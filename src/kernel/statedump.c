@@ -275,7 +275,7 @@ static int dump_process(struct ky_dump_run *run, int32_t pid)
 		if (ky_proc_read_thread(&run->proc, pid, tid, &thread) == KYMO_OK)
 			ret = dump_thread(run, &thread, &owner);
 	ky_proc_numbers_close(&tids);
-	return ret;
+	return ret < 0 ? ret : ky_dump_process_memory(run, pid);
 }
 
 static int dump_processes(struct ky_dump_run *run)
@@ -305,6 +305,8 @@ static int dump_all(struct ky_dump_run *run)
 		ret = dump_processes(run);
 	if (ret == KYMO_OK)
 		ret = ky_dump_devices(run);
+	if (ret == KYMO_OK)
+		ret = ky_dump_memory(run);
 	if (ret == KYMO_OK)
 		ret = ky_dump_emit(run, KY_STATEDUMP_END);
 	if (ret == KYMO_OK)

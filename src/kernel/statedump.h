@@ -37,6 +37,11 @@ enum ky_statedump_event {
 	KY_STATEDUMP_NETWORK_INTERFACE,
 	KY_STATEDUMP_INTERRUPT,
 	KY_STATEDUMP_CPU_TOPOLOGY,
+	/* LTTng has none of these: */
+	KY_STATEDUMP_MEMORY,
+	KY_STATEDUMP_MODULE,
+	KY_STATEDUMP_PROCESS_MEMORY,
+	KY_STATEDUMP_PROCESS_MAP,
 	KY_STATEDUMP_EVENTS,
 };
 
@@ -67,6 +72,7 @@ struct ky_statedump {
 	uint32_t context_bytes;
 	int (*flush)(void *data, uint64_t end_cycles, struct kymo_error *err);
 	void *data;
+	bool maps; /* what processes have mapped, too: takes some 30 us for each mapping */
 	/* Filled by the run: */
 	uint64_t events, processes, threads, files;
 	uint64_t last_cycles;

@@ -61,6 +61,7 @@ static int prepare(struct ky_session *session, struct kymo_error *err)
 		.context_bytes = ky_convert_context(&session->convert, &self, context),
 		.flush = dump_flush,
 		.data = session,
+		.maps = session->options.maps,
 	};
 	dump->dump.context = ky_arena_memdup(&session->convert.arena, context, sizeof(context));
 	return dump->dump.context ? KYMO_OK : ky_error_nomem(err);

@@ -48,6 +48,7 @@ struct ky_session_options {
 	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
+	bool maps;	/* the state dump tells what processes have mapped */
 	bool raw;	/* pages go to disk as they are: ky_raw_convert() makes a trace of them */
 	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
 	const struct ky_log *log; /* may be NULL; must outlive the session */

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "record/user-elf.h"
+#include "os/elf-file.h"
 #include "record/user-program.h"
 
 #define MAPS_BYTES_MAX (16u << 20)

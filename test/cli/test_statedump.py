@@ -98,3 +98,70 @@ def test_analyses_run(peer, reader, kernel_trace, program, options):
     done = peer(program, "--no-progress", *options, kernel_trace)
     assert done.code == 0, done
     assert re.search(rf"python3 \(({pid}|({pid}|\?), TID: {pid})\)", done.out), done
+
+
+def field(line, name):
+    return re.search(rf'\b{name} = ("[^"]*"|[^, ]+)', line).group(1).strip('"')
+
+
+def meminfo(key):
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(re.search(rf"^{key}: +(\d+) kB", file.read(), re.MULTILINE)[1]) * 1024
+
+
+def test_memory(kymo, reader, kernel_trace):
+    """Totals of the machine, sizes of processes; no maps unless they are asked for."""
+    pid, _ = reader
+    out = kymo("print", kernel_trace).out
+    memory, = dump_lines(out, "memory")
+    assert int(field(memory, "total")) == meminfo("MemTotal")
+    assert 0 < int(field(memory, "free")) <= int(field(memory, "total"))
+    assert int(field(memory, "swap_total")) == meminfo("SwapTotal")
+    own, = [line for line in dump_lines(out, "process_memory") if f" pid = {pid}, " in line]
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        status = file.read()
+    rss = int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+    assert abs(int(field(own, "rss_bytes")) - rss) < 4 << 20
+    assert int(field(own, "vm_bytes")) >= int(field(own, "rss_bytes")) >= \
+        int(field(own, "shared_bytes"))
+    assert not dump_lines(out, "process_map")
+
+
+def test_maps(kymo, record, reader):
+    """Every mapping of a process that stands still, with the build ids of what can be executed."""
+    pid, _ = reader
+    trace, _ = record("--maps", "-k", "sched_switch", command=("true",))
+    lines = [line for line in dump_lines(kymo("print", trace).out, "process_map")
+             if f" pid = {pid}, " in line]
+    seen = [(int(field(line, "begin"), 16), int(field(line, "end"), 16),
+             int(field(line, "protection")), int(field(line, "offset"), 16),
+             int(field(line, "inode")), field(line, "filename")) for line in lines]
+    there = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        for line in file:
+            place, mode, offset, _, inode, *path = line.split(maxsplit=5)
+            begin, end = (int(number, 16) for number in place.split("-"))
+            bits = sum(bit for bit, letter in zip((1, 2, 4, 8), "rwxs") if letter in mode)
+            there.append((begin, end, bits, int(offset, 16), int(inode),
+                          path[0].strip() if path else ""))
+    assert seen == there
+    notes = subprocess.run(["readelf", "-n", os.path.realpath("/usr/bin/python3")],
+                           stdout=subprocess.PIPE, check=True).stdout.decode()
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    ids = {field(line, "build_id") for line in lines
+           if field(line, "filename") == os.path.realpath("/usr/bin/python3")}
+    assert build_id in ids
+    assert not any(field(line, "build_id") for line in lines if field(line, "inode") == "0")
+
+
+def test_modules(kymo, kernel_trace):
+    """The kernel itself, by its build id, and all modules."""
+    lines = dump_lines(kymo("print", kernel_trace).out, "module")
+    assert field(lines[0], "name") == "vmlinux"
+    with open("/sys/kernel/notes", "rb") as file:
+        assert bytes.fromhex(field(lines[0], "build_id")) in file.read()
+    names = []
+    if os.path.exists("/proc/modules"):
+        with open("/proc/modules", encoding="ascii") as file:
+            names = [line.split()[0] for line in file]
+    assert [field(line, "name") for line in lines[1:]] == names

@@ -11,7 +11,7 @@
 
 #include "ctf/tsdl.h"
 #include "os/file.h"
-#include "record/user-elf.h"
+#include "os/elf-file.h"
 #include "record/user-model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

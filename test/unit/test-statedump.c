@@ -21,6 +21,7 @@
 #include "ctf/decode.h"
 #include "ctf/lttng-layout.h"
 #include "kernel/statedump.h"
+#include "kernel/statedump-run.h"
 
 #define FIRST_ID     100
 #define PACKET_BYTES 16384
@@ -334,6 +335,57 @@ static void stopped(void **state)
 	assert_int_equal(ky_statedump_run(&dump, NULL), KYMO_E_INTERRUPTED);
 }
 
+static void lines(void **state)
+{
+	struct ky_dump_map map;
+	uint64_t size, address;
+	char name[64];
+
+	(void)state;
+	assert_true(ky_dump_parse_map("7f00-7f0000001000 r-xs 00002000 fe:12 77    /a b (deleted)",
+				      &map));
+	assert_int_equal(map.begin, 0x7f00);
+	assert_int_equal(map.end, 0x7f0000001000);
+	assert_int_equal(map.protection, 1 | 4 | 8);
+	assert_int_equal(map.offset, 0x2000);
+	assert_int_equal(map.major, 0xfe);
+	assert_int_equal(map.minor, 0x12);
+	assert_int_equal(map.inode, 77);
+	assert_string_equal(map.path, "/a b (deleted)");
+	assert_true(ky_dump_parse_map("0-1 ---p 0 0:0 0", &map));
+	assert_int_equal(map.protection, 0);
+	assert_string_equal(map.path, "");
+	assert_false(ky_dump_parse_map("0-1 rw 0 0:0 0", &map));
+	assert_false(ky_dump_parse_map("", &map));
+	assert_false(ky_dump_parse_map("garbage", &map));
+
+	assert_true(ky_dump_parse_module("ext4 983040 1 mbcache,jbd2, Live 0xffffffffc0a00000",
+					 name, &size, &address));
+	assert_string_equal(name, "ext4");
+	assert_int_equal(size, 983040);
+	assert_int_equal(address, 0xffffffffc0a00000);
+	assert_false(ky_dump_parse_module("../x 1 1 - Live 0x1", name, &size, &address));
+	assert_false(ky_dump_parse_module("x 1", name, &size, &address));
+}
+
+static void notes(void **state)
+{
+	/* Another note first, then GNU's build id. */
+	static const uint32_t words[] = {5, 2, 1, 0x61626364, 0x65,	 0x1122,
+					 4, 3, 3, 0x00554e47, 0x00c0ffee};
+	char id[2 * KY_ELF_BUILD_ID_MAX + 1];
+	uint8_t *exact;
+
+	(void)state;
+	for (size_t len = 0; len <= sizeof(words); len++) {
+		exact = malloc(len ? len : 1);
+		memcpy(exact, words, len);
+		ky_dump_note_build_id(exact, len, id);
+		assert_string_equal(id, len >= sizeof(words) - 1 ? "eeffc0" : "");
+		free(exact);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +393,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unshared_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(vanishing, setup, teardown),
 		cmocka_unit_test_setup_teardown(stopped, setup, teardown),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 
 #include "abi/user-packet.h"
 #include "os/file.h"
-#include "record/user-elf.h"
+#include "os/elf-file.h"
 #include "record/user-request.h"
 #include "record/user-ring.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a state dump tells of an ELF file: its size in memory, build id, debug link. The files are
+ * What state dumps tell of an ELF file: its size in memory, build id, debug link. The files are
  * other users'; nothing in them is trusted. 64-bit and 32-bit files of this machine's byte order.
  *
  * Threads: any.
  */
-#ifndef KY_RECORD_USER_ELF_H
-#define KY_RECORD_USER_ELF_H
+#ifndef KY_OS_ELF_FILE_H
+#define KY_OS_ELF_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/user-elf.h"
+#include "os/elf-file.h"
 
 #include <elf.h>
 #include <stddef.h>
