@@ -44,7 +44,9 @@ def test_what_the_kernel_counts_anyway(box):
     done = record(box, "work", FREE + ",perf:minor-faults,perf:major-faults,perf:cpu-clock")
     (before,), (after,) = values(done, "begin"), values(done, "end")
     assert 100 <= after["page_faults"] - before["page_faults"] < 200
-    assert after["page_faults"] == after["minor_faults"] + after["major_faults"]
+    # Each is asked for by itself, and the record's own memory may be new in between.
+    kinds = after["minor_faults"] + after["major_faults"]
+    assert after["page_faults"] <= kinds < after["page_faults"] + 10
     assert after["context_switches"] - before["context_switches"] >= 20
     assert after["task_clock"] > before["task_clock"] + 1000000
     assert done.out == "files 0\n"
