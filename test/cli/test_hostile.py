@@ -80,6 +80,41 @@ def test_hostile_program_that_takes_the_session_too(box):
     box(RECORDED % ("", "100 101", ""))
 
 
+FLOWN = """
+kymo record --overwrite --user '*' --buffer-size 64k -o out & recorder=$!
+wait_for 'kymo list --recordings | grep -q flight'
+for seed in %s; do $T/hostile $seed 400 session & hostile="${hostile-} $!"; done
+$T/shop 100 3000 & shop=$!
+n=0
+while kill -0 $shop 2>/dev/null; do
+    n=$((n + 1))
+    timeout 30 kymo snapshot -o snap.$n 2>>said.txt
+    timeout 30 kymo ctl --disable-event 'shop:word' --enable-event 'shop:depth' || exit 91
+done
+wait $shop $hostile || exit 93
+grep VmHWM /proc/$recorder/status
+kill -TERM $recorder; wait $recorder || exit 94
+"""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 4))
+def test_flight_recorder_of_hostile_programs(box, first):
+    """Their rings are copied while they write over them: the copies of others' are whole."""
+    done = box(FLOWN % " ".join(str(first + i) for i in range(4)))
+    kibibytes = int(re.search(r"VmHWM:\s+(\d+)", done.out).group(1))
+    assert SANITIZED or kibibytes < 200000, "memory in proportion to what they claim"
+    depths = []
+    for out in sorted(os.listdir(done.cwd)):
+        if not out.startswith(("snap.", "out")):
+            continue
+        for trace in done.traces(out):
+            shown = print_all(trace)
+            if os.path.basename(trace).startswith("shop-"):
+                assert shown.returncode == 0, shown.stderr
+                depths.append(shown.stdout.count(" shop:depth:"))
+    assert depths and max(depths) > 20
+
+
 def test_more_programs_than_files(box):
     """Those for which no descriptors are left are named; the others are recorded."""
     done = box("""
