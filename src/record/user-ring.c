@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/user-ring.h"
+#include "record/user-ring-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,7 +78,7 @@ static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 
 /* ---- metadata ------------------------------------------------------------------------- */
 
-static void set_broken(struct ky_user_ring *ring, const char *why)
+void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why)
 {
 	if (!ring->is_broken)
 		ky_log_warning(ring->log, "%s: %s; what was read of it before is kept", ring->name,
@@ -87,7 +86,7 @@ static void set_broken(struct ky_user_ring *ring, const char *why)
 	ring->is_broken = true;
 }
 
-static const char bad_description[] = "its description of events makes no sense any more";
+const char ky_user_ring_nonsense[] = "its description of events makes no sense any more";
 
 /* After writing metadata: a program that makes no sense is no reason to end the recording. */
 static int described(struct ky_user_ring *ring, int ret, uint32_t n_bad)
@@ -96,13 +95,14 @@ static int described(struct ky_user_ring *ring, int ret, uint32_t n_bad)
 		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
 			       n_bad);
 	if (ret == KYMO_E_FORMAT)
-		set_broken(ring, bad_description);
+		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
 	else if (!ret)
 		ring->metadata_bytes = ring->blob_bytes;
 	return ret == KYMO_E_FORMAT ? KYMO_OK : ret;
 }
 
-static int describe(struct ky_user_ring *ring, struct ky_user_trace *trace, struct kymo_error *err)
+int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace,
+			  struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
 	uint32_t n_bad = 0;
@@ -132,17 +132,17 @@ static int follow_blob(struct ky_user_ring *ring, struct kymo_error *err)
 		return KYMO_OK;
 	ring->metadata_ns = now_ns();
 	if (read_blob(ring, NULL) < 0 || ring->blob_bytes < ring->metadata_bytes) {
-		set_broken(ring, bad_description);
+		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
 		return KYMO_OK;
 	}
-	return describe(ring, &ring->trace, err);
+	return ky_user_ring_describe(ring, &ring->trace, err);
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
 
 /* KYMO_E_FORMAT: of a program that makes no sense there is no trace at all. */
-static int make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
-		      struct kymo_error *err)
+int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
+			    const char *output, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
 	uint32_t n_bad = 0;
@@ -246,7 +246,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	if (!ret)
 		ring->n_buffers = kymo_ring_reader_buffers(ring->reader);
 	if (!ret && !ring->is_flight)
-		ret = make_trace(ring, &ring->trace, options->output, err);
+		ret = ky_user_ring_make_trace(ring, &ring->trace, options->output, err);
 	if (ret < 0) {
 		ky_user_ring_free(ring);
 		return ret;
@@ -266,7 +266,7 @@ static bool is_cut(const struct ky_user_ring *ring)
 }
 
 /* The program counts them; so many fit. */
-static uint64_t records_at_most(const struct kymo_ring_chunk *chunk)
+uint64_t ky_user_ring_records(const struct kymo_ring_chunk *chunk)
 {
 	uint64_t most = chunk->body_bytes / KY_HEADER_COMPACT_BYTES;
 
@@ -287,13 +287,13 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 		return 1;
 	}
 	if (ret < 0) {
-		set_broken(ring, local.message);
+		ky_user_ring_set_broken(ring, local.message);
 		return 0;
 	}
 	if (!ret)
 		return 0;
 	if (ring->trace.sink->bytes_written + chunk.body_bytes > ring->bytes_max) {
-		set_broken(ring, "it claims more than the file has");
+		ky_user_ring_set_broken(ring, "it claims more than the file has");
 		return 0;
 	}
 	/* Its ids are described by now. */
@@ -302,12 +302,12 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 		ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body,
 					   chunk.body_bytes, err);
 	if (ret < 0 && is_cut(ring)) {
-		set_broken(ring, "its file was cut short");
+		ky_user_ring_set_broken(ring, "its file was cut short");
 		return 0;
 	}
 	if (ret < 0)
 		return ret;
-	ring->events += records_at_most(&chunk);
+	ring->events += ky_user_ring_records(&chunk);
 	kymo_ring_reader_release(ring->reader, &chunk);
 	return 1;
 }
@@ -345,8 +345,8 @@ uint64_t ky_user_ring_lost(const struct ky_user_ring *ring)
 }
 
 /* Losses that no packet has told yet: those of each buffer; and what belongs to none, once. */
-static int tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
-		       struct kymo_error *err)
+int ky_user_ring_tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
+			     struct kymo_error *err)
 {
 	uint64_t rest = ky_user_ring_lost(ring), told = 0;
 	struct kymo_ring_stats stats;
@@ -387,14 +387,14 @@ static int read_rest(struct ky_user_ring *ring, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static void take_counts(struct ky_user_ring *ring)
+void ky_user_ring_take_counts(struct ky_user_ring *ring)
 {
 	const struct ky_blob *blob;
 
 	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &ring->stats);
 	ring->unread = ring->stats.unread_records;
 	if (!ring->is_broken && read_blob(ring, NULL) < 0)
-		set_broken(ring, bad_description);
+		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
 	blob = ky_user_ring_blob(ring);
 	ring->lost_joining = blob->lost_joining;
 	ring->lost_no_id = blob->lost_no_id;
@@ -412,90 +412,6 @@ static void close_ring(struct ky_user_ring *ring)
 	ring->dumped = NULL;
 }
 
-/* Copies of what buffer @i holds. *events: is added to. */
-static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_trace *trace,
-		       const char *output, uint64_t *events, struct kymo_error *err)
-{
-	struct kymo_ring_chunk chunk;
-	struct kymo_error local;
-	int ret = KYMO_OK, got;
-
-	while (!ret && (got = kymo_ring_snapshot_next(ring->reader, i, &chunk, &local))) {
-		if (got == KYMO_E_FORMAT) {
-			if (!ring->n_damaged++)
-				ky_log_warning(ring->log, "%s: %s", ring->name, local.message);
-			continue;
-		}
-		if (got < 0) {
-			set_broken(ring, local.message);
-			break;
-		}
-		if (!trace->path)
-			ret = make_trace(ring, trace, output, err);
-		if (!ret)
-			ret = ky_user_trace_packet(trace, &chunk.packet, chunk.body,
-						   chunk.body_bytes, err);
-		*events += records_at_most(&chunk);
-	}
-	return ret;
-}
-
-/* A trace with an identity of its own: readers take what has the same one for one trace. */
-static void set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16])
-{
-	memcpy(((struct ky_blob *)ring->blob)->trace_uuid, uuid, 16);
-}
-
-/* What the ring holds becomes a trace in @output; none when it holds nothing. */
-static int copy_ring(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
-		     uint64_t *events, struct kymo_error *err)
-{
-	uint8_t uuid[16];
-	int ret;
-
-	*events = 0;
-	if (kymo_ring_snapshot_begin(ring->reader, err) < 0) {
-		set_broken(ring, err ? err->message : "it cannot be read");
-		return KYMO_OK;
-	}
-	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return ky_error_errno(err, errno, "no random numbers");
-	set_uuid(ring, uuid);
-	ret = KYMO_OK;
-	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++)
-		ret = copy_buffer(ring, i, trace, output, events, err);
-	if (ret == KYMO_E_FORMAT) {
-		set_broken(ring, bad_description);
-		return KYMO_OK;
-	}
-	if (ret < 0 || !trace->sink)
-		return ret;
-	/* After the copies: their ids are described by now. */
-	take_counts(ring);
-	ret = ky_user_trace_dump(trace, &ring->dump, trace->first_cycles - 1, err);
-	if (!ret)
-		ret = tell_losses(ring, trace, err);
-	return ret ? ret : describe(ring, trace, err);
-}
-
-int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
-			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
-			  struct kymo_error *err)
-{
-	struct ky_user_trace trace = {0};
-	int ret, closed;
-
-	*events = *bytes = 0;
-	if (ring->is_broken || !ring->reader)
-		return KYMO_OK;
-	ring->clock = *clock;
-	ret = copy_ring(ring, &trace, output, events, err);
-	closed = ky_user_trace_close(&trace, ret < 0 ? NULL : err);
-	*bytes = trace.bytes;
-	ky_user_trace_fini(&trace);
-	return ret < 0 ? ret : closed;
-}
-
 int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 {
 	int ret = KYMO_OK, closed;
@@ -504,15 +420,16 @@ int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 		return KYMO_OK;
 	if (ring->is_flight) {
 		if (!ring->is_broken)
-			ret = copy_ring(ring, &ring->trace, ring->output, &ring->events, err);
-		take_counts(ring);
+			ret = ky_user_ring_copy(ring, &ring->trace, ring->output, &ring->events,
+						err);
+		ky_user_ring_take_counts(ring);
 	} else {
 		ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
-		take_counts(ring);
+		ky_user_ring_take_counts(ring);
 		if (!ret)
-			ret = tell_losses(ring, &ring->trace, err);
+			ret = ky_user_ring_tell_losses(ring, &ring->trace, err);
 		if (!ret && ring->blob_bytes != ring->metadata_bytes)
-			ret = describe(ring, &ring->trace, err);
+			ret = ky_user_ring_describe(ring, &ring->trace, err);
 	}
 	closed = ky_user_trace_close(&ring->trace, ret < 0 ? NULL : err);
 	close_ring(ring);
@@ -526,8 +443,8 @@ int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_reco
 		return KYMO_OK;
 	ring->clock = *clock;
 	if (ring->is_flight)
-		set_uuid(ring, ring->trace.uuid);
-	return describe(ring, &ring->trace, err);
+		ky_user_ring_set_uuid(ring, ring->trace.uuid);
+	return ky_user_ring_describe(ring, &ring->trace, err);
 }
 
 int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct kymo_error *err)

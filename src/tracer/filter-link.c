@@ -69,7 +69,7 @@ static bool number_of_label(const struct ky_event *event, const struct ky_field 
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < described->n_labels; i++) {
-		if (strcmp(ky_record_text(record, labels[i].name), label))
+		if (strcmp(ky_record_text(record, labels[i].name), label) != 0)
 			continue;
 		if (labels[i].first != labels[i].last)
 			return false;

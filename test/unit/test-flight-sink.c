@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* The sink that forgets: what it keeps, in which order, and that copies do not change it. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/file.h"
+#include "store/flight-sink.h"
+
+#define PACKET_BYTES 1000
+
+static char top[64];
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int setup(void **state)
+{
+	strcpy(top, "/tmp/kymo-test-flight-XXXXXX");
+	return mkdtemp(top) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	return nftw(top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A packet of one byte, again and again, the first of which come as a head. */
+static void send(struct ky_packet_sink *sink, int stream, char byte)
+{
+	char bytes[PACKET_BYTES], head[10];
+	struct ky_packet_out out = {
+		.data = bytes + sizeof(head),
+		.size_bytes = sizeof(bytes),
+		.head = head,
+		.head_bytes = sizeof(head),
+		.content_bits = PACKET_BYTES * 8,
+		.n_events = 2,
+	};
+	struct kymo_error err;
+
+	memset(bytes, byte, sizeof(bytes));
+	memset(head, byte, sizeof(head));
+	assert_int_equal(sink->ops->packet(sink, stream, &out, &err), 0);
+}
+
+/* The first bytes of the packets in a stream's file. */
+static void packets_of(const char *trace, const char *name, char *to)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[160];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", trace, name);
+	assert_int_equal(ky_read_file(AT_FDCWD, path, 1 << 20, &text), 0);
+	assert_int_equal(text.len % PACKET_BYTES, 0);
+	for (size_t at = 0; at < text.len; at += PACKET_BYTES) {
+		assert_int_equal(text.data[at + PACKET_BYTES - 1], text.data[at]);
+		to[n++] = text.data[at];
+	}
+	to[n] = 0;
+	ky_strbuf_fini(&text);
+}
+
+/* Copy to a new trace; returns its events. */
+static uint64_t copy(struct ky_packet_sink *sink, const char *name, char *trace)
+{
+	struct ky_packet_sink *to;
+	struct kymo_error err;
+	uint64_t events;
+
+	sprintf(trace, "%s/%s", top, name);
+	assert_int_equal(ky_dir_sink_open(trace, &to, &err), 0);
+	assert_int_equal(ky_flight_sink_copy(sink, to, &events, &err), 0);
+	assert_int_equal(to->ops->close(to, &err), 0);
+	return events;
+}
+
+static void keeps_the_newest(void **state)
+{
+	struct ky_packet_sink *sink;
+	char trace[100], found[100];
+	struct kymo_error err;
+	int a, b, dump;
+
+	assert_int_equal(ky_flight_sink_open(4 * PACKET_BYTES, &sink, &err), 0);
+	a = sink->ops->stream(sink, "channel0_0", &err);
+	dump = sink->ops->stream(sink, "statedump_0", &err);
+	b = sink->ops->stream(sink, "channel0_1", &err);
+	assert_int_equal(sink->ops->metadata(sink, "old", 3, &err), 0);
+	assert_int_equal(sink->ops->metadata(sink, "newer", 5, &err), 0);
+	for (char c = 'a'; c <= 'j'; c++) {
+		send(sink, a, c);
+		send(sink, dump, c);
+	}
+	send(sink, b, 'x');
+	assert_int_equal(copy(sink, "first", trace), 2 * (4 + 10 + 1));
+	packets_of(trace, "channel0_0", found);
+	assert_string_equal(found, "ghij");
+	packets_of(trace, "statedump_0", found);
+	assert_string_equal(found, "abcdefghij");
+	packets_of(trace, "channel0_1", found);
+	assert_string_equal(found, "x");
+	send(sink, a, 'k');
+	assert_int_equal(copy(sink, "second", trace), 2 * (4 + 10 + 1));
+	packets_of(trace, "channel0_0", found);
+	assert_string_equal(found, "hijk");
+	assert_int_equal(sink->ops->close(sink, &err), 0);
+}
+
+static void mistakes(void **state)
+{
+	struct ky_packet_out out = {.data = "", .size_bytes = 1};
+	struct ky_packet_sink *sink;
+	char trace[100];
+	struct kymo_error err;
+
+	assert_int_equal(ky_flight_sink_open(0, &sink, &err), 0);
+	assert_int_equal(sink->ops->packet(sink, 0, &out, &err), KYMO_E_INVALID);
+	assert_int_equal(copy(sink, "empty", trace), 0);
+	/* Even without room, the last packet is there. */
+	assert_int_equal(sink->ops->stream(sink, "s", &err), 0);
+	send(sink, 0, 'a');
+	send(sink, 0, 'b');
+	assert_int_equal(copy(sink, "one", trace), 2);
+	assert_int_equal(sink->ops->close(sink, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(keeps_the_newest, setup, teardown),
+		cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
