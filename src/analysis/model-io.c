@@ -378,6 +378,28 @@ static bool took_effect(const struct ky_call_row *row, int64_t ret)
 	       (row->action == ACT_CLOSE && ret == -EINTR_NUMBER);
 }
 
+/* Operations of futex() that wait; what is above the low 7 bits says how. */
+#define OP_MASK		   0x7f
+#define OP_WAIT		   0
+#define OP_LOCK_PI	   6
+#define OP_WAIT_BITSET	   9
+#define OP_WAIT_REQUEUE_PI 11
+#define OP_LOCK_PI2	   13
+
+bool ky_futex_waits(int64_t op)
+{
+	switch (op & OP_MASK) {
+	case OP_WAIT:
+	case OP_LOCK_PI:
+	case OP_WAIT_BITSET:
+	case OP_WAIT_REQUEUE_PI:
+	case OP_LOCK_PI2:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int tell_futex(struct ky_model *model, const struct ky_call *call)
 {
 	if (!ky_model_tells(model, call->thread, call->cpu_id) ||

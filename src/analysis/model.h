@@ -445,6 +445,8 @@ size_t ky_model_n_disks(const struct ky_model *model);
 const struct ky_disk *ky_model_disk(const struct ky_model *model, size_t index);
 size_t ky_model_n_netifs(const struct ky_model *model);
 const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index);
+/* Does a futex() with this operation wait? */
+bool ky_futex_waits(int64_t op);
 /* "openat", "compat_read", "syscall 334" (only its number is known). */
 size_t ky_model_n_syscalls(const struct ky_model *model);
 const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall);

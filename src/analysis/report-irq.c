@@ -461,8 +461,8 @@ const struct ky_report ky_report_irq = {
 		"\n"
 		"Lost events empty the stack of their CPU: what ran then is not measured.",
 	.events =
-		"irq_handler_entry and irq_handler_exit; x86_irq_vectors_*_entry and _exit (perf: "
-		"irq_vectors:*) for vectors. Names come from the entries and from the state dump.",
+		"irq_handler_entry and irq_handler_exit; x86_irq_vectors_* (irq_vectors:* in the "
+		"words of perf) for vectors. Names come from the entries and from the state dump.",
 	.reading =
 		"Handlers should take microseconds. One that takes a millisecond keeps its CPU from "
 		"everything else for that time: threads there wait (report sched), softirqs come "

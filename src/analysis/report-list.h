@@ -16,6 +16,8 @@ extern const struct ky_report ky_report_memory;
 extern const struct ky_report ky_report_net;
 extern const struct ky_report ky_report_sched;
 extern const struct ky_report ky_report_softirq;
+extern const struct ky_report ky_report_summary;
+extern const struct ky_report ky_report_syscall_rates;
 extern const struct ky_report ky_report_syscalls;
 extern const struct ky_report ky_report_threads;
 

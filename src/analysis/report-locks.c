@@ -123,14 +123,6 @@ enum { TABLE_LOCKS, TABLE_WHO, TABLE_PAIRS, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-/* Operations of futex() that wait; what is above the low 7 bits says how. */
-#define OP_MASK		   0x7f
-#define OP_WAIT		   0
-#define OP_LOCK_PI	   6
-#define OP_WAIT_BITSET	   9
-#define OP_WAIT_REQUEUE_PI 11
-#define OP_LOCK_PI2	   13
-
 enum { SUM_WOKEN, SUM_CHANGED, SUM_TIMED_OUT, SUM_FAILED };
 
 struct wait_record {
@@ -150,20 +142,6 @@ struct run {
 	struct ky_records top, log;
 	bool wants_log;
 };
-
-static bool is_wait(int64_t op)
-{
-	switch (op & OP_MASK) {
-	case OP_WAIT:
-	case OP_LOCK_PI:
-	case OP_WAIT_BITSET:
-	case OP_WAIT_REQUEUE_PI:
-	case OP_LOCK_PI2:
-		return true;
-	default:
-		return false;
-	}
-}
 
 /* The index of an address, in whatever process. */
 static int find_address(struct run *run, uint64_t address, uint64_t *index)
@@ -214,7 +192,7 @@ static int on_futex(void *data, const struct ky_call *call)
 	struct wait_record record = {call->begin_ns, call->end_ns,   call->ret,
 				     call->thread,   waker_of(call), (uint64_t)call->args[0]};
 
-	if (!is_wait(call->args[1]))
+	if (!ky_futex_waits(call->args[1]))
 		return 0;
 	if (find_address(run, record.address, &lock) < 0 ||
 	    add(&run->locks, call->thread, lock, call->ret, ns) < 0 ||

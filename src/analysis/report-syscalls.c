@@ -23,6 +23,7 @@ enum {
 	CALL_P50,
 	CALL_P90,
 	CALL_P99,
+	CALL_P999,
 };
 
 #define CALL_COLUMNS                                                                               \
@@ -46,8 +47,9 @@ enum {
 		 "exact up to 32 calls, beyond that within 0.8 %.",                                \
 		 .spare = 2},                                                                      \
 		{"p90", "p90", KY_CELL_DURATION, "Nine of ten calls took no longer.", .spare = 5}, \
+		{"p99", "p99", KY_CELL_DURATION, "99 of 100 calls took no longer.", .spare = 1},   \
 	{                                                                                          \
-		"p99", "p99", KY_CELL_DURATION, "99 of 100 calls took no longer.", .spare = 1      \
+		"p999", "p99.9", KY_CELL_DURATION, "999 of 1000 calls took no longer.", .spare = 8 \
 	}
 
 #define ERRORS_COLUMN                                                                           \
@@ -57,7 +59,7 @@ enum {
 			"first."                                                                \
 	}
 
-enum { SYSCALL_FIRST, SYSCALL_UNMEASURED = CALL_P99 + 1, SYSCALL_TALLY };
+enum { SYSCALL_FIRST, SYSCALL_UNMEASURED = CALL_P999 + 1, SYSCALL_TALLY };
 
 static const struct ky_column syscall_columns[] = {
 	CALL_COLUMNS,
@@ -98,7 +100,7 @@ static const struct ky_table_def process_table = {
 	"One row for each process that made calls, the most calls first.", process_columns,
 	sizeof(process_columns) / sizeof(*process_columns)};
 
-enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P99 + 1 };
+enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1 };
 
 static const struct ky_column thread_columns[] = {
 	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
@@ -346,6 +348,7 @@ static void fill_call(const struct run *run, struct ky_table *table, struct ky_c
 	ky_cell_u64(&row[CALL_P50], ky_stats_percentile(stats, 50));
 	ky_cell_u64(&row[CALL_P90], ky_stats_percentile(stats, 90));
 	ky_cell_u64(&row[CALL_P99], ky_stats_percentile(stats, 99));
+	ky_cell_u64(&row[CALL_P999], ky_stats_percentile(stats, 99.9));
 }
 
 static int merge_usage(struct usage *into, const struct usage *from)
@@ -595,7 +598,7 @@ const struct ky_report ky_report_syscalls = {
 		"  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
 		"  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
 		"  59 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Unmeasured, Stdev, p90, Min, Time\n"
+		"  not shown for want of room: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
 		"\n"
 		"System calls of each process\n"
 		"  PID  Name             Threads  Calls  Failed      Time    Share\n"
@@ -619,7 +622,7 @@ const struct ky_report ky_report_syscalls = {
 		"  write              300       0  44.54 us  308.3 us  209.9 us\n"
 		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
 		"  532 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Stdev, p90, Min, Time, p50\n"
+		"  not shown for want of room: p99.9, Stdev, p90, Min, Time, p50\n"
 		"\n"
 		"What became of the calls\n"
 		"  Outcome                         Calls\n"

@@ -13,10 +13,12 @@
 
 /* clang-format off */
 const struct ky_report *const ky_reports[] = {
+	&ky_report_summary,
 	&ky_report_cpu,
 	&ky_report_threads,
 	&ky_report_sched,
 	&ky_report_syscalls,
+	&ky_report_syscall_rates,
 	&ky_report_io,
 	&ky_report_io_latency,
 	&ky_report_io_log,

@@ -527,6 +527,7 @@ const struct ky_command ky_command_report = {
 		"Where output goes to a terminal, columns that do not fit are left out and named at "
 		"the end; into a file or a pipe it is as wide as it takes.",
 	.examples =
+		"# what is notable?\nkymo report summary my-trace\n\n"
 		"# who used the CPUs?\nkymo report cpu my-trace\n\n"
 		"# which system calls took long, which failed?\nkymo report syscalls my-trace\n\n"
 		"# both in one pass, everything, for a program\n"

@@ -149,7 +149,8 @@ class Cpu:
         elif event.name == "sched_process_fork":
             self.name[fields["child_tid"]] = fields["child_comm"]
         elif event.name == "sched_process_exec":
-            self.name[fields["tid"]] = event.context.get("procname", "?")
+            self.name[fields["tid"]] = event.context.get(
+                "procname", fields["filename"].rsplit("/", 1)[-1][:15])
         elif event.name == "lttng_statedump_process_state":
             self.name[fields["tid"]] = fields["name"]
 

@@ -862,6 +862,96 @@ def check_threads(report, events):
         assert +mine[tid] == +sums[tid], tid
 
 
+# ---- rates of system calls -----------------------------------------------------------------------
+
+def calls(events):
+    """(begin, end, call, tid, ret) of calls whose beginning and end were seen."""
+    called, found = {}, []
+    for event in events:
+        match = re.match(r"(compat_)?syscall_(entry|exit)_(.*)", event.name)
+        tid = event.context.get("tid")
+        if event.name == "sched_process_exit":
+            called.pop(event.fields["tid"], None)
+        # A thread that is not its process' first takes over that one's id.
+        if event.name == "sched_process_exec" and event.fields["old_tid"] in called:
+            called[event.fields["tid"]] = called.pop(event.fields["old_tid"])
+        if not match or not tid:
+            continue
+        compat, which, name = match.groups()
+        name = f"syscall {event.fields['id']}" if name == "unknown" else name
+        name = (compat or "") + name
+        if which == "entry":
+            called[tid] = name, event.ns
+        else:
+            entered, begin = called.pop(tid, (None, 0))
+            if entered == name:
+                found.append((begin, event.ns, name, tid, event.fields["ret"]))
+    return found
+
+
+def check_rates(report, events):
+    found = calls(events)
+    begin, end = events[0].ns, events[-1].ns
+    length = 1000000
+    while (end - begin) // length >= 60:
+        length *= 2
+    steps = collections.defaultdict(list)
+    for call in found:
+        steps[(call[1] - begin) // length].append(call)
+    assert [row["begin"] for row in report["steps"]] == \
+        [begin + i * length for i in range(len(report["steps"]))]
+    for i, row in enumerate(report["steps"]):
+        mine = steps.pop(i, [])
+        assert row["count"] == len(mine)
+        assert row["failed"] == sum(-4096 < ret < 0 for *_, ret in mine)
+        assert row["total"] == sum(to - since for since, to, *_ in mine)
+        span = min(length, end - row["begin"])
+        assert row["rate"] is None and not span or close(row["rate"], len(mine) * 1e9 / span)
+    assert not steps
+    for table, key_of, row_key in (
+            ("syscalls", lambda call: call[2], lambda row: row["syscall"]),
+            ("threads", lambda call: (call[3], call[2]),
+             lambda row: (row["process"]["tid"], row["syscall"]))):
+        series = collections.defaultdict(collections.Counter)
+        for call in found:
+            series[key_of(call)][(call[1] - begin) // length] += 1
+        assert {row_key(row) for row in report[table]} == set(series)
+        keys = [row_key(row) for row in report[table]]
+        for row in report[table]:
+            mine = series[row_key(row)]
+            if keys.count(row_key(row)) > 1:
+                continue  # an id that was used twice
+            assert row["count"] == sum(mine.values())
+            assert close(row["rate"], row["count"] * 1e9 / (end - begin))
+            peak = max(mine.values())
+            assert close(row["peak"], peak * 1e9 / length)
+            assert row["peak_begin"] == begin + length * min(i for i, n in mine.items() if n == peak)
+    assert sum(row["count"] for row in report["log"]) == len(found)
+
+
+# ---- the summary ---------------------------------------------------------------------------------
+
+def check_summary(report, events):
+    """Its counts; the words around them are for people."""
+    facts = {row["more"]: row["fact"] for row in report["facts"]}
+    found = [w for w in waits(events) if w.kind == "woken"]
+    if found:
+        assert facts["kymo report sched"].startswith(f"{len(found)} wake-ups waited for a CPU")
+    done = calls(events)
+    failed = sum(-4096 < ret < 0 for *_, ret in done)
+    _name, count = collections.Counter(name for _, _, name, *_ in done).most_common(1)[0]
+    assert facts["kymo report syscalls"].startswith(
+        f"{len(done)} system calls, {failed} failed; most were ")
+    assert f"({count})" in facts["kymo report syscalls"]
+    files = files_of(events)
+    on_disk = [io for io in files.calls if io.file and files.kinds[io.file] == "disk"]
+    assert bool(requests(events)) == ("kymo report block" in facts)
+    if "kymo report io-latency" in facts:
+        assert max(on_disk, key=lambda io: io.end - io.begin).call in facts["kymo report io-latency"]
+    if futexes(events):
+        assert facts["kymo report locks"].startswith(f"{len(futexes(events))} waits at locks")
+
+
 # What the checks want beside --json.
 OPTIONS = {name: ("--group-by", "thread") for name in ("memory", "net", "threads")}
 
@@ -870,6 +960,8 @@ CHECKS = {
     "locks": check_locks,
     "memory": check_memory,
     "net": check_net,
+    "summary": check_summary,
+    "syscall-rates": check_rates,
     "threads": check_threads,
     "io": check_io,
     "io-latency": check_io_latency,

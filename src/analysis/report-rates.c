@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* Report syscall-rates: system calls per second, over time. */
+#include "analysis/report-list.h"
+
+#include "analysis/errno-name.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum { STEP_BEGIN, STEP_CALLS, STEP_RATE, STEP_FAILED, STEP_TIME };
+
+static const struct ky_column step_columns[] = {
+	[STEP_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP,
+			"Where the step begins; the first one with the range."},
+	[STEP_CALLS] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in it."},
+	[STEP_RATE] = {"rate", "Calls/s", KY_CELL_RATE,
+		       "Calls per second of the step; of the last step, of the part that the range "
+		       "covers. The longest bar is the largest value.",
+		       .bar = KY_BAR_MOST},
+	[STEP_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many of them returned an error."},
+	[STEP_TIME] = {"total", "Time", KY_CELL_DURATION,
+		       "Their durations together, with what of them lies before the step.",
+		       .spare = 1},
+};
+
+static const struct ky_table_def step_table = {
+	"steps",
+	"System calls over time",
+	"One row for each step of the range, in the order of time; steps without calls have rows too.",
+	step_columns,
+	sizeof(step_columns) / sizeof(*step_columns),
+	KY_TABLE_FIXED};
+
+enum { CALL_SYSCALL, CALL_COUNT, CALL_RATE, CALL_PEAK, CALL_PEAK_AT };
+
+static const struct ky_column call_columns[] = {
+	[CALL_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
+	[CALL_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in the range."},
+	[CALL_RATE] = {"rate", "Calls/s", KY_CELL_RATE,
+		       "Calls per second of the range. The longest bar is the largest value.",
+		       .bar = KY_BAR_MOST},
+	[CALL_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second of its busiest step."},
+	[CALL_PEAK_AT] = {"peak_begin", "Peak at", KY_CELL_TIMESTAMP,
+			  "Where that step begins: the first one, of equal ones.", .spare = 1},
+};
+
+static const struct ky_table_def call_table = {
+	"syscalls", "Rate of each system call",
+	"One row for each system call, the most calls first.", call_columns,
+	sizeof(call_columns) / sizeof(*call_columns)};
+
+enum { WHO_PROCESS, WHO_SYSCALL, WHO_COUNT, WHO_RATE, WHO_PEAK, WHO_PEAK_AT };
+
+static const struct ky_column who_columns[] = {
+	[WHO_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			 "Thread id, process id and last name.", .group = true},
+	[WHO_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
+	[WHO_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in the range."},
+	[WHO_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second of the range.",
+		      .bar = KY_BAR_MOST},
+	[WHO_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second of its busiest step."},
+	[WHO_PEAK_AT] = {"peak_begin", "Peak at", KY_CELL_TIMESTAMP, "Where that step begins.",
+			 .spare = 1},
+};
+
+static const struct ky_table_def who_table = {
+	"threads", "Rate of each system call of each thread",
+	"One row for each system call of each thread; the highest peaks first.", who_columns,
+	sizeof(who_columns) / sizeof(*who_columns)};
+
+enum { LOG_BEGIN, LOG_PROCESS, LOG_SYSCALL, LOG_COUNT, LOG_RATE };
+
+static const struct ky_column log_columns[] = {
+	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "Where the step begins."},
+	[LOG_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			 "Thread id, process id and last name."},
+	[LOG_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
+	[LOG_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in that step."},
+	[LOG_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second of the step."},
+};
+
+static const struct ky_table_def log_table = {
+	"log",
+	"Rates over time",
+	"One row for each step, thread and system call with calls, in the order of time.",
+	log_columns,
+	sizeof(log_columns) / sizeof(*log_columns),
+	KY_TABLE_LOG};
+
+static const struct ky_table_def *const tables[] = {&step_table, &call_table, &who_table,
+						    &log_table, NULL};
+
+enum { TABLE_STEPS, TABLE_CALLS, TABLE_WHO, TABLE_LOG };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+/*
+ * Steps are so long that there are at most MAX_STEPS: they begin with 1 ms, and when the range outgrows
+ * them, pairs of them become one of twice the length. So memory does not grow with the trace.
+ */
+#define MAX_STEPS     60
+#define FIRST_STEP_NS 1000000
+
+struct step {
+	uint64_t count, failed;
+	unsigned __int128 ns;
+};
+
+/* One system call of one thread. */
+struct series {
+	const struct ky_thread *thread;
+	uint32_t syscall;
+	uint64_t count;
+	uint64_t steps[MAX_STEPS];
+};
+
+struct run {
+	struct ky_model *model;
+	int64_t step_ns;
+	struct step steps[MAX_STEPS];
+	struct ky_map by_key;
+	KY_VEC(struct series *) series;
+};
+
+static struct series *find_series(struct run *run, const struct ky_call *call)
+{
+	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
+	struct series *series = ky_map_get(&run->by_key, key);
+
+	if (series)
+		return series;
+	series = calloc(1, sizeof(*series));
+	if (!series || ky_vec_push(&run->series, series) < 0) {
+		free(series);
+		return NULL;
+	}
+	series->thread = call->thread;
+	series->syscall = call->syscall;
+	return ky_map_set(&run->by_key, key, series) < 0 ? NULL : series;
+}
+
+/* Steps of twice the length. */
+static void widen(struct run *run)
+{
+	run->step_ns *= 2;
+	for (int i = 0; i < MAX_STEPS; i++) {
+		struct step sum = {0};
+
+		for (int k = 2 * i; k < 2 * i + 2 && k < MAX_STEPS; k++) {
+			sum.count += run->steps[k].count;
+			sum.failed += run->steps[k].failed;
+			sum.ns += run->steps[k].ns;
+		}
+		run->steps[i] = sum;
+	}
+	ky_vec_foreach(&run->series, it) {
+		uint64_t *steps = (*it)->steps;
+
+		for (int i = 0; i < MAX_STEPS; i++)
+			steps[i] = 2 * i + 1 < MAX_STEPS ? steps[2 * i] + steps[2 * i + 1] : 0;
+	}
+}
+
+/* The step of a moment of the range. */
+static size_t step_of(struct run *run, int64_t ns)
+{
+	uint64_t since = ky_ns_between(ky_model_begin_ns(run->model), ns);
+
+	while (since / (uint64_t)run->step_ns >= MAX_STEPS)
+		widen(run);
+	return since / (uint64_t)run->step_ns;
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+	struct series *series;
+	size_t at;
+
+	if (call->outcome != KY_CALL_DONE)
+		return 0;
+	at = step_of(run, call->end_ns);
+	series = find_series(run, call);
+	if (!series)
+		return KYMO_E_MEMORY;
+	series->count++;
+	series->steps[at]++;
+	run->steps[at].count++;
+	run->steps[at].failed += call->has_ret && ky_is_error(call->ret);
+	run->steps[at].ns += ky_ns_between(call->begin_ns, call->end_ns);
+	return 0;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_vec_foreach(&run->series, series)
+		free(*series);
+	ky_vec_fini(&run->series);
+	ky_map_fini(&run->by_key);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct ky_listener listener = {.data = run, .call = on_call};
+
+	(void)options;
+	if (!run)
+		return NULL;
+	run->model = model;
+	run->step_ns = FIRST_STEP_NS;
+	if (ky_model_listen(model, &listener) < 0) {
+		free_run(run);
+		return NULL;
+	}
+	return run;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static int64_t step_begin(const struct run *run, size_t i)
+{
+	return ky_model_begin_ns(run->model) + (int64_t)i * run->step_ns;
+}
+
+/* How much of step @i the range covers. */
+static uint64_t step_length(const struct run *run, size_t i)
+{
+	uint64_t left = ky_ns_between(step_begin(run, i), ky_model_end_ns(run->model));
+
+	return left < (uint64_t)run->step_ns ? left : (uint64_t)run->step_ns;
+}
+
+static void fill_rate(struct ky_cell *cell, uint64_t count, uint64_t ns)
+{
+	if (ns)
+		ky_cell_f64(cell, ky_part(count, ns) * 1e9);
+}
+
+static size_t n_steps(const struct run *run)
+{
+	uint64_t range_ns = ky_report_range_ns(run->model);
+	uint64_t n = range_ns / (uint64_t)run->step_ns + (range_ns % (uint64_t)run->step_ns != 0);
+
+	/* A call that ends with the range's last event stands at its very end. */
+	return n < MAX_STEPS ? n + (n < MAX_STEPS && run->steps[n].count) : MAX_STEPS;
+}
+
+static void fill_steps(const struct run *run, struct ky_table *table)
+{
+	for (size_t i = 0; i < n_steps(run); i++) {
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_i64(&row[STEP_BEGIN], step_begin(run, i));
+		ky_cell_u64(&row[STEP_CALLS], run->steps[i].count);
+		fill_rate(&row[STEP_RATE], run->steps[i].count, step_length(run, i));
+		ky_cell_u64(&row[STEP_FAILED], run->steps[i].failed);
+		ky_cell_sum(&row[STEP_TIME], run->steps[i].ns);
+	}
+}
+
+static size_t peak_of(const struct series *series)
+{
+	size_t peak = 0;
+
+	for (size_t i = 1; i < MAX_STEPS; i++) {
+		if (series->steps[i] > series->steps[peak])
+			peak = i;
+	}
+	return peak;
+}
+
+/* Count, rate, peak and where it is, from @row on. */
+static void fill_series(const struct run *run, struct ky_cell *row, const struct series *series)
+{
+	size_t peak = peak_of(series);
+
+	ky_cell_u64(&row[0], series->count);
+	fill_rate(&row[1], series->count, ky_report_range_ns(run->model));
+	fill_rate(&row[2], series->steps[peak], (uint64_t)run->step_ns);
+	ky_cell_i64(&row[3], step_begin(run, peak));
+}
+
+static int fill_calls(const struct run *run, struct ky_table *table)
+{
+	size_t n = ky_model_n_syscalls(run->model);
+	struct series *sums = calloc(n + 1, sizeof(*sums));
+
+	if (!sums)
+		return KYMO_E_MEMORY;
+	ky_vec_foreach(&run->series, it) {
+		struct series *sum = &sums[(*it)->syscall];
+
+		sum->count += (*it)->count;
+		for (int i = 0; i < MAX_STEPS; i++)
+			sum->steps[i] += (*it)->steps[i];
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct ky_cell *row;
+
+		if (!sums[i].count)
+			continue;
+		row = ky_table_row(table);
+		ky_cell_text(table, &row[CALL_SYSCALL],
+			     ky_model_syscall_name(run->model, (uint32_t)i));
+		fill_series(run, &row[CALL_COUNT], &sums[i]);
+	}
+	free(sums);
+	ky_table_sort(table, CALL_SYSCALL, true);
+	ky_table_sort(table, CALL_COUNT, false);
+	return 0;
+}
+
+static void fill_threads(const struct run *run, struct ky_table *table)
+{
+	ky_vec_foreach(&run->series, it) {
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_thread(table, &row[WHO_PROCESS], run->model, (*it)->thread);
+		ky_cell_text(table, &row[WHO_SYSCALL],
+			     ky_model_syscall_name(run->model, (*it)->syscall));
+		fill_series(run, &row[WHO_COUNT], *it);
+	}
+	ky_table_sort(table, WHO_SYSCALL, true);
+	ky_table_sort(table, WHO_PROCESS, true);
+	ky_table_sort_groups(table, WHO_PEAK, false);
+}
+
+static void fill_log(const struct run *run, struct ky_table *table, uint64_t limit)
+{
+	for (size_t i = 0; i < n_steps(run); i++) {
+		ky_vec_foreach(&run->series, it) {
+			struct ky_cell *row;
+
+			if (!(*it)->steps[i])
+				continue;
+			if (limit && ky_table_n_rows(table) >= limit) {
+				table->n_omitted++;
+				continue;
+			}
+			row = ky_table_row(table);
+			ky_cell_i64(&row[LOG_BEGIN], step_begin(run, i));
+			ky_cell_thread(table, &row[LOG_PROCESS], run->model, (*it)->thread);
+			ky_cell_text(table, &row[LOG_SYSCALL],
+				     ky_model_syscall_name(run->model, (*it)->syscall));
+			ky_cell_u64(&row[LOG_COUNT], (*it)->steps[i]);
+			fill_rate(&row[LOG_RATE], (*it)->steps[i], step_length(run, i));
+		}
+	}
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	int status;
+
+	/* The steps are as long as the range wants, whether or not calls came in its last part. */
+	if (ky_model_begin_ns(run->model) != INT64_MIN)
+		step_of(run, ky_model_end_ns(run->model));
+	status = fill_calls(run, &result->tables[TABLE_CALLS]);
+	fill_steps(run, &result->tables[TABLE_STEPS]);
+	fill_threads(run, &result->tables[TABLE_WHO]);
+	if (!result->tables[TABLE_LOG].hidden)
+		fill_log(run, &result->tables[TABLE_LOG], ky_report_limit(options, KY_TABLE_LOG));
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_syscall_rates = {
+	.name = "syscall-rates",
+	.summary = "system calls per second, over time",
+	.description =
+		"Counts the system calls that end in each step of the range. The range is cut into at "
+		"most 60 steps of equal length: 1 ms, or as often twice that as it takes. The log has "
+		"the rate of every call of every thread in every step.\n"
+		"\n"
+		"Only calls whose beginning and end are in the trace count. For steps of a length of "
+		"your own: kymo report syscalls --refresh 100ms.",
+	.events = "syscall_entry_NAME and syscall_exit_NAME, as report syscalls.",
+	.reading =
+		"A rate that is even says little; look for bursts, and for rates that grow: polling "
+		"loops show as one call at the same high rate all the time. A peak far above the mean "
+		"is a burst: --begin and --end with its time show it alone in every other report.",
+	.example =
+		"$ kymo report syscall-rates -n 3 -t syscalls -t threads my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"Rate of each system call\n"
+		"  System call  Calls  Calls/s   Peak/s             Peak at\n"
+		"  newfstatat    2058   548.63  9687.50  05:30:39.185245630  ████████████████████\n"
+		"  write          897   239.13  6765.62  05:30:38.993245630  ████████▊\n"
+		"  read           654   174.35  6515.62  05:30:38.993245630  ██████▍\n"
+		"  55 more rows: --limit 0 shows all\n"
+		"\n"
+		"Rate of each system call of each thread\n"
+		"  System call      Calls  Calls/s   Peak/s             Peak at\n"
+		"  lttng-consumerd (tid 275, pid 268)\n"
+		"  ioctl              517   137.82  5578.12  05:30:38.865245630  ████████████████\n"
+		"  sync_file_range    171    45.59  1828.12  05:30:38.865245630  █████▎\n"
+		"  write               86    22.93   921.88  05:30:38.865245630  ██▋\n"
+		"  work (tid 323, pid 323)\n"
+		"  write              300    79.98  3265.62  05:30:38.993245630  █████████▎\n"
+		"  read               315    83.97  3250.00  05:30:38.993245630  █████████▊\n"
+		"  rt_sigprocmask      11     2.93   171.88  05:30:38.929245630  ▍\n"
+		"  tcp-server (tid 326, pid 323)\n"
+		"  read               301    80.24  3265.62  05:30:38.993245630  █████████▍\n"
+		"  write              300    79.98  3250.00  05:30:38.993245630  █████████▎\n"
+		"  accept               1     0.27    15.62  05:30:38.993245630\n"
+		"  532 more rows: --limit 0 shows all\n",
+	.tables = tables,
+	.needs = KY_CAN_SYSCALLS,
+	.needs_text = "system call events",
+	.needs_hint = "record them with: kymo record -k syscalls",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};
