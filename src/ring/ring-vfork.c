@@ -49,11 +49,13 @@ void ky_rb_vfork_child(void)
 	uint32_t *cpu = cpu_of();
 
 	/* A child of a child finds it done. */
-	if (!cpu || vforked.is_child)
+	if (vforked.is_child)
+		return;
+	vforked.is_child = true;
+	if (!cpu)
 		return;
 	vforked.cpu = __atomic_load_n(cpu, __ATOMIC_RELAXED);
 	__atomic_store_n(cpu, CPU_NONE, __ATOMIC_RELAXED);
-	vforked.is_child = true;
 }
 
 /* @was_child: this process was one itself, before: then it stays as it is. */
@@ -62,9 +64,11 @@ void ky_rb_vfork_parent(uint32_t was_child)
 {
 	uint32_t *cpu = cpu_of(), none = CPU_NONE;
 
-	if (!cpu || was_child || !vforked.is_child)
+	if (was_child || !vforked.is_child)
 		return;
 	vforked.is_child = false;
+	if (!cpu)
+		return;
 	/* One instruction: the kernel writes before it, or after it. */
 	__atomic_compare_exchange_n(cpu, &none, vforked.cpu, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);

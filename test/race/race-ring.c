@@ -4,7 +4,7 @@
  * write, SIGKILL, fork, single-stepping, snapshots at full load. Each record says who wrote it
  * and as which of his, so that nothing can be missing, doubled or torn unseen.
  *
- * TAP. RACE_LONG=1 takes minutes instead of seconds (10,000 kills). A number as argument: that case.
+ * TAP. RACE_SHORT=1 does a twentieth. RACE_LONG=1 takes minutes instead of seconds (10,000 kills). A number as argument: that case.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,20 +36,26 @@ static void die(const char *what)
 	exit(1);
 }
 
+static void ring_open_with(struct ring *ring, const struct kymo_ring_options *options)
+{
+	struct kymo_error err;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = memfd_create("race", MFD_CLOEXEC);
+	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, options) < 0)
+		die("cannot make a ring");
+	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
+		die(err.message);
+}
+
 static void ring_open(struct ring *ring, uint32_t flags, uint64_t subbuf_bytes, uint32_t n_subbufs)
 {
 	struct kymo_ring_options options = {.size_bytes = sizeof(options),
 					    .flags = flags | mode,
 					    .subbuf_bytes = subbuf_bytes,
 					    .n_subbufs = n_subbufs};
-	struct kymo_error err;
 
-	memset(ring, 0, sizeof(*ring));
-	ring->fd = memfd_create("race", MFD_CLOEXEC);
-	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, &options) < 0)
-		die("cannot make a ring");
-	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
-		die(err.message);
+	ring_open_with(ring, &options);
 }
 
 static void ring_close(struct ring *ring)
@@ -116,6 +122,9 @@ static void *write_records(void *arg)
 static void start(struct writer *writers, struct ring *ring, const struct kymo_ring_config *config,
 		  uint64_t records, const bool *stop)
 {
+	/* An emulated machine takes so much longer. */
+	if (getenv("RACE_SHORT"))
+		records /= 20;
 	for (uint64_t i = 0; i < THREADS; i++) {
 		writers[i] = (struct writer){
 			.ring = ring, .config = config, .who = i, .records = records, .stop = stop};
@@ -438,7 +447,7 @@ static bool is_bad_child(struct ring *ring, pid_t pid)
  */
 static bool test_vforks(struct ring *ring)
 {
-	uint64_t each = 100, n = is_long ? 10000 : 200;
+	uint64_t each = 100, n = is_long ? 10000 : getenv("RACE_SHORT") ? 20 : 200;
 	struct writer writers[THREADS];
 	cpu_set_t before;
 	bool ok = true;
@@ -466,6 +475,70 @@ static bool test_vforks(struct ring *ring)
 	/* The threads', and the children's. */
 	writers[0].lost += vforked.lost;
 	return ok && agrees(ring, writers, n * each - vforked.lost);
+}
+
+/* All threads on the last CPU, for which there is no buffer; then all over the machine. */
+static bool test_beyond(struct ring *ring)
+{
+	struct kymo_ring_options options = {
+		.size_bytes = sizeof(options), .flags = mode, .n_buffers = 1, .n_subbufs = 8};
+	uint64_t spare = 0, n = is_long ? 500000 : 4000;
+	struct writer writers[THREADS];
+	struct kymo_ring_stats stats;
+	cpu_set_t before;
+	bool ok = true;
+
+	ring_open_with(ring, &options);
+	sched_getaffinity(0, sizeof(before), &before);
+	for (int i = 0; ok && i < 2; i++) {
+		if (!i)
+			pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+		start(writers, ring, &yielding, n, NULL);
+		while (ok && is_running(writers))
+			ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		join(writers);
+		ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		sched_setaffinity(0, sizeof(before), &before);
+		if (ok && i == 0)
+			ok = agrees(ring, writers, 0);
+		memset(ring->check.from, 0, sizeof(ring->check.from));
+	}
+	kymo_ring_reader_stats(ring->reader, kymo_ring_reader_buffers(ring->reader) - 1, &stats);
+	spare = stats.records;
+	if (ok && !mode && sysconf(_SC_NPROCESSORS_ONLN) > 1 && !spare)
+		CLIENT_FAIL(&ring->check, "nothing went to the spare buffer");
+	return ok;
+}
+
+static bool plug(struct ring *ring, bool is_online)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/online",
+		 sysconf(_SC_NPROCESSORS_CONF) - 1);
+	file = fopen(path, "w");
+	if (!file || fprintf(file, "%d", is_online) < 0 || fclose(file))
+		CLIENT_FAIL(&ring->check, "%s: %s", path, strerror(errno));
+	return true;
+}
+
+/* Threads whose CPU goes away under them, and comes back: for machines of their own. */
+static bool test_unplugged(struct ring *ring)
+{
+	struct writer writers[THREADS];
+	unsigned int k = 0;
+	bool ok = true;
+
+	ring_open(ring, 0, 16384, 8);
+	start(writers, ring, &client_config, is_long ? 20000000 : 400000, NULL);
+	while (ok && (is_running(writers) || k < 4))
+		ok = plug(ring, k++ % 2) &&
+		     client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	join(writers);
+	return ok && plug(ring, true) &&
+	       client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	       agrees(ring, writers, 0);
 }
 
 /* Snapshots of a ring that is overwritten at full speed. */
@@ -537,6 +610,7 @@ static const struct {
 } cases[] = {
 	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
 	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
+	{"beyond", test_beyond, false},	      {"unplugged", test_unplugged, true},
 	{"killed", test_killed, true},	      {"forks", test_forks, true},
 	{"vforks", test_vforks, true},	      {"single-stepped", test_single_stepped, true},
 };
@@ -561,6 +635,9 @@ int main(int argc, char **argv)
 			if (cases[i].forks && getenv("RACE_NO_FORKS"))
 				continue;
 			if (cases[i].run == test_single_stepped && m)
+				continue;
+			/* Only where it is asked for: others live on the machine. */
+			if (cases[i].run == test_unplugged && argc < 2)
 				continue;
 			if (argc > 1 && strcmp(argv[1], cases[i].name) != 0)
 				continue;
