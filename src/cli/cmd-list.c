@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/list-sdt.h"
 #include "cli/list-user.h"
 #include "cli/recordings.h"
 #include "kernel/catalogue.h"
@@ -17,7 +18,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, user, recordings, json, fields;
+	bool kernel, user, recordings, sdt, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -308,8 +309,17 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	struct kymo_error err;
 	int ret;
 
-	if (listing.options->user + listing.options->kernel + listing.options->recordings > 1)
-		return ky_cli_usage(command, "--kernel, --user or --recordings, one at a time");
+	if (listing.options->user + listing.options->kernel + listing.options->recordings +
+		    listing.options->sdt >
+	    1)
+		return ky_cli_usage(command,
+				    "--kernel, --user, --sdt or --recordings, one at a time");
+	if (listing.options->sdt) {
+		if (!n_args)
+			return ky_cli_usage(command, "--sdt: of which programs or libraries?");
+		ret = ky_list_sdt(listing.options->json, n_args, args, &err);
+		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	}
 	if (listing.options->recordings) {
 		ret = ky_recordings_print(listing.options->json, &err);
 		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
@@ -341,6 +351,9 @@ static const struct ky_option_def list_options[] = {
 	{"user", 'u', KY_OPTION_FLAG, NULL,
 	 "The programs with libkymo-trace that run now, their events with log level and source line.",
 	 offsetof(struct list_options, user), NULL},
+	{"sdt", 's', KY_OPTION_FLAG, NULL,
+	 "The SDT (USDT) probes of programs and libraries: arguments are their files or names.",
+	 offsetof(struct list_options, sdt), NULL},
 	{"recordings", 'r', KY_OPTION_FLAG, NULL,
 	 "Your recordings that run now, for kymo snapshot and kymo ctl.",
 	 offsetof(struct list_options, recordings), NULL},
@@ -371,6 +384,7 @@ const struct ky_command ky_command_list = {
 		    "# one subsystem, with fields\nsudo kymo list --fields sched\n\n"
 		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'\n\n"
 		    "# events of programs that run now\nkymo list --user --fields\n\n"
+		    "# probes that a library brings along\nkymo list --sdt libstdc++.so.6\n\n"
 		    "# what is being recorded\nkymo list --recordings",
 	.see_also = "doctor record snapshot ctl",
 	.options = list_options,

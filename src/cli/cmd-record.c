@@ -31,6 +31,7 @@ struct options {
 	const char *log_level, *filter, *comm, *uid;
 	const char *context;
 	const char *identity;
+	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;
 	const char *reader;
@@ -265,7 +266,14 @@ static int check_options(const struct ky_command *command, const struct options 
 	if (options->buffer_bytes < MIN_BUFFER_BYTES || options->buffer_bytes > MAX_BUFFER_BYTES)
 		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
 	run->has_user = options->user.len != 0;
-	run->has_kernel = options->kernel.len || !run->has_user;
+	to->probes = (const char *const *)options->probes.items;
+	to->n_probes = options->probes.len;
+	to->sdt = (const char *const *)options->sdt.items;
+	to->n_sdt = options->sdt.len;
+	to->kprobes = (const char *const *)options->kprobes.items;
+	to->n_kprobes = options->kprobes.len;
+	to->only_probes = to->n_probes || to->n_sdt || to->n_kprobes;
+	run->has_kernel = options->kernel.len || to->only_probes || !run->has_user;
 	run->duration_ns = options->duration_ns;
 	run->buffer_bytes = options->buffer_bytes;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
@@ -420,6 +428,19 @@ static const struct ky_option_def option_defs[] = {
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct options, context),
 	 "pid ppid procname prio interruptible preemptible need_reschedule migratable vpid vtid ip cpu_id"},
+	{"probe", 0, KY_OPTION_LIST, "FILE:FUNC(ARGS)",
+	 "Record calls of function FUNC of a program or library, all over the system, with arguments: parameters "
+	 "and what they point at (request->name, list->items[0].id), which needs debug information of FILE; else "
+	 "arg1, %di and the like, with :string or :x32 behind. $retval is recorded when the function returns. May be given "
+	 "again. With --probe, --sdt or --kprobe and no --kernel, no other kernel events. See docs/probes.md.",
+	 offsetof(struct options, probes), NULL},
+	{"sdt", 0, KY_OPTION_LIST, "PROVIDER:NAME",
+	 "Record probes that programs and libraries bring along (USDT); globs. PROVIDER:NAME looks in library or program "
+	 "PROVIDER, FILE:NAME or FILE:PROVIDER:NAME in FILE. 'kymo list --sdt FILE' shows them.",
+	 offsetof(struct options, sdt), NULL},
+	{"kprobe", 0, KY_OPTION_LIST, "FUNC(ARGS)",
+	 "Record calls of a function of the kernel, with arguments as of --probe without debug information.",
+	 offsetof(struct options, kprobes), NULL},
 	{"syscall-content", 0, KY_OPTION_TEXT, "WHAT",
 	 "Record what system calls' arguments point at: paths (file names and other texts, socket addresses, "
 	 "how many bytes vectors hold, what readlink and getcwd return), or all, which adds the first 512 "
@@ -480,6 +501,10 @@ const struct ky_command ky_command_record = {
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
 		"# which files and addresses programs open and connect to\n"
 		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
+		"# what people type into bash, and how long malloc is asked for\n"
+		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
+		"# probes that libc brings along\n"
+		"kymo record --sdt 'libc:memory_*' --duration 5s\n\n"
 		"# a program's own events, and only some of them\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
 		"# the same beside what the kernel does meanwhile\n"

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kernel/events.h"
+#include "kernel/probe.h"
 
 /*
  * Left out on purpose: kmalloc, hrtimer and rcu floods, of which no report makes use, and
@@ -75,6 +76,9 @@ static int take_system(struct ky_catalogue *catalogue, int fd, const char *none,
 	int ret;
 
 	(void)none;
+	/* Probes of recordings: one's own are added, others' are not ours to record. */
+	if (ky_probes_is_group(system))
+		return KYMO_OK;
 	/* What the function tracer and trace_marker write; it has no switch of its own. */
 	if (strcmp(system, "ftrace") == 0)
 		return KYMO_OK;
@@ -108,6 +112,22 @@ int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *f
 		ky_error_path(err, fs->path);
 		return ret;
 	}
+	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
+	      compare);
+	return KYMO_OK;
+}
+
+int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const char *event,
+		     const char *name, bool selected)
+{
+	struct ky_event_source source = {.system = ky_arena_strdup(&catalogue->arena, system),
+					 .event = ky_arena_strdup(&catalogue->arena, event),
+					 .name = ky_arena_strdup(&catalogue->arena, name),
+					 .selected = selected};
+
+	if (!source.system || !source.event || !source.name ||
+	    ky_vec_push(&catalogue->events, source) < 0)
+		return KYMO_E_MEMORY;
 	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
 	      compare);
 	return KYMO_OK;

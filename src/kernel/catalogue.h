@@ -39,6 +39,9 @@ struct ky_catalogue {
 /* List all events; formats are not read. 0, KYMO_E_IO or KYMO_E_MEMORY; fini after failure too. */
 int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *fs,
 		      struct kymo_error *err);
+/* One more, before any is selected: an event of a probe. 0 or KYMO_E_MEMORY. */
+int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const char *event,
+		     const char *name, bool selected);
 void ky_catalogue_fini(struct ky_catalogue *catalogue);
 
 /*

@@ -163,6 +163,14 @@ static const struct field_rule syscall_fields[] = {
 	{0},
 };
 
+/* Of probes: of entry, and of return. */
+static const struct field_rule probe_fields[] = {
+	{"__probe_ip", "ip", AS_IS},
+	{"__probe_func", "func", AS_IS},
+	{"__probe_ret_ip", "ret_ip", AS_IS},
+	{0},
+};
+
 /* First match. Both are globs. */
 static const struct event_rule {
 	const char *system, *event;
@@ -177,6 +185,7 @@ static const struct event_rule {
 	{"irq", "softirq_*", softirq_fields},
 	{"kmem", "*", kmem_fields},
 	{"syscalls", "*", syscall_fields},
+	{"kymo_*", "*", probe_fields},
 };
 
 static const struct field_rule *find_rules(const char *system, const char *event)

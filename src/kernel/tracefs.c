@@ -180,14 +180,19 @@ unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *
 
 /* ---- an instance of our own ----------------------------------------------------------- */
 
+void ky_instance_own_name(char *name, size_t size)
+{
+	snprintf(name, size, "kymo-%d-%" PRIu64 "-%" PRIu64, getpid(), start_ticks("self"),
+		 pid_namespace());
+}
+
 int ky_instance_create(const struct ky_tracefs *fs, struct ky_instance *instance,
 		       struct kymo_error *err)
 {
 	int code;
 
 	instance->fd = -1;
-	snprintf(instance->name, sizeof(instance->name), "kymo-%d-%" PRIu64 "-%" PRIu64, getpid(),
-		 start_ticks("self"), pid_namespace());
+	ky_instance_own_name(instance->name, sizeof(instance->name));
 	snprintf(instance->path, sizeof(instance->path), "%s/instances/%s", fs->path,
 		 instance->name);
 	if (mkdir(instance->path, 0700) < 0) {

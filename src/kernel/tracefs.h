@@ -58,6 +58,9 @@ struct ky_instance {
 	int fd;
 };
 
+/* What this process' instance is called: no other process ever has this name. */
+void ky_instance_own_name(char *name, size_t size);
+
 /* Create this process' instance, switched off. 0, KYMO_E_PERMISSION, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_instance_create(const struct ky_tracefs *fs, struct ky_instance *instance,
 		       struct kymo_error *err);

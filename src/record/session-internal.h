@@ -12,6 +12,7 @@
 #include "kernel/catalogue.h"
 #include "kernel/content.h"
 #include "kernel/convert.h"
+#include "kernel/probe.h"
 #include "kernel/ring.h"
 #include "kernel/statedump.h"
 #include "kernel/threads.h"
@@ -73,6 +74,7 @@ struct ky_session {
 	struct ky_convert convert;
 	struct ky_threads threads;
 	bool has_threads;
+	struct ky_probes probes;
 	struct ky_content *content; /* NULL: not wanted */
 	bool has_chosen;	    /* whose events are recorded */
 	bool merge;		    /* convert in time order across CPUs */

@@ -42,14 +42,61 @@ static int exclude(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/* A filter is a rule for the event, as people give them to --kernel. */
+static int add_probe(struct ky_session *session, const struct ky_probe_event *event,
+		     struct kymo_error *err)
+{
+	struct ky_strbuf rule = KY_STRBUF_INIT;
+	int ret = ky_catalogue_add(&session->catalogue, session->probes.group, event->event,
+				   event->name, !event->filter);
+
+	if (ret < 0)
+		return ky_error_nomem(err);
+	if (!event->filter)
+		return KYMO_OK;
+	ky_strbuf_addf(&rule, "%s if %s", event->name, event->filter);
+	ret = ky_strbuf_failed(&rule)
+		      ? ky_error_nomem(err)
+		      : ky_catalogue_select_rule(&session->catalogue, ky_strbuf_text(&rule), err);
+	ky_strbuf_fini(&rule);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* Look up all probes, then put them into the kernel, then they are events as others. */
+static int add_probes(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_session_options *options = &session->options;
+	int ret = KYMO_OK;
+
+	/* Instances first: they hold the probes they record. */
+	(void)ky_tracefs_clean(&session->fs, options->log);
+	(void)ky_probes_clean(&session->fs, options->log);
+	for (size_t i = 0; i < options->n_probes && !ret; i++)
+		ret = ky_probes_add_function(&session->probes, options->probes[i], err);
+	for (size_t i = 0; i < options->n_sdt && !ret; i++)
+		ret = ky_probes_add_sdt(&session->probes, options->sdt[i], err);
+	for (size_t i = 0; i < options->n_kprobes && !ret; i++)
+		ret = ky_probes_add_kernel(&session->probes, options->kprobes[i], err);
+	if (!ret)
+		ret = ky_probes_define(&session->probes, &session->fs, err);
+	ky_vec_foreach(&session->probes.events, event) {
+		if (ret < 0)
+			break;
+		ret = add_probe(session, event, err);
+	}
+	return ret;
+}
+
 static int select_events(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
 
+	if (!ret)
+		ret = add_probes(session, err);
 	if (ret < 0)
 		return ret;
-	if (!options->n_events)
+	if (!options->n_events && !options->only_probes)
 		ky_catalogue_select_default(&session->catalogue);
 	for (size_t i = 0; i < options->n_events && !ret; i++)
 		ret = ky_catalogue_select_rule(&session->catalogue, options->events[i], err);
@@ -203,7 +250,6 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 		ret = select_events(session, err);
 	if (ret < 0)
 		return ret;
-	(void)ky_tracefs_clean(&session->fs, session->options.log);
 	choose_helpers(session);
 	ret = ky_os_clock_init(&session->clock, session->options.clock, err);
 	if (!ret)
@@ -236,6 +282,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	session->epoll_fd = session->dump.done_fd = -1;
 	session->threads.proc.fd = -1;
 	pthread_mutex_init(&session->sink_lock, NULL);
+	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);
 	if (!session->output) {
 		(void)ky_session_close(session, NULL);
@@ -486,6 +533,8 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 		remove_output(session);
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;
+	ky_probes_remove(&session->probes, &session->fs);
+	ky_probes_fini(&session->probes);
 	ky_packet_writer_fini(&session->dump.writer);
 	ky_session_free_filters(session);
 	ky_trace_class_free(session->trace);

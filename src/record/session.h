@@ -43,6 +43,10 @@ struct ky_session_options {
 	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
 	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
 	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */
+	/* Specifications of kernel/probe.h, borrowed while opening. */
+	const char *const *probes, *const *sdt, *const *kprobes;
+	size_t n_probes, n_sdt, n_kprobes;
+	bool only_probes;	  /* no `events` means no others, not the default set */
 	bool syscall_content; /* what system calls' arguments point at, too */
 	uint32_t content_bytes; /* of buffers, at most; 0: none */
 	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */

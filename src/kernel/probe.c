@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "kernel/probe-file.h"
+#include "kernel/probe-sdt.h"
+#include "kernel/probe-spec.h"
+
+#define GROUP_PREFIX "kymo_"
+#define MAX_EVENTS   10000
+
+static const char *const definition_files[] = {"uprobe_events", "kprobe_events"};
+
+void ky_probes_init(struct ky_probes *probes, const struct ky_log *log)
+{
+	memset(probes, 0, sizeof(*probes));
+	ky_arena_init(&probes->arena);
+	probes->log = log;
+	ky_instance_own_name(probes->group, sizeof(probes->group));
+	for (char *c = probes->group; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+}
+
+void ky_probes_fini(struct ky_probes *probes)
+{
+	ky_vec_foreach(&probes->events, event)
+		ky_vec_fini(&event->places);
+	ky_vec_fini(&probes->events);
+	ky_arena_fini(&probes->arena);
+}
+
+bool ky_probes_is_group(const char *system)
+{
+	return strncmp(system, GROUP_PREFIX, sizeof(GROUP_PREFIX) - 1) == 0;
+}
+
+const char *ky_probes_name(const struct ky_probes *probes, const char *system, const char *event)
+{
+	if (strcmp(system, probes->group) != 0)
+		return NULL;
+	ky_vec_foreach(&probes->events, it)
+		if (strcmp(it->event, event) == 0)
+			return it->name;
+	return NULL;
+}
+
+/* ---- adding --------------------------------------------------------------------------- */
+
+/* A new event called @name, with @suffix. NULL: out of memory, or there are too many. */
+static struct ky_probe_event *add_event(struct ky_probes *probes, const char *name,
+					const char *suffix, char type)
+{
+	struct ky_probe_event event = {.type = type};
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	ky_strbuf_addf(&text, "%s%s", name, suffix);
+	event.name = ky_strbuf_failed(&text)
+			     ? NULL
+			     : ky_arena_strdup(&probes->arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	snprintf(event.event, sizeof(event.event), "p%zu", probes->events.len);
+	if (!event.name || probes->events.len >= MAX_EVENTS ||
+	    ky_vec_push(&probes->events, event) < 0)
+		return NULL;
+	return ky_vec_last(&probes->events);
+}
+
+/* Add the definition "@place@arguments" to @event; @text is used up. */
+static int add_place(struct ky_probes *probes, struct ky_probe_event *event, struct ky_strbuf *text,
+		     struct kymo_error *err)
+{
+	const char *copy = ky_strbuf_failed(text)
+				   ? NULL
+				   : ky_arena_strdup(&probes->arena, ky_strbuf_text(text));
+
+	ky_strbuf_fini(text);
+	if (!copy || ky_vec_push(&event->places, copy) < 0)
+		return ky_error_nomem(err);
+	return KYMO_OK;
+}
+
+static bool any(const struct ky_probe_spec *spec, bool is_return)
+{
+	for (unsigned int i = 0; i < spec->n_arguments; i++)
+		if (spec->arguments[i].is_return == is_return)
+			return true;
+	return false;
+}
+
+/* The arguments of one side, for the function at @address of @file (NULL: the kernel's). */
+static int add_arguments(const struct ky_probe_file *file, uint64_t address,
+			 const struct ky_probe_spec *spec, bool is_return, struct ky_strbuf *text,
+			 struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (unsigned int i = 0; i < spec->n_arguments && !ret; i++) {
+		const struct ky_probe_argument *argument = &spec->arguments[i];
+
+		if (argument->is_return != is_return)
+			continue;
+		ky_strbuf_addf(text, " %s=", argument->name);
+		ret = file ? ky_probe_argument_fetch(file, address, !spec->offset, argument, text,
+						     err)
+			   : ky_probe_raw_fetch(argument, text, err);
+	}
+	return ret;
+}
+
+static int no_code(const struct ky_probe_file *file, const char *what, struct kymo_error *err)
+{
+	int code = ky_error_set(err, KYMO_E_FORMAT, "'%s' is not in the file", what);
+
+	ky_error_path(err, file->path);
+	return code;
+}
+
+/* The kernel splits its definitions at spaces. */
+static int check_path(const char *path, struct kymo_error *err)
+{
+	int code;
+
+	if (!strpbrk(path, " \t\n#"))
+		return KYMO_OK;
+	code = ky_error_set(err, KYMO_E_UNSUPPORTED,
+			    "the kernel takes no probes in files with a space in their path");
+	ky_error_path(err, path);
+	return code;
+}
+
+/* One side of a function, at all places of its name. */
+static int add_side(struct ky_probes *probes, const struct ky_probe_file *file,
+		    const struct ky_probe_spec *spec, const struct ky_probe_addresses *addresses,
+		    const char *name, bool is_return, struct kymo_error *err)
+{
+	struct ky_probe_event *event =
+		add_event(probes, name, is_return ? "_return" : "", is_return ? 'r' : 'p');
+	int ret = event ? KYMO_OK : ky_error_nomem(err);
+
+	for (size_t i = 0; i < addresses->len && !ret; i++) {
+		struct ky_strbuf text = KY_STRBUF_INIT;
+		uint64_t address = addresses->data[i], offset;
+
+		if (!ky_probe_file_offset(file, address + spec->offset, &offset)) {
+			ky_strbuf_fini(&text);
+			return no_code(file, spec->function, err);
+		}
+		ky_strbuf_addf(&text, "%s:0x%" PRIx64, file->path, offset);
+		ret = add_arguments(file, address, spec, is_return, &text, err);
+		if (ret < 0) {
+			ky_strbuf_fini(&text);
+			if (err && !err->path[0])
+				ky_error_path(err, file->path);
+			return ret;
+		}
+		ret = add_place(probes, event, &text, err);
+	}
+	return ret;
+}
+
+/* "bash:readline" */
+static void name_event(const char *path, const char *provider, const char *name, char *out,
+		       size_t size)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (slash)
+		provider = slash + 1;
+	snprintf(out, size, "%.100s:%.150s", provider, name);
+}
+
+static int add_function(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	struct ky_probe_addresses addresses = KY_VEC_INIT;
+	struct ky_probe_spec *spec = ky_arena_new(&probes->arena, struct ky_probe_spec);
+	char path[4096], name[300];
+	struct ky_probe_file file;
+	int ret = spec ? ky_probe_spec_parse(text, true, spec, err) : ky_error_nomem(err);
+
+	if (!ret)
+		ret = ky_probe_file_find(spec->file, path, err);
+	if (!ret)
+		ret = check_path(path, err);
+	if (!ret)
+		ret = ky_probe_file_open(&file, path, err);
+	if (ret < 0)
+		return ret;
+	name_event(spec->file, spec->file, spec->function, name, sizeof(name));
+	ret = ky_probe_file_function(&file, spec->function, &addresses, err);
+	if (!ret && (any(spec, false) || !any(spec, true)))
+		ret = add_side(probes, &file, spec, &addresses, spec->name[0] ? spec->name : name,
+			       false, err);
+	if (!ret && any(spec, true))
+		ret = add_side(probes, &file, spec, &addresses, spec->name[0] ? spec->name : name,
+			       true, err);
+	ky_vec_fini(&addresses);
+	ky_probe_file_close(&file);
+	return ret;
+}
+
+static int add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	struct ky_probe_spec *spec = ky_arena_new(&probes->arena, struct ky_probe_spec);
+	char name[300];
+	int ret = spec ? ky_probe_spec_parse(text, false, spec, err) : ky_error_nomem(err);
+
+	if (ret < 0)
+		return ret;
+	name_event(NULL, "kernel", spec->function, name, sizeof(name));
+	for (int side = 0; side < 2 && !ret; side++) {
+		struct ky_strbuf definition = KY_STRBUF_INIT;
+		struct ky_probe_event *event;
+
+		if (side ? !any(spec, true) : !any(spec, false) && any(spec, true))
+			continue;
+		event = add_event(probes, name, side ? "_return" : "", side ? 'r' : 'p');
+		if (!event)
+			return ky_error_nomem(err);
+		event->is_kernel = true;
+		ky_strbuf_adds(&definition, spec->function);
+		if (spec->offset)
+			ky_strbuf_addf(&definition, "+%" PRIu64, spec->offset);
+		ret = add_arguments(NULL, 0, spec, side, &definition, err);
+		if (!ret)
+			ret = add_place(probes, event, &definition, err);
+		else
+			ky_strbuf_fini(&definition);
+	}
+	return ret;
+}
+
+/* ---- probes that programs bring along ------------------------------------------------- */
+
+/* @text is FILE:PROVIDER:NAME, FILE:NAME or PROVIDER:NAME. */
+struct sdt_choice {
+	char head[4096]; /* up to the first colon */
+	char provider[200], name[200];
+	bool is_open; /* the head may be a provider, a library or a program */
+};
+
+static int choose_sdt(const char *text, struct sdt_choice *choice, struct kymo_error *err)
+{
+	const char *last = strrchr(text, ':'), *first = strchr(text, ':');
+	int ret;
+
+	if (!last || first == text || !last[1] || strlen(last + 1) >= sizeof(choice->name) ||
+	    strlen(text) >= sizeof(choice->head)) {
+		ret = ky_error_set(err, KYMO_E_INVALID, "'%.100s' names no probes", text);
+		ky_error_hint(err, "PROVIDER:NAME, FILE:NAME or FILE:PROVIDER:NAME: 'libc:*', "
+				   "'./server:request_start'");
+		return ret;
+	}
+	snprintf(choice->name, sizeof(choice->name), "%s", last + 1);
+	snprintf(choice->head, sizeof(choice->head), "%.*s", (int)(first - text), text);
+	snprintf(choice->provider, sizeof(choice->provider), "*");
+	if (first != last)
+		snprintf(choice->provider, sizeof(choice->provider), "%.*s",
+			 (int)(last - first - 1), first + 1);
+	choice->is_open =
+		first == last && !strchr(choice->head, '/') && !strstr(choice->head, ".so");
+	return KYMO_OK;
+}
+
+/* The event of this name and these arguments: the kernel takes places of one event only if they agree. */
+static struct ky_probe_event *find_event(struct ky_probes *probes, size_t from, const char *name,
+					 const char *signature)
+{
+	for (size_t i = from; i < probes->events.len; i++)
+		if (strcmp(probes->events.data[i].name, name) == 0 &&
+		    strcmp(probes->events.data[i].signature, signature) == 0)
+			return &probes->events.data[i];
+	return NULL;
+}
+
+/* "FILE:0x12 arg1=%di:s32 arg2=..." -> "arg1:s32 arg2:..." NULL: out of memory. */
+static const char *signature_of(struct ky_arena *arena, const char *definition)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *copy = NULL;
+
+	for (const char *at = strchr(definition, ' '); at; at = strchr(at + 1, ' ')) {
+		size_t len = strcspn(at + 1, " ");
+		const char *colon = memrchr(at + 1, ':', len);
+
+		ky_strbuf_add(&text, at, strcspn(at, "="));
+		if (colon)
+			ky_strbuf_add(&text, colon, len - (size_t)(colon - at - 1));
+	}
+	if (!ky_strbuf_failed(&text))
+		copy = ky_arena_strdup(arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	return copy;
+}
+
+static int add_sdt(struct ky_probes *probes, const struct ky_probe_file *file,
+		   const struct ky_sdt_probe *probe, size_t from, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_probe_event *event;
+	uint64_t offset, semaphore;
+	const char *signature;
+	char name[300];
+	int left_out;
+
+	name_event(NULL, probe->provider, probe->name, name, sizeof(name));
+	if (!ky_probe_file_offset(file, probe->address, &offset))
+		return KYMO_OK;
+	ky_strbuf_addf(&text, "%s:0x%" PRIx64, file->path, offset);
+	if (probe->semaphore && ky_probe_file_offset(file, probe->semaphore, &semaphore))
+		ky_strbuf_addf(&text, "(0x%" PRIx64 ")", semaphore);
+	left_out = ky_sdt_fetch(file, probe->address - offset, probe->arguments, &text);
+	if (left_out)
+		ky_log_warning(probes->log,
+			       "%s: %d of its arguments cannot be fetched by the kernel: %s", name,
+			       left_out, probe->arguments);
+	signature = signature_of(&probes->arena, ky_strbuf_text(&text));
+	event = signature ? find_event(probes, from, name, signature) : NULL;
+	if (!event && signature) {
+		event = add_event(probes, name, "", 'p');
+		if (event)
+			event->signature = signature;
+	}
+	if (!event) {
+		ky_strbuf_fini(&text);
+		return ky_error_nomem(err);
+	}
+	return add_place(probes, event, &text, err);
+}
+
+/* Those of one file. Returns how many there are in it, or an error. */
+static int add_sdt_of(struct ky_probes *probes, const char *path, const char *provider,
+		      const char *name, struct kymo_error *err)
+{
+	struct ky_sdt_probes found = KY_VEC_INIT;
+	size_t from = probes->events.len;
+	struct ky_probe_file file;
+	int ret = check_path(path, err), n;
+
+	if (!ret)
+		ret = ky_probe_file_open(&file, path, err);
+	if (ret < 0)
+		return ret;
+	ret = ky_sdt_read(&file, &probes->arena, &found, err);
+	for (size_t i = 0; i < found.len && !ret; i++)
+		if (ky_glob_match(provider, found.data[i].provider) &&
+		    ky_glob_match(name, found.data[i].name))
+			ret = add_sdt(probes, &file, &found.data[i], from, err);
+	n = (int)found.len;
+	ky_vec_fini(&found);
+	ky_probe_file_close(&file);
+	return ret < 0 ? ret : n;
+}
+
+/* A name alone: the provider, in the library of that name; any of that library; a program's. */
+static int add_sdt_named(struct ky_probes *probes, const struct sdt_choice *choice, char *path,
+			 struct kymo_error *err)
+{
+	size_t from = probes->events.len;
+	int ret;
+
+	if (!choice->is_open || ky_probe_library_find(choice->head, path) < 0)
+		return 0;
+	ret = add_sdt_of(probes, path, choice->head, choice->name, err);
+	if (ret > 0 && probes->events.len == from)
+		ret = add_sdt_of(probes, path, "*", choice->name, err);
+	return ret;
+}
+
+static int add_sdt_text(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	size_t from = probes->events.len;
+	char path[4096] = "", program[4096];
+	struct sdt_choice choice;
+	int ret = choose_sdt(text, &choice, err);
+
+	if (!ret)
+		ret = add_sdt_named(probes, &choice, path, err);
+	/* There may be a program of that name, too, which has them built in: python3.11. */
+	if (ret >= 0 && ky_probe_file_find(choice.head, program, path[0] ? NULL : err) == KYMO_OK) {
+		bool has_library = path[0];
+		int more = add_sdt_of(probes, program, choice.provider, choice.name,
+				      has_library ? NULL : err);
+
+		if (!has_library || more > 0) {
+			memcpy(path, program, sizeof(path));
+			ret = more;
+		}
+	} else if (ret >= 0 && !path[0]) {
+		return KYMO_E_NOT_FOUND;
+	}
+	if (ret < 0 || probes->events.len > from)
+		return ret < 0 ? ret : KYMO_OK;
+	ky_error_set(err, KYMO_E_NOT_FOUND,
+		     ret ? "no probe matches '%s'" : "the file has no SDT probes", text);
+	ky_error_path(err, path);
+	if (ret)
+		ky_error_hint(err, "'kymo list --sdt %s' shows those there are", path);
+	return KYMO_E_NOT_FOUND;
+}
+
+/* ---- with filters --------------------------------------------------------------------- */
+
+/* Give what @add adds for the text before " if " the filter behind it: the first event, or @all of them. */
+static int add_filtered(struct ky_probes *probes, const char *text, bool all,
+			int (*add)(struct ky_probes *, const char *, struct kymo_error *),
+			struct kymo_error *err)
+{
+	const char *at = strstr(text, " if "), *filter;
+	size_t from = probes->events.len, to;
+	char *head;
+	int ret;
+
+	if (!at)
+		return add(probes, text, err);
+	head = strndup(text, (size_t)(at - text));
+	filter = ky_arena_strdup(&probes->arena, at + 4);
+	ret = head && filter ? add(probes, head, err) : ky_error_nomem(err);
+	free(head);
+	to = all ? probes->events.len : from + 1;
+	for (size_t i = from; i < to && !ret; i++)
+		probes->events.data[i].filter = filter;
+	return ret;
+}
+
+int ky_probes_add_function(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	return add_filtered(probes, text, false, add_function, err);
+}
+
+int ky_probes_add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	return add_filtered(probes, text, false, add_kernel, err);
+}
+
+int ky_probes_add_sdt(struct ky_probes *probes, const char *text, struct kymo_error *err)
+{
+	return add_filtered(probes, text, true, add_sdt_text, err);
+}
+
+/* ---- the kernel's files --------------------------------------------------------------- */
+
+static int append(const struct ky_tracefs *fs, const char *file, const char *text, size_t len)
+{
+	int fd = openat(fs->fd, file, O_WRONLY | O_APPEND | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* What the kernel's log of such errors says last, without the place in its line. */
+static void add_reason(const struct ky_tracefs *fs, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *at, *last = NULL;
+
+	if (ky_tracefs_read(fs->fd, fs->path, "error_log", &text, NULL) == 0) {
+		for (at = ky_strbuf_text(&text); (at = strstr(at, "probe: error: ")); at++)
+			last = at + 14;
+		if (last)
+			ky_error_hint(err, "the kernel says: %.*s", (int)strcspn(last, "\n"), last);
+	}
+	ky_strbuf_fini(&text);
+}
+
+static int refused(const struct ky_tracefs *fs, const struct ky_probe_event *event, int errnum,
+		   struct kymo_error *err)
+{
+	int code;
+
+	if (errnum == ENOENT &&
+	    faccessat(fs->fd, definition_files[event->is_kernel], F_OK, 0) < 0) {
+		code = ky_error_set(err, KYMO_E_UNSUPPORTED, "this kernel has no %s",
+				    event->is_kernel ? "kprobes" : "uprobes");
+		ky_error_hint(err, "it was built without CONFIG_%s_EVENTS",
+			      event->is_kernel ? "KPROBE" : "UPROBE");
+		return code;
+	}
+	if (errnum == ENOENT && event->is_kernel) {
+		code = ky_error_set(err, KYMO_E_NOT_FOUND, "the kernel has no function for %s",
+				    event->name);
+		ky_error_hint(err, "/proc/kallsyms lists them; inlined ones have no place");
+		return code;
+	}
+	code = ky_error_errno(err, errnum, "the kernel refuses the probe %s", event->name);
+	if (errnum == EINVAL || errnum == E2BIG || errnum == ENOSPC)
+		add_reason(fs, err);
+	return code;
+}
+
+static int define(const struct ky_probes *probes, struct ky_probe_event *event,
+		  const struct ky_tracefs *fs, struct kymo_error *err)
+{
+	ky_vec_foreach(&event->places, place) {
+		struct ky_strbuf text = KY_STRBUF_INIT;
+		int ret;
+
+		ky_strbuf_addf(&text, "%c:%s/%s %s\n", event->type, probes->group, event->event,
+			       *place);
+		ret = ky_strbuf_failed(&text) ? -ENOMEM
+					      : append(fs, definition_files[event->is_kernel],
+						       ky_strbuf_text(&text), text.len);
+		ky_strbuf_fini(&text);
+		/* The compiler has put it twice at one place: once is what it is. */
+		if (ret == -EEXIST && event->defined)
+			continue;
+		if (ret < 0)
+			return refused(fs, event, -ret, err);
+		event->defined = true;
+	}
+	return KYMO_OK;
+}
+
+int ky_probes_define(struct ky_probes *probes, const struct ky_tracefs *fs, struct kymo_error *err)
+{
+	ky_vec_foreach(&probes->events, event) {
+		int ret = define(probes, event, fs, err);
+
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+/* The kernel lets go of an instance's events a moment after it. */
+static int remove_definition(const struct ky_tracefs *fs, const char *file, const char *name)
+{
+	const struct timespec pause = {0, 5 * 1000 * 1000};
+	char text[160];
+	int len = snprintf(text, sizeof(text), "-:%.140s\n", name), ret;
+
+	for (int i = 0; i < 200; i++) {
+		ret = append(fs, file, text, (size_t)len);
+		if (ret != -EBUSY)
+			return ret;
+		nanosleep(&pause, NULL);
+	}
+	return ret;
+}
+
+void ky_probes_remove(struct ky_probes *probes, const struct ky_tracefs *fs)
+{
+	ky_vec_foreach(&probes->events, event) {
+		char name[100];
+		int ret;
+
+		if (!event->defined)
+			continue;
+		event->defined = false;
+		snprintf(name, sizeof(name), "%s/%s", probes->group, event->event);
+		ret = remove_definition(fs, definition_files[event->is_kernel], name);
+		if (ret < 0)
+			ky_log_warning(probes->log, "cannot remove the probe %s: %s", name,
+				       strerror(-ret));
+	}
+}
+
+/* ---- what killed recorders left ------------------------------------------------------- */
+
+/* "p:kymo_12_34_56/p0 /bin/sh:0x..." -> is kymo-12-34-56 dead? @name becomes "kymo_12_34_56/p0". */
+static bool is_stale(const char *line, char name[128])
+{
+	const char *colon = strchr(line, ':');
+	char instance[64];
+	size_t len;
+
+	if (!colon)
+		return false;
+	len = strcspn(++colon, " \n");
+	if (!ky_probes_is_group(colon) || len >= 128)
+		return false;
+	memcpy(name, colon, len);
+	name[len] = '\0';
+	len = strcspn(name, "/");
+	if (len >= sizeof(instance))
+		return false;
+	memcpy(instance, name, len);
+	instance[len] = '\0';
+	for (char *c = instance; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	return ky_tracefs_is_stale(instance);
+}
+
+unsigned int ky_probes_clean(const struct ky_tracefs *fs, const struct ky_log *log)
+{
+	unsigned int removed = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct ky_strbuf text = KY_STRBUF_INIT;
+		char name[128], last[128] = "";
+
+		if (ky_tracefs_read(fs->fd, fs->path, definition_files[i], &text, NULL) == 0) {
+			for (const char *line = ky_strbuf_text(&text); *line;
+			     line += strcspn(line, "\n"), line += *line == '\n') {
+				/* An event of several places is removed at once. */
+				if (!is_stale(line, name) || strcmp(name, last) == 0)
+					continue;
+				memcpy(last, name, sizeof(last));
+				if (remove_definition(fs, definition_files[i], name) == 0)
+					removed++;
+				else
+					ky_log_warning(log,
+						       "cannot remove the probe %s of a dead "
+						       "recorder",
+						       name);
+			}
+		}
+		ky_strbuf_fini(&text);
+	}
+	return removed;
+}

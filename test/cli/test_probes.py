@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""kymo record --probe, --sdt, --kprobe: functions of programs, with what they are given."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+PROGRAM = r"""
+#include <stdint.h>
+struct inner { int16_t small; const char *text; char array[12]; };
+enum color { RED, GREEN = 7 };
+struct item {
+	struct item *next;
+	struct inner in;
+	unsigned int low : 3, high : 5;
+	uint8_t *bytes;
+	union { long number; void *pointer; };
+	enum color color;
+	float ratio;
+};
+
+#define KEEP __asm__ volatile("" ::: "memory")
+
+__attribute__((noinline)) const char *handle(struct item *item, int fd, const char *name,
+	uint64_t big, signed char c, unsigned short s, long seventh, int eighth)
+{
+	KEEP;
+	return item->in.text + (fd > 2) + (name ? 0 : (long)(big + c + s + seventh + eighth));
+}
+
+__attribute__((noinline)) struct item by_value(struct item item, double d, int behind)
+{
+	KEEP;
+	item.ratio += (float)d + behind;
+	return item;
+}
+
+__attribute__((noinline)) static int only_here(double d, int x, int unused) { KEEP; return (int)d + x; }
+
+int main(void)
+{
+	uint8_t bytes[] = {9, 8, 7};
+	struct item second = {.in = {-5, "second", "arr2"}};
+	struct item first = {&second, {-3, "first", "array"}, 5, 17, bytes, {77}, GREEN, 1.5f};
+
+	for (int i = 0; i < 3; i++) {
+		if (!handle(&first, i, i == 1 ? (void *)0 : "a name", UINT64_MAX - i, -i, 65535, 1234567890123, -8))
+			return 1;
+		by_value(first, 0.5, i);
+		if (only_here(2.5, i, 3) != i + 2)
+			return 2;
+	}
+	return 0;
+}
+"""
+
+SDT = r"""
+#define _SDT_HAS_SEMAPHORES 1
+#include <stdint.h>
+#include <sys/sdt.h>
+#define SEMAPHORE(name) \
+	__extension__ unsigned short shop_##name##_semaphore __attribute__((section(".probes"))) = 0
+SEMAPHORE(sale);
+SEMAPHORE(idle);
+SEMAPHORE(ratio);
+static long total = 40;
+
+int main(void)
+{
+	volatile short tiny = -3;
+	const char *name = "apple";
+	int seen = 0;
+
+	for (int i = 0; i < 5; i++) {
+		if (*(volatile unsigned short *)&shop_sale_semaphore) {
+			seen++;
+			STAP_PROBE5(shop, sale, i, name, total, tiny, (uint64_t)7 << 40);
+		}
+		STAP_PROBE(shop, idle);
+		STAP_PROBE1(shop, ratio, 1.5f);
+		total += i;
+	}
+	return seen;
+}
+"""
+
+
+def compile_c(folder, name, text, *flags):
+    (folder / f"{name}.c").write_text(text)
+    subprocess.run(["cc", "-g", "-w", *flags, "-o", folder / name, folder / f"{name}.c"], check=True)
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("probes")
+    return {flag: compile_c(folder, f"target{flag.replace('-', '_').replace(' ', '')}", PROGRAM, *flag.split())
+            for flag in ("-O0", "-O2", "-O2 -no-pie")}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    if not os.path.exists("/usr/include/x86_64-linux-gnu/sys/sdt.h") and \
+            not os.path.exists("/usr/include/sys/sdt.h"):
+        pytest.skip("no <sys/sdt.h>: tools/install-deps test")
+    return compile_c(tmp_path_factory.mktemp("sdt"), "shop", SDT, "-O2")
+
+
+def events(kymo, trace):
+    """The fields of all events but the state dump's, by name."""
+    found = {}
+    for line in kymo("convert", "--to", "json", trace).out.splitlines():
+        event = json.loads(line)
+        if "statedump" not in event["event"]:
+            found.setdefault(event["event"], []).append(event["fields"])
+    return found
+
+
+def definitions():
+    for name in ("uprobe_events", "kprobe_events"):
+        path = f"/sys/kernel/tracing/{name}"
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                yield from file
+
+
+def left_of(pid):
+    return [line for line in definitions() if f":kymo_{pid}_" in line]
+
+
+def no_ips(fields):
+    return {name: value for name, value in fields.items() if not name.endswith("ip") and name != "func"}
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O2 -no-pie"])
+def test_arguments_by_name(kymo, record, programs, flags):
+    program = programs[flags]
+    arguments = ("fd, name, big, c, s, seventh, eighth, item->in.small, item->in.text, item->in.array, "
+                 "word=item->next->in.text, item->low, item->high, item->bytes[1], item->number, "
+                 "item->color, item->ratio, second=%si:s32, $retval")
+    trace, _ = record("--probe", f"h={program}:handle({arguments})", command=[program])
+    found = events(kymo, trace)
+    assert sorted(found) == ["h", "h_return"], found
+    common = {"s": 65535, "seventh": 1234567890123, "eighth": -8, "item_in_small": -3,
+              "item_in_text": "first", "item_in_array": "array", "word": "second", "item_low": 5,
+              "item_high": 17, "item_bytes_1": 8, "item_number": 77, "item_color": 7,
+              "item_ratio": 0x3fc00000}
+    assert [no_ips(fields) for fields in found["h"]] == [
+        {"fd": i, "second": i, "name": "" if i == 1 else "a name", "big": 2**64 - 1 - i, "c": -i} | common
+        for i in range(3)]
+    assert [fields["retval"] for fields in found["h_return"]] == ["first", "", "first"]
+    assert {f["ip"] for f in found["h"]} == {f["func"] for f in found["h_return"]}
+
+
+def test_static_function_and_filter(kymo, record, programs):
+    program = programs["-O2"]
+    trace, _ = record("--probe", f"o={program}:only_here(x) if x > 0", command=[program])
+    assert [f["x"] for f in events(kymo, trace)["o"]] == [1, 2]
+    trace, _ = record("--probe", f"{programs['-O0']}:only_here($retval)", command=[programs["-O0"]])
+    assert [f["retval"] for f in events(kymo, trace)[f"{programs['-O0'].name}:only_here_return"]] == [2, 3, 4]
+
+
+def test_without_debug_information(kymo, record, programs, tmp_path):
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-g", "-o", stripped, programs["-O2"]], check=True)
+    trace, _ = record("--probe", f"{stripped}:handle(arg2:s32, arg3:string, $stack1, %r8:s8)", "--kernel",
+                      "sched_process_exec", command=[stripped])
+    found = events(kymo, trace)
+    assert [(f["arg2"], f["arg3"], f["stack1"], f["r8"]) for f in found["stripped:handle"]] == \
+        [(i, "" if i == 1 else "a name", 1234567890123, -i) for i in range(3)]
+    assert "sched_process_exec" in found
+    result = kymo("record", "--probe", f"{stripped}:handle(fd)", "-o", tmp_path / "t", code=1)
+    assert "debug information" in result.err and not (tmp_path / "t").exists()
+
+
+def test_debug_information_kept_apart(kymo, record, programs, tmp_path):
+    program, debug = tmp_path / "apart", tmp_path / "apart.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", programs["-O2"], debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", programs["-O2"], program],
+                   check=True, cwd=tmp_path)
+    trace, _ = record("--probe", f"{program}:handle(item->next->in.text)", command=[program])
+    assert [f["item_next_in_text"] for f in events(kymo, trace)["apart:handle"]] == ["second"] * 3
+
+
+def test_library(kymo, record, peer):
+    trace, _ = record("--probe", "libc.so.6:getenv(name=arg1:string)", "--context", "procname",
+                      command=["env", "-i", "/bin/true"])
+    found = events(kymo, trace)["libc.so.6:getenv"]
+    assert any("name" in fields for fields in found)
+    assert peer("babeltrace2", trace).code == 0
+
+
+@pytest.mark.parametrize("spec,words", [
+    ("{p}:nosuch", "no function"), ("{p}:handl", "there are: handle"),
+    ("{p}:handle(nosuch)", "item, fd, name"), ("{p}:handle(item.in)", "use ->"),
+    ("{p}:handle(item->in)", "name a member"), ("{p}:handle(item->nosuch)", "no member"),
+    ("{p}:handle(fd->x)", "no pointer"), ("{p}:handle(item->in.array.x)", "no struct"),
+    ("{p}:by_value(item.in.small)", "item"), ("{p}:by_value(d)", "d"),
+    ("{p}:by_value(behind)", "behind"), ("{p}:handle(%nosuch)", "kernel"),
+    ("{p}:handle(fd", "','"), ("{p}:handle(fd)x", "more"), ("{p}:handle(fd,fd)", "same name"),
+    ("{p}:", "no function"), ("handle", "FILE"), ("/nosuch:x", "no file"), ("/etc/passwd:x", "not a program"),
+    ("/tmp:x", "no file"), ("{p}:handle($foo)", "$retval"), ("{p}:handle(arg1:nosuch)", "kernel"),
+    ("{p}:handle(" + ",".join(f"a{i}=%di" for i in range(40)) + ")", "too many"),
+    ("{p}:handle+99999999(%di)", "not in the file"), ("libc.so.6:memcpy", "chosen"),
+])
+def test_mistakes(kymo, needs_root_tracefs, programs, tmp_path, spec, words):
+    result = kymo("record", "--probe", spec.format(p=programs["-O0"]), "-o", tmp_path / "t", code=1)
+    assert words in result.err and result.err.count("\n") == 1, result
+    assert not (tmp_path / "t").exists()
+    assert not os.listdir(tmp_path)
+
+
+def test_sdt(kymo, record, shop):
+    trace, result = record("--sdt", f"{shop}:*", command=[shop], code=5)
+    assert "shop:ratio: 1 of its arguments" in result.err
+    found = events(kymo, trace)
+    assert [no_ips(f) for f in found["shop:sale"]] == [
+        {"arg1": i, "arg2": found["shop:sale"][0]["arg2"], "arg3": 40 + sum(range(i)), "arg4": -3,
+         "arg5": 7 << 40} for i in range(5)]
+    assert len(found["shop:idle"]) == len(found["shop:ratio"]) == 5
+    # Without somebody who listens the semaphore is 0 again.
+    assert subprocess.run([shop], check=False).returncode == 0
+    trace, _ = record("--sdt", f"{shop}:shop:i*", command=[shop])
+    assert sorted(events(kymo, trace)) == ["shop:idle"]
+
+
+def test_list_sdt(kymo, shop):
+    out = kymo("list", "--sdt", shop).out
+    assert "shop:idle" in out and "(with a semaphore)" in out
+    probes = json.loads(kymo("list", "--sdt", "--json", shop).out)
+    assert sorted(probe["name"] for probe in probes) == ["idle", "ratio", "sale"]
+    assert "no SDT probes" in kymo("list", "--sdt", "/bin/true").out
+    kymo("list", "--sdt", code=2)
+    kymo("list", "--sdt", "/etc/passwd", code=1)
+
+
+def test_no_sdt(kymo, needs_root_tracefs, shop, tmp_path):
+    for text, words in ((f"{shop}:nosuch", "no probe matches"), ("/bin/true:*", "no SDT probes"),
+                        ("sale", "PROVIDER:NAME"), ("/no/such:x", "no file")):
+        assert words in kymo("record", "--sdt", text, "-o", tmp_path / "t", code=1).err
+
+
+def test_kprobe(kymo, record, tmp_path):
+    if os.path.exists("/sys/kernel/tracing/kprobe_events"):
+        trace, _ = record("--kprobe", "do_sys_openat2(%si:u64, $retval:s64)", command=["cat", "/etc/hostname"])
+        found = events(kymo, trace)
+        assert found["kernel:do_sys_openat2"] and found["kernel:do_sys_openat2_return"]
+    else:
+        result = kymo("record", "--kprobe", "do_sys_openat2", "-o", tmp_path / "t", code=1)
+        assert "this kernel has no kprobes" in result.err
+
+
+def test_definitions_are_removed(kymo_bin, needs_root_tracefs, programs, tmp_path):
+    args = [kymo_bin, "record", "--probe", f"{programs['-O0']}:handle(fd)", "-o"]
+    for number, how in ((1, signal.SIGINT), (2, signal.SIGKILL)):
+        process = subprocess.Popen([*args, tmp_path / f"t{number}"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        for _ in range(500):
+            if left_of(process.pid) and (tmp_path / f"t{number}" / "kernel" / "metadata").exists():
+                break
+            time.sleep(0.02)
+        assert left_of(process.pid)
+        time.sleep(0.2)
+        process.send_signal(how)
+        process.wait()
+        if how == signal.SIGINT:
+            assert not left_of(process.pid)
+    # What the killed one left, the next one removes.
+    subprocess.run([*args, tmp_path / "t3", "--duration", "10ms"], check=True,
+                   stderr=subprocess.DEVNULL)
+    assert not left_of(process.pid)
