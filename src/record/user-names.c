@@ -18,15 +18,52 @@ static bool has_name(const struct ky_user_names *names, const char *name)
 	return ky_names_get(&names->known, name) != NULL;
 }
 
-static int add_name(struct ky_user_names *names, const char *name)
+/* @text is taken over; NULL: no memory. */
+static int remember(struct ky_user_names *names, char *text, bool is_label)
 {
-	char *copy = strdup(name);
+	int ret = KYMO_E_MEMORY;
 
-	if (!copy || ky_vec_push(&names->names, copy) < 0) {
-		free(copy);
+	if (text)
+		ret = is_label ? ky_vec_push(&names->labels, text)
+			       : ky_vec_push(&names->names, text);
+	if (ret < 0) {
+		free(text);
 		return KYMO_E_MEMORY;
 	}
-	return ky_names_set(&names->known, copy, copy);
+	return ky_names_set(&names->known, text, text);
+}
+
+#define KEY_BYTES (2 * KY_NAME_MAX + 2)
+
+static void label_key(char key[KEY_BYTES], const char *field, const char *label)
+{
+	snprintf(key, KEY_BYTES, "%.127s\n%.127s", field, label);
+}
+
+static int add_label(struct ky_user_names *names, const char *field, const char *label)
+{
+	char key[KEY_BYTES];
+
+	label_key(key, field, label);
+	names->is_full |= names->labels.len == NAMES_MAX;
+	return names->is_full || has_name(names, key) ? KYMO_OK
+						      : remember(names, strdup(key), true);
+}
+
+static int add_labels(struct ky_user_names *names, const struct ky_user_event *event,
+		      unsigned int i)
+{
+	const struct ky_event_record *record = event->record;
+	const struct ky_field_record *field = &record->fields[i];
+	const char *base = (const char *)record, *name = ky_user_field_name(event, i);
+	const struct ky_label_record *labels = (const void *)(base + field->labels);
+	int ret = KYMO_OK;
+
+	if (field->kind != KY_KIND_ENUM)
+		return add_label(names, name, "");
+	for (uint32_t k = 0; k < field->n_labels && !ret; k++)
+		ret = add_label(names, name, base + labels[k].name);
+	return ret;
 }
 
 int ky_user_names_add(struct ky_user_names *names, const struct ky_user_event *event)
@@ -39,7 +76,9 @@ int ky_user_names_add(struct ky_user_names *names, const struct ky_user_event *e
 
 		names->is_full |= names->names.len == NAMES_MAX;
 		if (!names->is_full && !has_name(names, name))
-			ret = add_name(names, name);
+			ret = remember(names, strdup(name), false);
+		if (!ret)
+			ret = add_labels(names, event, i);
 	}
 	return ret;
 }
@@ -49,22 +88,29 @@ void ky_user_names_fini(struct ky_user_names *names)
 	ky_vec_foreach(&names->names, it)
 		free(*it);
 	ky_vec_fini(&names->names);
+	ky_vec_foreach(&names->labels, it)
+		free(*it);
+	ky_vec_fini(&names->labels);
 	ky_names_fini(&names->known);
 }
 
-/* The three nearest names, the best first. */
-static void nearest(const struct ky_user_names *names, const char *word, char *text, size_t size)
+/* The three nearest of @n words that begin with @prefix, which is left out; the best first. */
+static void nearest(char *const *words, size_t n_words, const char *prefix, const char *word,
+		    char *text, size_t size)
 {
-	size_t used[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, len = 0;
+	size_t used[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, len = 0, skip = strlen(prefix);
 
 	text[0] = 0;
 	for (int n = 0; n < 3; n++) {
 		size_t best = SIZE_MAX, distance = SIZE_MAX;
 
-		for (size_t i = 0; i < names->names.len; i++) {
-			size_t d = ky_edit_distance(word, names->names.data[i]);
+		for (size_t i = 0; i < n_words; i++) {
+			size_t d;
 
-			if (d < distance && i != used[0] && i != used[1]) {
+			if (i == used[0] || i == used[1] || strncmp(words[i], prefix, skip) != 0)
+				continue;
+			d = ky_edit_distance(word, words[i] + skip);
+			if (d < distance) {
 				best = i;
 				distance = d;
 			}
@@ -73,10 +119,49 @@ static void nearest(const struct ky_user_names *names, const char *word, char *t
 			break;
 		used[n] = best;
 		len += (size_t)snprintf(text + len, size - len, "%s%s", n ? ", " : "",
-					names->names.data[best]);
+					words[best] + skip);
 		if (len >= size)
 			break;
 	}
+}
+
+/* An enumeration that is compared with a text: has it this label in any event? */
+static int check_label(const struct ky_user_names *names, const struct ky_user_name *name,
+		       const char *label, struct kymo_error *err)
+{
+	char key[KEY_BYTES], prefix[KEY_BYTES], near[400];
+
+	label_key(prefix, name->text, "");
+	label_key(key, name->text, label);
+	/* Not there at all, or a text in some other event. */
+	if (!has_name(names, name->text) || has_name(names, prefix) || has_name(names, key))
+		return KYMO_OK;
+	nearest(names->labels.data, names->labels.len, prefix, label, near, sizeof(near));
+	ky_error_set(err, KYMO_E_INVALID, "'%s' has no label '%s'%s%s", name->text, label,
+		     near[0] ? "; the nearest are: " : "", near);
+	ky_error_path(err, "--filter");
+	ky_error_line(err, 1, name->column);
+	return KYMO_E_INVALID;
+}
+
+static int check_labels(const struct ky_user_names *names, const struct ky_user_filter *filter,
+			struct kymo_error *err)
+{
+	const struct ky_filter_op *ops = filter->ops.data;
+	size_t n_names = 0;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i + 2 < filter->ops.len && !ret; i++) {
+		const struct ky_user_name *name = &filter->names.data[n_names];
+
+		/* Each of these has its name, in the same order. */
+		n_names += ops[i].code == KY_FILTER_FIELD || ops[i].code == KY_FILTER_CONTEXT ||
+			   ops[i].code == KY_FILTER_HAS;
+		if (ops[i].code == KY_FILTER_FIELD && ops[i + 1].code == KY_FILTER_TEXT &&
+		    (ops[i + 2].code == KY_FILTER_EQ || ops[i + 2].code == KY_FILTER_NE))
+			ret = check_label(names, name, filter->texts.data + ops[i + 1].arg, err);
+	}
+	return ret;
 }
 
 int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_filter *filter,
@@ -94,7 +179,8 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 			ky_error_set(err, KYMO_E_INVALID, "there is no context field '%s'",
 				     name->text);
 		} else {
-			nearest(names, name->text, near, sizeof(near));
+			nearest(names->names.data, names->names.len, "", name->text, near,
+				sizeof(near));
 			ky_error_set(err, KYMO_E_INVALID,
 				     "none of these events has a field '%s'%s%s", name->text,
 				     near[0] ? "; the nearest names are: " : "", near);
@@ -103,5 +189,5 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 		ky_error_line(err, 1, name->column);
 		return KYMO_E_INVALID;
 	}
-	return KYMO_OK;
+	return check_labels(names, filter, err);
 }

@@ -43,10 +43,11 @@ int ky_user_request_check(struct ky_user_request *request, const struct ky_progr
 /* The clock as session files and blobs have it. */
 void ky_user_clock_record(const struct ky_os_clock *clock, struct ky_clock_record *record);
 
-/* Names of fields, each once. */
+/* Names of fields and of their values, each once. */
 struct ky_user_names {
 	KY_VEC(char *) names;
-	struct ky_names known; /* the same, to look them up */
+	KY_VEC(char *) labels; /* "FIELD\nLABEL" of enumerations; "FIELD\n" of other fields */
+	struct ky_names known; /* all these, to look them up */
 	bool any_event;
 	bool is_full; /* there are more than anybody has; who is called what is not checked then */
 };

@@ -193,6 +193,21 @@ kymo print all --filter '{expression}' --count
     assert len(found) == int(done.out.split()[-1]) and 0 < len(found) < 12
 
 
+def test_unknown_label_in_a_filter(box):
+    done = box("""
+$T/modes numbers 100000 1000 & numbers=$!
+wait_for 'kymo list --user | grep -q modes:painted'
+kymo record --user 'modes:*' --filter 'n == 1 || colour == "REED"' -o out --duration 1s; echo $?
+kymo record --user 'modes:*' --filter 'i > 1 && colour == "REED"' -o out --duration 1s; echo $?
+kymo record --user 'modes:*' --filter 'colour in ("RED", "BLU")' -o out --duration 1s; echo $?
+kymo record --user 'modes:*' --filter 'colour =~ "BLU*" && colour != "GREEN"' -o out --duration 100ms
+kill $numbers
+""")
+    assert done.out.split() == ["1"] * 3
+    assert "--filter:1:10: 'colour' has no label 'REED'; the nearest are: RED," in done.err
+    assert "'colour' has no label 'BLU'; the nearest are: BLUE" in done.err
+
+
 def test_comm_leaves_others_out(box):
     done = box("kymo record --user '*' --comm modes -o out -- sh -c '$0/shop 1; $0/modes fork' $T")
     assert {os.path.basename(trace).split("-")[0] for trace in done.traces()} == {"modes"}
