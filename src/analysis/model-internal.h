@@ -218,7 +218,7 @@ int ky_io_begin(struct ky_feed *feed, const struct ky_event *event,
 		const struct ky_class_info *info, struct ky_thread *thread);
 /* It ended as @call tells, and was @begun so: change the files, tell of it. */
 int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,
-	      const struct ky_syscall *begun, const struct ky_call *call);
+	      struct ky_syscall *begun, const struct ky_call *call);
 
 struct ky_fds;
 /* The process of @thread; made when it is new. NULL: out of memory. */

@@ -6,6 +6,7 @@
  */
 #include "analysis/model-internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +49,9 @@ struct ky_call_row {
 	bool no_bytes; /* it returns something else */
 };
 
-#define FD    "fd"
+#define FD "fd"
+/* Where kymo found no text at the entry, it may have found it at the exit. */
+#define LATE  "late_filename|late_pathname"
 #define FUTEX "uaddr op val"
 
 /* clang-format off */
@@ -84,10 +87,10 @@ static const struct ky_call_row rows[] = {
 	{"splice", KY_IO_COPY, ACT_NONE, "fd_in fd_out", "", false},
 	{"tee", KY_IO_COPY, ACT_NONE, "fdin|fd_in fdout|fd_out", "", false},
 	{"copy_file_range", KY_IO_COPY, ACT_NONE, "fd_in fd_out", "", false},
-	{"open", KY_IO_OPEN, ACT_OPEN, "filename|pathname flags", "", true},
-	{"openat", KY_IO_OPEN, ACT_OPEN, "filename|pathname flags", "", true},
-	{"openat2", KY_IO_OPEN, ACT_OPEN, "filename|pathname -", "", true},
-	{"creat", KY_IO_OPEN, ACT_OPEN, "pathname|filename -", "", true},
+	{"open", KY_IO_OPEN, ACT_OPEN, "filename|pathname flags", LATE, true},
+	{"openat", KY_IO_OPEN, ACT_OPEN, "filename|pathname flags", LATE, true},
+	{"openat2", KY_IO_OPEN, ACT_OPEN, "filename|pathname -", LATE, true},
+	{"creat", KY_IO_OPEN, ACT_OPEN, "pathname|filename -", LATE, true},
 	{"socket", KY_IO_OPEN, ACT_SOCKET, "family|domain type", "", true},
 	{"dup", KY_IO_OPEN, ACT_DUP, "fildes|oldfd", "", true},
 	{"dup2", KY_IO_OPEN, ACT_DUP_TO, "oldfd newfd -", "", true},
@@ -191,27 +194,45 @@ static int name_peer(struct ky_feed *feed, const struct ky_event *event,
 	return thread->syscall.to ? 0 : KYMO_E_MEMORY;
 }
 
+/* A text that could not be read is told as its address. */
+static bool is_address(const char *text, size_t len)
+{
+	size_t i = 2;
+
+	if (len < 3 || text[0] != '0' || text[1] != 'x')
+		return false;
+	while (i < len && isxdigit((unsigned char)text[i]))
+		i++;
+	return i == len;
+}
+
+/* The file of a path that an event tells; *@file is NULL where it does not. */
+static int path_file(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_handle *field, struct ky_file **file)
+{
+	size_t len;
+	const char *path = ky_get_text(event, field, &len);
+
+	*file = NULL;
+	if (!len || is_address(path, len))
+		return 0;
+	*file = ky_file_get(feed->model, feed->host, path, len, ky_file_kind_of(path, len));
+	return *file ? 0 : KYMO_E_MEMORY;
+}
+
 int ky_io_begin(struct ky_feed *feed, const struct ky_event *event,
 		const struct ky_class_info *info, struct ky_thread *thread)
 {
 	struct ky_syscall *begun = &thread->syscall;
 	const struct ky_handle *first = &info->fields[KY_SYSCALL_ARGS];
-	const char *path;
-	size_t len;
 	int status = 0;
 
 	for (int i = 0; i < N_ARGS; i++)
 		begun->args[i] = ky_get_i64(event, &first[i], 0);
 	if (!(feed->model->subjects & KY_ABOUT_FILES))
 		return 0;
-	if (begun->row->action == ACT_OPEN) {
-		path = ky_get_text(event, first, &len);
-		if (!len)
-			return 0;
-		begun->file =
-			ky_file_get(feed->model, feed->host, path, len, ky_file_kind_of(path, len));
-		return begun->file ? 0 : KYMO_E_MEMORY;
-	}
+	if (begun->row->action == ACT_OPEN)
+		return path_file(feed, event, first, &begun->file);
 	if (!first->cls || begun->row->action == ACT_SOCKET || begun->row->action == ACT_FUTEX ||
 	    begun->row->action == ACT_PAIR || begun->row->action == ACT_SPECIAL ||
 	    begun->row->action == ACT_CLOSE || begun->row->action == ACT_CLOSE_RANGE)
@@ -330,6 +351,7 @@ static int act(struct ky_feed *feed, const struct ky_event *event, const struct 
 	switch (begun->row->action) {
 	case ACT_OPEN:
 		*made = begun->file;
+		feed->host->nameless += !begun->file;
 		if (!begun->file)
 			return ky_fd_close(model, thread, (uint64_t)ret, (uint64_t)ret);
 		return ky_fd_set(model, thread, ret, begun->file,
@@ -409,17 +431,20 @@ static int tell_futex(struct ky_model *model, const struct ky_call *call)
 }
 
 int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,
-	      const struct ky_syscall *begun, const struct ky_call *call)
+	      struct ky_syscall *begun, const struct ky_call *call)
 {
-	struct ky_io io = {
-		.call = call, .kind = begun->row->io, .file = begun->file, .to = begun->to};
+	struct ky_io io = {.call = call, .kind = begun->row->io};
 	int status = 0;
 
 	if (begun->row->action == ACT_FUTEX)
 		return tell_futex(feed->model, call);
 	if (!(feed->model->subjects & KY_ABOUT_FILES))
 		return 0;
-	if (took_effect(begun->row, call->ret))
+	if (begun->row->action == ACT_OPEN && !begun->file)
+		status = path_file(feed, event, &info->fields[KY_SYSCALL_ARGS], &begun->file);
+	io.file = begun->file;
+	io.to = begun->to;
+	if (status >= 0 && took_effect(begun->row, call->ret))
 		status = act(feed, event, info, call->thread, begun, call->ret, &io.file);
 	if (status < 0 || io.kind == KY_IO_NONE ||
 	    !ky_model_tells(feed->model, call->thread, call->cpu_id) ||

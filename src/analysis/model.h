@@ -181,6 +181,7 @@ struct ky_host {
 	int64_t blind_until_ns; /* so did waits for a CPU, where switches were lost */
 	uint64_t lost_events;	/* known number; lost packets may add more */
 	uint64_t gaps;
+	uint64_t nameless;	       /* files that were opened without a path being told */
 	unsigned int abilities;	       /* enum ky_ability, by its metadata */
 	struct ky_class_info *classes; /* by ky_event_class.index */
 	struct ky_host_state *state;   /* files, devices, interrupts */

@@ -410,7 +410,7 @@ static int finish_latency(void *data, const struct ky_report_options *options,
 	for (int i = KY_IO_OPEN; i < KY_IO_KINDS; i++)
 		fill_calls(run, &result->tables[TABLE_TOP], &run->tops[i]);
 	fill_calls(run, &result->tables[TABLE_LOG], &run->log);
-	return status < 0 ? status : ky_report_note_file_losses(result);
+	return status < 0 ? status : ky_report_note_files(result);
 }
 
 static int finish_log(void *data, const struct ky_report_options *options,
@@ -420,12 +420,13 @@ static int finish_log(void *data, const struct ky_report_options *options,
 
 	(void)options;
 	fill_calls(run, &result->tables[0], &run->log);
-	return ky_report_note_file_losses(result);
+	return ky_report_note_files(result);
 }
 
 #define EVENTS                                                                                  \
 	"System calls with their arguments; lttng_statedump_file_descriptor for what was open " \
-	"before. In traces of perf, paths are addresses and not known."
+	"before. Where paths are told as addresses (perf, and kymo record without "             \
+	"--syscall-content), files are named by their descriptors."
 
 const struct ky_report ky_report_io_latency = {
 	.name = "io-latency",

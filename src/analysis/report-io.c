@@ -450,7 +450,7 @@ static int finish(void *data, const struct ky_report_options *options,
 	fill_files(run, &result->tables[TABLE_FILES]);
 	fill_disks(run, &result->tables[TABLE_DISKS]);
 	fill_netifs(run, &result->tables[TABLE_NET]);
-	return status < 0 ? status : ky_report_note_file_losses(result);
+	return status < 0 ? status : ky_report_note_files(result);
 }
 
 const struct ky_report ky_report_io = {
@@ -475,8 +475,8 @@ const struct ky_report ky_report_io = {
 		"System calls with their arguments; lttng_statedump_file_descriptor for what was open "
 		"before; block_rq_insert, block_rq_issue and block_rq_complete for devices; "
 		"net_dev_xmit and net_if_receive_skb (netif_receive_skb) for interfaces. What was not "
-		"recorded leaves its table empty. In traces of perf, paths are addresses and not "
-		"known.",
+		"recorded leaves its table empty. Where paths are told as addresses (perf, and kymo "
+		"record without --syscall-content), files are named by their descriptors.",
 	.reading =
 		"Compare 'Disk read' with 'Block read': much less from the device means that the page "
 		"cache served it; more is read-ahead. Writes of kworker threads are what others wrote "

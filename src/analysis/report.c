@@ -434,12 +434,22 @@ int ky_report_note_losses(struct ky_report_result *result)
 			      events, gaps, gaps == 1 ? "" : "s");
 }
 
-int ky_report_note_file_losses(struct ky_report_result *result)
+int ky_report_note_files(struct ky_report_result *result)
 {
+	uint64_t nameless = 0;
 	bool lost = false;
 
-	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++)
+	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
 		lost |= ky_model_host(result->model, i)->gaps > 0;
+		nameless += ky_model_host(result->model, i)->nameless;
+	}
+	if (nameless &&
+	    ky_report_note(result,
+			   "%" PRIu64 " files were opened whose paths the trace does not "
+			   "tell: they are named by their descriptors (kymo record "
+			   "--syscall-content=paths records paths)",
+			   nameless) < 0)
+		return KYMO_E_MEMORY;
 	if (lost &&
 	    ky_report_note(result, "after a gap descriptors may refer to other files than told "
 				   "here, as opens and closes may have been lost") < 0)

@@ -144,8 +144,8 @@ void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_
 const char *ky_irq_kind_text(enum ky_irq_kind kind);
 /* A note on lost events, where there were any. */
 int ky_report_note_losses(struct ky_report_result *result);
-/* The same for reports on files: names may be wrong after a loss. */
-int ky_report_note_file_losses(struct ky_report_result *result);
+/* The same for reports on files, and on what is not known of their names. */
+int ky_report_note_files(struct ky_report_result *result);
 
 /* ---- documentation ------------------------------------------------------------------- */
 

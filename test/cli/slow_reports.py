@@ -363,11 +363,16 @@ class Files:
         elif tid and event.name.startswith("syscall_exit_"):
             self.leave(tid, event.name[13:], event)
 
+    def path(self, name):
+        """A text that could not be read is told as its address."""
+        if not isinstance(name, str) or not name or re.fullmatch("0x[0-9a-fA-F]+", name):
+            return None
+        return self.file(name, file_kind(name))
+
     def enter(self, tid, call, event):
         fields, file, to = event.fields, None, None
         if call in ("open", "openat", "openat2", "creat"):
-            name = fields.get("filename", fields.get("pathname"))
-            file = self.file(name, file_kind(name)) if isinstance(name, str) and name else None
+            file = self.path(fields.get("filename", fields.get("pathname")))
         elif KIND_OF.get(call) == "copy":
             file = self.get(tid, fields.get("in_fd", fields.get("fd_in", fields.get("fdin"))))
             to = self.get(tid, fields.get("out_fd", fields.get("fd_out", fields.get("fdout"))))
@@ -385,6 +390,8 @@ class Files:
         if entered != call:
             return
         ret, kind = event.fields["ret"], KIND_OF.get(call)
+        if call in ("open", "openat", "openat2", "creat") and file is None:
+            file = self.path(event.fields.get("late_filename", event.fields.get("late_pathname")))
         made = self.act(tid, call, entry.fields, file, to, event.fields, ret)
         if not kind:
             return

@@ -381,3 +381,65 @@ def test_pages_agree_with_the_program(kymo, root_dir, names):
     with open(os.path.join(root_dir, "docs", "reports", "README.md"), encoding="utf-8") as file:
         listed = re.findall(r"^- \[(\S+)\]", file.read(), re.M)
     assert listed[:len(names)] == names
+
+
+# ---- what a program of ours is known to have done ------------------------------------------------
+
+WORKLOAD = """
+import os, socket, sys, threading
+big = sys.argv[1]
+fd = os.open(big, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+for _ in range(37):
+    os.write(fd, b"x" * 3001)
+os.fsync(fd)
+for i in range(11):
+    os.pread(fd, 1009, i)
+os.close(fd)
+for _ in range(23):
+    try:
+        os.rmdir("/nonexistent/directory")
+    except FileNotFoundError:
+        pass
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+other, _ = server.accept()
+for _ in range(19):
+    client.sendall(b"y" * 777)
+left = 19 * 777
+while left:
+    left -= len(other.recv(100000))
+"""
+
+
+def test_known_workload(record, kymo, tmp_path):
+    """Bytes per file and connection, calls by name and error: to the unit."""
+    program, big = tmp_path / "work.py", tmp_path / "big"
+    program.write_text(WORKLOAD)
+    trace, recorded = record("--syscall-content=paths",
+                             command=["/usr/bin/python3", str(program), str(big)], code=None)
+    if recorded.code:
+        pytest.skip(f"no contents of system calls here: {recorded.err}")
+    if "0 lost" not in recorded.out + recorded.err:
+        pytest.skip("events were lost while recording")
+    files = {row["file"]: row for row in everything(kymo, "io", trace)["files"]}
+    mine = files[str(big)]
+    assert (mine["written"], mine["writes"]) == (37 * 3001, 37)
+    assert (mine["read"], mine["reads"]) == (11 * 1009, 11)
+    assert (mine["opens"], mine["syncs"], mine["kind"]) == (1, 1, "disk")
+    sent = [row for row in files.values() if row["written"] == 19 * 777]
+    received = [row for row in files.values() if row["read"] == 19 * 777]
+    assert any(row["file"].startswith("127.0.0.1:") for row in sent) and received
+    assert {row["kind"] for row in sent + received} == {"net"}
+    calls = {}
+    for row in everything(kymo, "syscalls", trace)["threads"]:
+        if row["syscall"] == "rmdir" and (row["errors"] or {}).get("ENOENT") == 23:
+            calls[row["process"]["tid"]] = row
+    assert len(calls) == 1
+    tid, = calls
+    logged = [row for row in everything(kymo, "io-log", trace, "--tid", str(tid))["log"]
+              if row["file"] == str(big)]
+    assert [row["syscall"] for row in logged] == \
+        ["openat"] + 37 * ["write"] + ["fsync"] + 11 * ["pread64"]
+    interfaces = {(row["netif"], row["way"]): row
+                  for row in everything(kymo, "net", trace)["interfaces"]}
+    assert interfaces["lo", "sent"]["bytes"] > 19 * 777
