@@ -261,6 +261,7 @@ KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
 				       struct kymo_ring_spot *spot)
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, i);
+	const struct kymo_ring_point *point;
 
 	/* The clock waits for what came before it, and what follows may not begin before it ends:
 	 * so half of the loads that depend on each other come before it, and half behind it. */
@@ -273,9 +274,10 @@ KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
 	/* Compilers are not to find out twice what it is. */
 	__asm__("" : "+r"(spot->point));
 	/* This is what belongs to the head, if that did not move until the commit. */
-	spot->last = __atomic_load_n((uint64_t *)((char *)control + spot->point), __ATOMIC_RELAXED);
-	spot->records =
-		__atomic_load_n((uint64_t *)((char *)control + spot->point + 8), __ATOMIC_RELAXED);
+	point = (const struct kymo_ring_point *)((const char *)control + spot->point);
+	__asm__("" : "+r"(point));
+	spot->last = __atomic_load_n(&point->stamp, __ATOMIC_RELAXED);
+	spot->records = __atomic_load_n(&point->records, __ATOMIC_RELAXED);
 	spot->at_bytes = kymo_ring_at_bytes(writer, kymo_ring_position(spot->head));
 	spot->buffer = i;
 	spot->control = control;

@@ -19,252 +19,25 @@
 #include "tracer/ring-config.h"
 #include "tracer/tracer.h"
 
-/* Payloads that most events fit into, and the largest: 10 strings, contexts. */
-#define SMALL_BYTES  1536
-#define LARGE_BYTES  (10 * (KYMO_STRING_MAX + 1) + KY_CONTEXTS_MAX * KY_CONTEXT_BYTES_MAX)
-#define PARTS_MAX    15	 /* of the ring's, without a header */
-#define DIRECT_BYTES 128 /* from here, data is copied to the ring from where it is */
-
-/* ---- writing: one specialised copy per clock ---- */
-
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void write_bytes(const struct kymo_ring_config *config, struct kymo_ring_writer *ring,
-			uint32_t id, const void *payload, uint64_t bytes)
-{
-	struct kymo_ring_part part = {payload, bytes};
+/* ---- records of numbers only are packed here ---- */
 
-	if (__builtin_expect(id <= KY_HEADER_ID_MAX, 1)) {
-		switch (bytes) {
-		case 4:
-			kymo_ring_write(config, ring, &id, payload, 4);
-			return;
-		case 8:
-			kymo_ring_write(config, ring, &id, payload, 8);
-			return;
-		case 12:
-			kymo_ring_write(config, ring, &id, payload, 12);
-			return;
-		case 16:
-			kymo_ring_write(config, ring, &id, payload, 16);
-			return;
-		case 24:
-			kymo_ring_write(config, ring, &id, payload, 24);
-			return;
-		default:
-			break;
-		}
-	}
-	kymo_ring_write_parts(config, ring, &id, &part, 1);
-}
-
-static void write_tsc(struct ky_slot *slot, uint32_t id, const void *payload, uint64_t bytes)
-{
-	write_bytes(&ky_ring_tsc, &slot->ring, id, payload, bytes);
-}
-
-static void write_monotonic(struct ky_slot *slot, uint32_t id, const void *payload, uint64_t bytes)
-{
-	write_bytes(&ky_ring_monotonic, &slot->ring, id, payload, bytes);
-}
-
-INLINE void write_payload(struct ky_slot *slot, uint32_t id, const void *payload, uint64_t bytes)
-{
-	if (__builtin_expect(slot->clock == KY_CLOCK_RECORD_TSC, 1))
-		write_tsc(slot, id, payload, bytes);
-	else
-		write_monotonic(slot, id, payload, bytes);
-}
-
-static void write_parts(struct ky_slot *slot, uint32_t id, const struct kymo_ring_part *parts,
-			uint32_t n_parts)
-{
-	if (slot->clock == KY_CLOCK_RECORD_TSC)
-		kymo_ring_write_parts(&ky_ring_tsc, &slot->ring, &id, parts, n_parts);
-	else
-		kymo_ring_write_parts(&ky_ring_monotonic, &slot->ring, &id, parts, n_parts);
-}
-
-/* ---- packing: values become the bytes of the record ---- */
-
-/* The lowest @bytes of @bits; may write 8. */
-INLINE void put_number(uint8_t *to, uint64_t bits, uint32_t bytes)
-{
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	bits <<= 64 - 8 * bytes;
-#endif
-	memcpy(to, &bits, sizeof(bits));
-}
-
-struct pack {
-	uint8_t *at, *end; /* of the buffer; behind it are 8 bytes more */
-	uint8_t *from;	   /* since the last part */
-	uint32_t n_parts;
-	struct kymo_ring_part parts[PARTS_MAX];
-};
-
-/*
- * Copies up to and with the NUL, or KYMO_STRING_MAX bytes and a NUL, reading each byte once: another
- * thread may change the string meanwhile, and what is recorded must end where it says it does. The C
- * library's functions would read it twice, and lose more than they gain on short strings.
- */
-static bool pack_string(struct pack *pack, const char *string)
-{
-	uint64_t room = (uint64_t)(pack->end - pack->at), n = 0;
-	uint64_t most = room < KYMO_STRING_MAX + 1 ? room : KYMO_STRING_MAX + 1;
-	const char *from = string ? string : "";
-	uint8_t *at = pack->at;
-
-	for (; n < most; n++) {
-		at[n] = (uint8_t)__atomic_load_n(&from[n], __ATOMIC_RELAXED);
-		if (!at[n]) {
-			pack->at += n + 1;
-			return true;
-		}
-	}
-	if (n == room)
-		return false;
-	at[n - 1] = 0;
-	pack->at += n;
-	return true;
-}
-
-static void end_part(struct pack *pack)
-{
-	if (pack->at == pack->from)
-		return;
-	pack->parts[pack->n_parts].data = pack->from;
-	pack->parts[pack->n_parts++].bytes = (uint64_t)(pack->at - pack->from);
-	pack->from = pack->at;
-}
-
-static bool pack_data(struct pack *pack, const void *data, uint64_t bytes)
-{
-	/* The last part is kept for what remains. */
-	if (bytes >= DIRECT_BYTES && data && pack->n_parts + 3 <= PARTS_MAX) {
-		end_part(pack);
-		pack->parts[pack->n_parts].data = data;
-		pack->parts[pack->n_parts++].bytes = bytes;
-		return true;
-	}
-	if (bytes > (uint64_t)(pack->end - pack->at))
-		return false;
-	if (data)
-		memcpy(pack->at, data, bytes);
-	else
-		memset(pack->at, 0, bytes);
-	pack->at += bytes;
-	return true;
-}
-
-static bool pack_counted(struct pack *pack, const void *data, uint64_t n, uint32_t item_bytes)
-{
-	if (!data)
-		n = 0;
-	if (n > UINT32_MAX || pack->end - pack->at < 4)
-		return false;
-	put_number(pack->at, n, 4);
-	pack->at += 4;
-	return pack_data(pack, data, n * item_bytes);
-}
-
-static bool pack_field(struct pack *pack, const struct ky_field *field, const uint64_t *values)
-{
-	uint64_t bits = values[field->value];
-	const void *data = (const void *)(uintptr_t)bits; // NOLINT(performance-no-int-to-ptr)
-
-	if (__builtin_expect(field->flags & KY_FIELD_FILTER_ONLY, 0))
-		return true;
-	switch (field->kind) {
-	case KY_KIND_STRING:
-		return pack_string(pack, data);
-	case KY_KIND_ARRAY:
-		return pack_data(pack, data, (uint64_t)field->length * field->bytes);
-	case KY_KIND_SEQUENCE:
-	case KY_KIND_TEXT:
-	case KY_KIND_BLOB:
-		return pack_counted(pack, data, values[field->value + 1], field->bytes);
-	default:
-		if (pack->end - pack->at < field->bytes)
-			return false;
-		put_number(pack->at, bits, field->bytes);
-		pack->at += field->bytes;
-		return true;
-	}
-}
-
-/* False: the buffer is too small, or the event is too large for any. */
-INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct ky_slot *slot,
-		     const struct ky_event *event, const uint64_t *values, uintptr_t ip)
-{
-	pack->at = pack->from = buffer;
-	pack->end = buffer + room;
-	pack->n_parts = 0;
-	if (slot->n_contexts) {
-		if (slot->context_bytes > room)
-			return false;
-		pack->at += ky_contexts_put(slot, buffer, ip);
-	}
-	for (uint32_t i = 0; i < event->n_fields; i++) {
-		if (!pack_field(pack, &event->fields[i], values))
-			return false;
-	}
-	return true;
-}
-
-INLINE void send_packed(struct pack *pack, struct ky_slot *slot, uint32_t id)
-{
-	if (!pack->n_parts) {
-		write_payload(slot, id, pack->from, (uint64_t)(pack->at - pack->from));
-		return;
-	}
-	end_part(pack);
-	write_parts(slot, id, pack->parts, pack->n_parts);
-}
-
-static __attribute__((noinline)) void record_large(const struct ky_wish *wish,
-						   const struct ky_event *event,
-						   const uint64_t *values, uintptr_t ip)
-{
-	uint8_t buffer[LARGE_BYTES + 8];
-	struct pack pack;
-
-	if (pack_all(&pack, buffer, LARGE_BYTES, wish->slot, event, values, ip)) {
-		send_packed(&pack, wish->slot, wish->id);
-		return;
-	}
-	__atomic_fetch_add(&wish->slot->blob->lost_large, 1, __ATOMIC_RELAXED);
-}
-
-static __attribute__((noinline)) void record_any(const struct ky_wish *wish,
-						 const struct ky_event *event,
-						 const uint64_t *values, uintptr_t ip)
-{
-	_Alignas(8) uint8_t buffer[SMALL_BYTES + 8];
-	struct pack pack;
-
-	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, wish->slot, event, values, ip),
-			     1))
-		send_packed(&pack, wish->slot, wish->id);
-	else
-		record_large(wish, event, values, ip);
-}
-
-INLINE void record(const struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
+INLINE void record(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
 		   uintptr_t ip)
 {
 	uint64_t payload[KY_EVENT_FIELDS_MAX + 1];
 	uint8_t *at = (uint8_t *)payload;
 
 	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || wish->slot->n_contexts, 0)) {
-		record_any(wish, event, values, ip);
+		ky_record_any(wish, event, values, ip);
 		return;
 	}
 	for (uint32_t i = 0; i < event->n_fields; i++) {
-		put_number(at, values[i], event->fields[i].bytes);
+		ky_put_number(at, values[i], event->fields[i].bytes);
 		at += event->fields[i].bytes;
 	}
-	write_payload(wish->slot, wish->id, payload, event->fixed_bytes);
+	ky_record_payload(wish, payload, event->fixed_bytes);
 }
 
 /* ---- filters ---- */
@@ -349,16 +122,16 @@ INLINE uint32_t wanted_by(const struct ky_event *event)
 }
 
 /* Is the session on? */
-INLINE bool is_on(const struct ky_wish *wish)
+INLINE bool is_on(struct ky_wish *wish)
 {
 	return __atomic_load_n(wish->asked_cookie, __ATOMIC_RELAXED) == wish->cookie;
 }
 
 /* Slot @i's wish, if there is one, and the session is on. */
-INLINE const struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
+INLINE struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
 {
 	/* Partner: the release in publish(). */
-	const struct ky_wish *wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
+	struct ky_wish *wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
 
 	if (__builtin_expect(!wish, 0))
 		return NULL;
@@ -378,7 +151,7 @@ static uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip
 	if (__builtin_expect(!event, 0))
 		return 0;
 	for (uint32_t left = wanted_by(event); left; left &= left - 1) {
-		const struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
+		struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
 
 		if (!wish || (wish->filter && !passes(wish->filter, event, values, ip)))
 			continue;
@@ -484,7 +257,7 @@ unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)
 void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
-	const struct ky_wish *wish;
+	struct ky_wish *wish;
 
 	if (!event)
 		return;

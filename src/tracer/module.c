@@ -406,7 +406,8 @@ void kymo_module_remove(struct kymo_module *module)
 		event->is_gone = true;
 	}
 	if (from && is_ours) {
-		memset(enable_page(from->page), 0, KY_ENABLE_BYTES);
+		/* Where the module has it: that is mapped in already. */
+		memset(module->page, 0, KY_ENABLE_BYTES);
 		__atomic_fetch_add(&ky_trace.control->table_changes, 1, __ATOMIC_RELEASE);
 	}
 	if (from)

@@ -105,7 +105,8 @@ static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wis
 	}
 	only = n == 1 ? only : NULL;
 	__atomic_store_n(&event->only, only, __ATOMIC_RELEASE);
-	if (only && only->fast_bytes == 8 && !only->filter && !event->is_gone)
+	if (only && only->fast_bytes == 8 && !only->filter && !event->is_gone &&
+	    only->site == event->site)
 		__atomic_store_n(&event->site->straight, only, __ATOMIC_RELEASE);
 }
 
@@ -117,6 +118,7 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 		return KY_OFF_MEMORY;
 	wish->ring = slot->ring;
 	wish->room = slot->ring.subbuf_mask - 12;
+	wish->clock = slot->clock;
 	wish->slot = slot;
 	wish->site = event->site;
 	wish->filter = filter;

@@ -59,6 +59,8 @@ straight_write(const struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_
 		"movq %[cpu], %%rax\n\t"
 		"imulq %c[buffer_bytes](%[wish]), %%rax\n\t"
 		"addq %%rax, %%r10\n\t"
+		/* What is behind it may be in the reader's cache. */
+		"prefetchw 512(%%r10)\n\t"
 		/* Is the session on? */
 		"movq %c[asked](%[wish]), %%rax\n\t"
 		"movq (%%rax), %%rax\n\t"

@@ -12,6 +12,8 @@
  *	context.c	context fields
  *	perf.c		those that count: faults, cycles, ...
  *	hit.c		an event is hit: the fast path
+ *	straight-*.h	and its shortest one, by hand
+ *	record.c	what else there is to record
  *
  * Everything here may run in a signal handler that interrupted anything, except kymo_module_add(),
  * kymo_module_remove(), kymo_app_context() and kymo_printf(): no allocation (memory comes from mmap()
@@ -28,6 +30,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define KYMO_TRACE_LIBRARY
 #include <kymo/ring.h>
@@ -102,6 +105,7 @@ struct ky_wish {
 	uint8_t bit; /* the slot's */
 	/* Payload of an event of one number that can be written at once; 0: the long way. */
 	uint8_t fast_bytes;
+	uint32_t clock;			 /* KY_CLOCK_RECORD_* */
 	uint64_t room;			 /* from there, at most, 12 bytes fit into a sub-buffer */
 	struct ky_filter_linked *filter; /* NULL: always */
 	struct ky_slot *slot;
@@ -201,6 +205,23 @@ uint32_t ky_trace_pid(void);
 /* '*' is any run of bytes, with @any also '?' any byte; '\' takes away the next one's meaning. */
 bool ky_trace_glob(const char *pattern, size_t pattern_bytes, const char *text, size_t text_bytes,
 		   bool any);
+
+/* ---- record.c ---- */
+
+/* The lowest @bytes of @bits; may write 8. */
+static inline void ky_put_number(uint8_t *to, uint64_t bits, uint32_t bytes)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	bits <<= 64 - 8 * bytes;
+#endif
+	memcpy(to, &bits, sizeof(bits));
+}
+
+/* Write a record of @wish's event whose payload is ready. */
+void ky_record_payload(struct ky_wish *wish, const void *payload, uint64_t bytes);
+/* Pack what @values are, and write it. @ip: the call site, for contexts. */
+void ky_record_any(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
+		   uintptr_t ip);
 
 /* ---- describe.c ---- */
 

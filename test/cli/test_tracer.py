@@ -165,6 +165,18 @@ def test_long_records(session, tmp_path):
     assert "[ [0] = 0, [1] = 0 ]" in events[2]
 
 
+def test_strings_at_the_edge_of_memory(session, tmp_path):
+    session.start([Rule("modes:edge")], subbuf_bytes=1 << 20)
+    session.run(MODES, "edges")
+    events, _ = recorded(session, tmp_path)
+    wanted = []
+    for length in (*range(41), *range(1010, 1040)):
+        text = "".join(chr(ord("a") + i % 26) for i in range(min(length, 1023)))
+        wanted.append(f'modes:edge: {{ length = {length}, text = "{text}" }}')
+        wanted.append(f'modes:edge: {{ length = {length}, text = "{text}", last = 7 }}')
+    assert events == wanted
+
+
 # ---- which events ----
 
 @pytest.mark.parametrize("rules, wanted", [

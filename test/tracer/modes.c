@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -311,6 +312,28 @@ static int mode_many(char **args)
 	return 0;
 }
 
+/* Strings that end at the end of what may be read, and some that begin at its beginning. */
+static int mode_edges(char **args)
+{
+	char *page = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)args;
+	check(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_READ | PROT_WRITE) == 0,
+	      "mmap");
+	page += 4096;
+	for (size_t length = 0; length < 1040; length += length == 40 ? 970 : 1) {
+		char *text = page + 4096 - length - 1;
+
+		for (size_t i = 0; i < length; i++)
+			text[i] = (char)('a' + i % 26);
+		text[length] = 0;
+		KYMO_EVENT(modes, edge, length, text);
+		memmove(page, text, length + 1);
+		KYMO_EVENT(modes, edge, length, KYMO_AS(text, page), KYMO_AS(last, 7));
+	}
+	return 0;
+}
+
 static int mode_long(char **args)
 {
 	static char text[200000];
@@ -424,6 +447,7 @@ static const struct {
 	{"seccomp", mode_seccomp, 1},
 	{"many", mode_many, 1},
 	{"long", mode_long, 0},
+	{"edges", mode_edges, 0},
 	{"once", mode_once, 0},
 	{"endless", mode_endless, 1},
 	{"steps", mode_steps, 1},
