@@ -91,7 +91,7 @@ void ky_bpf_store_imm(struct ky_bpf_asm *a, uint8_t size, uint8_t dst, int16_t o
 
 void ky_bpf_map(struct ky_bpf_asm *a, uint8_t dst, int map_fd)
 {
-	emit(a, (struct bpf_insn){.code = BPF_LD | BPF_DW | BPF_IMM,
+	emit(a, (struct bpf_insn){.code = BPF_LD | BPF_DW, /* BPF_IMM: 0 */
 				  .dst_reg = dst,
 				  .src_reg = BPF_PSEUDO_MAP_FD,
 				  .imm = map_fd});

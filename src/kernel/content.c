@@ -17,6 +17,11 @@
 #define DATA_ALL_BYTES (256u << 20)
 /* What waits for its call: more than that is let go, the oldest first. */
 #define PENDING_BYTES (128u << 20)
+/*
+ * Between a program's stamp and the event's there may be an interrupt, or, on newer kernels, other
+ * threads' turns.
+ */
+#define EXPIRE_NS 1000000000
 /* Threads whose calls could not be read at entry and have not returned. */
 #define MAX_FAULTS 16384
 
@@ -328,6 +333,13 @@ void ky_content_drain(struct ky_content *content)
 	for (uint32_t cpu = 0; cpu < content->n_cpus; cpu++)
 		drain_cpu(content, cpu);
 	while (content->pending_bytes > PENDING_BYTES)
+		forget_oldest(content);
+}
+
+void ky_content_expire(struct ky_content *content, uint64_t time_ns)
+{
+	while (content->oldest && content->oldest->record.time_ns < time_ns &&
+	       time_ns - content->oldest->record.time_ns > EXPIRE_NS)
 		forget_oldest(content);
 }
 

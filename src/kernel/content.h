@@ -75,6 +75,12 @@ int ky_content_add_classes(const struct ky_content_plan *plan, struct ky_trace_c
 void ky_content_drain(struct ky_content *content);
 
 /*
+ * All events up to @time_ns were converted: what is older by more than it may take from a program's
+ * stamp to the event's belongs to calls that are not recorded.
+ */
+void ky_content_expire(struct ky_content *content, uint64_t time_ns);
+
+/*
  * The content of the event with @record (as in the kernel's ring) of thread @tid at @time_ns. Calls must come in
  * the order of time. NULL: there is none, which is counted where there should be. Valid until the next call.
  */

@@ -271,8 +271,8 @@ static struct ky_session_cpu *oldest(struct ky_session *session, uint64_t *until
 static int merge_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
 	size_t n = 0, limit = ROUND_PAGES * session->cpus.len;
-	struct ky_session_cpu *cpu;
-	uint64_t until;
+	struct ky_session_cpu *cpu = NULL;
+	uint64_t until = 0;
 	int ret;
 
 	ky_vec_foreach(&session->cpus, it) {
@@ -292,6 +292,8 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 		if (ret < 0)
 			return ret;
 	}
+	if (session->content && !cpu)
+		ky_content_expire(session->content, until);
 	return KYMO_OK;
 }
 

@@ -132,9 +132,23 @@ static void data(const char *dir)
 	syscall(SYS_preadv, fd, iov, 1, 0, 0);
 }
 
+/* As a 32-bit program calls: 4 is write there, stat for others; 5 is open, and fstat. */
+static void compat(void)
+{
+	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	long ret;
+
+	strcpy(low, "/of/32/bits");
+	syscall(SYS_getppid);
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(5), "b"(low), "c"(0), "d"(0) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(4), "b"(999), "c"(low), "d"(3) : "memory", "r8", "r9", "r10", "r11");
+	syscall(SYS_getppid);
+}
+
 int main(int argc, char **argv)
 {
 	printf("%d\n", (int)getpid());
+	compat();
 	paths(argv[1]);
 	sockets();
 	data(argv[1]);
@@ -278,6 +292,19 @@ def test_every_call_once(kymo, calls, peer):
     exits = sum(e["event"].startswith("syscall_exit_") for e in recorded.events)
     assert entries in (exits, exits + 1)  # exit_group() does not return
     assert printed
+    # Nothing of the calls with other numbers between these two.
+    first, second = [i for i, e in enumerate(recorded.events) if e["event"] == "syscall_entry_getppid"]
+    assert second == first + 2
+
+
+def test_selected_process(kymo, record, program, tmp_path):
+    """Others' calls leave content, too, which nobody's event claims."""
+    trace, done = record("--kernel", "syscall_entry_openat if dfd < -1000", "--syscall-content=paths", "--follow",
+                         command=[program, tmp_path])
+    assert "content" not in done.err
+    found = [json.loads(line)["fields"]["filename"]
+             for line in kymo("convert", "--to", "json", "--event", "syscall_*", trace).out.splitlines()]
+    assert len(found) == 10 and found[0] == "/relative/ünï"
 
 
 def test_iousagetop(kymo, record, peer, tmp_path):
