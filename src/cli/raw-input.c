@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "cli/command.h"
 #include "record/raw.h"
 
-static char made[4000]; /* the directory, once there is one */
+/* The directory, once there is one, and the traces in it. */
+static char made[4000];
+static KY_VEC(char *) traces;
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
@@ -25,6 +28,9 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 static void remove_made(void)
 {
 	(void)nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	ky_vec_foreach(&traces, path)
+		free(*path);
+	ky_vec_fini(&traces);
 }
 
 static int make_directory(struct kymo_error *err)
@@ -49,7 +55,7 @@ static int make_directory(struct kymo_error *err)
 
 int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
 {
-	char path[4200];
+	char path[4200], *name;
 	int ret;
 
 	for (int i = 0; i < n_paths; i++) {
@@ -62,10 +68,12 @@ int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
 		ret = ky_raw_convert(paths[i], path, &ky_cli_log, NULL, err);
 		if (ret < 0)
 			return ret;
-		/* As long as the program runs. */
-		paths[i] = strdup(path);
-		if (!paths[i])
+		name = strdup(path);
+		if (!name || ky_vec_push(&traces, name) < 0) {
+			free(name);
 			return ky_error_nomem(err);
+		}
+		paths[i] = name;
 	}
 	return KYMO_OK;
 }

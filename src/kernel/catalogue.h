@@ -24,10 +24,10 @@ struct ky_event_source {
 	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
 	/* Filled in by the session, once formats are read: */
-	uint16_t id;			    /* its records' common_type */
-	const struct ky_event_class *class; /* NULL when hidden */
-	const char *kernel_filter;	    /* what the kernel evaluates of the filter */
-	bool never;			    /* the filter is true of none */
+	uint16_t id;				  /* its records' common_type */
+	const struct ky_event_class *event_class; /* NULL when hidden */
+	const char *kernel_filter;		  /* what the kernel evaluates of the filter */
+	bool never;				  /* the filter is true of none */
 	bool hidden; /* recorded by the kernel, but only to learn from: not in the trace */
 };
 

@@ -32,9 +32,9 @@ enum ky_field_how {
 	 * "0x7f58527200b1". Readers of LTTng's traces expect text there.
 	 */
 	KY_HOW_ADDRESS,
-	KY_HOW_CONTENT,	   /* the same, of content.h's place @elements: the text, if it could be read */
-	KY_HOW_STRING,	   /* a dynamic text, becomes a null-terminated string */
-	KY_HOW_COMM,	   /* a dynamic text, becomes 16 characters */
+	KY_HOW_CONTENT, /* the same, of content.h's place @elements: the text, if it could be read */
+	KY_HOW_STRING,	/* a dynamic text, becomes a null-terminated string */
+	KY_HOW_COMM,	/* a dynamic text, becomes 16 characters */
 	KY_HOW_SEQUENCE,   /* a dynamic array of integers of @bytes; NAME_length precedes it */
 	KY_HOW_RWBS,	   /* the text of a block request's kind, becomes LTTng's bit mask */
 	KY_HOW_TID,	   /* the thread that the event happened in */
@@ -53,7 +53,7 @@ struct ky_event_field {
 	uint8_t bytes;	   /* of the integer in the trace, or of one element */
 	uint8_t base;	   /* 8, 10 or 16 */
 	bool is_signed;
-	bool is_relative; /* STRING, COMM, SEQUENCE: a __rel_loc */
+	bool is_relative;    /* STRING, COMM, SEQUENCE: a __rel_loc */
 	bool is_kernel_text; /* the kernel's filters take it for a text: a char * */
 	/* COPY: what its values are called; the format's. */
 	const struct ky_format_label *labels;

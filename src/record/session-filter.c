@@ -55,7 +55,7 @@ static void leave_to_recorder(struct ky_session *session, struct ky_event_source
 {
 	struct ky_session_filter *filter = find(session, source->filter);
 
-	ky_convert_set_filter(&session->convert, source->id, filter->filter, source->class);
+	ky_convert_set_filter(&session->convert, source->id, filter->filter, source->event_class);
 	filter->n_recorder++;
 	filter->example = source->name;
 }
@@ -77,7 +77,7 @@ static bool add_kernel_filter(struct ky_session *session, struct ky_event_source
 
 void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source)
 {
-	if (ky_filter_code(find(session, source->filter)->filter, 0, source->class))
+	if (ky_filter_code(find(session, source->filter)->filter, 0, source->event_class))
 		leave_to_recorder(session, source);
 }
 
@@ -90,13 +90,13 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 	const struct ky_event_field *fields;
 	size_t n_fields;
 
-	if (asks_too_early(ky_filter_code(filter->filter, 0, source->class)))
+	if (asks_too_early(ky_filter_code(filter->filter, 0, source->event_class)))
 		return ky_error_set(
 			err, KYMO_E_INVALID,
 			"'%s': $time and the packet's fields are for reading; a filter of "
 			"a recording knows fields of %s, $ctx.NAME and $cpu",
 			filter->text, source->name);
-	switch (ky_filter_verdict(filter->filter, 0, source->class)) {
+	switch (ky_filter_verdict(filter->filter, 0, source->event_class)) {
 	case KY_ALWAYS:
 		filter->n_events++;
 		return KYMO_OK;
@@ -109,7 +109,8 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 	}
 	fields = ky_convert_fields(&session->convert, source->id, &n_fields);
 	if (!source->hidden)
-		how = ky_kernel_filter(filter->filter, source->class, fields, n_fields, &text);
+		how = ky_kernel_filter(filter->filter, source->event_class, fields, n_fields,
+				       &text);
 	if (how == KY_KERNEL_FILTER_NONE)
 		ky_strbuf_fini(&text);
 	else if (!add_kernel_filter(session, source, &text))

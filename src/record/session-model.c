@@ -143,7 +143,7 @@ static int add_event(struct ky_session *session, struct ky_event_source *source,
 		session->first_dump_id++;
 	}
 	source->id = format.id;
-	source->class = event;
+	source->event_class = event;
 	return ky_convert_add(&session->convert, source->system, &format, event, err);
 }
 
