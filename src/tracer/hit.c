@@ -193,6 +193,15 @@ static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t v
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
 #if defined(__x86_64__)
 #include "tracer/straight-x86-64.h"
+
+/* What the assembler there knows. */
+_Static_assert(KYMO_RING_POSITION_SHIFT == 5 && KYMO_RING_PARITY == 16, "the commit word");
+_Static_assert(offsetof(struct kymo_ring_control, point) == 0 &&
+		       offsetof(struct kymo_ring_control, head) == 32 &&
+		       sizeof(struct kymo_ring_control) == 256 &&
+		       sizeof(struct kymo_ring_point) == 16,
+	       "a control block");
+_Static_assert(KY_HEADER_TIME_BITS == 27 && KY_HEADER_COMPACT_BYTES == 4, "a record's header");
 #else
 /* A number of 8 bytes, on @cpu, which has a buffer. False: not done, for any reason. */
 INLINE bool straight_write(struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_t value)

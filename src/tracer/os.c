@@ -30,7 +30,8 @@ void *ky_trace_alloc(size_t bytes)
 	void *memory;
 	long got;
 
-	bytes = (bytes + 15) & ~(size_t)15;
+	/* Cache lines: what hits look at is laid out in them. */
+	bytes = (bytes + 63) & ~(size_t)63;
 	if (bytes > left) {
 		if (bytes > map_bytes / 4)
 			map_bytes = (bytes + 4095) & ~(size_t)4095;

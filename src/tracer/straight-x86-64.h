@@ -13,15 +13,6 @@
 #include "abi/control.h"
 #include "tracer/tracer.h"
 
-/* What the assembler knows. */
-_Static_assert(KYMO_RING_POSITION_SHIFT == 5 && KYMO_RING_PARITY == 16, "the commit word");
-_Static_assert(offsetof(struct kymo_ring_control, point) == 0 &&
-		       offsetof(struct kymo_ring_control, head) == 32 &&
-		       sizeof(struct kymo_ring_control) == 256 &&
-		       sizeof(struct kymo_ring_point) == 16,
-	       "a control block");
-_Static_assert(KY_HEADER_TIME_BITS == 27 && KY_HEADER_COMPACT_BYTES == 4, "a record's header");
-
 #define STRAIGHT_BYTES 12
 
 /* On @cpu, which has a buffer. False: not done, for any reason. */

@@ -98,7 +98,7 @@ struct ky_slot;
  */
 struct ky_wish {
 	/* The slot's: a copy, for to look there would take longer than to write the record. */
-	_Alignas(64) struct kymo_ring_writer ring;
+	struct kymo_ring_writer ring;
 	const uint64_t *asked_cookie; /* in the control file */
 	uint64_t cookie;	      /* as long as that is this one, the session is on */
 	uint32_t id;
@@ -110,7 +110,7 @@ struct ky_wish {
 	struct ky_filter_linked *filter; /* NULL: always */
 	struct ky_slot *slot;
 	struct kymo_site *site;
-};
+} __attribute__((aligned(64)));
 
 enum ky_shape {
 	KY_SHAPE_FIXED, /* numbers only: fixed_bytes */
