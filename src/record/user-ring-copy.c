@@ -49,6 +49,7 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, co
 	int ret;
 
 	*events = 0;
+	trace->is_copy = true;
 	if (kymo_ring_snapshot_begin(ring->reader, err) < 0) {
 		ky_user_ring_set_broken(ring, err ? err->message : "it cannot be read");
 		return KYMO_OK;

@@ -141,6 +141,19 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 	return stream->number < 0 ? stream->number : KYMO_OK;
 }
 
+/* Goes up by one; where a sub-buffer was overwritten before it could be copied, by more. */
+static uint64_t next_sequence(const struct ky_user_trace *trace, struct ky_user_stream *stream,
+			      const struct kymo_ring_packet *packet)
+{
+	uint64_t subbuf = packet->sequence - stream->first_subbuf;
+
+	if (!stream->sequence)
+		stream->first_subbuf = packet->sequence;
+	else if (trace->is_copy && packet->records && subbuf > stream->sequence)
+		stream->sequence = subbuf;
+	return stream->sequence++;
+}
+
 static void fill_prolog(struct ky_user_trace *trace, struct ky_user_stream *stream,
 			const struct kymo_ring_packet *packet, uint64_t body_bytes,
 			struct ky_packet_prolog *prolog)
@@ -163,7 +176,7 @@ static void fill_prolog(struct ky_user_trace *trace, struct ky_user_stream *stre
 		.end_cycles = end,
 		.content_bits = bits,
 		.packet_bits = bits,
-		.sequence = stream->sequence++,
+		.sequence = next_sequence(trace, stream, packet),
 		.discarded = stream->discarded,
 		.cpu_id = packet->buffer,
 	};

@@ -19,10 +19,11 @@
 
 /* A stream of the trace: one per buffer, and the state dump's. */
 struct ky_user_stream {
-	int number; /* the sink's; -1: nothing was written yet */
-	uint64_t sequence;
-	uint64_t last_cycles; /* the last packet's end */
-	uint64_t discarded;   /* as the last packet told */
+	int number;	       /* the sink's; -1: nothing was written yet */
+	uint64_t sequence;     /* of the next packet */
+	uint64_t first_subbuf; /* number of the sub-buffer that the first packet was made of */
+	uint64_t last_cycles;  /* the last packet's end */
+	uint64_t discarded;    /* as the last packet told */
 };
 
 /* Zeroed: not opened. */
@@ -33,6 +34,7 @@ struct ky_user_trace {
 	struct ky_packet_sink *sink;	/* NULL: closed */
 	struct ky_user_stream *streams; /* n_streams: one per buffer */
 	uint32_t n_streams;
+	bool is_copy; /* of a ring that is overwritten: missing sub-buffers are missing packets */
 	uint64_t first_cycles; /* where the first packet begins; UINT64_MAX: there is none */
 	struct ky_user_stream dump_stream;
 	struct ky_packet_writer dump_writer;
