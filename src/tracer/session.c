@@ -153,6 +153,12 @@ static uint32_t decide(struct ky_slot *slot, struct ky_event *event)
 	return reason;
 }
 
+/* Not from the record, which lies in memory that others may write to: pages are aligned. */
+static uint32_t byte_of(const struct ky_event *event)
+{
+	return (uint32_t)((uintptr_t)event->enable % KY_ENABLE_BYTES);
+}
+
 /* Hits that find other bits than these in their byte ask. */
 static void expect(const struct ky_module *module, unsigned char bit, const uint8_t *wanted)
 {
@@ -161,7 +167,7 @@ static void expect(const struct ky_module *module, unsigned char bit, const uint
 
 		if (event->module != module || event->is_gone)
 			continue;
-		byte = event->record->enable_byte;
+		byte = byte_of(event);
 		if (wanted[byte / 8] >> byte % 8 & 1)
 			__atomic_fetch_or(&event->expected, bit, __ATOMIC_RELEASE);
 		else
@@ -182,8 +188,7 @@ static void correct_enable_bytes(const struct ky_slot *slot)
 		for (struct ky_event *event = ky_trace.events; event; event = event->next) {
 			if (event->module != module || event->is_gone || !(event->mask & bit))
 				continue;
-			wanted[event->record->enable_byte / 8] |=
-				(uint8_t)(1u << event->record->enable_byte % 8);
+			wanted[byte_of(event) / 8] |= (uint8_t)(1u << byte_of(event) % 8);
 		}
 		expect(module, bit, wanted);
 		page = (unsigned char *)ky_trace.control + KY_ENABLE_OFFSET(module->page, 0);
