@@ -273,7 +273,10 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 {
-	ky_model_ask(model, model->subjects | subjects_of(listener));
+	unsigned int subjects = model->subjects | subjects_of(listener);
+
+	if (subjects != model->subjects)
+		ky_model_ask(model, subjects);
 	return ky_vec_push(&model->listeners, *listener);
 }
 

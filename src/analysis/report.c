@@ -142,7 +142,7 @@ static int check_options(const struct ky_report *const *reports, size_t n_report
 /* ---- running --------------------------------------------------------------------------- */
 
 /* More tables than anybody reads, and they take memory. */
-#define MAX_INTERVALS 100000
+#define MAX_INTERVALS 10000
 
 struct pass {
 	struct ky_report_results *results;
