@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/tsdl-lex.h"
@@ -179,6 +180,40 @@ static int put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	return KYMO_OK;
 }
 
+/*
+ * @range without the values that @cls has no bits for; false: nothing is left. A bit field may be of an
+ * enumeration with more values than the field can have, and CTF 2 has any; TSDL refuses them.
+ */
+static bool clip_range(const struct ky_field_class *cls, struct ky_range *range)
+{
+	unsigned int bits = cls->num.length_bits;
+	int64_t max = (int64_t)ky_mask_bits(bits - 1);
+
+	if (cls->kind != KY_FIELD_SINT) {
+		if (range->end.u > ky_mask_bits(bits))
+			range->end.u = ky_mask_bits(bits);
+		return range->begin.u <= range->end.u;
+	}
+	if (range->begin.s < -max - 1)
+		range->begin.s = -max - 1;
+	if (range->end.s > max)
+		range->end.s = max;
+	return range->begin.s <= range->end.s;
+}
+
+static bool has_labels(const struct ky_field_class *cls)
+{
+	for (size_t i = 0; i < cls->num.n_mappings; i++) {
+		for (size_t r = 0; r < cls->num.mappings[i].n_ranges; r++) {
+			struct ky_range range = cls->num.mappings[i].ranges[r];
+
+			if (clip_range(cls, &range))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void put_mapping(struct ky_tsdl_writer *w, const struct ky_field_class *cls,
 			const struct ky_mapping *mapping, const struct ky_range *range)
 {
@@ -205,7 +240,7 @@ static int put_number(struct ky_tsdl_writer *w, const struct ky_field_class *cls
 	int ret;
 
 	/* An enumeration has at least one label; without any it is shown as its number. */
-	if (!cls->num.n_mappings)
+	if (!has_labels(cls))
 		return put_integer(w, cls);
 	base.num.is_enum = false;
 	ky_strbuf_adds(w->out, "enum : ");
@@ -217,8 +252,12 @@ static int put_number(struct ky_tsdl_writer *w, const struct ky_field_class *cls
 	for (size_t i = 0; i < cls->num.n_mappings; i++) {
 		const struct ky_mapping *mapping = &cls->num.mappings[i];
 
-		for (size_t r = 0; r < mapping->n_ranges; r++)
-			put_mapping(w, cls, mapping, &mapping->ranges[r]);
+		for (size_t r = 0; r < mapping->n_ranges; r++) {
+			struct ky_range range = mapping->ranges[r];
+
+			if (clip_range(cls, &range))
+				put_mapping(w, cls, mapping, &range);
+		}
 	}
 	w->indent--;
 	put_indent(w);
