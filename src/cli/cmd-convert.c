@@ -8,16 +8,14 @@
 #include "analysis/perfetto.h"
 #include "base/error.h"
 #include "cli/damage.h"
-#include "cli/drain.h"
 #include "cli/input-options.h"
 #include "cli/jobs.h"
+#include "cli/lines.h"
 #include "cli/output.h"
-#include "cli/select-options.h"
 #include "cli/text-options.h"
 #include "flow/csv.h"
 #include "flow/ctf-sink.h"
 #include "flow/details.h"
-#include "flow/parallel-sink.h"
 
 struct convert_options {
 	struct ky_text_options text;
@@ -32,7 +30,7 @@ struct convert_options {
 struct format {
 	const char *name;
 	uint32_t ctf_major; /* a directory that holds a CTF trace; 0: none */
-	/* Lines, one after the other: several may be made at once (parallel-sink.h). NULL: other. */
+	/* Lines, one after the other: several may be made at once (cli/lines.h). NULL: other. */
 	struct ky_sink *(*lines)(const struct convert_options *options, int fd);
 	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
@@ -156,16 +154,23 @@ static bool is_directory(const struct format *format, const struct convert_optio
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* The sink may hold events of the graph: it goes first. All of these take the sink over. */
+static struct ky_drain drain_for(const struct ky_trace_set *set,
+				 const struct convert_options *options)
+{
+	return (struct ky_drain){
+		.times = &options->text,
+		.set = set,
+		.progress = is_stdout(options) ? NULL : "converting",
+	};
+}
+
+/* All of these take the sink over. */
 static int drain(const struct ky_trace_set *set, const struct convert_options *options,
 		 struct ky_flow *flow, struct ky_sink *sink, struct kymo_error *err)
 {
-	struct ky_drain drain = {.times = &options->text, .set = set};
-	int ret;
+	struct ky_drain drain = drain_for(set, options);
+	int ret = ky_drain(&drain, flow, sink, err);
 
-	if (!is_stdout(options))
-		drain.progress = "converting";
-	ret = ky_drain(&drain, flow, sink, err);
 	ky_sink_free(sink);
 	ky_flow_close(flow);
 	return ret;
@@ -257,9 +262,11 @@ static struct ky_sink *make_sink(void *data)
 static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 			    struct ky_crew *crew, struct kymo_error *err)
 {
-	struct ky_sink *sink = ky_parallel_sink_new(crew, make_sink, maker);
+	const struct convert_options *options = maker->options;
+	const struct ky_lines lines = {make_sink, maker, maker->fd, options->text.clock_gmt};
+	struct ky_drain drain = drain_for(set, options);
 
-	return sink ? convert_events(set, maker->options, crew, sink, err) : ky_error_nomem(err);
+	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
 }
 
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,

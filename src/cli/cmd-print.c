@@ -7,12 +7,10 @@
 
 #include "base/error.h"
 #include "cli/damage.h"
-#include "cli/drain.h"
 #include "cli/input-options.h"
 #include "cli/jobs.h"
-#include "cli/select-options.h"
+#include "cli/lines.h"
 #include "cli/text-options.h"
-#include "flow/parallel-sink.h"
 
 struct print_options {
 	struct ky_text_options text;
@@ -61,19 +59,11 @@ static struct ky_sink *make_sink(void *data)
 static int print_events(const struct ky_trace_set *set, struct print_options *options,
 			struct ky_crew *crew, struct kymo_error *err)
 {
+	const struct ky_lines lines = {make_sink, options, STDOUT_FILENO, options->text.clock_gmt};
 	struct ky_drain drain = {.times = &options->text};
-	struct ky_flow *flow;
-	struct ky_sink *sink;
-	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
-				     err);
+	int ret = ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
 
-	if (ret < 0)
-		return ret;
-	sink = ky_parallel_sink_new(crew, make_sink, options);
-	ret = sink ? ky_drain(&drain, flow, sink, err) : ky_error_nomem(err);
-	ky_sink_free(sink);
 	ky_cli_text_end(&options->text);
-	ky_flow_close(flow);
 	return ret;
 }
 

@@ -150,7 +150,7 @@ static int resolve(const struct ky_trace_set *set, const struct ky_select_option
 }
 
 /* Where in the expression it is wrong. */
-static int in_filter(int ret, struct kymo_error *err)
+int ky_cli_in_filter(int ret, struct kymo_error *err)
 {
 	if (ret == KYMO_E_INVALID && err && err->line && !err->path[0])
 		ky_error_path(err, "--filter");
@@ -160,13 +160,13 @@ static int in_filter(int ret, struct kymo_error *err)
 static int open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
 			 struct ky_flow **flow, struct kymo_error *err)
 {
-	return in_filter(ky_flow_open_selected(set, selection, flow, err), err);
+	return ky_cli_in_filter(ky_flow_open_selected(set, selection, flow, err), err);
 }
 
 static int run_pass(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
 		    const struct ky_selection *selection, struct kymo_error *err)
 {
-	return in_filter(ky_pass_run(pass, crew, set, selection, err), err);
+	return ky_cli_in_filter(ky_pass_run(pass, crew, set, selection, err), err);
 }
 
 /* ---- counting ----------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static int count(const struct ky_trace_set *set, const struct ky_selection *sele
 		 struct ky_crew *crew, bool tell, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {.loss = tell ? on_damage : NULL, .stop = ky_cli_interrupted};
-	int ret = in_filter(ky_count_run(&pass, crew, set, selection, err), err);
+	int ret = ky_cli_in_filter(ky_count_run(&pass, crew, set, selection, err), err);
 
 	*n_events = pass.n_events;
 	return ret;
@@ -205,32 +205,41 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 	return ret;
 }
 
+int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select_options *o,
+			  bool gmt, struct ky_crew *crew, struct ky_selection *selection,
+			  struct kymo_error *err)
+{
+	struct kymo_error damage;
+	uint64_t n_events;
+	int ret = resolve(set, o, gmt, selection, err);
+
+	if (ret < 0)
+		return ret;
+	selection->head = o->head;
+	/* Of two jobs the second has enough to do. */
+	if (crew && ky_crew_jobs(crew) > 2)
+		selection->crew = crew;
+	if (o->tail == UINT64_MAX)
+		return KYMO_OK;
+	ky_error_clear(&damage);
+	ret = count(set, selection, crew, false, &n_events, &damage);
+	/* Damage is met again when the events are read. */
+	if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
+		if (err)
+			*err = damage;
+		return ret;
+	}
+	selection->skip = n_events > o->tail ? n_events - o->tail : 0;
+	return KYMO_OK;
+}
+
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
 		       struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_selection selection;
-	struct kymo_error damage;
-	uint64_t n_events;
-	int ret = resolve(set, o, gmt, &selection, err);
+	int ret = ky_cli_select_resolve(set, o, gmt, crew, &selection, err);
 
-	if (ret < 0)
-		return ret;
-	selection.head = o->head;
-	/* Of two jobs the second has enough to do. */
-	if (crew && ky_crew_jobs(crew) > 2)
-		selection.crew = crew;
-	if (o->tail != UINT64_MAX) {
-		ky_error_clear(&damage);
-		ret = count(set, &selection, crew, false, &n_events, &damage);
-		/* Damage is met again when the events are read. */
-		if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
-			if (err)
-				*err = damage;
-			return ret;
-		}
-		selection.skip = n_events > o->tail ? n_events - o->tail : 0;
-	}
-	return open_selected(set, &selection, flow, err);
+	return ret == KYMO_OK ? open_selected(set, &selection, flow, err) : ret;
 }
 
 static void on_loss(void *data, const struct ky_loss *loss)

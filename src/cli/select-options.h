@@ -82,6 +82,16 @@ void ky_cli_select_defaults(struct ky_select_options *options);
 bool ky_cli_selects(const struct ky_select_options *options);
 
 /*
+ * What the options ask for; otherwise as ky_cli_select_open(), which opens the graph for it.
+ * What opening says of a filter is to go through ky_cli_in_filter().
+ */
+int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select_options *options,
+			  bool gmt, struct ky_crew *crew, struct ky_selection *selection,
+			  struct kymo_error *err);
+/* Say that it is --filter that is wrong, where it is. Returns @ret. */
+int ky_cli_in_filter(int ret, struct kymo_error *err);
+
+/*
  * Open the graph that the options ask for. @gmt: dates and times are UTC. @crew (may be NULL) helps to count
  * what --tail leaves out. The options and @set are borrowed until the graph is closed.
  * Returns 0, KYMO_E_INVALID for options that make no sense (a usage error), or what

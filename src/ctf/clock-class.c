@@ -74,3 +74,15 @@ int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
 		return INT64_MAX;
 	return sum;
 }
+
+uint64_t ky_clock_from_ns(const struct ky_clock_class *clock, int64_t ns)
+{
+	unsigned __int128 cycles;
+
+	if (ns <= clock->base_ns)
+		return 0;
+	cycles = (uint64_t)ns - (uint64_t)clock->base_ns;
+	if (clock->frequency_hz != NS_PER_S)
+		cycles = (cycles * clock->frequency_hz + NS_PER_S - 1) / NS_PER_S;
+	return cycles < UINT64_MAX ? (uint64_t)cycles : UINT64_MAX;
+}

@@ -157,8 +157,26 @@ static int fail_event(struct ky_decoder *d, int code, uint64_t at_bits)
 	return code;
 }
 
-/* One event. 1, or 0 at the end of the content or at damage, which is pending then. */
-static int general_event(struct ky_decoder *d, struct ky_event *event)
+/* The event that was just read lies before the one before it: batches end there. */
+static bool goes_back(struct ky_decoder *d, uint64_t before, bool first)
+{
+	int64_t ns;
+
+	if (!d->passed_event || d->clock >= before)
+		return false;
+	if (!first)
+		return true;
+	ns = to_ns(d->packet.stream_class->clock, before);
+	if (ns > d->floor_ns)
+		d->floor_ns = ns;
+	return false;
+}
+
+/*
+ * One event, the @first of a batch or not. 1, or 0: at the end of the content, at the limit, where time
+ * goes back behind the first, or at damage, which is pending then.
+ */
+static int general_event(struct ky_decoder *d, struct ky_event *event, bool first)
 {
 	const struct ky_field_class *header = d->packet.stream_class->event_header;
 	struct ky_cursor c = {
@@ -167,6 +185,7 @@ static int general_event(struct ky_decoder *d, struct ky_event *event)
 		.end_bits = d->avail_bits,
 		.slots = d->slots,
 	};
+	uint64_t before = d->clock;
 	int ret;
 
 	if (header)
@@ -176,9 +195,17 @@ static int general_event(struct ky_decoder *d, struct ky_event *event)
 	ret = read_event(d, &c, event, &d->pending);
 	if (ret < 0) {
 		fail_event(d, ret, c.at_bits);
+		d->clock = before;
+		return 0;
+	}
+	d->at_limit = event->ns >= d->limit_ns && d->limit_ns != INT64_MAX;
+	if (d->at_limit || goes_back(d, before, first)) {
+		d->beyond_ns = event->ns;
+		d->clock = before;
 		return 0;
 	}
 	d->at_bits = c.at_bits;
+	d->passed_event = true;
 	return 1;
 }
 
@@ -240,25 +267,30 @@ struct tally {
 
 /*
  * Go on as far as the short way leads: up to @max events into @events, or all of them into
- * @tally. Inlined once per header and purpose, so that each loop holds only what it needs.
+ * @tally, or just over them. Inlined once per header and purpose, so that each loop holds only what it needs.
  */
 static inline __attribute__((always_inline)) int short_events(struct ky_decoder *d,
 							      struct ky_event *events, int max,
-							      struct tally *tally, bool large)
+							      struct tally *tally, bool large,
+							      bool skip)
 {
 	const struct ky_stream_plan *plan = d->packet.stream_class->plan;
 	const uint8_t *data = d->packet.data, *wanted = tally ? NULL : d->wanted;
 	uint64_t at = d->at_bits / 8, end = d->avail_bits / 8, clock = d->clock, guess = 0;
+	uint64_t limit = d->limit_cycles;
 	int n = 0;
 
-	while (tally || n < max) {
+	while (tally || skip || n < max) {
 		const struct ky_by_id *by_id;
-		struct ky_event scratch, *event = tally ? &scratch : &events[n];
+		struct ky_event scratch, *event = tally || skip ? &scratch : &events[n];
 		uint64_t stamp = clock;
 		uint32_t id, head = short_header(data + at, end - at, large, &stamp, &id);
 		int64_t body;
 
 		if (!head || id >= plan->n_by_id)
+			break;
+		/* Back in time: for the general way to judge. */
+		if (!tally && __builtin_expect(stamp < clock, 0))
 			break;
 		by_id = &plan->by_id[id];
 		if (__builtin_expect(!by_id->cls, 0))
@@ -269,10 +301,18 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 		if (__builtin_expect(body >= 0, 1)) {
 			if ((uint64_t)body > end - at - head)
 				break;
+			/* An event that is whole; other kinds are judged by the general way. */
+			if (!tally && __builtin_expect(stamp >= limit, 0)) {
+				d->at_limit = true;
+				d->beyond_ns = to_ns(d->packet.stream_class->clock, stamp);
+				break;
+			}
 			event->stream_context_bits = head * 8;
 			event->event_context_bits = head * 8 + by_id->context_bits;
 			event->payload_bits = head * 8 + by_id->payload_bits;
 		} else {
+			if (!tally && stamp >= limit)
+				break;
 			body = skip_varying(d, event, (at + head) * 8);
 			if (body < 0)
 				break;
@@ -289,6 +329,8 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 			at += guess;
 		}
 		clock = stamp;
+		if (tally || skip)
+			__builtin_prefetch(data + at + 1024);
 		if (tally) {
 			tally->counts[by_id->index]++;
 			if (__builtin_expect(!tally->any, 0)) {
@@ -297,6 +339,8 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 			}
 			continue;
 		}
+		if (skip)
+			continue;
 		if (wanted && !wanted[by_id->index])
 			continue;
 		fill_event(d, event, clock, at * 8);
@@ -304,6 +348,7 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 	}
 	if (tally)
 		tally->last_cycles = clock;
+	d->passed_event |= at * 8 != d->at_bits;
 	d->at_bits = at * 8;
 	d->clock = clock;
 	return n;
@@ -316,9 +361,9 @@ static int short_way(struct ky_decoder *d, struct ky_event *events, int max)
 		return 0;
 	switch (d->packet.stream_class->plan->header_kind) {
 	case KY_HEADER_LARGE:
-		return short_events(d, events, max, NULL, true);
+		return short_events(d, events, max, NULL, true, false);
 	case KY_HEADER_COMPACT:
-		return short_events(d, events, max, NULL, false);
+		return short_events(d, events, max, NULL, false, false);
 	default:
 		return 0;
 	}
@@ -329,9 +374,9 @@ static void short_count(struct ky_decoder *d, struct tally *tally)
 	if (d->at_bits % 8)
 		return;
 	if (d->packet.stream_class->plan->header_kind == KY_HEADER_LARGE)
-		short_events(d, NULL, 0, tally, true);
+		short_events(d, NULL, 0, tally, true, false);
 	else if (d->packet.stream_class->plan->header_kind == KY_HEADER_COMPACT)
-		short_events(d, NULL, 0, tally, false);
+		short_events(d, NULL, 0, tally, false, false);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -342,6 +387,14 @@ static int take_pending(struct ky_decoder *d, struct kymo_error *err)
 	if (err)
 		*err = d->pending;
 	return d->pending.code;
+}
+
+/* No event was left: the limit, damage, or the packet's end. */
+static int end_of_events(struct ky_decoder *d, struct kymo_error *err)
+{
+	if (d->has_pending)
+		return take_pending(d, err);
+	return d->in_packet && !d->at_limit ? end_of_packet(d, err) : 0;
 }
 
 void ky_decoder_want(struct ky_decoder *d, const uint8_t *wanted)
@@ -355,18 +408,58 @@ int ky_decoder_next(struct ky_decoder *d, struct ky_event *events, int max, stru
 
 	while (d->in_packet && n < max) {
 		n += short_way(d, events + n, max - n);
-		if (n >= max)
+		if (n >= max || d->at_limit)
 			break;
-		if (!general_event(d, &events[n]))
+		if (!general_event(d, &events[n], !n))
 			break;
 		if (!d->wanted || d->wanted[events[n].cls->index])
 			n++;
 	}
-	if (n)
-		return n;
-	if (d->has_pending)
-		return take_pending(d, err);
-	return d->in_packet ? end_of_packet(d, err) : 0;
+	return n ? n : end_of_events(d, err);
+}
+
+static void short_skip(struct ky_decoder *d)
+{
+	if (d->at_bits % 8)
+		return;
+	if (d->packet.stream_class->plan->header_kind == KY_HEADER_LARGE)
+		short_events(d, NULL, 0, NULL, true, true);
+	else if (d->packet.stream_class->plan->header_kind == KY_HEADER_COMPACT)
+		short_events(d, NULL, 0, NULL, false, true);
+}
+
+int ky_decoder_skip(struct ky_decoder *d, struct kymo_error *err)
+{
+	struct ky_event event;
+
+	while (d->in_packet) {
+		short_skip(d);
+		if (d->at_limit || !general_event(d, &event, true))
+			break;
+	}
+	return end_of_events(d, err);
+}
+
+bool ky_decoder_peek(struct ky_decoder *d, int64_t *ns)
+{
+	uint64_t at_bits = d->at_bits, clock = d->clock;
+	int64_t limit_ns = d->limit_ns, floor_ns = d->floor_ns;
+	bool in_packet = d->in_packet, passed_event = d->passed_event;
+	struct ky_event event;
+	int ret;
+
+	d->limit_ns = INT64_MAX;
+	ret = in_packet && !d->has_pending ? general_event(d, &event, true) : 0;
+	d->at_bits = at_bits;
+	d->clock = clock;
+	d->limit_ns = limit_ns;
+	d->floor_ns = floor_ns;
+	d->in_packet = in_packet;
+	d->passed_event = passed_event;
+	d->has_pending = false;
+	if (ret)
+		*ns = event.ns;
+	return ret;
 }
 
 static void widen(int64_t *begin_ns, int64_t *end_ns, int64_t ns)
@@ -394,12 +487,10 @@ int ky_decoder_count(struct ky_decoder *d, uint64_t *counts, int64_t *begin_ns, 
 			widen(begin_ns, end_ns, to_ns(clock, tally.first_cycles));
 			widen(begin_ns, end_ns, to_ns(clock, tally.last_cycles));
 		}
-		if (!general_event(d, &event))
+		if (!general_event(d, &event, true))
 			break;
 		counts[event.cls->index]++;
 		widen(begin_ns, end_ns, event.ns);
 	}
-	if (d->has_pending)
-		return take_pending(d, err);
-	return d->in_packet ? end_of_packet(d, err) : 0;
+	return end_of_events(d, err);
 }

@@ -23,8 +23,17 @@ struct ky_decoder {
 	struct kymo_error pending; /* damage behind events that have been delivered */
 	bool has_pending;
 	bool in_packet;
-	bool own_uuid_seen; /* in a packet before: another UUID is damage then, not a copy's */
+	bool own_uuid_seen;    /* in a packet before: another UUID is damage then, not a copy's */
+	int64_t limit_ns;      /* events at or after it are not for now; INT64_MAX: none is */
+	uint64_t limit_cycles; /* in the current packet's clock; nothing earlier is beyond it */
+	int64_t beyond_ns;     /* of the event at the limit */
+	bool at_limit;	       /* the next event lies beyond it */
+	bool passed_event;     /* of the current packet */
+	int64_t floor_ns;      /* the latest event before time went back, or before this packet */
 };
+
+/* The earliest that the clock may say at the limit: see ky_decoder_limit(). */
+void ky_decoder_set_limit_cycles(struct ky_decoder *d);
 
 /* Note the place of an error within the file. Returns its code. */
 static inline int ky_damaged(const struct ky_decoder *d, uint64_t at_bits, struct kymo_error *err)

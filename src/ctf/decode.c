@@ -12,6 +12,8 @@ struct ky_decoder *ky_decoder_new(const struct ky_trace_class *trace)
 	if (!d)
 		return NULL;
 	d->trace = trace;
+	d->limit_ns = INT64_MAX;
+	d->floor_ns = INT64_MIN;
 	d->slots = calloc((size_t)trace->n_slots + 1, sizeof(*d->slots));
 	ky_values_init(&d->values);
 	if (!d->slots) {
@@ -258,12 +260,28 @@ static int read_context(struct ky_decoder *d, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+int64_t ky_decoder_latest(const struct ky_decoder *d)
+{
+	int64_t ns = d->passed_event ? to_ns(&d->packet, d->clock) : INT64_MIN;
+
+	return ns > d->floor_ns ? ns : d->floor_ns;
+}
+
+/* The events of the packet so far count as those before. */
+static void leave_packet(struct ky_decoder *d)
+{
+	d->floor_ns = ky_decoder_latest(d);
+	d->passed_event = false;
+	d->at_limit = false;
+}
+
 int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_bytes,
 		      uint64_t file_offset_bytes, const struct ky_packet **packet,
 		      struct kymo_error *err)
 {
 	int ret;
 
+	leave_packet(d);
 	memset(&d->packet, 0, sizeof(d->packet));
 	d->packet.stream = d->stream;
 	d->packet.data = data;
@@ -282,6 +300,7 @@ int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_
 	if (d->avail_bits > d->packet.content_bits)
 		d->avail_bits = d->packet.content_bits;
 	d->in_packet = true;
+	ky_decoder_set_limit_cycles(d);
 	*packet = &d->packet;
 	return KYMO_OK;
 }
@@ -294,4 +313,65 @@ void ky_decoder_correct_times(struct ky_decoder *d, uint64_t begin_cycles, uint6
 	p->end_cycles = end_cycles;
 	p->begin_ns = to_ns(p, begin_cycles);
 	p->end_ns = to_ns(p, end_cycles);
+}
+
+/* ---- parts of a stream ------------------------------------------------------------------- */
+
+void ky_decoder_set_limit_cycles(struct ky_decoder *d)
+{
+	const struct ky_clock_class *clock = d->packet.stream_class->clock;
+
+	d->limit_cycles = UINT64_MAX;
+	if (clock && d->limit_ns != INT64_MAX)
+		d->limit_cycles = ky_clock_from_ns(clock, d->limit_ns);
+}
+
+void ky_decoder_limit(struct ky_decoder *d, int64_t ns)
+{
+	d->limit_ns = ns;
+	d->at_limit = false;
+	if (d->in_packet)
+		ky_decoder_set_limit_cycles(d);
+}
+
+bool ky_decoder_at_limit(const struct ky_decoder *d, int64_t *ns)
+{
+	*ns = d->beyond_ns;
+	return d->at_limit;
+}
+
+int64_t ky_decoder_floor(const struct ky_decoder *d)
+{
+	return d->floor_ns;
+}
+
+void ky_decoder_forget(struct ky_decoder *d)
+{
+	d->floor_ns = INT64_MIN;
+	d->passed_event = false;
+}
+
+const struct ky_packet *ky_decoder_copy(struct ky_decoder *to, const struct ky_decoder *from)
+{
+	to->packet = from->packet;
+	to->at_bits = from->at_bits;
+	to->avail_bits = from->avail_bits;
+	to->clock = from->clock;
+	to->in_packet = from->in_packet;
+	to->own_uuid_seen = from->own_uuid_seen;
+	to->has_pending = false;
+	to->at_limit = false;
+	/* Fields of the packet's own may be what fields of events refer to. */
+	if (from->in_packet)
+		memcpy(to->slots, from->slots, to->trace->n_slots * sizeof(*to->slots));
+	if (to->in_packet)
+		ky_decoder_set_limit_cycles(to);
+	ky_decoder_forget(to);
+	return &to->packet;
+}
+
+uint64_t ky_decoder_place(const struct ky_decoder *d, uint64_t *clock)
+{
+	*clock = d->clock;
+	return d->at_bits;
 }

@@ -116,6 +116,39 @@ void ky_decoder_want(struct ky_decoder *decoder, const uint8_t *wanted);
 int ky_decoder_count(struct ky_decoder *decoder, uint64_t *counts, int64_t *begin_ns,
 		     int64_t *end_ns, struct kymo_error *err);
 
+/* ---- parts of a stream ----------------------------------------------------------------- */
+
+/*
+ * From now on ky_decoder_next() and ky_decoder_skip() end before the first event at or after @ns as
+ * if the packet had ended; INT64_MAX: no limit. Events without a time are before any limit.
+ * What is damaged before that event, or is part of it, is told nevertheless.
+ */
+void ky_decoder_limit(struct ky_decoder *decoder, int64_t ns);
+/* Did the last call end at the limit? Then *ns is the time of the event there. */
+bool ky_decoder_at_limit(const struct ky_decoder *decoder, int64_t *ns);
+/*
+ * Step over the rest of the packet, up to the limit, whatever is wanted. 0, or an error as
+ * ky_decoder_next() gives it.
+ */
+int ky_decoder_skip(struct ky_decoder *decoder, struct kymo_error *err);
+/* The time of the current packet's next event, whatever is wanted. False: there is no good one. */
+bool ky_decoder_peek(struct ky_decoder *decoder, int64_t *ns);
+
+/*
+ * The latest time of all events before those that the last ky_decoder_next() gave, wanted or not, as
+ * far as it is known; among themselves these (and what was left out between them) are in order.
+ */
+int64_t ky_decoder_floor(const struct ky_decoder *decoder);
+/* The latest time of all events so far, as far as it is known; INT64_MIN: none had one. */
+int64_t ky_decoder_latest(const struct ky_decoder *decoder);
+/* Know nothing of events before: the decoder goes on somewhere else. */
+void ky_decoder_forget(struct ky_decoder *decoder);
+
+/* Go on where @from stands, which is of the same trace. Returns the current packet, @to's own. */
+const struct ky_packet *ky_decoder_copy(struct ky_decoder *to, const struct ky_decoder *from);
+/* Where it stands in the packet, in bits, and its running clock. */
+uint64_t ky_decoder_place(const struct ky_decoder *decoder, uint64_t *clock);
+
 /* ---- values ------------------------------------------------------------------------- */
 
 /*

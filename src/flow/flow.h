@@ -25,6 +25,8 @@ struct ky_loss {
 	/* NULL, or what is wrong and where; valid as long as the batch. */
 	const struct kymo_error *damage;
 	uint64_t skipped_bytes; /* from there to where reading went on */
+	/* When it is told: as its packet's first event, whatever is wanted; without one, at begin_ns. */
+	int64_t ns;
 };
 
 /* Make @loss outlive its batch: its damage becomes a copy. 0 or KYMO_E_MEMORY. */
@@ -45,6 +47,9 @@ struct ky_batch {
 	size_t n_events;
 	const struct ky_loss *loss; /* or NULL */
 	struct ky_window *window; /* for holding the events (window.h); NULL: they cannot be held */
+	/* Before the merge: time went back; an event before these was at floor_ns, wanted or not. */
+	bool has_floor;
+	int64_t floor_ns;
 };
 
 /* The stream of @event of @batch. */
@@ -133,6 +138,15 @@ void ky_source_log(struct ky_flow *source, const struct ky_log *log);
  */
 int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flow,
 		  struct kymo_error *err);
+
+/* Go on with what the inputs of @merge yield now: they were moved. */
+void ky_merge_restart(struct ky_flow *merge);
+
+/*
+ * Read what the inputs of @merge yield up to their end, before any of it is delivered. Returns how many
+ * events; KYMO_E_LIMIT when there are more than @max, or KYMO_E_MEMORY: restart it then.
+ */
+ssize_t ky_merge_prefill(struct ky_flow *merge, size_t max);
 
 /* The usual graph: every stream of @set, merged. */
 int ky_flow_open_set(const struct ky_trace_set *set, struct ky_flow **flow, struct kymo_error *err);

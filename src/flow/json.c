@@ -150,6 +150,27 @@ static void json_resume(struct ky_sink *sink, const struct ky_event *before)
 	(void)before;
 }
 
+static void json_begin(struct ky_sink *sink)
+{
+	ky_strbuf_clear(&((struct json_sink *)sink)->out);
+}
+
+static size_t json_held(const struct ky_sink *sink)
+{
+	return ((const struct json_sink *)sink)->out.len;
+}
+
+static void json_take(struct ky_sink *sink, struct ky_sink_before *before,
+		      struct ky_sink_held *held)
+{
+	struct json_sink *s = (struct json_sink *)sink;
+
+	(void)before;
+	*held = (struct ky_sink_held){.data = ky_strbuf_text(&s->out), .len = s->out.len};
+	/* The bytes stay where they are. */
+	s->out.len = 0;
+}
+
 static void json_free(struct ky_sink *sink)
 {
 	struct json_sink *s = (struct json_sink *)sink;
@@ -166,6 +187,9 @@ static const struct ky_sink_ops json_ops = {
 	.free = json_free,
 	.hold = json_hold,
 	.resume = json_resume,
+	.begin = json_begin,
+	.held = json_held,
+	.take = json_take,
 	.any_stream = true,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stage behind the merge that begins late and ends early: by time, by count. */
+/* The stage behind the merge that begins late and ends early, by count. */
 #include "flow/stages.h"
 
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 struct limit {
 	struct ky_flow flow;
 	struct ky_flow *input;
-	int64_t end_ns;
 	uint64_t skip, left;
 	uint64_t first_skip, first_left;
 };
@@ -30,29 +29,9 @@ static bool skip_first(struct limit *l, struct ky_batch *batch)
 	return batch->n_events > 0 || batch->loss;
 }
 
-static size_t until(const struct ky_batch *batch, int64_t end_ns)
-{
-	size_t n = 0;
-
-	while (n < batch->n_events && batch->events[n].ns <= end_ns)
-		n++;
-	return n;
-}
-
-/* The merge is in order: nothing that follows the first event beyond the end is earlier. */
-static void end_batch(struct limit *l, struct ky_batch *batch)
-{
-	size_t n = until(batch, l->end_ns);
-
-	if (n < batch->n_events)
-		l->left = 0;
-	batch->n_events = n;
-}
-
 static int limit_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct limit *l = (struct limit *)flow;
-	bool had_events;
 	int ret;
 
 	if (!l->left)
@@ -62,14 +41,11 @@ static int limit_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 		if (ret <= 0)
 			return ret;
 	} while (!skip_first(l, batch));
-	had_events = batch->n_events > 0;
 	if (batch->n_events > l->left)
 		batch->n_events = (size_t)l->left;
 	if (l->left != UINT64_MAX)
 		l->left -= batch->n_events;
-	if (l->end_ns != INT64_MAX)
-		end_batch(l, batch);
-	return !had_events || batch->n_events;
+	return 1;
 }
 
 static int limit_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
@@ -95,8 +71,8 @@ static const struct ky_flow_ops limit_ops = {
 	.close = limit_close,
 };
 
-int ky_limit_open(struct ky_flow *input, int64_t end_ns, uint64_t skip, uint64_t head,
-		  struct ky_flow **flow, struct kymo_error *err)
+int ky_limit_open(struct ky_flow *input, uint64_t skip, uint64_t head, struct ky_flow **flow,
+		  struct kymo_error *err)
 {
 	struct limit *l = calloc(1, sizeof(*l));
 
@@ -106,7 +82,6 @@ int ky_limit_open(struct ky_flow *input, int64_t end_ns, uint64_t skip, uint64_t
 	}
 	l->flow.ops = &limit_ops;
 	l->input = input;
-	l->end_ns = end_ns;
 	l->skip = l->first_skip = skip;
 	l->left = l->first_left = head;
 	*flow = &l->flow;

@@ -238,9 +238,9 @@ static int gather(struct merge *m, const uint64_t *order, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct ky_event *from = m->from[(uint32_t)order[i]];
 
-		if (__builtin_expect(!from->cls, 0)) {
+		if (ky_entry_is_bare(from)) {
 			window->n_events = (size_t)(to - window->events);
-			if (add_split(m, window, from) < 0)
+			if (ky_entry_loss(from) && add_split(m, window, from) < 0)
 				ret = KYMO_E_MEMORY;
 		} else {
 			*to++ = *from;
@@ -327,8 +327,10 @@ static int merge_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	return 1;
 }
 
-static void restart(struct merge *m)
+void ky_merge_restart(struct ky_flow *flow)
 {
+	struct merge *m = merge_of(flow);
+
 	m->n_live = m->n_inputs;
 	for (size_t i = 0; i < m->n_inputs; i++) {
 		m->live[i] = &m->inputs[i];
@@ -341,12 +343,32 @@ static void restart(struct merge *m)
 	m->code = KYMO_OK;
 }
 
+ssize_t ky_merge_prefill(struct ky_flow *flow, size_t max)
+{
+	struct merge *m = merge_of(flow);
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		struct ky_queue *q = &m->inputs[i].queue;
+
+		for (size_t cap = AHEAD_MIN; !q->ended; cap = ky_queue_length(q) * 2) {
+			cap = cap > q->cap ? cap : q->cap;
+			if (n + ky_queue_length(q) > max)
+				return KYMO_E_LIMIT;
+			if (ky_queue_fill(q, &m->windows, cap) < 0)
+				return KYMO_E_MEMORY;
+		}
+		n += ky_queue_length(q);
+	}
+	return (ssize_t)n;
+}
+
 static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
 	struct merge *m = merge_of(flow);
 	int ret;
 
-	restart(m);
+	ky_merge_restart(&m->flow);
 	for (size_t i = 0; i < m->n_inputs; i++) {
 		ret = ky_flow_seek(m->inputs[i].queue.input, ns, err);
 		if (ret < 0)
@@ -401,7 +423,7 @@ int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flo
 		m->inputs[i].ahead = AHEAD_MIN;
 		m->inputs[i].number = i;
 	}
-	restart(m);
+	ky_merge_restart(&m->flow);
 	*flow = &m->flow;
 	return KYMO_OK;
 }

@@ -57,7 +57,7 @@ static int make_room(struct ky_queue *q, size_t cap)
 	}
 	if (cap <= q->cap)
 		return KYMO_OK;
-	entries = realloc(entries, (cap + 1) * sizeof(*entries));
+	entries = realloc(entries, (cap + 2) * sizeof(*entries));
 	if (!entries)
 		return KYMO_E_MEMORY;
 	q->entries = entries;
@@ -103,10 +103,9 @@ static int add_loss(struct ky_queue *q, struct ky_windows *windows, const struct
 		free(loss);
 		return KYMO_E_MEMORY;
 	}
-	/* A loss without events after it is told as soon as its turn could have come. */
 	*entry = (struct ky_event){
-		.ns = batch->n_events ? batch->events[0].ns : loss->begin_ns,
-		.cycles = batch->n_events > 0,
+		.ns = loss->ns,
+		.cycles = batch->n_events && batch->events[0].ns == loss->ns,
 		.data = (const uint8_t *)loss,
 	};
 	if (entry->ns > q->end_ns)
@@ -116,11 +115,34 @@ static int add_loss(struct ky_queue *q, struct ky_windows *windows, const struct
 	return KYMO_OK;
 }
 
+/* What follows does not come before something that was left out: a place in the order, without event. */
+static int add_floor(struct ky_queue *q, struct ky_windows *windows, int64_t ns)
+{
+	static const struct ky_packet none;
+
+	if (!q->newest && begin_packet(q, windows, &none) < 0)
+		return KYMO_E_MEMORY;
+	q->entries[q->end++] = (struct ky_event){.ns = ns};
+	q->newest->n_left++;
+	q->end_ns = ns;
+	return KYMO_OK;
+}
+
+/* The place of the next entry is where the events were put: they go one further. */
+static void make_way(struct ky_queue *q)
+{
+	if (!q->rest.n_events || q->rest.events != q->entries + q->end)
+		return;
+	memmove(q->entries + q->end + 1, q->rest.events, q->rest.n_events * sizeof(*q->entries));
+	q->rest.events++;
+}
+
 /* Copies what fits of q->rest, unless it already is where it shall be. */
 static int add_events(struct ky_queue *q, struct ky_windows *windows)
 {
 	struct ky_event *to = q->entries + q->end;
-	size_t n = q->cap + 1 - q->end < q->rest.n_events ? q->cap + 1 - q->end : q->rest.n_events;
+	size_t room = q->cap + 2 - q->end;
+	size_t n = room < q->rest.n_events ? room : q->rest.n_events;
 	const struct ky_packet *packet = q->rest.events->packet;
 	int64_t latest_ns = q->end_ns;
 
@@ -146,16 +168,17 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 static int add_rest(struct ky_queue *q, struct ky_windows *windows)
 {
 	if (q->rest.loss) {
-		/* The place of the loss is where the events were put: they go one further. */
-		if (q->rest.n_events && q->rest.events == q->entries + q->end) {
-			memmove(q->entries + q->end + 1, q->rest.events,
-				q->rest.n_events * sizeof(*q->entries));
-			q->rest.events++;
-		}
+		make_way(q);
 		if (add_loss(q, windows, &q->rest) < 0)
 			return KYMO_E_MEMORY;
 		q->rest.loss = NULL;
 	}
+	if (q->rest.has_floor && q->rest.floor_ns > q->end_ns) {
+		make_way(q);
+		if (add_floor(q, windows, q->rest.floor_ns) < 0)
+			return KYMO_E_MEMORY;
+	}
+	q->rest.has_floor = false;
 	return q->rest.n_events ? add_events(q, windows) : KYMO_OK;
 }
 

@@ -3,7 +3,8 @@
  * What the merge has read of one input and not delivered yet: the events of one stream, in its
  * order, with copies of what they borrow.
  *
- * A loss stands in the queue as an entry of its own, before the event that it comes before.
+ * A loss stands in the queue as an entry of its own, before the event that it comes before; and so does
+ * a time that nothing behind it precedes, where one without its event was passed (ky_batch.floor_ns).
  */
 #ifndef KY_FLOW_QUEUE_H
 #define KY_FLOW_QUEUE_H
@@ -12,7 +13,7 @@
 
 struct ky_queue {
 	struct ky_flow *input;
-	struct ky_event *entries; /* room for cap, and for one loss more */
+	struct ky_event *entries; /* room for cap, and for two that are no events */
 	size_t cap, first, end;	  /* entries[first] to entries[end - 1] wait */
 	int64_t taken_ns;	  /* the latest time of those that were taken, */
 	int64_t end_ns;		  /* and of those that were read: nothing to come is earlier */
@@ -54,7 +55,13 @@ static inline int64_t ky_queue_first_ns(const struct ky_queue *queue)
 
 /* ---- losses as entries ---------------------------------------------------------------------- */
 
-/* What is lost before the next entry; NULL: @entry is an event. The window frees it. */
+/* Is it a place in the order only, not an event? */
+static inline bool ky_entry_is_bare(const struct ky_event *entry)
+{
+	return __builtin_expect(!entry->cls, 0);
+}
+
+/* What is lost before the next entry; NULL: nothing, or @entry is an event. The window frees it. */
 static inline struct ky_loss *ky_entry_loss(const struct ky_event *entry)
 {
 	return __builtin_expect(!entry->cls, 0) ? (struct ky_loss *)(uintptr_t)entry->data : NULL;

@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "flow/ahead.h"
+#include "flow/source.h"
 #include "flow/stages.h"
 
 /* Of more streams than these the batches ahead would take too much memory. */
@@ -23,6 +24,7 @@ struct selected {
 	struct ky_filter *filter;
 	uint8_t **wanted; /* [trace][event class index], or NULL entries: all */
 	size_t n_traces;
+	int64_t end_ns;
 };
 
 void ky_selection_init(struct ky_selection *selection)
@@ -160,9 +162,10 @@ static size_t trace_number(const struct ky_trace_set *set, const struct ky_trace
 	return i;
 }
 
+/* *bottom (may be NULL) is what is below the other stages. */
 static int open_stream(struct selected *s, const struct ky_trace_set *set,
 		       const struct ky_stream *stream, size_t n_streams, const struct ky_log *log,
-		       struct ky_flow **flow, struct kymo_error *err)
+		       struct ky_flow **flow, struct ky_flow **bottom, struct kymo_error *err)
 {
 	size_t trace = trace_number(set, stream->trace);
 	struct ky_flow *source;
@@ -170,7 +173,11 @@ static int open_stream(struct selected *s, const struct ky_trace_set *set,
 
 	if (ret < 0)
 		return ret;
+	if (bottom)
+		*bottom = source;
 	ky_source_want(source, s->wanted[trace]);
+	if (s->end_ns != INT64_MAX)
+		ky_source_limit(source, s->end_ns + 1);
 	ky_source_share(source, n_streams);
 	if (log)
 		ky_source_log(source, log);
@@ -228,7 +235,7 @@ static int open_ahead(struct selected *s, const struct ky_trace_set *set, struct
 
 	if (!log)
 		return ky_error_nomem(err);
-	ret = open_stream(s, set, stream, n_streams, &log->log, &input, err);
+	ret = open_stream(s, set, stream, n_streams, &log->log, &input, NULL, err);
 	if (ret == KYMO_OK)
 		return ky_ahead_open(crew, input, log, stream->trace->log, flow, err);
 	free(log);
@@ -249,7 +256,8 @@ static int open_streams(struct selected *s, const struct ky_trace_set *set,
 			ret = open_ahead(s, set, selection->crew, picked.data[n], picked.len,
 					 &flows[n], err);
 		else
-			ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], err);
+			ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], NULL,
+					  err);
 		n += ret == KYMO_OK;
 	}
 	if (ret == KYMO_OK)
@@ -268,6 +276,7 @@ static int prepare(struct selected *s, const struct ky_trace_set *set,
 	int ret = check_events(set, selection, err);
 
 	s->n_traces = set->traces.len;
+	s->end_ns = selection->end_ns;
 	if (ret == KYMO_OK && selection->filter)
 		ret = build_filter(s, set, selection->filter, err);
 	if (ret == KYMO_OK)
@@ -282,9 +291,8 @@ static int limit(struct ky_flow *flow, const struct ky_selection *selection,
 	int ret = KYMO_OK;
 
 	*limited = flow;
-	if (selection->end_ns != INT64_MAX || selection->skip || selection->head != UINT64_MAX)
-		ret = ky_limit_open(flow, selection->end_ns, selection->skip, selection->head,
-				    limited, err);
+	if (selection->skip || selection->head != UINT64_MAX)
+		ret = ky_limit_open(flow, selection->skip, selection->head, limited, err);
 	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
 		ret = ky_flow_seek(*limited, selection->begin_ns, err);
 	return ret;
@@ -316,6 +324,90 @@ int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_select
 		return ret;
 	}
 	*flow = &s->flow;
+	return KYMO_OK;
+}
+
+/* ---- copies ----------------------------------------------------------------------------------------- */
+
+struct owned_copies {
+	struct ky_copies copies;
+	struct selected tables; /* its flow is not used */
+	struct ky_stream_list picked;
+};
+
+void ky_copies_close(struct ky_copies *copies)
+{
+	struct owned_copies *owned = (struct owned_copies *)copies;
+
+	if (!copies)
+		return;
+	for (size_t i = 0; i < copies->n; i++) {
+		ky_flow_close(copies->copies[i].flow);
+		free(copies->copies[i].sources);
+	}
+	free(copies->copies);
+	ky_vec_fini(&owned->picked);
+	selected_fini(&owned->tables);
+	free(owned);
+}
+
+static int open_copy(struct owned_copies *owned, const struct ky_trace_set *set,
+		     struct ky_copy *copy, struct kymo_error *err)
+{
+	const struct ky_stream_list *picked = &owned->picked;
+	struct ky_flow **flows = calloc(picked->len + 1, sizeof(*flows));
+	int ret = KYMO_OK;
+	size_t n = 0;
+
+	copy->sources = calloc(picked->len + 1, sizeof(*copy->sources));
+	if (!flows || !copy->sources)
+		ret = ky_error_nomem(err);
+	while (ret == KYMO_OK && n < picked->len) {
+		ret = open_stream(&owned->tables, set, picked->data[n], picked->len, NULL,
+				  &flows[n], &copy->sources[n], err);
+		n += ret == KYMO_OK;
+	}
+	if (ret == KYMO_OK)
+		ret = ky_merge_open(flows, n, &copy->flow, err);
+	else
+		for (size_t i = 0; i < n; i++)
+			ky_flow_close(flows[i]);
+	free(flows);
+	return ret;
+}
+
+static int open_copies(struct owned_copies *owned, const struct ky_trace_set *set,
+		       const struct ky_selection *selection, size_t n, struct kymo_error *err)
+{
+	struct ky_copies *copies = &owned->copies;
+	int ret = prepare(&owned->tables, set, selection, err);
+
+	if (ret == KYMO_OK)
+		ret = pick_streams(set, selection, &owned->picked, err);
+	copies->copies = calloc(n, sizeof(*copies->copies));
+	if (!copies->copies)
+		ret = ky_error_nomem(err);
+	while (ret == KYMO_OK && copies->n < n)
+		ret = open_copy(owned, set, &copies->copies[copies->n++], err);
+	copies->streams = owned->picked.data;
+	copies->n_streams = owned->picked.len;
+	return ret;
+}
+
+int ky_copies_open(const struct ky_trace_set *set, const struct ky_selection *selection, size_t n,
+		   struct ky_copies **copies, struct kymo_error *err)
+{
+	struct owned_copies *owned = calloc(1, sizeof(*owned));
+	int ret;
+
+	if (!owned)
+		return ky_error_nomem(err);
+	ret = open_copies(owned, set, selection, n, err);
+	if (ret < 0) {
+		ky_copies_close(&owned->copies);
+		return ret;
+	}
+	*copies = &owned->copies;
 	return KYMO_OK;
 }
 
@@ -351,7 +443,7 @@ static int open_part(struct owned_parts *owned, const struct ky_trace_set *set,
 
 	part->stream = stream;
 	ky_log_keep_init(&part->log);
-	ret = open_stream(&owned->tables, set, stream, 1, &part->log.log, &flow, err);
+	ret = open_stream(&owned->tables, set, stream, 1, &part->log.log, &flow, NULL, err);
 	return ret == KYMO_OK ? limit(flow, selection, &part->flow, err) : ret;
 }
 

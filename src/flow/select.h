@@ -59,4 +59,22 @@ int ky_parts_open(const struct ky_trace_set *set, const struct ky_selection *sel
 		  struct ky_parts **parts, struct kymo_error *err);
 void ky_parts_close(struct ky_parts *parts); /* NULL is fine */
 
+/* The same graph several times, each with its own sources, for those who move them about (source.h). */
+struct ky_copy {
+	struct ky_flow *flow;	  /* a merge: ky_merge_restart() */
+	struct ky_flow **sources; /* by number of the stream below */
+};
+
+struct ky_copies {
+	struct ky_copy *copies;
+	size_t n;
+	const struct ky_stream *const *streams;
+	size_t n_streams;
+};
+
+/* @selection: head and skip must not be set; its begin is for the caller to seek. Errors as above. */
+int ky_copies_open(const struct ky_trace_set *set, const struct ky_selection *selection, size_t n,
+		   struct ky_copies **copies, struct kymo_error *err);
+void ky_copies_close(struct ky_copies *copies); /* NULL is fine */
+
 #endif

@@ -10,6 +10,23 @@
 
 struct ky_sink;
 
+#define KY_SINK_JOINT_BYTES 48
+
+/* What a line may need to know of those before. */
+struct ky_sink_before {
+	bool any; /* was there an event with a time? Then the last one's: */
+	int64_t ns;
+	uint64_t cycles;
+};
+
+/* What a sink holds, and what belongs in between because of what was before. */
+struct ky_sink_held {
+	const char *data;
+	size_t len;
+	size_t joint_at, joint_len;
+	char joint[KY_SINK_JOINT_BYTES];
+};
+
 struct ky_sink_ops {
 	/* Take a batch (its loss too). 0 or negative; what came before stays written. */
 	int (*batch)(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
@@ -28,6 +45,17 @@ struct ky_sink_ops {
 	 */
 	void (*hold)(struct ky_sink *sink);
 	void (*resume)(struct ky_sink *sink, const struct ky_event *before);
+	/*
+	 * For sinks that hold and are fed out of turn (slices.h), with hold.
+	 * begin: forget everything; what was before will be known when it is taken.
+	 * held: how many bytes it holds.
+	 * take: everything that is held, which is whole events only, without writing it. @before is what was
+	 *	before, and becomes what is before the next. Valid until the next call of any kind.
+	 */
+	void (*begin)(struct ky_sink *sink);
+	size_t (*held)(const struct ky_sink *sink);
+	void (*take)(struct ky_sink *sink, struct ky_sink_before *before,
+		     struct ky_sink_held *held);
 	/* Batches may be of several streams (ky_batch.stream is NULL then); else there are only runs. */
 	bool any_stream;
 };

@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "flow/loss.h"
-#include "store/walk.h"
+#include "flow/source-internal.h"
 
 /*
  * A batch of 64 events is 5 KiB; more gains nothing. The merge of hundreds of streams has one of
@@ -28,36 +27,11 @@
 #define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
 #define RELEASES_BYTES ((uint64_t)8 << 20)
+/* Where several threads read, each step stops the others for a moment. */
+#define THREADS_RELEASES_BYTES ((uint64_t)12 << 20)
 /* What the next batch will read is fetched while others have their turn. */
 #define PREFETCH_BYTES_MAX 2048
 #define CACHE_LINE_BYTES   64
-
-struct source {
-	struct ky_flow flow;
-	const struct ky_stream *stream;
-	const struct ky_log *log;
-	struct ky_walk walk;
-	uint64_t released_bytes; /* everything before was given back */
-	uint64_t release_bytes;	 /* the step of giving back */
-	int batch_events;
-	bool in_packet, ended, warned, warned_foreign;
-	bool seeking; /* events before seek_ns are not wanted */
-	int64_t seek_ns;
-	int64_t last_ns;
-	struct ky_loss_tracker losses;
-	struct ky_loss loss;
-	struct kymo_error damage; /* what loss.damage points to */
-	struct ky_packet_list packets;
-	bool has_packets;
-	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
-	size_t n_room;
-	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
-};
-
-static struct source *source_of(struct ky_flow *flow)
-{
-	return (struct source *)flow;
-}
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
@@ -65,7 +39,7 @@ static struct source *source_of(struct ky_flow *flow)
  * A step behind, because events that were delivered may still be looked at, and from some steps
  * further back, because looking at them brings their pages back in.
  */
-static void release(struct source *s, uint64_t upto_bytes)
+void ky_source_release(struct source *s, uint64_t upto_bytes)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), upto, from;
 
@@ -104,23 +78,57 @@ static void give_back(const struct source *s)
 		(void)madvise((void *)(uintptr_t)s->stream->file.data, end, MADV_DONTNEED);
 }
 
-/* 1: in a new packet; 0: the stream's end. */
+/* When a loss before the current packet is told: with its first event, whatever is wanted. */
+static int64_t turn_of_loss(const struct source *s)
+{
+	int64_t floor_ns = ky_decoder_floor(s->walk.decoder), ns;
+
+	if (!ky_decoder_peek(s->walk.decoder, &ns))
+		ns = s->loss.begin_ns;
+	return ns > floor_ns ? ns : floor_ns;
+}
+
+int ky_source_enter(struct source *s, bool *lost, struct kymo_error *err)
+{
+	struct ky_loss_tracker before = s->losses;
+	int ret = ky_walk_next(&s->walk, err);
+
+	*lost = false;
+	if (ret <= 0)
+		return ret;
+	if (ky_loss_tracker_packet(&s->losses, s->stream, s->walk.packet, &s->loss)) {
+		s->loss.ns = turn_of_loss(s);
+		s->at_limit = s->loss.ns >= s->limit_ns && s->limit_ns != INT64_MAX;
+		*lost = !s->at_limit;
+	}
+	if (s->at_limit) {
+		s->beyond_ns = s->loss.ns;
+		s->losses = before;
+		ky_walk_back(&s->walk);
+		return 0;
+	}
+	s->in_packet = true;
+	return 1;
+}
+
+/* 1: in a new packet; 0: the stream's end, or the limit. */
 static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
-	int ret = ky_walk_next(&s->walk, err);
+	bool lost;
+	int ret = ky_source_enter(s, &lost, err);
 
 	if (ret <= 0)
 		return ret;
-	release(s, s->walk.at_bytes);
-	s->in_packet = true;
+	ky_source_release(s, s->walk.at_bytes);
 	if (s->walk.packet->foreign && !s->warned_foreign)
 		warn_foreign(s);
-	if (ky_loss_tracker_packet(&s->losses, s->stream, s->walk.packet, &s->loss))
+	if (lost)
 		batch->loss = &s->loss;
 	return 1;
 }
 
-static void warn_order(struct source *s, const struct ky_event *event, int64_t back_ns)
+/* @event lies before one at @floor_ns that came before it. */
+static void warn_order(struct source *s, const struct ky_event *event, int64_t floor_ns)
 {
 	struct kymo_error place;
 
@@ -130,25 +138,8 @@ static void warn_order(struct source *s, const struct ky_event *event, int64_t b
 	ky_log_warning(s->log,
 		       "%s: time goes back by %llu ns at byte %llu; its events stay in the "
 		       "file's order",
-		       place.path, (unsigned long long)back_ns, (unsigned long long)place.offset);
-}
-
-/* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */
-static void check_order(struct source *s, const struct ky_event *events, int n)
-{
-	int64_t last = s->last_ns;
-	int back = -1;
-
-	for (int i = 0; i < n; i++) {
-		if (__builtin_expect(events[i].ns < last, 0) && !s->warned) {
-			back = i;
-			break;
-		}
-		last = events[i].ns;
-	}
-	if (back >= 0)
-		warn_order(s, &events[back], (int64_t)((uint64_t)last - (uint64_t)events[back].ns));
-	s->last_ns = events[n - 1].ns;
+		       place.path, (unsigned long long)((uint64_t)floor_ns - (uint64_t)event->ns),
+		       (unsigned long long)place.offset);
 }
 
 /* About as many bytes as these events had. Beyond the mapping it does nothing. */
@@ -178,6 +169,31 @@ static struct ky_event *place(struct source *s, int *max)
 	return s->events;
 }
 
+/* The current packet has nothing more that is wanted. @ret: of the decoder. */
+static int leave_packet(struct source *s, int ret, struct kymo_error *err)
+{
+	s->in_packet = false;
+	return ret < 0 ? ky_walk_error(&s->walk, err) : ky_walk_leave(&s->walk, err);
+}
+
+/* After a seek: go over what lies before, in the current packet. 1: the rest is wanted; 0 or negative. */
+static int reach(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+{
+	struct ky_decoder *decoder = s->walk.decoder;
+	int64_t ns;
+	int ret;
+
+	s->seeking = !batch->loss || batch->loss->ns < s->seek_ns;
+	if (!s->seeking)
+		return 1;
+	batch->loss = NULL;
+	ky_decoder_limit(decoder, s->seek_ns < s->limit_ns ? s->seek_ns : s->limit_ns);
+	ret = ky_decoder_skip(decoder, err);
+	s->seeking = ret < 0 || !ky_decoder_at_limit(decoder, &ns);
+	ky_decoder_limit(decoder, s->limit_ns);
+	return s->seeking ? leave_packet(s, ret, err) : 1;
+}
+
 /* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
 static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
@@ -187,40 +203,52 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	if (!s->in_packet) {
 		ret = next_packet(s, batch, err);
 		if (ret <= 0) {
-			s->ended = true;
+			s->ended = !s->at_limit;
 			return ret;
 		}
+	}
+	if (s->seeking) {
+		ret = reach(s, batch, err);
+		if (ret <= 0)
+			return ret;
 	}
 	events = place(s, &max);
 	if (!events)
 		return ky_error_nomem(err);
 	n = ky_decoder_next(s->walk.decoder, events, max, err);
 	if (n > 0) {
-		check_order(s, events, n);
 		prefetch(events, n);
 		batch->events = events;
 		batch->n_events = (size_t)n;
+		batch->floor_ns = ky_decoder_floor(s->walk.decoder);
+		batch->has_floor = batch->floor_ns > events->ns;
+		/* Traces whose time goes back inside a stream exist. Say it once, lose nothing. */
+		if (batch->has_floor && !s->warned)
+			warn_order(s, events, batch->floor_ns);
 		return 1;
 	}
-	s->in_packet = false;
-	if (n < 0)
-		return ky_walk_error(&s->walk, err);
-	ret = ky_walk_leave(&s->walk, err);
-	if (ret < 0)
-		return ret;
-	return batch->loss != NULL;
+	s->at_limit = !n && ky_decoder_at_limit(s->walk.decoder, &s->beyond_ns);
+	if (s->at_limit)
+		return batch->loss != NULL;
+	ret = leave_packet(s, n, err);
+	return ret < 0 ? ret : batch->loss != NULL;
 }
 
 /* @damage: go on behind it if that is wanted, and let the batch tell. */
 static bool recover(struct source *s, const struct kymo_error *damage, struct ky_batch *batch)
 {
+	int64_t latest_ns = ky_decoder_latest(s->walk.decoder);
 	uint64_t skipped_bytes;
 
 	if (!ky_walk_recover(&s->walk, damage, &skipped_bytes))
 		return false;
 	if (!batch->loss)
 		s->loss = (struct ky_loss){
-			.stream = s->stream, .begin_ns = s->last_ns, .end_ns = INT64_MIN};
+			.stream = s->stream,
+			.ns = latest_ns,
+			.begin_ns = latest_ns,
+			.end_ns = INT64_MIN,
+		};
 	s->damage = *damage;
 	s->loss.damage = &s->damage;
 	s->loss.skipped_bytes = skipped_bytes;
@@ -236,125 +264,40 @@ static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_erro
 	*batch = (struct ky_batch){.stream = s->stream};
 	do
 		ret = read_packet(s, batch, err);
-	while (!ret && !s->ended);
+	while (!ret && !s->ended && !s->at_limit);
 	if (ret < 0 && recover(s, err, batch))
 		return 1;
 	return ret;
 }
 
-/* After a seek: drop what lies before. True when something of @batch is left. */
-static bool trim(struct source *s, struct ky_batch *batch)
-{
-	size_t skip = 0;
-
-	while (skip < batch->n_events && batch->events[skip].ns < s->seek_ns)
-		skip++;
-	batch->events += skip;
-	batch->n_events -= skip;
-	s->seeking = !batch->n_events;
-	/* Damage is told wherever it is: it may hide what was asked for. */
-	if (skip && batch->loss && !batch->loss->damage)
-		batch->loss = NULL;
-	return batch->n_events || (batch->loss && batch->loss->damage);
-}
-
 static int source_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
-	struct source *s = source_of(flow);
+	struct source *s = ky_source_of(flow);
 	struct kymo_error own;
 	int ret;
 
-	if (s->ended)
+	if (s->ended || s->at_limit)
 		return 0;
 	if (!err)
 		err = &own;
-	do
-		ret = read_batch(s, batch, err);
-	while (ret > 0 && s->seeking && !trim(s, batch));
+	ret = read_batch(s, batch, err);
 	if (ret <= 0)
-		s->ended = true;
+		s->ended = ret < 0 || !s->at_limit;
 	s->room = NULL;
 	return ret;
 }
 
 static void source_room(struct ky_flow *flow, struct ky_event *room, size_t n)
 {
-	struct source *s = source_of(flow);
+	struct source *s = ky_source_of(flow);
 
 	s->room = room;
 	s->n_room = n;
 }
 
-/* ---- seeking ----------------------------------------------------------------------------- */
-
-static int need_packets(struct source *s, struct kymo_error *err)
-{
-	int ret;
-
-	if (s->has_packets)
-		return KYMO_OK;
-	ret = ky_stream_packets(s->stream, &s->packets, err);
-	/* Damage further on does not hinder: reading will meet it and tell. */
-	if (ret < 0 && ret != KYMO_E_FORMAT)
-		return ret;
-	s->has_packets = true;
-	return KYMO_OK;
-}
-
-/*
- * The packet to begin with: one before the first that ends at or after @ns, because tracers
- * exist that write events after the end (or before the begin) that a packet claims.
- */
-static size_t packet_for(const struct source *s, int64_t ns)
-{
-	size_t low = 0, high = s->packets.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct ky_packet_entry *entry = &s->packets.data[mid];
-
-		if (entry->has_times && entry->end_ns < ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? low - 1 : 0;
-}
-
-static void go_to_packet(struct source *s, size_t number)
-{
-	const struct ky_packet_entry *before = number ? &s->packets.data[number - 1] : NULL;
-
-	ky_walk_go(&s->walk, number < s->packets.len ? s->packets.data[number].offset_bytes : 0);
-	s->released_bytes = s->walk.next_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-	s->in_packet = s->ended = false;
-	s->last_ns = INT64_MIN;
-	ky_loss_tracker_init(&s->losses);
-	if (before) {
-		s->losses.has_discarded = before->has_discarded;
-		s->losses.discarded = before->discarded;
-		s->losses.has_sequence = before->has_sequence;
-		s->losses.sequence = before->sequence;
-		s->losses.end_ns = before->end_ns;
-	}
-}
-
-static int source_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
-{
-	struct source *s = source_of(flow);
-	int ret = need_packets(s, err);
-
-	if (ret < 0)
-		return ret;
-	go_to_packet(s, packet_for(s, ns));
-	s->seeking = true;
-	s->seek_ns = ns;
-	return KYMO_OK;
-}
-
 static void source_close(struct ky_flow *flow)
 {
-	struct source *s = source_of(flow);
+	struct source *s = ky_source_of(flow);
 
 	give_back(s);
 	ky_walk_fini(&s->walk);
@@ -365,7 +308,7 @@ static void source_close(struct ky_flow *flow)
 
 static const struct ky_flow_ops source_ops = {
 	.next = source_next,
-	.seek = source_seek,
+	.seek = ky_source_seek,
 	.close = source_close,
 	.room = source_room,
 };
@@ -383,7 +326,7 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 	s->flow.ops = &source_ops;
 	s->stream = stream;
 	s->log = stream->trace->log;
-	s->last_ns = INT64_MIN;
+	s->limit_ns = INT64_MAX;
 	ky_source_share(&s->flow, 1);
 	ky_loss_tracker_init(&s->losses);
 	if (stream->file.data)
@@ -395,12 +338,12 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted)
 {
-	ky_decoder_want(source_of(source)->walk.decoder, wanted);
+	ky_decoder_want(ky_source_of(source)->walk.decoder, wanted);
 }
 
 void ky_source_log(struct ky_flow *source, const struct ky_log *log)
 {
-	source_of(source)->log = log;
+	ky_source_of(source)->log = log;
 }
 
 static uint64_t share_of(uint64_t total, size_t n, uint64_t min, uint64_t max)
@@ -412,8 +355,14 @@ static uint64_t share_of(uint64_t total, size_t n, uint64_t min, uint64_t max)
 
 void ky_source_share(struct ky_flow *source, size_t n)
 {
-	struct source *s = source_of(source);
+	struct source *s = ky_source_of(source);
 
 	s->batch_events = (int)share_of(BATCHES_EVENTS, n, BATCH_EVENTS_MIN, BATCH_EVENTS);
 	s->release_bytes = share_of(RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
+}
+
+void ky_source_passes(struct ky_flow *source, size_t n)
+{
+	ky_source_of(source)->release_bytes =
+		share_of(THREADS_RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
 }

@@ -14,10 +14,10 @@ int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, 
 			 struct ky_flow **flow, struct kymo_error *err);
 
 /*
- * Behind a merge, or a single stream: without the first @skip events, no more than @head, none later than @end_ns.
+ * Behind a merge, or a single stream: without the first @skip events, no more than @head.
  * Seeking counts anew.
  */
-int ky_limit_open(struct ky_flow *input, int64_t end_ns, uint64_t skip, uint64_t head,
-		  struct ky_flow **flow, struct kymo_error *err);
+int ky_limit_open(struct ky_flow *input, uint64_t skip, uint64_t head, struct ky_flow **flow,
+		  struct kymo_error *err);
 
 #endif

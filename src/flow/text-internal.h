@@ -127,6 +127,12 @@ struct ky_text {
 	bool has_last;
 	int64_t last_ns;
 	uint64_t last_cycles;
+	bool last_unknown; /* there may have been one before what is held */
+	/* The place of the difference to it, in what is held, and the time there. */
+	bool has_joint;
+	size_t joint_at;
+	int64_t joint_ns;
+	uint64_t joint_cycles;
 };
 
 /*

@@ -30,6 +30,22 @@ static void text_resume(struct ky_sink *sink, const struct ky_event *before)
 	ky_text_resume(((struct text_sink *)sink)->text, before);
 }
 
+static void text_begin(struct ky_sink *sink)
+{
+	ky_text_begin(((struct text_sink *)sink)->text);
+}
+
+static size_t text_held(const struct ky_sink *sink)
+{
+	return ky_text_held(((const struct text_sink *)sink)->text);
+}
+
+static void text_take(struct ky_sink *sink, struct ky_sink_before *before,
+		      struct ky_sink_held *held)
+{
+	ky_text_take(((struct text_sink *)sink)->text, before, held);
+}
+
 static void text_free(struct ky_sink *sink)
 {
 	ky_text_free(((struct text_sink *)sink)->text);
@@ -43,6 +59,9 @@ static const struct ky_sink_ops text_ops = {
 	.free = text_free,
 	.hold = text_hold,
 	.resume = text_resume,
+	.begin = text_begin,
+	.held = text_held,
+	.take = text_take,
 	.any_stream = true,
 };
 

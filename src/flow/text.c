@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "flow/sink.h"
 #include "os/file.h"
 
 #define BUFFER_BYTES	((size_t)256 << 10)
@@ -229,6 +230,23 @@ static char *put_string(char *at, const char *s)
 	return ky_text_put(at, s, strlen(s));
 }
 
+/* What is told of the event before an event; nothing where that is not known yet. */
+static char *put_any_delta(struct ky_text *text, char *at, int64_t ns, uint64_t cycles)
+{
+	if (text->last_unknown) {
+		text->has_joint = true;
+		text->joint_at = (size_t)(at - text->data);
+		text->joint_ns = ns;
+		text->joint_cycles = cycles;
+		return at;
+	}
+	if (!text->has_last)
+		return put_string(at, text->options.clock_cycles ? "+\?\?\?\?\?\?\?\?\?\?\?\?"
+								 : "+?.\?\?\?\?\?\?\?\?\?");
+	return text->options.clock_cycles ? put_cycles_delta(at, cycles, text->last_cycles)
+					  : put_delta(at, ns, text->last_ns);
+}
+
 /*
  * Cycles, names or colours: "[00000000000000000042] (+000000000007) ",
  * "timestamp = 08:30:00.123456789, delta = +0.000001234, ".
@@ -244,12 +262,7 @@ static char *put_styled_stamp(struct ky_text *text, char *at, const struct ky_ev
 	if (text->options.no_delta)
 		return at;
 	at = put_string(at, style->before_delta);
-	if (!text->has_last)
-		at = put_string(at, cycles ? "+\?\?\?\?\?\?\?\?\?\?\?\?" : "+?.\?\?\?\?\?\?\?\?\?");
-	else if (cycles)
-		at = put_cycles_delta(at, event->cycles, text->last_cycles);
-	else
-		at = put_delta(at, event->ns, text->last_ns);
+	at = put_any_delta(text, at, event->ns, event->cycles);
 	return put_string(at, style->after_delta);
 }
 
@@ -260,10 +273,11 @@ static inline char *put_plain_stamp(struct ky_text *text, char *at, const struct
 	at = ky_text_put(at, "] ", 2);
 	if (text->options.no_delta)
 		return at;
+	*at++ = '(';
 	if (__builtin_expect(!text->has_last, 0))
-		return ky_text_put(at, "(+?.\?\?\?\?\?\?\?\?\?) ", 15);
-	*at = '(';
-	at = put_delta(at + 1, event->ns, text->last_ns);
+		at = put_any_delta(text, at, event->ns, event->cycles);
+	else
+		at = put_delta(at, event->ns, text->last_ns);
 	return ky_text_put(at, ") ", 2);
 }
 
@@ -277,9 +291,55 @@ static inline char *put_stamp(struct ky_text *text, char *at, const struct ky_ev
 	else
 		at = put_plain_stamp(text, at, event);
 	text->has_last = true;
+	text->last_unknown = false;
 	text->last_ns = event->ns;
 	text->last_cycles = event->cycles;
 	return at;
+}
+
+/* ---- out of turn ------------------------------------------------------------------------- */
+
+void ky_text_begin(struct ky_text *text)
+{
+	text->len = 0;
+	shrink(text);
+	text->has_last = text->has_joint = false;
+	text->last_unknown = true;
+}
+
+size_t ky_text_held(const struct ky_text *text)
+{
+	return text->len;
+}
+
+/* The event before the next one was @before. */
+static void set_before(struct ky_text *text, const struct ky_sink_before *before)
+{
+	text->has_last = before->any;
+	text->last_ns = before->ns;
+	text->last_cycles = before->cycles;
+	text->last_unknown = false;
+}
+
+void ky_text_take(struct ky_text *text, struct ky_sink_before *before, struct ky_sink_held *held)
+{
+	struct ky_sink_before last = {text->has_last, text->last_ns, text->last_cycles};
+
+	held->data = text->data;
+	held->len = text->len;
+	held->joint_at = text->joint_at;
+	held->joint_len = 0;
+	if (text->has_joint) {
+		set_before(text, before);
+		held->joint_len = (size_t)(put_any_delta(text, held->joint, text->joint_ns,
+							 text->joint_cycles) -
+					   held->joint);
+	}
+	if (last.any)
+		*before = last;
+	set_before(text, before);
+	text->has_joint = false;
+	text->len = 0;
 }
 
 /* ---- lines ------------------------------------------------------------------------------- */

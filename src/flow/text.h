@@ -87,6 +87,13 @@ void ky_text_hold(struct ky_text *text);
 /* Go on as if the event before had been @before, one with a time; NULL: as if none had. */
 void ky_text_resume(struct ky_text *text, const struct ky_event *before);
 
+/* See struct ky_sink_ops: begin, held, take. */
+struct ky_sink_before;
+struct ky_sink_held;
+void ky_text_begin(struct ky_text *text);
+size_t ky_text_held(const struct ky_text *text);
+void ky_text_take(struct ky_text *text, struct ky_sink_before *before, struct ky_sink_held *held);
+
 /* Write out what is buffered. Lines that were complete before an error are written too. */
 int ky_text_flush(struct ky_text *text, struct kymo_error *err);
 

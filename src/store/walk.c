@@ -41,6 +41,18 @@ void ky_walk_go(struct ky_walk *walk, uint64_t offset_bytes)
 	walk->content_end_bytes = 0;
 }
 
+void ky_walk_copy(struct ky_walk *to, const struct ky_walk *from)
+{
+	const struct ky_packet *packet = ky_decoder_copy(to->decoder, from->decoder);
+
+	to->packet = from->packet ? packet : NULL;
+	to->next_bytes = from->next_bytes;
+	to->at_bytes = from->at_bytes;
+	to->number = from->number;
+	to->next_number = from->next_number;
+	to->content_end_bytes = from->content_end_bytes;
+}
+
 /* ---- where packets lie ------------------------------------------------------------------- */
 
 /* The part with the packet at or after *at_bytes, which is moved there; NULL at the end. */
@@ -234,10 +246,19 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err)
 	if (ret < 0)
 		return ret == KYMO_E_FORMAT ? header_error(walk, part, err) : ret;
 	walk->next_bytes += walk->packet->packet_bits / 8;
+	walk->content_before_bytes = walk->content_end_bytes;
 	walk->content_end_bytes = walk->at_bytes + walk->packet->content_bits / 8;
 	if (walk->ahead)
 		correct_times(walk);
 	return 1;
+}
+
+void ky_walk_back(struct ky_walk *walk)
+{
+	walk->next_bytes = walk->at_bytes;
+	walk->next_number = walk->number;
+	walk->content_end_bytes = walk->content_before_bytes;
+	walk->packet = NULL;
 }
 
 int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err)

@@ -16,9 +16,10 @@ struct ky_walk {
 	uint64_t at_bytes;    /* where the current one begins, or what could not be read */
 	uint64_t number;      /* of the current packet in its stream; KYMO_NO_OFFSET: unknown */
 	uint64_t next_number; /* of the next one */
-	uint64_t content_end_bytes; /* of the last packet that could be read, in its file */
-	struct ky_decoder *ahead;   /* for the quirks; NULL when there is none */
-	uint64_t *counts;	    /* likewise */
+	uint64_t content_end_bytes;    /* of the last packet that could be read, in its file */
+	uint64_t content_before_bytes; /* the same before the current packet */
+	struct ky_decoder *ahead;      /* for the quirks; NULL when there is none */
+	uint64_t *counts;	       /* likewise */
 };
 
 /* @stream is borrowed. 0 or KYMO_E_MEMORY. */
@@ -31,11 +32,17 @@ void ky_walk_fini(struct ky_walk *walk);
  */
 void ky_walk_go(struct ky_walk *walk, uint64_t offset_bytes);
 
+/* Go on where @from stands, in the same stream: in the same packet, at the same event. */
+void ky_walk_copy(struct ky_walk *to, const struct ky_walk *from);
+
 /*
  * The next packet: walk->packet, and walk->decoder stands before its first event.
  * Returns 1; 0 at the stream's end; KYMO_E_FORMAT with the place when there is no readable packet.
  */
 int ky_walk_next(struct ky_walk *walk, struct kymo_error *err);
+
+/* Stand before the current packet again, of which no event was read. */
+void ky_walk_back(struct ky_walk *walk);
 
 /* To be called when the packet's events were read: KYMO_E_FORMAT when the file ends before it. */
 int ky_walk_leave(struct ky_walk *walk, struct kymo_error *err);
