@@ -291,7 +291,8 @@ static void put(const struct place *place, const char *type, struct ky_strbuf *f
 }
 
 /* A pointer to text is fetched as the text; an array of characters, too. */
-static int put_text(struct place *place, struct ky_strbuf *fetch, struct kymo_error *err)
+static int put_text(struct place *place, const char *type, struct ky_strbuf *fetch,
+		    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -301,7 +302,7 @@ static int put_text(struct place *place, struct ky_strbuf *fetch, struct kymo_er
 		place->offset = 0;
 	}
 	if (!ret)
-		put(place, "string", fetch);
+		put(place, type, fetch);
 	return ret;
 }
 
@@ -318,13 +319,13 @@ static int put_typed(struct place *place, const char *name, struct ky_strbuf *fe
 	}
 	if (is_pointer(&place->type)) {
 		if (type_of(&place->type, &target) && is_char(&target))
-			return put_text(place, fetch, err);
+			return put_text(place, "string", fetch, err);
 		put(place, "x64", fetch);
 		return KYMO_OK;
 	}
 	if (dwarf_tag(&place->type) == DW_TAG_array_type) {
 		if (place->in_memory && type_of(&place->type, &target) && is_char(&target))
-			return put_text(place, fetch, err);
+			return put_text(place, "string", fetch, err);
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "'%s' is an array: name an element, as in %s[0]", name, name);
 	}
@@ -358,8 +359,9 @@ static int put_typed(struct place *place, const char *name, struct ky_strbuf *fe
 static int put_result(struct place *place, const struct ky_probe_argument *argument,
 		      struct ky_strbuf *fetch, struct kymo_error *err)
 {
-	if (strcmp(argument->type, "string") == 0)
-		return put_text(place, fetch, err);
+	/* Of a function of the kernel: in its memory, or in the program's. */
+	if (strcmp(argument->type, "string") == 0 || strcmp(argument->type, "ustring") == 0)
+		return put_text(place, argument->type, fetch, err);
 	if (argument->type[0]) {
 		put(place, argument->type, fetch);
 		return KYMO_OK;
