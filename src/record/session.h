@@ -46,8 +46,8 @@ struct ky_session_options {
 	/* Specifications of kernel/probe.h, borrowed while opening. */
 	const char *const *probes, *const *sdt, *const *kprobes;
 	size_t n_probes, n_sdt, n_kprobes;
-	bool only_probes;	  /* no `events` means no others, not the default set */
-	bool syscall_content; /* what system calls' arguments point at, too */
+	bool only_probes;	/* no `events` means no others, not the default set */
+	bool syscall_content;	/* what system calls' arguments point at, too */
 	uint32_t content_bytes; /* of buffers, at most; 0: none */
 	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
