@@ -13,7 +13,6 @@ struct locator {
 	const struct ky_ctf2_pending *p;
 	enum ky_scope scope; /* where the path runs */
 	KY_VEC(struct ky_field_class *) now, next;
-	KY_VEC(struct ky_field_class *) choices; /* on the way, of which any option counts */
 };
 
 static struct ky_ctf2_place *place_of(const struct locator *l, const struct ky_field_class *cls)
@@ -52,9 +51,6 @@ static int unwrap_options(struct locator *l, struct ky_field_class *cls)
 {
 	bool inside = contains_user(l, cls);
 	int ret = KYMO_OK;
-
-	if (!inside && ky_vec_push(&l->choices, cls) < 0)
-		return ky_error_nomem(l->r->err);
 
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!inside || contains_user(l, cls->var.options[i].cls))
@@ -267,22 +263,6 @@ static const char *path_text(struct locator *l)
 	return copy;
 }
 
-/* Each choice on the way forgets what it may not have. */
-static int forget(struct locator *l, struct ky_field_ref *ref)
-{
-	ref->may_miss = l->choices.len > 0;
-	ky_vec_foreach(&l->choices, cls) {
-		struct ky_forgotten *one = ky_arena_new(&l->r->trace->arena, struct ky_forgotten);
-
-		if (!one)
-			return ky_error_nomem(l->r->err);
-		one->target = ref->target;
-		one->next = (*cls)->var.forgotten;
-		(*cls)->var.forgotten = one;
-	}
-	return KYMO_OK;
-}
-
 static int settle(struct locator *l)
 {
 	struct ky_field_ref *ref = l->p->ref;
@@ -302,8 +282,6 @@ static int settle(struct locator *l)
 	ref->text = path_text(l);
 	if (!ref->more || !ref->text)
 		return ky_error_nomem(l->r->err);
-	if (forget(l, ref) < 0)
-		return KYMO_E_MEMORY;
 	return l->p->is_length ? KYMO_OK : read_ranges(l, type);
 }
 
@@ -319,7 +297,6 @@ int ky_ctf2_locate(struct ky_ctf2_reader *r, struct ky_field_class *const roots[
 			ret = settle(&l);
 		ky_vec_fini(&l.now);
 		ky_vec_fini(&l.next);
-		ky_vec_fini(&l.choices);
 		if (ret < 0)
 			break;
 	}

@@ -3,19 +3,29 @@
 
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/finish.h"
 #include "ctf/plan.h"
-#include "ctf/run.h"
 #include "ctf/walk.h"
 
 /* Referred to, but not numbered yet. */
 #define SLOT_WANTED (KY_NO_SLOT - 1)
 
-/* Sizes beyond this are as good as unknown: no packet holds them. */
-#define FIXED_BITS_MAX (INT64_C(1) << 60)
+/* An option of a choice (a variant, an optional field), while and after what it has is numbered. */
+struct in_option {
+	struct in_option *up; /* the option that the choice lies in, or NULL */
+	struct ky_field_class *choice;
+	struct ky_option *option;
+	uint32_t count_slot; /* the outermost choice's */
+	bool open;	     /* being numbered */
+};
+
+/* What lies in an option and is referred to. */
+struct choosable {
+	struct in_option *in;
+	bool noted; /* in ky_option.targets */
+};
 
 struct linker {
 	struct ky_trace_class *trace;
@@ -24,6 +34,9 @@ struct linker {
 	enum ky_scope scope;
 	uint64_t budget;
 	bool big_endian, little_endian, odd; /* numbers that are so, or of parts of bytes */
+	struct in_option *in;		     /* the innermost option that is being numbered */
+	struct ky_map choosables;	     /* field class -> struct choosable * */
+	struct ky_arena arena;		     /* of those */
 	struct kymo_error *err;
 };
 
@@ -35,124 +48,6 @@ static int bad_ref(struct linker *l, const struct ky_field_ref *ref, const char 
 	if (ref && ref->line)
 		ky_error_line(l->err, ref->line, ref->column);
 	return ret;
-}
-
-/* ---- alignment and size ------------------------------------------------------------------ */
-
-static int64_t fixed_or_unknown(unsigned __int128 bits)
-{
-	return bits > FIXED_BITS_MAX ? -1 : (int64_t)bits;
-}
-
-static void add_member(const struct ky_field_class *member, uint32_t *align_bits, int64_t *bits)
-{
-	if (member->align_bits > *align_bits)
-		*align_bits = member->align_bits;
-	if (*bits < 0 || member->fixed_bits < 0)
-		*bits = -1;
-	else
-		*bits = fixed_or_unknown(ky_align_up((uint64_t)*bits, member->align_bits) +
-					 (uint64_t)member->fixed_bits);
-}
-
-/*
- * Offsets of members are constants relative to the struct's begin, because the struct is
- * aligned at least as strictly as each member; only what follows a member of variable size moves.
- */
-static void layout_struct(struct ky_field_class *cls)
-{
-	uint32_t align = cls->st.min_align_bits ? cls->st.min_align_bits : 1;
-	int64_t bits = 0;
-
-	for (size_t i = 0; i < cls->st.n_members; i++)
-		add_member(cls->st.members[i].cls, &align, &bits);
-	cls->align_bits = align;
-	cls->fixed_bits = bits;
-}
-
-static void layout_array(struct ky_field_class *cls)
-{
-	const struct ky_field_class *element = cls->array.element;
-	unsigned __int128 stride;
-
-	cls->align_bits = element->align_bits > cls->array.min_align_bits
-				  ? element->align_bits
-				  : cls->array.min_align_bits;
-	cls->fixed_bits = -1;
-	if (cls->array.length_ref || element->fixed_bits < 0)
-		return;
-	stride = ky_align_up((uint64_t)element->fixed_bits, element->align_bits);
-	cls->fixed_bits = cls->array.length ? fixed_or_unknown((cls->array.length - 1) * stride +
-							       (uint64_t)element->fixed_bits)
-					    : 0;
-}
-
-void ky_struct_layout_add(struct ky_field_class *member, uint32_t *align_bits, int64_t *bits)
-{
-	/* What contains others knows its own layout since it was complete. */
-	if (!ky_field_n_children(member))
-		ky_field_layout_one(member);
-	add_member(member, align_bits, bits);
-}
-
-static bool half_unit(const struct ky_field_class *cls)
-{
-	return cls->kind == KY_FIELD_TEXT &&
-	       cls->text.length_bytes % ky_code_unit_bytes(cls->text.encoding);
-}
-
-void ky_field_layout_one(struct ky_field_class *cls)
-{
-	switch (cls->kind) {
-	case KY_FIELD_STRUCT:
-		layout_struct(cls);
-		break;
-	case KY_FIELD_ARRAY:
-		layout_array(cls);
-		break;
-	case KY_FIELD_TEXT:
-	case KY_FIELD_BLOB:
-		cls->align_bits = 8;
-		/* Half a code unit at the end is an error that depends on the text. */
-		cls->fixed_bits =
-			cls->text.length_ref || half_unit(cls)
-				? -1
-				: fixed_or_unknown((unsigned __int128)cls->text.length_bytes * 8);
-		break;
-	case KY_FIELD_STRING:
-	case KY_FIELD_VARUINT:
-	case KY_FIELD_VARSINT:
-		cls->align_bits = 8;
-		cls->fixed_bits = -1;
-		break;
-	case KY_FIELD_OPTIONAL:
-	case KY_FIELD_VARIANT:
-		/* The selected option aligns, not the choice. */
-		cls->align_bits = 1;
-		cls->fixed_bits = -1;
-		break;
-	default:
-		cls->fixed_bits = cls->num.unit_bits ? -1 : (int64_t)cls->num.length_bits;
-	}
-}
-
-KY_DEEP1(int, layout, struct ky_field_class *)
-
-static int layout(struct ky_field_class *cls)
-{
-	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		int ret = layout_deep(KYMO_E_MEMORY, ky_field_child(cls, i));
-
-		if (ret < 0)
-			return ret;
-	}
-	ky_field_layout_one(cls);
-	return KYMO_OK;
-}
-
-int ky_field_layout(struct ky_field_class *cls)
-{
-	return layout(cls);
 }
 
 /* ---- references -------------------------------------------------------------------------- */
@@ -301,6 +196,74 @@ static void share_slot(const struct ky_field_ref *ref)
 		ref->more[i]->slot = slot;
 }
 
+static int new_slot(struct linker *l, uint32_t *slot)
+{
+	*slot = (uint32_t)l->slot_scope.len;
+	return ky_vec_push(&l->slot_scope, (uint8_t)l->scope) < 0 ? KYMO_E_MEMORY : KYMO_OK;
+}
+
+/* Slots to tell whether @cls, which is referred to, was there: struct ky_option_target. */
+static int new_choosable(struct linker *l, struct ky_field_class *cls)
+{
+	struct choosable *one = ky_arena_new(&l->arena, struct choosable);
+	struct in_option *outermost = l->in;
+	uint32_t behind;
+	int ret = one ? new_slot(l, &behind) : KYMO_E_MEMORY;
+
+	while (outermost->up)
+		outermost = outermost->up;
+	if (ret == KYMO_OK && outermost->choice->slot == KY_NO_SLOT) {
+		ret = new_slot(l, &outermost->choice->slot);
+		if (ret == KYMO_OK)
+			ret = new_slot(l, &behind);
+	}
+	for (struct in_option *at = l->in; at && ret == KYMO_OK; at = at->up) {
+		if (at->choice->slot == KY_NO_SLOT)
+			ret = new_slot(l, &at->choice->slot);
+		at->count_slot = outermost->choice->slot + 1;
+	}
+	if (ret < 0)
+		return ret;
+	*one = (struct choosable){.in = l->in};
+	return ky_map_set(&l->choosables, (uint64_t)(uintptr_t)cls, one);
+}
+
+static int note_target(struct linker *l, const struct ky_field_class *cls)
+{
+	struct choosable *one = ky_map_get(&l->choosables, (uint64_t)(uintptr_t)cls);
+	struct ky_option_target *target;
+
+	if (!one || one->noted)
+		return KYMO_OK;
+	target = ky_arena_new(&l->trace->arena, struct ky_option_target);
+	if (!target)
+		return KYMO_E_MEMORY;
+	*target = (struct ky_option_target){cls, one->in->option->targets};
+	one->in->option->targets = target;
+	one->in->choice->var.count_slot = one->in->count_slot;
+	one->noted = true;
+	return KYMO_OK;
+}
+
+/* Of the choices around the target those count that are not around the reference, which is at hand. */
+static int find_choice(struct linker *l, struct ky_field_ref *ref)
+{
+	const struct choosable *one = ky_map_get(&l->choosables, (uint64_t)(uintptr_t)ref->target);
+	struct in_option *outermost = NULL;
+	int ret;
+
+	for (struct in_option *at = one ? one->in : NULL; at && !at->open; at = at->up)
+		outermost = at;
+	if (!outermost)
+		return KYMO_OK;
+	ref->choice = outermost->choice;
+	outermost->choice->var.count_slot = outermost->count_slot;
+	ret = note_target(l, ref->target);
+	for (size_t i = 0; i < ref->n_more && ret == KYMO_OK; i++)
+		ret = note_target(l, ref->more[i]);
+	return ret;
+}
+
 static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_field_ref *ref)
 {
 	uint32_t slot = ref->target->slot;
@@ -309,6 +272,8 @@ static int link_ref(struct linker *l, struct ky_field_class *cls, struct ky_fiel
 		return bad_ref(l, ref, "is decoded later than what refers to it");
 	ref->scope = l->slot_scope.data[slot];
 	share_slot(ref);
+	if (find_choice(l, ref) < 0)
+		return ky_error_nomem(l->err);
 	if (cls->kind != KY_FIELD_VARIANT || !l->by_name || has_ranges(cls))
 		return KYMO_OK;
 	switch (ky_variant_ranges(l->trace, cls, &l->budget)) {
@@ -330,6 +295,25 @@ static void note_number(struct linker *l, const struct ky_field_class *cls)
 	l->odd |= cls->num.length_bits % 8 != 0;
 }
 
+static int number_options(struct linker *l, struct ky_field_class *cls)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
+		struct in_option *in = ky_arena_new(&l->arena, struct in_option);
+
+		if (!in)
+			return ky_error_nomem(l->err);
+		*in = (struct in_option){
+			.up = l->in, .choice = cls, .option = &cls->var.options[i], .open = true};
+		l->in = in;
+		ret = number_slots_deep(KYMO_E_MEMORY, l, in->option->cls);
+		l->in = in->up;
+		in->open = false;
+	}
+	return ret;
+}
+
 /* Second pass, in decoding order: number the wanted slots, and say where each reference leads. */
 static int number_slots(struct linker *l, struct ky_field_class *cls)
 {
@@ -338,16 +322,16 @@ static int number_slots(struct linker *l, struct ky_field_class *cls)
 
 	if (ky_field_is_num(cls))
 		note_number(l, cls);
-	if (cls->slot == SLOT_WANTED) {
-		cls->slot = (uint32_t)l->slot_scope.len;
-		if (ky_vec_push(&l->slot_scope, (uint8_t)l->scope) < 0)
-			return ky_error_nomem(l->err);
-	}
+	if (cls->slot == SLOT_WANTED &&
+	    (new_slot(l, &cls->slot) < 0 || (l->in && new_choosable(l, cls) < 0)))
+		return ky_error_nomem(l->err);
 	if (ref) {
 		ret = link_ref(l, cls, ref);
 		if (ret < 0)
 			return ret;
 	}
+	if (cls->kind == KY_FIELD_OPTIONAL || cls->kind == KY_FIELD_VARIANT)
+		return number_options(l, cls);
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
 		ret = number_slots_deep(KYMO_E_MEMORY, l, ky_field_child(cls, i));
 		if (ret < 0)
@@ -363,7 +347,7 @@ static int mark_scope(struct linker *l, struct ky_field_class *root)
 	if (root->kind != KY_FIELD_STRUCT)
 		return ky_error_set(l->err, KYMO_E_FORMAT, "%s is not a struct",
 				    ky_scope_name(l->scope));
-	if (layout(root) < 0)
+	if (ky_field_layout(root) < 0)
 		return ky_error_nomem(l->err);
 	return mark_refs(l, root);
 }
@@ -460,11 +444,19 @@ KY_DEEP1(int, forget_slots, struct ky_field_class *)
 
 static int forget_slots(struct ky_field_class *cls)
 {
+	struct ky_field_ref *ref = cls ? ky_field_ref_of(cls) : NULL;
 	int ret = KYMO_OK;
 
 	if (!cls)
 		return ret;
 	cls->slot = KY_NO_SLOT;
+	if (ref)
+		ref->choice = NULL;
+	if (cls->kind == KY_FIELD_OPTIONAL || cls->kind == KY_FIELD_VARIANT) {
+		cls->var.count_slot = KY_NO_SLOT;
+		for (size_t i = 0; i < cls->var.n_options; i++)
+			cls->var.options[i].targets = NULL;
+	}
 	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
 		ret = forget_slots_deep(KYMO_E_MEMORY, ky_field_child(cls, i));
 	return ret;
@@ -495,11 +487,15 @@ static int link_trace(struct ky_trace_class *trace, bool by_name, struct kymo_er
 
 	if (forget_all_slots(trace) < 0)
 		return ky_error_nomem(err);
+	ky_map_init(&l.choosables);
+	ky_arena_init(&l.arena);
 	ret = mark_all(&l);
 	if (ret == KYMO_OK)
 		ret = number_all(&l);
 	trace->mixes_orders = l.big_endian && l.little_endian && l.odd;
 	ky_vec_fini(&l.slot_scope);
+	ky_map_fini(&l.choosables);
+	ky_arena_fini(&l.arena);
 	return ret;
 }
 

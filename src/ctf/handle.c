@@ -182,15 +182,33 @@ static bool enter_struct(struct search *s, uint32_t target)
 	return ky_run(&s->c, s->plan, s->at + 1, child, NULL) == KYMO_OK && stand_at(s, child);
 }
 
-static uint64_t array_length(const struct search *s, const struct ky_field_class *cls)
+/* The value at @ref, or @otherwise without one. False: it is not there. */
+static bool length_at(const struct search *s, const struct ky_field_ref *ref, uint64_t otherwise,
+		      uint64_t *length)
 {
-	return cls->array.length_ref ? s->c.slots[cls->array.length_ref->target->slot]
-				     : cls->array.length;
+	*length = ref ? s->c.slots[ref->target->slot] : otherwise;
+	return !ref || ky_is_there(&s->c, ref);
+}
+
+static bool length_of(const struct search *s, const struct ky_field_class *cls, uint64_t *length)
+{
+	switch (cls->kind) {
+	case KY_FIELD_ARRAY:
+		return length_at(s, cls->array.length_ref, cls->array.length, length);
+	case KY_FIELD_TEXT:
+	case KY_FIELD_BLOB:
+		return length_at(s, cls->text.length_ref, cls->text.length_bytes, length);
+	default:
+		*length = 0;
+		return true;
+	}
 }
 
 static bool enter_element(struct search *s, uint32_t i)
 {
-	return i < array_length(s, s->plan->steps[s->at].cls) &&
+	uint64_t length;
+
+	return length_of(s, s->plan->steps[s->at].cls, &length) && i < length &&
 	       ky_run_elements(&s->c, s->plan, s->at, i, NULL) == KYMO_OK && stand_at(s, s->at + 1);
 }
 
@@ -198,8 +216,11 @@ static bool enter_element(struct search *s, uint32_t i)
 static bool enter_option(struct search *s)
 {
 	const struct ky_step *step = &s->plan->steps[s->at];
-	size_t i = ky_option_selected(&s->c, step->cls);
+	size_t i;
 
+	if (!ky_is_there(&s->c, step->cls->var.selector))
+		return false;
+	i = ky_option_enter(&s->c, step->cls);
 	return i < step->cls->var.n_options && stand_at(s, step->option_steps[i]);
 }
 
@@ -246,20 +267,6 @@ static bool search_field(struct search *s, const struct ky_event *event,
 	return ky_enter_scope(&s->c, event, handle->scope, NULL) == KYMO_OK && descend(s, handle);
 }
 
-static uint64_t length_of(const struct search *s, const struct ky_field_class *cls)
-{
-	switch (cls->kind) {
-	case KY_FIELD_ARRAY:
-		return array_length(s, cls);
-	case KY_FIELD_TEXT:
-	case KY_FIELD_BLOB:
-		return cls->text.length_ref ? s->c.slots[cls->text.length_ref->target->slot]
-					    : cls->text.length_bytes;
-	default:
-		return 0;
-	}
-}
-
 static bool search_place(const struct ky_event *event, const struct ky_handle *handle,
 			 struct ky_place *place)
 {
@@ -271,7 +278,7 @@ static bool search_place(const struct ky_event *event, const struct ky_handle *h
 	if (found) {
 		place->cls = s.plan->steps[s.at].cls;
 		place->at_bits = s.c.at_bits;
-		place->length = length_of(&s, place->cls);
+		found = length_of(&s, place->cls, &place->length);
 	}
 	search_fini(&s);
 	return found;
@@ -342,7 +349,7 @@ bool ky_handle_option(const struct ky_event *event, const struct ky_handle *hand
 
 	if (!handle->cls || !is_option(handle->cls))
 		return false;
-	found = search_field(&s, event, handle);
+	found = search_field(&s, event, handle) && ky_is_there(&s.c, handle->cls->var.selector);
 	if (found) {
 		*option = ky_option_selected(&s.c, handle->cls);
 		found = *option < handle->cls->var.n_options;

@@ -29,7 +29,7 @@ static struct ky_field_class *copy_for(struct ky_lowering *l, struct ky_field_re
 	ref->target = cls;
 	ref->text = NULL;
 	ref->n_more = 0;
-	ref->may_miss = false;
+	ref->choice = NULL;
 	ref->scope = l->scope;
 	return cls;
 }
@@ -37,7 +37,7 @@ static struct ky_field_class *copy_for(struct ky_lowering *l, struct ky_field_re
 /* What lies in an option CTF 1.8 may find, but not in any of several; and not all readers look there. */
 static bool needs_copy(const struct ky_field_ref *ref)
 {
-	return ref->n_more || ref->may_miss;
+	return ref->n_more || ref->choice;
 }
 
 /* Of the same sign, so that ranges mean the same. */

@@ -106,17 +106,20 @@ struct ky_field_ref {
 	struct ky_field_class **more;  /* CTF 2: others that may stand in its place (the options */
 	size_t n_more;		       /* of a variant); they share the target's slot */
 	enum ky_scope scope;	       /* where the target lies */
-	bool may_miss; /* CTF 2: it lies in what is there or not (struct ky_forgotten) */
+	/* The outermost variant or optional field that may not have the target; NULL: it is there. */
+	const struct ky_field_class *choice;
 	uint32_t line, column;
 };
 
 /*
- * What a variant or an optional field may have or not, and something else refers to: before it is
- * decoded, the value of the last one is forgotten.
+ * What lies in an option and something elsewhere refers to. A choice (variant, optional field) counts
+ * whenever it is decoded, and leaves the number in its own slot and in those behind the slots of
+ * what the selected option has: a target whose number is less than that of ky_field_ref.choice
+ * was not there this time. Nothing is counted where nobody asks.
  */
-struct ky_forgotten {
-	const struct ky_field_class *target;
-	struct ky_forgotten *next;
+struct ky_option_target {
+	const struct ky_field_class *cls; /* noted in slot cls->slot + 1 */
+	struct ky_option_target *next;
 };
 
 struct ky_member {
@@ -134,6 +137,7 @@ struct ky_option {
 	size_t n_ranges;
 	struct ky_field_class *cls;
 	const char *attributes;
+	struct ky_option_target *targets; /* not those in choices within it */
 };
 
 #define KY_NO_SLOT UINT32_MAX
@@ -145,7 +149,8 @@ struct ky_field_class {
 	uint32_t align_bits; /* power of two, >= 1; effective (for a struct: max of members, ...) */
 	/*
 	 * Where the decoder keeps the last value of this field for those that refer to it, or
-	 * KY_NO_SLOT. Numbers are unique among all scopes that one event can see.
+	 * KY_NO_SLOT. Numbers are unique among all scopes that one event can see. A choice's is for
+	 * struct ky_option_target.
 	 */
 	uint32_t slot;
 	/* Exact size in bits if the size never varies (from an aligned start), else -1. */
@@ -195,7 +200,7 @@ struct ky_field_class {
 			struct ky_field_ref *selector;
 			struct ky_option *options;
 			size_t n_options;
-			struct ky_forgotten *forgotten;
+			uint32_t count_slot; /* where it counts, or KY_NO_SLOT */
 		} var;
 	};
 };

@@ -8,6 +8,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "ctf/run.h"
 #include "ctf/unicode.h"
 #include "ctf/walk.h"
 
@@ -261,14 +262,16 @@ static int recast_number(struct run *r, const struct ky_value *v, const struct k
 	return push(r, &out);
 }
 
-/* A copy of what tells the length or option of the next member: what was decoded last. */
+/* A copy of what tells the length or option of the next member, if it is there: what was decoded last. */
 static int recast_copy(struct run *r, const struct ky_member *copy)
 {
 	const struct ky_field_ref *ref =
 		ky_map_get(&r->recast->copies, (uint64_t)(uintptr_t)copy->cls);
+	const struct ky_cursor c = {.slots = r->recast->in.slots};
 	struct ky_value out = {.cls = copy->cls, .name = copy->display};
 
-	out.u = r->recast->in.slots[ref->target->slot];
+	if (ky_is_there(&c, ref))
+		out.u = c.slots[ref->target->slot];
 	return push(r, &out);
 }
 
@@ -298,8 +301,11 @@ static int recast_members(struct run *r, const struct ky_value *st, const struct
 /* What is not there has an empty structure in its place. */
 static int recast_option(struct run *r, const struct ky_value *v, const struct ky_field_class *as)
 {
+	const struct ky_cursor c = {.slots = r->recast->in.slots};
 	struct ky_value nothing = {.n_below = 0};
 
+	if (v->cls->var.count_slot != KY_NO_SLOT)
+		(void)ky_option_enter(&c, v->cls);
 	if (v->cls->kind == KY_FIELD_VARIANT)
 		return recast_value_deep(KYMO_E_MEMORY, r,
 					 as->var.options[v->option - v->cls->var.options].cls);

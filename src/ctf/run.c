@@ -376,14 +376,10 @@ static int run_string(struct ky_cursor *c, const struct ky_step *step, struct ky
 	return ret;
 }
 
-/* In place of a value that is not there. Few numbers are as unlikely, and none is so as a length. */
-#define FORGOTTEN UINT64_C(0xa5c396f17e2d4b09)
-
-/* Is there what @ref refers to? */
 static int check_there(const struct ky_cursor *c, const struct ky_step *step,
 		       const struct ky_field_ref *ref, struct kymo_error *err)
 {
-	if (__builtin_expect(!ref->may_miss, 1) || c->slots[ref->target->slot] != FORGOTTEN)
+	if (ky_is_there(c, ref))
 		return KYMO_OK;
 	return ky_error_set(err, KYMO_E_FORMAT, "field%s%s: '%s', which it needs, is not there",
 			    step->name ? " " : "", step->name ? step->name : "",
@@ -569,6 +565,26 @@ size_t ky_option_selected(const struct ky_cursor *c, const struct ky_field_class
 	return i;
 }
 
+static void count_choice(const struct ky_cursor *c, const struct ky_field_class *cls, size_t i)
+{
+	uint64_t number = ++c->slots[cls->var.count_slot];
+
+	c->slots[cls->slot] = number;
+	if (i == cls->var.n_options)
+		return;
+	for (const struct ky_option_target *at = cls->var.options[i].targets; at; at = at->next)
+		c->slots[at->cls->slot + 1] = number;
+}
+
+size_t ky_option_enter(const struct ky_cursor *c, const struct ky_field_class *cls)
+{
+	size_t i = ky_option_selected(c, cls);
+
+	if (__builtin_expect(cls->var.count_slot != KY_NO_SLOT, 0))
+		count_choice(c, cls, i);
+	return i;
+}
+
 static int no_option(const struct ky_cursor *c, const struct ky_step *step, struct kymo_error *err)
 {
 	const struct ky_field_ref *selector = step->cls->var.selector;
@@ -594,9 +610,7 @@ static int run_option(struct ky_cursor *c, const struct ky_scope_plan *plan, uin
 		ret = open_value(c, step, &index, err);
 	if (ret < 0)
 		return ret;
-	for (const struct ky_forgotten *f = cls->var.forgotten; f; f = f->next)
-		c->slots[f->target->slot] = FORGOTTEN;
-	i = ky_option_selected(c, cls);
+	i = ky_option_enter(c, cls);
 	if (i == cls->var.n_options) {
 		close_value(c, index, 0);
 		return no_option(c, step, err);

@@ -48,8 +48,19 @@ uint64_t ky_number_word(const struct ky_field_class *cls, const uint8_t *data, u
 int ky_run_elements(struct ky_cursor *cursor, const struct ky_scope_plan *plan, uint32_t at,
 		    uint64_t count, struct kymo_error *err);
 
-/* The option that a variant or optional field holds, by its selector's slot; n_options: none. */
+/* Is there what @ref refers to? Else its slot has the value of an event before. */
+static inline bool ky_is_there(const struct ky_cursor *cursor, const struct ky_field_ref *ref)
+{
+	return __builtin_expect(!ref->choice, 1) ||
+	       cursor->slots[ref->target->slot + 1] >= cursor->slots[ref->choice->slot];
+}
+
+/*
+ * The option that a variant or optional field holds, by its selector, which is there; n_options: none.
+ * ky_option_enter() also notes what that option has (struct ky_option_target), as decoding must.
+ */
 size_t ky_option_selected(const struct ky_cursor *cursor, const struct ky_field_class *cls);
+size_t ky_option_enter(const struct ky_cursor *cursor, const struct ky_field_class *cls);
 
 /* The length of a text up to its NUL unit of @unit bytes, or @room when there is none. */
 uint64_t ky_text_length(const uint8_t *text, uint64_t room, unsigned int unit);

@@ -234,6 +234,53 @@ static void values(void **state)
 	close_fixture(&f);
 }
 
+/* A length in an option that the event does not have: no handle takes it for 0, or for the last one. */
+static void not_there(void **state)
+{
+	static const uint8_t body[] = {1, 2, 'a', 'b'};
+	struct ky_field_class *tag, *variant, *some, *length;
+	struct ky_trace_class *trace = ky_trace_class_new();
+	struct ky_stream_class *stream = ky_stream_class_new(trace, 0);
+	struct ky_event_class *cls = ky_event_class_new(stream, 0, "e");
+	struct ky_packet packet = {.stream_class = stream};
+	struct ky_event event = {.cls = cls, .packet = &packet, .data = body, .end_bits = 32};
+	struct ky_values values;
+	struct ky_handle handle;
+	struct ky_place place;
+	struct kymo_error err;
+	uint8_t other[4];
+	size_t len;
+
+	cls->payload = ky_struct_new(trace);
+	tag = ky_struct_add_enum(trace, cls->payload, "tag", 8, false);
+	ky_enum_add(trace, tag, "none", 0, 0);
+	ky_enum_add(trace, tag, "some", 1, 1);
+	variant = ky_struct_add_variant(trace, cls->payload, "v", tag);
+	ky_variant_add(trace, variant, "none", ky_int_new(trace, 8, false, 10));
+	some = ky_struct_new(trace);
+	length = ky_struct_add_int(trace, some, "n", 8, false, 10);
+	ky_variant_add(trace, variant, "some", some);
+	ky_struct_add_dynamic_text(trace, cls->payload, "text", length);
+	if (ky_trace_class_finish(trace, true, &err) < 0)
+		fail_msg("%s", err.message);
+	ky_values_init(&values);
+	assert_true(ky_handle_find(&handle, cls, KY_SCOPE_PAYLOAD, "text"));
+	assert_memory_equal(ky_get_text(&event, &handle, &len), "ab", 2);
+	assert_int_equal(len, 2);
+	assert_true(ky_values_decode(&values, &event, KY_SCOPE_PAYLOAD, &err) > 0);
+
+	memcpy(other, body, sizeof(other));
+	other[0] = 0;
+	event.data = other;
+	assert_false(ky_handle_place(&event, &handle, &place));
+	assert_int_equal(ky_handle_decode(&values, &event, &handle, &err), KYMO_E_FORMAT);
+	assert_int_equal(ky_values_decode(&values, &event, KY_SCOPE_PAYLOAD, &err), KYMO_E_FORMAT);
+	assert_non_null(strstr(err.message, "is not there"));
+	ky_values_fini(&values);
+	ky_trace_class_free(trace);
+	(void)state;
+}
+
 /* What is whole comes first, then the error with its place. */
 static void damage(void **state)
 {
@@ -296,8 +343,9 @@ static void bad_packets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(large),  cmocka_unit_test(compact),	 cmocka_unit_test(values),
-		cmocka_unit_test(damage), cmocka_unit_test(bad_packets),
+		cmocka_unit_test(large),     cmocka_unit_test(compact),
+		cmocka_unit_test(values),    cmocka_unit_test(damage),
+		cmocka_unit_test(not_there), cmocka_unit_test(bad_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
