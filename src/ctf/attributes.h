@@ -10,6 +10,9 @@
 #include "ctf/json.h"
 #include "ctf/model.h"
 
+/* More than so many bytes of them a trace does not have, each alias counted where it is used. */
+#define KY_ATTRIBUTE_BYTES_MAX (UINT64_C(64) << 20)
+
 /* Attributes that LTTng defined: "log-level", "emf-uri". */
 #define KY_CTF2_LTTNG_NAMESPACE "lttng.org,2009"
 

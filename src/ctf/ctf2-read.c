@@ -19,8 +19,6 @@ static int need_object(struct ky_ctf2_reader *r, const struct ky_json *node, con
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-#define ATTRIBUTE_BYTES_MAX (UINT64_C(64) << 20)
-
 int ky_ctf2_attributes(struct ky_ctf2_reader *r, const struct ky_json *node,
 		       const char **attributes)
 {
@@ -40,8 +38,10 @@ int ky_ctf2_attributes(struct ky_ctf2_reader *r, const struct ky_json *node,
 			return ky_error_nomem(r->err);
 	}
 	r->attribute_bytes += strlen(text);
-	if (r->attribute_bytes <= ATTRIBUTE_BYTES_MAX)
+	if (r->attribute_bytes <= KY_ATTRIBUTE_BYTES_MAX)
 		*attributes = text;
+	else if (!r->checking)
+		r->trace->n_attributes_lost++;
 	return KYMO_OK;
 }
 
@@ -107,6 +107,20 @@ static int read_preamble(struct ky_ctf2_reader *r, const struct ky_json *fragmen
 
 /* ---- aliases, trace and clock classes ----------------------------------------------------------- */
 
+/* Where aliases are used they unfold; what is said of themselves has no other place than theirs. */
+static int keep_alias(struct ky_ctf2_reader *r, const struct ky_json *fragment)
+{
+	const struct ky_json *attributes = ky_json_get(fragment, "attributes");
+	int ret;
+
+	r->alias_attributes |=
+		attributes && attributes->kind == KY_JSON_OBJECT && attributes->list.first;
+	ky_strbuf_addc(&r->alias_text, RECORD_SEPARATOR);
+	ret = ky_json_put(&r->alias_text, fragment);
+	ky_strbuf_addc(&r->alias_text, '\n');
+	return ky_strbuf_failed(&r->alias_text) ? KYMO_E_MEMORY : ret;
+}
+
 static int read_alias(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	const struct ky_json *cls = ky_json_get(fragment, "field-class");
@@ -129,7 +143,9 @@ static int read_alias(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 		return ret;
 	if (cls->kind == KY_JSON_STRING)
 		cls = ky_names_get(&r->aliases, cls->string.data);
-	return ky_names_set(&r->aliases, name, (void *)cls) < 0 ? ky_error_nomem(r->err) : KYMO_OK;
+	if (ky_names_set(&r->aliases, name, (void *)cls) < 0 || keep_alias(r, fragment) < 0)
+		return ky_error_nomem(r->err);
+	return KYMO_OK;
 }
 
 static int read_environment(struct ky_ctf2_reader *r, const struct ky_json *fragment)
@@ -520,7 +536,12 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	ky_names_init(&r.aliases);
 	ky_map_init(&r.places);
 	ky_map_init(&r.attributes);
+	r.alias_text = (struct ky_strbuf)KY_STRBUF_INIT;
 	ret = read_sequence(&r, &json);
+	if (ret == KYMO_OK && r.alias_attributes) {
+		r.trace->aliases = ky_arena_strdup(&r.trace->arena, ky_strbuf_text(&r.alias_text));
+		ret = r.trace->aliases ? KYMO_OK : KYMO_E_MEMORY;
+	}
 	if (ret == KYMO_OK)
 		ret = ky_trace_class_finish(r.trace, false, r.err);
 	if (ret == KYMO_E_MEMORY)
@@ -528,6 +549,7 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	ky_vec_fini(&r.pending);
 	ky_map_fini(&r.places);
 	ky_map_fini(&r.attributes);
+	ky_strbuf_fini(&r.alias_text);
 	ky_names_fini(&r.aliases);
 	ky_arena_fini(&r.json);
 	if (ret < 0)

@@ -3,6 +3,7 @@
 #ifndef KY_CTF_CTF2_READ_H
 #define KY_CTF_CTF2_READ_H
 
+#include "base/strbuf.h"
 #include "ctf/json.h"
 #include "ctf/model.h"
 
@@ -48,6 +49,8 @@ struct ky_ctf2_reader {
 	uint64_t n_classes, classes_more; /* how many the length of the text adds to the limit */
 	struct ky_map attributes;	  /* their JSON -> their text, for aliases */
 	uint64_t attribute_bytes;	  /* of all of them, unfolded */
+	struct ky_strbuf alias_text;	  /* the fragments of all aliases */
+	bool alias_attributes;		  /* one of those has some of its own */
 	bool checking;			  /* an alias is built only to see whether it can be */
 };
 
@@ -69,8 +72,9 @@ int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bo
 		   const struct ky_range **ranges, size_t *n_ranges);
 
 /*
- * The attributes of @node. What is no object does not count; nor does what is beyond a limit when
- * aliases unfold, since attributes never matter for reading. 0 or KYMO_E_MEMORY.
+ * The attributes of @node. What is no object does not count. What is beyond a limit when aliases
+ * unfold is counted in ky_trace_class.n_attributes_lost: attributes never matter for reading.
+ * 0 or KYMO_E_MEMORY.
  */
 int ky_ctf2_attributes(struct ky_ctf2_reader *reader, const struct ky_json *node,
 		       const char **attributes);

@@ -714,6 +714,8 @@ static int write_all(struct writer *w)
 	int ret;
 
 	write_preamble(w);
+	if (w->trace->aliases)
+		ky_strbuf_adds(&w->out, w->trace->aliases);
 	ret = write_trace_class(w);
 	ky_vec_foreach(&w->trace->clocks, clock)
 		write_clock(w, *clock);

@@ -293,6 +293,9 @@ struct ky_trace_class {
 	const char *name;	/* CTF 2; may be NULL */
 	const char *attributes; /* of the trace class */
 	const char *preamble_attributes;
+	/* CTF 2, when one of them has attributes: all aliases' fragments as they were read. */
+	const char *aliases;
+	uint64_t n_attributes_lost;	      /* classes whose attributes are beyond a limit */
 	struct ky_field_class *packet_header; /* struct, or NULL */
 	struct ky_scope_plan *packet_header_plan;
 	KY_VEC(struct ky_env) env;

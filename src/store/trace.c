@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ctf/attributes.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
 #include "os/guard.h"
@@ -291,6 +292,12 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 	}
 	if (ret < 0)
 		ky_error_path(err, path);
+	else if (trace->cls->n_attributes_lost)
+		ky_log_warning(trace->log,
+			       "%s: attributes repeated by aliases go beyond %llu MiB; those of "
+			       "%llu classes are left out",
+			       path, (unsigned long long)(KY_ATTRIBUTE_BYTES_MAX >> 20),
+			       (unsigned long long)trace->cls->n_attributes_lost);
 	ky_strbuf_fini(&bytes);
 	return ret;
 }
