@@ -303,7 +303,8 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 				break;
 			/* An event that is whole; other kinds are judged by the general way. */
 			if (!tally && __builtin_expect(stamp >= limit, 0)) {
-				d->at_limit = true;
+				/* Without a limit the last time of all is like any other. */
+				d->at_limit = d->limit_ns != INT64_MAX;
 				d->beyond_ns = to_ns(d->packet.stream_class->clock, stamp);
 				break;
 			}
