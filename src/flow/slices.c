@@ -364,12 +364,18 @@ static void use_ticket(struct ky_task *task)
 	pthread_mutex_lock(&run->cutting);
 	give_back(run);
 	slice = cut(run);
+	if (slice && slice->last) {
+		ky_crew_lock(run->how->crew);
+		run->ended = true;
+		ky_crew_unlock(run->how->crew);
+	}
+	pthread_mutex_unlock(&run->cutting);
+	/* The last thing without a slice: the owner frees everything when nobody is out. */
 	ky_crew_lock(run->how->crew);
-	run->ended |= slice && slice->last;
 	ticket->out = false;
 	run->n_out--;
+	ky_crew_tell(run->how->crew);
 	ky_crew_unlock(run->how->crew);
-	pthread_mutex_unlock(&run->cutting);
 	if (slice)
 		format_slice(run, slice);
 }
