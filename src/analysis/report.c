@@ -181,16 +181,17 @@ static struct ky_report_result *add_result(struct pass *pass, const struct ky_re
 }
 
 /* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
-static int check_needs(const struct pass *pass, struct kymo_error *err)
+static int check_needs(const struct ky_report *const *reports, size_t n_reports,
+		       const struct ky_model *model, const struct ky_trace_set *set,
+		       struct kymo_error *err)
 {
-	unsigned int abilities = ky_model_abilities(pass->results->model);
+	unsigned int abilities = ky_model_abilities(model);
 	const struct ky_report *lacking = NULL;
-	const struct ky_trace_set *set = pass->results->set;
 
-	for (size_t i = 0; i < pass->n_reports; i++) {
-		if ((pass->reports[i]->needs & abilities) == pass->reports[i]->needs)
+	for (size_t i = 0; i < n_reports; i++) {
+		if ((reports[i]->needs & abilities) == reports[i]->needs)
 			return 0;
-		lacking = pass->reports[i];
+		lacking = reports[i];
 	}
 	if (!lacking)
 		return 0;
@@ -199,6 +200,19 @@ static int check_needs(const struct pass *pass, struct kymo_error *err)
 	ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
 	ky_error_hint(err, "%s", lacking->needs_hint);
 	return KYMO_E_UNSUPPORTED;
+}
+
+int ky_report_check(const struct ky_report *report, const struct ky_trace_set *set,
+		    struct kymo_error *err)
+{
+	struct ky_model *model = ky_model_new(set, err);
+	int status;
+
+	if (!model)
+		return ky_error_nomem(err);
+	status = check_needs(&report, 1, model, set, err);
+	ky_model_free(model);
+	return status;
 }
 
 /* What was asked for of the order and the number of rows. */
@@ -321,7 +335,7 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		free(pass.runs);
 		return ky_error_nomem(err);
 	}
-	status = check_needs(&pass, err);
+	status = check_needs(reports, n_reports, results->model, set, err);
 	if (status >= 0)
 		status = run_pass(&pass, flow, err);
 	free_runs(&pass);

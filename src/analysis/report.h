@@ -105,6 +105,9 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_report_options *options, struct ky_report_results *results,
 		   struct kymo_error *err);
 void ky_report_results_fini(struct ky_report_results *results);
+/* Have the traces of @set what @report needs? 0, KYMO_E_UNSUPPORTED or KYMO_E_MEMORY. */
+int ky_report_check(const struct ky_report *report, const struct ky_trace_set *set,
+		    struct kymo_error *err);
 
 /* ---- what reports share -------------------------------------------------------------- */
 

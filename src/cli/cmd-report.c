@@ -10,17 +10,16 @@
 #include "base/error.h"
 #include "cli/damage.h"
 #include "cli/input-options.h"
-#include "base/text.h"
-#include "cli/options.h"
+#include "cli/report-options.h"
 #include "cli/select-options.h"
 
 #define MAX_REPORTS 32
 
 struct report_options {
 	bool list, json, csv, markdown;
-	uint64_t limit, min_ns, max_ns, refresh_ns;
-	struct ky_text_list tids, pids, comms, cpus, tables;
-	const char *sort, *by;
+	uint64_t limit, refresh_ns;
+	struct ky_text_list tables;
+	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
 };
@@ -35,7 +34,7 @@ static void report_defaults(void *data)
 	struct report_options *options = data;
 
 	options->limit = KY_LIMIT_DEFAULT;
-	options->max_ns = UINT64_MAX;
+	ky_cli_focus_defaults(&options->focus);
 	ky_cli_select_defaults(&options->select);
 }
 
@@ -69,53 +68,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
 		 "Default: 10; of tables that rank and of logs all with --json and --csv.",
 	 .at = offsetof(struct report_options, limit)},
-	{.name = "sort",
-	 .letter = 's',
-	 .kind = KY_OPTION_TEXT,
-	 .arg = "COLUMN",
-	 .help = "Sort by the column of this name (as in JSON), the largest first; with ':asc' behind "
-		 "it, the smallest.",
-	 .at = offsetof(struct report_options, sort)},
-	{.name = "group-by",
-	 .letter = 'g',
-	 .kind = KY_OPTION_TEXT,
-	 .arg = "WHAT",
-	 .help = "Add rows of threads up by thread, process or name (of the thread). Default: as each "
-		 "report says.",
-	 .choices = "thread process name",
-	 .at = offsetof(struct report_options, by)},
-	{.name = "tid",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "TID",
-	 .help = "Only threads with this id; may be given again, or several with commas, for more. What "
-		 "any of --tid, --pid and --comm names is shown.",
-	 .at = offsetof(struct report_options, tids)},
-	{.name = "pid",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "PID",
-	 .help = "Only threads of the process with this id; as --tid.",
-	 .at = offsetof(struct report_options, pids)},
-	{.name = "comm",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "GLOB",
-	 .help = "Only threads whose name matches at that moment, such as 'ngin*'; may be given again "
-		 "for more.",
-	 .at = offsetof(struct report_options, comms)},
-	{.name = "cpu",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "N",
-	 .help = "Only what happened on this CPU; may be given again, or several with commas, for more.",
-	 .at = offsetof(struct report_options, cpus)},
-	{.name = "min",
-	 .kind = KY_OPTION_DURATION,
-	 .arg = "TIME",
-	 .help = "Only what took at least so long (calls, waits, interrupts, requests): 5ms, 100us.",
-	 .at = offsetof(struct report_options, min_ns)},
-	{.name = "max",
-	 .kind = KY_OPTION_DURATION,
-	 .arg = "TIME",
-	 .help = "Only what took at most so long.",
-	 .at = offsetof(struct report_options, max_ns)},
+	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
 	{.name = "refresh",
 	 .letter = 'r',
 	 .kind = KY_OPTION_DURATION,
@@ -167,40 +120,14 @@ static void list_reports(void)
 	puts("\n'kymo report NAME --help' explains a report and its columns.");
 }
 
-static const char *nearest_report(const char *name)
+static void add_once(struct selection *selection, const struct ky_report *report)
 {
-	const char *names[MAX_REPORTS];
-	size_t n = 0;
-
-	while (ky_reports[n] && n < MAX_REPORTS) {
-		names[n] = ky_reports[n]->name;
-		n++;
-	}
-	return ky_nearest(name, names, n);
-}
-
-static int unknown_report(const struct ky_command *command, const char *name)
-{
-	const char *near = nearest_report(name);
-
-	if (near)
-		return ky_cli_usage(command, "'%s' is no report; did you mean '%s'?", name, near);
-	return ky_cli_usage(command, "'%s' is no report; 'kymo report --list' lists them", name);
-}
-
-static int select_one(struct selection *selection, const char *name)
-{
-	const struct ky_report *report = ky_report_find(name);
-
-	if (!report)
-		return KYMO_E_NOT_FOUND;
 	for (size_t i = 0; i < selection->n; i++) {
 		if (selection->reports[i] == report)
-			return 0;
+			return;
 	}
 	if (selection->n < MAX_REPORTS)
 		selection->reports[selection->n++] = report;
-	return 0;
 }
 
 /* "cpu,syscalls", "all". Returns an exit code. */
@@ -217,8 +144,11 @@ static int select_reports(const struct ky_command *command, char *names,
 		return KY_EXIT_OK;
 	}
 	while ((name = strsep(&rest, ","))) {
-		if (select_one(selection, name) < 0)
-			return unknown_report(command, name);
+		const struct ky_report *report = ky_report_find(name);
+
+		if (!report)
+			return ky_cli_unknown_report(command, name);
+		add_once(selection, report);
 	}
 	return KY_EXIT_OK;
 }
@@ -266,109 +196,6 @@ static int show_results(const struct ky_report_results *results,
 		fwrite(ky_strbuf_text(&out), 1, out.len, stdout);
 	ky_strbuf_fini(&out);
 	return status;
-}
-
-/* ---- options of reports -------------------------------------------------------------------- */
-
-KY_VEC_TYPE(numbers, int32_t);
-
-static int bad_option(struct kymo_error *err, const char *option, const char *text)
-{
-	return ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is no number", option, text);
-}
-
-/* "1,2,3" */
-static int add_numbers(struct numbers *numbers, const char *option, const char *text,
-		       struct kymo_error *err)
-{
-	char *copy = strdup(text), *rest = copy, *word;
-	uint64_t value;
-	int status = copy ? 0 : ky_error_nomem(err);
-
-	while (!status && (word = strsep(&rest, ","))) {
-		if (ky_parse_u64(word, &value) < 0 || value > INT32_MAX)
-			status = bad_option(err, option, text);
-		else if (ky_vec_push(numbers, (int32_t)value) < 0)
-			status = ky_error_nomem(err);
-	}
-	free(copy);
-	return status;
-}
-
-static int get_numbers(struct numbers *numbers, const char *option, const struct ky_text_list *list,
-		       struct kymo_error *err)
-{
-	int status = 0;
-
-	for (size_t i = 0; i < list->len && !status; i++)
-		status = add_numbers(numbers, option, list->items[i], err);
-	return status;
-}
-
-static int set_focus(struct ky_focus *focus, const struct report_options *options,
-		     struct kymo_error *err)
-{
-	struct numbers tids = KY_VEC_INIT, pids = KY_VEC_INIT, cpus = KY_VEC_INIT;
-	int status = get_numbers(&tids, "tid", &options->tids, err);
-
-	if (!status)
-		status = get_numbers(&pids, "pid", &options->pids, err);
-	if (!status)
-		status = get_numbers(&cpus, "cpu", &options->cpus, err);
-	focus->tids.data = tids.data;
-	focus->tids.len = tids.len;
-	focus->pids.data = pids.data;
-	focus->pids.len = pids.len;
-	for (size_t i = 0; i < cpus.len && !status; i++) {
-		if (ky_vec_push(&focus->cpus, (uint32_t)cpus.data[i]) < 0)
-			status = ky_error_nomem(err);
-	}
-	ky_vec_fini(&cpus);
-	for (size_t i = 0; i < options->comms.len && !status; i++) {
-		if (ky_vec_push(&focus->comms, options->comms.items[i]) < 0)
-			status = ky_error_nomem(err);
-	}
-	focus->min_ns = options->min_ns;
-	focus->max_ns = options->max_ns;
-	return status;
-}
-
-static int set_by(struct ky_report_options *to, const char *text, struct kymo_error *err)
-{
-	if (!text)
-		return 0;
-	if (strcmp(text, "thread") == 0)
-		to->by = KY_BY_THREAD;
-	else if (strcmp(text, "process") == 0)
-		to->by = KY_BY_PROCESS;
-	else if (strcmp(text, "name") == 0)
-		to->by = KY_BY_NAME;
-	else
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "--group-by wants thread, process or name, not '%s'", text);
-	return 0;
-}
-
-/* "total", "total:asc"; *@column is to be freed. */
-static int set_sort(struct ky_report_options *to, const char *text, char **column,
-		    struct kymo_error *err)
-{
-	char *colon;
-
-	if (!text)
-		return 0;
-	*column = strdup(text);
-	if (!*column)
-		return ky_error_nomem(err);
-	colon = strchr(*column, ':');
-	if (colon)
-		*colon++ = '\0';
-	if (colon && strcmp(colon, "asc") != 0)
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "--sort wants COLUMN or COLUMN:asc, not '%s'", text);
-	to->sort = *column;
-	to->ascending = colon != NULL;
-	return 0;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -423,11 +250,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 	wanted.tables = (const char *const *)options->tables.items;
 	wanted.n_tables = options->tables.len;
 	wanted.interval_ns = options->refresh_ns;
-	status = set_by(&wanted, options->by, err);
-	if (!status)
-		status = set_sort(&wanted, options->sort, &column, err);
-	if (!status)
-		status = set_focus(&wanted.focus, options, err);
+	status = ky_cli_focus(&wanted, &options->focus, &column, err);
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &wanted.focus.begin_ns,
 					     &wanted.focus.end_ns, err);

@@ -76,6 +76,7 @@ extern const struct ky_command ky_command_ctl;
 extern const struct ky_command ky_command_print;
 extern const struct ky_command ky_command_convert;
 extern const struct ky_command ky_command_report;
+extern const struct ky_command ky_command_lami;
 extern const struct ky_command ky_command_info;
 extern const struct ky_command ky_command_list;
 extern const struct ky_command ky_command_recover;
@@ -92,6 +93,8 @@ int ky_command_unknown(const char *name);
 
 /* "kymo: PATH:LINE:COL: message; hint" on one line, to stderr. Returns KY_EXIT_FAIL. */
 int ky_cli_error(const struct kymo_error *err);
+/* What of it comes behind "kymo: ", without a line feed. */
+void ky_cli_put_error(FILE *out, const struct kymo_error *err);
 #define KY_CLI_PLACE_BYTES 96
 /* " (at byte 9, packet 1, event 4)", as far as @err knows, into @buf. Returns @buf. */
 const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size);

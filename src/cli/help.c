@@ -190,9 +190,8 @@ int ky_help_command(FILE *out, const struct ky_command *command)
 
 int ky_help_overview(FILE *out)
 {
-	fputs("kymo: trace Linux, and read what it did\n\n"
-	      "Usage: kymo COMMAND [OPTIONS] ...\n",
-	      out);
+	/* One screen of 24 lines holds it all. */
+	fputs("kymo: trace Linux, and read what it did\nUsage: kymo COMMAND [OPTIONS] ...\n", out);
 	heading(out, "Commands");
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);

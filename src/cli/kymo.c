@@ -2,6 +2,7 @@
 /* The program: the table of commands, and what finds one and runs it. */
 #include "cli/command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/help.h"
@@ -19,6 +20,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
+	&ky_command_lami,
 
 	/* this machine */
 	&ky_command_list,
@@ -99,8 +101,39 @@ static int dispatch(int argc, char **argv)
 	return KY_EXIT_USAGE;
 }
 
+/*
+ * Programs that look for analyses want one executable for each: called as "kymo-cpu-mi" this is
+ * `kymo lami cpu`. Returns an exit code, or -1 when it goes by another name.
+ */
+static int run_as_analysis(int argc, char **argv)
+{
+	const char *name = argc ? strrchr(argv[0], '/') : NULL;
+	char report[64], **args;
+	size_t len;
+	int code;
+
+	name = name ? name + 1 : argc ? argv[0] : "";
+	len = strlen(name);
+	if (len <= 8 || len >= sizeof(report) || strncmp(name, "kymo-", 5) != 0 ||
+	    strcmp(name + len - 3, "-mi") != 0)
+		return -1;
+	snprintf(report, sizeof(report), "%.*s", (int)(len - 8), name + 5);
+	args = calloc((size_t)argc + 1, sizeof(*args));
+	if (!args)
+		return KY_EXIT_FAIL;
+	args[0] = report;
+	for (int i = 1; i < argc; i++)
+		args[i] = argv[i];
+	code = run_command(&ky_command_lami, argc, args);
+	free(args);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
+	int code;
+
 	ky_cli_catch_sigpipe();
-	return ky_cli_finish(dispatch(argc, argv));
+	code = run_as_analysis(argc, argv);
+	return ky_cli_finish(code < 0 ? dispatch(argc, argv) : code);
 }

@@ -72,31 +72,36 @@ const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size)
 	return buf;
 }
 
-int ky_cli_error(const struct kymo_error *err)
+void ky_cli_put_error(FILE *out, const struct kymo_error *err)
 {
 	char place[KY_CLI_PLACE_BYTES];
 
+	if (err->path[0]) {
+		ky_cli_put_text(out, err->path);
+		if (err->line)
+			fprintf(out, ":%u", err->line);
+		if (err->line && err->column)
+			fprintf(out, ":%u", err->column);
+		fputs(": ", out);
+	}
+	ky_cli_put_text(out, err->message[0] ? err->message : kymo_status_text(err->code));
+	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
+		fputs(ky_cli_place(err, place, sizeof(place)), out);
+	/* One line, so that logs and grep keep the advice with what it is about. */
+	if (err->hint[0]) {
+		fputs("; ", out);
+		ky_cli_put_text(out, err->hint);
+	}
+}
+
+int ky_cli_error(const struct kymo_error *err)
+{
 	/* The reader has gone (`| head`): that it could not be written is no news. */
 	if (pipe_closed)
 		return KY_EXIT_FAIL;
 	fflush(stdout);
 	put_prefix("");
-	if (err->path[0]) {
-		ky_cli_put_text(stderr, err->path);
-		if (err->line)
-			fprintf(stderr, ":%u", err->line);
-		if (err->line && err->column)
-			fprintf(stderr, ":%u", err->column);
-		fputs(": ", stderr);
-	}
-	ky_cli_put_text(stderr, err->message[0] ? err->message : kymo_status_text(err->code));
-	if (err->offset != KYMO_NO_OFFSET && err->path[0] && !err->line)
-		fputs(ky_cli_place(err, place, sizeof(place)), stderr);
-	/* One line, so that logs and grep keep the advice with what it is about. */
-	if (err->hint[0]) {
-		fputs("; ", stderr);
-		ky_cli_put_text(stderr, err->hint);
-	}
+	ky_cli_put_error(stderr, err);
 	fputc('\n', stderr);
 	return KY_EXIT_FAIL;
 }

@@ -60,6 +60,20 @@ def test_completion_is_in_place(tree):
         assert os.path.getsize(f"{tree}/share/{path}") > 200
 
 
+def test_every_report_is_an_analysis_of_its_own(tree, kymo):
+    """kymo-cpu-mi and so on, and the logs, which nobody sees without asking."""
+    wanted = set()
+    for line in kymo("report", "--list").out.splitlines():
+        if line.startswith("  "):
+            name = line.split()[0]
+            tables = json.loads(kymo("lami", name, "--metadata").out)["table-classes"]
+            wanted |= {f"kymo-{name}-mi"} | ({f"kymo-{name}-log-mi"} if "log" in tables and len(tables) > 1 else set())
+    assert {path for path in os.listdir(f"{tree}/bin") if path.endswith("-mi")} == wanted
+    for name in wanted:
+        assert subprocess.run([f"{tree}/bin/{name}", "--mi-version"], check=True,
+                              stdout=subprocess.PIPE).stdout == b"1.0\n"
+
+
 def test_public_headers_are_in_place(tree, root_dir):
     wanted = {os.path.basename(path) for path in glob.glob(f"{root_dir}/include/kymo/*.h")}
     assert set(os.listdir(f"{tree}/include/kymo")) == wanted
