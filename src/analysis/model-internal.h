@@ -24,6 +24,7 @@ enum ky_subject {
 	KY_ABOUT_NET = 16,
 	KY_ABOUT_MEMORY = 32,
 	KY_ABOUT_FUTEX = 64,
+	KY_ABOUT_PERIODS = 128,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -36,6 +37,7 @@ struct ky_class_info {
 	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
 	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
 	bool compat;
+	bool in_periods; /* it may begin or end one */
 	bool no_sign; /* says nothing of the CPU: recorders may write state dumps on their own */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
@@ -75,6 +77,7 @@ struct ky_model {
 	KY_VEC(struct ky_file *) files;
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
+	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;	  /* of the first event at all */
 	int64_t begin_ns, end_ns; /* of what is told */
 	uint64_t n_events;
@@ -241,6 +244,17 @@ int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t tab
 void ky_files_exec(struct ky_thread *thread);
 void ky_files_exit(struct ky_thread *thread);
 void ky_files_fini(struct ky_model *model);
+
+/* ---- model-periods.c ------------------------------------------------------------------------ */
+
+/* Does @event, whose class is in_periods, end or begin some? */
+int ky_periods_see(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info);
+/* Events of @host were lost up to @end_ns. */
+void ky_periods_lose(struct ky_model *model, const struct ky_host *host, int64_t end_ns);
+/* The trace is over. */
+int ky_periods_end(struct ky_model *model);
+void ky_periods_fini(struct ky_model *model);
 
 int ky_on_irq_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_irq_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

@@ -219,6 +219,7 @@ void ky_model_free(struct ky_model *model)
 {
 	if (!model)
 		return;
+	ky_periods_fini(model);
 	ky_files_fini(model);
 	ky_vec_foreach(&model->disks, disk)
 		ky_map_fini(&(*disk)->requests);
@@ -266,6 +267,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_BLOCK;
 	if (listener->packet)
 		subjects |= KY_ABOUT_NET;
+	if (listener->period)
+		subjects |= KY_ABOUT_PERIODS;
 	if (listener->memory)
 		subjects |= KY_ABOUT_MEMORY;
 	return subjects;
@@ -341,6 +344,12 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_thread *thread;
 	int status;
 
+	/* First, as a switch is an event of the thread that it takes off. */
+	if (info->in_periods && feed->model->subjects & KY_ABOUT_PERIODS) {
+		status = ky_periods_see(feed, event, info);
+		if (status < 0)
+			return status;
+	}
 	if (!info->handle && (!cpu || (cpu->state != KY_CPU_UNKNOWN && !cpu->missing)))
 		return 0;
 	if (cpu && feed->stream->has_switch && !info->no_sign) {
@@ -380,6 +389,7 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 	}
 	if (end == INT64_MIN)
 		return 0;
+	ky_periods_lose(model, feed->host, end);
 	if (feed->stream->has_syscalls && end > feed->host->torn_until_ns)
 		feed->host->torn_until_ns = end;
 	if (feed->stream->has_switch && end > feed->host->blind_until_ns)
@@ -457,6 +467,8 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 		if (status >= 0)
 			status = ky_call_abandon(model, *thread, KY_CALL_UNENDED, INT64_MIN);
 	}
+	if (status >= 0)
+		status = ky_periods_end(model);
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 

@@ -21,7 +21,8 @@
  *
  * Files: model.c the pass, model-classes.c which event is what and which fields it has (the
  * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
- * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers.
+ * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c what
+ * users define.
  */
 #ifndef KY_ANALYSIS_MODEL_H
 #define KY_ANALYSIS_MODEL_H
@@ -37,6 +38,8 @@ struct ky_cpu;
 struct ky_thread;
 struct ky_proc;
 struct ky_call_row;
+struct ky_period_def;
+struct ky_periods;
 
 /* ---- interrupts ---------------------------------------------------------------------- */
 
@@ -277,6 +280,27 @@ struct ky_netif {
 	struct ky_host *host;
 };
 
+/* How a period of the user's ended (periods.h). */
+enum ky_period_outcome {
+	KY_PERIOD_DONE,
+	KY_PERIOD_HEADLESS,  /* its end only */
+	KY_PERIOD_TORN,	     /* events were lost in it */
+	KY_PERIOD_OUTLIVED,  /* the one that it is in ended first */
+	KY_PERIOD_UNENDED,   /* open at the end of the trace */
+	KY_PERIOD_FORGOTTEN, /* too many were open: the oldest make room */
+	KY_PERIOD_OUTCOMES,
+};
+
+struct ky_period {
+	const struct ky_period_def *def;
+	enum ky_period_outcome outcome;
+	int64_t begin_ns, end_ns; /* INT64_MIN where not seen */
+	int64_t parent_ns;	  /* where the one that it is in began; INT64_MIN: none */
+	struct ky_thread *thread; /* that its first event happened in; NULL: idle or unknown */
+	uint32_t cpu_id;	  /* of its last event */
+	const char *captured;	  /* "fd=3 ret=17"; "" without captures */
+};
+
 struct ky_packet_seen {
 	const struct ky_netif *netif;
 	bool received, failed; /* or sent; the driver took it not */
@@ -339,6 +363,8 @@ struct ky_listener {
 	int (*request)(void *data, const struct ky_request *request);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	int (*memory)(void *data, const struct ky_memory *memory);
+	/* A period of the user's is over. */
+	int (*period)(void *data, const struct ky_period *period);
 	/* Events were lost on @cpu (NULL: of no CPU) between the two times. */
 	int (*lost)(void *data, const struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns,
 		    uint64_t events);
@@ -378,6 +404,8 @@ void ky_model_unlisten(struct ky_model *model);
 
 /* Before the first event. @focus is borrowed. */
 void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus);
+/* Follow @periods (borrowed), for listeners that ask. Before the first event. 0 or KYMO_E_MEMORY. */
+int ky_model_set_periods(struct ky_model *model, const struct ky_periods *periods);
 /* Is the thread one of those that the focus names, as far as is known now? NULL: when it names none. */
 bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread);
 /* Does the focus name threads? */

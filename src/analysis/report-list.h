@@ -14,6 +14,7 @@ extern const struct ky_report ky_report_irq;
 extern const struct ky_report ky_report_locks;
 extern const struct ky_report ky_report_memory;
 extern const struct ky_report ky_report_net;
+extern const struct ky_report ky_report_periods;
 extern const struct ky_report ky_report_sched;
 extern const struct ky_report ky_report_softirq;
 extern const struct ky_report ky_report_summary;

@@ -28,6 +28,7 @@ const struct ky_report *const ky_reports[] = {
 	&ky_report_memory,
 	&ky_report_irq,
 	&ky_report_softirq,
+	&ky_report_periods,
 	NULL,
 };
 /* clang-format on */
@@ -298,6 +299,8 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 	struct ky_model *model = pass->results->model;
 	int status, finished;
 
+	if (pass->options->periods && ky_model_set_periods(model, pass->options->periods) < 0)
+		return ky_error_nomem(err);
 	if (begin_runs(pass) < 0)
 		return ky_error_nomem(err);
 	ky_model_set_focus(model, &pass->options->focus);

@@ -30,6 +30,7 @@ struct ky_report_options {
 	enum ky_by by;
 	uint64_t interval_ns;  /* a set of tables for each; 0: one for the whole range */
 	struct ky_focus focus; /* what is told of */
+	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
 };
 
 /* Everything, for people. */
@@ -50,6 +51,7 @@ struct ky_report {
 	unsigned int needs;	/* enum ky_ability: without all of them there is nothing to tell */
 	const char *needs_text; /* the same for people: "sched_switch events" */
 	const char *needs_hint; /* how to record them */
+	bool wants_periods;	/* it tells of options->periods, and of nothing else */
 
 	/*
 	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of
@@ -64,6 +66,14 @@ struct ky_report {
 		      struct ky_report_result *result);
 	void (*free)(void *run);
 };
+
+/* clang-format off */
+/* Of reports on system calls. */
+#define KY_NEEDS_SYSCALLS                                                                          \
+	.needs = KY_CAN_SYSCALLS,                                                                  \
+	.needs_text = "system call events",                                                        \
+	.needs_hint = "record them with: kymo record -k syscalls"
+/* clang-format on */
 
 /* Ends with NULL. */
 extern const struct ky_report *const ky_reports[];

@@ -93,7 +93,7 @@ static bool choose(const char *name, struct choice *choice)
 	choice->report = ky_report_find(name);
 	choice->table = NULL;
 	if (choice->report)
-		return true;
+		return !choice->report->wants_periods; /* nobody can define them here */
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
 		size_t len = strlen((*report)->name);
 

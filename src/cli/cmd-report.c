@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/periods.h"
 #include "analysis/render.h"
 #include "base/error.h"
 #include "cli/damage.h"
@@ -18,7 +19,7 @@
 struct report_options {
 	bool list, json, csv, markdown;
 	uint64_t limit, refresh_ns;
-	struct ky_text_list tables;
+	struct ky_text_list tables, periods;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
@@ -76,6 +77,13 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "A set of tables for each interval of this length; what lasted longer belongs to the "
 		 "interval in which it ended.",
 	 .at = offsetof(struct report_options, refresh_ns)},
+	{.name = "period",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "DEFINITION",
+	 .help = "Of report periods: measure from one event to another, 'NAME : BEGIN : END', each an "
+		 "expression as --filter has it; may be given again for more. 'kymo report periods "
+		 "--help' has the keys, captures and nesting.",
+	 .at = offsetof(struct report_options, periods)},
 	{.name = "begin",
 	 .letter = 'b',
 	 .kind = KY_OPTION_TEXT,
@@ -120,6 +128,15 @@ static void list_reports(void)
 	puts("\n'kymo report NAME --help' explains a report and its columns.");
 }
 
+static bool wants_periods(const struct selection *selection)
+{
+	for (size_t i = 0; i < selection->n; i++) {
+		if (selection->reports[i]->wants_periods)
+			return true;
+	}
+	return false;
+}
+
 static void add_once(struct selection *selection, const struct ky_report *report)
 {
 	for (size_t i = 0; i < selection->n; i++) {
@@ -130,16 +147,16 @@ static void add_once(struct selection *selection, const struct ky_report *report
 		selection->reports[selection->n++] = report;
 }
 
-/* "cpu,syscalls", "all". Returns an exit code. */
-static int select_reports(const struct ky_command *command, char *names,
+/* "cpu,syscalls", "all" (periods only @with_periods). Returns an exit code. */
+static int select_reports(const struct ky_command *command, char *names, bool with_periods,
 			  struct selection *selection)
 {
 	char *rest = names, *name;
 
 	if (strcmp(names, "all") == 0) {
-		while (ky_reports[selection->n] && selection->n < MAX_REPORTS) {
-			selection->reports[selection->n] = ky_reports[selection->n];
-			selection->n++;
+		for (size_t i = 0; ky_reports[i] && selection->n < MAX_REPORTS; i++) {
+			if (with_periods || !ky_reports[i]->wants_periods)
+				selection->reports[selection->n++] = ky_reports[i];
 		}
 		return KY_EXIT_OK;
 	}
@@ -241,6 +258,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 		      const struct report_options *options, struct kymo_error *err)
 {
 	struct ky_report_options wanted;
+	struct ky_periods *periods = NULL;
 	char *column = NULL;
 	int status;
 
@@ -254,8 +272,13 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &wanted.focus.begin_ns,
 					     &wanted.focus.end_ns, err);
+	if (!status && options->periods.len)
+		status = ky_periods_new((const char *const *)options->periods.items,
+					options->periods.len, set, &periods, err);
+	wanted.periods = periods;
 	if (!status)
 		status = run_with(selection, set, options, &wanted, err);
+	ky_periods_free(periods);
 	ky_report_options_fini(&wanted);
 	free(column);
 	return status;
@@ -307,11 +330,17 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	}
 	if (n_args < 1)
 		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
-	code = select_reports(command, args[0], &selection);
+	code = select_reports(command, args[0], options->markdown || options->periods.len,
+			      &selection);
 	if (code != KY_EXIT_OK)
 		return code;
 	if (options->markdown)
 		return write_markdown(&selection);
+	if (wants_periods(&selection) != (options->periods.len > 0))
+		return ky_cli_usage(command, options->periods.len
+						     ? "--period is of report periods only"
+						     : "report periods wants --period 'NAME : "
+						       "BEGIN : END'");
 	if (n_args < 2)
 		return ky_cli_usage(command, "which trace? give a directory that holds one");
 	return run_reports(&selection, args + 1, n_args - 1, options);
@@ -322,7 +351,7 @@ static int report_topic(const struct ky_command *command, FILE *out, char *topic
 	int columns = ky_cli_columns(out);
 	struct selection selection = {.n = 0};
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	int code = select_reports(command, topic, &selection);
+	int code = select_reports(command, topic, true, &selection);
 
 	if (code != KY_EXIT_OK)
 		return code;
@@ -361,6 +390,9 @@ const struct ky_command ky_command_report = {
 		"kymo report io-latency --comm 'post*' --min 5ms -t log --csv my-trace\n\n"
 		"# CPU time per program, for each tenth of a second\n"
 		"kymo report cpu --refresh 100ms -t threads --group-by name my-trace\n\n"
+		"# how long does it take from one event to another, for each value of a field?\n"
+		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : "
+		"$event == \"syscall_exit_fsync\" : fd' my-trace\n\n"
 		"# what do the columns mean?\nkymo report cpu --help",
 	.see_also = "print info record",
 	.options = report_option_defs,
@@ -369,7 +401,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block cpu io io-latency io-log irq locks memory net sched softirq syscalls threads",
+		"all block cpu io io-latency io-log irq locks memory net periods sched softirq syscalls threads",
 	.run = run_report,
 	.topic_help = report_topic,
 };

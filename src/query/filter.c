@@ -12,7 +12,7 @@
 
 struct class_filter {
 	enum ky_verdict verdict;
-	const struct ky_code *code; /* when it DEPENDS */
+	const struct ky_code *code;
 };
 
 struct ky_filter {
@@ -499,6 +499,12 @@ const struct ky_code *ky_filter_code(const struct ky_filter *filter, size_t trac
 	const struct class_filter *f = &filter->traces[trace][cls->index];
 
 	return f->verdict == KY_DEPENDS ? f->code : NULL;
+}
+
+struct ky_operand ky_filter_value(const struct ky_filter *filter, size_t trace,
+				  const struct ky_event *event)
+{
+	return ky_code_run(filter->traces[trace][event->cls->index].code, event);
 }
 
 bool ky_filter_match(const struct ky_filter *filter, size_t trace, const struct ky_event *event)

@@ -33,6 +33,7 @@
 #include "ctf/decode.h"
 
 struct ky_filter;
+struct ky_operand; /* query/program.h */
 
 /* What is known of an event class before looking at an event. */
 enum ky_verdict {
@@ -59,6 +60,10 @@ struct ky_code;
 /* What is evaluated for @cls (query/program.h) when its verdict DEPENDS; else NULL. */
 const struct ky_code *ky_filter_code(const struct ky_filter *filter, size_t trace,
 				     const struct ky_event_class *cls);
+
+/* What the expression is for @event of traces[@trace], of any type; text is borrowed from it. */
+struct ky_operand ky_filter_value(const struct ky_filter *filter, size_t trace,
+				  const struct ky_event *event);
 
 /* Does @event match? Damaged fields make their comparison false. */
 bool ky_filter_match(const struct ky_filter *filter, size_t trace, const struct ky_event *event);

@@ -8,19 +8,14 @@ import re
 
 import pytest
 
+import make_trace
 import slow_reports
-from slow_reports import close
-
-
-def tables(result, report):
-    """{table name: rows} of one report of `kymo report --json`."""
-    reports = {r["name"]: r for r in json.loads(result.out)["reports"]}
-    return {t["name"]: t["rows"] for t in reports[report]["tables"]}
+from slow_reports import close, tables
 
 
 def everything(kymo, name, trace, *options):
     """All tables of a report, logs too."""
-    first = kymo("report", "--json", name, trace, code=None)
+    first = kymo("report", "--json", name, *options, trace, code=None)
     if first.code == 1 and "and the trace has none" in first.err:
         pytest.skip(first.err)
     listed = json.loads(first.out)["reports"][0]["tables"]
@@ -30,14 +25,6 @@ def everything(kymo, name, trace, *options):
         result = kymo("report", "--json", name, *options, trace)
     assert result.code == 0, result
     return tables(result, name)
-
-
-@pytest.fixture(scope="module")
-def lttng_kernel(shared):
-    path = os.path.join(shared, "traces", "lttng-kernel")
-    if not os.path.isdir(os.path.join(path, "kernel")):
-        pytest.skip(f"no reference trace: {path}")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +316,91 @@ def test_all_is_every_report(kymo, reference):
     names = [line.split()[0] for line in kymo("report", "--list").out.splitlines()
              if line.startswith("  ")]
     found = [r["name"] for r in json.loads(kymo("report", "--json", "all", reference).out)["reports"]]
-    assert found == names
+    assert found == [name for name in names if name != "periods"]
+    found = kymo("report", "--json", "all", *slow_reports.OPTIONS["periods"], reference).out
+    assert [r["name"] for r in json.loads(found)["reports"]] == names
+
+
+def test_all_reports_of_any_trace(kymo, root_dir):
+    """Traces of anything, and damaged ones: an answer or one line that says why not."""
+    data = os.path.join(root_dir, "test", "data")
+    traces = [path for path, _dirs, files in os.walk(data) if "metadata" in files]
+    assert len(traces) > 20
+    for path in traces:
+        for options in (("--json",), ("--refresh", "1s", "-t", "log")):
+            found = kymo("report", "all", *options, path, code=None)
+            assert found.code in (0, 1), found
+            assert found.code == 0 or re.match(r"kymo: ", found.err), found
+
+
+# ---- periods -------------------------------------------------------------------------------------
+
+def test_periods_keep_over_intervals_and_choose(kymo, reference):
+    """What begins in one interval and ends in another belongs to that one; nothing is lost."""
+    options = ("--period", 'call : $event =~ "syscall_entry_*" : $event =~ "syscall_exit_*"')
+    whole = everything(kymo, "periods", reference, *options)
+    parts = json.loads(kymo("report", "--json", "periods", *options, "-t", "log", "--refresh", "100ms",
+                            reference).out)["reports"]
+    assert len(parts) > 10
+    def nameless(row):  # names are the last ones seen, by then
+        assert row["captured"] is None and row["within"] is None
+        return row | {"process": row["process"]["tid"]}
+
+    assert [nameless(row) for part in parts for row in part["tables"][0]["rows"]] == \
+        [nameless(row) for row in whole["log"]]
+    some = everything(kymo, "periods", reference, *options, "--min", "1ms", "--tid", "323")
+    assert some["log"] == [row for row in whole["log"] if row["duration"] >= 1000000
+                           and row["process"]["tid"] == 323] != []
+
+
+def test_periods_of_one_event_and_any_thread(kymo, reference, events):
+    """An event that both expressions pick ends one period and begins the next."""
+    times = [event.ns for event in events if event.name == "sched_switch" and event.cpu == 1]
+    found = everything(kymo, "periods", reference, "--period",
+                       'gap : $event == "sched_switch" && $cpu == 1 : '
+                       '$event == "sched_switch" && $cpu == 1 : by 0')
+    assert [(row["begin"], row["end"]) for row in found["log"]] == list(zip(times, times[1:]))
+    row, = found["periods"]
+    assert (row["headless"], row["unended"]) == (1, 1)
+
+
+def test_periods_that_never_end_are_bounded(kymo, tmp_path):
+    """A begin without an end, again and again: the oldest make room."""
+    n = 100_400
+    packet = make_trace.Packet(0)
+    for i in range(n):
+        packet.tick(i * 10, i)
+    trace = make_trace.write(tmp_path / "trace", {"channel_0": [packet]})
+    row, = tables(kymo("report", "--json", "periods", "--period", "x : number >= 0 : number < 0 : by number",
+                       trace), "periods")["periods"]
+    assert (row["count"], row["forgotten"], row["unended"]) == (0, n - 100_000, 100_000)
+
+
+def test_bad_definitions_of_periods(kymo, reference):
+    for text, words in (("x", "NAME : BEGIN : END is wanted"),
+                        ("x : ret < 0", "NAME : BEGIN : END is wanted"),
+                        (" : ret < 0 : ret < 0", "it has no name"),
+                        ("x : ret < 0 :", "the end is empty"),
+                        ("x : ret << : ret < 0", "in the begin 'ret <<', column"),
+                        ("x : nonsense > 1 : ret < 0", "no event has a field 'nonsense'"),
+                        ("x(y) : ret < 0 : ret < 0", "no period 'y' is defined before it"),
+                        ("x(y)z : ret < 0 : ret < 0", "NAME(PARENT)"),
+                        ("x : ret < 0 : ret < 0 : by 1,2,3,4,5", "more than four keys"),
+                        ("x : ret < 0 : ret < 0 : ret : ret : ret", "there is more behind"),
+                        ("x : ret < 0 : ret < 0 : ret,", "the capture is empty")):
+        failed = kymo("report", "periods", "--period", text, reference, code=2)
+        assert words in failed.err and failed.out == ""
+    one = "x : ret < 0 : ret < 0 : by 1, 2"
+    for second, words in ((one, "another one called 'x'"),
+                          ("y(x) : ret < 0 : ret < 0 : by 1", "the keys of its parent")):
+        failed = kymo("report", "periods", "--period", one, "--period", second, reference, code=2)
+        assert words in failed.err
+    assert "wants --period" in kymo("report", "periods", reference, code=2).err
+    assert "of report periods only" in kymo("report", "cpu", "--period", one, reference, code=2).err
+    # Colons and commas in quotes separate nothing.
+    found = everything(kymo, "periods", reference, "--period",
+                       "x : $event == 'a:b' : $event == \"c,d\" : by '1:2' : z='a,b:(c'")
+    assert found["periods"][0]["count"] == 0
 
 
 # ---- documentation -------------------------------------------------------------------------------
@@ -349,6 +420,7 @@ def test_every_column_is_documented(kymo, reference, names):
         assert tables_of
         # Beside cpu, because alone it may lack its events in this trace.
         both = json.loads(kymo("report", "--json", f"cpu,{name}",
+                               *(slow_reports.OPTIONS[name] if name == "periods" else ()),
                                *(w for t in tables_of for w in ("-t", t)), reference).out)
         shown = next(r for r in both["reports"] if r["name"] == name)["tables"]
         assert [table["name"] for table in shown] == tables_of
