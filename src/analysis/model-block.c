@@ -190,19 +190,29 @@ int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
 	return 0;
 }
 
+/* The request that an event tells of. 1, 0 (none that is known), or KYMO_E_MEMORY. */
+static int get_request(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, struct told *told,
+		       struct ky_request **request)
+{
+	int status = get_told(feed, event, info, told);
+
+	if (status <= 0)
+		return status;
+	*request = find(told);
+	return *request != NULL;
+}
+
 int ky_on_rq_requeue(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info)
 {
 	struct ky_request *request;
 	struct told told;
-	int status = get_told(feed, event, info, &told);
+	int status = get_request(feed, event, info, &told, &request);
 
-	if (status <= 0)
-		return status;
-	request = find(&told);
-	if (request)
+	if (status > 0)
 		request->issue_ns = INT64_MIN;
-	return 0;
+	return status < 0 ? status : 0;
 }
 
 /* It became a part of another one. */
@@ -211,14 +221,11 @@ int ky_on_rq_merge(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_request *request;
 	struct told told;
-	int status = get_told(feed, event, info, &told);
+	int status = get_request(feed, event, info, &told, &request);
 
-	if (status <= 0)
-		return status;
-	request = find(&told);
-	if (request && request->issue_ns == INT64_MIN)
+	if (status > 0 && request->issue_ns == INT64_MIN)
 		drop(told.disk, request, told.sector);
-	return 0;
+	return status < 0 ? status : 0;
 }
 
 static int move(const struct told *told, uint64_t from, uint64_t to)
@@ -258,13 +265,10 @@ int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
 	struct ky_request *request;
 	struct told told;
 	int64_t begin_ns;
-	int status = get_told(feed, event, info, &told);
+	int status = get_request(feed, event, info, &told, &request);
 
 	if (status <= 0)
 		return status;
-	request = find(&told);
-	if (!request)
-		return 0;
 	ky_map_del(&told.disk->requests, told.sector + 1);
 	request->error = (int)ky_get_i64(event, &info->fields[KY_RQ_ERROR], 0);
 	if (told.n_sectors < request->left && !request->error) {

@@ -205,17 +205,25 @@ static bool get_vec(struct ky_feed *feed, const struct ky_event *event,
 	return feed->cpu && *vec < MAX_SOFTIRQS;
 }
 
+/* The same, and its CPU's interrupts. 1, 0 (none), or KYMO_E_MEMORY. */
+static int get_soft(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info, uint64_t *vec, struct ky_cpu_irqs **irqs)
+{
+	if (!get_vec(feed, event, info, vec))
+		return 0;
+	*irqs = irqs_of(feed);
+	return *irqs ? 1 : KYMO_E_MEMORY;
+}
+
 int ky_on_softirq_raise(struct ky_feed *feed, const struct ky_event *event,
 			const struct ky_class_info *info)
 {
 	struct ky_cpu_irqs *irqs;
 	uint64_t vec;
+	int status = get_soft(feed, event, info, &vec, &irqs);
 
-	if (!get_vec(feed, event, info, &vec))
-		return 0;
-	irqs = irqs_of(feed);
-	if (!irqs)
-		return KYMO_E_MEMORY;
+	if (status <= 0)
+		return status;
 	if (irqs->raise_ns[vec] == INT64_MIN)
 		irqs->raise_ns[vec] = event->ns;
 	return 0;
@@ -227,12 +235,10 @@ int ky_on_softirq_entry(struct ky_feed *feed, const struct ky_event *event,
 	struct ky_cpu_irqs *irqs;
 	int64_t raise_ns;
 	uint64_t vec;
+	int status = get_soft(feed, event, info, &vec, &irqs);
 
-	if (!get_vec(feed, event, info, &vec))
-		return 0;
-	irqs = irqs_of(feed);
-	if (!irqs)
-		return KYMO_E_MEMORY;
+	if (status <= 0)
+		return status;
 	raise_ns = irqs->raise_ns[vec];
 	irqs->raise_ns[vec] = INT64_MIN;
 	return enter(feed, soft_line(feed, vec), raise_ns, event->ns);

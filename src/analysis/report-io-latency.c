@@ -491,9 +491,7 @@ const struct ky_report ky_report_io_latency = {
 		"  2002 more rows: --limit 0 shows all\n"
 		"  not shown for want of room: To, FD, Begin, Bytes\n",
 	.tables = latency_tables,
-	.needs = KY_CAN_SYSCALLS,
-	.needs_text = "system call events",
-	.needs_hint = "record them with: kymo record -k syscalls",
+	KY_NEEDS_SYSCALLS,
 	.begin = begin_latency,
 	.finish = finish_latency,
 	.free = free_run,
@@ -528,9 +526,7 @@ const struct ky_report ky_report_io_log = {
 		"  6 more rows: --limit 0 shows all\n"
 		"  not shown for want of room: FD, Begin, Kind, Bytes\n",
 	.tables = log_tables,
-	.needs = KY_CAN_SYSCALLS,
-	.needs_text = "system call events",
-	.needs_hint = "record them with: kymo record -k syscalls",
+	KY_NEEDS_SYSCALLS,
 	.begin = begin_log,
 	.finish = finish_log,
 	.free = free_run,

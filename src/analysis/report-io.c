@@ -513,9 +513,7 @@ const struct ky_report ky_report_io = {
 		"  Interface   Received       Sent  Packets in  Packets out\n"
 		"  lo         1.202 MiB  1.210 MiB         608          608\n",
 	.tables = tables,
-	.needs = KY_CAN_SYSCALLS,
-	.needs_text = "system call events",
-	.needs_hint = "record them with: kymo record -k syscalls",
+	KY_NEEDS_SYSCALLS,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

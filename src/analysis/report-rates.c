@@ -412,9 +412,7 @@ const struct ky_report ky_report_syscall_rates = {
 		"  accept               1     0.27    15.62  05:30:38.993245630\n"
 		"  532 more rows: --limit 0 shows all\n",
 	.tables = tables,
-	.needs = KY_CAN_SYSCALLS,
-	.needs_text = "system call events",
-	.needs_hint = "record them with: kymo record -k syscalls",
+	KY_NEEDS_SYSCALLS,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

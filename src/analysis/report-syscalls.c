@@ -434,7 +434,9 @@ static int compare_usages(const void *a, const void *b, void *data)
 
 static int fill_threads(struct run *run, struct ky_table *table, struct thread_sum *sums)
 {
-	qsort_r(run->usages.data, run->usages.len, sizeof(*run->usages.data), compare_usages, sums);
+	if (run->usages.len) /* no null pointer for no bytes */
+		qsort_r(run->usages.data, run->usages.len, sizeof(*run->usages.data),
+			compare_usages, sums);
 	for (size_t i = 0; i < run->usages.len; i++) {
 		const struct usage *usage = run->usages.data[i];
 		struct ky_cell *row = ky_table_row(table);
@@ -634,9 +636,7 @@ const struct ky_report ky_report_syscalls = {
 		"  thread ended in it                 45\n"
 		"  under way at the end                7\n",
 	.tables = tables,
-	.needs = KY_CAN_SYSCALLS,
-	.needs_text = "system call events",
-	.needs_hint = "record them with: kymo record -k syscalls",
+	KY_NEEDS_SYSCALLS,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

@@ -118,6 +118,15 @@ def shared():
     return path
 
 
+@pytest.fixture(scope="session")
+def lttng_kernel(shared):
+    """The reference trace and what lttng-analyses says of it."""
+    path = os.path.join(shared, "traces", "lttng-kernel")
+    if not os.path.isdir(os.path.join(path, "kernel")):
+        pytest.skip(f"no reference trace: {path}")
+    return path
+
+
 def tracefs():
     for path in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         if os.path.isdir(os.path.join(path, "instances")):

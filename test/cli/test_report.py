@@ -3,39 +3,19 @@
 
 import collections
 import errno
-import fcntl
 import json
 import os
-import pty
 import re
 import statistics
-import struct
 import subprocess
-import termios
 
 import pytest
 
 import kernel_text
+from slow_reports import close, tables
+from terminal import on_terminal
 
 REPORTS = ("cpu", "syscalls")
-
-
-def tables(result, report):
-    """{table name: rows} of one report of `kymo report --json`."""
-    reports = {r["name"]: r for r in json.loads(result.out)["reports"]}
-    return {t["name"]: t["rows"] for t in reports[report]["tables"]}
-
-
-def close(a, b, relative=1e-9):
-    return abs(a - b) <= relative * max(abs(a), abs(b), 1e-300)
-
-
-@pytest.fixture(scope="module")
-def lttng_kernel(shared):
-    path = os.path.join(shared, "traces", "lttng-kernel")
-    if not os.path.isdir(os.path.join(path, "kernel")):
-        pytest.skip(f"no reference trace: {path}")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -330,33 +310,13 @@ def test_text_is_aligned_and_fits(kymo, kymo_bin, lttng_kernel):
     text = kymo("report", "cpu", trace).out
     assert re.search(r"^ +328 +323 +mem +331\.5 ms +8\.84 % +4 +20 +█+", text, re.M)
     for columns in (60, 80, 100):
-        narrow = on_terminal([kymo_bin, "report", "cpu,syscalls", trace], columns)
+        narrow = on_terminal([kymo_bin, "report", "cpu,syscalls", trace], columns,
+                             LC_ALL="C.UTF-8", TZ="UTC")
         plain = re.sub(r"\x1b\[[0-9;]*m", "", narrow).replace("\r", "")
         for line in plain.splitlines():
             if "█" in line:
                 assert len(line) <= columns
         assert "not shown for want of room" in plain
-
-
-def on_terminal(args, columns):
-    """What @args write to a terminal of @columns."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    env = dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm", TZ="UTC")
-    with subprocess.Popen(args, stdout=slave, stderr=subprocess.DEVNULL, env=env) as child:
-        os.close(slave)
-        data = b""
-        while True:
-            try:
-                got = os.read(master, 65536)
-            except OSError:  # the terminal is gone: the program ended
-                break
-            if not got:
-                break
-            data += got
-    os.close(master)
-    assert child.returncode == 0
-    return data.decode()
 
 
 def test_usage_errors(kymo, tmp_path):
