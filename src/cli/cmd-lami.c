@@ -93,7 +93,7 @@ static bool choose(const char *name, struct choice *choice)
 	choice->report = ky_report_find(name);
 	choice->table = NULL;
 	if (choice->report)
-		return !choice->report->wants_periods; /* nobody can define them here */
+		return true;
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
 		size_t len = strlen((*report)->name);
 
@@ -337,6 +337,11 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
 	if (!choose(args[0], &choice))
 		return ky_cli_unknown_report(command, args[0]);
+	if (choice.report->wants_periods)
+		return ky_cli_usage(command,
+				    "report %s wants definitions, which LAMI has no "
+				    "option for",
+				    choice.report->name);
 	if (options->metadata)
 		return write_metadata(&choice);
 	if (n_args < 2)
