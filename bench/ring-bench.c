@@ -32,15 +32,6 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* ---- clients ---- */
 
 static uint64_t clock_monotonic(void)
@@ -118,38 +109,18 @@ static void body_string(struct kymo_ring_writer *writer, uint64_t n)
 /* ---- running ---- */
 
 struct ring {
-	struct kymo_ring_writer writer;
-	struct kymo_ring_reader *reader;
-	int fd;
+	struct client_ring ends;
 	int out; /* where the consumer writes to; -1: it only goes through */
 	bool stop;
 };
 
-static void die(const char *what)
-{
-	fprintf(stderr, "ring-bench: %s\n", what);
-	exit(1);
-}
-
 static void ring_open(struct ring *ring, uint32_t flags)
 {
 	struct kymo_ring_options options = {.size_bytes = sizeof(options), .flags = flags};
-	struct kymo_error err;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->out = -1;
-	ring->fd = memfd_create("bench", MFD_CLOEXEC);
-	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, &options) < 0)
-		die("cannot make a ring");
-	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
-		die(err.message);
-}
-
-static void ring_close(struct ring *ring)
-{
-	kymo_ring_reader_close(ring->reader);
-	kymo_ring_unmap(&ring->writer);
-	close(ring->fd);
+	client_ring_open(&ring->ends, &options);
 }
 
 static void consume(struct ring *ring, uint32_t flags)
@@ -157,14 +128,14 @@ static void consume(struct ring *ring, uint32_t flags)
 	struct kymo_ring_chunk chunk;
 	struct kymo_error err;
 
-	for (uint32_t i = 0; i < kymo_ring_reader_buffers(ring->reader); i++)
-		while (kymo_ring_reader_next(ring->reader, i, flags, &chunk, &err) > 0) {
+	for (uint32_t i = 0; i < kymo_ring_reader_buffers(ring->ends.reader); i++)
+		while (kymo_ring_reader_next(ring->ends.reader, i, flags, &chunk, &err) > 0) {
 			uint64_t sent = 0;
 
-			if (ring->out >= 0 &&
-			    kymo_ring_chunk_send(ring->reader, &chunk, ring->out, &sent, &err) < 0)
-				die(err.message);
-			kymo_ring_reader_release(ring->reader, &chunk);
+			if (ring->out >= 0 && kymo_ring_chunk_send(ring->ends.reader, &chunk,
+								   ring->out, &sent, &err) < 0)
+				client_die(err.message);
+			kymo_ring_reader_release(ring->ends.reader, &chunk);
 		}
 }
 
@@ -173,7 +144,7 @@ static void *consumer(void *arg)
 	struct ring *ring = arg;
 
 	while (!__atomic_load_n(&ring->stop, __ATOMIC_RELAXED)) {
-		kymo_ring_reader_wait(ring->reader, 10000000);
+		kymo_ring_reader_wait(ring->ends.reader, 10000000);
 		consume(ring, 0);
 	}
 	return NULL;
@@ -209,7 +180,7 @@ static double part(struct subject *subject)
 {
 	double start = now_ns();
 
-	subject->body(&subject->ring.writer, events);
+	subject->body(&subject->ring.ends.writer, events);
 	return (now_ns() - start) / (double)events;
 }
 
@@ -220,7 +191,7 @@ static double second_ns;
 
 static void *second_thread(void *arg)
 {
-	pin(1);
+	client_pin(1);
 	for (uint64_t i = 1;; i++) {
 		while (__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) < i)
 			sched_yield();
@@ -272,19 +243,19 @@ static void subject_print(struct subject *subject)
 	if (subject->is_consumed) {
 		__atomic_store_n(&subject->ring.stop, true, __ATOMIC_RELAXED);
 		pthread_join(subject->reader, NULL);
-		kymo_ring_reader_stats(subject->ring.reader, KYMO_RING_ALL, &stats);
+		kymo_ring_reader_stats(subject->ring.ends.reader, KYMO_RING_ALL, &stats);
 		printf("  %llu lost of %llu", (unsigned long long)stats.lost_total,
 		       (unsigned long long)(stats.records + stats.lost_total));
 	}
 	printf("\n");
-	ring_close(&subject->ring);
+	client_ring_close(&subject->ring.ends);
 }
 
 static void take_turns(bool is_short)
 {
 	pthread_t second;
 
-	pin(0);
+	client_pin(0);
 	pthread_create(&second, NULL, second_thread, NULL);
 	for (size_t i = 0; i < SUBJECTS; i++)
 		subject_open(&subjects[i]);
@@ -327,14 +298,14 @@ static void *paced_writer(void *arg)
 	size_t n = (size_t)(PACED_S * 1e4);
 	double *ns = calloc(n, sizeof(*ns)), start;
 
-	pin(thread->cpu);
+	client_pin(thread->cpu);
 	start = now_ns();
 	for (size_t i = 0; i < n; i++) {
 		double begin;
 
 		while ((begin = now_ns()) - start < (double)i * 1e5)
 			;
-		body_12(&thread->ring->writer, BURST);
+		body_12(&thread->ring->ends.writer, BURST);
 		ns[i] = (now_ns() - begin) / BURST;
 	}
 	qsort(ns, n, sizeof(*ns), compare);
@@ -354,7 +325,7 @@ static void paced(const char *directory, int n_threads)
 	ring_open(&ring, 0);
 	ring.out = open(directory, O_TMPFILE | O_WRONLY, 0600);
 	if (ring.out < 0)
-		die("cannot make a file; BENCH_DIR says where");
+		client_die("cannot make a file; BENCH_DIR says where");
 	pthread_create(&reader, NULL, consumer, &ring);
 	for (int i = 0; i < n_threads; i++) {
 		threads[i] = (struct thread){&ring, i, 0};
@@ -365,7 +336,7 @@ static void paced(const char *directory, int n_threads)
 	__atomic_store_n(&ring.stop, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	consume(&ring, KYMO_RING_PARTIAL);
-	kymo_ring_reader_stats(ring.reader, KYMO_RING_ALL, &stats);
+	kymo_ring_reader_stats(ring.ends.reader, KYMO_RING_ALL, &stats);
 	fstat(ring.out, &status);
 	printf("10 M records/s on %d CPU%s for %.0f s, consumer writes to disk: median %.2f ns, "
 	       "%llu written, %llu lost, %.0f MB in the file\n",
@@ -373,7 +344,7 @@ static void paced(const char *directory, int n_threads)
 	       (unsigned long long)stats.records, (unsigned long long)stats.lost_total,
 	       (double)status.st_size / 1e6);
 	close(ring.out);
-	ring_close(&ring);
+	client_ring_close(&ring.ends);
 }
 
 int main(void)

@@ -100,16 +100,19 @@ KYMO_TRACE_API void kymo_control_fd_move(void);
 
 #ifndef KYMO_TRACE_LIBRARY /* the library itself has no events */
 
-/* One per module, however many files include this. */
+/*
+ * One per module, however many files include this. kymo_this_module is written at start: as data,
+ * it lies near the sites, which are written too; behind kymo_page it would cost a page of its own.
+ */
 extern struct kymo_module kymo_this_module __attribute__((visibility("hidden")));
 __asm__(".ifndef kymo_page\n"
 	".pushsection .bss.kymo_page,\"awG\",%nobits,kymo_page,comdat\n"
 	".weak kymo_page\n.hidden kymo_page\n.type kymo_page,%object\n.size kymo_page,4096\n"
 	".balign 4096\nkymo_page: .skip 4096\n.popsection\n"
-	".pushsection .bss.kymo_this_module,\"awG\",%nobits,kymo_this_module,comdat\n"
+	".pushsection .data.kymo_this_module,\"awG\",%progbits,kymo_this_module,comdat\n"
 	".weak kymo_this_module\n.hidden kymo_this_module\n.type kymo_this_module,%object\n"
 	".size kymo_this_module,64\n"
-	".balign 64\nkymo_this_module: .skip 64\n.popsection\n"
+	".balign 64\nkymo_this_module: .zero 64\n.popsection\n"
 	".endif");
 
 __attribute__((weak, visibility("hidden"), constructor(110))) void kymo_this_module_start(void);

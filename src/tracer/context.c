@@ -64,7 +64,7 @@ static struct app {
 	enum kymo_app_type type;
 	kymo_app_get get;
 	void *data;
-} apps[APPS_MAX];
+} * apps; /* APPS_MAX; made for the first one, for most programs have none */
 static uint32_t n_apps;
 
 static bool put_word(char *to, size_t *at, const char *word)
@@ -96,7 +96,9 @@ int kymo_app_context(const char *provider, const char *name, enum kymo_app_type 
 	    !put_word(app.name, &at, "_") || !put_word(app.name, &at, name))
 		return -1;
 	ky_trace_lock();
-	if (n_apps < APPS_MAX) {
+	if (!apps)
+		apps = ky_trace_alloc(APPS_MAX * sizeof(apps[0]));
+	if (apps && n_apps < APPS_MAX) {
 		apps[n_apps] = app;
 		/* Partner: the load in ky_context_find(). */
 		__atomic_store_n(&n_apps, n_apps + 1, __ATOMIC_RELEASE);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,26 +55,9 @@ static int64_t clock_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	clock_gettime(id, &ts);
+	/* Each page of libc that is touched while a program starts costs more than the system call. */
+	ky_sys(SYS_clock_gettime, id, (long)&ts, 0, 0, 0, 0);
 	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
-
-static bool process_page(void)
-{
-	long page;
-
-	if (ky_trace.process)
-		return true;
-	page = ky_sys(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		      0);
-	if (page < 0)
-		return false;
-	if (ky_sys(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0) < 0) {
-		ky_sys(SYS_munmap, page, 4096, 0, 0, 0, 0);
-		return false;
-	}
-	ky_trace.process = (struct ky_process *)page; // NOLINT(performance-no-int-to-ptr)
-	return true;
 }
 
 /* A memfd of the right size, sealed; or a negative enum ky_off. */
@@ -119,11 +101,9 @@ int kymo_control_fd(void)
 static bool has_control_fd(void)
 {
 	struct stat stat;
-	int saved = errno;
-	bool is_open = fstat(kymo_control_fd(), &stat) == 0;
 
-	errno = saved;
-	return is_open && stat.st_ino == control_inode && stat.st_dev == control_device;
+	return ky_fstat(kymo_control_fd(), &stat) == 0 && stat.st_ino == control_inode &&
+	       stat.st_dev == control_device;
 }
 
 static int control_make(void)
@@ -135,7 +115,7 @@ static int control_make(void)
 
 	if (fd < 0)
 		return -fd;
-	if (fstat(fd, &stat) == 0) {
+	if (ky_fstat(fd, &stat) == 0) {
 		control_device = stat.st_dev;
 		control_inode = stat.st_ino;
 	}
@@ -184,14 +164,9 @@ static unsigned char *enable_page(uint16_t page)
 /* A page for @module, mapped over the module's own. */
 static bool map_page(struct ky_module *to, struct kymo_module *module)
 {
-	long got;
+	long got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
 
-	if (!has_control_fd()) {
-		ky_trace.off = KY_OFF_CREATE;
-		return false;
-	}
-	got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
 	/* Where pages are larger than that, a module's page is not one. */
 	if (got < 0)
 		ky_trace.off = KY_OFF_MEMORY;
@@ -358,12 +333,12 @@ static void begin_anew(void)
 
 void kymo_module_add(struct kymo_module *module)
 {
-	bool is_first;
+	bool is_first, has_file = true;
 
 	if (module->version != KYMO_SITE_VERSION ||
 	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end)
 		return;
-	if (!process_page()) {
+	if (!ky_trace_begin()) {
 		ky_trace.off = KY_OFF_MEMORY;
 		return;
 	}
@@ -373,7 +348,11 @@ void kymo_module_add(struct kymo_module *module)
 		ky_trace.off = (uint32_t)control_make();
 	else if (is_first)
 		begin_anew();
-	if (ky_trace.control && ky_trace.pid == ky_trace_pid()) {
+	else
+		has_file = has_control_fd();
+	if (!has_file)
+		ky_trace.off = KY_OFF_CREATE;
+	if (has_file && ky_trace.control && ky_trace.pid == ky_trace_pid()) {
 		add_module(module);
 		if (is_first)
 			ky_sessions_find();

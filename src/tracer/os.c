@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,15 +19,48 @@ long ky_sys(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
+/* The struct is the kernel's own on 64-bit machines. */
+int ky_fstat(int fd, struct stat *to)
+{
+	return (int)ky_sys(SYS_fstat, fd, (long)to, 0, 0, 0, 0);
+}
+_Static_assert(sizeof(long) == 8, "ky_fstat(), and 64-bit arguments of system calls");
+
+#define BLOCK_BYTES 65536
+#define PAGE_BYTES  4096
+
+/* What small things come from. */
+static uint8_t *block;
+static size_t left;
+
+/* One mapping for the page that forks wipe and for the first block. */
+bool ky_trace_begin(void)
+{
+	long got;
+
+	if (ky_trace.process)
+		return true;
+	got = ky_sys(SYS_mmap, 0, PAGE_BYTES + BLOCK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (got < 0)
+		return false;
+	if (ky_sys(SYS_madvise, got, PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0) < 0) {
+		ky_sys(SYS_munmap, got, PAGE_BYTES + BLOCK_BYTES, 0, 0, 0, 0);
+		return false;
+	}
+	block = (uint8_t *)got + PAGE_BYTES; // NOLINT(performance-no-int-to-ptr)
+	left = BLOCK_BYTES;
+	ky_trace.process = (struct ky_process *)got; // NOLINT(performance-no-int-to-ptr)
+	return true;
+}
+
 /*
  * Small things come from a block. Nothing is given back: hits beside us may still be reading
  * what was replaced, and it is little.
  */
 void *ky_trace_alloc(size_t bytes)
 {
-	static uint8_t *block;
-	static size_t left;
-	size_t map_bytes = 65536;
+	size_t map_bytes = BLOCK_BYTES;
 	void *memory;
 	long got;
 
@@ -34,15 +68,15 @@ void *ky_trace_alloc(size_t bytes)
 	bytes = (bytes + 63) & ~(size_t)63;
 	if (bytes > left) {
 		if (bytes > map_bytes / 4)
-			map_bytes = (bytes + 4095) & ~(size_t)4095;
+			map_bytes = (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 		got = ky_sys(SYS_mmap, 0, (long)map_bytes, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (got < 0)
 			return NULL;
-		if (map_bytes != 65536)
+		if (map_bytes != BLOCK_BYTES)
 			return (void *)got; // NOLINT(performance-no-int-to-ptr)
 		block = (uint8_t *)got;	    // NOLINT(performance-no-int-to-ptr)
-		left = map_bytes;
+		left = BLOCK_BYTES;
 	}
 	memory = block;
 	block += bytes;

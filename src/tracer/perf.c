@@ -62,11 +62,11 @@ struct thread {
 };
 static __thread struct thread thread __attribute__((tls_model("initial-exec")));
 
-/* All descriptors that are open, for forked children. */
+/* All descriptors that are open, for forked children: FILES_MAX, made for the first counter. */
 static struct file {
 	int32_t fd; /* and 1; 0: free */
 	uint64_t id;
-} files[FILES_MAX];
+} * files;
 static uint32_t files_pid; /* whose they are */
 static pthread_key_t key;
 static bool has_key;
@@ -389,7 +389,9 @@ int ky_perf_find(uint32_t type, uint64_t config, const char *name)
 	memcpy(counter->name, prefix, strlen(prefix));
 	memcpy(counter->name + strlen(prefix), name, strnlen(name, room));
 	if (!is_free(counter)) {
-		if (!make_key())
+		if (!files)
+			files = ky_trace_alloc(FILES_MAX * sizeof(files[0]));
+		if (!files || !make_key())
 			return -1;
 		if (thread.pid != ky_trace_pid())
 			begin_process();

@@ -13,12 +13,9 @@ bool ky_directory_is_safe(int fd)
 {
 	uid_t uid = (uid_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 	struct stat st;
-	int saved = errno;
-	int result = fstat(fd, &st);
 
-	errno = saved;
-	return result == 0 && S_ISDIR(st.st_mode) && (st.st_uid == uid || st.st_uid == 0) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return ky_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       (st.st_uid == uid || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* ---- checking ---- */
@@ -129,10 +126,9 @@ static int read_file(int fd, const struct ky_session_file **to, uint32_t *bytes)
 {
 	struct ky_session_file *file;
 	struct stat st;
-	int saved = errno, result = fstat(fd, &st);
+	int result = ky_fstat(fd, &st);
 	long map;
 
-	errno = saved;
 	if (result || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(*file) ||
 	    st.st_size > KY_SESSION_BYTES_MAX)
 		return KY_OFF_SESSION;

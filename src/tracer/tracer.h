@@ -91,6 +91,7 @@ struct ky_linked_op {
 };
 
 struct ky_slot;
+struct stat;
 
 /*
  * What a session means for an event that it wants. Never changed once it is published in
@@ -193,6 +194,10 @@ extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
 
 /* A negative errno instead of -1 and errno. */
 long ky_sys(long number, long a, long b, long c, long d, long e, long f);
+/* fstat(), with a negative errno. */
+int ky_fstat(int fd, struct stat *to);
+/* Memory for ky_trace.process, before anything is locked. False: there is none. */
+bool ky_trace_begin(void);
 /* Zeroed, for good; NULL without memory. */
 void *ky_trace_alloc(size_t bytes);
 /* Who holds the lock may change things. Never waits. */

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,28 +25,14 @@ static bool is_long;
 static uint32_t mode; /* KYMO_RING_LOCKED and so on, added to every ring */
 
 struct ring {
-	int fd;
-	struct kymo_ring_writer writer;
-	struct kymo_ring_reader *reader;
+	struct client_ring ends;
 	struct client_check check;
 };
 
-static void die(const char *what)
-{
-	printf("Bail out! %s\n", what);
-	exit(1);
-}
-
 static void ring_open_with(struct ring *ring, const struct kymo_ring_options *options)
 {
-	struct kymo_error err;
-
 	memset(ring, 0, sizeof(*ring));
-	ring->fd = memfd_create("race", MFD_CLOEXEC);
-	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, options) < 0)
-		die("cannot make a ring");
-	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
-		die(err.message);
+	client_ring_open(&ring->ends, options);
 }
 
 static void ring_open(struct ring *ring, uint32_t flags, uint64_t subbuf_bytes, uint32_t n_subbufs)
@@ -56,13 +43,6 @@ static void ring_open(struct ring *ring, uint32_t flags, uint64_t subbuf_bytes, 
 					    .n_subbufs = n_subbufs};
 
 	ring_open_with(ring, &options);
-}
-
-static void ring_close(struct ring *ring)
-{
-	kymo_ring_reader_close(ring->reader);
-	kymo_ring_unmap(&ring->writer);
-	close(ring->fd);
 }
 
 /* ---- writers ---- */
@@ -110,7 +90,8 @@ static void *write_records(void *arg)
 	for (uint64_t i = 0;
 	     writer->stop ? !__atomic_load_n(writer->stop, __ATOMIC_RELAXED) : i < writer->records;
 	     i++) {
-		if (write_one(writer->config, &writer->ring->writer, client_value(writer->who, i)))
+		if (write_one(writer->config, &writer->ring->ends.writer,
+			      client_value(writer->who, i)))
 			writer->lost++;
 		else
 			writer->written++;
@@ -161,7 +142,7 @@ static bool counts_agree(struct ring *ring, uint64_t written, uint64_t lost)
 {
 	struct kymo_ring_stats stats;
 
-	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	kymo_ring_reader_stats(ring->ends.reader, KYMO_RING_ALL, &stats);
 	if (stats.records != written || stats.lost_total != lost)
 		CLIENT_FAIL(&ring->check, "%llu records and %llu lost, and not %llu and %llu",
 			    (unsigned long long)stats.records, (unsigned long long)stats.lost_total,
@@ -191,9 +172,9 @@ static bool test_preempted(struct ring *ring)
 	ring_open(ring, 0, 4096, 8);
 	start(writers, ring, &yielding, is_long ? 20000000 : 50000, NULL);
 	while (ok && is_running(writers))
-		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	join(writers);
-	return ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	return ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL) &&
 	       agrees(ring, writers, 0);
 }
 
@@ -215,10 +196,10 @@ static bool test_migrated(struct ring *ring)
 			pthread_setaffinity_np(writers[i].thread, sizeof(set), &set);
 		}
 		if (k % 16 == 0)
-			ok = client_check_all(&ring->check, ring->reader, 0);
+			ok = client_check_all(&ring->check, ring->ends.reader, 0);
 	}
 	join(writers);
-	return ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	return ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL) &&
 	       agrees(ring, writers, 0);
 }
 
@@ -236,7 +217,7 @@ static void on_signal(int number)
 	depth++;
 	mine = __atomic_fetch_add(&signal_next, 1, __ATOMIC_RELAXED);
 
-	if (write_one(&client_config, &signal_ring->writer,
+	if (write_one(&client_config, &signal_ring->ends.writer,
 		      client_value(HANDLERS + mine % 64, mine)))
 		__atomic_fetch_add(&signal_lost, 1, __ATOMIC_RELAXED);
 	depth--;
@@ -262,17 +243,17 @@ static bool test_signals(struct ring *ring)
 	while (ok && is_running(writers)) {
 		for (int i = 0; i < THREADS; i++)
 			pthread_kill(writers[i].thread, SIGUSR1);
-		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	}
 	setitimer(ITIMER_REAL, &none, NULL);
 	join(writers);
 	signal(SIGALRM, SIG_IGN);
 	signal(SIGUSR1, SIG_IGN);
-	ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	ok = ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL) &&
 	     is_as_written(&ring->check, writers);
 	for (unsigned int i = HANDLERS; i < HANDLERS + 64; i++)
 		seen += ring->check.from[i];
-	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	kymo_ring_reader_stats(ring->ends.reader, KYMO_RING_ALL, &stats);
 	if (ok && seen + signal_lost != signal_next)
 		CLIENT_FAIL(&ring->check, "%llu of %llu handlers' records, %llu lost",
 			    (unsigned long long)seen, (unsigned long long)signal_next,
@@ -301,7 +282,7 @@ static void *write_until_killed(void *arg)
 
 	for (uint64_t i = 0;; i++) {
 		/* Stops when full: then all there is must be there. */
-		while (write_one(&client_config, &victim->ring->writer,
+		while (write_one(&client_config, &victim->ring->ends.writer,
 				 client_value(victim->who, i)))
 			pause();
 		__atomic_store_n(&victim->sure->written[victim->who], i + 1, __ATOMIC_RELEASE);
@@ -313,7 +294,7 @@ static bool check_victim(struct ring *ring, const struct sure *sure)
 {
 	struct kymo_ring_stats stats;
 
-	if (!client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL))
+	if (!client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		/* At most one more than it could say. */
@@ -324,7 +305,7 @@ static bool check_victim(struct ring *ring, const struct sure *sure)
 				    (unsigned long long)ring->check.from[i],
 				    (unsigned long long)sure->written[i]);
 	}
-	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	kymo_ring_reader_stats(ring->ends.reader, KYMO_RING_ALL, &stats);
 	if (stats.records != ring->check.records)
 		CLIENT_FAIL(&ring->check, "%llu records, %llu were read",
 			    (unsigned long long)stats.records,
@@ -364,7 +345,7 @@ static bool test_killed(struct ring *ring)
 		waitpid(pid, NULL, 0);
 		ok = check_victim(ring, sure);
 		if (ok && k < n - 1)
-			ring_close(ring);
+			client_ring_close(&ring->ends);
 	}
 	munmap(sure, sizeof(*sure));
 	return ok;
@@ -387,7 +368,7 @@ static bool test_forks(struct ring *ring)
 				continue;
 			bool grandchild = fork() == 0;
 			for (uint64_t i = 0; i < each; i++)
-				if (write_one(&client_config, &ring->writer,
+				if (write_one(&client_config, &ring->ends.writer,
 					      client_value(who + grandchild, i)))
 					__atomic_fetch_add(shared_lost, 1, __ATOMIC_RELAXED);
 			if (!grandchild)
@@ -396,7 +377,7 @@ static bool test_forks(struct ring *ring)
 		}
 		while (wait(NULL) > 0)
 			;
-		ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	}
 	lost = *shared_lost;
 	munmap(shared_lost, 4096);
@@ -407,27 +388,19 @@ static bool test_forks(struct ring *ring)
 	return ok;
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 static struct vforked {
 	uint64_t n, lost;
 } vforked;
 
 static void write_vforked(struct ring *ring, uint64_t n)
 {
-	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	client_pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	/* Long ones: it takes a while to copy them. */
 	for (uint64_t i = 0; i < n; i++)
-		vforked.lost += client_write_text(&ring->writer, client_value(THREADS, vforked.n++),
-						  3000) != 0;
-	_exit(!kymo_ring_is_vfork_child() && KYMO_RING_HAS_RSEQ);
+		vforked.lost += client_write_text(&ring->ends.writer,
+						  client_value(THREADS, vforked.n++), 3000) != 0;
+	/* Not by _exit(): a sanitizer would end itself there, in its parent's memory. */
+	syscall(SYS_exit_group, !kymo_ring_is_vfork_child() && KYMO_RING_HAS_RSEQ);
 }
 
 static bool is_bad_child(struct ring *ring, pid_t pid)
@@ -455,7 +428,7 @@ static bool test_vforks(struct ring *ring)
 	vforked = (struct vforked){0};
 	ring_open(ring, 0, 65536, 64);
 	sched_getaffinity(0, sizeof(before), &before);
-	pin(0);
+	client_pin(0);
 	start(writers, ring, &client_config, is_long ? 50000000 : 1000000, NULL);
 	for (uint64_t k = 0; ok && k < n; k++) {
 		pid_t pid = vfork();
@@ -463,11 +436,11 @@ static bool test_vforks(struct ring *ring)
 		if (pid == 0)
 			write_vforked(ring, each);
 		ok = !is_bad_child(ring, pid) && !kymo_ring_is_vfork_child() &&
-		     client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		     client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	}
 	sched_setaffinity(0, sizeof(before), &before);
 	join(writers);
-	ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+	ok = ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	if (ok && ring->check.from[THREADS] + vforked.lost != n * each)
 		CLIENT_FAIL(&ring->check, "%llu records and %llu lost of %llu",
 			    (unsigned long long)ring->check.from[THREADS],
@@ -492,18 +465,19 @@ static bool test_beyond(struct ring *ring)
 	sched_getaffinity(0, sizeof(before), &before);
 	for (int i = 0; ok && i < 2; i++) {
 		if (!i)
-			pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+			client_pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
 		start(writers, ring, &yielding, n, NULL);
 		while (ok && is_running(writers))
-			ok = client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+			ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 		join(writers);
-		ok = ok && client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		ok = ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 		sched_setaffinity(0, sizeof(before), &before);
 		if (ok && i == 0)
 			ok = agrees(ring, writers, 0);
 		memset(ring->check.from, 0, sizeof(ring->check.from));
 	}
-	kymo_ring_reader_stats(ring->reader, kymo_ring_reader_buffers(ring->reader) - 1, &stats);
+	kymo_ring_reader_stats(ring->ends.reader, kymo_ring_reader_buffers(ring->ends.reader) - 1,
+			       &stats);
 	spare = stats.records;
 	if (ok && !mode && sysconf(_SC_NPROCESSORS_ONLN) > 1 && !spare)
 		CLIENT_FAIL(&ring->check, "nothing went to the spare buffer");
@@ -534,10 +508,10 @@ static bool test_unplugged(struct ring *ring)
 	start(writers, ring, &client_config, is_long ? 20000000 : 400000, NULL);
 	while (ok && (is_running(writers) || k < 4))
 		ok = plug(ring, k++ % 2) &&
-		     client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL);
+		     client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	join(writers);
 	return ok && plug(ring, true) &&
-	       client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL) &&
+	       client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL) &&
 	       agrees(ring, writers, 0);
 }
 
@@ -553,13 +527,13 @@ static bool test_snapshots(struct ring *ring)
 	ring_open(ring, KYMO_RING_OVERWRITE, 16384, 8);
 	start(writers, ring, &client_config, 0, &stop);
 	for (int k = 0; ok && (k < n || ring->check.records < 1000); k++) {
-		ok = kymo_ring_snapshot_begin(ring->reader, &err) == 0;
-		for (uint32_t i = 0; ok && i < kymo_ring_reader_buffers(ring->reader); i++) {
+		ok = kymo_ring_snapshot_begin(ring->ends.reader, &err) == 0;
+		for (uint32_t i = 0; ok && i < kymo_ring_reader_buffers(ring->ends.reader); i++) {
 			struct kymo_ring_chunk chunk;
 			int status;
 
 			client_check_next_buffer(&ring->check);
-			while (ok && (status = kymo_ring_snapshot_next(ring->reader, i, &chunk,
+			while (ok && (status = kymo_ring_snapshot_next(ring->ends.reader, i, &chunk,
 								       &err)) > 0)
 				ok = client_check_chunk(&ring->check, &chunk);
 			if (ok && status < 0) {
@@ -588,14 +562,14 @@ static bool test_single_stepped(struct ring *ring)
 			_exit(2);
 		raise(SIGSTOP);
 		for (uint64_t i = 0; i < n; i++)
-			client_write(&ring->writer, i);
+			client_write(&ring->ends.writer, i);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
 		ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		CLIENT_FAIL(&ring->check, "the child ended with %x", (unsigned int)status);
-	if (!client_check_all(&ring->check, ring->reader, KYMO_RING_PARTIAL))
+	if (!client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL))
 		return false;
 	if (ring->check.records != n)
 		CLIENT_FAIL(&ring->check, "%llu records of %llu",
@@ -647,7 +621,7 @@ int main(int argc, char **argv)
 			       modes[m].name, ok ? "" : ": ", ok ? "" : ring.check.why);
 			failed += !ok;
 			if (ok)
-				ring_close(&ring);
+				client_ring_close(&ring.ends);
 		}
 	printf("1..%d\n", n);
 	return failed > 0;

@@ -10,9 +10,12 @@
 #ifndef KY_TEST_RING_CLIENT_H
 #define KY_TEST_RING_CLIENT_H
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kymo/ring.h>
 
@@ -281,6 +284,49 @@ static inline const struct kymo_ring_reader_options *client_reader_options(uint3
 
 	options = (struct kymo_ring_reader_options){sizeof(options), flags, &client_config, NULL};
 	return &options;
+}
+
+/* ---- a ring of this process, with its two ends ---- */
+
+struct client_ring {
+	int fd;
+	struct kymo_ring_writer writer;
+	struct kymo_ring_reader *reader;
+};
+
+/* As TAP says it. */
+static inline void client_die(const char *what)
+{
+	printf("Bail out! %s\n", what);
+	exit(1);
+}
+
+static inline void client_ring_open(struct client_ring *ring,
+				    const struct kymo_ring_options *options)
+{
+	struct kymo_error err;
+
+	ring->fd = memfd_create("ring", MFD_CLOEXEC);
+	if (kymo_ring_create(&ring->writer, ring->fd, &client_config, NULL, options) < 0)
+		client_die("cannot make a ring");
+	if (kymo_ring_reader_open(&ring->reader, ring->fd, client_reader_options(0), &err) < 0)
+		client_die(err.message);
+}
+
+static inline void client_ring_close(struct client_ring *ring)
+{
+	kymo_ring_reader_close(ring->reader);
+	kymo_ring_unmap(&ring->writer);
+	close(ring->fd);
+}
+
+static inline void client_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
 }
 
 #endif
