@@ -21,6 +21,12 @@
 
 #define THREADS 4
 
+#ifdef __SANITIZE_THREAD__
+#define IS_TSAN true
+#else
+#define IS_TSAN false
+#endif
+
 static bool is_long;
 static uint32_t mode; /* KYMO_RING_LOCKED and so on, added to every ring */
 
@@ -420,7 +426,9 @@ static bool is_bad_child(struct ring *ring, pid_t pid)
  */
 static bool test_vforks(struct ring *ring)
 {
-	uint64_t each = 100, n = is_long ? 10000 : getenv("RACE_SHORT") ? 20 : 200;
+	/* To copy the process, as the thread sanitizer does here, takes long. */
+	bool is_short = getenv("RACE_SHORT") || IS_TSAN;
+	uint64_t each = 100, n = is_long ? 10000 : is_short ? 20 : 200;
 	struct writer writers[THREADS];
 	cpu_set_t before;
 	bool ok = true;
