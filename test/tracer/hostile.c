@@ -228,9 +228,6 @@ static pid_t start(void (*run)(void), const char *keep)
 
 	if (pid)
 		return pid;
-	/* It may cut its own memory off: nothing that a sanitizer should tell. */
-	signal(SIGSEGV, SIG_DFL);
-	signal(SIGBUS, SIG_DFL);
 	if (run)
 		run();
 	be_hostile(keep);
