@@ -33,6 +33,17 @@ int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *result
  */
 void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results);
 
+/*
+ * One HTML page that needs nothing else, with charts. Whatever a trace says is text in it. Memory
+ * running out shows in @out.
+ */
+void ky_render_html(struct ky_strbuf *out, const struct ky_report_results *results);
+
+/* A cell as text shows it: "1.234 ms ", "43.10 %", "-"; of a process its name. */
+void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
+		    const struct ky_cell *cell);
+/* "08:18:54.457962321" in local time, with the day before it if @date. */
+void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date);
 /* "1.234 ms", "17.39 s", "312 ns": four digits that count. */
 void ky_render_duration(struct ky_strbuf *out, double ns);
 

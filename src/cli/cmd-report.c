@@ -17,7 +17,7 @@
 #define MAX_REPORTS 32
 
 struct report_options {
-	bool list, json, csv, markdown;
+	bool list, json, csv, html, markdown;
 	uint64_t limit, refresh_ns;
 	struct ky_text_list tables, periods;
 	struct ky_focus_options focus;
@@ -55,6 +55,10 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "Write comma-separated values: each table with a line of column names before it and an "
 		 "empty line behind it.",
 	 .at = offsetof(struct report_options, csv)},
+	{.name = "html",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write one HTML page with charts, for a browser; it loads nothing from elsewhere.",
+	 .at = offsetof(struct report_options, html)},
 	{.name = "table",
 	 .letter = 't',
 	 .kind = KY_OPTION_LIST,
@@ -67,7 +71,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_U64,
 	 .arg = "N",
 	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
-		 "Default: 10; of tables that rank and of logs all with --json and --csv.",
+		 "Default: 10; of tables that rank and of logs all with --json, --csv and --html.",
 	 .at = offsetof(struct report_options, limit)},
 	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
 	{.name = "refresh",
@@ -193,8 +197,8 @@ static int show_results(const struct ky_report_results *results,
 
 	if (options->json) {
 		status = ky_render_json(&out, results, err);
-	} else if (options->csv) {
-		ky_render_csv(&out, results);
+	} else if (options->csv || options->html) {
+		(options->csv ? ky_render_csv : ky_render_html)(&out, results);
 		if (ky_strbuf_failed(&out))
 			status = ky_error_nomem(err);
 	} else {
@@ -264,7 +268,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 
 	ky_report_options_init(&wanted);
 	wanted.limit = options->limit;
-	wanted.for_people = !options->json && !options->csv;
+	wanted.for_people = !options->json && !options->csv && !options->html;
 	wanted.tables = (const char *const *)options->tables.items;
 	wanted.n_tables = options->tables.len;
 	wanted.interval_ns = options->refresh_ns;
@@ -320,8 +324,8 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	struct selection selection = {.n = 0};
 	int code;
 
-	if (options->json && options->csv)
-		return ky_cli_usage(command, "--json and --csv exclude each other");
+	if (options->json + options->csv + options->html > 1)
+		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
 	if (options->refresh_ns > INT64_MAX)
 		return ky_cli_usage(command, "--refresh: so long an interval is none");
 	if (options->list) {
@@ -393,6 +397,7 @@ const struct ky_command ky_command_report = {
 		"# how long does it take from one event to another, for each value of a field?\n"
 		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : "
 		"$event == \"syscall_exit_fsync\" : fd' my-trace\n\n"
+		"# everything, with charts, for a browser\nkymo report all --html my-trace >my-trace.html\n\n"
 		"# what do the columns mean?\nkymo report cpu --help",
 	.see_also = "print info record",
 	.options = report_option_defs,
