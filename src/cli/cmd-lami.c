@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/lami.h"
+#include "analysis/periods.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/damage.h"
@@ -17,6 +18,7 @@ struct lami_options {
 	bool mi_version, metadata, test_compatibility, output_progress;
 	uint64_t begin_ns, end_ns;
 	const char *limit;
+	struct ky_text_list periods;
 	struct ky_focus_options focus;
 	struct ky_input_options input;
 };
@@ -65,6 +67,11 @@ static const struct ky_option_def lami_option_defs[] = {
 	 .help = "The first N rows of each table that ranks and N groups of them, or 'unlimited'. "
 		 "Default: all; of single happenings, in tables called top, the 10 longest.",
 	 .at = offsetof(struct lami_options, limit)},
+	{.name = "period",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "DEFINITION",
+	 .help = "Of report periods: what to measure, 'NAME : BEGIN : END'; as of kymo report.",
+	 .at = offsetof(struct lami_options, periods)},
 	KY_FOCUS_OPTION_DEFS(struct lami_options, focus),
 	KY_INPUT_OPTION_DEFS(struct lami_options, input),
 	KY_CORRELATE_OPTION_DEF(struct lami_options, input),
@@ -267,6 +274,7 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 		   struct kymo_error *err)
 {
 	struct ky_report_options wanted;
+	struct ky_periods *periods = NULL;
 	char *column = NULL;
 	int status;
 
@@ -280,8 +288,13 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 	if (options->begin_ns)
 		wanted.focus.begin_ns = (int64_t)options->begin_ns;
 	wanted.focus.end_ns = (int64_t)options->end_ns;
+	if (!status && options->periods.len)
+		status = ky_periods_new((const char *const *)options->periods.items,
+					options->periods.len, set, &periods, err);
+	wanted.periods = periods;
 	if (!status)
 		status = run_with(choice, set, options, &wanted, out, err);
+	ky_periods_free(periods);
 	ky_report_options_fini(&wanted);
 	free(column);
 	return status;
@@ -337,15 +350,16 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
 	if (!choose(args[0], &choice))
 		return ky_cli_unknown_report(command, args[0]);
-	if (choice.report->wants_periods)
-		return ky_cli_usage(command,
-				    "report %s wants definitions, which LAMI has no "
-				    "option for",
-				    choice.report->name);
 	if (options->metadata)
 		return write_metadata(&choice);
 	if (n_args < 2)
 		return ky_cli_usage(command, "which trace? give a directory that holds one");
+	if (!options->test_compatibility &&
+	    choice.report->wants_periods != (options->periods.len > 0))
+		return ky_cli_usage(command,
+				    options->periods.len
+					    ? "--period is of report periods only"
+					    : "report periods wants --period 'NAME : BEGIN : END'");
 	if (options->end_ns > INT64_MAX || options->begin_ns > options->end_ns)
 		return ky_cli_usage(command, "--begin and --end: no range goes from %llu to %llu",
 				    (unsigned long long)options->begin_ns,
@@ -381,7 +395,7 @@ const struct ky_command ky_command_lami = {
 	.defaults = lami_defaults,
 	.min_args = 0,
 	.max_args = -1,
-	.operands = "block cpu io io-latency io-log irq locks memory net sched softirq summary "
-		    "syscall-rates syscalls threads",
+	.operands = "block cpu io io-latency io-log irq locks memory net periods sched softirq "
+		    "summary syscall-rates syscalls threads",
 	.run = run_lami,
 };

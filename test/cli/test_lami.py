@@ -277,6 +277,19 @@ def test_range_and_limit(kymo, reference):
     assert lami(kymo, "cpu", "--begin", "1", "--end", "2", reference) == {"results": []}
 
 
+def test_periods_are_defined_by_an_option(kymo, reference):
+    definition = 'sync : $event == "syscall_entry_fsync" : $event == "syscall_exit_fsync" : tid'
+    assert kymo("lami", "periods", "--test-compatibility", reference).out == ""
+    assert "--period" in kymo("lami", "periods", reference, code=2).err
+    assert "--period" in kymo("lami", "cpu", "--period", definition, reference, code=2).err
+    results = lami(kymo, "periods.log", "--period", definition, reference)
+    check_results(results, lami(kymo, "periods", "--metadata"))
+    report, = json.loads(kymo("report", "--json", "periods", "-t", "log", "--period", definition,
+                              reference).out)["reports"]
+    assert len(results["results"][0]["data"]) == len(report["tables"][0]["rows"]) > 0
+    json.loads(kymo("lami", "periods", "--period", "nonsense", reference, code=2).out)
+
+
 def test_other_options_choose(kymo, reference):
     table, = lami(kymo, "cpu.threads", "--comm", "lock*", "--group-by", "name", reference)["results"]
     report, = json.loads(kymo("report", "--json", "cpu", "-t", "threads", "--comm", "lock*", "-g", "name",
