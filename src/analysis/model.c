@@ -472,6 +472,27 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 
+/*
+ * Reading stopped at damage in a stream's file: what its CPU did from the last event there on is not
+ * known, however long the other streams go on.
+ */
+static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->set->streams, it) {
+		const struct ky_stream *stream = *it;
+		const struct ky_stream_state *state = &model->streams[stream->index];
+
+		if (!state->cpu || !state->has_switch || !model->telling ||
+		    state->last_ns >= model->end_ns || strcmp(stream->file.path, err->path) != 0)
+			continue;
+		if (status >= 0)
+			status = ky_cpu_lose(model, state->cpu, state->last_ns, model->end_ns);
+	}
+	return status;
+}
+
 int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_batch batch, run;
@@ -487,6 +508,8 @@ int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error
 				return ky_model_end(model, err);
 		}
 	}
+	if (status < 0 && err && lose_damaged(model, err) < 0)
+		return ky_error_nomem(err);
 	ended = ky_model_end(model, status < 0 ? NULL : err);
 	return status < 0 ? status : ended;
 }

@@ -28,8 +28,8 @@ struct ky_report_options {
 	const char *sort; /* a column's name; NULL: as the report likes it */
 	bool ascending;
 	enum ky_by by;
-	uint64_t interval_ns;  /* a set of tables for each; 0: one for the whole range */
-	struct ky_focus focus; /* what is told of */
+	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
+	struct ky_focus focus;		  /* what is told of */
 	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
 };
 

@@ -18,6 +18,8 @@ import subprocess
 
 import pytest
 
+import slow_reports
+
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and programs inherit
 # that; they are tested as users start them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -125,6 +127,16 @@ def lttng_kernel(shared):
     if not os.path.isdir(os.path.join(path, "kernel")):
         pytest.skip(f"no reference trace: {path}")
     return path
+
+
+@pytest.fixture(scope="session")
+def reference(lttng_kernel):
+    return os.path.join(lttng_kernel, "kernel")
+
+
+@pytest.fixture(scope="session")
+def events(kymo, reference):
+    return slow_reports.load(kymo("convert", "--to", "json", reference).out)
 
 
 def tracefs():

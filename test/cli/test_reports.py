@@ -27,16 +27,6 @@ def everything(kymo, name, trace, *options):
     return tables(result, name)
 
 
-@pytest.fixture(scope="module")
-def reference(lttng_kernel):
-    return os.path.join(lttng_kernel, "kernel")
-
-
-@pytest.fixture(scope="module")
-def events(kymo, reference):
-    return slow_reports.load(kymo("convert", "--to", "json", reference).out)
-
-
 def expected(lttng_kernel, name):
     with open(os.path.join(lttng_kernel, "expected", f"lttng-{name}.mi.json"),
               encoding="utf-8") as file:
