@@ -253,7 +253,10 @@ def test_comm(record, kymo, context):
     assert switches and all('_comm = "kymo-named"' in line for line in switches)
     assert any('next_comm = "kymo-named"' in line for line in switches)
     wakings = [line for line in out.splitlines() if " sched_waking: " in line]
-    tids = {int(tid) for tid in re.findall(r'prev_comm = "kymo-named", prev_tid = (\d+)', out)}
+    # A child has its parent's name until it is another program.
+    tids = {int(tid) for tid in re.findall(
+        r'(?:prev_comm|next_comm|parent_comm|child_comm) = "kymo-named", \w+ = (\d+)', out)}
+    tids |= {int(tid) for tid in re.findall(r"child_tid = (\d+)", out)}
     assert all(' comm = "kymo-named"' in line or
                int(re.search(r" tid = (\d+)", line)[1]) in tids for line in wakings)
     assert 'parent_comm = "kymo-named"' in out
