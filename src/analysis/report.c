@@ -142,7 +142,7 @@ static int check_options(const struct ky_report *const *reports, size_t n_report
 
 /* ---- running --------------------------------------------------------------------------- */
 
-/* More tables than anybody reads, and they take memory. */
+/* More tables than anybody reads, and they take memory: of all reports together. */
 #define MAX_INTERVALS 10000
 
 struct pass {
@@ -287,7 +287,7 @@ static int tick(void *data)
 
 	if (status < 0)
 		return status;
-	if (++pass->n_intervals >= MAX_INTERVALS)
+	if (++pass->n_intervals >= MAX_INTERVALS / pass->n_reports)
 		return KYMO_E_LIMIT;
 	free_runs(pass);
 	ky_model_unlisten(pass->results->model);
@@ -307,10 +307,10 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 	if (pass->options->interval_ns)
 		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
 	status = ky_model_run(model, flow, err);
-	if (status == KYMO_E_LIMIT && pass->n_intervals >= MAX_INTERVALS)
+	if (status == KYMO_E_LIMIT && pass->n_intervals >= MAX_INTERVALS / pass->n_reports)
 		ky_error_set(err, KYMO_E_LIMIT,
-			     "more than %d intervals: the rest is left out; choose longer ones",
-			     MAX_INTERVALS - 1);
+			     "more than %zu intervals: the rest is left out; choose longer ones",
+			     MAX_INTERVALS / pass->n_reports - 1);
 	if (status == KYMO_E_MEMORY)
 		return status;
 	finished = finish_runs(pass);
