@@ -38,7 +38,7 @@ struct ky_class_info {
 	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
 	bool compat;
 	bool in_periods; /* it may begin or end one */
-	bool no_sign; /* says nothing of the CPU: recorders may write state dumps on their own */
+	bool no_sign;	 /* says nothing of the CPU: recorders may write state dumps on their own */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
 	/* The context of the thread that ran when the event happened. */
@@ -78,8 +78,8 @@ struct ky_model {
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
-	int64_t first_ns;	  /* of the first event at all */
-	int64_t begin_ns, end_ns; /* of what is told */
+	int64_t first_ns;		 /* of the first event at all */
+	int64_t begin_ns, end_ns;	 /* of what is told */
 	uint64_t n_events;
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
 	/* What is told, and until when (model-focus.c). */
