@@ -67,7 +67,8 @@ static void add_number(struct ky_strbuf *out, const struct ky_cell *cell)
 
 void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date)
 {
-	time_t seconds = (time_t)(ns / 1000000000 - (ns % 1000000000 < 0));
+	int fraction = (int)(ns % 1000000000);
+	time_t seconds = (time_t)(ns / 1000000000 - (fraction < 0));
 	char text[64];
 	struct tm tm;
 
@@ -76,7 +77,7 @@ void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date)
 		return;
 	}
 	strftime(text, sizeof(text), date ? "%Y-%m-%d %H:%M:%S" : "%H:%M:%S", &tm);
-	ky_strbuf_addf(out, "%s.%09d", text, (int)(ns - (int64_t)seconds * 1000000000));
+	ky_strbuf_addf(out, "%s.%09d", text, fraction < 0 ? fraction + 1000000000 : fraction);
 }
 
 void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
