@@ -68,8 +68,6 @@ int ky_cutter_init(struct ky_cutter *c, const struct ky_copy *copy,
 			ret = ky_flow_seek(copy->sources[c->n], selection->begin_ns, err);
 		c->n++;
 	}
-	for (size_t i = 0; i < c->n; i++)
-		ky_source_passes(c->sources[i], c->n);
 	return ret;
 }
 

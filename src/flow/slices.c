@@ -10,10 +10,16 @@
 
 /* How many there are: enough that threads find one while the owner formats too. */
 #define SLICES_MIN 4
-#define SLICES_MAX 40
 /* What their graphs may take, and about what a source takes. */
 #define GRAPHS_BYTES ((size_t)24 << 20)
 #define SOURCE_BYTES ((size_t)10 << 10)
+/*
+ * What all of them may take together; of one, about so much for each stream (source, events, lines),
+ * and so much besides. Cutting is for one thread at a time: more than twenty would only wait for it.
+ */
+#define FLIGHT_BYTES	    ((size_t)32 << 20)
+#define FLIGHT_STREAM_BYTES ((size_t)24 << 10)
+#define FLIGHT_SLICE_BYTES  ((size_t)1536 << 10)
 /* How long the lines of all slices should be at most, and those of one, as far as that can be known. */
 #define HELD_BYTES	((size_t)32 << 20)
 #define LINES_BYTES	((uint64_t)512 << 10)
@@ -28,6 +34,8 @@
 /* So many bytes of events go into a sink at once, and after so many lines a slice looks around. */
 #define SHARE_BYTES ((uint64_t)64 << 10)
 #define LOOK_BYTES  ((size_t)128 << 10)
+/* Memory of what was written goes back to the kernel in steps of so many bytes of all streams. */
+#define PASSED_BYTES ((uint64_t)8 << 20)
 
 struct run;
 
@@ -83,6 +91,8 @@ struct run {
 	/* Under it: */
 	struct ky_cutter cutter;
 	size_t filling;
+	struct ky_pages passed;
+	uint64_t given_back_bytes; /* of all streams */
 	/* Under the crew's lock: */
 	enum duty duty; /* the owner's */
 	size_t n_out;	/* tickets */
@@ -293,10 +303,11 @@ static uint64_t bytes_wanted(struct run *run)
 	return bytes > BYTES_MIN ? bytes : BYTES_MIN;
 }
 
-/* What lies before the oldest slice is not needed any more. */
+/* What lies before the oldest slice is not needed any more. Of all streams at once: see pages.h. */
 static void give_back(struct run *run)
 {
 	const struct slice *before;
+	uint64_t bytes = 0;
 	bool known;
 
 	ky_crew_lock(run->how->crew);
@@ -305,7 +316,13 @@ static void give_back(struct run *run)
 	known = before->state == SLICE_FREE && before->bytes;
 	ky_crew_unlock(run->how->crew);
 	for (size_t i = 0; known && i < run->n_sources; i++)
-		ky_source_passed(run->cutter.sources[i], before->ends[i].bits / 8);
+		bytes += before->ends[i].bits / 8;
+	if (bytes < run->given_back_bytes + PASSED_BYTES)
+		return;
+	run->given_back_bytes = bytes;
+	for (size_t i = 0; i < run->n_sources; i++)
+		ky_source_passed(run->cutter.sources[i], before->ends[i].bits / 8, &run->passed);
+	ky_pages_give_back(&run->passed);
 }
 
 /* A desk for this thread. Under the lock. */
@@ -510,13 +527,16 @@ static int run_all(struct run *run, struct kymo_error *err)
 
 /* ---- putting together -------------------------------------------------------------------- */
 
+/* Memory bounds them, not the number of jobs. 0: even the fewest would take too much. */
 static size_t count_slices(const struct ky_crew *crew, size_t n_streams)
 {
-	size_t n = ky_crew_jobs(crew) + 2, most = GRAPHS_BYTES / (SOURCE_BYTES * (n_streams + 1));
+	size_t n = ky_crew_jobs(crew) + 2;
+	size_t most = FLIGHT_BYTES / (FLIGHT_SLICE_BYTES + FLIGHT_STREAM_BYTES * n_streams);
 
-	n = n < SLICES_MAX ? n : SLICES_MAX;
+	if (GRAPHS_BYTES / (SOURCE_BYTES * (n_streams + 1)) < SLICES_MIN)
+		return 0;
 	n = n < most ? n : most;
-	return n < SLICES_MIN ? 0 : n;
+	return n > SLICES_MIN ? n : SLICES_MIN;
 }
 
 bool ky_slices_fit(const struct ky_crew *crew, const struct ky_trace_set *set,
@@ -601,10 +621,12 @@ int ky_slices_run(const struct ky_slices *how, const struct ky_trace_set *set,
 		return ky_error_nomem(err);
 	run->how = how;
 	pthread_mutex_init(&run->cutting, NULL);
+	ky_pages_init(&run->passed);
 	ret = run_init(run, set, selection, err);
 	if (ret == KYMO_OK)
 		ret = run_all(run, err);
 	run_fini(run);
+	ky_pages_fini(&run->passed);
 	pthread_mutex_destroy(&run->cutting);
 	free(run);
 	return ret;

@@ -14,8 +14,8 @@
  *    the events of its slice.
  *  - The cutter is not believed: a slice that does not end where the next one was begun makes the
  *    next ones be read anew.
- *  - Memory: at most 40 slices. One whose lines are more than a share of 32 MiB goes on when it is its
- *    turn to be written.
+ *  - Memory: what slices take together is bounded, whatever the number of jobs. One whose lines are more
+ *    than a share of 32 MiB goes on when it is its turn to be written.
  *
  * Who may run beside whom: run is called by the thread that owns the crew, which cuts. A slice belongs to
  * the owner while it is free, to one task while that runs, and then to whichever task writes: the

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A source's places: seeking, going on up to a limit, standing where another one stands. */
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -190,15 +189,15 @@ void ky_source_keep(struct ky_flow *source)
 	ky_source_of(source)->release_bytes = UINT64_MAX / 8;
 }
 
-void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes)
+void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes, struct ky_pages *pages)
 {
 	struct source *s = ky_source_of(source);
 	uint64_t upto = upto_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1), from;
 
-	if (upto < s->released_bytes + s->release_bytes || upto > s->stream->file.size_bytes)
+	if (upto <= s->released_bytes || upto > s->stream->file.size_bytes)
 		return;
 	/* The kernel brings in what lies around a page that is missing. */
 	from = s->released_bytes > AROUND_BYTES ? s->released_bytes - AROUND_BYTES : 0;
-	(void)madvise((void *)(uintptr_t)(s->stream->file.data + from), upto - from, MADV_DONTNEED);
+	ky_pages_add(pages, s->stream->file.data + from, upto - from);
 	s->released_bytes = upto;
 }

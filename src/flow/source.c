@@ -27,8 +27,6 @@
 #define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
 #define RELEASES_BYTES ((uint64_t)8 << 20)
-/* Where several threads read, each step stops the others for a moment. */
-#define THREADS_RELEASES_BYTES ((uint64_t)12 << 20)
 /* What the next batch will read is fetched while others have their turn. */
 #define PREFETCH_BYTES_MAX 2048
 #define CACHE_LINE_BYTES   64
@@ -359,10 +357,4 @@ void ky_source_share(struct ky_flow *source, size_t n)
 
 	s->batch_events = (int)share_of(BATCHES_EVENTS, n, BATCH_EVENTS_MIN, BATCH_EVENTS);
 	s->release_bytes = share_of(RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
-}
-
-void ky_source_passes(struct ky_flow *source, size_t n)
-{
-	ky_source_of(source)->release_bytes =
-		share_of(THREADS_RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
 }

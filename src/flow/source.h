@@ -10,6 +10,7 @@
 #define KY_FLOW_SOURCE_H
 
 #include "flow/flow.h"
+#include "os/pages.h"
 
 /* Where a source stands: places are the same when what follows is. */
 struct ky_source_place {
@@ -53,9 +54,7 @@ unsigned int ky_source_warned(struct ky_flow *source);
 
 /* Never give memory back to the kernel; ky_source_passed() of another source does. */
 void ky_source_keep(struct ky_flow *source);
-/* @source will be told when memory of its stream, one of @n, may go back: ky_source_passed(). */
-void ky_source_passes(struct ky_flow *source, size_t n);
-/* Nobody needs what lies before @upto_bytes. */
-void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes);
+/* Nobody needs what lies before @upto_bytes: gather it in @pages. */
+void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes, struct ky_pages *pages);
 
 #endif

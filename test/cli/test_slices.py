@@ -129,15 +129,19 @@ def test_several_traces(kymo_bin, tmp_path):
         ["print", "--force-correlate"], ["convert", "--to", "json", "--force-correlate"]))
 
 
-@pytest.fixture(scope="module")
-def long_trace(kymo_bin, tmp_path_factory):
+def make_long(kymo_bin, path, events, streams, packet_bytes):
     build = os.path.dirname(os.path.dirname(os.path.dirname(kymo_bin)))
     make = os.path.join(build, "bench", "make-trace")
     if not os.access(make, os.X_OK):
         pytest.skip(f"{make} is not built")
-    path = tmp_path_factory.mktemp("slices") / "trace"
-    subprocess.run([make, "-n", "400000", "-s", "5", "-p", "16384", path], check=True)
+    subprocess.run([make, "-n", str(events), "-s", str(streams), "-p", str(packet_bytes), path],
+                   check=True)
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def long_trace(kymo_bin, tmp_path_factory):
+    return make_long(kymo_bin, tmp_path_factory.mktemp("slices") / "trace", 400000, 5, 16384)
 
 
 @pytest.mark.parametrize("way", (
@@ -156,6 +160,21 @@ def test_without_index(kymo_bin, long_trace, tmp_path):
     shutil.copytree(long_trace, bare)
     shutil.rmtree(bare / "index")
     compare(kymo_bin, [bare], ways=(["print"], ["print", "--event", "power_cpu_idle"]))
+
+
+def test_memory_of_many_jobs(kymo_bin, tmp_path, tsan):
+    """Hundreds of streams: what is held does not grow with the number of jobs."""
+    with open(kymo_bin, "rb") as program:
+        if tsan or b"__asan_init" in program.read():
+            pytest.skip("a sanitizer multiplies memory")
+    path = make_long(kymo_bin, tmp_path / "trace", 4000000, 256, 4096)
+    script = "import resource, subprocess, sys;" \
+             "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);" \
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    for jobs in ("2", "8", "64"):
+        done = subprocess.run(["python3", "-c", script, kymo_bin, "print", "--jobs", jobs, path],
+                              stdout=subprocess.PIPE, check=True)
+        assert int(done.stdout) < 80 * 1024, jobs
 
 
 def test_one_moment(kymo_bin, tmp_path):
