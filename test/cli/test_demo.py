@@ -22,9 +22,10 @@ def test_demo(needs_root_tracefs, build, kymo, tmp_path):
     for text in ("kymo record", "kymo info", "kymo report cpu", "kymo report syscalls",
                  "demo-lock", str(trace)):
         assert text in result.out, text
-    # The workload says what it did; the trace has all of it.
+    # The workload says what it did; the trace has all of it, but for what a busy machine lost and told.
+    lost = int(re.search(r"; (\d+) lost", result.out + result.err).group(1))
     started = int(re.search(r"(\d+) processes started", result.out).group(1))
     events = kymo("print", trace).out
-    assert len(re.findall(r' sched_process_exec: .*"/bin/true"', events)) == started
+    assert started - lost <= len(re.findall(r' sched_process_exec: .*"/bin/true"', events)) <= started
     synced = int(re.search(r"(\d+) blocks of 64 KiB written", result.out).group(1))
-    assert len(re.findall(r" syscall_entry_fsync: ", events)) >= synced
+    assert len(re.findall(r" syscall_entry_fsync: ", events)) >= synced - lost
