@@ -11,14 +11,16 @@
 #include "base/error.h"
 #include "cli/damage.h"
 #include "cli/input-options.h"
+#include "cli/jobs.h"
 #include "cli/report-options.h"
 #include "cli/select-options.h"
+#include "os/crew.h"
 
 #define MAX_REPORTS 32
 
 struct report_options {
 	bool list, json, csv, html, markdown;
-	uint64_t limit, refresh_ns;
+	uint64_t limit, refresh_ns, jobs;
 	struct ky_text_list tables, periods;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
@@ -118,6 +120,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
 	 .at = offsetof(struct report_options, markdown)},
+	KY_JOBS_OPTION_DEF(struct report_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct report_options, input),
 	KY_CORRELATE_OPTION_DEF(struct report_options, input),
 	{0},
@@ -221,28 +224,31 @@ static int show_results(const struct ky_report_results *results,
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* All events that --filter lets pass: the times are the reports' matter. */
+/*
+ * All events that --filter lets pass: the times are the reports' matter. With two jobs, one thread decodes
+ * and merges while the other one builds the state and reports.
+ */
 static int open_flow(const struct ky_trace_set *set, const struct report_options *options,
-		     struct ky_flow **flow, struct kymo_error *err)
+		     struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
 {
-	struct ky_select_options filter_only = options->select;
+	struct ky_selection selection;
 	int status;
 
-	filter_only.begin = filter_only.end = filter_only.timerange = NULL;
-	if (filter_only.filter)
-		status = ky_cli_select_open(set, &filter_only, false, NULL, flow, err);
-	else
-		status = ky_flow_open_set(set, flow, err);
+	ky_selection_init(&selection);
+	selection.filter = options->select.filter;
+	selection.crew = ky_crew_jobs(crew) > 1 ? crew : NULL;
+	selection.whole_ahead = true;
+	status = ky_cli_in_filter(ky_flow_open_selected(set, &selection, flow, err), err);
 	return status < 0 ? status : ky_cli_damage_stage(*flow, flow, err);
 }
 
 static int run_with(const struct selection *selection, const struct ky_trace_set *set,
 		    const struct report_options *options, const struct ky_report_options *wanted,
-		    struct kymo_error *err)
+		    struct ky_crew *crew, struct kymo_error *err)
 {
 	struct ky_report_results results = {0};
 	struct ky_flow *flow;
-	int status = open_flow(set, options, &flow, err);
+	int status = open_flow(set, options, crew, &flow, err);
 
 	if (status < 0)
 		return status;
@@ -259,7 +265,8 @@ static int run_with(const struct selection *selection, const struct ky_trace_set
 }
 
 static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
-		      const struct report_options *options, struct kymo_error *err)
+		      const struct report_options *options, struct ky_crew *crew,
+		      struct kymo_error *err)
 {
 	struct ky_report_options wanted;
 	struct ky_periods *periods = NULL;
@@ -281,7 +288,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 					options->periods.len, set, &periods, err);
 	wanted.periods = periods;
 	if (!status)
-		status = run_with(selection, set, options, &wanted, err);
+		status = run_with(selection, set, options, &wanted, crew, err);
 	ky_periods_free(periods);
 	ky_report_options_fini(&wanted);
 	free(column);
@@ -292,13 +299,18 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 		       const struct report_options *options)
 {
 	struct ky_trace_set set = {0};
+	struct ky_crew *crew = NULL;
 	struct kymo_error err;
 	int status;
 
 	ky_error_clear(&err);
 	status = ky_cli_open(&set, paths, n_paths, &options->input, true, &err);
 	if (status >= 0) {
-		status = ky_cli_damage_end(run_on_set(selection, &set, options, &err), &err);
+		status = ky_crew_new(ky_cli_jobs(options->jobs, &set), &crew, &err);
+		if (status >= 0)
+			status = ky_cli_damage_end(run_on_set(selection, &set, options, crew, &err),
+						   &err);
+		ky_crew_free(crew);
 		ky_trace_set_close(&set);
 	}
 	if (status >= 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/window.h"
 
 #define SLOTS	   32
 #define LOOK_SLOTS 8
@@ -17,7 +18,8 @@ struct slot {
 	size_t cap;
 	struct ky_packet packet;
 	struct ky_loss loss;
-	bool has_loss; /* it is a copy */
+	bool has_loss;		  /* it is a copy */
+	struct ky_window *window; /* held: nothing is a copy */
 	struct ky_log_keep log;
 };
 
@@ -84,24 +86,46 @@ static int keep_loss(struct slot *slot, struct kymo_error *err)
 	return 1;
 }
 
-static void drop_loss(struct slot *slot)
+/* A merge's events, and what they borrow, stay where they are. */
+static void hold(struct slot *slot)
+{
+	slot->window = slot->batch.window;
+	ky_window_hold(slot->window);
+	/* That is for the input's thread only. */
+	slot->batch.window = NULL;
+}
+
+/* The batch has come back. */
+static void drop(struct slot *slot)
 {
 	if (slot->has_loss)
 		ky_loss_drop(&slot->loss);
 	slot->has_loss = false;
+	if (slot->window)
+		ky_window_release(slot->window);
+	slot->window = NULL;
+}
+
+static int keep(struct slot *slot, struct kymo_error *err)
+{
+	int ret;
+
+	if (slot->batch.window) {
+		hold(slot);
+		return 1;
+	}
+	ret = keep_events(slot, err);
+	return ret > 0 && slot->batch.loss ? keep_loss(slot, err) : ret;
 }
 
 static void fill_slot(struct ahead *a, struct slot *slot)
 {
 	struct ky_strbuf kept = slot->log.kept;
 
-	drop_loss(slot);
+	drop(slot);
 	slot->ret = ky_flow_next(a->input, &slot->batch, &a->err);
-	if (slot->ret > 0) {
-		slot->ret = keep_events(slot, &a->err);
-		if (slot->ret > 0 && slot->batch.loss)
-			slot->ret = keep_loss(slot, &a->err);
-	}
+	if (slot->ret > 0)
+		slot->ret = keep(slot, &a->err);
 	slot->log.kept = a->log->kept;
 	a->log->kept = kept;
 }
@@ -195,6 +219,8 @@ static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 static void reset(struct ahead *a)
 {
 	ky_crew_wait(a->crew, is_idle, a);
+	for (size_t i = 0; i < SLOTS; i++)
+		drop(&a->slots[i]);
 	a->first = a->next = 0;
 	a->n_ready = a->n_filled = 0;
 	a->n_free = SLOTS;
@@ -214,10 +240,9 @@ static void ahead_close(struct ky_flow *flow)
 {
 	struct ahead *a = ahead_of(flow);
 
-	ky_crew_wait(a->crew, is_idle, a);
+	reset(a);
 	ky_flow_close(a->input);
 	for (size_t i = 0; i < SLOTS; i++) {
-		drop_loss(&a->slots[i]);
 		free(a->slots[i].events);
 		ky_log_keep_fini(&a->slots[i].log);
 	}

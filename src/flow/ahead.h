@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stage that reads ahead of its consumer in a crew's threads: what lies below it (the source
- * of one stream, its filter) decodes the next batches while the merge is busy with others.
+ * A stage that reads ahead of its consumer in a crew's threads. What lies below it is one stream (its
+ * source, its filter), whose next batches are decoded while the merge is busy with others; or the whole
+ * graph up to the merge, while the consumer thinks about what was merged.
  *
  * Guarantees
  *  - Batches, their order, losses, errors and warnings are those of the input. Warnings are told in
  *    the consumer's thread, before the batch that they are about.
- *  - Memory: at most 32 batches of events per stream. Who follows the links of an event finds
- *    a copy of its packet's description that belongs to the batch.
+ *  - Memory: at most 32 batches. Those of a stream are copied, and who follows the links of an event finds
+ *    a copy of its packet's description that belongs to the batch; the windows of a merge are held.
+ *    Batches have no window: they cannot be held by the consumer.
  *
  * Who may run beside whom: next, seek and close are calls of the thread that owns the crew. The
  * input is touched by one task at a time, or by the owner while there is none. A slot of the
@@ -21,7 +23,7 @@
 #include "os/crew.h"
 
 /*
- * @input: taken over, on failure too. @log: what it warns through (its source's), taken over; the
+ * @input: taken over, on failure too. @log: what it warns through (its sources'), taken over; the
  * warnings go to @to (may be NULL, borrowed). @crew is borrowed.
  */
 int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_keep *log,

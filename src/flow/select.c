@@ -242,22 +242,24 @@ static int open_ahead(struct selected *s, const struct ky_trace_set *set, struct
 	return ret;
 }
 
-static int open_streams(struct selected *s, const struct ky_trace_set *set,
-			const struct ky_selection *selection, struct ky_flow **merged,
-			struct kymo_error *err)
+/* @log (may be NULL): what all sources warn through. */
+static int open_merge(struct selected *s, const struct ky_trace_set *set,
+		      const struct ky_selection *selection, const struct ky_stream_list *picked,
+		      const struct ky_log *log, struct ky_flow **merged, struct kymo_error *err)
 {
-	struct ky_stream_list picked = KY_VEC_INIT;
-	struct ky_flow **flows = calloc(set->streams.len + 1, sizeof(*flows));
-	int ret = flows ? pick_streams(set, selection, &picked, err) : ky_error_nomem(err);
+	bool each_ahead =
+		selection->crew && !selection->whole_ahead && picked->len <= AHEAD_STREAMS_MAX;
+	struct ky_flow **flows = calloc(picked->len + 1, sizeof(*flows));
+	int ret = flows ? KYMO_OK : ky_error_nomem(err);
 	size_t n = 0;
 
-	while (ret == KYMO_OK && n < picked.len) {
-		if (selection->crew && picked.len <= AHEAD_STREAMS_MAX)
-			ret = open_ahead(s, set, selection->crew, picked.data[n], picked.len,
+	while (ret == KYMO_OK && n < picked->len) {
+		if (each_ahead)
+			ret = open_ahead(s, set, selection->crew, picked->data[n], picked->len,
 					 &flows[n], err);
 		else
-			ret = open_stream(s, set, picked.data[n], picked.len, NULL, &flows[n], NULL,
-					  err);
+			ret = open_stream(s, set, picked->data[n], picked->len, log, &flows[n],
+					  NULL, err);
 		n += ret == KYMO_OK;
 	}
 	if (ret == KYMO_OK)
@@ -266,6 +268,41 @@ static int open_streams(struct selected *s, const struct ky_trace_set *set,
 		for (size_t i = 0; i < n; i++)
 			ky_flow_close(flows[i]);
 	free(flows);
+	return ret;
+}
+
+/* All of it behind one stage that reads ahead. */
+static int open_merge_ahead(struct selected *s, const struct ky_trace_set *set,
+			    const struct ky_selection *selection,
+			    const struct ky_stream_list *picked, struct ky_flow **merged,
+			    struct kymo_error *err)
+{
+	struct ky_log_keep *log = ky_ahead_log_new();
+	const struct ky_log *to = picked->len ? picked->data[0]->trace->log : NULL;
+	struct ky_flow *input;
+	int ret;
+
+	if (!log)
+		return ky_error_nomem(err);
+	ret = open_merge(s, set, selection, picked, &log->log, &input, err);
+	if (ret == KYMO_OK)
+		return ky_ahead_open(selection->crew, input, log, to, merged, err);
+	ky_log_keep_fini(log);
+	free(log);
+	return ret;
+}
+
+static int open_streams(struct selected *s, const struct ky_trace_set *set,
+			const struct ky_selection *selection, struct ky_flow **merged,
+			struct kymo_error *err)
+{
+	struct ky_stream_list picked = KY_VEC_INIT;
+	int ret = pick_streams(set, selection, &picked, err);
+
+	if (ret == KYMO_OK && selection->crew && selection->whole_ahead)
+		ret = open_merge_ahead(s, set, selection, &picked, merged, err);
+	else if (ret == KYMO_OK)
+		ret = open_merge(s, set, selection, &picked, NULL, merged, err);
 	ky_vec_fini(&picked);
 	return ret;
 }

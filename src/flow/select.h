@@ -25,7 +25,10 @@ struct ky_selection {
 	int64_t end_ns;	      /* inclusive; INT64_MAX: to the end */
 	uint64_t head;	      /* at most so many events; UINT64_MAX: all */
 	uint64_t skip;	      /* leave out so many first */
-	struct ky_crew *crew; /* streams are decoded ahead by it; NULL: only when asked for */
+	struct ky_crew *crew; /* reads ahead; NULL: only when asked for */
+	/* All of the graph is read ahead, as one task, for who has much to do with each event; else each
+	 * stream is decoded ahead of the merge. */
+	bool whole_ahead;
 };
 
 /* Everything. */

@@ -27,6 +27,9 @@ WAYS = {
     "filter": ["print", "--filter", "$time >= 0"],
     "head": ["print", "--head", "3001"],
     "tail": ["print", "--tail", "3001"],
+    "report": ["report", "all"],
+    "report-filter": ["report", "--json", "--filter", "$time >= 0", "all"],
+    "report-recover": ["report", "--recover", "--refresh", "100ms", "cpu,syscalls"],
 }
 
 
@@ -49,7 +52,7 @@ def compare(kymo_bin, args, trace, jobs=(2, 5)):
 
 @pytest.mark.parametrize("trace", SMALL, ids=lambda path: "-".join(path.split("/")[-4:-1:2]))
 def test_small(kymo_bin, trace):
-    for way in ("text", "cycles", "recover", "json", "none", "info"):
+    for way in ("text", "cycles", "recover", "json", "none", "info", "report", "report-recover"):
         compare(kymo_bin, WAYS[way], trace)
 
 
