@@ -245,11 +245,20 @@ static int connect_to(const char *path, int *fd, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_NOT_FOUND, "the recorder is gone");
 }
 
+int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *err)
+{
+	size_t at = 0;
+	const char *word = ky_remote_next(answer, &at);
+
+	if (word && strcmp(word, "ok") == 0)
+		return KYMO_OK;
+	word = word ? ky_remote_next(answer, &at) : NULL;
+	return ky_error_set(err, KYMO_E_STATE, "%s", word ? word : "an answer without sense");
+}
+
 int ky_remote_ask(const char *path, const struct ky_remote_message *request,
 		  struct ky_remote_message *answer, struct kymo_error *err)
 {
-	const char *word;
-	size_t at = 0;
 	int fd, ret = connect_to(path, &fd, err);
 
 	if (ret < 0)
@@ -261,11 +270,7 @@ int ky_remote_ask(const char *path, const struct ky_remote_message *request,
 	close(fd);
 	if (ret < 0)
 		return ky_error_set(err, KYMO_E_IO, "the recorder ended without an answer");
-	word = ky_remote_next(answer, &at);
-	if (word && strcmp(word, "ok") == 0)
-		return KYMO_OK;
-	word = word ? ky_remote_next(answer, &at) : NULL;
-	return ky_error_set(err, KYMO_E_STATE, "%s", word ? word : "an answer without sense");
+	return ky_remote_result(answer, err);
 }
 
 int ky_remote_each(int (*found)(void *data, const char *path), void *data)

@@ -52,6 +52,9 @@ const char *ky_remote_name(const char *path);
 int ky_remote_ask(const char *path, const struct ky_remote_message *request,
 		  struct ky_remote_message *answer, struct kymo_error *err);
 
+/* What an answer says: 0, "ok"; KYMO_E_STATE: no, and why. */
+int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *err);
+
 /* Call @found for each socket of this user's recorders; it may be a dead one's. */
 int ky_remote_each(int (*found)(void *data, const char *path), void *data);
 
