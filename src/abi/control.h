@@ -69,7 +69,9 @@
  * directory in it, belong to the program's effective user or root and nobody else may write to
  * them. So a root recorder makes /run/kymo (root, 0755), /run/kymo/u1000 (root or 1000, 0755 or
  * 0700) and in it the session's directory, which must belong to user 1000 (0700): programs
- * create files in it.
+ * create files in it. Instead of a session's directory there may be a link to one that is elsewhere (an
+ * absolute path): programs read the link, and look at that directory in the same way; they do not
+ * follow further links at its end. All on the way there should be writable for the user and root only.
  */
 #define KY_RUNTIME_ROOT	    "/run/kymo/u%u"
 #define KY_RUNTIME_USER	    "/run/user/%u/kymo"

@@ -28,7 +28,7 @@ struct options {
 	const char *cgroup;
 	bool overwrite, raw, maps;
 	uint64_t keep_bytes;
-	const char *log_level, *filter, *comm, *uid;
+	const char *log_level, *filter, *comm, *uid, *shm_path;
 	const char *context;
 	const char *identity;
 	struct ky_text_list probes, sdt, kprobes;
@@ -235,6 +235,9 @@ static int check_user_options(const struct ky_command *command, const struct opt
 	to->contexts = options->context;
 	to->level_max = 14;
 	to->uid = -1;
+	to->place = options->shm_path;
+	if (!run->has_user && to->place)
+		return ky_cli_usage(command, "--shm-path is about programs: give --user too");
 	if (!run->has_user && (to->filter || options->log_level))
 		return ky_cli_usage(command,
 				    "--filter and --loglevel are about programs: give --user too; "
@@ -398,6 +401,12 @@ static const struct ky_option_def option_defs[] = {
 	 "there at the end, and whenever kymo snapshot or the signal USR1 asks for it. --buffer-size says "
 	 "how much that is.",
 	 offsetof(struct options, overwrite), NULL},
+	{"shm-path", 0, KY_OPTION_TEXT, "DIR",
+	 "Have the ring buffers of programs in files below DIR (created if need be), on a file system that "
+	 "outlives a reboot, instead of in memory: what programs recorded survives them, the recorder and "
+	 "the machine's next start, and 'kymo recover DIR' makes traces of it. Nobody but you and root may be "
+	 "able to write to DIR and the directories above it.",
+	 offsetof(struct options, shm_path), NULL},
 	{"keep-ended", 0, KY_OPTION_SIZE, "SIZE",
 	 "With --overwrite: how much memory the buffers of programs that have ended may take, all together; "
 	 "those that ended first go first. Default: 256M.",
@@ -509,6 +518,9 @@ const struct ky_command ky_command_record = {
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
 		"# the same beside what the kernel does meanwhile\n"
 		"kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop\n\n"
+		"# a black box: the last events survive whatever happens to the machine\n"
+		"kymo record --overwrite --user 'shop:*' --shm-path /var/lib/shop-trace -o flight\n"
+		"kymo recover --remove -o found /var/lib/shop-trace\n\n"
 		"# a flight recorder: what happened before something went wrong\n"
 		"kymo record --overwrite --user 'shop:*' -o flight &\nkymo snapshot -o what-happened",
 	.see_also = "snapshot list info print report recover doctor",

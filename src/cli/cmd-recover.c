@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo recover: ring files that killed programs and recorders left become traces. */
+/* kymo recover: ring files that killed programs, recorders and machines left become traces. */
 #include "cli/command.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -39,6 +40,16 @@ static void say(const struct kymo_error *err, const char *path)
 	(void)ky_cli_error(&copy);
 }
 
+/* Whether the machine was started after the program was. */
+static bool is_older_than_boot(const struct ky_blob *blob)
+{
+	struct timespec now, up;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+		return false;
+	return blob->start_realtime_ns / 1000000000 < now.tv_sec - up.tv_sec;
+}
+
 /* What is complete, and what is not. */
 static void report(struct recovery *recovery, const struct ky_user_ring *ring, const char *path)
 {
@@ -57,6 +68,9 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 		printf("; %" PRIu64 " were lost while it was recorded", lost);
 	if (ring->is_broken || ring->n_damaged)
 		printf("; damaged: %" PRIu64 " could not be read", ring->unread);
+	else if (is_older_than_boot(blob))
+		printf("; the machine was started anew since: of what was not on disk by then, events may "
+		       "be missing");
 	else if (!lost)
 		printf("; complete");
 	putchar('\n');
@@ -94,9 +108,15 @@ static void recover_path(struct recovery *recovery, const char *path, int depth)
 
 static void recover_directory(struct recovery *recovery, const char *path, DIR *dir, int depth)
 {
+	enum ky_user_dir_state state = ky_user_dir_state(path);
 	struct dirent *entry;
 	char inner[4096];
 
+	if (state == KY_USER_DIR_LIVE) {
+		ky_log_warning(&ky_cli_log,
+			       "%s is left out: its recorder runs, and makes the trace", path);
+		return;
+	}
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
@@ -110,6 +130,8 @@ static void recover_directory(struct recovery *recovery, const char *path, DIR *
 		     (S_ISREG(st.st_mode) && ky_user_is_ring_name(entry->d_name))))
 			recover_path(recovery, inner, depth + 1);
 	}
+	if (recovery->options->remove && state == KY_USER_DIR_DEAD)
+		ky_user_dir_clean(path);
 }
 
 static void recover_path(struct recovery *recovery, const char *path, int depth)
@@ -167,16 +189,20 @@ const struct ky_command ky_command_recover = {
 	.usage = "[OPTIONS] -o DIR PATH...",
 	.description =
 		"While programs are recorded, each writes to a ring file in the session's directory, in "
-		"memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or /dev/shm/kymo-UID/SESSION. "
+		"memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or /dev/shm/kymo-UID/SESSION; or, "
+		"with kymo record --shm-path DIR, on disk: DIR/SESSION, which outlives a reboot. "
 		"The recorder empties and removes these files. When it is killed, they stay, with what it "
 		"had not read yet, and what programs wrote after that, until the buffers were full. A ring "
 		"file describes itself: this command makes a trace of it, and needs nothing else.\n\n"
 		"A PATH is a ring file or a directory in which there are any. For each it says whether it is "
 		"complete: how many events were read before by the recorder (they are in its trace), how "
 		"many were lost, and how many cannot be read.\n\n"
-		"The files are not changed, unless --remove is given. Nobody should be writing to them.",
+		"The files are not changed, unless --remove is given. Nobody should be writing to them; a session "
+		"whose recorder still runs is left out.",
 	.examples = "# what a killed recorder left\n"
 		    "kymo recover --remove -o found /dev/shm/kymo-$(id -u)\n\n"
+		    "# what kymo record --shm-path left on disk before the machine went down\n"
+		    "kymo recover --remove -o found /var/lib/shop-trace\n\n"
 		    "# one program\nkymo recover -o found 4711-2f0a1b-shop.ring",
 	.see_also = "record print info",
 	.options = option_defs,

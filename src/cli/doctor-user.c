@@ -18,7 +18,7 @@ static void check_directory(struct ky_doctor *doctor)
 	uint64_t word = 0;
 
 	/* Made as a recording makes it; no program looks at it before it is published. */
-	if (ky_user_dir_make(geteuid(), &word, sizeof(word), &dir, &err) < 0) {
+	if (ky_user_dir_make(geteuid(), NULL, &word, sizeof(word), &dir, &err) < 0) {
 		ky_doctor_add(doctor, "runtime dir", KY_CHECK_WARN, "%s: %s", err.path,
 			      err.message);
 		ky_doctor_advice(doctor, "%s",
@@ -75,6 +75,6 @@ static void check_programs(struct ky_doctor *doctor)
 void ky_doctor_user(struct ky_doctor *doctor)
 {
 	check_directory(doctor);
-	ky_user_stale_scan(geteuid(), false, add_stale, doctor);
+	ky_user_stale_scan(geteuid(), NULL, false, add_stale, doctor);
 	check_programs(doctor);
 }

@@ -37,7 +37,8 @@ struct ky_user_order {
  */
 struct ky_user {
 	struct ky_user_options options;
-	struct ky_os_clock clock; /* as it was at the start */
+	struct ky_os_clock clock;	   /* as it was at the start */
+	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": there is none */
 	struct ky_user_request request;
 	struct ky_programs programs;
 	KY_VEC(struct ky_user_dir *) dirs;

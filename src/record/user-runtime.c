@@ -10,21 +10,14 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <kymo/ring.h>
 
 #include "base/error.h"
 #include "os/file.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
-/* A hidden directory of a recorder that is about to publish it is not older than this. */
-#define MAKING_S 60
-
 static const char *const formats[] = {KY_RUNTIME_ROOT, KY_RUNTIME_USER, KY_RUNTIME_SHM};
-#define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 
 static int path_error(struct kymo_error *err, int code, const char *path)
 {
@@ -197,41 +190,86 @@ int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t byte
 	return KYMO_OK;
 }
 
+/* The place where it is, and what it is called there while no program is to find it. */
+static int own_place(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
+{
+	if (dir->place_fd < 0) {
+		hidden_name(dir, name);
+		return dir->base_fd;
+	}
+	memcpy(name, dir->name, sizeof(dir->name));
+	return dir->place_fd;
+}
+
+/* What programs find when it is elsewhere: a link; which says where, rather than to be followed. */
+static int make_link(struct ky_user_dir *dir, struct kymo_error *err)
+{
+	char hidden[KY_SESSION_NAME_MAX + 2], target[KY_SESSION_PATH_MAX + 1];
+
+	hidden_name(dir, hidden);
+	snprintf(target, sizeof(target), "%.*s/%s", KY_USER_PLACE_MAX, dir->path, dir->name);
+	if (symlinkat(target, dir->base_fd, hidden) < 0)
+		return ky_error_errno(err, errno, "cannot make a link to the session's directory");
+	return KYMO_OK;
+}
+
 static int make_directory(struct ky_user_dir *dir, struct kymo_error *err)
 {
-	char hidden[KY_SESSION_NAME_MAX + 2];
+	char own[KY_SESSION_NAME_MAX + 2];
 	struct stat st;
 	uint64_t word;
+	int parent;
 
 	if (getrandom(&word, sizeof(word), 0) != sizeof(word))
 		return ky_error_errno(err, errno, "no random numbers");
 	snprintf(dir->name, sizeof(dir->name), "%d-%016llx", (int)getpid(),
 		 (unsigned long long)word);
-	hidden_name(dir, hidden);
-	if (mkdirat(dir->base_fd, hidden, 0700) < 0)
+	parent = own_place(dir, own);
+	if (mkdirat(parent, own, 0700) < 0)
 		return ky_error_errno(err, errno, "cannot create the session's directory");
-	dir->fd = openat(dir->base_fd, hidden, DIR_FLAGS);
+	dir->fd = openat(parent, own, DIR_FLAGS);
 	if (dir->fd < 0 || fstat(dir->fd, &st) < 0 || st.st_uid != geteuid())
 		return ky_error_set(err, KYMO_E_IO, "the session's directory was taken away");
 	if (dir->uid != geteuid() && fchown(dir->fd, dir->uid, (gid_t)-1) < 0)
 		return ky_error_errno(err, errno, "cannot give the session's directory to user %u",
 				      dir->uid);
-	return KYMO_OK;
+	return dir->place_fd < 0 ? KYMO_OK : make_link(dir, err);
 }
 
 /* Another recorder may remove the runtime directory, empty as it is, as soon as it was made. */
 #define MAKE_TRIES 8
 
-int ky_user_dir_make(uid_t uid, const void *session, size_t bytes, struct ky_user_dir *dir,
-		     struct kymo_error *err)
+/* Open @place, and have the session's directory there. */
+static int open_place(struct ky_user_dir *dir, const char *place, struct kymo_error *err)
+{
+	dir->place_fd = open(place, DIR_FLAGS);
+	if (dir->place_fd < 0)
+		return path_error(err, ky_error_errno(err, errno, "cannot open it"), place);
+	if (!ky_user_place_is_open(place, dir->uid))
+		return path_error(err,
+				  ky_error_set(err, KYMO_E_PERMISSION,
+					       "programs of user %u may not get there", dir->uid),
+				  place);
+	snprintf(dir->path, sizeof(dir->path), "%s", place);
+	return KYMO_OK;
+}
+
+int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t bytes,
+		     struct ky_user_dir *dir, struct kymo_error *err)
 {
 	int ret = KYMO_E_NOT_FOUND;
 	size_t len;
 
 	for (int i = 0; i < MAKE_TRIES && ret == KYMO_E_NOT_FOUND; i++) {
-		*dir = (struct ky_user_dir){
-			.uid = uid, .base_fd = -1, .fd = -1, .session_fd = -1, .watch = -1};
+		*dir = (struct ky_user_dir){.uid = uid,
+					    .base_fd = -1,
+					    .place_fd = -1,
+					    .fd = -1,
+					    .session_fd = -1,
+					    .watch = -1};
 		ret = open_base(uid, dir, err);
+		if (!ret && place)
+			ret = open_place(dir, place, err);
 		if (!ret)
 			ret = make_directory(dir, err);
 		if (ret < 0)
@@ -240,7 +278,8 @@ int ky_user_dir_make(uid_t uid, const void *session, size_t bytes, struct ky_use
 	if (!ret)
 		ret = write_session(dir, session, bytes, err);
 	if (ret < 0) {
-		path_error(err, ret, dir->path);
+		if (err && !err->path[0])
+			path_error(err, ret, dir->path);
 		ky_user_dir_remove(dir);
 		return ret;
 	}
@@ -301,146 +340,27 @@ static void remove_base(uid_t uid)
 
 void ky_user_dir_remove(struct ky_user_dir *dir)
 {
-	char hidden[KY_SESSION_NAME_MAX + 2];
+	char own[KY_SESSION_NAME_MAX + 2], hidden[KY_SESSION_NAME_MAX + 2];
+	int parent = own_place(dir, own);
 
 	ky_user_dir_unpublish(dir);
-	hidden_name(dir, hidden);
 	if (dir->fd >= 0) {
 		remove_files(dir->fd);
 		close(dir->fd);
 	}
 	if (dir->session_fd >= 0)
 		close(dir->session_fd);
-	if (dir->base_fd >= 0) {
+	if (parent >= 0 && dir->name[0])
+		(void)unlinkat(parent, own, AT_REMOVEDIR);
+	if (dir->place_fd >= 0) {
+		hidden_name(dir, hidden);
 		if (dir->name[0])
-			(void)unlinkat(dir->base_fd, hidden, AT_REMOVEDIR);
+			(void)unlinkat(dir->base_fd, hidden, 0);
+		close(dir->place_fd);
+	}
+	if (dir->base_fd >= 0) {
 		close(dir->base_fd);
 		remove_base(dir->uid);
 	}
-	dir->fd = dir->session_fd = dir->base_fd = -1;
-}
-
-/* ---- what dead recorders left --------------------------------------------------------- */
-
-bool ky_user_is_ring_name(const char *name)
-{
-	size_t len = strlen(name), suffix = strlen(KY_RING_SUFFIX);
-
-	return name[0] != '.' && len > suffix && strcmp(name + len - suffix, KY_RING_SUFFIX) == 0;
-}
-
-/* Whether its recorder is dead; *cookie from its session file. */
-static bool is_stale(int fd, uint64_t *cookie)
-{
-	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-	int session = openat(fd, KY_SESSION_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct ky_session_file file;
-	struct stat st;
-	bool is_locked;
-
-	*cookie = 0;
-	if (session < 0)
-		return fstat(fd, &st) == 0 && time(NULL) - st.st_mtime > MAKING_S;
-	is_locked = fcntl(session, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
-	if (pread(session, &file, sizeof(file), 0) == sizeof(file) &&
-	    file.magic == KY_SESSION_MAGIC)
-		*cookie = file.cookie;
-	close(session);
-	return !is_locked;
-}
-
-static bool has_unread_events(int dir_fd, const char *name)
-{
-	struct kymo_ring_reader_options options = {.size_bytes = sizeof(options),
-						   .flags = KYMO_RING_READ_ONLY};
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct kymo_ring_reader *reader;
-	struct kymo_ring_stats stats = {0};
-	struct stat st;
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    kymo_ring_reader_open(&reader, fd, &options, NULL) == 0) {
-		kymo_ring_reader_stats(reader, KYMO_RING_ALL, &stats);
-		kymo_ring_reader_close(reader);
-	}
-	close(fd);
-	return stats.unread_records != 0;
-}
-
-/* Remove what nobody needs; count the rest. */
-static unsigned int look_through(int dir_fd, bool clean)
-{
-	int fd = openat(dir_fd, ".", DIR_FLAGS);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	unsigned int n_rings = 0;
-	struct dirent *entry;
-
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
-	}
-	while ((entry = readdir(dir))) {
-		if (ky_user_is_ring_name(entry->d_name) && has_unread_events(fd, entry->d_name))
-			n_rings++;
-		else if (clean && strcmp(entry->d_name, KY_SESSION_FILE) != 0)
-			(void)unlinkat(fd, entry->d_name, 0);
-	}
-	/* By it the directory is known as a dead recorder's; so it goes last. */
-	if (clean && !n_rings)
-		(void)unlinkat(fd, KY_SESSION_FILE, 0);
-	closedir(dir);
-	return n_rings;
-}
-
-static void look_at(int base_fd, const char *base, const char *name, uid_t uid, bool clean,
-		    void (*found)(void *data, const struct ky_user_stale *stale), void *data)
-{
-	struct ky_user_stale stale = {0};
-	int fd = openat(base_fd, name, DIR_FLAGS);
-	struct stat st;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && (st.st_uid == uid || st.st_uid == 0) &&
-	    is_stale(fd, &stale.cookie)) {
-		snprintf(stale.path, sizeof(stale.path), "%.127s/%.*s", base,
-			 KY_SESSION_NAME_MAX + 1, name);
-		stale.n_rings = look_through(fd, clean);
-		if (clean && !stale.n_rings)
-			(void)unlinkat(base_fd, name, AT_REMOVEDIR);
-		found(data, &stale);
-	}
-	close(fd);
-}
-
-void ky_user_stale_scan(uid_t uid, bool clean,
-			void (*found)(void *data, const struct ky_user_stale *stale), void *data)
-{
-	char path[64];
-
-	for (size_t i = 0; i < N_FORMATS; i++) {
-		struct dirent *entry;
-		struct stat st;
-		DIR *dir;
-		int fd;
-
-		snprintf(path, sizeof(path), formats[i], uid);
-		fd = open(path, DIR_FLAGS);
-		if (fd < 0)
-			continue;
-		dir = fstat(fd, &st) == 0 && (st.st_uid == uid || st.st_uid == 0) ? fdopendir(fd)
-										  : NULL;
-		if (!dir) {
-			close(fd);
-			continue;
-		}
-		while ((entry = readdir(dir))) {
-			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-				look_at(fd, path, entry->d_name, uid, clean, found, data);
-		}
-		closedir(dir);
-	}
+	dir->fd = dir->session_fd = dir->base_fd = dir->place_fd = -1;
 }

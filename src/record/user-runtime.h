@@ -18,10 +18,14 @@
 #include "abi/control.h"
 #include "base/log.h"
 
+/* Of a directory in which sessions' directories are: then all paths fit into what programs get. */
+#define KY_USER_PLACE_MAX (KY_SESSION_PATH_MAX - KY_SESSION_NAME_MAX - 1)
+
 /* A session's directory for the programs of one user. */
 struct ky_user_dir {
 	uid_t uid;
 	int base_fd;	 /* the runtime directory */
+	int place_fd;	 /* where the session's directory is; -1: in the runtime directory */
 	int fd;		 /* the session's */
 	int session_fd;	 /* its session file, locked while it is open */
 	uint32_t n_open; /* rings of it that are being read */
@@ -44,11 +48,23 @@ int ky_user_runtime_path(uid_t uid, char path[KY_SESSION_PATH_MAX + 1], struct k
 int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
 
 /*
+ * Check that sessions' directories can be in the directory @path, which is made if it is not there: that
+ * nobody but root and ourselves can put something else in its place. Its real path goes to @real.
+ * 0; KYMO_E_NOT_FOUND, KYMO_E_PERMISSION, KYMO_E_INVALID (too long), KYMO_E_IO.
+ */
+int ky_user_place_check(const char *path, char real[KY_USER_PLACE_MAX + 1], struct kymo_error *err);
+/* Whether its file system writes elsewhere what is changed: a full disk then hits pages that were written before. */
+bool ky_user_place_copies(const char *real);
+/* Whether programs of @uid can get there. */
+bool ky_user_place_is_open(const char *real, uid_t uid);
+
+/*
  * Make a session's directory with @session, of @bytes, as its session file. No program sees it yet.
+ * @place: a directory that was checked, in which it is to be; NULL: the runtime directory.
  * 0; KYMO_E_PERMISSION: the place is somebody else's; KYMO_E_IO.
  */
-int ky_user_dir_make(uid_t uid, const void *session, size_t bytes, struct ky_user_dir *dir,
-		     struct kymo_error *err);
+int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t bytes,
+		     struct ky_user_dir *dir, struct kymo_error *err);
 
 /* Put @session, with a new cookie, in the place of its session file: who looks from now on reads it. */
 int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,
@@ -71,11 +87,21 @@ struct ky_user_stale {
 };
 
 /*
- * Look for what dead recorders left in the runtime directories of @uid, calling @found for each;
+ * Look for what dead recorders left in the runtime directories of @uid, behind the links there, and
+ * in @place (a directory that was checked, where other files may be too; or NULL), calling @found for each;
  * @clean: remove what holds no unread events.
  */
-void ky_user_stale_scan(uid_t uid, bool clean,
+void ky_user_stale_scan(uid_t uid, const char *place, bool clean,
 			void (*found)(void *data, const struct ky_user_stale *stale), void *data);
+/* What is known of a session's directory by looking at it. */
+enum ky_user_dir_state {
+	KY_USER_DIR_NONE, /* it has no session's file */
+	KY_USER_DIR_LIVE, /* its recorder runs */
+	KY_USER_DIR_DEAD,
+};
+enum ky_user_dir_state ky_user_dir_state(const char *path);
+/* Remove the session's directory of a dead recorder, if there is no ring file in it any more. */
+void ky_user_dir_clean(const char *path);
 
 /* Whether @name is that of a finished ring file. */
 bool ky_user_is_ring_name(const char *name);

@@ -83,7 +83,8 @@ static int add_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
 	dir = calloc(1, sizeof(*dir));
 	if (!dir)
 		return ky_error_nomem(err);
-	ret = ky_user_dir_make(uid, file->data, file->len, dir, err);
+	ret = ky_user_dir_make(uid, user->place[0] ? user->place : NULL, file->data, file->len, dir,
+			       err);
 	if (ret < 0) {
 		free(dir);
 		return ret;
@@ -149,6 +150,8 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = check_options(&user->options, err);
 
+	if (!ret && user->options.place)
+		ret = ky_user_place_check(user->options.place, user->place, err);
 	if (!ret)
 		ret = ky_user_contexts_check(user->options.contexts, err);
 	if (!ret)
@@ -161,7 +164,11 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
-	ky_user_stale_scan(geteuid(), true, take_stale, user);
+	if (user->place[0] && ky_user_place_copies(user->place))
+		ky_log_warning(user->options.log,
+			       "%s: on this file system a full disk would end traced programs",
+			       user->place);
+	ky_user_stale_scan(geteuid(), user->place[0] ? user->place : NULL, true, take_stale, user);
 	return add_dirs(user, err);
 }
 

@@ -35,6 +35,8 @@ struct ky_user_options {
 	const char *filter;	      /* NULL: none */
 	const char *contexts;	      /* "vtid,procname"; NULL: none */
 	uint64_t buffer_bytes;	      /* per CPU and program */
+	/* The rings are in files below this directory; NULL: in memory. See ky_user_place_check(). */
+	const char *place;
 	uint32_t pid;		      /* only this process; 0: all */
 	const char *comm;	      /* only programs of this name; NULL: all */
 	int64_t uid;		      /* only programs of this user; -1: all that we may */

@@ -452,19 +452,42 @@ static struct ky_control_slot *claim_slot(uint64_t cookie, uint32_t *number)
 	return NULL;
 }
 
+/*
+ * Where the session's directory is, in @to, which has KY_SESSION_PATH_MAX + 1: the recorder may have it
+ * elsewhere; then there is a link that says where, which nobody but those whom we believe can have made.
+ */
+static bool find_directory(int runtime_fd, const char *path, const char *name, char *to)
+{
+	size_t n = strlen(path), m = strlen(name);
+	long got;
+
+	if (m > KY_SESSION_NAME_MAX || n + 1 + m > KY_SESSION_PATH_MAX)
+		return false;
+	got = ky_sys(SYS_readlinkat, runtime_fd, (long)name, (long)to, KY_SESSION_PATH_MAX + 1, 0,
+		     0);
+	if (got > 0) {
+		to[got <= KY_SESSION_PATH_MAX ? got : 0] = 0;
+		return to[0] == '/';
+	}
+	memcpy(to, path, n);
+	to[n] = '/';
+	memcpy(to + n + 1, name, m + 1);
+	return true;
+}
+
 /* The session in directory @name of @runtime, whose path is @path. */
 static void find_session(int runtime_fd, const char *path, const char *name)
 {
+	char directory[KY_SESSION_PATH_MAX + 1] = "";
 	struct ky_control_slot *shared;
 	struct ky_slot *slot;
 	int os_error, result;
 	uint32_t number;
-	size_t n = strlen(path), m = strlen(name);
 	long dir_fd;
 
-	if (m > KY_SESSION_NAME_MAX || n + 1 + m > KY_SESSION_PATH_MAX)
+	if (!find_directory(runtime_fd, path, name, directory))
 		return;
-	dir_fd = ky_sys(SYS_openat, runtime_fd, (long)name,
+	dir_fd = ky_sys(SYS_openat, AT_FDCWD, (long)directory,
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
 	if (dir_fd < 0)
 		return;
@@ -476,10 +499,8 @@ static void find_session(int runtime_fd, const char *path, const char *name)
 	shared = claim_slot(slot->file->cookie, &number);
 	if (!shared)
 		return;
-	memcpy(slot->directory, path, n);
-	slot->directory[n] = '/';
-	memcpy(slot->directory + n + 1, name, m);
-	memcpy(shared->directory, slot->directory, sizeof(slot->directory));
+	memcpy(slot->directory, directory, sizeof(slot->directory));
+	memcpy(shared->directory, directory, sizeof(slot->directory));
 	slot->cookie = slot->file->cookie;
 	shared->os_error = 0;
 	__atomic_store_n(&shared->cookie, slot->cookie, __ATOMIC_RELEASE);

@@ -72,6 +72,31 @@ static int mode_mappings(char **args)
 	return 0;
 }
 
+/* ---- killed ---- */
+
+/*
+ * N numbered events; how many there are so far stands in FILE, as a u64, whenever we are killed: then there
+ * is one more at the most. It waits for that in the end.
+ */
+static int mode_told(char **args)
+{
+	int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	volatile unsigned long *told;
+
+	check(fd >= 0 && ftruncate(fd, sizeof(*told)) == 0, args[0]);
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(told != MAP_FAILED, "mmap");
+	for (unsigned long i = 0; i < strtoul(args[1], NULL, 10); i++) {
+		KYMO_EVENT(rough, told, i);
+		*told = i + 1;
+		if (i % 1000 == 0)
+			usleep(1000);
+	}
+	for (;;)
+		pause();
+	return 0;
+}
+
 /* ---- children ---- */
 
 static char stack[65536] __attribute__((aligned(16)));
@@ -266,6 +291,7 @@ static const struct {
 	{"names", mode_names, 0},   {"mappings", mode_mappings, 1}, {"children", mode_children, 2},
 	{"refuse", mode_refuse, 3}, {"strict", mode_strict, 0},	    {"once", mode_once, 0},
 	{"chroot", mode_chroot, 1}, {"taken", mode_taken, 1},	    {"off", mode_off, 0},
+	{"told", mode_told, 2},
 };
 
 int main(int argc, char **argv)
