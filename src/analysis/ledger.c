@@ -162,21 +162,28 @@ void ky_cell_sum(struct ky_cell *cell, unsigned __int128 sum)
 		ky_cell_f64(cell, (double)sum);
 }
 
+void ky_fill_times(struct ky_cell *row, const struct ky_stats *stats)
+{
+	struct ky_cell *cell = row - KY_STATS_TOTAL;
+
+	if (!stats->count)
+		return;
+	ky_cell_sum(&cell[KY_STATS_TOTAL], stats->sum);
+	ky_cell_u64(&cell[KY_STATS_MIN], stats->min);
+	ky_cell_f64(&cell[KY_STATS_AVG], ky_stats_mean(stats));
+	ky_cell_u64(&cell[KY_STATS_MAX], stats->max);
+	if (stats->count > 1)
+		ky_cell_f64(&cell[KY_STATS_STDEV], ky_stats_stdev(stats));
+	ky_cell_u64(&cell[KY_STATS_P50], ky_stats_percentile(stats, 50));
+	ky_cell_u64(&cell[KY_STATS_P90], ky_stats_percentile(stats, 90));
+	ky_cell_u64(&cell[KY_STATS_P99], ky_stats_percentile(stats, 99));
+	ky_cell_u64(&cell[KY_STATS_P999], ky_stats_percentile(stats, 99.9));
+}
+
 void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats)
 {
 	ky_cell_u64(&row[KY_STATS_COUNT], stats->count);
-	if (!stats->count)
-		return;
-	ky_cell_sum(&row[KY_STATS_TOTAL], stats->sum);
-	ky_cell_u64(&row[KY_STATS_MIN], stats->min);
-	ky_cell_f64(&row[KY_STATS_AVG], ky_stats_mean(stats));
-	ky_cell_u64(&row[KY_STATS_MAX], stats->max);
-	if (stats->count > 1)
-		ky_cell_f64(&row[KY_STATS_STDEV], ky_stats_stdev(stats));
-	ky_cell_u64(&row[KY_STATS_P50], ky_stats_percentile(stats, 50));
-	ky_cell_u64(&row[KY_STATS_P90], ky_stats_percentile(stats, 90));
-	ky_cell_u64(&row[KY_STATS_P99], ky_stats_percentile(stats, 99));
-	ky_cell_u64(&row[KY_STATS_P999], ky_stats_percentile(stats, 99.9));
+	ky_fill_times(&row[KY_STATS_TOTAL], stats);
 }
 
 /* ---- distributions --------------------------------------------------------------------------- */

@@ -91,6 +91,8 @@ enum {
 		"999 of 1000 took no longer.", .spare = 8}
 /* clang-format on */
 
+/* The columns from KY_STATS_TOTAL on, into @row and what follows it. */
+void ky_fill_times(struct ky_cell *row, const struct ky_stats *stats);
 /* @row: the cell of KY_STATS_COUNT. Without samples, all but the count stay empty. */
 void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats);
 /* A sum that may be beyond 64 bits. */

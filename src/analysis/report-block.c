@@ -20,14 +20,11 @@ static const struct ky_column disk_columns[] = {
 	KY_STATS_COLUMN_DEFS(DISK_STATS, "requests"),
 };
 
-static const struct ky_table_def disk_table = {
-	"disks",
-	"Time in the device",
+static const struct ky_table_def disk_table = KY_TABLE_DEF(
+	"disks", "Time in the device",
 	"One row for each device and kind of request. The durations are from the issue to the device to "
 	"the completion.",
-	disk_columns,
-	sizeof(disk_columns) / sizeof(*disk_columns),
-	KY_TABLE_FIXED};
+	disk_columns, KY_TABLE_FIXED);
 
 enum { QUEUE_NAME, QUEUE_HOST, QUEUE_OP, QUEUE_STATS };
 
@@ -39,14 +36,11 @@ static const struct ky_column queue_columns[] = {
 	KY_STATS_COLUMN_DEFS(QUEUE_STATS, "requests that went through a queue"),
 };
 
-static const struct ky_table_def queue_table = {
-	"queue",
-	"Time in the queue",
+static const struct ky_table_def queue_table = KY_TABLE_DEF(
+	"queue", "Time in the queue",
 	"One row for each device and kind of request. The durations are from the insertion into the "
 	"queue to the issue; requests that were issued at once are not among them.",
-	queue_columns,
-	sizeof(queue_columns) / sizeof(*queue_columns),
-	KY_TABLE_FIXED};
+	queue_columns, KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_REQUESTS, WHO_READ, WHO_WRITTEN, WHO_TIME, WHO_SHARE };
 
@@ -67,10 +61,10 @@ static const struct ky_column who_columns[] = {
 		       .bar = KY_BAR_MOST},
 };
 
-static const struct ky_table_def who_table = {
-	"processes", "Requests of each process",
-	"One row for each process that requests were made for, the most bytes first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("processes", "Requests of each process",
+		     "One row for each process that requests were made for, the most bytes first.",
+		     who_columns, KY_TABLE_RANK);
 
 enum {
 	RQ_QUEUED,
@@ -104,33 +98,23 @@ static const struct ky_column rq_columns[] = {
 		      .spare = 6},
 };
 
-static const struct ky_table_def top_table = {
-	"top",
-	"The requests that took the device longest",
-	"One row for each request, the longest time in the device first.",
-	rq_columns,
-	sizeof(rq_columns) / sizeof(*rq_columns),
-	KY_TABLE_TOP};
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The requests that took the device longest",
+		     "One row for each request, the longest time in the device first.", rq_columns,
+		     KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {
-	"log",
-	"Requests",
-	"One row for each request, in the order of their completion.",
-	rq_columns,
-	sizeof(rq_columns) / sizeof(*rq_columns),
-	KY_TABLE_LOG};
+static const struct ky_table_def log_table = KY_TABLE_DEF(
+	"log", "Requests", "One row for each request, in the order of their completion.",
+	rq_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("disk", "Device", KY_CELL_DISK, DISK_HELP),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long the device took",
-	"One row for each step of duration, for each device, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "How long the device took",
+		     "One row for each step of duration, for each device, from the shortest on.",
+		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
 	&disk_table, &queue_table, &who_table, &top_table, &freq_table, &log_table, NULL};
@@ -150,8 +134,7 @@ struct run {
 	struct ky_ledger devices, queues; /* what: the disk's index * N_OPS + kind */
 	struct ky_ledger threads;
 	KY_VEC(struct ky_freq) freqs; /* by disk */
-	struct ky_records top, log;
-	bool wants_log;
+	struct ky_happenings single;
 	uint64_t bytes;
 };
 
@@ -180,7 +163,7 @@ static int add_times(struct run *run, const struct ky_request *request, struct k
 	}
 	ky_freq_add(&run->freqs.data[disk], ns);
 	if (ky_stats_add(&device->stats, ns) < 0 || ky_stats_add(&thread->stats, ns) < 0 ||
-	    ky_records_add(&run->top, ns, request) < 0)
+	    ky_records_add(&run->single.top, ns, request) < 0)
 		return KYMO_E_MEMORY;
 	if (request->queue_ns == INT64_MIN)
 		return 0;
@@ -208,7 +191,7 @@ static int on_request(void *data, const struct ky_request *request)
 		thread->sums[op == OP_READ ? SUM_READ : SUM_WRITTEN] += bytes;
 		run->bytes += bytes;
 	}
-	if (run->wants_log && ky_records_add(&run->log, 0, request) < 0)
+	if (run->single.wants_log && ky_records_add(&run->single.log, 0, request) < 0)
 		return KYMO_E_MEMORY;
 	return add_times(run, request, device, thread, what);
 }
@@ -221,28 +204,19 @@ static void free_run(void *data)
 	ky_ledger_fini(&run->queues);
 	ky_ledger_fini(&run->threads);
 	ky_vec_fini(&run->freqs);
-	ky_records_fini(&run->top);
-	ky_records_fini(&run->log);
+	ky_happenings_fini(&run->single);
 	free(run);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .request = on_request};
+	struct ky_listener listener = {.request = on_request};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
-	run->wants_log = ky_report_wants(options, &ky_report_block, TABLE_LOG);
-	ky_records_init(&run->top, sizeof(struct ky_request),
-			ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct ky_request),
-			ky_report_limit(options, KY_TABLE_LOG), false);
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
+	ky_happenings_init(&run->single, sizeof(struct ky_request), options,
+			   ky_report_wants(options, &ky_report_block, TABLE_LOG));
 	return run;
 }
 
@@ -252,11 +226,9 @@ static void fill_disk(const struct run *run, struct ky_table *table, struct ky_c
 		      const struct ky_entry *entry)
 {
 	const struct ky_disk *disk = ky_model_disk(run->model, entry->what / N_OPS);
-	const char *host = ky_report_host(run->model, disk->host);
 
 	ky_cell_text(table, &row[DISK_NAME], disk->name);
-	if (host)
-		ky_cell_text(table, &row[DISK_HOST], host);
+	ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
 	ky_cell_text(table, &row[DISK_OP], op_texts[entry->what % N_OPS]);
 }
 
@@ -287,57 +259,53 @@ static void fill_queues(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, QUEUE_NAME, true);
 }
 
+static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			 enum ky_by by)
+{
+	const struct run *run = data;
+	uint64_t bytes = entry->sums[SUM_READ] + entry->sums[SUM_WRITTEN];
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[WHO_REQUESTS], entry->sums[SUM_REQUESTS]);
+	ky_cell_u64(&row[WHO_READ], entry->sums[SUM_READ]);
+	ky_cell_u64(&row[WHO_WRITTEN], entry->sums[SUM_WRITTEN]);
+	ky_cell_sum(&row[WHO_TIME], entry->stats.sum);
+	ky_cell_f64(&row[WHO_SHARE], ky_part(bytes, run->bytes));
+}
+
 static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		uint64_t bytes = entry->sums[SUM_READ] + entry->sums[SUM_WRITTEN];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_cell_u64(&row[WHO_REQUESTS], entry->sums[SUM_REQUESTS]);
-		ky_cell_u64(&row[WHO_READ], entry->sums[SUM_READ]);
-		ky_cell_u64(&row[WHO_WRITTEN], entry->sums[SUM_WRITTEN]);
-		ky_cell_sum(&row[WHO_TIME], entry->stats.sum);
-		ky_cell_f64(&row[WHO_SHARE], ky_part(bytes, run->bytes));
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_PROCESS, true);
 	ky_table_sort(table, WHO_SHARE, false);
 	return status;
 }
 
-static void fill_requests(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_request(const void *data, struct ky_table *table, struct ky_cell *row,
+			 const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct ky_request *request = ky_records_at(records, i);
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct ky_request *request = record;
 
-		if (request->queue_ns != INT64_MIN)
-			ky_cell_i64(&row[RQ_QUEUED], request->queue_ns);
-		if (request->issue_ns != INT64_MIN) {
-			ky_cell_i64(&row[RQ_ISSUED], request->issue_ns);
-			ky_cell_u64(&row[RQ_DEVICE],
-				    ky_ns_between(request->issue_ns, request->end_ns));
-		}
-		if (request->queue_ns != INT64_MIN && request->issue_ns != INT64_MIN)
-			ky_cell_u64(&row[RQ_WAIT],
-				    ky_ns_between(request->queue_ns, request->issue_ns));
-		ky_cell_i64(&row[RQ_END], request->end_ns);
-		ky_cell_text(table, &row[RQ_DISK], request->disk->name);
-		ky_cell_text(table, &row[RQ_OP], op_texts[op_of(request)]);
-		ky_cell_u64(&row[RQ_SECTOR], request->sector);
-		ky_cell_u64(&row[RQ_BYTES], request->n_sectors * 512);
-		if (request->thread)
-			ky_cell_thread(table, &row[RQ_PROCESS], run->model, request->thread);
-		if (request->error)
-			ky_cell_i64(&row[RQ_ERROR], request->error);
+	if (request->queue_ns != INT64_MIN)
+		ky_cell_i64(&row[RQ_QUEUED], request->queue_ns);
+	if (request->issue_ns != INT64_MIN) {
+		ky_cell_i64(&row[RQ_ISSUED], request->issue_ns);
+		ky_cell_u64(&row[RQ_DEVICE], ky_ns_between(request->issue_ns, request->end_ns));
 	}
-	table->n_omitted = records->seen - records->len;
+	if (request->queue_ns != INT64_MIN && request->issue_ns != INT64_MIN)
+		ky_cell_u64(&row[RQ_WAIT], ky_ns_between(request->queue_ns, request->issue_ns));
+	ky_cell_i64(&row[RQ_END], request->end_ns);
+	ky_cell_text(table, &row[RQ_DISK], request->disk->name);
+	ky_cell_text(table, &row[RQ_OP], op_texts[op_of(request)]);
+	ky_cell_u64(&row[RQ_SECTOR], request->sector);
+	ky_cell_u64(&row[RQ_BYTES], request->n_sectors * 512);
+	if (request->thread)
+		ky_cell_thread(table, &row[RQ_PROCESS], run->model, request->thread);
+	if (request->error)
+		ky_cell_i64(&row[RQ_ERROR], request->error);
 }
 
 static int finish(void *data, const struct ky_report_options *options,
@@ -357,8 +325,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		if (run->freqs.data[i].n)
 			ky_fill_freq(freq, &run->freqs.data[i], &disk);
 	}
-	fill_requests(run, &result->tables[TABLE_TOP], &run->top);
-	fill_requests(run, &result->tables[TABLE_LOG], &run->log);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_request, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_request, run);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

@@ -28,13 +28,9 @@ static const struct ky_column cpu_columns[] = {
 			 .spare = 2},
 };
 
-static const struct ky_table_def cpu_table = {
-	"cpus",
-	"Usage of each CPU",
-	"One row for each CPU that the trace covers, by number.",
-	cpu_columns,
-	sizeof(cpu_columns) / sizeof(*cpu_columns),
-	KY_TABLE_FIXED};
+static const struct ky_table_def cpu_table = KY_TABLE_DEF(
+	"cpus", "Usage of each CPU", "One row for each CPU that the trace covers, by number.",
+	cpu_columns, KY_TABLE_FIXED);
 
 enum { THREAD_PROCESS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
 
@@ -58,11 +54,11 @@ static const struct ky_column thread_columns[] = {
 			 .spare = 1},
 };
 
-static const struct ky_table_def thread_table = {
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
 	"threads", "CPU time of each thread",
 	"One row for each thread that ran or migrated, the largest CPU time first. A thread id that "
 	"was used again has a row for each life.",
-	thread_columns, sizeof(thread_columns) / sizeof(*thread_columns)};
+	thread_columns, KY_TABLE_RANK);
 
 enum { TOTAL_USAGE, TOTAL_BUSY, TOTAL_KNOWN, TOTAL_CPUS, TOTAL_THREADS };
 
@@ -79,12 +75,8 @@ static const struct ky_column total_columns[] = {
 			   .spare = 1},
 };
 
-static const struct ky_table_def total_table = {"total",
-						"All CPUs",
-						"One row for the whole system.",
-						total_columns,
-						sizeof(total_columns) / sizeof(*total_columns),
-						KY_TABLE_FIXED};
+static const struct ky_table_def total_table = KY_TABLE_DEF(
+	"total", "All CPUs", "One row for the whole system.", total_columns, KY_TABLE_FIXED);
 
 static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table, NULL};
 
@@ -150,17 +142,9 @@ static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .ran = on_ran, .migrated = on_migrated};
+	struct ky_listener listener = {.ran = on_ran, .migrated = on_migrated};
 
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 static void free_run(void *data)
@@ -192,15 +176,13 @@ static void fill_cpu(const struct run *run, struct ky_table *table, const struct
 {
 	struct cpu_time time = {0};
 	struct ky_cell *row = ky_table_row(table);
-	const char *host = ky_report_host(run->model, cpu->host);
 	uint64_t known;
 
 	if (cpu->index < run->cpus.len)
 		time = run->cpus.data[cpu->index];
 	known = time.busy_ns + time.idle_ns;
 	ky_cell_u64(&row[CPU_ID], cpu->id);
-	if (host)
-		ky_cell_text(table, &row[CPU_HOST], host);
+	ky_cell_host(table, &row[CPU_HOST], run->model, cpu->host);
 	if (known)
 		ky_cell_f64(&row[CPU_USAGE], ky_part(time.busy_ns, known));
 	ky_cell_u64(&row[CPU_BUSY], time.busy_ns);

@@ -19,12 +19,9 @@ static const struct ky_column kind_columns[] = {
 	KY_STATS_COLUMN_DEFS(KIND_STATS, "calls"),
 };
 
-static const struct ky_table_def kind_table = {"kinds",
-					       "Calls on files",
-					       "One row for each kind of call that was made.",
-					       kind_columns,
-					       sizeof(kind_columns) / sizeof(*kind_columns),
-					       KY_TABLE_FIXED};
+static const struct ky_table_def kind_table =
+	KY_TABLE_DEF("kinds", "Calls on files", "One row for each kind of call that was made.",
+		     kind_columns, KY_TABLE_FIXED);
 
 enum { DISK_NAME, DISK_HOST, DISK_STAGE, DISK_STATS };
 
@@ -41,14 +38,11 @@ static const struct ky_column disk_columns[] = {
 	KY_STATS_COLUMN_DEFS(DISK_STATS, "requests"),
 };
 
-static const struct ky_table_def disk_table = {
-	"disks",
-	"Requests of block devices",
+static const struct ky_table_def disk_table = KY_TABLE_DEF(
+	"disks", "Requests of block devices",
 	"One row for each device and stage. Requests that were issued without a queue have no queue "
 	"time.",
-	disk_columns,
-	sizeof(disk_columns) / sizeof(*disk_columns),
-	KY_TABLE_FIXED};
+	disk_columns, KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_KIND, WHO_STATS };
 
@@ -62,10 +56,10 @@ static const struct ky_column who_columns[] = {
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls"),
 };
 
-static const struct ky_table_def who_table = {
-	"threads", "Calls on files of each thread",
-	"One row for each kind of call of each thread; the largest sums first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("threads", "Calls on files of each thread",
+		     "One row for each kind of call of each thread; the largest sums first.",
+		     who_columns, KY_TABLE_RANK);
 
 enum { FILE_PATH, FILE_KIND, FILE_STATS };
 
@@ -76,11 +70,11 @@ static const struct ky_column file_columns[] = {
 	KY_STATS_COLUMN_DEFS(FILE_STATS, "calls"),
 };
 
-static const struct ky_table_def file_table = {
+static const struct ky_table_def file_table = KY_TABLE_DEF(
 	"files", "Calls on each file",
 	"One row for each kind of call on each file; the largest sums first. Copies are listed with the "
 	"file that was read.",
-	file_columns, sizeof(file_columns) / sizeof(*file_columns)};
+	file_columns, KY_TABLE_RANK);
 
 enum {
 	CALL_KIND,
@@ -118,32 +112,22 @@ enum {
 static const struct ky_column top_columns[] = {CALL_COLUMN_DEFS(true)};
 static const struct ky_column log_columns[] = {CALL_COLUMN_DEFS(false)};
 
-static const struct ky_table_def top_table = {
-	"top",
-	"The longest calls",
-	"One row for each call, the longest of each kind first.",
-	top_columns,
-	sizeof(top_columns) / sizeof(*top_columns),
-	KY_TABLE_TOP};
+static const struct ky_table_def top_table = KY_TABLE_DEF(
+	"top", "The longest calls", "One row for each call, the longest of each kind first.",
+	top_columns, KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {"log",
-					      "Calls on files",
-					      "One row for each call, in the order of their ends.",
-					      log_columns,
-					      sizeof(log_columns) / sizeof(*log_columns),
-					      KY_TABLE_LOG};
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "Calls on files", "One row for each call, in the order of their ends.",
+		     log_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("kind", "Kind", KY_CELL_TEXT, "As in the first table."),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long they took",
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long they took",
 	"One row for each step of duration, for each kind of call, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const latency_tables[] = {&kind_table, &disk_table, &who_table,
 							    &file_table, &top_table,  &freq_table,
@@ -272,13 +256,11 @@ static void free_run(void *data)
 static struct run *begin_run(struct ky_model *model, const struct ky_report_options *options,
 			     bool log_only)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {
-		.data = run, .io = on_io, .request = log_only ? NULL : on_request};
+	struct ky_listener listener = {.io = on_io, .request = log_only ? NULL : on_request};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
 	run->log_only = log_only;
 	run->wants_log = log_only || ky_report_wants(options, &ky_report_io_latency, TABLE_LOG);
 	for (int i = 0; i < KY_IO_KINDS; i++)
@@ -286,10 +268,6 @@ static struct run *begin_run(struct ky_model *model, const struct ky_report_opti
 				ky_report_limit(options, KY_TABLE_TOP), true);
 	ky_records_init(&run->log, sizeof(struct io_record), ky_report_limit(options, KY_TABLE_LOG),
 			false);
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
 	return run;
 }
 
@@ -325,12 +303,10 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 	ky_vec_foreach(&run->disks.entries, it) {
 		const struct ky_entry *entry = *it;
 		const struct ky_disk *disk = ky_model_disk(run->model, entry->what / N_STAGES);
-		const char *host = ky_report_host(run->model, disk->host);
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_text(table, &row[DISK_NAME], disk->name);
-		if (host)
-			ky_cell_text(table, &row[DISK_HOST], host);
+		ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
 		ky_cell_text(table, &row[DISK_STAGE], stage_texts[entry->what % N_STAGES]);
 		ky_fill_stats(&row[DISK_STATS], &entry->stats);
 	}
@@ -338,20 +314,21 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, DISK_NAME, true);
 }
 
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_text(table, &row[WHO_KIND], ky_io_kind_text((enum ky_io_kind)entry->what));
+	ky_fill_stats(&row[WHO_STATS], &entry->stats);
+}
+
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, true);
+	int status = ky_fill_groups(table, &run->threads, by, true, fill_thread, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_cell_text(table, &row[WHO_KIND], ky_io_kind_text((enum ky_io_kind)entry->what));
-		ky_fill_stats(&row[WHO_STATS], &entry->stats);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort_groups(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
 }
@@ -371,30 +348,26 @@ static void fill_files(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, FILE_STATS + KY_STATS_TOTAL, false);
 }
 
-static void fill_calls(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
+			const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct io_record *io = ky_records_at(records, i);
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct io_record *io = record;
 
-		ky_cell_text(table, &row[CALL_KIND], ky_io_kind_text(io->kind));
-		ky_cell_i64(&row[CALL_BEGIN], io->begin_ns);
-		ky_cell_i64(&row[CALL_END], io->end_ns);
-		ky_cell_u64(&row[CALL_DURATION], ky_ns_between(io->begin_ns, io->end_ns));
-		ky_cell_text(table, &row[CALL_SYSCALL],
-			     ky_model_syscall_name(run->model, io->syscall));
-		if (io->kind != KY_IO_OPEN && io->kind != KY_IO_SYNC && io->ret >= 0)
-			ky_cell_u64(&row[CALL_BYTES], io->bytes);
-		ky_cell_thread(table, &row[CALL_PROCESS], run->model, io->thread);
-		if (io->fd >= 0)
-			ky_cell_i64(&row[CALL_FD], io->fd);
-		ky_cell_file(table, &row[CALL_FILE], io->file);
-		ky_cell_file(table, &row[CALL_TO], io->to);
-		if (ky_is_error(io->ret))
-			ky_cell_errno(table, &row[CALL_ERROR], (int)-io->ret);
-	}
-	table->n_omitted += records->seen - records->len;
+	ky_cell_text(table, &row[CALL_KIND], ky_io_kind_text(io->kind));
+	ky_cell_i64(&row[CALL_BEGIN], io->begin_ns);
+	ky_cell_i64(&row[CALL_END], io->end_ns);
+	ky_cell_u64(&row[CALL_DURATION], ky_ns_between(io->begin_ns, io->end_ns));
+	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, io->syscall));
+	if (io->kind != KY_IO_OPEN && io->kind != KY_IO_SYNC && io->ret >= 0)
+		ky_cell_u64(&row[CALL_BYTES], io->bytes);
+	ky_cell_thread(table, &row[CALL_PROCESS], run->model, io->thread);
+	if (io->fd >= 0)
+		ky_cell_i64(&row[CALL_FD], io->fd);
+	ky_cell_file(table, &row[CALL_FILE], io->file);
+	ky_cell_file(table, &row[CALL_TO], io->to);
+	if (ky_is_error(io->ret))
+		ky_cell_errno(table, &row[CALL_ERROR], (int)-io->ret);
 }
 
 static int finish_latency(void *data, const struct ky_report_options *options,
@@ -408,8 +381,8 @@ static int finish_latency(void *data, const struct ky_report_options *options,
 	fill_disks(run, &result->tables[TABLE_DISKS]);
 	fill_files(run, &result->tables[TABLE_FILES]);
 	for (int i = KY_IO_OPEN; i < KY_IO_KINDS; i++)
-		fill_calls(run, &result->tables[TABLE_TOP], &run->tops[i]);
-	fill_calls(run, &result->tables[TABLE_LOG], &run->log);
+		ky_fill_records(&result->tables[TABLE_TOP], &run->tops[i], fill_single, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->log, fill_single, run);
 	return status < 0 ? status : ky_report_note_files(result);
 }
 
@@ -419,7 +392,7 @@ static int finish_log(void *data, const struct ky_report_options *options,
 	struct run *run = data;
 
 	(void)options;
-	fill_calls(run, &result->tables[0], &run->log);
+	ky_fill_records(&result->tables[0], &run->log, fill_single, run);
 	return ky_report_note_files(result);
 }
 

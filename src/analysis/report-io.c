@@ -75,10 +75,9 @@ static const struct ky_column who_columns[] = {
 		 .spare = 7},
 };
 
-static const struct ky_table_def who_table = {
+static const struct ky_table_def who_table = KY_TABLE_DEF(
 	"processes", "I/O of each process",
-	"One row for each process that did I/O, the most bytes first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+	"One row for each process that did I/O, the most bytes first.", who_columns, KY_TABLE_RANK);
 
 enum {
 	FILE_PATH,
@@ -121,9 +120,9 @@ static const struct ky_column file_columns[] = {
 		       .spare = 3},
 };
 
-static const struct ky_table_def file_table = {
-	"files", "I/O of each file", "One row for each file, the most bytes first.", file_columns,
-	sizeof(file_columns) / sizeof(*file_columns)};
+static const struct ky_table_def file_table =
+	KY_TABLE_DEF("files", "I/O of each file", "One row for each file, the most bytes first.",
+		     file_columns, KY_TABLE_RANK);
 
 enum { DISK_NAME, DISK_HOST, DISK_REQUESTS, DISK_SECTORS, DISK_READ, DISK_WRITTEN, DISK_TIME };
 
@@ -142,13 +141,10 @@ static const struct ky_column disk_columns[] = {
 		       "The mean time from the issue to the device to the completion."},
 };
 
-static const struct ky_table_def disk_table = {
-	"disks",
-	"Requests of each block device",
+static const struct ky_table_def disk_table = KY_TABLE_DEF(
+	"disks", "Requests of each block device",
 	"One row for each device with requests that completed, by name; report block has more.",
-	disk_columns,
-	sizeof(disk_columns) / sizeof(*disk_columns),
-	KY_TABLE_FIXED};
+	disk_columns, KY_TABLE_FIXED);
 
 enum { NET_NAME, NET_HOST, NET_RECEIVED, NET_SENT, NET_PACKETS_IN, NET_PACKETS_OUT };
 
@@ -165,13 +161,9 @@ static const struct ky_column net_columns[] = {
 			     "Packets that the driver took."},
 };
 
-static const struct ky_table_def net_table = {
-	"interfaces",
-	"Packets of each network interface",
-	"One row for each interface, by name; report net has more.",
-	net_columns,
-	sizeof(net_columns) / sizeof(*net_columns),
-	KY_TABLE_FIXED};
+static const struct ky_table_def net_table = KY_TABLE_DEF(
+	"interfaces", "Packets of each network interface",
+	"One row for each interface, by name; report net has more.", net_columns, KY_TABLE_FIXED);
 
 static const struct ky_table_def *const tables[] = {&who_table, &file_table, &disk_table,
 						    &net_table, NULL};
@@ -327,28 +319,23 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {
-		.data = run, .io = on_io, .request = on_request, .packet = on_packet};
+	struct ky_listener listener = {.io = on_io, .request = on_request, .packet = on_packet};
 
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static void fill_who(const struct run *run, struct ky_table *table, const struct ky_entry *entry,
+static void fill_who(const void *data, struct ky_table *table, const struct ky_entry *entry,
 		     enum ky_by by)
 {
+	const struct run *run = data;
 	uint64_t sums[2] = {0, 0};
-	struct ky_cell *row = ky_table_row(table);
+	struct ky_cell *row;
 
+	if (!entry->thread)
+		return;
+	row = ky_table_row(table);
 	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
 	if (by != KY_BY_THREAD)
 		ky_cell_u64(&row[WHO_THREADS], entry->n_threads);
@@ -366,26 +353,11 @@ static void fill_who(const struct run *run, struct ky_table *table, const struct
 
 static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_who, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		if (groups.entries.data[i]->thread)
-			fill_who(run, table, groups.entries.data[i], by);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_PROCESS, true);
 	ky_table_sort(table, WHO_BYTES, false);
 	return status;
-}
-
-static void fill_host(const struct run *run, struct ky_table *table, struct ky_cell *cell,
-		      const struct ky_host *host)
-{
-	const char *label = ky_report_host(run->model, host);
-
-	if (label)
-		ky_cell_text(table, cell, label);
 }
 
 static void fill_files(const struct run *run, struct ky_table *table)
@@ -396,7 +368,7 @@ static void fill_files(const struct run *run, struct ky_table *table)
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_file(table, &row[FILE_PATH], file);
-		fill_host(run, table, &row[FILE_HOST], file->host);
+		ky_cell_host(table, &row[FILE_HOST], run->model, file->host);
 		ky_cell_text(table, &row[FILE_KIND], ky_file_kind_text(file->kind));
 		ky_cell_u64(&row[FILE_BYTES], entry->sums[SUM_READ] + entry->sums[SUM_WRITTEN]);
 		for (int i = SUM_READ; i <= SUM_TIME; i++)
@@ -414,7 +386,7 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_text(table, &row[DISK_NAME], disk->name);
-		fill_host(run, table, &row[DISK_HOST], disk->host);
+		ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
 		ky_cell_u64(&row[DISK_REQUESTS], entry->sums[SUM_REQUESTS]);
 		ky_cell_u64(&row[DISK_SECTORS], entry->sums[SUM_SECTORS]);
 		ky_cell_u64(&row[DISK_READ], entry->sums[SUM_DISK_READ]);
@@ -433,7 +405,7 @@ static void fill_netifs(const struct run *run, struct ky_table *table)
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_text(table, &row[NET_NAME], netif->name);
-		fill_host(run, table, &row[NET_HOST], netif->host);
+		ky_cell_host(table, &row[NET_HOST], run->model, netif->host);
 		for (int i = SUM_RECEIVED; i <= SUM_PACKETS_OUT; i++)
 			ky_cell_u64(&row[NET_RECEIVED + i], entry->sums[i]);
 	}

@@ -30,31 +30,31 @@ static const struct ky_column irq_columns[] = {
 	KY_STATS_COLUMN_DEFS(LINE_STATS, "runs of the handler"),
 };
 
-static const struct ky_table_def irq_table = {
-	"irqs", "Durations of interrupt handlers",
-	"One row for each interrupt, the largest sum of durations first.", irq_columns,
-	sizeof(irq_columns) / sizeof(*irq_columns)};
+static const struct ky_table_def irq_table =
+	KY_TABLE_DEF("irqs", "Durations of interrupt handlers",
+		     "One row for each interrupt, the largest sum of durations first.", irq_columns,
+		     KY_TABLE_RANK);
 
 static const struct ky_column softirq_columns[] = {
 	LINE_COLUMN_DEFS(SOFTIRQ_HELP),
 	KY_STATS_COLUMN_DEFS(LINE_STATS, "runs"),
 };
 
-static const struct ky_table_def softirq_table = {
-	"softirqs", "Durations of softirqs",
-	"One row for each softirq, the largest sum of durations first.", softirq_columns,
-	sizeof(softirq_columns) / sizeof(*softirq_columns)};
+static const struct ky_table_def softirq_table =
+	KY_TABLE_DEF("softirqs", "Durations of softirqs",
+		     "One row for each softirq, the largest sum of durations first.",
+		     softirq_columns, KY_TABLE_RANK);
 
 static const struct ky_column latency_columns[] = {
 	LINE_COLUMN_DEFS(SOFTIRQ_HELP),
 	KY_STATS_COLUMN_DEFS(LINE_STATS, "runs whose raise was seen"),
 };
 
-static const struct ky_table_def latency_table = {
+static const struct ky_table_def latency_table = KY_TABLE_DEF(
 	"latency", "From raise to entry",
 	"One row for each softirq, the largest sum of latencies first. A latency is the time from the "
 	"first raise since its last entry on that CPU to the next entry there.",
-	latency_columns, sizeof(latency_columns) / sizeof(*latency_columns)};
+	latency_columns, KY_TABLE_RANK);
 
 enum { CPU_ID, CPU_HOST, CPU_COUNT, CPU_TIME, CPU_SHARE };
 
@@ -71,12 +71,9 @@ static const struct ky_column cpu_columns[] = {
 		       .bar = KY_BAR_WHOLE},
 };
 
-static const struct ky_table_def cpu_table = {"cpus",
-					      "Time in them on each CPU",
-					      "One row for each CPU on which they came, by number.",
-					      cpu_columns,
-					      sizeof(cpu_columns) / sizeof(*cpu_columns),
-					      KY_TABLE_FIXED};
+static const struct ky_table_def cpu_table = KY_TABLE_DEF(
+	"cpus", "Time in them on each CPU", "One row for each CPU on which they came, by number.",
+	cpu_columns, KY_TABLE_FIXED);
 
 enum {
 	RUN_RAISE,
@@ -108,40 +105,28 @@ static const struct ky_column run_columns[] = {
 		 .second = true, .spare = 3},
 };
 
-static const struct ky_table_def top_table = {"top",
-					      "The longest",
-					      "One row for each run, the longest first.",
-					      run_columns,
-					      sizeof(run_columns) / sizeof(*run_columns),
-					      KY_TABLE_TOP};
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest", "One row for each run, the longest first.", run_columns,
+		     KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {"log",
-					      "All runs",
-					      "One row for each run, in the order of their ends.",
-					      run_columns,
-					      sizeof(run_columns) / sizeof(*run_columns),
-					      KY_TABLE_LOG};
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "All runs", "One row for each run, in the order of their ends.",
+		     run_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("irq", "Interrupt", KY_CELL_IRQ, "Its number and name."),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long they took",
-	"One row for each step of duration, for each interrupt, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "How long they took",
+		     "One row for each step of duration, for each interrupt, from the shortest on.",
+		     freq_columns, KY_TABLE_FREQ);
 
-static const struct ky_table_def latency_freq_table = {
-	"latency_freq",
-	"How late they came",
+static const struct ky_table_def latency_freq_table = KY_TABLE_DEF(
+	"latency_freq", "How late they came",
 	"One row for each step of the latency from raise to entry, for each softirq, from the "
 	"shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const irq_tables[] = {&irq_table,  &cpu_table, &top_table,
 							&freq_table, &log_table, NULL};
@@ -182,8 +167,7 @@ struct run {
 	struct ky_ledger lines, latencies; /* what: the line's index */
 	KY_VEC(struct line_state *) states;
 	KY_VEC(struct cpu_time) cpus;
-	struct ky_records top, log;
-	bool wants_log;
+	struct ky_happenings single;
 	uint64_t unmeasured; /* whose beginning was not seen */
 };
 
@@ -253,9 +237,7 @@ static int on_irq(void *data, const struct ky_irq *irq)
 	    count_cpu(run, state, irq, ns) < 0 || add_latency(run, state, irq) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&state->freq, ns);
-	if (run->wants_log && ky_records_add(&run->log, 0, &record) < 0)
-		return KYMO_E_MEMORY;
-	return ky_records_add(&run->top, ns, &record);
+	return ky_happenings_add(&run->single, ns, &record);
 }
 
 static void free_run(void *data)
@@ -271,30 +253,21 @@ static void free_run(void *data)
 	}
 	ky_vec_fini(&run->states);
 	ky_vec_fini(&run->cpus);
-	ky_records_fini(&run->top);
-	ky_records_fini(&run->log);
+	ky_happenings_fini(&run->single);
 	free(run);
 }
 
 static struct run *begin_run(struct ky_model *model, const struct ky_report_options *options,
 			     const struct ky_report *report)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .irq = on_irq};
+	struct ky_listener listener = {.irq = on_irq};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
 	run->soft = report == &ky_report_softirq;
-	run->wants_log = ky_report_wants(options, report, TABLE_LOG);
-	ky_records_init(&run->top, sizeof(struct irq_record),
-			ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct irq_record),
-			ky_report_limit(options, KY_TABLE_LOG), false);
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
+	ky_happenings_init(&run->single, sizeof(struct irq_record), options,
+			   ky_report_wants(options, report, TABLE_LOG));
 	return run;
 }
 
@@ -348,12 +321,10 @@ static int fill_lines(const struct run *run, struct ky_table *table, const struc
 	for (size_t i = 0; i < ledger->entries.len && status >= 0; i++) {
 		const struct ky_entry *entry = ledger->entries.data[i];
 		const struct ky_irq_line *line = ky_model_irq_line(run->model, entry->what);
-		const char *host = ky_report_host(run->model, line->host);
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_line(table, &row[LINE_IRQ], line);
-		if (host)
-			ky_cell_text(table, &row[LINE_HOST], host);
+		ky_cell_host(table, &row[LINE_HOST], run->model, line->host);
 		ky_cell_text(table, &row[LINE_KIND], ky_irq_kind_text(line->kind));
 		ky_fill_stats(&row[LINE_STATS], &entry->stats);
 		if (with_cpus)
@@ -384,15 +355,13 @@ static void fill_cpus(const struct run *run, struct ky_table *table)
 
 	for (size_t i = 0; i < run->cpus.len; i++) {
 		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
-		const char *host = ky_report_host(run->model, cpu->host);
 		struct ky_cell *row;
 
 		if (!run->cpus.data[i].count)
 			continue;
 		row = ky_table_row(table);
 		ky_cell_u64(&row[CPU_ID], cpu->id);
-		if (host)
-			ky_cell_text(table, &row[CPU_HOST], host);
+		ky_cell_host(table, &row[CPU_HOST], run->model, cpu->host);
 		ky_cell_u64(&row[CPU_COUNT], run->cpus.data[i].count);
 		ky_cell_u64(&row[CPU_TIME], run->cpus.data[i].ns);
 		ky_cell_f64(&row[CPU_SHARE], ky_part(run->cpus.data[i].ns, range_ns));
@@ -401,28 +370,25 @@ static void fill_cpus(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, CPU_HOST, true);
 }
 
-static void fill_runs(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
+			const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct irq_record *record = ky_records_at(records, i);
-		const struct ky_irq *irq = &record->irq;
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct irq_record *single = record;
+	const struct ky_irq *irq = &single->irq;
 
-		if (irq->raise_ns != INT64_MIN) {
-			ky_cell_i64(&row[RUN_RAISE], irq->raise_ns);
-			ky_cell_u64(&row[RUN_LATENCY], ky_ns_between(irq->raise_ns, irq->begin_ns));
-		}
-		ky_cell_i64(&row[RUN_BEGIN], irq->begin_ns);
-		ky_cell_i64(&row[RUN_END], irq->end_ns);
-		ky_cell_u64(&row[RUN_DURATION], ky_ns_between(irq->begin_ns, irq->end_ns));
-		ky_cell_u64(&row[RUN_CPU], record->cpu);
-		ky_cell_text(table, &row[RUN_KIND], ky_irq_kind_text(irq->line->kind));
-		ky_cell_line(table, &row[RUN_IRQ], irq->line);
-		if (irq->thread)
-			ky_cell_thread(table, &row[RUN_THREAD], run->model, irq->thread);
+	if (irq->raise_ns != INT64_MIN) {
+		ky_cell_i64(&row[RUN_RAISE], irq->raise_ns);
+		ky_cell_u64(&row[RUN_LATENCY], ky_ns_between(irq->raise_ns, irq->begin_ns));
 	}
-	table->n_omitted = records->seen - records->len;
+	ky_cell_i64(&row[RUN_BEGIN], irq->begin_ns);
+	ky_cell_i64(&row[RUN_END], irq->end_ns);
+	ky_cell_u64(&row[RUN_DURATION], ky_ns_between(irq->begin_ns, irq->end_ns));
+	ky_cell_u64(&row[RUN_CPU], single->cpu);
+	ky_cell_text(table, &row[RUN_KIND], ky_irq_kind_text(irq->line->kind));
+	ky_cell_line(table, &row[RUN_IRQ], irq->line);
+	if (irq->thread)
+		ky_cell_thread(table, &row[RUN_THREAD], run->model, irq->thread);
 }
 
 static int finish(void *data, const struct ky_report_options *options,
@@ -438,8 +404,8 @@ static int finish(void *data, const struct ky_report_options *options,
 	}
 	fill_freqs(run, &result->tables[TABLE_FREQ], false);
 	fill_cpus(run, &result->tables[TABLE_CPUS]);
-	fill_runs(run, &result->tables[TABLE_TOP], &run->top);
-	fill_runs(run, &result->tables[TABLE_LOG], &run->log);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_single, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_single, run);
 	if (status >= 0 && run->unmeasured)
 		status = ky_report_note(result,
 					"%" PRIu64

@@ -36,10 +36,10 @@ static const struct ky_column lock_columns[] = {
 	KY_STATS_COLUMN_DEFS(LOCK_STATS, "calls that wait"),
 };
 
-static const struct ky_table_def lock_table = {
-	"locks", "Waits at each futex",
-	"One row for each futex of each process, the largest sum of waits first.", lock_columns,
-	sizeof(lock_columns) / sizeof(*lock_columns)};
+static const struct ky_table_def lock_table =
+	KY_TABLE_DEF("locks", "Waits at each futex",
+		     "One row for each futex of each process, the largest sum of waits first.",
+		     lock_columns, KY_TABLE_RANK);
 
 enum { WHO_PROCESS, WHO_STATS };
 
@@ -49,10 +49,9 @@ static const struct ky_column who_columns[] = {
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls that wait"),
 };
 
-static const struct ky_table_def who_table = {
+static const struct ky_table_def who_table = KY_TABLE_DEF(
 	"threads", "Waits of each thread",
-	"One row for each thread, the largest sum of waits first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+	"One row for each thread, the largest sum of waits first.", who_columns, KY_TABLE_RANK);
 
 enum { PAIR_WAITER, PAIR_WAKER, PAIR_STATS };
 
@@ -66,11 +65,11 @@ static const struct ky_column pair_columns[] = {
 	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
 };
 
-static const struct ky_table_def pair_table = {
+static const struct ky_table_def pair_table = KY_TABLE_DEF(
 	"pairs", "Who waited for whom",
 	"One row for each pair of threads, the largest sum of waits first. Waits that a timeout or an "
 	"interrupt ended are not among them.",
-	pair_columns, sizeof(pair_columns) / sizeof(*pair_columns)};
+	pair_columns, KY_TABLE_RANK);
 
 enum { WAIT_BEGIN, WAIT_END, WAIT_DURATION, WAIT_PROCESS, WAIT_ADDRESS, WAIT_WAKER, WAIT_RESULT };
 
@@ -89,32 +88,23 @@ static const struct ky_column wait_columns[] = {
 		 .spare = 2},
 };
 
-static const struct ky_table_def top_table = {"top",
-					      "The longest waits",
-					      "One row for each wait, the longest first.",
-					      wait_columns,
-					      sizeof(wait_columns) / sizeof(*wait_columns),
-					      KY_TABLE_TOP};
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
+		     wait_columns, KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {"log",
-					      "Waits",
-					      "One row for each wait, in the order of their ends.",
-					      wait_columns,
-					      sizeof(wait_columns) / sizeof(*wait_columns),
-					      KY_TABLE_LOG};
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "Waits", "One row for each wait, in the order of their ends.",
+		     wait_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("result", "Result", KY_CELL_TEXT,
 			    "'woken', or any error as 'not woken'."),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long the waits were",
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long the waits were",
 	"One row for each step of duration, for each of both results, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
 	&lock_table, &who_table, &pair_table, &top_table, &freq_table, &log_table, NULL};
@@ -139,8 +129,7 @@ struct run {
 	struct ky_map by_address; /* -> its index + 1 */
 	KY_VEC(uint64_t) addresses;
 	struct ky_freq freqs[2];
-	struct ky_records top, log;
-	bool wants_log;
+	struct ky_happenings single;
 };
 
 /* The index of an address, in whatever process. */
@@ -201,9 +190,7 @@ static int on_futex(void *data, const struct ky_call *call)
 	if (record.waker && add(&run->pairs, call->thread, record.waker->index, call->ret, ns) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&run->freqs[call->ret < 0], ns);
-	if (run->wants_log && ky_records_add(&run->log, 0, &record) < 0)
-		return KYMO_E_MEMORY;
-	return ky_records_add(&run->top, ns, &record);
+	return ky_happenings_add(&run->single, ns, &record);
 }
 
 static void free_run(void *data)
@@ -215,70 +202,63 @@ static void free_run(void *data)
 	ky_ledger_fini(&run->pairs);
 	ky_map_fini(&run->by_address);
 	ky_vec_fini(&run->addresses);
-	ky_records_fini(&run->top);
-	ky_records_fini(&run->log);
+	ky_happenings_fini(&run->single);
 	free(run);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .futex = on_futex};
+	struct ky_listener listener = {.futex = on_futex};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
-	run->wants_log = ky_report_wants(options, &ky_report_locks, TABLE_LOG);
-	ky_records_init(&run->top, sizeof(struct wait_record),
-			ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct wait_record),
-			ky_report_limit(options, KY_TABLE_LOG), false);
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
+	ky_happenings_init(&run->single, sizeof(struct wait_record), options,
+			   ky_report_wants(options, &ky_report_locks, TABLE_LOG));
 	return run;
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
 /* Which process a thread belongs to may be told later than its waits: so they are added up here. */
+static void fill_lock(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		      enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[LOCK_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[LOCK_ADDRESS], run->addresses.data[entry->what]);
+	ky_cell_u64(&row[LOCK_WAITERS], entry->n_threads);
+	ky_cell_u64(&row[LOCK_WOKEN], entry->sums[SUM_WOKEN]);
+	ky_cell_u64(&row[LOCK_CHANGED], entry->sums[SUM_CHANGED]);
+	ky_cell_u64(&row[LOCK_TIMED_OUT], entry->sums[SUM_TIMED_OUT]);
+	ky_cell_u64(&row[LOCK_FAILED], entry->sums[SUM_FAILED]);
+	ky_fill_stats(&row[LOCK_STATS], &entry->stats);
+}
+
 static int fill_locks(struct run *run, struct ky_table *table)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->locks, KY_BY_PROCESS, true);
+	int status = ky_fill_groups(table, &run->locks, KY_BY_PROCESS, true, fill_lock, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[LOCK_PROCESS], run->model, entry->thread, KY_BY_PROCESS);
-		ky_cell_u64(&row[LOCK_ADDRESS], run->addresses.data[entry->what]);
-		ky_cell_u64(&row[LOCK_WAITERS], entry->n_threads);
-		ky_cell_u64(&row[LOCK_WOKEN], entry->sums[SUM_WOKEN]);
-		ky_cell_u64(&row[LOCK_CHANGED], entry->sums[SUM_CHANGED]);
-		ky_cell_u64(&row[LOCK_TIMED_OUT], entry->sums[SUM_TIMED_OUT]);
-		ky_cell_u64(&row[LOCK_FAILED], entry->sums[SUM_FAILED]);
-		ky_fill_stats(&row[LOCK_STATS], &entry->stats);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, LOCK_STATS + KY_STATS_TOTAL, false);
 	return status;
 }
 
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_fill_stats(&row[WHO_STATS], &entry->stats);
+}
+
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_fill_stats(&row[WHO_STATS], &entry->stats);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
 }
@@ -297,26 +277,23 @@ static void fill_pairs(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
 }
 
-static void fill_waits(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct wait_record *wait = ky_records_at(records, i);
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct wait_record *wait = record;
 
-		ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
-		ky_cell_i64(&row[WAIT_END], wait->end_ns);
-		ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
-		ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
-		ky_cell_u64(&row[WAIT_ADDRESS], wait->address);
-		if (wait->waker)
-			ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
-		if (wait->ret < 0)
-			ky_cell_errno(table, &row[WAIT_RESULT], (int)-wait->ret);
-		else
-			ky_cell_text(table, &row[WAIT_RESULT], "woken");
-	}
-	table->n_omitted = records->seen - records->len;
+	ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
+	ky_cell_i64(&row[WAIT_END], wait->end_ns);
+	ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
+	ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
+	ky_cell_u64(&row[WAIT_ADDRESS], wait->address);
+	if (wait->waker)
+		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
+	if (wait->ret < 0)
+		ky_cell_errno(table, &row[WAIT_RESULT], (int)-wait->ret);
+	else
+		ky_cell_text(table, &row[WAIT_RESULT], "woken");
 }
 
 static int finish(void *data, const struct ky_report_options *options,
@@ -336,8 +313,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		ky_cell_text(&result->tables[TABLE_FREQ], &what, results[i]);
 		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &what);
 	}
-	fill_waits(run, &result->tables[TABLE_TOP], &run->top);
-	fill_waits(run, &result->tables[TABLE_LOG], &run->log);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

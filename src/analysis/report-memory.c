@@ -25,12 +25,9 @@ static const struct ky_column total_columns[] = {
 			  "Page faults of the kernel.", .spare = 1},
 };
 
-static const struct ky_table_def total_table = {"total",
-						"The whole system",
-						"One row for all traces together.",
-						total_columns,
-						sizeof(total_columns) / sizeof(*total_columns),
-						KY_TABLE_FIXED};
+static const struct ky_table_def total_table =
+	KY_TABLE_DEF("total", "The whole system", "One row for all traces together.", total_columns,
+		     KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_ALLOC, WHO_FREE, WHO_NET, WHO_USER, WHO_KERNEL };
 
@@ -49,11 +46,11 @@ static const struct ky_column who_columns[] = {
 			"Page faults of the kernel while it ran.", .spare = 1},
 };
 
-static const struct ky_table_def who_table = {
+static const struct ky_table_def who_table = KY_TABLE_DEF(
 	"processes", "Pages of each process",
 	"One row for each process that ran at an allocation, free or fault; the most pages allocated "
 	"first.",
-	who_columns, sizeof(who_columns) / sizeof(*who_columns)};
+	who_columns, KY_TABLE_RANK);
 
 enum { RSS_PROCESS, RSS_LAST, RSS_MAX, RSS_FIRST, RSS_FILE, RSS_ANON, RSS_SHARED, RSS_SWAP };
 
@@ -76,11 +73,11 @@ static const struct ky_column rss_columns[] = {
 		      "What was swapped out at last; not part of the resident size.", .spare = 4},
 };
 
-static const struct ky_table_def rss_table = {
+static const struct ky_table_def rss_table = KY_TABLE_DEF(
 	"rss", "Resident size of each process",
 	"One row for each address space that changed while its own process ran, the largest first. A "
 	"process that called exec has a row for each program.",
-	rss_columns, sizeof(rss_columns) / sizeof(*rss_columns)};
+	rss_columns, KY_TABLE_RANK);
 
 static const struct ky_table_def *const tables[] = {&total_table, &who_table, &rss_table, NULL};
 
@@ -185,18 +182,10 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .memory = on_memory};
+	struct ky_listener listener = {.memory = on_memory};
 
 	(void)options;
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
@@ -219,27 +208,28 @@ static void fill_total(const struct run *run, struct ky_table *table)
 	}
 }
 
+static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			 enum ky_by by)
+{
+	const struct run *run = data;
+	bool faults = ky_model_abilities(run->model) & KY_CAN_FAULT;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[WHO_ALLOC], entry->sums[SUM_ALLOC]);
+	ky_cell_u64(&row[WHO_FREE], entry->sums[SUM_FREE]);
+	ky_cell_i64(&row[WHO_NET],
+		    (int64_t)entry->sums[SUM_ALLOC] - (int64_t)entry->sums[SUM_FREE]);
+	if (!faults)
+		return;
+	ky_cell_u64(&row[WHO_USER], entry->sums[SUM_USER]);
+	ky_cell_u64(&row[WHO_KERNEL], entry->sums[SUM_KERNEL]);
+}
+
 static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	bool faults = ky_model_abilities(run->model) & KY_CAN_FAULT;
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_cell_u64(&row[WHO_ALLOC], entry->sums[SUM_ALLOC]);
-		ky_cell_u64(&row[WHO_FREE], entry->sums[SUM_FREE]);
-		ky_cell_i64(&row[WHO_NET],
-			    (int64_t)entry->sums[SUM_ALLOC] - (int64_t)entry->sums[SUM_FREE]);
-		if (!faults)
-			continue;
-		ky_cell_u64(&row[WHO_USER], entry->sums[SUM_USER]);
-		ky_cell_u64(&row[WHO_KERNEL], entry->sums[SUM_KERNEL]);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_PROCESS, true);
 	ky_table_sort(table, WHO_ALLOC, false);
 	return status;

@@ -28,12 +28,9 @@ static const struct ky_column net_columns[] = {
 			.spare = 2},
 };
 
-static const struct ky_table_def net_table = {"interfaces",
-					      "Packets of each network interface",
-					      "One row for each interface and way, by name.",
-					      net_columns,
-					      sizeof(net_columns) / sizeof(*net_columns),
-					      KY_TABLE_FIXED};
+static const struct ky_table_def net_table =
+	KY_TABLE_DEF("interfaces", "Packets of each network interface",
+		     "One row for each interface and way, by name.", net_columns, KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_NETIF, WHO_SENT, WHO_PACKETS_SENT, WHO_RECEIVED, WHO_PACKETS_RECEIVED };
 
@@ -51,10 +48,10 @@ static const struct ky_column who_columns[] = {
 				  "Packets received."},
 };
 
-static const struct ky_table_def who_table = {
-	"processes", "What ran when packets were sent and received",
-	"One row for each process and interface, the most bytes sent first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("processes", "What ran when packets were sent and received",
+		     "One row for each process and interface, the most bytes sent first.",
+		     who_columns, KY_TABLE_RANK);
 
 static const struct ky_table_def *const tables[] = {&net_table, &who_table, NULL};
 
@@ -101,18 +98,10 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .packet = on_packet};
+	struct ky_listener listener = {.packet = on_packet};
 
 	(void)options;
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
@@ -122,13 +111,11 @@ static void fill_way(const struct run *run, struct ky_table *table, const struct
 {
 	static const char *const ways[] = {"sent", "received"};
 	const struct ky_netif *netif = ky_model_netif(run->model, entry->what);
-	const char *host = ky_report_host(run->model, netif->host);
 	uint64_t range_ns = ky_report_range_ns(run->model);
 	struct ky_cell *row = ky_table_row(table);
 
 	ky_cell_text(table, &row[NET_NAME], netif->name);
-	if (host)
-		ky_cell_text(table, &row[NET_HOST], host);
+	ky_cell_host(table, &row[NET_HOST], run->model, netif->host);
 	ky_cell_text(table, &row[NET_WAY], ways[way]);
 	ky_cell_u64(&row[NET_PACKETS], entry->sums[SUM_PACKETS + way]);
 	ky_cell_u64(&row[NET_BYTES], entry->sums[SUM_BYTES + way]);
@@ -140,23 +127,24 @@ static void fill_way(const struct run *run, struct ky_table *table, const struct
 	ky_cell_u64(&row[NET_FAILED], entry->sums[SUM_FAILED + way]);
 }
 
+static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			 enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_text(table, &row[WHO_NETIF], ky_model_netif(run->model, entry->what)->name);
+	ky_cell_u64(&row[WHO_SENT], entry->sums[SUM_BYTES]);
+	ky_cell_u64(&row[WHO_PACKETS_SENT], entry->sums[SUM_PACKETS]);
+	ky_cell_u64(&row[WHO_RECEIVED], entry->sums[SUM_BYTES + 1]);
+	ky_cell_u64(&row[WHO_PACKETS_RECEIVED], entry->sums[SUM_PACKETS + 1]);
+}
+
 static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, true);
+	int status = ky_fill_groups(table, &run->threads, by, true, fill_process, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_cell_text(table, &row[WHO_NETIF], ky_model_netif(run->model, entry->what)->name);
-		ky_cell_u64(&row[WHO_SENT], entry->sums[SUM_BYTES]);
-		ky_cell_u64(&row[WHO_PACKETS_SENT], entry->sums[SUM_PACKETS]);
-		ky_cell_u64(&row[WHO_RECEIVED], entry->sums[SUM_BYTES + 1]);
-		ky_cell_u64(&row[WHO_PACKETS_RECEIVED], entry->sums[SUM_PACKETS + 1]);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_RECEIVED, false);
 	ky_table_sort(table, WHO_SENT, false);
 	return status;

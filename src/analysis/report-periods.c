@@ -42,13 +42,9 @@ static const struct ky_column period_columns[] = {
 			      .spare = 9},
 };
 
-static const struct ky_table_def period_table = {
-	"periods",
-	"Periods",
-	"One row for each definition, in the order of the command line.",
-	period_columns,
-	sizeof(period_columns) / sizeof(*period_columns),
-	KY_TABLE_FIXED};
+static const struct ky_table_def period_table = KY_TABLE_DEF(
+	"periods", "Periods", "One row for each definition, in the order of the command line.",
+	period_columns, KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_NAME, WHO_STATS };
 
@@ -60,10 +56,10 @@ static const struct ky_column who_columns[] = {
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "periods"),
 };
 
-static const struct ky_table_def who_table = {
-	"threads", "Periods of each thread",
-	"One row for each thread and period, the largest sum of durations first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("threads", "Periods of each thread",
+		     "One row for each thread and period, the largest sum of durations first.",
+		     who_columns, KY_TABLE_RANK);
 
 enum { CAPTURE_NAME, CAPTURE_TEXT, CAPTURE_STATS };
 
@@ -73,11 +69,11 @@ static const struct ky_column capture_columns[] = {
 	KY_STATS_COLUMN_DEFS(CAPTURE_STATS, "periods"),
 };
 
-static const struct ky_table_def capture_table = {
+static const struct ky_table_def capture_table = KY_TABLE_DEF(
 	"captured", "Periods by what was captured",
 	"One row for each period and set of captured values, the largest sum of durations first. Of "
 	"definitions without captures there is none.",
-	capture_columns, sizeof(capture_columns) / sizeof(*capture_columns)};
+	capture_columns, KY_TABLE_RANK);
 
 enum { WITHIN_PARENT, WITHIN_NAME, WITHIN_COUNT, WITHIN_EACH, WITHIN_TOTAL, WITHIN_SHARE };
 
@@ -96,13 +92,10 @@ static const struct ky_column within_columns[] = {
 		 .bar = KY_BAR_WHOLE},
 };
 
-static const struct ky_table_def within_table = {
-	"within",
-	"Periods within others",
-	"One row for each definition with a parent, in the order of the command line.",
-	within_columns,
-	sizeof(within_columns) / sizeof(*within_columns),
-	KY_TABLE_FIXED};
+static const struct ky_table_def within_table =
+	KY_TABLE_DEF("within", "Periods within others",
+		     "One row for each definition with a parent, in the order of the command line.",
+		     within_columns, KY_TABLE_FIXED);
 
 enum { LOG_BEGIN, LOG_END, LOG_DURATION, LOG_NAME, LOG_PROCESS, LOG_CPU, LOG_CAPTURED, LOG_WITHIN };
 
@@ -121,32 +114,22 @@ static const struct ky_column log_columns[] = {
 			.spare = 2},
 };
 
-static const struct ky_table_def top_table = {"top",
-					      "The longest periods",
-					      "One row for each period, the longest first.",
-					      log_columns,
-					      sizeof(log_columns) / sizeof(*log_columns),
-					      KY_TABLE_TOP};
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest periods", "One row for each period, the longest first.",
+		     log_columns, KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {
-	"log",
-	"The periods",
-	"One row for each period, in the order of their ends.",
-	log_columns,
-	sizeof(log_columns) / sizeof(*log_columns),
-	KY_TABLE_LOG};
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "The periods", "One row for each period, in the order of their ends.",
+		     log_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("period", "Period", KY_CELL_TEXT, NAME_HELP),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long the periods were",
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long the periods were",
 	"One row for each step of duration, for each definition, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {&period_table, &who_table, &capture_table,
 						    &within_table, &top_table, &freq_table,
@@ -189,8 +172,7 @@ struct run {
 	struct ky_names by_text; /* "INDEX text" -> struct captured * */
 	KY_VEC(struct captured *) captured;
 	uint64_t n_left_out; /* periods beyond MAX_CAPTURED */
-	struct ky_records top, log;
-	bool wants_log;
+	struct ky_happenings single;
 };
 
 /* The sum of @period's captured values; NULL with status 0: one too many. */
@@ -242,9 +224,7 @@ static int on_period(void *data, const struct ky_period *period)
 	if (captured)
 		record.captured = captured->text;
 	ky_freq_add(&sum->freq, ns);
-	if (run->wants_log && ky_records_add(&run->log, 0, &record) < 0)
-		return KYMO_E_MEMORY;
-	return ky_records_add(&run->top, ns, &record);
+	return ky_happenings_add(&run->single, ns, &record);
 }
 
 static void free_run(void *data)
@@ -261,30 +241,25 @@ static void free_run(void *data)
 	ky_vec_fini(&run->captured);
 	ky_strbuf_fini(&run->key);
 	ky_arena_fini(&run->arena);
-	ky_records_fini(&run->top);
-	ky_records_fini(&run->log);
+	ky_happenings_fini(&run->single);
 	free(run);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .period = on_period};
+	struct ky_listener listener = {.period = on_period};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
 	run->periods = options->periods;
 	run->sums = calloc(run->periods ? run->periods->defs.len + 1 : 1, sizeof(*run->sums));
-	run->wants_log = ky_report_wants(options, &ky_report_periods, TABLE_LOG);
 	ky_arena_init(&run->arena);
 	ky_names_init(&run->by_text);
 	ky_strbuf_init(&run->key);
-	ky_records_init(&run->top, sizeof(struct period_record),
-			ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct period_record),
-			ky_report_limit(options, KY_TABLE_LOG), false);
-	if (!run->sums || ky_model_listen(model, &listener) < 0) {
+	ky_happenings_init(&run->single, sizeof(struct period_record), options,
+			   ky_report_wants(options, &ky_report_periods, TABLE_LOG));
+	if (!run->sums) {
 		free_run(run);
 		return NULL;
 	}
@@ -326,21 +301,22 @@ static void fill_within(struct ky_table *table, const struct ky_period_def *def,
 			    (double)((long double)sum->stats.sum / (long double)parent->stats.sum));
 }
 
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	if (entry->thread)
+		ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_text(table, &row[WHO_NAME], run->periods->defs.data[entry->what]->name);
+	ky_fill_stats(&row[WHO_STATS], &entry->stats);
+}
+
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, true);
+	int status = ky_fill_groups(table, &run->threads, by, true, fill_thread, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		if (entry->thread)
-			ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
-		ky_cell_text(table, &row[WHO_NAME], run->periods->defs.data[entry->what]->name);
-		ky_fill_stats(&row[WHO_STATS], &entry->stats);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
 }
@@ -361,27 +337,24 @@ static void fill_captured(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, CAPTURE_STATS + KY_STATS_TOTAL, false);
 }
 
-static void fill_records(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
+			const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct period_record *record = ky_records_at(records, i);
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct period_record *period = record;
 
-		ky_cell_i64(&row[LOG_BEGIN], record->begin_ns);
-		ky_cell_i64(&row[LOG_END], record->end_ns);
-		ky_cell_u64(&row[LOG_DURATION], ky_ns_between(record->begin_ns, record->end_ns));
-		ky_cell_text(table, &row[LOG_NAME], record->def->name);
-		if (record->thread)
-			ky_cell_thread(table, &row[LOG_PROCESS], run->model, record->thread);
-		if (record->cpu_id != UINT32_MAX)
-			ky_cell_u64(&row[LOG_CPU], record->cpu_id);
-		if (record->def->captures.len)
-			ky_cell_text(table, &row[LOG_CAPTURED], record->captured);
-		if (record->parent_ns != INT64_MIN)
-			ky_cell_i64(&row[LOG_WITHIN], record->parent_ns);
-	}
-	table->n_omitted = records->seen - records->len;
+	ky_cell_i64(&row[LOG_BEGIN], period->begin_ns);
+	ky_cell_i64(&row[LOG_END], period->end_ns);
+	ky_cell_u64(&row[LOG_DURATION], ky_ns_between(period->begin_ns, period->end_ns));
+	ky_cell_text(table, &row[LOG_NAME], period->def->name);
+	if (period->thread)
+		ky_cell_thread(table, &row[LOG_PROCESS], run->model, period->thread);
+	if (period->cpu_id != UINT32_MAX)
+		ky_cell_u64(&row[LOG_CPU], period->cpu_id);
+	if (period->def->captures.len)
+		ky_cell_text(table, &row[LOG_CAPTURED], period->captured);
+	if (period->parent_ns != INT64_MIN)
+		ky_cell_i64(&row[LOG_WITHIN], period->parent_ns);
 }
 
 static int finish(void *data, const struct ky_report_options *options,
@@ -406,8 +379,8 @@ static int finish(void *data, const struct ky_report_options *options,
 	}
 	status = fill_threads(run, &result->tables[TABLE_WHO], ky_report_by(options, KY_BY_THREAD));
 	fill_captured(run, &result->tables[TABLE_CAPTURED]);
-	fill_records(run, &result->tables[TABLE_TOP], &run->top);
-	fill_records(run, &result->tables[TABLE_LOG], &run->log);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_single, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_single, run);
 	if (status >= 0 && run->n_left_out)
 		status = ky_report_note(result,
 					"%" PRIu64 " periods have captured values beyond the first "

@@ -22,13 +22,10 @@ static const struct ky_column step_columns[] = {
 		       .spare = 1},
 };
 
-static const struct ky_table_def step_table = {
-	"steps",
-	"System calls over time",
+static const struct ky_table_def step_table = KY_TABLE_DEF(
+	"steps", "System calls over time",
 	"One row for each step of the range, in the order of time; steps without calls have rows too.",
-	step_columns,
-	sizeof(step_columns) / sizeof(*step_columns),
-	KY_TABLE_FIXED};
+	step_columns, KY_TABLE_FIXED);
 
 enum { CALL_SYSCALL, CALL_COUNT, CALL_RATE, CALL_PEAK, CALL_PEAK_AT };
 
@@ -43,10 +40,9 @@ static const struct ky_column call_columns[] = {
 			  "Where that step begins: the first one, of equal ones.", .spare = 1},
 };
 
-static const struct ky_table_def call_table = {
+static const struct ky_table_def call_table = KY_TABLE_DEF(
 	"syscalls", "Rate of each system call",
-	"One row for each system call, the most calls first.", call_columns,
-	sizeof(call_columns) / sizeof(*call_columns)};
+	"One row for each system call, the most calls first.", call_columns, KY_TABLE_RANK);
 
 enum { WHO_PROCESS, WHO_SYSCALL, WHO_COUNT, WHO_RATE, WHO_PEAK, WHO_PEAK_AT };
 
@@ -62,10 +58,10 @@ static const struct ky_column who_columns[] = {
 			 .spare = 1},
 };
 
-static const struct ky_table_def who_table = {
-	"threads", "Rate of each system call of each thread",
-	"One row for each system call of each thread; the highest peaks first.", who_columns,
-	sizeof(who_columns) / sizeof(*who_columns)};
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("threads", "Rate of each system call of each thread",
+		     "One row for each system call of each thread; the highest peaks first.",
+		     who_columns, KY_TABLE_RANK);
 
 enum { LOG_BEGIN, LOG_PROCESS, LOG_SYSCALL, LOG_COUNT, LOG_RATE };
 
@@ -78,13 +74,10 @@ static const struct ky_column log_columns[] = {
 	[LOG_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second of the step."},
 };
 
-static const struct ky_table_def log_table = {
-	"log",
-	"Rates over time",
+static const struct ky_table_def log_table = KY_TABLE_DEF(
+	"log", "Rates over time",
 	"One row for each step, thread and system call with calls, in the order of time.",
-	log_columns,
-	sizeof(log_columns) / sizeof(*log_columns),
-	KY_TABLE_LOG};
+	log_columns, KY_TABLE_LOG);
 
 static const struct ky_table_def *const tables[] = {&step_table, &call_table, &who_table,
 						    &log_table, NULL};
@@ -203,18 +196,13 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .call = on_call};
+	struct ky_listener listener = {.call = on_call};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	(void)options;
 	if (!run)
 		return NULL;
-	run->model = model;
 	run->step_ns = FIRST_STEP_NS;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
 	return run;
 }
 

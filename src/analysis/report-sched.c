@@ -35,10 +35,10 @@ static const struct ky_column thread_columns[] = {
 		 .spare = 9},
 };
 
-static const struct ky_table_def thread_table = {
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
 	"threads", "Wake-up latency of each thread",
 	"One row for each thread that waited for a CPU, the largest sum of waits first.",
-	thread_columns, sizeof(thread_columns) / sizeof(*thread_columns)};
+	thread_columns, KY_TABLE_RANK);
 
 enum { CPU_ID, CPU_HOST, CPU_WAITS, CPU_TIME, CPU_MEAN, CPU_MAX, CPU_PREEMPTIONS };
 
@@ -60,12 +60,9 @@ static const struct ky_column cpu_columns[] = {
 			     "How many of the waits began with being taken off a CPU."},
 };
 
-static const struct ky_table_def cpu_table = {"cpus",
-					      "Run queue of each CPU",
-					      "One row for each CPU, by number.",
-					      cpu_columns,
-					      sizeof(cpu_columns) / sizeof(*cpu_columns),
-					      KY_TABLE_FIXED};
+static const struct ky_table_def cpu_table =
+	KY_TABLE_DEF("cpus", "Run queue of each CPU", "One row for each CPU, by number.",
+		     cpu_columns, KY_TABLE_FIXED);
 
 enum { KIND_TEXT, KIND_STATS };
 
@@ -77,12 +74,9 @@ static const struct ky_column kind_columns[] = {
 	KY_STATS_COLUMN_DEFS(KIND_STATS, "waits"),
 };
 
-static const struct ky_table_def kind_table = {"total",
-					       "Waits of the whole system",
-					       "One row for each kind of wait.",
-					       kind_columns,
-					       sizeof(kind_columns) / sizeof(*kind_columns),
-					       KY_TABLE_FIXED};
+static const struct ky_table_def kind_table =
+	KY_TABLE_DEF("total", "Waits of the whole system", "One row for each kind of wait.",
+		     kind_columns, KY_TABLE_FIXED);
 
 enum {
 	WAIT_BEGIN,
@@ -119,31 +113,22 @@ static const struct ky_column wait_columns[] = {
 		      .spare = 1},
 };
 
-static const struct ky_table_def top_table = {"top",
-					      "The longest waits",
-					      "One row for each wait, the longest first.",
-					      wait_columns,
-					      sizeof(wait_columns) / sizeof(*wait_columns),
-					      KY_TABLE_TOP};
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
+		     wait_columns, KY_TABLE_TOP);
 
-static const struct ky_table_def log_table = {"log",
-					      "Waits",
-					      "One row for each wait, in the order of their ends.",
-					      wait_columns,
-					      sizeof(wait_columns) / sizeof(*wait_columns),
-					      KY_TABLE_LOG};
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "Waits", "One row for each wait, in the order of their ends.",
+		     wait_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("kind", "Wait", KY_CELL_TEXT, "'woken' or 'preempted'."),
 };
 
-static const struct ky_table_def freq_table = {
-	"freq",
-	"How long the waits were",
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long the waits were",
 	"One row for each step of duration, for each kind of wait, from the shortest on.",
-	freq_columns,
-	KY_FREQ_COLUMNS,
-	KY_TABLE_FREQ};
+	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
 	&thread_table, &cpu_table, &kind_table, &top_table, &freq_table, &log_table, NULL};
@@ -178,8 +163,7 @@ struct run {
 	struct ky_stats stats[N_KINDS];
 	struct ky_freq freqs[N_KINDS];
 	KY_VEC(struct cpu_queue) cpus; /* by index */
-	struct ky_records top, log;
-	bool wants_log;
+	struct ky_happenings single;
 };
 
 static struct cpu_queue *queue_of(struct run *run, const struct ky_cpu *cpu)
@@ -204,9 +188,7 @@ static int keep_records(struct run *run, const struct ky_waited *waited, int kin
 		.kind = kind,
 	};
 
-	if (run->wants_log && ky_records_add(&run->log, 0, &record) < 0)
-		return KYMO_E_MEMORY;
-	return ky_records_add(&run->top, ns, &record);
+	return ky_happenings_add(&run->single, ns, &record);
 }
 
 static int on_waited(void *data, const struct ky_waited *waited)
@@ -254,52 +236,44 @@ static void free_run(void *data)
 	for (int i = 0; i < N_KINDS; i++)
 		ky_stats_fini(&run->stats[i]);
 	ky_vec_fini(&run->cpus);
-	ky_records_fini(&run->top);
-	ky_records_fini(&run->log);
+	ky_happenings_fini(&run->single);
 	free(run);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .waited = on_waited, .queued = on_queued};
+	struct ky_listener listener = {.waited = on_waited, .queued = on_queued};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
-	run->wants_log = ky_report_wants(options, &ky_report_sched, TABLE_LOG);
-	ky_records_init(&run->top, sizeof(struct wait_record),
-			ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct wait_record),
-			ky_report_limit(options, KY_TABLE_LOG), false);
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
+	ky_happenings_init(&run->single, sizeof(struct wait_record), options,
+			   ky_report_wants(options, &ky_report_sched, TABLE_LOG));
 	return run;
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[THREAD_PROCESS], run->model, entry->thread, by);
+	if (by != KY_BY_THREAD)
+		ky_cell_u64(&row[THREAD_THREADS], entry->n_threads);
+	ky_fill_stats(&row[THREAD_STATS], &entry->stats);
+	ky_cell_u64(&row[THREAD_PREEMPTED], entry->sums[SUM_PREEMPTED]);
+	ky_cell_u64(&row[THREAD_PREEMPTED_TIME], entry->sums[SUM_PREEMPTED_NS]);
+	if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[THREAD_PRIO], entry->thread->prio);
+}
+
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = groups.entries.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[THREAD_PROCESS], run->model, entry->thread, by);
-		if (by != KY_BY_THREAD)
-			ky_cell_u64(&row[THREAD_THREADS], entry->n_threads);
-		ky_fill_stats(&row[THREAD_STATS], &entry->stats);
-		ky_cell_u64(&row[THREAD_PREEMPTED], entry->sums[SUM_PREEMPTED]);
-		ky_cell_u64(&row[THREAD_PREEMPTED_TIME], entry->sums[SUM_PREEMPTED_NS]);
-		if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
-			ky_cell_i64(&row[THREAD_PRIO], entry->thread->prio);
-	}
-	ky_ledger_fini(&groups);
 	ky_table_sort(table, THREAD_PREEMPTED_TIME, false);
 	ky_table_sort(table, THREAD_STATS + KY_STATS_TOTAL, false);
 	return status;
@@ -312,15 +286,13 @@ static void fill_cpus(struct run *run, struct ky_table *table)
 	for (size_t i = 0; i < run->cpus.len; i++) {
 		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
 		const struct cpu_queue *queue = &run->cpus.data[i];
-		const char *host = ky_report_host(run->model, cpu->host);
 		struct ky_cell *row;
 
 		if (!queue->waits && !queue->max)
 			continue;
 		row = ky_table_row(table);
 		ky_cell_u64(&row[CPU_ID], cpu->id);
-		if (host)
-			ky_cell_text(table, &row[CPU_HOST], host);
+		ky_cell_host(table, &row[CPU_HOST], run->model, cpu->host);
 		ky_cell_u64(&row[CPU_WAITS], queue->waits);
 		ky_cell_u64(&row[CPU_TIME], queue->ns);
 		if (range_ns)
@@ -332,27 +304,24 @@ static void fill_cpus(struct run *run, struct ky_table *table)
 	ky_table_sort(table, CPU_HOST, true);
 }
 
-static void fill_waits(const struct run *run, struct ky_table *table, struct ky_records *records)
+static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
 {
-	ky_records_sort(records);
-	for (size_t i = 0; i < records->len; i++) {
-		const struct wait_record *wait = ky_records_at(records, i);
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	const struct wait_record *wait = record;
 
-		ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
-		ky_cell_i64(&row[WAIT_END], wait->end_ns);
-		ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
-		ky_cell_text(table, &row[WAIT_KIND], kind_texts[wait->kind]);
-		ky_cell_u64(&row[WAIT_CPU], wait->cpu);
-		if (wait->prio != KY_UNKNOWN)
-			ky_cell_i64(&row[WAIT_PRIO], wait->prio);
-		ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
-		if (wait->waker)
-			ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
-		if (wait->irq)
-			ky_cell_line(table, &row[WAIT_IRQ], wait->irq);
-	}
-	table->n_omitted = records->seen - records->len;
+	ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
+	ky_cell_i64(&row[WAIT_END], wait->end_ns);
+	ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
+	ky_cell_text(table, &row[WAIT_KIND], kind_texts[wait->kind]);
+	ky_cell_u64(&row[WAIT_CPU], wait->cpu);
+	if (wait->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[WAIT_PRIO], wait->prio);
+	ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
+	if (wait->waker)
+		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
+	if (wait->irq)
+		ky_cell_line(table, &row[WAIT_IRQ], wait->irq);
 }
 
 static int finish(void *data, const struct ky_report_options *options,
@@ -373,8 +342,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		ky_cell_text(&result->tables[TABLE_FREQ], &kind, kind_texts[i]);
 		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &kind);
 	}
-	fill_waits(run, &result->tables[TABLE_TOP], &run->top);
-	fill_waits(run, &result->tables[TABLE_LOG], &run->log);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

@@ -19,13 +19,10 @@ static const struct ky_column fact_columns[] = {
 		       "The command that tells more; the trace is to be put behind it."},
 };
 
-static const struct ky_table_def fact_table = {
-	"facts",
-	"What is notable",
+static const struct ky_table_def fact_table = KY_TABLE_DEF(
+	"facts", "What is notable",
 	"One row for each fact, from the whole system to its parts. What was not recorded has none.",
-	fact_columns,
-	sizeof(fact_columns) / sizeof(*fact_columns),
-	KY_TABLE_FIXED};
+	fact_columns, KY_TABLE_FIXED);
 
 static const struct ky_table_def *const tables[] = {&fact_table, NULL};
 
@@ -195,9 +192,7 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
 	struct ky_listener listener = {
-		.data = run,
 		.ran = on_ran,
 		.waited = on_waited,
 		.call = on_call,
@@ -209,14 +204,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	};
 
 	(void)options;
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 /* ---- facts ----------------------------------------------------------------------------- */

@@ -69,10 +69,9 @@ static const struct ky_column syscall_columns[] = {
 	[SYSCALL_TALLY] = ERRORS_COLUMN,
 };
 
-static const struct ky_table_def syscall_table = {
+static const struct ky_table_def syscall_table = KY_TABLE_DEF(
 	"syscalls", "System calls of the whole system",
-	"One row for each system call, the most frequent first.", syscall_columns,
-	sizeof(syscall_columns) / sizeof(*syscall_columns)};
+	"One row for each system call, the most frequent first.", syscall_columns, KY_TABLE_RANK);
 
 enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME, PROCESS_SHARE };
 
@@ -95,10 +94,10 @@ static const struct ky_column process_columns[] = {
 			   .bar = KY_BAR_MOST},
 };
 
-static const struct ky_table_def process_table = {
-	"processes", "System calls of each process",
-	"One row for each process that made calls, the most calls first.", process_columns,
-	sizeof(process_columns) / sizeof(*process_columns)};
+static const struct ky_table_def process_table =
+	KY_TABLE_DEF("processes", "System calls of each process",
+		     "One row for each process that made calls, the most calls first.",
+		     process_columns, KY_TABLE_RANK);
 
 enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1 };
 
@@ -111,11 +110,11 @@ static const struct ky_column thread_columns[] = {
 	[THREAD_TALLY] = ERRORS_COLUMN,
 };
 
-static const struct ky_table_def thread_table = {
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
 	"threads", "System calls of each thread",
 	"One row for each system call of each thread: the thread with the most calls first, and "
 	"its most frequent calls first.",
-	thread_columns, sizeof(thread_columns) / sizeof(*thread_columns)};
+	thread_columns, KY_TABLE_RANK);
 
 enum { OUTCOME_TEXT, OUTCOME_COUNT };
 
@@ -128,13 +127,10 @@ static const struct ky_column outcome_columns[] = {
 	[OUTCOME_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many."},
 };
 
-static const struct ky_table_def outcome_table = {
-	"outcomes",
-	"What became of the calls",
+static const struct ky_table_def outcome_table = KY_TABLE_DEF(
+	"outcomes", "What became of the calls",
 	"One row for each outcome; only the measured ones are in the other tables' figures.",
-	outcome_columns,
-	sizeof(outcome_columns) / sizeof(*outcome_columns),
-	KY_TABLE_FIXED};
+	outcome_columns, KY_TABLE_FIXED);
 
 static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
 	[KY_CALL_DONE] = "measured",
@@ -259,17 +255,12 @@ static int on_call(void *data, const struct ky_call *call)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
-	struct ky_listener listener = {.data = run, .call = on_call};
+	struct ky_listener listener = {.call = on_call};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
-	run->model = model;
 	ky_map_init(&run->by_key);
-	if (ky_model_listen(model, &listener) < 0) {
-		free(run);
-		return NULL;
-	}
 	return run;
 }
 
@@ -330,25 +321,10 @@ static int fill_errors(struct ky_table *table, struct ky_cell *cell, const struc
 static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
 		      const struct usage *usage)
 {
-	const struct ky_stats *stats = &usage->stats;
-
 	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
-	ky_cell_u64(&row[CALL_COUNT], stats->count);
+	ky_cell_u64(&row[CALL_COUNT], usage->stats.count);
 	ky_cell_u64(&row[CALL_ERRORS], usage->failed);
-	if (!stats->count)
-		return;
-	ky_cell_f64(&row[CALL_TIME], (double)stats->sum);
-	if (stats->sum <= UINT64_MAX)
-		ky_cell_u64(&row[CALL_TIME], (uint64_t)stats->sum);
-	ky_cell_u64(&row[CALL_MIN], stats->min);
-	ky_cell_f64(&row[CALL_AVG], ky_stats_mean(stats));
-	ky_cell_u64(&row[CALL_MAX], stats->max);
-	if (stats->count > 1)
-		ky_cell_f64(&row[CALL_STDEV], ky_stats_stdev(stats));
-	ky_cell_u64(&row[CALL_P50], ky_stats_percentile(stats, 50));
-	ky_cell_u64(&row[CALL_P90], ky_stats_percentile(stats, 90));
-	ky_cell_u64(&row[CALL_P99], ky_stats_percentile(stats, 99));
-	ky_cell_u64(&row[CALL_P999], ky_stats_percentile(stats, 99.9));
+	ky_fill_times(&row[CALL_TIME], &usage->stats);
 }
 
 static int merge_usage(struct usage *into, const struct usage *from)

@@ -68,10 +68,9 @@ static const struct ky_column columns[] = {
 		       .spare = 8},
 };
 
-static const struct ky_table_def who_table = {
+static const struct ky_table_def who_table = KY_TABLE_DEF(
 	"processes", "What processes spent their time with",
-	"One row for each process, the largest CPU time first.", columns,
-	sizeof(columns) / sizeof(*columns)};
+	"One row for each process, the largest CPU time first.", columns, KY_TABLE_RANK);
 
 static const struct ky_table_def *const tables[] = {&who_table, NULL};
 
@@ -146,9 +145,7 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
 	struct ky_listener listener = {
-		.data = run,
 		.ran = on_ran,
 		.off = on_off,
 		.switched = on_switched,
@@ -158,21 +155,15 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	};
 
 	(void)options;
-	if (!run)
-		return NULL;
-	run->model = model;
-	if (ky_model_listen(model, &listener) < 0) {
-		free_run(run);
-		return NULL;
-	}
-	return run;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-static void fill(const struct run *run, struct ky_table *table, const struct ky_entry *entry,
+static void fill(const void *data, struct ky_table *table, const struct ky_entry *entry,
 		 enum ky_by by)
 {
+	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
 
 	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
@@ -198,13 +189,9 @@ static int finish(void *data, const struct ky_report_options *options,
 		  struct ky_report_result *result)
 {
 	struct run *run = data;
-	enum ky_by by = ky_report_by(options, KY_BY_PROCESS);
-	struct ky_ledger groups = {0};
-	int status = ky_ledger_group(&groups, &run->threads, by, false);
+	int status = ky_fill_groups(&result->tables[0], &run->threads,
+				    ky_report_by(options, KY_BY_PROCESS), false, fill, run);
 
-	for (size_t i = 0; i < groups.entries.len && status >= 0; i++)
-		fill(run, &result->tables[0], groups.entries.data[i], by);
-	ky_ledger_fini(&groups);
 	ky_table_sort(&result->tables[0], WHO_PROCESS, true);
 	ky_table_sort(&result->tables[0], WHO_TIME, false);
 	return status < 0 ? status : ky_report_note_losses(result);

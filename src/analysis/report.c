@@ -2,12 +2,9 @@
 /* The table of reports, and what runs them. */
 #include "analysis/report.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/errno-name.h"
 #include "analysis/report-list.h"
 #include "base/error.h"
 
@@ -40,24 +37,6 @@ const struct ky_report *ky_report_find(const char *name)
 			return *report;
 	}
 	return NULL;
-}
-
-int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
-{
-	char *note;
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = vasprintf(&note, fmt, ap);
-	va_end(ap);
-	if (len < 0)
-		return KYMO_E_MEMORY;
-	if (ky_vec_push(&result->notes, note) < 0) {
-		free(note);
-		return KYMO_E_MEMORY;
-	}
-	return 0;
 }
 
 /* ---- options --------------------------------------------------------------------------- */
@@ -359,117 +338,4 @@ void ky_report_results_fini(struct ky_report_results *results)
 	ky_vec_fini(&results->list);
 	ky_model_free(results->model);
 	results->model = NULL;
-}
-
-/* ---- what reports share ---------------------------------------------------------------- */
-
-const char *ky_report_host(const struct ky_model *model, const struct ky_host *host)
-{
-	return ky_model_n_hosts(model) < 2 ? NULL : host->label;
-}
-
-void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
-		    const struct ky_thread *thread)
-{
-	ky_cell_process(table, cell, thread->tid, thread->pid < 0 ? -1 : thread->pid, thread->comm,
-			ky_report_host(model, thread->host));
-}
-
-void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file)
-{
-	if (file)
-		ky_cell_text(table, cell, file->name);
-}
-
-void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number)
-{
-	const char *name = ky_errno_name(number);
-	char text[24];
-
-	snprintf(text, sizeof(text), "errno %d", number);
-	ky_cell_text(table, cell, name ? name : text);
-}
-
-const char *ky_file_kind_text(enum ky_file_kind kind)
-{
-	static const char *const texts[] = {
-		[KY_FILE_UNKNOWN] = "unknown", [KY_FILE_DISK] = "disk",	  [KY_FILE_NET] = "net",
-		[KY_FILE_PIPE] = "pipe",       [KY_FILE_OTHER] = "other",
-	};
-
-	return texts[kind];
-}
-
-const char *ky_io_kind_text(enum ky_io_kind kind)
-{
-	static const char *const texts[] = {
-		[KY_IO_NONE] = "none",	 [KY_IO_OPEN] = "open", [KY_IO_READ] = "read",
-		[KY_IO_WRITE] = "write", [KY_IO_SYNC] = "sync", [KY_IO_COPY] = "copy",
-	};
-
-	return texts[kind];
-}
-
-const char *ky_irq_kind_text(enum ky_irq_kind kind)
-{
-	static const char *const texts[] = {
-		[KY_IRQ_HARD] = "hard", [KY_IRQ_SOFT] = "soft", [KY_IRQ_VECTOR] = "vector"};
-
-	return texts[kind];
-}
-
-void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line)
-{
-	ky_cell_irq(table, cell, ky_irq_kind_text(line->kind), line->nr, line->name);
-}
-
-uint64_t ky_report_range_ns(const struct ky_model *model)
-{
-	if (ky_model_begin_ns(model) == INT64_MIN)
-		return 0;
-	return ky_ns_between(ky_model_begin_ns(model), ky_model_end_ns(model));
-}
-
-double ky_part(uint64_t value, uint64_t whole)
-{
-	return whole ? (double)((long double)value / (long double)whole) : 0;
-}
-
-int ky_report_note_losses(struct ky_report_result *result)
-{
-	uint64_t events = 0, gaps = 0;
-
-	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
-		events += ky_model_host(result->model, i)->lost_events;
-		gaps += ky_model_host(result->model, i)->gaps;
-	}
-	if (!gaps)
-		return 0;
-	return ky_report_note(result,
-			      "%" PRIu64 " events were lost in %" PRIu64 " gap%s: what happened "
-			      "in there is not in these figures",
-			      events, gaps, gaps == 1 ? "" : "s");
-}
-
-int ky_report_note_files(struct ky_report_result *result)
-{
-	uint64_t nameless = 0;
-	bool lost = false;
-
-	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
-		lost |= ky_model_host(result->model, i)->gaps > 0;
-		nameless += ky_model_host(result->model, i)->nameless;
-	}
-	if (nameless &&
-	    ky_report_note(result,
-			   "%" PRIu64 " files were opened whose paths the trace does not "
-			   "tell: they are named by their descriptors (kymo record "
-			   "--syscall-content=paths records paths)",
-			   nameless) < 0)
-		return KYMO_E_MEMORY;
-	if (lost &&
-	    ky_report_note(result, "after a gap descriptors may refer to other files than told "
-				   "here, as opens and closes may have been lost") < 0)
-		return KYMO_E_MEMORY;
-	return ky_report_note_losses(result);
 }

@@ -121,6 +121,37 @@ int ky_report_check(const struct ky_report *report, const struct ky_trace_set *s
 
 /* ---- what reports share -------------------------------------------------------------- */
 
+/*
+ * A run of @size bytes, all zero but for its first member, which must be a struct ky_model * and is
+ * @model. It is told what @listener asks for, with itself as data. To be freed; NULL: out of memory.
+ */
+void *ky_report_run(struct ky_model *model, size_t size, const struct ky_listener *listener);
+
+/* Write the rows of one group of a ledger, or the one row of a single happening. */
+typedef void (*ky_group_filler)(const void *run, struct ky_table *table,
+				const struct ky_entry *entry, enum ky_by by);
+typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct ky_cell *row,
+				 const void *record);
+
+/* @fill for each group of @ledger, as ky_ledger_group() makes them. 0 or KYMO_E_MEMORY. */
+int ky_fill_groups(struct ky_table *table, struct ky_ledger *ledger, enum ky_by by, bool keep_what,
+		   ky_group_filler fill, const void *run);
+/* @fill for each of @records, in their order; nothing may be added to them after it. */
+void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
+		     const void *run);
+
+/* Single happenings, for the tables called top and log: copies of the report's own structs. */
+struct ky_happenings {
+	struct ky_records top, log;
+	bool wants_log; /* else none are kept for it */
+};
+
+void ky_happenings_init(struct ky_happenings *single, size_t size,
+			const struct ky_report_options *options, bool wants_log);
+void ky_happenings_fini(struct ky_happenings *single);
+/* Something lasted @ns. 0 or KYMO_E_MEMORY. */
+int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record);
+
 /* Is the table to be shown? Logs need not be kept when not. */
 bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
 		     size_t table);
@@ -140,6 +171,9 @@ static inline uint64_t ky_ns_between(int64_t begin, int64_t end)
 
 /* What tells @host from the others where there are several, else NULL: for ky_cell_process(). */
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host);
+/* That in a cell of its own: empty where there is only one host. */
+void ky_cell_host(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		  const struct ky_host *host);
 /* A thread's cell. */
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		    const struct ky_thread *thread);

@@ -80,6 +80,12 @@ struct ky_table_def {
 	enum ky_table_kind kind;
 };
 
+/* An initialiser; @columns is an array. */
+#define KY_TABLE_DEF(name, title, help, columns, kind)                                 \
+	{                                                                              \
+		name, title, help, columns, sizeof(columns) / sizeof(*(columns)), kind \
+	}
+
 enum ky_cell_type {
 	KY_VALUE_NONE, /* not known, or does not apply */
 	KY_VALUE_U64,
