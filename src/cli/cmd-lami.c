@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analysis/lami.h"
-#include "analysis/periods.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/damage.h"
@@ -18,7 +17,6 @@ struct lami_options {
 	bool mi_version, metadata, test_compatibility, output_progress;
 	uint64_t begin_ns, end_ns;
 	const char *limit;
-	struct ky_text_list periods;
 	struct ky_focus_options focus;
 	struct ky_input_options input;
 };
@@ -67,11 +65,6 @@ static const struct ky_option_def lami_option_defs[] = {
 	 .help = "The first N rows of each table that ranks and N groups of them, or 'unlimited'. "
 		 "Default: all; of single happenings, in tables called top, the 10 longest.",
 	 .at = offsetof(struct lami_options, limit)},
-	{.name = "period",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "DEFINITION",
-	 .help = "Of report periods: what to measure, 'NAME : BEGIN : END'; as of kymo report.",
-	 .at = offsetof(struct lami_options, periods)},
 	KY_FOCUS_OPTION_DEFS(struct lami_options, focus),
 	KY_INPUT_OPTION_DEFS(struct lami_options, input),
 	KY_CORRELATE_OPTION_DEF(struct lami_options, input),
@@ -273,30 +266,21 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 		   const struct lami_options *options, struct ky_strbuf *out,
 		   struct kymo_error *err)
 {
-	struct ky_report_options wanted;
-	struct ky_periods *periods = NULL;
-	char *column = NULL;
-	int status;
+	struct ky_cli_wanted wanted;
+	struct ky_report_options *to = &wanted.options;
+	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
 
-	ky_report_options_init(&wanted);
-	wanted.for_people = false;
-	wanted.tables = choice->table ? &choice->table : NULL;
-	wanted.n_tables = choice->table ? 1 : 0;
-	status = set_limit(&wanted, options->limit, err);
-	if (!status)
-		status = ky_cli_focus(&wanted, &options->focus, &column, err);
+	to->for_people = false;
+	to->tables = choice->table ? &choice->table : NULL;
+	to->n_tables = choice->table ? 1 : 0;
 	if (options->begin_ns)
-		wanted.focus.begin_ns = (int64_t)options->begin_ns;
-	wanted.focus.end_ns = (int64_t)options->end_ns;
-	if (!status && options->periods.len)
-		status = ky_periods_new((const char *const *)options->periods.items,
-					options->periods.len, set, &periods, err);
-	wanted.periods = periods;
+		to->focus.begin_ns = (int64_t)options->begin_ns;
+	to->focus.end_ns = (int64_t)options->end_ns;
 	if (!status)
-		status = run_with(choice, set, options, &wanted, out, err);
-	ky_periods_free(periods);
-	ky_report_options_fini(&wanted);
-	free(column);
+		status = set_limit(to, options->limit, err);
+	if (!status)
+		status = run_with(choice, set, options, to, out, err);
+	ky_cli_wanted_fini(&wanted);
 	return status;
 }
 
@@ -341,6 +325,7 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 {
 	const struct lami_options *options = data;
 	struct choice choice;
+	int code;
 
 	if (options->mi_version) {
 		puts(KY_LAMI_VERSION);
@@ -354,12 +339,11 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 		return write_metadata(&choice);
 	if (n_args < 2)
 		return ky_cli_usage(command, "which trace? give a directory that holds one");
-	if (!options->test_compatibility &&
-	    choice.report->wants_periods != (options->periods.len > 0))
-		return ky_cli_usage(command,
-				    options->periods.len
-					    ? "--period is of report periods only"
-					    : "report periods wants --period 'NAME : BEGIN : END'");
+	code = options->test_compatibility ? KY_EXIT_OK
+					   : ky_cli_check_periods(command, &options->focus,
+								  choice.report->wants_periods);
+	if (code != KY_EXIT_OK)
+		return code;
 	if (options->end_ns > INT64_MAX || options->begin_ns > options->end_ns)
 		return ky_cli_usage(command, "--begin and --end: no range goes from %llu to %llu",
 				    (unsigned long long)options->begin_ns,

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/periods.h"
 #include "analysis/render.h"
 #include "base/error.h"
 #include "cli/damage.h"
@@ -21,7 +20,7 @@
 struct report_options {
 	bool list, json, csv, html, markdown;
 	uint64_t limit, refresh_ns, jobs;
-	struct ky_text_list tables, periods;
+	struct ky_text_list tables;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
@@ -83,13 +82,6 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "A set of tables for each interval of this length; what lasted longer belongs to the "
 		 "interval in which it ended.",
 	 .at = offsetof(struct report_options, refresh_ns)},
-	{.name = "period",
-	 .kind = KY_OPTION_LIST,
-	 .arg = "DEFINITION",
-	 .help = "Of report periods: measure from one event to another, 'NAME : BEGIN : END', each an "
-		 "expression as --filter has it; may be given again for more. 'kymo report periods "
-		 "--help' has the keys, captures and nesting.",
-	 .at = offsetof(struct report_options, periods)},
 	{.name = "begin",
 	 .letter = 'b',
 	 .kind = KY_OPTION_TEXT,
@@ -268,30 +260,21 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 		      const struct report_options *options, struct ky_crew *crew,
 		      struct kymo_error *err)
 {
-	struct ky_report_options wanted;
-	struct ky_periods *periods = NULL;
-	char *column = NULL;
-	int status;
+	struct ky_cli_wanted wanted;
+	struct ky_report_options *to = &wanted.options;
+	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
 
-	ky_report_options_init(&wanted);
-	wanted.limit = options->limit;
-	wanted.for_people = !options->json && !options->csv && !options->html;
-	wanted.tables = (const char *const *)options->tables.items;
-	wanted.n_tables = options->tables.len;
-	wanted.interval_ns = options->refresh_ns;
-	status = ky_cli_focus(&wanted, &options->focus, &column, err);
+	to->limit = options->limit;
+	to->for_people = !options->json && !options->csv && !options->html;
+	to->tables = (const char *const *)options->tables.items;
+	to->n_tables = options->tables.len;
+	to->interval_ns = options->refresh_ns;
 	if (!status)
-		status = ky_cli_select_times(set, &options->select, false, &wanted.focus.begin_ns,
-					     &wanted.focus.end_ns, err);
-	if (!status && options->periods.len)
-		status = ky_periods_new((const char *const *)options->periods.items,
-					options->periods.len, set, &periods, err);
-	wanted.periods = periods;
+		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
+					     &to->focus.end_ns, err);
 	if (!status)
-		status = run_with(selection, set, options, &wanted, crew, err);
-	ky_periods_free(periods);
-	ky_report_options_fini(&wanted);
-	free(column);
+		status = run_with(selection, set, options, to, crew, err);
+	ky_cli_wanted_fini(&wanted);
 	return status;
 }
 
@@ -346,17 +329,15 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	}
 	if (n_args < 1)
 		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
-	code = select_reports(command, args[0], options->markdown || options->periods.len,
+	code = select_reports(command, args[0], options->markdown || options->focus.periods.len,
 			      &selection);
 	if (code != KY_EXIT_OK)
 		return code;
 	if (options->markdown)
 		return write_markdown(&selection);
-	if (wants_periods(&selection) != (options->periods.len > 0))
-		return ky_cli_usage(command, options->periods.len
-						     ? "--period is of report periods only"
-						     : "report periods wants --period 'NAME : "
-						       "BEGIN : END'");
+	code = ky_cli_check_periods(command, &options->focus, wants_periods(&selection));
+	if (code != KY_EXIT_OK)
+		return code;
 	if (n_args < 2)
 		return ky_cli_usage(command, "which trace? give a directory that holds one");
 	return run_reports(&selection, args + 1, n_args - 1, options);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/periods.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options.h"
@@ -137,15 +138,38 @@ void ky_cli_focus_defaults(struct ky_focus_options *options)
 	options->max_ns = UINT64_MAX;
 }
 
-int ky_cli_focus(struct ky_report_options *to, const struct ky_focus_options *from, char **column,
-		 struct kymo_error *err)
+int ky_cli_wanted_init(struct ky_cli_wanted *wanted, const struct ky_focus_options *from,
+		       const struct ky_trace_set *set, struct kymo_error *err)
 {
-	int status = set_by(to, from->by, err);
+	struct ky_report_options *to = &wanted->options;
+	int status;
 
-	*column = NULL;
+	*wanted = (struct ky_cli_wanted){0};
+	ky_report_options_init(to);
+	status = set_by(to, from->by, err);
 	if (!status)
-		status = set_sort(to, from->sort, column, err);
+		status = set_sort(to, from->sort, &wanted->column, err);
 	if (!status)
 		status = set_focus(&to->focus, from, err);
+	if (!status && from->periods.len)
+		status = ky_periods_new((const char *const *)from->periods.items, from->periods.len,
+					set, &wanted->periods, err);
+	to->periods = wanted->periods;
 	return status;
+}
+
+void ky_cli_wanted_fini(struct ky_cli_wanted *wanted)
+{
+	ky_periods_free(wanted->periods);
+	ky_report_options_fini(&wanted->options);
+	free(wanted->column);
+}
+
+int ky_cli_check_periods(const struct ky_command *command, const struct ky_focus_options *options,
+			 bool wants)
+{
+	if (wants == (options->periods.len > 0))
+		return KY_EXIT_OK;
+	return ky_cli_usage(command, wants ? "report periods wants --period 'NAME : BEGIN : END'"
+					   : "--period is of report periods only");
 }

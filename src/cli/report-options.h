@@ -10,6 +10,7 @@ struct ky_focus_options {
 	uint64_t min_ns, max_ns;
 	struct ky_text_list tids, pids, comms, cpus;
 	const char *sort, *by;
+	struct ky_text_list periods;
 };
 
 /* Rows for a table over struct @type, whose struct ky_focus_options is member @focus. */
@@ -61,17 +62,40 @@ struct ky_focus_options {
 	 .kind = KY_OPTION_DURATION, \
 	 .arg = "TIME", \
 	 .help = "Only what took at most so long.", \
-	 .at = offsetof(type, focus.max_ns)}
+	 .at = offsetof(type, focus.max_ns)}, \
+	{.name = "period", \
+	 .kind = KY_OPTION_LIST, \
+	 .arg = "DEFINITION", \
+	 .help = "Of report periods: measure from one event to another, 'NAME : BEGIN : END', each an " \
+		 "expression as --filter has it; may be given again for more. 'kymo report periods " \
+		 "--help' has the keys, captures and nesting.", \
+	 .at = offsetof(type, focus.periods)}
 /* clang-format on */
 
 void ky_cli_focus_defaults(struct ky_focus_options *options);
 
+/* What is wanted of reports, with what its options borrow. */
+struct ky_cli_wanted {
+	struct ky_report_options options;
+	struct ky_periods *periods;
+	char *column; /* to sort by */
+};
+
 /*
- * Put @from into @to, which borrows from it. *@column, the name to sort by, is to be freed in any
- * case. 0, KYMO_E_INVALID or KYMO_E_MEMORY.
+ * What @from asks for of the traces of @set; both are borrowed. The rest of the options is as
+ * ky_report_options_init() leaves it. To be freed by the other in any case. 0, KYMO_E_INVALID,
+ * KYMO_E_MEMORY, or what is wrong with a period's definition.
  */
-int ky_cli_focus(struct ky_report_options *to, const struct ky_focus_options *from, char **column,
-		 struct kymo_error *err);
+int ky_cli_wanted_init(struct ky_cli_wanted *wanted, const struct ky_focus_options *from,
+		       const struct ky_trace_set *set, struct kymo_error *err);
+void ky_cli_wanted_fini(struct ky_cli_wanted *wanted);
+
+/*
+ * --period goes with report periods (@wants), and it with that. KY_EXIT_OK, or KY_EXIT_USAGE and a
+ * line to stderr.
+ */
+int ky_cli_check_periods(const struct ky_command *command, const struct ky_focus_options *options,
+			 bool wants);
 
 /* "'cpuu' is no report; did you mean 'cpu'?" to stderr. Returns KY_EXIT_USAGE. */
 int ky_cli_unknown_report(const struct ky_command *command, const char *name);
