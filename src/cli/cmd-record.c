@@ -54,44 +54,47 @@ static void defaults(void *data)
 static int parse_context(const struct ky_command *command, const char *list,
 			 struct ky_record_run *run)
 {
-	static const struct {
-		const char *name;
-		unsigned int bit;
-	} names[] = {
-		{"pid", KY_CONTEXT_PID},
-		{"ppid", KY_CONTEXT_PPID},
-		{"procname", KY_CONTEXT_PROCNAME},
-		{"prio", KY_CONTEXT_PRIO},
-		{"interruptible", KY_CONTEXT_INTERRUPTIBLE},
-		{"preemptible", KY_CONTEXT_PREEMPTIBLE},
-		{"need_reschedule", KY_CONTEXT_NEED_RESCHEDULE},
-		{"migratable", KY_CONTEXT_MIGRATABLE},
-		{"tid", 0}, /* there always */
-	};
-	const size_t n = sizeof(names) / sizeof(names[0]);
-
 	while (list && *list) {
-		size_t len = strcspn(list, ","), i;
+		size_t len = strcspn(list, ",");
+		unsigned int bit = ky_convert_context_find(list, len);
+		bool is_kernel = run->has_kernel && (bit || (len == 3 && !strncmp(list, "tid", 3)));
 
-		for (i = 0; i < n; i++)
-			if (strlen(names[i].name) == len && !strncmp(names[i].name, list, len))
-				break;
-		if ((i == n || !run->has_kernel) &&
-		    !(run->has_user && ky_user_context_known(list, len)))
+		if (!is_kernel && !(run->has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
 				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
-				run->has_kernel ? "pid, ppid, procname, prio, interruptible, "
-						  "preemptible, need_reschedule, migratable"
+				run->has_kernel ? "pid, ppid, procname, prio, uid, net_ns, "
+						  "preemptible and the others that the help names"
 						: "",
 				run->has_kernel && run->has_user ? "; nor of " : "",
 				run->has_user ? "vpid, vtid, procname, ip, cpu_id and the "
 						"others that the help names"
 					      : "");
-		if (i < n)
-			run->kernel.context |= names[i].bit;
+		if (is_kernel)
+			run->kernel.context |= bit;
 		list += len + (list[len] == ',');
 	}
 	return KY_EXIT_OK;
+}
+
+/* What BPF tells is told to events by time: both must have the same clock. */
+static int need_clock_of_bpf(const struct ky_command *command, const char *option,
+			     struct ky_record_run *run)
+{
+	if (run->clock == KY_OS_CLOCK_TSC)
+		return ky_cli_usage(command, "%s needs the clock that BPF has: --clock=monotonic",
+				    option);
+	run->clock = KY_OS_CLOCK_MONOTONIC;
+	return KY_EXIT_OK;
+}
+
+static int check_context_of_ids(const struct ky_command *command, struct ky_record_run *run)
+{
+	if (!(run->kernel.context & KY_CONTEXT_OF_IDS))
+		return KY_EXIT_OK;
+	if (run->kernel.raw)
+		return ky_cli_usage(command, "--raw: no users, groups, namespaces and control "
+					     "groups in --context");
+	return need_clock_of_bpf(command, "--context with users, groups or namespaces", run);
 }
 
 static int parse_clock(const struct ky_command *command, const char *name,
@@ -129,13 +132,9 @@ static int parse_content(const struct ky_command *command, const char *text,
 				    "--syscall-content: '%s' is none of paths, all and all:BYTES "
 				    "(1 to 64k)",
 				    text);
-	if (run->clock == KY_OS_CLOCK_TSC)
-		return ky_cli_usage(command, "--syscall-content needs the clock that BPF has: "
-					     "--clock=monotonic");
-	run->clock = KY_OS_CLOCK_MONOTONIC;
 	to->syscall_content = true;
 	to->content_bytes = (uint32_t)bytes;
-	return KY_EXIT_OK;
+	return need_clock_of_bpf(command, "--syscall-content", run);
 }
 
 static int parse_reader(const struct ky_command *command, const char *name, enum ky_ring_way *way)
@@ -304,6 +303,8 @@ static int check_options(const struct ky_command *command, const struct options 
 	if (!code)
 		code = parse_content(command, options->syscall_content, run);
 	if (!code)
+		code = check_context_of_ids(command, run);
+	if (!code)
 		code = check_user_options(command, options, run);
 	to->clock = run->clock;
 	return code ? code : parse_reader(command, options->reader, &to->reader);
@@ -429,14 +430,17 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, follow), NULL},
 	{"context", 'c', KY_OPTION_TEXT, "LIST",
 	 "Fields to add to every event, separated by commas. Of the kernel, besides its tid: pid, ppid, "
-	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment). "
+	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
+	 "uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, "
+	 "user_ns, uts_ns; cgroup (the id of that of version 2). "
 	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
 	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; where the "
 	 "machine has them cpu-cycles, instructions, cache-misses, branch-misses ...), "
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct options, context),
-	 "pid ppid procname prio interruptible preemptible need_reschedule migratable vpid vtid ip cpu_id"},
+	 "pid ppid procname prio interruptible preemptible need_reschedule migratable uid euid gid egid "
+	 "mnt_ns net_ns pid_ns user_ns cgroup vpid vtid ip cpu_id"},
 	{"probe", 0, KY_OPTION_LIST, "FILE:FUNC(ARGS)",
 	 "Record calls of function FUNC of a program or library, all over the system, with arguments: parameters "
 	 "and what they point at (request->name, list->items[0].id), which needs debug information of FILE; else "

@@ -17,6 +17,7 @@
 #define B(kind_, ...)	  [KY_CONTENT_IN_B] = {KY_CONTENT_##kind_, __VA_ARGS__}
 #define C(kind_, ...)	  [KY_CONTENT_IN_C] = {KY_CONTENT_##kind_, __VA_ARGS__}
 #define OUT_A(kind_, ...) [KY_CONTENT_OUT_A] = {KY_CONTENT_##kind_, __VA_ARGS__}
+#define IDS		  [KY_CONTENT_OUT_IDS] = {KY_CONTENT_IDS, 0, 0, NULL}
 #define OUT_B(kind_, ...) [KY_CONTENT_OUT_B] = {KY_CONTENT_##kind_, __VA_ARGS__}
 
 static const struct ky_content_call calls[] = {
@@ -111,11 +112,11 @@ static const struct ky_content_call calls[] = {
 	{.name = "execve",
 	 .number = 59,
 	 .replaces_memory = true,
-	 .items = {A(TEXT, 0, 0, "filename")}},
+	 .items = {A(TEXT, 0, 0, "filename"), IDS}},
 	{.name = "execveat",
 	 .number = 322,
 	 .replaces_memory = true,
-	 .items = {A(TEXT, 1, 0, "filename")}},
+	 .items = {A(TEXT, 1, 0, "filename"), IDS}},
 	CALL(memfd_create, 319, A(TEXT, 0, 0, "uname")),
 	CALL(add_key, 248, A(TEXT, 0, 0, "_type"), C(TEXT, 1, 0, "_description"),
 	     B(BUFFER, 2, 3, "_payload")),
@@ -126,6 +127,21 @@ static const struct ky_content_call calls[] = {
 	CALL(mq_timedsend, 242, B(BUFFER, 1, 2, "u_msg_ptr")),
 	CALL(mq_timedreceive, 243, OUT_B(BUFFER, 1, 2, "u_msg_ptr")),
 	CALL(getrandom, 318, OUT_B(BUFFER, 0, 1, "ubuf")),
+	/* Whose a thread is, and what a child of its own begins with. */
+	CALL(setuid, 105, IDS),
+	CALL(setgid, 106, IDS),
+	CALL(setreuid, 113, IDS),
+	CALL(setregid, 114, IDS),
+	CALL(setresuid, 117, IDS),
+	CALL(setresgid, 119, IDS),
+	CALL(setfsuid, 122, IDS),
+	CALL(setfsgid, 123, IDS),
+	CALL(unshare, 272, IDS),
+	CALL(setns, 308, IDS),
+	CALL(clone, 56, IDS),
+	CALL(fork, 57, IDS),
+	CALL(vfork, 58, IDS),
+	CALL(clone3, 435, IDS),
 	/* Data. */
 	CALL(read, 0, OUT_B(BUFFER, 1, 2, "buf")),
 	CALL(pread64, 17, OUT_B(BUFFER, 1, 2, "buf")),
@@ -163,5 +179,13 @@ const struct ky_content_call *ky_content_call_find(const char *event, bool *is_e
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (calls[i].name && strcmp(calls[i].name, event) == 0)
 			return &calls[i];
+	return NULL;
+}
+
+const char *ky_content_call_of_ids(size_t i)
+{
+	for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); k++)
+		if (calls[k].items[KY_CONTENT_OUT_IDS].kind && i-- == 0)
+			return calls[k].name;
 	return NULL;
 }

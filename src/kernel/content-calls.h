@@ -11,6 +11,7 @@
 #define KY_KERNEL_CONTENT_CALLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum ky_content_kind {
@@ -22,15 +23,17 @@ enum ky_content_kind {
 	KY_CONTENT_MSG_NAME,  /* the sockaddr of a struct msghdr */
 	KY_CONTENT_MSG_IOVEC, /* its vector */
 	KY_CONTENT_OUT_TEXT,  /* a buffer, of what the call returns, that is a text */
+	KY_CONTENT_IDS,	      /* whose the thread is now: no argument, and no field of the event */
 };
 
 /* Places of items. */
 enum {
-	KY_CONTENT_IN_A,  /* TEXT, SOCKADDR, MSG_NAME */
-	KY_CONTENT_IN_B,  /* TEXT, BUFFER, IOVEC, MSG_IOVEC */
-	KY_CONTENT_IN_C,  /* TEXT */
-	KY_CONTENT_OUT_A, /* SOCKADDR, MSG_NAME */
-	KY_CONTENT_OUT_B, /* BUFFER, OUT_TEXT, IOVEC, MSG_IOVEC */
+	KY_CONTENT_IN_A,    /* TEXT, SOCKADDR, MSG_NAME */
+	KY_CONTENT_IN_B,    /* TEXT, BUFFER, IOVEC, MSG_IOVEC */
+	KY_CONTENT_IN_C,    /* TEXT */
+	KY_CONTENT_OUT_A,   /* SOCKADDR, MSG_NAME */
+	KY_CONTENT_OUT_B,   /* BUFFER, OUT_TEXT, IOVEC, MSG_IOVEC */
+	KY_CONTENT_OUT_IDS, /* IDS */
 	KY_CONTENT_PLACES,
 	KY_CONTENT_IN_PLACES = 3,
 };
@@ -50,6 +53,9 @@ struct ky_content_call {
 
 /* The call of tracefs event @event ("sys_enter_openat", "sys_exit_openat"); NULL: nothing to read. */
 const struct ky_content_call *ky_content_call_find(const char *event, bool *is_exit);
+
+/* The @i-th call that may change a thread's ids (or whose child has others), as in tracefs; NULL: no more. */
+const char *ky_content_call_of_ids(size_t i);
 
 /* Numbers of system calls are below this. */
 #define KY_CONTENT_MAX_CALLS 512

@@ -32,7 +32,8 @@ static bool replaces_address(const struct ky_content_item *item, const struct ky
 
 static bool is_recorded(const struct ky_content_item *item, bool buffers)
 {
-	return item->kind != KY_CONTENT_NONE && (item->kind != KY_CONTENT_BUFFER || buffers);
+	return item->kind != KY_CONTENT_NONE && item->kind != KY_CONTENT_IDS &&
+	       (item->kind != KY_CONTENT_BUFFER || buffers);
 }
 
 int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, const char *system,
@@ -53,12 +54,13 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 	plan->call = call;
 	plan->is_exit = is_exit;
 	plan->buffers = ky_content_has_buffers(content);
+	plan->ids = is_exit && call->items[KY_CONTENT_OUT_IDS].kind && ky_content_has_ids(content);
 	plan->n_args = (uint16_t)((src_bytes - 16) / 8 < 6 ? (src_bytes - 16) / 8 : 6);
 	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++) {
 		const struct ky_content_item *item = &call->items[place];
 		bool is_text = false;
 
-		if (!is_recorded(item, plan->buffers) ||
+		if (!ky_content_has_fields(content) || !is_recorded(item, plan->buffers) ||
 		    (!is_exit && place >= KY_CONTENT_IN_PLACES))
 			continue;
 		for (int i = 0; i < n_fields && !is_exit; i++) {
@@ -73,7 +75,7 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 		else if (is_exit || item->kind != KY_CONTENT_TEXT) /* else the kernel has it */
 			plan->places |= (uint8_t)(1u << place);
 	}
-	if (plan->in_texts || plan->places)
+	if (plan->in_texts || plan->places || plan->ids)
 		*out = plan;
 	return KYMO_OK;
 }
@@ -163,6 +165,7 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 
 	switch ((enum ky_content_kind)item->kind) {
 	case KY_CONTENT_NONE:
+	case KY_CONTENT_IDS:
 		return true;
 	case KY_CONTENT_TEXT:
 	case KY_CONTENT_OUT_TEXT:
@@ -187,6 +190,8 @@ int ky_content_add_classes(const struct ky_content_plan *plan, struct ky_trace_c
 	struct classes c = {plan, trace, payload, 0};
 	struct ky_field_class *status;
 
+	if (!ky_content_plan_has_fields(plan))
+		return KYMO_OK;
 	for (c.place = 0; c.place < KY_CONTENT_PLACES; c.place++)
 		if ((plan->places & (1u << c.place)) && !add_item(&c, &plan->call->items[c.place]))
 			return KYMO_E_MEMORY;
@@ -231,6 +236,17 @@ const char *ky_content_text(const struct ky_content_record *record, unsigned int
 		return NULL;
 	*len = (uint32_t)strnlen((const char *)data, part.len);
 	return (const char *)data;
+}
+
+const struct ky_thread_ids *ky_content_ids(const struct ky_content_record *record)
+{
+	struct ky_content_part part;
+	const uint8_t *data = find_part(record, KY_CONTENT_OUT_IDS, &part);
+
+	/* Parts are aligned to 8 bytes. */
+	return data && part.status == KY_CONTENT_OK && part.len >= sizeof(struct ky_thread_ids)
+		       ? (const void *)data
+		       : NULL;
 }
 
 /* Counts what would be written where there is no place for it. */
@@ -310,6 +326,7 @@ static void put_item(struct writer *w, const struct ky_content_plan *plan,
 
 	switch ((enum ky_content_kind)item->kind) {
 	case KY_CONTENT_NONE:
+	case KY_CONTENT_IDS:
 		break;
 	case KY_CONTENT_TEXT:
 	case KY_CONTENT_OUT_TEXT:
@@ -360,7 +377,8 @@ static uint8_t status_of(const struct ky_content_plan *plan, const struct ky_con
 		struct ky_content_part part;
 		uint8_t worse = STATUS_READ;
 
-		if (!find_part(record, place, &part) || part.status == KY_CONTENT_ABSENT)
+		if (place == KY_CONTENT_OUT_IDS || !find_part(record, place, &part) ||
+		    part.status == KY_CONTENT_ABSENT)
 			continue;
 		if (part.status == KY_CONTENT_UNREADABLE)
 			worse = STATUS_UNREADABLE;

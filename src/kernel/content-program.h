@@ -17,6 +17,7 @@
 #ifndef KY_KERNEL_CONTENT_PROGRAM_H
 #define KY_KERNEL_CONTENT_PROGRAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kymo/error.h>
@@ -82,6 +83,17 @@ struct ky_content_descriptor {
 	uint8_t replaces_memory;
 };
 
+struct ky_btf;
+
+/* Where the kernel's structs have what struct ky_thread_ids tells: bytes. */
+struct ky_content_task {
+	int32_t cred, uid, user_ns, nsproxy, thread_pid, level, numbers, upid_ns;
+	int32_t of_nsproxy[8], inum[8]; /* by KY_NS_*; of_nsproxy -1: reached in another way */
+};
+
+/* False: this kernel does not tell. */
+bool ky_content_task_layout(struct ky_btf *btf, struct ky_content_task *task);
+
 struct ky_content_programs {
 	/* To be filled in by the caller: */
 	int calls_map;	/* array of struct ky_content_descriptor, by number */
@@ -91,8 +103,8 @@ struct ky_content_programs {
 	uint32_t limit;	   /* of buffers; 0: they are not read */
 	uint32_t own_pid;  /* whose calls are left out */
 	int status_offset; /* of thread_info.status in struct task_struct; -1: not known */
-	/* What the programs may use behind a record's beginning. */
-	uint32_t slack_bytes;
+	bool ids;	   /* who calls is read, too, by @task */
+	struct ky_content_task task;
 };
 
 /* A record is never longer. */

@@ -39,6 +39,7 @@ struct thread_queue {
 
 struct ky_content {
 	struct ky_content_programs programs;
+	bool fields; /* of events: not only ids */
 	struct ky_content_descriptor descriptors[KY_CONTENT_MAX_CALLS];
 	int enter_fd, exit_fd, enter_link, exit_link;
 	uint8_t *regions; /* mapped */
@@ -51,12 +52,14 @@ struct ky_content {
 	struct ky_content_stats stats;
 };
 
-struct ky_content *ky_content_new(uint32_t limit_bytes, uint32_t own_pid)
+struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, uint32_t own_pid)
 {
 	struct ky_content *content = calloc(1, sizeof(*content));
 
 	if (!content)
 		return NULL;
+	content->fields = fields;
+	content->programs.ids = ids;
 	content->programs.limit =
 		limit_bytes > KY_CONTENT_LIMIT_MAX ? KY_CONTENT_LIMIT_MAX : limit_bytes;
 	content->programs.own_pid = own_pid;
@@ -65,6 +68,16 @@ struct ky_content *ky_content_new(uint32_t limit_bytes, uint32_t own_pid)
 	content->enter_fd = content->exit_fd = content->enter_link = content->exit_link = -1;
 	ky_map_init(&content->threads);
 	return content;
+}
+
+bool ky_content_has_fields(const struct ky_content *content)
+{
+	return content->fields;
+}
+
+bool ky_content_has_ids(const struct ky_content *content)
+{
+	return content->programs.ids;
 }
 
 bool ky_content_has_buffers(const struct ky_content *content)
@@ -137,6 +150,8 @@ void ky_content_select(struct ky_content *content, const char *event)
 			continue;
 		if (is_buffer(item->kind) && !content->programs.limit)
 			continue;
+		if (item->kind == KY_CONTENT_IDS ? !content->programs.ids : !content->fields)
+			continue;
 		to->items[i].kind = item->kind;
 		to->items[i].arg = item->arg;
 		to->items[i].len_arg = item->len_arg;
@@ -204,6 +219,7 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 	struct ky_content_programs *p = &content->programs;
 	struct ky_btf btf;
 	int info, status, ret;
+	bool knows_task;
 
 #if !defined(__x86_64__)
 	return ky_error_set(err, KYMO_E_UNSUPPORTED,
@@ -212,16 +228,22 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 	ky_btf_init(&btf, NULL);
 	info = ky_btf_member(&btf, "task_struct", "thread_info");
 	status = ky_btf_member(&btf, "thread_info", "status");
+	knows_task = !p->ids || ky_content_task_layout(&btf, &p->task);
 	ky_btf_fini(&btf);
+	if (!knows_task)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "this kernel does not tell where threads have their ids (BTF)");
 	p->status_offset = info < 0 || status < 0 ? -1 : info + status;
 	ret = make_maps(content, err);
 	if (!ret)
 		ret = map_regions(content, err);
 	if (ret < 0)
 		return ret;
-	content->enter_fd = ky_content_load_program(p, false, err);
-	if (content->enter_fd < 0)
-		return content->enter_fd;
+	if (content->fields) {
+		content->enter_fd = ky_content_load_program(p, false, err);
+		if (content->enter_fd < 0)
+			return content->enter_fd;
+	}
 	content->exit_fd = ky_content_load_program(p, true, err);
 	return content->exit_fd < 0 ? content->exit_fd : KYMO_OK;
 }
@@ -229,8 +251,8 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 int ky_content_attach(struct ky_content *content, struct kymo_error *err)
 {
 	content->exit_link = ky_bpf_attach_raw(content->exit_fd, "sys_exit", err);
-	if (content->exit_link < 0)
-		return content->exit_link;
+	if (content->exit_link < 0 || content->enter_fd < 0)
+		return content->exit_link < 0 ? content->exit_link : KYMO_OK;
 	content->enter_link = ky_bpf_attach_raw(content->enter_fd, "sys_enter", err);
 	return content->enter_link < 0 ? content->enter_link : KYMO_OK;
 }

@@ -30,6 +30,7 @@
 #include "kernel/content-calls.h"
 #include "kernel/content-program.h"
 #include "kernel/events.h"
+#include "kernel/thread-ids.h"
 
 struct ky_content;
 
@@ -40,14 +41,23 @@ struct ky_content_plan {
 	uint8_t in_texts; /* the places whose text stands in the place of its address: bits */
 	uint8_t places;	  /* those that are appended: bits */
 	bool buffers;	  /* contents of buffers too */
+	bool ids;	  /* whose the thread is afterwards */
 	uint16_t n_args;  /* of the call's record */
 };
 
+static inline bool ky_content_plan_has_fields(const struct ky_content_plan *plan)
+{
+	return plan->in_texts || plan->places;
+}
+
 /*
- * @limit_bytes: of buffers; 0: none of them. @own_pid's calls are left out.
- * NULL: out of memory.
+ * @fields: what arguments point at becomes fields of the events. @limit_bytes: of buffers; 0: none of them.
+ * @ids: ky_content_ids() tells whose a thread is after the calls of ky_content_call_of_ids().
+ * @own_pid's calls are left out. NULL: out of memory.
  */
-struct ky_content *ky_content_new(uint32_t limit_bytes, uint32_t own_pid);
+struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, uint32_t own_pid);
+bool ky_content_has_fields(const struct ky_content *content);
+bool ky_content_has_ids(const struct ky_content *content);
 bool ky_content_has_buffers(const struct ky_content *content);
 /* NULL is fine. */
 void ky_content_free(struct ky_content *content);
@@ -92,6 +102,9 @@ const struct ky_content_record *ky_content_take(struct ky_content *content,
 /* The text at @place without its NUL, or NULL. */
 const char *ky_content_text(const struct ky_content_record *record, unsigned int place,
 			    uint32_t *len);
+
+/* Whose the thread is after the call, or NULL. */
+const struct ky_thread_ids *ky_content_ids(const struct ky_content_record *record);
 
 /* The appended fields: how many bytes, and the bytes. @record may be NULL. */
 uint32_t ky_content_tail_bytes(const struct ky_content_plan *plan,

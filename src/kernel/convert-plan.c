@@ -222,6 +222,7 @@ static const struct role_fields role_fields[] = {
 	{KY_EVENT_RENAME, KY_CONTEXT_PROCNAME, {{"pid", 4}, {"newcomm", 0}, {0}}},
 	{KY_EVENT_EXEC, 0, {{"pid", 4}, {"old_pid", 4}, {0}}},
 	{KY_EVENT_EXIT, 0, {{"pid", 4}, {0}}},
+	{KY_EVENT_CGROUP, KY_CONTEXT_CGROUP, {{"pid", 4}, {"dst_root", 4}, {"dst_id", 8}}},
 	{KY_EVENT_SETPRIO, KY_CONTEXT_PRIO, {{"pid", 4}, {"newprio", 4}, {0}}},
 };
 
@@ -249,6 +250,15 @@ static bool bind_role(struct ky_convert_plan *plan, const struct role_fields *ro
 	return true;
 }
 
+/* The end of a call after which the thread may be another's. */
+static bool changes_ids(const char *event)
+{
+	bool is_exit;
+	const struct ky_content_call *call = ky_content_call_find(event, &is_exit);
+
+	return call && is_exit && call->items[KY_CONTENT_OUT_IDS].kind;
+}
+
 /* A kernel whose event looks different teaches us nothing: it is recorded all the same. */
 static void set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
 		     enum ky_event_role role, const struct ky_format *format)
@@ -256,6 +266,8 @@ static void set_role(const struct ky_convert *convert, struct ky_convert_plan *p
 	plan->role = KY_EVENT_PLAIN;
 	if (role == KY_EVENT_SYSCALL)
 		plan->role = KY_EVENT_SYSCALL;
+	plan->learns_ids = role == KY_EVENT_SYSCALL && (convert->context & KY_CONTEXT_OF_IDS) &&
+			   changes_ids(format->name);
 	for (size_t i = 0; i < sizeof(role_fields) / sizeof(role_fields[0]); i++) {
 		const struct role_fields *fields = &role_fields[i];
 
@@ -293,7 +305,7 @@ static int compile(struct ky_convert *convert, struct ky_convert_plan *plan,
 	for (int i = 0; i < n; i++)
 		compile_field(&c, &fields[i]);
 	end_run(&c);
-	if (plan->content) {
+	if (plan->content && ky_content_plan_has_fields(plan->content)) {
 		emit(&c, (struct ky_convert_op){.code = KY_OP_CONTENT_TAIL});
 		plan->n_dynamic++;
 	}
@@ -329,7 +341,7 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	plan->n_fields = (size_t)n;
 	plan->src_bytes = format->fixed_bytes;
 	set_role(convert, plan, ky_event_role(system, format->name), format);
-	if (event && convert->content &&
+	if (convert->content &&
 	    ky_content_plan(convert->content, &convert->arena, system, format->name, fields, n,
 			    format->fixed_bytes, &plan->content) < 0)
 		return ky_error_nomem(err);

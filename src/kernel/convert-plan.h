@@ -46,8 +46,14 @@ struct ky_convert_plan {
 	const struct ky_filter *filter; /* NULL: all events are written */
 	const struct ky_event_class *event;
 	bool at_is_loc[4];
+	bool learns_ids; /* the thread's ids may be others afterwards */
 };
 
 #define KY_PLAN_MAX_DYNAMIC 64
+
+/* convert-context.c: sizes of the context, from its bits; and the bytes that a record's own flags tell. */
+void ky_convert_context_sizes(struct ky_convert *convert);
+uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
+				       uint8_t *out);
 
 #endif

@@ -15,17 +15,7 @@ int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kym
 	memset(convert, 0, sizeof(*convert));
 	ky_arena_init(&convert->arena);
 	convert->context = context;
-	convert->context_bytes = 4;
-	if (context & KY_CONTEXT_PID)
-		convert->context_bytes += 4;
-	if (context & KY_CONTEXT_PPID)
-		convert->context_bytes += 4;
-	if (context & KY_CONTEXT_PROCNAME)
-		convert->context_bytes += KY_COMM_BYTES;
-	if (context & KY_CONTEXT_PRIO)
-		convert->context_bytes += 4;
-	convert->thread_bytes = convert->context_bytes;
-	convert->context_bytes += (uint32_t)__builtin_popcount(context & KY_CONTEXT_OF_RECORDS);
+	ky_convert_context_sizes(convert);
 	if (convert->context_bytes > KY_CONTEXT_MAX_BYTES)
 		return ky_error_set(err, KYMO_E_INVALID, "too many context fields");
 	return KYMO_OK;
@@ -39,70 +29,6 @@ void ky_convert_fini(struct ky_convert *convert)
 }
 
 /* ---- the event context ---------------------------------------------------------------- */
-
-/* Bits of common_flags; common_preempt_count has two counts of 4 bits: preemption, migration. */
-enum {
-	FLAG_IRQS_OFF = 0x01,
-	FLAG_NEED_RESCHED = 0x04,
-	FLAG_HARDIRQ = 0x08,
-	FLAG_SOFTIRQ = 0x10,
-	FLAG_NMI = 0x40,
-	FLAG_BH_OFF = 0x80,
-};
-
-/* LTTng's names. */
-static const struct {
-	unsigned int context;
-	const char *name;
-} record_contexts[] = {
-	{KY_CONTEXT_INTERRUPTIBLE, "_interruptible"},
-	{KY_CONTEXT_PREEMPTIBLE, "_preemptible"},
-	{KY_CONTEXT_NEED_RESCHEDULE, "_need_reschedule"},
-	{KY_CONTEXT_MIGRATABLE, "_migratable"},
-};
-
-#define N_RECORD_CONTEXTS (sizeof(record_contexts) / sizeof(record_contexts[0]))
-
-/* In the order of record_contexts[]. */
-static uint8_t *put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
-				   uint8_t *out)
-{
-	const uint8_t values[N_RECORD_CONTEXTS] = {
-		!(flags & FLAG_IRQS_OFF),
-		!(counts & 15) && !(flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI | FLAG_BH_OFF)),
-		!!(flags & FLAG_NEED_RESCHED),
-		!(counts >> 4),
-	};
-
-	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
-		if (context & record_contexts[i].context)
-			*out++ = values[i];
-	return out;
-}
-
-struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
-						struct ky_trace_class *trace)
-{
-	struct ky_field_class *st = ky_struct_new(trace);
-	unsigned int context = convert->context;
-
-	if (!st || !ky_struct_add_int(trace, st, "_tid", 32, true, 10))
-		return NULL;
-	if ((context & KY_CONTEXT_PID) && !ky_struct_add_int(trace, st, "_pid", 32, true, 10))
-		return NULL;
-	if ((context & KY_CONTEXT_PPID) && !ky_struct_add_int(trace, st, "_ppid", 32, true, 10))
-		return NULL;
-	if ((context & KY_CONTEXT_PROCNAME) &&
-	    !ky_struct_add_text(trace, st, "_procname", KY_COMM_BYTES))
-		return NULL;
-	if ((context & KY_CONTEXT_PRIO) && !ky_struct_add_int(trace, st, "_prio", 32, true, 10))
-		return NULL;
-	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
-		if ((context & record_contexts[i].context) &&
-		    !ky_struct_add_int(trace, st, record_contexts[i].name, 8, true, 10))
-			return NULL;
-	return st;
-}
 
 static uint8_t *put(uint8_t *out, const void *data, size_t len)
 {
@@ -133,29 +59,14 @@ static inline uint8_t *copy_bytes(uint8_t *out, const uint8_t *from, uint32_t le
 	return out + len;
 }
 
-uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_thread *thread,
-			    uint8_t bytes[KY_CONTEXT_MAX_BYTES])
-{
-	unsigned int context = convert->context;
-	uint8_t *out = put(bytes, &thread->tid, 4);
-
-	if (context & KY_CONTEXT_PID)
-		out = put(out, &thread->pid, 4);
-	if (context & KY_CONTEXT_PPID)
-		out = put(out, &thread->ppid, 4);
-	if (context & KY_CONTEXT_PROCNAME)
-		out = put(out, thread->comm, KY_COMM_BYTES);
-	if (context & KY_CONTEXT_PRIO)
-		out = put(out, &thread->prio, 4);
-	/* An ordinary moment of a program. */
-	out = put_record_context(context, 0, 0, out);
-	return (uint32_t)(out - bytes);
-}
-
 /* Each CPU's idle thread has id 0; they differ in name only. */
 static void idle_thread(const struct ky_convert_cpu *cpu, struct ky_thread *thread)
 {
+	const struct ky_threads *threads = cpu->convert->threads;
+
 	memset(thread, 0, sizeof(*thread));
+	if (threads)
+		thread->ids = threads->kernel_ids;
 	thread->prio = 20;
 	snprintf(thread->comm, sizeof(thread->comm), "swapper/%u", cpu->cpu);
 }
@@ -197,7 +108,8 @@ static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
 	out = copy_bytes(out, cpu->context, convert->thread_bytes);
 	if (convert->context_bytes == convert->thread_bytes)
 		return out;
-	return put_record_context(convert->context, record->data[2], record->data[3], out);
+	return ky_convert_put_record_context(convert->context, record->data[2], record->data[3],
+					     out);
 }
 
 /* ---- one record ----------------------------------------------------------------------- */
@@ -432,11 +344,31 @@ static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan
 	case KY_EVENT_SETPRIO:
 		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
 		break;
+	case KY_EVENT_CGROUP:
+		memcpy(&flags, data + plan->at[2], 8);
+		/* Version 2's hierarchy is number 0. */
+		if (load32(data + plan->at[1]) == 0)
+			ky_threads_set_cgroup(threads, tid, flags);
+		break;
 	case KY_EVENT_FORK:
 	case KY_EVENT_SYSCALL:
 	case KY_EVENT_PLAIN:
 		break;
 	}
+}
+
+/* Of a call that succeeded. Without BPF, /proc tells how it is by now. */
+static void learn_ids(const struct ky_convert_cpu *cpu, const struct record *record)
+{
+	const struct ky_thread_ids *ids = ky_content_ids(record->content);
+	struct ky_threads *threads = cpu->convert->threads;
+
+	if (!threads || (record->len >= 24 && (int64_t)load64(record->data + 16) < 0))
+		return;
+	if (ids)
+		ky_threads_set_ids(threads, (int32_t)record->tid, ids);
+	else
+		ky_threads_refresh_ids(threads, (int32_t)record->tid);
 }
 
 static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
@@ -558,6 +490,8 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		ret = write_event(cpu, plan, &record, err);
 	if (plan->role > KY_EVENT_SYSCALL)
 		learn(cpu, plan, &record);
+	else if (__builtin_expect(plan->learns_ids, 0))
+		learn_ids(cpu, &record);
 	return ret;
 }
 

@@ -38,16 +38,37 @@ enum ky_context {
 	KY_CONTEXT_PREEMPTIBLE = 32,
 	KY_CONTEXT_NEED_RESCHEDULE = 64,
 	KY_CONTEXT_MIGRATABLE = 128,
+	/* Whose the thread is, and where it lives: struct ky_thread_ids. */
+	KY_CONTEXT_UID = 0x100,
+	KY_CONTEXT_EUID = 0x200,
+	KY_CONTEXT_SUID = 0x400,
+	KY_CONTEXT_FSUID = 0x800,
+	KY_CONTEXT_GID = 0x1000,
+	KY_CONTEXT_EGID = 0x2000,
+	KY_CONTEXT_SGID = 0x4000,
+	KY_CONTEXT_FSGID = 0x8000,
+	KY_CONTEXT_CGROUP_NS = 0x10000,
+	KY_CONTEXT_IPC_NS = 0x20000,
+	KY_CONTEXT_MNT_NS = 0x40000,
+	KY_CONTEXT_NET_NS = 0x80000,
+	KY_CONTEXT_PID_NS = 0x100000,
+	KY_CONTEXT_TIME_NS = 0x200000,
+	KY_CONTEXT_USER_NS = 0x400000,
+	KY_CONTEXT_UTS_NS = 0x800000,
+	KY_CONTEXT_CGROUP = 0x1000000,
 };
 
+#define KY_CONTEXT_OF_IDS 0x1ffff00u
+
 /* Those that are known of a thread only, and so need a table of threads. */
-#define KY_CONTEXT_OF_THREADS \
-	(KY_CONTEXT_PID | KY_CONTEXT_PPID | KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO)
+#define KY_CONTEXT_OF_THREADS                                                       \
+	(KY_CONTEXT_PID | KY_CONTEXT_PPID | KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO | \
+	 KY_CONTEXT_OF_IDS)
 #define KY_CONTEXT_OF_RECORDS                                                             \
 	(KY_CONTEXT_INTERRUPTIBLE | KY_CONTEXT_PREEMPTIBLE | KY_CONTEXT_NEED_RESCHEDULE | \
 	 KY_CONTEXT_MIGRATABLE)
 
-#define KY_CONTEXT_MAX_BYTES 40
+#define KY_CONTEXT_MAX_BYTES 112
 
 struct ky_convert_plan; /* convert-plan.h */
 struct ky_filter;
@@ -117,6 +138,9 @@ const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert,
  */
 void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct ky_filter *filter,
 			   const struct ky_event_class *event);
+
+/* The bit of the context field that people call @name; 0: there is none. */
+unsigned int ky_convert_context_find(const char *name, size_t len);
 
 /* The event context's class for @convert, for stream.event.context. NULL: out of memory. */
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,

@@ -59,6 +59,7 @@ enum ky_event_role ky_event_role(const char *system, const char *event)
 		{"sched", "sched_pi_setprio", KY_EVENT_SETPRIO},
 		{"task", "task_newtask", KY_EVENT_NEWTASK},
 		{"task", "task_rename", KY_EVENT_RENAME},
+		{"cgroup", "cgroup_attach_task", KY_EVENT_CGROUP},
 	};
 
 	if (strcmp(system, "syscalls") == 0)

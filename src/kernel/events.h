@@ -71,6 +71,7 @@ enum ky_event_role {
 	KY_EVENT_EXEC,
 	KY_EVENT_EXIT,
 	KY_EVENT_SETPRIO,
+	KY_EVENT_CGROUP, /* a thread or process is put into another control group */
 };
 
 /* The trace's name for tracefs event @system/@event; @name has KY_EVENT_NAME_BYTES bytes. */

@@ -210,14 +210,18 @@ static unsigned int status_pids(const char *text, const char *key, int32_t *pids
 
 void ky_proc_parse_status(const char *text, struct ky_proc_ids *ids)
 {
-	unsigned int n_tgid;
-	int64_t value;
+	unsigned int n_tgid, n;
+	int64_t values[4];
 
 	memset(ids, 0, sizeof(*ids));
-	if (status_numbers(text, "Uid", &value, 1))
-		ids->uid = (uint32_t)value;
-	if (status_numbers(text, "Gid", &value, 1))
-		ids->gid = (uint32_t)value;
+	n = status_numbers(text, "Uid", values, 4);
+	for (unsigned int i = 0; i < n; i++)
+		ids->uids[i] = (uint32_t)values[i];
+	n = status_numbers(text, "Gid", values, 4);
+	for (unsigned int i = 0; i < n; i++)
+		ids->gids[i] = (uint32_t)values[i];
+	ids->uid = ids->uids[0];
+	ids->gid = ids->gids[0];
 	n_tgid = status_pids(text, "NStgid", ids->nstgid);
 	ids->n_levels = status_pids(text, "NSpid", ids->nspid);
 	if (n_tgid < ids->n_levels)

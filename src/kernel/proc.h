@@ -40,7 +40,8 @@ struct ky_proc_thread {
 
 /* From /proc/PID/task/TID/status. */
 struct ky_proc_ids {
-	uint32_t uid, gid; /* real */
+	uint32_t uid, gid;	   /* real */
+	uint32_t uids[4], gids[4]; /* real, effective, saved, of the file system */
 	/* The thread's and process' ids per pid namespace, from the reader's inwards. */
 	int32_t nspid[KY_PROC_MAX_LEVELS], nstgid[KY_PROC_MAX_LEVELS];
 	unsigned int n_levels; /* 0 where the kernel does not tell */

@@ -79,6 +79,10 @@ static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 	thread->ppid = seen.ppid;
 	thread->prio = seen.prio;
 	memcpy(thread->comm, seen.comm, sizeof(thread->comm));
+	if (threads->wants_ids)
+		(void)ky_thread_ids_read(&threads->proc, pid, tid, &thread->ids);
+	if (seen.flags & KY_PROC_KTHREAD)
+		threads->kernel_ids = thread->ids;
 	return KYMO_OK;
 }
 
@@ -135,6 +139,7 @@ int ky_threads_newtask(struct ky_threads *threads, int32_t parent_tid, int32_t t
 	if (!parent || !thread)
 		return KYMO_E_MEMORY;
 	thread->prio = parent->prio;
+	thread->ids = parent->ids;
 	thread->pid = clone_flags & FLAG_CLONE_THREAD ? parent->pid : tid;
 	thread->ppid =
 		clone_flags & (FLAG_CLONE_THREAD | FLAG_CLONE_PARENT) ? parent->ppid : parent->pid;
@@ -164,6 +169,57 @@ void ky_threads_set_prio(struct ky_threads *threads, int32_t tid, int32_t prio)
 		return;
 	thread->prio = prio;
 	threads->generation++;
+}
+
+void ky_threads_set_ids(struct ky_threads *threads, int32_t tid, const struct ky_thread_ids *ids)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+
+	if (!thread || memcmp(&thread->ids, ids, sizeof(*ids)) == 0)
+		return;
+	thread->ids = *ids;
+	threads->generation++;
+}
+
+void ky_threads_refresh_ids(struct ky_threads *threads, int32_t tid)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+	struct ky_thread_ids ids;
+
+	/* Gone meanwhile: what was known of it stays. */
+	if (!thread)
+		return;
+	ids = thread->ids;
+	if (ky_thread_ids_read(&threads->proc, thread->pid, tid, &ids) < 0)
+		return;
+	ky_threads_set_ids(threads, tid, &ids);
+}
+
+/*
+ * The event does not tell whether the whole process moved. Mostly it did: then /proc has the others there,
+ * too.
+ */
+void ky_threads_set_cgroup(struct ky_threads *threads, int32_t tid, uint64_t cgroup)
+{
+	struct ky_thread *thread = ky_threads_get(threads, tid);
+	struct ky_thread_ids ids = {0};
+	size_t pos = 0;
+	uint64_t key;
+	void *value;
+
+	if (!thread)
+		return;
+	thread->ids.cgroup = cgroup;
+	threads->generation++;
+	if (thread->pid != tid)
+		return;
+	while (ky_map_next(&threads->map, &pos, &key, &value)) {
+		struct ky_thread *other = value;
+
+		if (other->pid == tid && other != thread && !other->exiting &&
+		    ky_thread_ids_read(&threads->proc, other->pid, other->tid, &ids) == 0)
+			other->ids.cgroup = ids.cgroup;
+	}
 }
 
 void ky_threads_exec(struct ky_threads *threads, int32_t tid, int32_t old_tid)

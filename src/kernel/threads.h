@@ -16,11 +16,13 @@
 
 #include "base/hash.h"
 #include "kernel/proc.h"
+#include "kernel/thread-ids.h"
 
 struct ky_thread {
 	int32_t tid, pid, ppid;
 	int32_t prio; /* the kernel's prio - 100 */
 	bool exiting;
+	struct ky_thread_ids ids; /* when they are wanted */
 	char comm[KY_COMM_BYTES]; /* NUL-padded */
 };
 
@@ -33,6 +35,8 @@ struct ky_threads {
 	int32_t exited[KY_THREADS_EXITED];
 	uint32_t n_exited;   /* ever; the newest stands at (n - 1) % KY_THREADS_EXITED */
 	uint32_t generation; /* changes with every change of any thread */
+	bool wants_ids;
+	struct ky_thread_ids kernel_ids; /* of the kernel's own threads */
 };
 
 /* 0, KYMO_E_NOT_FOUND (no /proc) or KYMO_E_MEMORY. */
@@ -57,6 +61,13 @@ int ky_threads_newtask(struct ky_threads *threads, int32_t parent, int32_t tid, 
 /* A new name, of at most KY_COMM_BYTES bytes; and a new priority. */
 void ky_threads_rename(struct ky_threads *threads, int32_t tid, const char *comm, size_t len);
 void ky_threads_set_prio(struct ky_threads *threads, int32_t tid, int32_t prio);
+/*
+ * Its ids; and as /proc has them now. cgroup_attach_task: @tid, or the process that it leads, was put
+ * into @cgroup.
+ */
+void ky_threads_set_ids(struct ky_threads *threads, int32_t tid, const struct ky_thread_ids *ids);
+void ky_threads_refresh_ids(struct ky_threads *threads, int32_t tid);
+void ky_threads_set_cgroup(struct ky_threads *threads, int32_t tid, uint64_t cgroup);
 /* sched_process_exec: @old_tid goes on as @tid, its process' leader. */
 void ky_threads_exec(struct ky_threads *threads, int32_t tid, int32_t old_tid);
 /* sched_process_exit: forget it some time later. */

@@ -217,7 +217,8 @@ static bool take_line(struct replay *replay, const char *line)
 		       session->page_bytes >= 1024 && session->page_bytes <= 1u << 20;
 	if (starts(line, "context "))
 		return sscanf(line, "context %u", &session->options.context) == 1 &&
-		       session->options.context <= (KY_CONTEXT_OF_THREADS | KY_CONTEXT_OF_RECORDS);
+		       !(session->options.context &
+			 ~((KY_CONTEXT_OF_THREADS | KY_CONTEXT_OF_RECORDS) & ~KY_CONTEXT_OF_IDS));
 	if (starts(line, "threads ")) {
 		if (sscanf(line, "threads %d", &threads) != 1)
 			return false;

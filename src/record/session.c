@@ -120,6 +120,17 @@ static void hide(struct ky_session *session, const char *system, const char *eve
 		source->hidden = true;
 }
 
+static void hide_calls_of_ids(struct ky_session *session)
+{
+	const char *call;
+	char name[64];
+
+	for (size_t i = 0; (call = ky_content_call_of_ids(i)); i++) {
+		snprintf(name, sizeof(name), "sys_exit_%s", call);
+		hide(session, "syscalls", name);
+	}
+}
+
 /* Context fields, and the processes of sched_process_fork, need events that nobody asked for. */
 static void choose_helpers(struct ky_session *session)
 {
@@ -140,6 +151,10 @@ static void choose_helpers(struct ky_session *session)
 		hide(session, "sched", "sched_switch");
 		hide(session, "sched", "sched_pi_setprio");
 	}
+	if (context & KY_CONTEXT_OF_IDS)
+		hide_calls_of_ids(session);
+	if (context & KY_CONTEXT_CGROUP)
+		hide(session, "cgroup", "cgroup_attach_task");
 }
 
 /*
@@ -149,18 +164,31 @@ static void choose_helpers(struct ky_session *session)
 static int open_content(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
+	bool ids = (options->context & KY_CONTEXT_OF_IDS) != 0;
+	int ret;
 
-	if (!options->syscall_content)
+	if (!options->syscall_content && !ids)
 		return KYMO_OK;
 	session->merge = true;
-	session->content = ky_content_new(options->content_bytes, (uint32_t)getpid());
+	session->content = ky_content_new(options->syscall_content, options->content_bytes, ids,
+					  (uint32_t)getpid());
 	if (!session->content)
 		return ky_error_nomem(err);
 	ky_vec_foreach(&session->catalogue.events, source)
-		if (source->selected && strcmp(source->system, "syscalls") == 0)
+		if ((source->selected || source->hidden) && strcmp(source->system, "syscalls") == 0)
 			ky_content_select(session->content, source->event);
+	ret = ky_content_load(session->content, err);
+	if (ret < 0 && !options->syscall_content) {
+		ky_log_warning(options->log,
+			       "users, groups, namespaces and control groups are as /proc has them "
+			       "some time after each change: %s: %s",
+			       err ? err->message : "BPF cannot tell", err ? err->hint : "");
+		ky_content_free(session->content);
+		session->content = NULL;
+		return KYMO_OK;
+	}
 	session->convert.content = session->content;
-	return ky_content_load(session->content, err);
+	return ret;
 }
 
 static int init_convert(struct ky_session *session, struct kymo_error *err)
@@ -180,6 +208,7 @@ static int init_convert(struct ky_session *session, struct kymo_error *err)
 	session->convert.own_tids[0] = getpid();
 	if (session->has_threads) {
 		ret = ky_threads_init(&session->threads, err);
+		session->threads.wants_ids = (session->options.context & KY_CONTEXT_OF_IDS) != 0;
 		session->convert.threads = &session->threads;
 	}
 	return ret;

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Code that reads one item of a call, of each kind. */
+#include "kernel/content-writer.h"
+
+struct place {
+	unsigned int number;
+	bool output;
+	bool is_argument;	     /* which may be absent */
+	uint32_t max;		     /* of its content */
+	int fault, absent, ok, next; /* labels */
+};
+
+/* Argument number @at bytes into the descriptor -> S_@slot, and r1. */
+static void load_argument(struct ky_content_writer *w, int16_t at, int16_t slot)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	ky_bpf_load(a, BPF_B, R1, R9, at);
+	ky_bpf_alu_imm(a, BPF_AND, R1, 7);
+	ky_bpf_alu_imm(a, BPF_LSH, R1, 3);
+	ky_bpf_move(a, R2, R7);
+	ky_bpf_alu(a, BPF_ADD, R2, R1);
+	ky_bpf_load(a, BPF_DW, R1, R2, FIELD(args));
+	ky_bpf_store(a, BPF_DW, FP, slot, R1);
+}
+
+/* Each of these ends with r5 = the bytes that were read and goes to ok, or goes to fault or absent. */
+static void text(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	content_address(w);
+	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_TEXT_BYTES);
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	ky_bpf_call(a, BPF_FUNC_probe_read_user_str);
+	ky_bpf_jump(a, BPF_JSLE, R0, 0, place->fault);
+	ky_bpf_move(a, R5, R0);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R0);
+	ky_bpf_go(a, place->ok);
+}
+
+/* Read min(S_VALUE, @max) bytes from S_POINTER. */
+static void bytes(struct ky_content_writer *w, const struct place *place, uint32_t max)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int small = ky_bpf_label(a);
+
+	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
+	ky_bpf_jump(a, BPF_JEQ, R2, 0, place->absent);
+	ky_bpf_jump(a, BPF_JLE, R2, (int32_t)max, small);
+	ky_bpf_move_imm(a, R2, (int32_t)max);
+	ky_bpf_place(a, small);
+	ky_bpf_store(a, BPF_DW, FP, S_LEN, R2);
+	content_address(w);
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	ky_bpf_call(a, BPF_FUNC_probe_read_user);
+	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+	ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
+	ky_bpf_go(a, place->ok);
+}
+
+static void sockaddr(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	if (place->output) {
+		/* An int that the kernel has set. */
+		ky_bpf_load(a, BPF_DW, R3, FP, S_VALUE);
+		ky_bpf_store_imm(a, BPF_DW, FP, S_LEN, 0);
+		read_to_stack(w, S_LEN, 4, BPF_FUNC_probe_read_user);
+		ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+		ky_bpf_load(a, BPF_W, R1, FP, S_LEN);
+	} else {
+		ky_bpf_load(a, BPF_W, R1, FP, S_VALUE);
+	}
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
+	bytes(w, place, KY_CONTENT_SOCKADDR_BYTES);
+}
+
+/* Two words of the message, @at bytes into it, become pointer and value. */
+static void message(struct ky_content_writer *w, const struct place *place, int32_t at)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	ky_bpf_alu_imm(a, BPF_ADD, R3, at);
+	read_to_stack(w, S_MSG, 16, BPF_FUNC_probe_read_user);
+	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+	ky_bpf_load(a, BPF_DW, R1, FP, S_MSG);
+	ky_bpf_store(a, BPF_DW, FP, S_POINTER, R1);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_MSG + 8);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R2);
+	ky_bpf_jump(a, BPF_JEQ, R1, 0, place->absent);
+}
+
+static void message_name(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	message(w, place, 0);
+	/* Its length is an int, also as output. */
+	ky_bpf_load(a, BPF_W, R1, FP, S_VALUE);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
+	bytes(w, place, KY_CONTENT_SOCKADDR_BYTES);
+}
+
+/* The vector's first pieces, one behind the other. */
+static void gather(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int32_t limit = (int32_t)w->p->limit;
+	int done = ky_bpf_label(a);
+
+	/* S_LEN: the bytes until now. S_MSG: those to be read at most. */
+	ky_bpf_move_imm(a, R1, limit);
+	if (place->output) {
+		int cut = ky_bpf_label(a);
+
+		ky_bpf_load(a, BPF_DW, R2, FP, S_RET);
+		ky_bpf_jump(a, BPF_JSGE, R2, limit, cut);
+		ky_bpf_move(a, R1, R2);
+		ky_bpf_place(a, cut);
+	}
+	ky_bpf_store(a, BPF_DW, FP, S_MSG, R1);
+	for (uint32_t i = 0; i < KY_CONTENT_GATHERED; i++) {
+		int small = ky_bpf_label(a);
+		int32_t at = (int32_t)(ky_content_iovecs_at(w->p) + i * 16);
+
+		ky_bpf_load(a, BPF_DW, R1, FP, S_MSG + 8);
+		ky_bpf_jump(a, BPF_JLE, R1, (int32_t)(i * 16), done);
+		ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
+		ky_bpf_jump(a, BPF_JGE, R5, limit, done);
+		ky_bpf_load(a, BPF_DW, R4, FP, S_MSG);
+		ky_bpf_jump_reg(a, BPF_JSGE, R5, R4, done);
+		ky_bpf_alu(a, BPF_SUB, R4, R5);
+		ky_bpf_move(a, R1, R6);
+		ky_bpf_alu_imm(a, BPF_ADD, R1, at);
+		ky_bpf_load(a, BPF_DW, R3, R1, 0);
+		ky_bpf_load(a, BPF_DW, R2, R1, 8);
+		ky_bpf_jump_reg(a, BPF_JLE, R2, R4, small);
+		ky_bpf_move(a, R2, R4);
+		ky_bpf_place(a, small);
+		ky_bpf_jump(a, BPF_JGT, R2, limit, done);
+		content_address(w);
+		ky_bpf_alu(a, BPF_ADD, R1, R5);
+		ky_bpf_alu(a, BPF_ADD, R5, R2);
+		ky_bpf_store(a, BPF_DW, FP, S_LEN, R5);
+		ky_bpf_call(a, BPF_FUNC_probe_read_user);
+		ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+	}
+	ky_bpf_place(a, done);
+	ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
+	ky_bpf_jump(a, BPF_JGT, R5, limit, place->fault);
+}
+
+/* S_VALUE vectors at S_POINTER: their lengths are added up. */
+static void iovec(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int few = ky_bpf_label(a), again = ky_bpf_label(a), summed = ky_bpf_label(a);
+
+	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
+	ky_bpf_jump(a, BPF_JLE, R2, (int32_t)KY_CONTENT_IOVECS, few);
+	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_IOVECS);
+	ky_bpf_place(a, few);
+	ky_bpf_alu_imm(a, BPF_LSH, R2, 4);
+	ky_bpf_store(a, BPF_DW, FP, S_MSG + 8, R2);
+	ky_bpf_move(a, R1, R6);
+	ky_bpf_alu_imm(a, BPF_ADD, R1, (int32_t)ky_content_iovecs_at(w->p));
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	ky_bpf_call(a, BPF_FUNC_probe_read_user);
+	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+	/*
+	 * The verifier follows the loop for each count there may be, and what it learns of the count there
+	 * it must not carry on: after this OR it takes the two for different numbers.
+	 */
+	ky_bpf_load(a, BPF_DW, R4, FP, S_MSG + 8);
+	ky_bpf_alu_imm(a, BPF_OR, R4, 0);
+	ky_bpf_move_imm(a, R2, 0);
+	ky_bpf_move_imm(a, R3, 0);
+	ky_bpf_move(a, R1, R6);
+	ky_bpf_alu_imm(a, BPF_ADD, R1, (int32_t)ky_content_iovecs_at(w->p));
+	ky_bpf_place(a, again);
+	ky_bpf_jump_reg(a, BPF_JGE, R2, R4, summed);
+	ky_bpf_move(a, R5, R1);
+	ky_bpf_alu(a, BPF_ADD, R5, R2);
+	ky_bpf_load(a, BPF_DW, R5, R5, 8);
+	ky_bpf_alu(a, BPF_ADD, R3, R5);
+	ky_bpf_alu_imm(a, BPF_ADD, R2, 16);
+	ky_bpf_jump(a, BPF_JLT, R2, (int32_t)IOVECS_BYTES, again);
+	ky_bpf_place(a, summed);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R3);
+	ky_bpf_store_imm(a, BPF_DW, FP, S_LEN, 0);
+	ky_bpf_move_imm(a, R5, 0);
+	if (w->p->limit)
+		gather(w, place);
+	ky_bpf_go(a, place->ok);
+}
+
+static void buffer(struct ky_content_writer *w, const struct place *place, uint32_t max)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	if (place->output) {
+		ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
+		ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
+	}
+	bytes(w, place, max);
+}
+
+/* Code for those of @kinds that the place may hold; r1 is the kind. */
+static void dispatch(struct ky_content_writer *w, const struct place *place, unsigned int kinds)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	for (int kind = 1; kind <= KY_CONTENT_IDS; kind++) {
+		int other = ky_bpf_label(a);
+
+		if (!(kinds & (1u << kind))) {
+			ky_bpf_place(a, other);
+			continue;
+		}
+		ky_bpf_load(a, BPF_B, R1, R9, place_at(place->number));
+		ky_bpf_jump(a, BPF_JNE, R1, kind, other);
+		switch ((enum ky_content_kind)kind) {
+		case KY_CONTENT_TEXT:
+			text(w, place);
+			break;
+		case KY_CONTENT_SOCKADDR:
+			sockaddr(w, place);
+			break;
+		case KY_CONTENT_BUFFER:
+			buffer(w, place, w->p->limit);
+			break;
+		case KY_CONTENT_OUT_TEXT:
+			buffer(w, place, KY_CONTENT_TEXT_BYTES);
+			break;
+		case KY_CONTENT_MSG_NAME:
+			message_name(w, place);
+			break;
+		case KY_CONTENT_MSG_IOVEC:
+			message(w, place, 16);
+			iovec(w, place);
+			break;
+		case KY_CONTENT_IOVEC:
+			iovec(w, place);
+			break;
+		case KY_CONTENT_IDS:
+			ky_content_write_ids(w);
+			ky_bpf_go(&w->a, place->ok);
+			break;
+		case KY_CONTENT_NONE:
+			break;
+		}
+		ky_bpf_place(a, other);
+	}
+	ky_bpf_go(a, place->next);
+}
+
+/* r5 bytes were read: the part's header, and the record is longer. */
+static void end_part(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int store = ky_bpf_label(a);
+
+	ky_bpf_place(a, place->fault);
+	ky_bpf_load(a, BPF_W, R1, FP, S_FAULTS);
+	ky_bpf_alu_imm(a, BPF_OR, R1, 1 << place->number);
+	ky_bpf_store(a, BPF_W, FP, S_FAULTS, R1);
+	ky_bpf_move_imm(a, R4, KY_CONTENT_UNREADABLE);
+	ky_bpf_move_imm(a, R5, 0);
+	ky_bpf_go(a, store);
+	/* The verifier wants no code that is never reached. */
+	if (place->is_argument) {
+		ky_bpf_place(a, place->absent);
+		ky_bpf_move_imm(a, R4, KY_CONTENT_ABSENT);
+		ky_bpf_move_imm(a, R5, 0);
+		ky_bpf_go(a, store);
+	}
+	ky_bpf_place(a, place->ok);
+	ky_bpf_jump(a, BPF_JGT, R5, (int32_t)place->max, place->fault);
+	ky_bpf_move_imm(a, R4, KY_CONTENT_OK);
+	ky_bpf_place(a, store);
+	ky_bpf_move(a, R1, R7);
+	ky_bpf_alu(a, BPF_ADD, R1, R8);
+	ky_bpf_store_imm(a, BPF_B, R1, 0, (int32_t)place->number);
+	ky_bpf_store(a, BPF_B, R1, 1, R4);
+	ky_bpf_store_imm(a, BPF_H, R1, 2, 0);
+	ky_bpf_store(a, BPF_W, R1, 4, R5);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
+	ky_bpf_store(a, BPF_DW, R1, 8, R2);
+	ky_bpf_alu_imm(a, BPF_ADD, R5, 7);
+	ky_bpf_alu_imm(a, BPF_AND, R5, -8);
+	ky_bpf_alu(a, BPF_ADD, R8, R5);
+	ky_bpf_alu_imm(a, BPF_ADD, R8, (int32_t)PART_BYTES);
+	ky_bpf_place(a, place->next);
+}
+
+void ky_content_write_item(struct ky_content_writer *w, unsigned int number, unsigned int kinds)
+{
+	struct ky_bpf_asm *a = &w->a;
+	struct place place = {
+		.number = number,
+		.output = number >= KY_CONTENT_IN_PLACES,
+		.is_argument = kinds != 1u << KY_CONTENT_IDS,
+		.fault = ky_bpf_label(a),
+		.absent = ky_bpf_label(a),
+		.ok = ky_bpf_label(a),
+		.next = ky_bpf_label(a),
+		.max = kinds & (1u << KY_CONTENT_BUFFER) ? ky_content_part_max(w->p->limit)
+							 : KY_CONTENT_TEXT_BYTES,
+	};
+
+	/*
+	 * However the record became as long as it is: the verifier shall know its bound only, and go
+	 * through what follows once. So the length takes a way on which it is lost sight of.
+	 */
+	ky_bpf_store(a, BPF_DW, R6, SCRATCH, R8);
+	ky_bpf_load(a, BPF_DW, R8, R6, SCRATCH);
+	ky_bpf_jump(a, BPF_JGT, R8, (int32_t)ky_content_record_max(w->p->limit), w->broken);
+	ky_bpf_load(a, BPF_B, R1, R9, place_at(number));
+	ky_bpf_jump(a, BPF_JEQ, R1, 0, place.next);
+	if (w->is_exit && !place.output) {
+		ky_bpf_load(a, BPF_DW, R1, FP, S_LATE);
+		ky_bpf_alu_imm(a, BPF_AND, R1, 1 << number);
+		ky_bpf_jump(a, BPF_JEQ, R1, 0, place.next);
+	}
+	/* Output of a call that failed is not there. */
+	if (place.output) {
+		ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
+		ky_bpf_jump(a, BPF_JSLT, R1, 0, place.next);
+	}
+	if (place.is_argument) {
+		load_argument(w, (int16_t)(place_at(number) + 2), S_VALUE);
+		load_argument(w, (int16_t)(place_at(number) + 1), S_POINTER);
+		ky_bpf_jump(a, BPF_JEQ, R1, 0, place.absent);
+	}
+	dispatch(w, &place, kinds);
+	end_part(w, &place);
+}
