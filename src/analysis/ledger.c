@@ -15,10 +15,9 @@ void ky_ledger_fini(struct ky_ledger *ledger)
 	ky_map_fini(&ledger->by_key);
 }
 
-struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
-			       uint64_t what)
+static struct ky_entry *find_or_make(struct ky_ledger *ledger, uint64_t key,
+				     const struct ky_thread *thread, uint64_t what)
 {
-	uint64_t key = (thread ? (uint64_t)thread->index + 1 : 0) << 32 | (uint32_t)what;
 	struct ky_entry *entry = ky_map_get(&ledger->by_key, key);
 
 	if (entry)
@@ -28,10 +27,22 @@ struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread 
 		free(entry);
 		return NULL;
 	}
+	entry->key = key;
 	entry->thread = thread;
 	entry->what = what;
 	entry->n_threads = thread != NULL;
 	return ky_map_set(&ledger->by_key, key, entry) < 0 ? NULL : entry;
+}
+
+struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
+			       uint64_t what)
+{
+	uint64_t key = (thread ? (uint64_t)thread->index + 1 : 0) << 32 | (uint32_t)what;
+	struct ky_entry **recent = &ledger->recent[(key ^ key >> 32) % KY_LEDGER_RECENT];
+
+	if (__builtin_expect(!*recent || (*recent)->key != key, 0))
+		*recent = find_or_make(ledger, key, thread, what);
+	return *recent;
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ enum ky_by {
 #define KY_ENTRY_SUMS 12
 
 struct ky_entry {
+	uint64_t key;			/* the ledger's; of a group: 0 */
 	const struct ky_thread *thread; /* of a group: its first one; NULL: nobody, or everybody */
 	uint64_t what;			/* the report's own numbering */
 	uint64_t n_threads;		/* of a group: how many are in it */
@@ -32,8 +33,12 @@ struct ky_entry {
 	uint64_t sums[KY_ENTRY_SUMS];	/* the report's own */
 };
 
+#define KY_LEDGER_RECENT 32
+
 struct ky_ledger {
 	struct ky_map by_key;
+	/* Those asked for last, by a part of the key: few threads run at a time, and do the same again. */
+	struct ky_entry *recent[KY_LEDGER_RECENT];
 	KY_VEC(struct ky_entry *) entries;
 };
 

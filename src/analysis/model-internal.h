@@ -62,10 +62,15 @@ struct ky_feed {
 	struct ky_cpu *cpu; /* NULL: the event belongs to no CPU */
 };
 
+/* Hooks of a listener, by number: the functions behind its data. */
+#define KY_HOOKS	     (sizeof(struct ky_listener) / sizeof(void *))
+#define ky_hook_number(hook) (offsetof(struct ky_listener, hook) / sizeof(void *))
+
 struct ky_model {
 	struct ky_arena arena;
 	const struct ky_trace_set *set;
 	KY_VEC(struct ky_listener) listeners;
+	KY_VEC(size_t) hooked[KY_HOOKS]; /* which listeners have the hook of that number */
 	KY_VEC(struct ky_host *) hosts;
 	KY_VEC(struct ky_cpu *) cpus;
 	KY_VEC(struct ky_thread *) threads;
@@ -135,14 +140,15 @@ void ky_model_first(struct ky_model *model, int64_t ns);
 int ky_model_cut(struct ky_model *model, int64_t ns);
 
 /* Call @hook of every listener that has it; the first failure is the result. */
-#define ky_model_notify(model, hook, ...)                                    \
-	({                                                                   \
-		int notified_ = 0;                                           \
-		ky_vec_foreach(&(model)->listeners, l_) {                    \
-			if (l_->hook && !notified_)                          \
-				notified_ = l_->hook(l_->data, __VA_ARGS__); \
-		}                                                            \
-		notified_;                                                   \
+#define ky_model_notify(model, hook, ...)                                              \
+	({                                                                             \
+		int notified_ = 0;                                                     \
+		ky_vec_foreach(&(model)->hooked[ky_hook_number(hook)], at_) {          \
+			const struct ky_listener *l_ = &(model)->listeners.data[*at_]; \
+			if (!notified_)                                                \
+				notified_ = l_->hook(l_->data, __VA_ARGS__);           \
+		}                                                                      \
+		notified_;                                                             \
 	})
 
 /* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */

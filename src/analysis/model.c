@@ -154,17 +154,34 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 	return subjects;
 }
 
+/* Each happening goes through those who want to hear of it, not through all listeners. */
+static int note_hooks(struct ky_model *model, const struct ky_listener *listener)
+{
+	void *hooks[KY_HOOKS];
+
+	memcpy(hooks, listener, sizeof(hooks));
+	for (size_t i = ky_hook_number(ran); i < KY_HOOKS; i++) {
+		if (hooks[i] && ky_vec_push(&model->hooked[i], model->listeners.len) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 {
 	unsigned int subjects = model->subjects | subjects_of(listener);
 
 	if (subjects != model->subjects)
 		ky_model_ask(model, subjects);
+	if (note_hooks(model, listener) < 0)
+		return KYMO_E_MEMORY;
 	return ky_vec_push(&model->listeners, *listener);
 }
 
 void ky_model_unlisten(struct ky_model *model)
 {
+	for (size_t i = 0; i < KY_HOOKS; i++)
+		ky_vec_clear(&model->hooked[i]);
 	ky_vec_clear(&model->listeners);
 }
 
@@ -283,14 +300,27 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 	return ky_model_notify(model, lost, cpu, begin, end, loss->events);
 }
 
+/* What comes next is of @stream. */
+static void enter_stream(struct ky_feed *feed, const struct ky_stream *stream)
+{
+	feed->stream = &feed->model->streams[stream->index];
+	feed->host = feed->stream->host;
+	feed->cpu = feed->stream->cpu;
+}
+
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
+	const struct ky_packet *packet = NULL;
 	int status = 0;
 
 	for (size_t i = 0; i < batch->n_events; i++) {
 		const struct ky_event *event = &batch->events[i];
 
+		if (event->packet != packet) {
+			packet = event->packet;
+			enter_stream(feed, ky_batch_stream(batch, event));
+		}
 		if (event->ns == INT64_MIN) {
 			model->n_events++;
 			continue; /* no time: nothing to order it by */
@@ -322,13 +352,16 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 
 int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err)
 {
-	struct ky_stream_state *stream = &model->streams[batch->stream->index];
-	struct ky_feed feed = {model, stream->host, stream, stream->cpu};
+	struct ky_feed feed = {.model = model};
 	int status = 0;
 
 	if (batch->loss) {
-		if (!feed.cpu && batch->stream->has_cpu_id)
-			status = use_cpu(&feed, batch->stream->cpu_id);
+		const struct ky_stream *stream =
+			batch->stream ? batch->stream : batch->loss->stream;
+
+		enter_stream(&feed, stream);
+		if (!feed.cpu && stream->has_cpu_id)
+			status = use_cpu(&feed, stream->cpu_id);
 		if (status >= 0)
 			status = feed_loss(&feed, batch);
 	}
@@ -375,18 +408,16 @@ static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
 
 int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
-	struct ky_batch batch, run;
+	struct ky_batch batch;
 	int status, ended;
 
 	while ((status = ky_flow_next(flow, &batch, err)) > 0) {
-		while (ky_batch_run(&batch, &run)) {
-			int fed = ky_model_feed(model, &run, err);
+		int fed = ky_model_feed(model, &batch, err);
 
-			if (fed < 0)
-				return fed;
-			if (fed > 0)
-				return ky_model_end(model, err);
-		}
+		if (fed < 0)
+			return fed;
+		if (fed > 0)
+			return ky_model_end(model, err);
 	}
 	if (status < 0 && err && lose_damaged(model, err) < 0)
 		return ky_error_nomem(err);

@@ -224,7 +224,10 @@ struct ky_handle {
 	enum ky_scope scope;
 	uint32_t scope_align_bits;
 	uint32_t step; /* of the field, in the scope's plan */
-	uint32_t n_arrays;
+	uint8_t n_arrays;
+	/* An integer of 1, 2, 4 or 8 bytes at a fixed place; 0: it is something else. */
+	uint8_t plain_bytes;
+	bool plain_signed, plain_big;		 /* the latter is its byte order */
 	uint32_t elements[KY_HANDLE_ARRAYS_MAX]; /* of the arrays that it lies in */
 };
 

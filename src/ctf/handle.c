@@ -92,12 +92,8 @@ static int child_of_variant(struct ky_handle *handle, const struct ky_step *step
 	return KYMO_OK;
 }
 
-int ky_handle_child(struct ky_handle *child, const struct ky_event_class *event,
-		    const struct ky_handle *parent, uint64_t i)
+static int find_child(struct ky_handle *child, const struct ky_step *steps, uint64_t i)
 {
-	const struct ky_step *steps = ky_scope_plan_of(event, parent->scope)->steps;
-
-	*child = *parent;
 	switch (child->cls->kind) {
 	case KY_FIELD_STRUCT:
 		return child_of_struct(child, steps, i);
@@ -109,6 +105,33 @@ int ky_handle_child(struct ky_handle *child, const struct ky_event_class *event,
 	default:
 		return KYMO_E_NOT_FOUND;
 	}
+}
+
+/* Can it be read by a load? Most of what is asked for can. */
+static void find_plain(struct ky_handle *handle)
+{
+	const struct ky_field_class *cls = handle->cls;
+	uint32_t bits =
+		cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT ? cls->num.length_bits : 0;
+
+	if (handle->fixed_at_bits < 0 || (bits != 8 && bits != 16 && bits != 32 && bits != 64) ||
+	    cls->num.bits_reversed)
+		return;
+	handle->plain_bytes = (uint8_t)(bits / 8);
+	handle->plain_signed = cls->kind == KY_FIELD_SINT;
+	handle->plain_big = cls->num.big_endian;
+}
+
+int ky_handle_child(struct ky_handle *child, const struct ky_event_class *event,
+		    const struct ky_handle *parent, uint64_t i)
+{
+	int ret;
+
+	*child = *parent;
+	ret = find_child(child, ky_scope_plan_of(event, parent->scope)->steps, i);
+	if (ret == KYMO_OK)
+		find_plain(child);
+	return ret;
 }
 
 static bool is_name(const struct ky_member *member, const char *name)
@@ -412,10 +435,45 @@ bool ky_place_number(const struct ky_event *event, const struct ky_place *place,
 	}
 }
 
+/* The short way. False: it has to be the long one. */
+static inline bool get_plain(const struct ky_event *event, const struct ky_handle *handle,
+			     uint64_t *value)
+{
+	const uint8_t *from;
+	uint64_t at_bits;
+
+	if (!handle->plain_bytes)
+		return false;
+	at_bits = fixed_place(event, handle);
+	if (at_bits & 7 || at_bits + 8u * handle->plain_bytes > event->end_bits)
+		return false;
+	from = event->data + at_bits / 8;
+	switch (handle->plain_bytes) {
+	case 1:
+		*value = handle->plain_signed ? (uint64_t)(int8_t)*from : *from;
+		break;
+	case 2:
+		*value = ky_load16(from, handle->plain_big);
+		if (handle->plain_signed)
+			*value = (uint64_t)(int16_t)*value;
+		break;
+	case 4:
+		*value = ky_load32(from, handle->plain_big);
+		if (handle->plain_signed)
+			*value = (uint64_t)(int32_t)*value;
+		break;
+	default:
+		*value = ky_load64(from, handle->plain_big);
+	}
+	return true;
+}
+
 bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value)
 {
 	struct ky_place place;
 
+	if (__builtin_expect(get_plain(event, handle, value), 1))
+		return true;
 	return ky_handle_place(event, handle, &place) && ky_place_number(event, &place, value);
 }
 
