@@ -97,8 +97,7 @@ static unsigned long entries_in(const char *stats)
 /* The first CPU's directory below per_cpu, and all events recorded so far. */
 static unsigned long count_entries(struct trial *trial, char first_cpu[64])
 {
-	int fd = openat(trial->instance.fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = ky_dir_open(trial->instance.fd, "per_cpu");
 	unsigned long total = 0;
 	struct dirent *entry;
 
@@ -303,8 +302,7 @@ static void run_trial(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 
 static void check_leftovers(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 {
-	int fd = openat(fs->fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = ky_dir_open(fs->fd, "instances");
 	unsigned int stale = 0, others = 0;
 	struct dirent *entry;
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "kernel/events.h"
 #include "kernel/probe.h"
+#include "os/file.h"
 
 /*
  * Left out on purpose: kmalloc, hrtimer and rcu floods, of which no report makes use, and
@@ -47,19 +48,15 @@ static int each_dir(int parent, const char *path,
 		    int (*take)(struct ky_catalogue *, int, const char *, const char *),
 		    struct ky_catalogue *catalogue, const char *system)
 {
-	int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ky_dir_open(parent, path);
 	struct dirent *entry;
 	int ret = KYMO_OK;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return KYMO_E_NOT_FOUND;
-	}
 	while (!ret && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
-			ret = take(catalogue, fd, system, entry->d_name);
+			ret = take(catalogue, dirfd(dir), system, entry->d_name);
 	closedir(dir);
 	return ret;
 }

@@ -61,15 +61,8 @@ static int status_of(int errnum)
 int ky_proc_numbers_open(const struct ky_proc *proc, const char *path,
 			 struct ky_proc_numbers *numbers)
 {
-	int fd = openat(proc->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return status_of(errno);
-	numbers->dir = fdopendir(fd);
-	if (numbers->dir)
-		return KYMO_OK;
-	close(fd);
-	return KYMO_E_MEMORY;
+	numbers->dir = ky_dir_open(proc->fd, path);
+	return numbers->dir ? KYMO_OK : status_of(errno);
 }
 
 /* "123" and nothing else; -1 otherwise. */

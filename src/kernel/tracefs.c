@@ -155,20 +155,16 @@ bool ky_tracefs_is_stale(const char *name)
 
 unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *log)
 {
-	int fd = openat(fs->fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ky_dir_open(fs->fd, "instances");
 	unsigned int removed = 0;
 	struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return 0;
-	}
 	while ((entry = readdir(dir))) {
 		if (!ky_tracefs_is_stale(entry->d_name))
 			continue;
-		if (unlinkat(fd, entry->d_name, AT_REMOVEDIR) == 0)
+		if (unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
 			removed++;
 		else if (errno != ENOENT)
 			ky_log_warning(log, "cannot remove the instance %s of a dead recorder: %s",

@@ -119,6 +119,18 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
 	return 0;
 }
 
+DIR *ky_dir_open(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	int error = errno;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	errno = error;
+	return dir;
+}
+
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes)
 {
 	char temp[NAME_MAX + 1];

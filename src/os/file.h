@@ -7,6 +7,7 @@
 #ifndef KY_OS_FILE_H
 #define KY_OS_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/uio.h>
 #include <stdint.h>
@@ -36,6 +37,12 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
  * @max_bytes), -ENOMEM, or the negative errno of open() or read().
  */
 int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
+
+/*
+ * Directory @path, relative to @dirfd (or AT_FDCWD), for readdir(); links are not followed. The caller
+ * closes it by closedir(), and dirfd() is valid until then. NULL: errno says why.
+ */
+DIR *ky_dir_open(int dirfd, const char *path);
 
 /*
  * Make @name in directory @dirfd hold exactly @data, mode 0600: written to a hidden temporary

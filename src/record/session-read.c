@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "record/session-internal.h"
 
 /* An event may be stamped before the ring was found empty and yet be finished after that. */
@@ -149,18 +150,16 @@ void ky_session_use_convert(struct ky_session *session)
 
 int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
 {
-	int fd = openat(session->instance.fd, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir;
 	struct dirent *entry;
 	unsigned int cpu;
 	int ret = KYMO_OK, len;
 
 	ky_session_use_convert(session);
+	dir = ky_dir_open(session->instance.fd, "per_cpu");
 	if (!dir) {
 		ret = ky_error_errno(err, errno, "cannot list the CPUs");
 		ky_error_path(err, session->instance.path);
-		if (fd >= 0)
-			close(fd);
 		return ret;
 	}
 	while (!ret && (entry = readdir(dir)))

@@ -382,24 +382,22 @@ static int add_program(struct ky_programs *programs, pid_t pid, int proc_fd, int
 /* Its control files among the open ones. Returns how many, or negative. */
 static int scan_fds(struct ky_programs *programs, pid_t pid, int proc_fd, struct kymo_error *err)
 {
-	int dir_fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0, fd, ret;
-	DIR *dir = dir_fd >= 0 ? fdopendir(dir_fd) : NULL;
+	DIR *dir = ky_dir_open(proc_fd, "fd");
+	int found = 0, fd, ret;
 	struct dirent *entry;
 	char target[64];
 	ssize_t len;
 
 	if (!dir) {
 		programs->n_denied += errno == EACCES || errno == EPERM;
-		if (dir_fd >= 0)
-			close(dir_fd);
 		return 0;
 	}
 	while (found < PROCESS_FILES_MAX && (entry = readdir(dir))) {
-		len = readlinkat(dir_fd, entry->d_name, target, sizeof(target));
+		len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
 		if (len < (ssize_t)sizeof(MEMFD_PREFIX) - 1 ||
 		    memcmp(target, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1) != 0)
 			continue;
-		fd = openat(dir_fd, entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0)
 			continue;
 		found++;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "record/user-dump.h"
 #include "record/user-internal.h"
 
@@ -180,12 +181,9 @@ int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
 
 	for (size_t i = 0; i < user->dirs.len && !ret; i++) {
 		struct ky_user_dir *dir = user->dirs.data[i];
-		int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+		DIR *stream = ky_dir_open(dir->fd, ".");
 		struct dirent *entry;
 
-		if (!stream && fd >= 0)
-			close(fd);
 		while (!ret && stream && (entry = readdir(stream)))
 			ret = add_ring(user, dir, entry->d_name, err);
 		if (stream)

@@ -315,15 +315,11 @@ void ky_user_dir_unpublish(struct ky_user_dir *dir)
 /* All files of a directory; directories that somebody made there stay. */
 static void remove_files(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", DIR_FLAGS);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ky_dir_open(dir_fd, ".");
 	struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir)))
 		(void)unlinkat(dir_fd, entry->d_name, 0);
 	closedir(dir);

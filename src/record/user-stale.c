@@ -13,6 +13,8 @@
 
 #include <kymo/ring.h>
 
+#include "os/file.h"
+
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 /* A hidden directory of a recorder that is about to publish it is not older than this. */
@@ -91,26 +93,22 @@ static bool has_unread_events(int dir_fd, const char *name)
  */
 static unsigned int look_through(int dir_fd, bool clean, bool keep_rings)
 {
-	int fd = openat(dir_fd, ".", DIR_FLAGS);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ky_dir_open(dir_fd, ".");
 	unsigned int n_rings = 0;
 	struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return 0;
-	}
 	while ((entry = readdir(dir))) {
 		if (ky_user_is_ring_name(entry->d_name) &&
-		    (keep_rings || has_unread_events(fd, entry->d_name)))
+		    (keep_rings || has_unread_events(dir_fd, entry->d_name)))
 			n_rings++;
 		else if (clean && strcmp(entry->d_name, KY_SESSION_FILE) != 0)
-			(void)unlinkat(fd, entry->d_name, 0);
+			(void)unlinkat(dir_fd, entry->d_name, 0);
 	}
 	/* By it the directory is known as a dead recorder's; so it goes last. */
 	if (clean && !n_rings)
-		(void)unlinkat(fd, KY_SESSION_FILE, 0);
+		(void)unlinkat(dir_fd, KY_SESSION_FILE, 0);
 	closedir(dir);
 	return n_rings;
 }
@@ -193,14 +191,13 @@ static bool is_session_name(const char *name)
 
 static DIR *open_owned(const char *path, uid_t uid)
 {
-	int fd = open(path, DIR_FLAGS);
-	DIR *dir = NULL;
+	DIR *dir = ky_dir_open(AT_FDCWD, path);
 	struct stat st;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_uid == uid || st.st_uid == 0))
-		dir = fdopendir(fd);
-	if (fd >= 0 && !dir)
-		close(fd);
+	if (dir && (fstat(dirfd(dir), &st) < 0 || (st.st_uid != uid && st.st_uid != 0))) {
+		closedir(dir);
+		return NULL;
+	}
 	return dir;
 }
 

@@ -324,19 +324,12 @@ static int close_stream(struct dir_sink *sink, struct stream *stream, int ret,
 /* Only an empty directory is ours to fill. 0, or a negative errno (ENOTEMPTY). */
 static int check_empty(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = ky_dir_open(dir_fd, ".");
 	struct dirent *entry;
-	DIR *dir;
 	int ret = 0;
 
-	if (fd < 0)
+	if (!dir)
 		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
 	while (!ret && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			ret = -ENOTEMPTY;

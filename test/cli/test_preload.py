@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from test_tracer import BUILD, KYMO, SANITIZE, TESTS, bt2, trace_of
-from user_session import OVERWRITE, Control, Rule, Session
+from test_tracer import BUILD, KYMO, SANITIZE, TESTS, bt2, session, trace_of  # noqa: F401
+from user_session import OVERWRITE, Control, Rule
 
 PROGRAM, CALLS = (os.path.join(TESTS, name) for name in ("preload", "calls"))
 MARK = "lttng_ust_libc:malloc: { size = 1000003"
@@ -28,14 +28,6 @@ def preload(*names):
 
 
 ALL = preload("libc", "pthread", "cyg-profile", "fd")
-
-
-@pytest.fixture
-def session(tmp_path):
-    session = Session(tmp_path / "run")
-    yield session
-    if session.fd is not None:
-        session.die()
 
 
 def run(session, *argv, libraries=ALL):
