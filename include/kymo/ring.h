@@ -453,13 +453,15 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
 }
 
 /*
- * Whether the caller is a child of vfork(), which lives in its parent's memory and is known there by its
- * parent's numbers. Its records go to the spare buffer: the vfork() of libkymo-trace, and of programs that
- * are linked with writers statically, sees to it. (A child of clone(CLONE_VM) must not write.)
+ * Whether the caller lives, or may live, in the memory of another process' thread, and is known there by that
+ * one's numbers: a child of vfork(), of clone(CLONE_VM) without CLONE_THREAD, and who made the latter. Their
+ * records go to the spare buffer: vfork() and clone() of libkymo-trace, and of programs that are linked with
+ * writers statically, see to it. (A child with thread-local storage of its own, CLONE_SETTLS, and one of the
+ * bare system call must not write.)
  *
  * Threads: any; async-signal-safe.
  */
-bool kymo_ring_is_vfork_child(void);
+bool kymo_ring_is_shared_thread(void);
 
 /* ---- Reading ---- */
 

@@ -138,8 +138,8 @@ uint64_t ky_rb_self(struct kymo_ring_process *process)
 		__atomic_store_n(&process->pid, pid, __ATOMIC_RELEASE);
 	}
 	pid_namespace = __atomic_load_n(&process->pid_namespace, __ATOMIC_RELAXED);
-	/* What is remembered is the parent's. */
-	if (kymo_ring_is_vfork_child())
+	/* What is remembered may be the parent's. */
+	if (kymo_ring_is_shared_thread())
 		return (uint64_t)ky_rb_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) << 32 | pid_namespace;
 	if (self.pid != pid || self.pid_namespace != pid_namespace) {
 		self.tid = (uint32_t)ky_rb_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);

@@ -10,8 +10,16 @@
  *
  * The child returns first, and uses the stack from where we return to: so the address of that goes
  * through a register, which the kernel keeps for each of the two.
+ *
+ * clone(CLONE_VM) without CLONE_THREAD is the same, but that the child has a stack of its own. Without
+ * CLONE_VFORK parent and child run side by side, with one struct rseq that the kernel keeps writing for the
+ * parent; so the parent gives its registration back, for good: both write to the spare buffer from then
+ * on. With CLONE_SETTLS the child's struct is wherever its maker put it, or nowhere: not touched.
  */
 #include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "ring/ring-writer.h"
@@ -20,11 +28,12 @@
 static __thread struct {
 	uint32_t cpu;
 	bool is_child;
+	bool is_shared; /* with a child of clone(), from now on */
 } vforked __attribute__((tls_model("initial-exec")));
 
-bool kymo_ring_is_vfork_child(void)
+bool kymo_ring_is_shared_thread(void)
 {
-	return vforked.is_child;
+	return vforked.is_child || vforked.is_shared;
 }
 
 #if KYMO_RING_HAS_RSEQ
@@ -175,6 +184,84 @@ __asm__(".pushsection .text\n"
 	".cfi_endproc\n"
 	".size vfork, . - vfork\n"
 	".popsection\n");
+#endif
+
+/* ---- clone() ---- */
+
+#ifdef __GLIBC__
+
+/* Its other name, which nobody else puts a function in front of. */
+int __clone(int (*run)(void *), void *stack, int flags, void *arg, ...);
+
+#if defined(__x86_64__)
+#define RSEQ_SIGNATURE 0x53053053
+#else
+#define RSEQ_SIGNATURE 0xd428bc00
+#endif
+#define RSEQ_UNREGISTER 1
+/* What glibc registers at least; newer ones as much as the kernel knows. */
+#define RSEQ_BYTES	32
+#define RSEQ_BYTES_STEP 32
+#define RSEQ_BYTES_MAX	256
+
+/* The kernel says by itself, in the struct, that there is no CPU any more. */
+static void give_rseq_back(void)
+{
+	ptrdiff_t area;
+	long at;
+
+	if (vforked.is_shared)
+		return;
+	vforked.is_shared = true;
+	if (!ky_rb_find_rseq(&area))
+		return;
+	at = (long)((char *)__builtin_thread_pointer() + area);
+	for (long bytes = RSEQ_BYTES; bytes <= RSEQ_BYTES_MAX; bytes += RSEQ_BYTES_STEP) {
+		if (ky_rb_syscall(SYS_rseq, at, bytes, RSEQ_UNREGISTER, RSEQ_SIGNATURE, 0, 0) == 0)
+			return;
+	}
+}
+
+struct start {
+	int (*run)(void *);
+	void *arg;
+};
+
+static int run_child(void *data)
+{
+	const struct start *start = data;
+
+	ky_rb_vfork_child();
+	return start->run(start->arg);
+}
+
+__attribute__((visibility("default"))) int clone(int (*run)(void *), void *stack, int flags,
+						 void *arg, ...)
+{
+	bool is_process = (flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_SETTLS));
+	struct start start = {run, arg};
+	uint32_t was_child;
+	void *parent_tid, *tls, *child_tid;
+	va_list args;
+	int result;
+
+	va_start(args, arg);
+	parent_tid = va_arg(args, void *);
+	tls = va_arg(args, void *);
+	child_tid = va_arg(args, void *);
+	va_end(args);
+	if (!is_process || !(flags & CLONE_VFORK) || !run || !stack) {
+		if (is_process && run && stack && !vforked.is_child)
+			give_rseq_back();
+		return __clone(run, stack, flags, arg, parent_tid, tls, child_tid);
+	}
+	/* The parent sleeps meanwhile, and its stack stays. */
+	was_child = vforked.is_child;
+	result = __clone(run_child, stack, flags, &start, parent_tid, tls, child_tid);
+	ky_rb_vfork_parent(was_child);
+	return result;
+}
+
 #endif
 
 #endif

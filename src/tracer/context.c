@@ -116,10 +116,10 @@ struct thread {
 };
 static __thread struct thread thread __attribute__((tls_model("initial-exec")));
 
-/* What is remembered is the parent's, in a child of vfork(). */
+/* What is remembered may be the parent's, in a child of vfork() or clone(). */
 static uint32_t process_id(void)
 {
-	if (kymo_ring_is_vfork_child())
+	if (kymo_ring_is_shared_thread())
 		return (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	return ky_trace_pid();
 }
@@ -128,7 +128,7 @@ static uint32_t thread_id(void)
 {
 	uint32_t pid = ky_trace_pid();
 
-	if (kymo_ring_is_vfork_child())
+	if (kymo_ring_is_shared_thread())
 		return (uint32_t)ky_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	if (thread.pid != pid) {
 		thread.tid = (uint32_t)ky_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);

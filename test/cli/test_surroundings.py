@@ -59,16 +59,19 @@ wait $rough || exit 96
 
 
 def test_children(box):
-    """posix_spawn(), system(), clone(CLONE_VM | CLONE_VFORK), clone3(), vfork() and exec()."""
+    """posix_spawn(), system(), clone(CLONE_VM | CLONE_VFORK), clone3(), vfork() and exec(); clone(CLONE_VM)."""
     done = box("kymo record --user 'rough:*' --context vpid,vtid -o out -- "
                "$T/rough children $T/rough once" + nothing_left())
     found = {os.path.basename(trace): events(trace) for trace in done.traces()}
     (parent,) = [lines for lines in found.values() if len(lines) > 1]
     short = [line for line in parent if "rough:step:" in line]
-    assert [int(re.search(r"n = (\d)", line).group(1)) for line in short] == [0, 1, 2, 3, 4]
-    # Children of clone3() and of vfork() have numbers of their own.
-    for name in ("in_clone3", "in_vfork"):
-        (line,) = [line for line in parent if f"rough:{name}:" in line]
+    assert [int(re.search(r"n = (\d)", line).group(1)) for line in short] == [0, 1, 2, 3, 4, 5]
+    assert sum("rough:beside:" in line for line in parent) == 100
+    # Children of clone(), clone3() and of vfork() have numbers of their own.
+    for name, count in ("in_clone3", 1), ("in_vfork", 1), ("in_clone_vfork", 1), ("in_clone", 100):
+        lines = [line for line in parent if f"rough:{name}:" in line]
+        assert len(lines) == count and len(set(lines)) == 1
+        line = lines[0]
         vpid, vtid, own = re.fullmatch(
             r"rough:\w+: \{ vpid = (\d+), vtid = (\d+) \}, \{ \w+ = (\d+) \}", line).groups()
         assert vpid == vtid == own and f"vpid = {vpid}," not in short[0]

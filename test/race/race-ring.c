@@ -25,6 +25,11 @@
 #else
 #define IS_TSAN false
 #endif
+#ifdef __SANITIZE_ADDRESS__
+#define IS_ASAN true
+#else
+#define IS_ASAN false
+#endif
 
 static bool is_long;
 static uint32_t mode; /* KYMO_RING_LOCKED and so on, added to every ring */
@@ -404,7 +409,7 @@ static void write_vforked(struct ring *ring, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		vforked.lost += client_write_text(&ring->ends.writer,
 						  client_value(THREADS, vforked.n++), 3000) != 0;
-	_exit(!kymo_ring_is_vfork_child() && KYMO_RING_HAS_RSEQ);
+	_exit(!kymo_ring_is_shared_thread() && KYMO_RING_HAS_RSEQ);
 }
 
 static bool is_bad_child(struct ring *ring, pid_t pid)
@@ -439,7 +444,7 @@ static bool test_vforks(struct ring *ring)
 
 		if (pid == 0)
 			write_vforked(ring, each);
-		ok = !is_bad_child(ring, pid) && !kymo_ring_is_vfork_child() &&
+		ok = !is_bad_child(ring, pid) && !kymo_ring_is_shared_thread() &&
 		     client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
 	}
 	sched_setaffinity(0, sizeof(before), &before);
@@ -452,6 +457,89 @@ static bool test_vforks(struct ring *ring)
 	/* The threads', and the children's. */
 	writers[0].lost += vforked.lost;
 	return ok && agrees(ring, writers, n * each - vforked.lost);
+}
+
+/* ---- children of clone(CLONE_VM) that are processes ---- */
+
+static struct cloned {
+	struct ring *ring;
+	uint64_t n_children, each;
+	uint64_t n, lost;	  /* of the children, one after the other */
+	uint64_t own_n, own_lost; /* of who makes them */
+	const char *wrong;
+} cloned;
+
+static int write_cloned(void *data)
+{
+	client_pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	for (uint64_t i = 0; i < cloned.each; i++)
+		cloned.lost += client_write_text(&cloned.ring->ends.writer,
+						 client_value(THREADS, cloned.n++), 3000) != 0;
+	return KYMO_RING_HAS_RSEQ && !kymo_ring_is_shared_thread();
+}
+
+/* Waits for each child, or writes beside it, in the very same thread-local memory. */
+static void *clone_writers(void *data)
+{
+	static char stack[262144] __attribute__((aligned(64)));
+	int status = 0;
+
+	for (uint64_t k = 0; k < cloned.n_children && !cloned.wrong; k++) {
+		/* The sanitizer keeps its stacks in thread-local memory. */
+		bool waits = IS_ASAN || k % 2 || k < cloned.n_children / 2;
+		pid_t pid = clone(write_cloned, stack + sizeof(stack),
+				  CLONE_VM | (waits ? CLONE_VFORK : 0) | SIGCHLD, NULL);
+
+		if (pid > 0 && waits && k < cloned.n_children / 2 && kymo_ring_is_shared_thread())
+			cloned.wrong = "who waited is not himself any more";
+		for (uint64_t i = 0; pid > 0 && i < cloned.each; i++)
+			cloned.own_lost +=
+				client_write_text(&cloned.ring->ends.writer,
+						  client_value(THREADS + 1, cloned.own_n++),
+						  3000) != 0;
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			cloned.wrong = "a child ended otherwise";
+	}
+	return NULL;
+}
+
+/* As vforks; and some whose parent goes on meanwhile. That one's thread is never the same again. */
+static bool test_clones(struct ring *ring)
+{
+	struct writer writers[THREADS];
+	cpu_set_t before;
+	pthread_t thread;
+	bool ok = true;
+
+	cloned = (struct cloned){.ring = ring,
+				 .n_children = is_long		      ? 10000
+					       : getenv("RACE_SHORT") ? 20
+								      : 200,
+				 .each = 100};
+	ring_open(ring, 0, 65536, 64);
+	sched_getaffinity(0, sizeof(before), &before);
+	client_pin(0);
+	start(writers, ring, &client_config, is_long ? 50000000 : 1000000, NULL);
+	pthread_create(&thread, NULL, clone_writers, NULL);
+	while (ok && pthread_tryjoin_np(thread, NULL) == EBUSY)
+		ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
+	if (!ok)
+		pthread_join(thread, NULL);
+	sched_setaffinity(0, sizeof(before), &before);
+	join(writers);
+	ok = ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
+	if (ok && cloned.wrong)
+		CLIENT_FAIL(&ring->check, "%s", cloned.wrong);
+	if (ok && (cloned.n != cloned.n_children * cloned.each || cloned.own_n != cloned.n ||
+		   ring->check.from[THREADS] != cloned.n - cloned.lost ||
+		   ring->check.from[THREADS + 1] != cloned.own_n - cloned.own_lost))
+		CLIENT_FAIL(&ring->check, "%llu and %llu records, %llu and %llu lost of %llu each",
+			    (unsigned long long)ring->check.from[THREADS],
+			    (unsigned long long)ring->check.from[THREADS + 1],
+			    (unsigned long long)cloned.lost, (unsigned long long)cloned.own_lost,
+			    (unsigned long long)cloned.n);
+	writers[0].lost += cloned.lost + cloned.own_lost;
+	return ok && agrees(ring, writers, 2 * cloned.n - cloned.lost - cloned.own_lost);
 }
 
 /* All threads on the last CPU, for which there is no buffer; then all over the machine. */
@@ -586,11 +674,17 @@ static const struct {
 	bool (*run)(struct ring *ring);
 	bool forks; /* not under sanitizers and emulators that cannot */
 } cases[] = {
-	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
-	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
-	{"beyond", test_beyond, false},	      {"unplugged", test_unplugged, true},
-	{"killed", test_killed, true},	      {"forks", test_forks, true},
-	{"vforks", test_vforks, true},	      {"single-stepped", test_single_stepped, true},
+	{"preempted", test_preempted, false},
+	{"migrated", test_migrated, false},
+	{"signals", test_signals, false},
+	{"snapshots", test_snapshots, false},
+	{"beyond", test_beyond, false},
+	{"unplugged", test_unplugged, true},
+	{"killed", test_killed, true},
+	{"forks", test_forks, true},
+	{"vforks", test_vforks, true},
+	{"clones", test_clones, true},
+	{"single-stepped", test_single_stepped, true},
 };
 
 static const struct {
@@ -614,8 +708,8 @@ int main(int argc, char **argv)
 				continue;
 			if (cases[i].run == test_single_stepped && m)
 				continue;
-			/* It makes fork() of vfork(). */
-			if (cases[i].run == test_vforks && IS_TSAN)
+			/* It makes fork() of vfork(), and knows no such processes. */
+			if ((cases[i].run == test_vforks || cases[i].run == test_clones) && IS_TSAN)
 				continue;
 			/* Only where it is asked for: others live on the machine. */
 			if (cases[i].run == test_unplugged && argc < 2)

@@ -103,8 +103,17 @@ static char stack[65536] __attribute__((aligned(16)));
 
 static int cloned(void *data)
 {
+	KYMO_EVENT(rough, in_clone_vfork, (int)syscall(SYS_getpid));
 	execv(((char **)data)[0], data);
 	return 1;
+}
+
+static int cloned_beside(void *data)
+{
+	(void)data;
+	for (int i = 0; i < 100; i++)
+		KYMO_EVENT(rough, in_clone, (int)syscall(SYS_getpid));
+	return 0;
 }
 
 /* All ways to have PROGRAM run; each is preceded by an event of ours. */
@@ -139,6 +148,12 @@ static int mode_children(char **args)
 	}
 	wait_for(pid);
 	KYMO_EVENT(rough, step, KYMO_AS(n, 4));
+	pid = clone(cloned_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	check(pid > 0, "clone");
+	for (int i = 0; i < 100; i++)
+		KYMO_EVENT(rough, beside, i);
+	wait_for(pid);
+	KYMO_EVENT(rough, step, KYMO_AS(n, 5));
 	return 0;
 }
 
