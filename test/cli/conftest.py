@@ -46,6 +46,16 @@ def pytest_runtest_call(item):
     signal.alarm(0)
 
 
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_runtest_makereport(item, call):
+    """A failure is told at once: what comes at the end is lost when the whole run is too late."""
+    report = (yield).get_result()
+    if report.failed:
+        why = call.excinfo.exconly().splitlines()[0][:200]
+        item.config.pluginmanager.get_plugin("terminalreporter").write_line(
+            f"\nFAILED {item.nodeid}: {why}", red=True)
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "deadline(seconds): how long the test may take")
 
