@@ -21,6 +21,12 @@ static int failed(const struct ky_ring *ring, struct kymo_error *err)
 	return code;
 }
 
+/* A CPU that was never online since the instance was made has no ring yet: ENODEV. */
+bool ky_ring_is_empty(int error)
+{
+	return error == EAGAIN || error == ENODEV;
+}
+
 int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
 		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
 		 struct kymo_error *err)
@@ -150,7 +156,7 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 		ring->pages_in_pipe = (uint32_t)((size_t)n / ring->page_bytes);
 	else if (n < 0 && (errno == EINVAL || errno == ENOSYS))
 		return without_splice(ring, err);
-	else if (n < 0 && errno != EAGAIN)
+	else if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(ring, err);
 	return KYMO_OK;
 }
@@ -165,7 +171,7 @@ again:
 	do {
 		n = read(fd, ring->page, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
+	if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(ring, err);
 	if (n <= 0 || (ring->is_file && (size_t)n != ring->page_bytes))
 		return 0;

@@ -92,6 +92,9 @@ int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struc
  */
 int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error *err);
 
+/* Does this errno of read() or splice() say that there is nothing in the ring, now or at all? */
+bool ky_ring_is_empty(int error);
+
 /* What the kernel counted, from per_cpu/cpuN/stats. */
 struct ky_ring_stats {
 	uint64_t entries;	 /* still in the ring */

@@ -93,7 +93,7 @@ static ssize_t move_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
 			   (size_t)ring->page_bytes * PIPE_PAGES, SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
+	if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(cpu, "read the ring buffer", err);
 	if (n <= 0)
 		return 0;
@@ -114,7 +114,7 @@ static int copy_rest(struct ky_session_cpu *cpu, struct kymo_error *err)
 		n = read(ring->fd, ring->page, ring->page_bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno != EAGAIN)
+		if (n < 0 && !ky_ring_is_empty(errno))
 			return failed(cpu, "read the ring buffer", err);
 		if (n <= 0)
 			return KYMO_OK;

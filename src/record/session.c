@@ -396,6 +396,18 @@ static bool any_unpollable(const struct ky_session *session)
 	return false;
 }
 
+/* A CPU that was offline may be here by now; the kernel tells only those who ask again. */
+static void wait_for_returned(struct ky_session *session)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = *it};
+
+		if ((*it)->unpollable &&
+		    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, (*it)->ring.fd, &event) == 0)
+			(*it)->unpollable = false;
+	}
+}
+
 /* A ring that only says "error" would wake us for ever. */
 static void take_ring_event(struct ky_session *session, const struct epoll_event *event)
 {
@@ -417,6 +429,8 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 
 	if (n < 0 && errno != EINTR)
 		return ky_error_errno(err, errno, "cannot wait for events");
+	if (n == 0)
+		wait_for_returned(session);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.u64 < (uint64_t)n_fds)
 			stop = (int)events[i].data.u64;

@@ -14,6 +14,7 @@ import subprocess
 
 import pytest
 
+from machine import archive
 from test_ring_cross import FLAGS, ROOT, cross_build, run
 
 KERNEL = os.environ.get("KYMO_ARM64_KERNEL", "")
@@ -23,17 +24,6 @@ pytestmark = [
     pytest.mark.skipif(not KERNEL, reason="KYMO_ARM64_KERNEL names no kernel for aarch64"),
     pytest.mark.skipif(not shutil.which("qemu-system-aarch64"), reason="no qemu-system-arm"),
 ]
-
-
-def archive(files):
-    """A cpio archive, as the kernel unpacks it into its memory."""
-    out = bytearray()
-    for i, (name, mode, data) in enumerate([*files, ("TRAILER!!!", 0, b"")]):
-        head = [i + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
-        out += b"070701" + b"".join(b"%08X" % number for number in head) + name.encode() + b"\0"
-        out += bytes(-len(out) % 4) + data
-        out += bytes(-len(out) % 4)
-    return bytes(out)
 
 
 def test_restartable_sequences_of_aarch64(tmp_path):

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""kymo record on an older kernel, Debian's 6.1, in a machine of its own: what this machine's kernel may
+lack (kprobes, 32-bit calls), what that one lacks (mapped rings, large sub-buffers), and CPUs that are taken
+away, which would disturb others here.
+
+One boot does it all; the tests look at what it left.
+"""
+
+import collections
+import re
+
+import pytest
+
+from machine import Machine, compile_c
+
+CALLS = 300
+
+# What is recorded, as --whole and as --raw.
+WORK = f"""#!/bin/busybox sh
+cat /proc/version
+thirty-two
+pinned 1 before {CALLS}
+echo 0 > /sys/devices/system/cpu/cpu1/online
+pinned 0 without {CALLS}
+echo 1 > /sys/devices/system/cpu/cpu1/online
+pinned 1 after {CALLS}
+"""
+
+SCRIPT = f"""
+kymo record -o whole -k default --kprobe 'do_sys_openat2(arg1:s32, arg2:ustring, $retval:s32)' \\
+	--syscall-content=paths --context procname -- work
+tell whole
+kymo record -o raw --raw -k default --context procname -- work
+tell raw
+echo 0 > /sys/devices/system/cpu/cpu1/online
+kymo record -o absent -k sched,syscalls --context procname \\
+	-- sh -c 'echo 1 > /sys/devices/system/cpu/cpu1/online; pinned 1 after {CALLS}'
+tell absent
+kymo record -o every -k '*' -- true
+tell every
+kymo record -o mapped --reader=mmap -- true
+tell mapped
+tar cf /dev/nvme0n1 whole raw absent every
+sync
+tell over
+"""
+
+EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, \{ tid = (\d+)(?:, procname = "
+                   r"\"([^\"]*)\")? \}, \{ ?(.*?) ?\}$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def machine(kymo_bin, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("machine")
+    programs = [kymo_bin, compile_c(directory, "pinned"),
+                compile_c(directory, "thirty-two", "-m32", "-nostdlib", "-ffreestanding", "-no-pie",
+                          "-fno-pic", "-fno-stack-protector")]
+    done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK})
+    print(done.text)
+    assert "over" in done.steps, done.text
+    done.unpack(directory)
+    done.directory = directory
+    return done
+
+
+def events(kymo, trace):
+    """(time, name, cpu, tid, procname, payload) of what is not of the state dump."""
+    found = EVENT.findall(kymo("print", trace).out)
+    return [(time, name, int(cpu), int(tid), comm, payload)
+            for time, name, cpu, tid, comm, payload in found if "statedump" not in name]
+
+
+def pinned_calls(found):
+    """{(procname, cpu): how many getppid() it entered there}; shells call it, too."""
+    return collections.Counter((comm, cpu) for _, name, cpu, _, comm, _ in found
+                               if name == "syscall_entry_getppid" and comm not in ("work", "sh"))
+
+
+@pytest.mark.parametrize("name", ["whole", "raw", "absent", "every"])
+def test_recorded_without_loss(machine, name):
+    assert machine.steps[name][0] == 0, machine.text
+    said = re.findall(r"Recorded (\d+) events.*; (\d+) lost", machine.text)
+    assert len(said) == 4 and all(lost == "0" for _, lost in said), machine.text
+
+
+@pytest.mark.parametrize("name", ["whole", "absent", "every"])
+def test_babeltrace2_reads_it_alike(machine, kymo, peer, name):
+    trace = machine.directory / name
+    theirs = peer("babeltrace2", trace)
+    assert theirs.code == 0 and theirs.out.count("\n") == kymo("print", trace).out.count("\n")
+
+
+@pytest.mark.parametrize("name", ["whole", "raw"])
+def test_a_cpu_goes_and_returns(machine, kymo, name):
+    """What it recorded before is there, and what it did when it was back; nobody waited for it."""
+    found = events(kymo, machine.directory / name)
+    assert pinned_calls(found) == {("before", 1): CALLS, ("without", 0): CALLS, ("after", 1): CALLS}
+    order = [comm for _, name, _, _, comm, _ in found
+             if name == "syscall_entry_getppid" and comm != "work"]
+    assert order == ["before"] * CALLS + ["without"] * CALLS + ["after"] * CALLS
+
+
+def test_a_cpu_comes_that_was_away(machine, kymo):
+    found = events(kymo, machine.directory / "absent")
+    assert pinned_calls(found) == {("after", 1): CALLS}
+
+
+def test_kernel_functions(machine, kymo):
+    """--kprobe, with arguments and what the function returned."""
+    found = events(kymo, machine.directory / "whole")
+    call, = [event for event in found if event[1] == "kernel:do_sys_openat2" and
+             '"/proc/version"' in event[5]]
+    assert re.search(r"arg1 = -100, arg2 = \"/proc/version\"", call[5])
+    back = next(event for event in found[found.index(call):] if event[3] == call[3] and
+                event[1] == "kernel:do_sys_openat2_return")
+    assert re.search(r"retval = 3\b", back[5]), back
+
+
+def test_content_of_calls(machine, kymo):
+    found = events(kymo, machine.directory / "whole")
+    call, = [event for event in found if event[1] == "syscall_entry_openat" and
+             'filename = "/proc/version"' in event[5]]
+    assert call[4] == "cat"
+
+
+def test_calls_of_32_bits_are_not_taken_for_others(machine, kymo):
+    found = events(kymo, machine.directory / "whole")
+    tids = {tid for _, name, _, tid, comm, _ in found if comm == "thirty-two"}
+    assert len(tids) == 1 and machine.text.count("thirty-two\r\n") == 10
+    names = {name for _, name, _, tid, comm, _ in found if comm == "thirty-two" and
+             name.startswith("syscall_entry_")}
+    assert not names
+
+
+def test_reports_on_it(machine, kymo):
+    for name in ("whole", "raw"):
+        rows = kymo("report", "cpu", "--limit", "0", machine.directory / name).out
+        assert all(re.search(rf" {comm} ", rows) for comm in ("before", "without", "after")), rows
+
+
+def test_a_kernel_that_maps_no_rings_says_so(machine):
+    assert machine.steps["mapped"][0] == 1
+    assert "the kernel does not map its ring buffer" in machine.text
