@@ -111,6 +111,13 @@ static void begin_telling(struct ky_model *model, int64_t ns)
 void ky_model_first(struct ky_model *model, int64_t ns)
 {
 	model->first_ns = ns;
+	if (model->focus && ns > model->focus->end_ns) {
+		/* Nothing is to be told, and nothing follows that is. */
+		model->telling = false;
+		model->over = true;
+		model->boundary_ns = ns;
+		return;
+	}
 	if (model->focus && ns < model->focus->begin_ns) {
 		model->telling = false;
 		model->boundary_ns = model->focus->begin_ns;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "analysis/report-list.h"
+#include "analysis/render.h"
 #include "base/error.h"
+#include "flow/range.h"
 
 /* clang-format off */
 const struct ky_report *const ky_reports[] = {
@@ -209,6 +211,38 @@ static void arrange(struct ky_table *table, const struct ky_report_options *opti
 		ky_table_limit(table, ky_report_limit(options, def->kind));
 }
 
+/* The traces have events, and none of them is to be told of. */
+static int note_empty_range(struct pass *pass, struct ky_report_result *result)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct kymo_error ignored;
+	int64_t begin_ns, end_ns;
+	int status;
+
+	ky_error_clear(&ignored);
+	ky_strbuf_adds(&text, "nothing lies in the range that was asked for");
+	if (ky_set_range(pass->results->set, &begin_ns, &end_ns, &ignored) >= 0 &&
+	    begin_ns != INT64_MIN) {
+		ky_strbuf_adds(&text, ": the trace goes from ");
+		ky_render_time(&text, begin_ns, true);
+		ky_strbuf_adds(&text, " to ");
+		ky_render_time(&text, end_ns, true);
+	}
+	status = ky_strbuf_failed(&text) ? KYMO_E_MEMORY
+					 : ky_report_note(result, "%s", ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	return status;
+}
+
+/* Has the range that was asked for no part in the traces' time? */
+static bool is_empty_range(const struct pass *pass)
+{
+	const struct ky_focus *focus = &pass->options->focus;
+
+	return pass->results->begin_ns == INT64_MIN &&
+	       (focus->begin_ns != INT64_MIN || focus->end_ns != INT64_MAX);
+}
+
 static int finish_report(struct pass *pass, size_t i)
 {
 	const struct ky_report *report = pass->reports[i];
@@ -218,6 +252,9 @@ static int finish_report(struct pass *pass, size_t i)
 	if (result && (report->needs & ky_model_abilities(result->model)) != report->needs)
 		status = ky_report_note(result, "the trace has no %s; %s", report->needs_text,
 					report->needs_hint);
+	/* Once is enough, and of nothing there is nothing more to tell. */
+	if (status >= 0 && is_empty_range(pass))
+		return pass->results->list.len == 1 ? note_empty_range(pass, result) : 0;
 	if (status >= 0)
 		status = report->finish(pass->runs[i], pass->options, result);
 	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
