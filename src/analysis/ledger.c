@@ -64,7 +64,7 @@ static int compare_hosts(const struct ky_thread *a, const struct ky_thread *b)
 }
 
 /* Threads of one group compare as equal. */
-static int compare_threads(const struct ky_thread *a, const struct ky_thread *b, enum ky_by by)
+int ky_threads_compare(const struct ky_thread *a, const struct ky_thread *b, enum ky_by by)
 {
 	int order;
 
@@ -95,13 +95,13 @@ static int compare_entries(const void *a, const void *b, void *data)
 	const struct ky_entry *left = *(struct ky_entry *const *)a;
 	const struct ky_entry *right = *(struct ky_entry *const *)b;
 	const struct order *by = data;
-	int order = compare_threads(left->thread, right->thread, by->by);
+	int order = ky_threads_compare(left->thread, right->thread, by->by);
 
 	if (order)
 		return order;
 	if (by->keep_what && left->what != right->what)
 		return left->what < right->what ? -1 : 1;
-	order = compare_threads(left->thread, right->thread, KY_BY_THREAD);
+	order = ky_threads_compare(left->thread, right->thread, KY_BY_THREAD);
 	if (order)
 		return order;
 	return left->what < right->what ? -1 : left->what > right->what;
@@ -126,7 +126,7 @@ int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by,
 	ky_vec_foreach(&from->entries, it) {
 		const struct ky_entry *entry = *it;
 
-		if (!group || compare_threads(entry->thread, before->thread, by) ||
+		if (!group || ky_threads_compare(entry->thread, before->thread, by) ||
 		    (keep_what && entry->what != before->what)) {
 			group = calloc(1, sizeof(*group));
 			if (!group || ky_vec_push(&to->entries, group) < 0) {

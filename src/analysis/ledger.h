@@ -22,6 +22,9 @@ enum ky_by {
 	KY_BY_NOTHING, /* everybody */
 };
 
+/* 0: both are of one group of these; else an order of the groups. NULL: nobody, or everybody. */
+int ky_threads_compare(const struct ky_thread *a, const struct ky_thread *b, enum ky_by by);
+
 #define KY_ENTRY_SUMS 12
 
 struct ky_entry {

@@ -345,6 +345,28 @@ static void add_row(struct ky_strbuf *out, const struct layout *layout, const st
 	ky_strbuf_fini(&text);
 }
 
+/* " (tid 326, pid 323)"; of a process its id, of threads of one name nothing. */
+static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
+{
+	const char *separator = " (";
+
+	if (process->tid >= 0) {
+		ky_strbuf_adds(out, " (tid ");
+		add_id(out, process->tid);
+		separator = ", ";
+	}
+	if (process->tid >= 0 || process->pid >= 0) {
+		ky_strbuf_addf(out, "%spid ", separator);
+		add_id(out, process->pid);
+		separator = ", ";
+	}
+	if (process->host) {
+		ky_strbuf_addf(out, "%shost %s", separator, process->host);
+		separator = ", ";
+	}
+	ky_strbuf_adds(out, separator[0] == ',' ? ")" : "");
+}
+
 static void add_group(struct ky_strbuf *out, const struct layout *layout,
 		      const struct ky_cell *cell)
 {
@@ -354,14 +376,7 @@ static void add_group(struct ky_strbuf *out, const struct layout *layout,
 		const struct ky_process *process = cell->process;
 
 		add_process(&text, process, PART_NAME);
-		ky_strbuf_adds(&text, process->tid < 0 ? " (" : " (tid ");
-		if (process->tid >= 0)
-			add_id(&text, process->tid);
-		ky_strbuf_adds(&text, process->tid < 0 ? "pid " : ", pid ");
-		add_id(&text, process->pid);
-		ky_strbuf_adds(&text, process->host ? ", host " : "");
-		ky_strbuf_adds(&text, process->host ? process->host : "");
-		ky_strbuf_addc(&text, ')');
+		add_ids(&text, process);
 	} else {
 		add_cell(&text, &layout->table->def->columns[0], cell, PART_ALL);
 	}

@@ -32,12 +32,18 @@ static const struct ky_table_def cpu_table = KY_TABLE_DEF(
 	"cpus", "Usage of each CPU", "One row for each CPU that the trace covers, by number.",
 	cpu_columns, KY_TABLE_FIXED);
 
-enum { THREAD_PROCESS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
+enum { THREAD_PROCESS, THREAD_THREADS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
 
 static const struct ky_column thread_columns[] = {
-	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			    "Thread id, process id ('?' where no event tells it) and name. The "
-			    "name is the last one seen, so the one after exec."},
+	[THREAD_PROCESS] =
+		{"process", "Thread", KY_CELL_PROCESS,
+		 "Thread id, process id ('?' where no event tells it) and name. The "
+		 "name is the last one seen, so the one after exec. With --group-by, the "
+		 "process, or the name that threads have in common."},
+	[THREAD_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			    "With --group-by process or name, how many of its threads ran or "
+			    "migrated.",
+			    .spare = 3},
 	[THREAD_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
 			 "How long the thread was on a CPU, interrupts on top of it included."},
 	[THREAD_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
@@ -193,26 +199,53 @@ static void fill_cpu(const struct run *run, struct ky_table *table, const struct
 	sums->n_cpus++;
 }
 
-static void fill_threads(const struct run *run, struct ky_table *table, struct sums *sums)
-{
-	for (size_t i = 0; i < run->threads.len; i++) {
-		const struct ky_thread *thread = ky_model_thread(run->model, i);
-		struct thread_time time = run->threads.data[i];
-		struct ky_cell *row;
+enum { SUM_NS, SUM_MIGRATIONS };
 
-		if (!time.ns && !time.migrations)
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	const struct ky_thread *thread = entry->thread;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[THREAD_PROCESS], run->model, thread, by);
+	if (by != KY_BY_THREAD)
+		ky_cell_u64(&row[THREAD_THREADS], entry->n_threads);
+	ky_cell_u64(&row[THREAD_TIME], entry->sums[SUM_NS]);
+	ky_cell_f64(&row[THREAD_USAGE],
+		    ky_part(entry->sums[SUM_NS], ky_report_range_ns(run->model)));
+	ky_cell_u64(&row[THREAD_MIGRATIONS], entry->sums[SUM_MIGRATIONS]);
+	if (by == KY_BY_THREAD && thread->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[THREAD_PRIO], thread->prio);
+}
+
+static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by,
+			struct sums *sums)
+{
+	struct ky_ledger threads = {0};
+	int status = 0;
+
+	for (size_t i = 0; i < run->threads.len && !status; i++) {
+		const struct thread_time *time = &run->threads.data[i];
+		struct ky_entry *entry;
+
+		if (!time->ns && !time->migrations)
 			continue;
-		sums->n_threads += time.ns > 0;
-		row = ky_table_row(table);
-		ky_cell_thread(table, &row[THREAD_PROCESS], run->model, thread);
-		ky_cell_u64(&row[THREAD_TIME], time.ns);
-		ky_cell_f64(&row[THREAD_USAGE], ky_part(time.ns, sums->range_ns));
-		ky_cell_u64(&row[THREAD_MIGRATIONS], time.migrations);
-		if (thread->prio != KY_UNKNOWN)
-			ky_cell_i64(&row[THREAD_PRIO], thread->prio);
+		sums->n_threads += time->ns > 0;
+		entry = ky_ledger_get(&threads, ky_model_thread(run->model, i), 0);
+		if (!entry) {
+			status = KYMO_E_MEMORY;
+			break;
+		}
+		entry->sums[SUM_NS] = time->ns;
+		entry->sums[SUM_MIGRATIONS] = time->migrations;
 	}
+	if (!status)
+		status = ky_fill_groups(table, &threads, by, false, fill_thread, run);
+	ky_ledger_fini(&threads);
 	ky_table_sort(table, THREAD_PROCESS, true);
 	ky_table_sort(table, THREAD_TIME, false);
+	return status;
 }
 
 static void fill_total(struct ky_table *table, const struct sums *sums)
@@ -284,9 +317,11 @@ static int finish(void *data, const struct ky_report_options *options,
 	}
 	ky_table_sort(&result->tables[TABLE_CPUS], CPU_ID, true);
 	ky_table_sort(&result->tables[TABLE_CPUS], CPU_HOST, true);
-	fill_threads(run, &result->tables[TABLE_THREADS], &sums);
+	status = fill_threads(run, &result->tables[TABLE_THREADS],
+			      ky_report_by(options, KY_BY_THREAD), &sums);
 	fill_total(&result->tables[TABLE_TOTAL], &sums);
-	status = ky_report_note_losses(result);
+	if (status >= 0)
+		status = ky_report_note_losses(result);
 	if (status >= 0)
 		status = note_missing(result);
 	return status < 0 ? status : note_unknown(result, &sums);
@@ -349,6 +384,7 @@ const struct ky_report ky_report_cpu = {
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",
 	.needs_hint = "record them with: kymo record -k sched_switch",
+	.ignores = KY_IGNORES_DURATION,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

@@ -500,6 +500,7 @@ const struct ky_report ky_report_io_log = {
 		"  not shown for want of room: FD, Begin, Kind, Bytes\n",
 	.tables = log_tables,
 	KY_NEEDS_SYSCALLS,
+	.ignores = KY_IGNORES_BY,
 	.begin = begin_log,
 	.finish = finish_log,
 	.free = free_run,

@@ -318,6 +318,7 @@ const struct ky_report ky_report_memory = {
 	.needs = KY_CAN_PAGES,
 	.needs_text = "kmem_mm_page events",
 	.needs_hint = "record them with: kymo record -k 'kmem_mm_page_*' -k rss_stat",
+	.ignores = KY_IGNORES_DURATION,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

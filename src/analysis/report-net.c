@@ -202,6 +202,7 @@ const struct ky_report ky_report_net = {
 	.needs = KY_CAN_NET,
 	.needs_text = "network events",
 	.needs_hint = "record them with: kymo record -k 'net_*'",
+	.ignores = KY_IGNORES_DURATION,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

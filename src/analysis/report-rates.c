@@ -301,19 +301,58 @@ static int fill_calls(const struct run *run, struct ky_table *table)
 	return 0;
 }
 
-static void fill_threads(const struct run *run, struct ky_table *table)
+static int compare_series(const void *a, const void *b, void *data)
 {
-	ky_vec_foreach(&run->series, it) {
-		struct ky_cell *row = ky_table_row(table);
+	const struct series *left = *(struct series *const *)a;
+	const struct series *right = *(struct series *const *)b;
+	const enum ky_by *by = data;
+	int order = ky_threads_compare(left->thread, right->thread, *by);
 
-		ky_cell_thread(table, &row[WHO_PROCESS], run->model, (*it)->thread);
-		ky_cell_text(table, &row[WHO_SYSCALL],
-			     ky_model_syscall_name(run->model, (*it)->syscall));
-		fill_series(run, &row[WHO_COUNT], *it);
+	if (order)
+		return order;
+	if (left->syscall != right->syscall)
+		return left->syscall < right->syscall ? -1 : 1;
+	return ky_threads_compare(left->thread, right->thread, KY_BY_THREAD);
+}
+
+static void fill_thread(const struct run *run, struct ky_table *table, const struct series *series,
+			enum ky_by by)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, series->thread, by);
+	ky_cell_text(table, &row[WHO_SYSCALL], ky_model_syscall_name(run->model, series->syscall));
+	fill_series(run, &row[WHO_COUNT], series);
+}
+
+static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by)
+{
+	size_t n = run->series.len;
+	struct series **sorted = calloc(n + 1, sizeof(*sorted)), sum;
+
+	if (!sorted)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = run->series.data[i];
+	qsort_r(sorted, n, sizeof(*sorted), compare_series, &by);
+	for (size_t i = 0; i < n; i++) {
+		const struct series *series = sorted[i], *next = sorted[i + 1];
+
+		if (!i || series->syscall != sum.syscall ||
+		    ky_threads_compare(series->thread, sum.thread, by))
+			sum = (struct series){.thread = series->thread, .syscall = series->syscall};
+		sum.count += series->count;
+		for (int k = 0; k < MAX_STEPS; k++)
+			sum.steps[k] += series->steps[k];
+		if (!next || next->syscall != sum.syscall ||
+		    ky_threads_compare(next->thread, sum.thread, by))
+			fill_thread(run, table, &sum, by);
 	}
+	free(sorted);
 	ky_table_sort(table, WHO_SYSCALL, true);
 	ky_table_sort(table, WHO_PROCESS, true);
 	ky_table_sort_groups(table, WHO_PEAK, false);
+	return 0;
 }
 
 static void fill_log(const struct run *run, struct ky_table *table, uint64_t limit)
@@ -350,7 +389,9 @@ static int finish(void *data, const struct ky_report_options *options,
 		step_of(run, ky_model_end_ns(run->model));
 	status = fill_calls(run, &result->tables[TABLE_CALLS]);
 	fill_steps(run, &result->tables[TABLE_STEPS]);
-	fill_threads(run, &result->tables[TABLE_WHO]);
+	if (status >= 0)
+		status = fill_threads(run, &result->tables[TABLE_WHO],
+				      ky_report_by(options, KY_BY_THREAD));
 	if (!result->tables[TABLE_LOG].hidden)
 		fill_log(run, &result->tables[TABLE_LOG], ky_report_limit(options, KY_TABLE_LOG));
 	return status < 0 ? status : ky_report_note_losses(result);

@@ -413,6 +413,7 @@ const struct ky_report ky_report_summary = {
 	.needs = 0,
 	.needs_text = "",
 	.needs_hint = "",
+	.ignores = KY_IGNORES_BY,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

@@ -2,11 +2,7 @@
 /* Report syscalls: which system calls were made, how long they took, which failed. */
 #include "analysis/report-list.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "analysis/errno-name.h"
-#include "analysis/stats.h"
+#include "analysis/usage.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
 
@@ -104,7 +100,8 @@ enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1
 static const struct ky_column thread_columns[] = {
 	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
 			    "Thread id, process id ('?' where no event tells it) and the last name "
-			    "seen.",
+			    "seen. With --group-by, the process, or the name that threads have in "
+			    "common.",
 			    .group = true},
 	CALL_COLUMNS,
 	[THREAD_TALLY] = ERRORS_COLUMN,
@@ -149,77 +146,16 @@ enum { TABLE_SYSCALLS, TABLE_PROCESSES, TABLE_THREADS, TABLE_OUTCOMES };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-struct error_count {
-	int number;
-	uint64_t count;
-};
-
-/* One system call of one thread (or of all of them). */
-struct usage {
-	const struct ky_thread *thread; /* NULL: all */
-	uint32_t syscall;
-	struct ky_stats stats;
-	uint64_t failed;
-	KY_VEC(struct error_count) errors;
-};
-
 struct unmeasured {
 	uint64_t counts[KY_CALL_OUTCOMES];
 };
 
 struct run {
 	struct ky_model *model;
-	struct ky_map by_key;
-	KY_VEC(struct usage *) usages;
+	struct ky_usages usages;
 	KY_VEC(struct unmeasured) unmeasured; /* by system call */
 	uint64_t outcomes[KY_CALL_OUTCOMES];
 };
-
-static struct usage *usage_new(const struct ky_thread *thread, uint32_t syscall)
-{
-	struct usage *usage = calloc(1, sizeof(*usage));
-
-	if (usage) {
-		usage->thread = thread;
-		usage->syscall = syscall;
-	}
-	return usage;
-}
-
-static void usage_free(struct usage *usage)
-{
-	if (!usage)
-		return;
-	ky_stats_fini(&usage->stats);
-	ky_vec_fini(&usage->errors);
-	free(usage);
-}
-
-static int add_error(struct usage *usage, int number, uint64_t count)
-{
-	ky_vec_foreach(&usage->errors, error) {
-		if (error->number == number) {
-			error->count += count;
-			return 0;
-		}
-	}
-	return ky_vec_push(&usage->errors, (struct error_count){number, count});
-}
-
-static struct usage *find_usage(struct run *run, const struct ky_call *call)
-{
-	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
-	struct usage *usage = ky_map_get(&run->by_key, key);
-
-	if (usage)
-		return usage;
-	usage = usage_new(call->thread, call->syscall);
-	if (!usage || ky_vec_push(&run->usages, usage) < 0) {
-		usage_free(usage);
-		return NULL;
-	}
-	return ky_map_set(&run->by_key, key, usage) < 0 ? NULL : usage;
-}
 
 static int count_unmeasured(struct run *run, const struct ky_call *call)
 {
@@ -234,109 +170,39 @@ static int count_unmeasured(struct run *run, const struct ky_call *call)
 static int on_call(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
-	struct usage *usage;
 
 	run->outcomes[call->outcome]++;
-	if (call->outcome != KY_CALL_DONE)
-		return count_unmeasured(run, call);
-	usage = find_usage(run, call);
-	if (!usage)
-		return KYMO_E_MEMORY;
-	if (call->has_ret && ky_is_error(call->ret)) {
-		usage->failed++;
-		if (add_error(usage, (int)-call->ret, 1) < 0)
-			return KYMO_E_MEMORY;
-	}
-	return ky_stats_add(&usage->stats,
-			    call->end_ns > call->begin_ns
-				    ? (uint64_t)call->end_ns - (uint64_t)call->begin_ns
-				    : 0);
+	return call->outcome == KY_CALL_DONE ? ky_usages_add(&run->usages, call)
+					     : count_unmeasured(run, call);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.call = on_call};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
-	if (!run)
-		return NULL;
-	ky_map_init(&run->by_key);
-	return run;
+	(void)options;
+	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
 static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_vec_foreach(&run->usages, usage)
-		usage_free(*usage);
-	ky_vec_fini(&run->usages);
+	ky_usages_fini(&run->usages);
 	ky_vec_fini(&run->unmeasured);
-	ky_map_fini(&run->by_key);
 	free(run);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static int compare_errors(const void *a, const void *b)
-{
-	const struct error_count *left = a, *right = b;
-
-	if (left->count != right->count)
-		return left->count > right->count ? -1 : 1;
-	return left->number - right->number;
-}
-
-static int fill_errors(struct ky_table *table, struct ky_cell *cell, const struct usage *usage)
-{
-	size_t n = usage->errors.len;
-	struct ky_tally_item *items;
-	char(*numbers)[16];
-
-	if (!n)
-		return 0;
-	items = calloc(n, sizeof(*items));
-	numbers = calloc(n, sizeof(*numbers));
-	if (!items || !numbers) {
-		free(items);
-		free(numbers);
-		return KYMO_E_MEMORY;
-	}
-	qsort(usage->errors.data, n, sizeof(*usage->errors.data), compare_errors);
-	for (size_t i = 0; i < n; i++) {
-		int number = usage->errors.data[i].number;
-		const char *name = ky_errno_name(number);
-
-		snprintf(numbers[i], sizeof(numbers[i]), "errno %d", number);
-		items[i] = (struct ky_tally_item){name ? name : numbers[i],
-						  usage->errors.data[i].count};
-	}
-	ky_cell_tally(table, cell, items, n);
-	free(items);
-	free(numbers);
-	return 0;
-}
-
 /* The columns that all tables of calls have. */
 static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
-		      const struct usage *usage)
+		      const struct ky_usage *usage)
 {
 	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
 	ky_cell_u64(&row[CALL_COUNT], usage->stats.count);
 	ky_cell_u64(&row[CALL_ERRORS], usage->failed);
 	ky_fill_times(&row[CALL_TIME], &usage->stats);
-}
-
-static int merge_usage(struct usage *into, const struct usage *from)
-{
-	into->failed += from->failed;
-	for (size_t i = 0; i < from->errors.len; i++) {
-		const struct error_count *error = &from->errors.data[i];
-
-		if (add_error(into, error->number, error->count) < 0)
-			return KYMO_E_MEMORY;
-	}
-	return ky_stats_merge(&into->stats, &from->stats);
 }
 
 static uint64_t unmeasured_of(const struct run *run, uint32_t syscall)
@@ -348,7 +214,7 @@ static uint64_t unmeasured_of(const struct run *run, uint32_t syscall)
 	return sum;
 }
 
-static int fill_syscall(const struct run *run, struct ky_table *table, const struct usage *usage)
+static int fill_syscall(const struct run *run, struct ky_table *table, const struct ky_usage *usage)
 {
 	uint64_t unmeasured = unmeasured_of(run, usage->syscall);
 	struct ky_cell *row;
@@ -358,29 +224,46 @@ static int fill_syscall(const struct run *run, struct ky_table *table, const str
 	row = ky_table_row(table);
 	fill_call(run, table, row, usage);
 	ky_cell_u64(&row[SYSCALL_UNMEASURED], unmeasured);
-	return fill_errors(table, &row[SYSCALL_TALLY], usage);
+	return ky_cell_errors(table, &row[SYSCALL_TALLY], usage);
 }
 
-/* Sums over threads come from merging: the histograms' cells are the same. */
-static int fill_syscalls(const struct run *run, struct ky_table *table)
+/* All calls of the whole system: also those of which none was measured. */
+static int fill_syscalls(struct run *run, struct ky_table *table)
 {
 	size_t n = ky_model_n_syscalls(run->model);
-	struct usage *all = calloc(n + 1, sizeof(*all));
-	int status = all ? 0 : KYMO_E_MEMORY;
+	struct ky_usages all = {0};
+	const struct ky_usage **by_call = calloc(n + 1, sizeof(*by_call));
+	int status = by_call ? ky_usages_group(&all, &run->usages, KY_BY_NOTHING) : KYMO_E_MEMORY;
 
-	for (size_t i = 0; all && i < n; i++)
-		all[i].syscall = (uint32_t)i;
-	for (size_t i = 0; !status && i < run->usages.len; i++)
-		status = merge_usage(&all[run->usages.data[i]->syscall], run->usages.data[i]);
-	for (size_t i = 0; i < n && !status; i++)
-		status = fill_syscall(run, table, &all[i]);
-	for (size_t i = 0; all && i < n; i++) {
-		ky_stats_fini(&all[i].stats);
-		ky_vec_fini(&all[i].errors);
+	for (size_t i = 0; !status && i < all.list.len; i++)
+		by_call[all.list.data[i]->syscall] = all.list.data[i];
+	for (size_t i = 0; !status && i < n; i++) {
+		const struct ky_usage none = {.syscall = (uint32_t)i};
+
+		status = fill_syscall(run, table, by_call[i] ? by_call[i] : &none);
 	}
-	free(all);
+	ky_usages_fini(&all);
+	free(by_call);
 	ky_table_sort(table, CALL_SYSCALL, true);
 	ky_table_sort(table, CALL_COUNT, false);
+	return status;
+}
+
+static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	struct ky_usages groups = {0};
+	int status = ky_usages_group(&groups, &run->usages, by);
+
+	ky_usages_rank(&groups);
+	for (size_t i = 0; i < groups.list.len && !status; i++) {
+		const struct ky_usage *usage = groups.list.data[i];
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_who(table, &row[THREAD_PROCESS], run->model, usage->thread, by);
+		fill_call(run, table, row + THREAD_CALLS, usage);
+		status = ky_cell_errors(table, &row[THREAD_TALLY], usage);
+	}
+	ky_usages_fini(&groups);
 	return status;
 }
 
@@ -390,40 +273,6 @@ struct thread_sum {
 	uint64_t count, failed, threads;
 	unsigned __int128 ns;
 };
-
-static int compare_usages(const void *a, const void *b, void *data)
-{
-	const struct usage *left = *(struct usage *const *)a, *right = *(struct usage *const *)b;
-	const struct thread_sum *sums = data;
-	const struct thread_sum *l = &sums[left->thread->index], *r = &sums[right->thread->index];
-
-	if (l->count != r->count)
-		return l->count > r->count ? -1 : 1;
-	if (l->thread->tid != r->thread->tid)
-		return l->thread->tid < r->thread->tid ? -1 : 1;
-	if (l != r)
-		return l < r ? -1 : 1; /* two lives of one id, or two hosts */
-	if (left->stats.count != right->stats.count)
-		return left->stats.count > right->stats.count ? -1 : 1;
-	return left->syscall < right->syscall ? -1 : left->syscall > right->syscall;
-}
-
-static int fill_threads(struct run *run, struct ky_table *table, struct thread_sum *sums)
-{
-	if (run->usages.len) /* no null pointer for no bytes */
-		qsort_r(run->usages.data, run->usages.len, sizeof(*run->usages.data),
-			compare_usages, sums);
-	for (size_t i = 0; i < run->usages.len; i++) {
-		const struct usage *usage = run->usages.data[i];
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_thread(table, &row[THREAD_PROCESS], run->model, usage->thread);
-		fill_call(run, table, row + THREAD_CALLS, usage);
-		if (fill_errors(table, &row[THREAD_TALLY], usage) < 0)
-			return KYMO_E_MEMORY;
-	}
-	return 0;
-}
 
 static void fill_process(const struct run *run, struct ky_table *table,
 			 const struct thread_sum *sum)
@@ -500,8 +349,8 @@ static struct thread_sum *sum_threads(const struct run *run)
 {
 	struct thread_sum *sums = calloc(ky_model_n_threads(run->model) + 1, sizeof(*sums));
 
-	for (size_t i = 0; sums && i < run->usages.len; i++) {
-		const struct usage *usage = run->usages.data[i];
+	for (size_t i = 0; sums && i < run->usages.list.len; i++) {
+		const struct ky_usage *usage = run->usages.list.data[i];
 		struct thread_sum *sum = &sums[usage->thread->index];
 
 		sum->thread = usage->thread;
@@ -533,7 +382,8 @@ static int finish(void *data, const struct ky_report_options *options,
 	if (!status)
 		status = fill_syscalls(run, &result->tables[TABLE_SYSCALLS]);
 	if (!status)
-		status = fill_threads(run, &result->tables[TABLE_THREADS], sums);
+		status = fill_threads(run, &result->tables[TABLE_THREADS],
+				      ky_report_by(options, KY_BY_THREAD));
 	if (!status)
 		fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
 			       ky_model_n_threads(run->model));

@@ -237,6 +237,7 @@ const struct ky_report ky_report_threads = {
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",
 	.needs_hint = "record them with: kymo record -k 'sched_*'",
+	.ignores = KY_IGNORES_DURATION,
 	.begin = begin,
 	.finish = finish,
 	.free = free_run,

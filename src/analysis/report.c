@@ -94,6 +94,45 @@ enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by like
 	return options->by == KY_BY_DEFAULT ? liked : options->by;
 }
 
+/* Which options are given that a report may be unable to heed: enum ky_ignored. */
+static unsigned int given_options(const struct ky_report_options *options)
+{
+	unsigned int given = 0;
+
+	if (options->by != KY_BY_DEFAULT)
+		given |= KY_IGNORES_BY;
+	if (options->focus.min_ns || options->focus.max_ns != UINT64_MAX)
+		given |= KY_IGNORES_DURATION;
+	return given;
+}
+
+static const char *ignored_text(unsigned int ignored)
+{
+	return ignored & KY_IGNORES_BY ? "--group-by: report %s has no rows of threads to add up"
+				       : "--min, --max: report %s tells of nothing that has a "
+					 "duration of its own";
+}
+
+/* What nobody heeds is a mistake; of several reports, a note says which do not. */
+static int check_heeded(const struct ky_report *const *reports, size_t n_reports,
+			const struct ky_report_options *options, struct kymo_error *err)
+{
+	unsigned int ignored = given_options(options);
+
+	for (size_t i = 0; i < n_reports; i++)
+		ignored &= reports[i]->ignores;
+	return ignored && n_reports
+		       ? ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name)
+		       : 0;
+}
+
+static int note_ignored(const struct ky_report_options *options, struct ky_report_result *result)
+{
+	unsigned int ignored = given_options(options) & result->report->ignores;
+
+	return ignored ? ky_report_note(result, ignored_text(ignored), result->report->name) : 0;
+}
+
 /* Every name in --table and --sort must mean something. */
 static int check_options(const struct ky_report *const *reports, size_t n_reports,
 			 const struct ky_report_options *options, struct kymo_error *err)
@@ -124,13 +163,14 @@ static int check_options(const struct ky_report *const *reports, size_t n_report
 /* ---- running --------------------------------------------------------------------------- */
 
 /* More tables than anybody reads, and they take memory: of all reports together. */
-#define MAX_INTERVALS 10000
+#define MAX_INTERVALS 9999
 
 struct pass {
 	struct ky_report_results *results;
 	const struct ky_report *const *reports;
 	size_t n_reports, n_intervals;
-	void **runs; /* by report; NULL: it has not begun */
+	bool left_out; /* there are more intervals than that */
+	void **runs;   /* by report; NULL: it has not begun */
 	const struct ky_report_options *options;
 	struct kymo_error *err;
 };
@@ -256,6 +296,8 @@ static int finish_report(struct pass *pass, size_t i)
 	if (status >= 0 && is_empty_range(pass))
 		return pass->results->list.len == 1 ? note_empty_range(pass, result) : 0;
 	if (status >= 0)
+		status = note_ignored(pass->options, result);
+	if (status >= 0)
 		status = report->finish(pass->runs[i], pass->options, result);
 	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
 		arrange(&result->tables[t], pass->options);
@@ -303,8 +345,10 @@ static int tick(void *data)
 
 	if (status < 0)
 		return status;
-	if (++pass->n_intervals >= MAX_INTERVALS / pass->n_reports)
+	if (++pass->n_intervals >= MAX_INTERVALS / pass->n_reports) {
+		pass->left_out = true;
 		return KYMO_E_LIMIT;
+	}
 	free_runs(pass);
 	ky_model_unlisten(pass->results->model);
 	return begin_runs(pass);
@@ -323,13 +367,14 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 	if (pass->options->interval_ns)
 		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
 	status = ky_model_run(model, flow, err);
-	if (status == KYMO_E_LIMIT && pass->n_intervals >= MAX_INTERVALS / pass->n_reports)
+	if (pass->left_out)
 		ky_error_set(err, KYMO_E_LIMIT,
 			     "more than %zu intervals: the rest is left out; choose longer ones",
-			     MAX_INTERVALS / pass->n_reports - 1);
+			     MAX_INTERVALS / pass->n_reports);
 	if (status == KYMO_E_MEMORY)
 		return status;
-	finished = finish_runs(pass);
+	/* Of the last interval before the bound all was told already. */
+	finished = pass->left_out ? 0 : finish_runs(pass);
 	pass->results->n_events = ky_model_n_events(model);
 	return finished < 0 ? ky_error_nomem(err) : status;
 }
@@ -346,6 +391,8 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	*results =
 		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
 	status = check_options(reports, n_reports, options, err);
+	if (status >= 0)
+		status = check_heeded(reports, n_reports, options, err);
 	if (status < 0)
 		return status;
 	results->model = ky_model_new(set, err);

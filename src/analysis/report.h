@@ -39,6 +39,12 @@ void ky_report_options_fini(struct ky_report_options *options);
 
 struct ky_report_result;
 
+/* What some reports have no use for. */
+enum ky_ignored {
+	KY_IGNORES_BY = 1,	 /* --group-by: no rows of threads */
+	KY_IGNORES_DURATION = 2, /* --min, --max: nothing that has a duration of its own */
+};
+
 struct ky_report {
 	const char *name;    /* "cpu" */
 	const char *summary; /* half a line, lower case, no full stop */
@@ -52,6 +58,7 @@ struct ky_report {
 	const char *needs_text; /* the same for people: "sched_switch events" */
 	const char *needs_hint; /* how to record them */
 	bool wants_periods;	/* it tells of options->periods, and of nothing else */
+	unsigned int ignores;	/* enum ky_ignored: options that it can not heed */
 
 	/*
 	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of
@@ -106,7 +113,7 @@ struct ky_report_results {
 /*
  * Run @reports over the events of @flow, which come from @set, in one pass.
  *
- * Returns 0; KYMO_E_UNSUPPORTED when the traces hold what none of the reports needs (a report
+ * Returns 0; KYMO_E_INVALID for options that none of the reports can heed; KYMO_E_UNSUPPORTED when the traces hold what none of the reports needs (a report
  * among several that only lacks its events says so in a note); KYMO_E_MEMORY; or what reading
  * failed with: then the results hold what could be read. Free them in every case.
  */

@@ -223,6 +223,9 @@ static int compare_values(const struct ky_cell *a, const struct ky_cell *b)
 		return strcmp(a->text, b->text);
 	if (a->type == KY_VALUE_U64 && b->type == KY_VALUE_U64)
 		return a->u < b->u ? -1 : a->u > b->u;
+	/* A real number has no room for the nanoseconds of a date. */
+	if (a->type == KY_VALUE_I64 && b->type == KY_VALUE_I64)
+		return a->s < b->s ? -1 : a->s > b->s;
 	left = ky_cell_number(a);
 	right = ky_cell_number(b);
 	return left < right ? -1 : left > right;

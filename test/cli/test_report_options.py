@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Every option that chooses works in every report, or is refused in a line that says why. One trace
+of this machine that has what all reports need, and one pass of all of them for each option."""
+
+import json
+import re
+
+import pytest
+
+PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_exit_*' : $ctx.tid")
+IGNORES_BY = {"summary", "io-log", "irq", "softirq"}
+IGNORES_DURATION = {"cpu", "threads", "net", "memory"}
+# Which table's rows are of threads, and can be added up; which column adds up, too.
+BY = {"cpu": ("threads", "cpu_time"), "threads": ("processes", "cpu_time"),
+      "sched": ("threads", "preempted"), "syscalls": ("threads", "count"),
+      "syscall-rates": ("threads", "count"), "io": ("processes", "bytes"),
+      "io-latency": ("threads", "count"), "block": ("processes", "requests"),
+      "net": ("processes", "sent"), "locks": ("threads", "count"),
+      "memory": ("processes", "allocated"), "periods": ("threads", "count")}
+# A table with a row for each thing that took time, and the columns that say how long.
+LONG = {"sched": ("log", "duration"), "syscalls": ("syscalls", "min"), "io-latency": ("log", "duration"),
+        "io-log": ("log", "duration"), "block": ("log", "duration"), "locks": ("log", "duration"),
+        "irq": ("log", "duration"), "softirq": ("log", "duration"), "periods": ("log", "duration")}
+
+
+@pytest.fixture(scope="module")
+def machine(kymo, needs_root_tracefs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("options")
+    work = (f"dd if=/dev/zero of={path}/file bs=64k count=16 conv=fsync; "
+            "for i in 1 2 3 4 5; do ls -R /etc; done | cat; "
+            "/usr/bin/python3 -c 'import threading, time\n"
+            "lock = threading.Lock(); lock.acquire()\n"
+            "waiter = threading.Thread(target=lock.acquire); waiter.start()\n"
+            "time.sleep(0.1); lock.release(); waiter.join()'")
+    kymo("record", "-o", path / "trace", "-k", "default", "-k", "kmem_mm_page_*", "--", "sh", "-c", work)
+    return path / "trace"
+
+
+@pytest.fixture(scope="module")
+def everything(kymo, machine):
+    """everything(*options) -> {report: {table: rows}}, notes; of all reports, logs too."""
+    names = json.loads(kymo("report", "all", "--json", *PERIODS, machine).out)["reports"]
+    tables = {"log"} | {table["name"] for report in names for table in report["tables"]}
+    words = [word for table in sorted(tables) for word in ("-t", table)]
+
+    def call(*options, times=1):
+        reports = json.loads(kymo("report", "all", "--json", *PERIODS, *words, *options, machine).out)["reports"]
+        assert [r["name"] for r in reports] == [r["name"] for r in names] * times
+        return ({r["name"]: {t["name"]: t["rows"] for t in r["tables"]} for r in reports},
+                {r["name"]: r["notes"] for r in reports})
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def whole(everything):
+    return everything("--limit", "0")[0]
+
+
+def test_table_is_of_all_reports(whole):
+    """A new report has to say here what it heeds."""
+    assert set(BY) | IGNORES_BY == set(whole)
+    assert set(LONG) | IGNORES_DURATION | {"summary", "syscall-rates", "io"} == set(whole)
+
+
+def test_limit(everything, whole):
+    """The first rows, or as many groups with as many rows each; tables that are always whole are whole."""
+    for name, tables in everything("--limit", "2")[0].items():
+        for table, rows in tables.items():
+            every = whole[name][table]
+            groups = 5 if (name, table) == ("io-latency", "top") else 2 if (name, table) in GROUPED else 1
+            assert rows == every or (len(rows) <= 2 * groups and rows[0] == every[0]), (name, table)
+        if name in ("cpu", "threads", "sched", "syscalls", "io"):
+            assert any(len(rows) < len(whole[name][table]) for table, rows in tables.items()), name
+
+
+@pytest.mark.parametrize("column", ("total", "count", "begin"))
+def test_sort(everything, column):
+    """Every table that has the column is in its order; those of groups within the groups."""
+    sorted_tables = 0
+    for name, tables in everything("--sort", f"{column}:asc", "--limit", "0")[0].items():
+        for table, rows in tables.items():
+            if not rows or column not in rows[0] or (name, table) in GROUPED:
+                continue
+            values = [row[column] for row in rows if row[column] is not None]
+            assert values == sorted(values), (name, table)
+            sorted_tables += 1
+    assert sorted_tables > 5
+
+
+GROUPED = {(name, table) for name, table in (
+    ("syscalls", "threads"), ("syscall-rates", "threads"), ("io-latency", "threads"), ("io-latency", "top"),
+    *((name, "freq") for name in ("sched", "io-latency", "block", "locks", "irq", "softirq", "periods")),
+    ("softirq", "latency_freq"))}
+
+
+@pytest.mark.parametrize("by", ("name", "process"))
+def test_group_by(everything, whole, by):
+    """Rows of threads become rows of names or processes, and what they count stays the same."""
+    found, notes = everything("--group-by", by, "--limit", "0")
+    for name, (table, column) in BY.items():
+        rows = found[name][table]
+        who = [row["process"] for row in rows if row["process"] and row["process"].get("name")]
+        if by == "name":
+            assert all(process["tid"] is None and process["pid"] is None for process in who), name
+        else:
+            assert all(process["tid"] is None or process["pid"] is None for process in who), name
+        assert sum(row[column] or 0 for row in rows) == \
+            sum(row[column] or 0 for row in whole[name][table]), name
+        assert not any("--group-by" in note for note in notes[name]), name
+    for name in IGNORES_BY:
+        assert any("--group-by" in note for note in notes[name]), name
+        assert found[name] == whole[name], name
+
+
+def test_min_and_max(everything, whole):
+    low, high = 20_000, 2_000_000
+    found, notes = everything("--min", "20us", "--max", "2ms", "--limit", "0")
+    for name, (table, column) in LONG.items():
+        values = [row[column] for row in found[name][table] if row[column] is not None]
+        assert all(low <= value <= high for value in values), name
+        if table == "log":
+            want = [row for row in whole[name][table]
+                    if row[column] is not None and low <= row[column] <= high]
+            kept = [row for row in found[name][table] if row[column] is not None]
+            assert len(kept) == len(want), name
+    for name in IGNORES_DURATION:
+        assert any("--min" in note for note in notes[name]), name
+        assert found[name] == whole[name], name
+
+
+def test_threads_and_cpus(everything):
+    """--comm and --cpu: nobody else is told of."""
+    found, _ = everything("--comm", "ls", "--limit", "0")
+    for name, (table, _) in BY.items():
+        assert {row["process"]["name"] for row in found[name][table] if row["process"]} <= {"ls", "sh"}, name
+    found, _ = everything("--cpu", "0", "--limit", "0")
+    for name, tables in found.items():
+        for table, rows in tables.items():
+            assert all(row["cpu"] in (0, None) for row in rows if "cpu" in row), (name, table)
+
+
+def test_filter(everything, whole):
+    """Without system calls no report knows any; the others' events are all there."""
+    found, _ = everything("--filter", "!($event =~ '*syscall_*')", "--limit", "0")
+    for name in ("syscalls", "syscall-rates", "io-latency", "io-log", "locks", "periods"):
+        assert not any(rows for table, rows in found[name].items()
+                       if table in ("log", "threads", "top", "syscalls")), name
+    for name in ("irq", "softirq", "memory"):
+        assert found[name].keys() == whole[name].keys()
+        assert any(found[name].values()), name
+
+
+def test_refresh(kymo, machine, whole):
+    """Intervals of all reports; what is counted is counted in one of them."""
+    reports = json.loads(kymo("report", "all", "--json", *PERIODS, "--limit", "0", "--refresh", "100ms",
+                              machine).out)["reports"]
+    for name, (table, column) in BY.items():
+        mine = [r for r in reports if r["name"] == name]
+        assert len(mine) > 1 and all("interval" in r for r in mine), name
+        total = sum(row[column] or 0 for r in mine for t in r["tables"] if t["name"] == table
+                    for row in t["rows"])
+        assert total == sum(row[column] or 0 for row in whole[name][table]), name
+
+
+@pytest.mark.parametrize("name", sorted(IGNORES_BY))
+def test_group_by_is_refused(kymo, machine, name):
+    failed = kymo("report", name, "--group-by", "name", machine, code=2)
+    assert failed.err == f"kymo: --group-by: report {name} has no rows of threads to add up\n"
+    assert failed.out == ""
+
+
+@pytest.mark.parametrize("name", sorted(IGNORES_DURATION))
+def test_min_and_max_are_refused(kymo, machine, name):
+    for option in ("--min", "--max"):
+        failed = kymo("report", name, option, "5ms", machine, code=2)
+        assert failed.out == "" and re.fullmatch(
+            f"kymo: --min, --max: report {name} tells of nothing .*\n", failed.err)
+
+
+def test_period_is_refused_elsewhere(kymo, machine, whole):
+    for name in sorted(set(whole) - {"periods"}):
+        assert "--period is of report periods only" in kymo("report", name, *PERIODS, machine, code=2).err
+
+
+@pytest.mark.parametrize("name", ("cpu", "all"))
+@pytest.mark.parametrize("times", (("--begin", "2040-01-01"), ("--end", "1990-01-01"), ("--begin", "+1000s"),
+                                   ("--timerange", "1980-01-01,1990-01-01")))
+def test_range_outside_of_the_trace(kymo, machine, name, times):
+    """No events, no range, and one note that says where the trace is."""
+    for refresh in ((), ("--refresh", "10ms")):
+        found = json.loads(kymo("report", name, "--json", *times, *refresh, machine).out)
+        assert found["range"] is None and found["events"] == 0
+        notes = [note for report in found["reports"] for note in report["notes"]]
+        assert len(notes) == 1 and re.match("nothing lies in the range .* goes from .* to ", notes[0])
+        assert not any(table["rows"] for report in found["reports"] for table in report["tables"])
+    text = kymo("report", name, *times, machine).out
+    assert "Range  no events\n" in text and text.count("nothing lies in the range") == 1
+
+
+def test_bound_on_intervals_is_of_all_reports_together(kymo, machine):
+    """9,999 intervals of one report, and of more of them so many fewer, so that memory has a bound."""
+    for name, most in (("cpu", 9999), ("summary,cpu", 4999), ("summary,cpu,irq,net", 2499)):
+        stopped = kymo("report", name, "--csv", "-t", "total", "--refresh", "1us", machine, code=1)
+        assert f"more than {most} intervals: the rest is left out; choose longer ones" in stopped.err
+        rows = [line.split(",") for line in stopped.out.splitlines() if line.startswith("cpu.total,")]
+        assert len(rows) == most
+        assert all(int(row[2]) - int(row[1]) == 1000 for row in rows)
+        assert [row[1] for row in rows[1:]] == [row[2] for row in rows[:-1]]  # none twice
