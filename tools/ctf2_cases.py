@@ -215,6 +215,21 @@ def ok():
             ("big", uint(64, mappings={"top": [[2**63, 2**64 - 1]], "last": [[2**64 - 1] * 2]})),
             ("low", uint(64, signed=True, mappings={"least": [[-2**63, -2**63]]})),
             ("var", leb(mappings={"three": [[3, 3]]})))
+    beyond = [[-2**100, -1], [0, 3], [2, 2**80]]
+    yield "ctf2-ranges", "Ranges that overlap, of any order and beyond 64 bits, and that no value can be " \
+        "in; big numbers in attributes and the environment.", {"s": b"\2\xff\7\1\3" + b"\xfe\0\x09\2\4"}, \
+        preamble(attributes={"t": [2**70, -2**70, 1e300]}) + \
+        fragment("trace-class", environment={"big": 2**64, "top": 2**63, "low": -2**63}) + \
+        fragment("data-stream-class") + event(
+            ("u", uint(mappings={"any": beyond, "never": [[-9, -1], [2**64, 2**65]],
+                                 "top": [[200, 2**64]]})),
+            ("s", uint(8, signed=True, mappings={"any": beyond, "minus": [[-2**70, -1]],
+                                                 "never": [[-2**90, -2**80]]})),
+            ("n", uint()), ("v", variant(at("s"), ("low", [[-2**70, -1]], uint()),
+                                         ("never", [[2**70, 2**71]], text()),
+                                         ("high", [[0, 5], [3, 2**66]], uint()))),
+            ("o", optional(uint(), at("u"), [[-5, -1]])), ("p", uint()),
+            name="e")
     utf = "h\u00e9\U0001f600"
     yield "ctf2-texts", "Strings of all encodings, null-terminated, static and dynamic; bytes " \
         "behind NUL are padding.", \
@@ -355,6 +370,11 @@ def bad():
                   preamble() + stream + event(("n", "a")) +
                   fragment("field-class-alias", name="a", field_class=u8))
     yield refused("no-separator", "Text that no record separator begins.", preamble() + "{}")
+    yield refused("utf-8", "A name that is no UTF-8.",
+                  (preamble() + stream).encode() +
+                  b'\x1e{"type": "event-record-class", "name": "\xff"}\n')
+    yield refused("number", "A number that is none in JSON.",
+                  preamble() + '\x1e{"type": "trace-class", "attributes": {"a": 1.}}\n' + stream)
     yield refused("json", "JSON that is not whole.", preamble() + "\x1e{\"type\": ")
     yield refused("environment", "An environment entry that is a list.",
                   preamble() + fragment("trace-class", environment={"a": []}) + stream)

@@ -75,56 +75,18 @@ static int get_align(struct ky_ctf2_reader *r, const struct ky_json *node, const
 
 	if (ret < 0)
 		return ret;
-	if (!value || (value & (value - 1)) || value > UINT32_C(1) << 30)
+	if (!value || (value & (value - 1)))
 		return ky_json_error(r->err, ky_json_get(node, key), "'%s' must be a power of two",
 				     key);
+	if (value > UINT32_C(1) << 30)
+		return ky_json_error(r->err, ky_json_get(node, key),
+				     "an alignment of more than 2^30 bits is not supported");
 	*align = (uint32_t)value;
 	return KYMO_OK;
 }
 
-/* An integer range set: one or more [lower, upper]. */
-int ky_ctf2_ranges(struct ky_ctf2_reader *r, const struct ky_json *node, bool is_signed,
-		   const struct ky_range **ranges, size_t *n_ranges)
-{
-	struct ky_range *out;
-	size_t n = 0;
-
-	if (node->kind != KY_JSON_ARRAY || !node->list.len)
-		return ky_json_error(r->err, node, "an array of integer ranges is expected");
-	out = alloc(r, node->list.len, sizeof(*out));
-	if (!out)
-		return KYMO_E_MEMORY;
-	for (const struct ky_json *item = node->list.first; item; item = item->next, n++) {
-		const struct ky_json *lower, *upper;
-
-		if (item->kind != KY_JSON_ARRAY || item->list.len != 2)
-			return ky_json_error(r->err, item, "a range is an array of two integers");
-		lower = item->list.first;
-		upper = lower->next;
-		if (lower->kind != KY_JSON_INTEGER || upper->kind != KY_JSON_INTEGER)
-			return ky_json_error(r->err, item, "a range is an array of two integers");
-		if (upper->integer.negative
-			    ? !lower->integer.negative || lower->integer.u > upper->integer.u
-			    : !lower->integer.negative && lower->integer.u > upper->integer.u)
-			return ky_json_error(r->err, item, "the range's bounds are reversed");
-		/* Out of what the field can hold: clip, so that comparing stays in one type. */
-		out[n].begin.u = lower->integer.u;
-		out[n].end.u = upper->integer.u;
-		if (is_signed && !upper->integer.negative && upper->integer.u > INT64_MAX)
-			out[n].end.s = INT64_MAX;
-		if (!is_signed && lower->integer.negative)
-			out[n].begin.u = 0;
-		if ((!is_signed && upper->integer.negative) ||
-		    (is_signed && !lower->integer.negative && lower->integer.u > INT64_MAX))
-			n--;
-	}
-	*ranges = out;
-	*n_ranges = n;
-	return KYMO_OK;
-}
-
 static int get_mappings(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
-			bool is_signed, struct ky_field_class *cls)
+			bool is_signed, unsigned int bits, struct ky_field_class *cls)
 {
 	const struct ky_json *map;
 	struct ky_mapping *out;
@@ -140,7 +102,7 @@ static int get_mappings(struct ky_ctf2_reader *r, const struct ky_json *node, co
 		out[n].label = ky_arena_strdup(&r->trace->arena, item->key);
 		if (!out[n].label)
 			return nomem(r);
-		ret = ky_ctf2_ranges(r, item, is_signed, &out[n].ranges, &out[n].n_ranges);
+		ret = ky_ctf2_ranges(r, item, is_signed, bits, &out[n].ranges, &out[n].n_ranges);
 		if (ret < 0)
 			return ret;
 	}
@@ -387,7 +349,7 @@ static int fill_bitmap(struct ky_ctf2_reader *r, const struct ky_json *node,
 		return ret;
 	if (!flags->list.len)
 		return ky_json_error(r->err, flags, "a bit map needs at least one flag");
-	return get_mappings(r, node, "flags", false, place->cls);
+	return get_mappings(r, node, "flags", false, 64, place->cls);
 }
 
 static int fill_integer(struct ky_ctf2_reader *r, const struct ky_json *node,
@@ -402,7 +364,7 @@ static int fill_integer(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret == KYMO_OK)
 		ret = display_base(r, node, cls);
 	if (ret == KYMO_OK)
-		ret = get_mappings(r, node, "mappings", is_signed, cls);
+		ret = get_mappings(r, node, "mappings", is_signed, ky_ctf2_value_bits(cls), cls);
 	if (ret == KYMO_OK)
 		ret = get_roles(r, node, cls);
 	cls->num.is_enum = cls->num.n_mappings > 0;

@@ -206,6 +206,8 @@ static bool overlap(const struct ky_option *a, const struct ky_option *b, bool i
 		for (size_t j = 0; j < b->n_ranges; j++) {
 			const struct ky_range *x = &a->ranges[i], *y = &b->ranges[j];
 
+			if (ky_range_is_never(x) || ky_range_is_never(y))
+				continue;
 			if (is_signed ? x->begin.s <= y->end.s && y->begin.s <= x->end.s
 				      : x->begin.u <= y->end.u && y->begin.u <= x->end.u)
 				return true;
@@ -219,6 +221,7 @@ static int read_ranges(struct locator *l, enum value_type type)
 {
 	struct ky_field_class *cls = l->p->place->cls;
 	const struct ky_json *list = ky_json_get(l->p->node, "options"), *node;
+	unsigned int bits = l->next.len > 1 ? 64 : ky_ctf2_value_bits(l->next.data[0]);
 	int ret = KYMO_OK;
 
 	if (cls->kind == KY_FIELD_OPTIONAL) {
@@ -228,15 +231,16 @@ static int read_ranges(struct locator *l, enum value_type type)
 		if (!node)
 			return ky_json_error(l->r->err, l->p->node,
 					     "property 'selector-field-ranges' is missing");
-		return ky_ctf2_ranges(l->r, node, type == VALUE_SIGNED, &cls->var.options[0].ranges,
-				      &cls->var.options[0].n_ranges);
+		return ky_ctf2_ranges(l->r, node, type == VALUE_SIGNED, bits,
+				      &cls->var.options[0].ranges, &cls->var.options[0].n_ranges);
 	}
 	node = list->list.first;
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++, node = node->next) {
 		struct ky_option *option = &cls->var.options[i];
 
 		ret = ky_ctf2_ranges(l->r, ky_json_get(node, "selector-field-ranges"),
-				     type == VALUE_SIGNED, &option->ranges, &option->n_ranges);
+				     type == VALUE_SIGNED, bits, &option->ranges,
+				     &option->n_ranges);
 		for (size_t j = 0; j < i && ret == KYMO_OK; j++) {
 			if (overlap(&cls->var.options[j], option, type == VALUE_SIGNED))
 				ret = ky_json_error(l->r->err, node,

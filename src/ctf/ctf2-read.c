@@ -2,6 +2,7 @@
 /* The fragments of a CTF 2 metadata stream. */
 #include "ctf/ctf2-read.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -148,6 +149,19 @@ static int read_alias(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	return KYMO_OK;
 }
 
+static bool is_above_i64(const struct ky_json *integer)
+{
+	return !integer->integer.negative && integer->integer.u > INT64_MAX;
+}
+
+static const char *env_text(struct ky_ctf2_reader *r, const struct ky_json *item)
+{
+	if (item->kind == KY_JSON_INTEGER)
+		return ky_arena_printf(&r->trace->arena, "%" PRIu64, item->integer.u);
+	return ky_arena_strdup(&r->trace->arena,
+			       item->kind == KY_JSON_BIG ? item->number : item->string.data);
+}
+
 static int read_environment(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	const struct ky_json *list = ky_json_get(fragment, "environment");
@@ -164,10 +178,12 @@ static int read_environment(struct ky_ctf2_reader *r, const struct ky_json *frag
 
 		if (!name)
 			return ky_error_nomem(r->err);
-		if (item->kind == KY_JSON_INTEGER) {
+		if (item->kind == KY_JSON_INTEGER && !is_above_i64(item)) {
 			ret = ky_env_add_number(r->trace, name, (int64_t)item->integer.u);
-		} else if (item->kind == KY_JSON_STRING) {
-			text = ky_arena_strdup(&r->trace->arena, item->string.data);
+		} else if (item->kind == KY_JSON_INTEGER || item->kind == KY_JSON_BIG ||
+			   item->kind == KY_JSON_STRING) {
+			/* A number that does not fit is kept as it is written. */
+			text = env_text(r, item);
 			ret = text ? ky_env_add_text(r->trace, name, text) : KYMO_E_MEMORY;
 		} else {
 			return ky_json_error(r->err, item,

@@ -67,9 +67,14 @@ int ky_ctf2_locate(struct ky_ctf2_reader *reader,
 /* Put @fragment, of CTF 2.0 or of one of its last drafts, in the words of CTF 2.0. */
 int ky_ctf2_from_draft(struct ky_ctf2_reader *reader, struct ky_json *fragment);
 
-/* An integer range set for values that are signed or not; ranges beyond those are clipped. */
+/*
+ * An integer range set for values of @bits (up to 64), signed or not: sorted, without overlaps, and
+ * without what no such value can be. KY_RANGE_NEVER when nothing is left.
+ */
 int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
-		   const struct ky_range **ranges, size_t *n_ranges);
+		   unsigned int bits, const struct ky_range **ranges, size_t *n_ranges);
+/* Bits that values of integer class @cls may have, as far as ranges are concerned. */
+unsigned int ky_ctf2_value_bits(const struct ky_field_class *cls);
 
 /*
  * The attributes of @node. What is no object does not count. What is beyond a limit when aliases

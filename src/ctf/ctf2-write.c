@@ -221,6 +221,13 @@ static void put_ranges(struct writer *w, const struct ky_range *ranges, size_t n
 	for (size_t i = 0; i < n; i++) {
 		if (w->out.data[w->out.len - 1] != '[')
 			ky_strbuf_adds(&w->out, ", ");
+		if (ky_range_is_never(&ranges[i])) {
+			/* In words that are allowed, and mean the same. */
+			ky_strbuf_adds(&w->out,
+				       is_signed ? "[9223372036854775808, 9223372036854775808]"
+						 : "[-1, -1]");
+			continue;
+		}
 		ky_strbuf_addc(&w->out, '[');
 		put_bound(w, ranges[i].begin.u, is_signed);
 		ky_strbuf_adds(&w->out, ", ");

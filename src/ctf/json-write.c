@@ -23,19 +23,6 @@ void ky_json_put_text(struct ky_strbuf *out, const char *text, size_t len)
 	ky_strbuf_addc(out, '"');
 }
 
-/* The shortest that is read as the same, and as no integer. */
-static void put_real(struct ky_strbuf *out, double real)
-{
-	char text[32];
-
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, real);
-		if (strtod(text, NULL) == real)
-			break;
-	}
-	ky_strbuf_addf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
-}
-
 KY_DEEP2(int, put_json, struct ky_strbuf *, const struct ky_json *)
 
 static int put_json(struct ky_strbuf *out, const struct ky_json *value)
@@ -53,8 +40,9 @@ static int put_json(struct ky_strbuf *out, const struct ky_json *value)
 		else
 			ky_strbuf_addu(out, value->integer.u);
 		break;
+	case KY_JSON_BIG:
 	case KY_JSON_REAL:
-		put_real(out, value->real);
+		ky_strbuf_adds(out, value->number);
 		break;
 	case KY_JSON_STRING:
 		ky_json_put_text(out, value->string.data, value->string.len);

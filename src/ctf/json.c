@@ -3,12 +3,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "ctf/unicode.h"
 
 KY_DEEP1(struct ky_json *, read_value, struct ky_json_reader *)
 
@@ -115,6 +115,7 @@ static char *read_text(struct ky_json_reader *r, size_t *len)
 {
 	const char *begin = r->at, *quote = begin + 1;
 	char *text, *out;
+	size_t n;
 
 	/* The decoded text is never longer than what is written. */
 	while (quote < r->end && *quote != '"')
@@ -128,7 +129,12 @@ static char *read_text(struct ky_json_reader *r, size_t *len)
 		if ((unsigned char)*r->at < 0x20)
 			return fail(r, "control character in a string");
 		if (*r->at != '\\') {
-			*out++ = *r->at++;
+			n = ky_utf8_length((const uint8_t *)r->at, (size_t)(quote - r->at));
+			if (!n)
+				return fail(r, "a string that is no UTF-8");
+			memcpy(out, r->at, n);
+			out += n;
+			r->at += n;
 			continue;
 		}
 		out = read_escape(r, out);
@@ -158,44 +164,70 @@ static bool is_digit(const struct ky_json_reader *r, const char *at)
 	return at < r->end && *at >= '0' && *at <= '9';
 }
 
-static struct ky_json *read_real(struct ky_json_reader *r, const char *begin)
+/* Past the digits at @at; NULL when there is none. */
+static const char *skip_digits(const struct ky_json_reader *r, const char *at)
 {
-	struct ky_json *value = new_value(r, KY_JSON_REAL);
-	char text[64], *end;
-	size_t len = 0;
+	const char *begin = at;
 
-	while (begin + len < r->end && len < sizeof(text) - 1 &&
-	       strchr("+-.eE0123456789", begin[len]) && begin[len])
-		len++;
-	memcpy(text, begin, len);
-	text[len] = '\0';
+	while (is_digit(r, at))
+		at++;
+	return at > begin ? at : NULL;
+}
+
+/* Past a fraction and an exponent at @at, as far as there are any; NULL when they are malformed. */
+static const char *skip_fraction(const struct ky_json_reader *r, const char *at)
+{
+	if (at < r->end && *at == '.')
+		at = skip_digits(r, at + 1);
+	if (at && at < r->end && (*at == 'e' || *at == 'E')) {
+		at++;
+		if (at < r->end && (*at == '+' || *at == '-'))
+			at++;
+		at = skip_digits(r, at);
+	}
+	return at;
+}
+
+/* A number that stays as it is written, from r->at to @end. */
+static struct ky_json *keep_number(struct ky_json_reader *r, enum ky_json_kind kind,
+				   const char *end)
+{
+	struct ky_json *value = new_value(r, kind);
+	size_t len = (size_t)(end - r->at);
+	char *text;
+
 	if (!value)
 		return NULL;
-	value->real = strtod(text, &end);
-	if (*end || len == sizeof(text) - 1)
-		return fail(r, "malformed number");
-	r->at = begin + len;
+	text = ky_arena_alloc(r->arena, len + 1);
+	if (!text)
+		return fail_at(r, r->at, KYMO_E_MEMORY, "out of memory");
+	memcpy(text, r->at, len);
+	text[len] = '\0';
+	value->number = text;
+	r->at = end;
 	return value;
 }
 
 static struct ky_json *read_number(struct ky_json_reader *r)
 {
-	const char *begin = r->at, *at = begin;
-	bool negative = *at == '-', overflow = false;
+	bool negative = *r->at == '-', overflow = false;
+	const char *at = r->at + negative, *end;
 	struct ky_json *value;
 	uint64_t number = 0;
 
-	at += negative;
 	if (!is_digit(r, at) || (*at == '0' && is_digit(r, at + 1)))
 		return fail(r, "malformed number");
 	for (; is_digit(r, at); at++) {
 		overflow |= __builtin_mul_overflow(number, 10, &number);
 		overflow |= __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number);
 	}
-	if (at < r->end && (*at == '.' || *at == 'e' || *at == 'E'))
-		return read_real(r, begin);
+	end = skip_fraction(r, at);
+	if (!end)
+		return fail(r, "malformed number");
+	if (end > at)
+		return keep_number(r, KY_JSON_REAL, end);
 	if (overflow || (negative && number > UINT64_C(1) << 63))
-		return fail(r, "integer beyond 64 bits");
+		return keep_number(r, KY_JSON_BIG, end);
 	value = new_value(r, KY_JSON_INTEGER);
 	if (!value)
 		return NULL;
@@ -203,6 +235,33 @@ static struct ky_json *read_number(struct ky_json_reader *r)
 	value->integer.u = negative ? 0 - number : number;
 	r->at = at;
 	return value;
+}
+
+static bool is_negative(const struct ky_json *number)
+{
+	return number->kind == KY_JSON_BIG ? *number->number == '-' : number->integer.negative;
+}
+
+/* Is @a nearer to zero than @b, which is of the same sign? */
+static bool is_nearer(const struct ky_json *a, const struct ky_json *b)
+{
+	size_t len_a, len_b;
+
+	if (a->kind == KY_JSON_INTEGER && b->kind == KY_JSON_INTEGER)
+		return a->integer.negative ? a->integer.u > b->integer.u
+					   : a->integer.u < b->integer.u;
+	if (a->kind != b->kind)
+		return a->kind == KY_JSON_INTEGER;
+	len_a = strlen(a->number);
+	len_b = strlen(b->number);
+	return len_a < len_b || (len_a == len_b && strcmp(a->number, b->number) < 0);
+}
+
+bool ky_json_less(const struct ky_json *a, const struct ky_json *b)
+{
+	if (is_negative(a) != is_negative(b))
+		return is_negative(a);
+	return is_negative(a) ? is_nearer(b, a) : is_nearer(a, b);
 }
 
 /* ---- what contains others ------------------------------------------------------------------- */
@@ -318,10 +377,24 @@ struct ky_json *ky_json_get(const struct ky_json *object, const char *key)
 
 const char *ky_json_kind_name(enum ky_json_kind kind)
 {
-	static const char *const names[] = {"null",	"a boolean", "an integer", "a real number",
-					    "a string", "an array",  "an object"};
-
-	return names[kind];
+	switch (kind) {
+	case KY_JSON_NULL:
+		return "null";
+	case KY_JSON_BOOL:
+		return "a boolean";
+	case KY_JSON_INTEGER:
+		return "an integer";
+	case KY_JSON_BIG:
+		return "an integer beyond 64 bits";
+	case KY_JSON_REAL:
+		return "a real number";
+	case KY_JSON_STRING:
+		return "a string";
+	case KY_JSON_ARRAY:
+		return "an array";
+	default:
+		return "an object";
+	}
 }
 
 int ky_json_error(struct kymo_error *err, const struct ky_json *value, const char *fmt, ...)

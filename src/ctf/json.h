@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON reader for metadata: every value remembers its line and column, and integers are
- * exact from INT64_MIN to UINT64_MAX (which is why this is no library's: those stop at INT64_MAX).
+ * A JSON reader for metadata: every value remembers its line and column, integers are exact from
+ * INT64_MIN to UINT64_MAX (which is why this is no library's: those stop at INT64_MAX), and numbers
+ * beyond that, and real ones, stay as they are written.
  */
 #ifndef KY_CTF_JSON_H
 #define KY_CTF_JSON_H
@@ -19,6 +20,7 @@ enum ky_json_kind {
 	KY_JSON_NULL,
 	KY_JSON_BOOL,
 	KY_JSON_INTEGER,
+	KY_JSON_BIG, /* an integer beyond 64 bits */
 	KY_JSON_REAL,
 	KY_JSON_STRING,
 	KY_JSON_ARRAY,
@@ -36,7 +38,7 @@ struct ky_json {
 			uint64_t u; /* two's complement when negative */
 			bool negative;
 		} integer;
-		double real;
+		const char *number; /* as it is written: BIG, REAL */
 		struct {
 			const char *data; /* UTF-8, NUL-terminated */
 			size_t len;
@@ -76,6 +78,9 @@ bool ky_json_more(struct ky_json_reader *reader);
 
 /* The member @key of an object, or NULL. */
 struct ky_json *ky_json_get(const struct ky_json *object, const char *key);
+
+/* Is integer @a (also BIG) less than integer @b? */
+bool ky_json_less(const struct ky_json *a, const struct ky_json *b);
 
 /* "a string", "an integer" ...: for messages. */
 const char *ky_json_kind_name(enum ky_json_kind kind);

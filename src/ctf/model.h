@@ -90,6 +90,14 @@ struct ky_range {
 	} begin, end;
 };
 
+/* What a range that no value of its class can be in is read as: of CTF 2, whose bounds are any. */
+#define KY_RANGE_NEVER ((struct ky_range){{1}, {0}})
+
+static inline bool ky_range_is_never(const struct ky_range *range)
+{
+	return range->begin.u == 1 && !range->end.u;
+}
+
 /* A label of an enumeration, a flag of a bit map. */
 struct ky_mapping {
 	const char *label;

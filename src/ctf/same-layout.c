@@ -73,7 +73,8 @@ static bool same_labels(const struct ky_field_class *a, const struct ky_field_cl
 		const struct ky_mapping *mapping = &a->num.mappings[i];
 
 		for (size_t j = 0; j < mapping->n_ranges; j++) {
-			if (!has_label(b, mapping->label, &mapping->ranges[j]))
+			if (!ky_range_is_never(&mapping->ranges[j]) &&
+			    !has_label(b, mapping->label, &mapping->ranges[j]))
 				return false;
 		}
 	}
@@ -164,10 +165,15 @@ static bool same_option(struct comparison *c, const struct ky_option *a, const s
 	return same_class_deep(false, c, a->cls, b->cls);
 }
 
+static bool is_never(const struct ky_option *option)
+{
+	return !option->n_ranges || ky_range_is_never(option->ranges);
+}
+
 /* Options that nothing selects do not count. */
 static size_t next_option(const struct ky_field_class *cls, size_t i)
 {
-	while (i < cls->var.n_options && !cls->var.options[i].n_ranges)
+	while (i < cls->var.n_options && is_never(&cls->var.options[i]))
 		i++;
 	return i;
 }
@@ -289,6 +295,9 @@ static bool same_optional(struct comparison *c, const struct ky_field_class *a,
 	/* Selected by a boolean: by all that is not 0. */
 	if (!a->var.options->n_ranges)
 		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
+		       same_class_deep(false, c, a->var.options->cls, option->cls);
+	if (ky_range_is_never(a->var.options->ranges))
+		return is_never(option) &&
 		       same_class_deep(false, c, a->var.options->cls, option->cls);
 	return same_option(c, a->var.options, option);
 }

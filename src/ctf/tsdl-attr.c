@@ -222,19 +222,23 @@ int ky_tsdl_attr_i64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, 
 	return KYMO_OK;
 }
 
+bool ky_tsdl_attr_says(const struct ky_tsdl_attr *attr, const char *word)
+{
+	return (attr->kind == KY_ATTR_WORD || attr->kind == KY_ATTR_TEXT) &&
+	       !strcmp(attr->text, word);
+}
+
 int ky_tsdl_attr_bool(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, bool *value)
 {
 	if (attr->kind == KY_ATTR_NUMBER) {
 		*value = attr->number != 0;
 		return KYMO_OK;
 	}
-	if (attr->kind == KY_ATTR_WORD &&
-	    (!strcmp(attr->text, "true") || !strcmp(attr->text, "TRUE"))) {
+	if (ky_tsdl_attr_says(attr, "true") || ky_tsdl_attr_says(attr, "TRUE")) {
 		*value = true;
 		return KYMO_OK;
 	}
-	if (attr->kind == KY_ATTR_WORD &&
-	    (!strcmp(attr->text, "false") || !strcmp(attr->text, "FALSE"))) {
+	if (ky_tsdl_attr_says(attr, "false") || ky_tsdl_attr_says(attr, "FALSE")) {
 		*value = false;
 		return KYMO_OK;
 	}
@@ -247,15 +251,6 @@ int ky_tsdl_attr_text(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
 		return ky_tsdl_fail(p, attr->value_at, "%s must be a string", attr->name);
 	*text = ky_arena_strdup(&p->trace->arena, attr->text);
 	return *text ? KYMO_OK : ky_error_nomem(p->err);
-}
-
-int ky_tsdl_attr_word(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, const char **word)
-{
-	if (attr->kind != KY_ATTR_WORD)
-		return ky_tsdl_fail(p, attr->value_at, "%s must be a word without quotes",
-				    attr->name);
-	*word = attr->text;
-	return KYMO_OK;
 }
 
 int ky_tsdl_attr_uuid(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint8_t uuid[16])
@@ -281,14 +276,12 @@ int ky_tsdl_attr_struct(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *att
 int ky_tsdl_attr_byte_order(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
 			    bool *big_endian)
 {
-	if (attr->kind == KY_ATTR_WORD) {
-		*big_endian = p->trace->big_endian;
-		if (!strcmp(attr->text, "native"))
-			return KYMO_OK;
-		*big_endian = !strcmp(attr->text, "be") || !strcmp(attr->text, "network");
-		if (*big_endian || !strcmp(attr->text, "le"))
-			return KYMO_OK;
-	}
+	*big_endian = p->trace->big_endian;
+	if (ky_tsdl_attr_says(attr, "native"))
+		return KYMO_OK;
+	*big_endian = ky_tsdl_attr_says(attr, "be") || ky_tsdl_attr_says(attr, "network");
+	if (*big_endian || ky_tsdl_attr_says(attr, "le"))
+		return KYMO_OK;
 	return ky_tsdl_fail(p, attr->value_at, "%s must be le, be, network or native", attr->name);
 }
 

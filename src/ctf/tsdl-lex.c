@@ -42,12 +42,44 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
 
+static int digit_value(int c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 99;
+}
+
+/* Bytes of the universal character name ("\\u00e9") at @text, or 0. */
+static size_t universal_name(const char *text, const char *end)
+{
+	size_t left = (size_t)(end - text), len;
+
+	if (left < 2 || text[0] != '\\' || (text[1] != 'u' && text[1] != 'U'))
+		return 0;
+	len = text[1] == 'u' ? 6 : 10;
+	if (left < len)
+		return 0;
+	for (size_t i = 2; i < len; i++) {
+		if (digit_value(text[i]) >= 16)
+			return 0;
+	}
+	return len;
+}
+
 bool ky_tsdl_is_name(const char *name)
 {
+	const char *end = name + strlen(name);
+	size_t len;
+
 	if (!*name || is_digit(*name))
 		return false;
-	for (const char *c = name; *c; c++) {
-		if (!is_word(*c))
+	for (const char *c = name; c < end; c += len) {
+		len = is_word(*c) ? 1 : universal_name(c, end);
+		if (!len)
 			return false;
 	}
 	return ky_tsdl_keyword(name) == KY_KEYWORD_NONE;
@@ -181,17 +213,6 @@ static int skip_blank(struct lexer *l)
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-static int digit_value(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 99;
-}
-
 /* u, l, ll and their combinations, in either order and case. */
 static bool is_suffix(const char *text)
 {
@@ -240,16 +261,16 @@ static int number(struct lexer *l, const char *text)
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-/* A run of letters, digits and underscores into the scratch buffer. */
+/* A run of letters, digits and underscores, behind what the scratch buffer has. */
 static void read_run(struct lexer *l)
 {
-	ky_strbuf_clear(&l->scratch);
 	while (peek_word(l))
 		ky_strbuf_addc(&l->scratch, *l->at++);
 }
 
 static int read_number(struct lexer *l)
 {
+	ky_strbuf_clear(&l->scratch);
 	read_run(l);
 	if (ky_strbuf_failed(&l->scratch))
 		return ky_error_nomem(l->err);
@@ -265,11 +286,19 @@ static int keep_scratch(struct lexer *l, enum ky_token_kind kind)
 	return l->token.text ? KYMO_OK : ky_error_nomem(l->err);
 }
 
+/* Universal character names stay as they are written: so they are shown, and so written again. */
 static int read_word(struct lexer *l)
 {
+	size_t len;
 	int ret;
 
+	ky_strbuf_clear(&l->scratch);
 	read_run(l);
+	while ((len = universal_name(l->at, l->end)) > 0) {
+		ky_strbuf_add(&l->scratch, l->at, len);
+		l->at += len;
+		read_run(l);
+	}
 	ret = keep_scratch(l, KY_TOKEN_WORD);
 	if (ret == KYMO_OK)
 		l->token.keyword = (uint8_t)ky_tsdl_keyword(l->token.text);
@@ -443,7 +472,7 @@ static int read_token(struct lexer *l)
 		c = (unsigned char)*++l->at;
 	if (is_digit((char)c))
 		return read_number(l);
-	if (is_word((char)c))
+	if (is_word((char)c) || universal_name(l->at, l->end))
 		return read_word(l);
 	if (c == '"')
 		return read_text(l);

@@ -31,9 +31,8 @@ static int base_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, ui
 		*base = (uint8_t)attr->number;
 		return KYMO_OK;
 	}
-	for (size_t i = 0; attr->kind == KY_ATTR_WORD && i < sizeof(names) / sizeof(names[0]);
-	     i++) {
-		if (!strcmp(attr->text, names[i].name)) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (ky_tsdl_attr_says(attr, names[i].name)) {
 			*base = names[i].base;
 			return KYMO_OK;
 		}
@@ -44,13 +43,11 @@ static int base_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, ui
 static int encoding_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
 		       enum ky_encoding *encoding)
 {
-	const char *word = attr->kind == KY_ATTR_WORD ? attr->text : "";
-
-	if (!strcmp(word, "none"))
+	if (ky_tsdl_attr_says(attr, "none"))
 		*encoding = KY_ENCODING_NONE;
-	else if (!strcmp(word, "UTF8") || !strcmp(word, "utf8"))
+	else if (ky_tsdl_attr_says(attr, "UTF8") || ky_tsdl_attr_says(attr, "utf8"))
 		*encoding = KY_ENCODING_UTF8;
-	else if (!strcmp(word, "ASCII") || !strcmp(word, "ascii"))
+	else if (ky_tsdl_attr_says(attr, "ASCII") || ky_tsdl_attr_says(attr, "ascii"))
 		*encoding = KY_ENCODING_ASCII;
 	else
 		return ky_tsdl_fail(p, attr->value_at, "encoding must be none, UTF8 or ASCII");

@@ -154,12 +154,13 @@ typedef int (*ky_tsdl_attr_fn)(struct ky_tsdl_parser *p, void *data,
  */
 int ky_tsdl_block(struct ky_tsdl_parser *p, bool types, ky_tsdl_attr_fn handle, void *data);
 
+/* Is its value this word, or, as producers write too, a string of it? */
+bool ky_tsdl_attr_says(const struct ky_tsdl_attr *attr, const char *word);
 int ky_tsdl_attr_u64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint64_t *value);
 int ky_tsdl_attr_i64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, int64_t *value);
 int ky_tsdl_attr_bool(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, bool *value);
 /* A string or a word, copied into the model. */
 int ky_tsdl_attr_text(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, const char **text);
-int ky_tsdl_attr_word(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, const char **word);
 int ky_tsdl_attr_uuid(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint8_t uuid[16]);
 /* A struct by ':='. */
 int ky_tsdl_attr_struct(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,

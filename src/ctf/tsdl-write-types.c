@@ -101,7 +101,33 @@ static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 	return false;
 }
 
-static int put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref)
+/* Does @target lie in the struct that is being written, or in one of its members? */
+static bool is_near(const struct ky_tsdl_writer *w, const struct ky_field_class *target)
+{
+	const struct ky_tsdl_open *open = ky_vec_last(&w->open);
+	struct ky_strbuf path = KY_STRBUF_INIT;
+	bool found = ky_path_find(open->st, open->n_written, target, &path);
+
+	ky_strbuf_fini(&path);
+	return found;
+}
+
+/*
+ * A length further out is told by an absolute path: Babeltrace 1 looks for a relative one in the same
+ * struct only. Tags cannot be: neither Babeltrace has absolute paths in its grammar of variants.
+ */
+static bool far_length(struct ky_tsdl_writer *w, const struct ky_field_class *target,
+		       struct ky_strbuf *path)
+{
+	if (w->scope < KY_SCOPE_STREAM_CONTEXT || w->is_naming || is_near(w, target))
+		return false;
+	if (absolute_path(w, target, path))
+		return true;
+	ky_strbuf_clear(path);
+	return false;
+}
+
+static int put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref, bool is_length)
 {
 	struct ky_strbuf path = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
@@ -110,7 +136,9 @@ static int put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref)
 		return cannot_say(w, "a reference that leads nowhere");
 	if (ref->n_more)
 		return cannot_say(w, "a reference to whichever option a variant has");
-	if (ref->text && look_up(w, ref->text) == ref->target)
+	if (is_length && far_length(w, ref->target, &path))
+		ky_strbuf_adds(w->out, ky_strbuf_text(&path));
+	else if (ref->text && look_up(w, ref->text) == ref->target)
 		ky_strbuf_adds(w->out, ref->text);
 	else if (relative_path(w, ref->target, &path) || absolute_path(w, ref->target, &path))
 		ky_strbuf_adds(w->out, ky_strbuf_text(&path));
@@ -343,7 +371,7 @@ static int put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	int ret;
 
 	ky_strbuf_adds(w->out, "variant <");
-	ret = put_ref(w, cls->var.selector);
+	ret = put_ref(w, cls->var.selector, false);
 	ky_strbuf_adds(w->out, "> {\n");
 	w->indent++;
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
@@ -392,7 +420,7 @@ static int put_dimension(struct ky_tsdl_writer *w, const struct ky_field_ref *re
 
 	ky_strbuf_addc(w->out, '[');
 	if (ref)
-		ret = put_ref(w, ref);
+		ret = put_ref(w, ref, true);
 	else
 		ky_strbuf_addu(w->out, length);
 	ky_strbuf_addc(w->out, ']');
@@ -507,7 +535,9 @@ int ky_tsdl_name_scope(struct ky_tsdl_writer *w, enum ky_scope scope,
 		return KYMO_OK;
 	w->scope = scope;
 	w->indent = 0;
+	w->is_naming = true;
 	ret = put_struct(w, root, root->type_name);
+	w->is_naming = false;
 	ky_strbuf_adds(w->out, ";\n\n");
 	if (ret == KYMO_OK && ky_vec_push(&w->named, root) < 0)
 		return ky_error_nomem(w->err);

@@ -22,6 +22,7 @@ struct ky_tsdl_writer {
 	KY_VEC(struct ky_tsdl_open) open;
 	KY_VEC(const struct ky_field_class *) named; /* structs that were written by name */
 	struct kymo_error *err;
+	bool is_naming; /* a struct by name, before it is known whose scopes it will be */
 };
 
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w);

@@ -19,6 +19,22 @@
 #define SIZES \
 	"u32 content_size; u32 packet_size; u32 events_discarded; u8 packet_seq_num; u8 cpu_id;"
 
+/* Pieces of CTF 2; @more begins with a comma, or is empty. */
+#define STRUCT(members)	  "{\"type\":\"structure\",\"member-classes\":[" members "]}"
+#define MEMBER(name, cls) "{\"name\":\"" name "\",\"field-class\":" cls "}"
+#define UINT(bits, more)                                               \
+	"{\"type\":\"fixed-length-unsigned-integer\",\"length\":" bits \
+	",\"byte-order\":\"little-endian\"" more "}"
+#define LEB(more)	       "{\"type\":\"variable-length-unsigned-integer\"" more "}"
+#define ROLE(role)	       ",\"roles\":[\"" role "\"]"
+#define LENGTH(path)	       "\"length-field-location\":{\"path\":[" path "]}"
+#define SELECTOR(path)	       "\"selector-field-location\":{\"path\":[\"" path "\"]}"
+#define OPTION(range, cls)     "{\"selector-field-ranges\":[" range "],\"field-class\":" cls "}"
+#define VARIANT(path, options) "{\"type\":\"variant\"," SELECTOR(path) ",\"options\":[" options "]}"
+#define LIST(path, cls)                                        \
+	"{\"type\":\"dynamic-length-array\"," LENGTH(path) "," \
+							   "\"element-field-class\":" cls "}"
+
 static const char *const metadata[] = {
 	/* Headers of its own, and all kinds of fields. */
 	ALIASES "packet.header := struct { u8 stream_id; }; };\n" CLOCK
@@ -61,6 +77,39 @@ static const char *const metadata[] = {
 		"event { name = fixed; id = 0; fields := struct { u32 a; }; };\n"
 		"event { name = str; id = 1; fields := struct { string s; }; };\n"
 		"event { name = nothing; id = 2; };\n",
+	/* CTF 2: lengths and selectors inside of options, and what only it has. */
+	"\x1e{\"type\":\"preamble\",\"version\":2}\n"
+	"\x1e{\"type\":\"clock-class\",\"id\":\"c\",\"frequency\":999999937}\n"
+	"\x1e{\"type\":\"data-stream-class\",\"default-clock-class-id\":\"c\","
+	"\"packet-context-field-class\":" STRUCT(
+		MEMBER("total", UINT("16", ROLE("packet-total-length"))) "," MEMBER(
+			"content",
+			UINT("16", ROLE("packet-content-length"))) "," MEMBER("seq",
+									      LEB(ROLE("packet-sequence-number")))) ","
+														    "\"event-record-header-field-class\":" STRUCT(MEMBER("id", UINT("8", ROLE("event-record-class-id"))) "," MEMBER("t", LEB(
+																														 ROLE(
+																															 "default-clock-timestamp")))) "}\n"
+																																		       "\x1e{\"type\":\"event-record-class\",\"name\":\"inside\",\"payload-field-class\":" STRUCT(MEMBER("tag", UINT("8",
+																																																     "")) "," MEMBER("v", VARIANT("tag", OPTION("[0,3]",
+																																																						STRUCT(
+																																																							MEMBER("n", UINT("8", "")) "," MEMBER(
+																																																								"a",
+																																																								LEB(
+																																																									"")))) "," OPTION("[4,8]", STRUCT(MEMBER("a", LEB("")) "," MEMBER("n", LEB("")))) "," OPTION("[9,9]", STRUCT(MEMBER("n",
+																																																																							    UINT(
+																																																																								    "3", "")))))) "," MEMBER("list", LIST("\"v\",\"n\"", LEB(""))) "," MEMBER("text", "{\"type\":\"dynamic-length-string\",\"encoding\":\"utf-16le\"," LENGTH("\"v\",\"n\"") "}") "," MEMBER("where",
+																																																																																															     VARIANT("v\",\"n", OPTION("[0,1],[7,7]", LIST("\"tag\"",
+																																																																																																					   UINT("1",
+																																																																																																						""))) "," OPTION("[2,6],[8,255]",
+																																																																																																								 "{\"type\":\"null-terminated-string\"}")))) "}\n"
+																																																																																																													     "\x1e{\"type\":\"event-record-class\",\"id\":1,\"name\":\"perhaps\",\"payload-field-class\":" STRUCT(MEMBER(
+																																																																																																														     "b",
+																																																																																																														     "{\"type\":\"fixed-length-boolean\",\"length\":5,"
+																																																																																																														     "\"byte-order\":\"little-endian\"}") "," MEMBER("n",
+																																																																																																																				     "{\"type\":\"optional\",\"field-class\":" LEB("") "," SELECTOR(
+																																																																																																																					     "b") "}") "," MEMBER("d",
+																																																																																																																								  "{\"type\":\"optional\",\"selector-field-ranges\":[[1,20]],"
+																																																																																																																								  "\"field-class\":{\"type\":\"dynamic-length-blob\"," LENGTH("\"n\"") "}," SELECTOR("n") "}")) "}\n",
 };
 
 #define N_METADATA (sizeof(metadata) / sizeof(metadata[0]))
