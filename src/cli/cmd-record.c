@@ -30,6 +30,7 @@ struct options {
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid, *shm_path;
 	const char *context;
+	struct ky_text_list kernel_stacks, user_stacks;
 	const char *identity;
 	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
@@ -50,6 +51,28 @@ static void defaults(void *data)
 	options->reader = "auto";
 }
 
+static bool is_name(const char *list, size_t len, const char *name)
+{
+	return strlen(name) == len && !strncmp(list, name, len);
+}
+
+/* Those that no bit of the context stands for. */
+static bool take_kernel_name(struct ky_session_options *to, const char *name, size_t len)
+{
+	static const char *const all[] = {"*"};
+
+	if (is_name(name, len, "callstack-kernel")) {
+		to->kernel_stacks = all;
+		to->n_kernel_stacks = 1;
+	} else if (is_name(name, len, "callstack-user")) {
+		to->user_stacks = all;
+		to->n_user_stacks = 1;
+	} else {
+		return is_name(name, len, "tid"); /* there always */
+	}
+	return true;
+}
+
 /* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
 static int parse_context(const struct ky_command *command, const char *list,
 			 struct ky_record_run *run)
@@ -57,7 +80,8 @@ static int parse_context(const struct ky_command *command, const char *list,
 	while (list && *list) {
 		size_t len = strcspn(list, ",");
 		unsigned int bit = ky_convert_context_find(list, len);
-		bool is_kernel = run->has_kernel && (bit || (len == 3 && !strncmp(list, "tid", 3)));
+		bool is_kernel =
+			run->has_kernel && (bit || take_kernel_name(&run->kernel, list, len));
 
 		if (!is_kernel && !(run->has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
@@ -295,6 +319,13 @@ static int check_options(const struct ky_command *command, const struct options 
 		return ky_cli_usage(command, "--raw is for kernel events alone, without --user, "
 					     "--overwrite and --syscall-content");
 	run->user.keep_bytes = options->keep_bytes;
+	to->kernel_stacks = (const char *const *)options->kernel_stacks.items;
+	to->n_kernel_stacks = options->kernel_stacks.len;
+	to->user_stacks = (const char *const *)options->user_stacks.items;
+	to->n_user_stacks = options->user_stacks.len;
+	if (!run->has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
+		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are about "
+					     "kernel events: give --kernel too");
 	code = choose_threads(command, options, run);
 	if (!code)
 		code = parse_context(command, options->context, run);
@@ -432,7 +463,8 @@ static const struct ky_option_def option_defs[] = {
 	 "Fields to add to every event, separated by commas. Of the kernel, besides its tid: pid, ppid, "
 	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
 	 "uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, "
-	 "user_ns, uts_ns; cgroup (the id of that of version 2). "
+	 "user_ns, uts_ns; cgroup (the id of that of version 2); callstack-kernel and callstack-user, as the "
+	 "options of these names for all events. "
 	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
 	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; where the "
@@ -440,7 +472,15 @@ static const struct ky_option_def option_defs[] = {
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct options, context),
 	 "pid ppid procname prio interruptible preemptible need_reschedule migratable uid euid gid egid "
-	 "mnt_ns net_ns pid_ns user_ns cgroup vpid vtid ip cpu_id"},
+	 "mnt_ns net_ns pid_ns user_ns cgroup callstack-kernel callstack-user vpid vtid ip cpu_id"},
+	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",
+	 "Kernel events with the kernel's call stack, as addresses: a pattern as of --kernel. May be given again.",
+	 offsetof(struct options, kernel_stacks), NULL},
+	{"callstack-user", 0, KY_OPTION_LIST, "EVENTS",
+	 "Kernel events with the call stack of the program that they happen in: up to 8 frames, found by frame "
+	 "pointers (-fno-omit-frame-pointer). The kernel writes them for all events; those of others are left "
+	 "out. May be given again.",
+	 offsetof(struct options, user_stacks), NULL},
 	{"probe", 0, KY_OPTION_LIST, "FILE:FUNC(ARGS)",
 	 "Record calls of function FUNC of a program or library, all over the system, with arguments: parameters "
 	 "and what they point at (request->name, list->items[0].id), which needs debug information of FILE; else "
@@ -512,6 +552,8 @@ const struct ky_command ky_command_record = {
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
+		"# who wakes whom, and where from\n"
+		"kymo record -k 'sched_waking,sched_switch' --callstack-kernel sched_waking -d 2s\n\n"
 		"# which files and addresses programs open and connect to\n"
 		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
 		"# what people type into bash, and how long malloc is asked for\n"

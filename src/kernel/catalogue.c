@@ -161,7 +161,7 @@ static bool matches_syscall(const struct ky_event_source *source, const char *pa
 	return false;
 }
 
-static bool matches(const struct ky_event_source *source, const char *pattern)
+bool ky_catalogue_matches(const struct ky_event_source *source, const char *pattern)
 {
 	char text[2 * KY_EVENT_NAME_BYTES + 2];
 
@@ -250,7 +250,7 @@ static int select_matching(struct ky_catalogue *catalogue, const char *pattern, 
 	int n = 0, ret;
 
 	ky_vec_foreach(&catalogue->events, source) {
-		if (!matches(source, pattern))
+		if (!ky_catalogue_matches(source, pattern))
 			continue;
 		n++;
 		ret = on ? choose(catalogue, source, filter) : KYMO_OK;

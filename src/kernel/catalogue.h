@@ -20,7 +20,8 @@ struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected;
-	const char *format; /* its description, @format_len bytes; NULL: tracefs has it */
+	unsigned int stacks; /* KY_STACK_* */
+	const char *format;  /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
 	/* Filled in by the session, once formats are read: */
@@ -60,6 +61,9 @@ int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, boo
  */
 int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 			     struct kymo_error *err);
+
+/* Does @pattern (as above) match the event? */
+bool ky_catalogue_matches(const struct ky_event_source *source, const char *pattern);
 
 /* The event, or NULL. */
 struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const char *system,

@@ -87,9 +87,11 @@ void ky_convert_context_sizes(struct ky_convert *convert)
 	for (size_t i = 0; i < N_THREAD_CONTEXTS; i++)
 		if (convert->context & thread_contexts[i].context)
 			convert->thread_bytes += thread_contexts[i].bytes;
+	convert->stacks_at = convert->thread_bytes +
+			     (uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_RECORDS);
 	convert->context_bytes =
-		convert->thread_bytes +
-		(uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_RECORDS);
+		convert->stacks_at +
+		(uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_STACKS) * 4;
 }
 
 /* Bits of common_flags; common_preempt_count has two counts of 4 bits: preemption, migration. */
@@ -102,7 +104,7 @@ enum {
 	FLAG_BH_OFF = 0x80,
 };
 
-/* In the order of record_contexts[]. */
+/* In the order of record_contexts[]; then the lengths of call stacks, which come later. */
 uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
 				       uint8_t *out)
 {
@@ -116,7 +118,20 @@ uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint
 	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
 		if (context & record_contexts[i].context)
 			*out++ = values[i];
+	for (unsigned int left = context & KY_CONTEXT_OF_STACKS; left; left &= left - 1) {
+		memset(out, 0, 4);
+		out += 4;
+	}
 	return out;
+}
+
+static bool add_stack(struct ky_trace_class *trace, struct ky_field_class *st, const char *length,
+		      const char *name)
+{
+	struct ky_field_class *cls = ky_struct_add_int(trace, st, length, 32, false, 10);
+
+	return cls &&
+	       ky_struct_add_sequence(trace, st, name, ky_int_new(trace, 64, false, 16), cls);
 }
 
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
@@ -142,6 +157,12 @@ struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert
 		if ((convert->context & record_contexts[i].context) &&
 		    !ky_struct_add_int(trace, st, record_contexts[i].name, 8, true, 10))
 			return NULL;
+	if ((convert->context & KY_CONTEXT_CALLSTACK_KERNEL) &&
+	    !add_stack(trace, st, "__callstack_kernel_length", "_callstack_kernel"))
+		return NULL;
+	if ((convert->context & KY_CONTEXT_CALLSTACK_USER) &&
+	    !add_stack(trace, st, "__callstack_user_length", "_callstack_user"))
+		return NULL;
 	return st;
 }
 

@@ -222,6 +222,8 @@ static const struct role_fields role_fields[] = {
 	{KY_EVENT_RENAME, KY_CONTEXT_PROCNAME, {{"pid", 4}, {"newcomm", 0}, {0}}},
 	{KY_EVENT_EXEC, 0, {{"pid", 4}, {"old_pid", 4}, {0}}},
 	{KY_EVENT_EXIT, 0, {{"pid", 4}, {0}}},
+	{KY_EVENT_KERNEL_STACK, 0, {{"size", 4}, {0}}},
+	{KY_EVENT_USER_STACK, 0, {{0}}},
 	{KY_EVENT_CGROUP, KY_CONTEXT_CGROUP, {{"pid", 4}, {"dst_root", 4}, {"dst_id", 8}}},
 	{KY_EVENT_SETPRIO, KY_CONTEXT_PRIO, {{"pid", 4}, {"newprio", 4}, {0}}},
 };
@@ -259,6 +261,19 @@ static bool changes_ids(const char *event)
 	return call && is_exit && call->items[KY_CONTENT_OUT_IDS].kind;
 }
 
+/* There are as many frames as there are, whatever the format says. */
+static void set_frames(struct ky_convert_plan *plan, const struct ky_format *format)
+{
+	const struct ky_format_field *frames = find_field(format, "caller");
+
+	if (!frames || (frames->kind == KY_FORMAT_ARRAY && frames->element_bytes != 8)) {
+		plan->role = KY_EVENT_PLAIN;
+		return;
+	}
+	plan->at[1] = frames->offset;
+	plan->src_bytes = frames->offset;
+}
+
 /* A kernel whose event looks different teaches us nothing: it is recorded all the same. */
 static void set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
 		     enum ky_event_role role, const struct ky_format *format)
@@ -277,6 +292,8 @@ static void set_role(const struct ky_convert *convert, struct ky_convert_plan *p
 		if (bind_role(plan, fields, format))
 			plan->role = (uint8_t)role;
 	}
+	if (plan->role == KY_EVENT_KERNEL_STACK || plan->role == KY_EVENT_USER_STACK)
+		set_frames(plan, format);
 }
 
 /* ---- adding an event ------------------------------------------------------------------ */
@@ -357,6 +374,14 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	if (!ret)
 		convert->plans[format->id] = plan;
 	return ret;
+}
+
+void ky_convert_set_stacks(struct ky_convert *convert, uint16_t id, unsigned int stacks)
+{
+	struct ky_convert_plan *plan = id < convert->n_plans ? convert->plans[id] : NULL;
+
+	if (plan)
+		plan->stacks = (uint8_t)stacks;
 }
 
 const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,

@@ -46,6 +46,7 @@ struct ky_convert_plan {
 	const struct ky_filter *filter; /* NULL: all events are written */
 	const struct ky_event_class *event;
 	bool at_is_loc[4];
+	uint8_t stacks;	 /* KY_STACK_*: which it has as context */
 	bool learns_ids; /* the thread's ids may be others afterwards */
 };
 

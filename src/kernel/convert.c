@@ -350,6 +350,8 @@ static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan
 		if (load32(data + plan->at[1]) == 0)
 			ky_threads_set_cgroup(threads, tid, flags);
 		break;
+	case KY_EVENT_KERNEL_STACK:
+	case KY_EVENT_USER_STACK:
 	case KY_EVENT_FORK:
 	case KY_EVENT_SYSCALL:
 	case KY_EVENT_PLAIN:
@@ -371,30 +373,66 @@ static void learn_ids(const struct ky_convert_cpu *cpu, const struct record *rec
 		ky_threads_refresh_ids(threads, (int32_t)record->tid);
 }
 
+/* What an event takes in the packet. */
+struct room {
+	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
+	uint32_t bytes, later; /* now; and what it may grow by, when its call stacks come */
+};
+
+static inline void measure_event(const struct ky_convert_cpu *cpu,
+				 const struct ky_convert_plan *plan, const struct record *record,
+				 struct room *room)
+{
+	room->bytes = cpu->convert->context_bytes + plan->out_bytes;
+	if (plan->n_dynamic)
+		room->bytes += measure(plan, record, room->lens);
+	room->later = __builtin_expect(plan->stacks != 0, 0) ? ky_stacks_most(plan->stacks) : 0;
+}
+
+/* The body of the event whose header was written. */
+static inline void put_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+			     const struct record *record, const struct room *room, uint8_t *out)
+{
+	cpu->writer.used_bytes -= room->later;
+	put_fields(cpu, plan, record, room->lens, put_context(cpu, out, record));
+}
+
+/* Now or soon: the event whose body is at @body, NULL when it is not in the packet, may get its stacks. */
+static void expect_stacks(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+			  const struct record *record, const uint8_t *body)
+{
+	uint32_t at = body ? (uint32_t)(body - cpu->writer.data) + cpu->convert->stacks_at : 0;
+	bool has_kernel = cpu->convert->context & KY_CONTEXT_CALLSTACK_KERNEL;
+
+	ky_stacks_event(cpu->stacks, record->data, body ? plan->stacks : 0, at,
+			at + (has_kernel ? 4 : 0));
+}
+
 static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
 		       const struct record *record, struct kymo_error *err)
 {
-	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
-	uint32_t bytes = cpu->convert->context_bytes + plan->out_bytes;
+	struct room room;
 	uint8_t *out;
 	int ret;
 
-	if (plan->n_dynamic)
-		bytes += measure(plan, record, lens);
-	out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles, bytes);
+	measure_event(cpu, plan, record, &room);
+	out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles,
+				     room.bytes + room.later);
 	if (__builtin_expect(!out, 0)) {
 		ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
 		if (ret < 0)
 			return ret;
-		out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles, bytes);
+		out = ky_packet_writer_event(&cpu->writer, plan->event_id, cpu->cycles,
+					     room.bytes + room.later);
 		if (!out) {
 			cpu->bad++;
 			return KYMO_OK;
 		}
 	}
-	out = put_context(cpu, out, record);
-	put_fields(cpu, plan, record, lens, out);
+	put_event(cpu, plan, record, &room, out);
 	cpu->events++;
+	if (__builtin_expect(cpu->stacks != NULL, 0))
+		expect_stacks(cpu, plan, record, out);
 	return KYMO_OK;
 }
 
@@ -426,28 +464,32 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 			  const struct record *record, struct kymo_error *err)
 {
 	struct ky_packet_writer *writer = &cpu->writer;
-	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
-	uint32_t bytes = cpu->convert->context_bytes + plan->out_bytes, used_bytes;
+	uint32_t used_bytes;
 	uint64_t last_cycles;
+	struct room room;
 	uint8_t *body;
+	bool wanted;
 	int ret;
 
-	if (plan->n_dynamic)
-		bytes += measure(plan, record, lens);
-	if (writer->size_bytes - writer->used_bytes < KY_EVENT_HEADER_MAX_BYTES + bytes) {
+	measure_event(cpu, plan, record, &room);
+	if (writer->size_bytes - writer->used_bytes <
+	    KY_EVENT_HEADER_MAX_BYTES + room.bytes + room.later) {
 		ret = ky_convert_flush(cpu, writer->last_cycles, err);
 		if (ret < 0)
 			return ret;
 	}
 	used_bytes = writer->used_bytes;
 	last_cycles = writer->last_cycles;
-	body = ky_packet_writer_event(writer, plan->event_id, cpu->cycles, bytes);
+	body = ky_packet_writer_event(writer, plan->event_id, cpu->cycles, room.bytes + room.later);
 	if (!body) {
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	put_fields(cpu, plan, record, lens, put_context(cpu, body, record));
-	if (is_wanted(cpu, plan, used_bytes, body)) {
+	put_event(cpu, plan, record, &room, body);
+	wanted = is_wanted(cpu, plan, used_bytes, body);
+	if (__builtin_expect(cpu->stacks != NULL, 0))
+		expect_stacks(cpu, plan, record, wanted ? body : NULL);
+	if (wanted) {
 		cpu->events++;
 		return KYMO_OK;
 	}
@@ -456,6 +498,22 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 	writer->events--;
 	cpu->filtered++;
 	return KYMO_OK;
+}
+
+/* A call stack; or an event that is not written, and so waits for none. */
+static void take_stack(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		       const struct record *record)
+{
+	const uint8_t *data = record->data;
+
+	if (plan->role == KY_EVENT_KERNEL_STACK)
+		ky_stacks_take(cpu->stacks, &cpu->writer, data, record->len, plan->at[1],
+			       load32(data + plan->at[0]), KY_STACK_KERNEL);
+	else if (plan->role == KY_EVENT_USER_STACK)
+		ky_stacks_take(cpu->stacks, &cpu->writer, data, record->len, plan->at[1],
+			       KY_STACK_USER_FRAMES, KY_STACK_USER);
+	else if (plan->hidden)
+		expect_stacks(cpu, plan, record, NULL);
 }
 
 static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
@@ -479,8 +537,11 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		return KYMO_OK;
 	}
 	if (plan->role == KY_EVENT_SYSCALL && (record.tid == (uint32_t)convert->own_tids[0] ||
-					       record.tid == (uint32_t)convert->own_tids[1]))
+					       record.tid == (uint32_t)convert->own_tids[1])) {
+		if (cpu->stacks)
+			ky_stacks_event(cpu->stacks, data, 0, 0, 0);
 		return KYMO_OK;
+	}
 	if (plan->content)
 		record.content = ky_content_take(convert->content, plan->content, data, record.tid,
 						 cpu->cycles);
@@ -488,6 +549,8 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)
 		ret = write_event(cpu, plan, &record, err);
+	if (__builtin_expect(cpu->stacks != NULL, 0))
+		take_stack(cpu, plan, &record);
 	if (plan->role > KY_EVENT_SYSCALL)
 		learn(cpu, plan, &record);
 	else if (__builtin_expect(plan->learns_ids, 0))
@@ -503,6 +566,8 @@ int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kym
 
 	if (ret < 0)
 		return ret;
+	if (cpu->stacks)
+		ky_stacks_forget(cpu->stacks);
 	ky_packet_writer_begin(&cpu->writer, cpu->writer.last_cycles);
 	return KYMO_OK;
 }
@@ -532,6 +597,11 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
 {
 	int ret = page->missed ? count_lost(cpu, page->lost, err) : KYMO_OK;
 
+	if ((cpu->convert->context & KY_CONTEXT_OF_STACKS) && !cpu->stacks) {
+		cpu->stacks = ky_arena_new(&cpu->convert->arena, struct ky_stacks);
+		if (!cpu->stacks)
+			return ky_error_nomem(err);
+	}
 	cpu->records = page->records;
 	cpu->at = page->at;
 	cpu->end = page->end;

@@ -24,6 +24,7 @@
 #include "kernel/events.h"
 #include "kernel/format.h"
 #include "kernel/page.h"
+#include "kernel/stacks.h"
 #include "kernel/threads.h"
 
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
@@ -56,7 +57,12 @@ enum ky_context {
 	KY_CONTEXT_USER_NS = 0x400000,
 	KY_CONTEXT_UTS_NS = 0x800000,
 	KY_CONTEXT_CGROUP = 0x1000000,
+	/* Call stacks, of some events; of others they are empty. */
+	KY_CONTEXT_CALLSTACK_KERNEL = 0x2000000,
+	KY_CONTEXT_CALLSTACK_USER = 0x4000000,
 };
+
+#define KY_CONTEXT_OF_STACKS (KY_CONTEXT_CALLSTACK_KERNEL | KY_CONTEXT_CALLSTACK_USER)
 
 #define KY_CONTEXT_OF_IDS 0x1ffff00u
 
@@ -68,7 +74,7 @@ enum ky_context {
 	(KY_CONTEXT_INTERRUPTIBLE | KY_CONTEXT_PREEMPTIBLE | KY_CONTEXT_NEED_RESCHEDULE | \
 	 KY_CONTEXT_MIGRATABLE)
 
-#define KY_CONTEXT_MAX_BYTES 112
+#define KY_CONTEXT_MAX_BYTES 120
 
 struct ky_convert_plan; /* convert-plan.h */
 struct ky_filter;
@@ -81,6 +87,8 @@ struct ky_convert {
 	unsigned int context; /* KY_CONTEXT_* */
 	uint32_t context_bytes,
 		thread_bytes; /* of the whole context, and of what tells of threads */
+	uint32_t
+		stacks_at; /* where the lengths of call stacks stand in it: the last that there is */
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
 	int32_t own_tids[2];
 	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
@@ -109,6 +117,7 @@ struct ky_convert_cpu {
 	uint64_t next_cycles; /* of the record at `at`, or of the page: not after it */
 	uint32_t context_tid, context_generation;
 	bool has_context;
+	struct ky_stacks *stacks; /* NULL: none yet */
 	uint8_t context[KY_CONTEXT_MAX_BYTES];
 	/* Counted: */
 	uint64_t events;   /* written */
@@ -127,6 +136,12 @@ void ky_convert_fini(struct ky_convert *convert);
  */
 int ky_convert_add(struct ky_convert *convert, const char *system, const struct ky_format *format,
 		   struct ky_event_class *event, struct kymo_error *err);
+
+/*
+ * The event with common_type @id has call stacks: KY_STACK_*, which must be contexts. Added must be
+ * ftrace's kernel_stack and user_stack, too, to be learnt from.
+ */
+void ky_convert_set_stacks(struct ky_convert *convert, uint16_t id, unsigned int stacks);
 
 /* The fields of the event whose records have common_type @id; *n is how many. */
 const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,

@@ -60,6 +60,8 @@ enum ky_event_role ky_event_role(const char *system, const char *event)
 		{"task", "task_newtask", KY_EVENT_NEWTASK},
 		{"task", "task_rename", KY_EVENT_RENAME},
 		{"cgroup", "cgroup_attach_task", KY_EVENT_CGROUP},
+		{"ftrace", "kernel_stack", KY_EVENT_KERNEL_STACK},
+		{"ftrace", "user_stack", KY_EVENT_USER_STACK},
 	};
 
 	if (strcmp(system, "syscalls") == 0)

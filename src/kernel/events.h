@@ -71,6 +71,8 @@ enum ky_event_role {
 	KY_EVENT_EXEC,
 	KY_EVENT_EXIT,
 	KY_EVENT_SETPRIO,
+	KY_EVENT_KERNEL_STACK, /* of an event that comes, or came: stacks.h */
+	KY_EVENT_USER_STACK,
 	KY_EVENT_CGROUP, /* a thread or process is put into another control group */
 };
 

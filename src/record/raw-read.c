@@ -189,7 +189,10 @@ static bool take_event(struct replay *replay, const char *line)
 	source.name = ky_arena_strdup(&catalogue->arena, name);
 	source.format = format;
 	source.format_len = len;
-	source.selected = selected != 0;
+	source.selected = selected & 1;
+	source.stacks = source.selected
+				? (unsigned int)selected >> 1 & (KY_STACK_KERNEL | KY_STACK_USER)
+				: 0;
 	source.hidden = hidden != 0;
 	if (filter_len)
 		source.filter = ky_arena_strndup(&catalogue->arena, filter, filter_len);
@@ -218,7 +221,8 @@ static bool take_line(struct replay *replay, const char *line)
 	if (starts(line, "context "))
 		return sscanf(line, "context %u", &session->options.context) == 1 &&
 		       !(session->options.context &
-			 ~((KY_CONTEXT_OF_THREADS | KY_CONTEXT_OF_RECORDS) & ~KY_CONTEXT_OF_IDS));
+			 ~((KY_CONTEXT_OF_THREADS | KY_CONTEXT_OF_RECORDS | KY_CONTEXT_OF_STACKS) &
+			   ~KY_CONTEXT_OF_IDS));
 	if (starts(line, "threads ")) {
 		if (sscanf(line, "threads %d", &threads) != 1)
 			return false;

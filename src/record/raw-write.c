@@ -192,7 +192,7 @@ static int describe_events(struct ky_session *session, struct ky_strbuf *text,
 			continue;
 		snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
 		snprintf(head, sizeof(head), "event %s %s %d %d", source->system, source->event,
-			 source->selected, source->hidden);
+			 (int)(source->selected | source->stacks << 1), source->hidden);
 		ret = describe_file(session, name, head,
 				    source->selected && source->filter ? source->filter : "", text,
 				    err);

@@ -125,6 +125,13 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
 			   struct kymo_error *err);
 
+/* session-stacks.c: which events have call stacks; and to make the kernel write them. */
+int ky_session_choose_stacks(struct ky_session *session, struct kymo_error *err);
+int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err);
+/* Of an event that is switched on or off. */
+void ky_session_switch_stacks(struct ky_session *session, const struct ky_event_source *source,
+			      bool enables);
+
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
 

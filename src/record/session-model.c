@@ -144,7 +144,10 @@ static int add_event(struct ky_session *session, struct ky_event_source *source,
 	}
 	source->id = format.id;
 	source->event_class = event;
-	return ky_convert_add(&session->convert, source->system, &format, event, err);
+	ret = ky_convert_add(&session->convert, source->system, &format, event, err);
+	if (!ret)
+		ky_convert_set_stacks(&session->convert, source->id, source->stacks);
+	return ret;
 }
 
 static int add_events(struct ky_session *session, struct kymo_error *err)

@@ -65,7 +65,9 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 
 static bool is_wanted(const struct ky_event_source *source)
 {
-	return (source->selected && !source->never) || source->hidden;
+	/* ftrace's records have no switch: triggers and options have. */
+	return ((source->selected && !source->never) || source->hidden) &&
+	       strcmp(source->system, "ftrace") != 0;
 }
 
 /* One write for a whole system is quicker than hundreds; only when all of it is wanted. */
@@ -133,15 +135,6 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 
 /* ---- while it runs --------------------------------------------------------------------- */
 
-static bool matches(const struct ky_event_source *source, const char *pattern)
-{
-	char name[400];
-
-	snprintf(name, sizeof(name), "%s:%s", source->system, source->event);
-	return ky_glob_match(pattern, source->name) || ky_glob_match(pattern, name) ||
-	       ky_glob_match(pattern, source->system);
-}
-
 /* 1: switched; 0: it stays on, since contexts are made of it. */
 static int switch_event(struct ky_session *session, const struct ky_event_source *source,
 			bool enables, struct kymo_error *err)
@@ -153,6 +146,8 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 		return enables;
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
 	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
+	if (!ret)
+		ky_session_switch_stacks(session, source, enables);
 	return ret < 0 ? ret : 1;
 }
 
@@ -162,7 +157,7 @@ int ky_session_change(struct ky_session *session, const char *pattern, bool enab
 	int n_found = 0, n_switched = 0, ret;
 
 	ky_vec_foreach(&session->catalogue.events, source) {
-		if (!source->selected || !matches(source, pattern))
+		if (!source->selected || !ky_catalogue_matches(source, pattern))
 			continue;
 		ret = switch_event(session, source, enables, err);
 		if (ret < 0)
@@ -199,6 +194,8 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = ky_content_attach(session->content, err);
 	if (!ret)
 		ret = enable_events(session, err);
+	if (!ret)
+		ret = ky_session_write_stacks(session, err);
 	if (!ret)
 		ky_session_tell_filters(session);
 	return ret;

@@ -277,6 +277,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 		ret = make_uuid(session, err);
 	if (!ret)
 		ret = select_events(session, err);
+	if (!ret)
+		ret = ky_session_choose_stacks(session, err);
 	if (ret < 0)
 		return ret;
 	choose_helpers(session);

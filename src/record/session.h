@@ -43,6 +43,9 @@ struct ky_session_options {
 	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
 	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
 	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */
+	/* Patterns of events that have call stacks. */
+	const char *const *kernel_stacks, *const *user_stacks;
+	size_t n_kernel_stacks, n_user_stacks;
 	/* Specifications of kernel/probe.h, borrowed while opening. */
 	const char *const *probes, *const *sdt, *const *kprobes;
 	size_t n_probes, n_sdt, n_kprobes;
