@@ -45,6 +45,7 @@ enum state {
 	CHANGING, /* a signal's handler that comes now has the value 0 */
 	OPEN,
 	REFUSED, /* not tried again */
+	ENDED,	 /* the thread ends: @last stands, since nobody would close another descriptor */
 };
 
 struct event {
@@ -52,6 +53,7 @@ struct event {
 	int fd;
 	uint32_t file; /* its index in files */
 	uint64_t id;
+	uint64_t last;			   /* ENDED: what it had counted */
 	struct perf_event_mmap_page *page; /* or NULL */
 };
 
@@ -179,26 +181,6 @@ static void close_event(struct event *event)
 	close_file(event->file);
 }
 
-/* A thread ends. Its last destructors may still count: then this is called again. */
-static void close_thread(void *data)
-{
-	struct thread *mine = data;
-
-	mine->has_key = false;
-	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
-		struct event *event = &mine->events[i];
-
-		if (event->state != OPEN)
-			continue;
-		event->state = CHANGING;
-		IN_ORDER();
-		if (mine->pid == ky_trace_pid())
-			close_event(event);
-		IN_ORDER();
-		event->state = CLOSED;
-	}
-}
-
 static int open_perf(const struct counter *counter)
 {
 	struct perf_event_attr attr = {
@@ -318,12 +300,36 @@ static uint64_t read_event(struct event *event)
 	return value;
 }
 
+/* A thread ends. Its other destructors and its signals' handlers may still count. */
+static void close_thread(void *data)
+{
+	struct thread *mine = data;
+
+	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
+		struct event *event = &mine->events[i];
+		bool is_open = event->state == OPEN;
+
+		if (event->state == REFUSED)
+			continue;
+		event->last = is_open && mine->pid == ky_trace_pid() ? read_event(event) : 0;
+		/* read_event() has closed it if it was another file. */
+		is_open = is_open && event->state == OPEN;
+		event->state = CHANGING;
+		IN_ORDER();
+		if (is_open && mine->pid == ky_trace_pid())
+			close_event(event);
+		IN_ORDER();
+		event->state = ENDED;
+	}
+}
+
 /* What a forked child finds in its thread is the parent's. Its page is not even mapped here. */
 static void begin_process(void)
 {
 	close_inherited();
 	for (uint32_t i = 0; i < COUNTERS_MAX; i++)
 		thread.events[i].state = CLOSED;
+	thread.has_key = false;
 	IN_ORDER();
 	thread.pid = ky_trace_pid();
 }
@@ -339,6 +345,8 @@ uint64_t ky_perf_read(uint32_t index)
 		begin_process();
 	if (event->state == CLOSED)
 		prepare(event, counter);
+	if (event->state == ENDED)
+		return event->last;
 	return event->state == OPEN ? read_event(event) : 0;
 }
 

@@ -46,13 +46,21 @@ static int count_files(void)
 	return n;
 }
 
+static void run_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 static void work(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	char *pages =
 		mmap(NULL, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	volatile unsigned long x = 0;
-	cpu_set_t cpus;
 
 	KYMO_EVENT(counting, before, getpid());
 	KYMO_EVENT(counting, begin, getpid());
@@ -61,9 +69,7 @@ static void work(void)
 		pages[i * 4096] = 1;
 	for (int i = 0; i < 20; i++) {
 		nanosleep(&pause, NULL);
-		CPU_ZERO(&cpus);
-		CPU_SET(i % 2, &cpus);
-		sched_setaffinity(0, sizeof(cpus), &cpus);
+		run_on(i % 2);
 	}
 	for (int i = 0; i < 10000000; i++)
 		x += (unsigned long)i;
@@ -85,6 +91,35 @@ static void run_threads(int n)
 		pthread_t thread;
 
 		check(pthread_create(&thread, NULL, in_thread, &i) == 0, "thread");
+		pthread_join(thread, NULL);
+	}
+}
+
+static void ending(void *data)
+{
+	KYMO_EVENT(counting, ending, *(int *)data);
+}
+
+static pthread_key_t late_key;
+
+static void *end_late(void *data)
+{
+	run_on(0);
+	KYMO_EVENT(counting, before, *(int *)data);
+	run_on(1);
+	pthread_setspecific(late_key, data);
+	KYMO_EVENT(counting, thread, *(int *)data);
+	return NULL;
+}
+
+/* Threads whose destructors trace, after those of the counters: keys go by age. */
+static void run_endings(void)
+{
+	check(pthread_key_create(&late_key, ending) == 0, "key");
+	for (int i = 0; i < 50; i++) {
+		pthread_t thread;
+
+		check(pthread_create(&thread, NULL, end_late, &i) == 0, "thread");
 		pthread_join(thread, NULL);
 	}
 }
@@ -182,6 +217,8 @@ int main(int argc, char **argv)
 		run_reuse();
 	else if (strcmp(mode, "signals") == 0)
 		run_signals();
+	else if (strcmp(mode, "endings") == 0)
+		run_endings();
 	else
 		return 2;
 	printf("files %d\n", count_files());
