@@ -90,6 +90,11 @@
  * Check: a regular file; opened with O_NOFOLLOW | O_NONBLOCK; everything else in this header.
  */
 #define KY_RING_SUFFIX	   ".ring"
+/*
+ * A program that cannot make its ring file leaves a note for when it has ended: an empty file called
+ * "<pid>-<start>-<procname>.off-<reason>-<errno>", numbers in decimal (enum ky_off; 0: no errno).
+ */
+#define KY_NOTE_SUFFIX	   ".off-"
 #define KY_RING_UNFINISHED "."
 
 /* ---- limits ---------------------------------------------------------------------------- */

@@ -57,7 +57,8 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
 
 	recovery->events += ring->events;
-	recovery->lost += lost;
+	if (__builtin_add_overflow(recovery->lost, lost, &recovery->lost))
+		recovery->lost = UINT64_MAX;
 	ky_cli_put_text(stdout, path);
 	printf(": %" PRIu64 " events of process %" PRIu32 " -> ", ring->events, blob->pid);
 	ky_cli_put_text(stdout, ring->trace.path);
@@ -66,12 +67,15 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 		       ring->stats.records - ring->events - ring->unread);
 	if (lost)
 		printf("; %" PRIu64 " were lost while it was recorded", lost);
+	if (ring->lost_claimed)
+		printf("; it claims that %" PRIu64 " were lost, which cannot be",
+		       ring->lost_claimed);
 	if (ring->is_broken || ring->n_damaged)
 		printf("; damaged: %" PRIu64 " could not be read", ring->unread);
 	else if (is_older_than_boot(blob))
 		printf("; the machine was started anew since: of what was not on disk by then, events may "
 		       "be missing");
-	else if (!lost)
+	else if (!lost && !ring->lost_claimed)
 		printf("; complete");
 	putchar('\n');
 }

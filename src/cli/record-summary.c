@@ -53,7 +53,7 @@ static void print_programs(const struct ky_user_stats *stats)
 		const struct ky_user_program_stats *program = &stats->programs[i];
 		char size[32];
 
-		if (i >= PROGRAMS_MAX && !program->lost) {
+		if (i >= PROGRAMS_MAX && !program->lost && !program->lost_claimed) {
 			left++;
 			continue;
 		}
@@ -83,6 +83,8 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 	if (!stats->lost)
 		return;
 	for (size_t i = 0; i < stats->n_programs; i++) {
+		if (stats->programs[i].lost_claimed)
+			continue;
 		for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
 			by[k] += stats->programs[i].lost_by[k];
 		joining += stats->programs[i].lost_joining;
@@ -100,6 +102,28 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 			"--user",
 			ky_format_bytes(size, buffer_bytes));
 	fputc('\n', stderr);
+}
+
+/* A program's counts are what it says. */
+static void print_claims(const struct ky_user_stats *stats)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		const struct ky_user_program_stats *program = &stats->programs[i];
+
+		if (!program->lost_claimed || n++ >= PROGRAMS_MAX)
+			continue;
+		fputs("kymo: warning: ", stderr);
+		ky_cli_put_text(stderr, program->procname);
+		fprintf(stderr,
+			" (%" PRIu32 ") claims to have lost %" PRIu64
+			" events, which cannot be; they are not counted\n",
+			program->pid, program->lost_claimed);
+	}
+	if (n > PROGRAMS_MAX)
+		fprintf(stderr, "kymo: warning: and %zu more programs claim such things\n",
+			n - PROGRAMS_MAX);
 }
 
 /* What a flight recorder had no room for. */
@@ -158,9 +182,15 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 	print_overwritten(kernel, user, buffer_bytes);
 	if (kernel)
 		print_kernel_losses(kernel, buffer_bytes);
-	if (user)
+	if (user) {
 		print_user_losses(user, buffer_bytes);
-	if (user && !user->n_programs && !user->n_dropped)
+		print_claims(user);
+	}
+	if (user && user->n_left_out)
+		fprintf(stderr,
+			"kymo: warning: %zu program%s could not take part, or not in all: see above\n",
+			user->n_left_out, user->n_left_out == 1 ? "" : "s");
+	if (user && !user->n_programs && !user->n_dropped && !user->n_left_out)
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);

@@ -38,6 +38,7 @@ struct ky_user_order {
 struct ky_user {
 	struct ky_user_options options;
 	struct ky_os_clock clock;	   /* as it was at the start */
+	uint64_t since_ns;		   /* CLOCK_MONOTONIC: no ring is older */
 	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": there is none */
 	struct ky_user_request request;
 	struct ky_programs programs;
@@ -52,6 +53,8 @@ struct ky_user {
 	KY_VEC(uid_t) uids;	      /* root's: whom the thread has seen */
 	uint64_t uids_ns;	      /* when it looked last */
 	KY_VEC(uint64_t) old_cookies; /* of session files before the last change */
+	pthread_mutex_t notes_lock;
+	KY_VEC(uint64_t) left_out; /* who was told: pid and reason; with notes_lock */
 	uint64_t n_ended,
 		ended_bytes; /* flight recorder: programs that ended; what is kept of them */
 	pthread_t thread;
@@ -78,6 +81,15 @@ int ky_user_add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *er
 
 /* user-session.c: ask the program to take part, if it is meant and has a wanted event. */
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program);
+
+/*
+ * user-note.c: a program (as it calls itself, @pid as it sees itself) could not take part, or not in all. A
+ * warning, once for each, up to a bound.
+ */
+void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t pid,
+			   uint32_t reason, int os_error);
+/* Whether the file is a note of a program that says so; it is told, and removed. */
+bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char *name);
 
 /* user-flight.c: the program of @file ended. What it wrote is kept, while there is room for it. */
 void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);

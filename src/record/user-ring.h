@@ -23,9 +23,13 @@ struct ky_user_ring_options {
 	bool is_flight; /* keep what the ring holds, for snapshots; at the end it becomes the trace */
 	/* What the ring must be like; 0 and NULL: like anything. */
 	uint32_t subbuf_bytes, n_subbufs;
+	uint64_t since_ns; /* CLOCK_MONOTONIC: it is not older than this; 0: not known */
 	const uint8_t *session_uuid;
 	const char *comm; /* what its program must be called; others: KYMO_E_NOT_FOUND */
 };
+
+/* Nobody has lost more, however long it took. */
+#define KY_USER_LOST_MAX (UINT64_C(1) << 56)
 
 struct ky_user_dumped; /* user-dump.c: which libraries were written already */
 
@@ -57,6 +61,9 @@ struct ky_user_ring {
 
 	uint64_t events, n_damaged;
 	uint64_t lost_joining, lost_no_id;
+	uint64_t since_ns;
+	uint64_t
+		lost_claimed; /* the program says so, but in that time nobody can lose so many: then lost is 0 */
 	uint64_t unread;	      /* records that could not be read */
 	struct kymo_ring_stats stats; /* valid once finished */
 };
@@ -91,7 +98,7 @@ int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_reco
 /* NULL is fine. */
 void ky_user_ring_free(struct ky_user_ring *ring);
 
-/* All that was lost, by the ring and before it. Of a finished ring. */
+/* All that was lost, by the ring and before it, as far as it can be true. Of a finished ring. */
 uint64_t ky_user_ring_lost(const struct ky_user_ring *ring);
 
 /*

@@ -138,13 +138,15 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 		.subbuf_bytes = user->request.subbuf_bytes,
 		.n_subbufs = user->request.n_subbufs,
 		.session_uuid = user->request.uuid,
+		.since_ns = user->since_ns,
 		.comm = user->options.comm,
 		.is_flight = user->options.overwrite,
 	};
 	struct ky_user_ring *ring;
 	int fd, ret;
 
-	if (!ky_user_is_ring_name(name) || find_file(user, dir, name))
+	if (ky_user_take_note(user, dir, name) || !ky_user_is_ring_name(name) ||
+	    find_file(user, dir, name))
 		return KYMO_OK;
 	while (!has_room(user, dir) && ky_user_flight_make_room(user))
 		;
@@ -292,6 +294,8 @@ static int take_event(struct ky_user *user, const struct inotify_event *event,
 		return KYMO_OK;
 	if (event->mask & IN_MOVED_TO)
 		return add_ring(user, dir, event->name, err);
+	if (ky_user_take_note(user, dir, event->name))
+		return KYMO_OK;
 	/* The last one who had it mapped is gone. */
 	file = find_file(user, dir, event->name);
 	if (file && file->ring->fd >= 0 && ky_user_ring_is_left(file->ring))

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -176,6 +177,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 		 struct kymo_error *err)
 {
 	struct ky_user *user = calloc(1, sizeof(*user));
+	struct timespec now;
 	int ret;
 
 	*out = NULL;
@@ -186,7 +188,10 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->options.clock = &user->clock;
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
 	pthread_mutex_init(&user->lock, NULL);
+	pthread_mutex_init(&user->notes_lock, NULL);
 	pthread_cond_init(&user->answered, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	user->since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	raise_file_limit();
 	ret = open_all(user, err);
 	if (ret < 0) {
@@ -280,9 +285,8 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 	ky_program_state(program, user->request.cookie, &state);
 	if (!state.has_joined || state.reason == KY_OFF_NOT || state.reason == KY_OFF_NO_EVENT)
 		return;
-	ky_log_warning(user->options.log, "%s (%d): %s%s%s", program->procname, (int)program->pid,
-		       ky_off_text(state.reason), state.os_error ? ": " : "",
-		       state.os_error ? strerror(state.os_error) : "");
+	ky_user_tell_left_out(user, program->procname, program->own_pid, state.reason,
+			      state.os_error);
 }
 
 static void tell_programs(struct ky_user *user)
@@ -294,8 +298,8 @@ static void tell_programs(struct ky_user *user)
 	/* Programs that came by themselves are known only now. */
 	(void)ky_programs_scan(&user->programs, NULL);
 	ky_vec_foreach(&user->programs.list, program) {
-		if ((*program)->is_seen)
-			report_state(user, *program);
+		/* Of those that ended since, too: their memory is still ours. */
+		report_state(user, *program);
 		ky_program_leave(*program, user->request.cookie);
 		for (size_t i = 0; i < user->old_cookies.len; i++)
 			ky_program_leave(*program, user->old_cookies.data[i]);
@@ -356,12 +360,14 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
 		to->lost_joining = ring->lost_joining;
 		to->lost_no_id = ring->lost_no_id;
+		to->lost_claimed = ring->lost_claimed;
 		to->path = ring->trace.path;
 		to->overwritten = ring->is_flight ? ring->stats.overwritten : 0;
 		stats->overwritten += to->overwritten;
 		stats->events += to->events;
 		stats->bytes += to->bytes;
-		stats->lost += to->lost;
+		if (__builtin_add_overflow(stats->lost, to->lost, &stats->lost))
+			stats->lost = UINT64_MAX;
 		stats->dump_events += ring->trace.dump_events;
 	}
 	return KYMO_OK;
@@ -406,6 +412,7 @@ void ky_user_close(struct ky_user *user)
 	ky_vec_fini(&user->dirs);
 	ky_programs_fini(&user->programs);
 	ky_vec_fini(&user->old_cookies);
+	ky_vec_fini(&user->left_out);
 	ky_vec_fini(&user->uids);
 	ky_user_request_fini(&user->request);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -414,6 +421,7 @@ void ky_user_close(struct ky_user *user)
 	}
 	pthread_cond_destroy(&user->answered);
 	pthread_mutex_destroy(&user->lock);
+	pthread_mutex_destroy(&user->notes_lock);
 	free(user->program_stats);
 	free(user);
 }

@@ -59,6 +59,7 @@ struct ky_user_program_stats {
 	uint64_t lost;				/* all causes */
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_joining, lost_no_id;
+	uint64_t lost_claimed; /* not 0: it says so, which cannot be; then lost is 0, and lost_by means nothing */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	const char *path;     /* of its trace; NULL: it has none */
 };
@@ -68,6 +69,7 @@ struct ky_user_stats {
 	size_t n_programs;
 	uint64_t events, bytes, lost; /* of all */
 	uint64_t dump_events;
+	size_t n_left_out; /* programs that could not take part, and said why: each was a warning */
 	size_t n_refused; /* ring files that could not be read */
 	size_t n_dropped; /* flight recorder: programs that ended, and were not kept */
 	uint64_t overwritten;

@@ -300,14 +300,21 @@ const char *kymo_ring_loss_text(unsigned int loss)
 	return loss < KYMO_RING_LOSSES_MAX && texts[loss] ? texts[loss] : "unknown cause";
 }
 
+/* Writers may claim anything. */
+static void add(uint64_t *to, uint64_t count)
+{
+	if (__builtin_add_overflow(*to, count, to))
+		*to = UINT64_MAX;
+}
+
 static void count_losses(const struct kymo_ring_reader *reader, const uint64_t *lost,
 			 struct kymo_ring_stats *stats)
 {
 	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++) {
 		uint64_t count = ky_rb_get(reader, lost + i);
 
-		stats->lost[i] += count;
-		stats->lost_total += count;
+		add(&stats->lost[i], count);
+		add(&stats->lost_total, count);
 	}
 }
 
@@ -338,11 +345,11 @@ static void add_stats(const struct kymo_ring_reader *reader, uint32_t i,
 	count_losses(reader, ky_rb_reader_control(reader, i)->lost, stats);
 	if (reader->head.flags & KYMO_RING_OVERWRITE) {
 		gone = overwritten(reader, i, view.point.records);
-		stats->overwritten += gone;
+		add(&stats->overwritten, gone);
 	}
-	stats->records += view.point.records;
-	stats->bytes += view.position;
-	stats->unread_records += view.point.records > gone ? view.point.records - gone : 0;
+	add(&stats->records, view.point.records);
+	add(&stats->bytes, view.position);
+	add(&stats->unread_records, view.point.records > gone ? view.point.records - gone : 0);
 }
 
 void kymo_ring_reader_stats(struct kymo_ring_reader *reader, uint32_t buffer,

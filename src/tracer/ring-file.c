@@ -141,8 +141,8 @@ static char *put_number(char *to, uint64_t number, unsigned int base)
 	return to;
 }
 
-/* KY_RING_UNFINISHED, and the name. */
-static void put_file_name(char *to)
+/* KY_RING_UNFINISHED, and the name but for its suffix. Returns its end. */
+static char *put_file_name(char *to)
 {
 	const char *name = ky_trace.control->procname;
 
@@ -159,7 +159,23 @@ static void put_file_name(char *to)
 		if (!is_plain)
 			to[-1] = '_';
 	}
-	memcpy(to, KY_RING_SUFFIX, sizeof(KY_RING_SUFFIX));
+	return to;
+}
+
+void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error)
+{
+	char name[80], *end = put_file_name(name);
+	long fd;
+
+	memcpy(end, KY_NOTE_SUFFIX, sizeof(KY_NOTE_SUFFIX));
+	end = put_number(end + sizeof(KY_NOTE_SUFFIX) - 1, reason, 10);
+	*end++ = '-';
+	end = put_number(end, (uint64_t)os_error, 10);
+	*end = 0;
+	fd = ky_sys(SYS_openat, dir_fd, (long)(name + 1),
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
+	if (fd >= 0)
+		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 static int off_of(int error, int *os_error)
@@ -238,7 +254,7 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 	long fd, renamed;
 	int result;
 
-	put_file_name(name);
+	memcpy(put_file_name(name), KY_RING_SUFFIX, sizeof(KY_RING_SUFFIX));
 	fd = ky_sys(SYS_openat, dir_fd, (long)name,
 		    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
 	if (fd < 0)

@@ -70,6 +70,8 @@ static int make_ring(struct ky_slot *slot)
 	result = ky_directory_is_safe((int)dir_fd) ? ky_ring_file_make(slot, (int)dir_fd, &os_error)
 						   : KY_OFF_OWNER;
 	shared->os_error = os_error;
+	if (result && result != KY_OFF_OWNER)
+		ky_ring_file_note((int)dir_fd, (uint32_t)result, os_error);
 	ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
 	return result;
 }

@@ -76,6 +76,45 @@ def test_hostile_programs(box, first):
     assert "shop:order_placed" in everything.stdout
 
 
+CLAIM = """
+import glob, mmap, struct
+path, = glob.glob("/dev/shm/kymo-0/*/*.ring")
+with open(path, "r+b") as file:
+    ring = mmap.mmap(file.fileno(), 0)
+    control = struct.unpack_from("=Q", ring, 48)[0]
+    for at in %s:
+        struct.pack_into("=Q", ring, eval(at), %s)
+"""
+# Of two buffers and of the ring: each alone, and so many that the sum runs over.
+COUNTS = ["control + 128", "control + 256 + 128", "256"]
+
+
+@pytest.mark.parametrize("where, count", [(COUNTS, 2**64 - 1), (COUNTS[:1], 2**63),
+                                          (COUNTS[1:2], 10**17)])
+def test_losses_that_cannot_be(box, where, count):
+    """What a program says that it lost is told as what it says, and adds up with nothing."""
+    done = box(f"""
+cat >claim.py <<'PY'{CLAIM % (where, count)}PY
+kymo record --user 'shop:*' -o out & recorder=$!
+wait_for session_is_there
+$T/shop 1000000 1000 & shop=$!
+wait_for 'ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1'
+kill -STOP $shop
+/usr/bin/python3 claim.py || exit 97
+mkdir copy; cp --sparse=always /dev/shm/kymo-0/*/*.ring copy || exit 96
+kill -9 $shop
+kill -TERM $recorder; wait $recorder || exit 95
+kymo recover -o found copy
+""" + nothing_left())
+    told = min(count * len(where), 2**64 - 1)
+    assert re.search(rf"warning: shop \(\d+\) claims to have lost {told} events, which cannot be",
+                     done.err)
+    assert re.search(r"Recorded \d+ events, .*; 0 lost\.", done.err)
+    assert "events of programs were lost" not in done.err
+    assert f"it claims that {told} were lost, which cannot be" in done.out
+    assert "complete" not in done.out and ", 0 lost." in done.out
+
+
 def test_hostile_program_that_takes_the_session_too(box):
     """Its own user's session file and directory: programs may not join any more, but nothing ends."""
     box(RECORDED % ("", "100 101", ""))

@@ -44,7 +44,7 @@ def test_refused_calls(box, call, reasons):
 def test_sandbox_while_traced(box):
     """Where a system call is the end, the session's end makes none."""
     done = box("""
-kymo record --user 'rough:*' -o out & recorder=$!
+kymo record --user 'rough:*' --buffer-size 64M -o out & recorder=$!
 wait_for session_is_there
 $T/rough strict >said & rough=$!
 wait_for '[ -s said ] && grep -q "Seccomp:.*2" /proc/$rough/status'
@@ -77,6 +77,30 @@ def test_children(box):
         assert vpid == vtid == own and f"vpid = {vpid}," not in short[0]
     # What was started is a program of its own, four times.
     assert sorted(len(lines) for lines in found.values()) == [1, 1, 1, 1, len(parent)]
+
+
+# $T/shop runs, and cannot make so large a file; then two more. Ended are all when the recording does.
+ENDED = """
+(ulimit -f 30000; exec $T/shop 1000000 1000) & shop=$!
+wait_for 'kymo list --user | grep -q shop'
+kymo record --user 'shop:*' --user 'rough:*' --buffer-size 64M -o out & recorder=$!
+wait_for session_is_there
+(ulimit -f 30000; $T/rough once; $T/rough once; :)
+kill $shop; wait $shop
+wait_for '! ls /dev/shm/kymo-0/*/ | grep off-'
+kill -TERM $recorder; wait $recorder || exit 97
+"""
+
+
+@bare
+def test_reasons_of_programs_that_have_ended(box):
+    """Those that started meanwhile leave a note; those that ran already have said it in shared memory."""
+    done = box(ENDED + nothing_left())
+    why = re.escape("its limit of file sizes (ulimit -f) is too low")
+    assert len(re.findall(rf"warning: rough \(\d+\): {why}", done.err)) == 2
+    assert len(re.findall(rf"warning: shop \(\d+\): {why}", done.err)) <= 1
+    assert re.search(r"[23] programs could not take part, or not in all: see above", done.err)
+    assert "no program with such events ran" not in done.err
 
 
 @bare
