@@ -285,6 +285,14 @@ static void add_legend(struct ky_strbuf *out, const struct intervals *in)
 	ky_strbuf_fini(&label);
 }
 
+/* What is drawn over time: what has a bar, else the mean of statistics. */
+static int line_column(const struct ky_table_def *def)
+{
+	int bar = ky_html_bar_column(def);
+
+	return bar >= 0 ? bar : ky_table_column(def, "avg");
+}
+
 void ky_html_intervals(struct ky_strbuf *out, const struct ky_report_results *results,
 		       size_t report_at, size_t table_at)
 {
@@ -293,7 +301,7 @@ void ky_html_intervals(struct ky_strbuf *out, const struct ky_report_results *re
 	struct intervals in = {.results = results, .report = report, .table_at = table_at};
 	struct chart chart = {.out = out, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 
-	in.shown = ky_html_bar_column(def);
+	in.shown = line_column(def);
 	if (in.shown <= 0 || def->columns[0].group || ky_html_is_steps(def) ||
 	    (def->kind != KY_TABLE_RANK && def->kind != KY_TABLE_FIXED))
 		return;
@@ -316,6 +324,9 @@ void ky_html_intervals(struct ky_strbuf *out, const struct ky_report_results *re
 	}
 	if (chart.begin_ns >= chart.end_ns || !in.n_subjects)
 		return;
+	ky_strbuf_adds(out, "<h3>");
+	ky_html_text(out, def->title);
+	ky_strbuf_adds(out, "</h3>\n");
 	chart_begin(&chart, chart.column->title);
 	for (size_t k = 0; k < in.n_subjects; k++)
 		add_line(&chart, &in, k);

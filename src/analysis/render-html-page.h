@@ -14,11 +14,11 @@ static const char page_style[] =
 	"table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\n"
 	"th{position:sticky;top:0;background:Canvas;text-align:left;cursor:pointer;border-bottom:1px solid var(--line)}\n"
 	"th,td{padding:3px 8px;white-space:nowrap;unicode-bidi:isolate}.n{text-align:right}\n"
-	"td.t{white-space:normal;overflow-wrap:anywhere}tbody tr:nth-child(even){background:#8881}\n"
+	"td.t{white-space:normal;overflow-wrap:break-word;max-width:40em}tbody tr:nth-child(even){background:#8881}\n"
 	".b{background:linear-gradient(90deg,var(--bar) var(--w),transparent var(--w))}\n"
-	".charts{display:flex;flex-wrap:wrap;gap:8px 24px}figure{margin:8px 0;max-width:100%}\n"
+	".charts{display:flex;flex-wrap:wrap;gap:8px 24px}figure{margin:8px 0;max-width:100%;overflow-x:auto}\n"
 	"figcaption{font-weight:600;unicode-bidi:isolate;overflow-wrap:anywhere}\n"
-	"svg{max-width:100%;height:auto}svg text{font-size:10px;fill:currentColor}svg .y{text-anchor:end}\n"
+	"svg{display:block}svg text{font-size:10px;fill:currentColor}svg .y{text-anchor:end}\n"
 	"svg rect{fill:var(--ink)}svg line{stroke:var(--line)}svg polyline{fill:none;stroke:var(--ink);stroke-width:1.6}\n"
 	".legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;padding:0;margin:2px 0}\n"
 	".legend li{border-left:12px solid var(--ink);padding-left:6px;unicode-bidi:isolate}\n"
@@ -31,14 +31,15 @@ static const char page_script[] =
 	"'use strict';\n"
 	"function value(row, at) {\n"
 	"  const cell = row.cells[at], number = cell.dataset.v;\n"
-	"  return number === undefined ? cell.textContent : Number(number);\n"
+	"  if (number === undefined) return cell.textContent;\n"
+	"  return /^-?[0-9]{16,}$/.test(number) ? BigInt(number) : Number(number);\n"
 	"}\n"
 	"function sort(table, at) {\n"
 	"  const body = table.tBodies[0], rows = Array.from(body.rows);\n"
 	"  const up = table.dataset.at === String(at) && table.dataset.up !== '1';\n"
 	"  rows.sort((a, b) => {\n"
 	"    const x = value(a, at), y = value(b, at);\n"
-	"    const order = typeof x === 'number' && typeof y === 'number' ? y - x : String(x).localeCompare(String(y));\n"
+	"    const order = typeof x === 'string' ? x.localeCompare(y) : x < y ? 1 : x > y ? -1 : 0;\n"
 	"    return up ? -order : order;\n"
 	"  });\n"
 	"  table.dataset.at = at;\n"
@@ -58,6 +59,6 @@ static const char page_script[] =
 /* clang-format on */
 
 /* SHA-256 of the script, in base 64. */
-#define PAGE_SCRIPT_HASH "vY53e9QU/09vykIqoSX3DR11regIH0BX1tYcHZfJNFM="
+#define PAGE_SCRIPT_HASH "Hv4LtzqvG++ikK0GqSUjVcNwHcY1wWLHwAxMdIStwVI="
 
 #endif

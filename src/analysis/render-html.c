@@ -114,7 +114,9 @@ static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
 
 	ky_strbuf_addf(out, "<td class=\"%s%s\"", is_number(column) ? "n" : "t",
 		       part >= 0 ? " b" : "");
-	if (is_number(column))
+	if (is_number(column) && cell->type == KY_VALUE_I64)
+		ky_strbuf_addf(out, " data-v=\"%lld\"", (long long)cell->s);
+	else if (is_number(column))
 		ky_strbuf_addf(out, " data-v=\"%.17g\"",
 			       cell->type == KY_VALUE_NONE || !isfinite(value) ? -1 : value);
 	if (part >= 0)
@@ -131,9 +133,14 @@ static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 	const struct ky_table_def *def = table->def;
 	int bar = ky_html_bar_column(def);
 	double full = full_bar(table, bar);
+	uint64_t empty = 0; /* the columns that are, of the first 64 */
 
 	ky_strbuf_adds(out, "<div class=\"rows\"><table><thead><tr>");
 	for (size_t c = 0; c < def->n_columns; c++) {
+		if (c < 64 && ky_table_is_empty(table, c)) {
+			empty |= UINT64_C(1) << c;
+			continue;
+		}
 		ky_strbuf_addf(out, "<th class=\"%s\" title=\"",
 			       is_number(&def->columns[c]) ? "n" : "t");
 		ky_html_text(out, def->columns[c].help);
@@ -144,9 +151,11 @@ static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 	ky_strbuf_adds(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
 		ky_strbuf_adds(out, "<tr>");
-		for (size_t c = 0; c < def->n_columns; c++)
-			add_cell(out, &def->columns[c], &ky_table_cells(table, i)[c],
-				 (int)c == bar ? full : 0);
+		for (size_t c = 0; c < def->n_columns; c++) {
+			if (c >= 64 || !(empty >> c & 1))
+				add_cell(out, &def->columns[c], &ky_table_cells(table, i)[c],
+					 (int)c == bar ? full : 0);
+		}
 		ky_strbuf_adds(out, "</tr>\n");
 	}
 	ky_strbuf_adds(out, "</tbody></table></div>\n");
@@ -240,12 +249,8 @@ static void add_interval_charts(struct ky_strbuf *out, const struct ky_report_re
 	const struct ky_report_result *result = &results->list.data[at];
 
 	for (size_t t = 0; t < result->n_tables; t++) {
-		if (result->tables[t].hidden)
-			continue;
-		ky_strbuf_adds(out, "<h3>");
-		ky_html_text(out, result->tables[t].def->title);
-		ky_strbuf_adds(out, "</h3>\n");
-		ky_html_intervals(out, results, at, t);
+		if (!result->tables[t].hidden)
+			ky_html_intervals(out, results, at, t);
 	}
 }
 

@@ -142,15 +142,6 @@ static bool is_left(enum ky_cell_class cls)
 	}
 }
 
-static bool is_empty(const struct ky_table *table, size_t column)
-{
-	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
-		if (ky_table_cells(table, i)[column].type != KY_VALUE_NONE)
-			return false;
-	}
-	return true;
-}
-
 static void choose_columns(struct layout *layout)
 {
 	const struct ky_table *table = layout->table;
@@ -158,7 +149,7 @@ static void choose_columns(struct layout *layout)
 	for (size_t i = 0; i < table->def->n_columns; i++) {
 		const struct ky_column *def = &table->def->columns[i];
 
-		if (def->group || is_empty(table, i))
+		if (def->group || ky_table_is_empty(table, i))
 			continue;
 		if (def->bar != KY_BAR_NONE)
 			layout->bar_column = (int)i;

@@ -166,6 +166,15 @@ int ky_table_column(const struct ky_table_def *def, const char *name)
 	return -1;
 }
 
+bool ky_table_is_empty(const struct ky_table *table, size_t column)
+{
+	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
+		if (ky_table_cells(table, i)[column].type != KY_VALUE_NONE)
+			return false;
+	}
+	return true;
+}
+
 double ky_cell_number(const struct ky_cell *cell)
 {
 	switch (cell->type) {

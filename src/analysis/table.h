@@ -187,6 +187,9 @@ void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind,
 /* The index of the column called @name, or -1. */
 int ky_table_column(const struct ky_table_def *def, const char *name);
 
+/* Is every cell of @column empty? People are not shown such columns. */
+bool ky_table_is_empty(const struct ky_table *table, size_t column);
+
 /* A number as a real one; processes give their tid; 0 for what is none. */
 double ky_cell_number(const struct ky_cell *cell);
 /* Are the two the same value? For grouping. */

@@ -115,6 +115,8 @@ def test_intervals_are_lines_over_time(kymo, reference):
     page = Page(kymo("report", "cpu,sched", "--html", "--refresh", "500ms", reference).out)
     assert page.counts["section"] == 2
     assert page.counts["polyline"] >= 8
+    # What has no line has no heading before the intervals either.
+    assert page.titles[:2] == ["CPU time of each thread", "Usage of each CPU"]
     assert page.counts["details"] > 16  # one for each interval of each report
 
 
