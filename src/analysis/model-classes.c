@@ -155,8 +155,12 @@ static bool row_fits(const struct class_row *row, const char *name, size_t len, 
 static const struct class_row *find_row(const char *name, bool lttng, const char **rest)
 {
 	for (size_t i = 0; i < N_CLASS_ROWS; i++) {
-		size_t len = strlen(class_rows[i].name);
+		size_t len;
 
+		/* Metadata may have thousands of classes. */
+		if (class_rows[i].name[0] != name[0])
+			continue;
+		len = strlen(class_rows[i].name);
 		if (!row_fits(&class_rows[i], name, len, lttng))
 			continue;
 		*rest = name + len;

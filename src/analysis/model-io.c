@@ -127,7 +127,7 @@ static const struct ky_call_row rows[] = {
 const struct ky_call_row *ky_call_row_find(const char *syscall)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		if (strcmp(rows[i].name, syscall) == 0)
+		if (rows[i].name[0] == syscall[0] && strcmp(rows[i].name, syscall) == 0)
 			return &rows[i];
 	}
 	return NULL;

@@ -70,6 +70,15 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 	return cpu;
 }
 
+/* Most often the context tells what is known: whom @cpu runs. NULL: look closer. */
+static inline struct ky_thread *known_current(const struct ky_cpu *cpu, int32_t tid)
+{
+	struct ky_thread *thread = cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
+
+	return thread && thread->tid == tid && thread->pid != KY_UNKNOWN && thread->comm[0] ? thread
+											    : NULL;
+}
+
 /* What the context says of the thread that the event happened in. */
 static struct ky_thread *context_thread(struct ky_feed *feed, const struct ky_event *event,
 					const struct ky_class_info *info, int32_t tid)
@@ -99,7 +108,10 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 {
 	const struct ky_cpu *cpu = feed->cpu;
 	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+	struct ky_thread *known = known_current(cpu, tid);
 
+	if (known)
+		return known;
 	if (tid > 0)
 		return context_thread(feed, event, info, tid);
 	return tid < 0 && cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
@@ -111,7 +123,12 @@ int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 	struct ky_cpu *cpu = feed->cpu;
 	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
 
-	*thread = NULL;
+	*thread = known_current(cpu, tid);
+	if (*thread) {
+		if (feed->stream->has_switch)
+			cpu->seen_ns = event->ns;
+		return 0;
+	}
 	if (tid < 0) {
 		if (cpu && cpu->state == KY_CPU_BUSY)
 			*thread = cpu->current;

@@ -109,6 +109,8 @@ struct series {
 struct run {
 	struct ky_model *model;
 	int64_t step_ns;
+	size_t last_step;
+	uint64_t last_since; /* where that begins */
 	struct step steps[MAX_STEPS];
 	struct ky_map by_key;
 	KY_VEC(struct series *) series;
@@ -158,9 +160,14 @@ static size_t step_of(struct run *run, int64_t ns)
 {
 	uint64_t since = ky_ns_between(ky_model_begin_ns(run->model), ns);
 
+	/* Most often the one of the call before: no need to divide. */
+	if (since - run->last_since < (uint64_t)run->step_ns)
+		return run->last_step;
 	while (since / (uint64_t)run->step_ns >= MAX_STEPS)
 		widen(run);
-	return since / (uint64_t)run->step_ns;
+	run->last_step = since / (uint64_t)run->step_ns;
+	run->last_since = run->last_step * (uint64_t)run->step_ns;
+	return run->last_step;
 }
 
 static int on_call(void *data, const struct ky_call *call)

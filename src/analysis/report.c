@@ -8,6 +8,7 @@
 #include "analysis/report-list.h"
 #include "analysis/render.h"
 #include "base/error.h"
+#include "flow/parallel.h"
 #include "flow/range.h"
 
 /* clang-format off */
@@ -169,13 +170,14 @@ struct pass {
 	struct ky_report_results *results;
 	const struct ky_report *const *reports;
 	size_t n_reports, n_intervals;
-	bool left_out; /* there are more intervals than that */
-	void **runs;   /* by report; NULL: it has not begun */
+	bool left_out;	     /* there are more intervals than that */
+	size_t first_result; /* of those that are being finished: theirs lie in the reports' order */
+	void **runs;	     /* by report; NULL: it has not begun */
 	const struct ky_report_options *options;
 	struct kymo_error *err;
 };
 
-static struct ky_report_result *add_result(struct pass *pass, const struct ky_report *report)
+static int add_result(struct pass *pass, const struct ky_report *report)
 {
 	struct ky_report_result result = {
 		.report = report,
@@ -190,16 +192,16 @@ static struct ky_report_result *add_result(struct pass *pass, const struct ky_re
 		n++;
 	result.tables = calloc(n, sizeof(*result.tables));
 	if (!result.tables)
-		return NULL;
+		return KYMO_E_MEMORY;
 	result.n_tables = n;
 	for (size_t i = 0; i < n; i++) {
 		ky_table_init(&result.tables[i], report->tables[i]);
 		result.tables[i].hidden = !ky_report_wants(pass->options, report, i);
 	}
 	if (ky_vec_push(&pass->results->list, result) == 0)
-		return ky_vec_last(&pass->results->list);
+		return 0;
 	free(result.tables); /* no table holds anything yet */
-	return NULL;
+	return KYMO_E_MEMORY;
 }
 
 /* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
@@ -283,18 +285,21 @@ static bool is_empty_range(const struct pass *pass)
 	       (focus->begin_ns != INT64_MIN || focus->end_ns != INT64_MAX);
 }
 
-static int finish_report(struct pass *pass, size_t i)
+/* In any thread, beside others. */
+static int finish_report(void *data, size_t i, struct kymo_error *err)
 {
+	struct pass *pass = data;
 	const struct ky_report *report = pass->reports[i];
-	struct ky_report_result *result = add_result(pass, report);
-	int status = result ? 0 : KYMO_E_MEMORY;
+	struct ky_report_result *result = &pass->results->list.data[pass->first_result + i];
+	int status = 0;
 
-	if (result && (report->needs & ky_model_abilities(result->model)) != report->needs)
+	(void)err; /* it is one of memory */
+	if ((report->needs & ky_model_abilities(result->model)) != report->needs)
 		status = ky_report_note(result, "the trace has no %s; %s", report->needs_text,
 					report->needs_hint);
 	/* Once is enough, and of nothing there is nothing more to tell. */
 	if (status >= 0 && is_empty_range(pass))
-		return pass->results->list.len == 1 ? note_empty_range(pass, result) : 0;
+		return pass->first_result + i == 0 ? note_empty_range(pass, result) : 0;
 	if (status >= 0)
 		status = note_ignored(pass->options, result);
 	if (status >= 0)
@@ -306,13 +311,38 @@ static int finish_report(struct pass *pass, size_t i)
 	return status;
 }
 
+static int free_run(void *data, size_t i, struct kymo_error *err)
+{
+	struct pass *pass = data;
+
+	(void)err;
+	if (pass->runs[i])
+		pass->reports[i]->free(pass->runs[i]);
+	pass->runs[i] = NULL;
+	return 0;
+}
+
+/* Call @part for every report. */
+static int each_report(struct pass *pass, int (*part)(void *data, size_t i, struct kymo_error *err))
+{
+	struct kymo_error err;
+	int status = 0;
+
+	if (pass->options->crew)
+		return ky_parallel_each(pass->options->crew, pass->n_reports, NULL, part, pass,
+					&err);
+	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
+		status = part(pass, i, &err);
+	return status;
+}
+
 static void free_runs(struct pass *pass)
 {
-	for (size_t i = 0; i < pass->n_reports; i++) {
-		if (pass->runs[i])
-			pass->reports[i]->free(pass->runs[i]);
-		pass->runs[i] = NULL;
-	}
+	/* Without memory for that: one after the other. */
+	if (each_report(pass, free_run) == 0)
+		return;
+	for (size_t i = 0; i < pass->n_reports; i++)
+		free_run(pass, i, NULL);
 }
 
 static int begin_runs(struct pass *pass)
@@ -332,9 +362,10 @@ static int finish_runs(struct pass *pass)
 	if (pass->results->begin_ns == INT64_MIN)
 		pass->results->begin_ns = ky_model_begin_ns(pass->results->model);
 	pass->results->end_ns = ky_model_end_ns(pass->results->model);
+	pass->first_result = pass->results->list.len;
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
-		status = finish_report(pass, i);
-	return status;
+		status = add_result(pass, pass->reports[i]);
+	return status < 0 ? status : each_report(pass, finish_report);
 }
 
 /* An interval is over. */

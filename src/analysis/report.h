@@ -16,6 +16,8 @@
 
 #define KY_LIMIT_DEFAULT UINT64_MAX
 
+struct ky_crew;
+
 struct ky_report_options {
 	/*
 	 * Rows (or groups) of tables that are not fixed; 0: all. KY_LIMIT_DEFAULT: all for machines, ten
@@ -31,6 +33,8 @@ struct ky_report_options {
 	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
 	struct ky_focus focus;		  /* what is told of */
 	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
+	struct ky_crew
+		*crew; /* finishes several reports at once, borrowed; NULL: one after the other */
 };
 
 /* Everything, for people. */
@@ -68,6 +72,7 @@ struct ky_report {
 	/*
 	 * The range, or an interval of it, is over: fill result->tables, which are empty, in the order
 	 * that suits best, and add notes. What was asked for of order and number of rows is done after.
+	 * Others may finish at the same time, in other threads: the model is not to be changed.
 	 */
 	int (*finish)(void *run, const struct ky_report_options *options,
 		      struct ky_report_result *result);

@@ -7,6 +7,8 @@
 
 #include <kymo/error.h>
 
+/* Two such values differ by less than DEV_LIMIT. */
+#define PLAIN_LIMIT (UINT64_C(1) << 62)
 /* Beyond this many deviations the squares could leave 128 bits; see add_moments(). */
 #define DEV_LIMIT (INT64_C(1) << 62)
 
@@ -111,6 +113,14 @@ static void add_moments(struct ky_stats *stats, uint64_t value)
 		stats->max = value > stats->max ? value : stats->max;
 	}
 	stats->sum += value;
+	stats->count++;
+	if (__builtin_expect((value | stats->first) < PLAIN_LIMIT, 1)) {
+		int64_t plain = (int64_t)(value - stats->first);
+
+		stats->sum_dev += plain;
+		stats->sum_dev2 += (unsigned __int128)((__int128)plain * plain);
+		return;
+	}
 	dev = (__int128)value - stats->first;
 	/* Only a lying clock gives durations of a century: keep the squares in range. */
 	if (dev > DEV_LIMIT)
@@ -119,7 +129,6 @@ static void add_moments(struct ky_stats *stats, uint64_t value)
 		dev = -DEV_LIMIT;
 	stats->sum_dev += dev;
 	stats->sum_dev2 += (unsigned __int128)(dev * dev);
-	stats->count++;
 }
 
 int ky_stats_add(struct ky_stats *stats, uint64_t value)

@@ -264,6 +264,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 	struct ky_report_options *to = &wanted.options;
 	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
 
+	to->crew = crew;
 	to->limit = options->limit;
 	to->for_people = !options->json && !options->csv && !options->html;
 	to->tables = (const char *const *)options->tables.items;

@@ -19,6 +19,7 @@
 #ifndef KY_CTF_DECODE_H
 #define KY_CTF_DECODE_H
 
+#include "base/bits.h"
 #include "ctf/model.h"
 
 struct ky_stream;
@@ -227,7 +228,8 @@ struct ky_handle {
 	uint8_t n_arrays;
 	/* An integer of 1, 2, 4 or 8 bytes at a fixed place; 0: it is something else. */
 	uint8_t plain_bytes;
-	bool plain_signed, plain_big;		 /* the latter is its byte order */
+	bool plain_signed, plain_big; /* the latter is its byte order */
+	uint32_t plain_scope;	      /* offset in struct ky_event of where its scope begins */
 	uint32_t elements[KY_HANDLE_ARRAYS_MAX]; /* of the arrays that it lies in */
 };
 
@@ -297,13 +299,62 @@ const char *ky_place_bytes(const struct ky_event *event, const struct ky_place *
 uint64_t ky_place_word(const struct ky_event *event, const struct ky_place *place,
 		       unsigned int word);
 
+/* The short way to what most handles are for: a load. False: it has to be ky_get_number(). */
+static inline bool ky_get_plain(const struct ky_event *event, const struct ky_handle *handle,
+				uint64_t *value)
+{
+	const uint8_t *from;
+	uint32_t scope_bits;
+	uint64_t at_bits;
+
+	if (!handle->plain_bytes)
+		return false;
+	memcpy(&scope_bits, (const char *)event + handle->plain_scope, sizeof(scope_bits));
+	at_bits = ky_align_up(event->begin_bits + scope_bits, handle->scope_align_bits) +
+		  (uint64_t)handle->fixed_at_bits;
+	if (at_bits & 7 || at_bits + 8u * handle->plain_bytes > event->end_bits)
+		return false;
+	from = event->data + at_bits / 8;
+	switch (handle->plain_bytes) {
+	case 1:
+		*value = handle->plain_signed ? (uint64_t)(int8_t)*from : *from;
+		break;
+	case 2:
+		*value = ky_load16(from, handle->plain_big);
+		if (handle->plain_signed)
+			*value = (uint64_t)(int16_t)*value;
+		break;
+	case 4:
+		*value = ky_load32(from, handle->plain_big);
+		if (handle->plain_signed)
+			*value = (uint64_t)(int32_t)*value;
+		break;
+	default:
+		*value = ky_load64(from, handle->plain_big);
+	}
+	return true;
+}
+
 /*
  * Read an integer, boolean or enumeration of up to 64 bits; signed ones are sign-extended.
  * Anything else (no such field, other kind, bad data) gives @otherwise.
  */
-uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
-		    uint64_t otherwise);
-int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle, int64_t otherwise);
+static inline uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
+				  uint64_t otherwise)
+{
+	uint64_t value;
+
+	if (__builtin_expect(ky_get_plain(event, handle, &value), 1))
+		return value;
+	return handle->cls && ky_get_number(event, handle, &value) ? value : otherwise;
+}
+
+static inline int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle,
+				 int64_t otherwise)
+{
+	return (int64_t)ky_get_u64(event, handle, (uint64_t)otherwise);
+}
+
 /* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when there is none. */
 const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
 			size_t *len_bytes);

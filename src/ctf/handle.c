@@ -117,6 +117,19 @@ static void find_plain(struct ky_handle *handle)
 	if (handle->fixed_at_bits < 0 || (bits != 8 && bits != 16 && bits != 32 && bits != 64) ||
 	    cls->num.bits_reversed)
 		return;
+	switch (handle->scope) {
+	case KY_SCOPE_STREAM_CONTEXT:
+		handle->plain_scope = offsetof(struct ky_event, stream_context_bits);
+		break;
+	case KY_SCOPE_EVENT_CONTEXT:
+		handle->plain_scope = offsetof(struct ky_event, event_context_bits);
+		break;
+	case KY_SCOPE_PAYLOAD:
+		handle->plain_scope = offsetof(struct ky_event, payload_bits);
+		break;
+	default:
+		return;
+	}
 	handle->plain_bytes = (uint8_t)(bits / 8);
 	handle->plain_signed = cls->kind == KY_FIELD_SINT;
 	handle->plain_big = cls->num.big_endian;
@@ -435,44 +448,11 @@ bool ky_place_number(const struct ky_event *event, const struct ky_place *place,
 	}
 }
 
-/* The short way. False: it has to be the long one. */
-static inline bool get_plain(const struct ky_event *event, const struct ky_handle *handle,
-			     uint64_t *value)
-{
-	const uint8_t *from;
-	uint64_t at_bits;
-
-	if (!handle->plain_bytes)
-		return false;
-	at_bits = fixed_place(event, handle);
-	if (at_bits & 7 || at_bits + 8u * handle->plain_bytes > event->end_bits)
-		return false;
-	from = event->data + at_bits / 8;
-	switch (handle->plain_bytes) {
-	case 1:
-		*value = handle->plain_signed ? (uint64_t)(int8_t)*from : *from;
-		break;
-	case 2:
-		*value = ky_load16(from, handle->plain_big);
-		if (handle->plain_signed)
-			*value = (uint64_t)(int16_t)*value;
-		break;
-	case 4:
-		*value = ky_load32(from, handle->plain_big);
-		if (handle->plain_signed)
-			*value = (uint64_t)(int32_t)*value;
-		break;
-	default:
-		*value = ky_load64(from, handle->plain_big);
-	}
-	return true;
-}
-
 bool ky_get_number(const struct ky_event *event, const struct ky_handle *handle, uint64_t *value)
 {
 	struct ky_place place;
 
-	if (__builtin_expect(get_plain(event, handle, value), 1))
+	if (ky_get_plain(event, handle, value))
 		return true;
 	return ky_handle_place(event, handle, &place) && ky_place_number(event, &place, value);
 }
@@ -496,21 +476,6 @@ bool ky_get_real(const struct ky_event *event, const struct ky_handle *handle, d
 	struct ky_place place;
 
 	return ky_handle_place(event, handle, &place) && ky_place_real(event, &place, value);
-}
-
-uint64_t ky_get_u64(const struct ky_event *event, const struct ky_handle *handle,
-		    uint64_t otherwise)
-{
-	uint64_t value;
-
-	return ky_get_number(event, handle, &value) ? value : otherwise;
-}
-
-int64_t ky_get_i64(const struct ky_event *event, const struct ky_handle *handle, int64_t otherwise)
-{
-	uint64_t value;
-
-	return ky_get_number(event, handle, &value) ? (int64_t)value : otherwise;
 }
 
 uint64_t ky_place_word(const struct ky_event *event, const struct ky_place *place,

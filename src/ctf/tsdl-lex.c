@@ -26,7 +26,7 @@ static const char *const keywords[] = {[KY_KEYWORD_NONE] = "",
 enum ky_keyword ky_tsdl_keyword(const char *name)
 {
 	for (size_t i = 1; i < sizeof(keywords) / sizeof(keywords[0]); i++) {
-		if (!strcmp(keywords[i], name))
+		if (keywords[i][0] == name[0] && !strcmp(keywords[i], name))
 			return (enum ky_keyword)i;
 	}
 	return KY_KEYWORD_NONE;

@@ -9,6 +9,8 @@
 
 #define SLOTS	   32
 #define LOOK_SLOTS 8
+/* Few at first, so that the consumer need not wait for long. */
+#define FIRST_SLOTS 2
 
 /* A batch, with everything that it borrowed. */
 struct slot {
@@ -35,6 +37,7 @@ struct ahead {
 	size_t first;	/* the slot to deliver next */
 	size_t n_ready; /* known to be filled, from there on */
 	size_t n_given; /* slots before first that were delivered; the last one is lent out */
+	size_t n_most;	/* so many slots may be filled at once */
 	bool ended;
 	/* The task's, while it runs; else the owner's: */
 	size_t next;
@@ -154,7 +157,7 @@ static void run_fill(struct ky_task *task)
 
 /* ---- the consumer's side ------------------------------------------------------------------------ */
 
-/* Give back what was delivered, see what is there, have more made when half of the ring is free. */
+/* Give back what was delivered, see what is there, have more made. */
 static void look(struct ahead *a)
 {
 	bool start;
@@ -163,15 +166,18 @@ static void look(struct ahead *a)
 	a->n_free += a->n_given;
 	a->n_ready += a->n_filled;
 	a->n_filled = 0;
-	start = !a->filling && !a->input_ended && a->n_free >= SLOTS / 2;
+	start = !a->filling && !a->input_ended && a->n_free >= a->n_most;
 	if (start) {
 		a->filling = true;
-		a->n_wanted = a->n_free;
+		a->n_wanted = a->n_most;
 	}
 	ky_crew_unlock(a->crew);
 	a->n_given = 0;
-	if (start)
-		ky_crew_add(a->crew, &a->task);
+	if (!start)
+		return;
+	if (a->n_most < SLOTS / 2)
+		a->n_most *= 2;
+	ky_crew_add(a->crew, &a->task);
 }
 
 static bool is_idle(void *data)
@@ -224,6 +230,7 @@ static void reset(struct ahead *a)
 	a->first = a->next = 0;
 	a->n_ready = a->n_filled = 0;
 	a->n_free = SLOTS;
+	a->n_most = FIRST_SLOTS;
 	a->n_given = 0;
 	a->ended = a->input_ended = false;
 }
@@ -275,8 +282,14 @@ int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_kee
 	a->log = log;
 	a->to = to;
 	a->n_free = SLOTS;
+	a->n_most = FIRST_SLOTS;
 	*flow = &a->flow;
 	return KYMO_OK;
+}
+
+void ky_ahead_start(struct ky_flow *flow)
+{
+	look(ahead_of(flow));
 }
 
 struct ky_log_keep *ky_ahead_log_new(void)

@@ -29,6 +29,9 @@
 int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_keep *log,
 		  const struct ky_log *to, struct ky_flow **flow, struct kymo_error *err);
 
+/* Begin to read, while the consumer is not ready yet. Not where it will seek: @flow may warn meanwhile. */
+void ky_ahead_start(struct ky_flow *flow);
+
 /* A log for ky_ahead_open(), on the heap; NULL when out of memory. */
 struct ky_log_keep *ky_ahead_log_new(void);
 

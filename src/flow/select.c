@@ -285,10 +285,14 @@ static int open_merge_ahead(struct selected *s, const struct ky_trace_set *set,
 	if (!log)
 		return ky_error_nomem(err);
 	ret = open_merge(s, set, selection, picked, &log->log, &input, err);
-	if (ret == KYMO_OK)
-		return ky_ahead_open(selection->crew, input, log, to, merged, err);
-	ky_log_keep_fini(log);
-	free(log);
+	if (ret < 0) {
+		ky_log_keep_fini(log);
+		free(log);
+		return ret;
+	}
+	ret = ky_ahead_open(selection->crew, input, log, to, merged, err);
+	if (ret == KYMO_OK && selection->begin_ns == INT64_MIN)
+		ky_ahead_start(*merged);
 	return ret;
 }
 
