@@ -288,6 +288,26 @@ def ok():
             ("wrong", uint(8, roles=["packet-total-length"])),
             ("size", uint(8, roles=["packet-total-length", "packet-content-length"])))) + \
         event(("n", uint()), name="e")
+    twice = ["data-stream-class-id"]
+    yield "ctf2-same-roles", "Two stream class ids, the last counts; two times, both move the clock; " \
+        "two sequence numbers.", {"s": b"\1\3" + b"\7\0" + b"\5\3\1" + b"\6\6\2"}, \
+        preamble() + fragment("trace-class", packet_header_field_class=struct_of(
+            ("first", uint(roles=twice)), ("second", uint(roles=twice)))) + \
+        fragment("clock-class", **CLOCK) + fragment(
+            "data-stream-class", id=3, default_clock_class_id="c",
+            packet_context_field_class=struct_of(
+                ("a", uint(roles=["packet-sequence-number"])),
+                ("b", uint(roles=["packet-sequence-number"]))),
+            event_record_header_field_class=struct_of(
+                ("t", uint(roles=[STAMP])), ("u", uint(roles=[STAMP])))) + \
+        event(("n", uint()), name="e", data_stream_class_id=3)
+    total = ["packet-total-length"]
+    yield "ctf2-role-in-options", "The packet's size is what is selected: in CTF 1.8 nothing could name it so.", \
+        {"s": b"\0\x18\1" + b"\1\x20\0\2"}, \
+        preamble() + fragment("data-stream-class", packet_context_field_class=struct_of(
+            ("k", uint()), ("size", variant(at("k"), ("byte", [[0, 0]], uint(8, roles=total)),
+                                            ("word", [[1, 1]], uint(16, roles=total)))))) + \
+        event(("n", uint()), name="e")
     yield "ctf2-clock-bits", "Time stamps of 8 bits wrap against the running clock.", \
         {"s": struct.pack("<I", 250) + b"\xfa\x01" + b"\xff\x02" + b"\x03\x03" + b"\x03\x04" + b"\x02\x05"}, \
         timed(uint(8, roles=[STAMP]), ("n", uint()), context=struct_of(

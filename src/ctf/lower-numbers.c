@@ -181,6 +181,28 @@ static void give_role(struct ky_field_class *cls, enum ky_role role)
 		cls->num.clock = NULL;
 }
 
+/*
+ * Of several fields with one role in a structure the last counts, and CTF 1.8 has one name for it: those
+ * before become plain fields. Times, which all move the clock, stay mapped to it.
+ */
+static void drop_roles(struct ky_field_class *st)
+{
+	uint32_t seen = 0;
+
+	for (size_t i = st->st.n_members; i-- > 0;) {
+		struct ky_field_class *cls = st->st.members[i].cls;
+
+		if (cls->role == KY_ROLE_NONE || cls->role == KY_ROLE_CPU_ID)
+			continue;
+		if (seen & UINT32_C(1) << cls->role) {
+			if (cls->role != KY_ROLE_CLOCK_BEGIN && ky_field_is_num(cls))
+				cls->num.clock = NULL;
+			cls->role = KY_ROLE_NONE;
+		}
+		seen |= UINT32_C(1) << cls->role;
+	}
+}
+
 int ky_lower_roles(struct ky_lowering *l, struct ky_field_class *st)
 {
 	size_t n = st->st.n_members, at = 0;
@@ -188,8 +210,10 @@ int ky_lower_roles(struct ky_lowering *l, struct ky_field_class *st)
 
 	for (size_t i = 0; i < st->st.n_members; i++)
 		n += (size_t)__builtin_popcount(st->st.members[i].cls->more_roles);
-	if (n == st->st.n_members)
+	if (n == st->st.n_members) {
+		drop_roles(st);
 		return KYMO_OK;
+	}
 	members = ky_arena_array(&l->trace->arena, n, sizeof(*members));
 	if (!members)
 		return ky_error_nomem(l->err);
@@ -212,5 +236,6 @@ int ky_lower_roles(struct ky_lowering *l, struct ky_field_class *st)
 	}
 	st->st.members = members;
 	st->st.n_members = n;
+	drop_roles(st);
 	return KYMO_OK;
 }

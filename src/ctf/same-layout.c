@@ -247,6 +247,33 @@ static size_t same_member(struct comparison *c, const struct ky_field_class *a,
 	return same ? n + 1 : 0;
 }
 
+/* Has a member behind member @i of @st its role, too? Then that one counts. */
+static bool is_outdone(const struct ky_field_class *st, size_t i)
+{
+	enum ky_role role = st->st.members[i].cls->role;
+
+	for (size_t j = i + 1; j < st->st.n_members && role != KY_ROLE_NONE; j++) {
+		const struct ky_field_class *cls = st->st.members[j].cls;
+
+		if (cls->role == role || cls->more_roles & UINT32_C(1) << role)
+			return true;
+	}
+	return false;
+}
+
+/* Without its role, which did not count; a time always does. */
+static const struct ky_field_class *without_role(const struct ky_field_class *cls,
+						 struct ky_field_class *plain)
+{
+	if (cls->role == KY_ROLE_CLOCK_BEGIN || cls->more_roles)
+		return cls;
+	*plain = *cls;
+	plain->role = KY_ROLE_NONE;
+	if (ky_field_is_num(plain))
+		plain->num.clock = NULL;
+	return plain;
+}
+
 static bool same_members(struct comparison *c, const struct ky_field_class *a,
 			 const struct ky_field_class *b)
 {
@@ -256,9 +283,12 @@ static bool same_members(struct comparison *c, const struct ky_field_class *a,
 		return false;
 	for (size_t i = 0; i < a->st.n_members; i++) {
 		const struct ky_field_class *cls = a->st.members[i].cls;
+		struct ky_field_class plain;
 
 		if (at >= b->st.n_members)
 			return false;
+		if (b->st.members[at].cls->role == KY_ROLE_NONE && is_outdone(a, i))
+			cls = without_role(cls, &plain);
 		if (cls->more_roles && c->may_differ)
 			n = same_roles(c, cls, b, at);
 		else

@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "flow/csv.h"
+#include "flow/sink.h"
 #include "os/file.h"
 
 #define FILE_BUFFER_BYTES ((size_t)64 << 10)
@@ -248,8 +249,7 @@ static int csv_batch(struct ky_sink *sink, const struct ky_batch *batch, struct 
 		ret = put_event(s, &file->out, &batch->events[i], batch->stream, err);
 		if (ret < 0) {
 			file->out.len = whole; /* no half lines */
-			if (ret == KYMO_E_FORMAT)
-				ky_error_path(err, batch->stream->file.path);
+			ky_sink_place(batch->stream, err);
 		} else if (file->out.len >= FILE_BUFFER_BYTES) {
 			ret = write_out(s, file, err);
 		}

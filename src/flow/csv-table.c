@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "flow/csv.h"
+#include "flow/sink.h"
 #include "os/file.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
@@ -332,8 +333,7 @@ static int table_batch(struct ky_sink *sink, const struct ky_batch *batch, struc
 		ret = put_event(s, &batch->events[i], batch->stream, err);
 		if (ret < 0) {
 			s->out.len = whole; /* no half lines */
-			if (ret == KYMO_E_FORMAT)
-				ky_error_path(err, batch->stream->file.path);
+			ky_sink_place(batch->stream, err);
 		} else if (s->out.len >= WRITE_BYTES) {
 			ret = table_flush(sink, err);
 		}

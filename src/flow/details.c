@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "flow/json-value.h"
 #include "flow/text.h"
+#include "flow/sink.h"
 #include "os/file.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
@@ -186,8 +187,8 @@ static int details_batch(struct ky_sink *sink, const struct ky_batch *batch, str
 		put_loss(s, batch->loss);
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
 		ret = put_event(s, &batch->events[i], batch->stream, err);
-		if (ret == KYMO_E_FORMAT)
-			ky_error_path(err, batch->stream->file.path);
+		if (ret < 0)
+			ky_sink_place(batch->stream, err);
 		if (ret == KYMO_OK && s->out.len >= WRITE_BYTES)
 			ret = details_flush(sink, err);
 	}

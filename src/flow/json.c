@@ -120,8 +120,7 @@ static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 		ret = put_event(s, &batch->events[i], stream->name, err);
 		if (ret < 0) {
 			s->out.len = whole; /* no half lines */
-			if (ret == KYMO_E_FORMAT)
-				ky_stream_place(stream, err);
+			ky_sink_place(stream, err);
 			return ret;
 		}
 		if (s->out.len >= WRITE_BYTES && !s->held) {

@@ -116,4 +116,15 @@ struct ky_text_options;
 /* The text of text.h, written to @fd (the caller's). NULL when out of memory. */
 struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options);
 
+/*
+ * For sinks: @err is about an event of @stream whose values cannot be had, or has another reason and is
+ * left alone. Says which file it is in, and where.
+ */
+static inline void ky_sink_place(const struct ky_stream *stream, struct kymo_error *err)
+{
+	if (err && !err->path[0] && err->offset != KYMO_NO_OFFSET &&
+	    (err->code == KYMO_E_FORMAT || err->code == KYMO_E_LIMIT))
+		ky_stream_place(stream, err);
+}
+
 #endif

@@ -480,8 +480,7 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 		at = put_event(text, text->data + text->len, trace, &batch->events[i],
 			       stream->index, err);
 		if (__builtin_expect(!at, 0)) {
-			if (!err->path[0] && err->code == KYMO_E_FORMAT)
-				ky_stream_place(stream, err);
+			ky_sink_place(stream, err);
 			return err->code;
 		}
 		text->len = (size_t)(at - text->data);

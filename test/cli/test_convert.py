@@ -281,9 +281,9 @@ def test_damage_in_ctf(kymo, tmp_path):
 
 
 def test_what_ctf_1_8_cannot_say(kymo, root_dir, tmp_path):
-    case = f"{root_dir}/test/data/ok/rules/ctf2-several-roles"
+    case = f"{root_dir}/test/data/ok/rules/ctf2-role-in-options"
     result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", case, code=1)
-    assert "cannot be said in the other version" in result.err and "packet_size" in result.err
+    assert "stream.packet.context cannot be described in the other version" in result.err
     assert not os.listdir(tmp_path)
 
 
