@@ -33,6 +33,7 @@
 #ifndef KYMO_TRACE_HIT
 #define KYMO_TRACE_HIT KYMO_TRACE_API
 #endif
+/* Of the structs below: compiled into programs. When to raise it: docs/design/tracer.md, "Versions". */
 #define KYMO_SITE_VERSION 1
 #define KYMO_PAGE_BYTES	  4096
 

@@ -44,7 +44,7 @@
  *
  * All integers are in native byte order. Offsets count from the start of the struct that has
  * them, unless said otherwise. Texts are UTF-8 and end with NUL. Reserved fields are 0.
- * A reader refuses another KY_CONTROL_VERSION.
+ * A reader refuses another KY_CONTROL_VERSION. When to raise it: docs/design/tracer.md, "Versions".
  */
 #ifndef KY_ABI_CONTROL_H
 #define KY_ABI_CONTROL_H

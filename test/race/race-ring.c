@@ -459,6 +459,97 @@ static bool test_vforks(struct ring *ring)
 	return ok && agrees(ring, writers, n * each - vforked.lost);
 }
 
+/* ---- SIGKILL while a lock is held ---- */
+
+enum { DIE_NEVER, DIE_IN_CLOCK, DIE_IN_HEADER, DIE_IN_SWITCH, DIE_WAYS };
+static int die_in;
+
+static void die(int where)
+{
+	if (where == die_in)
+		kill(getpid(), SIGKILL);
+}
+
+static uint64_t deadly_clock(void)
+{
+	die(DIE_IN_CLOCK);
+	return client_clock();
+}
+
+static uint32_t deadly_header(const void *record, const struct kymo_ring_spot *spot,
+			      union kymo_ring_header *header)
+{
+	die(DIE_IN_HEADER);
+	return client_record_header(record, spot, header);
+}
+
+static void deadly_open(const void *client, const struct kymo_ring_packet *packet, void *header)
+{
+	die(DIE_IN_SWITCH);
+	client_subbuf_open(client, packet, header);
+}
+
+static const struct kymo_ring_config deadly = {
+	sizeof(struct client_header), deadly_clock, deadly_header, deadly_open, client_subbuf_close,
+};
+
+/* What the client's functions are called for is under the lock of whoever writes under locks. */
+static void write_and_die(struct ring *ring, uint64_t who, int where, uint64_t *written)
+{
+	static const uint32_t id = 1;
+
+	for (uint64_t i = 0;; i++) {
+		uint64_t value = client_value(who, i);
+
+		/* The first ones are committed in peace; a sub-buffer takes a while to fill. */
+		die_in = i < 3 ? DIE_NEVER : where;
+		if (kymo_ring_write(&deadly, &ring->ends.writer, &id, &value, sizeof(value)))
+			_exit(1);
+		*written = i + 1;
+	}
+}
+
+/*
+ * More dead owners than there are locks: who comes after them takes over, nothing is lost, and all that was
+ * committed is there.
+ */
+static bool test_killed_holding(struct ring *ring)
+{
+	uint64_t *written =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t who = 0, sum = 0, n;
+	bool ok = true;
+	int status;
+
+	ring_open(ring, 0, 4096, 64);
+	n = 2 * kymo_ring_reader_buffers(ring->ends.reader) + 2;
+	n = n < 64 ? n : 64;
+	for (int where = DIE_IN_CLOCK; where < DIE_WAYS; where++)
+		for (uint64_t k = 0; ok && k < n; k++, who++) {
+			pid_t pid;
+
+			*written = 0;
+			pid = fork();
+			if (pid == 0)
+				write_and_die(ring, who, where, written);
+			if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
+			    WTERMSIG(status) != SIGKILL)
+				CLIENT_FAIL(&ring->check, "it did not die in %d", where);
+			sum += *written;
+			ok = client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL);
+			if (ok && (ring->check.from[who] != *written || *written < 3))
+				CLIENT_FAIL(&ring->check, "writer %llu: %llu records of %llu",
+					    (unsigned long long)who,
+					    (unsigned long long)ring->check.from[who],
+					    (unsigned long long)*written);
+		}
+	for (uint64_t i = 0; i < 1000; i++)
+		sum += client_write(&ring->ends.writer, client_value(who, i)) == 0;
+	munmap(written, 4096);
+	return ok && client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL) &&
+	       counts_agree(ring, sum, 0) && ring->check.from[who] == 1000;
+}
+
 /* ---- children of clone(CLONE_VM) that are processes ---- */
 
 static struct cloned {
@@ -674,17 +765,13 @@ static const struct {
 	bool (*run)(struct ring *ring);
 	bool forks; /* not under sanitizers and emulators that cannot */
 } cases[] = {
-	{"preempted", test_preempted, false},
-	{"migrated", test_migrated, false},
-	{"signals", test_signals, false},
-	{"snapshots", test_snapshots, false},
-	{"beyond", test_beyond, false},
-	{"unplugged", test_unplugged, true},
-	{"killed", test_killed, true},
-	{"forks", test_forks, true},
-	{"vforks", test_vforks, true},
-	{"clones", test_clones, true},
-	{"single-stepped", test_single_stepped, true},
+	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
+	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
+	{"beyond", test_beyond, false},	      {"unplugged", test_unplugged, true},
+	{"killed", test_killed, true},	      {"killed holding", test_killed_holding, true},
+
+	{"forks", test_forks, true},	      {"vforks", test_vforks, true},
+	{"clones", test_clones, true},	      {"single-stepped", test_single_stepped, true},
 };
 
 static const struct {

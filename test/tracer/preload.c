@@ -220,13 +220,15 @@ static void signals(int n)
 {
 	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
 	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	int i;
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
-	for (int i = 0; i < n; i++)
+	/* Some signals at least, however quick we are. */
+	for (i = 0; i < n || n_signals <= 10; i++)
 		free(malloc(60001));
 	setitimer(ITIMER_REAL, &never, NULL);
-	say("%d\n", n_signals);
+	say("%d %d\n", n_signals, i);
 }
 
 /* ---- programs that close what they did not open, or take its number ---- */
