@@ -87,6 +87,34 @@ static bool label_selects(const struct ky_field_class *tag, const char *name,
 	return n == option->n_ranges;
 }
 
+static bool is_never(const struct ky_option *option)
+{
+	return option->n_ranges == 1 && ky_range_is_never(option->ranges);
+}
+
+/*
+ * What no number selects needs a label all the same: Babeltrace 2 gives up where an option has none. The
+ * copy of a selector that is shorter than itself has numbers to spare: *@n from the greatest on down.
+ */
+static int spare_number(struct ky_lowering *l, const struct ky_field_class *tag,
+			struct ky_option *option, uint64_t *n)
+{
+	struct ky_range *range = ky_arena_array(&l->trace->arena, 1, sizeof(*range));
+
+	if (!range)
+		return ky_error_nomem(l->err);
+	range->begin.u = (ky_field_is_signed(tag) ? (uint64_t)INT64_MAX : UINT64_MAX) - (*n)++;
+	range->end = range->begin;
+	option->ranges = range;
+	return KYMO_OK;
+}
+
+static bool has_spare_numbers(const struct ky_field_class *tag)
+{
+	return (tag->kind == KY_FIELD_UINT || tag->kind == KY_FIELD_SINT) &&
+	       tag->num.length_bits < 64;
+}
+
 /* ---- optional fields ------------------------------------------------------------------------ */
 
 /*
@@ -94,19 +122,20 @@ static bool label_selects(const struct ky_field_class *tag, const char *name,
  * gets some; one that has others cannot serve.
  */
 static int optional_labels(struct ky_lowering *l, struct ky_field_ref *ref,
-			   const struct ky_option *present, const char **in, const char **out)
+			   struct ky_option *present, const char **in, const char **out)
 {
 	static const struct ky_range no = {{0}, {0}};
 	struct ky_field_class *tag = ref->target;
-	bool by_bool = !present->n_ranges;
+	bool by_bool = !present->n_ranges, spare = is_never(present) && has_spare_numbers(tag);
+	uint64_t n_spare = 0;
 
 	*in = by_bool ? "true" : "present";
 	*out = by_bool ? "false" : "absent";
-	if (!needs_copy(ref) && (by_bool || label_selects(tag, *in, present)))
+	if (!needs_copy(ref) && !spare && (by_bool || label_selects(tag, *in, present)))
 		return KYMO_OK;
-	if (needs_copy(ref) || tag->num.n_mappings)
+	if (needs_copy(ref) || spare || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
-	if (!tag)
+	if (!tag || (spare && spare_number(l, tag, present, &n_spare) < 0))
 		return KYMO_E_MEMORY;
 	if (by_bool)
 		return ky_lower_label_two(l, tag, *out, &no, 1, *in);
@@ -191,19 +220,37 @@ static int give_labels(struct ky_lowering *l, struct ky_field_class *tag,
 	return KYMO_OK;
 }
 
+static bool has_never(const struct ky_field_class *variant)
+{
+	for (size_t i = 0; i < variant->var.n_options; i++) {
+		if (is_never(&variant->var.options[i]))
+			return true;
+	}
+	return false;
+}
+
 int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = cls->var.selector;
 	struct ky_field_class *tag = ref->target;
-	bool serves = false;
-	int ret = needs_copy(ref) ? KYMO_OK : take_labels(l, tag, cls, &serves);
+	bool serves = false, spare = has_spare_numbers(tag) && has_never(cls);
+	int ret = needs_copy(ref) || spare ? KYMO_OK : take_labels(l, tag, cls, &serves);
+	uint64_t n_spare = 0;
 
 	if (ret < 0 || serves)
 		return ret;
 	ret = ky_lower_option_names(l, cls);
 	if (ret < 0)
 		return ret;
-	if (needs_copy(ref) || tag->num.n_mappings)
+	if (needs_copy(ref) || spare || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
-	return tag ? give_labels(l, tag, cls) : KYMO_E_MEMORY;
+	if (!tag)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; spare && i < cls->var.n_options; i++) {
+		struct ky_option *option = &cls->var.options[i];
+
+		if (is_never(option) && spare_number(l, tag, option, &n_spare) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return give_labels(l, tag, cls);
 }

@@ -178,14 +178,32 @@ static size_t next_option(const struct ky_field_class *cls, size_t i)
 	return i;
 }
 
+/*
+ * Values are written anew by the number of their option. What no value selects in @a may have got a
+ * number, which no value has either.
+ */
+static bool same_in_order(struct comparison *c, const struct ky_field_class *a,
+			  const struct ky_field_class *b)
+{
+	if (a->var.n_options != b->var.n_options)
+		return false;
+	for (size_t i = 0; i < a->var.n_options; i++) {
+		const struct ky_option *option = &a->var.options[i], *other = &b->var.options[i];
+
+		if (is_never(option) ? !same_class_deep(false, c, option->cls, other->cls)
+				     : !same_option(c, option, other))
+			return false;
+	}
+	return true;
+}
+
 static bool same_options(struct comparison *c, const struct ky_field_class *a,
 			 const struct ky_field_class *b)
 {
 	size_t i = next_option(a, 0), j = next_option(b, 0);
 
-	/* Values are written anew by the number of their option. */
-	if (c->may_differ && a->var.n_options != b->var.n_options)
-		return false;
+	if (c->may_differ)
+		return same_in_order(c, a, b);
 	while (i < a->var.n_options && j < b->var.n_options) {
 		if (!same_option(c, &a->var.options[i], &b->var.options[j]))
 			return false;
@@ -327,8 +345,7 @@ static bool same_optional(struct comparison *c, const struct ky_field_class *a,
 		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
 		       same_class_deep(false, c, a->var.options->cls, option->cls);
 	if (ky_range_is_never(a->var.options->ranges))
-		return is_never(option) &&
-		       same_class_deep(false, c, a->var.options->cls, option->cls);
+		return same_class_deep(false, c, a->var.options->cls, option->cls);
 	return same_option(c, a->var.options, option);
 }
 
