@@ -13,7 +13,8 @@
  *    are not measured.
  *  - Some kernels lose switches, and filters drop them: an event of a thread that was not known
  *    to run contradicts the model. Then the time since the last sign of the old state is
- *    unknown. From the first contradiction on, every event's context counts as such a sign.
+ *    unknown. Signs are switches, system calls and births; from the first contradiction on, every
+ *    event's context.
  *  - Each trace of a set is a host of its own: their thread ids do not mix.
  *
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep

@@ -341,8 +341,9 @@ const struct ky_report ky_report_cpu = {
 		"\n"
 		"Some kernels do not tell of every switch, and filters drop them. Then an event of a "
 		"thread that was not known to run shows that one is missing: the CPU is unknown from "
-		"the last sign of what ran before to this event. Signs are switches, and from the "
-		"first such case on every event whose context tells its thread.",
+		"the last sign of what ran before to this event. Signs are switches, system calls and "
+		"births of threads, and from the first such case on every event whose context tells "
+		"its thread.",
 	.events =
 		"sched_switch is all it needs. With sched_migrate_task, migrations of threads that "
 		"wait are counted too. Process ids come from the events' context, "

@@ -82,6 +82,7 @@ class Cpu:
         self.migrations = collections.Counter()
         self.missing = collections.Counter()  # cpu -> switches that must have been there
         self.name, self.prio = {}, {}
+        self.called = {}                      # tid -> its name by contexts, the first one
         self.runs = {}                        # cpu -> [tid, since, last sign]
         self.where = {}                       # tid -> cpu
         for event in events:
@@ -92,7 +93,8 @@ class Cpu:
             # State dumps do not: a recorder may write them on its own.
             sign = switch or (tid is not None and not lttng_rules and
                               not event.name.startswith("lttng_statedump_") and
-                              (cpu not in self.runs or self.missing[cpu] or "syscall_e" in event.name))
+                              (cpu not in self.runs or self.missing[cpu] or
+                               "syscall_e" in event.name or event.name == "task_newtask"))
             if sign:
                 self.sign(cpu, tid, event.ns, begin, switch, lttng_rules)
             if switch:
@@ -118,7 +120,7 @@ class Cpu:
             self.runs[cpu] = [tid, ns, ns]
         ran, since, seen = self.runs[cpu]
         if ran == tid:
-            self.runs[cpu][2] = ns if self.missing[cpu] else seen
+            self.runs[cpu][2] = ns
             if switch:
                 self.ran(cpu, tid, ns - since)
         else:
@@ -141,6 +143,8 @@ class Cpu:
 
     def names(self, event):
         fields = event.fields
+        if event.context.get("procname") and event.context.get("tid"):
+            self.called.setdefault(event.context["tid"], event.context["procname"])
         if "comm" in fields and "tid" in fields and event.name.startswith("sched_"):
             if event.name not in ("sched_process_free", "sched_process_wait"):
                 self.name[fields["tid"]] = fields["comm"]
