@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "record/boot.h"
 #include "record/output.h"
 #include "record/user-ring.h"
 #include "record/user-runtime.h"
@@ -108,6 +110,50 @@ static int recover_file(struct recovery *recovery, const char *path, struct kymo
 	return ret;
 }
 
+static void last_name(const char *path, char *name, size_t size)
+{
+	size_t end = strlen(path), start;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (start = end; start && path[start - 1] != '/'; start--)
+		;
+	snprintf(name, size, "%.*s", (int)(end - start), path + start);
+}
+
+/* A tracefs instance that the boot before recorded into. */
+static int recover_instance(struct recovery *recovery, const char *path, struct kymo_error *err)
+{
+	struct ky_boot_stats stats;
+	char output[4096], name[256];
+	int ret;
+
+	if (!ky_boot_is_mapped(path)) {
+		ret = ky_error_set(err, KYMO_E_INVALID,
+				   "this instance is not in memory that outlives a boot");
+		ky_error_hint(err, "only those of trace_instance=NAME@... on the kernel's command "
+				   "line are");
+		return ret;
+	}
+	last_name(path, name, sizeof(name));
+	if (snprintf(output, sizeof(output), "%s/%s", recovery->options->output, name) >=
+	    (int)sizeof(output))
+		return ky_error_set(err, KYMO_E_INVALID, "the path is too long");
+	ret = ky_boot_recover(path, output, &ky_cli_log, &stats, err);
+	if (ret < 0)
+		return ret;
+	recovery->n_rings++;
+	recovery->events += stats.events;
+	recovery->lost += stats.lost;
+	ky_cli_put_text(stdout, path);
+	printf(": %" PRIu64 " events of the boot before -> ", stats.events);
+	ky_cli_put_text(stdout, output);
+	if (stats.lost)
+		printf("; %" PRIu64 " older ones were overwritten or lost", stats.lost);
+	putchar('\n');
+	return KYMO_OK;
+}
+
 static void recover_path(struct recovery *recovery, const char *path, int depth);
 
 static void recover_directory(struct recovery *recovery, const char *path, DIR *dir, int depth)
@@ -140,15 +186,22 @@ static void recover_directory(struct recovery *recovery, const char *path, DIR *
 
 static void recover_path(struct recovery *recovery, const char *path, int depth)
 {
+	bool is_instance = ky_boot_is_instance(path);
 	struct kymo_error err;
-	DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	DIR *dir = !is_instance && depth < DEPTH_MAX ? opendir(path) : NULL;
+	int ret;
 
 	if (dir) {
 		recover_directory(recovery, path, dir, depth);
 		closedir(dir);
 		return;
 	}
-	if (recover_file(recovery, path, &err) < 0) {
+	/* Among others, those of recordings are not meant. */
+	if (is_instance && depth && !ky_boot_is_mapped(path))
+		return;
+	ret = is_instance ? recover_instance(recovery, path, &err)
+			  : recover_file(recovery, path, &err);
+	if (ret < 0) {
 		say(&err, path);
 		recovery->n_failed++;
 	}
@@ -189,7 +242,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_recover = {
 	.name = "recover",
-	.summary = "make traces of ring files that killed recorders left",
+	.summary = "make traces of what killed recorders, or the boot before, left in ring buffers",
 	.usage = "[OPTIONS] -o DIR PATH...",
 	.description =
 		"While programs are recorded, each writes to a ring file in the session's directory, in "
@@ -202,9 +255,18 @@ const struct ky_command ky_command_recover = {
 		"complete: how many events were read before by the recorder (they are in its trace), how "
 		"many were lost, and how many cannot be read.\n\n"
 		"The files are not changed, unless --remove is given. Nobody should be writing to them; a session "
-		"whose recorder still runs is left out.",
+		"whose recorder still runs is left out.\n\n"
+		"A PATH may also be an instance of tracefs in memory that outlives a reboot (Linux 6.12: on the "
+		"kernel's command line, reserve_mem=20M:2M:trace trace_instance=NAME^traceoff@trace), or the "
+		"directory of all instances, of which those are meant. What was recorded into it when the "
+		"machine crashed or was reset becomes the trace DIR/NAME. That takes it out of the "
+		"kernel's buffer. Its times count from that boot, for nobody knows when that was. "
+		"It must be the same kernel: the formats of events are this boot's. Where the kernel finds "
+		"a CPU's buffer inconsistent, it has dropped it at boot.",
 	.examples = "# what a killed recorder left\n"
 		    "kymo recover --remove -o found /dev/shm/kymo-$(id -u)\n\n"
+		    "# what the kernel recorded before the machine crashed\n"
+		    "kymo recover -o crash /sys/kernel/tracing/instances\n\n"
 		    "# what kymo record --shm-path left on disk before the machine went down\n"
 		    "kymo recover --remove -o found /var/lib/shop-trace\n\n"
 		    "# one program\nkymo recover -o found 4711-2f0a1b-shop.ring",

@@ -122,7 +122,7 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 		c->plan->n_dynamic++;
 		break;
 	case KY_HOW_STRING:
-		other(c, KY_OP_STRING, field, 0, 0);
+		other(c, KY_OP_STRING, field, field->is_rest, 0);
 		c->plan->n_dynamic++;
 		break;
 	case KY_HOW_SEQUENCE:

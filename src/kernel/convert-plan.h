@@ -18,8 +18,8 @@ enum ky_op {
 	KY_OP_ADDRESS,	    /* u64 -> "0x", hexadecimal digits and NUL */
 	KY_OP_CONTENT,	    /* the same, or the text it is the address of: at place @len */
 	KY_OP_CONTENT_TAIL, /* the rest of the call's content */
-	KY_OP_STRING,	    /* dynamic text -> text and NUL */
-	KY_OP_SEQUENCE,	    /* dynamic array -> u32 count, elements of @len bytes */
+	KY_OP_STRING,	/* dynamic text -> text and NUL; @len: what follows to the record's end */
+	KY_OP_SEQUENCE, /* dynamic array -> u32 count, elements of @len bytes */
 };
 
 struct ky_convert_op {

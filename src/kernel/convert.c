@@ -123,9 +123,14 @@ static inline uint32_t load32(const uint8_t *at)
 static const uint8_t *locate(const struct record *record, const struct ky_convert_op *op,
 			     uint32_t *len)
 {
-	uint32_t word = load32(record->data + op->src);
-	uint32_t at = word & 0xffff;
+	uint32_t word, at;
 
+	if (op->code == KY_OP_STRING && op->len) {
+		*len = record->len > op->src ? record->len - op->src : 0;
+		return record->data + (*len ? op->src : 0);
+	}
+	word = load32(record->data + op->src);
+	at = word & 0xffff;
 	*len = word >> 16;
 	if (op->relative)
 		at += op->src + 4u;

@@ -236,7 +236,9 @@ static void as_format_says(const struct ky_format_field *from, struct ky_event_f
 		to->bytes = from->element_bytes;
 		break;
 	case KY_FORMAT_LOC_TEXT:
+	case KY_FORMAT_REST_TEXT:
 		to->how = KY_HOW_STRING;
+		to->is_rest = from->kind == KY_FORMAT_REST_TEXT;
 		break;
 	case KY_FORMAT_LOC_ARRAY:
 		to->how = KY_HOW_SEQUENCE;

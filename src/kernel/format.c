@@ -205,7 +205,7 @@ static void classify_array(const struct declaration *decl, const struct numbers 
 	uint64_t each = decl->array_len ? numbers->size / decl->array_len : 0;
 
 	if (is_char(decl)) {
-		field->kind = KY_FORMAT_TEXT;
+		field->kind = field->size ? KY_FORMAT_TEXT : KY_FORMAT_REST_TEXT;
 		field->elements = field->size;
 		return;
 	}
@@ -287,8 +287,8 @@ static int add_field(struct ky_arena *arena, const struct declaration *decl,
 	classify(decl, numbers, field);
 	if (field->offset + field->size > format->fixed_bytes)
 		format->fixed_bytes = (uint16_t)(field->offset + field->size);
-	/* "char buf[]" of size 0 only marks the record's end. */
-	if (field->size)
+	/* Of other types, "buf[]" of size 0 only marks the record's end. */
+	if (field->size || field->kind == KY_FORMAT_REST_TEXT)
 		format->n_fields++;
 	return KYMO_OK;
 }

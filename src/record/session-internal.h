@@ -135,7 +135,10 @@ void ky_session_switch_stacks(struct ky_session *session, const struct ky_event_
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
 
-/* session.c: choose the frequency of the clock that is right at its start and now. */
+/* session.c: parts of opening one. */
+int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err);
+int ky_session_init_convert(struct ky_session *session, struct kymo_error *err);
+/* Choose the frequency of the clock that is right at its start and now. */
 int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err);
 
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */

@@ -104,6 +104,8 @@ static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct 
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = cpu};
 
+	if (session->epoll_fd < 0)
+		return KYMO_OK; /* rings of the boot before: nothing will come */
 	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, cpu->ring.fd, &event) < 0)
 		return ky_error_errno(err, errno, "cannot wait for the ring buffer");
 	return KYMO_OK;

@@ -191,7 +191,7 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-static int init_convert(struct ky_session *session, struct kymo_error *err)
+int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret =
@@ -257,7 +257,7 @@ static int make_fds(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int make_uuid(struct ky_session *session, struct kymo_error *err)
+int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err)
 {
 	if (getrandom(session->uuid, sizeof(session->uuid), 0) != sizeof(session->uuid))
 		return ky_error_errno(err, errno, "no random numbers");
@@ -274,7 +274,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	ret = make_fds(session, err);
 	if (!ret)
-		ret = make_uuid(session, err);
+		ret = ky_session_make_uuid(session, err);
 	if (!ret)
 		ret = select_events(session, err);
 	if (!ret)
@@ -284,7 +284,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	choose_helpers(session);
 	ret = ky_os_clock_init(&session->clock, session->options.clock, err);
 	if (!ret)
-		ret = init_convert(session, err);
+		ret = ky_session_init_convert(session, err);
 	if (!ret)
 		ret = open_content(session, err);
 	if (!ret)
