@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Running a decode plan over bytes: the one interpreter behind skipping, values and handles.
+ *
+ * Files: run.c the interpreter, number.c what numbers are, choice.c which option is there.
  */
 #ifndef KY_CTF_RUN_H
 #define KY_CTF_RUN_H
@@ -26,6 +28,13 @@ struct ky_cursor {
  */
 int ky_run(struct ky_cursor *cursor, const struct ky_scope_plan *plan, uint32_t begin, uint32_t end,
 	   struct kymo_error *err);
+
+/* Is a number of @cls kept in value->big? */
+static inline bool ky_is_big(const struct ky_field_class *cls)
+{
+	return cls->kind != KY_FIELD_BOOL &&
+	       cls->num.length_bits > (cls->kind == KY_FIELD_FLOAT ? 128 : 64);
+}
 
 /* A number of up to 64 bits as its class means it: sign-extended, bits in order, a float as double. */
 uint64_t ky_number_read(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits);

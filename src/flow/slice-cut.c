@@ -8,7 +8,7 @@
 #define TRIES	      16
 /* A slice that is decoded should have about so many events, and so many for each stream. */
 #define EVENTS	      4096
-#define STREAM_EVENTS 32
+#define STREAM_EVENTS 64
 
 /* Move the sources to @ns. The earliest entry from there on; INT64_MAX: there is none. */
 static int64_t go_to(struct ky_cutter *c, int64_t ns)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/slices.h"
+#include "flow/slices-internal.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "flow/slice-cut.h"
-#include "flow/slice-write.h"
 
 /* How many there are: enough that threads find one while the owner formats too. */
 #define SLICES_MIN 4
@@ -20,8 +17,7 @@
 #define FLIGHT_BYTES	    ((size_t)32 << 20)
 #define FLIGHT_STREAM_BYTES ((size_t)24 << 10)
 #define FLIGHT_SLICE_BYTES  ((size_t)1536 << 10)
-/* How long the lines of all slices should be at most, and those of one, as far as that can be known. */
-#define HELD_BYTES	((size_t)32 << 20)
+/* How long the lines of a slice should be, as far as that can be known. */
 #define LINES_BYTES	((uint64_t)512 << 10)
 #define LINES_PER_TRACE 4 /* lines are about so much longer than what they are made of */
 /* Each stream should have some events in a slice. */
@@ -31,253 +27,8 @@
 #define BYTES_MIN      64
 /* and where nearly nothing is selected, slices are so much longer at most. */
 #define GROWTH_MAX 64
-/* So many bytes of events go into a sink at once, and after so many lines a slice looks around. */
-#define SHARE_BYTES ((uint64_t)64 << 10)
-#define LOOK_BYTES  ((size_t)128 << 10)
 /* Memory of what was written goes back to the kernel in steps of so many bytes of all streams. */
 #define PASSED_BYTES ((uint64_t)8 << 20)
-
-struct run;
-
-enum slice_state {
-	SLICE_FREE,
-	SLICE_BUSY, /* a task's */
-	SLICE_DONE, /* to be written; ->finished tells whether that is all of it */
-	SLICE_PART, /* the owner's: what was there is written, and it goes on */
-};
-
-/* Where a slice is worked on. Threads go back to their own: it is in their CPU's cache. */
-struct desk {
-	struct ky_copy *copy;
-	struct ky_slice_lines lines;
-	const void *thread; /* who worked there last */
-	bool taken;
-};
-
-struct slice {
-	struct ky_task task; /* going on with a part */
-	struct run *run;
-	enum slice_state state;
-	struct desk *desk;    /* from its begin until all of it is written */
-	struct ky_batch rest; /* of what the graph gave last */
-	struct ky_source_place *ends;
-	uint64_t bytes;
-	bool last;     /* no other comes behind it */
-	bool finished; /* its end was reached */
-	bool wrong;    /* ... but that is not where the next one begins */
-	int code;      /* how its graph ended */
-	int sink_code;
-	struct kymo_error err;
-};
-
-/* A task that cuts the next slice and formats it. */
-struct ticket {
-	struct ky_task task;
-	struct run *run;
-	bool out;
-};
-
-enum duty { DUTY_NONE, DUTY_STOP, DUTY_CORRECT, DUTY_PART, DUTY_TICKET };
-
-struct run {
-	const struct ky_slices *how;
-	struct ky_copies *copies; /* [0] is the cutter's */
-	struct slice *slices;
-	struct desk *desks;
-	struct ticket *tickets;
-	size_t n_slices, n_sources; /* there are as many desks and tickets as slices */
-	struct ky_slice_writer writer;
-	pthread_mutex_t cutting;
-	/* Under it: */
-	struct ky_cutter cutter;
-	size_t filling;
-	struct ky_pages passed;
-	uint64_t given_back_bytes; /* of all streams */
-	/* Under the crew's lock: */
-	enum duty duty; /* the owner's */
-	size_t n_out;	/* tickets */
-	bool ended;	/* nothing is left to be cut */
-	size_t writing; /* the next to be written */
-	bool has_writer;
-	struct slice *wrong; /* it was written; those behind it must be read anew */
-	int code;	     /* the first failure: nothing is written after it */
-	int damage;	     /* of the graphs: told in the end */
-	uint64_t done_bytes, total_bytes, lines_bytes;
-	struct kymo_error err, damage_err;
-};
-
-/* ---- in any thread ----------------------------------------------------------------------- */
-
-/* What of @rest goes into the sink at once. */
-static struct ky_batch share_of(struct ky_batch *rest)
-{
-	struct ky_batch share = *rest;
-	uint64_t bytes = 0;
-	size_t n = 0;
-
-	while (n < rest->n_events && bytes < SHARE_BYTES) {
-		bytes += (rest->events[n].end_bits - rest->events[n].begin_bits) / 8;
-		n++;
-	}
-	share.loss = rest->loss = NULL;
-	share.n_events = n;
-	rest->events += n;
-	rest->n_events -= n;
-	return share;
-}
-
-/* What the graph has at hand goes into the sink. 0 or negative. */
-static int format_rest(struct slice *slice)
-{
-	struct ky_batch share;
-
-	if (slice->rest.loss && ky_slice_lines_loss(&slice->desk->lines, slice->rest.loss) < 0)
-		return ky_error_nomem(&slice->err);
-	share = share_of(&slice->rest);
-	return share.n_events ? ky_sink_batch(slice->desk->lines.sink, &share, &slice->err)
-			      : KYMO_OK;
-}
-
-/* Did the sources end where the next slice begins? */
-static void compare_ends(struct slice *slice)
-{
-	for (size_t i = 0; i < slice->run->n_sources; i++) {
-		struct ky_source_place place = ky_source_place(slice->desk->copy->sources[i]);
-
-		slice->wrong |= !ky_source_same_place(&place, &slice->ends[i]);
-	}
-	/* Where the selection ends, nobody goes on. */
-	if (slice->last && slice->run->cutter.end_ns != INT64_MAX)
-		slice->wrong = false;
-}
-
-static void fail(struct run *run, int code, const struct kymo_error *err)
-{
-	if (run->code == KYMO_OK) {
-		run->code = code;
-		run->err = *err;
-	}
-}
-
-static void leave_desk(struct slice *slice)
-{
-	slice->desk->taken = false;
-	slice->desk = NULL;
-}
-
-/* How @slice, which was written as far as it was formatted, ended. Under the lock. */
-static void note_end(struct run *run, struct slice *slice)
-{
-	if (slice->sink_code < 0)
-		fail(run, slice->sink_code, &slice->err);
-	if (!slice->finished) {
-		slice->state = SLICE_PART;
-		return;
-	}
-	if (slice->code < 0 && run->damage == KYMO_OK) {
-		run->damage = slice->code;
-		run->damage_err = slice->err;
-	}
-	run->done_bytes += slice->bytes;
-	run->writing = (run->writing + 1) % run->n_slices;
-	slice->state = SLICE_FREE;
-	if (slice->wrong)
-		run->wrong = slice; /* its desk tells where to go on */
-	else
-		leave_desk(slice);
-}
-
-/* Write what there is of the oldest slice. Under the lock, but not while it writes. */
-static void write_lines(struct run *run, struct slice *slice)
-{
-	struct kymo_error err = {.code = KYMO_OK};
-	uint64_t done_bytes = run->done_bytes;
-	int ret;
-
-	if (run->code < 0)
-		return;
-	ky_crew_unlock(run->how->crew);
-	ret = ky_slice_write(&run->writer, &slice->desk->lines, &err);
-	if (run->how->progress)
-		run->how->progress(run->how->progress_data, done_bytes, run->total_bytes);
-	ky_crew_lock(run->how->crew);
-	run->lines_bytes = run->writer.n_bytes;
-	if (ret < 0)
-		fail(run, ret, &err);
-}
-
-/* @slice was formatted as far as it could be: write it when its turn has come, and those behind it. */
-static void hand_in(struct run *run, struct slice *slice)
-{
-	ky_crew_lock(run->how->crew);
-	slice->state = SLICE_DONE;
-	if (!run->has_writer) {
-		run->has_writer = true;
-		while (!run->wrong && run->slices[run->writing].state == SLICE_DONE) {
-			struct slice *oldest = &run->slices[run->writing];
-
-			write_lines(run, oldest);
-			note_end(run, oldest);
-			ky_crew_tell(run->how->crew);
-		}
-		run->has_writer = false;
-	}
-	ky_crew_unlock(run->how->crew);
-}
-
-/* Many lines are there: when it is the slice's turn, they are written. Returns whether to go on. */
-static bool may_go_on(struct run *run, struct slice *slice)
-{
-	bool go_on;
-
-	ky_crew_lock(run->how->crew);
-	if (run->how->stop && run->how->stop() && run->code == KYMO_OK)
-		run->code = ky_error_set(&run->err, KYMO_E_INTERRUPTED, "interrupted");
-	if (!run->wrong && !run->has_writer && slice == &run->slices[run->writing]) {
-		run->has_writer = true;
-		write_lines(run, slice);
-		run->has_writer = false;
-	}
-	go_on = run->code == KYMO_OK && !run->wrong &&
-		ky_slice_lines_held(&slice->desk->lines) < HELD_BYTES / run->n_slices;
-	ky_crew_unlock(run->how->crew);
-	return go_on;
-}
-
-/* Format until the slice ends, or has as many lines as it may have. */
-static void format_slice(struct run *run, struct slice *slice)
-{
-	size_t looked_at = 0;
-	int ret = 1;
-
-	while (slice->sink_code == KYMO_OK) {
-		if (slice->rest.n_events || slice->rest.loss) {
-			slice->sink_code = format_rest(slice);
-			if (ky_slice_lines_held(&slice->desk->lines) < looked_at + LOOK_BYTES)
-				continue;
-			if (!may_go_on(run, slice))
-				break;
-			looked_at = ky_slice_lines_held(&slice->desk->lines);
-			continue;
-		}
-		ret = ky_flow_next(slice->desk->copy->flow, &slice->rest, &slice->err);
-		if (ret > 0)
-			continue;
-		slice->rest = (struct ky_batch){.n_events = 0};
-		slice->code = ret;
-		slice->finished = true;
-		compare_ends(slice);
-		break;
-	}
-	hand_in(run, slice);
-}
-
-static void go_on(struct ky_task *task)
-{
-	struct slice *slice = (struct slice *)task;
-
-	format_slice(slice->run, slice);
-}
 
 /* ---- cutting, in any thread ----------------------------------------------------------------- */
 
@@ -394,7 +145,7 @@ static void use_ticket(struct ky_task *task)
 	ky_crew_tell(run->how->crew);
 	ky_crew_unlock(run->how->crew);
 	if (slice)
-		format_slice(run, slice);
+		ky_slice_format(run, slice);
 }
 
 /* ---- in the owner's thread ---------------------------------------------------------------- */
@@ -457,7 +208,7 @@ static void correct(struct run *run)
 		struct slice *slice = &run->slices[i];
 
 		if (slice->desk)
-			leave_desk(slice);
+			ky_slice_leave_desk(slice);
 		slice->state = SLICE_FREE;
 		slice->bytes = 0;
 	}
@@ -555,6 +306,14 @@ bool ky_slices_fit(const struct ky_crew *crew, const struct ky_trace_set *set,
 		}
 	}
 	return true;
+}
+
+/* A slice that had many lines goes on. */
+static void go_on(struct ky_task *task)
+{
+	struct slice *slice = (struct slice *)task;
+
+	ky_slice_format(slice->run, slice);
 }
 
 static int init_slice(struct run *run, size_t i, struct kymo_error *err)
