@@ -30,7 +30,10 @@ struct convert_options {
 struct format {
 	const char *name;
 	uint32_t ctf_major; /* a directory that holds a CTF trace; 0: none */
-	/* Lines, one after the other: several may be made at once (cli/lines.h). NULL: other. */
+	/*
+	 * Lines, one after the other: several may be made at once (cli/lines.h). NULL: other. CSV has
+	 * both: a table is lines, a directory is opened.
+	 */
 	struct ky_sink *(*lines)(const struct convert_options *options, int fd);
 	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
@@ -89,6 +92,19 @@ static struct ky_sink *json_lines(const struct convert_options *options, int fd)
 	return ky_json_sink_new(fd);
 }
 
+/* The table's columns; NULL: there is a file for each event's name. */
+static const char *csv_columns(const struct convert_options *options)
+{
+	const struct ky_text_list *fields = &options->words.fields;
+
+	return fields->len ? fields->items[fields->len - 1] : NULL;
+}
+
+static struct ky_sink *csv_lines(const struct convert_options *options, int fd)
+{
+	return ky_csv_table_sink_new(csv_columns(options), fd);
+}
+
 static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
 		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
@@ -106,11 +122,8 @@ static int open_ctf2(const struct ky_trace_set *set, const struct convert_option
 static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
-	const struct ky_text_list *fields = &options->words.fields;
-
-	if (fields->len)
-		return ky_csv_table_sink_open(set, fields->items[fields->len - 1], output->fd, sink,
-					      err);
+	(void)set;
+	(void)options;
 	return ky_csv_directory_sink_open(output->temp, sink, err);
 }
 
@@ -133,7 +146,7 @@ static int open_perfetto(const struct ky_trace_set *set, const struct convert_op
 
 static const struct format formats[] = {
 	{"text", 0, text_lines, NULL},	      {"json", 0, json_lines, NULL},
-	{"csv", 0, NULL, open_csv},	      {"ctf1.8", 1, NULL, open_ctf1},
+	{"csv", 0, csv_lines, open_csv},      {"ctf1.8", 1, NULL, open_ctf1},
 	{"ctf2", 2, NULL, open_ctf2},	      {"details", 0, NULL, open_details},
 	{"perfetto", 0, NULL, open_perfetto},
 };
@@ -149,7 +162,7 @@ static const struct format *find_format(const char *name)
 
 static bool is_directory(const struct format *format, const struct convert_options *options)
 {
-	return format->ctf_major || (format->open == open_csv && !options->words.fields.len);
+	return format->ctf_major || (format->open == open_csv && !csv_columns(options));
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -266,6 +279,12 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 	const struct ky_lines lines = {make_sink, maker, maker->fd, options->text.clock_gmt};
 	struct ky_drain drain = drain_for(set, options);
 
+	if (maker->format->lines == csv_lines) {
+		int ret = ky_csv_table_begin(set, csv_columns(options), maker->fd, err);
+
+		if (ret < 0)
+			return ret;
+	}
 	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
 }
 
@@ -293,7 +312,7 @@ static int convert_events_to(const struct ky_trace_set *set, const struct format
 
 	if (ret < 0)
 		return ret;
-	if (format->lines)
+	if (format->lines && !is_directory(format, options))
 		ret = convert_to_lines(set, &maker, crew, err);
 	else
 		ret = convert_to_sink(set, format, options, output, crew, err);

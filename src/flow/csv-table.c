@@ -41,6 +41,7 @@ struct place {
 struct table_sink {
 	struct ky_sink sink;
 	int fd;
+	bool held;
 	KY_VEC(struct column) columns;
 	struct ky_arena arena;
 	struct ky_map places; /* event class -> struct place[columns] */
@@ -334,7 +335,7 @@ static int table_batch(struct ky_sink *sink, const struct ky_batch *batch, struc
 		if (ret < 0) {
 			s->out.len = whole; /* no half lines */
 			ky_sink_place(batch->stream, err);
-		} else if (s->out.len >= WRITE_BYTES) {
+		} else if (s->out.len >= WRITE_BYTES && !s->held) {
 			ret = table_flush(sink, err);
 		}
 	}
@@ -355,11 +356,49 @@ static void table_free(struct ky_sink *sink)
 	free(s);
 }
 
+static void table_hold(struct ky_sink *sink)
+{
+	((struct table_sink *)sink)->held = true;
+}
+
+/* A line knows nothing of the one before. */
+static void table_resume(struct ky_sink *sink, const struct ky_event *before)
+{
+	(void)sink;
+	(void)before;
+}
+
+static void table_begin(struct ky_sink *sink)
+{
+	ky_strbuf_clear(&((struct table_sink *)sink)->out);
+}
+
+static size_t table_held(const struct ky_sink *sink)
+{
+	return ((const struct table_sink *)sink)->out.len;
+}
+
+static void table_take(struct ky_sink *sink, struct ky_sink_before *before,
+		       struct ky_sink_held *held)
+{
+	struct table_sink *s = (struct table_sink *)sink;
+
+	(void)before;
+	*held = (struct ky_sink_held){.data = ky_strbuf_text(&s->out), .len = s->out.len};
+	/* The bytes stay where they are. */
+	s->out.len = 0;
+}
+
 static const struct ky_sink_ops table_ops = {
 	.batch = table_batch,
 	.flush = table_flush,
 	.finish = table_flush,
 	.free = table_free,
+	.hold = table_hold,
+	.resume = table_resume,
+	.begin = table_begin,
+	.held = table_held,
+	.take = table_take,
 };
 
 static void put_header(struct table_sink *s)
@@ -372,8 +411,7 @@ static void put_header(struct table_sink *s)
 	ky_strbuf_addc(&s->out, '\n');
 }
 
-int ky_csv_table_sink_open(const struct ky_trace_set *set, const char *fields, int fd,
-			   struct ky_sink **sink, struct kymo_error *err)
+static int new_table(const char *fields, int fd, struct table_sink **table, struct kymo_error *err)
 {
 	struct table_sink *s = calloc(1, sizeof(*s));
 	int ret;
@@ -387,13 +425,33 @@ int ky_csv_table_sink_open(const struct ky_trace_set *set, const char *fields, i
 	for (int i = 0; i < KY_SCOPE_COUNT; i++)
 		ky_values_init(&s->values[i]);
 	ret = parse_columns(s, fields, err);
+	if (ret < 0)
+		table_free(&s->sink);
+	else
+		*table = s;
+	return ret;
+}
+
+int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, int fd,
+		       struct kymo_error *err)
+{
+	struct table_sink *s;
+	int ret = new_table(fields, fd, &s, err);
+
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < s->columns.len && ret == KYMO_OK; i++)
 		ret = check_column(set, &s->columns.data[i], err);
-	if (ret < 0) {
-		table_free(&s->sink);
-		return ret;
-	}
 	put_header(s);
-	*sink = &s->sink;
-	return KYMO_OK;
+	if (ret == KYMO_OK)
+		ret = table_flush(&s->sink, err);
+	table_free(&s->sink);
+	return ret;
+}
+
+struct ky_sink *ky_csv_table_sink_new(const char *fields, int fd)
+{
+	struct table_sink *s;
+
+	return new_table(fields, fd, &s, NULL) == KYMO_OK ? &s->sink : NULL;
 }

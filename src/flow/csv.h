@@ -25,12 +25,15 @@ int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct k
 /*
  * One table of all events, written to @fd (the caller's). @fields are its columns, separated by
  * commas: $time, $event, $stream, $cpu, or a field as filters name it (query/filter.h), where
- * "a.b" is member b of structure a. The first line holds the columns' names.
+ * "a.b" is member b of structure a.
  *
- * KYMO_E_INVALID for a field that no event of @set has; KYMO_E_MEMORY.
+ * Checks them, and writes the first line, the columns' names. The others come from sinks.
+ * KYMO_E_INVALID for a field that no event of @set has; KYMO_E_MEMORY; KYMO_E_IO.
  */
-int ky_csv_table_sink_open(const struct ky_trace_set *set, const char *fields, int fd,
-			   struct ky_sink **sink, struct kymo_error *err);
+int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, int fd,
+		       struct kymo_error *err);
+/* @fields as they were checked; outlive the sink. NULL: no memory. */
+struct ky_sink *ky_csv_table_sink_new(const char *fields, int fd);
 
 /* ---- cells: what both share --------------------------------------------------------------------- */
 

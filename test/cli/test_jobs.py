@@ -20,6 +20,7 @@ WAYS = {
     "cycles": ["print", "--clock-cycles"],
     "recover": ["print", "--recover"],
     "json": ["convert", "--to", "json"],
+    "csv": ["convert", "--to", "csv", "--fields", "$time,$event,$stream,$cpu"],
     "none": ["print", "--no-output"],
     "info": ["info"],
     "info-json": ["info", "--json"],
@@ -52,7 +53,7 @@ def compare(kymo_bin, args, trace, jobs=(2, 5)):
 
 @pytest.mark.parametrize("trace", SMALL, ids=lambda path: "-".join(path.split("/")[-4:-1:2]))
 def test_small(kymo_bin, trace):
-    for way in ("text", "cycles", "recover", "json", "none", "info", "report", "report-recover"):
+    for way in ("text", "cycles", "recover", "json", "csv", "none", "info", "report", "report-recover"):
         compare(kymo_bin, WAYS[way], trace)
 
 

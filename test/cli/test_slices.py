@@ -18,6 +18,7 @@ WAYS = (
     ["print", "--recover"],
     ["print", "--clock-cycles", "--names", "all"],
     ["convert", "--to", "json"],
+    ["convert", "--to", "csv", "--fields", "$time,$event,$stream,$cpu"],
     ["print", "--event", "tick"],
     ["print", "--filter", "_number > 40"],
     ["print", "--filter", "_number > 40", "--end", "70%"],
