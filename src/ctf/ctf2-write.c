@@ -15,6 +15,8 @@
 #include "base/text.h"
 #include "ctf/attributes.h"
 #include "ctf/ctf2-write.h"
+#include "ctf/json.h"
+#include "ctf/unicode.h"
 #include "ctf/walk.h"
 
 #define PATH_MAX_STEPS 512
@@ -42,20 +44,17 @@ static void line(struct writer *w)
 		ky_strbuf_adds(&w->out, "  ");
 }
 
+/* Texts of CTF 1.8 may be no UTF-8, which JSON must be. */
 static void put_string(struct writer *w, const char *text)
 {
-	ky_strbuf_addc(&w->out, '"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	struct ky_strbuf whole = KY_STRBUF_INIT;
 
-		if (c == '"' || c == '\\')
-			ky_strbuf_addf(&w->out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			ky_strbuf_addf(&w->out, "\\u%04x", c);
-		else
-			ky_strbuf_addc(&w->out, (char)c);
-	}
-	ky_strbuf_addc(&w->out, '"');
+	ky_utf8_repair(&whole, text);
+	if (ky_strbuf_failed(&whole))
+		w->out.failed = true;
+	else
+		ky_json_put_text(&w->out, ky_strbuf_text(&whole), whole.len);
+	ky_strbuf_fini(&whole);
 }
 
 static void open_with(struct writer *w, char bracket)

@@ -6,6 +6,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/lower.h"
+#include "ctf/unicode.h"
 #include "ctf/walk.h"
 
 struct comparison {
@@ -58,7 +59,8 @@ static bool has_label(const struct ky_field_class *cls, const char *label,
 	for (size_t i = 0; i < cls->num.n_mappings; i++) {
 		const struct ky_mapping *mapping = &cls->num.mappings[i];
 
-		for (size_t j = 0; j < mapping->n_ranges && !strcmp(mapping->label, label); j++) {
+		for (size_t j = 0; j < mapping->n_ranges && ky_utf8_same(mapping->label, label);
+		     j++) {
 			if (memcmp(&mapping->ranges[j], range, sizeof(*range)) == 0)
 				return true;
 		}
@@ -427,7 +429,7 @@ static int same_event(struct comparison *c, const struct ky_event_class *a,
 		if (stream->events.data[i]->id == a->id)
 			b = stream->events.data[i];
 	}
-	if (!b || strcmp(a->name, b->name) != 0)
+	if (!b || !ky_utf8_same(a->name, b->name))
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "event %s cannot be described in the other version of CTF",
 				    a->name);

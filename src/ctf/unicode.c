@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctf/unicode.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/text.h"
 
@@ -105,4 +107,39 @@ void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_
 	for (; len_bytes && (n = ky_unicode_next(encoding, text, len_bytes, &code));
 	     text += n, len_bytes -= n)
 		ky_strbuf_add(out, utf8, ky_utf8_put(utf8, code));
+}
+
+void ky_utf8_repair(struct ky_strbuf *out, const char *text)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	size_t left = strlen(text), n;
+	char replaced[4];
+	uint32_t code;
+
+	for (; left; at += n, left -= n) {
+		n = next_utf8(at, left, &code);
+		if (code == REPLACEMENT)
+			ky_strbuf_add(out, replaced, ky_utf8_put(replaced, code));
+		else
+			ky_strbuf_add(out, (const char *)at, n);
+	}
+}
+
+bool ky_utf8_same(const char *a, const char *b)
+{
+	const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
+	size_t len_x = strlen(a), len_y = strlen(b), n;
+	uint32_t code_x, code_y;
+
+	while (len_x && len_y) {
+		n = next_utf8(x, len_x, &code_x);
+		x += n;
+		len_x -= n;
+		n = next_utf8(y, len_y, &code_y);
+		y += n;
+		len_y -= n;
+		if (code_x != code_y)
+			return false;
+	}
+	return !len_x && !len_y;
 }

@@ -3,6 +3,8 @@
 #ifndef KY_CTF_UNICODE_H
 #define KY_CTF_UNICODE_H
 
+#include <stdbool.h>
+
 #include "base/strbuf.h"
 #include "ctf/model.h"
 
@@ -15,6 +17,11 @@ size_t ky_utf8_length(const uint8_t *text, size_t len);
  */
 size_t ky_unicode_next(enum ky_encoding encoding, const uint8_t *text, size_t len_bytes,
 		       uint32_t *code);
+
+/* The characters of @text, with U+FFFD for each byte that is malformed, as UTF-8. */
+void ky_utf8_repair(struct ky_strbuf *out, const char *text);
+/* Are two texts the same once they are repaired? */
+bool ky_utf8_same(const char *a, const char *b);
 
 /* Append @text of @encoding (a UTF-16 or UTF-32) as UTF-8; U+FFFD stands for what is malformed. */
 void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_t *text,

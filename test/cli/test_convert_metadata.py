@@ -384,3 +384,17 @@ def test_attributes_of_aliases_take_memory_once(kymo, tmp_path):
     result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
     assert ("attributes repeated by aliases go beyond 64 MiB; those of 9934 classes are left out\n"
             in result.err)
+
+
+def test_what_is_no_utf8(kymo, tmp_path):
+    """JSON is UTF-8, texts of CTF 1.8 may be anything."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "metadata").write_bytes(
+        b"/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n"
+        b'trace { major = 1; minor = 8; byte_order = le; }; env { host = "h\xe9"; };\n'
+        b'event { name = "n\xe9\xc3\xa9"; fields := struct { enum : u8 { "l\xe9" = 1 } x; }; };\n')
+    (tmp_path / "in" / "s").write_bytes(b"\1\2")
+    kymo("convert", "--to", "ctf2", "-o", tmp_path / "out", tmp_path / "in")
+    assert kymo("convert", "--to", "json", tmp_path / "out").out == \
+        kymo("convert", "--to", "json", tmp_path / "in").out
+    (tmp_path / "out" / "metadata").read_text()
