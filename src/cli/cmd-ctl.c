@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/choose-options.h"
 #include "cli/recordings.h"
 
 struct options {
 	struct ky_text_list enable, disable, enable_kernel, disable_kernel;
+	struct ky_text_list add_pid, add_tid, add_uid, remove_pid, remove_tid, remove_uid;
+	const char *comm;
 	const char *filter, *log_level;
 	bool stop;
 };
@@ -24,6 +27,61 @@ static int ask(const char *socket, const char *what, const char *pattern,
 	ky_remote_add(&request, enables && options->filter ? options->filter : "");
 	ky_remote_add(&request, enables && options->log_level ? options->log_level : "");
 	return ky_remote_ask(socket, &request, &answer, err);
+}
+
+static int ask_choice(const char *socket, const char *kind, const char *how, const char *text,
+		      struct kymo_error *err)
+{
+	struct ky_remote_message request = {.len = 0}, answer;
+
+	ky_remote_add(&request, "choose");
+	ky_remote_add(&request, kind);
+	ky_remote_add(&request, how);
+	ky_remote_add(&request, text);
+	return ky_remote_ask(socket, &request, &answer, err);
+}
+
+struct choice {
+	const char *kind, *how;
+	const struct ky_text_list *texts;
+};
+
+#define N_CHOICES 6
+
+/* Additions first: so those of one recording can be exchanged for others. */
+static void list_choices(const struct options *options, struct choice choices[N_CHOICES])
+{
+	const struct choice all[N_CHOICES] = {
+		{"pid", "add", &options->add_pid},	 {"tid", "add", &options->add_tid},
+		{"uid", "add", &options->add_uid},	 {"pid", "remove", &options->remove_pid},
+		{"tid", "remove", &options->remove_tid}, {"uid", "remove", &options->remove_uid},
+	};
+
+	memcpy(choices, all, sizeof(all));
+}
+
+static bool has_choice(const struct options *options)
+{
+	struct choice choices[N_CHOICES];
+
+	list_choices(options, choices);
+	for (size_t i = 0; i < N_CHOICES; i++)
+		if (choices[i].texts->len)
+			return true;
+	return options->comm != NULL;
+}
+
+static int ask_choices(const char *socket, const struct options *options, struct kymo_error *err)
+{
+	struct choice choices[N_CHOICES];
+	int ret = KYMO_OK;
+
+	list_choices(options, choices);
+	for (size_t i = 0; i < N_CHOICES; i++)
+		for (size_t k = 0; k < choices[i].texts->len && !ret; k++)
+			ret = ask_choice(socket, choices[i].kind, choices[i].how,
+					 choices[i].texts->items[k], err);
+	return !ret && options->comm ? ask_choice(socket, "comm", "add", options->comm, err) : ret;
 }
 
 static int ask_all(const char *socket, const struct options *options, struct kymo_error *err)
@@ -44,6 +102,8 @@ static int ask_all(const char *socket, const struct options *options, struct kym
 			ret = ask(socket, changes[i].what, changes[i].patterns->items[k], options,
 				  err);
 	}
+	if (!ret)
+		ret = ask_choices(socket, options, err);
 	return !ret && options->stop ? ask(socket, "stop", "", options, err) : ret;
 }
 
@@ -55,7 +115,7 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 	int ret;
 
 	if (!options->enable.len && !options->disable.len && !options->enable_kernel.len &&
-	    !options->disable_kernel.len && !options->stop)
+	    !options->disable_kernel.len && !has_choice(options) && !options->stop)
 		return ky_cli_usage(command, "say what is to be changed");
 	if (!options->enable.len && (options->filter || options->log_level))
 		return ky_cli_usage(command, "--filter and --loglevel are about --enable-event");
@@ -79,15 +139,36 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, filter), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
 	 "Of the events that are enabled, only those with this log level; as with kymo record.",
-	 offsetof(struct options, log_level),
-	 "EMERG.. ALERT.. CRIT.. ERR.. WARNING.. NOTICE.. INFO.. DEBUG_LINE.. DEBUG.."},
-	{"enable-kernel", 0, KY_OPTION_LIST, "PATTERN",
-	 "Record events of the kernel that match again. Only those that the recording began with: its "
-	 "trace describes no others.",
+	 offsetof(struct options, log_level), KY_CLI_LOG_LEVELS},
+	{"enable-kernel", 0, KY_OPTION_LIST, "EVENTS[ if EXPR]",
+	 "Record these events of the kernel, too: a list as of kymo record --kernel. Those that are recorded "
+	 "already are recorded under this filter, or none, from now on. May be given again.",
 	 offsetof(struct options, enable_kernel), NULL},
 	{"disable-kernel", 0, KY_OPTION_LIST, "PATTERN",
 	 "Do not record events of the kernel that match any more.",
 	 offsetof(struct options, disable_kernel), NULL},
+	{"add-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
+	 "Of the kernel: record what happens in these processes, too, and in what they start. In a recording of "
+	 "everything: record nothing else any more.",
+	 offsetof(struct options, add_pid), NULL},
+	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	 offsetof(struct options, add_tid), NULL},
+	{"add-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
+	 "The same for the processes that these users have now.", offsetof(struct options, add_uid),
+	 NULL},
+	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
+	 "Of the kernel: record what happens in these processes no more. What they have started stays. For the "
+	 "moment of the change, some microseconds, nothing is recorded.",
+	 offsetof(struct options, remove_pid), NULL},
+	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	 offsetof(struct options, remove_tid), NULL},
+	{"remove-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
+	 "The same for the processes that these users have now.",
+	 offsetof(struct options, remove_uid), NULL},
+	{"comm", 0, KY_OPTION_TEXT, "NAME",
+	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "
+	 "empty.",
+	 offsetof(struct options, comm), NULL},
 	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording, after the changes: as Ctrl-C does.",
 	 offsetof(struct options, stop), NULL},
 	{0},
@@ -108,6 +189,8 @@ const struct ky_command ky_command_ctl = {
 	.examples =
 		"# more, for a while\nkymo ctl --enable-event 'shop:stock_*' --filter 'items > 100'\n"
 		"kymo ctl --disable-event 'shop:stock_*'\n\n"
+		"# other events of the kernel, under a filter, and of this process only\n"
+		"kymo ctl --enable-kernel 'syscall:read if ret > 4096' --add-pid 4711\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
 	.see_also = "record snapshot list",
 	.options = option_defs,

@@ -174,16 +174,58 @@ static int change_user(struct ky_record_run *run, const struct ky_remote_message
 	return ky_user_change(run->user_session, &change, err);
 }
 
+static int no_kernel(struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_STATE,
+			    "this recording does not record the kernel (kymo record --kernel)");
+}
+
 static int change_kernel(struct ky_record_run *run, const char *pattern, bool enables,
 			 struct kymo_error *err)
 {
 	if (!run->session)
-		return ky_error_set(
-			err, KYMO_E_STATE,
-			"this recording does not record the kernel (kymo record --kernel)");
+		return no_kernel(err);
 	if (!pattern || !*pattern)
 		return ky_error_set(err, KYMO_E_INVALID, "which events?");
 	return ky_session_change(run->session, pattern, enables, err);
+}
+
+/* A request's words: of what ids ("pid", "tid", "uid"), or "comm"; "add" or "remove"; which. */
+static int choose(struct ky_record_run *run, const struct ky_remote_message *request, size_t at,
+		  struct kymo_error *err)
+{
+	static const char *const kinds[] = {
+		[KY_SESSION_PIDS] = "pid",
+		[KY_SESSION_TIDS] = "tid",
+		[KY_SESSION_UIDS] = "uid",
+	};
+	const char *kind = ky_remote_next(request, &at), *how = ky_remote_next(request, &at);
+	const char *text = ky_remote_next(request, &at);
+	int32_t ids[KY_CLI_MAX_IDS];
+	int n;
+
+	if (!run->session)
+		return no_kernel(err);
+	if (!kind || !how || !text)
+		return ky_error_set(err, KYMO_E_INVALID, "whose events?");
+	if (strcmp(kind, "comm") == 0) {
+		if (*text && !ky_cli_is_comm(text))
+			return ky_error_set(err, KYMO_E_INVALID,
+					    "'%s' is no name of a thread (15 characters)", text);
+		return ky_session_choose_comm(run->session, *text ? text : NULL, err);
+	}
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kind, kinds[i]) != 0)
+			continue;
+		n = ky_cli_parse_ids(text, i == KY_SESSION_UIDS ? 0 : 1, ids, 0);
+		if (n < 0)
+			return ky_error_set(err, KYMO_E_INVALID,
+					    "'%s': up to %d ids between commas are wanted", text,
+					    KY_CLI_MAX_IDS);
+		return ky_session_choose(run->session, (enum ky_session_choice)i, ids, (size_t)n,
+					 strcmp(how, "add") == 0, err);
+	}
+	return ky_error_set(err, KYMO_E_INVALID, "whose events?");
 }
 
 /* *ends: the request is for the end. */
@@ -205,6 +247,8 @@ static int obey(struct ky_record_run *run, const struct ky_remote_message *reque
 		return change_kernel(run, ky_remote_next(request, &at), true, err);
 	if (word && strcmp(word, "disable-kernel") == 0)
 		return change_kernel(run, ky_remote_next(request, &at), false, err);
+	if (word && strcmp(word, "choose") == 0)
+		return choose(run, request, at, err);
 	if (word && strcmp(word, "stop") == 0) {
 		*ends = true;
 		return KYMO_OK;

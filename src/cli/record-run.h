@@ -5,12 +5,11 @@
 
 #include <signal.h>
 
+#include "cli/choose-options.h"
 #include "cli/record-child.h"
 #include "record/remote.h"
 #include "record/session.h"
 #include "record/user.h"
-
-#define KY_RECORD_MAX_IDS 1024
 
 struct ky_record_run {
 	/* What is wanted. */
@@ -22,8 +21,8 @@ struct ky_record_run {
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
 	struct ky_child command;
-	int32_t pids[KY_RECORD_MAX_IDS],
-		tids[KY_RECORD_MAX_IDS]; /* what kernel.pids, tids point to */
+	int32_t pids[KY_CLI_MAX_IDS],
+		tids[KY_CLI_MAX_IDS]; /* what kernel.pids, tids point to */
 	/* While it runs. */
 	struct ky_session *session;
 	struct ky_user *user_session;

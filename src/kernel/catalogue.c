@@ -313,23 +313,66 @@ static int select_item(struct ky_catalogue *catalogue, const char *item, const c
 	return ret ? KYMO_OK : unknown(catalogue, on ? item : item + 1, err);
 }
 
+/* Cut " if EXPR" from @rule, in place. NULL: there is none. No pattern has a blank in it. */
+static const char *cut_filter(char *rule)
+{
+	char *filter = strstr(rule, " if ");
+
+	if (!filter)
+		return NULL;
+	*filter = '\0';
+	return filter + 4;
+}
+
 int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 			     struct kymo_error *err)
 {
-	char *copy = ky_arena_strdup(&catalogue->arena, rule), *rest = copy, *item, *filter;
+	char *copy = ky_arena_strdup(&catalogue->arena, rule), *rest = copy, *item;
+	const char *filter;
 	int ret = KYMO_OK;
 
 	if (!copy)
 		return ky_error_nomem(err);
-	/* No pattern has a blank in it. */
-	filter = strstr(copy, " if ");
-	if (filter) {
-		*filter = '\0';
-		filter += 4;
-	}
+	filter = cut_filter(copy);
 	while (!ret && (item = next_item(&rest)))
 		ret = select_item(catalogue, item, filter, err);
 	return ret;
+}
+
+static size_t match_item(const struct ky_catalogue *catalogue, const char *item, bool on,
+			 bool *chosen)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < catalogue->events.len; i++) {
+		if (!ky_catalogue_matches(&catalogue->events.data[i], item))
+			continue;
+		chosen[i] = on;
+		n++;
+	}
+	return n;
+}
+
+int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bool *chosen,
+			    const char **filter, struct kymo_error *err)
+{
+	char *copy = ky_arena_strdup(&catalogue->arena, rule), *rest = copy, *item;
+	char *defaults = ky_arena_strdup(&catalogue->arena, ky_catalogue_default_text);
+
+	if (!copy || !defaults)
+		return ky_error_nomem(err);
+	*filter = cut_filter(copy);
+	while ((item = next_item(&rest))) {
+		bool on = item[0] != '!';
+
+		if (strcmp(item, "default") == 0) {
+			while ((item = next_item(&defaults)))
+				(void)match_item(catalogue, item, true, chosen);
+		} else if (!match_item(catalogue, on ? item : item + 1, on, chosen)) {
+			return unknown(catalogue, on ? item : item + 1, err);
+		}
+	}
+	return KYMO_OK;
 }
 
 void ky_catalogue_select_default(struct ky_catalogue *catalogue)

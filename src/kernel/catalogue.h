@@ -19,16 +19,17 @@
 struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
-	bool selected;
-	unsigned int stacks; /* KY_STACK_* */
-	const char *format;  /* its description, @format_len bytes; NULL: tracefs has it */
+	bool selected, added;	    /* added: while recording */
+	unsigned int stacks;	    /* KY_STACK_* */
+	const char *format;	    /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
 	/* Filled in by the session, once formats are read: */
 	uint16_t id;				  /* its records' common_type */
 	const struct ky_event_class *event_class; /* NULL when hidden */
-	const char *kernel_filter;		  /* what the kernel evaluates of the filter */
-	bool never;				  /* the filter is true of none */
+	const char *own_filter;	   /* what was asked for, without what the choice by name adds */
+	const char *kernel_filter; /* what the kernel evaluates of the filter */
+	bool never;		   /* the filter is true of none */
 	bool hidden; /* recorded by the kernel, but only to learn from: not in the trace */
 };
 
@@ -61,6 +62,13 @@ int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, boo
  */
 int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 			     struct kymo_error *err);
+
+/*
+ * Of which events ky_catalogue_select_rule() would speak, and with which filter, without selecting them.
+ * @chosen: one for each of catalogue->events, false before; *filter: NULL: none. 0, KYMO_E_NOT_FOUND.
+ */
+int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bool *chosen,
+			    const char **filter, struct kymo_error *err);
 
 /* Does @pattern (as above) match the event? */
 bool ky_catalogue_matches(const struct ky_event_source *source, const char *pattern);

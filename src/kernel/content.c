@@ -158,6 +158,19 @@ void ky_content_select(struct ky_content *content, const char *event)
 	}
 }
 
+int ky_content_select_now(struct ky_content *content, const char *event, struct kymo_error *err)
+{
+	bool is_exit;
+	const struct ky_content_call *call = ky_content_call_find(event, &is_exit);
+	uint32_t number = call ? call->number : 0;
+
+	if (!call)
+		return KYMO_OK;
+	ky_content_select(content, event);
+	return ky_bpf_map_update(content->programs.calls_map, &number,
+				 &content->descriptors[number], err);
+}
+
 /* ---- loading -------------------------------------------------------------------------- */
 
 static uint32_t possible_cpus(void)

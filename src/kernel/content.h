@@ -64,6 +64,8 @@ void ky_content_free(struct ky_content *content);
 
 /* Event @event of tracefs's system `syscalls` is recorded. */
 void ky_content_select(struct ky_content *content, const char *event);
+/* The same while recording, before the event is switched on. 0 or KYMO_E_IO. */
+int ky_content_select_now(struct ky_content *content, const char *event, struct kymo_error *err);
 /* 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_content_load(struct ky_content *content, struct kymo_error *err);
 int ky_content_attach(struct ky_content *content, struct kymo_error *err);

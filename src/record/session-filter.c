@@ -12,11 +12,12 @@
 #include "query/program.h"
 #include "record/session-internal.h"
 
+/* The latest of that text: those before may not know events that were added. */
 static struct ky_session_filter *find(struct ky_session *session, const char *text)
 {
-	ky_vec_foreach(&session->filters, filter)
-		if (strcmp(filter->text, text) == 0)
-			return filter;
+	for (size_t i = session->filters.len; i-- > 0;)
+		if (strcmp(session->filters.data[i].text, text) == 0)
+			return &session->filters.data[i];
 	return NULL;
 }
 
@@ -48,6 +49,23 @@ static bool asks_too_early(const struct ky_code *code)
 			return true;
 	}
 	return false;
+}
+
+static int too_early(const char *filter, const char *event, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_INVALID,
+			    "'%s': $time and the packet's fields are for reading; a filter of "
+			    "a recording knows fields of %s, $ctx.NAME and $cpu",
+			    filter, event);
+}
+
+static int true_of_none(const char *filter, struct kymo_error *err)
+{
+	int ret = ky_error_set(err, KYMO_E_INVALID,
+			       "'%s' is true of none of the events that it stands with", filter);
+
+	ky_error_hint(err, "kymo list shows the fields of events");
+	return ret;
 }
 
 /* The converter decides; called anew when the kernel turns out not to. */
@@ -91,17 +109,16 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 	size_t n_fields;
 
 	if (asks_too_early(ky_filter_code(filter->filter, 0, source->event_class)))
-		return ky_error_set(
-			err, KYMO_E_INVALID,
-			"'%s': $time and the packet's fields are for reading; a filter of "
-			"a recording knows fields of %s, $ctx.NAME and $cpu",
-			filter->text, source->name);
+		return too_early(filter->text, source->name, err);
 	switch (ky_filter_verdict(filter->filter, 0, source->event_class)) {
 	case KY_ALWAYS:
 		filter->n_events++;
 		return KYMO_OK;
 	case KY_NEVER:
 		source->never = true;
+		/* It is recorded all the same, to learn from. */
+		if (source->hidden)
+			leave_to_recorder(session, source);
 		return KYMO_OK;
 	case KY_DEPENDS:
 		filter->n_events++;
@@ -125,6 +142,7 @@ int ky_session_compile_filters(struct ky_session *session, struct kymo_error *er
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&session->catalogue.events, source) {
+		source->own_filter = source->filter;
 		ret = ky_session_filter_comm(session, source, err);
 		if (ret < 0)
 			return ret;
@@ -140,13 +158,76 @@ int ky_session_compile_filters(struct ky_session *session, struct kymo_error *er
 	ky_vec_foreach(&session->filters, filter) {
 		if (filter->n_events)
 			continue;
-		ret = ky_error_set(err, KYMO_E_INVALID,
-				   "'%s' is true of none of the events that it stands with",
-				   filter->text);
-		ky_error_hint(err, "kymo list shows the fields of events");
-		return ret;
+		return true_of_none(filter->text, err);
 	}
 	return KYMO_OK;
+}
+
+int ky_session_bind_filter(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err)
+{
+	int ret;
+
+	source->kernel_filter = NULL;
+	source->never = false;
+	source->filter = source->own_filter;
+	ky_convert_set_filter(&session->convert, source->id, NULL, NULL);
+	ret = ky_session_filter_comm(session, source, err);
+	if (ret < 0 || !source->filter)
+		return ret;
+	if (source->filter != source->own_filter || !find(session, source->filter))
+		ret = compile(session, source->filter, err);
+	return ret < 0 ? ret : bind_event(session, source, err);
+}
+
+/* Would it be a filter of the events, and true of one? */
+static int try_filter(struct ky_session *session, const bool *chosen, const char *filter,
+		      struct kymo_error *err)
+{
+	int ret = compile(session, filter, err), n = 0;
+	const struct ky_filter *compiled;
+
+	if (ret < 0)
+		return ret;
+	compiled = find(session, filter)->filter;
+	for (size_t i = 0; i < session->catalogue.events.len; i++) {
+		const struct ky_event_source *source = &session->catalogue.events.data[i];
+
+		if (!chosen[i])
+			continue;
+		if (asks_too_early(ky_filter_code(compiled, 0, source->event_class)))
+			return too_early(filter, source->name, err);
+		n += ky_filter_verdict(compiled, 0, source->event_class) != KY_NEVER;
+	}
+	return n ? KYMO_OK : true_of_none(filter, err);
+}
+
+int ky_session_set_filter(struct ky_session *session, const bool *chosen, const char *filter,
+			  struct kymo_error *err)
+{
+	int ret = filter ? try_filter(session, chosen, filter, err) : KYMO_OK;
+
+	for (size_t i = 0; i < session->catalogue.events.len && !ret; i++) {
+		struct ky_event_source *source = &session->catalogue.events.data[i];
+
+		if (!chosen[i])
+			continue;
+		source->own_filter = filter;
+		ret = ky_session_bind_filter(session, source, err);
+	}
+	return ret;
+}
+
+int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_source *source,
+				 struct kymo_error *err)
+{
+	char name[400];
+
+	if (source->kernel_filter)
+		return ky_session_write_filter(session, source, err);
+	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
+	/* "0" is the kernel's word for none. */
+	return ky_instance_write(&session->instance, name, "0", err);
 }
 
 /*

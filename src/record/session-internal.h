@@ -77,7 +77,9 @@ struct ky_session {
 	struct ky_probes probes;
 	struct ky_content *content; /* NULL: not wanted */
 	bool has_chosen;	    /* whose events are recorded */
-	bool merge;		    /* convert in time order across CPUs */
+	bool collects;		    /* what is chosen goes into `collected`, not to the kernel */
+	KY_VEC(int32_t) collected;
+	bool merge; /* convert in time order across CPUs */
 
 	struct ky_os_clock clock;
 	struct ky_trace_class *trace;
@@ -105,6 +107,9 @@ struct ky_session {
 /* session-model.c: event classes, plans, environment; and the metadata file. */
 int ky_session_build_model(struct ky_session *session, struct kymo_error *err);
 int ky_session_write_metadata(struct ky_session *session, struct kymo_error *err);
+/* An event that the recording did not have until now; finish the trace class, and write the metadata, then. */
+int ky_session_add_event(struct ky_session *session, struct ky_event_source *source,
+			 struct kymo_error *err);
 /* Copy the clock's mapping into the model (again, once it is refined). */
 int ky_session_update_clock(struct ky_session *session, struct kymo_error *err);
 
@@ -113,6 +118,16 @@ int ky_session_compile_filters(struct ky_session *session, struct kymo_error *er
 /* Write source->kernel_filter to the instance; or else the recorder decides. */
 int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
 			    struct kymo_error *err);
+/*
+ * While recording: @filter, NULL: none, is what the chosen events are recorded under from now on (one bool for
+ * each of the catalogue's). When that is no filter of theirs, nothing changes. Then write them.
+ */
+int ky_session_set_filter(struct ky_session *session, const bool *chosen, const char *filter,
+			  struct kymo_error *err);
+int ky_session_bind_filter(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err);
+int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_source *source,
+				 struct kymo_error *err);
 /* Say to the log what the recorder decides. */
 void ky_session_tell_filters(const struct ky_session *session);
 /* The event's filter, where it depends on its fields, is evaluated by the converter. */
@@ -165,7 +180,9 @@ int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kym
 int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
 			       struct kymo_error *err);
 
-/* session.c: one that is open to nothing. ky_session_close() frees it. */
+/* session-open.c: take back the directories of a recording that never began. */
+void ky_session_remove_output(struct ky_session *session);
+/* session-open.c: one that is open to nothing. ky_session_close() frees it. */
 int ky_session_new(const struct ky_session_options *options, struct ky_session **session,
 		   struct kymo_error *err);
 

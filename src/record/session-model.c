@@ -127,7 +127,8 @@ static int read_format(struct ky_session *session, const struct ky_event_source 
 	return ret;
 }
 
-static int add_event(struct ky_session *session, struct ky_event_source *source,
+/* @id: of its class; NULL: it is only learnt from. */
+static int add_event(struct ky_session *session, struct ky_event_source *source, const uint32_t *id,
 		     struct ky_strbuf *text, struct kymo_error *err)
 {
 	struct ky_event_class *event = NULL;
@@ -136,11 +137,10 @@ static int add_event(struct ky_session *session, struct ky_event_source *source,
 
 	if (ret < 0)
 		return ret;
-	if (source->selected) {
-		event = ky_event_class_new(session->stream, session->first_dump_id, source->name);
+	if (id) {
+		event = ky_event_class_new(session->stream, *id, source->name);
 		if (!event)
 			return ky_error_nomem(err);
-		session->first_dump_id++;
 	}
 	source->id = format.id;
 	source->event_class = event;
@@ -159,13 +159,35 @@ static int add_events(struct ky_session *session, struct kymo_error *err)
 	ky_vec_foreach(&session->catalogue.events, source) {
 		if (!source->selected && !source->hidden)
 			continue;
-		ret = add_event(session, source, &text, err);
+		ret = add_event(session, source, source->selected ? &session->first_dump_id : NULL,
+				&text, err);
 		if (ret < 0)
 			break;
+		session->first_dump_id += source->selected;
 	}
 	ky_strbuf_fini(&text);
 	ky_btf_fini(&session->btf);
 	session->stats.event_classes = session->first_dump_id;
+	return ret;
+}
+
+int ky_session_add_event(struct ky_session *session, struct ky_event_source *source,
+			 struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	uint32_t id = (uint32_t)session->stream->events.len;
+	int ret = KYMO_OK;
+
+	/* Behind those of the state dump: ids are given away without gaps. */
+	ky_btf_init(&session->btf, NULL);
+	if (session->content && strcmp(source->system, "syscalls") == 0)
+		ret = ky_content_select_now(session->content, source->event, err);
+	if (!ret)
+		ret = add_event(session, source, &id, &text, err);
+	ky_strbuf_fini(&text);
+	ky_btf_fini(&session->btf);
+	source->selected = source->added = ret == 0;
+	session->stats.event_classes += ret == 0;
 	return ret;
 }
 

@@ -25,6 +25,8 @@ static int choose_tid(struct ky_session *session, int32_t tid, struct kymo_error
 {
 	char text[16];
 
+	if (session->collects)
+		return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	snprintf(text, sizeof(text), "%" PRId32, tid);
 	return ky_instance_write(&session->instance, "set_event_pid", text, err);
 }
@@ -57,52 +59,40 @@ static int choose_process(struct ky_session *session, const char *pid, struct ky
 	return ret < 0 ? ret : n;
 }
 
-static int choose_pids(struct ky_session *session, struct kymo_error *err)
+static int choose_pid(struct ky_session *session, int32_t pid, struct kymo_error *err)
 {
-	const struct ky_session_options *options = &session->options;
 	char text[16];
 	int ret;
 
-	for (size_t i = 0; i < options->n_pids; i++) {
-		snprintf(text, sizeof(text), "%" PRId32, options->pids[i]);
-		ret = choose_process(session, text, err);
-		if (ret < 0)
-			return ret;
-		if (ret)
-			continue;
-		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %s", text);
-		ky_error_hint(err, "--pid wants the ids of running processes");
-		return ret;
-	}
-	return KYMO_OK;
-}
-
-static int choose_tids(struct ky_session *session, struct kymo_error *err)
-{
-	const struct ky_session_options *options = &session->options;
-	char path[64];
-	int ret = KYMO_OK;
-
-	for (size_t i = 0; i < options->n_tids && !ret; i++) {
-		snprintf(path, sizeof(path), "/proc/%" PRId32, options->tids[i]);
-		if (access(path, F_OK) < 0) {
-			ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no thread %" PRId32,
-					   options->tids[i]);
-			ky_error_hint(err, "--tid wants the ids of running threads");
-			return ret;
-		}
-		ret = choose_tid(session, options->tids[i], err);
-	}
+	snprintf(text, sizeof(text), "%" PRId32, pid);
+	ret = choose_process(session, text, err);
+	if (ret)
+		return ret < 0 ? ret : KYMO_OK;
+	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %s", text);
+	ky_error_hint(err, "--pid wants the ids of running processes");
 	return ret;
 }
 
-/* All processes of a user, by the real uid. */
-static int choose_user(struct ky_session *session, struct kymo_error *err)
+static int choose_thread(struct ky_session *session, int32_t tid, struct kymo_error *err)
+{
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32, tid);
+	if (access(path, F_OK) == 0)
+		return choose_tid(session, tid, err);
+	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no thread %" PRId32, tid);
+	ky_error_hint(err, "--tid wants the ids of running threads");
+	return ret;
+}
+
+/* All processes of a user, by the real uid. How many threads. */
+static int choose_user(struct ky_session *session, uint32_t uid, struct kymo_error *err)
 {
 	struct ky_proc proc;
 	struct ky_proc_ids ids;
 	struct dirent *entry;
-	int ret = ky_proc_open(&proc, err);
+	int ret = ky_proc_open(&proc, err), n = 0;
 	DIR *dir;
 
 	if (ret < 0)
@@ -112,15 +102,15 @@ static int choose_user(struct ky_session *session, struct kymo_error *err)
 		int32_t pid = (int32_t)strtol(entry->d_name, NULL, 10);
 
 		/* Those that end meanwhile are none. */
-		if (pid <= 0 || ky_proc_read_ids(&proc, pid, pid, &ids) < 0 ||
-		    ids.uid != (uint32_t)session->options.uid)
+		if (pid <= 0 || ky_proc_read_ids(&proc, pid, pid, &ids) < 0 || ids.uid != uid)
 			continue;
 		ret = choose_process(session, entry->d_name, err);
+		n += ret > 0 ? ret : 0;
 	}
 	if (dir)
 		closedir(dir);
 	ky_proc_close(&proc);
-	return ret < 0 ? ret : KYMO_OK;
+	return ret < 0 ? ret : n;
 }
 
 /* ---- control groups ------------------------------------------------------------------- */
@@ -192,6 +182,17 @@ static int choose_cgroup(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
+static int choose_all(struct ky_session *session,
+		      int (*choose)(struct ky_session *session, int32_t id, struct kymo_error *err),
+		      const int32_t *ids, size_t n, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = choose(session, ids[i], err);
+	return ret;
+}
+
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
@@ -204,14 +205,125 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 	if (groups || options->follow)
 		ret = ky_instance_write(&session->instance, "options/event-fork", "1", err);
 	if (!ret)
-		ret = choose_pids(session, err);
+		ret = choose_all(session, choose_pid, options->pids, options->n_pids, err);
 	if (!ret)
-		ret = choose_tids(session, err);
-	if (!ret && options->uid >= 0)
-		ret = choose_user(session, err);
+		ret = choose_all(session, choose_thread, options->tids, options->n_tids, err);
+	if (!ret && options->uid >= 0) {
+		ret = choose_user(session, (uint32_t)options->uid, err);
+		ret = ret > 0 ? KYMO_OK : ret;
+	}
 	if (!ret && options->cgroup)
 		ret = choose_cgroup(session, err);
 	return ret;
+}
+
+/* ---- while recording ------------------------------------------------------------------ */
+
+static int choose_uid(struct ky_session *session, int32_t uid, struct kymo_error *err)
+{
+	int ret = choose_user(session, (uint32_t)uid, err);
+
+	if (ret)
+		return ret < 0 ? ret : KYMO_OK;
+	return ky_error_set(err, KYMO_E_NOT_FOUND, "user %" PRId32 " has no processes", uid);
+}
+
+static bool is_collected(const struct ky_session *session, int32_t tid)
+{
+	for (size_t i = 0; i < session->collected.len; i++)
+		if (session->collected.data[i] == tid)
+			return true;
+	return false;
+}
+
+/*
+ * The kernel's list can be added to, or begun anew; between the two it would record everybody, so then it
+ * records nobody.
+ */
+static int write_list(struct ky_session *session, const struct ky_strbuf *text,
+		      struct kymo_error *err)
+{
+	int ret = ky_instance_write(&session->instance, "tracing_on", "0", err), fd, on;
+	const char *at = ky_strbuf_text(text), *end = at + text->len;
+
+	if (ret < 0)
+		return ret;
+	fd = openat(session->instance.fd, "set_event_pid", O_WRONLY | O_TRUNC | O_CLOEXEC);
+	while (fd >= 0 && at < end) {
+		ssize_t n = write(fd, at, (size_t)(end - at));
+
+		if (n <= 0)
+			break;
+		at += n;
+	}
+	if (fd < 0 || at < end)
+		ret = ky_error_errno(err, errno, "cannot write whose events are recorded");
+	if (fd >= 0)
+		close(fd);
+	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
+	return ret < 0 ? ret : on;
+}
+
+static int remove_collected(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT, rest = KY_STRBUF_INIT;
+	int ret = ky_tracefs_read(session->instance.fd, session->instance.path, "set_event_pid",
+				  &text, err);
+
+	for (const char *at = ky_strbuf_text(&text); !ret && at && *at;) {
+		int32_t tid = (int32_t)strtol(at, NULL, 10);
+
+		if (tid > 0 && !is_collected(session, tid))
+			ky_strbuf_addf(&rest, "%" PRId32 "\n", tid);
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	if (!ret && (ky_strbuf_failed(&rest) || !rest.len))
+		ret = rest.len ? ky_error_nomem(err)
+			       : ky_error_set(err, KYMO_E_STATE,
+					      "nobody would be left whose events are recorded");
+	if (!ret)
+		ret = write_list(session, &rest, err);
+	ky_strbuf_fini(&text);
+	ky_strbuf_fini(&rest);
+	return ret;
+}
+
+/* Threads go away meanwhile: that one of them is not taken is no mistake. */
+static int add_collected(struct ky_session *session, bool follows, struct kymo_error *err)
+{
+	int ret = follows ? ky_instance_write(&session->instance, "options/event-fork", "1", err)
+			  : KYMO_OK;
+
+	ky_vec_foreach(&session->collected, tid)
+		if (!ret)
+			ret = choose_tid(session, *tid, err);
+	if (!ret)
+		session->has_chosen = true;
+	return ret;
+}
+
+int ky_session_choose(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
+		      size_t n, bool adds, struct kymo_error *err)
+{
+	int (*const choose[])(struct ky_session *, int32_t, struct kymo_error *) = {
+		[KY_SESSION_PIDS] = choose_pid,
+		[KY_SESSION_TIDS] = choose_thread,
+		[KY_SESSION_UIDS] = choose_uid,
+	};
+	int ret;
+
+	if (!adds && !session->has_chosen && !session->options.follow)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "this recording is of all processes: choose some first");
+	ky_vec_clear(&session->collected);
+	session->collects = true;
+	ret = choose_all(session, choose[what], ids, n, err);
+	session->collects = false;
+	if (ret < 0)
+		return ret;
+	return adds ? add_collected(session, what != KY_SESSION_TIDS, err)
+		    : remove_collected(session, err);
 }
 
 /* ---- names ---------------------------------------------------------------------------- */

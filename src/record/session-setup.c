@@ -133,49 +133,6 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-/* ---- while it runs --------------------------------------------------------------------- */
-
-/* 1: switched; 0: it stays on, since contexts are made of it. */
-static int switch_event(struct ky_session *session, const struct ky_event_source *source,
-			bool enables, struct kymo_error *err)
-{
-	char name[400];
-	int ret;
-
-	if (source->hidden)
-		return enables;
-	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
-	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
-	if (!ret)
-		ky_session_switch_stacks(session, source, enables);
-	return ret < 0 ? ret : 1;
-}
-
-int ky_session_change(struct ky_session *session, const char *pattern, bool enables,
-		      struct kymo_error *err)
-{
-	int n_found = 0, n_switched = 0, ret;
-
-	ky_vec_foreach(&session->catalogue.events, source) {
-		if (!source->selected || !ky_catalogue_matches(source, pattern))
-			continue;
-		ret = switch_event(session, source, enables, err);
-		if (ret < 0)
-			return ret;
-		n_found++;
-		n_switched += ret;
-	}
-	if (n_found && !n_switched)
-		return ky_error_set(err, KYMO_E_STATE,
-				    "'%s' is needed for the other events' context fields", pattern);
-	return n_found ? KYMO_OK
-		       : ky_error_set(
-				 err, KYMO_E_NOT_FOUND,
-				 "'%s' matches none of the kernel's events that this recording "
-				 "began with",
-				 pattern);
-}
-
 /* ---- all of it ------------------------------------------------------------------------- */
 
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)

@@ -107,11 +107,29 @@ int ky_session_dump_fd(const struct ky_session *session);
 int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
 		   struct kymo_error *err);
 /*
- * Switch the events that match @pattern (as of the options) on or off, while recording. Only those that
- * were asked for at the start: the trace's metadata describes them. KYMO_E_NOT_FOUND: it matches none of them.
+ * While recording: switch the events of @rule (as of the options) on, under its filter or none; or those
+ * that match the pattern @rule off. Events that are new are described in the trace from then on; not in a
+ * raw recording. KYMO_E_NOT_FOUND, KYMO_E_INVALID (the filter), KYMO_E_STATE, KYMO_E_IO.
  */
-int ky_session_change(struct ky_session *session, const char *pattern, bool enables,
+int ky_session_change(struct ky_session *session, const char *rule, bool enables,
 		      struct kymo_error *err);
+
+/* Whose events. */
+enum ky_session_choice {
+	KY_SESSION_PIDS,
+	KY_SESSION_TIDS,
+	KY_SESSION_UIDS,
+};
+
+/*
+ * While recording: the threads of @ids (processes, threads, users) are chosen, too, or are no more. The first
+ * choice ends that everybody's events are recorded. KYMO_E_NOT_FOUND: there are none; KYMO_E_STATE: then
+ * nobody would be chosen.
+ */
+int ky_session_choose(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
+		      size_t n, bool adds, struct kymo_error *err);
+/* Only in threads of this name, or about them, from now on; NULL: of all names. */
+int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err);
 
 /*
  * Flight recorder: make a trace of what is kept now, in @output/kernel; any number of times. Between

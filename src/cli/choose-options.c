@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/choose-options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int ky_cli_parse_ids(const char *text, int32_t min, int32_t ids[KY_CLI_MAX_IDS], int n)
+{
+	char *end;
+
+	do {
+		long long id = strtoll(text, &end, 10);
+
+		if (end == text || id < min || id > INT32_MAX || (*end && *end != ',') ||
+		    n == KY_CLI_MAX_IDS)
+			return -1;
+		ids[n++] = (int32_t)id;
+		text = end + 1;
+	} while (*end);
+	return n;
+}
+
+bool ky_cli_is_comm(const char *comm)
+{
+	for (const char *at = comm; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == '"' || *at == '\'' || *at == '\\')
+			return false;
+	return *comm && strlen(comm) < 16;
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""kymo ctl on a recording of the kernel: other events, filters and processes, in the same trace."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+# For each letter that it reads: ten calls of getppid() and of lseek() with 1 to 10; then it answers.
+PROGRAM = r"""
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	char letter;
+
+	prctl(PR_SET_NAME, argv[1]);
+	while (read(0, &letter, 1) == 1) {
+		for (int i = 1; i <= 10; i++) {
+			syscall(SYS_getppid);
+			syscall(SYS_lseek, -1, (long)letter * 1000 + i, 0);
+		}
+		if (write(1, &letter, 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ctl") / "steps"
+    subprocess.run(["cc", "-x", "c", "-O1", "-w", "-o", path, "-"], input=PROGRAM, text=True, check=True)
+    return path
+
+
+class Steps:
+    def __init__(self, program, name):
+        self.process = subprocess.Popen([program, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.step("0")  # it has its name
+
+    def step(self, letter):
+        self.process.stdin.write(letter.encode())
+        self.process.stdin.flush()
+        assert self.process.stdout.read(1) == letter.encode()
+
+    def end(self):
+        self.process.communicate()
+
+
+@pytest.fixture
+def steps(program):
+    """steps(name): a program that runs until the test's end."""
+    all_of_them = []
+
+    def call(name):
+        all_of_them.append(Steps(program, name))
+        return all_of_them[-1]
+
+    yield call
+    for one in all_of_them:
+        one.end()
+
+
+class Recording:
+    def __init__(self, kymo, kymo_bin, out, *options):
+        self.kymo = kymo
+        self.out = out
+        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *options], stderr=subprocess.PIPE)
+        while out.name not in kymo("list", "--recordings").out:
+            assert self.process.poll() is None, self.process.stderr.read()
+            time.sleep(0.02)
+
+    def ctl(self, *options, code=0):
+        return self.kymo("ctl", self.out, *options, code=code)
+
+    def stop(self):
+        """(event name, fields, tid) of all events but the state dump."""
+        self.process.send_signal(signal.SIGINT)
+        _, err = self.process.communicate()
+        assert self.process.returncode == 0 and b"; 0 lost." in err, err
+        lines = self.kymo("convert", "--to", "json", self.out).out.splitlines()
+        events = [json.loads(line) for line in lines]
+        return [(e["event"], e["fields"], e["context"]) for e in events
+                if not e["event"].startswith("lttng_statedump")]
+
+
+@pytest.fixture
+def recording(kymo, kymo_bin, needs_root_tracefs, tmp_path):
+    made = []
+
+    def call(*options):
+        made.append(Recording(kymo, kymo_bin, tmp_path / f"kernel-{os.getpid()}-{len(made)}", *options))
+        return made[-1]
+
+    yield call
+    for one in made:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+def seen(events, pid, name="syscall_entry_lseek"):
+    """{letter: how many lseek() of the program are recorded}"""
+    found = {}
+    for event, fields, context in events:
+        if event == name and context["tid"] == pid and fields.get("offset", 0) > 30000:
+            letter = chr(fields["offset"] // 1000)
+            found[letter] = found.get(letter, 0) + 1
+    return found
+
+
+def test_events_that_it_did_not_begin_with(recording, steps):
+    a = steps("one")
+    record = recording("-k", "syscall_entry_getppid", "--context", "procname")
+    a.step("a")
+    record.ctl("--enable-kernel", "syscall:lseek,sched_switch")
+    a.step("b")
+    record.ctl("--disable-kernel", "syscall:getppid", "--enable-kernel", "syscall_entry_close")
+    a.step("c")
+    record.ctl("--disable-kernel", "syscall_entry_lseek")
+    a.step("d")
+    record.ctl("--enable-kernel", "syscall_entry_lseek")
+    a.step("e")
+    events = record.stop()
+    assert seen(events, a.pid) == {"b": 10, "c": 10, "e": 10}
+    mine = [e for e in events if e[2]["tid"] == a.pid]
+    assert sum(e[0] == "syscall_entry_getppid" for e in mine) == 20
+    assert sum(e[0] == "syscall_exit_lseek" for e in mine) == 40
+    assert any(e[0] == "sched_switch" for e in events)
+    assert all(e[2]["procname"] == "one" for e in mine)
+
+
+def test_filters(recording, steps):
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek if offset % 1000 < 3")
+    a.step("a")
+    record.ctl("--enable-kernel", "syscall_entry_lseek if whence == 0 && offset == 98007")
+    a.step("b")
+    record.ctl("--enable-kernel", "syscall_entry_lseek")
+    a.step("c")
+    record.ctl("--enable-kernel", "syscall_entry_lseek,syscall_exit_lseek if ret < 0 || offset % 2 == 0")
+    a.step("d")
+    for rule, words in (("syscall_entry_lseek if nonsense >", "ends too early"), ("no_such_event", "no event"),
+                        ("syscall_entry_lseek if no_such == 1", "no_such"),
+                        ("syscall_entry_lseek if $time > 1", "for reading")):
+        assert words in record.ctl("--enable-kernel", rule, code=1).err
+    a.step("e")
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 2, "b": 1, "c": 10, "d": 5, "e": 5}
+    assert sum(e[0] == "syscall_exit_lseek" and e[2]["tid"] == a.pid for e in events) == 20
+
+
+def test_processes(recording, steps):
+    a, b, c = steps("one"), steps("two"), steps("three")
+
+    def all_step(letter):
+        for one in (a, b, c):
+            one.step(letter)
+
+    record = recording("-k", "syscall_entry_lseek")
+    all_step("a")
+    assert "of all processes" in record.ctl("--remove-pid", a.pid, code=1).err
+    record.ctl("--add-pid", a.pid)
+    all_step("b")
+    record.ctl("--add-tid", f"{b.pid},{c.pid}")
+    all_step("c")
+    record.ctl("--remove-pid", f"{a.pid},{c.pid}")
+    all_step("d")
+    assert "nobody would be left" in record.ctl("--remove-tid", b.pid, code=1).err
+    assert "no process 4194305" in record.ctl("--add-pid", "4194305", code=1).err
+    assert "ids between commas" in record.ctl("--add-pid", "1,x", code=1).err
+    all_step("e")
+    record.ctl("--add-uid", "0")
+    all_step("f")
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 10, "b": 10, "c": 10, "f": 10}
+    assert seen(events, b.pid) == {"a": 10, "c": 10, "d": 10, "e": 10, "f": 10}
+    assert seen(events, c.pid) == {"a": 10, "c": 10, "f": 10}
+
+
+def test_names(recording, steps):
+    a, b = steps("kymo-one"), steps("kymo-two")
+    record = recording("-k", "syscall_entry_lseek", "--comm", "kymo-one")
+    for letter, name in (("a", None), ("b", "kymo-two"), ("c", ""), ("d", "kymo-one")):
+        if name is not None:
+            record.ctl("--comm", name)
+        a.step(letter)
+        b.step(letter)
+    assert "no name of a thread" in record.ctl("--comm", 'a"b', code=1).err
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 10, "c": 10, "d": 10}
+    assert seen(events, b.pid) == {"b": 10, "c": 10}
+
+
+def test_content_of_an_event_that_came_later(recording, steps):
+    record = recording("-k", "syscall_entry_getppid", "--syscall-content=paths")
+    record.ctl("--enable-kernel", "syscall_entry_openat")
+    with open("/etc/hostname", encoding="utf-8"):
+        pass
+    events = record.stop()
+    assert any(e[0] == "syscall_entry_openat" and e[1]["filename"] == "/etc/hostname"
+               and e[2]["tid"] == os.getpid() for e in events)
+
+
+def test_raw_keeps_its_events(recording, steps):
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek", "--raw")
+    a.step("a")
+    assert "a raw recording keeps" in record.ctl("--enable-kernel", "syscall_entry_getppid", code=1).err
+    record.ctl("--disable-kernel", "syscall_entry_lseek")
+    a.step("b")
+    record.ctl("--enable-kernel", "syscall_entry_lseek", "--add-pid", a.pid)
+    a.step("c")
+    assert seen(record.stop(), a.pid) == {"a": 10, "c": 10}
