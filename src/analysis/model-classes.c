@@ -229,6 +229,9 @@ static void find_context(struct ky_class_info *info, const struct ky_event_class
 		if (!info->comm.cls)
 			ky_handle_find(&info->comm, cls, scopes[i], "procname");
 	}
+	ky_handle_find(&info->cgroup, cls, KY_SCOPE_EVENT_CONTEXT, "cgroup");
+	if (!info->cgroup.cls)
+		ky_handle_find(&info->cgroup, cls, KY_SCOPE_STREAM_CONTEXT, "cgroup");
 	if (!info->tid.cls && ky_handle_find_any(&info->tid, cls, "perf_tid"))
 		ky_handle_find_any(&info->pid, cls, "perf_pid");
 	if (!info->tid.cls)
@@ -346,6 +349,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	info->no_sign = strncmp(name, "lttng_statedump_", 16) == 0;
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
+	if (info->cgroup.cls)
+		host->abilities |= KY_CAN_CGROUP;
 	row = find_row(name, lttng, &rest);
 	if (!row)
 		return 0;

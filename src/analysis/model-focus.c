@@ -19,12 +19,15 @@ void ky_focus_fini(struct ky_focus *focus)
 	ky_vec_fini(&focus->tids);
 	ky_vec_fini(&focus->pids);
 	ky_vec_fini(&focus->comms);
+	ky_vec_fini(&focus->cgroups);
 	ky_vec_fini(&focus->cpus);
 }
 
 void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus)
 {
-	model->names_threads = focus->tids.len || focus->pids.len || focus->comms.len;
+	model->names_cgroups = focus->cgroups.len > 0;
+	model->names_threads =
+		focus->tids.len || focus->pids.len || focus->comms.len || model->names_cgroups;
 	model->focus = focus;
 }
 
@@ -51,6 +54,10 @@ bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thr
 	}
 	ky_vec_foreach(&focus->comms, comm) {
 		if (ky_glob_match(*comm, thread->comm))
+			return true;
+	}
+	ky_vec_foreach(&focus->cgroups, cgroup) {
+		if (*cgroup == thread->cgroup)
 			return true;
 	}
 	return false;

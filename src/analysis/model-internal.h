@@ -42,7 +42,7 @@ struct ky_class_info {
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
 	/* The context of the thread that ran when the event happened. */
-	struct ky_handle tid, pid, comm;
+	struct ky_handle tid, pid, comm, cgroup;
 };
 
 /* A data stream, as the model knows it. */
@@ -89,7 +89,7 @@ struct ky_model {
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
 	/* What is told, and until when (model-focus.c). */
 	const struct ky_focus *focus; /* NULL: everything */
-	bool telling, over, names_threads;
+	bool telling, over, names_threads, names_cgroups;
 	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
 	int64_t interval_ns;
 	int (*tick)(void *data);

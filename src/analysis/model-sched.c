@@ -279,8 +279,10 @@ int ky_on_fork(struct ky_feed *feed, const struct ky_event *event, const struct 
 		child->pid = get_tid(event, info, KY_FORK_CHILD_PID);
 	if (parent && info->fields[KY_FORK_PARENT_PID].cls)
 		parent->pid = get_tid(event, info, KY_FORK_PARENT_PID);
-	if (parent)
+	if (parent) {
 		child->ppid = child->pid == parent->pid ? parent->ppid : parent->pid;
+		child->cgroup = parent->cgroup;
+	}
 	if (parent && feed->model->subjects & KY_ABOUT_FILES)
 		status = ky_files_fork(feed->model, parent, child);
 	return status < 0 ? status : tell_birth(feed, event, child);
@@ -306,6 +308,8 @@ int ky_on_newtask(struct ky_feed *feed, const struct ky_event *event,
 		child->pid = tid;
 	else if (parent)
 		child->pid = parent->pid;
+	if (parent)
+		child->cgroup = parent->cgroup;
 	if (parent && feed->model->subjects & KY_ABOUT_FILES)
 		status = ky_files_fork(feed->model, parent, child);
 	return status < 0 ? status : tell_birth(feed, event, child);

@@ -251,6 +251,22 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	feed->stream->begun = true;
 }
 
+/* The context tells in which control group the event's thread is. */
+static int see_cgroup(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info)
+{
+	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+	struct ky_thread *thread;
+
+	if (tid <= 0 || !info->cgroup.cls || info->no_sign)
+		return 0;
+	thread = context_thread(feed, event, info, tid);
+	if (!thread)
+		return KYMO_E_MEMORY;
+	thread->cgroup = ky_get_u64(event, &info->cgroup, 0);
+	return 0;
+}
+
 static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
@@ -258,6 +274,11 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_thread *thread;
 	int status;
 
+	if (feed->model->names_cgroups) {
+		status = see_cgroup(feed, event, info);
+		if (status < 0)
+			return status;
+	}
 	/* First, as a switch is an event of the thread that it takes off. */
 	if (info->in_periods && feed->model->subjects & KY_ABOUT_PERIODS) {
 		status = ky_periods_see(feed, event, info);

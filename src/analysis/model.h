@@ -144,6 +144,7 @@ struct ky_thread {
 	int64_t off_ns;		 /* since when */
 	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
 	struct ky_proc *proc;	 /* its process, once files matter */
+	uint64_t cgroup;	 /* its control group, where the focus names some; 0: unknown */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
 	bool born;		 /* its fork was seen */
@@ -385,6 +386,7 @@ struct ky_focus {
 	KY_VEC(int32_t) tids;
 	KY_VEC(int32_t) pids;
 	KY_VEC(const char *) comms; /* wildcards, borrowed */
+	KY_VEC(uint64_t) cgroups;   /* of version 2, by their numbers */
 	KY_VEC(uint32_t) cpus;	    /* empty: all */
 	uint64_t min_ns, max_ns; /* of what has a duration (calls, waits, interrupts, requests) */
 };
@@ -445,11 +447,12 @@ enum ky_ability {
 	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
 	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
 	KY_CAN_SOFTIRQ = 64,
-	KY_CAN_BLOCK = 128,  /* requests of block devices */
-	KY_CAN_NET = 256,    /* packets of network interfaces */
-	KY_CAN_PAGES = 512,  /* pages allocated and freed */
-	KY_CAN_RSS = 1024,   /* rss_stat */
-	KY_CAN_FAULT = 2048, /* page faults */
+	KY_CAN_BLOCK = 128,   /* requests of block devices */
+	KY_CAN_NET = 256,     /* packets of network interfaces */
+	KY_CAN_PAGES = 512,   /* pages allocated and freed */
+	KY_CAN_RSS = 1024,    /* rss_stat */
+	KY_CAN_FAULT = 2048,  /* page faults */
+	KY_CAN_CGROUP = 4096, /* events carry the number of their thread's control group */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 

@@ -207,10 +207,18 @@ static int add_result(struct pass *pass, const struct ky_report *report)
 /* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
 static int check_needs(const struct ky_report *const *reports, size_t n_reports,
 		       const struct ky_model *model, const struct ky_trace_set *set,
-		       struct kymo_error *err)
+		       const struct ky_report_options *options, struct kymo_error *err)
 {
 	unsigned int abilities = ky_model_abilities(model);
 	const struct ky_report *lacking = NULL;
+
+	if (options && options->focus.cgroups.len && !(abilities & KY_CAN_CGROUP)) {
+		ky_error_set(err, KYMO_E_UNSUPPORTED,
+			     "--cgroup: the trace does not tell threads' control groups");
+		ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
+		ky_error_hint(err, "record them with: kymo record --context cgroup");
+		return KYMO_E_UNSUPPORTED;
+	}
 
 	for (size_t i = 0; i < n_reports; i++) {
 		if ((reports[i]->needs & abilities) == reports[i]->needs)
@@ -234,7 +242,7 @@ int ky_report_check(const struct ky_report *report, const struct ky_trace_set *s
 
 	if (!model)
 		return ky_error_nomem(err);
-	status = check_needs(&report, 1, model, set, err);
+	status = check_needs(&report, 1, model, set, NULL, err);
 	ky_model_free(model);
 	return status;
 }
@@ -432,7 +440,7 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		free(pass.runs);
 		return ky_error_nomem(err);
 	}
-	status = check_needs(reports, n_reports, results->model, set, err);
+	status = check_needs(reports, n_reports, results->model, set, options, err);
 	if (status >= 0)
 		status = run_pass(&pass, flow, err);
 	free_runs(&pass);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analysis/periods.h"
 #include "base/error.h"
@@ -67,6 +68,21 @@ static int get_numbers(struct numbers *numbers, const char *option, const struct
 	return status;
 }
 
+/* "4711", or the directory that has this inode. */
+static int add_cgroup(struct ky_focus *focus, const char *text, struct kymo_error *err)
+{
+	uint64_t number;
+	struct stat about;
+
+	if (ky_parse_u64(text, &number) < 0) {
+		if (stat(text, &about) < 0 || !S_ISDIR(about.st_mode))
+			return ky_error_set(err, KYMO_E_INVALID,
+					    "--cgroup: '%s' is no number and no directory", text);
+		number = about.st_ino;
+	}
+	return ky_vec_push(&focus->cgroups, number) < 0 ? ky_error_nomem(err) : 0;
+}
+
 static int set_focus(struct ky_focus *focus, const struct ky_focus_options *options,
 		     struct kymo_error *err)
 {
@@ -90,6 +106,8 @@ static int set_focus(struct ky_focus *focus, const struct ky_focus_options *opti
 		if (ky_vec_push(&focus->comms, options->comms.items[i]) < 0)
 			status = ky_error_nomem(err);
 	}
+	for (size_t i = 0; i < options->cgroups.len && !status; i++)
+		status = add_cgroup(focus, options->cgroups.items[i], err);
 	focus->min_ns = options->min_ns;
 	focus->max_ns = options->max_ns;
 	return status;

@@ -8,7 +8,7 @@
 
 struct ky_focus_options {
 	uint64_t min_ns, max_ns;
-	struct ky_text_list tids, pids, comms, cpus;
+	struct ky_text_list tids, pids, comms, cgroups, cpus;
 	const char *sort, *by;
 	struct ky_text_list periods;
 };
@@ -35,7 +35,7 @@ struct ky_focus_options {
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "TID", \
 	 .help = "Only threads with this id; may be given again, or several with commas, for more. What " \
-		 "any of --tid, --pid and --comm names is shown.", \
+		 "any of --tid, --pid, --comm and --cgroup names is shown.", \
 	 .at = offsetof(type, focus.tids)}, \
 	{.name = "pid", \
 	 .kind = KY_OPTION_LIST, \
@@ -48,6 +48,13 @@ struct ky_focus_options {
 	 .help = "Only threads whose name matches at that moment, such as 'ngin*'; may be given again " \
 		 "for more.", \
 	 .at = offsetof(type, focus.comms)}, \
+	{.name = "cgroup", \
+	 .kind = KY_OPTION_LIST, \
+	 .arg = "GROUP", \
+	 .help = "Only threads of this control group of version 2: its number, as the context 'cgroup' " \
+		 "tells it (kymo record --context cgroup), or its directory on this machine, whose " \
+		 "inode that is; without the groups below it. May be given again; as --tid.", \
+	 .at = offsetof(type, focus.cgroups)}, \
 	{.name = "cpu", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "N", \

@@ -3,6 +3,7 @@
 of this machine that has what all reports need, and one pass of all of them for each option."""
 
 import json
+import os
 import re
 
 import pytest
@@ -138,6 +139,37 @@ def test_threads_and_cpus(everything):
     for name, tables in found.items():
         for table, rows in tables.items():
             assert all(row["cpu"] in (0, None) for row in rows if "cpu" in row), (name, table)
+
+
+def test_control_group(kymo, record, control_groups):
+    """By its number or its directory: who is in it, and what they start; others by their own."""
+    group = os.path.join(control_groups, f"kymo-report-{os.getpid()}")
+    os.mkdir(group)
+    try:
+        number = os.stat(group).st_ino
+        trace, _ = record("--context", "cgroup", command=[
+            "sh", "-c", f"ls /; sh -c 'echo $$ >{group}/cgroup.procs; /bin/echo in; exec od /proc/self/stat'; ls /"])
+        by_directory = kymo("report", "cpu,syscalls", "--json", "-n", "0", "--cgroup", group, trace).out
+    finally:
+        os.rmdir(group)
+    found = kymo("report", "cpu,syscalls", "--json", "-n", "0", "--cgroup", number, trace).out
+    assert found == by_directory
+    for report in json.loads(found)["reports"]:
+        rows = next(table["rows"] for table in report["tables"] if table["name"] == "threads")
+        assert {row["process"]["name"] for row in rows} == {"echo", "od"}, report["name"]
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        mine = next(line[3:].strip("/\n") for line in file if line.startswith("0::"))
+    others = json.loads(kymo("report", "syscalls", "--json", "-n", "0", "-t", "processes",
+                             "--cgroup", os.stat(os.path.join(control_groups, mine)).st_ino, "--comm", "nobody", trace).out)
+    names = {row["process"]["name"] for row in others["reports"][0]["tables"][0]["rows"]}
+    assert "ls" in names and "echo" not in names
+
+
+def test_control_group_of_a_trace_without(kymo, machine):
+    refused = kymo("report", "all", "--cgroup", "17", machine, code=1)
+    assert refused.out == "" and "--cgroup: the trace does not tell threads' control groups" in refused.err
+    assert "kymo record --context cgroup" in refused.err
+    assert "is no number and no directory" in kymo("report", "cpu", "--cgroup", "/nowhere", machine, code=2).err
 
 
 def test_filter(everything, whole):
