@@ -79,6 +79,25 @@ def test_children(box):
     assert sorted(len(lines) for lines in found.values()) == [1, 1, 1, 1, len(parent)]
 
 
+@bare
+def test_only_the_system_calls_that_are_documented(box):
+    """Any other is the program's end: at start, and where there is a session."""
+    done = box("$T/rough only start $T/rough once || exit 97\n"
+               "kymo record --user 'rough:*' -o out -- $T/rough only session $T/rough names || exit 96" +
+               nothing_left())
+    assert done.out.startswith("on\n")
+    # Who put the filter there has a trace, too.
+    assert sorted(name for trace in done.traces() for name in names(trace)) == \
+        ["rough:names", "rough:names_too"]
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", "docs", "tracing.md")) as file:
+        text = " ".join(file.read().split())
+    with open(os.path.join(os.path.dirname(__file__), "..", "tracer", "rough.c")) as file:
+        source = file.read().split("/* the library, at start */")[1].split("};")[0]
+    for part in source.split("/* with a session"):
+        told = ", ".join(f"`{name}`" for name in re.findall(r"SYS_(\w+)", part))
+        assert told in text, told
+
+
 # $T/shop runs, and cannot make so large a file; then two more. Ended are all when the recording does.
 ENDED = """
 (ulimit -f 30000; exec $T/shop 1000000 1000) & shop=$!
