@@ -89,7 +89,7 @@
  * and blob are valid: watch for IN_MOVED_TO. Unfinished files are garbage when the session ends.
  * Check: a regular file; opened with O_NOFOLLOW | O_NONBLOCK; everything else in this header.
  */
-#define KY_RING_SUFFIX	   ".ring"
+#define KY_RING_SUFFIX ".ring"
 /*
  * A program that cannot make its ring file leaves a note for when it has ended: an empty file called
  * "<pid>-<start>-<procname>.off-<reason>-<errno>", numbers in decimal (enum ky_off; 0: no errno).

@@ -37,9 +37,9 @@ struct ky_user_options {
 	uint64_t buffer_bytes;	      /* per CPU and program */
 	/* The rings are in files below this directory; NULL: in memory. See ky_user_place_check(). */
 	const char *place;
-	uint32_t pid;		      /* only this process; 0: all */
-	const char *comm;	      /* only programs of this name; NULL: all */
-	int64_t uid;		      /* only programs of this user; -1: all that we may */
+	uint32_t pid;	  /* only this process; 0: all */
+	const char *comm; /* only programs of this name; NULL: all */
+	int64_t uid;	  /* only programs of this user; -1: all that we may */
 	/*
 	 * Flight recorder: programs overwrite their oldest events, and nothing is read until somebody
 	 * wants a snapshot, or the end.
@@ -59,7 +59,8 @@ struct ky_user_program_stats {
 	uint64_t lost;				/* all causes */
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_joining, lost_no_id;
-	uint64_t lost_claimed; /* not 0: it says so, which cannot be; then lost is 0, and lost_by means nothing */
+	uint64_t
+		lost_claimed; /* not 0: it says so, which cannot be; then lost is 0, and lost_by means nothing */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	const char *path;     /* of its trace; NULL: it has none */
 };
@@ -70,8 +71,8 @@ struct ky_user_stats {
 	uint64_t events, bytes, lost; /* of all */
 	uint64_t dump_events;
 	size_t n_left_out; /* programs that could not take part, and said why: each was a warning */
-	size_t n_refused; /* ring files that could not be read */
-	size_t n_dropped; /* flight recorder: programs that ended, and were not kept */
+	size_t n_refused;  /* ring files that could not be read */
+	size_t n_dropped;  /* flight recorder: programs that ended, and were not kept */
 	uint64_t overwritten;
 };
 
