@@ -212,7 +212,8 @@ def test_context(record, peer, tmp_path, tsan):
     trace, done = record("-k", "sched_*,syscalls", "-c", "pid,ppid,procname,prio",
                          command=workload(tmp_path, 10))
     pid = int(done.out)
-    events = [event for event in events_of(peer, trace) if event.context["pid"] == str(pid)]
+    everything = events_of(peer, trace)
+    events = [event for event in everything if event.context["pid"] == str(pid)]
     assert len({event.tid for event in events}) in (1 + 5, 1 + 5 + tsan)
     names = [event.context["procname"] for event in events if event.tid == pid]
     # Before exec it is the recorder's child.
@@ -220,10 +221,10 @@ def test_context(record, peer, tmp_path, tsan):
     assert {event.context["prio"] for event in events} == {"20"}
     parent = {event.context["ppid"] for event in events}
     assert len(parent) == 1
-    children = [event for event in events_of(peer, trace) if event.context["ppid"] == str(pid)]
+    children = [event for event in everything if event.context["ppid"] == str(pid)]
     assert len({event.tid for event in children}) == 7
     assert {event.context["pid"] for event in children} == {str(event.tid) for event in children}
-    idle = [event for event in events_of(peer, trace) if event.tid == 0]
+    idle = [event for event in everything if event.tid == 0]
     assert {event.context["procname"] for event in idle} <= {
         f'"swapper/{cpu}"' for cpu in range(os.cpu_count() or 1)}
 

@@ -105,21 +105,27 @@ def test_kernel(kymo, record, peer, program, tmp_path):
         "--callstack-kernel", "syscall_entry_getppid", "--callstack-kernel", "sched:sched_waking",
         "--context", "callstack-user")
     table = symbols()
-    calls = 0
+    calls = wakings = without = 0
     for event in events:
         context, name = event["context"], event["event"]
         stack = context["callstack_kernel"]
-        assert bool(stack) == (name in ("syscall_entry_getppid", "sched_waking")), event
+        if name == "sched_waking":
+            # In an interrupt the kernel finds none now and then: its own text of the ring has none either.
+            wakings += 1
+            without += not stack
+        else:
+            assert bool(stack) == (name == "syscall_entry_getppid"), event
         if name == "syscall_entry_getppid" and context["tid"] == pid:
             calls += 1
             assert all(address >= 2**63 for address in stack)
             if table:
                 assert "do_syscall_64" in [name_of(table, address) for address in stack]
             assert context["callstack_user"]
-        elif name == "sched_waking" and table:
+        elif name == "sched_waking" and table and stack:
             names = [name_of(table, address) for address in stack]
             assert any(re.match("try_to_wake_up|ttwu", symbol) for symbol in names), names
     assert calls == 1000
+    assert without <= wakings * 0.05 + 1
     shown = kymo("print", "--event", "syscall_entry_getppid", "--clock-cycles", trace).out
     assert re.search(r"callstack_kernel = \[ \[0\] = 0xFFFF", shown)
     theirs = peer("babeltrace2", "--clock-cycles", trace)
