@@ -21,8 +21,7 @@ struct ky_record_run {
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
 	struct ky_child command;
-	int32_t pids[KY_CLI_MAX_IDS],
-		tids[KY_CLI_MAX_IDS]; /* what kernel.pids, tids point to */
+	int32_t pids[KY_CLI_MAX_IDS], tids[KY_CLI_MAX_IDS]; /* what kernel.pids, tids point to */
 	/* While it runs. */
 	struct ky_session *session;
 	struct ky_user *user_session;

@@ -91,7 +91,8 @@ static void field_name(const struct ky_content_plan *plan, unsigned int place, c
 
 static bool is_peer(const struct ky_content_plan *plan)
 {
-	static const char *const calls[] = {"connect", "sendto", "sendmsg", "getpeername"};
+	static const char *const calls[] = {"connect", "sendto", "sendmsg", "sendmmsg",
+					    "getpeername"};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (strcmp(plan->call->name, calls[i]) == 0)
@@ -174,6 +175,7 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 	case KY_CONTENT_MSG_NAME:
 		return add_sockaddr(c);
 	case KY_CONTENT_BUFFER:
+	case KY_CONTENT_VALUE:
 		return add_bytes(c, item->name, "_data", 16);
 	case KY_CONTENT_IOVEC:
 	case KY_CONTENT_MSG_IOVEC:
@@ -337,6 +339,7 @@ static void put_item(struct writer *w, const struct ky_content_plan *plan,
 		put_sockaddr(w, data, len);
 		break;
 	case KY_CONTENT_BUFFER:
+	case KY_CONTENT_VALUE:
 		put_sequence(w, data, len);
 		break;
 	case KY_CONTENT_IOVEC:

@@ -227,6 +227,7 @@ static void dispatch(struct ky_content_writer *w, const struct place *place, uns
 			text(w, place);
 			break;
 		case KY_CONTENT_SOCKADDR:
+		case KY_CONTENT_VALUE:
 			sockaddr(w, place);
 			break;
 		case KY_CONTENT_BUFFER:

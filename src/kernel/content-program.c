@@ -258,7 +258,8 @@ static void finish(struct ky_content_writer *w)
 
 static void write_program(struct ky_content_writer *w)
 {
-	const unsigned int text = 1u << KY_CONTENT_TEXT, address = 1u << KY_CONTENT_SOCKADDR,
+	const unsigned int text = 1u << KY_CONTENT_TEXT,
+			   address = 1u << KY_CONTENT_SOCKADDR | 1u << KY_CONTENT_VALUE,
 			   name = 1u << KY_CONTENT_MSG_NAME,
 			   vectors = 1u << KY_CONTENT_IOVEC | 1u << KY_CONTENT_MSG_IOVEC,
 			   buffers = 1u << KY_CONTENT_BUFFER, out_text = 1u << KY_CONTENT_OUT_TEXT;

@@ -93,6 +93,38 @@ static void faults(void)
 	printf("\"read\": %lu, \"written\": %lu, ", (unsigned long)read_only, (unsigned long)written);
 }
 
+static void options(int fd, int port)
+{
+	struct iovec iov[2][2] = {{{"first ", 6}, {"message", 7}}, {{"second", 6}, {"", 0}}};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)}, from = {0};
+	struct mmsghdr messages[2] = {{.msg_hdr = {.msg_iov = iov[0], .msg_iovlen = 2}},
+				      {.msg_hdr = {.msg_iov = iov[1], .msg_iovlen = 2}}};
+	int udp = socket(AF_INET, SOCK_DGRAM, 0), size = 0x54321, got = 0;
+	struct linger linger = {1, 7}, now = {0};
+	socklen_t len = sizeof(now);
+	char room[2][64];
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	getsockopt(fd, SOL_SOCKET, SO_LINGER, &now, &len);
+	getsockopt(-1, SOL_SOCKET, SO_LINGER, &now, &len);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	bind(udp, (void *)&to, sizeof(to));
+	for (int i = 0; i < 2; i++) {
+		messages[i].msg_hdr.msg_name = &to;
+		messages[i].msg_hdr.msg_namelen = sizeof(to);
+	}
+	sendmmsg(udp, messages, 2, 0);
+	for (int i = 0; i < 2; i++) {
+		iov[i][0] = (struct iovec){room[i], 64};
+		messages[i].msg_hdr.msg_iovlen = 1;
+		messages[i].msg_hdr.msg_name = &from;
+		messages[i].msg_hdr.msg_namelen = sizeof(from);
+	}
+	recvmmsg(udp, messages, 2, 0, NULL);
+	close(udp);
+}
+
 static void sockets(void)
 {
 	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), server;
@@ -112,6 +144,7 @@ static void sockets(void)
 		send(client, text, n, 0);
 		recv(server, text, sizeof(text), 0);
 	}
+	options(client, ntohs(at.sin_port));
 	printf("\"port\": %d, \"client\": %d, \"server\": %d, ", ntohs(at.sin_port), client, server);
 	close(client);
 	close(server);
@@ -156,7 +189,7 @@ int main(void)
 
 EVENTS = ("signal_generate,signal_deliver,sched_process_*,exceptions:page_fault_user,"
           "syscall:kill,syscall:rt_sigqueueinfo,syscall:tgkill,syscall:sendto,syscall:recvfrom,"
-          "syscall:connect,syscall:bind,syscall:accept,syscall:wait4,syscall:execve")
+          "syscall:*sockopt,syscall:*mmsg,syscall:connect,syscall:bind,syscall:accept,syscall:wait4,syscall:execve")
 PAGE = 4096
 PAGES = 300
 
@@ -231,6 +264,19 @@ def test_sockets(known):
     assert [end["ret"] for _, end in sent] == [len(text) for text in texts]
     (accepted,) = of(known, "syscall_exit_accept", ret=said["server"])
     assert accepted["context"]["tid"] == mine
+
+
+def test_options_and_several_messages(known):
+    port = known[0]["port"]
+    size, linger = [e["fields"] for e in of(known, "syscall_entry_setsockopt")]
+    assert bytes(size["optval_data"]) == (0x54321).to_bytes(4, "little")
+    assert bytes(linger["optval_data"]) == bytes([1, 0, 0, 0, 7, 0, 0, 0])
+    good, bad = [e["fields"] for e in of(known, "syscall_exit_getsockopt")]
+    assert good["optval_data"] == linger["optval_data"] and bad["optval_data"] == []
+    (sent,), (received,) = of(known, "syscall_entry_sendmmsg"), of(known, "syscall_exit_recvmmsg")
+    assert bytes(sent["fields"]["mmsg_data"]) == b"first message" and sent["fields"]["mmsg_bytes"] == 13
+    assert sent["fields"]["dport"] == port == received["fields"]["sport"]
+    assert received["fields"]["ret"] == 2
 
 
 def test_processes(known):
