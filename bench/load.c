@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A workload for the recorders' benchmarks: `load syscalls N` makes N getppid() calls, `load
- * switches N` makes two processes on one CPU pass a byte to and fro N times. Prints ns per turn.
+ * A workload for the recorders' benchmarks: `load syscalls N` makes N getppid() calls; `load both N` the
+ * same on each of two CPUs at once; `load switches N` makes two processes on one CPU pass a byte to
+ * and fro N times; `load disk N` writes and syncs 4 KiB N times, in the current directory. Prints ns per turn.
  */
 #include <sched.h>
 #include <signal.h>
@@ -21,18 +22,58 @@ static double now_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-static void syscalls(long n)
-{
-	for (long i = 0; i < n; i++)
-		syscall(SYS_getppid);
-}
-
 static void must(int ok, const char *what)
 {
 	if (ok)
 		return;
 	perror(what);
 	exit(1);
+}
+
+static void syscalls(long n)
+{
+	for (long i = 0; i < n; i++)
+		syscall(SYS_getppid);
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	must(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "sched_setaffinity");
+}
+
+static void both(long n)
+{
+	pid_t pids[2];
+
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		must(pids[i] >= 0, "fork");
+		if (pids[i] == 0) {
+			pin(i);
+			syscalls(n);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		waitpid(pids[i], NULL, 0);
+}
+
+static void disk(long n)
+{
+	static const char block[4096];
+	char path[] = "load-XXXXXX";
+	int fd = mkstemp(path);
+
+	must(fd >= 0 && unlink(path) == 0, "a file");
+	for (long i = 0; i < n; i++) {
+		must(pwrite(fd, block, sizeof(block), i % 256 * 4096) == sizeof(block), "write");
+		must(fdatasync(fd) == 0, "fdatasync");
+	}
+	close(fd);
 }
 
 static void echo(int from, int to)
@@ -48,13 +89,10 @@ static void echo(int from, int to)
 static void switches(long n)
 {
 	int there[2], back[2];
-	cpu_set_t cpus;
 	char byte = 0;
 	pid_t pid;
 
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	must(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "sched_setaffinity");
+	pin(0);
 	must(pipe(there) == 0 && pipe(back) == 0, "pipe");
 	pid = fork();
 	must(pid >= 0, "fork");
@@ -80,6 +118,10 @@ int main(int argc, char **argv)
 		syscalls(n);
 	else if (n > 0 && strcmp(argv[1], "switches") == 0)
 		switches(n);
+	else if (n > 0 && strcmp(argv[1], "both") == 0)
+		both(n);
+	else if (n > 0 && strcmp(argv[1], "disk") == 0)
+		disk(n);
 	else
 		return 2;
 	printf("%.2f\n", (now_ns() - begin) / (double)n);

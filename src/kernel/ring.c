@@ -10,9 +10,6 @@
 
 #include "base/error.h"
 
-/* Of a new pipe, unless the user's limit is used up; it then takes fewer and splice() says so. */
-#define PIPE_PAGES 16
-
 static int failed(const struct ky_ring *ring, struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errno, "cannot read the ring buffer");
@@ -25,6 +22,19 @@ static int failed(const struct ky_ring *ring, struct kymo_error *err)
 bool ky_ring_is_empty(int error)
 {
 	return error == EAGAIN || error == ENODEV;
+}
+
+/*
+ * splice() moves no more than the pipe has slots for, counting each as a page of memory, however large a
+ * sub-buffer is: a new pipe would take one of 64 KiB at a time. Where the limit of pipes forbids more, that is
+ * what happens.
+ */
+static int open_pipe(struct ky_ring *ring)
+{
+	if (pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -1;
+	(void)fcntl(ring->pipe[1], F_SETPIPE_SZ, (int)(ring->page_bytes * KY_RING_PIPE_PAGES));
+	return 0;
 }
 
 int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
@@ -44,7 +54,7 @@ int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint3
 		 cpu);
 	ring->fd = open(ring->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ring->page = malloc(page_bytes);
-	if (ring->fd < 0 || !ring->page || pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (ring->fd < 0 || !ring->page || open_pipe(ring) < 0)
 		ret = failed(ring, err);
 	else if (way == KY_RING_MMAP)
 		ret = ky_ring_switch(ring, KY_RING_MMAP, err);
@@ -150,7 +160,7 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 
 	do {
 		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
-			   (size_t)ring->page_bytes * PIPE_PAGES, SPLICE_F_NONBLOCK);
+			   (size_t)ring->page_bytes * KY_RING_PIPE_PAGES, SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		ring->pages_in_pipe = (uint32_t)((size_t)n / ring->page_bytes);

@@ -43,6 +43,9 @@ enum ky_ring_way {
 /* ...so many whole pages in one round, and it is unmapped. */
 #define KY_RING_HEAVY_PAGES 2
 
+/* Sub-buffers that one splice() moves, at most. */
+#define KY_RING_PIPE_PAGES 16
+
 struct ky_ring {
 	int fd; /* per_cpu/cpuN/trace_pipe_raw; readable when the ring is filled to buffer_percent */
 	int pipe[2];

@@ -17,7 +17,6 @@
 
 /* Of a CPU, before others get their turn. */
 #define ROUND_BYTES (4u << 20)
-#define PIPE_PAGES  16
 
 static int failed(const struct ky_session_cpu *cpu, const char *what, struct kymo_error *err)
 {
@@ -91,7 +90,7 @@ static ssize_t move_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 
 	do {
 		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
-			   (size_t)ring->page_bytes * PIPE_PAGES, SPLICE_F_NONBLOCK);
+			   (size_t)ring->page_bytes * KY_RING_PIPE_PAGES, SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(cpu, "read the ring buffer", err);
