@@ -12,265 +12,6 @@
 typedef int (*fill_fn)(struct ky_ctf2_reader *r, const struct ky_json *node,
 		       struct ky_ctf2_place *place);
 
-static int nomem(struct ky_ctf2_reader *r)
-{
-	return ky_error_nomem(r->err);
-}
-
-static void *alloc(struct ky_ctf2_reader *r, size_t count, size_t size)
-{
-	void *data = ky_arena_array(&r->trace->arena, count ? count : 1, size);
-
-	if (!data)
-		nomem(r);
-	return data;
-}
-
-/* ---- properties ---------------------------------------------------------------------------- */
-
-static int property(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
-		    bool required, enum ky_json_kind kind, const struct ky_json **value)
-{
-	*value = ky_json_get(object, key);
-	if (!*value)
-		return required ? ky_json_error(r->err, object, "property '%s' is missing", key)
-				: KYMO_OK;
-	if ((*value)->kind != kind)
-		return ky_json_error(r->err, *value, "'%s' must be %s, not %s", key,
-				     ky_json_kind_name(kind), ky_json_kind_name((*value)->kind));
-	return KYMO_OK;
-}
-
-int ky_ctf2_string(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
-		   bool required, const char **value)
-{
-	const struct ky_json *node;
-	int ret = property(r, object, key, required, KY_JSON_STRING, &node);
-
-	if (ret < 0 || !node)
-		return ret;
-	*value = ky_arena_strdup(&r->trace->arena, node->string.data);
-	return *value ? KYMO_OK : nomem(r);
-}
-
-int ky_ctf2_uint(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
-		 bool required, uint64_t *value)
-{
-	const struct ky_json *node;
-	int ret = property(r, object, key, required, KY_JSON_INTEGER, &node);
-
-	if (ret < 0 || !node)
-		return ret;
-	if (node->integer.negative)
-		return ky_json_error(r->err, node, "'%s' must not be negative", key);
-	*value = node->integer.u;
-	return KYMO_OK;
-}
-
-static int get_align(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
-		     uint32_t *align)
-{
-	uint64_t value = 1;
-	int ret = ky_ctf2_uint(r, node, key, false, &value);
-
-	if (ret < 0)
-		return ret;
-	if (!value || (value & (value - 1)))
-		return ky_json_error(r->err, ky_json_get(node, key), "'%s' must be a power of two",
-				     key);
-	if (value > UINT32_C(1) << 30)
-		return ky_json_error(r->err, ky_json_get(node, key),
-				     "an alignment of more than 2^30 bits is not supported");
-	*align = (uint32_t)value;
-	return KYMO_OK;
-}
-
-static int get_mappings(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
-			bool is_signed, unsigned int bits, struct ky_field_class *cls)
-{
-	const struct ky_json *map;
-	struct ky_mapping *out;
-	size_t n = 0;
-	int ret = property(r, node, key, false, KY_JSON_OBJECT, &map);
-
-	if (ret < 0 || !map || !map->list.len)
-		return ret;
-	out = alloc(r, map->list.len, sizeof(*out));
-	if (!out)
-		return KYMO_E_MEMORY;
-	for (const struct ky_json *item = map->list.first; item; item = item->next, n++) {
-		out[n].label = ky_arena_strdup(&r->trace->arena, item->key);
-		if (!out[n].label)
-			return nomem(r);
-		ret = ky_ctf2_ranges(r, item, is_signed, bits, &out[n].ranges, &out[n].n_ranges);
-		if (ret < 0)
-			return ret;
-	}
-	cls->num.mappings = out;
-	cls->num.n_mappings = n;
-	return KYMO_OK;
-}
-
-struct role_name {
-	const char *name;
-	enum ky_role role;
-	enum ky_scope scope;
-};
-
-static const struct role_name role_names[] = {
-	{"packet-magic-number", KY_ROLE_MAGIC, KY_SCOPE_PACKET_HEADER},
-	{"metadata-stream-uuid", KY_ROLE_TRACE_UUID, KY_SCOPE_PACKET_HEADER},
-	{"data-stream-class-id", KY_ROLE_STREAM_CLASS_ID, KY_SCOPE_PACKET_HEADER},
-	{"data-stream-id", KY_ROLE_STREAM_ID, KY_SCOPE_PACKET_HEADER},
-	{"packet-total-length", KY_ROLE_PACKET_SIZE, KY_SCOPE_PACKET_CONTEXT},
-	{"packet-content-length", KY_ROLE_CONTENT_SIZE, KY_SCOPE_PACKET_CONTEXT},
-	{"default-clock-timestamp", KY_ROLE_CLOCK_BEGIN, KY_SCOPE_PACKET_CONTEXT},
-	{"packet-end-default-clock-timestamp", KY_ROLE_CLOCK_END, KY_SCOPE_PACKET_CONTEXT},
-	{"discarded-event-record-counter-snapshot", KY_ROLE_DISCARDED, KY_SCOPE_PACKET_CONTEXT},
-	{"packet-sequence-number", KY_ROLE_SEQUENCE, KY_SCOPE_PACKET_CONTEXT},
-	{"default-clock-timestamp", KY_ROLE_CLOCK_BEGIN, KY_SCOPE_EVENT_HEADER},
-	{"event-record-class-id", KY_ROLE_EVENT_ID, KY_SCOPE_EVENT_HEADER},
-};
-
-static int set_role(struct ky_ctf2_reader *r, const struct ky_json *node,
-		    struct ky_field_class *cls, const struct role_name *role)
-{
-	if (role->role == KY_ROLE_CLOCK_BEGIN || role->role == KY_ROLE_CLOCK_END) {
-		if (!r->clock)
-			return ky_json_error(r->err, node,
-					     "role '%s' needs a default clock class of the data "
-					     "stream class",
-					     role->name);
-		cls->num.clock = r->clock;
-	}
-	if (role->role == KY_ROLE_TRACE_UUID) {
-		if (cls->kind != KY_FIELD_BLOB || cls->text.length_bytes != 16)
-			return ky_json_error(r->err, node, "role '%s' needs a BLOB of 16 bytes",
-					     role->name);
-		if (!r->trace->has_uuid)
-			return ky_json_error(r->err, node,
-					     "role '%s' needs a 'uuid' in the preamble",
-					     role->name);
-	} else if (cls->kind != KY_FIELD_UINT && cls->kind != KY_FIELD_VARUINT) {
-		return ky_json_error(r->err, node, "role '%s' needs an unsigned integer",
-				     role->name);
-	}
-	if (role->role == KY_ROLE_MAGIC &&
-	    (cls->kind != KY_FIELD_UINT || cls->num.length_bits != 32))
-		return ky_json_error(r->err, node, "role '%s' needs a 32-bit unsigned integer",
-				     role->name);
-	/* The root is the first class of its scope, so its first member is the second. */
-	if (role->role == KY_ROLE_MAGIC && r->order != 2)
-		return ky_json_error(r->err, node, "the field of role '%s' must come first",
-				     role->name);
-	if (cls->kind == KY_FIELD_UINT && cls->num.length_bits > 64) {
-		ky_json_error(r->err, node, "role '%s' of an integer of more than 64 bits",
-			      role->name);
-		r->err->code = KYMO_E_UNSUPPORTED;
-		return KYMO_E_UNSUPPORTED;
-	}
-	if (cls->role != KY_ROLE_NONE && cls->role != role->role)
-		cls->more_roles |= 1u << role->role;
-	else
-		cls->role = role->role;
-	return KYMO_OK;
-}
-
-/* Roles mean something in their own scopes only; elsewhere they are ignored. */
-static int get_roles(struct ky_ctf2_reader *r, const struct ky_json *node,
-		     struct ky_field_class *cls)
-{
-	const struct ky_json *list;
-	int ret = property(r, node, "roles", false, KY_JSON_ARRAY, &list);
-
-	if (ret < 0 || !list || r->checking)
-		return ret;
-	for (const struct ky_json *item = list->list.first; item; item = item->next) {
-		if (item->kind != KY_JSON_STRING)
-			return ky_json_error(r->err, item, "a role is a string");
-		for (size_t i = 0; i < sizeof(role_names) / sizeof(role_names[0]); i++) {
-			if (role_names[i].scope != r->scope ||
-			    strcmp(role_names[i].name, item->string.data) != 0)
-				continue;
-			ret = set_role(r, item, cls, &role_names[i]);
-			if (ret < 0)
-				return ret;
-		}
-	}
-	return KYMO_OK;
-}
-
-static int get_encoding(struct ky_ctf2_reader *r, const struct ky_json *node,
-			struct ky_field_class *cls)
-{
-	static const struct {
-		const char *name;
-		enum ky_encoding encoding;
-	} names[] = {
-		{"utf-8", KY_ENCODING_UTF8},	   {"utf-16be", KY_ENCODING_UTF16BE},
-		{"utf-16le", KY_ENCODING_UTF16LE}, {"utf-32be", KY_ENCODING_UTF32BE},
-		{"utf-32le", KY_ENCODING_UTF32LE},
-	};
-	const char *name = "utf-8";
-	int ret = ky_ctf2_string(r, node, "encoding", false, &name);
-
-	if (ret < 0)
-		return ret;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i].name, name) == 0) {
-			cls->text.encoding = names[i].encoding;
-			return KYMO_OK;
-		}
-	}
-	return ky_json_error(r->err, ky_json_get(node, "encoding"), "unknown encoding '%s'", name);
-}
-
-/* What an extension changes is not known; those that the preamble declares were refused there. */
-int ky_ctf2_no_extensions(struct ky_ctf2_reader *r, const struct ky_json *node)
-{
-	const struct ky_json *list;
-	int ret = property(r, node, "extensions", false, KY_JSON_OBJECT, &list);
-
-	for (const struct ky_json *space = list ? list->list.first : NULL; space && ret == KYMO_OK;
-	     space = space->next) {
-		if (space->kind != KY_JSON_OBJECT)
-			return ky_json_error(r->err, space,
-					     "a namespace of extensions must be an object");
-		if (space->list.first)
-			return ky_json_error(
-				r->err, space,
-				"extension '%s' of '%s' is not declared in the preamble",
-				space->list.first->key, space->key);
-	}
-	return ret;
-}
-
-/* Remember a location; ky_ctf2_locate() finds the field once its scope is whole. */
-static int get_location(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
-			bool is_length, struct ky_ctf2_place *place, struct ky_field_ref **ref)
-{
-	const struct ky_json *location, *path;
-	int ret = property(r, node, key, true, KY_JSON_OBJECT, &location);
-
-	if (ret == KYMO_OK)
-		ret = property(r, location, "path", true, KY_JSON_ARRAY, &path);
-	if (ret < 0)
-		return ret;
-	if (!path->list.len)
-		return ky_json_error(r->err, path, "the path of a field location is empty");
-	*ref = alloc(r, 1, sizeof(**ref));
-	if (!*ref)
-		return KYMO_E_MEMORY;
-	(*ref)->line = location->line;
-	(*ref)->column = location->column;
-	if (r->checking)
-		return KYMO_OK;
-	if (ky_vec_push(&r->pending, (struct ky_ctf2_pending){place, *ref, node, location, r->scope,
-							      is_length}) < 0)
-		return nomem(r);
-	return KYMO_OK;
-}
-
 /* ---- one function per kind ------------------------------------------------------------------- */
 
 static int byte_order(struct ky_ctf2_reader *r, const struct ky_json *node,
@@ -326,7 +67,7 @@ static int fill_bits(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret == KYMO_OK)
 		ret = byte_order(r, node, cls);
 	if (ret == KYMO_OK)
-		ret = get_align(r, node, "alignment", &cls->align_bits);
+		ret = ky_ctf2_align(r, node, "alignment", &cls->align_bits);
 	if (ret < 0)
 		return ret;
 	if (!length || length > UINT32_MAX / 2)
@@ -344,12 +85,12 @@ static int fill_bitmap(struct ky_ctf2_reader *r, const struct ky_json *node,
 	int ret = fill_bits(r, node, place);
 
 	if (ret == KYMO_OK)
-		ret = property(r, node, "flags", true, KY_JSON_OBJECT, &flags);
+		ret = ky_ctf2_property(r, node, "flags", true, KY_JSON_OBJECT, &flags);
 	if (ret < 0)
 		return ret;
 	if (!flags->list.len)
 		return ky_json_error(r->err, flags, "a bit map needs at least one flag");
-	return get_mappings(r, node, "flags", false, 64, place->cls);
+	return ky_ctf2_mappings(r, node, "flags", false, 64, place->cls);
 }
 
 static int fill_integer(struct ky_ctf2_reader *r, const struct ky_json *node,
@@ -364,9 +105,10 @@ static int fill_integer(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret == KYMO_OK)
 		ret = display_base(r, node, cls);
 	if (ret == KYMO_OK)
-		ret = get_mappings(r, node, "mappings", is_signed, ky_ctf2_value_bits(cls), cls);
+		ret = ky_ctf2_mappings(r, node, "mappings", is_signed, ky_ctf2_value_bits(cls),
+				       cls);
 	if (ret == KYMO_OK)
-		ret = get_roles(r, node, cls);
+		ret = ky_ctf2_roles(r, node, cls);
 	cls->num.is_enum = cls->num.n_mappings > 0;
 	return ret;
 }
@@ -393,15 +135,15 @@ static int bytes_length(struct ky_ctf2_reader *r, const struct ky_json *node,
 	const char *type = ky_json_get(node, "type")->string.data;
 
 	if (strncmp(type, "dynamic", 7) == 0)
-		return get_location(r, node, "length-field-location", true, place,
-				    &cls->text.length_ref);
+		return ky_ctf2_location(r, node, "length-field-location", true, place,
+					&cls->text.length_ref);
 	return ky_ctf2_uint(r, node, "length", true, &cls->text.length_bytes);
 }
 
 static int fill_string(struct ky_ctf2_reader *r, const struct ky_json *node,
 		       struct ky_ctf2_place *place)
 {
-	int ret = get_encoding(r, node, place->cls);
+	int ret = ky_ctf2_encoding(r, node, place->cls);
 
 	if (ret == KYMO_OK && place->cls->kind == KY_FIELD_TEXT)
 		ret = bytes_length(r, node, place);
@@ -417,7 +159,7 @@ static int fill_blob(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_string(r, node, "media-type", false, &place->cls->text.media_type);
 	if (ret == KYMO_OK)
-		ret = get_roles(r, node, place->cls);
+		ret = ky_ctf2_roles(r, node, place->cls);
 	return ret;
 }
 
@@ -445,14 +187,14 @@ static int fill_struct(struct ky_ctf2_reader *r, const struct ky_json *node,
 {
 	struct ky_field_class *cls = place->cls;
 	const struct ky_json *list;
-	int ret = property(r, node, "member-classes", false, KY_JSON_ARRAY, &list);
+	int ret = ky_ctf2_property(r, node, "member-classes", false, KY_JSON_ARRAY, &list);
 
 	cls->st.min_align_bits = 1;
 	if (ret == KYMO_OK)
-		ret = get_align(r, node, "minimum-alignment", &cls->st.min_align_bits);
+		ret = ky_ctf2_align(r, node, "minimum-alignment", &cls->st.min_align_bits);
 	if (ret < 0 || !list)
 		return ret;
-	cls->st.members = alloc(r, list->list.len, sizeof(*cls->st.members));
+	cls->st.members = ky_ctf2_alloc(r, list->list.len, sizeof(*cls->st.members));
 	if (!cls->st.members)
 		return KYMO_E_MEMORY;
 	for (const struct ky_json *item = list->list.first; item; item = item->next) {
@@ -474,10 +216,10 @@ static int fill_array(struct ky_ctf2_reader *r, const struct ky_json *node,
 
 	if (!element)
 		return ky_json_error(r->err, node, "property 'element-field-class' is missing");
-	ret = get_align(r, node, "minimum-alignment", &cls->array.min_align_bits);
+	ret = ky_ctf2_align(r, node, "minimum-alignment", &cls->array.min_align_bits);
 	if (ret == KYMO_OK && strncmp(type, "dynamic", 7) == 0)
-		ret = get_location(r, node, "length-field-location", true, place,
-				   &cls->array.length_ref);
+		ret = ky_ctf2_location(r, node, "length-field-location", true, place,
+				       &cls->array.length_ref);
 	else if (ret == KYMO_OK)
 		ret = ky_ctf2_uint(r, node, "length", true, &cls->array.length);
 	if (ret == KYMO_OK)
@@ -491,14 +233,14 @@ static int fill_optional(struct ky_ctf2_reader *r, const struct ky_json *node,
 {
 	struct ky_field_class *cls = place->cls;
 	const struct ky_json *content = ky_json_get(node, "field-class");
-	int ret =
-		get_location(r, node, "selector-field-location", false, place, &cls->var.selector);
+	int ret = ky_ctf2_location(r, node, "selector-field-location", false, place,
+				   &cls->var.selector);
 
 	if (ret < 0)
 		return ret;
 	if (!content)
 		return ky_json_error(r->err, node, "property 'field-class' is missing");
-	cls->var.options = alloc(r, 1, sizeof(*cls->var.options));
+	cls->var.options = ky_ctf2_alloc(r, 1, sizeof(*cls->var.options));
 	if (!cls->var.options)
 		return KYMO_E_MEMORY;
 	cls->var.n_options = 1;
@@ -531,16 +273,16 @@ static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
 	struct ky_field_class *cls = place->cls;
 	const struct ky_json *list;
 	struct ky_names names;
-	int ret = property(r, node, "options", true, KY_JSON_ARRAY, &list);
+	int ret = ky_ctf2_property(r, node, "options", true, KY_JSON_ARRAY, &list);
 
 	if (ret == KYMO_OK)
-		ret = get_location(r, node, "selector-field-location", false, place,
-				   &cls->var.selector);
+		ret = ky_ctf2_location(r, node, "selector-field-location", false, place,
+				       &cls->var.selector);
 	if (ret < 0)
 		return ret;
 	if (!list->list.len)
 		return ky_json_error(r->err, list, "a variant needs at least one option");
-	cls->var.options = alloc(r, list->list.len, sizeof(*cls->var.options));
+	cls->var.options = ky_ctf2_alloc(r, list->list.len, sizeof(*cls->var.options));
 	if (!cls->var.options)
 		return KYMO_E_MEMORY;
 	ky_names_init(&names);
@@ -555,7 +297,7 @@ static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
 			ret = ky_json_error(r->err, item, "the variant has two options '%s'",
 					    option->name);
 		else if (ky_names_set(&names, option->name, option) < 0)
-			ret = nomem(r);
+			ret = ky_error_nomem(r->err);
 		cls->var.n_options++;
 	}
 	ky_names_fini(&names);
@@ -631,7 +373,7 @@ static int build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t ki
 				    (unsigned long long)CLASSES_MAX + r->classes_more);
 	place = new_place(r, kinds[kind].kind, parent);
 	if (!place)
-		return nomem(r);
+		return ky_error_nomem(r->err);
 	ret = ky_ctf2_attributes(r, node, &place->cls->attributes);
 	if (ret == KYMO_OK)
 		ret = kinds[kind].fill(r, node, place);
@@ -649,7 +391,7 @@ int ky_ctf2_field_class(struct ky_ctf2_reader *r, const struct ky_json *node,
 		return ret;
 	if (node->kind != KY_JSON_OBJECT)
 		return ky_json_error(r->err, node, "a field class is an object or an alias' name");
-	ret = property(r, node, "type", true, KY_JSON_STRING, &type);
+	ret = ky_ctf2_property(r, node, "type", true, KY_JSON_STRING, &type);
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_no_extensions(r, node);
 	if (ret < 0)

@@ -16,7 +16,7 @@
 int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **trace,
 		 struct kymo_error *err);
 
-/* ---- shared by ctf2-read.c (fragments), ctf2-fields.c (classes), ctf2-locate.c (locations) ------ */
+/* ---- shared by ctf2-read.c (fragments), ctf2-fields.c (classes), ctf2-locate.c (locations) and others */
 
 /* Where a field class stands: what locations start from. */
 struct ky_ctf2_place {
@@ -92,5 +92,36 @@ int ky_ctf2_string(struct ky_ctf2_reader *reader, const struct ky_json *object, 
 		   bool required, const char **value);
 int ky_ctf2_uint(struct ky_ctf2_reader *reader, const struct ky_json *object, const char *key,
 		 bool required, uint64_t *value);
+
+/* ---- ctf2-properties.c: what several field classes have ------------------------------------ */
+
+/* Zeroed memory of the model; NULL, and reader->err, when there is none. */
+void *ky_ctf2_alloc(struct ky_ctf2_reader *r, size_t count, size_t size);
+/* *value: property @key, of @kind; NULL when there is none, which is an error if it is @required. */
+int ky_ctf2_property(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
+		     bool required, enum ky_json_kind kind, const struct ky_json **value);
+/* 1 when there is none. */
+int ky_ctf2_align(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+		  uint32_t *align);
+/* Labels or flags, of numbers of @bits. */
+int ky_ctf2_mappings(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+		     bool is_signed, unsigned int bits, struct ky_field_class *cls);
+int ky_ctf2_roles(struct ky_ctf2_reader *r, const struct ky_json *node, struct ky_field_class *cls);
+int ky_ctf2_encoding(struct ky_ctf2_reader *r, const struct ky_json *node,
+		     struct ky_field_class *cls);
+/* A location, to be found when the scope is whole (ky_ctf2_locate()). */
+int ky_ctf2_location(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
+		     bool is_length, struct ky_ctf2_place *place, struct ky_field_ref **ref);
+
+/* ---- ctf2-clock.c --------------------------------------------------------------------------- */
+
+/* Add the clock class that @fragment describes. */
+int ky_ctf2_clock(struct ky_ctf2_reader *reader, const struct ky_json *fragment);
+/* The clock class with internal ID @id, or NULL. */
+struct ky_clock_class *ky_ctf2_find_clock(struct ky_ctf2_reader *reader, const char *id);
+
+/* KYMO_E_FORMAT unless @node is an object; @what names it. */
+int ky_ctf2_need_object(struct ky_ctf2_reader *reader, const struct ky_json *node,
+			const char *what);
 
 #endif

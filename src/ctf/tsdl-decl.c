@@ -183,142 +183,10 @@ int ky_tsdl_type_name(struct ky_tsdl_parser *p, struct ky_field_class **cls)
 	return ret < 0 ? ret : ky_tsdl_take(p, &type, cls);
 }
 
-/* ---- declarators ------------------------------------------------------------------------- */
-
-/* One [LENGTH]. */
-struct dimension {
-	const struct ky_token *token;
-	const char *path; /* dynamic length, or NULL */
-	uint64_t length;
-};
-
-struct declarator {
-	const struct ky_token *name;	     /* NULL: abstract */
-	KY_VEC(struct dimension) dimensions; /* the outermost array first */
-};
-
-/* A relative path begins with an identifier, an absolute one with a keyword. */
-static bool is_path_begin(const struct ky_tsdl_parser *p)
-{
-	if (p->at->kind != KY_TOKEN_WORD)
-		return false;
-	switch (p->at->keyword) {
-	case KY_KEYWORD_NONE:
-		return true;
-	case KY_KEYWORD_TRACE:
-	case KY_KEYWORD_STREAM:
-	case KY_KEYWORD_EVENT:
-	case KY_KEYWORD_ENV:
-		return p->at[1].kind == KY_TOKEN_PUNCT && p->at[1].punct == '.';
-	default:
-		return false;
-	}
-}
-
-static int dimension(struct ky_tsdl_parser *p, struct declarator *d)
-{
-	struct dimension dim = {.token = p->at};
-	struct ky_tsdl_attr attr = {.name = "an array's length"};
-	int ret;
-
-	if (is_path_begin(p)) {
-		ret = ky_tsdl_path(p, &dim.path);
-	} else if (p->at->kind == KY_TOKEN_WORD || p->at->kind == KY_TOKEN_TEXT ||
-		   ky_tsdl_is(p, ']')) {
-		return ky_tsdl_expected(p, "an array's length");
-	} else {
-		ret = ky_tsdl_value(p, &attr);
-		if (ret == KYMO_OK)
-			ret = ky_tsdl_attr_u64(p, &attr, &dim.length);
-	}
-	if (ret == KYMO_OK)
-		ret = ky_tsdl_expect(p, ']', "']'");
-	if (ret < 0)
-		return ret;
-	return ky_vec_push(&d->dimensions, dim) < 0 ? ky_error_nomem(p->err) : KYMO_OK;
-}
-
-/* NAME, (DECLARATOR), and lengths behind either; @abstract: the name may be missing. */
-static int declarator(struct ky_tsdl_parser *p, struct declarator *d, bool abstract)
-{
-	size_t n_open = 0;
-	int ret = KYMO_OK;
-
-	while (ky_tsdl_accept(p, '('))
-		n_open++;
-	if (ky_tsdl_is_identifier(p))
-		d->name = p->at++;
-	else if (!abstract)
-		return ky_tsdl_expected(p, "a name");
-	while (ret == KYMO_OK) {
-		if (ky_tsdl_accept(p, '['))
-			ret = dimension(p, d);
-		else if (n_open)
-			ret = ky_tsdl_expect(p, ')', "')'");
-		else
-			break;
-		n_open -= p->at[-1].kind == KY_TOKEN_PUNCT && p->at[-1].punct == ')';
-	}
-	return ret;
-}
-
-/* Bytes with a character encoding: text. */
-static bool is_character(const struct ky_field_class *cls)
-{
-	return ky_field_is_int(cls) && !cls->num.is_enum && cls->num.length_bits == 8 &&
-	       cls->align_bits == 8 && cls->num.encoding != KY_ENCODING_NONE && !cls->num.clock;
-}
-
-static int text_of(struct ky_tsdl_parser *p, const struct dimension *dim,
-		   struct ky_field_class **cls)
-{
-	struct ky_field_class *text = ky_tsdl_node(p, KY_FIELD_TEXT);
-
-	if (!text)
-		return p->err->code;
-	text->align_bits = 8;
-	text->text.encoding = (*cls)->num.encoding;
-	text->text.length_bytes = dim->length;
-	*cls = text;
-	return dim->path ? ky_tsdl_ref(p, dim->token, dim->path, &text->text.length_ref) : KYMO_OK;
-}
-
-static int array_of(struct ky_tsdl_parser *p, const struct dimension *dim,
-		    struct ky_field_class **cls)
-{
-	struct ky_field_class *array = ky_tsdl_node(p, KY_FIELD_ARRAY);
-
-	if (!array)
-		return p->err->code;
-	ky_field_layout_one(*cls);
-	array->array.element = *cls;
-	array->array.length = dim->length;
-	*cls = array;
-	if (dim->path)
-		return ky_tsdl_ref(p, dim->token, dim->path, &array->array.length_ref);
-	ky_field_layout_one(array);
-	return KYMO_OK;
-}
-
-/* The type that @d makes of *cls; its lengths are bound to what is in sight here. */
-static int apply(struct ky_tsdl_parser *p, const struct declarator *d, struct ky_field_class **cls)
-{
-	for (size_t i = d->dimensions.len; i-- > 0;) {
-		const struct dimension *dim = &d->dimensions.data[i];
-		int ret = is_character(*cls) ? text_of(p, dim, cls) : array_of(p, dim, cls);
-
-		if (ret == KYMO_OK && dim->path)
-			ret = ky_tsdl_bind(p, *cls, true);
-		if (ret < 0)
-			return ret;
-	}
-	return KYMO_OK;
-}
-
 /* ---- typedef and typealias ----------------------------------------------------------------- */
 
 static int define(struct ky_tsdl_parser *p, const struct ky_tsdl_type *type,
-		  const struct declarator *d, const struct ky_token *token, const char *key)
+		  const struct ky_tsdl_declarator *d, const struct ky_token *token, const char *key)
 {
 	struct ky_field_class *cls = type->cls;
 	int ret;
@@ -327,7 +195,7 @@ static int define(struct ky_tsdl_parser *p, const struct ky_tsdl_type *type,
 	if (d->dimensions.len || !type->shared) {
 		ret = ky_tsdl_take(p, type, &cls);
 		if (ret == KYMO_OK)
-			ret = apply(p, d, &cls);
+			ret = ky_tsdl_declare(p, d, &cls);
 		if (ret < 0)
 			return ret;
 		if (!cls->type_name) {
@@ -342,11 +210,11 @@ static int define(struct ky_tsdl_parser *p, const struct ky_tsdl_type *type,
 static int typedef_name(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 {
 	struct ky_tsdl_type mine = *type;
-	struct declarator d = {.name = NULL};
+	struct ky_tsdl_declarator d = {.name = NULL};
 	int ret = resolve_type(p, &mine);
 
 	if (ret == KYMO_OK)
-		ret = declarator(p, &d, false);
+		ret = ky_tsdl_declarator(p, &d, false);
 	if (ret == KYMO_OK)
 		ret = define(p, &mine, &d, d.name, d.name->text);
 	ky_vec_fini(&d.dimensions);
@@ -400,7 +268,7 @@ static int alias_name(struct ky_tsdl_parser *p, const char **key)
 	return pointer_key(p, key);
 }
 
-static int typealias_parts(struct ky_tsdl_parser *p, struct declarator *d)
+static int typealias_parts(struct ky_tsdl_parser *p, struct ky_tsdl_declarator *d)
 {
 	const struct ky_token *name_at;
 	struct ky_tsdl_type type;
@@ -410,7 +278,7 @@ static int typealias_parts(struct ky_tsdl_parser *p, struct declarator *d)
 	if (ret == KYMO_OK)
 		ret = resolve_type(p, &type);
 	if (ret == KYMO_OK)
-		ret = declarator(p, d, true);
+		ret = ky_tsdl_declarator(p, d, true);
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_expect(p, KY_PUNCT_ASSIGN_TYPE, "':='");
 	name_at = p->at;
@@ -423,7 +291,7 @@ static int typealias_parts(struct ky_tsdl_parser *p, struct declarator *d)
 
 static int typealias_declaration(struct ky_tsdl_parser *p)
 {
-	struct declarator d = {.name = NULL};
+	struct ky_tsdl_declarator d = {.name = NULL};
 	int ret;
 
 	p->at++;
@@ -509,16 +377,16 @@ static int one_field(struct ky_tsdl_parser *p, struct ky_tsdl_type *type, ky_tsd
 		     void *data)
 {
 	struct ky_tsdl_type mine = *type;
-	struct declarator d = {.name = NULL};
+	struct ky_tsdl_declarator d = {.name = NULL};
 	struct ky_field_class *cls = NULL;
 	int ret = resolve_type(p, &mine);
 
 	if (ret == KYMO_OK)
-		ret = declarator(p, &d, ky_tsdl_is(p, ':'));
+		ret = ky_tsdl_declarator(p, &d, ky_tsdl_is(p, ':'));
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_take(p, &mine, &cls);
 	if (ret == KYMO_OK)
-		ret = apply(p, &d, &cls);
+		ret = ky_tsdl_declare(p, &d, &cls);
 	if (ret == KYMO_OK && ky_tsdl_is(p, ':'))
 		ret = bit_field(p, &d.name, cls);
 	ky_vec_fini(&d.dimensions);

@@ -6,7 +6,8 @@
  *	tsdl-types.c	struct, variant, and what enum has in common with them
  *	tsdl-numbers.c	integer, floating_point, string
  *	tsdl-enum.c	enum
- *	tsdl-decl.c	names of types: scopes, declarators, typedef, typealias
+ *	tsdl-decl.c	names of types: scopes, typedef, typealias
+ *	tsdl-declarator.c	NAME[LENGTH]: arrays and sequences
  *	tsdl-copy.c	each use of a named type is a copy of its own
  *	tsdl-bind.c	what lengths and tags refer to
  *	tsdl-bits.c	bit fields in C's notation
@@ -238,5 +239,25 @@ int ky_tsdl_ref(struct ky_tsdl_parser *p, const struct ky_token *token, const ch
 int ky_tsdl_bind(struct ky_tsdl_parser *p, struct ky_field_class *cls, bool must);
 /* At the end: bind what refers to other dynamic scopes. */
 int ky_tsdl_bind_scopes(struct ky_tsdl_parser *p);
+
+/* ---- declarators (tsdl-declarator.c) -------------------------------------------------------- */
+
+/* One [LENGTH]. */
+struct ky_tsdl_dimension {
+	const struct ky_token *token;
+	const char *path; /* dynamic length, or NULL */
+	uint64_t length;
+};
+
+struct ky_tsdl_declarator {
+	const struct ky_token *name;		     /* NULL: abstract */
+	KY_VEC(struct ky_tsdl_dimension) dimensions; /* the outermost array first */
+};
+
+/* NAME, (DECLARATOR), and lengths behind either; @abstract: the name may be missing. */
+int ky_tsdl_declarator(struct ky_tsdl_parser *p, struct ky_tsdl_declarator *d, bool abstract);
+/* The type that @d makes of *cls; its lengths are bound to what is in sight here. */
+int ky_tsdl_declare(struct ky_tsdl_parser *p, const struct ky_tsdl_declarator *d,
+		    struct ky_field_class **cls);
 
 #endif

@@ -28,124 +28,10 @@ static void put_indent(struct ky_tsdl_writer *w)
 		ky_strbuf_addc(w->out, '\t');
 }
 
-static int cannot_say(struct ky_tsdl_writer *w, const char *what)
+int ky_tsdl_cannot_say(struct ky_tsdl_writer *w, const char *what)
 {
 	return ky_error_set(w->err, KYMO_E_UNSUPPORTED, "CTF 1.8 metadata cannot describe %s",
 			    what);
-}
-
-/* ---- references -------------------------------------------------------------------------- */
-
-/* What the relative @path leads to at this place: the innermost struct that has it counts. */
-static const struct ky_field_class *look_up(const struct ky_tsdl_writer *w, const char *path)
-{
-	for (size_t i = w->open.len; i-- > 0;) {
-		const struct ky_tsdl_open *open = &w->open.data[i];
-		const struct ky_field_class *cls = ky_path_follow(open->st, open->n_written, path);
-
-		if (cls)
-			return cls;
-	}
-	return NULL;
-}
-
-/* A relative path that leads to @target from here. */
-static bool relative_path(struct ky_tsdl_writer *w, const struct ky_field_class *target,
-			  struct ky_strbuf *path)
-{
-	for (size_t i = w->open.len; i-- > 0;) {
-		const struct ky_tsdl_open *open = &w->open.data[i];
-
-		if (ky_path_find(open->st, open->n_written, target, path)) {
-			if (look_up(w, ky_strbuf_text(path)) == target)
-				return true;
-			ky_strbuf_clear(path);
-		}
-	}
-	return false;
-}
-
-static const struct ky_field_class *scope_root(const struct ky_tsdl_writer *w, enum ky_scope scope)
-{
-	switch (scope) {
-	case KY_SCOPE_PACKET_HEADER:
-		return w->trace->packet_header;
-	case KY_SCOPE_PACKET_CONTEXT:
-		return w->stream ? w->stream->packet_context : NULL;
-	case KY_SCOPE_EVENT_HEADER:
-		return w->stream ? w->stream->event_header : NULL;
-	case KY_SCOPE_STREAM_CONTEXT:
-		return w->stream ? w->stream->event_context : NULL;
-	case KY_SCOPE_EVENT_CONTEXT:
-		return w->event ? w->event->context : NULL;
-	default:
-		return w->event ? w->event->payload : NULL;
-	}
-}
-
-static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class *target,
-			  struct ky_strbuf *path)
-{
-	for (int scope = w->scope; scope >= 0; scope--) {
-		const struct ky_field_class *root = scope_root(w, (enum ky_scope)scope);
-		struct ky_strbuf rest = KY_STRBUF_INIT;
-		bool found = root && ky_path_find(root, root->st.n_members, target, &rest);
-
-		if (found)
-			ky_strbuf_addf(path, "%s.%s", ky_scope_name((enum ky_scope)scope),
-				       ky_strbuf_text(&rest));
-		ky_strbuf_fini(&rest);
-		if (found)
-			return true;
-	}
-	return false;
-}
-
-/* Does @target lie in the struct that is being written, or in one of its members? */
-static bool is_near(const struct ky_tsdl_writer *w, const struct ky_field_class *target)
-{
-	const struct ky_tsdl_open *open = ky_vec_last(&w->open);
-	struct ky_strbuf path = KY_STRBUF_INIT;
-	bool found = ky_path_find(open->st, open->n_written, target, &path);
-
-	ky_strbuf_fini(&path);
-	return found;
-}
-
-/*
- * A length further out is told by an absolute path: Babeltrace 1 looks for a relative one in the same
- * struct only. Tags cannot be: neither Babeltrace has absolute paths in its grammar of variants.
- */
-static bool far_length(struct ky_tsdl_writer *w, const struct ky_field_class *target,
-		       struct ky_strbuf *path)
-{
-	if (w->scope < KY_SCOPE_STREAM_CONTEXT || w->is_naming || is_near(w, target))
-		return false;
-	if (absolute_path(w, target, path))
-		return true;
-	ky_strbuf_clear(path);
-	return false;
-}
-
-static int put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref, bool is_length)
-{
-	struct ky_strbuf path = KY_STRBUF_INIT;
-	int ret = KYMO_OK;
-
-	if (!ref || !ref->target)
-		return cannot_say(w, "a reference that leads nowhere");
-	if (ref->n_more)
-		return cannot_say(w, "a reference to whichever option a variant has");
-	if (is_length && far_length(w, ref->target, &path))
-		ky_strbuf_adds(w->out, ky_strbuf_text(&path));
-	else if (ref->text && look_up(w, ref->text) == ref->target)
-		ky_strbuf_adds(w->out, ref->text);
-	else if (relative_path(w, ref->target, &path) || absolute_path(w, ref->target, &path))
-		ky_strbuf_adds(w->out, ky_strbuf_text(&path));
-	else
-		ret = cannot_say(w, "a reference into the elements of an array");
-	ky_strbuf_fini(&path);
-	return ret;
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
@@ -192,7 +78,7 @@ static int put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	const char *encoding = encoding_name(cls->num.encoding);
 
 	if (cls->num.bits_reversed || !encoding)
-		return cannot_say(w, "this kind of integer");
+		return ky_tsdl_cannot_say(w, "this kind of integer");
 	if (!cls->num.unit_bits && put_alias(w, cls))
 		return KYMO_OK;
 	ky_strbuf_addf(w->out,
@@ -314,7 +200,7 @@ static int put_float(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 static int put_string(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	if (!encoding_name(cls->text.encoding))
-		return cannot_say(w, "text in UTF-16 or UTF-32");
+		return ky_tsdl_cannot_say(w, "text in UTF-16 or UTF-32");
 	ky_strbuf_adds(w->out, cls->text.encoding == KY_ENCODING_ASCII
 				       ? "string { encoding = ASCII; }"
 				       : "string");
@@ -327,7 +213,7 @@ static int put_character(struct ky_tsdl_writer *w, const struct ky_field_class *
 	const char *encoding = encoding_name(cls->text.encoding);
 
 	if (!encoding || cls->text.encoding == KY_ENCODING_NONE)
-		return cannot_say(w, "text in UTF-16 or UTF-32");
+		return ky_tsdl_cannot_say(w, "text in UTF-16 or UTF-32");
 	ky_strbuf_addf(w->out,
 		       "integer { size = 8; align = 8; signed = 1; encoding = %s; base = 10; }",
 		       encoding);
@@ -371,12 +257,12 @@ static int put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	int ret;
 
 	ky_strbuf_adds(w->out, "variant <");
-	ret = put_ref(w, cls->var.selector, false);
+	ret = ky_tsdl_put_ref(w, cls->var.selector, false);
 	ky_strbuf_adds(w->out, "> {\n");
 	w->indent++;
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!cls->var.options[i].name)
-			return cannot_say(w, "a variant's option without a name");
+			return ky_tsdl_cannot_say(w, "a variant's option without a name");
 		ret = put_field_deep(KYMO_E_MEMORY, w, cls->var.options[i].cls,
 				     cls->var.options[i].name);
 	}
@@ -403,14 +289,14 @@ static int put_type(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 	case KY_FIELD_VARIANT:
 		return put_variant(w, cls);
 	case KY_FIELD_OPTIONAL:
-		return cannot_say(w, "an optional field");
+		return ky_tsdl_cannot_say(w, "an optional field");
 	case KY_FIELD_BLOB:
-		return cannot_say(w, "a blob");
+		return ky_tsdl_cannot_say(w, "a blob");
 	case KY_FIELD_VARUINT:
 	case KY_FIELD_VARSINT:
-		return cannot_say(w, "an integer of variable length");
+		return ky_tsdl_cannot_say(w, "an integer of variable length");
 	default:
-		return cannot_say(w, "a boolean, bit array or bit map");
+		return ky_tsdl_cannot_say(w, "a boolean, bit array or bit map");
 	}
 }
 
@@ -420,7 +306,7 @@ static int put_dimension(struct ky_tsdl_writer *w, const struct ky_field_ref *re
 
 	ky_strbuf_addc(w->out, '[');
 	if (ref)
-		ret = put_ref(w, ref, true);
+		ret = ky_tsdl_put_ref(w, ref, true);
 	else
 		ky_strbuf_addu(w->out, length);
 	ky_strbuf_addc(w->out, ']');

@@ -25,6 +25,10 @@ struct ky_tsdl_writer {
 	bool is_naming; /* a struct by name, before it is known whose scopes it will be */
 };
 
+/* KYMO_E_UNSUPPORTED: there is no word for @what. */
+int ky_tsdl_cannot_say(struct ky_tsdl_writer *w, const char *what);
+/* The path of what @ref refers to, as it is found from here. */
+int ky_tsdl_put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref, bool is_length);
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w);
 
 /*
