@@ -84,7 +84,7 @@ def test_peer_reads_the_same(kymo, peer, kernel_trace):
 
 def test_iousagetop_knows_the_name(peer, reader, kernel_trace):
     _, path = reader
-    done = peer("lttng-iousagetop", "--no-progress", "--limit=1000", kernel_trace)
+    done = peer("lttng-iousagetop", "--no-progress", "--limit=1000", kernel_trace, timeout=110)
     assert done.code == 0, done
     assert path in done.out, done
 

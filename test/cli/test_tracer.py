@@ -333,7 +333,8 @@ def test_running_program_joins_and_leaves(session, tmp_path, loop):
     control = Control(loop.pid)
     assert {f"{event.provider}:{event.name}" for event in control.events()} > {"modes:loop"}
     assert control.enabled() == 0 and not session.rings()
-    session.start([Rule("modes:*", levels=(0, 13))])
+    # Nobody reads meanwhile, and on a busy machine that is long.
+    session.start([Rule("modes:*", levels=(0, 13))], subbuf_bytes=1 << 20, n_subbufs=64)
     control.ask(session)
     eventually(lambda: joined(control, session))
     slot = control.slot(0)
