@@ -250,7 +250,7 @@ int ky_sdt_fetch(const struct ky_probe_file *file, uint64_t base, const char *ar
 		long bytes = at ? strtol(arguments, NULL, 10) : 8;
 		const char *operand = at ? at + 1 : arguments;
 		bool is_float = at && at > arguments && at[-1] == 'f';
-		long size = bytes < 0 ? -bytes : bytes;
+		long size = bytes < -8 ? 0 : labs(bytes);
 		char text[64];
 
 		if (len) {

@@ -226,7 +226,8 @@ static bool take_line(struct replay *replay, const char *line)
 	if (starts(line, "threads ")) {
 		if (sscanf(line, "threads %d", &threads) != 1)
 			return false;
-		session->has_threads = threads != 0;
+		/* Never taken back: those that were read by then have to be freed. */
+		session->has_threads |= threads != 0;
 		return true;
 	}
 	if (starts(line, "own "))
