@@ -173,11 +173,11 @@ def ok():
         plain("short a:12; short b:5; u8 c:3, d:2; u8 :3; string s; packed e:3; packed f:30; packed g:4; packed h:28;",
               types="typealias integer { size = 16; align = 16; signed = true; } := short;\n"
                     "typealias integer { size = 32; align = 8; } := packed;\n")
-    yield "spellings", "Universal character names in identifiers; words as strings.", \
+    yield "spellings", "Universal character names in identifiers.", \
         {"s": b"\1\xff\x2aab"}, \
         plain('u8 \\u00e9t; u8 a\\U0001F600b[\\u00e9t];'
-              ' integer { size = 8; align = 8; signed = "false"; base = "hex"; byte_order = "be"; } h;'
-              ' integer { size = 8; align = 8; encoding = "UTF8"; } t[2];', '"le"')
+              ' integer { size = 8; align = 8; signed = false; base = hex; byte_order = be; } h;'
+              ' integer { size = 8; align = 8; encoding = UTF8; } t[2];')
     yield "environment", "Lengths that the environment says.", {"s": b"\1\2\3ab"}, \
         plain("u8 a[env.n]; u8 none[env.zero]; integer { size = 8; align = 8; encoding = UTF8; } t[env.two];",
               env="env { n = 3; zero = 0; two = 2; };\n")

@@ -224,8 +224,7 @@ int ky_tsdl_attr_i64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, 
 
 bool ky_tsdl_attr_says(const struct ky_tsdl_attr *attr, const char *word)
 {
-	return (attr->kind == KY_ATTR_WORD || attr->kind == KY_ATTR_TEXT) &&
-	       !strcmp(attr->text, word);
+	return attr->kind == KY_ATTR_WORD && !strcmp(attr->text, word);
 }
 
 int ky_tsdl_attr_bool(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, bool *value)

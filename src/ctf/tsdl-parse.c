@@ -422,11 +422,9 @@ static int statements(struct ky_tsdl_parser *p)
 	return ret;
 }
 
-/* Or a string of it. */
 static bool is_word(const struct ky_token *token, const char *text)
 {
-	return (token->kind == KY_TOKEN_WORD || token->kind == KY_TOKEN_TEXT) &&
-	       strcmp(token->text, text) == 0;
+	return token->kind == KY_TOKEN_WORD && strcmp(token->text, text) == 0;
 }
 
 /*

@@ -155,7 +155,7 @@ typedef int (*ky_tsdl_attr_fn)(struct ky_tsdl_parser *p, void *data,
  */
 int ky_tsdl_block(struct ky_tsdl_parser *p, bool types, ky_tsdl_attr_fn handle, void *data);
 
-/* Is its value this word, or, as producers write too, a string of it? */
+/* Is its value this word? A string of it is not. */
 bool ky_tsdl_attr_says(const struct ky_tsdl_attr *attr, const char *word);
 int ky_tsdl_attr_u64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint64_t *value);
 int ky_tsdl_attr_i64(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, int64_t *value);
