@@ -242,7 +242,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_recover = {
 	.name = "recover",
-	.summary = "make traces of what killed recorders, or the boot before, left in ring buffers",
+	.summary = "make traces of what killed recorders, or the boot before, left",
 	.usage = "[OPTIONS] -o DIR PATH...",
 	.description =
 		"While programs are recorded, each writes to a ring file in the session's directory, in "

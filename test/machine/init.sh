@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
+# shellcheck shell=dash
 # The first program of a virtual machine: what all of them begin with. machine.py adds what it is to do.
 /bin/busybox --install -s /bin
 export PATH=/bin
