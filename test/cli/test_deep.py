@@ -8,7 +8,9 @@ import struct
 import pytest
 
 # ThreadSanitizer gives up at 65,536 calls in each other, of which a level takes some.
-LEVELS = 10000 if "-tsan" in os.environ.get("KYMO_BIN", "") else 20000
+SMALL = "-tsan" in os.environ.get("KYMO_BIN", "")
+LEVELS = 10000 if SMALL else 20000
+HOSTILE = 10000 if SMALL else 1000000
 U8 = {"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian"}
 
 
@@ -50,10 +52,10 @@ def test_written(kymo, deep, tmp_path, to):
 
 
 @pytest.mark.parametrize("text", [
-    '\x1e{"type": "preamble", "version": 2}\n\x1e' + "[" * 1000000,
-    '\x1e{"type": "preamble", "version": 2}\n\x1e' + '{"a":' * 500000,
-    "/* CTF 1.8 */ " + "struct {" * 200000, "/* CTF 1.8 */ " + "enum : " * 200000,
-    "/* CTF 1.8 */ struct { u8 " + "(" * 1000000, "/* CTF 1.8 */ trace { a = " + "(" * 1000000],
+    '\x1e{"type": "preamble", "version": 2}\n\x1e' + "[" * HOSTILE,
+    '\x1e{"type": "preamble", "version": 2}\n\x1e' + '{"a":' * (HOSTILE // 2),
+    "/* CTF 1.8 */ " + "struct {" * (HOSTILE // 5), "/* CTF 1.8 */ " + "enum : " * (HOSTILE // 5),
+    "/* CTF 1.8 */ struct { u8 " + "(" * HOSTILE, "/* CTF 1.8 */ trace { a = " + "(" * HOSTILE],
     ids=["arrays", "objects", "structs", "enums", "declarator", "value"])
 def test_refused(kymo, tmp_path, text):
     """Hostile nesting: one line, soon, and in memory that the text's size bounds."""
@@ -62,4 +64,4 @@ def test_refused(kymo, tmp_path, text):
     before = os.path.getsize(tmp_path / "metadata")
     result = kymo("print", tmp_path, code=1)
     assert result.err.count("\n") == 1 and "metadata:" in result.err
-    assert before > 1000000
+    assert before > HOSTILE

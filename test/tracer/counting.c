@@ -187,10 +187,10 @@ static void run_reuse(void)
 
 static void handle(int signal)
 {
-	static volatile int n;
+	static int n;
 
 	(void)signal;
-	KYMO_EVENT(counting, handler, n++);
+	KYMO_EVENT(counting, handler, __atomic_fetch_add(&n, 1, __ATOMIC_RELAXED));
 }
 
 static void run_signals(void)
