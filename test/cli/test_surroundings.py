@@ -58,6 +58,7 @@ wait $rough || exit 96
     assert found[0] == "rough:free" and set(found[1:]) <= {"rough:caught"}
 
 
+@pytest.mark.skipif("-tsan" in KYMO, reason="ThreadSanitizer knows no children that share memory")
 def test_children(box):
     """posix_spawn(), system(), clone(CLONE_VM | CLONE_VFORK), clone3(), vfork() and exec(); clone(CLONE_VM)."""
     done = box("kymo record --user 'rough:*' --context vpid,vtid -o out -- "

@@ -105,7 +105,7 @@ static void test_kinds(void **state)
 	(void)state;
 	ky_arena_init(&arena);
 	assert_int_equal(parse(&arena, text, &format, NULL), 0);
-	assert_int_equal(format.n_fields, 6);
+	assert_int_equal(format.n_fields, 7);
 	assert_int_equal(format.fields[0].kind, KY_FORMAT_ARRAY);
 	assert_int_equal(format.fields[0].element_bytes, 8);
 	assert_int_equal(format.fields[0].elements, 6);
@@ -118,6 +118,7 @@ static void test_kinds(void **state)
 	assert_int_equal(format.fields[4].element_bytes, sizeof(long));
 	assert_int_equal(format.fields[5].kind, KY_FORMAT_TEXT);
 	assert_int_equal(format.fields[5].elements, 12);
+	assert_int_equal(format.fields[6].kind, KY_FORMAT_REST_TEXT);
 	ky_arena_fini(&arena);
 }
 
