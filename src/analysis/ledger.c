@@ -85,6 +85,18 @@ int ky_threads_compare(const struct ky_thread *a, const struct ky_thread *b, enu
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
+int ky_threads_compare_what(const struct ky_thread *a, uint64_t what_a, const struct ky_thread *b,
+			    uint64_t what_b, enum ky_by by)
+{
+	int order = ky_threads_compare(a, b, by);
+
+	if (order)
+		return order;
+	if (what_a != what_b)
+		return what_a < what_b ? -1 : 1;
+	return ky_threads_compare(a, b, KY_BY_THREAD);
+}
+
 struct order {
 	enum ky_by by;
 	bool keep_what;

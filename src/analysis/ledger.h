@@ -24,6 +24,9 @@ enum ky_by {
 
 /* 0: both are of one group of these; else an order of the groups. NULL: nobody, or everybody. */
 int ky_threads_compare(const struct ky_thread *a, const struct ky_thread *b, enum ky_by by);
+/* The same of what threads did (@what_a, @what_b): an order of groups, what they did, and threads. */
+int ky_threads_compare_what(const struct ky_thread *a, uint64_t what_a, const struct ky_thread *b,
+			    uint64_t what_b, enum ky_by by);
 
 #define KY_ENTRY_SUMS 12
 

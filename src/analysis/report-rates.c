@@ -313,13 +313,9 @@ static int compare_series(const void *a, const void *b, void *data)
 	const struct series *left = *(struct series *const *)a;
 	const struct series *right = *(struct series *const *)b;
 	const enum ky_by *by = data;
-	int order = ky_threads_compare(left->thread, right->thread, *by);
 
-	if (order)
-		return order;
-	if (left->syscall != right->syscall)
-		return left->syscall < right->syscall ? -1 : 1;
-	return ky_threads_compare(left->thread, right->thread, KY_BY_THREAD);
+	return ky_threads_compare_what(left->thread, left->syscall, right->thread, right->syscall,
+				       *by);
 }
 
 static void fill_thread(const struct run *run, struct ky_table *table, const struct series *series,

@@ -87,13 +87,9 @@ static int compare_usages(const void *a, const void *b, void *data)
 	const struct ky_usage *left = *(struct ky_usage *const *)a;
 	const struct ky_usage *right = *(struct ky_usage *const *)b;
 	const enum ky_by *by = data;
-	int order = ky_threads_compare(left->thread, right->thread, *by);
 
-	if (order)
-		return order;
-	if (left->syscall != right->syscall)
-		return left->syscall < right->syscall ? -1 : 1;
-	return ky_threads_compare(left->thread, right->thread, KY_BY_THREAD);
+	return ky_threads_compare_what(left->thread, left->syscall, right->thread, right->syscall,
+				       *by);
 }
 
 /* The histograms' cells are the same everywhere, so sums come from merging. */

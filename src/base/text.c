@@ -148,7 +148,7 @@ size_t ky_edit_distance(const char *a, const char *b)
 	return row[len_b];
 }
 
-static int hex_digit(char c)
+int ky_digit_value(int c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -156,7 +156,7 @@ static int hex_digit(char c)
 		return c - 'a' + 10;
 	if (c >= 'A' && c <= 'F')
 		return c - 'A' + 10;
-	return -1;
+	return KY_NO_DIGIT;
 }
 
 bool ky_parse_uuid(const char *text, uint8_t uuid[16])
@@ -168,9 +168,9 @@ bool ky_parse_uuid(const char *text, uint8_t uuid[16])
 
 		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
 			return false;
-		high = hex_digit(*text++);
-		low = hex_digit(*text++);
-		if (high < 0 || low < 0)
+		high = ky_digit_value(*text++);
+		low = ky_digit_value(*text++);
+		if (high == KY_NO_DIGIT || low == KY_NO_DIGIT)
 			return false;
 		uuid[i] = (uint8_t)(high << 4 | low);
 	}

@@ -14,6 +14,10 @@ int ky_parse_duration(const char *text, uint64_t *ns);
 /* A decimal or 0x-hexadecimal number and nothing else. */
 int ky_parse_u64(const char *text, uint64_t *value);
 
+/* 0 to 15: what digit @c, hexadecimal or less, stands for; else KY_NO_DIGIT. */
+#define KY_NO_DIGIT 99
+int ky_digit_value(int c);
+
 /* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
 bool ky_glob_match(const char *pattern, const char *text);
 

@@ -2,7 +2,6 @@
 /* Integer range sets of CTF 2: what labels, flags and options stand for. */
 #include <stdlib.h>
 
-#include "base/bits.h"
 #include "base/error.h"
 #include "ctf/ctf2-read.h"
 
@@ -36,23 +35,6 @@ static bool is_possible(const struct ky_json *lower, const struct ky_json *upper
 		return false;
 	return is_below_zero(lower) ||
 	       (lower->kind == KY_JSON_INTEGER && (!is_signed || lower->integer.u <= INT64_MAX));
-}
-
-/* Clip @range to what numbers of @bits can be; false: nothing is left. */
-static bool clip(struct ky_range *range, bool is_signed, unsigned int bits)
-{
-	int64_t max = (int64_t)ky_mask_bits(bits - 1);
-
-	if (!is_signed) {
-		if (range->end.u > ky_mask_bits(bits))
-			range->end.u = ky_mask_bits(bits);
-		return range->begin.u <= range->end.u;
-	}
-	if (range->begin.s < -max - 1)
-		range->begin.s = -max - 1;
-	if (range->end.s > max)
-		range->end.s = max;
-	return range->begin.s <= range->end.s;
 }
 
 static int by_begin_u(const void *a, const void *b)
@@ -117,7 +99,8 @@ int ky_ctf2_ranges(struct ky_ctf2_reader *r, const struct ky_json *node, bool is
 			return KYMO_E_FORMAT;
 		out[n].begin.u = nearest(lower, is_signed);
 		out[n].end.u = nearest(upper, is_signed);
-		n += is_possible(lower, upper, is_signed) && clip(&out[n], is_signed, bits);
+		n += is_possible(lower, upper, is_signed) &&
+		     ky_range_clip(&out[n], is_signed, bits);
 	}
 	if (n)
 		n = unite(out, n, is_signed);

@@ -4,6 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+
+bool ky_range_clip(struct ky_range *range, bool is_signed, unsigned int bits)
+{
+	int64_t max = (int64_t)ky_mask_bits(bits - 1);
+
+	if (!is_signed) {
+		if (range->end.u > ky_mask_bits(bits))
+			range->end.u = ky_mask_bits(bits);
+		return range->begin.u <= range->end.u;
+	}
+	if (range->begin.s < -max - 1)
+		range->begin.s = -max - 1;
+	if (range->end.s > max)
+		range->end.s = max;
+	return range->begin.s <= range->end.s;
+}
+
 struct ky_trace_class *ky_trace_class_new(void)
 {
 	struct ky_trace_class *trace = calloc(1, sizeof(*trace));

@@ -98,6 +98,9 @@ static inline bool ky_range_is_never(const struct ky_range *range)
 	return range->begin.u == 1 && !range->end.u;
 }
 
+/* Clip @range to what numbers of @bits (up to 64) can be; false: nothing is left. */
+bool ky_range_clip(struct ky_range *range, bool is_signed, unsigned int bits);
+
 /* A label of an enumeration, a flag of a bit map. */
 struct ky_mapping {
 	const char *label;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 
 struct lexer {
 	const char *at, *end;
@@ -42,17 +43,6 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
 
-static int digit_value(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 99;
-}
-
 /* Bytes of the universal character name ("\\u00e9") at @text, or 0. */
 static size_t universal_name(const char *text, const char *end)
 {
@@ -64,7 +54,7 @@ static size_t universal_name(const char *text, const char *end)
 	if (left < len)
 		return 0;
 	for (size_t i = 2; i < len; i++) {
-		if (digit_value(text[i]) >= 16)
+		if (ky_digit_value(text[i]) >= 16)
 			return 0;
 	}
 	return len;
@@ -247,7 +237,7 @@ static int number(struct lexer *l, const char *text)
 		base = 8;
 	}
 	text = digits;
-	for (; (digit = digit_value(*text)) < base; text++) {
+	for (; (digit = ky_digit_value(*text)) < base; text++) {
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)digit, &value))
 			return fail_token(l, "this number does not fit in 64 bits");
@@ -332,8 +322,8 @@ static int read_digits(struct lexer *l, int base, int max, uint32_t *value)
 	int n = 0, c;
 
 	*value = 0;
-	while (n < max && (c = peek(l)) >= 0 && digit_value(c) < base) {
-		*value = *value * (uint32_t)base + (uint32_t)digit_value(c);
+	while (n < max && (c = peek(l)) >= 0 && ky_digit_value(c) < base) {
+		*value = *value * (uint32_t)base + (uint32_t)ky_digit_value(c);
 		l->at++;
 		n++;
 	}
@@ -360,8 +350,8 @@ static int read_hex(struct lexer *l)
 
 	if (!n)
 		return fail_here(l, "this hexadecimal escape has no digits");
-	if (n == 2 && value < 16 && digit_value(peek(l)) < 16) {
-		value = value * 16 + (uint32_t)digit_value(peek(l));
+	if (n == 2 && value < 16 && ky_digit_value(peek(l)) < 16) {
+		value = value * 16 + (uint32_t)ky_digit_value(peek(l));
 		l->at++;
 	}
 	ky_strbuf_addc(&l->scratch, (char)value);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/tsdl-lex.h"
@@ -100,19 +99,7 @@ static int put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cl
  */
 static bool clip_range(const struct ky_field_class *cls, struct ky_range *range)
 {
-	unsigned int bits = cls->num.length_bits;
-	int64_t max = (int64_t)ky_mask_bits(bits - 1);
-
-	if (cls->kind != KY_FIELD_SINT) {
-		if (range->end.u > ky_mask_bits(bits))
-			range->end.u = ky_mask_bits(bits);
-		return range->begin.u <= range->end.u;
-	}
-	if (range->begin.s < -max - 1)
-		range->begin.s = -max - 1;
-	if (range->end.s > max)
-		range->end.s = max;
-	return range->begin.s <= range->end.s;
+	return ky_range_clip(range, cls->kind == KY_FIELD_SINT, cls->num.length_bits);
 }
 
 static bool has_labels(const struct ky_field_class *cls)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "os/file.h"
 #include "os/tsc.h"
 
@@ -173,31 +174,14 @@ int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles)
 	       cycles_to_ns(cycles, clock->frequency_hz);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The boot id; all zeros where the kernel does not tell it. */
 static void read_boot_id(uint8_t uuid[16])
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	unsigned int n = 0;
 
-	memset(uuid, 0, 16);
 	if (ky_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text) == 0)
-		for (size_t i = 0; i < text.len && n < 32; i++) {
-			int digit = hex_digit(text.data[i]);
-
-			if (digit < 0)
-				continue;
-			uuid[n / 2] = (uint8_t)(uuid[n / 2] << 4 | digit);
-			n++;
-		}
-	if (n != 32)
+		text.data[strcspn(text.data, "\n")] = '\0';
+	if (!text.len || !ky_parse_uuid(text.data, uuid))
 		memset(uuid, 0, 16);
 	ky_strbuf_fini(&text);
 }

@@ -14,6 +14,7 @@
 
 #include "abi/packet.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "os/file.h"
 #include "record/output.h"
 #include "record/session-internal.h"
@@ -73,18 +74,13 @@ static int next_line(struct replay *replay, char line[LINE_MAX_BYTES])
 	return 1;
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool take_hex(const char *text, uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		int high = hex_digit(text[2 * i]);
-		int low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
+		int high = ky_digit_value(text[2 * i]);
+		int low = high == KY_NO_DIGIT ? high : ky_digit_value(text[2 * i + 1]);
 
-		if (low < 0)
+		if (low == KY_NO_DIGIT)
 			return false;
 		bytes[i] = (uint8_t)(high << 4 | low);
 	}
