@@ -146,11 +146,11 @@ def test_unknown_counter(box):
 def test_without_root(box):
     """Without rights: what needs none."""
     done = box(f"""
-mkdir -m 777 free; cd free; cp $T/counting .
+mkdir -m 777 free; cd free; cp -r $T/counting $(dirname $T)/../src/tracer/*.so* .
 kymo() {{ setpriv --reuid 65534 --regid 65534 --clear-groups "$(command -v kymo.bin)" "$@"; }}
 cp {KYMO} kymo.bin; PATH=$PWD:$PATH
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-kymo record --user 'counting:*' --context {FREE} -o out -- $T/counting work
+kymo record --user 'counting:*' --context {FREE} -o out -- env LD_LIBRARY_PATH=. ./counting work
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
     kymo record --user 'counting:*' --context perf:cpu-migrations -o never -- true 2>err && exit 96
     grep -q perf_event_paranoid err || exit 95

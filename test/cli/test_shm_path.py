@@ -109,17 +109,18 @@ def test_of_other_users(box):
     done = box(PLACE + """
 D=$(mktemp -d /tmp/kymo-shm-path.XXXXXX); chmod 755 $D
 trap 'rm -r --one-file-system $D' EXIT
+mkdir $D/bin; cp -r $T/shop $(which kymo) $(dirname $T)/../src/tracer/*.so* $D/bin
 setpriv --reuid 1234 --clear-groups sleep 60 & sleeper=$!
 kymo record --user 'shop:started' --shm-path $D/open -o open & recorder=$!
 wait_for 'session_is_there 1234'
 stat -c '%u %a' $D/open/* | sort >owners.txt
-setpriv --reuid 1234 --clear-groups $T/shop 2
+setpriv --reuid 1234 --clear-groups env LD_LIBRARY_PATH=$D/bin $D/bin/shop 2
 kill -TERM $recorder; wait $recorder || exit 95
 mkdir -m 700 $D/shut
 kymo record --user 'shop:started' --shm-path $D/shut/in -o shut -- true
 ls $D $D/shut/in
 mkdir $D/mine; chown 1234 $D/mine; cd $D/mine
-setpriv --reuid 1234 --clear-groups $(which kymo) record --user 'shop:*' --shm-path $D/own -o never -- true && exit 94
+setpriv --reuid 1234 --clear-groups $D/bin/kymo record --user 'shop:*' --shm-path $D/own -o never -- true && exit 94
 kill $sleeper
 """ + nothing_left())
     assert len(done.traces("open")) == 1 and len(events(done.traces("open")[0])) == 2
