@@ -123,8 +123,10 @@ def test_hostile_program_that_takes_the_session_too(box):
 FLOWN = """
 kymo record --overwrite --user '*' --buffer-size 64k -o out & recorder=$!
 wait_for 'kymo list --recordings | grep -q flight'
+$T/shop 200 3000 & shop=$!
+# From then on nobody can take its ring from the recorder: not even its own user, who may remove the file.
+wait_for 'ls -l /proc/$recorder/fd | grep -q -- "-shop.ring"'
 for seed in %s; do $T/hostile $seed 400 session 2>/dev/null & hostile="${hostile-} $!"; done
-$T/shop 100 3000 & shop=$!
 n=0
 while kill -0 $shop 2>/dev/null; do
     n=$((n + 1))
