@@ -187,7 +187,9 @@ void ky_cell_sum(struct ky_cell *cell, unsigned __int128 sum)
 
 void ky_fill_times(struct ky_cell *row, const struct ky_stats *stats)
 {
+	static const double percents[] = {50, 90, 99, 99.9};
 	struct ky_cell *cell = row - KY_STATS_TOTAL;
+	uint64_t values[4];
 
 	if (!stats->count)
 		return;
@@ -197,10 +199,9 @@ void ky_fill_times(struct ky_cell *row, const struct ky_stats *stats)
 	ky_cell_u64(&cell[KY_STATS_MAX], stats->max);
 	if (stats->count > 1)
 		ky_cell_f64(&cell[KY_STATS_STDEV], ky_stats_stdev(stats));
-	ky_cell_u64(&cell[KY_STATS_P50], ky_stats_percentile(stats, 50));
-	ky_cell_u64(&cell[KY_STATS_P90], ky_stats_percentile(stats, 90));
-	ky_cell_u64(&cell[KY_STATS_P99], ky_stats_percentile(stats, 99));
-	ky_cell_u64(&cell[KY_STATS_P999], ky_stats_percentile(stats, 99.9));
+	ky_stats_percentiles(stats, percents, 4, values);
+	for (int i = 0; i < 4; i++)
+		ky_cell_u64(&cell[KY_STATS_P50 + i], values[i]);
 }
 
 void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats)

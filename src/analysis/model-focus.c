@@ -28,6 +28,7 @@ void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus)
 	model->names_cgroups = focus->cgroups.len > 0;
 	model->names_threads =
 		focus->tids.len || focus->pids.len || focus->comms.len || model->names_cgroups;
+	model->chooses = model->names_threads || focus->cpus.len;
 	model->focus = focus;
 }
 

@@ -90,6 +90,7 @@ struct ky_model {
 	/* What is told, and until when (model-focus.c). */
 	const struct ky_focus *focus; /* NULL: everything */
 	bool telling, over, names_threads, names_cgroups;
+	bool chooses; /* the focus names threads or CPUs */
 	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
 	int64_t interval_ns;
 	int (*tick)(void *data);
@@ -114,13 +115,13 @@ bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id);
 static inline bool ky_model_tells(const struct ky_model *model, const struct ky_thread *thread,
 				  uint32_t cpu_id)
 {
-	return model->telling && (!model->focus || ky_focus_holds(model, thread, cpu_id));
+	return model->telling && (!model->chooses || ky_focus_holds(model, thread, cpu_id));
 }
 
 /* Of CPUs alone. */
 static inline bool ky_model_tells_cpu(const struct ky_model *model, uint32_t cpu_id)
 {
-	return !model->focus || ky_focus_holds_cpu(model, cpu_id);
+	return !model->chooses || ky_focus_holds_cpu(model, cpu_id);
 }
 
 /* Is what took @ns to be told? */

@@ -11,16 +11,17 @@
 int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
 		    int64_t ns)
 {
-	struct ky_call call = {
+	struct ky_call call;
+
+	if (thread->syscall.id == KY_NO_SYSCALL)
+		return 0;
+	call = (struct ky_call){
 		.thread = thread,
 		.syscall = thread->syscall.id,
 		.outcome = outcome,
 		.begin_ns = thread->syscall.begin_ns,
 		.end_ns = ns,
 	};
-
-	if (thread->syscall.id == KY_NO_SYSCALL)
-		return 0;
 	/* Whether it returned in the gap, nobody knows; a thread's end is sure all the same. */
 	if (call.begin_ns < thread->host->torn_until_ns && outcome != KY_CALL_EXITED)
 		call.outcome = KY_CALL_TORN;

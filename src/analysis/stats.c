@@ -19,87 +19,146 @@ void ky_stats_init(struct ky_stats *stats)
 
 void ky_stats_fini(struct ky_stats *stats)
 {
-	if (stats->rows) {
-		for (int row = 0; row < KY_STATS_ROWS; row++)
-			free(stats->rows[row]);
-	}
-	free(stats->rows);
+	free(stats->cells);
 	free(stats->samples);
 	memset(stats, 0, sizeof(*stats));
 }
 
-static void place(uint64_t value, unsigned int *row, unsigned int *cell)
+/* ---- cells ----------------------------------------------------------------------------- */
+
+/*
+ * How many samples are in each cell: a hash table, as a distribution has some dozens of different ones,
+ * and what is looked up in one place is missed in one place. A slot has a count above the cell's number;
+ * an empty one is 0.
+ */
+struct ky_stats_cells {
+	uint32_t used, mask; /* the number of slots less one, a power of two */
+	uint64_t slots[];
+};
+
+#define SLOTS_MIN 64u
+#define CELL_BITS 12 /* CELLS fit in it */
+#define CELLS	  (KY_STATS_ROWS * KY_STATS_CELLS)
+
+static unsigned int cell_of(uint64_t value)
 {
 	unsigned int top;
 
-	if (value < KY_STATS_CELLS) {
-		*row = 0;
-		*cell = (unsigned int)value;
-		return;
-	}
+	if (value < KY_STATS_CELLS)
+		return (unsigned int)value;
 	top = 63 - (unsigned int)__builtin_clzll(value); /* >= 6 */
-	*row = top - 5;
-	*cell = (unsigned int)(value >> (top - 6)) & (KY_STATS_CELLS - 1);
+	return (top - 5) * KY_STATS_CELLS +
+	       ((unsigned int)(value >> (top - 6)) & (KY_STATS_CELLS - 1));
 }
 
 /* The middle of a cell. */
-static uint64_t cell_value(unsigned int row, unsigned int cell)
+static uint64_t cell_value(unsigned int cell)
 {
+	unsigned int row = cell / KY_STATS_CELLS;
 	uint64_t low, width;
 
 	if (row == 0)
 		return cell;
 	width = UINT64_C(1) << (row - 1);
-	low = (KY_STATS_CELLS + (uint64_t)cell) << (row - 1);
+	low = (KY_STATS_CELLS + (uint64_t)(cell % KY_STATS_CELLS)) << (row - 1);
 	return low + (width - 1) / 2;
 }
 
-static int add_cell(struct ky_stats *stats, uint64_t value, uint64_t count)
+static inline unsigned int slot_cell(uint64_t slot)
 {
-	unsigned int row, cell;
+	return (unsigned int)slot & ((1u << CELL_BITS) - 1);
+}
 
-	place(value, &row, &cell);
-	if (!stats->rows[row]) {
-		stats->rows[row] = calloc(1, sizeof(*stats->rows[row]));
-		if (!stats->rows[row])
-			return KYMO_E_MEMORY;
+/* The slot of @cell, or the empty one where it belongs. */
+static uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
+{
+	uint32_t i = (cell * 0x9e3779b1u >> 16) & cells->mask;
+
+	while (cells->slots[i] && slot_cell(cells->slots[i]) != cell)
+		i = (i + 1) & cells->mask;
+	return &cells->slots[i];
+}
+
+static struct ky_stats_cells *cells_new(uint32_t n)
+{
+	struct ky_stats_cells *cells = calloc(1, sizeof(*cells) + n * sizeof(cells->slots[0]));
+
+	if (cells)
+		cells->mask = n - 1;
+	return cells;
+}
+
+/* At most half of the slots are used. */
+static int grow_cells(struct ky_stats *stats)
+{
+	struct ky_stats_cells *old = stats->cells, *cells;
+
+	if (old && old->used < (old->mask + 1) / 2)
+		return 0;
+	cells = cells_new(old ? 2 * (old->mask + 1) : SLOTS_MIN);
+	if (!cells)
+		return KYMO_E_MEMORY;
+	for (uint32_t i = 0; old && i <= old->mask; i++) {
+		if (old->slots[i])
+			*find_slot(cells, slot_cell(old->slots[i])) = old->slots[i];
 	}
-	stats->rows[row]->cells[cell] += count;
+	cells->used = old ? old->used : 0;
+	free(old);
+	stats->cells = cells;
 	return 0;
 }
 
-/* From single samples to the histogram. */
+static int add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
+{
+	uint64_t *slot = find_slot(stats->cells, cell);
+
+	if (!*slot) {
+		if (grow_cells(stats) < 0)
+			return KYMO_E_MEMORY;
+		slot = find_slot(stats->cells, cell);
+		*slot = cell;
+		stats->cells->used++;
+	}
+	*slot += count << CELL_BITS;
+	return 0;
+}
+
+/* ---- adding ---------------------------------------------------------------------------- */
+
+/* Samples go into their cells. */
 static int spread(struct ky_stats *stats)
 {
-	uint64_t n = stats->count < KY_STATS_EXACT ? stats->count : KY_STATS_EXACT;
-
-	stats->rows = calloc(KY_STATS_ROWS, sizeof(struct ky_stats_row *));
-	if (!stats->rows)
+	if (!stats->cells && grow_cells(stats) < 0)
 		return KYMO_E_MEMORY;
-	for (uint64_t i = 0; i < n; i++) {
-		if (add_cell(stats, stats->samples[i], 1) < 0)
+	while (stats->n_samples) {
+		if (add_cell(stats, cell_of(stats->samples[stats->n_samples - 1]), 1) < 0)
 			return KYMO_E_MEMORY;
+		stats->n_samples--;
 	}
-	free(stats->samples);
-	stats->samples = NULL;
 	return 0;
 }
 
-/* Room for one more sample: 4, 8, 16, 32 of them, as most series are short. */
-static int add_sample(struct ky_stats *stats, uint64_t value)
+static int grow_samples_to(struct ky_stats *stats, uint32_t n)
 {
-	uint64_t n = stats->count;
+	uint64_t *samples = realloc(stats->samples, n * sizeof(*samples));
 
-	if (n == 0 || (n >= 4 && !(n & (n - 1)))) {
-		uint64_t *samples =
-			realloc(stats->samples, (n ? 2 * n : 4) * sizeof(*stats->samples));
-
-		if (!samples)
-			return KYMO_E_MEMORY;
-		stats->samples = samples;
-	}
-	stats->samples[n] = value;
+	if (!samples)
+		return KYMO_E_MEMORY;
+	stats->samples = samples;
 	return 0;
+}
+
+/*
+ * Room for one more sample: 4, 8, 16, 32 of them, as most series are short. Once there are cells, there is
+ * room for all 32.
+ */
+static int grow_samples(struct ky_stats *stats)
+{
+	uint32_t n = stats->n_samples;
+
+	if (stats->cells || (n && (n < 4 || n & (n - 1))))
+		return 0;
+	return grow_samples_to(stats, n ? 2 * n : 4);
 }
 
 static void add_moments(struct ky_stats *stats, uint64_t value)
@@ -133,16 +192,13 @@ static void add_moments(struct ky_stats *stats, uint64_t value)
 
 int ky_stats_add(struct ky_stats *stats, uint64_t value)
 {
-	int status = 0;
+	int status;
 
-	if (!stats->rows && stats->count == KY_STATS_EXACT)
-		status = spread(stats);
-	if (stats->rows)
-		status = add_cell(stats, value, 1);
-	else if (!status)
-		status = add_sample(stats, value);
+	/* Many at once: the processor waits for their cells' memory once, not for each. */
+	status = stats->n_samples == KY_STATS_EXACT ? spread(stats) : grow_samples(stats);
 	if (status < 0)
 		return status;
+	stats->samples[stats->n_samples++] = value;
 	add_moments(stats, value);
 	return 0;
 }
@@ -161,20 +217,18 @@ static void merge_moments(struct ky_stats *stats, const struct ky_stats *from)
 	stats->max = from->max > stats->max ? from->max : stats->max;
 }
 
-static int merge_rows(struct ky_stats *stats, const struct ky_stats *from)
+static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 {
-	int status = 0;
+	const struct ky_stats_cells *cells = from->cells;
+	int status = spread(stats);
 
-	if (!stats->rows)
-		status = spread(stats);
-	for (unsigned int row = 0; !status && row < KY_STATS_ROWS; row++) {
-		for (unsigned int cell = 0; from->rows[row] && cell < KY_STATS_CELLS; cell++) {
-			uint64_t count = from->rows[row]->cells[cell];
-
-			if (count && !status)
-				status = add_cell(stats, cell_value(row, cell), count);
-		}
+	for (uint32_t i = 0; !status && i <= cells->mask; i++) {
+		if (cells->slots[i])
+			status = add_cell(stats, slot_cell(cells->slots[i]),
+					  cells->slots[i] >> CELL_BITS);
 	}
+	for (uint32_t i = 0; !status && i < from->n_samples; i++)
+		status = add_cell(stats, cell_of(from->samples[i]), 1);
 	return status;
 }
 
@@ -182,19 +236,19 @@ int ky_stats_merge(struct ky_stats *stats, const struct ky_stats *from)
 {
 	int status = 0;
 
-	if (!from->count)
-		return 0;
-	if (!from->rows) {
-		for (uint64_t i = 0; !status && i < from->count; i++)
+	if (!from->cells) {
+		for (uint32_t i = 0; !status && i < from->n_samples; i++)
 			status = ky_stats_add(stats, from->samples[i]);
 		return status;
 	}
+	if (!stats->cells && grow_samples_to(stats, KY_STATS_EXACT) < 0)
+		return KYMO_E_MEMORY;
 	if (!stats->count) {
 		stats->first = from->first;
 		stats->min = from->min;
 		stats->max = from->max;
 	}
-	status = merge_rows(stats, from);
+	status = merge_cells(stats, from);
 	merge_moments(stats, from);
 	return status;
 }
@@ -222,41 +276,72 @@ static int compare_u64(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static uint64_t rank_in_rows(const struct ky_stats *stats, uint64_t rank)
+/* Nearest rank. The small term keeps 29 of 100 samples at 29, whatever binary fractions make of it. */
+static uint64_t rank_of(const struct ky_stats *stats, double percent)
 {
-	uint64_t seen = 0, value;
+	uint64_t rank = (uint64_t)ceil((long double)percent * (long double)stats->count / 100 -
+				       1e-9L);
 
-	for (unsigned int row = 0; row < KY_STATS_ROWS; row++) {
-		for (unsigned int cell = 0; stats->rows[row] && cell < KY_STATS_CELLS; cell++) {
-			seen += stats->rows[row]->cells[cell];
-			if (seen < rank)
-				continue;
-			value = cell_value(row, cell);
-			if (value < stats->min)
-				return stats->min;
-			return value > stats->max ? stats->max : value;
-		}
+	return rank < 1 ? 1 : rank;
+}
+
+/* The ends are known exactly. */
+static uint64_t clip(const struct ky_stats *stats, uint64_t rank, uint64_t value)
+{
+	if (rank == 1 || value < stats->min)
+		return stats->min;
+	return rank >= stats->count || value > stats->max ? stats->max : value;
+}
+
+static void ranks_in_cells(const struct ky_stats *stats, const double *percents, size_t n,
+			   uint64_t *values)
+{
+	unsigned int low = cell_of(stats->min), high = cell_of(stats->max), cell = low;
+	uint64_t counts[CELLS], seen;
+
+	memset(counts + low, 0, (high - low + 1) * sizeof(counts[0]));
+	for (uint32_t i = 0; i <= stats->cells->mask; i++) {
+		if (stats->cells->slots[i])
+			counts[slot_cell(stats->cells->slots[i])] +=
+				stats->cells->slots[i] >> CELL_BITS;
 	}
-	return stats->max;
+	for (uint32_t i = 0; i < stats->n_samples; i++)
+		counts[cell_of(stats->samples[i])]++;
+	seen = counts[cell];
+	for (size_t i = 0; i < n; i++) {
+		uint64_t rank = rank_of(stats, percents[i]);
+
+		while (seen < rank && cell < high)
+			seen += counts[++cell];
+		values[i] = clip(stats, rank, cell_value(cell));
+	}
+}
+
+void ky_stats_percentiles(const struct ky_stats *stats, const double *percents, size_t n,
+			  uint64_t *values)
+{
+	uint64_t sorted[KY_STATS_EXACT];
+
+	memset(values, 0, n * sizeof(*values));
+	if (!stats->count)
+		return;
+	if (stats->cells) {
+		ranks_in_cells(stats, percents, n, values);
+		return;
+	}
+	memcpy(sorted, stats->samples, stats->n_samples * sizeof(*sorted));
+	qsort(sorted, stats->n_samples, sizeof(*sorted), compare_u64);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t rank = rank_of(stats, percents[i]);
+
+		values[i] = sorted[(rank < stats->count ? rank : stats->count) - 1];
+	}
 }
 
 uint64_t ky_stats_percentile(const struct ky_stats *stats, double percent)
 {
-	uint64_t sorted[KY_STATS_EXACT], rank;
+	uint64_t value;
 
-	if (!stats->count)
-		return 0;
-	/* The small term keeps 29 of 100 samples at 29, whatever binary fractions make of it. */
-	rank = (uint64_t)ceill((long double)percent * (long double)stats->count / 100 - 1e-9L);
-	if (rank < 1)
-		rank = 1;
-	if (rank >= stats->count)
-		return stats->max;
-	if (rank == 1)
-		return stats->min;
-	if (stats->rows)
-		return rank_in_rows(stats, rank);
-	memcpy(sorted, stats->samples, stats->count * sizeof(*sorted));
-	qsort(sorted, stats->count, sizeof(*sorted), compare_u64);
-	return sorted[rank - 1];
+	ky_stats_percentiles(stats, &percent, 1, &value);
+	return value;
 }

@@ -21,10 +21,7 @@
 #define KY_STATS_CELLS 64 /* per power of two */
 #define KY_STATS_ROWS  59 /* [0, 64), [64, 128), [128, 256), ... */
 
-/* Counts of one power of two. */
-struct ky_stats_row {
-	uint64_t cells[KY_STATS_CELLS];
-};
+struct ky_stats_cells;
 
 struct ky_stats {
 	uint64_t count;
@@ -34,8 +31,9 @@ struct ky_stats {
 	uint64_t first;
 	__int128 sum_dev;
 	unsigned __int128 sum_dev2;
-	uint64_t *samples; /* the first KY_STATS_EXACT, in order of arrival; NULL once in rows */
-	struct ky_stats_row **rows;
+	uint64_t *samples; /* n_samples of them, up to KY_STATS_EXACT, that are in no cell yet */
+	struct ky_stats_cells *cells; /* NULL: all are among the samples */
+	uint32_t n_samples;
 };
 
 /* All zero is an empty object too. */
@@ -54,5 +52,8 @@ double ky_stats_mean(const struct ky_stats *stats);
 double ky_stats_stdev(const struct ky_stats *stats);
 /* @percent in (0, 100]; 0 without samples. See above for how exact it is. */
 uint64_t ky_stats_percentile(const struct ky_stats *stats, double percent);
+/* @n of them at once, from @percents, which rise, into @values. */
+void ky_stats_percentiles(const struct ky_stats *stats, const double *percents, size_t n,
+			  uint64_t *values);
 
 #endif

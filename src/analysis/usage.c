@@ -52,7 +52,7 @@ static int add_error(struct ky_usage *usage, int number, uint64_t count)
 	return ky_vec_push(&usage->errors, (struct ky_error_count){number, count});
 }
 
-static struct ky_usage *find_usage(struct ky_usages *usages, const struct ky_call *call)
+static struct ky_usage *find_or_make(struct ky_usages *usages, const struct ky_call *call)
 {
 	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
 	struct ky_usage *usage = ky_map_get(&usages->by_key, key);
@@ -61,6 +61,16 @@ static struct ky_usage *find_usage(struct ky_usages *usages, const struct ky_cal
 		return usage;
 	usage = add_usage(usages, call->thread, call->syscall);
 	return usage && ky_map_set(&usages->by_key, key, usage) == 0 ? usage : NULL;
+}
+
+static struct ky_usage *find_usage(struct ky_usages *usages, const struct ky_call *call)
+{
+	struct ky_usage **recent =
+		&usages->recent[(call->syscall ^ call->thread->index) % KY_LEDGER_RECENT];
+
+	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
+		*recent = find_or_make(usages, call);
+	return *recent;
 }
 
 int ky_usages_add(struct ky_usages *usages, const struct ky_call *call)

@@ -128,6 +128,12 @@ static void merge_case(size_t n_a, size_t n_b)
 		assert_int_equal(ky_stats_add(&both, value), 0);
 	}
 	assert_int_equal(ky_stats_merge(&a, &b), 0);
+	for (size_t i = 0; i < 100; i++) { /* and goes on */
+		uint64_t value = random_u64() % 1000000;
+
+		assert_int_equal(ky_stats_add(&a, value), 0);
+		assert_int_equal(ky_stats_add(&both, value), 0);
+	}
 	assert_int_equal(a.count, both.count);
 	assert_int_equal(a.min, both.min);
 	assert_int_equal(a.max, both.max);
