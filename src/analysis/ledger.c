@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/ledger.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/report.h"
@@ -78,6 +79,8 @@ int ky_threads_compare(const struct ky_thread *a, const struct ky_thread *b, enu
 		if (order || a->comm[0])
 			return order;
 	}
+	if (by == KY_BY_CGROUP)
+		return a->cgroup < b->cgroup ? -1 : a->cgroup > b->cgroup;
 	if (by == KY_BY_PROCESS && a->pid >= 0 && b->pid >= 0)
 		return a->pid < b->pid ? -1 : a->pid > b->pid;
 	if (by == KY_BY_PROCESS && a->pid != b->pid)
@@ -157,6 +160,21 @@ int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by,
 	return 0;
 }
 
+/* By its path, or its number where the trace has no path for it. */
+static void cell_cgroup(struct ky_table *table, struct ky_cell *cell,
+			const struct ky_thread *thread, const char *host)
+{
+	const char *path = ky_model_cgroup_path(thread);
+	char number[32];
+
+	snprintf(number, sizeof(number), "cgroup %llu", (unsigned long long)thread->cgroup);
+	ky_cell_process(table, cell, -1, -1,
+			!thread->cgroup ? "(unknown)"
+			: path		? path
+					: number,
+			host);
+}
+
 void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		 const struct ky_thread *thread, enum ky_by by)
 {
@@ -169,6 +187,8 @@ void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_m
 		ky_cell_process(table, cell, -1, thread->pid,
 				leader_of(thread)->comm[0] ? leader_of(thread)->comm : thread->comm,
 				host);
+	else if (by == KY_BY_CGROUP)
+		cell_cgroup(table, cell, thread, host);
 	else if (by == KY_BY_NAME && thread->comm[0])
 		ky_cell_process(table, cell, -1, -1, thread->comm, host);
 	else

@@ -19,6 +19,7 @@ enum ky_by {
 	KY_BY_THREAD,
 	KY_BY_PROCESS,
 	KY_BY_NAME,    /* all threads of the same name */
+	KY_BY_CGROUP,  /* all threads that are in the same control group at the end */
 	KY_BY_NOTHING, /* everybody */
 };
 

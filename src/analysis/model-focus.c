@@ -20,14 +20,17 @@ void ky_focus_fini(struct ky_focus *focus)
 	ky_vec_fini(&focus->pids);
 	ky_vec_fini(&focus->comms);
 	ky_vec_fini(&focus->cgroups);
+	ky_vec_fini(&focus->cgroup_paths);
 	ky_vec_fini(&focus->cpus);
 }
 
 void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus)
 {
-	model->names_cgroups = focus->cgroups.len > 0;
+	bool names_cgroups = focus->cgroups.len || focus->cgroup_paths.len;
+
+	model->follows_cgroups = focus->by_cgroup || names_cgroups;
 	model->names_threads =
-		focus->tids.len || focus->pids.len || focus->comms.len || model->names_cgroups;
+		focus->tids.len || focus->pids.len || focus->comms.len || names_cgroups;
 	model->chooses = model->names_threads || focus->cpus.len;
 	model->focus = focus;
 }
@@ -57,11 +60,7 @@ bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thr
 		if (ky_glob_match(*comm, thread->comm))
 			return true;
 	}
-	ky_vec_foreach(&focus->cgroups, cgroup) {
-		if (*cgroup == thread->cgroup)
-			return true;
-	}
-	return false;
+	return ky_focus_holds_cgroup(focus, thread);
 }
 
 bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id)

@@ -89,8 +89,8 @@ struct ky_model {
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
 	/* What is told, and until when (model-focus.c). */
 	const struct ky_focus *focus; /* NULL: everything */
-	bool telling, over, names_threads, names_cgroups;
-	bool chooses; /* the focus names threads or CPUs */
+	bool telling, over, names_threads, follows_cgroups;
+	bool chooses;	     /* the focus names threads or CPUs */
 	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
 	int64_t interval_ns;
 	int (*tick)(void *data);
@@ -102,6 +102,7 @@ struct ky_host_state {
 	struct ky_names files;		   /* name -> struct ky_file * */
 	struct ky_map procs;		   /* pid -> struct ky_proc * */
 	struct ky_map tables;		   /* address in the kernel -> struct ky_fds * */
+	struct ky_map cgroups;		   /* number -> path */
 	struct ky_map disks;		   /* dev + 1 -> struct ky_disk * */
 	struct ky_names netifs;		   /* name -> struct ky_netif * */
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
@@ -110,6 +111,8 @@ struct ky_host_state {
 /* model-focus.c: does the focus hold what happens to @thread (NULL: none) on a CPU? */
 bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread, uint32_t cpu_id);
 bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id);
+/* model-cgroups.c: does the focus name the thread's control group? */
+bool ky_focus_holds_cgroup(const struct ky_focus *focus, const struct ky_thread *thread);
 
 /* Is what happens to @thread (NULL: to none) on CPU @cpu_id to be told? */
 static inline bool ky_model_tells(const struct ky_model *model, const struct ky_thread *thread,
@@ -173,6 +176,13 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
  */
 int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread **thread);
+
+/* What the context says of the thread @tid that the event happened in. NULL: out of memory. */
+struct ky_thread *ky_model_context_thread(struct ky_feed *feed, const struct ky_event *event,
+					  const struct ky_class_info *info, int32_t tid);
+/* model-cgroups.c: the context tells in which control group the event's thread is. 0 or a negative status. */
+int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info);
 
 /* model-sched.c: @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
 int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
@@ -296,6 +306,8 @@ int ky_on_exec(struct ky_feed *, const struct ky_event *, const struct ky_class_
 int ky_on_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rename(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_setprio(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_attach_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_statedump(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_syscall_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_syscall_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -329,6 +341,7 @@ enum {
 	KY_STATEDUMP_COMM,
 	KY_STATEDUMP_FILES
 };
+enum { KY_CGROUP_TID, KY_CGROUP_ID, KY_CGROUP_PATH, KY_CGROUP_ROOT };
 /* The first two of every call; what is behind them is the row's (model-io.c). */
 enum { KY_SYSCALL_NUMBER, KY_SYSCALL_RET, KY_SYSCALL_ARGS };
 enum { KY_IRQ_NR, KY_IRQ_NAME };

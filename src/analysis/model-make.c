@@ -105,6 +105,7 @@ void ky_model_free(struct ky_model *model)
 		ky_map_fini(&(*host)->cpus);
 		if (!(*host)->state)
 			continue;
+		ky_map_fini(&(*host)->state->cgroups);
 		ky_map_fini(&(*host)->state->disks);
 		ky_names_fini(&(*host)->state->netifs);
 		for (int i = 0; i < KY_IRQ_KINDS; i++)

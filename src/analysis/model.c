@@ -79,9 +79,8 @@ static inline struct ky_thread *known_current(const struct ky_cpu *cpu, int32_t 
 											    : NULL;
 }
 
-/* What the context says of the thread that the event happened in. */
-static struct ky_thread *context_thread(struct ky_feed *feed, const struct ky_event *event,
-					const struct ky_class_info *info, int32_t tid)
+struct ky_thread *ky_model_context_thread(struct ky_feed *feed, const struct ky_event *event,
+					  const struct ky_class_info *info, int32_t tid)
 {
 	struct ky_cpu *cpu = feed->cpu;
 	struct ky_thread *thread;
@@ -113,7 +112,7 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 	if (known)
 		return known;
 	if (tid > 0)
-		return context_thread(feed, event, info, tid);
+		return ky_model_context_thread(feed, event, info, tid);
 	return tid < 0 && cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 }
 
@@ -135,7 +134,7 @@ int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
 		return 0;
 	}
 	if (tid > 0) {
-		*thread = context_thread(feed, event, info, tid);
+		*thread = ky_model_context_thread(feed, event, info, tid);
 		if (!*thread)
 			return KYMO_E_MEMORY;
 	}
@@ -251,22 +250,6 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	feed->stream->begun = true;
 }
 
-/* The context tells in which control group the event's thread is. */
-static int see_cgroup(struct ky_feed *feed, const struct ky_event *event,
-		      const struct ky_class_info *info)
-{
-	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
-	struct ky_thread *thread;
-
-	if (tid <= 0 || !info->cgroup.cls || info->no_sign)
-		return 0;
-	thread = context_thread(feed, event, info, tid);
-	if (!thread)
-		return KYMO_E_MEMORY;
-	thread->cgroup = ky_get_u64(event, &info->cgroup, 0);
-	return 0;
-}
-
 static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
@@ -274,8 +257,8 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_thread *thread;
 	int status;
 
-	if (feed->model->names_cgroups) {
-		status = see_cgroup(feed, event, info);
+	if (feed->model->follows_cgroups) {
+		status = ky_cgroup_see(feed, event, info);
 		if (status < 0)
 			return status;
 	}

@@ -144,7 +144,7 @@ struct ky_thread {
 	int64_t off_ns;		 /* since when */
 	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
 	struct ky_proc *proc;	 /* its process, once files matter */
-	uint64_t cgroup;	 /* its control group, where the focus names some; 0: unknown */
+	uint64_t cgroup;	 /* its control group, of version 2; 0: unknown */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
 	bool born;		 /* its fork was seen */
@@ -385,9 +385,11 @@ struct ky_focus {
 	 */
 	KY_VEC(int32_t) tids;
 	KY_VEC(int32_t) pids;
-	KY_VEC(const char *) comms; /* wildcards, borrowed */
-	KY_VEC(uint64_t) cgroups;   /* of version 2, by their numbers */
-	KY_VEC(uint32_t) cpus;	    /* empty: all */
+	KY_VEC(const char *) comms;	   /* wildcards, borrowed */
+	KY_VEC(uint64_t) cgroups;	   /* of version 2, by their numbers */
+	KY_VEC(const char *) cgroup_paths; /* wildcards, borrowed */
+	bool by_cgroup;		 /* threads' control groups are wanted, beside what is chosen */
+	KY_VEC(uint32_t) cpus;	 /* empty: all */
 	uint64_t min_ns, max_ns; /* of what has a duration (calls, waits, interrupts, requests) */
 };
 
@@ -412,6 +414,8 @@ void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus);
 int ky_model_set_periods(struct ky_model *model, const struct ky_periods *periods);
 /* Is the thread one of those that the focus names, as far as is known now? NULL: when it names none. */
 bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread);
+/* The path of the thread's control group, as the trace tells it; NULL: it does not. */
+const char *ky_model_cgroup_path(const struct ky_thread *thread);
 /* Does the focus name threads? */
 bool ky_model_names_threads(const struct ky_model *model);
 
@@ -452,7 +456,7 @@ enum ky_ability {
 	KY_CAN_PAGES = 512,   /* pages allocated and freed */
 	KY_CAN_RSS = 1024,    /* rss_stat */
 	KY_CAN_FAULT = 2048,  /* page faults */
-	KY_CAN_CGROUP = 4096, /* events carry the number of their thread's control group */
+	KY_CAN_CGROUP = 4096, /* events tell which control group a thread is in */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 

@@ -179,7 +179,7 @@ static void fill(const void *data, struct ky_table *table, const struct ky_entry
 	ky_cell_u64(&row[WHO_MIGRATIONS], entry->sums[SUM_MIGRATIONS]);
 	if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
 		ky_cell_i64(&row[WHO_PRIO], entry->thread->prio);
-	if (by != KY_BY_NAME && entry->thread->ppid >= 0)
+	if ((by == KY_BY_THREAD || by == KY_BY_PROCESS) && entry->thread->ppid >= 0)
 		ky_cell_i64(&row[WHO_PARENT], entry->thread->ppid);
 	ky_cell_u64(&row[WHO_BORN], entry->sums[SUM_BORN]);
 	ky_cell_u64(&row[WHO_ENDED], entry->sums[SUM_ENDED]);

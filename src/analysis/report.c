@@ -204,6 +204,12 @@ static int add_result(struct pass *pass, const struct ky_report *report)
 	return KYMO_E_MEMORY;
 }
 
+static bool wants_cgroups(const struct ky_report_options *options)
+{
+	return options->focus.by_cgroup || options->focus.cgroups.len ||
+	       options->focus.cgroup_paths.len;
+}
+
 /* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
 static int check_needs(const struct ky_report *const *reports, size_t n_reports,
 		       const struct ky_model *model, const struct ky_trace_set *set,
@@ -212,11 +218,12 @@ static int check_needs(const struct ky_report *const *reports, size_t n_reports,
 	unsigned int abilities = ky_model_abilities(model);
 	const struct ky_report *lacking = NULL;
 
-	if (options && options->focus.cgroups.len && !(abilities & KY_CAN_CGROUP)) {
+	if (options && wants_cgroups(options) && !(abilities & KY_CAN_CGROUP)) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED,
-			     "--cgroup: the trace does not tell threads' control groups");
+			     "%s: the trace does not tell threads' control groups",
+			     options->focus.by_cgroup ? "--group-by cgroup" : "--cgroup");
 		ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
-		ky_error_hint(err, "record them with: kymo record --context cgroup");
+		ky_error_hint(err, "kymo record tells them, in its state dump");
 		return KYMO_E_UNSUPPORTED;
 	}
 

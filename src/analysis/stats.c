@@ -279,8 +279,8 @@ static int compare_u64(const void *a, const void *b)
 /* Nearest rank. The small term keeps 29 of 100 samples at 29, whatever binary fractions make of it. */
 static uint64_t rank_of(const struct ky_stats *stats, double percent)
 {
-	uint64_t rank = (uint64_t)ceil((long double)percent * (long double)stats->count / 100 -
-				       1e-9L);
+	uint64_t rank =
+		(uint64_t)ceil((long double)percent * (long double)stats->count / 100 - 1e-9L);
 
 	return rank < 1 ? 1 : rank;
 }

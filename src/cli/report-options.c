@@ -68,17 +68,23 @@ static int get_numbers(struct numbers *numbers, const char *option, const struct
 	return status;
 }
 
-/* "4711", or the directory that has this inode. */
+/* "4711", the directory that has this inode, or a path as the trace tells it. */
 static int add_cgroup(struct ky_focus *focus, const char *text, struct kymo_error *err)
 {
 	uint64_t number;
 	struct stat about;
 
 	if (ky_parse_u64(text, &number) < 0) {
-		if (stat(text, &about) < 0 || !S_ISDIR(about.st_mode))
+		if (stat(text, &about) == 0 && S_ISDIR(about.st_mode) && text[1])
+			number = about.st_ino;
+		else if (text[0] == '/')
+			return ky_vec_push(&focus->cgroup_paths, text) < 0 ? ky_error_nomem(err)
+									   : 0;
+		else
 			return ky_error_set(err, KYMO_E_INVALID,
-					    "--cgroup: '%s' is no number and no directory", text);
-		number = about.st_ino;
+					    "--cgroup: '%s' is no number, no directory and no path "
+					    "from '/' on",
+					    text);
 	}
 	return ky_vec_push(&focus->cgroups, number) < 0 ? ky_error_nomem(err) : 0;
 }
@@ -123,9 +129,12 @@ static int set_by(struct ky_report_options *to, const char *text, struct kymo_er
 		to->by = KY_BY_PROCESS;
 	else if (strcmp(text, "name") == 0)
 		to->by = KY_BY_NAME;
+	else if (strcmp(text, "cgroup") == 0)
+		to->by = KY_BY_CGROUP;
 	else
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--group-by wants thread, process or name, not '%s'", text);
+				    "--group-by wants thread, process, name or cgroup, not '%s'",
+				    text);
 	return 0;
 }
 
@@ -173,6 +182,7 @@ int ky_cli_wanted_init(struct ky_cli_wanted *wanted, const struct ky_focus_optio
 		status = ky_periods_new((const char *const *)from->periods.items, from->periods.len,
 					set, &wanted->periods, err);
 	to->periods = wanted->periods;
+	to->focus.by_cgroup = to->by == KY_BY_CGROUP;
 	return status;
 }
 

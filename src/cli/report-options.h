@@ -27,9 +27,9 @@ struct ky_focus_options {
 	 .letter = 'g', \
 	 .kind = KY_OPTION_TEXT, \
 	 .arg = "WHAT", \
-	 .help = "Add rows of threads up by thread, process or name (of the thread). Default: as each " \
-		 "report says.", \
-	 .choices = "thread process name", \
+	 .help = "Add rows of threads up by thread, process, name (of the thread) or cgroup (the control " \
+		 "group of version 2 that the thread is in at the end). Default: as each report says.", \
+	 .choices = "thread process name cgroup", \
 	 .at = offsetof(type, focus.by)}, \
 	{.name = "tid", \
 	 .kind = KY_OPTION_LIST, \
@@ -51,9 +51,10 @@ struct ky_focus_options {
 	{.name = "cgroup", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "GROUP", \
-	 .help = "Only threads of this control group of version 2: its number, as the context 'cgroup' " \
-		 "tells it (kymo record --context cgroup), or its directory on this machine, whose " \
-		 "inode that is; without the groups below it. May be given again; as --tid.", \
+	 .help = "Only threads of this control group of version 2: its path as the trace's state dump " \
+		 "tells it, with wildcards ('/user.slice/*'); its number; or its directory on this " \
+		 "machine, whose inode that is. Without the groups below it, unless wildcards name " \
+		 "them. May be given again; as --tid.", \
 	 .at = offsetof(type, focus.cgroups)}, \
 	{.name = "cpu", \
 	 .kind = KY_OPTION_LIST, \

@@ -116,6 +116,9 @@ static const struct event events[KY_STATEDUMP_EVENTS] = {
 	[KY_STATEDUMP_PROCESS_MEMORY] =
 		{"lttng_statedump_process_memory",
 		 {{"_pid", S32}, {"_vm_bytes", U64}, {"_rss_bytes", U64}, {"_shared_bytes", U64}}},
+	/* Of version 2: its number, which is its directory's inode, and its path from the root on. */
+	[KY_STATEDUMP_PROCESS_CGROUP] = {"lttng_statedump_process_cgroup",
+					 {{"_tid", S32}, {"_cgroup", U64}, {"_path", TEXT}}},
 	/* protection: 1 read, 2 write, 4 execute, 8 shared. dev: as block events have it. */
 	[KY_STATEDUMP_PROCESS_MAP] = {"lttng_statedump_process_map",
 				      {{"_pid", S32},

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernel/statedump-run.h"
+#include "kernel/thread-ids.h"
 
 /* LTTng's numbers for process_state. */
 #define TYPE_USER_THREAD   0
@@ -176,6 +177,21 @@ static int dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread 
 	return ret;
 }
 
+/* Of version 2; where there is none, nothing is told. */
+static int dump_cgroup(struct ky_dump_run *run, const struct ky_proc_thread *thread)
+{
+	struct ky_dump_body *body = &run->body;
+	const char *path;
+	uint64_t cgroup = ky_thread_cgroup(&run->proc, thread->pid, thread->tid, &path);
+
+	if (!cgroup)
+		return KYMO_OK;
+	ky_dump_put32(body, (uint32_t)thread->tid);
+	ky_dump_put64(body, cgroup);
+	ky_dump_put_text(body, path);
+	return ky_dump_emit(run, KY_STATEDUMP_PROCESS_CGROUP);
+}
+
 /* ---- files ------------------------------------------------------------------------------ */
 
 static int dump_file(struct ky_dump_run *run, int32_t pid, uint64_t file_table)
@@ -253,6 +269,8 @@ static int dump_thread(struct ky_dump_run *run, const struct ky_proc_thread *thr
 	ret = dump_state(run, thread, file_table);
 	if (ret == KYMO_OK)
 		ret = dump_namespaces(run, thread);
+	if (ret == KYMO_OK)
+		ret = dump_cgroup(run, thread);
 	if (ret == KYMO_OK && is_new)
 		ret = dump_files(run, thread, file_table);
 	return ret;

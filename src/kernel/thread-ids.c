@@ -26,25 +26,27 @@ static const char *cgroup_root(void)
 	return NULL;
 }
 
-/* A control group's id is its directory's inode number. 0: not known. */
-static uint64_t read_cgroup(struct ky_proc *proc, int32_t pid, int32_t tid)
+uint64_t ky_thread_cgroup(struct ky_proc *proc, int32_t pid, int32_t tid, const char **path)
 {
-	const char *root = cgroup_root(), *line;
-	char path[PATH_MAX];
+	const char *root = cgroup_root();
+	char file[PATH_MAX], *line;
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%d/task/%d/cgroup", pid, tid);
-	if (!root || ky_read_file(proc->fd, path, CGROUP_TEXT_BYTES, &proc->text) < 0)
+	snprintf(file, sizeof(file), "%d/task/%d/cgroup", pid, tid);
+	if (!root || ky_read_file(proc->fd, file, CGROUP_TEXT_BYTES, &proc->text) < 0)
 		return 0;
-	line = ky_strbuf_text(&proc->text);
-	while (line && strncmp(line, "0::", 3) != 0) {
+	for (line = proc->text.data; line && strncmp(line, "0::", 3) != 0;) {
 		line = strchr(line, '\n');
 		line = line ? line + 1 : NULL;
 	}
-	if (!line || snprintf(path, sizeof(path), "%s%.*s", root, (int)strcspn(line + 3, "\n"),
-			      line + 3) >= (int)sizeof(path))
+	if (!line)
 		return 0;
-	return stat(path, &st) == 0 ? st.st_ino : 0;
+	line += 3;
+	line[strcspn(line, "\n")] = '\0';
+	*path = line;
+	if (snprintf(file, sizeof(file), "%s%s", root, line) >= (int)sizeof(file))
+		return 0;
+	return stat(file, &st) == 0 ? st.st_ino : 0;
 }
 
 int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky_thread_ids *ids)
@@ -55,6 +57,7 @@ int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky
 		[KY_NS_USER] = "user",	   [KY_NS_UTS] = "uts",
 	};
 	struct ky_proc_ids seen;
+	const char *path;
 	int ret = ky_proc_read_ids(proc, pid, tid, &seen);
 
 	if (ret < 0)
@@ -74,6 +77,6 @@ int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky
 		if (inode)
 			ids->ns[i] = inode;
 	}
-	ids->cgroup = read_cgroup(proc, pid, tid);
+	ids->cgroup = ky_thread_cgroup(proc, pid, tid, &path);
 	return KYMO_OK;
 }

@@ -36,4 +36,10 @@ struct ky_thread_ids {
 /* As /proc has them now. 0, or KYMO_E_NOT_FOUND: it has ended; *ids is as it was. */
 int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky_thread_ids *ids);
 
+/*
+ * The number of its control group of version 2, as /proc has it now; *@path: from the hierarchy's root on,
+ * valid until @proc is used again. 0: not known.
+ */
+uint64_t ky_thread_cgroup(struct ky_proc *proc, int32_t pid, int32_t tid, const char **path);
+
 #endif

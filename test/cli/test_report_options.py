@@ -2,9 +2,12 @@
 """Every option that chooses works in every report, or is refused in a line that says why. One trace
 of this machine that has what all reports need, and one pass of all of them for each option."""
 
+import errno
 import json
 import os
 import re
+import subprocess
+import time
 
 import pytest
 
@@ -95,14 +98,14 @@ GROUPED = {(name, table) for name, table in (
     ("softirq", "latency_freq"))}
 
 
-@pytest.mark.parametrize("by", ("name", "process"))
+@pytest.mark.parametrize("by", ("name", "process", "cgroup"))
 def test_group_by(everything, whole, by):
     """Rows of threads become rows of names or processes, and what they count stays the same."""
     found, notes = everything("--group-by", by, "--limit", "0")
     for name, (table, column) in BY.items():
         rows = found[name][table]
         who = [row["process"] for row in rows if row["process"] and row["process"].get("name")]
-        if by == "name":
+        if by in ("name", "cgroup"):
             assert all(process["tid"] is None and process["pid"] is None for process in who), name
         else:
             assert all(process["tid"] is None or process["pid"] is None for process in who), name
@@ -165,11 +168,67 @@ def test_control_group(kymo, record, control_groups):
     assert "ls" in names and "echo" not in names
 
 
-def test_control_group_of_a_trace_without(kymo, machine):
-    refused = kymo("report", "all", "--cgroup", "17", machine, code=1)
-    assert refused.out == "" and "--cgroup: the trace does not tell threads' control groups" in refused.err
-    assert "kymo record --context cgroup" in refused.err
-    assert "is no number and no directory" in kymo("report", "cpu", "--cgroup", "/nowhere", machine, code=2).err
+def remove_group(group):
+    """Once the last one in it has ended."""
+    for _ in range(400):
+        try:
+            os.rmdir(group)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        time.sleep(0.05)
+    pytest.fail(f"{group} does not become empty")
+
+
+def test_control_groups_of_processes_that_were_there_before(kymo, record, control_groups):
+    """By the state dump, and by the events of those who change: no context is needed."""
+    names = [f"kymo-before-{os.getpid()}-{i}" for i in range(2)]
+    for name in names:
+        os.mkdir(os.path.join(control_groups, name))
+    groups = [os.path.join(control_groups, name) for name in names]
+    spin = "while :; do /bin/true; done"
+    try:
+        with subprocess.Popen(["sh", "-c", f"echo $$ >{groups[0]}/cgroup.procs; echo in; exec sh -c '{spin}'"],
+                              stdout=subprocess.PIPE) as before:
+            try:
+                assert before.stdout.readline() == b"in\n"
+                trace, _ = record(command=["sh", "-c", f"sleep 0.2; echo $$ >{groups[1]}/cgroup.procs; ls /; "
+                                                       "exec od /proc/self/stat"])
+            finally:
+                before.kill()
+    finally:
+        for group in groups:
+            remove_group(group)
+
+    def threads(report, *options):
+        found = json.loads(kymo("report", report, "--json", "-n", "0", *options, trace).out)["reports"][0]
+        return next(table["rows"] for table in found["tables"] if table["name"] == "threads")
+
+    inside = threads("cpu", "--cgroup", "/" + names[0])
+    assert before.pid in {row["process"]["tid"] for row in inside}
+    assert {row["process"]["name"] for row in inside} == {"sh", "true"}
+    assert {row["process"]["name"] for row in threads("cpu", "--cgroup", f"/kymo-before-*{os.getpid()}-1")} == {"ls", "od"}
+    # Everybody is in one group, whose row adds up its threads'.
+    every = {row["process"]["tid"]: row for row in threads("cpu")}
+    rows = {row["process"]["name"]: row for row in threads("cpu", "--group-by", "cgroup")}
+    assert {"/" + name for name in names} <= set(rows)
+    assert sum(row["cpu_time"] for row in rows.values()) == sum(row["cpu_time"] for row in every.values())
+    assert sum(row["threads"] for row in rows.values()) == len(threads("cpu"))
+    # Before the state dump came to them, who is in it was not known.
+    assert rows["/" + names[0]]["cpu_time"] >= sum(row["cpu_time"] for row in inside)
+    calls = {row["process"]["name"] for row in threads("syscalls", "--group-by", "cgroup")}
+    assert {"/" + name for name in names} <= calls
+
+
+def test_control_group_of_a_trace_without(kymo, machine, lttng_kernel):
+    theirs = os.path.join(lttng_kernel, "kernel")
+    for options in (("--cgroup", "17"), ("--cgroup", "/"), ("--group-by", "cgroup")):
+        refused = kymo("report", "all", *options, theirs, code=1)
+        assert refused.out == "" and ": the trace does not tell threads' control groups" in refused.err
+        assert options[0] in refused.err and "kymo record tells them" in refused.err
+    assert "is no number, no directory and no path" in kymo("report", "cpu", "--cgroup", "nowhere", machine,
+                                                            code=2).err
 
 
 def test_filter(everything, whole):

@@ -287,7 +287,7 @@ def test_options_that_mean_nothing(kymo, reference):
     for options, words in ((("-t", "nonsense"), "no table is called 'nonsense'"),
                            (("--sort", "nonsense"), "no table has a column 'nonsense'"),
                            (("--sort", "max:up"), "COLUMN:asc"),
-                           (("--group-by", "cpu"), "thread, process or name"),
+                           (("--group-by", "cpu"), "thread, process, name or cgroup"),
                            (("--tid", "1,x"), "is no number"),
                            (("--begin", "never"), "is no time"),
                            (("--json", "--csv"), "exclude each other"),

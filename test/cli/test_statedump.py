@@ -127,6 +127,16 @@ def test_memory(kymo, reader, kernel_trace):
     assert not dump_lines(out, "process_map")
 
 
+def test_control_groups(kymo, kernel_trace, control_groups):
+    """Number and path of the group of version 2 that each thread is in."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        path = next(line[3:].rstrip("\n") for line in file if line.startswith("0::"))
+    lines = dump_lines(kymo("print", kernel_trace).out, "process_cgroup")
+    own, = [line for line in lines if f"{{ tid = {os.getpid()}, cgroup" in line]
+    assert field(own, "path") == path
+    assert int(field(own, "cgroup")) == os.stat(control_groups + path).st_ino
+
+
 def test_maps(kymo, record, reader):
     """Every mapping of a process that stands still, with the build ids of what can be executed."""
     pid, _ = reader
