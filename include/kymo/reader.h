@@ -64,7 +64,8 @@ struct kymo_reader_options {
 	int64_t begin_ns, end_ns;
 	/*
 	 * Called with what is worth telling but no error: an index that is wrong and was
-	 * ignored, time that goes back. @text is one line, valid during the call; NULL: nowhere.
+	 * ignored, time that goes back. What is noticed while events are read is told when the last was,
+	 * or at the close. @text is one line, valid during the call; NULL: nowhere.
 	 */
 	void (*log)(void *data, enum kymo_log_level level, const char *text);
 	void *log_data;

@@ -268,6 +268,7 @@ int kymo_reader_next(struct kymo_reader *reader, struct kymo_batch *batch, struc
 		if (ret <= 0) {
 			reader->rest = (struct ky_batch){.n_events = 0};
 			reader->ended = true;
+			ky_flow_selected_tell(reader->flow);
 			return ret;
 		}
 	}

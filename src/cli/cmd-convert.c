@@ -7,6 +7,7 @@
 
 #include "analysis/perfetto.h"
 #include "base/error.h"
+#include "cli/convert-ctf.h"
 #include "cli/damage.h"
 #include "cli/input-options.h"
 #include "cli/jobs.h"
@@ -202,57 +203,6 @@ static int convert_events(const struct ky_trace_set *set, const struct convert_o
 	return ret;
 }
 
-static void copy_progress(uint64_t done_bytes, uint64_t total_bytes)
-{
-	ky_cli_progress("converting", done_bytes, total_bytes);
-}
-
-/* The events of the streams that are @damaged, merged. */
-static int open_damaged(const struct ky_trace_set *set, const bool *damaged, struct ky_flow **flow,
-			struct kymo_error *err)
-{
-	struct ky_flow **sources = calloc(set->streams.len + 1, sizeof(struct ky_flow *));
-	size_t n = 0;
-	int ret = sources ? KYMO_OK : ky_error_nomem(err);
-
-	for (size_t i = 0; i < set->streams.len && ret == KYMO_OK; i++) {
-		if (!damaged[i])
-			continue;
-		ret = ky_source_open(set->streams.data[i], &sources[n], err);
-		n += ret == KYMO_OK;
-	}
-	if (ret == KYMO_OK)
-		ret = ky_merge_open(sources, n, flow, err);
-	else
-		while (n)
-			ky_flow_close(sources[--n]);
-	free(sources);
-	return ret;
-}
-
-/* The whole of it: no event has to be touched unless it is damaged. */
-static int convert_whole(const struct ky_trace_set *set, const struct convert_options *options,
-			 struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
-{
-	const struct ky_ctf_copy how = {crew, ky_cli_interrupted, copy_progress};
-	bool *damaged = calloc(set->streams.len + 1, sizeof(*damaged));
-	struct ky_flow *flow;
-	int ret = damaged ? KYMO_OK : ky_error_nomem(err);
-
-	if (ret == KYMO_OK)
-		ret = ky_ctf_sink_copy(sink, set, &how, damaged, err);
-	ky_cli_progress_end();
-	if (ret == KYMO_OK)
-		ky_ctf_sink_keep(sink, damaged);
-	if (ret == KYMO_OK)
-		ret = open_damaged(set, damaged, &flow, err);
-	free(damaged);
-	if (ret == KYMO_OK)
-		return drain(set, options, flow, sink, err);
-	ky_sink_free(sink);
-	return ret;
-}
-
 /* Damage: everything before it was converted, and is kept. */
 static bool keeps_output(int ret)
 {
@@ -297,8 +247,11 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 
 	if (ret < 0)
 		return ret;
-	if (format->ctf_major && !ky_cli_selects(&options->select))
-		return convert_whole(set, options, crew, sink, err);
+	if (format->ctf_major && ky_cli_streams_apart(&options->select)) {
+		ret = ky_cli_convert_ctf(set, &options->select, &options->text, crew, sink, err);
+		ky_sink_free(sink);
+		return ret;
+	}
 	return convert_events(set, options, crew, sink, err);
 }
 

@@ -138,16 +138,18 @@ static bool is_damage(int code)
 }
 
 /* A sink that works behind may tell only now of an event that came before error @ret. */
-static int finish(struct ky_sink *sink, int ret, struct kymo_error *err)
+int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err)
 {
 	struct kymo_error own;
 	int finished;
 
+	if (ret == KYMO_E_INTERRUPTED)
+		return ret;
 	ky_error_clear(&own);
 	finished = ky_sink_finish(sink, &own);
 	if (finished < 0 && err && (ret >= 0 || is_damage(finished)))
 		*err = own;
-	return finished;
+	return ret < 0 && !is_damage(finished) ? ret : finished;
 }
 
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
@@ -155,7 +157,7 @@ int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 {
 	struct progress progress;
 	struct ky_batch batch;
-	int ret, finished = KYMO_OK;
+	int ret;
 
 	progress_init(&progress, drain);
 	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
@@ -165,9 +167,5 @@ int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 			break;
 	}
 	progress_fini(&progress);
-	if (sink && ret == KYMO_OK)
-		ret = ky_sink_end(sink, err);
-	if (sink && ret != KYMO_E_INTERRUPTED)
-		finished = finish(sink, ret, err);
-	return ret < 0 && !is_damage(finished) ? ret : finished;
+	return sink ? ky_drain_finish(sink, ret, err) : ret;
 }

@@ -21,6 +21,12 @@ struct ky_drain {
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 	     struct kymo_error *err);
 
+/*
+ * Its last part: finish @sink after reading ended with @ret, and @err. Returns what counts in the end, which @err
+ * is about then.
+ */
+int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err);
+
 /* Tell of a loss on the standard error, its times as @times has them. */
 void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *times);
 

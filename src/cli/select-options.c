@@ -28,6 +28,11 @@ bool ky_cli_selects(const struct ky_select_options *o)
 	       o->head != UINT64_MAX || o->tail != UINT64_MAX;
 }
 
+bool ky_cli_streams_apart(const struct ky_select_options *o)
+{
+	return o->head == UINT64_MAX && o->tail == UINT64_MAX;
+}
+
 /* ---- times -------------------------------------------------------------------------------- */
 
 static int bad_time(struct kymo_error *err, const char *option, const char *text)

@@ -80,6 +80,8 @@ struct ky_select_options {
 void ky_cli_select_defaults(struct ky_select_options *options);
 /* Does any option select? When not, the whole trace is asked for. */
 bool ky_cli_selects(const struct ky_select_options *options);
+/* Can each stream be read on its own? Not where events are counted over all of them. */
+bool ky_cli_streams_apart(const struct ky_select_options *options);
 
 /*
  * What the options ask for; otherwise as ky_cli_select_open(), which opens the graph for it.

@@ -40,6 +40,63 @@ static bool needs_copy(const struct ky_field_ref *ref)
 	return ref->n_more || ref->choice;
 }
 
+/* ---- selectors ------------------------------------------------------------------------------ */
+
+static bool stands_in(const struct ky_lower_open *open, const struct ky_field_class *cls)
+{
+	for (size_t i = 0; i < *open->index; i++) {
+		if (open->st->st.members[i].cls == cls)
+			return true;
+	}
+	return false;
+}
+
+static bool has_name(const struct ky_lower_open *open, const char *name)
+{
+	for (size_t i = 0; i < *open->index; i++) {
+		if (strcmp(open->st->st.members[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Does the name of @tag, a member of a structure around, lead to it from here? */
+static bool name_leads_to(const struct ky_lowering *l, const struct ky_field_class *tag)
+{
+	size_t n = l->open.len, at = n;
+
+	while (at && !stands_in(&l->open.data[at - 1], tag))
+		at--;
+	for (size_t i = 0; at && i < *l->open.data[at - 1].index; i++) {
+		const struct ky_member *m = &l->open.data[at - 1].st->st.members[i];
+
+		for (size_t inner = at; m->cls == tag && inner < n; inner++) {
+			if (has_name(&l->open.data[inner], m->name))
+				return false;
+		}
+	}
+	return at > 0;
+}
+
+/*
+ * What selects an option of @cls: neither Babeltrace's grammar has more than one name there, which is
+ * looked for in the same scope; and Babeltrace 1 finds only what stands in the same structure. In
+ * headers, which are better left alone, the latter is not asked for.
+ */
+static bool needs_near_selector(const struct ky_lowering *l, const struct ky_field_class *cls)
+{
+	const struct ky_field_ref *ref = cls->var.selector;
+	const struct ky_lower_open *here = ky_vec_last(&l->open);
+
+	if (needs_copy(ref) || ref->scope != l->scope)
+		return true;
+	if (stands_in(here, ref->target))
+		return false;
+	if (l->scope >= KY_SCOPE_STREAM_CONTEXT && here->st->st.members[*here->index].cls == cls)
+		return true;
+	return !name_leads_to(l, ref->target);
+}
+
 /* Of the same sign, so that ranges mean the same. */
 static struct ky_field_class *copy_of_selector(struct ky_lowering *l, struct ky_field_ref *ref)
 {
@@ -121,19 +178,21 @@ static bool has_spare_numbers(const struct ky_field_class *tag)
  * The labels that select nothing, or the field. Of a boolean there are some; an integer that has none
  * gets some; one that has others cannot serve.
  */
-static int optional_labels(struct ky_lowering *l, struct ky_field_ref *ref,
+static int optional_labels(struct ky_lowering *l, const struct ky_field_class *cls,
 			   struct ky_option *present, const char **in, const char **out)
 {
+	struct ky_field_ref *ref = cls->var.selector;
 	static const struct ky_range no = {{0}, {0}};
 	struct ky_field_class *tag = ref->target;
 	bool by_bool = !present->n_ranges, spare = is_never(present) && has_spare_numbers(tag);
+	bool copy = needs_near_selector(l, cls) || spare;
 	uint64_t n_spare = 0;
 
 	*in = by_bool ? "true" : "present";
 	*out = by_bool ? "false" : "absent";
-	if (!needs_copy(ref) && !spare && (by_bool || label_selects(tag, *in, present)))
+	if (!copy && (by_bool || label_selects(tag, *in, present)))
 		return KYMO_OK;
-	if (needs_copy(ref) || spare || tag->num.n_mappings)
+	if (copy || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
 	if (!tag || (spare && spare_number(l, tag, present, &n_spare) < 0))
 		return KYMO_E_MEMORY;
@@ -154,7 +213,7 @@ int ky_lower_optional(struct ky_lowering *l, struct ky_field_class *cls)
 	options[0].cls = ky_field_class_new(l->trace, KY_FIELD_STRUCT);
 	if (!options[0].cls)
 		return ky_error_nomem(l->err);
-	ret = optional_labels(l, cls->var.selector, &options[1], &in, &out);
+	ret = optional_labels(l, cls, &options[1], &in, &out);
 	options[0].name = options[0].display = out;
 	options[1].name = options[1].display = in;
 	cls->kind = KY_FIELD_VARIANT;
@@ -234,7 +293,8 @@ int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
 	struct ky_field_ref *ref = cls->var.selector;
 	struct ky_field_class *tag = ref->target;
 	bool serves = false, spare = has_spare_numbers(tag) && has_never(cls);
-	int ret = needs_copy(ref) || spare ? KYMO_OK : take_labels(l, tag, cls, &serves);
+	bool copy = needs_near_selector(l, cls) || spare;
+	int ret = copy ? KYMO_OK : take_labels(l, tag, cls, &serves);
 	uint64_t n_spare = 0;
 
 	if (ret < 0 || serves)
@@ -242,7 +302,7 @@ int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
 	ret = ky_lower_option_names(l, cls);
 	if (ret < 0)
 		return ret;
-	if (needs_copy(ref) || spare || tag->num.n_mappings)
+	if (copy || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
 	if (!tag)
 		return KYMO_E_MEMORY;

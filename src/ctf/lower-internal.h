@@ -12,12 +12,19 @@ struct ky_lower_copy {
 	const char *what; /* "length", "selector" */
 };
 
+/* A structure whose members are being lowered: those before member *index are done. */
+struct ky_lower_open {
+	const struct ky_field_class *st;
+	const size_t *index;
+};
+
 struct ky_lowering {
 	struct ky_trace_class *trace; /* a copy: ours to change */
 	enum ky_scope scope;
 	struct ky_strbuf path; /* of the field at hand, for notes */
 	struct ky_lower_notes *notes;
 	KY_VEC(struct ky_lower_copy) copies; /* of the members at hand, the innermost's last */
+	KY_VEC(struct ky_lower_open) open;   /* around the field at hand, the innermost last */
 	struct kymo_error *err;
 };
 

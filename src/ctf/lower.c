@@ -109,12 +109,16 @@ static int lower_member(struct ky_lowering *l, struct ky_field_class *st, size_t
 static int lower_struct(struct ky_lowering *l, struct ky_field_class *st)
 {
 	struct ky_lower_names names = {.known = false};
+	size_t i = 0;
 	int ret = ky_lower_roles(l, st);
 
+	if (ret < 0 || ky_vec_push(&l->open, (struct ky_lower_open){st, &i}) < 0)
+		return ky_error_nomem(l->err);
 	ky_names_init(&names.given);
-	for (size_t i = 0; i < st->st.n_members && ret == KYMO_OK; i++)
+	for (; i < st->st.n_members && ret == KYMO_OK; i++)
 		ret = lower_member(l, st, &i, &names);
 	ky_names_fini(&names.given);
+	l->open.len--;
 	return ret;
 }
 
@@ -263,6 +267,7 @@ int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *le
 		ret = ky_error_nomem(err);
 	ky_strbuf_fini(&l.path);
 	ky_vec_fini(&l.copies);
+	ky_vec_fini(&l.open);
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_write(l.trace, text, len_bytes, err);
 	ky_trace_class_free(l.trace);

@@ -73,20 +73,22 @@ static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 	return false;
 }
 
-/* Does @target lie in the struct that is being written, or in one of its members? */
+/* Is @target a member of the struct that is being written? */
 static bool is_near(const struct ky_tsdl_writer *w, const struct ky_field_class *target)
 {
 	const struct ky_tsdl_open *open = ky_vec_last(&w->open);
-	struct ky_strbuf path = KY_STRBUF_INIT;
-	bool found = ky_path_find(open->st, open->n_written, target, &path);
 
-	ky_strbuf_fini(&path);
-	return found;
+	for (size_t i = 0; i < open->n_written; i++) {
+		if (open->st->st.members[i].cls == target)
+			return true;
+	}
+	return false;
 }
 
 /*
- * A length further out is told by an absolute path: Babeltrace 1 looks for a relative one in the same
- * struct only. Tags cannot be: neither Babeltrace has absolute paths in its grammar of variants.
+ * A length further away is told by an absolute path: Babeltrace 1 looks for a relative one among the same
+ * struct's members only. Tags cannot be: neither Babeltrace has paths in its grammar of variants, so
+ * lower-choice.c copies them.
  */
 static bool far_length(struct ky_tsdl_writer *w, const struct ky_field_class *target,
 		       struct ky_strbuf *path)

@@ -129,6 +129,8 @@ static void fill_slot(struct ahead *a, struct slot *slot)
 	slot->ret = ky_flow_next(a->input, &slot->batch, &a->err);
 	if (slot->ret > 0)
 		slot->ret = keep(slot, &a->err);
+	if (!a->log)
+		return;
 	slot->log.kept = a->log->kept;
 	a->log->kept = kept;
 }
@@ -243,6 +245,13 @@ static int ahead_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return ky_flow_seek(a->input, ns, err);
 }
 
+static void free_log(struct ky_log_keep *log)
+{
+	if (log)
+		ky_log_keep_fini(log);
+	free(log);
+}
+
 static void ahead_close(struct ky_flow *flow)
 {
 	struct ahead *a = ahead_of(flow);
@@ -253,8 +262,7 @@ static void ahead_close(struct ky_flow *flow)
 		free(a->slots[i].events);
 		ky_log_keep_fini(&a->slots[i].log);
 	}
-	ky_log_keep_fini(a->log);
-	free(a->log);
+	free_log(a->log);
 	free(a);
 }
 
@@ -271,8 +279,7 @@ int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_kee
 
 	if (!a) {
 		ky_flow_close(input);
-		ky_log_keep_fini(log);
-		free(log);
+		free_log(log);
 		return ky_error_nomem(err);
 	}
 	a->flow.ops = &ahead_ops;

@@ -23,8 +23,8 @@
 #include "os/crew.h"
 
 /*
- * @input: taken over, on failure too. @log: what it warns through (its sources'), taken over; the
- * warnings go to @to (may be NULL, borrowed). @crew is borrowed.
+ * @input: taken over, on failure too. @log: what it warns through (its source), taken over; the
+ * warnings go to @to (borrowed). Both NULL: its warnings have another way. @crew is borrowed.
  */
 int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_keep *log,
 		  const struct ky_log *to, struct ky_flow **flow, struct kymo_error *err);

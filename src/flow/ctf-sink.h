@@ -11,6 +11,7 @@
 #ifndef KY_FLOW_CTF_SINK_H
 #define KY_FLOW_CTF_SINK_H
 
+#include "flow/parallel.h"
 #include "flow/sink.h"
 #include "os/crew.h"
 #include "store/writer.h"
@@ -36,9 +37,17 @@ bool ky_ctf_sink_copies(const struct ky_sink *sink, const struct ky_stream *stre
 
 /*
  * The streams whose byte in @whole (by ky_stream.index) is true will be given as a whole: write those
- * of their packets, too, that have no event. To be called before the first batch.
+ * of their packets, too, that have no event. To be called before ky_ctf_sink_pass().
  */
 void ky_ctf_sink_keep(struct ky_sink *sink, const bool *whole);
+
+/*
+ * Everything that @selection selects goes into @sink, several streams at a time; to be finished then. What is
+ * written does not depend on the number of jobs. @pass and the result are those of ky_pass_run().
+ */
+int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_crew *crew,
+		     const struct ky_trace_set *set, const struct ky_selection *selection,
+		     struct kymo_error *err);
 
 /* How to copy; stop and progress may be NULL, and are called in any thread, progress one at a time. */
 struct ky_ctf_copy {
@@ -50,7 +59,7 @@ struct ky_ctf_copy {
 /*
  * Copy the packets of all streams as they are. They are checked first: of a stream with damage,
  * with another UUID than the trace, or that ky_ctf_sink_copies() says no to, nothing is written,
- * damaged[its index] is set, and its events are to be given to the sink instead.
+ * damaged[its index] is set, and its events are to be written by ky_ctf_sink_pass() instead.
  * What is written does not depend on the number of jobs.
  */
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,

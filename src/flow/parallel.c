@@ -176,6 +176,7 @@ struct running_pass {
 	struct ky_part *parts;
 	/* Under the crew's lock: */
 	KY_VEC(struct told_loss) losses;
+	uint64_t done_bytes, total_bytes;
 };
 
 static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_t number)
@@ -197,21 +198,44 @@ static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_
 	return ret;
 }
 
+/* A stream was read up to *at_bytes, and now a bit further. */
+static void note_progress(struct running_pass *r, const struct ky_batch *batch, uint64_t *at_bytes)
+{
+	uint64_t bytes;
+
+	if (!r->pass->progress || !batch->n_events)
+		return;
+	bytes = batch->events->packet->file_offset_bytes;
+	if (bytes == *at_bytes)
+		return;
+	ky_crew_lock(r->crew);
+	r->done_bytes += bytes - *at_bytes;
+	r->pass->progress(r->pass->progress_data, r->done_bytes, r->total_bytes);
+	ky_crew_unlock(r->crew);
+	*at_bytes = bytes;
+}
+
 static int read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_events,
 		     struct kymo_error *err)
 {
+	const struct ky_pass *pass = r->pass;
+	uint64_t at_bytes = 0;
 	struct ky_batch batch;
 	size_t n_losses = 0;
 	int ret;
 
 	while ((ret = ky_flow_next(part->flow, &batch, err)) > 0) {
-		if (r->pass->stop && r->pass->stop())
+		if (pass->stop && pass->stop())
 			return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 		*n_events += batch.n_events;
-		if (batch.loss && r->pass->loss && note_loss(r, &batch, n_losses++) < 0)
+		if (batch.loss && pass->loss && note_loss(r, &batch, n_losses++) < 0)
 			return ky_error_nomem(err);
+		note_progress(r, &batch, &at_bytes);
+		ret = pass->batch ? pass->batch(pass->batch_data, &batch, err) : KYMO_OK;
+		if (ret < 0)
+			return ret;
 	}
-	return ret;
+	return ret == 0 && pass->end ? pass->end(pass->batch_data, part->stream, err) : ret;
 }
 
 static int pass_part(void *data, size_t i, struct kymo_error *err)
@@ -265,8 +289,10 @@ int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trac
 		return ret;
 	r.parts = parts->parts;
 	sizes = calloc(parts->n + 1, sizeof(*sizes));
-	for (size_t i = 0; sizes && i < parts->n; i++)
+	for (size_t i = 0; sizes && i < parts->n; i++) {
 		sizes[i] = parts->parts[i].stream->file.size_bytes;
+		r.total_bytes += sizes[i];
+	}
 	ret = sizes ? ky_parallel_each(crew, parts->n, sizes, pass_part, &r, err)
 		    : ky_error_nomem(err);
 	tell(&r, parts);

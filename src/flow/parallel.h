@@ -9,8 +9,8 @@
  *    of them are read as far as they can be.
  *
  * Who may run beside whom: a stream's part runs in one thread. Traces, streams and filters are
- * immutable meanwhile; totals are added up under the crew's lock. Callbacks and the log are
- * called in the thread that owns the crew only, but for ->stop, which any thread calls.
+ * immutable meanwhile; totals are added up under the crew's lock. ->loss and the log are called in the thread
+ * that owns the crew only.
  */
 #ifndef KY_FLOW_PARALLEL_H
 #define KY_FLOW_PARALLEL_H
@@ -43,6 +43,17 @@ int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams
 
 /* A pass that decodes everything selected, as a merged one would, and counts it. */
 struct ky_pass {
+	/*
+	 * Takes the batches of one stream in their order, in any thread; of several streams at the same time.
+	 * An error ends the stream. NULL: nobody wants them.
+	 */
+	int (*batch)(void *data, const struct ky_batch *batch, struct kymo_error *err);
+	/* @stream was read to its end without an error, where @batch is called; or NULL. */
+	int (*end)(void *data, const struct ky_stream *stream, struct kymo_error *err);
+	void *batch_data;
+	/* Called one at a time, in any thread; or NULL. */
+	void (*progress)(void *data, uint64_t done_bytes, uint64_t total_bytes);
+	void *progress_data;
 	/* Called in the end, in the order of time; NULL: losses are not told. */
 	void (*loss)(void *data, const struct ky_loss *loss);
 	void *data;

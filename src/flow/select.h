@@ -21,6 +21,7 @@ struct ky_selection {
 	/* Wildcards over stream names (file names); none: all. */
 	const char *const *streams;
 	size_t n_streams;
+	const bool *only;     /* by ky_stream.index: whether it is wanted at all; NULL: all are */
 	int64_t begin_ns;     /* from the origin, inclusive; INT64_MIN: from the start */
 	int64_t end_ns;	      /* inclusive; INT64_MAX: to the end */
 	uint64_t head;	      /* at most so many events; UINT64_MAX: all */
@@ -36,13 +37,17 @@ void ky_selection_init(struct ky_selection *selection);
 
 /*
  * The usual graph (ky_flow_open_set()) for the events that @selection names. The strings are
- * borrowed until the graph is closed.
+ * borrowed until the graph is closed. What its sources warn of is told at the close, stream by
+ * stream: the same with any crew.
  *
  * Returns 0; KYMO_E_INVALID for a malformed filter, or a wildcard that no event (stream)
  * matches; what opening the streams gives; or KYMO_E_MEMORY.
  */
 int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_selection *selection,
 			  struct ky_flow **flow, struct kymo_error *err);
+
+/* Tell what the sources of that graph warned of now: its next() has returned 0, or an error. */
+void ky_flow_selected_tell(struct ky_flow *flow);
 
 /* One stream's part of a selection. */
 struct ky_part {

@@ -32,8 +32,6 @@ struct ky_sink_ops {
 	int (*batch)(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
 	/* Write out what is buffered and whole; NULL: there is never anything to do. */
 	int (*flush)(struct ky_sink *sink, struct kymo_error *err);
-	/* The input was read to its end; not called behind damage. NULL: that makes no difference. */
-	int (*end)(struct ky_sink *sink, struct kymo_error *err);
 	/* No more batches: write out everything. */
 	int (*finish)(struct ky_sink *sink, struct kymo_error *err);
 	void (*free)(struct ky_sink *sink);
@@ -77,11 +75,6 @@ static inline int ky_sink_batch(struct ky_sink *sink, const struct ky_batch *bat
 static inline int ky_sink_flush(struct ky_sink *sink, struct kymo_error *err)
 {
 	return sink->ops->flush ? sink->ops->flush(sink, err) : KYMO_OK;
-}
-
-static inline int ky_sink_end(struct ky_sink *sink, struct kymo_error *err)
-{
-	return sink->ops->end ? sink->ops->end(sink, err) : KYMO_OK;
 }
 
 static inline int ky_sink_finish(struct ky_sink *sink, struct kymo_error *err)

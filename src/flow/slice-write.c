@@ -102,14 +102,18 @@ int ky_slice_writer_init(struct ky_slice_writer *writer, const struct ky_slices 
 			 const struct ky_copies *copies)
 {
 	*writer = (struct ky_slice_writer){.how = how, .copies = copies};
-	writer->warned = calloc(copies->n_streams + 1, sizeof(*writer->warned));
-	return writer->warned ? KYMO_OK : KYMO_E_MEMORY;
+	writer->told = calloc(copies->n_streams + 1, sizeof(*writer->told));
+	for (size_t i = 0; writer->told && i < copies->n_streams; i++)
+		ky_log_keep_init(&writer->told[i].log);
+	return writer->told ? KYMO_OK : KYMO_E_MEMORY;
 }
 
 void ky_slice_writer_fini(struct ky_slice_writer *writer)
 {
+	for (size_t i = 0; writer->told && i < writer->copies->n_streams; i++)
+		ky_log_keep_fini(&writer->told[i].log);
 	ky_strbuf_fini(&writer->pending);
-	free(writer->warned);
+	free(writer->told);
 }
 
 static int write_bytes(struct ky_slice_writer *w, const char *data, size_t len,
@@ -160,18 +164,22 @@ static int put_held(struct ky_slice_writer *w, const struct ky_sink_held *held, 
 }
 
 /* Each stream is warned of once. */
-static void tell_warnings(struct ky_slice_writer *w, struct ky_slice_lines *lines)
+static void keep_warnings(struct ky_slice_writer *w, const struct ky_slice_lines *lines)
 {
 	ky_vec_foreach(&lines->warnings, warning) {
-		const struct ky_log *log = w->copies->streams[warning->source]->trace->log;
-		unsigned int told = w->warned[warning->source];
+		struct ky_slice_told *told = &w->told[warning->source];
 
-		if (!(warning->kind & ~told))
+		if (!(warning->kind & ~told->kinds))
 			continue;
-		w->warned[warning->source] |= warning->kind;
-		if (log)
-			log->write(log->data, warning->level, warning->text);
+		told->kinds |= warning->kind;
+		told->log.log.write(told->log.log.data, warning->level, warning->text);
 	}
+}
+
+static void tell_warnings(struct ky_slice_writer *w)
+{
+	for (size_t i = 0; i < w->copies->n_streams; i++)
+		ky_log_keep_tell(&w->told[i].log, w->copies->streams[i]->trace->log);
 }
 
 int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, struct kymo_error *err)
@@ -180,7 +188,7 @@ int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, stru
 	size_t at = 0;
 	int ret = KYMO_OK;
 
-	tell_warnings(w, lines);
+	keep_warnings(w, lines);
 	lines->sink->ops->take(lines->sink, &w->before, &held);
 	ky_vec_foreach(&lines->marks, mark) {
 		if (ret == KYMO_OK)
@@ -197,7 +205,10 @@ int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, stru
 	return ret;
 }
 
-int ky_slice_writer_end(struct ky_slice_writer *w, struct kymo_error *err)
+int ky_slice_writer_end(struct ky_slice_writer *w, bool failed, struct kymo_error *err)
 {
-	return flush(w, err);
+	int ret = failed ? KYMO_OK : flush(w, err);
+
+	tell_warnings(w);
+	return ret;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What becomes of one slice (slices.h): lines, and what is to be told between them; and writing that
- * in order. Lines are written when there are enough of them, so that what a small trace has to be
- * warned of comes before them, as with one job.
+ * in order. What sources warn of is told in the end.
  */
 #ifndef KY_FLOW_SLICE_WRITE_H
 #define KY_FLOW_SLICE_WRITE_H
@@ -47,10 +46,16 @@ static inline size_t ky_slice_lines_held(const struct ky_slice_lines *lines)
 	return lines->sink->ops->held(lines->sink);
 }
 
+/* What is to be told of a source in the end. */
+struct ky_slice_told {
+	unsigned int kinds;
+	struct ky_log_keep log;
+};
+
 struct ky_slice_writer {
 	const struct ky_slices *how;
 	const struct ky_copies *copies;
-	unsigned int *warned; /* by source: of what it was told */
+	struct ky_slice_told *told; /* by source */
 	struct ky_strbuf pending;
 	struct ky_sink_before before;
 	uint64_t n_bytes; /* so far */
@@ -63,7 +68,10 @@ void ky_slice_writer_fini(struct ky_slice_writer *writer);
 /* Write what @lines have, which come next. 0 or what writing gives. */
 int ky_slice_write(struct ky_slice_writer *writer, struct ky_slice_lines *lines,
 		   struct kymo_error *err);
-/* That was all. */
-int ky_slice_writer_end(struct ky_slice_writer *writer, struct kymo_error *err);
+/*
+ * That was all: sources' warnings are told, stream by stream. @failed: nothing more can be written. 0 or what
+ * writing gives.
+ */
+int ky_slice_writer_end(struct ky_slice_writer *writer, bool failed, struct kymo_error *err);
 
 #endif

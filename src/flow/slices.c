@@ -246,8 +246,9 @@ static int result(struct run *run, struct kymo_error *err)
 	int ret;
 
 	ky_crew_wait(run->how->crew, is_idle, run);
+	ret = ky_slice_writer_end(&run->writer, run->code < 0, &run->err);
 	if (run->code == KYMO_OK)
-		run->code = ky_slice_writer_end(&run->writer, &run->err);
+		run->code = ret;
 	ret = run->code;
 	if (ret == KYMO_OK)
 		ret = run->damage;

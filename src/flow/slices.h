@@ -10,8 +10,8 @@
  *
  * Guarantees
  *  - Bytes, losses and the places where they are told, warnings, and the error are those of one graph
- *    and one sink, whatever the number of jobs. A warning of a source is told once per stream, before
- *    the events of its slice.
+ *    and one sink, whatever the number of jobs. A warning of a source is told once per stream, in the
+ *    end, stream by stream.
  *  - The cutter is not believed: a slice that does not end where the next one was begun makes the
  *    next ones be read anew.
  *  - Memory: what slices take together is bounded, whatever the number of jobs. One whose lines are more

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ struct dir_sink {
 	char *final_path; /* where the directory is to be moved, or NULL */
 	bool is_ours;	  /* the directory was not there before */
 	int dir_fd, index_dir_fd;
+	pthread_mutex_t lock; /* of the list, not of what stands in it */
 	KY_VEC(struct stream *) streams;
 };
 
@@ -149,6 +151,18 @@ static int stream_files(struct dir_sink *sink, struct stream *stream, struct kym
 	return KYMO_OK;
 }
 
+/* Returns its number, or KYMO_E_MEMORY. */
+static int list_stream(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
+{
+	int number = KYMO_E_MEMORY;
+
+	pthread_mutex_lock(&sink->lock);
+	if (ky_vec_push(&sink->streams, stream) == 0)
+		number = (int)sink->streams.len - 1;
+	pthread_mutex_unlock(&sink->lock);
+	return number < 0 ? ky_error_nomem(err) : number;
+}
+
 static int dir_sink_stream(struct ky_packet_sink *base, const char *name, struct kymo_error *err)
 {
 	struct dir_sink *sink = dir_sink(base);
@@ -157,18 +171,15 @@ static int dir_sink_stream(struct ky_packet_sink *base, const char *name, struct
 
 	if (!name_ok(name))
 		return ky_error_set(err, KYMO_E_INVALID, "'%s' cannot be a stream's name", name);
-	if (ky_vec_reserve(&sink->streams, 1) < 0)
-		return ky_error_nomem(err);
 	stream = stream_new(name);
 	if (!stream)
 		return ky_error_nomem(err);
 	ret = stream_files(sink, stream, err);
-	if (ret != KYMO_OK) {
+	if (ret == KYMO_OK)
+		ret = list_stream(sink, stream, err);
+	if (ret < 0)
 		stream_free(stream);
-		return ret;
-	}
-	sink->streams.data[sink->streams.len] = stream;
-	return (int)sink->streams.len++;
+	return ret;
 }
 
 /* 0, or -errno: half a packet was taken back, which would make readers report damage. */
@@ -199,10 +210,13 @@ static int find_stream(struct ky_packet_sink *base, int number, struct stream **
 {
 	struct dir_sink *sink = dir_sink(base);
 
-	if (number < 0 || (size_t)number >= sink->streams.len)
-		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
-	*stream = sink->streams.data[number];
-	return KYMO_OK;
+	*stream = NULL;
+	pthread_mutex_lock(&sink->lock);
+	if (number >= 0 && (size_t)number < sink->streams.len)
+		*stream = sink->streams.data[number];
+	pthread_mutex_unlock(&sink->lock);
+	return *stream ? KYMO_OK
+		       : ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
 }
 
 static int dir_sink_copy(struct ky_packet_sink *base, int number, const struct ky_bytes_out *bytes,
@@ -276,6 +290,7 @@ static void dir_sink_free(struct dir_sink *sink)
 		close(sink->index_dir_fd);
 	if (sink->dir_fd >= 0)
 		close(sink->dir_fd);
+	pthread_mutex_destroy(&sink->lock);
 	free(sink->final_path);
 	free(sink->path);
 	free(sink);
@@ -420,6 +435,7 @@ static int open_sink(char *path, struct dir_sink **out, struct kymo_error *err)
 		return ky_error_nomem(err);
 	}
 	sink->base.ops = &dir_sink_ops;
+	pthread_mutex_init(&sink->lock, NULL);
 	sink->dir_fd = sink->index_dir_fd = -1;
 	sink->path = path;
 	ret = open_dirs(sink);

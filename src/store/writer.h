@@ -42,7 +42,7 @@ struct ky_bytes_out {
 
 struct ky_packet_sink;
 
-/* Different streams may be written by different threads, once they are all announced. */
+/* Different streams may be announced and written by different threads. */
 struct ky_packet_sink_ops {
 	/*
 	 * Announce a stream before its first packet. @name: the file's name, "channel0_1".

@@ -264,6 +264,72 @@ def test_one_selector_of_several(kymo, peer, tmp_path):
     peers_read(kymo, peer, tmp_path / "out")
 
 
+def location(origin, *path):
+    return {"origin": origin, "path": list(path)}
+
+
+def far_trace(path):
+    """Lengths and selectors in other scopes, in structures beside, and further out."""
+    payload = "event-record-payload"
+
+    def variant(*where):
+        return {"type": "variant", "selector-field-location": location(*where), "options": [
+            {"name": "a", "selector-field-ranges": [[0, 0]], "field-class": number(8)},
+            {"name": "b", "selector-field-ranges": [[1, 5]], "field-class": number(16)}]}
+
+    def optional(*where):
+        return {"type": "optional", "selector-field-location": location(*where),
+                "selector-field-ranges": [[1, 5]], "field-class": number(8)}
+
+    def listed(*where):
+        return {"type": "dynamic-length-array", "length-field-location": location(*where),
+                "element-field-class": number(8)}
+
+    places = [("packet-context", "p"), ("event-record-header", "h"),
+              ("event-record-common-context", "c"), ("event-record-common-context", "in", "n"),
+              ("event-record-specific-context", "x"), (payload, "s", "t")]
+    fields = [("s", structure(("t", number(8)), ("shadow", number(8)))), ("shadow", number(8))]
+    for i, place in enumerate(places):
+        fields += [(f"v{i}", variant(*place)), (f"o{i}", optional(*place)), (f"q{i}", listed(*place))]
+    fields += [("w", structure(("shadow", number(8)), ("v", variant(payload, "shadow")),
+                               ("o", optional(payload, "s", "t")), ("q", listed(payload, "s", "t"))))]
+    each = b"".join((b"\x11", b"\x22\x33")[n > 0] + b"\x44" * (n > 0) + b"q" * n
+                    for n in (1, 0, 2, 1, 0, 3))
+    event = b"\0\2\1\0" + b"\3\7\1" + each + b"\0" + b"\x22\x33" + b"\x44" + b"qqq"
+    return write(path, [
+        {"type": "preamble", "version": 2},
+        {"type": "data-stream-class", "packet-context-field-class": structure(("p", number(8))),
+         "event-record-header-field-class": structure(("h", number(8))),
+         "event-record-common-context-field-class": structure(
+             ("c", number(8)), ("in", structure(("n", number(8)))))},
+        {"type": "event-record-class", "name": "e",
+         "specific-context-field-class": structure(("x", number(8))),
+         "payload-field-class": structure(*fields)},
+    ], [("s", b"\1" + 2 * event)])
+
+
+def test_selectors_elsewhere(kymo, peer, tmp_path):
+    """Babeltrace finds selectors of variants, by one name, in the same structure only."""
+    trace = far_trace(tmp_path / "t")
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert result.err.count("_selector'") == 14
+    peers_read(kymo, peer, tmp_path / "out")
+    want = [json.loads(line) for line in kymo("convert", "--to", "json", trace).out.splitlines()]
+    got = [json.loads(line) for line in
+           kymo("convert", "--to", "json", tmp_path / "out").out.splitlines()]
+    assert len(want) == 2
+    for line, one in zip(got, want):
+        fields = line["fields"]
+        for inner in (fields, fields["w"]):
+            for name in [name for name in inner if name.endswith("_selector")]:
+                del inner[name]
+            for name in inner:
+                # An optional field that is not there is an option without fields.
+                if name[0] == "o" and inner[name] == {}:
+                    inner[name] = None
+        assert line == one
+
+
 def test_selectors_that_need_no_copy(kymo, tmp_path):
     """Labels that select the same options, and a second field that is there like the first."""
     by = {"selector-field-location": {"path": ["sel"]}}
