@@ -62,6 +62,14 @@ struct ky_feed {
 	struct ky_cpu *cpu; /* NULL: the event belongs to no CPU */
 };
 
+/* What a CPU did over some time, which was known only at its end. */
+struct ky_late {
+	uint32_t cpu; /* by index */
+	int64_t begin_ns, end_ns;
+	enum ky_cpu_state state;
+	int32_t tid; /* when BUSY */
+};
+
 /* Hooks of a listener, by number: the functions behind its data. */
 #define KY_HOOKS	     (sizeof(struct ky_listener) / sizeof(void *))
 #define ky_hook_number(hook) (offsetof(struct ky_listener, hook) / sizeof(void *))
@@ -95,6 +103,8 @@ struct ky_model {
 	int64_t interval_ns;
 	int (*tick)(void *data);
 	void *tick_data;
+	KY_VEC(struct ky_late) late;	 /* that the border of an interval lay in, by their ends */
+	KY_VEC(struct ky_late) foreseen; /* the same of an earlier pass, by CPU and begin */
 };
 
 /* What else there is on a host; made when it is first seen. */
@@ -142,6 +152,12 @@ int ky_model_boundary(struct ky_model *model, int64_t ns);
 void ky_model_first(struct ky_model *model, int64_t ns);
 /* What adds up goes to the listeners up to @ns. */
 int ky_model_cut(struct ky_model *model, int64_t ns);
+/*
+ * At @ns it is found that @cpu was in @state (with @thread, when BUSY) since @begin_ns, which is not what
+ * it was taken for. 0 or KYMO_E_MEMORY.
+ */
+int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begin_ns, int64_t ns,
+		  enum ky_cpu_state state, const struct ky_thread *thread);
 
 /* Call @hook of every listener that has it; the first failure is the result. */
 #define ky_model_notify(model, hook, ...)                                              \

@@ -122,6 +122,8 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_fini(&model->cpus);
 	ky_vec_fini(&model->threads);
 	ky_vec_fini(&model->syscalls);
+	ky_vec_fini(&model->late);
+	ky_vec_fini(&model->foreseen);
 	ky_names_fini(&model->syscall_ids);
 	ky_map_fini(&model->syscall_numbers);
 	free(model->streams);

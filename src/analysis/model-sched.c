@@ -59,8 +59,11 @@ static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *
 
 	if (cpu->state == KY_CPU_UNKNOWN && !cpu->missing) {
 		set_state(cpu, thread, ns);
+		status = ky_model_late(model, cpu, cpu->since_ns, ns, cpu->state, thread);
 	} else if (cpu->state != KY_CPU_UNKNOWN && !agrees(cpu, thread)) {
 		status = ky_cpu_flush(model, cpu, cpu->seen_ns);
+		if (status >= 0)
+			status = ky_model_late(model, cpu, cpu->seen_ns, ns, KY_CPU_UNKNOWN, NULL);
 		if (cpu->state == KY_CPU_BUSY)
 			cpu->current->running = false;
 		cpu->state = KY_CPU_UNKNOWN;

@@ -426,6 +426,13 @@ bool ky_model_names_threads(const struct ky_model *model);
  */
 void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
 		    void *data);
+/*
+ * At the end of an interval a CPU is told to do still what was seen of it last. Later it may be found
+ * that a switch was missing there, or what it did when nobody knew. Such places are kept: are there any?
+ */
+bool ky_model_hindsight(const struct ky_model *model);
+/* A new @model is to go over the same events again: it knows what @before found too late. 0 or KYMO_E_MEMORY. */
+int ky_model_foresee(struct ky_model *model, const struct ky_model *before);
 
 /*
  * Feed one batch; they must come in the order of the merge. 0, 1 when the focus is over (nothing that

@@ -425,6 +425,32 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 	return finished < 0 ? ky_error_nomem(err) : status;
 }
 
+/*
+ * Intervals were told of before it was known what CPUs had done in them: all of them again, by who knows
+ * it from the beginning.
+ */
+static int run_again(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct ky_report_results *results = pass->results;
+	struct ky_model *model = ky_model_new(results->set, err);
+	int status;
+
+	if (!model || ky_model_foresee(model, results->model) < 0) {
+		ky_model_free(model);
+		return ky_error_nomem(err);
+	}
+	free_runs(pass);
+	pass->n_intervals = 0;
+	pass->left_out = false;
+	ky_report_results_fini(results);
+	*results = (struct ky_report_results){.model = model,
+					      .set = results->set,
+					      .begin_ns = INT64_MIN,
+					      .end_ns = INT64_MIN};
+	status = ky_flow_seek(flow, INT64_MIN, err);
+	return status < 0 ? status : run_pass(pass, flow, err);
+}
+
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_trace_set *set, struct ky_flow *flow,
 		   const struct ky_report_options *options, struct ky_report_results *results,
@@ -450,6 +476,8 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	status = check_needs(reports, n_reports, results->model, set, options, err);
 	if (status >= 0)
 		status = run_pass(&pass, flow, err);
+	if ((status >= 0 || pass.left_out) && ky_model_hindsight(results->model))
+		status = run_again(&pass, flow, err);
 	free_runs(&pass);
 	free(pass.runs);
 	return status;

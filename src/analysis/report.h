@@ -116,7 +116,8 @@ struct ky_report_results {
 };
 
 /*
- * Run @reports over the events of @flow, which come from @set, in one pass.
+ * Run @reports over the events of @flow, which come from @set, in one pass; of intervals in a second
+ * one where the first was wiser later on.
  *
  * Returns 0; KYMO_E_INVALID for options that none of the reports can heed; KYMO_E_UNSUPPORTED when the traces hold what none of the reports needs (a report
  * among several that only lacks its events says so in a note); KYMO_E_MEMORY; or what reading

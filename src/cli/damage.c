@@ -41,20 +41,29 @@ int ky_cli_damage_end(int ret, struct kymo_error *err)
 struct stage {
 	struct ky_flow flow;
 	struct ky_flow *input;
+	uint64_t n_met, n_told; /* losses: since the beginning, and the most ever */
 };
 
 static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
-	int ret = ky_flow_next(((struct stage *)flow)->input, batch, err);
+	struct stage *stage = (struct stage *)flow;
+	int ret = ky_flow_next(stage->input, batch, err);
 
-	if (ret > 0 && batch->loss)
+	/* Who goes over the events again tells of nothing again. */
+	if (ret > 0 && batch->loss && ++stage->n_met > stage->n_told) {
+		stage->n_told = stage->n_met;
 		ky_cli_damage(batch->loss);
+	}
 	return ret;
 }
 
 static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
-	return ky_flow_seek(((struct stage *)flow)->input, ns, err);
+	struct stage *stage = (struct stage *)flow;
+
+	if (ns == INT64_MIN)
+		stage->n_met = 0;
+	return ky_flow_seek(stage->input, ns, err);
 }
 
 static void stage_close(struct ky_flow *flow)
