@@ -443,10 +443,8 @@ static int run_again(struct pass *pass, struct ky_flow *flow, struct kymo_error 
 	pass->n_intervals = 0;
 	pass->left_out = false;
 	ky_report_results_fini(results);
-	*results = (struct ky_report_results){.model = model,
-					      .set = results->set,
-					      .begin_ns = INT64_MIN,
-					      .end_ns = INT64_MIN};
+	*results = (struct ky_report_results){
+		.model = model, .set = results->set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
 	status = ky_flow_seek(flow, INT64_MIN, err);
 	return status < 0 ? status : run_pass(pass, flow, err);
 }
