@@ -52,7 +52,7 @@ static const char *syscall_name(const struct ky_event_source *source)
 /* Exits are listed with their entries. */
 static bool is_syscall_exit(const struct ky_event_source *source)
 {
-	return strncmp(source->name, "syscall_exit_", 13) == 0;
+	return ky_event_is_syscall(source->system) && strncmp(source->event, "sys_exit_", 9) == 0;
 }
 
 /* ---- choosing --------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int choose(struct listing *listing, int n_globs, char **globs, struct kym
 				    .is_default = source->selected,
 				    .syscall = syscall_name(source)};
 
-		source->selected = n_globs == 0;
+		source->selected = n_globs == 0 && !source->is_compat;
 		if (!is_syscall_exit(source) && ky_vec_push(&listing->items, item) < 0)
 			return ky_error_nomem(err);
 	}
@@ -98,7 +98,7 @@ static int read_fields(struct listing *listing, struct item *item, struct kymo_e
 	int ret;
 
 	snprintf(path, sizeof(path), "events/%s/%s/format", source->system, source->event);
-	ret = ky_tracefs_read(listing->fs.fd, listing->fs.path, path, &listing->text, err);
+	ret = ky_event_source_format(source, &listing->fs, &listing->text, err);
 	if (ret < 0)
 		return ret;
 	ret = ky_format_parse(&listing->arena, ky_strbuf_text(&listing->text), listing->text.len,
@@ -295,6 +295,8 @@ static int list_all(struct listing *listing, int n_globs, char **globs, struct k
 {
 	int ret = ky_catalogue_load(&listing->catalogue, &listing->fs, err);
 
+	if (ret == KYMO_OK && ky_catalogue_add_compat(&listing->catalogue) < 0)
+		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = choose(listing, n_globs, globs, err);
 	if (ret == KYMO_OK)

@@ -52,7 +52,7 @@ static const struct ky_option_def option_defs[] = {
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
 	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "
-	 "'syscall:open*' those of that name, entry and exit; "
+	 "'syscall:open*' those of that name, entry and exit, 'compat_syscall_*' those of 32-bit programs; "
 	 "'!' before a pattern takes its events out again. 'EVENTS if EXPR' records only those events for "
 	 "which EXPR is true (docs/filter.md): in the kernel, as far as it can. May be given again. "
 	 "Default, and what 'default' stands for: what the reports need; with --user, nothing.",
@@ -224,6 +224,8 @@ const struct ky_command ky_command_record = {
 		"kymo record -k 'sched_waking,sched_switch' --callstack-kernel sched_waking -d 2s\n\n"
 		"# which files and addresses programs open and connect to\n"
 		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
+		"# the system calls of 32-bit programs\n"
+		"kymo record -k 'compat_syscall_*' -- ./old-program\n\n"
 		"# what people type into bash, and how long malloc is asked for\n"
 		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
 		"# probes that libc brings along\n"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "kernel/catalogue.h"
 #include "cli/choose-options.h"
 #include "kernel/convert.h"
 
@@ -81,6 +82,19 @@ static int need_clock_of_bpf(const struct ky_command *command, const char *optio
 		return ky_cli_usage(command, "%s needs the clock that BPF has: --clock=monotonic",
 				    option);
 	run->clock = KY_OS_CLOCK_MONOTONIC;
+	return KY_EXIT_OK;
+}
+
+/* 32-bit calls are told by BPF alone. */
+static int check_compat(const struct ky_command *command, struct ky_record_run *run)
+{
+	for (size_t i = 0; i < run->kernel.n_events; i++) {
+		if (!ky_catalogue_rule_is_compat(run->kernel.events[i]))
+			continue;
+		if (run->kernel.raw)
+			return ky_cli_usage(command, "--raw: no 32-bit calls (compat_syscall_*)");
+		return need_clock_of_bpf(command, "--kernel with 32-bit calls", run);
+	}
 	return KY_EXIT_OK;
 }
 
@@ -285,6 +299,8 @@ int ky_record_check_options(const struct ky_command *command,
 		code = parse_clock(command, options->clock, &run->clock);
 	if (!code)
 		code = parse_content(command, options->syscall_content, run);
+	if (!code)
+		code = check_compat(command, run);
 	if (!code)
 		code = check_context_of_ids(command, run);
 	if (!code)

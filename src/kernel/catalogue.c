@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernel/compat-calls.h"
 #include "kernel/events.h"
 #include "kernel/probe.h"
 #include "os/file.h"
@@ -130,6 +131,51 @@ int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const c
 	return KYMO_OK;
 }
 
+int ky_catalogue_add_compat(struct ky_catalogue *catalogue)
+{
+	static const char *const prefixes[] = {"sys_enter_", "sys_exit_"};
+	const struct ky_compat_call *call;
+	size_t n = catalogue->events.len;
+	char event[KY_EVENT_NAME_BYTES];
+
+	for (size_t i = 0; (call = ky_compat_call_at(i)); i++) {
+		/* What it takes, this kernel's own description of the other call tells. */
+		struct ky_event_source key = {.system = "syscalls", .event = event};
+
+		if (!call->params) {
+			snprintf(event, sizeof(event), "sys_enter_%s", call->like);
+			if (!n || !bsearch(&key, catalogue->events.data, n,
+					   sizeof(catalogue->events.data[0]), compare))
+				continue;
+		}
+		for (size_t k = 0; k < 2; k++) {
+			snprintf(event, sizeof(event), "%s%s", prefixes[k], call->name);
+			if (add_event(catalogue, KY_COMPAT_SYSTEM, event) < 0)
+				return KYMO_E_MEMORY;
+			catalogue->events.data[catalogue->events.len - 1].is_compat = true;
+		}
+	}
+	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
+	      compare);
+	return KYMO_OK;
+}
+
+int ky_event_source_format(const struct ky_event_source *source, const struct ky_tracefs *fs,
+			   struct ky_strbuf *text, struct kymo_error *err)
+{
+	char name[2 * KY_EVENT_NAME_BYTES + 32];
+
+	if (source->is_compat)
+		return ky_compat_format(fs, source->event, text, err);
+	if (source->format) {
+		ky_strbuf_clear(text);
+		ky_strbuf_add(text, source->format, source->format_len);
+		return ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
+	}
+	snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
+	return ky_tracefs_read(fs->fd, fs->path, name, text, err);
+}
+
 void ky_catalogue_fini(struct ky_catalogue *catalogue)
 {
 	ky_vec_fini(&catalogue->events);
@@ -161,10 +207,32 @@ static bool matches_syscall(const struct ky_event_source *source, const char *pa
 	return false;
 }
 
+bool ky_catalogue_is_compat(const char *pattern)
+{
+	return strncmp(pattern, "compat_", 7) == 0;
+}
+
+bool ky_catalogue_rule_is_compat(const char *rule)
+{
+	const char *end = strstr(rule, " if "), *at = rule;
+
+	end = end ? end : rule + strlen(rule);
+	while (at < end) {
+		at += strspn(at, " \t,");
+		if (at < end && ky_catalogue_is_compat(at))
+			return true;
+		at += strcspn(at, ",");
+	}
+	return false;
+}
+
 bool ky_catalogue_matches(const struct ky_event_source *source, const char *pattern)
 {
 	char text[2 * KY_EVENT_NAME_BYTES + 2];
 
+	/* They cost each call of all programs something: who wants them says so. */
+	if (source->is_compat && !ky_catalogue_is_compat(pattern))
+		return false;
 	if (strncmp(pattern, "syscall:", 8) == 0)
 		return matches_syscall(source, pattern + 8);
 	if (strcmp(pattern, source->system) == 0 || ky_glob_match(pattern, source->name) ||

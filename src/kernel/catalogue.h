@@ -12,6 +12,7 @@
 #include <kymo/error.h>
 
 #include "base/arena.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 #include "ctf/model.h"
 #include "kernel/tracefs.h"
@@ -20,6 +21,7 @@ struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected, added;	    /* added: while recording */
+	bool is_compat;		    /* of 32-bit calls, which tracefs does not have: compat-calls.h */
 	unsigned int stacks;	    /* KY_STACK_* */
 	const char *format;	    /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
@@ -44,6 +46,8 @@ int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *f
 /* One more, before any is selected: an event of a probe. 0 or KYMO_E_MEMORY. */
 int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const char *event,
 		     const char *name, bool selected);
+/* The calls of 32-bit programs, once the kernel's own events are there. 0 or KYMO_E_MEMORY. */
+int ky_catalogue_add_compat(struct ky_catalogue *catalogue);
 void ky_catalogue_fini(struct ky_catalogue *catalogue);
 
 /*
@@ -69,6 +73,14 @@ int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
  */
 int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bool *chosen,
 			    const char **filter, struct kymo_error *err);
+
+/* Does @pattern, or a pattern of @rule, speak of 32-bit calls? They begin with "compat_"; others match none. */
+bool ky_catalogue_is_compat(const char *pattern);
+bool ky_catalogue_rule_is_compat(const char *rule);
+
+/* The event's description, as in tracefs's format files. 0, KYMO_E_IO ..., KYMO_E_MEMORY. */
+int ky_event_source_format(const struct ky_event_source *source, const struct ky_tracefs *fs,
+			   struct ky_strbuf *text, struct kymo_error *err);
 
 /* Does @pattern (as above) match the event? */
 bool ky_catalogue_matches(const struct ky_event_source *source, const char *pattern);

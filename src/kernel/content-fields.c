@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "ctf/lttng-layout.h"
+#include "kernel/compat-calls.h"
 #include "kernel/content.h"
 
 /* What became of an event's content: the worst of its items. */
@@ -36,6 +37,23 @@ static bool is_recorded(const struct ky_content_item *item, bool buffers)
 	       (item->kind != KY_CONTENT_BUFFER || buffers);
 }
 
+/* *call: NULL: it has no content. 0 or KYMO_E_MEMORY. */
+static int find_call(struct ky_arena *arena, const char *system, const char *event, bool *is_exit,
+		     const struct ky_content_call **call)
+{
+	struct ky_content_call compat;
+
+	*call = NULL;
+	if (strcmp(system, "syscalls") == 0) {
+		*call = ky_content_call_find(event, is_exit);
+	} else if (ky_compat_is_system(system) &&
+		   ky_content_call_find_compat(event, is_exit, &compat)) {
+		*call = ky_arena_memdup(arena, &compat, sizeof(compat));
+		return *call ? KYMO_OK : KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
 int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, const char *system,
 		    const char *event, struct ky_event_field *fields, int n_fields,
 		    uint16_t src_bytes, const struct ky_content_plan **out)
@@ -45,7 +63,8 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 	bool is_exit;
 
 	*out = NULL;
-	call = strcmp(system, "syscalls") == 0 ? ky_content_call_find(event, &is_exit) : NULL;
+	if (find_call(arena, system, event, &is_exit, &call) < 0)
+		return KYMO_E_MEMORY;
 	if (!call || src_bytes < 16)
 		return KYMO_OK;
 	plan = ky_arena_new(arena, struct ky_content_plan);

@@ -7,11 +7,12 @@
 #include "base/error.h"
 #include "kernel/content-writer.h"
 
-/* x86's struct pt_regs: from r10 to orig_ax, and where the arguments are in what was copied. */
-#define REGS_FROM  56
-#define REGS_BYTES 72
-#define REGS_NR	   64
-static const int16_t argument_at[6] = {56, 48, 40, 0, 16, 8};
+/* x86's struct pt_regs: from bp to orig_ax, and where the arguments are in what was copied. */
+#define REGS_FROM  32
+#define REGS_BYTES 96
+#define REGS_NR	   88
+static const int16_t argument_at[6] = {80, 72, 64, 24, 40, 32};
+static const int16_t compat_argument_at[6] = {8, 56, 64, 72, 80, 0};
 
 /* in_ia32_syscall() */
 #define TS_COMPAT 2
@@ -78,6 +79,17 @@ static void find_number(struct ky_content_writer *w)
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
 }
 
+/* To @label, when the call's record is written whatever there is to read. */
+static void jump_if_whole(struct ky_content_writer *w, int label)
+{
+	if (!w->p->compat)
+		return;
+	ky_bpf_load(&w->a, BPF_B, R1, R9, offsetof(struct ky_content_descriptor, whole));
+	ky_bpf_alu_imm(&w->a, BPF_AND, R1,
+		       w->is_exit ? KY_CONTENT_WHOLE_EXIT : KY_CONTENT_WHOLE_ENTRY);
+	ky_bpf_jump(&w->a, BPF_JNE, R1, 0, label);
+}
+
 /* At entry: is anything to be read? At exit that is known only after the faults were looked up. */
 static void find_descriptor(struct ky_content_writer *w)
 {
@@ -92,14 +104,19 @@ static void find_descriptor(struct ky_content_writer *w)
 		ky_bpf_load(a, BPF_B, R1, R9, place_at(place));
 		ky_bpf_jump(a, BPF_JNE, R1, 0, some);
 	}
+	jump_if_whole(w, some);
 	ky_bpf_go(a, w->out);
 	ky_bpf_place(a, some);
 }
 
-/* Our own calls, and those with the numbers of 32-bit programs, are left out. */
+/*
+ * Our own calls are left out. Those of 32-bit programs, whose numbers mean other calls, too; or they have
+ * descriptors of their own.
+ */
 static void check_task(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
+	int native;
 
 	ky_bpf_call(a, BPF_FUNC_get_current_pid_tgid);
 	ky_bpf_store(a, BPF_DW, FP, S_ID, R0);
@@ -114,7 +131,17 @@ static void check_task(struct ky_content_writer *w)
 	read_to_stack(w, S_STATUS, 4, BPF_FUNC_probe_read_kernel);
 	ky_bpf_load(a, BPF_W, R1, FP, S_STATUS);
 	ky_bpf_alu_imm(a, BPF_AND, R1, TS_COMPAT);
-	ky_bpf_jump(a, BPF_JNE, R1, 0, w->out);
+	if (!w->p->compat) {
+		ky_bpf_jump(a, BPF_JNE, R1, 0, w->out);
+		return;
+	}
+	native = ky_bpf_label(a);
+	ky_bpf_store(a, BPF_DW, FP, S_STATUS, R1);
+	ky_bpf_jump(a, BPF_JEQ, R1, 0, native);
+	ky_bpf_load(a, BPF_W, R1, FP, S_KEY);
+	ky_bpf_alu_imm(a, BPF_ADD, R1, KY_CONTENT_MAX_CALLS);
+	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
+	ky_bpf_place(a, native);
 }
 
 /*
@@ -150,6 +177,7 @@ static void find_late(struct ky_content_writer *w)
 		ky_bpf_load(a, BPF_B, R1, R9, place_at(place));
 		ky_bpf_jump(a, BPF_JNE, R1, 0, done);
 	}
+	jump_if_whole(w, done);
 	ky_bpf_go(a, w->out);
 	ky_bpf_place(a, done);
 }
@@ -178,6 +206,35 @@ static void reserve(struct ky_content_writer *w)
 	ky_bpf_alu(a, BPF_ADD, R7, R1);
 }
 
+/* The arguments, and what kind of record it is. */
+static void write_arguments(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int32_t flags = w->is_exit ? KY_CONTENT_EXIT : 0;
+	int compat = ky_bpf_label(a), done = ky_bpf_label(a);
+
+	if (w->p->compat) {
+		ky_bpf_load(a, BPF_DW, R1, FP, S_STATUS);
+		ky_bpf_jump(a, BPF_JNE, R1, 0, compat);
+	}
+	ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags);
+	for (int i = 0; i < 6; i++) {
+		ky_bpf_load(a, BPF_DW, R1, R6, (int16_t)(SCRATCH + argument_at[i]));
+		ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
+	}
+	if (w->p->compat) {
+		ky_bpf_go(a, done);
+		/* Of the registers the call takes the lower half. */
+		ky_bpf_place(a, compat);
+		ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags | KY_CONTENT_COMPAT);
+		for (int i = 0; i < 6; i++) {
+			ky_bpf_load(a, BPF_W, R1, R6, (int16_t)(SCRATCH + compat_argument_at[i]));
+			ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
+		}
+	}
+	ky_bpf_place(a, done);
+}
+
 static void write_header(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
@@ -188,10 +245,7 @@ static void write_header(struct ky_content_writer *w)
 	ky_bpf_load(a, BPF_DW, R3, FP, S_REGS);
 	ky_bpf_alu_imm(a, BPF_ADD, R3, REGS_FROM);
 	ky_bpf_call(a, BPF_FUNC_probe_read_kernel);
-	for (int i = 0; i < 6; i++) {
-		ky_bpf_load(a, BPF_DW, R1, R6, (int16_t)(SCRATCH + argument_at[i]));
-		ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
-	}
+	write_arguments(w);
 	if (w->is_exit)
 		ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
 	else
@@ -200,7 +254,6 @@ static void write_header(struct ky_content_writer *w)
 	ky_bpf_store_imm(a, BPF_DW, R7, FIELD(reserved2), 0);
 	ky_bpf_load(a, BPF_DW, R1, FP, S_NUMBER);
 	ky_bpf_store(a, BPF_W, R7, FIELD(number), R1);
-	ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), w->is_exit ? KY_CONTENT_EXIT : 0);
 	ky_bpf_load(a, BPF_DW, R1, FP, S_ID);
 	ky_bpf_store(a, BPF_W, R7, FIELD(tid), R1);
 	ky_bpf_alu_imm(a, BPF_RSH, R1, 32);
@@ -233,9 +286,18 @@ static void remember_faults(struct ky_content_writer *w)
 	ky_bpf_place(a, none);
 }
 
+/* One more in the region's @counter. */
+static void count(struct ky_content_writer *w, int16_t counter)
+{
+	ky_bpf_load(&w->a, BPF_DW, R1, R6, counter);
+	ky_bpf_alu_imm(&w->a, BPF_ADD, R1, 1);
+	ky_bpf_store(&w->a, BPF_DW, R6, counter, R1);
+}
+
 static void finish(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
+	int native = ky_bpf_label(a);
 
 	if (!w->is_exit)
 		remember_faults(w);
@@ -248,9 +310,14 @@ static void finish(struct ky_content_writer *w)
 	ky_bpf_place(a, w->broken); /* cannot be */
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
 	ky_bpf_place(a, w->lost);
-	ky_bpf_load(a, BPF_DW, R1, R6, LOST);
-	ky_bpf_alu_imm(a, BPF_ADD, R1, 1);
-	ky_bpf_store(a, BPF_DW, R6, LOST, R1);
+	if (w->p->compat) {
+		ky_bpf_load(a, BPF_DW, R1, FP, S_STATUS);
+		ky_bpf_jump(a, BPF_JEQ, R1, 0, native);
+		count(w, LOST_CALLS);
+		ky_bpf_go(a, w->out);
+	}
+	ky_bpf_place(a, native);
+	count(w, LOST);
 	ky_bpf_place(a, w->out);
 	ky_bpf_move_imm(a, R0, 0);
 	ky_bpf_exit(a);
@@ -269,8 +336,12 @@ static void write_program(struct ky_content_writer *w)
 	w->broken = ky_bpf_label(&w->a);
 	ky_bpf_move(&w->a, R6, R1);
 	find_number(w);
+	/* Whose call it is says which descriptor; else a call of which nothing is wanted asks the map only. */
+	if (w->p->compat)
+		check_task(w);
 	find_descriptor(w);
-	check_task(w);
+	if (!w->p->compat)
+		check_task(w);
 	if (w->is_exit)
 		find_late(w);
 	reserve(w);

@@ -39,12 +39,14 @@ struct ky_content_ring {
 	uint64_t tail;
 	uint64_t busy;
 	uint64_t lost;
-	uint8_t pad2[40];
+	uint64_t lost_calls; /* of 32-bit programs: whole events */
+	uint8_t pad2[32];
 	uint8_t scratch[128];
 };
 
 enum {
-	KY_CONTENT_EXIT = 1, /* of the record: written by the program at sys_exit */
+	KY_CONTENT_EXIT = 1,   /* of the record: written by the program at sys_exit */
+	KY_CONTENT_COMPAT = 2, /* a 32-bit call: the record is the event */
 };
 
 struct ky_content_record {
@@ -81,6 +83,12 @@ struct ky_content_descriptor {
 		uint8_t kind, arg, len_arg;
 	} items[KY_CONTENT_PLACES];
 	uint8_t replaces_memory;
+	uint8_t whole; /* a record is written in any case: KY_CONTENT_WHOLE_* */
+};
+
+enum {
+	KY_CONTENT_WHOLE_ENTRY = 1,
+	KY_CONTENT_WHOLE_EXIT = 2,
 };
 
 struct ky_btf;
@@ -103,6 +111,7 @@ struct ky_content_programs {
 	uint32_t limit;	   /* of buffers; 0: they are not read */
 	uint32_t own_pid;  /* whose calls are left out */
 	int status_offset; /* of thread_info.status in struct task_struct; -1: not known */
+	bool compat;	   /* 32-bit calls, too; else they are left out */
 	bool ids;	   /* who calls is read, too, by @task */
 	struct ky_content_task task;
 };

@@ -18,7 +18,7 @@
 enum {
 	S_KEY = -4,	 /* of maps: 32 bits */
 	S_FAULTS = -8,	 /* the places that were not readable, a bit each: 32 bits */
-	S_STATUS = -16,	 /* thread_info.status: 32 bits */
+	S_STATUS = -16,	 /* thread_info.status; with programs->compat, not 0: a 32-bit call */
 	S_REGS = -24,	 /* address of the registers */
 	S_ID = -32,	 /* pid << 32 | tid */
 	S_POINTER = -40, /* of the item in hand */
@@ -39,6 +39,7 @@ enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
 #define TAIL	      ((int16_t)offsetof(struct ky_content_ring, tail))
 #define BUSY	      ((int16_t)offsetof(struct ky_content_ring, busy))
 #define LOST	      ((int16_t)offsetof(struct ky_content_ring, lost))
+#define LOST_CALLS    ((int16_t)offsetof(struct ky_content_ring, lost_calls))
 #define SCRATCH	      ((int16_t)offsetof(struct ky_content_ring, scratch))
 #define FIELD(member) ((int16_t)offsetof(struct ky_content_record, member))
 

@@ -9,14 +9,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "kernel/btf.h"
+#include "kernel/content-internal.h"
 
 /* A region of memory per CPU, as large as older kernels allow, and less where there are many CPUs. */
 #define DATA_BYTES     (2u << 20)
 #define DATA_ALL_BYTES (256u << 20)
-/* What waits for its call: more than that is let go, the oldest first. */
-#define PENDING_BYTES (128u << 20)
 /*
  * Between a program's stamp and the event's there may be an interrupt, or, on newer kernels, other
  * threads' turns.
@@ -24,33 +22,6 @@
 #define EXPIRE_NS 1000000000
 /* Threads whose calls could not be read at entry and have not returned. */
 #define MAX_FAULTS 16384
-
-/* A record that waits for its call: in its thread's queue, and in the queue of all. */
-struct pending {
-	struct pending *prev, *next; /* of the thread, in the order of time */
-	struct pending *older, *newer;
-	size_t size;
-	struct ky_content_record record;
-};
-
-struct thread_queue {
-	struct pending *first, *last;
-};
-
-struct ky_content {
-	struct ky_content_programs programs;
-	bool fields; /* of events: not only ids */
-	struct ky_content_descriptor descriptors[KY_CONTENT_MAX_CALLS];
-	int enter_fd, exit_fd, enter_link, exit_link;
-	uint8_t *regions; /* mapped */
-	uint64_t region_bytes;
-	uint32_t n_cpus;
-	struct ky_map threads; /* tid -> struct thread_queue */
-	struct pending *oldest, *newest;
-	size_t pending_bytes;
-	struct pending *held; /* what ky_content_take() gave last */
-	struct ky_content_stats stats;
-};
 
 struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, uint32_t own_pid)
 {
@@ -122,6 +93,7 @@ void ky_content_free(struct ky_content *content)
 	while (ky_map_next(&content->threads, &pos, &tid, &queue))
 		free(queue);
 	ky_map_fini(&content->threads);
+	ky_content_free_calls(content);
 	free(content->held);
 	free(content);
 }
@@ -133,15 +105,9 @@ static bool is_buffer(unsigned int kind)
 	return kind == KY_CONTENT_BUFFER;
 }
 
-void ky_content_select(struct ky_content *content, const char *event)
+void ky_content_describe(const struct ky_content *content, const struct ky_content_call *call,
+			 bool is_exit, struct ky_content_descriptor *to)
 {
-	bool is_exit;
-	const struct ky_content_call *call = ky_content_call_find(event, &is_exit);
-	struct ky_content_descriptor *to;
-
-	if (!call)
-		return;
-	to = &content->descriptors[call->number];
 	to->replaces_memory = call->replaces_memory;
 	for (unsigned int i = 0; i < KY_CONTENT_PLACES; i++) {
 		const struct ky_content_item *item = &call->items[i];
@@ -156,6 +122,15 @@ void ky_content_select(struct ky_content *content, const char *event)
 		to->items[i].arg = item->arg;
 		to->items[i].len_arg = item->len_arg;
 	}
+}
+
+void ky_content_select(struct ky_content *content, const char *event)
+{
+	bool is_exit;
+	const struct ky_content_call *call = ky_content_call_find(event, &is_exit);
+
+	if (call)
+		ky_content_describe(content, call, is_exit, &content->descriptors[call->number]);
 }
 
 int ky_content_select_now(struct ky_content *content, const char *event, struct kymo_error *err)
@@ -187,6 +162,11 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	content->n_cpus = possible_cpus();
+	if (p->compat) {
+		content->calls = calloc(content->n_cpus, sizeof(*content->calls));
+		if (!content->calls)
+			return ky_error_nomem(err);
+	}
 	while ((uint64_t)data * content->n_cpus > DATA_ALL_BYTES && data / 2 >= least)
 		data /= 2;
 	p->data_bytes = data;
@@ -197,7 +177,7 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	if (p->rings_map < 0)
 		return p->rings_map;
 	p->calls_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_calls", 4,
-					 sizeof(struct ky_content_descriptor), KY_CONTENT_MAX_CALLS,
+					 sizeof(struct ky_content_descriptor), KY_CONTENT_ALL_CALLS,
 					 0, err);
 	if (p->calls_map < 0)
 		return p->calls_map;
@@ -205,7 +185,7 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 		ky_bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "kymo_faults", 4, 4, MAX_FAULTS, 0, err);
 	if (p->faults_map < 0)
 		return p->faults_map;
-	for (uint32_t nr = 0; nr < KY_CONTENT_MAX_CALLS && !ret; nr++)
+	for (uint32_t nr = 0; nr < KY_CONTENT_ALL_CALLS && !ret; nr++)
 		ret = ky_bpf_map_update(p->calls_map, &nr, &content->descriptors[nr], err);
 	return ret;
 }
@@ -222,7 +202,7 @@ static int map_regions(struct ky_content *content, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static struct ky_content_ring *ring_of(const struct ky_content *content, uint32_t cpu)
+struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uint32_t cpu)
 {
 	return (struct ky_content_ring *)(void *)(content->regions + cpu * content->region_bytes);
 }
@@ -247,12 +227,15 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel does not tell where threads have their ids (BTF)");
 	p->status_offset = info < 0 || status < 0 ? -1 : info + status;
+	if (p->compat && p->status_offset < 0)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "this kernel does not tell which calls are of 32 bits (BTF)");
 	ret = make_maps(content, err);
 	if (!ret)
 		ret = map_regions(content, err);
 	if (ret < 0)
 		return ret;
-	if (content->fields) {
+	if (content->fields || p->compat) {
 		content->enter_fd = ky_content_load_program(p, false, err);
 		if (content->enter_fd < 0)
 			return content->enter_fd;
@@ -341,7 +324,7 @@ static void forget_oldest(struct ky_content *content)
 
 static void drain_cpu(struct ky_content *content, uint32_t cpu)
 {
-	struct ky_content_ring *ring = ring_of(content, cpu);
+	struct ky_content_ring *ring = ky_content_ring_of(content, cpu);
 	/* Pairs with the program's store, which the kernel's own code cannot be seen doing. */
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), tail = ring->tail;
 	uint32_t max = ky_content_record_max(content->programs.limit);
@@ -357,7 +340,10 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 			tail = head;
 			break;
 		}
-		push(content, record);
+		if (record->flags & KY_CONTENT_COMPAT)
+			ky_content_push_call(content, cpu, record);
+		else
+			push(content, record);
 		tail += record->bytes;
 	}
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
@@ -367,7 +353,7 @@ void ky_content_drain(struct ky_content *content)
 {
 	for (uint32_t cpu = 0; cpu < content->n_cpus; cpu++)
 		drain_cpu(content, cpu);
-	while (content->pending_bytes > PENDING_BYTES)
+	while (content->pending_bytes > KY_CONTENT_PENDING_BYTES)
 		forget_oldest(content);
 }
 
@@ -427,20 +413,14 @@ static struct ky_content_part *part_of(struct ky_content_record *record, unsigne
 	return NULL;
 }
 
-/*
- * What could not be read when the call was entered may have been when it was left, and mostly that is known
- * by now: then it goes to the entry, too. Returns @p, or what replaces it.
- */
-static struct pending *add_late(struct ky_content *content, struct pending *p, unsigned int place)
+struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,
+				    unsigned int place)
 {
-	struct thread_queue *queue = ky_map_get(&content->threads, p->record.tid);
-	struct ky_content_record *exit_record = queue ? &queue->first->record : NULL;
 	struct ky_content_part *part = part_of(&p->record, place), *late = NULL;
 	struct pending *longer;
 	uint32_t bytes;
 
-	if (exit_record && (exit_record->flags & KY_CONTENT_EXIT) &&
-	    exit_record->number == p->record.number)
+	if ((exit_record->flags & KY_CONTENT_EXIT) && exit_record->number == p->record.number)
 		late = part_of(exit_record, place);
 	if (!part || part->status != KY_CONTENT_UNREADABLE || !late ||
 	    late->status != KY_CONTENT_OK)
@@ -456,6 +436,17 @@ static struct pending *add_late(struct ky_content *content, struct pending *p, u
 	longer->record.bytes += bytes;
 	longer->size += bytes;
 	return longer;
+}
+
+/*
+ * What could not be read when the call was entered may have been when it was left, and mostly that is known
+ * by now: then it goes to the entry, too. Returns @p, or what replaces it.
+ */
+static struct pending *add_late(struct ky_content *content, struct pending *p, unsigned int place)
+{
+	struct thread_queue *queue = ky_map_get(&content->threads, p->record.tid);
+
+	return queue ? ky_content_add_late(p, &queue->first->record, place) : p;
 }
 
 const struct ky_content_record *ky_content_take(struct ky_content *content,
@@ -495,5 +486,5 @@ void ky_content_stats(const struct ky_content *content, struct ky_content_stats 
 {
 	*stats = content->stats;
 	for (uint32_t cpu = 0; content->regions && cpu < content->n_cpus; cpu++)
-		stats->lost += ring_of(content, cpu)->lost;
+		stats->lost += ky_content_ring_of(content, cpu)->lost;
 }

@@ -72,6 +72,27 @@ int ky_content_attach(struct ky_content *content, struct kymo_error *err);
 void ky_content_detach(struct ky_content *content);
 
 /*
+ * Calls of 32-bit programs (compat-calls.h), too: before ky_content_load(). The programs' records are then the events;
+ * with ky_content_new()'s @fields, their content is behind them.
+ */
+void ky_content_want_compat(struct ky_content *content);
+bool ky_content_has_compat(const struct ky_content *content);
+/* Event @event of compat-calls.h is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
+int ky_content_select_compat(struct ky_content *content, const char *event, bool on,
+			     struct kymo_error *err);
+/* What content @event has: the 64-bit call's, in *@call, less what is not known. NULL: none. */
+const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit,
+							  struct ky_content_call *call);
+/* The recording begins: calls before @from_ns are left out. */
+void ky_content_begin(struct ky_content *content, uint64_t from_ns);
+/* Of those that were fetched, the time of @cpu's next; UINT64_MAX: there is none. */
+uint64_t ky_content_next_call(const struct ky_content *content, uint32_t cpu);
+/* Take it. Valid until the next call of this, or of ky_content_take(). */
+const struct ky_content_record *ky_content_take_call(struct ky_content *content, uint32_t cpu);
+/* How many calls @cpu has lost. */
+uint64_t ky_content_lost_calls(const struct ky_content *content, uint32_t cpu);
+
+/*
  * The content's part of event @system/@event: texts among @fields are marked KY_HOW_CONTENT, with their
  * place in @elements. *plan: in @arena, or NULL when the event has none. @src_bytes: of its record.
  * 0 or KYMO_E_MEMORY.

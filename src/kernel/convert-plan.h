@@ -52,6 +52,15 @@ struct ky_convert_plan {
 
 #define KY_PLAN_MAX_DYNAMIC 64
 
+/* convert.c: write what is in no page, with its content: @data as a record of the ring, at cpu->cycles. */
+int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		    const uint8_t *data, uint32_t len, const struct ky_content_record *content,
+		    struct kymo_error *err);
+
+/* convert-compat.c: what @parent starts is chosen as it is; who ends is chosen no more. */
+void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child);
+void ky_convert_choose_no_more(const struct ky_convert *convert, uint32_t tid);
+
 /* convert-context.c: sizes of the context, from its bits; and the bytes that a record's own flags tell. */
 void ky_convert_context_sizes(struct ky_convert *convert);
 uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint8_t counts,

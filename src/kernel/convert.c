@@ -92,6 +92,7 @@ struct record {
 	uint32_t len;
 	uint32_t tid;
 	const struct ky_content_record *content;
+	bool is_foreign; /* of no page: no call stack is its */
 };
 
 static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
@@ -336,6 +337,7 @@ static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan
 		memcpy(&flags, data + plan->at[1], 8);
 		(void)ky_threads_newtask(threads, (int32_t)record->tid, tid, text + plan->at[2],
 					 flags);
+		ky_convert_choose_child(cpu->convert, record->tid, (uint32_t)tid);
 		break;
 	case KY_EVENT_RENAME:
 		ky_threads_rename(threads, tid, text + plan->at[1], KY_COMM_BYTES);
@@ -345,6 +347,7 @@ static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan
 		break;
 	case KY_EVENT_EXIT:
 		ky_threads_exit(threads, tid);
+		ky_convert_choose_no_more(cpu->convert, (uint32_t)tid);
 		break;
 	case KY_EVENT_SETPRIO:
 		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
@@ -436,7 +439,7 @@ static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 	}
 	put_event(cpu, plan, record, &room, out);
 	cpu->events++;
-	if (__builtin_expect(cpu->stacks != NULL, 0))
+	if (__builtin_expect(cpu->stacks != NULL, 0) && !record->is_foreign)
 		expect_stacks(cpu, plan, record, out);
 	return KYMO_OK;
 }
@@ -492,7 +495,7 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 	}
 	put_event(cpu, plan, record, &room, body);
 	wanted = is_wanted(cpu, plan, used_bytes, body);
-	if (__builtin_expect(cpu->stacks != NULL, 0))
+	if (__builtin_expect(cpu->stacks != NULL, 0) && !record->is_foreign)
 		expect_stacks(cpu, plan, record, wanted ? body : NULL);
 	if (wanted) {
 		cpu->events++;
@@ -526,7 +529,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 {
 	const struct ky_convert *convert = cpu->convert;
 	const struct ky_convert_plan *plan;
-	struct record record = {data, len, 0, NULL};
+	struct record record = {data, len, 0, NULL, false};
 	uint16_t type;
 	int ret = KYMO_OK;
 
@@ -559,6 +562,19 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (plan->role > KY_EVENT_SYSCALL)
 		learn(cpu, plan, &record);
 	else if (__builtin_expect(plan->learns_ids, 0))
+		learn_ids(cpu, &record);
+	return ret;
+}
+
+int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		    const uint8_t *data, uint32_t len, const struct ky_content_record *content,
+		    struct kymo_error *err)
+{
+	struct record record = {data, len, content->tid, content, true};
+	int ret = plan->filter ? write_filtered(cpu, plan, &record, err)
+			       : write_event(cpu, plan, &record, err);
+
+	if (plan->learns_ids)
 		learn_ids(cpu, &record);
 	return ret;
 }
@@ -619,6 +635,8 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 	const uint8_t *records = cpu->records;
 	uint32_t at = cpu->at, end = cpu->end;
 	uint64_t cycles = cpu->cycles;
+	/* Calls of 32-bit programs have their places among the records. */
+	uint64_t call_cycles = ky_convert_next_call(cpu);
 	enum ky_record_kind kind;
 	struct ky_record record;
 	int ret = KYMO_OK;
@@ -630,6 +648,13 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 		if (kind != KY_RECORD_EVENT)
 			break;
 		cycles += record.delta;
+		if (__builtin_expect(call_cycles <= cycles, 0) && call_cycles <= until_cycles) {
+			ret = ky_convert_calls(cpu, cycles < until_cycles ? cycles : until_cycles,
+					       err);
+			call_cycles = ky_convert_next_call(cpu);
+			if (ret < 0)
+				break;
+		}
 		if (cycles > until_cycles) {
 			/* Time extensions were taken already: come back to this record alone. */
 			cpu->at = at;

@@ -18,6 +18,7 @@
 #include <kymo/error.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "ctf/model.h"
 #include "ctf/packet-writer.h"
 #include "kernel/content.h"
@@ -93,6 +94,9 @@ struct ky_convert {
 	int32_t own_tids[2];
 	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
+	/* Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not owned. */
+	struct ky_map *chosen;
+	bool chosen_follow; /* with what they start */
 	/*
 	 * A packet is full: close it and send it (ky_convert_flush() calls it). The packet
 	 * writer is cpu->writer; @end_cycles is where it ends.
@@ -177,6 +181,14 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
  * Returns 1: there are more, the first at cpu->next_cycles; 0: the page is used up; or negative.
  */
 int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
+
+/*
+ * 32-bit calls of this CPU, which are in no page but in `content`. ky_convert_run() writes those before its records;
+ * where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
+ */
+int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
+/* When the next of them was; UINT64_MAX: there is none. */
+uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu);
 
 /* Close the packet at @end_cycles, send it, begin the next one there. */
 int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err);

@@ -7,6 +7,7 @@
 #include <kymo/error.h>
 
 #include "base/text.h"
+#include "kernel/compat-calls.h"
 
 /* ---- names ---------------------------------------------------------------------------- */
 
@@ -16,6 +17,8 @@ static const struct name_rule {
 } name_rules[] = {
 	{"syscalls", "sys_enter_", "syscall_entry_"},
 	{"syscalls", "sys_exit_", "syscall_exit_"},
+	{KY_COMPAT_SYSTEM, "sys_enter_", "compat_syscall_entry_"},
+	{KY_COMPAT_SYSTEM, "sys_exit_", "compat_syscall_exit_"},
 	{"net", "netif_", "net_if_"},
 	{"irq_vectors", "", "x86_irq_vectors_"},
 	{"exceptions", "", "x86_exceptions_"},
@@ -46,6 +49,11 @@ void ky_event_name(const char *system, const char *event, char *name)
 		snprintf(name, KY_EVENT_NAME_BYTES, "%s_%s", system, event);
 }
 
+bool ky_event_is_syscall(const char *system)
+{
+	return strcmp(system, "syscalls") == 0 || ky_compat_is_system(system);
+}
+
 enum ky_event_role ky_event_role(const char *system, const char *event)
 {
 	static const struct {
@@ -64,7 +72,7 @@ enum ky_event_role ky_event_role(const char *system, const char *event)
 		{"ftrace", "user_stack", KY_EVENT_USER_STACK},
 	};
 
-	if (strcmp(system, "syscalls") == 0)
+	if (ky_event_is_syscall(system))
 		return KY_EVENT_SYSCALL;
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
 		if (!strcmp(roles[i].system, system) && !strcmp(roles[i].event, event))
@@ -188,6 +196,7 @@ static const struct event_rule {
 	{"irq", "softirq_*", softirq_fields},
 	{"kmem", "*", kmem_fields},
 	{"syscalls", "*", syscall_fields},
+	{KY_COMPAT_SYSTEM, "*", syscall_fields},
 	{"kymo_*", "*", probe_fields},
 };
 
@@ -455,7 +464,7 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 		    struct ky_event_field **out)
 {
 	const struct field_rule *rules = find_rules(system, format->name);
-	bool syscall = strcmp(system, "syscalls") == 0;
+	bool syscall = ky_event_is_syscall(system);
 	struct ky_event_field *fields;
 	size_t n_rules = 0;
 	int n = 0;

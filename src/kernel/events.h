@@ -80,6 +80,9 @@ enum ky_event_role {
 /* The trace's name for tracefs event @system/@event; @name has KY_EVENT_NAME_BYTES bytes. */
 void ky_event_name(const char *system, const char *event, char *name);
 
+/* Are @system's events calls: of 64-bit or of 32-bit programs? */
+bool ky_event_is_syscall(const char *system);
+
 enum ky_event_role ky_event_role(const char *system, const char *event);
 
 /*

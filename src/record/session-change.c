@@ -23,6 +23,10 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 
 	if (source->hidden)
 		return enables;
+	if (source->is_compat) {
+		ret = ky_content_select_compat(session->content, source->event, enables, err);
+		return ret < 0 ? ret : 1;
+	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
 	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
 	if (!ret)

@@ -76,6 +76,8 @@ struct ky_session {
 	bool has_threads;
 	struct ky_probes probes;
 	struct ky_content *content; /* NULL: not wanted */
+	bool has_compat;	    /* calls of 32-bit programs are recorded */
+	struct ky_map chosen_tids;  /* of these, where has_chosen or follow */
 	bool has_chosen;	    /* whose events are recorded */
 	bool collects;		    /* what is chosen goes into `collected`, not to the kernel */
 	KY_VEC(int32_t) collected;

@@ -108,13 +108,7 @@ static int read_format(struct ky_session *session, const struct ky_event_source 
 	int ret;
 
 	snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
-	if (!source->format) {
-		ret = ky_tracefs_read(session->fs.fd, session->fs.path, name, text, err);
-	} else {
-		ky_strbuf_clear(text);
-		ky_strbuf_add(text, source->format, source->format_len);
-		ret = ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
-	}
+	ret = ky_event_source_format(source, &session->fs, text, err);
 	if (ret < 0)
 		return ret;
 	ret = ky_format_parse(&session->convert.arena, ky_strbuf_text(text), text->len, format,
@@ -180,7 +174,12 @@ int ky_session_add_event(struct ky_session *session, struct ky_event_source *sou
 
 	/* Behind those of the state dump: ids are given away without gaps. */
 	ky_btf_init(&session->btf, NULL);
-	if (session->content && strcmp(source->system, "syscalls") == 0)
+	if (source->is_compat && !session->has_compat)
+		ret = ky_error_set(
+			err, KYMO_E_STATE,
+			"%s: 32-bit calls are recorded where the recording began with some",
+			source->name);
+	else if (session->content && strcmp(source->system, "syscalls") == 0)
 		ret = ky_content_select_now(session->content, source->event, err);
 	if (!ret)
 		ret = add_event(session, source, &id, &text, err);

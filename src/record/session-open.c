@@ -79,6 +79,8 @@ static int select_events(struct ky_session *session, struct kymo_error *err)
 	const struct ky_session_options *options = &session->options;
 	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
 
+	if (!ret && ky_catalogue_add_compat(&session->catalogue) < 0)
+		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = add_probes(session, err);
 	if (ret < 0)
@@ -126,7 +128,9 @@ static void choose_helpers(struct ky_session *session)
 		ky_catalogue_find(&session->catalogue, "sched", "sched_process_fork");
 
 	session->merge = context != 0 && !session->options.raw;
-	session->has_threads = context || (fork && fork->selected);
+	ky_vec_foreach(&session->catalogue.events, source)
+		session->has_compat |= source->selected && source->is_compat;
+	session->has_threads = context || (fork && fork->selected) || session->has_compat;
 	if (!session->has_threads)
 		return;
 	hide(session, "task", "task_newtask");
@@ -152,20 +156,23 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	bool ids = (options->context & KY_CONTEXT_OF_IDS) != 0;
+	bool needed = options->syscall_content || session->has_compat;
 	int ret;
 
-	if (!options->syscall_content && !ids)
+	if (!needed && !ids)
 		return KYMO_OK;
 	session->merge = true;
 	session->content = ky_content_new(options->syscall_content, options->content_bytes, ids,
 					  (uint32_t)getpid());
 	if (!session->content)
 		return ky_error_nomem(err);
+	if (session->has_compat)
+		ky_content_want_compat(session->content);
 	ky_vec_foreach(&session->catalogue.events, source)
 		if ((source->selected || source->hidden) && strcmp(source->system, "syscalls") == 0)
 			ky_content_select(session->content, source->event);
 	ret = ky_content_load(session->content, err);
-	if (ret < 0 && !options->syscall_content) {
+	if (ret < 0 && !needed) {
 		ky_log_warning(options->log,
 			       "users, groups, namespaces and control groups are as /proc has them "
 			       "some time after each change: %s: %s",
@@ -298,6 +305,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	session->fs.fd = session->instance.fd = -1;
 	session->epoll_fd = session->dump.done_fd = -1;
 	session->threads.proc.fd = -1;
+	ky_map_init(&session->chosen_tids);
 	pthread_mutex_init(&session->sink_lock, NULL);
 	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);

@@ -74,13 +74,15 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 {
 	struct ky_session_cpu *cpu = convert->data;
+	const struct ky_content *content = cpu->session->content;
+	uint64_t calls = content ? ky_content_lost_calls(content, convert->cpu) : 0;
 	struct ky_ring_stats stats;
 
 	if (cpu->session->is_replay)
 		return cpu->raw_lost;
 	if (ky_ring_stats(&cpu->session->instance, convert->cpu, &stats, NULL) < 0)
-		return 0;
-	return stats.overrun + stats.commit_overrun + stats.dropped;
+		return calls;
+	return stats.overrun + stats.commit_overrun + stats.dropped + calls;
 }
 
 /* ---- the CPUs ------------------------------------------------------------------------- */
@@ -245,28 +247,42 @@ static int refill(struct ky_session_cpu *cpu, bool final, struct kymo_error *err
 	return ret;
 }
 
+/* Up to when nothing more will come of @cpu, but what is in hand; *has: that there is some at that time. */
+static uint64_t next_time(const struct ky_session_cpu *cpu, bool *has)
+{
+	uint64_t time = cpu->has_page ? cpu->convert.next_cycles : cpu->known_until;
+	uint64_t call = ky_convert_next_call(&cpu->convert);
+
+	*has = cpu->has_page || (call <= time && call < UINT64_MAX);
+	return call < time ? call : time;
+}
+
 /*
- * The CPU whose next record is the oldest. *until: how far it may be converted: up to the next CPU's
- * oldest record, and not beyond what is known of CPUs without a page.
+ * The CPU whose next event is the oldest. *until: how far it may be converted: up to the next CPU's
+ * oldest event, and not beyond what is known of CPUs without any.
  */
 static struct ky_session_cpu *oldest(struct ky_session *session, uint64_t *until)
 {
 	struct ky_session_cpu *first = NULL;
+	uint64_t first_time = UINT64_MAX;
 
 	*until = UINT64_MAX;
 	ky_vec_foreach(&session->cpus, it) {
-		struct ky_session_cpu *cpu = *it;
-		uint64_t time = cpu->has_page ? cpu->convert.next_cycles : cpu->known_until;
+		bool has;
+		uint64_t time = next_time(*it, &has);
 
-		if (!cpu->has_page || (first && time >= first->convert.next_cycles)) {
+		if (!has || (first && time >= first_time)) {
 			*until = time < *until ? time : *until;
 			continue;
 		}
-		if (first && first->convert.next_cycles < *until)
-			*until = first->convert.next_cycles;
-		first = cpu;
+		if (first && first_time < *until)
+			*until = first_time;
+		first = *it;
+		first_time = time;
 	}
-	return first && first->convert.next_cycles <= *until ? first : NULL;
+	if (first && !first->has_page && first->known_until < *until)
+		*until = first->known_until;
+	return first && first_time <= *until ? first : NULL;
 }
 
 static int merge_round(struct ky_session *session, bool final, struct kymo_error *err)
@@ -285,8 +301,9 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 			return ret;
 	}
 	while ((final || n < limit) && (cpu = oldest(session, &until))) {
-		ret = ky_convert_run(&cpu->convert, until, err);
-		if (ret == 0) {
+		ret = cpu->has_page ? ky_convert_run(&cpu->convert, until, err)
+				    : ky_convert_calls(&cpu->convert, until, err);
+		if (ret == 0 && cpu->has_page) {
 			ret = refill(cpu, final, err);
 			n++;
 		}

@@ -21,14 +21,25 @@
 
 #define CGROUP_MAX_BYTES (16u << 20) /* of a list of threads */
 
-static int choose_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
+static int write_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
 {
 	char text[16];
 
-	if (session->collects)
-		return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	snprintf(text, sizeof(text), "%" PRId32, tid);
 	return ky_instance_write(&session->instance, "set_event_pid", text, err);
+}
+
+/* The kernel's list is for its own events; the recorder keeps one for 32-bit calls. */
+static int choose_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
+{
+	if (session->collects)
+		return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	if (session->has_compat) {
+		session->convert.chosen = &session->chosen_tids;
+		if (ky_map_set(&session->chosen_tids, (uint32_t)tid, session) < 0)
+			return ky_error_nomem(err);
+	}
+	return write_tid(session, tid, err);
 }
 
 int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err)
@@ -193,6 +204,12 @@ static int choose_all(struct ky_session *session,
 	return ret;
 }
 
+static int follow_children(struct ky_session *session, struct kymo_error *err)
+{
+	session->convert.chosen_follow = true;
+	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
+}
+
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
@@ -203,7 +220,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 	if (!session->has_chosen && !options->follow)
 		return KYMO_OK;
 	if (groups || options->follow)
-		ret = ky_instance_write(&session->instance, "options/event-fork", "1", err);
+		ret = follow_children(session, err);
 	if (!ret)
 		ret = choose_all(session, choose_pid, options->pids, options->n_pids, err);
 	if (!ret)
@@ -284,6 +301,9 @@ static int remove_collected(struct ky_session *session, struct kymo_error *err)
 					      "nobody would be left whose events are recorded");
 	if (!ret)
 		ret = write_list(session, &rest, err);
+	ky_vec_foreach(&session->collected, tid)
+		if (!ret)
+			(void)ky_map_del(&session->chosen_tids, (uint32_t)*tid);
 	ky_strbuf_fini(&text);
 	ky_strbuf_fini(&rest);
 	return ret;
@@ -292,8 +312,7 @@ static int remove_collected(struct ky_session *session, struct kymo_error *err)
 /* Threads go away meanwhile: that one of them is not taken is no mistake. */
 static int add_collected(struct ky_session *session, bool follows, struct kymo_error *err)
 {
-	int ret = follows ? ky_instance_write(&session->instance, "options/event-fork", "1", err)
-			  : KYMO_OK;
+	int ret = follows ? follow_children(session, err) : KYMO_OK;
 
 	ky_vec_foreach(&session->collected, tid)
 		if (!ret)
@@ -362,20 +381,25 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 	struct ky_arena *arena = &session->catalogue.arena;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const struct ky_event_field *fields;
+	/* 32-bit calls are not the kernel's to filter. */
+	bool by_recorder = source->hidden || source->is_compat;
 	const char *copy;
 	size_t n;
 
 	if (!comm || !source->selected)
 		return KYMO_OK;
-	if (!source->hidden)
+	if (source->is_compat && !(session->options.context & KY_CONTEXT_PROCNAME))
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"--comm: names are known of 32-bit calls with --context procname");
+	if (!by_recorder)
 		add_condition(&text, "COMM", comm);
 	else if (session->options.context & KY_CONTEXT_PROCNAME)
 		add_condition(&text, "$ctx.procname", comm);
 	fields = ky_convert_fields(&session->convert, source->id, &n);
 	for (size_t i = 0; i < n; i++)
 		if (is_name(fields[i].name) && is_text(&fields[i]))
-			add_condition(&text,
-				      source->hidden ? fields[i].name : fields[i].kernel_name,
+			add_condition(&text, by_recorder ? fields[i].name : fields[i].kernel_name,
 				      comm);
 	copy = ky_strbuf_failed(&text) ? NULL : ky_arena_strdup(arena, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
@@ -383,11 +407,11 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 		return ky_error_nomem(err);
 	if (!*copy)
 		return KYMO_OK;
-	if (!source->hidden)
+	if (!by_recorder)
 		source->kernel_filter = copy;
 	else if (source->filter)
 		source->filter = ky_arena_printf(arena, "(%s) && (%s)", source->filter, copy);
 	else
 		source->filter = copy;
-	return source->hidden && !source->filter ? ky_error_nomem(err) : KYMO_OK;
+	return by_recorder && !source->filter ? ky_error_nomem(err) : KYMO_OK;
 }

@@ -16,7 +16,8 @@ static int choose(struct ky_session *session, const char *const *patterns, size_
 		bool found = false;
 
 		ky_vec_foreach(&session->catalogue.events, source) {
-			if (!source->selected || !ky_catalogue_matches(source, patterns[i]))
+			if (!source->selected || source->is_compat ||
+			    !ky_catalogue_matches(source, patterns[i]))
 				continue;
 			source->stacks |= which;
 			found = true;

@@ -27,6 +27,8 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	int ret;
 
 	session->start_cycles = ky_os_clock_now(&session->clock);
+	if (session->content)
+		ky_content_begin(session->content, session->start_cycles);
 	ky_vec_foreach(&session->cpus, cpu)
 		ky_packet_writer_begin(&(*cpu)->convert.writer, session->start_cycles);
 	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
@@ -206,9 +208,9 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	session->stopped = true;
 	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
-	end_cycles = ky_os_clock_now(&session->clock);
 	if (session->content)
 		ky_content_detach(session->content);
+	end_cycles = ky_os_clock_now(&session->clock);
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : dump;
 	session->convert.own_tids[1] = session->dump.tid;
@@ -267,6 +269,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_content_free(session->content);
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
+	ky_map_fini(&session->chosen_tids);
 	ky_catalogue_fini(&session->catalogue);
 	ky_tracefs_close(&session->fs);
 	if (session->epoll_fd >= 0)
