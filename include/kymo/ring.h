@@ -152,10 +152,16 @@ struct kymo_ring_writer {
 	uint32_t n_buffers; /* the spare one too */
 	uint32_t flags;
 	uint32_t subbuf_header_bytes;
+	bool is_synced; /* on persistent memory: see kymo_ring_create() */
 };
 
 /*
- * Make a ring in @fd, an empty file (memfd, tmpfs, disk), and map it. The file may be closed then.
+ * Make a ring in @fd, an empty file (memfd, tmpfs, disk, persistent memory), and map it. The file may be
+ * closed then.
+ *
+ * On persistent memory (a file system mounted with DAX) the file system has put down where memory is before
+ * it is written to (MAP_SYNC): what reaches the memory is found after a power failure. What
+ * nobody but the caller can do is to sync the directory that has the file's name.
  *
  * @client: for the client's functions; the ring only hands it on.
  * On success the ring is ready, the client's region is zero. On failure @writer is zeroed, and

@@ -64,9 +64,11 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	ky_cli_put_text(stdout, path);
 	printf(": %" PRIu64 " events of process %" PRIu32 " -> ", ring->events, blob->pid);
 	ky_cli_put_text(stdout, ring->trace.path);
-	if (ring->stats.records > ring->events + ring->unread)
+	if (ring->stats.overwritten)
+		printf("; %" PRIu64 " older ones were overwritten", ring->stats.overwritten);
+	if (ring->stats.records > ring->events + ring->unread + ring->stats.overwritten)
 		printf("; %" PRIu64 " were read before",
-		       ring->stats.records - ring->events - ring->unread);
+		       ring->stats.records - ring->events - ring->unread - ring->stats.overwritten);
 	if (lost)
 		printf("; %" PRIu64 " were lost while it was recorded", lost);
 	if (ring->lost_claimed)

@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -190,6 +191,31 @@ int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t byte
 	return KYMO_OK;
 }
 
+/*
+ * That rings are in files that outlive the machine is of no use when their directory does not. What was
+ * changed before, such as the place itself, a journal writes down along with it.
+ */
+static void settle(const struct ky_user_dir *dir)
+{
+	if (dir->place_fd < 0)
+		return;
+	(void)fsync(dir->session_fd);
+	(void)fsync(dir->fd);
+	(void)fsync(dir->place_fd);
+}
+
+bool ky_user_dir_is_synced(const struct ky_user_dir *dir)
+{
+	void *map = dir->place_fd < 0 ? MAP_FAILED
+				      : mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC,
+					     dir->session_fd, 0);
+
+	if (map == MAP_FAILED)
+		return false;
+	(void)munmap(map, 1);
+	return true;
+}
+
 /* The place where it is, and what it is called there while no program is to find it. */
 static int own_place(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
 {
@@ -285,6 +311,7 @@ int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t b
 	}
 	len = strlen(dir->path);
 	snprintf(dir->path + len, sizeof(dir->path) - len, "/%s", dir->name);
+	settle(dir);
 	return KYMO_OK;
 }
 

@@ -70,6 +70,12 @@ int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t b
 int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,
 		       struct kymo_error *err);
 
+/*
+ * Whether it is on persistent memory (a file system mounted with DAX), on which rings are mapped so that
+ * what reaches the memory is found after a power failure.
+ */
+bool ky_user_dir_is_synced(const struct ky_user_dir *dir);
+
 /* Now programs see it. */
 int ky_user_dir_publish(struct ky_user_dir *dir, struct kymo_error *err);
 

@@ -147,6 +147,19 @@ static void take_stale(void *data, const struct ky_user_stale *stale)
 			       stale->path);
 }
 
+/* What the ring files' place is worth, where that is not as on any disk. */
+static void tell_place(const struct ky_user *user)
+{
+	const struct ky_log *log = user->options.log;
+
+	if (ky_user_place_copies(user->place))
+		ky_log_warning(log, "%s: on this file system a full disk would end traced programs",
+			       user->place);
+	if (user->dirs.len && ky_user_dir_is_synced(user->dirs.data[0]))
+		ky_log_info(log, "%s: persistent memory (DAX); ring files survive a power failure",
+			    user->place);
+}
+
 static int open_all(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = check_options(&user->options, err);
@@ -165,12 +178,11 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
-	if (user->place[0] && ky_user_place_copies(user->place))
-		ky_log_warning(user->options.log,
-			       "%s: on this file system a full disk would end traced programs",
-			       user->place);
 	ky_user_stale_scan(geteuid(), user->place[0] ? user->place : NULL, true, take_stale, user);
-	return add_dirs(user, err);
+	ret = add_dirs(user, err);
+	if (!ret && user->place[0])
+		tell_place(user);
+	return ret;
 }
 
 int ky_user_open(const struct ky_user_options *options, struct ky_user **out,

@@ -179,8 +179,13 @@ static void derive(struct kymo_ring_writer *writer, const struct kymo_ring_file 
 static int map_file(struct kymo_ring_writer *writer, int fd, const struct kymo_ring_file *head,
 		    const void *client)
 {
-	uint8_t *map = ky_rb_map(head->file_bytes, MAP_SHARED | MAP_NORESERVE, fd);
+	const int synced = MAP_SHARED_VALIDATE | MAP_SYNC | MAP_NORESERVE;
+	uint8_t *map = ky_rb_map(head->file_bytes, synced, fd);
 
+	/* Refused by whatever is not persistent memory, and by kernels before 4.15. */
+	writer->is_synced = map != NULL;
+	if (!map)
+		map = ky_rb_map(head->file_bytes, MAP_SHARED | MAP_NORESERVE, fd);
 	if (!map)
 		return -ENOMEM;
 	derive(writer, head, map);

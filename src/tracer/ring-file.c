@@ -269,6 +269,9 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 			result = off_of((int)renamed, os_error);
 		}
 	}
+	/* On persistent memory the name is to outlive the machine as the contents do. */
+	if (!result && slot->ring.is_synced)
+		ky_sys(SYS_fsync, dir_fd, 0, 0, 0, 0, 0);
 	if (result)
 		ky_sys(SYS_unlinkat, dir_fd, (long)name, 0, 0, 0, 0);
 	else /* Partner: hits that count what they lose. */

@@ -9,8 +9,10 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
+import threading
 
 import pytest
 
@@ -45,19 +47,30 @@ def libraries(program):
 
 
 def image(programs, texts):
-    """An archive of these programs in /bin, with their libraries, and of {path: text}."""
+    """An archive of these programs in /bin, with their libraries, and of {path: text or bytes}."""
     files = {"bin/busybox": read(shutil.which("busybox"))}
     for program in programs:
         files["bin/" + os.path.basename(program)] = read(program)
         for library in libraries(program):
             files[library.lstrip("/")] = read(library)
-    files.update((name, text.encode()) for name, text in texts.items())
+    files.update((name, text.encode() if isinstance(text, str) else text)
+                 for name, text in texts.items())
     folders = {"proc", "sys", "dev", "tmp", "run", "root", "etc"}
     for name in files:
         while name := os.path.dirname(name):
             folders.add(name)
     return archive([(name, 0o40755, b"") for name in sorted(folders)] +
                    [(name, 0o100755, data) for name, data in sorted(files.items())])
+
+
+def get_kernel(*version):
+    """The path of a kernel, or the test is skipped."""
+    done = subprocess.run([os.path.join(ROOT, "tools", "get-kernel"), version[0],
+                           os.path.join(BUILD, "kernels"), *version[1:]], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        pytest.skip(f"no Linux {' '.join(version)}: {done.stderr.decode().strip()}")
+    return done.stdout.decode().strip()
 
 
 def kernel(version):
@@ -69,12 +82,23 @@ def kernel(version):
         pytest.skip("kernels for virtual machines are fetched for x86-64 only")
     if re.search("-[at]san$", BUILD):
         pytest.skip("a sanitized program is too slow on an emulated machine")
-    done = subprocess.run([os.path.join(ROOT, "tools", "get-kernel"), version,
-                           os.path.join(BUILD, "kernels")], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        pytest.skip(f"no Linux {version}: {done.stderr.decode().strip()}")
-    return done.stdout.decode().strip()
+    return get_kernel(version)
+
+
+def modules(version, *names):
+    """{path: data} of modules for persistent memory, in an image's /modules; or the test is skipped."""
+    directory = os.path.join(os.path.dirname(kernel(version)), "modules")
+    paths = {name: os.path.join(directory, name + ".ko") for name in names}
+    if not all(os.path.exists(path) for path in paths.values()):
+        pytest.skip(f"Linux {version} has no modules {' '.join(names)} that can be loaded as they are")
+    return {f"modules/{name}.ko": read(path) for name, path in paths.items()}
+
+
+def file_of(path, size):
+    """@path, so many zero bytes without room on the disk."""
+    with open(path, "wb") as file:
+        file.truncate(size)
+    return path
 
 
 def compile_c(directory, name, *flags):
@@ -85,36 +109,53 @@ def compile_c(directory, name, *flags):
     return path
 
 
+def disk_device(name, path):
+    """A disk whose serial number is @name; what the machine wrote there outlives it in any case."""
+    return ["-drive", f"file={path},format=raw,if=none,id={name},cache=unsafe",
+            "-device", f"nvme,drive={name},serial={name}"]
+
+
+def run_machine(cmd, power_fails_at=None):
+    """Run qemu until it ends, or is killed at a step: what the machine said."""
+    out = bytearray()
+    with subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as qemu:
+        timer = threading.Timer(DEADLINE_S, qemu.kill)
+        timer.start()
+        for line in qemu.stdout:
+            out += line
+            if power_fails_at and line.startswith(f"== {power_fails_at} ".encode()):
+                qemu.kill()
+        is_late = not timer.is_alive()
+        timer.cancel()
+    text = out.decode("utf-8", "replace")
+    assert not is_late, f"still running after {DEADLINE_S} s:\n{text}"
+    assert qemu.returncode == (-signal.SIGKILL if power_fails_at else 0), text
+    return text
+
+
 class Machine:
     """What a machine said, and what it left on its disk.
 
     text: its console. steps: {name: (exit code, seconds since boot)}, from the script's "tell".
     """
 
-    def __init__(self, directory, version, programs, script, texts=None, parameters="", reboots=False):
+    def __init__(self, directory, version, programs, script, texts=None, parameters="", reboots=False,
+                 devices=(), power_fails_at=None):
+        """devices: further arguments of qemu. power_fails_at: the machine is killed when it has told this step."""
         path = kernel(version)
         init = read(os.path.join(SOURCES, "init.sh")).decode() + script + "\npoweroff -f\n"
-        self.disk = os.path.join(directory, "disk")
+        self.disk = file_of(os.path.join(directory, "disk"), DISK_BYTES)
         initrd = os.path.join(directory, "initrd")
         with open(initrd, "wb") as file:
             file.write(image(programs, {"init": init} | (texts or {})))
-        with open(self.disk, "wb") as file:
-            file.truncate(DISK_BYTES)
         cmd = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "768",
                "-nographic", "-nic", "none", "-kernel", path, "-initrd", initrd,
                "-append", f"console=ttyS0 quiet panic=-1 {parameters}",
-               "-drive", f"file={self.disk},format=raw,if=none,id=disk,cache=unsafe",
-               "-device", "nvme,drive=disk,serial=disk"]
+               *disk_device("disk", self.disk), *devices]
         if not reboots:
             cmd.append("-no-reboot")  # a machine that panics ends
-        try:
-            done = subprocess.run(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=DEADLINE_S, check=False)
-        except subprocess.TimeoutExpired as late:
-            raise AssertionError(f"still running after {DEADLINE_S} s:\n"
-                                 f"{(late.stdout or b'').decode(errors='replace')}") from late
-        self.text = done.stdout.decode("utf-8", "replace")
-        assert done.returncode == 0, self.text
+        self.text = run_machine(cmd, power_fails_at)
         self.steps = {name: (int(code), float(at)) for name, code, at in
                       re.findall(r"^== (\S+) (\d+) ([\d.]+)", self.text, re.MULTILINE)}
 
