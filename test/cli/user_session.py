@@ -82,8 +82,10 @@ def session_bytes(rules, contexts=(), clock=MONOTONIC, flags=0, subbuf_bytes=655
             len(exclude), *rule.levels, 0, out.add(code), len(rule.code))
     wanted = b""
     for context in contexts:
-        kind, name = context if isinstance(context, tuple) else (context, "")
-        wanted += struct.pack("=IIIIQ", CONTEXTS.index(kind), out.text(name) if name else 0, 0, 0, 0)
+        kind, name, *counter = context if isinstance(context, tuple) else (context, "")
+        counted, config = counter or (0, 0)
+        wanted += struct.pack("=IIIIQ", CONTEXTS.index(kind), out.text(name) if name else 0, counted, 0,
+                              config)
     tail = (out.add(wanted), len(contexts), out.add(packed), len(rules),
             out.add(struct.pack(f"={len(pids)}I", *pids), 4), len(pids))
     hz = 10**9
