@@ -22,13 +22,20 @@
 #define AHEAD_MAX 1024
 /* All of them together; what they and the window take should stay in the second-level cache. */
 #define AHEAD_TOTAL 2048
-/* The span of a window: its keys have 32 bits. */
+/*
+ * A round is delivered in windows of so many events: what reads them finds them, and what they tell of,
+ * near by. While one event is copied, later ones are fetched.
+ */
+#define WINDOW_EVENTS	 512
+#define PREFETCH_ENTRIES 12
+/* The span of a round: its keys have 32 bits. */
 #define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
 
 struct input {
 	struct ky_queue queue;
 	size_t ahead; /* how far it is to be read */
 	size_t number;
+	size_t n_collected; /* the first entries of the queue are in the current round */
 };
 
 /* A loss in the window, before events[at]. */
@@ -52,12 +59,14 @@ struct merge {
 	struct input **live; /* those that have not ended, by number */
 	size_t n_inputs, n_live, ahead_total;
 	struct ky_windows windows;
-	uint64_t *order, *scratch;    /* of the window's entries: key, place in from[] */
-	const struct ky_event **from; /* the entries as they lie in the queues */
-	size_t cap;		      /* room in these three */
+	uint64_t *order, *scratch; /* of the round's entries: key, place in from[] */
+	struct ky_event **from;	   /* the entries as they lie in the queues */
+	size_t cap;		   /* room in these three */
+	const uint64_t *sorted;	   /* one of the two */
+	size_t n_sorted, n_gathered;
 	const struct ky_stream
-		*only; /* all events of the window are of this one; NULL: of several */
-	KY_VEC(struct split) splits;  /* of the window */
+		*only;		     /* all events of the round are of this one; NULL: of several */
+	KY_VEC(struct split) splits; /* of the window */
 	size_t n_delivered, n_splits; /* of the window */
 	size_t next_to_shrink;
 	int code; /* the first error of an input, kept until the others have ended */
@@ -128,7 +137,7 @@ static void adapt(struct merge *m, struct input *input)
 	}
 }
 
-/* ---- a window -------------------------------------------------------------------------------- */
+/* ---- a round -------------------------------------------------------------------------------- */
 
 static struct limit find_limit(const struct merge *m)
 {
@@ -158,7 +167,7 @@ static int make_room(struct merge *m, size_t n)
 		return KYMO_OK;
 	free(m->order);
 	free(m->scratch);
-	free((void *)(uintptr_t)m->from);
+	free((void *)m->from);
 	m->order = malloc(n * sizeof(*m->order));
 	m->scratch = malloc(n * sizeof(*m->scratch));
 	m->from = malloc(n * sizeof(*m->from));
@@ -166,11 +175,12 @@ static int make_room(struct merge *m, size_t n)
 	return m->cap ? KYMO_OK : KYMO_E_MEMORY;
 }
 
-/* Add @q's entries up to @last_ns to the @n of the window so far. Returns how many. */
-static size_t collect(struct merge *m, struct ky_queue *q, int64_t first_ns, int64_t last_ns,
+/* Add @input's entries up to @last_ns to the @n of the round so far. Returns how many. */
+static size_t collect(struct merge *m, struct input *input, int64_t first_ns, int64_t last_ns,
 		      size_t n)
 {
-	const struct ky_event *entries = q->entries + q->first;
+	struct ky_queue *q = &input->queue;
+	struct ky_event *entries = q->entries + q->first;
 	int64_t ns = q->taken_ns;
 	size_t i, len = ky_queue_length(q);
 
@@ -185,8 +195,7 @@ static size_t collect(struct merge *m, struct ky_queue *q, int64_t first_ns, int
 						 (uint32_t)(n + i));
 	}
 	q->taken_ns = ns;
-	if (i)
-		ky_queue_take(q, &m->windows, i);
+	input->n_collected = i;
 	return i;
 }
 
@@ -197,47 +206,59 @@ static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *
 	size_t n = 0, n_sources = 0;
 
 	for (size_t i = 0; i < m->n_live; i++) {
-		struct ky_queue *q = &m->live[i]->queue;
-		bool below = m->live[i]->number > limit->number;
+		struct input *input = m->live[i];
+		bool below = input->number > limit->number;
 		size_t taken;
 
 		if (below && limit->ns == INT64_MIN)
 			continue;
-		taken = collect(m, q, limit->first_ns, limit->ns - below, n);
+		taken = collect(m, input, limit->first_ns, limit->ns - below, n);
 		if (!taken)
 			continue;
 		n += taken;
-		m->only = n_sources++ ? NULL : q->stream;
-		last_ns = q->taken_ns > last_ns ? q->taken_ns : last_ns;
+		m->only = n_sources++ ? NULL : input->queue.stream;
+		last_ns = input->queue.taken_ns > last_ns ? input->queue.taken_ns : last_ns;
 	}
 	*max_key = (uint32_t)((uint64_t)last_ns - (uint64_t)limit->first_ns);
 	return n;
 }
 
-static int add_split(struct merge *m, struct ky_window *window, const struct ky_event *entry)
+/* The loss of @entry becomes the window's. */
+static int add_split(struct merge *m, struct ky_window *window, struct ky_event *entry)
 {
-	struct split split = {.at = window->n_events,
-			      .loss = ky_entry_loss(entry),
-			      .has_event = ky_entry_has_event(entry)};
+	struct ky_loss *loss = ky_entry_loss(entry);
+	struct split split = {
+		.at = window->n_events, .loss = loss, .has_event = ky_entry_has_event(entry)};
 
-	if (ky_vec_push(&window->losses, ky_entry_loss(entry)) < 0) {
-		ky_loss_drop(ky_entry_loss(entry));
-		free(ky_entry_loss(entry));
+	entry->data = NULL;
+	if (ky_vec_push(&window->losses, loss) < 0) {
+		ky_loss_drop(loss);
+		free(loss);
 		return KYMO_E_MEMORY;
 	}
 	return ky_vec_push(&m->splits, split);
 }
 
-/* Copy the @n events in their order. */
-static int gather(struct merge *m, const uint64_t *order, size_t n)
+static inline void prefetch(const struct ky_event *entry)
+{
+	__builtin_prefetch(entry);
+	__builtin_prefetch((const char *)(entry + 1) - 1);
+}
+
+/* Copy the next @n events of the round in their order. */
+static int gather(struct merge *m, size_t n)
 {
 	struct ky_window *window = m->windows.current;
+	const uint64_t *order = m->sorted + m->n_gathered;
+	size_t rest = m->n_sorted - m->n_gathered;
 	struct ky_event *to = window->events;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct ky_event *from = m->from[(uint32_t)order[i]];
+		struct ky_event *from = m->from[(uint32_t)order[i]];
 
+		if (i + PREFETCH_ENTRIES < rest)
+			prefetch(m->from[(uint32_t)order[i + PREFETCH_ENTRIES]]);
 		if (ky_entry_is_bare(from)) {
 			window->n_events = (size_t)(to - window->events);
 			if (ky_entry_loss(from) && add_split(m, window, from) < 0)
@@ -247,11 +268,24 @@ static int gather(struct merge *m, const uint64_t *order, size_t n)
 		}
 	}
 	window->n_events = (size_t)(to - window->events);
+	m->n_gathered += n;
 	return ret;
 }
 
-/* The next window: 1, 0 at the end, or KYMO_E_MEMORY. */
-static int next_window(struct merge *m)
+/* What was collected has been gathered, all of it. */
+static void end_round(struct merge *m)
+{
+	for (size_t i = 0; i < m->n_live; i++) {
+		struct input *input = m->live[i];
+
+		if (input->n_collected)
+			ky_queue_take(&input->queue, &m->windows, input->n_collected);
+		input->n_collected = 0;
+	}
+}
+
+/* Put in order what comes next. 1, 0 at the end, or KYMO_E_MEMORY. */
+static int next_round(struct merge *m)
 {
 	uint32_t max_key;
 	struct limit limit;
@@ -263,16 +297,38 @@ static int next_window(struct merge *m)
 		n += ky_queue_length(&m->live[i]->queue);
 	if (!n)
 		return 0;
-	if (make_room(m, n) < 0 || ky_windows_next(&m->windows, n) < 0)
+	if (make_room(m, n) < 0)
 		return KYMO_E_MEMORY;
-	ky_vec_clear(&m->splits);
-	m->n_delivered = m->n_splits = 0;
 	limit = find_limit(m);
 	n = collect_all(m, &limit, &max_key);
 	adapt(m, limit.input);
-	return gather(m, m->only ? m->order : ky_order(m->order, m->scratch, n, max_key), n) < 0
-		       ? KYMO_E_MEMORY
-		       : 1;
+	m->sorted = m->only ? m->order : ky_order(m->order, m->scratch, n, max_key);
+	m->n_sorted = n;
+	m->n_gathered = 0;
+	return 1;
+}
+
+/* The next window: 1, 0 at the end, or KYMO_E_MEMORY. */
+static int next_window(struct merge *m)
+{
+	size_t n;
+	int ret = 1;
+
+	if (m->n_gathered == m->n_sorted)
+		ret = next_round(m);
+	if (ret <= 0)
+		return ret;
+	n = m->n_sorted - m->n_gathered;
+	n = n < WINDOW_EVENTS ? n : WINDOW_EVENTS;
+	if (ky_windows_next(&m->windows, n) < 0)
+		return KYMO_E_MEMORY;
+	ky_vec_clear(&m->splits);
+	m->n_delivered = m->n_splits = 0;
+	ret = gather(m, n);
+	/* Its packets are borrowed by this window, too: not before. */
+	if (m->n_gathered == m->n_sorted)
+		end_round(m);
+	return ret < 0 ? ret : 1;
 }
 
 /* ---- the stage ------------------------------------------------------------------------------- */
@@ -334,10 +390,12 @@ void ky_merge_restart(struct ky_flow *flow)
 	m->n_live = m->n_inputs;
 	for (size_t i = 0; i < m->n_inputs; i++) {
 		m->live[i] = &m->inputs[i];
+		m->inputs[i].n_collected = 0;
 		ky_queue_reset(&m->inputs[i].queue, &m->windows);
 	}
 	if (m->windows.current)
 		m->n_delivered = m->windows.current->n_events;
+	m->n_sorted = m->n_gathered = 0;
 	ky_vec_clear(&m->splits);
 	m->n_splits = 0;
 	m->code = KYMO_OK;
@@ -387,8 +445,8 @@ static void merge_close(struct ky_flow *flow)
 	ky_vec_fini(&m->splits);
 	free(m->order);
 	free(m->scratch);
-	free((void *)(uintptr_t)m->from);
-	free((void *)(uintptr_t)m->live);
+	free((void *)m->from);
+	free((void *)m->live);
 	free(m->inputs);
 	free(m);
 }
