@@ -4,7 +4,32 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+
+/* With up to three decimals, halves upwards; a log has some of them in each line, and printf() is slow. */
+static void add_fixed(struct ky_strbuf *out, double value, int decimals)
+{
+	static const uint32_t powers[] = {1, 10, 100, 1000};
+	uint64_t scaled;
+	char text[24];
+
+	if (!(value >= 0 && value < 1e12)) {
+		ky_strbuf_addf(out, "%.*f", decimals, value);
+		return;
+	}
+	scaled = (uint64_t)llround(value * powers[decimals]);
+	ky_strbuf_addu(out, scaled / powers[decimals]);
+	if (!decimals)
+		return;
+	text[0] = '.';
+	scaled %= powers[decimals];
+	for (int i = decimals; i; i--) {
+		text[i] = (char)('0' + scaled % 10);
+		scaled /= 10;
+	}
+	ky_strbuf_add(out, text, (size_t)decimals + 1);
+}
 
 static void add_duration(struct ky_strbuf *out, double ns, bool padded)
 {
@@ -18,8 +43,12 @@ static void add_duration(struct ky_strbuf *out, double ns, bool padded)
 	decimals = ns < 9.9995 ? 3 : ns < 99.995 ? 2 : 1;
 	if (unit == 0 && ns == floor(ns))
 		decimals = 0;
+	add_fixed(out, ns, decimals);
+	ky_strbuf_addc(out, ' ');
+	ky_strbuf_adds(out, units[unit]);
 	/* "s" as wide as the others, so that numbers stand under each other */
-	ky_strbuf_addf(out, "%.*f %s%s", decimals, ns, units[unit], padded && unit == 3 ? " " : "");
+	if (padded && unit == 3)
+		ky_strbuf_addc(out, ' ');
 }
 
 void ky_render_duration(struct ky_strbuf *out, double ns)
@@ -38,7 +67,9 @@ static void add_size(struct ky_strbuf *out, double bytes)
 		unit++;
 	}
 	decimals = !unit ? 0 : bytes < 9.9995 ? 3 : bytes < 99.995 ? 2 : 1;
-	ky_strbuf_addf(out, "%.*f %s", decimals, bytes, units[unit]);
+	add_fixed(out, bytes, decimals);
+	ky_strbuf_addc(out, ' ');
+	ky_strbuf_adds(out, units[unit]);
 }
 
 static void add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
@@ -65,19 +96,44 @@ static void add_number(struct ky_strbuf *out, const struct ky_cell *cell)
 		ky_strbuf_addf(out, "%.3f", cell->f);
 }
 
-void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date)
+/* "2026-11-21 23:58:20"; times of a log lie close together. NULL: there is no such time. */
+static const char *second_text(time_t seconds)
 {
-	int fraction = (int)(ns % 1000000000);
-	time_t seconds = (time_t)(ns / 1000000000 - (fraction < 0));
-	char text[64];
+	static _Thread_local char text[64];
+	static _Thread_local time_t last;
 	struct tm tm;
 
-	if (!localtime_r(&seconds, &tm)) {
+	if (text[0] && seconds == last)
+		return text;
+	if (!localtime_r(&seconds, &tm) ||
+	    !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm)) {
+		text[0] = '\0';
+		return NULL;
+	}
+	last = seconds;
+	return text;
+}
+
+void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date)
+{
+	int64_t fraction = ns % 1000000000;
+	const char *text = second_text((time_t)(ns / 1000000000 - (fraction < 0)));
+	char digits[] = ".000000000";
+
+	if (!text) {
 		ky_strbuf_addi(out, ns);
 		return;
 	}
-	strftime(text, sizeof(text), date ? "%Y-%m-%d %H:%M:%S" : "%H:%M:%S", &tm);
-	ky_strbuf_addf(out, "%s.%09d", text, fraction < 0 ? fraction + 1000000000 : fraction);
+	if (!date && strchr(text, ' '))
+		text = strchr(text, ' ') + 1;
+	ky_strbuf_adds(out, text);
+	if (fraction < 0)
+		fraction += 1000000000;
+	for (int i = 9; i; i--) {
+		digits[i] = (char)('0' + fraction % 10);
+		fraction /= 10;
+	}
+	ky_strbuf_add(out, digits, 10);
 }
 
 void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
@@ -92,7 +148,8 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		add_duration(out, ky_cell_number(cell), true);
 		break;
 	case KY_CELL_RATIO:
-		ky_strbuf_addf(out, "%.2f %%", ky_cell_number(cell) * 100);
+		add_fixed(out, ky_cell_number(cell) * 100, 2);
+		ky_strbuf_adds(out, " %");
 		break;
 	case KY_CELL_PROCESS:
 		ky_strbuf_adds(out, cell->process->comm[0] ? cell->process->comm : "?");
@@ -114,7 +171,7 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		add_size(out, ky_cell_number(cell));
 		break;
 	case KY_CELL_RATE:
-		ky_strbuf_addf(out, "%.2f", ky_cell_number(cell));
+		add_fixed(out, ky_cell_number(cell), 2);
 		break;
 	case KY_CELL_ADDRESS:
 		ky_strbuf_addf(out, "0x%llx", (unsigned long long)cell->u);

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_SHOWN 40 /* columns of text */
-#define GAP	  2
-#define BAR_MIN	  6
-#define BAR_MAX	  40
-#define LAST_MIN  12 /* what a left-aligned last column needs at least; it may stick out */
+#define MAX_SHOWN  40 /* columns of text */
+#define GAP	   2
+#define BAR_MIN	   6
+#define BAR_MAX	   40
+#define TIME_WIDTH 18 /* 23:58:20.772941381 */
+#define LAST_MIN   12 /* what a left-aligned last column needs at least; it may stick out */
 
 /* What of a cell a column of text shows: a process takes several. */
 enum part { PART_ALL, PART_TID, PART_PID, PART_NAME, PART_HOST };
@@ -85,8 +86,12 @@ static int width_of(const char *text)
 
 static void pad(struct ky_strbuf *out, int width)
 {
-	while (width-- > 0)
-		ky_strbuf_addc(out, ' ');
+	static const char blanks[] = "                                        ";
+
+	for (; width > 0; width -= (int)sizeof(blanks) - 1)
+		ky_strbuf_add(out, blanks,
+			      (size_t)width < sizeof(blanks) - 1 ? (size_t)width
+								 : sizeof(blanks) - 1);
 }
 
 /* ---- layout ---------------------------------------------------------------------------- */
@@ -168,6 +173,13 @@ static void choose_columns(struct layout *layout)
 	}
 }
 
+/* Times are as wide as each other. */
+static bool is_measured(const struct layout *layout, const struct shown *shown)
+{
+	return layout->table->def->columns[shown->column].cls == KY_CELL_TIMESTAMP &&
+	       shown->width >= TIME_WIDTH;
+}
+
 static void measure_columns(struct layout *layout)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -179,6 +191,8 @@ static void measure_columns(struct layout *layout)
 			struct shown *shown = &layout->shown[i];
 			int width;
 
+			if (is_measured(layout, shown))
+				continue;
 			ky_strbuf_clear(&text);
 			add_cell(&text, &layout->table->def->columns[shown->column],
 				 &cells[shown->column], shown->part);
