@@ -23,7 +23,9 @@ CASES = ["preempted", "migrated", "signals", "beyond", "vforks", "unplugged"]
 COUNTERS = {"instructions": (0, 1), "cycles": (0, 0)}
 ROUNDS = 10000000  # of the loop in counting.c
 
+# run_machine() has a deadline of its own; and the kernel is fetched.
 pytestmark = [
+    pytest.mark.deadline(900),
     pytest.mark.skipif(not shutil.which("qemu-system-aarch64"),
                        reason="no qemu-system-arm: tools/install-deps test"),
     pytest.mark.skipif(platform.machine() != "x86_64" or BUILD.endswith(("-asan", "-tsan")),
