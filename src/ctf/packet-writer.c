@@ -24,9 +24,18 @@ int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
 	return KYMO_OK;
 }
 
+void ky_packet_writer_lend(struct ky_packet_writer *writer, uint8_t *data)
+{
+	if (!writer->is_lent)
+		free(writer->data);
+	writer->data = data;
+	writer->is_lent = true;
+}
+
 void ky_packet_writer_fini(struct ky_packet_writer *writer)
 {
-	free(writer->data);
+	if (!writer->is_lent)
+		free(writer->data);
 	memset(writer, 0, sizeof(*writer));
 }
 

@@ -28,6 +28,7 @@ struct ky_packet_writer {
 	uint32_t used_bytes;
 	bool compact_header;
 	bool open;
+	bool is_lent;	  /* the buffer is somebody else's */
 	uint8_t pad_bits; /* of the last byte that are no content; set by those who write bits */
 	uint64_t begin_cycles, last_cycles;
 	uint64_t sequence; /* of the packet being built */
@@ -42,6 +43,8 @@ int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
 			  const uint8_t uuid[16], uint32_t stream_class_id, uint64_t stream_id,
 			  uint32_t cpu_id, bool compact_header);
 void ky_packet_writer_fini(struct ky_packet_writer *writer);
+/* The next packets are built in @data, of size_bytes, which stays the caller's; between close and begin. */
+void ky_packet_writer_lend(struct ky_packet_writer *writer, uint8_t *data);
 
 void ky_packet_writer_begin(struct ky_packet_writer *writer, uint64_t begin_cycles);
 

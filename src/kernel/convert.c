@@ -524,6 +524,15 @@ static void take_stack(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 		expect_stacks(cpu, plan, record, NULL);
 }
 
+static inline bool is_own(const struct ky_convert *convert, uint32_t tid)
+{
+	bool is = false;
+
+	for (int i = 0; i < KY_CONVERT_OWN_TIDS; i++)
+		is |= tid == (uint32_t)convert->own_tids[i];
+	return is;
+}
+
 static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
 				 struct kymo_error *err)
 {
@@ -544,8 +553,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	if (plan->role == KY_EVENT_SYSCALL && (record.tid == (uint32_t)convert->own_tids[0] ||
-					       record.tid == (uint32_t)convert->own_tids[1])) {
+	if (plan->role == KY_EVENT_SYSCALL && is_own(convert, record.tid)) {
 		if (cpu->stacks)
 			ky_stacks_event(cpu->stacks, data, 0, 0, 0);
 		return KYMO_OK;

@@ -28,6 +28,9 @@
 #include "kernel/stacks.h"
 #include "kernel/threads.h"
 
+/* The recorder's threads: the one that reads, the state dump's, the one that writes. */
+#define KY_CONVERT_OWN_TIDS 3
+
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
 enum ky_context {
 	KY_CONTEXT_PID = 1,
@@ -91,7 +94,7 @@ struct ky_convert {
 	uint32_t
 		stacks_at; /* where the lengths of call stacks stand in it: the last that there is */
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
-	int32_t own_tids[2];
+	int32_t own_tids[KY_CONVERT_OWN_TIDS];
 	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
 	/* Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not owned. */

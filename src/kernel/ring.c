@@ -26,14 +26,15 @@ bool ky_ring_is_empty(int error)
 
 /*
  * splice() moves no more than the pipe has slots for, counting each as a page of memory, however large a
- * sub-buffer is: a new pipe would take one of 64 KiB at a time. Where the limit of pipes forbids more, that is
- * what happens.
+ * sub-buffer is.
  */
 static int open_pipe(struct ky_ring *ring)
 {
 	if (pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -1;
-	(void)fcntl(ring->pipe[1], F_SETPIPE_SZ, (int)(ring->page_bytes * KY_RING_PIPE_PAGES));
+	ring->splice_bytes =
+		ring->page_bytes > KY_RING_SPLICE_BYTES ? ring->page_bytes : KY_RING_SPLICE_BYTES;
+	(void)fcntl(ring->pipe[1], F_SETPIPE_SZ, (int)ring->splice_bytes);
 	return 0;
 }
 
@@ -159,8 +160,8 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 	ssize_t n;
 
 	do {
-		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
-			   (size_t)ring->page_bytes * KY_RING_PIPE_PAGES, SPLICE_F_NONBLOCK);
+		n = splice(ring->fd, NULL, ring->pipe[1], NULL, ring->splice_bytes,
+			   SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		ring->pages_in_pipe = (uint32_t)((size_t)n / ring->page_bytes);
@@ -171,15 +172,13 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-/* 1: a page was copied; 0: there is none. */
-static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct kymo_error *err)
+/* 1: a page was copied to @to; 0: there is none. */
+static int copy_bytes(struct ky_ring *ring, int fd, uint8_t *to, struct kymo_error *err)
 {
 	ssize_t n;
-	int ret;
 
-again:
 	do {
-		n = read(fd, ring->page, ring->page_bytes);
+		n = read(fd, to, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(ring, err);
@@ -188,12 +187,22 @@ again:
 	/* The pipe holds whole pages, one buffer each: anything else is a bug somewhere. */
 	if ((size_t)n != ring->page_bytes)
 		return ky_error_set(err, KYMO_E_IO, "a page of the ring came in pieces");
-	ret = ky_page_open(&ring->layout, ring->page, ring->page_bytes, page, err);
-	if (ret == KYMO_E_FORMAT && ring->is_file) {
+	return 1;
+}
+
+static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct kymo_error *err)
+{
+	int ret;
+
+	for (;;) {
+		ret = copy_bytes(ring, fd, ring->page, err);
+		if (ret <= 0)
+			return ret;
+		ret = ky_page_open(&ring->layout, ring->page, ring->page_bytes, page, err);
+		if (ret != KYMO_E_FORMAT || !ring->is_file)
+			return ret < 0 ? ret : 1;
 		ring->bad_pages++;
-		goto again;
 	}
-	return ret < 0 ? ret : 1;
 }
 
 static int next_page(struct ky_ring *ring, bool partial, struct ky_page *page,
@@ -231,6 +240,25 @@ int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struc
 	else if (ret == 0)
 		ring->whole_pages = 0;
 	else
+		ky_error_path(err, ring->path);
+	return ret;
+}
+
+int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (!ring->pages_in_pipe && ring->way != KY_RING_READ)
+		ret = fill_pipe(ring, err);
+	if (ret < 0)
+		;
+	else if (ring->pages_in_pipe)
+		ret = copy_bytes(ring, ring->pipe[0], to, err);
+	else if (partial || ring->way == KY_RING_READ)
+		ret = copy_bytes(ring, ring->fd, to, err);
+	if (ring->pages_in_pipe)
+		ring->pages_in_pipe--;
+	if (ret < 0)
 		ky_error_path(err, ring->path);
 	return ret;
 }

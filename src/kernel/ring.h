@@ -43,8 +43,11 @@ enum ky_ring_way {
 /* ...so many whole pages in one round, and it is unmapped. */
 #define KY_RING_HEAVY_PAGES 2
 
-/* Sub-buffers that one splice() moves, at most. */
-#define KY_RING_PIPE_PAGES 16
+/*
+ * What one splice() moves, at most; but a whole sub-buffer. The kernel fills the place of each with a page that it
+ * has to clear first, except one: that which was given back last. So few large sub-buffers go one by one.
+ */
+#define KY_RING_SPLICE_BYTES 65536
 
 struct ky_ring {
 	int fd; /* per_cpu/cpuN/trace_pipe_raw; readable when the ring is filled to buffer_percent */
@@ -55,7 +58,8 @@ struct ky_ring {
 	enum ky_ring_way asked; /* what ky_ring_open() was told */
 	enum ky_ring_way way;	/* never AUTO */
 	struct ky_ring_map map;
-	bool no_map; /* AUTO tried, and the kernel refused */
+	bool no_map;	     /* AUTO tried, and the kernel refused */
+	size_t splice_bytes; /* in one call */
 	uint32_t pages_in_pipe;
 	bool is_partial; /* what was handed out last was being written: all that there was then */
 	uint32_t whole_pages, light_rounds; /* for AUTO; a round ends when there is no whole page */
@@ -88,6 +92,11 @@ void ky_ring_close(struct ky_ring *ring);
  * Returns 1, 0 when there is nothing, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_UNSUPPORTED.
  */
 int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err);
+
+/*
+ * The same for who does not look into the pages: copy it to @to, page_bytes long, by splice, or else by read.
+ */
+int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err);
 
 /*
  * Read it in another way from now on, not AUTO. What was handed out is no longer valid.

@@ -227,8 +227,8 @@ static bool take_line(struct replay *replay, const char *line)
 		return true;
 	}
 	if (starts(line, "own "))
-		return sscanf(line, "own %d %d", &session->convert.own_tids[0],
-			      &session->convert.own_tids[1]) == 2;
+		return sscanf(line, "own %d %d %d", &session->convert.own_tids[0],
+			      &session->convert.own_tids[1], &session->convert.own_tids[2]) >= 2;
 	if (starts(line, "time "))
 		return sscanf(line, "time %" SCNu64 " %" SCNu64, &session->start_cycles,
 			      &replay->end_cycles) == 2;
@@ -299,7 +299,7 @@ static void set_filters(struct ky_session *session)
 static int prepare(struct replay *replay, struct kymo_error *err)
 {
 	struct ky_session *session = replay->session;
-	int32_t own[2];
+	int32_t own[KY_CONVERT_OWN_TIDS];
 	int ret = read_description(replay, err);
 
 	if (ret < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * While recording raw: whole pages go from the ring through a pipe to the file, without being copied
- * to user space. The page that is being written is read only at the end.
+ * While recording raw: whole pages go from the ring into blocks, and these to the disk; nobody looks into them.
+ * The page that is being written is read only at the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,10 @@
 /* Of a CPU, before others get their turn. */
 #define ROUND_BYTES (4u << 20)
 
-static int failed(const struct ky_session_cpu *cpu, const char *what, struct kymo_error *err)
+static int failed(const struct ky_session_cpu *cpu, int errnum, const char *what,
+		  struct kymo_error *err)
 {
-	int code = ky_error_errno(err, errno, "cannot %s", what);
+	int code = ky_error_errno(err, errnum, "cannot %s", what);
 	char path[4200];
 
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
@@ -50,94 +51,57 @@ static int open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 		return KYMO_OK;
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
 	cpu->raw_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return cpu->raw_fd >= 0 ? KYMO_OK : failed(cpu, "create the file", err);
+	if (cpu->raw_fd < 0)
+		return failed(cpu, errno, "create the file", err);
+	cpu->raw_file = ky_block_file_open(cpu->session->blocks, cpu->raw_fd);
+	return cpu->raw_file ? KYMO_OK : ky_error_nomem(err);
 }
 
-/* A page that a full disk cut is taken back. */
-static int give_up(struct ky_session_cpu *cpu, struct kymo_error *err)
+static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
-	int code = failed(cpu, "write", err);
-
-	if (ftruncate(cpu->raw_fd, (off_t)cpu->raw_bytes) < 0 && err)
-		ky_error_hint(err, "the last page in it is cut");
-	return code;
-}
-
-/* @n bytes from the pipe to the file. */
-static int drain_pipe(struct ky_session_cpu *cpu, size_t n, struct kymo_error *err)
-{
-	size_t left = n;
-	ssize_t moved;
-
-	while (left) {
-		moved = splice(cpu->ring.pipe[0], NULL, cpu->raw_fd, NULL, left, SPLICE_F_MOVE);
-		if (moved < 0 && errno == EINTR)
-			continue;
-		if (moved <= 0)
-			return give_up(cpu, err);
-		left -= (size_t)moved;
-	}
-	cpu->raw_bytes += n;
-	return KYMO_OK;
-}
-
-/* Whole pages. Returns how many bytes were moved; 0: there is none. */
-static ssize_t move_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
-{
-	struct ky_ring *ring = &cpu->ring;
-	ssize_t n;
 	int ret;
 
-	do {
-		n = splice(ring->fd, NULL, ring->pipe[1], NULL,
-			   (size_t)ring->page_bytes * KY_RING_PIPE_PAGES, SPLICE_F_NONBLOCK);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0 && !ky_ring_is_empty(errno))
-		return failed(cpu, "read the ring buffer", err);
-	if (n <= 0)
-		return 0;
+	if (!cpu->block_bytes)
+		return KYMO_OK;
+	ret = ky_block_file_put(cpu->raw_file, cpu->block, cpu->block_bytes);
+	cpu->block = NULL;
+	cpu->block_bytes = 0;
+	return ret < 0 ? failed(cpu, -ret, "write", err) : KYMO_OK;
+}
+
+/* 1: a page is in the block; 0: there is none. */
+static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
+{
+	struct ky_ring *ring = &cpu->ring;
+	int ret;
+
+	if (!cpu->block)
+		cpu->block = ky_block_take(cpu->session->blocks);
+	if (!cpu->block)
+		return ky_error_nomem(err);
+	ret = ky_ring_copy(ring, final, cpu->block->data + cpu->block_bytes, err);
+	if (ret <= 0)
+		return ret;
+	cpu->block_bytes += ring->page_bytes;
+	cpu->raw_bytes += ring->page_bytes;
 	ret = open_file(cpu, err);
-	if (!ret)
-		ret = drain_pipe(cpu, (size_t)n, err);
-	return ret < 0 ? ret : n;
-}
-
-/* All that is there, the page that is being written too. */
-static int copy_rest(struct ky_session_cpu *cpu, struct kymo_error *err)
-{
-	struct ky_ring *ring = &cpu->ring;
-	ssize_t n;
-	int ret;
-
-	for (;;) {
-		n = read(ring->fd, ring->page, ring->page_bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && !ky_ring_is_empty(errno))
-			return failed(cpu, "read the ring buffer", err);
-		if (n <= 0)
-			return KYMO_OK;
-		ret = open_file(cpu, err);
-		if (ret < 0)
-			return ret;
-		if (ky_write_all(cpu->raw_fd, ring->page, (size_t)n) < 0)
-			return give_up(cpu, err);
-		cpu->raw_bytes += (uint64_t)n;
-	}
+	if (!ret && cpu->block_bytes + ring->page_bytes > KY_BLOCK_BYTES)
+		ret = put_block(cpu, err);
+	return ret < 0 ? ret : 1;
 }
 
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
 	ky_vec_foreach(&session->cpus, it) {
 		uint64_t limit = (*it)->raw_bytes + ROUND_BYTES;
-		ssize_t n = 1;
+		int ret = 1;
 
-		while (n > 0 && (final || (*it)->raw_bytes < limit))
-			n = move_pages(*it, err);
-		if (n >= 0 && final)
-			n = copy_rest(*it, err);
-		if (n < 0)
-			return (int)n;
+		while (ret > 0 && (final || (*it)->raw_bytes < limit))
+			ret = take_page(*it, final, err);
+		if (ret >= 0)
+			ret = put_block(*it, err);
+		if (ret < 0)
+			return ret;
 	}
 	return KYMO_OK;
 }
@@ -205,11 +169,12 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 	ky_strbuf_adds(text, "kymo-raw 1\nuuid ");
 	for (int i = 0; i < 16; i++)
 		ky_strbuf_addf(text, "%02x", session->uuid[i]);
-	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d\n",
+	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d %d\n",
 		       __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little",
 		       session->page_bytes, session->options.context, session->has_threads,
 		       session->convert.own_tids[0],
-		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed));
+		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed),
+		       session->convert.own_tids[2]);
 	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
 	ky_vec_foreach(&session->cpus, it)
 		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->convert.cpu, (*it)->online,
@@ -251,6 +216,8 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 		struct ky_ring_stats stats;
 		int ret = ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, err);
 
+		if (!ret && cpu->raw_file && (ret = ky_block_file_wait(cpu->raw_file)) < 0)
+			ret = failed(cpu, -ret, "write", err);
 		if (ret < 0)
 			return ret;
 		cpu->convert.events = stats.read;

@@ -18,7 +18,7 @@ static int dump_flush(void *data, uint64_t end_cycles, struct kymo_error *err)
 
 	if (atomic_load_explicit(&dump->stop, memory_order_relaxed))
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "the state dump was stopped");
-	return ky_session_send(session, &dump->writer, dump->stream, end_cycles, 0, err);
+	return ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
 }
 
 static void *dump_thread(void *data)
@@ -80,7 +80,8 @@ int ky_session_dump_start(struct ky_session *session, struct kymo_error *err)
 	 * time in which all streams have packets.
 	 */
 	ky_packet_writer_begin(&dump->writer, session->start_cycles);
-	ret = ky_session_send(session, &dump->writer, dump->stream, session->start_cycles, 0, err);
+	ret = ky_session_send(session, &dump->writer, dump->stream, NULL, session->start_cycles, 0,
+			      err);
 	if (ret < 0)
 		return ret;
 	ret = pthread_create(&dump->thread, NULL, dump_thread, session);
@@ -117,5 +118,5 @@ int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
 	if (!dump->writer.data)
 		return KYMO_OK;
 	ky_packet_writer_begin(&dump->writer, dump->writer.last_cycles);
-	return ky_session_send(session, &dump->writer, dump->stream, end_cycles, 0, err);
+	return ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
 }

@@ -18,8 +18,14 @@ int ky_session_open_sink(struct ky_session *session, const char *path, struct ky
 {
 	int ret;
 
-	if (!session->options.overwrite)
-		return ky_dir_sink_open(path, &session->sink, err);
+	if (!session->options.overwrite) {
+		ret = ky_block_writer_open(&session->blocks, err);
+		if (!ret)
+			ret = ky_dir_sink_open(path, &session->sink, err);
+		if (!ret)
+			ky_dir_sink_use_blocks(session->sink, session->blocks);
+		return ret;
+	}
 	/* Where the last snapshot goes: better known now that it can. */
 	ret = ky_dir_sink_open(path, &session->disk, err);
 	return ret < 0 ? ret

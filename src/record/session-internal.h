@@ -19,18 +19,22 @@
 #include "kernel/tracefs.h"
 #include "query/filter.h"
 #include "record/session.h"
+#include "store/block-writer.h"
 #include "store/writer.h"
 
-#define KY_SESSION_PACKET_BYTES (256u * 1024)
+#define KY_SESSION_PACKET_BYTES KY_BLOCK_BYTES
 #define KY_SESSION_DUMP_BYTES	(64u * 1024)
 
 struct ky_session_cpu {
 	struct ky_session *session;
 	struct ky_ring ring;
 	struct ky_convert_cpu convert;
-	int stream;  /* the sink's number; -1: no packet yet */
-	bool online; /* at the start */
-	int raw_fd;  /* raw recordings: its file; -1: none yet */
+	int stream;		/* the sink's number; -1: no packet yet */
+	bool online;		/* at the start */
+	struct ky_block *block; /* what is being filled: a packet, or raw pages; NULL: none */
+	int raw_fd;		/* raw recordings: its file; -1: none yet */
+	struct ky_block_file *raw_file;
+	uint32_t block_bytes; /* of raw pages in `block` */
 	uint64_t raw_bytes, raw_lost;
 	bool unpollable; /* offline: the kernel cannot tell when there is data */
 	bool has_page;
@@ -92,6 +96,8 @@ struct ky_session {
 	bool compact_header;
 
 	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
+	struct ky_block_writer
+		*blocks; /* what becomes of events is written by it; NULL: it stays in memory */
 	struct ky_packet_sink *sink;
 	struct ky_packet_sink *disk; /* flight recorder: where the last snapshot goes; else NULL */
 	uint32_t page_bytes;	     /* of the rings */
@@ -199,8 +205,9 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 int ky_session_read_now(struct ky_session *session, struct kymo_error *err);
 /* End all streams at @end_cycles. */
 int ky_session_end_streams(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
-/* Close @writer's packet and send it. */
+/* Close @writer's packet and send it; it is in @block, which is gone then, or NULL. */
 int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer, int stream,
-		    uint64_t end_cycles, uint64_t discarded, struct kymo_error *err);
+		    struct ky_block *block, uint64_t end_cycles, uint64_t discarded,
+		    struct kymo_error *err);
 
 #endif

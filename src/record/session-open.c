@@ -284,6 +284,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_build_model(session, err);
 	if (!ret)
 		ret = open_output(session, err);
+	if (!ret && session->blocks)
+		session->convert.own_tids[2] = ky_block_writer_tid(session->blocks);
 	if (!ret)
 		ret = ky_session_setup_instance(session, err);
 	if (!ret)

@@ -29,11 +29,15 @@
 #define ROUND_PAGES 64
 
 int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer, int stream,
-		    uint64_t end_cycles, uint64_t discarded, struct kymo_error *err)
+		    struct ky_block *block, uint64_t end_cycles, uint64_t discarded,
+		    struct kymo_error *err)
 {
 	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
+	/* The next block is to begin where a disk can go on; behind the last there is none. */
+	uint32_t align_bytes = block && !session->stopped ? KY_BLOCK_ALIGN : 8;
 	struct ky_packet_out out = {
-		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, 8),
+		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, align_bytes),
+		.block = block,
 		.data = writer->data,
 		.content_bits = content_bits,
 		.n_events = writer->events,
@@ -52,12 +56,27 @@ int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer,
 	return ret;
 }
 
+/* The next packet is built in a block of its own. */
+static int lend_block(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_session *session = cpu->session;
+
+	if (!session->blocks || session->options.raw)
+		return KYMO_OK;
+	cpu->block = ky_block_take(session->blocks);
+	if (!cpu->block)
+		return ky_error_nomem(err);
+	ky_packet_writer_lend(&cpu->convert.writer, cpu->block->data);
+	return KYMO_OK;
+}
+
 /* Packets of a CPU; its stream is announced with the first one. */
 static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, struct kymo_error *err)
 {
 	struct ky_session_cpu *cpu = convert->data;
 	struct ky_session *session = cpu->session;
 	char name[32];
+	int ret, lent;
 
 	if (cpu->stream < 0) {
 		snprintf(name, sizeof(name), "channel0_%u", convert->cpu);
@@ -67,8 +86,10 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 		if (cpu->stream < 0)
 			return cpu->stream;
 	}
-	return ky_session_send(session, &convert->writer, cpu->stream, end_cycles, convert->lost,
-			       err);
+	ret = ky_session_send(session, &convert->writer, cpu->stream, cpu->block, end_cycles,
+			      convert->lost, err);
+	lent = lend_block(cpu, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : lent;
 }
 
 static uint64_t lost_until_now(struct ky_convert_cpu *convert)
@@ -134,6 +155,8 @@ static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_err
 	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
 				  number, number, session->compact_header) < 0)
 		ret = ky_error_nomem(err);
+	if (!ret)
+		ret = lend_block(cpu, err);
 	return ret < 0 ? ret : watch(session, cpu, err);
 }
 
@@ -182,6 +205,7 @@ void ky_session_close_cpus(struct ky_session *session)
 {
 	ky_vec_foreach(&session->cpus, cpu) {
 		ky_ring_close(&(*cpu)->ring);
+		(void)ky_block_file_close((*cpu)->raw_file, NULL);
 		if ((*cpu)->raw_fd >= 0)
 			close((*cpu)->raw_fd);
 		ky_packet_writer_fini(&(*cpu)->convert.writer);
@@ -342,7 +366,7 @@ int ky_session_read_now(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err)
+static int read_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -357,6 +381,15 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 		if (ret < 0)
 			break;
 	}
+	return ret;
+}
+
+int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err)
+{
+	int ret = read_round(session, final, err);
+
+	if (session->blocks)
+		ky_block_writer_kick(session->blocks);
 	return ret;
 }
 

@@ -208,6 +208,8 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	session->stopped = true;
 	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+	if (session->blocks)
+		ky_block_writer_hurry(session->blocks);
 	if (session->content)
 		ky_content_detach(session->content);
 	end_cycles = ky_os_clock_now(&session->clock);
@@ -251,6 +253,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_session_close_cpus(session);
 	if (session->sink)
 		ret = session->sink->ops->close(session->sink, err);
+	ky_block_writer_close(session->blocks);
 	if (session->disk) {
 		removed = session->disk->ops->close(session->disk, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : removed;

@@ -2,10 +2,11 @@
 /*
  * The directory sink: LTTng's trace layout.
  *
- * One write() per packet: packets are large, so another buffer would only copy. Index entries
- * are small and collected. A stream file always ends with a whole packet: what a full disk cut
- * is taken back, so that the trace stays readable up to there. Index entries that a crash
- * loses do no harm either, since readers scan a file that its index does not cover.
+ * One write() per packet: packets are large, so another buffer would only copy; or they are blocks, and a
+ * thread writes them (block-writer.h). Index entries are small and collected, and tell of nothing that is not
+ * written. A stream file always ends with a whole packet: what a full disk cut is taken back, so that the trace
+ * stays readable up to there. Index entries that a crash loses do no harm either, since readers scan a file that
+ * its index does not cover.
  */
 #include "store/writer.h"
 
@@ -48,6 +49,7 @@ _Static_assert(sizeof(struct index_entry) == INDEX_ENTRY_BYTES, "index entry");
 struct stream {
 	char *name;
 	int fd, index_fd;
+	struct ky_block_file *blocks; /* NULL: its packets are no blocks */
 	uint64_t size_bytes, listed_bytes;
 	bool no_index;
 	uint32_t n_entries;
@@ -61,6 +63,7 @@ struct dir_sink {
 	bool is_ours;	  /* the directory was not there before */
 	int dir_fd, index_dir_fd;
 	pthread_mutex_t lock; /* of the list, not of what stands in it */
+	struct ky_block_writer *blocks; /* NULL: none */
 	KY_VEC(struct stream *) streams;
 };
 
@@ -90,6 +93,7 @@ static void stream_free(struct stream *stream)
 {
 	if (!stream)
 		return;
+	(void)ky_block_file_close(stream->blocks, NULL);
 	if (stream->fd >= 0)
 		close(stream->fd);
 	if (stream->index_fd >= 0)
@@ -112,12 +116,42 @@ static struct stream *stream_new(const char *name)
 	return NULL;
 }
 
+/* How many entries tell of packets that end before @end_bytes. */
+static uint32_t count_entries(const struct stream *stream, uint64_t end_bytes)
+{
+	uint32_t n = 0;
+
+	while (n < stream->n_entries &&
+	       be64toh(stream->entries[n].offset_bytes) +
+			       be64toh(stream->entries[n].packet_bits) / 8 <=
+		       end_bytes)
+		n++;
+	return n;
+}
+
+/* The packets that were put may be on their way; when none of the table's is in the file, wait for them. */
+static uint64_t written_bytes(const struct stream *stream)
+{
+	uint64_t bytes;
+
+	if (!stream->blocks)
+		return stream->size_bytes;
+	bytes = ky_block_file_written(stream->blocks);
+	if (count_entries(stream, bytes))
+		return bytes;
+	(void)ky_block_file_wait(stream->blocks);
+	return ky_block_file_written(stream->blocks);
+}
+
 static int flush_index(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
 {
-	size_t len = stream->n_entries * sizeof(stream->entries[0]);
-	int ret = ky_write_all(stream->index_fd, stream->entries, len);
+	uint32_t n = count_entries(stream, written_bytes(stream));
+	int ret = ky_write_all(stream->index_fd, stream->entries, n * sizeof(stream->entries[0]));
 
-	stream->n_entries = 0;
+	/* Of what could not be written, nothing is told: the next packet fails. */
+	stream->n_entries = n ? stream->n_entries - n : 0;
+	memmove(stream->entries, stream->entries + n,
+		stream->n_entries * sizeof(stream->entries[0]));
 	if (ret < 0)
 		return file_error(sink, "index/", stream->name, -ret, "write the packet index",
 				  err);
@@ -260,8 +294,8 @@ static int dir_sink_list(struct ky_packet_sink *base, int number,
 							: KYMO_OK;
 }
 
-static int dir_sink_packet(struct ky_packet_sink *base, int number,
-			   const struct ky_packet_out *packet, struct kymo_error *err)
+static int write_packet(struct ky_packet_sink *base, int number, const struct ky_packet_out *packet,
+			struct kymo_error *err)
 {
 	struct ky_bytes_out bytes = {
 		packet->data, packet->size_bytes, -1, 0, packet->head, packet->head_bytes,
@@ -269,6 +303,42 @@ static int dir_sink_packet(struct ky_packet_sink *base, int number,
 	int ret = dir_sink_copy(base, number, &bytes, err);
 
 	return ret < 0 ? ret : dir_sink_list(base, number, packet, err);
+}
+
+static int put_block(struct dir_sink *sink, int number, const struct ky_packet_out *packet,
+		     struct kymo_error *err)
+{
+	struct stream *stream = NULL;
+	int ret = find_stream(&sink->base, number, &stream, err);
+
+	if (!ret && !stream->blocks) {
+		stream->blocks = ky_block_file_open(sink->blocks, stream->fd);
+		if (!stream->blocks)
+			ret = ky_error_nomem(err);
+	}
+	if (ret < 0) {
+		ky_block_give_back(sink->blocks, packet->block);
+		return ret;
+	}
+	ret = ky_block_file_put(stream->blocks, packet->block, (uint32_t)packet->size_bytes);
+	if (ret < 0)
+		return file_error(sink, "", stream->name, -ret, "write a packet", err);
+	stream->size_bytes += packet->size_bytes;
+	__atomic_fetch_add(&sink->base.bytes_written, packet->size_bytes, __ATOMIC_RELAXED);
+	return dir_sink_list(&sink->base, number, packet, err);
+}
+
+static int dir_sink_packet(struct ky_packet_sink *base, int number,
+			   const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	if (packet->block)
+		return put_block(dir_sink(base), number, packet, err);
+	return write_packet(base, number, packet, err);
+}
+
+void ky_dir_sink_use_blocks(struct ky_packet_sink *base, struct ky_block_writer *blocks)
+{
+	dir_sink(base)->blocks = blocks;
 }
 
 static int dir_sink_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
@@ -318,13 +388,28 @@ void ky_dir_sink_abort(struct ky_packet_sink *base)
 	dir_sink_free(dir_sink(base));
 }
 
+/* All packets are in the file, or what could not be written is not spoken of. */
+static int finish_blocks(struct dir_sink *sink, struct stream *stream, struct kymo_error *err)
+{
+	struct ky_block_file *blocks = stream->blocks;
+	int ret;
+
+	stream->blocks = NULL;
+	if (!blocks)
+		return KYMO_OK;
+	ret = ky_block_file_close(blocks, &stream->size_bytes);
+	return ret < 0 ? file_error(sink, "", stream->name, -ret, "write a packet", err) : KYMO_OK;
+}
+
 /* Some file systems report a full disk at close() only. Keeps the first error. */
 static int close_stream(struct dir_sink *sink, struct stream *stream, int ret,
 			struct kymo_error *err)
 {
 	char index_name[NAME_MAX + 1];
-	int here = flush_index(sink, stream, ret < 0 ? NULL : err);
+	int here = finish_blocks(sink, stream, ret < 0 ? NULL : err);
+	int listed = flush_index(sink, stream, ret < 0 || here < 0 ? NULL : err);
 
+	here = here < 0 ? here : listed;
 	if (close(stream->fd) < 0 && here == KYMO_OK)
 		here = file_error(sink, "", stream->name, errno, "finish the stream file",
 				  ret < 0 ? NULL : err);

@@ -15,6 +15,8 @@
 
 #include <kymo/error.h>
 
+#include "store/block-writer.h"
+
 /* A finished packet: bytes as they go to disk, and what the index says about them. */
 struct ky_packet_out {
 	const void *data;
@@ -27,7 +29,12 @@ struct ky_packet_out {
 	uint64_t sequence;
 	uint64_t stream_class_id, stream_id;
 	uint64_t n_events; /* in it, for who counts them; may be 0 */
-	bool no_times;	   /* packets of this stream tell no begin and end: it gets no index */
+	/*
+	 * NULL, or the block that @data begins, which becomes the sink's, on failure too: for one with blocks, and
+	 * then for all packets of the stream.
+	 */
+	struct ky_block *block;
+	bool no_times; /* packets of this stream tell no begin and end: it gets no index */
 };
 
 /* Bytes of whole packets. */
@@ -80,6 +87,9 @@ int ky_dir_sink_open(const char *path, struct ky_packet_sink **sink, struct kymo
  * be in the meantime.
  */
 int ky_dir_sink_open_atomic(const char *path, struct ky_packet_sink **sink, struct kymo_error *err);
+
+/* Packets that are blocks of @blocks, which must outlive @sink, one of the two above, are written by it. */
+void ky_dir_sink_use_blocks(struct ky_packet_sink *sink, struct ky_block_writer *blocks);
 
 /*
  * Instead of ->close(): remove all that was written to @sink, one of the two above, with the

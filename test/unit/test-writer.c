@@ -205,6 +205,47 @@ static void full_disk(void **state)
 	assert_int_equal(text.len, 16 + 72);
 }
 
+/* Packets that a thread writes: what it could not write is told later, and no index speaks of it. */
+static void full_disk_of_blocks(void **state)
+{
+	struct rlimit old, small;
+	struct ky_block_writer *blocks;
+	struct ky_packet_sink *sink;
+	struct kymo_error err;
+	int ret = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(ky_block_writer_open(&blocks, &err), 0);
+	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
+	ky_dir_sink_use_blocks(sink, blocks);
+	assert_int_equal(sink->ops->stream(sink, "c_0", &err), 0);
+	getrlimit(RLIMIT_FSIZE, &old);
+	small = old;
+	small.rlim_cur = 70 * 4096 + 100;
+	setrlimit(RLIMIT_FSIZE, &small);
+	for (uint64_t i = 0; i < 100 && !ret; i++) {
+		struct ky_packet_out packet = {
+			.size_bytes = 4096, .content_bits = 8, .sequence = i};
+
+		packet.block = ky_block_take(blocks);
+		assert_non_null(packet.block);
+		packet.data = memset(packet.block->data, (int)i, 4096);
+		ret = sink->ops->packet(sink, 0, &packet, &err);
+		assert_true(ret == 0 || (ret == KYMO_E_IO && strstr(err.path, "/trace/c_0")));
+	}
+	if (ret)
+		assert_int_equal(sink->ops->close(sink, NULL), KYMO_E_IO);
+	else
+		assert_int_equal(sink->ops->close(sink, &err), KYMO_E_IO);
+	assert_non_null(strstr(err.path, "/trace/c_0"));
+	ky_block_writer_close(blocks);
+	setrlimit(RLIMIT_FSIZE, &old);
+	contents("c_0");
+	assert_int_equal(text.len, 70 * 4096);
+	contents("index/c_0.idx");
+	assert_int_equal(text.len, 16 + 70 * 72);
+}
+
 static const char metadata[] =
 	"/* CTF 1.8 */\n"
 	"typealias integer { size = 8; align = 8; } := uint8_t;\n"
@@ -304,6 +345,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_disk_of_blocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(peer_reads, setup, teardown),
 	};
 
