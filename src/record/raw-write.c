@@ -75,6 +75,9 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	struct ky_ring *ring = &cpu->ring;
 	int ret;
 
+	if (ring->page_bytes > KY_BLOCK_BYTES)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED, "sub-buffers of %u KiB are too large",
+				    ring->page_bytes / 1024);
 	if (!cpu->block)
 		cpu->block = ky_block_take(cpu->session->blocks);
 	if (!cpu->block)
@@ -90,6 +93,17 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	return ret < 0 ? ret : 1;
 }
 
+static int wait_for_files(struct ky_session *session, struct kymo_error *err)
+{
+	ky_vec_foreach(&session->cpus, cpu) {
+		int ret = (*cpu)->raw_file ? ky_block_file_wait((*cpu)->raw_file) : 0;
+
+		if (ret < 0)
+			return failed(*cpu, -ret, "write", err);
+	}
+	return KYMO_OK;
+}
+
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
 	ky_vec_foreach(&session->cpus, it) {
@@ -103,7 +117,7 @@ int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 		if (ret < 0)
 			return ret;
 	}
-	return KYMO_OK;
+	return final ? wait_for_files(session, err) : KYMO_OK;
 }
 
 /* ---- what is needed to read it -------------------------------------------------------- */
@@ -216,8 +230,6 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 		struct ky_ring_stats stats;
 		int ret = ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, err);
 
-		if (!ret && cpu->raw_file && (ret = ky_block_file_wait(cpu->raw_file)) < 0)
-			ret = failed(cpu, -ret, "write", err);
 		if (ret < 0)
 			return ret;
 		cpu->convert.events = stats.read;
