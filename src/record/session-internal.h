@@ -172,6 +172,7 @@ int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to
 
 /* raw-write.c: recording raw. */
 int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err);
+/* @final: to the end; all is in the files then. */
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err);
 /* Write what is needed to read it; @end_cycles 0: it goes on. */
 int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
