@@ -62,7 +62,7 @@ struct dir_sink {
 	char *final_path; /* where the directory is to be moved, or NULL */
 	bool is_ours;	  /* the directory was not there before */
 	int dir_fd, index_dir_fd;
-	pthread_mutex_t lock; /* of the list, not of what stands in it */
+	pthread_mutex_t lock;		/* of the list, not of what stands in it */
 	struct ky_block_writer *blocks; /* NULL: none */
 	KY_VEC(struct stream *) streams;
 };
