@@ -237,7 +237,7 @@ static int write_stream(struct ky_ctf2_writer *w, const struct ky_stream_class *
 
 	w->stream = stream;
 	begin_fragment(w, "data-stream-class");
-	ky_ctf2_put_uint(w, "id", stream->id);
+	ky_ctf2_put_uint(w, "id", ky_stream_class_id_told(stream));
 	if (stream->name)
 		ky_ctf2_put_text(w, "name", stream->name);
 	if (stream->clock)
@@ -259,8 +259,8 @@ static int write_event(struct ky_ctf2_writer *w, const struct ky_event_class *ev
 
 	w->event = event;
 	begin_fragment(w, "event-record-class");
-	ky_ctf2_put_uint(w, "id", event->id);
-	ky_ctf2_put_uint(w, "data-stream-class-id", event->stream->id);
+	ky_ctf2_put_uint(w, "id", ky_event_class_id_told(event));
+	ky_ctf2_put_uint(w, "data-stream-class-id", ky_stream_class_id_told(event->stream));
 	if (event->name[0])
 		ky_ctf2_put_text(w, "name", event->name);
 	if (event->has_loglevel || event->emf_uri || event->attributes) {

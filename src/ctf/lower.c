@@ -15,6 +15,7 @@ void ky_lower_notes_fini(struct ky_lower_notes *notes)
 {
 	ky_strbuf_fini(&notes->renamed);
 	ky_strbuf_fini(&notes->added);
+	ky_strbuf_fini(&notes->unused);
 }
 
 /* ---- leaves ------------------------------------------------------------------------------- */
@@ -238,6 +239,54 @@ static int lower_trace(struct ky_lowering *l)
 	return ret;
 }
 
+static struct ky_strbuf *note_unused(struct ky_lowering *l)
+{
+	struct ky_strbuf *out = &l->notes->unused;
+
+	if (out->len)
+		ky_strbuf_adds(out, ", ");
+	return out;
+}
+
+static void drop_unused_events(struct ky_stream_class *stream)
+{
+	size_t n = 0;
+
+	ky_vec_foreach(&stream->events, event) {
+		if (ky_event_class_is_used(*event))
+			stream->events.data[n++] = *event;
+	}
+	stream->events.len = n;
+}
+
+/*
+ * Classes that no packet and no event can be of. In CTF 1.8 there is one of each where no header tells
+ * which.
+ */
+static void drop_unused(struct ky_lowering *l)
+{
+	struct ky_trace_class *trace = l->trace;
+	size_t n = 0;
+
+	ky_vec_foreach(&trace->events, event) {
+		if (ky_event_class_is_used(*event))
+			trace->events.data[n++] = *event;
+		else
+			ky_strbuf_addf(note_unused(l), "event %s", (*event)->name);
+	}
+	trace->events.len = n;
+	n = 0;
+	ky_vec_foreach(&trace->streams, stream) {
+		drop_unused_events(*stream);
+		if (ky_stream_class_is_used(*stream))
+			trace->streams.data[n++] = *stream;
+		else
+			ky_strbuf_addf(note_unused(l), "stream %llu",
+				       (unsigned long long)(*stream)->id);
+	}
+	trace->streams.len = n;
+}
+
 /* Writing and reading is the copy that can be changed. */
 static int copy_of(const struct ky_trace_class *trace, struct ky_trace_class **copy,
 		   struct kymo_error *err)
@@ -261,9 +310,11 @@ int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *le
 
 	if (ret < 0)
 		return ret;
+	drop_unused(&l);
 	ret = lower_trace(&l);
 	if (ret == KYMO_E_MEMORY || ky_strbuf_failed(&notes->renamed) ||
-	    ky_strbuf_failed(&notes->added) || ky_strbuf_failed(&l.path))
+	    ky_strbuf_failed(&notes->added) || ky_strbuf_failed(&notes->unused) ||
+	    ky_strbuf_failed(&l.path))
 		ret = ky_error_nomem(err);
 	ky_strbuf_fini(&l.path);
 	ky_vec_fini(&l.copies);

@@ -13,6 +13,7 @@
 struct ky_lower_notes {
 	struct ky_strbuf renamed; /* "'event.fields.a-b' is called 'a_b'" */
 	struct ky_strbuf added;	  /* "'event.fields.data_length'": a copy of the length */
+	struct ky_strbuf unused;  /* "event 'e'": no header can tell its id */
 };
 
 void ky_lower_notes_fini(struct ky_lower_notes *notes);

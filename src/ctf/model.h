@@ -319,6 +319,20 @@ struct ky_trace_class {
 	bool mixes_orders; /* a byte order could change inside a byte, which is an error */
 };
 
+/*
+ * Can there be a packet, or an event, of this class? In CTF 2 not when its id is not 0 and no field of the
+ * header tells ids.
+ */
+bool ky_stream_class_is_used(const struct ky_stream_class *stream);
+bool ky_event_class_is_used(const struct ky_event_class *event);
+
+/*
+ * The id that packets, or events, of this class have as CTF 2 sees it: 0 where no header tells ids. CTF 1.8 has
+ * one class then, whatever id its metadata gives it.
+ */
+uint64_t ky_stream_class_id_told(const struct ky_stream_class *stream);
+uint64_t ky_event_class_id_told(const struct ky_event_class *event);
+
 /* An empty model, or NULL when out of memory. */
 struct ky_trace_class *ky_trace_class_new(void);
 void ky_trace_class_free(struct ky_trace_class *trace);

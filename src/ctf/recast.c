@@ -95,6 +95,8 @@ static int pair_stream(struct ky_recast *recast, const struct ky_stream_class *a
 		const struct ky_event_class *was = a->events.data[i];
 		const struct ky_event_class *is = ky_map_get(&b->events_by_id, was->id);
 
+		if (!ky_event_class_is_used(was))
+			continue;
 		ret = pair_roots(recast, was->context, is->context);
 		if (ret == KYMO_OK)
 			ret = pair_roots(recast, was->payload, is->payload);
@@ -105,6 +107,7 @@ static int pair_stream(struct ky_recast *recast, const struct ky_stream_class *a
 int ky_recast_init(struct ky_recast *recast, const struct ky_trace_class *trace,
 		   const struct ky_trace_class *as)
 {
+	size_t n = 0;
 	int ret;
 
 	*recast = (struct ky_recast){.text = NULL};
@@ -113,8 +116,10 @@ int ky_recast_init(struct ky_recast *recast, const struct ky_trace_class *trace,
 	if (!as)
 		return KYMO_OK;
 	ret = pair_roots(recast, trace->packet_header, as->packet_header);
-	for (size_t i = 0; i < trace->streams.len && ret == KYMO_OK; i++)
-		ret = pair_stream(recast, trace->streams.data[i], as->streams.data[i]);
+	for (size_t i = 0; i < trace->streams.len && ret == KYMO_OK; i++) {
+		if (ky_stream_class_is_used(trace->streams.data[i]))
+			ret = pair_stream(recast, trace->streams.data[i], as->streams.data[n++]);
+	}
 	return ret;
 }
 

@@ -14,11 +14,11 @@
 const struct ky_stream_class *ky_repack_stream(const struct ky_trace_class *as,
 					       const struct ky_stream_class *stream)
 {
-	size_t i = 0;
+	size_t n = 0;
 
-	while (stream->trace->streams.data[i] != stream)
-		i++;
-	return as->streams.data[i];
+	for (size_t i = 0; stream->trace->streams.data[i] != stream; i++)
+		n += ky_stream_class_is_used(stream->trace->streams.data[i]);
+	return as->streams.data[n];
 }
 
 static bool find_events(struct ky_repacker *r, const struct ky_trace_class *trace)
@@ -29,8 +29,9 @@ static bool find_events(struct ky_repacker *r, const struct ky_trace_class *trac
 	for (size_t i = 0; i < trace->events.len; i++) {
 		const struct ky_event_class *event = trace->events.data[i];
 
-		r->as_events[event->index] = ky_map_get(
-			&ky_repack_stream(r->as, event->stream)->events_by_id, event->id);
+		if (ky_event_class_is_used(event))
+			r->as_events[event->index] = ky_map_get(
+				&ky_repack_stream(r->as, event->stream)->events_by_id, event->id);
 	}
 	return true;
 }

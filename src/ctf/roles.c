@@ -64,13 +64,42 @@ static bool has_role(const struct ky_field_class *cls, enum ky_role role)
 {
 	if (!cls)
 		return false;
-	if (cls->role == role)
+	if (ky_has_role(cls, role))
 		return true;
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
 		if (has_role_deep(false, ky_field_child(cls, i), role))
 			return true;
 	}
 	return false;
+}
+
+bool ky_stream_class_is_used(const struct ky_stream_class *stream)
+{
+	return stream->trace->major == 1 || !stream->id ||
+	       has_role(stream->trace->packet_header, KY_ROLE_STREAM_CLASS_ID);
+}
+
+bool ky_event_class_is_used(const struct ky_event_class *event)
+{
+	return ky_stream_class_is_used(event->stream) &&
+	       (event->stream->trace->major == 1 || !event->id ||
+		has_role(event->stream->event_header, KY_ROLE_EVENT_ID));
+}
+
+uint64_t ky_stream_class_id_told(const struct ky_stream_class *stream)
+{
+	return stream->trace->major == 1 &&
+			       !has_role(stream->trace->packet_header, KY_ROLE_STREAM_CLASS_ID)
+		       ? 0
+		       : stream->id;
+}
+
+uint64_t ky_event_class_id_told(const struct ky_event_class *event)
+{
+	return event->stream->trace->major == 1 &&
+			       !has_role(event->stream->event_header, KY_ROLE_EVENT_ID)
+		       ? 0
+		       : event->id;
 }
 
 static int header_roles(struct ky_trace_class *trace, struct kymo_error *err)

@@ -426,7 +426,7 @@ static int same_event(struct comparison *c, const struct ky_event_class *a,
 	const struct ky_event_class *b = NULL;
 
 	for (size_t i = 0; i < stream->events.len && !b; i++) {
-		if (stream->events.data[i]->id == a->id)
+		if (stream->events.data[i]->id == ky_event_class_id_told(a))
 			b = stream->events.data[i];
 	}
 	if (!b || !ky_utf8_same(a->name, b->name))
@@ -457,23 +457,33 @@ static int same_stream(struct comparison *c, const struct ky_stream_class *a,
 			  a->clock->frequency_hz != b->clock->frequency_hz)))
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "the clock cannot be described in the other version of CTF");
-	for (size_t i = 0; i < a->events.len && ret == KYMO_OK; i++)
-		ret = same_event(c, a->events.data[i], b, err);
+	for (size_t i = 0; i < a->events.len && ret == KYMO_OK; i++) {
+		if (ky_event_class_is_used(a->events.data[i]))
+			ret = same_event(c, a->events.data[i], b, err);
+	}
 	return ret;
 }
 
 static int same_trace(struct comparison *c, const struct ky_trace_class *a,
 		      const struct ky_trace_class *b, struct kymo_error *err)
 {
+	bool missing = false;
+	size_t n = 0;
 	int ret = KYMO_OK;
 
 	if (!same_root(c, a->packet_header, b->packet_header))
 		return differs(err, KY_SCOPE_PACKET_HEADER, "");
-	if (a->streams.len != b->streams.len)
-		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "a stream cannot be described in the other version of CTF");
-	for (size_t i = 0; i < a->streams.len && ret == KYMO_OK; i++)
-		ret = same_stream(c, a->streams.data[i], b->streams.data[i], err);
+	for (size_t i = 0; i < a->streams.len && ret == KYMO_OK; i++) {
+		if (!ky_stream_class_is_used(a->streams.data[i]))
+			continue;
+		if (n < b->streams.len)
+			ret = same_stream(c, a->streams.data[i], b->streams.data[n++], err);
+		else
+			missing = true;
+	}
+	if (ret == KYMO_OK && (missing || n != b->streams.len))
+		ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+				   "a stream cannot be described in the other version of CTF");
 	return ret;
 }
 

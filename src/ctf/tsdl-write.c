@@ -186,7 +186,8 @@ static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *st
 		ret = ky_tsdl_name_scope(w, KY_SCOPE_EVENT_HEADER, stream->event_header);
 	if (ret < 0)
 		return ret;
-	if (!has_id && !stream->event_header && !stream->packet_context && !stream->event_context)
+	if (!has_id && !stream->event_header && !stream->packet_context && !stream->event_context &&
+	    stream->events.len)
 		return KYMO_OK; /* events without a stream block imply this one */
 	ky_strbuf_adds(w->out, "stream {\n");
 	if (has_id)

@@ -77,7 +77,8 @@ static int same_version(const struct ky_trace *trace, char **text, size_t *len_b
 static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 		 struct kymo_error *err)
 {
-	struct ky_lower_notes notes = {.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT};
+	struct ky_lower_notes notes = {
+		.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT, .unused = KY_STRBUF_INIT};
 	struct ky_strbuf left = KY_STRBUF_INIT;
 	size_t len;
 	char *before;
@@ -99,6 +100,10 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 		ky_log_warning(trace->log,
 			       "%s: CTF 1.8 finds these lengths and options by copies, added: %s",
 			       trace->path, ky_strbuf_text(&notes.added));
+	if (ret == KYMO_OK && notes.unused.len)
+		ky_log_warning(trace->log,
+			       "%s: no header tells ids, so these cannot occur, left out: %s",
+			       trace->path, ky_strbuf_text(&notes.unused));
 	ky_strbuf_fini(&left);
 	ky_lower_notes_fini(&notes);
 	return ret;

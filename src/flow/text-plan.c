@@ -200,7 +200,8 @@ static bool has_packet_context(const struct ky_stream_class *cls)
 		if (!ky_text_is_packet_role(st->st.members[i].cls))
 			return true;
 	}
-	return false;
+	/* One that was meant to be empty is shown, as babeltrace2 does. */
+	return st && !st->st.n_members;
 }
 
 static void plan_head(struct builder *b, const struct ky_event_class *cls, const char *trace_name,

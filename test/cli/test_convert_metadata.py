@@ -464,3 +464,49 @@ def test_what_is_no_utf8(kymo, tmp_path):
     assert kymo("convert", "--to", "json", tmp_path / "out").out == \
         kymo("convert", "--to", "json", tmp_path / "in").out
     (tmp_path / "out" / "metadata").read_text()
+
+
+# ---- ids that no header tells ---------------------------------------------------------------------
+
+def test_classes_that_nothing_can_be_of(kymo, peer, tmp_path):
+    """In CTF 2 an id that no header tells is 0; in CTF 1.8 there is one class then."""
+    trace = write(tmp_path / "t", [
+        {"type": "preamble", "version": 2},
+        {"type": "data-stream-class", "id": 3},
+        {"type": "data-stream-class"},
+        {"type": "event-record-class", "data-stream-class-id": 3, "name": "of 3",
+         "payload-field-class": structure(("x", number(8)))},
+        {"type": "event-record-class", "id": 7, "name": "seventh",
+         "payload-field-class": structure(("y", number(64)))},
+        {"type": "event-record-class", "name": "e", "payload-field-class": structure(
+            ("n", number(8)), ("leb", {"type": "variable-length-unsigned-integer"}))},
+    ], [("s", b"\1\2\3\4")])
+    result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert "left out: event of 3, event seventh, stream 3\n" in result.err
+    want = kymo("convert", "--to", "json", trace).out
+    assert kymo("convert", "--to", "json", tmp_path / "out").out == want
+    assert len(want.splitlines()) == 2
+    peers_read(kymo, peer, tmp_path / "out")
+
+
+def test_a_stream_without_events(kymo, peer, tmp_path):
+    trace = write(tmp_path / "t", [{"type": "preamble", "version": 2}, {"type": "data-stream-class"}],
+                  [("s", b"")])
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
+    assert peers_read(kymo, peer, tmp_path / "out") == ""
+
+
+def test_ids_that_no_header_tells(kymo, tmp_path):
+    """The only class of CTF 1.8 may have any id; in CTF 2 it is 0."""
+    path = tmp_path / "t"
+    path.mkdir()
+    (path / "metadata").write_text("""/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le; };
+stream { id = 5; };
+event { name = "e"; id = 9; stream_id = 5; fields := struct { integer { size = 8; } n; }; };
+""")
+    (path / "s").write_bytes(b"\1\2")
+    for select in ([], ["--event", "e"]):
+        out = tmp_path / f"out{len(select)}"
+        kymo("convert", "--to", "ctf2", *select, "-o", out, path)
+        assert kymo("print", out).out == kymo("print", path).out == "e: { n = 1 }\ne: { n = 2 }\n"

@@ -289,3 +289,18 @@ def test_memory_stays_small(kymo_bin, maker, tmp_path, tsan):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
         if not tsan and "ASan" not in done.stderr.decode():
             assert int(done.stdout.split()[-1]) < 100 * 1024
+
+
+def test_contexts_that_are_empty(kymo, peer, tmp_path):
+    """Those that were meant so are shown; of a packet's, what it says about itself is not."""
+    (tmp_path / "metadata").write_text("""/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le; };
+stream { packet.context := struct { }; event.context := struct { }; };
+event { name = "e"; context := struct { }; fields := struct { integer { size = 8; } n; }; };
+""")
+    (tmp_path / "s").write_bytes(b"\1\2")
+    text = kymo("print", tmp_path).out
+    assert text == "e: { }, { }, { }, { n = 1 }\ne: { }, { }, { }, { n = 2 }\n"
+    assert peer("babeltrace2", tmp_path).out == text
+    assert peer("babeltrace2", "--names=all", tmp_path).out == \
+        kymo("print", "--names=all", tmp_path).out
