@@ -5,11 +5,13 @@
  * put something else there: each directory on the way is looked at.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -127,6 +129,43 @@ bool ky_user_place_copies(const char *real)
 			return true;
 	}
 	return false;
+}
+
+/* Reads the first line of @name in the directory @path, or in the next one above that has it, below /sys. */
+static bool read_above(char *path, const char *name, char *line, int size)
+{
+	char file[PATH_MAX + 32];
+
+	for (char *end = path + strlen(path); end > path; end = strrchr(path, '/')) {
+		FILE *in;
+		bool got;
+
+		*end = '\0';
+		snprintf(file, sizeof(file), "%s/%s", path, name);
+		in = fopen(file, "re");
+		if (!in)
+			continue;
+		got = fgets(line, size, in) != NULL;
+		fclose(in);
+		return got;
+	}
+	return false;
+}
+
+bool ky_user_place_keeps_caches(const char *real)
+{
+	char link[64], line[32], *device;
+	struct stat st;
+	bool keeps;
+
+	if (stat(real, &st) < 0)
+		return false;
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+	device = realpath(link, NULL);
+	keeps = device && read_above(device, "persistence_domain", line, sizeof(line)) &&
+		strcmp(line, "cpu_cache\n") == 0;
+	free(device);
+	return keeps;
 }
 
 static int look_open(const char *path, const struct stat *st, void *data)

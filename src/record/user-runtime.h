@@ -55,6 +55,11 @@ int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struc
 int ky_user_place_check(const char *path, char real[KY_USER_PLACE_MAX + 1], struct kymo_error *err);
 /* Whether its file system writes elsewhere what is changed: a full disk then hits pages that were written before. */
 bool ky_user_place_copies(const char *real);
+/*
+ * Whether it is on persistent memory, and the platform says that it writes CPUs' caches there when the power
+ * fails.
+ */
+bool ky_user_place_keeps_caches(const char *real);
 /* Whether programs of @uid can get there. */
 bool ky_user_place_is_open(const char *real, uid_t uid);
 

@@ -156,8 +156,12 @@ static void tell_place(const struct ky_user *user)
 		ky_log_warning(log, "%s: on this file system a full disk would end traced programs",
 			       user->place);
 	if (user->dirs.len && ky_user_dir_is_synced(user->dirs.data[0]))
-		ky_log_info(log, "%s: persistent memory (DAX); ring files survive a power failure",
-			    user->place);
+		ky_log_info(log,
+			    "%s: persistent memory (DAX); ring files survive a power failure%s",
+			    user->place,
+			    ky_user_place_keeps_caches(user->place)
+				    ? ""
+				    : ", but for what is in the caches of CPUs then");
 }
 
 static int open_all(struct ky_user *user, struct kymo_error *err)
