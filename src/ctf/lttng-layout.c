@@ -52,8 +52,7 @@ struct ky_field_class *ky_struct_add_int(struct ky_trace_class *trace, struct ky
 	return added(trace, st, name, ky_int_new(trace, bits, is_signed, base));
 }
 
-struct ky_field_class *ky_struct_add_string(struct ky_trace_class *trace, struct ky_field_class *st,
-					    const char *name)
+struct ky_field_class *ky_string_new(struct ky_trace_class *trace)
 {
 	struct ky_field_class *cls = ky_field_class_new(trace, KY_FIELD_STRING);
 
@@ -61,7 +60,13 @@ struct ky_field_class *ky_struct_add_string(struct ky_trace_class *trace, struct
 		return NULL;
 	cls->align_bits = 8;
 	cls->text.encoding = KY_ENCODING_UTF8;
-	return added(trace, st, name, cls);
+	return cls;
+}
+
+struct ky_field_class *ky_struct_add_string(struct ky_trace_class *trace, struct ky_field_class *st,
+					    const char *name)
+{
+	return added(trace, st, name, ky_string_new(trace));
 }
 
 static struct ky_field_class *text_new(struct ky_trace_class *trace)

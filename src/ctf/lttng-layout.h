@@ -43,6 +43,9 @@ struct ky_field_class *ky_struct_new(struct ky_trace_class *trace);
 struct ky_field_class *ky_int_new(struct ky_trace_class *trace, uint32_t bits, bool is_signed,
 				  uint8_t base);
 
+/* NUL-terminated, UTF-8. */
+struct ky_field_class *ky_string_new(struct ky_trace_class *trace);
+
 /* Append @cls, a class that stands nowhere else yet. 0 or KYMO_E_MEMORY. */
 int ky_struct_add(struct ky_trace_class *trace, struct ky_field_class *st, const char *name,
 		  struct ky_field_class *cls);
@@ -51,7 +54,6 @@ int ky_struct_add(struct ky_trace_class *trace, struct ky_field_class *st, const
 struct ky_field_class *ky_struct_add_int(struct ky_trace_class *trace, struct ky_field_class *st,
 					 const char *name, uint32_t bits, bool is_signed,
 					 uint8_t base);
-/* NUL-terminated, UTF-8. */
 struct ky_field_class *ky_struct_add_string(struct ky_trace_class *trace, struct ky_field_class *st,
 					    const char *name);
 /* @size_bytes characters of UTF-8, cut at a NUL (LTTng's comm[16]). */

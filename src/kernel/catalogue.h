@@ -21,9 +21,9 @@ struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected, added;	    /* added: while recording */
-	bool is_compat;		    /* of 32-bit calls, which tracefs does not have: compat-calls.h */
-	unsigned int stacks;	    /* KY_STACK_* */
-	const char *format;	    /* its description, @format_len bytes; NULL: tracefs has it */
+	bool is_compat;	     /* of 32-bit calls, which tracefs does not have: compat-calls.h */
+	unsigned int stacks; /* KY_STACK_* */
+	const char *format;  /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */
 	/* Filled in by the session, once formats are read: */

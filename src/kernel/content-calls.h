@@ -24,14 +24,16 @@ enum ky_content_kind {
 	KY_CONTENT_MSG_IOVEC, /* its vector */
 	KY_CONTENT_OUT_TEXT,  /* a buffer, of what the call returns, that is a text */
 	KY_CONTENT_VALUE,     /* @len_arg as of SOCKADDR: a few bytes */
+	KY_CONTENT_TEXTS,     /* an array of addresses of texts, with a null behind; only input */
+	KY_CONTENT_ENVIRON,   /* the same, only where buffers are wanted: it may hold secrets */
 	KY_CONTENT_IDS,	      /* whose the thread is now: no argument, and no field of the event */
 };
 
 /* Places of items. */
 enum {
 	KY_CONTENT_IN_A,    /* TEXT, SOCKADDR, MSG_NAME, VALUE */
-	KY_CONTENT_IN_B,    /* TEXT, BUFFER, IOVEC, MSG_IOVEC */
-	KY_CONTENT_IN_C,    /* TEXT */
+	KY_CONTENT_IN_B,    /* TEXT, BUFFER, IOVEC, MSG_IOVEC, TEXTS */
+	KY_CONTENT_IN_C,    /* TEXT, ENVIRON */
 	KY_CONTENT_OUT_A,   /* SOCKADDR, MSG_NAME, VALUE */
 	KY_CONTENT_OUT_B,   /* BUFFER, OUT_TEXT, IOVEC, MSG_IOVEC */
 	KY_CONTENT_OUT_IDS, /* IDS */

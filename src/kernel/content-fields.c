@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The content of a system call as fields of its event. */
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static bool replaces_address(const struct ky_content_item *item, const struct ky
 static bool is_recorded(const struct ky_content_item *item, bool buffers)
 {
 	return item->kind != KY_CONTENT_NONE && item->kind != KY_CONTENT_IDS &&
-	       (item->kind != KY_CONTENT_BUFFER || buffers);
+	       ((item->kind != KY_CONTENT_BUFFER && item->kind != KY_CONTENT_ENVIRON) || buffers);
 }
 
 /* *call: NULL: it has no content. 0 or KYMO_E_MEMORY. */
@@ -156,6 +157,18 @@ static bool add_bytes(struct classes *c, const char *name, const char *suffix, u
 						ky_int_new(c->trace, 8, false, base), length);
 }
 
+static bool add_texts(struct classes *c, const char *name)
+{
+	struct ky_field_class *length;
+	char full[128], length_name[144];
+
+	field_name(c->plan, c->place, name, "_texts", full, sizeof(full));
+	snprintf(length_name, sizeof(length_name), "_%s_length", full);
+	length = ky_struct_add_int(c->trace, c->payload, length_name, 32, false, 10);
+	return length &&
+	       ky_struct_add_sequence(c->trace, c->payload, full, ky_string_new(c->trace), length);
+}
+
 static bool add_sockaddr(struct classes *c)
 {
 	static const struct {
@@ -193,6 +206,9 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 	case KY_CONTENT_SOCKADDR:
 	case KY_CONTENT_MSG_NAME:
 		return add_sockaddr(c);
+	case KY_CONTENT_TEXTS:
+	case KY_CONTENT_ENVIRON:
+		return add_texts(c, item->name);
 	case KY_CONTENT_BUFFER:
 	case KY_CONTENT_VALUE:
 		return add_bytes(c, item->name, "_data", 16);
@@ -336,6 +352,38 @@ static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
 	put_path(w, data, family == AF_UNIX ? len : 0);
 }
 
+/* Those that could not be read are their addresses. */
+static void put_texts(struct writer *w, const uint8_t *data, uint32_t len)
+{
+	struct writer counted = {NULL, 0}, *to = &counted;
+	uint32_t n = 0;
+
+	/* Twice: to know how many. */
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass)
+			put(w, &n, 4);
+		for (uint32_t at = 0; data && len - at >= 8;) {
+			char address[24];
+			int64_t bytes;
+
+			memcpy(&bytes, data + at, 8);
+			at += 8;
+			if (bytes < 0) {
+				snprintf(address, sizeof(address), "0x%" PRIx64, (uint64_t)~bytes);
+				put(to, address, (uint32_t)strlen(address) + 1);
+			} else {
+				if (bytes > len - at)
+					break;
+				put_text(to, data + at, (uint32_t)bytes);
+				at += ((uint32_t)bytes + 7) & ~7u;
+				at = at > len ? len : at;
+			}
+			n += !pass;
+		}
+		to = w;
+	}
+}
+
 static void put_item(struct writer *w, const struct ky_content_plan *plan,
 		     const struct ky_content_item *item, const struct ky_content_part *part,
 		     const uint8_t *data)
@@ -356,6 +404,10 @@ static void put_item(struct writer *w, const struct ky_content_plan *plan,
 	case KY_CONTENT_SOCKADDR:
 	case KY_CONTENT_MSG_NAME:
 		put_sockaddr(w, data, len);
+		break;
+	case KY_CONTENT_TEXTS:
+	case KY_CONTENT_ENVIRON:
+		put_texts(w, data, len);
 		break;
 	case KY_CONTENT_BUFFER:
 	case KY_CONTENT_VALUE:
@@ -378,6 +430,9 @@ static bool is_cut(const struct ky_content_plan *plan, const struct ky_content_i
 	switch ((enum ky_content_kind)item->kind) {
 	case KY_CONTENT_TEXT:
 		return part->len >= KY_CONTENT_TEXT_BYTES;
+	case KY_CONTENT_TEXTS:
+	case KY_CONTENT_ENVIRON:
+		return wanted != 0;
 	case KY_CONTENT_IOVEC:
 	case KY_CONTENT_MSG_IOVEC:
 		if (plan->is_exit && (uint64_t)record->ret < wanted)

@@ -8,6 +8,7 @@ struct place {
 	bool is_argument;	     /* which may be absent */
 	uint32_t max;		     /* of its content */
 	int fault, absent, ok, next; /* labels */
+	int partial;		     /* r5 bytes were read, but not all could be */
 };
 
 /* Argument number @at bytes into the descriptor -> S_@slot, and r1. */
@@ -208,6 +209,104 @@ static void buffer(struct ky_content_writer *w, const struct place *place, uint3
 	bytes(w, place, max);
 }
 
+/* Where a list of texts has how long it is until now, and whether one could not be read: the verifier forgets both. */
+#define TEXTS_LEN (SCRATCH + 8)
+#define TEXTS_BAD (SCRATCH + 16)
+/* Of a text at the list's end there is room for 8 bytes at least. */
+#define TEXTS_FULL ((int32_t)KY_CONTENT_TEXT_BYTES - 24)
+
+/*
+ * The next text, whose address is at S_POINTER: goes to @end behind the last one, to @cut when there is no room. S_LEN is
+ * what an address takes.
+ */
+static void next_text(struct ky_content_writer *w, const struct place *place, int end, int cut,
+		      bool is_last)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int bad = ky_bpf_label(a), next = ky_bpf_label(a);
+
+	ky_bpf_store_imm(a, BPF_DW, FP, S_MSG, 0);
+	ky_bpf_move(a, R1, FP);
+	ky_bpf_alu_imm(a, BPF_ADD, R1, S_MSG);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_LEN);
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	ky_bpf_call(a, BPF_FUNC_probe_read_user);
+	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
+	ky_bpf_load(a, BPF_DW, R3, FP, S_MSG);
+	ky_bpf_jump(a, BPF_JEQ, R3, 0, end);
+	if (is_last) {
+		ky_bpf_go(a, cut);
+		return;
+	}
+	ky_bpf_load(a, BPF_DW, R5, R6, TEXTS_LEN);
+	ky_bpf_jump(a, BPF_JGT, R5, TEXTS_FULL, cut);
+	content_address(w);
+	ky_bpf_alu(a, BPF_ADD, R1, R5);
+	ky_bpf_alu_imm(a, BPF_ADD, R1, 8);
+	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_TEXT_BYTES - 8);
+	ky_bpf_alu(a, BPF_SUB, R2, R5);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R2);
+	ky_bpf_call(a, BPF_FUNC_probe_read_user_str);
+	ky_bpf_load(a, BPF_DW, R5, R6, TEXTS_LEN);
+	ky_bpf_jump(a, BPF_JGT, R5, TEXTS_FULL, cut);
+	content_address(w);
+	ky_bpf_alu(a, BPF_ADD, R1, R5);
+	ky_bpf_alu_imm(a, BPF_ADD, R5, 8);
+	ky_bpf_jump(a, BPF_JSLE, R0, 0, bad);
+	ky_bpf_store(a, BPF_DW, R1, 0, R0);
+	ky_bpf_move(a, R2, R0);
+	ky_bpf_alu_imm(a, BPF_ADD, R2, 7);
+	ky_bpf_alu_imm(a, BPF_AND, R2, -8);
+	ky_bpf_alu(a, BPF_ADD, R5, R2);
+	ky_bpf_store(a, BPF_DW, R6, TEXTS_LEN, R5);
+	/* As long as there was room for: so it was cut. */
+	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
+	ky_bpf_jump_reg(a, BPF_JGE, R0, R2, cut);
+	ky_bpf_go(a, next);
+	ky_bpf_place(a, bad);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_MSG);
+	ky_bpf_alu_imm(a, BPF_XOR, R2, -1);
+	ky_bpf_store(a, BPF_DW, R1, 0, R2);
+	ky_bpf_store(a, BPF_DW, R6, TEXTS_LEN, R5);
+	ky_bpf_store_imm(a, BPF_DW, R6, TEXTS_BAD, 1);
+	ky_bpf_place(a, next);
+	ky_bpf_load(a, BPF_DW, R1, FP, S_POINTER);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_LEN);
+	ky_bpf_alu(a, BPF_ADD, R1, R2);
+	ky_bpf_store(a, BPF_DW, FP, S_POINTER, R1);
+}
+
+static void texts(struct ky_content_writer *w, const struct place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int end = ky_bpf_label(a), cut = ky_bpf_label(a), done = ky_bpf_label(a);
+
+	ky_bpf_store_imm(a, BPF_DW, R6, TEXTS_LEN, 0);
+	ky_bpf_store_imm(a, BPF_DW, R6, TEXTS_BAD, 0);
+	ky_bpf_move_imm(a, R2, 8);
+	if (w->p->compat) {
+		/* 0 or 2: an address takes 4 bytes then, which the verifier need not know. */
+		ky_bpf_load(a, BPF_DW, R1, FP, S_STATUS);
+		ky_bpf_alu_imm(a, BPF_LSH, R1, 1);
+		ky_bpf_alu(a, BPF_SUB, R2, R1);
+		ky_bpf_alu_imm(a, BPF_AND, R2, 12);
+	}
+	ky_bpf_store(a, BPF_DW, FP, S_LEN, R2);
+	for (uint32_t i = 0; i <= KY_CONTENT_TEXTS_MAX; i++)
+		next_text(w, place, end, cut, i == KY_CONTENT_TEXTS_MAX);
+	ky_bpf_place(a, end);
+	ky_bpf_store_imm(a, BPF_DW, FP, S_VALUE, 0);
+	ky_bpf_go(a, done);
+	ky_bpf_place(a, cut);
+	ky_bpf_store_imm(a, BPF_DW, FP, S_VALUE, 1);
+	ky_bpf_place(a, done);
+	ky_bpf_load(a, BPF_DW, R5, R6, TEXTS_LEN);
+	ky_bpf_jump(a, BPF_JGT, R5, (int32_t)KY_CONTENT_TEXT_BYTES, place->fault);
+	ky_bpf_load(a, BPF_DW, R1, R6, TEXTS_BAD);
+	ky_bpf_jump(a, BPF_JNE, R1, 0, place->partial);
+	ky_bpf_go(a, place->ok);
+}
+
 /* Code for those of @kinds that the place may hold; r1 is the kind. */
 static void dispatch(struct ky_content_writer *w, const struct place *place, unsigned int kinds)
 {
@@ -246,6 +345,10 @@ static void dispatch(struct ky_content_writer *w, const struct place *place, uns
 		case KY_CONTENT_IOVEC:
 			iovec(w, place);
 			break;
+		case KY_CONTENT_TEXTS:
+		case KY_CONTENT_ENVIRON:
+			texts(w, place);
+			break;
 		case KY_CONTENT_IDS:
 			ky_content_write_ids(w);
 			ky_bpf_go(&w->a, place->ok);
@@ -265,11 +368,12 @@ static void end_part(struct ky_content_writer *w, const struct place *place)
 	int store = ky_bpf_label(a);
 
 	ky_bpf_place(a, place->fault);
+	ky_bpf_move_imm(a, R5, 0);
+	ky_bpf_place(a, place->partial);
 	ky_bpf_load(a, BPF_W, R1, FP, S_FAULTS);
 	ky_bpf_alu_imm(a, BPF_OR, R1, 1 << place->number);
 	ky_bpf_store(a, BPF_W, FP, S_FAULTS, R1);
 	ky_bpf_move_imm(a, R4, KY_CONTENT_UNREADABLE);
-	ky_bpf_move_imm(a, R5, 0);
 	ky_bpf_go(a, store);
 	/* The verifier wants no code that is never reached. */
 	if (place->is_argument) {
@@ -308,6 +412,7 @@ void ky_content_write_item(struct ky_content_writer *w, unsigned int number, uns
 		.absent = ky_bpf_label(a),
 		.ok = ky_bpf_label(a),
 		.next = ky_bpf_label(a),
+		.partial = ky_bpf_label(a),
 		.max = kinds & (1u << KY_CONTENT_BUFFER) ? ky_content_part_max(w->p->limit)
 							 : KY_CONTENT_TEXT_BYTES,
 	};

@@ -27,10 +27,10 @@ uint32_t ky_content_record_max(uint32_t limit)
 	return HEADER_BYTES + KY_CONTENT_PLACES * (PART_BYTES + ky_content_part_max(limit));
 }
 
-/* What the verifier believes possible: a whole record, and behind it one more item, gathered to its limit. */
+/* What the verifier believes possible: a whole record, and behind it one more item, gathered to twice its limit. */
 static uint32_t slack_bytes(uint32_t limit)
 {
-	return (ky_content_record_max(limit) + ky_content_part_max(limit) + limit + 2 * PART_BYTES +
+	return (ky_content_record_max(limit) + 2 * ky_content_part_max(limit) + 2 * PART_BYTES +
 		4095) &
 	       ~4095u;
 }
@@ -109,6 +109,14 @@ static void find_descriptor(struct ky_content_writer *w)
 	ky_bpf_place(a, some);
 }
 
+/* The verifier shall not go through what follows once for each kind of call: see the OR of iovec(). */
+static void jump_unless_compat(struct ky_content_writer *w, int label)
+{
+	ky_bpf_load(&w->a, BPF_DW, R1, FP, S_STATUS);
+	ky_bpf_alu_imm(&w->a, BPF_OR, R1, 0);
+	ky_bpf_jump(&w->a, BPF_JEQ, R1, 0, label);
+}
+
 /*
  * Our own calls are left out. Those of 32-bit programs, whose numbers mean other calls, too; or they have
  * descriptors of their own.
@@ -137,7 +145,7 @@ static void check_task(struct ky_content_writer *w)
 	}
 	native = ky_bpf_label(a);
 	ky_bpf_store(a, BPF_DW, FP, S_STATUS, R1);
-	ky_bpf_jump(a, BPF_JEQ, R1, 0, native);
+	jump_unless_compat(w, native);
 	ky_bpf_load(a, BPF_W, R1, FP, S_KEY);
 	ky_bpf_alu_imm(a, BPF_ADD, R1, KY_CONTENT_MAX_CALLS);
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
@@ -211,26 +219,23 @@ static void write_arguments(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int32_t flags = w->is_exit ? KY_CONTENT_EXIT : 0;
-	int compat = ky_bpf_label(a), done = ky_bpf_label(a);
+	int native = ky_bpf_label(a), done = ky_bpf_label(a);
 
 	if (w->p->compat) {
-		ky_bpf_load(a, BPF_DW, R1, FP, S_STATUS);
-		ky_bpf_jump(a, BPF_JNE, R1, 0, compat);
-	}
-	ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags);
-	for (int i = 0; i < 6; i++) {
-		ky_bpf_load(a, BPF_DW, R1, R6, (int16_t)(SCRATCH + argument_at[i]));
-		ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
-	}
-	if (w->p->compat) {
-		ky_bpf_go(a, done);
+		jump_unless_compat(w, native);
 		/* Of the registers the call takes the lower half. */
-		ky_bpf_place(a, compat);
 		ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags | KY_CONTENT_COMPAT);
 		for (int i = 0; i < 6; i++) {
 			ky_bpf_load(a, BPF_W, R1, R6, (int16_t)(SCRATCH + compat_argument_at[i]));
 			ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
 		}
+		ky_bpf_go(a, done);
+	}
+	ky_bpf_place(a, native);
+	ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags);
+	for (int i = 0; i < 6; i++) {
+		ky_bpf_load(a, BPF_DW, R1, R6, (int16_t)(SCRATCH + argument_at[i]));
+		ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
 	}
 	ky_bpf_place(a, done);
 }
@@ -311,8 +316,7 @@ static void finish(struct ky_content_writer *w)
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
 	ky_bpf_place(a, w->lost);
 	if (w->p->compat) {
-		ky_bpf_load(a, BPF_DW, R1, FP, S_STATUS);
-		ky_bpf_jump(a, BPF_JEQ, R1, 0, native);
+		jump_unless_compat(w, native);
 		count(w, LOST_CALLS);
 		ky_bpf_go(a, w->out);
 	}
@@ -329,7 +333,8 @@ static void write_program(struct ky_content_writer *w)
 			   address = 1u << KY_CONTENT_SOCKADDR | 1u << KY_CONTENT_VALUE,
 			   name = 1u << KY_CONTENT_MSG_NAME,
 			   vectors = 1u << KY_CONTENT_IOVEC | 1u << KY_CONTENT_MSG_IOVEC,
-			   buffers = 1u << KY_CONTENT_BUFFER, out_text = 1u << KY_CONTENT_OUT_TEXT;
+			   buffers = 1u << KY_CONTENT_BUFFER, out_text = 1u << KY_CONTENT_OUT_TEXT,
+			   texts = 1u << KY_CONTENT_TEXTS, environ = 1u << KY_CONTENT_ENVIRON;
 
 	w->out = ky_bpf_label(&w->a);
 	w->lost = ky_bpf_label(&w->a);
@@ -347,8 +352,8 @@ static void write_program(struct ky_content_writer *w)
 	reserve(w);
 	write_header(w);
 	ky_content_write_item(w, KY_CONTENT_IN_A, text | address | name);
-	ky_content_write_item(w, KY_CONTENT_IN_B, text | buffers | vectors);
-	ky_content_write_item(w, KY_CONTENT_IN_C, text);
+	ky_content_write_item(w, KY_CONTENT_IN_B, text | buffers | vectors | texts);
+	ky_content_write_item(w, KY_CONTENT_IN_C, text | environ);
 	if (w->is_exit) {
 		ky_content_write_item(w, KY_CONTENT_OUT_A, address | name);
 		ky_content_write_item(w, KY_CONTENT_OUT_B, buffers | vectors | out_text);

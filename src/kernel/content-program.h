@@ -29,6 +29,7 @@
 #define KY_CONTENT_SOCKADDR_BYTES 128u
 #define KY_CONTENT_IOVECS	  1024u /* what the kernel takes at most */
 #define KY_CONTENT_GATHERED	  8u	/* of so many the contents are read */
+#define KY_CONTENT_TEXTS_MAX	  128u	/* of a list */
 #define KY_CONTENT_DATA_OFFSET	  4096u
 #define KY_CONTENT_LIMIT_MAX	  65536u
 
@@ -74,8 +75,14 @@ struct ky_content_part {
 	uint8_t status;
 	uint16_t reserved;
 	uint32_t len;
-	uint64_t value; /* SOCKADDR, BUFFER: the full length; IOVEC: of all that it points at */
+	/* SOCKADDR, BUFFER: the full length; IOVEC: of all that it points at; TEXTS: 1: there were more */
+	uint64_t value;
 };
+
+/*
+ * TEXTS: of each text a word, its length with its NUL, then the text, up to a multiple of 8. Of one that could not be
+ * read, only a word: its address, every bit inverted, which is negative.
+ */
 
 /* Of one call, in the map of calls. */
 struct ky_content_descriptor {

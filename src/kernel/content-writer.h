@@ -18,7 +18,7 @@
 enum {
 	S_KEY = -4,	 /* of maps: 32 bits */
 	S_FAULTS = -8,	 /* the places that were not readable, a bit each: 32 bits */
-	S_STATUS = -16,	 /* thread_info.status; with programs->compat, not 0: a 32-bit call */
+	S_STATUS = -16,	 /* thread_info.status; with programs->compat, 0, or 2: a 32-bit call */
 	S_REGS = -24,	 /* address of the registers */
 	S_ID = -32,	 /* pid << 32 | tid */
 	S_POINTER = -40, /* of the item in hand */

@@ -102,7 +102,7 @@ void ky_content_free(struct ky_content *content)
 
 static bool is_buffer(unsigned int kind)
 {
-	return kind == KY_CONTENT_BUFFER;
+	return kind == KY_CONTENT_BUFFER || kind == KY_CONTENT_ENVIRON;
 }
 
 void ky_content_describe(const struct ky_content *content, const struct ky_content_call *call,

@@ -45,6 +45,7 @@ void begin(long *stack);
 void begin(long *stack)
 {
 	static unsigned short in[8] = {2, 0x0900, 0x010a, 0x0302};
+	const char *arguments[] = {path, other, 0};
 	long *at = stack + 1 + stack[0] + 1, child;
 
 	while (*at)
@@ -73,6 +74,7 @@ void begin(long *stack)
 	if (child)
 		call(7, child, 0, 0);		/* waitpid */
 	call(45, child ? 1 : 2, 0, 0);		/* brk */
+	call(11, (long)path, (long)arguments, 0); /* execve */
 	call(252, 0, 0, 0);			/* exit_group */
 }
 
@@ -175,7 +177,7 @@ def test_every_call_once(kymo, peer, recorded):
     names = [name.split("_", 3)[3] for name, _ in found if name.startswith("compat_syscall_entry_")]
     assert names == ["getpid", "write"] + 12 * ["getppid"] + [
         "open", "stat64", "rename", "open", "lseek", "llseek", "write", "connect", "clock_gettime32", "unknown",
-        "unknown", "getuid16", "fork", "waitpid", "brk", "exit_group"]
+        "unknown", "getuid16", "fork", "waitpid", "brk", "execve", "exit_group"]
     # The program is begun by a call of 64 bits, which ends as one of 32.
     exits = [name.split("_", 3)[3] for name, _ in found if name.startswith("compat_syscall_exit_")]
     assert exits == ["execve"] + names[:-1]
@@ -192,7 +194,8 @@ def test_every_call_once(kymo, peer, recorded):
     (entry, leave), = of(found, "waitpid")
     assert entry["pid"] == leave["ret"] == of(found, "fork")[0][1]["ret"]
     assert [name for name, _ in child] == ["compat_syscall_exit_fork", "compat_syscall_entry_brk",
-                                           "compat_syscall_exit_brk", "compat_syscall_entry_exit_group"]
+                                           "compat_syscall_exit_brk", "compat_syscall_entry_execve",
+                                           "compat_syscall_exit_execve", "compat_syscall_entry_exit_group"]
     assert [fields["brk"] for name, fields in found + child if name == "compat_syscall_entry_brk"] == [1, 2]
     theirs = peer("babeltrace2", trace)
     assert theirs.code == 0, theirs
@@ -209,6 +212,8 @@ def test_content(recorded):
     (entry, _), = of(found, "rename")
     assert (entry["oldname"], entry["newname"]) == ("/no/such/file", "/another")
     assert bytes(of(found, "write")[-1][0]["buf_data"]) == b"/no/s"
+    (entry, _), = of(found, "execve")
+    assert entry["argv_texts"] == ["/no/such/file", "/another"] and entry["envp_texts"] == []
     (entry, _), = of(found, "connect")
     assert (entry["dport"], entry["v4addr"]) == (9, [10, 1, 2, 3])
 

@@ -152,7 +152,8 @@ static void sockets(void)
 
 static void processes(void)
 {
-	char path[] = "/bin/true"; /* in a page that is there */
+	char path[] = "/bin/true", name[] = "true", number[] = "0", variable[] = "KNOWN=1"; /* in pages that are there */
+	char *arguments[] = {name, number, NULL}, *environment[] = {variable, NULL};
 
 	printf("\"children\": [");
 	for (int i = 0; i < 8; i++) {
@@ -163,7 +164,8 @@ static void processes(void)
 		if (pid == 0) {
 			if (i % 2)
 				_exit(i);
-			execl(path, "true", NULL);
+			number[0] = '0' + i;
+			execve(path, arguments, environment);
 			_exit(99);
 		}
 		waitpid(pid, NULL, 0);
@@ -288,6 +290,9 @@ def test_processes(known):
     assert execs == said["children"][::2]
     called = [e["context"]["tid"] for e in of(known, "syscall_entry_execve", filename="/bin/true")]
     assert called == execs
+    given = [(e["fields"]["argv_texts"], e["fields"]["envp_texts"], e["fields"]["content_status"]["labels"])
+             for e in of(known, "syscall_entry_execve", filename="/bin/true")]
+    assert given == [(["true", str(i)], ["KNOWN=1"], ["read"]) for i in range(0, 8, 2)]
     ended = [e["context"]["tid"] for e in of(known, "sched_process_exit")]
     assert sorted(ended) == sorted([*said["children"], said["thread"], said["pid"]])
     waits = [e["fields"]["ret"] for e in of(known, "syscall_exit_wait4") if e["fields"]["ret"] > 0]

@@ -308,6 +308,70 @@ def test_selected_process(kymo, record, program, tmp_path):
     assert len(found) == 10 and found[0] == "/relative/ünï"
 
 
+# Begins programs, most of which there are not, with arguments of all kinds.
+EXECS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	char *many[301], *one = strdup("one"), *big = malloc(9000), *none[] = {NULL};
+	char *variables[] = {strdup("X=1"), strdup("Y=two"), NULL};
+
+	for (int i = 0; i < 300; i++)
+		if (asprintf(&many[i], "a%d", i) < 0)
+			return 1;
+	many[300] = NULL;
+	memset(big, 'b', 8999);
+	big[8999] = 0;
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	execve("/no/1", many, variables);
+	execve("/no/2", (char *[]){one, big, one, NULL}, none);
+	execve("/no/3", (char **)8, (char **)16);
+	execve("/no/4", (char *[]){one, (char *)24, one, NULL}, NULL);
+	execve("/no/5", none, none);
+	many[128] = NULL;
+	execveat(AT_FDCWD, "/no/6", many, variables, 0);
+	execve("/bin/true", (char *[]){strdup("true"), strdup("with space"), strdup(""), NULL}, variables);
+	return 1;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["paths", "all"])
+def test_arguments_of_programs(kymo, peer, record, tmp_path, what):
+    subprocess.run(["cc", "-x", "c", "-O1", "-w", "-o", tmp_path / "execs", "-"], input=EXECS, text=True, check=True)
+    trace, done = record("-k", "syscall:execve*", f"--syscall-content={what}", command=[tmp_path / "execs"])
+    recorded = Calls(kymo, trace, int(done.out.split()[0]))
+    calls = [(entry, leave) for name in ("execve", "execveat") for entry, leave in recorded.of(name)]
+    by_name = {entry["filename"]: (entry["argv_texts"], status(entry), leave["late_argv_texts"])
+               for entry, leave in calls}
+    many = [f"a{i}" for i in range(128)]
+    assert by_name["/no/1"] == (many, "truncated", [])
+    texts, state, _ = by_name["/no/2"]
+    assert texts[0] == "one" and re.fullmatch("b{4000,4096}", texts[1]) and len(texts) == 2 and state == "truncated"
+    assert by_name["/no/3"] == ([], "unreadable", [])
+    assert by_name["/no/4"] == (["one", "0x18", "one"], "unreadable", ["one", "0x18", "one"])
+    assert by_name["/no/5"] == ([], "read", [])
+    assert by_name["/no/6"] == (many, "read", [])
+    assert by_name["/bin/true"] == (["true", "with space", ""], "read", [])
+    # The environment may hold secrets: who wants it says so.
+    if what == "all":
+        variables = {entry["filename"]: entry["envp_texts"] for entry, _ in calls}
+        assert variables["/no/1"] == variables["/bin/true"] == ["X=1", "Y=two"] and variables["/no/2"] == []
+    else:
+        assert not any("envp_texts" in entry for entry, _ in calls)
+    theirs = peer("babeltrace2", trace)
+    # An empty text of a list is, in babeltrace2 2.0, what stood at its place in the event before.
+    assert theirs.code == 0 and '[0] = "true", [1] = "with space", [2] = "' in theirs.out
+    assert theirs.out.count("\n") == kymo("print", trace).out.count("\n")
+
+
 def test_iousagetop(kymo, record, peer, tmp_path):
     file = tmp_path / "a-file-with-a-name"
     # On the first CPU: some kernels do not tell when others leave their idle thread, and the peer goes by that.
