@@ -242,6 +242,13 @@ int ky_model_cut(struct ky_model *model, int64_t ns)
 	return status;
 }
 
+/* The next interval has its own. */
+static void forget_losses(struct ky_model *model)
+{
+	ky_vec_foreach(&model->hosts, host)
+		(*host)->lost_events = (*host)->gaps = (*host)->nameless = 0;
+}
+
 int ky_model_boundary(struct ky_model *model, int64_t ns)
 {
 	int status = 0;
@@ -262,6 +269,7 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 				status = ky_model_settle(model);
 			if (status >= 0)
 				status = model->tick(model->tick_data);
+			forget_losses(model);
 			model->begin_ns = at;
 			set_boundary(model);
 		}

@@ -187,7 +187,8 @@ struct ky_host {
 	struct ky_map cpus;	/* id + 1 -> struct ky_cpu * */
 	int64_t torn_until_ns;	/* calls that began before this ran across lost events */
 	int64_t blind_until_ns; /* so did waits for a CPU, where switches were lost */
-	uint64_t lost_events;	/* known number; lost packets may add more */
+	/* Of the range, or the interval: */
+	uint64_t lost_events; /* known number; lost packets may add more */
 	uint64_t gaps;
 	uint64_t nameless;	       /* files that were opened without a path being told */
 	unsigned int abilities;	       /* enum ky_ability, by its metadata */

@@ -191,17 +191,19 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table)
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
-static void add_notes(struct ky_strbuf *out, const struct ky_report_result *result)
+static void add_notes(struct ky_strbuf *out, const struct ky_report_results *results, size_t at)
 {
-	if (!result->notes.len)
-		return;
-	ky_strbuf_adds(out, "<ul class=\"notes\">");
-	for (size_t i = 0; i < result->notes.len; i++) {
-		ky_strbuf_adds(out, "<li>");
-		ky_html_text(out, result->notes.data[i]);
+	bool any = false;
+
+	ky_vec_foreach(&results->list.data[at].notes, note) {
+		if (!ky_report_note_is_new(results, at, *note))
+			continue;
+		ky_strbuf_adds(out, any ? "<li>" : "<ul class=\"notes\"><li>");
+		ky_html_text(out, *note);
 		ky_strbuf_adds(out, "</li>");
+		any = true;
 	}
-	ky_strbuf_adds(out, "</ul>\n");
+	ky_strbuf_adds(out, any ? "</ul>\n" : "");
 }
 
 static void add_range(struct ky_strbuf *out, int64_t begin_ns, int64_t end_ns, bool date)
@@ -218,14 +220,16 @@ static void add_range(struct ky_strbuf *out, int64_t begin_ns, int64_t end_ns, b
 	ky_strbuf_addc(out, ')');
 }
 
-static void add_result(struct ky_strbuf *out, const struct ky_report_result *result)
+static void add_result(struct ky_strbuf *out, const struct ky_report_results *results, size_t at)
 {
+	const struct ky_report_result *result = &results->list.data[at];
+
 	if (result->is_interval) {
 		ky_strbuf_adds(out, "<details><summary>");
 		add_range(out, result->begin_ns, result->end_ns, false);
 		ky_strbuf_adds(out, "</summary>\n");
 	}
-	add_notes(out, result);
+	add_notes(out, results, at);
 	for (size_t t = 0; t < result->n_tables; t++) {
 		if (!result->tables[t].hidden)
 			add_table(out, &result->tables[t]);
@@ -271,7 +275,7 @@ static void add_report(struct ky_strbuf *out, const struct ky_report_results *re
 		add_interval_charts(out, results, at);
 	for (size_t i = at; i < results->list.len; i++) {
 		if (results->list.data[i].report == report)
-			add_result(out, &results->list.data[i]);
+			add_result(out, results, i);
 	}
 	ky_strbuf_adds(out, "</section>\n");
 }

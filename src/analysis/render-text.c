@@ -469,6 +469,22 @@ static void add_interval(struct ky_strbuf *out, const struct ky_report_result *r
 	ky_strbuf_fini(&line);
 }
 
+static void add_notes(struct ky_strbuf *out, const struct ky_report_results *results, size_t at,
+		      const struct ky_render_options *options)
+{
+	const struct ky_report_result *result = &results->list.data[at];
+	bool any = false;
+
+	ky_vec_foreach(&result->notes, note) {
+		if (!ky_report_note_is_new(results, at, *note))
+			continue;
+		ky_strbuf_adds(out, any ? "" : "\n");
+		add_styled(out, options, "33", "Note: ");
+		ky_strbuf_addf(out, "%s: %s\n", result->report->name, *note);
+		any = true;
+	}
+}
+
 void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
 		    const struct ky_render_options *options)
 {
@@ -478,12 +494,7 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 
 		if (result->is_interval)
 			add_interval(out, result, options);
-		for (size_t note = 0; note < result->notes.len; note++) {
-			ky_strbuf_adds(out, note ? "" : "\n");
-			add_styled(out, options, "33", "Note: ");
-			ky_strbuf_addf(out, "%s: %s\n", result->report->name,
-				       result->notes.data[note]);
-		}
+		add_notes(out, results, i, options);
 		for (size_t t = 0; t < result->n_tables; t++) {
 			if (!result->tables[t].hidden)
 				add_table(out, &result->tables[t], options);

@@ -151,9 +151,11 @@ struct cpu_time {
 	uint64_t count, ns;
 };
 
+KY_VEC_TYPE(counts, uint64_t); /* by the CPU's index */
+
 struct line_state {
 	struct ky_freq freq, latency_freq;
-	KY_VEC(uint64_t) by_cpu; /* by index */
+	struct counts by_cpu, late_by_cpu; /* runs; those whose latency is known */
 };
 
 struct irq_record {
@@ -182,20 +184,27 @@ static struct line_state *state_of(struct run *run, uint32_t line)
 	return run->states.data[line];
 }
 
+static int count_one(struct counts *counts, uint32_t cpu)
+{
+	while (counts->len <= cpu) {
+		if (ky_vec_push(counts, 0) < 0)
+			return KYMO_E_MEMORY;
+	}
+	counts->data[cpu]++;
+	return 0;
+}
+
 static int count_cpu(struct run *run, struct line_state *state, const struct ky_irq *irq,
 		     uint64_t ns)
 {
 	uint32_t cpu = irq->cpu->index;
 
-	while (state->by_cpu.len <= cpu) {
-		if (ky_vec_push(&state->by_cpu, 0) < 0)
-			return KYMO_E_MEMORY;
-	}
+	if (count_one(&state->by_cpu, cpu) < 0)
+		return KYMO_E_MEMORY;
 	while (run->cpus.len <= cpu) {
 		if (ky_vec_push(&run->cpus, (struct cpu_time){0}) < 0)
 			return KYMO_E_MEMORY;
 	}
-	state->by_cpu.data[cpu]++;
 	run->cpus.data[cpu].count++;
 	if (!irq->nested)
 		run->cpus.data[cpu].ns += ns;
@@ -210,7 +219,7 @@ static int add_latency(struct run *run, struct line_state *state, const struct k
 	if (irq->raise_ns == INT64_MIN)
 		return 0;
 	entry = ky_ledger_get(&run->latencies, NULL, irq->line->index);
-	if (!entry)
+	if (!entry || count_one(&state->late_by_cpu, irq->cpu->index) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&state->latency_freq, ns);
 	return ky_stats_add(&entry->stats, ns);
@@ -247,8 +256,10 @@ static void free_run(void *data)
 	ky_ledger_fini(&run->lines);
 	ky_ledger_fini(&run->latencies);
 	ky_vec_foreach(&run->states, state) {
-		if (*state)
+		if (*state) {
 			ky_vec_fini(&(*state)->by_cpu);
+			ky_vec_fini(&(*state)->late_by_cpu);
+		}
 		free(*state);
 	}
 	ky_vec_fini(&run->states);
@@ -291,17 +302,17 @@ static int compare_items(const void *a, const void *b)
 }
 
 static int fill_cpus_of(const struct run *run, struct ky_table *table, struct ky_cell *cell,
-			const struct line_state *state)
+			const struct counts *counts)
 {
-	struct ky_tally_item *items = calloc(state->by_cpu.len + 1, sizeof(*items));
-	char(*names)[12] = calloc(state->by_cpu.len + 1, sizeof(*names));
+	struct ky_tally_item *items = calloc(counts->len + 1, sizeof(*items));
+	char(*names)[12] = calloc(counts->len + 1, sizeof(*names));
 	size_t n = 0;
 
-	for (size_t i = 0; items && names && i < state->by_cpu.len; i++) {
-		if (!state->by_cpu.data[i])
+	for (size_t i = 0; items && names && i < counts->len; i++) {
+		if (!counts->data[i])
 			continue;
 		snprintf(names[n], sizeof(*names), "%" PRIu32, ky_model_cpu(run->model, i)->id);
-		items[n] = (struct ky_tally_item){names[n], state->by_cpu.data[i]};
+		items[n] = (struct ky_tally_item){names[n], counts->data[i]};
 		n++;
 	}
 	if (items && names) {
@@ -314,22 +325,22 @@ static int fill_cpus_of(const struct run *run, struct ky_table *table, struct ky
 }
 
 static int fill_lines(const struct run *run, struct ky_table *table, const struct ky_ledger *ledger,
-		      bool with_cpus)
+		      bool late)
 {
 	int status = 0;
 
 	for (size_t i = 0; i < ledger->entries.len && status >= 0; i++) {
 		const struct ky_entry *entry = ledger->entries.data[i];
 		const struct ky_irq_line *line = ky_model_irq_line(run->model, entry->what);
+		const struct line_state *state = run->states.data[entry->what];
 		struct ky_cell *row = ky_table_row(table);
 
 		ky_cell_line(table, &row[LINE_IRQ], line);
 		ky_cell_host(table, &row[LINE_HOST], run->model, line->host);
 		ky_cell_text(table, &row[LINE_KIND], ky_irq_kind_text(line->kind));
 		ky_fill_stats(&row[LINE_STATS], &entry->stats);
-		if (with_cpus)
-			status = fill_cpus_of(run, table, &row[LINE_CPUS],
-					      run->states.data[entry->what]);
+		status = fill_cpus_of(run, table, &row[LINE_CPUS],
+				      late ? &state->late_by_cpu : &state->by_cpu);
 	}
 	ky_table_sort(table, LINE_IRQ, true);
 	ky_table_sort(table, LINE_STATS + KY_STATS_TOTAL, false);
@@ -395,11 +406,11 @@ static int finish(void *data, const struct ky_report_options *options,
 		  struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status = fill_lines(run, &result->tables[TABLE_LINES], &run->lines, true);
+	int status = fill_lines(run, &result->tables[TABLE_LINES], &run->lines, false);
 
 	(void)options;
 	if (status >= 0 && run->soft) {
-		status = fill_lines(run, &result->tables[TABLE_LATENCY], &run->latencies, false);
+		status = fill_lines(run, &result->tables[TABLE_LATENCY], &run->latencies, true);
 		fill_freqs(run, &result->tables[TABLE_LATENCY_FREQ], true);
 	}
 	fill_freqs(run, &result->tables[TABLE_FREQ], false);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/errno-name.h"
 
@@ -172,6 +173,22 @@ int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
 	return 0;
 }
 
+bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, const char *note)
+{
+	const struct ky_report *report = results->list.data[at].report;
+
+	while (at-- > 0) {
+		if (results->list.data[at].report != report)
+			continue;
+		ky_vec_foreach(&results->list.data[at].notes, before) {
+			if (strcmp(*before, note) == 0)
+				return false;
+		}
+		break;
+	}
+	return true;
+}
+
 int ky_report_note_losses(struct ky_report_result *result)
 {
 	uint64_t events = 0, gaps = 0;
@@ -194,7 +211,7 @@ int ky_report_note_files(struct ky_report_result *result)
 	bool lost = false;
 
 	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
-		lost |= ky_model_host(result->model, i)->gaps > 0;
+		lost |= ky_model_host(result->model, i)->torn_until_ns != INT64_MIN;
 		nameless += ky_model_host(result->model, i)->nameless;
 	}
 	if (nameless &&

@@ -107,6 +107,10 @@ struct ky_report_result {
 int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+struct ky_report_results;
+/* Of interval @at of its report: did the interval before it not say the same? A reader is told once. */
+bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, const char *note);
+
 struct ky_report_results {
 	struct ky_model *model;
 	const struct ky_trace_set *set;

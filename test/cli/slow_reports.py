@@ -734,7 +734,7 @@ def check_memory(report, events):
             who[tid][column] += pages
             net += pages if column == "allocated" else -pages if column == "freed" else 0
             highest, lowest = max(net, highest), min(net, lowest)
-        elif event.name == "rss_stat":
+        elif event.name in ("rss_stat", "kmem_rss_stat"):
             space = rss.setdefault(fields["mm_id"], [None, [0, 0, 0, 0], None, 0])
             if fields["curr"] and tid:
                 space[0] = tid
@@ -1083,7 +1083,7 @@ def as_period(row):
 
 
 # What the checks want beside --json.
-OPTIONS = {name: ("--group-by", "thread") for name in ("memory", "net", "threads")}
+OPTIONS = {name: ("--group-by", "thread") for name in ("block", "memory", "net", "threads")}
 OPTIONS["periods"] = tuple(word for text in PERIODS for word in ("--period", text))
 
 CHECKS = {

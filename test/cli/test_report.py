@@ -13,6 +13,7 @@ import pytest
 
 import kernel_text
 from slow_reports import close, tables
+from slow_whole import check_cpu, check_syscalls
 from terminal import on_terminal
 
 REPORTS = ("cpu", "syscalls")
@@ -112,89 +113,6 @@ def check_returns(row, text):
 
 
 # ---- against a second computation ------------------------------------------------------------
-
-def check_cpu(report, events):
-    true = kernel_text.Cpu(events)
-    assert [row["cpu"] for row in report["cpus"]] == true.cpus
-    for row in report["cpus"]:
-        assert row["busy"] == true.busy[row["cpu"]]
-        assert row["idle"] == true.idle[row["cpu"]]
-        assert row["busy"] + row["idle"] + row["unknown"] == true.range
-        assert bool(row["unknown"]) == bool(true.missing[row["cpu"]])
-        assert close(row["usage"], row["busy"] / (row["busy"] + row["idle"]))
-    times, migrations = {}, {}
-    for row in report["threads"]:
-        tid = row["process"]["tid"]
-        times[tid] = times.get(tid, 0) + row["cpu_time"]
-        migrations[tid] = migrations.get(tid, 0) + row["migrations"]
-        assert close(row["usage"], row["cpu_time"] / true.range)
-    assert times == {tid: true.time.get(tid, 0) for tid in times}
-    assert sum(times.values()) == sum(true.time.values()) == sum(true.busy.values())
-    assert migrations == {tid: true.migrations.get(tid, 0) for tid in times}
-    if len(times) == len(report["threads"]):  # no id was used twice
-        for row in report["threads"]:
-            tid = row["process"]["tid"]
-            # Of one that the scheduler's events never tell of, contexts tell that it ran, and no more.
-            assert row["process"]["name"] == true.name.get(tid, true.called.get(tid, ""))
-            assert row["prio"] == true.prio.get(tid)
-    total = report["total"][0]
-    assert total["busy"] == sum(true.busy.values())
-    known = total["busy"] + sum(true.idle.values())
-    assert close(total["usage"], total["busy"] / known)
-    assert close(total["known"], known / (true.range * len(true.cpus)))
-
-
-def check_call(row, durations, errors):
-    assert row["count"] == len(durations)
-    assert row["failed"] == sum(errors.values())
-    assert (row["min"], row["max"]) == (min(durations), max(durations))
-    assert row["total"] == sum(durations)
-    assert close(row["avg"], statistics.fmean(durations))
-    if len(durations) > 1:
-        assert close(row["stdev"], statistics.stdev(durations), 1e-7)
-    else:
-        assert row["stdev"] is None
-    for percent in (50, 90, 99, 99.9):
-        want = kernel_text.percentile(durations, percent)
-        got = row[f"p{percent}".replace(".", "")]
-        assert got == want if len(durations) <= 32 else abs(got - want) <= want / 128 + 1
-    # Some numbers have two names; 512 and up have none in Python.
-    ours = {(getattr(errno, name), count) for name, count in (row["errors"] or {}).items()
-            if not name.startswith("ERESTART")}
-    assert ours == {pair for pair in errors.items() if pair[0] in errno.errorcode}
-
-
-def check_syscalls(report, events):
-    true = kernel_text.Syscalls(events)
-    rows = {}
-    for row in report["threads"]:
-        rows.setdefault((row["process"]["tid"], row["syscall"]), []).append(row)
-    assert set(rows) == set(true.durations)
-    for key, lives in rows.items():
-        if len(lives) == 1:
-            check_call(lives[0], true.durations[key], true.errors[key])
-        else:  # an id that was used twice
-            assert sum(row["count"] for row in lives) == len(true.durations[key])
-    by_call, errors = {}, {}
-    for (tid, call), durations in true.durations.items():
-        by_call.setdefault(call, []).extend(durations)
-        errors.setdefault(call, type(true.errors[tid, call])()).update(true.errors[tid, call])
-    for row in report["syscalls"]:
-        if row["count"]:
-            check_call(row, by_call.pop(row["syscall"]), errors[row["syscall"]])
-    assert not by_call
-    outcomes = {row["outcome"]: row["count"] for row in report["outcomes"]}
-    assert outcomes["measured"] == sum(map(len, true.durations.values()))
-    assert outcomes["began before the trace"] == true.headless
-    assert outcomes["return of a new thread"] == true.births
-    assert outcomes["never returned, thread went on"] == true.gone
-    assert outcomes["thread ended in it"] == true.exited
-    assert outcomes["under way at the end"] == true.unended
-    assert outcomes["events lost in between"] == 0
-    assert sum(row["count"] for row in report["processes"]) == outcomes["measured"]
-    assert sum(row["failed"] for row in report["processes"]) == \
-        sum(sum(counter.values()) for counter in true.errors.values())
-
 
 def test_cpu_equals_second_computation(both, events):
     check_cpu(tables(both, "cpu"), events)

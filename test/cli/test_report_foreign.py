@@ -233,6 +233,10 @@ def test_lost_events_are_told_and_what_spans_them_is_not_measured(kymo, events, 
         assert len(rows) > 100
         assert not [row for row in rows if row["begin"] < until and row["end"] > since
                     and row["begin"] <= since and row["end"] >= until], report
+    # Of intervals, only those in which something was lost say so.
+    parts = json.loads(kymo("report", "--json", "irq", "--refresh", "100ms", gap).out)["reports"]
+    told = [part["interval"] for part in parts if any("were lost" in note for note in part["notes"])]
+    assert len(told) == 1 and told[0]["begin_ns"] <= until <= told[0]["end_ns"] + 1
     # Outside of the gap all is as it was: what ended before, and what began after it.
     other = kymo("report", "--json", "sched", "-t", "sched.log", whole)
 

@@ -262,6 +262,16 @@ def test_refresh(kymo, machine, chosen):
     assert not chosen or "switches of" in str(whole["cpu"][0]["notes"])
 
 
+def test_refresh_says_once_what_stays_the_same(kymo, lttng_kernel):
+    """The reference trace has no page events: a note in each interval, in text in the first one."""
+    trace = os.path.join(lttng_kernel, "kernel")
+    options = ("report", "cpu,memory", "--refresh", "500ms")
+    found = [r for r in json.loads(kymo(*options, "--json", trace).out)["reports"] if r["name"] == "memory"]
+    assert len(found) > 5 and all("kmem_mm_page" in r["notes"][0] for r in found)
+    for text in (kymo(*options, trace).out, kymo(*options, "--html", trace).out):
+        assert text.count("the trace has no kmem_mm_page") == 1
+
+
 @pytest.mark.parametrize("name", sorted(IGNORES_BY))
 def test_group_by_is_refused(kymo, machine, name):
     failed = kymo("report", name, "--group-by", "name", machine, code=2)

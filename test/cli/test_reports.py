@@ -10,6 +10,7 @@ import pytest
 
 import make_trace
 import slow_reports
+import slow_whole
 from slow_reports import close, tables
 
 
@@ -35,23 +36,66 @@ def expected(lttng_kernel, name):
 
 # ---- against a second computation ----------------------------------------------------------------
 
-@pytest.mark.parametrize("name", sorted(slow_reports.CHECKS))
+@pytest.mark.parametrize("name", sorted(slow_whole.CHECKS))
 def test_reference_trace_equals_second_computation(kymo, reference, events, name):
-    slow_reports.CHECKS[name](everything(kymo, name, reference, *slow_reports.OPTIONS.get(name, ())),
-                              events)
+    slow_whole.check(name, everything(kymo, name, reference, *slow_reports.OPTIONS.get(name, ())),
+                     events)
 
 
-def test_recorded_trace_equals_second_computation(record, kymo, tmp_path):
-    """A trace of this machine, recorded now, with the names of this machine's kernel."""
-    trace, _ = record(command=["sh", "-c", "for i in 1 2; do ls -R /etc >/dev/null; done; "
-                                           f"dd if=/dev/zero of={tmp_path}/big bs=64k count=64 "
-                                           "conv=fsync"])
+FILES = "for i in 1 2; do ls -R /etc >/dev/null; done; dd if=/dev/zero of=big bs=64k count=64 conv=fsync"
+THREADS = """
+import os, socket, subprocess, threading, time
+lock, pair, pipe = threading.Lock(), socket.socketpair(), os.pipe()
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+other, _ = server.accept()
+
+def fight():
+    for _ in range(40):
+        with lock:
+            time.sleep(0.0005)
+
+threads = [threading.Thread(target=fight) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for i in range(20):
+    client.send(b"x" * 1000)
+    other.recv(10000)
+    os.write(pipe[1], b"y" * (i + 1))
+    os.read(pipe[0], 100)
+    bytearray(1 << 20)
+    subprocess.run(["/bin/true", str(i)], check=True)
+with open("small", "wb", buffering=0) as file:
+    for _ in range(10):
+        file.write(b"z" * 5000)
+        os.fsync(file)
+    try:
+        os.lseek(file.fileno(), -1, os.SEEK_SET)
+    except OSError:
+        pass
+for thread in threads:
+    thread.join()
+"""
+WORK = {"files": ((), ["sh", "-c", FILES]),
+        "threads": (("-k", "default", "-k", "rss_stat", "-k", "x86_exceptions_*"),
+                    ["/usr/bin/python3", "-c", THREADS])}
+
+
+@pytest.mark.parametrize("work", sorted(WORK))
+def test_recorded_trace_equals_second_computation(record, kymo, tmp_path, work):
+    """Traces of this machine, recorded now, with the names of this machine's kernel.
+
+    Of a busy machine's only the beginning, as plain Python takes long."""
+    options, command = WORK[work]
+    whole, _ = record(*options, command=command, cwd=tmp_path)
+    trace = tmp_path / "cut"
+    kymo("convert", "--to", "ctf1.8", "--head", "60000", "-o", trace, whole)
     notes = json.loads(kymo("report", "--json", "cpu", trace).out)["reports"][0]["notes"]
     if any("were lost" in note for note in notes):
         pytest.skip(f"the second computation has no rule for that: {notes}")
     found = slow_reports.load(kymo("convert", "--to", "json", trace).out)
-    for name, check in slow_reports.CHECKS.items():
-        check(everything(kymo, name, trace, *slow_reports.OPTIONS.get(name, ())), found)
+    for name in slow_whole.CHECKS:
+        slow_whole.check(name, everything(kymo, name, trace, *slow_reports.OPTIONS.get(name, ())), found)
 
 
 # ---- against lttng-analyses ----------------------------------------------------------------------
