@@ -178,28 +178,18 @@ static struct ky_drain drain_for(const struct ky_trace_set *set,
 	};
 }
 
-/* All of these take the sink over. */
-static int drain(const struct ky_trace_set *set, const struct convert_options *options,
-		 struct ky_flow *flow, struct ky_sink *sink, struct kymo_error *err)
-{
-	struct ky_drain drain = drain_for(set, options);
-	int ret = ky_drain(&drain, flow, sink, err);
-
-	ky_sink_free(sink);
-	ky_flow_close(flow);
-	return ret;
-}
-
 static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
 			  struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
 {
+	struct ky_drain drain = drain_for(set, options);
 	struct ky_flow *flow;
 	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
 				     err);
 
-	if (ret == KYMO_OK)
-		return drain(set, options, flow, sink, err);
-	ky_sink_free(sink);
+	if (ret < 0)
+		return ret;
+	ret = ky_drain(&drain, flow, sink, err);
+	ky_flow_close(flow);
 	return ret;
 }
 
@@ -226,7 +216,12 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 			    struct ky_crew *crew, struct kymo_error *err)
 {
 	const struct convert_options *options = maker->options;
-	const struct ky_lines lines = {make_sink, maker, maker->fd, options->text.clock_gmt};
+	const struct ky_lines lines = {
+		.make = make_sink,
+		.data = maker,
+		.fd = maker->fd,
+		.gmt = options->text.clock_gmt,
+	};
 	struct ky_drain drain = drain_for(set, options);
 
 	if (maker->format->lines == csv_lines) {
@@ -235,6 +230,29 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		if (ret < 0)
 			return ret;
 	}
+	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+}
+
+static struct ky_sink *make_csv_part(void *data)
+{
+	(void)data;
+	return ky_csv_directory_part_new();
+}
+
+/* Lines, too, but each of one of many files. */
+static int convert_to_csv_files(const struct ky_trace_set *set,
+				const struct convert_options *options, struct ky_crew *crew,
+				struct ky_sink *sink, struct kymo_error *err)
+{
+	const struct ky_lines lines = {
+		.make = make_csv_part,
+		.fd = -1,
+		.gmt = options->text.clock_gmt,
+		.sink = sink,
+		.write = ky_csv_directory_sink_add,
+	};
+	struct ky_drain drain = drain_for(set, options);
+
 	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
 }
 
@@ -247,12 +265,14 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 
 	if (ret < 0)
 		return ret;
-	if (format->ctf_major && ky_cli_streams_apart(&options->select)) {
+	if (format->ctf_major && ky_cli_streams_apart(&options->select))
 		ret = ky_cli_convert_ctf(set, &options->select, &options->text, crew, sink, err);
-		ky_sink_free(sink);
-		return ret;
-	}
-	return convert_events(set, options, crew, sink, err);
+	else if (format->open == open_csv)
+		ret = convert_to_csv_files(set, options, crew, sink, err);
+	else
+		ret = convert_events(set, options, crew, sink, err);
+	ky_sink_free(sink);
+	return ret;
 }
 
 static int convert_events_to(const struct ky_trace_set *set, const struct format *format,

@@ -59,7 +59,12 @@ static struct ky_sink *make_sink(void *data)
 static int print_events(const struct ky_trace_set *set, struct print_options *options,
 			struct ky_crew *crew, struct kymo_error *err)
 {
-	const struct ky_lines lines = {make_sink, options, STDOUT_FILENO, options->text.clock_gmt};
+	const struct ky_lines lines = {
+		.make = make_sink,
+		.data = options,
+		.fd = STDOUT_FILENO,
+		.gmt = options->text.clock_gmt,
+	};
 	struct ky_drain drain = {.times = &options->text};
 	int ret = ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
 

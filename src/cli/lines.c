@@ -25,6 +25,8 @@ static int run_slices(const struct ky_lines *lines, const struct ky_trace_set *s
 		.make = lines->make,
 		.data = lines->data,
 		.fd = lines->fd,
+		.write = lines->write,
+		.write_data = lines->sink,
 		.loss = tell_loss,
 		.loss_data = drain,
 		.progress = drain->progress ? tell_progress : NULL,
@@ -35,7 +37,7 @@ static int run_slices(const struct ky_lines *lines, const struct ky_trace_set *s
 
 	if (drain->progress)
 		ky_cli_progress_end();
-	return ret;
+	return lines->sink ? ky_drain_finish(lines->sink, ret, err) : ret;
 }
 
 /* One merge; the sink may hold events of the graph: it goes first. */
@@ -49,8 +51,9 @@ static int run_merge(const struct ky_lines *lines, const struct ky_trace_set *se
 
 	if (ret < 0)
 		return ret;
-	sink = ky_parallel_sink_new(crew, lines->make, lines->data);
-	ret = sink ? ky_drain(drain, flow, sink, err) : ky_error_nomem(err);
+	sink = lines->sink ? NULL : ky_parallel_sink_new(crew, lines->make, lines->data);
+	ret = sink || lines->sink ? ky_drain(drain, flow, sink ? sink : lines->sink, err)
+				  : ky_error_nomem(err);
 	ky_sink_free(sink);
 	ky_flow_close(flow);
 	return ret;

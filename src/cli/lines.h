@@ -13,6 +13,12 @@ struct ky_lines {
 	void *data;
 	int fd;
 	bool gmt; /* times that options give are UTC */
+	/*
+	 * Both NULL, or what is written is not one file: the sink that writes it, which is finished then, too; and
+	 * what puts there what a sink of @make holds.
+	 */
+	struct ky_sink *sink;
+	int (*write)(void *sink, struct ky_sink *held, struct kymo_error *err);
 };
 
 /*

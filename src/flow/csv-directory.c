@@ -24,14 +24,24 @@
  * process may have files open.
  */
 struct csv_file {
-	char *name; /* without ".csv" */
+	char *name;	  /* without ".csv" */
+	char *event_name; /* that, but for a number */
 	char *header;
 	struct ky_strbuf out;
+	struct csv_file *to; /* of a part: the file of the sink that writes; NULL: not known yet */
+};
+
+/* Lines of one file that lie one behind the other in what a part holds. */
+struct csv_run {
+	struct csv_file *file;
+	size_t len;
 };
 
 struct csv_sink {
 	struct ky_sink sink;
-	int dir_fd;
+	int dir_fd;	       /* of a part -1 */
+	struct ky_strbuf held; /* by a part: lines as they come, and whose they are */
+	KY_VEC(struct csv_run) runs;
 	KY_VEC(struct csv_file *) files;
 	struct ky_names by_name; /* name -> file */
 	struct ky_map by_class;	 /* event class -> file */
@@ -70,6 +80,7 @@ static void file_free(struct csv_file *file)
 		return;
 	ky_strbuf_fini(&file->out);
 	free(file->name);
+	free(file->event_name);
 	free(file->header);
 	free(file);
 }
@@ -139,16 +150,18 @@ static void clean_name(char out[NAME_BYTES_MAX + 1], const char *name)
 		snprintf(out, NAME_BYTES_MAX + 1, "event");
 }
 
-static struct csv_file *new_file(struct csv_sink *s, const char *name, const char *header)
+static struct csv_file *new_file(struct csv_sink *s, const char *name, const char *event_name,
+				 const char *header)
 {
 	struct csv_file *file = calloc(1, sizeof(*file));
 
 	if (!file)
 		return NULL;
 	file->name = strdup(name);
+	file->event_name = strdup(event_name);
 	file->header = strdup(header);
 	ky_strbuf_adds(&file->out, header);
-	if (!file->name || !file->header || ky_vec_reserve(&s->files, 1) < 0 ||
+	if (!file->name || !file->event_name || !file->header || ky_vec_reserve(&s->files, 1) < 0 ||
 	    ky_names_set(&s->by_name, file->name, file) < 0) {
 		file_free(file);
 		return NULL;
@@ -169,7 +182,7 @@ static struct csv_file *find_file(struct csv_sink *s, const char *name, const ch
 			return file;
 		snprintf(numbered, sizeof(numbered), "%s-%u", name, n);
 	}
-	return new_file(s, numbered, header);
+	return new_file(s, numbered, name, header);
 }
 
 static struct csv_file *file_of(struct csv_sink *s, const struct ky_event_class *cls)
@@ -257,6 +270,97 @@ static int csv_batch(struct ky_sink *sink, const struct ky_batch *batch, struct 
 	return ret;
 }
 
+/* ---- parts -------------------------------------------------------------------------------- */
+
+static int note_run(struct csv_sink *s, struct csv_file *file, size_t len)
+{
+	struct csv_run *last = s->runs.len ? ky_vec_last(&s->runs) : NULL;
+
+	if (!last || last->file != file)
+		return ky_vec_push(&s->runs, (struct csv_run){file, len});
+	last->len += len;
+	return 0;
+}
+
+static int part_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct csv_sink *s = (struct csv_sink *)sink;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
+		struct csv_file *file = file_of(s, batch->events[i].cls);
+		size_t whole = s->held.len;
+
+		if (!file)
+			return ky_error_nomem(err);
+		ret = put_event(s, &s->held, &batch->events[i], batch->stream, err);
+		if (ret < 0) {
+			s->held.len = whole;
+			ky_sink_place(batch->stream, err);
+		} else if (ky_strbuf_failed(&s->held) ||
+			   note_run(s, file, s->held.len - whole) < 0) {
+			ret = ky_error_nomem(err);
+		}
+	}
+	return ret;
+}
+
+static void part_hold(struct ky_sink *sink)
+{
+	(void)sink;
+}
+
+static void part_begin(struct ky_sink *sink)
+{
+	struct csv_sink *s = (struct csv_sink *)sink;
+
+	ky_strbuf_clear(&s->held);
+	ky_vec_clear(&s->runs);
+}
+
+static size_t part_held(const struct ky_sink *sink)
+{
+	return ((const struct csv_sink *)sink)->held.len;
+}
+
+/* Nothing is written by a part. */
+static int part_finish(struct ky_sink *sink, struct kymo_error *err)
+{
+	(void)sink;
+	(void)err;
+	return KYMO_OK;
+}
+
+static int add_run(struct csv_sink *s, const struct csv_run *run, const char *lines,
+		   struct kymo_error *err)
+{
+	struct csv_file *file = run->file;
+
+	if (!file->to)
+		file->to = find_file(s, file->event_name, file->header);
+	if (!file->to)
+		return ky_error_nomem(err);
+	ky_strbuf_add(&file->to->out, lines, run->len);
+	return file->to->out.len >= FILE_BUFFER_BYTES ? write_out(s, file->to, err) : KYMO_OK;
+}
+
+int ky_csv_directory_sink_add(void *sink, struct ky_sink *part, struct kymo_error *err)
+{
+	struct csv_sink *from = (struct csv_sink *)part;
+	int ret = KYMO_OK;
+	size_t at = 0;
+
+	ky_vec_foreach(&from->runs, run) {
+		if (ret == KYMO_OK)
+			ret = add_run(sink, run, from->held.data + at, err);
+		at += run->len;
+	}
+	part_begin(part);
+	return ret;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
 static int csv_finish(struct ky_sink *sink, struct kymo_error *err)
 {
 	struct csv_sink *s = (struct csv_sink *)sink;
@@ -280,6 +384,8 @@ static void csv_free(struct ky_sink *sink)
 	ky_map_fini(&s->by_class);
 	ky_values_fini(&s->values);
 	ky_strbuf_fini(&s->scratch);
+	ky_strbuf_fini(&s->held);
+	ky_vec_fini(&s->runs);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
 	free(s);
@@ -291,17 +397,43 @@ static const struct ky_sink_ops csv_ops = {
 	.free = csv_free,
 };
 
-int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct kymo_error *err)
+static const struct ky_sink_ops part_ops = {
+	.batch = part_batch,
+	.finish = part_finish,
+	.free = csv_free,
+	.hold = part_hold,
+	.begin = part_begin,
+	.held = part_held,
+};
+
+static struct csv_sink *sink_new(const struct ky_sink_ops *ops)
 {
 	struct csv_sink *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->sink.ops = ops;
+	s->dir_fd = -1;
+	ky_names_init(&s->by_name);
+	ky_map_init(&s->by_class);
+	ky_values_init(&s->values);
+	return s;
+}
+
+struct ky_sink *ky_csv_directory_part_new(void)
+{
+	struct csv_sink *s = sink_new(&part_ops);
+
+	return s ? &s->sink : NULL;
+}
+
+int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct kymo_error *err)
+{
+	struct csv_sink *s = sink_new(&csv_ops);
 	int ret;
 
 	if (!s)
 		return ky_error_nomem(err);
-	s->sink.ops = &csv_ops;
-	ky_names_init(&s->by_name);
-	ky_map_init(&s->by_class);
-	ky_values_init(&s->values);
 	s->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir_fd < 0) {
 		ret = ky_error_errno(err, errno, "cannot open the directory");

@@ -22,6 +22,11 @@ struct ky_strbuf;
  */
 int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct kymo_error *err);
 
+/* A sink that holds such lines (slices.h), of any files, until they are given to one that writes. NULL: no memory. */
+struct ky_sink *ky_csv_directory_part_new(void);
+/* Write what @part holds, which forgets it, behind what was written before. @sink: of ky_csv_directory_sink_open(). */
+int ky_csv_directory_sink_add(void *sink, struct ky_sink *part, struct kymo_error *err);
+
 /*
  * One table of all events, written to @fd (the caller's). @fields are its columns, separated by
  * commas: $time, $event, $stream, $cpu, or a field as filters name it (query/filter.h), where

@@ -182,13 +182,28 @@ static void tell_warnings(struct ky_slice_writer *w)
 		ky_log_keep_tell(&w->told[i].log, w->copies->streams[i]->trace->log);
 }
 
-int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, struct kymo_error *err)
+/* Lines that are not of one file: losses are told behind them. */
+static int write_elsewhere(struct ky_slice_writer *w, struct ky_slice_lines *lines,
+			   struct kymo_error *err)
+{
+	int ret;
+
+	w->n_bytes += ky_slice_lines_held(lines);
+	ret = w->how->write(w->how->write_data, lines->sink, err);
+	ky_vec_foreach(&lines->marks, mark) {
+		if (ret == KYMO_OK)
+			w->how->loss(w->how->loss_data, mark->loss);
+	}
+	return ret;
+}
+
+static int write_lines(struct ky_slice_writer *w, struct ky_slice_lines *lines,
+		       struct kymo_error *err)
 {
 	struct ky_sink_held held;
 	size_t at = 0;
 	int ret = KYMO_OK;
 
-	keep_warnings(w, lines);
 	lines->sink->ops->take(lines->sink, &w->before, &held);
 	ky_vec_foreach(&lines->marks, mark) {
 		if (ret == KYMO_OK)
@@ -199,8 +214,15 @@ int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, stru
 			w->how->loss(w->how->loss_data, mark->loss);
 		at = mark->at;
 	}
-	if (ret == KYMO_OK)
-		ret = put_held(w, &held, at, held.len, err);
+	return ret == KYMO_OK ? put_held(w, &held, at, held.len, err) : ret;
+}
+
+int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, struct kymo_error *err)
+{
+	int ret;
+
+	keep_warnings(w, lines);
+	ret = w->how->write ? write_elsewhere(w, lines, err) : write_lines(w, lines, err);
 	forget(lines);
 	return ret;
 }

@@ -34,6 +34,12 @@ struct ky_slices {
 	struct ky_sink *(*make)(void *data);
 	void *data;
 	int fd;
+	/*
+	 * Takes what a sink of @make holds, which it forgets then; NULL: its bytes go to @fd. An error ends
+	 * all. As the next ones:
+	 */
+	int (*write)(void *data, struct ky_sink *held, struct kymo_error *err);
+	void *write_data;
 	/* Called one at a time and in order, in any thread: */
 	void (*loss)(void *data, const struct ky_loss *loss);
 	void *loss_data;
