@@ -109,7 +109,6 @@ static inline void fill_event(const struct ky_decoder *d, struct ky_event *event
 {
 	event->end_bits = end_bits;
 	event->packet = &d->packet;
-	event->data = d->packet.data;
 	event->cycles = clock;
 	event->cpu_id = d->packet.cpu_id;
 	event->ns = to_ns(d->packet.stream_class->clock, clock);

@@ -59,10 +59,13 @@ struct ky_event {
 	uint32_t stream_context_bits, event_context_bits, payload_bits;
 	const struct ky_packet
 		*packet;     /* of its stream; see above for how long it tells the truth */
-	const uint8_t *data; /* the packet's first byte */
-	uint64_t begin_bits; /* where its header begins */
+	uint64_t begin_bits; /* where its header begins, in the packet */
 	uint64_t end_bits;   /* one past its last bit: the limit for reading */
 };
+
+/* Merging is moving events: one is one cache line, where it lies on its boundary. */
+#define KY_EVENT_ALIGN 64
+_Static_assert(sizeof(struct ky_event) <= KY_EVENT_ALIGN, "an event is one cache line");
 
 struct ky_decoder;
 
@@ -314,7 +317,7 @@ static inline bool ky_get_plain(const struct ky_event *event, const struct ky_ha
 		  (uint64_t)handle->fixed_at_bits;
 	if (at_bits & 7 || at_bits + 8u * handle->plain_bytes > event->end_bits)
 		return false;
-	from = event->data + at_bits / 8;
+	from = event->packet->data + at_bits / 8;
 	switch (handle->plain_bytes) {
 	case 1:
 		*value = handle->plain_signed ? (uint64_t)(int8_t)*from : *from;

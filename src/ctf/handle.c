@@ -292,7 +292,7 @@ static bool search_field(struct search *s, const struct ky_event *event,
 {
 	size_t n_slots = event->cls->stream->trace->n_slots;
 
-	s->c = (struct ky_cursor){.data = event->data, .end_bits = event->end_bits};
+	s->c = (struct ky_cursor){.data = event->packet->data, .end_bits = event->end_bits};
 	s->plan = ky_scope_plan_of(event->cls, handle->scope);
 	s->c.slots = s->stack;
 	if (n_slots > STACK_SLOTS)
@@ -430,8 +430,8 @@ bool ky_place_number(const struct ky_event *event, const struct ky_place *place,
 	switch (cls->kind) {
 	case KY_FIELD_VARUINT:
 	case KY_FIELD_VARSINT:
-		from = event->data + place->at_bits / 8;
-		return ky_leb128_read(&from, event->data + event->end_bits / 8,
+		from = event->packet->data + place->at_bits / 8;
+		return ky_leb128_read(&from, event->packet->data + event->end_bits / 8,
 				      cls->kind == KY_FIELD_VARSINT, value, &n_bits) == KYMO_OK;
 	case KY_FIELD_BITS:
 	case KY_FIELD_BITMAP:
@@ -441,7 +441,7 @@ bool ky_place_number(const struct ky_event *event, const struct ky_place *place,
 		if ((cls->num.length_bits > 64 && cls->kind != KY_FIELD_BOOL) ||
 		    event->end_bits - place->at_bits < cls->num.length_bits)
 			return false;
-		*value = ky_number_read(cls, event->data, place->at_bits);
+		*value = ky_number_read(cls, event->packet->data, place->at_bits);
 		return true;
 	default:
 		return false;
@@ -466,7 +466,7 @@ bool ky_place_real(const struct ky_event *event, const struct ky_place *place, d
 	    place->at_bits > event->end_bits ||
 	    event->end_bits - place->at_bits < cls->num.length_bits)
 		return false;
-	raw = ky_number_read(cls, event->data, place->at_bits);
+	raw = ky_number_read(cls, event->packet->data, place->at_bits);
 	memcpy(value, &raw, sizeof(*value));
 	return true;
 }
@@ -486,7 +486,7 @@ uint64_t ky_place_word(const struct ky_event *event, const struct ky_place *plac
 	if (cls->kind >= KY_FIELD_VARUINT || place->at_bits > event->end_bits ||
 	    event->end_bits - place->at_bits < cls->num.length_bits)
 		return 0;
-	return ky_number_word(cls, event->data, place->at_bits, word);
+	return ky_number_word(cls, event->packet->data, place->at_bits, word);
 }
 
 const char *ky_place_bytes(const struct ky_event *event, const struct ky_place *place,
@@ -501,7 +501,7 @@ const char *ky_place_bytes(const struct ky_event *event, const struct ky_place *
 	    place->at_bits > event->end_bits)
 		return NULL;
 	room = (event->end_bits - place->at_bits) / 8;
-	text = event->data + place->at_bits / 8;
+	text = event->packet->data + place->at_bits / 8;
 	if (cls->kind == KY_FIELD_STRING || length > room)
 		length = room;
 	*len_bytes = length;

@@ -143,8 +143,7 @@ int ky_repacker_begin(struct ky_repacker *r, const struct ky_packet *in, uint64_
 	/* A view of no event: header and context need nothing but the stream class. */
 	struct ky_event_class cls = {.stream =
 					     (struct ky_stream_class *)(uintptr_t)in->stream_class};
-	struct ky_event view = {
-		.cls = &cls, .packet = &r->in, .data = in->data, .end_bits = in->header_bits};
+	struct ky_event view = {.cls = &cls, .packet = &r->in, .end_bits = in->header_bits};
 	int ret;
 
 	if (!r->e.data) {

@@ -173,7 +173,7 @@ static int clock_behind(struct ky_repacker *r, const struct ky_event *event, uin
 			struct kymo_error *err)
 {
 	enum ky_header_kind kind = event->cls->stream->plan->header_kind;
-	const uint8_t *at = event->data + event->begin_bits / 8;
+	const uint8_t *at = event->packet->data + event->begin_bits / 8;
 
 	if (event->begin_bits % 8)
 		kind = KY_HEADER_GENERAL;
@@ -260,7 +260,7 @@ static int copy_event(struct ky_repacker *r, const struct ky_event *event, struc
 		if (ret < 0)
 			return ret;
 	}
-	memcpy(r->e.data + r->e.at_bits / 8, event->data + event->begin_bits / 8, bits / 8);
+	memcpy(r->e.data + r->e.at_bits / 8, event->packet->data + event->begin_bits / 8, bits / 8);
 	r->e.at_bits += bits;
 	return KYMO_OK;
 }

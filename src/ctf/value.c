@@ -40,7 +40,7 @@ int ky_values_decode(struct ky_values *values, const struct ky_event *event, enu
 		     struct kymo_error *err)
 {
 	const struct ky_scope_plan *plan = ky_scope_plan_of(event->cls, scope);
-	struct ky_cursor c = {.data = event->data, .end_bits = event->end_bits};
+	struct ky_cursor c = {.data = event->packet->data, .end_bits = event->end_bits};
 	int ret;
 
 	ky_vec_clear(&values->list);

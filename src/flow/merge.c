@@ -28,6 +28,11 @@
  */
 #define WINDOW_EVENTS	 512
 #define PREFETCH_ENTRIES 12
+/* An entry of a round is named by 32 bits: of which input, and which one there. */
+#define PLACE_BITS     32
+#define PLACE_BITS_MIN 12
+#define INPUTS_MAX     (UINT32_C(1) << (PLACE_BITS - PLACE_BITS_MIN))
+_Static_assert(AHEAD_MAX + 2 <= 1u << PLACE_BITS_MIN, "entries that wait have names");
 /* The span of a round: its keys have 32 bits. */
 #define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
 
@@ -59,10 +64,12 @@ struct merge {
 	struct input **live; /* those that have not ended, by number */
 	size_t n_inputs, n_live, ahead_total;
 	struct ky_windows windows;
-	uint64_t *order, *scratch; /* of the round's entries: key, place in from[] */
-	struct ky_event **from;	   /* the entries as they lie in the queues */
-	size_t cap;		   /* room in these three */
-	const uint64_t *sorted;	   /* one of the two */
+	uint64_t *order,
+		*scratch; /* of the round's entries: key, and where they lie: see entry_of() */
+	size_t cap;	  /* room in these two */
+	struct ky_event **bases; /* by input: where its entries begin, while a round lasts */
+	unsigned int place_bits; /* how many tell the place in a queue */
+	const uint64_t *sorted;	 /* one of the two */
 	size_t n_sorted, n_gathered;
 	const struct ky_stream
 		*only;		     /* all events of the round are of this one; NULL: of several */
@@ -145,7 +152,7 @@ static struct limit find_limit(const struct merge *m)
 
 	for (size_t i = 0; i < m->n_live; i++) {
 		const struct ky_queue *q = &m->live[i]->queue;
-		int64_t ns = ky_queue_first_ns(q);
+		int64_t ns = q->keys[q->first];
 
 		limit.first_ns = ns < limit.first_ns ? ns : limit.first_ns;
 		if (q->ended || (limit.input && q->end_ns >= limit.ns))
@@ -167,11 +174,9 @@ static int make_room(struct merge *m, size_t n)
 		return KYMO_OK;
 	free(m->order);
 	free(m->scratch);
-	free((void *)m->from);
 	m->order = malloc(n * sizeof(*m->order));
 	m->scratch = malloc(n * sizeof(*m->scratch));
-	m->from = malloc(n * sizeof(*m->from));
-	m->cap = m->order && m->scratch && m->from ? n : 0;
+	m->cap = m->order && m->scratch ? n : 0;
 	return m->cap ? KYMO_OK : KYMO_E_MEMORY;
 }
 
@@ -179,22 +184,16 @@ static int make_room(struct merge *m, size_t n)
 static size_t collect(struct merge *m, struct input *input, int64_t first_ns, int64_t last_ns,
 		      size_t n)
 {
-	struct ky_queue *q = &input->queue;
-	struct ky_event *entries = q->entries + q->first;
-	int64_t ns = q->taken_ns;
+	const struct ky_queue *q = &input->queue;
+	const int64_t *keys = q->keys + q->first;
+	uint32_t place = (uint32_t)(input->number << m->place_bits);
+	uint64_t *order = m->order + n;
 	size_t i, len = ky_queue_length(q);
 
-	for (i = 0; i < len; i++) {
-		int64_t here_ns = entries[i].ns > ns ? entries[i].ns : ns;
-
-		if (here_ns > last_ns)
-			break;
-		ns = here_ns;
-		m->from[n + i] = &entries[i];
-		m->order[n + i] = ky_order_entry((uint32_t)((uint64_t)ns - (uint64_t)first_ns),
-						 (uint32_t)(n + i));
-	}
-	q->taken_ns = ns;
+	for (i = 0; i < len && keys[i] <= last_ns; i++)
+		order[i] = ky_order_entry((uint32_t)((uint64_t)keys[i] - (uint64_t)first_ns),
+					  place + (uint32_t)i);
+	m->bases[input->number] = q->entries + q->first;
 	input->n_collected = i;
 	return i;
 }
@@ -202,7 +201,7 @@ static size_t collect(struct merge *m, struct input *input, int64_t first_ns, in
 /* Collect what comes up to @limit; *max_key is the largest key. Returns how many entries. */
 static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *max_key)
 {
-	int64_t last_ns = INT64_MIN;
+	int64_t last_ns = INT64_MIN, newest_ns;
 	size_t n = 0, n_sources = 0;
 
 	for (size_t i = 0; i < m->n_live; i++) {
@@ -217,7 +216,8 @@ static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *
 			continue;
 		n += taken;
 		m->only = n_sources++ ? NULL : input->queue.stream;
-		last_ns = input->queue.taken_ns > last_ns ? input->queue.taken_ns : last_ns;
+		newest_ns = input->queue.keys[input->queue.first + taken - 1];
+		last_ns = newest_ns > last_ns ? newest_ns : last_ns;
 	}
 	*max_key = (uint32_t)((uint64_t)last_ns - (uint64_t)limit->first_ns);
 	return n;
@@ -230,7 +230,7 @@ static int add_split(struct merge *m, struct ky_window *window, struct ky_event 
 	struct split split = {
 		.at = window->n_events, .loss = loss, .has_event = ky_entry_has_event(entry)};
 
-	entry->data = NULL;
+	entry->begin_bits = 0;
 	if (ky_vec_push(&window->losses, loss) < 0) {
 		ky_loss_drop(loss);
 		free(loss);
@@ -239,10 +239,12 @@ static int add_split(struct merge *m, struct ky_window *window, struct ky_event 
 	return ky_vec_push(&m->splits, split);
 }
 
-static inline void prefetch(const struct ky_event *entry)
+/* What of the round an entry of the order stands for. */
+static inline struct ky_event *entry_of(const struct merge *m, uint64_t order)
 {
-	__builtin_prefetch(entry);
-	__builtin_prefetch((const char *)(entry + 1) - 1);
+	uint32_t place = (uint32_t)order;
+
+	return m->bases[place >> m->place_bits] + (place & ((UINT32_C(1) << m->place_bits) - 1));
 }
 
 /* Copy the next @n events of the round in their order. */
@@ -255,15 +257,17 @@ static int gather(struct merge *m, size_t n)
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n; i++) {
-		struct ky_event *from = m->from[(uint32_t)order[i]];
+		struct ky_event *from = entry_of(m, order[i]);
 
 		if (i + PREFETCH_ENTRIES < rest)
-			prefetch(m->from[(uint32_t)order[i + PREFETCH_ENTRIES]]);
+			__builtin_prefetch(entry_of(m, order[i + PREFETCH_ENTRIES]));
 		if (ky_entry_is_bare(from)) {
 			window->n_events = (size_t)(to - window->events);
 			if (ky_entry_loss(from) && add_split(m, window, from) < 0)
 				ret = KYMO_E_MEMORY;
 		} else {
+			/* Whoever gets the window reads its fields soon. */
+			__builtin_prefetch(from->packet->data + from->begin_bits / 8);
 			*to++ = *from;
 		}
 	}
@@ -404,8 +408,11 @@ void ky_merge_restart(struct ky_flow *flow)
 ssize_t ky_merge_prefill(struct ky_flow *flow, size_t max)
 {
 	struct merge *m = merge_of(flow);
-	size_t n = 0;
+	size_t n = 0, nameable = (size_t)1 << m->place_bits;
 
+	/* A queue has up to twice as many, and some. */
+	if (max > nameable / 2 - 2)
+		max = nameable / 2 - 2;
 	for (size_t i = 0; i < m->n_inputs; i++) {
 		struct ky_queue *q = &m->inputs[i].queue;
 
@@ -445,7 +452,7 @@ static void merge_close(struct ky_flow *flow)
 	ky_vec_fini(&m->splits);
 	free(m->order);
 	free(m->scratch);
-	free((void *)m->from);
+	free((void *)m->bases);
 	free((void *)m->live);
 	free(m->inputs);
 	free(m);
@@ -457,24 +464,43 @@ static const struct ky_flow_ops merge_ops = {
 	.close = merge_close,
 };
 
+/* What the number of the input leaves of an entry's name. */
+static unsigned int place_bits(size_t n_inputs)
+{
+	unsigned int bits = PLACE_BITS - 1;
+
+	while (n_inputs > (size_t)1 << (PLACE_BITS - bits))
+		bits--;
+	return bits;
+}
+
+static int fail_open(struct merge *m, struct ky_flow **inputs, size_t n_inputs,
+		     struct kymo_error *err)
+{
+	for (size_t i = 0; i < n_inputs; i++)
+		ky_flow_close(inputs[i]);
+	if (m)
+		merge_close(&m->flow);
+	return n_inputs > INPUTS_MAX ? ky_error_set(err, KYMO_E_LIMIT, "more than %u streams",
+						    (unsigned int)INPUTS_MAX)
+				     : ky_error_nomem(err);
+}
+
 int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flow,
 		  struct kymo_error *err)
 {
-	struct merge *m = calloc(1, sizeof(*m));
+	struct merge *m = n_inputs > INPUTS_MAX ? NULL : calloc(1, sizeof(*m));
 
 	if (m) {
 		m->inputs = calloc(n_inputs + 1, sizeof(*m->inputs));
 		m->live = calloc(n_inputs + 1, sizeof(*m->live));
+		m->bases = calloc(n_inputs + 1, sizeof(*m->bases));
 	}
-	if (!m || !m->inputs || !m->live) {
-		for (size_t i = 0; i < n_inputs; i++)
-			ky_flow_close(inputs[i]);
-		if (m)
-			merge_close(&m->flow);
-		return ky_error_nomem(err);
-	}
+	if (!m || !m->inputs || !m->live || !m->bases)
+		return fail_open(m, inputs, n_inputs, err);
 	m->flow.ops = &merge_ops;
 	m->n_inputs = n_inputs;
+	m->place_bits = place_bits(n_inputs);
 	m->ahead_total = n_inputs * AHEAD_MIN;
 	for (size_t i = 0; i < n_inputs; i++) {
 		ky_queue_init(&m->inputs[i].queue, inputs[i]);

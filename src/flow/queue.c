@@ -11,7 +11,7 @@
 
 void ky_queue_init(struct ky_queue *q, struct ky_flow *input)
 {
-	*q = (struct ky_queue){.input = input, .taken_ns = INT64_MIN, .end_ns = INT64_MIN};
+	*q = (struct ky_queue){.input = input, .end_ns = INT64_MIN};
 }
 
 void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
@@ -31,7 +31,7 @@ void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
 	}
 	q->newest = NULL;
 	q->first = q->end = 0;
-	q->taken_ns = q->end_ns = INT64_MIN;
+	q->end_ns = INT64_MIN;
 	q->rest = (struct ky_batch){.n_events = 0};
 	q->ended = false;
 	q->code = KYMO_OK;
@@ -42,25 +42,39 @@ void ky_queue_fini(struct ky_queue *q, struct ky_windows *windows)
 	ky_queue_reset(q, windows);
 	ky_flow_close(q->input);
 	free(q->entries);
+	free(q->keys);
 }
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
+/* Room for @cap entries, those that wait come first. */
 static int make_room(struct ky_queue *q, size_t cap)
 {
 	struct ky_event *entries = q->entries;
+	int64_t *keys = q->keys;
+	size_t n = ky_queue_length(q);
 
-	if (q->first) {
-		memmove(entries, entries + q->first, ky_queue_length(q) * sizeof(*entries));
-		q->end -= q->first;
-		q->first = 0;
+	if (cap > q->cap) {
+		entries = ky_events_new(cap + 2);
+		keys = malloc((cap + 2) * sizeof(*keys));
+		if (!entries || !keys) {
+			free(entries);
+			free(keys);
+			return KYMO_E_MEMORY;
+		}
 	}
-	if (cap <= q->cap)
+	if (n && entries + q->first != q->entries) {
+		memmove(entries, q->entries + q->first, n * sizeof(*entries));
+		memmove(keys, q->keys + q->first, n * sizeof(*keys));
+	}
+	q->first = 0;
+	q->end = n;
+	if (entries == q->entries)
 		return KYMO_OK;
-	entries = realloc(entries, (cap + 2) * sizeof(*entries));
-	if (!entries)
-		return KYMO_E_MEMORY;
+	free(q->entries);
+	free(q->keys);
 	q->entries = entries;
+	q->keys = keys;
 	q->cap = cap;
 	return KYMO_OK;
 }
@@ -106,12 +120,12 @@ static int add_loss(struct ky_queue *q, struct ky_windows *windows, const struct
 	*entry = (struct ky_event){
 		.ns = loss->ns,
 		.cycles = batch->n_events && batch->events[0].ns == loss->ns,
-		.data = (const uint8_t *)loss,
+		.begin_bits = (uintptr_t)loss,
 	};
 	if (entry->ns > q->end_ns)
 		q->end_ns = entry->ns;
 	q->newest->n_left++;
-	q->end++;
+	q->keys[q->end++] = q->end_ns;
 	return KYMO_OK;
 }
 
@@ -122,9 +136,9 @@ static int add_floor(struct ky_queue *q, struct ky_windows *windows, int64_t ns)
 
 	if (!q->newest && begin_packet(q, windows, &none) < 0)
 		return KYMO_E_MEMORY;
-	q->entries[q->end++] = (struct ky_event){.ns = ns};
+	q->entries[q->end] = (struct ky_event){.ns = ns};
 	q->newest->n_left++;
-	q->end_ns = ns;
+	q->keys[q->end++] = q->end_ns = ns;
 	return KYMO_OK;
 }
 
@@ -155,6 +169,7 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 	for (size_t i = 0; i < n; i++) {
 		to[i].packet = &q->newest->packet;
 		latest_ns = to[i].ns > latest_ns ? to[i].ns : latest_ns;
+		q->keys[q->end + i] = latest_ns;
 	}
 	q->end_ns = latest_ns;
 	q->newest->n_left += n;

@@ -14,9 +14,10 @@
 struct ky_queue {
 	struct ky_flow *input;
 	struct ky_event *entries; /* room for cap, and for two that are no events */
-	size_t cap, first, end;	  /* entries[first] to entries[end - 1] wait */
-	int64_t taken_ns;	  /* the latest time of those that were taken, */
-	int64_t end_ns;		  /* and of those that were read: nothing to come is earlier */
+	/* When each one's turn is, the latest time up to it: streams whose time goes back keep their order. */
+	int64_t *keys;
+	size_t cap, first, end; /* entries[first] to entries[end - 1] wait */
+	int64_t end_ns; /* the latest time of all that were read: nothing to come is earlier */
 	const struct ky_stream *stream;		   /* NULL: nothing was read yet */
 	struct ky_batch rest;			   /* of the input, what had no room */
 	struct ky_window_packet *packets, *newest; /* of the entries, in order */
@@ -45,14 +46,6 @@ static inline size_t ky_queue_length(const struct ky_queue *queue)
 	return queue->end - queue->first;
 }
 
-/* When the first entry's turn is: streams whose time goes back keep their order. */
-static inline int64_t ky_queue_first_ns(const struct ky_queue *queue)
-{
-	int64_t ns = queue->entries[queue->first].ns;
-
-	return ns > queue->taken_ns ? ns : queue->taken_ns;
-}
-
 /* ---- losses as entries ---------------------------------------------------------------------- */
 
 /* Is it a place in the order only, not an event? */
@@ -64,7 +57,8 @@ static inline bool ky_entry_is_bare(const struct ky_event *entry)
 /* What is lost before the next entry; NULL: nothing, or @entry is an event. The window frees it. */
 static inline struct ky_loss *ky_entry_loss(const struct ky_event *entry)
 {
-	return __builtin_expect(!entry->cls, 0) ? (struct ky_loss *)(uintptr_t)entry->data : NULL;
+	return __builtin_expect(!entry->cls, 0) ? (struct ky_loss *)(uintptr_t)entry->begin_bits
+						: NULL;
 }
 
 /* Is the next entry the event that came with the loss? */

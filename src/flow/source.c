@@ -149,7 +149,7 @@ static void prefetch(const struct ky_event *events, int n)
 	if (len > PREFETCH_BYTES_MAX)
 		len = PREFETCH_BYTES_MAX;
 	for (uint64_t i = 0; i < len; i += CACHE_LINE_BYTES)
-		__builtin_prefetch(last->data + at + i);
+		__builtin_prefetch(last->packet->data + at + i);
 }
 
 /* ---- the stage --------------------------------------------------------------------------- */

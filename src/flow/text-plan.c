@@ -288,7 +288,7 @@ static inline char *put_literal(char *at, const struct text_op *op)
 char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *plan,
 		       const struct ky_event *event, struct kymo_error *err)
 {
-	const uint8_t *data = event->data, *field;
+	const uint8_t *data = event->packet->data, *field;
 	uint64_t bits = 0, end = event->end_bits;
 	const char *s, *nul;
 	size_t len;

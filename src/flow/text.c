@@ -401,7 +401,7 @@ static const struct text_packet *packet_context(struct ky_text *text, const stru
 		ky_error_nomem(err);
 		return NULL;
 	}
-	if (packet->data == event->data)
+	if (packet->data == event->packet->data)
 		return packet;
 	/* Written behind the line so far, then taken from there. */
 	offset = (size_t)(*at - text->data);
@@ -417,7 +417,7 @@ static const struct text_packet *packet_context(struct ky_text *text, const stru
 		ky_error_nomem(err);
 		return NULL;
 	}
-	packet->data = event->data;
+	packet->data = event->packet->data;
 	packet->len = packet->text.len;
 	if (packet->len <= sizeof(packet->piece))
 		memcpy(packet->piece, packet->text.data, packet->len);
@@ -457,8 +457,11 @@ static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
 /* Of many streams, each event's bytes lie somewhere else. */
 static inline void prefetch(const struct ky_event *event)
 {
-	__builtin_prefetch(event->data + event->begin_bits / 8);
-	__builtin_prefetch(event->data + (event->end_bits - 1) / 8);
+	const struct ky_packet *packet = event->packet;
+
+	__builtin_prefetch(packet->stream);
+	__builtin_prefetch(packet->data + event->begin_bits / 8);
+	__builtin_prefetch(packet->data + (event->end_bits - 1) / 8);
 }
 
 int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kymo_error *err)

@@ -39,7 +39,7 @@ static int make_room(struct ky_window *window, size_t n)
 		return KYMO_OK;
 	free(window->events);
 	window->cap = 0;
-	window->events = malloc(n * sizeof(*window->events));
+	window->events = ky_events_new(n);
 	if (!window->events)
 		return KYMO_E_MEMORY;
 	window->cap = n;

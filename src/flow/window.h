@@ -10,6 +10,8 @@
 #ifndef KY_FLOW_WINDOW_H
 #define KY_FLOW_WINDOW_H
 
+#include <stdlib.h>
+
 #include "flow/flow.h"
 
 /* The description of a packet, as it was when its events came. */
@@ -18,6 +20,12 @@ struct ky_window_packet {
 	struct ky_window_packet *next;
 	size_t n_left; /* the merge's: events that wait for their window */
 };
+
+/* Room for @n events, each in a cache line of its own; NULL when out of memory. For free(). */
+static inline struct ky_event *ky_events_new(size_t n)
+{
+	return aligned_alloc(KY_EVENT_ALIGN, n * sizeof(struct ky_event));
+}
 
 struct ky_window {
 	struct ky_event *events;

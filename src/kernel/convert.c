@@ -451,6 +451,7 @@ static bool is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_
 	const struct ky_packet_writer *writer = &cpu->writer;
 	uint32_t header_bits = ((uint32_t)(body - writer->data) - begin) * 8;
 	uint32_t payload_bits = header_bits + cpu->convert->context_bytes * 8;
+	const struct ky_packet packet = {.data = writer->data};
 	struct ky_event event = {
 		.cls = plan->event,
 		.ns = INT64_MIN,
@@ -459,7 +460,7 @@ static bool is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_
 		.stream_context_bits = header_bits,
 		.event_context_bits = payload_bits,
 		.payload_bits = payload_bits,
-		.data = writer->data,
+		.packet = &packet,
 		.begin_bits = (uint64_t)begin * 8,
 		.end_bits = (uint64_t)writer->used_bytes * 8,
 	};

@@ -242,8 +242,8 @@ static void not_there(void **state)
 	struct ky_trace_class *trace = ky_trace_class_new();
 	struct ky_stream_class *stream = ky_stream_class_new(trace, 0);
 	struct ky_event_class *cls = ky_event_class_new(stream, 0, "e");
-	struct ky_packet packet = {.stream_class = stream};
-	struct ky_event event = {.cls = cls, .packet = &packet, .data = body, .end_bits = 32};
+	struct ky_packet packet = {.stream_class = stream, .data = body};
+	struct ky_event event = {.cls = cls, .packet = &packet, .end_bits = 32};
 	struct ky_values values;
 	struct ky_handle handle;
 	struct ky_place place;
@@ -271,7 +271,7 @@ static void not_there(void **state)
 
 	memcpy(other, body, sizeof(other));
 	other[0] = 0;
-	event.data = other;
+	packet.data = other;
 	assert_false(ky_handle_place(&event, &handle, &place));
 	assert_int_equal(ky_handle_decode(&values, &event, &handle, &err), KYMO_E_FORMAT);
 	assert_int_equal(ky_values_decode(&values, &event, KY_SCOPE_PAYLOAD, &err), KYMO_E_FORMAT);
