@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Passes over 11 bits each: three for any key, two for what a few milliseconds have. */
-#define DIGIT_BITS 11
+/* Passes over up to 12 bits each: three for any key, two for what 16 milliseconds have. */
+#define DIGIT_BITS 12
 #define DIGITS	   (1u << DIGIT_BITS)
 #define PASSES_MAX 3
 /* Clearing the counters costs more than sorting so few. */
@@ -22,14 +22,17 @@ static void insertion_sort(uint64_t *entries, size_t n)
 	}
 }
 
-static inline uint32_t digit(uint64_t entry, unsigned int pass)
+static inline uint32_t digit(uint64_t entry, unsigned int pass, unsigned int bits)
 {
-	return (uint32_t)(entry >> (32 + pass * DIGIT_BITS)) & (DIGITS - 1);
+	return (uint32_t)(entry >> (32 + pass * bits)) & ((1u << bits) - 1);
 }
 
 uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key)
 {
-	unsigned int n_passes = max_key >> DIGIT_BITS ? max_key >> 2 * DIGIT_BITS ? 3 : 2 : 1;
+	unsigned int key_bits = max_key ? 32 - (unsigned int)__builtin_clz(max_key) : 1;
+	unsigned int n_passes = (key_bits + DIGIT_BITS - 1) / DIGIT_BITS;
+	/* All passes have as many, and no more than it takes: there are fewer counters to clear and add up. */
+	unsigned int bits = (key_bits + n_passes - 1) / n_passes;
 	uint32_t counts[PASSES_MAX][DIGITS], sum;
 	uint64_t *swap;
 
@@ -37,21 +40,22 @@ uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_
 		insertion_sort(entries, n);
 		return entries;
 	}
-	memset(counts, 0, n_passes * sizeof(counts[0]));
+	for (unsigned int pass = 0; pass < n_passes; pass++)
+		memset(counts[pass], 0, sizeof(counts[0][0]) << bits);
 	for (size_t i = 0; i < n; i++) {
 		for (unsigned int pass = 0; pass < n_passes; pass++)
-			counts[pass][digit(entries[i], pass)]++;
+			counts[pass][digit(entries[i], pass, bits)]++;
 	}
 	for (unsigned int pass = 0; pass < n_passes; pass++) {
 		sum = 0;
-		for (uint32_t i = 0; i < DIGITS; i++) {
+		for (uint32_t i = 0; i < 1u << bits; i++) {
 			uint32_t count = counts[pass][i];
 
 			counts[pass][i] = sum;
 			sum += count;
 		}
 		for (size_t i = 0; i < n; i++)
-			scratch[counts[pass][digit(entries[i], pass)]++] = entries[i];
+			scratch[counts[pass][digit(entries[i], pass, bits)]++] = entries[i];
 		swap = entries;
 		entries = scratch;
 		scratch = swap;
