@@ -21,7 +21,7 @@ int ky_html_bar_column(const struct ky_table_def *def)
 	int found = -1;
 
 	for (size_t c = 0; c < def->n_columns; c++) {
-		if (def->columns[c].bar != KY_BAR_NONE)
+		if (def->columns[c].bar != KY_BAR_NONE && def->columns[c].bar != KY_BAR_ROOM)
 			found = (int)c;
 	}
 	return found;

@@ -156,7 +156,8 @@ static void choose_columns(struct layout *layout)
 
 		if (def->group || ky_table_is_empty(table, i))
 			continue;
-		if (def->bar != KY_BAR_NONE)
+		if (def->bar != KY_BAR_NONE &&
+		    (def->bar != KY_BAR_ROOM || layout->options->columns))
 			layout->bar_column = (int)i;
 		if (def->cls == KY_CELL_PROCESS) {
 			if (has_host(table, i))
@@ -235,6 +236,9 @@ static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
 			return;
 		ky_strbuf_addf(left_out, "%s%s", left_out->len ? ", " : "",
 			       layout->shown[worst].heading);
+		if (layout->bar_column >= 0 &&
+		    layout->table->def->columns[layout->bar_column].bar == KY_BAR_ROOM)
+			layout->bar_column = -1;
 		layout->n_shown--;
 		memmove(&layout->shown[worst], &layout->shown[worst + 1],
 			(layout->n_shown - worst) * sizeof(*layout->shown));
@@ -258,7 +262,7 @@ static void size_bar(struct layout *layout)
 		if (i >= ky_table_n_rows(table))
 			break;
 		value = ky_cell_number(&ky_table_cells(table, i)[layout->bar_column]);
-		if (table->def->columns[layout->bar_column].bar == KY_BAR_MOST &&
+		if (table->def->columns[layout->bar_column].bar != KY_BAR_WHOLE &&
 		    value > layout->bar_full)
 			layout->bar_full = value;
 	}

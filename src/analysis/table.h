@@ -49,6 +49,7 @@ enum ky_bar {
 	KY_BAR_NONE,
 	KY_BAR_WHOLE, /* full length is 1 */
 	KY_BAR_MOST,  /* full length is the largest of the table */
+	KY_BAR_ROOM,  /* the same, on terminals that have room beside all columns */
 };
 
 struct ky_column {

@@ -252,6 +252,20 @@ def test_text_is_aligned_and_fits(kymo, kymo_bin, lttng_kernel):
         assert "not shown for want of room" in plain
 
 
+def test_statistics_have_bars_where_there_is_room(kymo, kymo_bin, lttng_kernel):
+    """Of the time, on wide terminals: the longest stands for the largest; nowhere else."""
+    trace = os.path.join(lttng_kernel, "kernel")
+    args = [kymo_bin, "report", "sched,syscalls", "-t", "sched.threads", "-t", "syscalls.syscalls", "-n", "5"]
+    bars = {}
+    for columns in (100, 200):
+        text = on_terminal([*args, trace], columns, LC_ALL="C.UTF-8", TZ="UTC")
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r", "").splitlines()
+        assert all(len(line) <= columns for line in lines if "█" in line)
+        bars[columns] = [line.count("█") for line in lines if "█" in line]
+    assert len(bars[200]) >= 6 and max(bars[200]) > 5 and not bars[100]
+    assert "█" not in kymo(*args[1:], trace).out
+
+
 def test_usage_errors(kymo, tmp_path):
     assert "which report?" in kymo("report", code=2).err
     assert "which trace?" in kymo("report", "cpu", code=2).err
