@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build")
 SOURCES = os.path.join(ROOT, "test", "machine")
 DISK_BYTES = 256 << 20
-DEADLINE_S = 420  # a machine takes some 30 s; this is for a very busy one
+DEADLINE_S = 600  # a machine takes some 30 s; this is for a very busy one
 
 
 def archive(files):
