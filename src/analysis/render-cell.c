@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* With up to three decimals, halves upwards; a log has some of them in each line, and printf() is slow. */
+/* With up to three decimals, halves upwards; a log has some of them in each line, and libc formats slowly. */
 static void add_fixed(struct ky_strbuf *out, double value, int decimals)
 {
 	static const uint32_t powers[] = {1, 10, 100, 1000};
