@@ -74,7 +74,10 @@ int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bool *chosen,
 			    const char **filter, struct kymo_error *err);
 
-/* Does @pattern, or a pattern of @rule, speak of 32-bit calls? They begin with "compat_"; others match none. */
+/*
+ * Does @pattern, or a pattern of @rule, speak of 32-bit calls? They begin with "compat_"; others match
+ * none of them.
+ */
 bool ky_catalogue_is_compat(const char *pattern);
 bool ky_catalogue_rule_is_compat(const char *rule);
 

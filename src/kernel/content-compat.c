@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of 32-bit programs. tracefs's events leave them out, so what the programs write of them is all there is: number,
- * arguments, result, and content behind them. They wait by CPU until the CPU's other events of their time are
- * converted.
+ * Calls of 32-bit programs. tracefs's events leave them out, so what the programs write of them is all
+ * there is: number, arguments, result, and content behind them. They wait by CPU until the CPU's other
+ * events of their time are converted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,6 @@
 void ky_content_want_compat(struct ky_content *content)
 {
 	content->programs.compat = true;
-}
-
-bool ky_content_has_compat(const struct ky_content *content)
-{
-	return content->programs.compat;
 }
 
 void ky_content_begin(struct ky_content *content, uint64_t from_ns)

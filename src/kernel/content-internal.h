@@ -49,7 +49,10 @@ struct ky_content {
 void ky_content_describe(const struct ky_content *content, const struct ky_content_call *call,
 			 bool is_exit, struct ky_content_descriptor *to);
 struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uint32_t cpu);
-/* Of entry @p, the part at @place, as @exit_record has it, if it was read only then. Returns @p, or what replaces it. */
+/*
+ * Entry @p gets the part at @place as @exit_record has it, if it was read only then. Returns @p, or what
+ * replaces it.
+ */
 struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,
 				    unsigned int place);
 

@@ -209,15 +209,18 @@ static void buffer(struct ky_content_writer *w, const struct place *place, uint3
 	bytes(w, place, max);
 }
 
-/* Where a list of texts has how long it is until now, and whether one could not be read: the verifier forgets both. */
+/*
+ * Where a list of texts has how long it is until now, and whether one could not be read: the verifier
+ * forgets both.
+ */
 #define TEXTS_LEN (SCRATCH + 8)
 #define TEXTS_BAD (SCRATCH + 16)
 /* Of a text at the list's end there is room for 8 bytes at least. */
 #define TEXTS_FULL ((int32_t)KY_CONTENT_TEXT_BYTES - 24)
 
 /*
- * The next text, whose address is at S_POINTER: goes to @end behind the last one, to @cut when there is no room. S_LEN is
- * what an address takes.
+ * The next text, whose address is at S_POINTER: goes to @end behind the last one, to @cut when there is no
+ * room. S_LEN is what an address takes.
  */
 static void next_text(struct ky_content_writer *w, const struct place *place, int end, int cut,
 		      bool is_last)

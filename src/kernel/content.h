@@ -72,11 +72,10 @@ int ky_content_attach(struct ky_content *content, struct kymo_error *err);
 void ky_content_detach(struct ky_content *content);
 
 /*
- * Calls of 32-bit programs (compat-calls.h), too: before ky_content_load(). The programs' records are then the events;
- * with ky_content_new()'s @fields, their content is behind them.
+ * Calls of 32-bit programs (compat-calls.h), too: before ky_content_load(). The programs' records are
+ * then the events; with ky_content_new()'s @fields, their content is behind them.
  */
 void ky_content_want_compat(struct ky_content *content);
-bool ky_content_has_compat(const struct ky_content *content);
 /* Event @event of compat-calls.h is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
 int ky_content_select_compat(struct ky_content *content, const char *event, bool on,
 			     struct kymo_error *err);

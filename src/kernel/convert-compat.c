@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of 32-bit programs: what the content's programs have left of each is laid out as the ring would have it, so
- * that it is converted, filtered and given its context like any other event.
+ * Calls of 32-bit programs: what the content's programs have left of each is laid out as the ring would
+ * have it, so that it is converted, filtered and given its context like any other event.
  */
 #include <string.h>
 

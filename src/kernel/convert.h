@@ -97,7 +97,10 @@ struct ky_convert {
 	int32_t own_tids[KY_CONVERT_OWN_TIDS];
 	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
-	/* Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not owned. */
+	/*
+	 * Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not
+	 * owned.
+	 */
 	struct ky_map *chosen;
 	bool chosen_follow; /* with what they start */
 	/*
@@ -186,8 +189,8 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
 int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
 
 /*
- * 32-bit calls of this CPU, which are in no page but in `content`. ky_convert_run() writes those before its records;
- * where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
+ * 32-bit calls of this CPU, which are in no page but in `content`. ky_convert_run() writes those before its
+ * records; where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
  */
 int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
 /* When the next of them was; UINT64_MAX: there is none. */

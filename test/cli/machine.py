@@ -134,6 +134,12 @@ def run_machine(cmd, power_fails_at=None):
     return text
 
 
+def thirty_two(directory):
+    """A program of 32 bits."""
+    return compile_c(directory, "thirty-two", "-m32", "-nostdlib", "-ffreestanding", "-no-pie", "-fno-pic",
+                     "-fno-stack-protector")
+
+
 class Machine:
     """What a machine said, and what it left on its disk.
 

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from machine import Machine, compile_c
+from machine import Machine, compile_c, thirty_two
 
 CALLS = 300
 
@@ -52,9 +52,7 @@ EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, 
 @pytest.fixture(scope="module")
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
-    programs = [kymo_bin, compile_c(directory, "pinned"),
-                compile_c(directory, "thirty-two", "-m32", "-nostdlib", "-ffreestanding", "-no-pie",
-                          "-fno-pic", "-fno-stack-protector")]
+    programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory)]
     done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK})
     print(done.text)
     assert "over" in done.steps, done.text
@@ -121,6 +119,9 @@ def test_content_of_calls(machine, kymo):
     call, = [event for event in found if event[1] == "syscall_entry_openat" and
              'filename = "/proc/version"' in event[5]]
     assert call[4] == "cat"
+    begun = [event[5] for event in found if event[1] == "syscall_entry_execve" and
+             'argv_texts = [ [0] = "cat"' in event[5]]
+    assert len(begun) == 1 and '[1] = "/proc/version" ]' in begun[0]
 
 
 def test_calls_of_32_bits_are_not_taken_for_others(machine, kymo):

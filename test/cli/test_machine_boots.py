@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from machine import Machine, compile_c
+from machine import Machine, compile_c, thirty_two
 
 CALLS = 500
 INSTANCE = "/sys/kernel/tracing/instances/black-box"
@@ -48,7 +48,9 @@ tell found
 ls found
 kymo recover -o again $box/
 tell again
-tar cf /dev/nvme0n1 found other
+kymo record -o content -k 'compat_syscall_*,syscall:exec*' --syscall-content=all -- thirty-two
+tell content
+tar cf /dev/nvme0n1 found other content
 sync
 tell over
 """
@@ -57,7 +59,7 @@ tell over
 @pytest.fixture(scope="module")
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("boots")
-    done = Machine(directory, "6.12", [kymo_bin, compile_c(directory, "pinned")], SCRIPT,
+    done = Machine(directory, "6.12", [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory)], SCRIPT,
                    parameters=PARAMETERS, reboots=True)
     print(done.text)
     assert "over" in done.steps, done.text
@@ -103,3 +105,11 @@ def test_this_kernel_records_too(machine, kymo):
     assert machine.steps["other"][0] == 0
     found = kymo("print", machine.directory / "other").out
     assert found.count("syscall_entry_getppid") >= CALLS
+
+
+def test_programs_that_read_content(machine, kymo):
+    """This kernel takes them, too; calls of 32 bits are told."""
+    assert machine.steps["content"][0] == 7 and "; 0 lost." in machine.text, machine.text
+    text = kymo("print", "--event", "*syscall_*", machine.directory / "content").out
+    assert re.search(r"syscall_entry_execve: .*argv_texts = \[ \[0\] = \"thirty-two\" \]", text), text
+    assert len(re.findall(r"compat_syscall_entry_write: .*buf_data_length = 11,", text)) == 5
