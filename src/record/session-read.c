@@ -366,7 +366,7 @@ int ky_session_read_now(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int read_round(struct ky_session *session, bool final, struct kymo_error *err)
+int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -381,15 +381,6 @@ static int read_round(struct ky_session *session, bool final, struct kymo_error 
 		if (ret < 0)
 			break;
 	}
-	return ret;
-}
-
-int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err)
-{
-	int ret = read_round(session, final, err);
-
-	if (session->blocks)
-		ky_block_writer_kick(session->blocks);
 	return ret;
 }
 

@@ -16,6 +16,9 @@
 /* How often content is fetched: the kernel does not say when there is some. */
 #define CONTENT_MS 10
 
+/* How long a few full blocks wait for more of them, to be written together. */
+#define COMPANY_MS 50
+
 /* Between two rounds of reading in the order of time. */
 #define PAUSE_US	 8000
 #define BIG_BUFFER_BYTES (1u << 20)
@@ -102,18 +105,28 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 	cpu->unpollable = true;
 }
 
+static int choose_timeout(const struct ky_session *session)
+{
+	if (session->content)
+		return CONTENT_MS;
+	if (session->blocks && ky_block_writer_waits(session->blocks))
+		return COMPANY_MS;
+	return any_unpollable(session) ? UNPOLLABLE_MS : -1;
+}
+
 /* 1: *which is readable; 0: rings were read. */
 static int wait_once(struct ky_session *session, int n_fds, int *which, struct kymo_error *err)
 {
 	struct epoll_event events[64];
-	int timeout = any_unpollable(session) ? UNPOLLABLE_MS : -1;
-	int n = epoll_wait(session->epoll_fd, events, 64, session->content ? CONTENT_MS : timeout);
+	int n = epoll_wait(session->epoll_fd, events, 64, choose_timeout(session));
 	int stop = -1;
 
 	if (n < 0 && errno != EINTR)
 		return ky_error_errno(err, errno, "cannot wait for events");
 	if (n == 0)
 		wait_for_returned(session);
+	if (n == 0 && session->blocks)
+		ky_block_writer_kick(session->blocks);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.u64 < (uint64_t)n_fds)
 			stop = (int)events[i].data.u64;

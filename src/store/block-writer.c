@@ -17,9 +17,9 @@
 #define SLAB_BLOCKS (SLAB_BYTES / KY_BLOCK_BYTES)
 
 /* That wait: so many are written without being asked... */
-#define BATCH_BLOCKS 4
+#define BATCH_BLOCKS 8
 /* ...with so many in one write... */
-#define WRITE_BLOCKS 8
+#define WRITE_BLOCKS 16
 /* ...past the page cache unless there are more than these; with this many, who wants one more waits. */
 #define DIRECT_BLOCKS_MAX 32
 #define BLOCKS_MAX	  128
@@ -251,8 +251,8 @@ static void finish_job(struct ky_block_writer *writer, const struct job *job)
 
 static bool has_work(const struct ky_block_writer *writer)
 {
-	return writer->first &&
-	       (writer->kicked || writer->n_waiters || writer->n_waiting >= BATCH_BLOCKS);
+	return writer->first && (writer->kicked || writer->hurry || writer->n_waiters ||
+				 writer->n_waiting >= BATCH_BLOCKS);
 }
 
 static void *run(void *data)
@@ -344,10 +344,21 @@ void ky_block_writer_kick(struct ky_block_writer *writer)
 	pthread_mutex_unlock(&writer->lock);
 }
 
+bool ky_block_writer_waits(struct ky_block_writer *writer)
+{
+	bool waits;
+
+	pthread_mutex_lock(&writer->lock);
+	waits = writer->first != NULL;
+	pthread_mutex_unlock(&writer->lock);
+	return waits;
+}
+
 void ky_block_writer_hurry(struct ky_block_writer *writer)
 {
 	pthread_mutex_lock(&writer->lock);
 	writer->hurry = true;
+	pthread_cond_signal(&writer->work);
 	pthread_mutex_unlock(&writer->lock);
 }
 
@@ -384,7 +395,7 @@ int ky_block_file_put(struct ky_block_file *file, struct ky_block *block, uint32
 			writer->first = block;
 		writer->last = block;
 		file->n_waiting++;
-		if (++writer->n_waiting >= BATCH_BLOCKS)
+		if (++writer->n_waiting >= BATCH_BLOCKS || writer->hurry)
 			pthread_cond_signal(&writer->work);
 	}
 	pthread_mutex_unlock(&writer->lock);

@@ -15,6 +15,7 @@
 #ifndef KY_STORE_BLOCK_WRITER_H
 #define KY_STORE_BLOCK_WRITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kymo/error.h>
@@ -47,9 +48,14 @@ int32_t ky_block_writer_tid(struct ky_block_writer *writer);
 struct ky_block *ky_block_take(struct ky_block_writer *writer);
 void ky_block_give_back(struct ky_block_writer *writer, struct ky_block *block);
 
-/* Write what was put until now. Without this, blocks may wait for company, since few large writes cost less. */
+/*
+ * Write what was put until now. Without this, a few blocks wait for company, since few large writes cost less than many
+ * small ones.
+ */
 void ky_block_writer_kick(struct ky_block_writer *writer);
-/* From now on, nobody shall wait for the disk: recording ends. */
+/* Are there any that wait to be written? */
+bool ky_block_writer_waits(struct ky_block_writer *writer);
+/* From now on, nobody shall wait, neither for the disk nor for more blocks: recording ends. */
 void ky_block_writer_hurry(struct ky_block_writer *writer);
 
 /* @fd: of an empty file, written by nobody else; borrowed. NULL: out of memory. */
