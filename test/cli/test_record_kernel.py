@@ -20,6 +20,16 @@ def lines(text):
     return sorted(DELTA.sub("]", line) for line in text.splitlines())
 
 
+ESCAPED = re.compile(r"\\(x[0-9a-f]{2}|.)")
+LETTERS = dict(zip("abtnvfre", "\a\b\t\n\v\f\r\x1b"))
+
+
+def unescaped(text):
+    """As babeltrace 1.5 prints texts: it escapes nothing."""
+    return ESCAPED.sub(lambda found: chr(int(found[1][1:], 16)) if len(found[1]) > 1 else
+                       LETTERS.get(found[1], found[1]), text)
+
+
 def metadata(trace):
     with open(trace / "kernel" / "metadata", encoding="utf-8") as file:
         return file.read()
@@ -43,7 +53,7 @@ def test_all_events_at_once(record, kymo, peer, needs_root_tracefs):
     one = peer("babeltrace", trace / "kernel", timeout=120)
     assert two.code == 0 and one.code == 0, (two.err[-500:], one.err[-500:])
     assert ours.out == two.out
-    assert lines(one.out) == lines(two.out)
+    assert lines(one.out) == lines(unescaped(two.out))
 
 
 def test_names_of_values(record, kymo):
