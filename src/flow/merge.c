@@ -26,7 +26,7 @@
  * A round is delivered in windows of so many events: what reads them finds them, and what they tell of,
  * near by. While one event is copied, later ones are fetched.
  */
-#define WINDOW_EVENTS	 512
+#define WINDOW_EVENTS	 1024
 #define PREFETCH_ENTRIES 12
 /* An entry of a round is named by 32 bits: of which input, and which one there. */
 #define PLACE_BITS     32
