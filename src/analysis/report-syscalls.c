@@ -30,8 +30,12 @@ enum {
 		 "How many calls were measured: those whose beginning and end are in the trace."}, \
 		{"failed", "Failed", KY_CELL_COUNT,                                                \
 		 "How many of them returned an error (-1 to -4095)."},                             \
-		{"total", "Time", KY_CELL_DURATION,                                                \
-		 "All their durations together, waiting included.", .bar = KY_BAR_ROOM, .spare = 3},                   \
+		{"total",                                                                          \
+		 "Time",                                                                           \
+		 KY_CELL_DURATION,                                                                 \
+		 "All their durations together, waiting included.",                                \
+		 .bar = KY_BAR_ROOM,                                                               \
+		 .spare = 3},                                                                      \
 		{"min", "Min", KY_CELL_DURATION, "The shortest call.", .spare = 4},                \
 		{"avg", "Mean", KY_CELL_DURATION, "The mean duration."},                           \
 		{"max", "Max", KY_CELL_DURATION, "The longest call."},                             \
