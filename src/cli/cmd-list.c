@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/list-counters.h"
 #include "cli/list-sdt.h"
 #include "cli/list-user.h"
 #include "cli/recordings.h"
@@ -18,7 +19,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, user, recordings, sdt, json, fields;
+	bool kernel, user, recordings, sdt, counters, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -312,10 +313,15 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	int ret;
 
 	if (listing.options->user + listing.options->kernel + listing.options->recordings +
-		    listing.options->sdt >
+		    listing.options->sdt + listing.options->counters >
 	    1)
-		return ky_cli_usage(command,
-				    "--kernel, --user, --sdt or --recordings, one at a time");
+		return ky_cli_usage(
+			command,
+			"--kernel, --user, --sdt, --counters or --recordings, one at a time");
+	if (listing.options->counters) {
+		ret = ky_list_counters(listing.options->json, &err);
+		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	}
 	if (listing.options->sdt) {
 		if (!n_args)
 			return ky_cli_usage(command, "--sdt: of which programs or libraries?");
@@ -356,6 +362,9 @@ static const struct ky_option_def list_options[] = {
 	{"sdt", 's', KY_OPTION_FLAG, NULL,
 	 "The SDT (USDT) probes of programs and libraries: arguments are their files or names.",
 	 offsetof(struct list_options, sdt), NULL},
+	{"counters", 0, KY_OPTION_FLAG, NULL,
+	 "The perf counters of this machine, for kymo record --context: those that CPUs have, and those of threads.",
+	 offsetof(struct list_options, counters), NULL},
 	{"recordings", 'r', KY_OPTION_FLAG, NULL,
 	 "Your recordings that run now, for kymo snapshot and kymo ctl.",
 	 offsetof(struct list_options, recordings), NULL},
@@ -387,6 +396,7 @@ const struct ky_command ky_command_list = {
 		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'\n\n"
 		    "# events of programs that run now\nkymo list --user --fields\n\n"
 		    "# probes that a library brings along\nkymo list --sdt libstdc++.so.6\n\n"
+		    "# what can be counted\nsudo kymo list --counters\n\n"
 		    "# what is being recorded\nkymo list --recordings",
 	.see_also = "doctor record snapshot ctl",
 	.options = list_options,

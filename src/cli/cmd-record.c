@@ -94,7 +94,8 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, maps), NULL},
 	{"raw", 0, KY_OPTION_FLAG, NULL,
 	 "Disturb the machine as little as can be: write the kernel's pages to disk as they are. kymo convert, "
-	 "print and the others make a trace of them when they read it.",
+	 "print and the others make a trace of them when they read it. With --overwrite, the kernel's buffers are "
+	 "not even read before a snapshot, for which recording stops for some milliseconds.",
 	 offsetof(struct ky_record_options, raw), NULL},
 	{"overwrite", 0, KY_OPTION_FLAG, NULL,
 	 "Flight recorder: record into memory, the newest events replacing the oldest, and write what is "
@@ -132,7 +133,10 @@ static const struct ky_option_def option_defs[] = {
 	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
 	 "uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, "
 	 "user_ns, uts_ns; cgroup (the id of that of version 2); callstack-kernel and callstack-user, as the "
-	 "options of these names for all events. "
+	 "options of these names for all events; perf:cpu:COUNTER (up to now on that CPU: page-faults, context-switches, "
+	 "cpu-migrations, cpu-clock; where the machine has them cpu-cycles, instructions, cache-misses ...: see "
+	 "kymo list --counters) and perf:thread:COUNTER (of the thread: page-faults, minor-faults, major-faults, "
+	 "context-switches, cpu-migrations). "
 	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
 	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; where the "
@@ -140,7 +144,8 @@ static const struct ky_option_def option_defs[] = {
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct ky_record_options, context),
 	 "pid ppid procname prio interruptible preemptible need_reschedule migratable uid euid gid egid "
-	 "mnt_ns net_ns pid_ns user_ns cgroup callstack-kernel callstack-user vpid vtid ip cpu_id"},
+	 "mnt_ns net_ns pid_ns user_ns cgroup perf:cpu:page-faults perf:cpu:context-switches perf:cpu:instructions "
+	 "perf:thread:page-faults perf:thread:context-switches callstack-kernel callstack-user vpid vtid ip cpu_id"},
 	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",
 	 "Kernel events with the kernel's call stack, as addresses: a pattern as of --kernel. May be given again.",
 	 offsetof(struct ky_record_options, kernel_stacks), NULL},
@@ -220,6 +225,8 @@ const struct ky_command ky_command_record = {
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
+		"# how many page faults and switches lie between two events\n"
+		"kymo record -k 'syscall:mmap,sched_switch' -c perf:cpu:page-faults,perf:thread:context-switches -d 5s\n\n"
 		"# who wakes whom, and where from\n"
 		"kymo record -k 'sched_waking,sched_switch' --callstack-kernel sched_waking -d 2s\n\n"
 		"# which files and addresses programs open and connect to\n"

@@ -20,6 +20,7 @@
 #endif
 
 #include "kernel/content.h"
+#include "os/counter.h"
 #include "os/file.h"
 
 #define TEXT_MAX 4096
@@ -121,6 +122,21 @@ static void check_perf(struct ky_doctor *doctor)
 				 : "run kymo with sudo, or: sysctl kernel.perf_event_paranoid=1");
 }
 
+/* What --context perf:cpu:NAME can have. */
+static void check_counters(struct ky_doctor *doctor)
+{
+	char names[200];
+
+	ky_os_counters_list(names, sizeof(names));
+	if (names[0]) {
+		ky_doctor_add(doctor, "counters", KY_CHECK_OK, "%s%s", names,
+			      strlen(names) + 1 == sizeof(names) ? " ..." : "");
+		return;
+	}
+	ky_doctor_add(doctor, "counters", KY_CHECK_WARN, "none of CPUs for this user");
+	ky_doctor_advice(doctor, "run kymo with sudo, for --context perf:cpu:NAME");
+}
+
 static bool in_tracefs(const char *name)
 {
 	char path[96];
@@ -192,6 +208,7 @@ void ky_doctor_kernel(struct ky_doctor *doctor)
 	check_bpf(doctor);
 	check_btf(doctor);
 	check_perf(doctor);
+	check_counters(doctor);
 	check_probes(doctor);
 	check_rseq(doctor);
 }

@@ -53,6 +53,43 @@ static int make_directory(struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/* While nftw() walks: what is linked, and where to. */
+static const char *linked_from, *linked_to;
+
+static int link_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	char to[8200];
+
+	(void)st;
+	(void)ftw;
+	snprintf(to, sizeof(to), "%s%s", linked_to, path + strlen(linked_from));
+	if (kind == FTW_D)
+		return mkdir(to, 0700);
+	return kind == FTW_F ? symlink(path, to) : 0;
+}
+
+/*
+ * What programs have recorded beside it is traces already. Their directories are made, not linked: where a
+ * trace is said to be is in one place with the kernel's, then.
+ */
+static int add_programs(const char *from, const char *to, struct kymo_error *err)
+{
+	char path[4300], *real;
+	int ret = KYMO_OK;
+
+	snprintf(path, sizeof(path), "%s/ust", from);
+	real = realpath(path, NULL);
+	snprintf(path, sizeof(path), "%s/ust", to);
+	linked_from = real;
+	linked_to = path;
+	if (real && nftw(real, link_one, 16, FTW_PHYS) != 0) {
+		ret = ky_error_errno(err, errno, "cannot link the programs' traces");
+		ky_error_path(err, path);
+	}
+	free(real);
+	return ret;
+}
+
 int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
 {
 	char path[4200], *name;
@@ -66,6 +103,8 @@ int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
 			return ret;
 		snprintf(path, sizeof(path), "%s/%d", made, i);
 		ret = ky_raw_convert(paths[i], path, &ky_cli_log, NULL, err);
+		if (!ret)
+			ret = add_programs(paths[i], path, err);
 		if (ret < 0)
 			return ret;
 		name = strdup(path);

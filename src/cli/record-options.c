@@ -47,6 +47,53 @@ static bool take_kernel_name(struct ky_session_options *to, const char *name, si
 	return true;
 }
 
+/* perf:cpu:NAME, perf:NAME: of the CPU; perf:thread:NAME. False: it is none, or not the kernel's to count. */
+static bool take_counter(struct ky_session_options *to, const char *name, size_t len)
+{
+	struct ky_counter_choice choice = {0};
+	size_t at = 5;
+
+	if (strncmp(name, "perf:", at) != 0)
+		return false;
+	choice.of_thread = strncmp(name + at, "thread:", 7) == 0;
+	if (choice.of_thread)
+		at += 7;
+	else if (strncmp(name + at, "cpu:", 4) == 0)
+		at += 4;
+	choice.counter = at < len ? ky_os_counter_find(name + at, len - at) : NULL;
+	if (!choice.counter || (choice.of_thread && !ky_counter_has_threads(choice.counter)))
+		return false;
+	for (size_t i = 0; i < to->n_counters; i++)
+		if (to->counters[i].counter == choice.counter &&
+		    to->counters[i].of_thread == choice.of_thread)
+			return true;
+	if (to->n_counters == KY_COUNTERS_MAX)
+		return false;
+	to->counters[to->n_counters++] = choice;
+	return true;
+}
+
+static int unknown_counter(const struct ky_command *command, const char *name, size_t len,
+			   const struct ky_record_run *run)
+{
+	if (run->kernel.n_counters == KY_COUNTERS_MAX)
+		return ky_cli_usage(command,
+				    "--context: at most %d counters of the kernel's events",
+				    KY_COUNTERS_MAX);
+	if (strncmp(name, "perf:thread:", 12) == 0 && ky_os_counter_find(name + 12, len - 12))
+		return ky_cli_usage(
+			command,
+			"--context: '%.*s': at the kernel's events, of threads there are "
+			"page-faults, minor-faults, major-faults, context-switches and "
+			"cpu-migrations; others are of CPUs (perf:cpu:%.*s)",
+			(int)len, name, (int)len - 12, name + 12);
+	return ky_cli_usage(
+		command,
+		"--context: '%.*s' is no counter; 'kymo list --counters' shows those that "
+		"this machine has",
+		(int)len, name);
+}
+
 /* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
 static int parse_context(const struct ky_command *command, const char *list,
 			 struct ky_record_run *run)
@@ -54,9 +101,12 @@ static int parse_context(const struct ky_command *command, const char *list,
 	while (list && *list) {
 		size_t len = strcspn(list, ",");
 		unsigned int bit = ky_convert_context_find(list, len);
-		bool is_kernel =
-			run->has_kernel && (bit || take_kernel_name(&run->kernel, list, len));
+		bool is_kernel = run->has_kernel && (bit || take_counter(&run->kernel, list, len) ||
+						     take_kernel_name(&run->kernel, list, len));
 
+		if (!is_kernel && run->has_kernel && strncmp(list, "perf:", 5) == 0 &&
+		    !(run->has_user && ky_user_context_known(list, len)))
+			return unknown_counter(command, list, len, run);
 		if (!is_kernel && !(run->has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
 				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
@@ -98,8 +148,13 @@ static int check_compat(const struct ky_command *command, struct ky_record_run *
 	return KY_EXIT_OK;
 }
 
-static int check_context_of_ids(const struct ky_command *command, struct ky_record_run *run)
+static int check_context_of_bpf(const struct ky_command *command, struct ky_record_run *run)
 {
+	if (run->kernel.n_counters && run->kernel.raw)
+		return ky_cli_usage(command, "--raw: no counters in --context: BPF reads them, and "
+					     "they are told to events as these come");
+	if (run->kernel.n_counters)
+		return need_clock_of_bpf(command, "--context with counters", run);
 	if (!(run->kernel.context & KY_CONTEXT_OF_IDS))
 		return KY_EXIT_OK;
 	if (run->kernel.raw)
@@ -281,9 +336,13 @@ int ky_record_check_options(const struct ky_command *command,
 	run->user.overwrite = to->overwrite = options->overwrite;
 	to->raw = options->raw;
 	to->maps = options->maps;
-	if (to->raw && (run->has_user || options->overwrite || options->syscall_content))
-		return ky_cli_usage(command, "--raw is for kernel events alone, without --user, "
-					     "--overwrite and --syscall-content");
+	if (to->raw && !run->has_kernel)
+		return ky_cli_usage(command,
+				    "--raw is about the kernel's events: give --kernel too");
+	if (to->raw && options->syscall_content)
+		return ky_cli_usage(command,
+				    "--raw: no --syscall-content: what BPF reads is told to "
+				    "calls as these come");
 	run->user.keep_bytes = options->keep_bytes;
 	to->kernel_stacks = (const char *const *)options->kernel_stacks.items;
 	to->n_kernel_stacks = options->kernel_stacks.len;
@@ -302,7 +361,7 @@ int ky_record_check_options(const struct ky_command *command,
 	if (!code)
 		code = check_compat(command, run);
 	if (!code)
-		code = check_context_of_ids(command, run);
+		code = check_context_of_bpf(command, run);
 	if (!code)
 		code = check_user_options(command, options, run);
 	to->clock = run->clock;

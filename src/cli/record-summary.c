@@ -34,6 +34,11 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 			"kymo: warning: the content of %" PRIu64 " system calls was lost: their "
 			"content_status says so\n",
 			stats->content_missing);
+	if (stats->counters_missing)
+		fprintf(stderr,
+			"kymo: warning: the counters of %" PRIu64 " events were lost: those of the "
+			"event before on their CPU stand there\n",
+			stats->counters_missing);
 	if (!stats->lost)
 		return;
 	fprintf(stderr,

@@ -89,6 +89,15 @@ void ky_bpf_store_imm(struct ky_bpf_asm *a, uint8_t size, uint8_t dst, int16_t o
 				  .imm = imm});
 }
 
+void ky_bpf_atomic(struct ky_bpf_asm *a, int32_t op, uint8_t dst, int16_t offset, uint8_t src)
+{
+	emit(a, (struct bpf_insn){.code = BPF_STX | BPF_ATOMIC | BPF_DW,
+				  .dst_reg = dst,
+				  .src_reg = src,
+				  .off = offset,
+				  .imm = op});
+}
+
 void ky_bpf_map(struct ky_bpf_asm *a, uint8_t dst, int map_fd)
 {
 	emit(a, (struct bpf_insn){.code = BPF_LD | BPF_DW, /* BPF_IMM: 0 */
@@ -276,5 +285,7 @@ int ky_bpf_attach_raw(int prog_fd, const char *name, struct kymo_error *err)
 	attr.raw_tracepoint.name = (uint64_t)(uintptr_t)name;
 	attr.raw_tracepoint.prog_fd = (uint32_t)prog_fd;
 	fd = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+	if (fd < 0 && errno == ENOENT)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no tracepoint %s", name);
 	return fd < 0 ? refused(err, errno, "cannot attach a BPF program") : fd;
 }

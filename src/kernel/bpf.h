@@ -57,6 +57,8 @@ void ky_bpf_alu_imm(struct ky_bpf_asm *a, uint8_t op, uint8_t dst, int32_t imm);
 void ky_bpf_load(struct ky_bpf_asm *a, uint8_t size, uint8_t dst, uint8_t src, int16_t offset);
 void ky_bpf_store(struct ky_bpf_asm *a, uint8_t size, uint8_t dst, int16_t offset, uint8_t src);
 void ky_bpf_store_imm(struct ky_bpf_asm *a, uint8_t size, uint8_t dst, int16_t offset, int32_t imm);
+/* @op on the 64 bits at @dst + @offset: BPF_ADD | BPF_FETCH, BPF_XCHG ...; then @src has what was there. */
+void ky_bpf_atomic(struct ky_bpf_asm *a, int32_t op, uint8_t dst, int16_t offset, uint8_t src);
 void ky_bpf_map(struct ky_bpf_asm *a, uint8_t dst, int map_fd);
 void ky_bpf_call(struct ky_bpf_asm *a, int32_t helper);
 void ky_bpf_jump(struct ky_bpf_asm *a, uint8_t op, uint8_t dst, int32_t imm, int label);
@@ -78,7 +80,10 @@ int ky_bpf_map_update(int map_fd, const void *key, const void *value, struct kym
 int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const char *name,
 			struct kymo_error *err);
 
-/* Run program @prog_fd at raw tracepoint @name until the descriptor that is returned is closed. */
+/*
+ * Run program @prog_fd at raw tracepoint @name until the descriptor that is returned is closed.
+ * KYMO_E_NOT_FOUND: there is no such tracepoint.
+ */
 int ky_bpf_attach_raw(int prog_fd, const char *name, struct kymo_error *err);
 
 #endif

@@ -81,14 +81,21 @@ unsigned int ky_convert_context_find(const char *name, size_t len)
 	return 0;
 }
 
+static uint32_t n_counters(const struct ky_convert *convert)
+{
+	return convert->counters ? (uint32_t)ky_counters_count(convert->counters) : 0;
+}
+
 void ky_convert_context_sizes(struct ky_convert *convert)
 {
 	convert->thread_bytes = 4; /* the tid */
 	for (size_t i = 0; i < N_THREAD_CONTEXTS; i++)
 		if (convert->context & thread_contexts[i].context)
 			convert->thread_bytes += thread_contexts[i].bytes;
-	convert->stacks_at = convert->thread_bytes +
-			     (uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_RECORDS);
+	convert->stacks_at =
+		convert->thread_bytes +
+		(uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_RECORDS) +
+		n_counters(convert) * 8;
 	convert->context_bytes =
 		convert->stacks_at +
 		(uint32_t)__builtin_popcount(convert->context & KY_CONTEXT_OF_STACKS) * 4;
@@ -104,10 +111,12 @@ enum {
 	FLAG_BH_OFF = 0x80,
 };
 
-/* In the order of record_contexts[]; then the lengths of call stacks, which come later. */
-uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
-				       uint8_t *out)
+/* In the order of record_contexts[]; then counters; then the lengths of call stacks, which come later. */
+uint8_t *ky_convert_put_record_context(const struct ky_convert *convert, uint8_t flags,
+				       uint8_t counts, const uint64_t *counters, uint8_t *out)
 {
+	unsigned int context = convert->context;
+	uint32_t n_bytes = n_counters(convert) * 8;
 	const uint8_t values[N_RECORD_CONTEXTS] = {
 		!(flags & FLAG_IRQS_OFF),
 		!(counts & 15) && !(flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI | FLAG_BH_OFF)),
@@ -118,6 +127,11 @@ uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint
 	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
 		if (context & record_contexts[i].context)
 			*out++ = values[i];
+	if (counters)
+		memcpy(out, counters, n_bytes);
+	else
+		memset(out, 0, n_bytes);
+	out += n_bytes;
 	for (unsigned int left = context & KY_CONTEXT_OF_STACKS; left; left &= left - 1) {
 		memset(out, 0, 4);
 		out += 4;
@@ -132,6 +146,15 @@ static bool add_stack(struct ky_trace_class *trace, struct ky_field_class *st, c
 
 	return cls &&
 	       ky_struct_add_sequence(trace, st, name, ky_int_new(trace, 64, false, 16), cls);
+}
+
+static bool add_counter(const struct ky_convert *convert, struct ky_trace_class *trace,
+			struct ky_field_class *st, uint32_t i)
+{
+	char name[1 + KY_COUNTERS_NAME_BYTES] = "_";
+
+	ky_counters_name(convert->counters, i, name + 1);
+	return ky_struct_add_int(trace, st, name, 64, false, 10) != NULL;
 }
 
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,
@@ -156,6 +179,9 @@ struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert
 	for (size_t i = 0; i < N_RECORD_CONTEXTS; i++)
 		if ((convert->context & record_contexts[i].context) &&
 		    !ky_struct_add_int(trace, st, record_contexts[i].name, 8, true, 10))
+			return NULL;
+	for (uint32_t i = 0; i < n_counters(convert); i++)
+		if (!add_counter(convert, trace, st, i))
 			return NULL;
 	if ((convert->context & KY_CONTEXT_CALLSTACK_KERNEL) &&
 	    !add_stack(trace, st, "__callstack_kernel_length", "_callstack_kernel"))
@@ -182,6 +208,6 @@ uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_th
 		out += context->bytes;
 	}
 	/* An ordinary moment of a program. */
-	out = ky_convert_put_record_context(convert->context, 0, 0, out);
+	out = ky_convert_put_record_context(convert, 0, 0, NULL, out);
 	return (uint32_t)(out - bytes);
 }

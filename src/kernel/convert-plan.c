@@ -384,6 +384,14 @@ void ky_convert_set_stacks(struct ky_convert *convert, uint16_t id, unsigned int
 		plan->stacks = (uint8_t)stacks;
 }
 
+void ky_convert_set_counters_key(struct ky_convert *convert, uint16_t id, uint32_t key)
+{
+	struct ky_convert_plan *plan = id < convert->n_plans ? convert->plans[id] : NULL;
+
+	if (plan)
+		plan->counters_key = key;
+}
+
 const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,
 					       size_t *n)
 {

@@ -46,8 +46,9 @@ struct ky_convert_plan {
 	const struct ky_filter *filter; /* NULL: all events are written */
 	const struct ky_event_class *event;
 	bool at_is_loc[4];
-	uint8_t stacks;	 /* KY_STACK_*: which it has as context */
-	bool learns_ids; /* the thread's ids may be others afterwards */
+	uint8_t stacks;	       /* KY_STACK_*: which it has as context */
+	uint32_t counters_key; /* of its readings; 0: it has none */
+	bool learns_ids;       /* the thread's ids may be others afterwards */
 };
 
 #define KY_PLAN_MAX_DYNAMIC 64
@@ -61,9 +62,12 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child);
 void ky_convert_choose_no_more(const struct ky_convert *convert, uint32_t tid);
 
-/* convert-context.c: sizes of the context, from its bits; and the bytes that a record's own flags tell. */
+/*
+ * convert-context.c: sizes of the context; and the bytes that are told by the record's own flags and by
+ * @counters (NULL: all are 0).
+ */
 void ky_convert_context_sizes(struct ky_convert *convert);
-uint8_t *ky_convert_put_record_context(unsigned int context, uint8_t flags, uint8_t counts,
-				       uint8_t *out);
+uint8_t *ky_convert_put_record_context(const struct ky_convert *convert, uint8_t flags,
+				       uint8_t counts, const uint64_t *counters, uint8_t *out);
 
 #endif

@@ -21,6 +21,12 @@ int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kym
 	return KYMO_OK;
 }
 
+void ky_convert_set_counters(struct ky_convert *convert, struct ky_counters *counters)
+{
+	convert->counters = counters;
+	ky_convert_context_sizes(convert);
+}
+
 void ky_convert_fini(struct ky_convert *convert)
 {
 	free(convert->plans);
@@ -92,6 +98,7 @@ struct record {
 	uint32_t len;
 	uint32_t tid;
 	const struct ky_content_record *content;
+	const uint64_t *counters;
 	bool is_foreign; /* of no page: no call stack is its */
 };
 
@@ -109,8 +116,8 @@ static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
 	out = copy_bytes(out, cpu->context, convert->thread_bytes);
 	if (convert->context_bytes == convert->thread_bytes)
 		return out;
-	return ky_convert_put_record_context(convert->context, record->data[2], record->data[3],
-					     out);
+	return ky_convert_put_record_context(convert, record->data[2], record->data[3],
+					     record->counters, out);
 }
 
 /* ---- one record ----------------------------------------------------------------------- */
@@ -534,12 +541,25 @@ static inline bool is_own(const struct ky_convert *convert, uint32_t tid)
 	return is;
 }
 
+/* Bits of common_flags. */
+#define IN_INTERRUPT (0x08 | 0x10 | 0x40)
+
+static const uint64_t *take_counters(const struct ky_convert_cpu *cpu,
+				     const struct ky_convert_plan *plan,
+				     const struct record *record)
+{
+	if (!plan->counters_key)
+		return ky_counters_last(cpu->convert->counters, cpu->cpu);
+	return ky_counters_take(cpu->convert->counters, plan->counters_key, record->tid, cpu->cpu,
+				cpu->cycles, record->data[2] & IN_INTERRUPT);
+}
+
 static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
 				 struct kymo_error *err)
 {
 	const struct ky_convert *convert = cpu->convert;
 	const struct ky_convert_plan *plan;
-	struct record record = {data, len, 0, NULL, false};
+	struct record record = {.data = data, .len = len};
 	uint16_t type;
 	int ret = KYMO_OK;
 
@@ -562,6 +582,8 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (plan->content)
 		record.content = ky_content_take(convert->content, plan->content, data, record.tid,
 						 cpu->cycles);
+	if (__builtin_expect(convert->counters != NULL, 0) && !plan->hidden)
+		record.counters = take_counters(cpu, plan, &record);
 	if (__builtin_expect(plan->filter != NULL, 0))
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)
@@ -579,10 +601,17 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 		    const uint8_t *data, uint32_t len, const struct ky_content_record *content,
 		    struct kymo_error *err)
 {
-	struct record record = {data, len, content->tid, content, true};
-	int ret = plan->filter ? write_filtered(cpu, plan, &record, err)
-			       : write_event(cpu, plan, &record, err);
+	struct record record = {.data = data,
+				.len = len,
+				.tid = content->tid,
+				.content = content,
+				.is_foreign = true};
+	int ret;
 
+	if (cpu->convert->counters)
+		record.counters = ky_counters_last(cpu->convert->counters, cpu->cpu);
+	ret = plan->filter ? write_filtered(cpu, plan, &record, err)
+			   : write_event(cpu, plan, &record, err);
 	if (plan->learns_ids)
 		learn_ids(cpu, &record);
 	return ret;

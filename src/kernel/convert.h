@@ -22,6 +22,7 @@
 #include "ctf/model.h"
 #include "ctf/packet-writer.h"
 #include "kernel/content.h"
+#include "kernel/counters.h"
 #include "kernel/events.h"
 #include "kernel/format.h"
 #include "kernel/page.h"
@@ -78,7 +79,7 @@ enum ky_context {
 	(KY_CONTEXT_INTERRUPTIBLE | KY_CONTEXT_PREEMPTIBLE | KY_CONTEXT_NEED_RESCHEDULE | \
 	 KY_CONTEXT_MIGRATABLE)
 
-#define KY_CONTEXT_MAX_BYTES 120
+#define KY_CONTEXT_MAX_BYTES 192
 
 struct ky_convert_plan; /* convert-plan.h */
 struct ky_filter;
@@ -95,8 +96,9 @@ struct ky_convert {
 		stacks_at; /* where the lengths of call stacks stand in it: the last that there is */
 	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
 	int32_t own_tids[KY_CONVERT_OWN_TIDS];
-	struct ky_content *content; /* of system calls. NULL: their arguments alone; not owned */
-	struct ky_threads *threads; /* NULL: nothing needs them; not owned */
+	struct ky_content *content;   /* of system calls. NULL: their arguments alone; not owned */
+	struct ky_counters *counters; /* NULL: none; not owned */
+	struct ky_threads *threads;   /* NULL: nothing needs them; not owned */
 	/*
 	 * Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not
 	 * owned.
@@ -138,6 +140,8 @@ struct ky_convert_cpu {
 
 /* @context: KY_CONTEXT_* or 0. */
 int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kymo_error *err);
+/* Before events are added: the context has these too. @counters must outlive it. */
+void ky_convert_set_counters(struct ky_convert *convert, struct ky_counters *counters);
 void ky_convert_fini(struct ky_convert *convert);
 
 /*
@@ -152,6 +156,9 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
  * ftrace's kernel_stack and user_stack, too, to be learnt from.
  */
 void ky_convert_set_stacks(struct ky_convert *convert, uint16_t id, unsigned int stacks);
+
+/* There are readings of counters of kind @key for the event with common_type @id; 0: there are none. */
+void ky_convert_set_counters_key(struct ky_convert *convert, uint16_t id, uint32_t key);
 
 /* The fields of the event whose records have common_type @id; *n is how many. */
 const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert, uint16_t id,

@@ -117,7 +117,7 @@ static bool take_cpu(struct replay *replay, const char *line)
 		return false;
 	}
 	cpu->session = session;
-	cpu->stream = cpu->raw_fd = cpu->ring.fd = -1;
+	cpu->stream = cpu->raw_fd = cpu->ring.fd = cpu->raw_flight.fd = -1;
 	cpu->ring.pipe[0] = cpu->ring.pipe[1] = -1;
 	cpu->online = online != 0;
 	cpu->raw_lost = lost;
@@ -232,6 +232,8 @@ static bool take_line(struct replay *replay, const char *line)
 	if (starts(line, "time "))
 		return sscanf(line, "time %" SCNu64 " %" SCNu64, &session->start_cycles,
 			      &replay->end_cycles) == 2;
+	if (strcmp(line, "flight") == 0)
+		return session->options.overwrite = true;
 	if (starts(line, "cpu "))
 		return take_cpu(replay, line);
 	if (starts(line, "thread "))
@@ -270,6 +272,27 @@ static int read_description(struct replay *replay, struct kymo_error *err)
 
 /* ---- the session ---------------------------------------------------------------------- */
 
+/*
+ * A flight recorder's file begins with a page that the ring had been reading before most of the rest was
+ * overwritten: it goes from the last gap on.
+ */
+static int skip_to_last_gap(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_ring *ring = &cpu->ring;
+	struct ky_page page;
+	off_t at = 0, from = 0;
+
+	while (pread(ring->fd, ring->page, ring->page_bytes, at) == (ssize_t)ring->page_bytes) {
+		if (ky_page_open(&ring->layout, ring->page, ring->page_bytes, &page, NULL) == 0 &&
+		    page.missed)
+			from = at;
+		at += ring->page_bytes;
+	}
+	if (from && lseek(ring->fd, from, SEEK_SET) < 0)
+		return ky_error_errno(err, errno, "cannot read the pages");
+	return KYMO_OK;
+}
+
 static int open_cpu(struct replay *replay, struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	struct ky_session *session = replay->session;
@@ -283,6 +306,8 @@ static int open_cpu(struct replay *replay, struct ky_session_cpu *cpu, struct ky
 	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
 				  cpu->convert.cpu, cpu->convert.cpu, session->compact_header) < 0)
 		ret = ky_error_nomem(err);
+	if (!ret && session->options.overwrite)
+		ret = skip_to_last_gap(cpu, err);
 	if (!ret)
 		ky_packet_writer_begin(&cpu->convert.writer, session->start_cycles);
 	return ret;

@@ -24,7 +24,7 @@ static int failed(const struct ky_session_cpu *cpu, int errnum, const char *what
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
 	char path[4200];
 
-	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
 	ky_error_path(err, path);
 	return code;
 }
@@ -34,7 +34,7 @@ int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err)
 	char path[4200];
 	int code;
 
-	snprintf(path, sizeof(path), "%s/raw", session->output);
+	snprintf(path, sizeof(path), "%s/raw", session->raw_output);
 	if (mkdir(path, 0700) == 0)
 		return KYMO_OK;
 	code = errno == EEXIST ? ky_error_set(err, KYMO_E_INVALID, "there is a recording already")
@@ -43,16 +43,18 @@ int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err)
 	return code;
 }
 
-static int open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
+int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	char path[4200];
 
 	if (cpu->raw_fd >= 0)
 		return KYMO_OK;
-	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->output, cpu->convert.cpu);
-	cpu->raw_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
+	cpu->raw_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (cpu->raw_fd < 0)
 		return failed(cpu, errno, "create the file", err);
+	if (!cpu->session->blocks)
+		return KYMO_OK; /* a flight recorder's */
 	cpu->raw_file = ky_block_file_open(cpu->session->blocks, cpu->raw_fd);
 	return cpu->raw_file ? KYMO_OK : ky_error_nomem(err);
 }
@@ -87,7 +89,7 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 		return ret;
 	cpu->block_bytes += ring->page_bytes;
 	cpu->raw_bytes += ring->page_bytes;
-	ret = open_file(cpu, err);
+	ret = ky_raw_open_file(cpu, err);
 	if (!ret && cpu->block_bytes + ring->page_bytes > KY_BLOCK_BYTES)
 		ret = put_block(cpu, err);
 	return ret < 0 ? ret : 1;
@@ -106,6 +108,8 @@ static int wait_for_files(struct ky_session *session, struct kymo_error *err)
 
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
+	if (session->options.overwrite)
+		return final ? ky_raw_take_rings(session, err) : KYMO_OK;
 	ky_vec_foreach(&session->cpus, it) {
 		uint64_t limit = (*it)->raw_bytes + ROUND_BYTES;
 		int ret = 1;
@@ -190,6 +194,8 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed),
 		       session->convert.own_tids[2]);
 	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
+	if (session->options.overwrite)
+		ky_strbuf_adds(text, "flight\n");
 	ky_vec_foreach(&session->cpus, it)
 		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->convert.cpu, (*it)->online,
 			       (*it)->convert.lost);
@@ -207,7 +213,7 @@ int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo
 	ret = describe_events(session, &text, err);
 	if (!ret && ky_strbuf_failed(&text))
 		ret = ky_error_nomem(err);
-	snprintf(path, sizeof(path), "%s/raw", session->output);
+	snprintf(path, sizeof(path), "%s/raw", session->raw_output);
 	fd = ret ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!ret) {
 		ret = fd < 0 ? -errno
@@ -225,6 +231,13 @@ int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo
 
 int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
 {
+	/* Who was started since the beginning: that may have been overwritten. */
+	int scanned = session->options.overwrite && session->has_threads
+			      ? ky_threads_scan(&session->threads, err)
+			      : KYMO_OK;
+
+	if (scanned < 0)
+		return scanned;
 	ky_vec_foreach(&session->cpus, it) {
 		struct ky_session_cpu *cpu = *it;
 		struct ky_ring_stats stats;
@@ -233,7 +246,11 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 		if (ret < 0)
 			return ret;
 		cpu->convert.events = stats.read;
-		cpu->convert.lost = stats.overrun + stats.commit_overrun + stats.dropped;
+		cpu->convert.lost = stats.commit_overrun + stats.dropped;
+		if (session->options.overwrite)
+			cpu->convert.events = cpu->raw_flight.events;
+		else
+			cpu->convert.lost += stats.overrun;
 		session->raw_bytes += cpu->raw_bytes;
 		if (cpu->online || cpu->raw_bytes)
 			cpu->stream = 0;
@@ -247,8 +264,8 @@ int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err)
 	char from[4200], to[4200];
 	int code;
 
-	snprintf(from, sizeof(from), "%s/raw/state/metadata", session->output);
-	snprintf(to, sizeof(to), "%s/raw/state/metadata.ctf", session->output);
+	snprintf(from, sizeof(from), "%s/raw/state/metadata", session->raw_output);
+	snprintf(to, sizeof(to), "%s/raw/state/metadata.ctf", session->raw_output);
 	if (rename(from, to) == 0)
 		return KYMO_OK;
 	code = ky_error_errno(err, errno, "cannot rename the metadata");

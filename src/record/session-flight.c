@@ -70,6 +70,8 @@ int ky_session_snapshot(struct ky_session *session, const char *output, uint64_t
 	*events = *bytes = 0;
 	if (!session->options.overwrite || !session->started || session->stopped)
 		return ky_error_set(err, KYMO_E_STATE, "this recording is no flight recorder");
+	if (session->options.raw)
+		return ky_raw_snapshot(session, output, events, bytes, err);
 	ret = read_until_now(session, err);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);

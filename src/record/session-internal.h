@@ -25,6 +25,13 @@
 #define KY_SESSION_PACKET_BYTES KY_BLOCK_BYTES
 #define KY_SESSION_DUMP_BYTES	(64u * 1024)
 
+/* A raw flight recorder: what was taken out of a CPU's ring for the last snapshot, which has more than its file. */
+struct ky_raw_flight {
+	int fd; /* -1: there was none */
+	uint64_t bytes, events;
+	uint64_t overrun, read; /* the ring's counts by then */
+};
+
 struct ky_session_cpu {
 	struct ky_session *session;
 	struct ky_ring ring;
@@ -36,8 +43,9 @@ struct ky_session_cpu {
 	struct ky_block_file *raw_file;
 	uint32_t block_bytes; /* of raw pages in `block` */
 	uint64_t raw_bytes, raw_lost;
+	struct ky_raw_flight raw_flight;
 	bool unpollable; /* offline: the kernel cannot tell when there is data */
-	bool has_page;
+	bool has_page, has_begun;
 	bool is_drained;      /* in this round: it gave all that it had */
 	uint64_t known_until; /* without a page: all its events up to here were seen */
 };
@@ -79,11 +87,12 @@ struct ky_session {
 	struct ky_threads threads;
 	bool has_threads;
 	struct ky_probes probes;
-	struct ky_content *content; /* NULL: not wanted */
-	bool has_compat;	    /* calls of 32-bit programs are recorded */
-	struct ky_map chosen_tids;  /* of these, where has_chosen or follow */
-	bool has_chosen;	    /* whose events are recorded */
-	bool collects;		    /* what is chosen goes into `collected`, not to the kernel */
+	struct ky_content *content;   /* NULL: not wanted */
+	struct ky_counters *counters; /* NULL: not wanted */
+	bool has_compat;	      /* calls of 32-bit programs are recorded */
+	struct ky_map chosen_tids;    /* of these, where has_chosen or follow */
+	bool has_chosen;	      /* whose events are recorded */
+	bool collects;		      /* what is chosen goes into `collected`, not to the kernel */
 	KY_VEC(int32_t) collected;
 	bool merge; /* convert in time order across CPUs */
 
@@ -105,9 +114,11 @@ struct ky_session {
 	KY_VEC(struct ky_session_cpu *) cpus;
 	int epoll_fd;
 	uint64_t start_cycles;
+	uint64_t followed_ns; /* when CPUs were last looked for */
 	bool started, stopped;
-	bool is_replay;	    /* a raw recording becomes a trace */
-	uint64_t raw_bytes; /* of all files of a raw recording */
+	bool is_replay;		/* a raw recording becomes a trace */
+	uint64_t raw_bytes;	/* of all files of a raw recording */
+	const char *raw_output; /* the directory that these are in */
 	struct ky_session_dump dump;
 	struct ky_session_stats stats;
 };
@@ -155,6 +166,13 @@ int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err);
 void ky_session_switch_stacks(struct ky_session *session, const struct ky_event_source *source,
 			      bool enables);
 
+/* session-counters.c: perf counters in the context; where events are that they are read at. */
+int ky_session_open_counters(struct ky_session *session, struct kymo_error *err);
+int ky_session_attach_counters(struct ky_session *session, struct kymo_error *err);
+/* Of an event that is new; a warning where it has none. */
+int ky_session_count_at(struct ky_session *session, const struct ky_event_source *source,
+			struct kymo_error *err);
+
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
 
@@ -180,6 +198,12 @@ int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo
 int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
 /* The metadata goes where no reader looks for it. */
 int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err);
+int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err);
+
+/* raw-flight.c: raw, and overwritten until somebody wants it. Recording being off, take all rings out. */
+int ky_raw_take_rings(struct ky_session *session, struct kymo_error *err);
+int ky_raw_snapshot(struct ky_session *session, const char *output, uint64_t *events,
+		    uint64_t *bytes, struct kymo_error *err);
 
 /* session-dump.c */
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);

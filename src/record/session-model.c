@@ -183,6 +183,8 @@ int ky_session_add_event(struct ky_session *session, struct ky_event_source *sou
 		ret = ky_content_select_now(session->content, source->event, err);
 	if (!ret)
 		ret = add_event(session, source, &id, &text, err);
+	if (!ret)
+		ret = ky_session_count_at(session, source, err);
 	ky_strbuf_fini(&text);
 	ky_btf_fini(&session->btf);
 	source->selected = source->added = ret == 0;

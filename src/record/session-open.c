@@ -281,6 +281,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = open_content(session, err);
 	if (!ret)
+		ret = ky_session_open_counters(session, err);
+	if (!ret)
 		ret = ky_session_build_model(session, err);
 	if (!ret)
 		ret = open_output(session, err);
@@ -315,6 +317,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 		(void)ky_session_close(session, NULL);
 		return ky_error_nomem(err);
 	}
+	session->raw_output = session->output;
 	*out = session;
 	return KYMO_OK;
 }

@@ -127,8 +127,9 @@ static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct 
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = cpu};
 
-	if (session->epoll_fd < 0)
-		return KYMO_OK; /* rings of the boot before: nothing will come */
+	/* Rings of the boot before: nothing will come. A raw flight recorder reads when it is told to. */
+	if (session->epoll_fd < 0 || (session->options.raw && session->options.overwrite))
+		return KYMO_OK;
 	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, cpu->ring.fd, &event) < 0)
 		return ky_error_errno(err, errno, "cannot wait for the ring buffer");
 	return KYMO_OK;
@@ -144,7 +145,7 @@ static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_err
 		return ky_error_nomem(err);
 	}
 	cpu->session = session;
-	cpu->stream = cpu->raw_fd = -1;
+	cpu->stream = cpu->raw_fd = cpu->raw_flight.fd = -1;
 	cpu->online = is_online(number);
 	cpu->convert.convert = &session->convert;
 	cpu->convert.cpu = number;
@@ -208,6 +209,8 @@ void ky_session_close_cpus(struct ky_session *session)
 		(void)ky_block_file_close((*cpu)->raw_file, NULL);
 		if ((*cpu)->raw_fd >= 0)
 			close((*cpu)->raw_fd);
+		if ((*cpu)->raw_flight.fd >= 0)
+			close((*cpu)->raw_flight.fd);
 		ky_packet_writer_fini(&(*cpu)->convert.writer);
 		free(*cpu);
 	}
@@ -226,6 +229,14 @@ static int next_page(struct ky_session_cpu *cpu, bool partial, struct kymo_error
 		return ret;
 	if (cpu->session->content)
 		ky_content_drain(cpu->session->content);
+	if (cpu->session->counters)
+		ky_counters_drain(cpu->session->counters);
+	if (cpu->session->is_replay && cpu->session->options.overwrite && !cpu->has_begun) {
+		/* What was overwritten before it is nobody's loss. */
+		page.missed = false;
+		ky_packet_writer_begin(&cpu->convert.writer, page.cycles);
+	}
+	cpu->has_begun = true;
 	ret = ky_convert_page(&cpu->convert, &page, err);
 	return ret < 0 ? ret : 1;
 }
@@ -336,6 +347,8 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 	}
 	if (session->content && !cpu)
 		ky_content_expire(session->content, until);
+	if (session->counters && !cpu)
+		ky_counters_expire(session->counters, until);
 	return KYMO_OK;
 }
 
@@ -374,6 +387,8 @@ int ky_session_read_round(struct ky_session *session, bool final, struct kymo_er
 		return ky_raw_round(session, final, err);
 	if (session->content)
 		ky_content_drain(session->content);
+	if (session->counters)
+		ky_counters_drain(session->counters);
 	if (session->merge)
 		return merge_round(session, final, err);
 	ky_vec_foreach(&session->cpus, cpu) {

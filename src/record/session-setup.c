@@ -159,9 +159,11 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = ky_session_choose_threads(session, err);
 	if (!ret && session->has_compat)
 		ret = enable_compat(session, err);
-	/* Before the events: content is then there before its call is in the ring. */
+	/* Before the events: content and counters are then there before the event is in the ring. */
 	if (!ret && session->content)
 		ret = ky_content_attach(session->content, err);
+	if (!ret && session->counters)
+		ret = ky_session_attach_counters(session, err);
 	if (!ret)
 		ret = enable_events(session, err);
 	if (!ret)

@@ -13,11 +13,14 @@
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
 
-/* How often content is fetched: the kernel does not say when there is some. */
+/* How often content and counters are fetched: the kernel does not say when there are some. */
 #define CONTENT_MS 10
 
 /* How long a few full blocks wait for more of them, to be written together. */
 #define COMPANY_MS 50
+
+/* How often CPUs are looked for that have come or gone, while counters are read. */
+#define CPUS_NS 500000000
 
 /* Between two rounds of reading in the order of time. */
 #define PAUSE_US	 8000
@@ -107,11 +110,21 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 
 static int choose_timeout(const struct ky_session *session)
 {
-	if (session->content)
+	if (session->content || session->counters)
 		return CONTENT_MS;
 	if (session->blocks && ky_block_writer_waits(session->blocks))
 		return COMPANY_MS;
 	return any_unpollable(session) ? UNPOLLABLE_MS : -1;
+}
+
+static void follow_cpus(struct ky_session *session)
+{
+	uint64_t now = ky_os_clock_now(&session->clock); /* what has counters has a clock in ns */
+
+	if (!session->counters || now - session->followed_ns < CPUS_NS)
+		return;
+	session->followed_ns = now;
+	ky_counters_follow_cpus(session->counters);
 }
 
 /* 1: *which is readable; 0: rings were read. */
@@ -139,6 +152,7 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	}
 	session->convert.own_tids[1] =
 		atomic_load_explicit(&session->dump.tid, memory_order_relaxed);
+	follow_cpus(session);
 	n = ky_session_read_round(session, false, err);
 	/*
 	 * In the order of time the newest events stay in the rings, which would wake us again at once,
@@ -191,8 +205,14 @@ static void count(struct ky_session *session, uint64_t kept)
 		ky_content_stats(session->content, &content);
 		stats->content_missing = content.missing;
 	}
+	if (session->counters)
+		stats->counters_missing = ky_counters_missing(session->counters);
 	stats->bytes = (session->sink ? session->sink->bytes_written : 0) + session->raw_bytes;
-	if (session->disk) {
+	if (session->disk && session->options.raw) {
+		stats->bytes = session->disk->bytes_written + session->raw_bytes;
+		ky_vec_foreach(&session->cpus, it)
+			stats->overwritten += (*it)->raw_flight.overrun;
+	} else if (session->disk) {
 		uint64_t all = stats->events + stats->dump_events;
 
 		stats->bytes = session->disk->bytes_written;
@@ -225,6 +245,8 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		ky_block_writer_hurry(session->blocks);
 	if (session->content)
 		ky_content_detach(session->content);
+	if (session->counters)
+		ky_counters_detach(session->counters);
 	end_cycles = ky_os_clock_now(&session->clock);
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : dump;
@@ -240,10 +262,10 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_finish_clock(session, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
-	if (!ret && session->options.raw)
-		ret = ky_raw_hide_state(session, err);
 	if (!ret && session->disk)
 		ret = ky_session_copy_flight(session, session->disk, &kept, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_hide_state(session, err);
 	session->stats.duration_ns =
 		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
 			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
@@ -283,6 +305,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_trace_class_free(session->trace);
 	ky_convert_fini(&session->convert);
 	ky_content_free(session->content);
+	ky_counters_free(session->counters);
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
 	ky_map_fini(&session->chosen_tids);

@@ -19,6 +19,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
+#include "kernel/counters.h"
 #include "kernel/ring.h"
 #include "os/clock.h"
 
@@ -43,6 +44,8 @@ struct ky_session_options {
 	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
 	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
 	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */
+	struct ky_counter_choice counters[KY_COUNTERS_MAX]; /* in the context, too */
+	size_t n_counters;
 	/* Patterns of events that have call stacks. */
 	const char *const *kernel_stacks, *const *user_stacks;
 	size_t n_kernel_stacks, n_user_stacks;
@@ -75,6 +78,7 @@ struct ky_session_stats {
 	uint64_t duration_ns;
 	uint64_t event_classes;
 	uint64_t content_missing;	   /* calls without the content that they should have */
+	uint64_t counters_missing;	   /* events with the counters of the one before */
 	struct ky_session_cpu_stats *cpus; /* those that have a stream */
 	uint32_t n_cpus;
 	struct ky_os_clock clock;

@@ -6,10 +6,10 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/counter.h"
 #include "record/user-event.h"
 #include "record/user.h"
 
@@ -58,46 +58,6 @@ static const struct {
 	{"callstack-user", KY_CONTEXT_CALLSTACK_USER},
 };
 
-#define CACHE(cache, op, result)                                                    \
-	(PERF_COUNT_HW_CACHE_##cache | (uint64_t)PERF_COUNT_HW_CACHE_OP_##op << 8 | \
-	 (uint64_t)PERF_COUNT_HW_CACHE_RESULT_##result << 16)
-
-/* "perf:thread:NAME", or "perf:NAME": counters are the threads' in any case. */
-static const struct {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-} counters[] = {
-	{"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
-	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-	{"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
-	{"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
-	{"stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
-	{"stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
-	{"L1-dcache-loads", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, ACCESS)},
-	{"L1-dcache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS)},
-	{"L1-icache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1I, READ, MISS)},
-	{"LLC-loads", PERF_TYPE_HW_CACHE, CACHE(LL, READ, ACCESS)},
-	{"LLC-load-misses", PERF_TYPE_HW_CACHE, CACHE(LL, READ, MISS)},
-	{"dTLB-loads", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, ACCESS)},
-	{"dTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS)},
-	{"iTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(ITLB, READ, MISS)},
-	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
-	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
-	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-	{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-	{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-	{"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
-	{"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
-	{"alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS},
-	{"emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS},
-};
-
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define PERF_PREFIX   "perf:"
 #define PERF_THREAD   "thread:"
@@ -114,23 +74,23 @@ static bool has_prefix(const char *word, size_t len, const char *prefix)
 	return len > strlen(prefix) && strncmp(word, prefix, strlen(prefix)) == 0;
 }
 
+/* "perf:thread:NAME", or "perf:NAME": counters are the threads' in any case. */
 static bool find_counter(const char *word, size_t len, struct ky_session_context *context,
 			 size_t *name_at)
 {
+	const struct ky_os_counter *counter;
 	size_t at = strlen(PERF_PREFIX);
 
 	if (has_prefix(word + at, len - at, PERF_THREAD))
 		at += strlen(PERF_THREAD);
-	for (size_t i = 0; i < COUNT(counters); i++) {
-		if (!is_word(word + at, len - at, counters[i].name))
-			continue;
-		*name_at = at;
-		context->kind = KY_CONTEXT_PERF;
-		context->config_type = counters[i].type;
-		context->config = counters[i].config;
-		return true;
-	}
-	return false;
+	counter = ky_os_counter_find(word + at, len - at);
+	if (!counter)
+		return false;
+	*name_at = at;
+	context->kind = KY_CONTEXT_PERF;
+	context->config_type = counter->type;
+	context->config = counter->config;
+	return true;
 }
 
 /* Fill @context; *name_at: where in the word the name begins that goes along, 0: none. */
@@ -174,18 +134,12 @@ bool ky_user_is_context(const char *name)
 /* 0, or the errno of counting it in this thread; the kernel's part too or not. */
 static int try_counter(const struct ky_session_context *context, bool exclude_kernel)
 {
-	struct perf_event_attr attr = {
-		.type = context->config_type,
-		.size = sizeof(attr),
-		.config = context->config,
-		.exclude_hv = 1,
-		.exclude_kernel = exclude_kernel,
-	};
-	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	const struct ky_os_counter counter = {"", context->config_type, context->config};
+	int fd = ky_os_counter_open(&counter, -1, exclude_kernel);
 
 	if (fd < 0)
-		return errno;
-	close((int)fd);
+		return -fd;
+	close(fd);
 	return 0;
 }
 

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from conftest import ROOT
+
 LOOP = "import os\nfor i in range({}): os.getpriority(0, 0)\n"
 
 
@@ -81,6 +83,68 @@ def test_losses_are_exact(record, kymo):
             sum(map(int, re.findall(r"(\d+) events? lost", kymo("print", raw).err))) == lost
 
 
+def test_programs_beside(record, kymo, peer, tmp_path):
+    """The kernel's pages as they are, programs as ever: one trace, in the order of time."""
+    shop = os.path.join(os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build"), "examples", "shop")
+    if not os.access(shop, os.X_OK):
+        pytest.skip(f"{shop} is not built")
+    raw, _ = record("--raw", "-k", "sched_process_*,syscall:exit_group", "--user", "shop:*", command=[shop])
+    assert (raw / "raw" / "recording").exists() and (raw / "ust").is_dir()
+    printed = kymo("print", raw).out
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "ctf", raw)
+    assert (tmp_path / "ctf" / "kernel" / "metadata").exists()
+    assert kymo("print", "--count", tmp_path / "ctf").out == kymo("print", "--count", raw).out
+    names = re.findall(r" (sched_process_exec|shop:[a-z_]+|sched_process_exit|syscall_entry_exit_group): ", printed)
+    orders = [i for i, name in enumerate(names) if name.startswith("shop:")]
+    assert orders and "sched_process_exec" in names[:orders[0]]
+    assert "syscall_entry_exit_group" in names[orders[-1]:]
+    assert "shop:" in peer("babeltrace2", tmp_path / "ctf").out
+
+
+def marks(kymo, trace, tid):
+    """The numbers of the marks that @tid has made."""
+    shown = kymo("print", "--event", "syscall_entry_lseek", "--filter", f"$ctx.tid == {tid} && whence == 99",
+                 trace)
+    assert "lost" not in shown.err and "discarded" not in shown.err
+    return [int(number) for number in re.findall(r" offset = (\d+)", shown.out)]
+
+
+def test_flight_recorder(record, kymo, kymo_bin, peer, tmp_path):
+    """Each snapshot has what the ones before it had, as long as nothing was overwritten; at the end, the newest."""
+    (tmp_path / "marks.c").write_text("""
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	for (int i = atoi(argv[1]); i < atoi(argv[2]); i++)
+		syscall(SYS_lseek, -1, i, 99);
+	return 0;
+}
+""")
+    subprocess.run(["cc", "-w", "-o", tmp_path / "marks", tmp_path / "marks.c"], check=True)
+    script = f"""
+cd {tmp_path}
+./marks 0 300 & echo $! > 1; wait; {kymo_bin} snapshot -o snap1 || exit 9
+./marks 300 600 & echo $! > 2; wait; {kymo_bin} snapshot -o snap2 || exit 9
+taskset 1 ./marks 600 100000 & echo $! > 3; wait
+"""
+    out, done = record("--raw", "--overwrite", "--clock", "monotonic", "-b", "256k", "-k", "syscall:lseek", "-c",
+                       "procname", command=["sh", "-c", script])
+    tids = [int((tmp_path / name).read_text()) for name in "123"]
+    assert marks(kymo, tmp_path / "snap1", tids[0]) == list(range(300))
+    assert marks(kymo, tmp_path / "snap2", tids[0]) == list(range(300))
+    assert marks(kymo, tmp_path / "snap2", tids[1]) == list(range(300, 600))
+    last = marks(kymo, out, tids[2])
+    assert 500 < len(last) < 90000 and last == list(range(last[0], 100000))
+    assert "; 0 lost." in done.err and "older events were overwritten" in done.err
+    for trace in tmp_path / "snap2", out:
+        assert "lttng_statedump_process_state" in kymo("print", trace).out
+        assert (trace / "raw" / "recording").stat().st_mode & 0o777 == 0o600
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "ctf", out)
+    assert len(peer("babeltrace2", tmp_path / "ctf").out.splitlines()) == len(kymo("print", out).out.splitlines())
+
+
 def test_killed_recorder(kymo, kymo_bin, needs_root_tracefs, tmp_path):
     """What is on the disk can be read."""
     raw = tmp_path / "raw"
@@ -106,8 +170,8 @@ def test_mistakes(kymo, tmp_path, needs_root_tracefs):
         assert len(done.err.strip().splitlines()) == 1, done
         return done.err
 
-    assert "alone" in fails("--user", "x:*", "--kernel", "irq", code=2)
-    assert "alone" in fails("--overwrite", code=2)
+    assert "give --kernel too" in fails("--user", "x:*", code=2)
+    assert "--syscall-content" in fails("--syscall-content=paths", code=2)
     assert "no event" in fails("-o", tmp_path / "t", "-k", "nonsense", code=1)
     assert not (tmp_path / "t").exists()
     kymo("record", "--raw", "-o", tmp_path / "t", "-k", "sched_switch", "--", "true")
