@@ -26,6 +26,8 @@
 #define EXPIRE_NS    1000000000
 #define READINGS_MAX (1u << 18)
 #define GAPS_MAX     16
+/* So far readings are out of order at most, when several CPUs' come together. */
+#define STEP_NS 500000
 /* Events that have interrupted one another, with room. */
 #define NESTED_MAX     8
 #define CPU_LIST_BYTES 4096
@@ -48,7 +50,7 @@ struct cpu {
 	int fds[KY_COUNTERS_MAX]; /* -1: not counted */
 	bool here;
 	/* Of its region: the next reading, and those before it that were still being written. */
-	uint64_t next, gaps[GAPS_MAX];
+	uint64_t next, head, gaps[GAPS_MAX];
 	uint32_t n_gaps;
 	/* A CPU that has been away counts from 0 again; what it had is here. */
 	uint64_t base[KY_COUNTERS_MAX], last[KY_COUNTERS_MAX];
@@ -521,15 +523,21 @@ static void push(struct ky_counters *counters, uint32_t number, const struct ky_
 
 /* ---- the regions ---------------------------------------------------------------------- */
 
+static const struct ky_counters_slot *slot_of(const struct ky_counters *counters, uint32_t cpu,
+					      uint64_t number)
+{
+	const struct ky_counters_program *p = &counters->program;
+	const uint8_t *region = counters->regions + cpu * counters->region_bytes;
+
+	return (const void *)(region + KY_COUNTERS_DATA_OFFSET +
+			      (number & (p->n_slots - 1)) * (uint64_t)p->slot_bytes);
+}
+
 /* 1: taken; 0: it is being written; -1: it is gone. */
 static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number)
 {
-	const struct ky_counters_program *p = &counters->program;
+	const struct ky_counters_slot *slot = slot_of(counters, cpu, number);
 	uint64_t copy[3 + KY_COUNTERS_MAX];
-	const uint8_t *region = counters->regions + cpu * counters->region_bytes;
-	const struct ky_counters_slot *slot =
-		(const void *)(region + KY_COUNTERS_DATA_OFFSET +
-			       (number & (p->n_slots - 1)) * (uint64_t)p->slot_bytes);
 	/* Pairs with the program's exchange: what it has written before is there. */
 	uint64_t now = __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE);
 
@@ -545,33 +553,70 @@ static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number
 	return 1;
 }
 
-static void drain_cpu(struct ky_counters *counters, uint32_t number)
+/* When the next one was taken, about; UINT64_MAX: there is none. */
+static uint64_t next_time(const struct ky_counters *counters, uint32_t number)
+{
+	const struct cpu *cpu = &counters->cpus[number];
+
+	return cpu->next == cpu->head
+		       ? UINT64_MAX
+		       : __atomic_load_n(&slot_of(counters, number, cpu->next)->time_ns,
+					 __ATOMIC_RELAXED);
+}
+
+static void begin_drain(struct ky_counters *counters, uint32_t number)
 {
 	const uint8_t *region = counters->regions + number * counters->region_bytes;
-	/* Pairs with the program's addition. */
-	uint64_t head = __atomic_load_n((const uint64_t *)(const void *)region, __ATOMIC_ACQUIRE);
 	struct cpu *cpu = &counters->cpus[number];
 	uint32_t n_gaps = 0;
 
+	/* Pairs with the program's addition. */
+	cpu->head = __atomic_load_n((const uint64_t *)(const void *)region, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < cpu->n_gaps; i++)
 		if (take_slot(counters, number, cpu->gaps[i]) == 0)
 			cpu->gaps[n_gaps++] = cpu->gaps[i];
 	cpu->n_gaps = n_gaps;
-	if (head - cpu->next > counters->program.n_slots)
-		cpu->next = head - counters->program.n_slots;
-	for (; cpu->next != head; cpu->next++) {
+	if (cpu->head - cpu->next > counters->program.n_slots)
+		cpu->next = cpu->head - counters->program.n_slots;
+}
+
+/* Up to @until_ns, about. Returns whether there was any. */
+static bool drain_cpu(struct ky_counters *counters, uint32_t number, uint64_t until_ns)
+{
+	struct cpu *cpu = &counters->cpus[number];
+	uint64_t first = cpu->next;
+
+	for (; cpu->next != cpu->head && next_time(counters, number) <= until_ns; cpu->next++) {
 		if (take_slot(counters, number, cpu->next) != 0)
 			continue;
 		if (cpu->n_gaps == GAPS_MAX)
 			break;
 		cpu->gaps[cpu->n_gaps++] = cpu->next;
 	}
+	return cpu->next != first;
 }
 
+/*
+ * All CPUs side by side: a thread that moves has readings on several, and where one CPU's were all taken before
+ * the next one's, each of these would have to be put far back in its queue.
+ */
 void ky_counters_drain(struct ky_counters *counters)
 {
-	for (uint32_t cpu = 0; counters->regions && cpu < counters->n_cpus; cpu++)
-		drain_cpu(counters, cpu);
+	bool any = counters->regions != NULL;
+
+	for (uint32_t cpu = 0; any && cpu < counters->n_cpus; cpu++)
+		begin_drain(counters, cpu);
+	while (any) {
+		uint64_t first_ns = UINT64_MAX, time_ns;
+
+		for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++) {
+			time_ns = next_time(counters, cpu);
+			first_ns = time_ns < first_ns ? time_ns : first_ns;
+		}
+		any = false;
+		for (uint32_t cpu = 0; first_ns != UINT64_MAX && cpu < counters->n_cpus; cpu++)
+			any |= drain_cpu(counters, cpu, first_ns + STEP_NS);
+	}
 }
 
 /* ---- events --------------------------------------------------------------------------- */
