@@ -19,6 +19,8 @@
 #ifndef KY_CTF_DECODE_H
 #define KY_CTF_DECODE_H
 
+#include <assert.h>
+
 #include "base/bits.h"
 #include "ctf/model.h"
 
@@ -65,7 +67,7 @@ struct ky_event {
 
 /* Merging is moving events: one is one cache line, where it lies on its boundary. */
 #define KY_EVENT_ALIGN 64
-_Static_assert(sizeof(struct ky_event) <= KY_EVENT_ALIGN, "an event is one cache line");
+static_assert(sizeof(struct ky_event) <= KY_EVENT_ALIGN, "an event is one cache line");
 
 struct ky_decoder;
 
