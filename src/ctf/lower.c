@@ -278,11 +278,12 @@ static void drop_unused(struct ky_lowering *l)
 	n = 0;
 	ky_vec_foreach(&trace->streams, stream) {
 		drop_unused_events(*stream);
-		if (ky_stream_class_is_used(*stream))
+		if (ky_stream_class_is_used(*stream)) {
 			trace->streams.data[n++] = *stream;
-		else
-			ky_strbuf_addf(note_unused(l), "stream %llu",
-				       (unsigned long long)(*stream)->id);
+			continue;
+		}
+		ky_strbuf_addf(note_unused(l), "stream %llu", (unsigned long long)(*stream)->id);
+		ky_stream_class_fini(*stream);
 	}
 	trace->streams.len = n;
 }

@@ -36,14 +36,18 @@ struct ky_trace_class *ky_trace_class_new(void)
 	return trace;
 }
 
+void ky_stream_class_fini(struct ky_stream_class *stream)
+{
+	ky_vec_fini(&stream->events);
+	ky_map_fini(&stream->events_by_id);
+}
+
 void ky_trace_class_free(struct ky_trace_class *trace)
 {
 	if (!trace)
 		return;
-	ky_vec_foreach(&trace->streams, stream) {
-		ky_vec_fini(&(*stream)->events);
-		ky_map_fini(&(*stream)->events_by_id);
-	}
+	ky_vec_foreach(&trace->streams, stream)
+		ky_stream_class_fini(*stream);
 	ky_vec_fini(&trace->env);
 	ky_vec_fini(&trace->clocks);
 	ky_vec_fini(&trace->streams);

@@ -336,6 +336,8 @@ uint64_t ky_event_class_id_told(const struct ky_event_class *event);
 /* An empty model, or NULL when out of memory. */
 struct ky_trace_class *ky_trace_class_new(void);
 void ky_trace_class_free(struct ky_trace_class *trace);
+/* Free what a stream class has beside its trace's memory, when it is taken off the trace's list. */
+void ky_stream_class_fini(struct ky_stream_class *stream);
 
 /*
  * Adding: the object lives in the arena, is registered with its parent, has its defaults set
