@@ -24,7 +24,7 @@ struct ky_window_packet {
 /* Room for @n events, each in a cache line of its own; NULL when out of memory. For free(). */
 static inline struct ky_event *ky_events_new(size_t n)
 {
-	return aligned_alloc(KY_EVENT_ALIGN, n * sizeof(struct ky_event));
+	return (struct ky_event *)aligned_alloc(KY_EVENT_ALIGN, n * sizeof(struct ky_event));
 }
 
 struct ky_window {
