@@ -147,9 +147,12 @@ int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err)
 		return ret;
 	ky_error_clear(&own);
 	finished = ky_sink_finish(sink, &own);
-	if (finished < 0 && err && (ret >= 0 || is_damage(finished)))
+	if (finished >= 0 || (ret < 0 && !is_damage(ret)))
+		return ret;
+	/* Behind damage too: what could not be written is not an output that ends at the damage. */
+	if (err)
 		*err = own;
-	return ret < 0 && !is_damage(finished) ? ret : finished;
+	return finished;
 }
 
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,

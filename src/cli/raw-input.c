@@ -62,6 +62,10 @@ static int link_one(const char *path, const struct stat *st, int kind, struct FT
 
 	(void)st;
 	(void)ftw;
+	if (kind == FTW_DNR || kind == FTW_NS) {
+		errno = EACCES;
+		return -1;
+	}
 	snprintf(to, sizeof(to), "%s%s", linked_to, path + strlen(linked_from));
 	if (kind == FTW_D)
 		return mkdir(to, 0700);
@@ -82,7 +86,7 @@ static int add_programs(const char *from, const char *to, struct kymo_error *err
 	snprintf(path, sizeof(path), "%s/ust", to);
 	linked_from = real;
 	linked_to = path;
-	if (real && nftw(real, link_one, 16, FTW_PHYS) != 0) {
+	if (real ? nftw(real, link_one, 16, FTW_PHYS) != 0 : errno != ENOENT) {
 		ret = ky_error_errno(err, errno, "cannot link the programs' traces");
 		ky_error_path(err, path);
 	}

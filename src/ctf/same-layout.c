@@ -426,7 +426,7 @@ static int same_event(struct comparison *c, const struct ky_event_class *a,
 	const struct ky_event_class *b = NULL;
 
 	for (size_t i = 0; i < stream->events.len && !b; i++) {
-		if (stream->events.data[i]->id == ky_event_class_id_told(a))
+		if (ky_event_class_id_told(stream->events.data[i]) == ky_event_class_id_told(a))
 			b = stream->events.data[i];
 	}
 	if (!b || !ky_utf8_same(a->name, b->name))

@@ -135,6 +135,7 @@ void ky_source_log(struct ky_flow *source, const struct ky_log *log);
  * are in the streams' order. Takes them over, on failure too. Its batches have a window.
  * Damage in one input: the others are still delivered to their end, then the first error, in the
  * order of the merge, is returned.
+ * Returns 0, KYMO_E_MEMORY, or KYMO_E_UNSUPPORTED for more streams than can be merged (a million).
  */
 int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flow,
 		  struct kymo_error *err);

@@ -481,7 +481,7 @@ static int fail_open(struct merge *m, struct ky_flow **inputs, size_t n_inputs,
 		ky_flow_close(inputs[i]);
 	if (m)
 		merge_close(&m->flow);
-	return n_inputs > INPUTS_MAX ? ky_error_set(err, KYMO_E_LIMIT, "more than %u streams",
+	return n_inputs > INPUTS_MAX ? ky_error_set(err, KYMO_E_UNSUPPORTED, "more than %u streams",
 						    (unsigned int)INPUTS_MAX)
 				     : ky_error_nomem(err);
 }

@@ -177,13 +177,17 @@ struct running_pass {
 	/* Under the crew's lock: */
 	KY_VEC(struct told_loss) losses;
 	uint64_t done_bytes, total_bytes;
+	/* Of the parts that ended for another reason than damage, the lowest; SIZE_MAX: none. */
+	size_t broken;
+	int broken_code;
+	struct kymo_error broken_err;
 };
 
 static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_t number)
 {
 	struct told_loss told = {
 		.loss = *batch->loss,
-		.ns = batch->n_events ? batch->events[0].ns : batch->loss->begin_ns,
+		.ns = batch->loss->ns,
 		.number = number,
 	};
 	int ret = ky_loss_keep(&told.loss);
@@ -215,6 +219,38 @@ static void note_progress(struct running_pass *r, const struct ky_batch *batch, 
 	*at_bytes = bytes;
 }
 
+static bool is_damage(int code)
+{
+	return code == KYMO_E_FORMAT || code == KYMO_E_LIMIT;
+}
+
+/*
+ * What is made of the streams is not whole, whatever else is wrong: that counts before any damage. Parts
+ * behind this one need not go on; those before it do, as one of them may be the first.
+ */
+static int break_off(struct running_pass *r, const struct ky_part *part, int code,
+		     const struct kymo_error *err)
+{
+	size_t i = (size_t)(part - r->parts);
+
+	if (code >= 0 || is_damage(code))
+		return code;
+	ky_crew_lock(r->crew);
+	if (i < r->broken) {
+		__atomic_store_n(&r->broken, i, __ATOMIC_RELAXED);
+		r->broken_code = code;
+		r->broken_err = *err;
+	}
+	ky_crew_unlock(r->crew);
+	return code;
+}
+
+static bool is_stopped(const struct running_pass *r, const struct ky_part *part)
+{
+	return (r->pass->stop && r->pass->stop()) ||
+	       __atomic_load_n(&r->broken, __ATOMIC_RELAXED) < (size_t)(part - r->parts);
+}
+
 static int read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_events,
 		     struct kymo_error *err)
 {
@@ -225,7 +261,7 @@ static int read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_e
 	int ret;
 
 	while ((ret = ky_flow_next(part->flow, &batch, err)) > 0) {
-		if (pass->stop && pass->stop())
+		if (is_stopped(r, part))
 			return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 		*n_events += batch.n_events;
 		if (batch.loss && pass->loss && note_loss(r, &batch, n_losses++) < 0)
@@ -244,6 +280,7 @@ static int pass_part(void *data, size_t i, struct kymo_error *err)
 	uint64_t n_events = 0;
 	int ret = read_part(r, &r->parts[i], &n_events, err);
 
+	ret = break_off(r, &r->parts[i], ret, err);
 	/* Its memory is needed for the next. */
 	ky_flow_close(r->parts[i].flow);
 	r->parts[i].flow = NULL;
@@ -279,7 +316,7 @@ static void tell(struct running_pass *r, const struct ky_parts *parts)
 int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
 		const struct ky_selection *selection, struct kymo_error *err)
 {
-	struct running_pass r = {.pass = pass, .crew = crew};
+	struct running_pass r = {.pass = pass, .crew = crew, .broken = SIZE_MAX};
 	struct ky_parts *parts;
 	uint64_t *sizes;
 	int ret = ky_parts_open(set, selection, &parts, err);
@@ -295,6 +332,11 @@ int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trac
 	}
 	ret = sizes ? ky_parallel_each(crew, parts->n, sizes, pass_part, &r, err)
 		    : ky_error_nomem(err);
+	if (r.broken_code < 0) {
+		ret = r.broken_code;
+		if (err)
+			*err = r.broken_err;
+	}
 	tell(&r, parts);
 	free(sizes);
 	ky_vec_fini(&r.losses);

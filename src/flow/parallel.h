@@ -6,7 +6,8 @@
  * Guarantees
  *  - Totals, warnings and their order, and the error are the same with any number of jobs.
  *  - Of several streams with an error the first one's counts, in the order of the streams; all
- *    of them are read as far as they can be.
+ *    of them are read as far as they can be. In ky_pass_run() damage (KYMO_E_FORMAT, KYMO_E_LIMIT)
+ *    counts behind all other errors, which end the pass.
  *
  * Who may run beside whom: a stream's part runs in one thread. Traces, streams and filters are
  * immutable meanwhile; totals are added up under the crew's lock. ->loss and the log are called in the thread
@@ -45,7 +46,7 @@ int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams
 struct ky_pass {
 	/*
 	 * Takes the batches of one stream in their order, in any thread; of several streams at the same time.
-	 * An error ends the stream. NULL: nobody wants them.
+	 * An error of damage ends the stream, any other one the pass. NULL: nobody wants them.
 	 */
 	int (*batch)(void *data, const struct ky_batch *batch, struct kymo_error *err);
 	/* @stream was read to its end without an error, where @batch is called; or NULL. */

@@ -211,6 +211,8 @@ int ky_selected_limit(struct ky_flow *flow, const struct ky_selection *selection
 	*limited = flow;
 	if (selection->skip || selection->head != UINT64_MAX)
 		ret = ky_limit_open(flow, selection->skip, selection->head, limited, err);
+	if (ret < 0)
+		*limited = NULL;
 	if (ret == KYMO_OK && selection->begin_ns != INT64_MIN)
 		ret = ky_flow_seek(*limited, selection->begin_ns, err);
 	return ret;

@@ -2,6 +2,7 @@
 """A selection written as CTF: the same files, warnings and exit code for every number of jobs."""
 
 import os
+import resource
 import subprocess
 
 import pytest
@@ -69,6 +70,36 @@ def test_small(kymo_bin, tmp_path):
     for path in SMALL[::4]:
         compare(kymo_bin, tmp_path, ["--to", "ctf2", "--filter", "$time >= 0"], [path], jobs=(3,))
         compare(kymo_bin, tmp_path, ["--to", "csv"], [path], jobs=(3,))
+
+
+@pytest.mark.parametrize("jobs", (1, 2))
+@pytest.mark.parametrize("way", (["--to", "ctf2"], ["--to", "ctf2", "--filter", "number >= 0"],
+                                 ["--to", "ctf1.8", "--head", "1000000"], ["--to", "csv"]))
+def test_damage_and_a_full_disk(kymo_bin, tmp_path, way, jobs):
+    """What ends at damage is kept; what could not be written is not, wherever else there is damage."""
+    packets = {}
+    for cpu, n_packets in enumerate((2, 100)):
+        packets[f"c_{cpu}"] = []
+        for number in range(n_packets):
+            packet = make_trace.Packet(1000 + 10000 * number, cpu=cpu, instance=cpu)
+            for i in range(500):
+                packet.tick(1000 + 10000 * number + 10 * i, i)
+            packets[f"c_{cpu}"].append(packet)
+    path = make_trace.write(tmp_path / "trace", packets)
+    with open(os.path.join(path, "c_0"), "r+b") as file:
+        file.truncate(os.path.getsize(file.name) - 100)
+
+    def convert(name, limit):
+        return subprocess.run(
+            [kymo_bin, "convert", *way, "--jobs", str(jobs), "-o", tmp_path / name, path],
+            capture_output=True, text=True, timeout=60, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+
+    kept = convert("kept", resource.RLIM_INFINITY)
+    assert kept.returncode == 1 and "c_0" in kept.stderr and (tmp_path / "kept").exists()
+    lost = convert("lost", 100_000)
+    assert lost.returncode == 1 and "File too large" in lost.stderr, lost.stderr
+    assert not (tmp_path / "lost").exists()
 
 
 def going_back(path, streams):

@@ -510,3 +510,9 @@ event { name = "e"; id = 9; stream_id = 5; fields := struct { integer { size = 8
         out = tmp_path / f"out{len(select)}"
         kymo("convert", "--to", "ctf2", *select, "-o", out, path)
         assert kymo("print", out).out == kymo("print", path).out == "e: { n = 1 }\ne: { n = 2 }\n"
+    text = (path / "metadata").read_text()
+    (path / "metadata").write_text(text.replace("stream {", """clock { name = c; };
+stream { event.header := struct { integer { size = 8; map = clock.c.value; } t; };"""))
+    for to in ("ctf1.8", "ctf2"):
+        kymo("convert", "--to", to, "--clock-offset", "1000000000", "-o", tmp_path / to, path)
+        assert kymo("print", "--clock-cycles", tmp_path / to).out.endswith("e: { n = 2 }\n")
