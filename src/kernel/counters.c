@@ -216,11 +216,13 @@ void ky_counters_follow_cpus(struct ky_counters *counters)
 
 		if (here == counters->cpus[cpu].here)
 			continue;
-		counters->cpus[cpu].here = here;
-		if (here)
-			(void)count_on(counters, cpu, &which);
-		else
+		if (!here)
 			stop_on(counters, cpu);
+		else if (count_on(counters, cpu, &which) < 0) {
+			counters->cpu_list[0] = '\0'; /* once more, next time */
+			continue;
+		}
+		counters->cpus[cpu].here = here;
 	}
 }
 

@@ -29,7 +29,9 @@ static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)
 	while ((uint64_t)at < last->bytes) {
 		ssize_t n = sendfile(cpu->raw_fd, last->fd, &at, last->bytes - (uint64_t)at);
 
-		if (n <= 0)
+		if (n < 0)
+			return ky_error_errno(err, errno, "cannot write the snapshot");
+		if (n == 0)
 			break;
 	}
 	cpu->raw_bytes = last->bytes - from;
@@ -53,10 +55,16 @@ static int take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 		if (ret <= 0)
 			break;
 		ret = ky_raw_open_file(cpu, err);
-		if (!ret && ky_write_all(cpu->raw_fd, page, bytes) < 0)
+		if (ret < 0)
+			break;
+		if (ky_write_all(cpu->raw_fd, page, bytes) < 0) {
 			ret = ky_error_errno(err, errno, "cannot write the snapshot");
+			/* The next one begins with the whole pages of this one. */
+			(void)!ftruncate(cpu->raw_fd, (off_t)cpu->raw_bytes);
+			break;
+		}
 		cpu->raw_bytes += bytes;
-		ret = ret < 0 ? ret : 1;
+		ret = 1;
 	}
 	free(page);
 	return ret;

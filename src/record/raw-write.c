@@ -56,14 +56,19 @@ int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 	if (!cpu->session->blocks)
 		return KYMO_OK; /* a flight recorder's */
 	cpu->raw_file = ky_block_file_open(cpu->session->blocks, cpu->raw_fd);
-	return cpu->raw_file ? KYMO_OK : ky_error_nomem(err);
+	if (cpu->raw_file)
+		return KYMO_OK;
+	close(cpu->raw_fd);
+	cpu->raw_fd = -1;
+	return ky_error_nomem(err);
 }
 
 static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	int ret;
 
-	if (!cpu->block_bytes)
+	/* Without a file the recording has failed already, and is being ended. */
+	if (!cpu->block_bytes || !cpu->raw_file)
 		return KYMO_OK;
 	ret = ky_block_file_put(cpu->raw_file, cpu->block, cpu->block_bytes);
 	cpu->block = NULL;

@@ -115,6 +115,7 @@ struct ky_session {
 	int epoll_fd;
 	uint64_t start_cycles;
 	uint64_t followed_ns; /* when CPUs were last looked for */
+	int64_t kicked_ms; /* when the writer was last told not to wait for more; CLOCK_MONOTONIC */
 	bool started, stopped;
 	bool is_replay;		/* a raw recording becomes a trace */
 	uint64_t raw_bytes;	/* of all files of a raw recording */

@@ -325,6 +325,7 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 	size_t n = 0, limit = ROUND_PAGES * session->cpus.len;
 	struct ky_session_cpu *cpu = NULL;
 	uint64_t until = 0;
+	bool has;
 	int ret;
 
 	ky_vec_foreach(&session->cpus, it) {
@@ -345,9 +346,12 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 		if (ret < 0)
 			return ret;
 	}
-	if (session->content && !cpu)
+	/* Others wait for more than one round holds: what is older than the oldest of that is done with. */
+	if (cpu && (cpu = oldest(session, &until)))
+		until = next_time(cpu, &has);
+	if (session->content)
 		ky_content_expire(session->content, until);
-	if (session->counters && !cpu)
+	if (session->counters)
 		ky_counters_expire(session->counters, until);
 	return KYMO_OK;
 }

@@ -127,6 +127,20 @@ static void follow_cpus(struct ky_session *session)
 	ky_counters_follow_cpus(session->counters);
 }
 
+/* What is to be written has waited long enough, though the rings keep us awake. */
+static bool company_is_over(struct ky_session *session)
+{
+	struct timespec now;
+	int64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	if (ms - session->kicked_ms < COMPANY_MS)
+		return false;
+	session->kicked_ms = ms;
+	return true;
+}
+
 /* 1: *which is readable; 0: rings were read. */
 static int wait_once(struct ky_session *session, int n_fds, int *which, struct kymo_error *err)
 {
@@ -138,7 +152,7 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 		return ky_error_errno(err, errno, "cannot wait for events");
 	if (n == 0)
 		wait_for_returned(session);
-	if (n == 0 && session->blocks)
+	if (session->blocks && (n == 0 || company_is_over(session)))
 		ky_block_writer_kick(session->blocks);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.u64 < (uint64_t)n_fds)

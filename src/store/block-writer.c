@@ -203,7 +203,7 @@ static uint64_t write_bytes(struct job *job)
 			(void)set_direct(file, false);
 		}
 		n = pwritev(file->fd, parts, n_parts, (off_t)(job->written_bytes + total));
-		if (n < 0 && errno == EINVAL && file->is_direct) {
+		if (n < 0 && errno == EINVAL && file->is_direct && file->can_direct) {
 			file->can_direct = false;
 			continue;
 		}

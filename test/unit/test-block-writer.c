@@ -100,6 +100,24 @@ static void test_many(void **state)
 	}
 }
 
+/* Where the file system can, the page cache is not used. */
+static void test_direct(void **state)
+{
+	struct ky_block_file *file;
+	int fd = open_file(), flags = fcntl(fd, F_GETFL);
+	bool can = fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+
+	assert_int_equal(fcntl(fd, F_SETFL, flags & ~O_DIRECT), 0);
+	file = ky_block_file_open(writer, fd);
+	assert_non_null(file);
+	assert_int_equal(put(file, 0, KY_BLOCK_BYTES), 0);
+	assert_int_equal(ky_block_file_wait(file), 0);
+	assert_int_equal((fcntl(fd, F_GETFL) & O_DIRECT) != 0, can);
+	assert_int_equal(ky_block_file_close(file, NULL), 0);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_DIRECT, 0);
+	close(fd);
+}
+
 /* Lengths that no disk takes, between those that it does. */
 static void test_lengths(void **state)
 {
@@ -205,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_direct, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lengths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
