@@ -8,18 +8,31 @@
 
 /* ---- CPUs ------------------------------------------------------------------------------ */
 
-int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
+static int tell_ran(struct ky_model *model, struct ky_cpu *cpu, enum ky_cpu_state state, int64_t ns)
 {
+	struct ky_thread *thread = state == KY_CPU_BUSY ? cpu->current : NULL;
 	int64_t begin = cpu->since_ns;
-	struct ky_thread *thread = cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 
-	if (begin == INT64_MIN || ns <= begin)
-		return 0;
 	cpu->since_ns = ns;
 	/* Other CPUs may be left out; other threads not, as they make this one busy. */
 	if (!model->telling || !ky_model_tells_cpu(model, cpu->id))
 		return 0;
-	return ky_model_notify(model, ran, cpu, cpu->state, thread, begin, ns);
+	return ky_model_notify(model, ran, cpu, state, thread, begin, ns);
+}
+
+int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
+{
+	int status;
+
+	if (cpu->since_ns == INT64_MIN || ns <= cpu->since_ns)
+		return 0;
+	if (cpu->since_ns < cpu->lost_until_ns) {
+		status = tell_ran(model, cpu, KY_CPU_UNKNOWN,
+				  ns < cpu->lost_until_ns ? ns : cpu->lost_until_ns);
+		if (status < 0 || ns <= cpu->lost_until_ns)
+			return status;
+	}
+	return tell_ran(model, cpu, cpu->state, ns);
 }
 
 static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
@@ -97,9 +110,10 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 	cpu->state = KY_CPU_UNKNOWN;
 	cpu->current = NULL;
 	cpu->lost_ns += end_ns - begin_ns;
-	if (status >= 0)
-		status = ky_cpu_flush(model, cpu, end_ns);
-	if (cpu->since_ns < end_ns)
+	/* The end may lie in a later interval, or behind the range: it is told as time goes by. */
+	if (cpu->lost_until_ns < end_ns)
+		cpu->lost_until_ns = end_ns;
+	if (cpu->since_ns == INT64_MIN)
 		cpu->since_ns = end_ns;
 	return status;
 }

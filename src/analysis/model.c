@@ -65,6 +65,7 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 		.host = host,
 		.since_ns = INT64_MIN,
 		.begin_ns = INT64_MIN,
+		.lost_until_ns = INT64_MIN,
 	};
 	if (ky_vec_push(&model->cpus, cpu) < 0 || ky_map_set(&host->cpus, id, cpu) < 0)
 		return NULL;

@@ -430,8 +430,48 @@ static void test_loss(void **state)
 	sched(&f, 0, 100, 0, 7, NULL);
 	sched(&f, 0, 200, 8, 0, &loss); /* 8 ran since the gap's end */
 	assert_string_equal(heard(&f),
-			    "0:7 100-150; 0:unknown 150-180; lost 12 on 0 150-180; 0:8 180-200");
+			    "0:7 100-150; lost 12 on 0 150-180; 0:unknown 150-180; 0:8 180-200");
 	assert_int_equal(ky_model_host(f.model, 0)->lost_events, 12);
+	teardown(&f);
+}
+
+/* ---- intervals ------------------------------------------------------------------------- */
+
+static int on_tick(void *data)
+{
+	struct fixture *f = data;
+
+	say(f, "until %d", (int)ky_model_end_ns(f->model));
+	return 0;
+}
+
+/* Of 100 ns each. CPU 1 takes part from the first moment on, with thread 5. */
+static void setup_intervals(struct fixture *f)
+{
+	setup(f, false);
+	ky_model_every(f->model, 100, on_tick, f);
+	sched(f, 0, 100, 0, 7, NULL);
+	sched(f, 1, 100, 0, 5, NULL);
+	assert_string_equal(heard(f), "");
+}
+
+/* What is not known behind a border is the next interval's. */
+static void test_loss_beyond_borders(void **state)
+{
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 480, .ns = 160};
+	struct fixture f;
+
+	setup_intervals(&f);
+	sched(&f, 0, 160, 8, 9, &loss);
+	assert_string_equal(heard(&f), "0:7 100-150; lost 12 on 0 150-480; 0:unknown 150-160");
+	sched(&f, 1, 310, 5, 5, NULL);
+	assert_string_equal(heard(&f), "0:unknown 160-200; 1:5 100-200; until 200; "
+				       "0:unknown 200-300; 1:5 200-300; until 300; 1:5 300-310");
+	sched(&f, 0, 470, 9, 6, NULL);
+	sched(&f, 0, 490, 6, 0, NULL);
+	assert_string_equal(heard(&f), "0:unknown 300-400; 1:5 310-400; until 400; "
+				       "0:unknown 400-470; 0:unknown 470-480; 0:6 480-490");
+	assert_false(ky_model_hindsight(f.model));
 	teardown(&f);
 }
 
@@ -628,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_missing_switch),
 		cmocka_unit_test(test_missing_switches_and_signs),
 		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_loss_beyond_borders),
 		cmocka_unit_test(test_migrations),
 		cmocka_unit_test(test_call_migrates),
 		cmocka_unit_test(test_unpaired_calls),
