@@ -68,11 +68,13 @@ static bool agrees(const struct ky_cpu *cpu, const struct ky_thread *thread)
  */
 static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
+	int64_t whole_ns = cpu->lost_until_ns == INT64_MIN ? cpu->since_ns : cpu->lost_until_ns;
 	int status = 0;
 
 	if (cpu->state == KY_CPU_UNKNOWN && !cpu->missing) {
 		set_state(cpu, thread, ns);
-		status = ky_model_late(model, cpu, cpu->since_ns, ns, cpu->state, thread);
+		if (whole_ns < ns)
+			status = ky_model_late(model, cpu, whole_ns, ns, cpu->state, thread);
 	} else if (cpu->state != KY_CPU_UNKNOWN && !agrees(cpu, thread)) {
 		status = ky_cpu_flush(model, cpu, cpu->seen_ns);
 		if (status >= 0)
@@ -105,6 +107,9 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 {
 	int status = ky_cpu_flush(model, cpu, begin_ns);
 
+	/* A loss is found at the first event behind it: borders in between were told the old state. */
+	if (status >= 0 && cpu->state != KY_CPU_UNKNOWN)
+		status = ky_model_late(model, cpu, begin_ns, end_ns, KY_CPU_UNKNOWN, NULL);
 	if (cpu->current)
 		cpu->current->running = false;
 	cpu->state = KY_CPU_UNKNOWN;

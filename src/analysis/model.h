@@ -173,7 +173,7 @@ struct ky_cpu {
 	uint64_t missing; /* switches that must have been there but were not recorded */
 	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
 	int64_t lost_ns;	  /* time over which events were lost */
-	int64_t lost_until_ns; /* unknown up to here, whatever @state is; INT64_MIN: nothing was lost */
+	int64_t lost_until_ns;	  /* unknown up to here, whatever @state; INT64_MIN: nothing lost */
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
 };

@@ -245,3 +245,32 @@ def test_lost_events_are_told_and_what_spans_them_is_not_measured(kymo, events, 
                 if row["end"] < since]
 
     assert outside(result) == outside(other) != []
+
+
+def test_intervals_add_up_over_lost_events(kymo, events, tmp_path):
+    """Borders of intervals lie where events were lost, which is found behind them."""
+    def length_ns(interval):
+        return interval["end_ns"] - interval["begin_ns"] + 1
+
+    def sums(*options):
+        found = json.loads(kymo("report", "--json", "cpu", "--limit", "0", *options, gap).out)["reports"]
+        rows = {}
+        for report in found:
+            for table in report["tables"]:
+                for row in table["rows"]:
+                    if table["name"] == "cpus":
+                        assert not options or row["unknown"] <= length_ns(report["interval"])
+                        for state in ("busy", "unknown"):
+                            key = row["cpu"], state
+                            rows[key] = rows.get(key, 0) + row[state]
+                    elif table["name"] == "threads" and row["cpu_time"]:
+                        key = row["process"]["tid"]
+                        rows[key] = rows.get(key, 0) + row["cpu_time"]
+        return rows
+
+    kept = [event for event in events if not event.name.startswith("lttng_statedump")]
+    gap = write(tmp_path / "gap", kept, same_event, lost=((0, 3), (0, 7), (1, 2)))
+    whole = sums()
+    assert whole[0, "unknown"] and whole[1, "unknown"]
+    for interval in ("100ms", "10ms", "1ms"):
+        assert sums("--refresh", interval) == whole

@@ -455,6 +455,15 @@ static void setup_intervals(struct fixture *f)
 	assert_string_equal(heard(f), "");
 }
 
+static void lose_late(struct fixture *f)
+{
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 380, .ns = 350};
+
+	sched(f, 1, 310, 5, 5, NULL);
+	sched(f, 0, 350, 8, 9, &loss);
+	sched(f, 0, 390, 9, 0, NULL);
+}
+
 /* What is not known behind a border is the next interval's. */
 static void test_loss_beyond_borders(void **state)
 {
@@ -472,6 +481,61 @@ static void test_loss_beyond_borders(void **state)
 	assert_string_equal(heard(&f), "0:unknown 300-400; 1:5 310-400; until 400; "
 				       "0:unknown 400-470; 0:unknown 470-480; 0:6 480-490");
 	assert_false(ky_model_hindsight(f.model));
+	teardown(&f);
+}
+
+/* Events were lost before the border, which is found behind it: who goes over them again knows. */
+static void test_loss_over_a_border(void **state)
+{
+	struct fixture f, again;
+
+	setup_intervals(&f);
+	lose_late(&f);
+	assert_string_equal(heard(&f), "0:7 100-200; 1:5 100-200; until 200; "
+				       "0:7 200-300; 1:5 200-300; until 300; 1:5 300-310; "
+				       "lost 12 on 0 150-380; 0:unknown 300-350; "
+				       "0:unknown 350-380; 0:9 380-390");
+	assert_true(ky_model_hindsight(f.model));
+	setup_intervals(&again);
+	assert_int_equal(ky_model_foresee(again.model, f.model), 0);
+	lose_late(&again);
+	assert_string_equal(heard(&again),
+			    "0:7 100-150; 0:unknown 150-200; 1:5 100-200; until 200; "
+			    "0:unknown 200-300; 1:5 200-300; until 300; "
+			    "1:5 300-310; lost 12 on 0 150-380; "
+			    "0:unknown 300-350; 0:unknown 350-380; 0:9 380-390");
+	teardown(&again);
+	teardown(&f);
+}
+
+static void lose_and_be_silent(struct fixture *f)
+{
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 180, .ns = 160};
+	int32_t body[3] = {42, 42, 1};
+
+	feed(f, 0, 160, STATEDUMP, body, sizeof(body), &loss);
+	sched(f, 1, 210, 5, 5, NULL);
+	sched(f, 0, 250, 8, 0, NULL);
+}
+
+/* What ran since the gap is told behind the border by the first event that knows it. */
+static void test_silence_behind_a_loss(void **state)
+{
+	struct fixture f, again;
+
+	setup_intervals(&f);
+	lose_and_be_silent(&f);
+	assert_string_equal(heard(&f), "0:7 100-150; lost 12 on 0 150-180; 0:unknown 150-180; "
+				       "0:unknown 180-200; 1:5 100-200; until 200; 1:5 200-210; "
+				       "0:8 200-250");
+	assert_true(ky_model_hindsight(f.model));
+	setup_intervals(&again);
+	assert_int_equal(ky_model_foresee(again.model, f.model), 0);
+	lose_and_be_silent(&again);
+	assert_string_equal(heard(&again), "0:7 100-150; lost 12 on 0 150-180; 0:unknown 150-180; "
+					   "0:8 180-200; 1:5 100-200; until 200; 1:5 200-210; "
+					   "0:8 200-250");
+	teardown(&again);
 	teardown(&f);
 }
 
@@ -669,6 +733,8 @@ int main(void)
 		cmocka_unit_test(test_missing_switches_and_signs),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_loss_beyond_borders),
+		cmocka_unit_test(test_loss_over_a_border),
+		cmocka_unit_test(test_silence_behind_a_loss),
 		cmocka_unit_test(test_migrations),
 		cmocka_unit_test(test_call_migrates),
 		cmocka_unit_test(test_unpaired_calls),
