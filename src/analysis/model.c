@@ -306,6 +306,7 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	return info->handle ? info->handle(feed, event, info) : 0;
 }
 
+/* As ky_model_feed() returns, but for the error's text. */
 static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	const struct ky_loss *loss = batch->loss;
@@ -314,6 +315,12 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 	struct ky_cpu *cpu = feed->cpu;
 	int status = 0;
 
+	/* It has its turn before its packet's first event, which may be behind a border. */
+	if (model->first_ns != INT64_MIN && loss->ns >= model->boundary_ns) {
+		status = ky_model_boundary(model, loss->ns);
+		if (status)
+			return status;
+	}
 	if (end == INT64_MIN)
 		end = batch->n_events ? batch->events[0].ns : feed->stream->last_ns;
 	if (begin == INT64_MIN)
@@ -405,7 +412,7 @@ int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct k
 		if (status >= 0)
 			status = feed_loss(&feed, batch);
 	}
-	if (status >= 0)
+	if (!status)
 		status = feed_events(&feed, batch);
 	if (status == KYMO_E_MEMORY)
 		return ky_error_nomem(err);

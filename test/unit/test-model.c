@@ -455,6 +455,15 @@ static void setup_intervals(struct fixture *f)
 	assert_string_equal(heard(f), "");
 }
 
+/* A loss on CPU 0, without events; nothing is to be told any more. */
+static void feed_over(struct fixture *f, const struct ky_loss *loss)
+{
+	struct ky_batch batch = {.stream = &f->streams[0], .loss = loss};
+	struct kymo_error err;
+
+	assert_int_equal(ky_model_feed(f->model, &batch, &err), 1);
+}
+
 static void lose_late(struct fixture *f)
 {
 	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 380, .ns = 350};
@@ -506,6 +515,52 @@ static void test_loss_over_a_border(void **state)
 			    "0:unknown 300-350; 0:unknown 350-380; 0:9 380-390");
 	teardown(&again);
 	teardown(&f);
+}
+
+/* A loss behind a border is the next interval's: nothing else need have told that it was over. */
+static void test_loss_behind_a_border(void **state)
+{
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 380, .ns = 350};
+	struct fixture f;
+
+	setup_intervals(&f);
+	sched(&f, 0, 350, 8, 9, &loss);
+	assert_string_equal(heard(&f), "0:7 100-200; 1:5 100-200; until 200; "
+				       "0:7 200-300; 1:5 200-300; until 300; "
+				       "lost 12 on 0 150-380; 0:unknown 300-350");
+	assert_int_equal(ky_model_host(f.model, 0)->lost_events, 12);
+	teardown(&f);
+}
+
+/* What is told begins, or ends, where events were lost. */
+static void test_range_and_loss(void **state)
+{
+	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 380, .ns = 350};
+	struct ky_focus focus;
+	struct fixture f;
+
+	ky_focus_init(&focus);
+	focus.begin_ns = 300;
+	setup(&f, false);
+	ky_model_set_focus(f.model, &focus);
+	sched(&f, 0, 100, 0, 7, NULL);
+	sched(&f, 0, 350, 8, 9, &loss);
+	sched(&f, 0, 390, 9, 0, NULL);
+	assert_string_equal(heard(&f), "lost 12 on 0 150-380; 0:unknown 300-350; "
+				       "0:unknown 350-380; 0:9 380-390");
+	assert_int_equal(ky_model_host(f.model, 0)->lost_events, 12);
+	teardown(&f);
+
+	focus.begin_ns = INT64_MIN;
+	focus.end_ns = 299;
+	setup(&f, false);
+	ky_model_set_focus(f.model, &focus);
+	sched(&f, 0, 100, 0, 7, NULL);
+	feed_over(&f, &loss);
+	assert_string_equal(at_end(&f), "0:7 100-299");
+	assert_int_equal(ky_model_host(f.model, 0)->lost_events, 0);
+	teardown(&f);
+	ky_focus_fini(&focus);
 }
 
 static void lose_and_be_silent(struct fixture *f)
@@ -735,6 +790,8 @@ int main(void)
 		cmocka_unit_test(test_loss_beyond_borders),
 		cmocka_unit_test(test_loss_over_a_border),
 		cmocka_unit_test(test_silence_behind_a_loss),
+		cmocka_unit_test(test_loss_behind_a_border),
+		cmocka_unit_test(test_range_and_loss),
 		cmocka_unit_test(test_migrations),
 		cmocka_unit_test(test_call_migrates),
 		cmocka_unit_test(test_unpaired_calls),
