@@ -63,8 +63,9 @@ int ky_on_attach_cgroup(struct ky_feed *feed, const struct ky_event *event,
 	struct ky_thread *thread;
 	int status;
 
-	/* Version 2's hierarchy is number 0. */
-	if (ky_get_i64(event, &info->fields[KY_CGROUP_ROOT], 0) != 0)
+	/* To go through all threads is not for nothing. Version 2's hierarchy is number 0. */
+	if (!feed->model->follows_cgroups ||
+	    ky_get_i64(event, &info->fields[KY_CGROUP_ROOT], 0) != 0)
 		return 0;
 	status = enter(feed, event, info, &thread);
 	if (status < 0 || !thread || thread->tid != thread->pid)

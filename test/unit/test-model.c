@@ -31,6 +31,7 @@ enum {
 	ENTRY_UNKNOWN,
 	EXIT_UNKNOWN,
 	STATEDUMP,
+	ATTACH,
 	N_CLASSES,
 };
 
@@ -114,6 +115,7 @@ static const char *const class_names[N_CLASSES] = {
 	"sched_process_exec",	 "sched_process_exit",	 "syscall_entry_read",
 	"syscall_exit_read",	 "syscall_entry_write",	 "syscall_exit_write",
 	"syscall_entry_unknown", "syscall_exit_unknown", "lttng_statedump_process_state",
+	"cgroup_attach_task",
 };
 
 /* Fields in order; a name that ends in "comm" is 16 characters, else a signed 32-bit number. */
@@ -128,14 +130,24 @@ static const char *const class_fields[N_CLASSES][6] = {
 	[ENTRY_UNKNOWN] = {"_id"},
 	[EXIT_UNKNOWN] = {"_id", "_ret"},
 	[STATEDUMP] = {"_tid", "_pid", "_ppid"},
+	[ATTACH] = {"_pid", "_dst_id", "_dst_root"},
 };
 
 /* What perf's conversion to CTF calls them: the kernel's own words. */
 static const char *const perf_names[N_CLASSES] = {
-	"sched:sched_switch",	    "sched:sched_migrate_task", "sched:sched_process_fork",
-	"sched:sched_process_exec", "sched:sched_process_exit", "syscalls:sys_enter_read",
-	"syscalls:sys_exit_read",   "syscalls:sys_enter_write", "syscalls:sys_exit_write",
-	"raw_syscalls:sys_enter",   "raw_syscalls:sys_exit",	"unused",
+	"sched:sched_switch",
+	"sched:sched_migrate_task",
+	"sched:sched_process_fork",
+	"sched:sched_process_exec",
+	"sched:sched_process_exit",
+	"syscalls:sys_enter_read",
+	"syscalls:sys_exit_read",
+	"syscalls:sys_enter_write",
+	"syscalls:sys_exit_write",
+	"raw_syscalls:sys_enter",
+	"raw_syscalls:sys_exit",
+	"unused",
+	"unused",
 };
 
 static const char *const perf_fields[N_CLASSES][6] = {
@@ -162,6 +174,7 @@ static const char *const old_names[N_CLASSES] = {
 	"sys_read",
 	"exit_syscall",
 	"compat_sys_write",
+	"unused",
 	"unused",
 	"unused",
 	"unused",
@@ -718,6 +731,29 @@ static void test_state_dump(void **state)
 
 /* ---- lives ----------------------------------------------------------------------------- */
 
+/* Control groups are followed for those who ask; a first thread takes its process along. */
+static void test_cgroups(void **state)
+{
+	struct ky_focus focus;
+	struct fixture f;
+
+	ky_focus_init(&focus);
+	for (int asks = 0; asks < 2; asks++) {
+		focus.by_cgroup = asks;
+		setup(&f, true);
+		ky_model_set_focus(f.model, &focus);
+		emit(&f, 0, 100, STATEDUMP, 7, 30, 30, 5, 0);
+		emit(&f, 0, 110, STATEDUMP, 7, 31, 30, 5, 0);
+		emit(&f, 0, 120, STATEDUMP, 7, 40, 40, 5, 0);
+		emit(&f, 0, 130, ATTACH, 7, 30, 4711, 0, 0);
+		for (size_t i = 0; i < 3; i++)
+			assert_int_equal(ky_model_thread(f.model, i)->cgroup,
+					 asks && i < 2 ? 4711 : 0);
+		teardown(&f);
+	}
+	ky_focus_fini(&focus);
+}
+
 static void test_lives(void **state)
 {
 	struct fixture f;
@@ -798,6 +834,7 @@ int main(void)
 		cmocka_unit_test(test_mismatched_call),
 		cmocka_unit_test(test_call_over_loss),
 		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_cgroups),
 		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_state_dump),
 		cmocka_unit_test(test_perf_names),
