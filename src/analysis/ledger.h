@@ -82,11 +82,11 @@ enum {
 };
 
 /* clang-format off */
-#define KY_STATS_COLUMN_DEFS(at, nouns)                                                          \
+#define KY_STATS_COLUMN_DEFS(at, nouns)                                                            \
 	[(at) + KY_STATS_COUNT] = {"count", "Count", KY_CELL_COUNT,                                \
 		"How many " nouns " were measured."},                                              \
 	[(at) + KY_STATS_TOTAL] = {"total", "Time", KY_CELL_DURATION,                              \
-		"All their durations together.", .bar = KY_BAR_ROOM, .spare = 4},                                      \
+		"All their durations together.", .bar = KY_BAR_ROOM, .spare = 4},                  \
 	[(at) + KY_STATS_MIN] = {"min", "Min", KY_CELL_DURATION, "The shortest.", .spare = 5},     \
 	[(at) + KY_STATS_AVG] = {"avg", "Mean", KY_CELL_DURATION, "The mean duration."},           \
 	[(at) + KY_STATS_MAX] = {"max", "Max", KY_CELL_DURATION, "The longest."},                  \
