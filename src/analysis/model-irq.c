@@ -113,7 +113,9 @@ static int enter(struct ky_feed *feed, const struct ky_irq_line *line, int64_t r
 	return 0;
 }
 
-static int leave(struct ky_feed *feed, const struct ky_irq_line *line, int64_t ns)
+/* The event tells best what the interrupt was on top of: not every kernel tells of every switch. */
+static int leave(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, const struct ky_irq_line *line)
 {
 	struct ky_model *model = feed->model;
 	const struct ky_cpu *cpu = feed->cpu;
@@ -122,8 +124,8 @@ static int leave(struct ky_feed *feed, const struct ky_irq_line *line, int64_t n
 		.cpu = cpu,
 		.raise_ns = INT64_MIN,
 		.begin_ns = INT64_MIN,
-		.end_ns = ns,
-		.thread = cpu->state == KY_CPU_BUSY ? cpu->current : NULL,
+		.end_ns = event->ns,
+		.thread = ky_feed_thread(feed, event, info),
 	};
 	struct ky_cpu_irqs *irqs = irqs_of(feed);
 
@@ -141,7 +143,7 @@ static int leave(struct ky_feed *feed, const struct ky_irq_line *line, int64_t n
 		irq.nested |=
 			(irqs->stack[i].line->kind == KY_IRQ_SOFT) == (line->kind == KY_IRQ_SOFT);
 	if (!ky_model_tells(model, irq.thread, cpu->id) ||
-	    (irq.begin_ns != INT64_MIN && !ky_model_tells_long(model, ns - irq.begin_ns)))
+	    (irq.begin_ns != INT64_MIN && !ky_model_tells_long(model, event->ns - irq.begin_ns)))
 		return 0;
 	return ky_model_notify(model, irq, &irq);
 }
@@ -165,7 +167,7 @@ int ky_on_irq_entry(struct ky_feed *feed, const struct ky_event *event,
 int ky_on_irq_exit(struct ky_feed *feed, const struct ky_event *event,
 		   const struct ky_class_info *info)
 {
-	return feed->cpu ? leave(feed, hard_line(feed, event, info), event->ns) : 0;
+	return feed->cpu ? leave(feed, event, info, hard_line(feed, event, info)) : 0;
 }
 
 int ky_on_dump_irq(struct ky_feed *feed, const struct ky_event *event,
@@ -183,7 +185,7 @@ int ky_on_vector_entry(struct ky_feed *feed, const struct ky_event *event,
 int ky_on_vector_exit(struct ky_feed *feed, const struct ky_event *event,
 		      const struct ky_class_info *info)
 {
-	return feed->cpu ? leave(feed, info->line, event->ns) : 0;
+	return feed->cpu ? leave(feed, event, info, info->line) : 0;
 }
 
 /* ---- softirqs ---------------------------------------------------------------------------- */
@@ -249,5 +251,6 @@ int ky_on_softirq_exit(struct ky_feed *feed, const struct ky_event *event,
 {
 	uint64_t vec;
 
-	return get_vec(feed, event, info, &vec) ? leave(feed, soft_line(feed, vec), event->ns) : 0;
+	return get_vec(feed, event, info, &vec) ? leave(feed, event, info, soft_line(feed, vec))
+						: 0;
 }

@@ -314,7 +314,7 @@ def more_threads(report, events):
         if tids.count(tid) == 1:
             assert row["prio"] == true.prio.get(tid)
             assert row["parent"] == parents.get(tid)
-            assert row["process"]["pid"] == pids.get(tid)
+            assert row["process"]["pid"] == pids.get(tid), (row, pids.get(tid))
     assert +times == +true.time and +migrations == +true.migrations
 
 
