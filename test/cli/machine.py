@@ -122,12 +122,17 @@ def run_machine(cmd, power_fails_at=None):
                           stderr=subprocess.STDOUT) as qemu:
         timer = threading.Timer(DEADLINE_S, qemu.kill)
         timer.start()
-        for line in qemu.stdout:
-            out += line
-            if power_fails_at and line.startswith(f"== {power_fails_at} ".encode()):
-                qemu.kill()
-        is_late = not timer.is_alive()
-        timer.cancel()
+        try:
+            for line in qemu.stdout:
+                out += line
+                if power_fails_at and line.startswith(f"== {power_fails_at} ".encode()):
+                    qemu.kill()
+            is_late = not timer.is_alive()
+        except BaseException:  # Ctrl-C, or the test's deadline: nobody waits for the machine
+            qemu.kill()
+            raise
+        finally:
+            timer.cancel()
     text = out.decode("utf-8", "replace")
     assert not is_late, f"still running after {DEADLINE_S} s:\n{text}"
     assert qemu.returncode == (-signal.SIGKILL if power_fails_at else 0), text
