@@ -98,7 +98,7 @@ def events(kymo, needs_root_tracefs, program, tmp_path_factory):
         return out, kymo("record", "-o", out, *options, "--", *command)
 
     trace, done = whole(record, "-k", "sched_switch,syscall:getppid", "-c", CONTEXT,
-                        command=["taskset", "1", program])
+                        command=["taskset", "-c", min(os.sched_getaffinity(0)), program])
     lines = done.out.split("\n")
     said = [tuple(map(int, line.split())) for line in lines[1:65]]
     return load(kymo, trace), int(lines[0]), said, trace
@@ -117,19 +117,23 @@ def test_threads_are_told_what_getrusage_tells_them(events):
 def test_cpus_count_what_happens_on_them(events):
     """Switches one by one; and all of a thread's faults, while it stays on one CPU."""
     found, tid, _, _ = events
-    cpus = {}
+    cpus, compared = {}, set()
     for event in found:
         cpus.setdefault(event["packet"]["cpu_id"], []).append(event)
-    for of_cpu in cpus.values():
+    for cpu, of_cpu in cpus.items():
         series = [values(event, CPU) for event in of_cpu]
         assert all(a <= b for one, two in zip(series, series[1:]) for a, b in zip(one, two))
         # Some machines hide threads of their hypervisor's from tracers: what switches to them and back is missing.
         switches = [event for event in of_cpu if event["event"] == "sched_switch"]
         pairs = [(a["context"][CPU[1]], b["context"][CPU[1]]) for a, b in zip(switches, switches[1:])
                  if a["fields"]["next_tid"] == b["fields"]["prev_tid"]]
-        assert len(pairs) > len(switches) // 2 and all(a + 1 == b for a, b in pairs)
+        assert all(a + 1 == b for a, b in pairs)
+        if len(switches) >= 10:
+            assert len(pairs) > len(switches) // 2
+            compared.add(cpu)
     marks = [event for event in found
              if event["event"] == "syscall_entry_getppid" and event["context"]["tid"] == tid]
+    assert {event["packet"]["cpu_id"] for event in marks} <= compared
     of_cpu, of_thread = ([event["context"][name] for event in marks] for name in (CPU[0], THREAD[0]))
     for i in range(63):
         assert of_cpu[i + 1] - of_cpu[i] >= of_thread[i + 1] - of_thread[i] >= 10
@@ -163,9 +167,12 @@ def test_event_that_came_later(kymo, kymo_bin, needs_root_tracefs, program, tmp_
     out = tmp_path / "later"
     script = f"""
 i=0; until {kymo_bin} list --recordings | grep -q later; do i=$((i + 1)); [ $i -lt 500 ] || exit 9; sleep 0.02; done
-{kymo_bin} ctl {out} --enable-kernel syscall:getppid && {program} > /dev/null"""
-    kymo("record", "-o", out, "-k", "sched_process_exit", "-c", "perf:thread:page-faults", "--", "sh", "-c", script)
-    marks = [event for event in load(kymo, out) if event["event"] == "syscall_entry_getppid"]
+{kymo_bin} ctl {out} --enable-kernel syscall:getppid > /dev/null && {program}"""
+    done = kymo("record", "-o", out, "-k", "sched_process_exit", "-c", "perf:thread:page-faults", "--", "sh", "-c",
+                script)
+    tid = int(done.out.split()[0])
+    marks = [event for event in load(kymo, out)
+             if event["event"] == "syscall_entry_getppid" and event["context"]["tid"] == tid]
     assert marks[-1]["context"]["perf_thread_page_faults"] >= 640
 
 
