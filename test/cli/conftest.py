@@ -4,6 +4,7 @@
     kymo      run the built program: kymo("print", trace) -> Result
     shared    the directory of reference traces, or the test is skipped
     record    record this machine's kernel into a directory; needs root and tracefs
+    without_losses  by record or one's own function, several times if need be
     peer      peer("babeltrace2", ...) runs another tracer's program, or the test is skipped
     maker     tools/make-test-traces as a module
 """
@@ -169,9 +170,10 @@ def needs_root_tracefs():
 
 @pytest.fixture(scope="session")
 def control_groups():
-    """Where control groups of version 2 are, to make one's own in."""
+    """Where control groups of version 2 are, to make one's own in: all of them, as their paths are told."""
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        roots = [line.split()[4] for line in file if " - cgroup2 " in line]
+        mounts = [line.split() for line in file if " - cgroup2 " in line]
+    roots = [mount[4] for mount in mounts if mount[3] == "/"]
     if not roots or not os.access(roots[0], os.W_OK):
         pytest.skip("needs control groups of version 2")
     return roots[0]
@@ -189,6 +191,24 @@ def record(kymo, needs_root_tracefs, tmp_path):
         output = output or tmp_path / f"trace-{next(counter)}"
         tail = ["--", *command] if command else []
         return output, kymo("record", "-o", output, *options, *tail, code=code, **kwargs)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def without_losses():
+    """without_losses(record, *options, is_whole=..., **kwargs): a recording that has all events, by
+    record(*options, **kwargs) -> (trace, Result).
+
+    Others may make more events than the recorder comes to write, however large its buffers are; then once more.
+    """
+
+    def call(record, *options, is_whole=lambda done: True, **kwargs):
+        for _ in range(4):
+            trace, done = record("-b", "16M", *options, **kwargs)
+            if "; 0 lost." in done.err and is_whole(done):
+                return trace, done
+        return pytest.fail(f"every run lost something: {done}")
 
     return call
 

@@ -69,15 +69,6 @@ def program(tmp_path_factory):
     return path
 
 
-def whole(record, *options, **kwargs):
-    """A recording that has all events and all readings."""
-    for _ in range(4):
-        trace, done = record("-b", "16M", *options, **kwargs)
-        if "; 0 lost." in done.err and "counters of" not in done.err:
-            return trace, done
-    pytest.fail("every run lost readings")
-
-
 def load(kymo, trace):
     lines = kymo("convert", "--to", "json", trace).out.splitlines()
     return [event for event in map(json.loads, lines) if not event["event"].startswith("lttng_")]
@@ -88,7 +79,7 @@ def values(event, names):
 
 
 @pytest.fixture(scope="module")
-def events(kymo, needs_root_tracefs, program, tmp_path_factory):
+def events(kymo, needs_root_tracefs, without_losses, program, tmp_path_factory):
     """(events, what the program said)"""
     directory = tmp_path_factory.mktemp("counted")
     counter = iter(range(9))
@@ -97,8 +88,9 @@ def events(kymo, needs_root_tracefs, program, tmp_path_factory):
         out = directory / str(next(counter))
         return out, kymo("record", "-o", out, *options, "--", *command)
 
-    trace, done = whole(record, "-k", "sched_switch,syscall:getppid", "-c", CONTEXT,
-                        command=["taskset", "-c", min(os.sched_getaffinity(0)), program])
+    trace, done = without_losses(record, "-k", "sched_switch,syscall:getppid", "-c", CONTEXT,
+                                 command=["taskset", "-c", min(os.sched_getaffinity(0)), program],
+                                 is_whole=lambda done: "counters of" not in done.err)
     lines = done.out.split("\n")
     said = [tuple(map(int, line.split())) for line in lines[1:65]]
     return load(kymo, trace), int(lines[0]), said, trace
