@@ -134,6 +134,8 @@ def test_control_groups(kymo, kernel_trace, control_groups):
     lines = dump_lines(kymo("print", kernel_trace).out, "process_cgroup")
     own, = [line for line in lines if f"{{ tid = {os.getpid()}, cgroup" in line]
     assert field(own, "path") == path
+    if not os.path.isdir(control_groups + path):
+        pytest.skip(f"{control_groups} does not have {path}")
     assert int(field(own, "cgroup")) == os.stat(control_groups + path).st_ino
 
 
