@@ -53,6 +53,7 @@ static void set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 		thread->running = true;
 	cpu->state = thread ? KY_CPU_BUSY : KY_CPU_IDLE;
 	cpu->current = thread;
+	cpu->unnamed = thread && thread->pid == KY_UNKNOWN;
 	cpu->seen_ns = ns;
 }
 

@@ -287,6 +287,11 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 		if (status < 0)
 			return status;
 	}
+	/* A thread that runs for the first time: whoever tells its process. */
+	if (cpu && cpu->unnamed && info->pid.cls && !info->no_sign) {
+		(void)ky_feed_thread(feed, event, info);
+		cpu->unnamed = cpu->current && cpu->current->pid == KY_UNKNOWN;
+	}
 	if (!info->handle && (!cpu || (cpu->state != KY_CPU_UNKNOWN && !cpu->missing)))
 		return 0;
 	if (cpu && feed->stream->has_switch && !info->no_sign) {
