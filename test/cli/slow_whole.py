@@ -183,7 +183,7 @@ def more_interrupts(report, events):
             entered[event.ns, event.cpu] = event.context.get("tid") or None
     for row in report["log"]:
         tid = entered[row["begin"], row["cpu"]]
-        assert (row["thread"] and row["thread"]["tid"]) == tid, row
+        assert (row["thread"] and row["thread"]["tid"]) == tid, (tid, row)
         ran[row["kind"]][row["irq"]["name"]] = True
     for table in ("irqs", "softirqs", "latency"):
         for row in report.get(table, ()):
