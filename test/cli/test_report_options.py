@@ -168,7 +168,8 @@ def test_control_group(kymo, record, without_losses, control_groups):
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         mine = next(line[3:].strip("/\n") for line in file if line.startswith("0::"))
     others = json.loads(kymo("report", "syscalls", "--json", "-n", "0", "-t", "processes",
-                             "--cgroup", os.stat(os.path.join(control_groups, mine)).st_ino, "--comm", "nobody", trace).out)
+                             "--cgroup", os.stat(os.path.join(control_groups, mine)).st_ino, "--comm", "nobody",
+                             trace).out)
     names = {row["process"]["name"] for row in others["reports"][0]["tables"][0]["rows"]}
     assert "ls" in names and "echo" not in names
 
@@ -213,7 +214,8 @@ def test_control_groups_of_processes_that_were_there_before(kymo, record, withou
     inside = threads("cpu", "--cgroup", "/" + names[0])
     assert before.pid in {row["process"]["tid"] for row in inside}
     assert {row["process"]["name"] for row in inside} == {"sh", "true"}
-    assert {row["process"]["name"] for row in threads("cpu", "--cgroup", f"/kymo-before-*{os.getpid()}-1")} == {"ls", "od"}
+    moved = threads("cpu", "--cgroup", f"/kymo-before-*{os.getpid()}-1")
+    assert {row["process"]["name"] for row in moved} == {"ls", "od"}
     # Everybody is in one group, whose row adds up its threads'.
     every = {row["process"]["tid"]: row for row in threads("cpu")}
     rows = {row["process"]["name"]: row for row in threads("cpu", "--group-by", "cgroup")}
@@ -257,8 +259,9 @@ def test_refresh(kymo, machine, chosen):
         length = found["range"]["end_ns"] - found["range"]["begin_ns"]
         reports = found["reports"]
         parts = {name: [r for r in reports if r["name"] == name] for name in BY}
-        return length, parts, {name: sum(row[column] or 0 for r in parts[name] for t in r["tables"] if t["name"] == table
-                                 for row in t["rows"]) for name, (table, column) in BY.items()}
+        return length, parts, {
+            name: sum(row[column] or 0 for r in parts[name] for t in r["tables"] if t["name"] == table
+                      for row in t["rows"]) for name, (table, column) in BY.items()}
 
     length, whole, expected = sums()
     # There may be some 600 of them, for all reports together.
