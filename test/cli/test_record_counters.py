@@ -109,23 +109,22 @@ def test_threads_are_told_what_getrusage_tells_them(events):
 def test_cpus_count_what_happens_on_them(events):
     """Switches one by one; and all of a thread's faults, while it stays on one CPU."""
     found, tid, _, _ = events
-    cpus, compared = {}, set()
+    marks = [event for event in found
+             if event["event"] == "syscall_entry_getppid" and event["context"]["tid"] == tid]
+    cpus, compared = {}, {}
     for event in found:
         cpus.setdefault(event["packet"]["cpu_id"], []).append(event)
     for cpu, of_cpu in cpus.items():
         series = [values(event, CPU) for event in of_cpu]
         assert all(a <= b for one, two in zip(series, series[1:]) for a, b in zip(one, two))
-        # Some machines hide threads of their hypervisor's from tracers: what switches to them and back is missing.
+        # Not every kernel tells of all switches: those from idle are missing on some CPUs, or of some threads.
         switches = [event for event in of_cpu if event["event"] == "sched_switch"]
         pairs = [(a["context"][CPU[1]], b["context"][CPU[1]]) for a, b in zip(switches, switches[1:])
                  if a["fields"]["next_tid"] == b["fields"]["prev_tid"]]
         assert all(a + 1 == b for a, b in pairs)
-        if len(switches) >= 10:
-            assert len(pairs) > len(switches) // 2
-            compared.add(cpu)
-    marks = [event for event in found
-             if event["event"] == "syscall_entry_getppid" and event["context"]["tid"] == tid]
-    assert {event["packet"]["cpu_id"] for event in marks} <= compared
+        compared[cpu] = len(pairs)
+    # It sleeps eight times.
+    assert sum(compared[cpu] for cpu in {event["packet"]["cpu_id"] for event in marks}) >= 8, compared
     of_cpu, of_thread = ([event["context"][name] for event in marks] for name in (CPU[0], THREAD[0]))
     for i in range(63):
         assert of_cpu[i + 1] - of_cpu[i] >= of_thread[i + 1] - of_thread[i] >= 10
