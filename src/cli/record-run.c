@@ -285,17 +285,24 @@ static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
 {
 	const struct ky_os_clock *clock = ky_record_clock(run);
 	uint64_t end = ky_os_clock_now(clock);
+	bool failed;
 
 	ky_remote_close(&run->remote);
 	ret = stop_sessions(run, ret, err);
 	ky_child_end(&run->command);
+	/* What went wrong is told before what there is all the same. */
+	failed = ret < 0;
+	if (failed)
+		(void)ky_cli_error(err);
 	if (run->started)
 		ky_record_summary(run->output, run->session ? ky_session_stats(run->session) : NULL,
 				  run->user_session ? ky_user_stats(run->user_session) : NULL,
 				  (uint64_t)(ky_os_clock_to_ns(clock, end) -
 					     ky_os_clock_to_ns(clock, run->start_cycles)),
-				  run->buffer_bytes);
+				  run->buffer_bytes, !failed);
 	ret = close_sessions(run, ret, err);
+	if (failed)
+		return KY_EXIT_FAIL;
 	return ret < 0 ? ky_cli_error(err) : exit_code(run);
 }
 

@@ -163,7 +163,7 @@ static void print_next(const char *output, bool has_kernel)
 
 void ky_record_summary(const char *output, const struct ky_session_stats *kernel,
 		       const struct ky_user_stats *user, uint64_t duration_ns,
-		       uint64_t buffer_bytes)
+		       uint64_t buffer_bytes, bool is_whole)
 {
 	uint64_t events = 0, bytes = 0, lost = 0;
 	char size[32], time[32];
@@ -178,8 +178,9 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		bytes += user->bytes;
 		lost += user->lost;
 	}
-	fprintf(stderr, "Recorded %" PRIu64 " events, %s, in %s; %" PRIu64 " lost.\n", events,
-		ky_format_bytes(size, bytes), ky_format_duration(time, duration_ns), lost);
+	fprintf(stderr, "Recorded %" PRIu64 " events, %s, in %s; %" PRIu64 " lost.%s\n", events,
+		ky_format_bytes(size, bytes), ky_format_duration(time, duration_ns), lost,
+		is_whole ? "" : " Not all of it may be in the trace: see above.");
 	if (kernel)
 		print_kernel(kernel);
 	if (user && user->n_programs)

@@ -246,10 +246,42 @@ int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
 	return ky_session_update_clock(session, err);
 }
 
+/* The state dump and the metadata; of a flight recorder, all that is in memory. */
+static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_t *kept,
+			struct kymo_error *err)
+{
+	int ret = ky_session_dump_end_stream(session, end_cycles, err);
+
+	if (!ret)
+		ret = ky_session_finish_clock(session, err);
+	if (!ret)
+		ret = ky_session_write_metadata(session, err);
+	if (!ret && session->disk)
+		ret = ky_session_copy_flight(session, session->disk, kept, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_hide_state(session, err);
+	return ret;
+}
+
+/* All that was recorded is in the files then, or it is said why not. */
+static int close_output(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_packet_sink *sinks[] = {session->sink, session->disk};
+	int ret = KYMO_OK;
+
+	session->sink = session->disk = NULL;
+	for (int i = 0; i < 2; i++) {
+		int closed = sinks[i] ? sinks[i]->ops->close(sinks[i], ret < 0 ? NULL : err) : 0;
+
+		ret = ret < 0 ? ret : closed;
+	}
+	return ret;
+}
+
 int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t end_cycles, kept = 0;
-	int ret, dump;
+	int ret, dump, closed;
 
 	if (!session->started || session->stopped)
 		return KYMO_OK;
@@ -265,26 +297,22 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : dump;
 	session->convert.own_tids[1] = session->dump.tid;
+	/* Without the state a raw recording cannot be read: it goes first, where the disk may be full. */
+	if (!ret && session->options.raw)
+		ret = finish_state(session, end_cycles, &kept, err);
 	if (!ret)
 		ret = ky_session_read_round(session, true, err);
 	if (!ret)
 		ret = session->options.raw ? ky_raw_finish(session, end_cycles, err)
 					   : ky_session_end_streams(session, end_cycles, err);
-	if (!ret)
-		ret = ky_session_dump_end_stream(session, end_cycles, err);
-	if (!ret)
-		ret = ky_session_finish_clock(session, err);
-	if (!ret)
-		ret = ky_session_write_metadata(session, err);
-	if (!ret && session->disk)
-		ret = ky_session_copy_flight(session, session->disk, &kept, err);
-	if (!ret && session->options.raw)
-		ret = ky_raw_hide_state(session, err);
+	if (!ret && !session->options.raw)
+		ret = finish_state(session, end_cycles, &kept, err);
 	session->stats.duration_ns =
 		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
 			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
 	count(session, kept);
-	return ret;
+	closed = close_output(session, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : closed;
 }
 
 const struct ky_session_stats *ky_session_stats(const struct ky_session *session)
@@ -294,20 +322,17 @@ const struct ky_session_stats *ky_session_stats(const struct ky_session *session
 
 int ky_session_close(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = KYMO_OK, removed;
+	bool is_empty;
+	int ret, removed;
 
 	if (!session)
 		return KYMO_OK;
 	(void)ky_session_dump_finish(session, true, NULL);
 	ky_session_close_cpus(session);
-	if (session->sink)
-		ret = session->sink->ops->close(session->sink, err);
+	is_empty = session->sink && !session->started;
+	ret = close_output(session, err);
 	ky_block_writer_close(session->blocks);
-	if (session->disk) {
-		removed = session->disk->ops->close(session->disk, ret < 0 ? NULL : err);
-		ret = ret < 0 ? ret : removed;
-	}
-	if (session->sink && !session->started)
+	if (is_empty)
 		ky_session_remove_output(session);
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;

@@ -141,6 +141,7 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
  */
 int ky_session_snapshot(struct ky_session *session, const char *output, uint64_t *events,
 			uint64_t *bytes, struct kymo_error *err);
+/* 0: all is in the trace's files; or why it is not. The instance is there until close. */
 int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 
 /* Valid after stop, until close. */

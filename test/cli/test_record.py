@@ -460,19 +460,48 @@ def test_other_instances_are_left_alone(kymo, needs_root_tracefs, tmp_path):
         os.rmdir(other)
 
 
-def test_full_disk(kymo, needs_root_tracefs, tmp_path):
-    """A full disk ends the recording with one line, and what was written can be read."""
-    mount = tmp_path / "small"
-    mount.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", mount],
-                          stderr=subprocess.PIPE, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot mount a small tmpfs: {done.stderr}")
-    try:
-        script = "import os\nwhile True: os.getppid()"
-        done = kymo("record", "-o", mount / "t", "-k", "syscall_*_getppid", "-d", "30s", "--",
-                    "/usr/bin/python3", "-c", script, code=1)
-        assert "No space left" in done.err
-        assert kymo("info", mount / "t", code=None).out
-    finally:
+@pytest.fixture
+def small_disk(tmp_path):
+    """small_disk(size): a directory with so much room."""
+    mounts = []
+
+    def call(size):
+        mount = tmp_path / f"small{len(mounts)}"
+        mount.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", mount],
+                              stderr=subprocess.PIPE, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount a small tmpfs: {done.stderr}")
+        mounts.append(mount)
+        return mount
+
+    yield call
+    for mount in mounts:
         subprocess.run(["umount", mount], check=True)
+
+
+def check_full_disk(kymo, done, trace):
+    """One line tells of it, before the summary; what was written can be read."""
+    lines = done.err.splitlines()
+    assert ["No space left" in line for line in lines].count(True) == 1, done.err
+    assert "No space left" in lines[0] and "Not all of it may be in the trace" in lines[1], done.err
+    assert kymo("info", trace, code=None).out
+
+
+def test_full_disk(kymo, needs_root_tracefs, small_disk):
+    """It ends the recording."""
+    mount = small_disk("2m")
+    script = "import os\nwhile True: os.getppid()"
+    done = kymo("record", "-o", mount / "t", "-k", "syscall_*_getppid", "-d", "30s", "--",
+                "/usr/bin/python3", "-c", script, code=1)
+    check_full_disk(kymo, done, mount / "t")
+
+
+@pytest.mark.parametrize("options", [(), ("--raw",), ("--overwrite",), ("--overwrite", "--raw")], ids=" ".join)
+def test_full_disk_at_the_end(kymo, needs_root_tracefs, small_disk, options):
+    """All events are in the kernel's buffers until recording ends: only then the disk has no room for them."""
+    mount = small_disk("1m")
+    script = "import os\nfor i in range(60000): os.getppid()"
+    done = kymo("record", "-o", mount / "t", "-b", "16M", "-k", "syscall_*_getppid", *options, "--",
+                "/usr/bin/python3", "-c", script, code=1)
+    check_full_disk(kymo, done, mount / "t")
