@@ -300,7 +300,7 @@ struct ky_clock_record {
 	int64_t offset_s;
 	int64_t offset_cycles;
 	uint64_t precision_ns;
-	uint8_t uuid[16];
+	uint8_t uuid[16]; /* the recorder's boot id; zeros: it did not know */
 };
 #define KY_CLOCK_RECORD_TSC	  1u
 #define KY_CLOCK_RECORD_MONOTONIC 2u

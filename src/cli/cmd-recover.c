@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/clock.h"
 #include "record/boot.h"
 #include "record/output.h"
 #include "record/user-ring.h"
@@ -29,6 +29,7 @@ struct options {
 
 struct recovery {
 	const struct options *options;
+	uint8_t boot_id[16]; /* zeros: not known */
 	unsigned int n_rings, n_failed;
 	uint64_t events, lost;
 };
@@ -40,16 +41,6 @@ static void say(const struct kymo_error *err, const char *path)
 	if (!copy.path[0])
 		ky_error_path(&copy, path);
 	(void)ky_cli_error(&copy);
-}
-
-/* Whether the machine was started after the program was. */
-static bool is_older_than_boot(const struct ky_blob *blob)
-{
-	struct timespec now, up;
-
-	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
-		return false;
-	return blob->start_realtime_ns / 1000000000 < now.tv_sec - up.tv_sec;
 }
 
 /* What is complete, and what is not. */
@@ -76,7 +67,7 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 		       ring->lost_claimed);
 	if (ring->is_broken || ring->n_damaged)
 		printf("; damaged: %" PRIu64 " could not be read", ring->unread);
-	else if (is_older_than_boot(blob))
+	else if (ky_user_blob_is_of_earlier_boot(blob, recovery->boot_id))
 		printf("; the machine was started anew since: of what was not on disk by then, events may "
 		       "be missing");
 	else if (!lost && !ring->lost_claimed)
@@ -219,6 +210,7 @@ static int run_recover(const struct ky_command *command, void *data, int n_args,
 		return ky_cli_usage(command, "where to? Give a directory: -o DIR");
 	if (ky_output_make(recovery.options->output, &made, &err) < 0)
 		return ky_cli_error(&err);
+	(void)ky_os_boot_id(recovery.boot_id);
 	for (int i = 0; i < n_args; i++)
 		recover_path(&recovery, args[i], 0);
 	if (!recovery.n_rings) {
@@ -255,7 +247,8 @@ const struct ky_command ky_command_recover = {
 		"file describes itself: this command makes a trace of it, and needs nothing else.\n\n"
 		"A PATH is a ring file or a directory in which there are any. For each it says whether it is "
 		"complete: how many events were read before by the recorder (they are in its trace), how "
-		"many were lost, and how many cannot be read.\n\n"
+		"many were lost, and how many cannot be read. No file of an earlier boot (by the boot id in it) is "
+		"called complete, since nobody can tell what had not been written to disk.\n\n"
 		"The files are not changed, unless --remove is given. Nobody should be writing to them; a session "
 		"whose recorder still runs is left out.\n\n"
 		"A PATH may also be an instance of tracefs in memory that outlives a reboot (Linux 6.12: on the "

@@ -174,16 +174,18 @@ int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles)
 	       cycles_to_ns(cycles, clock->frequency_hz);
 }
 
-/* The boot id; all zeros where the kernel does not tell it. */
-static void read_boot_id(uint8_t uuid[16])
+bool ky_os_boot_id(uint8_t id[16])
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	bool is_known;
 
 	if (ky_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text) == 0)
 		text.data[strcspn(text.data, "\n")] = '\0';
-	if (!text.len || !ky_parse_uuid(text.data, uuid))
-		memset(uuid, 0, 16);
+	is_known = text.len && ky_parse_uuid(text.data, id);
+	if (!is_known)
+		memset(id, 0, 16);
 	ky_strbuf_fini(&text);
+	return is_known;
 }
 
 static int init_tsc(struct ky_os_clock *clock)
@@ -221,7 +223,7 @@ int ky_os_clock_init(struct ky_os_clock *clock, enum ky_os_clock_kind kind, stru
 	}
 	if (why)
 		init_monotonic(clock);
-	read_boot_id(clock->uuid);
+	(void)ky_os_boot_id(clock->uuid);
 	clock->mono = measure_pair(clock->kind, CLOCK_MONOTONIC, clock->frequency_hz);
 	clock->real = measure_pair(clock->kind, CLOCK_REALTIME, clock->frequency_hz);
 	clock->precision_ns = clock->real.error_ns;

@@ -50,7 +50,8 @@ struct ky_os_clock {
 	int64_t offset_s;
 	int64_t offset_cycles; /* 0 <= offset_cycles < frequency_hz */
 	uint64_t precision_ns; /* of the anchor: how far the mapping may be off at its start */
-	uint8_t uuid[16];      /* the boot id: clocks with the same one are the same clock */
+	/* The boot id, zeros where it is not known: clocks with the same one are the same clock. */
+	uint8_t uuid[16];
 	/* What the mapping hangs on: CLOCK_REALTIME and CLOCK_MONOTONIC at the start. */
 	struct ky_os_clock_pair real, mono;
 };
@@ -62,6 +63,12 @@ struct ky_os_clock {
  * Returns 0; KYMO_E_UNSUPPORTED when KY_OS_CLOCK_TSC is asked for and not sound (@err says why).
  */
 int ky_os_clock_init(struct ky_os_clock *clock, enum ky_os_clock_kind kind, struct kymo_error *err);
+
+/*
+ * What the kernel calls the time from this start of the machine to the next. False, and zeros: it does
+ * not tell (no /proc).
+ */
+bool ky_os_boot_id(uint8_t id[16]);
 
 /* The clock's value now, in cycles; not reordered with what stands before it. */
 uint64_t ky_os_clock_now(const struct ky_os_clock *clock);

@@ -38,6 +38,19 @@ int ky_user_blob_check(const struct ky_user_blob *blob, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+bool ky_user_blob_is_of_earlier_boot(const struct ky_blob *blob, const uint8_t boot_id[16])
+{
+	static const uint8_t unknown[16];
+	struct timespec now, up;
+
+	if (memcmp(boot_id, unknown, sizeof(unknown)) != 0 &&
+	    memcmp(blob->clock.uuid, unknown, sizeof(unknown)) != 0)
+		return memcmp(blob->clock.uuid, boot_id, sizeof(unknown)) != 0;
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+		return false;
+	return blob->start_realtime_ns / 1000000000 < now.tv_sec - up.tv_sec;
+}
+
 bool ky_user_blob_next(const struct ky_user_blob *blob, size_t *at, struct ky_user_event *event)
 {
 	const uint8_t *records = (const uint8_t *)(blob->head + 1);

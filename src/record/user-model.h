@@ -37,6 +37,12 @@ struct ky_user_blob {
  */
 int ky_user_blob_check(const struct ky_user_blob *blob, struct kymo_error *err);
 
+/*
+ * Whether the machine was started anew since @blob was written, which bears the boot id of then; @boot_id is
+ * today's. Where either is zeros, not known, the clock decides, which may have been set meanwhile.
+ */
+bool ky_user_blob_is_of_earlier_boot(const struct ky_blob *blob, const uint8_t boot_id[16]);
+
 /* The well-formed records of the blob. Start with *at = 0; false: the end. */
 bool ky_user_blob_next(const struct ky_user_blob *blob, size_t *at, struct ky_user_event *event);
 

@@ -94,6 +94,7 @@ static void boot_id(void **state)
 {
 	struct ky_os_clock clock;
 	char want[64], have[64];
+	uint8_t id[16];
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
 	int len = 0;
 
@@ -106,6 +107,8 @@ static void boot_id(void **state)
 		len += snprintf(have + len, sizeof(have) - (size_t)len, "%s%02x",
 				i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", clock.uuid[i]);
 	assert_string_equal(have, want);
+	assert_true(ky_os_boot_id(id));
+	assert_memory_equal(id, clock.uuid, sizeof(id));
 }
 
 static void drift(void **state)

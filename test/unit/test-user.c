@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "abi/user-packet.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "os/elf-file.h"
 #include "record/user-request.h"
@@ -291,6 +292,35 @@ static void test_ring_becomes_a_trace(void **state)
 	assert_int_equal(remove_tree(out), 0);
 }
 
+/* By the boot id; by the clock only where one of the two is not known. */
+static void test_earlier_boots(void **state)
+{
+	static const uint8_t unknown[16];
+	struct ky_blob then = {0}, now = {0};
+	uint8_t id[16];
+
+	(void)state;
+	now.start_realtime_ns = (int64_t)time(NULL) * 1000000000;
+	assert_true(ky_user_blob_is_of_earlier_boot(&then, unknown));
+	assert_false(ky_user_blob_is_of_earlier_boot(&now, unknown));
+	if (!ky_os_boot_id(id))
+		memset(id, 7, sizeof(id));
+	assert_true(ky_user_blob_is_of_earlier_boot(&then, id));
+	assert_false(ky_user_blob_is_of_earlier_boot(&now, id));
+	memcpy(then.clock.uuid, id, sizeof(id));
+	memcpy(now.clock.uuid, id, sizeof(id));
+	assert_false(ky_user_blob_is_of_earlier_boot(&then, id));
+	assert_false(ky_user_blob_is_of_earlier_boot(&now, id));
+	assert_true(ky_user_blob_is_of_earlier_boot(&then, unknown));
+	assert_false(ky_user_blob_is_of_earlier_boot(&now, unknown));
+	for (size_t i = 0; i < sizeof(id); i++) {
+		id[i] ^= 1;
+		assert_true(ky_user_blob_is_of_earlier_boot(&then, id));
+		assert_true(ky_user_blob_is_of_earlier_boot(&now, id));
+		id[i] ^= 1;
+	}
+}
+
 /* What is wrong with the blob is an error, before anything is written. */
 static void test_hostile_blobs(void **state)
 {
@@ -397,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_levels_and_globs),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_ring_becomes_a_trace),
+		cmocka_unit_test(test_earlier_boots),
 		cmocka_unit_test(test_hostile_blobs),
 		cmocka_unit_test(test_lease_that_is_broken),
 		cmocka_unit_test(test_file_that_is_cut),
