@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "kernel/btf.h"
 #include "kernel/content-internal.h"
+#include "kernel/page.h"
 
 /* A region of memory per CPU, as large as older kernels allow, and less where there are many CPUs. */
 #define DATA_BYTES     (2u << 20)
@@ -364,14 +365,6 @@ void ky_content_expire(struct ky_content *content, uint64_t time_ns)
 		forget_oldest(content);
 }
 
-static uint64_t load64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, 8);
-	return value;
-}
-
 /* Is this record of the same call? The ring has the number at 8, arguments or result from 16 on. */
 static bool belongs(const struct ky_content_plan *plan, const struct ky_content_record *record,
 		    const uint8_t *event)
@@ -380,9 +373,9 @@ static bool belongs(const struct ky_content_plan *plan, const struct ky_content_
 	    ((record->flags & KY_CONTENT_EXIT) != 0) != plan->is_exit)
 		return false;
 	if (plan->is_exit)
-		return (int64_t)load64(event + 16) == record->ret;
+		return (int64_t)ky_record_long(event + 16) == record->ret;
 	for (uint16_t i = 0; i < plan->n_args; i++)
-		if (load64(event + 16 + i * 8u) != record->args[i])
+		if (ky_record_long(event + 16 + i * 8u) != record->args[i])
 			return false;
 	return true;
 }

@@ -4,10 +4,11 @@
  * and is the same for all of its events until something is learnt of it; then what each record tells.
  */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctf/lttng-layout.h"
-#include "kernel/convert-plan.h"
+#include "kernel/convert-record.h"
 
 /* LTTng's names; in the order in which they lie in the trace. */
 static const struct thread_context {
@@ -210,4 +211,32 @@ uint32_t ky_convert_context(const struct ky_convert *convert, const struct ky_th
 	/* An ordinary moment of a program. */
 	out = ky_convert_put_record_context(convert, 0, 0, NULL, out);
 	return (uint32_t)(out - bytes);
+}
+
+/* Each CPU's idle thread has id 0; they differ in name only. */
+static void idle_thread(const struct ky_convert_cpu *cpu, struct ky_thread *thread)
+{
+	const struct ky_threads *threads = cpu->convert->threads;
+
+	memset(thread, 0, sizeof(*thread));
+	if (threads)
+		thread->ids = threads->kernel_ids;
+	thread->prio = 20;
+	snprintf(thread->comm, sizeof(thread->comm), "swapper/%u", cpu->cpu);
+}
+
+void ky_convert_refresh_context(struct ky_convert_cpu *cpu, uint32_t tid)
+{
+	struct ky_threads *threads = cpu->convert->threads;
+	struct ky_thread unknown = {.tid = (int32_t)tid, .pid = (int32_t)tid};
+	struct ky_thread *thread = NULL;
+
+	if (tid == 0)
+		idle_thread(cpu, &unknown);
+	else if (threads)
+		thread = ky_threads_get(threads, (int32_t)tid);
+	ky_convert_context(cpu->convert, thread ? thread : &unknown, cpu->context);
+	cpu->context_tid = tid;
+	cpu->context_generation = threads ? threads->generation : 0;
+	cpu->has_context = true;
 }

@@ -39,7 +39,7 @@ struct ky_convert_plan {
 	uint32_t n_ops;
 	const struct ky_convert_op *ops;
 	const struct ky_content_plan *content; /* NULL: none */
-	/* Where the role's fields lie: see learn() in convert.c. */
+	/* Where the role's fields lie: see convert-learn.c. */
 	uint16_t at[4];
 	const struct ky_event_field *fields;
 	size_t n_fields;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/convert.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "ctf/lttng-layout.h"
-#include "kernel/convert-plan.h"
+#include "kernel/convert-record.h"
 #include "query/filter.h"
 
 int ky_convert_init(struct ky_convert *convert, unsigned int context, struct kymo_error *err)
@@ -36,84 +35,18 @@ void ky_convert_fini(struct ky_convert *convert)
 
 /* ---- the event context ---------------------------------------------------------------- */
 
-static uint8_t *put(uint8_t *out, const void *data, size_t len)
-{
-	memcpy(out, data, len);
-	return out + len;
-}
-
-/*
- * A few dozen bytes: cheaper inline than a call of memcpy(). What is no multiple of a word ends with
- * a word that overlaps the one before.
- */
-static inline uint8_t *copy_bytes(uint8_t *out, const uint8_t *from, uint32_t len)
-{
-	if (len >= 16) {
-		for (uint32_t at = 0; at < len - 16; at += 16)
-			memcpy(out + at, from + at, 16);
-		memcpy(out + len - 16, from + len - 16, 16);
-	} else if (len >= 8) {
-		memcpy(out, from, 8);
-		memcpy(out + len - 8, from + len - 8, 8);
-	} else if (len >= 4) {
-		memcpy(out, from, 4);
-		memcpy(out + len - 4, from + len - 4, 4);
-	} else {
-		for (uint32_t at = 0; at < len; at++)
-			out[at] = from[at];
-	}
-	return out + len;
-}
-
-/* Each CPU's idle thread has id 0; they differ in name only. */
-static void idle_thread(const struct ky_convert_cpu *cpu, struct ky_thread *thread)
-{
-	const struct ky_threads *threads = cpu->convert->threads;
-
-	memset(thread, 0, sizeof(*thread));
-	if (threads)
-		thread->ids = threads->kernel_ids;
-	thread->prio = 20;
-	snprintf(thread->comm, sizeof(thread->comm), "swapper/%u", cpu->cpu);
-}
-
-static void refresh_context(struct ky_convert_cpu *cpu, uint32_t tid)
-{
-	struct ky_threads *threads = cpu->convert->threads;
-	struct ky_thread unknown = {.tid = (int32_t)tid, .pid = (int32_t)tid};
-	struct ky_thread *thread = NULL;
-
-	if (tid == 0)
-		idle_thread(cpu, &unknown);
-	else if (threads)
-		thread = ky_threads_get(threads, (int32_t)tid);
-	ky_convert_context(cpu->convert, thread ? thread : &unknown, cpu->context);
-	cpu->context_tid = tid;
-	cpu->context_generation = threads ? threads->generation : 0;
-	cpu->has_context = true;
-}
-
-struct record {
-	const uint8_t *data;
-	uint32_t len;
-	uint32_t tid;
-	const struct ky_content_record *content;
-	const uint64_t *counters;
-	bool is_foreign; /* of no page: no call stack is its */
-};
-
 static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
-				   const struct record *record)
+				   const struct ky_convert_record *record)
 {
 	const struct ky_convert *convert = cpu->convert;
 	uint32_t tid = record->tid;
 
 	if (convert->context_bytes == 4)
-		return put(out, &tid, 4);
+		return ky_put_bytes(out, &tid, 4);
 	if (!cpu->has_context || cpu->context_tid != tid ||
 	    (convert->threads && cpu->context_generation != convert->threads->generation))
-		refresh_context(cpu, tid);
-	out = copy_bytes(out, cpu->context, convert->thread_bytes);
+		ky_convert_refresh_context(cpu, tid);
+	out = ky_copy_bytes(out, cpu->context, convert->thread_bytes);
 	if (convert->context_bytes == convert->thread_bytes)
 		return out;
 	return ky_convert_put_record_context(convert, record->data[2], record->data[3],
@@ -122,272 +55,6 @@ static inline uint8_t *put_context(struct ky_convert_cpu *cpu, uint8_t *out,
 
 /* ---- one record ----------------------------------------------------------------------- */
 
-static inline uint32_t load32(const uint8_t *at)
-{
-	return ky_record_word(at);
-}
-
-/* Where a dynamic field lies; empty when it points outside of the record. */
-static const uint8_t *locate(const struct record *record, const struct ky_convert_op *op,
-			     uint32_t *len)
-{
-	uint32_t word, at;
-
-	if (op->code == KY_OP_STRING && op->len) {
-		*len = record->len > op->src ? record->len - op->src : 0;
-		return record->data + (*len ? op->src : 0);
-	}
-	word = load32(record->data + op->src);
-	at = word & 0xffff;
-	*len = word >> 16;
-	if (op->relative)
-		at += op->src + 4u;
-	if (at > record->len || *len > record->len - at) {
-		*len = 0;
-		return record->data;
-	}
-	return record->data + at;
-}
-
-static uint32_t string_len(const uint8_t *text, uint32_t len)
-{
-	return (uint32_t)strnlen((const char *)text, len);
-}
-
-static inline uint64_t load64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, 8);
-	return value;
-}
-
-static uint32_t hex_digits(uint64_t value)
-{
-	return value ? (67u - (uint32_t)__builtin_clzll(value)) / 4 : 1;
-}
-
-/* The bytes that the dynamic fields add. Their lengths are kept for the writing pass. */
-static uint32_t measure(const struct ky_convert_plan *plan, const struct record *record,
-			uint32_t *lens)
-{
-	uint32_t total = 0, n = 0, len;
-
-	for (uint32_t i = 0; i < plan->n_ops; i++) {
-		const struct ky_convert_op *op = &plan->ops[i];
-		const uint8_t *data;
-
-		if (op->code == KY_OP_STRING) {
-			data = locate(record, op, &len);
-			len = string_len(data, len);
-			total += len + 1;
-		} else if (op->code == KY_OP_SEQUENCE) {
-			locate(record, op, &len);
-			len -= len % op->len;
-			total += len;
-		} else if (op->code == KY_OP_ADDRESS) {
-			len = hex_digits(load64(record->data + op->src));
-			total += len + 3;
-		} else if (op->code == KY_OP_CONTENT) {
-			if (ky_content_text(record->content, op->len, &len)) {
-				total += len + 1;
-			} else {
-				len = hex_digits(load64(record->data + op->src));
-				total += len + 3;
-			}
-		} else if (op->code == KY_OP_CONTENT_TAIL) {
-			len = ky_content_tail_bytes(plan->content, record->content);
-			total += len;
-		} else {
-			continue;
-		}
-		lens[n++] = len;
-	}
-	return total;
-}
-
-static uint8_t *put_pid(const struct ky_convert_cpu *cpu, uint8_t *out, uint32_t tid)
-{
-	struct ky_threads *threads = cpu->convert->threads;
-	struct ky_thread *thread = threads ? ky_threads_get(threads, (int32_t)tid) : NULL;
-	int32_t pid = thread ? thread->pid : (int32_t)tid;
-
-	return put(out, &pid, 4);
-}
-
-static uint8_t *put_comm(const struct record *record, const struct ky_convert_op *op, uint8_t *out)
-{
-	uint32_t len;
-	const uint8_t *text = locate(record, op, &len);
-
-	memset(out, 0, KY_EVENT_COMM_BYTES);
-	memcpy(out, text, string_len(text, len < KY_EVENT_COMM_BYTES ? len : KY_EVENT_COMM_BYTES));
-	return out + KY_EVENT_COMM_BYTES;
-}
-
-static uint8_t *put_address(uint8_t *out, uint64_t value, uint32_t digits)
-{
-	*out++ = '0';
-	*out++ = 'x';
-	for (uint32_t i = digits; i-- > 0; value >>= 4)
-		out[i] = (uint8_t) "0123456789abcdef"[value & 15];
-	out[digits] = '\0';
-	return out + digits + 1;
-}
-
-/* A text that could not be read, or was lost: its address stands there, as without content. */
-static uint8_t *put_content(const struct record *record, const struct ky_convert_op *op,
-			    uint8_t *out, uint32_t len)
-{
-	uint32_t ignored;
-	const char *text = ky_content_text(record->content, op->len, &ignored);
-
-	if (!text)
-		return put_address(out, load64(record->data + op->src), len);
-	out = put(out, text, len);
-	*out++ = '\0';
-	return out;
-}
-
-static uint8_t *put_sequence(const struct record *record, const struct ky_convert_op *op,
-			     uint8_t *out, uint32_t len)
-{
-	uint32_t ignored, elements = len / op->len;
-	const uint8_t *data = locate(record, op, &ignored);
-
-	out = put(out, &elements, 4);
-	return put(out, data, len);
-}
-
-static inline uint8_t *put_fields(const struct ky_convert_cpu *cpu,
-				  const struct ky_convert_plan *plan, const struct record *record,
-				  const uint32_t *lens, uint8_t *out)
-{
-	const struct ky_convert_op *op = plan->ops, *end = op + plan->n_ops;
-	const uint8_t *from = record->data;
-	uint32_t value, ignored;
-
-	for (; op < end; op++) {
-		switch ((enum ky_op)op->code) {
-		case KY_OP_COPY4:
-			out = put(out, from + op->src, 4);
-			break;
-		case KY_OP_COPY8:
-			out = put(out, from + op->src, 8);
-			break;
-		case KY_OP_COPY16:
-			out = put(out, from + op->src, 16);
-			break;
-		case KY_OP_COPY:
-			out = copy_bytes(out, from + op->src, op->len);
-			break;
-		case KY_OP_ADD:
-			value = load32(out - op->len) + (uint32_t)op->add;
-			memcpy(out - op->len, &value, 4);
-			break;
-		case KY_OP_RWBS:
-			value = ky_rwbs_mask((const char *)from + op->src, op->len);
-			out = put(out, &value, 4);
-			break;
-		case KY_OP_TID:
-			out = put(out, &record->tid, 4);
-			break;
-		case KY_OP_PID:
-			out = put_pid(cpu, out, load32(from + op->src));
-			break;
-		case KY_OP_COMM:
-			out = put_comm(record, op, out);
-			break;
-		case KY_OP_ADDRESS:
-			out = put_address(out, load64(from + op->src), *lens++);
-			break;
-		case KY_OP_CONTENT:
-			out = put_content(record, op, out, *lens++);
-			break;
-		case KY_OP_CONTENT_TAIL:
-			out = ky_content_put_tail(plan->content, record->content, out);
-			lens++;
-			break;
-		case KY_OP_STRING:
-			out = put(out, locate(record, op, &ignored), *lens++);
-			*out++ = '\0';
-			break;
-		case KY_OP_SEQUENCE:
-			out = put_sequence(record, op, out, *lens++);
-			break;
-		}
-	}
-	return out;
-}
-
-/* Keep the threads up to date; after the event itself, whose context is from before it. */
-static void learn(const struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-		  const struct record *record)
-{
-	struct ky_threads *threads = cpu->convert->threads;
-	const uint8_t *data = record->data;
-	const char *text = (const char *)data;
-	uint64_t flags;
-	int32_t tid;
-
-	if (!threads)
-		return;
-	tid = (int32_t)load32(data + plan->at[0]);
-	switch ((enum ky_event_role)plan->role) {
-	case KY_EVENT_SWITCH:
-		if (tid == 0)
-			break;
-		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
-		ky_threads_rename(threads, tid, text + plan->at[2], KY_COMM_BYTES);
-		break;
-	case KY_EVENT_NEWTASK:
-		memcpy(&flags, data + plan->at[1], 8);
-		(void)ky_threads_newtask(threads, (int32_t)record->tid, tid, text + plan->at[2],
-					 flags);
-		ky_convert_choose_child(cpu->convert, record->tid, (uint32_t)tid);
-		break;
-	case KY_EVENT_RENAME:
-		ky_threads_rename(threads, tid, text + plan->at[1], KY_COMM_BYTES);
-		break;
-	case KY_EVENT_EXEC:
-		ky_threads_exec(threads, tid, (int32_t)load32(data + plan->at[1]));
-		break;
-	case KY_EVENT_EXIT:
-		ky_threads_exit(threads, tid);
-		ky_convert_choose_no_more(cpu->convert, (uint32_t)tid);
-		break;
-	case KY_EVENT_SETPRIO:
-		ky_threads_set_prio(threads, tid, (int32_t)load32(data + plan->at[1]) - 100);
-		break;
-	case KY_EVENT_CGROUP:
-		memcpy(&flags, data + plan->at[2], 8);
-		/* Version 2's hierarchy is number 0. */
-		if (load32(data + plan->at[1]) == 0)
-			ky_threads_set_cgroup(threads, tid, flags);
-		break;
-	case KY_EVENT_KERNEL_STACK:
-	case KY_EVENT_USER_STACK:
-	case KY_EVENT_FORK:
-	case KY_EVENT_SYSCALL:
-	case KY_EVENT_PLAIN:
-		break;
-	}
-}
-
-/* Of a call that succeeded. Without BPF, /proc tells how it is by now. */
-static void learn_ids(const struct ky_convert_cpu *cpu, const struct record *record)
-{
-	const struct ky_thread_ids *ids = ky_content_ids(record->content);
-	struct ky_threads *threads = cpu->convert->threads;
-
-	if (!threads || (record->len >= 24 && (int64_t)load64(record->data + 16) < 0))
-		return;
-	if (ids)
-		ky_threads_set_ids(threads, (int32_t)record->tid, ids);
-	else
-		ky_threads_refresh_ids(threads, (int32_t)record->tid);
-}
-
 /* What an event takes in the packet. */
 struct room {
 	uint32_t lens[KY_PLAN_MAX_DYNAMIC];
@@ -395,26 +62,27 @@ struct room {
 };
 
 static inline void measure_event(const struct ky_convert_cpu *cpu,
-				 const struct ky_convert_plan *plan, const struct record *record,
-				 struct room *room)
+				 const struct ky_convert_plan *plan,
+				 const struct ky_convert_record *record, struct room *room)
 {
 	room->bytes = cpu->convert->context_bytes + plan->out_bytes;
 	if (plan->n_dynamic)
-		room->bytes += measure(plan, record, room->lens);
+		room->bytes += ky_convert_measure(plan, record, room->lens);
 	room->later = __builtin_expect(plan->stacks != 0, 0) ? ky_stacks_most(plan->stacks) : 0;
 }
 
 /* The body of the event whose header was written. */
 static inline void put_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-			     const struct record *record, const struct room *room, uint8_t *out)
+			     const struct ky_convert_record *record, const struct room *room,
+			     uint8_t *out)
 {
 	cpu->writer.used_bytes -= room->later;
-	put_fields(cpu, plan, record, room->lens, put_context(cpu, out, record));
+	ky_convert_put_fields(cpu, plan, record, room->lens, put_context(cpu, out, record));
 }
 
 /* Now or soon: the event whose body is at @body, NULL when it is not in the packet, may get its stacks. */
 static void expect_stacks(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-			  const struct record *record, const uint8_t *body)
+			  const struct ky_convert_record *record, const uint8_t *body)
 {
 	uint32_t at = body ? (uint32_t)(body - cpu->writer.data) + cpu->convert->stacks_at : 0;
 	bool has_kernel = cpu->convert->context & KY_CONTEXT_CALLSTACK_KERNEL;
@@ -424,7 +92,7 @@ static void expect_stacks(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 }
 
 static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-		       const struct record *record, struct kymo_error *err)
+		       const struct ky_convert_record *record, struct kymo_error *err)
 {
 	struct room room;
 	uint8_t *out;
@@ -477,7 +145,7 @@ static bool is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_
 
 /* What the kernel could not decide: it is written, looked at, and taken back when not wanted. */
 static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-			  const struct record *record, struct kymo_error *err)
+			  const struct ky_convert_record *record, struct kymo_error *err)
 {
 	struct ky_packet_writer *writer = &cpu->writer;
 	uint32_t used_bytes;
@@ -518,13 +186,13 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 
 /* A call stack; or an event that is not written, and so waits for none. */
 static void take_stack(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-		       const struct record *record)
+		       const struct ky_convert_record *record)
 {
 	const uint8_t *data = record->data;
 
 	if (plan->role == KY_EVENT_KERNEL_STACK)
 		ky_stacks_take(cpu->stacks, &cpu->writer, data, record->len, plan->at[1],
-			       load32(data + plan->at[0]), KY_STACK_KERNEL);
+			       ky_record_word(data + plan->at[0]), KY_STACK_KERNEL);
 	else if (plan->role == KY_EVENT_USER_STACK)
 		ky_stacks_take(cpu->stacks, &cpu->writer, data, record->len, plan->at[1],
 			       KY_STACK_USER_FRAMES, KY_STACK_USER);
@@ -546,7 +214,7 @@ static inline bool is_own(const struct ky_convert *convert, uint32_t tid)
 
 static const uint64_t *take_counters(const struct ky_convert_cpu *cpu,
 				     const struct ky_convert_plan *plan,
-				     const struct record *record)
+				     const struct ky_convert_record *record)
 {
 	if (!plan->counters_key)
 		return ky_counters_last(cpu->convert->counters, cpu->cpu);
@@ -559,7 +227,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 {
 	const struct ky_convert *convert = cpu->convert;
 	const struct ky_convert_plan *plan;
-	struct record record = {.data = data, .len = len};
+	struct ky_convert_record record = {.data = data, .len = len};
 	uint16_t type;
 	int ret = KYMO_OK;
 
@@ -568,7 +236,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		return KYMO_OK;
 	}
 	memcpy(&type, data, 2);
-	record.tid = load32(data + 4);
+	record.tid = ky_record_word(data + 4);
 	plan = type < convert->n_plans ? convert->plans[type] : NULL;
 	if (!plan || len < plan->src_bytes) {
 		cpu->bad++;
@@ -591,9 +259,9 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (__builtin_expect(cpu->stacks != NULL, 0))
 		take_stack(cpu, plan, &record);
 	if (plan->role > KY_EVENT_SYSCALL)
-		learn(cpu, plan, &record);
+		ky_convert_learn(cpu, plan, &record);
 	else if (__builtin_expect(plan->learns_ids, 0))
-		learn_ids(cpu, &record);
+		ky_convert_learn_ids(cpu, &record);
 	return ret;
 }
 
@@ -601,11 +269,11 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 		    const uint8_t *data, uint32_t len, const struct ky_content_record *content,
 		    struct kymo_error *err)
 {
-	struct record record = {.data = data,
-				.len = len,
-				.tid = content->tid,
-				.content = content,
-				.is_foreign = true};
+	struct ky_convert_record record = {.data = data,
+					   .len = len,
+					   .tid = content->tid,
+					   .content = content,
+					   .is_foreign = true};
 	int ret;
 
 	if (cpu->convert->counters)
@@ -613,7 +281,7 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 	ret = plan->filter ? write_filtered(cpu, plan, &record, err)
 			   : write_event(cpu, plan, &record, err);
 	if (plan->learns_ids)
-		learn_ids(cpu, &record);
+		ky_convert_learn_ids(cpu, &record);
 	return ret;
 }
 

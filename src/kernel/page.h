@@ -72,6 +72,14 @@ static inline uint32_t ky_record_word(const uint8_t *at)
 	return word;
 }
 
+static inline uint64_t ky_record_long(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, 8);
+	return value;
+}
+
 static inline uint64_t ky_record_stamp(uint64_t stamp, uint64_t before)
 {
 	stamp |= before & ~KY_RECORD_STAMP_MASK;
