@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types in debug information. It is not trusted: chains that have no end are cut.
+ *
+ * Threads: one at a time per file that the types are of.
+ */
+#ifndef KY_KERNEL_PROBE_TYPE_H
+#define KY_KERNEL_PROBE_TYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+
+/* The type of @die, without typedefs and qualifiers. False: void. */
+bool ky_probe_type_of(Dwarf_Die *die, Dwarf_Die *type);
+
+/* Attribute @name (DW_AT_*) of @die; @otherwise where it has none that is a number. */
+uint64_t ky_probe_type_number(Dwarf_Die *die, unsigned int name, uint64_t otherwise);
+
+bool ky_probe_type_is_char(Dwarf_Die *type);
+/* Or a union, or a class. */
+bool ky_probe_type_is_struct(Dwarf_Die *type);
+/* Or a reference. */
+bool ky_probe_type_is_pointer(Dwarf_Die *type);
+bool ky_probe_type_is_float(Dwarf_Die *type);
+
+/* Find member @name of struct @type, or of what it lends its members from; *offset is where it lies in it, in bytes. */
+bool ky_probe_type_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, uint64_t *offset);
+
+#endif
