@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/events.h"
+#include "kernel/events-internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -211,7 +211,7 @@ static const struct field_rule *find_rules(const char *system, const char *event
 	return none;
 }
 
-static const struct ky_format_field *find_field(const struct ky_format *format, const char *name)
+const struct ky_format_field *ky_event_source(const struct ky_format *format, const char *name)
 {
 	for (size_t i = 0; i < format->n_fields; i++)
 		if (strcmp(format->fields[i].name, name) == 0)
@@ -219,7 +219,7 @@ static const struct ky_format_field *find_field(const struct ky_format *format, 
 	return NULL;
 }
 
-static void as_format_says(const struct ky_format_field *from, struct ky_event_field *to)
+void ky_event_as_format_says(const struct ky_format_field *from, struct ky_event_field *to)
 {
 	to->kernel_name = from->name;
 	to->is_kernel_text = from->kind == KY_FORMAT_POINTER && strstr(from->type, "char");
@@ -296,7 +296,7 @@ static bool is_int(const struct ky_format_field *field, uint16_t size)
 static void apply(const struct field_rule *rule, const struct ky_format_field *from,
 		  struct ky_event_field *to)
 {
-	as_format_says(from, to);
+	ky_event_as_format_says(from, to);
 	switch (rule->kind) {
 	case PRIO:
 		if (is_int(from, 4))
@@ -330,109 +330,7 @@ static void apply(const struct field_rule *rule, const struct ky_format_field *f
 	}
 }
 
-/* ---- arguments of system calls -------------------------------------------------------- */
-
-static bool type_has_word(const char *type, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = type; (at = strstr(at, word)); at += len)
-		if ((at == type || at[-1] == ' ') && (at[len] == '\0' || at[len] == ' '))
-			return true;
-	return false;
-}
-
-/*
- * The kernel keeps every argument as a register, 8 bytes; the type says how much of it counts:
- * the upper half of an int's register is not defined.
- */
-static void argument_type(const struct ky_format_field *from, struct ky_event_field *to)
-{
-	static const struct {
-		const char *word;
-		uint8_t bytes;
-		bool is_signed;
-	} types[] = {
-		{"umode_t", 2, false}, {"loff_t", 8, true},	    {"off_t", 8, true},
-		{"size_t", 8, false},  {"aio_context_t", 8, false}, {"u64", 8, false},
-		{"__u64", 8, false},   {"uid_t", 4, false},	    {"gid_t", 4, false},
-		{"u32", 4, false},     {"__u32", 4, false},	    {"qid_t", 4, false},
-		{"pid_t", 4, true},    {"clockid_t", 4, true},	    {"timer_t", 4, true},
-		{"mqd_t", 4, true},    {"key_t", 4, true},	    {"key_serial_t", 4, true},
-		{"rwf_t", 4, true},    {"__s32", 4, true},	    {"s32", 4, true},
-		{"enum", 4, true},
-	};
-	bool is_unsigned = type_has_word(from->type, "unsigned");
-
-	to->base = 10;
-	if (from->size != 8)
-		return;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (!type_has_word(from->type, types[i].word))
-			continue;
-		to->bytes = types[i].bytes;
-		to->is_signed = types[i].is_signed;
-		return;
-	}
-	if (type_has_word(from->type, "long"))
-		to->is_signed = !is_unsigned;
-	else if (is_unsigned || type_has_word(from->type, "int")) {
-		to->bytes = 4;
-		to->is_signed = !is_unsigned;
-	} else {
-		to->base = 16; /* a typedef that we do not know: often a pointer */
-		to->is_signed = false;
-	}
-}
-
-/* Is this argument the address of a text, such as a path, rather than of a buffer? */
-static bool is_user_text(const struct ky_format_field *from)
-{
-	static const char *const buffers[] = {"buf", "u_msg_ptr", "ubuf"};
-
-	if (strcmp(from->type, "const char *") != 0 || from->size != 8)
-		return false;
-	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
-		if (strcmp(from->name, buffers[i]) == 0)
-			return false;
-	return true;
-}
-
-/* Newer kernels (6.19) copy the text of argument NAME into the record, as __NAME_val. */
-static const struct ky_format_field *find_text(const struct ky_format *format, const char *name)
-{
-	const struct ky_format_field *field;
-	char text[300];
-
-	snprintf(text, sizeof(text), "__%s_val", name);
-	field = find_field(format, text);
-	return field && field->kind == KY_FORMAT_LOC_TEXT ? field : NULL;
-}
-
-static bool is_text_of_another(const struct ky_format *format, const struct ky_format_field *field)
-{
-	size_t len = strlen(field->name);
-	char name[300];
-
-	if (field->kind != KY_FORMAT_LOC_TEXT || len < 7 || len > 260 ||
-	    strncmp(field->name, "__", 2) != 0 || strcmp(field->name + len - 4, "_val") != 0)
-		return false;
-	snprintf(name, sizeof(name), "%.*s", (int)(len - 6), field->name + 2);
-	return find_field(format, name) != NULL;
-}
-
-static void argument(const struct ky_format *format, const struct ky_format_field *from,
-		     struct ky_event_field *to)
-{
-	const struct ky_format_field *text = find_text(format, from->name);
-
-	if (from->kind == KY_FORMAT_INT)
-		argument_type(from, to);
-	else if (text)
-		as_format_says(text, to);
-	else if (from->kind == KY_FORMAT_POINTER && is_user_text(from))
-		to->how = KY_HOW_ADDRESS;
-}
+/* ---- the whole event ------------------------------------------------------------------ */
 
 /* Little-endian machines find an integer's low bytes first. */
 static void low_bytes(struct ky_event_field *field)
@@ -441,8 +339,6 @@ static void low_bytes(struct ky_event_field *field)
 	    field->bytes < field->size)
 		field->offset = (uint16_t)(field->offset + field->size - field->bytes);
 }
-
-/* ---- the whole event ------------------------------------------------------------------ */
 
 static bool is_taken(const struct ky_event_field *fields, int n, const char *name)
 {
@@ -476,7 +372,7 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 	if (!fields)
 		return KYMO_E_MEMORY;
 	for (const struct field_rule *rule = rules; rule->from; rule++) {
-		const struct ky_format_field *from = find_field(format, rule->from);
+		const struct ky_format_field *from = ky_event_source(format, rule->from);
 
 		if (!from || rule->kind == DROP || is_taken(fields, n, rule->to))
 			continue;
@@ -489,67 +385,15 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 		bool drop = is_listed(rules, from->name) && !(syscall && i > 0);
 
 		if (drop || is_taken(fields, n, from->name) ||
-		    (syscall && is_text_of_another(format, from)))
+		    (syscall && ky_event_is_text_of_another(format, from)))
 			continue;
 		fields[n].name = from->name;
-		as_format_says(from, &fields[n]);
+		ky_event_as_format_says(from, &fields[n]);
 		if (syscall)
-			argument(format, from, &fields[n]);
+			ky_event_argument(format, from, &fields[n]);
 		else
 			as_printed(from, &fields[n]);
 		low_bytes(&fields[n++]);
 	}
 	return n;
-}
-
-/* ---- rwbs ----------------------------------------------------------------------------- */
-
-uint32_t ky_rwbs_mask(const char *text, size_t len)
-{
-	uint32_t mask = 0;
-	size_t i = 0;
-
-	/* F first is a flush before the operation, unless it is the operation itself. */
-	if (len > 1 && text[0] == 'F' && text[1] != '\0' && strchr("WDRFNZ", text[1])) {
-		mask |= KY_RWBS_PREFLUSH;
-		i++;
-	}
-	if (i < len) {
-		switch (text[i++]) {
-		case 'W':
-			mask |= KY_RWBS_WRITE;
-			break;
-		case 'D':
-			mask |= KY_RWBS_DISCARD;
-			break;
-		case 'R':
-			mask |= KY_RWBS_READ;
-			break;
-		case 'F':
-			mask |= KY_RWBS_FLUSH;
-			break;
-		case '\0':
-			return mask;
-		}
-	}
-	for (; i < len && text[i]; i++) {
-		switch (text[i]) {
-		case 'E':
-			mask |= KY_RWBS_SECURE;
-			break;
-		case 'F':
-			mask |= KY_RWBS_FUA;
-			break;
-		case 'A':
-			mask |= KY_RWBS_RAHEAD;
-			break;
-		case 'S':
-			mask |= KY_RWBS_SYNC;
-			break;
-		case 'M':
-			mask |= KY_RWBS_META;
-			break;
-		}
-	}
-	return mask;
 }
