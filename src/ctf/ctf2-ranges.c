@@ -51,8 +51,7 @@ static int by_begin_s(const void *a, const void *b)
 	return (x->begin.s > y->begin.s) - (x->begin.s < y->begin.s);
 }
 
-/* Sort @ranges, and make one of those that overlap. Returns how many are left. */
-static size_t unite(struct ky_range *ranges, size_t n, bool is_signed)
+size_t ky_ctf2_unite(struct ky_range *ranges, size_t n, bool is_signed)
 {
 	size_t kept = 0;
 
@@ -103,7 +102,7 @@ int ky_ctf2_ranges(struct ky_ctf2_reader *r, const struct ky_json *node, bool is
 		     ky_range_clip(&out[n], is_signed, bits);
 	}
 	if (n)
-		n = unite(out, n, is_signed);
+		n = ky_ctf2_unite(out, n, is_signed);
 	else
 		out[n++] = KY_RANGE_NEVER;
 	*ranges = out;

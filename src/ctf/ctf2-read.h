@@ -73,6 +73,8 @@ int ky_ctf2_from_draft(struct ky_ctf2_reader *reader, struct ky_json *fragment);
  */
 int ky_ctf2_ranges(struct ky_ctf2_reader *reader, const struct ky_json *node, bool is_signed,
 		   unsigned int bits, const struct ky_range **ranges, size_t *n_ranges);
+/* Sort @n >= 1 @ranges, and make one of those that overlap. Returns how many are left. */
+size_t ky_ctf2_unite(struct ky_range *ranges, size_t n, bool is_signed);
 /* Bits that values of integer class @cls may have, as far as ranges are concerned. */
 unsigned int ky_ctf2_value_bits(const struct ky_field_class *cls);
 

@@ -113,71 +113,6 @@ static int put_location(struct ky_ctf2_writer *w, const char *name, const struct
 
 /* ---- field classes ------------------------------------------------------------------------------ */
 
-static void put_bound(struct ky_ctf2_writer *w, uint64_t value, bool is_signed)
-{
-	if (is_signed)
-		ky_strbuf_addi(&w->out, (int64_t)value);
-	else
-		ky_strbuf_addu(&w->out, value);
-}
-
-static void put_ranges(struct ky_ctf2_writer *w, const struct ky_range *ranges, size_t n,
-		       bool is_signed)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (w->out.data[w->out.len - 1] != '[')
-			ky_strbuf_adds(&w->out, ", ");
-		if (ky_range_is_never(&ranges[i])) {
-			/* In words that are allowed, and mean the same. */
-			ky_strbuf_adds(&w->out,
-				       is_signed ? "[9223372036854775808, 9223372036854775808]"
-						 : "[-1, -1]");
-			continue;
-		}
-		ky_strbuf_addc(&w->out, '[');
-		put_bound(w, ranges[i].begin.u, is_signed);
-		ky_strbuf_adds(&w->out, ", ");
-		put_bound(w, ranges[i].end.u, is_signed);
-		ky_strbuf_addc(&w->out, ']');
-	}
-}
-
-static bool is_signed_class(const struct ky_field_class *cls)
-{
-	return cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT;
-}
-
-static bool label_seen(const struct ky_field_class *cls, size_t index)
-{
-	for (size_t i = 0; i < index; i++) {
-		if (strcmp(cls->num.mappings[i].label, cls->num.mappings[index].label) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void put_mappings(struct ky_ctf2_writer *w, const char *name,
-			 const struct ky_field_class *cls)
-{
-	if (!cls->num.n_mappings)
-		return;
-	ky_ctf2_put_key(w, name);
-	ky_ctf2_open_with(w, '{');
-	for (size_t i = 0; i < cls->num.n_mappings; i++) {
-		if (label_seen(cls, i))
-			continue;
-		ky_ctf2_put_key(w, cls->num.mappings[i].label);
-		ky_strbuf_addc(&w->out, '[');
-		for (size_t j = i; j < cls->num.n_mappings; j++) {
-			if (strcmp(cls->num.mappings[i].label, cls->num.mappings[j].label) == 0)
-				put_ranges(w, cls->num.mappings[j].ranges,
-					   cls->num.mappings[j].n_ranges, is_signed_class(cls));
-		}
-		ky_strbuf_addc(&w->out, ']');
-	}
-	ky_ctf2_close_with(w, '}');
-}
-
 static const char *role_name(enum ky_role role)
 {
 	switch (role) {
@@ -249,6 +184,7 @@ static int put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 		[KY_FIELD_VARSINT] = "variable-length-signed-integer",
 	};
 	bool is_variable = cls->kind == KY_FIELD_VARUINT || cls->kind == KY_FIELD_VARSINT;
+	int ret;
 
 	if (!is_variable && cls->num.unit_bits)
 		return ky_error_set(
@@ -259,14 +195,15 @@ static int put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 	if (!is_variable)
 		put_bits(w, cls);
 	if (cls->kind == KY_FIELD_BITMAP)
-		put_mappings(w, "flags", cls);
+		return ky_ctf2_put_mappings(w, "flags", cls);
 	if (!ky_field_is_int(cls))
 		return KYMO_OK;
 	if (cls->num.base && cls->num.base != 10)
 		ky_ctf2_put_uint(w, "preferred-display-base", cls->num.base);
-	put_mappings(w, "mappings", cls);
-	put_role(w, cls);
-	return KYMO_OK;
+	ret = ky_ctf2_put_mappings(w, "mappings", cls);
+	if (ret == KYMO_OK)
+		put_role(w, cls);
+	return ret;
 }
 
 static int put_text(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
@@ -352,7 +289,8 @@ static void put_selector_ranges(struct ky_ctf2_writer *w, const struct ky_field_
 {
 	ky_ctf2_put_key(w, "selector-field-ranges");
 	ky_strbuf_addc(&w->out, '[');
-	put_ranges(w, option->ranges, option->n_ranges, is_signed_class(cls->var.selector->target));
+	ky_ctf2_put_ranges(w, option->ranges, option->n_ranges,
+			   ky_ctf2_is_signed(cls->var.selector->target));
 	ky_strbuf_addc(&w->out, ']');
 }
 

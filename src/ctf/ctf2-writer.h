@@ -32,6 +32,19 @@ void ky_ctf2_put_uint(struct ky_ctf2_writer *w, const char *name, uint64_t value
 /* @attributes: JSON; NULL: none. */
 void ky_ctf2_put_attributes(struct ky_ctf2_writer *w, const char *attributes);
 
+/* ---- ctf2-write-ranges.c -------------------------------------------------------------------- */
+
+bool ky_ctf2_is_signed(const struct ky_field_class *cls);
+/* Elements of an array that was begun. */
+void ky_ctf2_put_ranges(struct ky_ctf2_writer *w, const struct ky_range *ranges, size_t n,
+			bool is_signed);
+/*
+ * Property @name: the labels of @cls, each once, in the order in which they first occur, with all
+ * that they stand for; nothing when it has none. 0 or KYMO_E_MEMORY.
+ */
+int ky_ctf2_put_mappings(struct ky_ctf2_writer *w, const char *name,
+			 const struct ky_field_class *cls);
+
 /* ---- ctf2-write-fields.c -------------------------------------------------------------------- */
 
 /* Property @name: the field class @root, when there is one. 0 or KYMO_E_UNSUPPORTED, KYMO_E_MEMORY. */
