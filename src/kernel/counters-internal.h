@@ -15,7 +15,9 @@
 struct ky_counters_reading {
 	struct ky_counters_reading *prev, *next;
 	uint64_t time_ns;
-	uint32_t key;
+	uint64_t over_ns; /* no event from then on is its own; UINT64_MAX: nothing has told yet */
+	uint32_t key, cpu;
+	uint32_t run; /* of the CPU, see below */
 	uint64_t values[];
 };
 
@@ -26,9 +28,14 @@ struct ky_counters_queue {
 struct ky_counters_cpu {
 	int fds[KY_COUNTERS_MAX]; /* -1: not counted */
 	bool here;
+	uint64_t enabled_ns; /* how long the first of them was on when they were last looked at */
 	/* Of its region: the next reading, and those before it that were still being written. */
 	uint64_t next, head, gaps[KY_COUNTERS_GAPS_MAX];
 	uint32_t n_gaps;
+	/* Whose the newest reading was, NULL: nobody's who has a queue; when; and how often that has changed. */
+	struct ky_counters_queue *queue;
+	uint64_t last_ns, lost_ns;
+	uint32_t run;
 	/* A CPU that has been away counts from 0 again; what it had is here. */
 	uint64_t base[KY_COUNTERS_MAX], last[KY_COUNTERS_MAX];
 	uint64_t given[KY_COUNTERS_MAX]; /* to its last event */

@@ -100,7 +100,9 @@ static void write_program(struct ky_bpf_asm *a, const struct ky_counters_program
 	int out = ky_bpf_label(a);
 
 	reserve(a, p, out);
-	ky_bpf_store_imm(a, BPF_DW, R6, SLOT(number), 0);
+	/* An exchange, for what it orders: whoever sees any of what follows sees that it is being written. */
+	ky_bpf_move_imm(a, R1, 0);
+	ky_bpf_atomic(a, BPF_XCHG, R6, SLOT(number), R1);
 	ky_bpf_store(a, BPF_DW, R6, SLOT(time_ns), R8);
 	ky_bpf_call(a, BPF_FUNC_get_current_pid_tgid);
 	ky_bpf_store(a, BPF_W, R6, SLOT(tid), R0);
@@ -113,7 +115,7 @@ static void write_program(struct ky_bpf_asm *a, const struct ky_counters_program
 		else
 			read_thread(a, p->counters[i].at, to);
 	}
-	/* An exchange, for what it orders: all of the above comes before it. */
+	/* The same: all of the above comes before it. */
 	ky_bpf_alu_imm(a, BPF_ADD, R7, 1);
 	ky_bpf_atomic(a, BPF_XCHG, R6, SLOT(number), R7);
 	ky_bpf_place(a, out);

@@ -27,6 +27,11 @@ static void take_out(struct ky_counters *counters, struct ky_counters_queue *que
 	counters->n_readings--;
 }
 
+static bool is_of_syscall(const struct ky_counters_reading *r)
+{
+	return r->key >= KY_COUNTERS_OF_SYS_ENTER;
+}
+
 static struct ky_counters_reading *new_reading(struct ky_counters *counters)
 {
 	struct ky_counters_reading *r = counters->unused;
@@ -65,7 +70,64 @@ static void insert(struct ky_counters_queue *queue, struct ky_counters_reading *
 	*(r->next ? &r->next->prev : &queue->last) = r;
 }
 
-static void push(struct ky_counters *counters, uint32_t number, const struct ky_counters_slot *slot)
+/*
+ * The CPU has gone on to another thread: events of the one before, of @queue, from its last run there are over. From a
+ * reading to its event nobody else has the CPU, except in a system call's. Each reading is looked at once.
+ */
+static void end_run(const struct ky_counters_queue *queue, uint32_t cpu, uint32_t run,
+		    uint64_t time_ns)
+{
+	for (struct ky_counters_reading *r = queue->last; r; r = r->prev) {
+		if (r->cpu != cpu)
+			continue;
+		if (r->run != run)
+			break;
+		if (!is_of_syscall(r) && r->over_ns > time_ns)
+			r->over_ns = time_ns;
+	}
+}
+
+/*
+ * Readings of @cpu were lost behind the last one that was taken: events from then on have none, and must not be given
+ * those that wait.
+ */
+static void note_loss(struct ky_counters *counters, uint32_t number)
+{
+	struct ky_counters_cpu *cpu = &counters->cpus[number];
+	size_t pos = 0;
+	uint64_t thread;
+	void *value;
+
+	if (cpu->lost_ns == cpu->last_ns)
+		return; /* none was taken since */
+	cpu->lost_ns = cpu->last_ns;
+	while (ky_map_next(&counters->threads, &pos, &thread, &value)) {
+		const struct ky_counters_queue *queue = value;
+
+		for (struct ky_counters_reading *r = queue->first; r; r = r->next)
+			if (r->cpu == number && r->over_ns > cpu->lost_ns)
+				r->over_ns = cpu->lost_ns;
+	}
+}
+
+/* One that was being written when those after it were taken comes @late. */
+static void place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
+			 struct ky_counters_queue *queue, struct ky_counters_reading *r, bool late)
+{
+	if (!late) {
+		if (cpu->queue && cpu->queue != queue)
+			end_run(cpu->queue, number, cpu->run, r->time_ns);
+		cpu->run += cpu->queue != queue;
+		cpu->queue = queue;
+		cpu->last_ns = r->time_ns;
+	}
+	r->cpu = number;
+	r->run = cpu->run;
+	r->over_ns = late && cpu->queue != queue && !is_of_syscall(r) ? cpu->last_ns : UINT64_MAX;
+}
+
+static void push(struct ky_counters *counters, uint32_t number, const struct ky_counters_slot *slot,
+		 bool late)
 {
 	uint64_t thread = slot->tid ? slot->tid : IDLE_KEY(number);
 	struct ky_counters_queue *queue = queue_of(counters, thread);
@@ -85,6 +147,7 @@ static void push(struct ky_counters *counters, uint32_t number, const struct ky_
 			cpu->last[i] = cpu->base[i] + slot->values[i];
 		r->values[i] = cpu->last[i];
 	}
+	place_in_run(cpu, number, queue, r, late);
 	insert(queue, r);
 	counters->n_readings++;
 }
@@ -117,7 +180,7 @@ static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&slot->number, __ATOMIC_RELAXED) != number + 1)
 		return -1;
-	push(counters, cpu, (const void *)copy);
+	push(counters, cpu, (const void *)copy, number < counters->cpus[cpu].next);
 	return 1;
 }
 
@@ -144,8 +207,10 @@ static void begin_drain(struct ky_counters *counters, uint32_t number)
 		if (take_slot(counters, number, cpu->gaps[i]) == 0)
 			cpu->gaps[n_gaps++] = cpu->gaps[i];
 	cpu->n_gaps = n_gaps;
-	if (cpu->head - cpu->next > counters->program.n_slots)
+	if (cpu->head - cpu->next > counters->program.n_slots) {
+		note_loss(counters, number);
 		cpu->next = cpu->head - counters->program.n_slots;
+	}
 }
 
 /* Up to @until_ns, about. Returns whether there was any. */
@@ -155,7 +220,11 @@ static bool drain_cpu(struct ky_counters *counters, uint32_t number, uint64_t un
 	uint64_t first = cpu->next;
 
 	for (; cpu->next != cpu->head && next_time(counters, number) <= until_ns; cpu->next++) {
-		if (take_slot(counters, number, cpu->next) != 0)
+		int taken = take_slot(counters, number, cpu->next);
+
+		if (taken < 0)
+			note_loss(counters, number);
+		if (taken)
 			continue;
 		if (cpu->n_gaps == KY_COUNTERS_GAPS_MAX)
 			break;
@@ -189,11 +258,6 @@ void ky_counters_drain(struct ky_counters *counters)
 
 /* ---- events --------------------------------------------------------------------------- */
 
-static bool is_of_syscall(const struct ky_counters_reading *r)
-{
-	return r->key >= KY_COUNTERS_OF_SYS_ENTER;
-}
-
 /* Of a thread's readings up to a time. */
 struct past {
 	struct ky_counters_reading *found;     /* the newest of the kind in question */
@@ -211,6 +275,17 @@ static void look_at_past(const struct ky_counters_queue *queue, uint32_t key, ui
 		past->last_call = is_of_syscall(r) ? r : past->last_call;
 		past->n++;
 	}
+}
+
+/* Is past->found the event's own, or was that lost, and another left by an event that nobody wants? */
+static bool is_own(const struct past *past, uint32_t cpu, uint64_t time_ns)
+{
+	const struct ky_counters_reading *r = past->found;
+
+	if (!r || r->over_ns <= time_ns)
+		return false;
+	/* A thread's next call has begun, or this one has ended. */
+	return is_of_syscall(r) ? r == past->last_call : r->cpu == cpu;
 }
 
 /*
@@ -251,6 +326,8 @@ const uint64_t *ky_counters_take(struct ky_counters *counters, uint32_t key, uin
 
 	if (queue)
 		look_at_past(queue, key, time_ns, &past);
+	if (!is_own(&past, cpu, time_ns))
+		past.found = NULL;
 	if (past.found && cpu < counters->n_cpus)
 		memcpy(counters->cpus[cpu].given, past.found->values, counters->n * 8);
 	counters->missing += !past.found;
@@ -276,8 +353,13 @@ static void sweep(struct ky_counters *counters, uint64_t before_ns)
 		if (!queue->first)
 			(void)ky_vec_push(&empty, thread);
 	}
-	ky_vec_foreach(&empty, key)
-		free(ky_map_del(&counters->threads, *key));
+	ky_vec_foreach(&empty, key) {
+		value = ky_map_del(&counters->threads, *key);
+		for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++)
+			if (counters->cpus[cpu].queue == value)
+				counters->cpus[cpu].queue = NULL;
+		free(value);
+	}
 	ky_vec_fini(&empty);
 }
 

@@ -154,7 +154,24 @@ static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 		if (ky_bpf_map_update(map, &cpu, fd, NULL) < 0)
 			return -EIO;
 	}
+	counters->cpus[cpu].enabled_ns = 0;
 	return 0;
+}
+
+/*
+ * A CPU that goes away takes its counters with it, also when it is back before anybody looks: they are on no more, and
+ * so is the time that the kernel says they were on.
+ */
+static bool stands_still(struct ky_counters *counters, uint32_t number)
+{
+	struct ky_counters_cpu *cpu = &counters->cpus[number];
+	uint64_t before_ns = cpu->enabled_ns;
+
+	for (size_t i = 0; i < counters->n; i++)
+		if (cpu->fds[i] >= 0)
+			return ky_os_counter_enabled(cpu->fds[i], &cpu->enabled_ns) &&
+			       cpu->enabled_ns == before_ns;
+	return false;
 }
 
 /* The kernel has ended its counters; the next ones take their places in the maps. */
@@ -206,23 +223,24 @@ static bool cpus_changed(struct ky_counters *counters)
 
 void ky_counters_follow_cpus(struct ky_counters *counters)
 {
+	bool changed = cpus_changed(counters), drained = false;
 	size_t which;
 
-	if (!cpus_changed(counters))
-		return;
-	ky_counters_drain(counters);
 	for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++) {
-		bool here = is_listed(counters->cpu_list, cpu);
+		bool *here = &counters->cpus[cpu].here;
+		bool is_here = changed ? is_listed(counters->cpu_list, cpu) : *here;
+		bool was_away = *here && stands_still(counters, cpu);
 
-		if (here == counters->cpus[cpu].here)
+		if (is_here == *here && !was_away)
 			continue;
-		if (!here)
+		if (!drained)
+			ky_counters_drain(counters);
+		drained = true;
+		if (*here)
 			stop_on(counters, cpu);
-		else if (count_on(counters, cpu, &which) < 0) {
+		*here = is_here && count_on(counters, cpu, &which) == 0;
+		if (is_here && !*here)
 			counters->cpu_list[0] = '\0'; /* once more, next time */
-			continue;
-		}
-		counters->cpus[cpu].here = here;
 	}
 }
 

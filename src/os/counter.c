@@ -70,6 +70,7 @@ int ky_os_counter_open(const struct ky_os_counter *counter, int cpu, bool withou
 		.type = counter->type,
 		.size = sizeof(attr),
 		.config = counter->config,
+		.read_format = cpu < 0 ? 0 : PERF_FORMAT_TOTAL_TIME_ENABLED,
 		.exclude_hv = cpu < 0,
 		.exclude_kernel = without_kernel,
 		/* A count, or none: no share of one that was measured now and then. */
@@ -79,6 +80,16 @@ int ky_os_counter_open(const struct ky_os_counter *counter, int cpu, bool withou
 			  PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+bool ky_os_counter_enabled(int fd, uint64_t *ns)
+{
+	uint64_t said[2]; /* the count, the time */
+
+	if (read(fd, said, sizeof(said)) != (ssize_t)sizeof(said))
+		return false;
+	*ns = said[1];
+	return true;
 }
 
 void ky_os_counters_list(char *text, size_t size)

@@ -7,6 +7,7 @@ One boot does it all; the tests look at what it left.
 """
 
 import collections
+import json
 import re
 
 import pytest
@@ -26,6 +27,14 @@ echo 1 > /sys/devices/system/cpu/cpu1/online
 pinned 1 after {CALLS}
 """
 
+# The recorder has no time to see that the CPU is away; then it has.
+BLINK = """#!/bin/busybox sh
+pinned 1 before 10
+echo 0 > /sys/devices/system/cpu/cpu1/online
+echo 1 > /sys/devices/system/cpu/cpu1/online
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do pinned 1 after 1; sleep 0.1; done
+"""
+
 SCRIPT = f"""
 kymo record -o whole -k 'default,compat_syscall_*' --kprobe 'do_sys_openat2(arg1:s32, arg2:ustring, $retval:s32)' \\
 	--syscall-content=paths --context procname -- work
@@ -40,7 +49,9 @@ kymo record -o every -k '*' -- true
 tell every
 kymo record -o mapped --reader=mmap -- true
 tell mapped
-tar cf /dev/nvme0n1 whole raw absent every
+kymo record -o counted -k syscall_entry_getppid --context procname,perf:cpu:context-switches -- blink
+tell counted
+tar cf /dev/nvme0n1 whole raw absent every counted
 sync
 tell over
 """
@@ -53,7 +64,7 @@ EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, 
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory)]
-    done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK})
+    done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK, "bin/blink": BLINK})
     print(done.text)
     assert "over" in done.steps, done.text
     done.unpack(directory)
@@ -74,11 +85,11 @@ def pinned_calls(found):
                                if name == "syscall_entry_getppid" and comm not in ("work", "sh"))
 
 
-@pytest.mark.parametrize("name", ["whole", "raw", "absent", "every"])
+@pytest.mark.parametrize("name", ["whole", "raw", "absent", "every", "counted"])
 def test_recorded_without_loss(machine, name):
     assert machine.steps[name][0] == 0, machine.text
     said = re.findall(r"Recorded (\d+) events.*; (\d+) lost", machine.text)
-    assert len(said) == 4 and all(lost == "0" for _, lost in said), machine.text
+    assert len(said) == 5 and all(lost == "0" for _, lost in said), machine.text
 
 
 @pytest.mark.parametrize("name", ["whole", "absent", "every"])
@@ -101,6 +112,19 @@ def test_a_cpu_goes_and_returns(machine, kymo, name):
 def test_a_cpu_comes_that_was_away(machine, kymo):
     found = events(kymo, machine.directory / "absent")
     assert pinned_calls(found) == {("after", 1): CALLS}
+
+
+def test_counters_of_a_cpu_that_was_away(machine, kymo):
+    """It was back before anybody looked; it goes on from what it had."""
+    lines = kymo("convert", "--to", "json", machine.directory / "counted").out.splitlines()
+    counts = {"before": [], "after": []}
+    for event in map(json.loads, lines):
+        if event["event"] == "syscall_entry_getppid" and event["context"]["procname"] in counts:
+            assert event["packet"]["cpu_id"] == 1
+            counts[event["context"]["procname"]].append(event["context"]["perf_cpu_context_switches"])
+    every = counts["before"] + counts["after"]
+    assert len(every) == 30 and every[0] > 0 and every == sorted(every)
+    assert every[-1] > every[10], every
 
 
 def test_kernel_functions(machine, kymo):
