@@ -89,6 +89,16 @@ static bool is_number(const struct ky_column *column)
 	}
 }
 
+/* The column whose cells have bars, or -1: there is room for those of statistics here. */
+static int bar_column(const struct ky_table_def *def)
+{
+	int found = ky_html_bar_column(def);
+
+	for (size_t c = 0; found < 0 && c < def->n_columns; c++)
+		found = def->columns[c].bar == KY_BAR_ROOM ? (int)c : found;
+	return found;
+}
+
 /* How long a bar of the full length is; 0: there is none. */
 static double full_bar(const struct ky_table *table, int bar)
 {
@@ -131,7 +141,7 @@ static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
 static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 {
 	const struct ky_table_def *def = table->def;
-	int bar = ky_html_bar_column(def);
+	int bar = bar_column(def);
 	double full = full_bar(table, bar);
 	uint64_t empty = 0; /* the columns that are, of the first 64 */
 

@@ -2,6 +2,7 @@
 /* Report syscalls: which system calls were made, how long they took, which failed. */
 #include "analysis/report-list.h"
 
+#include "analysis/report-calls.h"
 #include "analysis/usage.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
@@ -143,10 +144,19 @@ static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
 	[KY_CALL_UNENDED] = "under way at the end",
 };
 
-static const struct ky_table_def *const tables[] = {&syscall_table, &process_table, &thread_table,
-						    &outcome_table, NULL};
+static const struct ky_table_def *const tables[] = {
+	&syscall_table, &process_table, &thread_table, &ky_calls_top,
+	&ky_calls_freq, &outcome_table, &ky_calls_log, NULL};
 
-enum { TABLE_SYSCALLS, TABLE_PROCESSES, TABLE_THREADS, TABLE_OUTCOMES };
+enum {
+	TABLE_SYSCALLS,
+	TABLE_PROCESSES,
+	TABLE_THREADS,
+	TABLE_TOP,
+	TABLE_FREQ,
+	TABLE_OUTCOMES,
+	TABLE_LOG
+};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -157,6 +167,7 @@ struct unmeasured {
 struct run {
 	struct ky_model *model;
 	struct ky_usages usages;
+	struct ky_calls calls;
 	KY_VEC(struct unmeasured) unmeasured; /* by system call */
 	uint64_t outcomes[KY_CALL_OUTCOMES];
 };
@@ -176,16 +187,22 @@ static int on_call(void *data, const struct ky_call *call)
 	struct run *run = data;
 
 	run->outcomes[call->outcome]++;
-	return call->outcome == KY_CALL_DONE ? ky_usages_add(&run->usages, call)
-					     : count_unmeasured(run, call);
+	if (call->outcome != KY_CALL_DONE)
+		return count_unmeasured(run, call);
+	if (ky_usages_add(&run->usages, call) < 0)
+		return KYMO_E_MEMORY;
+	return ky_calls_add(&run->calls, call);
 }
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.call = on_call};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
-	(void)options;
-	return ky_report_run(model, sizeof(struct run), &listener);
+	if (run)
+		ky_calls_init(&run->calls, options,
+			      ky_report_wants(options, &ky_report_syscalls, TABLE_LOG));
+	return run;
 }
 
 static void free_run(void *data)
@@ -193,6 +210,7 @@ static void free_run(void *data)
 	struct run *run = data;
 
 	ky_usages_fini(&run->usages);
+	ky_calls_fini(&run->calls);
 	ky_vec_fini(&run->unmeasured);
 	free(run);
 }
@@ -392,6 +410,11 @@ static int finish(void *data, const struct ky_report_options *options,
 		fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
 			       ky_model_n_threads(run->model));
 	free(sums);
+	ky_calls_fill(&run->calls, run->model, &result->tables[TABLE_TOP],
+		      &result->tables[TABLE_LOG]);
+	if (!status)
+		status = ky_calls_fill_freq(&run->calls, run->model, &result->tables[TABLE_FREQ],
+					    ky_report_limit(options, KY_TABLE_RANK));
 	fill_outcomes(run, &result->tables[TABLE_OUTCOMES]);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
@@ -414,7 +437,8 @@ const struct ky_report ky_report_syscalls = {
 		"from the context, sched events and the state dump.",
 	.reading =
 		"A long mean with a short median means that a few calls waited: look at p99 and "
-		"max. Time in read, futex, poll, epoll_wait, nanosleep or wait4 is mostly waiting "
+		"max, at the distribution (two humps: found in a cache, and not), and at when the longest "
+		"ones were (-t log has every call). Time in read, futex, poll, epoll_wait, nanosleep or wait4 is mostly waiting "
 		"for something to happen, and no cost in itself. EAGAIN is the ordinary answer of "
 		"non-blocking files; ENOENT in large numbers is often a search path. ERESTARTSYS "
 		"and its like are calls that a signal interrupted: the program never sees them.",
@@ -455,6 +479,27 @@ const struct ky_report ky_report_syscalls = {
 		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
 		"  532 more rows: --limit 0 shows all\n"
 		"  not shown for want of room: p99.9, Stdev, p90, Min, Time, p50\n"
+		"\n"
+		"The longest calls\n"
+		"                 End  Duration  System call      TID  PID  Name             CPU  Result\n"
+		"  05:30:42.615125610   3.675 s  epoll_wait       250  240  Client manageme    0       1\n"
+		"  05:30:42.552413680   3.008 s  wait4              1    1  init               0     363\n"
+		"  05:30:42.550452220   3.001 s  clock_nanosleep  363  363  sleep              1       0\n"
+		"  5861 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Begin\n"
+		"\n"
+		"How long they took\n"
+		"      From     Below  Count    Share\n"
+		"  newfstatat\n"
+		"  5.000 us  10.00 us    260  12.63 %  ██████▏\n"
+		"  10.00 us  20.00 us   1692  82.22 %  ████████████████████████████████████████\n"
+		"  20.00 us  50.00 us     69   3.35 %  █▋\n"
+		"  50.00 us  100.0 us     23   1.12 %  ▌\n"
+		"  100.0 us  200.0 us      3   0.15 %  ▏\n"
+		"  200.0 us  500.0 us     10   0.49 %  ▎\n"
+		"  500.0 us  1.000 ms      0   0.00 %\n"
+		"  1.000 ms  2.000 ms      1   0.05 %\n"
+		"  ...\n"
 		"\n"
 		"What became of the calls\n"
 		"  Outcome                         Calls\n"

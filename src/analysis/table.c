@@ -370,3 +370,21 @@ void ky_table_limit(struct ky_table *table, uint64_t limit)
 	table->n_omitted = n_rows - kept;
 	table->cells.len = kept * n;
 }
+
+void ky_table_limit_groups(struct ky_table *table, uint64_t limit)
+{
+	size_t n = table->def->n_columns, n_rows = ky_table_n_rows(table), kept = 0;
+	uint64_t groups = 0;
+
+	while (limit && kept < n_rows) {
+		const struct ky_cell *row = ky_table_cells(table, kept);
+
+		if ((!kept || !ky_cell_equal(row, row - n)) && ++groups > limit)
+			break;
+		kept++;
+	}
+	if (!limit)
+		return;
+	table->n_omitted = n_rows - kept;
+	table->cells.len = kept * n;
+}

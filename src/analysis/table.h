@@ -206,5 +206,7 @@ void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 
 /* Keep the first @limit rows, or of groups the first @limit with as many rows each; 0: all. */
 void ky_table_limit(struct ky_table *table, uint64_t limit);
+/* Keep the first @limit groups, with all their rows; 0: all. */
+void ky_table_limit_groups(struct ky_table *table, uint64_t limit);
 
 #endif

@@ -105,6 +105,25 @@ def check_syscalls(report, events):
     check_processes(report["processes"], true, slow_reports.files_of(events).pids)
 
 
+def more_syscalls(report, events):
+    """Each by itself, and how long those of a name took."""
+    exits = {(e.ns, e.context.get("tid")): e.cpu for e in events if "syscall_exit_" in e.name}
+    found = slow_reports.calls(events)
+    assert [(row["begin"], row["end"], row["syscall"], row["process"]["tid"], row["ret"])
+            for row in report["log"]] == found
+    durations = collections.defaultdict(list)
+    for row in report["log"]:
+        assert row["duration"] == row["end"] - row["begin"]
+        assert row["cpu"] == exits[row["end"], row["process"]["tid"]]
+        failed = -4096 < row["ret"] < 0
+        assert row["error"] in result_of(row["ret"]) if failed else row["error"] is None
+        durations[row["syscall"]].append(row["duration"])
+    ranked = sorted(durations, key=lambda call: (-len(durations[call]), call))
+    assert list(dict.fromkeys(row["syscall"] for row in report["freq"])) == ranked
+    for call in ranked:
+        slow_reports.check_freq([row for row in report["freq"] if row["syscall"] == call], durations[call])
+
+
 def check_processes(rows, true, pids):
     sums, tids = collections.defaultdict(collections.Counter), collections.defaultdict(set)
     for (tid, call), durations in true.durations.items():
@@ -320,7 +339,7 @@ def more_threads(report, events):
 
 MORE = {"block": more_block, "irq": more_interrupts, "locks": more_locks, "memory": more_memory,
         "sched": more_sched, "softirq": more_interrupts, "syscall-rates": more_rates,
-        "threads": more_threads}
+        "syscalls": more_syscalls, "threads": more_threads}
 CHECKS = {**slow_reports.CHECKS, "cpu": check_cpu, "syscalls": check_syscalls}
 # Words, which are the program's.
 WORDS = {("summary", "facts", "subject")}

@@ -111,6 +111,15 @@ def test_bars_have_the_values_lengths(kymo, reference):
     assert all(abs(length - 100 * usage / max(usages)) < 0.06 for length, usage in zip(lengths, usages))
 
 
+def test_statistics_have_bars_of_their_times(kymo, reference):
+    options = ("report", "sched", "-t", "threads", reference)
+    report, = json.loads(kymo(*options, "--json").out)["reports"]
+    times = [row["total"] or 0 for row in report["tables"][0]["rows"]]
+    lengths = [float(length) for length in re.findall(r"--w:([\d.]+)%", kymo(*options, "--html").out)]
+    assert len(lengths) == len(times)
+    assert all(abs(length - 100 * time / max(times)) < 0.06 for length, time in zip(lengths, times))
+
+
 def test_intervals_are_lines_over_time(kymo, reference):
     page = Page(kymo("report", "cpu,sched", "--html", "--refresh", "500ms", reference).out)
     assert page.counts["section"] == 2
