@@ -279,7 +279,7 @@ int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
 	begin_ns = request->issue_ns != INT64_MIN ? request->issue_ns : event->ns;
 	if (ky_model_tells(feed->model, request->thread, event->cpu_id) &&
 	    ky_model_tells_long(feed->model, event->ns - begin_ns))
-		status = ky_model_tell(feed->model, request, KY_APART_REQUEST, request);
+		status = ky_model_notify(feed->model, request, request);
 	request->next = told.disk->spare;
 	told.disk->spare = request;
 	return status < 0 ? status : 0;

@@ -266,8 +266,6 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 			model->end_ns = at;
 			status = ky_model_cut(model, at);
 			if (status >= 0)
-				status = ky_model_settle(model);
-			if (status >= 0)
 				status = model->tick(model->tick_data);
 			forget_losses(model);
 			model->begin_ns = at;

@@ -4,7 +4,6 @@
 #define KY_ANALYSIS_MODEL_INTERNAL_H
 
 #include "analysis/model.h"
-#include "analysis/model-apart.h"
 
 #define KY_CLASS_FIELDS 8
 
@@ -80,7 +79,6 @@ struct ky_model {
 	const struct ky_trace_set *set;
 	KY_VEC(struct ky_listener) listeners;
 	KY_VEC(size_t) hooked[KY_HOOKS]; /* which listeners have the hook of that number */
-	struct ky_apart *apart; /* tells listeners in another thread; NULL: none is told so */
 	KY_VEC(struct ky_host *) hosts;
 	KY_VEC(struct ky_cpu *) cpus;
 	KY_VEC(struct ky_thread *) threads;
@@ -172,16 +170,6 @@ int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begi
 		}                                                                      \
 		notified_;                                                             \
 	})
-
-/* The same of what can be told apart, @kind of enum ky_apart_kind. */
-#define ky_model_tell(model, hook, kind, what)                                                   \
-	({                                                                                       \
-		int told_ = ky_model_notify(model, hook, what);                                  \
-		told_ >= 0 && (model)->apart ? ky_apart_put((model)->apart, kind, what) : told_; \
-	})
-
-/* Listeners know all that has happened. 0, or the status that one of them returned. */
-int ky_model_settle(struct ky_model *model);
 
 /* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */
 int ky_model_resolve(struct ky_model *model, struct ky_host *host);

@@ -452,5 +452,5 @@ int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct k
 		return status;
 	if (!begun->row->no_bytes && call->ret > 0)
 		io.bytes = (uint64_t)call->ret;
-	return ky_model_tell(feed->model, io, KY_APART_IO, &io);
+	return ky_model_notify(feed->model, io, &io);
 }

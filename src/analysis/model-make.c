@@ -96,7 +96,6 @@ void ky_model_free(struct ky_model *model)
 {
 	if (!model)
 		return;
-	ky_apart_free(model->apart);
 	ky_periods_fini(model);
 	ky_files_fini(model);
 	ky_vec_foreach(&model->disks, disk)

@@ -39,7 +39,7 @@ static int on_packet(struct ky_feed *feed, const struct ky_event *event,
 		return KYMO_E_MEMORY;
 	if (!ky_model_tells(feed->model, packet.thread, event->cpu_id))
 		return 0;
-	return ky_model_tell(feed->model, packet, KY_APART_PACKET, &packet);
+	return ky_model_notify(feed->model, packet, &packet);
 }
 
 int ky_on_net_sent(struct ky_feed *feed, const struct ky_event *event,
@@ -64,7 +64,7 @@ static int tell(struct ky_feed *feed, const struct ky_event *event,
 	memory->ns = event->ns;
 	if (!ky_model_tells(feed->model, memory->thread, event->cpu_id))
 		return 0;
-	return ky_model_tell(feed->model, memory, KY_APART_MEMORY, memory);
+	return ky_model_notify(feed->model, memory, memory);
 }
 
 static int on_pages(struct ky_feed *feed, const struct ky_event *event,

@@ -29,7 +29,7 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 	thread->syscall.id = KY_NO_SYSCALL;
 	if (!ky_model_tells(model, thread, call.cpu_id))
 		return 0;
-	return ky_model_tell(model, call, KY_APART_CALL, &call);
+	return ky_model_notify(model, call, &call);
 }
 
 /* Which call an event is about. KY_NO_SYSCALL: it does not say. */
@@ -88,7 +88,7 @@ static int tell(struct ky_model *model, const struct ky_call *call)
 	if (call->outcome == KY_CALL_DONE &&
 	    !ky_model_tells_long(model, call->end_ns - call->begin_ns))
 		return 0;
-	return ky_model_tell(model, call, KY_APART_CALL, call);
+	return ky_model_notify(model, call, call);
 }
 
 int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,

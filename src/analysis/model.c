@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "os/crew.h"
 
 /* ---- threads and CPUs ------------------------------------------------------------------ */
 
@@ -185,22 +184,12 @@ static int note_hooks(struct ky_model *model, const struct ky_listener *listener
 	return 0;
 }
 
-int ky_model_set_crew(struct ky_model *model, struct ky_crew *crew)
-{
-	if (!crew || ky_crew_jobs(crew) < 2)
-		return 0;
-	model->apart = ky_apart_new(crew);
-	return model->apart ? 0 : KYMO_E_MEMORY;
-}
-
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 {
 	unsigned int subjects = model->subjects | subjects_of(listener);
 
 	if (subjects != model->subjects)
 		ky_model_ask(model, subjects);
-	if (model->apart && ky_apart_can(listener))
-		return ky_apart_listen(model->apart, listener);
 	if (note_hooks(model, listener) < 0)
 		return KYMO_E_MEMORY;
 	return ky_vec_push(&model->listeners, *listener);
@@ -211,13 +200,6 @@ void ky_model_unlisten(struct ky_model *model)
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_clear(&model->hooked[i]);
 	ky_vec_clear(&model->listeners);
-	if (model->apart)
-		ky_apart_unlisten(model->apart);
-}
-
-int ky_model_settle(struct ky_model *model)
-{
-	return model->apart ? ky_apart_settle(model->apart) : 0;
 }
 
 /* ---- the pass -------------------------------------------------------------------------- */
@@ -434,8 +416,6 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 	}
 	if (status >= 0)
 		status = ky_periods_end(model);
-	if (status >= 0)
-		status = ky_model_settle(model);
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 
@@ -460,7 +440,7 @@ static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
 	return status;
 }
 
-static int run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
+int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_batch batch;
 	int status, ended;
@@ -477,13 +457,4 @@ static int run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *
 		return ky_error_nomem(err);
 	ended = ky_model_end(model, status < 0 ? NULL : err);
 	return status < 0 ? status : ended;
-}
-
-int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
-{
-	int status = run(model, flow, err);
-
-	/* Where it failed, listeners are to be left in peace all the same. */
-	ky_model_settle(model);
-	return status;
 }

@@ -31,8 +31,6 @@
 
 #include "flow/flow.h"
 
-struct ky_crew;
-
 #define KY_COMM_SIZE 16	       /* with the NUL; the kernel's TASK_COMM_LEN */
 #define KY_UNKNOWN   INT32_MIN /* of a pid, a priority, a CPU number */
 
@@ -339,11 +337,6 @@ struct ky_memory {
 /*
  * What a report wants to be told; NULL where it does not care. Calls come in the order of the
  * events; each may return a negative status, which ends the pass.
- *
- * A listener that has no hooks but call, io, request, packet and memory may be told later, and in another
- * thread (ky_model_set_crew()), but before the pass or the interval is over. So they use of threads,
- * files, disks, interfaces and hosts only what never changes (index, tid, names and kinds of files ...), and
- * of the model where the range begins.
  */
 struct ky_listener {
 	void *data;
@@ -412,8 +405,6 @@ void ky_focus_fini(struct ky_focus *focus);
 struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err);
 void ky_model_free(struct ky_model *model); /* NULL is fine */
 
-/* May tell listeners in threads of @crew, which must outlive the model. Before they listen. 0 or KYMO_E_MEMORY. */
-int ky_model_set_crew(struct ky_model *model, struct ky_crew *crew);
 /* Tell @listener from now on; the struct is copied. 0 or KYMO_E_MEMORY. */
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener);
 

@@ -407,7 +407,7 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 
 	if (pass->options->periods && ky_model_set_periods(model, pass->options->periods) < 0)
 		return ky_error_nomem(err);
-	if (ky_model_set_crew(model, pass->options->crew) < 0 || begin_runs(pass) < 0)
+	if (begin_runs(pass) < 0)
 		return ky_error_nomem(err);
 	ky_model_set_focus(model, &pass->options->focus);
 	if (pass->options->interval_ns)
