@@ -16,34 +16,32 @@ void ky_ledger_fini(struct ky_ledger *ledger)
 	ky_map_fini(&ledger->by_key);
 }
 
-static struct ky_entry *find_or_make(struct ky_ledger *ledger, uint64_t key,
-				     const struct ky_thread *thread, uint64_t what)
+static struct ky_entry *make(struct ky_ledger *ledger, uint64_t key, const struct ky_thread *thread,
+			     uint64_t what)
 {
-	struct ky_entry *entry = ky_map_get(&ledger->by_key, key);
+	struct ky_entry *entry = calloc(1, sizeof(*entry));
 
-	if (entry)
-		return entry;
-	entry = calloc(1, sizeof(*entry));
 	if (!entry || ky_vec_push(&ledger->entries, entry) < 0) {
 		free(entry);
 		return NULL;
 	}
-	entry->key = key;
 	entry->thread = thread;
 	entry->what = what;
 	entry->n_threads = thread != NULL;
 	return ky_map_set(&ledger->by_key, key, entry) < 0 ? NULL : entry;
 }
 
-struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
-			       uint64_t what)
+struct ky_entry *ky_ledger_find(struct ky_ledger *ledger, const struct ky_thread *thread,
+				uint64_t what)
 {
-	uint64_t key = (thread ? (uint64_t)thread->index + 1 : 0) << 32 | (uint32_t)what;
-	struct ky_entry **recent = &ledger->recent[(key ^ key >> 32) % KY_LEDGER_RECENT];
+	uint32_t who = thread ? thread->index + 1 : 0;
+	uint64_t key = (uint64_t)who << 32 | (uint32_t)what;
+	struct ky_entry *entry = ky_map_get(&ledger->by_key, key);
 
-	if (__builtin_expect(!*recent || (*recent)->key != key, 0))
-		*recent = find_or_make(ledger, key, thread, what);
-	return *recent;
+	if (!entry)
+		entry = make(ledger, key, thread, what);
+	ledger->recent[(who ^ what) % KY_LEDGER_RECENT] = entry;
+	return entry;
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */
@@ -208,17 +206,18 @@ void ky_cell_sum(struct ky_cell *cell, unsigned __int128 sum)
 void ky_fill_times(struct ky_cell *row, const struct ky_stats *stats)
 {
 	static const double percents[] = {50, 90, 99, 99.9};
+	const struct ky_moments moments = ky_stats_moments(stats);
 	struct ky_cell *cell = row - KY_STATS_TOTAL;
 	uint64_t values[4];
 
-	if (!stats->count)
+	if (!moments.count)
 		return;
-	ky_cell_sum(&cell[KY_STATS_TOTAL], stats->sum);
-	ky_cell_u64(&cell[KY_STATS_MIN], stats->min);
-	ky_cell_f64(&cell[KY_STATS_AVG], ky_stats_mean(stats));
-	ky_cell_u64(&cell[KY_STATS_MAX], stats->max);
-	if (stats->count > 1)
-		ky_cell_f64(&cell[KY_STATS_STDEV], ky_stats_stdev(stats));
+	ky_cell_sum(&cell[KY_STATS_TOTAL], moments.sum);
+	ky_cell_u64(&cell[KY_STATS_MIN], moments.min);
+	ky_cell_f64(&cell[KY_STATS_AVG], ky_moments_mean(&moments));
+	ky_cell_u64(&cell[KY_STATS_MAX], moments.max);
+	if (moments.count > 1)
+		ky_cell_f64(&cell[KY_STATS_STDEV], ky_moments_stdev(&moments));
 	ky_stats_percentiles(stats, percents, 4, values);
 	for (int i = 0; i < 4; i++)
 		ky_cell_u64(&cell[KY_STATS_P50 + i], values[i]);

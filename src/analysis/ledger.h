@@ -32,7 +32,6 @@ int ky_threads_compare_what(const struct ky_thread *a, uint64_t what_a, const st
 #define KY_ENTRY_SUMS 12
 
 struct ky_entry {
-	uint64_t key;			/* the ledger's; of a group: 0 */
 	const struct ky_thread *thread; /* of a group: its first one; NULL: nobody, or everybody */
 	uint64_t what;			/* the report's own numbering */
 	uint64_t n_threads;		/* of a group: how many are in it */
@@ -51,9 +50,22 @@ struct ky_ledger {
 
 /* All zero is an empty ledger. */
 void ky_ledger_fini(struct ky_ledger *ledger);
+/* For ky_ledger_get(): where it was not asked for lately. */
+struct ky_entry *ky_ledger_find(struct ky_ledger *ledger, const struct ky_thread *thread,
+				uint64_t what);
+
 /* The entry of @thread (NULL: nobody) and @what, below 2^32; made when it is new. NULL: out of memory. */
-struct ky_entry *ky_ledger_get(struct ky_ledger *ledger, const struct ky_thread *thread,
-			       uint64_t what);
+static inline struct ky_entry *ky_ledger_get(struct ky_ledger *ledger,
+					     const struct ky_thread *thread, uint64_t what)
+{
+	uint32_t who = thread ? thread->index + 1 : 0;
+	struct ky_entry *entry = ledger->recent[(who ^ what) % KY_LEDGER_RECENT];
+
+	return __builtin_expect(entry && entry->thread == thread && entry->what == what, 1)
+		       ? entry
+		       : ky_ledger_find(ledger, thread, what);
+}
+
 /*
  * Add up @from into @to, which is empty: its threads @by, and all whats of each, unless @keep_what.
  * Sorts the entries of @from. 0 or KYMO_E_MEMORY.

@@ -60,6 +60,9 @@ struct ky_feed {
 	struct ky_host *host;
 	struct ky_stream_state *stream;
 	struct ky_cpu *cpu; /* NULL: the event belongs to no CPU */
+	/* What ky_model_current() found last, and of which event. */
+	const struct ky_event *asked;
+	struct ky_thread *thread;
 };
 
 /* What a CPU did over some time, which was known only at its end. */

@@ -107,9 +107,13 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 				 const struct ky_class_info *info)
 {
 	const struct ky_cpu *cpu = feed->cpu;
-	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
-	struct ky_thread *known = known_current(cpu, tid);
+	struct ky_thread *known;
+	int32_t tid;
 
+	if (feed->asked == event)
+		return feed->thread;
+	tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+	known = known_current(cpu, tid);
 	if (known)
 		return known;
 	if (tid > 0)
@@ -117,31 +121,48 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 	return tid < 0 && cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 }
 
-int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
-		     const struct ky_class_info *info, struct ky_thread **thread)
+/* As ky_model_current(), of an event whose context does not tell what is known. */
+static int look_closer(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, int32_t tid)
 {
 	struct ky_cpu *cpu = feed->cpu;
-	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
 
-	*thread = known_current(cpu, tid);
-	if (*thread) {
-		if (feed->stream->has_switch)
-			cpu->seen_ns = event->ns;
-		return 0;
-	}
 	if (tid < 0) {
-		if (cpu && cpu->state == KY_CPU_BUSY)
-			*thread = cpu->current;
+		feed->thread = cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 		return 0;
 	}
+	feed->thread = NULL;
 	if (tid > 0) {
-		*thread = ky_model_context_thread(feed, event, info, tid);
-		if (!*thread)
+		feed->thread = ky_model_context_thread(feed, event, info, tid);
+		if (!feed->thread)
 			return KYMO_E_MEMORY;
 	}
 	if (cpu && feed->stream->has_switch)
-		return ky_cpu_learn(feed->model, cpu, *thread, event->ns);
+		return ky_cpu_learn(feed->model, cpu, feed->thread, event->ns);
 	return 0;
+}
+
+static inline int find_current(struct ky_feed *feed, const struct ky_event *event,
+			       const struct ky_class_info *info)
+{
+	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
+
+	feed->asked = event;
+	feed->thread = known_current(feed->cpu, tid);
+	if (__builtin_expect(!feed->thread, 0))
+		return look_closer(feed, event, info, tid);
+	if (feed->stream->has_switch)
+		feed->cpu->seen_ns = event->ns;
+	return 0;
+}
+
+int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread **thread)
+{
+	int status = feed->asked == event ? 0 : find_current(feed, event, info);
+
+	*thread = feed->thread;
+	return status;
 }
 
 /* ---- listeners ------------------------------------------------------------------------- */
@@ -255,7 +276,6 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
 	struct ky_cpu *cpu = feed->cpu;
-	struct ky_thread *thread;
 	int status;
 
 	if (feed->model->follows_cgroups) {
@@ -285,7 +305,7 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 		 */
 		if ((cpu->state == KY_CPU_UNKNOWN || cpu->missing) && info->tid.cls &&
 		    info->handle != ky_on_switch) {
-			status = ky_model_current(feed, event, info, &thread);
+			status = find_current(feed, event, info);
 			if (status < 0)
 				return status;
 		}

@@ -270,7 +270,7 @@ static void fill_process(const void *data, struct ky_table *table, const struct 
 	ky_cell_u64(&row[WHO_REQUESTS], entry->sums[SUM_REQUESTS]);
 	ky_cell_u64(&row[WHO_READ], entry->sums[SUM_READ]);
 	ky_cell_u64(&row[WHO_WRITTEN], entry->sums[SUM_WRITTEN]);
-	ky_cell_sum(&row[WHO_TIME], entry->stats.sum);
+	ky_cell_sum(&row[WHO_TIME], ky_stats_moments(&entry->stats).sum);
 	ky_cell_f64(&row[WHO_SHARE], ky_part(bytes, run->bytes));
 }
 

@@ -382,6 +382,7 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->disks.entries, it) {
 		const struct ky_entry *entry = *it;
+		const struct ky_moments times = ky_stats_moments(&entry->stats);
 		const struct ky_disk *disk = ky_model_disk(run->model, entry->what);
 		struct ky_cell *row = ky_table_row(table);
 
@@ -391,8 +392,8 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[DISK_SECTORS], entry->sums[SUM_SECTORS]);
 		ky_cell_u64(&row[DISK_READ], entry->sums[SUM_DISK_READ]);
 		ky_cell_u64(&row[DISK_WRITTEN], entry->sums[SUM_DISK_WRITTEN]);
-		if (entry->stats.count)
-			ky_cell_f64(&row[DISK_TIME], ky_stats_mean(&entry->stats));
+		if (times.count)
+			ky_cell_f64(&row[DISK_TIME], ky_moments_mean(&times));
 	}
 	ky_table_sort(table, DISK_NAME, true);
 }

@@ -287,18 +287,19 @@ static void fill_period(struct ky_table *table, const struct ky_period_def *def,
 static void fill_within(struct ky_table *table, const struct ky_period_def *def,
 			const struct sum *sum, const struct sum *parent)
 {
+	const struct ky_moments all = ky_stats_moments(&sum->stats);
+	const struct ky_moments outer = ky_stats_moments(&parent->stats);
 	struct ky_cell *row = ky_table_row(table);
 
 	ky_cell_text(table, &row[WITHIN_PARENT], def->parent->name);
 	ky_cell_text(table, &row[WITHIN_NAME], def->name);
-	ky_cell_u64(&row[WITHIN_COUNT], sum->stats.count);
-	ky_cell_sum(&row[WITHIN_TOTAL], sum->stats.sum);
-	if (parent->stats.count)
-		ky_cell_f64(&row[WITHIN_EACH],
-			    (double)sum->stats.count / (double)parent->stats.count);
-	if (parent->stats.sum)
+	ky_cell_u64(&row[WITHIN_COUNT], all.count);
+	ky_cell_sum(&row[WITHIN_TOTAL], all.sum);
+	if (outer.count)
+		ky_cell_f64(&row[WITHIN_EACH], (double)all.count / (double)outer.count);
+	if (outer.sum)
 		ky_cell_f64(&row[WITHIN_SHARE],
-			    (double)((long double)sum->stats.sum / (long double)parent->stats.sum));
+			    (double)((long double)all.sum / (long double)outer.sum));
 }
 
 static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,

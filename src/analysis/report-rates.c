@@ -110,13 +110,15 @@ struct run {
 	struct ky_model *model;
 	int64_t step_ns;
 	size_t last_step;
-	uint64_t last_since; /* where that begins */
+	int64_t last_ns; /* where that begins */
 	struct step steps[MAX_STEPS];
 	struct ky_map by_key;
+	/* Those asked for last, by a part of the key. */
+	struct series *recent[KY_LEDGER_RECENT];
 	KY_VEC(struct series *) series;
 };
 
-static struct series *find_series(struct run *run, const struct ky_call *call)
+static struct series *find_or_make(struct run *run, const struct ky_call *call)
 {
 	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
 	struct series *series = ky_map_get(&run->by_key, key);
@@ -131,6 +133,16 @@ static struct series *find_series(struct run *run, const struct ky_call *call)
 	series->thread = call->thread;
 	series->syscall = call->syscall;
 	return ky_map_set(&run->by_key, key, series) < 0 ? NULL : series;
+}
+
+static struct series *find_series(struct run *run, const struct ky_call *call)
+{
+	struct series **recent =
+		&run->recent[(call->syscall ^ call->thread->index) % KY_LEDGER_RECENT];
+
+	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
+		*recent = find_or_make(run, call);
+	return *recent;
 }
 
 /* Steps of twice the length. */
@@ -158,15 +170,13 @@ static void widen(struct run *run)
 /* The step of a moment of the range. */
 static size_t step_of(struct run *run, int64_t ns)
 {
-	uint64_t since = ky_ns_between(ky_model_begin_ns(run->model), ns);
+	int64_t begin_ns = ky_model_begin_ns(run->model);
+	uint64_t since = ky_ns_between(begin_ns, ns);
 
-	/* Most often the one of the call before: no need to divide. */
-	if (since - run->last_since < (uint64_t)run->step_ns)
-		return run->last_step;
 	while (since / (uint64_t)run->step_ns >= MAX_STEPS)
 		widen(run);
 	run->last_step = since / (uint64_t)run->step_ns;
-	run->last_since = run->last_step * (uint64_t)run->step_ns;
+	run->last_ns = begin_ns + (int64_t)run->last_step * run->step_ns;
 	return run->last_step;
 }
 
@@ -178,7 +188,10 @@ static int on_call(void *data, const struct ky_call *call)
 
 	if (call->outcome != KY_CALL_DONE)
 		return 0;
-	at = step_of(run, call->end_ns);
+	/* Most often the one of the call before: no need to divide. */
+	at = (uint64_t)call->end_ns - (uint64_t)run->last_ns < (uint64_t)run->step_ns
+		     ? run->last_step
+		     : step_of(run, call->end_ns);
 	series = find_series(run, call);
 	if (!series)
 		return KYMO_E_MEMORY;
@@ -210,6 +223,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	if (!run)
 		return NULL;
 	run->step_ns = FIRST_STEP_NS;
+	run->last_ns = INT64_MIN; /* in no step yet */
 	return run;
 }
 

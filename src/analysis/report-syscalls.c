@@ -379,7 +379,7 @@ static struct thread_sum *sum_threads(const struct run *run)
 		sum->threads = 1;
 		sum->count += usage->stats.count;
 		sum->failed += usage->failed;
-		sum->ns += usage->stats.sum;
+		sum->ns += ky_stats_moments(&usage->stats).sum;
 	}
 	return sums;
 }

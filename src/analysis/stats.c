@@ -9,7 +9,7 @@
 
 /* Two such values differ by less than DEV_LIMIT. */
 #define PLAIN_LIMIT (UINT64_C(1) << 62)
-/* Beyond this many deviations the squares could leave 128 bits; see add_moments(). */
+/* Beyond this many deviations the squares could leave 128 bits; see add_wild(). */
 #define DEV_LIMIT (INT64_C(1) << 62)
 
 void ky_stats_init(struct ky_stats *stats)
@@ -22,6 +22,93 @@ void ky_stats_fini(struct ky_stats *stats)
 	free(stats->cells);
 	free(stats->samples);
 	memset(stats, 0, sizeof(*stats));
+}
+
+/* ---- moments --------------------------------------------------------------------------- */
+
+static void add_wild(struct ky_moments *moments, uint64_t value)
+{
+	__int128 dev = (__int128)value - moments->first;
+
+	/* Only a lying clock gives durations of a century: keep the squares in range. */
+	if (dev > DEV_LIMIT)
+		dev = DEV_LIMIT;
+	if (dev < -DEV_LIMIT)
+		dev = -DEV_LIMIT;
+	moments->sum_dev += dev;
+	moments->sum_dev2 += (unsigned __int128)(dev * dev);
+}
+
+static inline void add_plain(struct ky_moments *moments, uint64_t value)
+{
+	int64_t dev = (int64_t)(value - moments->first);
+
+	moments->sum_dev += dev;
+	moments->sum_dev2 += (unsigned __int128)((__int128)dev * dev);
+}
+
+static void add_moments(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
+{
+	struct ky_moments m = *moments;
+
+	if (n && !m.count)
+		m.first = m.min = m.max = samples[0];
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t value = samples[i];
+
+		m.min = value < m.min ? value : m.min;
+		m.max = value > m.max ? value : m.max;
+		m.sum += value;
+		if (__builtin_expect((value | m.first) < PLAIN_LIMIT, 1))
+			add_plain(&m, value);
+		else
+			add_wild(&m, value);
+	}
+	m.count += n;
+	*moments = m;
+}
+
+static void merge_moments(struct ky_moments *into, const struct ky_moments *from)
+{
+	unsigned __int128 shift, n = from->count, sum_dev = (unsigned __int128)from->sum_dev;
+
+	if (!into->count) {
+		*into = *from;
+		return;
+	}
+	/* Sum of (x - a)^2 from sums about b, with x - a = (x - b) + (b - a); modulo 2^128. */
+	shift = (unsigned __int128)((__int128)from->first - into->first);
+	into->sum_dev2 += from->sum_dev2 + 2 * shift * sum_dev + shift * shift * n;
+	into->sum_dev = (__int128)((unsigned __int128)into->sum_dev + sum_dev + shift * n);
+	into->sum += from->sum;
+	into->count += from->count;
+	into->min = from->min < into->min ? from->min : into->min;
+	into->max = from->max > into->max ? from->max : into->max;
+}
+
+struct ky_moments ky_stats_moments(const struct ky_stats *stats)
+{
+	struct ky_moments moments = stats->in_cells;
+
+	add_moments(&moments, stats->samples, stats->n_samples);
+	return moments;
+}
+
+double ky_moments_mean(const struct ky_moments *moments)
+{
+	return moments->count ? (double)((long double)moments->sum / (long double)moments->count)
+			      : 0;
+}
+
+double ky_moments_stdev(const struct ky_moments *moments)
+{
+	long double n = (long double)moments->count, dev, square;
+
+	if (moments->count < 2)
+		return 0;
+	dev = (long double)moments->sum_dev;
+	square = (long double)moments->sum_dev2 - dev * dev / n;
+	return square > 0 ? (double)sqrtl(square / (n - 1)) : 0;
 }
 
 /* ---- cells ----------------------------------------------------------------------------- */
@@ -125,110 +212,53 @@ static int add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
 
 /* ---- adding ---------------------------------------------------------------------------- */
 
-/* Samples go into their cells. */
+/*
+ * Samples go into their cells. Many at once: the processor waits for the cells' memory, and that of the
+ * moments, once, not for each sample.
+ */
 static int spread(struct ky_stats *stats)
 {
 	if (!stats->cells && grow_cells(stats) < 0)
 		return KYMO_E_MEMORY;
+	add_moments(&stats->in_cells, stats->samples, stats->n_samples);
 	while (stats->n_samples) {
-		if (add_cell(stats, cell_of(stats->samples[stats->n_samples - 1]), 1) < 0)
+		if (add_cell(stats, cell_of(stats->samples[--stats->n_samples]), 1) < 0)
 			return KYMO_E_MEMORY;
-		stats->n_samples--;
 	}
 	return 0;
 }
 
-static int grow_samples_to(struct ky_stats *stats, uint32_t n)
+static int grow_samples(struct ky_stats *stats, uint32_t n)
 {
 	uint64_t *samples = realloc(stats->samples, n * sizeof(*samples));
 
 	if (!samples)
 		return KYMO_E_MEMORY;
 	stats->samples = samples;
+	stats->room = n;
 	return 0;
 }
 
-/*
- * Room for one more sample: 4, 8, 16, 32 of them, as most series are short. Once there are cells, there is
- * room for all 32.
- */
-static int grow_samples(struct ky_stats *stats)
+/* 4, 8, 16, 32 of them, as most series are short. */
+int ky_stats_make_room(struct ky_stats *stats)
 {
-	uint32_t n = stats->n_samples;
-
-	if (stats->cells || (n && (n < 4 || n & (n - 1))))
-		return 0;
-	return grow_samples_to(stats, n ? 2 * n : 4);
-}
-
-static void add_moments(struct ky_stats *stats, uint64_t value)
-{
-	__int128 dev;
-
-	if (!stats->count) {
-		stats->first = stats->min = stats->max = value;
-	} else {
-		stats->min = value < stats->min ? value : stats->min;
-		stats->max = value > stats->max ? value : stats->max;
-	}
-	stats->sum += value;
-	stats->count++;
-	if (__builtin_expect((value | stats->first) < PLAIN_LIMIT, 1)) {
-		int64_t plain = (int64_t)(value - stats->first);
-
-		stats->sum_dev += plain;
-		stats->sum_dev2 += (unsigned __int128)((__int128)plain * plain);
-		return;
-	}
-	dev = (__int128)value - stats->first;
-	/* Only a lying clock gives durations of a century: keep the squares in range. */
-	if (dev > DEV_LIMIT)
-		dev = DEV_LIMIT;
-	if (dev < -DEV_LIMIT)
-		dev = -DEV_LIMIT;
-	stats->sum_dev += dev;
-	stats->sum_dev2 += (unsigned __int128)(dev * dev);
-}
-
-int ky_stats_add(struct ky_stats *stats, uint64_t value)
-{
-	int status;
-
-	/* Many at once: the processor waits for their cells' memory once, not for each. */
-	status = stats->n_samples == KY_STATS_EXACT ? spread(stats) : grow_samples(stats);
-	if (status < 0)
-		return status;
-	stats->samples[stats->n_samples++] = value;
-	add_moments(stats, value);
-	return 0;
-}
-
-static void merge_moments(struct ky_stats *stats, const struct ky_stats *from)
-{
-	unsigned __int128 shift = (unsigned __int128)((__int128)from->first - stats->first);
-	unsigned __int128 n = from->count, sum_dev = (unsigned __int128)from->sum_dev;
-
-	/* Sum of (x - a)^2 from sums about b, with x - a = (x - b) + (b - a); modulo 2^128. */
-	stats->sum_dev2 += from->sum_dev2 + 2 * shift * sum_dev + shift * shift * n;
-	stats->sum_dev = (__int128)((unsigned __int128)stats->sum_dev + sum_dev + shift * n);
-	stats->sum += from->sum;
-	stats->count += from->count;
-	stats->min = from->min < stats->min ? from->min : stats->min;
-	stats->max = from->max > stats->max ? from->max : stats->max;
+	if (stats->room == KY_STATS_EXACT)
+		return spread(stats);
+	return grow_samples(stats, stats->room ? 2 * stats->room : 4);
 }
 
 static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 {
 	const struct ky_stats_cells *cells = from->cells;
-	int status = spread(stats);
+	int status = 0;
 
 	for (uint32_t i = 0; !status && i <= cells->mask; i++) {
 		if (cells->slots[i])
 			status = add_cell(stats, slot_cell(cells->slots[i]),
 					  cells->slots[i] >> CELL_BITS);
 	}
-	for (uint32_t i = 0; !status && i < from->n_samples; i++)
-		status = add_cell(stats, cell_of(from->samples[i]), 1);
+	stats->count += from->in_cells.count;
+	merge_moments(&stats->in_cells, &from->in_cells);
 	return status;
 }
 
@@ -236,38 +266,21 @@ int ky_stats_merge(struct ky_stats *stats, const struct ky_stats *from)
 {
 	int status = 0;
 
-	if (!from->cells) {
-		for (uint32_t i = 0; !status && i < from->n_samples; i++)
-			status = ky_stats_add(stats, from->samples[i]);
-		return status;
+	if (from->cells) {
+		/* There are cells from 32 samples on only, so that there is room for all of them. */
+		if (stats->room < KY_STATS_EXACT)
+			status = grow_samples(stats, KY_STATS_EXACT);
+		if (!status && !stats->cells)
+			status = spread(stats);
+		if (!status)
+			status = merge_cells(stats, from);
 	}
-	if (!stats->cells && grow_samples_to(stats, KY_STATS_EXACT) < 0)
-		return KYMO_E_MEMORY;
-	if (!stats->count) {
-		stats->first = from->first;
-		stats->min = from->min;
-		stats->max = from->max;
-	}
-	status = merge_cells(stats, from);
-	merge_moments(stats, from);
+	for (uint32_t i = 0; !status && i < from->n_samples; i++)
+		status = ky_stats_add(stats, from->samples[i]);
 	return status;
 }
 
-double ky_stats_mean(const struct ky_stats *stats)
-{
-	return stats->count ? (double)((long double)stats->sum / (long double)stats->count) : 0;
-}
-
-double ky_stats_stdev(const struct ky_stats *stats)
-{
-	long double n = (long double)stats->count, dev, square;
-
-	if (stats->count < 2)
-		return 0;
-	dev = (long double)stats->sum_dev;
-	square = (long double)stats->sum_dev2 - dev * dev / n;
-	return square > 0 ? (double)sqrtl(square / (n - 1)) : 0;
-}
+/* ---- percentiles ------------------------------------------------------------------------- */
 
 static int compare_u64(const void *a, const void *b)
 {
@@ -286,17 +299,18 @@ static uint64_t rank_of(const struct ky_stats *stats, double percent)
 }
 
 /* The ends are known exactly. */
-static uint64_t clip(const struct ky_stats *stats, uint64_t rank, uint64_t value)
+static uint64_t clip(const struct ky_moments *all, uint64_t rank, uint64_t value)
 {
-	if (rank == 1 || value < stats->min)
-		return stats->min;
-	return rank >= stats->count || value > stats->max ? stats->max : value;
+	if (rank == 1 || value < all->min)
+		return all->min;
+	return rank >= all->count || value > all->max ? all->max : value;
 }
 
 static void ranks_in_cells(const struct ky_stats *stats, const double *percents, size_t n,
 			   uint64_t *values)
 {
-	unsigned int low = cell_of(stats->min), high = cell_of(stats->max), cell = low;
+	const struct ky_moments all = ky_stats_moments(stats);
+	unsigned int low = cell_of(all.min), high = cell_of(all.max), cell = low;
 	uint64_t counts[CELLS], seen;
 
 	memset(counts + low, 0, (high - low + 1) * sizeof(counts[0]));
@@ -313,7 +327,7 @@ static void ranks_in_cells(const struct ky_stats *stats, const double *percents,
 
 		while (seen < rank && cell < high)
 			seen += counts[++cell];
-		values[i] = clip(stats, rank, cell_value(cell));
+		values[i] = clip(&all, rank, cell_value(cell));
 	}
 }
 
