@@ -362,6 +362,15 @@ static void enter_stream(struct ky_feed *feed, const struct ky_stream *stream)
 	feed->cpu = feed->stream->cpu;
 }
 
+/* Another CPU may have decoded it. */
+#define PREFETCH_EVENTS 8
+
+static inline void fetch(const struct ky_event *event)
+{
+	__builtin_prefetch(event + PREFETCH_EVENTS);
+	__builtin_prefetch(event->packet->data + event->begin_bits / 8);
+}
+
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
@@ -371,6 +380,8 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 	for (size_t i = 0; i < batch->n_events; i++) {
 		const struct ky_event *event = &batch->events[i];
 
+		if (i + PREFETCH_EVENTS < batch->n_events)
+			fetch(&batch->events[i + PREFETCH_EVENTS]);
 		if (event->packet != packet) {
 			packet = event->packet;
 			enter_stream(feed, ky_batch_stream(batch, event));

@@ -67,9 +67,11 @@ struct merge {
 	uint64_t *order,
 		*scratch; /* of the round's entries: key, and where they lie: see entry_of() */
 	size_t cap;	  /* room in these two */
-	struct ky_event **bases; /* by input: where its entries begin, while a round lasts */
-	unsigned int place_bits; /* how many tell the place in a queue */
-	const uint64_t *sorted;	 /* one of the two */
+	size_t ends[KY_ORDER_RUNS_MAX]; /* of the first inputs' entries in the round */
+	size_t n_runs;			/* how many inputs have entries in it */
+	struct ky_event **bases;	/* by input: where its entries begin, while a round lasts */
+	unsigned int place_bits;	/* how many tell the place in a queue */
+	const uint64_t *sorted;		/* one of the two */
 	size_t n_sorted, n_gathered;
 	const struct ky_stream
 		*only;		     /* all events of the round are of this one; NULL: of several */
@@ -202,8 +204,9 @@ static size_t collect(struct merge *m, struct input *input, int64_t first_ns, in
 static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *max_key)
 {
 	int64_t last_ns = INT64_MIN, newest_ns;
-	size_t n = 0, n_sources = 0;
+	size_t n = 0;
 
+	m->n_runs = 0;
 	for (size_t i = 0; i < m->n_live; i++) {
 		struct input *input = m->live[i];
 		bool below = input->number > limit->number;
@@ -215,7 +218,9 @@ static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *
 		if (!taken)
 			continue;
 		n += taken;
-		m->only = n_sources++ ? NULL : input->queue.stream;
+		if (m->n_runs < KY_ORDER_RUNS_MAX)
+			m->ends[m->n_runs] = n;
+		m->only = m->n_runs++ ? NULL : input->queue.stream;
 		newest_ns = input->queue.keys[input->queue.first + taken - 1];
 		last_ns = newest_ns > last_ns ? newest_ns : last_ns;
 	}
@@ -306,7 +311,9 @@ static int next_round(struct merge *m)
 	limit = find_limit(m);
 	n = collect_all(m, &limit, &max_key);
 	adapt(m, limit.input);
-	m->sorted = m->only ? m->order : ky_order(m->order, m->scratch, n, max_key);
+	m->sorted = m->n_runs > KY_ORDER_RUNS_MAX
+			    ? ky_order(m->order, m->scratch, n, max_key)
+			    : ky_order_runs(m->order, m->scratch, m->ends, m->n_runs);
 	m->n_sorted = n;
 	m->n_gathered = 0;
 	return 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sorting by a small key, in time that does not depend on how the keys lie: radix sort. */
+/*
+ * Sorting by a small key: radix sort, in time that does not depend on how the keys lie; and merging, for few
+ * runs that are sorted already.
+ */
 #ifndef KY_FLOW_ORDER_H
 #define KY_FLOW_ORDER_H
 
@@ -20,5 +23,17 @@ static inline uint64_t ky_order_entry(uint32_t key, uint32_t value)
  * Returns where the sorted entries are: @entries or @scratch.
  */
 uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key);
+
+/* Merging more runs than these takes longer than sorting. */
+#define KY_ORDER_RUNS_MAX 8
+
+/*
+ * Merge @n_runs of entries, one behind the other, each of which is sorted by keys and values; so will all be.
+ *
+ * @scratch: room for as many.
+ * @ends: where each run ends; changed.
+ * Returns where the sorted entries are: @entries or @scratch.
+ */
+uint64_t *ky_order_runs(uint64_t *entries, uint64_t *scratch, size_t *ends, size_t n_runs);
 
 #endif

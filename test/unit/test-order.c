@@ -46,9 +46,49 @@ static void sorted_and_stable(void **state)
 	}
 }
 
+/* Runs of @lens, some of them empty, with keys that grow by up to @step. */
+static void check_runs(const size_t *lens, size_t n_runs, uint32_t step)
+{
+	static uint64_t entries[N_MAX], scratch[N_MAX];
+	size_t ends[KY_ORDER_RUNS_MAX], n = 0;
+	uint64_t sum = 0, *sorted;
+
+	for (size_t run = 0; run < n_runs; run++) {
+		uint32_t key = 0;
+
+		for (size_t i = 0; i < lens[run]; i++, n++) {
+			key += dice() % (step + 1);
+			entries[n] = ky_order_entry(key, (uint32_t)n);
+			sum += entries[n];
+		}
+		ends[run] = n;
+	}
+	sorted = ky_order_runs(entries, scratch, ends, n_runs);
+	for (size_t i = 0; i < n; i++) {
+		sum -= sorted[i];
+		if (i)
+			assert_true(sorted[i - 1] < sorted[i]);
+	}
+	assert_int_equal(sum, 0);
+}
+
+static void runs_are_merged(void **state)
+{
+	static const size_t lens[] = {100, 1, 0, 700, 3, 1, 900, 50};
+	static const uint32_t steps[] = {0, 1, 1000};
+
+	for (size_t n_runs = 0; n_runs <= KY_ORDER_RUNS_MAX; n_runs++) {
+		for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+			check_runs(lens, n_runs, steps[i]);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(sorted_and_stable)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sorted_and_stable),
+		cmocka_unit_test(runs_are_merged),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
