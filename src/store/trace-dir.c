@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/trace-dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,
+		       int errnum, const char *what, struct kymo_error *err)
+{
+	char path[PATH_MAX];
+	int code = ky_error_errno(err, errnum, "cannot %s", what);
+
+	snprintf(path, sizeof(path), "%s/%s%s", dir->path, below, name);
+	ky_error_path(err, path);
+	if (errnum == ENOSPC || errnum == EDQUOT)
+		ky_error_hint(err, "the disk is full: free some space or record to another one; "
+				   "what was written until now can be read");
+	else if (errnum == EMFILE)
+		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
+	return code;
+}
+
+/* Only an empty directory is ours to fill. 0, or a negative errno (ENOTEMPTY). */
+static int check_empty(int dir_fd)
+{
+	DIR *dir = ky_dir_open(dir_fd, ".");
+	struct dirent *entry;
+	int ret = 0;
+
+	if (!dir)
+		return -errno;
+	while (!ret && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			ret = -ENOTEMPTY;
+	closedir(dir);
+	return ret;
+}
+
+static int open_error(int errnum, const char *path, struct kymo_error *err)
+{
+	int code;
+
+	if (errnum == ENOTEMPTY) {
+		code = ky_error_set(err, KYMO_E_INVALID, "the directory is not empty");
+		ky_error_hint(err, "give the trace a directory of its own, or remove the old one");
+	} else {
+		code = ky_error_errno(err, errnum, "cannot create the trace directory");
+		if (errnum == ENOENT)
+			ky_error_hint(err, "its parent directory must exist");
+	}
+	ky_error_path(err, path);
+	return code;
+}
+
+static int open_dirs(struct ky_trace_dir *dir)
+{
+	int ret;
+
+	if (mkdir(dir->path, 0700) == 0)
+		dir->is_ours = true;
+	else if (errno != EEXIST)
+		return -errno;
+	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir->fd < 0)
+		return -errno;
+	ret = check_empty(dir->fd);
+	if (ret < 0)
+		return ret;
+	if (mkdirat(dir->fd, "index", 0700) < 0)
+		return -errno;
+	dir->index_fd = openat(dir->fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir->index_fd < 0 ? -errno : 0;
+}
+
+/* @path: taken over. */
+static int make(struct ky_trace_dir *dir, char *path, struct kymo_error *err)
+{
+	int ret;
+
+	*dir = (struct ky_trace_dir){.path = path, .fd = -1, .index_fd = -1};
+	if (!path)
+		return ky_error_nomem(err);
+	ret = open_dirs(dir);
+	if (ret == 0)
+		return KYMO_OK;
+	ret = open_error(-ret, path, err);
+	ky_trace_dir_fini(dir);
+	return ret;
+}
+
+int ky_trace_dir_make(struct ky_trace_dir *dir, const char *path, struct kymo_error *err)
+{
+	return make(dir, strdup(path), err);
+}
+
+/* "a/b/" -> "a/.b.XXXXXX": beside it, where readers do not look. */
+static char *hidden_name(const char *path)
+{
+	size_t len = strlen(path), name;
+	char *hidden;
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	for (name = len; name && path[name - 1] != '/'; name--)
+		;
+	if (asprintf(&hidden, "%.*s.%.*s.XXXXXX", (int)name, path, (int)(len - name), path + name) <
+	    0)
+		return NULL;
+	return hidden;
+}
+
+/* It is early enough to say so now. 0 or a negative errno. */
+static int check_free(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno == ENOTDIR ? -ENOTEMPTY : -errno;
+	ret = check_empty(fd);
+	close(fd);
+	return ret;
+}
+
+int ky_trace_dir_make_hidden(struct ky_trace_dir *dir, const char *path, struct kymo_error *err)
+{
+	char *hidden = hidden_name(path), *final_path = strdup(path);
+	int ret = KYMO_OK, failed = check_free(path);
+
+	if (!hidden || !final_path)
+		ret = ky_error_nomem(err);
+	else if (failed < 0 || !mkdtemp(hidden))
+		ret = open_error(failed < 0 ? -failed : errno, path, err);
+	if (ret < 0) {
+		free(hidden);
+		free(final_path);
+		return ret;
+	}
+	ret = make(dir, hidden, err);
+	if (ret < 0) {
+		free(final_path);
+		return ret;
+	}
+	dir->is_ours = true;
+	dir->final_path = final_path;
+	return KYMO_OK;
+}
+
+int ky_trace_dir_publish(struct ky_trace_dir *dir, struct kymo_error *err)
+{
+	int errnum;
+
+	if (!dir->final_path || rename(dir->path, dir->final_path) == 0)
+		return KYMO_OK;
+	errnum = errno == EEXIST || errno == ENOTDIR ? ENOTEMPTY : errno;
+	return open_error(errnum, dir->final_path, err);
+}
+
+void ky_trace_dir_remove(struct ky_trace_dir *dir)
+{
+	(void)unlinkat(dir->fd, "metadata", 0);
+	(void)unlinkat(dir->fd, "index", AT_REMOVEDIR);
+	if (dir->is_ours)
+		(void)rmdir(dir->path);
+}
+
+void ky_trace_dir_fini(struct ky_trace_dir *dir)
+{
+	if (dir->index_fd >= 0)
+		close(dir->index_fd);
+	if (dir->fd >= 0)
+		close(dir->fd);
+	free(dir->final_path);
+	free(dir->path);
+}
