@@ -9,78 +9,8 @@
 
 #include "base/error.h"
 #include "os/guard.h"
-
-/* ---- traces ------------------------------------------------------------------------------ */
-
-static size_t n_members(const struct ky_field_class *cls)
-{
-	return cls && cls->kind == KY_FIELD_STRUCT ? cls->st.n_members : 0;
-}
-
-static bool same_scope(const struct ky_field_class *a, const struct ky_field_class *b)
-{
-	return !a == !b && n_members(a) == n_members(b) && (!a || a->fixed_bits == b->fixed_bits);
-}
-
-/* Does @large describe what @small does, as far as ids, names and sizes tell? */
-static bool covers_stream(const struct ky_stream_class *large, const struct ky_stream_class *small)
-{
-	if (!large || large->has_id != small->has_id ||
-	    !same_scope(large->packet_context, small->packet_context) ||
-	    !same_scope(large->event_header, small->event_header) ||
-	    !same_scope(large->event_context, small->event_context))
-		return false;
-	ky_vec_foreach(&small->events, it) {
-		const struct ky_event_class *event = *it;
-		const struct ky_event_class *other = ky_map_get(&large->events_by_id, event->id);
-
-		if (!other || strcmp(other->name, event->name) != 0 ||
-		    !same_scope(other->context, event->context) ||
-		    !same_scope(other->payload, event->payload))
-			return false;
-	}
-	return true;
-}
-
-static bool covers(const struct ky_trace_class *large, const struct ky_trace_class *small)
-{
-	if (large->major != small->major || large->big_endian != small->big_endian ||
-	    !same_scope(large->packet_header, small->packet_header) ||
-	    large->clocks.len != small->clocks.len)
-		return false;
-	for (size_t i = 0; i < large->clocks.len; i++) {
-		if (large->clocks.data[i]->frequency_hz != small->clocks.data[i]->frequency_hz)
-			return false;
-	}
-	ky_vec_foreach(&small->streams, stream) {
-		if (!covers_stream(ky_map_get(&large->streams_by_id, (*stream)->id), *stream))
-			return false;
-	}
-	return true;
-}
-
-/* Chunks and snapshots of one trace were made on one machine, in one session. */
-static bool same_env(const struct ky_trace_class *a, const struct ky_trace_class *b)
-{
-	if (a->env.len != b->env.len)
-		return false;
-	for (size_t i = 0; i < a->env.len; i++) {
-		const struct ky_env *x = &a->env.data[i], *y = &b->env.data[i];
-
-		if (strcmp(x->name, y->name) != 0 || x->is_text != y->is_text ||
-		    (x->is_text ? strcmp(x->text, y->text) != 0 : x->number != y->number))
-			return false;
-	}
-	return true;
-}
-
-/* Is it an identity, or were the bytes just never filled in? */
-static bool has_uuid(const struct ky_trace_class *cls)
-{
-	static const uint8_t none[16];
-
-	return cls->has_uuid && memcmp(cls->uuid, none, sizeof(none)) != 0;
-}
+#include "store/join-classes.h"
+#include "store/stream.h"
 
 /* ---- files of one stream ----------------------------------------------------------------- */
 
@@ -385,7 +315,7 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 	int ret;
 
 	first->name_at = strlen(path);
-	if (covers(first->cls, late->cls))
+	if (ky_join_covers(first->cls, late->cls))
 		return take_streams(first, late, err);
 	first->path = late->path;
 	late->path = path;
@@ -398,12 +328,6 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 }
 
 KY_VEC_TYPE(traces, struct ky_trace *);
-
-static bool may_join(const struct ky_trace_class *a, const struct ky_trace_class *b)
-{
-	return has_uuid(a) && has_uuid(b) && memcmp(a->uuid, b->uuid, 16) == 0 && same_env(a, b) &&
-	       (covers(a, b) || covers(b, a));
-}
 
 /* Do all packets of the streams from @streams on, which claim to be one, follow one another? */
 static int group_fits(struct ky_stream **streams, size_t n, struct kymo_error *err)
@@ -480,7 +404,7 @@ static int join_family(struct ky_trace_set *set, size_t at, struct kymo_error *e
 	int ret = ky_vec_push(&family, list[at]) < 0 ? ky_error_nomem(err) : KYMO_OK;
 
 	for (size_t i = at + 1; i < set->traces.len && ret == KYMO_OK; i++) {
-		if (list[i] && may_join(list[at]->cls, list[i]->cls) &&
+		if (list[i] && ky_join_is_possible(list[at]->cls, list[i]->cls) &&
 		    ky_vec_push(&family, list[i]) < 0)
 			ret = ky_error_nomem(err);
 	}
@@ -491,7 +415,7 @@ static int join_family(struct ky_trace_set *set, size_t at, struct kymo_error *e
 			continue;
 		k++;
 		/* What was joined meanwhile may know other events than this one. */
-		if (!may_join(list[at]->cls, list[i]->cls))
+		if (!ky_join_is_possible(list[at]->cls, list[i]->cls))
 			continue;
 		ret = join_pair(&list[at], list[i], err);
 		if (ret < 0)

@@ -20,9 +20,7 @@
  */
 int ky_trace_set_join(struct ky_trace_set *set, struct kymo_error *err);
 
-/* (class id, instance id, name); streams without a packet come last. For qsort(). */
-int ky_stream_compare(const void *a, const void *b);
-void ky_stream_free(struct ky_stream *stream);
+/* trace.c's; NULL is fine. */
 void ky_trace_free(struct ky_trace *trace);
 
 #endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/guard.h"
+#include "store/walk.h"
+
+void ky_stream_free(struct ky_stream *stream)
+{
+	if (!stream)
+		return;
+	if (stream->file.data) {
+		ky_guard_remove(stream->file.data, stream->file.size_bytes);
+		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
+	}
+	ky_vec_foreach(&stream->parts, part)
+		free(part->path);
+	ky_vec_fini(&stream->parts);
+	free(stream);
+}
+
+/* Which file it is goes into @part. */
+static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
+		    struct kymo_error *err)
+{
+	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), errnum = 0;
+	struct stat st;
+	void *data;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		errnum = errno;
+	} else if (st.st_size > 0) {
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED) {
+			errnum = errno;
+		} else {
+			file->data = data;
+			file->size_bytes = part->size_bytes = (uint64_t)st.st_size;
+			part->device = st.st_dev;
+			part->inode = st.st_ino;
+			if (ky_guard_add(data, (size_t)st.st_size) < 0)
+				errnum = ENOMEM;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!errnum)
+		return KYMO_OK;
+	errnum = ky_error_errno(err, errnum, "cannot map the stream file");
+	ky_error_path(err, file->path);
+	return errnum;
+}
+
+/* Damage is not reported here: reading the stream will. */
+static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *err)
+{
+	const struct ky_packet *p;
+	uint64_t skipped_bytes;
+	struct kymo_error own;
+	struct ky_walk walk;
+	int ret;
+
+	ret = ky_walk_init(&walk, stream, err);
+	if (ret < 0)
+		return ret;
+	do
+		ret = ky_walk_next(&walk, &own);
+	while (ret < 0 && ky_walk_recover(&walk, &own, &skipped_bytes));
+	if (ret > 0) {
+		p = walk.packet;
+		stream->cls = p->stream_class;
+		stream->has_id = p->has_stream_id;
+		stream->id = p->stream_id;
+		stream->has_cpu_id = p->has_cpu_id;
+		stream->cpu_id = p->cpu_id;
+	}
+	ky_walk_fini(&walk);
+	return KYMO_OK;
+}
+
+/* Map the file at @path, which is taken over, as the whole of @stream. */
+static int open_file(struct ky_stream *stream, char *path, struct kymo_error *err)
+{
+	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path}) < 0) {
+		free(path);
+		return ky_error_nomem(err);
+	}
+	stream->file.path = path;
+	stream->name = strrchr(path, '/') + 1;
+	return map_file(&stream->file, &stream->parts.data[0], err);
+}
+
+int ky_stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err)
+{
+	struct ky_stream *stream = calloc(1, sizeof(*stream));
+	char *path;
+	int ret;
+
+	if (!stream)
+		return ky_error_nomem(err);
+	stream->trace = trace;
+	if (asprintf(&path, "%s/%s", trace->path, name) < 0)
+		ret = ky_error_nomem(err);
+	else
+		ret = open_file(stream, path, err);
+	if (ret == KYMO_OK)
+		ret = learn_from_first_packet(stream, err);
+	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		ky_stream_free(stream);
+	return ret;
+}
+
+const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset)
+{
+	const struct ky_stream_part *at = NULL;
+
+	ky_vec_foreach(&stream->parts, part) {
+		if (!at || offset >= part->at_bytes)
+			at = part;
+	}
+	return at;
+}
+
+/* How long the file of @part is now, if it is still the same one; else as it was. */
+static uint64_t size_now(const struct ky_stream_part *part)
+{
+	struct stat st;
+
+	if (stat(part->path, &st) < 0 || st.st_dev != part->device || st.st_ino != part->inode)
+		return part->size_bytes;
+	return (uint64_t)st.st_size;
+}
+
+int ky_stream_check(const struct ky_stream *stream, bool ask_files, struct kymo_error *err)
+{
+	const uint8_t *data = stream->file.data;
+
+	if (!data || (!ask_files && !ky_guard_hit(data, stream->file.size_bytes)))
+		return KYMO_OK;
+	ky_vec_foreach(&stream->parts, part) {
+		uint64_t now = size_now(part);
+
+		if (now >= part->size_bytes && !ky_guard_hit(data + part->at_bytes, 1))
+			continue;
+		ky_error_set(err, KYMO_E_IO,
+			     "the file was cut while it was read: it had %llu bytes, now it has "
+			     "%llu",
+			     (unsigned long long)part->size_bytes, (unsigned long long)now);
+		ky_error_path(err, part->path);
+		return KYMO_E_IO;
+	}
+	return KYMO_OK;
+}
+
+void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err)
+{
+	const struct ky_stream_part *at;
+
+	if (!err)
+		return;
+	at = ky_stream_part_at(stream, err->offset == KYMO_NO_OFFSET ? 0 : err->offset);
+	ky_error_path(err, at ? at->path : stream->file.path);
+	if (at && err->offset != KYMO_NO_OFFSET)
+		ky_error_offset(err, err->offset - at->at_bytes);
+}
+
+int ky_stream_compare(const void *a, const void *b)
+{
+	const struct ky_stream *x = *(struct ky_stream *const *)a;
+	const struct ky_stream *y = *(struct ky_stream *const *)b;
+
+	if (!x->cls != !y->cls)
+		return x->cls ? -1 : 1;
+	if (x->cls && x->cls->id != y->cls->id)
+		return x->cls->id < y->cls->id ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return strcmp(x->name, y->name) ?: strcmp(x->file.path, y->file.path);
+}

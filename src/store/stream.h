@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Data streams while traces are opened and joined; what readers ask of them is in trace.h. */
+#ifndef KY_STORE_STREAM_H
+#define KY_STORE_STREAM_H
+
+#include "store/trace.h"
+
+/* Map file @name of @trace, and learn from its first packet: the last of the trace's streams. 0, KYMO_E_IO, KYMO_E_MEMORY. */
+int ky_stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err);
+/* NULL is fine. */
+void ky_stream_free(struct ky_stream *stream);
+
+/* (class id, instance id, name); streams without a packet come last. For qsort(). */
+int ky_stream_compare(const void *a, const void *b);
+
+#endif
