@@ -9,6 +9,12 @@
 
 #include "tracer/tracer.h"
 
+int ky_directory_open(const char *path)
+{
+	return (int)ky_sys(SYS_openat, AT_FDCWD, (long)path,
+			   O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+}
+
 bool ky_directory_is_safe(int fd)
 {
 	uid_t uid = (uid_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);

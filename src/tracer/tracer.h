@@ -4,7 +4,9 @@
  *
  *	module.c	executables and libraries come and go: their events, the control file
  *	describe.c	a call site becomes a struct ky_event_record
- *	session.c	sessions: finding, joining, leaving; which events they want
+ *	session.c	sessions: joining, leaving
+ *	session-find.c	finding them, when the program starts
+ *	session-events.c	which events they want
  *	session-file.c	reading a session's file, and checking it
  *	ring-file.c	a session's ring file in this process: making it, ids, its packets
  *	filter-link.c	a filter is bound to an event's fields, and checked
@@ -247,14 +249,30 @@ static inline const char *ky_record_text(const struct ky_event_record *record, u
 
 /* ---- session.c: the lock is held ---- */
 
-/* Look into the runtime directories, and join what is there. */
-void ky_sessions_find(void);
 /* Do what the control file's slots ask for. */
 void ky_sessions_sync(void);
-/* Ask all sessions about events that they do not know yet. */
-void ky_sessions_new_events(void);
 /* Forget all sessions: a child begins anew. */
 void ky_sessions_forget(void);
+/* Read the session in @dir_fd for @slot. 0 or enum ky_off. */
+int ky_session_open(struct ky_slot *slot, int dir_fd, int *os_error);
+/* Fill slot @number of this process, for the session in @slot->file, or none. */
+void ky_session_enter(struct ky_slot *slot, uint32_t number, uint32_t reason);
+
+/* ---- session-find.c: the lock is held ---- */
+
+/* Look into the runtime directories, and join what is there. */
+void ky_sessions_find(void);
+
+/* ---- session-events.c: the lock is held ---- */
+
+/* Ask all sessions about events that they do not know yet. */
+void ky_sessions_new_events(void);
+/* The same, of one. */
+void ky_session_ask(struct ky_slot *slot);
+/* Enable bytes that are set and should not be lose the slot's bit; those that should be have it. */
+void ky_session_correct_enable_bytes(const struct ky_slot *slot);
+/* All events: not asked, not wanted, by slot @number. */
+void ky_session_forget_events(uint32_t number, bool keep_ids);
 
 /* ---- session-file.c ---- */
 
@@ -267,6 +285,8 @@ int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *b
 /* Does a rule want the event? */
 bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_rule *rule,
 		   const struct ky_event *event);
+/* A directory, but no link to one. A descriptor or -errno. */
+int ky_directory_open(const char *path);
 /* May this be a directory of sessions, or a session's: owner and mode. */
 bool ky_directory_is_safe(int fd);
 
