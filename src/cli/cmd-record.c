@@ -169,7 +169,7 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, kprobes), NULL},
 	{"syscall-content", 0, KY_OPTION_TEXT, "WHAT",
 	 "Record what system calls' arguments point at: paths (file names and other texts, arguments of programs, socket addresses, "
-	 "how many bytes vectors hold, what readlink and getcwd return), or all, which adds the first 512 "
+	 "how many bytes vectors and messages hold, what readlink and getcwd return), or all, which adds the first 512 "
 	 "bytes of buffers (all:BYTES, up to 64k) that are written, read, sent and received. Read by BPF. See "
 	 "docs/syscall-content.md.",
 	 offsetof(struct ky_record_options, syscall_content), "paths all all:4096"},

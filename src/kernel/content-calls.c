@@ -167,11 +167,10 @@ static const struct ky_content_call calls[] = {
 	CALL(recvfrom, 45, OUT_A(SOCKADDR, 4, 5, "addr"), OUT_B(BUFFER, 1, 2, "ubuf")),
 	CALL(setsockopt, 54, A(VALUE, 3, 4, "optval")),
 	CALL(getsockopt, 55, OUT_A(VALUE, 3, 4, "optval")),
-	/* Of several messages the first: it begins with a struct msghdr. */
-	CALL(sendmmsg, 307, A(MSG_NAME, 1, 0, "mmsg"), B(MSG_IOVEC, 1, 0, "mmsg")),
-	CALL(recvmmsg, 299, OUT_A(MSG_NAME, 1, 0, "mmsg")),
 	CALL(sendmsg, 46, A(MSG_NAME, 1, 0, "msg"), B(MSG_IOVEC, 1, 0, "msg")),
 	CALL(recvmsg, 47, OUT_A(MSG_NAME, 1, 0, "msg"), OUT_B(MSG_IOVEC, 1, 0, "msg")),
+	CALL(sendmmsg, 307, B(MESSAGES, 1, 2, "mmsg")),
+	CALL(recvmmsg, 299, OUT_B(MESSAGES, 1, 2, "mmsg")),
 };
 #else
 static const struct ky_content_call calls[1];

@@ -26,16 +26,17 @@ enum ky_content_kind {
 	KY_CONTENT_VALUE,     /* @len_arg as of SOCKADDR: a few bytes */
 	KY_CONTENT_TEXTS,     /* an array of addresses of texts, with a null behind; only input */
 	KY_CONTENT_ENVIRON,   /* the same, only where buffers are wanted: it may hold secrets */
-	KY_CONTENT_IDS,	      /* whose the thread is now: no argument, and no field of the event */
+	KY_CONTENT_MESSAGES, /* @len_arg: how many struct mmsghdr; as output, what the call returns. Alone in its call */
+	KY_CONTENT_IDS, /* whose the thread is now: no argument, and no field of the event */
 };
 
 /* Places of items. */
 enum {
 	KY_CONTENT_IN_A,    /* TEXT, SOCKADDR, MSG_NAME, VALUE */
-	KY_CONTENT_IN_B,    /* TEXT, BUFFER, IOVEC, MSG_IOVEC, TEXTS */
+	KY_CONTENT_IN_B,    /* TEXT, BUFFER, IOVEC, MSG_IOVEC, MESSAGES, TEXTS */
 	KY_CONTENT_IN_C,    /* TEXT, ENVIRON */
 	KY_CONTENT_OUT_A,   /* SOCKADDR, MSG_NAME, VALUE */
-	KY_CONTENT_OUT_B,   /* BUFFER, OUT_TEXT, IOVEC, MSG_IOVEC */
+	KY_CONTENT_OUT_B,   /* BUFFER, OUT_TEXT, IOVEC, MSG_IOVEC, MESSAGES */
 	KY_CONTENT_OUT_IDS, /* IDS */
 	KY_CONTENT_PLACES,
 	KY_CONTENT_IN_PLACES = 3,

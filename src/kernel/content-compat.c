@@ -26,29 +26,12 @@ void ky_content_begin(struct ky_content *content, uint64_t from_ns)
 
 /* ---- choosing ------------------------------------------------------------------------- */
 
-/* Vectors and messages lie otherwise in the memory of 32-bit programs; the programs here do not know how. */
-static bool is_known(unsigned int kind)
+const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit)
 {
-	return kind != KY_CONTENT_IOVEC && kind != KY_CONTENT_MSG_NAME &&
-	       kind != KY_CONTENT_MSG_IOVEC;
-}
-
-const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit,
-							  struct ky_content_call *call)
-{
-	const struct ky_content_call *native;
 	char like[80];
 
-	if (!ky_compat_like(event, like, sizeof(like)))
-		return NULL;
-	native = ky_content_call_find(like, is_exit);
-	if (!native)
-		return NULL;
-	*call = *native;
-	for (unsigned int i = 0; i < KY_CONTENT_PLACES; i++)
-		if (!is_known(call->items[i].kind))
-			call->items[i].kind = KY_CONTENT_NONE;
-	return call;
+	return ky_compat_like(event, like, sizeof(like)) ? ky_content_call_find(like, is_exit)
+							 : NULL;
 }
 
 static int select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on,
@@ -69,7 +52,7 @@ int ky_content_select_compat(struct ky_content *content, const char *event, bool
 	bool is_exit, ignored;
 	const struct ky_compat_call *compat = ky_compat_call_find(event, &is_exit);
 	uint8_t bit = is_exit ? KY_CONTENT_WHOLE_EXIT : KY_CONTENT_WHOLE_ENTRY;
-	struct ky_content_call call;
+	const struct ky_content_call *call;
 	int ret = KYMO_OK;
 
 	if (!compat)
@@ -80,8 +63,9 @@ int ky_content_select_compat(struct ky_content *content, const char *event, bool
 				ret = select_number(content, nr, bit, on, err);
 		return ret;
 	}
-	if (on && ky_content_call_find_compat(event, &ignored, &call))
-		ky_content_describe(content, &call, is_exit,
+	call = on ? ky_content_call_find_compat(event, &ignored) : NULL;
+	if (call)
+		ky_content_describe(content, call, is_exit,
 				    &content->descriptors[KY_CONTENT_MAX_CALLS + compat->number]);
 	return select_number(content, compat->number, bit, on, err);
 }

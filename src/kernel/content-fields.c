@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The content of a system call as fields of its event. */
-#include <arpa/inet.h>
-#include <inttypes.h>
-#include <netinet/in.h>
+/* The content of a system call as fields of its event: which, and what they are. content-values.c fills them in. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "ctf/lttng-layout.h"
 #include "kernel/compat-calls.h"
-#include "kernel/content.h"
-
-/* What became of an event's content: the worst of its items. */
-enum status {
-	STATUS_READ,
-	STATUS_LATE,
-	STATUS_TRUNCATED,
-	STATUS_UNREADABLE,
-	STATUS_LOST,
-};
+#include "kernel/content-internal.h"
 
 static const char *const status_names[] = {"read", "read_late", "truncated", "unreadable", "lost"};
 
@@ -38,34 +25,23 @@ static bool is_recorded(const struct ky_content_item *item, bool buffers)
 	       ((item->kind != KY_CONTENT_BUFFER && item->kind != KY_CONTENT_ENVIRON) || buffers);
 }
 
-/* *call: NULL: it has no content. 0 or KYMO_E_MEMORY. */
-static int find_call(struct ky_arena *arena, const char *system, const char *event, bool *is_exit,
-		     const struct ky_content_call **call)
+/* NULL: it has no content. */
+static const struct ky_content_call *find_call(const char *system, const char *event, bool *is_exit)
 {
-	struct ky_content_call compat;
-
-	*call = NULL;
-	if (strcmp(system, "syscalls") == 0) {
-		*call = ky_content_call_find(event, is_exit);
-	} else if (ky_compat_is_system(system) &&
-		   ky_content_call_find_compat(event, is_exit, &compat)) {
-		*call = ky_arena_memdup(arena, &compat, sizeof(compat));
-		return *call ? KYMO_OK : KYMO_E_MEMORY;
-	}
-	return KYMO_OK;
+	if (strcmp(system, "syscalls") == 0)
+		return ky_content_call_find(event, is_exit);
+	return ky_compat_is_system(system) ? ky_content_call_find_compat(event, is_exit) : NULL;
 }
 
 int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, const char *system,
 		    const char *event, struct ky_event_field *fields, int n_fields,
 		    uint16_t src_bytes, const struct ky_content_plan **out)
 {
-	const struct ky_content_call *call;
 	struct ky_content_plan *plan;
 	bool is_exit;
+	const struct ky_content_call *call = find_call(system, event, &is_exit);
 
 	*out = NULL;
-	if (find_call(arena, system, event, &is_exit, &call) < 0)
-		return KYMO_E_MEMORY;
 	if (!call || src_bytes < 16)
 		return KYMO_OK;
 	plan = ky_arena_new(arena, struct ky_content_plan);
@@ -100,15 +76,6 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 	return KYMO_OK;
 }
 
-/* What is input, and yet is read at exit, says so in its name. */
-static void field_name(const struct ky_content_plan *plan, unsigned int place, const char *name,
-		       const char *suffix, char *out, size_t size)
-{
-	bool late = plan->is_exit && place < KY_CONTENT_IN_PLACES;
-
-	snprintf(out, size, "_%s%s%s", late ? "late_" : "", name, suffix);
-}
-
 static bool is_peer(const struct ky_content_plan *plan)
 {
 	static const char *const calls[] = {"connect", "sendto", "sendmsg", "sendmmsg",
@@ -125,24 +92,34 @@ static bool is_peer(const struct ky_content_plan *plan)
 struct classes {
 	const struct ky_content_plan *plan;
 	struct ky_trace_class *trace;
-	struct ky_field_class *payload;
+	struct ky_field_class *to; /* the event's payload, or a struct in it */
 	unsigned int place;
+	bool is_member; /* of that struct */
 };
+
+/* What is input, and yet is read at exit, says so in its name; members of a struct need not. */
+static void field_name(const struct classes *c, const char *name, const char *suffix, char *out,
+		       size_t size)
+{
+	bool late = c->plan->is_exit && c->place < KY_CONTENT_IN_PLACES && !c->is_member;
+
+	snprintf(out, size, "_%s%s%s", late ? "late_" : "", name, suffix);
+}
 
 static bool add_int(struct classes *c, const char *name, uint32_t bits)
 {
 	char full[128];
 
-	field_name(c->plan, c->place, name, "", full, sizeof(full));
-	return ky_struct_add_int(c->trace, c->payload, full, bits, false, 10);
+	field_name(c, name, "", full, sizeof(full));
+	return ky_struct_add_int(c->trace, c->to, full, bits, false, 10);
 }
 
 static bool add_text(struct classes *c, const char *name)
 {
 	char full[128];
 
-	field_name(c->plan, c->place, name, "", full, sizeof(full));
-	return ky_struct_add_string(c->trace, c->payload, full);
+	field_name(c, name, "", full, sizeof(full));
+	return ky_struct_add_string(c->trace, c->to, full);
 }
 
 static bool add_bytes(struct classes *c, const char *name, const char *suffix, uint8_t base)
@@ -150,10 +127,10 @@ static bool add_bytes(struct classes *c, const char *name, const char *suffix, u
 	struct ky_field_class *length;
 	char full[128], length_name[144];
 
-	field_name(c->plan, c->place, name, suffix, full, sizeof(full));
+	field_name(c, name, suffix, full, sizeof(full));
 	snprintf(length_name, sizeof(length_name), "_%s_length", full);
-	length = ky_struct_add_int(c->trace, c->payload, length_name, 32, false, 10);
-	return length && ky_struct_add_sequence(c->trace, c->payload, full,
+	length = ky_struct_add_int(c->trace, c->to, length_name, 32, false, 10);
+	return length && ky_struct_add_sequence(c->trace, c->to, full,
 						ky_int_new(c->trace, 8, false, base), length);
 }
 
@@ -162,11 +139,11 @@ static bool add_texts(struct classes *c, const char *name)
 	struct ky_field_class *length;
 	char full[128], length_name[144];
 
-	field_name(c->plan, c->place, name, "_texts", full, sizeof(full));
+	field_name(c, name, "_texts", full, sizeof(full));
 	snprintf(length_name, sizeof(length_name), "_%s_length", full);
-	length = ky_struct_add_int(c->trace, c->payload, length_name, 32, false, 10);
+	length = ky_struct_add_int(c->trace, c->to, length_name, 32, false, 10);
 	return length &&
-	       ky_struct_add_sequence(c->trace, c->payload, full, ky_string_new(c->trace), length);
+	       ky_struct_add_sequence(c->trace, c->to, full, ky_string_new(c->trace), length);
 }
 
 static bool add_sockaddr(struct classes *c)
@@ -181,8 +158,8 @@ static bool add_sockaddr(struct classes *c)
 	struct ky_field_class *family;
 	char full[128];
 
-	field_name(c->plan, c->place, "family", "", full, sizeof(full));
-	family = ky_struct_add_enum(c->trace, c->payload, full, 16, false);
+	field_name(c, "family", "", full, sizeof(full));
+	family = ky_struct_add_enum(c->trace, c->to, full, 16, false);
 	for (size_t i = 0; family && i < sizeof(families) / sizeof(families[0]); i++)
 		if (ky_enum_add(c->trace, family, families[i].name, families[i].value,
 				families[i].value) < 0)
@@ -190,6 +167,22 @@ static bool add_sockaddr(struct classes *c)
 	return family && add_int(c, is_peer(c->plan) ? "dport" : "sport", 16) &&
 	       add_bytes(c, "v4addr", "", 10) && add_bytes(c, "v6addr", "", 10) &&
 	       add_text(c, "sun_path");
+}
+
+/* The messages: a sequence of structs. What has arrived is known of output only. */
+static bool add_messages(struct classes *c, const char *name)
+{
+	struct ky_field_class *length, *message = ky_struct_new(c->trace);
+	struct classes inner = {c->plan, c->trace, message, c->place, true};
+	char full[128], length_name[144];
+
+	field_name(c, name, "_messages", full, sizeof(full));
+	snprintf(length_name, sizeof(length_name), "_%s_length", full);
+	length = ky_struct_add_int(c->trace, c->to, length_name, 32, false, 10);
+	return length && message && add_sockaddr(&inner) && add_int(&inner, "bytes", 64) &&
+	       (c->place < KY_CONTENT_IN_PLACES || add_int(&inner, "len", 32)) &&
+	       (!c->plan->buffers || add_bytes(&inner, "data", "", 16)) &&
+	       ky_struct_add_sequence(c->trace, c->to, full, message, length);
 }
 
 static bool add_item(struct classes *c, const struct ky_content_item *item)
@@ -209,6 +202,8 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 	case KY_CONTENT_TEXTS:
 	case KY_CONTENT_ENVIRON:
 		return add_texts(c, item->name);
+	case KY_CONTENT_MESSAGES:
+		return add_messages(c, item->name);
 	case KY_CONTENT_BUFFER:
 	case KY_CONTENT_VALUE:
 		return add_bytes(c, item->name, "_data", 16);
@@ -224,7 +219,7 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 int ky_content_add_classes(const struct ky_content_plan *plan, struct ky_trace_class *trace,
 			   struct ky_field_class *payload)
 {
-	struct classes c = {plan, trace, payload, 0};
+	struct classes c = {plan, trace, payload, 0, false};
 	struct ky_field_class *status;
 
 	if (!ky_content_plan_has_fields(plan))
@@ -235,270 +230,8 @@ int ky_content_add_classes(const struct ky_content_plan *plan, struct ky_trace_c
 	status = ky_struct_add_enum(trace, payload, "_content_status", 8, false);
 	if (!status)
 		return KYMO_E_MEMORY;
-	for (int i = STATUS_READ; i <= STATUS_LOST; i++)
+	for (int i = KY_CONTENT_STATE_READ; i <= KY_CONTENT_STATE_LOST; i++)
 		if (ky_enum_add(trace, status, status_names[i], i, i) < 0)
 			return KYMO_E_MEMORY;
 	return KYMO_OK;
-}
-
-/* ---- values --------------------------------------------------------------------------- */
-
-static const uint8_t *find_part(const struct ky_content_record *record, unsigned int place,
-				struct ky_content_part *part)
-{
-	const uint8_t *at = (const uint8_t *)(record + 1), *end;
-
-	if (!record)
-		return NULL;
-	end = (const uint8_t *)record + record->bytes;
-	while ((size_t)(end - at) >= sizeof(*part)) {
-		memcpy(part, at, sizeof(*part));
-		at += sizeof(*part);
-		if (part->len > (size_t)(end - at))
-			return NULL;
-		if (part->place == place)
-			return at;
-		at += (part->len + 7) & ~7u;
-	}
-	return NULL;
-}
-
-const char *ky_content_text(const struct ky_content_record *record, unsigned int place,
-			    uint32_t *len)
-{
-	struct ky_content_part part;
-	const uint8_t *data = find_part(record, place, &part);
-
-	if (!data || (part.status != KY_CONTENT_OK && part.status != KY_CONTENT_LATE))
-		return NULL;
-	*len = (uint32_t)strnlen((const char *)data, part.len);
-	return (const char *)data;
-}
-
-const struct ky_thread_ids *ky_content_ids(const struct ky_content_record *record)
-{
-	struct ky_content_part part;
-	const uint8_t *data = find_part(record, KY_CONTENT_OUT_IDS, &part);
-
-	/* Parts are aligned to 8 bytes. */
-	return data && part.status == KY_CONTENT_OK && part.len >= sizeof(struct ky_thread_ids)
-		       ? (const void *)data
-		       : NULL;
-}
-
-/* Counts what would be written where there is no place for it. */
-struct writer {
-	uint8_t *at;
-	uint32_t bytes;
-};
-
-static void put(struct writer *w, const void *data, uint32_t len)
-{
-	if (w->at && len) {
-		memcpy(w->at, data, len);
-		w->at += len;
-	}
-	w->bytes += len;
-}
-
-static void put_sequence(struct writer *w, const void *data, uint32_t len)
-{
-	put(w, &len, 4);
-	put(w, data, len);
-}
-
-static void put_text(struct writer *w, const uint8_t *data, uint32_t len)
-{
-	put(w, data, data ? (uint32_t)strnlen((const char *)data, len) : 0);
-	put(w, "", 1);
-}
-
-/* An abstract name begins with NUL: that is shown as '@'. It need not be terminated. */
-static void put_path(struct writer *w, const uint8_t *data, uint32_t len)
-{
-	const uint32_t from = offsetof(struct sockaddr_un, sun_path);
-
-	if (len <= from) {
-		put(w, "", 1);
-		return;
-	}
-	data += from;
-	len -= from;
-	if (!data[0] && len > 1) {
-		put(w, "@", 1);
-		data++;
-		len--;
-	}
-	put_text(w, data, len);
-}
-
-static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
-{
-	uint16_t family = 0, port = 0;
-	const uint8_t *v4 = NULL, *v6 = NULL;
-
-	if (len >= 2)
-		memcpy(&family, data, 2);
-	if ((family == AF_INET && len >= 8) || (family == AF_INET6 && len >= 24)) {
-		memcpy(&port, data + 2, 2);
-		port = ntohs(port);
-		v4 = family == AF_INET ? data + offsetof(struct sockaddr_in, sin_addr) : NULL;
-		v6 = family == AF_INET6 ? data + offsetof(struct sockaddr_in6, sin6_addr) : NULL;
-	}
-	put(w, &family, 2);
-	put(w, &port, 2);
-	put_sequence(w, v4, v4 ? 4 : 0);
-	put_sequence(w, v6, v6 ? 16 : 0);
-	put_path(w, data, family == AF_UNIX ? len : 0);
-}
-
-/* Those that could not be read are their addresses. */
-static void put_texts(struct writer *w, const uint8_t *data, uint32_t len)
-{
-	struct writer counted = {NULL, 0}, *to = &counted;
-	uint32_t n = 0;
-
-	/* Twice: to know how many. */
-	for (int pass = 0; pass < 2; pass++) {
-		if (pass)
-			put(w, &n, 4);
-		for (uint32_t at = 0; data && len - at >= 8;) {
-			char address[24];
-			int64_t bytes;
-
-			memcpy(&bytes, data + at, 8);
-			at += 8;
-			if (bytes < 0) {
-				snprintf(address, sizeof(address), "0x%" PRIx64, (uint64_t)~bytes);
-				put(to, address, (uint32_t)strlen(address) + 1);
-			} else {
-				if (bytes > len - at)
-					break;
-				put_text(to, data + at, (uint32_t)bytes);
-				at += ((uint32_t)bytes + 7) & ~7u;
-				at = at > len ? len : at;
-			}
-			n += !pass;
-		}
-		to = w;
-	}
-}
-
-static void put_item(struct writer *w, const struct ky_content_plan *plan,
-		     const struct ky_content_item *item, const struct ky_content_part *part,
-		     const uint8_t *data)
-{
-	uint32_t len = data ? part->len : 0;
-	uint64_t total = data && (part->status == KY_CONTENT_OK || part->status == KY_CONTENT_LATE)
-				 ? part->value
-				 : 0;
-
-	switch ((enum ky_content_kind)item->kind) {
-	case KY_CONTENT_NONE:
-	case KY_CONTENT_IDS:
-		break;
-	case KY_CONTENT_TEXT:
-	case KY_CONTENT_OUT_TEXT:
-		put_text(w, data, len);
-		break;
-	case KY_CONTENT_SOCKADDR:
-	case KY_CONTENT_MSG_NAME:
-		put_sockaddr(w, data, len);
-		break;
-	case KY_CONTENT_TEXTS:
-	case KY_CONTENT_ENVIRON:
-		put_texts(w, data, len);
-		break;
-	case KY_CONTENT_BUFFER:
-	case KY_CONTENT_VALUE:
-		put_sequence(w, data, len);
-		break;
-	case KY_CONTENT_IOVEC:
-	case KY_CONTENT_MSG_IOVEC:
-		put(w, &total, 8);
-		if (plan->buffers)
-			put_sequence(w, data, len);
-		break;
-	}
-}
-
-static bool is_cut(const struct ky_content_plan *plan, const struct ky_content_item *item,
-		   const struct ky_content_record *record, const struct ky_content_part *part)
-{
-	uint64_t wanted = part->value;
-
-	switch ((enum ky_content_kind)item->kind) {
-	case KY_CONTENT_TEXT:
-		return part->len >= KY_CONTENT_TEXT_BYTES;
-	case KY_CONTENT_TEXTS:
-	case KY_CONTENT_ENVIRON:
-		return wanted != 0;
-	case KY_CONTENT_IOVEC:
-	case KY_CONTENT_MSG_IOVEC:
-		if (plan->is_exit && (uint64_t)record->ret < wanted)
-			wanted = (uint64_t)record->ret;
-		return plan->buffers && part->len < wanted;
-	default:
-		return part->len < wanted;
-	}
-}
-
-static uint8_t status_of(const struct ky_content_plan *plan, const struct ky_content_record *record)
-{
-	uint8_t status = STATUS_READ;
-
-	if (!record)
-		return plan->is_exit && !(plan->places >> KY_CONTENT_IN_PLACES) ? STATUS_READ
-										: STATUS_LOST;
-	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++) {
-		struct ky_content_part part;
-		uint8_t worse = STATUS_READ;
-
-		if (place == KY_CONTENT_OUT_IDS || !find_part(record, place, &part) ||
-		    part.status == KY_CONTENT_ABSENT)
-			continue;
-		if (part.status == KY_CONTENT_UNREADABLE)
-			worse = STATUS_UNREADABLE;
-		else if (is_cut(plan, &plan->call->items[place], record, &part))
-			worse = STATUS_TRUNCATED;
-		else if (part.status == KY_CONTENT_LATE)
-			worse = STATUS_LATE;
-		status = worse > status ? worse : status;
-	}
-	return status;
-}
-
-static void put_tail(struct writer *w, const struct ky_content_plan *plan,
-		     const struct ky_content_record *record)
-{
-	uint8_t status = status_of(plan, record);
-
-	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++) {
-		struct ky_content_part part = {0};
-
-		if (plan->places & (1u << place)) {
-			const uint8_t *data = find_part(record, place, &part);
-
-			put_item(w, plan, &plan->call->items[place], &part, data);
-		}
-	}
-	put(w, &status, 1);
-}
-
-uint32_t ky_content_tail_bytes(const struct ky_content_plan *plan,
-			       const struct ky_content_record *record)
-{
-	struct writer w = {NULL, 0};
-
-	put_tail(&w, plan, record);
-	return w.bytes;
-}
-
-uint8_t *ky_content_put_tail(const struct ky_content_plan *plan,
-			     const struct ky_content_record *record, uint8_t *out)
-{
-	struct writer w = {out, 0};
-
-	put_tail(&w, plan, record);
-	return w.at;
 }

@@ -9,6 +9,15 @@
 /* What waits for its call: more than that is let go, the oldest first. */
 #define KY_CONTENT_PENDING_BYTES (128u << 20)
 
+/* What became of an event's content: the worst of its items. */
+enum ky_content_state {
+	KY_CONTENT_STATE_READ,
+	KY_CONTENT_STATE_LATE,
+	KY_CONTENT_STATE_TRUNCATED,
+	KY_CONTENT_STATE_UNREADABLE,
+	KY_CONTENT_STATE_LOST,
+};
+
 /* A record that waits for its call: in its thread's queue, and in the queue of all. */
 struct pending {
 	struct pending *prev, *next; /* of the thread, in the order of time */
@@ -32,7 +41,7 @@ struct ky_content {
 	struct ky_content_programs programs;
 	bool fields; /* of events: not only ids */
 	struct ky_content_descriptor descriptors[KY_CONTENT_ALL_CALLS];
-	int enter_fd, exit_fd, enter_link, exit_link;
+	int enter_fd, exit_fd, messages_fd, enter_link, exit_link;
 	uint8_t *regions; /* mapped */
 	uint64_t region_bytes;
 	uint32_t n_cpus;

@@ -2,15 +2,6 @@
 /* Code that reads one item of a call, of each kind. */
 #include "kernel/content-writer.h"
 
-struct place {
-	unsigned int number;
-	bool output;
-	bool is_argument;	     /* which may be absent */
-	uint32_t max;		     /* of its content */
-	int fault, absent, ok, next; /* labels */
-	int partial;		     /* r5 bytes were read, but not all could be */
-};
-
 /* Argument number @at bytes into the descriptor -> S_@slot, and r1. */
 static void load_argument(struct ky_content_writer *w, int16_t at, int16_t slot)
 {
@@ -26,11 +17,11 @@ static void load_argument(struct ky_content_writer *w, int16_t at, int16_t slot)
 }
 
 /* Each of these ends with r5 = the bytes that were read and goes to ok, or goes to fault or absent. */
-static void text(struct ky_content_writer *w, const struct place *place)
+static void text(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	struct ky_bpf_asm *a = &w->a;
 
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_TEXT_BYTES);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
 	ky_bpf_call(a, BPF_FUNC_probe_read_user_str);
@@ -40,27 +31,7 @@ static void text(struct ky_content_writer *w, const struct place *place)
 	ky_bpf_go(a, place->ok);
 }
 
-/* Read min(S_VALUE, @max) bytes from S_POINTER. */
-static void bytes(struct ky_content_writer *w, const struct place *place, uint32_t max)
-{
-	struct ky_bpf_asm *a = &w->a;
-	int small = ky_bpf_label(a);
-
-	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
-	ky_bpf_jump(a, BPF_JEQ, R2, 0, place->absent);
-	ky_bpf_jump(a, BPF_JLE, R2, (int32_t)max, small);
-	ky_bpf_move_imm(a, R2, (int32_t)max);
-	ky_bpf_place(a, small);
-	ky_bpf_store(a, BPF_DW, FP, S_LEN, R2);
-	content_address(w);
-	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
-	ky_bpf_call(a, BPF_FUNC_probe_read_user);
-	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
-	ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
-	ky_bpf_go(a, place->ok);
-}
-
-static void sockaddr(struct ky_content_writer *w, const struct place *place)
+static void sockaddr(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	struct ky_bpf_asm *a = &w->a;
 
@@ -75,130 +46,10 @@ static void sockaddr(struct ky_content_writer *w, const struct place *place)
 		ky_bpf_load(a, BPF_W, R1, FP, S_VALUE);
 	}
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
-	bytes(w, place, KY_CONTENT_SOCKADDR_BYTES);
+	ky_content_write_bytes(w, place, KY_CONTENT_SOCKADDR_BYTES);
 }
 
-/* Two words of the message, @at bytes into it, become pointer and value. */
-static void message(struct ky_content_writer *w, const struct place *place, int32_t at)
-{
-	struct ky_bpf_asm *a = &w->a;
-
-	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
-	ky_bpf_alu_imm(a, BPF_ADD, R3, at);
-	read_to_stack(w, S_MSG, 16, BPF_FUNC_probe_read_user);
-	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
-	ky_bpf_load(a, BPF_DW, R1, FP, S_MSG);
-	ky_bpf_store(a, BPF_DW, FP, S_POINTER, R1);
-	ky_bpf_load(a, BPF_DW, R2, FP, S_MSG + 8);
-	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R2);
-	ky_bpf_jump(a, BPF_JEQ, R1, 0, place->absent);
-}
-
-static void message_name(struct ky_content_writer *w, const struct place *place)
-{
-	struct ky_bpf_asm *a = &w->a;
-
-	message(w, place, 0);
-	/* Its length is an int, also as output. */
-	ky_bpf_load(a, BPF_W, R1, FP, S_VALUE);
-	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
-	bytes(w, place, KY_CONTENT_SOCKADDR_BYTES);
-}
-
-/* The vector's first pieces, one behind the other. */
-static void gather(struct ky_content_writer *w, const struct place *place)
-{
-	struct ky_bpf_asm *a = &w->a;
-	int32_t limit = (int32_t)w->p->limit;
-	int done = ky_bpf_label(a);
-
-	/* S_LEN: the bytes until now. S_MSG: those to be read at most. */
-	ky_bpf_move_imm(a, R1, limit);
-	if (place->output) {
-		int cut = ky_bpf_label(a);
-
-		ky_bpf_load(a, BPF_DW, R2, FP, S_RET);
-		ky_bpf_jump(a, BPF_JSGE, R2, limit, cut);
-		ky_bpf_move(a, R1, R2);
-		ky_bpf_place(a, cut);
-	}
-	ky_bpf_store(a, BPF_DW, FP, S_MSG, R1);
-	for (uint32_t i = 0; i < KY_CONTENT_GATHERED; i++) {
-		int small = ky_bpf_label(a);
-		int32_t at = (int32_t)(ky_content_iovecs_at(w->p) + i * 16);
-
-		ky_bpf_load(a, BPF_DW, R1, FP, S_MSG + 8);
-		ky_bpf_jump(a, BPF_JLE, R1, (int32_t)(i * 16), done);
-		ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
-		ky_bpf_jump(a, BPF_JGE, R5, limit, done);
-		ky_bpf_load(a, BPF_DW, R4, FP, S_MSG);
-		ky_bpf_jump_reg(a, BPF_JSGE, R5, R4, done);
-		ky_bpf_alu(a, BPF_SUB, R4, R5);
-		ky_bpf_move(a, R1, R6);
-		ky_bpf_alu_imm(a, BPF_ADD, R1, at);
-		ky_bpf_load(a, BPF_DW, R3, R1, 0);
-		ky_bpf_load(a, BPF_DW, R2, R1, 8);
-		ky_bpf_jump_reg(a, BPF_JLE, R2, R4, small);
-		ky_bpf_move(a, R2, R4);
-		ky_bpf_place(a, small);
-		ky_bpf_jump(a, BPF_JGT, R2, limit, done);
-		content_address(w);
-		ky_bpf_alu(a, BPF_ADD, R1, R5);
-		ky_bpf_alu(a, BPF_ADD, R5, R2);
-		ky_bpf_store(a, BPF_DW, FP, S_LEN, R5);
-		ky_bpf_call(a, BPF_FUNC_probe_read_user);
-		ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
-	}
-	ky_bpf_place(a, done);
-	ky_bpf_load(a, BPF_DW, R5, FP, S_LEN);
-	ky_bpf_jump(a, BPF_JGT, R5, limit, place->fault);
-}
-
-/* S_VALUE vectors at S_POINTER: their lengths are added up. */
-static void iovec(struct ky_content_writer *w, const struct place *place)
-{
-	struct ky_bpf_asm *a = &w->a;
-	int few = ky_bpf_label(a), again = ky_bpf_label(a), summed = ky_bpf_label(a);
-
-	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
-	ky_bpf_jump(a, BPF_JLE, R2, (int32_t)KY_CONTENT_IOVECS, few);
-	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_IOVECS);
-	ky_bpf_place(a, few);
-	ky_bpf_alu_imm(a, BPF_LSH, R2, 4);
-	ky_bpf_store(a, BPF_DW, FP, S_MSG + 8, R2);
-	ky_bpf_move(a, R1, R6);
-	ky_bpf_alu_imm(a, BPF_ADD, R1, (int32_t)ky_content_iovecs_at(w->p));
-	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
-	ky_bpf_call(a, BPF_FUNC_probe_read_user);
-	ky_bpf_jump(a, BPF_JNE, R0, 0, place->fault);
-	/*
-	 * The verifier follows the loop for each count there may be, and what it learns of the count there
-	 * it must not carry on: after this OR it takes the two for different numbers.
-	 */
-	ky_bpf_load(a, BPF_DW, R4, FP, S_MSG + 8);
-	ky_bpf_alu_imm(a, BPF_OR, R4, 0);
-	ky_bpf_move_imm(a, R2, 0);
-	ky_bpf_move_imm(a, R3, 0);
-	ky_bpf_move(a, R1, R6);
-	ky_bpf_alu_imm(a, BPF_ADD, R1, (int32_t)ky_content_iovecs_at(w->p));
-	ky_bpf_place(a, again);
-	ky_bpf_jump_reg(a, BPF_JGE, R2, R4, summed);
-	ky_bpf_move(a, R5, R1);
-	ky_bpf_alu(a, BPF_ADD, R5, R2);
-	ky_bpf_load(a, BPF_DW, R5, R5, 8);
-	ky_bpf_alu(a, BPF_ADD, R3, R5);
-	ky_bpf_alu_imm(a, BPF_ADD, R2, 16);
-	ky_bpf_jump(a, BPF_JLT, R2, (int32_t)IOVECS_BYTES, again);
-	ky_bpf_place(a, summed);
-	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R3);
-	ky_bpf_store_imm(a, BPF_DW, FP, S_LEN, 0);
-	ky_bpf_move_imm(a, R5, 0);
-	if (w->p->limit)
-		gather(w, place);
-	ky_bpf_go(a, place->ok);
-}
-
-static void buffer(struct ky_content_writer *w, const struct place *place, uint32_t max)
+static void buffer(struct ky_content_writer *w, const struct ky_content_place *place, uint32_t max)
 {
 	struct ky_bpf_asm *a = &w->a;
 
@@ -206,7 +57,7 @@ static void buffer(struct ky_content_writer *w, const struct place *place, uint3
 		ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
 		ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
 	}
-	bytes(w, place, max);
+	ky_content_write_bytes(w, place, max);
 }
 
 /*
@@ -222,8 +73,8 @@ static void buffer(struct ky_content_writer *w, const struct place *place, uint3
  * The next text, whose address is at S_POINTER: goes to @end behind the last one, to @cut when there is no
  * room. S_LEN is what an address takes.
  */
-static void next_text(struct ky_content_writer *w, const struct place *place, int end, int cut,
-		      bool is_last)
+static void next_text(struct ky_content_writer *w, const struct ky_content_place *place, int end,
+		      int cut, bool is_last)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int bad = ky_bpf_label(a), next = ky_bpf_label(a);
@@ -243,7 +94,7 @@ static void next_text(struct ky_content_writer *w, const struct place *place, in
 	}
 	ky_bpf_load(a, BPF_DW, R5, R6, TEXTS_LEN);
 	ky_bpf_jump(a, BPF_JGT, R5, TEXTS_FULL, cut);
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_alu(a, BPF_ADD, R1, R5);
 	ky_bpf_alu_imm(a, BPF_ADD, R1, 8);
 	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_TEXT_BYTES - 8);
@@ -252,7 +103,7 @@ static void next_text(struct ky_content_writer *w, const struct place *place, in
 	ky_bpf_call(a, BPF_FUNC_probe_read_user_str);
 	ky_bpf_load(a, BPF_DW, R5, R6, TEXTS_LEN);
 	ky_bpf_jump(a, BPF_JGT, R5, TEXTS_FULL, cut);
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_alu(a, BPF_ADD, R1, R5);
 	ky_bpf_alu_imm(a, BPF_ADD, R5, 8);
 	ky_bpf_jump(a, BPF_JSLE, R0, 0, bad);
@@ -279,7 +130,7 @@ static void next_text(struct ky_content_writer *w, const struct place *place, in
 	ky_bpf_store(a, BPF_DW, FP, S_POINTER, R1);
 }
 
-static void texts(struct ky_content_writer *w, const struct place *place)
+static void texts(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int end = ky_bpf_label(a), cut = ky_bpf_label(a), done = ky_bpf_label(a);
@@ -311,7 +162,8 @@ static void texts(struct ky_content_writer *w, const struct place *place)
 }
 
 /* Code for those of @kinds that the place may hold; r1 is the kind. */
-static void dispatch(struct ky_content_writer *w, const struct place *place, unsigned int kinds)
+static void dispatch(struct ky_content_writer *w, const struct ky_content_place *place,
+		     unsigned int kinds)
 {
 	struct ky_bpf_asm *a = &w->a;
 
@@ -339,21 +191,23 @@ static void dispatch(struct ky_content_writer *w, const struct place *place, uns
 			buffer(w, place, KY_CONTENT_TEXT_BYTES);
 			break;
 		case KY_CONTENT_MSG_NAME:
-			message_name(w, place);
+			ky_content_write_message_name(w, place);
 			break;
 		case KY_CONTENT_MSG_IOVEC:
-			message(w, place, 16);
-			iovec(w, place);
+			ky_content_write_message(w, place);
 			break;
 		case KY_CONTENT_IOVEC:
-			iovec(w, place);
+			ky_content_write_vectors(w, place, KY_CONTENT_IOVECS);
+			break;
+		case KY_CONTENT_MESSAGES:
+			ky_content_write_messages(w, place);
 			break;
 		case KY_CONTENT_TEXTS:
 		case KY_CONTENT_ENVIRON:
 			texts(w, place);
 			break;
 		case KY_CONTENT_IDS:
-			ky_content_write_ids(w);
+			ky_content_write_ids(w, place);
 			ky_bpf_go(&w->a, place->ok);
 			break;
 		case KY_CONTENT_NONE:
@@ -365,7 +219,7 @@ static void dispatch(struct ky_content_writer *w, const struct place *place, uns
 }
 
 /* r5 bytes were read: the part's header, and the record is longer. */
-static void end_part(struct ky_content_writer *w, const struct place *place)
+static void end_part(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int store = ky_bpf_label(a);
@@ -407,9 +261,10 @@ static void end_part(struct ky_content_writer *w, const struct place *place)
 void ky_content_write_item(struct ky_content_writer *w, unsigned int number, unsigned int kinds)
 {
 	struct ky_bpf_asm *a = &w->a;
-	struct place place = {
+	struct ky_content_place place = {
 		.number = number,
 		.output = number >= KY_CONTENT_IN_PLACES,
+		.lead = PART_BYTES,
 		.is_argument = kinds != 1u << KY_CONTENT_IDS,
 		.fault = ky_bpf_label(a),
 		.absent = ky_bpf_label(a),

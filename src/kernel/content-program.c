@@ -22,9 +22,18 @@ uint32_t ky_content_part_max(uint32_t limit)
 	return up8(limit > KY_CONTENT_TEXT_BYTES ? limit : KY_CONTENT_TEXT_BYTES);
 }
 
+uint32_t ky_content_messages_max(uint32_t limit)
+{
+	return KY_CONTENT_MESSAGES_BYTES + (uint32_t)sizeof(struct ky_content_message) +
+	       KY_CONTENT_SOCKADDR_BYTES + up8(limit);
+}
+
 uint32_t ky_content_record_max(uint32_t limit)
 {
-	return HEADER_BYTES + KY_CONTENT_PLACES * (PART_BYTES + ky_content_part_max(limit));
+	uint32_t items = KY_CONTENT_PLACES * (PART_BYTES + ky_content_part_max(limit)),
+		 messages = PART_BYTES + ky_content_messages_max(limit);
+
+	return HEADER_BYTES + (items > messages ? items : messages);
 }
 
 /* What the verifier believes possible: a whole record, and behind it one more item, gathered to twice its limit. */
@@ -46,16 +55,6 @@ uint32_t ky_content_iovecs_at(const struct ky_content_programs *p)
 }
 
 /* ---- beginning ------------------------------------------------------------------------ */
-
-/* r0 = the element of @map for the 32-bit key in S_KEY; out when there is none. */
-static void lookup(struct ky_content_writer *w, int map)
-{
-	ky_bpf_map(&w->a, R1, map);
-	ky_bpf_move(&w->a, R2, FP);
-	ky_bpf_alu_imm(&w->a, BPF_ADD, R2, S_KEY);
-	ky_bpf_call(&w->a, BPF_FUNC_map_lookup_elem);
-	ky_bpf_jump(&w->a, BPF_JEQ, R0, 0, w->out);
-}
 
 /* S_NUMBER = the call's number; out when it cannot be one. */
 static void find_number(struct ky_content_writer *w)
@@ -107,14 +106,6 @@ static void find_descriptor(struct ky_content_writer *w)
 	jump_if_whole(w, some);
 	ky_bpf_go(a, w->out);
 	ky_bpf_place(a, some);
-}
-
-/* The verifier shall not go through what follows once for each kind of call: see the OR of iovec(). */
-static void jump_unless_compat(struct ky_content_writer *w, int label)
-{
-	ky_bpf_load(&w->a, BPF_DW, R1, FP, S_STATUS);
-	ky_bpf_alu_imm(&w->a, BPF_OR, R1, 0);
-	ky_bpf_jump(&w->a, BPF_JEQ, R1, 0, label);
 }
 
 /*
@@ -271,8 +262,7 @@ static void write_header(struct ky_content_writer *w)
 
 /* ---- the whole program ---------------------------------------------------------------- */
 
-/* Remember what could not be read: the call itself may bring the page in. */
-static void remember_faults(struct ky_content_writer *w)
+void ky_content_write_faults(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int none = ky_bpf_label(a);
@@ -299,19 +289,26 @@ static void count(struct ky_content_writer *w, int16_t counter)
 	ky_bpf_store(&w->a, BPF_DW, R6, counter, R1);
 }
 
-static void finish(struct ky_content_writer *w)
+void ky_content_write_end(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
-	int native = ky_bpf_label(a);
 
-	if (!w->is_exit)
-		remember_faults(w);
 	ky_bpf_store(a, BPF_W, R7, FIELD(bytes), R8);
 	ky_bpf_load(a, BPF_DW, R1, R6, HEAD);
 	ky_bpf_alu(a, BPF_ADD, R1, R8);
 	ky_bpf_store(a, BPF_DW, R6, HEAD, R1);
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
 	ky_bpf_go(a, w->out);
+}
+
+static void finish(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int native = ky_bpf_label(a);
+
+	if (!w->is_exit)
+		ky_content_write_faults(w);
+	ky_content_write_end(w);
 	ky_bpf_place(a, w->broken); /* cannot be */
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
 	ky_bpf_place(a, w->lost);
@@ -334,12 +331,14 @@ static void write_program(struct ky_content_writer *w)
 			   name = 1u << KY_CONTENT_MSG_NAME,
 			   vectors = 1u << KY_CONTENT_IOVEC | 1u << KY_CONTENT_MSG_IOVEC,
 			   buffers = 1u << KY_CONTENT_BUFFER, out_text = 1u << KY_CONTENT_OUT_TEXT,
-			   texts = 1u << KY_CONTENT_TEXTS, environ = 1u << KY_CONTENT_ENVIRON;
+			   messages = 1u << KY_CONTENT_MESSAGES, texts = 1u << KY_CONTENT_TEXTS,
+			   environ = 1u << KY_CONTENT_ENVIRON;
 
 	w->out = ky_bpf_label(&w->a);
 	w->lost = ky_bpf_label(&w->a);
 	w->broken = ky_bpf_label(&w->a);
 	ky_bpf_move(&w->a, R6, R1);
+	ky_bpf_store(&w->a, BPF_DW, FP, S_CTX, R1);
 	find_number(w);
 	/* Whose call it is says which descriptor; else a call of which nothing is wanted asks the map only. */
 	if (w->p->compat)
@@ -352,11 +351,11 @@ static void write_program(struct ky_content_writer *w)
 	reserve(w);
 	write_header(w);
 	ky_content_write_item(w, KY_CONTENT_IN_A, text | address | name);
-	ky_content_write_item(w, KY_CONTENT_IN_B, text | buffers | vectors | texts);
+	ky_content_write_item(w, KY_CONTENT_IN_B, text | buffers | vectors | messages | texts);
 	ky_content_write_item(w, KY_CONTENT_IN_C, text | environ);
 	if (w->is_exit) {
 		ky_content_write_item(w, KY_CONTENT_OUT_A, address | name);
-		ky_content_write_item(w, KY_CONTENT_OUT_B, buffers | vectors | out_text);
+		ky_content_write_item(w, KY_CONTENT_OUT_B, buffers | vectors | messages | out_text);
 		if (w->p->ids)
 			ky_content_write_item(w, KY_CONTENT_OUT_IDS, 1u << KY_CONTENT_IDS);
 	}

@@ -2,14 +2,15 @@
 /*
  * The BPF programs that read what system calls' arguments point at, and what they leave behind.
  *
- * Two programs, at raw tracepoints sys_enter and sys_exit, interpret one descriptor per call. They
- * write records into a region of shared memory per CPU, of which this process is the only reader:
+ * Two programs, at raw tracepoints sys_enter and sys_exit, interpret one descriptor per call. Where it says
+ * MESSAGES, they end in a third one, which goes through the messages. They write records into a region of shared
+ * memory per CPU, of which this process is the only reader:
  *
  *	page 0		struct ky_content_ring
  *	data		@data_bytes, a power of two; a record begins at (head & mask)
  *	slack		a record that begins in the data may end here: records never wrap
  *
- * Who may run beside whom: both programs run with preemption off and never within one another,
+ * Who may run beside whom: the programs run with preemption off and never within one another,
  * so a region has one writer. Should a kernel ever change that, `busy` says so: the second one
  * counts its record as lost. The reader owns `tail`, the writer everything else. A record is whole before
  * `head` says that it is there (x86 keeps stores in order; the reader loads head with acquire).
@@ -27,11 +28,28 @@
 
 #define KY_CONTENT_TEXT_BYTES	  4104u /* PATH_MAX with its NUL, and some: then it was cut */
 #define KY_CONTENT_SOCKADDR_BYTES 128u
-#define KY_CONTENT_IOVECS	  1024u /* what the kernel takes at most */
-#define KY_CONTENT_GATHERED	  8u	/* of so many the contents are read */
-#define KY_CONTENT_TEXTS_MAX	  128u	/* of a list */
+#define KY_CONTENT_IOVECS	  1024u	 /* what the kernel takes at most */
+#define KY_CONTENT_GATHERED	  8u	 /* of so many the contents are read */
+#define KY_CONTENT_TEXTS_MAX	  128u	 /* of a list */
+#define KY_CONTENT_MESSAGES_MAX	  1024u	 /* of sendmmsg, recvmmsg: what the kernel takes at most */
+#define KY_CONTENT_MESSAGES_BYTES 65536u /* when they take so much, no further one is begun */
+#define KY_CONTENT_MESSAGE_IOVECS 64u	 /* of each of them so many vectors are looked at */
 #define KY_CONTENT_DATA_OFFSET	  4096u
 #define KY_CONTENT_LIMIT_MAX	  65536u
+
+/* Messages in hand: what a program tells the one that goes on with them. */
+struct ky_content_walk {
+	uint64_t pointer, left; /* the next message, and how many there are from it on */
+	uint64_t at;		/* bytes of the record until now */
+	uint64_t data_at;	/* the same, where the content of the message in hand goes */
+	uint64_t count;		/* of messages in all */
+	uint64_t status, id;	/* S_STATUS, S_ID of content-writer.h */
+	uint64_t is_exit, place;
+	uint64_t faults; /* the place's bit, when something could not be read */
+	uint64_t
+		wanted; /* of a message's content: that, or what has arrived, whichever has more bits */
+	uint64_t name, name_len, vectors, n_vectors, len; /* of the message in hand */
+};
 
 /* The first page of a region. The programs know these places by number. */
 struct ky_content_ring {
@@ -43,6 +61,7 @@ struct ky_content_ring {
 	uint64_t lost_calls; /* of 32-bit programs: whole events */
 	uint8_t pad2[32];
 	uint8_t scratch[128];
+	struct ky_content_walk walk;
 };
 
 enum {
@@ -84,6 +103,18 @@ struct ky_content_part {
  * read, only a word: its address, every bit inverted, which is negative.
  */
 
+/* MESSAGES, where @value is how many there were: of each this, its address, then its content, both up to a multiple of 8. */
+struct ky_content_message {
+	uint32_t name_len, data_len;
+	uint64_t bytes; /* of all its vectors that were looked at */
+	uint32_t len;	/* msg_len: what has arrived */
+	uint32_t flags; /* KY_CONTENT_MESSAGE_* */
+};
+
+enum {
+	KY_CONTENT_MESSAGE_LONGER = 1, /* it had more vectors */
+};
+
 /* Of one call, in the map of calls. */
 struct ky_content_descriptor {
 	struct {
@@ -114,6 +145,7 @@ struct ky_content_programs {
 	int calls_map;	/* array of struct ky_content_descriptor, by number */
 	int rings_map;	/* array of regions, by CPU */
 	int faults_map; /* hash: thread -> the places that were not readable at entry */
+	int next_map;	/* of programs: [0] goes on with messages */
 	uint32_t data_bytes;
 	uint32_t limit;	   /* of buffers; 0: they are not read */
 	uint32_t own_pid;  /* whose calls are left out */
@@ -131,5 +163,7 @@ uint64_t ky_content_region_bytes(uint32_t data_bytes, uint32_t limit);
 /* Write and load a program. Returns its descriptor or an error. */
 int ky_content_load_program(const struct ky_content_programs *programs, bool is_exit,
 			    struct kymo_error *err);
+/* The same, of the one that @next_map is to hold: the others jump there, and it does to itself. */
+int ky_content_load_messages(const struct ky_content_programs *programs, struct kymo_error *err);
 
 #endif

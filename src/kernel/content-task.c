@@ -63,12 +63,13 @@ static void follow(struct ky_content_writer *w, int32_t offset)
 }
 
 /* The 32-bit number at r3 + @offset goes to byte @to of the content. */
-static void take_number(struct ky_content_writer *w, int32_t offset, size_t to)
+static void take_number(struct ky_content_writer *w, const struct ky_content_place *place,
+			int32_t offset, size_t to)
 {
 	ky_bpf_alu_imm(&w->a, BPF_ADD, R3, offset);
 	read_to_stack(w, S_MSG, INUM_BYTES, BPF_FUNC_probe_read_kernel);
 	ky_bpf_load(&w->a, BPF_W, R2, FP, S_MSG);
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_store(&w->a, BPF_W, R1, (int16_t)to, R2);
 }
 
@@ -78,7 +79,7 @@ static size_t ns_at(int kind)
 }
 
 /* task->thread_pid->numbers[level].ns */
-static void take_pid_ns(struct ky_content_writer *w)
+static void take_pid_ns(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	const struct ky_content_task *task = &w->p->task;
 	struct ky_bpf_asm *a = &w->a;
@@ -95,10 +96,10 @@ static void take_pid_ns(struct ky_content_writer *w)
 	ky_bpf_alu(a, BPF_ADD, R3, R2);
 	ky_bpf_alu_imm(a, BPF_ADD, R3, task->numbers);
 	follow(w, task->upid_ns);
-	take_number(w, task->inum[KY_NS_PID], ns_at(KY_NS_PID));
+	take_number(w, place, task->inum[KY_NS_PID], ns_at(KY_NS_PID));
 }
 
-void ky_content_write_ids(struct ky_content_writer *w)
+void ky_content_write_ids(struct ky_content_writer *w, const struct ky_content_place *place)
 {
 	const struct ky_content_task *task = &w->p->task;
 	struct ky_bpf_asm *a = &w->a;
@@ -110,13 +111,13 @@ void ky_content_write_ids(struct ky_content_writer *w)
 	follow(w, task->cred);
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R3);
 	ky_bpf_alu_imm(a, BPF_ADD, R3, task->uid);
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_move_imm(a, R2, offsetof(struct ky_thread_ids, ns));
 	ky_bpf_call(a, BPF_FUNC_probe_read_kernel);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_VALUE);
 	follow(w, task->user_ns);
-	take_number(w, task->inum[KY_NS_USER], ns_at(KY_NS_USER));
-	take_pid_ns(w);
+	take_number(w, place, task->inum[KY_NS_USER], ns_at(KY_NS_USER));
+	take_pid_ns(w, place);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
 	follow(w, task->nsproxy);
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R3);
@@ -125,10 +126,10 @@ void ky_content_write_ids(struct ky_content_writer *w)
 			continue;
 		ky_bpf_load(a, BPF_DW, R3, FP, S_VALUE);
 		follow(w, task->of_nsproxy[i]);
-		take_number(w, task->inum[i], ns_at(i));
+		take_number(w, place, task->inum[i], ns_at(i));
 	}
 	ky_bpf_call(a, BPF_FUNC_get_current_cgroup_id);
-	content_address(w);
+	content_address(w, place);
 	ky_bpf_store(a, BPF_DW, R1, offsetof(struct ky_thread_ids, cgroup), R0);
 	ky_bpf_move_imm(a, R5, sizeof(struct ky_thread_ids));
 }

@@ -27,7 +27,10 @@ enum {
 	S_NUMBER = -64,
 	S_MSG = -80, /* two words of a struct msghdr */
 	S_RET = -88,
-	S_LATE = -96, /* at exit: the places to be read again */
+	S_LATE = -96,	 /* at exit: the places to be read again */
+	S_CTX = -104,	 /* what the program was called with */
+	S_TURN = -112,	 /* of those through messages */
+	S_HEADER = -176, /* a struct mmsghdr */
 };
 
 enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
@@ -41,6 +44,7 @@ enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
 #define LOST	      ((int16_t)offsetof(struct ky_content_ring, lost))
 #define LOST_CALLS    ((int16_t)offsetof(struct ky_content_ring, lost_calls))
 #define SCRATCH	      ((int16_t)offsetof(struct ky_content_ring, scratch))
+#define WALK(member)  ((int16_t)offsetof(struct ky_content_ring, walk.member))
 #define FIELD(member) ((int16_t)offsetof(struct ky_content_record, member))
 
 struct ky_content_writer {
@@ -48,6 +52,17 @@ struct ky_content_writer {
 	const struct ky_content_programs *p;
 	bool is_exit;
 	int out, lost, broken; /* labels */
+};
+
+/* An item in hand, and where its code goes on. */
+struct ky_content_place {
+	unsigned int number;
+	bool output;
+	bool is_argument;	     /* which may be absent */
+	uint32_t lead;		     /* content is so far behind r8 */
+	uint32_t max;		     /* of its content */
+	int fault, absent, ok, next; /* labels */
+	int partial;		     /* r5 bytes were read, but not all could be */
 };
 
 static inline uint32_t up8(uint32_t n)
@@ -71,21 +86,72 @@ static inline void read_to_stack(struct ky_content_writer *w, int32_t at, int32_
 }
 
 /* r1 = where the content of the item in hand goes. */
-static inline void content_address(struct ky_content_writer *w)
+static inline void content_address(struct ky_content_writer *w,
+				   const struct ky_content_place *place)
 {
 	ky_bpf_move(&w->a, R1, R7);
 	ky_bpf_alu(&w->a, BPF_ADD, R1, R8);
-	ky_bpf_alu_imm(&w->a, BPF_ADD, R1, (int32_t)PART_BYTES);
+	if (place->lead)
+		ky_bpf_alu_imm(&w->a, BPF_ADD, R1, (int32_t)place->lead);
+}
+
+/* r0 = the element of @map for the 32-bit key in S_KEY; out when there is none. */
+static inline void lookup(struct ky_content_writer *w, int map)
+{
+	ky_bpf_map(&w->a, R1, map);
+	ky_bpf_move(&w->a, R2, FP);
+	ky_bpf_alu_imm(&w->a, BPF_ADD, R2, S_KEY);
+	ky_bpf_call(&w->a, BPF_FUNC_map_lookup_elem);
+	ky_bpf_jump(&w->a, BPF_JEQ, R0, 0, w->out);
+}
+
+/*
+ * With programs->compat: to @label, when the call is one of 32 bits. The verifier shall not go through what
+ * follows once for each kind of call: see the OR of ky_content_write_vectors(). r1 is lost.
+ */
+static inline void jump_if_compat(struct ky_content_writer *w, int label)
+{
+	ky_bpf_load(&w->a, BPF_DW, R1, FP, S_STATUS);
+	ky_bpf_alu_imm(&w->a, BPF_OR, R1, 0);
+	ky_bpf_jump(&w->a, BPF_JNE, R1, 0, label);
+}
+
+static inline void jump_unless_compat(struct ky_content_writer *w, int label)
+{
+	ky_bpf_load(&w->a, BPF_DW, R1, FP, S_STATUS);
+	ky_bpf_alu_imm(&w->a, BPF_OR, R1, 0);
+	ky_bpf_jump(&w->a, BPF_JEQ, R1, 0, label);
 }
 
 /* The longest content of one item, with limit @limit. */
 uint32_t ky_content_part_max(uint32_t limit);
+/* Of all messages of a call. */
+uint32_t ky_content_messages_max(uint32_t limit);
 /* Where vectors are copied to. */
 uint32_t ky_content_iovecs_at(const struct ky_content_programs *p);
 
 /* content-items.c: code for the item at place @number, which may be of @kinds. */
 void ky_content_write_item(struct ky_content_writer *w, unsigned int number, unsigned int kinds);
+/*
+ * content-vectors.c: S_VALUE vectors at S_POINTER, of which @max at most are looked at: S_VALUE = the bytes of all, then,
+ * where buffers are wanted, their contents, of output as much as S_RET says. Goes on as readers of items do.
+ */
+void ky_content_write_vectors(struct ky_content_writer *w, const struct ky_content_place *place,
+			      uint32_t max);
+/* The same of a struct msghdr's at S_POINTER, or its address. */
+void ky_content_write_message(struct ky_content_writer *w, const struct ky_content_place *place);
+void ky_content_write_message_name(struct ky_content_writer *w,
+				   const struct ky_content_place *place);
+/* S_VALUE bytes from S_POINTER, or @max. */
+void ky_content_write_bytes(struct ky_content_writer *w, const struct ky_content_place *place,
+			    uint32_t max);
+/* content-messages.c: go on with S_VALUE messages at S_POINTER in the program for them. */
+void ky_content_write_messages(struct ky_content_writer *w, const struct ky_content_place *place);
+/* content-program.c: at entry, remember S_FAULTS: the call itself may bring the page in. */
+void ky_content_write_faults(struct ky_content_writer *w);
+/* The record is whole: r8 bytes. Goes out. */
+void ky_content_write_end(struct ky_content_writer *w);
 /* content-task.c: the ids of the thread, struct ky_thread_ids; ends as the readers of items do. */
-void ky_content_write_ids(struct ky_content_writer *w);
+void ky_content_write_ids(struct ky_content_writer *w, const struct ky_content_place *place);
 
 #endif

@@ -36,7 +36,8 @@ struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, u
 		limit_bytes > KY_CONTENT_LIMIT_MAX ? KY_CONTENT_LIMIT_MAX : limit_bytes;
 	content->programs.own_pid = own_pid;
 	content->programs.calls_map = content->programs.rings_map = -1;
-	content->programs.faults_map = -1;
+	content->programs.faults_map = content->programs.next_map = -1;
+	content->messages_fd = -1;
 	content->enter_fd = content->exit_fd = content->enter_link = content->exit_link = -1;
 	ky_map_init(&content->threads);
 	return content;
@@ -84,9 +85,11 @@ void ky_content_free(struct ky_content *content)
 		munmap(content->regions, content->region_bytes * content->n_cpus);
 	close_fd(&content->enter_fd);
 	close_fd(&content->exit_fd);
+	close_fd(&content->messages_fd);
 	close_fd(&content->programs.calls_map);
 	close_fd(&content->programs.rings_map);
 	close_fd(&content->programs.faults_map);
+	close_fd(&content->programs.next_map);
 	for (struct pending *p = content->oldest; p; p = newer) {
 		newer = p->newer;
 		free(p);
@@ -186,6 +189,9 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 		ky_bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "kymo_faults", 4, 4, MAX_FAULTS, 0, err);
 	if (p->faults_map < 0)
 		return p->faults_map;
+	p->next_map = ky_bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_next", 4, 4, 1, 0, err);
+	if (p->next_map < 0)
+		return p->next_map;
 	for (uint32_t nr = 0; nr < KY_CONTENT_ALL_CALLS && !ret; nr++)
 		ret = ky_bpf_map_update(p->calls_map, &nr, &content->descriptors[nr], err);
 	return ret;
@@ -206,6 +212,26 @@ static int map_regions(struct ky_content *content, struct kymo_error *err)
 struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uint32_t cpu)
 {
 	return (struct ky_content_ring *)(void *)(content->regions + cpu * content->region_bytes);
+}
+
+static int load_programs(struct ky_content *content, struct kymo_error *err)
+{
+	const struct ky_content_programs *p = &content->programs;
+	uint32_t first = 0;
+	int ret = KYMO_OK;
+
+	if (content->fields) {
+		content->messages_fd = ky_content_load_messages(p, err);
+		if (content->messages_fd < 0)
+			return content->messages_fd;
+		ret = ky_bpf_map_update(p->next_map, &first, &content->messages_fd, err);
+	}
+	if (!ret && (content->fields || p->compat))
+		ret = content->enter_fd = ky_content_load_program(p, false, err);
+	if (ret < 0)
+		return ret;
+	content->exit_fd = ky_content_load_program(p, true, err);
+	return content->exit_fd < 0 ? content->exit_fd : KYMO_OK;
 }
 
 int ky_content_load(struct ky_content *content, struct kymo_error *err)
@@ -236,13 +262,7 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 		ret = map_regions(content, err);
 	if (ret < 0)
 		return ret;
-	if (content->fields || p->compat) {
-		content->enter_fd = ky_content_load_program(p, false, err);
-		if (content->enter_fd < 0)
-			return content->enter_fd;
-	}
-	content->exit_fd = ky_content_load_program(p, true, err);
-	return content->exit_fd < 0 ? content->exit_fd : KYMO_OK;
+	return load_programs(content, err);
 }
 
 int ky_content_attach(struct ky_content *content, struct kymo_error *err)

@@ -79,9 +79,8 @@ void ky_content_want_compat(struct ky_content *content);
 /* Event @event of compat-calls.h is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
 int ky_content_select_compat(struct ky_content *content, const char *event, bool on,
 			     struct kymo_error *err);
-/* What content @event has: the 64-bit call's, in *@call, less what is not known. NULL: none. */
-const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit,
-							  struct ky_content_call *call);
+/* What content @event has: the 64-bit call's. NULL: none. */
+const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit);
 /* The recording begins: calls before @from_ns are left out. */
 void ky_content_begin(struct ky_content *content, uint64_t from_ns);
 /* Of those that were fetched, the time of @cpu's next; UINT64_MAX: there is none. */

@@ -12,6 +12,7 @@ import re
 
 import pytest
 
+import messages
 from machine import Machine, compile_c, thirty_two
 
 CALLS = 300
@@ -41,6 +42,9 @@ kymo record -o whole -k 'default,compat_syscall_*' --kprobe 'do_sys_openat2(arg1
 tell whole
 kymo record -o raw --raw -k default --context procname -- work
 tell raw
+kymo record -o messages -k '{messages.EVENTS}' --syscall-content=all --context procname \\
+	-- sh -c 'messages-64; messages-32'
+tell messages
 echo 0 > /sys/devices/system/cpu/cpu1/online
 kymo record -o absent -k sched,syscalls --context procname \\
 	-- sh -c 'echo 1 > /sys/devices/system/cpu/cpu1/online; pinned 1 after {CALLS}'
@@ -51,7 +55,7 @@ kymo record -o mapped --reader=mmap -- true
 tell mapped
 kymo record -o counted -k syscall_entry_getppid --context procname,perf:cpu:context-switches -- blink
 tell counted
-tar cf /dev/nvme0n1 whole raw absent every counted
+tar cf /dev/nvme0n1 whole raw messages absent every counted
 sync
 tell over
 """
@@ -63,7 +67,8 @@ EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, 
 @pytest.fixture(scope="module")
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
-    programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory)]
+    programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory),
+                messages.build(directory, 64), messages.build(directory, 32)]
     done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK, "bin/blink": BLINK})
     print(done.text)
     assert "over" in done.steps, done.text
@@ -85,14 +90,14 @@ def pinned_calls(found):
                                if name == "syscall_entry_getppid" and comm not in ("work", "sh"))
 
 
-@pytest.mark.parametrize("name", ["whole", "raw", "absent", "every", "counted"])
+@pytest.mark.parametrize("name", ["whole", "raw", "messages", "absent", "every", "counted"])
 def test_recorded_without_loss(machine, name):
     assert machine.steps[name][0] == 0, machine.text
     said = re.findall(r"Recorded (\d+) events.*; (\d+) lost", machine.text)
-    assert len(said) == 5 and all(lost == "0" for _, lost in said), machine.text
+    assert len(said) == 6 and all(lost == "0" for _, lost in said), machine.text
 
 
-@pytest.mark.parametrize("name", ["whole", "absent", "every"])
+@pytest.mark.parametrize("name", ["whole", "messages", "absent", "every"])
 def test_babeltrace2_reads_it_alike(machine, kymo, peer, name):
     trace = machine.directory / name
     theirs = peer("babeltrace2", trace)
@@ -155,6 +160,14 @@ def test_calls_of_32_bits_are_not_taken_for_others(machine, kymo):
     names = [name for _, name, _, tid, comm, _ in found if comm == "thirty-two" and "syscall_entry_" in name]
     assert names == 5 * ["compat_syscall_entry_write"] + ["compat_syscall_entry_getpid", "compat_syscall_entry_exit"]
     assert not any("compat" in name for _, name, *_ in events(kymo, machine.directory / "every"))
+
+
+@pytest.mark.parametrize("bits", [64, 32])
+def test_messages(machine, kymo, bits):
+    out = kymo("convert", "--to", "json", "--filter", f"$ctx.procname == 'messages-{bits}'",
+               machine.directory / "messages").out
+    messages.check([(event["event"], event["fields"]) for event in map(json.loads, out.splitlines())],
+                   "compat_" if bits == 32 else "")
 
 
 def test_reports_on_it(machine, kymo):
