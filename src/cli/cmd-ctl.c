@@ -10,7 +10,8 @@
 
 struct options {
 	struct ky_text_list enable, disable, enable_kernel, disable_kernel;
-	struct ky_text_list add_pid, add_tid, add_uid, remove_pid, remove_tid, remove_uid;
+	struct ky_text_list add_pid, add_tid, add_uid, add_cgroup;
+	struct ky_text_list remove_pid, remove_tid, remove_uid, remove_cgroup;
 	const char *comm;
 	const char *filter, *log_level;
 	bool stop;
@@ -46,15 +47,20 @@ struct choice {
 	const struct ky_text_list *texts;
 };
 
-#define N_CHOICES 6
+#define N_CHOICES 8
 
 /* Additions first: so those of one recording can be exchanged for others. */
 static void list_choices(const struct options *options, struct choice choices[N_CHOICES])
 {
 	const struct choice all[N_CHOICES] = {
-		{"pid", "add", &options->add_pid},	 {"tid", "add", &options->add_tid},
-		{"uid", "add", &options->add_uid},	 {"pid", "remove", &options->remove_pid},
-		{"tid", "remove", &options->remove_tid}, {"uid", "remove", &options->remove_uid},
+		{"pid", "add", &options->add_pid},
+		{"tid", "add", &options->add_tid},
+		{"uid", "add", &options->add_uid},
+		{"cgroup", "add", &options->add_cgroup},
+		{"pid", "remove", &options->remove_pid},
+		{"tid", "remove", &options->remove_tid},
+		{"uid", "remove", &options->remove_uid},
+		{"cgroup", "remove", &options->remove_cgroup},
 	};
 
 	memcpy(choices, all, sizeof(all));
@@ -154,17 +160,24 @@ static const struct ky_option_def option_defs[] = {
 	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
 	 offsetof(struct options, add_tid), NULL},
 	{"add-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
-	 "The same for the processes that these users have now.", offsetof(struct options, add_uid),
-	 NULL},
+	 "The same for the processes of these users, also those that become theirs later.",
+	 offsetof(struct options, add_uid), NULL},
+	{"add-cgroup", 0, KY_OPTION_LIST, "DIR",
+	 "The same for the processes in this control group, as of kymo record --cgroup, also those that join it later. "
+	 "May be given again.",
+	 offsetof(struct options, add_cgroup), NULL},
 	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Of the kernel: record what happens in these processes no more. What they have started stays. For the "
-	 "moment of the change, some microseconds, nothing is recorded.",
+	 "Of the kernel: record what happens in these processes no more. What they have started stays; "
+	 "their switches to and from the CPU may be recorded still. Before Linux 5.7, nothing is recorded for "
+	 "the moment of the change.",
 	 offsetof(struct options, remove_pid), NULL},
 	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
 	 offsetof(struct options, remove_tid), NULL},
 	{"remove-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
-	 "The same for the processes that these users have now.",
-	 offsetof(struct options, remove_uid), NULL},
+	 "The same for the processes of these users.", offsetof(struct options, remove_uid), NULL},
+	{"remove-cgroup", 0, KY_OPTION_LIST, "DIR",
+	 "The same for the processes in this control group. May be given again.",
+	 offsetof(struct options, remove_cgroup), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
 	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "
 	 "empty.",

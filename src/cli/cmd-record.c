@@ -78,8 +78,8 @@ static const struct ky_option_def option_defs[] = {
 	 "this name, and what is about them (who wakes them).",
 	 offsetof(struct ky_record_options, comm), NULL},
 	{"uid", 0, KY_OPTION_TEXT, "UID",
-	 "Only programs of this user; of the kernel, what happens in the processes that are this user's when "
-	 "the recording begins, and what they start. Default: as root, of all users; else one's own.",
+	 "Only programs of this user; of the kernel, what happens in processes while they are this user's (by the "
+	 "real uid; seen up to a tenth of a second after it changes). Default: as root, of all users; else one's own.",
 	 offsetof(struct ky_record_options, uid), NULL},
 	{"duration", 'd', KY_OPTION_DURATION, "TIME",
 	 "Stop after this time: 5s, 500ms, 2min. Default: until Ctrl-C, or until the command ends.",
@@ -114,15 +114,16 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, keep_bytes), NULL},
 	{"pid", 'p', KY_OPTION_LIST, "PID[,PID...]",
 	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. "
-	 "May be given again; of the kernel, several of --pid, --tid, --uid and --cgroup add up.",
+	 "May be given again; of the kernel, several of --pid, --tid, --uid and --cgroup add up, and what "
+	 "processes and threads start then stays chosen, whosever it becomes.",
 	 offsetof(struct ky_record_options, pid), NULL},
 	{"tid", 0, KY_OPTION_LIST, "TID[,TID...]",
 	 "Of the kernel: record only what happens in these threads. May be given again.",
 	 offsetof(struct ky_record_options, tid), NULL},
 	{"cgroup", 0, KY_OPTION_TEXT, "DIR",
-	 "Of the kernel: record only what happens in threads that are in this control group (a container, a "
-	 "service), or one below it, when the recording begins, and in what they start. A path below "
-	 "/sys/fs/cgroup, as in /proc/PID/cgroup.",
+	 "Of the kernel: record only what happens in threads while they are in this control group (a container, a "
+	 "service), or one below it (seen up to a tenth of a second after they join or leave). A path below "
+	 "/sys/fs/cgroup, or as in /proc/PID/cgroup.",
 	 offsetof(struct ky_record_options, cgroup), NULL},
 	{"follow", 0, KY_OPTION_FLAG, NULL,
 	 "Of the kernel: with --tid, also what these threads start. With COMMAND and none of --pid, --tid, "

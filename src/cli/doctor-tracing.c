@@ -64,7 +64,7 @@ static void add_failure(struct ky_doctor *doctor, const char *name, const struct
 static bool trial_open(struct trial *trial)
 {
 	struct kymo_error err;
-	int ret = ky_instance_create(trial->fs, &trial->instance, &err);
+	int ret = ky_instance_create(trial->fs, "", &trial->instance, &err);
 
 	if (ret == KYMO_OK)
 		ret = ky_instance_write(&trial->instance, "tracing_on", "1", &err);

@@ -190,7 +190,7 @@ static int change_kernel(struct ky_record_run *run, const char *pattern, bool en
 	return ky_session_change(run->session, pattern, enables, err);
 }
 
-/* A request's words: of what ids ("pid", "tid", "uid"), or "comm"; "add" or "remove"; which. */
+/* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup" or "comm"; "add" or "remove"; which. */
 static int choose(struct ky_record_run *run, const struct ky_remote_message *request, size_t at,
 		  struct kymo_error *err)
 {
@@ -214,6 +214,8 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 					    "'%s' is no name of a thread (15 characters)", text);
 		return ky_session_choose_comm(run->session, *text ? text : NULL, err);
 	}
+	if (strcmp(kind, "cgroup") == 0)
+		return ky_session_choose_group(run->session, text, strcmp(how, "add") == 0, err);
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i]) != 0)
 			continue;

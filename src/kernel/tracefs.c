@@ -145,7 +145,7 @@ bool ky_tracefs_is_stale(const char *name)
 	int len = 0;
 
 	if (sscanf(name, "kymo-%9u-%20" SCNu64 "-%20" SCNu64 "%n", &pid, &start, &ns, &len) != 3 ||
-	    name[len] != '\0')
+	    (name[len] != '\0' && strcmp(name + len, "-watch") != 0))
 		return false;
 	if (ns != pid_namespace())
 		return false;
@@ -182,13 +182,16 @@ void ky_instance_own_name(char *name, size_t size)
 		 pid_namespace());
 }
 
-int ky_instance_create(const struct ky_tracefs *fs, struct ky_instance *instance,
-		       struct kymo_error *err)
+int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
+		       struct ky_instance *instance, struct kymo_error *err)
 {
+	size_t len;
 	int code;
 
 	instance->fd = -1;
 	ky_instance_own_name(instance->name, sizeof(instance->name));
+	len = strlen(instance->name);
+	snprintf(instance->name + len, sizeof(instance->name) - len, "%s", suffix);
 	snprintf(instance->path, sizeof(instance->path), "%s/instances/%s", fs->path,
 		 instance->name);
 	if (mkdir(instance->path, 0700) < 0) {

@@ -7,6 +7,7 @@
  * since boot, and the inode of its pid namespace. So whoever comes later can tell an instance
  * whose recorder died from one in use, even when the pid has been given to another process,
  * and leaves alone what another container's recorder made.
+ * A second one, by which a recorder sees what changes, has "-watch" behind that.
  *
  * Threads: one at a time per struct.
  */
@@ -61,9 +62,12 @@ struct ky_instance {
 /* What this process' instance is called: no other process ever has this name. */
 void ky_instance_own_name(char *name, size_t size);
 
-/* Create this process' instance, switched off. 0, KYMO_E_PERMISSION, KYMO_E_MEMORY, KYMO_E_IO. */
-int ky_instance_create(const struct ky_tracefs *fs, struct ky_instance *instance,
-		       struct kymo_error *err);
+/*
+ * Create this process' instance, switched off; @suffix: of its name: "" or "-watch", a second one.
+ * 0, KYMO_E_PERMISSION, KYMO_E_MEMORY, KYMO_E_IO.
+ */
+int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
+		       struct ky_instance *instance, struct kymo_error *err);
 /* Remove it and all that is in it; no file of it may be open any more. */
 int ky_instance_remove(struct ky_instance *instance, struct kymo_error *err);
 

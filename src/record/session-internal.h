@@ -72,6 +72,18 @@ struct ky_session_filter {
 	const char *example;
 };
 
+KY_VEC_TYPE(ky_tids, int32_t);
+
+/* Users and control groups that are chosen, and an instance that tells when somebody joins or leaves one. */
+struct ky_session_watch {
+	KY_VEC(int32_t) uids;
+	KY_VEC(char *) groups;	     /* directories */
+	struct ky_instance instance; /* no path: there is nothing to watch */
+	int fd;
+	bool is_due;		     /* something has happened since they were looked for last */
+	uint64_t looked_ns, took_ns; /* when that ended; of CPU time */
+};
+
 struct ky_session {
 	struct ky_session_options options;
 	char *output; /* the directory that the user named */
@@ -92,8 +104,10 @@ struct ky_session {
 	bool has_compat;	      /* calls of 32-bit programs are recorded */
 	struct ky_map chosen_tids;    /* of these, where has_chosen or follow */
 	bool has_chosen;	      /* whose events are recorded */
-	bool collects;		      /* what is chosen goes into `collected`, not to the kernel */
-	KY_VEC(int32_t) collected;
+	bool has_list;		      /* the kernel has one */
+	bool has_ids;		      /* of these, processes or threads by their ids */
+	struct ky_tids collected;     /* whom a choice means now */
+	struct ky_session_watch watch;
 	bool merge; /* convert in time order across CPUs */
 
 	struct ky_os_clock clock;
@@ -156,6 +170,28 @@ void ky_session_free_filters(struct ky_session *session);
 
 /* session-select.c: the threads whose events are recorded. */
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err);
+/* Whom the users and groups that are watched mean now, into session->collected. */
+int ky_session_collect_watched(struct ky_session *session, struct kymo_error *err);
+/* Once more, and who is new is chosen, until nobody is. */
+int ky_session_choose_watched(struct ky_session *session, struct kymo_error *err);
+
+/* session-pids.c: the kernel's lists. The maps are the caller's, on failure too. */
+int ky_session_pids_read(const struct ky_session *session, struct ky_map *chosen,
+			 struct ky_map *left_out, struct kymo_error *err);
+/* From the first time on, nobody else is recorded. *n_new: how many were not in the list, or left out. */
+int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, size_t *n_new,
+			struct kymo_error *err);
+/* KYMO_E_STATE: nobody would be left, nor come. */
+int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tids,
+			   struct kymo_error *err);
+
+/* session-watch.c: who joins a user or a group, or leaves. */
+int ky_session_watch_start(struct ky_session *session, struct kymo_error *err);
+/* @told: it said so. Look at who is there now, unless that was done a moment ago. */
+int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_error *err);
+int ky_session_watch_close(struct ky_session *session, struct kymo_error *err);
+
+/* session-comm.c. */
 /* Make the name that is wanted a part of the event's filters, which are not compiled yet. */
 int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
 			   struct kymo_error *err);

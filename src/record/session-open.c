@@ -306,7 +306,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	if (!session)
 		return ky_error_nomem(err);
 	session->options = *options;
-	session->fs.fd = session->instance.fd = -1;
+	session->fs.fd = session->instance.fd = session->watch.instance.fd = session->watch.fd = -1;
 	session->epoll_fd = session->dump.done_fd = -1;
 	session->threads.proc.fd = -1;
 	ky_map_init(&session->chosen_tids);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose events are recorded. Threads are chosen through the instance's set_event_pid, so that the
- * kernel does not even record the others'; with its option event-fork, what they start is too. Names
- * become a part of the events' filters.
+ * Whose events are recorded: processes, threads, users, control groups. Their threads are looked for here, and put
+ * into the kernel's list by session-pids.c; session-watch.c has users and groups looked for again.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -20,32 +19,12 @@
 #include "record/session-internal.h"
 
 #define CGROUP_MAX_BYTES (16u << 20) /* of a list of threads */
+#define ROUNDS_MAX	 16
+#define INIT_PID_NS	 0xeffffffcu /* the inode of the first pid namespace, since Linux 3.8 */
 
-static int write_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%" PRId32, tid);
-	return ky_instance_write(&session->instance, "set_event_pid", text, err);
-}
-
-/* The kernel's list is for its own events; the recorder keeps one for 32-bit calls. */
 static int choose_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
 {
-	if (session->collects)
-		return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
-	if (session->has_compat) {
-		session->convert.chosen = &session->chosen_tids;
-		if (ky_map_set(&session->chosen_tids, (uint32_t)tid, session) < 0)
-			return ky_error_nomem(err);
-	}
-	return write_tid(session, tid, err);
-}
-
-int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err)
-{
-	return session->options.follow && !session->has_chosen ? choose_tid(session, pid, err)
-							       : KYMO_OK;
+	return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 /* All threads of a process. How many; 0: there is none. */
@@ -154,15 +133,17 @@ static int choose_group_dir(struct ky_session *session, const char *dir, struct 
 	return ret < 0 ? ret : n;
 }
 
-/* The group and those in it. */
+/* The group and those in it; of these, some may go away meanwhile. */
 static int choose_group_tree(struct ky_session *session, const char *dir, int depth,
 			     struct kymo_error *err)
 {
-	int ret = choose_group_dir(session, dir, err);
+	int ret = choose_group_dir(session, dir, depth ? NULL : err);
 	struct dirent *entry;
 	char path[4096];
 	DIR *list = ret >= 0 ? opendir(dir) : NULL;
 
+	if (ret < 0 && depth && ret != KYMO_E_MEMORY)
+		return KYMO_OK;
 	while (list && ret >= 0 && depth < 32 && (entry = readdir(list))) {
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
 		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path))
@@ -174,34 +155,135 @@ static int choose_group_tree(struct ky_session *session, const char *dir, int de
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-static int choose_cgroup(struct ky_session *session, struct kymo_error *err)
+static bool is_group(const char *dir)
 {
-	static const char *const roots[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"};
-	const char *name = session->options.cgroup;
-	char path[4096];
-	int ret;
+	char path[4200];
 
-	for (size_t i = name[0] == '/' ? 0 : 1; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s%s", roots[i], name);
-		if (access(path, F_OK) == 0)
-			return choose_group_tree(session, path, 0, err);
-		if (name[0] == '/')
-			break;
-	}
-	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no control group '%s'", name);
-	ky_error_hint(err, "--cgroup wants a directory of /sys/fs/cgroup, as in /proc/PID/cgroup");
+	return snprintf(path, sizeof(path), "%s/cgroup.procs", dir) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+/* "a/b", or "/a/b" as in /proc/PID/cgroup, of version 2 or else in any hierarchy of version 1; or a directory. */
+static bool find_group(const char *name, char path[4096])
+{
+	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	struct dirent *entry;
+	bool found = false;
+	DIR *list;
+
+	if (name[0] == '/' && snprintf(path, 4096, "%s", name) < 4096 && is_group(path))
+		return true;
+	name += strspn(name, "/");
+	for (int i = 0; i < 2; i++)
+		if (snprintf(path, 4096, "%s/%s", roots[i], name) < 4096 && is_group(path))
+			return true;
+	list = opendir(roots[0]);
+	while (list && !found && (entry = readdir(list)))
+		found = entry->d_name[0] != '.' &&
+			snprintf(path, 4096, "%s/%s/%s", roots[0], entry->d_name, name) < 4096 &&
+			is_group(path);
+	if (list)
+		closedir(list);
+	return found;
+}
+
+static int no_group(const char *name, struct kymo_error *err)
+{
+	int ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no control group '%s'", name);
+
+	ky_error_hint(err, "a directory below /sys/fs/cgroup is wanted, or what /proc/PID/cgroup "
+			   "calls it");
 	return ret;
 }
 
+/* ---- choosing ------------------------------------------------------------------------- */
+
+/* Who is there as long as it is looked at: processes, threads. */
+struct ids {
+	const int32_t *pids, *tids;
+	size_t n_pids, n_tids;
+};
+
 static int choose_all(struct ky_session *session,
 		      int (*choose)(struct ky_session *session, int32_t id, struct kymo_error *err),
-		      const int32_t *ids, size_t n, struct kymo_error *err)
+		      const int32_t *ids, size_t n, bool must_be_there, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < n && !ret; i++)
+	for (size_t i = 0; i < n && !ret; i++) {
 		ret = choose(session, ids[i], err);
+		if (ret == KYMO_E_NOT_FOUND && !must_be_there)
+			ret = KYMO_OK;
+	}
 	return ret;
+}
+
+int ky_session_collect_watched(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&session->watch.uids, uid)
+		if (ret >= 0)
+			ret = choose_user(session, (uint32_t)*uid, err);
+	/* One that was removed is empty. */
+	ky_vec_foreach(&session->watch.groups, group)
+		if (ret >= 0 && is_group(*group))
+			ret = choose_group_tree(session, *group, 0, err);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/*
+ * A thread that started another one before it was chosen, but after its process' threads were listed, has one that is
+ * not: so once more, until there is nobody new.
+ */
+static int choose(struct ky_session *session, const struct ids *ids, struct kymo_error *err)
+{
+	size_t n_new = 1;
+	int ret = KYMO_OK;
+
+	for (int round = 0; n_new && round < ROUNDS_MAX; round++) {
+		ky_vec_clear(&session->collected);
+		/* Those that end meanwhile were there. */
+		ret = choose_all(session, choose_pid, ids->pids, ids->n_pids, !round, err);
+		if (!ret && !round)
+			ret = choose_all(session, choose_thread, ids->tids, ids->n_tids, true, err);
+		if (!ret)
+			ret = ky_session_collect_watched(session, err);
+		if (!ret)
+			ret = ky_session_pids_add(session, &session->collected, &n_new, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+int ky_session_choose_watched(struct ky_session *session, struct kymo_error *err)
+{
+	return choose(session, &(struct ids){0}, err);
+}
+
+static int watch_uid(struct ky_session *session, int32_t uid, struct kymo_error *err)
+{
+	ky_vec_foreach(&session->watch.uids, other)
+		if (*other == uid)
+			return KYMO_OK;
+	return ky_vec_push(&session->watch.uids, uid) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int watch_group(struct ky_session *session, const char *name, struct kymo_error *err)
+{
+	char path[4096], *copy;
+
+	if (!find_group(name, path))
+		return no_group(name, err);
+	ky_vec_foreach(&session->watch.groups, other)
+		if (strcmp(*other, path) == 0)
+			return KYMO_OK;
+	copy = strdup(path);
+	if (copy && ky_vec_push(&session->watch.groups, copy) == 0)
+		return KYMO_OK;
+	free(copy);
+	return ky_error_nomem(err);
 }
 
 static int follow_children(struct ky_session *session, struct kymo_error *err)
@@ -210,208 +292,160 @@ static int follow_children(struct ky_session *session, struct kymo_error *err)
 	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
 }
 
+/* The kernel's lists are of ids as the first pid namespace has them, which others are not told. */
+static int check_namespace(struct kymo_error *err)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == INIT_PID_NS)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED,
+			    "whose events are recorded cannot be chosen from within a pid "
+			    "namespace: the kernel's ids are others");
+}
+
+int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err)
+{
+	const struct ids ids = {.pids = &pid, .n_pids = 1};
+
+	if (!session->options.follow || session->has_chosen)
+		return KYMO_OK;
+	session->has_ids = true;
+	return choose(session, &ids, err);
+}
+
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
+	const struct ids ids = {options->pids, options->tids, options->n_pids, options->n_tids};
 	bool groups = options->n_pids || options->uid >= 0 || options->cgroup;
-	int ret = KYMO_OK;
+	int ret;
 
+	session->has_ids = options->n_pids || options->n_tids;
 	session->has_chosen = groups || options->n_tids;
 	if (!session->has_chosen && !options->follow)
 		return KYMO_OK;
-	if (groups || options->follow)
+	ret = check_namespace(err);
+	if (!ret && (groups || options->follow))
 		ret = follow_children(session, err);
-	if (!ret)
-		ret = choose_all(session, choose_pid, options->pids, options->n_pids, err);
-	if (!ret)
-		ret = choose_all(session, choose_thread, options->tids, options->n_tids, err);
-	if (!ret && options->uid >= 0) {
-		ret = choose_user(session, (uint32_t)options->uid, err);
-		ret = ret > 0 ? KYMO_OK : ret;
-	}
+	if (!ret && options->uid >= 0)
+		ret = watch_uid(session, (int32_t)options->uid, err);
 	if (!ret && options->cgroup)
-		ret = choose_cgroup(session, err);
-	return ret;
+		ret = watch_group(session, options->cgroup, err);
+	/* Before they are looked for: who joins meanwhile is then told of. */
+	if (!ret)
+		ret = ky_session_watch_start(session, err);
+	return ret < 0 || !session->has_chosen ? ret : choose(session, &ids, err);
 }
 
 /* ---- while recording ------------------------------------------------------------------ */
 
-static int choose_uid(struct ky_session *session, int32_t uid, struct kymo_error *err)
+/* The first choice of a recording of everything ends that it is one. */
+static int begin_choice(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = choose_user(session, (uint32_t)uid, err);
+	int ret;
 
-	if (ret)
-		return ret < 0 ? ret : KYMO_OK;
-	return ky_error_set(err, KYMO_E_NOT_FOUND, "user %" PRId32 " has no processes", uid);
-}
-
-static bool is_collected(const struct ky_session *session, int32_t tid)
-{
-	for (size_t i = 0; i < session->collected.len; i++)
-		if (session->collected.data[i] == tid)
-			return true;
-	return false;
-}
-
-/*
- * The kernel's list can be added to, or begun anew; between the two it would record everybody, so then it
- * records nobody.
- */
-static int write_list(struct ky_session *session, const struct ky_strbuf *text,
-		      struct kymo_error *err)
-{
-	int ret = ky_instance_write(&session->instance, "tracing_on", "0", err), fd, on;
-	const char *at = ky_strbuf_text(text), *end = at + text->len;
-
-	if (ret < 0)
-		return ret;
-	fd = openat(session->instance.fd, "set_event_pid", O_WRONLY | O_TRUNC | O_CLOEXEC);
-	while (fd >= 0 && at < end) {
-		ssize_t n = write(fd, at, (size_t)(end - at));
-
-		if (n <= 0)
-			break;
-		at += n;
-	}
-	if (fd < 0 || at < end)
-		ret = ky_error_errno(err, errno, "cannot write whose events are recorded");
-	if (fd >= 0)
-		close(fd);
-	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
-	return ret < 0 ? ret : on;
-}
-
-static int remove_collected(struct ky_session *session, struct kymo_error *err)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT, rest = KY_STRBUF_INIT;
-	int ret = ky_tracefs_read(session->instance.fd, session->instance.path, "set_event_pid",
-				  &text, err);
-
-	for (const char *at = ky_strbuf_text(&text); !ret && at && *at;) {
-		int32_t tid = (int32_t)strtol(at, NULL, 10);
-
-		if (tid > 0 && !is_collected(session, tid))
-			ky_strbuf_addf(&rest, "%" PRId32 "\n", tid);
-		at = strchr(at, '\n');
-		at = at ? at + 1 : NULL;
-	}
-	if (!ret && (ky_strbuf_failed(&rest) || !rest.len))
-		ret = rest.len ? ky_error_nomem(err)
-			       : ky_error_set(err, KYMO_E_STATE,
-					      "nobody would be left whose events are recorded");
-	if (!ret)
-		ret = write_list(session, &rest, err);
-	ky_vec_foreach(&session->collected, tid)
-		if (!ret)
-			(void)ky_map_del(&session->chosen_tids, (uint32_t)*tid);
-	ky_strbuf_fini(&text);
-	ky_strbuf_fini(&rest);
+	if (session->has_chosen || session->options.follow)
+		return KYMO_OK;
+	ret = check_namespace(err);
+	session->has_chosen = ret == 0;
 	return ret;
 }
 
-/* Threads go away meanwhile: that one of them is not taken is no mistake. */
-static int add_collected(struct ky_session *session, bool follows, struct kymo_error *err)
+static int add(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
+	       size_t n, struct kymo_error *err)
 {
-	int ret = follows ? follow_children(session, err) : KYMO_OK;
+	struct ids chosen = {0};
+	int ret = KYMO_OK;
 
-	ky_vec_foreach(&session->collected, tid)
+	if (what == KY_SESSION_UIDS) {
+		for (size_t i = 0; i < n && !ret; i++)
+			ret = watch_uid(session, ids[i], err);
 		if (!ret)
-			ret = choose_tid(session, *tid, err);
+			ret = ky_session_watch_start(session, err);
+	} else if (what == KY_SESSION_PIDS) {
+		chosen = (struct ids){.pids = ids, .n_pids = n};
+	} else {
+		chosen = (struct ids){.tids = ids, .n_tids = n};
+	}
+	/* Are they there? Else nothing changes. */
+	ky_vec_clear(&session->collected);
 	if (!ret)
-		session->has_chosen = true;
-	return ret;
+		ret = choose_all(session, choose_pid, chosen.pids, chosen.n_pids, true, err);
+	if (!ret)
+		ret = choose_all(session, choose_thread, chosen.tids, chosen.n_tids, true, err);
+	if (!ret && what != KY_SESSION_TIDS)
+		ret = follow_children(session, err);
+	if (!ret)
+		ret = begin_choice(session, err);
+	if (!ret)
+		session->has_ids |= what != KY_SESSION_UIDS;
+	return ret < 0 ? ret : choose(session, &chosen, err);
+}
+
+static int take_out(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
+		    size_t n, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_clear(&session->collected);
+	if (what != KY_SESSION_UIDS)
+		ret = choose_all(session, what == KY_SESSION_PIDS ? choose_pid : choose_thread, ids,
+				 n, true, err);
+	for (size_t i = 0; what == KY_SESSION_UIDS && i < n && ret >= 0; i++) {
+		ret = choose_user(session, (uint32_t)ids[i], err);
+		for (size_t k = session->watch.uids.len; k-- > 0;)
+			if (session->watch.uids.data[k] == ids[i])
+				session->watch.uids.data[k] =
+					session->watch.uids.data[--session->watch.uids.len];
+	}
+	return ret < 0 ? ret : ky_session_pids_remove(session, &session->collected, err);
+}
+
+static int is_of_all(struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_STATE,
+			    "this recording is of all processes: choose some first");
 }
 
 int ky_session_choose(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
 		      size_t n, bool adds, struct kymo_error *err)
 {
-	int (*const choose[])(struct ky_session *, int32_t, struct kymo_error *) = {
-		[KY_SESSION_PIDS] = choose_pid,
-		[KY_SESSION_TIDS] = choose_thread,
-		[KY_SESSION_UIDS] = choose_uid,
-	};
+	if (adds)
+		return add(session, what, ids, n, err);
+	if (!session->has_chosen && !session->options.follow)
+		return is_of_all(err);
+	return take_out(session, what, ids, n, err);
+}
+
+int ky_session_choose_group(struct ky_session *session, const char *name, bool adds,
+			    struct kymo_error *err)
+{
+	char path[4096];
 	int ret;
 
-	if (!adds && !session->has_chosen && !session->options.follow)
-		return ky_error_set(err, KYMO_E_STATE,
-				    "this recording is of all processes: choose some first");
+	if (adds) {
+		ret = watch_group(session, name, err);
+		if (!ret)
+			ret = ky_session_watch_start(session, err);
+		if (!ret)
+			ret = follow_children(session, err);
+		if (!ret)
+			ret = begin_choice(session, err);
+		return ret < 0 ? ret : ky_session_choose_watched(session, err);
+	}
+	if (!session->has_chosen && !session->options.follow)
+		return is_of_all(err);
+	if (!find_group(name, path))
+		return no_group(name, err);
+	for (size_t k = session->watch.groups.len; k-- > 0;) {
+		if (strcmp(session->watch.groups.data[k], path) != 0)
+			continue;
+		free(session->watch.groups.data[k]);
+		session->watch.groups.data[k] =
+			session->watch.groups.data[--session->watch.groups.len];
+	}
 	ky_vec_clear(&session->collected);
-	session->collects = true;
-	ret = choose_all(session, choose[what], ids, n, err);
-	session->collects = false;
-	if (ret < 0)
-		return ret;
-	return adds ? add_collected(session, what != KY_SESSION_TIDS, err)
-		    : remove_collected(session, err);
-}
-
-/* ---- names ---------------------------------------------------------------------------- */
-
-/* The names of threads that events speak of, besides the one that they happen in. */
-static bool is_name(const char *field)
-{
-	static const char *const names[] = {"comm", "prev_comm", "next_comm", "parent_comm",
-					    "child_comm"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(field, names[i]) == 0)
-			return true;
-	return false;
-}
-
-static bool is_text(const struct ky_event_field *field)
-{
-	return field->how == KY_HOW_TEXT || field->how == KY_HOW_COMM ||
-	       field->how == KY_HOW_STRING;
-}
-
-static void add_condition(struct ky_strbuf *text, const char *field, const char *comm)
-{
-	ky_strbuf_addf(text, "%s%s == \"%s\"", text->len ? " || " : "", field, comm);
-}
-
-/*
- * In the kernel: the name of who runs, or one that the event speaks of. Of events that are recorded to
- * learn from, all are needed: there the recorder looks at what they say.
- */
-int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
-			   struct kymo_error *err)
-{
-	const char *comm = session->options.comm;
-	struct ky_arena *arena = &session->catalogue.arena;
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	const struct ky_event_field *fields;
-	/* 32-bit calls are not the kernel's to filter. */
-	bool by_recorder = source->hidden || source->is_compat;
-	const char *copy;
-	size_t n;
-
-	if (!comm || !source->selected)
-		return KYMO_OK;
-	if (source->is_compat && !(session->options.context & KY_CONTEXT_PROCNAME))
-		return ky_error_set(
-			err, KYMO_E_INVALID,
-			"--comm: names are known of 32-bit calls with --context procname");
-	if (!by_recorder)
-		add_condition(&text, "COMM", comm);
-	else if (session->options.context & KY_CONTEXT_PROCNAME)
-		add_condition(&text, "$ctx.procname", comm);
-	fields = ky_convert_fields(&session->convert, source->id, &n);
-	for (size_t i = 0; i < n; i++)
-		if (is_name(fields[i].name) && is_text(&fields[i]))
-			add_condition(&text, by_recorder ? fields[i].name : fields[i].kernel_name,
-				      comm);
-	copy = ky_strbuf_failed(&text) ? NULL : ky_arena_strdup(arena, ky_strbuf_text(&text));
-	ky_strbuf_fini(&text);
-	if (!copy)
-		return ky_error_nomem(err);
-	if (!*copy)
-		return KYMO_OK;
-	if (!by_recorder)
-		source->kernel_filter = copy;
-	else if (source->filter)
-		source->filter = ky_arena_printf(arena, "(%s) && (%s)", source->filter, copy);
-	else
-		source->filter = copy;
-	return by_recorder && !source->filter ? ky_error_nomem(err) : KYMO_OK;
+	ret = choose_group_tree(session, path, 0, err);
+	return ret < 0 ? ret : ky_session_pids_remove(session, &session->collected, err);
 }

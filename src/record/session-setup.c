@@ -148,7 +148,7 @@ static int enable_compat(struct ky_session *session, struct kymo_error *err)
 
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = ky_instance_create(&session->fs, &session->instance, err);
+	int ret = ky_instance_create(&session->fs, "", &session->instance, err);
 
 	if (!ret)
 		ret = ky_instance_write(&session->instance, "trace_clock",

@@ -110,7 +110,7 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 
 static int choose_timeout(const struct ky_session *session)
 {
-	if (session->content || session->counters)
+	if (session->content || session->counters || session->watch.is_due)
 		return CONTENT_MS;
 	if (session->blocks && ky_block_writer_waits(session->blocks))
 		return COMPANY_MS;
@@ -146,7 +146,8 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 {
 	struct epoll_event events[64];
 	int n = epoll_wait(session->epoll_fd, events, 64, choose_timeout(session));
-	int stop = -1;
+	bool is_told = false;
+	int stop = -1, ret;
 
 	if (n < 0 && errno != EINTR)
 		return ky_error_errno(err, errno, "cannot wait for events");
@@ -157,6 +158,8 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.u64 < (uint64_t)n_fds)
 			stop = (int)events[i].data.u64;
+		else if (events[i].data.ptr == &session->watch)
+			is_told = true;
 		else
 			take_ring_event(session, &events[i]);
 	}
@@ -167,6 +170,9 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	session->convert.own_tids[1] =
 		atomic_load_explicit(&session->dump.tid, memory_order_relaxed);
 	follow_cpus(session);
+	ret = ky_session_watch_look(session, is_told, err);
+	if (ret < 0)
+		return ret;
 	n = ky_session_read_round(session, false, err);
 	/*
 	 * In the order of time the newest events stay in the rings, which would wake us again at once,
@@ -336,11 +342,12 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 		ky_session_remove_output(session);
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;
+	removed = ky_session_watch_close(session, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : removed;
 	ky_probes_remove(&session->probes, &session->fs);
 	ky_probes_fini(&session->probes);
 	ky_packet_writer_fini(&session->dump.writer);
 	ky_session_free_filters(session);
-	ky_vec_fini(&session->collected);
 	ky_trace_class_free(session->trace);
 	ky_convert_fini(&session->convert);
 	ky_content_free(session->content);
@@ -348,6 +355,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
 	ky_map_fini(&session->chosen_tids);
+	ky_vec_fini(&session->collected);
 	ky_catalogue_fini(&session->catalogue);
 	ky_tracefs_close(&session->fs);
 	if (session->epoll_fd >= 0)

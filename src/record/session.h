@@ -132,6 +132,9 @@ enum ky_session_choice {
  */
 int ky_session_choose(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
 		      size_t n, bool adds, struct kymo_error *err);
+/* The same for control groups: @name as in the options. */
+int ky_session_choose_group(struct ky_session *session, const char *name, bool adds,
+			    struct kymo_error *err);
 /* Only in threads of this name, or about them, from now on; NULL: of all names. */
 int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err);
 

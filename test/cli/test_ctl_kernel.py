@@ -73,7 +73,7 @@ class Recording:
     def __init__(self, kymo, kymo_bin, out, *options):
         self.kymo = kymo
         self.out = out
-        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *options], stderr=subprocess.PIPE)
+        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *map(str, options)], stderr=subprocess.PIPE)
         while out.name not in kymo("list", "--recordings").out:
             assert self.process.poll() is None, self.process.stderr.read()
             time.sleep(0.02)

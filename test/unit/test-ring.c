@@ -79,7 +79,7 @@ static void set_up(struct fixture *f, uint32_t page_kib, uint32_t ring_kib, pid_
 	ky_arena_init(&f->arena);
 	if (geteuid() != 0 || ky_tracefs_open(&f->fs, NULL) < 0)
 		skip();
-	assert_int_equal(ky_instance_create(&f->fs, &f->instance, NULL), 0);
+	assert_int_equal(ky_instance_create(&f->fs, "", &f->instance, NULL), 0);
 	read_formats(f);
 	assert_int_equal(
 		ky_instance_write_u64(&f->instance, "buffer_subbuf_size_kb", page_kib, NULL), 0);

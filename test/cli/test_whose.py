@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""Whose events the kernel recorder takes: what becomes of processes, threads, users and control groups while it runs."""
+
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from test_ctl_kernel import Recording
+
+# Obeys its lines, one after the other, and answers each. A step: ten calls of lseek() with the letter in the offset.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <linux/sched.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int to_thread[2], from_thread[2];
+
+static void step(char letter)
+{
+	for (int i = 1; i <= 10; i++)
+		syscall(SYS_lseek, -1, 77000000L + (long)letter * 1000 + i, 0);
+}
+
+static void *second(void *data)
+{
+	char letter;
+
+	while (read(to_thread[0], &letter, 1) == 1) {
+		if (letter == '!')
+			execl("/proc/self/exe", "actor", (char *)0);
+		step(letter);
+		write(from_thread[1], "", 1);
+	}
+	return data;
+}
+
+static void *other(void *letter)
+{
+	step(*(char *)letter);
+	return letter;
+}
+
+static int child(char letter, int pid)
+{
+	pid_t set = pid;
+	struct clone_args args = {.exit_signal = 17, .set_tid = pid ? (uintptr_t)&set : 0, .set_tid_size = pid != 0};
+	long made = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (made == 0) {
+		step(letter);
+		_exit(0);
+	}
+	if (made > 0)
+		waitpid(made, 0, 0);
+	return made;
+}
+
+int main(void)
+{
+	char line[100];
+	pthread_t thread;
+	int answer;
+
+	pipe(to_thread);
+	pipe(from_thread);
+	pthread_create(&thread, 0, second, 0);
+	setvbuf(stdin, 0, _IONBF, 0);
+	puts("0"), fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		long number = 0;
+
+		answer = 0;
+		sscanf(line + 2, "%ld", &number);
+		switch (line[0]) {
+		case 's': step(line[1]); break;
+		case 'c': answer = child(line[1], number); break;
+		case 't':
+			pthread_create(&thread, 0, other, line + 1);
+			pthread_join(thread, 0);
+			break;
+		case '2':
+			write(to_thread[1], line + 1, 1);
+			read(from_thread[0], line + 1, 1);
+			break;
+		case 'u': answer = syscall(SYS_setresuid, number, 0, 0); break;
+		}
+		printf("%d\n", answer);
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whose") / "kymo-actor"
+    subprocess.run(["cc", "-x", "c", "-O1", "-w", "-pthread", "-o", path, "-"], input=PROGRAM, text=True, check=True)
+    return path
+
+
+class Actor:
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "0\n"
+
+    def does(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def second_thread(self):
+        return next(tid for tid in map(int, os.listdir(f"/proc/{self.pid}/task")) if tid != self.pid)
+
+    def end(self):
+        self.process.communicate()
+
+
+@pytest.fixture
+def actor(program):
+    actors = []
+
+    def call(*command):
+        actors.append(Actor(*command or [program]))
+        return actors[-1]
+
+    yield call
+    for one in actors:
+        one.end()
+
+
+@pytest.fixture
+def recording(kymo, kymo_bin, needs_root_tracefs, tmp_path):
+    made = []
+
+    def call(*options, events="syscall_entry_lseek"):
+        made.append(Recording(kymo, kymo_bin, tmp_path / f"whose-{os.getpid()}-{len(made)}", "-k", events, *options))
+        return made[-1]
+
+    yield call
+    for one in made:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+def wait_until(record, tid, is_in):
+    """The recorder has seen that the thread has come or gone: the kernel's lists say so."""
+    instance = next(path for path in glob.glob(f"/sys/kernel/tracing/instances/kymo-{record.process.pid}-*")
+                    if not path.endswith("-watch"))
+
+    def lists(name):
+        if not os.path.exists(f"{instance}/{name}"):
+            return []
+        with open(f"{instance}/{name}", encoding="ascii") as file:
+            return file.read().split()
+
+    end = time.monotonic() + 60
+    while (str(tid) in lists("set_event_pid") and str(tid) not in lists("set_event_notrace_pid")) != is_in:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def steps(events):
+    """{letter: by how many threads all ten were made}"""
+    found = {}
+    for event, fields, context in events:
+        assert event == "syscall_entry_lseek", event
+        if 0 < fields["offset"] - 77_000_000 < 1_000_000:
+            key = chr(fields["offset"] // 1000 - 77_000), context["tid"]
+            found[key] = found.get(key, 0) + 1
+    assert all(count == 10 for count in found.values()), found
+    letters = [letter for letter, _ in found]
+    return {letter: letters.count(letter) for letter in letters}
+
+
+def test_a_process_with_its_threads(recording, actor):
+    """Threads from before and after; children; and a thread that becomes another program."""
+    one, other = actor(), actor()
+    record = recording("--pid", one.pid)
+    for line in ("sa", "2b", "tc", "cd"):
+        one.does(line)
+        other.does(line)
+    one.does("2!")  # its answer is the new program's "0"
+    one.does("se")
+    one.does("2f")
+    other.does("sg")
+    assert steps(record.stop()) == dict.fromkeys("abcdef", 1)
+
+
+def test_threads_alone(recording, actor):
+    one, other = actor(), actor()
+    record = recording("--tid", f"{one.second_thread()},{other.pid}")
+    for line in ("sa", "2b", "tc", "cd"):
+        one.does(line)
+    for line in ("se", "2f", "tg", "ch"):
+        other.does(line)
+    assert steps(record.stop()) == {"b": 1, "e": 1}
+
+
+def test_an_id_that_is_given_again(recording, actor):
+    """It is chosen no more once its process has ended."""
+    one, other, third = actor(), actor(), actor()
+    record = recording("--pid", f"{one.pid},{third.pid}")
+    one.does("sa")
+    one.end()
+    wait_until(record, one.pid, False)
+    if other.does(f"cb{one.pid}") != one.pid:
+        pytest.skip("somebody else was given the id")
+    third.does("sc")
+    assert steps(record.stop()) == {"a": 1, "c": 1}
+
+
+def test_a_call_that_is_under_way(recording, actor):
+    """What it returns is recorded; readers are told of no entry."""
+    one = actor()
+    record = recording("--pid", one.pid, events="syscall:read,syscall:write")
+    one.does("sa")
+    names = [name for name, _, context in record.stop() if context["tid"] == one.pid]
+    assert names[0] == "syscall_exit_read" and "syscall_entry_read" in names
+
+
+def test_switches_and_wake_ups(recording, actor):
+    """Those to it, those from it, and who wakes it."""
+    one, other = actor(), actor()
+    record = recording("--tid", one.pid, events="sched_switch,sched_waking")
+    for _ in range(5):
+        one.does("2a")
+        other.does("2a")
+    events = record.stop()
+    switches = [fields for name, fields, _ in events if name == "sched_switch"]
+    assert all(one.pid in (fields["prev_tid"], fields["next_tid"]) for fields in switches)
+    assert sum(fields["prev_tid"] == one.pid for fields in switches) >= 5
+    assert sum(fields["next_tid"] == one.pid for fields in switches) >= 5
+    wakings = [(context["tid"], fields["tid"]) for name, fields, context in events if name == "sched_waking"]
+    assert all(one.pid in pair for pair in wakings)
+    assert sum(wakee == one.pid for _, wakee in wakings) >= 5 and (one.pid, one.second_thread()) in wakings
+
+
+def test_users_that_have_no_processes_yet(recording, actor):
+    """Nobody is recorded; then who becomes that user's, for as long as it is; and what it starts."""
+    one, other = actor(), actor()
+    record = recording("--uid", "54321")
+    for line in ("sa", "2b"):
+        one.does(line)
+        other.does(line)
+    assert one.does("u 54321") == 0
+    wait_until(record, one.pid, True)
+    for line in ("sc", "cd", "te"):
+        one.does(line)
+        other.does(line)
+    assert one.does("u 0") == 0
+    wait_until(record, one.pid, False)
+    one.does("sf")
+    one.does("cg")
+    assert one.does("u 54321") == 0
+    wait_until(record, one.pid, True)
+    one.does("sh")
+    record.ctl("--add-pid", other.pid, "--remove-uid", "54321")
+    one.does("si")
+    other.does("sj")
+    assert steps(record.stop()) == dict.fromkeys("cdehj", 1)
+
+
+@pytest.fixture(params=["pids", "unified", "."])
+def group(request):
+    """A control group of version 1, of version 2 beside it, or of version 2 alone."""
+    root = f"/sys/fs/cgroup/{request.param}"
+    if not os.access(f"{root}/cgroup.procs", os.W_OK):
+        pytest.skip("there is none")
+    path = tempfile.mkdtemp(prefix="kymo-test-", dir=root)
+    os.mkdir(f"{path}/below")
+    yield path
+    for _ in range(500):
+        try:
+            os.rmdir(f"{path}/below")
+            os.rmdir(path)
+            return
+        except OSError:  # those who were in it are ending
+            time.sleep(0.01)
+
+
+def join(path, pid, name="cgroup.procs"):
+    with open(f"{path}/{name}", "w", encoding="ascii") as file:
+        file.write(str(pid))
+
+
+def test_control_groups(recording, actor, group):
+    one, other = actor(), actor()
+    record = recording("--cgroup", "/" + os.path.basename(group))  # as /proc/PID/cgroup has it
+    for line in ("sa", "2b"):
+        one.does(line)
+        other.does(line)
+    join(group, one.pid)
+    wait_until(record, one.second_thread(), True)
+    for line in ("sc", "2d", "ce"):
+        one.does(line)
+        other.does(line)
+    join(os.path.dirname(group), one.pid)
+    wait_until(record, one.pid, False)
+    wait_until(record, one.second_thread(), False)
+    one.does("sf")
+    one.does("2g")
+    join(f"{group}/below", other.pid)
+    wait_until(record, other.pid, True)
+    other.does("sh")
+    if os.path.exists(f"{group}/tasks"):  # version 1: threads by themselves
+        join(group, one.second_thread(), "tasks")
+        wait_until(record, one.second_thread(), True)
+        one.does("2i")
+        one.does("sj")
+    letters = "cdeh" + "i" * os.path.exists(f"{group}/tasks")
+    assert steps(record.stop()) == dict.fromkeys(letters, 1)
+    one.end()
+    other.end()
+
+
+def test_control_groups_while_recording(recording, actor, group):
+    one, other = actor(), actor()
+    join(group, one.pid)
+    record = recording()
+    one.does("sa")
+    other.does("sa")
+    record.ctl("--add-cgroup", group)
+    one.does("sb")
+    other.does("sc")
+    join(group, other.pid)
+    wait_until(record, other.pid, True)
+    other.does("sd")
+    record.ctl("--add-tid", one.pid, "--remove-cgroup", group)
+    assert "no control group '/no/such'" in record.ctl("--add-cgroup", "/no/such", code=1).err
+    one.does("se")
+    assert steps(record.stop()) == {"a": 2, "b": 1, "d": 1}
+    one.end()
+    other.end()
+
+
+def test_a_name_that_comes_with_a_program(recording, program, actor, tmp_path):
+    """By exec, the name of who calls changes."""
+    shutil.copy(program, tmp_path / "kymo-named")
+    record = recording("--comm", "kymo-named", events="syscall_entry_lseek,syscall_*_execve")
+    one = actor("sh", "-c", f"exec {tmp_path}/kymo-named")
+    one.does("sa")
+    one.does("cb")
+    events = [event for event in record.stop() if event[2]["tid"] == one.pid]
+    assert [name for name, _, _ in events if "execve" in name] == ["syscall_exit_execve"]
+    assert steps([event for event in events if "execve" not in event[0]]) == {"a": 1}
