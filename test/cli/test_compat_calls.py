@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import compat_arguments
+
 # No 32-bit library is needed: gcc -m32 -static -nostdlib. By int 0x80, and as C libraries call: by the vdso.
 PROGRAM = r"""
 static unsigned long vdso;
@@ -216,6 +218,13 @@ def test_content(recorded):
     assert entry["argv_texts"] == ["/no/such/file", "/another"] and entry["envp_texts"] == []
     (entry, _), = of(found, "connect")
     assert (entry["dport"], entry["v4addr"]) == (9, [10, 1, 2, 3])
+
+
+def test_arguments_of_all_kinds(kymo, runs, record, tmp_path):
+    program = compat_arguments.build(tmp_path)
+    trace, done = record("-k", compat_arguments.EVENTS, "--syscall-content=all", "--follow", command=[program])
+    assert "; 0 lost." in done.err, done
+    compat_arguments.check(calls_of(kymo, trace, pid_of(done)))
 
 
 def test_who_is_chosen(kymo, runs, record, program):

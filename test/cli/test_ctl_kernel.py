@@ -15,6 +15,23 @@ PROGRAM = r"""
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef COMPAT
+/* As 32-bit programs call. */
+static long call(long number, long a, long b, long c)
+{
+	long ret;
+
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(number), "b"(a), "c"(b), "d"(c)
+			 : "memory", "r8", "r9", "r10", "r11");
+	return ret;
+}
+#define GETPPID() call(64, 0, 0, 0)
+#define LSEEK(to) call(19, -1, to, 0)
+#else
+#define GETPPID() syscall(SYS_getppid)
+#define LSEEK(to) syscall(SYS_lseek, -1, to, 0)
+#endif
+
 int main(int argc, char **argv)
 {
 	char letter;
@@ -22,8 +39,8 @@ int main(int argc, char **argv)
 	prctl(PR_SET_NAME, argv[1]);
 	while (read(0, &letter, 1) == 1) {
 		for (int i = 1; i <= 10; i++) {
-			syscall(SYS_getppid);
-			syscall(SYS_lseek, -1, (long)letter * 1000 + i, 0);
+			GETPPID();
+			LSEEK((long)letter * 1000 + i);
 		}
 		if (write(1, &letter, 1) != 1)
 			return 1;
@@ -136,6 +153,36 @@ def test_events_that_it_did_not_begin_with(recording, steps):
     assert sum(e[0] == "syscall_exit_lseek" for e in mine) == 40
     assert any(e[0] == "sched_switch" for e in events)
     assert all(e[2]["procname"] == "one" for e in mine)
+
+
+def test_calls_of_32_bits(recording, tmp_path):
+    program = tmp_path / "steps-32"
+    subprocess.run(["cc", "-x", "c", "-O1", "-w", "-DCOMPAT", "-o", program, "-"], input=PROGRAM, text=True, check=True)
+    done = subprocess.run([program, "try"], input="x", capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        pytest.skip("this kernel runs no calls of 32 bits")
+    a = Steps(program, "one")
+    try:
+        # Not where the recording has none at all: its programs in the kernel do not look for them.
+        plain = recording("-k", "syscall_entry_getppid")
+        assert "32-bit" in plain.ctl("--enable-kernel", "compat_syscall_entry_lseek", code=1).err
+        plain.stop()
+        record = recording("-k", "compat_syscall_entry_brk", "--context", "procname")
+        a.step("a")
+        record.ctl("--enable-kernel", "compat_syscall_entry_lseek,compat_syscall_*_getppid")
+        a.step("b")
+        record.ctl("--disable-kernel", "compat_syscall_entry_getppid")
+        a.step("c")
+        record.ctl("--disable-kernel", "compat_syscall_entry_lseek")
+        a.step("d")
+        record.ctl("--enable-kernel", "compat_syscall_entry_lseek if offset % 2 == 0")
+        a.step("e")
+        events = record.stop()
+    finally:
+        a.end()
+    assert seen(events, a.pid, "compat_syscall_entry_lseek") == {"b": 10, "c": 10, "e": 5}
+    mine = [event for event, _, context in events if context["tid"] == a.pid]
+    assert mine.count("compat_syscall_entry_getppid") == 10 and mine.count("compat_syscall_exit_getppid") == 40
 
 
 def test_filters(recording, steps):

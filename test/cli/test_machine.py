@@ -12,6 +12,7 @@ import re
 
 import pytest
 
+import compat_arguments
 import messages
 from machine import Machine, compile_c, thirty_two
 
@@ -42,8 +43,8 @@ kymo record -o whole -k 'default,compat_syscall_*' --kprobe 'do_sys_openat2(arg1
 tell whole
 kymo record -o raw --raw -k default --context procname -- work
 tell raw
-kymo record -o messages -k '{messages.EVENTS}' --syscall-content=all --context procname \\
-	-- sh -c 'messages-64; messages-32'
+kymo record -o messages -k '{messages.EVENTS},{compat_arguments.EVENTS}' --syscall-content=all --context procname \\
+	-- sh -c 'messages-64; messages-32; arguments'
 tell messages
 echo 0 > /sys/devices/system/cpu/cpu1/online
 kymo record -o absent -k sched,syscalls --context procname \\
@@ -68,7 +69,7 @@ EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, 
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory),
-                messages.build(directory, 64), messages.build(directory, 32)]
+                messages.build(directory, 64), messages.build(directory, 32), compat_arguments.build(directory)]
     done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK, "bin/blink": BLINK})
     print(done.text)
     assert "over" in done.steps, done.text
@@ -168,6 +169,12 @@ def test_messages(machine, kymo, bits):
                machine.directory / "messages").out
     messages.check([(event["event"], event["fields"]) for event in map(json.loads, out.splitlines())],
                    "compat_" if bits == 32 else "")
+
+
+def test_arguments_of_32_bits(machine, kymo):
+    out = kymo("convert", "--to", "json", "--filter", "$ctx.procname == 'arguments'",
+               machine.directory / "messages").out
+    compat_arguments.check([(event["event"], event["fields"]) for event in map(json.loads, out.splitlines())])
 
 
 def test_reports_on_it(machine, kymo):
