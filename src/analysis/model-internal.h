@@ -222,9 +222,10 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 
 /* @thread left its CPU; @state is the switch's (0: it could run on). */
 int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns);
-/* It was woken for @cpu (or KY_UNKNOWN). */
+/* It was woken for @cpu (or KY_UNKNOWN). @whole: this event began it, or the one that did was seen. */
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
-		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu);
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
+		 bool whole);
 /* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */
 int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
 		bool switched);
@@ -318,7 +319,9 @@ int ky_on_fault_kernel(struct ky_feed *, const struct ky_event *, const struct k
 int ky_on_rss(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_switch(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_migrate(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_waking(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_wakeup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_wakeup_new(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_fork(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_newtask(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_exec(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

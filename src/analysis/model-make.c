@@ -28,6 +28,8 @@ static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *t
 /* The streams of one host; a CPU that records switches exists even if nothing happens there. */
 static int add_streams(struct ky_model *model, struct ky_host *host)
 {
+	bool any = false, all = true;
+
 	ky_vec_foreach(&model->set->streams, it) {
 		const struct ky_stream *stream = *it;
 		struct ky_stream_state *state = &model->streams[stream->index];
@@ -42,10 +44,16 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 			state->has_switch |= handle == ky_on_switch;
 			state->has_syscalls |= handle == ky_on_syscall_entry;
 		}
-		if (state->has_switch && stream->has_cpu_id &&
-		    !ky_model_cpu_get(model, host, stream->cpu_id))
+		any |= state->has_switch;
+		all &= !state->has_switch || stream->has_cpu_id;
+		if (!state->has_switch || !stream->has_cpu_id)
+			continue;
+		if (!ky_model_cpu_get(model, host, stream->cpu_id))
 			return KYMO_E_MEMORY;
+		if (stream->cpu_id < 64)
+			host->recorded_cpus |= UINT64_C(1) << stream->cpu_id;
 	}
+	host->knows_cpus = any && all;
 	return 0;
 }
 

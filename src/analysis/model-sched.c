@@ -215,6 +215,18 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 	return status;
 }
 
+/* @thread is on CPU @cpu, or on its way there: nobody knows what it does where nothing was recorded. */
+static void see_cpu(struct ky_host *host, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	if (cpu < 0 || !host->knows_cpus || (cpu < 64 && host->recorded_cpus >> cpu & 1) ||
+	    ky_map_get(&host->cpus, (uint32_t)cpu))
+		return;
+	thread->stray_ns = ns;
+	host->lacks_cpus = true;
+	if (cpu < 64)
+		host->absent_cpus |= UINT64_C(1) << cpu;
+}
+
 int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
@@ -228,16 +240,31 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	take_prio(thread, event, info, KY_TASK_PRIO);
 	thread->cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	see_cpu(feed->host, thread, thread->cpu, event->ns);
 	status = ky_wait_move(feed->model, thread, thread->cpu, event->ns);
 	if (status < 0 || !ky_model_tells(feed->model, thread, (uint32_t)thread->cpu))
 		return status;
 	return ky_model_notify(feed->model, migrated, thread, event->ns);
 }
 
-int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
-		 const struct ky_class_info *info)
+enum wake { WAKING, WAKEUP, WAKEUP_NEW };
+
+/* Was the beginning of this waking seen? Where it was on a CPU without a record, or lost, it was not. */
+static bool is_whole(struct ky_host *host, struct ky_thread *thread, enum wake wake)
+{
+	bool announced = thread->announced;
+
+	host->announces |= wake == WAKING;
+	thread->announced = wake == WAKING;
+	return wake != WAKEUP || announced || !host->announces;
+}
+
+static int on_wake(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info, enum wake wake)
 {
 	struct ky_thread *thread;
+	int32_t cpu;
+	bool whole;
 
 	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
 		return KYMO_E_MEMORY;
@@ -245,10 +272,30 @@ int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
 		return 0;
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	take_prio(thread, event, info, KY_TASK_PRIO);
+	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	see_cpu(feed->host, thread, cpu, event->ns);
+	whole = is_whole(feed->host, thread, wake);
 	if (!(feed->model->subjects & KY_ABOUT_WAITS))
 		return 0;
-	return ky_wait_wake(feed, event, info, thread,
-			    (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN));
+	return ky_wait_wake(feed, event, info, thread, cpu, whole);
+}
+
+int ky_on_waking(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	return on_wake(feed, event, info, WAKING);
+}
+
+int ky_on_wakeup(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	return on_wake(feed, event, info, WAKEUP);
+}
+
+int ky_on_wakeup_new(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info)
+{
+	return on_wake(feed, event, info, WAKEUP_NEW);
 }
 
 /* Tell of a new thread, once its names are known. */

@@ -8,6 +8,12 @@
 
 #include <string.h>
 
+/* May events of the call be missing? */
+static bool is_torn(const struct ky_thread *thread, int64_t begin_ns)
+{
+	return begin_ns < thread->host->torn_until_ns || begin_ns < thread->stray_ns;
+}
+
 int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
 		    int64_t ns)
 {
@@ -23,7 +29,7 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 		.end_ns = ns,
 	};
 	/* Whether it returned in the gap, nobody knows; a thread's end is sure all the same. */
-	if (call.begin_ns < thread->host->torn_until_ns && outcome != KY_CALL_EXITED)
+	if (is_torn(thread, call.begin_ns) && outcome != KY_CALL_EXITED)
 		call.outcome = KY_CALL_TORN;
 	call.cpu_id = thread->syscall.cpu_id;
 	thread->syscall.id = KY_NO_SYSCALL;
@@ -77,7 +83,9 @@ static enum ky_call_outcome headless(const struct ky_thread *thread)
 {
 	if (!thread->returned)
 		return thread->born ? KY_CALL_BIRTH : KY_CALL_HEADLESS;
-	return thread->host->torn_until_ns == INT64_MIN ? KY_CALL_HEADLESS : KY_CALL_TORN;
+	return thread->host->torn_until_ns == INT64_MIN && !thread->host->lacks_cpus
+		       ? KY_CALL_HEADLESS
+		       : KY_CALL_TORN;
 }
 
 /* Tell of a call that is over, as far as it is in the focus. */
@@ -117,7 +125,7 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		call.outcome = headless(thread);
 	else
 		call.begin_ns = begun.begin_ns;
-	if (call.outcome == KY_CALL_DONE && call.begin_ns < thread->host->torn_until_ns)
+	if (call.outcome == KY_CALL_DONE && is_torn(thread, call.begin_ns))
 		call.outcome = KY_CALL_TORN;
 	call.has_ret = info->fields[KY_SYSCALL_RET].cls != NULL;
 	call.ret = ky_get_i64(event, &info->fields[KY_SYSCALL_RET], 0);

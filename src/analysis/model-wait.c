@@ -44,7 +44,8 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 	if (thread->off == KY_OFF_UNKNOWN || begin >= ns)
 		return 0;
 	thread->off_ns = ns;
-	if (begin < thread->host->blind_until_ns || !ky_model_tells(model, thread, cpu))
+	if (begin < thread->host->blind_until_ns || begin < thread->stray_ns ||
+	    !ky_model_tells(model, thread, cpu))
 		return 0;
 	return ky_model_notify(model, off, thread, thread->off, begin, ns);
 }
@@ -89,7 +90,8 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 }
 
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
-		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu)
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
+		 bool whole)
 {
 	int status;
 
@@ -104,6 +106,9 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		.waker = ky_feed_thread(feed, event, info),
 		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
 	};
+	/* Who woke it, and when, is told by the waking alone. */
+	if (!whole)
+		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
 	thread->woken = thread->wait;
 	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
 	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
@@ -122,9 +127,9 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 		status = ky_wait_flush(model, thread, ns);
 	thread->wait.kind = KY_WAIT_NONE;
 	thread->off = KY_OFF_UNKNOWN;
-	if (status < 0 || !switched || !waited.wait.kind ||
+	if (status < 0 || !switched || !waited.wait.kind || waited.wait.begin_ns == INT64_MIN ||
 	    waited.wait.begin_ns < thread->host->blind_until_ns ||
-	    !ky_model_tells(model, thread, cpu->id) ||
+	    waited.wait.begin_ns < thread->stray_ns || !ky_model_tells(model, thread, cpu->id) ||
 	    !ky_model_tells_long(model, ns - waited.wait.begin_ns))
 		return status;
 	return ky_model_notify(model, waited, &waited);

@@ -23,6 +23,7 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		.cpu = KY_UNKNOWN,
 		.wait_cpu = KY_UNKNOWN,
 		.off_ns = INT64_MIN,
+		.stray_ns = INT64_MIN,
 		.syscall = {.id = KY_NO_SYSCALL},
 		.host = host,
 	};
@@ -65,6 +66,7 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 		.since_ns = INT64_MIN,
 		.begin_ns = INT64_MIN,
 		.lost_until_ns = INT64_MIN,
+		.cut_ns = INT64_MIN,
 	};
 	if (ky_vec_push(&model->cpus, cpu) < 0 || ky_map_set(&host->cpus, id, cpu) < 0)
 		return NULL;
@@ -465,6 +467,7 @@ static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
 		if (!state->cpu || !state->has_switch || !model->telling ||
 		    state->last_ns >= model->end_ns || strcmp(stream->file.path, err->path) != 0)
 			continue;
+		state->cpu->cut_ns = state->last_ns;
 		if (status >= 0)
 			status = ky_cpu_lose(model, state->cpu, state->last_ns, model->end_ns);
 	}

@@ -15,6 +15,8 @@
  *    to run contradicts the model. Then the time since the last sign of the old state is
  *    unknown. Signs are switches, system calls and births; from the first contradiction on, every
  *    event's context.
+ *  - What a CPU did that others name and that has no record is unknown, and so are calls and waits of
+ *    threads that were on it meanwhile, as far as events tell that they were.
  *  - Each trace of a set is a host of its own: their thread ids do not mix.
  *
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
@@ -124,7 +126,8 @@ enum ky_wait_kind {
 /* A thread waits, or waited, for a CPU. */
 struct ky_wait {
 	enum ky_wait_kind kind;
-	int64_t begin_ns; /* the first waking since it last ran, or the switch that took it off */
+	/* The first waking since it last ran, or the switch that took it off; INT64_MIN: was not seen. */
+	int64_t begin_ns;
 	const struct ky_thread *waker; /* what ran where it was woken; NULL: idle or unknown */
 	const struct ky_irq_line *irq; /* the interrupt that woke it; NULL: none */
 };
@@ -142,15 +145,17 @@ struct ky_thread {
 	struct ky_wait woken;	 /* the last wake-up that counted; KY_WAIT_NONE: none yet */
 	enum ky_off_kind off;	 /* while it does not run */
 	int64_t off_ns;		 /* since when */
+	int64_t stray_ns;	 /* last told to be on a CPU without a record; INT64_MIN: never */
 	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
 	struct ky_proc *proc;	 /* its process, once files matter */
 	uint64_t cgroup;	 /* its control group, of version 2; 0: unknown */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
-	bool born;		 /* its fork was seen */
-	bool fresh;		 /* and was not told of yet */
-	bool dead;		 /* its exit was seen */
-	bool returned;		 /* its first return to user space was seen (after a fork) */
+	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
+	bool born;	/* its fork was seen */
+	bool fresh;	/* and was not told of yet */
+	bool dead;	/* its exit was seen */
+	bool returned; /* its first return to user space was seen (after a fork) */
 	struct ky_host *host;
 };
 
@@ -173,6 +178,7 @@ struct ky_cpu {
 	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
 	int64_t lost_ns;	  /* time over which events were lost */
 	int64_t lost_until_ns;	  /* unknown up to here, whatever @state; INT64_MIN: nothing lost */
+	int64_t cut_ns;		  /* its record ends here, in damage; INT64_MIN: it does not */
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
 };
@@ -190,8 +196,13 @@ struct ky_host {
 	/* Of the range, or the interval: */
 	uint64_t lost_events; /* known number; lost packets may add more */
 	uint64_t gaps;
-	uint64_t nameless;	       /* files that were opened without a path being told */
-	unsigned int abilities;	       /* enum ky_ability, by its metadata */
+	uint64_t nameless;	/* files that were opened without a path being told */
+	unsigned int abilities; /* enum ky_ability, by its metadata */
+	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
+	uint64_t recorded_cpus, absent_cpus;
+	bool announces;		       /* sched_waking is recorded: each sched_wakeup follows one */
+	bool knows_cpus;	       /* streams tell their CPUs: others have no record */
+	bool lacks_cpus;	       /* events name some that have none */
 	struct ky_class_info *classes; /* by ky_event_class.index */
 	struct ky_host_state *state;   /* files, devices, interrupts */
 };

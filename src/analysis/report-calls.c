@@ -27,10 +27,11 @@ static const struct ky_column call_columns[] = {
 	[CALL_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
 			  "The thread that made it; its name is the last one seen."},
 	[CALL_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where it ended.", .spare = 3},
-	[CALL_RET] = {"ret", "Result", KY_CELL_NUMBER,
-		      "What it returned: a descriptor, a number of bytes, an address, 0; of a call that "
-		      "failed the negative number of the error.",
-		      .spare = 1},
+	[CALL_RET] =
+		{"ret", "Result", KY_CELL_NUMBER,
+		 "What it returned: a descriptor, a number of bytes, an address, 0; of a call that "
+		 "failed the negative number of the error.",
+		 .spare = 1},
 	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any."},
 };
 

@@ -359,7 +359,7 @@ const struct ky_report ky_report_sched = {
 		"\n"
 		"A wake-up of a thread that runs is none. A wait during which switches were lost is "
 		"not measured, as the thread may have run in between; nor is one that began before "
-		"the trace. It belongs to the range in which it ends.",
+		"the trace, or whose sched_waking was not recorded although others were. It belongs to the range in which it ends.",
 	.events =
 		"sched_switch, and for wake-up latency sched_waking (or sched_wakeup, which comes a "
 		"little later) and sched_wakeup_new. Whether a thread could run on is told by the "

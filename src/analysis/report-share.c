@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/errno-name.h"
+#include "analysis/render.h"
 
 /* ---- runs ------------------------------------------------------------------------------ */
 
@@ -189,6 +190,63 @@ bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, c
 	return true;
 }
 
+#define NOT_IN_FIGURES                                                                           \
+	"what happened there is not in these figures, and calls and waits of threads that were " \
+	"there meanwhile may be missing or wrong"
+
+/* CPUs that the trace knows by name only. */
+static int note_absent_cpus(struct ky_report_result *result)
+{
+	struct ky_strbuf list = KY_STRBUF_INIT;
+	uint64_t absent = 0;
+	bool lacks = false;
+	int status = 0;
+
+	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
+		lacks |= ky_model_host(result->model, i)->lacks_cpus;
+		absent |= ky_model_host(result->model, i)->absent_cpus;
+	}
+	for (unsigned int cpu = 0; cpu < 64; cpu++) {
+		if (absent >> cpu & 1)
+			ky_strbuf_addf(&list, "%s%u", list.len ? ", " : " (", cpu);
+	}
+	if (list.len)
+		ky_strbuf_addc(&list, ')');
+	if (ky_strbuf_failed(&list))
+		status = KYMO_E_MEMORY;
+	else if (lacks)
+		status = ky_report_note(
+			result,
+			"events name CPUs of which the trace has no record%s: " NOT_IN_FIGURES,
+			ky_strbuf_text(&list));
+	ky_strbuf_fini(&list);
+	return status;
+}
+
+/* CPUs whose record ends in damage while those of others go on. */
+static int note_cut_cpus(struct ky_report_result *result)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < ky_model_n_cpus(result->model) && status >= 0; i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
+		struct ky_strbuf when = KY_STRBUF_INIT;
+
+		if (cpu->cut_ns == INT64_MIN)
+			continue;
+		ky_render_time(&when, cpu->cut_ns, false);
+		status =
+			ky_strbuf_failed(&when)
+				? KYMO_E_MEMORY
+				: ky_report_note(
+					  result,
+					  "damage ends the record of CPU %u at %s: " NOT_IN_FIGURES,
+					  cpu->id, ky_strbuf_text(&when));
+		ky_strbuf_fini(&when);
+	}
+	return status;
+}
+
 int ky_report_note_losses(struct ky_report_result *result)
 {
 	uint64_t events = 0, gaps = 0;
@@ -197,6 +255,8 @@ int ky_report_note_losses(struct ky_report_result *result)
 		events += ky_model_host(result->model, i)->lost_events;
 		gaps += ky_model_host(result->model, i)->gaps;
 	}
+	if (note_absent_cpus(result) < 0 || note_cut_cpus(result) < 0)
+		return KYMO_E_MEMORY;
 	if (!gaps)
 		return 0;
 	return ky_report_note(result,

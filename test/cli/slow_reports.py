@@ -121,24 +121,40 @@ class Running:
         return tid
 
 
+class Wakings:
+    """sched_wakeup follows the sched_waking that began it, where those are recorded: else that was lost."""
+
+    def __init__(self):
+        self.any, self.announced = False, set()
+
+    def is_whole(self, event):
+        tid, announced = event.fields["tid"], event.fields["tid"] in self.announced
+        self.announced.discard(tid)
+        if event.name == "sched_waking":
+            self.any = True
+            self.announced.add(tid)
+        return event.name != "sched_wakeup" or announced or not self.any
+
+
 def waits(events):
     """Waits for a CPU, in the order of their ends."""
-    running, waiting, found = Running(), {}, []
+    running, wakings, waiting, found = Running(), Wakings(), {}, []
     for event in events:
         fields, cpu = event.fields, event.cpu
         waiting.pop(running.see(event), None)
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
-            woken = fields["tid"]
+            woken, whole = fields["tid"], wakings.is_whole(event)
             if woken not in running.current.values() and woken not in waiting:
-                waiting[woken] = (event.ns, "woken", event.context.get("tid") or None)
+                waiting[woken] = (event.ns, "woken", event.context.get("tid") or None) if whole else None
         elif event.name == "sched_switch":
             prev, following = fields["prev_tid"], fields["next_tid"]
             waiting.pop(prev, None)
             running.current[cpu] = following
             if prev and number(fields["prev_state"]) & 0xff == 0:
                 waiting[prev] = (event.ns, "preempted", None)
-            if following in waiting:
-                begin, kind, waker = waiting.pop(following)
+            wait = waiting.pop(following, None)
+            if wait:
+                begin, kind, waker = wait
                 found.append(Wait(begin, event.ns, kind, following, cpu, fields["next_prio"],
                                   waker))
     return found
@@ -767,14 +783,15 @@ Futex = collections.namedtuple("Futex", "begin end tid address ret waker")
 def futexes(events):
     """futex() calls that wait, in the order of their ends."""
     running, stacks, waiting, woken, called, found = Running(), Stacks(), set(), {}, {}, []
+    wakings = Wakings()
     for event in events:
         fields, cpu, tid = event.fields, event.cpu, event.context.get("tid")
         waiting.discard(running.see(event))
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
-            who = fields["tid"]
+            who, whole = fields["tid"], wakings.is_whole(event)
             if who not in running.current.values() and who not in waiting:
                 waiting.add(who)
-                woken[who] = event.ns, None if stacks.stacks[cpu] else tid or None
+                woken[who] = event.ns, None if stacks.stacks[cpu] or not whole else tid or None
         elif event.name == "sched_switch":
             prev, following = fields["prev_tid"], fields["next_tid"]
             running.current[cpu] = following
