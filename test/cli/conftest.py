@@ -5,16 +5,21 @@
     shared    the directory of reference traces, or the test is skipped
     record    record this machine's kernel into a directory; needs root and tracefs
     without_losses  by record or one's own function, several times if need be
+    loopback  127.0.0.1 can be reached, or the test is skipped
     peer      peer("babeltrace2", ...) runs another tracer's program, or the test is skipped
     maker     tools/make-test-traces as a module
 """
 
 import importlib.machinery
 import importlib.util
+import ctypes
+import fcntl
 import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 
 import pytest
@@ -177,6 +182,41 @@ def control_groups():
     if not roots or not os.access(roots[0], os.W_OK):
         pytest.skip("needs control groups of version 2")
     return roots[0]
+
+
+def loopback_works():
+    """Whether one can connect to 127.0.0.1."""
+    with socket.socket() as server, socket.socket() as client:
+        try:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            client.connect(server.getsockname())
+        except OSError:
+            return False
+    return True
+
+
+def bring_up_loopback():
+    """In a network namespace of its own: ours, and of all that the tests start from now on."""
+    newnet, siocsifflags, iff_up = 0x40000000, 0x8914, 1
+    if ctypes.CDLL(None, use_errno=True).unshare(newnet) < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, siocsifflags, struct.pack("16sH22x", b"lo", iff_up))
+
+
+@pytest.fixture(scope="session")
+def loopback():
+    """Programs can talk over 127.0.0.1; or the test is skipped."""
+    if loopback_works():
+        return
+    try:
+        bring_up_loopback()
+    except OSError as error:
+        pytest.skip(f"needs 127.0.0.1, which cannot be reached; and in a namespace of its own: {error}")
+    if not loopback_works():
+        pytest.skip("needs 127.0.0.1, which cannot be reached")
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from test_user import KYMO, box, events, nothing_left, pytestmark  # noqa: F401 
 FLIGHT = """
 ready() { kymo list --recordings --json | grep -q '"id"'; }
 flight() { kymo record --overwrite --user 'modes:number' "$@" & recorder=$!; wait_for ready; }
+# computes PID N: waits until it has had N/100 s more of a CPU.
+had() { awk '{print $14 + $15}' /proc/$1/stat; }
+computes() { wait_for "[ \\$(had $1) -ge $(($(had $1) + $2)) ]"; }
 land() { kill -TERM $recorder; wait $recorder || exit 97; }
 """
 
@@ -35,7 +38,7 @@ def is_run(found):
 def test_the_last_of_it(box):
     done = box(FLIGHT + """
 flight -o out --buffer-size 64k
-taskset -c 0 $T/modes numbers 100000 0
+taskset -c $CPU $T/modes numbers 100000 0
 land
 """ + nothing_left())
     found = numbers(done.traces()[0])
@@ -58,10 +61,11 @@ def test_snapshots_of_running_programs(box):
     done = box(FLIGHT + """
 $T/modes numbers 1000000 100 & a=$!
 flight -o out --buffer-size 256k
-taskset -c 1 $T/modes numbers 100000000 0 & b=$!
+taskset -c $OTHER_CPU $T/modes numbers 100000000 0 & b=$!
 for i in 1 2 3 4 5; do
     wait_for 'kymo snapshot -o snap$i 2>>said'
-    sleep 0.05
+    sleeps $a 10
+    computes $b 3
 done
 kill $a $b
 land
@@ -86,8 +90,7 @@ def test_state_dump_stands_before_the_events(box):
     done = box(FLIGHT + """
 flight -o out --buffer-size 64k
 $T/modes numbers 1000000 10 & a=$!
-sleep 0.3
-kymo snapshot -o snap
+wait_for 'kymo snapshot -o snap 2>/dev/null'
 kill $a
 land
 """)
@@ -132,7 +135,7 @@ land
 def test_recorder_that_is_killed(box):
     done = box(FLIGHT + """
 flight -o out --buffer-size 64k
-taskset -c 0 $T/modes numbers 100000 0
+taskset -c $CPU $T/modes numbers 100000 0
 kill -9 $recorder; wait $recorder
 kymo snapshot && exit 96
 kymo recover --remove -o found /dev/shm/kymo-0

@@ -197,7 +197,7 @@ PAGES = 300
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory, kymo, needs_root_tracefs):
+def known(tmp_path_factory, kymo, needs_root_tracefs, loopback):
     """(what the program says, its events and its children's)"""
     folder = tmp_path_factory.mktemp("known")
     program, trace = folder / "known", folder / "trace"

@@ -88,7 +88,7 @@ def instance_of(pid):
 
 
 @pytest.fixture(scope="module")
-def known(kymo_bin, tmp_path_factory):
+def known(kymo_bin, loopback, tmp_path_factory):
     """A recording of the workload with default events: (trace, pid of the workload, Result)."""
     if os.geteuid() != 0 or not os.path.isdir("/sys/kernel/tracing/instances"):
         pytest.skip("needs root and tracefs: records the kernel")
@@ -207,7 +207,7 @@ def test_lttng_analyses(known, peer, tool):
         assert "python3" in done.out
 
 
-def test_context(record, peer, tmp_path, tsan):
+def test_context(record, loopback, peer, tmp_path, tsan):
     """Every event of a new process knows its pid, parent and name from its first moment."""
     trace, done = record("-k", "sched_*,syscalls", "-c", "pid,ppid,procname,prio",
                          command=workload(tmp_path, 10))
@@ -262,9 +262,10 @@ def test_pid(record, peer, tmp_path):
     script = "import os, subprocess, sys\nsys.stdin.readline()\n" \
              "for i in range(50): os.getppid()\nsubprocess.run(['/bin/true'])\n"
     with subprocess.Popen(["/usr/bin/python3", "-c", script], stdin=subprocess.PIPE) as target:
-        time.sleep(0.2)
+        # A process that has ended has no files.
         trace, _ = record("-k", "syscalls,sched_process_*", "-c", "pid", "--pid", target.pid,
-                          command=["sh", "-c", f"echo > /proc/{target.pid}/fd/0; sleep 0.5"])
+                          command=["sh", "-c", f"cd /proc/{target.pid}/fd; echo > 0; "
+                                   "while [ -e 0 ]; do sleep 0.02; done"])
         target.stdin.close()
     events = [event for event in events_of(peer, trace)
               if not event.name.startswith("lttng_statedump")]

@@ -520,7 +520,7 @@ while left:
 """
 
 
-def test_known_workload(record, kymo, tmp_path):
+def test_known_workload(record, kymo, loopback, tmp_path):
     """Bytes per file and connection, calls by name and error: to the unit."""
     program, big = tmp_path / "work.py", tmp_path / "big"
     program.write_text(WORKLOAD)
