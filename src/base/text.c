@@ -100,6 +100,15 @@ bool ky_glob_match(const char *pattern, const char *text)
 	return !*pattern;
 }
 
+bool ky_glob_match_any(const char *const *globs, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (ky_glob_match(globs[i], text))
+			return true;
+	}
+	return !n;
+}
+
 size_t ky_utf8_put(char *out, uint32_t code)
 {
 	size_t n = 0;

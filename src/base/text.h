@@ -20,6 +20,8 @@ int ky_digit_value(int c);
 
 /* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
 bool ky_glob_match(const char *pattern, const char *text);
+/* By one of @n @globs; by none at all, too. */
+bool ky_glob_match_any(const char *const *globs, size_t n, const char *text);
 
 /* Write code point @code as UTF-8 at @out (room for 4 bytes); returns the number of bytes. */
 size_t ky_utf8_put(char *out, uint32_t code);

@@ -13,15 +13,6 @@ struct summed {
 	size_t n;
 };
 
-static bool matches_any(const char *const *globs, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (ky_glob_match(globs[i], name))
-			return true;
-	}
-	return !n;
-}
-
 static bool new_trace(const struct summed *s, size_t i)
 {
 	return !i || s->streams[i]->trace != s->streams[i - 1]->trace;
@@ -52,7 +43,7 @@ static int summed_init(struct summed *s, const struct ky_trace_set *set,
 		return KYMO_E_MEMORY;
 	ky_vec_foreach(&set->streams, it) {
 		if (ret == KYMO_OK && (*it)->file.data &&
-		    matches_any(selection->streams, selection->n_streams, (*it)->name))
+		    ky_glob_match_any(selection->streams, selection->n_streams, (*it)->name))
 			ret = add_stream(s, *it);
 	}
 	return ret;
@@ -81,7 +72,7 @@ static void add_up(const struct summed *s, const struct ky_selection *selection,
 				pass->loss(pass->data, loss);
 		}
 		for (size_t c = 0; c < cls->events.len && new_trace(s, i); c++) {
-			if (matches_any(selection->events, selection->n_events,
+			if (ky_glob_match_any(selection->events, selection->n_events,
 					cls->events.data[c]->name))
 				pass->n_events += s->counts[i][c];
 		}

@@ -5,15 +5,12 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/strbuf.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "flow/csv.h"
-#include "flow/sink.h"
-#include "os/file.h"
+#include "flow/lines.h"
 
-#define WRITE_BYTES ((size_t)256 << 10)
-#define DEPTH_MAX   8
+#define DEPTH_MAX 8
 
 enum column_kind {
 	COLUMN_FIELD,
@@ -39,15 +36,13 @@ struct place {
 };
 
 struct table_sink {
-	struct ky_sink sink;
-	int fd;
-	bool held;
+	struct ky_lines_sink lines;
 	KY_VEC(struct column) columns;
 	struct ky_arena arena;
 	struct ky_map places; /* event class -> struct place[columns] */
 	struct ky_values values[KY_SCOPE_COUNT];
 	bool decoded[KY_SCOPE_COUNT];
-	struct ky_strbuf out, scratch;
+	struct ky_strbuf scratch;
 };
 
 static const enum ky_scope any_scope[] = {KY_SCOPE_PAYLOAD, KY_SCOPE_EVENT_CONTEXT,
@@ -267,7 +262,7 @@ static int put_field(struct table_sink *s, const struct ky_event *event, const s
 			return n;
 		s->decoded[place->scope] = true;
 	}
-	ky_csv_value(&s->out, find_value(values, place), &s->scratch);
+	ky_csv_value(&s->lines.out, find_value(values, place), &s->scratch);
 	return KYMO_OK;
 }
 
@@ -278,17 +273,17 @@ static int put_cell(struct table_sink *s, const struct column *column, const str
 	switch (column->kind) {
 	case COLUMN_TIME:
 		if (event->ns != INT64_MIN)
-			ky_strbuf_addi(&s->out, event->ns);
+			ky_strbuf_addi(&s->lines.out, event->ns);
 		return KYMO_OK;
 	case COLUMN_EVENT:
-		ky_csv_text(&s->out, event->cls->name, strlen(event->cls->name));
+		ky_csv_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
 		return KYMO_OK;
 	case COLUMN_STREAM:
-		ky_csv_text(&s->out, stream->name, strlen(stream->name));
+		ky_csv_text(&s->lines.out, stream->name, strlen(stream->name));
 		return KYMO_OK;
 	case COLUMN_CPU:
 		if (event->cpu_id != UINT32_MAX)
-			ky_strbuf_addu(&s->out, event->cpu_id);
+			ky_strbuf_addu(&s->lines.out, event->cpu_id);
 		return KYMO_OK;
 	default:
 		return put_field(s, event, place, err);
@@ -304,23 +299,11 @@ static int put_event(struct table_sink *s, const struct ky_event *event,
 	memset(s->decoded, 0, sizeof(s->decoded));
 	for (size_t i = 0; i < s->columns.len && ret == KYMO_OK; i++) {
 		if (i)
-			ky_strbuf_addc(&s->out, ',');
+			ky_strbuf_addc(&s->lines.out, ',');
 		ret = put_cell(s, &s->columns.data[i], &places[i], event, stream, err);
 	}
-	ky_strbuf_addc(&s->out, '\n');
+	ky_strbuf_addc(&s->lines.out, '\n');
 	return ret;
-}
-
-static int table_flush(struct ky_sink *sink, struct kymo_error *err)
-{
-	struct table_sink *s = (struct table_sink *)sink;
-	int ret;
-
-	if (ky_strbuf_failed(&s->out))
-		return ky_error_nomem(err);
-	ret = ky_write_all(s->fd, s->out.data, s->out.len);
-	ky_strbuf_clear(&s->out);
-	return ret < 0 ? ky_error_errno(err, -ret, "cannot write the table") : KYMO_OK;
 }
 
 static int table_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
@@ -330,14 +313,9 @@ static int table_batch(struct ky_sink *sink, const struct ky_batch *batch, struc
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
-		whole = s->out.len;
+		whole = s->lines.out.len;
 		ret = put_event(s, &batch->events[i], batch->stream, err);
-		if (ret < 0) {
-			s->out.len = whole; /* no half lines */
-			ky_sink_place(batch->stream, err);
-		} else if (s->out.len >= WRITE_BYTES && !s->held) {
-			ret = table_flush(sink, err);
-		}
+		ret = ky_lines_put(&s->lines, whole, ret, batch->stream, err);
 	}
 	return ret;
 }
@@ -351,64 +329,32 @@ static void table_free(struct ky_sink *sink)
 	ky_vec_fini(&s->columns);
 	ky_map_fini(&s->places);
 	ky_arena_fini(&s->arena);
-	ky_strbuf_fini(&s->out);
+	ky_strbuf_fini(&s->lines.out);
 	ky_strbuf_fini(&s->scratch);
 	free(s);
 }
 
-static void table_hold(struct ky_sink *sink)
-{
-	((struct table_sink *)sink)->held = true;
-}
-
-/* A line knows nothing of the one before. */
-static void table_resume(struct ky_sink *sink, const struct ky_event *before)
-{
-	(void)sink;
-	(void)before;
-}
-
-static void table_begin(struct ky_sink *sink)
-{
-	ky_strbuf_clear(&((struct table_sink *)sink)->out);
-}
-
-static size_t table_held(const struct ky_sink *sink)
-{
-	return ((const struct table_sink *)sink)->out.len;
-}
-
-static void table_take(struct ky_sink *sink, struct ky_sink_before *before,
-		       struct ky_sink_held *held)
-{
-	struct table_sink *s = (struct table_sink *)sink;
-
-	(void)before;
-	*held = (struct ky_sink_held){.data = ky_strbuf_text(&s->out), .len = s->out.len};
-	/* The bytes stay where they are. */
-	s->out.len = 0;
-}
-
 static const struct ky_sink_ops table_ops = {
 	.batch = table_batch,
-	.flush = table_flush,
-	.finish = table_flush,
+	.flush = ky_lines_flush,
+	.finish = ky_lines_flush,
 	.free = table_free,
-	.hold = table_hold,
-	.resume = table_resume,
-	.begin = table_begin,
-	.held = table_held,
-	.take = table_take,
+	.hold = ky_lines_hold,
+	.resume = ky_lines_resume,
+	.begin = ky_lines_begin,
+	.held = ky_lines_held,
+	.take = ky_lines_take,
 };
 
 static void put_header(struct table_sink *s)
 {
 	for (size_t i = 0; i < s->columns.len; i++) {
 		if (i)
-			ky_strbuf_addc(&s->out, ',');
-		ky_csv_text(&s->out, s->columns.data[i].text, strlen(s->columns.data[i].text));
+			ky_strbuf_addc(&s->lines.out, ',');
+		ky_csv_text(&s->lines.out, s->columns.data[i].text,
+			    strlen(s->columns.data[i].text));
 	}
-	ky_strbuf_addc(&s->out, '\n');
+	ky_strbuf_addc(&s->lines.out, '\n');
 }
 
 static int new_table(const char *fields, int fd, struct table_sink **table, struct kymo_error *err)
@@ -418,15 +364,16 @@ static int new_table(const char *fields, int fd, struct table_sink **table, stru
 
 	if (!s)
 		return ky_error_nomem(err);
-	s->sink.ops = &table_ops;
-	s->fd = fd;
+	s->lines.sink.ops = &table_ops;
+	s->lines.fd = fd;
+	s->lines.what = "the table";
 	ky_arena_init(&s->arena);
 	ky_map_init(&s->places);
 	for (int i = 0; i < KY_SCOPE_COUNT; i++)
 		ky_values_init(&s->values[i]);
 	ret = parse_columns(s, fields, err);
 	if (ret < 0)
-		table_free(&s->sink);
+		table_free(&s->lines.sink);
 	else
 		*table = s;
 	return ret;
@@ -444,8 +391,8 @@ int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, int f
 		ret = check_column(set, &s->columns.data[i], err);
 	put_header(s);
 	if (ret == KYMO_OK)
-		ret = table_flush(&s->sink, err);
-	table_free(&s->sink);
+		ret = ky_lines_flush(&s->lines.sink, err);
+	table_free(&s->lines.sink);
 	return ret;
 }
 
@@ -453,5 +400,5 @@ struct ky_sink *ky_csv_table_sink_new(const char *fields, int fd)
 {
 	struct table_sink *s;
 
-	return new_table(fields, fd, &s, NULL) == KYMO_OK ? &s->sink : NULL;
+	return new_table(fields, fd, &s, NULL) == KYMO_OK ? &s->lines.sink : NULL;
 }

@@ -8,18 +8,12 @@
 
 #include "base/deep.h"
 #include "base/error.h"
-#include "base/strbuf.h"
 #include "flow/json-value.h"
+#include "flow/lines.h"
 #include "flow/text.h"
-#include "flow/sink.h"
-#include "os/file.h"
-
-#define WRITE_BYTES ((size_t)256 << 10)
 
 struct details_sink {
-	struct ky_sink sink;
-	int fd;
-	struct ky_strbuf out;
+	struct ky_lines_sink lines;
 	struct ky_values values;
 	uint64_t n_events;
 };
@@ -142,38 +136,27 @@ static int put_event(struct details_sink *s, const struct ky_event *event,
 	uint64_t at_bits = event->packet->file_offset_bytes * 8 + event->begin_bits;
 	int n = 0;
 
-	ky_strbuf_addf(&s->out, "event %" PRIu64 " ", s->n_events++);
-	ky_json_text(&s->out, event->cls->name, strlen(event->cls->name));
-	ky_strbuf_addf(&s->out, " (class %" PRIu64 ") in %s at byte %" PRIu64, event->cls->id,
+	ky_strbuf_addf(&s->lines.out, "event %" PRIu64 " ", s->n_events++);
+	ky_json_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
+	ky_strbuf_addf(&s->lines.out, " (class %" PRIu64 ") in %s at byte %" PRIu64, event->cls->id,
 		       stream->name, at_bits / 8);
 	if (at_bits % 8)
-		ky_strbuf_addf(&s->out, " bit %" PRIu64, at_bits % 8);
-	ky_strbuf_addf(&s->out, ", %" PRIu64 " bits\n  ", event->end_bits - event->begin_bits);
-	put_time(&s->out, event->ns, event->cycles);
-	ky_strbuf_addc(&s->out, '\n');
+		ky_strbuf_addf(&s->lines.out, " bit %" PRIu64, at_bits % 8);
+	ky_strbuf_addf(&s->lines.out, ", %" PRIu64 " bits\n  ",
+		       event->end_bits - event->begin_bits);
+	put_time(&s->lines.out, event->ns, event->cycles);
+	ky_strbuf_addc(&s->lines.out, '\n');
 	for (int scope = KY_SCOPE_PACKET_CONTEXT; scope < KY_SCOPE_COUNT && n >= 0; scope++) {
 		n = ky_values_decode(&s->values, event, (enum ky_scope)scope, err);
 		if (n > 0)
-			put_value(&s->out, s->values.list.data, names[scope], 1);
+			put_value(&s->lines.out, s->values.list.data, names[scope], 1);
 	}
 	return n < 0 ? n : KYMO_OK;
 }
 
-static int details_flush(struct ky_sink *sink, struct kymo_error *err)
-{
-	struct details_sink *s = (struct details_sink *)sink;
-	int ret;
-
-	if (ky_strbuf_failed(&s->out))
-		return ky_error_nomem(err);
-	ret = ky_write_all(s->fd, s->out.data, s->out.len);
-	ky_strbuf_clear(&s->out);
-	return ret < 0 ? ky_error_errno(err, -ret, "cannot write the details") : KYMO_OK;
-}
-
 static void put_loss(struct details_sink *s, const struct ky_loss *loss)
 {
-	ky_strbuf_addf(&s->out,
+	ky_strbuf_addf(&s->lines.out,
 		       "lost in %s: %" PRIu64 " events discarded, %" PRIu64 " packets missing\n",
 		       loss->stream->name, loss->events, loss->packets);
 }
@@ -187,10 +170,8 @@ static int details_batch(struct ky_sink *sink, const struct ky_batch *batch, str
 		put_loss(s, batch->loss);
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
 		ret = put_event(s, &batch->events[i], batch->stream, err);
-		if (ret < 0)
-			ky_sink_place(batch->stream, err);
-		if (ret == KYMO_OK && s->out.len >= WRITE_BYTES)
-			ret = details_flush(sink, err);
+		/* Of a damaged event, what could be read is shown. */
+		ret = ky_lines_put(&s->lines, s->lines.out.len, ret, batch->stream, err);
 	}
 	return ret;
 }
@@ -199,15 +180,15 @@ static void details_free(struct ky_sink *sink)
 {
 	struct details_sink *s = (struct details_sink *)sink;
 
-	ky_strbuf_fini(&s->out);
+	ky_strbuf_fini(&s->lines.out);
 	ky_values_fini(&s->values);
 	free(s);
 }
 
 static const struct ky_sink_ops details_ops = {
 	.batch = details_batch,
-	.flush = details_flush,
-	.finish = details_flush,
+	.flush = ky_lines_flush,
+	.finish = ky_lines_flush,
 	.free = details_free,
 };
 
@@ -217,15 +198,16 @@ struct ky_sink *ky_details_sink_new(const struct ky_trace_set *set, int fd)
 
 	if (!s)
 		return NULL;
-	s->sink.ops = &details_ops;
-	s->fd = fd;
+	s->lines.sink.ops = &details_ops;
+	s->lines.fd = fd;
+	s->lines.what = "the details";
 	ky_values_init(&s->values);
 	ky_vec_foreach(&set->traces, trace) {
-		ky_details_trace(&s->out, *trace);
+		ky_details_trace(&s->lines.out, *trace);
 		ky_vec_foreach(&(*trace)->streams, stream) {
-			if (put_stream(&s->out, *stream) < 0)
-				s->out.failed = true;
+			if (put_stream(&s->lines.out, *stream) < 0)
+				s->lines.out.failed = true;
 		}
 	}
-	return &s->sink;
+	return &s->lines.sink;
 }

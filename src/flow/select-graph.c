@@ -106,13 +106,7 @@ static int open_merge(struct graph *g, const struct ky_trace_set *set,
 						 &flows[n], NULL, err);
 		n += ret == KYMO_OK;
 	}
-	if (ret == KYMO_OK)
-		ret = ky_merge_open(flows, n, merged, err);
-	else
-		for (size_t i = 0; i < n; i++)
-			ky_flow_close(flows[i]);
-	free(flows);
-	return ret;
+	return ky_selected_merge(flows, n, ret, merged, err);
 }
 
 /* All of it behind one stage that reads ahead. */

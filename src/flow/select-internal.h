@@ -32,6 +32,13 @@ int ky_selected_stream(const struct ky_selected *s, const struct ky_trace_set *s
 		       size_t n_streams, const struct ky_log *log, struct ky_flow **flow,
 		       struct ky_flow **bottom, struct kymo_error *err);
 
+/*
+ * Merge @n of @flows, which are taken over with their array; or only close them, when opening them went wrong with
+ * @ret, which is returned then.
+ */
+int ky_selected_merge(struct ky_flow **flows, size_t n, int ret, struct ky_flow **merged,
+		      struct kymo_error *err);
+
 /* Leave out what lies outside the time range. Takes @flow over. */
 int ky_selected_limit(struct ky_flow *flow, const struct ky_selection *selection,
 		      struct ky_flow **limited, struct kymo_error *err);

@@ -43,13 +43,7 @@ static int open_copy(struct owned_copies *owned, const struct ky_trace_set *set,
 					 &copy->sources[n], err);
 		n += ret == KYMO_OK;
 	}
-	if (ret == KYMO_OK)
-		ret = ky_merge_open(flows, n, &copy->flow, err);
-	else
-		for (size_t i = 0; i < n; i++)
-			ky_flow_close(flows[i]);
-	free(flows);
-	return ret;
+	return ky_selected_merge(flows, n, ret, &copy->flow, err);
 }
 
 static int open_copies(struct owned_copies *owned, const struct ky_trace_set *set,

@@ -20,15 +20,6 @@ void ky_selection_init(struct ky_selection *selection)
 
 /* ---- what is decided by class ------------------------------------------------------------------ */
 
-static bool matches_any(const char *const *globs, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (ky_glob_match(globs[i], name))
-			return true;
-	}
-	return !n;
-}
-
 static int build_filter(struct ky_selected *s, const struct ky_trace_set *set, const char *text,
 			struct kymo_error *err)
 {
@@ -61,7 +52,7 @@ static int build_wanted(struct ky_selected *s, const struct ky_trace_set *set,
 			return ky_error_nomem(err);
 		for (size_t e = 0; e < cls->events.len; e++)
 			wanted[e] =
-				matches_any(selection->events, selection->n_events,
+				ky_glob_match_any(selection->events, selection->n_events,
 					    cls->events.data[e]->name) &&
 				(!s->filter ||
 				 ky_filter_verdict(s->filter, t, cls->events.data[e]) != KY_NEVER);
@@ -128,7 +119,7 @@ static int pick_streams(struct ky_selected *s, const struct ky_trace_set *set,
 	bool matched = !selection->n_streams;
 
 	ky_vec_foreach(&set->streams, stream) {
-		if (!matches_any(selection->streams, selection->n_streams, (*stream)->name))
+		if (!ky_glob_match_any(selection->streams, selection->n_streams, (*stream)->name))
 			continue;
 		matched = true;
 		if (selection->only && !selection->only[(*stream)->index])
@@ -201,6 +192,18 @@ int ky_selected_stream(const struct ky_selected *s, const struct ky_trace_set *s
 		return ky_filter_stage_open(source, s->filter, trace, flow, err);
 	*flow = source;
 	return KYMO_OK;
+}
+
+int ky_selected_merge(struct ky_flow **flows, size_t n, int ret, struct ky_flow **merged,
+		      struct kymo_error *err)
+{
+	if (ret == KYMO_OK)
+		ret = ky_merge_open(flows, n, merged, err);
+	else
+		for (size_t i = 0; i < n; i++)
+			ky_flow_close(flows[i]);
+	free(flows);
+	return ret;
 }
 
 int ky_selected_limit(struct ky_flow *flow, const struct ky_selection *selection,
