@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-
-/* At most so many directories open at once while a tree is removed. */
-#define REMOVE_FDS 16
+#include "os/file.h"
 
 static int output_error(const struct ky_output *output, int errnum, const char *what,
 			struct kymo_error *err)
@@ -146,20 +143,12 @@ int ky_output_commit(struct ky_output *output, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	return remove(path);
-}
-
 void ky_output_close(struct ky_output *output)
 {
 	if (output->fd >= 0 && output->fd != STDOUT_FILENO)
 		close(output->fd);
 	if (output->temp && output->is_directory)
-		(void)nftw(output->temp, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		ky_tree_remove(output->temp);
 	else if (output->temp)
 		(void)unlink(output->temp);
 	free(output->temp);

@@ -11,23 +11,16 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/command.h"
+#include "os/file.h"
 #include "record/raw.h"
 
 /* The directory, once there is one, and the traces in it. */
 static char made[4000];
 static KY_VEC(char *) traces;
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
-}
-
 static void remove_made(void)
 {
-	(void)nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	ky_tree_remove(made);
 	ky_vec_foreach(&traces, path)
 		free(*path);
 	ky_vec_fini(&traces);

@@ -3,14 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <ftw.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define READ_STEP_BYTES 4096
+/* At most so many directories open at once while a tree is removed. */
+#define TREE_FDS 16
 
 int ky_writev_all(int fd, struct iovec *parts, int n_parts)
 {
@@ -166,4 +169,17 @@ int ky_file_lease(int fd)
 void ky_file_unlease(int fd)
 {
 	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+void ky_tree_remove(const char *path)
+{
+	(void)nftw(path, remove_one, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

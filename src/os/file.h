@@ -51,6 +51,9 @@ DIR *ky_dir_open(int dirfd, const char *path);
  */
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes);
 
+/* Remove directory @path with all that is in it, as far as that goes; other file systems in it stay. */
+void ky_tree_remove(const char *path);
+
 /*
  * Take a lease for writing of @fd: only who has the file alone gets one, mappings count. 0 or -errno
  * (-EAGAIN: others have it). Who opens the file meanwhile waits until it is given back.

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "record/output.h"
 #include "record/raw.h"
 #include "record/session-internal.h"
@@ -253,14 +253,6 @@ static int make_raw(const char *dir, const char *output, const struct ky_log *lo
 	return ret < 0 ? ret : closed;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
-}
-
 int ky_boot_recover(const char *dir, const char *output, const struct ky_log *log,
 		    struct ky_boot_stats *stats, struct kymo_error *err)
 {
@@ -276,7 +268,7 @@ int ky_boot_recover(const char *dir, const char *output, const struct ky_log *lo
 	if (!ret && !bytes) {
 		ret = ky_error_set(err, KYMO_E_STATE, "it is empty");
 		ky_error_path(err, dir);
-		(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		ky_tree_remove(path);
 		return ret;
 	}
 	if (!ret)
@@ -286,6 +278,6 @@ int ky_boot_recover(const char *dir, const char *output, const struct ky_log *lo
 	stats->bad = raw.bad;
 	if (ret < 0)
 		return ret;
-	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	ky_tree_remove(path);
 	return KYMO_OK;
 }
