@@ -38,17 +38,23 @@ static int open_pipe(struct ky_ring *ring)
 	return 0;
 }
 
+static void init(struct ky_ring *ring, uint32_t cpu, uint32_t page_bytes,
+		 const struct ky_page_layout *layout)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->pipe[0] = ring->pipe[1] = -1;
+	ring->cpu = cpu;
+	ring->page_bytes = page_bytes;
+	ring->layout = *layout;
+}
+
 int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
 		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
 		 struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	memset(ring, 0, sizeof(*ring));
-	ring->pipe[0] = ring->pipe[1] = -1;
-	ring->cpu = cpu;
-	ring->page_bytes = page_bytes;
-	ring->layout = *layout;
+	init(ring, cpu, page_bytes, layout);
 	ring->asked = way;
 	ring->way = way == KY_RING_READ ? KY_RING_READ : KY_RING_SPLICE;
 	snprintf(ring->path, sizeof(ring->path), "%s/per_cpu/cpu%u/trace_pipe_raw", instance->path,
@@ -67,11 +73,7 @@ int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint3
 int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint32_t page_bytes,
 		      const struct ky_page_layout *layout, struct kymo_error *err)
 {
-	memset(ring, 0, sizeof(*ring));
-	ring->pipe[0] = ring->pipe[1] = -1;
-	ring->cpu = cpu;
-	ring->page_bytes = page_bytes;
-	ring->layout = *layout;
+	init(ring, cpu, page_bytes, layout);
 	ring->asked = ring->way = KY_RING_READ;
 	ring->is_file = true;
 	snprintf(ring->path, sizeof(ring->path), "%s", path);
