@@ -24,7 +24,7 @@ import subprocess
 
 import pytest
 
-import slow_reports
+import slow_figures
 
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and programs inherit
 # that; they are tested as users start them.
@@ -152,7 +152,7 @@ def reference(lttng_kernel):
 
 @pytest.fixture(scope="session")
 def events(kymo, reference):
-    return slow_reports.load(kymo("convert", "--to", "json", reference).out)
+    return slow_figures.load(kymo("convert", "--to", "json", reference).out)
 
 
 def tracefs():

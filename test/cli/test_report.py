@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import kernel_text
-from slow_reports import close, tables
+from slow_figures import close, tables
 from slow_whole import check_cpu, check_syscalls
 from terminal import on_terminal
 

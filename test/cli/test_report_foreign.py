@@ -10,8 +10,8 @@ import struct
 
 import pytest
 
-import slow_reports
-from slow_reports import tables
+import slow_figures
+from slow_figures import tables
 
 TASK = re.compile(r"sched_(waking|wakeup|wakeup_new)$")
 
@@ -19,7 +19,7 @@ TASK = re.compile(r"sched_(waking|wakeup|wakeup_new)$")
 def pick(fields, names):
     """The fields of that list, called otherwise where it says "new=old"."""
     pairs = [(name.split("=") * 2)[:2] for name in names.split()]
-    return {new: slow_reports.number(fields[old]) for new, old in pairs}
+    return {new: slow_figures.number(fields[old]) for new, old in pairs}
 
 
 def perf_event(event):

@@ -9,9 +9,11 @@ import re
 import pytest
 
 import make_trace
+import slow_figures
+import slow_io
 import slow_reports
 import slow_whole
-from slow_reports import close, tables
+from slow_figures import close, tables
 
 
 def everything(kymo, name, trace, *options):
@@ -96,7 +98,7 @@ def test_recorded_trace_equals_second_computation(record, kymo, tmp_path, work):
     notes = json.loads(kymo("report", "--json", "cpu", trace).out)["reports"][0]["notes"]
     if any("were lost" in note for note in notes):
         pytest.skip(f"the second computation has no rule for that: {notes}")
-    found = slow_reports.load(kymo("convert", "--to", "json", trace).out)
+    found = slow_figures.load(kymo("convert", "--to", "json", trace).out)
     for name in slow_whole.CHECKS:
         slow_whole.check(name, everything(kymo, name, trace, *slow_reports.OPTIONS.get(name, ())), found)
 
@@ -169,7 +171,7 @@ def test_io_log_equals_lttng_iolog(kymo, reference, lttng_kernel):
     """Every call that it logs, in its order; the file wherever it knows one."""
     rows = everything(kymo, "io-log", reference)["log"]
     log, = expected(lttng_kernel, "iolog")
-    kinds = set(slow_reports.KIND_OF)
+    kinds = set(slow_io.KIND_OF)
     theirs = [cells for cells in log["data"] if cells[3]["name"] in kinds]
     ours = {(row["begin"], row["process"]["tid"]): row for row in rows}
     # It leaves sendfile64 out.
