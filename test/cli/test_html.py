@@ -5,7 +5,6 @@ import base64
 import hashlib
 import html.parser
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -59,14 +58,6 @@ class Page(html.parser.HTMLParser):
             self.scripts[-1] += data
         elif self.open and self.open[-1] == "h3":
             self.titles.append(data)
-
-
-@pytest.fixture(scope="module")
-def reference(shared):
-    path = os.path.join(shared, "traces", "lttng-kernel", "kernel")
-    if not os.path.isdir(path):
-        pytest.skip(f"no reference trace: {path}")
-    return path
 
 
 @pytest.fixture(scope="module")

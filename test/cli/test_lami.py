@@ -135,14 +135,6 @@ def test_the_rules_find_what_is_wrong(cell):
 
 # ---- the samples --------------------------------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def reference(shared):
-    path = os.path.join(shared, "traces", "lttng-kernel", "kernel")
-    if not os.path.isdir(path):
-        pytest.skip(f"no reference trace: {path}")
-    return path
-
-
 def sample(reference, name):
     """(results, metadata) of lttng-analyses."""
     base = os.path.join(os.path.dirname(reference), "expected", f"lttng-{name}")
