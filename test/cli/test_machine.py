@@ -14,7 +14,7 @@ import pytest
 
 import compat_arguments
 import messages
-from machine import Machine, compile_c, thirty_two
+from machine import Machine, compile_c, thirty_two, unless_frozen
 
 CALLS = 300
 
@@ -70,7 +70,8 @@ def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory),
                 messages.build(directory, 64), messages.build(directory, 32), compat_arguments.build(directory)]
-    done = Machine(directory, "6.1", programs, SCRIPT, {"bin/work": WORK, "bin/blink": BLINK})
+    texts = {"bin/work": WORK, "bin/blink": BLINK}
+    done = unless_frozen(lambda: Machine(directory, "6.1", programs, SCRIPT, texts))
     print(done.text)
     assert "over" in done.steps, done.text
     done.unpack(directory)

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from machine import BUILD, Machine, disk_device, file_of, libraries, modules, read
+from machine import BUILD, Machine, disk_device, file_of, libraries, modules, read, unless_frozen
 
 KERNEL = "6.1"
 PMEM_BYTES = 128 << 20
@@ -67,7 +67,7 @@ taskset 1 rough told /plain/count 100000 &
 program=$!
 until_true told /plain/count 50000
 kill -9 $recorder $program
-wait
+wait $recorder $program
 rm -r /run/kymo
 umount /plain
 tell unmounted
@@ -100,10 +100,14 @@ tell over
 
 @pytest.fixture(scope="module")
 def boots(kymo_bin, tmp_path_factory):
+    return unless_frozen(lambda: both_machines(kymo_bin, tmp_path_factory.mktemp("power")))
+
+
+def both_machines(kymo_bin, directory):
+    """The machine whose power fails, and the one that finds what is left."""
     mkfs = shutil.which("mkfs.ext4", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not mkfs:
         pytest.skip("mkfs.ext4 is not installed: tools/install-deps test")
-    directory = tmp_path_factory.mktemp("power")
     # What the platform says that it does: the first machine writes back caches, the other one does not.
     platforms = [["-machine", f"nvdimm=on,nvdimm-persistence={kind}"] for kind in ("cpu", "mem-ctrl")]
     devices = ["-m", "768,slots=1,maxmem=1G"]

@@ -12,4 +12,15 @@ mount -t tmpfs tmp /tmp
 cd /tmp || exit 1
 # After each step: what it was, how it went, and when.
 tell() { echo "== $1 $? $(cut -d ' ' -f 1 /proc/uptime)"; }
+# Whether it is the machine that stands still, or a program that waits, and for what.
+alive() {
+	while sleep 60; do
+		echo "-- alive $(cut -d ' ' -f 1 /proc/uptime)"
+		for process in /proc/[1-9]*; do
+			[ -n "$(tr '\0' ' ' <"$process/cmdline")" ] &&
+				echo "-- ${process#/proc/} $(cat "$process/comm" "$process/wchan" "$process/syscall" | tr '\n' ' ')"
+		done
+	done 2>/dev/null
+}
+(alive &) # no job of this shell, which may wait for its own
 tell boot
