@@ -231,30 +231,48 @@ void ky_fill_stats(struct ky_cell *row, const struct ky_stats *stats)
 
 /* ---- distributions --------------------------------------------------------------------------- */
 
-/* Where step @i begins: 0, 1, 2, 5, 10, 20, ... */
-static uint64_t step_begin(int i)
-{
-	static const uint64_t parts[] = {1, 2, 5};
-	uint64_t power = 1;
+#define DECADE(power) power, 2 * (power), 5 * (power)
 
-	if (i == 0)
-		return 0;
-	for (int n = (i - 1) / 3; n; n--)
-		power *= 10;
-	return power * parts[(i - 1) % 3];
-}
+/* Where each step begins; 64 bits do not reach the last two. */
+static const uint64_t step_begins[KY_FREQ_STEPS] = {
+	0,
+	DECADE(UINT64_C(1)),
+	DECADE(UINT64_C(10)),
+	DECADE(UINT64_C(100)),
+	DECADE(UINT64_C(1000)),
+	DECADE(UINT64_C(10000)),
+	DECADE(UINT64_C(100000)),
+	DECADE(UINT64_C(1000000)),
+	DECADE(UINT64_C(10000000)),
+	DECADE(UINT64_C(100000000)),
+	DECADE(UINT64_C(1000000000)),
+	DECADE(UINT64_C(10000000000)),
+	DECADE(UINT64_C(100000000000)),
+	DECADE(UINT64_C(1000000000000)),
+	DECADE(UINT64_C(10000000000000)),
+	DECADE(UINT64_C(100000000000000)),
+	DECADE(UINT64_C(1000000000000000)),
+	DECADE(UINT64_C(10000000000000000)),
+	DECADE(UINT64_C(100000000000000000)),
+	DECADE(UINT64_C(1000000000000000000)),
+	UINT64_C(10000000000000000000),
+	UINT64_MAX,
+	UINT64_MAX,
+};
+
+#define LAST_STEP (KY_FREQ_STEPS - 3)
 
 void ky_freq_add(struct ky_freq *freq, uint64_t ns)
 {
-	uint64_t power = 1;
 	int step = 0;
 
-	while (ns / power >= 10) {
-		power *= 10;
-		step += 3;
+	if (ns) {
+		/* 924 / 1024 is a little less than 3 log10(2): two or three steps too low at most. */
+		step = ((63 - __builtin_clzll(ns)) * 924 - 103) / 1024;
+		step = step > 0 ? step : 0;
+		while (step < LAST_STEP && ns >= step_begins[step + 1])
+			step++;
 	}
-	if (ns)
-		step += ns / power >= 5 ? 3 : ns / power >= 2 ? 2 : 1;
 	freq->counts[step]++;
 	freq->n++;
 }
@@ -271,9 +289,9 @@ void ky_fill_freq(struct ky_table *table, const struct ky_freq *freq, const stru
 		struct ky_cell *row = ky_table_row(table);
 
 		row[KY_FREQ_WHAT] = *what;
-		ky_cell_u64(&row[KY_FREQ_FROM], step_begin(i));
+		ky_cell_u64(&row[KY_FREQ_FROM], step_begins[i]);
 		if (i + 1 < KY_FREQ_STEPS)
-			ky_cell_u64(&row[KY_FREQ_TO], step_begin(i + 1));
+			ky_cell_u64(&row[KY_FREQ_TO], step_begins[i + 1]);
 		ky_cell_u64(&row[KY_FREQ_COUNT], freq->counts[i]);
 		ky_cell_f64(&row[KY_FREQ_SHARE], (double)freq->counts[i] / (double)freq->n);
 	}
@@ -373,7 +391,7 @@ static void put(struct ky_records *records, size_t i, const struct head *head, c
 	memcpy(head_at(records, i) + 1, record, records->size);
 }
 
-int ky_records_add(struct ky_records *records, uint64_t key, const void *record)
+int ky_records_keep(struct ky_records *records, uint64_t key, const void *record)
 {
 	struct head head = {key, records->seen++};
 
@@ -387,6 +405,8 @@ int ky_records_add(struct ky_records *records, uint64_t key, const void *record)
 		put(records, 0, &head, record);
 		sink(records, 0);
 	}
+	records->full = records->limit && records->len == records->limit;
+	records->least = records->full && records->longest ? head_at(records, 0)->key : UINT64_MAX;
 	return 0;
 }
 

@@ -158,14 +158,26 @@ struct ky_records {
 	uint64_t limit; /* keep so many; 0: all */
 	bool longest;	/* those with the largest keys; else the first ones */
 	uint64_t seen;	/* how many there were */
+	bool full;
+	uint64_t least; /* when full: what has no larger key is not kept */
 	size_t len, cap;
 	char *data;
 };
 
 void ky_records_init(struct ky_records *records, size_t size, uint64_t limit, bool longest);
 void ky_records_fini(struct ky_records *records);
+/* For ky_records_add(): what may be kept. */
+int ky_records_keep(struct ky_records *records, uint64_t key, const void *record);
+
 /* 0 or KYMO_E_MEMORY. */
-int ky_records_add(struct ky_records *records, uint64_t key, const void *record);
+static inline int ky_records_add(struct ky_records *records, uint64_t key, const void *record)
+{
+	if (__builtin_expect(!records->full || key > records->least, 0))
+		return ky_records_keep(records, key, record);
+	records->seen++;
+	return 0;
+}
+
 /* Into their order: the largest keys first, or as they came. Nothing may be added after it. */
 void ky_records_sort(struct ky_records *records);
 const void *ky_records_at(const struct ky_records *records, size_t i);

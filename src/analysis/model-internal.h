@@ -77,11 +77,15 @@ struct ky_late {
 #define KY_HOOKS	     (sizeof(struct ky_listener) / sizeof(void *))
 #define ky_hook_number(hook) (offsetof(struct ky_listener, hook) / sizeof(void *))
 
+/* A listener's hook; its type is that of its number. */
+struct ky_hooked {
+	void *call, *data;
+};
+
 struct ky_model {
 	struct ky_arena arena;
 	const struct ky_trace_set *set;
-	KY_VEC(struct ky_listener) listeners;
-	KY_VEC(size_t) hooked[KY_HOOKS]; /* which listeners have the hook of that number */
+	KY_VEC(struct ky_hooked) hooked[KY_HOOKS]; /* by hook: who listens */
 	KY_VEC(struct ky_host *) hosts;
 	KY_VEC(struct ky_cpu *) cpus;
 	KY_VEC(struct ky_thread *) threads;
@@ -163,15 +167,15 @@ int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begi
 		  enum ky_cpu_state state, const struct ky_thread *thread);
 
 /* Call @hook of every listener that has it; the first failure is the result. */
-#define ky_model_notify(model, hook, ...)                                              \
-	({                                                                             \
-		int notified_ = 0;                                                     \
-		ky_vec_foreach(&(model)->hooked[ky_hook_number(hook)], at_) {          \
-			const struct ky_listener *l_ = &(model)->listeners.data[*at_]; \
-			if (!notified_)                                                \
-				notified_ = l_->hook(l_->data, __VA_ARGS__);           \
-		}                                                                      \
-		notified_;                                                             \
+#define ky_model_notify(model, hook, ...)                                                     \
+	({                                                                                    \
+		const struct ky_hooked *to_ = (model)->hooked[ky_hook_number(hook)].data;     \
+		size_t left_ = (model)->hooked[ky_hook_number(hook)].len;                     \
+		int notified_ = 0;                                                            \
+		for (; left_ && !notified_; left_--, to_++)                                   \
+			notified_ = ((__typeof__(((struct ky_listener *)0)->hook))to_->call)( \
+				to_->data, __VA_ARGS__);                                      \
+		notified_;                                                                    \
 	})
 
 /* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */

@@ -125,7 +125,6 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_fini(&model->netifs);
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_fini(&model->hooked[i]);
-	ky_vec_fini(&model->listeners);
 	ky_vec_fini(&model->hosts);
 	ky_vec_fini(&model->cpus);
 	ky_vec_fini(&model->threads);

@@ -194,35 +194,28 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 	return subjects;
 }
 
-/* Each happening goes through those who want to hear of it, not through all listeners. */
-static int note_hooks(struct ky_model *model, const struct ky_listener *listener)
-{
-	void *hooks[KY_HOOKS];
-
-	memcpy(hooks, listener, sizeof(hooks));
-	for (size_t i = ky_hook_number(ran); i < KY_HOOKS; i++) {
-		if (hooks[i] && ky_vec_push(&model->hooked[i], model->listeners.len) < 0)
-			return KYMO_E_MEMORY;
-	}
-	return 0;
-}
-
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 {
 	unsigned int subjects = model->subjects | subjects_of(listener);
+	void *hooks[KY_HOOKS];
 
 	if (subjects != model->subjects)
 		ky_model_ask(model, subjects);
-	if (note_hooks(model, listener) < 0)
-		return KYMO_E_MEMORY;
-	return ky_vec_push(&model->listeners, *listener);
+	/* Each happening goes to those who want to hear of it, not through all listeners. */
+	memcpy(hooks, listener, sizeof(hooks));
+	for (size_t i = ky_hook_number(ran); i < KY_HOOKS; i++) {
+		struct ky_hooked hooked = {hooks[i], listener->data};
+
+		if (hooks[i] && ky_vec_push(&model->hooked[i], hooked) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
 }
 
 void ky_model_unlisten(struct ky_model *model)
 {
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_clear(&model->hooked[i]);
-	ky_vec_clear(&model->listeners);
 }
 
 /* ---- the pass -------------------------------------------------------------------------- */

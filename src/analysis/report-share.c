@@ -76,13 +76,6 @@ void ky_happenings_fini(struct ky_happenings *single)
 	ky_records_fini(&single->log);
 }
 
-int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
-{
-	if (single->wants_log && ky_records_add(&single->log, 0, record) < 0)
-		return KYMO_E_MEMORY;
-	return ky_records_add(&single->top, ns, record);
-}
-
 /* ---- cells ----------------------------------------------------------------------------- */
 
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host)

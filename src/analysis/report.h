@@ -167,7 +167,12 @@ void ky_happenings_init(struct ky_happenings *single, size_t size,
 			const struct ky_report_options *options, bool wants_log);
 void ky_happenings_fini(struct ky_happenings *single);
 /* Something lasted @ns. 0 or KYMO_E_MEMORY. */
-int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record);
+static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
+{
+	if (single->wants_log && ky_records_add(&single->log, 0, record) < 0)
+		return KYMO_E_MEMORY;
+	return ky_records_add(&single->top, ns, record);
+}
 
 /* Is the table to be shown? Logs need not be kept when not. */
 bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,

@@ -157,7 +157,7 @@ static inline unsigned int slot_cell(uint64_t slot)
 }
 
 /* The slot of @cell, or the empty one where it belongs. */
-static uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
+static inline uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
 {
 	uint32_t i = (cell * 0x9e3779b1u >> 16) & cells->mask;
 
@@ -222,7 +222,12 @@ static int spread(struct ky_stats *stats)
 		return KYMO_E_MEMORY;
 	add_moments(&stats->in_cells, stats->samples, stats->n_samples);
 	while (stats->n_samples) {
-		if (add_cell(stats, cell_of(stats->samples[--stats->n_samples]), 1) < 0)
+		unsigned int cell = cell_of(stats->samples[--stats->n_samples]);
+		uint64_t *slot = find_slot(stats->cells, cell);
+
+		if (__builtin_expect(*slot != 0, 1))
+			*slot += UINT64_C(1) << CELL_BITS;
+		else if (add_cell(stats, cell, 1) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return 0;
@@ -262,10 +267,35 @@ static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 	return status;
 }
 
+/* @stats is empty. */
+static int copy(struct ky_stats *stats, const struct ky_stats *from)
+{
+	size_t size;
+
+	if (stats->room < from->room && grow_samples(stats, from->room) < 0)
+		return KYMO_E_MEMORY;
+	if (from->cells) {
+		size = sizeof(*from->cells) +
+		       ((size_t)from->cells->mask + 1) * sizeof(from->cells->slots[0]);
+		stats->cells = malloc(size);
+		if (!stats->cells)
+			return KYMO_E_MEMORY;
+		memcpy(stats->cells, from->cells, size);
+	}
+	if (from->n_samples)
+		memcpy(stats->samples, from->samples, from->n_samples * sizeof(*from->samples));
+	stats->n_samples = from->n_samples;
+	stats->count = from->count;
+	stats->in_cells = from->in_cells;
+	return 0;
+}
+
 int ky_stats_merge(struct ky_stats *stats, const struct ky_stats *from)
 {
 	int status = 0;
 
+	if (!stats->count)
+		return copy(stats, from);
 	if (from->cells) {
 		/* There are cells from 32 samples on only, so that there is room for all of them. */
 		if (stats->room < KY_STATS_EXACT)
