@@ -81,6 +81,7 @@ class Files:
                                    bool(fields["flags"] & CLOEXEC))
         elif event.name == "sched_process_fork":
             child, pid = fields["child_tid"], fields["child_pid"]
+            self.pids[fields["parent_tid"]] = fields["parent_pid"]
             self.pids[child] = pid
             if pid == child:
                 self.tables[pid] = dict(self.table(fields["parent_tid"]))
