@@ -326,38 +326,26 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 	return status;
 }
 
-static int free_run(void *data, size_t i, struct kymo_error *err)
-{
-	struct pass *pass = data;
-
-	(void)err;
-	if (pass->runs[i])
-		pass->reports[i]->free(pass->runs[i]);
-	pass->runs[i] = NULL;
-	return 0;
-}
-
-/* Call @part for every report. */
-static int each_report(struct pass *pass, int (*part)(void *data, size_t i, struct kymo_error *err))
+static int finish_reports(struct pass *pass)
 {
 	struct kymo_error err;
 	int status = 0;
 
 	if (pass->options->crew)
-		return ky_parallel_each(pass->options->crew, pass->n_reports, NULL, part, pass,
-					&err);
+		return ky_parallel_each(pass->options->crew, pass->n_reports, NULL, finish_report,
+					pass, &err);
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
-		status = part(pass, i, &err);
+		status = finish_report(pass, i, &err);
 	return status;
 }
 
 static void free_runs(struct pass *pass)
 {
-	/* Without memory for that: one after the other. */
-	if (each_report(pass, free_run) == 0)
-		return;
-	for (size_t i = 0; i < pass->n_reports; i++)
-		free_run(pass, i, NULL);
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if (pass->runs[i])
+			pass->reports[i]->free(pass->runs[i]);
+		pass->runs[i] = NULL;
+	}
 }
 
 static int begin_runs(struct pass *pass)
@@ -380,7 +368,7 @@ static int finish_runs(struct pass *pass)
 	pass->first_result = pass->results->list.len;
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
 		status = add_result(pass, pass->reports[i]);
-	return status < 0 ? status : each_report(pass, finish_report);
+	return status < 0 ? status : finish_reports(pass);
 }
 
 /* An interval is over. */

@@ -244,12 +244,14 @@ static int grow_samples(struct ky_stats *stats, uint32_t n)
 	return 0;
 }
 
-/* 4, 8, 16, 32 of them, as most series are short. */
+/* 4, 8, 16, 32 of them, as most series are short; more for those that are not. */
 int ky_stats_make_room(struct ky_stats *stats)
 {
-	if (stats->room == KY_STATS_EXACT)
-		return spread(stats);
-	return grow_samples(stats, stats->room ? 2 * stats->room : 4);
+	if (stats->room < KY_STATS_EXACT)
+		return grow_samples(stats, stats->room ? 2 * stats->room : 4);
+	if (spread(stats) < 0)
+		return KYMO_E_MEMORY;
+	return stats->room < KY_STATS_ROOM ? grow_samples(stats, KY_STATS_ROOM) : 0;
 }
 
 static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)

@@ -20,6 +20,7 @@
 #include <kymo/error.h>
 
 #define KY_STATS_EXACT 32 /* samples that are kept as they are */
+#define KY_STATS_ROOM  96 /* at most so many are in no cell yet, when there are more */
 #define KY_STATS_CELLS 64 /* per power of two */
 #define KY_STATS_ROWS  59 /* [0, 64), [64, 128), [128, 256), ... */
 
@@ -38,7 +39,7 @@ struct ky_moments {
 
 struct ky_stats {
 	uint64_t count;
-	uint64_t *samples; /* n_samples of them, up to KY_STATS_EXACT, that are in no cell yet */
+	uint64_t *samples; /* n_samples of them that are in no cell yet */
 	uint32_t n_samples, room;
 	struct ky_stats_cells *cells; /* NULL: all are among the samples */
 	struct ky_moments in_cells;   /* of the samples that are */
