@@ -67,11 +67,11 @@ struct merge {
 	uint64_t *order,
 		*scratch; /* of the round's entries: key, and where they lie: see entry_of() */
 	size_t cap;	  /* room in these two */
-	size_t ends[KY_ORDER_RUNS_MAX]; /* of the first inputs' entries in the round */
-	size_t n_runs;			/* how many inputs have entries in it */
-	struct ky_event **bases;	/* by input: where its entries begin, while a round lasts */
-	unsigned int place_bits;	/* how many tell the place in a queue */
-	const uint64_t *sorted;		/* one of the two */
+	size_t n_runs;	  /* how many inputs have entries in the round */
+	size_t middle;	  /* where the last one's begin */
+	struct ky_event **bases; /* by input: where its entries begin, while a round lasts */
+	unsigned int place_bits; /* how many tell the place in a queue */
+	const uint64_t *sorted;	 /* one of the two */
 	size_t n_sorted, n_gathered;
 	const struct ky_stream
 		*only;		     /* all events of the round are of this one; NULL: of several */
@@ -206,7 +206,7 @@ static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *
 	int64_t last_ns = INT64_MIN, newest_ns;
 	size_t n = 0;
 
-	m->n_runs = 0;
+	m->n_runs = m->middle = 0;
 	for (size_t i = 0; i < m->n_live; i++) {
 		struct input *input = m->live[i];
 		bool below = input->number > limit->number;
@@ -218,8 +218,7 @@ static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *
 		if (!taken)
 			continue;
 		n += taken;
-		if (m->n_runs < KY_ORDER_RUNS_MAX)
-			m->ends[m->n_runs] = n;
+		m->middle = n - taken;
 		m->only = m->n_runs++ ? NULL : input->queue.stream;
 		newest_ns = input->queue.keys[input->queue.first + taken - 1];
 		last_ns = newest_ns > last_ns ? newest_ns : last_ns;
@@ -311,9 +310,8 @@ static int next_round(struct merge *m)
 	limit = find_limit(m);
 	n = collect_all(m, &limit, &max_key);
 	adapt(m, limit.input);
-	m->sorted = m->n_runs > KY_ORDER_RUNS_MAX
-			    ? ky_order(m->order, m->scratch, n, max_key)
-			    : ky_order_runs(m->order, m->scratch, m->ends, m->n_runs);
+	m->sorted = m->n_runs > 2 ? ky_order(m->order, m->scratch, n, max_key)
+				  : ky_order_two(m->order, m->scratch, m->middle, n);
 	m->n_sorted = n;
 	m->n_gathered = 0;
 	return 1;

@@ -63,41 +63,24 @@ uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_
 	return entries;
 }
 
-/* Two runs, @left up to @right and that up to @end, become one. */
-static void merge_two(const uint64_t *left, const uint64_t *right, const uint64_t *end,
-		      uint64_t *to)
+uint64_t *ky_order_two(uint64_t *entries, uint64_t *scratch, size_t middle, size_t n)
 {
-	const uint64_t *middle = right;
+	const uint64_t *left = entries, *left_end = entries + middle;
+	const uint64_t *right = left_end, *right_end = entries + n;
+	uint64_t *to = scratch;
 
-	/* What lies between two switches of streams is most often a burst of one. */
-	while (left < middle && right < end) {
-		while (left < middle && *left < *right)
+	if (!middle || middle == n)
+		return entries;
+	/* What lies between two of one run is most often a burst of the other. */
+	while (left < left_end && right < right_end) {
+		while (left < left_end && *left < *right)
 			*to++ = *left++;
-		if (left < middle) {
-			while (right < end && *right <= *left)
+		if (left < left_end) {
+			while (right < right_end && *right <= *left)
 				*to++ = *right++;
 		}
 	}
-	memcpy(to, left, (size_t)(middle - left) * sizeof(*to));
-	memcpy(to + (middle - left), right, (size_t)(end - right) * sizeof(*to));
-}
-
-uint64_t *ky_order_runs(uint64_t *entries, uint64_t *scratch, size_t *ends, size_t n_runs)
-{
-	while (n_runs > 1) {
-		size_t n_merged = 0, begin = 0;
-		uint64_t *swap = entries;
-
-		for (size_t i = 0; i < n_runs; i += 2) {
-			size_t end = ends[i + 1 < n_runs ? i + 1 : i];
-
-			merge_two(entries + begin, entries + ends[i], entries + end,
-				  scratch + begin);
-			ends[n_merged++] = begin = end;
-		}
-		n_runs = n_merged;
-		entries = scratch;
-		scratch = swap;
-	}
-	return entries;
+	memcpy(to, left, (size_t)(left_end - left) * sizeof(*to));
+	memcpy(to + (left_end - left), right, (size_t)(right_end - right) * sizeof(*to));
+	return scratch;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by a small key: radix sort, in time that does not depend on how the keys lie; and merging, for few
- * runs that are sorted already.
+ * Sorting by a small key: radix sort, in time that does not depend on how the keys lie; and merging, for two
+ * runs that are sorted already: more of them would take longer than sorting, where they are mixed well.
  */
 #ifndef KY_FLOW_ORDER_H
 #define KY_FLOW_ORDER_H
@@ -24,16 +24,12 @@ static inline uint64_t ky_order_entry(uint32_t key, uint32_t value)
  */
 uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key);
 
-/* Merging more runs than these takes longer than sorting. */
-#define KY_ORDER_RUNS_MAX 8
-
 /*
- * Merge @n_runs of entries, one behind the other, each of which is sorted by keys and values; so will all be.
+ * Merge two runs, entries up to @middle and those behind it up to @n, that are sorted by keys and values.
  *
- * @scratch: room for as many.
- * @ends: where each run ends; changed.
+ * @scratch: room for @n more.
  * Returns where the sorted entries are: @entries or @scratch.
  */
-uint64_t *ky_order_runs(uint64_t *entries, uint64_t *scratch, size_t *ends, size_t n_runs);
+uint64_t *ky_order_two(uint64_t *entries, uint64_t *scratch, size_t middle, size_t n);
 
 #endif
