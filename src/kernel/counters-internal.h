@@ -36,8 +36,12 @@ struct ky_counters_cpu {
 	struct ky_counters_queue *queue;
 	uint64_t last_ns, lost_ns;
 	uint32_t run;
-	/* A CPU that has been away counts from 0 again; what it had is here. */
+	/*
+	 * A CPU that has been away counts from 0 again; what it had is here. Until its counters are replaced, those
+	 * that went away with it are still read, and stand still: such readings, up to that time, have the base before.
+	 */
 	uint64_t base[KY_COUNTERS_MAX], last[KY_COUNTERS_MAX];
+	uint64_t base_before[KY_COUNTERS_MAX], raw_before[KY_COUNTERS_MAX], replaced_ns;
 	uint64_t given[KY_COUNTERS_MAX]; /* to its last event */
 };
 

@@ -126,6 +126,15 @@ static void place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
 	r->over_ns = late && cpu->queue != queue && !is_of_syscall(r) ? cpu->last_ns : UINT64_MAX;
 }
 
+/* Those that a CPU counts with since it is back begin at 0, so they have less than the ones before had. */
+static uint64_t base_of(const struct ky_counters_cpu *cpu, size_t i,
+			const struct ky_counters_slot *slot)
+{
+	bool is_before = slot->time_ns < cpu->replaced_ns && slot->values[i] >= cpu->raw_before[i];
+
+	return is_before ? cpu->base_before[i] : cpu->base[i];
+}
+
 static void push(struct ky_counters *counters, uint32_t number, const struct ky_counters_slot *slot,
 		 bool late)
 {
@@ -144,7 +153,7 @@ static void push(struct ky_counters *counters, uint32_t number, const struct ky_
 			continue;
 		}
 		if (slot->values[i] != KY_COUNTERS_UNKNOWN)
-			cpu->last[i] = cpu->base[i] + slot->values[i];
+			cpu->last[i] = base_of(cpu, i, slot) + slot->values[i];
 		r->values[i] = cpu->last[i];
 	}
 	place_in_run(cpu, number, queue, r, late);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -139,6 +140,15 @@ static int no_counter(const struct ky_os_counter *counter, int errnum, struct ky
 	return code;
 }
 
+/* As the programs stamp readings. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Begin to count on @cpu. 0, or -errno of the counter *which. */
 static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 {
@@ -155,6 +165,7 @@ static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 			return -EIO;
 	}
 	counters->cpus[cpu].enabled_ns = 0;
+	counters->cpus[cpu].replaced_ns = now_ns();
 	return 0;
 }
 
@@ -165,11 +176,11 @@ static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 static bool stands_still(struct ky_counters *counters, uint32_t number)
 {
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
-	uint64_t before_ns = cpu->enabled_ns;
+	uint64_t before_ns = cpu->enabled_ns, count;
 
 	for (size_t i = 0; i < counters->n; i++)
 		if (cpu->fds[i] >= 0)
-			return ky_os_counter_enabled(cpu->fds[i], &cpu->enabled_ns) &&
+			return ky_os_counter_read(cpu->fds[i], &count, &cpu->enabled_ns) &&
 			       cpu->enabled_ns == before_ns;
 	return false;
 }
@@ -180,11 +191,20 @@ static void stop_on(struct ky_counters *counters, uint32_t number)
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
 
 	for (size_t i = 0; i < counters->n; i++) {
+		uint64_t count, on_ns, raw = cpu->last[i] - cpu->base[i];
+
+		cpu->raw_before[i] = raw;
+		cpu->base_before[i] = cpu->base[i];
+		/* It may have counted since the last reading, while the CPU was on its way. */
+		if (cpu->fds[i] >= 0 && ky_os_counter_read(cpu->fds[i], &count, &on_ns) &&
+		    count > raw)
+			raw = count;
+		cpu->base[i] += raw;
 		if (cpu->fds[i] >= 0)
 			close(cpu->fds[i]);
 		cpu->fds[i] = -1;
-		cpu->base[i] = cpu->last[i];
 	}
+	cpu->replaced_ns = UINT64_MAX; /* not yet */
 }
 
 /* "0-3,8" as the kernel lists CPUs. */

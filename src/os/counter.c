@@ -82,13 +82,14 @@ int ky_os_counter_open(const struct ky_os_counter *counter, int cpu, bool withou
 	return fd < 0 ? -errno : (int)fd;
 }
 
-bool ky_os_counter_enabled(int fd, uint64_t *ns)
+bool ky_os_counter_read(int fd, uint64_t *count, uint64_t *enabled_ns)
 {
 	uint64_t said[2]; /* the count, the time */
 
 	if (read(fd, said, sizeof(said)) != (ssize_t)sizeof(said))
 		return false;
-	*ns = said[1];
+	*count = said[0];
+	*enabled_ns = said[1];
 	return true;
 }
 

@@ -26,8 +26,8 @@ bool ky_os_counter_is_software(const struct ky_os_counter *counter);
 /* Count on @cpu, everything that runs there; -1: in this thread. A descriptor, or -errno. */
 int ky_os_counter_open(const struct ky_os_counter *counter, int cpu, bool without_kernel);
 
-/* Of one that counts on a CPU: for how long it was on. False: the kernel does not say. */
-bool ky_os_counter_enabled(int fd, uint64_t *ns);
+/* Of one that counts on a CPU: what it has, and for how long it was on. False: the kernel does not say. */
+bool ky_os_counter_read(int fd, uint64_t *count, uint64_t *enabled_ns);
 
 /* The counters that can be counted on CPUs, with ", " between; cut when they do not fit. */
 void ky_os_counters_list(char *text, size_t size);

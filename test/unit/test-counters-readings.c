@@ -275,6 +275,29 @@ static void test_what_waits_too_long(void **state)
 	tear_down(&f);
 }
 
+/* A CPU has been away; its counters of before were read until others were there. */
+static void test_counters_that_were_replaced(void **state)
+{
+	struct fixture f;
+	struct ky_counters_cpu *cpu;
+
+	(void)state;
+	set_up(&f);
+	cpu = &f.counters->cpus[0];
+	cpu->base_before[0] = 1000;
+	cpu->raw_before[0] = 100;
+	cpu->base[0] = 1130;
+	cpu->replaced_ns = 200;
+	leave(&f, 0, SWITCH, 7, 20); /* a new one, stamped just before */
+	leave(&f, 0, SWITCH, 7, 120);
+	leave(&f, 0, SWITCH, 7, 250);
+	ky_counters_drain(f.counters);
+	assert_int_equal(take(&f, 0, SWITCH, 7, 21, false), 1150);
+	assert_int_equal(take(&f, 0, SWITCH, 7, 121, false), 1120);
+	assert_int_equal(take(&f, 0, SWITCH, 7, 251, false), 1380);
+	tear_down(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_what_waits_too_long),
+		cmocka_unit_test(test_counters_that_were_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
