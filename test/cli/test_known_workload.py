@@ -276,8 +276,13 @@ def test_options_and_several_messages(known):
     good, bad = [e["fields"] for e in of(known, "syscall_exit_getsockopt")]
     assert good["optval_data"] == linger["optval_data"] and bad["optval_data"] == []
     (sent,), (received,) = of(known, "syscall_entry_sendmmsg"), of(known, "syscall_exit_recvmmsg")
-    assert bytes(sent["fields"]["mmsg_data"]) == b"first message" and sent["fields"]["mmsg_bytes"] == 13
-    assert sent["fields"]["dport"] == port == received["fields"]["sport"]
+    texts = [b"first message", b"second"]
+    messages, arrived = sent["fields"]["mmsg_messages"], received["fields"]["mmsg_messages"]
+    assert [bytes(message["data"]) for message in messages] == texts
+    assert [message["bytes"] for message in messages] == [len(text) for text in texts]
+    assert [bytes(message["data"]) for message in arrived] == texts
+    assert [message["len"] for message in arrived] == [len(text) for text in texts]
+    assert {message["dport"] for message in messages} == {port} == {message["sport"] for message in arrived}
     assert received["fields"]["ret"] == 2
 
 
