@@ -60,7 +60,7 @@ static int make_ring(struct ky_slot *slot)
 		return KY_OFF_DIRECTORY;
 	}
 	result = ky_directory_is_safe(dir_fd) ? ky_ring_file_make(slot, dir_fd, &os_error)
-						   : KY_OFF_OWNER;
+					      : KY_OFF_OWNER;
 	shared->os_error = os_error;
 	if (result && result != KY_OFF_OWNER)
 		ky_ring_file_note(dir_fd, (uint32_t)result, os_error);
