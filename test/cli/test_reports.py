@@ -187,6 +187,22 @@ def test_io_log_equals_lttng_iolog(kymo, reference, lttng_kernel):
             assert row["file"] == name or row["error"]
 
 
+@pytest.mark.parametrize("call", ("read", "futex", "ioctl"))
+def test_periods_equal_lttng_periodstats(kymo, peer, reference, call):
+    """Asked in each one's own words."""
+    entry, leave = f"syscall_entry_{call}", f"syscall_exit_{call}"
+    theirs = peer("lttng-periodstats-mi", "--no-intersection", "--period",
+                  f'call : $evt.$name == "{entry}" : $evt.$name == "{leave}" && '
+                  "$evt.$stream_ctx.tid == $begin.$evt.$stream_ctx.tid", reference)
+    assert theirs.code == 0, theirs
+    row, = tables(kymo("report", "--json", "periods", "--period",
+                       f'call : $event == "{entry}" : $event == "{leave}" : by $ctx.tid', reference),
+                  "periods")["periods"]
+    _name, count, low, mean, high, stdev, total = json.loads(theirs.out)["results"][0]["data"][0]
+    check_statistics(row, count, low, mean, high, stdev)
+    assert row["total"] == total["value"]
+
+
 def test_io_equals_lttng_iousagetop(kymo, reference, lttng_kernel):
     """Bytes per thread, file, disk and interface; see differences.md for accepted connections and /proc."""
     report = everything(kymo, "io", reference, "--group-by", "thread")
