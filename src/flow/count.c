@@ -73,7 +73,7 @@ static void add_up(const struct summed *s, const struct ky_selection *selection,
 		}
 		for (size_t c = 0; c < cls->events.len && new_trace(s, i); c++) {
 			if (ky_glob_match_any(selection->events, selection->n_events,
-					cls->events.data[c]->name))
+					      cls->events.data[c]->name))
 				pass->n_events += s->counts[i][c];
 		}
 	}

@@ -53,7 +53,7 @@ static int build_wanted(struct ky_selected *s, const struct ky_trace_set *set,
 		for (size_t e = 0; e < cls->events.len; e++)
 			wanted[e] =
 				ky_glob_match_any(selection->events, selection->n_events,
-					    cls->events.data[e]->name) &&
+						  cls->events.data[e]->name) &&
 				(!s->filter ||
 				 ky_filter_verdict(s->filter, t, cls->events.data[e]) != KY_NEVER);
 	}
