@@ -117,14 +117,14 @@ def disk_device(name, path):
             "-device", f"nvme,drive={name},serial={name}"]
 
 
-class Frozen(AssertionError):
-    """The emulator, or the kernel in it, stands still: not even a timer goes off there."""
+class EmulatorFailed(AssertionError):
+    """The machine stands still (not even a timer goes off there), or its devices forget what it wrote."""
 
 
 def run_machine(cmd, power_fails_at=None, silence_s=DEADLINE_S):
     """Run qemu until it ends, or is killed at a step: what the machine said.
 
-    Raises Frozen when it says nothing for so many seconds.
+    Raises EmulatorFailed when it says nothing for so many seconds.
     """
     out = bytearray()
     verdict = []
@@ -136,7 +136,7 @@ def run_machine(cmd, power_fails_at=None, silence_s=DEADLINE_S):
         while not over.wait(1):
             now = time.monotonic()
             if now - heard[0] > silence_s:
-                verdict.append(Frozen(f"said nothing for {silence_s} s"))
+                verdict.append(EmulatorFailed(f"said nothing for {silence_s} s"))
             elif now - begin > DEADLINE_S:
                 verdict.append(AssertionError(f"still running after {DEADLINE_S} s"))
             if verdict:
@@ -167,12 +167,12 @@ def run_machine(cmd, power_fails_at=None, silence_s=DEADLINE_S):
     return text
 
 
-def unless_frozen(make):
-    """What @make() returns. Made anew, once, when a machine froze: that is no doing of what runs there."""
+def once_more(make):
+    """What @make() returns; made anew, once, when the emulator failed: that is no doing of what runs there."""
     try:
         return make()
-    except Frozen as frozen:
-        print(frozen)
+    except EmulatorFailed as failure:
+        print(failure)
         return make()
 
 

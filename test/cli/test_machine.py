@@ -14,7 +14,7 @@ import pytest
 
 import compat_arguments
 import messages
-from machine import Machine, compile_c, thirty_two, unless_frozen
+from machine import Machine, compile_c, once_more, thirty_two
 
 CALLS = 300
 
@@ -71,7 +71,7 @@ def machine(kymo_bin, tmp_path_factory):
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory),
                 messages.build(directory, 64), messages.build(directory, 32), compat_arguments.build(directory)]
     texts = {"bin/work": WORK, "bin/blink": BLINK}
-    done = unless_frozen(lambda: Machine(directory, "6.1", programs, SCRIPT, texts))
+    done = once_more(lambda: Machine(directory, "6.1", programs, SCRIPT, texts))
     print(done.text)
     assert "over" in done.steps, done.text
     done.unpack(directory)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from machine import Machine, compile_c, thirty_two, unless_frozen
+from machine import Machine, compile_c, once_more, thirty_two
 
 CALLS = 500
 INSTANCE = "/sys/kernel/tracing/instances/black-box"
@@ -60,7 +60,7 @@ tell over
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("boots")
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory)]
-    done = unless_frozen(lambda: Machine(directory, "6.12", programs, SCRIPT, parameters=PARAMETERS, reboots=True))
+    done = once_more(lambda: Machine(directory, "6.12", programs, SCRIPT, parameters=PARAMETERS, reboots=True))
     print(done.text)
     assert "over" in done.steps, done.text
     done.unpack(directory)

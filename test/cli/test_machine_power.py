@@ -14,12 +14,13 @@ import subprocess
 
 import pytest
 
-from machine import BUILD, Machine, disk_device, file_of, libraries, modules, read, unless_frozen
+from machine import BUILD, EmulatorFailed, Machine, disk_device, file_of, libraries, modules, once_more, read
 
 KERNEL = "6.1"
 PMEM_BYTES = 128 << 20
 # What the kernel says of the memory stands before the file system: the first time, it is made.
 PMEM_OFFSET = 2 << 20
+PMEM_INFO = 4 << 10  # where the kernel notes that
 MODULES = ("libnvdimm", "nd_btt", "nfit", "nd_pmem")
 
 # Nothing is written down by the file systems' own timers.
@@ -100,7 +101,7 @@ tell over
 
 @pytest.fixture(scope="module")
 def boots(kymo_bin, tmp_path_factory):
-    return unless_frozen(lambda: both_machines(kymo_bin, tmp_path_factory.mktemp("power")))
+    return once_more(lambda: both_machines(kymo_bin, tmp_path_factory.mktemp("power")))
 
 
 def both_machines(kymo_bin, directory):
@@ -124,6 +125,10 @@ def both_machines(kymo_bin, directory):
     first = Machine(directory, KERNEL, programs, BEFORE, loaded,
                     devices=platforms[0] + devices, power_fails_at="flowing")
     print(first.text)
+    with open(directory / "pmem", "rb") as file:
+        file.seek(PMEM_INFO)
+        if not file.read(16).startswith(b"NVDIMM_PFN_INFO"):  # was seen on a busy host
+            raise EmulatorFailed("nothing of what the machine wrote to its persistent memory is there")
     second = Machine(directory, KERNEL, programs, AFTER, loaded, devices=platforms[1] + devices)
     print(second.text)
     assert "over" in second.steps, second.text
