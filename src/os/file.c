@@ -64,6 +64,8 @@ static int read_all(int fd, size_t max_bytes, struct ky_strbuf *buf)
 
 		if (!ky_strbuf_reserve(buf, READ_STEP_BYTES))
 			return -ENOMEM;
+		/* Of an empty file, too, the text ends. */
+		buf->data[buf->len] = '\0';
 		room = buf->cap - buf->len - 1;
 		done = read(fd, buf->data + buf->len, room);
 		if (done < 0) {

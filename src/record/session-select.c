@@ -111,7 +111,7 @@ static int choose_group_dir(struct ky_session *session, const char *dir, struct 
 	static const char *const names[] = {"cgroup.threads", "tasks"};
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[4400];
-	int ret = -ENOENT, n = 0;
+	int ret = -ENOENT;
 
 	for (size_t i = 0; i < 2 && ret == -ENOENT; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
@@ -124,13 +124,17 @@ static int choose_group_dir(struct ky_session *session, const char *dir, struct 
 		return ret;
 	}
 	ret = KYMO_OK;
-	for (const char *at = ky_strbuf_text(&text); at && *at && ret >= 0; n++) {
-		ret = choose_tid(session, (int32_t)strtol(at, NULL, 10), err);
+	for (const char *at = ky_strbuf_text(&text); at && *at && ret >= 0;) {
+		int32_t tid = (int32_t)strtol(at, NULL, 10);
+
+		/* 0: of another pid namespace. */
+		if (tid > 0)
+			ret = choose_tid(session, tid, err);
 		at = strchr(at, '\n');
 		at = at ? at + 1 : NULL;
 	}
 	ky_strbuf_fini(&text);
-	return ret < 0 ? ret : n;
+	return ret;
 }
 
 /* The group and those in it; of these, some may go away meanwhile. */

@@ -293,6 +293,7 @@ def hierarchies():
 
 @pytest.fixture(params=hierarchies(), ids=str)
 def group(request):
+    """Tests name it before those who join it, who end before it then."""
     if not request.param:
         pytest.skip("needs control groups that can be made")
     root = f"/sys/fs/cgroup/{request.param}"
@@ -313,7 +314,7 @@ def join(path, pid, name="cgroup.procs"):
         file.write(str(pid))
 
 
-def test_control_groups(recording, actor, group):
+def test_control_groups(group, recording, actor):
     one, other = actor(), actor()
     record = recording("--cgroup", "/" + os.path.basename(group))  # as /proc/PID/cgroup has it
     for line in ("sa", "2b"):
@@ -341,11 +342,21 @@ def test_control_groups(recording, actor, group):
         one.does("sj")
     letters = "cdeh" + "i" * os.path.exists(f"{group}/tasks")
     assert steps(record.stop()) == dict.fromkeys(letters, 1)
-    one.end()
-    other.end()
 
 
-def test_control_groups_while_recording(recording, actor, group):
+def test_a_control_group_that_nobody_is_in(group, recording, actor, monkeypatch):
+    """What memory has from before is no list of threads."""
+    monkeypatch.setenv("MALLOC_PERTURB_", "200")
+    one = actor()
+    record = recording("--cgroup", group)
+    one.does("sa")
+    join(group, one.pid)
+    wait_until(record, one.pid, True)
+    one.does("sb")
+    assert steps(record.stop()) == {"b": 1}
+
+
+def test_control_groups_while_recording(group, recording, actor):
     one, other = actor(), actor()
     join(group, one.pid)
     record = recording()
@@ -361,8 +372,6 @@ def test_control_groups_while_recording(recording, actor, group):
     assert "no control group '/no/such'" in record.ctl("--add-cgroup", "/no/such", code=1).err
     one.does("se")
     assert steps(record.stop()) == {"a": 2, "b": 1, "d": 1}
-    one.end()
-    other.end()
 
 
 def test_a_name_that_comes_with_a_program(recording, program, actor, tmp_path):
