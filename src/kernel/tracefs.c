@@ -196,10 +196,13 @@ int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
 		 instance->name);
 	if (mkdir(instance->path, 0700) < 0) {
 		code = errno;
-		if (code == EACCES || code == EPERM)
-			return need_root(err);
-		code = ky_error_errno(err, code, "cannot create a tracefs instance");
-		ky_error_path(err, instance->path);
+		if (code == EACCES || code == EPERM) {
+			code = need_root(err);
+		} else {
+			code = ky_error_errno(err, code, "cannot create a tracefs instance");
+			ky_error_path(err, instance->path);
+		}
+		instance->path[0] = '\0'; /* there is none to be removed */
 		return code;
 	}
 	instance->fd = open(instance->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

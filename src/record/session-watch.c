@@ -51,14 +51,12 @@ static void switch_on(const struct ky_instance *instance, const struct watched *
 	}
 }
 
-static int make_instance(struct ky_session *session, struct kymo_error *err)
+static int open_instance(struct ky_session *session, struct kymo_error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &session->watch};
 	struct ky_instance *instance = &session->watch.instance;
-	int ret = ky_instance_create(&session->fs, "-watch", instance, err);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	/* Told at once, not when the buffer is half full; since Linux 5.0. */
 	(void)ky_instance_write(instance, "buffer_percent", "0", NULL);
 	ret = ky_instance_write(instance, "buffer_size_kb", "64", err);
@@ -70,6 +68,30 @@ static int make_instance(struct ky_session *session, struct kymo_error *err)
 	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, session->watch.fd, &event) < 0)
 		return ky_error_errno(err, errno, "cannot wait for an event");
 	return ky_instance_write(instance, "tracing_on", "1", err);
+}
+
+static void close_fd(struct ky_session_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+}
+
+/* A whole one or none: what tells of nothing would not be made again. */
+static int make_instance(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_session_watch *watch = &session->watch;
+	int ret = ky_instance_create(&session->fs, "-watch", &watch->instance, err);
+
+	if (ret < 0)
+		return ret;
+	ret = open_instance(session, err);
+	if (!ret)
+		return KYMO_OK;
+	close_fd(watch);
+	(void)ky_instance_remove(&watch->instance, NULL);
+	watch->instance.path[0] = '\0';
+	return ret;
 }
 
 int ky_session_watch_start(struct ky_session *session, struct kymo_error *err)
@@ -185,9 +207,7 @@ int ky_session_watch_close(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_watch *watch = &session->watch;
 
-	if (watch->fd >= 0)
-		close(watch->fd);
-	watch->fd = -1;
+	close_fd(watch);
 	ky_vec_fini(&watch->uids);
 	ky_vec_foreach(&watch->groups, group)
 		free(*group);
