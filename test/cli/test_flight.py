@@ -61,7 +61,7 @@ def test_snapshots_of_running_programs(box):
     done = box(FLIGHT + """
 $T/modes numbers 1000000 100 & a=$!
 flight -o out --buffer-size 256k
-taskset -c $OTHER_CPU $T/modes numbers 100000000 0 & b=$!
+taskset -c $OTHER_CPU $T/modes numbers 2000000000 0 & b=$!
 for i in 1 2 3 4 5; do
     wait_for 'kymo snapshot -o snap$i 2>>said'
     sleeps $a 10
