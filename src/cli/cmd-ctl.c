@@ -167,16 +167,19 @@ static const struct ky_option_def option_defs[] = {
 	 "May be given again.",
 	 offsetof(struct options, add_cgroup), NULL},
 	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Of the kernel: record what happens in these processes no more. What they have started stays; "
+	 "Of the kernel: record what happens in these processes no more. What they have started stays; nor do users or "
+	 "control groups that are chosen bring them back, before they or their user or group are added anew; "
 	 "their switches to and from the CPU may be recorded still. Before Linux 5.7, nothing is recorded for "
 	 "the moment of the change.",
 	 offsetof(struct options, remove_pid), NULL},
 	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
 	 offsetof(struct options, remove_tid), NULL},
 	{"remove-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
-	 "The same for the processes of these users.", offsetof(struct options, remove_uid), NULL},
+	 "The same for the processes of these users, but for those in control groups that are still chosen.",
+	 offsetof(struct options, remove_uid), NULL},
 	{"remove-cgroup", 0, KY_OPTION_LIST, "DIR",
-	 "The same for the processes in this control group. May be given again.",
+	 "The same for the processes in this control group, but for those that are in another one, or of a user, "
+	 "that is still chosen. May be given again.",
 	 offsetof(struct options, remove_cgroup), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
 	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "

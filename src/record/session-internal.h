@@ -81,6 +81,7 @@ struct ky_session_watch {
 	struct ky_instance instance; /* no path: there is nothing to watch */
 	int fd;
 	bool is_due;		     /* something has happened since they were looked for last */
+	bool has_failed;	     /* to look for them; said once */
 	uint64_t looked_ns, took_ns; /* when that ended; of CPU time */
 };
 
@@ -106,6 +107,7 @@ struct ky_session {
 	bool has_chosen;	      /* whose events are recorded */
 	bool has_list;		      /* the kernel has one */
 	bool has_ids;		      /* of these, processes or threads by their ids */
+	struct ky_map removed;	      /* who was taken out by its id */
 	struct ky_tids collected;     /* whom a choice means now */
 	struct ky_session_watch watch;
 	bool merge; /* convert in time order across CPUs */
@@ -170,10 +172,33 @@ void ky_session_free_filters(struct ky_session *session);
 
 /* session-select.c: the threads whose events are recorded. */
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err);
-/* Whom the users and groups that are watched mean now, into session->collected. */
+/* These add to session->collected: a thread; all threads of a process (how many; 0: there is none). */
+int ky_session_collect_tid(struct ky_session *session, int32_t tid, struct kymo_error *err);
+int ky_session_collect_process(struct ky_session *session, const char *pid, struct kymo_error *err);
+/* Whom the users and groups that are watched mean now. */
 int ky_session_collect_watched(struct ky_session *session, struct kymo_error *err);
 /* Once more, and who is new is chosen, until nobody is. */
 int ky_session_choose_watched(struct ky_session *session, struct kymo_error *err);
+
+/*
+ * session-groups.c. Add to session->collected who is in a group, and in those below; unless it must be there, one that
+ * is gone is empty.
+ */
+int ky_session_collect_group(struct ky_session *session, const char *dir, bool must_be_there,
+			     struct kymo_error *err);
+/* The same, and its directory is watched from now on. KYMO_E_NOT_FOUND. */
+int ky_session_watch_group(struct ky_session *session, const char *name, struct kymo_error *err);
+/* And no more, where it was: in @path, which may be gone by now. KYMO_E_NOT_FOUND: there neither is one nor was. */
+int ky_session_unwatch_group(struct ky_session *session, const char *name, char path[4096],
+			     struct kymo_error *err);
+
+/* session-removed.c: these were taken out; @processes: with what threads they have then. */
+int ky_session_note_removed(struct ky_session *session, const int32_t *ids, size_t n,
+			    bool processes, struct kymo_error *err);
+/* Without those, from session->collected's number @first on. */
+int ky_session_spare_removed(struct ky_session *session, size_t first, struct kymo_error *err);
+/* Who is in session->collected is in again. */
+void ky_session_readmit(struct ky_session *session);
 
 /* session-pids.c: the kernel's lists. The maps are the caller's, on failure too. */
 int ky_session_pids_read(const struct ky_session *session, struct ky_map *chosen,
@@ -181,8 +206,8 @@ int ky_session_pids_read(const struct ky_session *session, struct ky_map *chosen
 /* From the first time on, nobody else is recorded. *n_new: how many were not in the list, or left out. */
 int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, size_t *n_new,
 			struct kymo_error *err);
-/* KYMO_E_STATE: nobody would be left, nor come. */
-int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tids,
+/* KYMO_E_STATE: nobody would be left, nor come. *n_new: how many were recorded until now. */
+int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tids, size_t *n_new,
 			   struct kymo_error *err);
 
 /* session-watch.c: who joins a user or a group, or leaves. */

@@ -194,11 +194,13 @@ static int begin_anew(struct ky_session *session, const struct ky_strbuf *text,
 	if (ret < 0)
 		return ret;
 	ret = write_list(session, CHOSEN, text, true, err);
+	if (!ret && !text->len)
+		ret = choose_nobody(session, err);
 	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
 	return ret < 0 ? ret : on;
 }
 
-int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tids,
+int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tids, size_t *n_new,
 			   struct kymo_error *err)
 {
 	struct ky_strbuf rest = KY_STRBUF_INIT, text = KY_STRBUF_INIT;
@@ -209,11 +211,13 @@ int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tid
 	ret = ret < 0 ? ret : read;
 	if (!ret)
 		ret = list_ids(&unwanted, &left_out, &text, err);
+	*n_new = 0;
 	ky_vec_foreach(tids, tid)
-		(void)ky_map_del(&chosen, (uint32_t)*tid);
+		*n_new += ky_map_del(&chosen, (uint32_t)*tid) &&
+			  !ky_map_get(&left_out, (uint32_t)*tid);
 	if (!ret)
 		ret = list_ids(&chosen, &left_out, &rest, err);
-	if (!ret && !rest.len && !session->watch.instance.path[0])
+	if (!ret && *n_new && !rest.len && !session->watch.instance.path[0])
 		ret = ky_error_set(err, KYMO_E_STATE,
 				   "nobody would be left whose events are recorded");
 	if (!ret && text.len)

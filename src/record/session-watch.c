@@ -125,6 +125,7 @@ static int leave_out(struct ky_session *session, const struct ky_map *before, st
 	size_t pos = 0;
 	uint64_t tid;
 	void *value;
+	size_t n_new;
 	char path[32];
 	int ret = KYMO_OK;
 
@@ -136,7 +137,7 @@ static int leave_out(struct ky_session *session, const struct ky_map *before, st
 			ret = ky_error_nomem(err);
 	}
 	if (!ret && session->collected.len)
-		ret = ky_session_pids_remove(session, &session->collected, err);
+		ret = ky_session_pids_remove(session, &session->collected, &n_new, err);
 	return ret;
 }
 
@@ -191,6 +192,8 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 			;
 		watch->is_due = true;
 	}
+	/* A recording of everything leaves nobody out. */
+	watch->is_due = watch->is_due && session->has_list;
 	if (!watch->is_due)
 		return KYMO_OK;
 	if (read_clock(CLOCK_MONOTONIC) - watch->looked_ns < watch->took_ns * IDLE_PARTS)
@@ -200,7 +203,17 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 	ret = look(session, err);
 	watch->took_ns = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	watch->looked_ns = read_clock(CLOCK_MONOTONIC);
-	return ret;
+	if (ret >= 0 || ret == KYMO_E_MEMORY)
+		return ret;
+	/* Something has gone away meanwhile, or the kernel was short of something: no reason to end the recording. */
+	if (!watch->has_failed)
+		ky_log_warning(session->options.log,
+			       "cannot look for those who join a user or a control group, "
+			       "trying again: %s",
+			       err ? err->message : "");
+	watch->has_failed = true;
+	watch->is_due = true;
+	return KYMO_OK;
 }
 
 int ky_session_watch_close(struct ky_session *session, struct kymo_error *err)

@@ -355,6 +355,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
 	ky_map_fini(&session->chosen_tids);
+	ky_map_fini(&session->removed);
 	ky_vec_fini(&session->collected);
 	ky_catalogue_fini(&session->catalogue);
 	ky_tracefs_close(&session->fs);

@@ -285,6 +285,29 @@ def test_users_that_have_no_processes_yet(recording, actor):
     assert steps(record.stop()) == dict.fromkeys("cdehj", 1)
 
 
+def test_who_was_taken_out_does_not_come_back(recording, actor):
+    """By its id; for what happens to others of its user. What it starts then is taken out with it."""
+    one, other, third = actor(), actor(), actor()
+    for actor_of_user in (one, other):
+        assert actor_of_user.does("u 54322") == 0
+    record = recording("--uid", "54322")
+    one.does("sa")
+    record.ctl("--remove-pid", one.pid)
+    record.ctl("--remove-tid", other.second_thread())
+    assert third.does("u 54322") == 0
+    wait_until(record, third.pid, True)
+    for line in ("sb", "tc", "2d"):
+        one.does(line)
+        other.does(line)
+    record.ctl("--add-tid", one.second_thread(), "--add-pid", other.pid)
+    for line in ("se", "2f"):
+        one.does(line)
+        other.does(line)
+    record.ctl("--add-uid", "54322")
+    one.does("sg")
+    assert steps(record.stop()) == {"a": 1, "b": 1, "c": 1, "e": 1, "f": 2, "g": 1}
+
+
 def hierarchies():
     """Of version 1; of version 2 beside it; of version 2 alone."""
     names = ["pids", "unified", "."]
@@ -374,6 +397,33 @@ def test_control_groups_while_recording(group, recording, actor):
     assert steps(record.stop()) == {"a": 2, "b": 1, "d": 1}
 
 
+def test_who_is_in_two_of_them(group, recording, actor):
+    """The user's and the group's stays when one of both is taken out; and a group that is gone can be."""
+    one, other = actor(), actor()
+    assert one.does("u 54323") == 0
+    assert other.does("u 54323") == 0
+    join(f"{group}/below", one.pid)
+    record = recording("--uid", "54323", "--cgroup", f"{group}/below")
+    one.does("sa")
+    other.does("sa")
+    record.ctl("--remove-uid", "54323")
+    one.does("sb")
+    other.does("sc")
+    record.ctl("--add-uid", "54323", "--remove-cgroup", f"{group}/below")
+    one.does("sd")
+    other.does("sd")
+    record.ctl("--add-cgroup", group)
+    join(os.path.dirname(group), one.pid)
+    os.rmdir(f"{group}/below")
+    os.rmdir(group)
+    record.ctl("--remove-cgroup", "/" + os.path.basename(group))
+    assert "no control group" in record.ctl("--remove-cgroup", group, code=1).err
+    os.mkdir(group)
+    os.mkdir(f"{group}/below")
+    one.does("se")
+    assert steps(record.stop()) == {"a": 2, "b": 1, "d": 2, "e": 1}
+
+
 def test_a_name_that_comes_with_a_program(recording, program, actor, tmp_path):
     """By exec, the name of who calls changes."""
     shutil.copy(program, tmp_path / "kymo-named")
@@ -396,3 +446,26 @@ def test_pid_namespaces(kymo_bin, needs_root_tracefs, tmp_path):
                                "true"], capture_output=True, text=True, check=False)
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
         assert "from within a pid namespace" in done.stderr and not (tmp_path / "t").exists()
+
+
+IN_A_NAMESPACE = """
+"$0" record -o "$1" -k sched_switch &
+until "$0" list --recordings | grep -q whose-ns; do sleep 0.02; done
+"$0" ctl "$1" --add-uid 54324; echo "answered $?"
+ls -d /sys/kernel/tracing/instances/kymo-*-$(stat -Lc %i /proc/self/ns/pid)*
+"$0" ctl "$1" --stop
+wait $!; echo "ended $?"
+"""
+
+
+def test_a_refused_user_is_not_watched(kymo_bin, needs_root_tracefs, tmp_path):
+    """Else who becomes that user's would end that everybody is recorded."""
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], check=False).returncode:
+        pytest.skip("needs pid namespaces")
+    done = subprocess.run([*unshare, "sh", "-c", IN_A_NAMESPACE, kymo_bin, tmp_path / "whose-ns"],
+                          capture_output=True, text=True, check=False, timeout=120)
+    answered, *instances, ended = done.stdout.splitlines()
+    assert (answered, ended) == ("answered 1", "ended 0"), done
+    assert "from within a pid namespace" in done.stderr
+    assert len(instances) == 1 and not instances[0].endswith("-watch")
