@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ky_cli_parse_ids(const char *text, int32_t min, int32_t ids[KY_CLI_MAX_IDS], int n)
+int ky_cli_parse_ids(const char *text, bool users, int32_t ids[KY_CLI_MAX_IDS], int n)
 {
+	const long long min = users ? 0 : 1, max = users ? UINT32_MAX - 1 : INT32_MAX;
 	char *end;
 
 	do {
 		long long id = strtoll(text, &end, 10);
 
-		if (end == text || id < min || id > INT32_MAX || (*end && *end != ',') ||
+		if (end == text || id < min || id > max || (*end && *end != ',') ||
 		    n == KY_CLI_MAX_IDS)
 			return -1;
 		ids[n++] = (int32_t)id;

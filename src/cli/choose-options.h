@@ -16,9 +16,9 @@
 
 /*
  * Append the ids of "17,18" to @ids, of which there are @n. Returns how many there are then, or -1: something
- * is none, or there are too many. @min: the least that one may be.
+ * is none, or there are too many. @users: of users, which have 0, and 32 bits.
  */
-int ky_cli_parse_ids(const char *text, int32_t min, int32_t ids[KY_CLI_MAX_IDS], int n);
+int ky_cli_parse_ids(const char *text, bool users, int32_t ids[KY_CLI_MAX_IDS], int n);
 
 /* May a thread be called so? The kernel takes a name as a text in quotes. */
 bool ky_cli_is_comm(const char *comm);

@@ -227,7 +227,7 @@ static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CLI_MAX_IDS
 	int n = 0;
 
 	for (size_t i = 0; i < list->len && n >= 0; i++)
-		n = ky_cli_parse_ids(list->items[i], 1, ids, n);
+		n = ky_cli_parse_ids(list->items[i], false, ids, n);
 	return n;
 }
 

@@ -219,7 +219,7 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i]) != 0)
 			continue;
-		n = ky_cli_parse_ids(text, i == KY_SESSION_UIDS ? 0 : 1, ids, 0);
+		n = ky_cli_parse_ids(text, i == KY_SESSION_UIDS, ids, 0);
 		if (n < 0)
 			return ky_error_set(err, KYMO_E_INVALID,
 					    "'%s': up to %d ids between commas are wanted", text,
