@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Users and control groups are who is in them at the time. A second instance, of a few events only and of everybody,
- * tells when a thread changes its user, or its group; then they are looked for again. So who joins is recorded from a moment
+ * tells when a thread changes its user, or its group; then they are looked for again. Of 32-bit programs that
+ * change their user it does not tell: users are looked for every few seconds, too. So who joins is recorded from a moment
  * later, and who leaves up to a moment later, mostly less than a tenth of a second, since changing its lists takes the kernel
  * time. Where processes or threads were chosen, too, who leaves stays: it may be a child of one of these.
  */
@@ -18,6 +19,9 @@
 
 /* Looking takes less than this part of a CPU. */
 #define IDLE_PARTS 10
+
+/* How often users are looked at that nothing was told of: a 32-bit program's calls are none of the kernel's events. */
+#define SLOW_NS 2000000000
 
 struct watched {
 	const char *event, *filter;
@@ -192,6 +196,8 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 			;
 		watch->is_due = true;
 	}
+	if (watch->uids.len && read_clock(CLOCK_MONOTONIC) - watch->looked_ns > SLOW_NS)
+		watch->is_due = true;
 	/* A recording of everything leaves nobody out. */
 	watch->is_due = watch->is_due && session->has_list;
 	if (!watch->is_due)

@@ -13,6 +13,9 @@
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
 
+/* How often it is asked whether users are to be looked at again. */
+#define USERS_MS 2100
+
 /* How often content and counters are fetched: the kernel does not say when there are some. */
 #define CONTENT_MS 10
 
@@ -114,7 +117,9 @@ static int choose_timeout(const struct ky_session *session)
 		return CONTENT_MS;
 	if (session->blocks && ky_block_writer_waits(session->blocks))
 		return COMPANY_MS;
-	return any_unpollable(session) ? UNPOLLABLE_MS : -1;
+	if (any_unpollable(session))
+		return UNPOLLABLE_MS;
+	return session->watch.uids.len ? USERS_MS : -1;
 }
 
 static void follow_cpus(struct ky_session *session)

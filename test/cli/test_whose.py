@@ -3,6 +3,7 @@
 
 import glob
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -283,6 +284,52 @@ def test_users_that_have_no_processes_yet(recording, actor):
     one.does("si")
     other.does("sj")
     assert steps(record.stop()) == dict.fromkeys("cdehj", 1)
+
+
+def test_a_user_with_a_large_number(recording, actor):
+    """4294967295 alone is none."""
+    one = actor()
+    record = recording("--tid", os.getpid())
+    record.ctl("--add-uid", "4294967294")
+    assert "ids between commas" in record.ctl("--add-uid", "4294967295", code=1).err
+    assert one.does("u 4294967294") == 0
+    wait_until(record, one.pid, True)
+    one.does("sa")
+    assert steps(record.stop()) == {"a": 1}
+
+
+COMPAT = r"""
+int main(void)
+{
+	char letter;
+
+	__builtin_printf("0\n"), fflush(0);
+	/* Waits for a line; then becomes the user's, as 32-bit programs do (setresuid32), and waits for the end. */
+	while (read(0, &letter, 1) == 1 && letter != '\n')
+		;
+	__asm__ volatile("int $0x80" : : "a"(208), "b"(54325), "c"(0), "d"(0) : "memory", "r8", "r9", "r10", "r11");
+	__builtin_printf("0\n"), fflush(0);
+	while (read(0, &letter, 1) == 1)
+		;
+	return 0;
+}
+"""
+
+
+def test_a_32_bit_program_that_changes_its_user(recording, actor, tmp_path):
+    """The kernel does not tell, so it is found a moment later."""
+    if platform.machine() != "x86_64":
+        pytest.skip("calls of 32 bits are made here as on x86")
+    source = "#include <stdio.h>\n#include <unistd.h>\n" + COMPAT
+    subprocess.run(["cc", "-x", "c", "-w", "-o", tmp_path / "compat", "-"], input=source, text=True, check=True)
+    one = actor(tmp_path / "compat")
+    record = recording("--uid", "54325")
+    try:
+        one.does("go")
+    except ValueError:
+        pytest.skip("this kernel has no calls of 32 bits")
+    wait_until(record, one.pid, True)
+    record.stop()
 
 
 def test_who_was_taken_out_does_not_come_back(recording, actor):
