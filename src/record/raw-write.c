@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/session-internal.h"
+#include "store/trace-dir.h"
 
 /* Of a CPU, before others get their turn. */
 #define ROUND_BYTES (4u << 20)
@@ -26,6 +27,7 @@ static int failed(const struct ky_session_cpu *cpu, int errnum, const char *what
 
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
 	ky_error_path(err, path);
+	ky_trace_dir_hint(errnum, err);
 	return code;
 }
 
@@ -234,15 +236,8 @@ int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo
 	return ret;
 }
 
-int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
+int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 {
-	/* Who was started since the beginning: that may have been overwritten. */
-	int scanned = session->options.overwrite && session->has_threads
-			      ? ky_threads_scan(&session->threads, err)
-			      : KYMO_OK;
-
-	if (scanned < 0)
-		return scanned;
 	ky_vec_foreach(&session->cpus, it) {
 		struct ky_session_cpu *cpu = *it;
 		struct ky_ring_stats stats;
@@ -256,11 +251,23 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 			cpu->convert.events = cpu->raw_flight.events;
 		else
 			cpu->convert.lost += stats.overrun;
-		session->raw_bytes += cpu->raw_bytes;
+		/* All that was read, unless it could not be written. */
+		session->raw_bytes +=
+			cpu->raw_file ? ky_block_file_written(cpu->raw_file) : cpu->raw_bytes;
 		if (cpu->online || cpu->raw_bytes)
 			cpu->stream = 0;
 	}
-	return ky_raw_describe(session, end_cycles, err);
+	return KYMO_OK;
+}
+
+int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
+{
+	/* Who was started since the beginning: that may have been overwritten. */
+	int scanned = session->options.overwrite && session->has_threads
+			      ? ky_threads_scan(&session->threads, err)
+			      : KYMO_OK;
+
+	return scanned < 0 ? scanned : ky_raw_describe(session, end_cycles, err);
 }
 
 /* What readers would take for a trace is only a part of one. */

@@ -256,7 +256,9 @@ int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err);
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err);
 /* Write what is needed to read it; @end_cycles 0: it goes on. */
 int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
-/* All is read: count, and describe it. */
+/* All is read, or as much as can be: count it. */
+int ky_raw_count(struct ky_session *session, struct kymo_error *err);
+/* And describe it. */
 int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
 /* The metadata goes where no reader looks for it. */
 int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err);

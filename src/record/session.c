@@ -292,7 +292,7 @@ static int close_output(struct ky_session *session, struct kymo_error *err)
 int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t end_cycles, kept = 0;
-	int ret, dump, closed;
+	int ret, dump, counted, closed;
 
 	if (!session->started || session->stopped)
 		return KYMO_OK;
@@ -313,6 +313,9 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		ret = finish_state(session, end_cycles, &kept, err);
 	if (!ret)
 		ret = ky_session_read_round(session, true, err);
+	/* Also where the disk was full: what is in the files is told then. */
+	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
+	ret = ret < 0 ? ret : counted;
 	if (!ret)
 		ret = session->options.raw ? ky_raw_finish(session, end_cycles, err)
 					   : ky_session_end_streams(session, end_cycles, err);

@@ -14,6 +14,15 @@
 #include "base/error.h"
 #include "os/file.h"
 
+void ky_trace_dir_hint(int errnum, struct kymo_error *err)
+{
+	if (errnum == ENOSPC || errnum == EDQUOT)
+		ky_error_hint(err, "the disk is full: free some space or record to another one; "
+				   "what was written until now can be read");
+	else if (errnum == EMFILE)
+		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
+}
+
 int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,
 		       int errnum, const char *what, struct kymo_error *err)
 {
@@ -22,11 +31,7 @@ int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const 
 
 	snprintf(path, sizeof(path), "%s/%s%s", dir->path, below, name);
 	ky_error_path(err, path);
-	if (errnum == ENOSPC || errnum == EDQUOT)
-		ky_error_hint(err, "the disk is full: free some space or record to another one; "
-				   "what was written until now can be read");
-	else if (errnum == EMFILE)
-		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
+	ky_trace_dir_hint(errnum, err);
 	return code;
 }
 

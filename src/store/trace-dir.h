@@ -26,6 +26,9 @@ int ky_trace_dir_make_hidden(struct ky_trace_dir *dir, const char *path, struct 
 int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,
 		       int errnum, const char *what, struct kymo_error *err);
 
+/* What helps against @errnum, where a part of a recording cannot be written. */
+void ky_trace_dir_hint(int errnum, struct kymo_error *err);
+
 /* Put the finished directory in its place, if it is hidden; an empty one that is there already gives way. */
 int ky_trace_dir_publish(struct ky_trace_dir *dir, struct kymo_error *err);
 

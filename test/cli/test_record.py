@@ -491,13 +491,19 @@ def check_full_disk(kymo, done, trace):
     assert kymo("info", trace, code=None).out
 
 
-def test_full_disk(kymo, needs_root_tracefs, small_disk):
-    """It ends the recording."""
+@pytest.mark.parametrize("options", [(), ("--raw",)], ids=" ".join)
+def test_full_disk(kymo, needs_root_tracefs, small_disk, options):
+    """It ends the recording; what is in the files is told."""
     mount = small_disk("2m")
     script = "import os\nwhile True: os.getppid()"
-    done = kymo("record", "-o", mount / "t", "-k", "syscall_*_getppid", "-d", "30s", "--",
+    done = kymo("record", "-o", mount / "t", "-k", "syscall_*_getppid", "-d", "30s", *options, "--",
                 "/usr/bin/python3", "-c", script, code=1)
     check_full_disk(kymo, done, mount / "t")
+    assert "the disk is full" in done.err
+    if options:
+        size = sum(os.path.getsize(path) for path in glob.glob(f"{mount}/t/raw/cpu*"))
+        (told, unit), = re.findall(r"Recorded \d+ events.*?, ([\d.]+) ([KM])iB", done.err)
+        assert float(told) * {"K": 1 << 10, "M": 1 << 20}[unit] > size * 0.9, (done.err, size)
 
 
 @pytest.mark.parametrize("options", [(), ("--raw",), ("--overwrite",), ("--overwrite", "--raw")], ids=" ".join)
