@@ -30,7 +30,10 @@ struct ky_counters_cpu {
 	bool here;
 	uint64_t enabled_ns; /* how long the first of them was on when they were last looked at */
 	/* Of its region: the next reading, and those before it that were still being written. */
-	uint64_t next, head, gaps[KY_COUNTERS_GAPS_MAX];
+	uint64_t next, head;
+	struct {
+		uint64_t number, after_ns; /* it was taken after the one of then */
+	} gaps[KY_COUNTERS_GAPS_MAX];
 	uint32_t n_gaps;
 	/* Whose the newest reading was, NULL: nobody's who has a queue; when; and how often that has changed. */
 	struct ky_counters_queue *queue;

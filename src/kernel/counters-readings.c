@@ -88,26 +88,34 @@ static void end_run(const struct ky_counters_queue *queue, uint32_t cpu, uint32_
 }
 
 /*
- * Readings of @cpu were lost behind the last one that was taken: events from then on have none, and must not be given
- * those that wait.
+ * A reading of CPU @number was lost that was taken after @after_ns: its event has none, and must not be given those of
+ * up to @newest_ns that wait.
  */
-static void note_loss(struct ky_counters *counters, uint32_t number)
+static void end_older(struct ky_counters *counters, uint32_t number, uint64_t after_ns,
+		      uint64_t newest_ns)
 {
-	struct ky_counters_cpu *cpu = &counters->cpus[number];
 	size_t pos = 0;
 	uint64_t thread;
 	void *value;
 
-	if (cpu->lost_ns == cpu->last_ns)
-		return; /* none was taken since */
-	cpu->lost_ns = cpu->last_ns;
 	while (ky_map_next(&counters->threads, &pos, &thread, &value)) {
 		const struct ky_counters_queue *queue = value;
 
 		for (struct ky_counters_reading *r = queue->first; r; r = r->next)
-			if (r->cpu == number && r->over_ns > cpu->lost_ns)
-				r->over_ns = cpu->lost_ns;
+			if (r->cpu == number && r->time_ns <= newest_ns && r->over_ns > after_ns)
+				r->over_ns = after_ns;
 	}
+}
+
+/* Readings of a CPU were lost behind the last one that was taken. */
+static void note_loss(struct ky_counters *counters, uint32_t number)
+{
+	struct ky_counters_cpu *cpu = &counters->cpus[number];
+
+	if (cpu->lost_ns == cpu->last_ns)
+		return; /* none was taken since */
+	cpu->lost_ns = cpu->last_ns;
+	end_older(counters, number, cpu->lost_ns, UINT64_MAX);
 }
 
 /* One that was being written when those after it were taken comes @late. */
@@ -212,9 +220,14 @@ static void begin_drain(struct ky_counters *counters, uint32_t number)
 
 	/* Pairs with the program's addition. */
 	cpu->head = __atomic_load_n((const uint64_t *)(const void *)region, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < cpu->n_gaps; i++)
-		if (take_slot(counters, number, cpu->gaps[i]) == 0)
+	for (uint32_t i = 0; i < cpu->n_gaps; i++) {
+		int taken = take_slot(counters, number, cpu->gaps[i].number);
+
+		if (taken < 0)
+			end_older(counters, number, cpu->gaps[i].after_ns, cpu->gaps[i].after_ns);
+		else if (!taken)
 			cpu->gaps[n_gaps++] = cpu->gaps[i];
+	}
 	cpu->n_gaps = n_gaps;
 	if (cpu->head - cpu->next > counters->program.n_slots) {
 		note_loss(counters, number);
@@ -237,7 +250,8 @@ static bool drain_cpu(struct ky_counters *counters, uint32_t number, uint64_t un
 			continue;
 		if (cpu->n_gaps == KY_COUNTERS_GAPS_MAX)
 			break;
-		cpu->gaps[cpu->n_gaps++] = cpu->next;
+		cpu->gaps[cpu->n_gaps].number = cpu->next;
+		cpu->gaps[cpu->n_gaps++].after_ns = cpu->last_ns;
 	}
 	return cpu->next != first;
 }

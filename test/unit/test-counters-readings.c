@@ -255,6 +255,27 @@ static void test_losses(void **state)
 	tear_down(&f);
 }
 
+/* One that was being written when others were taken after it, and was overwritten since. */
+static void test_a_gap_that_is_lost(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	leave(&f, 0, WAKING, 7, 100); /* nobody wants it */
+	(void)begin(&f, 0, WAKING, 7, 110);
+	leave(&f, 0, SWITCH, 7, 120);
+	ky_counters_drain(f.counters);
+	for (int i = 0; i < N_SLOTS; i++)
+		leave(&f, 0, SWITCH, 9, 1000 + (uint64_t)i);
+	ky_counters_drain(f.counters);
+	assert_int_equal(take(&f, 0, WAKING, 7, 111, true), NEVER);
+	/* Those from behind it are their events' own. */
+	assert_int_equal(take(&f, 0, SWITCH, 7, 121, true), 120);
+	assert_int_equal(take(&f, 0, SWITCH, 9, 1001, true), 1001);
+	tear_down(&f);
+}
+
 static void test_what_waits_too_long(void **state)
 {
 	struct fixture f;
@@ -308,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_idle_threads),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_a_gap_that_is_lost),
 		cmocka_unit_test(test_what_waits_too_long),
 		cmocka_unit_test(test_counters_that_were_replaced),
 	};
