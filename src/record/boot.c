@@ -226,6 +226,8 @@ static int take_pages(struct ky_session *session, struct kymo_error *err)
 		ret = ky_raw_round(session, true, err);
 	find_start(session);
 	if (!ret)
+		ret = ky_raw_count(session, err);
+	if (!ret)
 		ret = ky_raw_finish(session, session->start_cycles, err);
 	return ret < 0 ? ret : ky_raw_hide_state(session, err);
 }
