@@ -106,7 +106,8 @@ static void fill_call(const void *data, struct ky_table *table, struct ky_cell *
 	ky_cell_u64(&row[CALL_DURATION], ky_ns_between(one->begin_ns, one->end_ns));
 	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(model, one->syscall));
 	ky_cell_thread(table, &row[CALL_PROCESS], model, one->thread);
-	ky_cell_u64(&row[CALL_CPU], one->cpu_id);
+	if (one->cpu_id != UINT32_MAX)
+		ky_cell_u64(&row[CALL_CPU], one->cpu_id);
 	if (!one->has_ret)
 		return;
 	ky_cell_i64(&row[CALL_RET], one->ret);

@@ -92,3 +92,19 @@ def test_file_of_one_cpu_is_cut(reference, logs, whole, tmp_path):
     for name, found in notes.items():
         assert any(note.startswith("damage ends the record of CPU 1 at 05:30:39.205769860: ")
                    for note in found), name
+
+
+def test_trace_that_does_not_name_its_cpus(kymo, reference, tmp_path):
+    """What an event ran on is left out then, in every table of every report."""
+    nameless = tmp_path / "nameless"
+    nameless.mkdir()
+    for path in os.listdir(reference):
+        if os.path.isfile(os.path.join(reference, path)):
+            with open(os.path.join(reference, path), "rb") as file:
+                data = file.read()
+            (nameless / path).write_bytes(data.replace(b"cpu_id", b"cpu_no") if path == "metadata" else data)
+    found = json.loads(kymo("report", "all", "--json", *PERIOD, nameless).out)
+    tables = {table["name"]: table["rows"] for report in found["reports"] if report["name"] == "syscalls"
+              for table in report["tables"]}
+    assert tables["top"] and not any(row.get("cpu") is not None for row in tables["top"])
+    assert "4294967295" not in json.dumps(found)
