@@ -277,6 +277,11 @@ static int on_wake(struct ky_feed *feed, const struct ky_event *event,
 	whole = is_whole(feed->host, thread, wake);
 	if (!(feed->model->subjects & KY_ABOUT_WAITS))
 		return 0;
+	/* Woken anew while it waited for a CPU without a record: it ran there, and slept. */
+	if (thread->stray_ns != INT64_MIN && (wake == WAKING || !whole) && thread->wait.kind &&
+	    thread->wait.begin_ns <= thread->stray_ns &&
+	    ky_wait_forget(feed->model, thread, event->ns) < 0)
+		return KYMO_E_MEMORY;
 	return ky_wait_wake(feed, event, info, thread, cpu, whole);
 }
 

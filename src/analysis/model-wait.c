@@ -44,7 +44,7 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 	if (thread->off == KY_OFF_UNKNOWN || begin >= ns)
 		return 0;
 	thread->off_ns = ns;
-	if (begin < thread->host->blind_until_ns || begin < thread->stray_ns ||
+	if (begin < thread->host->blind_until_ns || begin <= thread->stray_ns ||
 	    !ky_model_tells(model, thread, cpu))
 		return 0;
 	return ky_model_notify(model, off, thread, thread->off, begin, ns);
@@ -129,7 +129,7 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 	thread->off = KY_OFF_UNKNOWN;
 	if (status < 0 || !switched || !waited.wait.kind || waited.wait.begin_ns == INT64_MIN ||
 	    waited.wait.begin_ns < thread->host->blind_until_ns ||
-	    waited.wait.begin_ns < thread->stray_ns || !ky_model_tells(model, thread, cpu->id) ||
+	    waited.wait.begin_ns <= thread->stray_ns || !ky_model_tells(model, thread, cpu->id) ||
 	    !ky_model_tells_long(model, ns - waited.wait.begin_ns))
 		return status;
 	return ky_model_notify(model, waited, &waited);
