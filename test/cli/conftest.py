@@ -24,6 +24,7 @@ import subprocess
 
 import pytest
 
+import recording
 import slow_figures
 
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and programs inherit
@@ -171,6 +172,23 @@ def needs_root_tracefs():
     if not path:
         pytest.skip("needs tracefs: mount -t tracefs nodev /sys/kernel/tracing")
     return path
+
+
+@pytest.fixture
+def recordings(kymo, kymo_bin, needs_root_tracefs, tmp_path):
+    """recordings(*options): begin one; what a test leaves running is ended."""
+    made = []
+
+    def call(*options):
+        out = tmp_path / f"recording-{os.getpid()}-{len(made)}"
+        made.append(recording.Recording(kymo, kymo_bin, needs_root_tracefs, out, *options))
+        return made[-1]
+
+    yield call
+    for one in made:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """kymo ctl on a recording of the kernel: other events, filters and processes, in the same trace."""
 
-import json
 import os
-import signal
 import subprocess
-import time
 
 import pytest
 
@@ -86,42 +83,9 @@ def steps(program):
         one.end()
 
 
-class Recording:
-    def __init__(self, kymo, kymo_bin, out, *options):
-        self.kymo = kymo
-        self.out = out
-        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *map(str, options)], stderr=subprocess.PIPE)
-        while out.name not in kymo("list", "--recordings").out:
-            assert self.process.poll() is None, self.process.stderr.read()
-            time.sleep(0.02)
-
-    def ctl(self, *options, code=0):
-        return self.kymo("ctl", self.out, *options, code=code)
-
-    def stop(self):
-        """(event name, fields, tid) of all events but the state dump."""
-        self.process.send_signal(signal.SIGINT)
-        _, err = self.process.communicate()
-        assert self.process.returncode == 0 and b"; 0 lost." in err, err
-        lines = self.kymo("convert", "--to", "json", self.out).out.splitlines()
-        events = [json.loads(line) for line in lines]
-        return [(e["event"], e["fields"], e["context"]) for e in events
-                if not e["event"].startswith("lttng_statedump")]
-
-
 @pytest.fixture
-def recording(kymo, kymo_bin, needs_root_tracefs, tmp_path):
-    made = []
-
-    def call(*options):
-        made.append(Recording(kymo, kymo_bin, tmp_path / f"kernel-{os.getpid()}-{len(made)}", *options))
-        return made[-1]
-
-    yield call
-    for one in made:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.communicate()
+def recording(recordings):
+    return recordings
 
 
 def seen(events, pid, name="syscall_entry_lseek"):

@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-from test_ctl_kernel import Recording
 
 # Obeys its lines, one after the other, and answers each. A step: ten calls of lseek() with the letter in the offset.
 PROGRAM = r"""
@@ -152,23 +151,13 @@ def actor(program):
 
 
 @pytest.fixture
-def recording(kymo, kymo_bin, needs_root_tracefs, tmp_path):
-    made = []
-
-    def call(*options, events="syscall_entry_lseek"):
-        made.append(Recording(kymo, kymo_bin, tmp_path / f"whose-{os.getpid()}-{len(made)}", "-k", events, *options))
-        return made[-1]
-
-    yield call
-    for one in made:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.communicate()
+def recording(recordings):
+    return lambda *options, events="syscall_entry_lseek": recordings("-k", events, *options)
 
 
 def wait_until(record, tid, is_in):
     """The recorder has seen that the thread has come or gone: the kernel's lists say so."""
-    instance = next(path for path in glob.glob(f"/sys/kernel/tracing/instances/kymo-{record.process.pid}-*")
+    instance = next(path for path in glob.glob(f"{record.tracefs}/instances/kymo-{record.process.pid}-*")
                     if not path.endswith("-watch"))
 
     def lists(name):

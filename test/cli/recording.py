@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Recordings of the kernel that are changed while they run."""
+
+import json
+import signal
+import subprocess
+import time
+
+
+class Recording:
+    """kymo record with these options, from when others can ask it until stop()."""
+
+    def __init__(self, kymo, kymo_bin, tracefs, out, *options):
+        self.kymo = kymo
+        self.tracefs = tracefs
+        self.out = out
+        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *map(str, options)], stderr=subprocess.PIPE)
+        while out.name not in kymo("list", "--recordings").out:
+            assert self.process.poll() is None, self.process.stderr.read()
+            time.sleep(0.02)
+
+    def ctl(self, *options, code=0):
+        return self.kymo("ctl", self.out, *options, code=code)
+
+    def stop(self):
+        """(event name, fields, context) of all events but the state dump."""
+        self.process.send_signal(signal.SIGINT)
+        _, err = self.process.communicate()
+        assert self.process.returncode == 0 and b"; 0 lost." in err, err
+        lines = self.kymo("convert", "--to", "json", self.out).out.splitlines()
+        events = [json.loads(line) for line in lines]
+        return [(e["event"], e["fields"], e["context"]) for e in events
+                if not e["event"].startswith("lttng_statedump")]
