@@ -359,13 +359,16 @@ def group(request):
     path = tempfile.mkdtemp(prefix="kymo-test-", dir=root)
     os.mkdir(f"{path}/below")
     yield path
-    for _ in range(500):
-        try:
-            os.rmdir(f"{path}/below")
-            os.rmdir(path)
-            return
-        except OSError:  # those who were in it are ending
-            time.sleep(0.01)
+    for directory in (f"{path}/below", path):
+        for _ in range(500):
+            try:
+                os.rmdir(directory)
+            except FileNotFoundError:
+                pass
+            except OSError:  # those who were in it are ending
+                time.sleep(0.01)
+                continue
+            break
 
 
 def join(path, pid, name="cgroup.procs"):
