@@ -249,11 +249,19 @@ int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *
 {
 	size_t at = 0;
 	const char *word = ky_remote_next(answer, &at);
+	const char *path, *hint;
 
 	if (word && strcmp(word, "ok") == 0)
 		return KYMO_OK;
 	word = word ? ky_remote_next(answer, &at) : NULL;
-	return ky_error_set(err, KYMO_E_STATE, "%s", word ? word : "an answer without sense");
+	path = ky_remote_next(answer, &at);
+	hint = ky_remote_next(answer, &at);
+	ky_error_set(err, KYMO_E_STATE, "%s", word ? word : "an answer without sense");
+	if (path)
+		ky_error_path(err, path);
+	if (hint)
+		ky_error_hint(err, "%s", hint);
+	return KYMO_E_STATE;
 }
 
 int ky_remote_ask(const char *path, const struct ky_remote_message *request,
