@@ -10,8 +10,8 @@
 
 struct options {
 	struct ky_text_list enable, disable, enable_kernel, disable_kernel;
-	struct ky_text_list add_pid, add_tid, add_uid, add_cgroup;
-	struct ky_text_list remove_pid, remove_tid, remove_uid, remove_cgroup;
+	struct ky_text_list add_pid, add_tid, add_uid, add_cgroup, add_container;
+	struct ky_text_list remove_pid, remove_tid, remove_uid, remove_cgroup, remove_container;
 	const char *comm;
 	const char *filter, *log_level;
 	bool stop;
@@ -47,7 +47,7 @@ struct choice {
 	const struct ky_text_list *texts;
 };
 
-#define N_CHOICES 8
+#define N_CHOICES 10
 
 /* Additions first: so those of one recording can be exchanged for others. */
 static void list_choices(const struct options *options, struct choice choices[N_CHOICES])
@@ -57,10 +57,12 @@ static void list_choices(const struct options *options, struct choice choices[N_
 		{"tid", "add", &options->add_tid},
 		{"uid", "add", &options->add_uid},
 		{"cgroup", "add", &options->add_cgroup},
+		{"container", "add", &options->add_container},
 		{"pid", "remove", &options->remove_pid},
 		{"tid", "remove", &options->remove_tid},
 		{"uid", "remove", &options->remove_uid},
 		{"cgroup", "remove", &options->remove_cgroup},
+		{"container", "remove", &options->remove_container},
 	};
 
 	memcpy(choices, all, sizeof(all));
@@ -166,6 +168,9 @@ static const struct ky_option_def option_defs[] = {
 	 "The same for the processes in this control group, as of kymo record --cgroup, also those that join it later. "
 	 "May be given again.",
 	 offsetof(struct options, add_cgroup), NULL},
+	{"add-container", 0, KY_OPTION_LIST, "NAME",
+	 "The same for this container, as of kymo record --container. May be given again.",
+	 offsetof(struct options, add_container), NULL},
 	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
 	 "Of the kernel: record what happens in these processes no more. What they have started stays; nor do users or "
 	 "control groups that are chosen bring them back, before they or their user or group are added anew; "
@@ -181,6 +186,10 @@ static const struct ky_option_def option_defs[] = {
 	 "The same for the processes in this control group, but for those that are in another one, or of a user, "
 	 "that is still chosen. May be given again.",
 	 offsetof(struct options, remove_cgroup), NULL},
+	{"remove-container", 0, KY_OPTION_LIST, "NAME",
+	 "The same for this container, which need not run any more when it was added by the same name. May be given "
+	 "again.",
+	 offsetof(struct options, remove_container), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
 	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "
 	 "empty.",
@@ -207,6 +216,7 @@ const struct ky_command ky_command_ctl = {
 		"kymo ctl --disable-event 'shop:stock_*'\n\n"
 		"# other events of the kernel, under a filter, and of this process only\n"
 		"kymo ctl --enable-kernel 'syscall:read if ret > 4096' --add-pid 4711\n\n"
+		"# of another container from now on\nkymo ctl --add-container db --remove-container web\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
 	.see_also = "record snapshot list",
 	.options = option_defs,

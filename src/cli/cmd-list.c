@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/list-containers.h"
 #include "cli/list-counters.h"
 #include "cli/list-sdt.h"
 #include "cli/list-user.h"
@@ -19,7 +20,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, user, recordings, sdt, counters, json, fields;
+	bool kernel, user, recordings, sdt, counters, containers, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -306,50 +307,52 @@ static int list_all(struct listing *listing, int n_globs, char **globs, struct k
 	return ret;
 }
 
-static int run_list(const struct ky_command *command, void *opaque, int n_args, char **args)
+static int list_kernel(const struct list_options *options, int n_globs, char **globs,
+		       struct kymo_error *err)
 {
-	struct listing listing = {.options = opaque};
-	struct kymo_error err;
-	int ret;
+	struct listing listing = {.options = options};
+	int ret = ky_tracefs_open(&listing.fs, err);
 
-	if (listing.options->user + listing.options->kernel + listing.options->recordings +
-		    listing.options->sdt + listing.options->counters >
-	    1)
-		return ky_cli_usage(
-			command,
-			"--kernel, --user, --sdt, --counters or --recordings, one at a time");
-	if (listing.options->counters) {
-		ret = ky_list_counters(listing.options->json, &err);
-		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
-	}
-	if (listing.options->sdt) {
-		if (!n_args)
-			return ky_cli_usage(command, "--sdt: of which programs or libraries?");
-		ret = ky_list_sdt(listing.options->json, n_args, args, &err);
-		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
-	}
-	if (listing.options->recordings) {
-		ret = ky_recordings_print(listing.options->json, &err);
-		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
-	}
-	if (listing.options->user) {
-		ret = ky_list_user(listing.options->json, listing.options->fields, n_args, args,
-				   &err);
-		return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
-	}
-	ret = ky_tracefs_open(&listing.fs, &err);
 	if (ret < 0)
-		return ky_cli_error(&err);
+		return ret;
 	ky_arena_init(&listing.arena);
 	listing.events = json_array();
 	listing.syscalls = json_array();
-	ret = list_all(&listing, n_args, args, &err);
+	ret = list_all(&listing, n_globs, globs, err);
 	json_decref(listing.events);
 	json_decref(listing.syscalls);
 	ky_vec_fini(&listing.items);
 	ky_strbuf_fini(&listing.text);
 	ky_arena_fini(&listing.arena);
 	ky_tracefs_close(&listing.fs);
+	return ret;
+}
+
+static int run_list(const struct ky_command *command, void *opaque, int n_args, char **args)
+{
+	const struct list_options *options = opaque;
+	struct kymo_error err;
+	int ret;
+
+	if (options->user + options->kernel + options->recordings + options->sdt +
+		    options->counters + options->containers >
+	    1)
+		return ky_cli_usage(command, "--kernel, --user, --sdt, --counters, --containers or "
+					     "--recordings, one at a time");
+	if (options->sdt && !n_args)
+		return ky_cli_usage(command, "--sdt: of which programs or libraries?");
+	if (options->counters)
+		ret = ky_list_counters(options->json, &err);
+	else if (options->containers)
+		ret = ky_list_containers(options->json, &err);
+	else if (options->sdt)
+		ret = ky_list_sdt(options->json, n_args, args, &err);
+	else if (options->recordings)
+		ret = ky_recordings_print(options->json, &err);
+	else if (options->user)
+		ret = ky_list_user(options->json, options->fields, n_args, args, &err);
+	else
+		ret = list_kernel(options, n_args, args, &err);
 	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
 
@@ -365,6 +368,10 @@ static const struct ky_option_def list_options[] = {
 	{"counters", 0, KY_OPTION_FLAG, NULL,
 	 "The perf counters of this machine, for kymo record --context: those that CPUs have, and those of threads.",
 	 offsetof(struct list_options, counters), NULL},
+	{"containers", 0, KY_OPTION_FLAG, NULL,
+	 "The containers that run, for kymo record --container: name, runtime, id, processes, control group. Of docker, "
+	 "podman, containerd, kubernetes, lxc and systemd-nspawn, found by the names of control groups.",
+	 offsetof(struct list_options, containers), NULL},
 	{"recordings", 'r', KY_OPTION_FLAG, NULL,
 	 "Your recordings that run now, for kymo snapshot and kymo ctl.",
 	 offsetof(struct list_options, recordings), NULL},
@@ -397,6 +404,8 @@ const struct ky_command ky_command_list = {
 		    "# events of programs that run now\nkymo list --user --fields\n\n"
 		    "# probes that a library brings along\nkymo list --sdt libstdc++.so.6\n\n"
 		    "# what can be counted\nsudo kymo list --counters\n\n"
+		    "# containers, and those of one recorded\nsudo kymo list --containers\n"
+		    "sudo kymo record --container web\n\n"
 		    "# what is being recorded\nkymo list --recordings",
 	.see_also = "doctor record snapshot ctl",
 	.options = list_options,

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "cli/choose-options.h"
 #include "cli/command.h"
+#include "cli/record-containers.h"
 #include "cli/record-options.h"
 
 /* kymo-20261121-073000, and -2, -3 when that exists. */
@@ -29,6 +30,7 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 {
 	const struct ky_record_options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
+	struct kymo_error err;
 	char name[64];
 	int code = ky_record_check_options(command, options, &run), errnum;
 
@@ -41,7 +43,11 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 			return ky_child_error(args[0], errnum);
 	}
 	run.output = choose_output(options, name);
-	return ky_record_run(&run);
+	code = ky_record_containers_find(&run, &options->cgroups, &options->containers, &err) < 0
+		       ? ky_cli_error(&err)
+		       : ky_record_run(&run);
+	ky_record_containers_fini(&run);
+	return code;
 }
 
 static const struct ky_option_def option_defs[] = {
@@ -114,20 +120,25 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, keep_bytes), NULL},
 	{"pid", 'p', KY_OPTION_LIST, "PID[,PID...]",
 	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. "
-	 "May be given again; of the kernel, several of --pid, --tid, --uid and --cgroup add up, and what "
+	 "May be given again; of the kernel, several of --pid, --tid, --uid, --cgroup and --container add up, and what "
 	 "processes and threads start then stays chosen, whosever it becomes.",
 	 offsetof(struct ky_record_options, pid), NULL},
 	{"tid", 0, KY_OPTION_LIST, "TID[,TID...]",
 	 "Of the kernel: record only what happens in these threads. May be given again.",
 	 offsetof(struct ky_record_options, tid), NULL},
-	{"cgroup", 0, KY_OPTION_TEXT, "DIR",
-	 "Of the kernel: record only what happens in threads while they are in this control group (a container, a "
-	 "service), or one below it (seen up to a tenth of a second after they join or leave). A path below "
-	 "/sys/fs/cgroup, or as in /proc/PID/cgroup.",
-	 offsetof(struct ky_record_options, cgroup), NULL},
+	{"cgroup", 0, KY_OPTION_LIST, "DIR",
+	 "Of the kernel: record only what happens in threads while they are in this control group (of a "
+	 "service, a user), or one below it (seen up to a tenth of a second after they join or leave). A path below "
+	 "/sys/fs/cgroup, or as in /proc/PID/cgroup. May be given again.",
+	 offsetof(struct ky_record_options, cgroups), NULL},
+	{"container", 0, KY_OPTION_LIST, "NAME",
+	 "The same for the control group of a container that runs: of docker, podman, kubernetes (CONTAINER, or "
+	 "NAMESPACE/POD/CONTAINER), lxc or systemd-nspawn, by its name, or by the first digits of its id; kymo list "
+	 "--containers shows them. May be given again.",
+	 offsetof(struct ky_record_options, containers), NULL},
 	{"follow", 0, KY_OPTION_FLAG, NULL,
 	 "Of the kernel: with --tid, also what these threads start. With COMMAND and none of --pid, --tid, "
-	 "--uid and --cgroup: only COMMAND and what it starts.",
+	 "--uid, --cgroup and --container: only COMMAND and what it starts.",
 	 offsetof(struct ky_record_options, follow), NULL},
 	{"context", 'c', KY_OPTION_TEXT, "LIST",
 	 "Fields to add to every event, separated by commas. Of the kernel, besides its tid: pid, ppid, "
@@ -226,6 +237,8 @@ const struct ky_command ky_command_record = {
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
+		"# the calls of all that runs in a container, and what is in its control group later\n"
+		"kymo record --container web -k syscalls --duration 10s\n\n"
 		"# how many page faults and switches lie between two events\n"
 		"kymo record -k 'syscall:mmap,sched_switch' -c perf:cpu:page-faults,perf:thread:context-switches -d 5s\n\n"
 		"# who wakes whom, and where from\n"

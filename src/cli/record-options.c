@@ -246,14 +246,14 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 	to->tids = run->tids;
 	to->n_pids = (size_t)n_pids;
 	to->n_tids = (size_t)n_tids;
-	to->cgroup = options->cgroup;
 	to->uid = -1;
 	to->follow = options->follow;
 	to->comm = options->comm;
-	if (!run->has_kernel && (n_tids || to->cgroup || to->follow))
+	if (!run->has_kernel &&
+	    (n_tids || options->cgroups.len || options->containers.len || to->follow))
 		return ky_cli_usage(command,
-				    "--tid, --cgroup and --follow are about kernel events: "
-				    "give --kernel too");
+				    "--tid, --cgroup, --container and --follow are about kernel "
+				    "events: give --kernel too");
 	if (run->has_user && n_pids > 1)
 		return ky_cli_usage(command, "--pid: with --user, one process only");
 	run->user.pid = n_pids ? (uint32_t)run->pids[0] : 0;

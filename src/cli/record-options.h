@@ -11,9 +11,8 @@ struct ky_record_options {
 	struct ky_text_list kernel, user, exclude;
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;
-	struct ky_text_list pid, tid;
+	struct ky_text_list pid, tid, cgroups, containers;
 	bool follow;
-	const char *cgroup;
 	bool overwrite, raw, maps;
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid, *shm_path;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/record-containers.h"
 #include "record/output.h"
 
 /* After a change, programs are looked for once more: some may have been starting. */
@@ -190,7 +191,7 @@ static int change_kernel(struct ky_record_run *run, const char *pattern, bool en
 	return ky_session_change(run->session, pattern, enables, err);
 }
 
-/* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup" or "comm"; "add" or "remove"; which. */
+/* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; which. */
 static int choose(struct ky_record_run *run, const struct ky_remote_message *request, size_t at,
 		  struct kymo_error *err)
 {
@@ -202,12 +203,14 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 	const char *kind = ky_remote_next(request, &at), *how = ky_remote_next(request, &at);
 	const char *text = ky_remote_next(request, &at);
 	int32_t ids[KY_CLI_MAX_IDS];
+	bool adds;
 	int n;
 
 	if (!run->session)
 		return no_kernel(err);
 	if (!kind || !how || !text)
 		return ky_error_set(err, KYMO_E_INVALID, "whose events?");
+	adds = strcmp(how, "add") == 0;
 	if (strcmp(kind, "comm") == 0) {
 		if (*text && !ky_cli_is_comm(text))
 			return ky_error_set(err, KYMO_E_INVALID,
@@ -215,7 +218,9 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 		return ky_session_choose_comm(run->session, *text ? text : NULL, err);
 	}
 	if (strcmp(kind, "cgroup") == 0)
-		return ky_session_choose_group(run->session, text, strcmp(how, "add") == 0, err);
+		return ky_session_choose_group(run->session, text, adds, err);
+	if (strcmp(kind, "container") == 0)
+		return ky_record_container_choose(run, text, adds, err);
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i]) != 0)
 			continue;
@@ -225,7 +230,7 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 					    "'%s': up to %d ids between commas are wanted", text,
 					    KY_CLI_MAX_IDS);
 		return ky_session_choose(run->session, (enum ky_session_choice)i, ids, (size_t)n,
-					 strcmp(how, "add") == 0, err);
+					 adds, err);
 	}
 	return ky_error_set(err, KYMO_E_INVALID, "whose events?");
 }
@@ -276,6 +281,7 @@ bool ky_record_remote_take(struct ky_record_run *run)
 		ky_remote_add(&answer, "error");
 		ky_remote_add(&answer, err.message);
 		ky_remote_add(&answer, err.path);
+		ky_remote_add(&answer, err.hint);
 	}
 	ky_remote_answer(&run->remote, &answer);
 	return ends;

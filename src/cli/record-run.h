@@ -5,11 +5,17 @@
 
 #include <signal.h>
 
+#include "base/vec.h"
 #include "cli/choose-options.h"
 #include "cli/record-child.h"
 #include "record/remote.h"
 #include "record/session.h"
 #include "record/user.h"
+
+/* One that was chosen: by this name, for what is in this control group. */
+struct ky_record_container {
+	char *name, *cgroup;
+};
 
 struct ky_record_run {
 	/* What is wanted. */
@@ -22,11 +28,13 @@ struct ky_record_run {
 	uint64_t buffer_bytes;
 	struct ky_child command;
 	int32_t pids[KY_CLI_MAX_IDS], tids[KY_CLI_MAX_IDS]; /* what kernel.pids, tids point to */
+	KY_VEC(const char *) cgroups;			    /* what kernel.cgroups points to */
 	/* While it runs. */
 	struct ky_session *session;
 	struct ky_user *user_session;
 	struct ky_os_clock user_clock; /* without the kernel */
 	uint64_t start_cycles;
+	KY_VEC(struct ky_record_container) containers;
 	int signal_fd, timer_fd;
 	struct ky_remote_server remote;
 	bool wants_snapshot; /* by a signal */

@@ -12,7 +12,6 @@
 #include "os/file.h"
 #include "record/session-internal.h"
 
-#define ROOT		 "/sys/fs/cgroup"
 #define CGROUP_MAX_BYTES (16u << 20) /* of a list of threads */
 
 /* The list of threads in @dir: of version 2, of version 1. */
@@ -59,7 +58,9 @@ static int collect_tree(struct ky_session *session, const char *dir, int depth,
 	if (ret < 0 && depth && ret != KYMO_E_MEMORY)
 		return KYMO_OK;
 	while (list && ret >= 0 && depth < 32 && (entry = readdir(list))) {
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+		/* Names may begin with a dot: lxc-attach makes such. */
+		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0 ||
 		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path))
 			continue;
 		ret = collect_tree(session, path, depth + 1, err);
@@ -90,7 +91,7 @@ static bool is_group(const char *dir)
 /* "a/b", or "/a/b" as in /proc/PID/cgroup, of version 2 or else in any hierarchy of version 1; or a directory. */
 static bool find_group(const char *name, char path[4096])
 {
-	static const char *const roots[] = {ROOT, ROOT "/unified"};
+	static const char *const roots[] = {KY_CGROUP_ROOT, KY_CGROUP_ROOT "/unified"};
 	struct dirent *entry;
 	bool found = false;
 	DIR *list;
@@ -115,8 +116,9 @@ static int no_group(const char *name, struct kymo_error *err)
 {
 	int ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no control group '%s'", name);
 
-	ky_error_hint(err, "a directory below " ROOT " is wanted, or what /proc/PID/cgroup "
-			   "calls it");
+	ky_error_hint(err,
+		      "a directory below " KY_CGROUP_ROOT " is wanted, or what /proc/PID/cgroup "
+		      "calls it; --container takes the names of containers");
 	return ret;
 }
 
@@ -147,9 +149,9 @@ static bool is_named(const char *dir, const char *name)
 
 	if (strcmp(dir, name) == 0)
 		return true;
-	if (strncmp(dir, ROOT "/", strlen(ROOT "/")) != 0)
+	if (strncmp(dir, KY_CGROUP_ROOT "/", strlen(KY_CGROUP_ROOT "/")) != 0)
 		return false;
-	dir += strlen(ROOT "/");
+	dir += strlen(KY_CGROUP_ROOT "/");
 	name += strspn(name, "/");
 	below = strchr(dir, '/');
 	return strcmp(dir, name) == 0 || (below && strcmp(below + 1, name) == 0);

@@ -222,7 +222,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 {
 	const struct ky_session_options *options = &session->options;
 	const struct ids ids = {options->pids, options->tids, options->n_pids, options->n_tids};
-	bool groups = options->n_pids || options->uid >= 0 || options->cgroup;
+	bool groups = options->n_pids || options->uid >= 0 || options->n_cgroups;
 	int ret;
 
 	session->has_ids = options->n_pids || options->n_tids;
@@ -234,8 +234,8 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 		ret = follow_children(session, err);
 	if (!ret && options->uid >= 0)
 		ret = watch_uid(session, (int32_t)options->uid, err);
-	if (!ret && options->cgroup)
-		ret = ky_session_watch_group(session, options->cgroup, err);
+	for (size_t i = 0; i < options->n_cgroups && !ret; i++)
+		ret = ky_session_watch_group(session, options->cgroups[i], err);
 	/* Before they are looked for: who joins meanwhile is then told of. */
 	if (!ret)
 		ret = ky_session_watch_start(session, err);

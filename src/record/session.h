@@ -23,6 +23,9 @@
 #include "kernel/ring.h"
 #include "os/clock.h"
 
+/* Where control groups are: those of version 2, or a directory for each hierarchy. */
+#define KY_CGROUP_ROOT "/sys/fs/cgroup"
+
 struct ky_session_options {
 	const char *output; /* the directory to create: the trace is its kernel/ */
 	/* Rules of ky_catalogue_select_rule(); none: the default set. Borrowed, while opening. */
@@ -34,13 +37,13 @@ struct ky_session_options {
 	uint64_t buffer_bytes;	  /* per CPU */
 	/*
 	 * Whose events; nothing of these: everybody's. Processes with all their threads, and what they
-	 * start; single threads; those of a user (-1: any) and of a control group, as they are at the
-	 * start; what any of them chooses. Borrowed, while opening.
+	 * start; single threads; those of a user (-1: any) and of control groups; what any of them chooses. Borrowed, while opening.
 	 */
 	const int32_t *pids, *tids;
 	size_t n_pids, n_tids;
 	int64_t uid;
-	const char *cgroup;
+	const char *const *cgroups;
+	size_t n_cgroups;
 	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
 	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
 	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */

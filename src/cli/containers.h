@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The containers that run here, as their control groups have them: of docker, podman, containerd, CRI-O (kubernetes' too),
+ * lxc and its kin, and systemd's machines (systemd-nspawn). Nobody is asked but files: no daemon, no other program.
+ */
+#ifndef KY_CLI_CONTAINERS_H
+#define KY_CLI_CONTAINERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <kymo/error.h>
+
+#include "base/vec.h"
+
+#define KY_CONTAINER_ID_DIGITS	64
+#define KY_CONTAINER_NAME_BYTES 320
+#define KY_CONTAINER_PATH_BYTES 4096
+
+struct ky_container {
+	char name
+		[KY_CONTAINER_NAME_BYTES]; /* kubernetes': NAMESPACE/POD/CONTAINER; "": not known */
+	char id[KY_CONTAINER_ID_DIGITS + 1];  /* "": it has a name only */
+	char runtime[32];		      /* "docker" */
+	char cgroup[KY_CONTAINER_PATH_BYTES]; /* a directory of the file system */
+	size_t n_processes;
+	unsigned int hierarchy; /* of control groups: which one this is in */
+};
+
+KY_VEC_TYPE(ky_containers, struct ky_container);
+
+/* Those that are there now, each once, by name. 0 or KYMO_E_MEMORY; ky_vec_fini() is due in any case. */
+int ky_containers_find(struct ky_containers *found, struct kymo_error *err);
+
+/*
+ * The control group of the one that is called @name, or whose id begins so (with four digits or more).
+ * KYMO_E_NOT_FOUND, KYMO_E_INVALID (several are meant): the message names those that are there.
+ */
+int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
+			struct kymo_error *err);
+
+/* container-names.c: what its runtime calls the container with this id in this control group; false: not known. */
+bool ky_container_name(const char *cgroup, const char *id, char name[KY_CONTAINER_NAME_BYTES]);
+
+#endif

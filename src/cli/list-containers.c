@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/list-containers.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/containers.h"
+
+/* Nothing, rather than text that JSON does not take. */
+static json_t *text_or_null(const char *text)
+{
+	json_t *value = *text ? json_string(text) : NULL;
+
+	return value ? value : json_null();
+}
+
+static json_t *container_json(const struct ky_container *container)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", text_or_null(container->name), "id",
+			 text_or_null(container->id), "runtime", text_or_null(container->runtime),
+			 "cgroup", text_or_null(container->cgroup), "processes",
+			 (json_int_t)container->n_processes);
+}
+
+static int print_json(const struct ky_containers *found, struct kymo_error *err)
+{
+	json_t *list = json_array(), *all;
+	int ret;
+
+	ky_vec_foreach(found, container)
+		json_array_append_new(list, container_json(container));
+	all = json_pack("{s:o}", "containers", list);
+	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
+	json_decref(all);
+	putchar('\n');
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static void print_text(const struct ky_container *container)
+{
+	ky_cli_put_text(stdout, container->name[0] ? container->name : "(name not known)");
+	fputs("  ", stdout);
+	ky_cli_put_text(stdout, container->runtime);
+	if (container->id[0])
+		printf(" %.12s", container->id);
+	printf("  %zu process%s\n         ", container->n_processes,
+	       container->n_processes == 1 ? "" : "es");
+	ky_cli_put_text(stdout, container->cgroup);
+	putchar('\n');
+}
+
+int ky_list_containers(bool json, struct kymo_error *err)
+{
+	struct ky_containers found = KY_VEC_INIT;
+	int ret = ky_containers_find(&found, err);
+
+	if (!ret && json)
+		ret = print_json(&found, err);
+	else if (!ret && !found.len)
+		puts("No container runs.");
+	else if (!ret)
+		ky_vec_foreach(&found, container)
+			print_text(container);
+	ky_vec_fini(&found);
+	return ret;
+}

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Containers: found by the names that runtimes give to control groups, and recorded; a real one of lxc's, too."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+import actors
+from actors import steps, wait_until
+
+ID = {letter: letter * 64 for letter in "0123456789abcdef"}
+UID = 54329
+
+# The group that a runtime makes -> name, runtime, and id of the container that it is; None: it is of none.
+GROUPS = {
+    f"system.slice/docker-{ID['1']}.scope": ("web", "docker", ID["1"]),
+    f"docker/{ID['2']}": ("elsewhere", "docker", ID["2"]),
+    f"user.slice/user-{UID}.slice/user@{UID}.service/app.slice/docker-{ID['3']}.scope": ("mine", "docker", ID["3"]),
+    f"machine.slice/libpod-{ID['4']}.scope": ("db", "podman", ID["4"]),
+    f"machine.slice/libpod-conmon-{ID['4']}.scope": None,
+    f"libpod_parent/{ID['0']}": None,
+    f"libpod_parent/{ID['0']}/libpod-{ID['5']}": (None, "podman", ID["5"]),
+    f"user.slice/user-{UID}.slice/user@{UID}.service/user.slice/libpod-{ID['6']}.scope": ("own", "podman", ID["6"]),
+    f"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-containerd-{ID['7']}.scope":
+        ("shop/front-1/web", "containerd", ID["7"]),
+    f"kubepods/burstable/pod1-2/{ID['8']}": ("shop/front-1/POD", "kubernetes", ID["8"]),
+    f"system.slice/containerd.service/kubepods-pod1_3.slice:cri-containerd:{ID['9']}":
+        ("shop/front-2/web", "containerd", ID["9"]),
+    f"kubepods.slice/kubepods-pod1_4.slice/crio-{ID['a']}.scope": ("shop/back-1/db", "cri-o", ID["a"]),
+    f"kubepods.slice/kubepods-pod1_4.slice/crio-conmon-{ID['a']}.scope": None,
+    f"default/{ID['b']}": ("by-nerdctl", "container", ID["b"]),
+    "lxc.payload.box": ("box", "lxc", None),
+    "lxc.monitor.box": None,
+    "lxc/old-box": ("old-box", "lxc", None),
+    "lxc.payload.box/lxc.payload.inner": ("inner", "lxc", None),
+    r"machine.slice/machine-my\x2dbox.scope": ("my-box", "systemd", None),
+    r"machine.slice/systemd-nspawn@the\x2dother-one.service/payload": ("the-other-one", "systemd", None),
+    "machine.slice/systemd-nspawn@the\\x2dother-one.service/supervisor": None,
+    f"system.slice/not-one-{ID['c'][1:]}.scope": None,
+    f"system.slice/{ID['c']}.service": None,
+    f"system.slice/x{ID['d']}": None,
+}
+
+
+def hierarchies():
+    """Where control groups can be made, and where they are as on another machine: of version 1; of 2 beside it; of 2 alone."""
+    places = [("pids", "pids"), ("unified", "unified"), ("unified", "."), (".", ".")]
+    return [(at, place) for at, place in places if os.access(f"/sys/fs/cgroup/{at}/cgroup.procs", os.W_OK)]
+
+
+def remove_groups(top):
+    for path, _, _ in os.walk(top, topdown=False):
+        for _ in range(500):
+            try:
+                os.rmdir(path)
+            except FileNotFoundError:
+                pass
+            except OSError:  # those who were in it are ending
+                time.sleep(0.01)
+                continue
+            break
+
+
+@pytest.fixture(params=hierarchies() or [None], ids=str)
+def groups(request):
+    """A directory for control groups, which is all that kymo_there() sees of them."""
+    if not request.param or os.geteuid() != 0:
+        pytest.skip("needs control groups that can be made")
+    top = tempfile.mkdtemp(prefix="kymo-test-", dir=f"/sys/fs/cgroup/{request.param[0]}")
+    yield top
+    remove_groups(top)
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+
+def write_state(top):
+    """What runtimes keep, below @top as below /."""
+    home = "var/lib/home"
+    write(top / "etc/passwd", f"kymo-own:x:{UID}:{UID}::/{home}:/bin/sh\n")
+    write(top / "etc/docker/daemon.json", {"data-root": "/var/lib/else"})
+    for root, letter, name in (("var/lib/docker", "1", "web"), ("var/lib/else", "2", "elsewhere"),
+                               (f"{home}/.local/share/docker", "3", "mine")):
+        write(top / root / "containers" / ID[letter] / "config.v2.json", {"ID": ID[letter], "Name": f"/{name}"})
+    write(top / "var/lib/containers/storage/overlay-containers/containers.json", [
+        {"id": ID["4"], "names": ["db"]}, {"id": ID["5"], "names": []},
+        {"id": ID["a"], "names": ["k8s_db_back-1_shop_1-2-3_0"]},
+        # Not by a user's word: that one is the system's.
+        {"id": ID["6"], "names": ["not-own"]}])
+    write(top / f"{home}/.local/share/containers/storage/vfs-containers/containers.json", [
+        {"id": ID["6"], "names": ["own"]}, {"id": ID["5"], "names": ["by-another"]}])
+    bundles = "run/containerd/io.containerd.runtime.v2.task"
+    for letter, notes in (("7", {"container-name": "web"}), ("8", {}),
+                          ("9", {"container-name": "web", "sandbox-name": "front-2"})):
+        notes = {"sandbox-namespace": "shop", "sandbox-name": "front-1", **notes}
+        write(top / bundles / "k8s.io" / ID[letter] / "config.json",
+              {"annotations": {f"io.kubernetes.cri.{key}": value for key, value in notes.items()}})
+    write(top / bundles / "default" / ID["b"] / "config.json", {"annotations": {"nerdctl/name": "by-nerdctl"}})
+
+
+@pytest.fixture
+def kymo_there(groups, request, kymo_bin, tmp_path):
+    """kymo where /etc, /run and /var/lib are those of tmp_path, and no other groups are there."""
+    place = request.node.callspec.params["groups"][1]
+    for name in ("etc", "run", "var/lib", f"sys/fs/cgroup/{place}"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    script = """
+        mount --bind "$1" "$0/sys/fs/cgroup/$2" && shift 2 || exit 99
+        for d in etc run var/lib sys/fs/cgroup; do mount --rbind "$0/$d" "/$d" || exit 99; done
+        exec "$@" """
+    there = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, tmp_path, groups, place]
+    if subprocess.run([*there, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        pytest.skip("needs mounts of its own")
+
+    def call(*args, code=0):
+        done = subprocess.run([*there, kymo_bin, *args], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done
+        return done
+
+    call.root = os.path.normpath(f"/sys/fs/cgroup/{place}")
+    return call
+
+
+def test_names(groups, kymo_there, tmp_path):
+    for group in GROUPS:
+        os.makedirs(f"{groups}/{group}")
+    write_state(tmp_path)
+    sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(3)]
+    try:
+        for sleeper, below in zip(sleepers, ("", "lxc.payload.inner", "lxc.payload.inner")):
+            with open(f"{groups}/lxc.payload.box/{below}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(sleeper.pid))
+        listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
+        text = kymo_there("list", "--containers").stdout
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+    mine = {os.path.relpath(one["cgroup"], kymo_there.root): one for one in listed}
+    assert {group: (one["name"], one["runtime"], one["id"]) for group, one in mine.items()} == {
+        group: one for group, one in GROUPS.items() if one}
+    assert {group: one["processes"] for group, one in mine.items() if one["processes"]} == {
+        "lxc.payload.box": 3, "lxc.payload.box/lxc.payload.inner": 2}
+    assert f"shop/front-1/web  containerd {'7' * 12}  0 processes\n" in text
+    assert f"(name not known)  podman {'5' * 12}  0 processes\n" in text
+    assert "box  lxc  3 processes\n" in text
+
+    def refusal(*names):
+        options = [text for name in names for text in ("--container", name)]
+        return kymo_there("record", "-d", "1ms", "-o", tmp_path / "out", *options, code=1).stderr
+
+    several = refusal("front-1/web", "web")  # the first is one
+    assert f"3 containers 'web': which one? shop/front-1/web (containerd {'7' * 12}), " in several
+    assert f"shop/front-2/web (containerd {'9' * 12}), web (docker {'1' * 12})" in several
+    for name in ("eb", "111", "1" * 65, "2222222g", "", "lxc"):
+        assert f"no container '{name[:64]}' runs; those that do: (podman {'5' * 12}), box (lxc), by-nerdctl " in refusal(
+            "my-box", name)
+    assert not (tmp_path / "out").exists()
+
+
+def test_none(kymo_there, tmp_path):
+    assert kymo_there("list", "--containers").stdout == "No container runs.\n"
+    done = kymo_there("record", "-o", tmp_path / "out", "--container", "web", code=1)
+    assert "no container 'web' runs, and no other one" in done.stderr and "--cgroup" in done.stderr
+
+
+def test_state_that_cannot_be_read(groups, kymo_there, tmp_path):
+    """Has no names, and harms nobody."""
+    ids = [ID[letter] for letter in "1234"]
+    for one in ids:
+        os.makedirs(f"{groups}/docker/{one}")
+    for one, content in zip(ids, ('{"Name": "/web"', '["Name"]', '{"Name": 7}')):
+        write(tmp_path / "var/lib/docker/containers" / one / "config.v2.json", content)
+    (tmp_path / f"var/lib/docker/containers/{ids[3]}").mkdir()
+    os.mkfifo(tmp_path / f"var/lib/docker/containers/{ids[3]}/config.v2.json")
+    write(tmp_path / "var/lib/containers/storage/overlay-containers/containers.json", [{"id": 3}, 5, {"id": ids[0]}])
+    write(tmp_path / "etc/docker/daemon.json", "")
+    listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
+    assert {one["id"]: one["name"] for one in listed} == dict.fromkeys(ids)
+
+
+@pytest.fixture
+def actor():
+    made = []
+
+    def call(*command):
+        made.append(actors.Actor(*command))
+        return made[-1]
+
+    yield call
+    for one in made:
+        one.end()
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Needs no libraries, so that it runs wherever it is put."""
+    return actors.build(tmp_path_factory.mktemp("containers") / "kymo-actor", "-static")
+
+
+@pytest.fixture
+def recording(recordings):
+    return lambda *options: recordings("-k", "syscall_entry_lseek", *options)
+
+
+def join(group, pid):
+    with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(pid))
+
+
+def test_by_id(groups, recording, program, actor):
+    one, other = actor(program), actor(program)
+    container = os.urandom(32).hex()
+    os.makedirs(f"{groups}/docker/{container}")
+    join(f"{groups}/docker/{container}", one.pid)
+    record = recording("--container", container[:12])
+    for letter in "ab":
+        one.does(f"s{letter}")
+        other.does(f"s{letter}")
+    assert steps(record.stop()) == {"a": 1, "b": 1}
+
+
+class Box:
+    """A container of lxc's in which nothing happens."""
+
+    def __init__(self, place, program):
+        self.place = place
+        self.name = os.path.basename(place)
+        root = place / "rootfs"
+        for directory in ("bin", "dev", "proc", "sys", "tmp"):
+            (root / directory).mkdir(parents=True)
+        shutil.copy("/bin/busybox", root / "bin")
+        shutil.copy(program, root / "bin")
+        write(place / "config", f"lxc.uts.name = box\nlxc.rootfs.path = dir:{root}\nlxc.net.0.type = empty\n"
+                                "lxc.apparmor.profile = unconfined\nlxc.init.cmd = /bin/busybox sleep 1000\n")
+
+    def lxc(self, command, *args, **kwargs):
+        return subprocess.run([f"lxc-{command}", "-P", self.place.parent, "-n", self.name, *args],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **kwargs)
+
+    def start(self):
+        return self.lxc("start", "-d", check=False)
+
+    def stop(self):
+        self.lxc("stop", "-k", check=False)
+
+    def command(self):
+        return ["lxc-attach", "-P", self.place.parent, "-n", self.name, "--", "/bin/kymo-actor"]
+
+
+@pytest.fixture
+def box(program, needs_root_tracefs):  # pylint: disable=unused-argument
+    if not shutil.which("lxc-start") or not os.access("/bin/busybox", os.X_OK):
+        pytest.skip("lxc or busybox is not installed: tools/install-deps test")
+    # Not below pytest's own directory, which nobody else may look into: lxc wants to.
+    with tempfile.TemporaryDirectory(prefix="kymo-lxc-") as place:
+        box = Box(type(program)(place) / f"kymo-test-{os.getpid()}", program)
+        done = box.start()
+        if done.returncode:
+            pytest.skip(f"lxc cannot start a container here: {done.stderr.strip()[-300:]}")
+        try:
+            yield box
+        finally:
+            box.stop()
+
+
+def host_pid(actor):
+    """Of the program that lxc-attach has started in the container."""
+    with open(f"/proc/{actor.pid}/task/{actor.pid}/children", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def test_a_real_container(box, recording, program, actor, kymo):
+    """While it runs, ends and runs again; chosen and no more; with those who join it, and nobody else."""
+    listed = json.loads(kymo("list", "--containers", "--json").out)["containers"]
+    assert [(one["name"], one["runtime"], one["processes"]) for one in listed if one["name"] == box.name] == [
+        (box.name, "lxc", 1)]
+    inside, outside = actor(*box.command()), actor(program)
+    record = recording("--container", box.name)
+    for letter in "ab":
+        inside.does(f"s{letter}")
+        outside.does(f"s{letter}")
+    later = actor(*box.command())
+    wait_until(record, host_pid(later), True)
+    later.does("sc")
+    later.does("cd")
+    record.ctl("--add-pid", outside.pid, "--remove-container", box.name)
+    for one, letter in ((inside, "e"), (later, "f"), (outside, "g")):
+        one.does(f"s{letter}")
+    assert f"those that do: {box.name} (lxc)" in record.ctl("--add-container", "nobody", code=1).err \
+        or len(listed) > 1
+    record.ctl("--add-container", box.name, "--remove-pid", outside.pid)
+    for one, letter in ((inside, "h"), (later, "i"), (outside, "j")):
+        one.does(f"s{letter}")
+    box.stop()
+    assert box.start().returncode == 0
+    again = actor(*box.command())
+    wait_until(record, host_pid(again), True)
+    again.does("sk")
+    box.stop()
+    assert not glob.glob(f"/sys/fs/cgroup/**/lxc.payload.{box.name}", recursive=True)
+    record.ctl("--add-pid", outside.pid, "--remove-container", box.name)
+    assert "no container" in record.ctl("--remove-container", box.name, code=1).err
+    assert steps(record.stop()) == dict.fromkeys("abcdghik", 1)
