@@ -113,7 +113,7 @@ static void set_boundary(struct ky_model *model)
 static void begin_telling(struct ky_model *model, int64_t ns)
 {
 	model->telling = true;
-	model->begin_ns = model->end_ns = ns;
+	model->range_ns = model->begin_ns = model->end_ns = ns;
 	set_boundary(model);
 }
 
@@ -135,103 +135,13 @@ void ky_model_first(struct ky_model *model, int64_t ns)
 	begin_telling(model, ns);
 }
 
-/* ---- what is known too late ------------------------------------------------------------ */
-
-int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begin_ns, int64_t ns,
-		  enum ky_cpu_state state, const struct ky_thread *thread)
-{
-	struct ky_late late = {
-		.cpu = cpu->index,
-		.begin_ns = begin_ns,
-		.end_ns = ns,
-		.state = state,
-		.tid = thread ? thread->tid : 0,
-	};
-
-	/* No interval ended in it: whoever listens has heard nothing wrong. */
-	if (!model->tick || !model->telling || begin_ns >= model->begin_ns || begin_ns == INT64_MIN)
-		return 0;
-	return ky_vec_push(&model->late, late);
-}
-
-bool ky_model_hindsight(const struct ky_model *model)
-{
-	return model->late.len > 0;
-}
-
-static int compare_late(const void *left, const void *right)
-{
-	const struct ky_late *a = left, *b = right;
-
-	if (a->cpu != b->cpu)
-		return a->cpu < b->cpu ? -1 : 1;
-	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
-}
-
-int ky_model_foresee(struct ky_model *model, const struct ky_model *before)
-{
-	ky_vec_foreach(&before->late, late) {
-		if (ky_vec_push(&model->foreseen, *late) < 0)
-			return KYMO_E_MEMORY;
-	}
-	qsort(model->foreseen.data, model->foreseen.len, sizeof(*model->foreseen.data),
-	      compare_late);
-	return 0;
-}
-
-/* What is known of CPU @cpu for @ns and some time before, or NULL. */
-static const struct ky_late *foreseen(const struct ky_model *model, uint32_t cpu, int64_t ns)
-{
-	struct ky_late here = {.cpu = cpu, .begin_ns = ns};
-	size_t low = 0, high = model->foreseen.len;
-	const struct ky_late *late;
-
-	/* The last one that begins before @ns. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_late(&model->foreseen.data[middle], &here) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
-		return NULL;
-	late = &model->foreseen.data[low - 1];
-	return late->cpu == cpu && ns <= late->end_ns ? late : NULL;
-}
-
-static int cut_cpu(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
-{
-	const struct ky_late *late = foreseen(model, cpu->index, ns);
-	struct ky_cpu now = *cpu;
-	int status;
-
-	if (!late)
-		return ky_cpu_flush(model, cpu, ns);
-	status = ky_cpu_flush(model, cpu, late->begin_ns);
-	cpu->state = late->state;
-	cpu->current = NULL;
-	if (late->state == KY_CPU_BUSY) {
-		cpu->current = ky_model_thread_get(model, cpu->host, late->tid);
-		if (!cpu->current)
-			status = KYMO_E_MEMORY;
-	}
-	if (status >= 0)
-		status = ky_cpu_flush(model, cpu, ns);
-	/* The event that tells it is still to come. */
-	cpu->state = now.state;
-	cpu->current = now.current;
-	return status;
-}
-
 int ky_model_cut(struct ky_model *model, int64_t ns)
 {
 	int status = 0;
 
 	ky_vec_foreach(&model->cpus, cpu) {
 		if (status >= 0)
-			status = cut_cpu(model, *cpu, ns);
+			status = ky_cpu_cut(model, *cpu, ns);
 	}
 	if (!(model->subjects & KY_ABOUT_WAITS))
 		return status;
@@ -264,6 +174,8 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 			model->over = true;
 		} else {
 			model->end_ns = at;
+			if (model->n_first_cpus == SIZE_MAX)
+				model->n_first_cpus = model->cpus.len;
 			status = ky_model_cut(model, at);
 			if (status >= 0)
 				status = model->tick(model->tick_data);

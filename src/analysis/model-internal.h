@@ -70,7 +70,16 @@ struct ky_late {
 	uint32_t cpu; /* by index */
 	int64_t begin_ns, end_ns;
 	enum ky_cpu_state state;
-	int32_t tid; /* when BUSY */
+	int32_t tid, pid; /* when BUSY; and what else was known of the thread */
+	uint64_t cgroup;
+	char comm[KY_COMM_SIZE];
+};
+
+/* What a thread did off the CPU is not told: it was found that it may have run meanwhile. */
+struct ky_doubt {
+	uint32_t host; /* by index */
+	int32_t tid;
+	int64_t left_ns; /* when it left the CPU, or was woken */
 };
 
 /* Hooks of a listener, by number: the functions behind its data. */
@@ -99,7 +108,8 @@ struct ky_model {
 	KY_VEC(struct ky_netif *) netifs;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
-	int64_t begin_ns, end_ns;	 /* of what is told */
+	int64_t range_ns;		 /* where what is told begins; INT64_MIN: it has not yet */
+	int64_t begin_ns, end_ns;	 /* of the range, or of the interval */
 	uint64_t n_events;
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
 	/* What is told, and until when (model-focus.c). */
@@ -110,8 +120,11 @@ struct ky_model {
 	int64_t interval_ns;
 	int (*tick)(void *data);
 	void *tick_data;
+	size_t n_first_cpus;		 /* when the first interval was over; SIZE_MAX: it is not */
 	KY_VEC(struct ky_late) late;	 /* that the border of an interval lay in, by their ends */
 	KY_VEC(struct ky_late) foreseen; /* the same of an earlier pass, by CPU and begin */
+	KY_VEC(struct ky_doubt) doubts;	 /* of threads that were told of at such a border */
+	KY_VEC(struct ky_doubt) doubted; /* of an earlier pass, sorted */
 };
 
 /* What else there is on a host; made when it is first seen. */
@@ -159,12 +172,20 @@ int ky_model_boundary(struct ky_model *model, int64_t ns);
 void ky_model_first(struct ky_model *model, int64_t ns);
 /* What adds up goes to the listeners up to @ns. */
 int ky_model_cut(struct ky_model *model, int64_t ns);
+/* ---- model-hindsight.c: what is known too late, of intervals that were told of already ---------- */
+
 /*
  * At @ns it is found that @cpu was in @state (with @thread, when BUSY) since @begin_ns, which is not what
  * it was taken for. 0 or KYMO_E_MEMORY.
  */
 int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begin_ns, int64_t ns,
 		  enum ky_cpu_state state, const struct ky_thread *thread);
+/* What @thread does off the CPU since left_ns is not to be told: it may be over. 0 or KYMO_E_MEMORY. */
+int ky_model_doubt(struct ky_model *model, const struct ky_thread *thread);
+/* Did an earlier pass find so? */
+bool ky_model_doubted(const struct ky_model *model, const struct ky_thread *thread);
+/* An interval ends at @ns: what @cpu did up to there, as far as it is known, goes to the listeners. */
+int ky_cpu_cut(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 
 /* Call @hook of every listener that has it; the first failure is the result. */
 #define ky_model_notify(model, hook, ...)                                                     \
@@ -230,6 +251,9 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
 		 bool whole);
+/* Its sched_wakeup was told before the sched_waking at hand, which was at the same time. */
+int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread *thread);
 /* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */
 int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
 		bool switched);
@@ -237,7 +261,7 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns);
 /* What it does off the CPU up to @ns goes to the listeners. */
 int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
-/* It waits in the queue of another CPU now. */
+/* It moves to CPU @cpu, and waits there if it does. */
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
 
 /* ---- model-irq.c --------------------------------------------------------------------------- */

@@ -79,7 +79,8 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 	ky_names_init(&model->syscall_ids);
 	ky_map_init(&model->syscall_numbers);
 	model->set = set;
-	model->first_ns = model->begin_ns = model->end_ns = INT64_MIN;
+	model->first_ns = model->range_ns = model->begin_ns = model->end_ns = INT64_MIN;
+	model->n_first_cpus = SIZE_MAX;
 	model->boundary_ns = INT64_MAX;
 	model->telling = true;
 	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
@@ -131,6 +132,8 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_fini(&model->syscalls);
 	ky_vec_fini(&model->late);
 	ky_vec_fini(&model->foreseen);
+	ky_vec_fini(&model->doubts);
+	ky_vec_fini(&model->doubted);
 	ky_names_fini(&model->syscall_ids);
 	ky_map_fini(&model->syscall_numbers);
 	free(model->streams);

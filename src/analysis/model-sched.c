@@ -63,16 +63,25 @@ static bool agrees(const struct ky_cpu *cpu, const struct ky_thread *thread)
 		      : cpu->state == KY_CPU_IDLE;
 }
 
+/* Of a CPU whose state is not known: since when its record is whole, in the range. */
+static int64_t whole_since(const struct ky_model *model, const struct ky_cpu *cpu)
+{
+	int64_t ns = cpu->begin_ns > model->range_ns ? cpu->begin_ns : model->range_ns;
+
+	return cpu->lost_until_ns > ns ? cpu->lost_until_ns : ns;
+}
+
 /*
  * @thread (NULL: idle) ran up to @ns, says an event. Where the state does not agree, a switch is
  * missing at some time since the last sign of it.
  */
 static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
 {
-	int64_t whole_ns = cpu->lost_until_ns == INT64_MIN ? cpu->since_ns : cpu->lost_until_ns;
 	int status = 0;
 
 	if (cpu->state == KY_CPU_UNKNOWN && !cpu->missing) {
+		int64_t whole_ns = whole_since(model, cpu);
+
 		set_state(cpu, thread, ns);
 		if (whole_ns < ns)
 			status = ky_model_late(model, cpu, whole_ns, ns, cpu->state, thread);
@@ -231,6 +240,7 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
 	struct ky_thread *thread;
+	int32_t cpu;
 	int status;
 
 	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
@@ -239,9 +249,9 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		return 0;
 	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
 	take_prio(thread, event, info, KY_TASK_PRIO);
-	thread->cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
-	see_cpu(feed->host, thread, thread->cpu, event->ns);
-	status = ky_wait_move(feed->model, thread, thread->cpu, event->ns);
+	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	see_cpu(feed->host, thread, cpu, event->ns);
+	status = ky_wait_move(feed->model, thread, cpu, event->ns);
 	if (status < 0 || !ky_model_tells(feed->model, thread, (uint32_t)thread->cpu))
 		return status;
 	return ky_model_notify(feed->model, migrated, thread, event->ns);
@@ -256,6 +266,7 @@ static bool is_whole(struct ky_host *host, struct ky_thread *thread, enum wake w
 
 	host->announces |= wake == WAKING;
 	thread->announced = wake == WAKING;
+	thread->unannounced = wake == WAKEUP && !announced;
 	return wake != WAKEUP || announced || !host->announces;
 }
 
@@ -274,6 +285,12 @@ static int on_wake(struct ky_feed *feed, const struct ky_event *event,
 	take_prio(thread, event, info, KY_TASK_PRIO);
 	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
 	see_cpu(feed->host, thread, cpu, event->ns);
+	/* Records of two CPUs: of the same time, what came first may stand second. */
+	if (wake == WAKING && thread->unannounced && thread->left_ns == event->ns) {
+		feed->host->announces = true;
+		thread->unannounced = false;
+		return ky_wait_complete(feed, event, info, thread);
+	}
 	whole = is_whole(feed->host, thread, wake);
 	if (!(feed->model->subjects & KY_ABOUT_WAITS))
 		return 0;
@@ -398,6 +415,17 @@ static int take_over_tid(struct ky_feed *feed, struct ky_thread *thread, int32_t
 	return ky_map_set(&feed->host->threads, (uint32_t)tid, thread);
 }
 
+/* It gets another name: so far it ran under the old one, which may be chosen, or the new one. */
+static int before_rename(struct ky_feed *feed, const struct ky_thread *thread, int64_t ns)
+{
+	struct ky_cpu *cpu = feed->cpu;
+
+	if (!feed->model->names_threads || !cpu || cpu->state != KY_CPU_BUSY ||
+	    cpu->current != thread || !thread->comm[0])
+		return 0;
+	return ky_cpu_flush(feed->model, cpu, ns);
+}
+
 int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
 {
 	int32_t tid = get_tid(event, info, KY_EXEC_TID);
@@ -405,6 +433,7 @@ int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct 
 	struct ky_thread *thread;
 	const char *path, *slash;
 	size_t len;
+	int status;
 
 	if (tid <= 0)
 		return 0;
@@ -417,6 +446,9 @@ int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct 
 	if (!thread)
 		return KYMO_E_MEMORY;
 	ky_files_exec(thread);
+	status = before_rename(feed, thread, event->ns);
+	if (status < 0)
+		return status;
 	if (info->comm.cls) {
 		take_comm(thread, event, &info->comm);
 		return 0;
@@ -452,12 +484,15 @@ int ky_on_rename(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info)
 {
 	struct ky_thread *thread;
+	int status;
 
 	if (get_thread(feed, event, info, KY_RENAME_TID, &thread) < 0)
 		return KYMO_E_MEMORY;
-	if (thread)
-		take_comm(thread, event, &info->fields[KY_RENAME_COMM]);
-	return 0;
+	if (!thread)
+		return 0;
+	status = before_rename(feed, thread, event->ns);
+	take_comm(thread, event, &info->fields[KY_RENAME_COMM]);
+	return status;
 }
 
 int ky_on_setprio(struct ky_feed *feed, const struct ky_event *event,

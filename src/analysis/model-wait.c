@@ -36,6 +36,15 @@ static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, 
 	return status;
 }
 
+/* What it did off the CPU is not told: it may have run meanwhile. */
+static int drop_off(struct ky_model *model, struct ky_thread *thread)
+{
+	int status = thread->off == KY_OFF_UNKNOWN ? 0 : ky_model_doubt(model, thread);
+
+	thread->off = KY_OFF_UNKNOWN;
+	return status;
+}
+
 int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 {
 	int64_t begin = thread->off_ns;
@@ -43,9 +52,10 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 
 	if (thread->off == KY_OFF_UNKNOWN || begin >= ns)
 		return 0;
+	if (thread->left_ns < thread->host->blind_until_ns || thread->left_ns <= thread->stray_ns)
+		return drop_off(model, thread);
 	thread->off_ns = ns;
-	if (begin < thread->host->blind_until_ns || begin <= thread->stray_ns ||
-	    !ky_model_tells(model, thread, cpu))
+	if (!ky_model_tells(model, thread, cpu) || ky_model_doubted(model, thread))
 		return 0;
 	return ky_model_notify(model, off, thread, thread->off, begin, ns);
 }
@@ -56,7 +66,7 @@ static int go_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_
 	int status = ky_wait_flush(model, thread, ns);
 
 	thread->off = kind;
-	thread->off_ns = ns;
+	thread->off_ns = thread->left_ns = ns;
 	return status;
 }
 
@@ -78,8 +88,9 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	if (thread->dead && kind != KY_OFF_READY)
 		kind = KY_OFF_UNKNOWN;
 	/* It ran; since when, nobody knows if it was not known to run. */
-	thread->off = KY_OFF_UNKNOWN;
-	status = go_off(feed->model, thread, kind, ns);
+	status = drop_off(feed->model, thread);
+	if (status >= 0)
+		status = go_off(feed->model, thread, kind, ns);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
 	if (kind != KY_OFF_READY)
 		return status < 0 ? status : count(feed->model, thread, KY_UNKNOWN, ns);
@@ -87,6 +98,17 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 		return status;
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
 	return count(feed->model, thread, (int32_t)feed->cpu->id, ns);
+}
+
+static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *event,
+			       const struct ky_class_info *info)
+{
+	return (struct ky_wait){
+		.kind = KY_WAIT_WOKEN,
+		.begin_ns = event->ns,
+		.waker = ky_feed_thread(feed, event, info),
+		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
+	};
 }
 
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
@@ -100,18 +122,43 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		thread->wait.kind = KY_WAIT_NONE;
 	if (thread->running || thread->wait.kind)
 		return thread->running ? 0 : count(feed->model, thread, cpu, event->ns);
-	thread->wait = (struct ky_wait){
-		.kind = KY_WAIT_WOKEN,
-		.begin_ns = event->ns,
-		.waker = ky_feed_thread(feed, event, info),
-		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
-	};
+	thread->wait = woken_by(feed, event, info);
 	/* Who woke it, and when, is told by the waking alone. */
 	if (!whole)
 		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
 	thread->woken = thread->wait;
 	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
 	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
+}
+
+/* A switch to the thread ended its wait. */
+static int tell_waited(struct ky_model *model, const struct ky_waited *waited)
+{
+	const struct ky_thread *thread = waited->thread;
+	int64_t begin = waited->wait.begin_ns;
+
+	if (!waited->wait.kind || begin == INT64_MIN || begin < thread->host->blind_until_ns ||
+	    begin <= thread->stray_ns || !ky_model_tells(model, thread, waited->cpu->id) ||
+	    !ky_model_tells_long(model, waited->end_ns - begin))
+		return 0;
+	return ky_model_notify(model, waited, waited);
+}
+
+int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread *thread)
+{
+	struct ky_waited waited = {.thread = thread, .end_ns = event->ns};
+	bool told = thread->woken.begin_ns != INT64_MIN;
+
+	thread->woken = woken_by(feed, event, info);
+	if (thread->wait.kind == KY_WAIT_WOKEN)
+		thread->wait = thread->woken;
+	if (!thread->running || told)
+		return 0;
+	/* The switch, too: it had not to wait. */
+	waited.cpu = ky_map_get(&thread->host->cpus, (uint32_t)thread->cpu);
+	waited.wait = thread->woken;
+	return waited.cpu ? tell_waited(feed->model, &waited) : 0;
 }
 
 int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
@@ -125,24 +172,29 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 	status = count(model, thread, KY_UNKNOWN, ns);
 	if (switched && status >= 0)
 		status = ky_wait_flush(model, thread, ns);
+	else if (status >= 0)
+		status = drop_off(model, thread);
 	thread->wait.kind = KY_WAIT_NONE;
 	thread->off = KY_OFF_UNKNOWN;
-	if (status < 0 || !switched || !waited.wait.kind || waited.wait.begin_ns == INT64_MIN ||
-	    waited.wait.begin_ns < thread->host->blind_until_ns ||
-	    waited.wait.begin_ns <= thread->stray_ns || !ky_model_tells(model, thread, cpu->id) ||
-	    !ky_model_tells_long(model, ns - waited.wait.begin_ns))
-		return status;
-	return ky_model_notify(model, waited, &waited);
+	return status < 0 || !switched ? status : tell_waited(model, &waited);
 }
 
 int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 {
+	int status = drop_off(model, thread);
+
 	thread->wait.kind = KY_WAIT_NONE;
-	thread->off = KY_OFF_UNKNOWN;
-	return count(model, thread, KY_UNKNOWN, ns);
+	return status < 0 ? status : count(model, thread, KY_UNKNOWN, ns);
 }
 
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
 {
-	return thread->wait_cpu == KY_UNKNOWN ? 0 : count(model, thread, cpu, ns);
+	/* So far it was that CPU's, and is told of only where that one is. */
+	int status = model->chooses && model->subjects & KY_ABOUT_WAITS
+			     ? ky_wait_flush(model, thread, ns)
+			     : 0;
+
+	thread->cpu = cpu;
+	return status < 0 || thread->wait_cpu == KY_UNKNOWN ? status
+							    : count(model, thread, cpu, ns);
 }

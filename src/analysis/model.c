@@ -23,6 +23,7 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		.cpu = KY_UNKNOWN,
 		.wait_cpu = KY_UNKNOWN,
 		.off_ns = INT64_MIN,
+		.left_ns = INT64_MIN,
 		.stray_ns = INT64_MIN,
 		.syscall = {.id = KY_NO_SYSCALL},
 		.host = host,
@@ -261,9 +262,9 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	cpu->begin_ns = feed->stream->begun ? event->ns : stream_begin(feed->model, event);
 	if (cpu->since_ns < cpu->begin_ns)
 		cpu->since_ns = cpu->begin_ns;
-	/* Before what is told began nobody cares. */
-	if (feed->model->telling && cpu->since_ns < feed->model->begin_ns)
-		cpu->since_ns = feed->model->begin_ns;
+	/* Before what is told began nobody cares; intervals that are over may be told of again. */
+	if (cpu->since_ns < feed->model->range_ns)
+		cpu->since_ns = feed->model->range_ns;
 	feed->stream->begun = true;
 }
 

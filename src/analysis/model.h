@@ -23,7 +23,7 @@
  * them. Threads: one at a time per model.
  *
  * Files: model.c the pass, model-make.c its begin and end, model-ask.c what reports ask,
- * model-focus.c what is told; model-classes.c which event is what and which fields it has (the
+ * model-focus.c what is told, model-hindsight.c what is found too late; model-classes.c which event is what and which fields it has (the
  * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
  * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c what
  * users define.
@@ -144,7 +144,8 @@ struct ky_thread {
 	struct ky_wait wait;
 	struct ky_wait woken;	 /* the last wake-up that counted; KY_WAIT_NONE: none yet */
 	enum ky_off_kind off;	 /* while it does not run */
-	int64_t off_ns;		 /* since when */
+	int64_t off_ns;		 /* since when, or since the interval's begin */
+	int64_t left_ns;	 /* since when, whatever intervals there are */
 	int64_t stray_ns;	 /* last told to be on a CPU without a record; INT64_MIN: never */
 	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
 	struct ky_proc *proc;	 /* its process, once files matter */
@@ -152,6 +153,7 @@ struct ky_thread {
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
 	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
+	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
 	bool born;	/* its fork was seen */
 	bool fresh;	/* and was not told of yet */
 	bool dead;	/* its exit was seen */

@@ -415,14 +415,22 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 
 /*
  * Intervals were told of before it was known what CPUs had done in them: all of them again, by who knows
- * it from the beginning.
+ * it from the beginning. Damage (@status) is met again.
  */
-static int run_again(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+static int run_again(struct pass *pass, struct ky_flow *flow, int status, struct kymo_error *err)
 {
 	struct ky_report_results *results = pass->results;
-	struct ky_model *model = ky_model_new(results->set, err);
-	int status;
+	struct ky_model *model;
+	struct kymo_error unable;
+	int sought;
 
+	ky_error_clear(&unable);
+	sought = ky_flow_seek(flow, INT64_MIN, &unable);
+	if (sought < 0) {
+		*err = status < 0 ? *err : unable;
+		return status < 0 ? status : sought;
+	}
+	model = ky_model_new(results->set, err);
 	if (!model || ky_model_foresee(model, results->model) < 0) {
 		ky_model_free(model);
 		return ky_error_nomem(err);
@@ -433,8 +441,7 @@ static int run_again(struct pass *pass, struct ky_flow *flow, struct kymo_error 
 	ky_report_results_fini(results);
 	*results = (struct ky_report_results){
 		.model = model, .set = results->set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
-	status = ky_flow_seek(flow, INT64_MIN, err);
-	return status < 0 ? status : run_pass(pass, flow, err);
+	return run_pass(pass, flow, err);
 }
 
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
@@ -462,8 +469,8 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	status = check_needs(reports, n_reports, results->model, set, options, err);
 	if (status >= 0)
 		status = run_pass(&pass, flow, err);
-	if ((status >= 0 || pass.left_out) && ky_model_hindsight(results->model))
-		status = run_again(&pass, flow, err);
+	if (status != KYMO_E_MEMORY && ky_model_hindsight(results->model))
+		status = run_again(&pass, flow, status, err);
 	free_runs(&pass);
 	free(pass.runs);
 	return status;

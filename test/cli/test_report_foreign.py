@@ -6,20 +6,12 @@ or what is missing must be said."""
 import json
 import os
 import re
-import struct
 
 import pytest
 
 import slow_figures
+from kernel_trace import PER_PACKET, TASK, old_event, pick, same_event, write
 from slow_figures import tables
-
-TASK = re.compile(r"sched_(waking|wakeup|wakeup_new)$")
-
-
-def pick(fields, names):
-    """The fields of that list, called otherwise where it says "new=old"."""
-    pairs = [(name.split("=") * 2)[:2] for name in names.split()]
-    return {new: slow_figures.number(fields[old]) for new, old in pairs}
 
 
 def perf_event(event):
@@ -51,87 +43,6 @@ def perf_event(event):
         name = "sched:" + name
     sample = {"perf_tid": event.context["tid"], "perf_pid": event.context.get("pid", -1)}
     return name, sample | fields
-
-
-def old_event(event):
-    """What LTTng 2.0 to 2.5 recorded; the thread's id is a field here as any other."""
-    name, old, fields = event.name, event.fields, {}
-    if name == "sched_switch":
-        fields = pick(old, "prev_comm prev_tid prev_prio prev_state next_comm next_tid next_prio")
-    elif TASK.match(name):
-        fields = pick(old, "comm tid prio target_cpu")
-    elif name == "sched_process_fork":
-        fields = pick(old, "parent_comm parent_tid child_comm child_tid")
-    elif name == "sched_process_exit":
-        fields = pick(old, "comm tid")
-    elif name.startswith("syscall_entry_"):
-        name = "sys_" + name[14:]
-    elif name.startswith("syscall_exit_"):
-        name, fields = "exit_syscall", {"ret": old["ret"]}
-    elif name.startswith("irq_softirq_"):
-        name, fields = name[4:], pick(old, "vec")
-    elif name == "irq_handler_entry":
-        fields = pick(old, "irq name")
-    elif name == "irq_handler_exit":
-        fields = pick(old, "irq")
-    return name, fields | {"perf_tid": event.context["tid"]}
-
-
-HEAD = """/* CTF 1.8 */
-trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{
-    integer {{ size = 32; align = 8; signed = false; }} magic; }}; }};
-env {{ {env} }};
-clock {{ name = c; freq = 1000000000; offset = {offset}; }};
-typealias integer {{ size = 64; align = 8; signed = false; map = clock.c.value; }} := time_t;
-typealias integer {{ size = 64; align = 8; signed = true; }} := long_t;
-stream {{
-    event.header := struct {{ integer {{ size = 32; align = 8; signed = false; }} id; time_t timestamp; }};
-    packet.context := struct {{ time_t timestamp_begin; time_t timestamp_end;
-        integer {{ size = 64; align = 8; signed = false; }} content_size;
-        integer {{ size = 64; align = 8; signed = false; }} packet_size;
-        integer {{ size = 64; align = 8; signed = false; }} events_discarded;
-        integer {{ size = 32; align = 8; signed = false; }} cpu_id; }};
-}};
-"""
-PER_PACKET = 1000
-
-
-def write(path, events, made_of, env='domain = "kernel";', lost=()):
-    """A trace of @events as @made_of tells their names and fields; one stream for each CPU.
-
-    Packets @lost, as (CPU, number), are not there: their events were discarded.
-    """
-    os.makedirs(path)
-    offset = events[0].ns
-    ids, classes, bodies = {}, [], {}
-    for event in events:
-        name, fields = made_of(event)
-        key = name, tuple(fields)
-        if key not in ids:
-            ids[key] = len(ids)
-            members = "".join(f" {'string' if isinstance(value, str) else 'long_t'} _{field};"
-                              for field, value in fields.items())
-            classes.append(f'event {{ name = "{name}"; id = {ids[key]}; '
-                           f"fields := struct {{{members} }}; }};\n")
-        data = struct.pack("<IQ", ids[key], event.ns - offset)
-        for value in fields.values():
-            data += value.encode() + b"\0" if isinstance(value, str) else struct.pack("<q", value)
-        bodies.setdefault(event.cpu, []).append((event.ns - offset, data))
-    with open(path / "metadata", "w", encoding="utf-8") as file:
-        file.write(HEAD.format(env=env, offset=offset) + "".join(classes))
-    for cpu, found in bodies.items():
-        with open(path / f"stream_{cpu}", "wb") as file:
-            discarded = 0
-            for i in range(0, len(found), PER_PACKET):
-                part = found[i:i + PER_PACKET]
-                if (cpu, i // PER_PACKET) in lost:
-                    discarded += len(part)
-                    continue
-                body = b"".join(data for _ns, data in part)
-                bits = (4 + 44 + len(body)) * 8
-                file.write(struct.pack("<IQQQQQI", 0xC1FC1FC1, part[0][0], part[-1][0], bits, bits,
-                                       discarded, cpu) + body)
-    return path
 
 
 def figures(kymo, trace, *options):
@@ -167,16 +78,6 @@ def test_names_of_others_give_the_same_figures(kymo, events, tmp_path, made_of, 
     found = figures(kymo, theirs)
     for report, rows in ours.items():
         assert found[report] == rows, report
-
-
-def same_event(event):
-    """Today's names."""
-    name, fields = old_event(event)
-    if event.name.startswith("syscall_"):
-        name = event.name
-    elif event.name.startswith("irq_softirq_"):
-        name = event.name
-    return name, fields
 
 
 def test_cut_in_the_middle_without_a_state_dump(kymo, events, tmp_path):
@@ -245,32 +146,3 @@ def test_lost_events_are_told_and_what_spans_them_is_not_measured(kymo, events, 
                 if row["end"] < since]
 
     assert outside(result) == outside(other) != []
-
-
-def test_intervals_add_up_over_lost_events(kymo, events, tmp_path):
-    """Borders of intervals lie where events were lost, which is found behind them."""
-    def length_ns(interval):
-        return interval["end_ns"] - interval["begin_ns"] + 1
-
-    def sums(*options):
-        found = json.loads(kymo("report", "--json", "cpu", "--limit", "0", *options, gap).out)["reports"]
-        rows = {}
-        for report in found:
-            for table in report["tables"]:
-                for row in table["rows"]:
-                    if table["name"] == "cpus":
-                        assert not options or row["unknown"] <= length_ns(report["interval"])
-                        for state in ("busy", "unknown"):
-                            key = row["cpu"], state
-                            rows[key] = rows.get(key, 0) + row[state]
-                    elif table["name"] == "threads" and row["cpu_time"]:
-                        key = row["process"]["tid"]
-                        rows[key] = rows.get(key, 0) + row["cpu_time"]
-        return rows
-
-    kept = [event for event in events if not event.name.startswith("lttng_statedump")]
-    gap = write(tmp_path / "gap", kept, same_event, lost=((0, 3), (0, 7), (1, 2)))
-    whole = sums()
-    assert whole[0, "unknown"] and whole[1, "unknown"]
-    for interval in ("100ms", "10ms", "1ms"):
-        assert sums("--refresh", interval) == whole

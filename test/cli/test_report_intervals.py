@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""--refresh: the intervals' tables add up to those of the whole trace, in every report and table, for every
+column that is a sum; and every single happening stands in one interval."""
+
+import collections
+import json
+import os
+
+import pytest
+
+import kernel_trace
+
+PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_exit_*' : $cpu")
+# Columns of these classes are sums, but for those that are no sums by their names.
+SUMS = {"count", "size", "duration", "tally"}
+NO_SUMS = {"threads", "cpus", "min", "max", "avg", "stdev", "p50", "p90", "p99", "p999", "max_queue", "mean",
+           "latency", "highest", "lowest", "first", "last", "waiters", "file", "anonymous", "shared", "swap"}
+NET = {("memory", "total", "net"), ("memory", "processes", "net")}
+KEYS = {"cpu", "text", "syscall", "path", "disk", "netif", "address", "process", "irq"}
+# Steps of time begin with their interval, and are no happenings.
+STEPS = "syscall-rates"
+
+
+def key_of(value):
+    """A name or a process may be learnt later than in the interval."""
+    return value["tid"] if isinstance(value, dict) and "tid" in value else json.dumps(value)
+
+
+def is_sum(report, table, column):
+    if (report, table, column["name"]) in NET:
+        return True
+    if column["class"] == "tally":
+        return True
+    return column["class"] in SUMS and column["name"] not in NO_SUMS
+
+
+def add_table(found, report, table):
+    """Into {(report, table, key, column): sum}."""
+    columns = table["columns"]
+    keys = [c["name"] for c in columns if c["class"] in KEYS]
+    sums = [c["name"] for c in columns if is_sum(report, table["name"], c)]
+    if {"from", "to"} <= {c["name"] for c in columns}:
+        keys, sums = keys + ["from", "to"], ["count"]
+    elif any(c["class"] == "timestamp" for c in columns) and report != STEPS:
+        keys, sums = [c["name"] for c in columns], []
+    for row in table["rows"]:
+        key = report, table["name"], tuple(key_of(row[name]) for name in keys)
+        if not sums:
+            found[key] += 1
+        for name in sums:
+            for part, count in row[name].items() if isinstance(row[name], dict) else [("", row[name] or 0)]:
+                found[(*key, name, part)] += count
+
+
+def sums(kymo, trace, *options, code=0):
+    """All that adds up, of all reports, with all tables; and how many intervals there were."""
+    args = ("report", "all", "--json", "--limit", "0", *PERIODS)
+    names = json.loads(kymo("report", "all", "--json", *PERIODS, trace, code=code).out)["reports"]
+    tables = {table["name"] for report in names for table in report["tables"]} | {"log"}
+    words = [word for table in sorted(tables) for word in ("-t", table)]
+    found = collections.Counter()
+    reports = json.loads(kymo(*args, *words, *options, trace, code=code).out)["reports"]
+    for report in reports:
+        for table in report["tables"]:
+            if report["name"] != "summary":
+                add_table(found, report["name"], table)
+    return {key: value for key, value in found.items() if value}, len(reports) // len(names)
+
+
+def check(kymo, trace, options, lengths, code=0):
+    whole, _ = sums(kymo, trace, *options, code=code)
+    assert len(whole) > 500
+    for length in lengths:
+        parts, n = sums(kymo, trace, *options, "--refresh", length, code=code)
+        assert n > 5
+        wrong = {key: (whole.get(key), parts.get(key)) for key in whole.keys() | parts.keys()
+                 if whole.get(key) != parts.get(key)}
+        assert not wrong, (length, len(wrong), sorted(wrong.items(), key=str)[:20])
+
+
+@pytest.mark.parametrize("options,lengths", (
+    ((), ("30ms", "500ms")),
+    (("--begin", "10%", "--end", "60%", "--group-by", "process"), ("50ms",)),
+    (("--cpu", "1", "--pid", "323", "--comm", "lttng*"), ("50ms",)),
+    # Half of the switches: what CPUs and threads did is often known only later, or not at all.
+    (("--filter", "$event != 'sched_switch' || next_tid % 2 == 1"), ("50ms",))))
+def test_intervals_add_up(kymo, reference, options, lengths):
+    check(kymo, reference, options, lengths)
+
+
+@pytest.fixture(scope="module")
+def no_dump(events):
+    """The reference trace's events, but for what its state dump told."""
+    return [event for event in events if not event.name.startswith("lttng_statedump")]
+
+
+def test_intervals_add_up_over_losses(kymo, no_dump, tmp_path):
+    """What threads did off the CPU is not told where they may have run, in whichever interval that is found."""
+    trace = kernel_trace.write(tmp_path / "gap", no_dump, kernel_trace.same_event, lost=((0, 3), (0, 7), (1, 2)))
+    check(kymo, trace, (), ("50ms",))
+
+
+def test_intervals_before_the_first_event_of_a_cpu(kymo, no_dump, tmp_path):
+    """Its first switch tells what it did since its record began, however many intervals were over."""
+    late = [event for event in no_dump if event.cpu == 0 or event.ns > no_dump[0].ns + 700_000_000]
+    trace = kernel_trace.write(tmp_path / "late", late, kernel_trace.same_event, whole=True)
+    check(kymo, trace, (), ("50ms",))
+    first = json.loads(kymo("report", "cpu", "--json", "-t", "cpus", "--refresh", "100ms", trace).out)["reports"][0]
+    row = first["tables"][0]["rows"][1]
+    assert (row["cpu"], row["idle"] + row["busy"], row["unknown"]) == (1, 100_000_000, 0)
+
+
+def test_intervals_behind_damage(kymo, no_dump, tmp_path):
+    """Intervals behind the end of a CPU's record do not know it, and say so; those before it do not."""
+    trace = kernel_trace.write(tmp_path / "cut", no_dump, kernel_trace.same_event)
+    os.truncate(trace / "stream_1", os.path.getsize(trace / "stream_1") // 2)
+    check(kymo, trace, (), ("50ms",), code=1)
+    failed = kymo("report", "cpu,net", "--json", "-t", "cpus", "--refresh", "100ms", trace, code=1)
+    assert failed.err.count("\n") == 1 and "stream_1" in failed.err
+    found = [r for r in json.loads(failed.out)["reports"] if r["name"] == "cpu"]
+    marked = [any("damage ends the record of CPU 1 at" in note for note in part["notes"]) for part in found]
+    n_whole = marked.index(True)
+    assert 2 < n_whole < 10 < len(found) and all(marked[n_whole:])
+    for part in found[n_whole + 1:]:
+        row = part["tables"][0]["rows"][1]
+        assert (row["cpu"], row["busy"], row["idle"], row["usage"]) == (1, 0, 0, None)
+    for part in found[:n_whole]:
+        assert part["tables"][0]["rows"][1]["unknown"] < 10_000_000
