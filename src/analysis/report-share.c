@@ -187,69 +187,78 @@ bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, c
 	"what happened there is not in these figures, and calls and waits of threads that were " \
 	"there meanwhile may be missing or wrong"
 
-/* CPUs that the trace knows by name only. */
-static int note_absent_cpus(struct ky_report_result *result)
+/* " of HOST" where there are several, else "". */
+static void add_host(struct ky_strbuf *out, const struct ky_model *model,
+		     const struct ky_host *host)
 {
-	struct ky_strbuf list = KY_STRBUF_INIT;
-	uint64_t absent = 0;
-	bool lacks = false;
-	int status = 0;
+	const char *label = ky_report_host(model, host);
 
-	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
-		lacks |= ky_model_host(result->model, i)->lacks_cpus;
-		absent |= ky_model_host(result->model, i)->absent_cpus;
-	}
-	for (unsigned int cpu = 0; cpu < 64; cpu++) {
-		if (absent >> cpu & 1)
-			ky_strbuf_addf(&list, "%s%u", list.len ? ", " : " (", cpu);
-	}
-	if (list.len)
-		ky_strbuf_addc(&list, ')');
-	if (ky_strbuf_failed(&list))
-		status = KYMO_E_MEMORY;
-	else if (lacks)
-		status = ky_report_note(
-			result,
-			"events name CPUs of which the trace has no record%s: " NOT_IN_FIGURES,
-			ky_strbuf_text(&list));
-	ky_strbuf_fini(&list);
+	if (label)
+		ky_strbuf_addf(out, " of %s", label);
+}
+
+/* Makes @text, which is finished, a note. */
+static int note_text(struct ky_report_result *result, struct ky_strbuf *text)
+{
+	int status = ky_strbuf_failed(text) ? KYMO_E_MEMORY
+					    : ky_report_note(result, "%s", ky_strbuf_text(text));
+
+	ky_strbuf_fini(text);
 	return status;
 }
 
-/* CPUs whose record ends in damage while those of others go on. */
-static int note_cut_cpus(struct ky_report_result *result)
+/* CPUs that the trace knows by name only. */
+static int note_absent_cpus(struct ky_report_result *result, const struct ky_host *host)
 {
-	int status = 0;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *before = " (";
 
-	for (size_t i = 0; i < ky_model_n_cpus(result->model) && status >= 0; i++) {
-		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
-		struct ky_strbuf when = KY_STRBUF_INIT;
-
-		if (cpu->cut_ns == INT64_MIN)
-			continue;
-		ky_render_time(&when, cpu->cut_ns, false);
-		status =
-			ky_strbuf_failed(&when)
-				? KYMO_E_MEMORY
-				: ky_report_note(
-					  result,
-					  "damage ends the record of CPU %u at %s: " NOT_IN_FIGURES,
-					  cpu->id, ky_strbuf_text(&when));
-		ky_strbuf_fini(&when);
+	if (!host->lacks_cpus)
+		return 0;
+	ky_strbuf_adds(&text, "events");
+	add_host(&text, result->model, host);
+	ky_strbuf_adds(&text, " name CPUs of which the trace has no record");
+	for (unsigned int cpu = 0; cpu < 64; cpu++) {
+		if (host->absent_cpus >> cpu & 1) {
+			ky_strbuf_addf(&text, "%s%u", before, cpu);
+			before = ", ";
+		}
 	}
-	return status;
+	ky_strbuf_adds(&text, host->absent_cpus ? "): " NOT_IN_FIGURES : ": " NOT_IN_FIGURES);
+	return note_text(result, &text);
+}
+
+/* A CPU whose record ends in damage, in this interval or before it, while those of others go on. */
+static int note_cut_cpu(struct ky_report_result *result, const struct ky_cpu *cpu)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (cpu->cut_ns == INT64_MIN || cpu->cut_ns >= result->end_ns)
+		return 0;
+	ky_strbuf_addf(&text, "damage ends the record of CPU %u", cpu->id);
+	add_host(&text, result->model, cpu->host);
+	ky_strbuf_adds(&text, " at ");
+	ky_render_time(&text, cpu->cut_ns, false);
+	ky_strbuf_adds(&text, ": " NOT_IN_FIGURES);
+	return note_text(result, &text);
 }
 
 int ky_report_note_losses(struct ky_report_result *result)
 {
 	uint64_t events = 0, gaps = 0;
+	int status = 0;
 
-	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
-		events += ky_model_host(result->model, i)->lost_events;
-		gaps += ky_model_host(result->model, i)->gaps;
+	for (size_t i = 0; i < ky_model_n_hosts(result->model) && status >= 0; i++) {
+		const struct ky_host *host = ky_model_host(result->model, i);
+
+		events += host->lost_events;
+		gaps += host->gaps;
+		status = note_absent_cpus(result, host);
 	}
-	if (note_absent_cpus(result) < 0 || note_cut_cpus(result) < 0)
-		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < ky_model_n_cpus(result->model) && status >= 0; i++)
+		status = note_cut_cpu(result, ky_model_cpu(result->model, i));
+	if (status < 0)
+		return status;
 	if (!gaps)
 		return 0;
 	return ky_report_note(result,

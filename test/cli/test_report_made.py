@@ -2,6 +2,7 @@
 """Reports of small traces that are written here, for what happens seldom."""
 
 import json
+import os
 
 from kernel_trace import write
 from slow_figures import Event, tables
@@ -46,3 +47,24 @@ def test_waking_and_wakeup_of_the_same_time(kymo, tmp_path):
         trace = record(name, waker, target)
         assert waits(kymo, trace) == [(5000, 6000, "woken", 20, 10), (9000, 9000, "woken", 20, 10)], name
         assert waits(kymo, trace, "--min", "1us") == [(5000, 6000, "woken", 20, 10)]
+
+
+def test_notes_on_cpus_name_the_host(kymo, tmp_path):
+    """Of several hosts, which one's CPU has no record, or one that ends in damage."""
+    def events(cpus):
+        made = [switch(1000 * i + cpu, cpu, 10 * cpu + i % 2, 10 * cpu + (i + 1) % 2) for i in range(2500)
+                for cpu in cpus]
+        return made + [wake(2_500_000, 0, 1, "sched_waking", 99, 3)]
+
+    one = write(tmp_path / "one", events((0,)), env='domain = "kernel"; hostname = "alpha";')
+    two = write(tmp_path / "two", events((0, 1))[:-1], env='domain = "kernel"; hostname = "beta";')
+    file = two / "stream_1"
+    os.truncate(file, os.path.getsize(file) - 1000)
+    for options in ((), ("--refresh", "1ms")):
+        found = json.loads(kymo("report", "cpu", "--json", *options, one, two, code=1).out)["reports"][-1]["notes"]
+        assert any(note.startswith("events of alpha name CPUs of which the trace has no record (3): ")
+                   for note in found), found
+        assert any(note.startswith("damage ends the record of CPU 1 of beta at ") for note in found), found
+        assert len(found) == 3, found
+    alone = json.loads(kymo("report", "cpu", "--json", one).out)["reports"][0]["notes"]
+    assert alone[0].startswith("events name CPUs of which the trace has no record (3): ")
