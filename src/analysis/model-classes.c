@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/quirks.h"
+
 enum naming {
 	EXACT,
 	PREFIX,	      /* the rest is a system call's name */
@@ -38,7 +40,7 @@ static const struct class_row class_rows[] = {
 	{"sched_switch", EXACT, KY_ABOUT_ALWAYS, KY_CAN_SWITCH, ky_on_switch,
 	 "prev_tid|prev_pid next_tid|next_pid prev_comm next_comm prev_prio next_prio prev_state"},
 	{"sched_migrate_task", EXACT, KY_ABOUT_ALWAYS, KY_CAN_MIGRATE, ky_on_migrate,
-	 "tid|pid comm prio dest_cpu"},
+	 "tid|pid comm prio dest_cpu orig_cpu"},
 	{"sched_waking", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_waking, TASK_FIELDS},
 	{"sched_wakeup", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_wakeup, TASK_FIELDS},
 	{"sched_wakeup_new", EXACT, KY_ABOUT_ALWAYS, KY_CAN_WAKE, ky_on_wakeup_new, TASK_FIELDS},
@@ -208,12 +210,19 @@ static bool find_fields(struct ky_handle *fields, int n_fields, const char *spec
 	return kernel_words;
 }
 
+static bool wakes(const struct class_row *row)
+{
+	return row->handle == ky_on_waking || row->handle == ky_on_wakeup ||
+	       row->handle == ky_on_wakeup_new;
+}
+
 static void find_row_fields(struct ky_class_info *info, const struct class_row *row,
-			    const struct ky_event_class *cls)
+			    const struct ky_event_class *cls, unsigned int quirks)
 {
 	bool kernel_words = find_fields(info->fields, KY_CLASS_FIELDS, row->fields, cls);
+	bool kernel_prio = kernel_words || (wakes(row) && quirks & KY_QUIRK_WAKE_PRIO);
 
-	info->prio_offset = kernel_words ? -100 : 0;
+	info->prio_offset = kernel_prio ? -100 : 0;
 	/* The kernel's child_pid is the thread's id, and then no field tells the process. */
 	if (row->handle == ky_on_fork && kernel_words) {
 		memset(&info->fields[KY_FORK_CHILD_PID], 0, sizeof(struct ky_handle));
@@ -233,6 +242,8 @@ static void find_context(struct ky_class_info *info, const struct ky_event_class
 		if (!info->comm.cls)
 			ky_handle_find(&info->comm, cls, scopes[i], "procname");
 	}
+	if (!ky_handle_find_any(&info->cpu, cls, "perf_cpu"))
+		ky_handle_find(&info->cpu, cls, KY_SCOPE_EVENT_CONTEXT, "cpu_id");
 	ky_handle_find(&info->cgroup, cls, KY_SCOPE_EVENT_CONTEXT, "cgroup");
 	if (!info->cgroup.cls)
 		ky_handle_find(&info->cgroup, cls, KY_SCOPE_STREAM_CONTEXT, "cgroup");
@@ -361,7 +372,7 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	info->whole = row->handle;
 	info->subject = row->subject;
 	host->abilities |= row->ability;
-	find_row_fields(info, row, cls);
+	find_row_fields(info, row, cls, host->trace->quirks);
 	if (row->ability == KY_CAN_SYSCALLS)
 		return resolve_syscall(model, info, row, rest, cls);
 	if (row->naming == VECTOR_ENTRY || row->naming == VECTOR_EXIT)

@@ -43,7 +43,16 @@ struct ky_class_info {
 	struct ky_handle fields[KY_CLASS_FIELDS];
 	/* The context of the thread that ran when the event happened. */
 	struct ky_handle tid, pid, comm, cgroup;
+	struct ky_handle cpu; /* where it happened, if the event says so itself */
 };
+
+/* The CPU of @event: its packet's, or what perf up to 4.1 says in each event; UINT32_MAX: none. */
+static inline uint32_t ky_event_cpu(const struct ky_event *event, const struct ky_class_info *info)
+{
+	if (event->cpu_id != UINT32_MAX || !info->cpu.cls)
+		return event->cpu_id;
+	return (uint32_t)ky_get_u64(event, &info->cpu, UINT32_MAX);
+}
 
 /* A data stream, as the model knows it. */
 struct ky_stream_state {
@@ -373,7 +382,7 @@ enum {
 	KY_SWITCH_PREV_STATE
 };
 /* migrate, wakeup, exit, setprio */
-enum { KY_TASK_TID, KY_TASK_COMM, KY_TASK_PRIO, KY_TASK_CPU };
+enum { KY_TASK_TID, KY_TASK_COMM, KY_TASK_PRIO, KY_TASK_CPU, KY_TASK_FROM_CPU };
 enum {
 	KY_FORK_CHILD_TID,
 	KY_FORK_CHILD_PID,

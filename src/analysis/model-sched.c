@@ -150,9 +150,13 @@ static void take_comm(struct ky_thread *thread, const struct ky_event *event,
 static void take_prio(struct ky_thread *thread, const struct ky_event *event,
 		      const struct ky_class_info *info, int field)
 {
-	if (info->fields[field].cls)
-		thread->prio =
-			(int32_t)ky_get_i64(event, &info->fields[field], 0) + info->prio_offset;
+	int32_t prio;
+
+	if (!info->fields[field].cls)
+		return;
+	prio = (int32_t)ky_get_i64(event, &info->fields[field], 0) + info->prio_offset;
+	/* A tracer that does not tell its version: LTTng's scale ends at 39, the kernel's at 139. */
+	thread->prio = prio >= 100 ? prio - 100 : prio;
 }
 
 static int32_t get_tid(const struct ky_event *event, const struct ky_class_info *info, int field)
@@ -241,6 +245,7 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_thread *thread;
 	int32_t cpu;
+	bool stays;
 	int status;
 
 	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
@@ -252,7 +257,9 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
 	see_cpu(feed->host, thread, cpu, event->ns);
 	status = ky_wait_move(feed->model, thread, cpu, event->ns);
-	if (status < 0 || !ky_model_tells(feed->model, thread, (uint32_t)thread->cpu))
+	/* The kernel says so before it knows whether the thread stays where it is. */
+	stays = ky_get_i64(event, &info->fields[KY_TASK_FROM_CPU], -1) == cpu;
+	if (status < 0 || stays || !ky_model_tells(feed->model, thread, (uint32_t)cpu))
 		return status;
 	return ky_model_notify(feed->model, migrated, thread, event->ns);
 }

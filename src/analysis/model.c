@@ -236,7 +236,7 @@ static int64_t stream_begin(const struct ky_model *model, const struct ky_event 
 	return first->ns;
 }
 
-static int use_cpu(struct ky_feed *feed, uint32_t id)
+static int be_on_cpu(struct ky_feed *feed, uint32_t id)
 {
 	struct ky_stream_state *stream = feed->stream;
 
@@ -252,6 +252,21 @@ static int use_cpu(struct ky_feed *feed, uint32_t id)
 	}
 	feed->cpu = stream->cpu;
 	return 0;
+}
+
+/* *@event is on another CPU than the last one; @own is for one whose packet does not tell which. */
+static int use_cpu(struct ky_feed *feed, const struct ky_event **event, struct ky_event *own)
+{
+	const struct ky_class_info *info = &feed->host->classes[(*event)->cls->index];
+	uint32_t id = ky_event_cpu(*event, info);
+
+	if (id != (*event)->cpu_id) {
+		*own = **event;
+		own->cpu_id = id;
+		*event = own;
+		feed->asked = NULL; /* it knew events by their addresses */
+	}
+	return be_on_cpu(feed, id);
 }
 
 /* The first event of a CPU in a stream that records switches. */
@@ -371,6 +386,7 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
 	const struct ky_packet *packet = NULL;
+	struct ky_event own;
 	int status = 0;
 
 	for (size_t i = 0; i < batch->n_events; i++) {
@@ -400,7 +416,7 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 		}
 		feed->stream->last_ns = event->ns;
 		if (event->cpu_id != feed->stream->cpu_id || !feed->cpu) {
-			status = use_cpu(feed, event->cpu_id);
+			status = use_cpu(feed, &event, &own);
 			if (status < 0)
 				return status;
 		}
@@ -422,7 +438,7 @@ int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct k
 
 		enter_stream(&feed, stream);
 		if (!feed.cpu && stream->has_cpu_id)
-			status = use_cpu(&feed, stream->cpu_id);
+			status = be_on_cpu(&feed, stream->cpu_id);
 		if (status >= 0)
 			status = feed_loss(&feed, batch);
 	}

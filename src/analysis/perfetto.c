@@ -307,7 +307,8 @@ static int one_event(struct ky_pf *pf, struct ky_pf_at *at, const struct ky_loss
 	if (!at->machine->begun)
 		begin_machine(pf, at->machine, at->event->ns);
 	at->cls = &pf->hosts[at->host->index].classes[at->event->cls->index];
-	at->cpu = ky_pf_cpu_get(pf, at->machine, at->event->cpu_id);
+	at->cpu = ky_pf_cpu_get(pf, at->machine,
+				ky_event_cpu(at->event, &at->host->classes[at->event->cls->index]));
 	if (loss && at->cpu)
 		at->cpu->lost = true;
 	pf->now = at;

@@ -52,7 +52,8 @@ static const struct ky_column thread_columns[] = {
 			  .bar = KY_BAR_MOST},
 	[THREAD_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
 			       "How often the thread moved to another CPU: sched_migrate_task "
-			       "events, and switches to a thread on another CPU than it was on.",
+			       "events (but those to the CPU where it is), and switches to a "
+			       "thread on another CPU than it was on.",
 			       .spare = 2},
 	[THREAD_PRIO] = {"prio", "Prio", KY_CELL_NUMBER,
 			 "The last priority seen, on LTTng's scale (the kernel's minus 100): 20 is "

@@ -18,6 +18,7 @@ static const struct {
 	{"lttng-modules", VERSION(2, 10, 0), VERSION(2, 10, 10), KY_QUIRK_LATE_EVENTS},
 	{"lttng-ust", 0, ANY, KY_QUIRK_ZERO_END},
 	{"lttng-modules", 0, ANY, KY_QUIRK_ZERO_END},
+	{"lttng-modules", 0, VERSION(2, 7, 1), KY_QUIRK_WAKE_PRIO},
 	{"barectf", 0, VERSION(2, 3, 1), KY_QUIRK_EARLY_EVENTS},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes of tracers in what they say of packets, known by their name and version. */
+/* Mistakes of tracers, known by their name and version. */
 #ifndef KY_STORE_QUIRKS_H
 #define KY_STORE_QUIRKS_H
 
@@ -12,6 +12,8 @@ enum ky_quirk {
 	KY_QUIRK_ZERO_END = 2,
 	/* Events before the packet's begin: it begins, and the one before ends, with the first event. */
 	KY_QUIRK_EARLY_EVENTS = 4,
+	/* Priorities of wake-ups are the kernel's, those of all else are it minus 100. */
+	KY_QUIRK_WAKE_PRIO = 8,
 };
 
 /* The mistakes (enum ky_quirk, or-ed) of the tracer that @trace's environment names. */

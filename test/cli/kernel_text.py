@@ -104,7 +104,7 @@ class Cpu:
                 self.name[prev], self.name[tid] = fields["prev_comm"], fields["next_comm"]
                 self.prio[prev], self.prio[tid] = fields["prev_prio"], fields["next_prio"]
             elif event.name == "sched_migrate_task":
-                self.migrations[fields["tid"]] += 1
+                self.migrations[fields["tid"]] += fields["orig_cpu"] != fields["dest_cpu"]
                 self.where[fields["tid"]] = fields["dest_cpu"]
             elif event.name == "sched_process_fork":
                 self.where.pop(fields["child_tid"], None)

@@ -23,6 +23,8 @@ def old_event(event):
         fields = pick(old, "prev_comm prev_tid prev_prio prev_state next_comm next_tid next_prio")
     elif TASK.match(name):
         fields = pick(old, "comm tid prio target_cpu")
+    elif name == "sched_migrate_task":
+        fields = pick(old, "comm tid prio orig_cpu dest_cpu")
     elif name == "sched_process_fork":
         fields = pick(old, "parent_comm parent_tid child_comm child_tid")
     elif name == "sched_process_exit":
@@ -50,6 +52,7 @@ def same_event(event):
     return name, fields
 
 
+CPU = "integer { size = 32; align = 8; signed = false; } cpu_id;"
 HEAD = """/* CTF 1.8 */
 trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{
     integer {{ size = 32; align = 8; signed = false; }} magic; }}; }};
@@ -63,7 +66,7 @@ stream {{
         integer {{ size = 64; align = 8; signed = false; }} content_size;
         integer {{ size = 64; align = 8; signed = false; }} packet_size;
         integer {{ size = 64; align = 8; signed = false; }} events_discarded;
-        integer {{ size = 32; align = 8; signed = false; }} cpu_id; }};
+        {cpu} }};
 }};
 """
 PER_PACKET = 1000
@@ -73,11 +76,12 @@ def as_is(event):
     return event.name, event.fields | event.context
 
 
-def write(path, events, made_of=as_is, env='domain = "kernel";', lost=(), whole=False):
+def write(path, events, made_of=as_is, env='domain = "kernel";', lost=(), whole=False,
+          one_stream=False):
     """A trace of @events as @made_of tells their names and fields; one stream for each CPU.
 
     Packets @lost, as (CPU, number), are not there: their events were discarded. @whole: all CPUs' records
-    begin with the trace, however late their first events are.
+    begin with the trace, however late their first events are. @one_stream: all are in one, which has no CPU.
     """
     os.makedirs(path)
     offset = events[0].ns
@@ -94,9 +98,9 @@ def write(path, events, made_of=as_is, env='domain = "kernel";', lost=(), whole=
         data = struct.pack("<IQ", ids[key], event.ns - offset)
         for value in fields.values():
             data += value.encode() + b"\0" if isinstance(value, str) else struct.pack("<q", value)
-        bodies.setdefault(event.cpu, []).append((event.ns - offset, data))
+        bodies.setdefault(0 if one_stream else event.cpu, []).append((event.ns - offset, data))
     with open(path / "metadata", "w", encoding="utf-8") as file:
-        file.write(HEAD.format(env=env, offset=offset) + "".join(classes))
+        file.write(HEAD.format(env=env, offset=offset, cpu="" if one_stream else CPU) + "".join(classes))
     for cpu, found in bodies.items():
         with open(path / f"stream_{cpu}", "wb") as file:
             discarded = 0
@@ -106,8 +110,10 @@ def write(path, events, made_of=as_is, env='domain = "kernel";', lost=(), whole=
                     discarded += len(part)
                     continue
                 body = b"".join(data for _ns, data in part)
-                bits = (4 + 44 + len(body)) * 8
+                if not one_stream:
+                    body = struct.pack("<I", cpu) + body
+                bits = (4 + 40 + len(body)) * 8
                 begin = 0 if whole and not i else part[0][0]
-                file.write(struct.pack("<IQQQQQI", 0xC1FC1FC1, begin, part[-1][0], bits, bits,
-                                       discarded, cpu) + body)
+                file.write(struct.pack("<IQQQQQ", 0xC1FC1FC1, begin, part[-1][0], bits, bits,
+                                       discarded) + body)
     return path

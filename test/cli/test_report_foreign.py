@@ -39,10 +39,35 @@ def perf_event(event):
         name, fields = "irq:" + name, pick(old, "irq name")
     elif name == "irq_handler_exit":
         name, fields = "irq:" + name, pick(old, "irq")
+    elif name == "sched_migrate_task":
+        fields = pick(old, "comm pid=tid prio orig_cpu dest_cpu")
+        fields["prio"] += 100
     if name.startswith("sched_"):
         name = "sched:" + name
     sample = {"perf_tid": event.context["tid"], "perf_pid": event.context.get("pid", -1)}
     return name, sample | fields
+
+
+def old_perf_event(event):
+    """What perf up to 4.1 wrote: one stream of all CPUs, and which one is a field of each event."""
+    name, fields = perf_event(event)
+    return name, {"perf_cpu": event.cpu} | fields
+
+
+def older_event(event):
+    """Before 2.7.1 the priorities of wake-ups were on the kernel's scale."""
+    name, fields = old_event(event)
+    if TASK.match(name):
+        fields["prio"] += 100
+    return name, fields
+
+
+def unnamed_event(event):
+    """Of a tracer that does not tell its version only priorities of 100 and above are known to be the kernel's."""
+    name, fields = same_event(event)
+    if TASK.match(name) and fields["prio"] >= 0:
+        fields["prio"] += 100
+    return name, fields
 
 
 def figures(kymo, trace, *options):
@@ -59,7 +84,7 @@ def figures(kymo, trace, *options):
         "sched": of("sched", "log", "begin", "end", "kind", "process", "cpu", "prio"),
         "irq": of("irq", "log", "begin", "end", "cpu", "irq"),
         "softirq": of("softirq", "log", "raise", "begin", "end", "cpu", "irq"),
-        "cpu": sorted(of("cpu", "threads", "process", "cpu_time", "prio")),
+        "cpu": sorted(of("cpu", "threads", "process", "cpu_time", "migrations", "prio")),
         "syscalls": sorted(row for row in of("syscalls", "syscalls", "syscall", "count", "total",
                                              "failed") if row[1]),
     }
@@ -67,17 +92,36 @@ def figures(kymo, trace, *options):
 
 @pytest.mark.parametrize("made_of, env", (
     (perf_event, 'domain = "kernel"; tracer_name = "perf";'),
-    (old_event, 'domain = "kernel"; tracer_name = "lttng-modules"; tracer_major = 2; tracer_minor = 3;')))
+    (old_perf_event, 'domain = "kernel"; tracer_name = "perf";'),
+    (old_event, 'domain = "kernel"; tracer_name = "lttng-modules"; tracer_major = 2; tracer_minor = 7; '
+                'tracer_patchlevel = 1;'),
+    (older_event, 'domain = "kernel"; tracer_name = "lttng-modules"; tracer_major = 2; tracer_minor = 7; '
+                  'tracer_patchlevel = 0;'),
+    (unnamed_event, 'domain = "kernel";')))
 def test_names_of_others_give_the_same_figures(kymo, events, tmp_path, made_of, env):
     kept = [event for event in events if not event.name.startswith(("lttng_statedump", "x86_"))
             and not event.name.endswith("_unknown")]
     as_now = write(tmp_path / "now", kept, same_event, 'domain = "kernel"; tracer_name = "lttng-modules";')
-    theirs = write(tmp_path / "theirs", kept, made_of, env)
+    theirs = write(tmp_path / "theirs", kept, made_of, env, one_stream=made_of is old_perf_event)
     ours = figures(kymo, as_now)
     assert len(ours["sched"]) > 1000 and len(ours["softirq"]) > 100 and len(ours["cpu"]) > 10
     found = figures(kymo, theirs)
     for report, rows in ours.items():
         assert found[report] == rows, report
+
+
+def test_who_migrates_to_the_cpu_where_it_is_stays(kymo, events, tmp_path):
+    """The kernel may say so of exec and fork."""
+    kept = [event for event in events if event.name.startswith("sched_")]
+    there = [event for event in kept if event.name == "sched_migrate_task"]
+    fields = dict(there[0].fields, orig_cpu=there[0].cpu, dest_cpu=there[0].cpu)
+    more = [there[0]._replace(ns=event.ns, cpu=event.cpu, fields=fields | {
+        "tid": event.fields["prev_tid"], "comm": event.fields["prev_comm"], "prio": event.fields["prev_prio"],
+        "orig_cpu": event.cpu, "dest_cpu": event.cpu}) for event in kept if event.name == "sched_switch"]
+    both = sorted(more + kept, key=lambda event: event.ns)
+    found = [figures(kymo, write(tmp_path / name, made, same_event))["cpu"]
+             for name, made in (("without", kept), ("with", both))]
+    assert found[0] == found[1] and sum(row[2] for row in found[0]) > 10
 
 
 def test_cut_in_the_middle_without_a_state_dump(kymo, events, tmp_path):
