@@ -7,6 +7,9 @@
 
 #include <kymo/error.h>
 
+/* The squares of KY_STATS_ROOM deviations of such values add up to less than 2^64. */
+#define NARROW_LIMIT (UINT64_C(1) << 28)
+_Static_assert(KY_STATS_ROOM <= 1 << 8, "sums of narrow samples fit");
 /* Two such values differ by less than DEV_LIMIT. */
 #define PLAIN_LIMIT (UINT64_C(1) << 62)
 /* Beyond this many deviations the squares could leave 128 bits; see add_wild(). */
@@ -47,25 +50,59 @@ static inline void add_plain(struct ky_moments *moments, uint64_t value)
 	moments->sum_dev2 += (unsigned __int128)((__int128)dev * dev);
 }
 
-static void add_moments(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
+/* @n samples of less than NARROW_LIMIT: their sums, and those of squares, fit in 64 bits. */
+static void add_narrow(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
 {
-	struct ky_moments m = *moments;
+	uint64_t sum = 0, sum_dev2 = 0, min = moments->min, max = moments->max;
+	int64_t first = (int64_t)moments->first, sum_dev = 0;
 
-	if (n && !m.count)
-		m.first = m.min = m.max = samples[0];
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t value = samples[i];
+		int64_t dev = (int64_t)value - first;
+
+		min = value < min ? value : min;
+		max = value > max ? value : max;
+		sum += value;
+		sum_dev += dev;
+		sum_dev2 += (uint64_t)(dev * dev);
+	}
+	moments->min = min;
+	moments->max = max;
+	moments->sum += sum;
+	moments->sum_dev += sum_dev;
+	moments->sum_dev2 += sum_dev2;
+}
+
+static void add_wide(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
+{
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t value = samples[i];
 
-		m.min = value < m.min ? value : m.min;
-		m.max = value > m.max ? value : m.max;
-		m.sum += value;
-		if (__builtin_expect((value | m.first) < PLAIN_LIMIT, 1))
-			add_plain(&m, value);
+		moments->min = value < moments->min ? value : moments->min;
+		moments->max = value > moments->max ? value : moments->max;
+		moments->sum += value;
+		if ((value | moments->first) < PLAIN_LIMIT)
+			add_plain(moments, value);
 		else
-			add_wild(&m, value);
+			add_wild(moments, value);
 	}
-	m.count += n;
-	*moments = m;
+}
+
+/* @n: KY_STATS_ROOM at most. */
+static void add_moments(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
+{
+	uint64_t bits;
+
+	if (n && !moments->count)
+		moments->first = moments->min = moments->max = samples[0];
+	bits = moments->first;
+	for (uint32_t i = 0; i < n; i++)
+		bits |= samples[i];
+	if (bits < NARROW_LIMIT)
+		add_narrow(moments, samples, n);
+	else
+		add_wide(moments, samples, n);
+	moments->count += n;
 }
 
 static void merge_moments(struct ky_moments *into, const struct ky_moments *from)
@@ -84,14 +121,6 @@ static void merge_moments(struct ky_moments *into, const struct ky_moments *from
 	into->count += from->count;
 	into->min = from->min < into->min ? from->min : into->min;
 	into->max = from->max > into->max ? from->max : into->max;
-}
-
-struct ky_moments ky_stats_moments(const struct ky_stats *stats)
-{
-	struct ky_moments moments = stats->in_cells;
-
-	add_moments(&moments, stats->samples, stats->n_samples);
-	return moments;
 }
 
 double ky_moments_mean(const struct ky_moments *moments)
@@ -119,9 +148,18 @@ double ky_moments_stdev(const struct ky_moments *moments)
  * an empty one is 0.
  */
 struct ky_stats_cells {
-	uint32_t used, mask; /* the number of slots less one, a power of two */
+	struct ky_moments moments; /* of the samples that are in cells */
+	uint32_t used, mask;	   /* the number of slots less one, a power of two */
 	uint64_t slots[];
 };
+
+struct ky_moments ky_stats_moments(const struct ky_stats *stats)
+{
+	struct ky_moments moments = stats->cells ? stats->cells->moments : (struct ky_moments){0};
+
+	add_moments(&moments, stats->samples, stats->n_samples);
+	return moments;
+}
 
 #define SLOTS_MIN 64u
 #define CELL_BITS 12 /* CELLS fit in it */
@@ -156,10 +194,16 @@ static inline unsigned int slot_cell(uint64_t slot)
 	return (unsigned int)slot & ((1u << CELL_BITS) - 1);
 }
 
+/* Where the search for @cell begins. */
+static inline uint32_t home_of(const struct ky_stats_cells *cells, unsigned int cell)
+{
+	return (cell * 0x9e3779b1u >> 16) & cells->mask;
+}
+
 /* The slot of @cell, or the empty one where it belongs. */
 static inline uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
 {
-	uint32_t i = (cell * 0x9e3779b1u >> 16) & cells->mask;
+	uint32_t i = home_of(cells, cell);
 
 	while (cells->slots[i] && slot_cell(cells->slots[i]) != cell)
 		i = (i + 1) & cells->mask;
@@ -189,7 +233,10 @@ static int grow_cells(struct ky_stats *stats)
 		if (old->slots[i])
 			*find_slot(cells, slot_cell(old->slots[i])) = old->slots[i];
 	}
-	cells->used = old ? old->used : 0;
+	if (old) {
+		cells->used = old->used;
+		cells->moments = old->moments;
+	}
 	free(old);
 	stats->cells = cells;
 	return 0;
@@ -213,14 +260,17 @@ static int add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
 /* ---- adding ---------------------------------------------------------------------------- */
 
 /*
- * Samples go into their cells. Many at once: the processor waits for the cells' memory, and that of the
- * moments, once, not for each sample.
+ * Samples go into their cells. Many at once: the cells' memory, which nobody has used for long, is
+ * fetched for all of them together, and comes while the moments are added up.
  */
 static int spread(struct ky_stats *stats)
 {
 	if (!stats->cells && grow_cells(stats) < 0)
 		return KYMO_E_MEMORY;
-	add_moments(&stats->in_cells, stats->samples, stats->n_samples);
+	for (uint32_t i = 0; i < stats->n_samples; i++)
+		__builtin_prefetch(
+			&stats->cells->slots[home_of(stats->cells, cell_of(stats->samples[i]))]);
+	add_moments(&stats->cells->moments, stats->samples, stats->n_samples);
 	while (stats->n_samples) {
 		unsigned int cell = cell_of(stats->samples[--stats->n_samples]);
 		uint64_t *slot = find_slot(stats->cells, cell);
@@ -264,8 +314,8 @@ static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 			status = add_cell(stats, slot_cell(cells->slots[i]),
 					  cells->slots[i] >> CELL_BITS);
 	}
-	stats->count += from->in_cells.count;
-	merge_moments(&stats->in_cells, &from->in_cells);
+	stats->count += cells->moments.count;
+	merge_moments(&stats->cells->moments, &cells->moments);
 	return status;
 }
 
@@ -288,7 +338,6 @@ static int copy(struct ky_stats *stats, const struct ky_stats *from)
 		memcpy(stats->samples, from->samples, from->n_samples * sizeof(*from->samples));
 	stats->n_samples = from->n_samples;
 	stats->count = from->count;
-	stats->in_cells = from->in_cells;
 	return 0;
 }
 

@@ -42,7 +42,6 @@ struct ky_stats {
 	uint64_t *samples; /* n_samples of them that are in no cell yet */
 	uint32_t n_samples, room;
 	struct ky_stats_cells *cells; /* NULL: all are among the samples */
-	struct ky_moments in_cells;   /* of the samples that are */
 };
 
 /* All zero is an empty object too. */
