@@ -138,10 +138,11 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 static void take_comm(struct ky_thread *thread, const struct ky_event *event,
 		      const struct ky_handle *handle)
 {
+	const char *comm = ky_get_plain_text(event, handle, KY_COMM_SIZE);
 	size_t len;
-	const char *comm;
 
-	if (!handle->cls)
+	/* Nearly always the name that is known. */
+	if (!handle->cls || (comm && memcmp(comm, thread->comm, KY_COMM_SIZE) == 0))
 		return;
 	comm = ky_get_text(event, handle, &len);
 	ky_thread_name(thread, comm, len);

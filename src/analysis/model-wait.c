@@ -11,18 +11,17 @@
 #define TASK_UNINTERRUPTIBLE 0x02
 #define TASK_STATES	     0xff
 
+/* @thread waits for CPU @cpu now, or for none (KY_UNKNOWN, or one that was never seen). */
 static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
 {
-	struct ky_cpu *from = NULL, *to = NULL;
+	struct ky_cpu *from = thread->queue, *to = NULL;
 	int status = 0;
 
-	if (thread->wait_cpu == cpu)
+	if (from ? (int32_t)from->id == cpu : cpu == KY_UNKNOWN)
 		return 0;
-	if (thread->wait_cpu != KY_UNKNOWN)
-		from = ky_map_get(&thread->host->cpus, (uint32_t)thread->wait_cpu);
 	if (cpu >= 0)
 		to = ky_map_get(&thread->host->cpus, (uint32_t)cpu);
-	thread->wait_cpu = to ? cpu : KY_UNKNOWN;
+	thread->queue = to;
 	if (from && from->n_waiting) {
 		from->n_waiting--;
 		if (model->telling && ky_model_tells_cpu(model, from->id))
@@ -195,6 +194,5 @@ int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, 
 			     : 0;
 
 	thread->cpu = cpu;
-	return status < 0 || thread->wait_cpu == KY_UNKNOWN ? status
-							    : count(model, thread, cpu, ns);
+	return status < 0 || !thread->queue ? status : count(model, thread, cpu, ns);
 }

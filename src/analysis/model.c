@@ -21,7 +21,6 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		.ppid = KY_UNKNOWN,
 		.prio = KY_UNKNOWN,
 		.cpu = KY_UNKNOWN,
-		.wait_cpu = KY_UNKNOWN,
 		.off_ns = INT64_MIN,
 		.left_ns = INT64_MIN,
 		.stray_ns = INT64_MIN,
@@ -48,7 +47,8 @@ void ky_thread_name(struct ky_thread *thread, const char *comm, size_t len_bytes
 	if (len_bytes > KY_COMM_SIZE - 1)
 		len_bytes = KY_COMM_SIZE - 1;
 	memcpy(thread->comm, comm, len_bytes);
-	thread->comm[len_bytes] = '\0';
+	/* All of it: a kernel's name is as long, and compared as a whole. */
+	memset(thread->comm + len_bytes, 0, KY_COMM_SIZE - len_bytes);
 }
 
 struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, uint32_t id)

@@ -147,7 +147,7 @@ struct ky_thread {
 	int64_t off_ns;		 /* since when, or since the interval's begin */
 	int64_t left_ns;	 /* since when, whatever intervals there are */
 	int64_t stray_ns;	 /* last told to be on a CPU without a record; INT64_MIN: never */
-	int32_t wait_cpu;	 /* whose queue counts it; KY_UNKNOWN: none */
+	struct ky_cpu *queue;	 /* whose queue counts it; NULL: none */
 	struct ky_proc *proc;	 /* its process, once files matter */
 	uint64_t cgroup;	 /* its control group, of version 2; 0: unknown */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */

@@ -234,7 +234,9 @@ struct ky_handle {
 	/* An integer of 1, 2, 4 or 8 bytes at a fixed place; 0: it is something else. */
 	uint8_t plain_bytes;
 	bool plain_signed, plain_big; /* the latter is its byte order */
-	uint32_t plain_scope;	      /* offset in struct ky_event of where its scope begins */
+	/* A text of so many bytes, which are its characters, at a fixed place; 0: something else. */
+	uint32_t plain_text_bytes;
+	uint32_t plain_scope; /* of both: offset in struct ky_event of where their scope begins */
 	uint32_t elements[KY_HANDLE_ARRAYS_MAX]; /* of the arrays that it lies in */
 };
 
@@ -304,22 +306,30 @@ const char *ky_place_bytes(const struct ky_event *event, const struct ky_place *
 uint64_t ky_place_word(const struct ky_event *event, const struct ky_place *place,
 		       unsigned int word);
 
+/* The @n_bytes of what is at a fixed place; NULL: they do not begin with a byte, or are damaged. */
+static inline const uint8_t *ky_plain_at(const struct ky_event *event,
+					 const struct ky_handle *handle, uint32_t n_bytes)
+{
+	uint32_t scope_bits;
+	uint64_t at_bits;
+
+	memcpy(&scope_bits, (const char *)event + handle->plain_scope, sizeof(scope_bits));
+	at_bits = ky_align_up(event->begin_bits + scope_bits, handle->scope_align_bits) +
+		  (uint64_t)handle->fixed_at_bits;
+	if (at_bits & 7 || at_bits + UINT64_C(8) * n_bytes > event->end_bits)
+		return NULL;
+	return event->packet->data + at_bits / 8;
+}
+
 /* The short way to what most handles are for: a load. False: it has to be ky_get_number(). */
 static inline bool ky_get_plain(const struct ky_event *event, const struct ky_handle *handle,
 				uint64_t *value)
 {
-	const uint8_t *from;
-	uint32_t scope_bits;
-	uint64_t at_bits;
+	const uint8_t *from =
+		handle->plain_bytes ? ky_plain_at(event, handle, handle->plain_bytes) : NULL;
 
-	if (!handle->plain_bytes)
+	if (!from)
 		return false;
-	memcpy(&scope_bits, (const char *)event + handle->plain_scope, sizeof(scope_bits));
-	at_bits = ky_align_up(event->begin_bits + scope_bits, handle->scope_align_bits) +
-		  (uint64_t)handle->fixed_at_bits;
-	if (at_bits & 7 || at_bits + 8u * handle->plain_bytes > event->end_bits)
-		return false;
-	from = event->packet->data + at_bits / 8;
 	switch (handle->plain_bytes) {
 	case 1:
 		*value = handle->plain_signed ? (uint64_t)(int8_t)*from : *from;
@@ -358,6 +368,18 @@ static inline int64_t ky_get_i64(const struct ky_event *event, const struct ky_h
 				 int64_t otherwise)
 {
 	return (int64_t)ky_get_u64(event, handle, (uint64_t)otherwise);
+}
+
+/*
+ * Of a text that has always @n_bytes: those, with what follows a NUL in them, borrowed from the packet.
+ * NULL: it has to be ky_get_text().
+ */
+static inline const char *ky_get_plain_text(const struct ky_event *event,
+					    const struct ky_handle *handle, uint32_t n_bytes)
+{
+	if (handle->plain_text_bytes != n_bytes)
+		return NULL;
+	return (const char *)ky_plain_at(event, handle, n_bytes);
 }
 
 /* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when there is none. */

@@ -107,29 +107,36 @@ static int find_child(struct ky_handle *child, const struct ky_step *steps, uint
 	}
 }
 
-/* Can it be read by a load? Most of what is asked for can. */
+/* The offset in struct ky_event of where @scope begins; 0: it begins elsewhere. */
+static uint32_t offset_of_scope(enum ky_scope scope)
+{
+	switch (scope) {
+	case KY_SCOPE_STREAM_CONTEXT:
+		return offsetof(struct ky_event, stream_context_bits);
+	case KY_SCOPE_EVENT_CONTEXT:
+		return offsetof(struct ky_event, event_context_bits);
+	case KY_SCOPE_PAYLOAD:
+		return offsetof(struct ky_event, payload_bits);
+	default:
+		return 0;
+	}
+}
+
+/* Can it be read by a load, or as it is? Most of what is asked for can. */
 static void find_plain(struct ky_handle *handle)
 {
 	const struct ky_field_class *cls = handle->cls;
 	uint32_t bits =
 		cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT ? cls->num.length_bits : 0;
 
-	if (handle->fixed_at_bits < 0 || (bits != 8 && bits != 16 && bits != 32 && bits != 64) ||
-	    cls->num.bits_reversed)
+	handle->plain_scope = offset_of_scope(handle->scope);
+	if (handle->fixed_at_bits < 0 || !handle->plain_scope)
 		return;
-	switch (handle->scope) {
-	case KY_SCOPE_STREAM_CONTEXT:
-		handle->plain_scope = offsetof(struct ky_event, stream_context_bits);
-		break;
-	case KY_SCOPE_EVENT_CONTEXT:
-		handle->plain_scope = offsetof(struct ky_event, event_context_bits);
-		break;
-	case KY_SCOPE_PAYLOAD:
-		handle->plain_scope = offsetof(struct ky_event, payload_bits);
-		break;
-	default:
+	if (cls->kind == KY_FIELD_TEXT && !cls->text.length_ref &&
+	    cls->text.length_bytes <= UINT32_MAX && ky_code_unit_bytes(cls->text.encoding) == 1)
+		handle->plain_text_bytes = (uint32_t)cls->text.length_bytes;
+	if ((bits != 8 && bits != 16 && bits != 32 && bits != 64) || cls->num.bits_reversed)
 		return;
-	}
 	handle->plain_bytes = (uint8_t)(bits / 8);
 	handle->plain_signed = cls->kind == KY_FIELD_SINT;
 	handle->plain_big = cls->num.big_endian;
