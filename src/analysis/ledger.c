@@ -260,18 +260,14 @@ static const uint64_t step_begins[KY_FREQ_STEPS] = {
 	UINT64_MAX,
 };
 
-#define LAST_STEP (KY_FREQ_STEPS - 3)
-
 void ky_freq_add(struct ky_freq *freq, uint64_t ns)
 {
-	int step = 0;
+	unsigned int step = 0;
 
 	if (ns) {
-		/* 924 / 1024 is a little less than 3 log10(2): two or three steps too low at most. */
-		step = ((63 - __builtin_clzll(ns)) * 924 - 103) / 1024;
-		step = step > 0 ? step : 0;
-		while (step < LAST_STEP && ns >= step_begins[step + 1])
-			step++;
+		/* From the place of the highest bit: the step, or the one before. */
+		step = ((63 - (unsigned int)__builtin_clzll(ns)) * 923 + 1072) >> 10;
+		step += ns >= step_begins[step + 1];
 	}
 	freq->counts[step]++;
 	freq->n++;

@@ -39,7 +39,7 @@ struct ky_entry {
 	uint64_t sums[KY_ENTRY_SUMS];	/* the report's own */
 };
 
-#define KY_LEDGER_RECENT 32
+#define KY_LEDGER_RECENT 128
 
 struct ky_ledger {
 	struct ky_map by_key;

@@ -2,6 +2,8 @@
 /* Report syscall-rates: system calls per second, over time. */
 #include "analysis/report-list.h"
 
+#include <string.h>
+
 #include "analysis/errno-name.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
@@ -98,8 +100,17 @@ struct step {
 	unsigned __int128 ns;
 };
 
-/* One system call of one thread. */
+/* One system call of one thread. Most threads live for few steps: only what lies between is kept. */
 struct series {
+	const struct ky_thread *thread;
+	uint32_t syscall;
+	uint32_t first; /* the step of steps.data[0] */
+	uint64_t count;
+	KY_VEC(uint64_t) steps; /* calls in each step */
+};
+
+/* System calls that are added up. */
+struct sum {
 	const struct ky_thread *thread;
 	uint32_t syscall;
 	uint64_t count;
@@ -145,6 +156,57 @@ static struct series *find_series(struct run *run, const struct ky_call *call)
 	return *recent;
 }
 
+/* Keep step @at as well. */
+static int reach(struct series *series, size_t at)
+{
+	size_t before;
+
+	if (!series->steps.len)
+		series->first = (uint32_t)at;
+	/* In streams whose time goes back. */
+	if (at < series->first) {
+		before = series->first - at;
+		if (ky_vec_reserve(&series->steps, before) < 0)
+			return KYMO_E_MEMORY;
+		memmove(series->steps.data + before, series->steps.data,
+			series->steps.len * sizeof(*series->steps.data));
+		memset(series->steps.data, 0, before * sizeof(*series->steps.data));
+		series->steps.len += before;
+		series->first = (uint32_t)at;
+	}
+	while (at - series->first >= series->steps.len) {
+		if (ky_vec_push(&series->steps, 0) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int add_to_series(struct series *series, size_t at)
+{
+	/* Of one before the first that is a large number. */
+	if (at - series->first >= series->steps.len && reach(series, at) < 0)
+		return KYMO_E_MEMORY;
+	series->steps.data[at - series->first]++;
+	series->count++;
+	return 0;
+}
+
+static void widen_series(struct series *series)
+{
+	uint32_t first = series->first / 2;
+	size_t n = 0;
+
+	for (size_t i = 0; i < series->steps.len; i++) {
+		uint64_t count = series->steps.data[i];
+
+		n = (series->first + i) / 2 - first;
+		series->steps.data[i] = 0;
+		series->steps.data[n] += count;
+	}
+	series->steps.len = series->steps.len ? n + 1 : 0;
+	series->first = first;
+}
+
 /* Steps of twice the length. */
 static void widen(struct run *run)
 {
@@ -159,12 +221,8 @@ static void widen(struct run *run)
 		}
 		run->steps[i] = sum;
 	}
-	ky_vec_foreach(&run->series, it) {
-		uint64_t *steps = (*it)->steps;
-
-		for (int i = 0; i < MAX_STEPS; i++)
-			steps[i] = 2 * i + 1 < MAX_STEPS ? steps[2 * i] + steps[2 * i + 1] : 0;
-	}
+	ky_vec_foreach(&run->series, it)
+		widen_series(*it);
 }
 
 /* The step of a moment of the range. */
@@ -193,10 +251,8 @@ static int on_call(void *data, const struct ky_call *call)
 		     ? run->last_step
 		     : step_of(run, call->end_ns);
 	series = find_series(run, call);
-	if (!series)
+	if (!series || add_to_series(series, at) < 0)
 		return KYMO_E_MEMORY;
-	series->count++;
-	series->steps[at]++;
 	run->steps[at].count++;
 	run->steps[at].failed += call->has_ret && ky_is_error(call->ret);
 	run->steps[at].ns += ky_ns_between(call->begin_ns, call->end_ns);
@@ -207,8 +263,10 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_vec_foreach(&run->series, series)
+	ky_vec_foreach(&run->series, series) {
+		ky_vec_fini(&(*series)->steps);
 		free(*series);
+	}
 	ky_vec_fini(&run->series);
 	ky_map_fini(&run->by_key);
 	free(run);
@@ -270,42 +328,44 @@ static void fill_steps(const struct run *run, struct ky_table *table)
 	}
 }
 
-static size_t peak_of(const struct series *series)
+static void add_series(struct sum *sum, const struct series *series)
+{
+	sum->count += series->count;
+	for (size_t i = 0; i < series->steps.len; i++)
+		sum->steps[series->first + i] += series->steps.data[i];
+}
+
+static size_t peak_of(const struct sum *sum)
 {
 	size_t peak = 0;
 
 	for (size_t i = 1; i < MAX_STEPS; i++) {
-		if (series->steps[i] > series->steps[peak])
+		if (sum->steps[i] > sum->steps[peak])
 			peak = i;
 	}
 	return peak;
 }
 
 /* Count, rate, peak and where it is, from @row on. */
-static void fill_series(const struct run *run, struct ky_cell *row, const struct series *series)
+static void fill_sum(const struct run *run, struct ky_cell *row, const struct sum *sum)
 {
-	size_t peak = peak_of(series);
+	size_t peak = peak_of(sum);
 
-	ky_cell_u64(&row[0], series->count);
-	fill_rate(&row[1], series->count, ky_report_range_ns(run->model));
-	fill_rate(&row[2], series->steps[peak], (uint64_t)run->step_ns);
+	ky_cell_u64(&row[0], sum->count);
+	fill_rate(&row[1], sum->count, ky_report_range_ns(run->model));
+	fill_rate(&row[2], sum->steps[peak], (uint64_t)run->step_ns);
 	ky_cell_i64(&row[3], step_begin(run, peak));
 }
 
 static int fill_calls(const struct run *run, struct ky_table *table)
 {
 	size_t n = ky_model_n_syscalls(run->model);
-	struct series *sums = calloc(n + 1, sizeof(*sums));
+	struct sum *sums = calloc(n + 1, sizeof(*sums));
 
 	if (!sums)
 		return KYMO_E_MEMORY;
-	ky_vec_foreach(&run->series, it) {
-		struct series *sum = &sums[(*it)->syscall];
-
-		sum->count += (*it)->count;
-		for (int i = 0; i < MAX_STEPS; i++)
-			sum->steps[i] += (*it)->steps[i];
-	}
+	ky_vec_foreach(&run->series, it)
+		add_series(&sums[(*it)->syscall], *it);
 	for (size_t i = 0; i < n; i++) {
 		struct ky_cell *row;
 
@@ -314,7 +374,7 @@ static int fill_calls(const struct run *run, struct ky_table *table)
 		row = ky_table_row(table);
 		ky_cell_text(table, &row[CALL_SYSCALL],
 			     ky_model_syscall_name(run->model, (uint32_t)i));
-		fill_series(run, &row[CALL_COUNT], &sums[i]);
+		fill_sum(run, &row[CALL_COUNT], &sums[i]);
 	}
 	free(sums);
 	ky_table_sort(table, CALL_SYSCALL, true);
@@ -332,20 +392,21 @@ static int compare_series(const void *a, const void *b, void *data)
 				       *by);
 }
 
-static void fill_thread(const struct run *run, struct ky_table *table, const struct series *series,
+static void fill_thread(const struct run *run, struct ky_table *table, const struct sum *sum,
 			enum ky_by by)
 {
 	struct ky_cell *row = ky_table_row(table);
 
-	ky_cell_who(table, &row[WHO_PROCESS], run->model, series->thread, by);
-	ky_cell_text(table, &row[WHO_SYSCALL], ky_model_syscall_name(run->model, series->syscall));
-	fill_series(run, &row[WHO_COUNT], series);
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, sum->thread, by);
+	ky_cell_text(table, &row[WHO_SYSCALL], ky_model_syscall_name(run->model, sum->syscall));
+	fill_sum(run, &row[WHO_COUNT], sum);
 }
 
 static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by)
 {
 	size_t n = run->series.len;
-	struct series **sorted = calloc(n + 1, sizeof(*sorted)), sum;
+	struct series **sorted = calloc(n + 1, sizeof(*sorted));
+	struct sum sum = {0};
 
 	if (!sorted)
 		return KYMO_E_MEMORY;
@@ -357,10 +418,8 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 
 		if (!i || series->syscall != sum.syscall ||
 		    ky_threads_compare(series->thread, sum.thread, by))
-			sum = (struct series){.thread = series->thread, .syscall = series->syscall};
-		sum.count += series->count;
-		for (int k = 0; k < MAX_STEPS; k++)
-			sum.steps[k] += series->steps[k];
+			sum = (struct sum){.thread = series->thread, .syscall = series->syscall};
+		add_series(&sum, series);
 		if (!next || next->syscall != sum.syscall ||
 		    ky_threads_compare(next->thread, sum.thread, by))
 			fill_thread(run, table, &sum, by);
@@ -372,13 +431,21 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 	return 0;
 }
 
+/* How many calls of @series ended in @step. */
+static uint64_t calls_in(const struct series *series, size_t step)
+{
+	return step - series->first < series->steps.len ? series->steps.data[step - series->first]
+							: 0;
+}
+
 static void fill_log(const struct run *run, struct ky_table *table, uint64_t limit)
 {
 	for (size_t i = 0; i < n_steps(run); i++) {
 		ky_vec_foreach(&run->series, it) {
+			uint64_t count = calls_in(*it, i);
 			struct ky_cell *row;
 
-			if (!(*it)->steps[i])
+			if (!count)
 				continue;
 			if (limit && ky_table_n_rows(table) >= limit) {
 				table->n_omitted++;
@@ -389,8 +456,8 @@ static void fill_log(const struct run *run, struct ky_table *table, uint64_t lim
 			ky_cell_thread(table, &row[LOG_PROCESS], run->model, (*it)->thread);
 			ky_cell_text(table, &row[LOG_SYSCALL],
 				     ky_model_syscall_name(run->model, (*it)->syscall));
-			ky_cell_u64(&row[LOG_COUNT], (*it)->steps[i]);
-			fill_rate(&row[LOG_RATE], (*it)->steps[i], step_length(run, i));
+			ky_cell_u64(&row[LOG_COUNT], count);
+			fill_rate(&row[LOG_RATE], count, step_length(run, i));
 		}
 	}
 }
