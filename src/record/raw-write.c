@@ -251,7 +251,9 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 			cpu->convert.events = cpu->raw_flight.events;
 		else
 			cpu->convert.lost += stats.overrun;
-		/* All that was read, unless it could not be written. */
+		/* All that was read, unless it could not be written; nobody waits for the others where one failed. */
+		if (cpu->raw_file)
+			(void)ky_block_file_wait(cpu->raw_file);
 		session->raw_bytes +=
 			cpu->raw_file ? ky_block_file_written(cpu->raw_file) : cpu->raw_bytes;
 		if (cpu->online || cpu->raw_bytes)
