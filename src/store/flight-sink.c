@@ -57,6 +57,14 @@ static void drop_oldest(struct stream *stream)
 	free(packet);
 }
 
+/* A packet goes when those after it are enough: a small one does not push out a large one. */
+static void drop_older(const struct flight_sink *sink, struct stream *stream)
+{
+	while (!stream->keeps_all && stream->oldest != stream->newest &&
+	       stream->kept_bytes - stream->oldest->out.size_bytes >= sink->keep_bytes)
+		drop_oldest(stream);
+}
+
 static int flight_packet(struct ky_packet_sink *base, int number, const struct ky_packet_out *out,
 			 struct kymo_error *err)
 {
@@ -68,8 +76,6 @@ static int flight_packet(struct ky_packet_sink *base, int number, const struct k
 	if (number < 0 || (size_t)number >= sink->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
 	stream = &sink->streams.data[number];
-	while (!stream->keeps_all && stream->oldest && stream->kept_bytes >= sink->keep_bytes)
-		drop_oldest(stream);
 	packet = malloc(sizeof(*packet) + out->size_bytes);
 	if (!packet)
 		return ky_error_nomem(err);
@@ -87,6 +93,7 @@ static int flight_packet(struct ky_packet_sink *base, int number, const struct k
 		stream->oldest = packet;
 	stream->newest = packet;
 	stream->kept_bytes += out->size_bytes;
+	drop_older(sink, stream);
 	return KYMO_OK;
 }
 

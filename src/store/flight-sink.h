@@ -10,7 +10,7 @@
 
 #include "store/writer.h"
 
-/* @keep_bytes: of each stream, and one packet more at the most. */
+/* @keep_bytes: of each stream at least, where it had so many; and less than one packet more. */
 int ky_flight_sink_open(uint64_t keep_bytes, struct ky_packet_sink **sink, struct kymo_error *err);
 
 /* Write all that is kept, and the last metadata, to @to. *events: how many these are. */

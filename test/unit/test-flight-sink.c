@@ -34,23 +34,29 @@ static int teardown(void **state)
 	return nftw(top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A packet of one byte, again and again, the first of which come as a head. */
-static void send(struct ky_packet_sink *sink, int stream, char byte)
+/* A packet of one byte, again and again, the first of which come as a head; @n times as large as others. */
+static void send_large(struct ky_packet_sink *sink, int stream, char byte, uint32_t n)
 {
-	char bytes[PACKET_BYTES], head[10];
+	char bytes[4 * PACKET_BYTES], head[10];
 	struct ky_packet_out out = {
 		.data = bytes + sizeof(head),
-		.size_bytes = sizeof(bytes),
+		.size_bytes = n * PACKET_BYTES,
 		.head = head,
 		.head_bytes = sizeof(head),
-		.content_bits = PACKET_BYTES * 8,
+		.content_bits = n * PACKET_BYTES * 8,
 		.n_events = 2,
 	};
 	struct kymo_error err;
 
+	assert_true(out.size_bytes <= sizeof(bytes));
 	memset(bytes, byte, sizeof(bytes));
 	memset(head, byte, sizeof(head));
 	assert_int_equal(sink->ops->packet(sink, stream, &out, &err), 0);
+}
+
+static void send(struct ky_packet_sink *sink, int stream, char byte)
+{
+	send_large(sink, stream, byte, 1);
 }
 
 /* The first bytes of the packets in a stream's file. */
@@ -117,6 +123,31 @@ static void keeps_the_newest(void **state)
 	assert_int_equal(sink->ops->close(sink, &err), 0);
 }
 
+/* Packets are as large as there was to be told when they were closed: what is kept is never less than was wanted. */
+static void small_ones_push_out_no_large_one(void **state)
+{
+	struct ky_packet_sink *sink;
+	char trace[100], found[100];
+	struct kymo_error err;
+
+	assert_int_equal(ky_flight_sink_open(2 * PACKET_BYTES, &sink, &err), 0);
+	assert_int_equal(sink->ops->stream(sink, "s", &err), 0);
+	send_large(sink, 0, 'a', 4);
+	send(sink, 0, 'b');
+	assert_int_equal(copy(sink, "large", trace), 4);
+	packets_of(trace, "s", found);
+	assert_string_equal(found, "aaaab");
+	send(sink, 0, 'c');
+	assert_int_equal(copy(sink, "small", trace), 4);
+	packets_of(trace, "s", found);
+	assert_string_equal(found, "bc");
+	send_large(sink, 0, 'd', 3);
+	assert_int_equal(copy(sink, "large-again", trace), 2);
+	packets_of(trace, "s", found);
+	assert_string_equal(found, "ddd");
+	assert_int_equal(sink->ops->close(sink, &err), 0);
+}
+
 static void mistakes(void **state)
 {
 	struct ky_packet_out out = {.data = "", .size_bytes = 1};
@@ -139,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(keeps_the_newest, setup, teardown),
+		cmocka_unit_test_setup_teardown(small_ones_push_out_no_large_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
 	};
 
