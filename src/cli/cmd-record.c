@@ -26,6 +26,12 @@ static const char *choose_output(const struct ky_record_options *options, char n
 	return name;
 }
 
+static bool chooses_anybody(const struct ky_record_options *options)
+{
+	return options->pid.len || options->tid.len || options->uid || options->cgroups.len ||
+	       options->containers.len;
+}
+
 static int run_record(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct ky_record_options *options = data;
@@ -36,6 +42,10 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 
 	if (code)
 		return code;
+	if (run.kernel.follow && !n_args && !chooses_anybody(options))
+		return ky_cli_usage(command,
+				    "--follow: whom? Give a COMMAND, or one of --pid, --tid, "
+				    "--uid, --cgroup and --container");
 	if (n_args) {
 		run.command.args = args;
 		errnum = ky_child_check(args[0]);

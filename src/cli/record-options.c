@@ -11,6 +11,7 @@
 #define DEFAULT_BUFFER_BYTES (4u << 20)
 #define MIN_BUFFER_BYTES     (64u << 10)
 #define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
+#define NO_DURATION_NS	     UINT64_MAX
 #define CONTENT_BYTES	     512 /* of a buffer, when nobody says */
 #define DEFAULT_KEEP_BYTES   (256u << 20)
 
@@ -18,6 +19,7 @@ void ky_record_defaults(void *data)
 {
 	struct ky_record_options *options = data;
 
+	options->duration_ns = NO_DURATION_NS;
 	options->buffer_bytes = DEFAULT_BUFFER_BYTES;
 	options->keep_bytes = DEFAULT_KEEP_BYTES;
 	options->identity = "lttng";
@@ -312,6 +314,8 @@ int ky_record_check_options(const struct ky_command *command,
 				    options->identity);
 	if (options->buffer_bytes < MIN_BUFFER_BYTES || options->buffer_bytes > MAX_BUFFER_BYTES)
 		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
+	if (!options->duration_ns)
+		return ky_cli_usage(command, "--duration: a recording takes some time: 5s, 500ms");
 	run->has_user = options->user.len != 0;
 	to->probes = (const char *const *)options->probes.items;
 	to->n_probes = options->probes.len;
@@ -321,7 +325,7 @@ int ky_record_check_options(const struct ky_command *command,
 	to->n_kprobes = options->kprobes.len;
 	to->only_probes = to->n_probes || to->n_sdt || to->n_kprobes;
 	run->has_kernel = options->kernel.len || to->only_probes || !run->has_user;
-	run->duration_ns = options->duration_ns;
+	run->duration_ns = options->duration_ns == NO_DURATION_NS ? 0 : options->duration_ns;
 	run->buffer_bytes = options->buffer_bytes;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
 	to->events = (const char *const *)options->kernel.items;

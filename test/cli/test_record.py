@@ -327,8 +327,10 @@ def test_all_events(kymo, needs_root_tracefs, tmp_path, peer):
 
 def test_usage(kymo):
     for args in (["--context", "pid,nope"], ["--identity", "x"], ["--clock", "x"],
-                 ["--buffer-size", "1k"], ["--duration", "soon"], ["--pid", "99999999999"]):
+                 ["--buffer-size", "1k"], ["--duration", "soon"], ["--duration", "0"], ["--pid", "99999999999"]):
         assert args[0] in kymo("record", *args, "--", "true", code=2).err
+    # Not everybody, because nobody was named.
+    assert "--follow: whom?" in kymo("record", "--follow", "--duration", "1s", code=2).err
 
 
 def test_bad_output(kymo, needs_root_tracefs, tmp_path):
