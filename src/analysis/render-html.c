@@ -180,7 +180,7 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table)
 	bool freq = def->kind == KY_TABLE_FREQ;
 
 	ky_strbuf_adds(out, "<h3>");
-	ky_html_text(out, def->title);
+	ky_html_text(out, table->title);
 	ky_strbuf_adds(out, "</h3><p class=\"help\">");
 	ky_html_text(out, def->help);
 	ky_strbuf_adds(out, "</p>\n");

@@ -98,7 +98,7 @@ static json_t *rows_json(const struct ky_table *table)
 static json_t *table_json(const struct ky_table *table)
 {
 	return json_pack("{s:s, s:s, s:o, s:o, s:I}", "name", table->def->name, "title",
-			 table->def->title, "columns", columns_json(table->def), "rows",
+			 table->title, "columns", columns_json(table->def), "rows",
 			 rows_json(table), "omitted", (json_int_t)table->n_omitted);
 }
 

@@ -417,7 +417,7 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table,
 	struct ky_strbuf left_out = KY_STRBUF_INIT;
 
 	ky_strbuf_addc(out, '\n');
-	add_styled(out, options, "1", table->def->title);
+	add_styled(out, options, "1", table->title);
 	ky_strbuf_addc(out, '\n');
 	if (!ky_table_n_rows(table)) {
 		ky_strbuf_adds(out, "  (nothing)\n");

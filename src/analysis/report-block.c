@@ -215,8 +215,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 	if (!run)
 		return NULL;
-	ky_happenings_init(&run->single, sizeof(struct ky_request), options,
-			   ky_report_wants(options, &ky_report_block, TABLE_LOG));
+	ky_happenings_init(&run->single, sizeof(struct ky_request), options, &ky_report_block,
+			   TABLE_TOP, TABLE_LOG);
 	return run;
 }
 

@@ -62,10 +62,11 @@ struct one_call {
 	bool has_ret;
 };
 
-void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options, bool wants_log)
+void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options,
+		   const struct ky_report *report, size_t top, size_t log)
 {
 	*calls = (struct ky_calls){0};
-	ky_happenings_init(&calls->single, sizeof(struct one_call), options, wants_log);
+	ky_happenings_init(&calls->single, sizeof(struct one_call), options, report, top, log);
 }
 
 void ky_calls_fini(struct ky_calls *calls)
@@ -157,6 +158,6 @@ int ky_calls_fill_freq(const struct ky_calls *calls, const struct ky_model *mode
 		ky_fill_freq(table, list[i].freq, &what);
 	}
 	free(list);
-	ky_table_limit_groups(table, limit);
+	table->max_groups = limit;
 	return 0;
 }

@@ -265,8 +265,10 @@ static struct run *begin_run(struct ky_model *model, const struct ky_report_opti
 	run->wants_log = log_only || ky_report_wants(options, &ky_report_io_latency, TABLE_LOG);
 	for (int i = 0; i < KY_IO_KINDS; i++)
 		ky_records_init(&run->tops[i], sizeof(struct io_record),
-				ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&run->log, sizeof(struct io_record), ky_report_limit(options, KY_TABLE_LOG),
+				ky_report_keep(options, &ky_report_io_latency, TABLE_TOP), true);
+	ky_records_init(&run->log, sizeof(struct io_record),
+			log_only ? ky_report_keep(options, &ky_report_io_log, 0)
+				 : ky_report_keep(options, &ky_report_io_latency, TABLE_LOG),
 			false);
 	return run;
 }

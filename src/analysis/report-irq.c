@@ -277,8 +277,8 @@ static struct run *begin_run(struct ky_model *model, const struct ky_report_opti
 	if (!run)
 		return NULL;
 	run->soft = report == &ky_report_softirq;
-	ky_happenings_init(&run->single, sizeof(struct irq_record), options,
-			   ky_report_wants(options, report, TABLE_LOG));
+	ky_happenings_init(&run->single, sizeof(struct irq_record), options, report, TABLE_TOP,
+			   TABLE_LOG);
 	return run;
 }
 

@@ -257,8 +257,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	ky_arena_init(&run->arena);
 	ky_names_init(&run->by_text);
 	ky_strbuf_init(&run->key);
-	ky_happenings_init(&run->single, sizeof(struct period_record), options,
-			   ky_report_wants(options, &ky_report_periods, TABLE_LOG));
+	ky_happenings_init(&run->single, sizeof(struct period_record), options, &ky_report_periods,
+			   TABLE_TOP, TABLE_LOG);
 	if (!run->sums) {
 		free_run(run);
 		return NULL;

@@ -477,7 +477,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		status = fill_threads(run, &result->tables[TABLE_WHO],
 				      ky_report_by(options, KY_BY_THREAD));
 	if (!result->tables[TABLE_LOG].hidden)
-		fill_log(run, &result->tables[TABLE_LOG], ky_report_limit(options, KY_TABLE_LOG));
+		fill_log(run, &result->tables[TABLE_LOG],
+			 ky_report_keep(options, &ky_report_syscall_rates, TABLE_LOG));
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

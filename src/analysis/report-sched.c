@@ -247,8 +247,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 	if (!run)
 		return NULL;
-	ky_happenings_init(&run->single, sizeof(struct wait_record), options,
-			   ky_report_wants(options, &ky_report_sched, TABLE_LOG));
+	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_sched,
+			   TABLE_TOP, TABLE_LOG);
 	return run;
 }
 

@@ -63,11 +63,12 @@ void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_reco
 }
 
 void ky_happenings_init(struct ky_happenings *single, size_t size,
-			const struct ky_report_options *options, bool wants_log)
+			const struct ky_report_options *options, const struct ky_report *report,
+			size_t top, size_t log)
 {
-	single->wants_log = wants_log;
-	ky_records_init(&single->top, size, ky_report_limit(options, KY_TABLE_TOP), true);
-	ky_records_init(&single->log, size, ky_report_limit(options, KY_TABLE_LOG), false);
+	single->wants_log = ky_report_wants(options, report, log);
+	ky_records_init(&single->top, size, ky_report_keep(options, report, top), true);
+	ky_records_init(&single->log, size, ky_report_keep(options, report, log), false);
 }
 
 void ky_happenings_fini(struct ky_happenings *single)

@@ -200,8 +200,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (run)
-		ky_calls_init(&run->calls, options,
-			      ky_report_wants(options, &ky_report_syscalls, TABLE_LOG));
+		ky_calls_init(&run->calls, options, &ky_report_syscalls, TABLE_TOP, TABLE_LOG);
 	return run;
 }
 

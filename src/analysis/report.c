@@ -90,6 +90,25 @@ uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_
 	return kind == KY_TABLE_TOP || options->for_people ? LIMIT_PEOPLE : 0;
 }
 
+/* The order of single happenings that are kept without knowing all. */
+static bool is_by_length(const struct ky_report_options *options)
+{
+	return strcmp(options->sort, "duration") == 0 && !options->ascending;
+}
+
+uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
+			size_t table)
+{
+	const struct ky_table_def *def = report->tables[table];
+
+	if (!options->sort || ky_table_column(def, options->sort) < 0 ||
+	    !ky_report_wants(options, report, table))
+		return ky_report_limit(options, def->kind);
+	return def->kind == KY_TABLE_TOP && is_by_length(options)
+		       ? ky_report_limit(options, def->kind)
+		       : 0;
+}
+
 enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked)
 {
 	return options->by == KY_BY_DEFAULT ? liked : options->by;
@@ -254,11 +273,25 @@ int ky_report_check(const struct ky_report *report, const struct ky_trace_set *s
 	return status;
 }
 
+/* The longest ones, in another order, are the first of all ones. */
+static const char *title_of_all(const struct ky_report *report)
+{
+	size_t i = 0;
+
+	while (report->tables[i] && report->tables[i]->kind != KY_TABLE_LOG)
+		i++;
+	return report->tables[i] ? report->tables[i]->title : report->name;
+}
+
 /* What was asked for of the order and the number of rows. */
-static void arrange(struct ky_table *table, const struct ky_report_options *options)
+static void arrange(struct ky_table *table, const struct ky_report_options *options,
+		    const struct ky_report *report)
 {
 	const struct ky_table_def *def = table->def;
 	int column = options->sort ? ky_table_column(def, options->sort) : -1;
+
+	if (column >= 0 && def->kind == KY_TABLE_TOP && !is_by_length(options))
+		table->title = title_of_all(report);
 
 	if (column >= 0 && def->columns[0].group)
 		ky_table_sort_groups(table, (size_t)column, options->ascending);
@@ -266,6 +299,9 @@ static void arrange(struct ky_table *table, const struct ky_report_options *opti
 		ky_table_sort(table, (size_t)column, options->ascending);
 	if (def->kind == KY_TABLE_RANK)
 		ky_table_limit(table, ky_report_limit(options, def->kind));
+	else if (column >= 0) /* else no more were kept */
+		ky_table_limit_rows(table, ky_report_limit(options, def->kind));
+	ky_table_limit_groups(table, table->max_groups);
 }
 
 /* The traces have events, and none of them is to be told of. */
@@ -320,7 +356,7 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 	if (status >= 0)
 		status = report->finish(pass->runs[i], pass->options, result);
 	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
-		arrange(&result->tables[t], pass->options);
+		arrange(&result->tables[t], pass->options, report);
 		status = ky_table_status(&result->tables[t]);
 	}
 	return status;

@@ -163,8 +163,10 @@ struct ky_happenings {
 	bool wants_log; /* else none are kept for it */
 };
 
+/* @top and @log are numbers of tables of @report. */
 void ky_happenings_init(struct ky_happenings *single, size_t size,
-			const struct ky_report_options *options, bool wants_log);
+			const struct ky_report_options *options, const struct ky_report *report,
+			size_t top, size_t log);
 void ky_happenings_fini(struct ky_happenings *single);
 /* Something lasted @ns. 0 or KYMO_E_MEMORY. */
 static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
@@ -179,6 +181,12 @@ bool ky_report_wants(const struct ky_report_options *options, const struct ky_re
 		     size_t table);
 /* How many rows of a table of this kind are wanted at most; 0: all. */
 uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind);
+/*
+ * How many happenings have to be kept for a table of them; 0: all, as those that are wanted are known
+ * when all are sorted.
+ */
+uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
+			size_t table);
 /* @options->by, or what the report likes. */
 enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked);
 /* The duration of the range, or of the interval; 0 without events. */

@@ -24,6 +24,7 @@ void ky_table_init(struct ky_table *table, const struct ky_table_def *def)
 {
 	memset(table, 0, sizeof(*table));
 	table->def = def;
+	table->title = def->title;
 	ky_arena_init(&table->arena);
 }
 
@@ -345,46 +346,45 @@ void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 	free(key.best);
 }
 
-void ky_table_limit(struct ky_table *table, uint64_t limit)
+/* The first rows of the first groups. */
+static void limit(struct ky_table *table, uint64_t max_groups, uint64_t max_rows)
 {
 	size_t n = table->def->n_columns, n_rows = ky_table_n_rows(table), kept = 0;
 	bool grouped = table->def->columns[0].group;
 	uint64_t groups = 0, in_group = 0;
 
-	for (size_t i = 0; limit && i < n_rows; i++) {
+	for (size_t i = 0; i < n_rows; i++) {
 		const struct ky_cell *row = ky_table_cells(table, i);
 
-		if (!grouped || !i || !ky_cell_equal(row, row - n)) {
+		if (!i || (grouped && !ky_cell_equal(row, row - n))) {
 			groups++;
 			in_group = 0;
 		}
-		if (groups > limit)
+		if (groups > max_groups)
 			break;
-		if (in_group++ >= limit)
+		if (in_group++ >= max_rows)
 			continue;
 		memmove(table->cells.data + kept * n, row, n * sizeof(*row));
 		kept++;
 	}
-	if (!limit)
-		return;
-	table->n_omitted = n_rows - kept;
+	table->n_omitted += n_rows - kept;
 	table->cells.len = kept * n;
 }
 
-void ky_table_limit_groups(struct ky_table *table, uint64_t limit)
+void ky_table_limit(struct ky_table *table, uint64_t max)
 {
-	size_t n = table->def->n_columns, n_rows = ky_table_n_rows(table), kept = 0;
-	uint64_t groups = 0;
+	if (max)
+		limit(table, max, max);
+}
 
-	while (limit && kept < n_rows) {
-		const struct ky_cell *row = ky_table_cells(table, kept);
+void ky_table_limit_groups(struct ky_table *table, uint64_t max)
+{
+	if (max)
+		limit(table, max, UINT64_MAX);
+}
 
-		if ((!kept || !ky_cell_equal(row, row - n)) && ++groups > limit)
-			break;
-		kept++;
-	}
-	if (!limit)
-		return;
-	table->n_omitted = n_rows - kept;
-	table->cells.len = kept * n;
+void ky_table_limit_rows(struct ky_table *table, uint64_t max)
+{
+	if (max)
+		limit(table, UINT64_MAX, max);
 }

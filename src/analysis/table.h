@@ -135,11 +135,14 @@ struct ky_cell {
 
 struct ky_table {
 	const struct ky_table_def *def;
+	const char *title; /* the definition's, or what fits its order better */
 	struct ky_arena arena;
 	KY_VEC(struct ky_cell) cells; /* row after row */
 	size_t n_omitted;	      /* rows that a limit took away */
-	bool hidden;		      /* not asked for: renderers leave it out */
-	bool failed;		      /* out of memory at some row; ky_table_status() */
+	uint64_t
+		max_groups; /* of a distribution: keep so many groups, once they are sorted; 0: all */
+	bool hidden;	    /* not asked for: renderers leave it out */
+	bool failed;	    /* out of memory at some row; ky_table_status() */
 };
 
 void ky_table_init(struct ky_table *table, const struct ky_table_def *def);
@@ -204,9 +207,11 @@ void ky_table_sort(struct ky_table *table, size_t column, bool ascending);
 /* The same for a table of groups: within each group, and the groups by their first rows then. */
 void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending);
 
-/* Keep the first @limit rows, or of groups the first @limit with as many rows each; 0: all. */
-void ky_table_limit(struct ky_table *table, uint64_t limit);
-/* Keep the first @limit groups, with all their rows; 0: all. */
-void ky_table_limit_groups(struct ky_table *table, uint64_t limit);
+/* Keep the first @max rows, or of groups the first @max with as many rows each; 0: all. */
+void ky_table_limit(struct ky_table *table, uint64_t max);
+/* Keep the first @max groups, with all their rows; 0: all. */
+void ky_table_limit_groups(struct ky_table *table, uint64_t max);
+/* Keep the first @max rows, of each group where there are some; 0: all. */
+void ky_table_limit_rows(struct ky_table *table, uint64_t max);
 
 #endif

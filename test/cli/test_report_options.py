@@ -286,6 +286,39 @@ def test_refresh_says_once_what_stays_the_same(kymo, lttng_kernel):
         assert text.count("the trace has no kmem_mm_page") == 1
 
 
+def first_rows(name, table, limit):
+    """What --limit leaves of a table: of groups so many, or of each so many, by the table's kind."""
+    first = table["columns"][0]["name"] if name in GROUPED else None
+    kept, groups, last, n = [], 0, None, 0
+    for row in table["rows"]:
+        if first and row[first] != last:
+            last, n, groups = row[first], 0, groups + 1
+        n += 1
+        if (n <= limit or name == ("syscalls", "freq")) and (groups <= limit or name[1] == "top"):
+            kept.append(row)
+    return kept
+
+
+@pytest.mark.parametrize("column", ("begin", "duration:asc", "duration", "count:asc", "bytes", "syscall"))
+def test_rows_are_sorted_and_then_limited(kymo, reference, column):
+    """Whatever the order, --limit takes the first rows of it, and not some of those that another order chose."""
+    words = [word for table in ("log", "top", "freq", "threads", "processes", "files", "syscalls", "rss", "pairs",
+                                "captured", "irqs", "softirqs", "latency") for word in ("-t", table)]
+
+    def tables_of(*options):
+        found = json.loads(kymo("report", "all", "--json", "--sort", column, *PERIODS, "--end", "5%",
+                                *words, *options, reference).out)["reports"]
+        return {(report["name"], table["name"]): table for report in found for table in report["tables"]}
+
+    whole, some = tables_of("--limit", "0"), tables_of("--limit", "3")
+    for name, table in whole.items():
+        if column.split(":")[0] not in [c["name"] for c in table["columns"]] or \
+                name[1].endswith("freq") and name != ("syscalls", "freq"):
+            continue
+        assert some[name]["rows"] == first_rows(name, table, 3), (name, column)
+        assert some[name]["omitted"] == len(table["rows"]) - len(some[name]["rows"])
+
+
 @pytest.mark.parametrize("name", sorted(IGNORES_BY))
 def test_group_by_is_refused(kymo, machine, name):
     failed = kymo("report", name, "--group-by", "name", machine, code=2)
