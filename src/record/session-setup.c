@@ -19,19 +19,23 @@
  */
 #define SUBBUF_MAX_KIB 64
 #define SUBBUFS_MIN    16
+/* Of raw pages nothing is wanted but that they get to the disk; one fills a block. */
+#define RAW_SUBBUF_MAX_KIB (KY_BLOCK_BYTES / 1024)
 
 /* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
 #define WAKE_PERCENT 25
 
-static void choose_page_size(struct ky_session *session)
+static void choose_page_size(struct ky_session *session, uint64_t kib)
 {
-	uint64_t kib = SUBBUF_MAX_KIB, page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+	uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	while (kib > page_kib && kib * 1024 * SUBBUFS_MIN > session->options.buffer_bytes)
 		kib /= 2;
 	/* Before Linux 6.8 there is no choice; and memory may be too fragmented. */
-	(void)ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb", kib, NULL);
+	while (kib > page_kib && ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb",
+						       kib, NULL) == KYMO_E_MEMORY)
+		kib /= 2;
 	session->page_bytes = (uint32_t)page_kib * 1024;
 	if (ky_tracefs_read(session->instance.fd, session->instance.path, "buffer_subbuf_size_kb",
 			    &text, NULL) == 0) {
@@ -45,10 +49,17 @@ static void choose_page_size(struct ky_session *session)
 static int set_buffers(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t kib = (session->options.buffer_bytes + 1023) / 1024;
-	int ret;
+	int ret = -1;
 
-	choose_page_size(session);
-	ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
+	if (session->options.raw && !session->options.overwrite) {
+		choose_page_size(session, RAW_SUBBUF_MAX_KIB);
+		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, NULL);
+	}
+	/* What cannot be had in large pieces may be had in smaller ones. */
+	if (ret < 0) {
+		choose_page_size(session, SUBBUF_MAX_KIB);
+		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
+	}
 	if (ret == KYMO_E_MEMORY)
 		ky_error_hint(err,
 			      "not enough memory for %" PRIu64 " KiB of buffer on each CPU; "
