@@ -61,8 +61,13 @@ const struct ky_content_call *ky_content_call_find(const char *event, bool *is_e
 /* The @i-th call that may change a thread's ids (or whose child has others), as in tracefs; NULL: no more. */
 const char *ky_content_call_of_ids(size_t i);
 
-/* Numbers of system calls are below this; behind those of 64-bit calls come those of 32-bit ones. */
-#define KY_CONTENT_MAX_CALLS 512
-#define KY_CONTENT_ALL_CALLS (2 * KY_CONTENT_MAX_CALLS)
+/*
+ * Numbers of system calls are below this; behind those of 64-bit calls come those of 32-bit ones, and then what socketcall
+ * stands for, by its first argument.
+ */
+#define KY_CONTENT_MAX_CALLS	  512
+#define KY_CONTENT_MULTIPLEXED_AT (2 * KY_CONTENT_MAX_CALLS)
+#define KY_CONTENT_MULTIPLEXED	  21
+#define KY_CONTENT_ALL_CALLS	  (KY_CONTENT_MULTIPLEXED_AT + KY_CONTENT_MULTIPLEXED)
 
 #endif

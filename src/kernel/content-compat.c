@@ -34,16 +34,32 @@ const struct ky_content_call *ky_content_call_find_compat(const char *event, boo
 							 : NULL;
 }
 
+static int update(const struct ky_content *content, uint32_t key, struct kymo_error *err)
+{
+	return content->programs.calls_map < 0
+		       ? KYMO_OK
+		       : ky_bpf_map_update(content->programs.calls_map, &key,
+					   &content->descriptors[key], err);
+}
+
 static int select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on,
 			 struct kymo_error *err)
 {
 	uint32_t key = KY_CONTENT_MAX_CALLS + number;
 	struct ky_content_descriptor *to = &content->descriptors[key];
+	int ret;
 
 	to->whole = (uint8_t)(on ? to->whole | bit : to->whole & ~bit);
-	return content->programs.calls_map < 0
-		       ? KYMO_OK
-		       : ky_bpf_map_update(content->programs.calls_map, &key, to, err);
+	ret = update(content, key, err);
+	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED && !ret; i++) {
+		struct ky_content_descriptor same = *to;
+
+		if (ky_content_multiplexed(i, &same) != number || !number)
+			continue;
+		content->descriptors[KY_CONTENT_MULTIPLEXED_AT + i] = same;
+		ret = update(content, KY_CONTENT_MULTIPLEXED_AT + i, err);
+	}
+	return ret;
 }
 
 int ky_content_select_compat(struct ky_content *content, const char *event, bool on,

@@ -141,6 +141,7 @@ static void check_task(struct ky_content_writer *w)
 	ky_bpf_alu_imm(a, BPF_ADD, R1, KY_CONTENT_MAX_CALLS);
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
 	ky_bpf_place(a, native);
+	ky_content_write_unpack(w);
 }
 
 /*
@@ -210,12 +211,21 @@ static void write_arguments(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int32_t flags = w->is_exit ? KY_CONTENT_EXIT : 0;
-	int native = ky_bpf_label(a), done = ky_bpf_label(a);
+	int native = ky_bpf_label(a), done = ky_bpf_label(a), plain = ky_bpf_label(a);
 
 	if (w->p->compat) {
 		jump_unless_compat(w, native);
-		/* Of the registers the call takes the lower half. */
 		ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags | KY_CONTENT_COMPAT);
+		ky_bpf_load(a, BPF_DW, R1, FP, S_UNPACKED);
+		ky_bpf_alu_imm(a, BPF_OR, R1, 0);
+		ky_bpf_jump(a, BPF_JEQ, R1, 0, plain);
+		for (int i = 0; i < 6; i++) {
+			ky_bpf_load(a, BPF_W, R1, FP, (int16_t)(S_BLOCK + i * 4));
+			ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
+		}
+		ky_bpf_go(a, done);
+		ky_bpf_place(a, plain);
+		/* Of the registers the call takes the lower half. */
 		for (int i = 0; i < 6; i++) {
 			ky_bpf_load(a, BPF_W, R1, R6, (int16_t)(SCRATCH + compat_argument_at[i]));
 			ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);

@@ -121,7 +121,9 @@ struct ky_content_descriptor {
 		uint8_t kind, arg, len_arg;
 	} items[KY_CONTENT_PLACES];
 	uint8_t replaces_memory;
-	uint8_t whole; /* a record is written in any case: KY_CONTENT_WHOLE_* */
+	uint8_t whole;	     /* a record is written in any case: KY_CONTENT_WHOLE_* */
+	uint8_t block_bytes; /* of what socketcall stands for: arguments; and the number of that call */
+	uint16_t stands_for;
 };
 
 enum {
@@ -154,6 +156,12 @@ struct ky_content_programs {
 	bool ids;	   /* who calls is read, too, by @task */
 	struct ky_content_task task;
 };
+
+/*
+ * content-multiplexed.c: @to becomes the descriptor of socketcall's @i-th call, of KY_CONTENT_MULTIPLEXED, but for what is
+ * that call's own. Returns its number; 0: there is none.
+ */
+uint32_t ky_content_multiplexed(uint32_t i, struct ky_content_descriptor *to);
 
 /* A record is never longer. */
 uint32_t ky_content_record_max(uint32_t limit);

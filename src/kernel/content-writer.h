@@ -27,10 +27,12 @@ enum {
 	S_NUMBER = -64,
 	S_MSG = -80, /* two words of a struct msghdr */
 	S_RET = -88,
-	S_LATE = -96,	 /* at exit: the places to be read again */
-	S_CTX = -104,	 /* what the program was called with */
-	S_TURN = -112,	 /* of those through messages */
-	S_HEADER = -176, /* a struct mmsghdr */
+	S_LATE = -96,	   /* at exit: the places to be read again */
+	S_CTX = -104,	   /* what the program was called with */
+	S_TURN = -112,	   /* of those through messages */
+	S_HEADER = -176,   /* a struct mmsghdr */
+	S_UNPACKED = -184, /* not 0: the arguments are in S_BLOCK */
+	S_BLOCK = -216,	   /* 32 bytes: what socketcall's second argument points at */
 };
 
 enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
@@ -151,6 +153,11 @@ void ky_content_write_messages(struct ky_content_writer *w, const struct ky_cont
 void ky_content_write_faults(struct ky_content_writer *w);
 /* The record is whole: r8 bytes. Goes out. */
 void ky_content_write_end(struct ky_content_writer *w);
+/*
+ * content-multiplexed.c: a socketcall that stands for a call that is recorded becomes that one: S_NUMBER, S_KEY, S_UNPACKED,
+ * S_BLOCK.
+ */
+void ky_content_write_unpack(struct ky_content_writer *w);
 /* content-task.c: the ids of the thread, struct ky_thread_ids; ends as the readers of items do. */
 void ky_content_write_ids(struct ky_content_writer *w, const struct ky_content_place *place);
 

@@ -83,6 +83,81 @@ void begin(long *stack)
 __asm__(".globl _start\n_start:\n\tmovl %esp, %eax\n\tandl $-16, %esp\n\tsubl $12, %esp\n\tpushl %eax\n\tcall begin\n");
 """
 
+# What socketcall stands for; and what it does not.
+MULTIPLEXED = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int *block;
+
+static int number(void *low)
+{
+	return (int)(long)low;
+}
+
+static long compat(long number, long a, long b)
+{
+	long ret;
+
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(number), "b"(a), "c"(b)
+			 : "memory", "r8", "r9", "r10", "r11");
+	return ret;
+}
+
+static long stands_for(int call, int a, int b, int c, int d, int e, int f)
+{
+	int arguments[] = {a, b, c, d, e, f};
+
+	memcpy(block, arguments, sizeof(arguments));
+	return compat(102, call, (long)block);
+}
+
+int main(void)
+{
+	char *low = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	unsigned short *in = (void *)low, port[4] = {AF_INET, 0x0900, 0x010a, 0x0302};
+	struct sockaddr_un *name = (void *)(low + 128);
+	int *pair = (void *)(low + 512), *length = pair + 2;
+	char *text = low + 1024, *back = low + 2048;
+
+	block = (int *)(low + 3000);
+	memcpy(in, port, sizeof(port));
+	strcpy(text, "hello");
+	name->sun_family = AF_UNIX;
+	sprintf(name->sun_path + 1, "kymo-test-%d", getpid());
+	*length = 2 + 1 + strlen(name->sun_path + 1);
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	pair[0] = stands_for(1, AF_UNIX, SOCK_DGRAM, 0, 7, 7, 7);
+	stands_for(2, pair[0], number(name), *length, 7, 7, 7);
+	memset(name, 0, *length);
+	*length = 100;
+	stands_for(6, pair[0], number(name), number(length), 7, 7, 7);
+	stands_for(8, AF_UNIX, SOCK_STREAM, 0, number(pair), 7, 7);
+	stands_for(9, pair[0], number(text), 5, 0, 7, 7);
+	stands_for(10, pair[1], number(back), 100, 0, 7, 7);
+	stands_for(3, -1, number(in), 16, 7, 7, 7);
+	stands_for(11, -1, number(text), 3, 64, number(in), 16);
+	stands_for(5, -1, 0, 0, 7, 7, 7);
+	stands_for(13, -1, 2, 7, 7, 7, 7);
+	compat(102, 3, 16);	/* no block */
+	compat(102, 99, 16);	/* no such call */
+	compat(102, 0, 16);
+	/* Three arguments at the end of what is mapped. */
+	mprotect(low + 4096, 4096, PROT_NONE);
+	block = (int *)(low + 4096 - 12);
+	block[0] = -1;
+	block[1] = number(in);
+	block[2] = 8;
+	compat(102, 3, (long)block);
+	return 0;
+}
+"""
+
 # Calls of 32 and of 64 bits in turn, and calls that are meant for x32.
 MIXED = r"""
 #define _GNU_SOURCE
@@ -263,6 +338,46 @@ def test_among_calls_of_64_bits(kymo, runs, record, without_losses, tmp_path):
     # Who does not name them has none of them.
     trace, done = record("-k", "*syscall*,syscall:*", command=[mixed])
     assert not any(name.startswith("compat") for name, _ in calls_of(kymo, trace, pid_of(done)))
+
+
+def test_what_socketcall_stands_for(kymo, runs, record, tmp_path):
+    """The calls themselves, as if they had been made; those that are not recorded are socketcalls."""
+    multiplexed = compile_c(tmp_path / "multiplexed", MULTIPLEXED)
+
+    def calls(*options):
+        trace, done = record(*options, command=[multiplexed])
+        assert "; 0 lost." in done.err, done
+        return calls_of(kymo, trace, pid_of(done)), pid_of(done)
+
+    found, pid = calls("-k", "compat_syscall_*", "--syscall-content=all")
+    names = ["socket", "bind", "getsockname", "socketpair", "sendto", "recvfrom", "connect", "sendto", "accept4",
+             "shutdown", "socketcall", "socketcall", "socketcall", "connect"]
+    for kind in ("entry", "exit"):
+        assert [name for name, _ in found if kind in name] == [f"compat_syscall_{kind}_{name}" for name in names]
+    (entry, _), = of(found, "socket")
+    assert (entry["family"], entry["type"], entry["protocol"]) == (1, 2, 0)
+    assert [entry["sun_path"] for entry, _ in of(found, "bind")] == [f"@kymo-test-{pid}"]
+    assert [leave["sun_path"] for _, leave in of(found, "getsockname")] == [f"@kymo-test-{pid}"]
+    sent, later = of(found, "sendto")
+    assert (sent[0]["len"], bytes(sent[0]["buff_data"]), sent[0]["addr"], sent[0]["addr_len"]) == (5, b"hello", 0, 0)
+    assert sent[1]["ret"] == 5
+    assert (later[0]["fd"], bytes(later[0]["buff_data"]), later[0]["flags"], later[0]["dport"], later[0]["v4addr"]) == (
+        -1, b"hel", 64, 9, [10, 1, 2, 3])
+    (entry, leave), = of(found, "recvfrom")
+    assert (entry["size"], leave["ret"], bytes(leave["ubuf_data"])) == (100, 5, b"hello")
+    assert [(entry["fd"], entry["addrlen"], entry["dport"], entry["v4addr"], leave["ret"])
+            for entry, leave in of(found, "connect")] == [(-1, 16, 9, [10, 1, 2, 3], -9), (-1, 8, 9, [10, 1, 2, 3], -9)]
+    assert [entry["flags"] for entry, _ in of(found, "accept4")] == [0]
+    assert [entry["how"] for entry, _ in of(found, "shutdown")] == [2]
+    assert [(entry["call"], entry["args"], leave["ret"]) for entry, leave in of(found, "socketcall")] == [
+        (3, 16, -14), (99, 16, -22), (0, 16, -22)]
+    # LTTng's way, when only that is asked for; and what was asked for of either.
+    found, _ = calls("-k", "compat_syscall_*_socketcall")
+    assert [entry["call"] for entry, _ in of(found, "socketcall")] == [1, 2, 6, 8, 9, 10, 3, 11, 5, 13, 3, 99, 0, 3]
+    found, _ = calls("-k", "compat_syscall_*_connect")
+    assert [(entry["fd"], entry["addrlen"], leave["ret"]) for entry, leave in of(found, "connect")] == [
+        (-1, 16, -9), (-1, 8, -9)]
+    assert len(found) == 4
 
 
 def test_bad_options(kymo, needs_root_tracefs, tmp_path):
