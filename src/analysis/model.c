@@ -462,11 +462,8 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 
-/*
- * Reading stopped at damage in a stream's file: what its CPU did from the last event there on is not
- * known, however long the other streams go on.
- */
-static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
+/* What the CPU of that file did from the last event there on is not known, however long the other ones go on. */
+static int lose_file(struct ky_model *model, const char *path)
 {
 	int status = 0;
 
@@ -475,7 +472,7 @@ static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
 		const struct ky_stream_state *state = &model->streams[stream->index];
 
 		if (!state->cpu || !state->has_switch || !model->telling ||
-		    state->last_ns >= model->end_ns || strcmp(stream->file.path, err->path) != 0)
+		    state->last_ns >= model->end_ns || strcmp(stream->file.path, path) != 0)
 			continue;
 		state->cpu->cut_ns = state->last_ns;
 		if (status >= 0)
@@ -484,20 +481,44 @@ static int lose_damaged(struct ky_model *model, const struct kymo_error *err)
 	return status;
 }
 
+/*
+ * Damage ended streams before the end of what is told, maybe. Returns the first one's, as @err, or 0; or
+ * KYMO_E_MEMORY.
+ */
+static int lose_damaged(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct kymo_error here;
+	int64_t ns, first_ns = INT64_MAX;
+	int found, damage = 0;
+
+	for (size_t i = 0; (found = ky_flow_broken(flow, i, &ns, &here)) < 0; i++) {
+		if (ns >= model->end_ns)
+			continue;
+		if (lose_file(model, here.path) < 0)
+			return ky_error_nomem(err);
+		if (ns >= first_ns)
+			continue;
+		first_ns = ns;
+		damage = found;
+		if (err)
+			*err = here;
+	}
+	return damage;
+}
+
 int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_batch batch;
-	int status, ended;
+	int status, fed = 0, ended;
 
-	while ((status = ky_flow_next(flow, &batch, err)) > 0) {
-		int fed = ky_model_feed(model, &batch, err);
-
-		if (fed < 0)
-			return fed;
-		if (fed > 0)
-			return ky_model_end(model, err);
-	}
-	if (status < 0 && err && lose_damaged(model, err) < 0)
+	while (!fed && (status = ky_flow_next(flow, &batch, err)) > 0)
+		fed = ky_model_feed(model, &batch, err);
+	if (fed < 0)
+		return fed;
+	if (fed >
+	    0) /* Other streams may have ended too early: that is not known to who stops here. */
+		status = lose_damaged(model, flow, err);
+	else if (status < 0 && lose_damaged(model, flow, NULL) == KYMO_E_MEMORY)
 		return ky_error_nomem(err);
 	ended = ky_model_end(model, status < 0 ? NULL : err);
 	return status < 0 ? status : ended;

@@ -192,7 +192,13 @@ static void stage_close(struct ky_flow *flow)
 	free(flow);
 }
 
-static const struct ky_flow_ops stage_ops = {.next = stage_next, .close = stage_close};
+static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
+}
+
+static const struct ky_flow_ops stage_ops = {
+	.next = stage_next, .close = stage_close, .broken = stage_broken};
 
 /* Takes *@flow over, on failure too. */
 static int add_progress(const struct ky_trace_set *set, struct ky_flow **flow,

@@ -66,6 +66,11 @@ static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return ky_flow_seek(stage->input, ns, err);
 }
 
+static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
+}
+
 static void stage_close(struct ky_flow *flow)
 {
 	ky_flow_close(((struct stage *)flow)->input);
@@ -75,6 +80,7 @@ static void stage_close(struct ky_flow *flow)
 static const struct ky_flow_ops stage_ops = {
 	.next = stage_next,
 	.seek = stage_seek,
+	.broken = stage_broken,
 	.close = stage_close,
 };
 

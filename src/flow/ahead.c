@@ -245,6 +245,14 @@ static int ahead_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return ky_flow_seek(a->input, ns, err);
 }
 
+static int ahead_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	struct ahead *a = ahead_of(flow);
+
+	ky_crew_wait(a->crew, is_idle, a);
+	return ky_flow_broken(a->input, i, ns, err);
+}
+
 static void free_log(struct ky_log_keep *log)
 {
 	if (log)
@@ -269,6 +277,7 @@ static void ahead_close(struct ky_flow *flow)
 static const struct ky_flow_ops ahead_ops = {
 	.next = ahead_next,
 	.seek = ahead_seek,
+	.broken = ahead_broken,
 	.close = ahead_close,
 };
 

@@ -13,6 +13,11 @@ int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return flow->ops->seek(flow, ns, err);
 }
 
+int ky_flow_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return flow->ops->broken ? flow->ops->broken(flow, i, ns, err) : 0;
+}
+
 void ky_flow_close(struct ky_flow *flow)
 {
 	if (flow)

@@ -89,6 +89,8 @@ struct ky_flow_ops {
 	/* Continue with the first event at or after @ns (from the origin). NULL: not supported. */
 	int (*seek)(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
 	void (*close)(struct ky_flow *flow);
+	/* As ky_flow_broken(); NULL: not known before the end. */
+	int (*broken)(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err);
 	/* NULL: batches lie where the stage wants. */
 	void (*room)(struct ky_flow *flow, struct ky_event *room, size_t n);
 };
@@ -113,6 +115,12 @@ static inline void ky_flow_room(struct ky_flow *flow, struct ky_event *room, siz
 }
 
 int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
+/*
+ * Of streams that damage ended, as far as was read: what is wrong with the @i'th, which is returned, and the
+ * time *@ns of its last event (INT64_MIN: it had none). 0: there are no more. All that end before an event
+ * that was delivered are among them.
+ */
+int ky_flow_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err);
 void ky_flow_close(struct ky_flow *flow); /* NULL is fine */
 
 /* All events of one stream. */

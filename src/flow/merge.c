@@ -447,6 +447,23 @@ static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+static int merge_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	const struct merge *m = merge_of(flow);
+
+	for (size_t k = 0; k < m->n_inputs; k++) {
+		const struct ky_queue *q = &m->inputs[k].queue;
+
+		if (q->code >= 0 || i-- > 0)
+			continue;
+		*ns = q->end_ns;
+		if (err)
+			*err = q->err;
+		return q->code;
+	}
+	return 0;
+}
+
 static void merge_close(struct ky_flow *flow)
 {
 	struct merge *m = merge_of(flow);
@@ -466,6 +483,7 @@ static void merge_close(struct ky_flow *flow)
 static const struct ky_flow_ops merge_ops = {
 	.next = merge_next,
 	.seek = merge_seek,
+	.broken = merge_broken,
 	.close = merge_close,
 };
 

@@ -50,6 +50,11 @@ static int graph_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 	return ky_flow_seek(((struct graph *)flow)->input, ns, err);
 }
 
+static int graph_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return ky_flow_broken(((struct graph *)flow)->input, i, ns, err);
+}
+
 static void graph_close(struct ky_flow *flow)
 {
 	struct graph *g = (struct graph *)flow;
@@ -67,6 +72,7 @@ static void graph_close(struct ky_flow *flow)
 static const struct ky_flow_ops graph_ops = {
 	.next = graph_next,
 	.seek = graph_seek,
+	.broken = graph_broken,
 	.close = graph_close,
 };
 

@@ -94,6 +94,37 @@ def test_file_of_one_cpu_is_cut(reference, logs, whole, tmp_path):
                    for note in found), name
 
 
+@pytest.mark.parametrize("jobs", ("1", "2"))
+def test_damage_before_the_end_of_the_range(kymo, reference, tmp_path, jobs):
+    """It is told, though nothing behind the range is read; two files may be cut, each where it is."""
+    trace = tmp_path / "cut"
+    shutil.copytree(reference, trace, copy_function=shutil.copyfile)
+    os.chmod(trace, 0o700)
+    shutil.rmtree(trace / "index")
+    sizes = [os.path.getsize(trace / f"c_{cpu}") for cpu in (0, 1)]
+
+    def cpus(*options, code):
+        result = kymo("report", "cpu", "--json", "--jobs", jobs, *options, trace, code=code)
+        assert bool(result.err) == bool(code)
+        report, = json.loads(result.out)["reports"]
+        return ([row["unknown"] for table in report["tables"] if table["name"] == "cpus" for row in table["rows"]],
+                [note for note in report["notes"] if note.startswith("damage ends the record of CPU ")])
+
+    os.truncate(trace / "c_1", sizes[1] // 2)
+    assert cpus("--end", "2%", code=0) == ([0, 0], [])
+    for end in ("30%", "90%", "100%"):
+        (first, second), notes = cpus("--end", end, code=1)
+        assert first == 0 and second > 500_000_000 and len(notes) == 1 and "CPU 1 at 05:30:39.20" in notes[0]
+    os.truncate(trace / "c_0", sizes[0] // 2)
+    kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "more", reference)
+    found = kymo("report", "cpu", "--json", "--jobs", jobs, trace, tmp_path / "more", code=1)
+    report, = json.loads(found.out)["reports"]
+    notes = [note[:32] for note in report["notes"] if note.startswith("damage")]
+    assert sorted(notes) == [f"damage ends the record of CPU {cpu} " for cpu in (0, 1)]
+    rows = [t["rows"] for t in report["tables"] if t["name"] == "cpus"][0]
+    assert sorted(row["unknown"] > 500_000_000 for row in rows) == [False, False, True, True]
+
+
 def test_trace_that_does_not_name_its_cpus(kymo, reference, tmp_path):
     """What an event ran on is left out then, in every table of every report."""
     nameless = tmp_path / "nameless"
