@@ -51,6 +51,8 @@ static const struct class_row class_rows[] = {
 	{"sched_pi_setprio", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_setprio, "tid|pid comm newprio"},
 	{"task_newtask", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_newtask, "tid|pid comm clone_flags"},
 	{"task_rename", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_rename, "tid|pid newcomm"},
+	{"perf_fork", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_statedump, "tid pid ppid"},
+	{"perf_comm", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_rename, "tid comm"},
 	{"lttng_statedump_process_state", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_statedump,
 	 "tid pid ppid name file_table_address"},
 	{"lttng_statedump_process_cgroup", EXACT, KY_ABOUT_ALWAYS, KY_CAN_CGROUP, ky_on_dump_cgroup,
@@ -352,6 +354,11 @@ void ky_model_ask(struct ky_model *model, unsigned int subjects)
 	}
 }
 
+static bool is_perf(const struct ky_host *host)
+{
+	return env_is(host, "tracer_name", "perf");
+}
+
 static int resolve_class(struct ky_model *model, struct ky_host *host,
 			 const struct ky_event_class *cls, bool lttng)
 {
@@ -361,7 +368,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 
 	name = plain_name(cls->name, &info->compat);
 	find_context(info, cls);
-	info->no_sign = strncmp(name, "lttng_statedump_", 16) == 0;
+	info->of_before = is_perf(host) && strncmp(name, "perf_", 5) == 0;
+	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0;
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
 	if (info->cgroup.cls)
@@ -373,6 +381,11 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	info->subject = row->subject;
 	host->abilities |= row->ability;
 	find_row_fields(info, row, cls, host->trace->quirks);
+	if (info->of_before) {
+		/* Of what happens then sched_process_fork and the like tell, and know more. */
+		info->before = row->handle;
+		info->whole = NULL;
+	}
 	if (row->ability == KY_CAN_SYSCALLS)
 		return resolve_syscall(model, info, row, rest, cls);
 	if (row->naming == VECTOR_ENTRY || row->naming == VECTOR_EXIT)

@@ -29,8 +29,15 @@ enum ky_subject {
 
 /* What the model needs to know of an event class; resolved once. */
 struct ky_class_info {
-	ky_event_handler handle;	/* NULL: nothing to do, or nobody asks */
-	ky_event_handler whole;		/* what @handle is when somebody asks */
+	ky_event_handler handle; /* NULL: nothing to do, or nobody asks */
+	ky_event_handler whole;	 /* what @handle is when somebody asks */
+	/*
+	 * What perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...). Up to the first
+	 * sample it is of what was there before the recording, at the clock's zero mostly; @before
+	 * does what can be done with it.
+	 */
+	bool of_before;
+	ky_event_handler before;	/* NULL: nothing */
 	unsigned int subject;		/* enum ky_subject: who must ask */
 	const struct ky_irq_line *line; /* of interrupt vectors: which */
 	const struct ky_call_row *row;	/* of calls: what they do to files; NULL: nothing */

@@ -382,6 +382,21 @@ static inline void fetch(const struct ky_event *event)
 	__builtin_prefetch(event->packet->data + event->begin_bits / 8);
 }
 
+bool ky_model_is_before(const struct ky_model *model, const struct ky_host *host,
+			const struct ky_event *event)
+{
+	return model->first_ns == INT64_MIN && host->classes[event->cls->index].of_before;
+}
+
+/* Before anything happened: no time, no CPU. */
+static int feed_before(struct ky_feed *feed, const struct ky_event *event)
+{
+	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
+
+	feed->model->n_events++;
+	return info->before ? info->before(feed, event, info) : 0;
+}
+
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
@@ -402,8 +417,15 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 			model->n_events++;
 			continue; /* no time: nothing to order it by */
 		}
-		if (model->first_ns == INT64_MIN)
+		if (model->first_ns == INT64_MIN) {
+			if (ky_model_is_before(model, feed->host, event)) {
+				status = feed_before(feed, event);
+				if (status < 0)
+					return status;
+				continue;
+			}
 			ky_model_first(model, event->ns);
+		}
 		if (event->ns >= model->boundary_ns) {
 			status = ky_model_boundary(model, event->ns);
 			if (status)

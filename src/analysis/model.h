@@ -154,10 +154,10 @@ struct ky_thread {
 	bool running;		 /* it is some CPU's current */
 	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
 	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
-	bool born;	/* its fork was seen */
-	bool fresh;	/* and was not told of yet */
-	bool dead;	/* its exit was seen */
-	bool returned; /* its first return to user space was seen (after a fork) */
+	bool born;	  /* its fork was seen */
+	bool fresh;	  /* and was not told of yet */
+	bool dead;	  /* its exit was seen */
+	bool returned;	  /* its first return to user space was seen (after a fork) */
 	struct ky_host *host;
 };
 
@@ -455,6 +455,10 @@ int ky_model_foresee(struct ky_model *model, const struct ky_model *before);
  * comes will be told), or a negative status.
  */
 int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err);
+
+/* Does @event, the next one, only tell what was there before the first one of the trace? */
+bool ky_model_is_before(const struct ky_model *model, const struct ky_host *host,
+			const struct ky_event *event);
 
 /* No more events: closes what is open at the last event's time and tells the listeners. */
 int ky_model_end(struct ky_model *model, struct kymo_error *err);

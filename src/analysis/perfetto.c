@@ -359,6 +359,13 @@ static int pf_batch(struct ky_sink *sink, const struct ky_batch *batch, struct k
 			pf->n_untimed++;
 			continue;
 		}
+		if (ky_model_is_before(pf->model, host, at.event)) {
+			const struct ky_batch one = {
+				.stream = at.stream, .events = at.event, .n_events = 1};
+
+			ret = ky_model_feed(pf->model, &one, err);
+			continue;
+		}
 		ret = safe_event(pf, &at, loss);
 		loss = NULL;
 		if (ret >= 0 && pf->out.len >= WRITE_BYTES)

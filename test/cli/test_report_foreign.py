@@ -110,6 +110,31 @@ def test_names_of_others_give_the_same_figures(kymo, events, tmp_path, made_of, 
         assert found[report] == rows, report
 
 
+def test_what_perf_tells_of_the_time_before(kymo, events, tmp_path):
+    """perf data convert --all: which processes were there, long before the first sample; of later, events tell."""
+    def all_event(event):
+        return (event.name, event.fields) if event.name.startswith("perf_") else perf_event(event)
+
+    kept = [event for event in events if event.name.startswith("sched_")]
+    tid = next(event.fields["prev_tid"] for event in kept
+               if event.name == "sched_switch" and event.fields["prev_tid"] > 1)
+    told = [("perf_fork", {"pid": tid, "ppid": 4711, "tid": tid, "ptid": 4711, "time": 0}),
+            ("perf_comm", {"pid": tid, "tid": tid, "comm": "early"}),
+            ("perf_mmap2", {"pid": tid, "tid": tid, "start": 0, "filename": "/bin/early"})]
+    before = [kept[0]._replace(ns=kept[0].ns - 10**12, name=name, fields=fields) for name, fields in told]
+    later = [kept[-1]._replace(ns=kept[-1].ns, name=name, fields=fields) for name, fields in told]
+    perf = 'domain = "kernel"; tracer_name = "perf";'
+    without = write(tmp_path / "without", kept, all_event, perf)
+    whole = write(tmp_path / "all", before + kept + later, all_event, perf)
+    assert figures(kymo, whole) == figures(kymo, without)
+    found = [json.loads(kymo("report", "--json", "cpu,threads", "--limit", "0", trace).out)
+             for trace in (without, whole)]
+    assert found[0]["range"] == found[1]["range"]
+    parents = [{row["process"]["pid"]: row["parent"] for row in report["tables"][0]["rows"]}
+               for report in (part["reports"][1] for part in found)]
+    assert parents[1][tid] == 4711 and parents[0].get(tid) is None
+
+
 def test_who_migrates_to_the_cpu_where_it_is_stays(kymo, events, tmp_path):
     """The kernel may say so of exec and fork."""
     kept = [event for event in events if event.name.startswith("sched_")]
