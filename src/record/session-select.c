@@ -200,12 +200,17 @@ static int follow_children(struct ky_session *session, struct kymo_error *err)
 static int check_namespace(struct kymo_error *err)
 {
 	struct stat st;
+	int ret;
 
 	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == INIT_PID_NS)
 		return KYMO_OK;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED,
-			    "whose events are recorded cannot be chosen from within a pid "
-			    "namespace: the kernel's ids are others");
+	ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+			   "whose events are recorded cannot be chosen from within a pid "
+			   "namespace: the kernel's ids are others");
+	ky_error_hint(err, "record on the host, where --container chooses what runs in this "
+			   "container, or begin it with the host's ids (docker run --pid=host); "
+			   "--comm and filters choose from here, too");
+	return ret;
 }
 
 int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err)

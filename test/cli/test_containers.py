@@ -252,6 +252,15 @@ class Box:
     def stop(self):
         self.lxc("stop", "-k", check=False)
 
+    def clean(self):
+        """Where who watches over lxc's containers goes to end is left by all of them."""
+        self.stop()
+        for group in glob.glob("/sys/fs/cgroup/lxc.pivot") + glob.glob("/sys/fs/cgroup/*/lxc.pivot"):
+            try:
+                os.rmdir(group)
+            except OSError:  # another one is there just now
+                pass
+
     def command(self):
         return ["lxc-attach", "-P", self.place.parent, "-n", self.name, "--", "/bin/kymo-actor"]
 
@@ -269,7 +278,7 @@ def box(program, needs_root_tracefs):  # pylint: disable=unused-argument
         try:
             yield box
         finally:
-            box.stop()
+            box.clean()
 
 
 def host_pid(actor):

@@ -339,6 +339,7 @@ def test_pid_namespaces(kymo_bin, needs_root_tracefs, tmp_path):
                                "true"], capture_output=True, text=True, check=False)
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
         assert "from within a pid namespace" in done.stderr and not (tmp_path / "t").exists()
+        assert "; record on the host, where --container " in done.stderr, done.stderr
 
 
 IN_A_NAMESPACE = """
