@@ -243,8 +243,7 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[DISK_ERRORS], entry->sums[SUM_ERRORS]);
 		ky_fill_stats(&row[DISK_STATS], &entry->stats);
 	}
-	ky_table_sort(table, DISK_OP, true);
-	ky_table_sort(table, DISK_NAME, true);
+	ky_table_sort_then(table, DISK_NAME, true, DISK_OP, true);
 }
 
 static void fill_queues(const struct run *run, struct ky_table *table)
@@ -255,8 +254,7 @@ static void fill_queues(const struct run *run, struct ky_table *table)
 		fill_disk(run, table, row, *it);
 		ky_fill_stats(&row[QUEUE_STATS], &(*it)->stats);
 	}
-	ky_table_sort(table, QUEUE_OP, true);
-	ky_table_sort(table, QUEUE_NAME, true);
+	ky_table_sort_then(table, QUEUE_NAME, true, QUEUE_OP, true);
 }
 
 static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
@@ -278,8 +276,7 @@ static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by
 {
 	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
 
-	ky_table_sort(table, WHO_PROCESS, true);
-	ky_table_sort(table, WHO_SHARE, false);
+	ky_table_sort_then(table, WHO_SHARE, false, WHO_PROCESS, true);
 	return status;
 }
 

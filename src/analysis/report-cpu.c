@@ -244,8 +244,7 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 	if (!status)
 		status = ky_fill_groups(table, &threads, by, false, fill_thread, run);
 	ky_ledger_fini(&threads);
-	ky_table_sort(table, THREAD_PROCESS, true);
-	ky_table_sort(table, THREAD_TIME, false);
+	ky_table_sort_then(table, THREAD_TIME, false, THREAD_PROCESS, true);
 	return status;
 }
 
@@ -316,8 +315,7 @@ static int finish(void *data, const struct ky_report_options *options,
 		if (cpu->host->abilities & KY_CAN_SWITCH && holds_cpu(options, cpu->id))
 			fill_cpu(run, &result->tables[TABLE_CPUS], cpu, &sums);
 	}
-	ky_table_sort(&result->tables[TABLE_CPUS], CPU_ID, true);
-	ky_table_sort(&result->tables[TABLE_CPUS], CPU_HOST, true);
+	ky_table_sort_then(&result->tables[TABLE_CPUS], CPU_HOST, true, CPU_ID, true);
 	status = fill_threads(run, &result->tables[TABLE_THREADS],
 			      ky_report_by(options, KY_BY_THREAD), &sums);
 	fill_total(&result->tables[TABLE_TOTAL], &sums);

@@ -312,8 +312,7 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 		ky_cell_text(table, &row[DISK_STAGE], stage_texts[entry->what % N_STAGES]);
 		ky_fill_stats(&row[DISK_STATS], &entry->stats);
 	}
-	ky_table_sort(table, DISK_STAGE, false);
-	ky_table_sort(table, DISK_NAME, true);
+	ky_table_sort_then(table, DISK_NAME, true, DISK_STAGE, false);
 }
 
 static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,

@@ -355,8 +355,7 @@ static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by
 {
 	int status = ky_fill_groups(table, &run->threads, by, false, fill_who, run);
 
-	ky_table_sort(table, WHO_PROCESS, true);
-	ky_table_sort(table, WHO_BYTES, false);
+	ky_table_sort_then(table, WHO_BYTES, false, WHO_PROCESS, true);
 	return status;
 }
 
@@ -374,8 +373,7 @@ static void fill_files(const struct run *run, struct ky_table *table)
 		for (int i = SUM_READ; i <= SUM_TIME; i++)
 			ky_cell_u64(&row[FILE_READ + i], entry->sums[i]);
 	}
-	ky_table_sort(table, FILE_PATH, true);
-	ky_table_sort(table, FILE_BYTES, false);
+	ky_table_sort_then(table, FILE_BYTES, false, FILE_PATH, true);
 }
 
 static void fill_disks(const struct run *run, struct ky_table *table)

@@ -342,8 +342,7 @@ static int fill_lines(const struct run *run, struct ky_table *table, const struc
 		status = fill_cpus_of(run, table, &row[LINE_CPUS],
 				      late ? &state->late_by_cpu : &state->by_cpu);
 	}
-	ky_table_sort(table, LINE_IRQ, true);
-	ky_table_sort(table, LINE_STATS + KY_STATS_TOTAL, false);
+	ky_table_sort_then(table, LINE_STATS + KY_STATS_TOTAL, false, LINE_IRQ, true);
 	return status;
 }
 
@@ -377,8 +376,7 @@ static void fill_cpus(const struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[CPU_TIME], run->cpus.data[i].ns);
 		ky_cell_f64(&row[CPU_SHARE], ky_part(run->cpus.data[i].ns, range_ns));
 	}
-	ky_table_sort(table, CPU_ID, true);
-	ky_table_sort(table, CPU_HOST, true);
+	ky_table_sort_then(table, CPU_HOST, true, CPU_ID, true);
 }
 
 static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,

@@ -230,8 +230,7 @@ static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by
 {
 	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
 
-	ky_table_sort(table, WHO_PROCESS, true);
-	ky_table_sort(table, WHO_ALLOC, false);
+	ky_table_sort_then(table, WHO_ALLOC, false, WHO_PROCESS, true);
 	return status;
 }
 
@@ -252,8 +251,7 @@ static void fill_rss(const struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[RSS_SHARED], space->bytes[MEMBER_SHARED]);
 		ky_cell_u64(&row[RSS_SWAP], space->bytes[MEMBER_SWAP]);
 	}
-	ky_table_sort(table, RSS_PROCESS, true);
-	ky_table_sort(table, RSS_MAX, false);
+	ky_table_sort_then(table, RSS_MAX, false, RSS_PROCESS, true);
 }
 
 static int finish(void *data, const struct ky_report_options *options,

@@ -145,8 +145,7 @@ static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by
 {
 	int status = ky_fill_groups(table, &run->threads, by, true, fill_process, run);
 
-	ky_table_sort(table, WHO_RECEIVED, false);
-	ky_table_sort(table, WHO_SENT, false);
+	ky_table_sort_then(table, WHO_SENT, false, WHO_RECEIVED, false);
 	return status;
 }
 

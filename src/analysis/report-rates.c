@@ -377,8 +377,7 @@ static int fill_calls(const struct run *run, struct ky_table *table)
 		fill_sum(run, &row[CALL_COUNT], &sums[i]);
 	}
 	free(sums);
-	ky_table_sort(table, CALL_SYSCALL, true);
-	ky_table_sort(table, CALL_COUNT, false);
+	ky_table_sort_then(table, CALL_COUNT, false, CALL_SYSCALL, true);
 	return 0;
 }
 
@@ -425,8 +424,7 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 			fill_thread(run, table, &sum, by);
 	}
 	free(sorted);
-	ky_table_sort(table, WHO_SYSCALL, true);
-	ky_table_sort(table, WHO_PROCESS, true);
+	ky_table_sort_then(table, WHO_PROCESS, true, WHO_SYSCALL, true);
 	ky_table_sort_groups(table, WHO_PEAK, false);
 	return 0;
 }

@@ -274,8 +274,8 @@ static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
 	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
 
-	ky_table_sort(table, THREAD_PREEMPTED_TIME, false);
-	ky_table_sort(table, THREAD_STATS + KY_STATS_TOTAL, false);
+	ky_table_sort_then(table, THREAD_STATS + KY_STATS_TOTAL, false, THREAD_PREEMPTED_TIME,
+			   false);
 	return status;
 }
 
@@ -300,8 +300,7 @@ static void fill_cpus(struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[CPU_MAX], queue->max);
 		ky_cell_u64(&row[CPU_PREEMPTIONS], queue->preempted);
 	}
-	ky_table_sort(table, CPU_ID, true);
-	ky_table_sort(table, CPU_HOST, true);
+	ky_table_sort_then(table, CPU_HOST, true, CPU_ID, true);
 }
 
 static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,

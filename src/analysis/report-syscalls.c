@@ -265,8 +265,7 @@ static int fill_syscalls(struct run *run, struct ky_table *table)
 	}
 	ky_usages_fini(&all);
 	free(by_call);
-	ky_table_sort(table, CALL_SYSCALL, true);
-	ky_table_sort(table, CALL_COUNT, false);
+	ky_table_sort_then(table, CALL_COUNT, false, CALL_SYSCALL, true);
 	return status;
 }
 
@@ -278,8 +277,13 @@ static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 	ky_usages_rank(&groups);
 	for (size_t i = 0; i < groups.list.len && !status; i++) {
 		const struct ky_usage *usage = groups.list.data[i];
-		struct ky_cell *row = ky_table_row(table);
+		struct ky_cell *row;
 
+		if (ky_table_is_full(table)) {
+			table->n_omitted += groups.list.len - i;
+			break;
+		}
+		row = ky_table_row(table);
 		ky_cell_who(table, &row[THREAD_PROCESS], run->model, usage->thread, by);
 		fill_call(run, table, row + THREAD_CALLS, usage);
 		status = ky_cell_errors(table, &row[THREAD_TALLY], usage);
@@ -362,8 +366,7 @@ static void fill_processes(const struct run *run, struct ky_table *table, struct
 		}
 		fill_process(run, table, &sums[i]);
 	}
-	ky_table_sort(table, PROCESS_ID, true);
-	ky_table_sort(table, PROCESS_COUNT, false);
+	ky_table_sort_then(table, PROCESS_COUNT, false, PROCESS_ID, true);
 }
 
 static struct thread_sum *sum_threads(const struct run *run)

@@ -192,8 +192,7 @@ static int finish(void *data, const struct ky_report_options *options,
 	int status = ky_fill_groups(&result->tables[0], &run->threads,
 				    ky_report_by(options, KY_BY_PROCESS), false, fill, run);
 
-	ky_table_sort(&result->tables[0], WHO_PROCESS, true);
-	ky_table_sort(&result->tables[0], WHO_TIME, false);
+	ky_table_sort_then(&result->tables[0], WHO_TIME, false, WHO_PROCESS, true);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

@@ -196,6 +196,14 @@ struct pass {
 	struct kymo_error *err;
 };
 
+/* How many rows of those that @def's report thinks are the first ones will be kept; 0: all. */
+static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_options *options)
+{
+	bool sorts = options->sort && ky_table_column(def, options->sort) >= 0;
+
+	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_limit(options, def->kind) : 0;
+}
+
 static int add_result(struct pass *pass, const struct ky_report *report)
 {
 	struct ky_report_result result = {
@@ -216,6 +224,7 @@ static int add_result(struct pass *pass, const struct ky_report *report)
 	for (size_t i = 0; i < n; i++) {
 		ky_table_init(&result.tables[i], report->tables[i]);
 		result.tables[i].hidden = !ky_report_wants(pass->options, report, i);
+		result.tables[i].max_kept = max_kept(report->tables[i], pass->options);
 	}
 	if (ky_vec_push(&pass->results->list, result) == 0)
 		return 0;

@@ -241,17 +241,26 @@ static int compare_values(const struct ky_cell *a, const struct ky_cell *b)
 	return left < right ? -1 : left > right;
 }
 
-static int compare_rows(const void *a, const void *b, void *data)
+static int compare_by(const struct ky_cell *left_row, const struct ky_cell *right_row,
+		      const struct sort_key *key)
 {
-	const struct sort_key *key = data;
-	const struct ky_cell *left = *(const struct ky_cell *const *)a + key->column;
-	const struct ky_cell *right = *(const struct ky_cell *const *)b + key->column;
-	int order;
+	const struct ky_cell *left = left_row + key->column, *right = right_row + key->column;
 
 	if (left->type == KY_VALUE_NONE || right->type == KY_VALUE_NONE)
-		order = (left->type == KY_VALUE_NONE) - (right->type == KY_VALUE_NONE);
-	else
-		order = key->ascending ? compare_values(left, right) : compare_values(right, left);
+		return (left->type == KY_VALUE_NONE) - (right->type == KY_VALUE_NONE);
+	return key->ascending ? compare_values(left, right) : compare_values(right, left);
+}
+
+/* @data: the key that matters most, and the one where rows are equal in that. */
+static int compare_rows(const void *a, const void *b, void *data)
+{
+	const struct ky_cell *left = *(const struct ky_cell *const *)a;
+	const struct ky_cell *right = *(const struct ky_cell *const *)b;
+	const struct sort_key *keys = data;
+	int order = compare_by(left, right, &keys[0]);
+
+	if (!order)
+		order = compare_by(left, right, &keys[1]);
 	/* The rows stand in one array: their addresses are their order so far. */
 	return order ? order : left < right ? -1 : left > right;
 }
@@ -284,21 +293,27 @@ static const struct ky_cell **list_rows(const struct ky_table *table)
 	return rows;
 }
 
-void ky_table_sort(struct ky_table *table, size_t column, bool ascending)
+void ky_table_sort_then(struct ky_table *table, size_t column, bool ascending, size_t then,
+			bool then_ascending)
 {
-	struct sort_key key = {column, ascending};
+	struct sort_key keys[] = {{column, ascending}, {then, then_ascending}};
 	const struct ky_cell **rows;
 
 	if (ky_table_n_rows(table) < 2)
 		return;
 	rows = list_rows(table);
 	if (rows)
-		qsort_r(rows, ky_table_n_rows(table), sizeof(*rows), compare_rows, &key);
+		qsort_r(rows, ky_table_n_rows(table), sizeof(*rows), compare_rows, keys);
 	reorder(table, rows);
 }
 
+void ky_table_sort(struct ky_table *table, size_t column, bool ascending)
+{
+	ky_table_sort_then(table, column, ascending, column, ascending);
+}
+
 struct group_key {
-	struct sort_key key;
+	struct sort_key keys[2];
 	const struct ky_cell *begin; /* of the table's cells */
 	size_t n_columns;
 	const struct ky_cell **best; /* by row: the first row of its group then */
@@ -312,13 +327,14 @@ static int compare_groups(const void *a, const void *b, void *data)
 	const struct ky_cell *l = key->best[(size_t)(left - key->begin) / key->n_columns];
 	const struct ky_cell *r = key->best[(size_t)(right - key->begin) / key->n_columns];
 
-	return l == r ? compare_rows(a, b, &key->key) : compare_rows(&l, &r, &key->key);
+	return l == r ? compare_rows(a, b, key->keys) : compare_rows(&l, &r, key->keys);
 }
 
 void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 {
 	size_t n_rows = ky_table_n_rows(table), n = table->def->n_columns;
-	struct group_key key = {{column, ascending}, table->cells.data, n, NULL};
+	struct group_key key = {
+		{{column, ascending}, {column, ascending}}, table->cells.data, n, NULL};
 	const struct ky_cell **rows;
 
 	if (n_rows < 2)
@@ -331,7 +347,7 @@ void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 		key.best[i] = rows[i];
 		if (begin == i)
 			continue;
-		if (compare_rows(&rows[i], &key.best[begin], &key.key) < 0)
+		if (compare_rows(&rows[i], &key.best[begin], key.keys) < 0)
 			key.best[begin] = rows[i];
 	}
 	/* Each row's group is where its first one stands. */
@@ -344,6 +360,19 @@ void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 		qsort_r(rows, n_rows, sizeof(*rows), compare_groups, &key);
 	reorder(table, key.best ? rows : (free(rows), NULL));
 	free(key.best);
+}
+
+bool ky_table_is_full(struct ky_table *table)
+{
+	bool grouped = table->def->columns[0].group;
+	size_t n = table->def->n_columns;
+
+	for (; table->n_counted < ky_table_n_rows(table); table->n_counted++) {
+		const struct ky_cell *row = ky_table_cells(table, table->n_counted);
+
+		table->n_groups += !grouped || !table->n_counted || !ky_cell_equal(row, row - n);
+	}
+	return table->max_kept && table->n_groups > table->max_kept;
 }
 
 /* The first rows of the first groups. */

@@ -141,8 +141,10 @@ struct ky_table {
 	size_t n_omitted;	      /* rows that a limit took away */
 	uint64_t
 		max_groups; /* of a distribution: keep so many groups, once they are sorted; 0: all */
-	bool hidden;	    /* not asked for: renderers leave it out */
-	bool failed;	    /* out of memory at some row; ky_table_status() */
+	uint64_t max_kept; /* rows that come in their last order, or groups of them; 0: all */
+	size_t n_groups, n_counted; /* ky_table_is_full(): how many there are in so many rows */
+	bool hidden;		    /* not asked for: renderers leave it out */
+	bool failed;		    /* out of memory at some row; ky_table_status() */
 };
 
 void ky_table_init(struct ky_table *table, const struct ky_table_def *def);
@@ -204,9 +206,17 @@ bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b);
  * cells last. Text sorts by bytes, processes by tid.
  */
 void ky_table_sort(struct ky_table *table, size_t column, bool ascending);
+/* The same, and rows that are equal in @column by column @then. */
+void ky_table_sort_then(struct ky_table *table, size_t column, bool ascending, size_t then,
+			bool then_ascending);
 /* The same for a table of groups: within each group, and the groups by their first rows then. */
 void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending);
 
+/*
+ * Are there more rows, or groups of them, than will be kept? Who makes rows in their last order need not
+ * go on then, and adds those that are left to n_omitted.
+ */
+bool ky_table_is_full(struct ky_table *table);
 /* Keep the first @max rows, or of groups the first @max with as many rows each; 0: all. */
 void ky_table_limit(struct ky_table *table, uint64_t max);
 /* Keep the first @max groups, with all their rows; 0: all. */
