@@ -104,7 +104,6 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_call call = {
 		.outcome = KY_CALL_DONE, .end_ns = event->ns, .cpu_id = event->cpu_id};
-	struct ky_syscall begun;
 	struct ky_thread *thread;
 	int status;
 
@@ -118,25 +117,25 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		status = ky_call_abandon(feed->model, thread, KY_CALL_NO_RETURN, event->ns);
 	if (status < 0)
 		return status;
-	begun = thread->syscall;
 	call.thread = thread;
 	call.begin_ns = INT64_MIN;
-	if (begun.id == KY_NO_SYSCALL)
+	if (thread->syscall.id == KY_NO_SYSCALL)
 		call.outcome = headless(thread);
 	else
-		call.begin_ns = begun.begin_ns;
+		call.begin_ns = thread->syscall.begin_ns;
 	if (call.outcome == KY_CALL_DONE && is_torn(thread, call.begin_ns))
 		call.outcome = KY_CALL_TORN;
 	call.has_ret = info->fields[KY_SYSCALL_RET].cls != NULL;
 	call.ret = ky_get_i64(event, &info->fields[KY_SYSCALL_RET], 0);
-	memcpy(call.args, begun.args, sizeof(call.args));
+	memcpy(call.args, thread->syscall.args, sizeof(call.args));
 	thread->returned = true;
 	thread->syscall.id = KY_NO_SYSCALL;
 	if (call.syscall == KY_NO_SYSCALL)
 		return 0;
 	status = tell(feed->model, &call);
-	if (status >= 0 && call.outcome == KY_CALL_DONE && begun.row &&
+	/* It is over, but what it began with is still there. */
+	if (status >= 0 && call.outcome == KY_CALL_DONE && thread->syscall.row &&
 	    feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX))
-		status = ky_io_end(feed, event, info, &begun, &call);
+		status = ky_io_end(feed, event, info, &thread->syscall, &call);
 	return status;
 }
