@@ -8,23 +8,20 @@
 
 void ky_ledger_fini(struct ky_ledger *ledger)
 {
-	ky_vec_foreach(&ledger->entries, entry) {
+	ky_vec_foreach(&ledger->entries, entry)
 		ky_stats_fini(&(*entry)->stats);
-		free(*entry);
-	}
 	ky_vec_fini(&ledger->entries);
+	ky_arena_fini(&ledger->arena);
 	ky_map_fini(&ledger->by_key);
 }
 
 static struct ky_entry *make(struct ky_ledger *ledger, uint64_t key, const struct ky_thread *thread,
 			     uint64_t what)
 {
-	struct ky_entry *entry = calloc(1, sizeof(*entry));
+	struct ky_entry *entry = ky_arena_new(&ledger->arena, struct ky_entry);
 
-	if (!entry || ky_vec_push(&ledger->entries, entry) < 0) {
-		free(entry);
+	if (!entry || ky_vec_push(&ledger->entries, entry) < 0)
 		return NULL;
-	}
 	entry->thread = thread;
 	entry->what = what;
 	entry->n_threads = thread != NULL;
@@ -141,11 +138,9 @@ int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by,
 
 		if (!group || ky_threads_compare(entry->thread, before->thread, by) ||
 		    (keep_what && entry->what != before->what)) {
-			group = calloc(1, sizeof(*group));
-			if (!group || ky_vec_push(&to->entries, group) < 0) {
-				free(group);
+			group = ky_arena_new(&to->arena, struct ky_entry);
+			if (!group || ky_vec_push(&to->entries, group) < 0)
 				return KYMO_E_MEMORY;
-			}
 			group->thread = by == KY_BY_NOTHING ? NULL : entry->thread;
 			group->what = keep_what ? entry->what : 0;
 			before = NULL;

@@ -42,6 +42,7 @@ struct ky_entry {
 #define KY_LEDGER_RECENT 128
 
 struct ky_ledger {
+	struct ky_arena arena; /* the entries */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key: few threads run at a time, and do the same again. */
 	struct ky_entry *recent[KY_LEDGER_RECENT];

@@ -123,6 +123,7 @@ struct run {
 	size_t last_step;
 	int64_t last_ns; /* where that begins */
 	struct step steps[MAX_STEPS];
+	struct ky_arena arena; /* the series */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key. */
 	struct series *recent[KY_LEDGER_RECENT];
@@ -136,11 +137,9 @@ static struct series *find_or_make(struct run *run, const struct ky_call *call)
 
 	if (series)
 		return series;
-	series = calloc(1, sizeof(*series));
-	if (!series || ky_vec_push(&run->series, series) < 0) {
-		free(series);
+	series = ky_arena_new(&run->arena, struct series);
+	if (!series || ky_vec_push(&run->series, series) < 0)
 		return NULL;
-	}
 	series->thread = call->thread;
 	series->syscall = call->syscall;
 	return ky_map_set(&run->by_key, key, series) < 0 ? NULL : series;
@@ -263,11 +262,10 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_vec_foreach(&run->series, series) {
+	ky_vec_foreach(&run->series, series)
 		ky_vec_fini(&(*series)->steps);
-		free(*series);
-	}
 	ky_vec_fini(&run->series);
+	ky_arena_fini(&run->arena);
 	ky_map_fini(&run->by_key);
 	free(run);
 }

@@ -10,24 +10,13 @@
 
 /* ---- counting -------------------------------------------------------------------------- */
 
-static void usage_free(struct ky_usage *usage)
-{
-	if (!usage)
-		return;
-	ky_stats_fini(&usage->stats);
-	ky_vec_fini(&usage->errors);
-	free(usage);
-}
-
 static struct ky_usage *add_usage(struct ky_usages *usages, const struct ky_thread *thread,
 				  uint32_t syscall)
 {
-	struct ky_usage *usage = calloc(1, sizeof(*usage));
+	struct ky_usage *usage = ky_arena_new(&usages->arena, struct ky_usage);
 
-	if (!usage || ky_vec_push(&usages->list, usage) < 0) {
-		free(usage);
+	if (!usage || ky_vec_push(&usages->list, usage) < 0)
 		return NULL;
-	}
 	usage->thread = thread;
 	usage->syscall = syscall;
 	return usage;
@@ -35,9 +24,12 @@ static struct ky_usage *add_usage(struct ky_usages *usages, const struct ky_thre
 
 void ky_usages_fini(struct ky_usages *usages)
 {
-	ky_vec_foreach(&usages->list, usage)
-		usage_free(*usage);
+	ky_vec_foreach(&usages->list, usage) {
+		ky_stats_fini(&(*usage)->stats);
+		ky_vec_fini(&(*usage)->errors);
+	}
 	ky_vec_fini(&usages->list);
+	ky_arena_fini(&usages->arena);
 	ky_map_fini(&usages->by_key);
 }
 

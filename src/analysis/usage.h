@@ -27,6 +27,7 @@ struct ky_usage {
 
 /* All zero is an empty object. */
 struct ky_usages {
+	struct ky_arena arena; /* what the list points to */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key: a thread makes few different calls at a time. */
 	struct ky_usage *recent[KY_LEDGER_RECENT];
