@@ -18,6 +18,7 @@ struct filter_stage {
 	size_t trace;
 	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
 	size_t n_room;
+	int64_t until_ns;	 /* what is later may wait; INT64_MAX: nothing */
 	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
 };
 
@@ -44,6 +45,7 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	struct filter_stage *f = (struct filter_stage *)flow;
 	struct ky_event *to = f->room;
 	size_t n_room = to ? f->n_room : BATCH_EVENTS;
+	int64_t until_ns = to ? f->until_ns : INT64_MAX;
 	int ret;
 
 	f->room = NULL;
@@ -54,7 +56,9 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	if (!to)
 		return ky_error_nomem(err);
 	do {
-		ky_flow_room(f->input, to, n_room);
+		ky_flow_room(f->input, to, n_room, until_ns);
+		/* One event has to be found, however late it is. */
+		until_ns = INT64_MAX;
 		ret = ky_flow_next(f->input, batch, err);
 		if (ret <= 0)
 			return ret;
@@ -65,12 +69,13 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	return 1;
 }
 
-static void filter_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+static void filter_room(struct ky_flow *flow, struct ky_event *room, size_t n, int64_t until_ns)
 {
 	struct filter_stage *f = (struct filter_stage *)flow;
 
 	f->room = room;
 	f->n_room = n;
+	f->until_ns = until_ns;
 }
 
 static int filter_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)

@@ -50,6 +50,9 @@ struct ky_batch {
 	/* Before the merge: time went back; an event before these was at floor_ns, wanted or not. */
 	bool has_floor;
 	int64_t floor_ns;
+	/* Before the merge: what follows these events begins at next_ns, or later. */
+	bool has_next;
+	int64_t next_ns;
 };
 
 /* The stream of @event of @batch. */
@@ -92,7 +95,7 @@ struct ky_flow_ops {
 	/* As ky_flow_broken(); NULL: not known before the end. */
 	int (*broken)(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err);
 	/* NULL: batches lie where the stage wants. */
-	void (*room)(struct ky_flow *flow, struct ky_event *room, size_t n);
+	void (*room)(struct ky_flow *flow, struct ky_event *room, size_t n, int64_t until_ns);
 };
 
 struct ky_flow {
@@ -105,13 +108,15 @@ static inline int ky_flow_next(struct ky_flow *flow, struct ky_batch *batch, str
 }
 
 /*
- * Ask for the events of the next batch to be put to @room, no more than @n, at least one. A stage that
- * can not do so does as it likes; batch->events tells.
+ * Ask for the events of the next batch to be put to @room, no more than @n, at least one; and for none
+ * at @until_ns or later, unless it is the only one. A stage that can not do so does as it likes;
+ * batch->events tells.
  */
-static inline void ky_flow_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+static inline void ky_flow_room(struct ky_flow *flow, struct ky_event *room, size_t n,
+				int64_t until_ns)
 {
 	if (flow->ops->room)
-		flow->ops->room(flow, room, n);
+		flow->ops->room(flow, room, n, until_ns);
 }
 
 int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err);

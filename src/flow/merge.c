@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merge, in windows: some events of each input are read ahead (queue.h); those of them that
+ * The merge, in windows: some events of each input are read ahead (merge-inputs.h); those of them that
  * nothing still to come can precede are put in order by their times (order.h) and copied, so that
  * what is delivered lies in one piece. So an event costs the same however many streams there are.
  *
@@ -14,14 +14,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/merge-inputs.h"
 #include "flow/order.h"
-#include "flow/queue.h"
 
-/* How far an input is read ahead, in events: to begin with, and at most. */
-#define AHEAD_MIN 32
-#define AHEAD_MAX 1024
-/* All of them together; what they and the window take should stay in the second-level cache. */
-#define AHEAD_TOTAL 2048
 /*
  * A round is delivered in windows of so many events: what reads them finds them, and what they tell of,
  * near by. While one event is copied, later ones are fetched.
@@ -32,16 +27,9 @@
 #define PLACE_BITS     32
 #define PLACE_BITS_MIN 12
 #define INPUTS_MAX     (UINT32_C(1) << (PLACE_BITS - PLACE_BITS_MIN))
-_Static_assert(AHEAD_MAX + 2 <= 1u << PLACE_BITS_MIN, "entries that wait have names");
+_Static_assert(KY_AHEAD_MAX + 2 <= 1u << PLACE_BITS_MIN, "entries that wait have names");
 /* The span of a round: its keys have 32 bits. */
 #define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
-
-struct input {
-	struct ky_queue queue;
-	size_t ahead; /* how far it is to be read */
-	size_t number;
-	size_t n_collected; /* the first entries of the queue are in the current round */
-};
 
 /* A loss in the window, before events[at]. */
 struct split {
@@ -50,19 +38,9 @@ struct split {
 	bool has_event; /* events[at] came with it */
 };
 
-/* What is known to come next: everything up to @ns, of inputs above @number only before it. */
-struct limit {
-	int64_t ns;
-	size_t number;
-	struct input *input; /* who sets it, or NULL */
-	int64_t first_ns;    /* of what waits */
-};
-
 struct merge {
 	struct ky_flow flow;
-	struct input *inputs;
-	struct input **live; /* those that have not ended, by number */
-	size_t n_inputs, n_live, ahead_total;
+	struct ky_inputs in;
 	struct ky_windows windows;
 	uint64_t *order,
 		*scratch; /* of the round's entries: key, and where they lie: see entry_of() */
@@ -77,11 +55,6 @@ struct merge {
 		*only;		     /* all events of the round are of this one; NULL: of several */
 	KY_VEC(struct split) splits; /* of the window */
 	size_t n_delivered, n_splits; /* of the window */
-	size_t next_to_shrink;
-	int code; /* the first error of an input, kept until the others have ended */
-	int64_t code_ns;
-	size_t code_number;
-	struct kymo_error first;
 };
 
 static struct merge *merge_of(struct ky_flow *flow)
@@ -89,86 +62,7 @@ static struct merge *merge_of(struct ky_flow *flow)
 	return (struct merge *)flow;
 }
 
-/* ---- reading ahead --------------------------------------------------------------------------- */
-
-/* An input has ended and nothing of it waits. Its error counts when it ended before the others. */
-static void note_end(struct merge *m, const struct input *input)
-{
-	const struct ky_queue *q = &input->queue;
-
-	if (q->code >= 0 ||
-	    (m->code < 0 && (m->code_ns < q->end_ns ||
-			     (m->code_ns == q->end_ns && m->code_number < input->number))))
-		return;
-	m->code = q->code;
-	m->first = q->err;
-	m->code_ns = q->end_ns;
-	m->code_number = input->number;
-}
-
-/* Top up all inputs, and drop those that have nothing any more. */
-static int fill(struct merge *m)
-{
-	size_t n_live = 0;
-
-	for (size_t i = 0; i < m->n_live; i++) {
-		struct input *input = m->live[i];
-		struct ky_queue *q = &input->queue;
-
-		if (!q->ended && ky_queue_length(q) <= input->ahead / 2 &&
-		    ky_queue_fill(q, &m->windows, input->ahead) < 0)
-			return KYMO_E_MEMORY;
-		if (ky_queue_length(q))
-			m->live[n_live++] = input;
-		else
-			note_end(m, input);
-	}
-	m->n_live = n_live;
-	return KYMO_OK;
-}
-
-/* Who makes windows short reads further ahead, at the cost of others when there is no room. */
-static void adapt(struct merge *m, struct input *input)
-{
-	struct input *other;
-
-	if (!input || input->ahead >= AHEAD_MAX)
-		return;
-	if (m->ahead_total + input->ahead <= AHEAD_TOTAL) {
-		m->ahead_total += input->ahead;
-		input->ahead *= 2;
-		return;
-	}
-	other = &m->inputs[m->next_to_shrink++ % m->n_inputs];
-	if (other != input && other->ahead > AHEAD_MIN) {
-		other->ahead /= 2;
-		m->ahead_total -= other->ahead;
-	}
-}
-
 /* ---- a round -------------------------------------------------------------------------------- */
-
-static struct limit find_limit(const struct merge *m)
-{
-	struct limit limit = {.ns = INT64_MAX, .number = SIZE_MAX, .first_ns = INT64_MAX};
-
-	for (size_t i = 0; i < m->n_live; i++) {
-		const struct ky_queue *q = &m->live[i]->queue;
-		int64_t ns = q->keys[q->first];
-
-		limit.first_ns = ns < limit.first_ns ? ns : limit.first_ns;
-		if (q->ended || (limit.input && q->end_ns >= limit.ns))
-			continue;
-		limit.ns = q->end_ns;
-		limit.number = m->live[i]->number;
-		limit.input = m->live[i];
-	}
-	if ((uint64_t)limit.ns - (uint64_t)limit.first_ns > SPAN_MAX_NS) {
-		limit.ns = (int64_t)((uint64_t)limit.first_ns + SPAN_MAX_NS);
-		limit.number = SIZE_MAX;
-	}
-	return limit;
-}
 
 static int make_room(struct merge *m, size_t n)
 {
@@ -183,7 +77,7 @@ static int make_room(struct merge *m, size_t n)
 }
 
 /* Add @input's entries up to @last_ns to the @n of the round so far. Returns how many. */
-static size_t collect(struct merge *m, struct input *input, int64_t first_ns, int64_t last_ns,
+static size_t collect(struct merge *m, struct ky_input *input, int64_t first_ns, int64_t last_ns,
 		      size_t n)
 {
 	const struct ky_queue *q = &input->queue;
@@ -201,14 +95,14 @@ static size_t collect(struct merge *m, struct input *input, int64_t first_ns, in
 }
 
 /* Collect what comes up to @limit; *max_key is the largest key. Returns how many entries. */
-static size_t collect_all(struct merge *m, const struct limit *limit, uint32_t *max_key)
+static size_t collect_all(struct merge *m, const struct ky_input_limit *limit, uint32_t *max_key)
 {
 	int64_t last_ns = INT64_MIN, newest_ns;
 	size_t n = 0;
 
 	m->n_runs = m->middle = 0;
-	for (size_t i = 0; i < m->n_live; i++) {
-		struct input *input = m->live[i];
+	for (size_t i = 0; i < m->in.n_live; i++) {
+		struct ky_input *input = m->in.live[i];
 		bool below = input->number > limit->number;
 		size_t taken;
 
@@ -283,8 +177,8 @@ static int gather(struct merge *m, size_t n)
 /* What was collected has been gathered, all of it. */
 static void end_round(struct merge *m)
 {
-	for (size_t i = 0; i < m->n_live; i++) {
-		struct input *input = m->live[i];
+	for (size_t i = 0; i < m->in.n_live; i++) {
+		struct ky_input *input = m->in.live[i];
 
 		if (input->n_collected)
 			ky_queue_take(&input->queue, &m->windows, input->n_collected);
@@ -296,20 +190,20 @@ static void end_round(struct merge *m)
 static int next_round(struct merge *m)
 {
 	uint32_t max_key;
-	struct limit limit;
+	struct ky_input_limit limit;
 	size_t n = 0;
 
-	if (fill(m) < 0)
+	if (ky_inputs_fill(&m->in, &m->windows) < 0)
 		return KYMO_E_MEMORY;
-	for (size_t i = 0; i < m->n_live; i++)
-		n += ky_queue_length(&m->live[i]->queue);
+	for (size_t i = 0; i < m->in.n_live; i++)
+		n += ky_queue_length(&m->in.live[i]->queue);
 	if (!n)
 		return 0;
 	if (make_room(m, n) < 0)
 		return KYMO_E_MEMORY;
-	limit = find_limit(m);
+	limit = ky_inputs_limit(&m->in, SPAN_MAX_NS);
 	n = collect_all(m, &limit, &max_key);
-	adapt(m, limit.input);
+	ky_inputs_plan(&m->in, n, &limit, SPAN_MAX_NS);
 	m->sorted = m->n_runs > 2 ? ky_order(m->order, m->scratch, n, max_key)
 				  : ky_order_two(m->order, m->scratch, m->middle, n);
 	m->n_sorted = n;
@@ -369,11 +263,11 @@ static bool deliver(struct merge *m, struct ky_batch *batch)
 
 static int merge_end(struct merge *m, struct kymo_error *err)
 {
-	int ret = m->code;
+	int ret = m->in.code;
 
-	m->code = KYMO_OK;
+	m->in.code = KYMO_OK;
 	if (ret < 0 && err)
-		*err = m->first;
+		*err = m->in.first;
 	return ret;
 }
 
@@ -396,87 +290,48 @@ void ky_merge_restart(struct ky_flow *flow)
 {
 	struct merge *m = merge_of(flow);
 
-	m->n_live = m->n_inputs;
-	for (size_t i = 0; i < m->n_inputs; i++) {
-		m->live[i] = &m->inputs[i];
-		m->inputs[i].n_collected = 0;
-		ky_queue_reset(&m->inputs[i].queue, &m->windows);
-	}
+	ky_inputs_restart(&m->in, &m->windows);
 	if (m->windows.current)
 		m->n_delivered = m->windows.current->n_events;
 	m->n_sorted = m->n_gathered = 0;
 	ky_vec_clear(&m->splits);
 	m->n_splits = 0;
-	m->code = KYMO_OK;
 }
 
 ssize_t ky_merge_prefill(struct ky_flow *flow, size_t max)
 {
 	struct merge *m = merge_of(flow);
-	size_t n = 0, nameable = (size_t)1 << m->place_bits;
+	size_t nameable = (size_t)1 << m->place_bits;
 
 	/* A queue has up to twice as many, and some. */
 	if (max > nameable / 2 - 2)
 		max = nameable / 2 - 2;
-	for (size_t i = 0; i < m->n_inputs; i++) {
-		struct ky_queue *q = &m->inputs[i].queue;
-
-		for (size_t cap = AHEAD_MIN; !q->ended; cap = ky_queue_length(q) * 2) {
-			cap = cap > q->cap ? cap : q->cap;
-			if (n + ky_queue_length(q) > max)
-				return KYMO_E_LIMIT;
-			if (ky_queue_fill(q, &m->windows, cap) < 0)
-				return KYMO_E_MEMORY;
-		}
-		n += ky_queue_length(q);
-	}
-	return (ssize_t)n;
+	return ky_inputs_prefill(&m->in, &m->windows, max);
 }
 
 static int merge_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
 	struct merge *m = merge_of(flow);
-	int ret;
 
-	ky_merge_restart(&m->flow);
-	for (size_t i = 0; i < m->n_inputs; i++) {
-		ret = ky_flow_seek(m->inputs[i].queue.input, ns, err);
-		if (ret < 0)
-			return ret;
-	}
-	return KYMO_OK;
+	ky_merge_restart(flow);
+	return ky_inputs_seek(&m->in, ns, err);
 }
 
 static int merge_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
 {
-	const struct merge *m = merge_of(flow);
-
-	for (size_t k = 0; k < m->n_inputs; k++) {
-		const struct ky_queue *q = &m->inputs[k].queue;
-
-		if (q->code >= 0 || i-- > 0)
-			continue;
-		*ns = q->end_ns;
-		if (err)
-			*err = q->err;
-		return q->code;
-	}
-	return 0;
+	return ky_inputs_broken(&merge_of(flow)->in, i, ns, err);
 }
 
 static void merge_close(struct ky_flow *flow)
 {
 	struct merge *m = merge_of(flow);
 
-	for (size_t i = 0; i < m->n_inputs; i++)
-		ky_queue_fini(&m->inputs[i].queue, &m->windows);
+	ky_inputs_fini(&m->in, &m->windows);
 	ky_windows_fini(&m->windows);
 	ky_vec_fini(&m->splits);
 	free(m->order);
 	free(m->scratch);
 	free((void *)m->bases);
-	free((void *)m->live);
-	free(m->inputs);
 	free(m);
 }
 
@@ -514,22 +369,12 @@ int ky_merge_open(struct ky_flow **inputs, size_t n_inputs, struct ky_flow **flo
 {
 	struct merge *m = n_inputs > INPUTS_MAX ? NULL : calloc(1, sizeof(*m));
 
-	if (m) {
-		m->inputs = calloc(n_inputs + 1, sizeof(*m->inputs));
-		m->live = calloc(n_inputs + 1, sizeof(*m->live));
+	if (m)
 		m->bases = calloc(n_inputs + 1, sizeof(*m->bases));
-	}
-	if (!m || !m->inputs || !m->live || !m->bases)
+	if (!m || !m->bases || ky_inputs_init(&m->in, inputs, n_inputs) < 0)
 		return fail_open(m, inputs, n_inputs, err);
 	m->flow.ops = &merge_ops;
-	m->n_inputs = n_inputs;
 	m->place_bits = place_bits(n_inputs);
-	m->ahead_total = n_inputs * AHEAD_MIN;
-	for (size_t i = 0; i < n_inputs; i++) {
-		ky_queue_init(&m->inputs[i].queue, inputs[i]);
-		m->inputs[i].ahead = AHEAD_MIN;
-		m->inputs[i].number = i;
-	}
 	ky_merge_restart(&m->flow);
 	*flow = &m->flow;
 	return KYMO_OK;

@@ -8,10 +8,13 @@
 
 /* So many batches of the input at once: one packet may have few events. */
 #define PULLS_MAX 4
+/* Of what will be read next, so much is fetched before. */
+#define PREFETCH_BYTES_MAX ((size_t)2048)
+#define CACHE_LINE_BYTES   64
 
 void ky_queue_init(struct ky_queue *q, struct ky_flow *input)
 {
-	*q = (struct ky_queue){.input = input, .end_ns = INT64_MIN};
+	*q = (struct ky_queue){.input = input, .end_ns = INT64_MIN, .next_ns = INT64_MIN};
 }
 
 void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
@@ -31,7 +34,9 @@ void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
 	}
 	q->newest = NULL;
 	q->first = q->end = 0;
-	q->end_ns = INT64_MIN;
+	q->end_ns = q->next_ns = INT64_MIN;
+	q->next_data = NULL;
+	q->next_bytes = 0;
 	q->rest = (struct ky_batch){.n_events = 0};
 	q->ended = false;
 	q->code = KYMO_OK;
@@ -176,6 +181,8 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 	q->end += n;
 	q->rest.events += n;
 	q->rest.n_events -= n;
+	q->next_data = packet->data + to[n - 1].end_bits / 8;
+	q->next_bytes = (size_t)((to[n - 1].end_bits - to[0].begin_bits) / 8);
 	return KYMO_OK;
 }
 
@@ -194,15 +201,19 @@ static int add_rest(struct ky_queue *q, struct ky_windows *windows)
 			return KYMO_E_MEMORY;
 	}
 	q->rest.has_floor = false;
-	return q->rest.n_events ? add_events(q, windows) : KYMO_OK;
+	if (q->rest.n_events && add_events(q, windows) < 0)
+		return KYMO_E_MEMORY;
+	if (!q->rest.n_events && q->rest.has_next && q->rest.next_ns > q->next_ns)
+		q->next_ns = q->rest.next_ns;
+	return KYMO_OK;
 }
 
 /* The next batch of the input. An error is an end too. */
-static void pull(struct ky_queue *q)
+static void pull(struct ky_queue *q, int64_t until_ns)
 {
 	int ret;
 
-	ky_flow_room(q->input, q->entries + q->end, q->cap - q->end);
+	ky_flow_room(q->input, q->entries + q->end, q->cap - q->end, until_ns);
 	ret = ky_flow_next(q->input, &q->rest, &q->err);
 	if (ret > 0) {
 		q->stream = q->rest.stream;
@@ -213,7 +224,7 @@ static void pull(struct ky_queue *q)
 	q->code = ret;
 }
 
-int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap)
+int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, int64_t until_ns)
 {
 	unsigned int n_pulls;
 
@@ -221,15 +232,25 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap)
 		return KYMO_E_MEMORY;
 	/* Events that are hard to find are not looked for before they are needed. */
 	n_pulls = q->stream ? PULLS_MAX : 1;
-	while (!q->ended && q->end < q->cap && (n_pulls || !q->end)) {
+	while (!q->ended && q->end < q->cap &&
+	       (!q->end || (n_pulls && ky_queue_reach(q) < until_ns))) {
 		if (!q->rest.n_events && !q->rest.loss) {
-			pull(q);
+			pull(q, until_ns);
 			n_pulls -= n_pulls > 0;
 		}
 		if (add_rest(q, windows) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return KYMO_OK;
+}
+
+void ky_queue_prefetch(const struct ky_queue *q)
+{
+	size_t bytes = q->next_bytes < PREFETCH_BYTES_MAX ? q->next_bytes : PREFETCH_BYTES_MAX;
+
+	/* Beyond the mapping it does nothing. */
+	for (size_t i = 0; i < bytes; i += CACHE_LINE_BYTES)
+		__builtin_prefetch(q->next_data + i);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */

@@ -17,7 +17,10 @@ struct ky_queue {
 	/* When each one's turn is, the latest time up to it: streams whose time goes back keep their order. */
 	int64_t *keys;
 	size_t cap, first, end; /* entries[first] to entries[end - 1] wait */
-	int64_t end_ns; /* the latest time of all that were read: nothing to come is earlier */
+	int64_t end_ns;	 /* the latest time of all that were read: nothing to come is earlier */
+	int64_t next_ns; /* nor than this, which was seen of what comes next */
+	const uint8_t *next_data;		   /* where that lies */
+	size_t next_bytes;			   /* how much was read at once before it */
 	const struct ky_stream *stream;		   /* NULL: nothing was read yet */
 	struct ky_batch rest;			   /* of the input, what had no room */
 	struct ky_window_packet *packets, *newest; /* of the entries, in order */
@@ -33,10 +36,12 @@ void ky_queue_fini(struct ky_queue *queue, struct ky_windows *windows);
 void ky_queue_reset(struct ky_queue *queue, struct ky_windows *windows);
 
 /*
- * Read some batches more, up to @cap entries: at least one, or the input has ended. An error of
- * the input is kept in ->code. 0 or KYMO_E_MEMORY.
+ * Read some batches more, up to @cap entries and, if the input can do so, to @until_ns: at least one, or
+ * the input has ended. An error of the input is kept in ->code. 0 or KYMO_E_MEMORY.
  */
-int ky_queue_fill(struct ky_queue *queue, struct ky_windows *windows, size_t cap);
+int ky_queue_fill(struct ky_queue *queue, struct ky_windows *windows, size_t cap, int64_t until_ns);
+/* It will be filled soon: fetch what will be read. */
+void ky_queue_prefetch(const struct ky_queue *queue);
 
 /* The first @n entries go into windows->current. */
 void ky_queue_take(struct ky_queue *queue, struct ky_windows *windows, size_t n);
@@ -44,6 +49,12 @@ void ky_queue_take(struct ky_queue *queue, struct ky_windows *windows, size_t n)
 static inline size_t ky_queue_length(const struct ky_queue *queue)
 {
 	return queue->end - queue->first;
+}
+
+/* Nothing to come is earlier. */
+static inline int64_t ky_queue_reach(const struct ky_queue *queue)
+{
+	return queue->next_ns > queue->end_ns ? queue->next_ns : queue->end_ns;
 }
 
 /* ---- losses as entries ---------------------------------------------------------------------- */

@@ -14,21 +14,22 @@ struct source {
 	struct ky_walk walk;
 	uint64_t released_bytes; /* everything before was given back */
 	uint64_t release_bytes;	 /* the step of giving back */
+	struct ky_event *room;	 /* where the next batch shall lie; NULL: in ->events */
+	size_t n_room;
+	int64_t until_ns;	 /* with ->room: what is later may wait */
+	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
+	int64_t limit_ns;	 /* see ky_source_limit() */
+	int64_t beyond_ns;	 /* of what lies at the limit */
+	bool at_limit;
 	int batch_events;
 	bool in_packet, ended, warned, warned_foreign;
 	bool seeking; /* events before seek_ns are not wanted */
 	int64_t seek_ns;
 	struct ky_loss_tracker losses;
 	struct ky_loss loss;
-	struct kymo_error damage; /* what loss.damage points to */
 	struct ky_packet_list packets;
 	bool has_packets;
-	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
-	size_t n_room;
-	struct ky_event *events; /* BATCH_EVENTS; NULL as long as there was always room */
-	int64_t limit_ns;	 /* see ky_source_limit() */
-	int64_t beyond_ns;	 /* of what lies at the limit */
-	bool at_limit;
+	struct kymo_error damage; /* what loss.damage points to; 2 KiB, behind what is read often */
 };
 
 static inline struct source *ky_source_of(struct ky_flow *flow)

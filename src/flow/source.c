@@ -27,9 +27,6 @@
 #define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
 #define RELEASES_BYTES ((uint64_t)8 << 20)
-/* What the next batch will read is fetched while others have their turn. */
-#define PREFETCH_BYTES_MAX 2048
-#define CACHE_LINE_BYTES   64
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
@@ -140,18 +137,6 @@ static void warn_order(struct source *s, const struct ky_event *event, int64_t f
 		       (unsigned long long)place.offset);
 }
 
-/* About as many bytes as these events had. Beyond the mapping it does nothing. */
-static void prefetch(const struct ky_event *events, int n)
-{
-	const struct ky_event *last = &events[n - 1];
-	uint64_t at = last->end_bits / 8, len = at - events[0].begin_bits / 8;
-
-	if (len > PREFETCH_BYTES_MAX)
-		len = PREFETCH_BYTES_MAX;
-	for (uint64_t i = 0; i < len; i += CACHE_LINE_BYTES)
-		__builtin_prefetch(last->packet->data + at + i);
-}
-
 /* ---- the stage --------------------------------------------------------------------------- */
 
 /* Where the next events go; *max: how many. NULL when out of memory. */
@@ -192,6 +177,28 @@ static int reach(struct source *s, struct ky_batch *batch, struct kymo_error *er
 	return s->seeking ? leave_packet(s, ret, err) : 1;
 }
 
+/*
+ * Events of the current packet, up to where they are wanted for now, but one at least. As
+ * ky_decoder_next().
+ */
+static int decode(struct source *s, struct ky_batch *batch, struct ky_event *events, int max,
+		  struct kymo_error *err)
+{
+	struct ky_decoder *decoder = s->walk.decoder;
+	int n;
+
+	if (!s->room || s->until_ns >= s->limit_ns)
+		return ky_decoder_next(decoder, events, max, err);
+	ky_decoder_limit(decoder, s->until_ns);
+	n = ky_decoder_next(decoder, events, max, err);
+	batch->has_next = ky_decoder_at_limit(decoder, &batch->next_ns);
+	ky_decoder_limit(decoder, s->limit_ns);
+	if (n || !batch->has_next)
+		return n;
+	batch->has_next = false;
+	return ky_decoder_next(decoder, events, 1, err);
+}
+
 /* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
 static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
@@ -213,9 +220,8 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	events = place(s, &max);
 	if (!events)
 		return ky_error_nomem(err);
-	n = ky_decoder_next(s->walk.decoder, events, max, err);
+	n = decode(s, batch, events, max, err);
 	if (n > 0) {
-		prefetch(events, n);
 		batch->events = events;
 		batch->n_events = (size_t)n;
 		batch->floor_ns = ky_decoder_floor(s->walk.decoder);
@@ -285,12 +291,13 @@ static int source_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	return ret;
 }
 
-static void source_room(struct ky_flow *flow, struct ky_event *room, size_t n)
+static void source_room(struct ky_flow *flow, struct ky_event *room, size_t n, int64_t until_ns)
 {
 	struct source *s = ky_source_of(flow);
 
 	s->room = room;
 	s->n_room = n;
+	s->until_ns = until_ns;
 }
 
 static void source_close(struct ky_flow *flow)

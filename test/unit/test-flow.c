@@ -192,34 +192,49 @@ static void counts(void **state)
 /* ---- merge: against sorting -------------------------------------------------------------- */
 
 #define N_INPUTS 37
-#define N_EVENTS 200
+#define N_PACKET 50 /* events of a packet */
+#define N_EVENTS 1000
 
 /* An input of its own: events with given times, in batches of varying length. */
 struct fake {
 	struct ky_flow flow;
 	struct ky_stream stream;
-	struct ky_packet packets[N_EVENTS / 8 + 1];
+	struct ky_packet packets[N_EVENTS / N_PACKET + 1];
 	struct ky_event events[N_EVENTS];
-	size_t n, at;
+	size_t n, at, n_most; /* events; of a batch at most */
+	int64_t until_ns;     /* INT64_MAX: what it is asked for does not concern it */
 	bool fails;
 };
+
+static size_t n_stopped; /* so many batches ended because no later event was wanted yet */
 
 static int fake_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *e)
 {
 	struct fake *fake = (struct fake *)flow;
-	size_t n = 1 + (fake->at * 7 + fake->stream.index) % 5;
+	size_t n = 1 + (fake->at * 7 + fake->stream.index) % fake->n_most;
 
 	if (fake->at == fake->n)
 		return fake->fails ? ky_error_set(e, KYMO_E_FORMAT, "input %u", fake->stream.index)
 				   : 0;
 	if (n > fake->n - fake->at)
 		n = fake->n - fake->at;
-	if (n > 8 - fake->at % 8)
-		n = 8 - fake->at % 8;
+	if (n > N_PACKET - fake->at % N_PACKET)
+		n = N_PACKET - fake->at % N_PACKET;
 	*batch = (struct ky_batch){
-		.stream = &fake->stream, .events = fake->events + fake->at, .n_events = n};
-	fake->at += n;
+		.stream = &fake->stream, .events = fake->events + fake->at, .n_events = 1};
+	while (batch->n_events < n && batch->events[batch->n_events].ns < fake->until_ns)
+		batch->n_events++;
+	batch->has_next = batch->n_events < n;
+	batch->next_ns = batch->has_next ? batch->events[batch->n_events].ns : INT64_MIN;
+	fake->at += batch->n_events;
+	n_stopped += batch->has_next;
 	return 1;
+}
+
+/* It does not put events anywhere, but ends where it shall. */
+static void fake_room(struct ky_flow *flow, struct ky_event *room, size_t n, int64_t until_ns)
+{
+	((struct fake *)flow)->until_ns = until_ns;
 }
 
 static void fake_close(struct ky_flow *flow)
@@ -228,6 +243,8 @@ static void fake_close(struct ky_flow *flow)
 }
 
 static const struct ky_flow_ops fake_ops = {.next = fake_next, .close = fake_close};
+static const struct ky_flow_ops fake_ops_room = {
+	.next = fake_next, .close = fake_close, .room = fake_room};
 
 static const struct ky_event_class fake_class;
 
@@ -262,10 +279,12 @@ static struct ky_flow *fake_open(uint32_t index, struct key *keys, size_t *n_key
 	int64_t ns = index % 9 == 0 ? INT64_MIN : 0;
 
 	assert_non_null(fake);
-	fake->flow.ops = &fake_ops;
+	fake->flow.ops = index % 7 == 5 ? &fake_ops : &fake_ops_room;
+	fake->n_most = index % 16 == 4 ? 5 : N_PACKET;
+	fake->until_ns = INT64_MAX;
 	fake->stream.index = index;
-	fake->n = index % 11 == 3 ? 0 : dice(N_EVENTS);
-	for (size_t i = 0; i < N_EVENTS / 8 + 1; i++)
+	fake->n = index % 11 == 3 ? 0 : N_EVENTS - dice(N_EVENTS / 2);
+	for (size_t i = 0; i < N_EVENTS / N_PACKET + 1; i++)
 		fake->packets[i] = (struct ky_packet){.stream = &fake->stream,
 						      .data = (const uint8_t *)&fake->packets[i]};
 	for (size_t i = 0; i < fake->n; i++) {
@@ -274,10 +293,30 @@ static struct ky_flow *fake_open(uint32_t index, struct key *keys, size_t *n_key
 		fake->events[i].ns = ns;
 		fake->events[i].cycles = i;
 		fake->events[i].cls = &fake_class;
-		fake->events[i].packet = &fake->packets[i / 8];
+		fake->events[i].packet = &fake->packets[i / N_PACKET];
 		keys[(*n_keys)++] = (struct key){ns, index, i};
 	}
 	return &fake->flow;
+}
+
+/* The merge of @inputs yields @keys, sorted. */
+static void check_merge(struct ky_flow **inputs, size_t n_inputs, struct key *keys, size_t n_keys,
+			struct ky_flow **flow)
+{
+	struct ky_batch batch;
+	size_t at = 0;
+
+	qsort(keys, n_keys, sizeof(keys[0]), compare_keys);
+	assert_int_equal(ky_merge_open(inputs, n_inputs, flow, &err), 0);
+	while (ky_flow_next(*flow, &batch, &err) > 0) {
+		for (size_t i = 0; i < batch.n_events; i++, at++) {
+			assert_int_equal(batch.events[i].ns, keys[at].ns);
+			assert_int_equal(ky_batch_stream(&batch, &batch.events[i])->index,
+					 keys[at].stream);
+			assert_int_equal(batch.events[i].cycles, keys[at].position);
+		}
+	}
+	assert_int_equal(at, n_keys);
 }
 
 static void merge_is_a_sort(void **state)
@@ -286,25 +325,41 @@ static void merge_is_a_sort(void **state)
 
 	for (unsigned int round = 0; round < 20; round++) {
 		struct ky_flow *inputs[N_INPUTS], *flow;
-		size_t n_keys = 0, at = 0, n_inputs = round % N_INPUTS + 1;
-		struct ky_batch batch;
+		size_t n_keys = 0, n_inputs = round % N_INPUTS + 1;
 
 		for (size_t i = 0; i < n_inputs; i++)
 			inputs[i] = fake_open((uint32_t)i, keys, &n_keys);
-		qsort(keys, n_keys, sizeof(keys[0]), compare_keys);
-		assert_int_equal(ky_merge_open(inputs, n_inputs, &flow, &err), 0);
-		while (ky_flow_next(flow, &batch, &err) > 0) {
-			for (size_t i = 0; i < batch.n_events; i++, at++) {
-				assert_int_equal(batch.events[i].ns, keys[at].ns);
-				assert_int_equal(ky_batch_stream(&batch, &batch.events[i])->index,
-						 keys[at].stream);
-				assert_int_equal(batch.events[i].cycles, keys[at].position);
-			}
-		}
-		assert_int_equal(at, n_keys);
+		check_merge(inputs, n_inputs, keys, n_keys, &flow);
 		assert_int_equal(ky_flow_seek(flow, 0, &err), KYMO_E_UNSUPPORTED);
 		ky_flow_close(flow);
 	}
+}
+
+/* Inputs that run side by side are read up to the same time; one of them knows nothing of that. */
+static void rounds_end_at_one_time(void **state)
+{
+	static struct key keys[N_INPUTS * N_EVENTS];
+	struct ky_flow *inputs[N_INPUTS], *flow;
+	size_t n_keys = 0, n_ends;
+
+	for (uint32_t i = 0; i < N_INPUTS; i++) {
+		struct fake *fake = (struct fake *)fake_open(i, keys, &n_keys);
+		int64_t ns = 0;
+
+		n_keys -= fake->n;
+		fake->flow.ops = i == 7 ? &fake_ops : &fake_ops_room;
+		fake->n_most = N_PACKET;
+		for (size_t e = 0; e < fake->n; e++) {
+			ns += dice(4) * 10;
+			fake->events[e].ns = ns;
+			keys[n_keys++] = (struct key){ns, i, e};
+		}
+		inputs[i] = &fake->flow;
+	}
+	n_ends = n_stopped;
+	check_merge(inputs, N_INPUTS, keys, n_keys, &flow);
+	assert_true(n_stopped - n_ends > N_INPUTS);
+	ky_flow_close(flow);
 }
 
 /* The next event where streams' times may go back: the least of what each has next. */
@@ -399,6 +454,7 @@ int main(void)
 		cmocka_unit_test(seek),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(merge_is_a_sort),
+		cmocka_unit_test(rounds_end_at_one_time),
 		cmocka_unit_test(nothing_to_merge),
 		cmocka_unit_test(first_error_comes_last),
 		cmocka_unit_test(streams_keep_their_order),
