@@ -122,6 +122,7 @@ struct ky_model {
 	KY_VEC(struct ky_file *) files;
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
+	uint32_t n_spaces;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
 	int64_t range_ns;		 /* where what is told begins; INT64_MIN: it has not yet */
@@ -152,6 +153,7 @@ struct ky_host_state {
 	struct ky_map disks;		   /* dev + 1 -> struct ky_disk * */
 	struct ky_names netifs;		   /* name -> struct ky_netif * */
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
+	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
 };
 
 /* model-focus.c: does the focus hold what happens to @thread (NULL: none) on a CPU? */

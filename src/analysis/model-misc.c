@@ -104,17 +104,36 @@ int ky_on_fault_kernel(struct ky_feed *feed, const struct ky_event *event,
 	return tell(feed, event, info, &memory);
 }
 
+static struct ky_space *space_get(struct ky_feed *feed, uint64_t mm)
+{
+	struct ky_map *spaces = &feed->host->state->spaces;
+	struct ky_space *space = ky_map_get(spaces, mm);
+
+	if (space)
+		return space;
+	space = ky_arena_new(&feed->model->arena, struct ky_space);
+	if (!space)
+		return NULL;
+	*space = (struct ky_space){.index = feed->model->n_spaces++};
+	return ky_map_set(spaces, mm, space) < 0 ? NULL : space;
+}
+
+/* Sizes are kept whoever is told of: each event tells one part of them only. */
 int ky_on_rss(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
 {
 	int64_t bytes = ky_get_i64(event, &info->fields[KY_RSS_SIZE], 0);
-	struct ky_memory memory = {
-		.kind = KY_MEMORY_RSS,
-		/* The kernel's counters may be below zero for a moment. */
-		.value = bytes > 0 ? (uint64_t)bytes : 0,
-		.member = (int)ky_get_i64(event, &info->fields[KY_RSS_MEMBER], -1),
-		.mm = (uint32_t)ky_get_u64(event, &info->fields[KY_RSS_MM], 0),
-		.current_mm = ky_get_u64(event, &info->fields[KY_RSS_CURRENT], 0) != 0,
-	};
+	int64_t member = ky_get_i64(event, &info->fields[KY_RSS_MEMBER], -1);
+	struct ky_space *space =
+		space_get(feed, (uint32_t)ky_get_u64(event, &info->fields[KY_RSS_MM], 0));
+	struct ky_memory memory = {.kind = KY_MEMORY_RSS, .space = space};
+	struct ky_thread *thread = ky_feed_thread(feed, event, info);
 
+	if (!space)
+		return KYMO_E_MEMORY;
+	if (thread && ky_get_u64(event, &info->fields[KY_RSS_CURRENT], 0))
+		space->thread = thread;
+	/* The kernel's counters may be below zero for a moment. */
+	if (member >= 0 && member < KY_RSS_MEMBERS)
+		space->bytes[member] = bytes > 0 ? (uint64_t)bytes : 0;
 	return tell(feed, event, info, &memory);
 }

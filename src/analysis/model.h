@@ -328,12 +328,21 @@ struct ky_packet_seen {
 	int64_t ns;
 };
 
+enum { KY_RSS_FILE, KY_RSS_ANON, KY_RSS_SWAP, KY_RSS_SHARED, KY_RSS_MEMBERS };
+
+/* An address space, and what of it is resident, as told last. */
+struct ky_space {
+	uint32_t index;			/* dense, over all hosts */
+	const struct ky_thread *thread; /* one that ran in it; NULL: none was seen */
+	uint64_t bytes[KY_RSS_MEMBERS];
+};
+
 /* Pages, or the size of a process, changed. */
 enum ky_memory_kind {
 	KY_MEMORY_ALLOC, /* value: pages */
 	KY_MEMORY_FREE,
 	KY_MEMORY_FAULT, /* value: 1 for a fault of user space, 0 of the kernel */
-	KY_MEMORY_RSS,	 /* value: bytes; member says of what */
+	KY_MEMORY_RSS,	 /* of @space */
 };
 
 struct ky_memory {
@@ -341,9 +350,7 @@ struct ky_memory {
 	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
 	const struct ky_host *host;
 	uint64_t value;
-	int member;	 /* 0 file pages, 1 anonymous, 2 swap, 3 shared */
-	uint32_t mm;	 /* of RSS: tells address spaces apart */
-	bool current_mm; /* of RSS: it is the thread's own */
+	const struct ky_space *space; /* as it is now */
 	int64_t ns;
 };
 

@@ -59,8 +59,8 @@ static const struct ky_column rss_columns[] = {
 			 "The process whose memory it is: what ran when it changed its own."},
 	[RSS_LAST] =
 		{"last", "Last", KY_CELL_SIZE,
-		 "Its resident size at the end: file, anonymous and shared pages, as last told. A "
-		 "part that was never told counts as 0, so this is a lower bound."},
+		 "Its resident size at the end: file, anonymous and shared pages, as last told, be it "
+		 "before the range. A part that was never told counts as 0, so this is a lower bound."},
 	[RSS_MAX] = {"highest", "Highest", KY_CELL_SIZE, "The largest that it was.",
 		     .bar = KY_BAR_MOST},
 	[RSS_FIRST] = {"first", "First", KY_CELL_SIZE, "What was told first.", .spare = 1},
@@ -86,23 +86,19 @@ enum { TABLE_TOTAL, TABLE_WHO, TABLE_RSS };
 /* ---- the run --------------------------------------------------------------------------- */
 
 enum { SUM_ALLOC, SUM_FREE, SUM_USER, SUM_KERNEL };
-enum { MEMBER_FILE, MEMBER_ANON, MEMBER_SWAP, MEMBER_SHARED, N_MEMBERS };
 
-/* An address space. */
+/* An address space that changed. */
 struct space {
-	const struct ky_thread *thread; /* one that ran in it; NULL: none was seen */
-	uint64_t bytes[N_MEMBERS];
+	const struct ky_space *at; /* NULL: it did not */
 	uint64_t first, max;
-	bool told;
 };
 
 struct run {
 	struct ky_model *model;
 	struct ky_ledger threads;
 	uint64_t sums[4];
-	int64_t net, max, min; /* pages */
-	struct ky_map by_mm;   /* host and mm -> index + 1 */
-	KY_VEC(struct space) spaces;
+	int64_t net, max, min;	     /* pages */
+	KY_VEC(struct space) spaces; /* by index */
 };
 
 static int add_pages(struct run *run, const struct ky_memory *memory)
@@ -128,40 +124,25 @@ static int add_pages(struct run *run, const struct ky_memory *memory)
 	return 0;
 }
 
-static struct space *space_of(struct run *run, const struct ky_memory *memory)
+static uint64_t resident(const struct ky_space *space)
 {
-	uint64_t key = (uint64_t)memory->host->index << 32 | memory->mm;
-	uintptr_t found = (uintptr_t)ky_map_get(&run->by_mm, key);
-
-	if (found)
-		return &run->spaces.data[found - 1];
-	if (ky_vec_push(&run->spaces, (struct space){0}) < 0 ||
-	    ky_map_set(&run->by_mm, key, (void *)(uintptr_t)run->spaces.len) < 0)
-		return NULL;
-	return ky_vec_last(&run->spaces);
-}
-
-static uint64_t resident(const struct space *space)
-{
-	return space->bytes[MEMBER_FILE] + space->bytes[MEMBER_ANON] + space->bytes[MEMBER_SHARED];
+	return space->bytes[KY_RSS_FILE] + space->bytes[KY_RSS_ANON] + space->bytes[KY_RSS_SHARED];
 }
 
 static int set_rss(struct run *run, const struct ky_memory *memory)
 {
-	struct space *space = space_of(run, memory);
+	uint64_t bytes = resident(memory->space);
+	struct space *space;
 
-	if (!space)
-		return KYMO_E_MEMORY;
-	if (memory->current_mm && memory->thread)
-		space->thread = memory->thread;
-	if (memory->member < 0 || memory->member >= N_MEMBERS)
-		return 0;
-	space->bytes[memory->member] = memory->value;
-	if (!space->told)
-		space->first = resident(space);
-	space->told = true;
-	if (resident(space) > space->max)
-		space->max = resident(space);
+	while (run->spaces.len <= memory->space->index) {
+		if (ky_vec_push(&run->spaces, (struct space){0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	space = &run->spaces.data[memory->space->index];
+	if (!space->at)
+		*space = (struct space){.at = memory->space, .first = bytes};
+	if (bytes > space->max)
+		space->max = bytes;
 	return 0;
 }
 
@@ -175,7 +156,6 @@ static void free_run(void *data)
 	struct run *run = data;
 
 	ky_ledger_fini(&run->threads);
-	ky_map_fini(&run->by_mm);
 	ky_vec_fini(&run->spaces);
 	free(run);
 }
@@ -239,17 +219,17 @@ static void fill_rss(const struct run *run, struct ky_table *table)
 	ky_vec_foreach(&run->spaces, space) {
 		struct ky_cell *row;
 
-		if (!space->thread)
+		if (!space->at || !space->at->thread)
 			continue;
 		row = ky_table_row(table);
-		ky_cell_who(table, &row[RSS_PROCESS], run->model, space->thread, KY_BY_PROCESS);
-		ky_cell_u64(&row[RSS_LAST], resident(space));
+		ky_cell_who(table, &row[RSS_PROCESS], run->model, space->at->thread, KY_BY_PROCESS);
+		ky_cell_u64(&row[RSS_LAST], resident(space->at));
 		ky_cell_u64(&row[RSS_MAX], space->max);
 		ky_cell_u64(&row[RSS_FIRST], space->first);
-		ky_cell_u64(&row[RSS_FILE], space->bytes[MEMBER_FILE]);
-		ky_cell_u64(&row[RSS_ANON], space->bytes[MEMBER_ANON]);
-		ky_cell_u64(&row[RSS_SHARED], space->bytes[MEMBER_SHARED]);
-		ky_cell_u64(&row[RSS_SWAP], space->bytes[MEMBER_SWAP]);
+		ky_cell_u64(&row[RSS_FILE], space->at->bytes[KY_RSS_FILE]);
+		ky_cell_u64(&row[RSS_ANON], space->at->bytes[KY_RSS_ANON]);
+		ky_cell_u64(&row[RSS_SHARED], space->at->bytes[KY_RSS_SHARED]);
+		ky_cell_u64(&row[RSS_SWAP], space->at->bytes[KY_RSS_SWAP]);
 	}
 	ky_table_sort_then(table, RSS_MAX, false, RSS_PROCESS, true);
 }

@@ -307,7 +307,7 @@ static void say_io(const struct run *run, struct ky_table *table)
 	say(table, "I/O", &fact, "kymo report io");
 	if (!run->io.ns)
 		return;
-	ky_strbuf_addf(&fact, "the longest call on a file was %s of %s: ",
+	ky_strbuf_addf(&fact, "the longest call on a file on disk was %s of %s: ",
 		       ky_model_syscall_name(run->model, run->io.syscall), run->io.file);
 	ky_render_duration(&fact, (double)run->io.ns);
 	add_thread(&fact, run->io.thread);
@@ -404,7 +404,7 @@ const struct ky_report ky_report_summary = {
 		"  Scheduling    831 wake-ups waited for a CPU, half of them less than 45.31 us, the longest 27.05 ms (lock-a, tid 324)            kymo report sched\n"
 		"  System calls  5864 system calls, 71 failed; most were newfstatat (2058), and 859 of one thread (lttng-consumerd, tid 275)       kymo report syscalls\n"
 		"  I/O           6.7 MiB read, 11.1 MiB written; most by one thread, 13.5 MiB (disk-io, tid 327)                                   kymo report io\n"
-		"  I/O           the longest call on a file was fsync of /mnt/d1: 17.41 ms (disk-io, tid 327)                                      kymo report io-latency\n"
+		"  I/O           the longest call on a file on disk was fsync of /mnt/d1: 17.41 ms (disk-io, tid 327)                                      kymo report io-latency\n"
 		"  Devices       151 requests of block devices, half of them in less than 195.6 us, the longest (vda) in 6.934 ms                  kymo report block\n"
 		"  Network       1.2 MiB of packets sent, 1.2 MiB received                                                                         kymo report net\n"
 		"  Locks         25 waits at locks of programs, 109.5 ms together; the longest that another thread ended 89.87 ms (work, tid 323)  kymo report locks\n"

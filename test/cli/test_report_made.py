@@ -68,3 +68,28 @@ def test_notes_on_cpus_name_the_host(kymo, tmp_path):
         assert len(found) == 3, found
     alone = json.loads(kymo("report", "cpu", "--json", one).out)["reports"][0]["notes"]
     assert alone[0].startswith("events name CPUs of which the trace has no record (3): ")
+
+
+def rss(ns, by, member, size, mm=7, curr=1):
+    return event(ns, 0, by, "rss_stat", mm_id=mm, curr=curr, member=member, size=size)
+
+
+def test_resident_sizes_outlast_intervals_and_other_threads(kymo, tmp_path):
+    """Each event tells one part; the others are what was told of them last, to whomever, in the range or before."""
+    trace = write(tmp_path / "rss", [
+        switch(0, 0, 0, 10), event(1000, 0, 10, "kmem_mm_page_alloc", order=0), rss(1_000_000, 10, 0, 4096),
+        rss(2_000_000, 10, 1, 65536), rss(3_000_000, 10, 1, 32768), switch(4_000_000, 0, 10, 11, 1),
+        rss(5_000_000, 11, 3, 8192, curr=0), switch(6_000_000, 0, 11, 10, 1), rss(7_000_000, 10, 1, 36864),
+        switch(8_000_000, 0, 10, 0, 1)])
+
+    def sizes(*options):
+        found = json.loads(kymo("report", "memory", "--json", "-t", "rss", *options, trace).out)["reports"]
+        return [tuple(row[column] for column in ("first", "highest", "last", "file", "anonymous", "shared"))
+                for report in found for row in report["tables"][0]["rows"]]
+
+    last = (4096, 36864, 8192)
+    assert sizes() == [(4096, 69632, 49152, *last)]
+    assert sizes("--refresh", "2500us") == [(4096, 69632, 69632, 4096, 65536, 0), (36864, 36864, 36864, 4096, 32768, 0),
+                                            (45056, 49152, 49152, *last)]
+    assert sizes("--begin", "+6500us") == [(49152, 49152, 49152, *last)]
+    assert sizes("--tid", "10") == [(4096, 69632, 49152, *last)]
