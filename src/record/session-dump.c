@@ -15,10 +15,12 @@ static int dump_flush(void *data, uint64_t end_cycles, struct kymo_error *err)
 {
 	struct ky_session *session = data;
 	struct ky_session_dump *dump = &session->dump;
+	/* Also when it is to stop: what is in the packet was counted. */
+	int ret = ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
 
-	if (atomic_load_explicit(&dump->stop, memory_order_relaxed))
-		return ky_error_set(err, KYMO_E_INTERRUPTED, "the state dump was stopped");
-	return ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
+	if (ret >= 0 && atomic_load_explicit(&dump->stop, memory_order_relaxed))
+		ret = ky_error_set(err, KYMO_E_INTERRUPTED, "the state dump was stopped");
+	return ret;
 }
 
 static void *dump_thread(void *data)
