@@ -12,6 +12,7 @@ from test_user import KYMO, box, events, names, nothing_left, pytestmark  # noqa
 
 CTL = """
 ready() { [ "$(kymo list --recordings | grep -c ' for ')" = ${1:-1} ]; }
+joined() { ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1; }
 recorded() { ls out/ust/pid/*/metadata >/dev/null 2>&1; }
 land() { kymo ctl --stop || exit 95; wait $recorder || exit 97; }
 """
@@ -30,22 +31,23 @@ def test_events_come_and_go(box):
 $T/modes numbers 1000000 200 & a=$!
 kymo record --user 'modes:number' -o out & recorder=$!
 wait_for ready
-sleep 0.2
+wait_for joined
+sleeps $a 200
 kymo ctl --enable-event 'modes:other' || exit 96
 $T/modes numbers 10 0
-sleep 0.2
+sleeps $a 200
 kymo ctl --disable-event 'modes:*' || exit 96
-sleep 0.1
+sleeps $a 50
 $T/modes numbers 10 0
 kymo ctl --enable-event 'modes:other' || exit 96
-sleep 0.1
+sleeps $a 50
 kymo list --recordings
 kill $a
 land
 """ + nothing_left())
     short, long = sorted((count(trace) for trace in done.traces()), key=lambda c: sum(c.values()))
     assert short == {"modes:number": 10, "modes:other": 10}
-    assert long["modes:other"] > 100 and long["modes:number"] > long["modes:other"] // 2
+    assert long["modes:other"] > 100 and long["modes:number"] > 200
     assert "--user modes:other" in done.out and "--user modes:number" not in done.out
     assert "; 0 lost." in done.err
     found = events([t for t in done.traces() if len(events(t)) > 20][0])
@@ -123,7 +125,8 @@ for i in $(seq 10); do
     kymo ctl --disable-event 'modes:number' || exit 96
 done
 kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
-sleep 0.5
+wait_for '[ $(ls out/ust/pid/*/metadata | wc -l) = 30 ]'
+for program in $(jobs -p | grep -v "^$recorder$"); do sleeps $program 100; done
 kill $(jobs -p | grep -v "^$recorder$")
 land
 """ + nothing_left())
@@ -138,9 +141,10 @@ def test_flight_recorder_changes(box):
 $T/modes numbers 1000000 200 & a=$!
 kymo record --overwrite --user 'modes:number' -o out & recorder=$!
 wait_for ready
-sleep 0.1
+wait_for joined
+sleeps $a 50
 kymo ctl --disable-event '*' --enable-event 'modes:other' || exit 96
-sleep 0.1
+sleeps $a 50
 kymo snapshot -o snap || exit 95
 kill $a
 land

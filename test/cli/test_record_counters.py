@@ -142,7 +142,8 @@ def test_interrupts_and_filters(record, kymo):
     """In interrupts, beside events that a filter leaves out, and with other context fields: never less than before."""
     trace, done = record("-b", "16M", "-k", "irq_softirq_*,sched_waking,syscall:getppid", "-k",
                          "sched_switch if next_prio < 0 && $ctx.perf_cpu_page_faults >= 0", "-c",
-                         "procname,preemptible,perf:page-faults", command=["sleep", "0.5"])
+                         "procname,preemptible,perf:page-faults", command=[
+                             "/usr/bin/python3", "-c", "import time\nfor _ in range(300): time.sleep(0.001)"])
     last = {}
     found = load(kymo, trace)
     for event in found:

@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import tempfile
-import time
 
 import pytest
 
@@ -28,6 +27,11 @@ def unescaped(text):
     """As babeltrace 1.5 prints texts: it escapes nothing."""
     return ESCAPED.sub(lambda found: chr(int(found[1][1:], 16)) if len(found[1]) > 1 else
                        LETTERS.get(found[1], found[1]), text)
+
+
+def same_line(ours, babeltrace2s):
+    """babeltrace2 2.0 shows an empty text as the one that was there before."""
+    return ours == babeltrace2s or re.fullmatch(re.escape(ours).replace('""', '".*"'), babeltrace2s)
 
 
 def metadata(trace):
@@ -52,8 +56,9 @@ def test_all_events_at_once(record, kymo, peer, needs_root_tracefs):
     two = peer("babeltrace2", trace / "kernel", timeout=120)
     one = peer("babeltrace", trace / "kernel", timeout=120)
     assert two.code == 0 and one.code == 0, (two.err[-500:], one.err[-500:])
-    assert ours.out == two.out
-    assert lines(one.out) == lines(unescaped(two.out))
+    assert ours.out.count("\n") == two.out.count("\n")
+    assert all(map(same_line, ours.out.split("\n"), two.out.split("\n")))
+    assert lines(one.out) == lines(unescaped(ours.out))
 
 
 def test_names_of_values(record, kymo):
@@ -73,7 +78,9 @@ def test_names_of_values(record, kymo):
 
 
 def test_softirq_keeps_its_number(record, kymo):
-    trace, _ = record("--kernel", "irq_softirq_*", command=["sleep", "0.2"])
+    # Timers' ticks raise some, on a CPU that is not idle.
+    trace, _ = record("--kernel", "irq_softirq_*", command=[
+        "/usr/bin/python3", "-c", "import time\nwhile time.process_time() < 0.3: pass"])
     assert re.search(r"irq_softirq_raise: .*\{ vec = \d+ \}", kymo("print", trace).out)
 
 
@@ -195,7 +202,6 @@ class Target:
     def __init__(self, **kwargs):
         self.process = subprocess.Popen(["/usr/bin/python3", "-c", CALLS],
                                         stdin=subprocess.PIPE, **kwargs)
-        time.sleep(0.3)
 
     def __enter__(self):
         return self

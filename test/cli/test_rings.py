@@ -78,7 +78,6 @@ class Recorder:
         self.process = subprocess.Popen([kymo_bin, "record", "-o", trace, "-k", EVENTS, *options],
                                         stderr=subprocess.PIPE, text=True)
         self.wait(lambda: os.path.exists(trace / "kernel" / "statedump_0"))
-        time.sleep(0.3)
 
     def __enter__(self):
         return self
