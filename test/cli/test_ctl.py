@@ -155,7 +155,7 @@ land
 
 def test_kernel(box):
     done = box(CTL + """
-kymo record --kernel 'syscall_entry_getppid,syscall_exit_getppid' -o out & recorder=$!
+kymo record --comm modes --kernel 'syscall_entry_getppid,syscall_exit_getppid' -o out & recorder=$!
 wait_for ready
 kymo ctl --disable-kernel 'syscall_exit_*' || exit 96
 kymo ctl --enable-kernel 'no_such_event' && exit 94
