@@ -145,7 +145,7 @@ LD_LIBRARY_PATH=$libraries chroot root /rough off & rough=$!
 wait_for 'kymo list --user | grep -q rough'
 kymo record --user 'rough:tried' -o out & recorder=$!
 wait_for session_is_there
-sleep 0.2
+sleeps $rough 200
 kill -TERM $recorder; wait $recorder || exit 97
 kill $rough
 """ + nothing_left())
@@ -159,7 +159,7 @@ def test_taken_descriptors(box):
 $T/rough taken mine & rough=$!
 wait_for 'kymo list --user | grep -q rough:taken && [ $(ls /proc/$rough/fd | wc -l) -gt 250 ]'
 ls -l /proc/$rough/fd | grep -q kymo-control && exit 96
-kymo record --user 'rough:taken' -o out --duration 400ms
+record_program $rough --user 'rough:taken' -o out
 kill $rough; wait $rough
 [ ! -s mine ] || exit 95
 """ + nothing_left())

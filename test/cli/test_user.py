@@ -234,7 +234,7 @@ def test_pid(box):
 $T/shop 1000000 1000 & a=$!
 $T/shop 1000000 1000 & b=$!
 wait_for '[ $(kymo list --user --json | grep -c procname) = 2 ]'
-kymo record --user 'shop:depth' --pid $a -o out --duration 300ms
+record_program $a --user 'shop:depth' --pid $a -o out
 kill $a $b; echo $a
 """)
     (trace,) = done.traces()
