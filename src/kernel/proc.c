@@ -22,8 +22,15 @@
 
 int ky_proc_open(struct ky_proc *proc, struct kymo_error *err)
 {
+	int code;
+
 	ky_strbuf_init(&proc->text);
 	proc->fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc->fd < 0 && errno != ENOENT && errno != ENOTDIR) {
+		code = ky_error_errno(err, errno, "cannot open the process file system");
+		ky_error_path(err, "/proc");
+		return code;
+	}
 	/* A mount point that nothing is mounted on is an empty directory. */
 	if (proc->fd >= 0 && faccessat(proc->fd, "self/stat", R_OK, 0) == 0)
 		return KYMO_OK;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -181,13 +182,36 @@ static void files(void **state)
 	ky_proc_close(&proc);
 }
 
+static void no_descriptors_left(void **state)
+{
+	struct rlimit had, none;
+	struct kymo_error err;
+	struct ky_proc proc;
+	int ret;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = had.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = ky_proc_open(&proc, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+	/* Not that there were none. */
+	assert_true(ret < 0 && ret != KYMO_E_NOT_FOUND);
+	assert_non_null(strstr(err.message, "Too many open files"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stat_line),	cmocka_unit_test(stat_names),
-		cmocka_unit_test(stat_workers), cmocka_unit_test(stat_damaged),
-		cmocka_unit_test(status),	cmocka_unit_test(fdinfo),
-		cmocka_unit_test(self),		cmocka_unit_test(files),
+		cmocka_unit_test(stat_line),
+		cmocka_unit_test(stat_names),
+		cmocka_unit_test(stat_workers),
+		cmocka_unit_test(stat_damaged),
+		cmocka_unit_test(status),
+		cmocka_unit_test(fdinfo),
+		cmocka_unit_test(self),
+		cmocka_unit_test(files),
+		cmocka_unit_test(no_descriptors_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
