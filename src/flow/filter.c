@@ -78,6 +78,11 @@ static void filter_room(struct ky_flow *flow, struct ky_event *room, size_t n, i
 	f->until_ns = until_ns;
 }
 
+static void filter_fetch(const struct ky_flow *flow, size_t n_bytes)
+{
+	ky_flow_fetch(((const struct filter_stage *)flow)->input, n_bytes);
+}
+
 static int filter_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 {
 	struct filter_stage *f = (struct filter_stage *)flow;
@@ -99,6 +104,7 @@ static const struct ky_flow_ops filter_ops = {
 	.seek = filter_seek,
 	.close = filter_close,
 	.room = filter_room,
+	.fetch = filter_fetch,
 };
 
 int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, size_t trace,

@@ -96,6 +96,7 @@ struct ky_flow_ops {
 	int (*broken)(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err);
 	/* NULL: batches lie where the stage wants. */
 	void (*room)(struct ky_flow *flow, struct ky_event *room, size_t n, int64_t until_ns);
+	void (*fetch)(const struct ky_flow *flow, size_t n_bytes); /* or NULL */
 };
 
 struct ky_flow {
@@ -117,6 +118,13 @@ static inline void ky_flow_room(struct ky_flow *flow, struct ky_event *room, siz
 {
 	if (flow->ops->room)
 		flow->ops->room(flow, room, n, until_ns);
+}
+
+/* @flow will have its turn soon: have the processor fetch @n_bytes of what it reads next. */
+static inline void ky_flow_fetch(const struct ky_flow *flow, size_t n_bytes)
+{
+	if (flow->ops->fetch)
+		flow->ops->fetch(flow, n_bytes);
 }
 
 int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err);

@@ -143,6 +143,8 @@ ssize_t ky_inputs_prefill(struct ky_inputs *in, struct ky_windows *windows, size
 	for (size_t i = 0; i < in->n; i++) {
 		struct ky_queue *q = &in->inputs[i].queue;
 
+		if (i + 1 < in->n)
+			ky_queue_prefetch(&in->inputs[i + 1].queue);
 		for (size_t cap = KY_AHEAD_MIN; !q->ended; cap = ky_queue_length(q) * 2) {
 			cap = cap > q->cap ? cap : q->cap;
 			if (n + ky_queue_length(q) > max)

@@ -10,7 +10,6 @@
 #define PULLS_MAX 4
 /* Of what will be read next, so much is fetched before. */
 #define PREFETCH_BYTES_MAX ((size_t)2048)
-#define CACHE_LINE_BYTES   64
 
 void ky_queue_init(struct ky_queue *q, struct ky_flow *input)
 {
@@ -35,8 +34,6 @@ void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
 	q->newest = NULL;
 	q->first = q->end = 0;
 	q->end_ns = q->next_ns = INT64_MIN;
-	q->next_data = NULL;
-	q->next_bytes = 0;
 	q->rest = (struct ky_batch){.n_events = 0};
 	q->ended = false;
 	q->code = KYMO_OK;
@@ -181,8 +178,7 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 	q->end += n;
 	q->rest.events += n;
 	q->rest.n_events -= n;
-	q->next_data = packet->data + to[n - 1].end_bits / 8;
-	q->next_bytes = (size_t)((to[n - 1].end_bits - to[0].begin_bits) / 8);
+	q->read_bytes = (size_t)((to[n - 1].end_bits - to[0].begin_bits) / 8);
 	return KYMO_OK;
 }
 
@@ -246,11 +242,8 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 
 void ky_queue_prefetch(const struct ky_queue *q)
 {
-	size_t bytes = q->next_bytes < PREFETCH_BYTES_MAX ? q->next_bytes : PREFETCH_BYTES_MAX;
-
-	/* Beyond the mapping it does nothing. */
-	for (size_t i = 0; i < bytes; i += CACHE_LINE_BYTES)
-		__builtin_prefetch(q->next_data + i);
+	ky_flow_fetch(q->input,
+		      q->read_bytes < PREFETCH_BYTES_MAX ? q->read_bytes : PREFETCH_BYTES_MAX);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */

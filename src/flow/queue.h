@@ -17,10 +17,9 @@ struct ky_queue {
 	/* When each one's turn is, the latest time up to it: streams whose time goes back keep their order. */
 	int64_t *keys;
 	size_t cap, first, end; /* entries[first] to entries[end - 1] wait */
-	int64_t end_ns;	 /* the latest time of all that were read: nothing to come is earlier */
-	int64_t next_ns; /* nor than this, which was seen of what comes next */
-	const uint8_t *next_data;		   /* where that lies */
-	size_t next_bytes;			   /* how much was read at once before it */
+	int64_t end_ns;	   /* the latest time of all that were read: nothing to come is earlier */
+	int64_t next_ns;   /* nor than this, which was seen of what comes next */
+	size_t read_bytes; /* how much was read last at once */
 	const struct ky_stream *stream;		   /* NULL: nothing was read yet */
 	struct ky_batch rest;			   /* of the input, what had no room */
 	struct ky_window_packet *packets, *newest; /* of the entries, in order */

@@ -27,6 +27,7 @@
 #define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
 #define RELEASES_BYTES ((uint64_t)8 << 20)
+#define CACHE_LINE_BYTES 64
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
@@ -300,6 +301,19 @@ static void source_room(struct ky_flow *flow, struct ky_event *room, size_t n, i
 	s->until_ns = until_ns;
 }
 
+/* Beyond the mapping it does nothing. */
+static void source_fetch(const struct ky_flow *flow, size_t n_bytes)
+{
+	const struct source *s = (const struct source *)flow;
+	const uint8_t *data = s->stream->file.data;
+	uint64_t clock, at = s->walk.next_bytes;
+
+	if (s->in_packet)
+		at = s->walk.at_bytes + ky_decoder_place(s->walk.decoder, &clock) / 8;
+	for (size_t i = 0; i < n_bytes; i += CACHE_LINE_BYTES)
+		__builtin_prefetch(data + at + i);
+}
+
 static void source_close(struct ky_flow *flow)
 {
 	struct source *s = ky_source_of(flow);
@@ -316,6 +330,7 @@ static const struct ky_flow_ops source_ops = {
 	.seek = ky_source_seek,
 	.close = source_close,
 	.room = source_room,
+	.fetch = source_fetch,
 };
 
 int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct kymo_error *err)
