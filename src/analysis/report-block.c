@@ -162,8 +162,9 @@ static int add_times(struct run *run, const struct ky_request *request, struct k
 			return KYMO_E_MEMORY;
 	}
 	ky_freq_add(&run->freqs.data[disk], ns);
-	if (ky_stats_add(&device->stats, ns) < 0 || ky_stats_add(&thread->stats, ns) < 0 ||
-	    ky_records_add(&run->single.top, ns, request) < 0)
+	if (ky_stats_add(&device->stats, ns) < 0 || ky_stats_add(&thread->stats, ns) < 0)
+		return KYMO_E_MEMORY;
+	if (run->single.wants_top && ky_records_add(&run->single.top, ns, request) < 0)
 		return KYMO_E_MEMORY;
 	if (request->queue_ns == INT64_MIN)
 		return 0;

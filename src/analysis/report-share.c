@@ -66,6 +66,7 @@ void ky_happenings_init(struct ky_happenings *single, size_t size,
 			const struct ky_report_options *options, const struct ky_report *report,
 			size_t top, size_t log)
 {
+	single->wants_top = ky_report_wants(options, report, top);
 	single->wants_log = ky_report_wants(options, report, log);
 	ky_records_init(&single->top, size, ky_report_keep(options, report, top), true);
 	ky_records_init(&single->log, size, ky_report_keep(options, report, log), false);

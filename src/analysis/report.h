@@ -160,7 +160,7 @@ void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_reco
 /* Single happenings, for the tables called top and log: copies of the report's own structs. */
 struct ky_happenings {
 	struct ky_records top, log;
-	bool wants_log; /* else none are kept for it */
+	bool wants_top, wants_log; /* else none are kept for it */
 };
 
 /* @top and @log are numbers of tables of @report. */
@@ -173,7 +173,7 @@ static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, c
 {
 	if (single->wants_log && ky_records_add(&single->log, 0, record) < 0)
 		return KYMO_E_MEMORY;
-	return ky_records_add(&single->top, ns, record);
+	return single->wants_top ? ky_records_add(&single->top, ns, record) : 0;
 }
 
 /* Is the table to be shown? Logs need not be kept when not. */
