@@ -16,7 +16,8 @@ struct ky_fds {
 struct ky_proc {
 	int32_t pid;
 	struct ky_fds *fds;
-	bool shared; /* a state dump's table, which may be several processes' */
+	bool shared;	    /* a state dump's table, which may be several processes' */
+	uint32_t n_threads; /* those whose process it is; with the last one the table goes */
 };
 
 #define CLOEXEC_TAG ((uintptr_t)1)
@@ -119,8 +120,13 @@ struct ky_proc *ky_proc_of(struct ky_model *model, struct ky_thread *thread)
 	}
 	if (!proc->fds)
 		proc->fds = fds_new();
+	if (!proc->fds)
+		return NULL;
+	if (thread->proc)
+		thread->proc->n_threads--;
+	proc->n_threads++;
 	thread->proc = proc;
-	return proc->fds ? proc : NULL;
+	return proc;
 }
 
 static void set_fds(struct ky_proc *proc, struct ky_fds *fds, bool shared)
@@ -250,9 +256,12 @@ void ky_files_exec(struct ky_thread *thread)
 
 void ky_files_exit(struct ky_thread *thread)
 {
-	/* Other threads of it end with their leader, or soon after, without much I/O. */
-	if (thread->proc && thread->pid == thread->tid)
-		set_fds(thread->proc, NULL, false);
+	struct ky_proc *proc = thread->proc;
+
+	/* Not with its leader: others may go on (pthread_exit() in main()). */
+	if (proc && --proc->n_threads == 0)
+		set_fds(proc, NULL, false);
+	thread->proc = NULL;
 }
 
 /* ---- the state dump -------------------------------------------------------------------------- */

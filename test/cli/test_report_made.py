@@ -10,7 +10,7 @@ from slow_figures import Event, tables
 START_NS = 1_700_000_000_000_000_000
 
 
-def event(ns, cpu, by, name, **fields):
+def event(ns, cpu, by, name, /, **fields):
     return Event(START_NS + ns, cpu, name, {"perf_tid": by}, fields)
 
 
@@ -68,6 +68,25 @@ def test_notes_on_cpus_name_the_host(kymo, tmp_path):
         assert len(found) == 3, found
     alone = json.loads(kymo("report", "cpu", "--json", one).out)["reports"][0]["notes"]
     assert alone[0].startswith("events name CPUs of which the trace has no record (3): ")
+
+
+def test_files_outlast_the_first_thread(kymo, tmp_path):
+    """main() may end by pthread_exit() while other threads of the process go on, and use its files."""
+    def read(ns, tid):
+        return [event(ns, 0, tid, "syscall_entry_read", fd=3, count=100), event(ns + 10, 0, tid, "syscall_exit_read", ret=5)]
+
+    trace = write(tmp_path / "threads", [
+        switch(0, 0, 0, 10),
+        *(event(1 + tid, 0, 10, "lttng_statedump_process_state", tid=tid, pid=10, ppid=1, name=f"t{tid}",
+                file_table_address=0) for tid in (10, 11)),
+        event(20, 0, 10, "lttng_statedump_file_descriptor", pid=10, fd=3, flags=0, filename="/tmp/shared"),
+        *read(100, 10), switch(200, 0, 10, 11), *read(300, 11), switch(400, 0, 11, 10, 1),
+        event(500, 0, 10, "sched_process_exit", comm="t10", tid=10, prio=20), switch(600, 0, 10, 11, 64),
+        *read(700, 11), event(800, 0, 11, "syscall_entry_close", fd=3), event(810, 0, 11, "syscall_exit_close", ret=0),
+        *read(900, 11), event(1000, 0, 11, "sched_process_exit", comm="t11", tid=11, prio=20), *read(1100, 11)])
+    rows = tables(kymo("report", "io", "--json", "-t", "files", trace), "io")["files"]
+    # The last is of a thread that had ended, as damage may have it.
+    assert {row["file"]: row["read"] for row in rows} == {"/tmp/shared": 15, "fd 3 of 10": 10}
 
 
 def rss(ns, by, member, size, mm=7, curr=1):
