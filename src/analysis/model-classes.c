@@ -62,6 +62,9 @@ static const struct class_row class_rows[] = {
 	{"lttng_statedump_file_descriptor", EXACT, KY_ABOUT_FILES, 0, ky_on_dump_fd,
 	 "pid file_table_address fd flags filename"},
 	{"lttng_statedump_block_device", EXACT, KY_ABOUT_BLOCK, 0, ky_on_dump_disk, "dev diskname"},
+	/* Fields as the machine's parts are. */
+	{"lttng_statedump_memory", EXACT, KY_ABOUT_MEMORY, 0, ky_on_dump_memory,
+	 "total free available buffers cached swap_total swap_free"},
 	{"lttng_statedump_interrupt", EXACT, KY_ABOUT_IRQS, 0, ky_on_dump_irq, "irq action"},
 
 	{"irq_handler_entry", EXACT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_irq_entry, "irq name"},

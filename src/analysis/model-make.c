@@ -16,7 +16,7 @@ static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *t
 	host->index = (uint32_t)model->hosts.len;
 	host->trace = trace;
 	host->name = env && env->is_text ? env->text : "";
-	host->torn_until_ns = host->blind_until_ns = INT64_MIN;
+	host->torn_until_ns = host->blind_until_ns = host->memory_ns = INT64_MIN;
 	ky_map_init(&host->threads);
 	ky_map_init(&host->cpus);
 	host->state = ky_arena_new(&model->arena, struct ky_host_state);

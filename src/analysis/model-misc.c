@@ -137,3 +137,12 @@ int ky_on_rss(struct ky_feed *feed, const struct ky_event *event, const struct k
 		space->bytes[member] = bytes > 0 ? (uint64_t)bytes : 0;
 	return tell(feed, event, info, &memory);
 }
+
+int ky_on_dump_memory(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info)
+{
+	for (int i = 0; i < KY_MACHINE_PARTS; i++)
+		feed->host->memory_bytes[i] = ky_get_u64(event, &info->fields[i], 0);
+	feed->host->memory_ns = event->ns;
+	return 0;
+}

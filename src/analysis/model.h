@@ -185,6 +185,18 @@ struct ky_cpu {
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
 };
 
+/* A machine's memory, in the order of the state dump's fields. */
+enum {
+	KY_MACHINE_TOTAL,
+	KY_MACHINE_FREE,
+	KY_MACHINE_AVAILABLE,
+	KY_MACHINE_BUFFERS,
+	KY_MACHINE_CACHED,
+	KY_MACHINE_SWAP_TOTAL,
+	KY_MACHINE_SWAP_FREE,
+	KY_MACHINE_PARTS
+};
+
 /* One trace. */
 struct ky_host {
 	uint32_t index;
@@ -202,9 +214,11 @@ struct ky_host {
 	unsigned int abilities; /* enum ky_ability, by its metadata */
 	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
 	uint64_t recorded_cpus, absent_cpus;
-	bool announces;		       /* sched_waking is recorded: each sched_wakeup follows one */
-	bool knows_cpus;	       /* streams tell their CPUs: others have no record */
-	bool lacks_cpus;	       /* events name some that have none */
+	bool announces;	   /* sched_waking is recorded: each sched_wakeup follows one */
+	bool knows_cpus;   /* streams tell their CPUs: others have no record */
+	bool lacks_cpus;   /* events name some that have none */
+	int64_t memory_ns; /* when this was dumped; INT64_MIN: it was not */
+	uint64_t memory_bytes[KY_MACHINE_PARTS];
 	struct ky_class_info *classes; /* by ky_event_class.index */
 	struct ky_host_state *state;   /* files, devices, interrupts */
 };

@@ -79,9 +79,40 @@ static const struct ky_table_def rss_table = KY_TABLE_DEF(
 	"process that called exec has a row for each program.",
 	rss_columns, KY_TABLE_RANK);
 
-static const struct ky_table_def *const tables[] = {&total_table, &who_table, &rss_table, NULL};
+enum { MACHINE_HOST, MACHINE_TIME, MACHINE_PARTS };
 
-enum { TABLE_TOTAL, TABLE_WHO, TABLE_RSS };
+static const struct ky_column machine_columns[] = {
+	[MACHINE_HOST] = {"host", "Host", KY_CELL_TEXT,
+			  "The trace's host, where several traces are read; else empty."},
+	[MACHINE_TIME] = {"dumped", "When", KY_CELL_TIMESTAMP, "When that was so."},
+	[MACHINE_PARTS + KY_MACHINE_TOTAL] = {"size", "Memory", KY_CELL_SIZE,
+					      "How much memory there is, without what the kernel "
+					      "reserved."},
+	[MACHINE_PARTS + KY_MACHINE_FREE] = {"free", "Free", KY_CELL_SIZE, "What nothing used."},
+	[MACHINE_PARTS + KY_MACHINE_AVAILABLE] =
+		{"available", "Available", KY_CELL_SIZE,
+		 "What programs could have had without swapping, as the kernel estimates: free, and "
+		 "what could be taken from caches."},
+	[MACHINE_PARTS + KY_MACHINE_BUFFERS] = {"buffers", "Buffers", KY_CELL_SIZE,
+						"Caches of block devices.", .spare = 2},
+	[MACHINE_PARTS + KY_MACHINE_CACHED] = {"cached", "Cached", KY_CELL_SIZE,
+					       "Caches of files, and shared memory.", .spare = 1},
+	[MACHINE_PARTS + KY_MACHINE_SWAP_TOTAL] = {"swap_size", "Swap", KY_CELL_SIZE,
+						   "How much can be swapped out.", .spare = 3},
+	[MACHINE_PARTS + KY_MACHINE_SWAP_FREE] = {"swap_free", "Swap free", KY_CELL_SIZE,
+						  "What of it was not used.", .spare = 4},
+};
+
+static const struct ky_table_def machine_table = KY_TABLE_DEF(
+	"machine", "Memory of the machine at the state dump",
+	"One row for each trace whose state dump tells it before the range ends; with --refresh, in "
+	"the interval of the dump.",
+	machine_columns, KY_TABLE_FIXED);
+
+static const struct ky_table_def *const tables[] = {&total_table, &who_table, &rss_table,
+						    &machine_table, NULL};
+
+enum { TABLE_TOTAL, TABLE_WHO, TABLE_RSS, TABLE_MACHINE };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -234,6 +265,25 @@ static void fill_rss(const struct run *run, struct ky_table *table)
 	ky_table_sort_then(table, RSS_MAX, false, RSS_PROCESS, true);
 }
 
+static void fill_machines(const struct run *run, const struct ky_report_result *result,
+			  struct ky_table *table)
+{
+	for (size_t i = 0; i < ky_model_n_hosts(run->model); i++) {
+		const struct ky_host *host = ky_model_host(run->model, i);
+		struct ky_cell *row;
+
+		/* What is dumped behind an interval is not known yet. */
+		if (host->memory_ns == INT64_MIN ||
+		    (result->is_interval && host->memory_ns < result->begin_ns))
+			continue;
+		row = ky_table_row(table);
+		ky_cell_host(table, &row[MACHINE_HOST], run->model, host);
+		ky_cell_i64(&row[MACHINE_TIME], host->memory_ns);
+		for (int part = 0; part < KY_MACHINE_PARTS; part++)
+			ky_cell_u64(&row[MACHINE_PARTS + part], host->memory_bytes[part]);
+	}
+}
+
 static int finish(void *data, const struct ky_report_options *options,
 		  struct ky_report_result *result)
 {
@@ -243,6 +293,7 @@ static int finish(void *data, const struct ky_report_options *options,
 
 	fill_total(run, &result->tables[TABLE_TOTAL]);
 	fill_rss(run, &result->tables[TABLE_RSS]);
+	fill_machines(run, result, &result->tables[TABLE_MACHINE]);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 
@@ -254,13 +305,14 @@ const struct ky_report ky_report_memory = {
 		"whole system and by what ran; page faults; and the resident sizes that the kernel "
 		"tells of when they change.\n"
 		"\n"
-		"No event says how much memory was in use before the trace, so pages are differences "
-		"over the range. Resident sizes are absolute, but each part of them (file, anonymous, "
+		"Pages are differences over the range; how much memory was in use the state dump of "
+		"kymo record tells. Resident sizes are absolute, but each part of them (file, anonymous, "
 		"shared) is known only from its first change on.",
 	.events =
 		"kmem_mm_page_alloc and kmem_mm_page_free (perf: kmem:mm_page_*); rss_stat for resident "
 		"sizes (Linux 5.6); x86_exceptions_page_fault_user and _kernel (exceptions:*) for "
-		"faults. What was not recorded leaves its columns or table empty.",
+		"faults; lttng_statedump_memory. What was not recorded leaves its columns or table "
+		"empty.",
 	.reading =
 		"Pages come and go all the time: look at the difference, and at whether it keeps "
 		"growing from one interval to the next (--refresh 1s). Pages that were allocated while "

@@ -101,6 +101,12 @@ def check_memory(report, events):
             size = space[1][0] + space[1][1] + space[1][3]
             space[2] = size if space[2] is None else space[2]
             space[3] = max(space[3], size)
+    dumps = [event for event in events if event.name == "lttng_statedump_memory"]
+    parts = {"size": "total", "free": "free", "available": "available", "buffers": "buffers", "cached": "cached",
+             "swap_size": "swap_total", "swap_free": "swap_free"}
+    assert [{column: row[column] for column in parts} for row in report["machine"]] == \
+        [{column: event.fields[field] for column, field in parts.items()} for event in dumps[-1:]]
+    assert [row["dumped"] for row in report["machine"]] == [event.ns for event in dumps[-1:]]
     total, = report["total"]
     if sums:
         assert (total["allocated"], total["freed"], total["net"]) == \
