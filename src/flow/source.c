@@ -26,7 +26,7 @@
 #define RELEASE_BYTES	  ((uint64_t)2 << 20)
 #define RELEASE_BYTES_MIN ((uint64_t)32 << 10)
 /* of all streams that are read at the same time. */
-#define RELEASES_BYTES ((uint64_t)8 << 20)
+#define RELEASES_BYTES	 ((uint64_t)8 << 20)
 #define CACHE_LINE_BYTES 64
 
 /* ---- packets ----------------------------------------------------------------------------- */
