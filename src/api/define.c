@@ -151,6 +151,13 @@ struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
 		ky_define_mistake(writer, KYMO_E_INVALID, "%s", err.message);
 		return NULL;
 	}
+	if (clock->cls->origin_wraps) {
+		ky_define_mistake(writer, KYMO_E_INVALID,
+				  "clock \"%s\": its origin is out of the range of 64-bit "
+				  "nanoseconds",
+				  options.name);
+		return NULL;
+	}
 	return clock;
 }
 

@@ -23,12 +23,9 @@ int ky_clock_finish(struct ky_clock_class *clock, struct kymo_error *err)
 				    clock->name);
 	base = (__int128)clock->offset_s * NS_PER_S +
 	       floor_div((__int128)clock->offset_cycles * NS_PER_S, freq);
-	if (base < INT64_MIN || base > INT64_MAX)
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "clock \"%s\": its origin is out of the range of 64-bit "
-				    "nanoseconds",
-				    clock->name);
-	clock->base_ns = (int64_t)base;
+	/* Who gave nanoseconds for seconds still has differences that are right. */
+	clock->origin_wraps = base < INT64_MIN || base > INT64_MAX;
+	clock->base_ns = (int64_t)(uint64_t)base;
 	clock->mult = freq > NS_PER_S ? (uint64_t)(((unsigned __int128)NS_PER_S << 64) / freq) : 0;
 	return KYMO_OK;
 }

@@ -247,6 +247,7 @@ struct ky_clock_class {
 	const char *attributes;
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */
 	int64_t base_ns;
+	bool origin_wraps; /* base_ns is the origin's lowest 64 bits only */
 	uint64_t mult; /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
 };
 
@@ -386,7 +387,7 @@ size_t ky_enum_labels(const struct ky_field_class *cls, uint64_t value, const ch
 size_t ky_flag_labels(const struct ky_field_class *cls, const uint64_t *words, size_t n_words,
 		      const char **labels, size_t max);
 
-/* base_ns and mult; KYMO_E_FORMAT when the frequency is 0 or the origin leaves 64 bits of ns. */
+/* base_ns, origin_wraps and mult; KYMO_E_FORMAT when the frequency is 0. */
 int ky_clock_finish(struct ky_clock_class *clock, struct kymo_error *err);
 
 /*

@@ -33,8 +33,9 @@ static void choose_page_size(struct ky_session *session, uint64_t kib)
 	while (kib > page_kib && kib * 1024 * SUBBUFS_MIN > session->options.buffer_bytes)
 		kib /= 2;
 	/* Before Linux 6.8 there is no choice; and memory may be too fragmented. */
-	while (kib > page_kib && ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb",
-						       kib, NULL) == KYMO_E_MEMORY)
+	while (ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb", kib, NULL) ==
+		       KYMO_E_MEMORY &&
+	       kib > page_kib)
 		kib /= 2;
 	session->page_bytes = (uint32_t)page_kib * 1024;
 	if (ky_tracefs_read(session->instance.fd, session->instance.path, "buffer_subbuf_size_kb",

@@ -83,6 +83,20 @@ void ky_trace_free(struct ky_trace *trace)
 	free(trace);
 }
 
+static void warn_of_clocks(const struct ky_trace *trace)
+{
+	ky_vec_foreach(&trace->cls->clocks, it) {
+		const struct ky_clock_class *clock = *it;
+
+		if (clock->origin_wraps)
+			ky_log_warning(trace->log,
+				       "%s: clock \"%s\": its origin, %lld s, is out of the range of 64-bit "
+				       "nanoseconds; times of day mean nothing, their differences do",
+				       trace->metadata_path, clock->name,
+				       (long long)clock->offset_s);
+	}
+}
+
 static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
@@ -110,6 +124,8 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 			       "%llu classes are left out",
 			       path, (unsigned long long)(KY_ATTRIBUTE_BYTES_MAX >> 20),
 			       (unsigned long long)trace->cls->n_attributes_lost);
+	if (!ret)
+		warn_of_clocks(trace);
 	ky_strbuf_fini(&bytes);
 	return ret;
 }

@@ -220,6 +220,27 @@ def test_time_that_goes_back_is_told_once(kymo, data):
     assert len(result.out.splitlines()) == 8
 
 
+def test_origin_beyond_64_bits(kymo, data, tmp_path):
+    """Who gave nanoseconds for seconds has a trace none the less; converted, it is the same."""
+    trace = tmp_path / "trace"
+    shutil.copytree(os.path.join(data, "ok", "traces", "slow-clock"), trace)
+    right = kymo("print", trace).out.splitlines()
+    text = (trace / "metadata").read_bytes()
+    assert b"offset_s = 1600000000" in text
+    text = text.replace(b"offset_s = 1600000000", b"offset_s = 1600000000000000000")
+    (trace / "metadata").write_bytes(text)
+    result = kymo("print", trace)
+    assert re.search(r"/metadata: clock \"monotonic\": its origin, 1600000000000000000 s, is out of "
+                     r"the range", result.err)
+    lines = result.out.splitlines()
+    # The same but for the time of day, in brackets.
+    assert [line.split("] ", 1)[1] for line in lines] == \
+        [line.split("] ", 1)[1] for line in right]
+    for version in ("ctf1.8", "ctf2"):
+        kymo("convert", trace, "-o", tmp_path / version, "--to", version)
+        assert kymo("print", tmp_path / version).out == result.out
+
+
 def test_several_traces_merge(kymo, data, maker, tmp_path):
     for i, name in enumerate("ab"):
         events = b"".join(maker.tick(1000 + 10 * n + i * 5, 100 * i + n) for n in range(50))

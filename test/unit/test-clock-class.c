@@ -99,15 +99,25 @@ static void test_refused(void **state)
 
 	assert_int_equal(ky_clock_finish(&clock, &err), KYMO_E_FORMAT);
 	assert_string_equal(err.message, "clock \"c\": the frequency is 0");
-	clock.frequency_hz = 1;
-	clock.offset_s = 9223372037;
-	assert_int_equal(ky_clock_finish(&clock, &err), KYMO_E_FORMAT);
+}
+
+static void test_origin_wraps(void **state)
+{
+	struct ky_clock_class clock = {.name = "c", .frequency_hz = 1, .offset_s = 9223372037};
+
+	assert_int_equal(ky_clock_finish(&clock, NULL), 0);
+	assert_true(clock.origin_wraps);
+	assert_int_equal(clock.base_ns, -9223372036709551616);
+	assert_int_equal(ky_clock_to_ns(&clock, 1), -9223372035709551616);
 	clock.offset_cycles = -1;
-	assert_int_equal(ky_clock_finish(&clock, &err), 0);
+	assert_int_equal(ky_clock_finish(&clock, NULL), 0);
+	assert_false(clock.origin_wraps);
 	assert_int_equal(clock.base_ns, 9223372036000000000);
 	clock.offset_s = INT64_MIN;
 	clock.offset_cycles = INT64_MIN;
-	assert_int_equal(ky_clock_finish(&clock, NULL), KYMO_E_FORMAT);
+	assert_int_equal(ky_clock_finish(&clock, NULL), 0);
+	assert_true(clock.origin_wraps);
+	assert_int_equal(clock.base_ns, 0);
 }
 
 int main(void)
@@ -120,6 +130,7 @@ int main(void)
 		cmocka_unit_test(test_against_definition),
 		cmocka_unit_test(test_exact_multiples),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_origin_wraps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
