@@ -89,11 +89,11 @@ static void warn_of_clocks(const struct ky_trace *trace)
 		const struct ky_clock_class *clock = *it;
 
 		if (clock->origin_wraps)
-			ky_log_warning(trace->log,
-				       "%s: clock \"%s\": its origin, %lld s, is out of the range of 64-bit "
-				       "nanoseconds; times of day mean nothing, their differences do",
-				       trace->metadata_path, clock->name,
-				       (long long)clock->offset_s);
+			ky_log_warning(
+				trace->log,
+				"%s: clock \"%s\": its origin, %lld s, is out of the range of 64-bit "
+				"nanoseconds; times of day mean nothing, their differences do",
+				trace->metadata_path, clock->name, (long long)clock->offset_s);
 	}
 }
 
