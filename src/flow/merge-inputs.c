@@ -112,7 +112,7 @@ static bool is_short(const struct ky_inputs *in, const struct ky_input *input)
 	const struct ky_queue *q = &input->queue;
 	size_t n = ky_queue_length(q);
 
-	return !q->ended && n <= input->ahead / 2 && (!n || ky_queue_reach(q) < in->until_ns);
+	return !q->ended && n <= input->ahead / 2 && (!n || ky_queue_is_short(q, in->until_ns));
 }
 
 int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
@@ -124,9 +124,13 @@ int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 
 		if (i + 1 < in->n_live && is_short(in, in->live[i + 1]))
 			ky_queue_prefetch(&in->live[i + 1]->queue);
-		if (is_short(in, input) &&
-		    ky_queue_fill(&input->queue, windows, input->ahead, in->until_ns) < 0)
+		if (is_short(in, input)) {
+			if (ky_queue_fill(&input->queue, windows, input->ahead, in->until_ns) < 0)
+				return KYMO_E_MEMORY;
+		} else if (ky_queue_is_wide(&input->queue, input->ahead) &&
+			   ky_queue_narrow(&input->queue, input->ahead) < 0) {
 			return KYMO_E_MEMORY;
+		}
 		if (ky_queue_length(&input->queue))
 			in->live[n_live++] = input;
 		else

@@ -49,14 +49,14 @@ void ky_queue_fini(struct ky_queue *q, struct ky_windows *windows)
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-/* Room for @cap entries, those that wait come first. */
+/* Room for @cap entries, those that wait come first; much more only as long as these need it. */
 static int make_room(struct ky_queue *q, size_t cap)
 {
 	struct ky_event *entries = q->entries;
 	int64_t *keys = q->keys;
 	size_t n = ky_queue_length(q);
 
-	if (cap > q->cap) {
+	if (cap > q->cap || (ky_queue_is_wide(q, cap) && n <= cap)) {
 		entries = ky_events_new(cap + 2);
 		keys = malloc((cap + 2) * sizeof(*keys));
 		if (!entries || !keys) {
@@ -229,7 +229,7 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 	/* Events that are hard to find are not looked for before they are needed. */
 	n_pulls = q->stream ? PULLS_MAX : 1;
 	while (!q->ended && q->end < q->cap &&
-	       (!q->end || (n_pulls && ky_queue_reach(q) < until_ns))) {
+	       (!q->end || (n_pulls && ky_queue_is_short(q, until_ns)))) {
 		if (!q->rest.n_events && !q->rest.loss) {
 			pull(q, until_ns);
 			n_pulls -= n_pulls > 0;
@@ -238,6 +238,11 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 			return KYMO_E_MEMORY;
 	}
 	return KYMO_OK;
+}
+
+int ky_queue_narrow(struct ky_queue *q, size_t cap)
+{
+	return ky_queue_length(q) <= cap ? make_room(q, cap) : KYMO_OK;
 }
 
 void ky_queue_prefetch(const struct ky_queue *q)

@@ -39,6 +39,8 @@ void ky_queue_reset(struct ky_queue *queue, struct ky_windows *windows);
  * the input has ended. An error of the input is kept in ->code. 0 or KYMO_E_MEMORY.
  */
 int ky_queue_fill(struct ky_queue *queue, struct ky_windows *windows, size_t cap, int64_t until_ns);
+/* Give back the room that it needed once, if @cap entries are enough now. 0 or KYMO_E_MEMORY. */
+int ky_queue_narrow(struct ky_queue *queue, size_t cap);
 /* It will be filled soon: fetch what will be read. */
 void ky_queue_prefetch(const struct ky_queue *queue);
 
@@ -54,6 +56,18 @@ static inline size_t ky_queue_length(const struct ky_queue *queue)
 static inline int64_t ky_queue_reach(const struct ky_queue *queue)
 {
 	return queue->next_ns > queue->end_ns ? queue->next_ns : queue->end_ns;
+}
+
+/* Was it not read to @until_ns yet? INT64_MAX is no time to stop at, though events may be there. */
+static inline bool ky_queue_is_short(const struct ky_queue *queue, int64_t until_ns)
+{
+	return until_ns == INT64_MAX || ky_queue_reach(queue) < until_ns;
+}
+
+/* Does it have room for much more than @cap entries? */
+static inline bool ky_queue_is_wide(const struct ky_queue *queue, size_t cap)
+{
+	return queue->cap / 2 >= cap;
 }
 
 /* ---- losses as entries ---------------------------------------------------------------------- */

@@ -171,6 +171,17 @@ def test_memory_of_many_jobs(kymo_bin, tmp_path, tsan):
         assert int(done.stdout) < 80 * 1024, jobs
 
 
+def test_last_moment(kymo_bin, tmp_path):
+    """A bit too many in a time stamp: all times beyond 64 bits of ns are the last moment."""
+    streams = {}
+    for cpu in range(3):
+        packet = Wild(5000, 0, 0, cpu, cpu)
+        for time in (5005, 5010 + cpu, 2**63 + 7, 2**63 + 9):
+            packet.tick(time, cpu)
+        streams[f"c_{cpu}"] = [packet]
+    compare(kymo_bin, [make_trace.write(tmp_path / "trace", streams)])
+
+
 def test_one_moment(kymo_bin, tmp_path):
     """Everything happens at once: one slice, which has more lines than it may hold."""
     streams = {}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/queue.h"
 #include "flow/summary.h"
 
 #define OK(name)  KY_TEST_DATA "/ok/traces/" name
@@ -362,6 +363,65 @@ static void rounds_end_at_one_time(void **state)
 	ky_flow_close(flow);
 }
 
+/* The last moment of all is one like any other: clocks that run over stop there. */
+static void the_last_moment(void **state)
+{
+	static struct key keys[N_INPUTS * N_EVENTS];
+
+	for (int prefilled = 0; prefilled < 2; prefilled++) {
+		struct ky_flow *inputs[N_INPUTS], *flow;
+		size_t n_keys = 0;
+
+		for (uint32_t i = 0; i < N_INPUTS; i++) {
+			struct fake *fake = (struct fake *)fake_open(i, keys, &n_keys);
+
+			n_keys -= fake->n;
+			for (size_t e = 0; e < fake->n; e++) {
+				if (e >= fake->n / 2)
+					fake->events[e].ns = INT64_MAX;
+				keys[n_keys++] = (struct key){fake->events[e].ns, i, e};
+			}
+			inputs[i] = &fake->flow;
+		}
+		if (prefilled) {
+			assert_int_equal(ky_merge_open(inputs, N_INPUTS, &flow, &err), 0);
+			assert_int_equal(ky_merge_prefill(flow, n_keys), n_keys);
+		} else {
+			check_merge(inputs, N_INPUTS, keys, n_keys, &flow);
+		}
+		ky_flow_close(flow);
+	}
+}
+
+/* Room that was needed once is given back, with what waits in its place. */
+static void queues_get_narrow(void **state)
+{
+	static struct key keys[N_EVENTS];
+	struct ky_windows windows = {0};
+	struct ky_queue q;
+	size_t n_keys = 0, n;
+
+	ky_queue_init(&q, fake_open(1, keys, &n_keys));
+	while (!q.ended)
+		assert_int_equal(ky_queue_fill(&q, &windows, N_EVENTS + 1, INT64_MAX), 0);
+	n = ky_queue_length(&q);
+	assert_int_equal(n, n_keys);
+	assert_int_equal(q.cap, N_EVENTS + 1);
+	assert_int_equal(ky_queue_narrow(&q, 8), 0);
+	assert_int_equal(q.cap, N_EVENTS + 1);
+	assert_int_equal(ky_windows_next(&windows, n), 0);
+	ky_queue_take(&q, &windows, n - 3);
+	assert_int_equal(ky_queue_narrow(&q, 8), 0);
+	assert_int_equal(q.cap, 8);
+	assert_int_equal(ky_queue_length(&q), 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(q.entries[q.first + i].ns, keys[n - 3 + i].ns);
+		assert_int_equal(q.keys[q.first + i], keys[n - 3 + i].ns);
+	}
+	ky_queue_fini(&q, &windows);
+	ky_windows_fini(&windows);
+}
+
 /* The next event where streams' times may go back: the least of what each has next. */
 static struct key least(struct fake *const *fakes, size_t *at, size_t n)
 {
@@ -455,6 +515,8 @@ int main(void)
 		cmocka_unit_test(counts),
 		cmocka_unit_test(merge_is_a_sort),
 		cmocka_unit_test(rounds_end_at_one_time),
+		cmocka_unit_test(the_last_moment),
+		cmocka_unit_test(queues_get_narrow),
 		cmocka_unit_test(nothing_to_merge),
 		cmocka_unit_test(first_error_comes_last),
 		cmocka_unit_test(streams_keep_their_order),
