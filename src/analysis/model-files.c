@@ -17,7 +17,9 @@ struct ky_proc {
 	int32_t pid;
 	struct ky_fds *fds;
 	bool shared;	    /* a state dump's table, which may be several processes' */
-	uint32_t n_threads; /* those whose process it is; with the last one the table goes */
+	/* When the last one of these has ended, and the first thread too, the table goes. */
+	uint32_t n_threads; /* those that are known to be of it */
+	bool lost_leader;
 };
 
 #define CLOEXEC_TAG ((uintptr_t)1)
@@ -107,7 +109,7 @@ struct ky_proc *ky_proc_of(struct ky_model *model, struct ky_thread *thread)
 	int32_t pid = pid_of(thread);
 	struct ky_proc *proc = thread->proc;
 
-	if (proc && proc->pid == pid)
+	if (proc && proc->pid == pid && proc->fds)
 		return proc;
 	proc = ky_map_get(&thread->host->state->procs, (uint32_t)pid);
 	if (!proc) {
@@ -223,17 +225,27 @@ int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first
 
 /* ---- lives of processes --------------------------------------------------------------------- */
 
+/* A thread of a process that has others: it is counted now, as it may use files when those have ended. */
+static int join(struct ky_model *model, struct ky_thread *thread)
+{
+	return ky_proc_of(model, thread) ? 0 : KYMO_E_MEMORY;
+}
+
 int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_thread *child)
 {
 	struct ky_proc *from, *to;
 
-	/* A thread shares its process' files; sched_process_fork and task_newtask tell of it twice. */
-	if (child->pid != child->tid || child->proc)
+	/* sched_process_fork and task_newtask tell of it twice. */
+	if (child->proc)
 		return 0;
+	/* A thread shares its process' files. */
+	if (child->pid != child->tid)
+		return child->pid >= 0 && child->pid == parent->pid ? join(model, child) : 0;
 	from = ky_proc_of(model, parent);
 	to = ky_proc_of(model, child);
 	if (!from || !to)
 		return KYMO_E_MEMORY;
+	to->lost_leader = false;
 	return copy_fds(to, from->fds);
 }
 
@@ -246,6 +258,7 @@ void ky_files_exec(struct ky_thread *thread)
 
 	if (!proc || !proc->fds)
 		return;
+	proc->lost_leader = false; /* it is that now */
 	while (ky_map_next(&proc->fds->map, &pos, &fd, &value)) {
 		if (!((uintptr_t)value & CLOEXEC_TAG))
 			continue;
@@ -258,10 +271,17 @@ void ky_files_exit(struct ky_thread *thread)
 {
 	struct ky_proc *proc = thread->proc;
 
-	/* Not with its leader: others may go on (pthread_exit() in main()). */
-	if (proc && --proc->n_threads == 0)
-		set_fds(proc, NULL, false);
+	if (proc)
+		proc->n_threads--;
+	else /* it used no file; others of its process may have */
+		proc = ky_map_get(&thread->host->state->procs, (uint32_t)pid_of(thread));
 	thread->proc = NULL;
+	if (!proc)
+		return;
+	proc->lost_leader |= proc->pid == thread->tid;
+	/* Not with the leader: others may go on (pthread_exit() in main()). */
+	if (proc->lost_leader && !proc->n_threads)
+		set_fds(proc, NULL, false);
 }
 
 /* ---- the state dump -------------------------------------------------------------------------- */
@@ -285,7 +305,9 @@ int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t tab
 	struct ky_fds *fds;
 	struct ky_proc *proc;
 
-	if (!table || thread->pid != thread->tid)
+	if (thread->pid != thread->tid)
+		return thread->pid >= 0 ? join(model, thread) : 0;
+	if (!table)
 		return 0;
 	proc = ky_proc_of(model, thread);
 	fds = proc ? table_at(thread->host, table) : NULL;

@@ -91,6 +91,8 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	if (status >= 0)
 		status = go_off(feed->model, thread, kind, ns);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
+	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
+	thread->unannounced = false;
 	if (kind != KY_OFF_READY)
 		return status < 0 ? status : count(feed->model, thread, KY_UNKNOWN, ns);
 	if (status < 0)

@@ -49,6 +49,16 @@ def test_waking_and_wakeup_of_the_same_time(kymo, tmp_path):
         assert waits(kymo, trace, "--min", "1us") == [(5000, 6000, "woken", 20, 10)]
 
 
+def test_waking_at_the_time_of_the_switch(kymo, tmp_path):
+    """A sched_wakeup from when the thread ran has no part in the waking after that."""
+    trace = write(tmp_path / "stale", [
+        switch(0, 0, 0, 10), switch(0, 1, 0, 20), wake(100, 1, 20, "sched_waking", 30, 2),
+        wake(200, 1, 20, "sched_wakeup", 30, 2), wake(1000, 1, 20, "sched_wakeup", 10, 0), switch(5000, 0, 10, 0, 1),
+        wake(5000, 1, 20, "sched_waking", 10, 0), wake(5100, 1, 20, "sched_wakeup", 10, 0), switch(9000, 0, 0, 10),
+        switch(10000, 0, 10, 0, 1), switch(10000, 1, 20, 0, 1)])
+    assert waits(kymo, trace) == [(5000, 9000, "woken", 10, 20)]
+
+
 def test_notes_on_cpus_name_the_host(kymo, tmp_path):
     """Of several hosts, which one's CPU has no record, or one that ends in damage."""
     def events(cpus):
@@ -87,6 +97,47 @@ def test_files_outlast_the_first_thread(kymo, tmp_path):
     rows = tables(kymo("report", "io", "--json", "-t", "files", trace), "io")["files"]
     # The last is of a thread that had ended, as damage may have it.
     assert {row["file"]: row["read"] for row in rows} == {"/tmp/shared": 15, "fd 3 of 10": 10}
+
+
+def file_read(ns, tid, fd=5, size=5):
+    return [event(ns, 0, tid, "syscall_entry_read", fd=fd, count=100),
+            event(ns + 10, 0, tid, "syscall_exit_read", ret=size)]
+
+
+def file_open(ns, tid, name, fd=5):
+    return [event(ns, 0, tid, "syscall_entry_openat", dfd=-100, filename=name, flags=0, mode=0),
+            event(ns + 10, 0, tid, "syscall_exit_openat", ret=fd)]
+
+
+def ends(ns, tid):
+    return event(ns, 0, tid, "sched_process_exit", comm=f"t{tid}", tid=tid, prio=20)
+
+
+def fork(ns, by, tid, pid):
+    return event(ns, 0, by, "sched_process_fork", parent_comm="p", parent_tid=by, parent_pid=by, child_comm="c",
+                 child_tid=tid, child_pid=pid)
+
+
+def files_read(kymo, path, events):
+    rows = tables(kymo("report", "io", "--json", "-t", "files", write(path, events)), "io")["files"]
+    return {row["file"]: row["read"] for row in rows if row["read"]}
+
+
+def test_files_outlast_a_thread_that_used_them_alone(kymo, tmp_path):
+    """The process has others, which used none so far: those of a state dump, its leader, and a new one."""
+    dump = [event(1 + tid, 0, 10, "lttng_statedump_process_state", tid=tid, pid=10, ppid=1, name=f"t{tid}",
+                  file_table_address=0) for tid in (10, 11)]
+    worker = [*file_open(100, 11, "/tmp/opened"), *file_read(200, 11), ends(300, 11), switch(400, 0, 11, 10, 64),
+              *file_read(500, 10)]
+    assert files_read(kymo, tmp_path / "worker", [switch(0, 0, 10, 11), *dump, *worker]) == {"/tmp/opened": 10}
+    forked = [switch(0, 0, 0, 10), *file_open(100, 10, "/tmp/a"), fork(200, 10, 12, 12), switch(300, 0, 10, 12, 1),
+              fork(400, 12, 13, 12), ends(500, 12), switch(600, 0, 12, 13, 64), *file_read(700, 13), ends(800, 13),
+              # Another process of that number has what its parent has.
+              switch(900, 0, 13, 10, 64), *file_open(1000, 10, "/tmp/b", 6), fork(1100, 10, 12, 12),
+              switch(1200, 0, 10, 12, 1), *file_read(1300, 12), *file_read(1400, 12, 6, 7), fork(1500, 12, 14, 12),
+              switch(1600, 0, 12, 14, 1), *file_read(1700, 14, 6), ends(1800, 14), switch(1900, 0, 14, 12, 64),
+              *file_read(2000, 12, 6), ends(2100, 12)]
+    assert files_read(kymo, tmp_path / "forked", forked) == {"/tmp/a": 10, "/tmp/b": 17}
 
 
 def rss(ns, by, member, size, mm=7, curr=1):
