@@ -159,6 +159,18 @@ static void forget_losses(struct ky_model *model)
 		(*host)->lost_events = (*host)->gaps = (*host)->nameless = 0;
 }
 
+/* How many wait already where the range, or an interval, begins. */
+static int tell_queues(struct ky_model *model, int64_t ns)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->cpus, cpu) {
+		if (status >= 0 && (*cpu)->n_waiting && ky_model_tells_cpu(model, (*cpu)->id))
+			status = ky_model_notify(model, queued, *cpu, ns);
+	}
+	return status;
+}
+
 int ky_model_boundary(struct ky_model *model, int64_t ns)
 {
 	int status = 0;
@@ -169,6 +181,8 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 		if (!model->telling) {
 			status = ky_model_cut(model, at);
 			begin_telling(model, at);
+			if (status >= 0)
+				status = tell_queues(model, at);
 		} else if (at == focus_end(model)) {
 			model->end_ns = model->focus->end_ns;
 			model->over = true;
@@ -179,6 +193,8 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 			status = ky_model_cut(model, at);
 			if (status >= 0)
 				status = model->tick(model->tick_data);
+			if (status >= 0)
+				status = tell_queues(model, at);
 			forget_losses(model);
 			model->begin_ns = at;
 			set_boundary(model);

@@ -44,7 +44,14 @@ int ky_model_doubt(struct ky_model *model, const struct ky_thread *thread)
 
 bool ky_model_hindsight(const struct ky_model *model)
 {
-	return model->late.len || model->doubts.len || model->cpus.len > model->n_first_cpus;
+	if (model->late.len || model->doubts.len || model->cpus.len > model->n_first_cpus)
+		return true;
+	/* Intervals behind the end of a record are to say so. */
+	ky_vec_foreach(&model->cpus, cpu) {
+		if (was_told(model, (*cpu)->cut_ns))
+			return true;
+	}
+	return false;
 }
 
 /* ---- the second time ------------------------------------------------------------------- */

@@ -389,7 +389,7 @@ struct ky_listener {
 	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
 	/* It waited for a CPU and runs. */
 	int (*waited)(void *data, const struct ky_waited *waited);
-	/* @cpu has more or fewer threads waiting: cpu->n_waiting. */
+	/* @cpu has more or fewer threads waiting: cpu->n_waiting; or has some where what is told begins. */
 	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
 	/* A thread was off the CPU between the two times. */
 	int (*off)(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,

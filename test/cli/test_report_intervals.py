@@ -5,10 +5,12 @@ column that is a sum; and every single happening stands in one interval."""
 import collections
 import json
 import os
+import struct
 
 import pytest
 
 import kernel_trace
+import slow_figures
 
 PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_exit_*' : $cpu")
 # Columns of these classes are sums, but for those that are no sums by their names.
@@ -127,3 +129,53 @@ def test_intervals_behind_damage(kymo, no_dump, tmp_path):
         assert (row["cpu"], row["busy"], row["idle"], row["usage"]) == (1, 0, 0, None)
     for part in found[:n_whole]:
         assert part["tables"][0]["rows"][1]["unknown"] < 10_000_000
+
+
+def test_intervals_behind_damage_of_a_cpu_of_which_nothing_was_known(kymo, tmp_path):
+    """Neither whom it ran nor that it was idle: its record ends all the same."""
+    def irq(ns):
+        return slow_figures.Event(ns, 1, "irq_handler_" + ("exit" if ns // 1990 % 2 else "entry"), {}, {"irq": 7})
+
+    switches = [slow_figures.Event(ns, 0, "sched_switch", {}, {
+        "prev_comm": "t", "prev_tid": ns // 10_000 % 2, "prev_prio": 20, "prev_state": 0, "next_comm": "t",
+        "next_tid": 1 - ns // 10_000 % 2, "next_prio": 20}) for ns in range(0, 8_000_000, 10_000)]
+    events = sorted([irq(ns) for ns in range(0, 8_000_000, 1990)] + switches, key=lambda event: event.ns)
+    trace = kernel_trace.write(tmp_path / "cut", events)
+    # Its first packet, with the first 1000.
+    with open(trace / "stream_1", "rb") as file:
+        size = struct.unpack_from("<Q", file.read(100), 20)[0] // 8
+    os.truncate(trace / "stream_1", size + 100)
+    found = json.loads(kymo("report", "cpu", "--json", "--refresh", "1ms", trace, code=1).out)["reports"]
+    marked = [any("damage ends the record of CPU 1 at" in note for note in part["notes"]) for part in found]
+    assert marked == [False] + [True] * 7
+
+
+def test_longest_queue_of_the_parts(kymo, no_dump, tmp_path):
+    """Who waits when a part begins waits in it."""
+    trace = kernel_trace.write(tmp_path / "queues", no_dump, kernel_trace.same_event)
+
+    def longest(*options):
+        """[{CPU: max_queue}] of each interval."""
+        found = json.loads(kymo("report", "sched", "--json", "-t", "cpus", *options, trace).out)["reports"]
+        return [{row["cpu"]: row["max_queue"] for row in part["tables"][0]["rows"]} for part in found]
+
+    def of_all(parts):
+        return {cpu: max(part.get(cpu, 0) for part in parts) for part in parts for cpu in part}
+
+    whole, = longest()
+    assert of_all(longest("--refresh", "100ms")) == whole
+    # Two wait from 1 ms on, up to the end.
+    def event(ns, name, **fields):
+        return slow_figures.Event(ns, 0, name, {}, fields)
+
+    def switch(ns, prev, to):
+        return event(ns, "sched_switch", prev_comm="t", prev_tid=prev, prev_prio=20, prev_state=1, next_comm="t",
+                     next_tid=to, next_prio=20)
+
+    trace = kernel_trace.write(tmp_path / "two", [
+        switch(0, 0, 10), *(event(1_000_000, "sched_waking", comm="t", tid=tid, prio=20, target_cpu=0)
+                            for tid in (20, 30)),
+        *(event(ns * 1_000_000, "tick", n=ns) for ns in range(2, 6)), switch(6_000_000, 10, 20)])
+    assert longest() == [{0: 2}]
+    assert longest("--begin", "+4ms") == [{0: 2}]
+    assert longest("--begin", "+2ms", "--refresh", "1ms") == [{0: 2}] * 5
