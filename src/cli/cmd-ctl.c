@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/choose-options.h"
+#include "cli/containers.h"
 #include "cli/recordings.h"
 
 struct options {
@@ -30,15 +31,24 @@ static int ask(const char *socket, const char *what, const char *pattern,
 	return ky_remote_ask(socket, &request, &answer, err);
 }
 
+/* A container's control group is looked for here: the recorder cannot wait for that. */
 static int ask_choice(const char *socket, const char *kind, const char *how, const char *text,
 		      struct kymo_error *err)
 {
 	struct ky_remote_message request = {.len = 0}, answer;
+	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
+	int ret = KYMO_OK;
 
+	if (strcmp(kind, "container") == 0)
+		ret = ky_container_cgroup(text, cgroup, err);
+	/* What is to be removed may be gone, and be known to the recorder by this name. */
+	if (ret < 0 && strcmp(how, "remove") != 0)
+		return ret;
 	ky_remote_add(&request, "choose");
 	ky_remote_add(&request, kind);
 	ky_remote_add(&request, how);
 	ky_remote_add(&request, text);
+	ky_remote_add(&request, cgroup);
 	return ky_remote_ask(socket, &request, &answer, err);
 }
 

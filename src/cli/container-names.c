@@ -6,27 +6,35 @@
  */
 #include "cli/containers.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <jansson.h>
+#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/strbuf.h"
 #include "kernel/proc.h"
 #include "os/file.h"
 
-#define FILE_MAX_BYTES (32u << 20)
-#define LINE_MAX_BYTES (1u << 20) /* of a command */
+/* JSON takes up to a hundred times its size in memory. */
+#define FILE_MAX_BYTES	 (1u << 20)
+#define SYSTEM_MAX_BYTES (8u << 20) /* of a list of the system's */
+#define LINE_MAX_BYTES	 (1u << 20) /* of a command */
+#define PIDS_MAX	 64
+#define DEPTH_MAX	 32
 
 struct asked {
-	const char *cgroup, *id;
-	const char *share; /* of a user's own: ~/.local/share; NULL: of the system's */
-	char *name;
+	struct ky_container *container;
+	uint32_t uid;
+	int home;	   /* of a user's own: what .share is relative to; AT_FDCWD */
+	const char *share; /* ".local/share"; of the system's: "/var/lib" */
 };
 
 struct file {
@@ -45,18 +53,41 @@ static size_t read_some(void *buffer, size_t size, void *data)
 	return (size_t)n;
 }
 
-/* NULL: there is none that can be read. Not what one could wait for, or read for ever. */
-static json_t *load(const char *path)
+/*
+ * Open a file of whose container this is. It is seen to be one before it is opened, which does things of its own to a device
+ * or FIFO. A user's is none that links or mounts of his lead to.
+ */
+static int open_file(const struct asked *asked, const char *path)
 {
-	struct file file = {open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
-			    FILE_MAX_BYTES};
-	json_t *json = NULL;
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = asked->container->is_users
+				   ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV
+				   : 0,
+	};
+	int seen = (int)syscall(SYS_openat2, asked->home, path, &how, sizeof(how)), fd = -1;
 	struct stat st;
+	char again[32];
+
+	if (seen < 0)
+		return -1;
+	if (fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == asked->uid) {
+		snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+		fd = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	}
+	close(seen);
+	return fd;
+}
+
+/* NULL: there is none that can be read. */
+static json_t *load(const struct asked *asked, const char *path, size_t max_bytes)
+{
+	struct file file = {open_file(asked, path), max_bytes};
+	json_t *json;
 
 	if (file.fd < 0)
 		return NULL;
-	if (fstat(file.fd, &st) == 0 && S_ISREG(st.st_mode))
-		json = json_load_callback(read_some, &file, 0, NULL);
+	json = json_load_callback(read_some, &file, 0, NULL);
 	close(file.fd);
 	return json;
 }
@@ -67,18 +98,17 @@ static json_t *load(const char *path)
  */
 static bool take(const struct asked *asked, const char *text)
 {
-	char container[128], pod[128], space[128];
+	char *name = asked->container->name, container[64], pod[256], space[64];
 
 	if (!text)
 		return false;
 	text += *text == '/';
 	if (!*text)
 		return false;
-	if (sscanf(text, "k8s_%127[^_]_%127[^_]_%127[^_]_", container, pod, space) == 3)
-		snprintf(asked->name, KY_CONTAINER_NAME_BYTES, "%.100s/%.100s/%.100s", space, pod,
-			 container);
+	if (sscanf(text, "k8s_%63[^_]_%255[^_]_%63[^_]_", container, pod, space) == 3)
+		snprintf(name, KY_CONTAINER_NAME_BYTES, "%s/%s/%s", space, pod, container);
 	else
-		snprintf(asked->name, KY_CONTAINER_NAME_BYTES, "%s", text);
+		snprintf(name, KY_CONTAINER_NAME_BYTES, "%s", text);
 	return true;
 }
 
@@ -86,12 +116,14 @@ static bool take(const struct asked *asked, const char *text)
 
 static bool ask_docker_at(const struct asked *asked, const char *root)
 {
-	char path[KY_CONTAINER_PATH_BYTES + 128];
+	char path[KY_CONTAINER_PATH_BYTES];
 	json_t *json;
 	bool known;
 
-	snprintf(path, sizeof(path), "%s/containers/%s/config.v2.json", root, asked->id);
-	json = load(path);
+	if (snprintf(path, sizeof(path), "%s/containers/%s/config.v2.json", root,
+		     asked->container->id) >= (int)sizeof(path))
+		return false;
+	json = load(asked, path, FILE_MAX_BYTES);
 	known = take(asked, json_string_value(json_object_get(json, "Name")));
 	json_decref(json);
 	return known;
@@ -99,21 +131,20 @@ static bool ask_docker_at(const struct asked *asked, const char *root)
 
 static bool ask_docker(const struct asked *asked)
 {
-	char root[KY_CONTAINER_PATH_BYTES];
 	const char *elsewhere;
 	bool known = false;
 	json_t *config;
+	char root[64];
 
-	if (asked->share) {
-		snprintf(root, sizeof(root), "%s/docker", asked->share);
-		return ask_docker_at(asked, root);
+	if (!asked->container->is_users) {
+		config = load(asked, "/etc/docker/daemon.json", FILE_MAX_BYTES);
+		elsewhere = json_string_value(json_object_get(config, "data-root"));
+		if (elsewhere)
+			known = ask_docker_at(asked, elsewhere);
+		json_decref(config);
 	}
-	config = load("/etc/docker/daemon.json");
-	elsewhere = json_string_value(json_object_get(config, "data-root"));
-	if (elsewhere)
-		known = ask_docker_at(asked, elsewhere);
-	json_decref(config);
-	return known || ask_docker_at(asked, "/var/lib/docker");
+	snprintf(root, sizeof(root), "%s/docker", asked->share);
+	return known || ask_docker_at(asked, root);
 }
 
 /* ---- podman, CRI-O --------------------------------------------------------------------- */
@@ -121,44 +152,36 @@ static bool ask_docker(const struct asked *asked)
 /* [{"id": ..., "names": [...]}] */
 static bool ask_list(const struct asked *asked, const char *path)
 {
-	json_t *list = load(path), *container;
+	size_t max_bytes = asked->container->is_users ? FILE_MAX_BYTES : SYSTEM_MAX_BYTES, i;
+	json_t *list = load(asked, path, max_bytes), *container;
 	bool known = false;
-	size_t i;
 
 	json_array_foreach(list, i, container)
 	{
 		const char *id = json_string_value(json_object_get(container, "id"));
 		json_t *names = json_object_get(container, "names");
 
-		if (id && strcmp(id, asked->id) == 0)
+		if (id && strcmp(id, asked->container->id) == 0)
 			known = take(asked, json_string_value(json_array_get(names, 0)));
 	}
 	json_decref(list);
 	return known;
 }
 
-/* @ask each file that matches, until one answers. */
-static bool ask_each(const struct asked *asked, const char *pattern,
-		     bool (*ask)(const struct asked *asked, const char *path))
-{
-	bool known = false;
-	glob_t files;
-
-	if (glob(pattern, 0, NULL, &files) == 0)
-		for (size_t i = 0; i < files.gl_pathc && !known; i++)
-			known = ask(asked, files.gl_pathv[i]);
-	globfree(&files);
-	return known;
-}
-
+/* By how layers are stored; and of those that are to be gone after a boot. No pattern: users' directories are not listed. */
 static bool ask_storage(const struct asked *asked)
 {
-	char pattern[KY_CONTAINER_PATH_BYTES];
+	static const char *const drivers[] = {"overlay", "vfs", "btrfs", "zfs", "aufs"};
+	char path[160];
+	bool known = false;
 
-	/* "overlay-containers", "vfs-containers": by how layers are stored. */
-	snprintf(pattern, sizeof(pattern), "%s/containers/storage/*-containers/containers.json",
-		 asked->share ? asked->share : "/var/lib");
-	return ask_each(asked, pattern, ask_list);
+	for (size_t i = 0; i < 2 * sizeof(drivers) / sizeof(drivers[0]) && !known; i++) {
+		snprintf(path, sizeof(path),
+			 "%s/containers/storage/%s-containers/%scontainers.json", asked->share,
+			 drivers[i / 2], i % 2 ? "volatile-" : "");
+		known = ask_list(asked, path);
+	}
+	return known;
 }
 
 /* "conmon ... -c ID ... -n NAME ...": the one of this container. */
@@ -173,34 +196,84 @@ static bool ask_command(const struct asked *asked, const struct ky_strbuf *comma
 	for (const char *next; at < end; at = next) {
 		next = at + strlen(at) + 1;
 		if (next < end && strcmp(at, "-c") == 0)
-			is_its = strcmp(next, asked->id) == 0;
+			is_its = strcmp(next, asked->container->id) == 0;
 		if (next < end && strcmp(at, "-n") == 0)
 			name = next;
 	}
 	return is_its && take(asked, name);
 }
 
+/* The first processes in @group, or of the first group below it that has any. */
+static bool find_pids(const char *group, int depth, struct ky_strbuf *pids)
+{
+	char path[KY_CONTAINER_PATH_BYTES];
+	struct dirent *entry = NULL;
+	DIR *dir;
+
+	if (depth == DEPTH_MAX ||
+	    snprintf(path, sizeof(path), "%s/cgroup.procs", group) >= (int)sizeof(path))
+		return false;
+	if (ky_read_file(AT_FDCWD, path, LINE_MAX_BYTES, pids) == 0 && pids->len)
+		return true;
+	dir = ky_dir_open(AT_FDCWD, group);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    snprintf(path, sizeof(path), "%s/%s", group, entry->d_name) <
+			    (int)sizeof(path) &&
+		    find_pids(path, depth + 1, pids))
+			break;
+	if (dir)
+		closedir(dir);
+	return entry != NULL;
+}
+
+/*
+ * Not a process of the container's own, which may call itself what it likes: of root's or the user's whose slice this is,
+ * and in no hierarchy in the container's group.
+ */
+static bool is_trusted(const struct asked *asked, struct ky_proc *proc, int32_t pid)
+{
+	const char *base = strrchr(asked->container->cgroup, '/');
+	struct ky_strbuf groups = KY_STRBUF_INIT;
+	struct ky_proc_ids ids;
+	size_t len = strlen(base);
+	char path[32];
+	bool is_one = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	if (ky_proc_read_ids(proc, pid, pid, &ids) == 0 && (!ids.uid || ids.uid == asked->uid) &&
+	    ky_read_file(AT_FDCWD, path, LINE_MAX_BYTES, &groups) == 0 && groups.len) {
+		is_one = true;
+		for (const char *at = groups.data; (at = strstr(at, base)); at += len)
+			is_one = is_one && !strchr("/\n", at[len]);
+	}
+	ky_strbuf_fini(&groups);
+	return is_one;
+}
+
 /* Wherever the storage is: who started the container's first process says it. */
 static bool ask_conmon(const struct asked *asked)
 {
 	struct ky_strbuf pids = KY_STRBUF_INIT, command = KY_STRBUF_INIT;
-	char path[KY_CONTAINER_PATH_BYTES + 16];
 	struct ky_proc_thread thread;
 	struct ky_proc proc;
 	bool known = false;
-	char *next = NULL;
+	char path[32], *next = NULL;
 
+	if (strcmp(asked->container->runtime, "podman") != 0 &&
+	    strcmp(asked->container->runtime, "cri-o") != 0)
+		return false;
 	if (ky_proc_open(&proc, NULL) < 0)
 		return false;
-	snprintf(path, sizeof(path), "%s/cgroup.procs", asked->cgroup);
-	if (ky_read_file(AT_FDCWD, path, LINE_MAX_BYTES, &pids) == 0)
+	if (find_pids(asked->container->cgroup, 0, &pids))
 		next = pids.data;
-	while (next && *next && !known) {
+	for (int i = 0; i < PIDS_MAX && next && *next && !known; i++) {
 		int32_t pid = (int32_t)strtol(next, NULL, 10);
 
 		next = strchr(next, '\n');
 		next = next ? next + 1 : NULL;
-		if (ky_proc_read_thread(&proc, pid, pid, &thread) < 0)
+		if (ky_proc_read_thread(&proc, pid, pid, &thread) < 0 ||
+		    !is_trusted(asked, &proc, thread.ppid))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)thread.ppid);
 		known = ky_read_file(AT_FDCWD, path, LINE_MAX_BYTES, &command) == 0 &&
@@ -221,7 +294,8 @@ static bool ask_bundle(const struct asked *asked, const char *path)
 		"io.kubernetes.cri.sandbox-name",
 		"io.kubernetes.cri.container-name",
 	};
-	json_t *json = load(path), *notes = json_object_get(json, "annotations");
+	json_t *json = load(asked, path, FILE_MAX_BYTES),
+	       *notes = json_object_get(json, "annotations");
 	const char *texts[3], *name = json_string_value(json_object_get(notes, "nerdctl/name"));
 	char full[KY_CONTAINER_NAME_BYTES];
 	bool known;
@@ -230,7 +304,7 @@ static bool ask_bundle(const struct asked *asked, const char *path)
 		texts[i] = json_string_value(json_object_get(notes, keys[i]));
 	if (!name && texts[0] && texts[1]) {
 		/* What a pod is held by has no name of its own. */
-		snprintf(full, sizeof(full), "%.100s/%.100s/%.100s", texts[0], texts[1],
+		snprintf(full, sizeof(full), "%.63s/%.255s/%.63s", texts[0], texts[1],
 			 texts[2] ? texts[2] : "POD");
 		name = full;
 	}
@@ -242,33 +316,45 @@ static bool ask_bundle(const struct asked *asked, const char *path)
 static bool ask_containerd(const struct asked *asked)
 {
 	static const char *const places[] = {"/run/containerd", "/run/k3s/containerd"};
-	char pattern[KY_CONTAINER_PATH_BYTES];
+	char pattern[160];
 	bool known = false;
+	glob_t files;
 
 	for (size_t i = 0; i < 2 && !known; i++) {
 		snprintf(pattern, sizeof(pattern),
-			 "%s/io.containerd.runtime.v2.task/*/%s/config.json", places[i], asked->id);
-		known = ask_each(asked, pattern, ask_bundle);
+			 "%s/io.containerd.runtime.v2.task/*/%s/config.json", places[i],
+			 asked->container->id);
+		if (glob(pattern, 0, NULL, &files) == 0)
+			for (size_t k = 0; k < files.gl_pathc && !known; k++)
+				known = ask_bundle(asked, files.gl_pathv[k]);
+		globfree(&files);
 	}
 	return known;
 }
 
-bool ky_container_name(const char *cgroup, const char *id, char name[KY_CONTAINER_NAME_BYTES])
+static bool ask_all(const struct asked *asked)
 {
-	struct asked asked = {.cgroup = cgroup, .id = id, .name = name};
-	const char *slice = strstr(cgroup, "/user-");
-	struct passwd *user = NULL;
-	char share[KY_CONTAINER_PATH_BYTES / 2];
-	unsigned int uid;
+	return ask_docker(asked) || ask_storage(asked) ||
+	       (!asked->container->is_users && ask_containerd(asked)) || ask_conmon(asked);
+}
 
-	name[0] = '\0';
-	/* A user's own, in user-1000.slice. */
-	if (slice && sscanf(slice, "/user-%u.slice/", &uid) == 1)
-		user = getpwuid((uid_t)uid);
-	if (user) {
-		snprintf(share, sizeof(share), "%s/.local/share", user->pw_dir);
-		asked.share = share;
+void ky_container_name(struct ky_container *container)
+{
+	struct asked asked = {container, container->uid, AT_FDCWD, "/var/lib"};
+	struct passwd *user;
+
+	if (!container->is_users) {
+		(void)ask_all(&asked);
+		return;
 	}
-	return ask_docker(&asked) || ask_storage(&asked) || ask_conmon(&asked) ||
-	       (!asked.share && ask_containerd(&asked));
+	/* Whose home is not known has no files; the system's are not about his. */
+	user = getpwuid((uid_t)container->uid);
+	if (!user)
+		return;
+	asked.share = ".local/share";
+	asked.home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (asked.home < 0)
+		return;
+	(void)ask_all(&asked);
+	close(asked.home);
 }

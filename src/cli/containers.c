@@ -2,10 +2,12 @@
 #include "cli/containers.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
@@ -16,6 +18,8 @@
 #define DEPTH_MAX	32
 #define MIN_PREFIX	4
 #define PROCS_MAX_BYTES (16u << 20)
+#define SYSTEMS_MAX	4096
+#define USERS_MAX	512
 
 /* ---- what a control group's name says -------------------------------------------------- */
 
@@ -60,6 +64,9 @@ static bool is_machine(const char *base, struct ky_container *to)
 		if (len <= begin + end || strncmp(base, units[i].begin, begin) != 0 ||
 		    !ends_with(base, len, units[i].end))
 			continue;
+		/* A virtual machine of libvirt's is no container. */
+		if (strncmp(base + begin, "qemu\\x2d", strlen("qemu\\x2d")) == 0)
+			return false;
 		take_unescaped(base + begin, len - begin - end, to->name);
 		snprintf(to->runtime, sizeof(to->runtime), "systemd");
 		return true;
@@ -88,6 +95,7 @@ static void take_runtime(const char *path, const char *parent, const char *befor
 {
 	static const char *const names[][2] = {
 		{"libpod", "podman"},
+		{"libpod-payload", "podman"},
 		{"crio", "cri-o"},
 		{"cri-containerd", "containerd"},
 	};
@@ -155,6 +163,9 @@ struct walk {
 	struct ky_strbuf text;
 	char path[KY_CONTAINER_PATH_BYTES];
 	unsigned int hierarchy;
+	size_t below; /* of .path: where that in the hierarchy begins */
+	size_t n_systems, n_users;
+	struct kymo_error *err;
 };
 
 /* Do what @each says with each group below walk->path. 0, or what @each returned. */
@@ -166,6 +177,10 @@ static int each_below(struct walk *walk, int depth,
 	struct dirent *entry;
 	int ret = KYMO_OK;
 
+	if (!dir && !depth) {
+		ret = ky_error_errno(walk->err, errno, "cannot look for control groups");
+		ky_error_path(walk->err, walk->path);
+	}
 	while (dir && ret >= 0 && (entry = readdir(dir))) {
 		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0 ||
@@ -211,33 +226,60 @@ static void take_payload(struct ky_container *container)
 		container->cgroup[len] = '\0';
 }
 
+/* Whose slice it is in: what a user makes there is only taken for that user's. */
+static void take_owner(struct ky_container *container)
+{
+	const char *slice = strstr(container->cgroup, "/user-");
+	unsigned int uid;
+
+	if (!slice)
+		return;
+	container->uid = UINT32_MAX;
+	if (sscanf(slice, "/user-%u.slice/", &uid) == 1)
+		container->uid = uid;
+	container->is_users = container->uid != 0;
+}
+
+static bool is_same(const struct ky_container *a, const struct ky_container *b)
+{
+	size_t len = a->base_len - a->below;
+
+	return a->hierarchy != b->hierarchy && b->base_len - b->below == len &&
+	       memcmp(a->cgroup + a->below, b->cgroup + b->below, len) == 0;
+}
+
 /*
- * With version 1, a container has a group in each hierarchy: what counts is the first that its processes are in. Those of
- * the same name in one hierarchy are different ones.
+ * With version 1, a container has a group in each hierarchy, by one path: what counts is the first that its processes are
+ * in. All others are different ones, whatever their ids and names are: these can be forged.
  */
 static int add(struct walk *walk, struct ky_container *container)
 {
 	ky_vec_foreach(walk->found, other) {
-		if (other->hierarchy == container->hierarchy ||
-		    strcmp(other->id, container->id) != 0 ||
-		    (!container->id[0] && strcmp(other->name, container->name) != 0))
+		if (!is_same(other, container))
 			continue;
-		if (other->n_processes || !container->n_processes)
-			return KYMO_OK;
-		*other = *container;
+		if (!other->n_processes && container->n_processes)
+			*other = *container;
 		return KYMO_OK;
 	}
-	return ky_vec_push(walk->found, *container);
+	if (container->is_users && walk->n_users++ >= USERS_MAX)
+		return KYMO_OK;
+	if (!container->is_users && walk->n_systems++ >= SYSTEMS_MAX)
+		return ky_error_set(walk->err, KYMO_E_LIMIT,
+				    "there are more than %d containers; --cgroup takes any group",
+				    SYSTEMS_MAX);
+	return ky_vec_push(walk->found, *container) < 0 ? ky_error_nomem(walk->err) : KYMO_OK;
 }
 
 static int look(struct walk *walk, int depth, void *data)
 {
-	struct ky_container container = {.hierarchy = walk->hierarchy};
 	size_t len = strlen(walk->path);
+	struct ky_container container = {
+		.hierarchy = walk->hierarchy, .below = walk->below, .base_len = len};
 	int ret = KYMO_OK;
 
 	if (is_container(walk->path, &container)) {
 		memcpy(container.cgroup, walk->path, len + 1);
+		take_owner(&container);
 		take_payload(&container);
 		memcpy(walk->path, container.cgroup, strlen(container.cgroup) + 1);
 		ret = count_processes(walk, depth, &container.n_processes);
@@ -257,6 +299,7 @@ static int look_at_hierarchy(struct walk *walk, int depth, void *data)
 	if (is_unified == (data == NULL))
 		return KYMO_OK;
 	walk->hierarchy++;
+	walk->below = strlen(walk->path);
 	return each_below(walk, depth, look, NULL);
 }
 
@@ -277,6 +320,7 @@ static int look_everywhere(struct walk *walk)
 	int ret;
 
 	snprintf(walk->path, sizeof(walk->path), KY_CGROUP_ROOT);
+	walk->below = strlen(walk->path);
 	if (file) {
 		fclose(file);
 		return each_below(walk, 0, look, NULL);
@@ -287,15 +331,15 @@ static int look_everywhere(struct walk *walk)
 
 int ky_containers_find(struct ky_containers *found, struct kymo_error *err)
 {
-	struct walk walk = {.found = found};
+	struct walk walk = {.found = found, .err = err};
 	int ret = look_everywhere(&walk);
 
 	ky_strbuf_fini(&walk.text);
 	if (ret < 0)
-		return ky_error_nomem(err);
+		return ret;
 	ky_vec_foreach(found, container)
 		if (container->id[0])
-			(void)ky_container_name(container->cgroup, container->id, container->name);
+			ky_container_name(container);
 	if (found->len)
 		qsort(found->data, found->len, sizeof(found->data[0]), by_name);
 	return KYMO_OK;
@@ -319,13 +363,60 @@ static bool has_id(const struct ky_container *container, const char *id)
 	return len >= MIN_PREFIX && strncmp(container->id, id, len) == 0;
 }
 
-/* "web (docker, 0123456789ab), box (lxc)"; as many as there is room for. */
-static void add_names(struct ky_strbuf *text, const struct ky_containers *found, const char *wanted)
+/* What @name may mean: the system's containers come before those of users, who may name theirs as they like. */
+enum meant {
+	SYSTEMS_NAME,
+	SYSTEMS_ID,
+	USERS_NAME,
+	USERS_ID,
+	NONE,
+};
+
+static bool is_meant(const struct ky_container *container, const char *name, enum meant how)
+{
+	if (how == NONE || container->is_users != (how == USERS_NAME || how == USERS_ID))
+		return false;
+	return how == SYSTEMS_NAME || how == USERS_NAME ? has_name(container, name)
+							: has_id(container, name);
+}
+
+/* How many are meant, in the first way that any are; *chosen is one of them. */
+static size_t choose(const struct ky_containers *found, const char *name,
+		     const struct ky_container **chosen, enum meant *how)
+{
+	size_t n = 0;
+
+	for (*how = SYSTEMS_NAME; *how < NONE; ++*how) {
+		ky_vec_foreach(found, container) {
+			if (!is_meant(container, name, *how))
+				continue;
+			*chosen = container;
+			n++;
+		}
+		if (n)
+			break;
+	}
+	return n;
+}
+
+/* Is its id another's, too? The system's and users' are never meant together. */
+static bool has_twin(const struct ky_containers *found, const struct ky_container *container)
+{
+	ky_vec_foreach(found, other)
+		if (other != container && other->is_users == container->is_users &&
+		    strcmp(other->id, container->id) == 0)
+			return true;
+	return false;
+}
+
+/* "web (docker, 0123456789ab), box (lxc)": all, or those that are meant; as many as there is room for. */
+static void add_names(struct ky_strbuf *text, const struct ky_containers *found, const char *wanted,
+		      enum meant how)
 {
 	size_t n = 0, n_left = 0;
 
 	ky_vec_foreach(found, container) {
-		if (wanted && !has_name(container, wanted) && !has_id(container, wanted))
+		if (how != NONE && !is_meant(container, wanted, how))
 			continue;
 		if (text->len > 300) {
 			n_left++;
@@ -336,7 +427,7 @@ static void add_names(struct ky_strbuf *text, const struct ky_containers *found,
 		ky_strbuf_addf(text, "%s", container->runtime);
 		if (container->id[0])
 			ky_strbuf_addf(text, " %.12s", container->id);
-		else if (wanted)
+		if (how != NONE && has_twin(found, container))
 			ky_strbuf_addf(text, " %s", container->cgroup);
 		ky_strbuf_adds(text, ")");
 	}
@@ -344,13 +435,22 @@ static void add_names(struct ky_strbuf *text, const struct ky_containers *found,
 		ky_strbuf_addf(text, " and %zu more", n_left);
 }
 
-static int not_one(const struct ky_containers *found, const char *name, size_t n,
+/* Some have no name because only root may read the files that say it. */
+static bool lacks_names(const struct ky_containers *found)
+{
+	ky_vec_foreach(found, container)
+		if (!container->name[0] && geteuid() != 0)
+			return true;
+	return false;
+}
+
+static int not_one(const struct ky_containers *found, const char *name, size_t n, enum meant how,
 		   struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
-	add_names(&text, found, n ? name : NULL);
+	add_names(&text, found, name, how);
 	if (n)
 		ret = ky_error_set(err, KYMO_E_INVALID,
 				   "there are %zu containers '%.64s': which one? %s", n, name,
@@ -364,31 +464,11 @@ static int not_one(const struct ky_containers *found, const char *name, size_t n
 				   "no container '%.64s' runs, and no other one, as far as the "
 				   "names of control groups tell; --cgroup takes any of these",
 				   name);
+	if (!n && lacks_names(found))
+		ky_error_hint(err, "the names of docker's and others' are known to root only: "
+				   "sudo, or take the id");
 	ky_strbuf_fini(&text);
 	return ret;
-}
-
-/* Those of that name; when there are none, those whose id begins so. */
-static size_t choose(const struct ky_containers *found, const char *name,
-		     const struct ky_container **chosen)
-{
-	size_t n = 0;
-
-	ky_vec_foreach(found, container) {
-		if (!has_name(container, name))
-			continue;
-		*chosen = container;
-		n++;
-	}
-	if (n)
-		return n;
-	ky_vec_foreach(found, container) {
-		if (!has_id(container, name))
-			continue;
-		*chosen = container;
-		n++;
-	}
-	return n;
 }
 
 int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
@@ -396,11 +476,12 @@ int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
 {
 	struct ky_containers found = KY_VEC_INIT;
 	const struct ky_container *chosen = NULL;
+	enum meant how = NONE;
 	int ret = ky_containers_find(&found, err);
-	size_t n = ret < 0 ? 0 : choose(&found, name, &chosen);
+	size_t n = ret < 0 ? 0 : choose(&found, name, &chosen, &how);
 
 	if (!ret && n != 1)
-		ret = not_one(&found, name, n, err);
+		ret = not_one(&found, name, n, how, err);
 	else if (!ret)
 		memcpy(cgroup, chosen->cgroup, sizeof(chosen->cgroup));
 	ky_vec_fini(&found);

@@ -10,8 +10,12 @@
 static int remember(struct ky_record_run *run, const char *name, const char *cgroup,
 		    struct kymo_error *err)
 {
-	struct ky_record_container container = {strdup(name), strdup(cgroup)};
+	struct ky_record_container container;
 
+	ky_vec_foreach(&run->containers, other)
+		if (strcmp(other->name, name) == 0 && strcmp(other->cgroup, cgroup) == 0)
+			return KYMO_OK;
+	container = (struct ky_record_container){strdup(name), strdup(cgroup)};
 	if (container.name && container.cgroup && ky_vec_push(&run->containers, container) == 0)
 		return KYMO_OK;
 	free(container.name);
@@ -71,16 +75,18 @@ static int remove_added(struct ky_record_run *run, const char *name, bool *was_a
 		*was_added = true;
 		ret = ky_session_choose_group(run->session, run->containers.data[i].cgroup, false,
 					      err);
+		/* It may be gone, and be taken out by another name. */
+		if (ret == KYMO_E_NOT_FOUND)
+			ret = KYMO_OK;
 		if (!ret)
 			forget(run, i);
 	}
 	return ret;
 }
 
-int ky_record_container_choose(struct ky_record_run *run, const char *name, bool adds,
-			       struct kymo_error *err)
+int ky_record_container_choose(struct ky_record_run *run, const char *name, const char *cgroup,
+			       bool adds, struct kymo_error *err)
 {
-	char cgroup[KY_CONTAINER_PATH_BYTES];
 	bool was_added;
 	int ret;
 
@@ -89,8 +95,9 @@ int ky_record_container_choose(struct ky_record_run *run, const char *name, bool
 		if (ret < 0 || was_added)
 			return ret;
 	}
-	ret = ky_container_cgroup(name, cgroup, err);
-	if (!ret)
-		ret = ky_session_choose_group(run->session, cgroup, adds, err);
+	if (!*cgroup)
+		return ky_error_set(err, KYMO_E_NOT_FOUND,
+				    "no container '%.64s' runs, or was added by this name", name);
+	ret = ky_session_choose_group(run->session, cgroup, adds, err);
 	return !ret && adds ? remember(run, name, cgroup, err) : ret;
 }

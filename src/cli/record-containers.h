@@ -14,8 +14,11 @@ int ky_record_containers_find(struct ky_record_run *run, const struct ky_text_li
 			      const struct ky_text_list *containers, struct kymo_error *err);
 void ky_record_containers_fini(struct ky_record_run *run);
 
-/* While recording: what happens in this one, too, or no more. One that has gone is known by the name that it was added by. */
-int ky_record_container_choose(struct ky_record_run *run, const char *name, bool adds,
-			       struct kymo_error *err);
+/*
+ * While recording: what happens in this one, too, or no more. Who asks has found its control group (""; it does not run):
+ * that may take long. One that has gone is known by the name that it was added by.
+ */
+int ky_record_container_choose(struct ky_record_run *run, const char *name, const char *cgroup,
+			       bool adds, struct kymo_error *err);
 
 #endif

@@ -191,7 +191,7 @@ static int change_kernel(struct ky_record_run *run, const char *pattern, bool en
 	return ky_session_change(run->session, pattern, enables, err);
 }
 
-/* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; which. */
+/* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; which; where. */
 static int choose(struct ky_record_run *run, const struct ky_remote_message *request, size_t at,
 		  struct kymo_error *err)
 {
@@ -201,7 +201,7 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 		[KY_SESSION_UIDS] = "uid",
 	};
 	const char *kind = ky_remote_next(request, &at), *how = ky_remote_next(request, &at);
-	const char *text = ky_remote_next(request, &at);
+	const char *text = ky_remote_next(request, &at), *place = ky_remote_next(request, &at);
 	int32_t ids[KY_CLI_MAX_IDS];
 	bool adds;
 	int n;
@@ -220,7 +220,7 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 	if (strcmp(kind, "cgroup") == 0)
 		return ky_session_choose_group(run->session, text, adds, err);
 	if (strcmp(kind, "container") == 0)
-		return ky_record_container_choose(run, text, adds, err);
+		return ky_record_container_choose(run, text, place ? place : "", adds, err);
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i]) != 0)
 			continue;

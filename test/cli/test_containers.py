@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -16,6 +17,8 @@ from actors import steps, wait_until
 
 ID = {letter: letter * 64 for letter in "0123456789abcdef"}
 UID = 54329
+UNKNOWN_UID = 54331
+POD = "back-1" + "x" * 200
 
 # The group that a runtime makes -> name, runtime, and id of the container that it is; None: it is of none.
 GROUPS = {
@@ -24,6 +27,7 @@ GROUPS = {
     f"user.slice/user-{UID}.slice/user@{UID}.service/app.slice/docker-{ID['3']}.scope": ("mine", "docker", ID["3"]),
     f"machine.slice/libpod-{ID['4']}.scope": ("db", "podman", ID["4"]),
     f"machine.slice/libpod-conmon-{ID['4']}.scope": None,
+    f"system.slice/web.service/libpod-payload-{ID['e']}": ("gone-after-a-boot", "podman", ID["e"]),
     f"libpod_parent/{ID['0']}": None,
     f"libpod_parent/{ID['0']}/libpod-{ID['5']}": (None, "podman", ID["5"]),
     f"user.slice/user-{UID}.slice/user@{UID}.service/user.slice/libpod-{ID['6']}.scope": ("own", "podman", ID["6"]),
@@ -32,15 +36,18 @@ GROUPS = {
     f"kubepods/burstable/pod1-2/{ID['8']}": ("shop/front-1/POD", "kubernetes", ID["8"]),
     f"system.slice/containerd.service/kubepods-pod1_3.slice:cri-containerd:{ID['9']}":
         ("shop/front-2/web", "containerd", ID["9"]),
-    f"kubepods.slice/kubepods-pod1_4.slice/crio-{ID['a']}.scope": ("shop/back-1/db", "cri-o", ID["a"]),
+    f"kubepods.slice/kubepods-pod1_4.slice/crio-{ID['a']}.scope": (f"shop/{POD}/db", "cri-o", ID["a"]),
     f"kubepods.slice/kubepods-pod1_4.slice/crio-conmon-{ID['a']}.scope": None,
     f"default/{ID['b']}": ("by-nerdctl", "container", ID["b"]),
+    # Of a user who may name it as he likes: the id is the system's, the files are not his.
+    f"user.slice/user-{UNKNOWN_UID}.slice/user@{UNKNOWN_UID}.service/docker-{ID['1']}.scope": (None, "docker", ID["1"]),
     "lxc.payload.box": ("box", "lxc", None),
     "lxc.monitor.box": None,
     "lxc/old-box": ("old-box", "lxc", None),
     "lxc.payload.box/lxc.payload.inner": ("inner", "lxc", None),
     r"machine.slice/machine-my\x2dbox.scope": ("my-box", "systemd", None),
     r"machine.slice/systemd-nspawn@the\x2dother-one.service/payload": ("the-other-one", "systemd", None),
+    r"machine.slice/machine-qemu\x2d1\x2dvirtual.scope": None,
     "machine.slice/systemd-nspawn@the\\x2dother-one.service/supervisor": None,
     f"system.slice/not-one-{ID['c'][1:]}.scope": None,
     f"system.slice/{ID['c']}.service": None,
@@ -92,11 +99,15 @@ def write_state(top):
         write(top / root / "containers" / ID[letter] / "config.v2.json", {"ID": ID[letter], "Name": f"/{name}"})
     write(top / "var/lib/containers/storage/overlay-containers/containers.json", [
         {"id": ID["4"], "names": ["db"]}, {"id": ID["5"], "names": []},
-        {"id": ID["a"], "names": ["k8s_db_back-1_shop_1-2-3_0"]},
+        {"id": ID["a"], "names": [f"k8s_db_{POD}_shop_1-2-3_0"]},
         # Not by a user's word: that one is the system's.
         {"id": ID["6"], "names": ["not-own"]}])
+    write(top / "var/lib/containers/storage/overlay-containers/volatile-containers.json", [
+        {"id": ID["e"], "names": ["gone-after-a-boot"]}])
     write(top / f"{home}/.local/share/containers/storage/vfs-containers/containers.json", [
         {"id": ID["6"], "names": ["own"]}, {"id": ID["5"], "names": ["by-another"]}])
+    for path in (top / home).rglob("*"):
+        os.chown(path, UID, UID)
     bundles = "run/containerd/io.containerd.runtime.v2.task"
     for letter, notes in (("7", {"container-name": "web"}), ("8", {}),
                           ("9", {"container-name": "web", "sandbox-name": "front-2"})):
@@ -160,8 +171,10 @@ def test_names(groups, kymo_there, tmp_path):
     several = refusal("front-1/web", "web")  # the first is one
     assert f"3 containers 'web': which one? shop/front-1/web (containerd {'7' * 12}), " in several
     assert f"shop/front-2/web (containerd {'9' * 12}), web (docker {'1' * 12})" in several
+    # The id is another's, too, but he is no match for the system's.
+    assert "no container 'nobody' runs; " in refusal("1" * 12, "nobody")
     for name in ("eb", "111", "1" * 65, "2222222g", "", "lxc"):
-        assert f"no container '{name[:64]}' runs; those that do: (podman {'5' * 12}), box (lxc), by-nerdctl " in refusal(
+        assert f"no container '{name[:64]}' runs; those that do: (docker {'1' * 12}), (podman {'5' * 12}), box " in refusal(
             "my-box", name)
     assert not (tmp_path / "out").exists()
 
@@ -185,6 +198,79 @@ def test_state_that_cannot_be_read(groups, kymo_there, tmp_path):
     write(tmp_path / "etc/docker/daemon.json", "")
     listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
     assert {one["id"]: one["name"] for one in listed} == dict.fromkeys(ids)
+
+
+def test_files_of_a_user(groups, kymo_there, tmp_path):
+    """Are that user's, where he has them, and files: nothing else is opened."""
+    ids = [ID[letter] for letter in "123478"]
+    for one in ids:
+        os.makedirs(f"{groups}/user.slice/user-{UID}.slice/docker-{one}.scope")
+    write_state(tmp_path)
+    root = tmp_path / "var/lib/home/.local/share/docker/containers"
+    for one in ids:
+        write(root / one / "config.v2.json", {"Name": f"/{one[0]}"})
+        os.chown(root / one / "config.v2.json", UID, UID)
+    os.chown(root / ids[0] / "config.v2.json", 0, 0)
+    for one, elsewhere in ((ids[1], "config.v2.json"), (ids[2], ".")):
+        (tmp_path / "var/lib/elsewhere" / one).mkdir(parents=True)
+        os.rename(root / one / "config.v2.json", tmp_path / "var/lib/elsewhere" / one / "config.v2.json")
+        if elsewhere == ".":
+            os.rmdir(root / one)
+        os.symlink(os.path.normpath(f"/var/lib/elsewhere/{one}/{elsewhere}"), os.path.normpath(root / one / elsewhere))
+    for one, make in ((ids[3], os.mkfifo), (ids[4], lambda path: os.symlink("/dev/zero", path))):
+        os.unlink(root / one / "config.v2.json")
+        make(root / one / "config.v2.json")
+        os.chown(root / one / "config.v2.json", UID, UID, follow_symlinks=False)
+    listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
+    assert {one["id"]: one["name"] for one in listed} == {**dict.fromkeys(ids), ids[5]: "8"}
+
+
+def test_twins(groups, kymo_there, tmp_path):
+    """Two of the system's with one id: which one is not guessed."""
+    for place in ("docker", "system.slice"):
+        os.makedirs(f"{groups}/{place}/{ID['1']}")
+    done = kymo_there("record", "-o", tmp_path / "out", "--container", "1" * 12, code=1)
+    for place in ("docker", "system.slice"):
+        assert f" {'1' * 12} {kymo_there.root}/{place}/{ID['1']})" in done.stderr, done
+
+
+@pytest.fixture
+def watcher(tmp_path):
+    """A process that is called conmon, and one that it has started."""
+    script = tmp_path / "conmon.sh"
+    script.write_text("sleep 1000 & echo $!; wait\n", encoding="ascii")
+    os.symlink("/bin/sh", tmp_path / "conmon")
+    started = []
+
+    def start(container, name, **kwargs):
+        with open(script, "rb") as text:
+            process = subprocess.Popen(
+                [tmp_path / "conmon", "-s", "--", "-c", container, "-n", name], executable="/bin/sh", stdin=text,
+                stdout=subprocess.PIPE, start_new_session=True, **kwargs)
+        started.append(process)
+        return process.pid, int(process.stdout.readline())
+
+    yield start
+    for process in started:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def test_who_watches(groups, kymo_there, watcher):
+    """What conmon says is believed of podman's and CRI-O's, when it is root's and not in the container."""
+    scopes = [f"libpod-{ID['1']}", f"libpod-{ID['2']}", f"crio-{ID['3']}", f"docker-{ID['4']}", f"libpod-{ID['5']}"]
+    for scope in scopes:
+        os.makedirs(f"{groups}/{scope}.scope/below")
+    for scope, name in zip(scopes, ("by-conmon", "forged", "below", "no-conmon", "another-user")):
+        user = {"user": UID} if name == "another-user" else {}
+        parent, child = watcher(scope[-64:], name, **user)
+        join(f"{groups}/{scope}.scope/{'below' if name == 'below' else ''}", child)
+        if name == "forged":
+            join(f"{groups}/{scope}.scope/below", parent)
+    listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
+    assert {one["id"]: one["name"] for one in listed} == {
+        ID["1"]: "by-conmon", ID["2"]: None, ID["3"]: "below", ID["4"]: None, ID["5"]: None}
 
 
 @pytest.fixture
@@ -225,7 +311,17 @@ def test_by_id(groups, recording, program, actor):
     for letter in "ab":
         one.does(f"s{letter}")
         other.does(f"s{letter}")
-    assert steps(record.stop()) == {"a": 1, "b": 1}
+    # By another name, too; gone, it can be taken out by each once.
+    record.ctl("--add-pid", other.pid)
+    for _ in range(2):
+        record.ctl("--add-container", container)
+    one.end()
+    remove_groups(f"{groups}/docker")
+    for name in (container, container[:12]):
+        record.ctl("--remove-container", name)
+        assert "no container" in record.ctl("--remove-container", name, code=1).err
+    other.does("sc")
+    assert steps(record.stop()) == {"a": 1, "b": 1, "c": 1}
 
 
 class Box:
@@ -312,8 +408,9 @@ def test_a_real_container(box, recording, program, actor, kymo):
     record.ctl("--add-pid", outside.pid, "--remove-container", box.name)
     for one, letter in ((inside, "e"), (later, "f"), (outside, "g")):
         one.does(f"s{letter}")
-    assert f"those that do: {box.name} (lxc)" in record.ctl("--add-container", "nobody", code=1).err \
-        or len(listed) > 1
+    assert "no container 'nobody' runs; those that do: " in record.ctl("--add-container", "nobody", code=1).err
+    for _ in range(2):
+        record.ctl("--add-container", box.name)
     record.ctl("--add-container", box.name, "--remove-pid", outside.pid)
     for one, letter in ((inside, "h"), (later, "i"), (outside, "j")):
         one.does(f"s{letter}")
