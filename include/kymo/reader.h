@@ -128,8 +128,8 @@ KYMO_API size_t kymo_reader_n_streams(const struct kymo_reader *reader);
 KYMO_API const struct kymo_stream *kymo_reader_stream(const struct kymo_reader *reader, size_t i);
 
 /*
- * The times of the first and the last event, whatever the options select; reads the ends of each
- * data stream only. Both INT64_MIN when no event has a time. 0, KYMO_E_INVALID, KYMO_E_MEMORY.
+ * The times of the first and the last event, whatever the options select; what perf tells of the time
+ * before its first sample is left out. Reads the ends of each data stream only. Both INT64_MIN when no event has a time. 0, KYMO_E_INVALID, KYMO_E_MEMORY.
  */
 KYMO_API int kymo_reader_range(const struct kymo_reader *reader, int64_t *begin_ns, int64_t *end_ns,
 			       struct kymo_error *err);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/range.h"
 #include "store/quirks.h"
 
 enum naming {
@@ -357,11 +358,6 @@ void ky_model_ask(struct ky_model *model, unsigned int subjects)
 	}
 }
 
-static bool is_perf(const struct ky_host *host)
-{
-	return env_is(host, "tracer_name", "perf");
-}
-
 static int resolve_class(struct ky_model *model, struct ky_host *host,
 			 const struct ky_event_class *cls, bool lttng)
 {
@@ -371,7 +367,7 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 
 	name = plain_name(cls->name, &info->compat);
 	find_context(info, cls);
-	info->of_before = is_perf(host) && strncmp(name, "perf_", 5) == 0;
+	info->of_before = ky_is_of_before(host->trace->cls, cls);
 	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0;
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;

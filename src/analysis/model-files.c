@@ -16,7 +16,7 @@ struct ky_fds {
 struct ky_proc {
 	int32_t pid;
 	struct ky_fds *fds;
-	bool shared;	    /* a state dump's table, which may be several processes' */
+	bool shared; /* a state dump's table, which may be several processes' */
 	/* When the last one of these has ended, and the first thread too, the table goes. */
 	uint32_t n_threads; /* those that are known to be of it */
 	bool lost_leader;

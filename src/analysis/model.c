@@ -393,7 +393,6 @@ static int feed_before(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
 
-	feed->model->n_events++;
 	return info->before ? info->before(feed, event, info) : 0;
 }
 

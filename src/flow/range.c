@@ -70,19 +70,85 @@ int ky_stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *
 	return ret;
 }
 
+bool ky_is_of_before(const struct ky_trace_class *trace, const struct ky_event_class *cls)
+{
+	const struct ky_env *tracer = ky_env_find(trace, "tracer_name");
+
+	return tracer && tracer->is_text && strcmp(tracer->text, "perf") == 0 && cls->name &&
+	       strncmp(cls->name, "perf_", 5) == 0;
+}
+
+/* By ky_event_class.index: is it what was recorded? False when all of @trace is. */
+static bool mark_recorded(const struct ky_trace_class *trace, uint8_t *recorded)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < trace->events.len; i++) {
+		recorded[i] = !ky_is_of_before(trace, trace->events.data[i]);
+		any |= !recorded[i];
+	}
+	return any;
+}
+
+/* The first event with a time among those that are wanted of the walk's decoder. */
+static int64_t first_wanted(struct ky_walk *walk, const struct ky_packet_list *packets)
+{
+	_Alignas(KY_EVENT_ALIGN) struct ky_event event;
+
+	for (size_t i = 0; i < packets->len; i++) {
+		ky_walk_go(walk, packets->data[i].offset_bytes);
+		if (ky_walk_next(walk, NULL) <= 0)
+			continue;
+		while (ky_decoder_next(walk->decoder, &event, 1, NULL) > 0) {
+			if (event.ns != INT64_MIN)
+				return event.ns;
+		}
+	}
+	return INT64_MAX;
+}
+
+/* *@begin_ns is that of @stream's first event; here of the first one that is not of the time before. */
+static int skip_before(const struct ky_stream *stream, int64_t *begin_ns)
+{
+	const struct ky_trace_class *trace = stream->trace->cls;
+	struct ky_packet_list packets = KY_VEC_INIT;
+	uint8_t *recorded = calloc(trace->events.len + 1, 1);
+	struct ky_walk walk;
+	int ret = recorded ? KYMO_OK : KYMO_E_MEMORY;
+
+	if (ret == KYMO_OK && mark_recorded(trace, recorded)) {
+		ret = ky_stream_packets(stream, &packets, NULL);
+		if (ret != KYMO_E_MEMORY)
+			ret = ky_walk_init(&walk, stream, NULL);
+		if (ret == KYMO_OK) {
+			ky_decoder_want(walk.decoder, recorded);
+			*begin_ns = first_wanted(&walk, &packets);
+			ky_walk_fini(&walk);
+		}
+		ky_vec_fini(&packets);
+	}
+	free(recorded);
+	return ret;
+}
+
 int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,
 		 struct kymo_error *err)
 {
-	int64_t first = INT64_MAX, last = INT64_MIN, begin, end;
+	int64_t first = INT64_MAX, last = INT64_MIN, before = INT64_MAX, begin, end;
 
 	ky_vec_foreach(&set->streams, stream) {
 		if (!(*stream)->file.data)
 			continue;
 		if (ky_stream_range(*stream, &begin, &end) < 0)
 			return ky_error_nomem(err);
-		first = begin < first ? begin : first;
+		before = begin < before ? begin : before;
 		last = end > last ? end : last;
+		if (skip_before(*stream, &begin) < 0)
+			return ky_error_nomem(err);
+		first = begin < first ? begin : first;
 	}
+	if (first == INT64_MAX)
+		first = before; /* nothing else is there */
 	*begin_ns = first == INT64_MAX ? INT64_MIN : first;
 	*end_ns = last;
 	return KYMO_OK;

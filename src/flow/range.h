@@ -6,8 +6,15 @@
 #include "flow/flow.h"
 
 /*
- * The times of the first and the last event of @set, in ns from the origin. Reads the first
- * and the last packet of each stream only. Both INT64_MIN when no event has a time.
+ * Is @cls what perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...)? Before the first
+ * sample such events tell of what was there already, at the clock's zero mostly.
+ */
+bool ky_is_of_before(const struct ky_trace_class *trace, const struct ky_event_class *cls);
+
+/*
+ * The times of the first and the last event of @set, in ns from the origin; the first one is none that
+ * ky_is_of_before(), if there is another one. Reads the first and the last packet of each stream only, as
+ * far as they have such events. Both INT64_MIN when no event has a time.
  * Damage is not told here: what can be read counts. 0 or KYMO_E_MEMORY.
  */
 int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,

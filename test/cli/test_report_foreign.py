@@ -129,7 +129,12 @@ def test_what_perf_tells_of_the_time_before(kymo, events, tmp_path):
     assert figures(kymo, whole) == figures(kymo, without)
     found = [json.loads(kymo("report", "--json", "cpu,threads", "--limit", "0", trace).out)
              for trace in (without, whole)]
-    assert found[0]["range"] == found[1]["range"]
+    assert found[0]["range"] == found[1]["range"] and found[0]["events"] + len(later) == found[1]["events"]
+    # Relative times are of that range.
+    for options in (("--begin", "50%"), ("--begin", "+500ms", "--end", "90%")):
+        parts = [json.loads(kymo("report", "--json", "cpu", *options, trace).out)["range"] for trace in (without, whole)]
+        assert parts[0] == parts[1] != found[0]["range"]
+        assert figures(kymo, whole, *options) == figures(kymo, without, *options)
     parents = [{row["process"]["pid"]: row["parent"] for row in report["tables"][0]["rows"]}
                for report in (part["reports"][1] for part in found)]
     assert parents[1][tid] == 4711 and parents[0].get(tid) is None
