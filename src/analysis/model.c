@@ -254,19 +254,36 @@ static int be_on_cpu(struct ky_feed *feed, uint32_t id)
 	return 0;
 }
 
+/* The event at hand says that it was on that CPU: what is lost of its stream is lost of that one, too. */
+static int note_named(struct ky_feed *feed)
+{
+	struct ky_stream_state *stream = feed->stream;
+
+	if (!feed->cpu || feed->cpu->named_by == stream)
+		return 0;
+	feed->cpu->named_by = stream;
+	ky_vec_foreach(&stream->cpus, cpu) {
+		if (*cpu == feed->cpu)
+			return 0;
+	}
+	return ky_vec_push(&stream->cpus, feed->cpu) < 0 ? KYMO_E_MEMORY : 0;
+}
+
 /* *@event is on another CPU than the last one; @own is for one whose packet does not tell which. */
 static int use_cpu(struct ky_feed *feed, const struct ky_event **event, struct ky_event *own)
 {
 	const struct ky_class_info *info = &feed->host->classes[(*event)->cls->index];
 	uint32_t id = ky_event_cpu(*event, info);
+	int status;
 
-	if (id != (*event)->cpu_id) {
-		*own = **event;
-		own->cpu_id = id;
-		*event = own;
-		feed->asked = NULL; /* it knew events by their addresses */
-	}
-	return be_on_cpu(feed, id);
+	if (id == (*event)->cpu_id)
+		return be_on_cpu(feed, id);
+	*own = **event;
+	own->cpu_id = id;
+	*event = own;
+	feed->asked = NULL; /* it knew events by their addresses */
+	status = be_on_cpu(feed, id);
+	return status < 0 ? status : note_named(feed);
 }
 
 /* The first event of a CPU in a stream that records switches. */
@@ -324,13 +341,30 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	return info->handle ? info->handle(feed, event, info) : 0;
 }
 
+/* Events of @stream were lost, of whichever of its CPUs; @damage: all that would follow. */
+static int lose_cpus(struct ky_model *model, const struct ky_stream_state *stream, int64_t begin,
+		     int64_t end, bool damage)
+{
+	struct ky_cpu *const *cpus = stream->cpus.len ? stream->cpus.data : &stream->cpu;
+	size_t n = stream->cpus.len ? stream->cpus.len : stream->cpu != NULL;
+	int status = 0;
+
+	for (size_t i = 0; i < n && status >= 0; i++) {
+		ky_irq_lose(cpus[i]);
+		if (damage)
+			cpus[i]->cut_ns = begin;
+		if (stream->has_switch)
+			status = ky_cpu_lose(model, cpus[i], begin, end);
+	}
+	return status;
+}
+
 /* As ky_model_feed() returns, but for the error's text. */
 static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	const struct ky_loss *loss = batch->loss;
 	struct ky_model *model = feed->model;
 	int64_t begin = loss->begin_ns, end = loss->end_ns;
-	struct ky_cpu *cpu = feed->cpu;
 	int status = 0;
 
 	/* It has its turn before its packet's first event, which may be behind a border. */
@@ -356,13 +390,10 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 		feed->host->torn_until_ns = end;
 	if (feed->stream->has_switch && end > feed->host->blind_until_ns)
 		feed->host->blind_until_ns = end;
-	if (cpu)
-		ky_irq_lose(cpu);
-	if (cpu && feed->stream->has_switch)
-		status = ky_cpu_lose(model, cpu, begin, end);
+	status = lose_cpus(model, feed->stream, begin, end, false);
 	if (status < 0 || !model->telling)
 		return status;
-	return ky_model_notify(model, lost, cpu, begin, end, loss->events);
+	return ky_model_notify(model, lost, feed->cpu, begin, end, loss->events);
 }
 
 /* What comes next is of @stream. */
@@ -483,6 +514,19 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 
+/* Does another file go on with the CPU of @damaged? Files of one CPU may follow each other. */
+static bool goes_on(const struct ky_model *model, const struct ky_stream_state *damaged)
+{
+	for (size_t i = 0; i < model->set->streams.len; i++) {
+		const struct ky_stream_state *other = &model->streams[i];
+
+		if (other->has_switch && other->cpu == damaged->cpu &&
+		    other->last_ns > damaged->last_ns)
+			return true;
+	}
+	return false;
+}
+
 /* What the CPU of that file did from the last event there on is not known, however long the other ones go on. */
 static int lose_file(struct ky_model *model, const char *path)
 {
@@ -493,11 +537,11 @@ static int lose_file(struct ky_model *model, const char *path)
 		const struct ky_stream_state *state = &model->streams[stream->index];
 
 		if (!state->cpu || !state->has_switch || !model->telling ||
-		    state->last_ns >= model->end_ns || strcmp(stream->file.path, path) != 0)
+		    state->last_ns >= model->end_ns || strcmp(stream->file.path, path) != 0 ||
+		    goes_on(model, state))
 			continue;
-		state->cpu->cut_ns = state->last_ns;
 		if (status >= 0)
-			status = ky_cpu_lose(model, state->cpu, state->last_ns, model->end_ns);
+			status = lose_cpus(model, state, state->last_ns, model->end_ns, true);
 	}
 	return status;
 }

@@ -80,6 +80,48 @@ def test_notes_on_cpus_name_the_host(kymo, tmp_path):
     assert alone[0].startswith("events name CPUs of which the trace has no record (3): ")
 
 
+def test_damage_of_a_stream_of_two_cpus(kymo, tmp_path):
+    """Of perf up to 4.1: what is lost of the stream is lost of all CPUs that its events name."""
+    def made_of(one):
+        return one.name, {"perf_cpu": one.cpu} | one.context | one.fields
+
+    def events(n):
+        return [switch(1000 * i + cpu, cpu, 10 * cpu + i % 2, 10 * cpu + (i + 1) % 2) for i in range(n)
+                for cpu in (0, 1)]
+
+    perf = 'domain = "kernel"; tracer_name = "perf";'
+    one = write(tmp_path / "one", events(2500), made_of, perf, one_stream=True)
+    two = write(tmp_path / "two", [Event(START_NS + ns, 0, "tick", {}, {"n": ns}) for ns in (0, 9_000_000)])
+    file = one / "stream_0"
+    os.truncate(file, os.path.getsize(file) // 2)
+    found = json.loads(kymo("report", "cpu", "--json", "-t", "cpus", one, two, code=1).out)["reports"][0]
+    unknown = {row["cpu"]: row["unknown"] for row in found["tables"][0]["rows"]}
+    assert sorted(unknown) == [0, 1] and all(7_500_000 < ns < 8_500_000 for ns in unknown.values()), unknown
+    notes = [note for note in found["notes"] if note.startswith("damage ends the record of CPU ")]
+    assert len(notes) == 2, found["notes"]
+
+
+def test_damage_in_a_file_that_another_one_follows(kymo, tmp_path):
+    """The CPU's record does not end there."""
+    trace = write(tmp_path / "files", [switch(1000 * i + cpu, cpu, 10 * cpu + i % 2, 10 * cpu + (i + 1) % 2)
+                                       for i in range(4000) for cpu in (0, 1)])
+    file = trace / "stream_1"
+    data = file.read_bytes()
+    size = int.from_bytes(data[20:28], "little") // 8
+    (trace / "stream_1_more").write_bytes(data[2 * size:])
+    file.write_bytes(data[:2 * size - 1000])
+
+    def cpus(*options):
+        found = json.loads(kymo("report", "cpu", "--json", "-t", "cpus", *options, trace, code=1).out)["reports"]
+        assert not any(note.startswith("damage ends") for part in found for note in part["notes"])
+        return [sum(row[column] for part in found for row in part["tables"][0]["rows"] if row["cpu"] == 1)
+                for column in ("busy", "idle", "unknown")]
+
+    whole = cpus()
+    assert sum(whole) > 3_900_000 and whole[2] < 1_000_000
+    assert cpus("--refresh", "500us") == whole
+
+
 def test_files_outlast_the_first_thread(kymo, tmp_path):
     """main() may end by pthread_exit() while other threads of the process go on, and use its files."""
     def read(ns, tid):
