@@ -248,7 +248,7 @@ struct ky_clock_class {
 	/* From the fields above, by ky_clock_finish(): origin in ns, and the multiplier. */
 	int64_t base_ns;
 	bool origin_wraps; /* base_ns is the origin's lowest 64 bits only */
-	uint64_t mult; /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
+	uint64_t mult;	   /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
 };
 
 /* env, and tracer-specific attributes. */
