@@ -149,18 +149,19 @@ def test_large_sub_buffers(kymo_bin, needs_root_tracefs, tmp_path):
     """Sixteen of a block's size fit into 4 MiB; into less, smaller ones. Old kernels have no choice."""
     for size, kib in (("4M", 256), ("1M", 64), ("256k", 16)):
         recorder = subprocess.Popen([kymo_bin, "record", "--raw", "-b", size, "-k", "sched:sched_switch",
-                                     "-o", tmp_path / size], stderr=subprocess.PIPE)
-        # The state dump begins once events are recorded.
-        while not (tmp_path / size / "raw/state/statedump_0").exists():
-            assert recorder.poll() is None
-            time.sleep(0.01)
-        for path in glob.glob(f"{needs_root_tracefs}/instances/kymo-{recorder.pid}-*"
-                              "/buffer_subbuf_size_kb"):
-            with open(path, encoding="ascii") as file:
-                assert int(file.read()) == kib
-        recorder.send_signal(signal.SIGINT)
-        assert recorder.wait() == 0, recorder.stderr.read()
-        recorder.stderr.close()
+                                     "-o", tmp_path / size], stderr=subprocess.DEVNULL)
+        try:
+            # The state dump begins once events are recorded.
+            while not (tmp_path / size / "raw/state/statedump_0").exists():
+                assert recorder.poll() is None
+                time.sleep(0.01)
+            for path in glob.glob(f"{needs_root_tracefs}/instances/kymo-{recorder.pid}-*"
+                                  "/buffer_subbuf_size_kb"):
+                with open(path, encoding="ascii") as file:
+                    assert int(file.read()) == kib
+        finally:
+            recorder.send_signal(signal.SIGINT)
+            assert recorder.wait() == 0
 
 
 def test_killed_recorder(kymo, kymo_bin, needs_root_tracefs, tmp_path):
