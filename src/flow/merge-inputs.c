@@ -115,6 +115,14 @@ static bool is_short(const struct ky_inputs *in, const struct ky_input *input)
 	return !q->ended && n <= input->ahead / 2 && (!n || ky_queue_is_short(q, in->until_ns));
 }
 
+/* Not for slices: the next one has as many events as this one. */
+static int narrow(const struct ky_inputs *in, struct ky_input *input, size_t cap)
+{
+	if (in->is_prefilled || !ky_queue_is_wide(&input->queue, cap))
+		return KYMO_OK;
+	return ky_queue_narrow(&input->queue, cap);
+}
+
 int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 {
 	size_t n_live = 0;
@@ -127,14 +135,16 @@ int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 		if (is_short(in, input)) {
 			if (ky_queue_fill(&input->queue, windows, input->ahead, in->until_ns) < 0)
 				return KYMO_E_MEMORY;
-		} else if (ky_queue_is_wide(&input->queue, input->ahead) &&
-			   ky_queue_narrow(&input->queue, input->ahead) < 0) {
+		} else if (narrow(in, input, input->ahead) < 0) {
 			return KYMO_E_MEMORY;
 		}
-		if (ky_queue_length(&input->queue))
+		if (ky_queue_length(&input->queue)) {
 			in->live[n_live++] = input;
-		else
-			note_end(in, input);
+			continue;
+		}
+		note_end(in, input);
+		if (narrow(in, input, KY_AHEAD_MIN) < 0)
+			return KYMO_E_MEMORY;
 	}
 	in->n_live = n_live;
 	return KYMO_OK;
@@ -144,6 +154,7 @@ ssize_t ky_inputs_prefill(struct ky_inputs *in, struct ky_windows *windows, size
 {
 	size_t n = 0;
 
+	in->is_prefilled = true;
 	for (size_t i = 0; i < in->n; i++) {
 		struct ky_queue *q = &in->inputs[i].queue;
 

@@ -43,6 +43,7 @@ struct ky_inputs {
 	int64_t code_ns;
 	size_t code_number;
 	struct kymo_error first;
+	bool is_prefilled; /* all of a slice is read before its first event is wanted */
 };
 
 /* @flows are taken over when it succeeds: 0 or KYMO_E_MEMORY. Before the first round: restart. */
