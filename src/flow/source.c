@@ -179,7 +179,7 @@ static int reach(struct source *s, struct ky_batch *batch, struct kymo_error *er
 }
 
 /*
- * Events of the current packet, up to where they are wanted for now, but one at least. As
+ * Events of the current packet, up to s->until_ns, but one at least. As
  * ky_decoder_next().
  */
 static int decode(struct source *s, struct ky_batch *batch, struct ky_event *events, int max,

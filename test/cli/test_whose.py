@@ -13,6 +13,7 @@ import pytest
 
 import actors
 from actors import steps, wait_until
+from control_groups import hierarchies, remove_groups
 
 
 @pytest.fixture(scope="module")
@@ -197,13 +198,7 @@ def test_who_was_taken_out_does_not_come_back(recording, actor):
     assert steps(record.stop()) == {"a": 1, "b": 1, "c": 1, "e": 1, "f": 2, "g": 1}
 
 
-def hierarchies():
-    """Of version 1; of version 2 beside it; of version 2 alone."""
-    names = ["pids", "unified", "."]
-    return [name for name in names if os.access(f"/sys/fs/cgroup/{name}/cgroup.procs", os.W_OK)] or [None]
-
-
-@pytest.fixture(params=hierarchies(), ids=str)
+@pytest.fixture(params=hierarchies() or [None], ids=str)
 def group(request):
     """Tests name it before those who join it, who end before it then."""
     if not request.param:
@@ -212,16 +207,7 @@ def group(request):
     path = tempfile.mkdtemp(prefix="kymo-test-", dir=root)
     os.mkdir(f"{path}/below")
     yield path
-    for directory in (f"{path}/below", path):
-        for _ in range(500):
-            try:
-                os.rmdir(directory)
-            except FileNotFoundError:
-                pass
-            except OSError:  # those who were in it are ending
-                time.sleep(0.01)
-                continue
-            break
+    remove_groups(path)
 
 
 def join(path, pid, name="cgroup.procs"):
