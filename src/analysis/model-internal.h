@@ -67,8 +67,8 @@ struct ky_stream_state {
 	bool begun, has_switch, has_syscalls;
 	uint32_t cpu_id; /* the last one seen, for @cpu */
 	struct ky_cpu *cpu;
-	KY_VEC(struct ky_cpu *) cpus; /* that its events named, as its packets do not */
-	int64_t last_ns;	      /* of its last event; INT64_MIN: none yet */
+	struct ky_map cpus; /* by ->index: those that its events named, as its packets do not */
+	int64_t last_ns;    /* of its last event; INT64_MIN: none yet */
 };
 
 /* Where the event at hand comes from. */

@@ -138,7 +138,7 @@ void ky_model_free(struct ky_model *model)
 	ky_names_fini(&model->syscall_ids);
 	ky_map_fini(&model->syscall_numbers);
 	for (size_t i = 0; model->streams && i < model->set->streams.len; i++)
-		ky_vec_fini(&model->streams[i].cpus);
+		ky_map_fini(&model->streams[i].cpus);
 	free(model->streams);
 	ky_arena_fini(&model->arena);
 	free(model);

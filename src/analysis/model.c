@@ -254,19 +254,17 @@ static int be_on_cpu(struct ky_feed *feed, uint32_t id)
 	return 0;
 }
 
+/* Linux has no more CPUs. Each loss is noted for each of them. */
+#define NAMED_MAX 8192
+
 /* The event at hand says that it was on that CPU: what is lost of its stream is lost of that one, too. */
 static int note_named(struct ky_feed *feed)
 {
-	struct ky_stream_state *stream = feed->stream;
+	struct ky_map *cpus = &feed->stream->cpus;
 
-	if (!feed->cpu || feed->cpu->named_by == stream)
+	if (!feed->cpu || cpus->len == NAMED_MAX)
 		return 0;
-	feed->cpu->named_by = stream;
-	ky_vec_foreach(&stream->cpus, cpu) {
-		if (*cpu == feed->cpu)
-			return 0;
-	}
-	return ky_vec_push(&stream->cpus, feed->cpu) < 0 ? KYMO_E_MEMORY : 0;
+	return ky_map_set(cpus, feed->cpu->index, feed->cpu);
 }
 
 /* *@event is on another CPU than the last one; @own is for one whose packet does not tell which. */
@@ -274,6 +272,7 @@ static int use_cpu(struct ky_feed *feed, const struct ky_event **event, struct k
 {
 	const struct ky_class_info *info = &feed->host->classes[(*event)->cls->index];
 	uint32_t id = ky_event_cpu(*event, info);
+	bool is_known = feed->cpu && feed->stream->cpu_id == id;
 	int status;
 
 	if (id == (*event)->cpu_id)
@@ -283,7 +282,7 @@ static int use_cpu(struct ky_feed *feed, const struct ky_event **event, struct k
 	*event = own;
 	feed->asked = NULL; /* it knew events by their addresses */
 	status = be_on_cpu(feed, id);
-	return status < 0 ? status : note_named(feed);
+	return status < 0 || is_known ? status : note_named(feed);
 }
 
 /* The first event of a CPU in a stream that records switches. */
@@ -341,21 +340,31 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	return info->handle ? info->handle(feed, event, info) : 0;
 }
 
-/* Events of @stream were lost, of whichever of its CPUs; @damage: all that would follow. */
+/* Events of @cpu were lost; @damage: all that would follow. */
+static int lose_cpu(struct ky_model *model, struct ky_cpu *cpu, bool has_switch, int64_t begin,
+		    int64_t end, bool damage)
+{
+	ky_irq_lose(cpu);
+	if (damage)
+		cpu->cut_ns = begin;
+	return has_switch ? ky_cpu_lose(model, cpu, begin, end) : 0;
+}
+
+/* The same of @stream, of whichever of its CPUs. */
 static int lose_cpus(struct ky_model *model, const struct ky_stream_state *stream, int64_t begin,
 		     int64_t end, bool damage)
 {
-	struct ky_cpu *const *cpus = stream->cpus.len ? stream->cpus.data : &stream->cpu;
-	size_t n = stream->cpus.len ? stream->cpus.len : stream->cpu != NULL;
 	int status = 0;
+	size_t pos = 0;
+	uint64_t index;
+	void *cpu;
 
-	for (size_t i = 0; i < n && status >= 0; i++) {
-		ky_irq_lose(cpus[i]);
-		if (damage)
-			cpus[i]->cut_ns = begin;
-		if (stream->has_switch)
-			status = ky_cpu_lose(model, cpus[i], begin, end);
-	}
+	if (!stream->cpus.len)
+		return stream->cpu ? lose_cpu(model, stream->cpu, stream->has_switch, begin, end,
+					      damage)
+				   : 0;
+	while (status >= 0 && ky_map_next(&stream->cpus, &pos, &index, &cpu))
+		status = lose_cpu(model, cpu, stream->has_switch, begin, end, damage);
 	return status;
 }
 

@@ -167,8 +167,6 @@ enum ky_cpu_state {
 	KY_CPU_BUSY,
 };
 
-struct ky_stream_state;
-
 struct ky_cpu {
 	uint32_t index; /* dense, over all hosts */
 	uint32_t id;
@@ -185,7 +183,6 @@ struct ky_cpu {
 	int64_t cut_ns;		  /* its record ends here, in damage; INT64_MIN: it does not */
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
-	const struct ky_stream_state *named_by; /* the last stream whose event named it */
 };
 
 /* A machine's memory, in the order of the state dump's fields. */

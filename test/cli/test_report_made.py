@@ -101,6 +101,19 @@ def test_damage_of_a_stream_of_two_cpus(kymo, tmp_path):
     assert len(notes) == 2, found["notes"]
 
 
+def test_a_stream_that_names_more_cpus_than_there_are(kymo, tmp_path):
+    """A bit too many in a CPU's number: each loss is noted for so many CPUs as a machine may have."""
+    perf = 'domain = "kernel"; tracer_name = "perf";'
+    one = write(tmp_path / "one", [switch(1000 * cpu, cpu, 10, 11) for cpu in range(20_000)],
+                lambda one: (one.name, {"perf_cpu": one.cpu} | one.context | one.fields), perf, one_stream=True)
+    two = write(tmp_path / "two", [Event(START_NS + ns, 0, "tick", {}, {"n": ns}) for ns in (0, 90_000_000)])
+    file = one / "stream_0"
+    os.truncate(file, os.path.getsize(file) - 100)
+    found = json.loads(kymo("report", "cpu", "--json", "-t", "cpus", "--limit", "0", one, two, code=1).out)["reports"][0]
+    assert sum(note.startswith("damage ends the record of CPU ") for note in found["notes"]) == 8192
+    assert len(found["tables"][0]["rows"]) > 19_000
+
+
 def test_damage_in_a_file_that_another_one_follows(kymo, tmp_path):
     """The CPU's record does not end there."""
     trace = write(tmp_path / "files", [switch(1000 * i + cpu, cpu, 10 * cpu + i % 2, 10 * cpu + (i + 1) % 2)
