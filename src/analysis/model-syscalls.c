@@ -38,15 +38,22 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 	return ky_model_notify(model, call, &call);
 }
 
-/* Which call an event is about. KY_NO_SYSCALL: it does not say. */
+/*
+ * Which call an event is about. KY_NO_SYSCALL: it does not say; nor does the end of rt_sigreturn, where the number is the
+ * one from before the signal, which is -1 by then.
+ */
 static int which(struct ky_model *model, const struct ky_event *event,
-		 const struct ky_class_info *info, uint32_t *syscall)
+		 const struct ky_class_info *info, bool is_exit, uint32_t *syscall)
 {
+	int64_t number;
+
 	*syscall = info->syscall;
 	if (*syscall != KY_NO_SYSCALL || !info->fields[KY_SYSCALL_NUMBER].cls)
 		return 0;
-	*syscall = ky_model_syscall_by_number(
-		model, ky_get_i64(event, &info->fields[KY_SYSCALL_NUMBER], -1), info->compat);
+	number = ky_get_i64(event, &info->fields[KY_SYSCALL_NUMBER], -1);
+	if (is_exit && number == -1)
+		return 0;
+	*syscall = ky_model_syscall_by_number(model, number, info->compat);
 	return *syscall == KY_NO_SYSCALL ? KYMO_E_MEMORY : 0;
 }
 
@@ -60,7 +67,7 @@ int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
 	status = ky_model_current(feed, event, info, &thread);
 	if (status < 0 || !thread)
 		return status;
-	status = which(feed->model, event, info, &syscall);
+	status = which(feed->model, event, info, false, &syscall);
 	if (status >= 0)
 		status = ky_call_abandon(feed->model, thread, KY_CALL_NO_RETURN, event->ns);
 	if (status < 0)
@@ -110,7 +117,7 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 	status = ky_model_current(feed, event, info, &thread);
 	if (status < 0 || !thread)
 		return status;
-	status = which(feed->model, event, info, &call.syscall);
+	status = which(feed->model, event, info, true, &call.syscall);
 	if (call.syscall == KY_NO_SYSCALL)
 		call.syscall = thread->syscall.id;
 	if (status >= 0 && thread->syscall.id != call.syscall)

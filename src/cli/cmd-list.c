@@ -83,7 +83,7 @@ static int choose(struct listing *listing, int n_globs, char **globs, struct kym
 				    .is_default = source->selected,
 				    .syscall = syscall_name(source)};
 
-		source->selected = n_globs == 0 && !source->is_compat;
+		source->selected = n_globs == 0 && !source->of_bpf;
 		if (!is_syscall_exit(source) && ky_vec_push(&listing->items, item) < 0)
 			return ky_error_nomem(err);
 	}
@@ -297,7 +297,7 @@ static int list_all(struct listing *listing, int n_globs, char **globs, struct k
 {
 	int ret = ky_catalogue_load(&listing->catalogue, &listing->fs, err);
 
-	if (ret == KYMO_OK && ky_catalogue_add_compat(&listing->catalogue) < 0)
+	if (ret == KYMO_OK && ky_catalogue_add_calls(&listing->catalogue) < 0)
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = choose(listing, n_globs, globs, err);

@@ -68,7 +68,8 @@ static const struct ky_option_def option_defs[] = {
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
 	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "
-	 "'syscall:open*' those of that name, entry and exit, 'compat_syscall_*' those of 32-bit programs; "
+	 "'syscall:open*' those of that name, entry and exit, 'compat_syscall_*' those of 32-bit programs, "
+	 "'syscall:unknown' those that the kernel does not know; "
 	 "'!' before a pattern takes its events out again. 'EVENTS if EXPR' records only those events for "
 	 "which EXPR is true (docs/filter.md): in the kernel, as far as it can. May be given again. "
 	 "Default, and what 'default' stands for: what the reports need; with --user, nothing.",
@@ -257,6 +258,8 @@ const struct ky_command ky_command_record = {
 		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
 		"# the system calls of 32-bit programs\n"
 		"kymo record -k 'compat_syscall_*' -- ./old-program\n\n"
+		"# system calls that this kernel does not have\n"
+		"kymo record -k syscall:unknown --duration 10s\n\n"
 		"# what people type into bash, and how long malloc is asked for\n"
 		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
 		"# probes that libc brings along\n"

@@ -137,15 +137,17 @@ static int need_clock_of_bpf(const struct ky_command *command, const char *optio
 	return KY_EXIT_OK;
 }
 
-/* 32-bit calls are told by BPF alone. */
-static int check_compat(const struct ky_command *command, struct ky_record_run *run)
+/* 32-bit calls, and unknown ones, are told by BPF alone. */
+static int check_calls(const struct ky_command *command, struct ky_record_run *run)
 {
 	for (size_t i = 0; i < run->kernel.n_events; i++) {
-		if (!ky_catalogue_rule_is_compat(run->kernel.events[i]))
+		if (!ky_catalogue_rule_is_of_bpf(run->kernel.events[i]))
 			continue;
 		if (run->kernel.raw)
-			return ky_cli_usage(command, "--raw: no 32-bit calls (compat_syscall_*)");
-		return need_clock_of_bpf(command, "--kernel with 32-bit calls", run);
+			return ky_cli_usage(command,
+					    "--raw: no 32-bit calls (compat_syscall_*), and no "
+					    "unknown ones (syscall_*_unknown)");
+		return need_clock_of_bpf(command, "--kernel with 32-bit or unknown calls", run);
 	}
 	return KY_EXIT_OK;
 }
@@ -363,7 +365,7 @@ int ky_record_check_options(const struct ky_command *command,
 	if (!code)
 		code = parse_content(command, options->syscall_content, run);
 	if (!code)
-		code = check_compat(command, run);
+		code = check_calls(command, run);
 	if (!code)
 		code = check_context_of_bpf(command, run);
 	if (!code)

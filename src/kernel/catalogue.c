@@ -131,9 +131,23 @@ int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const c
 	return KYMO_OK;
 }
 
-int ky_catalogue_add_compat(struct ky_catalogue *catalogue)
+static const char *const call_prefixes[] = {"sys_enter_", "sys_exit_"};
+
+static int add_call(struct ky_catalogue *catalogue, const char *system, const char *name)
 {
-	static const char *const prefixes[] = {"sys_enter_", "sys_exit_"};
+	char event[KY_EVENT_NAME_BYTES];
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(event, sizeof(event), "%s%s", call_prefixes[i], name);
+		if (add_event(catalogue, system, event) < 0)
+			return KYMO_E_MEMORY;
+		catalogue->events.data[catalogue->events.len - 1].of_bpf = true;
+	}
+	return KYMO_OK;
+}
+
+int ky_catalogue_add_calls(struct ky_catalogue *catalogue)
+{
 	const struct ky_compat_call *call;
 	size_t n = catalogue->events.len;
 	char event[KY_EVENT_NAME_BYTES];
@@ -148,12 +162,10 @@ int ky_catalogue_add_compat(struct ky_catalogue *catalogue)
 					   sizeof(catalogue->events.data[0]), compare))
 				continue;
 		}
-		for (size_t k = 0; k < 2; k++) {
-			snprintf(event, sizeof(event), "%s%s", prefixes[k], call->name);
-			if (add_event(catalogue, KY_COMPAT_SYSTEM, event) < 0)
-				return KYMO_E_MEMORY;
-			catalogue->events.data[catalogue->events.len - 1].is_compat = true;
-		}
+		if (add_call(catalogue, KY_COMPAT_SYSTEM, call->name) < 0 ||
+		    (call->number == KY_COMPAT_UNKNOWN &&
+		     add_call(catalogue, KY_UNKNOWN_SYSTEM, call->name) < 0))
+			return KYMO_E_MEMORY;
 	}
 	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
 	      compare);
@@ -165,8 +177,8 @@ int ky_event_source_format(const struct ky_event_source *source, const struct ky
 {
 	char name[2 * KY_EVENT_NAME_BYTES + 32];
 
-	if (source->is_compat)
-		return ky_compat_format(fs, source->event, text, err);
+	if (source->of_bpf)
+		return ky_compat_format(fs, source->system, source->event, text, err);
 	if (source->format) {
 		ky_strbuf_clear(text);
 		ky_strbuf_add(text, source->format, source->format_len);
@@ -197,31 +209,53 @@ struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const 
 /* Is it entry or exit of a system call that @pattern matches: "open*"? */
 static bool matches_syscall(const struct ky_event_source *source, const char *pattern)
 {
-	static const char *const prefixes[] = {"sys_enter_", "sys_exit_"};
-
-	if (strcmp(source->system, "syscalls") != 0)
+	if (strcmp(source->system, "syscalls") != 0 && !ky_unknown_is_system(source->system))
 		return false;
 	for (size_t i = 0; i < 2; i++)
-		if (strncmp(source->event, prefixes[i], strlen(prefixes[i])) == 0)
-			return ky_glob_match(pattern, source->event + strlen(prefixes[i]));
+		if (strncmp(source->event, call_prefixes[i], strlen(call_prefixes[i])) == 0)
+			return ky_glob_match(pattern, source->event + strlen(call_prefixes[i]));
 	return false;
 }
 
-bool ky_catalogue_is_compat(const char *pattern)
+/* They cost each call of all programs something: who wants them says so. */
+static bool asks_for(const struct ky_event_source *source, const char *pattern)
 {
-	return strncmp(pattern, "compat_", 7) == 0;
+	return ky_compat_is_system(source->system) ? strncmp(pattern, "compat_", 7) == 0
+						   : strstr(pattern, "unknown") != NULL;
 }
 
-bool ky_catalogue_rule_is_compat(const char *rule)
+static bool is_of_bpf(const char *pattern)
+{
+	static const struct ky_event_source unknown[] = {
+		{.system = KY_UNKNOWN_SYSTEM,
+		 .event = "sys_enter_unknown",
+		 .name = "syscall_entry_unknown",
+		 .of_bpf = true},
+		{.system = KY_UNKNOWN_SYSTEM,
+		 .event = "sys_exit_unknown",
+		 .name = "syscall_exit_unknown",
+		 .of_bpf = true},
+	};
+
+	return strncmp(pattern, "compat_", 7) == 0 || ky_catalogue_matches(&unknown[0], pattern) ||
+	       ky_catalogue_matches(&unknown[1], pattern);
+}
+
+bool ky_catalogue_rule_is_of_bpf(const char *rule)
 {
 	const char *end = strstr(rule, " if "), *at = rule;
+	char pattern[2 * KY_EVENT_NAME_BYTES];
 
 	end = end ? end : rule + strlen(rule);
 	while (at < end) {
+		size_t len;
+
 		at += strspn(at, " \t,");
-		if (at < end && ky_catalogue_is_compat(at))
+		len = strcspn(at, " \t,");
+		snprintf(pattern, sizeof(pattern), "%.*s", (int)len, at);
+		if (at < end && is_of_bpf(pattern))
 			return true;
-		at += strcspn(at, ",");
+		at += len;
 	}
 	return false;
 }
@@ -230,8 +264,7 @@ bool ky_catalogue_matches(const struct ky_event_source *source, const char *patt
 {
 	char text[2 * KY_EVENT_NAME_BYTES + 2];
 
-	/* They cost each call of all programs something: who wants them says so. */
-	if (source->is_compat && !ky_catalogue_is_compat(pattern))
+	if (source->of_bpf && !asks_for(source, pattern))
 		return false;
 	if (strncmp(pattern, "syscall:", 8) == 0)
 		return matches_syscall(source, pattern + 8);

@@ -21,7 +21,7 @@ struct ky_event_source {
 	const char *system, *event; /* tracefs: "sched", "sched_switch" */
 	const char *name;	    /* in the trace: "sched_switch", "syscall_entry_openat" */
 	bool selected, added;	    /* added: while recording */
-	bool is_compat;	     /* of 32-bit calls, which tracefs does not have: compat-calls.h */
+	bool of_bpf; /* a call that tracefs does not have, of 32 bits or unknown: compat-calls.h */
 	unsigned int stacks; /* KY_STACK_* */
 	const char *format;  /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
@@ -46,8 +46,11 @@ int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *f
 /* One more, before any is selected: an event of a probe. 0 or KYMO_E_MEMORY. */
 int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const char *event,
 		     const char *name, bool selected);
-/* The calls of 32-bit programs, once the kernel's own events are there. 0 or KYMO_E_MEMORY. */
-int ky_catalogue_add_compat(struct ky_catalogue *catalogue);
+/*
+ * The calls of 32-bit programs and those that the kernel does not know, once its own events are there.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_catalogue_add_calls(struct ky_catalogue *catalogue);
 void ky_catalogue_fini(struct ky_catalogue *catalogue);
 
 /*
@@ -75,11 +78,10 @@ int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bo
 			    const char **filter, struct kymo_error *err);
 
 /*
- * Does @pattern, or a pattern of @rule, speak of 32-bit calls? They begin with "compat_"; others match
- * none of them.
+ * Does a pattern of @rule choose calls that tracefs does not have? Those of 32 bits begin with "compat_", and in those
+ * of unknown 64-bit ones is the word "unknown"; others match none of them.
  */
-bool ky_catalogue_is_compat(const char *pattern);
-bool ky_catalogue_rule_is_compat(const char *rule);
+bool ky_catalogue_rule_is_of_bpf(const char *rule);
 
 /* The event's description, as in tracefs's format files. 0, KYMO_E_IO ..., KYMO_E_MEMORY. */
 int ky_event_source_format(const struct ky_event_source *source, const struct ky_tracefs *fs,

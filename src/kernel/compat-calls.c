@@ -483,6 +483,11 @@ static const struct ky_compat_call calls[] = {
 static const struct ky_compat_call calls[1];
 #endif
 
+bool ky_unknown_is_system(const char *system)
+{
+	return strcmp(system, KY_UNKNOWN_SYSTEM) == 0;
+}
+
 bool ky_compat_is_system(const char *system)
 {
 	return strcmp(system, KY_COMPAT_SYSTEM) == 0;

@@ -23,13 +23,18 @@
 /* Of the events, where tracefs would say "syscalls". */
 #define KY_COMPAT_SYSTEM "compat_syscalls"
 
+/* The same of 64-bit calls that the kernel has no event for (native-calls.h): one event for all of them. */
+#define KY_UNKNOWN_SYSTEM "unknown_syscalls"
+
 /* Numbers are below this; the last one stands for all that have no name. */
 #define KY_COMPAT_NUMBERS 512
 #define KY_COMPAT_UNKNOWN (KY_COMPAT_NUMBERS - 1)
 
 /* common_type of the calls' records, which the kernel gives to none of its own: plus the number. */
-#define KY_COMPAT_ENTRY_ID 0xc000
-#define KY_COMPAT_EXIT_ID  (KY_COMPAT_ENTRY_ID + KY_COMPAT_NUMBERS)
+#define KY_COMPAT_ENTRY_ID  0xc000
+#define KY_COMPAT_EXIT_ID   (KY_COMPAT_ENTRY_ID + KY_COMPAT_NUMBERS)
+#define KY_UNKNOWN_ENTRY_ID (KY_COMPAT_EXIT_ID + KY_COMPAT_NUMBERS)
+#define KY_UNKNOWN_EXIT_ID  (KY_UNKNOWN_ENTRY_ID + 1)
 
 struct ky_compat_call {
 	uint16_t number;
@@ -39,8 +44,9 @@ struct ky_compat_call {
 		*params; /* "int fd, char * buf", where no 64-bit call takes the same; else NULL */
 };
 
-/* Is @system that of 32-bit calls? */
+/* Is @system that of 32-bit calls? That of unknown 64-bit ones? */
 bool ky_compat_is_system(const char *system);
+bool ky_unknown_is_system(const char *system);
 
 /* The @i-th call; NULL: there are no more. */
 const struct ky_compat_call *ky_compat_call_at(size_t i);
@@ -55,10 +61,11 @@ bool ky_compat_call_is_named(uint16_t number);
 bool ky_compat_like(const char *event, char *name, size_t size);
 
 /*
- * The description of @event, in the language of tracefs's format files, which has those of 64-bit calls.
+ * The description of @event of @system, one of these two, in the language of tracefs's format files, which has those of
+ * 64-bit calls.
  * 0, KYMO_E_NOT_FOUND, KYMO_E_IO or KYMO_E_MEMORY.
  */
-int ky_compat_format(const struct ky_tracefs *fs, const char *event, struct ky_strbuf *text,
-		     struct kymo_error *err);
+int ky_compat_format(const struct ky_tracefs *fs, const char *system, const char *event,
+		     struct ky_strbuf *text, struct kymo_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 32-bit calls, described as tracefs would. */
+/* 32-bit calls, and 64-bit ones that tracefs does not know, described as it would. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +22,11 @@ static void begin(struct ky_strbuf *text, const char *event, unsigned int id)
 static void add_number(struct ky_strbuf *text, const char *name)
 {
 	ky_strbuf_addf(text, "\tfield:int %s;\toffset:8;\tsize:4;\tsigned:1;\n", name);
+}
+
+static void add_result(struct ky_strbuf *text)
+{
+	ky_strbuf_addf(text, "\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n");
 }
 
 static void add_params(struct ky_strbuf *text, const char *params)
@@ -64,8 +69,25 @@ static int add_fields_of(const struct ky_tracefs *fs, const char *like, struct k
 	return ret;
 }
 
-int ky_compat_format(const struct ky_tracefs *fs, const char *event, struct ky_strbuf *text,
-		     struct kymo_error *err)
+/* As LTTng has them. */
+static void add_unknown(struct ky_strbuf *text, bool is_exit)
+{
+	add_number(text, "id");
+	if (is_exit)
+		add_result(text);
+	ky_strbuf_addf(text, "\tfield:unsigned long args[6];\toffset:%d;\tsize:48;\tsigned:0;\n",
+		       is_exit ? 24 : 16);
+}
+
+static unsigned int id_of(const char *system, uint16_t number, bool is_exit)
+{
+	if (ky_unknown_is_system(system))
+		return is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID;
+	return (is_exit ? KY_COMPAT_EXIT_ID : KY_COMPAT_ENTRY_ID) + number;
+}
+
+int ky_compat_format(const struct ky_tracefs *fs, const char *system, const char *event,
+		     struct ky_strbuf *text, struct kymo_error *err)
 {
 	bool is_exit;
 	const struct ky_compat_call *call = ky_compat_call_find(event, &is_exit);
@@ -73,14 +95,16 @@ int ky_compat_format(const struct ky_tracefs *fs, const char *event, struct ky_s
 
 	if (!call)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no 32-bit call %s", event);
-	begin(text, event, (is_exit ? KY_COMPAT_EXIT_ID : KY_COMPAT_ENTRY_ID) + call->number);
+	begin(text, event, id_of(system, call->number, is_exit));
 	/* Which call it is is known by the event, but of one without a name. */
-	add_number(text, call->number == KY_COMPAT_UNKNOWN ? "id" : "__syscall_nr");
-	if (is_exit)
-		ky_strbuf_addf(text, "\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n");
-	else if (call->number == KY_COMPAT_UNKNOWN)
-		ky_strbuf_addf(text,
-			       "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n");
+	if (call->number == KY_COMPAT_UNKNOWN)
+		add_unknown(text, is_exit);
+	else
+		add_number(text, "__syscall_nr");
+	if (call->number == KY_COMPAT_UNKNOWN)
+		;
+	else if (is_exit)
+		add_result(text);
 	else if (call->params)
 		add_params(text, call->params);
 	else

@@ -66,6 +66,7 @@ const char *ky_content_call_of_ids(size_t i);
  * stands for, by its first argument.
  */
 #define KY_CONTENT_MAX_CALLS	  512
+#define KY_CONTENT_BEYOND	  511 /* has no call, and stands for all numbers behind it */
 #define KY_CONTENT_MULTIPLEXED_AT (2 * KY_CONTENT_MAX_CALLS)
 #define KY_CONTENT_MULTIPLEXED	  21
 #define KY_CONTENT_ALL_CALLS	  (KY_CONTENT_MULTIPLEXED_AT + KY_CONTENT_MULTIPLEXED)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of 32-bit programs. tracefs's events leave them out, so what the programs write of them is all
- * there is: number, arguments, result, and content behind them. They wait by CPU until the CPU's other
- * events of their time are converted.
+ * Calls of 32-bit programs, and those that the kernel does not know. tracefs's events leave them out, so what the
+ * programs write of them is all there is: number, arguments, result, and content behind them. They wait by CPU until
+ * the CPU's other events of their time are converted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,12 @@
 void ky_content_want_compat(struct ky_content *content)
 {
 	content->programs.compat = true;
+}
+
+void ky_content_want_unknown(struct ky_content *content, const bool unknown[KY_CONTENT_MAX_CALLS])
+{
+	content->programs.unknown = true;
+	memcpy(content->unknown, unknown, sizeof(content->unknown));
 }
 
 void ky_content_begin(struct ky_content *content, uint64_t from_ns)
@@ -42,6 +48,25 @@ static int update(const struct ky_content *content, uint32_t key, struct kymo_er
 					   &content->descriptors[key], err);
 }
 
+static void set_whole(struct ky_content_descriptor *to, uint8_t bit, bool on)
+{
+	to->whole = (uint8_t)(on ? to->whole | bit : to->whole & ~bit);
+}
+
+static int select_unknown(struct ky_content *content, uint8_t bit, bool on, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (uint32_t nr = 0; nr < KY_CONTENT_MAX_CALLS && !ret; nr++) {
+		if (!content->unknown[nr])
+			continue;
+		content->descriptors[nr].unknown = KY_CONTENT_UNKNOWN;
+		set_whole(&content->descriptors[nr], bit, on);
+		ret = update(content, nr, err);
+	}
+	return ret;
+}
+
 static int select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on,
 			 struct kymo_error *err)
 {
@@ -49,7 +74,7 @@ static int select_number(struct ky_content *content, uint32_t number, uint8_t bi
 	struct ky_content_descriptor *to = &content->descriptors[key];
 	int ret;
 
-	to->whole = (uint8_t)(on ? to->whole | bit : to->whole & ~bit);
+	set_whole(to, bit, on);
 	ret = update(content, key, err);
 	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED && !ret; i++) {
 		struct ky_content_descriptor same = *to;
@@ -62,8 +87,8 @@ static int select_number(struct ky_content *content, uint32_t number, uint8_t bi
 	return ret;
 }
 
-int ky_content_select_compat(struct ky_content *content, const char *event, bool on,
-			     struct kymo_error *err)
+int ky_content_select_call(struct ky_content *content, const char *system, const char *event,
+			   bool on, struct kymo_error *err)
 {
 	bool is_exit, ignored;
 	const struct ky_compat_call *compat = ky_compat_call_find(event, &is_exit);
@@ -73,6 +98,8 @@ int ky_content_select_compat(struct ky_content *content, const char *event, bool
 
 	if (!compat)
 		return KYMO_OK;
+	if (ky_unknown_is_system(system))
+		return select_unknown(content, bit, on, err);
 	if (compat->number == KY_COMPAT_UNKNOWN) {
 		for (uint16_t nr = 0; nr < KY_COMPAT_NUMBERS && !ret; nr++)
 			if (nr == KY_COMPAT_UNKNOWN || !ky_compat_call_is_named(nr))
@@ -93,13 +120,22 @@ static struct call_queue *queue_of(const struct ky_content *content, uint32_t cp
 	return content->calls && cpu < content->n_cpus ? &content->calls[cpu] : NULL;
 }
 
+static const struct ky_content_descriptor *descriptor_of(const struct ky_content *content,
+							 const struct ky_content_record *record)
+{
+	uint32_t key = record->number < KY_CONTENT_BEYOND ? record->number : KY_CONTENT_BEYOND;
+
+	if (record->flags & KY_CONTENT_COMPAT)
+		key += KY_CONTENT_MAX_CALLS;
+	return &content->descriptors[key];
+}
+
 void ky_content_push_call(struct ky_content *content, uint32_t cpu,
 			  const struct ky_content_record *record)
 {
 	size_t size = sizeof(struct pending) - sizeof(*record) + record->bytes;
 	struct call_queue *queue = queue_of(content, cpu);
-	const struct ky_content_descriptor *to =
-		&content->descriptors[KY_CONTENT_MAX_CALLS + record->number % KY_COMPAT_NUMBERS];
+	const struct ky_content_descriptor *to = descriptor_of(content, record);
 	bool is_exit = (record->flags & KY_CONTENT_EXIT) != 0;
 	struct pending *p;
 

@@ -30,7 +30,7 @@ struct thread_queue {
 	struct pending *first, *last;
 };
 
-/* Calls of 32-bit programs on one CPU, in the order of time. */
+/* Calls that the ring does not have, on one CPU, in the order of time. */
 struct call_queue {
 	struct pending *first, *last; /* by `next` */
 	size_t bytes;
@@ -39,7 +39,6 @@ struct call_queue {
 
 struct ky_content {
 	struct ky_content_programs programs;
-	bool fields; /* of events: not only ids */
 	struct ky_content_descriptor descriptors[KY_CONTENT_ALL_CALLS];
 	int enter_fd, exit_fd, messages_fd, enter_link, exit_link;
 	uint8_t *regions; /* mapped */
@@ -48,9 +47,11 @@ struct ky_content {
 	struct ky_map threads; /* tid -> struct thread_queue */
 	struct pending *oldest, *newest;
 	size_t pending_bytes;
-	struct pending *held;	  /* what ky_content_take() gave last */
-	struct call_queue *calls; /* of 32-bit programs, by CPU; NULL: they are not recorded */
-	uint64_t from_ns;	  /* earlier ones are left out */
+	struct pending *held; /* what ky_content_take() gave last */
+	struct call_queue
+		*calls; /* of 32-bit programs, and unknown ones, by CPU; NULL: none are recorded */
+	bool unknown[KY_CONTENT_MAX_CALLS]; /* 64-bit calls that the kernel has no event for */
+	uint64_t from_ns;		    /* earlier ones are left out */
 	struct ky_content_stats stats;
 };
 
@@ -65,7 +66,7 @@ struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uin
 struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,
 				    unsigned int place);
 
-/* content-compat.c: a 32-bit call of @cpu. */
+/* content-compat.c: a call of @cpu whose record is the event. */
 void ky_content_push_call(struct ky_content *content, uint32_t cpu,
 			  const struct ky_content_record *record);
 void ky_content_free_calls(struct ky_content *content);

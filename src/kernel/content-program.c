@@ -56,10 +56,17 @@ uint32_t ky_content_iovecs_at(const struct ky_content_programs *p)
 
 /* ---- beginning ------------------------------------------------------------------------ */
 
-/* S_NUMBER = the call's number; out when it cannot be one. */
+/* Are there calls whose records are written whatever there is to read? */
+static bool has_whole(const struct ky_content_writer *w)
+{
+	return w->p->compat || w->p->unknown;
+}
+
+/* S_NUMBER = the call's number, S_KEY its descriptor's; out when no call can have it, and nobody wants such. */
 static void find_number(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
+	int known = ky_bpf_label(a);
 
 	ky_bpf_load(a, BPF_DW, R1, R6, 0);
 	ky_bpf_store(a, BPF_DW, FP, S_REGS, R1);
@@ -74,14 +81,20 @@ static void find_number(struct ky_content_writer *w)
 	} else {
 		ky_bpf_store(a, BPF_DW, FP, S_NUMBER, R1);
 	}
-	ky_bpf_jump(a, BPF_JGE, R1, KY_CONTENT_MAX_CALLS, w->out);
+	if (has_whole(w)) {
+		ky_bpf_jump(a, BPF_JLT, R1, KY_CONTENT_MAX_CALLS, known);
+		ky_bpf_move_imm(a, R1, KY_CONTENT_BEYOND);
+	} else {
+		ky_bpf_jump(a, BPF_JGE, R1, KY_CONTENT_MAX_CALLS, w->out);
+	}
+	ky_bpf_place(a, known);
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
 }
 
 /* To @label, when the call's record is written whatever there is to read. */
 static void jump_if_whole(struct ky_content_writer *w, int label)
 {
-	if (!w->p->compat)
+	if (!has_whole(w))
 		return;
 	ky_bpf_load(&w->a, BPF_B, R1, R9, offsetof(struct ky_content_descriptor, whole));
 	ky_bpf_alu_imm(&w->a, BPF_AND, R1,
@@ -144,16 +157,11 @@ static void check_task(struct ky_content_writer *w)
 	ky_content_write_unpack(w);
 }
 
-/*
- * At exit: which places could not be read at entry? A record is written when there are some, or when
- * the call has output.
- */
-static void find_late(struct ky_content_writer *w)
+/* S_LATE = what could not be read at entry, then to @done; to @none, when there is nothing. */
+static void find_faults(struct ky_content_writer *w, int none, int done)
 {
 	struct ky_bpf_asm *a = &w->a;
-	int none = ky_bpf_label(a), done = ky_bpf_label(a);
 
-	ky_bpf_store_imm(a, BPF_DW, FP, S_LATE, 0);
 	ky_bpf_load(a, BPF_DW, R1, FP, S_ID);
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
 	ky_bpf_map(a, R1, w->p->faults_map);
@@ -172,6 +180,22 @@ static void find_late(struct ky_content_writer *w)
 	ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
 	ky_bpf_jump(a, BPF_JNE, R1, 0, done);
 	ky_bpf_store_imm(a, BPF_DW, FP, S_LATE, 0);
+}
+
+/*
+ * At exit: which places could not be read at entry? A record is written when there are some, or when
+ * the call has output.
+ */
+static void find_late(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int none = ky_bpf_label(a), done = ky_bpf_label(a);
+
+	ky_bpf_store_imm(a, BPF_DW, FP, S_LATE, 0);
+	if (!w->p->fields)
+		ky_bpf_go(a, none);
+	else
+		find_faults(w, none, done);
 	ky_bpf_place(a, none);
 	for (unsigned int place = KY_CONTENT_IN_PLACES; place < KY_CONTENT_PLACES; place++) {
 		ky_bpf_load(a, BPF_B, R1, R9, place_at(place));
@@ -233,7 +257,13 @@ static void write_arguments(struct ky_content_writer *w)
 		ky_bpf_go(a, done);
 	}
 	ky_bpf_place(a, native);
-	ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags);
+	if (w->p->unknown) {
+		ky_bpf_load(a, BPF_B, R1, R9, offsetof(struct ky_content_descriptor, unknown));
+		ky_bpf_alu_imm(a, BPF_OR, R1, flags);
+		ky_bpf_store(a, BPF_W, R7, FIELD(flags), R1);
+	} else {
+		ky_bpf_store_imm(a, BPF_W, R7, FIELD(flags), flags);
+	}
 	for (int i = 0; i < 6; i++) {
 		ky_bpf_load(a, BPF_DW, R1, R6, (int16_t)(SCRATCH + argument_at[i]));
 		ky_bpf_store(a, BPF_DW, R7, (int16_t)(FIELD(args) + i * 8), R1);
@@ -314,7 +344,7 @@ void ky_content_write_end(struct ky_content_writer *w)
 static void finish(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
-	int native = ky_bpf_label(a);
+	int call = ky_bpf_label(a);
 
 	if (!w->is_exit)
 		ky_content_write_faults(w);
@@ -322,13 +352,12 @@ static void finish(struct ky_content_writer *w)
 	ky_bpf_place(a, w->broken); /* cannot be */
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
 	ky_bpf_place(a, w->lost);
-	if (w->p->compat) {
-		jump_unless_compat(w, native);
-		count(w, LOST_CALLS);
-		ky_bpf_go(a, w->out);
-	}
-	ky_bpf_place(a, native);
+	jump_if_whole(w, call);
 	count(w, LOST);
+	ky_bpf_go(a, w->out);
+	ky_bpf_place(a, call);
+	if (has_whole(w))
+		count(w, LOST_CALLS);
 	ky_bpf_place(a, w->out);
 	ky_bpf_move_imm(a, R0, 0);
 	ky_bpf_exit(a);

@@ -58,15 +58,16 @@ struct ky_content_ring {
 	uint64_t tail;
 	uint64_t busy;
 	uint64_t lost;
-	uint64_t lost_calls; /* of 32-bit programs: whole events */
+	uint64_t lost_calls; /* whole events */
 	uint8_t pad2[32];
 	uint8_t scratch[128];
 	struct ky_content_walk walk;
 };
 
 enum {
-	KY_CONTENT_EXIT = 1,   /* of the record: written by the program at sys_exit */
-	KY_CONTENT_COMPAT = 2, /* a 32-bit call: the record is the event */
+	KY_CONTENT_EXIT = 1,	/* of the record: written by the program at sys_exit */
+	KY_CONTENT_COMPAT = 2,	/* a 32-bit call: the record is the event */
+	KY_CONTENT_UNKNOWN = 4, /* the same of a 64-bit call that the kernel does not know */
 };
 
 struct ky_content_record {
@@ -122,6 +123,7 @@ struct ky_content_descriptor {
 	} items[KY_CONTENT_PLACES];
 	uint8_t replaces_memory;
 	uint8_t whole;	     /* a record is written in any case: KY_CONTENT_WHOLE_* */
+	uint8_t unknown;     /* KY_CONTENT_UNKNOWN: a 64-bit call that is */
 	uint8_t block_bytes; /* of what socketcall stands for: arguments; and the number of that call */
 	uint16_t stands_for;
 };
@@ -152,7 +154,9 @@ struct ky_content_programs {
 	uint32_t limit;	   /* of buffers; 0: they are not read */
 	uint32_t own_pid;  /* whose calls are left out */
 	int status_offset; /* of thread_info.status in struct task_struct; -1: not known */
+	bool fields;	   /* what arguments point at is read */
 	bool compat;	   /* 32-bit calls, too; else they are left out */
+	bool unknown;	   /* those of 64 bits that the kernel does not know, too */
 	bool ids;	   /* who calls is read, too, by @task */
 	struct ky_content_task task;
 };

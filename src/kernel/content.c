@@ -30,7 +30,7 @@ struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, u
 
 	if (!content)
 		return NULL;
-	content->fields = fields;
+	content->programs.fields = fields;
 	content->programs.ids = ids;
 	content->programs.limit =
 		limit_bytes > KY_CONTENT_LIMIT_MAX ? KY_CONTENT_LIMIT_MAX : limit_bytes;
@@ -45,7 +45,7 @@ struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, u
 
 bool ky_content_has_fields(const struct ky_content *content)
 {
-	return content->fields;
+	return content->programs.fields;
 }
 
 bool ky_content_has_ids(const struct ky_content *content)
@@ -120,7 +120,8 @@ void ky_content_describe(const struct ky_content *content, const struct ky_conte
 			continue;
 		if (is_buffer(item->kind) && !content->programs.limit)
 			continue;
-		if (item->kind == KY_CONTENT_IDS ? !content->programs.ids : !content->fields)
+		if (item->kind == KY_CONTENT_IDS ? !content->programs.ids
+						 : !content->programs.fields)
 			continue;
 		to->items[i].kind = item->kind;
 		to->items[i].arg = item->arg;
@@ -166,7 +167,7 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	content->n_cpus = possible_cpus();
-	if (p->compat) {
+	if (p->compat || p->unknown) {
 		content->calls = calloc(content->n_cpus, sizeof(*content->calls));
 		if (!content->calls)
 			return ky_error_nomem(err);
@@ -220,13 +221,13 @@ static int load_programs(struct ky_content *content, struct kymo_error *err)
 	uint32_t first = 0;
 	int ret = KYMO_OK;
 
-	if (content->fields) {
+	if (p->fields) {
 		content->messages_fd = ky_content_load_messages(p, err);
 		if (content->messages_fd < 0)
 			return content->messages_fd;
 		ret = ky_bpf_map_update(p->next_map, &first, &content->messages_fd, err);
 	}
-	if (!ret && (content->fields || p->compat))
+	if (!ret && (p->fields || p->compat || p->unknown))
 		ret = content->enter_fd = ky_content_load_program(p, false, err);
 	if (ret < 0)
 		return ret;
@@ -361,7 +362,7 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 			tail = head;
 			break;
 		}
-		if (record->flags & KY_CONTENT_COMPAT)
+		if (record->flags & (KY_CONTENT_COMPAT | KY_CONTENT_UNKNOWN))
 			ky_content_push_call(content, cpu, record);
 		else
 			push(content, record);

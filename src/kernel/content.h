@@ -73,12 +73,14 @@ void ky_content_detach(struct ky_content *content);
 
 /*
  * Calls of 32-bit programs (compat-calls.h), too: before ky_content_load(). The programs' records are
- * then the events; with ky_content_new()'s @fields, their content is behind them.
+ * then the events; with ky_content_new()'s @fields, their content is behind them. The same of 64-bit calls that the
+ * kernel has no event for: of @unknown numbers.
  */
 void ky_content_want_compat(struct ky_content *content);
-/* Event @event of compat-calls.h is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
-int ky_content_select_compat(struct ky_content *content, const char *event, bool on,
-			     struct kymo_error *err);
+void ky_content_want_unknown(struct ky_content *content, const bool unknown[KY_CONTENT_MAX_CALLS]);
+/* Such an event, of @system, is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
+int ky_content_select_call(struct ky_content *content, const char *system, const char *event,
+			   bool on, struct kymo_error *err);
 /* What content @event has: the 64-bit call's. NULL: none. */
 const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit);
 /* The recording begins: calls before @from_ns are left out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of 32-bit programs: what the content's programs have left of each is laid out as the ring would
+ * Calls of 32-bit programs, and those that the kernel does not know: what the content's programs have left of each is laid out as the ring would
  * have it, so that it is converted, filtered and given its context like any other event.
  */
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define ARGS_AT	    16
 #define ENTRY_BYTES (ARGS_AT + 6 * 8)
-#define EXIT_BYTES  (ARGS_AT + 8)
+#define EXIT_BYTES  (ARGS_AT + 8 + 6 * 8) /* of unknown calls, the arguments behind the result */
 
 uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu)
 {
@@ -37,26 +37,36 @@ static void extend_signs(const struct ky_convert_plan *plan, uint64_t args[6])
 	}
 }
 
+/* NULL: it is not recorded. */
+static const struct ky_convert_plan *plan_of_call(const struct ky_convert *convert,
+						  const struct ky_content_record *call)
+{
+	bool is_exit = (call->flags & KY_CONTENT_EXIT) != 0;
+	uint32_t base = is_exit ? KY_COMPAT_EXIT_ID : KY_COMPAT_ENTRY_ID;
+	const struct ky_convert_plan *plan = NULL;
+
+	if (call->flags & KY_CONTENT_UNKNOWN)
+		return plan_of(convert, is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID);
+	if (call->number < KY_COMPAT_UNKNOWN)
+		plan = plan_of(convert, base + call->number);
+	return plan ? plan : plan_of(convert, base + KY_COMPAT_UNKNOWN);
+}
+
 static int convert_call(struct ky_convert_cpu *cpu, const struct ky_content_record *call,
 			struct kymo_error *err)
 {
 	bool is_exit = (call->flags & KY_CONTENT_EXIT) != 0;
-	uint32_t base = is_exit ? KY_COMPAT_EXIT_ID : KY_COMPAT_ENTRY_ID;
-	uint32_t number = call->number % KY_COMPAT_NUMBERS;
-	uint16_t id = (uint16_t)(base + number);
-	const struct ky_convert_plan *plan = plan_of(cpu->convert, id);
+	const struct ky_convert_plan *plan = plan_of_call(cpu->convert, call);
 	uint64_t args[6];
-	uint8_t data[ENTRY_BYTES] = {0};
+	uint8_t data[EXIT_BYTES] = {0};
 
 	if (!plan)
-		plan = plan_of(cpu->convert, base + KY_COMPAT_UNKNOWN);
-	if (!plan)
 		return KYMO_OK;
-	memcpy(data, &id, 2);
 	memcpy(data + 4, &call->tid, 4);
 	memcpy(data + 8, &call->number, 4);
 	if (is_exit) {
 		memcpy(data + ARGS_AT, &call->ret, 8);
+		memcpy(data + ARGS_AT + 8, call->args, sizeof(call->args));
 	} else {
 		memcpy(args, call->args, sizeof(args));
 		extend_signs(plan, args);

@@ -19,6 +19,8 @@ static const struct name_rule {
 	{"syscalls", "sys_exit_", "syscall_exit_"},
 	{KY_COMPAT_SYSTEM, "sys_enter_", "compat_syscall_entry_"},
 	{KY_COMPAT_SYSTEM, "sys_exit_", "compat_syscall_exit_"},
+	{KY_UNKNOWN_SYSTEM, "sys_enter_", "syscall_entry_"},
+	{KY_UNKNOWN_SYSTEM, "sys_exit_", "syscall_exit_"},
 	{"net", "netif_", "net_if_"},
 	{"irq_vectors", "", "x86_irq_vectors_"},
 	{"exceptions", "", "x86_exceptions_"},
@@ -51,7 +53,8 @@ void ky_event_name(const char *system, const char *event, char *name)
 
 bool ky_event_is_syscall(const char *system)
 {
-	return strcmp(system, "syscalls") == 0 || ky_compat_is_system(system);
+	return strcmp(system, "syscalls") == 0 || ky_compat_is_system(system) ||
+	       ky_unknown_is_system(system);
 }
 
 enum ky_event_role ky_event_role(const char *system, const char *event)
@@ -197,6 +200,7 @@ static const struct event_rule {
 	{"kmem", "*", kmem_fields},
 	{"syscalls", "*", syscall_fields},
 	{KY_COMPAT_SYSTEM, "*", syscall_fields},
+	{KY_UNKNOWN_SYSTEM, "*", syscall_fields},
 	{"kymo_*", "*", probe_fields},
 };
 

@@ -23,8 +23,9 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 
 	if (source->hidden)
 		return enables;
-	if (source->is_compat) {
-		ret = ky_content_select_compat(session->content, source->event, enables, err);
+	if (source->of_bpf) {
+		ret = ky_content_select_call(session->content, source->system, source->event,
+					     enables, err);
 		return ret < 0 ? ret : 1;
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);

@@ -39,17 +39,17 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 	struct ky_arena *arena = &session->catalogue.arena;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const struct ky_event_field *fields;
-	/* 32-bit calls are not the kernel's to filter. */
-	bool by_recorder = source->hidden || source->is_compat;
+	/* Calls that tracefs does not have are not the kernel's to filter. */
+	bool by_recorder = source->hidden || source->of_bpf;
 	const char *copy;
 	size_t n;
 
 	if (!comm || !source->selected)
 		return KYMO_OK;
-	if (source->is_compat && !(session->options.context & KY_CONTEXT_PROCNAME))
+	if (source->of_bpf && !(session->options.context & KY_CONTEXT_PROCNAME))
 		return ky_error_set(
 			err, KYMO_E_INVALID,
-			"--comm: names are known of 32-bit calls with --context procname");
+			"--comm: names are known of 32-bit and unknown calls with --context procname");
 	if (!by_recorder)
 		add_condition(&text, "COMM", comm);
 	else if (session->options.context & KY_CONTEXT_PROCNAME)

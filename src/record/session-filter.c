@@ -125,7 +125,7 @@ static int bind_event(struct ky_session *session, struct ky_event_source *source
 		break;
 	}
 	fields = ky_convert_fields(&session->convert, source->id, &n_fields);
-	if (!source->hidden && !source->is_compat)
+	if (!source->hidden && !source->of_bpf)
 		how = ky_kernel_filter(filter->filter, source->event_class, fields, n_fields,
 				       &text);
 	if (how == KY_KERNEL_FILTER_NONE)
@@ -223,7 +223,7 @@ int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_sou
 {
 	char name[400];
 
-	if (source->is_compat)
+	if (source->of_bpf)
 		return KYMO_OK;
 	if (source->kernel_filter)
 		return ky_session_write_filter(session, source, err);

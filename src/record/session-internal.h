@@ -103,6 +103,7 @@ struct ky_session {
 	struct ky_content *content;   /* NULL: not wanted */
 	struct ky_counters *counters; /* NULL: not wanted */
 	bool has_compat;	      /* calls of 32-bit programs are recorded */
+	bool has_unknown;	      /* calls that the kernel does not know are recorded */
 	struct ky_map chosen_tids;    /* of these, where has_chosen or follow */
 	bool has_chosen;	      /* whose events are recorded */
 	bool has_list;		      /* the kernel has one */
@@ -243,6 +244,12 @@ int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err);
 int ky_session_init_convert(struct ky_session *session, struct kymo_error *err);
 /* Choose the frequency of the clock that is right at its start and now. */
 int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err);
+
+/* Are calls recorded that tracefs does not have? */
+static inline bool ky_session_has_calls(const struct ky_session *session)
+{
+	return session->has_compat || session->has_unknown;
+}
 
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
 int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ctf/lttng-layout.h"
 #include "ctf/tsdl.h"
+#include "kernel/compat-calls.h"
 #include "kernel/print-fmt.h"
 #include "record/session-internal.h"
 
@@ -165,6 +166,12 @@ static int add_events(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
+/* Of those that tracefs does not have. */
+static bool has_such_calls(const struct ky_session *session, const struct ky_event_source *source)
+{
+	return ky_unknown_is_system(source->system) ? session->has_unknown : session->has_compat;
+}
+
 int ky_session_add_event(struct ky_session *session, struct ky_event_source *source,
 			 struct kymo_error *err)
 {
@@ -174,11 +181,11 @@ int ky_session_add_event(struct ky_session *session, struct ky_event_source *sou
 
 	/* Behind those of the state dump: ids are given away without gaps. */
 	ky_btf_init(&session->btf, NULL);
-	if (source->is_compat && !session->has_compat)
-		ret = ky_error_set(
-			err, KYMO_E_STATE,
-			"%s: 32-bit calls are recorded where the recording began with some",
-			source->name);
+	if (source->of_bpf && !has_such_calls(session, source))
+		ret = ky_error_set(err, KYMO_E_STATE,
+				   "%s: %s calls are recorded where the recording began with some",
+				   source->name,
+				   ky_unknown_is_system(source->system) ? "unknown" : "32-bit");
 	else if (session->content && strcmp(source->system, "syscalls") == 0)
 		ret = ky_content_select_now(session->content, source->event, err);
 	if (!ret)

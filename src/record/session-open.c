@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/compat-calls.h"
 #include "kernel/events.h"
+#include "kernel/native-calls.h"
 #include "record/output.h"
 #include "record/session-internal.h"
 
@@ -79,7 +81,7 @@ static int select_events(struct ky_session *session, struct kymo_error *err)
 	const struct ky_session_options *options = &session->options;
 	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
 
-	if (!ret && ky_catalogue_add_compat(&session->catalogue) < 0)
+	if (!ret && ky_catalogue_add_calls(&session->catalogue) < 0)
 		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = add_probes(session, err);
@@ -129,8 +131,10 @@ static void choose_helpers(struct ky_session *session)
 
 	session->merge = context != 0 && !session->options.raw;
 	ky_vec_foreach(&session->catalogue.events, source)
-		session->has_compat |= source->selected && source->is_compat;
-	session->has_threads = context || (fork && fork->selected) || session->has_compat;
+		if (source->selected && source->of_bpf)
+			*(ky_unknown_is_system(source->system) ? &session->has_unknown
+							       : &session->has_compat) = true;
+	session->has_threads = context || (fork && fork->selected) || ky_session_has_calls(session);
 	if (!session->has_threads)
 		return;
 	hide(session, "task", "task_newtask");
@@ -156,7 +160,8 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	bool ids = (options->context & KY_CONTEXT_OF_IDS) != 0;
-	bool needed = options->syscall_content || session->has_compat;
+	bool needed = options->syscall_content || ky_session_has_calls(session);
+	bool unknown[KY_CONTENT_MAX_CALLS];
 	int ret;
 
 	if (!needed && !ids)
@@ -168,6 +173,10 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 		return ky_error_nomem(err);
 	if (session->has_compat)
 		ky_content_want_compat(session->content);
+	if (session->has_unknown) {
+		ky_native_calls_unknown(&session->catalogue, unknown);
+		ky_content_want_unknown(session->content, unknown);
+	}
 	ky_vec_foreach(&session->catalogue.events, source)
 		if ((source->selected || source->hidden) && strcmp(source->system, "syscalls") == 0)
 			ky_content_select(session->content, source->event);

@@ -138,11 +138,11 @@ static int let_in(struct ky_session *session, const struct ky_map *left_out,
 	return ret;
 }
 
-/* The kernel's lists are for its own events; the recorder keeps one for 32-bit calls. */
-static int add_compat(struct ky_session *session, const struct ky_tids *tids,
-		      struct kymo_error *err)
+/* The kernel's lists are for its own events; the recorder keeps one for calls that it has no events for. */
+static int add_for_calls(struct ky_session *session, const struct ky_tids *tids,
+			 struct kymo_error *err)
 {
-	if (!session->has_compat)
+	if (!ky_session_has_calls(session))
 		return KYMO_OK;
 	session->convert.chosen = &session->chosen_tids;
 	ky_vec_foreach(tids, tid)
@@ -177,7 +177,7 @@ int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, 
 	if (!ret)
 		ret = let_in(session, &left_out, &wanted, err);
 	if (!ret)
-		ret = add_compat(session, tids, err);
+		ret = add_for_calls(session, tids, err);
 	ky_map_fini(&wanted);
 	ky_map_fini(&chosen);
 	ky_map_fini(&left_out);

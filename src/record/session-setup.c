@@ -77,8 +77,8 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 
 static bool is_wanted(const struct ky_event_source *source)
 {
-	/* ftrace's records have no switch: triggers and options have. 32-bit calls are not tracefs's. */
-	return !source->is_compat && ((source->selected && !source->never) || source->hidden) &&
+	/* ftrace's records have no switch: triggers and options have. Some calls are not tracefs's. */
+	return !source->of_bpf && ((source->selected && !source->never) || source->hidden) &&
 	       strcmp(source->system, "ftrace") != 0;
 }
 
@@ -140,19 +140,20 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 			enabled += ret;
 		}
 	}
-	if (!enabled && !session->has_compat)
+	if (!enabled && !ky_session_has_calls(session))
 		return ky_error_set(err, KYMO_E_IO, "the kernel refuses all of these events");
 	return KYMO_OK;
 }
 
 /* Now that filters are known: what is true of none is not recorded. */
-static int enable_compat(struct ky_session *session, struct kymo_error *err)
+static int enable_calls(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&session->catalogue.events, source)
-		if (!ret && source->is_compat && source->selected && !source->never)
-			ret = ky_content_select_compat(session->content, source->event, true, err);
+		if (!ret && source->of_bpf && source->selected && !source->never)
+			ret = ky_content_select_call(session->content, source->system,
+						     source->event, true, err);
 	return ret;
 }
 
@@ -169,8 +170,8 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = set_buffers(session, err);
 	if (!ret)
 		ret = ky_session_choose_threads(session, err);
-	if (!ret && session->has_compat)
-		ret = enable_compat(session, err);
+	if (!ret && ky_session_has_calls(session))
+		ret = enable_calls(session, err);
 	/* Before the events: content and counters are then there before the event is in the ring. */
 	if (!ret && session->content)
 		ret = ky_content_attach(session->content, err);

@@ -16,7 +16,7 @@ static int choose(struct ky_session *session, const char *const *patterns, size_
 		bool found = false;
 
 		ky_vec_foreach(&session->catalogue.events, source) {
-			if (!source->selected || source->is_compat ||
+			if (!source->selected || source->of_bpf ||
 			    !ky_catalogue_matches(source, patterns[i]))
 				continue;
 			source->stacks |= which;

@@ -130,6 +130,7 @@ def test_calls_of_32_bits(recording, tmp_path):
         # Not where the recording has none at all: its programs in the kernel do not look for them.
         plain = recording("-k", "syscall_entry_getppid")
         assert "32-bit" in plain.ctl("--enable-kernel", "compat_syscall_entry_lseek", code=1).err
+        assert "unknown calls" in plain.ctl("--enable-kernel", "syscall:unknown", code=1).err
         plain.stop()
         record = recording("-k", "compat_syscall_entry_brk", "--context", "procname")
         a.step("a")

@@ -668,6 +668,22 @@ static void test_unpaired_calls(void **state)
 	teardown(&f);
 }
 
+/* Where rt_sigreturn ends, the number is the one from before the signal: none. */
+static void test_call_without_number(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	sched(&f, 0, 100, 0, 7, NULL);
+	emit(&f, 0, 110, ENTRY_UNKNOWN, 7, 15, 0, 0, 0);
+	emit(&f, 0, 120, EXIT_UNKNOWN, 7, -1, 0, 0, 0);
+	emit(&f, 0, 130, EXIT_UNKNOWN, 7, -1, 0, 0, 0);
+	emit(&f, 0, 140, ENTRY_UNKNOWN, 7, -1, 0, 0, 0);
+	emit(&f, 0, 150, EXIT_UNKNOWN, 7, -1, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 syscall 15 10=0; 7 syscall -1 10=0");
+	teardown(&f);
+}
+
 /* An exit of another call than the one under way measures neither. */
 static void test_mismatched_call(void **state)
 {
@@ -831,6 +847,7 @@ int main(void)
 		cmocka_unit_test(test_migrations),
 		cmocka_unit_test(test_call_migrates),
 		cmocka_unit_test(test_unpaired_calls),
+		cmocka_unit_test(test_call_without_number),
 		cmocka_unit_test(test_mismatched_call),
 		cmocka_unit_test(test_call_over_loss),
 		cmocka_unit_test(test_context),
