@@ -12,17 +12,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "kernel/probe-convention.h"
 #include "kernel/probe-file.h"
 #include "kernel/probe-place.h"
 
-/* x86-64, in the order of the calling convention, and in DWARF's. */
-static const char *const argument_registers[] = {"%di", "%si", "%dx", "%cx", "%r8", "%r9"};
+/* In DWARF's order. */
 static const char *const dwarf_registers[] = {"%ax",  "%dx",  "%cx",  "%bx", "%si",  "%di",
 					      "%bp",  "%sp",  "%r8",  "%r9", "%r10", "%r11",
 					      "%r12", "%r13", "%r14", "%r15"};
 
-#define N_ARGUMENT_REGISTERS 6
-#define N_DWARF_REGISTERS    16
+#define N_DWARF_REGISTERS 16
+#define MAX_NAMESPACES	  16
 
 static int no_such(struct kymo_error *err, const char *what, const char *name)
 {
@@ -44,10 +44,12 @@ static bool raw_root(const struct ky_probe_argument *argument, struct ky_probe_p
 	}
 	if (sscanf(root, "arg%2u%n", &n, &len) != 1 || root[len] || n < 1)
 		return false;
-	if (n <= N_ARGUMENT_REGISTERS)
-		snprintf(place->base, sizeof(place->base), "%s", argument_registers[n - 1]);
+	if (n <= KY_PROBE_ARGUMENT_REGISTERS)
+		snprintf(place->base, sizeof(place->base), "%s",
+			 ky_probe_argument_registers[n - 1]);
 	else
-		snprintf(place->base, sizeof(place->base), "$stack%u", n - N_ARGUMENT_REGISTERS);
+		snprintf(place->base, sizeof(place->base), "$stack%u",
+			 n - KY_PROBE_ARGUMENT_REGISTERS);
 	return true;
 }
 
@@ -70,9 +72,53 @@ int ky_probe_raw_fetch(const struct ky_probe_argument *argument, struct ky_strbu
 
 /* ---- functions in debug information --------------------------------------------------- */
 
+static bool begins_at(Dwarf_Die *die, Dwarf_Addr pc)
+{
+	Dwarf_Addr entry;
+
+	return dwarf_tag(die) == DW_TAG_subprogram && dwarf_entrypc(die, &entry) == 0 &&
+	       entry == pc;
+}
+
+/* Among what is in @die, or in the namespaces and types there, where Rust's functions are. */
+static bool find_within(Dwarf_Die *die, Dwarf_Addr pc, int depth, Dwarf_Die *function)
+{
+	Dwarf_Die child;
+
+	if (depth > MAX_NAMESPACES || dwarf_child(die, &child) != 0)
+		return false;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (begins_at(&child, pc)) {
+			*function = child;
+			return true;
+		}
+		if ((tag == DW_TAG_namespace || ky_probe_type_is_struct(&child)) &&
+		    find_within(&child, pc, depth + 1, function))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+static bool find_in_unit(Dwarf_Die *unit, Dwarf_Addr pc, Dwarf_Die *function)
+{
+	Dwarf_Die *scopes = NULL;
+	int n = dwarf_getscopes(unit, pc, &scopes);
+	bool found = false;
+
+	for (int i = 0; i < n && !found; i++) {
+		found = begins_at(&scopes[i], pc);
+		if (found)
+			*function = scopes[i];
+	}
+	free(scopes);
+	return found || find_within(unit, pc, 0, function);
+}
+
 /* The function that begins at @address of the debug information, and its unit. */
 static bool find_function(const struct ky_probe_file *file, uint64_t address, Dwarf_Die *function,
-			  Dwarf_Addr *pc)
+			  Dwarf_Die *unit, Dwarf_Addr *pc)
 {
 	Dwarf_Addr bias;
 	Dwarf *dwarf = dwfl_module_getdwarf(file->module, &bias);
@@ -84,23 +130,9 @@ static bool find_function(const struct ky_probe_file *file, uint64_t address, Dw
 	/* In the file's own addresses: a debug file may be linked elsewhere. */
 	*pc = address + file->bias - bias;
 	while (dwarf_nextcu(dwarf, offset, &next, &header, NULL, NULL, NULL) == 0) {
-		Dwarf_Die unit, *scopes = NULL;
-		int n;
-
-		if (dwarf_offdie(dwarf, offset + header, &unit) && dwarf_haspc(&unit, *pc) == 1) {
-			n = dwarf_getscopes(&unit, *pc, &scopes);
-			for (int i = 0; i < n; i++) {
-				Dwarf_Addr entry;
-
-				if (dwarf_tag(&scopes[i]) != DW_TAG_subprogram ||
-				    dwarf_entrypc(&scopes[i], &entry) != 0 || entry != *pc)
-					continue;
-				*function = scopes[i];
-				free(scopes);
-				return true;
-			}
-			free(scopes);
-		}
+		if (dwarf_offdie(dwarf, offset + header, unit) && dwarf_haspc(unit, *pc) == 1 &&
+		    find_in_unit(unit, *pc, function))
+			return true;
 		offset = next;
 	}
 	return false;
@@ -121,34 +153,6 @@ static const char *register_at(Dwarf_Die *parameter, Dwarf_Addr pc)
 	return NULL;
 }
 
-struct convention {
-	unsigned int integers, floats, stack; /* used up to now */
-	bool unknown; /* a struct came: where it and the next ones are is complicated */
-};
-
-/* Where the convention puts a parameter of @type. False: not known, or no integer. */
-static bool pass(struct convention *c, Dwarf_Die *type, struct ky_probe_place *place)
-{
-	uint64_t size = ky_probe_type_number(type, DW_AT_byte_size, 8);
-
-	if (c->unknown || ky_probe_type_is_struct(type) || dwarf_tag(type) == DW_TAG_array_type ||
-	    (size > 8 && !ky_probe_type_is_pointer(type))) {
-		c->unknown = true;
-		return false;
-	}
-	if (ky_probe_type_is_float(type)) {
-		if (c->floats++ >= 8)
-			c->stack++;
-		return false;
-	}
-	if (c->integers < N_ARGUMENT_REGISTERS)
-		snprintf(place->base, sizeof(place->base), "%s", argument_registers[c->integers++]);
-	else
-		/* Behind the return address. */
-		snprintf(place->base, sizeof(place->base), "$stack%u", ++c->stack);
-	return true;
-}
-
 /* Compilers give clones of a function other parameters. */
 static bool is_clone(const struct ky_probe_file *file, uint64_t address)
 {
@@ -166,20 +170,42 @@ static int missing(struct kymo_error *err, const char *name)
 		name);
 }
 
-static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function, Dwarf_Addr pc,
-			  uint64_t address, const char *name, struct ky_probe_place *place,
-			  struct kymo_error *err)
+/* Where the convention cannot be relied on: the compiler says so, or has a language without one. */
+static bool has_own_ways(const struct ky_probe_file *file, uint64_t address, Dwarf_Die *function,
+			 Dwarf_Die *unit)
 {
-	struct convention convention = {0};
+	return is_clone(file, address) || dwarf_srclang(unit) == DW_LANG_Rust ||
+	       ky_probe_type_number(function, DW_AT_calling_convention, DW_CC_normal) ==
+		       DW_CC_nocall;
+}
+
+static bool has_classes(Dwarf_Die *unit)
+{
+	int language = dwarf_srclang(unit);
+
+	return language != DW_LANG_C && language != DW_LANG_C89 && language != DW_LANG_C99 &&
+	       language != DW_LANG_C11;
+}
+
+static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function, Dwarf_Die *unit,
+			  Dwarf_Addr pc, uint64_t address, const char *name,
+			  struct ky_probe_place *place, struct kymo_error *err)
+{
+	struct ky_probe_convention convention = {0};
 	char names[200] = "";
 	Dwarf_Die child, result;
 	int ret;
 
 	/* A large struct is returned where a first, hidden argument points. */
-	if (ky_probe_type_of(function, &result) && ky_probe_type_is_struct(&result) &&
-	    ky_probe_type_number(&result, DW_AT_byte_size, 0) > 16)
-		convention.integers = 1;
-	if (is_clone(file, address))
+	if (ky_probe_type_of(function, &result) && ky_probe_type_is_struct(&result)) {
+		struct ky_probe_place place_of_result = {0};
+		struct ky_probe_convention of_result = {0};
+
+		if (!ky_probe_pass(&of_result, &result, has_classes(unit), &place_of_result))
+			convention.unknown = true;
+		convention.integers = place_of_result.in_memory;
+	}
+	if (has_own_ways(file, address, function, unit))
 		convention.unknown = true;
 	if (dwarf_child(function, &child) == 0) {
 		do {
@@ -188,15 +214,17 @@ static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function,
 
 			if (dwarf_tag(&child) != DW_TAG_formal_parameter)
 				continue;
+			memset(place, 0, sizeof(*place));
 			place->has_type = ky_probe_type_of(&child, &place->type);
-			known = place->has_type && pass(&convention, &place->type, place);
+			known = place->has_type &&
+				ky_probe_pass(&convention, &place->type, has_classes(unit), place);
 			if (called)
 				snprintf(names + strlen(names), sizeof(names) - strlen(names),
 					 "%s%.40s", names[0] ? ", " : "", called);
 			if (!called || strcmp(called, name) != 0)
 				continue;
 			reg = register_at(&child, pc);
-			if (reg)
+			if (reg && !place->in_memory)
 				snprintf(place->base, sizeof(place->base), "%s", reg);
 			return reg || known ? KYMO_OK : missing(err, name);
 		} while (dwarf_siblingof(&child, &child) == 0);
@@ -212,9 +240,9 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 			    struct kymo_error *err)
 {
 	struct ky_probe_place place;
-	Dwarf_Die function;
+	Dwarf_Die function, unit;
 	Dwarf_Addr pc;
-	bool known = find_function(file, address, &function, &pc);
+	bool known = find_function(file, address, &function, &unit, &pc);
 	bool raw = raw_root(argument, &place);
 	int ret = KYMO_OK;
 
@@ -227,7 +255,8 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 	} else if (known && exact && argument->root[0] != '%' && argument->root[0] != '$') {
 		struct ky_probe_place named = {0};
 
-		ret = find_parameter(file, &function, pc, address, argument->root, &named, err);
+		ret = find_parameter(file, &function, &unit, pc, address, argument->root, &named,
+				     err);
 		if (!ret)
 			place = named;
 		else if (raw && ret == KYMO_E_NOT_FOUND)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/probe-name.h"
 
 /* ---- finding -------------------------------------------------------------------------- */
 
@@ -229,15 +230,18 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 {
 	int n = dwfl_module_getsymtab(file->module);
 	size_t len = strlen(function);
-	char names[200] = "";
+	char names[200] = "", plain[KY_PROBE_PLAIN_BYTES];
 	int found = 0;
 
 	for (int i = 1; i < n && found < 4; i++) {
 		GElf_Sym symbol;
 		const char *name = dwfl_module_getsym(file->module, i, &symbol, NULL);
 
-		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
-		    !strcasestr(name, function) || strlen(name) > len + 20 || strchr(name, '@'))
+		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
+		if (ky_probe_plain_name(name, plain))
+			name = plain;
+		if (!strcasestr(name, function) || strlen(name) > len + 20 || strchr(name, '@'))
 			continue;
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.60s",
 			 found ? ", " : "", name);
@@ -250,8 +254,9 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 				   "the package's -dbgsym)");
 }
 
-/* Functions called @function, or its clones; *is_ifunc: there is one that is chosen at run time. */
-static int find_functions(const struct ky_probe_file *file, const char *function, bool clones,
+/* Functions that are @called so; *is_ifunc: there is one that is chosen at run time. */
+static int find_functions(const struct ky_probe_file *file, const char *function,
+			  bool (*called)(const char *, const char *, size_t),
 			  struct ky_probe_addresses *addresses, bool *is_ifunc)
 {
 	int n = dwfl_module_getsymtab(file->module);
@@ -264,8 +269,7 @@ static int find_functions(const struct ky_probe_file *file, const char *function
 			dwfl_module_getsym_info(file->module, i, &symbol, &value, NULL, NULL, NULL);
 		int type = GELF_ST_TYPE(symbol.st_info);
 
-		if (!name || !is_defined(&symbol) ||
-		    !(clones ? is_clone_of(name, function, len) : is_called(name, function, len)))
+		if (!name || !is_defined(&symbol) || !called(name, function, len))
 			continue;
 		*is_ifunc |= type == STT_GNU_IFUNC;
 		if ((type == STT_FUNC || type == STT_NOTYPE) &&
@@ -278,11 +282,18 @@ static int find_functions(const struct ky_probe_file *file, const char *function
 int ky_probe_file_function(const struct ky_probe_file *file, const char *function,
 			   struct ky_probe_addresses *addresses, struct kymo_error *err)
 {
+	/* As the symbol is; as compilers change it; as people call what C++ and Rust mangle. */
+	static bool (*const ways[])(const char *, const char *, size_t) = {
+		is_called,
+		is_clone_of,
+		ky_probe_name_is,
+	};
 	bool is_ifunc = false;
-	int code = find_functions(file, function, false, addresses, &is_ifunc);
+	int code = KYMO_OK;
 
-	if (!code && !addresses->len && !is_ifunc)
-		code = find_functions(file, function, true, addresses, &is_ifunc);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!code && !addresses->len && !is_ifunc)
+			code = find_functions(file, function, ways[i], addresses, &is_ifunc);
 	if (code < 0)
 		return ky_error_nomem(err);
 	/* One of an older version may stand beside it, which hardly anybody calls. */

@@ -14,13 +14,52 @@ static int too_deep(struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_UNSUPPORTED, "the expression is too long for the kernel");
 }
 
+static bool is_signed(Dwarf_Die *type)
+{
+	uint64_t encoding = ky_probe_type_number(type, DW_AT_encoding, DW_ATE_unsigned);
+
+	return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+}
+
+/* What is in registers, word by word, and no struct any more, becomes a value, or some bits of one. */
+static int settle(struct ky_probe_place *place, struct kymo_error *err)
+{
+	unsigned int bit = (unsigned int)(place->offset % 8) * 8;
+	const char *reg;
+
+	if (!place->in_words)
+		return KYMO_OK;
+	reg = place->offset >= 0 && place->offset < 16 ? place->words[place->offset / 8] : NULL;
+	if (!reg)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "part of the struct is a floating-point number, in a register "
+				    "that the kernel cannot read");
+	if (bit && !place->bits) {
+		if (place->has_type && is_signed(&place->type))
+			return ky_error_set(err, KYMO_E_UNSUPPORTED,
+					    "a signed number in the middle of a register: the "
+					    "kernel cannot fetch it");
+		place->bits =
+			(unsigned int)ky_probe_type_number(&place->type, DW_AT_byte_size, 4) * 8;
+		place->bit_offset = 0;
+	}
+	if (place->bits) {
+		place->bit_offset += bit;
+		place->container_bits = 64;
+	}
+	memcpy(place->base, reg, strlen(reg) + 1);
+	place->in_words = false;
+	place->offset = 0;
+	return KYMO_OK;
+}
+
 /* What is in memory becomes a value. */
 static int load(struct ky_probe_place *place, struct kymo_error *err)
 {
 	char base[sizeof(place->base)];
 
 	if (!place->in_memory)
-		return KYMO_OK;
+		return settle(place, err);
 	if (snprintf(base, sizeof(base), "%+" PRId64 "(%.150s)", place->offset, place->base) >=
 	    (int)sizeof(base) - 40)
 		return too_deep(err);
@@ -76,7 +115,9 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 	uint64_t offset;
 	Dwarf_Die member;
 
-	if (step->kind == KY_PROBE_ARROW) {
+	/* What a reference stands for is written with a dot, but is where a pointer points. */
+	if (step->kind == KY_PROBE_ARROW ||
+	    (place->has_type && ky_probe_type_is_reference(&place->type))) {
 		int ret = follow(place, "->", err);
 
 		if (ret < 0)
@@ -88,7 +129,7 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 				    place->has_type && ky_probe_type_is_pointer(&place->type)
 					    ? ", but a pointer: use ->"
 					    : "");
-	if (!place->in_memory)
+	if (!place->in_memory && !place->in_words)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "'%s': the struct is passed in registers", step->member);
 	if (!ky_probe_type_member(&place->type, step->member, &member, &offset))
@@ -169,10 +210,22 @@ static int put_text(struct ky_probe_place *place, const char *type, struct ky_st
 static int put_typed(struct ky_probe_place *place, const char *name, struct ky_strbuf *fetch,
 		     struct kymo_error *err)
 {
-	uint64_t size, encoding;
+	uint64_t size;
 	Dwarf_Die target;
 	char type[32];
+	int ret;
 
+	if (place->has_type && ky_probe_type_is_reference(&place->type) &&
+	    ky_probe_type_of(&place->type, &target) && dwarf_tag(&target) == DW_TAG_base_type) {
+		ret = follow(place, name, err);
+		if (ret < 0)
+			return ret;
+	}
+	if (!place->has_type || !ky_probe_type_is_struct(&place->type)) {
+		ret = settle(place, err);
+		if (ret < 0)
+			return ret;
+	}
 	if (!place->has_type) {
 		put(place, "x64", fetch);
 		return KYMO_OK;
@@ -200,7 +253,6 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 			"cannot read",
 			name);
 	size = ky_probe_type_number(&place->type, DW_AT_byte_size, 8);
-	encoding = ky_probe_type_number(&place->type, DW_AT_encoding, DW_ATE_unsigned);
 	if (size != 1 && size != 2 && size != 4 && size != 8)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "'%s' has %" PRIu64 " bytes", name,
 				    size);
@@ -209,9 +261,9 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 			 place->container_bits);
 	else
 		snprintf(type, sizeof(type), "%c%u",
-			 ky_probe_type_is_float(&place->type)			       ? 'x'
-			 : encoding == DW_ATE_signed || encoding == DW_ATE_signed_char ? 's'
-										       : 'u',
+			 ky_probe_type_is_float(&place->type) ? 'x'
+			 : is_signed(&place->type)	      ? 's'
+							      : 'u',
 			 (unsigned int)size * 8);
 	put(place, type, fetch);
 	return KYMO_OK;
@@ -224,6 +276,10 @@ int ky_probe_place_put(struct ky_probe_place *place, const struct ky_probe_argum
 	if (strcmp(argument->type, "string") == 0 || strcmp(argument->type, "ustring") == 0)
 		return put_text(place, argument->type, fetch, err);
 	if (argument->type[0]) {
+		int ret = settle(place, err);
+
+		if (ret < 0)
+			return ret;
 		put(place, argument->type, fetch);
 		return KYMO_OK;
 	}

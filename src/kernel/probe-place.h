@@ -17,10 +17,16 @@
 #include "kernel/probe-spec.h"
 #include "kernel/probe-type.h"
 
-/* What a part of an expression is: a value, or the memory at @offset bytes behind value @base. */
+/*
+ * What a part of an expression is: a value, or the memory at @offset bytes behind value @base, or what is @offset bytes
+ * behind the beginning of @words.
+ */
 struct ky_probe_place {
 	char base[200]; /* "%di", "+8(%di)" */
 	bool in_memory;
+	/* A struct that is passed in registers, word by word; NULL: in one that the kernel cannot fetch. */
+	const char *words[2];
+	bool in_words;
 	int64_t offset;
 	Dwarf_Die type;
 	bool has_type;

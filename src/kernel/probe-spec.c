@@ -184,6 +184,19 @@ static int parse_arguments(const char *at, struct ky_probe_spec *spec, struct ky
 	return *skip_space(at + 1) ? wrong(err, "more", at + 1) : KYMO_OK;
 }
 
+/* Behind the last colon that is not of a "::"; @text: there is none. */
+static const char *behind_file(const char *text, const char *end)
+{
+	const char *at = end;
+
+	while (at > text && at[-1] != ':') {
+		at--;
+		while (at - text >= 2 && at[-1] == ':' && at[-2] == ':')
+			at -= 2;
+	}
+	return at;
+}
+
 static int parse_place(const char *text, size_t len, bool has_file, struct ky_probe_spec *spec,
 		       struct kymo_error *err)
 {
@@ -198,9 +211,7 @@ static int parse_place(const char *text, size_t len, bool has_file, struct ky_pr
 				return wrong(err, "no name", text);
 			text = equals + 1;
 		}
-		function = end;
-		while (function > text && function[-1] != ':')
-			function--;
+		function = behind_file(text, end);
 		if (function == text ||
 		    !copy(spec->file, sizeof(spec->file), text, (size_t)(function - 1 - text)))
 			return wrong(err, "no FILE:", text);
@@ -217,7 +228,7 @@ static int parse_place(const char *text, size_t len, bool has_file, struct ky_pr
 	if (!copy(spec->function, sizeof(spec->function), function, (size_t)(end - function)))
 		return wrong(err, "no function", function);
 	for (const char *c = spec->function; *c; c++)
-		if (!is_word(*c) && !strchr(".$@", *c))
+		if (!is_word(*c) && !strchr(".$@:~", *c))
 			return wrong(err, "no function", c);
 	return KYMO_OK;
 }

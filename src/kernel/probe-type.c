@@ -54,12 +54,16 @@ bool ky_probe_type_is_struct(Dwarf_Die *type)
 	return tag == DW_TAG_structure_type || tag == DW_TAG_union_type || tag == DW_TAG_class_type;
 }
 
-bool ky_probe_type_is_pointer(Dwarf_Die *type)
+bool ky_probe_type_is_reference(Dwarf_Die *type)
 {
 	int tag = dwarf_tag(type);
 
-	return tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
-	       tag == DW_TAG_rvalue_reference_type;
+	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
+}
+
+bool ky_probe_type_is_pointer(Dwarf_Die *type)
+{
+	return dwarf_tag(type) == DW_TAG_pointer_type || ky_probe_type_is_reference(type);
 }
 
 bool ky_probe_type_is_float(Dwarf_Die *type)
@@ -114,4 +118,132 @@ bool ky_probe_type_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, 
 
 	*offset = 0;
 	return find_member(type, name, member, offset, &budget);
+}
+
+/* A constructor of class @of that takes another object of it. */
+static bool copies(Dwarf_Die *function, Dwarf_Die *of)
+{
+	const char *name = dwarf_diename(function), *called = dwarf_diename(of);
+	size_t len = called ? strcspn(called, "<") : 0;
+	Dwarf_Die child, type, target;
+
+	if (!name || !len || strncmp(name, called, len) != 0 || (name[len] && name[len] != '<') ||
+	    dwarf_child(function, &child) != 0)
+		return false;
+	do {
+		if (dwarf_tag(&child) == DW_TAG_formal_parameter &&
+		    ky_probe_type_of(&child, &type) && ky_probe_type_is_reference(&type) &&
+		    ky_probe_type_of(&type, &target) &&
+		    dwarf_dieoffset(&target) == dwarf_dieoffset(of))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* What member function @function of @of says about how @of is passed. */
+static enum ky_probe_passing passing_by_function(Dwarf_Die *function, Dwarf_Die *of)
+{
+	const char *name = dwarf_diename(function);
+
+	if (dwarf_hasattr(function, DW_AT_virtuality))
+		return KY_PROBE_PASSED_BY_ADDRESS;
+	if (!(name && name[0] == '~') && !copies(function, of))
+		return KY_PROBE_PASSED_AS_STRUCT;
+	if (dwarf_hasattr(function, DW_AT_deleted))
+		return KY_PROBE_PASSED_UNKNOWN;
+	/* The compiler's own is as good as none, unless a member has one. */
+	return dwarf_hasattr(function, DW_AT_defaulted) || dwarf_hasattr(function, DW_AT_artificial)
+		       ? KY_PROBE_PASSED_AS_STRUCT
+		       : KY_PROBE_PASSED_BY_ADDRESS;
+}
+
+static enum ky_probe_passing passing(Dwarf_Die *type, int *budget);
+
+static enum ky_probe_passing passing_by_member(Dwarf_Die *member, int *budget)
+{
+	Dwarf_Die inner;
+
+	if (dwarf_hasattr(member, DW_AT_virtuality))
+		return KY_PROBE_PASSED_BY_ADDRESS;
+	if (!ky_probe_type_of(member, &inner))
+		return KY_PROBE_PASSED_UNKNOWN;
+	while (dwarf_tag(&inner) == DW_TAG_array_type)
+		if (--*budget <= 0 || !ky_probe_type_of(&inner, &inner))
+			return KY_PROBE_PASSED_UNKNOWN;
+	return ky_probe_type_is_struct(&inner) ? passing(&inner, budget)
+					       : KY_PROBE_PASSED_AS_STRUCT;
+}
+
+static enum ky_probe_passing passing(Dwarf_Die *type, int *budget)
+{
+	enum ky_probe_passing found = KY_PROBE_PASSED_AS_STRUCT;
+	Dwarf_Die child;
+
+	if (dwarf_hasattr(type, DW_AT_declaration))
+		return KY_PROBE_PASSED_UNKNOWN;
+	if (dwarf_child(type, &child) != 0)
+		return found;
+	do {
+		enum ky_probe_passing one = KY_PROBE_PASSED_AS_STRUCT;
+		int tag = dwarf_tag(&child);
+
+		if (--*budget <= 0)
+			return KY_PROBE_PASSED_UNKNOWN;
+		if (tag == DW_TAG_subprogram)
+			one = passing_by_function(&child, type);
+		else if ((tag == DW_TAG_member && !dwarf_hasattr(&child, DW_AT_declaration)) ||
+			 tag == DW_TAG_inheritance)
+			one = passing_by_member(&child, budget);
+		if (one == KY_PROBE_PASSED_BY_ADDRESS)
+			return one;
+		if (one != KY_PROBE_PASSED_AS_STRUCT)
+			found = one;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return found;
+}
+
+enum ky_probe_passing ky_probe_type_passing(Dwarf_Die *type)
+{
+	int budget = MAX_MEMBERS;
+
+	switch (ky_probe_type_number(type, DW_AT_calling_convention, 0)) {
+	case DW_CC_pass_by_reference:
+		return KY_PROBE_PASSED_BY_ADDRESS;
+	case DW_CC_pass_by_value:
+		return KY_PROBE_PASSED_AS_STRUCT;
+	default:
+		return passing(type, &budget);
+	}
+}
+
+static bool has_large(Dwarf_Die *type, int *budget)
+{
+	Dwarf_Die child, inner;
+
+	if (ky_probe_type_number(type, DW_AT_alignment, 8) > 8)
+		return true;
+	if (dwarf_tag(type) == DW_TAG_array_type)
+		return !ky_probe_type_of(type, &inner) || dwarf_hasattr(type, DW_AT_GNU_vector) ||
+		       --*budget <= 0 || has_large(&inner, budget);
+	if (!ky_probe_type_is_struct(type))
+		return ky_probe_type_number(type, DW_AT_byte_size, 8) > 8;
+	if (dwarf_child(type, &child) != 0)
+		return false;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
+			continue;
+		if (--*budget <= 0 || ky_probe_type_number(&child, DW_AT_alignment, 8) > 8 ||
+		    !ky_probe_type_of(&child, &inner) || has_large(&inner, budget))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+bool ky_probe_type_has_large(Dwarf_Die *type)
+{
+	int budget = MAX_TYPE_CHAIN * 16;
+
+	return has_large(type, &budget);
 }

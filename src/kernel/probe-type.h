@@ -24,6 +24,17 @@ bool ky_probe_type_is_char(Dwarf_Die *type);
 bool ky_probe_type_is_struct(Dwarf_Die *type);
 /* Or a reference. */
 bool ky_probe_type_is_pointer(Dwarf_Die *type);
+bool ky_probe_type_is_reference(Dwarf_Die *type);
+enum ky_probe_passing {
+	KY_PROBE_PASSED_AS_STRUCT,  /* as in C */
+	KY_PROBE_PASSED_BY_ADDRESS, /* of a copy */
+	KY_PROBE_PASSED_UNKNOWN,
+};
+
+/* How objects of class @type are passed: by what it, or what is in it, has in place of the compiler's own copying. */
+enum ky_probe_passing ky_probe_type_passing(Dwarf_Die *type);
+/* There may be numbers of more than 8 bytes within @type, or members that are aligned to more. */
+bool ky_probe_type_has_large(Dwarf_Die *type);
 bool ky_probe_type_is_float(Dwarf_Die *type);
 
 /* Find member @name of struct @type, or of what it lends its members from; *offset is where it lies in it, in bytes. */

@@ -132,18 +132,66 @@ static int check_path(const char *path, struct kymo_error *err)
 	return code;
 }
 
+/* "FILE:0x12 arg1=%di:s32 arg2=..." -> "arg1:s32 arg2:..." NULL: out of memory. */
+static const char *signature_of(struct ky_arena *arena, const char *definition)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *copy = NULL;
+
+	for (const char *at = strchr(definition, ' '); at; at = strchr(at + 1, ' ')) {
+		size_t len = strcspn(at + 1, " ");
+		const char *colon = memrchr(at + 1, ':', len);
+
+		ky_strbuf_add(&text, at, strcspn(at, "="));
+		if (colon)
+			ky_strbuf_add(&text, colon, len - (size_t)(colon - at - 1));
+	}
+	if (!ky_strbuf_failed(&text))
+		copy = ky_arena_strdup(arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	return copy;
+}
+
+/*
+ * The event @name@suffix for @definition, among those from @from on, or a new one. Overloads and instances of one
+ * function have arguments of other types. NULL: out of memory, or there are too many.
+ */
+static struct ky_probe_event *take_event(struct ky_probes *probes, size_t from, const char *name,
+					 const char *suffix, char type,
+					 const struct ky_strbuf *definition)
+{
+	const char *signature = NULL;
+	struct ky_probe_event *event = NULL;
+
+	if (!ky_strbuf_failed(definition))
+		signature = signature_of(&probes->arena, ky_strbuf_text(definition));
+	if (!signature)
+		return NULL;
+	for (size_t i = from; i < probes->events.len; i++) {
+		event = &probes->events.data[i];
+		if (strncmp(event->name, name, strlen(name)) == 0 &&
+		    strcmp(event->name + strlen(name), suffix) == 0 &&
+		    strcmp(event->signature, signature) == 0)
+			return event;
+	}
+	event = add_event(probes, name, suffix, type);
+	if (event)
+		event->signature = signature;
+	return event;
+}
+
 /* One side of a function, at all places of its name. */
 static int add_side(struct ky_probes *probes, const struct ky_probe_file *file,
 		    const struct ky_probe_spec *spec, const struct ky_probe_addresses *addresses,
 		    const char *name, bool is_return, struct kymo_error *err)
 {
-	struct ky_probe_event *event =
-		add_event(probes, name, is_return ? "_return" : "", is_return ? 'r' : 'p');
-	int ret = event ? KYMO_OK : ky_error_nomem(err);
+	size_t from = probes->events.len;
+	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < addresses->len && !ret; i++) {
 		struct ky_strbuf text = KY_STRBUF_INIT;
 		uint64_t address = addresses->data[i], offset;
+		struct ky_probe_event *event;
 
 		if (!ky_probe_file_offset(file, address + spec->offset, &offset)) {
 			ky_strbuf_fini(&text);
@@ -156,6 +204,12 @@ static int add_side(struct ky_probes *probes, const struct ky_probe_file *file,
 			if (err && !err->path[0])
 				ky_error_path(err, file->path);
 			return ret;
+		}
+		event = take_event(probes, from, name, is_return ? "_return" : "",
+				   is_return ? 'r' : 'p', &text);
+		if (!event) {
+			ky_strbuf_fini(&text);
+			return ky_error_nomem(err);
 		}
 		ret = add_place(probes, event, &text, err);
 	}
@@ -265,44 +319,12 @@ static int choose_sdt(const char *text, struct sdt_choice *choice, struct kymo_e
 	return KYMO_OK;
 }
 
-/* The event of this name and these arguments: the kernel takes places of one event only if they agree. */
-static struct ky_probe_event *find_event(struct ky_probes *probes, size_t from, const char *name,
-					 const char *signature)
-{
-	for (size_t i = from; i < probes->events.len; i++)
-		if (strcmp(probes->events.data[i].name, name) == 0 &&
-		    strcmp(probes->events.data[i].signature, signature) == 0)
-			return &probes->events.data[i];
-	return NULL;
-}
-
-/* "FILE:0x12 arg1=%di:s32 arg2=..." -> "arg1:s32 arg2:..." NULL: out of memory. */
-static const char *signature_of(struct ky_arena *arena, const char *definition)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	const char *copy = NULL;
-
-	for (const char *at = strchr(definition, ' '); at; at = strchr(at + 1, ' ')) {
-		size_t len = strcspn(at + 1, " ");
-		const char *colon = memrchr(at + 1, ':', len);
-
-		ky_strbuf_add(&text, at, strcspn(at, "="));
-		if (colon)
-			ky_strbuf_add(&text, colon, len - (size_t)(colon - at - 1));
-	}
-	if (!ky_strbuf_failed(&text))
-		copy = ky_arena_strdup(arena, ky_strbuf_text(&text));
-	ky_strbuf_fini(&text);
-	return copy;
-}
-
 static int add_sdt(struct ky_probes *probes, const struct ky_probe_file *file,
 		   const struct ky_sdt_probe *probe, size_t from, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct ky_probe_event *event;
 	uint64_t offset, semaphore;
-	const char *signature;
 	char name[300];
 	int left_out;
 
@@ -317,13 +339,7 @@ static int add_sdt(struct ky_probes *probes, const struct ky_probe_file *file,
 		ky_log_warning(probes->log,
 			       "%s: %d of its arguments cannot be fetched by the kernel: %s", name,
 			       left_out, probe->arguments);
-	signature = signature_of(&probes->arena, ky_strbuf_text(&text));
-	event = signature ? find_event(probes, from, name, signature) : NULL;
-	if (!event && signature) {
-		event = add_event(probes, name, "", 'p');
-		if (event)
-			event->signature = signature;
-	}
+	event = take_event(probes, from, name, "", 'p', &text);
 	if (!event) {
 		ky_strbuf_fini(&text);
 		return ky_error_nomem(err);
@@ -404,13 +420,13 @@ static int add_sdt_text(struct ky_probes *probes, const char *text, struct kymo_
 
 /* ---- with filters --------------------------------------------------------------------- */
 
-/* Give what @add adds for the text before " if " the filter behind it: the first event, or @all of them. */
-static int add_filtered(struct ky_probes *probes, const char *text, bool all,
+/* Give what @add adds for the text before " if " the filter behind it: not the results of a function with arguments. */
+static int add_filtered(struct ky_probes *probes, const char *text,
 			int (*add)(struct ky_probes *, const char *, struct kymo_error *),
 			struct kymo_error *err)
 {
 	const char *at = strstr(text, " if "), *filter;
-	size_t from = probes->events.len, to;
+	size_t from = probes->events.len;
 	char *head;
 	int ret;
 
@@ -420,23 +436,23 @@ static int add_filtered(struct ky_probes *probes, const char *text, bool all,
 	filter = ky_arena_strdup(&probes->arena, at + 4);
 	ret = head && filter ? add(probes, head, err) : ky_error_nomem(err);
 	free(head);
-	to = all ? probes->events.len : from + 1;
-	for (size_t i = from; i < to && !ret; i++)
-		probes->events.data[i].filter = filter;
+	for (size_t i = from; i < probes->events.len && !ret; i++)
+		if (probes->events.data[i].type == probes->events.data[from].type)
+			probes->events.data[i].filter = filter;
 	return ret;
 }
 
 int ky_probes_add_function(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
-	return add_filtered(probes, text, false, add_function, err);
+	return add_filtered(probes, text, add_function, err);
 }
 
 int ky_probes_add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
-	return add_filtered(probes, text, false, add_kernel, err);
+	return add_filtered(probes, text, add_kernel, err);
 }
 
 int ky_probes_add_sdt(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
-	return add_filtered(probes, text, true, add_sdt_text, err);
+	return add_filtered(probes, text, add_sdt_text, err);
 }

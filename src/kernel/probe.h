@@ -32,9 +32,8 @@ struct ky_probe_event {
 	bool is_kernel;
 	/* Definitions, one per place; without the group's name: "p" or "r", and what follows the event. */
 	KY_VEC(const char *) places;
-	const char *filter; /* NULL: none */
-	const char
-		*signature; /* of SDT: names and types of the arguments, the same at all places */
+	const char *filter;    /* NULL: none */
+	const char *signature; /* names and types of the arguments, the same at all places */
 	char type;
 	bool defined;
 };

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -156,6 +157,125 @@ def test_arguments_by_name(kymo, record, programs, flags):
     assert {f["ip"] for f in found["h"]} == {f["func"] for f in found["h_return"]}
 
 
+BY_VALUE = r"""
+struct large { long a; int b; char name[12]; double d; };
+struct two { int x; unsigned int y; long z; };
+struct mixed { float f, g; long n; };
+struct bits { unsigned int a : 3, b : 20; long c; };
+struct small { short s; unsigned char t[3]; };
+union either { int i; char c[8]; };
+struct pair { long number; const char *text; };
+#define NOT_INLINED __attribute__((noinline))
+#define KEEP(x) __asm__ volatile("" ::"m"(x))
+
+NOT_INLINED long on_stack(int before, struct large l, int behind) { KEEP(l); return l.a + before + behind; }
+NOT_INLINED long in_two(int before, struct two t, int behind) { KEEP(t); return t.x + t.z + t.y + before + behind; }
+NOT_INLINED long in_both(struct mixed m, int behind) { KEEP(m); return (long)m.f + m.n + behind; }
+NOT_INLINED long of_bits(struct bits b, int behind) { KEEP(b); return b.a + b.b + b.c + behind; }
+NOT_INLINED long of_small(struct small s, union either e, int behind) { KEEP(s); KEEP(e); return s.s + e.i + behind; }
+NOT_INLINED long no_room(long a, long b, long c, long d, long e, struct pair p, int sixth, int last)
+{
+	KEEP(p);
+	return a + b + c + d + e + p.number + sixth + last;
+}
+NOT_INLINED struct large made(int x, struct two t) { struct large l = {x + t.z}; KEEP(l); return l; }
+
+int main(void)
+{
+	struct large l = {-11, -22, "a name", 1.5};
+	struct two t = {-33, 4000000000u, -55};
+	struct mixed m = {1.5f, 2.5f, -66};
+	struct bits b = {5, 77777, -77};
+	struct small s = {-8, {1, 2, 250}};
+	union either e = {.i = -9};
+	struct pair p = {-10, "a text"};
+
+	return !(on_stack(1, l, 2) + in_two(3, t, 4) + in_both(m, 5) + of_bits(b, 6) + of_small(s, e, 7) +
+		 no_room(1, 2, 3, 4, 5, p, 9, 10) + made(11, t).a);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O2 -gdwarf-3"])
+def test_structs_by_value(kymo, record, tmp_path, flags):
+    """Where the calling convention puts them, and what comes behind them."""
+    program = compile_c(tmp_path, "by_value", BY_VALUE, *flags.split())
+    wanted = {"on_stack": {"before": 1, "l_a": -11, "l_b": -22, "l_name": "a name", "behind": 2},
+              "in_two": {"before": 3, "t_x": -33, "t_y": 4000000000, "t_z": -55, "behind": 4},
+              "in_both": {"m_n": -66, "behind": 5}, "of_bits": {"b_a": 5, "b_b": 77777, "b_c": -77, "behind": 6},
+              "of_small": {"s_s": -8, "s_t_1": 2, "s_t_2": 250, "e_i": -9, "behind": 7},
+              "no_room": {"e": 5, "p_number": -10, "p_text": "a text", "sixth": 9, "last": 10},
+              "made": {"x": 11, "t_z": -55, "t_y": 4000000000}}
+    probes = []
+    for function, fields in wanted.items():
+        arguments = [re.sub(r"_(\d+)$", r"[\1]", re.sub(r"^([a-z])_", r"\1.", name)) for name in fields]
+        probes += ["--probe", f"{function}={program}:{function}({', '.join(arguments)})"]
+    trace, _ = record(*probes, command=[program])
+    assert {name: [no_ips(f) for f in fields] for name, fields in events(kymo, trace).items()} == \
+        {name: [fields] for name, fields in wanted.items()}
+    for argument, words in (("m.f", "floating-point"), ("m", "name a member")):
+        assert words in kymo("record", "--probe", f"{program}:in_both({argument})", "-o", tmp_path / "t", code=1).err
+
+
+MANGLED = r"""
+#include <string>
+struct Plain { long a, b, c; };
+struct Object { int id; std::string text; };
+namespace shop {
+template <class T> struct Box { int place(const Object &o, int n); T held; };
+template <class T> __attribute__((noinline)) int Box<T>::place(const Object &o, int n)
+{
+	__asm__ volatile("" ::: "memory");
+	return o.id + n + (int)held;
+}
+struct Shop {
+	__attribute__((noinline)) static long add(long a) { __asm__ volatile(""); return a + 1; }
+	__attribute__((noinline)) static int add(int a) { __asm__ volatile(""); return a + 2; }
+};
+}
+__attribute__((noinline)) long mixed(Plain p, Object o, int behind, int &counter)
+{
+	__asm__ volatile("" ::"m"(p));
+	return p.a + o.id + behind + ++counter;
+}
+
+int main()
+{
+	Object object{7, "a text of more letters than strings hold themselves"};
+	shop::Box<int> box{1};
+	shop::Box<char> other{2};
+	int counter = 41;
+
+	return box.place(object, 5) + other.place(object, 6) + shop::Shop::add(3L) + shop::Shop::add(4) +
+		       mixed({10, 20, 30}, object, 8, counter) == 0;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2"])
+def test_names_of_c_plus_plus(kymo, record, tmp_path, flags):
+    (tmp_path / "mangled.cc").write_text(MANGLED)
+    program = tmp_path / "mangled"
+    subprocess.run(["c++", "-g", "-w", flags, "-o", program, tmp_path / "mangled.cc"], check=True)
+    trace, _ = record("--probe", f"{program}:shop::Box::place(o.id, this->held, n)", "--probe",
+                      f"a={program}:Shop::add(a, $retval)", "--probe",
+                      f"m={program}:mixed(p.c, o.id, o.text._M_dataplus._M_p, behind, counter)", command=[program])
+    found = events(kymo, trace)
+    assert [no_ips(f) for f in found["mangled:shop::Box::place"]] == \
+        [{"o_id": 7, "this_held": 1, "n": 5}, {"o_id": 7, "this_held": 2, "n": 6}]
+    # Of one function with arguments of different types there are events of different types.
+    assert [f["a"] for f in found["a"]] == [3, 4] and [f["retval"] for f in found["a_return"]] == [4, 6]
+    assert [no_ips(f) for f in found["m"]] == [
+        {"p_c": 30, "o_id": 7, "o_text__M_dataplus__M_p": "a text of more letters than strings hold themselves",
+         "behind": 8, "counter": 41}]
+    trace, _ = record("--probe", f"a={program}:Shop::add(a) if a > 3", command=[program])
+    assert [f["a"] for f in events(kymo, trace)["a"]] == [4]
+    result = kymo("record", "--probe", f"{program}:hop::plac", "-o", tmp_path / "t", code=1)
+    assert "no function" in result.err
+    result = kymo("record", "--probe", f"{program}:shop::Box::plac", "-o", tmp_path / "t", code=1)
+    assert "there are: shop::Box::place" in result.err
+
+
 def test_static_function_and_filter(kymo, record, programs):
     program = programs["-O2"]
     trace, _ = record("--probe", f"o={program}:only_here(x) if x > 0", command=[program])
@@ -199,8 +319,8 @@ def test_library(kymo, record, peer):
     ("{p}:handle(nosuch)", "item, fd, name"), ("{p}:handle(item.in)", "use ->"),
     ("{p}:handle(item->in)", "name a member"), ("{p}:handle(item->nosuch)", "no member"),
     ("{p}:handle(fd->x)", "no pointer"), ("{p}:handle(item->in.array.x)", "no struct"),
-    ("{p}:by_value(item.in.small)", "item"), ("{p}:by_value(d)", "d"),
-    ("{p}:by_value(behind)", "behind"), ("{p}:handle(%nosuch)", "kernel"),
+    ("{p}:by_value(item.nosuch)", "no member"), ("{p}:by_value(d)", "d"),
+    ("{p}:handle(%nosuch)", "kernel"),
     ("{p}:handle(fd", "','"), ("{p}:handle(fd)x", "more"), ("{p}:handle(fd,fd)", "same name"),
     ("{p}:", "no function"), ("handle", "FILE"), ("/nosuch:x", "no file"), ("/etc/passwd:x", "not a program"),
     ("/tmp:x", "no file"), ("{p}:handle($foo)", "$retval"), ("{p}:handle(arg1:nosuch)", "kernel"),

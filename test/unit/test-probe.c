@@ -30,6 +30,10 @@ static void place(void **state)
 	assert_string_equal(spec.file, "./a:b=c/d");
 	assert_string_equal(spec.function, "_x.isra.0");
 	assert_int_equal(spec.offset, 16);
+	assert_int_equal(parse("./a:b:shop::Shop::~Shop+4(this)"), 0);
+	assert_string_equal(spec.file, "./a:b");
+	assert_string_equal(spec.function, "shop::Shop::~Shop");
+	assert_int_equal(spec.offset, 4);
 	assert_int_equal(ky_probe_spec_parse("do_exit(%di)", false, &spec, &err), 0);
 	assert_string_equal(spec.function, "do_exit");
 }
@@ -64,6 +68,7 @@ static void mistakes(void **state)
 		":f",
 		"a:",
 		"a:(x)",
+		"a::f",
 		"a:f(",
 		"a:f(x",
 		"a:f(x,y",
