@@ -37,19 +37,26 @@ static int ask_choice(const char *socket, const char *kind, const char *how, con
 {
 	struct ky_remote_message request = {.len = 0}, answer;
 	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
-	int ret = KYMO_OK;
+	struct kymo_error why;
+	int ret, found = KYMO_OK;
 
 	if (strcmp(kind, "container") == 0)
-		ret = ky_container_cgroup(text, cgroup, err);
+		found = ky_container_cgroup(text, cgroup, &why);
 	/* What is to be removed may be gone, and be known to the recorder by this name. */
-	if (ret < 0 && strcmp(how, "remove") != 0)
-		return ret;
+	if (found < 0 && strcmp(how, "remove") != 0) {
+		*err = why;
+		return found;
+	}
 	ky_remote_add(&request, "choose");
 	ky_remote_add(&request, kind);
 	ky_remote_add(&request, how);
 	ky_remote_add(&request, text);
 	ky_remote_add(&request, cgroup);
-	return ky_remote_ask(socket, &request, &answer, err);
+	ret = ky_remote_ask(socket, &request, &answer, err);
+	/* It does not know the name; here it is that of several. */
+	if (ret == KYMO_E_STATE && found == KYMO_E_INVALID)
+		*err = why;
+	return ret;
 }
 
 struct choice {

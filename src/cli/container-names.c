@@ -4,14 +4,13 @@
  * storage, or the command line of who watches over them (conmon); what containerd starts them by. Of a user's own
  * containers, files of that user say it, so they are read with care, and only for these.
  */
-#include "cli/containers.h"
+#include "cli/container-names.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <jansson.h>
 #include <linux/openat2.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,16 +24,15 @@
 
 /* JSON takes up to a hundred times its size in memory. */
 #define FILE_MAX_BYTES	 (1u << 20)
-#define SYSTEM_MAX_BYTES (8u << 20) /* of a list of the system's */
+#define SYSTEM_MAX_BYTES (8u << 20) /* of lists of the system's */
 #define LINE_MAX_BYTES	 (1u << 20) /* of a command */
 #define PIDS_MAX	 64
 #define DEPTH_MAX	 32
 
+/* One container, and who names it. */
 struct asked {
+	struct ky_container_namer *namer;
 	struct ky_container *container;
-	uint32_t uid;
-	int home;	   /* of a user's own: what .share is relative to; AT_FDCWD */
-	const char *share; /* ".local/share"; of the system's: "/var/lib" */
 };
 
 struct file {
@@ -54,24 +52,23 @@ static size_t read_some(void *buffer, size_t size, void *data)
 }
 
 /*
- * Open a file of whose container this is. It is seen to be one before it is opened, which does things of its own to a device
+ * Open a file of whose containers these are. It is seen to be one before it is opened, which does things of its own to a device
  * or FIFO. A user's is none that links or mounts of his lead to.
  */
-static int open_file(const struct asked *asked, const char *path)
+static int open_file(const struct ky_container_namer *namer, const char *path)
 {
 	const struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
-		.resolve = asked->container->is_users
-				   ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV
-				   : 0,
+		.resolve = namer->is_users ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV
+					   : 0,
 	};
-	int seen = (int)syscall(SYS_openat2, asked->home, path, &how, sizeof(how)), fd = -1;
+	int seen = (int)syscall(SYS_openat2, namer->home, path, &how, sizeof(how)), fd = -1;
 	struct stat st;
 	char again[32];
 
 	if (seen < 0)
 		return -1;
-	if (fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == asked->uid) {
+	if (fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == namer->uid) {
 		snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
 		fd = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	}
@@ -79,17 +76,26 @@ static int open_file(const struct asked *asked, const char *path)
 	return fd;
 }
 
-/* NULL: there is none that can be read. */
-static json_t *load(const struct asked *asked, const char *path, size_t max_bytes)
+/* NULL: there is none that can be read. *left_bytes: how much may be read, still. */
+static json_t *load_some(const struct ky_container_namer *namer, const char *path,
+			 size_t *left_bytes)
 {
-	struct file file = {open_file(asked, path), max_bytes};
+	struct file file = {open_file(namer, path), *left_bytes};
 	json_t *json;
 
 	if (file.fd < 0)
 		return NULL;
 	json = json_load_callback(read_some, &file, 0, NULL);
 	close(file.fd);
+	*left_bytes = file.left_bytes;
 	return json;
+}
+
+static json_t *load(const struct ky_container_namer *namer, const char *path)
+{
+	size_t left_bytes = FILE_MAX_BYTES;
+
+	return load_some(namer, path, &left_bytes);
 }
 
 /*
@@ -123,7 +129,7 @@ static bool ask_docker_at(const struct asked *asked, const char *root)
 	if (snprintf(path, sizeof(path), "%s/containers/%s/config.v2.json", root,
 		     asked->container->id) >= (int)sizeof(path))
 		return false;
-	json = load(asked, path, FILE_MAX_BYTES);
+	json = load(asked->namer, path);
 	known = take(asked, json_string_value(json_object_get(json, "Name")));
 	json_decref(json);
 	return known;
@@ -136,52 +142,64 @@ static bool ask_docker(const struct asked *asked)
 	json_t *config;
 	char root[64];
 
-	if (!asked->container->is_users) {
-		config = load(asked, "/etc/docker/daemon.json", FILE_MAX_BYTES);
+	if (!asked->namer->is_users) {
+		config = load(asked->namer, "/etc/docker/daemon.json");
 		elsewhere = json_string_value(json_object_get(config, "data-root"));
 		if (elsewhere)
 			known = ask_docker_at(asked, elsewhere);
 		json_decref(config);
 	}
-	snprintf(root, sizeof(root), "%s/docker", asked->share);
+	snprintf(root, sizeof(root), "%s/docker", asked->namer->share);
 	return known || ask_docker_at(asked, root);
 }
 
 /* ---- podman, CRI-O --------------------------------------------------------------------- */
 
-/* [{"id": ..., "names": [...]}] */
-static bool ask_list(const struct asked *asked, const char *path)
+/* The first name of @container, {"id": ..., "names": [...]}, if it has one. */
+static void take_listed(struct ky_container_namer *namer, json_t *container)
 {
-	size_t max_bytes = asked->container->is_users ? FILE_MAX_BYTES : SYSTEM_MAX_BYTES, i;
-	json_t *list = load(asked, path, max_bytes), *container;
-	bool known = false;
+	const char *id = json_string_value(json_object_get(container, "id"));
+	json_t *names = json_object_get(container, "names");
+	const char *name = json_string_value(json_array_get(names, 0));
+	char *kept;
 
-	json_array_foreach(list, i, container)
-	{
-		const char *id = json_string_value(json_object_get(container, "id"));
-		json_t *names = json_object_get(container, "names");
-
-		if (id && strcmp(id, asked->container->id) == 0)
-			known = take(asked, json_string_value(json_array_get(names, 0)));
-	}
-	json_decref(list);
-	return known;
+	if (!id || !name || strlen(id) != KY_CONTAINER_ID_DIGITS ||
+	    ky_names_get(&namer->listed, id))
+		return;
+	id = ky_arena_strdup(&namer->arena, id);
+	kept = ky_arena_strdup(&namer->arena, name);
+	/* Without memory: it has no name. */
+	if (id && kept)
+		(void)ky_names_set(&namer->listed, id, kept);
 }
 
-/* By how layers are stored; and of those that are to be gone after a boot. No pattern: users' directories are not listed. */
-static bool ask_storage(const struct asked *asked)
+/*
+ * By how layers are stored; and of those that are to be gone after a boot. No pattern: users' directories are not listed.
+ * Once for all containers: who has many has long lists.
+ */
+static void read_lists(struct ky_container_namer *namer)
 {
 	static const char *const drivers[] = {"overlay", "vfs", "btrfs", "zfs", "aufs"};
+	size_t left_bytes = namer->is_users ? FILE_MAX_BYTES : SYSTEM_MAX_BYTES, k;
+	json_t *list, *container;
 	char path[160];
-	bool known = false;
 
-	for (size_t i = 0; i < 2 * sizeof(drivers) / sizeof(drivers[0]) && !known; i++) {
+	namer->has_listed = true;
+	for (size_t i = 0; i < 2 * sizeof(drivers) / sizeof(drivers[0]); i++) {
 		snprintf(path, sizeof(path),
-			 "%s/containers/storage/%s-containers/%scontainers.json", asked->share,
+			 "%s/containers/storage/%s-containers/%scontainers.json", namer->share,
 			 drivers[i / 2], i % 2 ? "volatile-" : "");
-		known = ask_list(asked, path);
+		list = load_some(namer, path, &left_bytes);
+		json_array_foreach(list, k, container) take_listed(namer, container);
+		json_decref(list);
 	}
-	return known;
+}
+
+static bool ask_storage(const struct asked *asked)
+{
+	if (!asked->namer->has_listed)
+		read_lists(asked->namer);
+	return take(asked, ky_names_get(&asked->namer->listed, asked->container->id));
 }
 
 /* "conmon ... -c ID ... -n NAME ...": the one of this container. */
@@ -241,7 +259,8 @@ static bool is_trusted(const struct asked *asked, struct ky_proc *proc, int32_t 
 	bool is_one = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	if (ky_proc_read_ids(proc, pid, pid, &ids) == 0 && (!ids.uid || ids.uid == asked->uid) &&
+	if (ky_proc_read_ids(proc, pid, pid, &ids) == 0 &&
+	    (!ids.uid || ids.uid == asked->namer->uid) &&
 	    ky_read_file(AT_FDCWD, path, LINE_MAX_BYTES, &groups) == 0 && groups.len) {
 		is_one = true;
 		for (const char *at = groups.data; (at = strstr(at, base)); at += len)
@@ -294,8 +313,7 @@ static bool ask_bundle(const struct asked *asked, const char *path)
 		"io.kubernetes.cri.sandbox-name",
 		"io.kubernetes.cri.container-name",
 	};
-	json_t *json = load(asked, path, FILE_MAX_BYTES),
-	       *notes = json_object_get(json, "annotations");
+	json_t *json = load(asked->namer, path), *notes = json_object_get(json, "annotations");
 	const char *texts[3], *name = json_string_value(json_object_get(notes, "nerdctl/name"));
 	char full[KY_CONTAINER_NAME_BYTES];
 	bool known;
@@ -332,29 +350,34 @@ static bool ask_containerd(const struct asked *asked)
 	return known;
 }
 
-static bool ask_all(const struct asked *asked)
+/* ---- all of them ------------------------------------------------------------------------- */
+
+void ky_container_namer_init(struct ky_container_namer *namer)
 {
-	return ask_docker(asked) || ask_storage(asked) ||
-	       (!asked->container->is_users && ask_containerd(asked)) || ask_conmon(asked);
+	*namer = (struct ky_container_namer){.home = AT_FDCWD, .share = "/var/lib"};
+	ky_names_init(&namer->listed);
+	ky_arena_init(&namer->arena);
 }
 
-void ky_container_name(struct ky_container *container)
+void ky_container_namer_init_user(struct ky_container_namer *namer, uint32_t uid, int home)
 {
-	struct asked asked = {container, container->uid, AT_FDCWD, "/var/lib"};
-	struct passwd *user;
+	ky_container_namer_init(namer);
+	namer->is_users = true;
+	namer->uid = uid;
+	namer->home = home;
+	namer->share = ".local/share";
+}
 
-	if (!container->is_users) {
-		(void)ask_all(&asked);
-		return;
-	}
-	/* Whose home is not known has no files; the system's are not about his. */
-	user = getpwuid((uid_t)container->uid);
-	if (!user)
-		return;
-	asked.share = ".local/share";
-	asked.home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (asked.home < 0)
-		return;
-	(void)ask_all(&asked);
-	close(asked.home);
+void ky_container_namer_fini(struct ky_container_namer *namer)
+{
+	ky_names_fini(&namer->listed);
+	ky_arena_fini(&namer->arena);
+}
+
+void ky_container_name(struct ky_container_namer *namer, struct ky_container *container)
+{
+	struct asked asked = {namer, container};
+
+	(void)(ask_docker(&asked) || ask_storage(&asked) ||
+	       (!namer->is_users && ask_containerd(&asked)) || ask_conmon(&asked));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/containers.h"
+#include "cli/container-names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,154 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strbuf.h"
-#include "base/text.h"
+#include "cli/command.h"
 #include "os/file.h"
 #include "record/session.h"
 
 #define DEPTH_MAX	32
-#define MIN_PREFIX	4
 #define PROCS_MAX_BYTES (16u << 20)
 #define SYSTEMS_MAX	4096
-#define USERS_MAX	512
-
-/* ---- what a control group's name says -------------------------------------------------- */
-
-static bool ends_with(const char *text, size_t len, const char *end)
-{
-	return len >= strlen(end) && strncmp(text + len - strlen(end), end, strlen(end)) == 0;
-}
-
-/* systemd's units have "\x2d" for what may not stand in their names. */
-static void take_unescaped(const char *text, size_t len, char name[KY_CONTAINER_NAME_BYTES])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && n + 1 < KY_CONTAINER_NAME_BYTES; i++) {
-		int high = KY_NO_DIGIT, low = KY_NO_DIGIT;
-
-		if (i + 3 < len && text[i] == '\\' && text[i + 1] == 'x') {
-			high = ky_digit_value(text[i + 2]);
-			low = ky_digit_value(text[i + 3]);
-		}
-		if (high == KY_NO_DIGIT || low == KY_NO_DIGIT || !(high | low)) {
-			name[n++] = text[i];
-			continue;
-		}
-		name[n++] = (char)(high << 4 | low);
-		i += 3;
-	}
-	name[n] = '\0';
-}
-
-/* "machine-my\x2dbox.scope"; "systemd-nspawn@my-box.service". */
-static bool is_machine(const char *base, struct ky_container *to)
-{
-	static const struct {
-		const char *begin, *end;
-	} units[] = {{"machine-", ".scope"}, {"systemd-nspawn@", ".service"}};
-	size_t len = strlen(base);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		size_t begin = strlen(units[i].begin), end = strlen(units[i].end);
-
-		if (len <= begin + end || strncmp(base, units[i].begin, begin) != 0 ||
-		    !ends_with(base, len, units[i].end))
-			continue;
-		/* A virtual machine of libvirt's is no container. */
-		if (strncmp(base + begin, "qemu\\x2d", strlen("qemu\\x2d")) == 0)
-			return false;
-		take_unescaped(base + begin, len - begin - end, to->name);
-		snprintf(to->runtime, sizeof(to->runtime), "systemd");
-		return true;
-	}
-	return false;
-}
-
-/* "lxc.payload.NAME"; before lxc 4, "lxc.payload/NAME" and "lxc/NAME". Not "lxc.monitor.NAME", who starts and watches it. */
-static bool is_lxc(const char *parent, const char *base, struct ky_container *to)
-{
-	static const char begin[] = "lxc.payload.";
-	const char *name = base;
-
-	if (strncmp(base, begin, strlen(begin)) == 0)
-		name = base + strlen(begin);
-	else if (strcmp(parent, "lxc") != 0 && strcmp(parent, "lxc.payload") != 0)
-		return false;
-	snprintf(to->name, sizeof(to->name), "%s", name);
-	snprintf(to->runtime, sizeof(to->runtime), "lxc");
-	return *name != '\0';
-}
-
-/* What stands before the id, by itself or with its slice ("a.slice:cri-containerd:ID"). */
-static void take_runtime(const char *path, const char *parent, const char *before, size_t len,
-			 struct ky_container *to)
-{
-	static const char *const names[][2] = {
-		{"libpod", "podman"},
-		{"libpod-payload", "podman"},
-		{"crio", "cri-o"},
-		{"cri-containerd", "containerd"},
-	};
-	int n = (int)len;
-
-	for (size_t i = len; i-- > 0;) {
-		if (before[i] != ':')
-			continue;
-		before += i + 1;
-		n = (int)(len - i - 1);
-		break;
-	}
-	if (n)
-		snprintf(to->runtime, sizeof(to->runtime), "%.*s", n, before);
-	else if (strcmp(parent, "docker") == 0)
-		snprintf(to->runtime, sizeof(to->runtime), "docker");
-	else
-		snprintf(to->runtime, sizeof(to->runtime),
-			 strstr(path, "kubepods") ? "kubernetes" : "container");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(to->runtime, names[i][0]) == 0)
-			snprintf(to->runtime, sizeof(to->runtime), "%s", names[i][1]);
-}
-
-/* "ID", "docker-ID.scope", "libpod-ID", "a.slice:cri-containerd:ID". */
-static bool is_oci(const char *path, const char *parent, const char *base, struct ky_container *to)
-{
-	size_t len = strlen(base), digits = KY_CONTAINER_ID_DIGITS;
-
-	if (ends_with(base, len, ".scope"))
-		len -= strlen(".scope");
-	if (len < digits)
-		return false;
-	len -= digits;
-	if (strspn(base + len, "0123456789abcdef") < digits)
-		return false;
-	if (len && base[len - 1] != '-' && base[len - 1] != ':')
-		return false;
-	/* Who starts it and watches it; and, of podman, a pod: what its containers' groups are in. */
-	if (ends_with(base, len, "conmon-") || (!len && strcmp(parent, "libpod_parent") == 0))
-		return false;
-	memcpy(to->id, base + len, digits);
-	to->id[digits] = '\0';
-	take_runtime(path, parent, base, len ? len - 1 : 0, to);
-	return true;
-}
-
-static bool is_container(char *path, struct ky_container *to)
-{
-	char *slash = strrchr(path, '/'), *up;
-	bool is_one;
-
-	*slash = '\0';
-	up = strrchr(path, '/');
-	is_one = is_lxc(up ? up + 1 : "", slash + 1, to) || is_machine(slash + 1, to) ||
-		 is_oci(path, up ? up + 1 : "", slash + 1, to);
-	*slash = '/';
-	return is_one;
-}
+/* Of each user, and of all. */
+#define USER_MAX  512
+#define USERS_MAX 4096
+/* For all homes. */
+#define HOMES_WAIT_MS 15000
 
 /* ---- walking --------------------------------------------------------------------------- */
 
@@ -162,7 +31,7 @@ struct walk {
 	struct ky_containers *found;
 	struct ky_strbuf text;
 	char path[KY_CONTAINER_PATH_BYTES];
-	unsigned int hierarchy;
+	unsigned int n_hierarchies;
 	size_t below; /* of .path: where that in the hierarchy begins */
 	size_t n_systems, n_users;
 	struct kymo_error *err;
@@ -226,58 +95,116 @@ static void take_payload(struct ky_container *container)
 		container->cgroup[len] = '\0';
 }
 
-/* Whose slice it is in: what a user makes there is only taken for that user's. */
+/*
+ * Who may have made this group, and called it what he likes: whose slice it is in, or who owns a group above it. That is
+ * also the root of a container whose users have other numbers outside.
+ */
 static void take_owner(struct ky_container *container)
 {
 	const char *slice = strstr(container->cgroup, "/user-");
+	char path[KY_CONTAINER_PATH_BYTES];
 	unsigned int uid;
+	struct stat st;
 
-	if (!slice)
-		return;
-	container->uid = UINT32_MAX;
-	if (sscanf(slice, "/user-%u.slice/", &uid) == 1)
-		container->uid = uid;
+	if (slice) {
+		container->uid = UINT32_MAX;
+		if (sscanf(slice, "/user-%u.slice/", &uid) == 1)
+			container->uid = uid;
+	}
+	memcpy(path, container->cgroup, sizeof(path));
+	for (size_t i = container->below + 1; i < container->base_len && !container->uid; i++) {
+		if (path[i] != '/')
+			continue;
+		path[i] = '\0';
+		if (lstat(path, &st) == 0)
+			container->uid = st.st_uid;
+		path[i] = '/';
+	}
 	container->is_users = container->uid != 0;
 }
 
+static bool has_same_owner(const struct ky_container *a, const struct ky_container *b)
+{
+	return a->is_users == b->is_users && a->uid == b->uid;
+}
+
+/* One container by one path in two hierarchies. */
 static bool is_same(const struct ky_container *a, const struct ky_container *b)
 {
 	size_t len = a->base_len - a->below;
 
-	return a->hierarchy != b->hierarchy && b->base_len - b->below == len &&
-	       memcmp(a->cgroup + a->below, b->cgroup + b->below, len) == 0;
+	return !(a->hierarchies & b->hierarchies) && b->base_len - b->below == len &&
+	       has_same_owner(a, b) && memcmp(a->cgroup + a->below, b->cgroup + b->below, len) == 0;
 }
 
-/*
- * With version 1, a container has a group in each hierarchy, by one path: what counts is the first that its processes are
- * in. All others are different ones, whatever their ids and names are: these can be forged.
- */
-static int add(struct walk *walk, struct ky_container *container)
+static struct ky_container_user *user_of(struct ky_containers *found, uint32_t uid)
 {
-	ky_vec_foreach(walk->found, other) {
-		if (!is_same(other, container))
-			continue;
-		if (!other->n_processes && container->n_processes)
-			*other = *container;
-		return KYMO_OK;
+	struct ky_container_user user = {.uid = uid};
+
+	ky_vec_foreach(&found->users, known) {
+		if (known->uid == uid)
+			return known;
 	}
-	if (container->is_users && walk->n_users++ >= USERS_MAX)
-		return KYMO_OK;
+	return ky_vec_push(&found->users, user) < 0 ? NULL
+						    : &found->users.data[found->users.len - 1];
+}
+
+/* KYMO_E_LIMIT: there are too many. Of users', some are left out, as nobody else is to suffer. */
+static int count_in(struct walk *walk, const struct ky_container *container, bool *is_wanted)
+{
+	struct ky_container_user *user;
+
+	*is_wanted = true;
 	if (!container->is_users && walk->n_systems++ >= SYSTEMS_MAX)
 		return ky_error_set(walk->err, KYMO_E_LIMIT,
 				    "there are more than %d containers; --cgroup takes any group",
 				    SYSTEMS_MAX);
-	return ky_vec_push(walk->found, *container) < 0 ? ky_error_nomem(walk->err) : KYMO_OK;
+	if (!container->is_users)
+		return KYMO_OK;
+	user = user_of(walk->found, container->uid);
+	if (!user)
+		return ky_error_nomem(walk->err);
+	*is_wanted = user->n_containers < USER_MAX && walk->n_users < USERS_MAX;
+	user->has_more |= !*is_wanted;
+	user->n_containers += *is_wanted;
+	walk->n_users += *is_wanted;
+	return KYMO_OK;
+}
+
+/* With version 1, a container has a group in each hierarchy: what counts is the first that its processes are in. */
+static int add(struct walk *walk, const struct ky_container *container)
+{
+	bool is_wanted;
+	int ret;
+
+	ky_vec_foreach(&walk->found->all, other) {
+		uint64_t hierarchies = other->hierarchies | container->hierarchies;
+
+		if (!is_same(other, container))
+			continue;
+		if (!other->n_processes && container->n_processes)
+			*other = *container;
+		other->hierarchies = hierarchies;
+		return KYMO_OK;
+	}
+	ret = count_in(walk, container, &is_wanted);
+	if (ret < 0 || !is_wanted)
+		return ret;
+	return ky_vec_push(&walk->found->all, *container) < 0 ? ky_error_nomem(walk->err) : KYMO_OK;
 }
 
 static int look(struct walk *walk, int depth, void *data)
 {
 	size_t len = strlen(walk->path);
 	struct ky_container container = {
-		.hierarchy = walk->hierarchy, .below = walk->below, .base_len = len};
+		.order = walk->n_hierarchies,
+		.hierarchies = UINT64_C(1) << (walk->n_hierarchies < 63 ? walk->n_hierarchies : 63),
+		.below = walk->below,
+		.base_len = len,
+	};
 	int ret = KYMO_OK;
 
-	if (is_container(walk->path, &container)) {
+	if (ky_container_of_group(walk->path, &container)) {
 		memcpy(container.cgroup, walk->path, len + 1);
 		take_owner(&container);
 		take_payload(&container);
@@ -298,18 +225,9 @@ static int look_at_hierarchy(struct walk *walk, int depth, void *data)
 	/* Once: before the others. */
 	if (is_unified == (data == NULL))
 		return KYMO_OK;
-	walk->hierarchy++;
+	walk->n_hierarchies++;
 	walk->below = strlen(walk->path);
 	return each_below(walk, depth, look, NULL);
-}
-
-static int by_name(const void *left, const void *right)
-{
-	const struct ky_container *a = left, *b = right;
-	int order = strcmp(a->name, b->name);
-
-	order = order ? order : strcmp(a->id, b->id);
-	return order ? order : strcmp(a->cgroup, b->cgroup);
 }
 
 /* The directory of all groups of version 2; or one for each hierarchy, of which one may be of version 2. */
@@ -329,161 +247,165 @@ static int look_everywhere(struct walk *walk)
 	return ret < 0 ? ret : each_below(walk, 0, look_at_hierarchy, NULL);
 }
 
+/* ---- one container, several groups ------------------------------------------------------- */
+
+/* Those with one id of one owner beside each other. */
+static int by_id(const void *left, const void *right)
+{
+	const struct ky_container *a = left, *b = right;
+	int order = strcmp(a->id, b->id);
+
+	order = order ? order : (a->uid > b->uid) - (a->uid < b->uid);
+	order = order ? order : (a->order > b->order) - (a->order < b->order);
+	return order ? order : strcmp(a->cgroup, b->cgroup);
+}
+
+/* How many, from the first of @containers on, have its id and owner. */
+static size_t count_twins(const struct ky_container *containers, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && containers[0].id[0] && strcmp(containers[i].id, containers[0].id) == 0 &&
+	       has_same_owner(&containers[i], &containers[0]))
+		i++;
+	return i;
+}
+
+/* One container, if no two of the @n groups with its id are in one hierarchy: it goes to the first's place. */
+static bool is_one(struct ky_container *twins, size_t n)
+{
+	uint64_t hierarchies = 0;
+	size_t best = n;
+
+	for (size_t i = 0; i < n; i++) {
+		if (hierarchies & twins[i].hierarchies)
+			return false;
+		hierarchies |= twins[i].hierarchies;
+		if (best == n && twins[i].n_processes)
+			best = i;
+	}
+	if (best > 0 && best < n)
+		twins[0] = twins[best];
+	twins[0].hierarchies = hierarchies;
+	return true;
+}
+
+/* With version 1, runtimes and init may use other paths in each hierarchy, which have the id in common. */
+static void join_by_id(struct ky_containers *found)
+{
+	struct ky_container *all = found->all.data;
+	size_t n_kept = 0, n;
+
+	if (found->all.len)
+		qsort(all, found->all.len, sizeof(*all), by_id);
+	for (size_t i = 0; i < found->all.len; i += n) {
+		size_t n_different;
+
+		n = count_twins(&all[i], found->all.len - i);
+		n_different = is_one(&all[i], n) ? 1 : n;
+		memmove(&all[n_kept], &all[i], n_different * sizeof(*all));
+		n_kept += n_different;
+	}
+	found->all.len = n_kept;
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static int by_name(const void *left, const void *right)
+{
+	const struct ky_container *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	order = order ? order : strcmp(a->id, b->id);
+	return order ? order : strcmp(a->cgroup, b->cgroup);
+}
+
+static void sort(struct ky_containers *found)
+{
+	if (found->all.len)
+		qsort(found->all.data, found->all.len, sizeof(found->all.data[0]), by_name);
+}
+
 int ky_containers_find(struct ky_containers *found, struct kymo_error *err)
 {
 	struct walk walk = {.found = found, .err = err};
-	int ret = look_everywhere(&walk);
+	struct ky_container_namer namer;
+	int ret;
 
+	*found = (struct ky_containers){KY_VEC_INIT, KY_VEC_INIT};
+	ret = look_everywhere(&walk);
 	ky_strbuf_fini(&walk.text);
 	if (ret < 0)
 		return ret;
-	ky_vec_foreach(found, container)
-		if (container->id[0])
-			ky_container_name(container);
-	if (found->len)
-		qsort(found->data, found->len, sizeof(found->data[0]), by_name);
+	join_by_id(found);
+	ky_container_namer_init(&namer);
+	ky_vec_foreach(&found->all, container) {
+		if (container->id[0] && !container->is_users)
+			ky_container_name(&namer, container);
+	}
+	ky_container_namer_fini(&namer);
+	sort(found);
 	return KYMO_OK;
 }
 
-/* ---- choosing one ---------------------------------------------------------------------- */
-
-/* All of it, or, of kubernetes', POD/CONTAINER or CONTAINER. */
-static bool has_name(const struct ky_container *container, const char *name)
+void ky_containers_fini(struct ky_containers *found)
 {
-	size_t len = strlen(container->name), end = strlen(name);
-
-	return len >= end && end && strcmp(container->name + len - end, name) == 0 &&
-	       (len == end || container->name[len - end - 1] == '/');
+	ky_vec_fini(&found->all);
+	ky_vec_fini(&found->users);
 }
 
-static bool has_id(const struct ky_container *container, const char *id)
-{
-	size_t len = strlen(id);
-
-	return len >= MIN_PREFIX && strncmp(container->id, id, len) == 0;
-}
-
-/* What @name may mean: the system's containers come before those of users, who may name theirs as they like. */
-enum meant {
-	SYSTEMS_NAME,
-	SYSTEMS_ID,
-	USERS_NAME,
-	USERS_ID,
-	NONE,
-};
-
-static bool is_meant(const struct ky_container *container, const char *name, enum meant how)
-{
-	if (how == NONE || container->is_users != (how == USERS_NAME || how == USERS_ID))
-		return false;
-	return how == SYSTEMS_NAME || how == USERS_NAME ? has_name(container, name)
-							: has_id(container, name);
-}
-
-/* How many are meant, in the first way that any are; *chosen is one of them. */
-static size_t choose(const struct ky_containers *found, const char *name,
-		     const struct ky_container **chosen, enum meant *how)
+/* What there is to ask @user's home for, into @asked. Returns how many. */
+static size_t unnamed_of(struct ky_containers *found, const struct ky_container_user *user,
+			 struct ky_container **asked)
 {
 	size_t n = 0;
 
-	for (*how = SYSTEMS_NAME; *how < NONE; ++*how) {
-		ky_vec_foreach(found, container) {
-			if (!is_meant(container, name, *how))
-				continue;
-			*chosen = container;
-			n++;
-		}
-		if (n)
-			break;
+	ky_vec_foreach(&found->all, container) {
+		if (container->is_users && container->uid == user->uid && container->id[0])
+			asked[n++] = container;
 	}
 	return n;
 }
 
-/* Is its id another's, too? The system's and users' are never meant together. */
-static bool has_twin(const struct ky_containers *found, const struct ky_container *container)
+static void warn_of_user(const struct ky_container_user *user)
 {
-	ky_vec_foreach(found, other)
-		if (other != container && other->is_users == container->is_users &&
-		    strcmp(other->id, container->id) == 0)
-			return true;
-	return false;
+	char who[32] = "who is not known";
+
+	if (user->uid != UINT32_MAX)
+		snprintf(who, sizeof(who), "%u", user->uid);
+	if (user->has_more)
+		ky_log_warning(&ky_cli_log,
+			       "user %s has more containers than the %zu that are looked at; "
+			       "--cgroup takes any group",
+			       who, user->n_containers);
 }
 
-/* "web (docker, 0123456789ab), box (lxc)": all, or those that are meant; as many as there is room for. */
-static void add_names(struct ky_strbuf *text, const struct ky_containers *found, const char *wanted,
-		      enum meant how)
+void ky_containers_name_users(struct ky_containers *found)
 {
-	size_t n = 0, n_left = 0;
+	struct ky_container *asked[USER_MAX];
+	int left_ms = HOMES_WAIT_MS;
+	size_t n_left = 0;
 
-	ky_vec_foreach(found, container) {
-		if (how != NONE && !is_meant(container, wanted, how))
+	ky_vec_foreach(&found->users, user) {
+		size_t n = unnamed_of(found, user, asked);
+
+		warn_of_user(user);
+		if (!n || user->uid == UINT32_MAX)
 			continue;
-		if (text->len > 300) {
+		if (!left_ms)
 			n_left++;
-			continue;
-		}
-		ky_strbuf_addf(text, "%s%s%s", n++ ? ", " : "", container->name,
-			       container->name[0] ? " (" : "(");
-		ky_strbuf_addf(text, "%s", container->runtime);
-		if (container->id[0])
-			ky_strbuf_addf(text, " %.12s", container->id);
-		if (how != NONE && has_twin(found, container))
-			ky_strbuf_addf(text, " %s", container->cgroup);
-		ky_strbuf_adds(text, ")");
+		else if (!ky_container_ask_home(user->uid, asked, n, &left_ms))
+			ky_log_warning(
+				&ky_cli_log,
+				"the home of user %u does not answer: not all names of that user's "
+				"containers are known; their ids are",
+				user->uid);
 	}
 	if (n_left)
-		ky_strbuf_addf(text, " and %zu more", n_left);
-}
-
-/* Some have no name because only root may read the files that say it. */
-static bool lacks_names(const struct ky_containers *found)
-{
-	ky_vec_foreach(found, container)
-		if (!container->name[0] && geteuid() != 0)
-			return true;
-	return false;
-}
-
-static int not_one(const struct ky_containers *found, const char *name, size_t n, enum meant how,
-		   struct kymo_error *err)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret;
-
-	add_names(&text, found, name, how);
-	if (n)
-		ret = ky_error_set(err, KYMO_E_INVALID,
-				   "there are %zu containers '%.64s': which one? %s", n, name,
-				   ky_strbuf_text(&text));
-	else if (found->len)
-		ret = ky_error_set(err, KYMO_E_NOT_FOUND,
-				   "no container '%.64s' runs; those that do: %s", name,
-				   ky_strbuf_text(&text));
-	else
-		ret = ky_error_set(err, KYMO_E_NOT_FOUND,
-				   "no container '%.64s' runs, and no other one, as far as the "
-				   "names of control groups tell; --cgroup takes any of these",
-				   name);
-	if (!n && lacks_names(found))
-		ky_error_hint(err, "the names of docker's and others' are known to root only: "
-				   "sudo, or take the id");
-	ky_strbuf_fini(&text);
-	return ret;
-}
-
-int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
-			struct kymo_error *err)
-{
-	struct ky_containers found = KY_VEC_INIT;
-	const struct ky_container *chosen = NULL;
-	enum meant how = NONE;
-	int ret = ky_containers_find(&found, err);
-	size_t n = ret < 0 ? 0 : choose(&found, name, &chosen, &how);
-
-	if (!ret && n != 1)
-		ret = not_one(&found, name, n, how, err);
-	else if (!ret)
-		memcpy(cgroup, chosen->cgroup, sizeof(chosen->cgroup));
-	ky_vec_fini(&found);
-	return ret;
+		ky_log_warning(
+			&ky_cli_log,
+			"homes do not answer: %zu more users' containers are known by their ids "
+			"only",
+			n_left);
+	sort(found);
 }

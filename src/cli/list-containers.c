@@ -29,7 +29,7 @@ static int print_json(const struct ky_containers *found, struct kymo_error *err)
 	json_t *list = json_array(), *all;
 	int ret;
 
-	ky_vec_foreach(found, container)
+	ky_vec_foreach(&found->all, container)
 		json_array_append_new(list, container_json(container));
 	all = json_pack("{s:o}", "containers", list);
 	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
@@ -53,16 +53,18 @@ static void print_text(const struct ky_container *container)
 
 int ky_list_containers(bool json, struct kymo_error *err)
 {
-	struct ky_containers found = KY_VEC_INIT;
+	struct ky_containers found;
 	int ret = ky_containers_find(&found, err);
 
+	if (!ret)
+		ky_containers_name_users(&found);
 	if (!ret && json)
 		ret = print_json(&found, err);
-	else if (!ret && !found.len)
+	else if (!ret && !found.all.len)
 		puts("No container runs.");
 	else if (!ret)
-		ky_vec_foreach(&found, container)
+		ky_vec_foreach(&found.all, container)
 			print_text(container);
-	ky_vec_fini(&found);
+	ky_containers_fini(&found);
 	return ret;
 }

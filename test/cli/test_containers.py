@@ -119,8 +119,9 @@ def kymo_there(groups, request, kymo_bin, tmp_path):
     if subprocess.run([*there, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         pytest.skip("needs mounts of its own")
 
-    def call(*args, code=0):
-        done = subprocess.run([*there, kymo_bin, *args], capture_output=True, text=True, timeout=60, check=False)
+    def call(*args, code=0, before=(), **kwargs):
+        done = subprocess.run([*there, *before, kymo_bin, *args], capture_output=True, text=True, timeout=60, check=False,
+                              **kwargs)
         assert done.returncode == code, done
         return done
 
@@ -219,7 +220,106 @@ def test_twins(groups, kymo_there, tmp_path):
         os.makedirs(f"{groups}/{place}/{ID['1']}")
     done = kymo_there("record", "-o", tmp_path / "out", "--container", "1" * 12, code=1)
     for place in ("docker", "system.slice"):
-        assert f" {'1' * 12} {kymo_there.root}/{place}/{ID['1']})" in done.stderr, done
+        assert f"({kymo_there.root}/{place}/{ID['1']})" in done.stderr, done
+
+
+def test_groups_that_a_user_owns(groups, kymo_there, tmp_path):
+    """Are that user's, wherever they are: he may give them any id, and his files name them."""
+    for place, owner in (("system.slice/his.service", UID), ("docker", 0)):
+        os.makedirs(f"{groups}/{place}/docker-{ID['3']}.scope")
+        os.chown(f"{groups}/{place}", owner, owner)
+    write_state(tmp_path)
+    listed = json.loads(kymo_there("list", "--containers", "--json").stdout)["containers"]
+    assert [(one["name"], os.path.relpath(one["cgroup"], kymo_there.root).split("/")[0]) for one in listed] == [
+        (None, "docker"), ("mine", "system.slice")]
+    # That id is the system's.
+    done = kymo_there("record", "-o", tmp_path / "out", "--container", "3" * 12, "--container", "nobody", code=1)
+    assert "no container 'nobody' runs; " in done.stderr, done
+
+
+@pytest.mark.parametrize("groups", places()[:1] or [None], indirect=True, ids=str)
+def test_more_than_are_looked_at(groups, kymo_there, tmp_path):
+    """Of one user; others' are looked at all the same."""
+    for uid, n in ((UNKNOWN_UID, 515), (UID, 1)):
+        for i in range(n):
+            os.makedirs(f"{groups}/user.slice/user-{uid}.slice/docker-{i:064x}.scope")
+    os.makedirs(f"{groups}/docker/{ID['1']}")
+    write_state(tmp_path)
+    done = kymo_there("list", "--containers", "--json")
+    assert done.stderr == (f"kymo: warning: user {UNKNOWN_UID} has more containers than the 512 that are looked at; "
+                           "--cgroup takes any group\n")
+    listed = [one["cgroup"] for one in json.loads(done.stdout)["containers"]]
+    assert len(listed) == 512 + 2
+    assert sum(f"user-{UID}.slice" in cgroup for cgroup in listed) == 1
+    # Who is not looked for is not told of.
+    assert "which one?" not in kymo_there("record", "-d", "1ms", "-o", tmp_path / "out", "--container", "1" * 12,
+                                          "--container", "0" * 64 + "1", code=1).stderr
+
+
+@pytest.fixture
+def silent_files():
+    """What makes a file system that never answers: nobody reads what the kernel asks."""
+    try:
+        device = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as error:
+        pytest.skip(f"needs /dev/fuse: {error}")
+    yield device
+    os.close(device)
+
+
+@pytest.mark.parametrize("groups", places()[:1] or [None], indirect=True, ids=str)
+def test_a_home_that_hangs(groups, kymo_there, tmp_path, silent_files):
+    """Its containers have no names; all others do."""
+    for uid, letter in ((UNKNOWN_UID, "2"), (UID, "3")):
+        os.makedirs(f"{groups}/user.slice/user-{uid}.slice/docker-{ID[letter]}.scope")
+    os.makedirs(f"{groups}/docker/{ID['1']}")
+    write_state(tmp_path)
+    with open(tmp_path / "etc/passwd", "a", encoding="ascii") as file:
+        file.write(f"silent:x:{UNKNOWN_UID}:{UNKNOWN_UID}::/var/lib/silent:/bin/sh\n")
+    (tmp_path / "var/lib/silent").mkdir()
+    mount = f"fd={silent_files},rootmode=40000,user_id={UNKNOWN_UID},group_id={UNKNOWN_UID},allow_other"
+    hang = ["sh", "-c", 'mount -i -t fuse -o "$0" silent /var/lib/silent && exec "$@"', mount]
+    done = kymo_there("list", "--containers", "--json", before=hang, pass_fds=[silent_files])
+    assert {one["id"]: one["name"] for one in json.loads(done.stdout)["containers"]} == {
+        ID["1"]: "web", ID["2"]: None, ID["3"]: "mine"}
+    assert done.stderr == (f"kymo: warning: the home of user {UNKNOWN_UID} does not answer: not all names of that "
+                           "user's containers are known; their ids are\n")
+
+
+def test_one_in_several_hierarchies(kymo, recording, program, actor):
+    """Is known by its id, whatever its paths are; two in one hierarchy are two."""
+    if len(hierarchies()) < 2:
+        pytest.skip("needs control groups of both versions")
+    container = os.urandom(32).hex()
+    old, new = (f"/sys/fs/cgroup/{at}" for at in hierarchies()[:2])
+    tops = [tempfile.mkdtemp(prefix="kymo-test-", dir=at) for at in (old, new, old)]
+    groups = [f"{top}/{name}" for top, name in zip(tops, (container, f"x.slice:cri-containerd:{container}",
+                                                          f"docker-{container}.scope"))]
+
+    def listed():
+        found = json.loads(kymo("list", "--containers", "--json").out)["containers"]
+        return [(one["cgroup"], one["processes"]) for one in found if one["id"] == container]
+
+    one = actor(program)
+    try:
+        for group in groups[:2]:
+            os.mkdir(group)
+        join(groups[0], one.pid)
+        assert listed() == [(groups[0], 1)]
+        join(groups[1], one.pid)
+        assert listed() == [(groups[1], 1)]
+        record = recording("--container", container[:12])
+        one.does("sa")
+        os.mkdir(groups[2])
+        assert sorted(listed()) == sorted([(groups[0], 1), (groups[1], 1), (groups[2], 0)])
+        for option in ("--add-container", "--remove-container"):
+            refusal = record.ctl(option, container, code=1).err
+            assert "which one?" in refusal and all(group in refusal for group in groups)
+        assert steps(record.stop()) == {"a": 1}
+    finally:
+        one.end()
+        for top in tops:
+            remove_groups(top)
 
 
 @pytest.fixture
@@ -310,6 +410,24 @@ def test_by_id(groups, recording, program, actor):
         assert "no container" in record.ctl("--remove-container", name, code=1).err
     other.does("sc")
     assert steps(record.stop()) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_raw(groups, recording, program, actor):
+    """A raw recording of a container has what happens there, and nothing else."""
+    one, other = actor(program), actor(program)
+    container = os.urandom(32).hex()
+    os.makedirs(f"{groups}/docker/{container}")
+    join(f"{groups}/docker/{container}", one.pid)
+    record = recording("--raw", "--container", container)
+    for line in ("sa", "cb", "2c"):
+        one.does(line)
+        other.does(line)
+    join(f"{groups}/docker/{container}", other.pid)
+    wait_until(record, other.pid, True)
+    other.does("sd")
+    assert steps(record.stop()) == dict.fromkeys("abcd", 1)
+    one.end()
+    other.end()
 
 
 class Box:
