@@ -96,7 +96,9 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, comm), NULL},
 	{"uid", 0, KY_OPTION_TEXT, "UID",
 	 "Only programs of this user; of the kernel, what happens in processes while they are this user's (by the "
-	 "real uid; seen up to a tenth of a second after it changes). Default: as root, of all users; else one's own.",
+	 "real uid; seen up to a tenth of a second after it changes, so that who is this user for a shorter time is "
+	 "missed: 'EVENTS if $ctx.uid == UID' with --context uid is exact). Default: as root, of all users; else one's "
+	 "own.",
 	 offsetof(struct ky_record_options, uid), NULL},
 	{"duration", 'd', KY_OPTION_DURATION, "TIME",
 	 "Stop after this time: 5s, 500ms, 2min. Default: until Ctrl-C, or until the command ends.",

@@ -129,6 +129,15 @@ def test_users_that_have_no_processes_yet(recording, actor):
     assert steps(record.stop()) == dict.fromkeys("cdehj", 1)
 
 
+def test_a_user_for_a_moment(recording, actor):
+    """Too short for --uid: a filter knows at each event."""
+    one = actor()
+    record = recording("--context", "uid", events="syscall_entry_lseek if $ctx.uid == 54326")
+    for line in ("sa", "u 54326", "sb", "u 0", "sc", "u 54326", "sd", "u 0", "se"):
+        one.does(line)
+    assert steps(record.stop()) == {"b": 1, "d": 1}
+
+
 def test_a_user_with_a_large_number(recording, actor):
     """4294967295 alone is none."""
     one = actor()
@@ -301,6 +310,27 @@ def test_who_is_in_two_of_them(group, recording, actor):
     os.mkdir(f"{group}/below")
     one.does("se")
     assert steps(record.stop()) == {"a": 2, "b": 1, "d": 2, "e": 1}
+
+
+def test_raw(group, recording, actor):
+    """Whose events they are is the kernel's to decide: raw recordings have the same, and ctl changes it."""
+    groups, users, others = actor(), actor(), actor()
+    join(f"{group}/below", groups.pid)
+    assert users.does("u 54327") == 0
+    record = recording("--raw", "--cgroup", group, "--uid", "54327")
+    for one in (groups, users, others):
+        one.does("sa")
+        one.does("cb")
+    assert others.does("u 54327") == 0
+    wait_until(record, others.pid, True)
+    others.does("sc")
+    join(os.path.dirname(group), groups.pid)
+    wait_until(record, groups.pid, False)
+    groups.does("sd")
+    record.ctl("--remove-uid", "54327", "--add-pid", groups.pid)
+    for one in (groups, users, others):
+        one.does("se")
+    assert steps(record.stop()) == {"a": 2, "b": 2, "c": 1, "e": 1}
 
 
 def test_a_name_that_comes_with_a_program(recording, program, actor, tmp_path):
