@@ -19,11 +19,16 @@ static bool is_word(char c)
 	       c == '_';
 }
 
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
 static struct span trimmed(struct span span)
 {
-	while (span.at < span.end && (*span.at == ' ' || *span.at == '\t'))
+	while (span.at < span.end && is_space(*span.at))
 		span.at++;
-	while (span.at < span.end && (span.end[-1] == ' ' || span.end[-1] == '\t'))
+	while (span.at < span.end && is_space(span.end[-1]))
 		span.end--;
 	return span;
 }
@@ -83,7 +88,18 @@ static size_t cast_len(struct span span)
 	return at < span.end && *at == ')' && at + 1 < span.end ? (size_t)(at + 1 - span.at) : 0;
 }
 
-/* The field that @span is, perhaps cast and in parentheses: "(unsigned long)(REC->flags)". */
+/* The length of @span without "[3]" behind it. */
+static size_t without_index(struct span span)
+{
+	const char *at = span.end;
+
+	if (at > span.at && at[-1] == ']')
+		while (at > span.at && *--at != '[')
+			;
+	return (size_t)((at > span.at ? at : span.end) - span.at);
+}
+
+/* The field that @span is or is an element of, perhaps cast and in parentheses: "(unsigned long)(REC->flags)". */
 static struct ky_format_field *field_of(const struct ky_format *format, struct span span)
 {
 	size_t len;
@@ -105,7 +121,7 @@ static struct ky_format_field *field_of(const struct ky_format *format, struct s
 	if (span.end - span.at < 6 || memcmp(span.at, "REC->", 5) != 0)
 		return NULL;
 	span.at += 5;
-	len = (size_t)(span.end - span.at);
+	len = without_index(span);
 	for (size_t i = 0; i < format->n_fields; i++) {
 		const char *name = format->fields[i].name;
 
@@ -116,6 +132,9 @@ static struct ky_format_field *field_of(const struct ky_format *format, struct s
 }
 
 /* ---- conversions ---------------------------------------------------------------------- */
+
+/* Of "%pM", "%pU" and "%ph", which show bytes in hexadecimal. */
+#define HEXADECIMAL_BYTES 'M'
 
 /* The conversions of a format text, one character for each argument it takes. */
 static size_t conversions(struct span text, char letters[MAX_ARGS])
@@ -132,15 +151,25 @@ static size_t conversions(struct span text, char letters[MAX_ARGS])
 		for (at++; at < text.end && strchr("-+ #0123456789.*hlLjztq", *at); at++)
 			if (*at == '*' && n < MAX_ARGS)
 				letters[n++] = '*';
-		if (at < text.end && *at != '%' && n < MAX_ARGS)
+		if (at + 1 < text.end && *at == 'p' && strchr("MUh", at[1]) && n < MAX_ARGS)
+			letters[n++] = HEXADECIMAL_BYTES;
+		else if (at < text.end && *at != '%' && n < MAX_ARGS)
 			letters[n++] = *at;
 	}
 	return n;
 }
 
+static bool is_array(const struct ky_format_field *field)
+{
+	return field->kind == KY_FORMAT_ARRAY || field->kind == KY_FORMAT_LOC_ARRAY;
+}
+
 static void set_base(struct ky_format_field *field, char letter)
 {
-	if (letter == 'x' || letter == 'X' || letter == 'p')
+	if (letter == 'x' || letter == 'X' || letter == HEXADECIMAL_BYTES)
+		field->base = 16;
+	else if (letter == 'p' &&
+		 !is_array(field)) /* of an array, it may be an address in decimal */
 		field->base = 16;
 	else if (letter == 'o')
 		field->base = 8;
@@ -156,9 +185,42 @@ static void apply_bases(struct ky_format *format, struct span text, struct span 
 	for (; i < n && next_piece(&args, &arg); i++) {
 		struct ky_format_field *field = field_of(format, arg);
 
-		if (field && (field->kind == KY_FORMAT_INT || field->kind == KY_FORMAT_POINTER))
+		if (field && (field->kind == KY_FORMAT_INT || field->kind == KY_FORMAT_POINTER ||
+			      is_array(field)))
 			set_base(field, letters[i]);
 	}
+}
+
+/* "__get_dynamic_array(addrs)" -> what stands in parentheses; else @span. */
+static struct span dynamic_name(struct span span)
+{
+	static const char call[] = "__get_dynamic_array(";
+	size_t len = sizeof(call) - 1;
+
+	if ((size_t)(span.end - span.at) > len && memcmp(span.at, call, len) == 0 &&
+	    span.end[-1] == ')') {
+		span.at += len;
+		span.end--;
+	}
+	return trimmed(span);
+}
+
+/* Arrays whose elements these functions show are shown in hexadecimal. */
+static void apply_array_base(struct ky_format *format, struct span call)
+{
+	struct ky_format_field *field;
+	struct span piece, name;
+
+	if (!next_piece(&call, &piece))
+		return;
+	field = field_of(format, piece);
+	name = dynamic_name(piece);
+	for (size_t i = 0; i < format->n_fields && !field; i++)
+		if (strlen(format->fields[i].name) == (size_t)(name.end - name.at) &&
+		    memcmp(format->fields[i].name, name.at, (size_t)(name.end - name.at)) == 0)
+			field = &format->fields[i];
+	if (field && is_array(field))
+		field->base = 16;
 }
 
 /* ---- labels --------------------------------------------------------------------------- */
@@ -168,21 +230,26 @@ struct table {
 	size_t n;
 };
 
-/* "text" without quotes and escapes; NULL: it is no text, or one that nobody wants to read. */
+/* "text", or several side by side, without quotes and escapes; NULL: it is no text, or one that nobody wants to read. */
 static const char *label_text(struct ky_arena *arena, struct span span)
 {
 	char text[MAX_LABEL_BYTES];
+	bool quoted = false;
 	size_t len = 0;
 
-	if (span.end - span.at < 3 || span.at[0] != '"' || span.end[-1] != '"')
-		return NULL;
-	for (const char *at = span.at + 1; at < span.end - 1; at++) {
-		if (*at == '\\' || *at == '"' || (unsigned char)*at < ' ' ||
+	for (const char *at = span.at; at < span.end; at++) {
+		if (*at == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (!quoted && is_space(*at))
+			continue;
+		if (!quoted || *at == '\\' || (unsigned char)*at < ' ' ||
 		    (unsigned char)*at > '~' || len == sizeof(text))
 			return NULL;
 		text[len++] = *at;
 	}
-	return ky_arena_strndup(arena, text, len);
+	return len && !quoted ? ky_arena_strndup(arena, text, len) : NULL;
 }
 
 /* Cut @value to @field's size. False: the field cannot hold it. */
@@ -264,17 +331,18 @@ static int take_table(struct ky_arena *arena, struct span call, bool is_flags, s
 	return keep_table(arena, &table, field, err);
 }
 
-static int apply_labels(struct ky_arena *arena, struct span args, struct ky_btf *btf,
-			struct ky_format *format, struct kymo_error *err)
+/* What the functions say that show a field in their own way. */
+static int apply_calls(struct ky_arena *arena, struct span args, struct ky_btf *btf,
+		       struct ky_format *format, struct kymo_error *err)
 {
 	static const struct {
 		const char *text;
-		bool is_flags;
+		enum { SYMBOLS, FLAGS, HEXADECIMAL } what;
 	} calls[] = {
-		{"__print_symbolic(", false},
-		{"__print_flags(", true},
-		{"__print_symbolic_u64(", false},
-		{"__print_flags_u64(", true},
+		{"__print_symbolic(", SYMBOLS},	    {"__print_flags(", FLAGS},
+		{"__print_symbolic_u64(", SYMBOLS}, {"__print_flags_u64(", FLAGS},
+		{"__print_array(", HEXADECIMAL},    {"__print_hex(", HEXADECIMAL},
+		{"__print_hex_str(", HEXADECIMAL},
 	};
 	int ret = KYMO_OK;
 
@@ -287,9 +355,14 @@ static int apply_labels(struct ky_arena *arena, struct span args, struct ky_btf 
 			size_t len = strlen(calls[i].text);
 			struct span call = {at + len, args.end};
 
-			if ((size_t)(args.end - at) > len && !memcmp(at, calls[i].text, len) &&
-			    !ret)
-				ret = take_table(arena, call, calls[i].is_flags, btf, format, err);
+			if ((size_t)(args.end - at) <= len || memcmp(at, calls[i].text, len) != 0 ||
+			    ret)
+				continue;
+			if (calls[i].what == HEXADECIMAL)
+				apply_array_base(format, call);
+			else
+				ret = take_table(arena, call, calls[i].what == FLAGS, btf, format,
+						 err);
 		}
 	}
 	return ret;
@@ -304,10 +377,9 @@ int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, str
 
 	if (!at)
 		return KYMO_OK;
+	/* It is the last line, and some have a line's end within a text. */
 	line.at = at + sizeof(key) - 1;
-	line.end = memchr(line.at, '\n', (size_t)(end - line.at));
-	if (!line.end)
-		line.end = end;
+	line.end = end;
 	line = trimmed(line);
 	if (line.at >= line.end || *line.at != '"')
 		return KYMO_OK;
@@ -317,5 +389,5 @@ int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, str
 	args.at = quoted.end < line.end ? quoted.end + 1 : line.end;
 	args.end = line.end;
 	apply_bases(format, quoted, args);
-	return apply_labels(arena, args, btf, format, err);
+	return apply_calls(arena, args, btf, format, err);
 }

@@ -20,7 +20,10 @@
 	"\tfield:unsigned long addr;\toffset:8;\tsize:8;\tsigned:0;\n"         \
 	"\tfield:int type;\toffset:16;\tsize:4;\tsigned:1;\n"                  \
 	"\tfield:u8 flags;\toffset:20;\tsize:1;\tsigned:0;\n"                  \
-	"\tfield:unsigned short mode;\toffset:22;\tsize:2;\tsigned:0;\n\n"
+	"\tfield:unsigned short mode;\toffset:22;\tsize:2;\tsigned:0;\n"       \
+	"\tfield:u8 mac[6];\toffset:24;\tsize:6;\tsigned:0;\n"                 \
+	"\tfield:u8 ip[4];\toffset:30;\tsize:4;\tsigned:0;\n"                  \
+	"\tfield:__data_loc u64[] dma;\toffset:36;\tsize:4;\tsigned:0;\n\n"
 
 static void apply(struct ky_arena *arena, const char *print, struct ky_btf *btf,
 		  struct ky_format *format)
@@ -58,6 +61,36 @@ static void test_bases(void **state)
 	ky_arena_fini(&arena);
 }
 
+static void test_bases_of_arrays(void **state)
+{
+	static const char *const hexadecimal[] = {
+		"\"%pM %pI4\", REC->mac, REC->ip",
+		"\"%s\", __print_hex(REC->mac, 6)",
+		"\"%s\", __print_hex_str(REC->mac, 6)",
+		"\"%02x %02x\", REC->mac[0], REC->mac[1]",
+		"\"%*phC\", 6, REC->mac",
+		"\"first line\nsecond %pU\", REC->mac",
+	};
+	struct ky_format format;
+	struct ky_arena arena;
+
+	(void)state;
+	ky_arena_init(&arena);
+	for (size_t i = 0; i < sizeof(hexadecimal) / sizeof(hexadecimal[0]); i++) {
+		apply(&arena, hexadecimal[i], NULL, &format);
+		assert_int_equal(format.fields[4].base, 16);
+		assert_int_equal(format.fields[5].base, 0);
+		assert_int_equal(format.fields[6].base, 0);
+	}
+	apply(&arena,
+	      "\"%s %d\", __print_array(__get_dynamic_array(dma), __get_dynamic_array_len(dma) / 8, 8), "
+	      "REC->mac[0]",
+	      NULL, &format);
+	assert_int_equal(format.fields[4].base, 0);
+	assert_int_equal(format.fields[6].base, 16);
+	ky_arena_fini(&arena);
+}
+
 static void test_labels(void **state)
 {
 	struct ky_format format;
@@ -67,7 +100,7 @@ static void test_labels(void **state)
 	ky_arena_init(&arena);
 	apply(&arena,
 	      "\"%s %s\", REC->type ? __print_symbolic((unsigned)REC->type, { (-1), \"none, {x}\" }, "
-	      "{0x10,\"hex\"}, { UNKNOWN, \"no\" }, { 0x10, \"again\" }, {3, \"esc\\\"aped\"}) : \"\", "
+	      "{0x10,\"he\" \"x\"}, { UNKNOWN, \"no\" }, { 0x10, \"again\" }, {3, \"esc\\\"aped\"}) : \"\", "
 	      "__print_flags(REC->flags, \"|\", { (1u << 0), \"A\" }, "
 	      "{ ( unsigned long)((( gfp_t)(((1UL))) << 3)) | 4, \"CD\" }, { 0x100, \"TOO_WIDE\" })",
 	      NULL, &format);
@@ -279,10 +312,10 @@ static void test_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bases),	    cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_btf),	    cmocka_unit_test(test_small_btf),
-		cmocka_unit_test(test_all_formats),
+		cmocka_unit_test(test_bases),	  cmocka_unit_test(test_bases_of_arrays),
+		cmocka_unit_test(test_labels),	  cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_constants), cmocka_unit_test(test_btf),
+		cmocka_unit_test(test_small_btf), cmocka_unit_test(test_all_formats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
