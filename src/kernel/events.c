@@ -230,6 +230,7 @@ void ky_event_as_format_says(const struct ky_format_field *from, struct ky_event
 	to->offset = from->offset;
 	to->size = from->size;
 	to->is_signed = from->is_signed;
+	to->is_kernel_signed = from->is_signed;
 	to->is_relative = from->is_relative;
 	to->base = 10;
 	to->bytes = (uint8_t)from->size;

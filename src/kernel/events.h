@@ -53,9 +53,10 @@ struct ky_event_field {
 	uint8_t bytes;	   /* of the integer in the trace, or of one element */
 	uint8_t base;	   /* 8, 10 or 16 */
 	bool is_signed;
-	bool is_relative;    /* STRING, COMM, SEQUENCE: a __rel_loc */
-	bool is_rest;	     /* STRING: what follows, to the record's end */
-	bool is_kernel_text; /* the kernel's filters take it for a text: a char * */
+	bool is_relative;      /* STRING, COMM, SEQUENCE: a __rel_loc */
+	bool is_rest;	       /* STRING: what follows, to the record's end */
+	bool is_kernel_text;   /* the kernel's filters take it for a text: a char * */
+	bool is_kernel_signed; /* they compare it as signed: not so any argument of a system call */
 	/* COPY: what its values are called; the format's. */
 	const struct ky_format_label *labels;
 	uint16_t n_labels;

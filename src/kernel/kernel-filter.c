@@ -66,8 +66,12 @@ static bool take_payload(const struct translator *t, const char *name, struct op
 		operand->name = "common_pid";
 		return true;
 	case KY_HOW_COPY:
-		/* Where the trace has less of it than the record, the kernel compares too much. */
-		return field->bytes == field->size && !field->is_kernel_text;
+		/*
+		 * Where the trace has less of it than the record, the kernel compares too much; where it has
+		 * a sign, and the kernel none, nothing is less than 0.
+		 */
+		return field->bytes == field->size && !field->is_kernel_text &&
+		       field->is_signed == field->is_kernel_signed;
 	case KY_HOW_TEXT:
 	case KY_HOW_STRING:
 	case KY_HOW_COMM:

@@ -90,6 +90,7 @@ fd = os.open("/dev/zero", os.O_RDONLY)
 for size in range(1, 101):
     os.pread(fd, size, 7 * size)
     os.getpriority(os.PRIO_PROCESS, 0)
+    os.lseek(fd, 50 - size, os.SEEK_CUR)
     if size % 10 == 0:
         os.sched_yield()
 os.execv("/bin/true", ["true"])
@@ -102,6 +103,7 @@ FILTERED = [
     ("sched_switch", 'next_prio >= 0 && !(prev_state & 1) && $ctx.procname != "kymo"'),
     ("syscall_exit_getpriority", "!(ret in (20, 21))"),
     ("syscall_entry_sched_yield", "$ctx.tid > 0"),
+    ("syscall_entry_lseek", "offset < 0"),
 ]
 
 
@@ -133,6 +135,7 @@ def test_filters_select_what_print_selects(record, kymo, kymo_bin, tmp_path):
     assert names.count("syscall_entry_pread64:") >= 25
     assert names.count("syscall_exit_getpriority:") == 0
     assert names.count("syscall_entry_sched_yield:") == 10
+    assert names.count("syscall_entry_lseek:") >= 50
 
 
 def test_filters_of_one_event_add_up(record, kymo):
