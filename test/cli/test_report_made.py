@@ -185,6 +185,17 @@ def test_files_outlast_a_thread_that_used_them_alone(kymo, tmp_path):
     worker = [*file_open(100, 11, "/tmp/opened"), *file_read(200, 11), ends(300, 11), switch(400, 0, 11, 10, 64),
               *file_read(500, 10)]
     assert files_read(kymo, tmp_path / "worker", [switch(0, 0, 10, 11), *dump, *worker]) == {"/tmp/opened": 10}
+    # The leader ends, and the one that used the file: a third one was idle so far.
+    idle = [event(1 + tid, 0, 10, "lttng_statedump_process_state", tid=tid, pid=10, ppid=1, name=f"t{tid}",
+                  file_table_address=0) for tid in (10, 11, 12)]
+    alone = [*worker[:4], ends(250, 10), ends(300, 11), switch(400, 0, 11, 12, 64), *file_read(500, 12)]
+    assert files_read(kymo, tmp_path / "idle", [switch(0, 0, 10, 11), *idle, *alone]) == {"/tmp/opened": 10}
+    # A thread becomes another program, and so its process' first one: that goes on when all others have ended.
+    becomes = [*file_open(100, 11, "/tmp/opened"), ends(200, 10),
+               event(300, 0, 10, "sched_process_exec", filename="/bin/new", tid=10, old_tid=11),
+               fork(400, 10, 15, 10), switch(500, 0, 10, 15, 1), *file_read(600, 15), ends(700, 15),
+               switch(800, 0, 15, 10, 64), *file_read(900, 10)]
+    assert files_read(kymo, tmp_path / "becomes", [switch(0, 0, 10, 11), *dump, *becomes]) == {"/tmp/opened": 10}
     forked = [switch(0, 0, 0, 10), *file_open(100, 10, "/tmp/a"), fork(200, 10, 12, 12), switch(300, 0, 10, 12, 1),
               fork(400, 12, 13, 12), ends(500, 12), switch(600, 0, 12, 13, 64), *file_read(700, 13), ends(800, 13),
               # Another process of that number has what its parent has.
