@@ -132,7 +132,8 @@ static const struct ky_option_def option_defs[] = {
 	 "those that ended first go first. Default: 256M.",
 	 offsetof(struct ky_record_options, keep_bytes), NULL},
 	{"pid", 'p', KY_OPTION_LIST, "PID[,PID...]",
-	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. "
+	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. In a "
+	 "container, by the ids that it has; in the trace they are the kernel's (the state dump knows both). "
 	 "May be given again; of the kernel, several of --pid, --tid, --uid, --cgroup and --container add up, and what "
 	 "processes and threads start then stays chosen, whosever it becomes.",
 	 offsetof(struct ky_record_options, pid), NULL},

@@ -243,8 +243,9 @@ static void add_verdict(struct kymo_error *err, char *log)
 		ky_error_hint(err, "the kernel's verifier says: %.300s", line ? line + 1 : log);
 }
 
-int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const char *name,
-			struct kymo_error *err)
+/* @function: of an iterator; else 0. */
+static int load(struct ky_bpf_asm *a, enum bpf_prog_type type, uint32_t function, const char *name,
+		struct kymo_error *err)
 {
 	union bpf_attr attr;
 	int fd, errnum;
@@ -254,6 +255,8 @@ int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const cha
 		return ky_error_nomem(err);
 	memset(&attr, 0, sizeof(attr));
 	attr.prog_type = type;
+	attr.expected_attach_type = function ? BPF_TRACE_ITER : 0;
+	attr.attach_btf_id = function;
 	attr.insns = (uint64_t)(uintptr_t)a->insns.data;
 	attr.insn_cnt = (uint32_t)a->insns.len;
 	attr.license = (uint64_t)(uintptr_t) "Dual MIT/GPL";
@@ -274,6 +277,37 @@ int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const cha
 		free(log);
 	}
 	return fd >= 0 ? fd : refused(NULL, errnum, "");
+}
+
+int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const char *name,
+			struct kymo_error *err)
+{
+	return load(a, type, 0, name, err);
+}
+
+int ky_bpf_load_iterator(struct ky_bpf_asm *a, uint32_t function, const char *name,
+			 struct kymo_error *err)
+{
+	return load(a, BPF_PROG_TYPE_TRACING, function, name, err);
+}
+
+int ky_bpf_iterate(int prog_fd, struct kymo_error *err)
+{
+	union bpf_attr attr;
+	int link, fd, errnum;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.link_create.prog_fd = (uint32_t)prog_fd;
+	attr.link_create.attach_type = BPF_TRACE_ITER;
+	link = bpf(BPF_LINK_CREATE, &attr);
+	if (link < 0)
+		return refused(err, errno, "cannot attach a BPF program");
+	memset(&attr, 0, sizeof(attr));
+	attr.iter_create.link_fd = (uint32_t)link;
+	fd = bpf(BPF_ITER_CREATE, &attr);
+	errnum = errno;
+	close(link);
+	return fd < 0 ? refused(err, errnum, "cannot run a BPF program") : fd;
 }
 
 int ky_bpf_attach_raw(int prog_fd, const char *name, struct kymo_error *err)

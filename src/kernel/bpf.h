@@ -81,6 +81,15 @@ int ky_bpf_load_program(struct ky_bpf_asm *a, enum bpf_prog_type type, const cha
 			struct kymo_error *err);
 
 /*
+ * The same of a program that is called with one thing after another: @function is the kernel's for it, by its number in BTF
+ * ("bpf_iter_task").
+ */
+int ky_bpf_load_iterator(struct ky_bpf_asm *a, uint32_t function, const char *name,
+			 struct kymo_error *err);
+/* Have it called with all of them: what it writes is what can be read. Returns a descriptor or an error. */
+int ky_bpf_iterate(int prog_fd, struct kymo_error *err);
+
+/*
  * Run program @prog_fd at raw tracepoint @name until the descriptor that is returned is closed.
  * KYMO_E_NOT_FOUND: there is no such tracepoint.
  */

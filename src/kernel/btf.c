@@ -16,6 +16,7 @@ enum {
 	BTF_STRUCT = 4,
 	BTF_UNION = 5,
 	BTF_ENUM = 6,
+	BTF_FUNC = 12,
 	BTF_FUNC_PROTO = 13,
 	BTF_VAR = 14,
 	BTF_DATASEC = 15,
@@ -204,26 +205,45 @@ static int find_member(const struct sections *sections, const uint8_t *at, uint3
 	return -1;
 }
 
-int ky_btf_member(struct ky_btf *btf, const char *name, const char *member)
+/* The type of @kind called @name, and its number; NULL: there is none. */
+static const uint8_t *find_type(struct ky_btf *btf, uint32_t kind, const char *name,
+				struct sections *sections, uint32_t *number)
 {
-	struct sections sections;
 	uint32_t at = 0;
 
 	if (!btf->is_read)
 		read_all(btf);
-	if (!find_sections(&btf->data, &sections))
-		return -1;
-	while (sections.types_len - at >= 12) {
-		const uint8_t *type = sections.types + at;
-		uint32_t info = word(type + 4), kind = (info >> 24) & 31, text = word(type);
-		uint32_t behind = bytes_behind(kind, info & 0xffff);
+	if (!find_sections(&btf->data, sections))
+		return NULL;
+	for (*number = 1; sections->types_len - at >= 12; (*number)++) {
+		const uint8_t *type = sections->types + at;
+		uint32_t info = word(type + 4), its_kind = (info >> 24) & 31, text = word(type);
+		uint32_t behind = bytes_behind(its_kind, info & 0xffff);
 
-		if (kind > BTF_LAST || behind > sections.types_len - at - 12)
-			return -1;
-		if (kind == BTF_STRUCT && text < sections.strings_len &&
-		    strcmp(sections.strings + text, name) == 0)
-			return find_member(&sections, type + 12, info & 0xffff, info >> 31, member);
+		if (its_kind > BTF_LAST || behind > sections->types_len - at - 12)
+			return NULL;
+		if (its_kind == kind && text < sections->strings_len &&
+		    strcmp(sections->strings + text, name) == 0)
+			return type;
 		at += 12 + behind;
 	}
-	return -1;
+	return NULL;
+}
+
+int ky_btf_member(struct ky_btf *btf, const char *name, const char *member)
+{
+	struct sections sections;
+	uint32_t number;
+	const uint8_t *type = find_type(btf, BTF_STRUCT, name, &sections, &number);
+	uint32_t info = type ? word(type + 4) : 0;
+
+	return type ? find_member(&sections, type + 12, info & 0xffff, info >> 31, member) : -1;
+}
+
+uint32_t ky_btf_function(struct ky_btf *btf, const char *name)
+{
+	struct sections sections;
+	uint32_t number;
+
+	return find_type(btf, BTF_FUNC, name, &sections, &number) ? number : 0;
 }

@@ -40,4 +40,7 @@ bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *
 /* The byte at which member @member of the first struct @name lies; -1: there is none. */
 int ky_btf_member(struct ky_btf *btf, const char *name, const char *member);
 
+/* The number of function @name among all types; 0: there is none. */
+uint32_t ky_btf_function(struct ky_btf *btf, const char *name);
+
 #endif

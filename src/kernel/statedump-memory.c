@@ -147,7 +147,7 @@ static int dump_sizes(struct ky_dump_run *run, int32_t pid)
 		   &resident, &shared) != 3 ||
 	    !total)
 		return KYMO_OK;
-	ky_dump_put32(&run->body, (uint32_t)pid);
+	ky_dump_put_id(run, pid);
 	ky_dump_put64(&run->body, total * page);
 	ky_dump_put64(&run->body, resident * page);
 	ky_dump_put64(&run->body, shared * page);
@@ -203,7 +203,7 @@ static int dump_map(struct ky_dump_run *run, int32_t pid, const struct ky_dump_m
 
 	if ((map->protection & 4) && map->inode)
 		map_build_id(run, pid, map, id);
-	ky_dump_put32(body, (uint32_t)pid);
+	ky_dump_put_id(run, pid);
 	ky_dump_put64(body, map->begin);
 	ky_dump_put64(body, map->end);
 	ky_dump_put8(body, (uint8_t)map->protection);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "kernel/pid-view.h"
 #include "kernel/proc.h"
 #include "kernel/statedump.h"
 #include "os/elf-file.h"
@@ -53,6 +54,17 @@ static inline void ky_dump_put32(struct ky_dump_body *body, uint32_t value)
 static inline void ky_dump_put64(struct ky_dump_body *body, uint64_t value)
 {
 	ky_dump_put(body, &value, sizeof(value));
+}
+
+/* An id from /proc, as the kernel has it. */
+static inline int32_t ky_dump_id(const struct ky_dump_run *run, int32_t own)
+{
+	return run->dump->view ? ky_pid_to_kernel(run->dump->view, own) : own;
+}
+
+static inline void ky_dump_put_id(struct ky_dump_run *run, int32_t own)
+{
+	ky_dump_put32(&run->body, (uint32_t)ky_dump_id(run, own));
 }
 
 /* The first @len bytes of @text, and a NUL. */

@@ -92,9 +92,9 @@ static int dump_state(struct ky_dump_run *run, const struct ky_proc_thread *thre
 	struct ky_dump_body *body = &run->body;
 	bool kernel = thread->flags & KY_PROC_KTHREAD;
 
-	ky_dump_put32(body, (uint32_t)thread->tid);
-	ky_dump_put32(body, (uint32_t)thread->pid);
-	ky_dump_put32(body, (uint32_t)thread->ppid);
+	ky_dump_put_id(run, thread->tid);
+	ky_dump_put_id(run, thread->pid);
+	ky_dump_put_id(run, thread->ppid);
 	ky_dump_put(body, thread->comm, KY_COMM_BYTES);
 	ky_dump_put32(body, kernel ? TYPE_KERNEL_THREAD : TYPE_USER_THREAD);
 	ky_dump_put32(body, MODE_UNKNOWN);
@@ -124,11 +124,11 @@ static int dump_pid_ns(struct ky_dump_run *run, const struct ky_proc_thread *thr
 	unsigned int level = ids->n_levels ? ids->n_levels - 1 : 0;
 	struct ky_dump_body *body = &run->body;
 
-	ky_dump_put32(body, (uint32_t)thread->tid);
+	ky_dump_put_id(run, thread->tid);
 	ky_dump_put32(body, (uint32_t)(ids->n_levels ? ids->nspid[level] : thread->tid));
 	ky_dump_put32(body, (uint32_t)(ids->n_levels ? ids->nstgid[level] : thread->pid));
 	ky_dump_put32(body, (uint32_t)ppid_inside(run, thread->ppid, level));
-	ky_dump_put32(body, level);
+	ky_dump_put32(body, level + (run->dump->view ? run->dump->view->level : 0));
 	ky_dump_put32(body, ky_proc_ns(&run->proc, thread->pid, thread->tid, "pid"));
 	return ky_dump_emit(run, KY_STATEDUMP_PROCESS_PID_NS);
 }
@@ -138,7 +138,7 @@ static int dump_user_ns(struct ky_dump_run *run, const struct ky_proc_thread *th
 {
 	struct ky_dump_body *body = &run->body;
 
-	ky_dump_put32(body, (uint32_t)thread->tid);
+	ky_dump_put_id(run, thread->tid);
 	/* As seen from here: /proc does not say how the inner namespace numbers them. */
 	ky_dump_put32(body, ids->uid);
 	ky_dump_put32(body, ids->gid);
@@ -170,7 +170,7 @@ static int dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread 
 
 		if (!inode)
 			continue;
-		ky_dump_put32(&run->body, (uint32_t)thread->tid);
+		ky_dump_put_id(run, thread->tid);
 		ky_dump_put32(&run->body, inode);
 		ret = ky_dump_emit(run, others[i].event);
 	}
@@ -186,7 +186,7 @@ static int dump_cgroup(struct ky_dump_run *run, const struct ky_proc_thread *thr
 
 	if (!cgroup)
 		return KYMO_OK;
-	ky_dump_put32(body, (uint32_t)thread->tid);
+	ky_dump_put_id(run, thread->tid);
 	ky_dump_put64(body, cgroup);
 	ky_dump_put_text(body, path);
 	return ky_dump_emit(run, KY_STATEDUMP_PROCESS_CGROUP);
@@ -206,7 +206,7 @@ static int dump_file(struct ky_dump_run *run, int32_t pid, uint64_t file_table)
 		fmode |= FMODE_WRITE;
 	if (file->flags & O_PATH)
 		fmode = 0;
-	ky_dump_put32(body, (uint32_t)pid);
+	ky_dump_put_id(run, pid);
 	ky_dump_put64(body, file_table);
 	ky_dump_put32(body, (uint32_t)file->fd);
 	ky_dump_put32(body, file->flags);
@@ -258,6 +258,9 @@ static int dump_thread(struct ky_dump_run *run, const struct ky_proc_thread *thr
 	uint64_t file_table = FILE_TABLE_BASE;
 	int ret;
 
+	/* It ended just now: nobody has its id. */
+	if (!ky_dump_id(run, thread->tid))
+		return KYMO_OK;
 	/* Kernel threads share init's table, and zombies have none left. */
 	if (!kernel && !is_gone(thread)) {
 		is_new = !owner->tid || !shares_files(owner->tid, thread->tid);

@@ -73,7 +73,9 @@ struct ky_statedump {
 	uint32_t context_bytes;
 	int (*flush)(void *data, uint64_t end_cycles, struct kymo_error *err);
 	void *data;
-	bool maps; /* what processes have mapped, too: takes some 30 us for each mapping */
+	struct ky_pid_view
+		*view; /* of /proc: events have the kernel's ids. NULL: they are the same */
+	bool maps;     /* what processes have mapped, too: takes some 30 us for each mapping */
 	/* Filled by the run: */
 	uint64_t events, processes, threads, files;
 	uint64_t last_cycles;

@@ -65,18 +65,38 @@ int ky_threads_put(struct ky_threads *threads, const struct ky_thread *thread)
 	return KYMO_OK;
 }
 
+static int32_t to_kernel(const struct ky_threads *threads, int32_t own)
+{
+	return threads->view ? ky_pid_to_kernel(threads->view, own) : own;
+}
+
+/* 0, or negative: it is not there. */
+static int read_ids(struct ky_threads *threads, const struct ky_thread *thread,
+		    struct ky_thread_ids *ids)
+{
+	int32_t pid = thread->pid, tid = thread->tid;
+
+	if (threads->view) {
+		pid = ky_pid_to_own(threads->view, pid);
+		tid = ky_pid_to_own(threads->view, tid);
+	}
+	return pid && tid ? ky_thread_ids_read(&threads->proc, pid, tid, ids) : KYMO_E_NOT_FOUND;
+}
+
+/* @pid and @tid as /proc has them. */
 static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 {
+	int32_t id = to_kernel(threads, tid);
 	struct ky_proc_thread seen;
 	struct ky_thread *thread;
 
-	if (find(threads, tid) || ky_proc_read_thread(&threads->proc, pid, tid, &seen) < 0)
+	if (!id || find(threads, id) || ky_proc_read_thread(&threads->proc, pid, tid, &seen) < 0)
 		return KYMO_OK;
-	thread = add(threads, tid);
+	thread = add(threads, id);
 	if (!thread)
 		return KYMO_E_MEMORY;
-	thread->pid = pid;
-	thread->ppid = seen.ppid;
+	thread->pid = to_kernel(threads, pid);
+	thread->ppid = to_kernel(threads, seen.ppid);
 	thread->prio = seen.prio;
 	memcpy(thread->comm, seen.comm, sizeof(thread->comm));
 	if (threads->wants_ids)
@@ -123,6 +143,9 @@ struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid)
 
 	if (thread || tid == 0)
 		return thread ? thread : add(threads, tid);
+	/* All of another namespace's were taken in at the start, and others are not in /proc. */
+	if (threads->view && threads->view->is_foreign)
+		return add(threads, tid);
 	/* /proc/TID exists for every thread, though it is listed for leaders only. */
 	if (ky_proc_read_ids(&threads->proc, tid, tid, &ids) == 0 && ids.n_levels &&
 	    add_from_proc(threads, ids.nstgid[0], tid) == 0 && (thread = find(threads, tid)))
@@ -181,6 +204,13 @@ void ky_threads_set_ids(struct ky_threads *threads, int32_t tid, const struct ky
 	threads->generation++;
 }
 
+static void look_again(struct ky_threads *threads)
+{
+	/* What is not known any more is gone: it keeps what it had. */
+	if (threads->view)
+		(void)ky_pid_view_refresh(threads->view, NULL);
+}
+
 void ky_threads_refresh_ids(struct ky_threads *threads, int32_t tid)
 {
 	struct ky_thread *thread = ky_threads_get(threads, tid);
@@ -190,7 +220,8 @@ void ky_threads_refresh_ids(struct ky_threads *threads, int32_t tid)
 	if (!thread)
 		return;
 	ids = thread->ids;
-	if (ky_thread_ids_read(&threads->proc, thread->pid, tid, &ids) < 0)
+	look_again(threads);
+	if (read_ids(threads, thread, &ids) < 0)
 		return;
 	ky_threads_set_ids(threads, tid, &ids);
 }
@@ -213,11 +244,12 @@ void ky_threads_set_cgroup(struct ky_threads *threads, int32_t tid, uint64_t cgr
 	threads->generation++;
 	if (thread->pid != tid)
 		return;
+	look_again(threads);
 	while (ky_map_next(&threads->map, &pos, &key, &value)) {
 		struct ky_thread *other = value;
 
 		if (other->pid == tid && other != thread && !other->exiting &&
-		    ky_thread_ids_read(&threads->proc, other->pid, other->tid, &ids) == 0)
+		    read_ids(threads, other, &ids) == 0)
 			other->ids.cgroup = ids.cgroup;
 	}
 }

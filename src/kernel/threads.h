@@ -15,6 +15,7 @@
 #include <kymo/error.h>
 
 #include "base/hash.h"
+#include "kernel/pid-view.h"
 #include "kernel/proc.h"
 #include "kernel/thread-ids.h"
 
@@ -32,6 +33,8 @@ struct ky_thread {
 struct ky_threads {
 	struct ky_map map; /* tid -> struct ky_thread */
 	struct ky_proc proc;
+	struct ky_pid_view
+		*view; /* of /proc; all ids here are the kernel's. NULL: they are the same */
 	int32_t exited[KY_THREADS_EXITED];
 	uint32_t n_exited;   /* ever; the newest stands at (n - 1) % KY_THREADS_EXITED */
 	uint32_t generation; /* changes with every change of any thread */
@@ -51,7 +54,7 @@ int ky_threads_put(struct ky_threads *threads, const struct ky_thread *thread);
 
 /*
  * The thread, never NULL except when out of memory. One that no event announced is looked up in
- * /proc; when it is gone from there, it is taken for a process of one thread.
+ * /proc, where that has the kernel's ids; when it is gone from there, it is taken for a process of one thread.
  */
 struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid);
 

@@ -29,7 +29,8 @@ static void *dump_thread(void *data)
 	struct ky_session_dump *dump = &session->dump;
 	uint64_t one = 1;
 
-	atomic_store_explicit(&dump->tid, gettid(), memory_order_relaxed);
+	atomic_store_explicit(&dump->tid, ky_pid_to_kernel(&session->view, gettid()),
+			      memory_order_relaxed);
 	dump->result = ky_statedump_run(&dump->dump, &dump->err);
 	if (write(dump->done_fd, &one, sizeof(one)) < 0)
 		dump->result = dump->result < 0 ? dump->result : KYMO_E_IO;
@@ -39,7 +40,9 @@ static void *dump_thread(void *data)
 static int prepare(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
-	struct ky_thread self = {.tid = getpid(), .pid = getpid(), .ppid = getppid()};
+	int32_t pid = ky_pid_to_kernel(&session->view, getpid());
+	struct ky_thread self = {
+		.tid = pid, .pid = pid, .ppid = ky_pid_to_kernel(&session->view, getppid())};
 	uint8_t context[KY_CONTEXT_MAX_BYTES];
 	int ret;
 
@@ -63,6 +66,7 @@ static int prepare(struct ky_session *session, struct kymo_error *err)
 		.context_bytes = ky_convert_context(&session->convert, &self, context),
 		.flush = dump_flush,
 		.data = session,
+		.view = &session->view,
 		.maps = session->options.maps,
 	};
 	dump->dump.context = ky_arena_memdup(&session->convert.arena, context, sizeof(context));

@@ -97,6 +97,9 @@ struct ky_session {
 	struct ky_catalogue catalogue;
 	struct ky_btf btf; /* while the model is built */
 	struct ky_convert convert;
+	struct ky_pid_view
+		view; /* of /proc: what this process knows others by, and what the kernel does */
+	struct kymo_error blind; /* why it is blind */
 	struct ky_threads threads;
 	bool has_threads;
 	struct ky_probes probes;

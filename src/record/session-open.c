@@ -168,7 +168,7 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	session->merge = true;
 	session->content = ky_content_new(options->syscall_content, options->content_bytes, ids,
-					  (uint32_t)getpid());
+					  (uint32_t)ky_pid_to_kernel(&session->view, getpid()));
 	if (!session->content)
 		return ky_error_nomem(err);
 	if (session->has_compat)
@@ -208,9 +208,10 @@ int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 	ky_strbuf_fini(&text);
 	if (ret < 0)
 		return ret;
-	session->convert.own_tids[0] = getpid();
+	session->convert.own_tids[0] = ky_pid_to_kernel(&session->view, getpid());
 	if (session->has_threads) {
 		ret = ky_threads_init(&session->threads, err);
+		session->threads.view = &session->view;
 		session->threads.wants_ids = (session->options.context & KY_CONTEXT_OF_IDS) != 0;
 		session->convert.threads = &session->threads;
 	}
@@ -268,12 +269,25 @@ int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/* In a pid namespace; without knowing which ids are which all but choosing goes on. */
+static void look_at_ids(struct ky_session *session)
+{
+	if (ky_pid_view_open(&session->view, &session->blind) == 0)
+		return;
+	ky_log_warning(
+		session->options.log,
+		"in this pid namespace the kernel's ids of threads are others, and which are "
+		"which is not known: the state dump and contexts may have wrong ones: %s",
+		session->blind.message);
+}
+
 static int open_all(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_tracefs_open(&session->fs, err);
 
 	if (ret < 0)
 		return ret;
+	look_at_ids(session);
 	ret = make_fds(session, err);
 	if (!ret)
 		ret = ky_session_make_uuid(session, err);
@@ -296,7 +310,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = open_output(session, err);
 	if (!ret && session->blocks)
-		session->convert.own_tids[2] = ky_block_writer_tid(session->blocks);
+		session->convert.own_tids[2] =
+			ky_pid_to_kernel(&session->view, ky_block_writer_tid(session->blocks));
 	if (!ret)
 		ret = ky_session_setup_instance(session, err);
 	if (!ret)

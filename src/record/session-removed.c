@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who was taken out by its id. Users and control groups that it is in do not bring it back when they are looked for again;
- * choosing it does, or a user or group that it is in. Ids are forgotten when nobody has them any more.
+ * Who was taken out by its id, which is the kernel's here. Users and control groups that it is in do not bring it back
+ * when they are looked for again; choosing it does, or a user or group that it is in. Ids are forgotten when nobody has
+ * them any more.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,9 +30,12 @@ int ky_session_note_removed(struct ky_session *session, const int32_t *ids, size
 {
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < n && !ret; i++)
-		ret = note(session, ids[i], processes ? of_process((uint32_t)ids[i]) : by_itself,
-			   err);
+	for (size_t i = 0; i < n && !ret; i++) {
+		int32_t id = ky_pid_to_kernel(&session->view, ids[i]);
+
+		ret = id ? note(session, id, processes ? of_process((uint32_t)id) : by_itself, err)
+			 : KYMO_OK;
+	}
 	return ret;
 }
 
@@ -42,7 +46,7 @@ static int note_threads(struct ky_session *session, int32_t pid, struct kymo_err
 	char text[16];
 	int ret;
 
-	snprintf(text, sizeof(text), "%" PRId32, pid);
+	snprintf(text, sizeof(text), "%" PRId32, ky_pid_to_own(&session->view, pid));
 	ret = ky_session_collect_process(session, text, err);
 	for (size_t i = first; i < session->collected.len && ret >= 0; i++)
 		ret = note(session, session->collected.data[i], of_process((uint32_t)pid), err);
@@ -60,7 +64,8 @@ static int refresh(struct ky_session *session, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	while (!ret && ky_map_next(&session->removed, &pos, &tid, &how)) {
-		snprintf(path, sizeof(path), "/proc/%" PRIu64, tid);
+		snprintf(path, sizeof(path), "/proc/%" PRId32,
+			 ky_pid_to_own(&session->view, (int32_t)tid));
 		if (access(path, F_OK) < 0)
 			ret = ky_vec_push(&gone, (int32_t)tid);
 		else if (how == of_process(tid))

@@ -10,18 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "kernel/proc.h"
 #include "record/session-internal.h"
 
-#define ROUNDS_MAX  16
-#define INIT_PID_NS 0xeffffffcu /* the inode of the first pid namespace, since Linux 3.8 */
+#define ROUNDS_MAX 16
 
 int ky_session_collect_tid(struct ky_session *session, int32_t tid, struct kymo_error *err)
 {
+	/* 0: it ended meanwhile. */
+	tid = ky_pid_to_kernel(&session->view, tid);
+	if (!tid)
+		return KYMO_OK;
 	return ky_vec_push(&session->collected, tid) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
@@ -127,10 +129,10 @@ static int choose_all(struct ky_session *session,
 static int collect_ids(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
 		       size_t n, bool must_be_there, struct kymo_error *err)
 {
-	int ret = KYMO_OK;
+	int ret = ky_pid_view_refresh(&session->view, err);
 
 	ky_vec_clear(&session->collected);
-	if (what != KY_SESSION_UIDS)
+	if (!ret && what != KY_SESSION_UIDS)
 		return choose_all(session, what == KY_SESSION_PIDS ? choose_pid : choose_thread,
 				  ids, n, must_be_there, err);
 	for (size_t i = 0; i < n && ret >= 0; i++)
@@ -141,7 +143,7 @@ static int collect_ids(struct ky_session *session, enum ky_session_choice what, 
 int ky_session_collect_watched(struct ky_session *session, struct kymo_error *err)
 {
 	size_t first = session->collected.len;
-	int ret = KYMO_OK;
+	int ret = ky_pid_view_refresh(&session->view, err);
 
 	ky_vec_foreach(&session->watch.uids, uid)
 		if (ret >= 0)
@@ -163,6 +165,9 @@ static int choose(struct ky_session *session, const struct ids *ids, struct kymo
 
 	for (int round = 0; n_new && round < ROUNDS_MAX; round++) {
 		ky_vec_clear(&session->collected);
+		ret = ky_pid_view_refresh(&session->view, err);
+		if (ret < 0)
+			return ret;
 		/* Those that end meanwhile were there. */
 		ret = choose_all(session, choose_pid, ids->pids, ids->n_pids, !round, err);
 		if (!ret && !round)
@@ -196,20 +201,22 @@ static int follow_children(struct ky_session *session, struct kymo_error *err)
 	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
 }
 
-/* The kernel's lists are of ids as the first pid namespace has them, which others are not told. */
-static int check_namespace(struct kymo_error *err)
+/* The kernel's lists are of ids as the first pid namespace has them, which others are told by BPF. */
+static int check_namespace(const struct ky_session *session, struct kymo_error *err)
 {
-	struct stat st;
 	int ret;
 
-	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == INIT_PID_NS)
+	if (!session->view.is_blind)
 		return KYMO_OK;
 	ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-			   "whose events are recorded cannot be chosen from within a pid "
-			   "namespace: the kernel's ids are others");
-	ky_error_hint(err, "record on the host, where --container chooses what runs in this "
-			   "container, or begin it with the host's ids (docker run --pid=host); "
-			   "--comm and filters choose from here, too");
+			   "whose events are recorded cannot be chosen from within this pid "
+			   "namespace: the kernel's ids are others, and not known: %s",
+			   session->blind.message);
+	ky_error_hint(err,
+		      "%s%srecord on the host, where --container chooses what runs in this "
+		      "container, or begin it with the host's ids (docker run --pid=host); "
+		      "--comm and filters choose from here, too",
+		      session->blind.hint, *session->blind.hint ? "; or " : "");
 	return ret;
 }
 
@@ -234,7 +241,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 	session->has_chosen = groups || options->n_tids;
 	if (!session->has_chosen && !options->follow)
 		return KYMO_OK;
-	ret = check_namespace(err);
+	ret = check_namespace(session, err);
 	if (!ret && (groups || options->follow))
 		ret = follow_children(session, err);
 	if (!ret && options->uid >= 0)
@@ -287,7 +294,7 @@ static int add(struct ky_session *session, enum ky_session_choice what, const in
 {
 	size_t n_uids = session->watch.uids.len, n_groups = session->watch.groups.len;
 	struct ids chosen = {0};
-	int ret = check_namespace(err);
+	int ret = check_namespace(session, err);
 
 	/* Are they there? Else nothing changes. */
 	if (!ret)
@@ -308,7 +315,7 @@ static int add(struct ky_session *session, enum ky_session_choice what, const in
 static int add_group(struct ky_session *session, const char *name, struct kymo_error *err)
 {
 	size_t n_uids = session->watch.uids.len, n_groups = session->watch.groups.len;
-	int ret = check_namespace(err);
+	int ret = check_namespace(session, err);
 
 	ky_vec_clear(&session->collected);
 	if (!ret)

@@ -44,6 +44,9 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	session->started = true;
+	ret = ky_pid_view_refresh(&session->view, err);
+	if (ret < 0)
+		return ret;
 	/* After recording is on: who is born from now on is announced by an event. */
 	if (session->has_threads)
 		ret = ky_threads_scan(&session->threads, err);
@@ -362,6 +365,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_counters_free(session->counters);
 	if (session->has_threads)
 		ky_threads_fini(&session->threads);
+	ky_pid_view_close(&session->view);
 	ky_map_fini(&session->chosen_tids);
 	ky_map_fini(&session->removed);
 	ky_vec_fini(&session->collected);

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Recording from within a pid namespace: processes are chosen by what they are called there; the kernel's events, which
+have its own ids, are told whose they are."""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import actors
+
+UNSHARE = ["unshare", "--pid", "--fork", "--kill-child"]
+
+# Runs inside, as the first process there: what it prints is as it sees it.
+INSIDE = r"""
+import json, os, signal, subprocess, sys, time
+import actors
+
+kymo, program, out = sys.argv[1:]
+
+def ctl(*options, code=0):
+    done = subprocess.run([kymo, "ctl", out, *map(str, options)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done
+    return done.stderr
+
+a, b, c = (actors.Actor(program) for _ in range(3))
+record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek,syscall_entry_getppid",
+                           "--context", "pid,ppid,procname", "--pid", str(a.pid)], stderr=subprocess.PIPE)
+while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+    assert record.poll() is None, record.stderr.read()
+    time.sleep(0.02)
+
+def all_do(letter):
+    for one in a, b, c:
+        one.does(f"s{letter}")
+        one.does(f"2{letter}")
+
+all_do("a")
+a.does("tb")                                # another thread
+a.does("cc")                                # a child
+ctl("--add-tid", b.second_thread())
+all_do("d")
+ctl("--add-pid", c.pid, "--remove-pid", a.pid)
+all_do("e")
+assert "there is no process 4000000" in ctl("--add-pid", 4000000, code=1)
+assert "there is no thread 4000000" in ctl("--add-tid", 4000000, code=1)
+ctl("--remove-pid", c.pid)
+all_do("f")
+record.send_signal(signal.SIGINT)
+_, err = record.communicate()
+assert record.returncode == 0 and b"; 0 lost." in err, err
+print(json.dumps({"a": a.pid, "b": b.second_thread(), "c": c.pid, "second of a": a.second_thread(),
+                  "second of c": c.second_thread()}))
+for one in a, b, c:
+    one.end()
+"""
+
+
+@pytest.fixture(scope="module")
+def inside(needs_root_tracefs):
+    """inside(*command, own_proc=True) -> CompletedProcess"""
+    if subprocess.run([*UNSHARE, "true"], check=False).returncode:
+        pytest.skip("needs pid namespaces")
+
+    def call(*command, own_proc=True):
+        return subprocess.run([*UNSHARE, *(["--mount-proc"] if own_proc else []), *command], capture_output=True,
+                              text=True, check=False, timeout=120,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(__file__)})
+
+    return call
+
+
+def events_of(kymo, trace):
+    lines = kymo("convert", "--to", "json", trace).out.splitlines()
+    return [(e["event"], e["fields"], e["context"]) for e in map(json.loads, lines)]
+
+
+def test_whom(kymo, kymo_bin, inside, tmp_path):
+    """By processes and threads, added and taken out; their threads and children, too."""
+    program = actors.build(tmp_path / "kymo-actor")
+    done = inside(sys.executable, "-c", INSIDE, kymo_bin, program, tmp_path / "t")
+    assert done.returncode == 0, done
+    ids = json.loads(done.stdout)
+    events = events_of(kymo, tmp_path / "t")
+    # The state dump knows both: what they are called inside, and the kernel's ids.
+    kernel = {f["vtid"]: f["tid"] for event, f, _ in events if event == "lttng_statedump_process_pid_ns"}
+    assert len(kernel) >= 8 and all(f["ns_level"] >= 1 for event, f, _ in events
+                                    if event == "lttng_statedump_process_pid_ns")
+    ids = {name: kernel[own] for name, own in ids.items()}
+    found = collections.defaultdict(str)
+    for event, fields, context in events:
+        if event == "syscall_entry_lseek" and fields["offset"] % 1000 == 10:
+            found[context["tid"]] += chr(fields["offset"] // 1000 - 77_000)
+    assert {name: found.pop(tid, "") for name, tid in ids.items()} == {
+        "a": "ad", "second of a": "ad", "b": "de" + "f", "c": "e", "second of c": "e"}
+    # Who was started meanwhile: the thread, and the child.
+    assert sorted(found.values()) == ["b", "c"]
+    for event, fields, context in events:
+        if event == "syscall_entry_lseek":
+            assert context["procname"] in ("kymo-actor", "actor")
+            assert context["tid"] in found or context["pid"] in ids.values() or context["tid"] == ids["b"]
+            if context["tid"] in (ids["second of a"], ids["second of c"]):
+                assert context["pid"] == ids["a" if context["tid"] == ids["second of a"] else "c"]
+    # In a namespace, too, the recorder is not in its recording.
+    assert not any(event == "syscall_entry_getppid" for event, _, _ in events)
+
+
+@pytest.mark.parametrize("raw", [[], ["--raw"]])
+def test_the_command(kymo, kymo_bin, inside, tmp_path, raw):
+    done = inside(kymo_bin, "record", "-o", tmp_path / "t", "--follow", *raw, "-k", "syscall_*_execve,sched_process_exit",
+                  "--context", "pid,procname", "--", "sh", "-c", "true | /bin/true; exit 0")
+    assert done.returncode == 0 and "; 0 lost." in done.stderr, done
+    events = [e for e in events_of(kymo, tmp_path / "t") if not e[0].startswith("lttng_statedump")]
+    exits = [fields["comm"] for event, fields, _ in events if event == "sched_process_exit"]
+    assert exits[-1] == "sh" and exits.count("true") == 1
+    assert {context["procname"] for event, fields, context in events
+            if event == "syscall_exit_execve" and fields["ret"] == 0} == {"sh", "true"}
+    assert all(context["pid"] == context["tid"] for _, _, context in events)
+
+
+def test_proc_of_another_one(kymo_bin, inside, tmp_path):
+    """Nothing tells which process is meant: better nobody than somebody else."""
+    for options in (["--pid", "1"], ["--follow"]):
+        done = inside(kymo_bin, "record", "-o", tmp_path / "t", *options, "-k", "sched_switch", "--", "true",
+                      own_proc=False)
+        assert done.returncode == 1 and not (tmp_path / "t").exists(), done
+        last = done.stderr.splitlines()[-1]
+        assert "from within this pid namespace" in last and "/proc is of another pid namespace" in last
+        assert "mount -t proc" in last and "record on the host, where --container " in last
+    # All else is recorded.
+    done = inside(kymo_bin, "record", "-o", tmp_path / "t", "-k", "sched_switch", "--", "true", own_proc=False)
+    assert done.returncode == 0 and "may have wrong ones: /proc is of another pid namespace" in done.stderr, done
