@@ -84,6 +84,10 @@ int ky_error_errno(struct kymo_error *err, int errnum, const char *fmt, ...)
 	len = strlen(err->message);
 	snprintf(err->message + len, sizeof(err->message) - len, ": %s",
 		 strerror_r(errnum, text, sizeof(text)));
+	if (errnum == EMFILE)
+		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
+	else if (errnum == ENFILE)
+		ky_error_hint(err, "the machine has no more open files (sysctl fs.file-max)");
 	return code;
 }
 

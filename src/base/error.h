@@ -17,7 +17,7 @@ int ky_error_set(struct kymo_error *err, int code, const char *fmt, ...)
 
 /* As ky_error_set(), with ": strerror(errnum)" added, and the code chosen from @errnum
  * (ENOENT -> E_NOT_FOUND, EACCES/EPERM -> E_PERMISSION, ENOMEM -> E_MEMORY,
- * EINTR -> E_INTERRUPTED, EAGAIN -> E_AGAIN, else E_IO). */
+ * EINTR -> E_INTERRUPTED, EAGAIN -> E_AGAIN, else E_IO). EMFILE and ENFILE have a hint, too. */
 int ky_error_errno(struct kymo_error *err, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

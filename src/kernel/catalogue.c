@@ -44,21 +44,26 @@ static int add_event(struct ky_catalogue *catalogue, const char *system, const c
 	return ky_vec_push(&catalogue->events, source);
 }
 
-/* Directories of @parent, each handed to @take. What cannot be opened is no event. */
+/*
+ * Directories of @parent, each handed to @take. What cannot be opened is no event, but without descriptors nobody knows
+ * what there is: KYMO_E_IO, errno says why.
+ */
 static int each_dir(int parent, const char *path,
 		    int (*take)(struct ky_catalogue *, int, const char *, const char *),
 		    struct ky_catalogue *catalogue, const char *system)
 {
 	DIR *dir = ky_dir_open(parent, path);
 	struct dirent *entry;
-	int ret = KYMO_OK;
+	int ret = KYMO_OK, errnum;
 
 	if (!dir)
-		return KYMO_E_NOT_FOUND;
+		return errno == EMFILE || errno == ENFILE ? KYMO_E_IO : KYMO_E_NOT_FOUND;
 	while (!ret && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
 			ret = take(catalogue, dirfd(dir), system, entry->d_name);
+	errnum = errno;
 	closedir(dir);
+	errno = errnum;
 	return ret;
 }
 
@@ -106,7 +111,8 @@ int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *f
 	if (ret == KYMO_E_MEMORY)
 		return ky_error_nomem(err);
 	if (ret < 0 || !catalogue->events.len) {
-		ret = ky_error_set(err, KYMO_E_IO, "tracefs lists no events");
+		ret = ret == KYMO_E_IO ? ky_error_errno(err, errno, "cannot list the events")
+				       : ky_error_set(err, KYMO_E_IO, "tracefs lists no events");
 		ky_error_path(err, fs->path);
 		return ret;
 	}

@@ -16,16 +16,33 @@ static void load_argument(struct ky_content_writer *w, int16_t at, int16_t slot)
 	ky_bpf_store(a, BPF_DW, FP, slot, R1);
 }
 
-/* Each of these ends with r5 = the bytes that were read and goes to ok, or goes to fault or absent. */
-static void text(struct ky_content_writer *w, const struct ky_content_place *place)
+/* r0 = how many bytes the text at S_POINTER has, with its NUL, up to @max; negative: it is not readable so far. */
+static void read_text(struct ky_content_writer *w, const struct ky_content_place *place,
+		      uint32_t max)
 {
 	struct ky_bpf_asm *a = &w->a;
 
 	content_address(w, place);
-	ky_bpf_move_imm(a, R2, (int32_t)KY_CONTENT_TEXT_BYTES);
+	ky_bpf_move_imm(a, R2, (int32_t)max);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
 	ky_bpf_call(a, BPF_FUNC_probe_read_user_str);
+}
+
+/* Each of these ends with r5 = the bytes that were read and goes to ok, or goes to fault or absent. */
+static void text(struct ky_content_writer *w, const struct ky_content_place *place)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int whole = ky_bpf_label(a);
+
+	read_text(w, place, KY_CONTENT_TEXT_BYTES);
+	ky_bpf_jump(a, BPF_JSGT, R0, 0, whole);
+	/* A path that is too long may have nothing behind what the kernel reads of it. */
+	read_text(w, place, KY_CONTENT_PATH_BYTES);
 	ky_bpf_jump(a, BPF_JSLE, R0, 0, place->fault);
+	ky_bpf_move(a, R5, R0);
+	ky_bpf_store_imm(a, BPF_DW, FP, S_VALUE, (int32_t)KY_CONTENT_TEXT_BYTES);
+	ky_bpf_go(a, place->ok);
+	ky_bpf_place(a, whole);
 	ky_bpf_move(a, R5, R0);
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R0);
 	ky_bpf_go(a, place->ok);

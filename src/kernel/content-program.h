@@ -27,6 +27,7 @@
 #include "kernel/content-calls.h"
 
 #define KY_CONTENT_TEXT_BYTES	  4104u /* PATH_MAX with its NUL, and some: then it was cut */
+#define KY_CONTENT_PATH_BYTES	  4096u /* PATH_MAX with its NUL: what the kernel reads */
 #define KY_CONTENT_SOCKADDR_BYTES 128u
 #define KY_CONTENT_IOVECS	  1024u	 /* what the kernel takes at most */
 #define KY_CONTENT_GATHERED	  8u	 /* of so many the contents are read */
@@ -95,7 +96,7 @@ struct ky_content_part {
 	uint8_t status;
 	uint16_t reserved;
 	uint32_t len;
-	/* SOCKADDR, BUFFER: the full length; IOVEC: of all that it points at; TEXTS: 1: there were more */
+	/* SOCKADDR, BUFFER: the full length; TEXT: KY_CONTENT_TEXT_BYTES: it is longer; IOVEC: of all that it points at; TEXTS: 1: there were more */
 	uint64_t value;
 };
 

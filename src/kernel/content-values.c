@@ -259,7 +259,7 @@ static bool is_cut(const struct ky_content_plan *plan, const struct ky_content_i
 
 	switch ((enum ky_content_kind)item->kind) {
 	case KY_CONTENT_TEXT:
-		return part->len >= KY_CONTENT_TEXT_BYTES;
+		return wanted >= KY_CONTENT_TEXT_BYTES;
 	case KY_CONTENT_TEXTS:
 	case KY_CONTENT_ENVIRON:
 		return wanted != 0;

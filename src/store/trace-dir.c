@@ -19,8 +19,6 @@ void ky_trace_dir_hint(int errnum, struct kymo_error *err)
 	if (errnum == ENOSPC || errnum == EDQUOT)
 		ky_error_hint(err, "the disk is full: free some space or record to another one; "
 				   "what was written until now can be read");
-	else if (errnum == EMFILE)
-		ky_error_hint(err, "raise the limit of open files (ulimit -n)");
 }
 
 int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,

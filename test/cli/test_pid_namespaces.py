@@ -67,7 +67,7 @@ def inside(needs_root_tracefs):
 
     def call(*command, own_proc=True):
         return subprocess.run([*UNSHARE, *(["--mount-proc"] if own_proc else []), *command], capture_output=True,
-                              text=True, check=False, timeout=120,
+                              text=True, check=False, timeout=300,
                               env={**os.environ, "PYTHONPATH": os.path.dirname(__file__)})
 
     return call

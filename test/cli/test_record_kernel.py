@@ -343,3 +343,18 @@ def test_contexts_of_the_moment(record, kymo):
     assert all(at.format(1, 1) in line and "migratable = 1" in line for line in entries)
     assert all(at.format(0, 0) in line for line in timers)
     assert 'procname = "python3", interruptible' in entries[-1]
+
+
+def test_few_descriptors(kymo, kymo_bin, needs_root_tracefs, tmp_path):
+    """However few there are: what they lack is said, and nothing is left behind."""
+    codes = set()
+    for limit in (5, 7, 9, 11, 12, 13, 15, 19, 40):
+        out = tmp_path / f"t-{limit}"
+        done = subprocess.run(["sh", "-c", f'ulimit -n {limit}; echo $$; exec "$0" record -k sched_switch -d 1ms -o "$1"',
+                               kymo_bin, out], capture_output=True, text=True, check=False, timeout=60)
+        codes.add(done.returncode)
+        if done.returncode:
+            assert done.stderr.splitlines()[0].endswith(
+                "Too many open files; raise the limit of open files (ulimit -n)"), (limit, done)
+        assert not glob.glob(f"{needs_root_tracefs}/instances/kymo-{int(done.stdout)}-*"), limit
+    assert codes == {0, 1}

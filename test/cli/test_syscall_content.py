@@ -47,6 +47,10 @@ static void paths(const char *dir)
 	OPEN(-1004, (char *)16);
 	hole[4095] = 'h';
 	OPEN(-1005, hole + 4000); /* into nothing */
+	memset(pages, 'p', 4096);
+	munmap(pages + 4096, 4096);
+	OPEN(-1014, pages); /* longer than may be, and nothing behind that */
+	OPEN(-1015, pages + 1);
 	OPEN(-1006, NULL);
 	memset(big, 'b', sizeof(big));
 	big[4095] = 0;
@@ -211,7 +215,7 @@ def test_paths(calls):
         -1001: ("/relative/ünï", "read"), -1002: ("c" * 19, "read"), -1003: ("h" * 7, "read"),
         -1004: ("0x10", "unreadable"), -1005: (None, "unreadable"), -1006: ("0x0", "read"),
         -1007: ("b" * 4095, "read"), -1008: ("b" * 4103, "truncated"), -1009: ("", "read"),
-        -1010: ("k" * 20, "read_late"),
+        -1010: ("k" * 20, "read_late"), -1014: ("p" * 4095, "truncated"), -1015: (None, "unreadable"),
     }
     for mark, (text, state) in expected.items():
         entry, leave = by_mark[mark]
@@ -221,6 +225,7 @@ def test_paths(calls):
         assert entry["flags"] == 0x1234000 and leave["ret"] < 0
         assert leave["late_filename"] == (text if state == "read_late" else "")
     assert re.fullmatch("0x[0-9a-f]+", by_mark[-1005][0]["filename"])
+    assert (by_mark[-1014][1]["ret"], by_mark[-1015][1]["ret"]) == (-36, -14)  # ENAMETOOLONG, EFAULT
     (entry, _), = recorded.of("renameat2")
     assert (entry["oldname"], entry["newname"], entry["newdfd"]) == ("from", "to", -1012)
     (entry, leave), = recorded.of("readlink")
@@ -305,7 +310,7 @@ def test_selected_process(kymo, record, program, tmp_path):
     assert "content" not in done.err
     found = [json.loads(line)["fields"]["filename"]
              for line in kymo("convert", "--to", "json", "--event", "syscall_*", trace).out.splitlines()]
-    assert len(found) == 10 and found[0] == "/relative/ünï"
+    assert len(found) == 12 and found[0] == "/relative/ünï"
 
 
 # Begins programs, most of which there are not, with arguments of all kinds.
