@@ -193,6 +193,15 @@ bool ky_probe_file_offset(const struct ky_probe_file *file, uint64_t address, ui
 	return false;
 }
 
+bool ky_probe_file_is_line(const struct ky_probe_file *file, uint64_t address)
+{
+	Dwfl_Line *line = dwfl_module_getsrc(file->module, address + file->bias);
+	Dwarf_Addr begin;
+
+	return line && dwfl_lineinfo(line, &begin, NULL, NULL, NULL, NULL) &&
+	       begin == address + file->bias;
+}
+
 /* ---- symbols -------------------------------------------------------------------------- */
 
 /* "setjmp@@GLIBC_2.2.5" is called setjmp. */

@@ -45,6 +45,9 @@ void ky_probe_file_close(struct ky_probe_file *file);
 /* An address as the file says it -> its offset in the file; false: it is not in the file. */
 bool ky_probe_file_offset(const struct ky_probe_file *file, uint64_t address, uint64_t *offset);
 
+/* Does debug information say that a line begins there? Then an instruction does. */
+bool ky_probe_file_is_line(const struct ky_probe_file *file, uint64_t address);
+
 KY_VEC_TYPE(ky_probe_addresses, uint64_t);
 
 /*

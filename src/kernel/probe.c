@@ -180,6 +180,18 @@ static struct ky_probe_event *take_event(struct ky_probes *probes, size_t from, 
 	return event;
 }
 
+/* The kernel puts a breakpoint wherever it is told to: between an instruction's bytes it is part of another one. */
+static void warn_of_middle(const struct ky_probes *probes, const struct ky_probe_file *file,
+			   const struct ky_probe_spec *spec)
+{
+	ky_log_warning(
+		probes->log,
+		"%s:%s+%" PRIu64
+		": an instruction must begin there, which cannot be told: in the middle of one, the probe breaks "
+		"programs that run it (objdump -d shows where they begin)",
+		file->path, spec->function, spec->offset);
+}
+
 /* One side of a function, at all places of its name. */
 static int add_side(struct ky_probes *probes, const struct ky_probe_file *file,
 		    const struct ky_probe_spec *spec, const struct ky_probe_addresses *addresses,
@@ -197,6 +209,8 @@ static int add_side(struct ky_probes *probes, const struct ky_probe_file *file,
 			ky_strbuf_fini(&text);
 			return no_code(file, spec->function, err);
 		}
+		if (spec->offset && !ky_probe_file_is_line(file, address + spec->offset))
+			warn_of_middle(probes, file, spec);
 		ky_strbuf_addf(&text, "%s:0x%" PRIx64, file->path, offset);
 		ret = add_arguments(file, address, spec, is_return, &text, err);
 		if (ret < 0) {

@@ -314,6 +314,24 @@ def test_library(kymo, record, peer):
     assert peer("babeltrace2", trace).code == 0
 
 
+def test_offsets(kymo, record, programs, tmp_path):
+    """Where a line begins, an instruction does; elsewhere nobody knows. (The program is not run: it may be broken.)"""
+    program = programs["-O0"]
+    symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+    begin, size = (int(number, 16) for number in re.search(r"^(\w+) (\w+) . handle$", symbols, re.MULTILINE).groups())
+    table = subprocess.run(["objdump", "--dwarf=decodedline", program], capture_output=True, text=True, check=True).stdout
+    lines = {int(number, 16) - begin for number in re.findall(r"\s0x([0-9a-f]+)", table)}
+    inside = sorted(offset for offset in lines if 0 < offset < size)
+    for offset, is_known in (inside[0], True), (inside[-1], True), (inside[0] - 1, False):
+        assert is_known or offset not in lines
+        _, result = record("--probe", f"{program}:handle+{offset}", command=["true"])
+        assert ("an instruction must begin there" in result.err) != is_known, (offset, result)
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-g", "-o", stripped, program], check=True)
+    _, result = record("--probe", f"{stripped}:handle+{inside[0]}", command=["true"])
+    assert f"{stripped}:handle+{inside[0]}: an instruction must begin there" in result.err
+
+
 @pytest.mark.parametrize("spec,words", [
     ("{p}:nosuch", "no function"), ("{p}:handl", "there are: handle"),
     ("{p}:handle(nosuch)", "item, fd, name"), ("{p}:handle(item.in)", "use ->"),
