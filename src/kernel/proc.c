@@ -287,6 +287,10 @@ int ky_proc_read_fd(struct ky_proc *proc, int32_t pid, int32_t tid, int32_t fd,
 
 	snprintf(path, sizeof(path), "%d/task/%d/fd/%d", pid, tid, fd);
 	len = readlinkat(proc->fd, path, out->path, sizeof(out->path) - 1);
+	if (len < 0 &&
+	    errno ==
+		    ENAMETOOLONG) /* the kernel says paths of a page; the file is open all the same */
+		len = snprintf(out->path, sizeof(out->path), "(too long)");
 	if (len < 0)
 		return status_of(errno);
 	out->path[len] = '\0';

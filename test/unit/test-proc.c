@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -182,6 +183,40 @@ static void files(void **state)
 	ky_proc_close(&proc);
 }
 
+/* The kernel does not say where it is, but it is open. */
+static void a_file_too_deep_for_its_path(void **state)
+{
+	char name[201], top[] = "/tmp/proc-XXXXXX";
+	int dirs[25], fd, depth = 0;
+	struct ky_proc_fd file;
+	struct ky_proc proc;
+
+	(void)state;
+	memset(name, 'x', 200);
+	name[200] = '\0';
+	assert_non_null(mkdtemp(top));
+	dirs[0] = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (; depth < 24; depth++) {
+		assert_int_equal(mkdirat(dirs[depth], name, 0700), 0);
+		dirs[depth + 1] = openat(dirs[depth], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(dirs[depth + 1] >= 0);
+	}
+	fd = openat(dirs[depth], "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(ky_proc_open(&proc, NULL), 0);
+	assert_int_equal(ky_proc_read_fd(&proc, getpid(), gettid(), fd, &file), 0);
+	assert_string_equal(file.path, "(too long)");
+	assert_int_equal(file.flags & O_ACCMODE, O_WRONLY);
+	ky_proc_close(&proc);
+	close(fd);
+	assert_int_equal(unlinkat(dirs[depth], "f", 0), 0);
+	for (; depth > 0; depth--) {
+		close(dirs[depth]);
+		assert_int_equal(unlinkat(dirs[depth - 1], name, AT_REMOVEDIR), 0);
+	}
+	close(dirs[0]);
+	assert_int_equal(rmdir(top), 0);
+}
+
 static void no_descriptors_left(void **state)
 {
 	struct rlimit had, none;
@@ -211,6 +246,7 @@ int main(void)
 		cmocka_unit_test(fdinfo),
 		cmocka_unit_test(self),
 		cmocka_unit_test(files),
+		cmocka_unit_test(a_file_too_deep_for_its_path),
 		cmocka_unit_test(no_descriptors_left),
 	};
 
