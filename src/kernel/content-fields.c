@@ -166,7 +166,7 @@ static bool add_sockaddr(struct classes *c)
 			return false;
 	return family && add_int(c, is_peer(c->plan) ? "dport" : "sport", 16) &&
 	       add_bytes(c, "v4addr", "", 10) && add_bytes(c, "v6addr", "", 10) &&
-	       add_text(c, "sun_path");
+	       add_text(c, "sun_path") && add_text(c, "address");
 }
 
 /* The messages: a sequence of structs. What has arrived is known of output only. */

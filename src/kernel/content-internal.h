@@ -55,6 +55,10 @@ struct ky_content {
 	struct ky_content_stats stats;
 };
 
+/* content-address.c: what of a socket address stands in no field of its own, in @to, of as many bytes. Its length. */
+#define KY_CONTENT_ADDRESS_BYTES 128
+uint32_t ky_content_say_address(uint16_t family, const uint8_t *data, uint32_t len, char *to);
+
 /* content.c: put the items that are wanted of @call's entry or exit into @to. */
 void ky_content_describe(const struct ky_content *content, const struct ky_content_call *call,
 			 bool is_exit, struct ky_content_descriptor *to);

@@ -80,23 +80,28 @@ static void put_text(struct writer *w, const uint8_t *data, uint32_t len)
 	put(w, "", 1);
 }
 
-/* An abstract name begins with NUL: that is shown as '@'. It need not be terminated. */
+/* An abstract name begins with NUL, and may have others: shown as '@', as in /proc/net/unix. Others need not be terminated. */
 static void put_path(struct writer *w, const uint8_t *data, uint32_t len)
 {
 	const uint32_t from = offsetof(struct sockaddr_un, sun_path);
 
-	if (len <= from) {
-		put(w, "", 1);
+	data += from;
+	len = len > from ? len - from : 0;
+	if (len < 2 || data[0]) {
+		put_text(w, len ? data : NULL, len);
 		return;
 	}
-	data += from;
-	len -= from;
-	if (!data[0] && len > 1) {
-		put(w, "@", 1);
-		data++;
-		len--;
-	}
-	put_text(w, data, len);
+	for (uint32_t i = 0; i < len; i++)
+		put(w, data[i] ? (const char *)data + i : "@", 1);
+	put(w, "", 1);
+}
+
+static void put_address(struct writer *w, uint16_t family, const uint8_t *data, uint32_t len)
+{
+	char text[KY_CONTENT_ADDRESS_BYTES];
+	uint32_t bytes = ky_content_say_address(family, data, len, text);
+
+	put(w, text, bytes + 1);
 }
 
 static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
@@ -117,6 +122,7 @@ static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
 	put_sequence(w, v4, v4 ? 4 : 0);
 	put_sequence(w, v6, v6 ? 16 : 0);
 	put_path(w, data, family == AF_UNIX ? len : 0);
+	put_address(w, family, data, len);
 }
 
 /* Those that could not be read are their addresses. */

@@ -19,6 +19,9 @@ PROGRAM = r"""
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <linux/if_packet.h>
+#include <linux/netlink.h>
+#include <linux/vm_sockets.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -81,6 +84,9 @@ static void sockets(void)
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(9)}, got;
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(0x1234)};
 	struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "/no/socket"};
+	struct sockaddr_nl nl = {.nl_family = AF_NETLINK, .nl_pid = 77, .nl_groups = 5};
+	struct sockaddr_ll ll = {AF_PACKET, htons(0x800), 2, 1, 4, 6, {0, 1, 2, 0xfd, 0xfe, 0xff}};
+	struct sockaddr_vm vm = {.svm_family = AF_VSOCK, .svm_cid = 2, .svm_port = 123456};
 	struct iovec iov[3] = {{"abc", 3}, {"", 0}, {"defgh", 5}}, in_iov[2] = {{big, 2}, {big + 100, 50}};
 	struct msghdr msg = {.msg_name = &in, .msg_namelen = sizeof(in), .msg_iov = iov, .msg_iovlen = 3};
 	socklen_t len = sizeof(got);
@@ -93,6 +99,15 @@ static void sockets(void)
 	syscall(SYS_connect, 999, &un, sizeof(un));
 	memcpy(un.sun_path, "\0hidden", 7);
 	syscall(SYS_connect, 999, &un, 2 + 7);
+	memcpy(un.sun_path, "\0two\0parts", 10);
+	syscall(SYS_connect, 999, &un, 2 + 10);
+	in6.sin6_scope_id = 3;
+	in6.sin6_flowinfo = htonl(0x12345);
+	syscall(SYS_connect, 999, &in6, sizeof(in6));
+	syscall(SYS_connect, 999, &nl, sizeof(nl));
+	syscall(SYS_connect, 999, &ll, sizeof(ll));
+	syscall(SYS_connect, 999, &vm, sizeof(vm));
+	syscall(SYS_connect, 999, "\377\0\1\2\375", 5);
 	syscall(SYS_connect, 999, (void *)32, 16);
 	syscall(SYS_connect, 999, &in, 1);
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -112,13 +127,19 @@ static void sockets(void)
 static void data(const char *dir)
 {
 	struct iovec iov[20], many[1100];
-	char file[4200];
+	char file[4200], apart[20] = "ab";
 	int fd;
 
 	snprintf(file, sizeof(file), "%s/data", dir);
 	fd = open(file, O_RDWR | O_CREAT, 0600);
 	for (int i = 0; i < 5000; i++)
 		big[i] = (char)(i * 7);
+	iov[0] = (struct iovec){"remote", 6};
+	many[0] = (struct iovec){apart, 2};
+	many[1] = (struct iovec){apart + 9, 9};
+	syscall(SYS_process_vm_readv, getpid(), many, 2, iov, 1, 0);
+	syscall(SYS_process_vm_writev, getpid(), many, 2, iov, 0, 0);
+	syscall(SYS_sethostname, "no host", -1);
 	syscall(SYS_pwrite64, fd, big, 5000, 0);
 	syscall(SYS_pwrite64, fd, big, 3, 1);
 	syscall(SYS_pwrite64, fd, (void *)64, 3, 2);
@@ -242,13 +263,19 @@ def test_sockets(calls):
     recorded, printed, _ = calls("all")
     connects = [entry for entry, _ in recorded.of("connect")]
     assert [(e["family"]["value"] if isinstance(e["family"], dict) else e["family"],
-             e["dport"], e["v4addr"], e["v6addr"], e["sun_path"], status(e)) for e in connects] == [
-        (2, 9, [10, 1, 2, 3], [], "", "read"),
-        (10, 0x1234, [], [0] * 15 + [1], "", "read"),
-        (1, 0, [], [], "/no/socket", "read"),
-        (1, 0, [], [], "@hidden", "read"),
-        (0, 0, [], [], "", "unreadable"),
-        (0, 0, [], [], "", "read"),
+             e["dport"], e["v4addr"], e["v6addr"], e["sun_path"], e["address"], status(e)) for e in connects] == [
+        (2, 9, [10, 1, 2, 3], [], "", "", "read"),
+        (10, 0x1234, [], [0] * 15 + [1], "", "", "read"),
+        (1, 0, [], [], "/no/socket", "", "read"),
+        (1, 0, [], [], "@hidden", "", "read"),
+        (1, 0, [], [], "@two@parts", "", "read"),
+        (10, 0x1234, [], [0] * 15 + [1], "", "scope_id=3 flowinfo=0x12345", "read"),
+        (16, 0, [], [], "", "pid=77 groups=0x5", "read"),
+        (17, 0, [], [], "", "protocol=0x800 ifindex=2 hatype=1 pkttype=4 addr=00:01:02:fd:fe:ff", "read"),
+        (40, 0, [], [], "", "cid=2 port=123456", "read"),
+        (255, 0, [], [], "", "data=0102fd", "read"),
+        (0, 0, [], [], "", "", "unreadable"),
+        (0, 0, [], [], "", "", "read"),
     ]
     port = printed[1]
     (entry, _), = recorded.of("sendto")
@@ -285,6 +312,12 @@ def test_buffers(calls):
     assert vectors[2]["vec_bytes"] == 2048
     (entry, leave), = recorded.of("preadv")
     assert leave["ret"] == len(leave["vec_data"]) == 10
+    (_, leave), = recorded.of("process_vm_readv")
+    assert (leave["ret"], leave["lvec_bytes"], bytes(leave["lvec_data"])) == (6, 11, b"remote")
+    (entry, leave), = recorded.of("process_vm_writev")
+    assert (entry["lvec_bytes"], bytes(entry["lvec_data"][:2]), leave["ret"]) == (11, b"re", 0)
+    (entry, leave), = recorded.of("sethostname")
+    assert bytes(entry["name_data"][:8]) == b"no host\0" and leave["ret"] == -22
 
 
 def test_every_call_once(kymo, calls, peer):
