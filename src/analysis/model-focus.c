@@ -120,6 +120,8 @@ static void begin_telling(struct ky_model *model, int64_t ns)
 void ky_model_first(struct ky_model *model, int64_t ns)
 {
 	model->first_ns = ns;
+	model->earliest_ns = ky_near_ns(ns, INT64_MIN);
+	model->latest_ns = ky_near_ns(ns, INT64_MAX);
 	if (model->focus && ns > model->focus->end_ns) {
 		/* Nothing is to be told, and nothing follows that is. */
 		model->telling = false;
@@ -175,7 +177,9 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 {
 	int status = 0;
 
-	while (ns >= model->boundary_ns && !model->over && status >= 0) {
+	/* The last moment of all is no boundary: clocks that run over stop there. */
+	while (ns >= model->boundary_ns && model->boundary_ns != INT64_MAX && !model->over &&
+	       status >= 0) {
 		int64_t at = model->boundary_ns;
 
 		if (!model->telling) {

@@ -126,6 +126,7 @@ struct ky_model {
 	uint32_t n_spaces;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
+	int64_t earliest_ns, latest_ns;	 /* what is further from that becomes this: ky_near_ns() */
 	int64_t range_ns;		 /* where what is told begins; INT64_MIN: it has not yet */
 	int64_t begin_ns, end_ns;	 /* of the range, or of the interval */
 	uint64_t n_events;
@@ -156,6 +157,19 @@ struct ky_host_state {
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
 	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
 };
+
+/* Times further apart are wrong ones; without them, what is subtracted and added up stays in its range. */
+#define KY_APART_MAX_NS (INT64_C(1) << 61)
+
+/* The time that is nearest to @ns of those around @origin_ns. */
+static inline int64_t ky_near_ns(int64_t origin_ns, int64_t ns)
+{
+	if (ns < origin_ns && (uint64_t)origin_ns - (uint64_t)ns > KY_APART_MAX_NS)
+		return origin_ns - KY_APART_MAX_NS;
+	if (ns > origin_ns && (uint64_t)ns - (uint64_t)origin_ns > KY_APART_MAX_NS)
+		return origin_ns + KY_APART_MAX_NS;
+	return ns;
+}
 
 /* model-focus.c: does the focus hold what happens to @thread (NULL: none) on a CPU? */
 bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread, uint32_t cpu_id);

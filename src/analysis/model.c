@@ -388,6 +388,9 @@ static int feed_loss(struct ky_feed *feed, const struct ky_batch *batch)
 		begin = feed->stream->last_ns;
 	if (begin > end || begin == INT64_MIN)
 		begin = end;
+	if (model->first_ns != INT64_MIN && end != INT64_MIN)
+		end = ky_near_ns(model->first_ns, end);
+	begin = ky_near_ns(end, begin);
 	if (model->telling) {
 		feed->host->lost_events += loss->events;
 		feed->host->gaps++;
@@ -436,6 +439,16 @@ static int feed_before(struct ky_feed *feed, const struct ky_event *event)
 	return info->before ? info->before(feed, event, info) : 0;
 }
 
+/* The same with a time that can be. */
+static const struct ky_event *bring_near(struct ky_feed *feed, const struct ky_event *event,
+					 struct ky_event *own)
+{
+	*own = *event;
+	own->ns = ky_near_ns(feed->model->first_ns, event->ns);
+	feed->asked = NULL; /* it knew events by their addresses */
+	return own;
+}
+
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
@@ -465,6 +478,8 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 			}
 			ky_model_first(model, event->ns);
 		}
+		if (event->ns < model->earliest_ns || event->ns > model->latest_ns)
+			event = bring_near(feed, event, &own);
 		if (event->ns >= model->boundary_ns) {
 			status = ky_model_boundary(model, event->ns);
 			if (status)

@@ -31,8 +31,10 @@ enum {
 
 uint64_t ky_pf_time(const struct ky_pf *pf, int64_t ns)
 {
-	int64_t shifted = ns + pf->shift_ns;
+	int64_t shifted;
 
+	if (__builtin_add_overflow(ns, pf->shift_ns, &shifted))
+		shifted = INT64_MAX;
 	return shifted < 0 ? 0 : (uint64_t)shifted;
 }
 

@@ -285,11 +285,16 @@ static int read_time_of_day(const char *text, int64_t begin_ns, bool gmt, int64_
 static int read_percent(const char *text, int64_t begin_ns, int64_t end_ns, int64_t *ns)
 {
 	char *end;
-	double percent = strtod(text, &end);
+	double percent = strtod(text, &end), part;
+	uint64_t span_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
 
 	if (strcmp(end, "%") != 0 || !(percent >= 0) || percent > 100 || begin_ns == INT64_MIN)
 		return KYMO_E_INVALID;
-	*ns = begin_ns + (int64_t)(percent / 100 * (double)(end_ns - begin_ns));
+	/* Where a clock runs over, the range may be longer than a signed number can say. */
+	part = percent / 100 * (double)span_ns;
+	if (part < (double)span_ns)
+		span_ns = (uint64_t)part;
+	*ns = (int64_t)((uint64_t)begin_ns + span_ns);
 	return KYMO_OK;
 }
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 from kernel_trace import write
 from slow_figures import Event, tables
@@ -133,6 +134,24 @@ def test_damage_in_a_file_that_another_one_follows(kymo, tmp_path):
     whole = cpus()
     assert sum(whole) > 3_900_000 and whole[2] < 1_000_000
     assert cpus("--refresh", "500us") == whole
+
+
+def test_a_time_stamp_that_runs_over(kymo, tmp_path):
+    """The last moment of all is one like any other; of times that are further apart than can be, nothing overflows."""
+    trace = write(tmp_path / "over", [
+        switch(0, 0, 0, 10), switch(0, 1, 0, 20), event(50, 1, 20, "irq_handler_entry", irq=5, name="x"),
+        switch(100, 0, 10, 0, 1), wake(200, 1, 20, "sched_waking", 10, 0), *file_read(300, 20), switch(1000, 0, 0, 10),
+        event(2**63 - 1 - START_NS, 1, 20, "irq_handler_exit", irq=5, ret=1), switch(2**63 - 1 - START_NS, 1, 20, 0, 1)])
+    reports = "cpu,threads,sched,syscalls,io,irq,summary"
+    for origin in (START_NS, -2**63 + 1):
+        text = (trace / "metadata").read_text(encoding="utf-8")
+        (trace / "metadata").write_text(re.sub("offset = -?[0-9]+", f"offset = {origin}", text), encoding="utf-8")
+        for options in ((), ("--begin", "10%", "--end", "90%"), ("--refresh", "1000000000s")):
+            kymo("report", "--json", reports, *options, trace)
+        rows = tables(kymo("report", "cpu", "--json", trace), "cpu")["threads"]
+        assert {row["process"]["tid"] for row in rows} == {10, 20}
+        for form in ("perfetto", "ctf2", "json"):
+            kymo("convert", trace, "--to", form, "-o", tmp_path / f"{form}{origin}")
 
 
 def test_files_outlast_the_first_thread(kymo, tmp_path):

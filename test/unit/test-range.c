@@ -91,6 +91,12 @@ static void refused(void **state)
 	}
 	/* Nothing to be relative to. */
 	assert_true(ky_parse_time("+1s", INT64_MIN, INT64_MIN, true, &ns) < 0);
+	/* Longer than a signed number can say. */
+	assert_int_equal(ky_parse_time("100%", INT64_MIN + 1, INT64_MAX, true, &ns), 0);
+	assert_int_equal(ns, INT64_MAX);
+	assert_int_equal(ky_parse_time("50%", -9000000000000000000, 9000000000000000000, true, &ns),
+			 0);
+	assert_int_equal(ns, 0);
 	assert_true(ky_parse_time("50%", INT64_MIN, INT64_MIN, true, &ns) < 0);
 	assert_true(ky_parse_time("10:00", INT64_MIN, INT64_MIN, true, &ns) < 0);
 }
