@@ -68,7 +68,7 @@ static void check_lockdown(struct ky_doctor *doctor)
 /* With the programs of --syscall-content: what is enough for them is enough. */
 static void check_bpf(struct ky_doctor *doctor)
 {
-	struct ky_content *content = ky_content_new(true, 1, false, (uint32_t)getpid());
+	struct ky_content *content = ky_content_new(true, 1, false, 0, (uint32_t)getpid());
 	struct kymo_error err;
 
 	if (!content)

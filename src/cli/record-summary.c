@@ -32,7 +32,7 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 	if (stats->content_missing)
 		fprintf(stderr,
 			"kymo: warning: the content of %" PRIu64 " system calls was lost: their "
-			"content_status says so\n",
+			"content_status says so; give a larger --buffer-size, or fewer calls with --kernel\n",
 			stats->content_missing);
 	if (stats->counters_missing)
 		fprintf(stderr,

@@ -41,7 +41,8 @@ struct ky_content {
 	struct ky_content_programs programs;
 	struct ky_content_descriptor descriptors[KY_CONTENT_ALL_CALLS];
 	int enter_fd, exit_fd, messages_fd, enter_link, exit_link;
-	uint8_t *regions; /* mapped */
+	uint8_t *regions;      /* mapped */
+	uint64_t buffer_bytes; /* of the kernel's ring */
 	uint64_t region_bytes;
 	uint32_t n_cpus;
 	struct ky_map threads; /* tid -> struct thread_queue */

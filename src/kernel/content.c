@@ -14,7 +14,8 @@
 #include "kernel/page.h"
 
 /* A region of memory per CPU, as large as older kernels allow, and less where there are many CPUs. */
-#define DATA_BYTES     (2u << 20)
+#define DATA_BYTES     (2u << 20) /* at least, of a CPU */
+#define DATA_MAX_BYTES (64u << 20)
 #define DATA_ALL_BYTES (256u << 20)
 /*
  * Between a program's stamp and the event's there may be an interrupt, or, on newer kernels, other
@@ -24,7 +25,8 @@
 /* Threads whose calls could not be read at entry and have not returned. */
 #define MAX_FAULTS 16384
 
-struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, uint32_t own_pid)
+struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids,
+				  uint64_t buffer_bytes, uint32_t own_pid)
 {
 	struct ky_content *content = calloc(1, sizeof(*content));
 
@@ -35,6 +37,7 @@ struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, u
 	content->programs.limit =
 		limit_bytes > KY_CONTENT_LIMIT_MAX ? KY_CONTENT_LIMIT_MAX : limit_bytes;
 	content->programs.own_pid = own_pid;
+	content->buffer_bytes = buffer_bytes;
 	content->programs.calls_map = content->programs.rings_map = -1;
 	content->programs.faults_map = content->programs.next_map = -1;
 	content->messages_fd = -1;
@@ -167,6 +170,8 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	content->n_cpus = possible_cpus();
+	while (data < content->buffer_bytes / 2 && data < DATA_MAX_BYTES)
+		data *= 2;
 	if (p->compat || p->unknown) {
 		content->calls = calloc(content->n_cpus, sizeof(*content->calls));
 		if (!content->calls)

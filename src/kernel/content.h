@@ -53,9 +53,11 @@ static inline bool ky_content_plan_has_fields(const struct ky_content_plan *plan
 /*
  * @fields: what arguments point at becomes fields of the events. @limit_bytes: of buffers; 0: none of them.
  * @ids: ky_content_ids() tells whose a thread is after the calls of ky_content_call_of_ids().
+ * @buffer_bytes: of the kernel's ring on each CPU; BPF's are half of that, but 2 MiB, up to 64 MiB.
  * @own_pid's calls are left out. NULL: out of memory.
  */
-struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids, uint32_t own_pid);
+struct ky_content *ky_content_new(bool fields, uint32_t limit_bytes, bool ids,
+				  uint64_t buffer_bytes, uint32_t own_pid);
 bool ky_content_has_fields(const struct ky_content *content);
 bool ky_content_has_ids(const struct ky_content *content);
 bool ky_content_has_buffers(const struct ky_content *content);

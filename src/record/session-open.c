@@ -168,6 +168,7 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	session->merge = true;
 	session->content = ky_content_new(options->syscall_content, options->content_bytes, ids,
+					  options->buffer_bytes,
 					  (uint32_t)ky_pid_to_kernel(&session->view, getpid()));
 	if (!session->content)
 		return ky_error_nomem(err);

@@ -214,7 +214,7 @@ def calls(kymo, record, program, tmp_path):
     """calls("all") -> (Calls, what the program printed, the recorder's Result)."""
 
     def call(what):
-        trace, done = record("--kernel", "syscalls", f"--syscall-content={what}",
+        trace, done = record("--kernel", "syscalls", f"--syscall-content={what}", "--buffer-size", "64M",
                              command=[program, tmp_path])
         printed = [int(line) for line in done.out.split()]
         assert "; 0 lost." in done.err and "content" not in done.err, done
