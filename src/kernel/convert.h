@@ -30,7 +30,7 @@
 #include "kernel/threads.h"
 
 /* The recorder's threads: the one that reads, the state dump's, the one that writes. */
-#define KY_CONVERT_OWN_TIDS 3
+#define KY_CONVERT_OWN_TIDS 4
 
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
 enum ky_context {

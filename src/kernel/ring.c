@@ -156,22 +156,31 @@ static int without_splice(struct ky_ring *ring, struct kymo_error *err)
 	return code;
 }
 
-/* Move full pages into the pipe. 0, or negative. */
-static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
+/* Move full pages into @pipe_fd. How many; or negative. */
+static int move_pages(struct ky_ring *ring, int pipe_fd, size_t len_bytes, struct kymo_error *err)
 {
 	ssize_t n;
 
 	do {
-		n = splice(ring->fd, NULL, ring->pipe[1], NULL, ring->splice_bytes,
-			   SPLICE_F_NONBLOCK);
+		n = splice(ring->fd, NULL, pipe_fd, NULL, len_bytes, SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
-		ring->pages_in_pipe = (uint32_t)((size_t)n / ring->page_bytes);
-	else if (n < 0 && (errno == EINVAL || errno == ENOSYS))
+		return (int)((size_t)n / ring->page_bytes);
+	if (n < 0 && (errno == EINVAL || errno == ENOSYS))
 		return without_splice(ring, err);
-	else if (n < 0 && !ky_ring_is_empty(errno))
+	if (n < 0 && !ky_ring_is_empty(errno))
 		return failed(ring, err);
-	return KYMO_OK;
+	return 0;
+}
+
+/* 0, or negative. */
+static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
+{
+	int ret = move_pages(ring, ring->pipe[1], ring->splice_bytes, err);
+
+	if (ret > 0)
+		ring->pages_in_pipe = (uint32_t)ret;
+	return ret < 0 ? ret : KYMO_OK;
 }
 
 /* 1: a page was copied to @to; 0: there is none. */
@@ -260,6 +269,20 @@ int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_er
 		ret = copy_bytes(ring, ring->fd, to, err);
 	if (ring->pages_in_pipe)
 		ring->pages_in_pipe--;
+	if (ret < 0)
+		ky_error_path(err, ring->path);
+	return ret;
+}
+
+int ky_ring_move(struct ky_ring *ring, int pipe_fd, struct kymo_error *err)
+{
+	int ret = 0;
+
+	if (!ring->pages_in_pipe && ring->way == KY_RING_SPLICE)
+		ret = move_pages(ring, pipe_fd, ring->page_bytes, err);
+	/* What is in its own pipe comes first. */
+	if (ret == 0 && (ring->pages_in_pipe || ring->way != KY_RING_SPLICE))
+		ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "pages cannot be moved");
 	if (ret < 0)
 		ky_error_path(err, ring->path);
 	return ret;

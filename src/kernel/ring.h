@@ -99,6 +99,12 @@ int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struc
 int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err);
 
 /*
+ * The same for who does not want to copy it either: move a whole page into @pipe_fd, which is empty. KYMO_E_UNSUPPORTED:
+ * only ky_ring_copy() can.
+ */
+int ky_ring_move(struct ky_ring *ring, int pipe_fd, struct kymo_error *err);
+
+/*
  * Read it in another way from now on, not AUTO. What was handed out is no longer valid.
  * 0; KYMO_E_UNSUPPORTED, KYMO_E_FORMAT: it cannot be mapped, and is read as before.
  */

@@ -227,8 +227,9 @@ static bool take_line(struct replay *replay, const char *line)
 		return true;
 	}
 	if (starts(line, "own "))
-		return sscanf(line, "own %d %d %d", &session->convert.own_tids[0],
-			      &session->convert.own_tids[1], &session->convert.own_tids[2]) >= 2;
+		return sscanf(line, "own %d %d %d %d", &session->convert.own_tids[0],
+			      &session->convert.own_tids[1], &session->convert.own_tids[2],
+			      &session->convert.own_tids[3]) >= 2;
 	if (starts(line, "time "))
 		return sscanf(line, "time %" SCNu64 " %" SCNu64, &session->start_cycles,
 			      &replay->end_cycles) == 2;

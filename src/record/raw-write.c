@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * While recording raw: whole pages go from the ring into blocks, and these to the disk; nobody looks into them.
+ * While recording raw: whole pages go from the ring to the disk (raw-direct.c), or into blocks and these to the disk;
+ * nobody looks into them.
  * The page that is being written is read only at the end.
  */
 #include <errno.h>
@@ -19,7 +20,7 @@
 /* Of a CPU, before others get their turn. */
 #define ROUND_BYTES (4u << 20)
 
-static int failed(const struct ky_session_cpu *cpu, int errnum, const char *what,
+int ky_raw_failed(const struct ky_session_cpu *cpu, int errnum, const char *what,
 		  struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
@@ -54,7 +55,7 @@ int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
 	cpu->raw_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (cpu->raw_fd < 0)
-		return failed(cpu, errno, "create the file", err);
+		return ky_raw_failed(cpu, errno, "create the file", err);
 	if (!cpu->session->blocks)
 		return KYMO_OK; /* a flight recorder's */
 	cpu->raw_file = ky_block_file_open(cpu->session->blocks, cpu->raw_fd);
@@ -75,7 +76,7 @@ static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 	ret = ky_block_file_put(cpu->raw_file, cpu->block, cpu->block_bytes);
 	cpu->block = NULL;
 	cpu->block_bytes = 0;
-	return ret < 0 ? failed(cpu, -ret, "write", err) : KYMO_OK;
+	return ret < 0 ? ky_raw_failed(cpu, -ret, "write", err) : KYMO_OK;
 }
 
 /* 1: a page is in the block; 0: there is none. */
@@ -108,27 +109,39 @@ static int wait_for_files(struct ky_session *session, struct kymo_error *err)
 		int ret = (*cpu)->raw_file ? ky_block_file_wait((*cpu)->raw_file) : 0;
 
 		if (ret < 0)
-			return failed(*cpu, -ret, "write", err);
+			return ky_raw_failed(*cpu, -ret, "write", err);
 	}
 	return KYMO_OK;
 }
 
+int ky_raw_copy(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
+{
+	uint64_t limit = cpu->raw_bytes + ROUND_BYTES;
+	int ret = 1;
+
+	while (ret > 0 && (final || cpu->raw_bytes < limit))
+		ret = take_page(cpu, final, err);
+	return ret < 0 ? ret : put_block(cpu, err);
+}
+
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 {
+	int ret;
+
 	if (session->options.overwrite)
 		return final ? ky_raw_take_rings(session, err) : KYMO_OK;
+	ret = ky_raw_direct_begin(session, err);
 	ky_vec_foreach(&session->cpus, it) {
-		uint64_t limit = (*it)->raw_bytes + ROUND_BYTES;
-		int ret = 1;
+		uint64_t before = (*it)->raw_bytes;
 
-		while (ret > 0 && (final || (*it)->raw_bytes < limit))
-			ret = take_page(*it, final, err);
-		if (ret >= 0)
-			ret = put_block(*it, err);
-		if (ret < 0)
-			return ret;
+		if (!ret)
+			ret = ky_raw_direct_read(*it, err);
+		if (ret > 0 || (!ret && final))
+			ret = ky_raw_copy(*it, final, err);
+		ky_raw_direct_took(session, (*it)->raw_bytes - before);
 	}
-	return final ? wait_for_files(session, err) : KYMO_OK;
+	ky_raw_direct_end(session);
+	return final && !ret ? wait_for_files(session, err) : ret;
 }
 
 /* ---- what is needed to read it -------------------------------------------------------- */
@@ -194,12 +207,12 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 	ky_strbuf_adds(text, "kymo-raw 1\nuuid ");
 	for (int i = 0; i < 16; i++)
 		ky_strbuf_addf(text, "%02x", session->uuid[i]);
-	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d %d\n",
+	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d %d %d\n",
 		       __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little",
 		       session->page_bytes, session->options.context, session->has_threads,
 		       session->convert.own_tids[0],
 		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed),
-		       session->convert.own_tids[2]);
+		       session->convert.own_tids[2], session->convert.own_tids[3]);
 	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
 	if (session->options.overwrite)
 		ky_strbuf_adds(text, "flight\n");

@@ -40,6 +40,7 @@ struct ky_session_cpu {
 	bool online;		/* at the start */
 	struct ky_block *block; /* what is being filled: a packet, or raw pages; NULL: none */
 	int raw_fd;		/* raw recordings: its file; -1: none yet */
+	int direct_fd;		/* the same file, past the page cache */
 	struct ky_block_file *raw_file;
 	uint32_t block_bytes; /* of raw pages in `block` */
 	uint64_t raw_bytes, raw_lost;
@@ -127,6 +128,7 @@ struct ky_session {
 	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
 	struct ky_block_writer
 		*blocks; /* what becomes of events is written by it; NULL: it stays in memory */
+	struct ky_raw_direct *direct; /* NULL: raw pages are copied to blocks */
 	struct ky_packet_sink *sink;
 	struct ky_packet_sink *disk; /* flight recorder: where the last snapshot goes; else NULL */
 	uint32_t page_bytes;	     /* of the rings */
@@ -273,6 +275,25 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 /* The metadata goes where no reader looks for it. */
 int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err);
 int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err);
+/* Whole pages of a CPU into blocks, so many that others get their turn; @final: all there is. */
+int ky_raw_copy(struct ky_session_cpu *cpu, bool final, struct kymo_error *err);
+/* What could not be done with a CPU's file. Returns the code. */
+int ky_raw_failed(const struct ky_session_cpu *cpu, int errnum, const char *what,
+		  struct kymo_error *err);
+
+/*
+ * raw-direct.c: pages that go to the disk without a copy, where that can be. session->direct is NULL otherwise, and the
+ * others do nothing then. A round of reading is between begin, which fails if the guard did, and end. A CPU's
+ * pages: 1: the rest is to be copied; 0: its turn is over.
+ */
+int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err);
+int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err);
+int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err);
+/* So much was taken out of a ring in this round, in either way. */
+void ky_raw_direct_took(struct ky_session *session, uint64_t bytes);
+void ky_raw_direct_end(struct ky_session *session);
+/* Behind the final round. */
+void ky_raw_direct_close(struct ky_session *session);
 
 /* raw-flight.c: raw, and overwritten until somebody wants it. Recording being off, take all rings out. */
 int ky_raw_take_rings(struct ky_session *session, struct kymo_error *err);

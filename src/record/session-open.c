@@ -317,6 +317,8 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_setup_instance(session, err);
 	if (!ret)
 		ret = ky_session_open_cpus(session, err);
+	if (!ret && session->options.raw && session->blocks)
+		ret = ky_raw_direct_open(session, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
 	return ret;

@@ -145,7 +145,7 @@ static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_err
 		return ky_error_nomem(err);
 	}
 	cpu->session = session;
-	cpu->stream = cpu->raw_fd = cpu->raw_flight.fd = -1;
+	cpu->stream = cpu->raw_fd = cpu->direct_fd = cpu->raw_flight.fd = -1;
 	cpu->online = is_online(number);
 	cpu->convert.convert = &session->convert;
 	cpu->convert.cpu = number;
@@ -209,6 +209,8 @@ void ky_session_close_cpus(struct ky_session *session)
 		(void)ky_block_file_close((*cpu)->raw_file, NULL);
 		if ((*cpu)->raw_fd >= 0)
 			close((*cpu)->raw_fd);
+		if ((*cpu)->direct_fd >= 0)
+			close((*cpu)->direct_fd);
 		if ((*cpu)->raw_flight.fd >= 0)
 			close((*cpu)->raw_flight.fd);
 		ky_packet_writer_fini(&(*cpu)->convert.writer);

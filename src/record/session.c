@@ -316,6 +316,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		ret = finish_state(session, end_cycles, &kept, err);
 	if (!ret)
 		ret = ky_session_read_round(session, true, err);
+	ky_raw_direct_close(session);
 	/* Also where the disk was full: what is in the files is told then. */
 	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
 	ret = ret < 0 ? ret : counted;
@@ -345,6 +346,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	if (!session)
 		return KYMO_OK;
 	(void)ky_session_dump_finish(session, true, NULL);
+	ky_raw_direct_close(session);
 	ky_session_close_cpus(session);
 	is_empty = session->sink && !session->started;
 	ret = close_output(session, err);

@@ -240,8 +240,11 @@ static void finish_job(struct ky_block_writer *writer, const struct job *job)
 {
 	struct ky_block_file *file = job->file;
 
-	file->error = job->error;
-	file->written_bytes = job->written_bytes;
+	/* Else it has been cut meanwhile. */
+	if (!file->error) {
+		file->error = job->error;
+		file->written_bytes = job->written_bytes;
+	}
 	file->n_waiting -= (uint32_t)job->n_blocks;
 	writer->n_waiting -= (uint32_t)job->n_blocks;
 	for (int i = job->n_blocks; i-- > 0;)
@@ -400,6 +403,36 @@ int ky_block_file_put(struct ky_block_file *file, struct ky_block *block, uint32
 	}
 	pthread_mutex_unlock(&writer->lock);
 	return error;
+}
+
+bool ky_block_file_is_idle(struct ky_block_file *file)
+{
+	bool is_idle;
+
+	pthread_mutex_lock(&file->writer->lock);
+	is_idle = !file->n_waiting && !file->error;
+	pthread_mutex_unlock(&file->writer->lock);
+	return is_idle;
+}
+
+uint64_t ky_block_file_reserve(struct ky_block_file *file, uint32_t len_bytes)
+{
+	uint64_t at;
+
+	pthread_mutex_lock(&file->writer->lock);
+	at = file->written_bytes;
+	file->written_bytes += len_bytes;
+	pthread_mutex_unlock(&file->writer->lock);
+	return at;
+}
+
+void ky_block_file_cut(struct ky_block_file *file, uint64_t at_bytes, int error)
+{
+	pthread_mutex_lock(&file->writer->lock);
+	file->error = error;
+	file->written_bytes = at_bytes;
+	pthread_mutex_unlock(&file->writer->lock);
+	(void)!ftruncate(file->fd, (off_t)at_bytes);
 }
 
 uint64_t ky_block_file_written(struct ky_block_file *file)

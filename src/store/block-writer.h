@@ -65,6 +65,14 @@ struct ky_block_file *ky_block_file_open(struct ky_block_writer *writer, int fd)
  * 0, or the -errno with which an earlier block could not be written; the file ends with the one before that.
  */
 int ky_block_file_put(struct ky_block_file *file, struct ky_block *block, uint32_t len_bytes);
+/* Does nothing wait to be written to it, and has nothing failed? */
+bool ky_block_file_is_idle(struct ky_block_file *file);
+/*
+ * The next @len_bytes are for the caller to write, at the offset that is returned, as whole blocks; the file is idle. What
+ * is put meanwhile follows them. If they could not be written, the file is to be cut there; later puts return @error.
+ */
+uint64_t ky_block_file_reserve(struct ky_block_file *file, uint32_t len_bytes);
+void ky_block_file_cut(struct ky_block_file *file, uint64_t at_bytes, int error);
 /* Bytes that are in the file by now; whole blocks. */
 uint64_t ky_block_file_written(struct ky_block_file *file);
 /* Wait until all is written. 0 or -errno, as above. */
