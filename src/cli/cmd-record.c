@@ -155,8 +155,9 @@ static const struct ky_option_def option_defs[] = {
 	 "--uid, --cgroup and --container: only COMMAND and what it starts.",
 	 offsetof(struct ky_record_options, follow), NULL},
 	{"context", 'c', KY_OPTION_TEXT, "LIST",
-	 "Fields to add to every event, separated by commas. Of the kernel, besides its tid: pid, ppid, "
-	 "procname, prio; interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
+	 "Fields to add to every event, separated by commas. Of the kernel, besides tid and cpu_id: pid, ppid, "
+	 "procname, prio, nice; vtid, vpid, vppid (what its own pid namespace calls them; with --user, vtid and vpid are "
+	 "those of programs' events only); interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
 	 "uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, "
 	 "user_ns, uts_ns; cgroup (the id of that of version 2); callstack-kernel and callstack-user, as the "
 	 "options of these names for all events; perf:cpu:COUNTER (up to now on that CPU: page-faults, context-switches, "
@@ -169,7 +170,7 @@ static const struct ky_option_def option_defs[] = {
 	 "machine has them cpu-cycles, instructions, cache-misses, branch-misses ...), "
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct ky_record_options, context),
-	 "pid ppid procname prio interruptible preemptible need_reschedule migratable uid euid gid egid "
+	 "pid ppid procname prio nice vppid interruptible preemptible need_reschedule migratable uid euid gid egid "
 	 "mnt_ns net_ns pid_ns user_ns cgroup perf:cpu:page-faults perf:cpu:context-switches perf:cpu:instructions "
 	 "perf:thread:page-faults perf:thread:context-switches callstack-kernel callstack-user vpid vtid ip cpu_id"},
 	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",

@@ -96,15 +96,25 @@ static int unknown_counter(const struct ky_command *command, const char *name, s
 		(int)len, name);
 }
 
+/* Programs tell theirs themselves; with them, asking for these does not make all of the machine's calls dearer. */
+static unsigned int kernel_context(const char *name, size_t len, const struct ky_record_run *run)
+{
+	unsigned int bit = ky_convert_context_find(name, len);
+
+	return run->has_user ? bit & ~(unsigned int)(KY_CONTEXT_VTID | KY_CONTEXT_VPID) : bit;
+}
+
 /* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
 static int parse_context(const struct ky_command *command, const char *list,
 			 struct ky_record_run *run)
 {
 	while (list && *list) {
 		size_t len = strcspn(list, ",");
-		unsigned int bit = ky_convert_context_find(list, len);
-		bool is_kernel = run->has_kernel && (bit || take_counter(&run->kernel, list, len) ||
-						     take_kernel_name(&run->kernel, list, len));
+		unsigned int bit = kernel_context(list, len, run);
+		bool is_always = ky_convert_context_is_always(list, len);
+		bool is_kernel = run->has_kernel &&
+				 (bit || is_always || take_counter(&run->kernel, list, len) ||
+				  take_kernel_name(&run->kernel, list, len));
 
 		if (!is_kernel && run->has_kernel && strncmp(list, "perf:", 5) == 0 &&
 		    !(run->has_user && ky_user_context_known(list, len)))

@@ -138,7 +138,8 @@ struct ky_btf;
 
 /* Where the kernel's structs have what struct ky_thread_ids tells: bytes. */
 struct ky_content_task {
-	int32_t cred, uid, user_ns, nsproxy, thread_pid, level, numbers, upid_ns;
+	int32_t cred, uid, user_ns, nsproxy, thread_pid, group_leader, real_parent, level, numbers,
+		upid_nr, upid_ns;
 	int32_t of_nsproxy[8], inum[8]; /* by KY_NS_*; of_nsproxy -1: reached in another way */
 };
 

@@ -37,8 +37,11 @@ bool ky_content_task_layout(struct ky_btf *btf, struct ky_content_task *task)
 		  find(btf, "cred", "user_ns", &task->user_ns) &&
 		  find(btf, "task_struct", "nsproxy", &task->nsproxy) &&
 		  find(btf, "task_struct", "thread_pid", &task->thread_pid) &&
+		  find(btf, "task_struct", "group_leader", &task->group_leader) &&
+		  find(btf, "task_struct", "real_parent", &task->real_parent) &&
 		  find(btf, "pid", "level", &task->level) &&
 		  find(btf, "pid", "numbers", &task->numbers) &&
+		  find(btf, "upid", "nr", &task->upid_nr) &&
 		  find(btf, "upid", "ns", &task->upid_ns);
 	int32_t inum, ns;
 
@@ -78,25 +81,66 @@ static size_t ns_at(int kind)
 	return offsetof(struct ky_thread_ids, ns) + (size_t)kind * INUM_BYTES;
 }
 
-/* task->thread_pid->numbers[level].ns */
-static void take_pid_ns(struct ky_content_writer *w, const struct ky_content_place *place)
+/* r3 = numbers[S_VALUE] of the struct pid at S_LEN. */
+static void number_address(struct ky_content_writer *w)
 {
-	const struct ky_content_task *task = &w->p->task;
 	struct ky_bpf_asm *a = &w->a;
 
-	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
-	follow(w, task->thread_pid);
-	ky_bpf_store(a, BPF_DW, FP, S_LEN, R3);
-	ky_bpf_alu_imm(a, BPF_ADD, R3, task->level);
-	read_to_stack(w, S_MSG, 4, BPF_FUNC_probe_read_kernel);
-	ky_bpf_load(a, BPF_W, R2, FP, S_MSG);
-	ky_bpf_alu_imm(a, BPF_AND, R2, 63);
+	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
 	ky_bpf_alu_imm(a, BPF_MUL, R2, UPID_BYTES);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_LEN);
 	ky_bpf_alu(a, BPF_ADD, R3, R2);
-	ky_bpf_alu_imm(a, BPF_ADD, R3, task->numbers);
+	ky_bpf_alu_imm(a, BPF_ADD, R3, w->p->task.numbers);
+}
+
+/* S_LEN = the struct pid of the task at r3, r2 = its level. */
+static void load_pid(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+
+	follow(w, w->p->task.thread_pid);
+	ky_bpf_store(a, BPF_DW, FP, S_LEN, R3);
+	ky_bpf_alu_imm(a, BPF_ADD, R3, w->p->task.level);
+	read_to_stack(w, S_MSG, 4, BPF_FUNC_probe_read_kernel);
+	ky_bpf_load(a, BPF_W, R2, FP, S_MSG);
+	ky_bpf_alu_imm(a, BPF_AND, R2, 63);
+}
+
+/*
+ * task->thread_pid->numbers[level], with the namespace of that level; and what it calls the process and the parent, of
+ * whom it knows nothing when that one's level is less.
+ */
+static void take_pids(struct ky_content_writer *w, const struct ky_content_place *place)
+{
+	const struct ky_content_task *task = &w->p->task;
+	struct ky_bpf_asm *a = &w->a;
+	int outside = ky_bpf_label(a);
+
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	load_pid(w);
+	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R2);
+	number_address(w);
+	take_number(w, place, task->upid_nr, offsetof(struct ky_thread_ids, vtid));
+	number_address(w);
 	follow(w, task->upid_ns);
 	take_number(w, place, task->inum[KY_NS_PID], ns_at(KY_NS_PID));
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	follow(w, task->group_leader);
+	load_pid(w);
+	number_address(w);
+	take_number(w, place, task->upid_nr, offsetof(struct ky_thread_ids, vpid));
+	content_address(w, place);
+	ky_bpf_store_imm(a, BPF_W, R1, offsetof(struct ky_thread_ids, vppid), 0);
+	ky_bpf_store_imm(a, BPF_W, R1, offsetof(struct ky_thread_ids, reserved), 0);
+	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
+	follow(w, task->real_parent);
+	follow(w, task->group_leader);
+	load_pid(w);
+	ky_bpf_load(a, BPF_DW, R1, FP, S_VALUE);
+	ky_bpf_jump_reg(a, BPF_JLT, R2, R1, outside);
+	number_address(w);
+	take_number(w, place, task->upid_nr, offsetof(struct ky_thread_ids, vppid));
+	ky_bpf_place(a, outside);
 }
 
 void ky_content_write_ids(struct ky_content_writer *w, const struct ky_content_place *place)
@@ -117,7 +161,7 @@ void ky_content_write_ids(struct ky_content_writer *w, const struct ky_content_p
 	ky_bpf_load(a, BPF_DW, R3, FP, S_VALUE);
 	follow(w, task->user_ns);
 	take_number(w, place, task->inum[KY_NS_USER], ns_at(KY_NS_USER));
-	take_pid_ns(w, place);
+	take_pids(w, place);
 	ky_bpf_load(a, BPF_DW, R3, FP, S_POINTER);
 	follow(w, task->nsproxy);
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R3);

@@ -28,11 +28,20 @@ static const struct thread_context {
 		KY_CONTEXT_##bit, name, offsetof(struct ky_thread, ids.member),   \
 			sizeof(((struct ky_thread *)0)->ids.member), false, false \
 	}
+#define SIGNED_ID(bit, name, member)                                             \
+	{                                                                        \
+		KY_CONTEXT_##bit, name, offsetof(struct ky_thread, ids.member),  \
+			sizeof(((struct ky_thread *)0)->ids.member), true, false \
+	}
 	NUMBER(PID, "_pid", pid),
 	NUMBER(PPID, "_ppid", ppid),
 	{KY_CONTEXT_PROCNAME, "_procname", offsetof(struct ky_thread, comm), KY_COMM_BYTES, false,
 	 true},
 	NUMBER(PRIO, "_prio", prio),
+	NUMBER(NICE, "_nice", nice),
+	SIGNED_ID(VTID, "_vtid", vtid),
+	SIGNED_ID(VPID, "_vpid", vpid),
+	SIGNED_ID(VPPID, "_vppid", vppid),
 	ID(UID, "_uid", uid),
 	ID(EUID, "_euid", euid),
 	ID(SUID, "_suid", suid),
@@ -52,6 +61,7 @@ static const struct thread_context {
 	ID(CGROUP, "_cgroup", cgroup),
 #undef NUMBER
 #undef ID
+#undef SIGNED_ID
 };
 
 #define N_THREAD_CONTEXTS (sizeof(thread_contexts) / sizeof(thread_contexts[0]))
@@ -68,6 +78,12 @@ static const struct {
 };
 
 #define N_RECORD_CONTEXTS (sizeof(record_contexts) / sizeof(record_contexts[0]))
+
+bool ky_convert_context_is_always(const char *name, size_t len)
+{
+	return (len == 3 && strncmp(name, "tid", 3) == 0) ||
+	       (len == 6 && strncmp(name, "cpu_id", 6) == 0);
+}
 
 unsigned int ky_convert_context_find(const char *name, size_t len)
 {
@@ -221,6 +237,7 @@ static void idle_thread(const struct ky_convert_cpu *cpu, struct ky_thread *thre
 	memset(thread, 0, sizeof(*thread));
 	if (threads)
 		thread->ids = threads->kernel_ids;
+	thread->ids.vtid = thread->ids.vpid = thread->ids.vppid = 0;
 	thread->prio = 20;
 	snprintf(thread->comm, sizeof(thread->comm), "swapper/%u", cpu->cpu);
 }

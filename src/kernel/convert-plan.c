@@ -216,7 +216,7 @@ struct role_fields {
 
 static const struct role_fields role_fields[] = {
 	{KY_EVENT_SWITCH,
-	 KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO,
+	 KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO | KY_CONTEXT_NICE,
 	 {{"next_pid", 4}, {"next_prio", 4}, {"next_comm", 0}}},
 	{KY_EVENT_NEWTASK, 0, {{"pid", 4}, {"clone_flags", 8}, {"comm", 0}}},
 	{KY_EVENT_RENAME, KY_CONTEXT_PROCNAME, {{"pid", 4}, {"newcomm", 0}, {0}}},
@@ -225,7 +225,7 @@ static const struct role_fields role_fields[] = {
 	{KY_EVENT_KERNEL_STACK, 0, {{"size", 4}, {0}}},
 	{KY_EVENT_USER_STACK, 0, {{0}}},
 	{KY_EVENT_CGROUP, KY_CONTEXT_CGROUP, {{"pid", 4}, {"dst_root", 4}, {"dst_id", 8}}},
-	{KY_EVENT_SETPRIO, KY_CONTEXT_PRIO, {{"pid", 4}, {"newprio", 4}, {0}}},
+	{KY_EVENT_SETPRIO, KY_CONTEXT_PRIO | KY_CONTEXT_NICE, {{"pid", 4}, {"newprio", 4}, {0}}},
 };
 
 static const struct ky_format_field *find_field(const struct ky_format *format, const char *name)

@@ -65,16 +65,21 @@ enum ky_context {
 	/* Call stacks, of some events; of others they are empty. */
 	KY_CONTEXT_CALLSTACK_KERNEL = 0x2000000,
 	KY_CONTEXT_CALLSTACK_USER = 0x4000000,
+	/* What its pid namespace calls a thread, its process, and the parent: of struct ky_thread_ids, too. */
+	KY_CONTEXT_VTID = 0x8000000,
+	KY_CONTEXT_VPID = 0x10000000,
+	KY_CONTEXT_VPPID = 0x20000000,
+	KY_CONTEXT_NICE = 0x40000000,
 };
 
 #define KY_CONTEXT_OF_STACKS (KY_CONTEXT_CALLSTACK_KERNEL | KY_CONTEXT_CALLSTACK_USER)
 
-#define KY_CONTEXT_OF_IDS 0x1ffff00u
+#define KY_CONTEXT_OF_IDS 0x39ffff00u
 
 /* Those that are known of a thread only, and so need a table of threads. */
 #define KY_CONTEXT_OF_THREADS                                                       \
 	(KY_CONTEXT_PID | KY_CONTEXT_PPID | KY_CONTEXT_PROCNAME | KY_CONTEXT_PRIO | \
-	 KY_CONTEXT_OF_IDS)
+	 KY_CONTEXT_NICE | KY_CONTEXT_OF_IDS)
 #define KY_CONTEXT_OF_RECORDS                                                             \
 	(KY_CONTEXT_INTERRUPTIBLE | KY_CONTEXT_PREEMPTIBLE | KY_CONTEXT_NEED_RESCHEDULE | \
 	 KY_CONTEXT_MIGRATABLE)
@@ -171,6 +176,8 @@ const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert,
 void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct ky_filter *filter,
 			   const struct ky_event_class *event);
 
+/* Has each event what people call @name, asked for or not? */
+bool ky_convert_context_is_always(const char *name, size_t len);
 /* The bit of the context field that people call @name; 0: there is none. */
 unsigned int ky_convert_context_find(const char *name, size_t len);
 

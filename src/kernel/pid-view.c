@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "kernel/bpf.h"
 #include "kernel/btf.h"
+#include "kernel/thread-ids.h"
 
-#define INIT_PID_NS 0xeffffffcu /* the inode of the first pid namespace, since Linux 3.8 */
-#define UPID_BYTES  16
+#define UPID_BYTES 16
 
 /* Of one thread. */
 struct record {
@@ -231,7 +231,7 @@ int ky_pid_view_open(struct ky_pid_view *view, struct kymo_error *err)
 	int ret;
 
 	memset(view, 0, sizeof(*view));
-	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == INIT_PID_NS)
+	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == KY_NS_FIRST_PID)
 		return KYMO_OK;
 	view->program = -1;
 	pthread_mutex_init(&view->lock, NULL);

@@ -16,6 +16,7 @@
 #define STAT_FIELD_PPID	 4 /* counted from 1, as proc(5) does */
 #define STAT_FIELD_FLAGS 9
 #define STAT_FIELD_PRIO	 18
+#define STAT_FIELD_NICE	 19
 #define STAT_FIELD_START 22
 #define STAT_FIELD_CPU	 39
 #define STAT_FIELD_STATE 3
@@ -139,6 +140,9 @@ static void take_stat_field(struct ky_proc_thread *thread, int field, const char
 		break;
 	case STAT_FIELD_PRIO:
 		thread->prio = (int32_t)strtol(at, NULL, 10);
+		break;
+	case STAT_FIELD_NICE:
+		thread->nice = (int32_t)strtol(at, NULL, 10);
 		break;
 	case STAT_FIELD_START:
 		thread->start_ticks = strtoull(at, NULL, 10);

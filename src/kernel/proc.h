@@ -33,9 +33,10 @@ struct ky_proc_thread {
 	char comm[KY_COMM_BYTES]; /* as the scheduler's events give it */
 	char state;		  /* 'R', 'S', 'D', 'T', 't', 'Z', 'X', 'I', ... */
 	int32_t prio;		  /* the kernel's prio - 100: what LTTng's events carry */
-	uint32_t cpu;		  /* last run on */
-	uint32_t flags;		  /* PF_* */
-	uint64_t start_ticks;	  /* since boot, in 1/sysconf(_SC_CLK_TCK) s */
+	int32_t nice;
+	uint32_t cpu;	      /* last run on */
+	uint32_t flags;	      /* PF_* */
+	uint64_t start_ticks; /* since boot, in 1/sysconf(_SC_CLK_TCK) s */
 };
 
 /* From /proc/PID/task/TID/status. */

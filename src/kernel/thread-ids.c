@@ -49,6 +49,19 @@ uint64_t ky_thread_cgroup(struct ky_proc *proc, int32_t pid, int32_t tid, const 
 	return stat(file, &st) == 0 ? st.st_ino : 0;
 }
 
+/* What the @level-th pid namespace from here on calls the parent of @pid; 0: it lives outside. */
+static int32_t parent_inside(struct ky_proc *proc, int32_t pid, int32_t tid, unsigned int level)
+{
+	struct ky_proc_thread thread;
+	struct ky_proc_ids parent;
+
+	if (ky_proc_read_thread(proc, pid, tid, &thread) < 0 || thread.ppid <= 0 ||
+	    ky_proc_read_ids(proc, thread.ppid, thread.ppid, &parent) < 0 ||
+	    parent.n_levels <= level)
+		return 0;
+	return parent.nstgid[level];
+}
+
 int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky_thread_ids *ids)
 {
 	static const char *const kinds[KY_NS_KINDS] = {
@@ -78,5 +91,10 @@ int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky
 			ids->ns[i] = inode;
 	}
 	ids->cgroup = ky_thread_cgroup(proc, pid, tid, &path);
+	if (!seen.n_levels)
+		return KYMO_OK;
+	ids->vtid = seen.nspid[seen.n_levels - 1];
+	ids->vpid = seen.nstgid[seen.n_levels - 1];
+	ids->vppid = parent_inside(proc, pid, tid, seen.n_levels - 1);
 	return KYMO_OK;
 }

@@ -10,6 +10,9 @@
 
 #include "kernel/proc.h"
 
+/* The inode number of the first pid namespace, since Linux 3.8. */
+#define KY_NS_FIRST_PID 0xeffffffcu
+
 /* Of namespaces. */
 enum {
 	KY_NS_CGROUP,
@@ -31,6 +34,8 @@ struct ky_thread_ids {
 	uint32_t uid, gid, suid, sgid, euid, egid, fsuid, fsgid;
 	uint32_t ns[KY_NS_KINDS]; /* inode numbers; 0: not known */
 	uint64_t cgroup;	  /* version 2: its id, which is its directory's inode number */
+	/* What its own pid namespace calls it, its process, and its parent's; 0: not known, or outside. */
+	int32_t vtid, vpid, vppid, reserved;
 };
 
 /* As /proc has them now. 0, or KYMO_E_NOT_FOUND: it has ended; *ids is as it was. */

@@ -98,6 +98,7 @@ static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 	thread->pid = to_kernel(threads, pid);
 	thread->ppid = to_kernel(threads, seen.ppid);
 	thread->prio = seen.prio;
+	thread->nice = seen.nice;
 	memcpy(thread->comm, seen.comm, sizeof(thread->comm));
 	if (threads->wants_ids)
 		(void)ky_thread_ids_read(&threads->proc, pid, tid, &thread->ids);
@@ -153,6 +154,18 @@ struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid)
 	return add(threads, tid);
 }
 
+/* In the first namespace they are the kernel's ids. In others, what it is called is told when its clone() returns. */
+static void begin_in_namespace(struct ky_thread *thread, bool is_thread)
+{
+	bool is_first = thread->ids.ns[KY_NS_PID] == KY_NS_FIRST_PID;
+
+	thread->ids.vtid = is_first ? thread->tid : 0;
+	if (is_thread)
+		return;
+	thread->ids.vpid = is_first ? thread->pid : 0;
+	thread->ids.vppid = is_first ? thread->ppid : 0;
+}
+
 int ky_threads_newtask(struct ky_threads *threads, int32_t parent_tid, int32_t tid,
 		       const char *comm, uint64_t clone_flags)
 {
@@ -162,10 +175,12 @@ int ky_threads_newtask(struct ky_threads *threads, int32_t parent_tid, int32_t t
 	if (!parent || !thread)
 		return KYMO_E_MEMORY;
 	thread->prio = parent->prio;
+	thread->nice = parent->nice;
 	thread->ids = parent->ids;
 	thread->pid = clone_flags & FLAG_CLONE_THREAD ? parent->pid : tid;
 	thread->ppid =
 		clone_flags & (FLAG_CLONE_THREAD | FLAG_CLONE_PARENT) ? parent->ppid : parent->pid;
+	begin_in_namespace(thread, clone_flags & FLAG_CLONE_THREAD);
 	ky_threads_rename(threads, tid, comm, KY_COMM_BYTES);
 	return KYMO_OK;
 }
@@ -191,6 +206,7 @@ void ky_threads_set_prio(struct ky_threads *threads, int32_t tid, int32_t prio)
 	if (!thread || thread->prio == prio)
 		return;
 	thread->prio = prio;
+	thread->nice = ky_thread_nice(prio, thread->nice);
 	threads->generation++;
 }
 

@@ -22,10 +22,17 @@
 struct ky_thread {
 	int32_t tid, pid, ppid;
 	int32_t prio; /* the kernel's prio - 100 */
+	int32_t nice; /* as far as its prio has told */
 	bool exiting;
 	struct ky_thread_ids ids; /* when they are wanted */
 	char comm[KY_COMM_BYTES]; /* NUL-padded */
 };
+
+/* What @prio tells; of a real-time thread it stays what it @was. */
+static inline int32_t ky_thread_nice(int32_t prio, int32_t was)
+{
+	return prio >= 0 ? prio - 20 : was;
+}
 
 /* How many exited threads are still known: their last events come after their exit. */
 #define KY_THREADS_EXITED 4096

@@ -87,9 +87,23 @@ static bool take_hex(const char *text, uint8_t *bytes, size_t n)
 	return text[2 * n] == '\0';
 }
 
+/* Of a thread that was told before. */
+static bool take_nice(struct replay *replay, const char *line)
+{
+	struct ky_thread *thread;
+	int tid, nice;
+
+	if (!replay->session->has_threads || sscanf(line, "nice %d %d", &tid, &nice) != 2)
+		return false;
+	thread = ky_map_get(&replay->session->threads.map, (uint32_t)tid);
+	if (thread)
+		thread->nice = nice;
+	return thread != NULL;
+}
+
 static bool take_thread(struct replay *replay, const char *line)
 {
-	struct ky_thread thread;
+	struct ky_thread thread = {0};
 	int at = 0;
 
 	if (!replay->session->has_threads ||
@@ -97,6 +111,7 @@ static bool take_thread(struct replay *replay, const char *line)
 		   &thread.prio, &at) != 4 ||
 	    !at || !take_hex(line + at, (uint8_t *)thread.comm, KY_COMM_BYTES))
 		return false;
+	thread.nice = ky_thread_nice(thread.prio, 0);
 	return ky_threads_put(&replay->session->threads, &thread) == 0;
 }
 
@@ -239,6 +254,8 @@ static bool take_line(struct replay *replay, const char *line)
 		return take_cpu(replay, line);
 	if (starts(line, "thread "))
 		return take_thread(replay, line);
+	if (starts(line, "nice "))
+		return take_nice(replay, line);
 	if (starts(line, "header "))
 		return take_header(replay, line);
 	return starts(line, "event ") && take_event(replay, line);

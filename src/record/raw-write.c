@@ -160,6 +160,8 @@ static void describe_threads(struct ky_session *session, struct ky_strbuf *text)
 		for (int i = 0; i < KY_COMM_BYTES; i++)
 			ky_strbuf_addf(text, "%02x", (unsigned char)thread->comm[i]);
 		ky_strbuf_addc(text, '\n');
+		if (thread->nice != ky_thread_nice(thread->prio, 0))
+			ky_strbuf_addf(text, "nice %d %d\n", thread->tid, thread->nice);
 	}
 }
 

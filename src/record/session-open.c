@@ -142,7 +142,7 @@ static void choose_helpers(struct ky_session *session)
 	hide(session, "sched", "sched_process_exec");
 	if (context & KY_CONTEXT_PROCNAME)
 		hide(session, "task", "task_rename");
-	if (context & KY_CONTEXT_PRIO) {
+	if (context & (KY_CONTEXT_PRIO | KY_CONTEXT_NICE)) {
 		hide(session, "sched", "sched_switch");
 		hide(session, "sched", "sched_pi_setprio");
 	}

@@ -255,6 +255,93 @@ def test_control_groups(kymo, record, program, control_groups):
         assert (group == inside) == (mark > 1200), (mark, group, inside)
 
 
+# Says in lseek()'s arguments what it is called where it lives: itself, its process, its parent.
+INSIDE = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *say(void *none)
+{
+	syscall(SYS_lseek, -1000, (long)syscall(SYS_gettid) << 32 | syscall(SYS_getpid), syscall(SYS_getppid));
+	return none;
+}
+
+static void all(int depth)
+{
+	pthread_t thread;
+
+	say(0);
+	pthread_create(&thread, 0, say, 0);
+	pthread_join(thread, 0);
+	for (int i = 0; i < 2 && depth; i++) {
+		if (i == 1 && unshare(CLONE_NEWPID))
+			_exit(1);
+		if (!fork()) {
+			all(depth - 1);
+			_exit(0);
+		}
+		wait(0);
+	}
+}
+
+int main(void)
+{
+	all(2);
+	setpriority(PRIO_PROCESS, 0, 7);
+	usleep(1000);
+	syscall(SYS_lseek, -1001, (long)getpriority(PRIO_PROCESS, 0), 0);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_pid_namespaces(kymo, kymo_bin, needs_root_tracefs, tmp_path, apart):
+    """What each namespace calls its threads; the recorder may be in one itself."""
+    program = tmp_path / "inside"
+    subprocess.run(["cc", "-x", "c", "-O1", "-w", "-pthread", "-o", program, "-"], input=INSIDE, text=True, check=True)
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"] if apart else []
+    if subprocess.run([*unshare, "true"], check=False).returncode:
+        pytest.skip("needs pid namespaces")
+    done = subprocess.run([*unshare, kymo_bin, "record", "-o", tmp_path / "t", "-k", "syscall_entry_lseek", "--follow",
+                           "--context", "tid,cpu_id,pid,ppid,vtid,vpid,vppid,nice", "--", program], capture_output=True,
+                          text=True, check=False, timeout=300)
+    assert done.returncode == 0 and "; 0 lost." in done.stderr, done
+    events = map(json.loads, kymo("convert", "--to", "json", tmp_path / "t").out.splitlines())
+    events = [(e["fields"], e["context"]) for e in events if e["event"] == "syscall_entry_lseek"]
+    said = [(e["offset"] >> 32, e["offset"] % 2**32, e["whence"]) for e, _ in events if e["fd"] % 2**32 == 2**32 - 1000]
+    assert said == [(c["vtid"], c["vpid"], c["vppid"]) for e, c in events if e["fd"] % 2**32 == 2**32 - 1000]
+    assert len(said) == 14 and said.count((1, 1, 0)) == 3
+    first = events[0][1]
+    assert (first["vtid"] == first["tid"]) != apart
+    (last,) = [c for e, c in events if e["fd"] % 2**32 == 2**32 - 1001]
+    assert last["nice"] == 7
+
+
+@pytest.mark.parametrize("raw", [[], ["--raw"]])
+def test_nice_of_a_real_time_thread(kymo, record, raw):
+    """Its priority does not tell it."""
+    command = ["nice", "-n", "3", "chrt", "-f", "5", "cat"]
+    if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode:
+        pytest.skip("needs chrt and real-time priorities")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cat:
+        cat.stdin.write("it runs\n")
+        cat.stdin.flush()
+        assert cat.stdout.readline() == "it runs\n"
+        trace, _ = record(*raw, "-k", "sched_switch", "--context", "nice,prio",
+                          command=["sh", "-c", f"echo again > /proc/{cat.pid}/fd/0; sleep 0.01"])
+        cat.stdin.close()
+        assert cat.stdout.readline() == "again\n"
+    lines = kymo("convert", "--to", "json", "--event", "sched_switch", "--filter", f"$ctx.tid == {cat.pid}",
+                 trace).out.splitlines()
+    assert lines and {json.loads(line)["context"]["nice"] for line in lines} == {3}
+
+
 def test_mistakes(kymo, tmp_path):
     for options, words in ((["--raw", "--context", "uid"], "--raw: no users"),
                            (["--clock=tsc", "--context", "net_ns"], "the clock that BPF has"),
