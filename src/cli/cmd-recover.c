@@ -16,6 +16,7 @@
 #include "os/clock.h"
 #include "record/boot.h"
 #include "record/output.h"
+#include "record/raw.h"
 #include "record/user-ring.h"
 #include "record/user-runtime.h"
 
@@ -177,13 +178,33 @@ static void recover_directory(struct recovery *recovery, const char *path, DIR *
 		ky_user_dir_clean(path);
 }
 
+/* What a killed recorder has written of the kernel's events is a trace, up to there. */
+static bool is_trace(const char *path)
+{
+	char metadata[4096];
+
+	return ky_raw_is(path) || (snprintf(metadata, sizeof(metadata), "%s/kernel/metadata",
+					    path) < (int)sizeof(metadata) &&
+				   access(metadata, F_OK) == 0);
+}
+
 static void recover_path(struct recovery *recovery, const char *path, int depth)
 {
 	bool is_instance = ky_boot_is_instance(path);
 	struct kymo_error err;
-	DIR *dir = !is_instance && depth < DEPTH_MAX ? opendir(path) : NULL;
+	DIR *dir;
 	int ret;
 
+	if (!is_instance && !depth && is_trace(path)) {
+		ky_error_set(&err, KYMO_E_INVALID, "this is a recording, as far as it was written");
+		ky_error_hint(
+			&err,
+			"kymo print, kymo convert and the others read it as it is, damaged ones with --recover");
+		say(&err, path);
+		recovery->n_failed++;
+		return;
+	}
+	dir = !is_instance && depth < DEPTH_MAX ? opendir(path) : NULL;
 	if (dir) {
 		recover_directory(recovery, path, dir, depth);
 		closedir(dir);

@@ -124,6 +124,15 @@ static int answer_snapshot(struct ky_record_run *run, const char *path,
 	return KYMO_OK;
 }
 
+static void add_words(struct ky_remote_message *answer, const char *name, const char *const *words,
+		      size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ky_remote_add(answer, name);
+		ky_remote_add(answer, words[i]);
+	}
+}
+
 /* Pairs of words. */
 static int answer_status(struct ky_record_run *run, struct ky_remote_message *answer)
 {
@@ -138,10 +147,14 @@ static int answer_status(struct ky_record_run *run, struct ky_remote_message *an
 	add_number(answer, (uint64_t)getpid());
 	ky_remote_add(answer, "start");
 	add_number(answer, (uint64_t)ky_os_clock_to_ns(ky_record_clock(run), run->start_cycles));
-	for (size_t i = 0; run->has_kernel && (!i || i < run->kernel.n_events); i++) {
+	add_words(answer, "kernel", run->kernel.events, run->kernel.n_events);
+	if (run->has_kernel && !run->kernel.n_events && !run->kernel.only_probes) {
 		ky_remote_add(answer, "kernel");
-		ky_remote_add(answer, run->kernel.n_events ? run->kernel.events[i] : "default");
+		ky_remote_add(answer, "default");
 	}
+	add_words(answer, "probe", run->kernel.probes, run->kernel.n_probes);
+	add_words(answer, "sdt", run->kernel.sdt, run->kernel.n_sdt);
+	add_words(answer, "kprobe", run->kernel.kprobes, run->kernel.n_kprobes);
 	for (size_t i = 0; run->user_session && (pattern = ky_user_pattern(run->user_session, i));
 	     i++) {
 		ky_remote_add(answer, "user");

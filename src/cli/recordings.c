@@ -117,6 +117,9 @@ struct listing {
 	unsigned int n;
 };
 
+/* What is recorded: words of a status, and options of kymo record. */
+static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
+
 static void print_text(const char *path, const struct ky_remote_message *status)
 {
 	int64_t start_ns = strtoll(text_of(status, "start"), NULL, 10);
@@ -131,16 +134,12 @@ static void print_text(const char *path, const struct ky_remote_message *status)
 	printf("  %s, for %s\n",
 	       strcmp(text_of(status, "mode"), "flight") == 0 ? "flight recorder" : "recording",
 	       ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
-	for (unsigned int i = 0; (word = value(status, "kernel", i)); i++) {
-		fputs("         --kernel ", stdout);
-		ky_cli_put_text(stdout, word);
-		putchar('\n');
-	}
-	for (unsigned int i = 0; (word = value(status, "user", i)); i++) {
-		fputs("         --user ", stdout);
-		ky_cli_put_text(stdout, word);
-		putchar('\n');
-	}
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (unsigned int i = 0; (word = value(status, kinds[k], i)); i++) {
+			printf("         --%s ", kinds[k]);
+			ky_cli_put_text(stdout, word);
+			putchar('\n');
+		}
 }
 
 static json_t *words_json(const struct ky_remote_message *status, const char *name)
@@ -155,12 +154,15 @@ static json_t *words_json(const struct ky_remote_message *status, const char *na
 
 static json_t *recording_json(const char *path, const struct ky_remote_message *status)
 {
-	return json_pack("{s:s, s:I, s:o, s:s, s:I, s:o, s:o}", "id", ky_remote_name(path), "pid",
-			 (json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "output",
-			 json_string(text_of(status, "output")), "mode", text_of(status, "mode"),
-			 "start_ns", (json_int_t)strtoll(text_of(status, "start"), NULL, 10),
-			 "kernel", words_json(status, "kernel"), "user",
-			 words_json(status, "user"));
+	json_t *recording =
+		json_pack("{s:s, s:I, s:o, s:s, s:I}", "id", ky_remote_name(path), "pid",
+			  (json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "output",
+			  json_string(text_of(status, "output")), "mode", text_of(status, "mode"),
+			  "start_ns", (json_int_t)strtoll(text_of(status, "start"), NULL, 10));
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
+	return recording;
 }
 
 static int show(void *data, const char *path)

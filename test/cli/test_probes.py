@@ -392,6 +392,15 @@ def test_kprobe(kymo, record, tmp_path):
         assert "this kernel has no kprobes" in result.err
 
 
+def test_what_runs_is_listed(kymo, recordings, programs):
+    probe = f"{programs['-O0']}:handle(fd)"
+    recording = recordings("--probe", probe)
+    listed, = [one for one in json.loads(kymo("list", "--recordings", "--json").out)["recordings"]
+               if one["pid"] == recording.process.pid]
+    assert (listed["kernel"], listed["probe"], listed["sdt"]) == ([], [probe], [])
+    assert f"--probe {probe}" in kymo("list", "--recordings").out
+
+
 def test_definitions_are_removed(kymo_bin, needs_root_tracefs, programs, tmp_path):
     args = [kymo_bin, "record", "--probe", f"{programs['-O0']}:handle(fd)", "-o"]
     for number, how in ((1, signal.SIGINT), (2, signal.SIGKILL)):

@@ -181,6 +181,8 @@ def test_killed_recorder(kymo, kymo_bin, needs_root_tracefs, tmp_path):
         recorder.send_signal(signal.SIGKILL)
     # A slow machine's recorder loses some, and what was not read yet is gone.
     assert int(kymo("print", "--event", "syscall_*", "--count", raw).out) > 100
+    assert "this is a recording" in kymo("recover", "-o", tmp_path / "recovered", raw, code=1).err
+    assert not (tmp_path / "recovered").exists()
     kymo("record", "-o", tmp_path / "next", "-k", "sched_switch", "--", "true")
     assert not glob.glob(f"{needs_root_tracefs}/instances/kymo-{recorder.pid}-*")
 
