@@ -138,6 +138,28 @@ static bool find_function(const struct ky_probe_file *file, uint64_t address, Dw
 	return false;
 }
 
+static int count_instance(Dwarf_Die *instance, void *data)
+{
+	unsigned int *n = data;
+
+	++*n;
+	return DWARF_CB_OK;
+}
+
+unsigned int ky_probe_file_inlined(const struct ky_probe_file *file, uint64_t address)
+{
+	Dwarf_Die function, unit, abstract;
+	Dwarf_Attribute origin;
+	unsigned int n = 0;
+	Dwarf_Addr pc;
+
+	if (!find_function(file, address, &function, &unit, &pc) ||
+	    !dwarf_formref_die(dwarf_attr(&function, DW_AT_abstract_origin, &origin), &abstract))
+		return 0;
+	(void)dwarf_func_inline_instances(&abstract, count_instance, &n);
+	return n;
+}
+
 /* The register that the debug information names. */
 static const char *register_at(Dwarf_Die *parameter, Dwarf_Addr pc)
 {

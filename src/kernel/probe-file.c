@@ -240,6 +240,7 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 	int n = dwfl_module_getsymtab(file->module);
 	size_t len = strlen(function);
 	char names[200] = "", plain[KY_PROBE_PLAIN_BYTES];
+	bool has_own = false; /* symbols that only the file itself uses */
 	int found = 0;
 
 	for (int i = 1; i < n && found < 4; i++) {
@@ -248,6 +249,7 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 
 		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
+		has_own |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
 		if (ky_probe_plain_name(name, plain))
 			name = plain;
 		if (!strcasestr(name, function) || strlen(name) > len + 20 || strchr(name, '@'))
@@ -258,9 +260,11 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 	}
 	if (found)
 		ky_error_hint(err, "there are: %s", names);
-	else if (n <= 1)
-		ky_error_hint(err, "the file has no symbols: install its debug symbols (Debian: "
-				   "the package's -dbgsym)");
+	else if (!has_own)
+		ky_error_hint(err,
+			      "the file has no symbols%s: install its debug symbols (Debian: "
+			      "the package's -dbgsym)",
+			      n > 1 ? " but what other files use" : "");
 }
 
 /* Functions that are @called so; *is_ifunc: there is one that is chosen at run time. */

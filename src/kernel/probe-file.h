@@ -60,6 +60,9 @@ int ky_probe_file_function(const struct ky_probe_file *file, const char *functio
 bool ky_probe_file_symbol(const struct ky_probe_file *file, const char *name, size_t len,
 			  uint64_t *address);
 
+/* In how many places of its unit the function at @address is inlined; 0, too, where no debug information tells. */
+unsigned int ky_probe_file_inlined(const struct ky_probe_file *file, uint64_t address);
+
 /*
  * How the kernel fetches @argument at the function that begins at @address: "+8(%di):s32", appended to
  * @fetch. @exact: the probe is at the function's very beginning.

@@ -241,6 +241,22 @@ static void name_event(const char *path, const char *provider, const char *name,
 	snprintf(out, size, "%.100s:%.150s", provider, name);
 }
 
+/* Calls that the compiler has replaced by the function's code pass no probe. */
+static void tell_inlined(const struct ky_probes *probes, const struct ky_probe_file *file,
+			 const struct ky_probe_spec *spec,
+			 const struct ky_probe_addresses *addresses)
+{
+	unsigned int n = 0;
+
+	ky_vec_foreach(addresses, address)
+		n += ky_probe_file_inlined(file, *address);
+	if (n)
+		ky_log_warning(probes->log,
+			       "%s: the compiler has put a copy of '%s' in %u place%s, where calls "
+			       "are not recorded",
+			       file->path, spec->function, n, n == 1 ? "" : "s");
+}
+
 static int add_function(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
 	struct ky_probe_addresses addresses = KY_VEC_INIT;
@@ -265,6 +281,8 @@ static int add_function(struct ky_probes *probes, const char *text, struct kymo_
 	if (!ret && any(spec, true))
 		ret = add_side(probes, &file, spec, &addresses, spec->name[0] ? spec->name : name,
 			       true, err);
+	if (!ret)
+		tell_inlined(probes, &file, spec, &addresses);
 	ky_vec_fini(&addresses);
 	ky_probe_file_close(&file);
 	return ret;

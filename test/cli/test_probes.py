@@ -343,7 +343,7 @@ def test_offsets(kymo, record, programs, tmp_path):
     ("{p}:", "no function"), ("handle", "FILE"), ("/nosuch:x", "no file"), ("/etc/passwd:x", "not a program"),
     ("/tmp:x", "no file"), ("{p}:handle($foo)", "$retval"), ("{p}:handle(arg1:nosuch)", "kernel"),
     ("{p}:handle(" + ",".join(f"a{i}=%di" for i in range(40)) + ")", "too many"),
-    ("{p}:handle+99999999(%di)", "not in the file"), ("libc.so.6:memcpy", "chosen"),
+    ("/bin/true:main", "no symbols"), ("{p}:handle+99999999(%di)", "not in the file"), ("libc.so.6:memcpy", "chosen"),
 ])
 def test_mistakes(kymo, needs_root_tracefs, programs, tmp_path, spec, words):
     result = kymo("record", "--probe", spec.format(p=programs["-O0"]), "-o", tmp_path / "t", code=1)
@@ -390,6 +390,25 @@ def test_kprobe(kymo, record, tmp_path):
     else:
         result = kymo("record", "--kprobe", "do_sys_openat2", "-o", tmp_path / "t", code=1)
         assert "this kernel has no kprobes" in result.err
+
+
+INLINED = r"""
+static int half(int x) { __asm__ volatile("nop"); return x / 2; }
+static inline __attribute__((always_inline)) int third(int x) { __asm__ volatile("nop"); return x / 3; }
+int (*volatile pointer)(int) = half;
+int main(void) { return half(4) + half(8) + pointer(6) + third(9) != 12; }
+"""
+
+
+def test_calls_that_are_inlined(kymo, record, tmp_path):
+    """That some are not recorded is told."""
+    program = compile_c(tmp_path, "inlined", INLINED, "-O2", "-finline-functions")
+    trace, done = record("--probe", f"h={program}:half(x)", command=[program])
+    assert [f["x"] for f in events(kymo, trace)["h"]] == [6]
+    assert "a copy of 'half' in 2 places" in done.err
+    assert "no function 'third'" in kymo("record", "--probe", f"{program}:third", "-o", tmp_path / "t", code=1).err
+    _, done = record("--probe", f"{program}:main", command=[program])
+    assert "a copy of" not in done.err
 
 
 def test_what_runs_is_listed(kymo, recordings, programs):
