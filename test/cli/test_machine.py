@@ -38,7 +38,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do pinned 1 after 1
 """
 
 SCRIPT = f"""
-kymo record -o whole -k 'default,compat_syscall_*' --kprobe 'do_sys_openat2(arg1:s32, arg2:ustring, $retval:s32)' \\
+kymo record -o whole -k 'default,compat_syscall_*,syscall:unknown' --kprobe 'do_sys_openat2(arg1:s32, arg2:ustring, $retval:s32)' \\
 	--syscall-content=paths --context procname -- work
 tell whole
 kymo record -o raw --raw -k default --context procname -- work
@@ -47,7 +47,7 @@ kymo record -o messages -k '{messages.EVENTS},{compat_arguments.EVENTS}' --sysca
 	-- sh -c 'messages-64; messages-32; arguments'
 tell messages
 echo 0 > /sys/devices/system/cpu/cpu1/online
-kymo record -o absent -k sched,syscalls --context procname \\
+kymo record -o absent -k sched,syscalls,syscall:unknown --context procname,vtid,vpid,vppid,nice \\
 	-- sh -c 'echo 1 > /sys/devices/system/cpu/cpu1/online; pinned 1 after {CALLS}'
 tell absent
 kymo record -o every -k '*' -- true
@@ -62,7 +62,7 @@ tell over
 """
 
 EVENT = re.compile(r"^\[([\d:.]+)\] \(\+\S+\) \S* ?(\S+): \{ cpu_id = (\d+) \}, \{ tid = (\d+)(?:, procname = "
-                   r"\"([^\"]*)\")? \}, \{ ?(.*?) ?\}$", re.MULTILINE)
+                   r"\"([^\"]*)\")?(?:, [^}]*)? \}, \{ ?(.*?) ?\}$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +119,14 @@ def test_a_cpu_goes_and_returns(machine, kymo, name):
 def test_a_cpu_comes_that_was_away(machine, kymo):
     found = events(kymo, machine.directory / "absent")
     assert pinned_calls(found) == {("after", 1): CALLS}
+
+
+def test_ids_in_namespaces(machine, kymo):
+    """All is in the first one: they are the kernel's."""
+    lines = kymo("convert", "--to", "json", "--event", "syscall_entry_getppid", machine.directory / "absent").out
+    contexts = [json.loads(line)["context"] for line in lines.splitlines()]
+    assert len(contexts) >= CALLS and all(c["vtid"] == c["vpid"] == c["tid"] and c["vppid"] and c["nice"] == 0
+                                          for c in contexts)
 
 
 def test_counters_of_a_cpu_that_was_away(machine, kymo):
