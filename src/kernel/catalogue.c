@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "kernel/compat-calls.h"
 #include "kernel/events.h"
+#include "kernel/print-fmt.h"
 #include "kernel/probe.h"
 #include "os/file.h"
 
@@ -178,10 +179,34 @@ int ky_catalogue_add_calls(struct ky_catalogue *catalogue)
 	return KYMO_OK;
 }
 
+/* Texts of the kernel's that events have the addresses of go before the last line, which print-fmt.c looks for them in. */
+static int add_texts(const struct ky_tracefs *fs, struct ky_strbuf *format, struct kymo_error *err)
+{
+	struct ky_strbuf whole = KY_STRBUF_INIT, texts = KY_STRBUF_INIT;
+	const char *text = ky_strbuf_text(format), *last = strstr(text, "\nprint fmt:");
+	int ret = KYMO_OK;
+
+	/* A kernel without that file has no such texts. */
+	if (last && ky_tracefs_read(fs->fd, fs->path, "printk_formats", &texts, NULL) == 0) {
+		ky_strbuf_add(&whole, text, (size_t)(last - text));
+		ky_strbuf_adds(&whole, KY_FORMAT_TEXTS);
+		ky_strbuf_add(&whole, ky_strbuf_text(&texts), texts.len);
+		ky_strbuf_adds(&whole, last);
+		ky_strbuf_clear(format);
+		ky_strbuf_add(format, ky_strbuf_text(&whole), whole.len);
+		if (ky_strbuf_failed(&whole) || ky_strbuf_failed(format))
+			ret = ky_error_nomem(err);
+	}
+	ky_strbuf_fini(&texts);
+	ky_strbuf_fini(&whole);
+	return ret;
+}
+
 int ky_event_source_format(const struct ky_event_source *source, const struct ky_tracefs *fs,
 			   struct ky_strbuf *text, struct kymo_error *err)
 {
 	char name[2 * KY_EVENT_NAME_BYTES + 32];
+	int ret;
 
 	if (source->of_bpf)
 		return ky_compat_format(fs, source->system, source->event, text, err);
@@ -191,7 +216,11 @@ int ky_event_source_format(const struct ky_event_source *source, const struct ky
 		return ky_strbuf_failed(text) ? ky_error_nomem(err) : KYMO_OK;
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
-	return ky_tracefs_read(fs->fd, fs->path, name, text, err);
+	ret = ky_tracefs_read(fs->fd, fs->path, name, text, err);
+	if (ret < 0 || strcmp(source->system, "syscalls") == 0 ||
+	    !strstr(ky_strbuf_text(text), "\tfield:const char *"))
+		return ret;
+	return add_texts(fs, text, err);
 }
 
 void ky_catalogue_fini(struct ky_catalogue *catalogue)

@@ -2,6 +2,7 @@
 #include "kernel/print-fmt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -310,6 +311,62 @@ static int keep_table(struct ky_arena *arena, const struct table *table,
 	return KYMO_OK;
 }
 
+/* The next line of @rest. False: there is none. */
+static bool next_line(struct span *rest, struct span *line)
+{
+	if (rest->at >= rest->end)
+		return false;
+	line->at = rest->at;
+	line->end = memchr(rest->at, '\n', (size_t)(rest->end - rest->at));
+	if (!line->end)
+		line->end = rest->end;
+	rest->at = line->end < rest->end ? line->end + 1 : rest->end;
+	return true;
+}
+
+/* `0xffffffff8281a585 : "rcu_preempt"` */
+static void read_texts(struct ky_arena *arena, struct span rest, struct table *table)
+{
+	struct span line;
+
+	while (next_line(&rest, &line)) {
+		char *end;
+		uint64_t address = strtoull(line.at, &end, 16);
+		struct span text = {end, line.end};
+		const char *label;
+
+		if (!address || end >= line.end)
+			continue;
+		text.at += strspn(text.at, " :");
+		label = text.at < text.end ? label_text(arena, text) : NULL;
+		if (label)
+			add_label(table, label, (int64_t)address);
+	}
+}
+
+/* The texts that fields are which are printed as such. */
+static int apply_texts(struct ky_arena *arena, struct ky_format *format, struct span texts,
+		       struct span text, struct span args, struct kymo_error *err)
+{
+	struct table table = {.n = 0};
+	char letters[MAX_ARGS];
+	size_t n = conversions(text, letters);
+	int ret = KYMO_OK;
+	struct span arg;
+
+	for (size_t i = 0; i < n && !ret && next_piece(&args, &arg); i++) {
+		struct ky_format_field *field = letters[i] == 's' ? field_of(format, arg) : NULL;
+
+		if (!field || field->kind != KY_FORMAT_POINTER || !strstr(field->type, "char") ||
+		    field->labels)
+			continue;
+		if (!table.n)
+			read_texts(arena, texts, &table);
+		ret = keep_table(arena, &table, field, err);
+	}
+	return ret;
+}
+
 /* The first table that speaks of a field counts. */
 static int take_table(struct ky_arena *arena, struct span call, bool is_flags, struct ky_btf *btf,
 		      struct ky_format *format, struct kymo_error *err)
@@ -373,7 +430,8 @@ int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, str
 {
 	static const char key[] = "\nprint fmt:";
 	const char *at = memmem(text, len, key, sizeof(key) - 1), *end = text + len;
-	struct span line, quoted, args;
+	struct span line, quoted, args, texts;
+	int ret = KYMO_OK;
 
 	if (!at)
 		return KYMO_OK;
@@ -389,5 +447,11 @@ int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, str
 	args.at = quoted.end < line.end ? quoted.end + 1 : line.end;
 	args.end = line.end;
 	apply_bases(format, quoted, args);
-	return apply_calls(arena, args, btf, format, err);
+	texts.at = memmem(text, (size_t)(at - text), KY_FORMAT_TEXTS, sizeof(KY_FORMAT_TEXTS) - 1);
+	texts.end = at;
+	if (texts.at) {
+		texts.at += sizeof(KY_FORMAT_TEXTS) - 1;
+		ret = apply_texts(arena, format, texts, quoted, args, err);
+	}
+	return ret < 0 ? ret : apply_calls(arena, args, btf, format, err);
 }

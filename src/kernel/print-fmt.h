@@ -14,6 +14,12 @@
 #include "kernel/btf.h"
 #include "kernel/format.h"
 
+/*
+ * Before that line, what catalogue.c has put there: the kernel's texts by their address, `0xffffffff8281a585 : "rcu_preempt"`.
+ * A field that is a const char * and shown as text is one of them, and gets them as names of its values.
+ */
+#define KY_FORMAT_TEXTS "\ntexts:\n"
+
 /* Labels of one field, and of one event, which are kept; more are left out. */
 #define KY_FORMAT_MAX_LABELS 1024
 

@@ -165,41 +165,40 @@ static void describe_threads(struct ky_session *session, struct ky_strbuf *text)
 	}
 }
 
-/* "NAME LEN", then the text on lines of its own. */
-static int describe_file(struct ky_session *session, const char *name, const char *head,
-			 const char *tail, struct ky_strbuf *text, struct kymo_error *err)
+/* "NAME LEN LEN", then both texts on lines of their own. */
+static void describe_text(const char *head, const struct ky_strbuf *body, const char *tail,
+			  struct ky_strbuf *text)
 {
-	struct ky_strbuf file = KY_STRBUF_INIT;
-	int ret = ky_tracefs_read(session->fs.fd, session->fs.path, name, &file, err);
-
-	if (!ret) {
-		ky_strbuf_addf(text, "%s %zu %zu\n", head, file.len, strlen(tail));
-		ky_strbuf_add(text, ky_strbuf_text(&file), file.len);
-		ky_strbuf_addf(text, "%s\n", tail);
-	}
-	ky_strbuf_fini(&file);
-	return ret;
+	ky_strbuf_addf(text, "%s %zu %zu\n", head, body->len, strlen(tail));
+	ky_strbuf_add(text, ky_strbuf_text(body), body->len);
+	ky_strbuf_addf(text, "%s\n", tail);
 }
 
 static int describe_events(struct ky_session *session, struct ky_strbuf *text,
 			   struct kymo_error *err)
 {
-	int ret = describe_file(session, "events/header_page", "header", "", text, err);
+	struct ky_strbuf body = KY_STRBUF_INIT;
+	int ret =
+		ky_tracefs_read(session->fs.fd, session->fs.path, "events/header_page", &body, err);
 
+	if (!ret)
+		describe_text("header", &body, "", text);
 	ky_vec_foreach(&session->catalogue.events, source) {
-		char name[400], head[400];
+		char head[400];
 
 		if (ret < 0)
 			break;
 		if (!source->selected && !source->hidden)
 			continue;
-		snprintf(name, sizeof(name), "events/%s/%s/format", source->system, source->event);
 		snprintf(head, sizeof(head), "event %s %s %d %d", source->system, source->event,
 			 (int)(source->selected | source->stacks << 1), source->hidden);
-		ret = describe_file(session, name, head,
-				    source->selected && source->filter ? source->filter : "", text,
-				    err);
+		ret = ky_event_source_format(source, &session->fs, &body, err);
+		if (!ret)
+			describe_text(head, &body,
+				      source->selected && source->filter ? source->filter : "",
+				      text);
 	}
+	ky_strbuf_fini(&body);
 	return ret;
 }
 

@@ -77,6 +77,18 @@ def test_names_of_values(record, kymo):
     assert int(modes) > 0
 
 
+@pytest.mark.parametrize("raw", [[], ["--raw"]])
+def test_texts_of_the_kernel(record, kymo, peer, raw, needs_root_tracefs):
+    """Of these the ring has addresses; RCU of every switch says why it was called."""
+    if not os.path.exists(f"{needs_root_tracefs}/events/rcu/rcu_utilization"):
+        pytest.skip("no event rcu_utilization")
+    trace, _ = record("-k", "rcu_utilization", *raw, command=["sleep", "0.1"])
+    wanted = kymo("print", "--event", "rcu_utilization", "--filter", 's == "Start context switch"', trace).out
+    assert wanted and 's = ( "Start context switch" : container' in wanted
+    if not raw:
+        assert peer("babeltrace2", trace).out.count('"Start context switch"') == len(wanted.splitlines())
+
+
 def test_softirq_keeps_its_number(record, kymo):
     # Timers' ticks raise some, on a CPU that is not idle.
     trace, _ = record("--kernel", "irq_softirq_*", command=[

@@ -91,6 +91,46 @@ static void test_bases_of_arrays(void **state)
 	ky_arena_fini(&arena);
 }
 
+/* A const char * is the address of one of the kernel's texts, which stand before the last line. */
+static void test_texts(void **state)
+{
+	static const char text[] =
+		"name: x\nID: 7\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n"
+		"\tfield:const char * p;\toffset:16;\tsize:8;\tsigned:0;\n"
+		"\tfield:void * v;\toffset:24;\tsize:8;\tsigned:0;\n"
+		"\ntexts:\n"
+		"0xffffffff8281a585 : \"a text\"\n0xffffffff8281a585 : \"again\"\n0xff00 : \"esc\\n\"\n"
+		"nonsense\n0x17\n0x18 :\n\n0x19 : \"open\n0xff08 : \"b\""
+		"\nprint fmt: \"%s %p %s\", REC->s, REC->p, REC->v\n";
+	struct ky_format format;
+	struct ky_arena arena;
+
+	(void)state;
+	ky_arena_init(&arena);
+	for (size_t len = sizeof(text) - 1; len > 150; len--) {
+		char *exact = malloc(len);
+
+		assert_non_null(exact);
+		memcpy(exact, text, len);
+		if (ky_format_parse(&arena, exact, len, &format, NULL) == 0)
+			assert_int_equal(
+				ky_print_fmt_apply(&arena, exact, len, NULL, &format, NULL), 0);
+		if (len == sizeof(text) - 1) {
+			assert_int_equal(format.fields[0].n_labels, 2);
+			assert_string_equal(format.fields[0].labels[0].text, "a text");
+			assert_true((uint64_t)format.fields[0].labels[0].value ==
+				    0xffffffff8281a585u);
+			assert_string_equal(format.fields[0].labels[1].text, "b");
+			assert_int_equal(format.fields[1].n_labels + format.fields[2].n_labels, 0);
+		}
+		free(exact);
+	}
+	ky_arena_fini(&arena);
+}
+
 static void test_labels(void **state)
 {
 	struct ky_format format;
@@ -312,10 +352,11 @@ static void test_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bases),	  cmocka_unit_test(test_bases_of_arrays),
-		cmocka_unit_test(test_labels),	  cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_constants), cmocka_unit_test(test_btf),
-		cmocka_unit_test(test_small_btf), cmocka_unit_test(test_all_formats),
+		cmocka_unit_test(test_bases),	    cmocka_unit_test(test_bases_of_arrays),
+		cmocka_unit_test(test_labels),	    cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_btf),	    cmocka_unit_test(test_small_btf),
+		cmocka_unit_test(test_all_formats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
