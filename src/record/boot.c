@@ -164,7 +164,7 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_raw_make_dir(session, err);
 	if (!ret)
-		ret = ky_block_writer_open(&session->blocks, err);
+		ret = ky_block_writer_open(&session->blocks, KY_BLOCK_BYTES, err);
 	snprintf(path, sizeof(path), "%s/raw/state", session->output);
 	return ret < 0 ? ret : ky_dir_sink_open(path, &session->sink, err);
 }

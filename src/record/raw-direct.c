@@ -41,8 +41,8 @@ struct ky_raw_direct {
 	/* What follows is under the lock, but a page on its way to the disk is its reader's alone. */
 	int pipe[2];
 	bool stop, timer_is_set, unsupported;
-	uint64_t writing_since_ns; /* CLOCK_MONOTONIC; 0: nobody writes */
-	uint64_t copy_until_ns; /* 0: no need to copy */
+	uint64_t writing_since_ns;	   /* CLOCK_MONOTONIC; 0: nobody writes */
+	uint64_t copy_until_ns;		   /* 0: no need to copy */
 	uint64_t copy_ns, copied_until_ns; /* the last time */
 	uint64_t round_began_ns;
 	int failed; /* the guard could not read */
@@ -171,7 +171,8 @@ static int write_pipe(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, 
 static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 		      struct kymo_error *err)
 {
-	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->ring.page_bytes), began = now_ns(), now;
+	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->ring.page_bytes), began = now_ns(),
+		 now;
 	int error;
 
 	cpu->raw_bytes += cpu->ring.page_bytes;
@@ -279,7 +280,8 @@ static int start_guard(struct ky_raw_direct *direct, struct kymo_error *err)
 	int ret = pthread_create(&direct->guard, NULL, guard, direct);
 
 	if (ret)
-		return ky_error_errno(err, ret, "cannot start the thread that looks for late writes");
+		return ky_error_errno(err, ret,
+				      "cannot start the thread that looks for late writes");
 	pthread_mutex_lock(&direct->lock);
 	while (!direct->tid)
 		pthread_cond_wait(&direct->started, &direct->lock);

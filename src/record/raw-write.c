@@ -85,7 +85,7 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	struct ky_ring *ring = &cpu->ring;
 	int ret;
 
-	if (ring->page_bytes > KY_BLOCK_BYTES)
+	if (ring->page_bytes > KY_RAW_BLOCK_BYTES)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "sub-buffers of %u KiB are too large",
 				    ring->page_bytes / 1024);
 	if (!cpu->block)
@@ -98,7 +98,7 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	cpu->block_bytes += ring->page_bytes;
 	cpu->raw_bytes += ring->page_bytes;
 	ret = ky_raw_open_file(cpu, err);
-	if (!ret && cpu->block_bytes + ring->page_bytes > KY_BLOCK_BYTES)
+	if (!ret && cpu->block_bytes + ring->page_bytes > KY_RAW_BLOCK_BYTES)
 		ret = put_block(cpu, err);
 	return ret < 0 ? ret : 1;
 }

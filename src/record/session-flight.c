@@ -19,7 +19,9 @@ int ky_session_open_sink(struct ky_session *session, const char *path, struct ky
 	int ret;
 
 	if (!session->options.overwrite) {
-		ret = ky_block_writer_open(&session->blocks, err);
+		ret = ky_block_writer_open(
+			&session->blocks,
+			session->options.raw ? KY_RAW_BLOCK_BYTES : KY_BLOCK_BYTES, err);
 		if (!ret)
 			ret = ky_dir_sink_open(path, &session->sink, err);
 		if (!ret)

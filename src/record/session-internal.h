@@ -23,7 +23,9 @@
 #include "store/writer.h"
 
 #define KY_SESSION_PACKET_BYTES KY_BLOCK_BYTES
-#define KY_SESSION_DUMP_BYTES	(64u * 1024)
+/* Raw pages: as large as Linux has sub-buffers, since each costs a write; one fills a block. */
+#define KY_RAW_BLOCK_BYTES    (512u * 1024)
+#define KY_SESSION_DUMP_BYTES (64u * 1024)
 
 /* A raw flight recorder: what was taken out of a CPU's ring for the last snapshot, which has more than its file. */
 struct ky_raw_flight {

@@ -19,18 +19,19 @@
  */
 #define SUBBUF_MAX_KIB 64
 #define SUBBUFS_MIN    16
-/* Of raw pages nothing is wanted but that they get to the disk; one fills a block. */
-#define RAW_SUBBUF_MAX_KIB (KY_BLOCK_BYTES / 1024)
+/* Of raw pages nothing is wanted but that they get to the disk. */
+#define RAW_SUBBUF_MAX_KIB (KY_RAW_BLOCK_BYTES / 1024)
+#define RAW_SUBBUFS_MIN	   8
 
 /* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
 #define WAKE_PERCENT 25
 
-static void choose_page_size(struct ky_session *session, uint64_t kib)
+static void choose_page_size(struct ky_session *session, uint64_t kib, uint64_t n_min)
 {
 	uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
-	while (kib > page_kib && kib * 1024 * SUBBUFS_MIN > session->options.buffer_bytes)
+	while (kib > page_kib && kib * 1024 * n_min > session->options.buffer_bytes)
 		kib /= 2;
 	/* Before Linux 6.8 there is no choice; and memory may be too fragmented. */
 	while (ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb", kib, NULL) ==
@@ -53,12 +54,12 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 	int ret = -1;
 
 	if (session->options.raw && !session->options.overwrite) {
-		choose_page_size(session, RAW_SUBBUF_MAX_KIB);
+		choose_page_size(session, RAW_SUBBUF_MAX_KIB, RAW_SUBBUFS_MIN);
 		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, NULL);
 	}
 	/* What cannot be had in large pieces may be had in smaller ones. */
 	if (ret < 0) {
-		choose_page_size(session, SUBBUF_MAX_KIB);
+		choose_page_size(session, SUBBUF_MAX_KIB, SUBBUFS_MIN);
 		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
 	}
 	if (ret == KYMO_E_MEMORY)

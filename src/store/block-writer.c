@@ -13,21 +13,20 @@
 #include "base/error.h"
 
 /* Blocks are cut from slabs of this size and alignment, a huge page each: the kernel then has few pages to pin. */
-#define SLAB_BYTES  (2u << 20)
-#define SLAB_BLOCKS (SLAB_BYTES / KY_BLOCK_BYTES)
+#define SLAB_BYTES (2u << 20)
 
-/* That wait: so many are written without being asked... */
-#define BATCH_BLOCKS 8
+/* Blocks of so much wait: they are written without being asked... */
+#define BATCH_BYTES (2u << 20)
 /* ...with so many in one write... */
 #define WRITE_BLOCKS 16
-/* ...past the page cache unless there are more than these; with this many, who wants one more waits. */
-#define DIRECT_BLOCKS_MAX 32
-#define BLOCKS_MAX	  128
+/* ...past the page cache unless there are more than these; with this much, who wants another waits. */
+#define DIRECT_BYTES_MAX  (8u << 20)
+#define WAITING_BYTES_MAX (32u << 20)
 
 struct slab {
 	struct slab *next;
 	void *mapping;
-	struct ky_block blocks[SLAB_BLOCKS];
+	struct ky_block blocks[];
 };
 
 struct ky_block_file {
@@ -47,6 +46,7 @@ struct ky_block_writer {
 	pthread_t thread;
 	int32_t tid;
 	bool stop, kicked, hurry;
+	uint32_t block_bytes;
 	struct slab *slabs;
 	struct ky_block *free; /* the one that was used last comes first: it is in the caches */
 	struct ky_block *first, *last; /* that wait, in the order of their coming */
@@ -58,7 +58,8 @@ struct ky_block_writer {
 
 static bool add_slab(struct ky_block_writer *writer)
 {
-	struct slab *slab = calloc(1, sizeof(*slab));
+	uint32_t n_blocks = SLAB_BYTES / writer->block_bytes;
+	struct slab *slab = calloc(1, sizeof(*slab) + n_blocks * sizeof(slab->blocks[0]));
 	uint8_t *data;
 
 	if (!slab)
@@ -72,8 +73,8 @@ static bool add_slab(struct ky_block_writer *writer)
 	data = slab->mapping;
 	data += -(uintptr_t)data & (SLAB_BYTES - 1);
 	(void)madvise(data, SLAB_BYTES, MADV_HUGEPAGE);
-	for (uint32_t i = SLAB_BLOCKS; i-- > 0;) {
-		slab->blocks[i].data = data + (size_t)i * KY_BLOCK_BYTES;
+	for (uint32_t i = n_blocks; i-- > 0;) {
+		slab->blocks[i].data = data + (size_t)i * writer->block_bytes;
 		slab->blocks[i].next = writer->free;
 		writer->free = &slab->blocks[i];
 	}
@@ -87,7 +88,7 @@ struct ky_block *ky_block_take(struct ky_block_writer *writer)
 	struct ky_block *block;
 
 	pthread_mutex_lock(&writer->lock);
-	while (writer->n_waiting >= BLOCKS_MAX)
+	while (writer->n_waiting >= WAITING_BYTES_MAX / writer->block_bytes)
 		pthread_cond_wait(&writer->done, &writer->lock);
 	while (!writer->free && !add_slab(writer) && writer->n_waiting) {
 		writer->kicked = true;
@@ -155,7 +156,7 @@ static void choose_job(struct ky_block_writer *writer, struct job *job)
 		at = &block->next;
 	}
 	writer->last = last;
-	job->direct = !writer->hurry && writer->n_waiting <= DIRECT_BLOCKS_MAX;
+	job->direct = !writer->hurry && writer->n_waiting <= DIRECT_BYTES_MAX / writer->block_bytes;
 	job->written_bytes = job->file->written_bytes;
 }
 
@@ -255,7 +256,7 @@ static void finish_job(struct ky_block_writer *writer, const struct job *job)
 static bool has_work(const struct ky_block_writer *writer)
 {
 	return writer->first && (writer->kicked || writer->hurry || writer->n_waiters ||
-				 writer->n_waiting >= BATCH_BLOCKS);
+				 writer->n_waiting >= BATCH_BYTES / writer->block_bytes);
 }
 
 static void *run(void *data)
@@ -283,7 +284,7 @@ static void *run(void *data)
 	return NULL;
 }
 
-int ky_block_writer_open(struct ky_block_writer **out, struct kymo_error *err)
+int ky_block_writer_open(struct ky_block_writer **out, uint32_t block_bytes, struct kymo_error *err)
 {
 	struct ky_block_writer *writer = calloc(1, sizeof(*writer));
 	int ret;
@@ -291,6 +292,7 @@ int ky_block_writer_open(struct ky_block_writer **out, struct kymo_error *err)
 	*out = NULL;
 	if (!writer)
 		return ky_error_nomem(err);
+	writer->block_bytes = block_bytes;
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->work, NULL);
 	pthread_cond_init(&writer->done, NULL);
@@ -398,7 +400,7 @@ int ky_block_file_put(struct ky_block_file *file, struct ky_block *block, uint32
 			writer->first = block;
 		writer->last = block;
 		file->n_waiting++;
-		if (++writer->n_waiting >= BATCH_BLOCKS || writer->hurry)
+		if (++writer->n_waiting >= BATCH_BYTES / writer->block_bytes || writer->hurry)
 			pthread_cond_signal(&writer->work);
 	}
 	pthread_mutex_unlock(&writer->lock);

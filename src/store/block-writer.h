@@ -20,6 +20,7 @@
 
 #include <kymo/error.h>
 
+/* What a packet needs. */
 #define KY_BLOCK_BYTES (256u * 1024)
 #define KY_BLOCK_ALIGN 4096u
 
@@ -27,15 +28,16 @@ struct ky_block_writer;
 struct ky_block_file;
 
 struct ky_block {
-	uint8_t *data; /* KY_BLOCK_BYTES */
+	uint8_t *data; /* as much as ky_block_writer_open() was told */
 	/* The writer's: */
 	struct ky_block *next;
 	struct ky_block_file *file;
 	uint32_t len_bytes;
 };
 
-/* Start the thread. 0, KYMO_E_MEMORY, KYMO_E_IO. */
-int ky_block_writer_open(struct ky_block_writer **writer, struct kymo_error *err);
+/* Start the thread. @block_bytes: of each block, a power of 2, 4 KiB to 2 MiB. 0, KYMO_E_MEMORY, KYMO_E_IO. */
+int ky_block_writer_open(struct ky_block_writer **writer, uint32_t block_bytes,
+			 struct kymo_error *err);
 /* End the thread and free all blocks; its files are closed before. NULL is fine. */
 void ky_block_writer_close(struct ky_block_writer *writer);
 /* The thread's id. */

@@ -146,8 +146,8 @@ taskset -c {min(os.sched_getaffinity(0))} ./marks 600 100000 & echo $! > 3; wait
 
 
 def test_large_sub_buffers(kymo_bin, needs_root_tracefs, tmp_path):
-    """Sixteen of a block's size fit into 4 MiB; into less, smaller ones. Old kernels have no choice."""
-    for size, kib in (("4M", 256), ("1M", 64), ("256k", 16)):
+    """Eight of the largest size fit into 4 MiB; into less, smaller ones. Old kernels have no choice."""
+    for size, kib in (("4M", 512), ("1M", 128), ("256k", 32)):
         recorder = subprocess.Popen([kymo_bin, "record", "--raw", "-b", size, "-k", "sched:sched_switch",
                                      "-o", tmp_path / size], stderr=subprocess.DEVNULL)
         try:

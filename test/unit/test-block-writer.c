@@ -21,7 +21,7 @@ static struct ky_block_writer *writer;
 
 static int setup(void **state)
 {
-	return ky_block_writer_open(&writer, NULL);
+	return ky_block_writer_open(&writer, KY_BLOCK_BYTES, NULL);
 }
 
 static int teardown(void **state)
@@ -219,6 +219,44 @@ static void test_nothing(void **state)
 	close(fd);
 }
 
+/* What the caller writes itself has its place among the blocks; a file that is cut stays so. */
+static void test_reserved(void **state)
+{
+	struct ky_block_file *file;
+	struct ky_block *block = ky_block_take(writer);
+	int fd = open_file();
+	uint64_t at;
+
+	assert_non_null(block);
+	file = ky_block_file_open(writer, fd);
+	assert_non_null(file);
+	assert_true(ky_block_file_is_idle(file));
+	assert_int_equal(put(file, 0, KY_BLOCK_BYTES), 0);
+	assert_false(ky_block_file_is_idle(file));
+	assert_int_equal(ky_block_file_wait(file), 0);
+	assert_true(ky_block_file_is_idle(file));
+	at = ky_block_file_reserve(file, KY_BLOCK_BYTES);
+	assert_int_equal(at, KY_BLOCK_BYTES);
+	/* Put before the caller has written. */
+	assert_int_equal(put(file, 2, KY_BLOCK_BYTES), 0);
+	memset(block->data, 1, KY_BLOCK_BYTES);
+	memcpy(block->data, &(uint32_t){1}, sizeof(uint32_t));
+	assert_int_equal(pwrite(fd, block->data, KY_BLOCK_BYTES, (off_t)at), KY_BLOCK_BYTES);
+	ky_block_give_back(writer, block);
+	assert_int_equal(ky_block_file_wait(file), 0);
+	assert_int_equal(ky_block_file_written(file), 3 * KY_BLOCK_BYTES);
+	at = ky_block_file_reserve(file, KY_BLOCK_BYTES);
+	ky_block_file_cut(file, at, -ENOSPC);
+	assert_false(ky_block_file_is_idle(file));
+	assert_int_equal(put(file, 4, KY_BLOCK_BYTES), -ENOSPC);
+	assert_int_equal(ky_block_file_written(file), at);
+	assert_int_equal(ky_block_file_close(file, NULL), -ENOSPC);
+	assert_int_equal(size_of(fd), at);
+	for (uint32_t n = 0; n < 3; n++)
+		check(fd, (uint64_t)n * KY_BLOCK_BYTES, n, KY_BLOCK_BYTES);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +265,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lengths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reserved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 	};
 

@@ -215,7 +215,7 @@ static void full_disk_of_blocks(void **state)
 	int ret = 0;
 
 	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(ky_block_writer_open(&blocks, &err), 0);
+	assert_int_equal(ky_block_writer_open(&blocks, KY_BLOCK_BYTES, &err), 0);
 	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
 	ky_dir_sink_use_blocks(sink, blocks);
 	assert_int_equal(sink->ops->stream(sink, "c_0", &err), 0);
