@@ -187,9 +187,10 @@ static const struct ky_option_def option_defs[] = {
 	 "arg1, %di and the like, with :string or :x32 behind. $retval is recorded when the function returns. May be given "
 	 "again. With --probe, --sdt or --kprobe and no --kernel, no other kernel events. See docs/probes.md.",
 	 offsetof(struct ky_record_options, probes), NULL},
-	{"sdt", 0, KY_OPTION_LIST, "PROVIDER:NAME",
+	{"sdt", 0, KY_OPTION_LIST, "PROVIDER:NAME[(ARGS)]",
 	 "Record probes that programs and libraries bring along (USDT); globs. PROVIDER:NAME looks in library or program "
-	 "PROVIDER, FILE:NAME or FILE:PROVIDER:NAME in FILE. 'kymo list --sdt FILE' shows them.",
+	 "PROVIDER, FILE:NAME or FILE:PROVIDER:NAME in FILE. 'kymo list --sdt FILE' shows them. ARGS are those to record, "
+	 "all without: (arg1:string, size=arg2).",
 	 offsetof(struct ky_record_options, sdt), NULL},
 	{"kprobe", 0, KY_OPTION_LIST, "FUNC(ARGS)",
 	 "Record calls of a function of the kernel, with arguments as of --probe without debug information.",
@@ -266,8 +267,9 @@ const struct ky_command ky_command_record = {
 		"kymo record -k syscall:unknown --duration 10s\n\n"
 		"# what people type into bash, and how long malloc is asked for\n"
 		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
-		"# probes that libc brings along\n"
-		"kymo record --sdt 'libc:memory_*' --duration 5s\n\n"
+		"# probes that libraries and programs bring along\n"
+		"kymo record --sdt 'libc:memory_*' --duration 5s\n"
+		"kymo record --sdt 'python3:function__entry(file=arg1:string, name=arg2:string, line=arg3)' -d 5s\n\n"
 		"# a program's own events, and only some of them\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
 		"# the same beside what the kernel does meanwhile\n"

@@ -35,4 +35,14 @@ int ky_sdt_read(const struct ky_probe_file *file, struct ky_arena *arena,
 int ky_sdt_fetch(const struct ky_probe_file *file, uint64_t base, const char *arguments,
 		 struct ky_strbuf *fetch);
 
+/* "(arg1, path=arg2:string)" -> @spec's arguments. 0, or KYMO_E_INVALID with what is wrong, KYMO_E_MEMORY. */
+int ky_sdt_arguments_parse(const char *text, struct ky_probe_spec *spec, struct kymo_error *err);
+
+/*
+ * Append those of @fetched (what ky_sdt_fetch() made) that @spec wants, under its names and as its types. @probe: its
+ * name. KYMO_E_NOT_FOUND: there is no such argument.
+ */
+int ky_sdt_arguments_pick(const struct ky_probe_spec *spec, const char *probe, const char *fetched,
+			  struct ky_strbuf *fetch, struct kymo_error *err);
+
 #endif

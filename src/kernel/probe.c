@@ -325,7 +325,8 @@ static int add_kernel(struct ky_probes *probes, const char *text, struct kymo_er
 struct sdt_choice {
 	char head[4096]; /* up to the first colon */
 	char provider[200], name[200];
-	bool is_open; /* the head may be a provider, a library or a program */
+	const struct ky_probe_spec *spec; /* which arguments; NULL: all */
+	bool is_open;			  /* the head may be a provider, a library or a program */
 };
 
 static int choose_sdt(const char *text, struct sdt_choice *choice, struct kymo_error *err)
@@ -351,14 +352,38 @@ static int choose_sdt(const char *text, struct sdt_choice *choice, struct kymo_e
 	return KYMO_OK;
 }
 
+/* How the kernel fetches the arguments of @probe, called @name, that @spec (NULL: all) wants. */
+static int add_sdt_arguments(struct ky_probes *probes, const struct ky_probe_file *file,
+			     const struct ky_sdt_probe *probe, uint64_t base, const char *name,
+			     const struct ky_probe_spec *spec, struct ky_strbuf *text,
+			     struct kymo_error *err)
+{
+	struct ky_strbuf all = KY_STRBUF_INIT;
+	int left_out = ky_sdt_fetch(file, base, probe->arguments, &all), ret = KYMO_OK;
+
+	if (spec)
+		ret = ky_sdt_arguments_pick(spec, name, ky_strbuf_text(&all), text, err);
+	else
+		ky_strbuf_add(text, ky_strbuf_text(&all), all.len);
+	if (!spec && left_out)
+		ky_log_warning(probes->log,
+			       "%s: %d of its arguments cannot be fetched by the kernel: %s", name,
+			       left_out, probe->arguments);
+	if (!ret && ky_strbuf_failed(&all))
+		ret = ky_error_nomem(err);
+	ky_strbuf_fini(&all);
+	return ret;
+}
+
 static int add_sdt(struct ky_probes *probes, const struct ky_probe_file *file,
-		   const struct ky_sdt_probe *probe, size_t from, struct kymo_error *err)
+		   const struct ky_sdt_probe *probe, const struct ky_probe_spec *spec, size_t from,
+		   struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct ky_probe_event *event;
 	uint64_t offset, semaphore;
 	char name[300];
-	int left_out;
+	int ret;
 
 	name_event(NULL, probe->provider, probe->name, name, sizeof(name));
 	if (!ky_probe_file_offset(file, probe->address, &offset))
@@ -366,22 +391,19 @@ static int add_sdt(struct ky_probes *probes, const struct ky_probe_file *file,
 	ky_strbuf_addf(&text, "%s:0x%" PRIx64, file->path, offset);
 	if (probe->semaphore && ky_probe_file_offset(file, probe->semaphore, &semaphore))
 		ky_strbuf_addf(&text, "(0x%" PRIx64 ")", semaphore);
-	left_out = ky_sdt_fetch(file, probe->address - offset, probe->arguments, &text);
-	if (left_out)
-		ky_log_warning(probes->log,
-			       "%s: %d of its arguments cannot be fetched by the kernel: %s", name,
-			       left_out, probe->arguments);
-	event = take_event(probes, from, name, "", 'p', &text);
+	ret = add_sdt_arguments(probes, file, probe, probe->address - offset, name, spec, &text,
+				err);
+	event = ret ? NULL : take_event(probes, from, name, "", 'p', &text);
 	if (!event) {
 		ky_strbuf_fini(&text);
-		return ky_error_nomem(err);
+		return ret ? ret : ky_error_nomem(err);
 	}
 	return add_place(probes, event, &text, err);
 }
 
 /* Those of one file. Returns how many there are in it, or an error. */
 static int add_sdt_of(struct ky_probes *probes, const char *path, const char *provider,
-		      const char *name, struct kymo_error *err)
+		      const char *name, const struct ky_probe_spec *spec, struct kymo_error *err)
 {
 	struct ky_sdt_probes found = KY_VEC_INIT;
 	size_t from = probes->events.len;
@@ -396,7 +418,7 @@ static int add_sdt_of(struct ky_probes *probes, const char *path, const char *pr
 	for (size_t i = 0; i < found.len && !ret; i++)
 		if (ky_glob_match(provider, found.data[i].provider) &&
 		    ky_glob_match(name, found.data[i].name))
-			ret = add_sdt(probes, &file, &found.data[i], from, err);
+			ret = add_sdt(probes, &file, &found.data[i], spec, from, err);
 	n = (int)found.len;
 	ky_vec_fini(&found);
 	ky_probe_file_close(&file);
@@ -412,25 +434,51 @@ static int add_sdt_named(struct ky_probes *probes, const struct sdt_choice *choi
 
 	if (!choice->is_open || ky_probe_library_find(choice->head, path) < 0)
 		return 0;
-	ret = add_sdt_of(probes, path, choice->head, choice->name, err);
+	ret = add_sdt_of(probes, path, choice->head, choice->name, choice->spec, err);
 	if (ret > 0 && probes->events.len == from)
-		ret = add_sdt_of(probes, path, "*", choice->name, err);
+		ret = add_sdt_of(probes, path, "*", choice->name, choice->spec, err);
 	return ret;
+}
+
+/* "PROBE(ARGUMENTS)": cut @text into both. */
+static int cut_sdt_arguments(struct ky_probes *probes, const char **text,
+			     const struct ky_probe_spec **spec, struct kymo_error *err)
+{
+	size_t len = strcspn(*text, "(");
+	struct ky_probe_spec *parsed;
+	int ret;
+
+	*spec = NULL;
+	if (!(*text)[len])
+		return KYMO_OK;
+	parsed = ky_arena_new(&probes->arena, struct ky_probe_spec);
+	ret = parsed ? ky_sdt_arguments_parse(*text + len, parsed, err) : ky_error_nomem(err);
+	if (ret < 0)
+		return ret;
+	*spec = parsed;
+	while (len && (*text)[len - 1] == ' ')
+		len--;
+	*text = ky_arena_strndup(&probes->arena, *text, len);
+	return *text ? KYMO_OK : ky_error_nomem(err);
 }
 
 static int add_sdt_text(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
 	size_t from = probes->events.len;
 	char path[4096] = "", program[4096];
+	const struct ky_probe_spec *spec;
 	struct sdt_choice choice;
-	int ret = choose_sdt(text, &choice, err);
+	int ret = cut_sdt_arguments(probes, &text, &spec, err);
 
+	if (!ret)
+		ret = choose_sdt(text, &choice, err);
+	choice.spec = spec;
 	if (!ret)
 		ret = add_sdt_named(probes, &choice, path, err);
 	/* There may be a program of that name, too, which has them built in: python3.11. */
 	if (ret >= 0 && ky_probe_file_find(choice.head, program, path[0] ? NULL : err) == KYMO_OK) {
 		bool has_library = path[0];
-		int more = add_sdt_of(probes, program, choice.provider, choice.name,
+		int more = add_sdt_of(probes, program, choice.provider, choice.name, choice.spec,
 				      has_library ? NULL : err);
 
 		if (!has_library || more > 0) {

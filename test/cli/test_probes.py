@@ -364,6 +364,12 @@ def test_sdt(kymo, record, shop):
     assert subprocess.run([shop], check=False).returncode == 0
     trace, _ = record("--sdt", f"{shop}:shop:i*", command=[shop])
     assert sorted(events(kymo, trace)) == ["shop:idle"]
+    trace, result = record("--sdt", f"{shop}:sale (i=arg1, arg2:string, big=arg5:x64) if i > 2", command=[shop], code=5)
+    assert [no_ips(f) for f in events(kymo, trace)["shop:sale"]] == \
+        [{"i": i, "arg2": "apple", "big": 7 << 40} for i in (3, 4)]
+    for text, words in (("sale(arg6)", "no argument 'arg6'"), ("*(arg1)", "no argument 'arg1'"), ("sale(x)", "arg1, arg2"),
+                        ("sale(arg1->x)", "arg1, arg2"), ("sale(arg1", "neither")):
+        assert words in kymo("record", "--sdt", f"{shop}:{text}", "-o", trace, code=1).err
 
 
 def test_list_sdt(kymo, shop):
