@@ -15,6 +15,9 @@
 /* Blocks are cut from slabs of this size and alignment, a huge page each: the kernel then has few pages to pin. */
 #define SLAB_BYTES (2u << 20)
 
+/* So many are there from the beginning: to get one takes a millisecond or two, better not while events come. */
+#define SLABS_READY 2
+
 /* Blocks of so much wait: they are written without being asked... */
 #define BATCH_BYTES (2u << 20)
 /* ...with so many in one write... */
@@ -80,7 +83,7 @@ static bool add_slab(struct ky_block_writer *writer)
 	}
 	slab->next = writer->slabs;
 	writer->slabs = slab;
-	return true;
+	return true; /* its first block is the first that is free */
 }
 
 struct ky_block *ky_block_take(struct ky_block_writer *writer)
@@ -284,38 +287,10 @@ static void *run(void *data)
 	return NULL;
 }
 
-int ky_block_writer_open(struct ky_block_writer **out, uint32_t block_bytes, struct kymo_error *err)
-{
-	struct ky_block_writer *writer = calloc(1, sizeof(*writer));
-	int ret;
-
-	*out = NULL;
-	if (!writer)
-		return ky_error_nomem(err);
-	writer->block_bytes = block_bytes;
-	pthread_mutex_init(&writer->lock, NULL);
-	pthread_cond_init(&writer->work, NULL);
-	pthread_cond_init(&writer->done, NULL);
-	ret = pthread_create(&writer->thread, NULL, run, writer);
-	if (ret) {
-		free(writer);
-		return ky_error_errno(err, ret, "cannot start the thread that writes");
-	}
-	*out = writer;
-	return KYMO_OK;
-}
-
-void ky_block_writer_close(struct ky_block_writer *writer)
+static void free_writer(struct ky_block_writer *writer)
 {
 	struct slab *slab;
 
-	if (!writer)
-		return;
-	pthread_mutex_lock(&writer->lock);
-	writer->stop = true;
-	pthread_cond_signal(&writer->work);
-	pthread_mutex_unlock(&writer->lock);
-	pthread_join(writer->thread, NULL);
 	while ((slab = writer->slabs)) {
 		writer->slabs = slab->next;
 		(void)munmap(slab->mapping, 2 * SLAB_BYTES);
@@ -325,6 +300,41 @@ void ky_block_writer_close(struct ky_block_writer *writer)
 	pthread_cond_destroy(&writer->done);
 	pthread_mutex_destroy(&writer->lock);
 	free(writer);
+}
+
+int ky_block_writer_open(struct ky_block_writer **out, uint32_t block_bytes, struct kymo_error *err)
+{
+	struct ky_block_writer *writer = calloc(1, sizeof(*writer));
+	int ret;
+
+	*out = NULL;
+	if (!writer)
+		return ky_error_nomem(err);
+	writer->block_bytes = block_bytes;
+	for (int i = 0; i < SLABS_READY && add_slab(writer); i++)
+		(void)madvise(writer->free->data, SLAB_BYTES, MADV_POPULATE_WRITE); /* Linux 5.14 */
+	pthread_mutex_init(&writer->lock, NULL);
+	pthread_cond_init(&writer->work, NULL);
+	pthread_cond_init(&writer->done, NULL);
+	ret = pthread_create(&writer->thread, NULL, run, writer);
+	if (ret) {
+		free_writer(writer);
+		return ky_error_errno(err, ret, "cannot start the thread that writes");
+	}
+	*out = writer;
+	return KYMO_OK;
+}
+
+void ky_block_writer_close(struct ky_block_writer *writer)
+{
+	if (!writer)
+		return;
+	pthread_mutex_lock(&writer->lock);
+	writer->stop = true;
+	pthread_cond_signal(&writer->work);
+	pthread_mutex_unlock(&writer->lock);
+	pthread_join(writer->thread, NULL);
+	free_writer(writer);
 }
 
 int32_t ky_block_writer_tid(struct ky_block_writer *writer)
