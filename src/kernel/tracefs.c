@@ -166,7 +166,7 @@ unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *
 			continue;
 		if (unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
 			removed++;
-		else if (errno != ENOENT)
+		else if (errno != ENOENT && errno != ENODEV) /* another recorder was quicker */
 			ky_log_warning(log, "cannot remove the instance %s of a dead recorder: %s",
 				       entry->d_name, strerror(errno));
 	}
