@@ -249,8 +249,11 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 
 void ky_raw_direct_took(struct ky_session *session, uint64_t bytes)
 {
-	/* Who comes when a ring is half full comes late, and had better not wait for a disk, too. */
-	if (session->direct && bytes > session->options.buffer_bytes / 2)
+	/*
+	 * Who comes when a ring is half full comes late, and had better not wait for a disk, too; nor who
+	 * finds that it fills as fast as the disk writes.
+	 */
+	if (session->direct && bytes >= session->options.buffer_bytes / 2)
 		copy_for_now(session->direct, session->direct->round_began_ns);
 }
 
