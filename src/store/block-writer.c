@@ -244,10 +244,12 @@ static void finish_job(struct ky_block_writer *writer, const struct job *job)
 {
 	struct ky_block_file *file = job->file;
 
-	/* Else it has been cut meanwhile. */
 	if (!file->error) {
 		file->error = job->error;
 		file->written_bytes = job->written_bytes;
+	} else if (!job->error || job->written_bytes != file->written_bytes) {
+		/* It was cut while this was being written behind the cut. */
+		(void)!ftruncate(file->fd, (off_t)file->written_bytes);
 	}
 	file->n_waiting -= (uint32_t)job->n_blocks;
 	writer->n_waiting -= (uint32_t)job->n_blocks;

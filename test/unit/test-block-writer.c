@@ -257,6 +257,29 @@ static void test_reserved(void **state)
 	close(fd);
 }
 
+/* Also what is on its way when it is cut does not come back behind the cut. */
+static void test_cut_while_written(void **state)
+{
+	for (int round = 0; round < 100; round++) {
+		struct ky_block_file *file;
+		int fd = open_file();
+		uint64_t at;
+
+		file = ky_block_file_open(writer, fd);
+		assert_non_null(file);
+		at = ky_block_file_reserve(file, KY_BLOCK_BYTES);
+		for (uint32_t n = 1; n < 3; n++)
+			assert_int_equal(put(file, n, KY_BLOCK_BYTES), 0);
+		ky_block_writer_kick(writer);
+		while (ky_block_writer_waits(writer))
+			;
+		ky_block_file_cut(file, at, -EIO);
+		assert_int_equal(ky_block_file_close(file, NULL), -EIO);
+		assert_int_equal(size_of(fd), at);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +289,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reserved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_while_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 	};
 
