@@ -126,20 +126,34 @@ static void *guard(void *data)
 /* ---- pages ---------------------------------------------------------------------------- */
 
 /* The CPU's file, once more: where the disk is written directly. */
-static int open_direct(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
-		       struct kymo_error *err)
+static bool open_direct(struct ky_session_cpu *cpu)
 {
 	char path[48];
 
-	if (cpu->direct_fd >= 0)
-		return KYMO_OK;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", cpu->raw_fd);
-	cpu->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
 	if (cpu->direct_fd < 0) {
-		direct->unsupported = true;
-		cpu->direct_fd = open(path, O_WRONLY | O_CLOEXEC);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", cpu->raw_fd);
+		cpu->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
 	}
-	return cpu->direct_fd < 0 ? ky_raw_failed(cpu, errno, "open the file", err) : KYMO_OK;
+	return cpu->direct_fd >= 0;
+}
+
+/* @left bytes of what is in the pipe, to @at of a file that takes them only from memory. 0 or -errno. */
+static int write_copy(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, int64_t at,
+		      size_t left)
+{
+	uint8_t *bytes = malloc(left);
+	ssize_t n = 1;
+	int error;
+
+	if (!bytes)
+		return -ENOMEM;
+	for (size_t got = 0; got < left && n > 0; got += n > 0 ? (size_t)n : 0)
+		n = read(direct->pipe[0], bytes + got, left - got);
+	for (size_t put = 0; put < left && n > 0; put += n > 0 ? (size_t)n : 0)
+		n = pwrite(cpu->direct_fd, bytes + put, left - put, (off_t)at + (off_t)put);
+	error = n < 0 ? -errno : n == 0 ? -EIO : 0;
+	free(bytes);
+	return error;
 }
 
 /* What is in the pipe, to @at of the file. 0 or -errno. */
@@ -156,11 +170,10 @@ static int write_pipe(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, 
 		}
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* A file system that does not write past the page cache says so with its first page. */
-		if (n < 0 && errno == EINVAL && !direct->unsupported) {
+		/* A file system that does not write past the page cache, or out of a pipe, says so with its first page. */
+		if (n < 0 && errno == EINVAL && fcntl(cpu->direct_fd, F_SETFL, 0) == 0) {
 			direct->unsupported = true;
-			if (fcntl(cpu->direct_fd, F_SETFL, 0) == 0)
-				continue;
+			return write_copy(direct, cpu, at, left);
 		}
 		return n < 0 ? -errno : -EIO;
 	}
@@ -185,6 +198,8 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 	pthread_mutex_lock(&direct->lock);
 	direct->writing_since_ns = 0;
 	if (error) {
+		/* Nobody's page is to follow what is left in the pipe. */
+		direct->unsupported = true;
 		ky_block_file_cut(cpu->raw_file, at, error);
 		return ky_raw_failed(cpu, -error, "write", err);
 	}
@@ -194,12 +209,15 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 	return KYMO_OK;
 }
 
-/* Is there anything that speaks against the next page's going this way? */
-static bool may_write(const struct ky_raw_direct *direct, const struct ky_session_cpu *cpu)
+/* Is there nothing that speaks against the next page's going this way? */
+static bool may_write(struct ky_raw_direct *direct, struct ky_session_cpu *cpu)
 {
-	/* What was copied before it is to be in the file first. */
-	return !direct->unsupported && !direct->copy_until_ns &&
-	       (!cpu->raw_file || ky_block_file_is_idle(cpu->raw_file));
+	/* What was copied before it is to be in the file first; that of the first page makes the file. */
+	if (direct->unsupported || direct->copy_until_ns || !cpu->raw_file ||
+	    !ky_block_file_is_idle(cpu->raw_file))
+		return false;
+	direct->unsupported = !open_direct(cpu);
+	return !direct->unsupported;
 }
 
 int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err)
@@ -215,11 +233,7 @@ int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err)
 		ret = ky_ring_move(&cpu->ring, direct->pipe[1], err);
 		if (ret <= 0)
 			break;
-		ret = ky_raw_open_file(cpu, err);
-		if (!ret)
-			ret = open_direct(direct, cpu, err);
-		if (!ret)
-			ret = write_page(direct, cpu, err);
+		ret = write_page(direct, cpu, err);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (ret == KYMO_E_UNSUPPORTED) {
@@ -289,7 +303,8 @@ static int start_guard(struct ky_raw_direct *direct, struct kymo_error *err)
 	while (!direct->tid)
 		pthread_cond_wait(&direct->started, &direct->lock);
 	pthread_mutex_unlock(&direct->lock);
-	direct->session->convert.own_tids[3] = direct->tid;
+	direct->session->convert.own_tids[3] =
+		ky_pid_to_kernel(&direct->session->view, direct->tid);
 	return KYMO_OK;
 }
 

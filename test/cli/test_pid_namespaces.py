@@ -5,6 +5,7 @@ have its own ids, are told whose they are."""
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -119,6 +120,10 @@ def test_the_command(kymo, kymo_bin, inside, tmp_path, raw):
     assert {context["procname"] for event, fields, context in events
             if event == "syscall_exit_execve" and fields["ret"] == 0} == {"sh", "true"}
     assert all(context["pid"] == context["tid"] for _, _, context in events)
+    if raw:
+        # The recorder's threads are the kernel's, too: there they are the first few. 0: there is no such thread.
+        own = re.search("^own (.*)$", (tmp_path / "t/raw/recording").read_text(errors="replace"), re.M)[1]
+        assert all(tid == 0 or tid > 20 for tid in map(int, own.split())), own
 
 
 def test_proc_of_another_one(kymo_bin, inside, tmp_path):
