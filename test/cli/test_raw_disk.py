@@ -15,7 +15,7 @@ SBIN = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def calls(n):
-    """Calls that nobody else makes, two events each: some 6 MiB in the ring for CALLS."""
+    """Calls that nobody else makes, two events each: some 8 MiB in the ring for CALLS."""
     code = f"import os\nfor i in range({n}): os.sched_rr_get_interval(0)\n"
     cpu = str(min(os.sched_getaffinity(0)))
     subprocess.run(["taskset", "-c", cpu, "/usr/bin/python3", "-c", code], check=True)
@@ -80,32 +80,31 @@ def recorder(kymo_bin, needs_root_tracefs):
 
 def test_a_disk_that_stands_still(disk, recorder, kymo):
     """Pages that go to it without a copy are waited for: meanwhile, what comes is kept in memory."""
-    recording = recorder(disk / "raw", "4M")
+    recording = recorder(disk / "raw", "8M")
     file = disk / "raw/raw" / f"cpu{min(os.sched_getaffinity(0))}"
     made = 0
-    while recording.open_files(file) < 2 and made < 100 * CALLS:
+    while recording.open_files(file) < 2 and made < 10 * CALLS:
         calls(CALLS // 3)
         made += CALLS // 3
     direct = recording.open_files(file) == 2  # for the disk alone, too; old kernels' pages are copied
     subprocess.run(["fsfreeze", "--freeze", disk], check=True)
     try:
-        calls(CALLS)
-        calls(CALLS)
+        calls(4 * CALLS)  # four times what the ring holds, and what waits in memory at most
     finally:
         subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
     calls(CALLS)
-    made += 3 * CALLS
+    made += 5 * CALLS
     events, lost = recording.stop()
     assert events + lost >= 2 * made
-    # Without memory, most of what was done meanwhile. A slow machine's recorder loses some.
-    assert lost < CALLS, direct
+    # Without memory, three quarters of what was done meanwhile. A slow machine's recorder loses some.
+    assert lost < 2 * CALLS, direct
     assert 0 <= int(kymo("print", "--count", "--event", "syscall_*", disk / "raw").out) + lost - 2 * made < 2000
 
 
 def test_a_file_system_without_direct_writes(recorder, kymo, tmp_path):
     mounted(tmp_path / "ram", "mount", "-t", "ramfs", "-o", "mode=700", "ramfs")
     try:
-        recording = recorder(tmp_path / "ram/raw", "4M")
+        recording = recorder(tmp_path / "ram/raw", "8M")
         for _ in range(4):
             calls(CALLS)
         events, lost = recording.stop()
