@@ -31,15 +31,24 @@ static int ask(const char *socket, const char *what, const char *pattern,
 	return ky_remote_ask(socket, &request, &answer, err);
 }
 
-/* A container's control group is looked for here: the recorder cannot wait for that. */
+/* A container's control group and users' ids are looked for here: the recorder cannot wait for that. */
 static int ask_choice(const char *socket, const char *kind, const char *how, const char *text,
 		      struct kymo_error *err)
 {
 	struct ky_remote_message request = {.len = 0}, answer;
 	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
+	struct ky_strbuf uids = KY_STRBUF_INIT;
 	struct kymo_error why;
 	int ret, found = KYMO_OK;
 
+	if (strcmp(kind, "uid") == 0) {
+		ret = ky_cli_user_ids(text, &uids, err);
+		if (ret < 0) {
+			ky_strbuf_fini(&uids);
+			return ret;
+		}
+		text = ky_strbuf_text(&uids);
+	}
 	if (strcmp(kind, "container") == 0)
 		found = ky_container_cgroup(text, cgroup, &why);
 	/* What is to be removed may be gone, and be known to the recorder by this name. */
@@ -52,6 +61,7 @@ static int ask_choice(const char *socket, const char *kind, const char *how, con
 	ky_remote_add(&request, how);
 	ky_remote_add(&request, text);
 	ky_remote_add(&request, cgroup);
+	ky_strbuf_fini(&uids);
 	ret = ky_remote_ask(socket, &request, &answer, err);
 	/* It does not know the name; here it is that of several. */
 	if (ret == KYMO_E_STATE && found == KYMO_E_INVALID)
@@ -178,8 +188,8 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, add_pid), NULL},
 	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
 	 offsetof(struct options, add_tid), NULL},
-	{"add-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
-	 "The same for the processes of these users, also those that become theirs later.",
+	{"add-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
+	 "The same for the processes of these users, told by id or name, also those that become theirs later.",
 	 offsetof(struct options, add_uid), NULL},
 	{"add-cgroup", 0, KY_OPTION_LIST, "DIR",
 	 "The same for the processes in this control group, as of kymo record --cgroup, also those that join it later. "
@@ -196,7 +206,7 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, remove_pid), NULL},
 	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
 	 offsetof(struct options, remove_tid), NULL},
-	{"remove-uid", 0, KY_OPTION_LIST, "UID[,UID...]",
+	{"remove-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
 	 "The same for the processes of these users, but for those in control groups that are still chosen.",
 	 offsetof(struct options, remove_uid), NULL},
 	{"remove-cgroup", 0, KY_OPTION_LIST, "DIR",

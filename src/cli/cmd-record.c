@@ -94,8 +94,8 @@ static const struct ky_option_def option_defs[] = {
 	 "Only programs of this name (the first 15 characters); of the kernel, what happens in threads of "
 	 "this name, and what is about them (who wakes them).",
 	 offsetof(struct ky_record_options, comm), NULL},
-	{"uid", 0, KY_OPTION_TEXT, "UID",
-	 "Only programs of this user; of the kernel, what happens in processes while they are this user's (by the "
+	{"uid", 0, KY_OPTION_TEXT, "USER",
+	 "Only programs of this user, told by id or name; of the kernel, what happens in processes while they are this user's (by the "
 	 "real uid; seen up to a tenth of a second after it changes, so that who is this user for a shorter time is "
 	 "missed: 'EVENTS if $ctx.uid == UID' with --context uid is exact). Default: as root, of all users; else one's "
 	 "own.",
@@ -268,7 +268,7 @@ const struct ky_command ky_command_record = {
 		"# what people type into bash, and how long malloc is asked for\n"
 		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
 		"# probes that libraries and programs bring along\n"
-		"kymo record --sdt 'libc:memory_*' --duration 5s\n"
+		"kymo record --sdt 'libstdc++:throw' --sdt './server:request_*' --duration 5s\n"
 		"kymo record --sdt 'python3:function__entry(file=arg1:string, name=arg2:string, line=arg3)' -d 5s\n\n"
 		"# a program's own events, and only some of them\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"

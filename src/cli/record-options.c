@@ -282,7 +282,7 @@ static int check_user_options(const struct ky_command *command,
 			      const struct ky_record_options *options, struct ky_record_run *run)
 {
 	struct ky_user_options *to = &run->user;
-	uint64_t uid = 0;
+	uint32_t uid = 0;
 
 	to->patterns = options->user.items;
 	to->n_patterns = options->user.len;
@@ -308,10 +308,10 @@ static int check_user_options(const struct ky_command *command,
 				    "DEBUG_MODULE DEBUG_UNIT DEBUG_FUNCTION DEBUG_LINE DEBUG, "
 				    "with '..' behind it or between two",
 				    options->log_level);
-	if (options->uid && (ky_parse_u64(options->uid, &uid) < 0 || uid > UINT32_MAX - 1))
-		return ky_cli_usage(command, "--uid: '%s' is no user id", options->uid);
+	if (options->uid && ky_cli_parse_user(options->uid, &uid) < 0)
+		return ky_cli_usage(command, "--uid: there is no user '%s'", options->uid);
 	if (options->uid)
-		to->uid = run->kernel.uid = (int64_t)uid;
+		to->uid = run->kernel.uid = uid;
 	return KY_EXIT_OK;
 }
 

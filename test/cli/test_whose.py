@@ -4,6 +4,7 @@
 import glob
 import os
 import platform
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -129,6 +130,25 @@ def test_users_that_have_no_processes_yet(recording, actor):
     assert steps(record.stop()) == dict.fromkeys("cdehj", 1)
 
 
+def test_a_user_by_name(recording, actor, kymo):
+    """nobody: there is one in every Debian, without processes in most."""
+    nobody = pwd.getpwnam("nobody").pw_uid
+    one = actor()
+    record = recording("--uid", "nobody")
+    assert one.does(f"u {nobody}") == 0
+    wait_until(record, one.pid, True)
+    one.does("sa")
+    assert "there is no user 'no-such-user'" in record.ctl("--add-uid", "0,no-such-user", code=1).err
+    record.ctl("--remove-uid", f"nobody,{nobody}")
+    wait_until(record, one.pid, False)
+    one.does("sb")
+    record.ctl("--add-uid", "nobody")
+    wait_until(record, one.pid, True)
+    one.does("sc")
+    assert steps(record.stop()) == {"a": 1, "c": 1}
+    assert "there is no user 'no-such-user'" in kymo("record", "--uid", "no-such-user", "--", "true", code=2).err
+
+
 def test_a_user_for_a_moment(recording, actor):
     """Too short for --uid: a filter knows at each event."""
     one = actor()
@@ -143,7 +163,7 @@ def test_a_user_with_a_large_number(recording, actor):
     one = actor()
     record = recording("--tid", os.getpid())
     record.ctl("--add-uid", "4294967294")
-    assert "ids between commas" in record.ctl("--add-uid", "4294967295", code=1).err
+    assert "there is no user '4294967295'" in record.ctl("--add-uid", "4294967295", code=1).err
     assert one.does("u 4294967294") == 0
     wait_until(record, one.pid, True)
     one.does("sa")
