@@ -30,9 +30,7 @@ static const struct run {
 	 "sigaltstack utime mknod uselib personality ustat statfs fstatfs sysfs getpriority "
 	 "setpriority sched_setparam sched_getparam sched_setscheduler sched_getscheduler "
 	 "sched_get_priority_max sched_get_priority_min sched_rr_get_interval mlock munlock "
-	 "mlockall munlockall vhangup modify_ldt pivot_root"},
-	{157,
-	 "prctl arch_prctl adjtimex setrlimit chroot sync acct settimeofday mount umount "
+	 "mlockall munlockall vhangup modify_ldt pivot_root sysctl prctl arch_prctl adjtimex setrlimit chroot sync acct settimeofday mount umount "
 	 "swapon swapoff reboot sethostname setdomainname iopl ioperm"},
 	{175,
 	 "init_module delete_module"},

@@ -7,6 +7,7 @@
 #define FLOAT_REGISTERS 8
 #define MAX_DEPTH	16
 #define MAX_LEAVES	64
+#define MAX_PARTS	1024 /* structs within structs, which may all be empty */
 
 const char *const ky_probe_argument_registers[] = {"%di", "%si", "%dx", "%cx", "%r8", "%r9"};
 
@@ -14,7 +15,7 @@ const char *const ky_probe_argument_registers[] = {"%di", "%si", "%dx", "%cx", "
 struct words {
 	bool integer[2], real[2];
 	bool odd; /* something that is not passed by words, or nobody knows */
-	int leaves;
+	int leaves, parts;
 };
 
 static void add_leaf(struct words *words, Dwarf_Die *type, uint64_t at)
@@ -49,7 +50,7 @@ static void add_leaves(struct words *words, Dwarf_Die *type, uint64_t at, int de
 {
 	Dwarf_Die child, inner;
 
-	if (depth > MAX_DEPTH) {
+	if (depth > MAX_DEPTH || ++words->parts > MAX_PARTS) {
 		words->odd = true;
 	} else if (dwarf_tag(type) == DW_TAG_array_type) {
 		add_elements(words, type, at, depth + 1);

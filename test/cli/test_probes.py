@@ -217,6 +217,17 @@ def test_structs_by_value(kymo, record, tmp_path, flags):
         assert words in kymo("record", "--probe", f"{program}:in_both({argument})", "-o", tmp_path / "t", code=1).err
 
 
+def test_structs_without_end(kymo, needs_root_tracefs, tmp_path):
+    """Debug information of a few lines may speak of more parts than anyone can look at."""
+    levels = [f"struct L{n} {{ struct L{n - 1} a, b, c, d, e, f, g, h, i, j; }};" for n in range(1, 7)]
+    source = "\n".join(["struct L0 {};", *levels, "struct all { struct L6 empty; int x; };",
+                        "__attribute__((noinline)) int take(struct all all) { return all.x; }",
+                        "int main(void) { struct all all = {.x = 5}; return take(all) - 5; }"])
+    program = compile_c(tmp_path, "parts", source, "-O1")
+    failed = kymo("record", "--probe", f"{program}:take(all.x)", "-o", tmp_path / "t", code=1)
+    assert "'x': the struct is passed in registers" in failed.err
+
+
 MANGLED = r"""
 #include <string>
 struct Plain { long a, b, c; };
