@@ -52,6 +52,8 @@ become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *m
 	int errnum;
 
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (command->files.rlim_max)
+		(void)setrlimit(RLIMIT_NOFILE, &command->files);
 	/* End of file: the recorder gave up before it began. */
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127);

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct ky_child {
@@ -13,7 +14,8 @@ struct ky_child {
 	int go_fd;   /* a byte here starts it */
 	int fail_fd; /* its errno, when it cannot be executed */
 	bool exited;
-	int status; /* of waitpid() */
+	int status;	     /* of waitpid() */
+	struct rlimit files; /* how many it may have open: the recorder takes more for itself */
 };
 
 /* A mistyped command should not cost a recording. 0, or the errno of executing @name. */

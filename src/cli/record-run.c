@@ -32,6 +32,7 @@ static int open_fds(struct ky_record_run *run, struct kymo_error *err)
 	sigaddset(&mask, SIGUSR1);
 	sigaddset(&mask, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &mask, &run->old_mask);
+	(void)getrlimit(RLIMIT_NOFILE, &run->command.files); /* zeros, if that fails */
 	run->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	run->rescan_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define READ_STEP_BYTES 4096
@@ -171,6 +172,16 @@ int ky_file_lease(int fd)
 void ky_file_unlease(int fd)
 {
 	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+}
+
+void ky_file_raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)

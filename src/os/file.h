@@ -61,4 +61,7 @@ void ky_tree_remove(const char *path);
 int ky_file_lease(int fd);
 void ky_file_unlease(int fd);
 
+/* Let this process, and what it starts from now on, have as many files open as it may ask for. */
+void ky_file_raise_limit(void);
+
 #endif

@@ -14,6 +14,7 @@
 #include "kernel/compat-calls.h"
 #include "kernel/events.h"
 #include "kernel/native-calls.h"
+#include "os/file.h"
 #include "record/output.h"
 #include "record/session-internal.h"
 
@@ -346,6 +347,8 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 		return ky_error_nomem(err);
 	}
 	session->raw_output = session->output;
+	/* Each CPU takes up to five. */
+	ky_file_raise_limit();
 	*out = session;
 	return KYMO_OK;
 }

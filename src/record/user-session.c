@@ -7,26 +7,15 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "record/user-context.h"
 #include "record/user-internal.h"
 
 /* ---- setting up ----------------------------------------------------------------------- */
-
-/* Each program takes a handful of files. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 static int make_fds(struct ky_user *user, struct kymo_error *err)
 {
@@ -208,7 +197,8 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	pthread_cond_init(&user->answered, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	user->since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	raise_file_limit();
+	/* Each program takes a handful of files. */
+	ky_file_raise_limit();
 	ret = open_all(user, err);
 	if (ret < 0) {
 		ky_user_close(user);
