@@ -8,10 +8,12 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 import actors
+from control_groups import hierarchies, remove_groups
 
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child"]
 
@@ -107,6 +109,65 @@ def test_whom(kymo, kymo_bin, inside, tmp_path):
                 assert context["pid"] == ids["a" if context["tid"] == ids["second of a"] else "c"]
     # In a namespace, too, the recorder is not in its recording.
     assert not any(event == "syscall_entry_getppid" for event, _, _ in events)
+
+
+# The same of users, control groups and containers: who is there, who comes, who is added and taken out.
+GROUPS = r"""
+import os, signal, subprocess, sys, time
+import actors
+
+kymo, program, out, top, container = sys.argv[1:]
+one, user, kept, nobody = everybody = [actors.Actor(program) for _ in range(4)]
+
+def join(group, who):
+    with open(f"{top}/{group}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(who.pid))
+
+def all_do(letter):
+    for i, who in enumerate(everybody):
+        who.does(f"s{chr(ord(letter) + i)}")
+
+def ctl(*options):
+    subprocess.run([kymo, "ctl", out, *options], check=True, capture_output=True)
+
+join("group", one)
+join(f"docker/{container}", kept)
+user.does("u 54321")
+record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek", "--uid", "54321", "--cgroup",
+                           f"{top}/group", "--container", container[:12]], stderr=subprocess.PIPE)
+while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+    assert record.poll() is None, record.stderr.read()
+    time.sleep(0.02)
+all_do("a")
+one.does("cg")
+kept.does("th")
+ctl("--remove-uid", "54321", "--remove-container", container)
+all_do("m")
+ctl("--add-uid", "54321", "--add-container", container, "--remove-cgroup", f"{top}/group")
+all_do("A")
+record.send_signal(signal.SIGINT)
+_, err = record.communicate()
+assert record.returncode == 0 and b"; 0 lost." in err, err
+for who in everybody:
+    who.end()
+"""
+
+
+def test_users_and_groups(kymo, kymo_bin, inside, tmp_path, request):
+    hierarchy = next(iter(hierarchies()), None)
+    if not hierarchy:
+        pytest.skip("needs control groups that can be made")
+    program = actors.build(tmp_path / "kymo-actor")
+    top = tempfile.mkdtemp(prefix="kymo-test-", dir=os.path.join("/sys/fs/cgroup", hierarchy))
+    request.addfinalizer(lambda: remove_groups(top))
+    container = os.urandom(32).hex()
+    os.makedirs(f"{top}/docker/{container}")
+    os.mkdir(f"{top}/group")
+    done = inside(sys.executable, "-c", GROUPS, kymo_bin, program, tmp_path / "t", top, container)
+    assert done.returncode == 0, done
+    found = actors.steps([e for e in events_of(kymo, tmp_path / "t") if e[0] == "syscall_entry_lseek"])
+    # Of one, user, kept and nobody.
+    assert found == dict.fromkeys("abc" + "gh" + "m" + "BC", 1)
 
 
 @pytest.mark.parametrize("raw", [[], ["--raw"]])
