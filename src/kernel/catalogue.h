@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events that this kernel offers, and choosing among them by name.
+ * The events that this kernel offers (catalogue.c), and choosing among them by name (catalogue-choose.c).
  * Threads: one at a time per catalogue.
  */
 #ifndef KY_KERNEL_CATALOGUE_H
@@ -99,5 +99,8 @@ void ky_catalogue_select_default(struct ky_catalogue *catalogue);
 
 /* The default as a text, for the help. */
 extern const char ky_catalogue_default_text[];
+
+/* What tracefs's events of system calls begin with: entry, exit. */
+extern const char *const ky_catalogue_call_prefixes[2];
 
 #endif

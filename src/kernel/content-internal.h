@@ -65,7 +65,7 @@ void ky_content_describe(const struct ky_content *content, const struct ky_conte
 			 bool is_exit, struct ky_content_descriptor *to);
 struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uint32_t cpu);
 /*
- * Entry @p gets the part at @place as @exit_record has it, if it was read only then. Returns @p, or what
+ * content-join.c: entry @p gets the part at @place as @exit_record has it, if it was read only then. Returns @p, or what
  * replaces it.
  */
 struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,

@@ -87,7 +87,7 @@ enum ky_content_status {
 	KY_CONTENT_OK,
 	KY_CONTENT_UNREADABLE, /* a bad address, or a page that was not in memory */
 	KY_CONTENT_ABSENT,     /* a null pointer, or nothing was to be read */
-	KY_CONTENT_LATE,       /* as it was at exit; not by the programs, but in content.c */
+	KY_CONTENT_LATE,       /* as it was at exit; not by the programs, but in content-join.c */
 };
 
 /* Of each item that was there; then @len bytes, and up to 7 more to a multiple of 8. */
