@@ -157,6 +157,24 @@ static uint32_t possible_cpus(void)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
+/* With @data bytes for each CPU; fewer, where the kernel has no such memory, or takes no values of that size. */
+static int make_regions(struct ky_content *content, uint32_t data, struct kymo_error *err)
+{
+	struct ky_content_programs *p = &content->programs;
+
+	for (;; data /= 2) {
+		bool is_last = data <= DATA_BYTES;
+
+		p->data_bytes = data;
+		content->region_bytes = ky_content_region_bytes(data, p->limit);
+		p->rings_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_content", 4,
+						 (uint32_t)content->region_bytes, content->n_cpus,
+						 BPF_F_MMAPABLE, is_last ? err : NULL);
+		if (p->rings_map >= 0 || is_last)
+			return p->rings_map < 0 ? p->rings_map : KYMO_OK;
+	}
+}
+
 static int make_maps(struct ky_content *content, struct kymo_error *err)
 {
 	struct ky_content_programs *p = &content->programs;
@@ -173,13 +191,9 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	}
 	while ((uint64_t)data * content->n_cpus > DATA_ALL_BYTES && data / 2 >= least)
 		data /= 2;
-	p->data_bytes = data;
-	content->region_bytes = ky_content_region_bytes(data, p->limit);
-	p->rings_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_content", 4,
-					 (uint32_t)content->region_bytes, content->n_cpus,
-					 BPF_F_MMAPABLE, err);
-	if (p->rings_map < 0)
-		return p->rings_map;
+	ret = make_regions(content, data, err);
+	if (ret < 0)
+		return ret;
 	p->calls_map = ky_bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_calls", 4,
 					 sizeof(struct ky_content_descriptor), KY_CONTENT_ALL_CALLS,
 					 0, err);

@@ -43,7 +43,7 @@ kymo record -o whole -k 'default,compat_syscall_*,syscall:unknown' --kprobe 'do_
 tell whole
 kymo record -o raw --raw -k default --context procname -- work
 tell raw
-kymo record -o messages -k '{messages.EVENTS},{compat_arguments.EVENTS}' --syscall-content=all --context procname \\
+kymo record -o messages --buffer-size 16M -k '{messages.EVENTS},{compat_arguments.EVENTS}' --syscall-content=all --context procname \\
 	-- sh -c 'messages-64; messages-32; arguments'
 tell messages
 echo 0 > /sys/devices/system/cpu/cpu1/online
