@@ -172,8 +172,8 @@ static int check_context_of_bpf(const struct ky_command *command, struct ky_reco
 	if (!(run->kernel.context & KY_CONTEXT_OF_IDS))
 		return KY_EXIT_OK;
 	if (run->kernel.raw)
-		return ky_cli_usage(command, "--raw: no users, groups, namespaces and control "
-					     "groups in --context");
+		return ky_cli_usage(command, "--raw: no users, groups, namespaces, ids in them and "
+					     "control groups in --context");
 	return need_clock_of_bpf(command, "--context with users, groups or namespaces", run);
 }
 

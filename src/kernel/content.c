@@ -268,7 +268,8 @@ int ky_content_load(struct ky_content *content, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel does not tell where threads have their ids (BTF)");
 	p->status_offset = info < 0 || status < 0 ? -1 : info + status;
-	if (p->compat && p->status_offset < 0)
+	/* A 32-bit call has a number that may be none of 64 bits. */
+	if ((p->compat || p->unknown) && p->status_offset < 0)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel does not tell which calls are of 32 bits (BTF)");
 	ret = make_maps(content, err);

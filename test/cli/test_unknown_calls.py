@@ -128,3 +128,21 @@ def test_bad_options(kymo, needs_root_tracefs, tmp_path):
     assert "procname" in kymo(*kymo_record, "--comm", "x", "--", "true", code=1).err
     listed = kymo("list", "syscall_*_unknown", "--fields").out
     assert "id" in listed and "args" in listed
+
+
+def test_a_kernel_that_does_not_describe_itself(kymo_bin, needs_root_tracefs, tmp_path):
+    """Which calls are of 32 bits is not known there, and their numbers may be none of 64 bits. Other fields are as /proc
+    has them."""
+    without = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /sys/kernel/btf/vmlinux && exec "$@"', "sh"]
+    if subprocess.run([*without, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs mount namespaces, and a kernel that describes itself")
+
+    def record(*options):
+        return subprocess.run([*without, kymo_bin, "record", "-o", tmp_path / "t", *options, "--", "true"], check=False,
+                              capture_output=True, text=True, timeout=300)
+
+    for name in "syscall_exit_unknown", "compat_syscall_entry_unknown":
+        done = record("-k", name)
+        assert done.returncode == 1 and "which calls are of 32 bits" in done.stderr, done
+    done = record("-k", "syscall_entry_getppid", "--context", "vpid")
+    assert done.returncode == 0 and "ids in them and control groups are as /proc has them" in done.stderr, done
