@@ -135,7 +135,8 @@ static int leave_out(struct ky_session *session, const struct ky_map *before, st
 
 	ky_vec_clear(&session->collected);
 	while (!ret && ky_map_next(before, &pos, &tid, &value)) {
-		snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+		snprintf(path, sizeof(path), "/proc/%d",
+			 (int)ky_pid_to_own(&session->view, (int32_t)tid));
 		if (!ky_map_get(found, tid) && access(path, F_OK) == 0 &&
 		    ky_vec_push(&session->collected, (int32_t)tid) < 0)
 			ret = ky_error_nomem(err);

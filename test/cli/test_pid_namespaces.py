@@ -61,6 +61,46 @@ for one in a, b, c:
     one.end()
 """
 
+# The same for a control group, which a process leaves.
+LEAVING = r"""
+import glob, os, signal, subprocess, sys, time
+import actors
+
+kymo, program, out, group = sys.argv[1:]
+
+def move(pid, to):
+    with open(f"{to}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(pid))
+
+def lists():
+    texts = []
+    for name in "set_event_pid", "set_event_notrace_pid":
+        if os.path.exists(f"{instance}/{name}"):
+            with open(f"{instance}/{name}", encoding="ascii") as file:
+                texts.append(file.read())
+    return texts
+
+one = actors.Actor(program)
+move(one.pid, group)
+record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek", "--cgroup", group],
+                          stderr=subprocess.PIPE)
+while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+    assert record.poll() is None, record.stderr.read()
+    time.sleep(0.02)
+instance, = glob.glob(f"/sys/kernel/tracing/instances/kymo-{record.pid}-*-{os.stat('/proc/self/ns/pid').st_ino}")
+one.does("sa")
+before, end = lists(), time.monotonic() + 60
+move(one.pid, os.path.dirname(group))
+while lists() == before:
+    assert time.monotonic() < end, before
+    time.sleep(0.02)
+one.does("sb")
+record.send_signal(signal.SIGINT)
+_, err = record.communicate()
+assert record.returncode == 0 and b"; 0 lost." in err, err
+one.end()
+"""
+
 
 @pytest.fixture(scope="module")
 def inside(needs_root_tracefs):
@@ -168,6 +208,21 @@ def test_users_and_groups(kymo, kymo_bin, inside, tmp_path, request):
     found = actors.steps([e for e in events_of(kymo, tmp_path / "t") if e[0] == "syscall_entry_lseek"])
     # Of one, user, kept and nobody.
     assert found == dict.fromkeys("abc" + "gh" + "m" + "BC", 1)
+
+
+def test_who_leaves_a_group(kymo, kymo_bin, inside, tmp_path):
+    if not hierarchies():
+        pytest.skip("needs control groups that can be made")
+    top = tempfile.mkdtemp(prefix="kymo-test-", dir=f"/sys/fs/cgroup/{hierarchies()[0]}")
+    try:
+        os.mkdir(f"{top}/group")
+        done = inside(sys.executable, "-c", LEAVING, kymo_bin, actors.build(tmp_path / "kymo-actor"), tmp_path / "t",
+                      f"{top}/group")
+    finally:
+        remove_groups(top)
+    assert done.returncode == 0, done
+    found = actors.steps([e for e in events_of(kymo, tmp_path / "t") if e[0] == "syscall_entry_lseek"])
+    assert found == {"a": 1}
 
 
 @pytest.mark.parametrize("raw", [[], ["--raw"]])
