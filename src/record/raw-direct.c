@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -250,9 +251,12 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 	if (!direct)
 		return KYMO_OK;
 	pthread_mutex_lock(&direct->lock);
-	/* A disk is not trusted before there is anything to go by. */
-	if (!direct->round_began_ns)
+	if (!direct->round_began_ns) {
+		/* Who reads in this one's place is to have its turn as soon: it was given its priority meanwhile. */
+		(void)setpriority(PRIO_PROCESS, (id_t)direct->tid, getpriority(PRIO_PROCESS, 0));
+		/* A disk is not trusted before there is anything to go by. */
 		copy_for_now(direct, now_ns());
+	}
 	direct->round_began_ns = now_ns();
 	if (direct->copy_until_ns && direct->round_began_ns >= direct->copy_until_ns)
 		direct->copy_until_ns = 0;
