@@ -23,7 +23,7 @@ static void add_leaf(struct words *words, Dwarf_Die *type, uint64_t at)
 	uint64_t size = ky_probe_type_number(type, DW_AT_byte_size, 8);
 	bool real = ky_probe_type_is_float(type);
 
-	if (size == 0 || size > 8 || at % size || at + size > 16 || ++words->leaves > MAX_LEAVES) {
+	if (size == 0 || size > 8 || at % size || at > 16 - size || ++words->leaves > MAX_LEAVES) {
 		words->odd = true;
 		return;
 	}

@@ -53,6 +53,12 @@ static int settle(struct ky_probe_place *place, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/* Debug information is not trusted: offsets may run over. */
+static void move(struct ky_probe_place *place, uint64_t bytes)
+{
+	place->offset = (int64_t)((uint64_t)place->offset + bytes);
+}
+
 /* What is in memory becomes a value. */
 static int load(struct ky_probe_place *place, struct kymo_error *err)
 {
@@ -103,7 +109,7 @@ static void set_bits(struct ky_probe_place *place, Dwarf_Die *member)
 			return;
 		at = size * 8 - from_top - bits;
 	}
-	place->offset += (int64_t)(at / 32 * 4);
+	move(place, at / 32 * 4);
 	place->bits = (unsigned int)bits;
 	place->bit_offset = (unsigned int)(at % 32);
 	place->container_bits = place->bit_offset + bits > 32 ? 64 : 32;
@@ -134,7 +140,7 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 				    "'%s': the struct is passed in registers", step->member);
 	if (!ky_probe_type_member(&place->type, step->member, &member, &offset))
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no member '%s'", step->member);
-	place->offset += (int64_t)offset;
+	move(place, offset);
 	set_bits(place, &member);
 	place->has_type = ky_probe_type_of(&member, &place->type);
 	return KYMO_OK;
@@ -157,7 +163,7 @@ static int step_index(struct ky_probe_place *place, uint32_t index, struct kymo_
 		return ret;
 	if (!place->has_type || dwarf_aggregate_size(&place->type, &size) != 0 || size > 1u << 20)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "[]: elements of unknown size");
-	place->offset += (int64_t)(index * size);
+	move(place, index * size);
 	return KYMO_OK;
 }
 

@@ -228,6 +228,26 @@ def test_structs_without_end(kymo, needs_root_tracefs, tmp_path):
     assert "'x': the struct is passed in registers" in failed.err
 
 
+def test_members_beyond_their_struct(kymo, needs_root_tracefs, tmp_path):
+    """Debug information whose members lie anywhere."""
+    (tmp_path / "beyond.c").write_text("""struct two { long x, y; };
+__attribute__((noinline)) long take(struct two t) { __asm__ volatile("" :: "m"(t)); return t.x + t.y; }
+int main(void) { struct two t = {1, 2}; return take(t) == 4; }
+""")
+    text = subprocess.run(["cc", "-g", "-O1", "-S", "-dA", "-o", "-", tmp_path / "beyond.c"], check=True,
+                          capture_output=True, text=True).stdout
+    # -8, as DW_FORM_sdata says it.
+    text, n = re.subn(r"0x8(\s+# DW_AT_data_member_location)", r"0x78\1", text)
+    text, forms = re.subn(r"(0x38\s+# \(DW_AT_data_member_location\)\n\s*\.uleb128 )0xb\b", r"\g<1>0xd", text)
+    if (n, forms) != (1, 1):
+        pytest.skip("needs a compiler that comments on what it writes")
+    (tmp_path / "beyond.s").write_text(text)
+    subprocess.run(["cc", "-o", tmp_path / "beyond", tmp_path / "beyond.s"], check=True)
+    for argument in "t.x", "t.y":
+        failed = kymo("record", "--probe", f"{tmp_path}/beyond:take({argument})", "-o", tmp_path / "t", code=1)
+        assert "nowhere the kernel could fetch it" in failed.err
+
+
 MANGLED = r"""
 #include <string>
 struct Plain { long a, b, c; };
