@@ -28,6 +28,10 @@ static void add_leaf(struct words *words, Dwarf_Die *type, uint64_t at)
 		return;
 	}
 	(real ? words->real : words->integer)[at / 8] = true;
+	if (ky_probe_type_is_method(type)) {
+		words->odd |= at != 0;
+		words->integer[1] = true;
+	}
 }
 
 static void add_leaves(struct words *words, Dwarf_Die *type, uint64_t at, int depth);
@@ -58,16 +62,19 @@ static void add_leaves(struct words *words, Dwarf_Die *type, uint64_t at, int de
 		add_leaf(words, type, at);
 	} else if (dwarf_child(type, &child) == 0) {
 		do {
-			uint64_t member =
-				at + ky_probe_type_number(&child, DW_AT_data_member_location, 0);
 			int tag = dwarf_tag(&child);
+			uint64_t member;
 
 			if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
 			    dwarf_hasattr(&child, DW_AT_declaration)) /* static */
 				continue;
-			if (!ky_probe_type_of(&child, &inner)) {
+			if (!ky_probe_type_offset(&child, &member) ||
+			    !ky_probe_type_of(&child, &inner)) {
 				words->odd = true;
-			} else if (ky_probe_type_number(&child, DW_AT_bit_size, 0)) {
+				break;
+			}
+			member += at;
+			if (ky_probe_type_number(&child, DW_AT_bit_size, 0)) {
 				/* An integer somewhere in its word. */
 				uint64_t bits = ky_probe_type_number(&child, DW_AT_data_bit_offset,
 								     (member - at) * 8) +
@@ -155,12 +162,15 @@ static bool pass_struct(struct ky_probe_convention *c, Dwarf_Die *type, bool is_
 bool ky_probe_pass(struct ky_probe_convention *c, Dwarf_Die *type, bool is_class,
 		   struct ky_probe_place *place)
 {
+	static const struct words method = {.integer = {true, true}};
 	uint64_t size = ky_probe_type_number(type, DW_AT_byte_size, 8);
 
 	if (c->unknown)
 		return false;
 	if (ky_probe_type_is_struct(type))
 		return pass_struct(c, type, is_class, place);
+	if (ky_probe_type_is_method(type))
+		return pass_words(c, &method, 16, place);
 	if (size > 8 || dwarf_tag(type) == DW_TAG_array_type)
 		return unknown(c);
 	if (ky_probe_type_is_float(type)) {

@@ -192,11 +192,27 @@ static int missing(struct kymo_error *err, const char *name)
 		name);
 }
 
+/* Languages whose compilers pass arguments in ways of their own. */
+static bool is_foreign(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_D:
+	case DW_LANG_Go:
+	case DW_LANG_Haskell:
+	case DW_LANG_OCaml:
+	case DW_LANG_Rust:
+	case DW_LANG_Swift:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Where the convention cannot be relied on: the compiler says so, or has a language without one. */
 static bool has_own_ways(const struct ky_probe_file *file, uint64_t address, Dwarf_Die *function,
 			 Dwarf_Die *unit)
 {
-	return is_clone(file, address) || dwarf_srclang(unit) == DW_LANG_Rust ||
+	return is_clone(file, address) || is_foreign(unit) ||
 	       ky_probe_type_number(function, DW_AT_calling_convention, DW_CC_normal) ==
 		       DW_CC_nocall;
 }

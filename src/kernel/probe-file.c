@@ -218,7 +218,7 @@ static bool is_clone_of(const char *symbol, const char *name, size_t len)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strncmp(symbol, name, len) == 0 &&
 		    strncmp(symbol + len, kinds[i], strlen(kinds[i])) == 0)
-			return true;
+			return !ky_probe_name_is_piece(symbol + len);
 	return false;
 }
 

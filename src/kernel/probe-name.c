@@ -411,8 +411,7 @@ static bool rust_path(struct reader *r)
 
 /* ---- both ----------------------------------------------------------------------------- */
 
-/* "foo.cold", "foo.part.0" are pieces of a function, behind its beginning. */
-static bool is_piece(const char *rest)
+bool ky_probe_name_is_piece(const char *rest)
 {
 	return strstr(rest, ".cold") || strstr(rest, ".part.");
 }
@@ -426,8 +425,8 @@ bool ky_probe_plain_name(const char *symbol, char *name)
 		return false;
 	r.start = r.at = symbol + 2;
 	if (symbol[1] == 'R')
-		return rust_path(&r) && r.len && !is_piece(r.at);
-	if (!cplusplus(&r) || r.failed || !r.len || is_piece(r.at))
+		return rust_path(&r) && r.len && !ky_probe_name_is_piece(r.at);
+	if (!cplusplus(&r) || r.failed || !r.len || ky_probe_name_is_piece(r.at))
 		return false;
 	cut_hash(&r);
 	return true;

@@ -22,4 +22,7 @@ bool ky_probe_plain_name(const char *symbol, char *name);
 /* @symbol is called @wanted (of @len bytes): the whole name, or its end behind a "::". */
 bool ky_probe_name_is(const char *symbol, const char *wanted, size_t len);
 
+/* What stands behind a function's name, ".cold", ".part.0", says: a piece of it, behind its beginning. */
+bool ky_probe_name_is_piece(const char *rest);
+
 #endif

@@ -3,22 +3,18 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+
+#define MAX_BIT_OFFSET (8ull << 30)
 
 /* ---- steps ---------------------------------------------------------------------------- */
 
 static int too_deep(struct kymo_error *err)
 {
 	return ky_error_set(err, KYMO_E_UNSUPPORTED, "the expression is too long for the kernel");
-}
-
-static bool is_signed(Dwarf_Die *type)
-{
-	uint64_t encoding = ky_probe_type_number(type, DW_AT_encoding, DW_ATE_unsigned);
-
-	return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
 }
 
 /* What is in registers, word by word, and no struct any more, becomes a value, or some bits of one. */
@@ -35,15 +31,29 @@ static int settle(struct ky_probe_place *place, struct kymo_error *err)
 				    "part of the struct is a floating-point number, in a register "
 				    "that the kernel cannot read");
 	if (bit && !place->bits) {
-		if (place->has_type && is_signed(&place->type))
+		uint64_t size = place->has_type
+					? ky_probe_type_number(&place->type, DW_AT_byte_size, 4)
+					: 0;
+		int ret;
+
+		if (place->has_type && ky_probe_type_is_signed(&place->type)) {
+			ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+					   "a signed number in the middle of a register: the "
+					   "kernel cannot fetch it");
+			ky_error_hint(err, "it can as a number without a sign: ':u%u' behind it",
+				      (unsigned int)(size <= 8 ? size * 8 : 64));
+			return ret;
+		}
+		if (!size || size > 8 - bit / 8)
 			return ky_error_set(err, KYMO_E_UNSUPPORTED,
-					    "a signed number in the middle of a register: the "
-					    "kernel cannot fetch it");
-		place->bits =
-			(unsigned int)ky_probe_type_number(&place->type, DW_AT_byte_size, 4) * 8;
+					    "part of a register that is no number");
+		place->bits = (unsigned int)size * 8;
 		place->bit_offset = 0;
 	}
 	if (place->bits) {
+		if (place->bit_offset + bit + place->bits > 64)
+			return ky_error_set(err, KYMO_E_UNSUPPORTED,
+					    "a bit field that the kernel cannot fetch");
 		place->bit_offset += bit;
 		place->container_bits = 64;
 	}
@@ -93,26 +103,42 @@ static int follow(struct ky_probe_place *place, const char *what, struct kymo_er
 	return KYMO_OK;
 }
 
-static void set_bits(struct ky_probe_place *place, Dwarf_Die *member)
+/* DW_AT_bit_offset, which may be less than none. */
+static int64_t top_bits(Dwarf_Die *member)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Sword value;
+
+	if (dwarf_formsdata(dwarf_attr_integrate(member, DW_AT_bit_offset, &attribute), &value) !=
+	    0)
+		return 0;
+	return value;
+}
+
+static int set_bits(struct ky_probe_place *place, Dwarf_Die *member, struct kymo_error *err)
 {
 	uint64_t bits = ky_probe_type_number(member, DW_AT_bit_size, 0), size = 4;
-	uint64_t at = ky_probe_type_number(member, DW_AT_data_bit_offset, UINT64_MAX);
+	uint64_t at = ky_probe_type_number(member, DW_AT_data_bit_offset, UINT64_MAX), unit;
 
-	if (!bits || bits > 32)
-		return;
+	if (!bits)
+		return KYMO_OK;
 	if (at == UINT64_MAX) {
-		/* Before DWARF 4: counted from the other end of the storage unit. */
-		uint64_t from_top = ky_probe_type_number(member, DW_AT_bit_offset, 0);
+		/* Before DWARF 4: counted from the other end of the storage unit, and beyond this one in packed structs. */
+		int64_t from_top = top_bits(member);
 
 		size = ky_probe_type_number(member, DW_AT_byte_size, 4);
-		if (size > 8 || from_top + bits > size * 8)
-			return;
-		at = size * 8 - from_top - bits;
+		at = size <= 8 && bits <= 64 ? size * 8 - bits - (uint64_t)from_top : UINT64_MAX;
 	}
-	move(place, at / 32 * 4);
+	/* The kernel fetches at most 8 bytes to take bits from: those of a word, or, in packed structs, from any byte on. */
+	unit = at % 32 + bits <= 32 ? 32 : at % 64 + bits <= 64 ? 64 : 8;
+	if (bits > 64 || at % unit + bits > 64 || at > MAX_BIT_OFFSET)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "a bit field that the kernel cannot fetch");
+	move(place, at / unit * unit / 8);
 	place->bits = (unsigned int)bits;
-	place->bit_offset = (unsigned int)(at % 32);
-	place->container_bits = place->bit_offset + bits > 32 ? 64 : 32;
+	place->bit_offset = (unsigned int)(at % unit);
+	place->container_bits = place->bit_offset + bits <= 32 ? 32 : 64;
+	return KYMO_OK;
 }
 
 static int step_member(struct ky_probe_place *place, const struct ky_probe_step *step,
@@ -140,10 +166,9 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 				    "'%s': the struct is passed in registers", step->member);
 	if (!ky_probe_type_member(&place->type, step->member, &member, &offset))
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no member '%s'", step->member);
-	move(place, offset);
-	set_bits(place, &member);
+	place->offset += (int64_t)offset;
 	place->has_type = ky_probe_type_of(&member, &place->type);
-	return KYMO_OK;
+	return set_bits(place, &member, err);
 }
 
 static int step_index(struct ky_probe_place *place, uint32_t index, struct kymo_error *err)
@@ -213,6 +238,24 @@ static int put_text(struct ky_probe_place *place, const char *type, struct ky_st
 	return ret;
 }
 
+static void put_bits(const struct ky_probe_place *place, struct ky_strbuf *fetch)
+{
+	char type[32];
+
+	snprintf(type, sizeof(type), "b%u@%u/%u", place->bits, place->bit_offset,
+		 place->container_bits);
+	put(place, type, fetch);
+}
+
+/* What a reference to is followed for. */
+static bool is_value(Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+
+	return tag == DW_TAG_base_type || tag == DW_TAG_enumeration_type ||
+	       tag == DW_TAG_pointer_type;
+}
+
 static int put_typed(struct ky_probe_place *place, const char *name, struct ky_strbuf *fetch,
 		     struct kymo_error *err)
 {
@@ -222,7 +265,7 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 	int ret;
 
 	if (place->has_type && ky_probe_type_is_reference(&place->type) &&
-	    ky_probe_type_of(&place->type, &target) && dwarf_tag(&target) == DW_TAG_base_type) {
+	    ky_probe_type_of(&place->type, &target) && is_value(&target)) {
 		ret = follow(place, name, err);
 		if (ret < 0)
 			return ret;
@@ -262,16 +305,46 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 	if (size != 1 && size != 2 && size != 4 && size != 8)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "'%s' has %" PRIu64 " bytes", name,
 				    size);
-	if (place->bits)
-		snprintf(type, sizeof(type), "b%u@%u/%u", place->bits, place->bit_offset,
-			 place->container_bits);
-	else
-		snprintf(type, sizeof(type), "%c%u",
-			 ky_probe_type_is_float(&place->type) ? 'x'
-			 : is_signed(&place->type)	      ? 's'
-							      : 'u',
-			 (unsigned int)size * 8);
+	if (place->bits) {
+		put_bits(place, fetch);
+		return KYMO_OK;
+	}
+	snprintf(type, sizeof(type), "%c%u",
+		 ky_probe_type_is_float(&place->type)	 ? 'x'
+		 : ky_probe_type_is_signed(&place->type) ? 's'
+							 : 'u',
+		 (unsigned int)size * 8);
 	put(place, type, fetch);
+	return KYMO_OK;
+}
+
+/* As the type that somebody has told. */
+static int put_as(struct ky_probe_place *place, const char *type, struct ky_strbuf *fetch,
+		  struct kymo_error *err)
+{
+	bool is_plain = type[0] == 'u' || type[0] == 'x';
+	unsigned long bits = is_plain ? strtoul(type + 1, NULL, 10) : 0;
+	unsigned int within = place->in_words ? (unsigned int)(place->offset % 8) * 8 : 0;
+	int ret;
+
+	/* What does not begin where a register does is some of its bits. */
+	if (within && !place->bits && bits && bits <= 64 - within)
+		place->bits = (unsigned int)bits;
+	ret = settle(place, err);
+	if (ret < 0)
+		return ret;
+	if (!place->bits) {
+		put(place, type, fetch);
+		return KYMO_OK;
+	}
+	if (!bits)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "some bits of a word can be fetched as u8 ... u64 only, not as "
+				    "'%s'",
+				    type);
+	if (bits < place->bits)
+		place->bits = (unsigned int)bits;
+	put_bits(place, fetch);
 	return KYMO_OK;
 }
 
@@ -281,13 +354,7 @@ int ky_probe_place_put(struct ky_probe_place *place, const struct ky_probe_argum
 	/* Of a function of the kernel: in its memory, or in the program's. */
 	if (strcmp(argument->type, "string") == 0 || strcmp(argument->type, "ustring") == 0)
 		return put_text(place, argument->type, fetch, err);
-	if (argument->type[0]) {
-		int ret = settle(place, err);
-
-		if (ret < 0)
-			return ret;
-		put(place, argument->type, fetch);
-		return KYMO_OK;
-	}
+	if (argument->type[0])
+		return put_as(place, argument->type, fetch, err);
 	return put_typed(place, argument->root, fetch, err);
 }

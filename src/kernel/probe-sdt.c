@@ -136,10 +136,9 @@ static bool take_register(const char *text, size_t len, char out[8])
 	static const struct {
 		const char *name, *forms;
 	} registers[] = {
-		{"ax", " rax eax ax al ah "}, {"bx", " rbx ebx bx bl bh "},
-		{"cx", " rcx ecx cx cl ch "}, {"dx", " rdx edx dx dl dh "},
-		{"si", " rsi esi si sil "},   {"di", " rdi edi di dil "},
-		{"bp", " rbp ebp bp bpl "},   {"sp", " rsp esp sp spl "},
+		{"ax", " rax eax ax al "},  {"bx", " rbx ebx bx bl "},	{"cx", " rcx ecx cx cl "},
+		{"dx", " rdx edx dx dl "},  {"si", " rsi esi si sil "}, {"di", " rdi edi di dil "},
+		{"bp", " rbp ebp bp bpl "}, {"sp", " rsp esp sp spl "},
 	};
 	char padded[16];
 

@@ -5,6 +5,8 @@
 
 #define MAX_TYPE_CHAIN 32
 #define MAX_MEMBERS    10000
+#define MAX_DEPTH      64	  /* of structs within structs */
+#define MAX_OFFSET     (1u << 30) /* of a member */
 
 bool ky_probe_type_of(Dwarf_Die *die, Dwarf_Die *type)
 {
@@ -71,27 +73,74 @@ bool ky_probe_type_is_float(Dwarf_Die *type)
 	uint64_t encoding = ky_probe_type_number(type, DW_AT_encoding, 0);
 
 	return dwarf_tag(type) == DW_TAG_base_type &&
-	       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float);
+	       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float ||
+		encoding == DW_ATE_decimal_float);
+}
+
+bool ky_probe_type_is_signed(Dwarf_Die *type)
+{
+	uint64_t encoding = ky_probe_type_number(type, DW_AT_encoding, DW_ATE_void);
+	Dwarf_Die of;
+
+	/* Not all compilers say it of enumerations themselves. */
+	if (encoding == DW_ATE_void && dwarf_tag(type) == DW_TAG_enumeration_type &&
+	    ky_probe_type_of(type, &of))
+		encoding = ky_probe_type_number(&of, DW_AT_encoding, DW_ATE_void);
+	return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+}
+
+bool ky_probe_type_is_method(Dwarf_Die *type)
+{
+	Dwarf_Die of;
+
+	return dwarf_tag(type) == DW_TAG_ptr_to_member_type && ky_probe_type_of(type, &of) &&
+	       dwarf_tag(&of) == DW_TAG_subroutine_type;
+}
+
+bool ky_probe_type_offset(Dwarf_Die *member, uint64_t *offset)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+	Dwarf_Op *ops;
+	size_t n;
+
+	*offset = 0;
+	if (dwarf_hasattr(member, DW_AT_virtuality) &&
+	    ky_probe_type_number(member, DW_AT_virtuality, 0) != DW_VIRTUALITY_none)
+		return false;
+	/* Members of unions and bit fields may have none. */
+	if (!dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute))
+		return true;
+	if (dwarf_formudata(&attribute, &value) == 0) {
+		*offset = value;
+	} else if (dwarf_getlocation(&attribute, &ops, &n) == 0 && n == 1 &&
+		   ops[0].atom == DW_OP_plus_uconst) {
+		*offset = ops[0].number; /* DWARF 2 */
+	} else {
+		return false;
+	}
+	return *offset <= MAX_OFFSET;
 }
 
 /* A struct that is only declared here is defined in another unit; dwarf_* cannot follow that. */
 static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, uint64_t *offset,
-			int *budget)
+			int *budget, int depth)
 {
 	Dwarf_Die child;
 
-	if (*budget <= 0 || dwarf_child(type, &child) != 0)
+	if (*budget <= 0 || depth > MAX_DEPTH || dwarf_child(type, &child) != 0)
 		return false;
 	do {
 		const char *called = dwarf_diename(&child);
-		uint64_t at = ky_probe_type_number(&child, DW_AT_data_member_location, 0);
 		int tag = dwarf_tag(&child);
 		Dwarf_Die inner;
+		uint64_t at;
 
 		/* Structs within themselves, which only a damaged file has, would be without end. */
 		if (--*budget <= 0)
 			return false;
-		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+		    !ky_probe_type_offset(&child, &at))
 			continue;
 		if (called && strcmp(called, name) == 0) {
 			*member = child;
@@ -103,7 +152,7 @@ static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, ui
 		    ky_probe_type_is_struct(&inner)) {
 			uint64_t within = *offset + at;
 
-			if (find_member(&inner, name, member, &within, budget)) {
+			if (find_member(&inner, name, member, &within, budget, depth + 1)) {
 				*offset = within;
 				return true;
 			}
@@ -117,7 +166,7 @@ bool ky_probe_type_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, 
 	int budget = MAX_MEMBERS;
 
 	*offset = 0;
-	return find_member(type, name, member, offset, &budget);
+	return find_member(type, name, member, offset, &budget, 0);
 }
 
 /* A constructor of class @of that takes another object of it. */
@@ -157,9 +206,9 @@ static enum ky_probe_passing passing_by_function(Dwarf_Die *function, Dwarf_Die 
 		       : KY_PROBE_PASSED_BY_ADDRESS;
 }
 
-static enum ky_probe_passing passing(Dwarf_Die *type, int *budget);
+static enum ky_probe_passing passing(Dwarf_Die *type, int *budget, int depth);
 
-static enum ky_probe_passing passing_by_member(Dwarf_Die *member, int *budget)
+static enum ky_probe_passing passing_by_member(Dwarf_Die *member, int *budget, int depth)
 {
 	Dwarf_Die inner;
 
@@ -170,16 +219,16 @@ static enum ky_probe_passing passing_by_member(Dwarf_Die *member, int *budget)
 	while (dwarf_tag(&inner) == DW_TAG_array_type)
 		if (--*budget <= 0 || !ky_probe_type_of(&inner, &inner))
 			return KY_PROBE_PASSED_UNKNOWN;
-	return ky_probe_type_is_struct(&inner) ? passing(&inner, budget)
+	return ky_probe_type_is_struct(&inner) ? passing(&inner, budget, depth + 1)
 					       : KY_PROBE_PASSED_AS_STRUCT;
 }
 
-static enum ky_probe_passing passing(Dwarf_Die *type, int *budget)
+static enum ky_probe_passing passing(Dwarf_Die *type, int *budget, int depth)
 {
 	enum ky_probe_passing found = KY_PROBE_PASSED_AS_STRUCT;
 	Dwarf_Die child;
 
-	if (dwarf_hasattr(type, DW_AT_declaration))
+	if (depth > MAX_DEPTH || dwarf_hasattr(type, DW_AT_declaration))
 		return KY_PROBE_PASSED_UNKNOWN;
 	if (dwarf_child(type, &child) != 0)
 		return found;
@@ -193,7 +242,7 @@ static enum ky_probe_passing passing(Dwarf_Die *type, int *budget)
 			one = passing_by_function(&child, type);
 		else if ((tag == DW_TAG_member && !dwarf_hasattr(&child, DW_AT_declaration)) ||
 			 tag == DW_TAG_inheritance)
-			one = passing_by_member(&child, budget);
+			one = passing_by_member(&child, budget, depth);
 		if (one == KY_PROBE_PASSED_BY_ADDRESS)
 			return one;
 		if (one != KY_PROBE_PASSED_AS_STRUCT)
@@ -212,7 +261,7 @@ enum ky_probe_passing ky_probe_type_passing(Dwarf_Die *type)
 	case DW_CC_pass_by_value:
 		return KY_PROBE_PASSED_AS_STRUCT;
 	default:
-		return passing(type, &budget);
+		return passing(type, &budget, 0);
 	}
 }
 

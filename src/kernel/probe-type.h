@@ -36,6 +36,11 @@ enum ky_probe_passing ky_probe_type_passing(Dwarf_Die *type);
 /* There may be numbers of more than 8 bytes within @type, or members that are aligned to more. */
 bool ky_probe_type_has_large(Dwarf_Die *type);
 bool ky_probe_type_is_float(Dwarf_Die *type);
+bool ky_probe_type_is_signed(Dwarf_Die *type);
+/* A pointer to a member function: two words. */
+bool ky_probe_type_is_method(Dwarf_Die *type);
+/* Where @member lies in its struct, in bytes. False: only a running program knows, as of virtual base classes. */
+bool ky_probe_type_offset(Dwarf_Die *member, uint64_t *offset);
 
 /* Find member @name of struct @type, or of what it lends its members from; *offset is where it lies in it, in bytes. */
 bool ky_probe_type_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, uint64_t *offset);

@@ -217,6 +217,68 @@ def test_structs_by_value(kymo, record, tmp_path, flags):
         assert words in kymo("record", "--probe", f"{program}:in_both({argument})", "-o", tmp_path / "t", code=1).err
 
 
+ODD_TYPES = r"""
+#define NOT_INLINED extern "C" __attribute__((noinline))
+#define KEEP(x) __asm__ volatile("" ::"m"(x))
+struct wide { unsigned long a : 24, b : 40; unsigned long c : 33, d : 31; };
+struct __attribute__((packed)) tight { unsigned long a : 61, b : 20; };
+struct two { int x; unsigned int y; };
+enum color { RED = -1, GREEN = 1 };
+struct object { int method(int) { return 1; } int member; };
+struct shared { int number; };
+struct heir : virtual shared { int own; };
+
+NOT_INLINED long bits(wide *w, tight *t, wide by_value) { KEEP(w); return w->b + t->b + by_value.b; }
+NOT_INLINED long middle(two t, int behind) { KEEP(t); return t.y + behind; }
+NOT_INLINED long pointers(int (object::*method)(int), int object::*member, int behind)
+{
+	KEEP(method);
+	KEEP(member);
+	return behind;
+}
+NOT_INLINED long references(color &c, const char *&text, bool &yes) { KEEP(c); return c + *text + yes; }
+NOT_INLINED long of_heir(heir *h) { KEEP(h); return h->own + h->number; }
+
+int main()
+{
+	wide w = {0x111111, 0x2222222222, 0x123456789, 0x55555555};
+	tight t = {1, 54321};
+	two two = {7, 8};
+	heir h;
+	color c = RED;
+	const char *text = "a text";
+	bool yes = true;
+
+	h.number = 33;
+	h.own = 44;
+	return !(bits(&w, &t, w) + middle(two, 9) + pointers(&object::method, &object::member, 88) +
+		 references(c, text, yes) + of_heir(&h));
+}
+"""
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O0 -gdwarf-2", "-O0 -gdwarf-2 -gstrict-dwarf"])
+def test_odd_types(kymo, record, tmp_path, flags):
+    """Values in pieces of words, what takes two, and members of which debug information speaks in other ways."""
+    (tmp_path / "odd.cc").write_text(ODD_TYPES)
+    program = tmp_path / "odd"
+    subprocess.run(["c++", "-w", "-g", *flags.split(), "-o", program, tmp_path / "odd.cc"], check=True)
+    arguments = {"bits": "a=w->a, b=w->b, c=w->c, d=w->d, e=t->b, f=by_value.b, g=w->d:u8",
+                 "middle": "x=t.x, y=t.y, told=t.y:u32, byte=t.y:u8, behind", "pointers": "behind",
+                 "references": "text, yes" if "strict" in flags else "c, text, yes", "of_heir": "own=h->own"}
+    probes = [word for name, list in arguments.items() for word in ("--probe", f"{name}={program}:{name}({list})")]
+    trace, _ = record(*probes, command=[program])
+    wide = {"a": 0x111111, "b": 0x2222222222, "c": 0x123456789, "d": 0x55555555}
+    assert {name: no_ips(fields[0]) for name, fields in events(kymo, trace).items()} == {
+        "bits": wide | {"e": 54321, "f": 0x2222222222, "g": 0x55},
+        "middle": {"x": 7, "y": 8, "told": 8, "byte": 8, "behind": 9}, "pointers": {"behind": 88},
+        "references": {"text": "a text", "yes": 1} | ({} if "strict" in flags else {"c": -1}),
+        "of_heir": {"own": 44}}
+    for argument, words in (("of_heir(h->number)", "no member 'number'"), ("middle(t.y:s32)", "u8 ... u64 only"),
+                            ("bits(w->b:s64)", "u8 ... u64 only")):
+        assert words in kymo("record", "--probe", f"{program}:{argument}", "-o", tmp_path / "t", code=1).err
+
+
 def test_structs_without_end(kymo, needs_root_tracefs, tmp_path):
     """Debug information of a few lines may speak of more parts than anyone can look at."""
     levels = [f"struct L{n} {{ struct L{n - 1} a, b, c, d, e, f, g, h, i, j; }};" for n in range(1, 7)]
@@ -281,6 +343,53 @@ int main()
 		       mixed({10, 20, 30}, object, 8, counter) == 0;
 }
 """
+
+
+COLD = r"""
+#include <stdlib.h>
+struct pair { int a, b; };
+__attribute__((cold, noinline)) static void complain(int x) { __asm__ volatile("" ::"r"(x)); }
+__attribute__((noinline)) static int work(struct pair *pair, int unused)
+{
+	if (__builtin_expect(pair->a > 0, 0)) {
+		complain(pair->a);
+		complain(pair->b);
+		exit(3);
+	}
+	return pair->a * 2;
+}
+int main(int argc, char **argv)
+{
+	struct pair pair = {argc, 2};
+	int sum = 0;
+
+	for (int i = 0; i < 3; i++) {
+		sum += work(&pair, i);
+		__asm__ volatile("" ::"m"(pair));
+	}
+	return sum == 0;
+}
+"""
+
+
+def test_cold_parts_are_not_the_function(kymo, record, tmp_path):
+    program = compile_c(tmp_path, "cold", COLD, "-O2")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    if not re.search(r"work\.\w+\.0\.cold", symbols):
+        pytest.skip("the compiler splits it otherwise")
+    trace, _ = record("--probe", f"w={program}:work", command=[program], code=3)
+    assert len(events(kymo, trace)["w"]) == 1
+
+
+def test_a_language_with_ways_of_its_own(kymo, needs_root_tracefs, tmp_path):
+    """Where Go's compiler puts arguments, C's convention does not say."""
+    source = compile_c(tmp_path, "text", "int take(int a) { return a; } int main(void) { return take(0); }",
+                       "-O0", "-S", "-dA")
+    text = re.sub(r"\S+(\s+# DW_AT_language)", r"0x16\1", source.read_text())
+    (tmp_path / "go.s").write_text(text)
+    subprocess.run(["cc", "-o", tmp_path / "go", tmp_path / "go.s"], check=True)
+    failed = kymo("record", "--probe", f"{tmp_path / 'go'}:take(a)", "-o", tmp_path / "t", code=1)
+    assert "parameter 'a' is nowhere the kernel could fetch it" in failed.err
 
 
 @pytest.mark.parametrize("flags", ["-O0", "-O2"])

@@ -21,7 +21,8 @@ static void check(const struct ky_format *format)
 		    field->elements * field->element_bytes > field->size)
 			abort();
 		for (size_t k = 0; k < field->n_labels; k++)
-			if (field->kind != KY_FORMAT_INT || !field->labels[k].text[0])
+			if ((field->kind != KY_FORMAT_INT && field->kind != KY_FORMAT_POINTER) ||
+			    !field->labels[k].text[0])
 				abort();
 	}
 }

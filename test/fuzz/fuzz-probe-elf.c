@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernel/probe-name.h"
 #include "kernel/probe-sdt.h"
 #include "os/file.h"
 
@@ -14,7 +15,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char expression[] =
 	"f(item, fd, name, item->in.small, item->next->in.text, item->low, item->bytes[1], $retval, "
-	"item->next->next->next->number, item->in.array[2], arg1, item->color, item->ratio)";
+	"item->next->next->next->number, item->in.array[2], arg1, item->color, item->ratio, "
+	"item.number, item.in.high, by_value=item.small, item.high:u8, item.text, name.text, member, color)";
+
+/* By its symbol, and by what people call it. */
+static void find(const struct ky_probe_file *file, const char *name,
+		 struct ky_probe_addresses *addresses)
+{
+	char plain[KY_PROBE_PLAIN_BYTES];
+
+	(void)ky_probe_file_function(file, name, addresses, NULL);
+	if (ky_probe_plain_name(name, plain))
+		(void)ky_probe_file_function(file, plain, addresses, NULL);
+}
 
 static void probe_functions(const struct ky_probe_file *file)
 {
@@ -29,10 +42,14 @@ static void probe_functions(const struct ky_probe_file *file)
 		GElf_Sym symbol;
 		const char *name = dwfl_module_getsym(file->module, i, &symbol, NULL);
 
-		if (name && *name && ky_probe_file_function(file, name, &addresses, NULL) == 0)
+		if (name && *name)
+			find(file, name, &addresses);
+		if (addresses.len) {
+			(void)ky_probe_file_inlined(file, addresses.data[0]);
 			for (unsigned int k = 0; k < spec.n_arguments; k++)
 				(void)ky_probe_argument_fetch(file, addresses.data[0], true,
 							      &spec.arguments[k], &fetch, NULL);
+		}
 		ky_strbuf_fini(&fetch);
 		ky_vec_fini(&addresses);
 	}

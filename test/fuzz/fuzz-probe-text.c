@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of probes, and operands of SDT probes: any text; what is taken is within its bounds. */
+/* Names of probes, operands of SDT probes, and which of them are wanted: any text; what is taken is within its bounds. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,23 @@ static void check(const struct ky_probe_spec *spec)
 	}
 }
 
+/* The arguments that the first line wants of the operands, of which the file speaks, or of those here. */
+static void pick(const char *text, const char *fetched)
+{
+	static const char here[] = " arg1=%di:s32 arg2=-4(%bp):u64 arg3=\\5:s32 arg12=@+16:u8";
+	static struct ky_probe_spec spec;
+	struct ky_strbuf fetch = KY_STRBUF_INIT;
+	char *line = strndup(text, strcspn(text, "\n"));
+
+	if (line && ky_sdt_arguments_parse(line, &spec, NULL) == 0) {
+		(void)ky_sdt_arguments_pick(&spec, "a:b", fetched, &fetch, NULL);
+		ky_strbuf_clear(&fetch);
+		(void)ky_sdt_arguments_pick(&spec, "a:b", here, &fetch, NULL);
+	}
+	free(line);
+	ky_strbuf_fini(&fetch);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ky_probe_file file;
@@ -42,7 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (unsigned int i = 0; i < spec.n_arguments; i++)
 			(void)ky_probe_raw_fetch(&spec.arguments[i], &fetch, NULL);
 	}
+	ky_strbuf_clear(&fetch);
 	(void)ky_sdt_fetch(&file, 0, text, &fetch);
+	pick(text, ky_strbuf_text(&fetch));
 	ky_strbuf_fini(&fetch);
 	free(text);
 	return 0;
