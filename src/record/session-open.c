@@ -184,11 +184,12 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 			ky_content_select(session->content, source->event);
 	ret = ky_content_load(session->content, err);
 	if (ret < 0 && !needed) {
-		ky_log_warning(options->log,
-			       "users, groups, namespaces, ids in them and control groups are as /proc "
-			       "has them some time after each change: %s%s%s",
-			       err ? err->message : "BPF cannot tell",
-			       err && err->hint[0] ? ": " : "", err ? err->hint : "");
+		ky_log_warning(
+			options->log,
+			"users, groups, namespaces, ids in them and control groups are as /proc "
+			"has them some time after each change: %s%s%s",
+			err ? err->message : "BPF cannot tell", err && err->hint[0] ? ": " : "",
+			err ? err->hint : "");
 		ky_content_free(session->content);
 		session->content = NULL;
 		return KYMO_OK;
