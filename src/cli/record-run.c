@@ -189,7 +189,6 @@ static int wait_for(struct ky_record_run *run, bool has_begun, enum happening *w
 /* Returns whether it is time to stop. */
 static bool handle(struct ky_record_run *run, enum happening what)
 {
-	uint64_t count;
 	bool stops;
 
 	switch (what) {
@@ -202,8 +201,7 @@ static bool handle(struct ky_record_run *run, enum happening what)
 	case HAPPENS_REQUEST:
 		return ky_record_remote_take(run);
 	case HAPPENS_RESCAN:
-		if (read(run->rescan_fd, &count, sizeof(count)) > 0)
-			ky_user_change_again(run->user_session);
+		ky_record_rescan(run);
 		return false;
 	case HAPPENS_TIME:
 	case HAPPENS_FAILED: /* its stop says why */

@@ -39,6 +39,7 @@ struct ky_record_run {
 	struct ky_remote_server remote;
 	bool wants_snapshot; /* by a signal */
 	int rescan_fd;	     /* a timer: programs that were starting when the recording changed */
+	int n_rescans;	     /* so often it expires yet */
 	sigset_t old_mask;
 	bool made_output;
 	bool started;

@@ -4,7 +4,7 @@
  * cookie in the programs' slots, then the enable bits of the events that are wanted now.
  *
  * A program that starts at this very moment may have read the old file and fill its slot only
- * after we looked. So old cookies are kept, and looked for again a little later, and at the end.
+ * after we looked. So old cookies are kept, and looked for again later, some times, and at the end.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -127,6 +127,8 @@ done
 kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
 wait_for '[ $(ls out/ust/pid/*/metadata | wc -l) = 30 ]'
 for program in $(jobs -p | grep -v "^$recorder$"); do sleeps $program 100; done
+# Who had read the rules before the change, and was not seen to, is found within a second.
+for program in $(jobs -p | grep -v "^$recorder$" | head -n 1); do sleeps $program 1500; done
 kill $(jobs -p | grep -v "^$recorder$")
 land
 """ + nothing_left())
