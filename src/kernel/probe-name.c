@@ -294,6 +294,66 @@ static bool aside(struct reader *r, bool (*read)(struct reader *))
 	return ok;
 }
 
+static bool rust_type(struct reader *r);
+
+/* "j3_", "p": a value's type and digits, or none. */
+static bool rust_constant(struct reader *r)
+{
+	uint64_t place;
+
+	if (take(r, 'p'))
+		return true;
+	if (take(r, 'B'))
+		return base62(r, &place);
+	if (!rust_type(r))
+		return false;
+	take(r, 'n');
+	r->at += strspn(r->at, "0123456789abcdef");
+	return take(r, '_') || fail(r);
+}
+
+/* "UKCjE": what a function takes, up to the E, and gives. */
+static bool rust_signature(struct reader *r)
+{
+	const char *text;
+	uint64_t value;
+	size_t len;
+
+	if (take(r, 'G') && !base62(r, &value))
+		return false;
+	take(r, 'U');
+	if (take(r, 'K') && !take(r, 'C') && !identifier(r, &text, &len))
+		return false;
+	while (!take(r, 'E'))
+		if (!rust_type(r))
+			return false;
+	return rust_type(r);
+}
+
+/* "NtC1a2TrEL_": traits, with the types that they are of, and for how long. */
+static bool rust_object(struct reader *r)
+{
+	const char *text;
+	uint64_t value;
+	size_t len;
+
+	if (take(r, 'G') && !base62(r, &value))
+		return false;
+	while (!take(r, 'E')) {
+		if (!rust_path(r))
+			return false;
+		while (take(r, 'p'))
+			if (!identifier(r, &text, &len) || !rust_type(r))
+				return false;
+	}
+	return take(r, 'L') ? base62(r, &value) : fail(r);
+}
+
+static bool rust_array(struct reader *r)
+{
+	return rust_type(r) && rust_constant(r);
+}
+
 /* The types of generic arguments: passed over. Of a type that is a path, its name. */
 static bool rust_type(struct reader *r)
 {
@@ -315,6 +375,12 @@ static bool rust_type(struct reader *r)
 	} else if (take(r, 'T')) {
 		while (ok && !take(r, 'E'))
 			ok = aside(r, rust_type); /* which reads no place twice */
+	} else if (take(r, 'A')) {
+		ok = aside(r, rust_array);
+	} else if (take(r, 'F')) {
+		ok = aside(r, rust_signature);
+	} else if (take(r, 'D')) {
+		ok = aside(r, rust_object);
 	} else {
 		ok = fail(r);
 	}
@@ -328,9 +394,7 @@ static bool rust_argument(struct reader *r)
 
 	if (take(r, 'L'))
 		return base62(r, &value);
-	if (*r->at == 'K')
-		return fail(r);
-	return rust_type(r);
+	return take(r, 'K') ? rust_constant(r) : rust_type(r);
 }
 
 /* "B4_": what stands at that place. It must be before this one, or there were no end. */

@@ -25,6 +25,14 @@ static void names(void **state)
 		{"_RNvCs6GmmlP4bgsG_1r7free_fn", "r::free_fn"},
 		{"_RNvMNtCs6GmmlP4bgsG_1r5innerNtB2_5Thing4work", "r::inner::Thing::work"},
 		{"_RINvMNtCs6GmmlP4bgsG_1r5innerNtB3_5Thing3genReEB5_", "r::inner::Thing::gen"},
+		{"_RINvCs6GmmlP4bgsG_1r5konstKj3_EB2_", "r::konst"},
+		{"_RINvC1r5konstKan1f_KpKB3_E", "r::konst"},
+		{"_RINvCs6GmmlP4bgsG_1r7genericAhj4_EB2_", "r::generic"},
+		{"_RINvCs6GmmlP4bgsG_1r7genericFEuEB2_", "r::generic"},
+		{"_RINvC1r7genericFG_UKCRL0_hjEuFK10vectorcallElE", "r::generic"},
+		{"_RINvCs6GmmlP4bgsG_1r7genericRDNtB2_2TrEL_EB2_", "r::generic"},
+		{"_RINvC1r7genericDG_INtB2_2TrlEp4ItemhNtB2_4SendEL_E", "r::generic"},
+		{"_RNvXs0_C1rAhj2_NtB5_2Tr2go", "go"},
 		{"_RNvXs_NtCs6GmmlP4bgsG_1r5innerNtB4_5ThingNtB4_2Tr2tr", "r::inner::Thing::tr"},
 	};
 	static const char *const others[] = {
@@ -51,6 +59,11 @@ static void names(void **state)
 		"_Z99999999999999999999999a",
 		"_RMC1a",
 		"_RINvC1a1b",
+		"_RINvC1a1bKjE",
+		"_RINvC1a1bAhE",
+		"_RINvC1a1bFhE",
+		"_RINvC1a1bDEE",
+		"_RINvC1a1bDNtC1a1c",
 	};
 	char name[KY_PROBE_PLAIN_BYTES], deep[5000];
 
