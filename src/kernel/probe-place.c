@@ -141,6 +141,28 @@ static int set_bits(struct ky_probe_place *place, Dwarf_Die *member, struct kymo
 	return KYMO_OK;
 }
 
+static int no_member(Dwarf_Die *type, const char *name, struct kymo_error *err)
+{
+	int ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no member '%s'", name), n = 0;
+	char names[200] = "";
+	Dwarf_Die child;
+
+	if (dwarf_child(type, &child) != 0)
+		return ret;
+	do {
+		const char *called =
+			dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
+		size_t len = strlen(names);
+
+		if (called)
+			snprintf(names + len, sizeof(names) - len, "%s%.40s", n++ ? ", " : "",
+				 called);
+	} while (n < 8 && dwarf_siblingof(&child, &child) == 0);
+	if (n)
+		ky_error_hint(err, "the struct has: %s%s", names, n == 8 ? " ..." : "");
+	return ret;
+}
+
 static int step_member(struct ky_probe_place *place, const struct ky_probe_step *step,
 		       struct kymo_error *err)
 {
@@ -165,7 +187,7 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "'%s': the struct is passed in registers", step->member);
 	if (!ky_probe_type_member(&place->type, step->member, &member, &offset))
-		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no member '%s'", step->member);
+		return no_member(&place->type, step->member, err);
 	place->offset += (int64_t)offset;
 	place->has_type = ky_probe_type_of(&member, &place->type);
 	return set_bits(place, &member, err);

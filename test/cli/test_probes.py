@@ -274,7 +274,7 @@ def test_odd_types(kymo, record, tmp_path, flags):
         "middle": {"x": 7, "y": 8, "told": 8, "byte": 8, "behind": 9}, "pointers": {"behind": 88},
         "references": {"text": "a text", "yes": 1} | ({} if "strict" in flags else {"c": -1}),
         "of_heir": {"own": 44}}
-    for argument, words in (("of_heir(h->number)", "no member 'number'"), ("middle(t.y:s32)", "u8 ... u64 only"),
+    for argument, words in (("of_heir(h->number)", "no member 'number'; the struct has: "), ("middle(t.y:s32)", "u8 ... u64 only"),
                             ("bits(w->b:s64)", "u8 ... u64 only")):
         assert words in kymo("record", "--probe", f"{program}:{argument}", "-o", tmp_path / "t", code=1).err
 

@@ -132,8 +132,9 @@ static void operands(void **state)
 		     " arg1=\\-7:u32 arg2=+16(%bp):s64 arg3=+0(%ax):u64 arg4=-1(%sp):u8", 0);
 	operands_are(&file, "%rdi", " arg1=%di:u64", 0);
 	/* Numbers of arguments stay, whatever is left out. */
-	operands_are(&file, "8f@%xmm0 8@%rsi 8@8(%rax,%rcx,4) 3@%di 4@%nosuch 4@nosuch(%rip) 4@",
-		     " arg2=%si:u64", 6);
+	operands_are(&file,
+		     "8f@%xmm0 1@%ah 8@%rsi 8@8(%rax,%rcx,4) 3@%di 4@%nosuch 4@nosuch(%rip) 4@",
+		     " arg3=%si:u64", 7);
 	assert_true(ky_probe_file_symbol(&file, "probe_test_variable", 19, &address));
 	snprintf(wanted, sizeof(wanted), " arg1=@+%lu:s32", (unsigned long)address + 4);
 	operands_are(&file, "-4@probe_test_variable+4(%rip)", wanted, 0);
