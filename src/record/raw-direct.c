@@ -251,12 +251,9 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 	if (!direct)
 		return KYMO_OK;
 	pthread_mutex_lock(&direct->lock);
-	if (!direct->round_began_ns) {
-		/* Who reads in this one's place is to have its turn as soon: it was given its priority meanwhile. */
+	/* Who reads in this one's place is to have its turn as soon: it was given its priority meanwhile. */
+	if (!direct->round_began_ns)
 		(void)setpriority(PRIO_PROCESS, (id_t)direct->tid, getpriority(PRIO_PROCESS, 0));
-		/* A disk is not trusted before there is anything to go by. */
-		copy_for_now(direct, now_ns());
-	}
 	direct->round_began_ns = now_ns();
 	if (direct->copy_until_ns && direct->round_began_ns >= direct->copy_until_ns)
 		direct->copy_until_ns = 0;
@@ -350,6 +347,8 @@ int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err)
 	}
 	/* As many slots as splice() counts for a sub-buffer. */
 	(void)fcntl(direct->pipe[1], F_SETPIPE_SZ, (int)session->page_bytes);
+	/* A recording that begins has enough to do. */
+	copy_for_now(direct, now_ns());
 	session->direct = direct;
 	return KYMO_OK;
 }
