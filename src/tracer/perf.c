@@ -41,15 +41,15 @@ static struct counter {
 static uint32_t n_counters;
 
 enum state {
-	CLOSED,
-	CHANGING, /* a signal's handler that comes now has the value 0 */
+	CLOSED,	  /* or another process's, that this one was forked from */
+	CHANGING, /* by an event that a signal interrupts: the handler's has the value 0 */
 	OPEN,
 	REFUSED, /* not tried again */
 	ENDED,	 /* the thread ends: @last stands, since nobody would close another descriptor */
 };
 
 struct event {
-	uint32_t state; /* enum state; of this thread, so plain stores do, in order */
+	uint64_t state; /* whose process, and enum state */
 	int fd;
 	uint32_t file; /* its index in files */
 	uint64_t id;
@@ -57,23 +57,49 @@ struct event {
 	struct perf_event_mmap_page *page; /* or NULL */
 };
 
-struct thread {
-	uint32_t pid; /* who opened them; a forked child has another one */
-	bool has_key;
-	struct event events[COUNTERS_MAX];
-};
-static __thread struct thread thread __attribute__((tls_model("initial-exec")));
+static __thread struct event events[COUNTERS_MAX] __attribute__((tls_model("initial-exec")));
 
 /* All descriptors that are open, for forked children: FILES_MAX, made for the first counter. */
 static struct file {
-	int32_t fd; /* and 1; 0: free */
+	int32_t fd;   /* and 1; 0: free */
+	uint32_t pid; /* who opened it */
 	uint64_t id;
 } * files;
 static uint32_t files_pid; /* whose they are */
 static pthread_key_t key;
 static bool has_key;
 
-#define IN_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+/* ---- states: of one thread and its signals' handlers, so that only their order counts ---- */
+
+static uint64_t state_word(enum state state)
+{
+	return (uint64_t)ky_trace_pid() << 32 | state;
+}
+
+static enum state state_in(uint64_t word)
+{
+	return word >> 32 == ky_trace_pid() ? (enum state)(uint32_t)word : CLOSED;
+}
+
+static enum state state_of(const struct event *event)
+{
+	return state_in(__atomic_load_n(&event->state, __ATOMIC_RELAXED));
+}
+
+/* From @from to CHANGING; false: it is not, or no longer, in that state. */
+static bool take(struct event *event, enum state from)
+{
+	uint64_t word = __atomic_load_n(&event->state, __ATOMIC_RELAXED);
+
+	return state_in(word) == from &&
+	       __atomic_compare_exchange_n(&event->state, &word, state_word(CHANGING), false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void set_state(struct event *event, enum state state)
+{
+	__atomic_store_n(&event->state, state_word(state), __ATOMIC_RELEASE);
+}
 
 /* ---- what the kernel counts anyway ---- */
 
@@ -140,8 +166,10 @@ static void close_inherited(void)
 	if (before == pid || !__atomic_compare_exchange_n(&files_pid, &before, pid, false,
 							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
-	for (uint32_t i = 0; i < FILES_MAX; i++)
-		close_file(i);
+	for (uint32_t i = 0; i < FILES_MAX; i++) {
+		if (__atomic_load_n(&files[i].pid, __ATOMIC_RELAXED) != pid)
+			close_file(i);
+	}
 }
 
 /* So many may be open. */
@@ -166,6 +194,7 @@ static bool note_file(struct event *event)
 						 __ATOMIC_RELAXED))
 			continue;
 		files[i].id = event->id;
+		__atomic_store_n(&files[i].pid, ky_trace_pid(), __ATOMIC_RELAXED);
 		__atomic_store_n(&files[i].fd, event->fd + 1, __ATOMIC_RELEASE);
 		event->file = i;
 		return true;
@@ -239,17 +268,14 @@ static void prepare(struct event *event, const struct counter *counter)
 	bool is_open;
 
 	/* A child of vfork() has this memory and descriptors of its own: it goes without. */
-	if ((uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
+	if ((uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid() ||
+	    !take(event, CLOSED))
 		return;
-	event->state = CHANGING;
-	IN_ORDER();
+	close_inherited();
 	is_open = open_event(event, counter);
-	if (is_open && !thread.has_key) {
-		thread.has_key = true;
-		pthread_setspecific(key, &thread);
-	}
-	IN_ORDER();
-	event->state = is_open ? OPEN : REFUSED;
+	if (is_open)
+		pthread_setspecific(key, events);
+	set_state(event, is_open ? OPEN : REFUSED);
 }
 
 /* ---- reading ---- */
@@ -287,11 +313,10 @@ static uint64_t read_event(struct event *event)
 		return value;
 	if (!is_ours(event->fd, event->id)) {
 		/* The program closed it: another one, next time. */
-		event->state = CHANGING;
-		IN_ORDER();
-		close_event(event);
-		IN_ORDER();
-		event->state = CLOSED;
+		if (take(event, OPEN)) {
+			close_event(event);
+			set_state(event, CLOSED);
+		}
 		return 0;
 	}
 	if (ky_sys(SYS_read, event->fd, (long)&value, sizeof(value), 0, 0, 0) !=
@@ -300,54 +325,51 @@ static uint64_t read_event(struct event *event)
 	return value;
 }
 
+/* From @from, which is OPEN or CLOSED, to ENDED; false: it has changed in the meantime. */
+static bool end_event(struct event *event, enum state from)
+{
+	uint64_t last = from == OPEN ? read_event(event) : 0;
+
+	if (!take(event, from))
+		return false;
+	if (from == OPEN)
+		close_event(event);
+	event->last = last;
+	set_state(event, ENDED);
+	return true;
+}
+
 /* A thread ends. Its other destructors and its signals' handlers may still count. */
 static void close_thread(void *data)
 {
-	struct thread *mine = data;
+	struct event *mine = data;
 
 	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
-		struct event *event = &mine->events[i];
-		bool is_open = event->state == OPEN;
+		enum state state;
 
-		if (event->state == REFUSED)
-			continue;
-		event->last = is_open && mine->pid == ky_trace_pid() ? read_event(event) : 0;
-		/* read_event() has closed it if it was another file. */
-		is_open = is_open && event->state == OPEN;
-		event->state = CHANGING;
-		IN_ORDER();
-		if (is_open && mine->pid == ky_trace_pid())
-			close_event(event);
-		IN_ORDER();
-		event->state = ENDED;
+		do {
+			state = state_of(&mine[i]);
+		} while ((state == OPEN || state == CLOSED) && !end_event(&mine[i], state));
 	}
-}
-
-/* What a forked child finds in its thread is the parent's. Its page is not even mapped here. */
-static void begin_process(void)
-{
-	close_inherited();
-	for (uint32_t i = 0; i < COUNTERS_MAX; i++)
-		thread.events[i].state = CLOSED;
-	thread.has_key = false;
-	IN_ORDER();
-	thread.pid = ky_trace_pid();
 }
 
 uint64_t ky_perf_read(uint32_t index)
 {
 	const struct counter *counter = &counters[index];
-	struct event *event = &thread.events[index];
+	struct event *event = &events[index];
 
 	if (is_free(counter))
 		return read_free(counter->config);
-	if (thread.pid != ky_trace_pid())
-		begin_process();
-	if (event->state == CLOSED)
+	if (state_of(event) == CLOSED)
 		prepare(event, counter);
-	if (event->state == ENDED)
+	switch (state_of(event)) {
+	case OPEN:
+		return read_event(event);
+	case ENDED:
 		return event->last;
-	return event->state == OPEN ? read_event(event) : 0;
+	default:
+		return 0;
+	}
 }
 
 /* ---- which there are; the lock is held ---- */
@@ -401,13 +423,10 @@ int ky_perf_find(uint32_t type, uint64_t config, const char *name)
 			files = ky_trace_alloc(FILES_MAX * sizeof(files[0]));
 		if (!files || !make_key())
 			return -1;
-		if (thread.pid != ky_trace_pid())
-			begin_process();
-		if (thread.events[n_counters].state == CLOSED)
-			prepare(&thread.events[n_counters], counter);
+		prepare(&events[n_counters], counter);
 		/* It cannot be had here; nor will the next thread have it. */
-		if (thread.events[n_counters].state == REFUSED) {
-			thread.events[n_counters].state = CLOSED;
+		if (state_of(&events[n_counters]) == REFUSED) {
+			set_state(&events[n_counters], CLOSED);
 			return -1;
 		}
 	}

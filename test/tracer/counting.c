@@ -85,12 +85,12 @@ static void *in_thread(void *data)
 }
 
 /* So many threads, one after the other. */
-static void run_threads(int n)
+static void run_threads(int n, void *(*run)(void *))
 {
 	for (int i = 0; i < n; i++) {
 		pthread_t thread;
 
-		check(pthread_create(&thread, NULL, in_thread, &i) == 0, "thread");
+		check(pthread_create(&thread, NULL, run, &i) == 0, "thread");
 		pthread_join(thread, NULL);
 	}
 }
@@ -193,14 +193,28 @@ static void handle(int signal)
 	KYMO_EVENT(counting, handler, __atomic_fetch_add(&n, 1, __ATOMIC_RELAXED));
 }
 
+/* Its first events, with a signal at some instant of each. */
+static void *in_thread_with_signals(void *data)
+{
+	struct sigevent how = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+	const struct itimerspec soon = {.it_value.tv_nsec = 1000 + *(int *)data % 100 * 200};
+	timer_t timer;
+
+	how._sigev_un._tid = gettid();
+	check(timer_create(CLOCK_MONOTONIC, &how, &timer) == 0, "timer");
+	check(timer_settime(timer, 0, &soon, NULL) == 0, "timer");
+	in_thread(data);
+	timer_delete(timer);
+	return NULL;
+}
+
 static void run_signals(void)
 {
 	const struct itimerval timer = {{0, 200}, {0, 200}};
 
 	signal(SIGALRM, handle);
 	setitimer(ITIMER_REAL, &timer, NULL);
-	for (int i = 0; i < 50; i++)
-		run_threads(4);
+	run_threads(2000, in_thread_with_signals);
 }
 
 int main(int argc, char **argv)
@@ -210,7 +224,7 @@ int main(int argc, char **argv)
 	if (strcmp(mode, "work") == 0)
 		work();
 	else if (strcmp(mode, "threads") == 0)
-		run_threads(50);
+		run_threads(50, in_thread);
 	else if (strcmp(mode, "fork") == 0)
 		run_fork();
 	else if (strcmp(mode, "reuse") == 0)
