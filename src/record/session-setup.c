@@ -22,6 +22,8 @@
 /* Of raw pages nothing is wanted but that they get to the disk. */
 #define RAW_SUBBUF_MAX_KIB (KY_RAW_BLOCK_BYTES / 1024)
 #define RAW_SUBBUFS_MIN	   8
+/* What is tried next where memory is too fragmented for the size: so much less. */
+#define SUBBUF_STEP 4
 
 /* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
 #define WAKE_PERCENT 25
@@ -50,17 +52,17 @@ static void choose_page_size(struct ky_session *session, uint64_t kib, uint64_t 
 
 static int set_buffers(struct ky_session *session, struct kymo_error *err)
 {
+	bool in_blocks = session->options.raw && !session->options.overwrite;
 	uint64_t kib = (session->options.buffer_bytes + 1023) / 1024;
-	int ret = -1;
+	uint64_t subbuf_kib = in_blocks ? RAW_SUBBUF_MAX_KIB : SUBBUF_MAX_KIB;
+	int ret;
 
-	if (session->options.raw && !session->options.overwrite) {
-		choose_page_size(session, RAW_SUBBUF_MAX_KIB, RAW_SUBBUFS_MIN);
-		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, NULL);
-	}
-	/* What cannot be had in large pieces may be had in smaller ones. */
-	if (ret < 0) {
-		choose_page_size(session, SUBBUF_MAX_KIB, SUBBUFS_MIN);
+	/* Memory that cannot be had in large pieces may be had in smaller ones. */
+	for (;; subbuf_kib = session->page_bytes / 1024 / SUBBUF_STEP) {
+		choose_page_size(session, subbuf_kib, in_blocks ? RAW_SUBBUFS_MIN : SUBBUFS_MIN);
 		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
+		if (ret != KYMO_E_MEMORY || session->page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
+			break;
 	}
 	if (ret == KYMO_E_MEMORY)
 		ky_error_hint(err,
