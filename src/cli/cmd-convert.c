@@ -72,7 +72,10 @@ static const struct ky_option_def convert_option_defs[] = {
 
 static void convert_defaults(void *data)
 {
-	ky_cli_select_defaults(&((struct convert_options *)data)->select);
+	struct convert_options *options = data;
+
+	ky_cli_select_defaults(&options->select);
+	options->input.tell_raw = true;
 }
 
 static bool is_stdout(const struct convert_options *options)
@@ -404,7 +407,11 @@ const struct ky_command ky_command_convert = {
 		"\n"
 		"The output appears whole or not at all: it is made under a hidden name and renamed "
 		"in the end. Of a damaged trace everything that can be read is converted; then the "
-		"first damage is told, with file and place, and the exit code is 1.",
+		"first damage is told, with file and place, and the exit code is 1.\n"
+		"\n"
+		"Of a raw recording (kymo record --raw) it says how many of its records are no events of "
+		"the trace, and why: system calls of Kymo's own, records that only tell of threads or are call "
+		"stacks, and those that filters did not want.",
 	.examples = "# to look at it: open the file in ui.perfetto.dev\n"
 		    "kymo convert --to perfetto -o my-trace.pftrace my-trace\n\n"
 		    "# system calls that failed, for jq\n"

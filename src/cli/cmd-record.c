@@ -113,7 +113,8 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct ky_record_options, maps), NULL},
 	{"raw", 0, KY_OPTION_FLAG, NULL,
 	 "Disturb the machine as little as can be: write the kernel's pages to disk as they are. kymo convert, "
-	 "print and the others make a trace of them when they read it. With --overwrite, the kernel's buffers are "
+	 "print and the others make a trace of them when they read it. The records that it counts are not all "
+	 "events: kymo convert says how many it leaves out, as Kymo's own. With --overwrite, the kernel's buffers are "
 	 "not even read before a snapshot, for which recording stops for some milliseconds.",
 	 offsetof(struct ky_record_options, raw), NULL},
 	{"overwrite", 0, KY_OPTION_FLAG, NULL,

@@ -43,14 +43,15 @@ static uint64_t number(const char *text)
 static void report(const struct ky_remote_message *answer)
 {
 	size_t at = 0;
-	const char *path, *events, *bytes;
+	const char *path, *events, *bytes, *counted;
 	char size[32];
 
 	(void)ky_remote_next(answer, &at);
 	path = ky_remote_next(answer, &at);
 	events = ky_remote_next(answer, &at);
 	bytes = ky_remote_next(answer, &at);
-	fprintf(stderr, "%" PRIu64 " events, %s\nTrace: ", number(events),
+	counted = ky_remote_next(answer, &at);
+	fprintf(stderr, "%" PRIu64 " %s, %s\nTrace: ", number(events), counted ? counted : "events",
 		ky_format_bytes(size, number(bytes)));
 	ky_cli_put_text(stderr, path ? path : "");
 	fputc('\n', stderr);

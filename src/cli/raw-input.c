@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,30 @@ static int add_programs(const char *from, const char *to, struct kymo_error *err
 	return ret;
 }
 
-int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
+static void add_part(struct ky_strbuf *text, uint64_t n, const char *what)
 {
+	if (n)
+		ky_strbuf_addf(text, "%s%" PRIu64 " %s", text->len ? ", " : "", n, what);
+}
+
+static void tell_left_out(const char *path, const struct ky_raw_stats *stats)
+{
+	uint64_t left_out = stats->own + stats->hidden + stats->filtered;
+	struct ky_strbuf parts = KY_STRBUF_INIT;
+
+	add_part(&parts, stats->own, "system calls of Kymo's own");
+	add_part(&parts, stats->hidden,
+		 "that only tell of threads or are call stacks");
+	add_part(&parts, stats->filtered, "that the filters did not want");
+	ky_log_info(&ky_cli_log, "%s: %" PRIu64 " raw records, %" PRIu64 " events; left out: %s",
+		    path, stats->events + left_out, stats->events,
+		    left_out ? ky_strbuf_text(&parts) : "none");
+	ky_strbuf_fini(&parts);
+}
+
+int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct kymo_error *err)
+{
+	struct ky_raw_stats stats;
 	char path[4200], *name;
 	int ret;
 
@@ -99,7 +122,9 @@ int ky_cli_convert_raw(char **paths, int n_paths, struct kymo_error *err)
 		if (ret < 0)
 			return ret;
 		snprintf(path, sizeof(path), "%s/%d", made, i);
-		ret = ky_raw_convert(paths[i], path, &ky_cli_log, NULL, err);
+		ret = ky_raw_convert(paths[i], path, &ky_cli_log, &stats, err);
+		if (!ret && tell)
+			tell_left_out(paths[i], &stats);
 		if (!ret)
 			ret = add_programs(paths[i], path, err);
 		if (ret < 0)

@@ -88,6 +88,12 @@ static int take_snapshot(struct ky_record_run *run, const char *path, struct sna
 	return ret;
 }
 
+/* What is counted: nobody has looked at the kernel's pages if they are raw. */
+static const char *counted(const struct ky_record_run *run)
+{
+	return run->session && run->kernel.raw ? "raw records and events" : "events";
+}
+
 void ky_record_remote_signal(struct ky_record_run *run)
 {
 	struct snapshot snapshot;
@@ -97,8 +103,8 @@ void ky_record_remote_signal(struct ky_record_run *run)
 	if (take_snapshot(run, "", &snapshot, &err) < 0)
 		(void)ky_cli_error(&err);
 	else
-		fprintf(stderr, "Snapshot: %s: %" PRIu64 " events, %s\n", snapshot.path,
-			snapshot.events, ky_format_bytes(size, snapshot.bytes));
+		fprintf(stderr, "Snapshot: %s: %" PRIu64 " %s, %s\n", snapshot.path,
+			snapshot.events, counted(run), ky_format_bytes(size, snapshot.bytes));
 }
 
 /* ---- requests ------------------------------------------------------------------------- */
@@ -123,6 +129,7 @@ static int answer_snapshot(struct ky_record_run *run, const char *path,
 	ky_remote_add(answer, realpath(snapshot.path, real) ? real : snapshot.path);
 	add_number(answer, snapshot.events);
 	add_number(answer, snapshot.bytes);
+	ky_remote_add(answer, counted(run));
 	return KYMO_OK;
 }
 

@@ -14,11 +14,23 @@
 
 static void print_kernel(const struct ky_session_stats *stats)
 {
-	fprintf(stderr, "%8s %14s %14s\n", "CPU", "events", "lost");
+	fprintf(stderr, "%8s %14s %14s\n", "CPU", stats->is_raw ? "records" : "events", "lost");
 	for (uint32_t i = 0; i < stats->n_cpus; i++)
 		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 "\n", stats->cpus[i].cpu,
 			stats->cpus[i].events, stats->cpus[i].lost);
 	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
+}
+
+/* What is in raw pages, nobody has looked at. */
+static void print_counts(uint64_t events, uint64_t records)
+{
+	fputs("Recorded ", stderr);
+	if (records)
+		fprintf(stderr, "%" PRIu64 " raw records", records);
+	if (records && events)
+		fputs(" and ", stderr);
+	if (events || !records)
+		fprintf(stderr, "%" PRIu64 " events", events);
 }
 
 static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t buffer_bytes)
@@ -150,8 +162,12 @@ static void print_overwritten(const struct ky_session_stats *kernel,
 
 /* ---- both ----------------------------------------------------------------------------- */
 
-static void print_next(const char *output, bool has_kernel)
+static void print_next(const char *output, bool has_kernel, bool is_raw)
 {
+	if (is_raw)
+		fputs("Not each raw record becomes an event: those of Kymo itself are left out; "
+		      "'kymo convert' says how many\n",
+		      stderr);
 	fprintf(stderr,
 		"Trace: %s\n"
 		"Next:  kymo info %s\n",
@@ -165,11 +181,12 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		       const struct ky_user_stats *user, uint64_t duration_ns,
 		       uint64_t buffer_bytes, bool is_whole)
 {
-	uint64_t events = 0, bytes = 0, lost = 0;
+	uint64_t events = 0, records = 0, bytes = 0, lost = 0;
 	char size[32], time[32];
 
 	if (kernel) {
-		events += kernel->events + kernel->dump_events;
+		*(kernel->is_raw ? &records : &events) += kernel->events;
+		events += kernel->dump_events;
 		bytes += kernel->bytes;
 		lost += kernel->lost;
 	}
@@ -178,8 +195,9 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		bytes += user->bytes;
 		lost += user->lost;
 	}
-	fprintf(stderr, "Recorded %" PRIu64 " events, %s, in %s; %" PRIu64 " lost.%s\n", events,
-		ky_format_bytes(size, bytes), ky_format_duration(time, duration_ns), lost,
+	print_counts(events, records);
+	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
+		ky_format_duration(time, duration_ns), lost,
 		is_whole ? "" : " Not all of it may be in the trace: see above.");
 	if (kernel)
 		print_kernel(kernel);
@@ -200,5 +218,5 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);
-	print_next(output, kernel != NULL);
+	print_next(output, kernel != NULL, kernel && kernel->is_raw);
 }

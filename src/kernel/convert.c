@@ -245,6 +245,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (plan->role == KY_EVENT_SYSCALL && is_own(convert, record.tid)) {
 		if (cpu->stacks)
 			ky_stacks_event(cpu->stacks, data, 0, 0, 0);
+		cpu->own++;
 		return KYMO_OK;
 	}
 	if (plan->content)
@@ -256,6 +257,8 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)
 		ret = write_event(cpu, plan, &record, err);
+	else
+		cpu->hidden++;
 	if (__builtin_expect(cpu->stacks != NULL, 0))
 		take_stack(cpu, plan, &record);
 	if (plan->role > KY_EVENT_SYSCALL)

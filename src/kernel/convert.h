@@ -139,6 +139,8 @@ struct ky_convert_cpu {
 	/* Counted: */
 	uint64_t events;   /* written */
 	uint64_t filtered; /* not written, because the event's filter was not true */
+	uint64_t own;	   /* not written: system calls of the recorder's own threads */
+	uint64_t hidden;   /* not written: only learnt from, or call stacks of those that are */
 	uint64_t lost;	   /* overwritten in the ring before they were read */
 	uint64_t bad;	   /* records that did not fit their format */
 };

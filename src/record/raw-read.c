@@ -212,6 +212,9 @@ static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats
 		stats->events += (*cpu)->convert.events;
 		stats->lost += (*cpu)->convert.lost;
 		stats->bad += (*cpu)->convert.bad + (*cpu)->ring.bad_pages;
+		stats->own += (*cpu)->convert.own;
+		stats->hidden += (*cpu)->convert.hidden;
+		stats->filtered += (*cpu)->convert.filtered;
 	}
 }
 

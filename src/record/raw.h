@@ -22,6 +22,8 @@
 
 struct ky_raw_stats {
 	uint64_t events, lost, bad;
+	/* Records that are no events of the trace, and why: those of struct ky_convert_cpu. */
+	uint64_t own, hidden, filtered;
 };
 
 /* Is @dir a raw recording? */

@@ -248,6 +248,7 @@ static void count(struct ky_session *session, uint64_t kept)
 		stats->events =
 			stats->events > stats->overwritten ? stats->events - stats->overwritten : 0;
 	}
+	stats->is_raw = session->options.raw;
 	stats->clock = session->clock;
 }
 

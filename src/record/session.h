@@ -73,7 +73,12 @@ struct ky_session_cpu_stats {
 };
 
 struct ky_session_stats {
-	uint64_t events; /* of the kernel, without the state dump */
+	/*
+	 * Of the kernel, without the state dump. Raw: its records as they were read, nobody has looked which
+	 * of them the trace will have.
+	 */
+	uint64_t events;
+	bool is_raw;
 	uint64_t dump_events;
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	uint64_t bytes;	      /* of data streams */

@@ -95,7 +95,7 @@ def pinned_calls(found):
 @pytest.mark.parametrize("name", ["whole", "raw", "messages", "absent", "every", "counted"])
 def test_recorded_without_loss(machine, name):
     assert machine.steps[name][0] == 0, machine.text
-    said = re.findall(r"Recorded (\d+) events.*; (\d+) lost", machine.text)
+    said = re.findall(r"Recorded (\d+) (?:events|raw records).*; (\d+) lost", machine.text)
     assert len(said) == 6 and all(lost == "0" for _, lost in said), machine.text
 
 

@@ -71,6 +71,25 @@ def test_all_commands_read_it(record, kymo, peer, tmp_path):
     assert not glob.glob(f"{tmp_path}/kymo-raw-*")
 
 
+def test_what_is_left_out_is_told(record, kymo, tmp_path):
+    """Nobody counts events in raw pages: records are told, and their conversion says what became of them."""
+    raw, done = record("--raw", "-k", "syscall:getpriority,syscall:openat,syscall:read",
+                       "-k", "syscall_*_getpriority if ret == 20 || has(which)", "-c", "procname",
+                       command=python(500))
+    records, state = map(int, re.search(r"Recorded (\d+) raw records and (\d+) events, ",
+                                              done.err).groups())
+    assert re.search(r"^ +CPU +records +lost$", done.err, re.M) and "'kymo convert' says how many" in done.err
+    converted = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "ctf", raw).err
+    before, after, parts = re.search(rf"kymo: {raw}: (\d+) raw records, (\d+) events; left out: (.*)",
+                                     converted).groups()
+    assert int(before) == records
+    assert int(kymo("print", "--count", tmp_path / "ctf").out) == int(after) + state
+    assert sum(int(part.split()[0]) for part in parts.split(", ")) == records - int(after)
+    assert "system calls of Kymo's own" in parts and "that only tell of threads" in parts
+    # It is conversions that are asked for it: others have their output to themselves.
+    assert "left out" not in kymo("print", "--count", raw).err
+
+
 def test_losses_are_exact(record, kymo):
     calls = 300000
     raw, done = record("--raw", "--follow", "-k", "syscall_*_getpriority", "-b", "64k",
@@ -138,6 +157,7 @@ taskset -c {min(os.sched_getaffinity(0))} ./marks 600 100000 & echo $! > 3; wait
     last = marks(kymo, out, tids[2])
     assert 500 < len(last) < 90000 and last == list(range(last[0], 100000))
     assert "; 0 lost." in done.err and "older events were overwritten" in done.err
+    assert done.err.count(" raw records and events, ") == 2  # the snapshots
     for trace in tmp_path / "snap2", out:
         assert "lttng_statedump_process_state" in kymo("print", trace).out
         assert (trace / "raw" / "recording").stat().st_mode & 0o777 == 0o600

@@ -68,7 +68,7 @@ def recorder(kymo_bin, needs_root_tracefs):
             self.process.send_signal(signal.SIGINT)
             said = self.process.stderr.read().decode()
             assert self.process.wait() == 0, said
-            found = re.search(r"Recorded (\d+) events.* (\d+) lost", said)
+            found = re.search(r"Recorded (\d+) raw records.* (\d+) lost", said)
             return int(found[1]), int(found[2])
 
     yield Recorder
