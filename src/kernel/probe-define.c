@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "kernel/probe.h"
+#include "kernel/probe-internal.h"
 
 static const char *const definition_files[] = {"uprobe_events", "kprobe_events"};
 
@@ -40,8 +40,29 @@ static void add_reason(const struct ky_tracefs *fs, struct kymo_error *err)
 	ky_strbuf_fini(&text);
 }
 
-static int refused(const struct ky_tracefs *fs, const struct ky_probe_event *event, int errnum,
-		   struct kymo_error *err)
+/* Of a function that there is only as what the compiler has made of it, that. */
+static int no_function(struct ky_probes *probes, const struct ky_probe_event *event,
+		       struct kymo_error *err)
+{
+	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "the kernel has no function for %s",
+				event->name);
+	struct ky_strbuf names = KY_STRBUF_INIT;
+	char function[256] = "";
+
+	if (event->places.len)
+		snprintf(function, sizeof(function), "%.*s",
+			 (int)strcspn(event->places.data[0], " +"), event->places.data[0]);
+	if (ky_probe_clones_of(probes, NULL, function, &names) && !ky_strbuf_failed(&names))
+		ky_error_hint(err, "the compiler has made others of it: %s",
+			      ky_strbuf_text(&names));
+	else
+		ky_error_hint(err, "/proc/kallsyms lists them; inlined ones have no place");
+	ky_strbuf_fini(&names);
+	return code;
+}
+
+static int refused(struct ky_probes *probes, const struct ky_tracefs *fs,
+		   const struct ky_probe_event *event, int errnum, struct kymo_error *err)
 {
 	int code;
 
@@ -53,19 +74,15 @@ static int refused(const struct ky_tracefs *fs, const struct ky_probe_event *eve
 			      event->is_kernel ? "KPROBE" : "UPROBE");
 		return code;
 	}
-	if (errnum == ENOENT && event->is_kernel) {
-		code = ky_error_set(err, KYMO_E_NOT_FOUND, "the kernel has no function for %s",
-				    event->name);
-		ky_error_hint(err, "/proc/kallsyms lists them; inlined ones have no place");
-		return code;
-	}
+	if (errnum == ENOENT && event->is_kernel)
+		return no_function(probes, event, err);
 	code = ky_error_errno(err, errnum, "the kernel refuses the probe %s", event->name);
-	if (errnum == EINVAL || errnum == E2BIG || errnum == ENOSPC)
+	if (errnum == EINVAL || errnum == E2BIG || errnum == ENOSPC || errnum == EADDRNOTAVAIL)
 		add_reason(fs, err);
 	return code;
 }
 
-static int define(const struct ky_probes *probes, struct ky_probe_event *event,
+static int define(struct ky_probes *probes, struct ky_probe_event *event,
 		  const struct ky_tracefs *fs, struct kymo_error *err)
 {
 	ky_vec_foreach(&event->places, place) {
@@ -82,7 +99,7 @@ static int define(const struct ky_probes *probes, struct ky_probe_event *event,
 		if (ret == -EEXIST && event->defined)
 			continue;
 		if (ret < 0)
-			return refused(fs, event, -ret, err);
+			return refused(probes, fs, event, -ret, err);
 		event->defined = true;
 	}
 	return KYMO_OK;

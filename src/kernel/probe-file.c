@@ -210,6 +210,22 @@ static bool is_called(const char *symbol, const char *name, size_t len)
 	return strncmp(symbol, name, len) == 0 && (symbol[len] == '\0' || symbol[len] == '@');
 }
 
+/* A static function that is seen by other units since they are compiled as one has a number behind its name. */
+static bool is_function(const char *symbol, const char *name, size_t len)
+{
+	static const char *const kinds[] = {".lto_priv.", ".llvm."};
+	const char *rest = symbol + len;
+
+	if (is_called(symbol, name, len))
+		return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strncmp(symbol, name, len) == 0 &&
+		    strncmp(rest, kinds[i], strlen(kinds[i])) == 0)
+			return rest[strlen(kinds[i]) +
+				    strspn(rest + strlen(kinds[i]), "0123456789")] == '\0';
+	return false;
+}
+
 /* What compilers make of a static function whose callers they all know. */
 static bool is_clone_of(const char *symbol, const char *name, size_t len)
 {
@@ -233,6 +249,24 @@ static int add_address(struct ky_probe_addresses *addresses, uint64_t address)
 		if (*at == address)
 			return KYMO_OK;
 	return ky_vec_push(addresses, address);
+}
+
+/* Of a function whose beginning is inlined everywhere, what is left of it. */
+static bool suggest_part(const struct ky_probe_file *file, const char *function,
+			 struct kymo_error *err)
+{
+	struct ky_probe_addresses none = KY_VEC_INIT;
+	struct ky_probe_symbols parts = KY_VEC_INIT;
+	bool is = ky_probe_file_clones(file, function, &none, &parts) == 0 && parts.len;
+
+	if (is)
+		ky_error_hint(
+			err,
+			"the compiler has put its beginning into its callers; the rest, which "
+			"not each call comes to, is '%.150s'",
+			parts.data[0].name);
+	ky_vec_fini(&parts);
+	return is;
 }
 
 static void suggest(const struct ky_probe_file *file, const char *function, struct kymo_error *err)
@@ -297,7 +331,7 @@ int ky_probe_file_function(const struct ky_probe_file *file, const char *functio
 {
 	/* As the symbol is; as compilers change it; as people call what C++ and Rust mangle. */
 	static bool (*const ways[])(const char *, const char *, size_t) = {
-		is_called,
+		is_function,
 		is_clone_of,
 		ky_probe_name_is,
 	};
@@ -324,8 +358,37 @@ int ky_probe_file_function(const struct ky_probe_file *file, const char *functio
 	}
 	code = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no function '%s'", function);
 	ky_error_path(err, file->path);
-	suggest(file, function, err);
+	if (!suggest_part(file, function, err))
+		suggest(file, function, err);
 	return code;
+}
+
+int ky_probe_file_clones(const struct ky_probe_file *file, const char *function,
+			 const struct ky_probe_addresses *addresses,
+			 struct ky_probe_symbols *symbols)
+{
+	int n = dwfl_module_getsymtab(file->module);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Sym symbol;
+		GElf_Addr value;
+		const char *name =
+			dwfl_module_getsym_info(file->module, i, &symbol, &value, NULL, NULL, NULL);
+		struct ky_probe_symbol clone = {.name = name};
+		bool is_known = false;
+
+		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+		    !ky_probe_name_is_clone(name, function))
+			continue;
+		clone.address = symbol.st_value;
+		ky_vec_foreach(addresses, at)
+			is_known |= *at == clone.address;
+		ky_vec_foreach(symbols, other)
+			is_known |= other->address == clone.address;
+		if (!is_known && ky_vec_push(symbols, clone) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
 }
 
 bool ky_probe_file_symbol(const struct ky_probe_file *file, const char *wanted, size_t len,

@@ -56,6 +56,21 @@ KY_VEC_TYPE(ky_probe_addresses, uint64_t);
  */
 int ky_probe_file_function(const struct ky_probe_file *file, const char *function,
 			   struct ky_probe_addresses *addresses, struct kymo_error *err);
+/* Borrowed from the file. */
+struct ky_probe_symbol {
+	const char *name;
+	uint64_t address;
+};
+
+KY_VEC_TYPE(ky_probe_symbols, struct ky_probe_symbol);
+
+/*
+ * What the compiler has made of @function for some of its callers, but for what is at @addresses: "f.constprop.0".
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_probe_file_clones(const struct ky_probe_file *file, const char *function,
+			 const struct ky_probe_addresses *addresses,
+			 struct ky_probe_symbols *symbols);
 /* The address of any symbol. */
 bool ky_probe_file_symbol(const struct ky_probe_file *file, const char *name, size_t len,
 			  uint64_t *address);

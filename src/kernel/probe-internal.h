@@ -23,6 +23,22 @@ struct ky_probe_event *ky_probe_take_event(struct ky_probes *probes, size_t from
 int ky_probe_add_place(struct ky_probes *probes, struct ky_probe_event *event,
 		       struct ky_strbuf *text, struct kymo_error *err);
 
+/*
+ * Keep which clones of @spec's function there are that are not at @addresses; of a function of the kernel, all.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_probe_find_clones(struct ky_probes *probes, const struct ky_probe_file *file,
+			 const struct ky_probe_spec *spec,
+			 const struct ky_probe_addresses *addresses, struct kymo_error *err);
+int ky_probe_find_kernel_clones(struct ky_probes *probes, const char *function,
+				struct kymo_error *err);
+/*
+ * The clones of @function that no probe is for: their @names, for messages. Returns the first of them, which
+ * lives as long as @probes. NULL: there are none, or they were asked for before.
+ */
+const char *ky_probe_clones_of(struct ky_probes *probes, const char *file, const char *function,
+			       struct ky_strbuf *names);
+
 /* ky_probes_add_sdt() without " if EXPR". */
 int ky_probe_add_sdt_text(struct ky_probes *probes, const char *text, struct kymo_error *err);
 

@@ -28,6 +28,7 @@ void ky_probes_fini(struct ky_probes *probes)
 	ky_vec_foreach(&probes->events, event)
 		ky_vec_fini(&event->places);
 	ky_vec_fini(&probes->events);
+	ky_vec_fini(&probes->clones);
 	ky_arena_fini(&probes->arena);
 }
 
@@ -273,6 +274,8 @@ static int add_function(struct ky_probes *probes, const char *text, struct kymo_
 		ret = add_side(probes, &file, spec, &addresses, spec->name[0] ? spec->name : name,
 			       true, err);
 	if (!ret)
+		ret = ky_probe_find_clones(probes, &file, spec, &addresses, err);
+	if (!ret)
 		tell_inlined(probes, &file, spec, &addresses);
 	ky_vec_fini(&addresses);
 	ky_probe_file_close(&file);
@@ -307,7 +310,7 @@ static int add_kernel(struct ky_probes *probes, const char *text, struct kymo_er
 		else
 			ky_strbuf_fini(&definition);
 	}
-	return ret;
+	return ret < 0 ? ret : ky_probe_find_kernel_clones(probes, spec->function, err);
 }
 
 /* ---- with filters --------------------------------------------------------------------- */

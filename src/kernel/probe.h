@@ -9,6 +9,7 @@
  *	ky_probes_init()
  *	ky_probes_add_*()	looks everything up; nothing in the kernel changes
  *	ky_probes_define()	before the catalogue of events is read
+ *	ky_probes_tell()	what is not recorded that one might think is
  *	ky_probes_remove()	when no instance records them any more
  *
  * Threads: one at a time per struct.
@@ -38,10 +39,19 @@ struct ky_probe_event {
 	bool defined;
 };
 
+/* What the compiler has made of a function that is probed, beside it: probe-clones.c. */
+struct ky_probe_clone {
+	const char *file; /* as it was given; NULL: the kernel */
+	const char *function, *name;
+	const char *place; /* as definitions begin */
+	bool told;
+};
+
 struct ky_probes {
 	char group[64];
 	struct ky_arena arena;
 	KY_VEC(struct ky_probe_event) events;
+	KY_VEC(struct ky_probe_clone) clones;
 	const struct ky_log *log;
 };
 
@@ -64,6 +74,8 @@ int ky_probes_add_kernel(struct ky_probes *probes, const char *text, struct kymo
 
 /* Tell the kernel. KYMO_E_UNSUPPORTED: it has no such probes; KYMO_E_IO with what it says. */
 int ky_probes_define(struct ky_probes *probes, const struct ky_tracefs *fs, struct kymo_error *err);
+/* Tell the log which functions have clones that no probe is for. */
+void ky_probes_tell(struct ky_probes *probes);
 void ky_probes_remove(struct ky_probes *probes, const struct ky_tracefs *fs);
 
 /* The trace's name of tracefs event @system/@event; NULL: it is none of these probes. */

@@ -69,6 +69,8 @@ static int add_probes(struct ky_session *session, struct kymo_error *err)
 		ret = ky_probes_add_kernel(&session->probes, options->kprobes[i], err);
 	if (!ret)
 		ret = ky_probes_define(&session->probes, &session->fs, err);
+	if (!ret)
+		ky_probes_tell(&session->probes);
 	ky_vec_foreach(&session->probes.events, event) {
 		if (ret < 0)
 			break;

@@ -557,6 +557,68 @@ def test_calls_that_are_inlined(kymo, record, tmp_path):
     assert "a copy of" not in done.err
 
 
+CLONES = r"""
+#define NAMED(name) __asm__(name) __attribute__((noinline, used))
+__attribute__((noinline)) static int sum(int n, int by)
+{
+	int sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		sum += i * by;
+		__asm__ volatile("" : "+r"(sum));
+	}
+	return sum;
+}
+int (*volatile pointer)(int, int) = sum;
+/* What compilers split differently from one version to the next has its names from us. */
+static int beside(int x) NAMED("sum.part.7");
+static int beside(int x) { __asm__ volatile("nop"); return x; }
+static int cold(int x) NAMED("sum.constprop.0.cold");
+static int cold(int x) { __asm__ volatile("nop"); return x + 1; }
+static int rest(int x) NAMED("gone.part.0");
+static int rest(int x) { __asm__ volatile("nop"); return x + 2; }
+static int moved(int x) NAMED("moved.lto_priv.0");
+static int moved(int x) { __asm__ volatile("nop"); return x + 3; }
+static int other(int x) NAMED("moved");
+static int other(int x) { __asm__ volatile("nop"); return x + 4; }
+
+int main(void)
+{
+	int all = 0;
+
+	for (int i = 0; i < 3; i++)
+		all += sum(i, 7);
+	all += pointer(2, 3) + beside(1) + cold(1) + rest(1) + moved(10) + other(20);
+	return all == 0;
+}
+"""
+
+
+def test_clones(kymo, record, tmp_path):
+    """Calls that go to what the compiler has made of a function are not recorded with it: that is told, and how they are."""
+    program = compile_c(tmp_path, "clones", CLONES, "-O2", "-fipa-cp-clone", "-fno-ipa-sra")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    if not re.search(r" sum\.constprop\.0$", symbols, re.MULTILINE) or not re.search(r" sum$", symbols, re.MULTILINE):
+        pytest.skip("the compiler makes no clone of it")
+    trace, done = record("--probe", f"s={program}:sum(n)", command=[program])
+    assert [f["n"] for f in events(kymo, trace)["s"]] == [2]
+    said, = [line for line in done.err.splitlines() if "has made" in line]
+    found = re.search(r"clones:sum: the compiler has made (\S+), (\S+) of it, too", said)
+    assert set(found.groups()) == {"sum.constprop.0", "sum.part.7"} and f"--probe '{program}:{found[1]}'" in said
+    # Each by its name; then there is nothing to tell.
+    trace, done = record("--probe", f"{program}:sum", "--probe", f"{program}:sum.constprop.0(n, $retval)",
+                         "--probe", f"{program}:sum.part.7", command=[program])
+    found = events(kymo, trace)
+    assert [f["n"] for f in found["clones:sum.constprop.0"]] == [0, 1, 2]
+    assert [f["retval"] for f in found["clones:sum.constprop.0_return"]] == [0, 0, 7]
+    assert len(found["clones:sum"]) == len(found["clones:sum.part.7"]) == 1 and "has made" not in done.err
+    # Two functions of one name, which link-time optimisation has told apart.
+    trace, done = record("--probe", f"{program}:moved(arg1:s32)", command=[program])
+    assert sorted(f["arg1"] for f in events(kymo, trace)["clones:moved"]) == [10, 20] and "has made" not in done.err
+    failed = kymo("record", "--probe", f"{program}:gone", "-o", tmp_path / "t", code=1)
+    assert "no function 'gone'" in failed.err and "'gone.part.0'" in failed.err
+
+
 def test_what_runs_is_listed(kymo, recordings, programs):
     probe = f"{programs['-O0']}:handle(fd)"
     recording = recordings("--probe", probe)

@@ -103,11 +103,28 @@ static void ends(void **state)
 	assert_false(is("place", "place"));
 }
 
+static void clones(void **state)
+{
+	assert_true(ky_probe_name_is_clone("f.constprop.0", "f"));
+	assert_true(ky_probe_name_is_clone("f.isra.0.part.3", "f"));
+	assert_true(ky_probe_name_is_clone("_ZN4shop4Shop5placeEi.part.0", "shop::Shop::place"));
+	assert_true(
+		ky_probe_name_is_clone("_ZN4shop4Shop5placeEi.isra.0", "_ZN4shop4Shop5placeEi"));
+	assert_false(ky_probe_name_is_clone("f", "f"));
+	assert_false(ky_probe_name_is_clone("f.cold", "f"));
+	assert_false(ky_probe_name_is_clone("f.part.0.cold", "f"));
+	assert_false(ky_probe_name_is_clone("f.12", "f"));
+	assert_false(ky_probe_name_is_clone("ff.part.0", "f"));
+	assert_false(ky_probe_name_is_clone("f.part.0", "f.part.0"));
+	assert_false(ky_probe_name_is_clone(".part.0", ""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
 		cmocka_unit_test(ends),
+		cmocka_unit_test(clones),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
