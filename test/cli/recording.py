@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of the kernel that are changed while they run."""
+"""Recordings of the kernel: that are changed while they run, and one beside the other."""
 
 import json
 import signal
@@ -31,3 +31,11 @@ class Recording:
         events = [json.loads(line) for line in lines]
         return [(e["event"], e["fields"], e["context"]) for e in events
                 if not e["event"].startswith("lttng_statedump")]
+
+
+def middle_of(ours, theirs):
+    """What @theirs has before and behind @ours, which is a part of it without gaps."""
+    for i in range(len(theirs) - len(ours) + 1):
+        if theirs[i:i + len(ours)] == ours:
+            return theirs[:i], theirs[i + len(ours):]
+    raise AssertionError((ours, theirs))

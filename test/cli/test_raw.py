@@ -14,6 +14,7 @@ import time
 import pytest
 
 from conftest import ROOT
+from recording import middle_of
 
 LOOP = "import os\nfor i in range({}): os.getpriority(0, 0)\n"
 
@@ -43,10 +44,11 @@ def test_same_as_converted_at_once(record, kymo, kymo_bin, tmp_path, context):
     assert not irqs[0] - irqs[1]
     wanted += ' && !($event =~ "irq_*")'
     ours, theirs = events(kymo, raw, wanted), events(kymo, plain, wanted)
-    assert ours == theirs[-len(ours):]
-    # The other one has seen what became the command wait, while this one was still to begin.
-    before = theirs[:len(theirs) - len(ours)]
+    # The other one has seen what became the command wait, while this one was still to begin; and it leave its CPU, of
+    # whose end this one had been told by then.
+    before, after = middle_of(ours, theirs)
     assert not any(re.search("sched_process_exec|syscall_", line) for line in before)
+    assert all("sched_switch: " in line for line in after)
     assert sum("sched_process_exec" in line for line in ours) >= 2
     assert sum("syscall_entry_getpriority" in line for line in ours) == 500
     assert sum("syscall_exit_getpriority" in line for line in ours) == 500

@@ -413,7 +413,8 @@ def test_arguments_of_programs(kymo, peer, record, tmp_path, what):
 def test_iousagetop(kymo, record, peer, tmp_path):
     file = tmp_path / "a-file-with-a-name"
     # On the first CPU: some kernels do not tell when others leave their idle thread, and the peer goes by that.
-    trace, _ = record("--kernel", "default", "--syscall-content=paths",
+    # Of nobody else, whose events it would need long for.
+    trace, _ = record("--kernel", "default", "--syscall-content=paths", "--follow",
                       command=["taskset", "-c", str(min(os.sched_getaffinity(0))),
                                "dd", "if=/dev/zero", f"of={file}", "bs=64k", "count=50"])
     done = peer("lttng-iousagetop", "--no-progress", "--limit", "100", trace / "kernel", timeout=110)
