@@ -119,6 +119,24 @@ static uint32_t ask_pid_namespace(void)
 	return number;
 }
 
+static uint32_t ask_pid(void)
+{
+	return (uint32_t)ky_rb_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* Again, where a signal's handler may have forked meanwhile: its child's page would have the parent's. */
+static uint32_t ask_process(struct kymo_ring_process *process)
+{
+	uint32_t pid;
+
+	do {
+		pid = ask_pid();
+		__atomic_store_n(&process->pid_namespace, ask_pid_namespace(), __ATOMIC_RELAXED);
+		__atomic_store_n(&process->pid, pid, __ATOMIC_RELEASE);
+	} while (ask_pid() != pid);
+	return pid;
+}
+
 uint64_t ky_rb_self(struct kymo_ring_process *process)
 {
 	/* In static TLS: looking it up allocates nothing. */
@@ -132,11 +150,8 @@ uint64_t ky_rb_self(struct kymo_ring_process *process)
 		return (uint64_t)ky_rb_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) << 32;
 	}
 	pid = __atomic_load_n(&process->pid, __ATOMIC_ACQUIRE);
-	if (!pid) {
-		__atomic_store_n(&process->pid_namespace, ask_pid_namespace(), __ATOMIC_RELAXED);
-		pid = (uint32_t)ky_rb_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-		__atomic_store_n(&process->pid, pid, __ATOMIC_RELEASE);
-	}
+	if (!pid)
+		pid = ask_process(process);
 	pid_namespace = __atomic_load_n(&process->pid_namespace, __ATOMIC_RELAXED);
 	/* What is remembered may be the parent's. */
 	if (kymo_ring_is_shared_thread())

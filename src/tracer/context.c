@@ -89,12 +89,14 @@ int kymo_app_context(const char *provider, const char *name, enum kymo_app_type 
 		     kymo_app_get get, void *data)
 {
 	struct app app = {.type = type, .get = get, .data = data};
+	uint64_t signals;
 	size_t at = 0;
 	int result = -1;
 
 	if (!put_word(app.name, &at, "app_") || !put_word(app.name, &at, provider) ||
 	    !put_word(app.name, &at, "_") || !put_word(app.name, &at, name))
 		return -1;
+	signals = ky_signals_block();
 	ky_trace_lock();
 	if (!apps)
 		apps = ky_trace_alloc(APPS_MAX * sizeof(apps[0]));
@@ -105,6 +107,7 @@ int kymo_app_context(const char *provider, const char *name, enum kymo_app_type 
 		result = 0;
 	}
 	ky_trace_unlock();
+	ky_signals_restore(signals);
 	return result;
 }
 

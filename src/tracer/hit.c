@@ -88,14 +88,33 @@ INLINE bool passes(const struct ky_filter_linked *filter, const struct ky_event 
 
 /* ---- sessions ---- */
 
-/* Somebody asks for something that we do not know yet. */
-static __attribute__((noinline)) void sync(void)
+/*
+ * Signals wait meanwhile: a handler that does not come back would leave the lock taken for ever, one that
+ * forks two processes that believe to have it. Only where no system call is needed none is made: the
+ * program may be in a sandbox.
+ */
+static bool try_sync(void)
 {
-	if (ky_trace_trylock()) {
-		ky_sessions_sync();
+	bool may_call = ky_sessions_need_calls(), is_done;
+	uint64_t signals = 0;
+
+	if (may_call)
+		signals = ky_signals_block();
+	is_done = ky_trace_trylock();
+	if (is_done) {
+		ky_sessions_sync(may_call);
 		ky_trace_unlock();
-		return;
 	}
+	if (may_call)
+		ky_signals_restore(signals);
+	return is_done;
+}
+
+/* Somebody asks for something that we do not know yet. False: the hit is lost, and counted. */
+static __attribute__((noinline, cold)) bool sync(void)
+{
+	if (!ky_trace_is_locked() && try_sync())
+		return true;
 	/* Another thread is at it, or this one was interrupted there. */
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
 		/* Partner: the release in enter(). */
@@ -105,6 +124,23 @@ static __attribute__((noinline)) void sync(void)
 		if (blob)
 			__atomic_fetch_add(&blob->lost_joining, 1, __ATOMIC_RELAXED);
 	}
+	return false;
+}
+
+/*
+ * Somebody asks for something that we do not know yet, or the event is not wanted by all who have its byte:
+ * another event's byte, or the rules are being changed just now, when what is expected goes first and comes last.
+ */
+static __attribute__((noinline)) uint32_t wanted_now(const struct ky_event *event)
+{
+	uint32_t asked = __atomic_load_n(event->enable, __ATOMIC_RELAXED);
+
+	/* Acquire, and in this order. Partners: ky_session_forget_events(), expect(). */
+	if (asked & ~(uint32_t)__atomic_load_n(&event->expected, __ATOMIC_ACQUIRE)) {
+		sync();
+		asked = __atomic_load_n(event->enable, __ATOMIC_RELAXED);
+	}
+	return asked & __atomic_load_n(&event->mask, __ATOMIC_ACQUIRE);
 }
 
 /* The slots to record in. */
@@ -112,13 +148,10 @@ INLINE uint32_t wanted_by(const struct ky_event *event)
 {
 	uint32_t asked = __atomic_load_n(event->enable, __ATOMIC_RELAXED);
 
-	if (__builtin_expect(asked & ~(uint32_t)__atomic_load_n(&event->expected, __ATOMIC_RELAXED),
-			     0)) {
-		sync();
-		asked = __atomic_load_n(event->enable, __ATOMIC_RELAXED);
-	}
-	/* Partner: the release in decide(). */
-	return asked & __atomic_load_n(&event->mask, __ATOMIC_ACQUIRE);
+	/* Partner: the release in want(). What is expected is what is wanted, or more. */
+	uint32_t wanted = asked & __atomic_load_n(&event->mask, __ATOMIC_ACQUIRE);
+
+	return __builtin_expect(wanted == asked, 1) ? wanted : wanted_now(event);
 }
 
 /* Is the session on? */
@@ -127,18 +160,24 @@ INLINE bool is_on(struct ky_wish *wish)
 	return __atomic_load_n(wish->asked_cookie, __ATOMIC_RELAXED) == wish->cookie;
 }
 
+/* Its rules have changed, or are being changed just now, or it has ended. */
+static __attribute__((noinline, cold)) struct ky_wish *wish_again(const struct ky_event *event,
+								  uint32_t i)
+{
+	struct ky_wish *wish = NULL;
+
+	if (sync())
+		wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
+	return wish && is_on(wish) ? wish : NULL;
+}
+
 /* Slot @i's wish, if there is one, and the session is on. */
 INLINE struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
 {
 	/* Partner: the release in publish(). */
 	struct ky_wish *wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
 
-	if (__builtin_expect(!wish, 0))
-		return NULL;
-	if (__builtin_expect(is_on(wish), 1))
-		return wish;
-	sync();
-	return NULL;
+	return __builtin_expect(wish && is_on(wish), 1) ? wish : wish_again(event, i);
 }
 
 /* Returns the slots in which it was recorded. */

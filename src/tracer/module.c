@@ -143,15 +143,18 @@ static int control_make(void)
 
 void kymo_control_fd_move(void)
 {
+	int fd = kymo_control_fd();
 	long moved;
 
 	/* A child of vfork() has our memory, but not our descriptors. */
 	if (!ky_trace.process || !has_control_fd() ||
 	    (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid())
 		return;
-	moved = ky_sys(SYS_fcntl, kymo_control_fd(), F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
-	if (moved >= 0)
-		__atomic_store_n(&ky_trace.fd, (int)moved, __ATOMIC_RELAXED);
+	moved = ky_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0);
+	/* Another thread, or a signal's handler, may have moved it. */
+	if (moved >= 0 && !__atomic_compare_exchange_n(&ky_trace.fd, &fd, (int)moved, false,
+						       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		ky_sys(SYS_close, moved, 0, 0, 0, 0, 0);
 }
 
 static unsigned char *enable_page(uint16_t page)
@@ -334,6 +337,7 @@ static void begin_anew(void)
 void kymo_module_add(struct kymo_module *module)
 {
 	bool is_first, has_file = true;
+	uint64_t signals;
 
 	if (module->version != KYMO_SITE_VERSION ||
 	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end)
@@ -342,6 +346,7 @@ void kymo_module_add(struct kymo_module *module)
 		ky_trace.off = KY_OFF_MEMORY;
 		return;
 	}
+	signals = ky_signals_block();
 	ky_trace_lock();
 	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();
 	if (!ky_trace.control)
@@ -357,8 +362,10 @@ void kymo_module_add(struct kymo_module *module)
 		if (is_first)
 			ky_sessions_find();
 		ky_sessions_new_events();
+		ky_sessions_catch_up();
 	}
 	ky_trace_unlock();
+	ky_signals_restore(signals);
 }
 
 void kymo_module_remove(struct kymo_module *module)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,12 +27,48 @@ int ky_fstat(int fd, struct stat *to)
 }
 _Static_assert(sizeof(long) == 8, "ky_fstat(), and 64-bit arguments of system calls");
 
+/* ---- signals ---- */
+
+static uint64_t bit_of(int signal)
+{
+	return UINT64_C(1) << (signal - 1);
+}
+
+/* Those that instructions raise are let through: the kernel kills who keeps them waiting. */
+uint64_t ky_signals_block(void)
+{
+	uint64_t mask = ~(bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) |
+			  bit_of(SIGTRAP) | bit_of(SIGSYS));
+	uint64_t before = 0;
+
+	ky_sys(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, (long)&before, sizeof(mask), 0, 0);
+	return before;
+}
+
+void ky_signals_restore(uint64_t before)
+{
+	ky_sys(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
+}
+
+/* ---- memory ---- */
+
 #define BLOCK_BYTES 65536
 #define PAGE_BYTES  4096
+#define LINE_BYTES  64 /* a cache line: what hits look at is laid out in them */
 
-/* What small things come from. */
-static uint8_t *block;
-static size_t left;
+/* What small things come from. What is used of it changes by one store: a child forked beside it sees no halves. */
+struct block {
+	size_t used;
+};
+static struct block *block;
+
+static void begin_block(void *memory)
+{
+	struct block *fresh = memory;
+
+	fresh->used = LINE_BYTES;
+	__atomic_store_n(&block, fresh, __ATOMIC_RELEASE);
+}
 
 /* One mapping for the page that forks wipe and for the first block. */
 bool ky_trace_begin(void)
@@ -48,8 +85,7 @@ bool ky_trace_begin(void)
 		ky_sys(SYS_munmap, got, PAGE_BYTES + BLOCK_BYTES, 0, 0, 0, 0);
 		return false;
 	}
-	block = (uint8_t *)got + PAGE_BYTES; // NOLINT(performance-no-int-to-ptr)
-	left = BLOCK_BYTES;
+	begin_block((uint8_t *)got + PAGE_BYTES);    // NOLINT(performance-no-int-to-ptr)
 	ky_trace.process = (struct ky_process *)got; // NOLINT(performance-no-int-to-ptr)
 	return true;
 }
@@ -60,13 +96,11 @@ bool ky_trace_begin(void)
  */
 void *ky_trace_alloc(size_t bytes)
 {
-	size_t map_bytes = BLOCK_BYTES;
-	void *memory;
+	size_t map_bytes = BLOCK_BYTES, at;
 	long got;
 
-	/* Cache lines: what hits look at is laid out in them. */
-	bytes = (bytes + 63) & ~(size_t)63;
-	if (bytes > left) {
+	bytes = (bytes + LINE_BYTES - 1) & ~(size_t)(LINE_BYTES - 1);
+	if (!block || bytes > BLOCK_BYTES - block->used) {
 		if (bytes > map_bytes / 4)
 			map_bytes = (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 		got = ky_sys(SYS_mmap, 0, (long)map_bytes, PROT_READ | PROT_WRITE,
@@ -75,13 +109,11 @@ void *ky_trace_alloc(size_t bytes)
 			return NULL;
 		if (map_bytes != BLOCK_BYTES)
 			return (void *)got; // NOLINT(performance-no-int-to-ptr)
-		block = (uint8_t *)got;	    // NOLINT(performance-no-int-to-ptr)
-		left = BLOCK_BYTES;
+		begin_block((void *)got);   // NOLINT(performance-no-int-to-ptr)
 	}
-	memory = block;
-	block += bytes;
-	left -= bytes;
-	return memory;
+	at = block->used;
+	__atomic_store_n(&block->used, at + bytes, __ATOMIC_RELAXED);
+	return (uint8_t *)block + at;
 }
 
 bool ky_trace_trylock(void)
@@ -92,6 +124,11 @@ bool ky_trace_trylock(void)
 	return ky_trace.process &&
 	       __atomic_compare_exchange_n(&ky_trace.process->lock, &free, 1, false,
 					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+bool ky_trace_is_locked(void)
+{
+	return __atomic_load_n(&ky_trace.process->lock, __ATOMIC_RELAXED);
 }
 
 void ky_trace_lock(void)
@@ -109,9 +146,17 @@ void ky_trace_unlock(void)
 uint32_t ky_trace_pid(void)
 {
 	uint32_t pid = __atomic_load_n(&ky_trace.process->pid, __ATOMIC_RELAXED);
+	uint32_t now;
 
-	if (!pid) {
-		pid = (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	if (__builtin_expect(pid != 0, 1))
+		return pid;
+	now = (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	/* A child of vfork() has its parent's page. */
+	if (kymo_ring_is_shared_thread())
+		return now;
+	/* A signal's handler that forks in between: its child's page would have the parent's. */
+	for (; pid != now; now = (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0)) {
+		pid = now;
 		__atomic_store_n(&ky_trace.process->pid, pid, __ATOMIC_RELAXED);
 	}
 	return pid;

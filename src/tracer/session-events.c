@@ -236,8 +236,9 @@ void ky_session_forget_events(uint32_t number, bool keep_ids)
 	unsigned char keep = (unsigned char)~(1u << number);
 
 	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
-		__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELAXED);
-		__atomic_fetch_and(&event->expected, keep, __ATOMIC_RELAXED);
+		/* First of all: a hit from now on asks. Partner: wanted_by(). */
+		__atomic_fetch_and(&event->expected, keep, __ATOMIC_RELEASE);
+		__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELEASE);
 		event->known &= keep;
 		event->has_id &= keep_ids ? 0xff : keep;
 		publish(event, number, NULL);

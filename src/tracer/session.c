@@ -4,6 +4,9 @@
 
 #include "tracer/tracer.h"
 
+/* A recorder that changes its rules all the time is followed at the next hit. */
+#define SYNC_TRIES 8
+
 static bool is_tracked(const struct ky_session_file *file)
 {
 	const uint32_t *pids = (const void *)((const char *)file + file->track_pids);
@@ -70,6 +73,7 @@ void ky_session_enter(struct ky_slot *slot, uint32_t number, uint32_t reason)
 	/* Before the events: a hit that sees the bit finds the slot. Partner: hits. */
 	__atomic_store_n(&ky_trace.slots[number], slot, __ATOMIC_RELEASE);
 	ky_session_ask(slot);
+	__atomic_store_n(&slot->is_joined, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->joined, slot->cookie, __ATOMIC_RELEASE);
 }
 
@@ -136,33 +140,94 @@ static void correct_slot(uint32_t number)
 		ky_session_correct_enable_bytes(&none);
 }
 
-void ky_sessions_sync(void)
+/* Is what slot @number asks for what we know? */
+static bool is_known(uint32_t number, uint64_t cookie)
+{
+	const struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[number], __ATOMIC_ACQUIRE);
+
+	if (!slot)
+		return !cookie;
+	/* Not joined: this process was forked beside a thread that was about to. */
+	return __atomic_load_n(&slot->is_joined, __ATOMIC_ACQUIRE) && slot->cookie == cookie;
+}
+
+static uint64_t asked_cookie(uint32_t number)
+{
+	/* Partner: the store-release of who filled the slot. */
+	return __atomic_load_n(&ky_trace.control->slots[number].cookie, __ATOMIC_ACQUIRE);
+}
+
+static bool needs_calls(uint32_t number, uint64_t cookie)
+{
+	uint32_t flags = __atomic_load_n(&ky_trace.control->slots[number].flags, __ATOMIC_RELAXED);
+
+	return !is_known(number, cookie) && (cookie || !(flags & KY_SLOT_NO_CALLS));
+}
+
+bool ky_sessions_need_calls(void)
 {
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
-		struct ky_control_slot *shared = &ky_trace.control->slots[i];
-		/* Partner: the store-release of who filled the slot. */
-		uint64_t cookie = __atomic_load_n(&shared->cookie, __ATOMIC_ACQUIRE);
-		struct ky_slot *slot = ky_trace.slots[i];
-
-		if (slot ? slot->cookie == cookie : !cookie) {
-			correct_slot(i);
-			continue;
-		}
-		if (cookie && is_double(i, cookie)) {
-			__atomic_store_n(&shared->cookie, 0, __ATOMIC_RELAXED);
-			__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
-			cookie = 0;
-		}
-		if (cookie) {
-			join(i, cookie);
-			continue;
-		}
-		leave(i);
-		/* The recorder's own end: the slot may be taken again. */
-		__atomic_store_n(&shared->joined, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&shared->reason, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+		if (needs_calls(i, asked_cookie(i)))
+			return true;
 	}
+	return false;
+}
+
+static void sync_slot(uint32_t number, uint64_t cookie)
+{
+	struct ky_control_slot *shared = &ky_trace.control->slots[number];
+
+	if (is_known(number, cookie)) {
+		correct_slot(number);
+		return;
+	}
+	if (cookie && is_double(number, cookie)) {
+		__atomic_store_n(&shared->cookie, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+		cookie = 0;
+	}
+	if (cookie) {
+		join(number, cookie);
+		return;
+	}
+	leave(number);
+	/* The recorder's own end: the slot may be taken again. */
+	__atomic_store_n(&shared->joined, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->reason, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+}
+
+/* Recorders set a slot's cookie before bits: who has cleared a bit of the next rules sees their cookie now. */
+static bool is_behind(bool may_call)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
+		uint64_t cookie = asked_cookie(i);
+
+		if (!is_known(i, cookie) && (may_call || !needs_calls(i, cookie)))
+			return true;
+	}
+	return false;
+}
+
+void ky_sessions_sync(bool may_call)
+{
+	int tries = 0;
+
+	do {
+		for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
+			uint64_t cookie = asked_cookie(i);
+
+			if (may_call || !needs_calls(i, cookie))
+				sync_slot(i, cookie);
+		}
+	} while (is_behind(may_call) && ++tries < SYNC_TRIES);
+}
+
+void ky_sessions_catch_up(void)
+{
+	if (is_behind(true))
+		ky_sessions_sync(true);
 }
 
 /*

@@ -161,6 +161,7 @@ struct ky_slot {
 	uint32_t number; /* which slot */
 	uint32_t clock;	 /* KY_CLOCK_RECORD_* */
 	uint32_t pid;	 /* who made the ring file: only it adds to the blob */
+	bool is_joined; /* all events were asked; else the process was forked beside the one that asks */
 	uint32_t n_contexts;
 	uint32_t context_bytes; /* the longest that they can be; 0: there are none */
 	struct ky_context contexts[KY_CONTEXTS_MAX];
@@ -182,7 +183,6 @@ struct ky_trace {
 	uint32_t n_events;
 	uint32_t off; /* enum ky_off */
 	uint32_t pid; /* whose control file it is */
-	uint32_t lost_joining;
 	int fd;
 	uint64_t start_ns;
 	int64_t start_realtime_ns;
@@ -202,8 +202,12 @@ int ky_fstat(int fd, struct stat *to);
 bool ky_trace_begin(void);
 /* Zeroed, for good; NULL without memory. */
 void *ky_trace_alloc(size_t bytes);
+/* This thread's signals wait, but those that its instructions raise; returns which did before. */
+uint64_t ky_signals_block(void);
+void ky_signals_restore(uint64_t before);
 /* Who holds the lock may change things. Never waits. */
 bool ky_trace_trylock(void);
+bool ky_trace_is_locked(void);
 /* For those who must: waits for other threads, which never hold it long. */
 void ky_trace_lock(void);
 void ky_trace_unlock(void);
@@ -249,8 +253,12 @@ static inline const char *ky_record_text(const struct ky_event_record *record, u
 
 /* ---- session.c: the lock is held ---- */
 
-/* Do what the control file's slots ask for. */
-void ky_sessions_sync(void);
+/* Does a slot ask for something that takes system calls? Without the lock: as it is now. */
+bool ky_sessions_need_calls(void);
+/* Do what the control file's slots ask for; what takes system calls only if @may_call. */
+void ky_sessions_sync(bool may_call);
+/* The same, where they ask for something. */
+void ky_sessions_catch_up(void);
 /* Forget all sessions: a child begins anew. */
 void ky_sessions_forget(void);
 /* Read the session in @dir_fd for @slot. 0 or enum ky_off. */
@@ -282,6 +290,8 @@ void ky_session_forget_events(uint32_t number, bool keep_ids);
  */
 int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *bytes,
 		    int *os_error);
+/* The cookie of that file, now; 0: there is none, or its recorder is dead. */
+uint64_t ky_session_cookie(int dir_fd);
 /* Does a rule want the event? */
 bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_rule *rule,
 		   const struct ky_event *event);
