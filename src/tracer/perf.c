@@ -41,8 +41,8 @@ static struct counter {
 static uint32_t n_counters;
 
 enum state {
-	CLOSED,	  /* or another process's, that this one was forked from */
-	CHANGING, /* by an event that a signal interrupts: the handler's has the value 0 */
+	CLOSED, /* or another process's, that this one was forked from */
+	CHANGING, /* by an event that a handler interrupts, of a signal that its instructions raise: 0 there */
 	OPEN,
 	REFUSED, /* not tried again */
 	ENDED,	 /* the thread ends: @last stands, since nobody would close another descriptor */
@@ -52,6 +52,8 @@ struct event {
 	uint64_t state; /* whose process, and enum state */
 	int fd;
 	uint32_t file; /* its index in files */
+	uint32_t
+		n_readers; /* of the page: an event, and those of handlers that have interrupted it */
 	uint64_t id;
 	uint64_t last;			   /* ENDED: what it had counted */
 	struct perf_event_mmap_page *page; /* or NULL */
@@ -61,7 +63,7 @@ static __thread struct event events[COUNTERS_MAX] __attribute__((tls_model("init
 
 /* All descriptors that are open, for forked children: FILES_MAX, made for the first counter. */
 static struct file {
-	int32_t fd;   /* and 1; 0: free */
+	int32_t fd; /* and 1; 0: free; below 0: taken by the process of that number, for one to come */
 	uint32_t pid; /* who opened it */
 	uint64_t id;
 } * files;
@@ -158,6 +160,14 @@ static void close_file(uint32_t i)
 		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
+static bool is_inherited(const struct file *file, uint32_t pid)
+{
+	int32_t fd = __atomic_load_n(&file->fd, __ATOMIC_ACQUIRE);
+
+	return fd < 0 ? fd != -(int32_t)pid
+		      : fd && __atomic_load_n(&file->pid, __ATOMIC_RELAXED) != pid;
+}
+
 /* What this process has inherited counts other threads. */
 static void close_inherited(void)
 {
@@ -167,7 +177,7 @@ static void close_inherited(void)
 							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	for (uint32_t i = 0; i < FILES_MAX; i++) {
-		if (__atomic_load_n(&files[i].pid, __ATOMIC_RELAXED) != pid)
+		if (is_inherited(&files[i], pid))
 			close_file(i);
 	}
 }
@@ -185,16 +195,16 @@ static uint32_t files_limit(void)
 /* A place in the list; false: there are enough. */
 static bool note_file(struct event *event)
 {
-	uint32_t limit = files_limit();
+	uint32_t limit = files_limit(), pid = ky_trace_pid();
 
 	for (uint32_t i = 0; i < limit; i++) {
 		int32_t none = 0;
 
-		if (!__atomic_compare_exchange_n(&files[i].fd, &none, -1, false, __ATOMIC_ACQUIRE,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&files[i].fd, &none, -(int32_t)pid, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		files[i].id = event->id;
-		__atomic_store_n(&files[i].pid, ky_trace_pid(), __ATOMIC_RELAXED);
+		__atomic_store_n(&files[i].pid, pid, __ATOMIC_RELAXED);
 		__atomic_store_n(&files[i].fd, event->fd + 1, __ATOMIC_RELEASE);
 		event->file = i;
 		return true;
@@ -262,20 +272,47 @@ static bool open_event(struct event *event, const struct counter *counter)
 	return true;
 }
 
-/* Open it in this thread. */
+/* A child of vfork() has this memory, and descriptors of its own: it changes nothing. */
+static bool is_guest(void)
+{
+	return (uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid();
+}
+
+/*
+ * Open it in this thread. Signals wait: the event that one interrupted would have the value 0 in its handler, and a
+ * handler that does not come back, or forks, would leave behind what nobody knows of.
+ */
 static void prepare(struct event *event, const struct counter *counter)
 {
+	uint64_t signals;
 	bool is_open;
 
-	/* A child of vfork() has this memory and descriptors of its own: it goes without. */
-	if ((uint32_t)ky_sys(SYS_getpid, 0, 0, 0, 0, 0, 0) != ky_trace_pid() ||
-	    !take(event, CLOSED))
+	if (is_guest())
 		return;
-	close_inherited();
-	is_open = open_event(event, counter);
-	if (is_open)
-		pthread_setspecific(key, events);
-	set_state(event, is_open ? OPEN : REFUSED);
+	signals = ky_signals_block();
+	if (take(event, CLOSED)) {
+		close_inherited();
+		is_open = open_event(event, counter);
+		if (is_open)
+			pthread_setspecific(key, events);
+		set_state(event, is_open ? OPEN : REFUSED);
+	}
+	ky_signals_restore(signals);
+}
+
+/* The program closed its descriptor: another one, next time. But not below an event that reads the page. */
+static void reopen(struct event *event)
+{
+	uint64_t signals;
+
+	if (event->n_readers || is_guest())
+		return;
+	signals = ky_signals_block();
+	if (take(event, OPEN)) {
+		close_event(event);
+		set_state(event, CLOSED);
+	}
+	ky_signals_restore(signals);
 }
 
 /* ---- reading ---- */
@@ -305,18 +342,34 @@ static bool read_page(const struct perf_event_mmap_page *page, uint64_t *value)
 	return false;
 }
 
+/*
+ * A handler that finds the descriptor closed must not take the page away that we are reading; nor may rdpmc be
+ * refused, as it is when the last page is gone. What does not come back from a handler stays a reader: then a
+ * descriptor that the program closes is not opened again in this thread.
+ */
+static bool read_mapped(struct event *event, uint64_t *value)
+{
+	const struct perf_event_mmap_page *page;
+	uint32_t before = event->n_readers;
+	bool is_read;
+
+	event->n_readers = before + 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	page = event->page;
+	is_read = page && read_page(page, value);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	event->n_readers = before;
+	return is_read;
+}
+
 static uint64_t read_event(struct event *event)
 {
 	uint64_t value = 0;
 
-	if (event->page && read_page(event->page, &value))
+	if (read_mapped(event, &value))
 		return value;
 	if (!is_ours(event->fd, event->id)) {
-		/* The program closed it: another one, next time. */
-		if (take(event, OPEN)) {
-			close_event(event);
-			set_state(event, CLOSED);
-		}
+		reopen(event);
 		return 0;
 	}
 	if (ky_sys(SYS_read, event->fd, (long)&value, sizeof(value), 0, 0, 0) !=
@@ -329,14 +382,17 @@ static uint64_t read_event(struct event *event)
 static bool end_event(struct event *event, enum state from)
 {
 	uint64_t last = from == OPEN ? read_event(event) : 0;
+	uint64_t signals = ky_signals_block();
+	bool is_taken = take(event, from);
 
-	if (!take(event, from))
-		return false;
-	if (from == OPEN)
-		close_event(event);
-	event->last = last;
-	set_state(event, ENDED);
-	return true;
+	if (is_taken) {
+		if (from == OPEN)
+			close_event(event);
+		event->last = last;
+		set_state(event, ENDED);
+	}
+	ky_signals_restore(signals);
+	return is_taken;
 }
 
 /* A thread ends. Its other destructors and its signals' handlers may still count. */
