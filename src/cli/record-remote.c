@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -14,11 +13,6 @@
 #include "cli/command.h"
 #include "cli/record-containers.h"
 #include "record/output.h"
-
-/* After a change, programs are looked for again, some may have been starting: so much later, then each second. */
-#define RESCAN_NS	200000000
-#define RESCAN_AGAIN_NS 1000000000
-#define RESCANS		10
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
@@ -172,26 +166,6 @@ static int answer_status(struct ky_record_run *run, struct ky_remote_message *an
 	return KYMO_OK;
 }
 
-static void rescan_in(struct ky_record_run *run, uint64_t ns)
-{
-	const struct itimerspec in = {
-		.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)},
-	};
-
-	timerfd_settime(run->rescan_fd, 0, &in, NULL);
-}
-
-void ky_record_rescan(struct ky_record_run *run)
-{
-	uint64_t count;
-
-	if (read(run->rescan_fd, &count, sizeof(count)) <= 0)
-		return;
-	ky_user_change_again(run->user_session);
-	if (--run->n_rescans > 0)
-		rescan_in(run, RESCAN_AGAIN_NS);
-}
-
 /* A request's words: what to do, the pattern, and of "enable" the filter and the log levels. */
 static int change_user(struct ky_record_run *run, const struct ky_remote_message *request,
 		       size_t at, bool enables, struct kymo_error *err)
@@ -212,8 +186,6 @@ static int change_user(struct ky_record_run *run, const struct ky_remote_message
 	if (levels && *levels &&
 	    ky_user_levels_parse(levels, &change.level_min, &change.level_max) < 0)
 		return ky_error_set(err, KYMO_E_INVALID, "'%s' is no log level", levels);
-	run->n_rescans = RESCANS;
-	rescan_in(run, RESCAN_NS);
 	return ky_user_change(run->user_session, &change, err);
 }
 

@@ -11,9 +11,6 @@ void ky_record_remote_open(struct ky_record_run *run);
 /* The socket is readable. True: somebody asks for the end. */
 bool ky_record_remote_take(struct ky_record_run *run);
 
-/* The timer of programs that were starting when the recording changed has expired. */
-void ky_record_rescan(struct ky_record_run *run);
-
 /* A signal asks for a snapshot: OUT-snapshot-1, and so on. */
 void ky_record_remote_signal(struct ky_record_run *run);
 

@@ -35,8 +35,7 @@ static int open_fds(struct ky_record_run *run, struct kymo_error *err)
 	(void)getrlimit(RLIMIT_NOFILE, &run->command.files); /* zeros, if that fails */
 	run->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	run->rescan_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (run->signal_fd < 0 || run->timer_fd < 0 || run->rescan_fd < 0)
+	if (run->signal_fd < 0 || run->timer_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up signals and timers");
 	return KYMO_OK;
 }
@@ -141,7 +140,6 @@ enum happening {
 	HAPPENS_TIME,	/* the duration is over */
 	HAPPENS_FAILED, /* the programs' recording cannot go on */
 	HAPPENS_REQUEST,
-	HAPPENS_RESCAN,
 	HAPPENS_DUMPED, /* the kernel's state is written */
 	HAPPENINGS,
 };
@@ -152,7 +150,6 @@ static void list_fds(const struct ky_record_run *run, bool has_begun, int fds[HA
 	fds[HAPPENS_TIME] = run->timer_fd;
 	fds[HAPPENS_FAILED] = run->user_session ? ky_user_failed_fd(run->user_session) : -1;
 	fds[HAPPENS_REQUEST] = ky_remote_fd(&run->remote);
-	fds[HAPPENS_RESCAN] = run->user_session ? run->rescan_fd : -1;
 	fds[HAPPENS_DUMPED] = run->session && !has_begun ? ky_session_dump_fd(run->session) : -1;
 }
 
@@ -200,9 +197,6 @@ static bool handle(struct ky_record_run *run, enum happening what)
 		return stops;
 	case HAPPENS_REQUEST:
 		return ky_record_remote_take(run);
-	case HAPPENS_RESCAN:
-		ky_record_rescan(run);
-		return false;
 	case HAPPENS_TIME:
 	case HAPPENS_FAILED: /* its stop says why */
 		return true;
@@ -349,7 +343,5 @@ int ky_record_run(struct ky_record_run *run)
 		close(run->signal_fd);
 	if (run->timer_fd >= 0)
 		close(run->timer_fd);
-	if (run->rescan_fd >= 0)
-		close(run->rescan_fd);
 	return code;
 }

@@ -38,21 +38,19 @@ struct ky_record_run {
 	int signal_fd, timer_fd;
 	struct ky_remote_server remote;
 	bool wants_snapshot; /* by a signal */
-	int rescan_fd;	     /* a timer: programs that were starting when the recording changed */
-	int n_rescans;	     /* so often it expires yet */
 	sigset_t old_mask;
 	bool made_output;
 	bool started;
 	bool ended_by_command;
 };
 
-#define KY_RECORD_RUN_INIT                                           \
-	{                                                            \
-		.signal_fd = -1, .timer_fd = -1, .rescan_fd = -1,    \
-		.command = {.go_fd = -1, .fail_fd = -1}, .remote = { \
-			.listen_fd = -1,                             \
-			.client_fd = -1                              \
-		}                                                    \
+#define KY_RECORD_RUN_INIT                                                                \
+	{                                                                                 \
+		.signal_fd = -1, .timer_fd = -1, .command = {.go_fd = -1, .fail_fd = -1}, \
+		.remote = {                                                               \
+			.listen_fd = -1,                                                  \
+			.client_fd = -1                                                   \
+		}                                                                         \
 	}
 
 /* Record; say at the end what was recorded. Returns an exit code. */

@@ -3,8 +3,9 @@
  * A recording changes while it runs: a new session file with a new cookie in the same directory, then the
  * cookie in the programs' slots, then the enable bits of the events that are wanted now.
  *
- * A program that starts at this very moment may have read the old file and fill its slot only
- * after we looked. So old cookies are kept, and looked for again later, some times, and at the end.
+ * A program that starts at this very moment may have read the old file, and fill its slot only after we looked
+ * there: it reads the file once more after that (src/tracer/session-find.c). So programs are looked for after
+ * the new file is there. Those in a sandbox go on with an old cookie, and are told at the end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static int change_all(struct ky_user *user, const struct ky_user_change *change,
 		      struct kymo_error *err)
 {
 	uint64_t old = user->request.cookie;
-	int ret = scan(user, err);
+	int ret = scan(user, err), found;
 
 	if (!ret)
 		ret = check_filter(user, change, err);
@@ -89,8 +90,10 @@ static int change_all(struct ky_user *user, const struct ky_user_change *change,
 		return ret;
 	user->old_cookies.data[user->old_cookies.len++] = old;
 	ret = change_files(user, err);
+	/* Those that have come since we looked may have read the old file. */
+	found = scan(user, ret ? NULL : err);
 	tell_programs(user);
-	return ret;
+	return ret ? ret : found;
 }
 
 int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
@@ -102,14 +105,6 @@ int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 	ret = change_all(user, change, err);
 	pthread_mutex_unlock(&user->lock);
 	return ret;
-}
-
-void ky_user_change_again(struct ky_user *user)
-{
-	pthread_mutex_lock(&user->lock);
-	if (scan(user, NULL) == 0)
-		tell_programs(user);
-	pthread_mutex_unlock(&user->lock);
 }
 
 const char *ky_user_pattern(const struct ky_user *user, size_t i)

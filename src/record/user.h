@@ -109,8 +109,6 @@ int ky_user_failed_fd(const struct ky_user *user);
  */
 int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 		   struct kymo_error *err);
-/* Some 100 ms after a change: for programs that were starting then. */
-void ky_user_change_again(struct ky_user *user);
 /* The patterns that are recorded now; NULL: there are not so many. */
 const char *ky_user_pattern(const struct ky_user *user, size_t i);
 

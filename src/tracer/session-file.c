@@ -180,6 +180,20 @@ int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *b
 	return result;
 }
 
+uint64_t ky_session_cookie(int dir_fd)
+{
+	struct ky_session_file head = {0};
+	long fd = ky_sys(SYS_openat, dir_fd, (long)KY_SESSION_FILE,
+			 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0, 0, 0);
+
+	if (fd < 0)
+		return 0;
+	if (!is_locked((int)fd) || read_all((int)fd, (uint8_t *)&head, sizeof(head)))
+		head.cookie = 0;
+	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return head.cookie;
+}
+
 /* ---- rules ---- */
 
 static bool matches(const char *pattern, const struct ky_event_record *record)

@@ -50,14 +50,74 @@ static bool find_directory(int runtime_fd, const char *path, const char *name, c
 	return true;
 }
 
+/* The session in @directory; NULL: it is none for us. */
+static struct ky_slot *open_session(int dir_fd, const char *directory)
+{
+	struct ky_slot *slot = ky_trace_alloc(sizeof(*slot));
+	int os_error;
+
+	if (!slot || ky_session_open(slot, dir_fd, &os_error))
+		return NULL;
+	memcpy(slot->directory, directory, sizeof(slot->directory));
+	slot->cookie = slot->file->cookie;
+	return slot;
+}
+
+/*
+ * A recorder that changes its rules, or ends, writes its file first and looks for slots with the old cookie
+ * afterwards. So who has filled a slot reads the file once more: either the slot was seen, or the
+ * new file is. Returns what the slot stands for in the end; NULL: nothing, it is given back.
+ */
+static struct ky_slot *fill_slot(struct ky_control_slot *shared, struct ky_slot *slot, int dir_fd)
+{
+	uint64_t asked = 0;
+
+	for (;;) {
+		uint64_t cookie = slot->cookie;
+		struct ky_slot *again;
+
+		/* Another cookie than ours: the recorder has seen the slot, and says what it is now. */
+		if (!__atomic_compare_exchange_n(&shared->cookie, &asked, cookie, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return slot;
+		if (ky_session_cookie(dir_fd) == cookie)
+			return slot;
+		again = open_session(dir_fd, slot->directory);
+		asked = cookie;
+		if (again) {
+			slot = again;
+			continue;
+		}
+		if (__atomic_compare_exchange_n(&shared->cookie, &asked, 0, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED) ||
+		    !asked)
+			__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+		return NULL;
+	}
+}
+
+static void join_found(int dir_fd, const char *directory)
+{
+	struct ky_slot *slot = open_session(dir_fd, directory);
+	struct ky_control_slot *shared;
+	uint32_t number;
+
+	if (!slot)
+		return;
+	shared = claim_slot(slot->cookie, &number);
+	if (!shared)
+		return;
+	memcpy(shared->directory, slot->directory, sizeof(slot->directory));
+	shared->os_error = 0;
+	slot = fill_slot(shared, slot, dir_fd);
+	if (slot)
+		ky_session_enter(slot, number, 0);
+}
+
 /* The session in directory @name of @runtime, whose path is @path. */
 static void find_session(int runtime_fd, const char *path, const char *name)
 {
 	char directory[KY_SESSION_PATH_MAX + 1] = "";
-	struct ky_control_slot *shared;
-	struct ky_slot *slot;
-	int os_error, result;
-	uint32_t number;
 	int dir_fd;
 
 	if (!find_directory(runtime_fd, path, name, directory))
@@ -65,20 +125,8 @@ static void find_session(int runtime_fd, const char *path, const char *name)
 	dir_fd = ky_directory_open(directory);
 	if (dir_fd < 0)
 		return;
-	slot = ky_trace_alloc(sizeof(*slot));
-	result = slot ? ky_session_open(slot, dir_fd, &os_error) : KY_OFF_MEMORY;
+	join_found(dir_fd, directory);
 	ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
-	if (result)
-		return;
-	shared = claim_slot(slot->file->cookie, &number);
-	if (!shared)
-		return;
-	memcpy(slot->directory, directory, sizeof(slot->directory));
-	memcpy(shared->directory, directory, sizeof(slot->directory));
-	slot->cookie = slot->file->cookie;
-	shared->os_error = 0;
-	__atomic_store_n(&shared->cookie, slot->cookie, __ATOMIC_RELEASE);
-	ky_session_enter(slot, number, 0);
 }
 
 /* As the kernel gives them. */
