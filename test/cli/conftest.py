@@ -5,6 +5,7 @@
     shared    the directory of reference traces, or the test is skipped
     record    record this machine's kernel into a directory; needs root and tracefs
     without_losses  by record or one's own function, several times if need be
+    with_content    by record, several times if need be
     loopback  127.0.0.1 can be reached, or the test is skipped
     peer      peer("babeltrace2", ...) runs another tracer's program, or the test is skipped
     maker     tools/make-test-traces as a module
@@ -269,6 +270,16 @@ def without_losses():
         return pytest.fail(f"every run lost something: {done}")
 
     return call
+
+
+@pytest.fixture
+def with_content(record, without_losses):
+    """with_content(*options, **kwargs): no system call's content is lost either.
+
+    Others' calls leave some, too, and may take all the room for it.
+    """
+    return lambda *options, **kwargs: without_losses(record, *options, **kwargs,
+                                                     is_whole=lambda done: "content" not in done.err)
 
 
 @pytest.fixture(scope="session")

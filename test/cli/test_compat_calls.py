@@ -296,10 +296,9 @@ def test_content(recorded):
     assert (entry["dport"], entry["v4addr"]) == (9, [10, 1, 2, 3])
 
 
-def test_arguments_of_all_kinds(kymo, runs, record, tmp_path):
+def test_arguments_of_all_kinds(kymo, runs, with_content, tmp_path):
     program = compat_arguments.build(tmp_path)
-    trace, done = record("-k", compat_arguments.EVENTS, "--syscall-content=all", "--follow", command=[program])
-    assert "; 0 lost." in done.err, done
+    trace, done = with_content("-k", compat_arguments.EVENTS, "--syscall-content=all", "--follow", command=[program])
     compat_arguments.check(calls_of(kymo, trace, pid_of(done)))
 
 
@@ -322,12 +321,11 @@ def test_who_is_chosen(kymo, runs, record, program):
     assert kymo("print", "--event", "compat_*", trace).out.count("\n") == 1
 
 
-def test_among_calls_of_64_bits(kymo, runs, record, without_losses, tmp_path):
+def test_among_calls_of_64_bits(kymo, runs, record, with_content, tmp_path):
     """Both are in order; nobody's call is taken for another's."""
     mixed = compile_c(tmp_path / "mixed", MIXED)
-    trace, done = without_losses(record, "-k", "syscalls,compat_syscall_*", "--syscall-content=paths",
-                                 "--context", "procname", command=[mixed],
-                                 is_whole=lambda done: "content" not in done.err)
+    trace, done = with_content("-k", "syscalls,compat_syscall_*", "--syscall-content=paths",
+                               "--context", "procname", command=[mixed])
     found = calls_of(kymo, trace, pid_of(done))
     seeks = [(name.partition("syscall_entry_")[0], fields["offset"]) for name, fields in found
              if name.endswith("entry_lseek") and fields["fd"] in (998, 999)]

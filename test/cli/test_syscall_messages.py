@@ -15,23 +15,22 @@ def recorded(kymo, trace, pid):
 
 
 @pytest.mark.parametrize("bits", [64, 32])
-def test_all_of_them(kymo, peer, record, tmp_path, bits):
+def test_all_of_them(kymo, peer, with_content, tmp_path, bits):
     program = messages.build(tmp_path, bits)
     try:
         subprocess.run([program], check=True, capture_output=True)
     except OSError:
         pytest.skip(f"this kernel runs no programs of {bits} bits")
-    trace, done = record("-k", messages.EVENTS, "--syscall-content=all", "--follow", command=[program])
-    assert "; 0 lost." in done.err and "content" not in done.err, done
+    trace, done = with_content("-k", messages.EVENTS, "--syscall-content=all", "--follow", command=[program])
     messages.check(recorded(kymo, trace, int(done.out)), "compat_" if bits == 32 else "")
     theirs = peer("babeltrace2", trace)
     assert theirs.code == 0 and theirs.out.count("\n") == kymo("print", trace).out.count("\n")
 
 
-def test_addresses_alone(kymo, record, tmp_path):
+def test_addresses_alone(kymo, with_content, tmp_path):
     """With paths, contents are left where they are."""
     program = messages.build(tmp_path, 64)
-    trace, done = record("-k", messages.EVENTS, "--syscall-content=paths", "--follow", command=[program])
+    trace, done = with_content("-k", messages.EVENTS, "--syscall-content=paths", "--follow", command=[program])
     found = [entry for entry, _ in messages.of(recorded(kymo, trace, int(done.out)), "sendmmsg", "")]
     assert [len(entry["mmsg_messages"]) for entry in found][:10] == [4, 1024, 1024, 5, 3, 2, 2, 200, 0, 0]
     assert [messages.status(entry) for entry in found][:10] == [
