@@ -26,7 +26,7 @@ EVENTS = {
 NAMES = "|".join(sorted(EVENTS, key=len, reverse=True))
 PERF_LINE = re.compile(rf" *(?P<tid>-?\d+) +\[(?P<cpu>\d+)\] .*? sched:(?P<event>{NAMES}): (?P<fields>.*)")
 OUR_LINE = re.compile(rf".* (?P<event>{NAMES}): {{ cpu_id = (?P<cpu>\d+) }}, {{ tid = (?P<tid>\d+) }}, {{ (?P<fields>.*) }}")
-SCRIPT = "echo $$ >workload; for i in $(seq 40); do /bin/true; done; echo a | cat | cat >/dev/null"
+SCRIPT = "echo $$ >workload; for i in $(seq 20); do /bin/true; done; echo a | cat | cat >/dev/null"
 
 
 def by_cpu(text, line_of, field, side):
@@ -76,18 +76,28 @@ def is_in_a_row(ours, perfs):
 
 @pytest.fixture
 def record(kymo, kymo_bin, peer, needs_root_tracefs, tmp_path):
-    """record(*options) -> perf's events of each CPU, ours, and the ids of the workload's threads."""
+    """record(*options) -> perf's events of each CPU, ours, and the ids of the workload's threads; once more where perf
+    has lost events, as it does on a busy machine: nothing tells then which are missing."""
 
     def call(*options):
+        for _ in range(4):
+            found = once(*options)
+            if found:
+                return found
+        return pytest.fail("perf lost events every time")
+
+    def once(*options):
         trace, converted, data = (tmp_path / name for name in ("trace", "converted", "perf.data"))
         for path in (trace, converted):
             shutil.rmtree(path, ignore_errors=True)
-        done = peer("perf", "record", "-q", "-a", "-m", "4M", "-o", data, "-e", ",".join(f"sched:{name}" for name in EVENTS),
+        done = peer("perf", "record", "-q", "-a", "-m", "16M", "-o", data, "-e", ",".join(f"sched:{name}" for name in EVENTS),
                     "--", kymo_bin, "record", *options, "-k", ",".join(EVENTS), "-o", trace, "--", "sh", "-c", SCRIPT,
                     cwd=tmp_path)
         assert done.code == 0 and "; 0 lost." in done.err, done
         script = peer("perf", "script", "--show-lost-events", "-i", data, "-F", "tid,cpu,time,event,trace")
-        assert script.code == 0 and "LOST" not in script.out
+        assert script.code == 0, script
+        if "LOST" in script.out:
+            return None
         if "--raw" in options:
             kymo("convert", "--to", "ctf1.8", "-o", converted, trace)
             trace = converted
@@ -96,7 +106,7 @@ def record(kymo, kymo_bin, peer, needs_root_tracefs, tmp_path):
         ours = by_cpu(kymo("print", trace).out, OUR_LINE, r"(\w+) = (-?\d+)", 1)
         everything = [event for events in ours.values() for event in events]
         threads = with_children(int((tmp_path / "workload").read_text()), everything)
-        assert len(threads) >= 43
+        assert len(threads) >= 23
         assert ({event for event, tid, _ in everything if tid in threads} >=
                 EVENTS.keys() - {"sched_migrate_task", "sched_process_free"})
         return perfs, ours, threads
@@ -111,7 +121,7 @@ def test_same_events_in_the_same_order(record, options):
     Where an interrupt comes between the two recorders' turns with one event, its own events are before
     that event for one of them, and after it for the other: then once more.
     """
-    for _ in range(5):
+    for _ in range(8):
         perfs, ours, threads = record(*options)
         difference = []
         for cpu in ours:

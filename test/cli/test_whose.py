@@ -87,9 +87,10 @@ def test_a_call_that_is_under_way(recording, actor):
     assert names[0] == "syscall_exit_read" and "syscall_entry_read" in names
 
 
-def test_switches_and_wake_ups(recording, actor):
-    """Those to it, those from it, and who wakes it."""
-    one, other = actor(), actor()
+def test_switches_and_wake_ups(recording, actor, program):
+    """Those to it, those from it, and who wakes it. On the first CPU: some kernels do not tell when others leave their
+    idle thread."""
+    one, other = actor("taskset", "-c", str(min(os.sched_getaffinity(0))), program), actor()
     record = recording("--tid", one.pid, events="sched_switch,sched_waking")
     for _ in range(5):
         one.sleeps()
