@@ -13,9 +13,11 @@ import time
 import pytest
 
 WAYS = ["mmap", "splice", "read", "auto"]
-EVENTS = "syscall_*_getppid"
+# Nobody else calls it while a test runs: a busy machine's shells all call getppid, for one.
+CALL = "sched_get_priority_max"
+EVENTS = f"syscall_*_{CALL}"
 
-# getppid as fast as can be, or with pauses of the second argument in seconds; on one CPU, until
+# That call as fast as can be, or with pauses of the second argument in seconds; on one CPU, until
 # standard input ends or as often as the third argument says. Prints how often.
 CALLS = r"""
 import os, select, sys, time
@@ -23,7 +25,7 @@ os.sched_setaffinity(0, {int(sys.argv[1])})
 pause, limit, calls = float(sys.argv[2]), int(sys.argv[3]), 0
 while calls < limit and not select.select([0], [], [], 0)[0]:
     for _ in range(1 if pause else min(1000, limit - calls)):
-        os.getppid()
+        os.sched_get_priority_max(0)
         calls += 1
     time.sleep(pause)
 print(calls)
@@ -66,8 +68,14 @@ def check_calls(lines, pid, calls):
     """Each of @pid's calls once, entries and exits in turn."""
     names = [name for _, _, tid, name in lines if tid == pid]
     assert len(names) == 2 * calls
-    assert set(names[0::2]) == {"syscall_entry_getppid"}
-    assert set(names[1::2]) == {"syscall_exit_getppid"}
+    assert set(names[0::2]) == {f"syscall_entry_{CALL}"}
+    assert set(names[1::2]) == {f"syscall_exit_{CALL}"}
+
+
+def check_losses(found, lost, calls, options):
+    """To the event; but what the recorder itself needs, for names, is lost like all else, and counted."""
+    own = len(found) + lost - 2 * calls
+    assert 0 <= own < 2000 if lost and options else own == 0
 
 
 class Recorder:
@@ -133,7 +141,7 @@ def test_many(kymo_bin, needs_root_tracefs, peer, tmp_path, way, options):
     # On a busy machine the recorder may come too late; then it says so, to the event.
     if lost == 0:
         check_calls(lines, pid, calls)
-    assert 0 <= len([1 for line in lines if "getppid" in line[3]]) + lost - 2 * calls < 2000
+    check_losses([1 for line in lines if CALL in line[3]], lost, calls, options)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -146,7 +154,7 @@ def test_losses(kymo, kymo_bin, needs_root_tracefs, tmp_path, way, options):
     info = json.loads(kymo("info", "--json", tmp_path / "t").out)
     assert info["lost_events"] == lost
     got = int(kymo("print", "--count", "--event", EVENTS, tmp_path / "t").out)
-    assert 0 <= got + lost - 2 * calls < 2000
+    check_losses(range(got), lost, calls, options)
 
 
 def test_mapping(kymo_bin, needs_root_tracefs, tmp_path):
@@ -176,7 +184,7 @@ def test_adapting(kymo_bin, needs_root_tracefs, peer, tmp_path, tsan):
     lines = lines_of(peer, tmp_path / "t")
     check_order(lines)
     calls = sum(n for _, n in done)
-    assert 0 <= len([1 for line in lines if "getppid" in line[3]]) + lost - 2 * calls < 2000
+    check_losses([1 for line in lines if CALL in line[3]], lost, calls, ["-c", "procname"])
     if lost == 0:
         for pid, n in done:
             check_calls(lines, pid, n)
