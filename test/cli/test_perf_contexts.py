@@ -80,6 +80,14 @@ def test_fork(box):
 
 
 @needs_migrations
+def test_children_in_the_same_memory(box):
+    """What a child of vfork() closes is its own: its parent's descriptor stays, and is not forgotten."""
+    done = record(box, "guests", "perf:cpu-migrations")
+    assert done.out == "files 1\n"
+    assert len(values(done, "guest")) == 40 and len(values(done, "after")) == 20
+
+
+@needs_migrations
 def test_numbers_that_are_other_files_now(box):
     done = record(box, "reuse", "perf:cpu-migrations,perf:alignment-faults")
     assert done.out.splitlines()[0] == "left 10"

@@ -166,6 +166,26 @@ static void run_fork(void)
 	KYMO_EVENT(counting, parent, 2);
 }
 
+/* Children that have our memory, and close what they have before they run something else. */
+static void run_guests(void)
+{
+	KYMO_EVENT(counting, before, 0);
+	for (int i = 0; i < 20; i++) {
+		int status = 0;
+		pid_t pid = vfork();
+
+		if (pid == 0) {
+			for (int fd = 200; fd < 400; fd++)
+				close(fd);
+			KYMO_EVENT(counting, guest, i);
+			KYMO_EVENT(counting, guest, i);
+			_exit(0);
+		}
+		check(waitpid(pid, &status, 0) == pid && status == 0, "vfork");
+		KYMO_EVENT(counting, after, i);
+	}
+}
+
 /* Its descriptors become other files, whose contents nobody else may take. */
 static void run_reuse(void)
 {
@@ -227,6 +247,8 @@ int main(int argc, char **argv)
 		run_threads(50, in_thread);
 	else if (strcmp(mode, "fork") == 0)
 		run_fork();
+	else if (strcmp(mode, "guests") == 0)
+		run_guests();
 	else if (strcmp(mode, "reuse") == 0)
 		run_reuse();
 	else if (strcmp(mode, "signals") == 0)
