@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/statedump.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
@@ -306,7 +307,7 @@ static int dump_processes(struct ky_dump_run *run)
 	int ret = ky_proc_numbers_open(&run->proc, ".", &pids);
 
 	if (ret < 0)
-		return ky_error_set(run->err, ret, "cannot list the processes in /proc");
+		return ky_error_errno(run->err, errno, "cannot list the processes in /proc");
 	while (ret == KYMO_OK && (pid = ky_proc_numbers_next(&pids)) >= 0)
 		ret = dump_process(run, pid);
 	ky_proc_numbers_close(&pids);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/threads.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,7 @@ int ky_threads_scan(struct ky_threads *threads, struct kymo_error *err)
 	int32_t pid;
 
 	if (ret < 0)
-		return ky_error_set(err, ret, "cannot read /proc");
+		return ky_error_errno(err, errno, "cannot list the processes in /proc");
 	while (!ret && (pid = ky_proc_numbers_next(&pids)) >= 0)
 		ret = scan_process(threads, pid);
 	ky_proc_numbers_close(&pids);

@@ -79,12 +79,15 @@ static int make_level(const char *path, uid_t uid, mode_t mode, struct kymo_erro
 								   "for sessions"),
 						    path);
 	fd = open(path, DIR_FLAGS);
+	if (fd < 0)
+		return path_error(
+			err, ky_error_errno(err, errno, "cannot open the directory for sessions"),
+			path);
 	/* What we made is ours until it is given away; anything else has been put there since. */
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
 	    (uid != geteuid() && fchown(fd, uid, (gid_t)-1) < 0) || fchmod(fd, mode) < 0)
 		ret = path_error(err, ky_error_set(err, KYMO_E_IO, "cannot set the owner"), path);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return ret;
 }
 

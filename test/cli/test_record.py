@@ -519,7 +519,7 @@ def test_full_disk(kymo, needs_root_tracefs, small_disk, options):
     assert "the disk is full" in done.err
     if options:
         size = sum(os.path.getsize(path) for path in glob.glob(f"{mount}/t/raw/cpu*"))
-        (told, unit), = re.findall(r"Recorded \d+ events.*?, ([\d.]+) ([KM])iB", done.err)
+        (told, unit), = re.findall(r"Recorded \d+ raw records.*?, ([\d.]+) ([KM])iB", done.err)
         assert float(told) * {"K": 1 << 10, "M": 1 << 20}[unit] > size * 0.9, (done.err, size)
 
 
