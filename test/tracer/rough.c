@@ -232,7 +232,7 @@ static int mode_only(char **args)
 		/* the library, at start */
 		SYS_clock_gettime, SYS_close, SYS_fcntl, SYS_fstat, SYS_ftruncate, SYS_geteuid,
 		SYS_getpid, SYS_madvise, SYS_memfd_create, SYS_mmap, SYS_openat, SYS_prctl,
-		SYS_prlimit64,
+		SYS_prlimit64, SYS_rt_sigprocmask,
 		/* with a session: the last of all, for they are left out otherwise */
 		SYS_futex, SYS_getdents64, SYS_getrandom, SYS_munmap, SYS_pread64, SYS_read,
 		SYS_readlinkat, SYS_renameat2, SYS_uname, SYS_unlinkat};
