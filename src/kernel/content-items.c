@@ -275,6 +275,30 @@ static void end_part(struct ky_content_writer *w, const struct ky_content_place 
 	ky_bpf_place(a, place->next);
 }
 
+void ky_content_write_room(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int message = ky_bpf_label(a), set = ky_bpf_label(a), none = ky_bpf_label(a);
+	const struct ky_content_place place = {.fault = none, .absent = none};
+
+	ky_bpf_load(a, BPF_B, R1, R9, place_at(KY_CONTENT_OUT_A));
+	ky_bpf_jump(a, BPF_JEQ, R1, KY_CONTENT_MSG_NAME, message);
+	ky_bpf_jump(a, BPF_JNE, R1, KY_CONTENT_SOCKADDR, none);
+	load_argument(w, (int16_t)(place_at(KY_CONTENT_OUT_A) + 2), S_POINTER);
+	ky_bpf_move(a, R3, R1);
+	ky_bpf_store_imm(a, BPF_DW, FP, S_VALUE, 0);
+	read_to_stack(w, S_VALUE, 4, BPF_FUNC_probe_read_user);
+	ky_bpf_jump(a, BPF_JNE, R0, 0, none);
+	ky_bpf_go(a, set);
+	ky_bpf_place(a, message);
+	load_argument(w, (int16_t)(place_at(KY_CONTENT_OUT_A) + 1), S_POINTER);
+	ky_content_take_message_name(w, &place);
+	ky_bpf_place(a, set);
+	ky_bpf_load(a, BPF_W, R1, FP, S_VALUE);
+	ky_bpf_store(a, BPF_W, FP, S_ROOM, R1);
+	ky_bpf_place(a, none);
+}
+
 void ky_content_write_item(struct ky_content_writer *w, unsigned int number, unsigned int kinds)
 {
 	struct ky_bpf_asm *a = &w->a;

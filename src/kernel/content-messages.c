@@ -232,6 +232,7 @@ static void finish(struct ky_content_writer *w)
 	ky_bpf_alu_imm(a, BPF_AND, R2, 1);
 	ky_bpf_alu_imm(a, BPF_LSH, R2, KY_CONTENT_IN_B);
 	ky_bpf_store(a, BPF_W, FP, S_FAULTS, R2);
+	ky_bpf_store_imm(a, BPF_W, FP, S_ROOM, ANY_ROOM);
 	ky_content_write_faults(w);
 	ky_bpf_place(a, no_faults);
 	ky_content_write_end(w);

@@ -102,7 +102,7 @@ static void jump_if_whole(struct ky_content_writer *w, int label)
 	ky_bpf_jump(&w->a, BPF_JNE, R1, 0, label);
 }
 
-/* At entry: is anything to be read? At exit that is known only after the faults were looked up. */
+/* At entry: is anything to be read, or how much will fit into what it returns? At exit that is known only after the faults were looked up. */
 static void find_descriptor(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
@@ -115,6 +115,11 @@ static void find_descriptor(struct ky_content_writer *w)
 			break;
 		ky_bpf_load(a, BPF_B, R1, R9, place_at(place));
 		ky_bpf_jump(a, BPF_JNE, R1, 0, some);
+	}
+	if (!w->is_exit) {
+		ky_bpf_load(a, BPF_B, R1, R9, place_at(KY_CONTENT_OUT_A));
+		ky_bpf_jump(a, BPF_JEQ, R1, KY_CONTENT_SOCKADDR, some);
+		ky_bpf_jump(a, BPF_JEQ, R1, KY_CONTENT_MSG_NAME, some);
 	}
 	jump_if_whole(w, some);
 	ky_bpf_go(a, w->out);
@@ -157,7 +162,7 @@ static void check_task(struct ky_content_writer *w)
 	ky_content_write_unpack(w);
 }
 
-/* S_LATE = what could not be read at entry, then to @done; to @none, when there is nothing. */
+/* S_LATE = what could not be read at entry, S_ROOM, then to @done; to @none, when there is nothing. */
 static void find_faults(struct ky_content_writer *w, int none, int done)
 {
 	struct ky_bpf_asm *a = &w->a;
@@ -171,6 +176,8 @@ static void find_faults(struct ky_content_writer *w, int none, int done)
 	ky_bpf_jump(a, BPF_JEQ, R0, 0, none);
 	ky_bpf_load(a, BPF_W, R1, R0, 0);
 	ky_bpf_store(a, BPF_DW, FP, S_LATE, R1);
+	ky_bpf_load(a, BPF_W, R1, R0, S_ROOM - S_KEPT);
+	ky_bpf_store(a, BPF_W, FP, S_ROOM, R1);
 	ky_bpf_map(a, R1, w->p->faults_map);
 	ky_bpf_move(a, R2, FP);
 	ky_bpf_alu_imm(a, BPF_ADD, R2, S_KEY);
@@ -192,6 +199,7 @@ static void find_late(struct ky_content_writer *w)
 	int none = ky_bpf_label(a), done = ky_bpf_label(a);
 
 	ky_bpf_store_imm(a, BPF_DW, FP, S_LATE, 0);
+	ky_bpf_store_imm(a, BPF_W, FP, S_ROOM, ANY_ROOM);
 	if (!w->p->fields)
 		ky_bpf_go(a, none);
 	else
@@ -298,6 +306,8 @@ static void write_header(struct ky_content_writer *w)
 	ky_bpf_store(a, BPF_DW, R7, FIELD(time_ns), R0);
 	ky_bpf_move_imm(a, R8, (int32_t)HEADER_BYTES);
 	ky_bpf_store_imm(a, BPF_DW, FP, S_FAULTS, 0);
+	if (!w->is_exit)
+		ky_bpf_store_imm(a, BPF_W, FP, S_ROOM, ANY_ROOM);
 }
 
 /* ---- the whole program ---------------------------------------------------------------- */
@@ -305,17 +315,21 @@ static void write_header(struct ky_content_writer *w)
 void ky_content_write_faults(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
-	int none = ky_bpf_label(a);
+	int some = ky_bpf_label(a), none = ky_bpf_label(a);
 
 	ky_bpf_load(a, BPF_W, R1, FP, S_FAULTS);
-	ky_bpf_jump(a, BPF_JEQ, R1, 0, none);
+	ky_bpf_store(a, BPF_W, FP, S_KEPT, R1);
+	ky_bpf_jump(a, BPF_JNE, R1, 0, some);
+	ky_bpf_load(a, BPF_W, R1, FP, S_ROOM);
+	ky_bpf_jump(a, BPF_JEQ, R1, ANY_ROOM, none);
+	ky_bpf_place(a, some);
 	ky_bpf_load(a, BPF_DW, R1, FP, S_ID);
 	ky_bpf_store(a, BPF_W, FP, S_KEY, R1);
 	ky_bpf_map(a, R1, w->p->faults_map);
 	ky_bpf_move(a, R2, FP);
 	ky_bpf_alu_imm(a, BPF_ADD, R2, S_KEY);
 	ky_bpf_move(a, R3, FP);
-	ky_bpf_alu_imm(a, BPF_ADD, R3, S_FAULTS);
+	ky_bpf_alu_imm(a, BPF_ADD, R3, S_KEPT);
 	ky_bpf_move_imm(a, R4, BPF_ANY);
 	ky_bpf_call(a, BPF_FUNC_map_update_elem);
 	ky_bpf_place(a, none);
@@ -341,13 +355,30 @@ void ky_content_write_end(struct ky_content_writer *w)
 	ky_bpf_go(a, w->out);
 }
 
+/* At entry: a record of nothing was for what is remembered alone. */
+static void drop_empty(struct ky_content_writer *w)
+{
+	struct ky_bpf_asm *a = &w->a;
+	int some = ky_bpf_label(a);
+
+	ky_bpf_jump(a, BPF_JNE, R8, (int32_t)HEADER_BYTES, some);
+	jump_if_whole(w, some);
+	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);
+	ky_bpf_go(a, w->out);
+	ky_bpf_place(a, some);
+}
+
 static void finish(struct ky_content_writer *w)
 {
 	struct ky_bpf_asm *a = &w->a;
 	int call = ky_bpf_label(a);
 
-	if (!w->is_exit)
+	if (!w->is_exit) {
+		if (w->p->fields)
+			ky_content_write_room(w);
 		ky_content_write_faults(w);
+		drop_empty(w);
+	}
 	ky_content_write_end(w);
 	ky_bpf_place(a, w->broken); /* cannot be */
 	ky_bpf_store_imm(a, BPF_DW, R6, BUSY, 0);

@@ -150,7 +150,7 @@ struct ky_content_programs {
 	/* To be filled in by the caller: */
 	int calls_map;	/* array of struct ky_content_descriptor, by number */
 	int rings_map;	/* array of regions, by CPU */
-	int faults_map; /* hash: thread -> the places that were not readable at entry */
+	int faults_map; /* hash: thread -> what is known of the call since its entry: S_KEPT */
 	int next_map;	/* of programs: [0] goes on with messages */
 	uint32_t data_bytes;
 	uint32_t limit;	   /* of buffers; 0: they are not read */

@@ -21,6 +21,15 @@ void ky_content_write_bytes(struct ky_content_writer *w, const struct ky_content
 
 	ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
 	ky_bpf_jump(a, BPF_JEQ, R2, 0, place->absent);
+	if (place->number == KY_CONTENT_OUT_A) {
+		/* The kernel tells how long the address is, not how much of it there was room for. */
+		int fits = ky_bpf_label(a);
+
+		ky_bpf_load(a, BPF_W, R1, FP, S_ROOM);
+		ky_bpf_jump_reg(a, BPF_JLE, R2, R1, fits);
+		ky_bpf_move(a, R2, R1);
+		ky_bpf_place(a, fits);
+	}
 	ky_bpf_jump(a, BPF_JLE, R2, (int32_t)max, small);
 	ky_bpf_move_imm(a, R2, (int32_t)max);
 	ky_bpf_place(a, small);
@@ -220,6 +229,11 @@ static void take_words(struct ky_content_writer *w, const struct ky_content_plac
 	ky_bpf_store(a, BPF_DW, FP, S_POINTER, R1);
 	ky_bpf_store(a, BPF_DW, FP, S_VALUE, R2);
 	ky_bpf_jump(a, BPF_JEQ, R1, 0, place->absent);
+}
+
+void ky_content_take_message_name(struct ky_content_writer *w, const struct ky_content_place *place)
+{
+	take_words(w, place, MSG_NAME_AT);
 }
 
 void ky_content_write_message_name(struct ky_content_writer *w,

@@ -33,7 +33,12 @@ enum {
 	S_HEADER = -176,   /* a struct mmsghdr */
 	S_UNPACKED = -184, /* not 0: the arguments are in S_BLOCK */
 	S_BLOCK = -216,	   /* 32 bytes: what socketcall's second argument points at */
+	S_KEPT = -224,	   /* from entry to exit: the faults, and S_ROOM */
+	S_ROOM = -220,	   /* how long an address may be that the call returns: 32 bits */
 };
+
+/* S_ROOM, when it is not known. */
+#define ANY_ROOM INT32_MAX
 
 enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
 
@@ -144,12 +149,17 @@ void ky_content_write_vectors(struct ky_content_writer *w, const struct ky_conte
 void ky_content_write_message(struct ky_content_writer *w, const struct ky_content_place *place);
 void ky_content_write_message_name(struct ky_content_writer *w,
 				   const struct ky_content_place *place);
-/* S_VALUE bytes from S_POINTER, or @max. */
+/* S_POINTER, S_VALUE = the address of its name, and that one's length in the lower half. */
+void ky_content_take_message_name(struct ky_content_writer *w,
+				  const struct ky_content_place *place);
+/* S_VALUE bytes from S_POINTER, or @max; of an address that was returned, what there was room for. */
 void ky_content_write_bytes(struct ky_content_writer *w, const struct ky_content_place *place,
 			    uint32_t max);
 /* content-messages.c: go on with S_VALUE messages at S_POINTER in the program for them. */
 void ky_content_write_messages(struct ky_content_writer *w, const struct ky_content_place *place);
-/* content-program.c: at entry, remember S_FAULTS: the call itself may bring the page in. */
+/* At entry: S_ROOM of what the call will return, where it is overwritten with its length. */
+void ky_content_write_room(struct ky_content_writer *w);
+/* content-program.c: at entry, remember S_FAULTS: the call itself may bring the page in; and S_ROOM. */
 void ky_content_write_faults(struct ky_content_writer *w);
 /* The record is whole: r8 bytes. Goes out. */
 void ky_content_write_end(struct ky_content_writer *w);

@@ -200,7 +200,7 @@ static int make_maps(struct ky_content *content, struct kymo_error *err)
 	if (p->calls_map < 0)
 		return p->calls_map;
 	p->faults_map =
-		ky_bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "kymo_faults", 4, 4, MAX_FAULTS, 0, err);
+		ky_bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "kymo_faults", 4, 8, MAX_FAULTS, 0, err);
 	if (p->faults_map < 0)
 		return p->faults_map;
 	p->next_map = ky_bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_next", 4, 4, 1, 0, err);

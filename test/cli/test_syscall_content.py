@@ -290,6 +290,112 @@ def test_sockets(calls):
     assert leave["sport"] == port
 
 
+SHORT = r"""
+#define _GNU_SOURCE
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* In memory that 32-bit calls reach, too. */
+static struct {
+	char address[128], data[16];
+	socklen_t len;
+	int args[6];
+} *low;
+static struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "\0kymo-short"};
+
+/* Room for @bytes bytes, with others behind them. */
+static void *room(socklen_t bytes)
+{
+	memset(low->address, 'X', sizeof(low->address));
+	low->len = bytes;
+	return low->address;
+}
+
+int main(void)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t in_len = sizeof(in), un_len = 2 + 11 + 6;
+	int listening = socket(AF_UNIX, SOCK_STREAM, 0), connected = socket(AF_UNIX, SOCK_STREAM, 0);
+	int udp = socket(AF_INET, SOCK_DGRAM, 0), fd;
+	struct iovec vector;
+	struct msghdr msg = {.msg_iov = &vector, .msg_iovlen = 1, .msg_namelen = 5};
+	long ret;
+
+	low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	sprintf(un.sun_path + 11, "%06d", getpid() % 1000000);
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	bind(listening, (void *)&un, un_len);
+	listen(listening, 5);
+	for (int i = 0; i <= 21; i += 7)
+		syscall(SYS_getsockname, listening, room(i), &low->len);
+	un.sun_path[1] = 'c';
+	bind(connected, (void *)&un, un_len);
+	un.sun_path[1] = 'k';
+	connect(connected, (void *)&un, un_len);
+	syscall(SYS_getpeername, connected, room(6), &low->len);
+	syscall(SYS_accept, listening, room(4), &low->len);
+	bind(udp, (void *)&in, sizeof(in));
+	getsockname(udp, (void *)&in, &in_len);
+	for (int i = 0; i < 2; i++)
+		sendto(udp, "ping", 4, 0, (void *)&in, sizeof(in));
+	syscall(SYS_recvfrom, udp, low->data, 16, 0, room(5), &low->len);
+	vector.iov_base = low->data;
+	vector.iov_len = 16;
+	msg.msg_name = room(0);
+	syscall(SYS_recvmsg, udp, &msg, 0);
+	/* Of 32 bits: getsockname itself, and socketcall. */
+	room(9);
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(367), "b"(listening), "c"((long)low->address), "d"((long)&low->len)
+			 : "memory", "r8", "r9", "r10", "r11");
+	room(8);
+	low->args[0] = listening;
+	low->args[1] = (int)(long)low->address;
+	low->args[2] = (int)(long)&low->len;
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(102), "b"(6), "c"((long)low->args) : "memory", "r8", "r9", "r10", "r11");
+	return 0;
+}
+"""
+
+
+def test_addresses_without_room(kymo, record, tmp_path):
+    """Of an address that does not fit, the kernel tells the length; what lies behind the room for it is not from it."""
+    (tmp_path / "short.c").write_text(SHORT)
+    subprocess.run(["cc", "-O1", "-w", "-o", tmp_path / "short", tmp_path / "short.c"], check=True)
+    trace, done = record("--syscall-content=paths", "--follow", "-k",
+                         "syscall:*sockname,syscall:getpeername,syscall:accept,syscall:recv*,compat_syscall_*_getsockname",
+                         command=[tmp_path / "short"])
+    assert "; 0 lost." in done.err and "content" not in done.err, done
+    recorded = Calls(kymo, trace, int(done.out.split()[0]))
+    name = f"@kymo-short{int(done.out.split()[0]) % 1000000:06d}"
+
+    def told(call):
+        return [(leave["sun_path"], status(leave)) for _, leave in recorded.of(call)]
+
+    names = told("getsockname")
+    assert names[:4] == [("", "truncated"), (name[:5], "truncated"), (name[:12], "truncated"), (name, "read")]
+    leave = recorded.of("getsockname")[4][1]
+    assert leave["v4addr"] == [127, 0, 0, 1] and status(leave) == "read"
+    assert told("getpeername") == [(name[:4], "truncated")]
+    assert told("accept") == [("@c", "truncated")]
+    for call in ("recvfrom", "recvmsg"):
+        (_, leave), = recorded.of(call)
+        assert (leave["sport"], leave["v4addr"], status(leave)) == (0, [], "truncated"), call
+        family = leave["family"]
+        assert (family["value"] if isinstance(family, dict) else family) == 2
+    compat = [event["fields"] for event in recorded.events if event["event"] == "compat_syscall_exit_getsockname"]
+    assert not compat or [(leave["sun_path"], status(leave)) for leave in compat] == \
+        [(name[:7], "truncated"), (name[:6], "truncated")]
+    recorded.events = [event for event in recorded.events if event["event"].startswith("compat")]
+    assert len(recorded.events) in (0, 4)
+
+
 def test_buffers(calls):
     recorded, _, _ = calls("all:100")
     big = bytes(i * 7 & 255 for i in range(5000))
