@@ -2,6 +2,8 @@
 #include "kernel/btf.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "os/file.h"
@@ -27,7 +29,7 @@ enum {
 
 struct constant {
 	int64_t value;
-	bool is_ambiguous;
+	bool is_ambiguous, is_asked;
 };
 
 struct sections {
@@ -177,14 +179,47 @@ static void read_all(struct ky_btf *btf)
 
 bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *value)
 {
-	const struct constant *constant;
+	struct constant *constant;
 
 	if (!btf->is_read)
 		read_all(btf);
 	constant = ky_names_getn(&btf->constants, name, len);
 	if (!constant || constant->is_ambiguous)
 		return false;
+	constant->is_asked = true;
 	*value = constant->value;
+	return true;
+}
+
+void ky_btf_asked(const struct ky_btf *btf, struct ky_strbuf *text)
+{
+	size_t pos = 0;
+	const char *name;
+	void *value;
+
+	while (ky_names_next(&btf->constants, &pos, &name, &value)) {
+		const struct constant *constant = value;
+
+		if (constant->is_asked)
+			ky_strbuf_addf(text, "constant %s %" PRId64 "\n", name, constant->value);
+	}
+}
+
+bool ky_btf_know(struct ky_btf *btf, const char *text)
+{
+	btf->is_read = true;
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+		char name[256];
+		const char *copy;
+		int64_t value;
+
+		if (sscanf(text, "constant %255[A-Za-z0-9_] %" SCNd64, name, &value) != 2)
+			return false;
+		/* The table keeps the name itself. */
+		copy = ky_arena_strdup(&btf->arena, name);
+		if (!copy || !add_constant(btf, copy, value))
+			return false;
+	}
 	return true;
 }
 

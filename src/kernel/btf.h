@@ -37,6 +37,14 @@ void ky_btf_fini(struct ky_btf *btf);
  */
 bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *value);
 
+/* Append the constants that were asked for, a line "constant NAME VALUE" each. */
+void ky_btf_asked(const struct ky_btf *btf, struct ky_strbuf *text);
+/*
+ * What @text, such lines and no others, says is all there is: another kernel's constants. False: a line makes no
+ * sense, or memory ran out.
+ */
+bool ky_btf_know(struct ky_btf *btf, const char *text);
+
 /* The byte at which member @member of the first struct @name lies; -1: there is none. */
 int ky_btf_member(struct ky_btf *btf, const char *name, const char *member);
 

@@ -182,6 +182,22 @@ static bool take_event(struct ky_raw_replay *replay, const char *line)
 	       ky_vec_push(&catalogue->events, source) == 0;
 }
 
+/* What names in the events' formats are worth: checked here, used when the model is built. */
+static bool take_constant(struct ky_session *session, const char *line)
+{
+	char name[256];
+	int64_t value;
+	int end = 0;
+
+	if (!session->has_constants ||
+	    sscanf(line, "constant %255[A-Za-z0-9_] %" SCNd64 "%n", name, &value, &end) != 2 ||
+	    line[end] != '\0')
+		return false;
+	ky_strbuf_adds(&session->constants, line);
+	ky_strbuf_addc(&session->constants, '\n');
+	return !ky_strbuf_failed(&session->constants);
+}
+
 static bool starts(const char *line, const char *word)
 {
 	return strncmp(line, word, strlen(word)) == 0;
@@ -221,6 +237,10 @@ static bool take_line(struct ky_raw_replay *replay, const char *line)
 			      &replay->end_cycles) == 2;
 	if (strcmp(line, "flight") == 0)
 		return session->options.overwrite = true;
+	if (strcmp(line, "constants") == 0)
+		return session->has_constants = true;
+	if (starts(line, "constant "))
+		return take_constant(session, line);
 	if (starts(line, "cpu "))
 		return take_cpu(replay, line);
 	if (starts(line, "thread "))

@@ -217,6 +217,8 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
 	if (session->options.overwrite)
 		ky_strbuf_adds(text, "flight\n");
+	if (session->has_constants)
+		ky_strbuf_addf(text, "constants\n%s", ky_strbuf_text(&session->constants));
 	ky_vec_foreach(&session->cpus, it)
 		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->convert.cpu, (*it)->online,
 			       (*it)->convert.lost);

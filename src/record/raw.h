@@ -3,7 +3,8 @@
  * Raw recordings: the kernel's pages as they are, moved to disk without a look at them, with what is
  * needed to make a trace of them later, on any machine of the same byte order.
  *
- *	DIR/raw/recording	text: clock's ends, CPUs, threads at the start, formats of the events
+ *	DIR/raw/recording	text: clock's ends, CPUs, threads at the start, formats of the events, what
+ *				names in them are worth
  *	DIR/raw/cpuN		pages (sub-buffers) of that CPU's ring, one after the other
  *	DIR/raw/state/		metadata.ctf: the trace's metadata; statedump_0: the state dump, as CTF
  *

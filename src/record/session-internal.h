@@ -99,6 +99,8 @@ struct ky_session {
 	struct ky_instance instance;
 	struct ky_catalogue catalogue;
 	struct ky_btf btf; /* while the model is built */
+	bool has_constants; /* what follows is what BTF was asked for: ky_btf_asked(); of a replay, when it was recorded */
+	struct ky_strbuf constants;
 	struct ky_convert convert;
 	struct ky_pid_view
 		view; /* of /proc: what this process knows others by, and what the kernel does */

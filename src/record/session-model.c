@@ -151,16 +151,24 @@ static int add_events(struct ky_session *session, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	ky_btf_init(&session->btf, NULL);
+	/* The machine that converts a raw recording may have another kernel. */
+	if (session->is_replay && session->has_constants &&
+	    !ky_btf_know(&session->btf, ky_strbuf_text(&session->constants)))
+		ret = ky_error_nomem(err);
 	ky_vec_foreach(&session->catalogue.events, source) {
+		if (ret < 0)
+			break;
 		if (!source->selected && !source->hidden)
 			continue;
 		ret = add_event(session, source, source->selected ? &session->first_dump_id : NULL,
 				&text, err);
-		if (ret < 0)
-			break;
-		session->first_dump_id += source->selected;
+		session->first_dump_id += !ret && source->selected;
 	}
 	ky_strbuf_fini(&text);
+	if (session->options.raw) {
+		ky_btf_asked(&session->btf, &session->constants);
+		session->has_constants = true;
+	}
 	ky_btf_fini(&session->btf);
 	session->stats.event_classes = session->first_dump_id;
 	return ret;

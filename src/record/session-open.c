@@ -343,6 +343,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	session->threads.proc.fd = -1;
 	ky_map_init(&session->chosen_tids);
 	ky_map_init(&session->removed);
+	ky_strbuf_init(&session->constants);
 	pthread_mutex_init(&session->sink_lock, NULL);
 	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);

@@ -373,6 +373,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_map_fini(&session->removed);
 	ky_vec_fini(&session->collected);
 	ky_catalogue_fini(&session->catalogue);
+	ky_strbuf_fini(&session->constants);
 	ky_tracefs_close(&session->fs);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);

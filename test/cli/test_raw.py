@@ -92,6 +92,25 @@ def test_what_is_left_out_is_told(record, kymo, tmp_path):
     assert "left out" not in kymo("print", "--count", raw).err
 
 
+def test_another_kernels_constants(record, kymo, kymo_bin):
+    """What the formats' names are worth is the recording's: the machine that converts it may not know."""
+    raw, _ = record("--raw", "-k", 'timer_hrtimer_start if mode == "REL" || has(nosuch)', "-d", "500ms")
+    text = (raw / "raw" / "recording").read_text()
+    assert "\nconstants\n" in text and re.search(r"^constant HRTIMER_MODE_REL 1$", text, re.MULTILINE)
+    here = kymo("print", raw).out
+    modes = set(re.findall(r"timer_hrtimer_start: .* mode = (\( \S+ : container = \d+ \))", here))
+    assert modes <= {'( "REL" : container = 1 )'}, modes
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return
+    script = 'mount --bind /dev/null /sys/kernel/btf/vmlinux && exec "$@"'
+    there = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", kymo_bin, "print", raw],
+                           capture_output=True, text=True, check=False)
+    assert there.returncode == 0 and there.stdout == here, there.stderr
+    # As it was told, so it is taken; and nothing else.
+    (raw / "raw" / "recording").write_text(text.replace("constant HRTIMER_MODE_REL 1\n", "constant HRTIMER_MODE_REL one\n"))
+    assert "this line makes no sense" in kymo("print", raw, code=1).err
+
+
 def test_losses_are_exact(record, kymo):
     calls = 300000
     raw, done = record("--raw", "--follow", "-k", "syscall_*_getpriority", "-b", "64k",
