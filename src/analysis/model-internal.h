@@ -261,6 +261,14 @@ struct ky_thread *ky_model_context_thread(struct ky_feed *feed, const struct ky_
 int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info);
 
+/* model-losses.c: events of the stream at hand were lost. As ky_model_feed() returns, but for the error's text. */
+int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch);
+/*
+ * Damage ended streams of @flow before the end of what is told, maybe. Returns the first one's, as @err, or 0; or
+ * KYMO_E_MEMORY.
+ */
+int ky_model_lose_damaged(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
+
 /* model-sched.c: @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
 int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
 /* Events were lost: what @cpu did between @begin_ns and @end_ns is unknown. */
