@@ -92,6 +92,7 @@ readlink /dev/shm/kymo-0/* >link.txt
 kymo recover -o never rings && exit 96
 kymo ctl out --enable-event 'shop:order_placed'
 wait_for 'grep -q order_placed rings/*/*.ring'
+sleeps $shop 5
 kill -TERM $recorder; wait $recorder || exit 95
 kill $shop
 """ + nothing_left())

@@ -157,7 +157,7 @@ def test_taken_descriptors(box):
     """A program closes all that it did not open, and gives the numbers to a file of its own."""
     done = box("""
 $T/rough taken mine & rough=$!
-wait_for 'kymo list --user | grep -q rough:taken && [ $(ls /proc/$rough/fd | wc -l) -gt 250 ]'
+wait_for 'kymo list --user | grep -q rough:taken && [ $(ls /proc/$rough/fd | wc -l) -ge 300 ]'
 ls -l /proc/$rough/fd | grep -q kymo-control && exit 96
 record_program $rough --user 'rough:taken' -o out
 kill $rough; wait $rough

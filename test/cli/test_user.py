@@ -422,7 +422,7 @@ rm -r /dev/shm/t; kill $shop
 def test_program_under_seccomp_is_left_alone(box):
     done = box("""
 $T/modes sandbox & modes=$!
-wait_for 'kymo list --user | grep -q modes'
+wait_for 'kymo list --user | grep -q modes && grep -q "Seccomp:.*2" /proc/$modes/status'
 kymo record --user 'modes:*' -o out --duration 200ms
 kymo doctor | grep -A3 programs
 kill $modes
@@ -452,7 +452,7 @@ def test_daemon_that_closed_all_its_files(box):
     done = box("""
 $T/modes closed-loop & modes=$!
 wait_for 'kymo list --user | grep -q closed_loop'
-ls -l /proc/$modes/fd | grep kymo-control && exit 97
+wait_for '! ls -l /proc/$modes/fd | grep -q kymo-control'
 record_program $modes --user 'modes:closed_loop' -o out
 kill $modes
 """ + nothing_left())
