@@ -495,7 +495,7 @@ def host_pid(actor):
             with open(f"/proc/{pid}/comm", encoding="ascii") as file:
                 if file.read() == "kymo-actor\n":
                     return int(pid)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # before it is opened, or read
             pass
     return pytest.fail(f"no program in the container: {children}")
 

@@ -136,7 +136,7 @@ def test_whom(kymo, kymo_bin, inside, tmp_path):
     found = collections.defaultdict(str)
     for event, fields, context in events:
         if event == "syscall_entry_lseek" and fields["offset"] % 1000 == 10:
-            found[context["tid"]] += chr(fields["offset"] // 1000 - 77_000)
+            found[context["tid"]] += chr((fields["offset"] - actors.BASE) // 1000)
     assert {name: found.pop(tid, "") for name, tid in ids.items()} == {
         "a": "ad", "second of a": "ad", "b": "de" + "f", "c": "e", "second of c": "e"}
     # Who was started meanwhile: the thread, and the child.
