@@ -100,8 +100,7 @@ static void tell_left_out(const char *path, const struct ky_raw_stats *stats)
 	struct ky_strbuf parts = KY_STRBUF_INIT;
 
 	add_part(&parts, stats->own, "system calls of Kymo's own");
-	add_part(&parts, stats->hidden,
-		 "that only tell of threads or are call stacks");
+	add_part(&parts, stats->hidden, "that only tell of threads or are call stacks");
 	add_part(&parts, stats->filtered, "that the filters did not want");
 	ky_log_info(&ky_cli_log, "%s: %" PRIu64 " raw records, %" PRIu64 " events; left out: %s",
 		    path, stats->events + left_out, stats->events,

@@ -37,6 +37,19 @@ echo 1 > /sys/devices/system/cpu/cpu1/online
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do pinned 1 after 1; sleep 0.1; done
 """
 
+# Of functions of the kernel there are clones: of one nothing else, of another beside it. (Some may not be probed.)
+CLONES = r"""#!/bin/busybox sh
+grep ' [tT] ' /proc/kallsyms > all
+sed -n 's/.* \([a-z][a-z_0-9]*\)\.\(isra\|constprop\)\.0$/\1/p' all | head -n 30 | while read f; do
+	grep -q " $f$" all && continue
+	kymo record -o gone --kprobe $f -- true 2>&1 | grep function
+	break
+done
+sed -n 's/.* \([a-z][a-z_0-9]*\)\.part\.0$/\1/p' all | head -n 9 | while read f; do
+	kymo record -o beside --kprobe $f -- true 2> said && grep compiler said && break
+done
+"""
+
 SCRIPT = f"""
 kymo record -o whole -k 'default,compat_syscall_*,syscall:unknown' --kprobe 'do_sys_openat2(arg1:s32, arg2:ustring, $retval:s32)' \\
 	--syscall-content=paths --context procname -- work
@@ -56,6 +69,8 @@ kymo record -o mapped --reader=mmap -- true
 tell mapped
 kymo record -o counted -k syscall_entry_getppid --context procname,perf:cpu:context-switches -- blink
 tell counted
+clones
+tell clones
 tar cf /dev/nvme0n1 whole raw messages absent every counted
 sync
 tell over
@@ -70,7 +85,7 @@ def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
     programs = [kymo_bin, compile_c(directory, "pinned"), thirty_two(directory),
                 messages.build(directory, 64), messages.build(directory, 32), compat_arguments.build(directory)]
-    texts = {"bin/work": WORK, "bin/blink": BLINK}
+    texts = {"bin/clones": CLONES, "bin/work": WORK, "bin/blink": BLINK}
     done = once_more(lambda: Machine(directory, "6.1", programs, SCRIPT, texts))
     print(done.text)
     assert "over" in done.steps, done.text
@@ -151,6 +166,14 @@ def test_kernel_functions(machine, kymo):
     back = next(event for event in found[found.index(call):] if event[3] == call[3] and
                 event[1] == "kernel:do_sys_openat2_return")
     assert re.search(r"retval = 3\b", back[5]), back
+
+
+def test_kernel_functions_with_clones(machine):
+    """What there is of a function beside it, or in place of it, is named."""
+    assert re.search(r"the kernel has no function for kernel:(\w+); the compiler has made others of it: \1\.",
+                     machine.text), machine.text
+    assert re.search(r"warning: (\w+): the compiler has made (\1\.\w+\.\d+)[^;]* of it, too, .*; --kprobe '\2' records",
+                     machine.text), machine.text
 
 
 def test_content_of_calls(machine, kymo):
