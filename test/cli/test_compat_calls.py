@@ -317,7 +317,7 @@ def test_who_is_chosen(kymo, runs, record, program):
     finally:
         other.communicate()
     trace, done = record("-k", "compat_syscall_entry_* if $ctx.procname == 'thirty-two' && brk == 2",
-                         "--context", "procname", command=[program])
+                         "--context", "procname", "--follow", command=[program])
     assert kymo("print", "--event", "compat_*", trace).out.count("\n") == 1
 
 
