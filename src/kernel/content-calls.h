@@ -16,9 +16,9 @@
 
 enum ky_content_kind {
 	KY_CONTENT_NONE,
-	KY_CONTENT_TEXT,      /* null-terminated; only input */
-	KY_CONTENT_SOCKADDR,  /* @len_arg: its length; as output, the address of its length */
-	KY_CONTENT_BUFFER,    /* @len_arg: its length; as output, what the call returns */
+	KY_CONTENT_TEXT,     /* null-terminated; only input */
+	KY_CONTENT_SOCKADDR, /* @len_arg: its length; as output, the address of its length */
+	KY_CONTENT_BUFFER, /* @len_arg: its length; as output, what the call returns, if that is less */
 	KY_CONTENT_IOVEC,     /* @len_arg: how many */
 	KY_CONTENT_MSG_NAME,  /* the sockaddr of a struct msghdr */
 	KY_CONTENT_MSG_IOVEC, /* its vector */

@@ -71,7 +71,14 @@ static void buffer(struct ky_content_writer *w, const struct ky_content_place *p
 	struct ky_bpf_asm *a = &w->a;
 
 	if (place->output) {
+		int fits = ky_bpf_label(a);
+
+		/* What is returned may be how long it would have been: recv() with MSG_TRUNC, getxattr() with no room. */
 		ky_bpf_load(a, BPF_DW, R1, FP, S_RET);
+		ky_bpf_load(a, BPF_DW, R2, FP, S_VALUE);
+		ky_bpf_jump_reg(a, BPF_JLE, R1, R2, fits);
+		ky_bpf_move(a, R1, R2);
+		ky_bpf_place(a, fits);
 		ky_bpf_store(a, BPF_DW, FP, S_VALUE, R1);
 	}
 	ky_content_write_bytes(w, place, max);

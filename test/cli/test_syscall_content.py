@@ -346,10 +346,16 @@ int main(void)
 	for (int i = 0; i < 2; i++)
 		sendto(udp, "ping", 4, 0, (void *)&in, sizeof(in));
 	syscall(SYS_recvfrom, udp, low->data, 16, 0, room(5), &low->len);
+	syscall(SYS_recvfrom, udp, low->data, 16, MSG_PEEK, NULL, NULL);
 	vector.iov_base = low->data;
 	vector.iov_len = 16;
 	msg.msg_name = room(0);
 	syscall(SYS_recvmsg, udp, &msg, 0);
+	/* Here it is not the length of what was written that is returned. */
+	sendto(udp, "a longer one", 12, 0, (void *)&in, sizeof(in));
+	memset(low->data, 'X', sizeof(low->data));
+	syscall(SYS_recvfrom, udp, low->data, 3, MSG_TRUNC, NULL, NULL);
+	syscall(SYS_flistxattr, listening, low->data, 0);
 	/* Of 32 bits: getsockname itself, and socketcall. */
 	room(9);
 	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(367), "b"(listening), "c"((long)low->address), "d"((long)&low->len)
@@ -368,8 +374,8 @@ def test_addresses_without_room(kymo, record, tmp_path):
     """Of an address that does not fit, the kernel tells the length; what lies behind the room for it is not from it."""
     (tmp_path / "short.c").write_text(SHORT)
     subprocess.run(["cc", "-O1", "-w", "-o", tmp_path / "short", tmp_path / "short.c"], check=True)
-    trace, done = record("--syscall-content=paths", "--follow", "-k",
-                         "syscall:*sockname,syscall:getpeername,syscall:accept,syscall:recv*,compat_syscall_*_getsockname",
+    trace, done = record("--syscall-content=all", "--follow", "-b", "16M", "-k",
+                         "syscall:flistxattr,syscall:*sockname,syscall:getpeername,syscall:accept,syscall:recv*,compat_syscall_*_getsockname",
                          command=[tmp_path / "short"])
     assert "; 0 lost." in done.err and "content" not in done.err, done
     recorded = Calls(kymo, trace, int(done.out.split()[0]))
@@ -384,8 +390,12 @@ def test_addresses_without_room(kymo, record, tmp_path):
     assert leave["v4addr"] == [127, 0, 0, 1] and status(leave) == "read"
     assert told("getpeername") == [(name[:4], "truncated")]
     assert told("accept") == [("@c", "truncated")]
+    received = [(leave["ret"], bytes(leave["ubuf_data"]), status(leave)) for _, leave in recorded.of("recvfrom")]
+    assert received == [(4, b"ping", "truncated"), (4, b"ping", "read"), (12, b"a l", "read")]
+    (_, leave), = recorded.of("flistxattr")
+    assert leave["list_data"] == [] and status(leave) == "read"
     for call in ("recvfrom", "recvmsg"):
-        (_, leave), = recorded.of(call)
+        _, leave = recorded.of(call)[0]
         assert (leave["sport"], leave["v4addr"], status(leave)) == (0, [], "truncated"), call
         family = leave["family"]
         assert (family["value"] if isinstance(family, dict) else family) == 2
