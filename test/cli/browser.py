@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-PATIENCE_S = 60
+PATIENCE_S = 200
 
 
 class Browser:
@@ -39,12 +39,13 @@ class Browser:
         os.close(to_browser)
         os.close(from_browser)
         self.buffer, self.number, self.session = b"", 0, None
-        self.trouble, self.requests, self.seen = [], [], set()
+        self.trouble, self.requests, self.loaded = [], [], set()
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"],
                                  flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def close(self):
         """End what was started here: the browser and its helpers are one process group."""
@@ -65,8 +66,9 @@ class Browser:
         text, self.buffer = self.buffer.split(b"\0", 1)
         message = json.loads(text)
         method, params = message.get("method"), message.get("params", {})
-        self.seen.add(method)
-        if method == "Network.requestWillBeSent":
+        if method == "Page.lifecycleEvent" and params["name"] == "load":
+            self.loaded.add(params["loaderId"])
+        elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             self.trouble.append(params["exceptionDetails"])
@@ -93,9 +95,8 @@ class Browser:
 
     def open(self, path):
         """Load a file, and all of it."""
-        self.seen.discard("Page.loadEventFired")
-        self.call("Page.navigate", url=f"file://{path}")
-        while "Page.loadEventFired" not in self.seen:
+        document = self.call("Page.navigate", url=f"file://{path}")["loaderId"]
+        while document not in self.loaded:  # and not the one before it, which may be late
             self.message()
 
     def value(self, script):

@@ -363,7 +363,6 @@ def values_as_ctf1(kymo, trace, *options):
     return [as_ctf1(event) for event in events]
 
 
-@pytest.mark.deadline(300)
 def test_conformance_traces(kymo, shared, tmp_path):
     """Every good trace of the suites: both versions, copied and rebuilt event by event."""
     cases = [os.path.join(shared, "conformance", part, name)

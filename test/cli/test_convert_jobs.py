@@ -92,7 +92,7 @@ def test_damage_and_a_full_disk(kymo_bin, tmp_path, way, jobs):
     def convert(name, limit):
         return subprocess.run(
             [kymo_bin, "convert", *way, "--jobs", str(jobs), "-o", tmp_path / name, path],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=240, check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
 
     kept = convert("kept", resource.RLIM_INFINITY)

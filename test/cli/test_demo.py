@@ -16,7 +16,7 @@ def build():
 
 def demo(build, kymo, trace):
     """Run the demo, compare its trace with what its workload says it did, and return the losses."""
-    result = run([f"{ROOT}/tools/demo", build, trace], timeout=100)
+    result = run([f"{ROOT}/tools/demo", build, trace], timeout=240)
     assert result.code == 0, result
     assert "error" not in result.err.lower(), result
     for text in ("kymo record", "kymo info", "kymo report cpu", "kymo report syscalls",
@@ -43,7 +43,7 @@ def test_workload_without_loopback(build, tmp_path):
     """In a network namespace where nothing is up, it does the rest, and says what it does without."""
     if run(["unshare", "-n", "true"]).code:
         pytest.skip("needs a network namespace, which takes root")
-    result = run(["unshare", "-n", f"{build}/examples/demo-workload", "0.2"], cwd=tmp_path, timeout=60)
+    result = run(["unshare", "-n", f"{build}/examples/demo-workload", "0.2"], cwd=tmp_path, timeout=240)
     assert result.code == 0, result
     assert result.out.count("no messages over TCP: 127.0.0.1 cannot be reached") == 1
     assert "sent over loopback" not in result.out and "processes started" in result.out

@@ -43,7 +43,7 @@ kill -TERM $recorder; wait $recorder || exit 94
 
 def print_all(path):
     done = subprocess.run([KYMO, "print", path], capture_output=True, text=True, errors="replace",
-                          timeout=120, check=False)
+                          timeout=240, check=False)
     assert done.returncode in (0, 1), (done.returncode, done.stderr)
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
     return done

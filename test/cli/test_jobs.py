@@ -37,7 +37,7 @@ WAYS = {
 def both(kymo_bin, args):
     """Exit code and the two outputs as they came, in one."""
     done = subprocess.run([kymo_bin, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=100, check=False,
+                          stdin=subprocess.DEVNULL, timeout=240, check=False,
                           env=dict(os.environ, TZ="UTC"))
     assert done.returncode >= 0
     assert b"Sanitizer" not in done.stdout and b"runtime error" not in done.stdout, done.stdout
@@ -104,7 +104,7 @@ def test_full_disk(kymo_bin, trace):
     for jobs in ("1", "2"):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([kymo_bin, "print", "--jobs", jobs, trace], stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=240, check=False)
         assert done.returncode == 1
         assert b"No space left" in done.stderr
 
@@ -120,7 +120,7 @@ def test_nobody_reads(kymo_bin, trace, args, jobs):
         run.stdout.read(1000)
         run.stdout.close()
         assert run.stderr.read() == b""
-        assert run.wait(timeout=60) == 0
+        assert run.wait(timeout=240) == 0
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_interrupted(kymo_bin, long_trace, tmp_path, to, args, jobs):
         wait_for(lambda: os.listdir(tmp_path))  # and it, being nice, waits for us
         run.send_signal(signal.SIGINT)
         errors = run.stderr.read()
-        assert run.wait(timeout=60) == 1, errors
+        assert run.wait(timeout=240) == 1, errors
     assert b"interrupted" in errors
     assert not os.listdir(tmp_path)
 
@@ -166,5 +166,5 @@ def test_print_interrupted(kymo_bin, long_trace, args, jobs):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdout.read(1000)
         run.send_signal(signal.SIGINT)
-        assert run.wait(timeout=60) == -signal.SIGINT
+        assert run.wait(timeout=240) == -signal.SIGINT
         assert run.stderr.read() == b""

@@ -134,7 +134,7 @@ class Lab:
         self.daemon = None
 
     def run(self, *args, codes=(0,)):
-        done = subprocess.run([str(arg) for arg in args], cwd=self.path, env=self.env, timeout=60,
+        done = subprocess.run([str(arg) for arg in args], cwd=self.path, env=self.env, timeout=240,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
         assert done.returncode in codes, (args, done.returncode, done.stdout.decode())
@@ -148,7 +148,7 @@ class Lab:
         self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.env,
                                        cwd=self.path, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while "Error" in self.run("lttng", "list", codes=(0, 1)):
             assert time.monotonic() < end, "the session daemon does not answer"
             assert self.daemon.poll() is None, "the session daemon ended"
@@ -340,7 +340,7 @@ def relay(lab):
                            "-D", urls[1], "-L", urls[2]], env=lab.env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
         try:
-            end = time.monotonic() + 20
+            end = time.monotonic() + 120
             while True:
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", ports[2])) == 0:

@@ -280,7 +280,7 @@ def test_context_that_allocates(session, tmp_path):
     session.start([Rule("lttng_ust_libc:*")], contexts=[("app", "preload:number")])
     control.ask(session)
     program.stdin.close()
-    assert program.wait(timeout=60) == 0
+    assert program.wait(timeout=240) == 0
     events = events_of(session, tmp_path)
     mine = [event for event in events if "size = 70001" in event]
     others = [event for event in events if "size = 1000003" in event]
@@ -388,7 +388,7 @@ def test_descriptors(session, tmp_path, how, is_protected):
     session.start([Rule("lttng_ust_libc:*")])
     Control(program.pid).ask(session)
     program.stdin.close()
-    assert program.wait(timeout=60) == 0
+    assert program.wait(timeout=240) == 0
     assert len([event for event in events_of(session, tmp_path) if event.startswith(MARK)]) == 2
 
 
@@ -431,7 +431,7 @@ def test_real_programs(session, tmp_path, argv, output, is_traced):
 def test_with_the_recorder(tmp_path):
     out = str(tmp_path / "trace")
     done = subprocess.run([KYMO, "record", "--user", "lttng_ust_*", "-o", out, "--", "env", ALL,
-                           PROGRAM, "libc"], capture_output=True, text=True, check=True, timeout=60)
+                           PROGRAM, "libc"], capture_output=True, text=True, check=True, timeout=240)
     expected = done.stdout.splitlines()
     lines = subprocess.run(["babeltrace2", out], capture_output=True, text=True, check=True).stdout
     events = [re.sub(r".*?(lttng_ust_\w+:\w+: ).*?(\{[^}]*\})$", r"\1\2", line)

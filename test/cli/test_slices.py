@@ -94,7 +94,7 @@ def wild_trace(path, seed):
 def run(kymo_bin, args, traces):
     """Exit code, and the two outputs as they came, in one."""
     done = subprocess.run([kymo_bin, *args, *traces], stdout=subprocess.PIPE, check=False,
-                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=100,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=240,
                           env=dict(os.environ, TZ="UTC"))
     assert done.returncode >= 0
     assert b"Sanitizer" not in done.stdout and b"runtime error" not in done.stdout, done.stdout

@@ -28,7 +28,7 @@ mount -t tmpfs tmpfs /dev/shm
 PATH={os.path.dirname(KYMO)}:$PATH
 T={TESTS}
 CPU={min(os.sched_getaffinity(0))} OTHER_CPU={max(os.sched_getaffinity(0))} # the same if there is only one
-wait_for() {{ for i in $(seq 3000); do eval "$1" && return 0; sleep 0.02; done; echo "never: $1" >&2; exit 99; }}
+wait_for() {{ for i in $(seq 8000); do eval "$1" && return 0; sleep 0.02; done; echo "never: $1" >&2; exit 99; }}
 session_is_there() {{ ls /dev/shm/kymo-${{1:-0}}/*/session >/dev/null 2>&1; }}
 # told FILE N: "rough told FILE ..." has told of N events at least; told_more FILE N: waits for so many more.
 told() {{ [ -s $1 ] && [ $(od -An -tu8 $1) -ge $2 ]; }}
@@ -61,7 +61,7 @@ def box(tmp_path):
         done = subprocess.run(
             ["unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "bash", "-c",
              PRELUDE + script],
-            cwd=tmp_path, capture_output=True, text=True, timeout=100, errors="replace",
+            cwd=tmp_path, capture_output=True, text=True, timeout=240, errors="replace",
             env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr

@@ -139,7 +139,7 @@ class Session:
                 *map(str, argv)]
 
     def run(self, *argv, **options):
-        return subprocess.run(self.command(*argv), check=True, timeout=60, **options)
+        return subprocess.run(self.command(*argv), check=True, timeout=240, **options)
 
     def rings(self):
         return sorted(os.path.join(self.path, name) for name in os.listdir(self.path)
