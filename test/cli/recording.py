@@ -14,7 +14,9 @@ class Recording:
         self.kymo = kymo
         self.tracefs = tracefs
         self.out = out
-        self.process = subprocess.Popen([kymo_bin, "record", "-o", out, *map(str, options)], stderr=subprocess.PIPE)
+        # A ring that others, who may be many, do not fill before it is read.
+        self.process = subprocess.Popen([kymo_bin, "record", "-b", "16M", "-o", out, *map(str, options)],
+                                        stderr=subprocess.PIPE)
         while out.name not in kymo("list", "--recordings").out:
             assert self.process.poll() is None, self.process.stderr.read()
             time.sleep(0.02)

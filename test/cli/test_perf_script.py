@@ -90,9 +90,9 @@ def record(kymo, kymo_bin, peer, needs_root_tracefs, tmp_path):
         trace, converted, data = (tmp_path / name for name in ("trace", "converted", "perf.data"))
         for path in (trace, converted):
             shutil.rmtree(path, ignore_errors=True)
-        done = peer("perf", "record", "-q", "-a", "-m", "16M", "-o", data, "-e", ",".join(f"sched:{name}" for name in EVENTS),
-                    "--", kymo_bin, "record", *options, "-k", ",".join(EVENTS), "-o", trace, "--", "sh", "-c", SCRIPT,
-                    cwd=tmp_path)
+        done = peer("perf", "record", "-q", "-a", "-m", "16M", "-o", data, "-e",
+                    ",".join(f"sched:{name}" for name in EVENTS), "--", kymo_bin, "record", "-b", "16M", *options, "-k",
+                    ",".join(EVENTS), "-o", trace, "--", "sh", "-c", SCRIPT, cwd=tmp_path)
         assert done.code == 0 and "; 0 lost." in done.err, done
         script = peer("perf", "script", "--show-lost-events", "-i", data, "-F", "tid,cpu,time,event,trace")
         assert script.code == 0, script

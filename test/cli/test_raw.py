@@ -31,7 +31,7 @@ def events(kymo, trace, expr):
 @pytest.mark.parametrize("context", [[], ["-c", "pid,ppid,procname,prio,interruptible"]])
 def test_same_as_converted_at_once(record, kymo, kymo_bin, tmp_path, context):
     """One recorder beside the other: of a thread they tell the same."""
-    rules = ["-k", "sched_switch,syscall:openat,sched_process_*,signal_*,irq_softirq_entry",
+    rules = ["-b", "16M", "-k", "sched_switch,syscall:openat,sched_process_*,signal_*,irq_softirq_entry",
              "-k", "syscall_*_getpriority if ret == 20 || has(which)"]
     script = f"echo $$ > {tmp_path}/tid; exec /usr/bin/python3 -c '{LOOP.format(500)}'"
     raw = tmp_path / "raw"

@@ -129,9 +129,9 @@ def test_filters_select_what_print_selects(record, kymo, kymo_bin, tmp_path):
     rules = [word for event, expr in FILTERED for word in ("-k", f"{event} if {expr}")]
     plain = ",".join(event for event, _ in FILTERED)
     inner = tmp_path / "filtered"
-    outer, done = record("-k", plain, "-c", "procname", command=[
+    outer, done = record("-b", "16M", "-k", plain, "-c", "procname", command=[
         "sh", "-c", 'echo $$ > "$1"; shift; exec "$@"', "sh", tmp_path / "unused",
-        kymo_bin, "record", "-o", inner, "-c", "procname", *rules, "--",
+        kymo_bin, "record", "-o", inner, "-b", "16M", "-c", "procname", *rules, "--",
         "sh", "-c", f'echo $$ > {tmp_path}/tid; exec /usr/bin/python3 {script}'])
     tid = int((tmp_path / "tid").read_text())
     assert "the recorder leaves out" in done.err and "pos % 2" in done.err

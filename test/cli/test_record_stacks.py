@@ -50,9 +50,14 @@ def program(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def record(record, without_losses):
+    return lambda *options, **kwargs: without_losses(record, *options, **kwargs)
+
+
 def run(kymo, record, tmp_path, program, *options):
     said = tmp_path / "said"
-    trace, done = record(*options, command=["sh", "-c", f"{program} 1000 > {said}"])
+    trace, _ = record(*options, command=["sh", "-c", f"{program} 1000 > {said}"])
     call, chain, pid = (int(word) for word in said.read_text().split())
     lines = kymo("convert", "--to", "json", trace).out.splitlines()
     events = [event for event in map(json.loads, lines) if not event["event"].startswith("lttng_statedump")]
