@@ -469,6 +469,14 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
  */
 bool kymo_ring_is_shared_thread(void);
 
+/*
+ * This thread's signals wait, but those that its instructions raise; returns which did before.
+ *
+ * Threads: any; async-signal-safe.
+ */
+uint64_t kymo_ring_signals_block(void);
+void kymo_ring_signals_restore(uint64_t before);
+
 /* ---- Reading ---- */
 
 struct kymo_ring_reader;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -76,6 +77,28 @@ int ky_rb_populate(const void *start, uint64_t bytes)
 		at = (at & ~(uintptr_t)4095) + 4096;
 	}
 	return 0;
+}
+
+static uint64_t bit_of(int signal)
+{
+	return UINT64_C(1) << (signal - 1);
+}
+
+/* Those that instructions raise are let through: the kernel kills who keeps them waiting. */
+uint64_t kymo_ring_signals_block(void)
+{
+	uint64_t mask = ~(bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) |
+			  bit_of(SIGTRAP) | bit_of(SIGSYS));
+	uint64_t before = 0;
+
+	ky_rb_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, (long)&before, sizeof(mask), 0,
+		      0);
+	return before;
+}
+
+void kymo_ring_signals_restore(uint64_t before)
+{
+	ky_rb_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
 }
 
 int kymo_ring_populate(const void *start, size_t bytes)

@@ -171,7 +171,7 @@ static void relax(void)
 #endif
 }
 
-static int write_locked(const struct job *job)
+static int write_under_lock(const struct job *job)
 {
 	struct kymo_ring_writer *writer = job->writer;
 	uint64_t self = ky_rb_self(writer->process);
@@ -192,6 +192,23 @@ static int write_locked(const struct job *job)
 		return write_holding(job, i);
 	count(&writer->file->lost[KYMO_RING_LOST_BUSY]);
 	return KYMO_E_LIMIT;
+}
+
+/*
+ * Signals wait: a handler that jumps away would leave the lock taken, one that forks two writers that have it.
+ * Where there is no rseq each record comes here, and the two system calls are several times its price.
+ */
+static int write_locked(const struct job *job)
+{
+	uint64_t signals;
+	int status;
+
+	if (job->writer->flags & KYMO_RING_LOCKED)
+		return write_under_lock(job);
+	signals = kymo_ring_signals_block();
+	status = write_under_lock(job);
+	kymo_ring_signals_restore(signals);
+	return status;
 }
 
 #if KYMO_RING_HAS_RSEQ

@@ -96,7 +96,7 @@ int kymo_app_context(const char *provider, const char *name, enum kymo_app_type 
 	if (!put_word(app.name, &at, "app_") || !put_word(app.name, &at, provider) ||
 	    !put_word(app.name, &at, "_") || !put_word(app.name, &at, name))
 		return -1;
-	signals = ky_signals_block();
+	signals = kymo_ring_signals_block();
 	ky_trace_lock();
 	if (!apps)
 		apps = ky_trace_alloc(APPS_MAX * sizeof(apps[0]));
@@ -107,7 +107,7 @@ int kymo_app_context(const char *provider, const char *name, enum kymo_app_type 
 		result = 0;
 	}
 	ky_trace_unlock();
-	ky_signals_restore(signals);
+	kymo_ring_signals_restore(signals);
 	return result;
 }
 

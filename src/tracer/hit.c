@@ -99,14 +99,14 @@ static bool try_sync(void)
 	uint64_t signals = 0;
 
 	if (may_call)
-		signals = ky_signals_block();
+		signals = kymo_ring_signals_block();
 	is_done = ky_trace_trylock();
 	if (is_done) {
 		ky_sessions_sync(may_call);
 		ky_trace_unlock();
 	}
 	if (may_call)
-		ky_signals_restore(signals);
+		kymo_ring_signals_restore(signals);
 	return is_done;
 }
 

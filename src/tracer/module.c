@@ -346,7 +346,7 @@ void kymo_module_add(struct kymo_module *module)
 		ky_trace.off = KY_OFF_MEMORY;
 		return;
 	}
-	signals = ky_signals_block();
+	signals = kymo_ring_signals_block();
 	ky_trace_lock();
 	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();
 	if (!ky_trace.control)
@@ -365,7 +365,7 @@ void kymo_module_add(struct kymo_module *module)
 		ky_sessions_catch_up();
 	}
 	ky_trace_unlock();
-	ky_signals_restore(signals);
+	kymo_ring_signals_restore(signals);
 }
 
 void kymo_module_remove(struct kymo_module *module)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,31 +25,6 @@ int ky_fstat(int fd, struct stat *to)
 	return (int)ky_sys(SYS_fstat, fd, (long)to, 0, 0, 0, 0);
 }
 _Static_assert(sizeof(long) == 8, "ky_fstat(), and 64-bit arguments of system calls");
-
-/* ---- signals ---- */
-
-static uint64_t bit_of(int signal)
-{
-	return UINT64_C(1) << (signal - 1);
-}
-
-/* Those that instructions raise are let through: the kernel kills who keeps them waiting. */
-uint64_t ky_signals_block(void)
-{
-	uint64_t mask = ~(bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) |
-			  bit_of(SIGTRAP) | bit_of(SIGSYS));
-	uint64_t before = 0;
-
-	ky_sys(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, (long)&before, sizeof(mask), 0, 0);
-	return before;
-}
-
-void ky_signals_restore(uint64_t before)
-{
-	ky_sys(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
-}
-
-/* ---- memory ---- */
 
 #define BLOCK_BYTES 65536
 #define PAGE_BYTES  4096

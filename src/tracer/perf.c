@@ -289,7 +289,7 @@ static void prepare(struct event *event, const struct counter *counter)
 
 	if (is_guest())
 		return;
-	signals = ky_signals_block();
+	signals = kymo_ring_signals_block();
 	if (take(event, CLOSED)) {
 		close_inherited();
 		is_open = open_event(event, counter);
@@ -297,7 +297,7 @@ static void prepare(struct event *event, const struct counter *counter)
 			pthread_setspecific(key, events);
 		set_state(event, is_open ? OPEN : REFUSED);
 	}
-	ky_signals_restore(signals);
+	kymo_ring_signals_restore(signals);
 }
 
 /* The program closed its descriptor: another one, next time. But not below an event that reads the page. */
@@ -307,12 +307,12 @@ static void reopen(struct event *event)
 
 	if (event->n_readers || is_guest())
 		return;
-	signals = ky_signals_block();
+	signals = kymo_ring_signals_block();
 	if (take(event, OPEN)) {
 		close_event(event);
 		set_state(event, CLOSED);
 	}
-	ky_signals_restore(signals);
+	kymo_ring_signals_restore(signals);
 }
 
 /* ---- reading ---- */
@@ -382,7 +382,7 @@ static uint64_t read_event(struct event *event)
 static bool end_event(struct event *event, enum state from)
 {
 	uint64_t last = from == OPEN ? read_event(event) : 0;
-	uint64_t signals = ky_signals_block();
+	uint64_t signals = kymo_ring_signals_block();
 	bool is_taken = take(event, from);
 
 	if (is_taken) {
@@ -391,7 +391,7 @@ static bool end_event(struct event *event, enum state from)
 		event->last = last;
 		set_state(event, ENDED);
 	}
-	ky_signals_restore(signals);
+	kymo_ring_signals_restore(signals);
 	return is_taken;
 }
 

@@ -202,9 +202,6 @@ int ky_fstat(int fd, struct stat *to);
 bool ky_trace_begin(void);
 /* Zeroed, for good; NULL without memory. */
 void *ky_trace_alloc(size_t bytes);
-/* This thread's signals wait, but those that its instructions raise; returns which did before. */
-uint64_t ky_signals_block(void);
-void ky_signals_restore(uint64_t before);
 /* Who holds the lock may change things. Never waits. */
 bool ky_trace_trylock(void);
 bool ky_trace_is_locked(void);

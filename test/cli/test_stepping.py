@@ -91,8 +91,9 @@ def test_changes(box):
     Steps(box, "change", 5).check_all()
 
 
-def test_jumps(box):
-    steps = Steps(box, "jump", 7)
+@pytest.mark.parametrize("mode", ["jump", "jump-spare"])
+def test_jumps(box, mode):
+    steps = Steps(box, mode, 7)
     assert steps.handlers > 20 and steps.lost == 0
     for i, stepped, handler, after, jumped in steps.each():
         assert (jumped, after) == (handler, 1 - handler) and stepped <= 1, i
@@ -106,7 +107,7 @@ def test_threads_that_end(box):
         assert after == 1 - handler and stepped <= 1, i
 
 
-@pytest.mark.parametrize("mode, stride", [("fork", 20), ("fork-first", None)])
+@pytest.mark.parametrize("mode, stride", [("fork", 20), ("fork-first", None), ("fork-spare", 15)])
 def test_forks(box, mode, stride):
     """The child goes on where the handler came: with an event that was not written, and all that follows."""
     steps = Steps(box, mode, stride)

@@ -11,11 +11,13 @@
  *	change			one that finds that the rules have changed: this program does that to itself
  *	jump, exit, fork	as change; the handler does not come back, ends the thread, makes a child
  *	fork-first		as first, and the handler makes a child
+ *	jump-spare, fork-spare	to the ring's spare buffer, which has a lock; the handler jumps away, makes a child
  */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -289,15 +291,18 @@ static const struct mode {
 	void (*then)(void);
 	bool has_thread; /* a new one for each */
 	bool changes;
+	bool is_spare;
 } modes[] = {
-	{"event", run, NULL, false, false},
-	{"switch", run_large, NULL, false, false},
-	{"first", run, NULL, true, false},
-	{"change", run, NULL, false, true},
-	{"jump", run_back, jump, false, true},
-	{"exit", run, leave, true, true},
-	{"fork", run_child, make_child, false, true},
-	{"fork-first", run_child, make_child, true, false},
+	{"event", run, NULL, false, false, false},
+	{"switch", run_large, NULL, false, false, false},
+	{"first", run, NULL, true, false, false},
+	{"change", run, NULL, false, true, false},
+	{"jump", run_back, jump, false, true, false},
+	{"exit", run, leave, true, true, false},
+	{"fork", run_child, make_child, false, true, false},
+	{"fork-first", run_child, make_child, true, false, false},
+	{"jump-spare", run_back, jump, false, false, true},
+	{"fork-spare", run_child, make_child, false, false, true},
 };
 
 static int count_files(const char *what)
@@ -330,8 +335,26 @@ static void run_in(bool has_thread, void *(*function)(void *))
 	pthread_join(thread, NULL);
 }
 
+static int do_nothing(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+/* A thread that has had a child in its memory has no restartable sequences any more. */
+static void go_to_spare(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int status = 0;
+	pid_t pid = clone(do_nothing, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+
+	check(pid > 0 && waitpid(pid, &status, 0) == pid && !status, "clone");
+}
+
 static void run_mode(const struct mode *mode, int stride, const char *offsets)
 {
+	if (mode->is_spare)
+		go_to_spare();
 	then = mode->then;
 	changes = mode->changes;
 	change();
