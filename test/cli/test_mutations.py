@@ -78,7 +78,7 @@ def bounded(kymo, kymo_bin):
         resource.setrlimit(resource.RLIMIT_DATA, (DATA_MAX_BYTES, DATA_MAX_BYTES))
 
     more = {} if b"__asan_init" in image or b"__tsan_init" in image else {"preexec_fn": limit}
-    return lambda *args: kymo(*args, code=None, timeout=20, **more)
+    return lambda *args: kymo(*args, code=None, timeout=100, **more)
 
 
 def events_before(details, at):

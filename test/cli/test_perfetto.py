@@ -43,7 +43,7 @@ def query(root_dir):
 
     def call(trace, *sql):
         done = subprocess.run([node, os.path.join(directory, "query.mjs"), str(trace)],
-                              input=json.dumps(sql), capture_output=True, text=True, timeout=100,
+                              input=json.dumps(sql), capture_output=True, text=True, timeout=240,
                               check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout)
