@@ -328,11 +328,14 @@ def test_kernel_and_programs_in_exact_order(box):
     shown = subprocess.run([KYMO, "print", os.path.join(done.cwd, "out")], capture_output=True,
                            text=True, check=True).stdout.splitlines()
     calls = [re.search(r"getppid:.* tid = (\d+)", line) for line in shown]
-    tids = [call.group(1) for call in calls if call]
-    tid = max(set(tids), key=tids.count)
-    kinds = ["call" if call else "event" for call, line in zip(calls, shown)
-             if (call and call.group(1) == tid) or "modes:step" in line]
-    assert kinds == ["event", "call"] * 200 + ["event"]
+
+    def kinds(tid):
+        return ["call" if call else "event" for call, line in zip(calls, shown)
+                if (call and call.group(1) == tid) or "modes:step" in line]
+
+    # Its thread's number is another one there, and others of the machine call, too.
+    tids = {call.group(1) for call in calls if call}
+    assert ["event", "call"] * 200 + ["event"] in map(kinds, tids)
 
 
 def test_recorder_that_is_killed(box):
