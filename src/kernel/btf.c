@@ -207,13 +207,21 @@ void ky_btf_asked(const struct ky_btf *btf, struct ky_strbuf *text)
 
 bool ky_btf_know(struct ky_btf *btf, const char *text)
 {
+	size_t len;
+
 	btf->is_read = true;
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-		char name[256];
+	for (; *text; text += len, text += *text == '\n') {
+		char line[600], name[256];
 		const char *copy;
 		int64_t value;
 
-		if (sscanf(text, "constant %255[A-Za-z0-9_] %" SCNd64, name, &value) != 2)
+		/* sscanf() looks for the end of all that it is given. */
+		len = strcspn(text, "\n");
+		if (len >= sizeof(line))
+			return false;
+		memcpy(line, text, len);
+		line[len] = '\0';
+		if (sscanf(line, "constant %255[A-Za-z0-9_] %" SCNd64, name, &value) != 2)
 			return false;
 		/* The table keeps the name itself. */
 		copy = ky_arena_strdup(&btf->arena, name);
