@@ -50,13 +50,31 @@ static void choose_page_size(struct ky_session *session, uint64_t kib, uint64_t 
 	ky_strbuf_fini(&text);
 }
 
+/* The kernel would take all memory that there is before it says that there is not enough. */
+static int check_memory(uint64_t kib, struct kymo_error *err)
+{
+	uint64_t n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+	uint64_t memory_kib = (uint64_t)sysconf(_SC_PHYS_PAGES) * page_kib;
+
+	if (kib * n_cpus < memory_kib)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_MEMORY,
+			    "%" PRIu64 " KiB of buffer on each of %" PRIu64
+			    " CPUs are more than the machine's memory of %" PRIu64
+			    " KiB; give a smaller --buffer-size",
+			    kib, n_cpus, memory_kib);
+}
+
 static int set_buffers(struct ky_session *session, struct kymo_error *err)
 {
 	bool in_blocks = session->options.raw && !session->options.overwrite;
 	uint64_t kib = (session->options.buffer_bytes + 1023) / 1024;
 	uint64_t subbuf_kib = in_blocks ? RAW_SUBBUF_MAX_KIB : SUBBUF_MAX_KIB;
-	int ret;
+	int ret = check_memory(kib, err);
 
+	if (ret < 0)
+		return ret;
 	/* Memory that cannot be had in large pieces may be had in smaller ones. */
 	for (;; subbuf_kib = session->page_bytes / 1024 / SUBBUF_STEP) {
 		choose_page_size(session, subbuf_kib, in_blocks ? RAW_SUBBUFS_MIN : SUBBUFS_MIN);

@@ -311,6 +311,16 @@ def test_losses_are_exact(record, peer, kymo):
         assert "discarded" in peer("babeltrace2", trace / "kernel").err
 
 
+def test_buffers_beyond_memory(kymo, needs_root_tracefs, tmp_path):
+    """Refused at once: the kernel would take all memory first."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    if memory > 64 << 30:
+        pytest.skip("the machine has room for the largest buffers")
+    done = kymo("record", "-b", "64G", "-k", "sched_switch", "-o", tmp_path / "t", "--", "true", code=1)
+    assert "more than the machine's memory" in done.err and "--buffer-size" in done.err
+    assert not (tmp_path / "t").exists()
+
+
 def test_bad_events(kymo, needs_root_tracefs, tmp_path):
     done = kymo("record", "-o", tmp_path / "t", "-k", "sched_swich", "--", "true", code=1)
     assert "sched_swich" in done.err and "did you mean sched_switch" in done.err
