@@ -243,6 +243,16 @@ static bool is_defined(const GElf_Sym *symbol)
 	return symbol->st_shndx != SHN_UNDEF && symbol->st_value;
 }
 
+/* Symbol @i; NULL: it has no name, or is another file's. */
+static const char *symbol_at(const struct ky_probe_file *file, int i, GElf_Sym *symbol)
+{
+	GElf_Addr value;
+	const char *name =
+		dwfl_module_getsym_info(file->module, i, symbol, &value, NULL, NULL, NULL);
+
+	return name && is_defined(symbol) ? name : NULL;
+}
+
 static int add_address(struct ky_probe_addresses *addresses, uint64_t address)
 {
 	ky_vec_foreach(addresses, at)
@@ -279,9 +289,9 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 
 	for (int i = 1; i < n && found < 4; i++) {
 		GElf_Sym symbol;
-		const char *name = dwfl_module_getsym(file->module, i, &symbol, NULL);
+		const char *name = symbol_at(file, i, &symbol);
 
-		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
 		has_own |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
 		if (ky_probe_plain_name(name, plain))
@@ -311,13 +321,12 @@ static int find_functions(const struct ky_probe_file *file, const char *function
 
 	for (int i = 1; i < n; i++) {
 		GElf_Sym symbol;
-		GElf_Addr value;
-		const char *name =
-			dwfl_module_getsym_info(file->module, i, &symbol, &value, NULL, NULL, NULL);
-		int type = GELF_ST_TYPE(symbol.st_info);
+		const char *name = symbol_at(file, i, &symbol);
+		int type;
 
-		if (!name || !is_defined(&symbol) || !called(name, function, len))
+		if (!name || !called(name, function, len))
 			continue;
+		type = GELF_ST_TYPE(symbol.st_info);
 		*is_ifunc |= type == STT_GNU_IFUNC;
 		if ((type == STT_FUNC || type == STT_NOTYPE) &&
 		    add_address(addresses, symbol.st_value) < 0)
@@ -371,13 +380,11 @@ int ky_probe_file_clones(const struct ky_probe_file *file, const char *function,
 
 	for (int i = 1; i < n; i++) {
 		GElf_Sym symbol;
-		GElf_Addr value;
-		const char *name =
-			dwfl_module_getsym_info(file->module, i, &symbol, &value, NULL, NULL, NULL);
+		const char *name = symbol_at(file, i, &symbol);
 		struct ky_probe_symbol clone = {.name = name};
 		bool is_known = false;
 
-		if (!name || !is_defined(&symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
 		    !ky_probe_name_is_clone(name, function))
 			continue;
 		clone.address = symbol.st_value;
@@ -398,11 +405,9 @@ bool ky_probe_file_symbol(const struct ky_probe_file *file, const char *wanted, 
 
 	for (int i = 1; i < n; i++) {
 		GElf_Sym symbol;
-		GElf_Addr value;
-		const char *name =
-			dwfl_module_getsym_info(file->module, i, &symbol, &value, NULL, NULL, NULL);
+		const char *name = symbol_at(file, i, &symbol);
 
-		if (name && is_defined(&symbol) && is_called(name, wanted, len)) {
+		if (name && is_called(name, wanted, len)) {
 			*address = symbol.st_value;
 			return true;
 		}

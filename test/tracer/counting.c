@@ -3,7 +3,6 @@
  * counting MODE: a program whose events are recorded with perf counters. Prints how many descriptors of
  * perf events it has in the end.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,31 +19,7 @@
 
 #include <kymo/trace.h>
 
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "counting: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static int count_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
-	char target[64];
-	int n = 0;
-
-	while (dir && (entry = readdir(dir))) {
-		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-		target[len < 0 ? 0 : len] = 0;
-		n += strstr(target, "perf_event") != NULL;
-	}
-	if (dir)
-		closedir(dir);
-	return n;
-}
+#include "program.h"
 
 static void run_on(int cpu)
 {
@@ -151,7 +126,7 @@ static void run_fork(void)
 	if (pid == 0) {
 		KYMO_EVENT(counting, child, 1);
 		work();
-		printf("child %d\n", count_files());
+		printf("child %d\n", count_files("perf_event"));
 		fflush(stdout);
 		_exit(0);
 	}
@@ -257,6 +232,6 @@ int main(int argc, char **argv)
 		run_endings();
 	else
 		return 2;
-	printf("files %d\n", count_files());
+	printf("files %d\n", count_files("perf_event"));
 	return 0;
 }

@@ -14,15 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
+#include "program.h"
 
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "hold: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
+#if defined(__x86_64__)
 
 /* Is it at the end of a read from a file called @name? */
 static int has_read(pid_t pid, const char *name)

@@ -25,13 +25,7 @@
 
 #include <kymo/trace.h>
 
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "modes: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
+#include "program.h"
 
 static void wait_for(pid_t pid)
 {

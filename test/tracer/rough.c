@@ -25,15 +25,9 @@
 
 #include <kymo/trace.h>
 
-extern char **environ;
+#include "program.h"
 
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "rough: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
+extern char **environ;
 
 static void wait_for(pid_t pid)
 {

@@ -33,16 +33,9 @@
 #include <kymo/trace.h>
 
 #include "abi/control.h"
+#include "program.h"
 
 #if defined(__x86_64__)
-
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "stepping: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static bool changes; /* of the rules */
 static volatile sig_atomic_t instant, n_handlers;
@@ -304,24 +297,6 @@ static const struct mode {
 	{"jump-spare", run_back, jump, false, false, true},
 	{"fork-spare", run_child, make_child, false, false, true},
 };
-
-static int count_files(const char *what)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
-	char target[64];
-	int n = 0;
-
-	while (dir && (entry = readdir(dir))) {
-		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-		target[len < 0 ? 0 : len] = 0;
-		n += strstr(target, what) != NULL;
-	}
-	if (dir)
-		closedir(dir);
-	return n;
-}
 
 static void run_in(bool has_thread, void *(*function)(void *))
 {
