@@ -147,6 +147,7 @@ enum ky_off {
 	KY_OFF_TABLE,	    /* the event table is full: later events are not there */
 	KY_OFF_FILTER,	    /* a filter uses something that this library does not know */
 	KY_OFF_CONTEXT,	    /* a context cannot be had here (the others are recorded) */
+	KY_OFF_OFTEN,	    /* it was asked to join, or to change its rules, too often */
 };
 
 /*

@@ -7,6 +7,9 @@
 
 #include "ring/ring-writer.h"
 
+/* Where it cannot be noted that a sub-buffer has memory, it is asked for once more. */
+#define READY_TRIES 64
+
 static uint64_t lost_total(const struct kymo_ring_control *control)
 {
 	uint64_t total = 0;
@@ -41,10 +44,11 @@ static bool have_memory(struct kymo_ring_writer *writer, uint32_t buffer, uint64
 	if (ky_rb_populate(slot_of(writer, buffer, start), sizeof(struct kymo_ring_slot)) < 0 ||
 	    ky_rb_populate(kymo_ring_address(writer, buffer, start), writer->subbuf_bytes) < 0)
 		return false;
-	while (ready <= number &&
-	       !__atomic_compare_exchange_n(&control->ready, &ready, number + 1, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	for (int tries = 0; tries < READY_TRIES && ready <= number; tries++) {
+		if (__atomic_compare_exchange_n(&control->ready, &ready, number + 1, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			break;
+	}
 	return true;
 }
 

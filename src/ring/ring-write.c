@@ -11,9 +11,11 @@
 
 /* A sequence that was interrupted so often in a row is being single-stepped, or copies longer than
  * its time slice. */
-#define RSEQ_TRIES  64
-#define LOCK_SPINS  256
-#define LOCK_YIELDS 64
+#define RSEQ_TRIES 64
+/* Two are enough: see write_holding(). */
+#define HOLDING_TRIES 8
+#define LOCK_SPINS    256
+#define LOCK_YIELDS   64
 
 struct job {
 	const struct kymo_ring_config *config;
@@ -106,15 +108,19 @@ static void count(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* In a buffer whose lock we have, nothing comes between: a switch, and then the record. */
+/*
+ * In a buffer whose lock we have, nothing comes between: a switch, and then the record. What does not
+ * respect the lock may write there all the same, and must not keep us for ever.
+ */
 static int write_holding(const struct job *job, uint32_t i)
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(job->writer, i);
-	int result;
+	int result = AGAIN;
 
-	do {
+	for (unsigned int k = 0; k < HOLDING_TRIES && result == AGAIN; k++)
 		result = try_buffer(job, i, commit_locked);
-	} while (result == AGAIN);
+	if (result == AGAIN)
+		result = 1 + KYMO_RING_LOST_BUSY;
 	if (result > 0)
 		count(&control->lost[result - 1]);
 	ky_rb_unlock(control);

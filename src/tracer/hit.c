@@ -185,11 +185,17 @@ static uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip
 {
 	/* Partner: the release in add_site(). */
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
-	uint32_t done = 0;
+	uint32_t done = 0, left;
 
 	if (__builtin_expect(!event, 0))
 		return 0;
-	for (uint32_t left = wanted_by(event); left; left &= left - 1) {
+	left = wanted_by(event);
+	if (__builtin_expect(!left, 0)) {
+		/* The process may have begun anew meanwhile. */
+		event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
+		left = event ? wanted_by(event) : 0;
+	}
+	for (; left; left &= left - 1) {
 		struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
 
 		if (!wish || (wish->filter && !passes(wish->filter, event, values, ip)))

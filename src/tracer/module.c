@@ -38,27 +38,23 @@ static const char *const off_texts[] = {
 	[KY_OFF_TABLE] = "too many events",
 	[KY_OFF_FILTER] = "a filter uses something that this version does not know",
 	[KY_OFF_CONTEXT] = "a context cannot be had here",
+	[KY_OFF_OFTEN] = "it was asked to join, or to change its rules, too often",
 };
 
 const char *kymo_trace_off(void)
 {
 	uint32_t off = ky_trace.off;
 
-	for (uint32_t i = 0; !off && ky_trace.control && i < KY_CONTROL_SLOTS; i++)
-		off = __atomic_load_n(&ky_trace.control->slots[i].reason, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; !off && i < KY_CONTROL_SLOTS; i++) {
+		/* Partner: the release in ky_session_enter(). */
+		struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[i], __ATOMIC_ACQUIRE);
+
+		off = slot ? __atomic_load_n(&slot->reason, __ATOMIC_RELAXED) : 0;
+	}
 	return off < sizeof(off_texts) / sizeof(off_texts[0]) ? off_texts[off] : "unknown";
 }
 
 /* ---- the control file ---- */
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	/* Each page of libc that is touched while a program starts costs more than the system call. */
-	ky_sys(SYS_clock_gettime, id, (long)&ts, 0, 0, 0, 0);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 /* A memfd of the right size, sealed; or a negative enum ky_off. */
 static int control_file(void)
@@ -125,18 +121,22 @@ static int control_make(void)
 		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 		return KY_OFF_MEMORY;
 	}
-	ky_trace.start_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
-	ky_trace.start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	ky_trace.start_ns = (uint64_t)ky_clock_ns(CLOCK_MONOTONIC);
+	ky_trace.start_realtime_ns = ky_clock_ns(CLOCK_REALTIME);
+	ky_trace.pid = ky_trace_pid();
+	ky_trace.uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+	ky_sys(SYS_prctl, PR_GET_NAME, (long)ky_trace.procname, 0, 0, 0, 0);
+	ky_trace.n_pages = ky_trace.n_records = 0;
+	ky_trace.table_bytes = 0;
 	control = (struct ky_control *)map; // NOLINT(performance-no-int-to-ptr)
 	control->version = KY_CONTROL_VERSION;
-	control->pid = ky_trace_pid();
-	control->uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+	control->pid = ky_trace.pid;
+	control->uid = ky_trace.uid;
 	control->start_ns = ky_trace.start_ns;
-	ky_sys(SYS_prctl, PR_GET_NAME, (long)control->procname, 0, 0, 0, 0);
+	memcpy(control->procname, ky_trace.procname, sizeof(control->procname));
 	/* Partner: the recorder's load; the rest is there. */
 	__atomic_store_n(&control->magic, KY_CONTROL_MAGIC, __ATOMIC_RELEASE);
 	ky_trace.fd = fd;
-	ky_trace.pid = control->pid;
 	ky_trace.control = control;
 	return 0;
 }
@@ -178,21 +178,20 @@ static bool map_page(struct ky_module *to, struct kymo_module *module)
 
 static struct ky_module *take_module(struct kymo_module *module)
 {
-	struct ky_control *control = ky_trace.control;
 	struct ky_module *to;
 
 	for (to = ky_trace.modules; to && to->module; to = to->next)
 		;
 	if (!to) {
-		if (control->n_pages >= KY_CONTROL_PAGES)
+		if (ky_trace.n_pages >= KY_CONTROL_PAGES)
 			return NULL;
 		to = ky_trace_alloc(sizeof(*to));
 		if (!to)
 			return NULL;
-		to->page = (uint16_t)control->n_pages;
+		to->page = (uint16_t)ky_trace.n_pages++;
 		to->next = ky_trace.modules;
 		ky_trace.modules = to;
-		__atomic_store_n(&control->n_pages, control->n_pages + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&ky_trace.control->n_pages, ky_trace.n_pages, __ATOMIC_RELEASE);
 	}
 	if (!map_page(to, module))
 		return NULL;
@@ -240,14 +239,41 @@ static struct ky_event *find_gone(const struct ky_event_record *record, uint64_t
 	return NULL;
 }
 
-static struct ky_event *new_event(struct ky_event_record *record, uint64_t hash)
+/* Where the control file has the description of @event. */
+static struct ky_event_record *in_table(const struct ky_event *event)
 {
-	struct ky_event *event =
-		ky_trace_alloc(sizeof(*event) + record->n_fields * sizeof(event->fields[0]));
+	uint8_t *table = (uint8_t *)ky_trace.control + KY_CONTROL_TABLE;
 
-	if (!event)
+	return (struct ky_event_record *)(table + event->table_at);
+}
+
+/* What of @event's description changes, in the table, too. */
+static void publish_state(const struct ky_event *event)
+{
+	struct ky_event_record *shared = in_table(event);
+
+	shared->page = event->record->page;
+	shared->flags = event->record->flags;
+}
+
+/* A copy of @scratch, which stays. It is put into the table as well. */
+static struct ky_event *new_event(const struct ky_event_record *scratch, uint64_t hash)
+{
+	uint32_t bytes = scratch->bytes;
+	struct ky_event_record *record = ky_trace_alloc(bytes);
+	struct ky_event *event =
+		ky_trace_alloc(sizeof(*event) + scratch->n_fields * sizeof(event->fields[0]));
+
+	if (!event || !record)
 		return NULL;
+	memcpy(record, scratch, bytes);
 	event->record = record;
+	event->table_at = (uint32_t)ky_trace.table_bytes;
+	memcpy(in_table(event), record, bytes);
+	ky_trace.n_records++;
+	ky_trace.table_bytes += bytes;
+	ky_trace.control->n_events = ky_trace.n_records;
+	__atomic_store_n(&ky_trace.control->table_bytes, ky_trace.table_bytes, __ATOMIC_RELEASE);
 	event->hash = hash;
 	event->kind = record->kind;
 	event->n_fields = record->n_fields;
@@ -261,15 +287,13 @@ static struct ky_event *new_event(struct ky_event_record *record, uint64_t hash)
 
 static void add_site(struct ky_module *module, struct kymo_site *site)
 {
-	struct ky_control *control = ky_trace.control;
-	uint8_t *at = (uint8_t *)control + KY_CONTROL_TABLE + control->table_bytes;
-	uint32_t bytes = ky_describe(site, module->module->page, control->n_events, module->page,
-				     at, KY_CONTROL_TABLE_BYTES - control->table_bytes);
-	struct ky_event_record *record = (struct ky_event_record *)at;
+	struct ky_event_record *record = ky_trace.scratch;
+	uint32_t bytes = ky_describe(site, module->module->page, ky_trace.n_records, module->page,
+				     record, KY_CONTROL_TABLE_BYTES - ky_trace.table_bytes);
 	struct ky_event *event;
 	uint64_t hash;
 
-	if (!bytes || control->n_events >= KY_EVENTS_MAX) {
+	if (!bytes || ky_trace.n_records >= KY_EVENTS_MAX) {
 		ky_trace.off = KY_OFF_TABLE;
 		return;
 	}
@@ -279,13 +303,11 @@ static void add_site(struct ky_module *module, struct kymo_site *site)
 		event->record->page = module->page;
 		event->record->flags &= (uint8_t)~KY_EVENT_GONE;
 		event->is_gone = false;
+		publish_state(event);
 	} else {
 		event = new_event(record, hash);
 		if (!event)
 			return;
-		control->n_events++;
-		__atomic_store_n(&control->table_bytes, control->table_bytes + bytes,
-				 __ATOMIC_RELEASE);
 	}
 	event->module = module;
 	event->site = site;
@@ -307,12 +329,13 @@ static void add_module(struct kymo_module *module)
 }
 
 /*
- * A child loads a library: the control file is its parent's, who goes on using it. All modules get
- * pages of one that is our own, where nothing is enabled.
+ * All modules get pages of a control file that is our own, where nothing is enabled. A hit that is on its way finds
+ * private memory where the other one was: no session is on there.
  */
-static void begin_anew(void)
+void ky_modules_begin_anew(void)
 {
 	struct ky_module *old = ky_trace.modules;
+	struct ky_control *control = ky_trace.control;
 	struct ky_event *event;
 
 	ky_sessions_forget();
@@ -332,6 +355,8 @@ static void begin_anew(void)
 		if (old->module)
 			add_module(old->module);
 	}
+	ky_sys(SYS_mmap, (long)control, KY_CONTROL_BYTES, PROT_READ | PROT_WRITE,
+	       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 void kymo_module_add(struct kymo_module *module)
@@ -352,7 +377,8 @@ void kymo_module_add(struct kymo_module *module)
 	if (!ky_trace.control)
 		ky_trace.off = (uint32_t)control_make();
 	else if (is_first)
-		begin_anew();
+		/* A child loads a library: the control file is its parent's, who goes on using it. */
+		ky_modules_begin_anew();
 	else
 		has_file = has_control_fd();
 	if (!has_file)
@@ -387,8 +413,9 @@ void kymo_module_remove(struct kymo_module *module)
 		event->known = 0;
 		__atomic_store_n(&event->site->straight, NULL, __ATOMIC_RELAXED);
 		__atomic_store_n(&event->site->event, NULL, __ATOMIC_RELAXED);
+		event->record->flags |= KY_EVENT_GONE;
 		if (is_ours)
-			event->record->flags |= KY_EVENT_GONE;
+			publish_state(event);
 		event->is_gone = true;
 	}
 	if (from && is_ours) {

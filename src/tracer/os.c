@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tracer/tracer.h"
@@ -26,6 +27,15 @@ int ky_fstat(int fd, struct stat *to)
 }
 _Static_assert(sizeof(long) == 8, "ky_fstat(), and 64-bit arguments of system calls");
 
+int64_t ky_clock_ns(int clock)
+{
+	struct timespec ts;
+
+	/* Each page of libc that is touched while a program starts costs more than the system call. */
+	ky_sys(SYS_clock_gettime, clock, (long)&ts, 0, 0, 0, 0);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
 #define BLOCK_BYTES 65536
 #define PAGE_BYTES  4096
 #define LINE_BYTES  64 /* a cache line: what hits look at is laid out in them */
@@ -44,23 +54,27 @@ static void begin_block(void *memory)
 	__atomic_store_n(&block, fresh, __ATOMIC_RELEASE);
 }
 
-/* One mapping for the page that forks wipe and for the first block. */
+/* One mapping for the page that forks wipe, for the first block, and for the scratch memory. */
 bool ky_trace_begin(void)
 {
+	const long bytes = PAGE_BYTES + BLOCK_BYTES + KY_RECORD_BYTES_MAX;
+	uint8_t *memory;
 	long got;
 
 	if (ky_trace.process)
 		return true;
-	got = ky_sys(SYS_mmap, 0, PAGE_BYTES + BLOCK_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	got = ky_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
 	if (got < 0)
 		return false;
 	if (ky_sys(SYS_madvise, got, PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0) < 0) {
-		ky_sys(SYS_munmap, got, PAGE_BYTES + BLOCK_BYTES, 0, 0, 0, 0);
+		ky_sys(SYS_munmap, got, bytes, 0, 0, 0, 0);
 		return false;
 	}
-	begin_block((uint8_t *)got + PAGE_BYTES);    // NOLINT(performance-no-int-to-ptr)
-	ky_trace.process = (struct ky_process *)got; // NOLINT(performance-no-int-to-ptr)
+	memory = (uint8_t *)got; // NOLINT(performance-no-int-to-ptr)
+	begin_block(memory + PAGE_BYTES);
+	ky_trace.scratch = memory + PAGE_BYTES + BLOCK_BYTES;
+	ky_trace.process = (struct ky_process *)memory;
 	return true;
 }
 

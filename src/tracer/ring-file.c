@@ -48,22 +48,31 @@ static void fill_blob(struct ky_slot *slot, struct ky_blob *blob)
 	blob->uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 	blob->start_ns = ky_trace.start_ns;
 	blob->start_realtime_ns = ky_trace.start_realtime_ns;
-	put_string(blob->procname, sizeof(blob->procname), ky_trace.control->procname);
+	put_string(blob->procname, sizeof(blob->procname), ky_trace.procname);
 	if (ky_sys(SYS_uname, (long)&names, 0, 0, 0, 0, 0) == 0)
 		put_string(blob->hostname, sizeof(blob->hostname), names.nodename);
 	put_string(blob->exe, sizeof(blob->exe), exe ? exe : "");
 }
 
-static void *blob_end(struct ky_blob *blob)
+/* Where the next record goes: as this process knows, not as the blob says, which others may write to. */
+static void *blob_end(const struct ky_slot *slot)
 {
-	return (uint8_t *)blob + blob->bytes;
+	return (uint8_t *)slot->blob + slot->blob_bytes;
 }
 
 /* Memory for @bytes more. */
-static bool blob_room(struct ky_blob *blob, uint32_t bytes)
+static bool blob_room(const struct ky_slot *slot, uint32_t bytes)
 {
-	return bytes <= KY_BLOB_BYTES - blob->bytes &&
-	       kymo_ring_populate(blob_end(blob), bytes) == 0;
+	return bytes <= KY_BLOB_BYTES - slot->blob_bytes &&
+	       kymo_ring_populate(blob_end(slot), bytes) == 0;
+}
+
+/* So many more are valid now. */
+static void blob_grow(struct ky_slot *slot, struct ky_blob *blob, uint32_t bytes)
+{
+	slot->blob_bytes += bytes;
+	/* Partner: the recorder, who reads this after packets. */
+	__atomic_store_n(&blob->bytes, slot->blob_bytes, __ATOMIC_RELEASE);
 }
 
 static int blob_begin(struct ky_slot *slot)
@@ -78,7 +87,8 @@ static int blob_begin(struct ky_slot *slot)
 	bytes = ky_contexts_describe(slot, blob + 1, first - sizeof(*blob));
 	if (!bytes)
 		return KY_OFF_CONTEXT;
-	__atomic_store_n(&blob->bytes, sizeof(*blob) + bytes, __ATOMIC_RELEASE);
+	slot->blob_bytes = 0;
+	blob_grow(slot, blob, (uint32_t)sizeof(*blob) + bytes);
 	__atomic_store_n(&blob->magic, KY_BLOB_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -111,17 +121,16 @@ int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 		give_id(slot, event, same->ids[slot->number]);
 		return 0;
 	}
-	if (!blob_room(slot->blob, bytes)) {
-		slot->blob->lost_no_id++;
+	if (!blob_room(slot, bytes)) {
+		__atomic_fetch_add(&slot->blob->lost_no_id, 1, __ATOMIC_RELAXED);
 		return KY_OFF_SPACE;
 	}
-	record = blob_end(slot->blob);
+	record = blob_end(slot);
 	memcpy(record, event->record, bytes);
 	record->number = slot->next_id;
 	record->flags = 0;
 	give_id(slot, event, slot->next_id++);
-	/* Partner: the recorder, who reads this after packets. */
-	__atomic_store_n(&slot->blob->bytes, slot->blob->bytes + bytes, __ATOMIC_RELEASE);
+	blob_grow(slot, slot->blob, bytes);
 	return 0;
 }
 
@@ -144,7 +153,7 @@ static char *put_number(char *to, uint64_t number, unsigned int base)
 /* KY_RING_UNFINISHED, and the name but for its suffix. Returns its end. */
 static char *put_file_name(char *to)
 {
-	const char *name = ky_trace.control->procname;
+	const char *name = ky_trace.procname;
 
 	*to++ = KY_RING_UNFINISHED[0];
 	to = put_number(to, ky_trace_pid(), 10);

@@ -123,7 +123,7 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 	wish->fast_bytes = fast_bytes(slot, event, wish);
 	publish(event, slot->number, wish);
 	__atomic_fetch_or(&event->mask, wish->bit, __ATOMIC_RELEASE);
-	ky_trace.control->slots[slot->number].n_events += event->kind != KY_EVENT_QUERY;
+	slot->n_events += event->kind != KY_EVENT_QUERY;
 	return 0;
 }
 
@@ -196,11 +196,18 @@ void ky_session_correct_enable_bytes(const struct ky_slot *slot)
 	}
 }
 
-void ky_session_ask(struct ky_slot *slot)
+void ky_session_report(const struct ky_slot *slot)
 {
 	struct ky_control_slot *shared = &ky_trace.control->slots[slot->number];
+
+	shared->n_events = slot->n_events;
+	shared->reason = slot->reason;
+}
+
+void ky_session_ask(struct ky_slot *slot)
+{
 	unsigned char bit = bit_of(slot);
-	uint32_t reason = shared->reason;
+	uint32_t reason = slot->reason;
 	bool is_new = false;
 
 	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
@@ -216,11 +223,12 @@ void ky_session_ask(struct ky_slot *slot)
 	if (!is_new)
 		return;
 	ky_session_correct_enable_bytes(slot);
-	if (slot->file && !shared->n_events)
+	if (slot->file && !slot->n_events)
 		reason = reason ? reason : KY_OFF_NO_EVENT;
 	else if (reason == KY_OFF_NO_EVENT)
 		reason = 0;
-	shared->reason = reason;
+	__atomic_store_n(&slot->reason, reason, __ATOMIC_RELAXED);
+	ky_session_report(slot);
 }
 
 void ky_sessions_new_events(void)

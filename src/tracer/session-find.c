@@ -184,7 +184,7 @@ static void put_path(char *to, const char *format, uint32_t uid)
 void ky_sessions_find(void)
 {
 	static const char *const formats[] = {KY_RUNTIME_ROOT, KY_RUNTIME_USER, KY_RUNTIME_SHM};
-	uint32_t uid = ky_trace.control->uid;
+	uint32_t uid = ky_trace.uid;
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {

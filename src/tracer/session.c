@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "tracer/tracer.h"
 
 /* A recorder that changes its rules all the time is followed at the next hit. */
 #define SYNC_TRIES 8
+
+/*
+ * What a session takes is never given back, and whoever can write to the control file can ask for one again and
+ * again: this many joins (changes of rules count) are had at once, and one more in every so many nanoseconds.
+ */
+#define JOINS_AT_ONCE 4096
+#define JOIN_NS	      (UINT64_C(16) * 1000000000)
 
 static bool is_tracked(const struct ky_session_file *file)
 {
@@ -24,6 +32,7 @@ static void take_over(struct ky_slot *slot, struct ky_slot *old)
 	slot->ring = old->ring;
 	slot->ring.client = slot;
 	slot->blob = old->blob;
+	slot->blob_bytes = old->blob_bytes;
 	slot->pid = old->pid;
 	slot->next_id = old->next_id;
 	memcpy(slot->trace_uuid, old->trace_uuid, sizeof(slot->trace_uuid));
@@ -41,6 +50,12 @@ static void leave(uint32_t number)
 	ky_session_forget_events(number, false);
 	__atomic_store_n(&ky_trace.slots[number], NULL, __ATOMIC_RELEASE);
 	ky_session_correct_enable_bytes(old);
+	/* No event has ever been recorded in it, so it can be another one. */
+	if (!old->file && !ky_trace.spare) {
+		__atomic_store_n(&old->is_joined, false, __ATOMIC_RELAXED);
+		ky_trace.spare = old;
+		return;
+	}
 	if (!(ky_trace.control->slots[number].flags & KY_SLOT_NO_CALLS))
 		ky_ring_file_leave(old);
 }
@@ -67,8 +82,9 @@ void ky_session_enter(struct ky_slot *slot, uint32_t number, uint32_t reason)
 		reason = off ? (uint32_t)off : reason;
 	}
 	ky_session_forget_events(number, goes_on);
-	shared->n_events = 0;
-	shared->reason = reason;
+	slot->n_events = 0;
+	slot->reason = reason;
+	ky_session_report(slot);
 	shared->joined_pid = ky_trace_pid();
 	/* Before the events: a hit that sees the bit finds the slot. Partner: hits. */
 	__atomic_store_n(&ky_trace.slots[number], slot, __ATOMIC_RELEASE);
@@ -84,38 +100,81 @@ int ky_session_open(struct ky_slot *slot, int dir_fd, int *os_error)
 
 	if (result)
 		return result;
-	slot->file = file;
-	if (file->clock.kind == KY_CLOCK_RECORD_TSC ||
-	    file->clock.kind == KY_CLOCK_RECORD_MONOTONIC)
-		return is_tracked(file) ? 0 : KY_OFF_NO_EVENT;
-	return KY_OFF_VERSION;
+	if (file->clock.kind != KY_CLOCK_RECORD_TSC &&
+	    file->clock.kind != KY_CLOCK_RECORD_MONOTONIC)
+		result = KY_OFF_VERSION;
+	else if (!is_tracked(file))
+		result = KY_OFF_NO_EVENT;
+	if (result)
+		ky_sys(SYS_munmap, (long)file, slot->file_bytes, 0, 0, 0, 0);
+	else
+		slot->file = file;
+	return result;
+}
+
+static bool may_join(void)
+{
+	uint64_t age_ns;
+
+	if (ky_trace.n_joins < JOINS_AT_ONCE)
+		return true;
+	age_ns = (uint64_t)ky_clock_ns(CLOCK_MONOTONIC) - ky_trace.start_ns;
+	return ky_trace.n_joins - JOINS_AT_ONCE < age_ns / JOIN_NS;
+}
+
+/* The session in the directory that @slot has. 0 or enum ky_off. */
+static int open_directory(struct ky_slot *slot, int *os_error)
+{
+	int dir_fd, result;
+
+	if (!may_join())
+		return KY_OFF_OFTEN;
+	dir_fd = ky_directory_open(slot->directory);
+	if (dir_fd < 0) {
+		*os_error = -dir_fd;
+		return KY_OFF_DIRECTORY;
+	}
+	result = ky_session_open(slot, dir_fd, os_error);
+	ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
+	return result;
+}
+
+/* Slot @number asks for a session that cannot be had, and for another one than before, which could not either. */
+static void refuse_again(uint32_t number, uint64_t cookie, uint32_t reason)
+{
+	struct ky_control_slot *shared = &ky_trace.control->slots[number];
+	struct ky_slot *slot = ky_trace.slots[number];
+
+	__atomic_store_n(&slot->cookie, cookie, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->reason, reason, __ATOMIC_RELAXED);
+	ky_session_report(slot);
+	ky_session_correct_enable_bytes(slot);
+	__atomic_store_n(&shared->joined, cookie, __ATOMIC_RELEASE);
 }
 
 /* A slot asks for a session that is not known. */
 static void join(uint32_t number, uint64_t cookie)
 {
 	struct ky_control_slot *shared = &ky_trace.control->slots[number];
-	struct ky_slot *slot = ky_trace_alloc(sizeof(*slot));
+	struct ky_slot *slot = ky_trace.spare, *old = ky_trace.slots[number];
 	int result, os_error = 0;
-	int dir_fd;
 
+	if (!slot)
+		slot = ky_trace.spare = ky_trace_alloc(sizeof(*slot));
 	if (!slot)
 		return;
 	slot->cookie = cookie;
 	memcpy(slot->directory, shared->directory, sizeof(slot->directory));
 	slot->directory[sizeof(slot->directory) - 1] = 0;
-	dir_fd = ky_directory_open(slot->directory);
-	if (dir_fd < 0) {
-		result = KY_OFF_DIRECTORY;
-		os_error = -dir_fd;
-	} else {
-		result = ky_session_open(slot, dir_fd, &os_error);
-		ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
-	}
 	/* The session may be another one by now: then its cookie comes with the next hit. */
-	if (result)
-		slot->file = NULL;
+	result = open_directory(slot, &os_error);
 	shared->os_error = os_error;
+	if (result && old && !old->file && old->is_joined) {
+		refuse_again(number, cookie, (uint32_t)result);
+		return;
+	}
+	ky_trace.spare = NULL;
+	ky_trace.n_joins += !result;
 	ky_session_enter(slot, number, (uint32_t)result);
 }
 
@@ -148,7 +207,8 @@ static bool is_known(uint32_t number, uint64_t cookie)
 	if (!slot)
 		return !cookie;
 	/* Not joined: this process was forked beside a thread that was about to. */
-	return __atomic_load_n(&slot->is_joined, __ATOMIC_ACQUIRE) && slot->cookie == cookie;
+	return __atomic_load_n(&slot->is_joined, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&slot->cookie, __ATOMIC_RELAXED) == cookie;
 }
 
 static uint64_t asked_cookie(uint32_t number)
@@ -210,10 +270,30 @@ static bool is_behind(bool may_call)
 	return false;
 }
 
+/*
+ * The process, or its parent, has given up for good the user whose control file it is. That user's sessions are
+ * not for it any more: their directories are not its own. A thread that can go back, and a child that
+ * lives in its parent's memory, do not count.
+ */
+static bool is_other_user(void)
+{
+	uint32_t real = 0, effective = 0, saved = 0;
+
+	if (kymo_ring_is_shared_thread() ||
+	    ky_sys(SYS_getresuid, (long)&real, (long)&effective, (long)&saved, 0, 0, 0) < 0)
+		return false;
+	return real != ky_trace.uid && effective != ky_trace.uid && saved != ky_trace.uid;
+}
+
 void ky_sessions_sync(bool may_call)
 {
 	int tries = 0;
 
+	if (may_call && is_other_user()) {
+		ky_modules_begin_anew();
+		ky_sessions_find();
+		return;
+	}
 	do {
 		for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
 			uint64_t cookie = asked_cookie(i);
@@ -231,11 +311,16 @@ void ky_sessions_catch_up(void)
 }
 
 /*
- * A child that makes itself a control file goes without its parent's sessions until it finds them
- * for itself. The parent's rings stay mapped: a hit may be using them.
+ * A process that makes itself a control file goes without sessions until it finds them for itself. The
+ * addresses of the rings stay mapped: a hit may be using them.
  */
 void ky_sessions_forget(void)
 {
-	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++)
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
+		struct ky_slot *slot = ky_trace.slots[i];
+
 		__atomic_store_n(&ky_trace.slots[i], NULL, __ATOMIC_RELAXED);
+		if (slot)
+			ky_ring_file_leave(slot);
+	}
 }

@@ -17,6 +17,11 @@
  *	straight-*.h	and its shortest one, by hand
  *	record.c	what else there is to record
  *
+ * Memory that others can write to (the control file, ring files) is written to, and never believed: a forked
+ * child that has given up its privileges has it, too. What the library needs to know stands in private
+ * memory (struct ky_trace, struct ky_slot, struct ky_event); what others say there is read once, and
+ * checked. docs/design/tracer.md, "Trust", has the list of what is read.
+ *
  * Everything here may run in a signal handler that interrupted anything, except kymo_module_add(),
  * kymo_module_remove(), kymo_app_context() and kymo_printf(): no allocation (memory comes from mmap()
  * and is never given back), no locks that are waited for, no errno changed, no cancellation point.
@@ -135,7 +140,8 @@ struct ky_event {
 	struct ky_wish *wishes[KY_CONTROL_SLOTS];
 	uint32_t ids[KY_CONTROL_SLOTS]; /* for who has the lock */
 	uint8_t has_id;			/* slots in which it has one */
-	struct ky_event_record *record; /* in the control file */
+	struct ky_event_record *record; /* private; the control file has a copy ... */
+	uint32_t table_at;		/* ... here in its table */
 	struct kymo_site *site;
 	uint64_t hash; /* of all that makes it a type: names and fields */
 	struct ky_module *module;
@@ -165,8 +171,11 @@ struct ky_slot {
 	uint32_t n_contexts;
 	uint32_t context_bytes; /* the longest that they can be; 0: there are none */
 	struct ky_context contexts[KY_CONTEXTS_MAX];
-	struct ky_blob *blob;
+	struct ky_blob *blob; /* only written to */
+	uint32_t blob_bytes;  /* what is valid of it */
 	uint32_t next_id;
+	uint32_t n_events; /* that it wants */
+	uint32_t reason;   /* enum ky_off */
 	uint8_t uuid[16], trace_uuid[16];
 	const struct ky_session_file *file; /* a private copy, checked */
 	uint32_t file_bytes;
@@ -175,7 +184,8 @@ struct ky_slot {
 
 /* All there is, per process (and per copy of the library in it). */
 struct ky_trace {
-	struct ky_control *control; /* NULL: the library is off */
+	struct ky_control
+		*control; /* NULL: the library is off; only slots and enable bytes are read */
 	struct ky_process *process;
 	struct ky_slot *slots[KY_CONTROL_SLOTS];
 	struct ky_event *events; /* newest first */
@@ -183,9 +193,18 @@ struct ky_trace {
 	uint32_t n_events;
 	uint32_t off; /* enum ky_off */
 	uint32_t pid; /* whose control file it is */
+	uint32_t uid; /* effective, when that was made */
 	int fd;
 	uint64_t start_ns;
 	int64_t start_realtime_ns;
+	char procname[16];    /* NUL-terminated */
+	uint32_t n_pages;     /* of the control file */
+	uint32_t n_records;   /* in its table */
+	uint64_t table_bytes; /* of its table */
+	void *scratch;	      /* KY_RECORD_BYTES_MAX, for who has the lock */
+	struct ky_slot
+		*spare;	  /* for a session that may turn out to be none; for who has the lock */
+	uint64_t n_joins; /* sessions joined, rules followed */
 };
 
 extern struct ky_trace ky_trace __attribute__((visibility("hidden")));
@@ -198,7 +217,9 @@ extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
 long ky_sys(long number, long a, long b, long c, long d, long e, long f);
 /* fstat(), with a negative errno. */
 int ky_fstat(int fd, struct stat *to);
-/* Memory for ky_trace.process, before anything is locked. False: there is none. */
+/* Nanoseconds of @clock. */
+int64_t ky_clock_ns(int clock);
+/* Memory for ky_trace.process and ky_trace.scratch, before anything is locked. False: there is none. */
 bool ky_trace_begin(void);
 /* Zeroed, for good; NULL without memory. */
 void *ky_trace_alloc(size_t bytes);
@@ -248,6 +269,11 @@ static inline const char *ky_record_text(const struct ky_event_record *record, u
 	return (const char *)record + offset;
 }
 
+/* ---- module.c: the lock is held ---- */
+
+/* This process makes itself a control file, and leaves all sessions, and the memory that it shares with its parent. */
+void ky_modules_begin_anew(void);
+
 /* ---- session.c: the lock is held ---- */
 
 /* Does a slot ask for something that takes system calls? Without the lock: as it is now. */
@@ -256,7 +282,7 @@ bool ky_sessions_need_calls(void);
 void ky_sessions_sync(bool may_call);
 /* The same, where they ask for something. */
 void ky_sessions_catch_up(void);
-/* Forget all sessions: a child begins anew. */
+/* Forget all sessions, and let their rings go: the process begins anew. */
 void ky_sessions_forget(void);
 /* Read the session in @dir_fd for @slot. 0 or enum ky_off. */
 int ky_session_open(struct ky_slot *slot, int dir_fd, int *os_error);
@@ -274,6 +300,8 @@ void ky_sessions_find(void);
 void ky_sessions_new_events(void);
 /* The same, of one. */
 void ky_session_ask(struct ky_slot *slot);
+/* Tell the recorder how many events @slot wants, and why not more. */
+void ky_session_report(const struct ky_slot *slot);
 /* Enable bytes that are set and should not be lose the slot's bit; those that should be have it. */
 void ky_session_correct_enable_bytes(const struct ky_slot *slot);
 /* All events: not asked, not wanted, by slot @number. */

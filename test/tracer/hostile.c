@@ -179,10 +179,10 @@ static void replace(const char *keep)
 			(void)unlinkat(dirfd(dir), from, 0);
 			break;
 		case 1:
-			(void)linkat(dirfd(dir), from, dirfd(dir), to, 0);
+			(void)!linkat(dirfd(dir), from, dirfd(dir), to, 0);
 			break;
 		case 2:
-			(void)symlinkat("/proc/self/maps", dirfd(dir), to);
+			(void)!symlinkat("/proc/self/maps", dirfd(dir), to);
 			break;
 		default:
 			(void)renameat(dirfd(dir), from, dirfd(dir), to);

@@ -422,6 +422,29 @@ static int mode_sandbox(char **args)
 	return 0;
 }
 
+/* A server: it stays root, its worker gives that up; until it is killed. */
+static int mode_worker(char **args)
+{
+	pid_t worker = fork();
+
+	(void)args;
+	if (worker == 0) {
+		check(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+			      setresgid(65534, 65534, 65534) == 0 &&
+			      setresuid(65534, 65534, 65534) == 0,
+		      "worker");
+		for (int n = 0;; n++) {
+			KYMO_EVENT(modes, served, n);
+			usleep(1000);
+		}
+	}
+	for (int n = 0;; n++) {
+		KYMO_EVENT(modes, watched, n);
+		usleep(1000);
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(char **args);
@@ -448,6 +471,7 @@ static const struct {
 	{"steps", mode_steps, 1},
 	{"sandbox", mode_sandbox, 0},
 	{"closed-loop", mode_closed_loop, 0},
+	{"worker", mode_worker, 0},
 };
 
 int main(int argc, char **argv)
