@@ -64,14 +64,11 @@ static int open_file(const struct ky_container_namer *namer, const char *path)
 	};
 	int seen = (int)syscall(SYS_openat2, namer->home, path, &how, sizeof(how)), fd = -1;
 	struct stat st;
-	char again[32];
 
 	if (seen < 0)
 		return -1;
-	if (fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == namer->uid) {
-		snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
-		fd = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	}
+	if (fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == namer->uid)
+		fd = ky_file_reopen(seen, O_RDONLY);
 	close(seen);
 	return fd;
 }

@@ -176,24 +176,17 @@ static void map_build_id(const struct ky_dump_run *run, int32_t pid, const struc
 {
 	struct ky_elf_info info;
 	char path[96];
-	struct stat st;
-	int fd, file = -1;
+	int file;
 
 	id[0] = '\0';
 	snprintf(path, sizeof(path), "%" PRId32 "/map_files/%" PRIx64 "-%" PRIx64, pid, map->begin,
 		 map->end);
-	fd = openat(run->proc.fd, path, O_PATH | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	}
+	file = ky_file_open_regular(run->proc.fd, path, O_RDONLY);
 	if (file >= 0 && ky_elf_read(file, &info))
 		for (uint32_t i = 0; i < info.build_id_bytes; i++)
 			snprintf(id + 2 * i, 3, "%02x", info.build_id[i]);
 	if (file >= 0)
 		close(file);
-	if (fd >= 0)
-		close(fd);
 }
 
 static int dump_map(struct ky_dump_run *run, int32_t pid, const struct ky_dump_map *map)

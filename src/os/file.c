@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_STEP_BYTES 4096
@@ -123,6 +124,31 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
 		*copied += (uint64_t)n;
 	}
 	return 0;
+}
+
+int ky_file_reopen(int path_fd, int flags)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+int ky_file_open_regular(int dirfd, const char *name, int flags)
+{
+	int place = openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)), fd;
+	struct stat st;
+
+	if (place < 0)
+		return -errno;
+	if (fstat(place, &st) < 0)
+		fd = -errno;
+	else
+		fd = S_ISREG(st.st_mode) ? ky_file_reopen(place, flags) : -EINVAL;
+	close(place);
+	return fd;
 }
 
 DIR *ky_dir_open(int dirfd, const char *path)

@@ -39,6 +39,18 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
 int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
 
 /*
+ * Open what @path_fd, of O_PATH, stands for: for who has looked first at what it is. A descriptor, or -errno.
+ */
+int ky_file_reopen(int path_fd, int flags);
+
+/*
+ * Open @name, relative to @dirfd (or AT_FDCWD), with @flags, if it is a regular file. Devices, FIFOs and
+ * terminals are not opened at all, for that alone has effects. O_NOFOLLOW is about @name's last part.
+ * A descriptor, or -errno (-EINVAL: not a regular file).
+ */
+int ky_file_open_regular(int dirfd, const char *name, int flags);
+
+/*
  * Directory @path, relative to @dirfd (or AT_FDCWD), for readdir(); links are not followed. The caller
  * closes it by closedir(), and dirfd() is valid until then. NULL: errno says why.
  */

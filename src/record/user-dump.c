@@ -109,8 +109,7 @@ static bool read_elf(struct dump *dump, const struct binary *binary, struct ky_e
 		return false;
 	/* Another file may have taken the name since. */
 	if (fstat(place, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == binary->inode) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = ky_file_reopen(place, O_RDONLY);
 		is_read = fd >= 0 && ky_elf_read(fd, info);
 		if (fd >= 0)
 			close(fd);

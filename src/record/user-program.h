@@ -38,6 +38,7 @@ struct ky_programs {
 	KY_VEC(struct ky_program *) list;
 	KY_VEC(uid_t) uids; /* whose processes run, each once */
 	uint32_t n_denied;  /* processes whose files we may not look at */
+	dev_t memfd_device; /* the last scan's */
 };
 
 /*
