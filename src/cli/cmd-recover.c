@@ -6,14 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "record/boot.h"
 #include "record/output.h"
 #include "record/raw.h"
@@ -33,6 +36,14 @@ struct recovery {
 	uint8_t boot_id[16]; /* zeros: not known */
 	unsigned int n_rings, n_failed;
 	uint64_t events, lost;
+};
+
+/* A file or directory: what is opened is what is removed in the end, whatever has its name by then. */
+struct place {
+	int dir_fd; /* where @name is looked for */
+	const char *name;
+	const char *path; /* for people */
+	int depth;	  /* 0: somebody asked for it; below: others may have put it there */
 };
 
 static void say(const struct kymo_error *err, const char *path)
@@ -76,30 +87,64 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	putchar('\n');
 }
 
-static int recover_file(struct recovery *recovery, const char *path, struct kymo_error *err)
+static int open_ring(const struct place *place, struct kymo_error *err)
+{
+	int fd = ky_file_open_regular(place->dir_fd, place->name,
+				      O_RDONLY | (place->depth ? O_NOFOLLOW : 0));
+
+	if (fd >= 0)
+		return fd;
+	if (fd == -EINVAL)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "not a ring file: neither a file nor a directory");
+	return ky_error_errno(err, -fd, "cannot open it");
+}
+
+/* The file of @name, if that is still @fd. */
+static void remove_file(const struct place *place, int fd)
+{
+	struct stat named, opened;
+
+	if (fstatat(place->dir_fd, place->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+	    named.st_ino == opened.st_ino)
+		(void)unlinkat(place->dir_fd, place->name, 0);
+}
+
+static int read_ring(struct recovery *recovery, const struct place *place, int fd, int same_fd,
+		     struct kymo_error *err)
 {
 	struct ky_user_ring_options options = {
 		.output = recovery->options->output, .log = &ky_cli_log, .read_only = true};
-	const char *name = strrchr(path, '/');
+	const char *name = strrchr(place->name, '/');
 	struct ky_user_ring *ring;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+	int ret = ky_user_ring_open(fd, name ? name + 1 : place->name, &options, &ring, err);
 
-	if (fd < 0) {
-		ret = ky_error_errno(err, errno, "cannot open it");
-		ky_error_path(err, path);
+	if (ret < 0)
 		return ret;
-	}
-	ret = ky_user_ring_open(fd, name ? name + 1 : path, &options, &ring, err);
-	if (!ret) {
-		ret = ky_user_ring_finish(ring, err);
-		if (!ret)
-			report(recovery, ring, path);
-		if (!ret && recovery->options->remove && !ring->is_broken)
-			(void)unlink(path);
-		ky_user_ring_free(ring);
+	ret = ky_user_ring_finish(ring, err);
+	if (!ret)
+		report(recovery, ring, place->path);
+	if (!ret && recovery->options->remove && !ring->is_broken)
+		remove_file(place, same_fd);
+	ky_user_ring_free(ring);
+	return ret;
+}
+
+static int recover_file(struct recovery *recovery, const struct place *place,
+			struct kymo_error *err)
+{
+	int fd = open_ring(place, err), same_fd = fd < 0 ? -1 : dup(fd), ret = fd;
+
+	if (same_fd >= 0) {
+		ret = read_ring(recovery, place, fd, same_fd, err);
+		close(same_fd);
+	} else if (fd >= 0) {
+		ret = ky_error_errno(err, errno, "cannot open it");
+		close(fd);
 	}
 	if (ret < 0 && !err->path[0])
-		ky_error_path(err, path);
+		ky_error_path(err, place->path);
 	recovery->n_rings += ret == 0;
 	return ret;
 }
@@ -148,34 +193,40 @@ static int recover_instance(struct recovery *recovery, const char *path, struct 
 	return KYMO_OK;
 }
 
-static void recover_path(struct recovery *recovery, const char *path, int depth);
+static void recover_place(struct recovery *recovery, const struct place *place);
 
-static void recover_directory(struct recovery *recovery, const char *path, DIR *dir, int depth)
+static void recover_inner(struct recovery *recovery, const struct place *outer, int dir_fd,
+			  const char *name)
 {
-	enum ky_user_dir_state state = ky_user_dir_state(path);
+	struct place place = {dir_fd, name, NULL, outer->depth + 1};
+	char path[4096];
+	struct stat st;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    snprintf(path, sizeof(path), "%s/%s", outer->path, name) >= (int)sizeof(path) ||
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	place.path = path;
+	if (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && ky_user_is_ring_name(name)))
+		recover_place(recovery, &place);
+}
+
+/* All that is in @dir, which is @place. */
+static void recover_directory(struct recovery *recovery, const struct place *place, DIR *dir)
+{
+	enum ky_user_dir_state state = ky_user_dir_state(dirfd(dir));
 	struct dirent *entry;
-	char inner[4096];
 
 	if (state == KY_USER_DIR_LIVE) {
 		ky_log_warning(&ky_cli_log,
-			       "%s is left out: its recorder runs, and makes the trace", path);
+			       "%s is left out: its recorder runs, and makes the trace",
+			       place->path);
 		return;
 	}
-	while ((entry = readdir(dir))) {
-		struct stat st;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) >=
-		    (int)sizeof(inner))
-			continue;
-		if (lstat(inner, &st) == 0 &&
-		    (S_ISDIR(st.st_mode) ||
-		     (S_ISREG(st.st_mode) && ky_user_is_ring_name(entry->d_name))))
-			recover_path(recovery, inner, depth + 1);
-	}
+	while ((entry = readdir(dir)))
+		recover_inner(recovery, place, dirfd(dir), entry->d_name);
 	if (recovery->options->remove && state == KY_USER_DIR_DEAD)
-		ky_user_dir_clean(path);
+		ky_user_dir_clean(place->dir_fd, place->name, dirfd(dir));
 }
 
 /* What a killed recorder has written of the kernel's events is a trace, up to there. */
@@ -188,37 +239,127 @@ static bool is_trace(const char *path)
 				   access(metadata, F_OK) == 0);
 }
 
-static void recover_path(struct recovery *recovery, const char *path, int depth)
+/* Files in a directory of somebody may be called as an instance's are. */
+static bool is_instance(const char *path)
 {
-	bool is_instance = ky_boot_is_instance(path);
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == TRACEFS_MAGIC && ky_boot_is_instance(path);
+}
+
+/* NULL: not a directory, or none that can be opened. */
+static DIR *open_directory(const struct place *place)
+{
+	int fd;
+	DIR *dir;
+
+	if (place->depth >= DEPTH_MAX)
+		return NULL;
+	fd = openat(place->dir_fd, place->name,
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | (place->depth ? O_NOFOLLOW : 0));
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
+static void recover_place(struct recovery *recovery, const struct place *place)
+{
+	bool is_boots = is_instance(place->path);
 	struct kymo_error err;
 	DIR *dir;
 	int ret;
 
-	if (!is_instance && !depth && is_trace(path)) {
+	if (!is_boots && !place->depth && is_trace(place->path)) {
 		ky_error_set(&err, KYMO_E_INVALID, "this is a recording, as far as it was written");
 		ky_error_hint(
 			&err,
 			"kymo print, kymo convert and the others read it as it is, damaged ones with --recover");
-		say(&err, path);
+		say(&err, place->path);
 		recovery->n_failed++;
 		return;
 	}
-	dir = !is_instance && depth < DEPTH_MAX ? opendir(path) : NULL;
+	dir = is_boots ? NULL : open_directory(place);
 	if (dir) {
-		recover_directory(recovery, path, dir, depth);
+		recover_directory(recovery, place, dir);
 		closedir(dir);
 		return;
 	}
 	/* Among others, those of recordings are not meant. */
-	if (is_instance && depth && !ky_boot_is_mapped(path))
+	if (is_boots && place->depth && !ky_boot_is_mapped(place->path))
 		return;
-	ret = is_instance ? recover_instance(recovery, path, &err)
-			  : recover_file(recovery, path, &err);
+	ret = is_boots ? recover_instance(recovery, place->path, &err)
+		       : recover_file(recovery, place, &err);
 	if (ret < 0) {
+		say(&err, place->path);
+		recovery->n_failed++;
+	}
+}
+
+/* "a/b/" is *name "b" in "a", which is opened; @path is changed. */
+static int open_parent(char *path, const char **name)
+{
+	const char *parent = ".";
+	char *slash;
+
+	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
+		path[len - 1] = 0;
+	slash = strrchr(path, '/');
+	*name = slash ? slash + 1 : path;
+	if (slash) {
+		parent = slash == path ? "/" : path;
+		*slash = 0;
+	}
+	return open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void recover_path(struct recovery *recovery, const char *path)
+{
+	struct place place = {-1, NULL, path, 0};
+	struct kymo_error err;
+	char *copy = strdup(path);
+
+	if (copy)
+		place.dir_fd = open_parent(copy, &place.name);
+	if (place.dir_fd >= 0) {
+		place.name = *place.name ? place.name : ".";
+		recover_place(recovery, &place);
+		close(place.dir_fd);
+	} else {
+		ky_error_errno(&err, errno, "cannot open it");
 		say(&err, path);
 		recovery->n_failed++;
 	}
+	free(copy);
+}
+
+/* ---- without a path ------------------------------------------------------------------- */
+
+static void recover_stale(void *data, const struct ky_user_stale *stale)
+{
+	struct recovery *recovery = data;
+	/* Not by its path: it is its user's to say what that leads to. */
+	const struct place place = {stale->parent_fd, stale->name, stale->path, 1};
+	DIR *dir = ky_dir_open(stale->fd, ".");
+
+	if (!dir)
+		return;
+	recover_directory(recovery, &place, dir);
+	closedir(dir);
+}
+
+static void look_everywhere(struct recovery *recovery)
+{
+	ky_user_stale_scan(NULL, false, recover_stale, recovery);
+}
+
+static void say_nothing(bool has_paths)
+{
+	fputs(has_paths
+		      ? "kymo: there is no ring file\n"
+		      : "kymo: no recorder that was killed has left anything here; where it recorded with "
+			"--shm-path DIR, say 'kymo recover DIR'\n",
+	      stderr);
 }
 
 static int run_recover(const struct ky_command *command, void *data, int n_args, char **args)
@@ -233,12 +374,14 @@ static int run_recover(const struct ky_command *command, void *data, int n_args,
 		return ky_cli_error(&err);
 	(void)ky_os_boot_id(recovery.boot_id);
 	for (int i = 0; i < n_args; i++)
-		recover_path(&recovery, args[i], 0);
+		recover_path(&recovery, args[i]);
+	if (!n_args)
+		look_everywhere(&recovery);
 	if (!recovery.n_rings) {
 		if (made)
 			(void)rmdir(recovery.options->output);
 		if (!recovery.n_failed)
-			fputs("kymo: there is no ring file\n", stderr);
+			say_nothing(n_args > 0);
 		return KY_EXIT_FAIL;
 	}
 	printf("%u ring file%s: %" PRIu64 " events recovered, %" PRIu64 " lost.\n",
@@ -258,7 +401,7 @@ static const struct ky_option_def option_defs[] = {
 const struct ky_command ky_command_recover = {
 	.name = "recover",
 	.summary = "make traces of what killed recorders, or the boot before, left",
-	.usage = "[OPTIONS] -o DIR PATH...",
+	.usage = "[OPTIONS] -o DIR [PATH...]",
 	.description =
 		"While programs are recorded, each writes to a ring file in the session's directory, in "
 		"memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or /dev/shm/kymo-UID/SESSION; or, "
@@ -266,6 +409,8 @@ const struct ky_command ky_command_recover = {
 		"The recorder empties and removes these files. When it is killed, they stay, with what it "
 		"had not read yet, and what programs wrote after that, until the buffers were full. A ring "
 		"file describes itself: this command makes a trace of it, and needs nothing else.\n\n"
+		"Without a PATH, it takes what recorders that were killed left in these directories in memory: your own, "
+		"and, as root, those for programs of all users. "
 		"A PATH is a ring file or a directory in which there are any. For each it says whether it is "
 		"complete: how many events were read before by the recorder (they are in its trace), how "
 		"many were lost, and how many cannot be read. No file of an earlier boot (by the boot id in it) is "
@@ -279,8 +424,8 @@ const struct ky_command ky_command_recover = {
 		"kernel's buffer. Its times count from that boot, for nobody knows when that was. "
 		"It must be the same kernel: the formats of events are this boot's. Where the kernel finds "
 		"a CPU's buffer inconsistent, it has dropped it at boot.",
-	.examples = "# what a killed recorder left\n"
-		    "kymo recover --remove -o found /dev/shm/kymo-$(id -u)\n\n"
+	.examples = "# what killed recorders left; as root, of all users' programs\n"
+		    "kymo recover --remove -o found\n\n"
 		    "# what the kernel recorded before the machine crashed\n"
 		    "kymo recover -o crash /sys/kernel/tracing/instances\n\n"
 		    "# what kymo record --shm-path left on disk before the machine went down\n"
@@ -289,7 +434,7 @@ const struct ky_command ky_command_recover = {
 	.see_also = "record print info",
 	.options = option_defs,
 	.options_size = sizeof(struct options),
-	.min_args = 1,
+	.min_args = 0,
 	.max_args = -1,
 	.run = run_recover,
 };

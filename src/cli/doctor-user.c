@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "record/user-program.h"
 #include "record/user-runtime.h"
 
@@ -32,16 +33,39 @@ static void check_directory(struct ky_doctor *doctor)
 	ky_user_dir_remove(&dir);
 }
 
+struct leftovers {
+	unsigned int n_dirs, n_rings;
+	uint64_t bytes;
+	char path[KY_SESSION_PATH_MAX + 1]; /* one of them */
+};
+
 static void add_stale(void *data, const struct ky_user_stale *stale)
 {
-	struct ky_doctor *doctor = data;
+	struct leftovers *leftovers = data;
 
 	if (!stale->n_rings)
 		return;
+	leftovers->n_dirs++;
+	leftovers->n_rings += stale->n_rings;
+	leftovers->bytes += stale->bytes;
+	memcpy(leftovers->path, stale->path, sizeof(stale->path));
+}
+
+static void check_leftovers(struct ky_doctor *doctor)
+{
+	struct leftovers leftovers = {0};
+	char size[32], more[40] = "";
+
+	ky_user_stale_scan(NULL, false, add_stale, &leftovers);
+	if (!leftovers.n_rings)
+		return;
+	if (leftovers.n_dirs > 1)
+		snprintf(more, sizeof(more), " and %u more", leftovers.n_dirs - 1);
 	ky_doctor_add(doctor, "leftovers", KY_CHECK_WARN,
-		      "%s: %u ring buffer%s of a recorder that was killed", stale->path,
-		      stale->n_rings, stale->n_rings == 1 ? "" : "s");
-	ky_doctor_advice(doctor, "kymo recover --remove -o DIR %s", stale->path);
+		      "%u ring buffer%s (%s) of killed recorders, in %s%s", leftovers.n_rings,
+		      leftovers.n_rings == 1 ? "" : "s", ky_format_bytes(size, leftovers.bytes),
+		      leftovers.path, more);
+	ky_doctor_advice(doctor, "kymo recover --remove -o DIR");
 }
 
 static void check_programs(struct ky_doctor *doctor)
@@ -75,6 +99,6 @@ static void check_programs(struct ky_doctor *doctor)
 void ky_doctor_user(struct ky_doctor *doctor)
 {
 	check_directory(doctor);
-	ky_user_stale_scan(geteuid(), NULL, false, add_stale, doctor);
+	check_leftovers(doctor);
 	check_programs(doctor);
 }

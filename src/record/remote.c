@@ -148,7 +148,7 @@ int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
 		return ky_error_errno(err, errno, "cannot make a socket");
 	(void)ky_remote_each(clean, NULL);
 	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
-		int made = ky_user_recordings_path(true, directory, err);
+		int made = ky_user_recordings_make(directory, err);
 
 		if (made < 0)
 			return made;
@@ -203,7 +203,7 @@ void ky_remote_answer(struct ky_remote_server *server, const struct ky_remote_me
 
 void ky_remote_close(struct ky_remote_server *server)
 {
-	char directory[KY_SESSION_PATH_MAX + 1];
+	char *slash = strrchr(server->path, '/');
 
 	if (server->path[0])
 		(void)unlink(server->path);
@@ -212,9 +212,11 @@ void ky_remote_close(struct ky_remote_server *server)
 	if (server->listen_fd >= 0)
 		close(server->listen_fd);
 	server->listen_fd = server->client_fd = -1;
-	/* When nobody else records. */
-	if (server->path[0] && ky_user_recordings_path(false, directory, NULL) == 0)
-		(void)rmdir(directory);
+	/* The directory, when nobody else records. */
+	if (slash) {
+		*slash = 0;
+		(void)rmdir(server->path);
+	}
 	server->path[0] = 0;
 }
 
@@ -281,16 +283,14 @@ int ky_remote_ask(const char *path, const struct ky_remote_message *request,
 	return ky_remote_result(answer, err);
 }
 
-int ky_remote_each(int (*found)(void *data, const char *path), void *data)
+/* All sockets of one directory. */
+static int each_in(const char *directory, int (*found)(void *data, const char *path), void *data)
 {
-	char directory[KY_SESSION_PATH_MAX + 1], path[KY_REMOTE_PATH_MAX];
+	char path[KY_REMOTE_PATH_MAX];
+	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	int ret = KYMO_OK;
-	DIR *dir;
 
-	if (ky_user_recordings_path(false, directory, NULL) < 0)
-		return KYMO_OK;
-	dir = opendir(directory);
 	while (dir && !ret && (entry = readdir(dir))) {
 		if (entry->d_name[0] != '.' && snprintf(path, sizeof(path), "%.80s/%s", directory,
 							entry->d_name) < (int)sizeof(path))
@@ -298,5 +298,15 @@ int ky_remote_each(int (*found)(void *data, const char *path), void *data)
 	}
 	if (dir)
 		closedir(dir);
+	return ret;
+}
+
+int ky_remote_each(int (*found)(void *data, const char *path), void *data)
+{
+	char directory[KY_SESSION_PATH_MAX + 1];
+	int ret = KYMO_OK;
+
+	for (unsigned int n = 0; !ret && ky_user_recordings_find(n, directory); n++)
+		ret = each_in(directory, found, data);
 	return ret;
 }

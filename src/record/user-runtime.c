@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/user-runtime.h"
-
-#include <dirent.h>
+/* Where programs look for sessions, and where recorders can be asked: which directories these are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "os/file.h"
+#include "record/user-runtime-internal.h"
 
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+/* Memory of everybody: all may make directories there, and nobody can take others' away. */
+#define SHARED_MEMORY "/dev/shm"
 
-static const char *const formats[] = {KY_RUNTIME_ROOT, KY_RUNTIME_USER, KY_RUNTIME_SHM};
-
-static int path_error(struct kymo_error *err, int code, const char *path)
+int ky_user_path_error(struct kymo_error *err, int code, const char *path)
 {
 	ky_error_path(err, path);
 	return code;
 }
 
-/* ---- the runtime directory ------------------------------------------------------------ */
+int ky_user_not_ours(struct kymo_error *err, uid_t uid, const char *path)
+{
+	int ret = ky_error_set(err, KYMO_E_PERMISSION,
+			       "this does not belong to user %u, or others may get in", uid);
+
+	ky_error_hint(err, "remove it, as root");
+	return ky_user_path_error(err, ret, path);
+}
+
+/* ---- which one ------------------------------------------------------------------------ */
 
 static bool is_tmpfs(const char *path)
 {
@@ -35,35 +39,51 @@ static bool is_tmpfs(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-/* Memory, and a place that exists on this machine; which one depends on who we are. */
-static const char *choose_format(uid_t uid)
+/* A directory of @uid or root, in which nobody else can change anything @mask speaks of. */
+static bool is_good(const char *path, uid_t uid, mode_t mask)
 {
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       (st.st_uid == uid || st.st_uid == 0) && !(st.st_mode & mask);
+}
+
+/* Whoever comes first can have any name below SHARED_MEMORY. */
+static bool is_taken(const char *path, uid_t uid, mode_t mask)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !is_good(path, uid, mask);
+}
+
+/*
+ * In memory, and at a place that exists on this machine. Root's is /run/kymo, which nobody else can make. Where
+ * /run is on a disk, that is for links only, and needed only where somebody has taken the name in SHARED_MEMORY.
+ */
+void ky_user_runtime_choose(uid_t uid, struct ky_user_runtime *to)
+{
+	const mode_t others = S_IWGRP | S_IWOTH;
 	char parent[64];
 	struct stat st;
 
-	if (geteuid() == 0)
-		return is_tmpfs("/run") ? KY_RUNTIME_ROOT : KY_RUNTIME_SHM;
+	*to = (struct ky_user_runtime){0};
+	snprintf(to->path, sizeof(to->path), KY_RUNTIME_SHM, uid);
+	if (geteuid() == 0) {
+		to->is_roots = is_tmpfs("/run");
+		if (!to->is_roots && is_taken(to->path, uid, others)) {
+			to->is_roots = true;
+			to->memory = SHARED_MEMORY;
+		}
+		if (to->is_roots)
+			snprintf(to->path, sizeof(to->path), KY_RUNTIME_ROOT, uid);
+		return;
+	}
 	snprintf(parent, sizeof(parent), "/run/user/%u", uid);
-	return stat(parent, &st) == 0 && st.st_uid == uid && is_tmpfs(parent) ? KY_RUNTIME_USER
-									      : KY_RUNTIME_SHM;
+	if (stat(parent, &st) == 0 && st.st_uid == uid && is_tmpfs(parent))
+		snprintf(to->path, sizeof(to->path), KY_RUNTIME_USER, uid);
 }
 
-int ky_user_runtime_path(uid_t uid, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err)
-{
-	struct stat st;
-	int ret;
-
-	snprintf(path, KY_SESSION_PATH_MAX + 1, choose_format(uid), uid);
-	if (lstat(path, &st) < 0)
-		return KYMO_OK;
-	if (S_ISDIR(st.st_mode) && (st.st_uid == uid || st.st_uid == 0) &&
-	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
-		return KYMO_OK;
-	ret = ky_error_set(err, KYMO_E_PERMISSION,
-			   "this does not belong to user %u, or others may write there", uid);
-	ky_error_hint(err, "remove it, as root");
-	return path_error(err, ret, path);
-}
+/* ---- making it ------------------------------------------------------------------------ */
 
 /* Make @path, one level, with @uid as its owner, if it is not there. */
 static int make_level(const char *path, uid_t uid, mode_t mode, struct kymo_error *err)
@@ -72,321 +92,108 @@ static int make_level(const char *path, uid_t uid, mode_t mode, struct kymo_erro
 	struct stat st;
 
 	if (mkdir(path, mode) < 0)
-		return errno == EEXIST ? KYMO_OK
-				       : path_error(err,
+		return errno == EEXIST
+			       ? KYMO_OK
+			       : ky_user_path_error(err,
 						    ky_error_errno(err, errno,
 								   "cannot create the directory "
 								   "for sessions"),
 						    path);
 	fd = open(path, DIR_FLAGS);
 	if (fd < 0)
-		return path_error(
+		return ky_user_path_error(
 			err, ky_error_errno(err, errno, "cannot open the directory for sessions"),
 			path);
 	/* What we made is ours until it is given away; anything else has been put there since. */
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
 	    (uid != geteuid() && fchown(fd, uid, (gid_t)-1) < 0) || fchmod(fd, mode) < 0)
-		ret = path_error(err, ky_error_set(err, KYMO_E_IO, "cannot set the owner"), path);
+		ret = ky_user_path_error(err, ky_error_set(err, KYMO_E_IO, "cannot set the owner"),
+					 path);
 	close(fd);
 	return ret;
 }
 
-int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err)
+int ky_user_runtime_make(const struct ky_user_runtime *runtime, uid_t uid, struct kymo_error *err)
 {
-	uid_t uid = geteuid();
-	const char *format = choose_format(uid);
-	struct stat st;
-	int ret = KYMO_OK;
+	int ret = runtime->is_roots ? make_level("/run/kymo", 0, 0755, err) : KYMO_OK;
 
-	if (format == formats[0])
-		snprintf(path, KY_SESSION_PATH_MAX + 1, "/run/kymo/recordings");
-	else if (format == formats[1])
-		snprintf(path, KY_SESSION_PATH_MAX + 1, "/run/user/%u/kymo-recordings", uid);
-	else
-		snprintf(path, KY_SESSION_PATH_MAX + 1, "/dev/shm/kymo-recordings-%u", uid);
-	if (make && format == formats[0])
-		ret = make_level("/run/kymo", 0, 0755, err);
-	if (make && !ret)
-		ret = make_level(path, uid, 0700, err);
-	if (ret < 0)
-		return ret;
-	if (lstat(path, &st) < 0)
-		return path_error(err, ky_error_set(err, KYMO_E_NOT_FOUND, "it is not there"),
-				  path);
-	if (S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077))
-		return KYMO_OK;
-	ret = ky_error_set(err, KYMO_E_PERMISSION,
-			   "this does not belong to user %u, or others may get in", uid);
-	ky_error_hint(err, "remove it, as root");
-	return path_error(err, ret, path);
-}
-
-static int open_base(uid_t uid, struct ky_user_dir *dir, struct kymo_error *err)
-{
-	const char *format = choose_format(uid);
-	int ret = ky_user_runtime_path(uid, dir->path, err);
-
-	if (!ret && format == formats[0])
-		ret = make_level("/run/kymo", 0, 0755, err);
 	/* Below /run/kymo, root's; elsewhere the user's, who can record there too. */
 	if (!ret)
-		ret = make_level(dir->path, format == formats[0] ? 0 : uid,
-				 format == formats[0] ? 0755 : 0700, err);
-	if (ret < 0)
-		return ret;
-	dir->base_fd = open(dir->path, DIR_FLAGS);
-	if (dir->base_fd < 0)
-		return path_error(err, ky_error_errno(err, errno, "cannot open it"), dir->path);
-	return ky_user_runtime_path(uid, dir->path, err);
+		ret = make_level(runtime->path, runtime->is_roots ? 0 : uid,
+				 runtime->is_roots ? 0755 : 0700, err);
+	return ret;
 }
 
-/* ---- a session's directory ------------------------------------------------------------ */
+/* ---- recorders' sockets --------------------------------------------------------------- */
 
-/* Below this name nobody looks. */
-static void hidden_name(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
+#define RECORDINGS_PLACES 2
+
+/* Where they may be, the best first. Returns how many. */
+static unsigned int list_recordings(char paths[RECORDINGS_PLACES][KY_SESSION_PATH_MAX + 1])
 {
-	snprintf(name, KY_SESSION_NAME_MAX + 2, ".%s", dir->name);
+	struct ky_user_runtime runtime;
+	uid_t uid = geteuid();
+	unsigned int n = 0;
+	bool in_run;
+
+	ky_user_runtime_choose(uid, &runtime);
+	in_run = strncmp(runtime.path, "/run/", 5) == 0 && !runtime.memory;
+	if (in_run && uid != 0)
+		snprintf(paths[n++], sizeof(paths[0]), "/run/user/%u/kymo-recordings", uid);
+	else if (in_run)
+		snprintf(paths[n++], sizeof(paths[0]), "/run/kymo/recordings");
+	snprintf(paths[n++], sizeof(paths[0]), SHARED_MEMORY "/kymo-recordings-%u", uid);
+	/* Root's in spite of somebody who has taken the name in memory. */
+	if (!in_run && uid == 0)
+		snprintf(paths[n++], sizeof(paths[0]), "/run/kymo/recordings");
+	return n;
 }
 
-static int lock(int fd)
+bool ky_user_recordings_find(unsigned int n, char path[KY_SESSION_PATH_MAX + 1])
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char paths[RECORDINGS_PLACES][KY_SESSION_PATH_MAX + 1];
+	unsigned int n_paths = list_recordings(paths);
 
-	return fcntl(fd, F_OFD_SETLK, &lock);
-}
-
-static int write_session(struct ky_user_dir *dir, const void *session, size_t bytes,
-			 struct kymo_error *err)
-{
-	static const char name[] = "." KY_SESSION_FILE;
-	int ret;
-
-	(void)unlinkat(dir->fd, name, 0);
-	/* Programs of the directory's user read it; nobody else comes that far. */
-	dir->session_fd =
-		openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (dir->session_fd < 0)
-		return ky_error_errno(err, errno, "cannot create the session's file");
-	(void)fchmod(dir->session_fd, 0644);
-	ret = ky_write_all(dir->session_fd, session, bytes);
-	if (ret < 0)
-		return ky_error_errno(err, -ret, "cannot write the session's file");
-	if (lock(dir->session_fd) < 0 || renameat(dir->fd, name, dir->fd, KY_SESSION_FILE) < 0)
-		return ky_error_errno(err, errno, "cannot lock the session's file");
-	return KYMO_OK;
-}
-
-int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,
-		       struct kymo_error *err)
-{
-	int old = dir->session_fd, ret;
-
-	dir->session_fd = -1;
-	ret = write_session(dir, session, bytes, err);
-	if (ret < 0) {
-		if (dir->session_fd >= 0)
-			close(dir->session_fd);
-		dir->session_fd = old;
-		return path_error(err, ret, dir->path);
+	for (unsigned int i = 0; i < n_paths; i++) {
+		if (is_good(paths[i], geteuid(), 077) && !n--) {
+			memcpy(path, paths[i], sizeof(paths[0]));
+			return true;
+		}
 	}
-	if (old >= 0)
-		close(old);
-	return KYMO_OK;
+	return false;
 }
 
-/*
- * That rings are in files that outlive the machine is of no use when their directory does not. What was
- * changed before, such as the place itself, a journal writes down along with it.
- */
-static void settle(const struct ky_user_dir *dir)
+/* Whether a directory can be there; what is wrong with it if not. */
+static int make_recordings(const char *path, struct kymo_error *err)
 {
-	if (dir->place_fd < 0)
-		return;
-	(void)fsync(dir->session_fd);
-	(void)fsync(dir->fd);
-	(void)fsync(dir->place_fd);
-}
+	int ret = KYMO_OK;
 
-bool ky_user_dir_is_synced(const struct ky_user_dir *dir)
-{
-	void *map = dir->place_fd < 0 ? MAP_FAILED
-				      : mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC,
-					     dir->session_fd, 0);
-
-	if (map == MAP_FAILED)
-		return false;
-	(void)munmap(map, 1);
-	return true;
-}
-
-/* The place where it is, and what it is called there while no program is to find it. */
-static int own_place(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
-{
-	if (dir->place_fd < 0) {
-		hidden_name(dir, name);
-		return dir->base_fd;
-	}
-	memcpy(name, dir->name, sizeof(dir->name));
-	return dir->place_fd;
-}
-
-/* What programs find when it is elsewhere: a link; which says where, rather than to be followed. */
-static int make_link(struct ky_user_dir *dir, struct kymo_error *err)
-{
-	char hidden[KY_SESSION_NAME_MAX + 2], target[KY_SESSION_PATH_MAX + 1];
-
-	hidden_name(dir, hidden);
-	snprintf(target, sizeof(target), "%.*s/%s", KY_USER_PLACE_MAX, dir->path, dir->name);
-	if (symlinkat(target, dir->base_fd, hidden) < 0)
-		return ky_error_errno(err, errno, "cannot make a link to the session's directory");
-	return KYMO_OK;
-}
-
-static int make_directory(struct ky_user_dir *dir, struct kymo_error *err)
-{
-	char own[KY_SESSION_NAME_MAX + 2];
-	struct stat st;
-	uint64_t word;
-	int parent;
-
-	if (getrandom(&word, sizeof(word), 0) != sizeof(word))
-		return ky_error_errno(err, errno, "no random numbers");
-	snprintf(dir->name, sizeof(dir->name), "%d-%016llx", (int)getpid(),
-		 (unsigned long long)word);
-	parent = own_place(dir, own);
-	if (mkdirat(parent, own, 0700) < 0)
-		return ky_error_errno(err, errno, "cannot create the session's directory");
-	dir->fd = openat(parent, own, DIR_FLAGS);
-	if (dir->fd < 0 || fstat(dir->fd, &st) < 0 || st.st_uid != geteuid())
-		return ky_error_set(err, KYMO_E_IO, "the session's directory was taken away");
-	if (dir->uid != geteuid() && fchown(dir->fd, dir->uid, (gid_t)-1) < 0)
-		return ky_error_errno(err, errno, "cannot give the session's directory to user %u",
-				      dir->uid);
-	return dir->place_fd < 0 ? KYMO_OK : make_link(dir, err);
-}
-
-/* Another recorder may remove the runtime directory, empty as it is, as soon as it was made. */
-#define MAKE_TRIES 8
-
-/* Open @place, and have the session's directory there. */
-static int open_place(struct ky_user_dir *dir, const char *place, struct kymo_error *err)
-{
-	dir->place_fd = open(place, DIR_FLAGS);
-	if (dir->place_fd < 0)
-		return path_error(err, ky_error_errno(err, errno, "cannot open it"), place);
-	if (!ky_user_place_is_open(place, dir->uid))
-		return path_error(err,
-				  ky_error_set(err, KYMO_E_PERMISSION,
-					       "programs of user %u may not get there", dir->uid),
-				  place);
-	snprintf(dir->path, sizeof(dir->path), "%s", place);
-	return KYMO_OK;
-}
-
-int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t bytes,
-		     struct ky_user_dir *dir, struct kymo_error *err)
-{
-	int ret = KYMO_E_NOT_FOUND;
-	size_t len;
-
-	for (int i = 0; i < MAKE_TRIES && ret == KYMO_E_NOT_FOUND; i++) {
-		*dir = (struct ky_user_dir){.uid = uid,
-					    .base_fd = -1,
-					    .place_fd = -1,
-					    .fd = -1,
-					    .session_fd = -1,
-					    .watch = -1};
-		ret = open_base(uid, dir, err);
-		if (!ret && place)
-			ret = open_place(dir, place, err);
-		if (!ret)
-			ret = make_directory(dir, err);
-		if (ret < 0)
-			ky_user_dir_remove(dir);
-	}
+	if (strncmp(path, "/run/kymo/", 10) == 0)
+		ret = make_level("/run/kymo", 0, 0755, err);
 	if (!ret)
-		ret = write_session(dir, session, bytes, err);
-	if (ret < 0) {
-		if (err && !err->path[0])
-			path_error(err, ret, dir->path);
-		ky_user_dir_remove(dir);
+		ret = make_level(path, geteuid(), 0700, err);
+	if (ret < 0 || is_good(path, geteuid(), 077))
 		return ret;
+	return ky_user_not_ours(err, geteuid(), path);
+}
+
+/* What is wrong with something of our own is said, not avoided. */
+static bool is_foreign(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_uid != geteuid();
+}
+
+int ky_user_recordings_make(char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err)
+{
+	char paths[RECORDINGS_PLACES][KY_SESSION_PATH_MAX + 1];
+	unsigned int n = list_recordings(paths);
+	int ret = KYMO_E_NOT_FOUND;
+
+	for (unsigned int i = 0; ret < 0 && i < n && (!i || is_foreign(path)); i++) {
+		memcpy(path, paths[i], sizeof(paths[0]));
+		ret = make_recordings(path, err);
 	}
-	len = strlen(dir->path);
-	snprintf(dir->path + len, sizeof(dir->path) - len, "/%s", dir->name);
-	settle(dir);
-	return KYMO_OK;
-}
-
-int ky_user_dir_publish(struct ky_user_dir *dir, struct kymo_error *err)
-{
-	char hidden[KY_SESSION_NAME_MAX + 2];
-
-	hidden_name(dir, hidden);
-	if (renameat(dir->base_fd, hidden, dir->base_fd, dir->name) < 0)
-		return path_error(err, ky_error_errno(err, errno, "cannot publish the session"),
-				  dir->path);
-	dir->is_published = true;
-	return KYMO_OK;
-}
-
-void ky_user_dir_unpublish(struct ky_user_dir *dir)
-{
-	char hidden[KY_SESSION_NAME_MAX + 2];
-
-	if (!dir->is_published)
-		return;
-	(void)unlinkat(dir->fd, KY_SESSION_FILE, 0);
-	hidden_name(dir, hidden);
-	(void)renameat(dir->base_fd, dir->name, dir->base_fd, hidden);
-	dir->is_published = false;
-}
-
-/* All files of a directory; directories that somebody made there stay. */
-static void remove_files(int dir_fd)
-{
-	DIR *dir = ky_dir_open(dir_fd, ".");
-	struct dirent *entry;
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		(void)unlinkat(dir_fd, entry->d_name, 0);
-	closedir(dir);
-}
-
-/* When nobody has a session there. */
-static void remove_base(uid_t uid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), choose_format(uid), uid);
-	(void)rmdir(path);
-}
-
-void ky_user_dir_remove(struct ky_user_dir *dir)
-{
-	char own[KY_SESSION_NAME_MAX + 2], hidden[KY_SESSION_NAME_MAX + 2];
-	int parent = own_place(dir, own);
-
-	ky_user_dir_unpublish(dir);
-	if (dir->fd >= 0) {
-		remove_files(dir->fd);
-		close(dir->fd);
-	}
-	if (dir->session_fd >= 0)
-		close(dir->session_fd);
-	if (parent >= 0 && dir->name[0])
-		(void)unlinkat(parent, own, AT_REMOVEDIR);
-	if (dir->place_fd >= 0) {
-		hidden_name(dir, hidden);
-		if (dir->name[0])
-			(void)unlinkat(dir->base_fd, hidden, 0);
-		close(dir->place_fd);
-	}
-	if (dir->base_fd >= 0) {
-		close(dir->base_fd);
-		remove_base(dir->uid);
-	}
-	dir->fd = dir->session_fd = dir->base_fd = dir->place_fd = -1;
+	return ret;
 }

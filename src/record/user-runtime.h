@@ -31,21 +31,18 @@ struct ky_user_dir {
 	uint32_t n_open; /* rings of it that are being read */
 	int watch;	 /* inotify's word for it; -1: none */
 	bool is_published;
+	char base[64]; /* the runtime directory's path */
 	char name[KY_SESSION_NAME_MAX + 1];
 	char path[KY_SESSION_PATH_MAX + 1];
 };
 
 /*
- * The runtime directory for programs of @uid that this process would use: its path in
- * @path. 0; KYMO_E_PERMISSION: it cannot have one there.
+ * The directory of this user's recorders' sockets, where no program looks for sessions: made if it is not there.
+ * 0; KYMO_E_PERMISSION: others could get in; KYMO_E_IO.
  */
-int ky_user_runtime_path(uid_t uid, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
-
-/*
- * The directory of this user's recorders' sockets, where no program looks for sessions. @make: if it is
- * not there. 0; KYMO_E_NOT_FOUND; KYMO_E_PERMISSION: others could get in; KYMO_E_IO.
- */
-int ky_user_recordings_path(bool make, char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
+int ky_user_recordings_make(char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
+/* The @n-th such directory that there is, the first being 0; false: there are not so many. */
+bool ky_user_recordings_find(unsigned int n, char path[KY_SESSION_PATH_MAX + 1]);
 
 /*
  * Check that sessions' directories can be in the directory @path, which is made if it is not there: that
@@ -93,16 +90,22 @@ void ky_user_dir_remove(struct ky_user_dir *dir);
 /* A directory of a dead recorder. */
 struct ky_user_stale {
 	char path[KY_SESSION_PATH_MAX + 1];
-	uint64_t cookie;      /* of its session; 0: not known */
+	uid_t uid;	 /* whose programs it is for */
+	uint64_t cookie; /* of its session, as its file says, which is that user's; 0: not known */
 	unsigned int n_rings; /* with events that nobody has read */
+	uint64_t bytes;	      /* that these take */
+	/* The directory, what it is called, and where. Open during the call only. */
+	int parent_fd, fd;
+	const char *name;
 };
 
 /*
- * Look for what dead recorders left in the runtime directories of @uid, behind the links there, and
- * in @place (a directory that was checked, where other files may be too; or NULL), calling @found for each;
- * @clean: remove what holds no unread events.
+ * Look for what dead recorders left in the runtime directories of this user, or, as root, of all users, behind
+ * our own links there, and in @place (a directory that was checked, where other files may be too; or NULL),
+ * calling @found for each; @clean: remove what holds no unread events. What users have put there instead costs
+ * them their own files.
  */
-void ky_user_stale_scan(uid_t uid, const char *place, bool clean,
+void ky_user_stale_scan(const char *place, bool clean,
 			void (*found)(void *data, const struct ky_user_stale *stale), void *data);
 /* What is known of a session's directory by looking at it. */
 enum ky_user_dir_state {
@@ -110,9 +113,12 @@ enum ky_user_dir_state {
 	KY_USER_DIR_LIVE, /* its recorder runs */
 	KY_USER_DIR_DEAD,
 };
-enum ky_user_dir_state ky_user_dir_state(const char *path);
-/* Remove the session's directory of a dead recorder, if there is no ring file in it any more. */
-void ky_user_dir_clean(const char *path);
+enum ky_user_dir_state ky_user_dir_state(int fd);
+/*
+ * Remove the session's directory @fd of a dead recorder, which is called @name in @parent_fd, if there is no ring
+ * file in it any more.
+ */
+void ky_user_dir_clean(int parent_fd, const char *name, int fd);
 
 /* Whether @name is that of a finished ring file. */
 bool ky_user_is_ring_name(const char *name);

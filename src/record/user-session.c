@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "os/file.h"
 #include "record/user-context.h"
 #include "record/user-internal.h"
@@ -121,19 +122,53 @@ static int add_dirs(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
+/* What killed recorders left. */
+struct leftovers {
+	struct ky_user *user;
+	unsigned int n_told;
+	/* What is told in one line: other users', and what is too much for a line of its own. */
+	unsigned int n_rings;
+	uint64_t bytes;
+};
+
+#define LEFTOVERS_TOLD 10
+
 static void take_stale(void *data, const struct ky_user_stale *stale)
 {
-	struct ky_user *user = data;
+	struct leftovers *leftovers = data;
+	struct ky_user *user = leftovers->user;
 
-	/* Programs that take part in it still let their rings go. */
-	for (size_t i = 0; stale->cookie && i < user->programs.list.len; i++)
-		ky_program_leave(user->programs.list.data[i], stale->cookie);
-	if (stale->n_rings)
+	/* Programs that take part in it still let their rings go; that user's, who may have written any cookie. */
+	for (size_t i = 0; stale->cookie && i < user->programs.list.len; i++) {
+		if (user->programs.list.data[i]->uid == stale->uid)
+			ky_program_leave(user->programs.list.data[i], stale->cookie);
+	}
+	if (!stale->n_rings)
+		return;
+	if (stale->uid != geteuid() || leftovers->n_told++ >= LEFTOVERS_TOLD) {
+		leftovers->n_rings += stale->n_rings;
+		leftovers->bytes += stale->bytes;
+		return;
+	}
+	ky_log_warning(user->options.log,
+		       "%s: %u ring buffer%s of a recorder that was killed; "
+		       "'kymo recover %s' makes traces of them",
+		       stale->path, stale->n_rings, stale->n_rings == 1 ? "" : "s", stale->path);
+}
+
+static void look_for_leftovers(struct ky_user *user)
+{
+	struct leftovers leftovers = {.user = user};
+	char size[32];
+
+	ky_user_stale_scan(user->place[0] ? user->place : NULL, true, take_stale, &leftovers);
+	if (leftovers.n_rings)
 		ky_log_warning(user->options.log,
-			       "%s: %u ring buffer%s of a recorder that was killed; "
-			       "'kymo recover %s' makes traces of them",
-			       stale->path, stale->n_rings, stale->n_rings == 1 ? "" : "s",
-			       stale->path);
+			       "%u %sring buffer%s (%s) of recorders that were killed; "
+			       "'kymo recover --remove -o DIR' makes traces of them",
+			       leftovers.n_rings, leftovers.n_told ? "more " : "",
+			       leftovers.n_rings == 1 ? "" : "s",
+			       ky_format_bytes(size, leftovers.bytes));
 }
 
 /* What the ring files' place is worth, where that is not as on any disk. */
@@ -171,7 +206,7 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
-	ky_user_stale_scan(geteuid(), user->place[0] ? user->place : NULL, true, take_stale, user);
+	look_for_leftovers(user);
 	ret = add_dirs(user, err);
 	if (!ret && user->place[0])
 		tell_place(user);

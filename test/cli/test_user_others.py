@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -81,3 +82,105 @@ def test_only_control_files_are_opened(impostor, tmp_path):
         opens.count()
     subprocess.run([KYMO, "list", "--user"], check=True, capture_output=True)
     assert [opens.count() for opens in watched] == [0, 0]
+
+
+@pytest.mark.parametrize("takes", ["mkdir -m 777", "touch", "ln -s /nowhere"])
+def test_names_in_memory_that_another_user_has_taken(box, takes):
+    """Where /run is no memory, anybody can make /dev/shm/kymo-0 before root does; also another user's."""
+    done = box(f"""
+mkdir run; mount --bind run /run; mkdir -p /run/user
+for name in kymo-0 kymo-recordings-0 kymo-4321; do
+    setpriv --reuid=1234 --clear-groups {takes} /dev/shm/$name || exit 96
+done
+cp -r $T/shop $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..
+kymo record --user 'shop:depth' -o out & recorder=$!
+wait_for 'ls /run/kymo/u0/*/session >/dev/null 2>&1'
+wait_for 'kymo list --recordings | grep -q "$recorder.*/out"'
+setpriv --reuid=4321 --clear-groups env LD_LIBRARY_PATH=. ./shop 2000 1000 & shop=$!
+wait_for 'ls /run/kymo/u4321/*/$shop-*.ring >/dev/null 2>&1'
+[ $(stat -f -c %T -L /run/kymo/u4321/*/) = tmpfs ] || exit 95
+LD_LIBRARY_PATH=. ./shop 5
+kill $shop; kill -TERM $recorder; wait $recorder || exit 97
+""" + nothing_left("ls -A /dev/shm | grep -v '^kymo-\\(\\|recordings-\\)[0-9]*$'; "
+                   "find /run/kymo -mindepth 1"))
+    sizes = sorted(len(names(trace)) for trace in done.traces())
+    assert len(sizes) == 2 and 5 in sizes and all(sizes)
+
+
+LEFT = """
+cp -r $T/rough $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..; mkdir -m 777 counts
+run() { setpriv --reuid=$1 --clear-groups env LD_LIBRARY_PATH=. ./rough told counts/$1 "$2"; }
+for uid in 1234 4321; do run $uid 1000000000 & programs="${programs-} $!"; done
+"""
+
+
+def test_what_a_killed_recorder_left_for_other_users(box):
+    """The next recorder removes what is empty and tells of the rest; kymo recover finds it."""
+    done = box(LEFT + """
+for n in 1 2 3; do
+    kymo record --user 'rough:*' -o out.$n & recorder=$!
+    wait_for 'session_is_there 1234 && session_is_there 4321'
+    for uid in 1234 4321; do
+        wait_for "[ \\$(ls /dev/shm/kymo-$uid/*/*-rough.ring 2>/dev/null | wc -l) -ge $n ]"
+    done
+    kill -9 $recorder; wait $recorder
+    told_more counts/1234 1000; told_more counts/4321 1000
+done
+kill -9 $programs
+kymo doctor >doctor.txt; cat doctor.txt
+# Root's own: no event; other users': what these programs wrote after the recorders' ends.
+kymo record --user 'other:*' -o other -- true 2>told.txt; cat told.txt >&2
+ls -d /dev/shm/kymo-*/*/ | cut -d/ -f 4 | uniq -c
+as() { setpriv --reuid=$1 --clear-groups "${@:2}"; }
+mkdir -m 777 found.4321; as 4321 kymo recover -o found.4321 >own.txt || exit 97
+kymo recover --remove -o found >all.txt || exit 96
+kymo recover -o never; [ $? = 1 ] || exit 95
+cat own.txt all.txt
+kymo record --user 'other:*' -o last -- true
+""" + nothing_left())
+    assert re.search(r"warning: 6 ring buffers \(.* MiB\) of recorders that were killed; "
+                     r"'kymo recover --remove -o DIR'", done.err)
+    told = " ".join(done.out.split())
+    assert re.search(r"6 ring buffers \(\S+ MiB\) of killed recorders, in \S+ and 5 more "
+                     r"kymo recover --remove -o DIR ", told)
+    assert re.search(r"\b3 kymo-1234\n\s+3 kymo-4321\n", done.out) and " kymo-0\n" not in done.out
+    assert "3 ring files:" in done.out and "6 ring files:" in done.out
+    assert len(done.traces("found.4321")) == 3 and len(done.traces("found")) == 6
+    for trace in done.traces("found"):
+        assert set(names(trace)) == {"rough:told"}
+    assert "no recorder that was killed has left anything" in done.err
+
+
+def test_a_user_cannot_have_root_remove_files(box):
+    """What a user puts beside the sessions for him costs him his own files, at most."""
+    done = box("""
+mkdir -m 755 precious; echo text >precious/file; chmod 755 . ..
+touch -d 2020-01-01 precious; there=$PWD/precious
+as() { setpriv --reuid=1234 --clear-groups "$@"; }
+as mkdir -m 700 /dev/shm/kymo-1234
+cd /dev/shm/kymo-1234
+as ln -s $there link; as ln -s $there 1-0123456789abcdef; as ln -s $there .1-0123456789abcdef
+# A dead recorder's, by its looks, whose cookie is that of one that lives; and links in it.
+as mkdir -m 700 2-0123456789abcdef
+as ln -s $there/file 2-0123456789abcdef/1-a-b.ring; as ln -s $there/file 2-0123456789abcdef/else
+as ln -s $there 2-0123456789abcdef/directory
+as mkfifo 2-0123456789abcdef/1-a-c.ring
+cd - >/dev/null
+as sleep 1000 & sleeper=$!
+kymo record --user 'rough:*' -o first & first=$!
+wait_for 'session_is_there 1234 && session_is_there'
+as cp /dev/shm/kymo-1234/$first-*/session /dev/shm/kymo-1234/2-0123456789abcdef/session
+$T/rough told count 1000000000 & rough=$!
+wait_for 'ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1'
+kymo record --user 'other:*' -o other -- true
+as cp -r /dev/shm/kymo-1234/$first-*/session /dev/shm/kymo-1234/copy
+timeout 60 kymo recover --remove -o found
+timeout 60 kymo recover --remove -o found /dev/shm/kymo-1234
+[ "$(cat precious/file)" = text ] || exit 98
+told_more count 1000
+kill -TERM $first; wait $first || exit 97
+kill $rough $sleeper
+""")
+    (trace,) = done.traces("first")
+    # The program had to go on after the second recorder had looked around.
+    assert len(names(trace)) > 1000
