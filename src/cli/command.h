@@ -116,6 +116,8 @@ int ky_cli_columns(FILE *out);
  * SIG_IGN: an ignored signal would be inherited by the command that `kymo record` runs.
  */
 void ky_cli_catch_sigpipe(void);
+/* A limit on the size of files (ulimit -f) is an error of write() from now on, like a full disk. */
+void ky_cli_catch_sigxfsz(void);
 /* True once a write went to a pipe that nobody reads any more: stop, there is no reader. */
 bool ky_cli_pipe_closed(void);
 /*

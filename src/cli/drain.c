@@ -25,8 +25,6 @@ void ky_cli_catch_signals(void)
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* A limit on the size of files is an error of write() then, like a full disk. */
-	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 bool ky_cli_interrupted(void)

@@ -134,6 +134,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ky_cli_catch_sigpipe();
+	ky_cli_catch_sigxfsz();
 	code = run_as_analysis(argc, argv);
 	return ky_cli_finish(code < 0 ? dispatch(argc, argv) : code);
 }

@@ -29,6 +29,21 @@ void ky_cli_catch_sigpipe(void)
 	sigaction(SIGPIPE, &action, NULL);
 }
 
+static void on_sigxfsz(int number)
+{
+	(void)number;
+}
+
+void ky_cli_catch_sigxfsz(void)
+{
+	/* By a handler, not SIG_IGN: what we run is to have the signal as it was. */
+	struct sigaction action = {.sa_handler = on_sigxfsz, .sa_flags = SA_RESTART}, before;
+
+	sigemptyset(&action.sa_mask);
+	if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &action, NULL);
+}
+
 bool ky_cli_pipe_closed(void)
 {
 	return pipe_closed;

@@ -466,6 +466,15 @@ int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 	return ret < 0 ? ret : closed;
 }
 
+void ky_user_ring_abandon(struct ky_user_ring *ring)
+{
+	if (!ring->reader)
+		return;
+	ky_user_ring_take_counts(ring);
+	(void)ky_user_trace_close(&ring->trace, NULL);
+	close_ring(ring);
+}
+
 int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_record *clock,
 			   struct kymo_error *err)
 {

@@ -91,6 +91,9 @@ bool ky_user_ring_is_left(const struct ky_user_ring *ring);
 /* Read the rest, tell the last losses, complete the metadata, close all files. */
 int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err);
 
+/* Instead, when the output cannot be written any more: what was read stays a trace, the rest is left. */
+void ky_user_ring_abandon(struct ky_user_ring *ring);
+
 /* Of a finished ring: write its metadata again, with @clock. */
 int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_record *clock,
 			   struct kymo_error *err);

@@ -370,13 +370,17 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 	/* What programs write until they are told is read while they are told. */
 	tell_programs(user);
 	stop_thread(user);
-	if (user->result < 0) {
-		if (err)
-			*err = user->err;
-		return user->result;
-	}
-	ret = ky_user_find_rings(user, err);
-	return ret < 0 ? ret : ky_user_finish_rings(user, err);
+	ret = user->result;
+	if (ret < 0 && err)
+		*err = user->err;
+	if (!ret)
+		ret = ky_user_find_rings(user, err);
+	if (!ret)
+		ret = ky_user_finish_rings(user, err);
+	/* Of what was recorded until then, all is told. */
+	for (size_t i = 0; i < user->rings.len && ret < 0; i++)
+		ky_user_ring_abandon(user->rings.data[i]->ring);
+	return ret;
 }
 
 static int count(struct ky_user *user, struct kymo_error *err)
@@ -417,12 +421,13 @@ static int count(struct ky_user *user, struct kymo_error *err)
 int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err)
 {
 	struct ky_clock_record record;
-	int ret = KYMO_OK;
+	int ret = KYMO_OK, counted;
 
 	ky_user_clock_record(clock, &record);
 	for (size_t i = 0; i < user->rings.len && !ret; i++)
 		ret = ky_user_ring_set_clock(user->rings.data[i]->ring, &record, err);
-	return ret < 0 ? ret : count(user, err);
+	counted = count(user, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : counted;
 }
 
 const struct ky_user_stats *ky_user_stats(const struct ky_user *user)

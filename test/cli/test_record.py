@@ -532,6 +532,32 @@ def test_full_disk(kymo, needs_root_tracefs, small_disk, options):
         assert float(told) * {"K": 1 << 10, "M": 1 << 20}[unit] > size * 0.9, (done.err, size)
 
 
+# The size of files that is allowed: less than the metadata's, and of streams some packets.
+@pytest.mark.parametrize("limit", [20000, 1000000])
+@pytest.mark.parametrize("options", [(), ("--raw",)], ids=" ".join)
+def test_limit_on_the_size_of_files(kymo, kymo_bin, needs_root_tracefs, tmp_path, options, limit):
+    """It is an error like a full disk, and kills nobody but the command, if that is not careful."""
+    script = "import os\nwhile True: os.getppid()"
+    done = subprocess.run(["sh", "-c", 'echo $$; exec prlimit --fsize="$@"', "sh", f"{limit}", kymo_bin, "record",
+                           "-o", tmp_path / "t", "-k", "syscall_*_getppid", "-d", "60s", *options, "--",
+                           "/usr/bin/python3", "-c", script],
+                          capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1, done
+    cause, = (line for line in done.stderr.splitlines() if "File too large" in line)
+    assert "raise it (ulimit -f)" in cause
+    assert not glob.glob(f"{needs_root_tracefs}/instances/kymo-{int(done.stdout)}-*")
+    if limit > 20000:
+        assert "Not all of it may be in the trace" in done.stderr
+        assert int(kymo("print", "--count", "--event", "syscall_*", tmp_path / "t").out) > 1000
+
+
+def test_the_command_has_its_own_limit_on_the_size_of_files(kymo_bin, needs_root_tracefs, tmp_path):
+    done = subprocess.run(["prlimit", "--fsize=4000000", kymo_bin, "record", "-o", tmp_path / "t", "-k",
+                           "sched_process_exit", "--", "head", "-c", "8M", "/dev/zero"],
+                          stdout=open(tmp_path / "file", "wb"), stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 128 + signal.SIGXFSZ, done
+
+
 @pytest.mark.parametrize("options", [(), ("--raw",), ("--overwrite",), ("--overwrite", "--raw")], ids=" ".join)
 def test_full_disk_at_the_end(kymo, needs_root_tracefs, small_disk, options):
     """All events are in the kernel's buffers until recording ends: only then the disk has no room for them."""

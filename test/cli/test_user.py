@@ -305,6 +305,22 @@ kill -CONT $recorder; kill -TERM $recorder; wait $recorder || exit 97
         assert "discarded" in babeltrace
 
 
+def test_limit_on_the_size_of_files(box):
+    """What was written until then is told and can be read; nothing is left."""
+    done = box("""
+prlimit --fsize=300000 kymo record --user 'rough:*' -o out & recorder=$!
+wait_for session_is_there
+$T/rough told count 1000000000 & rough=$!
+wait $recorder; [ $? = 1 ] || exit 97
+kill -9 $rough
+""" + nothing_left())
+    assert "File too large; the limit on the size of files is reached: raise it (ulimit -f)" in done.err
+    found = names(done.traces()[0])
+    assert len(found) > 1000
+    (events_told, size), = re.findall(r"^ +\d+ +(\d+) +\d+ +(\S+ [KM]iB)  rough$", done.err, re.MULTILINE)
+    assert int(events_told) == len(found) and not size.startswith("0")
+
+
 def test_state_dump(box):
     done = box("kymo record --user 'shop:started' -o out -- $T/shop 500 1000")
     dump = [line for line in events(done.traces()[0], dump=True) if "statedump" in line]
