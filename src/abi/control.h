@@ -92,8 +92,12 @@
 #define KY_RING_SUFFIX ".ring"
 /*
  * A program that cannot make its ring file leaves a note for when it has ended: an empty file called
- * "<pid>-<start>-<procname>.off-<reason>-<errno>", numbers in decimal (enum ky_off; 0: no errno).
+ * "<pid>-<start>-<procname>.off-<reason>-<errno>", numbers in decimal (enum ky_off; 0: no errno). So does one in
+ * whose wanted events there is nothing that their filter is about (KY_OFF_FIELD): a recorder may know of a name
+ * that is nearly the same. That note is not empty: it has struct ky_event_records of such events, not all of them
+ * if there are many. Check: as of a ring's; at most KY_NOTE_BYTES_MAX are of interest.
  */
+#define KY_NOTE_BYTES_MAX  65536
 #define KY_NOTE_SUFFIX	   ".off-"
 #define KY_RING_UNFINISHED "."
 
@@ -148,6 +152,7 @@ enum ky_off {
 	KY_OFF_FILTER,	    /* a filter uses something that this library does not know */
 	KY_OFF_CONTEXT,	    /* a context cannot be had here (the others are recorded) */
 	KY_OFF_OFTEN,	    /* it was asked to join, or to change its rules, too often */
+	KY_OFF_FIELD,	    /* its wanted events lack what the filter is about */
 };
 
 /*

@@ -214,7 +214,12 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 		fprintf(stderr,
 			"kymo: warning: %zu program%s could not take part, or not in all: see above\n",
 			user->n_left_out, user->n_left_out == 1 ? "" : "s");
-	if (user && !user->n_programs && !user->n_dropped && !user->n_left_out)
+	if (user && !user->n_programs && user->n_lacking)
+		fprintf(stderr,
+			"kymo: warning: %zu program%s with such events ran, and none of the events has what "
+			"--filter is about\n",
+			user->n_lacking, user->n_lacking == 1 ? "" : "s");
+	else if (user && !user->n_programs && !user->n_dropped && !user->n_left_out)
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);

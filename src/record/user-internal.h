@@ -55,6 +55,9 @@ struct ky_user {
 	KY_VEC(uint64_t) old_cookies; /* of session files before the last change */
 	pthread_mutex_t notes_lock;
 	KY_VEC(uint64_t) left_out; /* who was told: pid and reason; with notes_lock */
+	/* With a filter: what fields there were, so that names that mean nothing are told. */
+	struct ky_user_names seen_names;
+	bool is_filter_told;
 	uint64_t n_ended,
 		ended_bytes; /* flight recorder: programs that ended; what is kept of them */
 	pthread_t thread;
@@ -67,6 +70,14 @@ struct ky_user {
 
 /* user-run.c: the thread. @data: a struct ky_user. */
 void *ky_user_run(void *data);
+
+/*
+ * user-run.c: a regular file of the directory's user that has no other name; @flags: O_RDONLY or O_RDWR. -1: errno
+ * says why (EPERM: it is something else).
+ */
+int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags);
+/* If no event so far has what the filter is about, say so, once. */
+void ky_user_tell_filter(struct ky_user *user);
 
 /* Look through the directories for ring files that are not known yet. The thread is not running. */
 int ky_user_find_rings(struct ky_user *user, struct kymo_error *err);

@@ -4,6 +4,7 @@
  * has left a note: an empty file whose name says it (abi/control.h). Nothing in it is trusted.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,15 +81,44 @@ static bool parse(const char *name, char procname[16], uint64_t *pid, uint64_t *
 	       take_number(&at, 10, 4095, 0, os_error);
 }
 
+/* Events without what the filter is about: their names are known from now on. */
+static void take_records(struct ky_user *user, const struct ky_user_dir *dir, const char *name)
+{
+	int fd = ky_user_open_file(dir, name, O_RDONLY);
+	uint64_t *records = fd >= 0 ? malloc(KY_NOTE_BYTES_MAX) : NULL;
+	ssize_t got = records ? pread(fd, records, KY_NOTE_BYTES_MAX, 0) : 0;
+	const char *at = (const char *)records, *end = at + (got > 0 ? got : 0);
+	struct ky_user_event event;
+	size_t bytes;
+	bool is_good;
+
+	while (at < end && (bytes = ky_user_event_next(at, end, &event, &is_good))) {
+		/* Without memory, less is known of what the filter could have meant. */
+		if (is_good)
+			(void)ky_user_names_add(&user->seen_names, &event);
+		at += bytes;
+	}
+	free(records);
+	if (fd >= 0)
+		close(fd);
+}
+
 bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char *name)
 {
 	uint64_t pid, reason, os_error;
+	bool is_meant, is_field;
 	char procname[16];
 
 	if (!parse(name, procname, &pid, &reason, &os_error))
 		return false;
+	is_meant = !user->options.comm || strncmp(user->options.comm, procname, 15) == 0;
+	is_field = reason == KY_OFF_FIELD;
+	if (is_meant && is_field && user->request.filter.names.len) {
+		take_records(user, dir, name);
+		user->stats.n_lacking++;
+	}
 	(void)unlinkat(dir->fd, name, 0);
-	if (!user->options.comm || strncmp(user->options.comm, procname, 15) == 0)
+	if (is_meant && !is_field)
 		ky_user_tell_left_out(user, procname, (uint32_t)pid, (uint32_t)reason,
 				      (int)os_error);
 	return true;

@@ -42,6 +42,7 @@ const char *ky_off_text(uint32_t off)
 		[KY_OFF_FILTER] = "its library does not know something in the filter",
 		[KY_OFF_CONTEXT] = "it cannot give all of the context fields",
 		[KY_OFF_OFTEN] = "it was asked to join, or to change its rules, too often",
+		[KY_OFF_FIELD] = "none of these events has what the filter is about",
 	};
 
 	return off < sizeof(texts) / sizeof(texts[0]) ? texts[off] : "for an unknown reason";

@@ -43,14 +43,16 @@ static struct ky_user_ring_file *find_file(struct ky_user *user, const struct ky
 	return NULL;
 }
 
-/* A regular file of the directory's user that has no other name. */
-static int open_file(const struct ky_user_dir *dir, const char *name)
+int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags)
 {
-	int fd = openat(dir->fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = ky_file_open_regular(dir->fd, name, flags | O_NOFOLLOW);
 	struct stat st;
 
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != dir->uid ||
-			st.st_nlink != 1)) {
+	if (fd < 0) {
+		errno = -fd;
+		return -1;
+	}
+	if (fstat(fd, &st) < 0 || st.st_uid != dir->uid || st.st_nlink != 1) {
 		close(fd);
 		errno = EPERM;
 		return -1;
@@ -155,7 +157,7 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 		       "too many programs at a time for the limit of open files (ulimit -n)");
 		return KYMO_OK;
 	}
-	fd = open_file(dir, name);
+	fd = ky_user_open_file(dir, name, O_RDWR);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return ky_error_errno(err, errno, "too many programs at a time");
 	if (fd < 0) {
@@ -196,25 +198,32 @@ int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
 
 /* ---- programs go ---------------------------------------------------------------------- */
 
-/* A filter on a field that no event of the program has lets nothing pass: better said. */
+/* A filter on a field that no event has lets nothing pass: better said, as soon as a program has shown it. */
 static void check_filter(struct ky_user *user, const struct ky_user_ring *ring)
 {
 	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
-	struct ky_user_names names = {0};
 	struct ky_user_event event;
-	struct kymo_error err;
 	int ret = KYMO_OK;
 
 	if (!user->request.filter.names.len)
 		return;
 	for (size_t at = 0; !ret && ky_user_blob_next(&blob, &at, &event);) {
 		if (event.record->kind != KY_EVENT_CONTEXT)
-			ret = ky_user_names_add(&names, &event);
+			ret = ky_user_names_add(&user->seen_names, &event);
 	}
-	if (!ret && ky_user_names_check(&names, &user->request.filter, &err) < 0)
-		ky_log_warning(user->options.log, "%s: --filter: %s", ring->trace.name,
-			       err.message);
-	ky_user_names_fini(&names);
+	ky_user_tell_filter(user);
+}
+
+void ky_user_tell_filter(struct ky_user *user)
+{
+	struct kymo_error err;
+
+	if (user->is_filter_told ||
+	    ky_user_names_check(&user->seen_names, &user->request.filter, &err) == KYMO_OK)
+		return;
+	user->is_filter_told = true;
+	ky_log_warning(user->options.log, "%s:%u:%u: %s", err.path, err.line, err.column,
+		       err.message);
 }
 
 static int finish_file(struct ky_user *user, struct ky_user_ring_file *file, struct kymo_error *err)

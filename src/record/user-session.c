@@ -324,7 +324,8 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 	struct ky_program_state state;
 
 	ky_program_state(program, user->request.cookie, &state);
-	if (!state.has_joined || state.reason == KY_OFF_NOT || state.reason == KY_OFF_NO_EVENT)
+	if (!state.has_joined || state.reason == KY_OFF_NOT || state.reason == KY_OFF_NO_EVENT ||
+	    state.reason == KY_OFF_FIELD)
 		return;
 	ky_user_tell_left_out(user, program->procname, program->own_pid, state.reason,
 			      state.os_error);
@@ -377,6 +378,8 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_find_rings(user, err);
 	if (!ret)
 		ret = ky_user_finish_rings(user, err);
+	/* Now all programs are known that could have it. */
+	ky_user_tell_filter(user);
 	/* Of what was recorded until then, all is told. */
 	for (size_t i = 0; i < user->rings.len && ret < 0; i++)
 		ky_user_ring_abandon(user->rings.data[i]->ring);
@@ -459,6 +462,7 @@ void ky_user_close(struct ky_user *user)
 	ky_programs_fini(&user->programs);
 	ky_vec_fini(&user->old_cookies);
 	ky_vec_fini(&user->left_out);
+	ky_user_names_fini(&user->seen_names);
 	ky_vec_fini(&user->uids);
 	ky_user_request_fini(&user->request);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {

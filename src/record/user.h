@@ -71,6 +71,7 @@ struct ky_user_stats {
 	uint64_t events, bytes, lost; /* of all */
 	uint64_t dump_events;
 	size_t n_left_out; /* programs that could not take part, and said why: each was a warning */
+	size_t n_lacking;  /* programs whose events lack what the filter is about */
 	size_t n_refused;  /* ring files that could not be read */
 	size_t n_dropped;  /* flight recorder: programs that ended, and were not kept */
 	uint64_t overwritten;

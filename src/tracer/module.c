@@ -39,6 +39,7 @@ static const char *const off_texts[] = {
 	[KY_OFF_FILTER] = "a filter uses something that this version does not know",
 	[KY_OFF_CONTEXT] = "a context cannot be had here",
 	[KY_OFF_OFTEN] = "it was asked to join, or to change its rules, too often",
+	[KY_OFF_FIELD] = "no event of this program has what the filter is about",
 };
 
 const char *kymo_trace_off(void)

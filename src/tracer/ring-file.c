@@ -4,7 +4,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -171,7 +173,36 @@ static char *put_file_name(char *to)
 	return to;
 }
 
-void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error)
+/* Beyond the limit for file sizes, writing would be the program's end. */
+static uint64_t note_room(void)
+{
+	struct rlimit limit;
+
+	if (ky_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) < 0)
+		return 0;
+	return limit.rlim_cur < KY_NOTE_BYTES_MAX ? limit.rlim_cur : KY_NOTE_BYTES_MAX;
+}
+
+static void write_records(int fd, const struct ky_event *const *events, uint32_t n)
+{
+	struct iovec parts[KY_NOTE_EVENTS_MAX];
+	uint64_t room = n ? note_room() : 0;
+	uint32_t n_parts = 0;
+
+	for (uint32_t i = 0; i < n && i < KY_NOTE_EVENTS_MAX; i++) {
+		uint32_t bytes = events[i]->record->bytes;
+
+		if (bytes > room)
+			break;
+		room -= bytes;
+		parts[n_parts++] = (struct iovec){(void *)events[i]->record, bytes};
+	}
+	if (n_parts)
+		ky_sys(SYS_writev, fd, (long)parts, n_parts, 0, 0, 0);
+}
+
+void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
+		       const struct ky_event *const *events, uint32_t n)
 {
 	char name[80], *end = put_file_name(name);
 	long fd;
@@ -183,8 +214,10 @@ void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error)
 	*end = 0;
 	fd = ky_sys(SYS_openat, dir_fd, (long)(name + 1),
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
-	if (fd >= 0)
-		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (fd < 0)
+		return;
+	write_records((int)fd, events, n);
+	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 static int off_of(int error, int *os_error)

@@ -38,8 +38,8 @@ static bool link_filters(const struct ky_slot *slot, const struct ky_event *even
 		filter = NULL;
 		int off = ky_filter_link(slot, &rules[i], event, &filter);
 
-		if (off)
-			*reason = (uint32_t)off;
+		if (off || !filter)
+			*reason = off ? (uint32_t)off : KY_OFF_FIELD;
 		if (filter) {
 			filter->next = list;
 			list = filter;
@@ -63,7 +63,7 @@ static int make_ring(struct ky_slot *slot)
 					      : KY_OFF_OWNER;
 	shared->os_error = os_error;
 	if (result && result != KY_OFF_OWNER)
-		ky_ring_file_note(dir_fd, (uint32_t)result, os_error);
+		ky_ring_file_note(dir_fd, (uint32_t)result, os_error, NULL, 0);
 	ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
 	return result;
 }
@@ -135,6 +135,8 @@ static uint32_t decide(struct ky_slot *slot, struct ky_event *event)
 
 	if (!link_filters(slot, event, &filter, &reason))
 		return reason;
+	/* Another rule takes it. */
+	reason = reason == KY_OFF_FIELD ? 0 : reason;
 	if (!slot->ring.file)
 		reason = (uint32_t)make_ring(slot);
 	if (slot->ring.file && event->kind != KY_EVENT_QUERY && !(event->has_id & bit_of(slot)))
@@ -204,10 +206,28 @@ void ky_session_report(const struct ky_slot *slot)
 	shared->reason = slot->reason;
 }
 
+/* Events that could be wanted, but for what the filter is about. */
+struct lacking {
+	const struct ky_event *events[KY_NOTE_EVENTS_MAX];
+	uint32_t n;
+};
+
+static void note_lacking(const struct ky_slot *slot, const struct lacking *lacking)
+{
+	int dir_fd = lacking->n ? ky_directory_open(slot->directory) : -1;
+
+	if (dir_fd < 0)
+		return;
+	if (ky_directory_is_safe(dir_fd))
+		ky_ring_file_note(dir_fd, KY_OFF_FIELD, 0, lacking->events, lacking->n);
+	ky_sys(SYS_close, dir_fd, 0, 0, 0, 0, 0);
+}
+
 void ky_session_ask(struct ky_slot *slot)
 {
 	unsigned char bit = bit_of(slot);
 	uint32_t reason = slot->reason;
+	struct lacking lacking = {.n = 0};
 	bool is_new = false;
 
 	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
@@ -217,15 +237,18 @@ void ky_session_ask(struct ky_slot *slot)
 			continue;
 		is_new = true;
 		now = slot->file ? decide(slot, event) : 0;
+		if (now == KY_OFF_FIELD && lacking.n < KY_NOTE_EVENTS_MAX)
+			lacking.events[lacking.n++] = event;
 		reason = now ? now : reason;
 		event->known |= bit;
 	}
 	if (!is_new)
 		return;
 	ky_session_correct_enable_bytes(slot);
+	note_lacking(slot, &lacking);
 	if (slot->file && !slot->n_events)
 		reason = reason ? reason : KY_OFF_NO_EVENT;
-	else if (reason == KY_OFF_NO_EVENT)
+	else if (reason == KY_OFF_NO_EVENT || reason == KY_OFF_FIELD)
 		reason = 0;
 	__atomic_store_n(&slot->reason, reason, __ATOMIC_RELAXED);
 	ky_session_report(slot);

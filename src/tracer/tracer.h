@@ -329,8 +329,13 @@ bool ky_directory_is_safe(int fd);
 
 /* Make the ring file and map it. 0 or an enum ky_off. */
 int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error);
-/* Leave a note that it could not be made: for a recorder that looks when this program has ended. */
-void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error);
+/*
+ * Leave a note that it could not be made: for a recorder that looks when this program has ended. The records of
+ * @n @events go along, at most KY_NOTE_EVENTS_MAX.
+ */
+void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
+		       const struct ky_event *const *events, uint32_t n);
+#define KY_NOTE_EVENTS_MAX 64
 /* The id of the event in @slot, with its record in the blob. 0 or KY_OFF_SPACE. */
 int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event);
 /* Let go: later writes of late hits go to private memory. */

@@ -267,6 +267,27 @@ def test_filter_is_checked_when_programs_come(box):
     assert "none of these events has a field 'totl_cents'" in done.err
 
 
+@pytest.mark.parametrize("pattern, name, near", [
+    # Some of these events have a ring buffer all the same: ends of spans. The others have none.
+    ("shop:*", "nosuch", "none, n, price"), ("shop:depth", "m", "n"),
+    ("shop:order_placed", "totl_cents", "total_cents, id"),
+])
+def test_filter_that_no_event_can_pass(box, pattern, name, near):
+    """That is told, and not that no such program ran, however short it lived."""
+    done = box(f"kymo record -u '{pattern}' --filter '{name} > 3' -o out -- sh -c '$0 1; $0 1' $T/shop" +
+               nothing_left())
+    warning, = re.findall("^kymo: warning: --filter.*$", done.err, re.MULTILINE)
+    assert f":1:1: none of these events has a field '{name}'; the nearest names are: {near}" in warning
+    assert "no program with such events ran" not in done.err
+    assert done.traces() or "2 programs with such events ran" in done.err
+
+
+def test_filter_that_one_program_can_pass(box):
+    done = box("kymo record -u '*' --filter 'total_cents > 0' -o out -- sh -c '$0/modes steps 3; $0/shop 2' $T" +
+               nothing_left())
+    assert "--filter" not in done.err and len(done.traces()) == 1
+
+
 @pytest.mark.parametrize("args, message", [
     ("--filter 'a >'", "--filter:1:4: "),
     ("--filter '$event == \"x\"'", "$event is for reading"),
