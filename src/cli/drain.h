@@ -16,7 +16,7 @@ struct ky_drain {
 /*
  * Everything that @flow yields goes into @sink (NULL: nowhere) and out of it, what came
  * before an error too. Losses are told on the standard error.
- * SIGINT and SIGTERM end it with KYMO_E_INTERRUPTED when ky_cli_catch_signals() was called.
+ * SIGINT, SIGTERM and SIGHUP end it with KYMO_E_INTERRUPTED when ky_cli_catch_signals() was called.
  */
 int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
 	     struct kymo_error *err);

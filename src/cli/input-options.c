@@ -13,7 +13,7 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};
-	int ret = ky_cli_convert_raw(args, n_args, options->tell_raw, err);
+	int ret = ky_cli_convert_raw(args, n_args, options->tell_raw, &trace_options, err);
 
 	if (ret < 0)
 		return ret;

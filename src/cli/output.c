@@ -49,6 +49,33 @@ static void init(struct ky_output *output)
 	*output = (struct ky_output){.fd = -1};
 }
 
+/*
+ * Where the file system can do that, the output has no name until it is complete: whatever ends the process
+ * leaves nothing. A descriptor, or -1.
+ */
+static int open_unnamed(const struct ky_output *output)
+{
+	const char *slash = strrchr(output->path, '/');
+	char *dir = slash == output->path ? strdup("/")
+		    : slash		  ? strndup(output->path, (size_t)(slash - output->path))
+					  : strdup(".");
+	int fd = dir ? open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+
+	free(dir);
+	return fd;
+}
+
+/* Give an unnamed output the name under which it is renamed. 0 or -errno. */
+static int name_output(const struct ky_output *output)
+{
+	char link[64];
+
+	if (!output->is_unnamed)
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", output->fd);
+	return linkat(AT_FDCWD, link, AT_FDCWD, output->temp, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 /* Open what is to be written as it is. */
 static int open_direct(struct ky_output *output, struct kymo_error *err)
 {
@@ -79,7 +106,10 @@ int ky_output_file(struct ky_output *output, const char *path, struct kymo_error
 		}
 		return open_direct(output, err);
 	}
-	output->fd = open(output->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	output->fd = open_unnamed(output);
+	output->is_unnamed = output->fd >= 0;
+	if (output->fd < 0)
+		output->fd = open(output->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	return output->fd < 0 ? output_error(output, errno, "create the output", err) : KYMO_OK;
 }
 
@@ -128,8 +158,10 @@ int ky_output_commit(struct ky_output *output, struct kymo_error *err)
 {
 	/* Some file systems tell about a full disk only here. */
 	if (output->fd >= 0 && output->fd != STDOUT_FILENO) {
-		int fd = output->fd;
+		int fd = output->fd, ret = name_output(output);
 
+		if (ret < 0)
+			return output_error(output, -ret, "give the output its name", err);
 		output->fd = -1;
 		if (close(fd) < 0)
 			return output_error(output, errno, "finish the output", err);

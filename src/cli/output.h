@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output that appears whole or not at all: it is made under a hidden name beside the final
- * one, and renamed when it is complete.
+ * Output that appears whole or not at all: a file is made without a name, where the file system can do that;
+ * everything else under a hidden name beside the final one, and renamed when it is complete.
  */
 #ifndef KY_CLI_OUTPUT_H
 #define KY_CLI_OUTPUT_H
@@ -15,6 +15,7 @@ struct ky_output {
 	char *temp; /* where it is made; NULL when there is nothing to rename */
 	int fd;	    /* of a file; -1 for directories */
 	bool is_directory;
+	bool is_unnamed; /* a file that gets a name when it is complete */
 };
 
 /*

@@ -1,91 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/raw-input.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/command.h"
-#include "os/file.h"
 #include "record/raw.h"
+#include "store/scratch-trace.h"
 
-/* The directory, once there is one, and the traces in it. */
-static char made[4000];
-static KY_VEC(char *) traces;
+/* What was converted; the traces stay where they are, since those who read them know their addresses. */
+static KY_VEC(struct ky_scratch_trace *) traces;
+static KY_VEC(struct ky_trace_at) places;
 
-static void remove_made(void)
+static void free_traces(void)
 {
-	ky_tree_remove(made);
-	ky_vec_foreach(&traces, path)
-		free(*path);
+	ky_vec_foreach(&traces, trace) {
+		ky_scratch_trace_fini(*trace);
+		free(*trace);
+	}
 	ky_vec_fini(&traces);
+	ky_vec_fini(&places);
 }
 
-static int make_directory(struct kymo_error *err)
+static struct ky_scratch_trace *new_trace(void)
 {
-	const char *tmp = getenv("TMPDIR");
-	char path[sizeof(made)];
-	int code;
+	struct ky_scratch_trace *trace = calloc(1, sizeof(*trace));
 
-	if (made[0])
-		return KYMO_OK;
-	snprintf(path, sizeof(path), "%s/kymo-raw-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(path)) {
-		code = ky_error_errno(err, errno, "cannot make a directory for the trace");
-		ky_error_path(err, path);
-		ky_error_hint(err, "TMPDIR names another place");
-		return code;
-	}
-	memcpy(made, path, sizeof(path));
-	atexit(remove_made);
-	return KYMO_OK;
-}
-
-/* While nftw() walks: what is linked, and where to. */
-static const char *linked_from, *linked_to;
-
-static int link_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	char to[8200];
-
-	(void)st;
-	(void)ftw;
-	if (kind == FTW_DNR || kind == FTW_NS) {
-		errno = EACCES;
-		return -1;
-	}
-	snprintf(to, sizeof(to), "%s%s", linked_to, path + strlen(linked_from));
-	if (kind == FTW_D)
-		return mkdir(to, 0700);
-	return kind == FTW_F ? symlink(path, to) : 0;
-}
-
-/*
- * What programs have recorded beside it is traces already. Their directories are made, not linked: where a
- * trace is said to be is in one place with the kernel's, then.
- */
-static int add_programs(const char *from, const char *to, struct kymo_error *err)
-{
-	char path[4300], *real;
-	int ret = KYMO_OK;
-
-	snprintf(path, sizeof(path), "%s/ust", from);
-	real = realpath(path, NULL);
-	snprintf(path, sizeof(path), "%s/ust", to);
-	linked_from = real;
-	linked_to = path;
-	if (real ? nftw(real, link_one, 16, FTW_PHYS) != 0 : errno != ENOENT) {
-		ret = ky_error_errno(err, errno, "cannot link the programs' traces");
-		ky_error_path(err, path);
-	}
-	free(real);
-	return ret;
+	if (!trace)
+		return NULL;
+	ky_strbuf_init(&trace->metadata);
+	if (!traces.len)
+		atexit(free_traces);
+	if (ky_vec_push(&traces, trace) == 0)
+		return trace;
+	free(trace);
+	return NULL;
 }
 
 static void add_part(struct ky_strbuf *text, uint64_t n, const char *what)
@@ -108,32 +59,34 @@ static void tell_left_out(const char *path, const struct ky_raw_stats *stats)
 	ky_strbuf_fini(&parts);
 }
 
-int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct kymo_error *err)
+static int convert(const char *path, bool tell, struct kymo_error *err)
 {
+	struct ky_scratch_trace *trace = new_trace();
+	struct ky_trace_at at = {path, "kernel", trace};
+	struct ky_packet_sink *sink;
 	struct ky_raw_stats stats;
-	char path[4200], *name;
 	int ret;
 
-	for (int i = 0; i < n_paths; i++) {
-		if (!ky_raw_is(paths[i]))
-			continue;
-		ret = make_directory(err);
-		if (ret < 0)
-			return ret;
-		snprintf(path, sizeof(path), "%s/%d", made, i);
-		ret = ky_raw_convert(paths[i], path, &ky_cli_log, &stats, err);
-		if (!ret && tell)
-			tell_left_out(paths[i], &stats);
-		if (!ret)
-			ret = add_programs(paths[i], path, err);
-		if (ret < 0)
-			return ret;
-		name = strdup(path);
-		if (!name || ky_vec_push(&traces, name) < 0) {
-			free(name);
-			return ky_error_nomem(err);
-		}
-		paths[i] = name;
+	if (!trace || ky_vec_push(&places, at) < 0)
+		return ky_error_nomem(err);
+	ret = ky_scratch_sink_open(trace, &sink, err);
+	if (!ret)
+		ret = ky_raw_convert_to(path, sink, &ky_cli_log, &stats, err);
+	if (!ret && tell)
+		tell_left_out(path, &stats);
+	return ret;
+}
+
+int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct ky_trace_options *options,
+		       struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (int i = 0; i < n_paths && !ret; i++) {
+		if (ky_raw_is(paths[i]))
+			ret = convert(paths[i], tell, err);
 	}
-	return KYMO_OK;
+	options->scratch = places.data;
+	options->n_scratch = places.len;
+	return ret;
 }

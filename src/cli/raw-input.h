@@ -7,11 +7,14 @@
 
 #include <kymo/error.h>
 
+#include "store/trace.h"
+
 /*
- * Replace those of @paths that are raw recordings by traces of them, made in a directory of their own
- * below $TMPDIR (or /tmp), which is removed at exit. @tell: say of each how many of its records are no
- * events. 0, or what ky_raw_convert() says.
+ * Make traces of those of @paths that are raw recordings, in files without names (store/scratch-trace.h), and let
+ * @options say that they are read there. @tell: say of each how many of its records are no events.
+ * 0, or what ky_raw_convert_to() says.
  */
-int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct kymo_error *err);
+int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct ky_trace_options *options,
+		       struct kymo_error *err);
 
 #endif

@@ -96,19 +96,6 @@ static int check_stream(void *data, size_t i, struct kymo_error *err)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* The file that @part was mapped from, if it is still that. */
-static int open_part(const struct ky_stream_part *part)
-{
-	int fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == part->device &&
-		       st.st_ino == part->inode && (uint64_t)st.st_size >= part->size_bytes))
-		return fd;
-	close(fd);
-	return -1;
-}
-
 static int flush_stretch(struct copying *c, const struct ky_stream *stream, int number,
 			 struct stretch *s, struct kymo_error *err)
 {
@@ -156,7 +143,7 @@ static int add_packet(struct copying *c, const struct ky_walk *walk, int number,
 	if (part != s->part || walk->at_bytes != s->upto_bytes) {
 		ret = flush_stretch(c, walk->stream, number, s, err);
 		stretch_fini(s);
-		*s = (struct stretch){part, open_part(part), walk->at_bytes, 0};
+		*s = (struct stretch){part, ky_stream_part_open(part), walk->at_bytes, 0};
 	}
 	s->upto_bytes = walk->at_bytes + walk->packet->packet_bits / 8;
 	return ret;

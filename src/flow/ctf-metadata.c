@@ -9,20 +9,15 @@
 #include "ctf/ctf2-write.h"
 #include "ctf/lower.h"
 #include "ctf/tsdl.h"
-#include "os/file.h"
-
-#define METADATA_MAX_BYTES ((size_t)1 << 30)
 
 /* The text that the trace was read from, out of its packets if it has some. */
 static int read_text(const struct ky_trace *trace, char **text, size_t *len_bytes,
 		     struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	int ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, &bytes);
+	int ret = ky_trace_read_metadata(trace, &bytes, err);
 
-	if (ret < 0)
-		ret = ky_error_errno(err, -ret, "cannot read the metadata");
-	else
+	if (!ret)
 		ret = ky_metadata_text(ky_strbuf_text(&bytes), bytes.len, text, len_bytes, err);
 	if (ret < 0)
 		ky_error_path(err, trace->metadata_path);
@@ -35,11 +30,9 @@ static int same_file(const struct ky_trace *trace, char **text, size_t *len_byte
 		     struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	int ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, &bytes);
+	int ret = ky_trace_read_metadata(trace, &bytes, err);
 
 	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot read the metadata");
-		ky_error_path(err, trace->metadata_path);
 		ky_strbuf_fini(&bytes);
 		return ret;
 	}

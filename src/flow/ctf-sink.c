@@ -235,7 +235,7 @@ static int open_traces(struct ctf_sink *sink, const char *path, uint32_t major,
 	int ret = real ? KYMO_OK : ky_error_nomem(err);
 
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++) {
-		real[i] = realpath(sink->set->traces.data[i]->path, NULL);
+		real[i] = ky_trace_real_path(sink->set->traces.data[i]);
 		if (!real[i])
 			ret = ky_error_errno(err, errno, "cannot open the trace %s",
 					     sink->set->traces.data[i]->path);

@@ -186,16 +186,11 @@ static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
 	return ret;
 }
 
-static int write_trace(struct ky_raw_replay *replay, const char *output, struct kymo_error *err)
+static int write_trace(struct ky_raw_replay *replay, struct kymo_error *err)
 {
 	struct ky_session *session = replay->session;
-	char path[4200];
-	int ret;
+	int ret = copy_metadata(replay, err);
 
-	snprintf(path, sizeof(path), "%s/kernel", output);
-	ret = ky_dir_sink_open(path, &session->sink, err);
-	if (!ret)
-		ret = copy_metadata(replay, err);
 	if (!ret)
 		ret = copy_state(replay, err);
 	if (!ret)
@@ -218,31 +213,36 @@ static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats
 	}
 }
 
-int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
-		   struct ky_raw_stats *stats, struct kymo_error *err)
+/* *out is ready to be written; replay_close() is due, on failure too, unless it is NULL. */
+static int replay_open(const char *dir, const char *output, struct ky_raw_replay **out,
+		       struct kymo_error *err)
 {
 	struct ky_raw_replay *replay = calloc(1, sizeof(*replay));
-	struct ky_session *session;
-	struct ky_raw_stats all;
-	bool made = false;
-	int ret, closed;
+	int ret;
 
+	*out = NULL;
 	if (!replay)
 		return ky_error_nomem(err);
-	ret = ky_session_new(&(struct ky_session_options){.output = output, .uid = -1}, &session,
-			     err);
+	ret = ky_session_new(&(struct ky_session_options){.output = output, .uid = -1},
+			     &replay->session, err);
 	if (ret < 0) {
 		free(replay);
 		return ret;
 	}
-	replay->session = session;
+	*out = replay;
 	replay->dir = dir;
-	session->is_replay = true;
-	ret = prepare(replay, err);
-	if (!ret)
-		ret = ky_output_make(output, &made, err);
-	if (!ret)
-		ret = write_trace(replay, output, err);
+	replay->session->is_replay = true;
+	return prepare(replay, err);
+}
+
+/* @ret: how it went until now. */
+static int replay_close(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
+			struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	const char *dir = replay->dir;
+	struct ky_raw_stats all;
+	int closed;
+
 	count(replay, &all);
 	if (!ret && all.bad)
 		ky_log_warning(log,
@@ -250,10 +250,46 @@ int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log
 			       dir, all.bad);
 	if (stats)
 		*stats = all;
-	session->started = true; /* what is there stays */
-	closed = ky_session_close(session, ret < 0 ? NULL : err);
+	replay->session->started = true; /* what is there stays */
+	closed = ky_session_close(replay->session, ret < 0 ? NULL : err);
 	ky_strbuf_fini(&replay->text);
 	ky_strbuf_fini(&replay->header);
 	free(replay);
 	return ret < 0 ? ret : closed;
+}
+
+int ky_raw_convert_to(const char *dir, struct ky_packet_sink *sink, const struct ky_log *log,
+		      struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	struct ky_raw_replay *replay;
+	int ret = replay_open(dir, dir, &replay, err);
+
+	if (!replay) {
+		(void)sink->ops->close(sink, NULL);
+		return ret;
+	}
+	replay->session->sink = sink;
+	if (!ret)
+		ret = write_trace(replay, err);
+	return replay_close(replay, ret, log, stats, err);
+}
+
+int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
+		   struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	struct ky_raw_replay *replay;
+	int ret = replay_open(dir, output, &replay, err);
+	char path[4200];
+	bool made;
+
+	if (!replay)
+		return ret;
+	if (!ret)
+		ret = ky_output_make(output, &made, err);
+	snprintf(path, sizeof(path), "%s/kernel", output);
+	if (!ret)
+		ret = ky_dir_sink_open(path, &replay->session->sink, err);
+	if (!ret)
+		ret = write_trace(replay, err);
+	return replay_close(replay, ret, log, stats, err);
 }

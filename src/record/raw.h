@@ -20,6 +20,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
+#include "store/writer.h"
 
 struct ky_raw_stats {
 	uint64_t events, lost, bad;
@@ -37,5 +38,8 @@ bool ky_raw_is(const char *dir);
  */
 int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
 		   struct ky_raw_stats *stats, struct kymo_error *err);
+/* The same, to @sink, which is closed, on failure too. */
+int ky_raw_convert_to(const char *dir, struct ky_packet_sink *sink, const struct ky_log *log,
+		      struct ky_raw_stats *stats, struct kymo_error *err);
 
 #endif

@@ -32,7 +32,8 @@ void ky_stream_free(struct ky_stream *stream)
 static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 		    struct kymo_error *err)
 {
-	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), errnum = 0;
+	int fd = part->fd >= 0 ? part->fd : open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int errnum = 0;
 	struct stat st;
 	void *data;
 
@@ -51,7 +52,7 @@ static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 				errnum = ENOMEM;
 		}
 	}
-	if (fd >= 0)
+	if (fd >= 0 && fd != part->fd)
 		close(fd);
 	if (!errnum)
 		return KYMO_OK;
@@ -87,10 +88,10 @@ static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *
 	return KYMO_OK;
 }
 
-/* Map the file at @path, which is taken over, as the whole of @stream. */
-static int open_file(struct ky_stream *stream, char *path, struct kymo_error *err)
+/* Map the file at @path, which is taken over, or @fd, as the whole of @stream. */
+static int open_file(struct ky_stream *stream, char *path, int fd, struct kymo_error *err)
 {
-	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path}) < 0) {
+	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path, .fd = fd}) < 0) {
 		free(path);
 		return ky_error_nomem(err);
 	}
@@ -99,7 +100,7 @@ static int open_file(struct ky_stream *stream, char *path, struct kymo_error *er
 	return map_file(&stream->file, &stream->parts.data[0], err);
 }
 
-int ky_stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err)
+int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo_error *err)
 {
 	struct ky_stream *stream = calloc(1, sizeof(*stream));
 	char *path;
@@ -111,7 +112,7 @@ int ky_stream_open(struct ky_trace *trace, const char *name, struct kymo_error *
 	if (asprintf(&path, "%s/%s", trace->path, name) < 0)
 		ret = ky_error_nomem(err);
 	else
-		ret = open_file(stream, path, err);
+		ret = open_file(stream, path, fd, err);
 	if (ret == KYMO_OK)
 		ret = learn_from_first_packet(stream, err);
 	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)
@@ -132,12 +133,26 @@ const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, u
 	return at;
 }
 
+int ky_stream_part_open(const struct ky_stream_part *part)
+{
+	int fd = part->fd >= 0 ? fcntl(part->fd, F_DUPFD_CLOEXEC, 0)
+			       : open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == part->device &&
+		       st.st_ino == part->inode && (uint64_t)st.st_size >= part->size_bytes))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* How long the file of @part is now, if it is still the same one; else as it was. */
 static uint64_t size_now(const struct ky_stream_part *part)
 {
 	struct stat st;
 
-	if (stat(part->path, &st) < 0 || st.st_dev != part->device || st.st_ino != part->inode)
+	if (part->fd >= 0 || stat(part->path, &st) < 0 || st.st_dev != part->device ||
+	    st.st_ino != part->inode)
 		return part->size_bytes;
 	return (uint64_t)st.st_size;
 }

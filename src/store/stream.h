@@ -5,8 +5,11 @@
 
 #include "store/trace.h"
 
-/* Map file @name of @trace, and learn from its first packet: the last of the trace's streams. 0, KYMO_E_IO, KYMO_E_MEMORY. */
-int ky_stream_open(struct ky_trace *trace, const char *name, struct kymo_error *err);
+/*
+ * Map file @name of @trace, and learn from its first packet: the last of the trace's streams. @fd: that file, which is in
+ * no directory, borrowed as long as the stream; or -1. 0, KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo_error *err);
 /* NULL is fine. */
 void ky_stream_free(struct ky_stream *stream);
 

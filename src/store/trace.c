@@ -18,6 +18,7 @@
 #include "store/clocks.h"
 #include "store/join.h"
 #include "store/quirks.h"
+#include "store/scratch-trace.h"
 #include "store/stream.h"
 
 /* Deeper directories are not searched. */
@@ -97,6 +98,42 @@ static void warn_of_clocks(const struct ky_trace *trace)
 	}
 }
 
+char *ky_trace_real_path(const struct ky_trace *trace)
+{
+	const char *name = strrchr(trace->path, '/');
+	char *above, *real = NULL, *path = NULL;
+
+	if (!trace->scratch)
+		return realpath(trace->path, NULL);
+	above = strndup(trace->path, (size_t)(name - trace->path));
+	if (above)
+		real = realpath(above, NULL);
+	if (real && asprintf(&path, "%s%s", real, name) < 0)
+		path = NULL;
+	free(real);
+	free(above);
+	return path;
+}
+
+int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes,
+			   struct kymo_error *err)
+{
+	int ret;
+
+	if (trace->scratch) {
+		ky_strbuf_clear(bytes);
+		ky_strbuf_add(bytes, ky_strbuf_text(&trace->scratch->metadata),
+			      trace->scratch->metadata.len);
+		return ky_strbuf_failed(bytes) ? ky_error_nomem(err) : KYMO_OK;
+	}
+	ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, bytes);
+	if (ret == 0)
+		return KYMO_OK;
+	ret = ky_error_errno(err, -ret, "cannot read the metadata");
+	ky_error_path(err, trace->metadata_path);
+	return ret;
+}
+
 static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
@@ -108,10 +145,8 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 		return ky_error_nomem(err);
 	}
 	path = trace->metadata_path;
-	ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &bytes);
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot read the metadata");
-	} else {
+	ret = ky_trace_read_metadata(trace, &bytes, err);
+	if (ret == KYMO_OK) {
 		ret = ky_metadata_read(ky_strbuf_text(&bytes), bytes.len, &trace->cls, err);
 		if (ret == KYMO_E_FORMAT && err && !err->hint[0])
 			ky_error_hint(err, "the metadata is damaged, or this is no CTF trace");
@@ -130,12 +165,27 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 	return ret;
 }
 
+static int open_scratch_streams(struct ky_trace *trace, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < trace->scratch->streams.len && ret == KYMO_OK; i++) {
+		const struct ky_scratch_stream *stream = &trace->scratch->streams.data[i];
+
+		ret = ky_stream_open(trace, stream->name, stream->fd, err);
+	}
+	return ret;
+}
+
 static int open_streams(struct ky_trace *trace, const struct listing *listing,
 			struct kymo_error *err)
 {
-	int dir = open(trace->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = KYMO_OK;
+	int dir, ret = KYMO_OK;
 	struct stat st;
 
+	if (trace->scratch)
+		return open_scratch_streams(trace, err);
+	dir = open(trace->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0) {
 		ret = ky_error_errno(err, errno, "cannot open the trace");
 		ky_error_path(err, trace->path);
@@ -146,14 +196,15 @@ static int open_streams(struct ky_trace *trace, const struct listing *listing,
 
 		if (strcmp(name, "metadata") != 0 && fstatat(dir, name, &st, 0) == 0 &&
 		    S_ISREG(st.st_mode))
-			ret = ky_stream_open(trace, name, err);
+			ret = ky_stream_open(trace, name, -1, err);
 	}
 	close(dir);
 	return ret;
 }
 
+/* What is at @path, with the files of @listing; or @scratch. */
 static int trace_open(const struct search *search, const char *path, const struct listing *listing,
-		      struct kymo_error *err)
+		      const struct ky_scratch_trace *scratch, struct kymo_error *err)
 {
 	struct ky_trace *trace = calloc(1, sizeof(*trace));
 	int ret;
@@ -161,6 +212,7 @@ static int trace_open(const struct search *search, const char *path, const struc
 	if (!trace)
 		return ky_error_nomem(err);
 	trace->log = search->log;
+	trace->scratch = scratch;
 	trace->recover = search->options->recover;
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
@@ -259,7 +311,7 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 	}
 	is_trace = has_metadata(path);
 	if (is_trace) {
-		ret = trace_open(search, path, &listing, err);
+		ret = trace_open(search, path, &listing, NULL, err);
 		search->found = true;
 	}
 	if (ret == KYMO_OK && depth < SEARCH_DEPTH_MAX)
@@ -276,8 +328,42 @@ static int not_a_trace(const char *path, const char *what, struct kymo_error *er
 	return KYMO_E_NOT_FOUND;
 }
 
+/* What is at @path instead of what is there; NULL: nothing. */
+static const struct ky_trace_at *find_scratch(const struct ky_trace_options *options,
+					      const char *path)
+{
+	for (size_t i = 0; i < options->n_scratch; i++) {
+		if (strcmp(options->scratch[i].path, path) == 0)
+			return &options->scratch[i];
+	}
+	return NULL;
+}
+
+/* The traces of programs are beside it. */
+static int visit_scratch(struct search *search, const struct ky_trace_at *at, const char *path,
+			 struct kymo_error *err)
+{
+	char *here = NULL, *programs = NULL;
+	int ret = first_visit(search, path, err);
+
+	search->found |= ret >= 0;
+	if (ret <= 0)
+		return ret;
+	ret = KYMO_OK;
+	if (asprintf(&here, "%s/%s", path, at->name) < 0 || asprintf(&programs, "%s/ust", path) < 0)
+		ret = ky_error_nomem(err);
+	if (!ret)
+		ret = trace_open(search, here, NULL, at->trace, err);
+	if (!ret && access(programs, F_OK) == 0)
+		ret = visit(search, programs, 1, err);
+	free(here);
+	free(programs);
+	return ret;
+}
+
 static int search_path(struct search *search, const char *given, struct kymo_error *err)
 {
+	const struct ky_trace_at *scratch = find_scratch(search->options, given);
 	char *path = strdup(given);
 	size_t len = strlen(given);
 	struct stat st;
@@ -292,7 +378,8 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		ret = not_a_trace(path, "not a directory, so not a trace", err);
 	else
-		ret = visit(search, path, 0, err);
+		ret = scratch ? visit_scratch(search, scratch, path, err)
+			      : visit(search, path, 0, err);
 	if (ret == KYMO_OK && !search->found)
 		ret = not_a_trace(path, "no trace here: no file `metadata` at or below it", err);
 	free(path);

@@ -11,7 +11,10 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "base/strbuf.h"
 #include "ctf/decode.h"
+
+struct ky_scratch_trace;
 
 /* One packet of a data stream file, as the index or a scan says. */
 struct ky_packet_entry {
@@ -43,6 +46,7 @@ struct ky_stream_part {
 	uint64_t begin_bytes; /* in the stream: packets before are in an earlier file as well */
 	dev_t device;	      /* with the inode: which file it was when it was mapped */
 	ino_t inode;
+	int fd; /* of a scratch trace, which has it open: there is nothing at ->path; else -1 */
 };
 
 /*
@@ -72,6 +76,7 @@ struct ky_trace {
 	unsigned int quirks; /* what its tracer does wrong: enum ky_quirk, or-ed */
 	bool recover;	     /* see struct ky_trace_options */
 	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
+	const struct ky_scratch_trace *scratch; /* where it is, and not at ->path; NULL: there */
 };
 
 /* Where @trace lies below the path that was given: "kernel"; "" right there, or in several places. */
@@ -80,12 +85,21 @@ static inline const char *ky_trace_name(const struct ky_trace *trace)
 	return trace->path ? trace->path + trace->name_at : "";
 }
 
+/* A scratch trace that is read as PATH/NAME, where PATH is one of those that are opened. */
+struct ky_trace_at {
+	const char *path, *name;
+	const struct ky_scratch_trace *trace; /* must outlive the set */
+};
+
 /* How to read traces; all zero is the usual way. */
 struct ky_trace_options {
 	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
 	bool recover;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
+	/* What is read instead of what these paths have, but for the traces of programs (PATH/ust). */
+	const struct ky_trace_at *scratch;
+	size_t n_scratch;
 };
 
 /* All traces below the paths that the user gave, in a fixed order. */
@@ -114,6 +128,13 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 			   struct kymo_error *err);
 void ky_trace_set_close(struct ky_trace_set *set);
 
+/* ->path without links; the caller frees it. NULL: errno says why. */
+char *ky_trace_real_path(const struct ky_trace *trace);
+
+/* Read the file that ->cls was read from into @bytes. 0, KYMO_E_IO with its path, ... */
+int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes,
+			   struct kymo_error *err);
+
 /*
  * The packets of @stream, from its index file when that is right, else by scanning headers.
  * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there
@@ -123,6 +144,9 @@ void ky_trace_set_close(struct ky_trace_set *set);
 KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
+
+/* Open the file that @part was mapped from, if it is still that; the caller closes it. -1: it is not there any more. */
+int ky_stream_part_open(const struct ky_stream_part *part);
 
 /* The part of @stream in which byte @offset of it lies; NULL when it has none. */
 const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset);

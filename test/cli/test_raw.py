@@ -61,7 +61,8 @@ def test_all_commands_read_it(record, without_losses, kymo, peer, tmp_path):
     raw, _ = without_losses(record, "--raw", "--clock", "monotonic",
                             command=["sh", "-c", "ls -R /usr/include > /dev/null"])
     assert not (raw / "kernel").exists()
-    env = {"TMPDIR": str(tmp_path)}
+    (tmp_path / "temporary").mkdir()
+    env = {"TMPDIR": str(tmp_path / "temporary")}
     printed = kymo("print", raw, env=env).out
     kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "ctf", raw, env=env)
     assert kymo("print", tmp_path / "ctf").out == printed
@@ -70,7 +71,44 @@ def test_all_commands_read_it(record, without_losses, kymo, peer, tmp_path):
     assert "sched_switch" in kymo("info", raw, env=env).out
     assert "CPU time of each thread" in kymo("report", "cpu", raw, env=env).out
     kymo("convert", "--to", "json", "-o", tmp_path / "json", raw, tmp_path / "ctf", env=env)
-    assert not glob.glob(f"{tmp_path}/kymo-raw-*")
+    # The same one twice is one; and what is shown is where the user has it.
+    assert kymo("print", raw, f"{raw}/", env=env).out == printed
+    for command in (["info"], ["report", "summary"], ["info", "--json"]):
+        told = kymo(*command, raw, env=env).out
+        assert str(raw) in told and str(tmp_path / "temporary") not in told
+    assert not os.listdir(tmp_path / "temporary")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_stays_behind(record, without_losses, kymo_bin, tmp_path, number):
+    """A command that reads a raw recording ends in its midst: what it made of it was never to be seen."""
+    raw, _ = without_losses(record, "--raw", command=["sh", "-c", "ls -R /usr/include > /dev/null"])
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = dict(os.environ, TMPDIR=str(temporary))
+    for command in (["print"], ["convert", "--to", "text"], ["convert", "--to", "json"]):
+        # Nobody reads its output: it waits in the midst of it.
+        with subprocess.Popen([kymo_bin, *command, raw], stdout=subprocess.PIPE, env=env) as kymo:
+            kymo.stdout.read(1)
+            files = [os.readlink(f"/proc/{kymo.pid}/fd/{fd}")
+                     for fd in os.listdir(f"/proc/{kymo.pid}/fd")]
+            assert any(name.startswith(str(temporary)) for name in files)
+            assert not os.listdir(temporary)
+            kymo.send_signal(number)
+            kymo.stdout.close()
+        assert not os.listdir(temporary)
+
+
+def test_no_room_for_the_conversion(record, without_losses, kymo_bin, tmp_path):
+    raw, _ = without_losses(record, "--raw", command=["sh", "-c", "ls -R /usr/include > /dev/null"])
+    small = tmp_path / "small"
+    small.mkdir()
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o size=64k tmpfs {small} && "
+         f"TMPDIR={small} exec {kymo_bin} print {raw}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"{small}: cannot write a temporary file: No space left" in done.stderr
+    assert "TMPDIR" in done.stderr
 
 
 def test_what_is_left_out_is_told(record, kymo, tmp_path):

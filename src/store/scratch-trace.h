@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace that exists only as long as somebody reads it: its streams are files without a name, which the file system
+ * takes back when they are closed, whatever ends the process. It is written as a packet sink, and read
+ * at a path of the reader's choice (struct ky_trace_options).
+ *
+ * Threads: one at a time per trace.
+ */
+#ifndef KY_STORE_SCRATCH_TRACE_H
+#define KY_STORE_SCRATCH_TRACE_H
+
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "store/writer.h"
+
+struct ky_scratch_stream {
+	char *name; /* "channel0_1" */
+	int fd;
+	uint64_t size_bytes;
+};
+
+struct ky_scratch_trace {
+	struct ky_strbuf metadata;
+	KY_VEC(struct ky_scratch_stream) streams;
+};
+
+#define KY_SCRATCH_TRACE_INIT                                      \
+	{                                                          \
+		.metadata = KY_STRBUF_INIT, .streams = KY_VEC_INIT \
+	}
+
+/* Closes the files. What is mapped of them stays until it is unmapped. */
+void ky_scratch_trace_fini(struct ky_scratch_trace *trace);
+
+/*
+ * A sink whose packets become @trace's, which must outlive it. The files are in the directory that TMPDIR names, else
+ * in /var/tmp (or /tmp). 0 or KYMO_E_MEMORY; a disk that is full is the error of the packet that does not fit.
+ */
+int ky_scratch_sink_open(struct ky_scratch_trace *trace, struct ky_packet_sink **sink,
+			 struct kymo_error *err);
+
+#endif
