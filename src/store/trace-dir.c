@@ -20,8 +20,9 @@ void ky_trace_dir_hint(int errnum, struct kymo_error *err)
 		ky_error_hint(err, "the disk is full: free some space or record to another one; "
 				   "what was written until now can be read");
 	if (errnum == EFBIG)
-		ky_error_hint(err, "the limit on the size of files is reached: raise it (ulimit -f), as "
-				   "far as the file system goes; what was written until now can be read");
+		ky_error_hint(
+			err, "the limit on the size of files is reached: raise it (ulimit -f), as "
+			     "far as the file system goes; what was written until now can be read");
 }
 
 int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,
