@@ -80,7 +80,8 @@ static const struct ky_option_def option_defs[] = {
 	 "start later join before main().",
 	 offsetof(struct ky_record_options, user), NULL},
 	{"exclude", 0, KY_OPTION_LIST, "PATTERN",
-	 "Leave out events that match this pattern, of the kernel and of programs. May be given again.",
+	 "Leave out events that match this pattern, of the kernel and of programs, and of the state dump of programs "
+	 "(lttng_ust_statedump:*). May be given again.",
 	 offsetof(struct ky_record_options, exclude), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
 	 "Only events of programs with this log level: INFO (that one), INFO.. (at least as severe), "

@@ -81,6 +81,7 @@ static void print_programs(const struct ky_user_stats *stats)
 	}
 	if (left)
 		fprintf(stderr, "%8s %zu more programs\n", "...", left);
+	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
 }
 
 static void print_cause(uint64_t count, const char *cause, bool *any)
@@ -160,6 +161,16 @@ static void print_overwritten(const struct ky_session_stats *kernel,
 			user->n_dropped, user->n_dropped == 1 ? "" : "s");
 }
 
+static void print_missing(uint64_t missing, const char *whose)
+{
+	if (missing)
+		fprintf(stderr,
+			"kymo: warning: the state dump of %s is not complete: %" PRIu64
+			" files could not be looked at, as too many were open; raise the limit of open files "
+			"(ulimit -n)\n",
+			whose, missing);
+}
+
 /* ---- both ----------------------------------------------------------------------------- */
 
 static void print_next(const char *output, bool has_kernel, bool is_raw)
@@ -204,22 +215,29 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 	if (user && user->n_programs)
 		print_programs(user);
 	print_overwritten(kernel, user, buffer_bytes);
-	if (kernel)
+	if (kernel) {
 		print_kernel_losses(kernel, buffer_bytes);
+		print_missing(kernel->dump_missing, "the kernel");
+	}
 	if (user) {
 		print_user_losses(user, buffer_bytes);
+		print_missing(user->dump_missing, "programs");
 		print_claims(user);
 	}
 	if (user && user->n_left_out)
 		fprintf(stderr,
 			"kymo: warning: %zu program%s could not take part, or not in all: see above\n",
 			user->n_left_out, user->n_left_out == 1 ? "" : "s");
+	if (user && user->n_refused)
+		fprintf(stderr, "kymo: warning: %zu ring file%s could not be read: see above\n",
+			user->n_refused, user->n_refused == 1 ? "" : "s");
 	if (user && !user->n_programs && user->n_lacking)
 		fprintf(stderr,
 			"kymo: warning: %zu program%s with such events ran, and none of the events has what "
 			"--filter is about\n",
 			user->n_lacking, user->n_lacking == 1 ? "" : "s");
-	else if (user && !user->n_programs && !user->n_dropped && !user->n_left_out)
+	else if (user && !user->n_programs && !user->n_dropped && !user->n_left_out &&
+		 !user->n_refused)
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);

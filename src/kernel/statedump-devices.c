@@ -20,7 +20,7 @@
 static int each_entry(struct ky_dump_run *run, const char *path,
 		      int (*each)(struct ky_dump_run *run, int dirfd, const char *name))
 {
-	DIR *dir = opendir(path);
+	DIR *dir = ky_dir_open(AT_FDCWD, path);
 	struct dirent *entry;
 	int ret = KYMO_OK;
 
@@ -83,8 +83,10 @@ static int dump_interfaces(struct ky_dump_run *run)
 	struct ifaddrs *list = NULL;
 	int ret = KYMO_OK;
 
-	if (getifaddrs(&list) < 0)
+	if (getifaddrs(&list) < 0) {
+		run->dump->missing += errno == EMFILE || errno == ENFILE;
 		return KYMO_OK;
+	}
 	for (struct ifaddrs *at = list; at && ret == KYMO_OK; at = at->ifa_next) {
 		int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "kernel/statedump-run.h"
 #include "kernel/thread-ids.h"
+#include "os/file.h"
 
 /* LTTng's numbers for process_state. */
 #define TYPE_USER_THREAD   0
@@ -339,14 +340,16 @@ static int dump_all(struct ky_dump_run *run)
 int ky_statedump_run(struct ky_statedump *dump, struct kymo_error *err)
 {
 	struct ky_dump_run run = {.dump = dump, .err = err, .self_tid = gettid()};
+	uint64_t refusals = ky_file_refusals();
 	int ret;
 
-	dump->events = dump->processes = dump->threads = dump->files = 0;
+	dump->events = dump->processes = dump->threads = dump->files = dump->missing = 0;
 	dump->last_cycles = 0;
 	ret = ky_proc_open(&run.proc, err);
 	if (ret < 0)
 		return ret;
 	ret = dump_all(&run);
 	ky_proc_close(&run.proc);
+	dump->missing += ky_file_refusals() - refusals;
 	return ret;
 }

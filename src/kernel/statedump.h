@@ -78,6 +78,8 @@ struct ky_statedump {
 	bool maps;     /* what processes have mapped, too: takes some 30 us for each mapping */
 	/* Filled by the run: */
 	uint64_t events, processes, threads, files;
+	uint64_t
+		missing; /* files and directories that could not be looked at: no descriptor was left */
 	uint64_t last_cycles;
 };
 

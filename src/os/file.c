@@ -17,6 +17,21 @@
 /* At most so many directories open at once while a tree is removed. */
 #define TREE_FDS 16
 
+static _Thread_local uint64_t n_refusals;
+
+uint64_t ky_file_refusals(void)
+{
+	return n_refusals;
+}
+
+/* Returns @fd; errno stays. */
+static int count_refusal(int fd)
+{
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		n_refusals++;
+	return fd;
+}
+
 int ky_writev_all(int fd, struct iovec *parts, int n_parts)
 {
 	while (n_parts) {
@@ -92,7 +107,7 @@ int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf
 	int fd, ret;
 
 	ky_strbuf_clear(buf);
-	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	fd = count_refusal(openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return -errno;
 	ret = read_all(fd, max_bytes, buf);
@@ -132,14 +147,15 @@ int ky_file_reopen(int path_fd, int flags)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	fd = open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = count_refusal(open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 	return fd < 0 ? -errno : fd;
 }
 
 int ky_file_open_regular(int dirfd, const char *name, int flags)
 {
-	int place = openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)), fd;
+	int place = count_refusal(openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
 	struct stat st;
+	int fd;
 
 	if (place < 0)
 		return -errno;
@@ -153,7 +169,8 @@ int ky_file_open_regular(int dirfd, const char *name, int flags)
 
 DIR *ky_dir_open(int dirfd, const char *path)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd =
+		count_refusal(openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	int error = errno;
 

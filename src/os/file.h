@@ -73,6 +73,12 @@ void ky_tree_remove(const char *path);
 int ky_file_lease(int fd);
 void ky_file_unlease(int fd);
 
+/*
+ * How often the functions here, called by this thread, found no descriptor left for what they were to open. For who
+ * takes much from files and directories of which any may be missing: this is another reason than that.
+ */
+uint64_t ky_file_refusals(void);
+
 /* Let this process, and what it starts from now on, have as many files open as it may ask for. */
 void ky_file_raise_limit(void);
 

@@ -108,6 +108,7 @@ int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kym
 	pthread_join(dump->thread, NULL);
 	dump->running = false;
 	session->stats.dump_events = dump->dump.events;
+	session->stats.dump_missing = dump->dump.missing;
 	if (dump->result < 0 && dump->result != KYMO_E_INTERRUPTED) {
 		if (err)
 			*err = dump->err;

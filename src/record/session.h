@@ -80,6 +80,8 @@ struct ky_session_stats {
 	uint64_t events;
 	bool is_raw;
 	uint64_t dump_events;
+	uint64_t
+		dump_missing; /* files that the state dump could not look at for want of descriptors */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	uint64_t bytes;	      /* of data streams */
 	uint64_t lost, bad;

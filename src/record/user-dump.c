@@ -49,7 +49,7 @@ struct dump {
 	struct ky_user_ring *ring;
 	const struct ky_os_clock *clock;
 	struct kymo_error *err;
-	int proc_fd;
+	DIR *proc; /* /proc/PID */
 	int32_t vpid;
 	uint32_t used_bytes;
 	uint8_t body[BODY_BYTES];
@@ -80,41 +80,37 @@ static void put_text(struct dump *dump, const char *text, int bytes)
 static int emit(struct dump *dump, enum ky_user_dump_event id)
 {
 	struct ky_strbuf *to = &dump->ring->dump;
+	bool is_excluded = dump->ring->dump_excluded >> id & 1;
 	struct ky_user_dump_head head = {.id = id,
 					 .bytes = (uint32_t)sizeof(dump->vpid) + dump->used_bytes};
 
+	dump->used_bytes = 0;
+	if (is_excluded)
+		return KYMO_OK;
 	ky_strbuf_add(to, (const char *)&head, sizeof(head));
 	ky_strbuf_add(to, (const char *)&dump->vpid, sizeof(dump->vpid));
-	ky_strbuf_add(to, (const char *)dump->body, dump->used_bytes);
-	dump->used_bytes = 0;
+	ky_strbuf_add(to, (const char *)dump->body, head.bytes - sizeof(dump->vpid));
 	return ky_strbuf_failed(to) ? ky_error_nomem(dump->err) : KYMO_OK;
 }
 
 /* ---- binaries ------------------------------------------------------------------------- */
 
-/*
- * The file as the process sees it. Only once it is known to be a regular one is it really opened:
- * opening a device or a pipe may have effects.
- */
+/* The file as the process sees it. */
 static bool read_elf(struct dump *dump, const struct binary *binary, struct ky_elf_info *info)
 {
 	char path[PATH_MAX + 16];
 	bool is_read = false;
 	struct stat st;
-	int place, fd;
+	int fd;
 
 	snprintf(path, sizeof(path), "root%.*s", binary->path_bytes, binary->path);
-	place = openat(dump->proc_fd, path, O_PATH | O_CLOEXEC);
-	if (place < 0)
+	fd = ky_file_open_regular(dirfd(dump->proc), path, O_RDONLY);
+	if (fd < 0)
 		return false;
 	/* Another file may have taken the name since. */
-	if (fstat(place, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == binary->inode) {
-		fd = ky_file_reopen(place, O_RDONLY);
-		is_read = fd >= 0 && ky_elf_read(fd, info);
-		if (fd >= 0)
-			close(fd);
-	}
-	close(place);
+	if (fstat(fd, &st) == 0 && st.st_ino == binary->inode)
+		is_read = ky_elf_read(fd, info);
+	close(fd);
 	return is_read;
 }
 
@@ -310,14 +306,14 @@ int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	*dump = (struct dump){.ring = ring, .clock = clock, .err = err};
 	dump->vpid = (int32_t)ky_user_ring_blob(ring)->pid;
-	dump->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dump->proc_fd >= 0) {
-		if (ky_read_file(dump->proc_fd, "maps", MAPS_BYTES_MAX, &maps) == 0 &&
+	dump->proc = ky_dir_open(AT_FDCWD, path);
+	if (dump->proc) {
+		if (ky_read_file(dirfd(dump->proc), "maps", MAPS_BYTES_MAX, &maps) == 0 &&
 		    has_ring(ky_strbuf_text(&maps), ring)) {
 			ret = dump_all(dump, ky_strbuf_text(&maps));
 			ret = ret < 0 ? ret : 1;
 		}
-		close(dump->proc_fd);
+		closedir(dump->proc);
 	}
 	ky_strbuf_fini(&maps);
 	free(dump);
@@ -330,7 +326,7 @@ int ky_user_dump_elsewhere(struct ky_user_ring *ring, const struct ky_os_clock *
 			   struct kymo_error *err)
 {
 	uint32_t pid = ky_user_ring_blob(ring)->pid;
-	DIR *dir = opendir("/proc");
+	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
 	struct dirent *entry;
 	int ret = 0;
 

@@ -41,6 +41,7 @@ struct ky_user {
 	uint64_t since_ns;		   /* CLOCK_MONOTONIC: no ring is older */
 	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": there is none */
 	struct ky_user_request request;
+	uint32_t dump_excluded; /* of the state dump, a bit for each enum ky_user_dump_event */
 	struct ky_programs programs;
 	KY_VEC(struct ky_user_dir *) dirs;
 	KY_VEC(struct ky_user_ring_file *) rings; /* finished ones too */

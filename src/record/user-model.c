@@ -266,13 +266,23 @@ static int add_events(struct ky_stream_class *stream, const struct ky_user_blob 
 
 #define PROCNAME_BYTES 17 /* LTTng's */
 
-static struct ky_field_class *dump_event(struct ky_stream_class *stream, enum ky_user_dump_event id,
-					 const char *name)
+const char *ky_user_dump_event_name(enum ky_user_dump_event event)
+{
+	static const char *const names[] = {
+		[KY_USER_DUMP_START] = "start",		  [KY_USER_DUMP_END] = "end",
+		[KY_USER_DUMP_BIN_INFO] = "bin_info",	  [KY_USER_DUMP_BUILD_ID] = "build_id",
+		[KY_USER_DUMP_DEBUG_LINK] = "debug_link", [KY_USER_DUMP_PROCNAME] = "procname",
+	};
+
+	return names[event];
+}
+
+static struct ky_field_class *dump_event(struct ky_stream_class *stream, enum ky_user_dump_event id)
 {
 	char full[64];
 	struct ky_event_class *cls;
 
-	snprintf(full, sizeof(full), "lttng_ust_statedump:%s", name);
+	snprintf(full, sizeof(full), KY_USER_DUMP_PROVIDER ":%s", ky_user_dump_event_name(id));
 	cls = ky_event_class_new(stream, id, full);
 	if (!cls)
 		return NULL;
@@ -285,7 +295,7 @@ static struct ky_field_class *dump_event(struct ky_stream_class *stream, enum ky
 static int add_dump_binaries(struct ky_stream_class *stream)
 {
 	struct ky_trace_class *trace = stream->trace;
-	struct ky_field_class *st = dump_event(stream, KY_USER_DUMP_BIN_INFO, "bin_info"), *length;
+	struct ky_field_class *st = dump_event(stream, KY_USER_DUMP_BIN_INFO), *length;
 
 	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16) ||
 	    !ky_struct_add_int(trace, st, "_memsz", 64, false, 10) ||
@@ -294,14 +304,14 @@ static int add_dump_binaries(struct ky_stream_class *stream)
 	    !ky_struct_add_int(trace, st, "_has_build_id", 8, false, 10) ||
 	    !ky_struct_add_int(trace, st, "_has_debug_link", 8, false, 10))
 		return KYMO_E_MEMORY;
-	st = dump_event(stream, KY_USER_DUMP_BUILD_ID, "build_id");
+	st = dump_event(stream, KY_USER_DUMP_BUILD_ID);
 	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16))
 		return KYMO_E_MEMORY;
 	length = ky_struct_add_int(trace, st, "__build_id_length", 64, false, 10);
 	if (!length || !ky_struct_add_sequence(trace, st, "_build_id",
 					       ky_int_new(trace, 8, false, 16), length))
 		return KYMO_E_MEMORY;
-	st = dump_event(stream, KY_USER_DUMP_DEBUG_LINK, "debug_link");
+	st = dump_event(stream, KY_USER_DUMP_DEBUG_LINK);
 	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16) ||
 	    !ky_struct_add_int(trace, st, "_crc", 32, false, 10) ||
 	    !ky_struct_add_string(trace, st, "_filename"))
@@ -321,10 +331,10 @@ static int add_dump_stream(struct ky_trace_class *trace, struct ky_clock_class *
 	if (!stream->event_context ||
 	    !ky_struct_add_int(trace, stream->event_context, "_vpid", 32, true, 10))
 		return KYMO_E_MEMORY;
-	if (!dump_event(stream, KY_USER_DUMP_START, "start") ||
-	    !dump_event(stream, KY_USER_DUMP_END, "end") || add_dump_binaries(stream) < 0)
+	if (!dump_event(stream, KY_USER_DUMP_START) || !dump_event(stream, KY_USER_DUMP_END) ||
+	    add_dump_binaries(stream) < 0)
 		return KYMO_E_MEMORY;
-	st = dump_event(stream, KY_USER_DUMP_PROCNAME, "procname");
+	st = dump_event(stream, KY_USER_DUMP_PROCNAME);
 	return st && ky_struct_add_text(trace, st, "_procname", PROCNAME_BYTES) ? KYMO_OK
 										: KYMO_E_MEMORY;
 }

@@ -24,6 +24,11 @@ enum ky_user_dump_event {
 	KY_USER_DUMP_PROCNAME,
 	KY_USER_DUMP_EVENTS,
 };
+#define KY_USER_DUMP_ALL ((1u << KY_USER_DUMP_EVENTS) - 1)
+
+/* Its name in the trace, without the provider, which is KY_USER_DUMP_PROVIDER. */
+const char *ky_user_dump_event_name(enum ky_user_dump_event event);
+#define KY_USER_DUMP_PROVIDER "lttng_ust_statedump"
 
 /* A blob: a copy in memory of our own, aligned to 8 bytes; checked by ky_user_blob_check(). */
 struct ky_user_blob {

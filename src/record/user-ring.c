@@ -233,6 +233,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->read_only = options->read_only;
 	ring->since_ns = options->since_ns;
 	ring->is_flight = options->is_flight;
+	ring->dump_excluded = options->dump_excluded;
 	ring->name = strdup(name);
 	ring->output = strdup(options->output);
 	ret = ring->name && ring->output ? check_head(ring, options, err) : ky_error_nomem(err);

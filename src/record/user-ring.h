@@ -25,7 +25,8 @@ struct ky_user_ring_options {
 	uint32_t subbuf_bytes, n_subbufs;
 	uint64_t since_ns; /* CLOCK_MONOTONIC: it is not older than this; 0: not known */
 	const uint8_t *session_uuid;
-	const char *comm; /* what its program must be called; others: KYMO_E_NOT_FOUND */
+	const char *comm;	/* what its program must be called; others: KYMO_E_NOT_FOUND */
+	uint32_t dump_excluded; /* of the state dump, a bit for each enum ky_user_dump_event */
 };
 
 /* Nobody has lost more, however long it took. */
@@ -58,6 +59,8 @@ struct ky_user_ring {
 
 	struct ky_strbuf dump; /* the state dump's events that are not written, or kept */
 	struct ky_user_dumped *dumped;
+	uint32_t dump_excluded;
+	uint64_t dump_missing; /* files that could not be looked at for want of descriptors */
 
 	uint64_t events, n_damaged;
 	uint64_t lost_joining, lost_no_id;

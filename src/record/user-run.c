@@ -63,13 +63,17 @@ int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
+	uint64_t refusals = ky_file_refusals();
 	int ret = KYMO_OK;
 
+	if (user->dump_excluded == KY_USER_DUMP_ALL)
+		return KYMO_OK;
 	if (blob->pid && blob->pid <= INT32_MAX)
 		ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
 	/* It may be called otherwise in its PID namespace. */
 	if (!ret && !ky_user_ring_is_left(ring))
 		ret = ky_user_dump_elsewhere(ring, &user->clock, err);
+	ring->dump_missing += ky_file_refusals() - refusals;
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -143,6 +147,7 @@ static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *n
 		.since_ns = user->since_ns,
 		.comm = user->options.comm,
 		.is_flight = user->options.overwrite,
+		.dump_excluded = user->dump_excluded,
 	};
 	struct ky_user_ring *ring;
 	int fd, ret;

@@ -188,6 +188,21 @@ static void tell_place(const struct ky_user *user)
 				    : ", but for what is in the caches of CPUs then");
 }
 
+/* The state dump's events are no program's: they are excluded here. */
+static uint32_t excluded_of_dump(const struct ky_user_options *options)
+{
+	uint32_t excluded = 0;
+	char name[64];
+
+	for (unsigned int id = 0; id < KY_USER_DUMP_EVENTS; id++) {
+		snprintf(name, sizeof(name), KY_USER_DUMP_PROVIDER ":%s",
+			 ky_user_dump_event_name(id));
+		for (size_t i = 0; i < options->n_exclusions; i++)
+			excluded |= (uint32_t)ky_user_glob(options->exclusions[i], name) << id;
+	}
+	return excluded;
+}
+
 static int open_all(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = check_options(&user->options, err);
@@ -226,6 +241,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->options = *options;
 	user->clock = *options->clock;
 	user->options.clock = &user->clock;
+	user->dump_excluded = excluded_of_dump(options);
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
 	pthread_mutex_init(&user->lock, NULL);
 	pthread_mutex_init(&user->notes_lock, NULL);
@@ -417,6 +433,7 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		if (__builtin_add_overflow(stats->lost, to->lost, &stats->lost))
 			stats->lost = UINT64_MAX;
 		stats->dump_events += ring->trace.dump_events;
+		stats->dump_missing += ring->dump_missing;
 	}
 	return KYMO_OK;
 }

@@ -70,6 +70,8 @@ struct ky_user_stats {
 	size_t n_programs;
 	uint64_t events, bytes, lost; /* of all */
 	uint64_t dump_events;
+	/* Files of programs that could not be looked at for want of descriptors: dumps lack something. */
+	uint64_t dump_missing;
 	size_t n_left_out; /* programs that could not take part, and said why: each was a warning */
 	size_t n_lacking;  /* programs whose events lack what the filter is about */
 	size_t n_refused;  /* ring files that could not be read */

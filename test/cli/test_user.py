@@ -357,6 +357,26 @@ def test_state_dump(box):
     assert any("libc.so.6" in line for line in dump)
 
 
+@pytest.mark.parametrize("pattern, left", [
+    ("lttng_ust_statedump:*", set()), ("*:b*", {"start", "end", "procname", "debug_link"}),
+    ("*_id", {"start", "end", "procname", "debug_link", "bin_info"}),
+])
+def test_state_dump_that_is_excluded(box, pattern, left):
+    """The summary counts what is left of it."""
+    done = box(f"""
+kymo record --user 'shop:started' --exclude '{pattern}' -o out & recorder=$!
+wait_for session_is_there
+$T/shop 1000000 1000 & shop=$!
+wait_for 'ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1'; sleeps $shop 20
+kill -TERM $recorder; wait $recorder || exit 97
+kill $shop
+""" + nothing_left())
+    dump = [line for line in events(done.traces()[0], dump=True) if "statedump:" in line]
+    assert {re.match(r"lttng_ust_statedump:(\w+):", line).group(1) for line in dump} | {"debug_link"} == \
+        left | {"debug_link"}
+    assert re.search(rf"^   state +{len(dump)}$", done.err, re.MULTILINE)
+
+
 def test_kernel_and_programs_in_exact_order(box):
     """An event, a system call, an event ...: stamped by one clock, merged in that order."""
     done = box("kymo record --kernel 'syscall_entry_getppid' --user 'modes:step' "
