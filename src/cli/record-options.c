@@ -37,10 +37,11 @@ static bool take_kernel_name(struct ky_session_options *to, const char *name, si
 {
 	static const char *const all[] = {"*"};
 
-	if (is_name(name, len, "callstack-kernel")) {
+	/* With '_' they are the names of the fields. */
+	if (is_name(name, len, "callstack-kernel") || is_name(name, len, "callstack_kernel")) {
 		to->kernel_stacks = all;
 		to->n_kernel_stacks = 1;
-	} else if (is_name(name, len, "callstack-user")) {
+	} else if (is_name(name, len, "callstack-user") || is_name(name, len, "callstack_user")) {
 		to->user_stacks = all;
 		to->n_user_stacks = 1;
 	} else {

@@ -98,6 +98,14 @@ unsigned int ky_convert_context_find(const char *name, size_t len)
 	return 0;
 }
 
+const char *ky_convert_context_name(size_t i)
+{
+	if (i < N_THREAD_CONTEXTS)
+		return thread_contexts[i].name + 1;
+	i -= N_THREAD_CONTEXTS;
+	return i < N_RECORD_CONTEXTS ? record_contexts[i].name + 1 : NULL;
+}
+
 static uint32_t n_counters(const struct ky_convert *convert)
 {
 	return convert->counters ? (uint32_t)ky_counters_count(convert->counters) : 0;

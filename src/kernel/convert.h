@@ -182,6 +182,8 @@ void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct
 bool ky_convert_context_is_always(const char *name, size_t len);
 /* The bit of the context field that people call @name; 0: there is none. */
 unsigned int ky_convert_context_find(const char *name, size_t len);
+/* What people call the @i-th of them; NULL: there are not so many. */
+const char *ky_convert_context_name(size_t i);
 
 /* The event context's class for @convert, for stream.event.context. NULL: out of memory. */
 struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert,

@@ -2,6 +2,7 @@
 /* Binding a parsed filter to every event class, and asking it. */
 #include "query/filter.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,25 +362,44 @@ static void offer(struct nearest *n, const char *name)
 	}
 }
 
+/* Is @scope one of those that the name is looked for in? */
+static bool is_looked_in(const struct ky_node *node, enum ky_scope scope)
+{
+	switch (node->name.kind) {
+	case KY_NAME_PAYLOAD:
+		return scope == KY_SCOPE_PAYLOAD;
+	case KY_NAME_CONTEXT:
+		return scope == KY_SCOPE_EVENT_CONTEXT || scope == KY_SCOPE_STREAM_CONTEXT;
+	case KY_NAME_PACKET:
+		return scope == KY_SCOPE_PACKET_CONTEXT;
+	default:
+		return true;
+	}
+}
+
+static void offer_fields(struct nearest *n, const struct ky_node *node,
+			 const struct ky_event_class *cls)
+{
+	for (int s = KY_SCOPE_PACKET_CONTEXT; s < KY_SCOPE_COUNT; s++) {
+		const struct ky_field_class *root = ky_scope_root(cls, (enum ky_scope)s);
+
+		if (!is_looked_in(node, (enum ky_scope)s))
+			continue;
+		for (size_t i = 0; root && i < root->st.n_members; i++)
+			offer(n, root->st.members[i].display);
+	}
+}
+
 static int unknown_name(const struct ky_node *node, const struct ky_trace_class *const *traces,
 			size_t n_traces, struct kymo_error *err)
 {
 	struct nearest n = {.name = node->name.name};
 
-	for (size_t t = 0; t < n_traces; t++) {
-		for (size_t e = 0; e < traces[t]->events.len; e++) {
-			const struct ky_event_class *cls = traces[t]->events.data[e];
-
-			for (int s = KY_SCOPE_PACKET_CONTEXT; s < KY_SCOPE_COUNT; s++) {
-				const struct ky_field_class *root =
-					ky_scope_root(cls, (enum ky_scope)s);
-
-				for (size_t i = 0; root && i < root->st.n_members; i++)
-					offer(&n, root->st.members[i].display);
-			}
-		}
-	}
-	ky_query_error(err, node->column, "no event has a field '%s'", node->name.name);
+	for (size_t t = 0; t < n_traces; t++)
+		for (size_t e = 0; e < traces[t]->events.len; e++)
+			offer_fields(&n, node, traces[t]->events.data[e]);
+	ky_query_error(err, node->column, "no event has a %sfield '%s'",
+		       node->name.kind == KY_NAME_CONTEXT ? "context " : "", node->name.name);
 	if (n.best[0])
 		ky_error_hint(err, "the nearest names are: %s%s%s%s%s", n.best[0],
 			      n.best[1] ? ", " : "", n.best[1] ? n.best[1] : "",
@@ -413,6 +433,54 @@ static int check(const struct ky_node *node, const struct ky_trace_class *const 
 		return ky_query_error(err, node->column, "'%s' does not go with %s and %s",
 				      ky_op_text(node->op), node->bad_left, node->bad_right);
 	return KYMO_OK;
+}
+
+/* ---- contexts that are missing ---------------------------------------------------------------- */
+
+static bool has_field(const struct ky_node *node, const struct ky_trace_class *const *traces,
+		      size_t n_traces)
+{
+	struct ky_handle handle;
+
+	for (size_t t = 0; t < n_traces; t++)
+		for (size_t e = 0; e < traces[t]->events.len; e++)
+			if (find_handle(traces[t]->events.data[e], node, &handle))
+				return true;
+	return false;
+}
+
+/* The first context field in the tree that no event class has; NULL: there is none. */
+static const char *missing_context(const struct ky_node *node,
+				   const struct ky_trace_class *const *traces, size_t n_traces)
+{
+	const char *name = NULL;
+
+	if (!node || node->op == KY_OP_HAS)
+		return NULL;
+	if (node->op == KY_OP_NAME)
+		return node->name.kind == KY_NAME_CONTEXT && !has_field(node, traces, n_traces)
+			       ? node->name.name
+			       : NULL;
+	name = missing_context(node->left, traces, n_traces);
+	for (const struct ky_node *item = node->right; item && !name; item = item->next)
+		name = missing_context(item, traces, n_traces);
+	return name;
+}
+
+bool ky_filter_missing_context(const char *text, const struct ky_trace_class *const *traces,
+			       size_t n_traces, char *name, size_t size)
+{
+	struct ky_arena arena;
+	const char *missing;
+	struct ky_node *root;
+
+	ky_arena_init(&arena);
+	root = ky_query_parse(text, &arena, NULL);
+	missing = missing_context(root, traces, n_traces);
+	if (missing)
+		snprintf(name, size, "%s", missing);
+	ky_arena_fini(&arena);
+	return missing != NULL;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */

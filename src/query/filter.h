@@ -51,6 +51,13 @@ int ky_filter_compile(const char *text, const struct ky_trace_class *const *trac
 		      struct ky_filter **filter, struct kymo_error *err);
 void ky_filter_free(struct ky_filter *filter); /* NULL is fine */
 
+/*
+ * Does @text compare a context field ($ctx.NAME) that no event of @traces has? Then NAME is written to @name, of
+ * @size bytes: a caller that knows how a recording gets such a field can say so.
+ */
+bool ky_filter_missing_context(const char *text, const struct ky_trace_class *const *traces,
+			       size_t n_traces, char *name, size_t size);
+
 /* @cls belongs to traces[@trace] of the call above. */
 enum ky_verdict ky_filter_verdict(const struct ky_filter *filter, size_t trace,
 				  const struct ky_event_class *cls);

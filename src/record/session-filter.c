@@ -28,8 +28,10 @@ static int compile(struct ky_session *session, const char *text, struct kymo_err
 	int ret = ky_filter_compile(text, &trace, 1, &filter.filter, err);
 
 	if (ret < 0) {
-		if (ret == KYMO_E_INVALID)
+		if (ret == KYMO_E_INVALID) {
 			ky_error_path(err, "--kernel ... if ...");
+			ky_session_explain_context(session, text, err);
+		}
 		return ret;
 	}
 	if (ky_vec_push(&session->filters, filter) == 0)

@@ -179,6 +179,12 @@ void ky_session_tell_filters(const struct ky_session *session);
 /* The event's filter, where it depends on its fields, is evaluated by the converter. */
 void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source);
 void ky_session_free_filters(struct ky_session *session);
+/*
+ * session-context.c: @filter could not be compiled. Where that is for a context field that the recording does not have, the
+ * hint of @err becomes how to get it.
+ */
+void ky_session_explain_context(const struct ky_session *session, const char *filter,
+				struct kymo_error *err);
 
 /* session-select.c: the threads whose events are recorded. */
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err);

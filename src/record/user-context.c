@@ -56,6 +56,7 @@ static const struct {
 	{"user_ns", KY_CONTEXT_USER_NS},
 	{"uts_ns", KY_CONTEXT_UTS_NS},
 	{"callstack-user", KY_CONTEXT_CALLSTACK_USER},
+	{"callstack_user", KY_CONTEXT_CALLSTACK_USER}, /* the field's name */
 };
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
@@ -118,6 +119,11 @@ bool ky_user_context_known(const char *name, size_t len)
 	size_t at;
 
 	return find_context(name, len, &context, &at);
+}
+
+const char *ky_user_context_name(size_t i)
+{
+	return i < COUNT(contexts) ? contexts[i].name : NULL;
 }
 
 bool ky_user_is_context(const char *name)

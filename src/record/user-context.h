@@ -13,6 +13,10 @@
 /* Whether @name, in a filter, may be a context's. */
 bool ky_user_is_context(const char *name);
 
+/* The @i-th context field's name as it is asked for; NULL: there are not so many (fewer than KY_USER_CONTEXTS_MAX). */
+#define KY_USER_CONTEXTS_MAX 32
+const char *ky_user_context_name(size_t i);
+
 /* Whether programs can count what @list asks for here. 0; KYMO_E_UNSUPPORTED, KYMO_E_PERMISSION. */
 int ky_user_contexts_check(const char *list, struct kymo_error *err);
 

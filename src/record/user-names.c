@@ -95,7 +95,7 @@ void ky_user_names_fini(struct ky_user_names *names)
 }
 
 /* The three nearest of @n words that begin with @prefix, which is left out; the best first. */
-static void nearest(char *const *words, size_t n_words, const char *prefix, const char *word,
+static void nearest(const char *const *words, size_t n_words, const char *prefix, const char *word,
 		    char *text, size_t size)
 {
 	size_t used[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, len = 0, skip = strlen(prefix);
@@ -125,6 +125,21 @@ static void nearest(char *const *words, size_t n_words, const char *prefix, cons
 	}
 }
 
+/* Programs have all of them, asked for or not: the name must be wrong. */
+static int no_context(const char *name, struct kymo_error *err)
+{
+	const char *all[KY_USER_CONTEXTS_MAX];
+	char near[300];
+	size_t n = 0;
+
+	while (n < KY_USER_CONTEXTS_MAX && (all[n] = ky_user_context_name(n)))
+		n++;
+	nearest(all, n, "", name, near, sizeof(near));
+	return ky_error_set(err, KYMO_E_INVALID,
+			    "programs have no context field '%s'; the nearest names are: %s", name,
+			    near);
+}
+
 /* An enumeration that is compared with a text: has it this label in any event? */
 static int check_label(const struct ky_user_names *names, const struct ky_user_name *name,
 		       const char *label, struct kymo_error *err)
@@ -136,7 +151,8 @@ static int check_label(const struct ky_user_names *names, const struct ky_user_n
 	/* Not there at all, or a text in some other event. */
 	if (!has_name(names, name->text) || has_name(names, prefix) || has_name(names, key))
 		return KYMO_OK;
-	nearest(names->labels.data, names->labels.len, prefix, label, near, sizeof(near));
+	nearest((const char *const *)names->labels.data, names->labels.len, prefix, label, near,
+		sizeof(near));
 	ky_error_set(err, KYMO_E_INVALID, "'%s' has no label '%s'%s%s", name->text, label,
 		     near[0] ? "; the nearest are: " : "", near);
 	ky_error_path(err, "--filter");
@@ -176,11 +192,10 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 		    (!name->is_context && has_name(names, name->text)))
 			continue;
 		if (name->is_context) {
-			ky_error_set(err, KYMO_E_INVALID, "there is no context field '%s'",
-				     name->text);
+			(void)no_context(name->text, err);
 		} else {
-			nearest(names->names.data, names->names.len, "", name->text, near,
-				sizeof(near));
+			nearest((const char *const *)names->names.data, names->names.len, "",
+				name->text, near, sizeof(near));
 			ky_error_set(err, KYMO_E_INVALID,
 				     "none of these events has a field '%s'%s%s", name->text,
 				     near[0] ? "; the nearest names are: " : "", near);

@@ -108,7 +108,7 @@ def test_kernel(kymo, record, peer, program, tmp_path):
     trace, events, _, _, pid = run(
         kymo, record, tmp_path, program, "-k", "syscall_entry_getppid,syscall_entry_getuid,sched_*,irq_*,timer_*",
         "--callstack-kernel", "syscall_entry_getppid", "--callstack-kernel", "sched:sched_waking",
-        "--context", "callstack-user")
+        "--context", "callstack_user")  # as the field is called
     table = symbols()
     calls = wakings = without = 0
     for event in events:

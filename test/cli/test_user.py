@@ -267,6 +267,19 @@ def test_filter_is_checked_when_programs_come(box):
     assert "none of these events has a field 'totl_cents'" in done.err
 
 
+def test_wrong_context_in_a_filter(box):
+    """Programs have all of their contexts, whatever --context says: so the name is a mistake."""
+    done = box("kymo record --user 'shop:*' --filter '$ctx.pid > 1' -o out -- $T/shop 1")
+    assert "--filter:1:1: programs have no context field 'pid'; the nearest names are: vpid, vtid, ip" in done.err
+
+
+def test_call_stacks_by_their_fields_name(box):
+    """--context callstack-user, as LTTng spells it, or as the field is called."""
+    for name in ("callstack-user", "callstack_user"):
+        done = box(f"kymo record -u 'shop:*' -c {name} -o out -- $T/shop 1; kymo print out")
+        assert "callstack_user = [" in done.out
+
+
 @pytest.mark.parametrize("pattern, name, near", [
     # Some of these events have a ring buffer all the same: ends of spans. The others have none.
     ("shop:*", "nosuch", "none, n, price"), ("shop:depth", "m", "n"),
