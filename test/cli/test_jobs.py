@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Several CPUs give what one gives: bytes, warnings and where they stand, exit codes."""
 
+import contextlib
 import glob
 import os
 import shutil
@@ -140,6 +141,15 @@ def wait_for(condition):
         time.sleep(0.001)
 
 
+def writes_under(pid, path):
+    """Whether a process has a file below path open: it may have no name before it is complete."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return any(link.startswith(f"{path}/") for link in links)
+
+
 @pytest.mark.parametrize("jobs", ["1", "2", "5"])
 @pytest.mark.parametrize("args", [[], ["--tail", "1900000"], ["--filter", "$time > 0"]],
                          ids=" ".join)
@@ -150,7 +160,7 @@ def test_interrupted(kymo_bin, long_trace, tmp_path, to, args, jobs):
                            *(args or ["--event", "*"]), long_trace],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           preexec_fn=lambda: os.nice(10)) as run:
-        wait_for(lambda: os.listdir(tmp_path))  # and it, being nice, waits for us
+        wait_for(lambda: writes_under(run.pid, tmp_path))  # and it, being nice, waits for us
         run.send_signal(signal.SIGINT)
         errors = run.stderr.read()
         assert run.wait(timeout=240) == 1, errors
