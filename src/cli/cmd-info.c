@@ -176,10 +176,16 @@ static void print_uuid(const uint8_t uuid[16])
 /* With the date where the clock tells it, else as seconds from the clock's zero. */
 static char *format_time(char out[64], int64_t ns, const struct ky_trace *trace)
 {
-	struct ky_text_options options = {.clock_date = true};
+	static struct ky_text_options options = {.clock_date = true};
+	static const struct ky_trace
+		*asked; /* a trace may have many clocks, and many times are told of it */
 
-	ky_vec_foreach(&trace->cls->clocks, clock)
-		options.clock_seconds |= !(*clock)->is_unix_epoch;
+	if (trace != asked) {
+		options.clock_seconds = false;
+		ky_vec_foreach(&trace->cls->clocks, clock)
+			options.clock_seconds |= !(*clock)->is_unix_epoch;
+		asked = trace;
+	}
 	return ky_text_time(out, ns, &options);
 }
 

@@ -89,11 +89,7 @@ static int read_origin(struct ky_ctf2_reader *r, const struct ky_json *fragment,
 
 struct ky_clock_class *ky_ctf2_find_clock(struct ky_ctf2_reader *r, const char *id)
 {
-	ky_vec_foreach(&r->trace->clocks, clock) {
-		if (strcmp((*clock)->name, id) == 0)
-			return *clock;
-	}
-	return NULL;
+	return ky_names_get(&r->clocks, id);
 }
 
 int ky_ctf2_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
@@ -107,7 +103,7 @@ int ky_ctf2_clock(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	if (ky_ctf2_find_clock(r, id))
 		return ky_json_error(r->err, fragment, "there is a clock class '%s' already", id);
 	clock = ky_clock_class_new(r->trace, id);
-	if (!clock)
+	if (!clock || ky_names_set(&r->clocks, clock->name, clock) < 0)
 		return ky_error_nomem(r->err);
 	ret = ky_ctf2_uint(r, fragment, "frequency", true, &clock->frequency_hz);
 	if (ret == KYMO_OK && !clock->frequency_hz)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Field locations of CTF 2: from a path to the classes whose values count. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/deep.h"
@@ -80,16 +81,15 @@ static int unwrap(struct locator *l, struct ky_field_class *cls)
 static int step_name(struct locator *l, const struct ky_json *name)
 {
 	int ret = KYMO_OK;
+	size_t i;
 
 	ky_vec_foreach(&l->now, at) {
 		if ((*at)->kind != KY_FIELD_STRUCT)
 			continue;
-		for (size_t i = 0; i < (*at)->st.n_members && ret == KYMO_OK; i++) {
-			if (strcmp((*at)->st.members[i].name, name->string.data) != 0)
-				continue;
+		i = ky_child_named(&l->r->tables, *at, (*at)->st.n_members, name->string.data,
+				   strlen(name->string.data));
+		if (i != KY_NO_CHILD && ret == KYMO_OK)
 			ret = unwrap(l, (*at)->st.members[i].cls);
-			break;
-		}
 	}
 	if (ret == KYMO_OK && !l->next.len)
 		return ky_json_error(l->r->err, name, "there is no field '%s' at this location",
@@ -200,20 +200,84 @@ static int check_target(struct locator *l, const struct ky_field_class *cls, enu
 	return KYMO_OK;
 }
 
-static bool overlap(const struct ky_option *a, const struct ky_option *b, bool is_signed)
-{
-	for (size_t i = 0; i < a->n_ranges; i++) {
-		for (size_t j = 0; j < b->n_ranges; j++) {
-			const struct ky_range *x = &a->ranges[i], *y = &b->ranges[j];
+/* A range of an option of a variant, moved so that signed ones are in the order of unsigned ones. */
+struct selecting {
+	uint64_t begin, end;
+	size_t option;
+};
 
-			if (ky_range_is_never(x) || ky_range_is_never(y))
-				continue;
-			if (is_signed ? x->begin.s <= y->end.s && y->begin.s <= x->end.s
-				      : x->begin.u <= y->end.u && y->begin.u <= x->end.u)
-				return true;
+static int by_begin(const void *a, const void *b)
+{
+	const struct selecting *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->option < y->option ? -1 : x->option > y->option;
+}
+
+KY_VEC_TYPE(selecting_list, struct selecting);
+
+static int list_ranges(const struct ky_field_class *cls, bool is_signed,
+		       struct selecting_list *list)
+{
+	uint64_t move = is_signed ? UINT64_C(1) << 63 : 0;
+
+	for (size_t i = 0; i < cls->var.n_options; i++) {
+		const struct ky_option *option = &cls->var.options[i];
+
+		for (size_t j = 0; j < option->n_ranges; j++) {
+			const struct ky_range *range = &option->ranges[j];
+
+			if (!ky_range_is_never(range) &&
+			    ky_vec_push(list, (struct selecting){range->begin.u ^ move,
+								 range->end.u ^ move, i}) < 0)
+				return KYMO_E_MEMORY;
 		}
 	}
-	return false;
+	return KYMO_OK;
+}
+
+/*
+ * The later one of two options of @cls whose ranges intersect; KY_NO_CHILD: there are none. One option's ranges
+ * never do. Each range is compared with the one before it that ends last.
+ */
+static size_t intersecting_option(const struct selecting_list *list)
+{
+	const struct selecting *last = NULL;
+	size_t found = KY_NO_CHILD;
+
+	ky_vec_foreach(list, at) {
+		if (last && at->begin <= last->end) {
+			size_t later = at->option > last->option ? at->option : last->option;
+
+			found = later < found ? later : found;
+		}
+		if (!last || at->end > last->end)
+			last = at;
+	}
+	return found;
+}
+
+static int check_ranges(struct locator *l, bool is_signed)
+{
+	const struct ky_field_class *cls = l->p->place->cls;
+	const struct ky_json *node = ky_json_get(l->p->node, "options")->list.first;
+	struct selecting_list list = KY_VEC_INIT;
+	size_t option = KY_NO_CHILD;
+	int ret = list_ranges(cls, is_signed, &list);
+
+	if (ret == KYMO_OK) {
+		qsort(list.data, list.len, sizeof(*list.data), by_begin);
+		option = intersecting_option(&list);
+	}
+	ky_vec_fini(&list);
+	if (ret < 0)
+		return ky_error_nomem(l->r->err);
+	if (option == KY_NO_CHILD)
+		return KYMO_OK;
+	while (option--)
+		node = node->next;
+	return ky_json_error(l->r->err, node, "the ranges of two options intersect");
 }
 
 /* Now that the selector is known, its values can be read as what they are. */
@@ -241,13 +305,8 @@ static int read_ranges(struct locator *l, enum value_type type)
 		ret = ky_ctf2_ranges(l->r, ky_json_get(node, "selector-field-ranges"),
 				     type == VALUE_SIGNED, bits, &option->ranges,
 				     &option->n_ranges);
-		for (size_t j = 0; j < i && ret == KYMO_OK; j++) {
-			if (overlap(&cls->var.options[j], option, type == VALUE_SIGNED))
-				ret = ky_json_error(l->r->err, node,
-						    "the ranges of two options intersect");
-		}
 	}
-	return ret;
+	return ret < 0 ? ret : check_ranges(l, type == VALUE_SIGNED);
 }
 
 /* The path as it is written, for messages. */

@@ -428,6 +428,8 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	r.trace->major = 2;
 	ky_arena_init(&r.json);
 	ky_names_init(&r.aliases);
+	ky_names_init(&r.clocks);
+	ky_child_tables_init(&r.tables);
 	ky_map_init(&r.places);
 	ky_map_init(&r.attributes);
 	r.alias_text = (struct ky_strbuf)KY_STRBUF_INIT;
@@ -445,6 +447,8 @@ int ky_ctf2_read(const char *text, size_t len_bytes, struct ky_trace_class **tra
 	ky_map_fini(&r.attributes);
 	ky_strbuf_fini(&r.alias_text);
 	ky_names_fini(&r.aliases);
+	ky_names_fini(&r.clocks);
+	ky_child_tables_fini(&r.tables);
 	ky_arena_fini(&r.json);
 	if (ret < 0)
 		ky_trace_class_free(r.trace);

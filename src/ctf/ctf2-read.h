@@ -4,6 +4,7 @@
 #define KY_CTF_CTF2_READ_H
 
 #include "base/strbuf.h"
+#include "ctf/child-tables.h"
 #include "ctf/json.h"
 #include "ctf/model.h"
 
@@ -47,11 +48,13 @@ struct ky_ctf2_reader {
 	struct ky_clock_class *clock; /* of timestamps in it */
 	uint32_t order;
 	uint64_t n_classes, classes_more; /* how many the length of the text adds to the limit */
-	struct ky_map attributes;	  /* their JSON -> their text, for aliases */
-	uint64_t attribute_bytes;	  /* of all of them, unfolded */
-	struct ky_strbuf alias_text;	  /* the fragments of all aliases */
-	bool alias_attributes;		  /* one of those has some of its own */
-	bool checking;			  /* an alias is built only to see whether it can be */
+	struct ky_child_tables tables;
+	struct ky_names clocks;	     /* id -> clock class */
+	struct ky_map attributes;    /* their JSON -> their text, for aliases */
+	uint64_t attribute_bytes;    /* of all of them, unfolded */
+	struct ky_strbuf alias_text; /* the fragments of all aliases */
+	bool alias_attributes;	     /* one of those has some of its own */
+	bool checking;		     /* an alias is built only to see whether it can be */
 };
 
 /* Build the structure at the root of @scope from property @key of @fragment; NULL property: none. */

@@ -16,21 +16,12 @@ KY_DEEP2(int, write_class, struct ky_ctf2_writer *, const struct ky_field_class 
 
 /* ---- names and places -------------------------------------------------------------------------- */
 
-static bool display_is_unique(const struct ky_field_class *st, size_t index)
-{
-	for (size_t i = 0; i < st->st.n_members; i++) {
-		if (i != index &&
-		    strcmp(st->st.members[i].display, st->st.members[index].display) == 0)
-			return false;
-	}
-	return true;
-}
-
-static const char *member_name(const struct ky_field_class *st, size_t index)
+static const char *member_name(struct ky_ctf2_writer *w, const struct ky_field_class *st,
+			       size_t index)
 {
 	const struct ky_member *member = &st->st.members[index];
 
-	return display_is_unique(st, index) ? member->display : member->name;
+	return ky_child_display_is_unique(&w->tables, st, index) ? member->display : member->name;
 }
 
 static const struct ky_field_class *scope_root(const struct ky_ctf2_writer *w, enum ky_scope scope)
@@ -51,24 +42,32 @@ static const struct ky_field_class *scope_root(const struct ky_ctf2_writer *w, e
 	}
 }
 
-KY_DEEP4(int, find_path, const struct ky_field_class *, const struct ky_field_class *,
-	 const char **, int)
-
-/* The names from @at down to @target; how many there are, or -1 when it is not below. */
-static int find_path(const struct ky_field_class *at, const struct ky_field_class *target,
-		     const char **path, int n)
+/*
+ * The names of the members on the way from @root down to @target, in @path. How many there are, which may be more
+ * than it has room for; or -1 when @target is not below.
+ */
+static int find_path(struct ky_ctf2_writer *w, const struct ky_field_class *root,
+		     const struct ky_field_class *target, const char *path[PATH_MAX_STEPS])
 {
-	if (at == target)
-		return n;
-	for (size_t i = 0; i < ky_field_n_children(at); i++) {
-		bool named = at->kind == KY_FIELD_STRUCT;
-		int found;
+	const struct ky_child_place *at = ky_child_place(&w->tables, root, target);
+	int n = 0;
 
-		if (named && n < PATH_MAX_STEPS)
-			path[n] = member_name(at, i);
-		found = find_path_deep(-1, ky_field_child(at, i), target, path, n + named);
-		if (found >= 0)
-			return found;
+	for (; at; at = at->parent == root ? NULL : ky_child_place(&w->tables, root, at->parent)) {
+		if (at->parent->kind == KY_FIELD_STRUCT) {
+			if (n == PATH_MAX_STEPS)
+				return n + 1;
+			path[n++] = member_name(w, at->parent, at->index);
+		}
+		if (at->parent != root)
+			continue;
+		/* From the root on. */
+		for (int i = 0; i < n / 2; i++) {
+			const char *name = path[i];
+
+			path[i] = path[n - 1 - i];
+			path[n - 1 - i] = name;
+		}
+		return n;
 	}
 	return -1;
 }
@@ -91,7 +90,7 @@ static int put_location(struct ky_ctf2_writer *w, const char *name, const struct
 {
 	const char *path[PATH_MAX_STEPS];
 	const struct ky_field_class *root = scope_root(w, ref->scope);
-	int n = root ? find_path(root, ref->target, path, 0) : -1;
+	int n = root ? find_path(w, root, ref->target, path) : -1;
 
 	if (n <= 0 || n > PATH_MAX_STEPS)
 		return ky_error_set(w->err, KYMO_E_UNSUPPORTED,
@@ -248,7 +247,7 @@ static int put_struct(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
 		ky_ctf2_put_element(w);
 		ky_ctf2_open_with(w, '{');
-		ky_ctf2_put_text(w, "name", member_name(cls, i));
+		ky_ctf2_put_text(w, "name", member_name(w, cls, i));
 		ky_ctf2_put_attributes(w, cls->st.members[i].attributes);
 		ky_ctf2_put_key(w, "field-class");
 		ret = write_class_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls);

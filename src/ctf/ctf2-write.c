@@ -298,9 +298,12 @@ int ky_ctf2_write(const struct ky_trace_class *trace, char **text, size_t *len_b
 		  struct kymo_error *err)
 {
 	struct ky_ctf2_writer w = {.trace = trace, .err = err};
-	int ret = write_all(&w);
+	int ret;
 
 	*text = NULL;
+	ky_child_tables_init(&w.tables);
+	ret = write_all(&w);
+	ky_child_tables_fini(&w.tables);
 	if (ret == KYMO_E_MEMORY || (ret == KYMO_OK && ky_strbuf_failed(&w.out)))
 		ret = ky_error_nomem(err);
 	if (ret < 0) {

@@ -4,6 +4,7 @@
 #define KY_CTF_CTF2_WRITER_H
 
 #include "base/strbuf.h"
+#include "ctf/child-tables.h"
 #include "ctf/model.h"
 
 struct ky_ctf2_writer {
@@ -13,6 +14,7 @@ struct ky_ctf2_writer {
 	const struct ky_event_class *event;
 	struct kymo_error *err;
 	int indent;
+	struct ky_child_tables tables;
 };
 
 /* ---- JSON, indented ------------------------------------------------------------------------- */

@@ -3,10 +3,12 @@
  * Lengths, optional fields and variants. What CTF 1.8 cannot refer to, or what has no labels for
  * all that it selects, gets a copy before the field that it is for.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "ctf/lower-internal.h"
+#include "ctf/same-labels.h"
 #include "ctf/tsdl-lex.h"
 #include "ctf/walk.h"
 
@@ -42,19 +44,16 @@ static bool needs_copy(const struct ky_field_ref *ref)
 
 /* ---- selectors ------------------------------------------------------------------------------ */
 
-static bool stands_in(const struct ky_lower_open *open, const struct ky_field_class *cls)
+static bool stands_in(const struct ky_lowering *l, const struct ky_lower_open *open,
+		      const struct ky_field_class *cls)
 {
-	for (size_t i = 0; i < *open->index; i++) {
-		if (open->st->st.members[i].cls == cls)
-			return true;
-	}
-	return false;
+	return ky_map_get(&l->done, (uint64_t)(uintptr_t)cls) == open->st;
 }
 
 static bool has_name(const struct ky_lower_open *open, const char *name)
 {
-	for (size_t i = 0; i < *open->index; i++) {
-		if (strcmp(open->st->st.members[i].name, name) == 0)
+	ky_vec_foreach(open->done, member) {
+		if (strcmp(member->name, name) == 0)
 			return true;
 	}
 	return false;
@@ -65,17 +64,20 @@ static bool name_leads_to(const struct ky_lowering *l, const struct ky_field_cla
 {
 	size_t n = l->open.len, at = n;
 
-	while (at && !stands_in(&l->open.data[at - 1], tag))
+	while (at && !stands_in(l, &l->open.data[at - 1], tag))
 		at--;
-	for (size_t i = 0; at && i < *l->open.data[at - 1].index; i++) {
-		const struct ky_member *m = &l->open.data[at - 1].st->st.members[i];
-
+	if (!at)
+		return false;
+	/* Where it stands in the innermost one, nothing comes between. */
+	ky_vec_foreach(l->open.data[at - 1].done, m) {
+		if (at == n)
+			break;
 		for (size_t inner = at; m->cls == tag && inner < n; inner++) {
 			if (has_name(&l->open.data[inner], m->name))
 				return false;
 		}
 	}
-	return at > 0;
+	return true;
 }
 
 /*
@@ -90,7 +92,7 @@ static bool needs_near_selector(const struct ky_lowering *l, const struct ky_fie
 
 	if (needs_copy(ref) || ref->scope != l->scope)
 		return true;
-	if (stands_in(here, ref->target))
+	if (stands_in(l, here, ref->target))
 		return false;
 	if (l->scope >= KY_SCOPE_STREAM_CONTEXT && here->st->st.members[*here->index].cls == cls)
 		return true;
@@ -115,33 +117,75 @@ int ky_lower_length(struct ky_lowering *l, struct ky_field_class *cls)
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-static bool has_range(const struct ky_option *option, const struct ky_range *range)
+/* Where the labels of a tag are, in their order. */
+struct labels {
+	const struct ky_field_class *tag;
+	size_t *order; /* NULL: as they stand */
+};
+
+static int compare_labels(const void *a, const void *b, void *tag)
 {
-	for (size_t i = 0; i < option->n_ranges; i++) {
-		if (memcmp(&option->ranges[i], range, sizeof(*range)) == 0)
-			return true;
-	}
-	return false;
+	const struct ky_mapping *mappings = ((const struct ky_field_class *)tag)->num.mappings;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return strcmp(mappings[x].label, mappings[y].label) ?: (x > y) - (x < y);
 }
 
-/* Do the labels @name of @tag stand for the very ranges that select @option? */
-static bool label_selects(const struct ky_field_class *tag, const char *name,
+/* Labels of the same name are not many, or few labels are looked through. labels_fini() is due. */
+static bool labels_init(struct labels *labels, const struct ky_field_class *tag)
+{
+	labels->tag = tag;
+	labels->order = calloc(tag->num.n_mappings + 1, sizeof(*labels->order));
+	if (!labels->order)
+		return false;
+	for (size_t i = 0; i < tag->num.n_mappings; i++)
+		labels->order[i] = i;
+	qsort_r(labels->order, tag->num.n_mappings, sizeof(*labels->order), compare_labels,
+		(void *)(uintptr_t)tag);
+	return true;
+}
+
+static void labels_fini(struct labels *labels)
+{
+	free(labels->order);
+}
+
+/* The first label that is not before @name. */
+static size_t first_label(const struct labels *labels, const char *name)
+{
+	size_t from = 0, upto = labels->tag->num.n_mappings;
+
+	while (from < upto) {
+		size_t middle = from + (upto - from) / 2;
+
+		if (strcmp(labels->tag->num.mappings[labels->order[middle]].label, name) < 0)
+			from = middle + 1;
+		else
+			upto = middle;
+	}
+	return from;
+}
+
+/* Do the labels @name of the tag stand for the very ranges that select @option? */
+static bool label_selects(const struct labels *labels, const char *name,
 			  const struct ky_option *option)
 {
-	size_t n = 0;
+	KY_VEC(struct ky_range) ranges = KY_VEC_INIT;
+	bool selects = true;
 
-	for (size_t i = 0; i < tag->num.n_mappings; i++) {
-		const struct ky_mapping *mapping = &tag->num.mappings[i];
+	for (size_t i = first_label(labels, name); i < labels->tag->num.n_mappings; i++) {
+		const struct ky_mapping *mapping = &labels->tag->num.mappings[labels->order[i]];
 
 		if (strcmp(mapping->label, name) != 0)
-			continue;
-		for (size_t j = 0; j < mapping->n_ranges; j++) {
-			if (!has_range(option, &mapping->ranges[j]))
-				return false;
-		}
-		n += mapping->n_ranges;
+			break;
+		for (size_t j = 0; j < mapping->n_ranges && selects; j++)
+			selects = ranges.len < option->n_ranges &&
+				  ky_vec_push(&ranges, mapping->ranges[j]) == 0;
 	}
-	return n == option->n_ranges;
+	selects = selects &&
+		  ky_same_ranges(ranges.data, ranges.len, option->ranges, option->n_ranges);
+	ky_vec_fini(&ranges);
+	return selects;
 }
 
 static bool is_never(const struct ky_option *option)
@@ -178,6 +222,16 @@ static bool has_spare_numbers(const struct ky_field_class *tag)
  * The labels that select nothing, or the field. Of a boolean there are some; an integer that has none
  * gets some; one that has others cannot serve.
  */
+static bool tag_selects(const struct ky_field_class *tag, const char *name,
+			const struct ky_option *option)
+{
+	struct labels labels;
+	bool selects = labels_init(&labels, tag) && label_selects(&labels, name, option);
+
+	labels_fini(&labels);
+	return selects;
+}
+
 static int optional_labels(struct ky_lowering *l, const struct ky_field_class *cls,
 			   struct ky_option *present, const char **in, const char **out)
 {
@@ -190,7 +244,7 @@ static int optional_labels(struct ky_lowering *l, const struct ky_field_class *c
 
 	*in = by_bool ? "true" : "present";
 	*out = by_bool ? "false" : "absent";
-	if (!copy && (by_bool || label_selects(tag, *in, present)))
+	if (!copy && (by_bool || tag_selects(tag, *in, present)))
 		return KYMO_OK;
 	if (copy || tag->num.n_mappings)
 		tag = copy_of_selector(l, ref);
@@ -228,33 +282,41 @@ int ky_lower_optional(struct ky_lowering *l, struct ky_field_class *cls)
  * The label of @tag that selects @option: it may bear the '_' that the option's name is shown
  * without. NULL: none does.
  */
-static const char *label_of(const struct ky_field_class *tag, const struct ky_option *option,
+static const char *label_of(const struct labels *labels, const struct ky_option *option,
 			    const char *with)
 {
 	if (ky_tsdl_is_name(option->display) && option->display[0] != '_' &&
-	    label_selects(tag, option->display, option))
+	    label_selects(labels, option->display, option))
 		return option->display;
-	return ky_tsdl_is_name(with) && label_selects(tag, with, option) ? with : NULL;
+	return ky_tsdl_is_name(with) && label_selects(labels, with, option) ? with : NULL;
 }
 
 /* Take the labels of @tag as names of options, when they select them. *serves: they do. */
 static int take_labels(struct ky_lowering *l, const struct ky_field_class *tag,
 		       struct ky_field_class *variant, bool *serves)
 {
+	struct labels labels;
+	int ret = KYMO_OK;
+
 	*serves = tag->num.n_mappings > 0;
-	for (size_t i = 0; i < variant->var.n_options && *serves; i++) {
+	if (!*serves)
+		return KYMO_OK;
+	if (!labels_init(&labels, tag))
+		return ky_error_nomem(l->err);
+	for (size_t i = 0; i < variant->var.n_options && *serves && !ret; i++) {
 		struct ky_option *option = &variant->var.options[i];
 		const char *with, *label;
 
 		with = option->display ? ky_arena_printf(&l->trace->arena, "_%s", option->display)
 				       : "";
 		if (!with)
-			return ky_error_nomem(l->err);
-		label = *with ? label_of(tag, option, with) : NULL;
+			ret = ky_error_nomem(l->err);
+		label = with && *with ? label_of(&labels, option, with) : NULL;
 		*serves = label;
 		option->name = label;
 	}
-	return KYMO_OK;
+	labels_fini(&labels);
+	return ret;
 }
 
 /* The options' names become labels. */

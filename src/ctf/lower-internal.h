@@ -12,10 +12,13 @@ struct ky_lower_copy {
 	const char *what; /* "length", "selector" */
 };
 
-/* A structure whose members are being lowered: those before member *index are done. */
+KY_VEC_TYPE(ky_lower_members, struct ky_member);
+
+/* A structure whose members are being lowered: member *index is at hand, those before are done, and copies among them. */
 struct ky_lower_open {
 	const struct ky_field_class *st;
 	const size_t *index;
+	const struct ky_lower_members *done;
 };
 
 struct ky_lowering {
@@ -25,6 +28,7 @@ struct ky_lowering {
 	struct ky_lower_notes *notes;
 	KY_VEC(struct ky_lower_copy) copies; /* of the members at hand, the innermost's last */
 	KY_VEC(struct ky_lower_open) open;   /* around the field at hand, the innermost last */
+	struct ky_map done; /* members of structures that are done -> their structure */
 	struct kymo_error *err;
 };
 
@@ -39,9 +43,13 @@ struct ky_lower_names {
 /* Give member @index of @parent a name that CTF 1.8 allows. @names: of @parent. */
 int ky_lower_member_name(struct ky_lowering *l, const struct ky_field_class *parent, size_t index,
 			 struct ky_lower_names *names);
-/* Name the @n copies that stand in @parent from member @first on, before the member of their field. */
-int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *parent, size_t first,
-			const struct ky_lower_copy *copies, size_t n, struct ky_lower_names *names);
+/*
+ * Name @members of @parent, the @n @copies for the member that is displayed as @of; the first of them will be member
+ * @first.
+ */
+int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *parent, const char *of,
+			struct ky_member *members, size_t first, const struct ky_lower_copy *copies,
+			size_t n, struct ky_lower_names *names);
 /* Give all options of @variant names of their own. */
 int ky_lower_option_names(struct ky_lowering *l, struct ky_field_class *variant);
 int ky_lower_clock_names(struct ky_lowering *l);

@@ -169,10 +169,9 @@ int ky_lower_member_name(struct ky_lowering *l, const struct ky_field_class *par
 	return member->name ? KYMO_OK : ky_error_nomem(l->err);
 }
 
-static int copy_name(struct ky_lowering *l, const struct ky_field_class *parent, size_t index,
-		     const char *of, const char *what, struct ky_lower_names *names)
+static int copy_name(struct ky_lowering *l, struct ky_member *member, size_t index, const char *of,
+		     const char *what, struct ky_lower_names *names)
 {
-	struct ky_member *member = &parent->st.members[index];
 	struct ky_strbuf *out = &l->notes->added;
 	const char *name = ky_arena_printf(&l->trace->arena, "%s_%s", of, what);
 	int ret = name ? other_name(l, names, name, true, index, &member->display)
@@ -188,18 +187,14 @@ static int copy_name(struct ky_lowering *l, const struct ky_field_class *parent,
 	return KYMO_OK;
 }
 
-int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *parent, size_t first,
-			const struct ky_lower_copy *copies, size_t n, struct ky_lower_names *names)
+int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *parent, const char *of,
+			struct ky_member *members, size_t first, const struct ky_lower_copy *copies,
+			size_t n, struct ky_lower_names *names)
 {
-	const char *of = parent->st.members[first + n].display;
-	int ret = KYMO_OK;
+	int ret = know_members(l, names, parent);
 
-	/* What is asked for its name must have one. */
-	for (size_t i = 0; i < n; i++)
-		parent->st.members[first + i].display = of;
-	ret = know_members(l, names, parent);
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
-		ret = copy_name(l, parent, first + i, of, copies[i].what, names);
+		ret = copy_name(l, &members[i], first + i, of, copies[i].what, names);
 	return ret;
 }
 

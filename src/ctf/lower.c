@@ -59,29 +59,32 @@ static int lower_text(struct ky_lowering *l, struct ky_field_class *cls)
 
 KY_DEEP2(int, lower_class, struct ky_lowering *, struct ky_field_class *)
 
-/* Put the copies from @first on before member *@index of @st. */
-static int insert_copies(struct ky_lowering *l, struct ky_field_class *st, size_t first,
-			 size_t *index, struct ky_lower_names *names)
+/* @member of @st is done. */
+static int add_done(struct ky_lowering *l, const struct ky_field_class *st,
+		    const struct ky_member *member, struct ky_lower_members *done)
 {
-	size_t n = l->copies.len - first, at = *index;
-	struct ky_member *members;
-	int ret;
-
-	if (!n)
-		return KYMO_OK;
-	members = ky_arena_array(&l->trace->arena, st->st.n_members + n, sizeof(*members));
-	if (!members)
+	if (ky_vec_push(done, *member) < 0 ||
+	    ky_map_set(&l->done, (uint64_t)(uintptr_t)member->cls, (void *)(uintptr_t)st) < 0)
 		return ky_error_nomem(l->err);
-	memcpy(members, st->st.members, at * sizeof(*members));
-	for (size_t i = 0; i < n; i++)
-		members[at + i].cls = l->copies.data[first + i].cls;
-	memcpy(members + at + n, st->st.members + at, (st->st.n_members - at) * sizeof(*members));
-	st->st.members = members;
-	st->st.n_members += n;
-	ret = ky_lower_copy_names(l, st, at, l->copies.data + first, n, names);
-	*index += n;
+	return KYMO_OK;
+}
+
+/* @member of @st, and before it the copies from @first on. */
+static int add_with_copies(struct ky_lowering *l, const struct ky_field_class *st,
+			   const struct ky_member *member, size_t first,
+			   struct ky_lower_members *done, struct ky_lower_names *names)
+{
+	const struct ky_lower_copy *copies = l->copies.data + first;
+	size_t n = l->copies.len - first, at = done->len;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
+		ret = add_done(l, st, &(struct ky_member){.cls = copies[i].cls}, done);
+	if (ret == KYMO_OK && n)
+		ret = ky_lower_copy_names(l, st, member->display, done->data + at, at, copies, n,
+					  names);
 	l->copies.len = first;
-	return ret;
+	return ret < 0 ? ret : add_done(l, st, member, done);
 }
 
 /* The path leads to what is lowered, for notes. */
@@ -92,34 +95,42 @@ static void shorten_path(struct ky_lowering *l, size_t len)
 		l->path.data[len] = '\0';
 }
 
-static int lower_member(struct ky_lowering *l, struct ky_field_class *st, size_t *index,
-			struct ky_lower_names *names)
+static int lower_member(struct ky_lowering *l, struct ky_field_class *st, size_t index,
+			struct ky_lower_members *done, struct ky_lower_names *names)
 {
-	struct ky_member *member = &st->st.members[*index];
+	struct ky_member *member = &st->st.members[index];
 	size_t first = l->copies.len, len = l->path.len;
 	int ret;
 
 	ky_strbuf_addf(&l->path, ".%s", member->display);
-	ret = ky_lower_member_name(l, st, *index, names);
+	ret = ky_lower_member_name(l, st, index, names);
 	if (ret == KYMO_OK)
 		ret = lower_class_deep(KYMO_E_MEMORY, l, member->cls);
 	shorten_path(l, len);
-	return ret < 0 ? ret : insert_copies(l, st, first, index, names);
+	return ret < 0 ? ret : add_with_copies(l, st, member, first, done, names);
 }
 
 static int lower_struct(struct ky_lowering *l, struct ky_field_class *st)
 {
 	struct ky_lower_names names = {.known = false};
+	struct ky_lower_members done = KY_VEC_INIT;
 	size_t i = 0;
 	int ret = ky_lower_roles(l, st);
 
-	if (ret < 0 || ky_vec_push(&l->open, (struct ky_lower_open){st, &i}) < 0)
+	if (ret < 0 || ky_vec_push(&l->open, (struct ky_lower_open){st, &i, &done}) < 0)
 		return ky_error_nomem(l->err);
 	ky_names_init(&names.given);
 	for (; i < st->st.n_members && ret == KYMO_OK; i++)
-		ret = lower_member(l, st, &i, &names);
+		ret = lower_member(l, st, i, &done, &names);
 	ky_names_fini(&names.given);
 	l->open.len--;
+	if (ret == KYMO_OK && done.len > st->st.n_members) {
+		st->st.members =
+			ky_arena_memdup(&l->trace->arena, done.data, done.len * sizeof(*done.data));
+		st->st.n_members = st->st.members ? done.len : 0;
+		ret = st->st.members ? KYMO_OK : ky_error_nomem(l->err);
+	}
+	ky_vec_fini(&done);
 	return ret;
 }
 
@@ -320,6 +331,7 @@ int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *le
 	ky_strbuf_fini(&l.path);
 	ky_vec_fini(&l.copies);
 	ky_vec_fini(&l.open);
+	ky_map_fini(&l.done);
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_write(l.trace, text, len_bytes, err);
 	ky_trace_class_free(l.trace);

@@ -6,6 +6,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/lower.h"
+#include "ctf/same-labels.h"
 #include "ctf/unicode.h"
 #include "ctf/walk.h"
 
@@ -53,36 +54,6 @@ static bool same_ref(struct comparison *c, const struct ky_field_ref *a,
 	       c->slots[a->target->slot] == b->target->slot;
 }
 
-static bool has_label(const struct ky_field_class *cls, const char *label,
-		      const struct ky_range *range)
-{
-	for (size_t i = 0; i < cls->num.n_mappings; i++) {
-		const struct ky_mapping *mapping = &cls->num.mappings[i];
-
-		for (size_t j = 0; j < mapping->n_ranges && ky_utf8_same(mapping->label, label);
-		     j++) {
-			if (memcmp(&mapping->ranges[j], range, sizeof(*range)) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Labels stay; what had none may have got some, to select options by. Flags are no labels. */
-static bool same_labels(const struct ky_field_class *a, const struct ky_field_class *b)
-{
-	for (size_t i = 0; i < a->num.n_mappings && ky_field_is_int(a); i++) {
-		const struct ky_mapping *mapping = &a->num.mappings[i];
-
-		for (size_t j = 0; j < mapping->n_ranges; j++) {
-			if (!ky_range_is_never(&mapping->ranges[j]) &&
-			    !has_label(b, mapping->label, &mapping->ranges[j]))
-				return false;
-		}
-	}
-	return true;
-}
-
 static bool same_kind(const struct ky_field_class *a, const struct ky_field_class *b)
 {
 	if (a->kind == b->kind)
@@ -114,7 +85,7 @@ static bool same_values(const struct ky_field_class *a, const struct ky_field_cl
 static bool same_numbers(struct comparison *c, const struct ky_field_class *a,
 			 const struct ky_field_class *b)
 {
-	if (!same_labels(a, b) || !a->num.clock != !b->num.clock)
+	if (!ky_same_labels(a, b) || !a->num.clock != !b->num.clock)
 		return false;
 	if (a->slot != KY_NO_SLOT)
 		c->slots[a->slot] = b->slot;
@@ -147,24 +118,10 @@ static bool is_uuid(const struct ky_field_class *cls)
 	return cls->role == KY_ROLE_TRACE_UUID;
 }
 
-static bool in_ranges(const struct ky_option *option, const struct ky_range *range)
-{
-	for (size_t i = 0; i < option->n_ranges; i++) {
-		if (memcmp(&option->ranges[i], range, sizeof(*range)) == 0)
-			return true;
-	}
-	return false;
-}
-
 static bool same_option(struct comparison *c, const struct ky_option *a, const struct ky_option *b)
 {
-	if (a->n_ranges != b->n_ranges)
-		return false;
-	for (size_t i = 0; i < a->n_ranges; i++) {
-		if (!in_ranges(b, &a->ranges[i]))
-			return false;
-	}
-	return same_class_deep(false, c, a->cls, b->cls);
+	return ky_same_ranges(a->ranges, a->n_ranges, b->ranges, b->n_ranges) &&
+	       same_class_deep(false, c, a->cls, b->cls);
 }
 
 static bool is_never(const struct ky_option *option)
@@ -420,15 +377,22 @@ static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)
 			    ky_scope_name(scope), *of ? " of " : "", of);
 }
 
+/* Where no header tells ids, there is one event that any has: the first. */
+static const struct ky_event_class *event_told(const struct ky_stream_class *stream, uint64_t id)
+{
+	const struct ky_event_class *event = ky_map_get(&stream->events_by_id, id);
+
+	if (event && ky_event_class_id_told(event) == id)
+		return event;
+	event = stream->events.len ? stream->events.data[0] : NULL;
+	return event && ky_event_class_id_told(event) == id ? event : NULL;
+}
+
 static int same_event(struct comparison *c, const struct ky_event_class *a,
 		      const struct ky_stream_class *stream, struct kymo_error *err)
 {
-	const struct ky_event_class *b = NULL;
+	const struct ky_event_class *b = event_told(stream, ky_event_class_id_told(a));
 
-	for (size_t i = 0; i < stream->events.len && !b; i++) {
-		if (ky_event_class_id_told(stream->events.data[i]) == ky_event_class_id_told(a))
-			b = stream->events.data[i];
-	}
 	if (!b || !ky_utf8_same(a->name, b->name))
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "event %s cannot be described in the other version of CTF",

@@ -124,7 +124,8 @@ int ky_tsdl_bind(struct ky_tsdl_parser *p, struct ky_field_class *cls, bool must
 		return KYMO_OK;
 	for (size_t i = p->open.len; i-- > 0;) {
 		const struct ky_field_class *st = p->open.data[i];
-		struct ky_field_class *target = ky_path_follow(st, st->st.n_members, ref->text);
+		struct ky_field_class *target =
+			ky_path_follow(&p->tables, st, st->st.n_members, ref->text);
 
 		if (target)
 			return bind_to(p, cls, target);
@@ -140,14 +141,16 @@ int ky_tsdl_bind(struct ky_tsdl_parser *p, struct ky_field_class *cls, bool must
 struct view {
 	struct ky_field_class *roots[KY_SCOPE_COUNT];
 	enum ky_scope scope; /* of the tree being bound */
+	struct ky_child_tables *tables;
 };
 
 static struct ky_field_class *root_member(const struct view *view, int scope, const char *path)
 {
 	const struct ky_field_class *root = view->roots[scope];
 
-	return root && scope <= (int)view->scope ? ky_path_follow(root, root->st.n_members, path)
-						 : NULL;
+	if (!root || scope > (int)view->scope)
+		return NULL;
+	return ky_path_follow(view->tables, root, root->st.n_members, path);
 }
 
 static struct ky_field_class *find_in_view(const struct view *view, const char *path)
@@ -217,7 +220,7 @@ static int bind_stream(struct ky_tsdl_parser *p, struct view *view, struct ky_st
 
 int ky_tsdl_bind_scopes(struct ky_tsdl_parser *p)
 {
-	struct view view = {.roots = {NULL}};
+	struct view view = {.tables = &p->tables};
 	int ret = bind_root(p, &view, KY_SCOPE_PACKET_HEADER, p->trace->packet_header);
 
 	for (size_t i = 0; i < p->trace->streams.len && ret == KYMO_OK; i++)

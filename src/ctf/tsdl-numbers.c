@@ -65,12 +65,9 @@ static int clock_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
 		return ky_tsdl_fail(p, attr->value_at, "map must be like clock.NAME.value");
 	word += 6;
 	len -= 12;
-	ky_vec_foreach(&p->trace->clocks, known) {
-		if (!strncmp((*known)->name, word, len) && !(*known)->name[len]) {
-			*clock = *known;
-			return KYMO_OK;
-		}
-	}
+	*clock = ky_names_getn(&p->clocks, word, len);
+	if (*clock)
+		return KYMO_OK;
 	return ky_tsdl_fail(p, attr->value_at, "there is no clock \"%.*s\"", (int)len, word);
 }
 

@@ -98,27 +98,31 @@ static int trace_block(struct ky_tsdl_parser *p)
 
 /* ---- env --------------------------------------------------------------------------------- */
 
-static struct ky_env *find_env(struct ky_trace_class *trace, const char *name)
+/* The entry of that name, added if there is none; NULL without memory. */
+static struct ky_env *take_env(struct ky_tsdl_parser *p, const char *name)
 {
-	for (size_t i = 0; i < trace->env.len; i++) {
-		if (!strcmp(trace->env.data[i].name, name))
-			return &trace->env.data[i];
-	}
-	return NULL;
+	struct ky_trace_class *trace = p->trace;
+	size_t number = (size_t)(uintptr_t)ky_names_get(&p->env, name);
+
+	if (number)
+		return &trace->env.data[number - 1];
+	if (ky_env_add_number(trace, name, 0) < 0)
+		return NULL;
+	number = trace->env.len;
+	if (ky_names_set(&p->env, trace->env.data[number - 1].name, (void *)(uintptr_t)number) < 0)
+		return NULL;
+	return &trace->env.data[number - 1];
 }
 
 static int env_attr(struct ky_tsdl_parser *p, void *data, const struct ky_tsdl_attr *attr)
 {
-	struct ky_trace_class *trace = p->trace;
-	struct ky_env *env = find_env(trace, attr->name);
+	struct ky_env *env;
 
 	if (attr->kind == KY_ATTR_TYPE)
 		return ky_tsdl_fail(p, attr->value_at, "the environment holds no types");
-	if (!env) {
-		if (ky_env_add_number(trace, attr->name, 0) < 0)
-			return ky_error_nomem(p->err);
-		env = ky_vec_last(&trace->env);
-	}
+	env = take_env(p, attr->name);
+	if (!env)
+		return ky_error_nomem(p->err);
 	env->is_text = attr->kind != KY_ATTR_NUMBER;
 	if (env->is_text)
 		return ky_tsdl_attr_text(p, attr, &env->text);
@@ -182,13 +186,10 @@ static int clock_block(struct ky_tsdl_parser *p)
 		return ret;
 	if (!block.clock.name || !*block.clock.name)
 		return ky_tsdl_fail(p, token, "this clock has no name");
-	ky_vec_foreach(&p->trace->clocks, known) {
-		if (!strcmp((*known)->name, block.clock.name))
-			return ky_tsdl_fail(p, token, "there are two clocks \"%.200s\"",
-					    block.clock.name);
-	}
+	if (ky_names_get(&p->clocks, block.clock.name))
+		return ky_tsdl_fail(p, token, "there are two clocks \"%.200s\"", block.clock.name);
 	clock = ky_clock_class_new(p->trace, block.clock.name);
-	if (!clock)
+	if (!clock || ky_names_set(&p->clocks, clock->name, clock) < 0)
 		return ky_error_nomem(p->err);
 	*clock = block.clock;
 	return ky_clock_finish(clock, p->err);
@@ -498,6 +499,9 @@ int ky_tsdl_parse(const char *text, size_t len_bytes, struct ky_trace_class **tr
 		return ky_error_nomem(err);
 	ky_arena_init(&p.arena);
 	ky_map_init(&p.copies);
+	ky_child_tables_init(&p.tables);
+	ky_names_init(&p.env);
+	ky_names_init(&p.clocks);
 	ret = parse(&p, text, len_bytes);
 	if (ret == KYMO_E_MEMORY)
 		ky_error_nomem(p.err);
@@ -507,6 +511,9 @@ int ky_tsdl_parse(const char *text, size_t len_bytes, struct ky_trace_class **tr
 	ky_vec_fini(&p.open);
 	ky_vec_fini(&p.events);
 	ky_map_fini(&p.copies);
+	ky_child_tables_fini(&p.tables);
+	ky_names_fini(&p.env);
+	ky_names_fini(&p.clocks);
 	ky_arena_fini(&p.arena);
 	if (ret < 0)
 		ky_trace_class_free(p.trace);

@@ -22,6 +22,7 @@
 #define KY_CTF_TSDL_PARSER_H
 
 #include "base/strbuf.h"
+#include "ctf/child-tables.h"
 #include "ctf/model.h"
 #include "ctf/tsdl-lex.h"
 
@@ -71,8 +72,10 @@ struct ky_tsdl_parser {
 	uint64_t n_nodes;
 	size_t n_paddings; /* bit fields without a name */
 	uint64_t variant_budget;
-	struct ky_map copies;	/* while copying: referred field -> its copy */
-	struct kymo_error *err; /* never NULL here */
+	struct ky_map copies; /* while copying: referred field -> its copy */
+	struct ky_child_tables tables;
+	struct ky_names env, clocks; /* name -> number in the trace's list, from 1 on */
+	struct kymo_error *err;	     /* never NULL here */
 };
 
 /*

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-#include "base/deep.h"
 #include "ctf/walk.h"
 
-static const char *child_name(const struct ky_field_class *cls, size_t i)
+/* Longer ways are not found. */
+#define KY_PATH_STEPS_MAX 4096
+
+static const char *name_of(const struct ky_field_class *cls, size_t i)
 {
 	return cls->kind == KY_FIELD_STRUCT ? cls->st.members[i].name : cls->var.options[i].name;
 }
@@ -17,7 +19,8 @@ static bool has_names(const struct ky_field_class *cls)
 	return cls->kind == KY_FIELD_STRUCT || cls->kind == KY_FIELD_VARIANT;
 }
 
-struct ky_field_class *ky_path_follow(const struct ky_field_class *st, size_t n_members,
+struct ky_field_class *ky_path_follow(struct ky_child_tables *tables,
+				      const struct ky_field_class *st, size_t n_members,
 				      const char *path)
 {
 	const struct ky_field_class *cls = st;
@@ -25,19 +28,15 @@ struct ky_field_class *ky_path_follow(const struct ky_field_class *st, size_t n_
 
 	for (;;) {
 		size_t len = strcspn(path, ".");
-		struct ky_field_class *found = NULL;
+		size_t i = ky_child_named(tables, cls, n, path, len);
 
-		for (size_t i = 0; i < n && !found; i++) {
-			const char *name = child_name(cls, i);
-
-			if (!strncmp(name, path, len) && !name[len])
-				found = ky_field_child(cls, i);
-		}
-		if (!found || !path[len])
-			return found;
-		if (!has_names(found))
+		if (i == KY_NO_CHILD)
 			return NULL;
-		cls = found;
+		if (!path[len])
+			return ky_field_child(cls, i);
+		cls = ky_field_child(cls, i);
+		if (!has_names(cls))
+			return NULL;
 		n = ky_field_n_children(cls);
 		path += len + 1;
 	}
@@ -57,35 +56,32 @@ int ky_path_scope(const char *path, const char **rest)
 	return -1;
 }
 
-KY_DEEP4(bool, find, const struct ky_field_class *, size_t, const struct ky_field_class *,
-	 struct ky_strbuf *)
-
-static bool find(const struct ky_field_class *st, size_t n_members,
-		 const struct ky_field_class *target, struct ky_strbuf *out)
+/* The names on the way down to @at, which stands below @st; false: not all on the way have one. */
+static bool put_way(struct ky_child_tables *tables, const struct ky_field_class *st,
+		    size_t n_members, const struct ky_child_place *at, struct ky_strbuf *out)
 {
-	size_t len = out->len;
+	const struct ky_child_place *way[KY_PATH_STEPS_MAX];
+	size_t n = 0;
 
-	for (size_t i = 0; i < n_members; i++) {
-		const struct ky_field_class *child = ky_field_child(st, i);
-
-		if (len)
-			ky_strbuf_addc(out, '.');
-		ky_strbuf_adds(out, child_name(st, i));
-		if (ky_strbuf_failed(out))
+	for (; at; at = ky_child_place(tables, st, at->parent)) {
+		if (n == KY_PATH_STEPS_MAX || !has_names(at->parent))
 			return false;
-		if (child == target ||
-		    (has_names(child) &&
-		     find_deep(false, child, ky_field_n_children(child), target, out)))
-			return true;
-		out->len = len;
-		if (out->data)
-			out->data[len] = '\0';
+		way[n++] = at;
+		if (at->parent == st)
+			break;
 	}
-	return false;
+	if (!at || at->index >= n_members)
+		return false;
+	while (n-- > 0) {
+		ky_strbuf_adds(out, name_of(way[n]->parent, way[n]->index));
+		if (n)
+			ky_strbuf_addc(out, '.');
+	}
+	return !ky_strbuf_failed(out);
 }
 
-bool ky_path_find(const struct ky_field_class *st, size_t n_members,
+bool ky_path_find(struct ky_child_tables *tables, const struct ky_field_class *st, size_t n_members,
 		  const struct ky_field_class *target, struct ky_strbuf *out)
 {
-	return find(st, n_members, target, out);
+	return put_way(tables, st, n_members, ky_child_place(tables, st, target), out);
 }

@@ -4,13 +4,15 @@
 #define KY_CTF_TSDL_PATH_H
 
 #include "base/strbuf.h"
+#include "ctf/child-tables.h"
 #include "ctf/model.h"
 
 /*
  * Follow @path (names as written, with dots between them) from the first @n_members members of
  * @st, through structs and the options of variants. NULL when it leads nowhere.
  */
-struct ky_field_class *ky_path_follow(const struct ky_field_class *st, size_t n_members,
+struct ky_field_class *ky_path_follow(struct ky_child_tables *tables,
+				      const struct ky_field_class *st, size_t n_members,
 				      const char *path);
 
 /*
@@ -22,7 +24,7 @@ int ky_path_scope(const char *path, const char **rest);
  * Append the path that leads from the first @n_members members of @st to @target.
  * Returns false, with @out unchanged, when there is none.
  */
-bool ky_path_find(const struct ky_field_class *st, size_t n_members,
+bool ky_path_find(struct ky_child_tables *tables, const struct ky_field_class *st, size_t n_members,
 		  const struct ky_field_class *target, struct ky_strbuf *out);
 
 #endif

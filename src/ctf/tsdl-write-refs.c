@@ -9,11 +9,12 @@
 /* ---- references -------------------------------------------------------------------------- */
 
 /* What the relative @path leads to at this place: the innermost struct that has it counts. */
-static const struct ky_field_class *look_up(const struct ky_tsdl_writer *w, const char *path)
+static const struct ky_field_class *look_up(struct ky_tsdl_writer *w, const char *path)
 {
 	for (size_t i = w->open.len; i-- > 0;) {
 		const struct ky_tsdl_open *open = &w->open.data[i];
-		const struct ky_field_class *cls = ky_path_follow(open->st, open->n_written, path);
+		const struct ky_field_class *cls =
+			ky_path_follow(&w->tables, open->st, open->n_written, path);
 
 		if (cls)
 			return cls;
@@ -28,7 +29,7 @@ static bool relative_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 	for (size_t i = w->open.len; i-- > 0;) {
 		const struct ky_tsdl_open *open = &w->open.data[i];
 
-		if (ky_path_find(open->st, open->n_written, target, path)) {
+		if (ky_path_find(&w->tables, open->st, open->n_written, target, path)) {
 			if (look_up(w, ky_strbuf_text(path)) == target)
 				return true;
 			ky_strbuf_clear(path);
@@ -61,7 +62,8 @@ static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 	for (int scope = w->scope; scope >= 0; scope--) {
 		const struct ky_field_class *root = scope_root(w, (enum ky_scope)scope);
 		struct ky_strbuf rest = KY_STRBUF_INIT;
-		bool found = root && ky_path_find(root, root->st.n_members, target, &rest);
+		bool found =
+			root && ky_path_find(&w->tables, root, root->st.n_members, target, &rest);
 
 		if (found)
 			ky_strbuf_addf(path, "%s.%s", ky_scope_name((enum ky_scope)scope),
@@ -74,15 +76,12 @@ static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 }
 
 /* Is @target a member of the struct that is being written? */
-static bool is_near(const struct ky_tsdl_writer *w, const struct ky_field_class *target)
+static bool is_near(struct ky_tsdl_writer *w, const struct ky_field_class *target)
 {
 	const struct ky_tsdl_open *open = ky_vec_last(&w->open);
+	const struct ky_child_place *place = ky_child_place(&w->tables, open->st, target);
 
-	for (size_t i = 0; i < open->n_written; i++) {
-		if (open->st->st.members[i].cls == target)
-			return true;
-	}
-	return false;
+	return place && place->parent == open->st && place->index < open->n_written;
 }
 
 /*

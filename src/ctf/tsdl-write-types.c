@@ -15,7 +15,8 @@ KY_DEEP3(int, put_field, struct ky_tsdl_writer *, const struct ky_field_class *,
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w)
 {
 	ky_vec_fini(&w->open);
-	ky_vec_fini(&w->named);
+	ky_names_fini(&w->named);
+	ky_child_tables_fini(&w->tables);
 }
 
 /* Beyond that, text would grow with the square of its depth. */
@@ -389,22 +390,13 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 	}
 }
 
-static const struct ky_field_class *named_struct(const struct ky_tsdl_writer *w, const char *name)
-{
-	for (size_t i = 0; i < w->named.len; i++) {
-		if (!strcmp(w->named.data[i]->type_name, name))
-			return w->named.data[i];
-	}
-	return NULL;
-}
-
 int ky_tsdl_name_scope(struct ky_tsdl_writer *w, enum ky_scope scope,
 		       const struct ky_field_class *root)
 {
 	int ret;
 
 	if (!root || !root->type_name || !ky_tsdl_is_name(root->type_name) ||
-	    named_struct(w, root->type_name))
+	    ky_names_get(&w->named, root->type_name))
 		return KYMO_OK;
 	w->scope = scope;
 	w->indent = 0;
@@ -412,7 +404,7 @@ int ky_tsdl_name_scope(struct ky_tsdl_writer *w, enum ky_scope scope,
 	ret = put_struct(w, root, root->type_name);
 	w->is_naming = false;
 	ky_strbuf_adds(w->out, ";\n\n");
-	if (ret == KYMO_OK && ky_vec_push(&w->named, root) < 0)
+	if (ret == KYMO_OK && ky_names_set(&w->named, root->type_name, (void *)(uintptr_t)root) < 0)
 		return ky_error_nomem(w->err);
 	return ret;
 }
@@ -421,7 +413,7 @@ int ky_tsdl_put_scope(struct ky_tsdl_writer *w, enum ky_scope scope,
 		      const struct ky_field_class *root, const char *name)
 {
 	const struct ky_field_class *named =
-		root->type_name ? named_struct(w, root->type_name) : NULL;
+		root->type_name ? ky_names_get(&w->named, root->type_name) : NULL;
 	int ret = KYMO_OK;
 
 	w->scope = scope;

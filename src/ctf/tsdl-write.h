@@ -4,6 +4,7 @@
 #define KY_CTF_TSDL_WRITE_H
 
 #include "base/strbuf.h"
+#include "ctf/child-tables.h"
 #include "ctf/model.h"
 
 /* A struct whose members are being written: what relative paths can reach. */
@@ -20,7 +21,8 @@ struct ky_tsdl_writer {
 	enum ky_scope scope;
 	int indent;
 	KY_VEC(struct ky_tsdl_open) open;
-	KY_VEC(const struct ky_field_class *) named; /* structs that were written by name */
+	struct ky_names named; /* structs that were written by name */
+	struct ky_child_tables tables;
 	struct kymo_error *err;
 	bool is_naming; /* a struct by name, before it is known whose scopes it will be */
 };

@@ -125,7 +125,7 @@ void ky_utf8_repair(struct ky_strbuf *out, const char *text)
 	}
 }
 
-bool ky_utf8_same(const char *a, const char *b)
+int ky_utf8_compare(const char *a, const char *b)
 {
 	const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
 	size_t len_x = strlen(a), len_y = strlen(b), n;
@@ -139,7 +139,12 @@ bool ky_utf8_same(const char *a, const char *b)
 		y += n;
 		len_y -= n;
 		if (code_x != code_y)
-			return false;
+			return code_x < code_y ? -1 : 1;
 	}
-	return !len_x && !len_y;
+	return (len_x > 0) - (len_y > 0);
+}
+
+bool ky_utf8_same(const char *a, const char *b)
+{
+	return ky_utf8_compare(a, b) == 0;
 }

@@ -22,6 +22,8 @@ size_t ky_unicode_next(enum ky_encoding encoding, const uint8_t *text, size_t le
 void ky_utf8_repair(struct ky_strbuf *out, const char *text);
 /* Are two texts the same once they are repaired? */
 bool ky_utf8_same(const char *a, const char *b);
+/* Less than, equal to, or more than 0: an order of texts in which those are equal. */
+int ky_utf8_compare(const char *a, const char *b);
 
 /* Append @text of @encoding (a UTF-16 or UTF-32) as UTF-8; U+FFFD stands for what is malformed. */
 void ky_utf8_from(struct ky_strbuf *out, enum ky_encoding encoding, const uint8_t *text,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <search.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <kymo/error.h>
+
+#include "base/vec.h"
 
 #define CHUNK_SLOTS 64
 
@@ -36,6 +39,9 @@ static uintptr_t page_bytes;
 /* Under the lock: */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_guards;
+static void *by_begin; /* tsearch()'s tree of the slots in use */
+KY_VEC_TYPE(slots, struct slot *);
+static struct slots unused; /* has room for every slot there is */
 /* Written before the handler is installed. */
 static struct sigaction before;
 
@@ -133,91 +139,126 @@ static void uninstall(void)
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-static struct slot *free_slot(void)
+/* Make the free slots of @chunk, the newest of @n_slots slots, known. */
+static int add_unused(struct chunk *chunk, size_t n_slots)
 {
-	struct chunk *c = &first_chunk, *next;
+	if (ky_vec_reserve(&unused, n_slots) < 0)
+		return -1;
+	for (size_t i = CHUNK_SLOTS; i-- > 0;)
+		(void)ky_vec_push(&unused, &chunk->slots[i]);
+	return 0;
+}
 
-	for (;;) {
-		for (size_t i = 0; i < CHUNK_SLOTS; i++) {
-			if (!atomic_load_explicit(&c->slots[i].end, memory_order_relaxed))
-				return &c->slots[i];
-		}
-		next = atomic_load_explicit(&c->next, memory_order_relaxed);
-		if (!next) {
-			next = calloc(1, sizeof(*next));
-			if (!next)
-				return NULL;
-			atomic_store_explicit(&c->next, next, memory_order_release);
-		}
-		c = next;
+/* One more chunk; the handler finds it once it is whole. */
+static int add_chunk(void)
+{
+	static struct chunk *last;
+	static size_t n_slots;
+	struct chunk *chunk = last ? calloc(1, sizeof(*chunk)) : &first_chunk;
+
+	if (!chunk)
+		return -1;
+	if (add_unused(chunk, n_slots + CHUNK_SLOTS) < 0) {
+		if (last)
+			free(chunk);
+		return -1;
 	}
+	if (last)
+		atomic_store_explicit(&last->next, chunk, memory_order_release);
+	last = chunk;
+	n_slots += CHUNK_SLOTS;
+	return 0;
+}
+
+static uintptr_t begin_of(const struct slot *slot)
+{
+	return atomic_load_explicit(&slot->begin, memory_order_relaxed);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	uintptr_t x = begin_of(a), y = begin_of(b);
+
+	/* Two guards that begin at one place are two all the same. */
+	if (x == y) {
+		x = (uintptr_t)a;
+		y = (uintptr_t)b;
+	}
+	return (x > y) - (x < y);
+}
+
+struct range {
+	uintptr_t begin;
+	size_t size_bytes;
+};
+
+/* 0: @slot begins in @range. */
+static int compare_range(const void *range, const void *slot)
+{
+	const struct range *r = range;
+	uintptr_t at = begin_of(slot);
+
+	return at < r->begin ? 1 : at - r->begin < r->size_bytes ? 0 : -1;
 }
 
 int ky_guard_add(const void *data, size_t size_bytes)
 {
 	uintptr_t begin = (uintptr_t)data, end;
-	struct slot *slot;
+	struct slot *slot = NULL;
 
 	pthread_mutex_lock(&lock);
-	slot = free_slot();
+	if (unused.len || add_chunk() == 0) {
+		slot = *ky_vec_last(&unused);
+		atomic_store_explicit(&slot->hit, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->begin, begin, memory_order_relaxed);
+		if (!tsearch(slot, &by_begin, compare_slots))
+			slot = NULL;
+	}
 	if (slot) {
+		unused.len--;
 		if (!n_guards++)
 			install();
 		end = (begin + size_bytes + page_bytes - 1) & ~(page_bytes - 1);
-		atomic_store_explicit(&slot->hit, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->begin, begin, memory_order_relaxed);
 		atomic_store_explicit(&slot->end, end, memory_order_release);
 	}
 	pthread_mutex_unlock(&lock);
 	return slot ? KYMO_OK : KYMO_E_MEMORY;
 }
 
-/* Calls for each slot that begins in the range; true: go on. */
-static void each_slot(const void *data, size_t size_bytes, bool (*each)(struct slot *slot))
-{
-	uintptr_t begin = (uintptr_t)data;
-
-	for (struct chunk *c = &first_chunk; c;
-	     c = atomic_load_explicit(&c->next, memory_order_acquire)) {
-		for (size_t i = 0; i < CHUNK_SLOTS; i++) {
-			struct slot *slot = &c->slots[i];
-			uintptr_t at = atomic_load_explicit(&slot->begin, memory_order_relaxed);
-
-			if (atomic_load_explicit(&slot->end, memory_order_acquire) && at >= begin &&
-			    at - begin < size_bytes && !each(slot))
-				return;
-		}
-	}
-}
-
-static bool clear(struct slot *slot)
-{
-	atomic_store_explicit(&slot->end, 0, memory_order_release);
-	if (!--n_guards)
-		uninstall();
-	return true;
-}
-
 void ky_guard_remove(const void *data, size_t size_bytes)
 {
+	const struct range range = {.begin = (uintptr_t)data, .size_bytes = size_bytes};
+	struct slot *const *node;
+
 	pthread_mutex_lock(&lock);
-	each_slot(data, size_bytes, clear);
+	while ((node = tfind(&range, &by_begin, compare_range))) {
+		struct slot *slot = *node;
+
+		(void)tdelete(slot, &by_begin, compare_slots);
+		atomic_store_explicit(&slot->end, 0, memory_order_release);
+		(void)ky_vec_push(&unused, slot);
+		if (!--n_guards)
+			uninstall();
+	}
 	pthread_mutex_unlock(&lock);
-}
-
-static __thread bool found_hit;
-
-static bool note_hit(struct slot *slot)
-{
-	found_hit = atomic_load_explicit(&slot->hit, memory_order_relaxed);
-	return !found_hit;
 }
 
 bool ky_guard_hit(const void *data, size_t size_bytes)
 {
+	const struct range range = {.begin = (uintptr_t)data, .size_bytes = size_bytes};
+
 	if (!atomic_load_explicit(&n_hits, memory_order_acquire))
 		return false;
-	found_hit = false;
-	each_slot(data, size_bytes, note_hit);
-	return found_hit;
+	for (struct chunk *c = &first_chunk; c;
+	     c = atomic_load_explicit(&c->next, memory_order_acquire)) {
+		for (size_t i = 0; i < CHUNK_SLOTS; i++) {
+			struct slot *slot = &c->slots[i];
+
+			if (atomic_load_explicit(&slot->end, memory_order_acquire) &&
+			    compare_range(&range, slot) == 0 &&
+			    atomic_load_explicit(&slot->hit, memory_order_relaxed))
+				return true;
+		}
+	}
+	return false;
 }

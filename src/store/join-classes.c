@@ -50,31 +50,35 @@ bool ky_join_covers(const struct ky_trace_class *large, const struct ky_trace_cl
 	return true;
 }
 
-/* Chunks and snapshots of one trace were made on one machine, in one session. */
-static bool same_env(const struct ky_trace_class *a, const struct ky_trace_class *b)
-{
-	if (a->env.len != b->env.len)
-		return false;
-	for (size_t i = 0; i < a->env.len; i++) {
-		const struct ky_env *x = &a->env.data[i], *y = &b->env.data[i];
-
-		if (strcmp(x->name, y->name) != 0 || x->is_text != y->is_text ||
-		    (x->is_text ? strcmp(x->text, y->text) != 0 : x->number != y->number))
-			return false;
-	}
-	return true;
-}
-
 /* Is it an identity, or were the bytes just never filled in? */
-static bool has_uuid(const struct ky_trace_class *cls)
+bool ky_join_has_identity(const struct ky_trace_class *cls)
 {
 	static const uint8_t none[16];
 
 	return cls->has_uuid && memcmp(cls->uuid, none, sizeof(none)) != 0;
 }
 
+static int compare_entries(const struct ky_env *x, const struct ky_env *y)
+{
+	int ret = strcmp(x->name, y->name) ?: x->is_text - y->is_text;
+
+	if (ret)
+		return ret;
+	return x->is_text ? strcmp(x->text, y->text)
+			  : (x->number > y->number) - (x->number < y->number);
+}
+
+int ky_join_compare(const struct ky_trace_class *a, const struct ky_trace_class *b)
+{
+	int ret = memcmp(a->uuid, b->uuid, sizeof(a->uuid))
+			  ?: (a->env.len > b->env.len) - (a->env.len < b->env.len);
+
+	for (size_t i = 0; i < a->env.len && !ret; i++)
+		ret = compare_entries(&a->env.data[i], &b->env.data[i]);
+	return ret;
+}
+
 bool ky_join_is_possible(const struct ky_trace_class *a, const struct ky_trace_class *b)
 {
-	return has_uuid(a) && has_uuid(b) && memcmp(a->uuid, b->uuid, 16) == 0 && same_env(a, b) &&
-	       (ky_join_covers(a, b) || ky_join_covers(b, a));
+	return ky_join_covers(a, b) || ky_join_covers(b, a);
 }

@@ -8,7 +8,16 @@
 /* Does @large describe all that @small does, as far as ids, names and sizes tell? */
 bool ky_join_covers(const struct ky_trace_class *large, const struct ky_trace_class *small);
 
-/* May they be one: same identity and environment, and one of them covers the other? */
+/* Has the trace a UUID that was filled in? */
+bool ky_join_has_identity(const struct ky_trace_class *cls);
+
+/*
+ * Order by UUID and environment, as qsort() wants it. Chunks and snapshots of one trace compare as
+ * equal: they were made on one machine, in one session.
+ */
+int ky_join_compare(const struct ky_trace_class *a, const struct ky_trace_class *b);
+
+/* May two traces with one identity be one? They may when one of them covers the other. */
 bool ky_join_is_possible(const struct ky_trace_class *a, const struct ky_trace_class *b);
 
 #endif

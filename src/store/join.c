@@ -12,10 +12,17 @@
 #include "store/join-classes.h"
 #include "store/stream.h"
 
+/*
+ * Unrelated traces may share an identity, when a program has one built in. This many times we look
+ * which of them belong to one trace all the same; every time costs in proportion to all of them.
+ */
+#define MISFITS_MAX 64
+
 /* ---- files of one stream ----------------------------------------------------------------- */
 
 struct file {
 	struct ky_stream *stream;
+	size_t at; /* its place among the trace's streams */
 	struct ky_packet_list packets;
 	size_t first; /* packets before are in an earlier file too */
 };
@@ -51,17 +58,31 @@ static bool is_whole(const struct file *file, const struct ky_packet_entry *p)
 	return (p->content_bits + 7) / 8 <= file->stream->file.size_bytes - p->offset_bytes;
 }
 
-/* Has @earlier the packet @p of @file? */
-static bool has_packet(const struct file *earlier, const struct file *file,
+/* Is @q before @p in their data stream? */
+static bool is_before(const struct ky_packet_entry *q, const struct ky_packet_entry *p)
+{
+	if (q->has_sequence && p->has_sequence && q->sequence != p->sequence)
+		return q->sequence < p->sequence;
+	return q->begin_cycles < p->begin_cycles;
+}
+
+/* Has a file of @chain the packet @p of @file? The packets of a chain are in order. */
+static bool has_packet(const struct files *chain, const struct file *file,
 		       const struct ky_packet_entry *p)
 {
-	for (size_t i = earlier->packets.len; i-- > 0;) {
-		const struct ky_packet_entry *q = &earlier->packets.data[i];
+	if (!is_whole(file, p) || (!p->has_times && !p->has_sequence))
+		return false;
+	for (size_t k = chain->len; k-- > 0;) {
+		const struct file *earlier = &chain->data[k];
 
-		if (q->begin_cycles < p->begin_cycles)
-			return false;
-		if (is_whole(file, p) && is_whole(earlier, q) && same_packet(earlier, q, file, p))
-			return true;
+		for (size_t i = earlier->packets.len; i-- > 0;) {
+			const struct ky_packet_entry *q = &earlier->packets.data[i];
+
+			if (is_before(q, p))
+				return false;
+			if (is_whole(earlier, q) && same_packet(earlier, q, file, p))
+				return true;
+		}
 	}
 	return false;
 }
@@ -87,15 +108,12 @@ static bool fits(const struct files *chain, struct file *file)
 {
 	const struct ky_packet_entry *last;
 	const struct file *tail;
-	bool known = true;
 
 	if (!chain->len)
 		return true;
-	for (; file->first < file->packets.len && known; file->first += known) {
-		known = false;
-		for (size_t i = chain->len; i-- > 0 && !known;)
-			known = has_packet(&chain->data[i], file, &file->packets.data[file->first]);
-	}
+	while (file->first < file->packets.len &&
+	       has_packet(chain, file, &file->packets.data[file->first]))
+		file->first++;
 	if (file->first == file->packets.len)
 		return true;
 	tail = &chain->data[chain->len - 1];
@@ -186,17 +204,17 @@ static bool same_stream(const struct ky_stream *a, const struct ky_stream *b)
 	       a->id == b->id;
 }
 
-/* List the packets of @n streams. */
-static int list_files(struct ky_stream **streams, size_t n, struct files *files,
+/* List the packets of streams @from to @upto. */
+static int list_files(struct ky_stream **streams, size_t from, size_t upto, struct files *files,
 		      struct kymo_error *err)
 {
-	if (ky_vec_reserve(files, n) < 0)
+	if (ky_vec_reserve(files, upto - from) < 0)
 		return ky_error_nomem(err);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = from; i < upto; i++) {
 		struct file *file = &files->data[files->len++];
 		int ret;
 
-		*file = (struct file){.stream = streams[i]};
+		*file = (struct file){.stream = streams[i], .at = i};
 		ret = ky_stream_packets(file->stream, &file->packets, err);
 		/* Damage: reading will meet it. */
 		if (ret < 0 && ret != KYMO_E_FORMAT)
@@ -205,13 +223,10 @@ static int list_files(struct ky_stream **streams, size_t n, struct files *files,
 	return KYMO_OK;
 }
 
-static void remove_stream(struct ky_trace *trace, struct ky_stream *stream)
+static void remove_stream(struct ky_trace *trace, const struct file *file)
 {
-	ky_vec_foreach(&trace->streams, it) {
-		if (*it == stream)
-			*it = NULL;
-	}
-	ky_stream_free(stream);
+	trace->streams.data[file->at] = NULL;
+	ky_stream_free(file->stream);
 }
 
 static int join_files(struct ky_trace *trace, struct files *files, struct kymo_error *err)
@@ -226,14 +241,14 @@ static int join_files(struct ky_trace *trace, struct files *files, struct kymo_e
 		if (!file->packets.len || !fits(&chain, file))
 			continue;
 		if (file->first == file->packets.len)
-			remove_stream(trace, file->stream);
+			remove_stream(trace, file);
 		else
 			(void)ky_vec_push(&chain, *file);
 	}
 	if (ret == KYMO_OK && chain.len > 1) {
 		ret = map_chain(&chain, err);
 		for (size_t i = 1; i < chain.len && ret == KYMO_OK; i++)
-			remove_stream(trace, chain.data[i].stream);
+			remove_stream(trace, &chain.data[i]);
 	}
 	ky_vec_fini(&chain);
 	return ret;
@@ -243,7 +258,7 @@ static int join_files(struct ky_trace *trace, struct files *files, struct kymo_e
 static int join_group(struct ky_trace *trace, size_t from, size_t upto, struct kymo_error *err)
 {
 	struct files files = KY_VEC_INIT;
-	int ret = list_files(trace->streams.data + from, upto - from, &files, err);
+	int ret = list_files(trace->streams.data, from, upto, &files, err);
 
 	if (ret == KYMO_OK)
 		ret = join_files(trace, &files, err);
@@ -329,13 +344,13 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 
 KY_VEC_TYPE(traces, struct ky_trace *);
 
-/* Do all packets of the streams from @streams on, which claim to be one, follow one another? */
-static int group_fits(struct ky_stream **streams, size_t n, struct kymo_error *err)
+/* Do all packets of streams @from to @upto, which claim to be one, follow one another? */
+static int group_fits(struct ky_stream **streams, size_t from, size_t upto, struct kymo_error *err)
 {
 	struct files files = KY_VEC_INIT, chain = KY_VEC_INIT;
-	int ret = list_files(streams, n, &files, err);
+	int ret = list_files(streams, from, upto, &files, err);
 
-	if (ret == KYMO_OK && ky_vec_reserve(&chain, n) < 0)
+	if (ret == KYMO_OK && ky_vec_reserve(&chain, upto - from) < 0)
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = 1;
@@ -390,57 +405,104 @@ static int family_fits(const struct traces *family, struct kymo_error *err)
 		while (upto < all.len && same_stream(all.data[i], all.data[upto]))
 			upto++;
 		if (upto - i > 1)
-			ret = group_fits(all.data + i, upto - i, err);
+			ret = group_fits(all.data, i, upto, err);
 	}
 	ky_vec_fini(&all);
 	return ret;
 }
 
-/* Fold the traces from @at on that are one with it into it; those that are gone become NULL. */
-static int join_family(struct ky_trace_set *set, size_t at, struct kymo_error *err)
+/* By identity, then in the order of the set. */
+static int compare_places(const void *a, const void *b)
 {
-	struct ky_trace **list = set->traces.data;
-	struct traces family = KY_VEC_INIT;
-	int ret = ky_vec_push(&family, list[at]) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	struct ky_trace *const *x = *(struct ky_trace * *const *)a,
+			       *const *y = *(struct ky_trace * *const *)b;
 
-	for (size_t i = at + 1; i < set->traces.len && ret == KYMO_OK; i++) {
-		if (list[i] && ky_join_is_possible(list[at]->cls, list[i]->cls) &&
-		    ky_vec_push(&family, list[i]) < 0)
+	return ky_join_compare((*x)->cls, (*y)->cls) ?: (x > y) - (x < y);
+}
+
+KY_VEC_TYPE(places, struct ky_trace **);
+
+/*
+ * Fold those of @places, which share one identity, that are one trace with the first of them into
+ * it; those that are gone become NULL. 1: nothing spoke against it, or 0, or negative.
+ */
+static int join_family(struct ky_trace ***places, size_t n, struct kymo_error *err)
+{
+	struct ky_trace **first = places[0];
+	struct traces family = KY_VEC_INIT;
+	int ret = ky_vec_push(&family, *first) < 0 ? ky_error_nomem(err) : 1;
+
+	for (size_t i = 1; i < n && ret > 0; i++) {
+		if (*places[i] && ky_join_is_possible((*first)->cls, (*places[i])->cls) &&
+		    ky_vec_push(&family, *places[i]) < 0)
 			ret = ky_error_nomem(err);
 	}
-	if (ret == KYMO_OK && family.len > 1)
-		ret = family_fits(&family, err);
-	for (size_t i = at + 1, k = 1; i < set->traces.len && k < family.len && ret > 0; i++) {
-		if (list[i] != family.data[k])
+	if (ret > 0)
+		ret = family.len > 1 ? family_fits(&family, err) : 0;
+	for (size_t i = 1, k = 1; i < n && k < family.len && ret > 0; i++) {
+		if (*places[i] != family.data[k])
 			continue;
 		k++;
 		/* What was joined meanwhile may know other events than this one. */
-		if (!ky_join_is_possible(list[at]->cls, list[i]->cls))
+		if (!ky_join_is_possible((*first)->cls, (*places[i])->cls))
 			continue;
-		ret = join_pair(&list[at], list[i], err);
+		ret = join_pair(first, *places[i], err);
 		if (ret < 0)
 			break;
-		list[i] = NULL;
+		*places[i] = NULL;
 		ret = 1;
 	}
 	ky_vec_fini(&family);
+	return ret;
+}
+
+/* The traces of @places share one identity. */
+static int join_identity(struct ky_trace ***places, size_t n, struct kymo_error *err)
+{
+	size_t n_misfits = 0;
+	int ret = 1;
+
+	for (size_t i = 0; i + 1 < n && ret >= 0 && n_misfits < MISFITS_MAX; i++) {
+		if (!*places[i])
+			continue;
+		ret = join_family(places + i, n - i, err);
+		n_misfits += ret == 0;
+	}
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-static int join_traces(struct ky_trace_set *set, struct kymo_error *err)
+static void close_trace_gaps(struct ky_trace_set *set)
 {
 	size_t n = 0;
-	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < set->traces.len && ret == KYMO_OK; i++) {
-		if (set->traces.data[i])
-			ret = join_family(set, i, err);
-	}
 	for (size_t i = 0; i < set->traces.len; i++) {
 		if (set->traces.data[i])
 			set->traces.data[n++] = set->traces.data[i];
 	}
 	set->traces.len = n;
+}
+
+static int join_traces(struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct places places = KY_VEC_INIT;
+	int ret = KYMO_OK;
+	size_t upto;
+
+	ky_vec_foreach(&set->traces, trace) {
+		if (ky_join_has_identity((*trace)->cls) && ky_vec_push(&places, trace) < 0)
+			ret = ky_error_nomem(err);
+	}
+	if (places.len > 1)
+		qsort(places.data, places.len, sizeof(*places.data), compare_places);
+	for (size_t i = 0; i < places.len && ret == KYMO_OK; i = upto) {
+		upto = i + 1;
+		while (upto < places.len &&
+		       ky_join_compare((*places.data[i])->cls, (*places.data[upto])->cls) == 0)
+			upto++;
+		ret = join_identity(places.data + i, upto - i, err);
+	}
+	ky_vec_fini(&places);
+	close_trace_gaps(set);
 	return ret;
 }
 

@@ -28,6 +28,22 @@ void ky_stream_free(struct ky_stream *stream)
 	free(stream);
 }
 
+static int cannot_map(const char *path, int errnum, struct kymo_error *err)
+{
+	int ret;
+
+	/* Every file is a mapping, and Linux allows a process some 65,000. */
+	if (errnum == ENOMEM)
+		ret = ky_error_set(
+			err, KYMO_E_MEMORY,
+			"cannot map the stream file: memory or mappings are used up; read "
+			"fewer files at once, or raise sysctl vm.max_map_count");
+	else
+		ret = ky_error_errno(err, errnum, "cannot map the stream file");
+	ky_error_path(err, path);
+	return ret;
+}
+
 /* Which file it is goes into @part. */
 static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 		    struct kymo_error *err)
@@ -56,9 +72,7 @@ static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 		close(fd);
 	if (!errnum)
 		return KYMO_OK;
-	errnum = ky_error_errno(err, errnum, "cannot map the stream file");
-	ky_error_path(err, file->path);
-	return errnum;
+	return cannot_map(file->path, errnum, err);
 }
 
 /* Damage is not reported here: reading the stream will. */
