@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/choose-options.h"
 #include "cli/containers.h"
 #include "cli/recordings.h"
+#include "record/user-program.h"
 
 struct options {
 	struct ky_text_list enable, disable, enable_kernel, disable_kernel;
@@ -18,7 +20,7 @@ struct options {
 	bool stop;
 };
 
-static int ask(const char *socket, const char *what, const char *pattern,
+static int ask(const struct ky_remote_place *place, const char *what, const char *pattern,
 	       const struct options *options, struct kymo_error *err)
 {
 	struct ky_remote_message request = {.len = 0}, answer;
@@ -28,12 +30,12 @@ static int ask(const char *socket, const char *what, const char *pattern,
 	ky_remote_add(&request, pattern);
 	ky_remote_add(&request, enables && options->filter ? options->filter : "");
 	ky_remote_add(&request, enables && options->log_level ? options->log_level : "");
-	return ky_remote_ask(socket, &request, &answer, err);
+	return ky_remote_ask(place, &request, 0, &answer, err);
 }
 
 /* A container's control group and users' ids are looked for here: the recorder cannot wait for that. */
-static int ask_choice(const char *socket, const char *kind, const char *how, const char *text,
-		      struct kymo_error *err)
+static int ask_choice(const struct ky_remote_place *place, const char *kind, const char *how,
+		      const char *text, struct kymo_error *err)
 {
 	struct ky_remote_message request = {.len = 0}, answer;
 	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
@@ -62,7 +64,7 @@ static int ask_choice(const char *socket, const char *kind, const char *how, con
 	ky_remote_add(&request, text);
 	ky_remote_add(&request, cgroup);
 	ky_strbuf_fini(&uids);
-	ret = ky_remote_ask(socket, &request, &answer, err);
+	ret = ky_remote_ask(place, &request, 0, &answer, err);
 	/* It does not know the name; here it is that of several. */
 	if (ret == KYMO_E_STATE && found == KYMO_E_INVALID)
 		*err = why;
@@ -106,7 +108,8 @@ static bool has_choice(const struct options *options)
 	return options->comm != NULL;
 }
 
-static int ask_choices(const char *socket, const struct options *options, struct kymo_error *err)
+static int ask_choices(const struct ky_remote_place *place, const struct options *options,
+		       struct kymo_error *err)
 {
 	struct choice choices[N_CHOICES];
 	int ret = KYMO_OK;
@@ -114,12 +117,13 @@ static int ask_choices(const char *socket, const struct options *options, struct
 	list_choices(options, choices);
 	for (size_t i = 0; i < N_CHOICES; i++)
 		for (size_t k = 0; k < choices[i].texts->len && !ret; k++)
-			ret = ask_choice(socket, choices[i].kind, choices[i].how,
+			ret = ask_choice(place, choices[i].kind, choices[i].how,
 					 choices[i].texts->items[k], err);
-	return !ret && options->comm ? ask_choice(socket, "comm", "add", options->comm, err) : ret;
+	return !ret && options->comm ? ask_choice(place, "comm", "add", options->comm, err) : ret;
 }
 
-static int ask_all(const char *socket, const struct options *options, struct kymo_error *err)
+static int ask_all(const struct ky_remote_place *place, const struct options *options,
+		   struct kymo_error *err)
 {
 	const struct {
 		const char *what;
@@ -134,18 +138,53 @@ static int ask_all(const char *socket, const struct options *options, struct kym
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		for (size_t k = 0; k < changes[i].patterns->len && !ret; k++)
-			ret = ask(socket, changes[i].what, changes[i].patterns->items[k], options,
+			ret = ask(place, changes[i].what, changes[i].patterns->items[k], options,
 				  err);
 	}
 	if (!ret)
-		ret = ask_choices(socket, options, err);
-	return !ret && options->stop ? ask(socket, "stop", "", options, err) : ret;
+		ret = ask_choices(place, options, err);
+	return !ret && options->stop ? ask(place, "stop", "", options, err) : ret;
+}
+
+static bool has_event(const struct ky_programs *programs, const char *pattern)
+{
+	char name[KY_USER_EVENT_NAME_BYTES];
+	struct ky_user_event event;
+
+	ky_vec_foreach(&programs->list, program) {
+		for (size_t at = 0; ky_program_next_event(*program, &at, &event);) {
+			ky_user_event_name(&event, name);
+			if (!event.is_query && ky_glob_match(pattern, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The recorder waits for such events as long as it runs; a pattern that is mistyped never comes. */
+static void warn_of_unknown(const struct options *options)
+{
+	struct ky_programs programs = {0};
+	struct kymo_error err;
+
+	if (options->enable.len && ky_programs_scan(&programs, &err) == 0) {
+		for (size_t i = 0; i < options->enable.len; i++) {
+			if (!has_event(&programs, options->enable.items[i]))
+				ky_log_warning(
+					&ky_cli_log,
+					"no running program has an event that matches '%s'; the "
+					"recorder takes it from programs that start later "
+					"('kymo list --user' shows the events there are)",
+					options->enable.items[i]);
+		}
+	}
+	ky_programs_fini(&programs);
 }
 
 static int run_ctl(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
-	char socket[KY_REMOTE_PATH_MAX];
+	struct ky_remote_place place;
 	struct kymo_error err;
 	int ret;
 
@@ -154,10 +193,13 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 		return ky_cli_usage(command, "say what is to be changed");
 	if (!options->enable.len && (options->filter || options->log_level))
 		return ky_cli_usage(command, "--filter and --loglevel are about --enable-event");
-	ret = ky_recordings_find(n_args ? args[0] : NULL, false, socket, &err);
+	ret = ky_recordings_find(n_args ? args[0] : NULL, false, &place, &err);
 	if (!ret)
-		ret = ask_all(socket, options, &err);
-	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+		ret = ask_all(&place, options, &err);
+	if (ret < 0)
+		return ky_cli_error(&err);
+	warn_of_unknown(options);
+	return KY_EXIT_OK;
 }
 
 static const struct ky_option_def option_defs[] = {
@@ -234,8 +276,8 @@ const struct ky_command ky_command_ctl = {
 		"Changes which events a running kymo record takes. Programs see it at their next event, and "
 		"go on in the same trace.\n\n"
 		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
-		"With only one recording it need not be said. Recordings are their user's: nobody else is "
-		"answered but root.\n\n"
+		"With only one recording it need not be said. A recorder answers its user and root; root finds other "
+		"users' recordings where it has none of that name itself.\n\n"
 		"Context fields cannot be changed: they are part of every event's layout. Start another recording "
 		"beside this one for that; there may be any number.",
 	.examples =

@@ -60,8 +60,9 @@ static void report(const struct ky_remote_message *answer)
 static int take(const char *id, const char *output, struct kymo_error *err)
 {
 	struct ky_remote_message request = {.len = 0}, answer;
-	char socket[KY_REMOTE_PATH_MAX], path[PATH_MAX] = "";
-	int ret = ky_recordings_find(id, true, socket, err);
+	struct ky_remote_place place;
+	char path[PATH_MAX] = "";
+	int ret = ky_recordings_find(id, true, &place, err);
 
 	if (!ret && output)
 		ret = absolute(output, path, err);
@@ -69,7 +70,7 @@ static int take(const char *id, const char *output, struct kymo_error *err)
 		return ret;
 	ky_remote_add(&request, "snapshot");
 	ky_remote_add(&request, path);
-	ret = ky_remote_ask(socket, &request, &answer, err);
+	ret = ky_remote_ask(&place, &request, 0, &answer, err);
 	if (ret == KYMO_OK)
 		report(&answer);
 	return ret;
@@ -103,8 +104,8 @@ const struct ky_command ky_command_snapshot = {
 		"events need. The recording goes on undisturbed, and so do the programs; take as many "
 		"snapshots as you like.\n\n"
 		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
-		"With only one flight recorder it need not be said. Recordings are their user's: nobody else "
-		"is answered but root.\n\n"
+		"With only one flight recorder it need not be said. A recorder answers its user and root; root finds "
+		"other users' recordings where it has none of that name itself.\n\n"
 		"Events of programs that have ended are there too, for the newest of these programs "
 		"(kymo record --keep-ended). The kernel's state (processes, open files) is that of the "
 		"recording's beginning.",

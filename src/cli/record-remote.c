@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/record-containers.h"
 #include "record/output.h"
+#include "record/user-rules.h"
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
@@ -136,10 +137,33 @@ static void add_words(struct ky_remote_message *answer, const char *name, const 
 	}
 }
 
+/* A rule of programs' events, and behind it its conditions. */
+static void add_rule(struct ky_remote_message *answer, const struct ky_user_rule *rule)
+{
+	char levels[64];
+
+	ky_remote_add(answer, "user");
+	ky_remote_add(answer, rule->pattern);
+	if (rule->condition) {
+		ky_remote_add(answer, "filter");
+		ky_remote_add(answer, rule->condition);
+	}
+	if (rule->level_min > 0 || rule->level_max < 14) {
+		snprintf(levels, sizeof(levels), "%s..%s", ky_log_level_name(rule->level_min),
+			 ky_log_level_name(rule->level_max));
+		ky_remote_add(answer, "loglevel");
+		ky_remote_add(answer, levels);
+	}
+	ky_vec_foreach(&rule->exclusions, exclusion) {
+		ky_remote_add(answer, "exclude");
+		ky_remote_add(answer, *exclusion);
+	}
+}
+
 /* Pairs of words. */
 static int answer_status(struct ky_record_run *run, struct ky_remote_message *answer)
 {
-	const char *pattern;
+	const struct ky_user_rule *rule;
 	char path[PATH_MAX];
 
 	ky_remote_add(answer, "output");
@@ -158,11 +182,8 @@ static int answer_status(struct ky_record_run *run, struct ky_remote_message *an
 	add_words(answer, "probe", run->kernel.probes, run->kernel.n_probes);
 	add_words(answer, "sdt", run->kernel.sdt, run->kernel.n_sdt);
 	add_words(answer, "kprobe", run->kernel.kprobes, run->kernel.n_kprobes);
-	for (size_t i = 0; run->user_session && (pattern = ky_user_pattern(run->user_session, i));
-	     i++) {
-		ky_remote_add(answer, "user");
-		ky_remote_add(answer, pattern);
-	}
+	for (size_t i = 0; run->user_session && (rule = ky_user_rule_at(run->user_session, i)); i++)
+		add_rule(answer, rule);
 	return KYMO_OK;
 }
 

@@ -47,10 +47,7 @@ struct ky_record_run {
 #define KY_RECORD_RUN_INIT                                                                \
 	{                                                                                 \
 		.signal_fd = -1, .timer_fd = -1, .command = {.go_fd = -1, .fail_fd = -1}, \
-		.remote = {                                                               \
-			.listen_fd = -1,                                                  \
-			.client_fd = -1                                                   \
-		}                                                                         \
+		.remote = KY_REMOTE_SERVER_INIT                                           \
 	}
 
 /* Record; say at the end what was recorded. Returns an exit code. */

@@ -10,11 +10,12 @@
 #include "record/remote.h"
 
 /*
- * The socket of the recording that @id names: its number, its trace directory, or that one's last part.
- * NULL: the only one there is. @flight: flight recorders only.
+ * Where the recording listens that @id names: its number, its trace directory, or that one's last part.
+ * NULL: the only one there is. @flight: flight recorders only. Root finds other users' recordings where it has
+ * no such recording of its own.
  * KYMO_E_NOT_FOUND: there is none; KYMO_E_INVALID: there are several, and @err lists them.
  */
-int ky_recordings_find(const char *id, bool flight, char path[KY_REMOTE_PATH_MAX],
+int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *place,
 		       struct kymo_error *err);
 
 /* For kymo list --recordings. */

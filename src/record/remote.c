@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/remote.h"
+#include "record/remote-internal.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "record/user-runtime.h"
 
-/* Another recorder may remove the directory, empty as it is, as soon as it was made. */
-#define MAKE_TRIES 8
-/* Recorders with one process id: of several PID namespaces that share the directory. */
-#define NAMES_MAX 64
+/* Sockets of another user that root looks at: more are not the work of recorders. */
+#define OTHERS_SOCKETS_MAX 256
 
 /* ---- messages ------------------------------------------------------------------------- */
 
@@ -45,10 +41,9 @@ const char *ky_remote_next(const struct ky_remote_message *message, size_t *at)
 	return word;
 }
 
-/* 1: a message; 0: not yet; negative: the other end is gone. */
-static int receive(int fd, struct ky_remote_message *message, int flags)
+int ky_remote_receive(int fd, struct ky_remote_message *message)
 {
-	ssize_t got = recv(fd, message->text, sizeof(message->text), flags | MSG_TRUNC);
+	ssize_t got = recv(fd, message->text, sizeof(message->text), MSG_TRUNC);
 
 	message->len = 0;
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -59,19 +54,16 @@ static int receive(int fd, struct ky_remote_message *message, int flags)
 	return 1;
 }
 
-/* Only root, and who we are. */
-static bool is_friend(int fd)
+bool ky_remote_is_of(int fd, uid_t uid)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	       (peer.uid == 0 || peer.uid == uid);
 }
 
-/* ---- the recorder --------------------------------------------------------------------- */
-
-static int address(struct sockaddr_un *to, const char *path)
+int ky_remote_address(struct sockaddr_un *to, const char *path)
 {
 	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof(to->sun_path))
@@ -80,147 +72,17 @@ static int address(struct sockaddr_un *to, const char *path)
 	return 0;
 }
 
-static int open_socket(void)
-{
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* 0: connected; else a negative errno: ECONNREFUSED, ENOENT: nobody listens there. */
-static int try_connect(int fd, const char *path)
+int ky_remote_connect(int fd, const char *path)
 {
 	struct sockaddr_un to;
-	int ret = address(&to, path);
+	int ret = ky_remote_address(&to, path);
 
 	if (ret < 0)
 		return ret;
 	return connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
-static bool is_dead(const char *path)
-{
-	int fd = open_socket(), ret = fd >= 0 ? try_connect(fd, path) : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ret == -ECONNREFUSED;
-}
-
-/* Our process id, and "-2" and so on when another recorder has that name. 0 or -errno. */
-static int bind_name(struct ky_remote_server *server, const char *directory)
-{
-	struct sockaddr_un to;
-	int ret = -EADDRINUSE;
-
-	for (int i = 1; i <= NAMES_MAX && ret == -EADDRINUSE; i++) {
-		char number[16] = "";
-
-		if (i > 1)
-			snprintf(number, sizeof(number), "-%d", i);
-		snprintf(server->path, sizeof(server->path), "%.80s/%d%s", directory, (int)getpid(),
-			 number);
-		if (is_dead(server->path))
-			(void)unlink(server->path);
-		ret = address(&to, server->path);
-		if (!ret && bind(server->listen_fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
-			ret = -errno;
-	}
-	if (ret < 0)
-		server->path[0] = 0;
-	return ret;
-}
-
-/* What killed recorders left. */
-static int clean(void *data, const char *path)
-{
-	if (is_dead(path))
-		(void)unlink(path);
-	return KYMO_OK;
-}
-
-int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
-{
-	char directory[KY_SESSION_PATH_MAX + 1];
-	mode_t mask;
-	int ret = -ENOENT;
-
-	*server = (struct ky_remote_server){.listen_fd = open_socket(), .client_fd = -1};
-	if (server->listen_fd < 0)
-		return ky_error_errno(err, errno, "cannot make a socket");
-	(void)ky_remote_each(clean, NULL);
-	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
-		int made = ky_user_recordings_make(directory, err);
-
-		if (made < 0)
-			return made;
-		mask = umask(0177);
-		ret = bind_name(server, directory);
-		umask(mask);
-	}
-	if (!ret && listen(server->listen_fd, 8) < 0)
-		ret = -errno;
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot listen for requests");
-		ky_error_path(err, directory);
-		return ret;
-	}
-	return KYMO_OK;
-}
-
-int ky_remote_fd(const struct ky_remote_server *server)
-{
-	return server->client_fd >= 0 ? server->client_fd : server->listen_fd;
-}
-
-bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *request)
-{
-	int ret;
-
-	if (server->client_fd < 0) {
-		server->client_fd =
-			accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (server->client_fd >= 0 && !is_friend(server->client_fd)) {
-			close(server->client_fd);
-			server->client_fd = -1;
-		}
-	}
-	if (server->client_fd < 0)
-		return false;
-	ret = receive(server->client_fd, request, 0);
-	if (ret < 0) {
-		close(server->client_fd);
-		server->client_fd = -1;
-	}
-	return ret > 0;
-}
-
-void ky_remote_answer(struct ky_remote_server *server, const struct ky_remote_message *answer)
-{
-	/* Who does not wait for it does not get it. */
-	(void)send(server->client_fd, answer->text, answer->len, MSG_NOSIGNAL);
-	close(server->client_fd);
-	server->client_fd = -1;
-}
-
-void ky_remote_close(struct ky_remote_server *server)
-{
-	char *slash = strrchr(server->path, '/');
-
-	if (server->path[0])
-		(void)unlink(server->path);
-	if (server->client_fd >= 0)
-		close(server->client_fd);
-	if (server->listen_fd >= 0)
-		close(server->listen_fd);
-	server->listen_fd = server->client_fd = -1;
-	/* The directory, when nobody else records. */
-	if (slash) {
-		*slash = 0;
-		(void)rmdir(server->path);
-	}
-	server->path[0] = 0;
-}
-
-/* ---- who asks ------------------------------------------------------------------------- */
+/* ---- the asking end ------------------------------------------------------------------------- */
 
 const char *ky_remote_name(const char *path)
 {
@@ -229,21 +91,46 @@ const char *ky_remote_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int connect_to(const char *path, int *fd, struct kymo_error *err)
+/* The recorder has @timeout_s for each step; 0: for ever. */
+static int make_socket(unsigned int timeout_s)
+{
+	const struct timeval limit = {.tv_sec = timeout_s};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+			setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int is_silent(struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_AGAIN, "the recorder does not answer");
+	ky_error_hint(err, "it may be stopped (kill -CONT continues it) or wait for a disk");
+	return KYMO_E_AGAIN;
+}
+
+static int connect_to(const struct ky_remote_place *place, unsigned int timeout_s, int *fd,
+		      struct kymo_error *err)
 {
 	int ret;
 
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	*fd = make_socket(timeout_s);
 	if (*fd < 0)
 		return ky_error_errno(err, errno, "cannot make a socket");
-	ret = try_connect(*fd, path);
-	if (!ret && is_friend(*fd))
+	ret = ky_remote_connect(*fd, place->path);
+	if (!ret && ky_remote_is_of(*fd, place->uid))
 		return KYMO_OK;
 	close(*fd);
-	if (ret == -ECONNREFUSED)
-		(void)unlink(path);
+	/* In a directory of another user, a path may lead anywhere: there nothing is removed. */
+	if (ret == -ECONNREFUSED && place->is_own)
+		(void)unlink(place->path);
 	if (!ret)
 		return ky_error_set(err, KYMO_E_PERMISSION, "another user's recorder");
+	if (ret == -EAGAIN)
+		return is_silent(err);
 	return ky_error_set(err, KYMO_E_NOT_FOUND, "the recorder is gone");
 }
 
@@ -266,47 +153,67 @@ int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *
 	return KYMO_E_STATE;
 }
 
-int ky_remote_ask(const char *path, const struct ky_remote_message *request,
-		  struct ky_remote_message *answer, struct kymo_error *err)
+/* 0, KYMO_E_AGAIN, KYMO_E_IO. */
+static int wait_for_answer(int fd, struct ky_remote_message *answer, struct kymo_error *err)
 {
-	int fd, ret = connect_to(path, &fd, err);
+	int ret;
+
+	do {
+		errno = 0;
+		ret = ky_remote_receive(fd, answer);
+	} while (ret == 0 && errno == EINTR);
+	if (ret == 0)
+		return is_silent(err);
+	return ret > 0 ? KYMO_OK
+		       : ky_error_set(err, KYMO_E_IO, "the recorder ended without an answer");
+}
+
+int ky_remote_ask(const struct ky_remote_place *place, const struct ky_remote_message *request,
+		  unsigned int timeout_s, struct ky_remote_message *answer, struct kymo_error *err)
+{
+	int fd, ret = connect_to(place, timeout_s, &fd, err);
 
 	if (ret < 0)
 		return ret;
 	if (send(fd, request->text, request->len, MSG_NOSIGNAL) != (ssize_t)request->len)
 		ret = ky_error_errno(err, errno, "cannot ask the recorder");
-	while (!ret && (ret = receive(fd, answer, 0)) == 0)
-		;
+	if (!ret)
+		ret = wait_for_answer(fd, answer, err);
 	close(fd);
-	if (ret < 0)
-		return ky_error_set(err, KYMO_E_IO, "the recorder ended without an answer");
-	return ky_remote_result(answer, err);
+	return ret < 0 ? ret : ky_remote_result(answer, err);
 }
 
+struct visit {
+	int (*found)(void *data, const struct ky_remote_place *place);
+	void *data;
+};
+
 /* All sockets of one directory. */
-static int each_in(const char *directory, int (*found)(void *data, const char *path), void *data)
+static int visit(void *data, const struct ky_user_recordings *recordings)
 {
-	char path[KY_REMOTE_PATH_MAX];
-	DIR *dir = opendir(directory);
+	struct ky_remote_place place = {.uid = recordings->uid, .is_own = recordings->is_own};
+	const struct visit *visit = data;
+	DIR *dir = opendir(recordings->path);
 	struct dirent *entry;
+	unsigned int n = 0;
 	int ret = KYMO_OK;
 
-	while (dir && !ret && (entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && snprintf(path, sizeof(path), "%.80s/%s", directory,
-							entry->d_name) < (int)sizeof(path))
-			ret = found(data, path);
+	while (dir && !ret && (place.is_own || n++ < OTHERS_SOCKETS_MAX) &&
+	       (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.' &&
+		    snprintf(place.path, sizeof(place.path), "%.80s/%s", recordings->path,
+			     entry->d_name) < (int)sizeof(place.path))
+			ret = visit->found(visit->data, &place);
 	}
 	if (dir)
 		closedir(dir);
-	return ret;
+	/* What one user's directory holds ends the visit there, and not elsewhere. */
+	return ret < 0 ? ret : KYMO_OK;
 }
 
-int ky_remote_each(int (*found)(void *data, const char *path), void *data)
+int ky_remote_each(int (*found)(void *data, const struct ky_remote_place *place), void *data)
 {
-	char directory[KY_SESSION_PATH_MAX + 1];
-	int ret = KYMO_OK;
+	struct visit all = {.found = found, .data = data};
 
-	for (unsigned int n = 0; !ret && ky_user_recordings_find(n, directory); n++)
-		ret = each_in(directory, found, data);
-	return ret;
+	return ky_user_recordings_each(visit, &all);
 }

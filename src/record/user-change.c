@@ -107,9 +107,9 @@ int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 	return ret;
 }
 
-const char *ky_user_pattern(const struct ky_user *user, size_t i)
+const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i)
 {
 	const struct ky_user_rules *rules = &user->request.rules;
 
-	return i < rules->list.len ? rules->list.data[i].pattern : NULL;
+	return i < rules->list.len ? &rules->list.data[i] : NULL;
 }

@@ -2,6 +2,7 @@
 /* Where programs look for sessions, and where recorders can be asked: which directories these are. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,18 +150,56 @@ static unsigned int list_recordings(char paths[RECORDINGS_PLACES][KY_SESSION_PAT
 	return n;
 }
 
-bool ky_user_recordings_find(unsigned int n, char path[KY_SESSION_PATH_MAX + 1])
+typedef int (*found_recordings)(void *data, const struct ky_user_recordings *recordings);
+
+static int each_own(found_recordings found, void *data)
 {
 	char paths[RECORDINGS_PLACES][KY_SESSION_PATH_MAX + 1];
-	unsigned int n_paths = list_recordings(paths);
+	struct ky_user_recordings recordings = {.uid = geteuid(), .is_own = true};
+	unsigned int n = list_recordings(paths);
+	int ret = KYMO_OK;
 
-	for (unsigned int i = 0; i < n_paths; i++) {
-		if (is_good(paths[i], geteuid(), 077) && !n--) {
-			memcpy(path, paths[i], sizeof(paths[0]));
-			return true;
+	for (unsigned int i = 0; i < n && !ret; i++) {
+		if (!is_good(paths[i], geteuid(), 077))
+			continue;
+		memcpy(recordings.path, paths[i], sizeof(paths[0]));
+		ret = found(data, &recordings);
+	}
+	return ret;
+}
+
+/* Of those that match @pattern, the directories of other users which only they can get into. */
+static int each_others(const char *pattern, found_recordings found, void *data)
+{
+	struct ky_user_recordings recordings = {.is_own = false};
+	glob_t paths = {0};
+	int ret = KYMO_OK;
+	struct stat st;
+
+	if (glob(pattern, GLOB_NOSORT, NULL, &paths) == 0) {
+		for (size_t i = 0; i < paths.gl_pathc && !ret; i++) {
+			if (lstat(paths.gl_pathv[i], &st) < 0 || !S_ISDIR(st.st_mode) ||
+			    st.st_uid == geteuid() || (st.st_mode & 077) ||
+			    strlen(paths.gl_pathv[i]) >= sizeof(recordings.path))
+				continue;
+			recordings.uid = st.st_uid;
+			snprintf(recordings.path, sizeof(recordings.path), "%s", paths.gl_pathv[i]);
+			ret = found(data, &recordings);
 		}
 	}
-	return false;
+	globfree(&paths);
+	return ret;
+}
+
+int ky_user_recordings_each(found_recordings found, void *data)
+{
+	int ret = each_own(found, data);
+
+	if (!ret && geteuid() == 0)
+		ret = each_others("/run/user/*/kymo-recordings", found, data);
+	if (!ret && geteuid() == 0)
+		ret = each_others(SHARED_MEMORY "/kymo-recordings-*", found, data);
+	return ret;
 }
 
 /* Whether a directory can be there; what is wrong with it if not. */

@@ -41,8 +41,18 @@ struct ky_user_dir {
  * 0; KYMO_E_PERMISSION: others could get in; KYMO_E_IO.
  */
 int ky_user_recordings_make(char path[KY_SESSION_PATH_MAX + 1], struct kymo_error *err);
-/* The @n-th such directory that there is, the first being 0; false: there are not so many. */
-bool ky_user_recordings_find(unsigned int n, char path[KY_SESSION_PATH_MAX + 1]);
+/* A directory of recorders' sockets. */
+struct ky_user_recordings {
+	char path[KY_SESSION_PATH_MAX + 1];
+	uid_t uid;   /* whose it is */
+	bool is_own; /* nobody but this user and root can change what is in it */
+};
+/*
+ * Call @found for each such directory there is: this user's, then, for root, those of other users, where
+ * anything may be found. Ends with the first result other than 0, which is returned.
+ */
+int ky_user_recordings_each(int (*found)(void *data, const struct ky_user_recordings *recordings),
+			    void *data);
 
 /*
  * Check that sessions' directories can be in the directory @path, which is made if it is not there: that

@@ -112,8 +112,9 @@ int ky_user_failed_fd(const struct ky_user *user);
  */
 int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 		   struct kymo_error *err);
-/* The patterns that are recorded now; NULL: there are not so many. */
-const char *ky_user_pattern(const struct ky_user *user, size_t i);
+/* The rules by which events are recorded now; NULL: there are not so many. Valid until the next change. */
+struct ky_user_rule;
+const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i);
 
 /*
  * Flight recorder: make traces of what programs have in their buffers now, in @output/ust/pid, with

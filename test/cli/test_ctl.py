@@ -4,6 +4,7 @@
 Programs run in a box of their own, as in test_user.py.
 """
 
+import json
 import os
 import platform
 import re
@@ -96,7 +97,7 @@ land
     assert set(names(done.traces()[0])) == {"shop:depth"}
     for message in ("say what is to be changed", "'shop:*' is all of a provider", "no_such",
                     "'LOUD' is no log level", "does not record the kernel",
-                    "no recording 'nobody' of yours runs", "are about --enable-event"):
+                    "no recording 'nobody' is running", "are about --enable-event"):
         assert message in done.err, message
 
 
@@ -112,7 +113,7 @@ wait_for ready
 kymo ctl --stop
 wait
 """ + nothing_left())
-    assert "which one?" in done.err
+    assert "name one of" in done.err
     assert set(names(done.traces("a")[0])) == {"modes:number"}
     assert set(names(done.traces("b")[0])) == {"modes:number", "modes:other"}
 
@@ -158,6 +159,7 @@ wait $holder || exit 96
 {"land" if found else "! ls /dev/shm/kymo-0/*/*.ring 2>/dev/null || exit 94"}
 """)
     if found:
+        assert len(done.traces()) == 1, done.err + done.out
         (trace,) = done.traces()
         assert set(names(trace)) == found and len(names(trace)) == 200
 
@@ -194,3 +196,163 @@ land
                            text=True, check=True).stdout
     assert 100 <= shown.count("entry_getppid") < 200 and shown.count("exit_getppid") >= 200
     assert "this kernel has no event 'no_such_event'" in done.err
+
+
+SILENT = """
+import glob, socket, time
+clients = []
+for i in range(40):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.connect(glob.glob("/dev/shm/kymo-recordings-0/*")[0])
+    clients.append(client)
+print("connected", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_clients_that_say_nothing(box):
+    """More of them than the recorder keeps: other clients are served at once all the same."""
+    done = box(CTL + f"""
+kymo record --overwrite --user 'modes:*' -o out & recorder=$!
+wait_for ready
+$T/modes numbers 10 0
+/usr/bin/python3 -c '{SILENT}' >connected & silent=$!
+wait_for '[ -s connected ]'
+timeout 60 kymo list --recordings || exit 96
+timeout 60 kymo ctl --enable-event 'shop:*' || exit 94
+timeout 60 kymo snapshot -o snapshot || exit 93
+[ $(ls /proc/$recorder/fd | wc -l) -lt 60 ] || exit 92
+timeout 60 kymo ctl --stop || exit 91
+wait $recorder || exit 90
+kill $silent
+""" + nothing_left())
+    assert "flight recorder" in done.out
+    assert len(done.traces("snapshot")) == 1
+
+
+def test_silent_clients_are_dropped(box):
+    """Their descriptors are the recorder's again."""
+    box(CTL + f"""
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+before=$(ls /proc/$recorder/fd | wc -l)
+/usr/bin/python3 -c '{SILENT}' >connected & silent=$!
+wait_for '[ -s connected ]'
+wait_for '[ $(ls /proc/$recorder/fd | wc -l) -gt $((before + 20)) ]'
+wait_for '[ $(ls /proc/$recorder/fd | wc -l) = $before ]'
+land
+kill $silent
+""")
+
+
+def test_recorder_that_is_stopped(box):
+    """Nobody waits for it for ever, and the message says what is the matter."""
+    done = box(CTL + """
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+kill -STOP $recorder
+timeout 100 kymo list --recordings || exit 96
+timeout 100 kymo list --recordings --json || exit 96
+timeout 100 kymo ctl --stop; [ $? = 1 ] || exit 94
+kill -CONT $recorder
+land
+""")
+    assert "does not answer within" in done.out and '"error": "does not answer"' in done.out
+    assert "1 of your recordings did not answer" in done.err
+
+
+def test_rules_are_listed_with_their_conditions(box):
+    done = box(CTL + """
+kymo record --user 'modes:*' --filter 'i > 3' --exclude 'modes:other' -o out & recorder=$!
+wait_for ready
+kymo ctl --enable-event 'shop:*' --filter 'items > 100' --loglevel warning
+kymo list --recordings
+kymo list --recordings --json >list.json
+land
+""")
+    for line in ("--user modes:*", "--filter i > 3", "--exclude modes:other", "--filter items > 100",
+                 "--loglevel warning"):
+        assert line in done.out.lower(), done.out
+    with open(os.path.join(done.cwd, "list.json"), encoding="utf-8") as file:
+        (one,) = json.load(file)["recordings"]
+    first, second = one["user_rules"]
+    assert first == {"pattern": "modes:*", "filter": ["i > 3"], "exclude": ["modes:other"]}
+    assert second["pattern"] == "shop:*" and second["filter"] == ["items > 100"] and second["loglevel"]
+
+
+def test_events_that_no_program_has(box):
+    done = box(CTL + """
+$T/modes numbers 1000000 200 & a=$!
+kymo record --user 'modes:other' -o out & recorder=$!
+wait_for ready
+wait_for joined
+kymo ctl --enable-event 'nosuch:*' || exit 96
+kymo ctl --enable-event 'modes:num*' || exit 96
+kill $a
+land
+""")
+    assert "no running program has an event that matches 'nosuch:*'" in done.err
+    assert "modes:num" not in done.err
+
+
+AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+
+
+def test_root_reaches_other_users_recordings(box):
+    """But its own come first: nobody else makes them ambiguous. Other users see only their own."""
+    done = box(CTL + f"""
+mkdir -m 777 theirs && chmod 755 . && cd theirs
+{AS_NOBODY} kymo record --overwrite --user 'modes:*' -o out & recorder=$!
+wait_for ready
+kymo list --recordings
+kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
+{AS_NOBODY} $T/modes numbers 10 0
+kymo snapshot || exit 95
+stat -c '%U' out-snapshot-1
+cd ..
+kymo record --overwrite --user 'modes:*' -o out & own=$!
+wait_for 'ready 2'
+kymo snapshot -o own && exit 94
+kymo ctl --stop || exit 93
+wait $own || exit 92
+(cd theirs; {AS_NOBODY} kymo list --recordings) | grep -c ' for '
+cd theirs
+land
+""" + nothing_left())
+    assert "flight recorder of nobody, for " in done.out
+    assert done.out.splitlines()[-2:] == ["nobody", "1"]
+    assert "nothing was recorded yet" in done.err
+
+
+def test_what_others_put_among_sockets(box):
+    """Root neither hangs nor removes anything where another user's directory leads somewhere else."""
+    done = box(CTL + f"""
+mkdir precious && {AS_NOBODY} true
+/usr/bin/python3 - <<'PY'
+import os, socket
+socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).bind("precious/dead")
+PY
+place=/dev/shm/kymo-recordings-65534
+{AS_NOBODY} sh -c "mkdir -m 700 $place; ln -s $PWD/precious /dev/shm/kymo-recordings-65533"
+{AS_NOBODY} /usr/bin/python3 - $place <<'PY' & liar=$!
+import os, socket, sys, time
+for i in range(50):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind(f"{{sys.argv[1]}}/{{i}}")
+    s.listen(1)
+    globals()[f"s{{i}}"] = s
+socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).bind(f"{{sys.argv[1]}}/dead")
+os.symlink("/run/systemd/notify", f"{{sys.argv[1]}}/link")
+open("/dev/shm/lies", "w").close()
+time.sleep(1000)
+PY
+wait_for '[ -e /dev/shm/lies ]'
+timeout 60 kymo list --recordings || exit 96
+timeout 60 kymo ctl --stop 0; [ $? = 1 ] || exit 95
+[ -S precious/dead ] && [ -S $place/dead ] || exit 94
+kymo record --user 'modes:number' -o out & recorder=$!
+wait_for 'kymo list --recordings | grep -q out'
+land
+kill $liar
+""")
+    assert "does not answer" in done.out

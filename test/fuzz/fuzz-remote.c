@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "record/remote.h"
+#include "record/remote-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,12 +44,14 @@ static void check_words(const struct ky_remote_message *message)
 static void try_request(const uint8_t *data, size_t size)
 {
 	static struct ky_remote_message request, answer;
-	struct ky_remote_server server = {.listen_fd = -1};
+	struct ky_remote_server server;
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		abort();
-	server.client_fd = fds[0];
+	if (ky_remote_init(&server) < 0)
+		abort();
+	ky_remote_add_client(&server, fds[0]);
 	if (send(fds[1], data, size, MSG_NOSIGNAL) != (ssize_t)size)
 		shutdown(fds[1], SHUT_RDWR);
 	if (ky_remote_take(&server, &request)) {
@@ -64,6 +66,7 @@ static void try_request(const uint8_t *data, size_t size)
 	}
 	if (server.client_fd >= 0)
 		abort();
+	ky_remote_close(&server);
 	close(fds[1]);
 }
 
