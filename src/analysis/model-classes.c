@@ -60,6 +60,7 @@ static const struct class_row class_rows[] = {
 	 "tid cgroup path"},
 	{"cgroup_attach_task", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_attach_cgroup,
 	 "tid|pid dst_id dst_path dst_root"},
+	{"lttng_statedump_start", EXACT, KY_ABOUT_FILES, 0, ky_on_dump_start, ""},
 	{"lttng_statedump_file_descriptor", EXACT, KY_ABOUT_FILES, 0, ky_on_dump_fd,
 	 "pid file_table_address fd flags filename"},
 	{"lttng_statedump_block_device", EXACT, KY_ABOUT_BLOCK, 0, ky_on_dump_disk, "dev diskname"},

@@ -161,11 +161,31 @@ static int copy_fds(struct ky_proc *proc, const struct ky_fds *from)
 
 /* ---- descriptors --------------------------------------------------------------------------- */
 
+/* A descriptor of which nothing is known until it is used; NULL: out of memory. */
+static struct ky_file *new_unknown(struct ky_model *model, struct ky_host *host, int32_t pid,
+				   int32_t fd)
+{
+	const char *foreseen;
+	struct ky_file *file;
+	char name[64];
+	int len = snprintf(name, sizeof(name), "fd %d of %d", fd, pid);
+
+	file = ky_file_get(model, host, name, (size_t)len, KY_FILE_UNKNOWN);
+	if (!file)
+		return NULL;
+	file->pid = pid;
+	file->fd = fd;
+	file->n_uses++;
+	foreseen = ky_file_foreseen(model, file);
+	if (!foreseen)
+		return file;
+	return ky_file_get(model, host, foreseen, strlen(foreseen),
+			   ky_file_kind_of(foreseen, strlen(foreseen)));
+}
+
 int ky_fd_get(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file **file)
 {
 	struct ky_proc *proc = ky_proc_of(model, thread);
-	char name[64];
-	int len;
 
 	*file = NULL;
 	if (!proc)
@@ -175,8 +195,7 @@ int ky_fd_get(struct ky_model *model, struct ky_thread *thread, int64_t fd, stru
 	*file = untag(ky_map_get(&proc->fds->map, (uint64_t)fd));
 	if (*file)
 		return 0;
-	len = snprintf(name, sizeof(name), "fd %d of %d", (int)fd, proc->pid);
-	*file = ky_file_get(model, thread->host, name, (size_t)len, KY_FILE_UNKNOWN);
+	*file = new_unknown(model, thread->host, proc->pid, (int32_t)fd);
 	return *file ? ky_map_set(&proc->fds->map, (uint64_t)fd, tag(*file, false)) : KYMO_E_MEMORY;
 }
 
@@ -284,6 +303,51 @@ void ky_files_exit(struct ky_thread *thread)
 		set_fds(proc, NULL, false);
 }
 
+/* ---- descriptors that a dump tells of when they have been used -------------------------------- */
+
+/* @from is no table of its own any more: what is unknown in it may be told of as @to's. */
+static int keep_unknown(struct ky_fds *to, const struct ky_fds *from)
+{
+	size_t pos = 0;
+	uint64_t fd;
+	void *value;
+
+	while (from && ky_map_next(&from->map, &pos, &fd, &value))
+		if (untag(value)->n_uses && !ky_map_get(&to->map, fd) &&
+		    ky_map_set(&to->map, fd, value) < 0)
+			return KYMO_E_MEMORY;
+	return 0;
+}
+
+/* What a thread used before its process was known is the process'. */
+static int find_unknown(struct ky_model *model, const struct ky_proc *was, const struct ky_proc *is)
+{
+	size_t pos = 0;
+	uint64_t fd;
+	void *value;
+	int status = 0;
+
+	while (!status && ky_map_next(&was->fds->map, &pos, &fd, &value)) {
+		const struct ky_file *known = untag(ky_map_get(&is->fds->map, fd));
+
+		if (known)
+			status = ky_file_found(model, untag(value), was->pid, known);
+	}
+	return status;
+}
+
+static int join_late(struct ky_model *model, struct ky_thread *thread)
+{
+	const struct ky_proc *was = thread->proc;
+	struct ky_proc *is = ky_proc_of(model, thread);
+
+	if (!is)
+		return KYMO_E_MEMORY;
+	return was && was != is && was->fds && ky_files_dump_is_late(thread->host)
+		       ? find_unknown(model, was, is)
+		       : 0;
+}
+
 /* ---- the state dump -------------------------------------------------------------------------- */
 
 static struct ky_fds *table_at(struct ky_host *host, uint64_t address)
@@ -306,15 +370,18 @@ int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t tab
 	struct ky_proc *proc;
 
 	if (thread->pid != thread->tid)
-		return thread->pid >= 0 ? join(model, thread) : 0;
+		return thread->pid >= 0 ? join_late(model, thread) : 0;
 	if (!table)
 		return 0;
 	proc = ky_proc_of(model, thread);
 	fds = proc ? table_at(thread->host, table) : NULL;
 	if (!fds)
 		return KYMO_E_MEMORY;
-	if (proc->fds != fds)
-		set_fds(proc, fds, true);
+	if (proc->fds == fds)
+		return 0;
+	if (ky_files_dump_is_late(thread->host) && keep_unknown(fds, proc->fds) < 0)
+		return KYMO_E_MEMORY;
+	set_fds(proc, fds, true);
 	return 0;
 }
 
@@ -341,7 +408,10 @@ int ky_on_dump_fd(struct ky_feed *feed, const struct ky_event *event,
 		return thread ? ky_fd_set(feed->model, thread, fd, file, cloexec) : KYMO_E_MEMORY;
 	}
 	fds = table_at(feed->host, table);
-	return fds ? ky_map_set(&fds->map, (uint64_t)fd, tag(file, cloexec)) : KYMO_E_MEMORY;
+	if (!fds ||
+	    ky_file_found(feed->model, untag(ky_map_get(&fds->map, (uint64_t)fd)), pid, file) < 0)
+		return KYMO_E_MEMORY;
+	return ky_map_set(&fds->map, (uint64_t)fd, tag(file, cloexec));
 }
 
 static void free_procs(struct ky_host_state *state)

@@ -44,7 +44,8 @@ int ky_model_doubt(struct ky_model *model, const struct ky_thread *thread)
 
 bool ky_model_hindsight(const struct ky_model *model)
 {
-	if (model->late.len || model->doubts.len || model->cpus.len > model->n_first_cpus)
+	if (model->late.len || model->doubts.len || model->late_files.len ||
+	    model->cpus.len > model->n_first_cpus)
 		return true;
 	/* Intervals behind the end of a record are to say so. */
 	ky_vec_foreach(&model->cpus, cpu) {
@@ -92,7 +93,7 @@ static int foresee_cpus(struct ky_model *model, const struct ky_model *before)
 
 int ky_model_foresee(struct ky_model *model, const struct ky_model *before)
 {
-	if (foresee_cpus(model, before) < 0)
+	if (foresee_cpus(model, before) < 0 || ky_files_foresee(model, before) < 0)
 		return KYMO_E_MEMORY;
 	ky_vec_foreach(&before->late, late) {
 		if (ky_vec_push(&model->foreseen, *late) < 0)

@@ -144,6 +144,8 @@ struct ky_model {
 	KY_VEC(struct ky_late) foreseen; /* the same of an earlier pass, by CPU and begin */
 	KY_VEC(struct ky_doubt) doubts;	 /* of threads that were told of at such a border */
 	KY_VEC(struct ky_doubt) doubted; /* of an earlier pass, sorted */
+	struct ky_names late_files;	 /* which descriptor -> what a later state dump calls it */
+	struct ky_names foreseen_files;	 /* the same of an earlier pass */
 };
 
 /* What else there is on a host; made when it is first seen. */
@@ -156,6 +158,7 @@ struct ky_host_state {
 	struct ky_names netifs;		   /* name -> struct ky_netif * */
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
 	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
+	uint32_t n_dumps;		   /* state dumps that have begun */
 };
 
 /* Times further apart are wrong ones; without them, what is subtracted and added up stays in its range. */
@@ -344,6 +347,19 @@ int ky_fd_set(struct ky_model *model, struct ky_thread *thread, int64_t fd, stru
 int ky_fd_set_cloexec(struct ky_model *model, struct ky_thread *thread, int64_t fd, bool cloexec);
 int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first, uint64_t last);
 /* A new process, an exec, an end. */
+/*
+ * model-files-late.c. A dump tells that what was @unknown in process @pid (NULL, or known: then nothing is new) is @known.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_file_found(struct ky_model *model, const struct ky_file *unknown, int32_t pid,
+		  const struct ky_file *known);
+/* Is the dump that is being told one of the events' time, not of their beginning? */
+bool ky_files_dump_is_late(const struct ky_host *host);
+/* What a dump of an earlier pass has called it, as many uses as it has had. NULL: nothing. */
+const char *ky_file_foreseen(const struct ky_model *model, const struct ky_file *unknown);
+/* @model is to know what @before has found. 0 or KYMO_E_MEMORY. */
+int ky_files_foresee(struct ky_model *model, const struct ky_model *before);
+
 int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_thread *child);
 /* The state dump says which table of files @thread uses; 0: it does not. */
 int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t table);
@@ -370,6 +386,7 @@ int ky_on_softirq_exit(struct ky_feed *, const struct ky_event *, const struct k
 int ky_on_vector_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_vector_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_irq(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_start(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_fd(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_disk(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rq_insert(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

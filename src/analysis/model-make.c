@@ -135,6 +135,8 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_fini(&model->foreseen);
 	ky_vec_fini(&model->doubts);
 	ky_vec_fini(&model->doubted);
+	ky_names_fini(&model->late_files);
+	ky_names_fini(&model->foreseen_files);
 	ky_names_fini(&model->syscall_ids);
 	ky_map_fini(&model->syscall_numbers);
 	for (size_t i = 0; model->streams && i < model->set->streams.len; i++)

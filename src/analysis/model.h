@@ -80,6 +80,9 @@ struct ky_file {
 	enum ky_file_kind kind;
 	const char *name; /* a path, "127.0.0.1:7777", "pipe:[4711]", "fd 5 of 323" */
 	struct ky_host *host;
+	/* Of a descriptor of which nothing is known: which, and how many that was of one after the other; else 0. */
+	int32_t pid, fd;
+	uint32_t n_uses;
 };
 
 /* What a system call does to a file, for reports on I/O. */

@@ -80,8 +80,8 @@ static const struct ky_option_def option_defs[] = {
 	 "start later join before main().",
 	 offsetof(struct ky_record_options, user), NULL},
 	{"exclude", 0, KY_OPTION_LIST, "PATTERN",
-	 "Leave out events that match this pattern, of the kernel and of programs, and of the state dump of programs "
-	 "(lttng_ust_statedump:*). May be given again.",
+	 "Leave out events that match this pattern, of the kernel and of programs, and of their state dumps "
+	 "(lttng_statedump_*, lttng_ust_statedump:*). May be given again.",
 	 offsetof(struct ky_record_options, exclude), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
 	 "Only events of programs with this log level: INFO (that one), INFO.. (at least as severe), "
@@ -108,6 +108,12 @@ static const struct ky_option_def option_defs[] = {
 	 "Size of the ring buffer on each CPU, of the kernel and of each program. Default: 4M. When events "
 	 "come faster than they can be written for so long that it fills up, some are lost, and counted.",
 	 offsetof(struct ky_record_options, buffer_bytes), NULL},
+	{"statedump", 0, KY_OPTION_TEXT, "WHAT",
+	 "What the state dump of the kernel tells: needed (default): what the recorded events speak of (descriptors for "
+	 "system calls that have some, block devices for block events, ...), of the processes that are recorded; all: "
+	 "the whole machine; none. Single events of it are left out by --exclude 'lttng_statedump_*'. Each snapshot of a "
+	 "flight recorder has a fresh one.",
+	 offsetof(struct ky_record_options, statedump), "needed all none"},
 	{"maps", 0, KY_OPTION_FLAG, NULL,
 	 "State dump of the kernel: also what each process has mapped where, with the files' build ids, so that "
 	 "addresses can be resolved later.",

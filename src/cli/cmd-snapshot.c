@@ -107,8 +107,8 @@ const struct ky_command ky_command_snapshot = {
 		"With only one flight recorder it need not be said. A recorder answers its user and root; root finds "
 		"other users' recordings where it has none of that name itself.\n\n"
 		"Events of programs that have ended are there too, for the newest of these programs "
-		"(kymo record --keep-ended). The kernel's state (processes, open files) is that of the "
-		"recording's beginning.",
+		"(kymo record --keep-ended). A fresh state dump of the kernel (processes, open files) is part of "
+		"each snapshot.",
 	.examples =
 		"# something went wrong: what happened before?\nkymo snapshot -o what-happened\n"
 		"kymo print what-happened\n\n"

@@ -25,6 +25,7 @@ void ky_record_defaults(void *data)
 	options->identity = "lttng";
 	options->clock = "auto";
 	options->reader = "auto";
+	options->statedump = "needed";
 }
 
 static bool is_name(const char *list, size_t len, const char *name)
@@ -218,6 +219,30 @@ static int parse_content(const struct ky_command *command, const char *text,
 	return need_clock_of_bpf(command, "--syscall-content", run);
 }
 
+static int parse_state(const struct ky_command *command, const struct ky_record_options *options,
+		       struct ky_session_options *to)
+{
+	static const char *const names[] = {
+		[KY_SESSION_STATE_NEEDED] = "needed",
+		[KY_SESSION_STATE_ALL] = "all",
+		[KY_SESSION_STATE_NONE] = "none",
+	};
+	size_t i = 0;
+
+	while (i < sizeof(names) / sizeof(names[0]) && strcmp(options->statedump, names[i]) != 0)
+		i++;
+	if (i == sizeof(names) / sizeof(names[0]))
+		return ky_cli_usage(command, "--statedump: '%s' is none of needed, all, none",
+				    options->statedump);
+	to->state = (enum ky_session_state)i;
+	to->maps = options->maps;
+	if (to->maps && to->state == KY_SESSION_STATE_NONE)
+		return ky_cli_usage(command,
+				    "--maps is about the state dump, and there is none with "
+				    "--statedump=none");
+	return KY_EXIT_OK;
+}
+
 static int parse_reader(const struct ky_command *command, const char *name, enum ky_ring_way *way)
 {
 	static const char *const names[] = {
@@ -352,7 +377,6 @@ int ky_record_check_options(const struct ky_command *command,
 	run->user.log = &ky_cli_log;
 	run->user.overwrite = to->overwrite = options->overwrite;
 	to->raw = options->raw;
-	to->maps = options->maps;
 	if (to->raw && !run->has_kernel)
 		return ky_cli_usage(command,
 				    "--raw is about the kernel's events: give --kernel too");
@@ -381,6 +405,8 @@ int ky_record_check_options(const struct ky_command *command,
 		code = check_context_of_bpf(command, run);
 	if (!code)
 		code = check_user_options(command, options, run);
+	if (!code)
+		code = parse_state(command, options, to);
 	to->clock = run->clock;
 	return code ? code : parse_reader(command, options->reader, &to->reader);
 }

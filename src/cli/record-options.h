@@ -14,6 +14,7 @@ struct ky_record_options {
 	struct ky_text_list pid, tid, cgroups, containers;
 	bool follow;
 	bool overwrite, raw, maps;
+	const char *statedump;
 	uint64_t keep_bytes;
 	const char *log_level, *filter, *comm, *uid, *shm_path;
 	const char *context;

@@ -37,23 +37,29 @@ static void choose_path(const struct ky_record_run *run, struct snapshot *snapsh
 	}
 }
 
+/* Events first, of both sides: the state takes longer, and they go on overwriting meanwhile. */
 static int copy_all(struct ky_record_run *run, struct snapshot *snapshot, struct kymo_error *err)
 {
-	struct ky_user_snapshot user;
-	int ret = KYMO_OK;
+	struct ky_user_snapshot user = {0};
+	struct kymo_error next;
+	int ret = KYMO_OK, finished;
 
-	/* The kernel's first: it refines the clock that both sides have. */
+	/* The kernel's refines the clock that both sides have. */
 	if (run->session)
-		ret = ky_session_snapshot(run->session, snapshot->path, &snapshot->events,
-					  &snapshot->bytes, err);
+		ret = ky_session_snapshot(run->session, snapshot->path, err);
 	else
 		ky_record_refine_clock(run);
-	if (ret < 0 || !run->user_session)
+	if (ret < 0)
 		return ret;
-	ret = ky_user_snapshot(run->user_session, snapshot->path, ky_record_clock(run), &user, err);
+	if (run->user_session)
+		ret = ky_user_snapshot(run->user_session, snapshot->path, ky_record_clock(run),
+				       &user, err);
+	finished = run->session ? ky_session_snapshot_finish(run->session, &snapshot->events,
+							     &snapshot->bytes, &next)
+				: KYMO_OK;
 	snapshot->events += user.events;
 	snapshot->bytes += user.bytes;
-	return ret;
+	return ky_record_keep_error(ret, finished, err, &next);
 }
 
 static int take_snapshot(struct ky_record_run *run, const char *path, struct snapshot *snapshot,

@@ -131,6 +131,8 @@ static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
 		ret = ky_session_start(run->session, err);
 	if (!ret && run->user_session)
 		ret = ky_user_start(run->user_session, err);
+	if (!ret && run->session && run->user_session)
+		ky_session_own_thread(run->session, ky_user_tid(run->user_session));
 	return ret;
 }
 
@@ -225,8 +227,8 @@ static int record(struct ky_record_run *run, struct kymo_error *err)
 
 /* ---- the end -------------------------------------------------------------------------- */
 
-/* Keep the first error. */
-static int keep(int ret, int next, struct kymo_error *err, const struct kymo_error *next_err)
+int ky_record_keep_error(int ret, int next, struct kymo_error *err,
+			 const struct kymo_error *next_err)
 {
 	if (ret < 0 || next >= 0)
 		return ret;
@@ -250,13 +252,14 @@ static int stop_sessions(struct ky_record_run *run, int ret, struct kymo_error *
 	struct kymo_error next;
 
 	if (run->user_session)
-		ret = keep(ret, ky_user_stop(run->user_session, &next), err, &next);
+		ret = ky_record_keep_error(ret, ky_user_stop(run->user_session, &next), err, &next);
 	if (run->session)
-		ret = keep(ret, ky_session_stop(run->session, &next), err, &next);
+		ret = ky_record_keep_error(ret, ky_session_stop(run->session, &next), err, &next);
 	ky_record_refine_clock(run);
 	if (run->user_session)
-		ret = keep(ret, ky_user_finish(run->user_session, ky_record_clock(run), &next), err,
-			   &next);
+		ret = ky_record_keep_error(
+			ret, ky_user_finish(run->user_session, ky_record_clock(run), &next), err,
+			&next);
 	return ret;
 }
 
@@ -267,7 +270,7 @@ static int close_sessions(struct ky_record_run *run, int ret, struct kymo_error 
 	ky_user_close(run->user_session);
 	run->user_session = NULL;
 	if (run->session)
-		ret = keep(ret, ky_session_close(run->session, &next), err, &next);
+		ret = ky_record_keep_error(ret, ky_session_close(run->session, &next), err, &next);
 	run->session = NULL;
 	if (!run->started && run->made_output)
 		(void)rmdir(run->output);

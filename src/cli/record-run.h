@@ -53,6 +53,10 @@ struct ky_record_run {
 /* Record; say at the end what was recorded. Returns an exit code. */
 int ky_record_run(struct ky_record_run *run);
 
+/* Of two results the first that is an error, in @err: of @next it is @next_err. */
+int ky_record_keep_error(int ret, int next, struct kymo_error *err,
+			 const struct kymo_error *next_err);
+
 /* The recording's clock; and that as exact as it can be known by now. */
 const struct ky_os_clock *ky_record_clock(const struct ky_record_run *run);
 void ky_record_refine_clock(struct ky_record_run *run);

@@ -29,8 +29,18 @@
 #include "kernel/stacks.h"
 #include "kernel/threads.h"
 
-/* The recorder's threads: the one that reads, the state dump's, the one that writes. */
-#define KY_CONVERT_OWN_TIDS 4
+/*
+ * The recorder's own threads: the first, which reads the kernel's rings; the state dump's; the one that writes blocks; the
+ * guard of raw pages; the one that reads programs' rings.
+ */
+enum {
+	KY_OWN_MAIN,
+	KY_OWN_DUMP,
+	KY_OWN_WRITER,
+	KY_OWN_GUARD,
+	KY_OWN_PROGRAMS,
+	KY_CONVERT_OWN_TIDS,
+};
 
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */
 enum ky_context {

@@ -214,13 +214,15 @@ static int dump_cpus(struct ky_dump_run *run)
 
 int ky_dump_devices(struct ky_dump_run *run)
 {
-	int ret = each_entry(run, "/sys/class/block", dump_block_device);
+	int ret = KYMO_OK;
 
-	if (ret == KYMO_OK)
+	if (ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_BLOCK_DEVICE)))
+		ret = each_entry(run, "/sys/class/block", dump_block_device);
+	if (ret == KYMO_OK && ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_NETWORK_INTERFACE)))
 		ret = dump_interfaces(run);
-	if (ret == KYMO_OK)
+	if (ret == KYMO_OK && ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_INTERRUPT)))
 		ret = each_entry(run, "/sys/kernel/irq", dump_irq);
-	if (ret == KYMO_OK)
+	if (ret == KYMO_OK && ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_CPU_TOPOLOGY)))
 		ret = dump_cpus(run);
 	return ret;
 }

@@ -38,6 +38,8 @@ static uint64_t memory_bytes(const char *text, const char *key)
 
 static int dump_machine(struct ky_dump_run *run)
 {
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_MEMORY)))
+		return KYMO_OK;
 	if (ky_read_file(run->proc.fd, "meminfo", PROC_MAX_BYTES, &run->proc.text) < 0)
 		return KYMO_OK;
 	for (size_t i = 0; i < sizeof(memory_lines) / sizeof(memory_lines[0]); i++)
@@ -108,11 +110,14 @@ bool ky_dump_parse_module(const char *line, char name[64], uint64_t *size, uint6
 /* The kernel itself counts as one, at an address that /proc does not tell. */
 static int dump_modules(struct ky_dump_run *run)
 {
-	int ret = dump_module(run, "vmlinux", 0, 0, "/sys/kernel/notes");
+	int ret = KYMO_OK;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char *rest, *line, name[64], notes[160];
 	uint64_t size, address;
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_MODULE)))
+		return KYMO_OK;
+	ret = dump_module(run, "vmlinux", 0, 0, "/sys/kernel/notes");
 	if (ret < 0 || ky_read_file(run->proc.fd, "modules", MODULES_MAX_BYTES, &text) < 0)
 		goto out;
 	for (rest = text.data; ret == KYMO_OK && rest && (line = strsep(&rest, "\n"));) {
@@ -141,6 +146,8 @@ static int dump_sizes(struct ky_dump_run *run, int32_t pid)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), total, resident, shared;
 	char path[32];
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_MEMORY)))
+		return KYMO_OK;
 	snprintf(path, sizeof(path), "%" PRId32 "/statm", pid);
 	if (ky_read_file(run->proc.fd, path, PROC_MAX_BYTES, &run->proc.text) < 0 ||
 	    sscanf(ky_strbuf_text(&run->proc.text), "%" SCNu64 " %" SCNu64 " %" SCNu64, &total,
@@ -214,6 +221,8 @@ static int dump_maps(struct ky_dump_run *run, int32_t pid)
 	char path[32], *rest, *line;
 	int ret;
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_MAP)))
+		return KYMO_OK;
 	snprintf(path, sizeof(path), "%" PRId32 "/maps", pid);
 	ret = ky_read_file(run->proc.fd, path, MAPS_MAX_BYTES, &text);
 	ret = ret == -ENOMEM ? KYMO_E_MEMORY : KYMO_OK;
@@ -232,5 +241,5 @@ int ky_dump_process_memory(struct ky_dump_run *run, int32_t pid)
 {
 	int ret = dump_sizes(run, pid);
 
-	return ret < 0 || !run->dump->maps ? ret : dump_maps(run, pid);
+	return ret < 0 ? ret : dump_maps(run, pid);
 }

@@ -3,6 +3,7 @@
 #include "kernel/statedump.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ctf/lttng-layout.h"
 #include "kernel/proc.h"
 
@@ -191,4 +192,14 @@ int ky_statedump_define(struct ky_stream_class *stream, uint32_t first_id, struc
 			return ky_error_nomem(err);
 	}
 	return KYMO_OK;
+}
+
+uint32_t ky_statedump_match(const char *pattern)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < KY_STATEDUMP_EVENTS; i++)
+		if (ky_glob_match(pattern, events[i].name))
+			set |= KY_STATEDUMP_BIT(i);
+	return set;
 }

@@ -26,7 +26,14 @@ struct ky_dump_run {
 	struct ky_proc_fd file;
 	struct kymo_error *err;
 	int32_t self_tid;
+	uint32_t pid_ns; /* that /proc is of */
 };
+
+/* Is one of the events in the set @events wanted? */
+static inline bool ky_dump_wants(const struct ky_dump_run *run, uint32_t events)
+{
+	return run->dump->wanted & events;
+}
 
 static inline void ky_dump_put(struct ky_dump_body *body, const void *data, size_t len)
 {
@@ -82,12 +89,12 @@ static inline void ky_dump_put_text(struct ky_dump_body *body, const char *text)
 	ky_dump_put_textn(body, text, strlen(text));
 }
 
-/* Send the body as event @event and start a new one. 0, or what the dump's flush() returned. */
+/* Send the body as event @event, if that is wanted, and start a new one. 0, or what the dump's flush() returned. */
 int ky_dump_emit(struct ky_dump_run *run, enum ky_statedump_event event);
 
 /* The machine's memory, and loaded modules. */
 int ky_dump_memory(struct ky_dump_run *run);
-/* Sizes of a process, and where it has what mapped, if that is wanted. */
+/* Sizes of a process, and where it has what mapped. */
 int ky_dump_process_memory(struct ky_dump_run *run, int32_t pid);
 
 /* A line of /proc/PID/maps. */

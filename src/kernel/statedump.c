@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "kernel/statedump-run.h"
 #include "kernel/thread-ids.h"
 #include "os/file.h"
@@ -37,7 +38,7 @@ enum process_status {
 
 static uint64_t now(struct ky_statedump *dump)
 {
-	uint64_t cycles = ky_os_clock_now(dump->clock);
+	uint64_t cycles = dump->at_cycles ? dump->at_cycles : ky_os_clock_now(dump->clock);
 
 	if (cycles > dump->last_cycles)
 		dump->last_cycles = cycles;
@@ -48,9 +49,15 @@ int ky_dump_emit(struct ky_dump_run *run, enum ky_statedump_event event)
 {
 	struct ky_statedump *dump = run->dump;
 	uint32_t id = dump->first_id + event, len = dump->context_bytes + run->body.len;
-	uint64_t cycles = now(dump);
-	uint8_t *at = ky_packet_writer_event(dump->writer, id, cycles, len);
+	uint64_t cycles;
+	uint8_t *at;
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(event))) {
+		run->body.len = 0;
+		return KYMO_OK;
+	}
+	cycles = now(dump);
+	at = ky_packet_writer_event(dump->writer, id, cycles, len);
 	if (!at) {
 		int ret = dump->flush(dump->data, cycles, run->err);
 
@@ -149,6 +156,33 @@ static int dump_user_ns(struct ky_dump_run *run, const struct ky_proc_thread *th
 	return ky_dump_emit(run, KY_STATEDUMP_PROCESS_USER_NS);
 }
 
+/* Has the thread ids that its kernel events do not tell? */
+static bool is_nested(struct ky_dump_run *run, const struct ky_proc_thread *thread)
+{
+	uint32_t ns;
+
+	if (run->dump->view && run->dump->view->level)
+		return true;
+	ns = ky_proc_ns(&run->proc, thread->pid, thread->tid, "pid");
+	return ns && ns != run->pid_ns;
+}
+
+static int dump_ids(struct ky_dump_run *run, const struct ky_proc_thread *thread)
+{
+	bool pid_ns = ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_PID_NS)) &&
+		      (!run->dump->only_nested || is_nested(run, thread));
+	bool user_ns = ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_USER_NS));
+	struct ky_proc_ids ids;
+	int ret = KYMO_OK;
+
+	if ((!pid_ns && !user_ns) ||
+	    ky_proc_read_ids(&run->proc, thread->pid, thread->tid, &ids) < 0)
+		return KYMO_OK;
+	if (pid_ns)
+		ret = dump_pid_ns(run, thread, &ids);
+	return ret == KYMO_OK && user_ns ? dump_user_ns(run, thread, &ids) : ret;
+}
+
 static int dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread *thread)
 {
 	static const struct {
@@ -159,17 +193,14 @@ static int dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread 
 		{KY_STATEDUMP_PROCESS_NET_NS, "net"},	    {KY_STATEDUMP_PROCESS_UTS_NS, "uts"},
 		{KY_STATEDUMP_PROCESS_TIME_NS, "time"},
 	};
-	struct ky_proc_ids ids;
-	int ret;
+	int ret = dump_ids(run, thread);
 
-	if (ky_proc_read_ids(&run->proc, thread->pid, thread->tid, &ids) < 0)
-		return KYMO_OK;
-	ret = dump_pid_ns(run, thread, &ids);
-	if (ret == KYMO_OK)
-		ret = dump_user_ns(run, thread, &ids);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && ret == KYMO_OK; i++) {
-		uint32_t inode = ky_proc_ns(&run->proc, thread->pid, thread->tid, others[i].kind);
+		uint32_t inode;
 
+		if (!ky_dump_wants(run, KY_STATEDUMP_BIT(others[i].event)))
+			continue;
+		inode = ky_proc_ns(&run->proc, thread->pid, thread->tid, others[i].kind);
 		if (!inode)
 			continue;
 		ky_dump_put_id(run, thread->tid);
@@ -184,8 +215,11 @@ static int dump_cgroup(struct ky_dump_run *run, const struct ky_proc_thread *thr
 {
 	struct ky_dump_body *body = &run->body;
 	const char *path;
-	uint64_t cgroup = ky_thread_cgroup(&run->proc, thread->pid, thread->tid, &path);
+	uint64_t cgroup;
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_CGROUP)))
+		return KYMO_OK;
+	cgroup = ky_thread_cgroup(&run->proc, thread->pid, thread->tid, &path);
 	if (!cgroup)
 		return KYMO_OK;
 	ky_dump_put_id(run, thread->tid);
@@ -226,6 +260,8 @@ static int dump_files(struct ky_dump_run *run, const struct ky_proc_thread *owne
 	char path[64];
 	int ret = KYMO_OK;
 
+	if (!ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_FILE_DESCRIPTOR)))
+		return KYMO_OK;
 	snprintf(path, sizeof(path), "%d/task/%d/fd", owner->pid, owner->tid);
 	/* Vanished, or not ours to look into. */
 	if (ky_proc_numbers_open(&run->proc, path, &fds) < 0)
@@ -301,7 +337,7 @@ static int dump_process(struct ky_dump_run *run, int32_t pid)
 	return ret < 0 ? ret : ky_dump_process_memory(run, pid);
 }
 
-static int dump_processes(struct ky_dump_run *run)
+static int dump_everybody(struct ky_dump_run *run)
 {
 	struct ky_proc_numbers pids;
 	int32_t pid;
@@ -315,7 +351,51 @@ static int dump_processes(struct ky_dump_run *run)
 	return ret;
 }
 
+/* The process of a thread, as /proc has it. 0: it has ended, or is another namespace's. */
+static int32_t process_of(struct ky_dump_run *run, int32_t kernel_tid)
+{
+	int32_t tid = run->dump->view ? ky_pid_to_own(run->dump->view, kernel_tid) : kernel_tid;
+	struct ky_proc_ids ids;
+
+	/* /proc/TID exists for every thread, though it is listed for leaders only. */
+	if (!tid || ky_proc_read_ids(&run->proc, tid, tid, &ids) < 0)
+		return 0;
+	return ids.n_levels ? ids.nstgid[0] : tid;
+}
+
+static int dump_chosen(struct ky_dump_run *run)
+{
+	struct ky_map done;
+	int ret = KYMO_OK;
+
+	ky_map_init(&done);
+	for (size_t i = 0; i < run->dump->n_tids && ret == KYMO_OK; i++) {
+		int32_t pid = process_of(run, run->dump->tids[i]);
+
+		if (!pid || ky_map_get(&done, (uint32_t)pid))
+			continue;
+		ret = ky_map_set(&done, (uint32_t)pid, run) < 0 ? ky_error_nomem(run->err)
+								: dump_process(run, pid);
+	}
+	ky_map_fini(&done);
+	return ret;
+}
+
 /* ---- the run ---------------------------------------------------------------------------- */
+
+#define OF_PROCESSES                                                                             \
+	(~(KY_STATEDUMP_FRAME | KY_STATEDUMP_BIT(KY_STATEDUMP_BLOCK_DEVICE) |                    \
+	   KY_STATEDUMP_BIT(KY_STATEDUMP_NETWORK_INTERFACE) |                                    \
+	   KY_STATEDUMP_BIT(KY_STATEDUMP_INTERRUPT) |                                            \
+	   KY_STATEDUMP_BIT(KY_STATEDUMP_CPU_TOPOLOGY) | KY_STATEDUMP_BIT(KY_STATEDUMP_MEMORY) | \
+	   KY_STATEDUMP_BIT(KY_STATEDUMP_MODULE)))
+
+static int dump_processes(struct ky_dump_run *run)
+{
+	if (!ky_dump_wants(run, OF_PROCESSES))
+		return KYMO_OK;
+	return run->dump->tids ? dump_chosen(run) : dump_everybody(run);
+}
 
 static int dump_all(struct ky_dump_run *run)
 {
@@ -344,10 +424,10 @@ int ky_statedump_run(struct ky_statedump *dump, struct kymo_error *err)
 	int ret;
 
 	dump->events = dump->processes = dump->threads = dump->files = dump->missing = 0;
-	dump->last_cycles = 0;
 	ret = ky_proc_open(&run.proc, err);
 	if (ret < 0)
 		return ret;
+	run.pid_ns = ky_proc_ns(&run.proc, getpid(), run.self_tid, "pid");
 	ret = dump_all(&run);
 	ky_proc_close(&run.proc);
 	dump->missing += ky_file_refusals() - refusals;

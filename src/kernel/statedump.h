@@ -18,6 +18,7 @@
 
 #include "ctf/model.h"
 #include "ctf/packet-writer.h"
+#include "kernel/format.h"
 #include "os/clock.h"
 
 /* Event ids: first_id + one of these. */
@@ -45,6 +46,24 @@ enum ky_statedump_event {
 	KY_STATEDUMP_PROCESS_CGROUP,
 	KY_STATEDUMP_EVENTS,
 };
+
+/* Sets of them. */
+#define KY_STATEDUMP_BIT(event) (UINT32_C(1) << (event))
+/* What processes have mapped takes long, and is there only where it was asked for. */
+#define KY_STATEDUMP_ALL \
+	(KY_STATEDUMP_BIT(KY_STATEDUMP_EVENTS) - 1 - KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_MAP))
+#define KY_STATEDUMP_FRAME \
+	(KY_STATEDUMP_BIT(KY_STATEDUMP_START) | KY_STATEDUMP_BIT(KY_STATEDUMP_END))
+/* Of use whatever the events are: who the threads are, what others call them, and which control group they are in. */
+#define KY_STATEDUMP_ALWAYS                                                  \
+	(KY_STATEDUMP_FRAME | KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_STATE) | \
+	 KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_PID_NS) |                     \
+	 KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_CGROUP))
+
+/* The set of those that say what kernel event @format of tracefs's @system means. Threads: any. */
+uint32_t ky_statedump_needs(const char *system, const struct ky_format *format);
+/* The set of those that glob @pattern matches; 0: none. Threads: any. */
+uint32_t ky_statedump_match(const char *pattern);
 
 /*
  * Add the event classes to @stream, with ids @first_id .. @first_id + KY_STATEDUMP_EVENTS - 1.
@@ -74,17 +93,23 @@ struct ky_statedump {
 	int (*flush)(void *data, uint64_t end_cycles, struct kymo_error *err);
 	void *data;
 	struct ky_pid_view
-		*view; /* of /proc: events have the kernel's ids. NULL: they are the same */
-	bool maps;     /* what processes have mapped, too: takes some 30 us for each mapping */
+		*view;	 /* of /proc: events have the kernel's ids. NULL: they are the same */
+	uint32_t wanted; /* the set of events; of mappings, each takes some 30 us */
+	/* PROCESS_PID_NS: only of threads that have ids which the kernel's events do not tell. */
+	bool only_nested;
+	/* Only of the processes that these threads are of, by the kernel's ids. NULL: of all. */
+	const int32_t *tids;
+	size_t n_tids;
+	uint64_t at_cycles; /* not 0: the time of all events, not before those of the last run */
 	/* Filled by the run: */
 	uint64_t events, processes, threads, files;
 	uint64_t
 		missing; /* files and directories that could not be looked at: no descriptor was left */
-	uint64_t last_cycles;
+	uint64_t last_cycles; /* 0 before the first run; times rise over all of them */
 };
 
 /*
- * Dump everything; takes some 80 us per thread and 10 us per open file.
+ * Dump what is wanted; takes some 80 us per thread and 10 us per open file.
  *
  * Processes that vanish meanwhile are left out; what may not be read (other users' files, when
  * not root) too. Returns 0, KYMO_E_NOT_FOUND when there is no /proc, KYMO_E_MEMORY, or what

@@ -203,6 +203,19 @@ static bool starts(const char *line, const char *word)
 	return strncmp(line, word, strlen(word)) == 0;
 }
 
+/* The recorder's own threads: two at least. */
+static bool take_own(struct ky_session *session, const char *line)
+{
+	int n = 0, at = 0;
+
+	while (n < KY_CONVERT_OWN_TIDS &&
+	       sscanf(line, "%d%n", &session->convert.own_tids[n], &at) == 1) {
+		line += at;
+		n++;
+	}
+	return n >= 2;
+}
+
 static bool take_line(struct ky_raw_replay *replay, const char *line)
 {
 	struct ky_session *session = replay->session;
@@ -229,9 +242,7 @@ static bool take_line(struct ky_raw_replay *replay, const char *line)
 		return true;
 	}
 	if (starts(line, "own "))
-		return sscanf(line, "own %d %d %d %d", &session->convert.own_tids[0],
-			      &session->convert.own_tids[1], &session->convert.own_tids[2],
-			      &session->convert.own_tids[3]) >= 2;
+		return take_own(session, line + 3);
 	if (starts(line, "time "))
 		return sscanf(line, "time %" SCNu64 " %" SCNu64, &session->start_cycles,
 			      &replay->end_cycles) == 2;

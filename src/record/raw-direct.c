@@ -304,7 +304,7 @@ static int start_guard(struct ky_raw_direct *direct, struct kymo_error *err)
 	while (!direct->tid)
 		pthread_cond_wait(&direct->started, &direct->lock);
 	pthread_mutex_unlock(&direct->lock);
-	direct->session->convert.own_tids[3] =
+	direct->session->convert.own_tids[KY_OWN_GUARD] =
 		ky_pid_to_kernel(&direct->session->view, direct->tid);
 	return KYMO_OK;
 }

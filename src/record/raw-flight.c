@@ -133,50 +133,89 @@ static int write_state(struct ky_session *session, uint64_t *bytes, struct kymo_
 	ret = ky_dir_sink_open(path, &to, err);
 	if (ret < 0)
 		return ret;
-	ret = ky_session_copy_flight(session, to, &dumped, err);
+	ret = ky_session_copy_flight(session, to, true, &dumped, err);
 	*bytes += to->bytes_written;
 	closed = to->ops->close(to, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : closed;
 	return ret < 0 ? ret : ky_raw_hide_state(session, err);
 }
 
-static int take_paused(struct ky_session *session, uint64_t *end_cycles, struct kymo_error *err)
+static int take_paused(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_instance_write(&session->instance, "tracing_on", "0", err), on;
 
-	*end_cycles = ky_os_clock_now(&session->clock);
+	session->flight.at_cycles = ky_os_clock_now(&session->clock);
 	if (!ret)
 		ret = ky_raw_take_rings(session, err);
 	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
 	return ret < 0 ? ret : on;
 }
 
-int ky_raw_snapshot(struct ky_session *session, const char *output, uint64_t *events,
-		    uint64_t *bytes, struct kymo_error *err)
+/* When the first page of a file begins; 0: that is not known. */
+static uint64_t begin_of(const struct ky_session_cpu *cpu)
 {
-	uint64_t end_cycles = 0;
+	uint64_t cycles;
+
+	return pread(cpu->raw_fd, &cycles, sizeof(cycles), cpu->session->page_layout.time_offset) ==
+			       sizeof(cycles)
+		       ? cycles
+		       : 0;
+}
+
+/* What was taken is counted, and is the last now. */
+static void keep_files(struct ky_session *session, bool counts)
+{
+	struct ky_session_flight *flight = &session->flight;
+
+	flight->events = flight->bytes = 0;
+	flight->oldest_cycles = UINT64_MAX;
+	ky_vec_foreach(&session->cpus, cpu) {
+		uint64_t begin = (*cpu)->raw_bytes ? begin_of(*cpu) : UINT64_MAX;
+
+		if (begin < flight->oldest_cycles)
+			flight->oldest_cycles = begin;
+		flight->events += counts ? (*cpu)->raw_flight.events : 0;
+		flight->bytes += (*cpu)->raw_bytes;
+		keep_file(*cpu);
+	}
+}
+
+int ky_raw_snapshot(struct ky_session *session, const char *output, struct kymo_error *err)
+{
 	int ret;
 
 	session->raw_output = output;
 	ret = ky_raw_make_dir(session, err);
 	if (!ret)
-		ret = take_paused(session, &end_cycles, err);
-	/* Who was started since the beginning: that may have been overwritten. */
-	if (!ret && session->has_threads)
-		ret = ky_threads_scan(&session->threads, err);
-	if (!ret)
-		ret = ky_raw_describe(session, end_cycles, err);
-	ky_vec_foreach(&session->cpus, cpu) {
-		*events += ret ? 0 : (*cpu)->raw_flight.events;
-		*bytes += (*cpu)->raw_bytes;
-		keep_file(*cpu);
-	}
+		ret = take_paused(session, err);
+	keep_files(session, !ret);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
+	if (ret < 0)
+		session->raw_output = session->output;
+	return ret;
+}
+
+int ky_raw_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
+			   struct kymo_error *err)
+{
+	struct ky_session_flight *flight = &session->flight;
+	/* Who was started since the beginning: that may have been overwritten. */
+	int ret = session->has_threads ? ky_threads_scan(&session->threads, err) : KYMO_OK;
+
+	*events = flight->events;
+	*bytes = flight->bytes;
+	if (!ret)
+		ret = ky_session_renew_state(session, flight->at_cycles, flight->oldest_cycles,
+					     err);
+	if (!ret)
+		ret = ky_raw_describe(session, flight->at_cycles, err);
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
 	if (!ret)
 		ret = write_state(session, bytes, err);
 	session->raw_output = session->output;
+	flight->is_taken = false;
+	ky_session_hide_own(session, false);
 	return ret;
 }

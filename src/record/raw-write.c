@@ -208,13 +208,12 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 	ky_strbuf_adds(text, "kymo-raw 1\nuuid ");
 	for (int i = 0; i < 16; i++)
 		ky_strbuf_addf(text, "%02x", session->uuid[i]);
-	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown %d %d %d %d\n",
+	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown",
 		       __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little",
-		       session->page_bytes, session->options.context, session->has_threads,
-		       session->convert.own_tids[0],
-		       atomic_load_explicit(&session->dump.tid, memory_order_relaxed),
-		       session->convert.own_tids[2], session->convert.own_tids[3]);
-	ky_strbuf_addf(text, "time %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
+		       session->page_bytes, session->options.context, session->has_threads);
+	for (int i = 0; i < KY_CONVERT_OWN_TIDS; i++)
+		ky_strbuf_addf(text, " %d", session->convert.own_tids[i]);
+	ky_strbuf_addf(text, "\ntime %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
 	if (session->options.overwrite)
 		ky_strbuf_adds(text, "flight\n");
 	if (session->has_constants)

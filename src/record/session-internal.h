@@ -53,17 +53,42 @@ struct ky_session_cpu {
 	uint64_t known_until; /* without a page: all its events up to here were seen */
 };
 
+KY_VEC_TYPE(ky_tids, int32_t);
+
+/* session-dump.c says how session and thread share it. */
 struct ky_session_dump {
 	pthread_t thread;
-	bool running;
-	int done_fd;
-	atomic_int tid;	  /* set by the thread, read by the converter: relaxed */
-	atomic_bool stop; /* set by the session, read by the thread: relaxed */
+	bool is_running;
+	atomic_bool busy;	       /* with an order: release and acquire */
+	int order_fd, done_fd, tid_fd; /* events: for the thread, and for who waits for it */
+	atomic_int tid;		       /* set by the thread: relaxed */
+	atomic_bool stop;	       /* set by the session, read by the thread: relaxed */
+	uint32_t needed, excluded,
+		told;		   /* sets of events: asked for by others, by nobody, dumped */
+	bool of_chosen;		   /* not of the whole machine */
+	struct ky_tids tids, late; /* of whom; who was chosen since */
 	struct ky_statedump dump;
-	struct ky_packet_writer writer;
+	struct ky_packet_writer writer; /* no data: there is no stream */
 	int stream;
+	uint64_t events, missing; /* of all runs */
 	int result;
 	struct kymo_error err;
+};
+
+/* From one time to another, both included. */
+struct ky_session_span {
+	uint64_t first_cycles, last_cycles;
+};
+
+/* A flight recorder's snapshots. */
+struct ky_session_flight {
+	struct ky_session_span first, before,
+		last; /* which state dumps are kept; zeros: there is none */
+	/* One that is under way. */
+	bool is_taken;
+	struct ky_packet_sink *to;
+	uint64_t at_cycles, oldest_cycles; /* when it was taken; when what it has begins */
+	uint64_t events, bytes;
 };
 
 /* A filter of events: one for each text. */
@@ -74,8 +99,6 @@ struct ky_session_filter {
 	size_t n_recorder; /* of these, those where the kernel does not decide all */
 	const char *example;
 };
-
-KY_VEC_TYPE(ky_tids, int32_t);
 
 /* Users and control groups that are chosen, and an instance that tells when somebody joins or leaves one. */
 struct ky_session_watch {
@@ -147,6 +170,8 @@ struct ky_session {
 	uint64_t raw_bytes;	/* of all files of a raw recording */
 	const char *raw_output; /* the directory that these are in */
 	struct ky_session_dump dump;
+	struct ky_session_flight flight;
+	bool hides_own; /* session-own.c */
 	struct ky_session_stats stats;
 };
 
@@ -268,8 +293,14 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
 int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err);
-/* What is in memory goes to @to. */
-int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, uint64_t *events,
+/* What is in memory goes to @to: events, or (@state) the state dumps and the metadata. *events: how many. */
+int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, bool state,
+			   uint64_t *events, struct kymo_error *err);
+/*
+ * Dump the state as of @at_cycles, for a snapshot whose events begin at @oldest_cycles (0: that is not known), and forget state
+ * dumps that no snapshot begins with any more.
+ */
+int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint64_t oldest_cycles,
 			   struct kymo_error *err);
 
 /* raw-write.c: recording raw. */
@@ -307,12 +338,31 @@ void ky_raw_direct_close(struct ky_session *session);
 
 /* raw-flight.c: raw, and overwritten until somebody wants it. Recording being off, take all rings out. */
 int ky_raw_take_rings(struct ky_session *session, struct kymo_error *err);
-int ky_raw_snapshot(struct ky_session *session, const char *output, uint64_t *events,
-		    uint64_t *bytes, struct kymo_error *err);
+int ky_raw_snapshot(struct ky_session *session, const char *output, struct kymo_error *err);
+int ky_raw_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
+			   struct kymo_error *err);
 
-/* session-dump.c */
+/* session-own.c: of a raw recording, keep the recorder's own system calls out of the rings, or no more. */
+void ky_session_hide_own(struct ky_session *session, bool hides);
+
+/* session-dump.c: nothing is dumped yet. Close: after finish. */
+int ky_session_dump_open(struct ky_session *session, struct kymo_error *err);
+void ky_session_dump_close(struct ky_session *session);
+/* Before recording is on: the thread's id is known from then on. */
+int ky_session_dump_prepare(struct ky_session *session, struct kymo_error *err);
+/* Dump what is needed, of whom. */
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err);
-/* Tell it to stop (@abort) and wait for it. Returns its result. */
+/* While recording: thread @tid, by the kernel's id, is chosen from now on. */
+int ky_session_dump_add(struct ky_session *session, int32_t tid, struct kymo_error *err);
+/* Is more needed than was dumped? Then begin with that, unless a dump is under way. */
+bool ky_session_dump_waits(const struct ky_session *session);
+int ky_session_dump_more(struct ky_session *session, struct kymo_error *err);
+bool ky_session_dump_is_busy(const struct ky_session *session);
+/* Wait until it is not; the rings are read meanwhile, if recording is on. */
+int ky_session_dump_wait(struct ky_session *session, struct kymo_error *err);
+/* Dump all of it anew, as of @at_cycles, and wait until that is done. */
+int ky_session_dump_now(struct ky_session *session, uint64_t at_cycles, struct kymo_error *err);
+/* Tell the thread to stop (@abort) and wait for it. Returns its result. */
 int ky_session_dump_finish(struct ky_session *session, bool abort_it, struct kymo_error *err);
 /* Its stream ends when the others do. */
 int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,

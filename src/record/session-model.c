@@ -139,6 +139,8 @@ static int add_event(struct ky_session *session, struct ky_event_source *source,
 	}
 	source->id = format.id;
 	source->event_class = event;
+	if (id)
+		session->dump.needed |= ky_statedump_needs(source->system, &format);
 	ret = ky_convert_add(&session->convert, source->system, &format, event, err);
 	if (!ret)
 		ky_convert_set_stacks(&session->convert, source->id, source->stacks);

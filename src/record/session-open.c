@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -18,15 +17,19 @@
 #include "record/output.h"
 #include "record/session-internal.h"
 
-/* Of patterns that are about programs too, those of no kernel event are no mistake. */
+/* Of patterns that are about programs too, those of no kernel event are no mistake; nor those of the state dump. */
 static int exclude(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	int ret;
 
 	for (size_t i = 0; i < options->n_exclusions; i++) {
+		uint32_t of_state = ky_statedump_match(options->exclusions[i]);
+
+		session->dump.excluded |= of_state;
 		ret = ky_catalogue_select(&session->catalogue, options->exclusions[i], false, err);
-		if (ret < 0 && !(ret == KYMO_E_NOT_FOUND && options->exclusions_may_miss))
+		if (ret < 0 &&
+		    !(ret == KYMO_E_NOT_FOUND && (of_state || options->exclusions_may_miss)))
 			return ret;
 	}
 	return KYMO_OK;
@@ -214,7 +217,7 @@ int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 	ky_strbuf_fini(&text);
 	if (ret < 0)
 		return ret;
-	session->convert.own_tids[0] = ky_pid_to_kernel(&session->view, getpid());
+	session->convert.own_tids[KY_OWN_MAIN] = ky_pid_to_kernel(&session->view, getpid());
 	if (session->has_threads) {
 		ret = ky_threads_init(&session->threads, err);
 		session->threads.view = &session->view;
@@ -260,10 +263,9 @@ void ky_session_remove_output(struct ky_session *session)
 static int make_fds(struct ky_session *session, struct kymo_error *err)
 {
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	session->dump.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (session->epoll_fd < 0 || session->dump.done_fd < 0)
+	if (session->epoll_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up the event loop");
-	return KYMO_OK;
+	return ky_session_dump_open(session, err);
 }
 
 int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err)
@@ -316,7 +318,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = open_output(session, err);
 	if (!ret && session->blocks)
-		session->convert.own_tids[2] =
+		session->convert.own_tids[KY_OWN_WRITER] =
 			ky_pid_to_kernel(&session->view, ky_block_writer_tid(session->blocks));
 	if (!ret)
 		ret = ky_session_setup_instance(session, err);
@@ -339,7 +341,8 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 		return ky_error_nomem(err);
 	session->options = *options;
 	session->fs.fd = session->instance.fd = session->watch.instance.fd = session->watch.fd = -1;
-	session->epoll_fd = session->dump.done_fd = -1;
+	session->epoll_fd = -1;
+	session->dump.order_fd = session->dump.done_fd = session->dump.tid_fd = -1;
 	session->threads.proc.fd = -1;
 	ky_map_init(&session->chosen_tids);
 	ky_map_init(&session->removed);

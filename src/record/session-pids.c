@@ -164,8 +164,12 @@ int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, 
 	*n_new = 0;
 	read = ky_session_pids_read(session, &chosen, &left_out, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : read;
-	while (!ret && ky_map_next(&wanted, &pos, &tid, &value))
-		*n_new += !ky_map_get(&chosen, tid) || ky_map_get(&left_out, tid);
+	while (!ret && ky_map_next(&wanted, &pos, &tid, &value)) {
+		if (ky_map_get(&chosen, tid) && !ky_map_get(&left_out, tid))
+			continue;
+		++*n_new;
+		ret = ky_session_dump_add(session, (int32_t)tid, err);
+	}
 	if (!ret)
 		ret = list_ids(&wanted, &chosen, &text, err);
 	if (!ret && text.len)

@@ -33,13 +33,16 @@
 
 int ky_session_start(struct ky_session *session, struct kymo_error *err)
 {
-	int ret;
+	int ret = ky_session_dump_prepare(session, err);
 
+	if (ret < 0)
+		return ret;
 	session->start_cycles = ky_os_clock_now(&session->clock);
 	if (session->content)
 		ky_content_begin(session->content, session->start_cycles);
 	ky_vec_foreach(&session->cpus, cpu)
 		ky_packet_writer_begin(&(*cpu)->convert.writer, session->start_cycles);
+	ky_session_hide_own(session, true);
 	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
 	if (ret < 0)
 		return ret;
@@ -53,6 +56,11 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	if (!ret && session->options.raw)
 		ret = ky_raw_describe(session, 0, err);
 	return ret < 0 ? ret : ky_session_dump_start(session, err);
+}
+
+void ky_session_own_thread(struct ky_session *session, int32_t tid)
+{
+	session->convert.own_tids[KY_OWN_PROGRAMS] = ky_pid_to_kernel(&session->view, tid);
 }
 
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
@@ -118,7 +126,8 @@ static int choose_timeout(const struct ky_session *session)
 {
 	if (session->content || session->counters || session->watch.is_due)
 		return CONTENT_MS;
-	if (session->blocks && ky_block_writer_waits(session->blocks))
+	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
+	    ky_session_dump_waits(session) || session->hides_own)
 		return COMPANY_MS;
 	if (any_unpollable(session))
 		return UNPOLLABLE_MS;
@@ -175,10 +184,12 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 		*which = stop;
 		return 1;
 	}
-	session->convert.own_tids[1] =
-		atomic_load_explicit(&session->dump.tid, memory_order_relaxed);
+	if (!ky_session_dump_is_busy(session) && !session->flight.is_taken)
+		ky_session_hide_own(session, false);
 	follow_cpus(session);
 	ret = ky_session_watch_look(session, is_told, err);
+	if (!ret)
+		ret = ky_session_dump_more(session, err);
 	if (ret < 0)
 		return ret;
 	n = ky_session_read_round(session, false, err);
@@ -197,6 +208,8 @@ int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *w
 	int ret = add_fds(session, fds, n_fds, err);
 
 	*which = -1;
+	if (!ret)
+		ret = ky_session_dump_more(session, err); /* what was asked for between two runs */
 	while (!ret)
 		ret = wait_once(session, n_fds, which, err);
 	remove_fds(session, fds, n_fds);
@@ -261,6 +274,17 @@ int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
 	return ky_session_update_clock(session, err);
 }
 
+static int copy_flight(struct ky_session *session, uint64_t *kept, struct kymo_error *err)
+{
+	uint64_t of_state = 0;
+	int ret = ky_session_copy_flight(session, session->disk, false, kept, err);
+
+	if (!ret)
+		ret = ky_session_copy_flight(session, session->disk, true, &of_state, err);
+	*kept += of_state;
+	return ret;
+}
+
 /* The state dump and the metadata; of a flight recorder, all that is in memory. */
 static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_t *kept,
 			struct kymo_error *err)
@@ -272,7 +296,7 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 	if (!ret)
 		ret = ky_session_write_metadata(session, err);
 	if (!ret && session->disk)
-		ret = ky_session_copy_flight(session, session->disk, kept, err);
+		ret = copy_flight(session, kept, err);
 	if (!ret && session->options.raw)
 		ret = ky_raw_hide_state(session, err);
 	return ret;
@@ -309,9 +333,11 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (session->counters)
 		ky_counters_detach(session->counters);
 	end_cycles = ky_os_clock_now(&session->clock);
+	/* One that is under way is fresh enough, and told to end. */
+	if (!ret && session->options.overwrite && !ky_session_dump_is_busy(session))
+		ret = ky_session_renew_state(session, end_cycles, 0, err);
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : dump;
-	session->convert.own_tids[1] = session->dump.tid;
 	/* Without the state a raw recording cannot be read: it goes first, where the disk may be full. */
 	if (!ret && session->options.raw)
 		ret = finish_state(session, end_cycles, &kept, err);
@@ -360,7 +386,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ret = ret < 0 ? ret : removed;
 	ky_probes_remove(&session->probes, &session->fs);
 	ky_probes_fini(&session->probes);
-	ky_packet_writer_fini(&session->dump.writer);
+	ky_session_dump_close(session);
 	ky_session_free_filters(session);
 	ky_trace_class_free(session->trace);
 	ky_convert_fini(&session->convert);
@@ -377,8 +403,6 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_tracefs_close(&session->fs);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
-	if (session->dump.done_fd >= 0)
-		close(session->dump.done_fd);
 	pthread_mutex_destroy(&session->sink_lock);
 	free(session->output);
 	free(session);

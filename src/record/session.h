@@ -26,12 +26,20 @@
 /* Where control groups are: those of version 2, or a directory for each hierarchy. */
 #define KY_CGROUP_ROOT "/sys/fs/cgroup"
 
+/* What the state dump tells. */
+enum ky_session_state {
+	KY_SESSION_STATE_NEEDED, /* what the events speak of, of whom is recorded */
+	KY_SESSION_STATE_ALL,	 /* of the whole machine; what is mapped only with `maps` */
+	KY_SESSION_STATE_NONE,
+};
+
 struct ky_session_options {
 	const char *output; /* the directory to create: the trace is its kernel/ */
 	/* Rules of ky_catalogue_select_rule(); none: the default set. Borrowed, while opening. */
 	const char *const *events;
 	size_t n_events;
-	const char *const *exclusions; /* patterns of events that are left out of them */
+	const char *const *
+		exclusions; /* patterns of events that are left out of them, and of the state dump */
 	size_t n_exclusions;
 	bool exclusions_may_miss; /* one that matches no event is no mistake */
 	uint64_t buffer_bytes;	  /* per CPU */
@@ -61,6 +69,7 @@ struct ky_session_options {
 	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
+	enum ky_session_state state;
 	bool maps;	/* the state dump tells what processes have mapped */
 	bool raw;	/* pages go to disk as they are: ky_raw_convert() makes a trace of them */
 	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
@@ -104,6 +113,8 @@ struct ky_session;
  */
 int ky_session_open(const struct ky_session_options *options, struct ky_session **session,
 		    struct kymo_error *err);
+/* Between open and stop: thread @tid of this process is the recorder's own, too: its system calls are left out. */
+void ky_session_own_thread(struct ky_session *session, int32_t tid);
 /* Before start: with `follow` and no other choice, record this process and what it starts. */
 int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err);
 int ky_session_start(struct ky_session *session, struct kymo_error *err);
@@ -111,7 +122,7 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err);
 /* Its clock: refined by stop. Valid until close. */
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session);
 
-/* A file that becomes readable once the state dump is done. */
+/* A file that is readable when the state dump is done, or there is none. */
 int ky_session_dump_fd(const struct ky_session *session);
 
 /*
@@ -150,10 +161,12 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 
 /*
  * Flight recorder: make a trace of what is kept now, in @output/kernel; any number of times. Between
- * start and stop. *events, *bytes: of that trace. Refines the clock.
+ * start and stop. The first takes the events, and refines the clock; when it has succeeded, the second dumps the state
+ * as of that moment, which takes longer, and finishes the trace. *events, *bytes: of that trace.
  */
-int ky_session_snapshot(struct ky_session *session, const char *output, uint64_t *events,
-			uint64_t *bytes, struct kymo_error *err);
+int ky_session_snapshot(struct ky_session *session, const char *output, struct kymo_error *err);
+int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
+			       struct kymo_error *err);
 /* 0: all is in the trace's files; or why it is not. The instance is there until close. */
 int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 

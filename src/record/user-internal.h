@@ -47,7 +47,8 @@ struct ky_user {
 	KY_VEC(struct ky_user_ring_file *) rings; /* finished ones too */
 	int inotify_fd, stop_fd, failed_fd, order_fd;
 	pthread_mutex_t lock;
-	pthread_cond_t answered;     /* order is NULL again, or the thread is over */
+	pthread_cond_t answered;     /* order is NULL again, or the thread has begun, or is over */
+	int32_t tid;		     /* the thread's; 0: it has not begun */
 	struct ky_user_order *order; /* what the thread is to do */
 	bool is_over;
 	bool is_ending;		      /* no directories any more */

@@ -405,6 +405,10 @@ void *ky_user_run(void *data)
 	struct ky_user *user = data;
 	uint64_t one = 1;
 
+	pthread_mutex_lock(&user->lock);
+	user->tid = gettid();
+	pthread_cond_broadcast(&user->answered);
+	pthread_mutex_unlock(&user->lock);
 	go_first();
 	user->result = run(user, &user->err);
 	pthread_mutex_lock(&user->lock);

@@ -324,7 +324,16 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	if (ret)
 		return ky_error_errno(err, ret, "cannot start the thread that reads");
 	user->is_running = true;
+	pthread_mutex_lock(&user->lock);
+	while (!user->tid)
+		pthread_cond_wait(&user->answered, &user->lock);
+	pthread_mutex_unlock(&user->lock);
 	return KYMO_OK;
+}
+
+int32_t ky_user_tid(const struct ky_user *user)
+{
+	return user->tid;
 }
 
 int ky_user_failed_fd(const struct ky_user *user)

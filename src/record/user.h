@@ -104,6 +104,8 @@ struct ky_user;
 int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
 		 struct kymo_error *err);
 int ky_user_start(struct ky_user *user, struct kymo_error *err);
+/* Once it has started: the id of its thread. */
+int32_t ky_user_tid(const struct ky_user *user);
 /* Becomes readable when the recording cannot go on (disk full): then stop says why. */
 int ky_user_failed_fd(const struct ky_user *user);
 /*

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/packet.h"
 #include "base/error.h"
 #include "base/vec.h"
 
@@ -147,30 +148,110 @@ int ky_flight_sink_open(uint64_t keep_bytes, struct ky_packet_sink **out, struct
 	return KYMO_OK;
 }
 
+/* The packets of a stream that has lost some in the middle: nobody is to look for them. */
+static void number_packet(struct packet *packet, uint64_t sequence)
+{
+	struct ky_packet_prolog prolog;
+
+	if (packet->out.size_bytes < sizeof(prolog))
+		return;
+	memcpy(&prolog, packet->bytes, sizeof(prolog));
+	if (prolog.magic != KY_CTF_MAGIC)
+		return;
+	prolog.sequence = packet->out.sequence = sequence;
+	memcpy(packet->bytes, &prolog, sizeof(prolog));
+}
+
 static int copy_stream(const struct stream *stream, struct ky_packet_sink *to, uint64_t *events,
 		       struct kymo_error *err)
 {
 	int number = to->ops->stream(to, stream->name, err), ret = KYMO_OK;
+	uint64_t sequence = 0;
 
 	if (number < 0)
 		return number;
-	for (const struct packet *packet = stream->oldest; packet && !ret; packet = packet->next) {
+	for (struct packet *packet = stream->oldest; packet && !ret; packet = packet->next) {
+		if (stream->keeps_all)
+			number_packet(packet, sequence++);
 		ret = to->ops->packet(to, number, &packet->out, err);
 		*events += packet->out.n_events;
 	}
 	return ret;
 }
 
-int ky_flight_sink_copy(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+static int copy_streams(const struct flight_sink *sink, bool keeps_all, struct ky_packet_sink *to,
 			uint64_t *events, struct kymo_error *err)
 {
-	const struct flight_sink *sink = (const struct flight_sink *)flight;
 	int ret = KYMO_OK;
 
 	*events = 0;
-	if (sink->metadata)
-		ret = to->ops->metadata(to, sink->metadata, sink->metadata_bytes, err);
 	for (size_t i = 0; i < sink->streams.len && !ret; i++)
-		ret = copy_stream(&sink->streams.data[i], to, events, err);
+		if (sink->streams.data[i].keeps_all == keeps_all)
+			ret = copy_stream(&sink->streams.data[i], to, events, err);
 	return ret;
+}
+
+static int copy_metadata(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			 struct kymo_error *err)
+{
+	const struct flight_sink *sink = (const struct flight_sink *)flight;
+
+	return sink->metadata ? to->ops->metadata(to, sink->metadata, sink->metadata_bytes, err)
+			      : KYMO_OK;
+}
+
+int ky_flight_sink_copy_events(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			       uint64_t *events, struct kymo_error *err)
+{
+	/* A disk that has no room for all of the packets has those that it took described. */
+	int ret = copy_metadata(flight, to, err);
+
+	*events = 0;
+	return ret < 0 ? ret
+		       : copy_streams((const struct flight_sink *)flight, false, to, events, err);
+}
+
+int ky_flight_sink_copy_state(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			      uint64_t *events, struct kymo_error *err)
+{
+	int ret = copy_metadata(flight, to, err);
+
+	*events = 0;
+	return ret < 0 ? ret
+		       : copy_streams((const struct flight_sink *)flight, true, to, events, err);
+}
+
+uint64_t ky_flight_sink_oldest(const struct ky_packet_sink *flight)
+{
+	const struct flight_sink *sink = (const struct flight_sink *)flight;
+	uint64_t oldest = UINT64_MAX;
+
+	ky_vec_foreach(&sink->streams, stream)
+		if (!stream->keeps_all && stream->oldest &&
+		    stream->oldest->out.begin_cycles < oldest)
+			oldest = stream->oldest->out.begin_cycles;
+	return oldest;
+}
+
+uint64_t ky_flight_sink_drop(struct ky_packet_sink *flight, int number, uint64_t first_cycles,
+			     uint64_t last_cycles)
+{
+	struct stream *stream = &flight_sink(flight)->streams.data[number];
+	struct packet **at = &stream->oldest, *last = NULL, *packet;
+	uint64_t events = 0;
+
+	while ((packet = *at)) {
+		if (packet->out.begin_cycles < first_cycles ||
+		    packet->out.begin_cycles > last_cycles) {
+			last = packet;
+			at = &packet->next;
+			continue;
+		}
+		*at = packet->next;
+		events += packet->out.n_events;
+		stream->kept_bytes -= packet->out.size_bytes;
+		free(packet);
+	}
+	stream->newest = last;
+	return events;
 }

@@ -13,8 +13,19 @@
 /* @keep_bytes: of each stream at least, where it had so many; and less than one packet more. */
 int ky_flight_sink_open(uint64_t keep_bytes, struct ky_packet_sink **sink, struct kymo_error *err);
 
-/* Write all that is kept, and the last metadata, to @to. *events: how many these are. */
-int ky_flight_sink_copy(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
-			uint64_t *events, struct kymo_error *err);
+/*
+ * Write what is kept to @to, behind the metadata as it is now: of the streams that forget; or of those that are kept for good.
+ * *events: how many these are. Packets of the latter are counted anew: those between them may have been dropped.
+ */
+int ky_flight_sink_copy_events(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			       uint64_t *events, struct kymo_error *err);
+int ky_flight_sink_copy_state(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+			      uint64_t *events, struct kymo_error *err);
+
+/* When the oldest packet begins of the streams that forget; UINT64_MAX: there is none. */
+uint64_t ky_flight_sink_oldest(const struct ky_packet_sink *flight);
+/* Forget the packets of stream @number that begin from @first_cycles to @last_cycles. How many events these had. */
+uint64_t ky_flight_sink_drop(struct ky_packet_sink *flight, int number, uint64_t first_cycles,
+			     uint64_t last_cycles);
 
 #endif

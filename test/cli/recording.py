@@ -17,9 +17,13 @@ class Recording:
         # A ring that others, who may be many, do not fill before it is read.
         self.process = subprocess.Popen([kymo_bin, "record", "-b", "16M", "-o", out, *map(str, options)],
                                         stderr=subprocess.PIPE)
-        while out.name not in kymo("list", "--recordings").out:
+        while str(out) not in self.outputs():
             assert self.process.poll() is None, self.process.stderr.read()
             time.sleep(0.02)
+
+    def outputs(self):
+        listed = json.loads(self.kymo("list", "--recordings", "--json").out)
+        return [one.get("output") for one in listed["recordings"]]
 
     def ctl(self, *options, code=0):
         return self.kymo("ctl", self.out, *options, code=code)

@@ -89,7 +89,7 @@ def block_devices():
 def test_block_devices(kymo, record):
     """The numbers are those of the block events: major << 20 | minor. Others' loop devices may come and go."""
     before = block_devices()
-    trace, _ = record("-k", "sched_process_exit", command=["true"])
+    trace, _ = record("-k", "block_rq_issue", command=["true"])
     after = block_devices()
     have = set(re.findall(r'dev = (\d+), diskname = "([^"]+)"', "\n".join(
         dump_lines(kymo("print", trace).out, "block_device"))))
@@ -189,9 +189,10 @@ def test_maps(kymo, record, reader):
     assert not any(field(line, "build_id") for line in lines if field(line, "inode") == "0")
 
 
-def test_modules(kymo, kernel_trace):
-    """The kernel itself, by its build id, and all modules."""
-    lines = dump_lines(kymo("print", kernel_trace).out, "module")
+def test_modules(kymo, record):
+    """The kernel itself, by its build id, and all modules: where events tell places in the kernel."""
+    trace, _ = record("-k", "kmem_kmalloc,kmem_kfree", command=("true",))
+    lines = dump_lines(kymo("print", trace).out, "module")
     assert field(lines[0], "name") == "vmlinux"
     with open("/sys/kernel/notes", "rb") as file:
         assert bytes.fromhex(field(lines[0], "build_id")) in file.read()

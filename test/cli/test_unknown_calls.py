@@ -114,7 +114,9 @@ def test_who_is_chosen(kymo, record, program):
 
 
 def test_reports(kymo, peer, record, program):
-    trace, done = record("-k", "sched_switch,sched_process_*,syscalls,syscall_*_unknown", "--follow", command=[program])
+    # The peer knows whose a call is from the switch to its thread: there is one.
+    trace, done = record("-k", "sched_switch,sched_process_*,syscalls,syscall_*_unknown", "--follow",
+                         command=["sh", "-c", f"sleep 0.05; exec {program}"])
     rows = json.loads(kymo("report", "syscalls", "--json", trace).out)
     assert '"syscall 9999"' in json.dumps(rows) and pid_of(done)
     theirs = peer("lttng-syscallstats", "--no-progress", trace / "kernel")

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/packet.h"
 #include "os/file.h"
 #include "store/flight-sink.h"
 
@@ -82,13 +83,14 @@ static uint64_t copy(struct ky_packet_sink *sink, const char *name, char *trace)
 {
 	struct ky_packet_sink *to;
 	struct kymo_error err;
-	uint64_t events;
+	uint64_t events, state;
 
 	sprintf(trace, "%s/%s", top, name);
 	assert_int_equal(ky_dir_sink_open(trace, &to, &err), 0);
-	assert_int_equal(ky_flight_sink_copy(sink, to, &events, &err), 0);
+	assert_int_equal(ky_flight_sink_copy_events(sink, to, &events, &err), 0);
+	assert_int_equal(ky_flight_sink_copy_state(sink, to, &state, &err), 0);
 	assert_int_equal(to->ops->close(to, &err), 0);
-	return events;
+	return events + state;
 }
 
 static void keeps_the_newest(void **state)
@@ -148,6 +150,67 @@ static void small_ones_push_out_no_large_one(void **state)
 	assert_int_equal(sink->ops->close(sink, &err), 0);
 }
 
+/* A packet of a state dump, as it lies in the trace. */
+static void send_dump(struct ky_packet_sink *sink, int stream, uint64_t cycles, uint64_t sequence)
+{
+	char bytes[PACKET_BYTES] = {0};
+	struct ky_packet_prolog prolog = {
+		.magic = KY_CTF_MAGIC, .begin_cycles = cycles, .sequence = sequence};
+	struct ky_packet_out out = {
+		.data = bytes,
+		.size_bytes = sizeof(bytes),
+		.content_bits = sizeof(bytes) * 8,
+		.begin_cycles = cycles,
+		.sequence = sequence,
+		.n_events = 3,
+	};
+	struct kymo_error err;
+
+	memcpy(bytes, &prolog, sizeof(prolog));
+	assert_int_equal(sink->ops->packet(sink, stream, &out, &err), 0);
+}
+
+/* State dumps that newer ones replace: those that are left are counted without a gap, which would be a loss to readers. */
+static void state_dumps_are_dropped(void **state)
+{
+	static const uint64_t left[] = {10, 50, 60};
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_packet_prolog prolog;
+	struct ky_packet_sink *sink;
+	char trace[100], path[160];
+	struct kymo_error err;
+
+	assert_int_equal(ky_flight_sink_open(PACKET_BYTES, &sink, &err), 0);
+	assert_int_equal(sink->ops->stream(sink, "statedump_0", &err), 0);
+	assert_int_equal(sink->ops->stream(sink, "channel0_0", &err), 1);
+	assert_int_equal(ky_flight_sink_oldest(sink), UINT64_MAX);
+	for (uint64_t i = 0; i < 5; i++)
+		send_dump(sink, 0, 10 * (i + 1), i);
+	send_dump(sink, 1, 25, 0);
+	send_dump(sink, 1, 35, 1);
+	assert_int_equal(ky_flight_sink_oldest(sink), 35);
+	assert_int_equal(ky_flight_sink_drop(sink, 0, 20, 40), 3 * 3);
+	assert_int_equal(ky_flight_sink_drop(sink, 0, 20, 40), 0);
+	send_dump(sink, 0, 60, 5);
+	assert_int_equal(copy(sink, "dumps", trace), 3 + 3 * 3);
+	snprintf(path, sizeof(path), "%s/statedump_0", trace);
+	assert_int_equal(ky_read_file(AT_FDCWD, path, 1 << 20, &text), 0);
+	assert_int_equal(text.len, 3 * PACKET_BYTES);
+	for (size_t i = 0; i < 3; i++) {
+		memcpy(&prolog, text.data + i * PACKET_BYTES, sizeof(prolog));
+		assert_int_equal(prolog.begin_cycles, left[i]);
+		assert_int_equal(prolog.sequence, i);
+	}
+	/* The last one, and then all: what comes next is the first. */
+	assert_int_equal(ky_flight_sink_drop(sink, 0, 60, 60), 3);
+	send_dump(sink, 0, 70, 6);
+	assert_int_equal(ky_flight_sink_drop(sink, 0, 0, UINT64_MAX), 3 * 3);
+	send_dump(sink, 0, 80, 7);
+	assert_int_equal(copy(sink, "one-dump", trace), 2 * 3);
+	ky_strbuf_fini(&text);
+	assert_int_equal(sink->ops->close(sink, &err), 0);
+}
+
 static void mistakes(void **state)
 {
 	struct ky_packet_out out = {.data = "", .size_bytes = 1};
@@ -171,6 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(keeps_the_newest, setup, teardown),
 		cmocka_unit_test_setup_teardown(small_ones_push_out_no_large_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(state_dumps_are_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
 	};
 

@@ -85,12 +85,15 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void run(struct ky_statedump *dump)
+static void run_for(struct ky_statedump *dump, uint32_t wanted, const int32_t *tids, size_t n_tids)
 {
 	int32_t tid = gettid();
 	struct kymo_error err;
 
 	*dump = (struct ky_statedump){.writer = &writer,
+				      .wanted = wanted,
+				      .tids = tids,
+				      .n_tids = n_tids,
 				      .first_id = FIRST_ID,
 				      .clock = &os_clock,
 				      .context = &tid,
@@ -98,6 +101,11 @@ static void run(struct ky_statedump *dump)
 				      .flush = flush};
 	if (ky_statedump_run(dump, &err) < 0)
 		fail_msg("%s: %s", err.path, err.message);
+}
+
+static void run(struct ky_statedump *dump)
+{
+	run_for(dump, KY_STATEDUMP_ALL, NULL, 0);
 }
 
 /* Call @each for all events of all packets; returns their number. */
@@ -327,12 +335,147 @@ static void stopped(void **state)
 {
 	int after = 2;
 	struct ky_statedump dump = {.writer = &writer,
+				    .wanted = KY_STATEDUMP_ALL,
 				    .first_id = FIRST_ID,
 				    .clock = &os_clock,
 				    .flush = flush,
 				    .data = &after};
 
 	assert_int_equal(ky_statedump_run(&dump, NULL), KYMO_E_INTERRUPTED);
+}
+
+/* ---- only what is wanted ---------------------------------------------------------------- */
+
+#define BIT(event) KY_STATEDUMP_BIT(KY_STATEDUMP_##event)
+
+struct kinds {
+	uint64_t by_kind[KY_STATEDUMP_EVENTS], others;
+	int64_t pid;
+};
+
+static void see_kinds(const struct ky_event *event, void *data)
+{
+	struct kinds *kinds = data;
+	bool is_state = is(event, "lttng_statedump_process_state");
+
+	kinds->by_kind[event->cls->id - FIRST_ID]++;
+	kinds->others += is_state && number(event, "pid") != kinds->pid;
+}
+
+static void chosen(void **state)
+{
+	/* A thread of this process, itself, and one that there cannot be. */
+	int32_t tids[] = {gettid(), getpid(), INT32_MAX};
+	struct kinds kinds = {.pid = getpid()};
+	struct ky_statedump dump;
+
+	run_for(&dump, KY_STATEDUMP_FRAME | BIT(PROCESS_STATE) | BIT(FILE_DESCRIPTOR), tids, 3);
+	assert_int_equal(each_event(see_kinds, &kinds), dump.events);
+	assert_int_equal(dump.processes, 1);
+	assert_int_equal(kinds.others, 0);
+	assert_int_equal(kinds.by_kind[KY_STATEDUMP_PROCESS_STATE], dump.threads);
+	assert_int_equal(kinds.by_kind[KY_STATEDUMP_FILE_DESCRIPTOR], dump.files);
+	assert_true(dump.threads >= 1 && dump.files >= 1);
+	assert_int_equal(dump.events, 2 + dump.threads + dump.files);
+}
+
+/* Nobody is not everybody. */
+static void nobody(void **state)
+{
+	struct ky_statedump dump;
+	int32_t none = 0;
+
+	run_for(&dump, KY_STATEDUMP_ALL & ~BIT(FILE_DESCRIPTOR), &none, 0);
+	assert_int_equal(dump.processes, 0);
+	assert_true(dump.events > 2);
+}
+
+static void each_alone(void **state)
+{
+	for (uint32_t i = 0; i < KY_STATEDUMP_EVENTS; i++) {
+		struct kinds kinds = {.pid = -1};
+		struct ky_statedump dump;
+
+		bytes.len = 0;
+		writer.sequence = UINT64_MAX;
+		run_for(&dump, KY_STATEDUMP_BIT(i), &(int32_t){getpid()}, 1);
+		assert_int_equal(each_event(see_kinds, &kinds), dump.events);
+		assert_int_equal(kinds.by_kind[i], dump.events);
+	}
+}
+
+static uint64_t see_times;
+
+static void see_time(const struct ky_event *event, void *data)
+{
+	see_times += event->cycles == *(uint64_t *)data;
+}
+
+/* A snapshot's is told as of when its events were taken. */
+static void one_moment(void **state)
+{
+	uint64_t at = ky_os_clock_now(&os_clock);
+	struct ky_statedump dump = {.writer = &writer,
+				    .wanted = KY_STATEDUMP_ALL,
+				    .at_cycles = at,
+				    .first_id = FIRST_ID,
+				    .context = &(int32_t){0},
+				    .context_bytes = 4,
+				    .clock = &os_clock,
+				    .flush = flush};
+	struct kymo_error err;
+
+	see_times = 0;
+	assert_int_equal(ky_statedump_run(&dump, &err), 0);
+	assert_int_equal(each_event(see_time, &at), dump.events);
+	assert_int_equal(see_times, dump.events);
+}
+
+static uint32_t needs(const char *system, const char *field_type, const char *field)
+{
+	struct ky_format_field fields[] = {
+		{.name = "flags", .type = "int", .kind = KY_FORMAT_INT},
+		{.name = field,
+		 .type = field_type,
+		 .kind = strchr(field_type, '*') ? KY_FORMAT_POINTER : KY_FORMAT_INT},
+	};
+
+	return ky_statedump_needs(system, &(struct ky_format){.fields = fields, .n_fields = 2}) &
+	       ~KY_STATEDUMP_ALWAYS;
+}
+
+/* Of each event what says what it means. */
+static void needed(void **state)
+{
+	assert_int_equal(needs("syscalls", "unsigned int", "fd"), BIT(FILE_DESCRIPTOR));
+	assert_int_equal(needs("syscalls", "int", "dfd"), BIT(FILE_DESCRIPTOR));
+	assert_int_equal(needs("syscalls", "unsigned int", "fildes"), BIT(FILE_DESCRIPTOR));
+	assert_int_equal(needs("compat_syscalls", "int", "epfd"), BIT(FILE_DESCRIPTOR));
+	assert_int_equal(needs("syscalls", "u32 *", "uaddr"), 0);
+	assert_int_equal(needs("syscalls", "const char *", "filename"), 0);
+	assert_int_equal(needs("sched", "int", "fd"), BIT(CPU_TOPOLOGY));
+	assert_int_equal(needs("block", "sector_t", "sector"), BIT(BLOCK_DEVICE));
+	assert_int_equal(needs("ext4", "dev_t", "dev"), BIT(BLOCK_DEVICE));
+	assert_int_equal(needs("ext4", "ino_t", "ino"), 0);
+	assert_int_equal(needs("net", "unsigned int", "len"), BIT(NETWORK_INTERFACE));
+	assert_int_equal(needs("netlink", "unsigned int", "len"), 0);
+	assert_int_equal(needs("xdp", "int", "ifindex"), BIT(NETWORK_INTERFACE));
+	assert_int_equal(needs("irq", "int", "x"), BIT(INTERRUPT));
+	assert_int_equal(needs("my_driver", "int", "irq"), BIT(INTERRUPT));
+	assert_int_equal(needs("kmem", "const void *", "call_site"),
+			 BIT(MEMORY) | BIT(PROCESS_MEMORY) | BIT(MODULE));
+	assert_int_equal(needs("workqueue", "void *", "function"), BIT(MODULE));
+	assert_int_equal(needs("", "int", "x"), 0);
+}
+
+static void patterns(void **state)
+{
+	assert_int_equal(ky_statedump_match("lttng_statedump_file_descriptor"),
+			 BIT(FILE_DESCRIPTOR));
+	assert_int_equal(ky_statedump_match("lttng_statedump_*"),
+			 KY_STATEDUMP_ALL | BIT(PROCESS_MAP));
+	assert_int_equal(ky_statedump_match("*_map"), BIT(PROCESS_MAP));
+	assert_int_equal(ky_statedump_match("sched_switch"), 0);
 }
 
 static void lines(void **state)
@@ -393,6 +536,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unshared_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(vanishing, setup, teardown),
 		cmocka_unit_test_setup_teardown(stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(chosen, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_moment, setup, teardown),
+		cmocka_unit_test(needed),
+		cmocka_unit_test(patterns),
 		cmocka_unit_test(lines),
 		cmocka_unit_test(notes),
 	};
