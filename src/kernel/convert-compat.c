@@ -84,7 +84,8 @@ int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct k
 	const struct ky_content_record *call;
 	int ret = KYMO_OK;
 
-	while (!ret && ky_convert_next_call(cpu) <= until_cycles &&
+	/* Without content, @until_cycles may still be the greatest number: a damaged page's. */
+	while (!ret && convert->content && ky_convert_next_call(cpu) <= until_cycles &&
 	       (call = ky_content_take_call(convert->content, cpu->cpu)))
 		if (!convert->chosen || ky_map_get(convert->chosen, call->tid))
 			ret = convert_call(cpu, call, err);
