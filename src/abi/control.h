@@ -273,7 +273,8 @@ struct ky_label_record {
  * `bytes`. Check: bytes is a multiple of 8, sizeof(struct ky_event_record) <= bytes <=
  * KY_RECORD_BYTES_MAX, and not more than is left of what is valid; names are not empty and have
  * only letters, digits and '_', fields' and context fields' also ':' (perf counters,
- * applications' contexts), labels anything that is UTF-8; no two fields have one name.
+ * applications' contexts), labels anything that is UTF-8; no two fields have one name; the labels of all fields,
+ * with their names, have bytes of their own: together not more than the record's.
  * The same provider:name may stand there several times (it is hit in several places); in a ring
  * they share one id when their fields are alike, and have different ids otherwise.
  */

@@ -13,11 +13,13 @@
 static const char *text_at(const struct ky_event_record *record, uint32_t offset, size_t max)
 {
 	const char *text = (const char *)record + offset;
+	size_t room;
 
-	if (offset >= record->bytes ||
-	    strnlen(text, record->bytes - offset) >= record->bytes - offset)
+	if (offset >= record->bytes)
 		return NULL;
-	return strlen(text) <= max ? text : NULL;
+	room = record->bytes - offset;
+	room = max < room ? max + 1 : room;
+	return memchr(text, 0, room) ? text : NULL;
 }
 
 static bool is_name(const char *name, bool may_have_colon)
@@ -34,7 +36,12 @@ static bool is_name(const char *name, bool may_have_colon)
 	return true;
 }
 
-static bool labels_ok(const struct ky_event_record *record, const struct ky_field_record *field)
+/*
+ * *room: what the labels may have altogether, which all have bytes of their own. Otherwise a small record could
+ * say the same labels for each of its fields, and its metadata would be many times as large.
+ */
+static bool labels_ok(const struct ky_event_record *record, const struct ky_field_record *field,
+		      uint64_t *room)
 {
 	const struct ky_label_record *label;
 	uint64_t bytes = (uint64_t)field->n_labels * sizeof(*label);
@@ -44,14 +51,19 @@ static bool labels_ok(const struct ky_event_record *record, const struct ky_fiel
 		return false;
 	label = (const void *)((const char *)record + field->labels);
 	for (uint32_t i = 0; i < field->n_labels; i++) {
+		const char *name = text_at(record, label[i].name, KY_NAME_MAX);
 		bool is_signed = field->flags & KY_FIELD_SIGNED;
 
-		if (!text_at(record, label[i].name, KY_NAME_MAX))
+		if (!name)
+			return false;
+		bytes += strlen(name) + 1;
+		if (bytes > *room)
 			return false;
 		if (is_signed ? label[i].first > label[i].last
 			      : (uint64_t)label[i].first > (uint64_t)label[i].last)
 			return false;
 	}
+	*room -= bytes;
 	return true;
 }
 
@@ -66,7 +78,8 @@ static bool elements_ok(const struct ky_field_record *field, bool is_float)
 			: is_size(field->element_bytes);
 }
 
-static bool kind_ok(const struct ky_event_record *record, const struct ky_field_record *field)
+static bool kind_ok(const struct ky_event_record *record, const struct ky_field_record *field,
+		    uint64_t *room)
 {
 	switch (field->kind) {
 	case KY_KIND_INTEGER:
@@ -74,7 +87,7 @@ static bool kind_ok(const struct ky_event_record *record, const struct ky_field_
 	case KY_KIND_FLOAT:
 		return elements_ok(field, true);
 	case KY_KIND_ENUM:
-		return elements_ok(field, false) && labels_ok(record, field);
+		return elements_ok(field, false) && labels_ok(record, field, room);
 	case KY_KIND_ARRAY:
 		return field->length <= FIELD_LENGTH_MAX &&
 		       elements_ok(field, field->flags & KY_FIELD_FLOAT_ELEMENTS);
@@ -92,12 +105,12 @@ static bool kind_ok(const struct ky_event_record *record, const struct ky_field_
 	}
 }
 
-static bool field_ok(const struct ky_event_record *record, uint32_t number)
+static bool field_ok(const struct ky_event_record *record, uint32_t number, uint64_t *room)
 {
 	const struct ky_field_record *field = &record->fields[number];
 	const char *name = text_at(record, field->name, KY_NAME_MAX);
 
-	if (!is_name(name, true) || !kind_ok(record, field))
+	if (!is_name(name, true) || !kind_ok(record, field, room))
 		return false;
 	for (uint32_t i = 0; i < number; i++) {
 		/* The ones before were checked. */
@@ -112,6 +125,7 @@ static bool record_ok(const struct ky_event_record *record)
 	bool is_context = record->kind == KY_EVENT_CONTEXT;
 	unsigned int most = is_context ? KY_CONTEXT_FIELDS_MAX : KY_EVENT_FIELDS_MAX;
 	size_t fields = record->n_fields * sizeof(record->fields[0]);
+	uint64_t room = record->bytes;
 
 	if (record->kind > KY_EVENT_QUERY || record->log_level > 14 || record->n_fields > most ||
 	    fields > record->bytes - sizeof(*record) || record->number >= KY_EVENTS_MAX ||
@@ -124,7 +138,7 @@ static bool record_ok(const struct ky_event_record *record)
 			    !is_name(text_at(record, record->name, KY_NAME_MAX), false)))
 		return false;
 	for (uint32_t i = 0; i < record->n_fields; i++) {
-		if (!field_ok(record, i))
+		if (!field_ok(record, i, &room))
 			return false;
 	}
 	return true;

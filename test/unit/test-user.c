@@ -180,6 +180,56 @@ static void test_descriptions(void **state)
 	REFUSED(memset(bad.text, 'x', sizeof(bad.text)));
 }
 
+/* Two enumerations of 20 labels, each with bytes of its own; @share: the second has those of the first. */
+static bool is_good_with_labels(bool share)
+{
+	struct {
+		struct ky_event_record record;
+		struct ky_field_record fields[2];
+		struct ky_label_record labels[40];
+		char texts[40][8];
+		char names[32];
+	} *big = calloc(1, sizeof(*big));
+	uint32_t names = (uint32_t)((char *)big->names - (char *)big);
+	struct ky_user_event event;
+	bool good;
+
+	memcpy(big->names, "shop\0tick\0a.c\0a\0b", 18);
+	big->record = (struct ky_event_record){.bytes = sizeof(*big),
+					       .provider = names,
+					       .name = names + 5,
+					       .file = names + 10,
+					       .n_fields = 2};
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(big->texts[i], sizeof(big->texts[i]), "lab%03u", i);
+		big->labels[i] = (struct ky_label_record){
+			.first = i,
+			.last = i,
+			.name = (uint32_t)((char *)big->texts[i] - (char *)big)};
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		struct ky_label_record *labels = &big->labels[share ? 0 : 20 * i];
+
+		big->fields[i] =
+			(struct ky_field_record){.name = names + 14 + 2 * i,
+						 .kind = KY_KIND_ENUM,
+						 .element_bytes = 4,
+						 .labels = (uint32_t)((char *)labels - (char *)big),
+						 .n_labels = share ? 40 : 20};
+	}
+	(void)ky_user_event_next(big, big + 1, &event, &good);
+	free(big);
+	return good;
+}
+
+/* A small record does not say the same labels over and over. */
+static void test_labels_are_no_fields_in_common(void **state)
+{
+	(void)state;
+	assert_true(is_good_with_labels(false));
+	assert_false(is_good_with_labels(true));
+}
+
 /* ---- rings ---- */
 
 static const uint8_t uuid[16] = "0123456789abcde";
@@ -426,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_filter_mistakes),
 		cmocka_unit_test(test_levels_and_globs),
 		cmocka_unit_test(test_descriptions),
+		cmocka_unit_test(test_labels_are_no_fields_in_common),
 		cmocka_unit_test(test_ring_becomes_a_trace),
 		cmocka_unit_test(test_earlier_boots),
 		cmocka_unit_test(test_hostile_blobs),
