@@ -122,6 +122,13 @@ static int open_sessions(struct ky_record_run *run, struct kymo_error *err)
 	return ky_user_open(&run->user, &run->user_session, err);
 }
 
+static void own_threads(struct ky_record_run *run)
+{
+	int32_t tids[KY_USER_THREADS_MAX];
+
+	ky_session_own_threads(run->session, tids, ky_user_threads(run->user_session, tids));
+}
+
 static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -132,7 +139,7 @@ static int start_sessions(struct ky_record_run *run, struct kymo_error *err)
 	if (!ret && run->user_session)
 		ret = ky_user_start(run->user_session, err);
 	if (!ret && run->session && run->user_session)
-		ky_session_own_thread(run->session, ky_user_tid(run->user_session));
+		own_threads(run);
 	return ret;
 }
 

@@ -94,7 +94,7 @@ static void print_cause(uint64_t count, const char *cause, bool *any)
 
 static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer_bytes)
 {
-	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0;
+	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0, unread = 0;
 	char size[32];
 	bool any = false;
 
@@ -107,12 +107,14 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 			by[k] += stats->programs[i].lost_by[k];
 		joining += stats->programs[i].lost_joining;
 		no_id += stats->programs[i].lost_no_id;
+		unread += stats->programs[i].lost_unread;
 	}
 	fprintf(stderr, "kymo: warning: %" PRIu64 " events of programs were lost (", stats->lost);
 	for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
 		print_cause(by[k], kymo_ring_loss_text(k), &any);
 	print_cause(joining, "while joining", &any);
 	print_cause(no_id, "too many kinds of events", &any);
+	print_cause(unread, "not read, see above", &any);
 	fputs(")", stderr);
 	if (by[KYMO_RING_LOST_FULL])
 		fprintf(stderr,

@@ -122,6 +122,16 @@ static void put_clock_aliases(struct ky_strbuf *out, const char *name)
 			       sizes[i], sizes[i] % 8 ? 1 : 8, name, sizes[i], name);
 }
 
+void ky_tsdl_put_clock_values(struct ky_strbuf *out, const struct ky_clock_class *clock)
+{
+	ky_strbuf_addf(out, "\tfreq = %" PRIu64 ";\n", clock->frequency_hz);
+	if (clock->precision_cycles)
+		ky_strbuf_addf(out, "\tprecision = %" PRIu64 ";\n", clock->precision_cycles);
+	if (clock->offset_s)
+		ky_strbuf_addf(out, "\toffset_s = %" PRId64 ";\n", clock->offset_s);
+	ky_strbuf_addf(out, "\toffset = %" PRId64 ";\n", clock->offset_cycles);
+}
+
 static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *clock)
 {
 	struct ky_strbuf *out = w->out;
@@ -140,12 +150,7 @@ static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *cloc
 		ky_tsdl_put_text(out, clock->description);
 		ky_strbuf_adds(out, ";\n");
 	}
-	ky_strbuf_addf(out, "\tfreq = %" PRIu64 ";\n", clock->frequency_hz);
-	if (clock->precision_cycles)
-		ky_strbuf_addf(out, "\tprecision = %" PRIu64 ";\n", clock->precision_cycles);
-	if (clock->offset_s)
-		ky_strbuf_addf(out, "\toffset_s = %" PRId64 ";\n", clock->offset_s);
-	ky_strbuf_addf(out, "\toffset = %" PRId64 ";\n", clock->offset_cycles);
+	ky_tsdl_put_clock_values(out, clock);
 	if (clock->is_unix_epoch && !ky_clock_is_lttng_monotonic(w->trace, clock))
 		ky_strbuf_adds(out, "\tabsolute = TRUE;\n");
 	ky_strbuf_adds(out, "};\n\n");

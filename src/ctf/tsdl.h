@@ -5,6 +5,7 @@
 #ifndef KY_CTF_TSDL_H
 #define KY_CTF_TSDL_H
 
+#include "base/strbuf.h"
 #include "ctf/model.h"
 
 /*
@@ -34,5 +35,8 @@ int ky_metadata_text(const void *data, size_t size_bytes, char **text, size_t *l
  */
 int ky_tsdl_write(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
 		  struct kymo_error *err);
+
+/* As it writes the clock's values, which may be known better later: lines from "\tfreq = " to offset's. */
+void ky_tsdl_put_clock_values(struct ky_strbuf *out, const struct ky_clock_class *clock);
 
 #endif

@@ -31,15 +31,16 @@
 
 /*
  * The recorder's own threads: the first, which reads the kernel's rings; the state dump's; the one that writes blocks; the
- * guard of raw pages; the one that reads programs' rings.
+ * guard of raw pages; those of programs' recordings.
  */
+#define KY_OWN_PROGRAMS_MAX 5
 enum {
 	KY_OWN_MAIN,
 	KY_OWN_DUMP,
 	KY_OWN_WRITER,
 	KY_OWN_GUARD,
 	KY_OWN_PROGRAMS,
-	KY_CONVERT_OWN_TIDS,
+	KY_CONVERT_OWN_TIDS = KY_OWN_PROGRAMS + KY_OWN_PROGRAMS_MAX,
 };
 
 /* Event context fields, in the order in which they lie in the trace; the tid always comes first. */

@@ -32,6 +32,11 @@ static int count_refusal(int fd)
 	return fd;
 }
 
+int ky_file_open(int dirfd, const char *name, int flags, mode_t mode)
+{
+	return count_refusal(openat(dirfd, name, flags, mode));
+}
+
 int ky_writev_all(int fd, struct iovec *parts, int n_parts)
 {
 	while (n_parts) {

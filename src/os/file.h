@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <stdint.h>
 
@@ -72,6 +73,9 @@ void ky_tree_remove(const char *path);
  */
 int ky_file_lease(int fd);
 void ky_file_unlease(int fd);
+
+/* openat(), whose refusals are counted as below. */
+int ky_file_open(int dirfd, const char *name, int flags, mode_t mode);
 
 /*
  * How often the functions here, called by this thread, found no descriptor left for what they were to open. For who

@@ -58,9 +58,11 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	return ret < 0 ? ret : ky_session_dump_start(session, err);
 }
 
-void ky_session_own_thread(struct ky_session *session, int32_t tid)
+void ky_session_own_threads(struct ky_session *session, const int32_t *tids, size_t n)
 {
-	session->convert.own_tids[KY_OWN_PROGRAMS] = ky_pid_to_kernel(&session->view, tid);
+	for (size_t i = 0; i < n && i < KY_OWN_PROGRAMS_MAX; i++)
+		session->convert.own_tids[KY_OWN_PROGRAMS + i] =
+			ky_pid_to_kernel(&session->view, tids[i]);
 }
 
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session)

@@ -113,8 +113,11 @@ struct ky_session;
  */
 int ky_session_open(const struct ky_session_options *options, struct ky_session **session,
 		    struct kymo_error *err);
-/* Between open and stop: thread @tid of this process is the recorder's own, too: its system calls are left out. */
-void ky_session_own_thread(struct ky_session *session, int32_t tid);
+/*
+ * Between open and stop: these threads of this process (KY_OWN_PROGRAMS_MAX at most) are the recorder's own, too:
+ * their system calls are left out.
+ */
+void ky_session_own_threads(struct ky_session *session, const int32_t *tids, size_t n);
 /* Before start: with `follow` and no other choice, record this process and what it starts. */
 int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err);
 int ky_session_start(struct ky_session *session, struct kymo_error *err);

@@ -43,10 +43,10 @@ static int check_filter(struct ky_user *user, const struct ky_user_change *chang
 
 static int scan(struct ky_user *user, struct kymo_error *err)
 {
-	int ret = ky_programs_scan(&user->programs, err);
+	int ret = ky_user_scan(user, err);
 
 	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
-		if (ky_program_read_table(user->programs.list.data[i], NULL) == KYMO_E_MEMORY)
+		if (ky_programs_read_table(&user->programs, user->programs.list.data[i], NULL) < 0)
 			ret = ky_error_nomem(err);
 	}
 	return ret;
@@ -69,8 +69,8 @@ static int change_files(struct ky_user *user, struct kymo_error *err)
 	const struct ky_strbuf *file = &user->request.file;
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < user->dirs.len && !ret; i++)
-		ret = ky_user_dir_change(user->dirs.data[i], file->data, file->len, err);
+	for (size_t i = 0; i < user->owners.len && !ret; i++)
+		ret = ky_user_dir_change(&user->owners.data[i]->dir, file->data, file->len, err);
 	return ret;
 }
 

@@ -14,6 +14,9 @@
 
 /* Each takes a descriptor, a mapping, and a description of its events. */
 #define ENDED_MAX 1000u
+/* How long a snapshot waits for what is under way. */
+#define WAIT_MS	     2000
+#define WAIT_STEP_MS 50
 
 /* ---- programs that ended -------------------------------------------------------------- */
 
@@ -79,9 +82,12 @@ static int snapshot(struct ky_user *user, struct ky_user_order *order)
 	ky_vec_foreach(&user->rings, it) {
 		struct ky_user_ring *ring = (*it)->ring;
 
+		if ((*it)->is_away)
+			continue;
 		/* Libraries that were loaded meanwhile. */
 		if (!(*it)->ended)
-			ret = ky_user_dump_ring(user, ring, &order->err);
+			ret = ky_user_ring_excuse(ring, ky_user_dump_ring(user, ring, &order->err),
+						  &order->err);
 		if (!ret)
 			ret = ky_user_ring_snapshot(ring, order->output, &order->clock, &events,
 						    &bytes, &order->err);
@@ -94,12 +100,27 @@ static int snapshot(struct ky_user *user, struct ky_user_order *order)
 	return KYMO_OK;
 }
 
-void ky_user_flight_obey(struct ky_user *user)
+/* Programs that have just come are to be in it, if they do not take too long. */
+static int wait_for_tasks(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (int ms = 0; !ret && ms < WAIT_MS && ky_user_work_wait(&user->work, WAIT_STEP_MS);
+	     ms += WAIT_STEP_MS)
+		ret = ky_user_take_tasks(user, err);
+	return ret;
+}
+
+int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err)
 {
 	uint64_t count;
+	int ret;
 
 	if (read(user->order_fd, &count, sizeof(count)) < 0)
-		return;
+		return KYMO_OK;
+	ret = wait_for_tasks(user, err);
+	if (ret < 0)
+		return ret;
 	pthread_mutex_lock(&user->lock);
 	if (user->order) {
 		user->order->ret = snapshot(user, user->order);
@@ -107,6 +128,7 @@ void ky_user_flight_obey(struct ky_user *user)
 		pthread_cond_broadcast(&user->answered);
 	}
 	pthread_mutex_unlock(&user->lock);
+	return KYMO_OK;
 }
 
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,

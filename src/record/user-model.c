@@ -416,28 +416,6 @@ static int add_environment(struct ky_trace_class *trace, const struct ky_blob *b
 	return ret ? ret : ky_env_add_text(trace, "kymo_version", KYMO_VERSION);
 }
 
-static struct ky_clock_class *add_clock(struct ky_trace_class *trace,
-					const struct ky_clock_record *clock, struct kymo_error *err)
-{
-	bool is_tsc = clock->kind == KY_CLOCK_RECORD_TSC;
-	struct ky_clock_class *cls = ky_clock_class_new(trace, is_tsc ? "tsc" : "monotonic");
-	double cycles = (double)clock->precision_ns * (double)clock->frequency_hz / 1e9;
-
-	if (!cls) {
-		ky_error_nomem(err);
-		return NULL;
-	}
-	cls->description = is_tsc ? "Time stamp counter" : "Monotonic Clock";
-	cls->has_uuid = true;
-	memcpy(cls->uuid, clock->uuid, sizeof(cls->uuid));
-	cls->is_unix_epoch = true;
-	cls->frequency_hz = clock->frequency_hz;
-	cls->offset_s = clock->offset_s;
-	cls->offset_cycles = clock->offset_cycles;
-	cls->precision_cycles = cycles < 1e18 ? (uint64_t)cycles : 0;
-	return ky_clock_finish(cls, err) < 0 ? NULL : cls;
-}
-
 /* ---- all of it ------------------------------------------------------------------------ */
 
 static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
@@ -450,7 +428,7 @@ static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
 	trace->has_uuid = true;
 	trace->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
-	clock = add_clock(trace, clock_record, err);
+	clock = ky_user_clock_class(trace, clock_record, err);
 	if (!clock)
 		return err ? err->code : KYMO_E_FORMAT;
 	if (add_environment(trace, blob->head, trace_name) < 0 || ky_lttng_layout_trace(trace) < 0)
@@ -475,5 +453,7 @@ int ky_user_metadata(const struct ky_user_blob *blob, const struct ky_clock_reco
 	if (!ret)
 		ret = ky_tsdl_write(trace, text, len_bytes, err);
 	ky_trace_class_free(trace);
+	if (!ret)
+		ret = ky_user_clock_make_room(text, len_bytes, err);
 	return ret;
 }

@@ -60,6 +60,22 @@ int ky_user_metadata(const struct ky_user_blob *blob, const struct ky_clock_reco
 		     const char *trace_name, char **text, size_t *len_bytes, uint32_t *n_bad,
 		     struct kymo_error *err);
 
+/*
+ * user-clock.c: the clock as a part of @trace, which owns it. NULL: it cannot be (KYMO_E_FORMAT), or
+ * KYMO_E_MEMORY.
+ */
+struct ky_clock_class *ky_user_clock_class(struct ky_trace_class *trace,
+					   const struct ky_clock_record *clock,
+					   struct kymo_error *err);
+/* Metadata gets so many blanks that any other clock fits, too. On failure *text is freed, and NULL. */
+int ky_user_clock_make_room(char **text, size_t *len_bytes, struct kymo_error *err);
+/*
+ * Other values for the clock in such metadata, of which @text is the beginning, in that memory; *at, *bytes: where
+ * it changed. KYMO_E_FORMAT: it is no such metadata; KYMO_E_MEMORY.
+ */
+int ky_user_clock_replace(char *text, size_t len_bytes, const struct ky_clock_record *clock,
+			  size_t *at, size_t *bytes, struct kymo_error *err);
+
 /* "shop-1234-20261121-153000": what LTTng calls the directory of a program's trace. */
 #define KY_USER_TRACE_NAME_BYTES 64
 void ky_user_trace_name(const struct ky_blob *blob, char name[KY_USER_TRACE_NAME_BYTES]);

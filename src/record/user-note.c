@@ -13,6 +13,8 @@
 
 /* Whoever makes notes in masses has so many of them told. */
 #define NOTES_TOLD 50
+/* And so many have it read what names there are. */
+#define LACKING_READ 1000
 
 static bool is_known(struct ky_user *user, uint64_t who)
 {
@@ -43,6 +45,23 @@ void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t 
 		ky_log_warning(user->options.log, "%s (%u): %s%s%s", procname, pid,
 			       ky_off_text(reason), os_error ? ": " : "",
 			       os_error ? strerror(os_error) : "");
+}
+
+void ky_user_tell_filter(struct ky_user *user)
+{
+	struct kymo_error err;
+	int ret;
+
+	if (user->is_filter_told)
+		return;
+	pthread_mutex_lock(&user->notes_lock);
+	ret = ky_user_names_check(&user->seen_names, &user->request.filter, &err);
+	pthread_mutex_unlock(&user->notes_lock);
+	if (ret == KYMO_OK)
+		return;
+	user->is_filter_told = true;
+	ky_log_warning(user->options.log, "%s:%u:%u: %s", err.path, err.line, err.column,
+		       err.message);
 }
 
 /* A number up to @max, and then @end; *at goes behind it. */
@@ -92,12 +111,14 @@ static void take_records(struct ky_user *user, const struct ky_user_dir *dir, co
 	size_t bytes;
 	bool is_good;
 
+	pthread_mutex_lock(&user->notes_lock);
 	while (at < end && (bytes = ky_user_event_next(at, end, &event, &is_good))) {
 		/* Without memory, less is known of what the filter could have meant. */
 		if (is_good)
 			(void)ky_user_names_add(&user->seen_names, &event);
 		at += bytes;
 	}
+	pthread_mutex_unlock(&user->notes_lock);
 	free(records);
 	if (fd >= 0)
 		close(fd);
@@ -113,10 +134,10 @@ bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char
 		return false;
 	is_meant = !user->options.comm || strncmp(user->options.comm, procname, 15) == 0;
 	is_field = reason == KY_OFF_FIELD;
-	if (is_meant && is_field && user->request.filter.names.len) {
+	/* Of a crowd of programs, some tell enough. */
+	if (is_meant && is_field && user->request.filter.names.len &&
+	    user->stats.n_lacking++ < LACKING_READ)
 		take_records(user, dir, name);
-		user->stats.n_lacking++;
-	}
 	(void)unlinkat(dir->fd, name, 0);
 	if (is_meant && !is_field)
 		ky_user_tell_left_out(user, procname, (uint32_t)pid, (uint32_t)reason,

@@ -38,7 +38,9 @@ struct ky_programs {
 	KY_VEC(struct ky_program *) list;
 	KY_VEC(uid_t) uids; /* whose processes run, each once */
 	uint32_t n_denied;  /* processes whose files we may not look at */
-	dev_t memfd_device; /* the last scan's */
+	/* The last scan's: programs that there is no room for; where memfds are. */
+	uint32_t n_refused;
+	dev_t memfd_device;
 };
 
 /*
@@ -47,10 +49,16 @@ struct ky_programs {
  */
 int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err);
 void ky_programs_fini(struct ky_programs *programs);
+/*
+ * Copy the event table of one of them as it is now. One whose user's programs take too much memory has none, and is
+ * blocked. 0, KYMO_E_MEMORY.
+ */
+int ky_programs_read_table(struct ky_programs *programs, struct ky_program *program,
+			   struct kymo_error *err);
 
 /*
  * Take the control file in @fd, which becomes the program's. KYMO_E_FORMAT: it is none, or not
- * safe to map; @fd is closed then.
+ * safe to map; KYMO_E_LIMIT: it cannot be mapped; @fd is closed then.
  */
 int ky_program_open(int fd, struct ky_program **program, struct kymo_error *err);
 void ky_program_free(struct ky_program *program);

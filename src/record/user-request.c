@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "record/user-context.h"
@@ -264,17 +265,18 @@ bool ky_user_request_wants(void *data, const struct ky_user_event *event)
 	return false;
 }
 
-int ky_user_request_check(struct ky_user_request *request, const struct ky_programs *programs,
-			  struct kymo_error *err)
+/* Names of the filter that no wanted event of these programs has; of this user's alone, or of all. */
+static int check_names(struct ky_user_request *request, const struct ky_programs *programs,
+		       bool all, struct kymo_error *err)
 {
 	struct ky_user_names names = {0};
 	int ret = KYMO_OK;
 
-	if (!request->filter.names.len)
-		return KYMO_OK;
 	ky_vec_foreach(&programs->list, program) {
 		struct ky_user_event event;
 
+		if (!all && (*program)->uid != geteuid())
+			continue;
 		for (size_t at = 0; !ret && ky_program_next_event(*program, &at, &event);) {
 			if (!event.is_query && ky_user_request_wants(request, &event))
 				ret = ky_user_names_add(&names, &event);
@@ -283,4 +285,24 @@ int ky_user_request_check(struct ky_user_request *request, const struct ky_progr
 	ret = ret < 0 ? ky_error_nomem(err) : ky_user_names_check(&names, &request->filter, err);
 	ky_user_names_fini(&names);
 	return ret;
+}
+
+int ky_user_request_check(struct ky_user_request *request, const struct ky_programs *programs,
+			  struct kymo_error *err)
+{
+	struct kymo_error local;
+	int ret;
+
+	if (!request->filter.names.len)
+		return KYMO_OK;
+	ret = check_names(request, programs, true, &local);
+	if (ret == KYMO_OK || ret == KYMO_E_MEMORY)
+		return ret ? ky_error_nomem(err) : KYMO_OK;
+	ret = check_names(request, programs, false, err);
+	if (ret < 0)
+		return ret;
+	/* Whatever another user has called fields is no reason not to record. */
+	ky_log_warning(request->options->log, "%s:%u:%u: %s", local.path, local.line, local.column,
+		       local.message);
+	return KYMO_OK;
 }

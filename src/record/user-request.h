@@ -35,7 +35,8 @@ bool ky_user_request_wants(void *request, const struct ky_user_event *event);
 
 /*
  * Names of the filter that no wanted event of @programs has (nor a context is called so):
- * KYMO_E_INVALID with the column and the nearest names. 0 also when there is no wanted event.
+ * KYMO_E_INVALID with the column and the nearest names. 0 also when there is no wanted event, and, with a warning,
+ * when only other users' programs have any.
  */
 int ky_user_request_check(struct ky_user_request *request, const struct ky_programs *programs,
 			  struct kymo_error *err);

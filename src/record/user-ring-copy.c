@@ -41,7 +41,6 @@ void ky_user_ring_set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16])
 	memcpy(((struct ky_blob *)ring->blob)->trace_uuid, uuid, 16);
 }
 
-/* What the ring holds becomes a trace in @output; none when it holds nothing. */
 int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
 		      uint64_t *events, struct kymo_error *err)
 {
@@ -60,10 +59,6 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, co
 	ret = KYMO_OK;
 	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++)
 		ret = copy_buffer(ring, i, trace, output, events, err);
-	if (ret == KYMO_E_FORMAT) {
-		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
-		return KYMO_OK;
-	}
 	if (ret < 0 || !trace->sink)
 		return ret;
 	/* After the copies: their ids are described by now. */
@@ -79,15 +74,29 @@ int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
 			  struct kymo_error *err)
 {
 	struct ky_user_trace trace = {0};
+	struct kymo_error local, of_closing;
 	int ret, closed;
 
 	*events = *bytes = 0;
 	if (ring->is_broken || !ring->reader)
 		return KYMO_OK;
 	ring->clock = *clock;
-	ret = ky_user_ring_copy(ring, &trace, output, events, err);
-	closed = ky_user_trace_close(&trace, ret < 0 ? NULL : err);
+	ret = ky_user_ring_copy(ring, &trace, output, events, &local);
+	closed = ky_user_trace_close(&trace, &of_closing);
+	if (ret >= 0 && closed < 0) {
+		ret = closed;
+		local = of_closing;
+	}
 	*bytes = trace.bytes;
 	ky_user_trace_fini(&trace);
-	return ret < 0 ? ret : closed;
+	if (ret == KYMO_E_LIMIT) {
+		/* There may be room for the next one. */
+		ky_log_warning(ring->log, "%s is not in this snapshot: %s", ring->name,
+			       local.message);
+		*events = *bytes = 0;
+		return KYMO_OK;
+	}
+	if (ret < 0 && err)
+		*err = local;
+	return ky_user_ring_excuse(ring, ret, &local);
 }

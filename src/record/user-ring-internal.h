@@ -11,12 +11,20 @@ extern const char ky_user_ring_nonsense[];
 /* Nothing more is read of it; say why, once. */
 void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why);
 
-/* Begin the trace. KYMO_E_FORMAT: of a program that makes no sense there is none at all. */
+/* Begin the trace. KYMO_E_FORMAT, KYMO_E_LIMIT: of this program there is none at all. */
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			    const char *output, struct kymo_error *err);
 /* Write its metadata (again). A program that makes no sense (any more) is no failure. */
 int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			  struct kymo_error *err);
+
+/* Copy what is valid of the blob now. KYMO_E_FORMAT: it is none; KYMO_E_MEMORY. */
+int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err);
+/* As ky_user_ring_read(), of so many bytes, and some more. */
+int ky_user_ring_read_some(struct ky_user_ring *ring, bool all, uint64_t bytes_max,
+			   struct kymo_error *err);
+/* Of the ring, nothing is open any more. */
+void ky_user_ring_close(struct ky_user_ring *ring);
 
 /* The records of the chunk: the program counts them, but only so many fit. */
 uint64_t ky_user_ring_records(const struct kymo_ring_chunk *chunk);

@@ -13,13 +13,22 @@
 #include "base/error.h"
 #include "os/file.h"
 
-/* Sub-buffers of one buffer that are taken before the others get their turn. */
+/* Sub-buffers of one buffer that are taken before the others get their turn; bytes, before other rings do. */
 #define ROUND_CHUNKS 64
+#define ROUND_BYTES  (4u << 20)
 /* A ring file that is recovered: so much more than it takes on disk. */
 #define HOLES_FACTOR 64u
 #define HOLES_BYTES  (16u << 20)
-/* Between two versions of the metadata. */
-#define METADATA_PAUSE_NS 50000000
+/*
+ * Between two versions of the metadata, and so many times what the last one took. While there is little more to
+ * tell, it waits for longer, so that what one that tells of many events has written in the end is some times as
+ * much as it has.
+ */
+#define METADATA_PAUSE_NS	 50000000
+#define METADATA_PAUSE_FACTOR	 32
+#define METADATA_PATIENCE_NS	 200000000
+#define METADATA_PATIENCE_FACTOR 256
+#define METADATA_MORE		 8 /* one part in so many */
 
 /* ---- the blob ------------------------------------------------------------------------- */
 
@@ -44,7 +53,7 @@ static void keep_identity(struct ky_blob *now, const struct ky_blob *first)
 }
 
 /* Copy what is valid of the blob now. KYMO_E_FORMAT when it is none. */
-static int read_blob(struct ky_user_ring *ring, struct kymo_error *err)
+int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);
 	const struct ky_blob *shared = info->client_region;
@@ -91,14 +100,21 @@ const char ky_user_ring_nonsense[] = "its description of events makes no sense a
 /* After writing metadata: a program that makes no sense is no reason to end the recording. */
 static int described(struct ky_user_ring *ring, int ret, uint32_t n_bad)
 {
-	if (!ret && n_bad)
+	if (!ret && n_bad && !ring->is_bad_told)
 		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
 			       n_bad);
-	if (ret == KYMO_E_FORMAT)
-		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
-	else if (!ret)
+	ring->is_bad_told |= !ret && n_bad;
+	if (!ret)
 		ring->metadata_bytes = ring->blob_bytes;
-	return ret == KYMO_E_FORMAT ? KYMO_OK : ret;
+	return ret;
+}
+
+int ky_user_ring_excuse(struct ky_user_ring *ring, int ret, const struct kymo_error *err)
+{
+	if (!ky_user_ring_is_own_error(ret))
+		return ret;
+	ky_user_ring_set_broken(ring, ret == KYMO_E_FORMAT ? ky_user_ring_nonsense : err->message);
+	return KYMO_OK;
 }
 
 int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace,
@@ -106,50 +122,88 @@ int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace
 {
 	struct ky_user_blob blob = blob_of(ring);
 	uint32_t n_bad = 0;
-	int ret = ky_user_trace_metadata(trace, &blob, &ring->clock, &n_bad, err);
+	struct kymo_error local;
+	int ret = ky_user_trace_metadata(trace, &blob, &ring->clock, &n_bad, &local);
 
-	return described(ring, ret, n_bad);
+	ret = described(ring, ret, n_bad);
+	if (ret < 0 && err)
+		*err = local;
+	return ky_user_ring_excuse(ring, ret, &local);
 }
 
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /*
- * The program has told of more events. Not each time at once: one that does it all the time must
- * not keep us busy. In the end the metadata has them all.
+ * The program has told of more events. Not each time at once: metadata is written as a whole, and one that tells
+ * of another event all the time must not keep anybody busy. In the end the metadata has them all.
  */
-static int follow_blob(struct ky_user_ring *ring, struct kymo_error *err)
+bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 {
-	const struct ky_blob *shared = kymo_ring_reader_info(ring->reader)->client_region;
-	uint64_t bytes = __atomic_load_n(&shared->bytes, __ATOMIC_ACQUIRE);
+	const struct ky_blob *shared;
+	uint64_t bytes, since;
 
-	if (bytes == ring->metadata_bytes || now_ns() - ring->metadata_ns < METADATA_PAUSE_NS)
-		return KYMO_OK;
-	ring->metadata_ns = now_ns();
-	if (read_blob(ring, NULL) < 0 || ring->blob_bytes < ring->metadata_bytes) {
+	if (ring->is_flight || ring->is_broken || !ring->reader)
+		return false;
+	shared = kymo_ring_reader_info(ring->reader)->client_region;
+	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_RELAXED);
+	if (bytes == ring->metadata_bytes)
+		return false;
+	since = now_ns() - ring->metadata_ns;
+	if (since < METADATA_PAUSE_NS || since < METADATA_PAUSE_FACTOR * ring->metadata_took_ns)
+		return false;
+	return since > METADATA_PATIENCE_NS + METADATA_PATIENCE_FACTOR * ring->metadata_took_ns ||
+	       bytes > ring->metadata_bytes + ring->metadata_bytes / METADATA_MORE;
+}
+
+int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	uint64_t begin = now_ns();
+	int ret = KYMO_OK;
+
+	if (ky_user_ring_read_blob(ring, NULL) < 0 || ring->blob_bytes < ring->metadata_bytes)
 		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
-		return KYMO_OK;
-	}
-	return ky_user_ring_describe(ring, &ring->trace, err);
+	else
+		ret = ky_user_ring_describe(ring, &ring->trace, err);
+	ring->metadata_ns = now_ns();
+	ring->metadata_took_ns = ring->metadata_ns - begin;
+	return ret;
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-/* KYMO_E_FORMAT: of a program that makes no sense there is no trace at all. */
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			    const char *output, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
+	uint64_t begin = now_ns();
 	uint32_t n_bad = 0;
 	int ret = ky_user_trace_open(trace, output, &blob, &ring->clock, ring->n_buffers, &n_bad,
 				     err);
 
-	return ret < 0 ? ret : described(ring, ret, n_bad);
+	/* What the program told since is written at once: it had begun to tell. */
+	ring->metadata_ns = 0;
+	ring->metadata_took_ns = now_ns() - begin;
+	return described(ring, ret, n_bad);
+}
+
+/* A ring of another shape could be of any size. */
+static int check_geometry(const struct ky_user_ring_options *options, uint64_t subbuf_bytes,
+			  uint32_t n_subbufs, uint32_t n_buffers, struct kymo_error *err)
+{
+	if (!options->subbuf_bytes)
+		return KYMO_OK;
+	if (subbuf_bytes != options->subbuf_bytes || n_subbufs != options->n_subbufs)
+		return ky_error_set(err, KYMO_E_FORMAT, "its buffers are not what was asked for");
+	if (n_buffers > (uint32_t)sysconf(_SC_NPROCESSORS_CONF))
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "it has more buffers than this machine has CPUs");
+	return KYMO_OK;
 }
 
 /* Before it is mapped: is it as large as it should be, and ours? */
@@ -168,6 +222,8 @@ static int check_head(struct ky_user_ring *ring, const struct ky_user_ring_optio
 				    "a ring of a machine of another byte order");
 	if (head.client_offset > INT64_MAX || head.file_bytes > INT64_MAX)
 		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head makes no sense");
+	if (check_geometry(options, head.subbuf_bytes, head.n_subbufs, head.n_buffers, err) < 0)
+		return KYMO_E_FORMAT;
 	ring->device = st.st_dev;
 	ring->inode = st.st_ino;
 	ring->blob_offset = head.client_offset;
@@ -188,14 +244,23 @@ static int check_buffers(const struct ky_user_ring *ring,
 {
 	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);
 
-	if (!options->subbuf_bytes)
-		return KYMO_OK;
-	if (info->subbuf_bytes != options->subbuf_bytes || info->n_subbufs != options->n_subbufs)
-		return ky_error_set(err, KYMO_E_FORMAT, "its buffers are not what was asked for");
-	if (info->n_buffers > (uint32_t)sysconf(_SC_NPROCESSORS_CONF))
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "it has more buffers than this machine has CPUs");
-	return KYMO_OK;
+	return check_geometry(options, info->subbuf_bytes, info->n_subbufs, info->n_buffers, err);
+}
+
+/* Whatever keeps it from being mapped is in the file, or there are too many: that is nobody else's trouble. */
+static int open_reader(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	struct kymo_ring_reader_options options = {
+		.size_bytes = sizeof(options),
+		.flags = ring->read_only ? KYMO_RING_READ_ONLY : 0,
+	};
+	int ret = kymo_ring_reader_open(&ring->reader, ring->fd, &options, err);
+
+	if (ret == KYMO_OK || ret == KYMO_E_UNSUPPORTED || ret == KYMO_E_STATE)
+		return ret;
+	if (err)
+		err->code = KYMO_E_FORMAT;
+	return KYMO_E_FORMAT;
 }
 
 static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_options *options,
@@ -209,17 +274,17 @@ static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	if (options->comm &&
 	    strncmp(options->comm, blob->procname, sizeof(blob->procname) - 1) != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "a program of another name");
-	ring->clock = blob->clock;
+	if (options->description_max && ring->blob_bytes > options->description_max)
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "its user's programs have more descriptions of events than "
+				    "there is room for");
+	ring->clock = options->clock ? *options->clock : blob->clock;
 	return KYMO_OK;
 }
 
 int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_options *options,
 		      struct ky_user_ring **out, struct kymo_error *err)
 {
-	struct kymo_ring_reader_options reader_options = {
-		.size_bytes = sizeof(reader_options),
-		.flags = options->read_only ? KYMO_RING_READ_ONLY : 0,
-	};
 	struct ky_user_ring *ring = calloc(1, sizeof(*ring));
 	int ret;
 
@@ -238,11 +303,11 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->output = strdup(options->output);
 	ret = ring->name && ring->output ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
-		ret = kymo_ring_reader_open(&ring->reader, fd, &reader_options, err);
+		ret = open_reader(ring, err);
 	if (!ret)
 		ret = check_buffers(ring, options, err);
 	if (!ret)
-		ret = read_blob(ring, err);
+		ret = ky_user_ring_read_blob(ring, err);
 	if (!ret)
 		ret = check_blob(ring, options, err);
 	if (!ret)
@@ -275,8 +340,9 @@ uint64_t ky_user_ring_records(const struct kymo_ring_chunk *chunk)
 	return chunk->packet.records < most ? chunk->packet.records : most;
 }
 
-/* Returns as ky_user_ring_read(), for one chunk. */
-static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, struct kymo_error *err)
+/* Returns as ky_user_ring_read(), for one chunk; *bytes: its length is added. */
+static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint64_t *bytes,
+		      struct kymo_error *err)
 {
 	struct kymo_ring_chunk chunk;
 	struct kymo_error local;
@@ -298,29 +364,40 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, stru
 		ky_user_ring_set_broken(ring, "it claims more than the file has");
 		return 0;
 	}
-	/* Its ids are described by now. */
-	ret = follow_blob(ring, err);
-	if (!ret)
-		ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body,
-					   chunk.body_bytes, err);
-	if (ret < 0 && is_cut(ring)) {
+	ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body, chunk.body_bytes,
+				   &local);
+	if (ret == KYMO_E_FORMAT || (ret < 0 && is_cut(ring))) {
 		ky_user_ring_set_broken(ring, "its file was cut short");
 		return 0;
 	}
-	if (ret < 0)
-		return ret;
+	if (ret < 0) {
+		if (err)
+			*err = local;
+		return ky_user_ring_excuse(ring, ret, &local);
+	}
 	ring->events += ky_user_ring_records(&chunk);
+	*bytes += chunk.body_bytes;
 	kymo_ring_reader_release(ring->reader, &chunk);
 	return 1;
 }
 
-int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *err)
+/* As ky_user_ring_read(), of so many bytes, and some more. */
+int ky_user_ring_read_some(struct ky_user_ring *ring, bool all, uint64_t bytes_max,
+			   struct kymo_error *err)
 {
+	uint64_t bytes = 0;
 	int found = 0, ret;
 
 	for (uint32_t i = 0; i < ring->n_buffers && !ring->is_flight; i++) {
+		/* Where it ended last time, the others come first. */
+		uint32_t buffer = (ring->next_buffer + i) % ring->n_buffers;
+
 		for (int n = 0; !ring->is_broken && n < ROUND_CHUNKS; n++) {
-			ret = read_chunk(ring, i, all, err);
+			if (bytes >= bytes_max) {
+				ring->next_buffer = (buffer + 1) % ring->n_buffers;
+				return 2;
+			}
+			ret = read_chunk(ring, buffer, all, &bytes, err);
 			if (ret < 0)
 				return ret;
 			if (!ret)
@@ -331,6 +408,11 @@ int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *er
 	return found;
 }
 
+int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *err)
+{
+	return ky_user_ring_read_some(ring, all, ROUND_BYTES, err);
+}
+
 bool ky_user_ring_is_left(const struct ky_user_ring *ring)
 {
 	if (ky_file_lease(ring->fd) < 0)
@@ -339,163 +421,20 @@ bool ky_user_ring_is_left(const struct ky_user_ring *ring)
 	return true;
 }
 
-/* ---- losses: programs count them ------------------------------------------------------ */
-
-/* In each nanosecond, each CPU may have come by an event and lost it: more is not to be believed. */
-static uint64_t most_losses(const struct ky_user_ring *ring)
-{
-	struct timespec now;
-	uint64_t ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	if (!ring->since_ns || ns <= ring->since_ns)
-		return KY_USER_LOST_MAX;
-	ns = (ns - ring->since_ns) * (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
-	return ns < KY_USER_LOST_MAX ? ns : KY_USER_LOST_MAX;
-}
-
-static uint64_t total_lost(const struct ky_user_ring *ring)
-{
-	uint64_t lost = ring->stats.lost_total;
-
-	if (__builtin_add_overflow(lost, ring->lost_joining, &lost) ||
-	    __builtin_add_overflow(lost, ring->lost_no_id, &lost))
-		return UINT64_MAX;
-	return lost;
-}
-
-/* ---- finishing ------------------------------------------------------------------------ */
-
-uint64_t ky_user_ring_lost(const struct ky_user_ring *ring)
-{
-	return ring->lost_claimed ? 0 : total_lost(ring);
-}
-
-/* Losses that no packet has told yet: those of each buffer; and what belongs to none, once. */
-int ky_user_ring_tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
-			     struct kymo_error *err)
-{
-	uint64_t rest = ky_user_ring_lost(ring), told = 0;
-	struct kymo_ring_stats stats;
-	uint32_t first = ring->n_buffers;
-	int ret = KYMO_OK;
-
-	if (ring->lost_claimed)
-		return KYMO_OK;
-	for (uint32_t i = 0; i < ring->n_buffers; i++) {
-		kymo_ring_reader_stats(ring->reader, i, &stats);
-		told += stats.lost_total;
-		if (first == ring->n_buffers && (trace->streams[i].number >= 0 || stats.lost_total))
-			first = i;
-	}
-	rest = rest > told ? rest - told : 0;
-	first = first == ring->n_buffers ? 0 : first;
-	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++) {
-		struct kymo_ring_packet packet = {.buffer = i,
-						  .begin_stamp = trace->streams[i].last_cycles};
-
-		kymo_ring_reader_stats(ring->reader, i, &stats);
-		packet.end_stamp = packet.begin_stamp;
-		packet.lost = stats.lost_total + (i == first ? rest : 0);
-		if (packet.lost > trace->streams[i].discarded)
-			ret = ky_user_trace_packet(trace, &packet, NULL, 0, err);
-	}
-	return ret;
-}
-
-static int read_rest(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	int ret;
-
-	/* What a program writes meanwhile could go on for ever: one buffer's worth is enough. */
-	for (uint32_t i = 0; i < 1 + 2 * kymo_ring_reader_info(ring->reader)->n_subbufs; i++) {
-		ret = ky_user_ring_read(ring, true, err);
-		if (ret <= 0)
-			return ret;
-	}
-	return KYMO_OK;
-}
-
-void ky_user_ring_take_counts(struct ky_user_ring *ring)
-{
-	const struct ky_blob *blob;
-
-	kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &ring->stats);
-	ring->unread = ring->stats.unread_records;
-	if (!ring->is_broken && read_blob(ring, NULL) < 0)
-		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
-	blob = ky_user_ring_blob(ring);
-	ring->lost_joining = blob->lost_joining;
-	ring->lost_no_id = blob->lost_no_id;
-	ring->lost_claimed = total_lost(ring) > most_losses(ring) ? total_lost(ring) : 0;
-}
-
-static void close_ring(struct ky_user_ring *ring)
-{
-	kymo_ring_reader_close(ring->reader);
-	ring->reader = NULL;
-	if (ring->fd >= 0)
-		close(ring->fd);
-	ring->fd = -1;
-	ky_strbuf_fini(&ring->dump);
-	free(ring->dumped);
-	ring->dumped = NULL;
-}
-
-int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
-{
-	int ret = KYMO_OK, closed;
-
-	if (!ring->reader)
-		return KYMO_OK;
-	if (ring->is_flight) {
-		if (!ring->is_broken)
-			ret = ky_user_ring_copy(ring, &ring->trace, ring->output, &ring->events,
-						err);
-		ky_user_ring_take_counts(ring);
-	} else {
-		ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
-		ky_user_ring_take_counts(ring);
-		if (!ret)
-			ret = ky_user_ring_tell_losses(ring, &ring->trace, err);
-		if (!ret && ring->blob_bytes != ring->metadata_bytes)
-			ret = ky_user_ring_describe(ring, &ring->trace, err);
-	}
-	closed = ky_user_trace_close(&ring->trace, ret < 0 ? NULL : err);
-	close_ring(ring);
-	return ret < 0 ? ret : closed;
-}
-
-void ky_user_ring_abandon(struct ky_user_ring *ring)
-{
-	if (!ring->reader)
-		return;
-	ky_user_ring_take_counts(ring);
-	(void)ky_user_trace_close(&ring->trace, NULL);
-	close_ring(ring);
-}
-
-int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_record *clock,
-			   struct kymo_error *err)
-{
-	if (!ring->trace.path || memcmp(&ring->clock, clock, sizeof(*clock)) == 0)
-		return KYMO_OK;
-	ring->clock = *clock;
-	if (ring->is_flight)
-		ky_user_ring_set_uuid(ring, ring->trace.uuid);
-	return ky_user_ring_describe(ring, &ring->trace, err);
-}
+/* ---- the state dump, the end --------------------------------------------------------- */
 
 int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct kymo_error *err)
 {
+	struct kymo_error local;
 	int ret;
 
-	if (ring->is_flight || !ring->dump.len)
+	if (ring->is_flight || ring->is_broken || !ring->dump.len)
 		return KYMO_OK;
-	ret = ky_user_trace_dump(&ring->trace, &ring->dump, cycles, err);
+	ret = ky_user_trace_dump(&ring->trace, &ring->dump, cycles, &local);
 	ky_strbuf_clear(&ring->dump);
-	return ret;
+	if (ret < 0 && err)
+		*err = local;
+	return ky_user_ring_excuse(ring, ret, &local);
 }
 
 void ky_user_ring_free(struct ky_user_ring *ring)
@@ -504,7 +443,7 @@ void ky_user_ring_free(struct ky_user_ring *ring)
 		return;
 	(void)ky_user_trace_close(&ring->trace, NULL);
 	ky_user_trace_fini(&ring->trace);
-	close_ring(ring);
+	ky_user_ring_close(ring);
 	free(ring->blob);
 	free(ring->output);
 	free(ring->name);

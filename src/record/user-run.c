@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread of a recording of user space: programs come and go, and their rings are read. */
-#include <dirent.h>
+/*
+ * The thread of a recording of programs: it reads their rings, user by user in turn, and hears of files that come and
+ * go. It does nothing that takes long, whatever programs do: that is for tasks (user-files.c).
+ */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sched.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "os/file.h"
-#include "record/user-dump.h"
 #include "record/user-internal.h"
 
 /*
@@ -25,273 +21,27 @@
 #define PERIOD_MIN_MS	  1
 #define PERIOD_MAX_MS	  20
 
-/* Whoever makes rubbish in masses has it named so often. */
-#define REFUSALS_TOLD 50
+/* So long one user's programs are read when others' may be waiting. */
+#define TURN_NS 2000000
 
-/* ---- programs come -------------------------------------------------------------------- */
+/* Of the events of files, which anybody can make in masses, so many bytes between two rounds of reading. */
+#define EVENTS_BYTES 4096
 
-static struct ky_user_ring_file *find_file(struct ky_user *user, const struct ky_user_dir *dir,
-					   const char *name)
+static uint64_t now_ns(void)
 {
-	/* The newest first: those that end at once. */
-	for (size_t i = user->rings.len; i-- > 0;) {
-		struct ky_user_ring_file *file = user->rings.data[i];
+	struct timespec ts;
 
-		if (file->dir == dir && strcmp(file->name, name) == 0)
-			return file;
-	}
-	return NULL;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags)
+/* ---- files come and go ---------------------------------------------------------------- */
+
+static struct ky_user_owner *owner_of_watch(const struct ky_user *user, int watch)
 {
-	int fd = ky_file_open_regular(dir->fd, name, flags | O_NOFOLLOW);
-	struct stat st;
-
-	if (fd < 0) {
-		errno = -fd;
-		return -1;
-	}
-	if (fstat(fd, &st) < 0 || st.st_uid != dir->uid || st.st_nlink != 1) {
-		close(fd);
-		errno = EPERM;
-		return -1;
-	}
-	return fd;
-}
-
-int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
-{
-	const struct ky_blob *blob = ky_user_ring_blob(ring);
-	uint64_t refusals = ky_file_refusals();
-	int ret = KYMO_OK;
-
-	if (user->dump_excluded == KY_USER_DUMP_ALL)
-		return KYMO_OK;
-	if (blob->pid && blob->pid <= INT32_MAX)
-		ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);
-	/* It may be called otherwise in its PID namespace. */
-	if (!ret && !ky_user_ring_is_left(ring))
-		ret = ky_user_dump_elsewhere(ring, &user->clock, err);
-	ring->dump_missing += ky_file_refusals() - refusals;
-	return ret < 0 ? ret : KYMO_OK;
-}
-
-static int keep_file(struct ky_user *user, struct ky_user_dir *dir, const char *name,
-		     struct ky_user_ring *ring, struct kymo_error *err)
-{
-	struct ky_user_ring_file *file = calloc(1, sizeof(*file));
-
-	if (file)
-		file->name = strdup(name);
-	if (!file || !file->name || ky_vec_push(&user->rings, file) < 0) {
-		if (file)
-			free(file->name);
-		free(file);
-		ky_user_ring_free(ring);
-		return ky_error_nomem(err);
-	}
-	file->dir = dir;
-	file->ring = ring;
-	dir->n_open++;
-	return KYMO_OK;
-}
-
-static void refuse(struct ky_user *user, struct ky_user_dir *dir, const char *name,
-		   const char *reason)
-{
-	if (user->stats.n_refused++ < REFUSALS_TOLD)
-		ky_log_warning(user->options.log, "%s/%s is not read: %s", dir->path, name, reason);
-	else if (user->stats.n_refused == REFUSALS_TOLD + 1)
-		ky_log_warning(user->options.log, "further ring files are not read, either");
-	(void)unlinkat(dir->fd, name, 0);
-}
-
-/* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
-static uint64_t files_of_ring(const struct ky_user *user)
-{
-	if (user->options.overwrite)
-		return 1;
-	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
-}
-
-/* Ours for everything else. */
-#define OTHER_FILES 64
-
-/*
- * Whether one more can be read: what cannot be opened in the midst of it would end the recording of
- * all. Of several users one gets no more than half of what there is.
- */
-static bool has_room(const struct ky_user *user, const struct ky_user_dir *dir)
-{
-	struct rlimit limit;
-	uint64_t room, n = 0;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < OTHER_FILES)
-		return false;
-	room = (limit.rlim_cur - OTHER_FILES) / files_of_ring(user);
-	ky_vec_foreach(&user->dirs, it)
-		n += (*it)->n_open;
-	return n < room && (user->dirs.len == 1 || dir->n_open < room - room / 2);
-}
-
-static int add_ring(struct ky_user *user, struct ky_user_dir *dir, const char *name,
-		    struct kymo_error *err)
-{
-	struct ky_user_ring_options options = {
-		.output = user->options.output,
-		.log = user->options.log,
-		.subbuf_bytes = user->request.subbuf_bytes,
-		.n_subbufs = user->request.n_subbufs,
-		.session_uuid = user->request.uuid,
-		.since_ns = user->since_ns,
-		.comm = user->options.comm,
-		.is_flight = user->options.overwrite,
-		.dump_excluded = user->dump_excluded,
-	};
-	struct ky_user_ring *ring;
-	int fd, ret;
-
-	if (ky_user_take_note(user, dir, name) || !ky_user_is_ring_name(name) ||
-	    find_file(user, dir, name))
-		return KYMO_OK;
-	while (!has_room(user, dir) && ky_user_flight_make_room(user))
-		;
-	if (!has_room(user, dir)) {
-		refuse(user, dir, name,
-		       "too many programs at a time for the limit of open files (ulimit -n)");
-		return KYMO_OK;
-	}
-	fd = ky_user_open_file(dir, name, O_RDWR);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-		return ky_error_errno(err, errno, "too many programs at a time");
-	if (fd < 0) {
-		if (errno != ENOENT)
-			refuse(user, dir, name, "it is not what programs create");
-		return KYMO_OK;
-	}
-	ret = ky_user_ring_open(fd, name, &options, &ring, err);
-	if (ret == KYMO_E_NOT_FOUND) {
-		(void)unlinkat(dir->fd, name, 0);
-		return KYMO_OK;
-	}
-	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED || ret == KYMO_E_STATE) {
-		refuse(user, dir, name, err->message);
-		return KYMO_OK;
-	}
-	if (!ret)
-		ret = keep_file(user, dir, name, ring, err);
-	return ret ? ret : ky_user_dump_ring(user, ring, err);
-}
-
-int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
-{
-	int ret = KYMO_OK;
-
-	for (size_t i = 0; i < user->dirs.len && !ret; i++) {
-		struct ky_user_dir *dir = user->dirs.data[i];
-		DIR *stream = ky_dir_open(dir->fd, ".");
-		struct dirent *entry;
-
-		while (!ret && stream && (entry = readdir(stream)))
-			ret = add_ring(user, dir, entry->d_name, err);
-		if (stream)
-			closedir(stream);
-	}
-	return ret;
-}
-
-/* ---- programs go ---------------------------------------------------------------------- */
-
-/* A filter on a field that no event has lets nothing pass: better said, as soon as a program has shown it. */
-static void check_filter(struct ky_user *user, const struct ky_user_ring *ring)
-{
-	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
-	struct ky_user_event event;
-	int ret = KYMO_OK;
-
-	if (!user->request.filter.names.len)
-		return;
-	for (size_t at = 0; !ret && ky_user_blob_next(&blob, &at, &event);) {
-		if (event.record->kind != KY_EVENT_CONTEXT)
-			ret = ky_user_names_add(&user->seen_names, &event);
-	}
-	ky_user_tell_filter(user);
-}
-
-void ky_user_tell_filter(struct ky_user *user)
-{
-	struct kymo_error err;
-
-	if (user->is_filter_told ||
-	    ky_user_names_check(&user->seen_names, &user->request.filter, &err) == KYMO_OK)
-		return;
-	user->is_filter_told = true;
-	ky_log_warning(user->options.log, "%s:%u:%u: %s", err.path, err.line, err.column,
-		       err.message);
-}
-
-static int finish_file(struct ky_user *user, struct ky_user_ring_file *file, struct kymo_error *err)
-{
-	int ret;
-
-	if (file->ring->fd < 0)
-		return KYMO_OK;
-	file->dir->n_open--;
-	ret = ky_user_ring_finish(file->ring, err);
-	check_filter(user, file->ring);
-	(void)unlinkat(file->dir->fd, file->name, 0);
-	return ret;
-}
-
-void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file)
-{
-	size_t i = 0;
-
-	while (user->rings.data[i] != file)
-		i++;
-	user->rings.len--;
-	memmove(&user->rings.data[i], &user->rings.data[i + 1],
-		(user->rings.len - i) * sizeof(user->rings.data[0]));
-	(void)unlinkat(file->dir->fd, file->name, 0);
-	file->dir->n_open -= file->ring->fd >= 0;
-	ky_user_ring_free(file->ring);
-	free(file->name);
-	free(file);
-}
-
-/* Nobody writes to the ring any more. */
-static int end_file(struct ky_user *user, struct ky_user_ring_file *file, struct kymo_error *err)
-{
-	if (!user->options.overwrite)
-		return finish_file(user, file, err);
-	ky_user_flight_keep(user, file);
-	return KYMO_OK;
-}
-
-int ky_user_finish_rings(struct ky_user *user, struct kymo_error *err)
-{
-	int ret = KYMO_OK;
-
-	for (size_t i = 0; i < user->rings.len && !ret; i++) {
-		struct ky_user_ring_file *file = user->rings.data[i];
-
-		/* Libraries that were loaded meanwhile. */
-		if (file->ring->fd >= 0 && !file->ended)
-			ret = ky_user_dump_ring(user, file->ring, err);
-		if (!ret)
-			ret = finish_file(user, file, err);
-	}
-	return ret;
-}
-
-/* ---- the loop ------------------------------------------------------------------------- */
-
-static struct ky_user_dir *dir_of_watch(struct ky_user *user, int watch)
-{
-	ky_vec_foreach(&user->dirs, dir) {
-		if ((*dir)->watch == watch)
-			return *dir;
+	for (size_t i = 0; i < user->owners.len; i++) {
+		if (user->owners.data[i]->dir.watch == watch)
+			return user->owners.data[i];
 	}
 	return NULL;
 }
@@ -299,27 +49,20 @@ static struct ky_user_dir *dir_of_watch(struct ky_user *user, int watch)
 static int take_event(struct ky_user *user, const struct inotify_event *event,
 		      struct kymo_error *err)
 {
-	struct ky_user_dir *dir = dir_of_watch(user, event->wd);
-	struct ky_user_ring_file *file;
+	struct ky_user_owner *owner = owner_of_watch(user, event->wd);
 
 	if (event->mask & IN_Q_OVERFLOW)
-		return ky_user_find_rings(user, err);
-	if (!dir || !event->len)
+		user->has_missed = true;
+	if (!owner || !event->len)
 		return KYMO_OK;
 	if (event->mask & IN_MOVED_TO)
-		return add_ring(user, dir, event->name, err);
-	if (ky_user_take_note(user, dir, event->name))
-		return KYMO_OK;
-	/* The last one who had it mapped is gone. */
-	file = find_file(user, dir, event->name);
-	if (file && file->ring->fd >= 0 && ky_user_ring_is_left(file->ring))
-		return end_file(user, file, err);
-	return KYMO_OK;
+		return ky_user_file_comes(user, owner, event->name, err);
+	return ky_user_file_closed(user, owner, event->name, err);
 }
 
 static int take_events(struct ky_user *user, struct kymo_error *err)
 {
-	_Alignas(struct inotify_event) char buffer[16384];
+	_Alignas(struct inotify_event) char buffer[EVENTS_BYTES];
 	ssize_t got = read(user->inotify_fd, buffer, sizeof(buffer));
 	int ret = KYMO_OK;
 
@@ -332,18 +75,63 @@ static int take_events(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
-/* Returns whether there was anything, or negative. */
-static int read_rings(struct ky_user *user, struct kymo_error *err)
-{
-	int ret, found = 0;
+/* Events of files were too many: the directories are looked through, so often at the most. */
+#define SEARCH_NS 200000000
 
-	ky_vec_foreach(&user->rings, file) {
-		if ((*file)->ring->fd < 0)
+static int search(struct ky_user *user, struct kymo_error *err)
+{
+	if (!user->has_missed || now_ns() - user->searched_ns < SEARCH_NS)
+		return KYMO_OK;
+	user->has_missed = false;
+	user->searched_ns = now_ns();
+	return ky_user_find_rings(user, err);
+}
+
+/* ---- reading -------------------------------------------------------------------------- */
+
+/*
+ * One user's rings, until @until_ns at most, beginning with whose turn it is.
+ * As ky_user_ring_read(): 1, 2 when there is more, 0, negative.
+ */
+static int read_owner(struct ky_user_owner *owner, uint64_t until_ns, struct kymo_error *err)
+{
+	int found = 0, ret;
+
+	for (size_t n = owner->reading.len; n && owner->reading.len; n--) {
+		struct ky_user_ring_file *file;
+
+		owner->turn = owner->turn < owner->reading.len ? owner->turn : 0;
+		file = owner->reading.data[owner->turn];
+		/* First it is written what its events are; another one is in its place meanwhile. */
+		if (ky_user_ring_is_behind(file->ring)) {
+			ky_user_file_follow(file);
 			continue;
-		ret = ky_user_ring_read((*file)->ring, false, err);
+		}
+		owner->turn++;
+		ret = ky_user_ring_read(file->ring, false, err);
 		if (ret < 0)
 			return ret;
-		found |= ret;
+		found = ret > found ? ret : found;
+		if (ret && now_ns() > until_ns)
+			return 2;
+	}
+	return found;
+}
+
+/* As read_owner(), of all users. */
+static int read_rings(struct ky_user *user, struct kymo_error *err)
+{
+	size_t n_owners = 0;
+	int found = 0, ret;
+
+	for (size_t i = 0; i < user->owners.len; i++)
+		n_owners += user->owners.data[i]->reading.len != 0;
+	for (size_t i = 0; i < user->owners.len; i++) {
+		ret = read_owner(user->owners.data[i],
+				 n_owners > 1 ? now_ns() + TURN_NS : UINT64_MAX, err);
+		if (ret < 0)
+			return ret;
+		found = ret > found ? ret : found;
 	}
 	return found;
 }
@@ -359,31 +147,43 @@ static int period_ms(const struct ky_user *user)
 	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
 }
 
+/* How long to sleep after a round that found so much. */
+static int pause_ms(int period, int found)
+{
+	if (found > 1)
+		return PERIOD_MIN_MS;
+	return found && period > 1 ? period / 2 : period;
+}
+
+/* ---- the loop ------------------------------------------------------------------------- */
+
 static int run(struct ky_user *user, struct kymo_error *err)
 {
 	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0},
 			       {user->inotify_fd, POLLIN, 0},
-			       {user->order_fd, POLLIN, 0}};
-	int period = period_ms(user), ret = KYMO_OK;
-	bool is_busy = false;
+			       {user->order_fd, POLLIN, 0},
+			       {user->work.done_fd, POLLIN, 0}};
+	int period = period_ms(user), found = 0, ret = KYMO_OK;
 
 	while (!ret) {
-		int n = poll(fds, 3, is_busy && period > 1 ? period / 2 : period);
+		int n = poll(fds, 4, pause_ms(period, found));
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for programs");
 		if (n > 0 && fds[0].revents)
 			break;
 		/* The rings first: who ends is finished after that. */
-		ret = read_rings(user, err);
-		is_busy = ret > 0;
-		ret = ret < 0 ? ret : KYMO_OK;
+		found = read_rings(user, err);
+		ret = found < 0 ? found : KYMO_OK;
 		if (!ret && n > 0 && fds[1].revents)
 			ret = take_events(user, err);
-		if (!ret && n > 0 && fds[2].revents)
-			ky_user_flight_obey(user);
 		if (!ret)
-			ret = ky_user_look_for_uids(user, err);
+			ret = search(user, err);
+		if (!ret && n > 0 && fds[3].revents)
+			ret = ky_user_take_tasks(user, err);
+		if (!ret && n > 0 && fds[2].revents)
+			ret = ky_user_flight_obey(user, err);
+		ky_user_look_for_uids(user);
 	}
 	return ret;
 }

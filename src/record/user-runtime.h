@@ -24,12 +24,11 @@
 /* A session's directory for the programs of one user. */
 struct ky_user_dir {
 	uid_t uid;
-	int base_fd;	 /* the runtime directory */
-	int place_fd;	 /* where the session's directory is; -1: in the runtime directory */
-	int fd;		 /* the session's */
-	int session_fd;	 /* its session file, locked while it is open */
-	uint32_t n_open; /* rings of it that are being read */
-	int watch;	 /* inotify's word for it; -1: none */
+	int base_fd;	/* the runtime directory */
+	int place_fd;	/* where the session's directory is; -1: in the runtime directory */
+	int fd;		/* the session's */
+	int session_fd; /* its session file, locked while it is open */
+	int watch;	/* inotify's word for it; -1: none */
 	bool is_published;
 	char base[64]; /* the runtime directory's path */
 	char name[KY_SESSION_NAME_MAX + 1];

@@ -42,83 +42,64 @@ static int check_options(const struct ky_user_options *options, struct kymo_erro
 	return KYMO_OK;
 }
 
-/* The directory for programs of @uid; NULL: there is none. */
-static struct ky_user_dir *dir_of(struct ky_user *user, uid_t uid)
+static int add_owner(struct ky_user *user, uid_t uid, struct kymo_error *err)
 {
-	ky_vec_foreach(&user->dirs, dir) {
-		if ((*dir)->uid == uid)
-			return *dir;
-	}
-	return NULL;
-}
-
-static int watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_error *err)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir->fd);
-	dir->watch = inotify_add_watch(user->inotify_fd, path, IN_MOVED_TO | IN_CLOSE_WRITE);
-	if (dir->watch < 0)
-		return ky_error_errno(err, errno, "cannot watch the session's directory");
-	return KYMO_OK;
-}
-
-static int add_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
-{
-	const struct ky_strbuf *file = &user->request.file;
-	struct ky_user_dir *dir;
+	struct ky_user_owner *owner;
 	int ret;
 
-	if (dir_of(user, uid))
+	if (ky_user_owner_of(user, uid))
 		return KYMO_OK;
-	dir = calloc(1, sizeof(*dir));
-	if (!dir)
-		return ky_error_nomem(err);
-	ret = ky_user_dir_make(uid, user->place[0] ? user->place : NULL, file->data, file->len, dir,
-			       err);
-	if (ret < 0) {
-		free(dir);
-		return ret;
-	}
-	if (ky_vec_push(&user->dirs, dir) < 0) {
-		ky_user_dir_remove(dir);
-		free(dir);
-		return ky_error_nomem(err);
-	}
-	return watch(user, dir, err);
+	ret = ky_user_owner_new(user, uid, &owner, err);
+	return ret < 0 ? ret : ky_user_owner_add(user, owner, err);
 }
 
 /* What is somebody else's is no reason not to record the rest. */
-int ky_user_add_other_dir(struct ky_user *user, uid_t uid, struct kymo_error *err)
+static int add_other(struct ky_user *user, uid_t uid, struct kymo_error *err)
 {
 	struct kymo_error local;
-	int ret = add_dir(user, uid, &local);
+	int ret = add_owner(user, uid, &local);
 
-	if (ret == KYMO_OK)
-		return KYMO_OK;
-	if (ret == KYMO_E_MEMORY) {
-		if (err)
-			*err = local;
-		return ret;
-	}
-	ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
-		       local.path, local.message);
-	return KYMO_OK;
+	if (ret == KYMO_E_MEMORY && err)
+		*err = local;
+	if (ret < 0 && ret != KYMO_E_MEMORY)
+		ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
+			       local.path, local.message);
+	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
 
 /* For ourselves; root also for all others who have processes. */
-static int add_dirs(struct ky_user *user, struct kymo_error *err)
+static int add_owners(struct ky_user *user, struct kymo_error *err)
 {
 	int64_t only = user->options.uid;
-	int ret = add_dir(user, only >= 0 ? (uid_t)only : geteuid(), err);
+	int ret = add_owner(user, only >= 0 ? (uid_t)only : geteuid(), err);
 
 	if (geteuid() != 0 || only >= 0)
 		return ret;
 	if (!ret && getenv("SUDO_UID"))
-		ret = ky_user_add_other_dir(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10),
-					    err);
+		ret = add_other(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10), err);
 	for (size_t i = 0; i < user->programs.uids.len && !ret; i++)
-		ret = ky_user_add_other_dir(user, user->programs.uids.data[i], err);
+		ret = add_other(user, user->programs.uids.data[i], err);
+	return ret;
+}
+
+/* ---- what is there already ------------------------------------------------------------ */
+
+int ky_user_scan(struct ky_user *user, struct kymo_error *err)
+{
+	uint64_t refusals = ky_file_refusals();
+	int ret = ky_programs_scan(&user->programs, err);
+
+	/* Partner: has_room(), which looks how many descriptors are left. */
+	__atomic_store_n(&user->n_control_files, user->programs.list.len, __ATOMIC_RELAXED);
+	refusals = ky_file_refusals() - refusals + user->programs.n_refused;
+	if (refusals && !user->is_short_told)
+		ky_log_warning(
+			user->options.log,
+			"programs that run already may be left out: %llu files of processes could "
+			"not be looked at, as too many were open; raise the limit of open files "
+			"(ulimit -n)",
+			(unsigned long long)refusals);
+	user->is_short_told |= refusals != 0;
 	return ret;
 }
 
@@ -179,7 +160,7 @@ static void tell_place(const struct ky_user *user)
 	if (ky_user_place_copies(user->place))
 		ky_log_warning(log, "%s: on this file system a full disk would end traced programs",
 			       user->place);
-	if (user->dirs.len && ky_user_dir_is_synced(user->dirs.data[0]))
+	if (user->owners.len && ky_user_dir_is_synced(&user->owners.data[0]->dir))
 		ky_log_info(log,
 			    "%s: persistent memory (DAX); ring files survive a power failure%s",
 			    user->place,
@@ -216,13 +197,13 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 	if (!ret)
 		ret = ky_user_request_init(&user->request, &user->options, err);
 	if (!ret)
-		ret = ky_programs_scan(&user->programs, err);
+		ret = ky_user_scan(user, err);
 	if (!ret)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
 	look_for_leftovers(user);
-	ret = add_dirs(user, err);
+	ret = add_owners(user, err);
 	if (!ret && user->place[0])
 		tell_place(user);
 	return ret;
@@ -242,6 +223,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->clock = *options->clock;
 	user->options.clock = &user->clock;
 	user->dump_excluded = excluded_of_dump(options);
+	ky_user_clock_record(options->clock, &user->clock_record);
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
 	pthread_mutex_init(&user->lock, NULL);
 	pthread_mutex_init(&user->notes_lock, NULL);
@@ -284,10 +266,10 @@ static bool has_wanted_event(struct ky_user *user, const struct ky_program *prog
 
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 {
-	const struct ky_user_dir *dir = dir_of(user, program->uid);
+	const struct ky_user_owner *owner = ky_user_owner_of(user, program->uid);
 	struct kymo_error err;
 
-	if (!dir || !is_meant(user, program))
+	if (!owner || !is_meant(user, program))
 		return;
 	if (program->blocked) {
 		ky_log_warning(user->options.log, "%s (%d) is left alone: %s", program->procname,
@@ -296,7 +278,7 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 	}
 	if (!has_wanted_event(user, program))
 		return;
-	if (ky_program_join(program, user->request.cookie, dir->path, ky_user_request_wants,
+	if (ky_program_join(program, user->request.cookie, owner->dir.path, ky_user_request_wants,
 			    &user->request, &err) < 0)
 		ky_log_warning(user->options.log, "%s (%d) is left out: %s", program->procname,
 			       (int)program->pid, err.message);
@@ -304,18 +286,19 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 
 int ky_user_start(struct ky_user *user, struct kymo_error *err)
 {
-	int ret = KYMO_OK;
+	int ret;
 
 	user->started = true;
-	for (size_t i = 0; i < user->dirs.len && !ret; i++)
-		ret = ky_user_dir_publish(user->dirs.data[i], err);
+	ret = ky_user_work_begin(&user->work, err);
+	for (size_t i = 0; i < user->owners.len && !ret; i++)
+		ret = ky_user_dir_publish(&user->owners.data[i]->dir, err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
 	if (!ret)
-		ret = ky_programs_scan(&user->programs, err);
+		ret = ky_user_scan(user, err);
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&user->programs.list, program) {
-		if (ky_program_read_table(*program, err) == KYMO_E_MEMORY)
+		if (ky_programs_read_table(&user->programs, *program, err) < 0)
 			return KYMO_E_MEMORY;
 		if ((*program)->is_seen)
 			ky_user_ask_program(user, *program);
@@ -331,9 +314,16 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-int32_t ky_user_tid(const struct ky_user *user)
+_Static_assert(1 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
+
+size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX])
 {
-	return user->tid;
+	size_t n = 0;
+
+	tids[n++] = user->tid;
+	for (unsigned int i = 0; i < user->work.n_threads; i++)
+		tids[n++] = user->work.tids[i];
+	return n;
 }
 
 int ky_user_failed_fd(const struct ky_user *user)
@@ -360,10 +350,10 @@ static void tell_programs(struct ky_user *user)
 {
 	pthread_mutex_lock(&user->lock);
 	user->is_ending = true;
-	ky_vec_foreach(&user->dirs, dir)
-		ky_user_dir_unpublish(*dir);
+	ky_vec_foreach(&user->owners, owner)
+		ky_user_dir_unpublish(&(*owner)->dir);
 	/* Programs that came by themselves are known only now. */
-	(void)ky_programs_scan(&user->programs, NULL);
+	(void)ky_user_scan(user, NULL);
 	ky_vec_foreach(&user->programs.list, program) {
 		/* Of those that ended since, too: their memory is still ours. */
 		report_state(user, *program);
@@ -399,15 +389,19 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 	ret = user->result;
 	if (ret < 0 && err)
 		*err = user->err;
+	if (!user->work.n_threads)
+		return ret;
 	if (!ret)
-		ret = ky_user_find_rings(user, err);
-	if (!ret)
-		ret = ky_user_finish_rings(user, err);
+		ret = ky_user_settle(user, err);
 	/* Now all programs are known that could have it. */
 	ky_user_tell_filter(user);
 	/* Of what was recorded until then, all is told. */
-	for (size_t i = 0; i < user->rings.len && ret < 0; i++)
-		ky_user_ring_abandon(user->rings.data[i]->ring);
+	if (ret < 0)
+		ky_user_calm(user);
+	for (size_t i = 0; i < user->rings.len && ret < 0; i++) {
+		if (!user->rings.data[i]->is_away)
+			ky_user_ring_abandon(user->rings.data[i]->ring);
+	}
 	return ret;
 }
 
@@ -422,8 +416,12 @@ static int count(struct ky_user *user, struct kymo_error *err)
 	ky_vec_foreach(&user->rings, it) {
 		const struct ky_user_ring *ring = (*it)->ring;
 		const struct ky_blob *blob = ky_user_ring_blob(ring);
-		struct ky_user_program_stats *to = &user->program_stats[stats->n_programs++];
+		struct ky_user_program_stats *to;
 
+		/* Others are at it still: it was left as it is. */
+		if ((*it)->is_away)
+			continue;
+		to = &user->program_stats[stats->n_programs++];
 		memcpy(to->procname, blob->procname, sizeof(to->procname));
 		to->procname[sizeof(to->procname) - 1] = 0;
 		to->pid = blob->pid;
@@ -433,6 +431,7 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
 		to->lost_joining = ring->lost_joining;
 		to->lost_no_id = ring->lost_no_id;
+		to->lost_unread = ring->lost_unread;
 		to->lost_claimed = ring->lost_claimed;
 		to->path = ring->trace.path;
 		to->overwritten = ring->is_flight ? ring->stats.overwritten : 0;
@@ -453,8 +452,14 @@ int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct
 	int ret = KYMO_OK, counted;
 
 	ky_user_clock_record(clock, &record);
-	for (size_t i = 0; i < user->rings.len && !ret; i++)
-		ret = ky_user_ring_set_clock(user->rings.data[i]->ring, &record, err);
+	for (size_t i = 0; i < user->rings.len; i++) {
+		const struct ky_user_ring_file *file = user->rings.data[i];
+		int one = file->is_away ? KYMO_OK
+					: ky_user_ring_set_clock(file->ring, &record,
+								 ret < 0 ? NULL : err);
+
+		ret = ret < 0 ? ret : one;
+	}
 	counted = count(user, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : counted;
 }
@@ -462,6 +467,12 @@ int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct
 const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
 {
 	return &user->stats;
+}
+
+static void remove_directories(struct ky_user *user)
+{
+	for (size_t i = 0; i < user->owners.len; i++)
+		ky_user_dir_remove(&user->owners.data[i]->dir);
 }
 
 void ky_user_close(struct ky_user *user)
@@ -474,22 +485,28 @@ void ky_user_close(struct ky_user *user)
 	if (user->started && !user->is_stopped)
 		tell_programs(user);
 	stop_thread(user);
-	ky_vec_foreach(&user->rings, it) {
-		ky_user_ring_free((*it)->ring);
-		free((*it)->name);
-		free(*it);
+	if (user->work.is_begun)
+		ky_user_calm(user);
+	/* Some program keeps a thread busy for ever: what both have in common stays. */
+	if (!ky_user_work_end(&user->work, 1000)) {
+		remove_directories(user);
+		return;
 	}
+	/* Owners look at them for what was not opened. */
+	ky_vec_foreach(&user->owners, owner)
+		ky_user_owner_free(*owner);
+	ky_vec_foreach(&user->newcomers.fresh, owner)
+		ky_user_owner_free(*owner);
+	ky_vec_foreach(&user->rings, it)
+		ky_user_file_free(*it);
+	ky_vec_fini(&user->owners);
+	ky_vec_fini(&user->newcomers.fresh);
+	ky_vec_fini(&user->newcomers.uids);
 	ky_vec_fini(&user->rings);
-	ky_vec_foreach(&user->dirs, dir) {
-		ky_user_dir_remove(*dir);
-		free(*dir);
-	}
-	ky_vec_fini(&user->dirs);
 	ky_programs_fini(&user->programs);
 	ky_vec_fini(&user->old_cookies);
 	ky_vec_fini(&user->left_out);
 	ky_user_names_fini(&user->seen_names);
-	ky_vec_fini(&user->uids);
 	ky_user_request_fini(&user->request);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)

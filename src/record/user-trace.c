@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +16,8 @@
 #include "os/file.h"
 
 /* Traces of one name, of programs that began in the same second with the same pid. */
-#define SAME_NAME_MAX 1000
+#define SAME_NAME_MAX	1000
+#define SAME_NAME_TRIES 100
 /* Of the state dump. */
 #define DUMP_PACKET_BYTES 65536u
 
@@ -46,7 +49,35 @@ static int make_streams(struct ky_user_trace *trace, uint32_t n_streams, struct 
 	return KYMO_OK;
 }
 
-/* The first name that is free. */
+/* A name that is free becomes a directory. Who takes thousands of one kind gets names that nobody can guess. */
+static int make_path(struct ky_user_trace *trace, const char *output, const char *name,
+		     struct kymo_error *err)
+{
+	char path[PATH_MAX];
+	uint64_t word;
+	int ret;
+
+	snprintf(trace->name, sizeof(trace->name), "%s", name);
+	for (int i = 2; i <= SAME_NAME_MAX + SAME_NAME_TRIES; i++) {
+		if (snprintf(path, sizeof(path), "%s/ust/pid/%s", output, trace->name) >=
+		    (int)sizeof(path))
+			return ky_error_set(err, KYMO_E_INVALID, "the output's path is too long");
+		if (mkdir(path, 0700) == 0) {
+			trace->path = strdup(path);
+			return trace->path ? KYMO_OK : ky_error_nomem(err);
+		}
+		if (errno != EEXIST)
+			break;
+		if (i < SAME_NAME_MAX)
+			snprintf(trace->name, sizeof(trace->name), "%s-%d", name, i);
+		else if (getrandom(&word, sizeof(word), 0) == sizeof(word))
+			snprintf(trace->name, sizeof(trace->name), "%s-%" PRIx64, name, word);
+	}
+	ret = ky_error_errno(err, errno, "cannot create the trace directory");
+	ky_error_path(err, path);
+	return ret;
+}
+
 static int choose_path(struct ky_user_trace *trace, const char *output, const struct ky_blob *blob,
 		       struct kymo_error *err)
 {
@@ -58,33 +89,40 @@ static int choose_path(struct ky_user_trace *trace, const char *output, const st
 	if (ret < 0)
 		return ret;
 	ky_user_trace_name(blob, name);
-	snprintf(trace->name, sizeof(trace->name), "%s", name);
-	for (int i = 2; i < SAME_NAME_MAX; i++) {
-		snprintf(path, sizeof(path), "%s/ust/pid/%s", output, trace->name);
-		if (access(path, F_OK) < 0)
-			break;
-		snprintf(trace->name, sizeof(trace->name), "%s-%d", name, i);
-	}
-	trace->path = strdup(path);
-	return trace->path ? KYMO_OK : ky_error_nomem(err);
+	return make_path(trace, output, name, err);
 }
 
-static int put_metadata(struct ky_user_trace *trace, const char *text, size_t len_bytes,
-			struct kymo_error *err)
+/* What was refused since no descriptor was left is not the disk's fault. @refusals: before that. */
+static int tell_limit(int ret, uint64_t refusals, struct kymo_error *err)
 {
-	int ret, dir;
+	if (ret >= 0 || ky_file_refusals() == refusals)
+		return ret;
+	if (err)
+		err->code = KYMO_E_LIMIT;
+	return KYMO_E_LIMIT;
+}
 
+static int open_sink(struct ky_user_trace *trace, const char *text, size_t len_bytes,
+		     struct kymo_error *err)
+{
+	uint64_t refusals = ky_file_refusals();
+	int ret = ky_dir_sink_open(trace->path, &trace->sink, err);
+
+	if (!ret)
+		ret = trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
+	return tell_limit(ret, refusals, err);
+}
+
+/* Of a program that there is no trace of, nothing is left. */
+static void remove_all(struct ky_user_trace *trace)
+{
 	if (trace->sink)
-		return trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
-	dir = open(trace->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = dir < 0 ? -errno : ky_file_replace(dir, "metadata", text, len_bytes);
-	if (dir >= 0)
-		close(dir);
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot write the metadata");
-		ky_error_path(err, trace->path);
-	}
-	return ret;
+		ky_dir_sink_abort(trace->sink);
+	trace->sink = NULL;
+	if (trace->path)
+		ky_tree_remove(trace->path);
+	free(trace->path);
+	trace->path = NULL;
 }
 
 int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
@@ -92,20 +130,24 @@ int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err)
 {
 	int ret = choose_path(trace, output, blob->head, err);
+	char *text = NULL;
 	size_t len_bytes;
-	char *text;
 
+	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
 	if (!ret)
 		ret = make_streams(trace, n_streams, err);
 	if (!ret)
 		ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
-	if (ret < 0)
-		return ret;
-	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
-	ret = ky_dir_sink_open(trace->path, &trace->sink, err);
 	if (!ret)
-		ret = put_metadata(trace, text, len_bytes, err);
+		ret = open_sink(trace, text, len_bytes, err);
 	free(text);
+	if (ret == KYMO_E_LIMIT || ret == KYMO_E_FORMAT)
+		remove_all(trace);
+	/* What is not found is the output, and not the program. */
+	if (ret == KYMO_E_NOT_FOUND)
+		ret = KYMO_E_IO;
+	if (ret < 0 && err)
+		err->code = ret;
 	return ret;
 }
 
@@ -113,15 +155,47 @@ int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blo
 			   const struct ky_clock_record *clock, uint32_t *n_bad,
 			   struct kymo_error *err)
 {
+	uint64_t refusals = ky_file_refusals();
 	size_t len_bytes;
 	char *text;
 	int ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
 
 	if (!ret) {
-		ret = put_metadata(trace, text, len_bytes, err);
+		ret = trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
 		free(text);
 	}
-	return ret;
+	return tell_limit(ret, refusals, err);
+}
+
+/* Of a metadata file: the clock is in its first part. */
+#define HEAD_BYTES 16384
+
+int ky_user_trace_set_clock(const struct ky_user_trace *trace, const struct ky_clock_record *clock,
+			    struct kymo_error *err)
+{
+	char path[PATH_MAX], *head = malloc(HEAD_BYTES);
+	uint64_t refusals = ky_file_refusals();
+	size_t at, bytes;
+	ssize_t got;
+	int fd, ret;
+
+	if (!head)
+		return ky_error_nomem(err);
+	snprintf(path, sizeof(path), "%s/metadata", trace->path);
+	fd = ky_file_open_regular(AT_FDCWD, path, O_RDWR);
+	got = fd < 0 ? 0 : pread(fd, head, HEAD_BYTES, 0);
+	if (fd < 0 || got < 0)
+		ret = ky_error_errno(err, fd < 0 ? -fd : errno, "cannot write the metadata");
+	else
+		ret = ky_user_clock_replace(head, (size_t)got, clock, &at, &bytes, err);
+	if (!ret && pwrite(fd, head + at, bytes, (off_t)at) != (ssize_t)bytes)
+		ret = ky_error_errno(err, errno, "cannot write the metadata");
+	if (fd >= 0)
+		close(fd);
+	free(head);
+	if (ret < 0)
+		ky_error_path(err, path);
+	return tell_limit(ret, refusals, err);
 }
 
 /* ---- packets -------------------------------------------------------------------------- */
@@ -129,6 +203,7 @@ int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blo
 static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *stream, uint32_t number,
 		       struct kymo_error *err)
 {
+	uint64_t refusals;
 	char name[32];
 
 	if (stream->number >= 0)
@@ -137,8 +212,9 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 		snprintf(name, sizeof(name), "statedump_0");
 	else
 		snprintf(name, sizeof(name), "channel0_%u", number);
+	refusals = ky_file_refusals();
 	stream->number = trace->sink->ops->stream(trace->sink, name, err);
-	return stream->number < 0 ? stream->number : KYMO_OK;
+	return stream->number < 0 ? tell_limit(stream->number, refusals, err) : KYMO_OK;
 }
 
 /* Goes up by one; where a sub-buffer was overwritten before it could be copied, by more. */

@@ -29,7 +29,7 @@ struct ky_user_stream {
 /* Zeroed: not opened. */
 struct ky_user_trace {
 	char *path; /* NULL: not opened */
-	char name[KY_USER_TRACE_NAME_BYTES + 8];
+	char name[KY_USER_TRACE_NAME_BYTES + 24];
 	uint8_t uuid[16];
 	struct ky_packet_sink *sink;	/* NULL: closed */
 	struct ky_user_stream *streams; /* n_streams: one per buffer */
@@ -45,19 +45,26 @@ struct ky_user_trace {
 
 /*
  * Make the trace of @blob's program, of @n_streams buffers, with metadata; *n_bad: as ky_user_metadata().
- * KYMO_E_FORMAT: the program makes no sense, and nothing was made; KYMO_E_IO, KYMO_E_MEMORY; fini is due
- * in any case.
+ * KYMO_E_FORMAT: the program makes no sense, KYMO_E_LIMIT: no descriptor is left for it; nothing was made. KYMO_E_IO,
+ * KYMO_E_MEMORY. fini is due in any case.
  */
 int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
 		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err);
 
-/* Write the metadata, again if need be; also of a closed trace. *n_bad: as ky_user_metadata(). */
+/* Write the metadata again. *n_bad: as ky_user_metadata(). Errors: as those of open. */
 int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blob *blob,
 			   const struct ky_clock_record *clock, uint32_t *n_bad,
 			   struct kymo_error *err);
 
-/* What the program says about times and losses never goes back in the trace, whatever it says. */
+/* Of a closed trace: put its clock right. KYMO_E_FORMAT: its metadata is not ours; KYMO_E_IO, KYMO_E_MEMORY. */
+int ky_user_trace_set_clock(const struct ky_user_trace *trace, const struct ky_clock_record *clock,
+			    struct kymo_error *err);
+
+/*
+ * What the program says about times and losses never goes back in the trace, whatever it says. KYMO_E_FORMAT: the
+ * program took @body away; KYMO_E_LIMIT: no descriptor is left; KYMO_E_IO, KYMO_E_MEMORY.
+ */
 int ky_user_trace_packet(struct ky_user_trace *trace, const struct kymo_ring_packet *packet,
 			 const void *body, uint64_t body_bytes, struct kymo_error *err);
 

@@ -2,17 +2,25 @@
 /*
  * A root recorder records the programs of all users; who has processes only later gets a session's
  * directory then. Programs that came before it was there are asked, like those that ran already.
+ *
+ * To look through all processes takes longer than rings can wait: it is a task, and so is asking.
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "record/user-internal.h"
 
 #define PERIOD_NS (KY_USER_UIDS_MS * UINT64_C(1000000))
+
+/* In a user namespace of one's own one can be many users: each takes memory and descriptors of ours. */
+#define OWNERS_MAX 1024
+#define AT_A_TIME  16
 
 static uint64_t now_ns(void)
 {
@@ -27,82 +35,142 @@ bool ky_user_follows_uids(const struct ky_user *user)
 	return geteuid() == 0 && user->options.uid < 0;
 }
 
-static bool is_known(const struct ky_user *user, uid_t uid)
+static struct ky_user *user_of(struct ky_user_task *task)
 {
-	for (size_t i = 0; i < user->uids.len; i++) {
-		if (user->uids.data[i] == uid)
+	struct ky_user_newcomers *newcomers =
+		(struct ky_user_newcomers *)((char *)task -
+					     offsetof(struct ky_user_newcomers, task));
+
+	return (struct ky_user *)((char *)newcomers - offsetof(struct ky_user, newcomers));
+}
+
+/* ---- the tasks ------------------------------------------------------------------------ */
+
+static bool is_known(const struct ky_user_newcomers *newcomers, uid_t uid)
+{
+	for (size_t i = 0; i < newcomers->uids.len; i++) {
+		if (newcomers->uids.data[i] == uid)
 			return true;
 	}
 	return false;
 }
 
-/* 1: there is a new directory; 0: this user's programs are left out. */
-static int take_uid(struct ky_user *user, uid_t uid, struct kymo_error *err)
+/* What cannot be had for this user is a warning. */
+static void meet(struct ky_user *user, uid_t uid)
 {
-	size_t before = user->dirs.len;
-	int ret;
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	struct ky_user_owner *owner;
+	struct kymo_error err;
 
-	if (ky_vec_push(&user->uids, uid) < 0)
-		return ky_error_nomem(err);
-	ret = ky_user_add_other_dir(user, uid, err);
-	if (ret < 0 || user->dirs.len == before)
-		return ret;
-	if (ky_user_dir_publish(user->dirs.data[before], NULL) < 0)
-		return 0;
-	return 1;
+	if (ky_vec_push(&newcomers->uids, uid) < 0 || ky_user_owner_of(user, uid))
+		return;
+	if (user->owners.len + newcomers->fresh.len >= OWNERS_MAX) {
+		if (!user->is_full_told)
+			ky_log_warning(user->options.log,
+				       "programs of more than %d users are left out", OWNERS_MAX);
+		user->is_full_told = true;
+		return;
+	}
+	if (ky_user_owner_new(user, uid, &owner, &err) < 0)
+		ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
+			       err.path, err.message);
+	else if (ky_vec_push(&newcomers->fresh, owner) < 0)
+		ky_user_owner_free(owner);
 }
 
-static int look(struct ky_user *user, struct kymo_error *err)
+static void run_look(struct ky_user_task *task)
 {
-	DIR *dir = opendir("/proc");
+	struct ky_user *user = user_of(task);
+	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
 	struct dirent *entry;
-	int ret = 0, any = 0;
 	struct stat st;
 
-	while (dir && ret >= 0 && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || is_known(user, st.st_uid))
-			continue;
-		ret = take_uid(user, st.st_uid, err);
-		any |= ret > 0;
+	while (dir && user->newcomers.fresh.len < AT_A_TIME && (entry = readdir(dir))) {
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+		    !is_known(&user->newcomers, st.st_uid))
+			meet(user, st.st_uid);
 	}
 	if (dir)
 		closedir(dir);
-	return ret < 0 ? ret : any;
 }
 
 /* Programs of the new directories' users that ran before these were there. */
-static int ask_programs(struct ky_user *user, size_t first_dir, struct kymo_error *err)
+static void run_ask(struct ky_user_task *task)
 {
-	int ret = ky_programs_scan(&user->programs, err);
+	struct ky_user *user = user_of(task);
 
-	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
+	pthread_mutex_lock(&user->lock);
+	if (!user->is_ending)
+		(void)ky_user_scan(user, NULL);
+	for (size_t i = 0; i < user->programs.list.len && !user->is_ending; i++) {
 		struct ky_program *program = user->programs.list.data[i];
 
-		for (size_t k = first_dir; k < user->dirs.len && program->is_seen; k++) {
-			if (user->dirs.data[k]->uid == program->uid)
+		for (size_t k = user->newcomers.first; k < user->owners.len && program->is_seen;
+		     k++) {
+			if (user->owners.data[k]->dir.uid == program->uid)
 				ky_user_ask_program(user, program);
 		}
 	}
-	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
+	pthread_mutex_unlock(&user->lock);
 }
 
-int ky_user_look_for_uids(struct ky_user *user, struct kymo_error *err)
-{
-	size_t first_dir = user->dirs.len;
-	uint64_t now = now_ns();
-	int ret = KYMO_OK;
+/* ---- the thread that reads ------------------------------------------------------------- */
 
-	if (!ky_user_follows_uids(user) || now - user->uids_ns < PERIOD_NS)
-		return KYMO_OK;
+static void give(struct ky_user *user, void (*run)(struct ky_user_task *task))
+{
+	user->newcomers.is_away = true;
+	user->newcomers.task.run = run;
+	ky_user_work_add(&user->work, &user->newcomers.queue, &user->newcomers.task);
+}
+
+void ky_user_newcomers_done(struct ky_user *user)
+{
+	user->newcomers.is_away = false;
+	user->newcomers.has_new = user->newcomers.fresh.len != 0;
+}
+
+/* Programs of the new users may find us from now on. False: somebody else has the lock. */
+static bool introduce(struct ky_user *user)
+{
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	struct kymo_error err;
+
 	/* Who holds it is about to look through all programs; rings are to be read meanwhile. */
 	if (pthread_mutex_trylock(&user->lock) != 0)
-		return KYMO_OK;
-	user->uids_ns = now;
-	if (!user->is_ending)
-		ret = look(user, err);
-	if (ret > 0)
-		ret = ask_programs(user, first_dir, err);
+		return false;
+	newcomers->first = user->owners.len;
+	for (size_t i = 0; i < newcomers->fresh.len; i++) {
+		struct ky_user_owner *owner = newcomers->fresh.data[i];
+		uid_t uid = owner->dir.uid;
+
+		if (user->is_ending)
+			ky_user_owner_free(owner);
+		else if (ky_user_owner_add(user, owner, &err) < 0 ||
+			 ky_user_dir_publish(&owner->dir, &err) < 0)
+			ky_log_warning(user->options.log,
+				       "programs of user %u are left out: %s: %s", uid, err.path,
+				       err.message);
+	}
+	newcomers->fresh.len = 0;
+	newcomers->has_new = false;
 	pthread_mutex_unlock(&user->lock);
-	return ret;
+	if (newcomers->first < user->owners.len)
+		give(user, run_ask);
+	return true;
+}
+
+void ky_user_look_for_uids(struct ky_user *user)
+{
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	uint64_t now = now_ns();
+
+	if (!ky_user_follows_uids(user) || newcomers->is_away)
+		return;
+	if (newcomers->has_new && (!introduce(user) || newcomers->is_away))
+		return;
+	if (now - newcomers->looked_ns < PERIOD_NS)
+		return;
+	newcomers->looked_ns = now;
+	give(user, run_look);
 }

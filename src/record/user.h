@@ -60,6 +60,8 @@ struct ky_user_program_stats {
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_joining, lost_no_id;
 	uint64_t
+		lost_unread; /* of a program that makes no sense any more, or has no room: what was not read */
+	uint64_t
 		lost_claimed; /* not 0: it says so, which cannot be; then lost is 0, and lost_by means nothing */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	const char *path;     /* of its trace; NULL: it has none */
@@ -104,8 +106,9 @@ struct ky_user;
 int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
 		 struct kymo_error *err);
 int ky_user_start(struct ky_user *user, struct kymo_error *err);
-/* Once it has started: the id of its thread. */
-int32_t ky_user_tid(const struct ky_user *user);
+/* Once it has started: the ids of its threads. Returns how many there are. */
+#define KY_USER_THREADS_MAX 5
+size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX]);
 /* Becomes readable when the recording cannot go on (disk full): then stop says why. */
 int ky_user_failed_fd(const struct ky_user *user);
 /*

@@ -95,12 +95,12 @@ static int stream_files(struct ky_stream_writer *stream, struct kymo_error *err)
 	char idx[NAME_MAX + 1];
 	int ret;
 
-	stream->fd = openat(stream->dir->fd, stream->name, flags, 0600);
+	stream->fd = ky_file_open(stream->dir->fd, stream->name, flags, 0600);
 	if (stream->fd < 0)
 		return ky_trace_dir_error(stream->dir, "", stream->name, errno,
 					  "create the stream file", err);
 	index_name(stream, idx);
-	stream->index_fd = openat(stream->dir->index_fd, idx, flags, 0600);
+	stream->index_fd = ky_file_open(stream->dir->index_fd, idx, flags, 0600);
 	if (stream->index_fd < 0)
 		return ky_trace_dir_error(stream->dir, "index/", idx, errno,
 					  "create the index file", err);
@@ -162,6 +162,10 @@ int ky_stream_writer_copy(struct ky_stream_writer *stream, const struct ky_bytes
 {
 	int ret = write_bytes(stream, bytes);
 
+	/* A file that somebody else may cut, say. */
+	if (ret == -EFAULT)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "what was to be written is not there any more");
 	if (ret < 0)
 		return ky_trace_dir_error(stream->dir, "", stream->name, -ret, "write a packet",
 					  err);

@@ -21,7 +21,7 @@ int ky_stream_writer_open(const struct ky_trace_dir *dir, const char *name,
 /* Closes what is open; index entries that wait are lost. NULL is fine. */
 void ky_stream_writer_free(struct ky_stream_writer *stream);
 
-/* Append whole packets. */
+/* Append whole packets. 0; KYMO_E_FORMAT: the memory that they were in is gone, nothing was written; KYMO_E_IO. */
 int ky_stream_writer_copy(struct ky_stream_writer *stream, const struct ky_bytes_out *bytes,
 			  struct kymo_error *err);
 /* The same, with a packet of @size_bytes that @block of @blocks begins with; it is used up on failure too. */

@@ -77,7 +77,7 @@ static int open_dirs(struct ky_trace_dir *dir)
 		dir->is_ours = true;
 	else if (errno != EEXIST)
 		return -errno;
-	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir->fd = ky_file_open(AT_FDCWD, dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir->fd < 0)
 		return -errno;
 	ret = check_empty(dir->fd);
@@ -85,7 +85,7 @@ static int open_dirs(struct ky_trace_dir *dir)
 		return ret;
 	if (mkdirat(dir->fd, "index", 0700) < 0)
 		return -errno;
-	dir->index_fd = openat(dir->fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir->index_fd = ky_file_open(dir->fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return dir->index_fd < 0 ? -errno : 0;
 }
 

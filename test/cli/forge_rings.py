@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""forge_rings.py KIND N [FROM.ring]: what a hostile program puts beside its own ring file, in the current
-directory, a session's: N ring files that are copies of FROM (default: the first one there), but for KIND:
+"""forge_rings.py KIND N: what a hostile program puts beside its own ring file, in the current directory, a session's:
+N ring files that are copies of it, but for KIND:
 
-    same      nothing: the same program, over and over
+    same      nothing: the same program, over and over, which ends at once
+    held      the same, and they do not end
     labels    it describes 40 events of 10 enumerations, which have 1024 long labels in common: 1 MiB that would be
               60 MiB of metadata
-    growing   the same, told one event after the other, for as long as this runs
-    plain     as many small events as there is room for
+    plain     as many small events as there is room for: 1 MiB
+    growing   the same in large ones, told one after the other, for as long as this runs
 """
 
 import glob
 import os
 import struct
+import subprocess
 import sys
 import time
 
@@ -49,16 +51,21 @@ def event(number, provider, name, fields, labels, share):
 
 
 def events(kind):
+    if kind in ("same", "held"):
+        return []
     if kind == "plain":
-        return [event(i, "p", f"e{i}", ["f"], [], False) for i in range(16000)]
+        return [event(i, "p", f"e{i}", ["f"], [], False) for i in range(1000, 17000)]
+    if kind == "growing":
+        labels = [f"label{i:03}" for i in range(100)]
+        return [event(i, "p", f"e{i}", [f"f{k}" for k in range(4)], labels, False) for i in range(1000, 1075)]
     labels = ["l" * 120 + f"{0:06}"] * 1024
-    return [event(i, "forged", f"event_{i}", [f"f{k}" for k in range(10)], labels, True) for i in range(42)]
+    return [event(i, "forged", f"event_{i}", [f"f{k}" for k in range(10)], labels, True) for i in range(1000, 1042)]
 
 
 class Ring:
     def __init__(self, source, name):
         self.temp = f".{name}.forged"
-        os.system(f"cp --sparse=always '{source}' '{self.temp}'")
+        subprocess.run(["cp", "--sparse=always", source, self.temp], check=True)
         self.name = name
         self.file = open(self.temp, "r+b", buffering=0)
         self.blob = struct.unpack("=Q", os.pread(self.file.fileno(), 8, CLIENT_OFFSET))[0]
@@ -79,18 +86,23 @@ class Ring:
 
 def main():
     kind, count = sys.argv[1], int(sys.argv[2])
-    source = sys.argv[3] if len(sys.argv) > 3 else sorted(glob.glob("*.ring"))[0]
-    records = events(kind) if kind != "same" else []
-    rings = [Ring(source, f"{os.getpid()}{i:05}-1-forged.ring") for i in range(count)]
-    for ring in rings:
+    source = [name for name in sorted(glob.glob("*.ring")) if "forged" not in name][0]
+    records, rings = events(kind), []
+    for i in range(count):
+        ring = Ring(source, f"{os.getpid()}{i:05}-1-forged.ring")
         for record in records[:1] if kind == "growing" else records:
             ring.describe(record)
         ring.publish()
+        if kind == "same":
+            ring.file.close()
+        else:
+            rings.append(ring)
     print("forged", flush=True)
     for record in records[1:] if kind == "growing" else []:
         for ring in rings:
             ring.describe(record)
-        time.sleep(0.1)
+        time.sleep(0.05)
+    print("told", flush=True)
     while True:  # they are somebody's while this runs
         time.sleep(100)
 

@@ -459,13 +459,15 @@ head -c 100000 /dev/urandom >.x; mv .x 1-a-random.ring
 : >.x; mv .x 1-a-empty.ring
 ln -s /etc/passwd .x; mv .x 1-a-link.ring
 mkfifo .x; mv .x 1-a-pipe.ring
-mkdir .x; mv .x 1-a-dir.ring; rmdir 1-a-dir.ring
+mkdir .x; mv .x 1-a-dir.ring
 truncate -s 1T .x; mv .x 1-a-large.ring
 cd - >/dev/null
 $T/shop 3
+rmdir /dev/shm/kymo-0/*/1-a-dir.ring
 kill -TERM $recorder; wait $recorder || exit 97
 """ + nothing_left())
     assert names(done.traces()[0]) == ["shop:depth"] * 3
+    assert len(re.findall(r"-dir.ring is not read", done.err)) == 1
     for name in ("random", "empty", "link", "pipe", "large"):
         assert f"1-a-{name}.ring is not read" in done.err
 

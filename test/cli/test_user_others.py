@@ -184,3 +184,91 @@ kill $rough $sleeper
     (trace,) = done.traces("first")
     # The program had to go on after the second recorder had looked around.
     assert len(names(trace)) > 1000
+
+
+# Root's program has 200 events, one now and then, while another user's puts ring files beside its own.
+FORGED = """
+FORGE=%s/forge_rings.py
+as() { setpriv --reuid=1234 --clear-groups "$@"; }
+cp -r $T/shop $T/modes $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..; chmod 755 *
+as sleep 1000 & others=$!
+%s kymo record --user 'shop:*' --user 'modes:*' -o out 2>told.txt & recorder=$!
+wait_for 'session_is_there && session_is_there 1234'
+as env LD_LIBRARY_PATH=. ./modes numbers 1000000000 20000 & others="$others $!"
+wait_for 'ls /dev/shm/kymo-1234/*/*.ring >/dev/null 2>&1'
+$T/shop 200 10000 & shop=$!
+here=$PWD; cd /dev/shm/kymo-1234/*/
+as /usr/bin/python3 - %s %d <$FORGE >$here/forged & forge=$!
+cd $here
+wait_for 'grep -q told forged || ! kill -0 $forge'
+grep -q told forged || exit 95
+wait $shop
+# One that comes after all that.
+$T/modes steps 100
+grep VmHWM /proc/$recorder/status
+kill -TERM $recorder; wait $recorder || exit 97
+kill $others $forge; cat told.txt >&2
+du -s --apparent-size -k out | cut -f 1
+"""
+
+
+def forged(box, kind, count, prefix=""):
+    """The done box; what another user's programs did is none of root's: its programs' events are whole."""
+    done = box(FORGED % (os.path.dirname(os.path.abspath(__file__)), prefix, kind, count) +
+               nothing_left())
+    of_root = [names(trace) for trace in done.traces()
+               if re.match(r"(shop|modes)-", os.path.basename(trace)) and
+               os.stat(trace).st_size]
+    done.whole = [found for found in of_root if found.count("shop:order_placed") == 200 or
+                  found.count("modes:step") == 101]
+    assert len(done.whole) == 2
+    return done
+
+
+def test_more_rings_of_one_name_than_numbers(box):
+    """998 traces of one program's name and time had names; the next one ended everybody's recording."""
+    done = forged(box, "same", 1100)
+    assert len([trace for trace in done.traces() if "modes-" in trace]) > 1100
+    assert "not read" not in done.err
+
+
+def test_more_rings_than_descriptors(box):
+    """One user gets no more than there is for one."""
+    done = forged(box, "held", 100, "prlimit --nofile=300")
+    assert done.err.count("too many programs at a time for the limit of open files") == 50
+    assert "further ring files are not read, either" in done.err
+
+
+@pytest.mark.parametrize("kind, kib, told", [
+    ("labels", 20000, "more descriptions of events than there is room for"),
+    ("plain", 400000, "more descriptions of events than there is room for"),
+    ("growing", 400000, ""),
+])
+def test_descriptions_that_are_too_much(box, kind, kib, told):
+    """80 MiB of them; what is made of them is bounded, in time, too: growing ones are not written over and over."""
+    done = forged(box, kind, 80)
+    hwm, size = (int(re.search(pattern, done.out, re.MULTILINE).group(1))
+                 for pattern in (r"VmHWM:\s+(\d+)", r"^(\d+)$"))
+    assert told in done.err
+    assert size < kib and hwm < 400000, (size, hwm)
+
+
+def test_summary_of_a_recording_that_filled_the_disk(box):
+    """What programs had written until then is told: it was 0 B, and not one event of theirs."""
+    done = box("""
+mkdir small; mount -t tmpfs -o size=1m tmpfs small
+$T/modes numbers 1000000000 10 & first=$!
+$T/modes numbers 1000000000 10 & second=$!
+kymo record --user 'modes:number' -o small/out & recorder=$!
+wait_for '! kill -0 $recorder 2>/dev/null'
+wait $recorder; [ $? = 1 ] || exit 97
+kill $first $second
+for trace in small/out/ust/pid/*; do kymo print $trace | grep -c modes:number; done
+du -sb small/out/ust/pid | cut -f 1
+""")
+    assert "disk is full" in done.err, done.err
+    rows = [(int(row[0]), row[1] + row[2]) for row in re.findall(
+        r"^ +\d+ +(\d+) +\d+ +(\S+) (\S*B) +modes$", done.err, re.MULTILINE)]
+    *kept, n_bytes = map(int, done.out.split())
+    assert len(rows) == 2 and all(events > 1000 and size != "0B" for events, size in rows), done.err
+    assert sorted(kept) == sorted(events for events, size in rows) and n_bytes > 1 << 19
