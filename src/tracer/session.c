@@ -178,16 +178,6 @@ static void join(uint32_t number, uint64_t cookie)
 	ky_session_enter(slot, number, (uint32_t)result);
 }
 
-/* Another slot, before this one, has the session: this one is not needed. */
-static bool is_double(uint32_t number, uint64_t cookie)
-{
-	for (uint32_t i = 0; i < number; i++) {
-		if (__atomic_load_n(&ky_trace.control->slots[i].cookie, __ATOMIC_ACQUIRE) == cookie)
-			return true;
-	}
-	return false;
-}
-
 /* Bits that were set and mean nothing: by a recorder that set too many, or died half-way. */
 static void correct_slot(uint32_t number)
 {
@@ -215,6 +205,19 @@ static uint64_t asked_cookie(uint32_t number)
 {
 	/* Partner: the store-release of who filled the slot. */
 	return __atomic_load_n(&ky_trace.control->slots[number].cookie, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Another slot has the session: one before this one; or one that we have joined, since a recorder that changed its
+ * rules asked us while we were about to join by ourselves. Two would record each event twice.
+ */
+static bool is_double(uint32_t number, uint64_t cookie)
+{
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
+		if (i != number && asked_cookie(i) == cookie && (i < number || is_known(i, cookie)))
+			return true;
+	}
+	return false;
 }
 
 static bool needs_calls(uint32_t number, uint64_t cookie)
