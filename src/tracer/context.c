@@ -12,6 +12,8 @@
 
 #define PROCNAME_BYTES 17 /* LTTng's */
 #define FRAMES_MAX     32
+#define OWN_FRAMES_MAX 4 /* before the place of the event */
+#define STACK_BYTES    (8u << 20)
 #define APPS_MAX       16
 
 enum shape {
@@ -248,28 +250,39 @@ const char *ky_context_get(const struct ky_context *context, uintptr_t ip, char 
 
 /* ---- the call stack ---- */
 
-/*
- * Frame pointers, as far as they lead upwards in this thread's stack; each is asked of the kernel,
- * so code without frame pointers costs wrong frames, never a fault.
- */
-static uint32_t walk(uint64_t *frames)
-{
-	struct {
-		uint64_t next, ip;
-	} frame;
-	uint64_t at = (uint64_t)__builtin_frame_address(0), low = at;
-	uint64_t local[2], remote[2] = {0, sizeof(frame)};
-	uint32_t n = 0;
+struct frame {
+	uint64_t next, ip;
+};
 
-	local[0] = (uint64_t)&frame;
-	local[1] = sizeof(frame);
-	while (n < FRAMES_MAX && at >= low && at % 8 == 0 && at - low < (8u << 20)) {
-		remote[0] = at;
-		if (ky_sys(SYS_process_vm_readv, ky_trace_pid(), (long)local, 1, (long)remote, 1,
-			   0) != (long)sizeof(frame) ||
-		    !frame.ip)
-			break;
-		frames[n++] = frame.ip;
+/*
+ * Reads the frame at @at of this thread's stack. The kernel copies it, so code without frame pointers, where
+ * the register holds anything, costs wrong frames, never a fault. Returns false when there is no memory.
+ */
+static bool read_frame(uint32_t pid, uint64_t at, struct frame *frame)
+{
+	uint64_t local[2] = {(uint64_t)frame, sizeof(*frame)}, remote[2] = {at, sizeof(*frame)};
+
+	return ky_sys(SYS_process_vm_readv, pid, (long)local, 1, (long)remote, 1, 0) ==
+	       (long)sizeof(*frame);
+}
+
+/*
+ * The place of the event, then its callers, as far as frame pointers lead upwards in this thread's stack. Of frames
+ * of the library or of a wrapper (preload/), the last one returns to the place. Returns the number of frames, at least 1.
+ */
+static uint32_t walk(uint64_t *frames, struct ky_place place)
+{
+	uint64_t at = place.frame, low = at;
+	uint32_t pid = process_id(), n = 1;
+	struct frame frame;
+
+	frames[0] = place.ip;
+	while (n < FRAMES_MAX && at % 8 == 0 && at - low < STACK_BYTES &&
+	       read_frame(pid, at, &frame) && frame.ip) {
+		if (frame.ip == place.ip && n <= OWN_FRAMES_MAX)
+			n = 1;
+		else
+			frames[n++] = frame.ip;
 		if (frame.next <= at)
 			break;
 		at = frame.next;
@@ -414,7 +427,7 @@ uint32_t ky_contexts_describe(const struct ky_slot *slot, void *to, uint64_t roo
 	return bytes;
 }
 
-uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, uintptr_t ip)
+uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, struct ky_place place)
 {
 	char text[KY_CONTEXT_TEXT_BYTES];
 	uint64_t frames[FRAMES_MAX], number;
@@ -425,14 +438,14 @@ uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, uintptr_t ip)
 		uint32_t bytes = bytes_of(shape);
 
 		if (shape == FRAMES) {
-			uint32_t n = walk(frames);
+			uint32_t n = walk(frames, place);
 
 			memcpy(at, &n, 4);
 			memcpy(at + 4, frames, n * sizeof(frames[0]));
 			at += 4 + n * sizeof(frames[0]);
 			continue;
 		}
-		if (ky_context_get(&slot->contexts[i], ip, text, &number)) {
+		if (ky_context_get(&slot->contexts[i], place.ip, text, &number)) {
 			memcpy(at, text, bytes);
 		} else {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__

@@ -24,13 +24,13 @@
 /* ---- records of numbers only are packed here ---- */
 
 INLINE void record(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   uintptr_t ip)
+		   struct ky_place place)
 {
 	uint64_t payload[KY_EVENT_FIELDS_MAX + 1];
 	uint8_t *at = (uint8_t *)payload;
 
 	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || wish->slot->n_contexts, 0)) {
-		ky_record_any(wish, event, values, ip);
+		ky_record_any(wish, event, values, place);
 		return;
 	}
 	for (uint32_t i = 0; i < event->n_fields; i++) {
@@ -68,13 +68,13 @@ INLINE bool test_holds(const struct ky_test *test, const uint64_t *values)
 }
 
 INLINE bool passes(const struct ky_filter_linked *filter, const struct ky_event *event,
-		   const uint64_t *values, uintptr_t ip)
+		   const uint64_t *values, struct ky_place place)
 {
 	for (; filter; filter = filter->next) {
 		uint32_t i = 0;
 
 		if (!filter->n_tests) {
-			if (ky_filter_run(filter, event, values, ip))
+			if (ky_filter_run(filter, event, values, place.ip))
 				return true;
 			continue;
 		}
@@ -181,7 +181,8 @@ INLINE struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
 }
 
 /* Returns the slots in which it was recorded. */
-static uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
+static __attribute__((noinline)) uint32_t hit(struct kymo_site *site, const uint64_t *values,
+					      struct ky_place place)
 {
 	/* Partner: the release in add_site(). */
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
@@ -198,15 +199,37 @@ static uint32_t hit(struct kymo_site *site, const uint64_t *values, uintptr_t ip
 	for (; left; left &= left - 1) {
 		struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
 
-		if (!wish || (wish->filter && !passes(wish->filter, event, values, ip)))
+		if (!wish || (wish->filter && !passes(wish->filter, event, values, place)))
 			continue;
-		record(wish, event, values, ip);
+		record(wish, event, values, place);
 		done |= wish->bit;
 	}
 	return done;
 }
 
-#define CALLER ((uintptr_t)__builtin_return_address(0))
+/*
+ * The frame pointer as the caller has left it, in functions that are so small that the compiler needs the register for
+ * nothing else: a frame of their own would cost every event. Where the compiler makes one all the same, the walk begins there.
+ */
+INLINE uintptr_t frame_register(void)
+{
+	uintptr_t frame;
+
+#if defined(__x86_64__)
+	__asm__ volatile("mov %%rbp, %0" : "=r"(frame));
+#elif defined(__aarch64__)
+	__asm__ volatile("mov %0, x29" : "=r"(frame));
+#else
+	frame = (uintptr_t)__builtin_frame_address(0);
+#endif
+	return frame;
+}
+
+#define IP ((uintptr_t)__builtin_return_address(0))
+
+/* For functions that do nothing but pass it on; for others, which then have a frame of their own. */
+#define CALLER	   ((struct ky_place){IP, frame_register()})
+#define FRAME_HERE ((struct ky_place){IP, (uintptr_t)__builtin_frame_address(0)})
 
 void kymo_hit(struct kymo_site *site, const uint64_t *values)
 {
@@ -229,10 +252,11 @@ INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 	return true;
 }
 
-static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value, uintptr_t ip)
+static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value,
+					      struct ky_place place)
 {
 	if (!hit_at_once(site, &value))
-		hit(site, &value, ip);
+		hit(site, &value, place);
 }
 
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
@@ -261,14 +285,14 @@ INLINE bool straight_write(struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, u
 #endif
 
 static __attribute__((noinline, cold)) void write_one(struct ky_wish *wish, uint64_t value,
-						      uintptr_t ip)
+						      struct ky_place place)
 {
 	struct kymo_ring_part part = {&value, sizeof(value)};
 
 	if (is_on(wish))
 		kymo_ring_write_slow(&ky_ring_tsc, &wish->ring, &wish->id, &part, 1);
 	else
-		hit_one(wish->site, value, ip);
+		hit_one(wish->site, value, place);
 }
 
 /* The straight path: a number of 8 bytes, one session, no filter. */
@@ -297,10 +321,16 @@ void kymo_hit_one(struct kymo_site *site, uint64_t value, unsigned int on)
 }
 #endif
 
-void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
+static __attribute__((noinline)) void hit_from(struct kymo_site *site, const uint64_t *values,
+					       struct ky_place place)
 {
 	if (!hit_at_once(site, values))
-		hit(site, values, ip);
+		hit(site, values, place);
+}
+
+void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip)
+{
+	hit_from(site, values, (struct ky_place){ip, frame_register()});
 }
 
 unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)
@@ -311,6 +341,7 @@ unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values)
 void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
+	struct ky_place place = FRAME_HERE;
 	struct ky_wish *wish;
 
 	if (!event)
@@ -318,7 +349,7 @@ void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 	for (uint32_t left = wanted_by(event) & sessions; left; left &= left - 1) {
 		wish = wish_of(event, (uint32_t)__builtin_ctz(left));
 		if (wish)
-			record(wish, event, NULL, CALLER);
+			record(wish, event, NULL, place);
 	}
 }
 
@@ -333,7 +364,7 @@ void kymo_hit_text(struct kymo_site *site, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	errno = saved;
-	hit(site, &value, CALLER);
+	hit(site, &value, FRAME_HERE);
 }
 
 int kymo_site_enabled(struct kymo_site *site)

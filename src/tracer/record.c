@@ -222,7 +222,7 @@ static bool pack_field(struct pack *pack, const struct ky_field *field, const ui
 
 /* False: the buffer is too small, or the event is too large for any. */
 INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct ky_slot *slot,
-		     const struct ky_event *event, const uint64_t *values, uintptr_t ip)
+		     const struct ky_event *event, const uint64_t *values, struct ky_place place)
 {
 	pack->at = pack->from = buffer;
 	pack->end = buffer + room;
@@ -231,7 +231,7 @@ INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct k
 	if (slot->n_contexts) {
 		if (slot->context_bytes > room)
 			return false;
-		pack->at += ky_contexts_put(slot, buffer, ip);
+		pack->at += ky_contexts_put(slot, buffer, place);
 	}
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		if (!pack_field(pack, &event->fields[i], values))
@@ -252,12 +252,12 @@ INLINE void send_packed(struct pack *pack, struct ky_wish *wish)
 
 static __attribute__((noinline)) void record_large(struct ky_wish *wish,
 						   const struct ky_event *event,
-						   const uint64_t *values, uintptr_t ip)
+						   const uint64_t *values, struct ky_place place)
 {
 	uint8_t buffer[LARGE_BYTES + 8];
 	struct pack pack;
 
-	if (pack_all(&pack, buffer, LARGE_BYTES, wish->slot, event, values, ip)) {
+	if (pack_all(&pack, buffer, LARGE_BYTES, wish->slot, event, values, place)) {
 		send_packed(&pack, wish);
 		return;
 	}
@@ -265,14 +265,14 @@ static __attribute__((noinline)) void record_large(struct ky_wish *wish,
 }
 
 void ky_record_any(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   uintptr_t ip)
+		   struct ky_place place)
 {
 	_Alignas(8) uint8_t buffer[SMALL_BYTES + 8];
 	struct pack pack;
 
-	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, wish->slot, event, values, ip),
+	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, wish->slot, event, values, place),
 			     1))
 		send_packed(&pack, wish);
 	else
-		record_large(wish, event, values, ip);
+		record_large(wish, event, values, place);
 }

@@ -45,6 +45,14 @@
 
 #include "abi/control.h"
 
+/*
+ * Where an event is hit: what the call into the library returns to, and where the call stack goes on: either the
+ * frame of the function there, or one of the library's from which frame pointers lead to it.
+ */
+struct ky_place {
+	uintptr_t ip, frame;
+};
+
 /* Where a page's data of a process lies that a forked child must not inherit: zeroed in it. */
 struct ky_process {
 	uint32_t lock;	      /* 1: somebody changes something */
@@ -248,9 +256,9 @@ static inline void ky_put_number(uint8_t *to, uint64_t bits, uint32_t bytes)
 
 /* Write a record of @wish's event whose payload is ready. */
 void ky_record_payload(struct ky_wish *wish, const void *payload, uint64_t bytes);
-/* Pack what @values are, and write it. @ip: the call site, for contexts. */
+/* Pack what @values are, and write it. @place: for contexts. */
 void ky_record_any(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   uintptr_t ip);
+		   struct ky_place place);
 
 /* ---- describe.c ---- */
 
@@ -375,7 +383,7 @@ int ky_contexts_link(struct ky_slot *slot);
 /* The blob's record of them, at @to. Its length, or 0. */
 uint32_t ky_contexts_describe(const struct ky_slot *slot, void *to, uint64_t room);
 /* Write the values of all; returns their length. @to has slot->context_bytes. */
-uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, uintptr_t ip);
+uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, struct ky_place place);
 
 /* ---- perf.c ---- */
 
