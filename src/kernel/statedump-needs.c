@@ -24,11 +24,11 @@ static const struct {
 static bool is_listed(const char *systems, const char *system)
 {
 	size_t len = strlen(system);
-	const char *at = strstr(systems, system);
+	const char *at = len ? strstr(systems, system) : NULL;
 
 	while (at && (at[-1] != ' ' || at[len] != ' '))
 		at = strstr(at + 1, system);
-	return at && len;
+	return at;
 }
 
 /* Arguments of system calls: what the kernel calls descriptors, and tables of them. */
