@@ -284,6 +284,13 @@ static int close_sessions(struct ky_record_run *run, int ret, struct kymo_error 
 	return ret;
 }
 
+/* The exit code of @err. With a column it is about a filter: a mistake of the command line, as it is of kymo print. */
+static int failure(const struct ky_record_run *run, const struct kymo_error *err)
+{
+	return !run->started && err->code == KYMO_E_INVALID && err->column ? KY_EXIT_USAGE
+									   : KY_EXIT_FAIL;
+}
+
 static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
 {
 	const struct ky_os_clock *clock = ky_record_clock(run);
@@ -305,7 +312,7 @@ static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
 				  run->buffer_bytes, !failed);
 	ret = close_sessions(run, ret, err);
 	if (failed)
-		return KY_EXIT_FAIL;
+		return failure(run, err);
 	return ret < 0 ? ky_cli_error(err) : exit_code(run);
 }
 
@@ -318,7 +325,8 @@ static int run_sessions(struct ky_record_run *run)
 		ret = open_sessions(run, &err);
 	if (ret < 0) {
 		(void)close_sessions(run, ret, &err);
-		return ky_cli_error(&err);
+		(void)ky_cli_error(&err);
+		return failure(run, &err);
 	}
 	/* Before the sessions start threads. */
 	code = ky_child_fork(&run->command, &run->old_mask);
