@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/foreign.h"
+
 /* With up to three decimals, halves upwards; a log has some of them in each line, and libc formats slowly. */
 static void add_fixed(struct ky_strbuf *out, double value, int decimals)
 {
@@ -28,7 +30,7 @@ static void add_fixed(struct ky_strbuf *out, double value, int decimals)
 		text[i] = (char)('0' + scaled % 10);
 		scaled /= 10;
 	}
-	ky_strbuf_add(out, text, (size_t)decimals + 1);
+	ky_strbuf_add(out, text, (size_t)decimals + 1); /* lint: own text */
 }
 
 static void add_duration(struct ky_strbuf *out, double ns, bool padded)
@@ -76,14 +78,17 @@ static void add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
 {
 	if (irq->nr >= 0)
 		ky_strbuf_addf(out, "%d%s", irq->nr, irq->name[0] ? " " : "");
-	ky_strbuf_adds(out, irq->name);
+	ky_foreign_adds(out, irq->name);
 }
 
 static void add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
 {
-	for (size_t i = 0; i < tally->n_items; i++)
-		ky_strbuf_addf(out, "%s%s %llu", i ? ", " : "", tally->items[i].name,
-			       (unsigned long long)tally->items[i].count);
+	for (size_t i = 0; i < tally->n_items; i++) {
+		ky_strbuf_adds(out, i ? ", " : "");
+		ky_foreign_adds(out, tally->items[i].name);
+		ky_strbuf_addc(out, ' ');
+		ky_strbuf_addu(out, tally->items[i].count);
+	}
 }
 
 static void add_number(struct ky_strbuf *out, const struct ky_cell *cell)
@@ -126,14 +131,14 @@ void ky_render_time(struct ky_strbuf *out, int64_t ns, bool date)
 	}
 	if (!date && strchr(text, ' '))
 		text = strchr(text, ' ') + 1;
-	ky_strbuf_adds(out, text);
+	ky_strbuf_adds(out, text); /* lint: own text */
 	if (fraction < 0)
 		fraction += 1000000000;
 	for (int i = 9; i; i--) {
 		digits[i] = (char)('0' + fraction % 10);
 		fraction /= 10;
 	}
-	ky_strbuf_add(out, digits, 10);
+	ky_strbuf_add(out, digits, 10); /* lint: own text */
 }
 
 void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
@@ -152,7 +157,7 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		ky_strbuf_adds(out, " %");
 		break;
 	case KY_CELL_PROCESS:
-		ky_strbuf_adds(out, cell->process->comm[0] ? cell->process->comm : "?");
+		ky_foreign_adds(out, cell->process->comm[0] ? cell->process->comm : "?");
 		break;
 	case KY_CELL_TALLY:
 		add_tally(out, cell->tally);
@@ -162,7 +167,7 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 	case KY_CELL_PATH:
 	case KY_CELL_DISK:
 	case KY_CELL_NETIF:
-		ky_strbuf_adds(out, cell->text);
+		ky_foreign_adds(out, cell->text);
 		break;
 	case KY_CELL_IRQ:
 		add_irq(out, cell->irq);

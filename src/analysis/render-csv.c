@@ -4,19 +4,18 @@
 
 #include <string.h>
 
-static void add_text(struct ky_strbuf *out, const char *text)
+#include "base/csv.h"
+
+/* What is written, and how. */
+struct csv {
+	struct ky_strbuf *out;
+	bool host; /* there are several traces: say whose a process is */
+	bool raw;  /* texts as they are */
+};
+
+static void add_text(const struct csv *csv, const char *text)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		ky_strbuf_adds(out, text);
-		return;
-	}
-	ky_strbuf_addc(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			ky_strbuf_addc(out, '"');
-		ky_strbuf_addc(out, *text);
-	}
-	ky_strbuf_addc(out, '"');
+	ky_csv_text(csv->out, text, strlen(text), csv->raw);
 }
 
 static void add_id(struct ky_strbuf *out, int32_t id)
@@ -25,25 +24,29 @@ static void add_id(struct ky_strbuf *out, int32_t id)
 		ky_strbuf_addi(out, id);
 }
 
-static void add_process(struct ky_strbuf *out, const struct ky_cell *cell, bool host)
+static void add_process(const struct csv *csv, const struct ky_cell *cell)
 {
+	struct ky_strbuf *out = csv->out;
+
 	if (cell->type != KY_VALUE_PROCESS) {
-		ky_strbuf_adds(out, host ? ",,," : ",,");
+		ky_strbuf_adds(out, csv->host ? ",,," : ",,");
 		return;
 	}
 	add_id(out, cell->process->tid);
 	ky_strbuf_addc(out, ',');
 	add_id(out, cell->process->pid);
 	ky_strbuf_addc(out, ',');
-	add_text(out, cell->process->comm);
-	if (!host)
+	add_text(csv, cell->process->comm);
+	if (!csv->host)
 		return;
 	ky_strbuf_addc(out, ',');
-	add_text(out, cell->process->host ? cell->process->host : "");
+	add_text(csv, cell->process->host ? cell->process->host : "");
 }
 
-static void add_irq(struct ky_strbuf *out, const struct ky_cell *cell)
+static void add_irq(const struct csv *csv, const struct ky_cell *cell)
 {
+	struct ky_strbuf *out = csv->out;
+
 	if (cell->type != KY_VALUE_IRQ) {
 		ky_strbuf_adds(out, ",,");
 		return;
@@ -51,29 +54,31 @@ static void add_irq(struct ky_strbuf *out, const struct ky_cell *cell)
 	ky_strbuf_addf(out, "%s,", cell->irq->kind);
 	add_id(out, cell->irq->nr);
 	ky_strbuf_addc(out, ',');
-	add_text(out, cell->irq->name);
+	add_text(csv, cell->irq->name);
 }
 
-static void add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
+static void add_tally(const struct csv *csv, const struct ky_tally *tally)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	for (size_t i = 0; i < tally->n_items; i++)
 		ky_strbuf_addf(&text, "%s%s %llu", i ? ", " : "", tally->items[i].name,
 			       (unsigned long long)tally->items[i].count);
-	add_text(out, ky_strbuf_text(&text));
+	add_text(csv, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
 }
 
-static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
-		     const struct ky_cell *cell, bool host)
+static void add_cell(const struct csv *csv, const struct ky_column *column,
+		     const struct ky_cell *cell)
 {
+	struct ky_strbuf *out = csv->out;
+
 	if (column->cls == KY_CELL_PROCESS) {
-		add_process(out, cell, host);
+		add_process(csv, cell);
 		return;
 	}
 	if (column->cls == KY_CELL_IRQ) {
-		add_irq(out, cell);
+		add_irq(csv, cell);
 		return;
 	}
 	switch (cell->type) {
@@ -87,10 +92,10 @@ static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
 		ky_strbuf_addf(out, "%.17g", cell->f);
 		break;
 	case KY_VALUE_TEXT:
-		add_text(out, cell->text);
+		add_text(csv, cell->text);
 		break;
 	case KY_VALUE_TALLY:
-		add_tally(out, cell->tally);
+		add_tally(csv, cell->tally);
 		break;
 	case KY_VALUE_NONE:
 	case KY_VALUE_PROCESS:
@@ -116,14 +121,15 @@ static void add_heading(struct ky_strbuf *out, const struct ky_column *column, b
 		ky_strbuf_adds(out, name);
 }
 
-static void add_table(struct ky_strbuf *out, const struct ky_report_result *result,
-		      const struct ky_table *table, bool host)
+static void add_table(const struct csv *csv, const struct ky_report_result *result,
+		      const struct ky_table *table)
 {
+	struct ky_strbuf *out = csv->out;
 	const struct ky_table_def *def = table->def;
 
 	ky_strbuf_adds(out, result->is_interval ? "report,begin_ns,end_ns" : "report");
 	for (size_t c = 0; c < def->n_columns; c++)
-		add_heading(out, &def->columns[c], host);
+		add_heading(out, &def->columns[c], csv->host);
 	ky_strbuf_adds(out, "\r\n");
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
 		ky_strbuf_addf(out, "%s.%s", result->report->name, def->name);
@@ -132,15 +138,16 @@ static void add_table(struct ky_strbuf *out, const struct ky_report_result *resu
 				       (long long)result->end_ns);
 		for (size_t c = 0; c < def->n_columns; c++) {
 			ky_strbuf_addc(out, ',');
-			add_cell(out, &def->columns[c], &ky_table_cells(table, i)[c], host);
+			add_cell(csv, &def->columns[c], &ky_table_cells(table, i)[c]);
 		}
 		ky_strbuf_adds(out, "\r\n");
 	}
 }
 
-void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results)
+void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results, bool raw)
 {
-	bool host = results->set->traces.len > 1, first = true;
+	const struct csv csv = {.out = out, .host = results->set->traces.len > 1, .raw = raw};
+	bool first = true;
 
 	for (size_t i = 0; i < results->list.len; i++) {
 		const struct ky_report_result *result = &results->list.data[i];
@@ -150,7 +157,7 @@ void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *result
 				continue;
 			ky_strbuf_adds(out, first ? "" : "\r\n");
 			first = false;
-			add_table(out, result, &result->tables[t], host);
+			add_table(&csv, result, &result->tables[t]);
 		}
 	}
 }

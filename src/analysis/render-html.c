@@ -7,33 +7,45 @@
 #include <string.h>
 
 #include "analysis/render-html-page.h"
-#include "ctf/unicode.h"
+#include "base/foreign.h"
 
 /* ---- text -------------------------------------------------------------------------------- */
 
+static const char *html_escape(char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	case '\n':
+		return " ";
+	default:
+		return NULL;
+	}
+}
+
 void ky_html_text(struct ky_strbuf *out, const char *text)
 {
+	char escape[KY_FOREIGN_ESCAPE_BYTES];
 	size_t len = strlen(text);
 
 	while (len) {
-		size_t n = ky_utf8_length((const uint8_t *)text, len);
+		const char *html = html_escape(*text);
+		size_t n = ky_foreign_next(text, len, escape);
 
-		if (*text == '&')
-			ky_strbuf_adds(out, "&amp;");
-		else if (*text == '<')
-			ky_strbuf_adds(out, "&lt;");
-		else if (*text == '>')
-			ky_strbuf_adds(out, "&gt;");
-		else if (*text == '"')
-			ky_strbuf_adds(out, "&quot;");
-		else if (*text == '\'')
-			ky_strbuf_adds(out, "&#39;");
-		else if (!n || (unsigned char)*text < 0x20 || *text == 0x7f)
-			ky_strbuf_addc(out, *text == '\n' ? ' ' : '?');
+		if (html || escape[0])
+			ky_strbuf_adds(out, html ? html : escape);
 		else
 			ky_strbuf_add(out, text, n);
-		text += n ? n : 1;
-		len -= n ? n : 1;
+		text += n;
+		len -= n;
 	}
 }
 

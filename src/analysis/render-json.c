@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "base/error.h"
+#include "analysis/jansson-text.h"
 
 static json_t *u64_json(uint64_t value)
 {
@@ -20,9 +20,9 @@ static json_t *process_json(const struct ky_process *process)
 			    process->tid < 0 ? json_null() : json_integer(process->tid));
 	json_object_set_new(object, "pid",
 			    process->pid < 0 ? json_null() : json_integer(process->pid));
-	json_object_set_new(object, "name", json_string(process->comm));
+	json_object_set_new(object, "name", ky_jansson_text(process->comm));
 	if (process->host)
-		json_object_set_new(object, "host", json_string(process->host));
+		json_object_set_new(object, "host", ky_jansson_text(process->host));
 	return object;
 }
 
@@ -30,8 +30,13 @@ static json_t *tally_json(const struct ky_tally *tally)
 {
 	json_t *object = json_object();
 
-	for (size_t i = 0; i < tally->n_items; i++)
-		json_object_set_new(object, tally->items[i].name, u64_json(tally->items[i].count));
+	for (size_t i = 0; i < tally->n_items; i++) {
+		json_t *name = ky_jansson_text(tally->items[i].name);
+
+		json_object_set_new(object, json_string_value(name),
+				    u64_json(tally->items[i].count));
+		json_decref(name);
+	}
 	return object;
 }
 
@@ -41,7 +46,7 @@ static json_t *irq_json(const struct ky_irq_id *irq)
 
 	json_object_set_new(object, "kind", json_string(irq->kind));
 	json_object_set_new(object, "nr", irq->nr < 0 ? json_null() : json_integer(irq->nr));
-	json_object_set_new(object, "name", json_string(irq->name));
+	json_object_set_new(object, "name", ky_jansson_text(irq->name));
 	return object;
 }
 
@@ -55,7 +60,7 @@ static json_t *cell_json(const struct ky_cell *cell)
 	case KY_VALUE_F64:
 		return isfinite(cell->f) ? json_real(cell->f) : json_null();
 	case KY_VALUE_TEXT:
-		return json_string(cell->text);
+		return ky_jansson_text(cell->text);
 	case KY_VALUE_PROCESS:
 		return process_json(cell->process);
 	case KY_VALUE_TALLY:
@@ -107,7 +112,7 @@ static json_t *report_json(const struct ky_report_result *result)
 	json_t *notes = json_array(), *tables = json_array(), *report;
 
 	for (size_t i = 0; i < result->notes.len; i++)
-		json_array_append_new(notes, json_string(result->notes.data[i]));
+		json_array_append_new(notes, ky_jansson_text(result->notes.data[i]));
 	for (size_t i = 0; i < result->n_tables; i++) {
 		if (!result->tables[i].hidden)
 			json_array_append_new(tables, table_json(&result->tables[i]));
@@ -124,27 +129,12 @@ static json_t *report_json(const struct ky_report_result *result)
 	return report;
 }
 
-/* Paths are bytes; what is no UTF-8 in them is shown as '?'. */
-static json_t *path_json(const char *path)
-{
-	json_t *text = json_string(path);
-	struct ky_strbuf plain = KY_STRBUF_INIT;
-
-	if (text)
-		return text;
-	for (; *path; path++)
-		ky_strbuf_addc(&plain, (unsigned char)*path < 0x80 ? *path : '?');
-	text = json_string(ky_strbuf_text(&plain));
-	ky_strbuf_fini(&plain);
-	return text;
-}
-
 static json_t *results_json(const struct ky_report_results *results)
 {
 	json_t *root = json_object(), *traces = json_array(), *reports = json_array();
 
 	for (size_t i = 0; i < results->set->traces.len; i++)
-		json_array_append_new(traces, path_json(results->set->traces.data[i]->path));
+		json_array_append_new(traces, ky_jansson_text(results->set->traces.data[i]->path));
 	for (size_t i = 0; i < results->list.len; i++)
 		json_array_append_new(reports, report_json(&results->list.data[i]));
 	json_object_set_new(root, "kymo", json_string(KYMO_VERSION));
@@ -161,19 +151,8 @@ static json_t *results_json(const struct ky_report_results *results)
 	return root;
 }
 
-static int add_text(const char *text, size_t len, void *data)
-{
-	ky_strbuf_add(data, text, len);
-	return 0;
-}
-
 int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *results,
 		   struct kymo_error *err)
 {
-	json_t *root = results_json(results);
-	int status = root ? json_dump_callback(root, add_text, out, JSON_INDENT(1)) : -1;
-
-	json_decref(root);
-	ky_strbuf_addc(out, '\n');
-	return status < 0 || ky_strbuf_failed(out) ? ky_error_nomem(err) : 0;
+	return ky_jansson_add(out, results_json(results), JSON_INDENT(1), err);
 }

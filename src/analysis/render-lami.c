@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "analysis/jansson-text.h"
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
@@ -94,7 +94,7 @@ static json_t *process_json(const struct ky_process *process)
 	/* Hosts have no place of their own in it. */
 	ky_strbuf_addf(&name, "%s%s%s", process->comm, process->host ? "@" : "",
 		       process->host ? process->host : "");
-	json_object_set_new(json, "name", json_string(ky_strbuf_text(&name)));
+	json_object_set_new(json, "name", ky_jansson_text(ky_strbuf_text(&name)));
 	ky_strbuf_fini(&name);
 	if (process->pid >= 0)
 		json_object_set_new(json, "pid", json_integer(process->pid));
@@ -110,7 +110,7 @@ static json_t *irq_json(const struct ky_irq_id *irq)
 				 strcmp(irq->kind, "soft") != 0, "nr", irq->nr < 0 ? -1 : irq->nr);
 
 	if (irq->name[0])
-		json_object_set_new(json, "name", json_string(irq->name));
+		json_object_set_new(json, "name", ky_jansson_text(irq->name));
 	return json;
 }
 
@@ -122,7 +122,7 @@ static json_t *tally_json(const struct ky_tally *tally)
 	for (size_t i = 0; i < tally->n_items; i++)
 		ky_strbuf_addf(&text, "%s%s %" PRIu64, i ? ", " : "", tally->items[i].name,
 			       tally->items[i].count);
-	json = object("string", "value", json_string(ky_strbuf_text(&text)));
+	json = object("string", "value", ky_jansson_text(ky_strbuf_text(&text)));
 	ky_strbuf_fini(&text);
 	return json;
 }
@@ -136,7 +136,7 @@ static json_t *text_json(const char *cls, const char *text)
 		      strcmp(cls, "path") == 0 ? "path"
 		      : named		       ? "name"
 					       : "value",
-		      json_string(text));
+		      ky_jansson_text(text));
 }
 
 static json_t *u64_json(uint64_t value)
@@ -256,7 +256,8 @@ static json_t *table_class(const struct ky_table_def *def, const struct ky_cell 
 	ky_strbuf_addf(&title, "%s [", def->title);
 	add_heading(&title, heading);
 	ky_strbuf_addc(&title, ']');
-	json = json_pack("{s:s, s:s}", "inherit", def->name, "title", ky_strbuf_text(&title));
+	json = json_pack("{s:s, s:o}", "inherit", def->name, "title",
+			 ky_jansson_text(ky_strbuf_text(&title)));
 	ky_strbuf_fini(&title);
 	return json;
 }
@@ -341,48 +342,23 @@ static json_t *metadata_json(const struct ky_report *report)
 			 "table-classes", classes_json(report));
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
-
-static int add_text(const char *text, size_t len, void *data)
-{
-	ky_strbuf_add(data, text, len);
-	return 0;
-}
-
-/* On one line, so that it stands apart from lines of progress; @json is freed. */
-static int write_json(struct ky_strbuf *out, json_t *json, struct kymo_error *err)
-{
-	int status = json ? json_dump_callback(json, add_text, out, 0) : -1;
-
-	json_decref(json);
-	ky_strbuf_addc(out, '\n');
-	return status < 0 || ky_strbuf_failed(out) ? ky_error_nomem(err) : 0;
-}
+/* ---- out: on one line, so that it stands apart from lines of progress -------------------------- */
 
 int ky_lami_metadata(struct ky_strbuf *out, const struct ky_report *report, struct kymo_error *err)
 {
-	return write_json(out, metadata_json(report), err);
+	return ky_jansson_add(out, metadata_json(report), 0, err);
 }
 
 int ky_lami_results(struct ky_strbuf *out, const struct ky_report_results *results,
 		    struct kymo_error *err)
 {
-	return write_json(out, results_json(results), err);
+	return ky_jansson_add(out, results_json(results), 0, err);
 }
 
 int ky_lami_error(struct ky_strbuf *out, int code, const char *message, struct kymo_error *err)
 {
-	struct ky_strbuf plain = KY_STRBUF_INIT;
-	json_t *text = json_string(message);
-	int status;
-
-	/* Paths are bytes. */
-	for (; !text && *message; message++)
-		ky_strbuf_addc(&plain, (unsigned char)*message < 0x80 ? *message : '?');
-	if (!text)
-		text = json_string(ky_strbuf_text(&plain));
-	ky_strbuf_fini(&plain);
-	status = write_json(out, json_pack("{s:o, s:i}", "error-message", text, "error-code", code),
-			    err);
-	return status;
+	return ky_jansson_add(out,
+			      json_pack("{s:o, s:i}", "error-message", ky_jansson_text(message),
+					"error-code", code),
+			      0, err);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/foreign.h"
+
 #define MAX_SHOWN  40 /* columns of text */
 #define GAP	   2
 #define BAR_MIN	   6
@@ -55,10 +57,10 @@ static void add_process(struct ky_strbuf *out, const struct ky_process *process,
 		add_id(out, process->pid);
 		break;
 	case PART_NAME:
-		ky_strbuf_adds(out, process->comm[0] ? process->comm : "?");
+		ky_foreign_adds(out, process->comm[0] ? process->comm : "?");
 		break;
 	case PART_HOST:
-		ky_strbuf_adds(out, process->host ? process->host : "");
+		ky_foreign_adds(out, process->host ? process->host : "");
 		break;
 	case PART_ALL:
 		break;
@@ -234,8 +236,8 @@ static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
 		}
 		if (!layout->shown[worst].spare)
 			return;
-		ky_strbuf_addf(left_out, "%s%s", left_out->len ? ", " : "",
-			       layout->shown[worst].heading);
+		ky_strbuf_adds(left_out, left_out->len ? ", " : "");
+		ky_foreign_adds(left_out, layout->shown[worst].heading);
 		if (layout->bar_column >= 0 &&
 		    layout->table->def->columns[layout->bar_column].bar == KY_BAR_ROOM)
 			layout->bar_column = -1;
@@ -270,13 +272,15 @@ static void size_bar(struct layout *layout)
 
 /* ---- lines ----------------------------------------------------------------------------- */
 
+/* @text: may be shown as it is. */
 static void add_styled(struct ky_strbuf *out, const struct ky_render_options *options,
 		       const char *style, const char *text)
 {
 	if (options->colour)
-		ky_strbuf_addf(out, "\033[%sm%s\033[0m", style, text);
-	else
-		ky_strbuf_adds(out, text);
+		ky_strbuf_addf(out, "\033[%sm", style);
+	ky_strbuf_adds(out, text); /* lint: own text */
+	if (options->colour)
+		ky_strbuf_adds(out, "\033[0m");
 }
 
 static void add_bar(struct ky_strbuf *out, const struct layout *layout, const struct ky_cell *cell)
@@ -308,12 +312,13 @@ static void end_line(struct ky_strbuf *out)
 	ky_strbuf_addc(out, '\n');
 }
 
+/* @text: may be shown as it is. */
 static void add_aligned(struct ky_strbuf *out, const struct shown *shown, const char *text)
 {
 	int room = shown->width - width_of(text);
 
 	pad(out, GAP + (shown->left ? 0 : room));
-	ky_strbuf_adds(out, text);
+	ky_strbuf_adds(out, text); /* lint: own text */
 	if (shown->left)
 		pad(out, room);
 }
@@ -370,7 +375,9 @@ static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
 		separator = ", ";
 	}
 	if (process->host) {
-		ky_strbuf_addf(out, "%shost %s", separator, process->host);
+		ky_strbuf_adds(out, separator);
+		ky_strbuf_adds(out, "host ");
+		ky_foreign_adds(out, process->host);
 		separator = ", ";
 	}
 	ky_strbuf_adds(out, separator[0] == ',' ? ")" : "");
@@ -402,8 +409,11 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	if (layout->table->n_omitted)
 		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
 			       layout->table->n_omitted);
-	if (*left_out)
-		ky_strbuf_addf(&text, "  not shown for want of room: %s\n", left_out);
+	if (*left_out) {
+		ky_strbuf_adds(&text, "  not shown for want of room: ");
+		ky_foreign_adds(&text, left_out);
+		ky_strbuf_addc(&text, '\n');
+	}
 	if (text.len)
 		add_styled(out, layout->options, "2", ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
@@ -441,9 +451,11 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table,
 
 static void add_header(struct ky_strbuf *out, const struct ky_report_results *results)
 {
-	for (size_t i = 0; i < results->set->traces.len; i++)
-		ky_strbuf_addf(out, "%s  %s\n", i ? "     " : "Trace",
-			       results->set->traces.data[i]->path);
+	for (size_t i = 0; i < results->set->traces.len; i++) {
+		ky_strbuf_adds(out, i ? "       " : "Trace  ");
+		ky_foreign_adds(out, results->set->traces.data[i]->path);
+		ky_strbuf_addc(out, '\n');
+	}
 	if (results->begin_ns == INT64_MIN) {
 		ky_strbuf_adds(out, "Range  no events\n");
 		return;
@@ -484,7 +496,9 @@ static void add_notes(struct ky_strbuf *out, const struct ky_report_results *res
 			continue;
 		ky_strbuf_adds(out, any ? "" : "\n");
 		add_styled(out, options, "33", "Note: ");
-		ky_strbuf_addf(out, "%s: %s\n", result->report->name, *note);
+		ky_strbuf_addf(out, "%s: ", result->report->name);
+		ky_foreign_adds(out, *note);
+		ky_strbuf_addc(out, '\n');
 		any = true;
 	}
 }

@@ -31,7 +31,7 @@ int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *result
  * columns are "report", and of intervals their "begin_ns" and "end_ns"; a process is its tid, pid, name and,
  * where there are several, host. Values are as in JSON; a tally is "EAGAIN 2, EINTR 1".
  */
-void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results);
+void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *results, bool raw);
 
 /*
  * One HTML page that needs nothing else, with charts. Whatever a trace says is text in it. Memory
@@ -39,7 +39,7 @@ void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *result
  */
 void ky_render_html(struct ky_strbuf *out, const struct ky_report_results *results);
 
-/* A cell as text shows it: "1.234 ms ", "43.10 %", "-"; of a process its name. */
+/* A cell as people see it (base/foreign.h): "1.234 ms ", "43.10 %", "-"; of a process its name. */
 void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		    const struct ky_cell *cell);
 /* "08:18:54.457962321" in local time, with the day before it if @date. */

@@ -64,50 +64,17 @@ const struct ky_cell *ky_table_cells(const struct ky_table *table, size_t row)
 	return table->cells.data + row * table->def->n_columns;
 }
 
-/* Length of the valid UTF-8 sequence at @text, 0 when there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-	unsigned char lead = text[0], low = 0x80, high = 0xbf;
-	size_t len = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-
-	if (lead < 0xc2 || lead > 0xf4)
-		return 0;
-	low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : low; /* no longer than needed */
-	high = lead == 0xed   ? 0x9f
-	       : lead == 0xf4 ? 0x8f
-			      : high; /* no surrogates, no more than Unicode */
-	if (text[1] < low || text[1] > high)
-		return 0;
-	for (size_t i = 2; i < len; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return len;
-}
-
-/* A copy of @text in which every control character and stray byte is a '?'. */
-static const char *clean_copy(struct ky_table *table, const char *text)
+static const char *copy_of(struct ky_table *table, const char *text)
 {
 	char *copy = ky_arena_strdup(&table->arena, text);
-	unsigned char *at = (unsigned char *)copy;
 
-	if (!copy) {
-		table->failed = true;
-		return "";
-	}
-	while (*at) {
-		size_t len = *at < 0x80 ? 1 : utf8_length(at);
-
-		if (len == 0 || *at < 0x20 || *at == 0x7f)
-			*at = '?';
-		at += len ? len : 1;
-	}
-	return copy;
+	table->failed |= !copy;
+	return copy ? copy : "";
 }
 
 void ky_cell_text(struct ky_table *table, struct ky_cell *cell, const char *text)
 {
-	*cell = (struct ky_cell){.type = KY_VALUE_TEXT, .text = clean_copy(table, text)};
+	*cell = (struct ky_cell){.type = KY_VALUE_TEXT, .text = copy_of(table, text)};
 }
 
 void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, int32_t pid,
@@ -121,8 +88,8 @@ void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, 
 	}
 	process->tid = tid;
 	process->pid = pid;
-	process->comm = clean_copy(table, comm);
-	process->host = host ? clean_copy(table, host) : NULL;
+	process->comm = copy_of(table, comm);
+	process->host = host ? copy_of(table, host) : NULL;
 	*cell = (struct ky_cell){.type = KY_VALUE_PROCESS, .process = process};
 }
 
@@ -139,7 +106,7 @@ void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky
 	}
 	tally->n_items = n_items;
 	for (size_t i = 0; i < n_items; i++) {
-		tally->items[i].name = clean_copy(table, items[i].name);
+		tally->items[i].name = copy_of(table, items[i].name);
 		tally->items[i].count = items[i].count;
 	}
 	*cell = (struct ky_cell){.type = KY_VALUE_TALLY, .tally = tally};
@@ -154,7 +121,7 @@ void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind,
 		table->failed = true;
 		return;
 	}
-	*irq = (struct ky_irq_id){kind, nr, clean_copy(table, name)};
+	*irq = (struct ky_irq_id){kind, nr, copy_of(table, name)};
 	*cell = (struct ky_cell){.type = KY_VALUE_IRQ, .irq = irq};
 }
 

@@ -2,7 +2,7 @@
 /*
  * Typed tables: what reports produce and renderers show. A table knows its columns (name, class,
  * unit, meaning) and holds rows of cells; it knows nothing of the model, and copies what it is
- * given. Text in cells is always valid UTF-8 without control characters, whatever a trace says.
+ * given. Text in cells is foreign (base/foreign.h): the bytes that the trace has.
  *
  * Threads: one at a time per table.
  */

@@ -109,28 +109,6 @@ bool ky_glob_match_any(const char *const *globs, size_t n, const char *text)
 	return !n;
 }
 
-size_t ky_utf8_put(char *out, uint32_t code)
-{
-	size_t n = 0;
-
-	if (code < 0x80) {
-		out[n++] = (char)code;
-		return n;
-	}
-	if (code < 0x800) {
-		out[n++] = (char)(0xc0 | code >> 6);
-	} else if (code < 0x10000) {
-		out[n++] = (char)(0xe0 | code >> 12);
-		out[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-	} else {
-		out[n++] = (char)(0xf0 | code >> 18);
-		out[n++] = (char)(0x80 | (code >> 12 & 0x3f));
-		out[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-	}
-	out[n++] = (char)(0x80 | (code & 0x3f));
-	return n;
-}
-
 size_t ky_edit_distance(const char *a, const char *b)
 {
 	size_t row[128], len_b = strlen(b), len_a = strlen(a);

@@ -23,9 +23,6 @@ bool ky_glob_match(const char *pattern, const char *text);
 /* By one of @n @globs; by none at all, too. */
 bool ky_glob_match_any(const char *const *globs, size_t n, const char *text);
 
-/* Write code point @code as UTF-8 at @out (room for 4 bytes); returns the number of bytes. */
-size_t ky_utf8_put(char *out, uint32_t code);
-
 /* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564", and nothing else. */
 bool ky_parse_uuid(const char *text, uint8_t uuid[16]);
 /* The same the other way; returns @out. */

@@ -25,6 +25,7 @@ struct convert_options {
 	struct ky_input_options input;
 	const char *output, *to;
 	uint64_t jobs;
+	bool csv_raw;
 };
 
 /* One format: how its sink is made. */
@@ -62,6 +63,11 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .help = "For csv: one table of these columns, such as '$time,$event,prev_comm', instead "
 		 "of one file per event name. For text: " KY_TEXT_FIELDS_HELP,
 	 .at = offsetof(struct convert_options, words.fields)},
+	{.name = "csv-raw",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "For csv: texts as they are. Else an apostrophe stands before a text that spreadsheets take for a "
+		 "formula (it begins with = + - or @), since traced programs choose their texts.",
+	 .at = offsetof(struct convert_options, csv_raw)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
 	KY_INPUT_OPTION_DEFS(struct convert_options, input),
@@ -106,7 +112,7 @@ static const char *csv_columns(const struct convert_options *options)
 
 static struct ky_sink *csv_lines(const struct convert_options *options, int fd)
 {
-	return ky_csv_table_sink_new(csv_columns(options), fd);
+	return ky_csv_table_sink_new(csv_columns(options), options->csv_raw, fd);
 }
 
 static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
@@ -127,8 +133,7 @@ static int open_csv(const struct ky_trace_set *set, const struct convert_options
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
 	(void)set;
-	(void)options;
-	return ky_csv_directory_sink_open(output->temp, sink, err);
+	return ky_csv_directory_sink_open(output->temp, options->csv_raw, sink, err);
 }
 
 static int open_details(const struct ky_trace_set *set, const struct convert_options *options,
@@ -228,7 +233,8 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 	struct ky_drain drain = drain_for(set, options);
 
 	if (maker->format->lines == csv_lines) {
-		int ret = ky_csv_table_begin(set, csv_columns(options), maker->fd, err);
+		int ret = ky_csv_table_begin(set, csv_columns(options), options->csv_raw, maker->fd,
+					     err);
 
 		if (ret < 0)
 			return ret;
@@ -238,8 +244,9 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 
 static struct ky_sink *make_csv_part(void *data)
 {
-	(void)data;
-	return ky_csv_directory_part_new();
+	const bool *raw = data;
+
+	return ky_csv_directory_part_new(*raw);
 }
 
 /* Lines, too, but each of one of many files. */
@@ -247,8 +254,10 @@ static int convert_to_csv_files(const struct ky_trace_set *set,
 				const struct convert_options *options, struct ky_crew *crew,
 				struct ky_sink *sink, struct kymo_error *err)
 {
+	bool raw = options->csv_raw;
 	const struct ky_lines lines = {
 		.make = make_csv_part,
+		.data = &raw,
 		.fd = -1,
 		.gmt = options->text.clock_gmt,
 		.sink = sink,
@@ -339,6 +348,8 @@ static int check_options(const struct ky_command *command, const struct format *
 
 	if (options->words.fields.len && !is_text && format->open != open_csv)
 		return ky_cli_usage(command, "--fields goes with --to csv and --to text only");
+	if (options->csv_raw && format->open != open_csv)
+		return ky_cli_usage(command, "--csv-raw goes with --to csv only");
 	if ((options->words.names.len || options->words.color) && !is_text)
 		return ky_cli_usage(command, "--%s goes with --to text only",
 				    options->words.color ? "color" : "names");

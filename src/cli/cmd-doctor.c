@@ -2,11 +2,12 @@
 /* kymo doctor: what this machine allows, and what to do about the rest. */
 #include "cli/command.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/foreign.h"
 #include "cli/doctor.h"
+#include "cli/json-output.h"
 
 struct doctor_options {
 	bool json;
@@ -52,10 +53,15 @@ static bool recording_possible(const struct ky_doctor *doctor)
 	return true;
 }
 
-/* @text broken at blanks to lines of @width columns, those after the first indented by @indent. */
-static void print_wrapped(const char *text, int indent, int width)
+/* @foreign broken at blanks to lines of @width columns, those after the first indented by @indent. */
+static void print_wrapped(const char *foreign, int indent, int width)
 {
+	struct ky_strbuf shown = KY_STRBUF_INIT;
+	const char *text;
 	int column = 0;
+
+	ky_foreign_adds(&shown, foreign);
+	text = ky_strbuf_text(&shown);
 
 	while (*text) {
 		int len = (int)strcspn(text, " ");
@@ -67,12 +73,13 @@ static void print_wrapped(const char *text, int indent, int width)
 			putchar(' ');
 			column++;
 		}
-		printf("%.*s", len, text);
+		printf("%.*s", len, text); /* lint: own text: escaped above */
 		column += len;
 		text += len;
 		text += strspn(text, " ");
 	}
 	putchar('\n');
+	ky_strbuf_fini(&shown);
 }
 
 static void print_text(const struct ky_doctor *doctor)
@@ -98,32 +105,28 @@ static void print_text(const struct ky_doctor *doctor)
 					: "\nkymo record does not work here: see 'fail' above.");
 }
 
-static int print_json(const struct ky_doctor *doctor)
+static int print_json(const struct ky_doctor *doctor, struct kymo_error *err)
 {
 	json_t *root = json_object(), *checks = json_array();
-	int ret = -1;
 
 	for (size_t i = 0; i < doctor->checks.len; i++) {
 		const struct ky_check *check = &doctor->checks.data[i];
 
-		json_array_append_new(checks,
-				      json_pack("{s:s, s:s, s:s, s:s}", "name", check->name,
-						"status", status_names[check->status], "text",
-						check->text, "advice", check->advice));
+		json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", check->name,
+							"status", status_names[check->status],
+							"text", ky_jansson_text(check->text),
+							"advice", ky_jansson_text(check->advice)));
 	}
 	json_object_set_new(root, "recording_possible", json_boolean(recording_possible(doctor)));
 	json_object_set_new(root, "checks", checks);
-	if (root && json_array_size(checks) == doctor->checks.len)
-		ret = json_dumpf(root, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(root);
-	return ret;
+	return ky_cli_put_json(root, 2, err);
 }
 
 static int run_doctor(const struct ky_command *command, void *opaque, int n_args, char **args)
 {
 	const struct doctor_options *options = opaque;
 	struct ky_doctor doctor = {0};
+	struct kymo_error err;
 	int code = KY_EXIT_OK;
 
 	(void)command;
@@ -137,8 +140,8 @@ static int run_doctor(const struct ky_command *command, void *opaque, int n_args
 		code = KY_EXIT_FAIL;
 	if (!options->json)
 		print_text(&doctor);
-	else if (print_json(&doctor) < 0)
-		code = KY_EXIT_FAIL;
+	else if (print_json(&doctor, &err) < 0)
+		code = ky_cli_error(&err);
 	ky_vec_fini(&doctor.checks);
 	return code;
 }

@@ -390,7 +390,7 @@ static void print_totals(const struct info *info)
 static int show(const struct info *info, const struct info_options *options, struct kymo_error *err)
 {
 	if (options->json)
-		return ky_info_json(info) < 0 ? ky_error_nomem(err) : KYMO_OK;
+		return ky_info_json(info, err);
 	for (size_t i = 0; i < info->n_traces; i++)
 		print_trace(info, &info->traces[i]);
 	print_totals(info);

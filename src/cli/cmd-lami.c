@@ -112,7 +112,7 @@ static bool choose(const char *name, struct choice *choice)
 
 static int put(struct ky_strbuf *out, int code)
 {
-	fwrite(ky_strbuf_text(out), 1, out->len, stdout);
+	ky_cli_write(out);
 	ky_strbuf_fini(out);
 	return code;
 }

@@ -2,12 +2,12 @@
 /* kymo list: what can be recorded here. */
 #include "cli/command.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/json-output.h"
 #include "cli/list-containers.h"
 #include "cli/list-counters.h"
 #include "cli/list-sdt.h"
@@ -154,12 +154,16 @@ static bool is_argument(const struct ky_format_field *field)
 
 static void print_event(const struct listing *listing, const struct item *item)
 {
-	printf("%c %s\n", item->is_default ? '*' : ' ', item->source->name);
+	printf("%c ", item->is_default ? '*' : ' ');
+	ky_cli_put_text(stdout, item->source->name);
+	putchar('\n');
 	for (int i = 0; listing->options->fields && i < item->n_fields; i++) {
 		char type[48];
 
 		field_type(&item->fields[i], type);
-		printf("      %-10s %s\n", type, item->fields[i].name);
+		printf("      %-10s ", type); /* lint: own text */
+		ky_cli_put_text(stdout, item->fields[i].name);
+		putchar('\n');
 	}
 }
 
@@ -168,17 +172,21 @@ static void print_syscall(const struct listing *listing, const struct item *item
 {
 	const char *comma = "";
 
-	printf("%c %s(", item->is_default ? '*' : ' ', item->syscall);
+	printf("%c ", item->is_default ? '*' : ' ');
+	ky_cli_put_text(stdout, item->syscall);
+	putchar('(');
 	for (size_t i = 0; i < item->format.n_fields; i++) {
 		const struct ky_format_field *field = &item->format.fields[i];
 		size_t len = strlen(field->type);
 
 		if (!is_argument(field))
 			continue;
-		printf("%s", comma);
-		if (listing->options->fields)
-			printf("%s%s", field->type, len && field->type[len - 1] == '*' ? "" : " ");
-		printf("%s", field->name);
+		fputs(comma, stdout);
+		if (listing->options->fields) {
+			ky_cli_put_text(stdout, field->type);
+			fputs(len && field->type[len - 1] == '*' ? "" : " ", stdout);
+		}
+		ky_cli_put_text(stdout, field->name);
 		comma = ", ";
 	}
 	puts(")");
@@ -186,7 +194,8 @@ static void print_syscall(const struct listing *listing, const struct item *item
 
 static json_t *json_field(const char *name, const char *type)
 {
-	return json_pack("{s:s, s:s}", "name", name, "type", type);
+	return json_pack("{s:o, s:o}", "name", ky_jansson_text(name), "type",
+			 ky_jansson_text(type));
 }
 
 static json_t *event_json(const struct item *item)
@@ -199,9 +208,10 @@ static json_t *event_json(const struct item *item)
 		field_type(&item->fields[i], type);
 		json_array_append_new(fields, json_field(item->fields[i].name, type));
 	}
-	return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", item->source->name, "system",
-			 item->source->system, "event", item->source->event, "default",
-			 item->is_default, "fields", fields);
+	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", ky_jansson_text(item->source->name),
+			 "system", ky_jansson_text(item->source->system), "event",
+			 ky_jansson_text(item->source->event), "default", item->is_default,
+			 "fields", fields);
 }
 
 static json_t *syscall_json(const struct item *item)
@@ -214,8 +224,8 @@ static json_t *syscall_json(const struct item *item)
 		if (is_argument(field))
 			json_array_append_new(arguments, json_field(field->name, field->type));
 	}
-	return json_pack("{s:s, s:b, s:o}", "name", item->syscall, "default", item->is_default,
-			 "arguments", arguments);
+	return json_pack("{s:o, s:b, s:o}", "name", ky_jansson_text(item->syscall), "default",
+			 item->is_default, "arguments", arguments);
 }
 
 /* ---- the list --------------------------------------------------------------------------- */
@@ -239,9 +249,10 @@ static void print_heading(const struct listing *listing, size_t at, const char *
 			break;
 		count += is_shown(item);
 	}
-	printf("%s%s%s%s: %zu %s%s%s\n", last ? "\n" : "", bold, first->source->system,
-	       *bold ? "\033[0m" : "", count, first->syscall ? "system call" : "event",
-	       count == 1 ? "" : "s",
+	printf("%s%s", last ? "\n" : "", bold);
+	ky_cli_put_text(stdout, first->source->system);
+	printf("%s: %zu %s%s%s\n", *bold ? "\033[0m" : "", count,
+	       first->syscall ? "system call" : "event", count == 1 ? "" : "s",
 	       first->syscall ? "; events syscall_entry_NAME, syscall_exit_NAME" : "");
 }
 
@@ -274,7 +285,6 @@ static int show_item(struct listing *listing, size_t at, const char **system,
 static int show(struct listing *listing, struct kymo_error *err)
 {
 	const char *system = NULL;
-	json_t *all;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < listing->items.len && ret == KYMO_OK; i++)
@@ -286,11 +296,9 @@ static int show(struct listing *listing, struct kymo_error *err)
 		puts("\n* is recorded when kymo record is given no events.");
 		return KYMO_OK;
 	}
-	all = json_pack("{s:O, s:O}", "events", listing->events, "syscalls", listing->syscalls);
-	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
-	json_decref(all);
-	putchar('\n');
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ky_cli_put_json(
+		json_pack("{s:O, s:O}", "events", listing->events, "syscalls", listing->syscalls),
+		1, err);
 }
 
 static int list_all(struct listing *listing, int n_globs, char **globs, struct kymo_error *err)

@@ -51,8 +51,9 @@ static void report(const struct ky_remote_message *answer)
 	events = ky_remote_next(answer, &at);
 	bytes = ky_remote_next(answer, &at);
 	counted = ky_remote_next(answer, &at);
-	fprintf(stderr, "%" PRIu64 " %s, %s\nTrace: ", number(events), counted ? counted : "events",
-		ky_format_bytes(size, number(bytes)));
+	fprintf(stderr, "%" PRIu64 " ", number(events));
+	ky_cli_put_text(stderr, counted ? counted : "events");
+	fprintf(stderr, ", %s\nTrace: ", ky_format_bytes(size, number(bytes)));
 	ky_cli_put_text(stderr, path ? path : "");
 	fputc('\n', stderr);
 }

@@ -14,6 +14,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
+#include "base/strbuf.h"
 
 enum ky_option_kind {
 	KY_OPTION_FLAG,	    /* bool */
@@ -104,8 +105,10 @@ int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 /* Writes "kymo: warning: ..." to stderr; what commands hand to the library. */
 extern const struct ky_log ky_cli_log;
 
-/* Text out of a trace, where a terminal would obey it: control characters become \xNN. */
+/* Foreign text for people, as base/foreign.h says. */
 void ky_cli_put_text(FILE *out, const char *text);
+/* The same with blanks behind it, up to @width characters. */
+void ky_cli_put_padded(FILE *out, const char *text, int width);
 
 /* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
 bool ky_cli_colour(FILE *out);
@@ -120,6 +123,8 @@ void ky_cli_catch_sigpipe(void);
 void ky_cli_catch_sigxfsz(void);
 /* True once a write went to a pipe that nobody reads any more: stop, there is no reader. */
 bool ky_cli_pipe_closed(void);
+/* All of @text to the standard output, behind what stdio has. ky_cli_finish() tells of failures. */
+void ky_cli_write(const struct ky_strbuf *text);
 /*
  * Flush and check stdout: a full disk or a closed pipe must not look like success.
  * Returns @code, or KY_EXIT_FAIL with a message; a closed pipe (head) is silent and counts

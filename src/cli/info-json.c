@@ -2,31 +2,12 @@
 /* kymo info --json. Times are ns from the clock's origin, sizes bytes. */
 #include "cli/info.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
-#include "ctf/unicode.h"
+#include "cli/json-output.h"
 
-/* JSON is UTF-8; a trace may hold anything. */
 static json_t *text_or_null(const char *text)
 {
-	struct ky_strbuf out = KY_STRBUF_INIT;
-	size_t len = text ? strlen(text) : 0, at = 0;
-	json_t *json;
-
-	if (!text)
-		return json_null();
-	while (at < len) {
-		size_t n = ky_utf8_length((const uint8_t *)text + at, len - at);
-
-		ky_strbuf_add(&out, n ? text + at : "\xef\xbf\xbd", n ? n : 3);
-		at += n ? n : 1;
-	}
-	json = json_stringn(ky_strbuf_text(&out), out.len);
-	ky_strbuf_fini(&out);
-	return json;
+	return text ? ky_jansson_text(text) : json_null();
 }
 
 static json_t *uuid_or_null(bool has_uuid, const uint8_t uuid[16])
@@ -209,12 +190,11 @@ static json_t *trace_json(const struct info *info, const struct info_trace *t)
 	return json;
 }
 
-int ky_info_json(const struct info *info)
+int ky_info_json(const struct info *info, struct kymo_error *err)
 {
 	const struct info_totals *totals = &info->totals;
 	bool known = info_has_range(totals->begin_ns, totals->end_ns);
 	json_t *root = json_object(), *traces = json_array();
-	int ret;
 
 	for (size_t i = 0; i < info->n_traces; i++)
 		json_array_append_new(traces, trace_json(info, &info->traces[i]));
@@ -229,8 +209,5 @@ int ky_info_json(const struct info *info)
 		time_or_null((int64_t)((uint64_t)totals->end_ns - (uint64_t)totals->begin_ns),
 			     known));
 	json_object_set_new(root, "traces", traces);
-	ret = root && traces ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
-	putchar('\n');
-	json_decref(root);
-	return ret < 0 ? KYMO_E_MEMORY : KYMO_OK;
+	return ky_cli_put_json(root, 2, err);
 }

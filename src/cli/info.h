@@ -43,6 +43,6 @@ const char *info_file_name(const struct ky_stream *stream, size_t part);
 uint64_t info_stream_bytes(const struct ky_stream *stream);
 
 /* One JSON object to stdout. 0 or KYMO_E_MEMORY. */
-int ky_info_json(const struct info *info);
+int ky_info_json(const struct info *info, struct kymo_error *err);
 
 #endif

@@ -52,11 +52,13 @@ int ky_command_unknown(const char *name)
 		count++;
 	}
 	near = ky_nearest(name, names, count);
+	fputs("kymo: '", stderr);
+	ky_cli_put_text(stderr, name);
+	fputs("' is no command of kymo; ", stderr);
 	if (near)
-		fprintf(stderr, "kymo: '%s' is no command of kymo; did you mean 'kymo %s'?\n", name,
-			near);
+		fprintf(stderr, "did you mean 'kymo %s'?\n", near); /* lint: own text */
 	else
-		fprintf(stderr, "kymo: '%s' is no command of kymo; see kymo help\n", name);
+		fputs("see kymo help\n", stderr);
 	return KY_EXIT_USAGE;
 }
 
@@ -97,7 +99,9 @@ static int dispatch(int argc, char **argv)
 		return run_command(command, argc - 2, argv + 2);
 	if (argv[1][0] != '-')
 		return ky_command_unknown(argv[1]);
-	fprintf(stderr, "kymo: unknown option %s; see kymo help\n", argv[1]);
+	fputs("kymo: unknown option ", stderr);
+	ky_cli_put_text(stderr, argv[1]);
+	fputs("; see kymo help\n", stderr);
 	return KY_EXIT_USAGE;
 }
 

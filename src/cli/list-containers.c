@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list-containers.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/containers.h"
+#include "cli/json-output.h"
 
-/* Nothing, rather than text that JSON does not take. */
 static json_t *text_or_null(const char *text)
 {
-	json_t *value = *text ? json_string(text) : NULL;
-
-	return value ? value : json_null();
+	return *text ? ky_jansson_text(text) : json_null();
 }
 
 static json_t *container_json(const struct ky_container *container)
@@ -26,16 +23,11 @@ static json_t *container_json(const struct ky_container *container)
 
 static int print_json(const struct ky_containers *found, struct kymo_error *err)
 {
-	json_t *list = json_array(), *all;
-	int ret;
+	json_t *list = json_array();
 
 	ky_vec_foreach(&found->all, container)
 		json_array_append_new(list, container_json(container));
-	all = json_pack("{s:o}", "containers", list);
-	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
-	json_decref(all);
-	putchar('\n');
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ky_cli_put_json(json_pack("{s:o}", "containers", list), 1, err);
 }
 
 static void print_text(const struct ky_container *container)
@@ -43,8 +35,13 @@ static void print_text(const struct ky_container *container)
 	ky_cli_put_text(stdout, container->name[0] ? container->name : "(name not known)");
 	fputs("  ", stdout);
 	ky_cli_put_text(stdout, container->runtime);
-	if (container->id[0])
-		printf(" %.12s", container->id);
+	if (container->id[0]) {
+		char id[13];
+
+		snprintf(id, sizeof(id), "%s", container->id);
+		fputc(' ', stdout);
+		ky_cli_put_text(stdout, id);
+	}
 	printf("  %zu process%s\n         ", container->n_processes,
 	       container->n_processes == 1 ? "" : "es");
 	ky_cli_put_text(stdout, container->cgroup);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list-counters.h"
 
-#include <jansson.h>
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "cli/json-output.h"
 #include "kernel/counters.h"
 
 /* As this user; -1: of this thread. */
@@ -25,8 +24,8 @@ static bool is_there(const struct ky_os_counter *counter, int cpu)
 int ky_list_counters(bool json, struct kymo_error *err)
 {
 	const struct ky_os_counter *counter;
-	int cpu = sched_getcpu(), n = 0, ret;
-	json_t *list = json_array(), *all;
+	int cpu = sched_getcpu(), n = 0;
+	json_t *list = json_array();
 
 	for (size_t i = 0; (counter = ky_os_counter_at(i)); i++) {
 		bool of_cpu = is_there(counter, cpu < 0 ? 0 : cpu);
@@ -44,12 +43,10 @@ int ky_list_counters(bool json, struct kymo_error *err)
 			printf("%-24s  %-13s %-14s %s\n", counter->name, of_cpu ? "perf:cpu:" : "-",
 			       of_thread ? "perf:thread:" : "-", of_programs ? "perf:" : "-");
 	}
-	all = json_pack("{s:o}", "counters", list);
-	ret = !all ? -1 : json ? json_dumpf(all, stdout, JSON_INDENT(1)) : 0;
-	json_decref(all);
 	if (json)
-		putchar('\n');
-	else if (!n)
+		return ky_cli_put_json(json_pack("{s:o}", "counters", list), 1, err);
+	json_decref(list);
+	if (!n)
 		puts("No counters: this user may not count, or the kernel cannot (kymo doctor).");
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return KYMO_OK;
 }

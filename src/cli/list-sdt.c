@@ -2,13 +2,13 @@
 #include "cli/list-sdt.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/json-output.h"
 #include "kernel/probe-sdt.h"
 
 static int compare(const void *a, const void *b)
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
 
 static void print(const char *path, const struct ky_sdt_probes *probes)
 {
-	fputs(path, stdout);
+	ky_cli_put_text(stdout, path);
 	puts(probes->len ? ":" : ": no SDT probes");
 	for (size_t i = 0; i < probes->len; i++) {
 		const struct ky_sdt_probe *probe = &probes->data[i];
@@ -42,13 +42,13 @@ static bool add_json(json_t *all, const char *path, const struct ky_sdt_probes *
 {
 	for (size_t i = 0; i < probes->len; i++) {
 		const struct ky_sdt_probe *probe = &probes->data[i];
-		json_t *one = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b}", "file", path, "provider",
-					probe->provider, "name", probe->name, "arguments",
-					probe->arguments, "address", (json_int_t)probe->address,
-					"semaphore", probe->semaphore != 0);
+		json_t *one = json_pack(
+			"{s:o, s:o, s:o, s:o, s:I, s:b}", "file", ky_jansson_text(path), "provider",
+			ky_jansson_text(probe->provider), "name", ky_jansson_text(probe->name),
+			"arguments", ky_jansson_text(probe->arguments), "address",
+			(json_int_t)probe->address, "semaphore", probe->semaphore != 0);
 
-		/* What is no UTF-8 is not for JSON. */
-		if (one && json_array_append_new(all, one) < 0)
+		if (json_array_append_new(all, one) < 0)
 			return false;
 	}
 	return true;
@@ -87,11 +87,8 @@ int ky_list_sdt(bool json, int n_files, char **files, struct kymo_error *err)
 
 	for (int i = 0; i < n_files && !ret; i++)
 		ret = list_file(all, files[i], err);
-	if (!ret && all) {
-		if (json_dumpf(all, stdout, JSON_INDENT(1)) < 0)
-			ret = ky_error_nomem(err);
-		putchar('\n');
-	}
+	if (!ret && json)
+		return ky_cli_put_json(all, 1, err);
 	json_decref(all);
 	return ret;
 }

@@ -3,13 +3,13 @@
 #include "cli/list-user.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/json-output.h"
 #include "record/user-program.h"
 
 struct listing {
@@ -50,15 +50,18 @@ static void print_event(const struct listing *listing, const struct ky_user_even
 	char name[KY_USER_EVENT_NAME_BYTES], type[48];
 
 	ky_user_event_name(event, name);
-	printf("  %-32s %-14s ", name, ky_log_level_name(event->record->log_level));
+	fputs("  ", stdout);
+	ky_cli_put_padded(stdout, name, 32);
+	printf(" %-14s ", ky_log_level_name(event->record->log_level));
 	ky_cli_put_text(stdout, event->file);
 	printf(":%" PRIu32 "\n", event->record->line);
 	for (unsigned int i = 0; listing->fields && i < event->record->n_fields; i++) {
 		const struct ky_field_record *field = &event->record->fields[i];
 
 		ky_user_field_type(field, type);
-		printf("      %-14s %s%s\n", type, ky_user_field_name(event, i),
-		       field->flags & KY_FIELD_FILTER_ONLY ? " (for filters only)" : "");
+		printf("      %-14s ", type); /* lint: own text */
+		ky_cli_put_text(stdout, ky_user_field_name(event, i));
+		puts(field->flags & KY_FIELD_FILTER_ONLY ? " (for filters only)" : "");
 	}
 }
 
@@ -82,9 +85,10 @@ static void print_program(const struct listing *listing, const struct ky_program
 		return;
 	fputs(bold, stdout);
 	ky_cli_put_text(stdout, program->procname);
-	printf(" (%d)%s: %zu event%s, user %u%s%s\n", (int)program->pid, *bold ? "\033[0m" : "", n,
-	       n == 1 ? "" : "s", (unsigned int)program->uid, off ? "; tracing is off: " : "",
-	       off ? off : "");
+	printf(" (%d)%s: %zu event%s, user %u%s", (int)program->pid, *bold ? "\033[0m" : "", n,
+	       n == 1 ? "" : "s", (unsigned int)program->uid, off ? "; tracing is off: " : "");
+	ky_cli_put_text(stdout, off ? off : "");
+	putchar('\n');
 	for (size_t at = 0; ky_program_next_event(program, &at, &event);) {
 		if (is_shown(listing, program, &event))
 			print_event(listing, &event);
@@ -102,20 +106,13 @@ static json_t *fields_json(const struct ky_user_event *event)
 		const struct ky_field_record *field = &event->record->fields[i];
 
 		ky_user_field_type(field, type);
-		json_array_append_new(fields, json_pack("{s:s, s:s, s:b}", "name",
-							ky_user_field_name(event, i), "type", type,
-							"filter_only",
-							!!(field->flags & KY_FIELD_FILTER_ONLY)));
+		json_array_append_new(fields,
+				      json_pack("{s:o, s:s, s:b}", "name",
+						ky_jansson_text(ky_user_field_name(event, i)),
+						"type", type, "filter_only",
+						!!(field->flags & KY_FIELD_FILTER_ONLY)));
 	}
 	return fields;
-}
-
-/* What is no UTF-8 is left out: jansson refuses it. */
-static json_t *text_json(const char *text)
-{
-	json_t *json = json_string(text);
-
-	return json ? json : json_string("");
 }
 
 static json_t *program_json(const struct listing *listing, const struct ky_program *program)
@@ -129,33 +126,28 @@ static json_t *program_json(const struct listing *listing, const struct ky_progr
 		if (!is_shown(listing, program, &event))
 			continue;
 		ky_user_event_name(&event, name);
-		json_array_append_new(events, json_pack("{s:s, s:s, s:o, s:I, s:o}", "name", name,
-							"log_level",
+		json_array_append_new(events, json_pack("{s:o, s:s, s:o, s:I, s:o}", "name",
+							ky_jansson_text(name), "log_level",
 							ky_log_level_name(event.record->log_level),
-							"file", text_json(event.file), "line",
+							"file", ky_jansson_text(event.file), "line",
 							(json_int_t)event.record->line, "fields",
 							fields_json(&event)));
 	}
-	return json_pack("{s:o, s:i, s:i, s:s?, s:o}", "procname", text_json(program->procname),
-			 "pid", (int)program->pid, "uid", (int)program->uid, "off", off, "events",
-			 events);
+	return json_pack("{s:o, s:i, s:i, s:s?, s:o}", "procname",
+			 ky_jansson_text(program->procname), "pid", (int)program->pid, "uid",
+			 (int)program->uid, "off", off, "events", events);
 }
 
 static int print_json(const struct listing *listing, const struct ky_programs *programs,
 		      struct kymo_error *err)
 {
-	json_t *list = json_array(), *all;
-	int ret;
+	json_t *list = json_array();
 
 	ky_vec_foreach(&programs->list, program) {
 		if (!listing->n_globs || count_events(listing, *program))
 			json_array_append_new(list, program_json(listing, *program));
 	}
-	all = json_pack("{s:o}", "programs", list);
-	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
-	json_decref(all);
-	putchar('\n');
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ky_cli_put_json(json_pack("{s:o}", "programs", list), 1, err);
 }
 
 int ky_list_user(bool json, bool fields, int n_globs, char **globs, struct kymo_error *err)

@@ -101,11 +101,14 @@ void ky_record_remote_signal(struct ky_record_run *run)
 	struct kymo_error err;
 	char size[32];
 
-	if (take_snapshot(run, "", &snapshot, &err) < 0)
+	if (take_snapshot(run, "", &snapshot, &err) < 0) {
 		(void)ky_cli_error(&err);
-	else
-		fprintf(stderr, "Snapshot: %s: %" PRIu64 " %s, %s\n", snapshot.path,
-			snapshot.events, counted(run), ky_format_bytes(size, snapshot.bytes));
+		return;
+	}
+	fputs("Snapshot: ", stderr);
+	ky_cli_put_text(stderr, snapshot.path);
+	fprintf(stderr, ": %" PRIu64 " %s, %s\n", snapshot.events,
+		counted(run) /* lint: own text */, ky_format_bytes(size, snapshot.bytes));
 }
 
 /* ---- requests ------------------------------------------------------------------------- */

@@ -175,19 +175,24 @@ static void print_missing(uint64_t missing, const char *whose)
 
 /* ---- both ----------------------------------------------------------------------------- */
 
+static void print_path(const char *before, const char *path)
+{
+	fputs(before, stderr);
+	ky_cli_put_text(stderr, path);
+	fputc('\n', stderr);
+}
+
 static void print_next(const char *output, bool has_kernel, bool is_raw)
 {
 	if (is_raw)
 		fputs("Not each raw record becomes an event: those of Kymo itself are left out; "
 		      "'kymo convert' says how many\n",
 		      stderr);
-	fprintf(stderr,
-		"Trace: %s\n"
-		"Next:  kymo info %s\n",
-		output, output);
+	print_path("Trace: ", output);
+	print_path("Next:  kymo info ", output);
 	if (has_kernel)
-		fprintf(stderr, "       kymo report cpu %s\n", output);
-	fprintf(stderr, "       kymo print %s\n", output);
+		print_path("       kymo report cpu ", output);
+	print_path("       kymo print ", output);
 }
 
 void ky_record_summary(const char *output, const struct ky_session_stats *kernel,

@@ -2,7 +2,6 @@
 #include "cli/recordings.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/json-output.h"
 
 /* The value of the status's @n-th word called @name; NULL: it has not so many. */
 static const char *value(const struct ky_remote_message *status, const char *name, unsigned int n)
@@ -157,10 +157,13 @@ static void print_owner(const struct ky_remote_place *place)
 {
 	const struct passwd *user = place->is_own ? NULL : getpwuid(place->uid);
 
+	if (place->is_own)
+		return;
+	fputs(" of ", stdout);
 	if (user)
-		printf(" of %s", user->pw_name);
-	else if (!place->is_own)
-		printf(" of user %u", (unsigned int)place->uid);
+		ky_cli_put_text(stdout, user->pw_name);
+	else
+		printf("user %u", (unsigned int)place->uid);
 }
 
 /* The conditions of a rule follow its word. */
@@ -179,7 +182,7 @@ static void print_rules(const struct ky_remote_message *status)
 			is_rule = strcmp(word, conditions[k]) == 0;
 		if (!is_rule)
 			continue;
-		printf("         --%s ", word);
+		printf("         --%s ", word); /* lint: own text: it is one of the lists' */
 		ky_cli_put_text(stdout, text);
 		putchar('\n');
 	}
@@ -208,7 +211,7 @@ static json_t *words_json(const struct ky_remote_message *status, const char *na
 	const char *word;
 
 	for (unsigned int i = 0; (word = value(status, name, i)); i++)
-		json_array_append_new(list, json_string(word));
+		json_array_append_new(list, ky_jansson_text(word));
 	return list;
 }
 
@@ -222,7 +225,7 @@ static json_t *rules_json(const struct ky_remote_message *status)
 	(void)ky_remote_next(status, &at); /* "ok" */
 	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
 		if (strcmp(word, "user") == 0) {
-			rule = json_pack("{s:s}", "pattern", text);
+			rule = json_pack("{s:o}", "pattern", ky_jansson_text(text));
 			json_array_append_new(rules, rule);
 		}
 		for (size_t k = 0; k < sizeof(conditions) / sizeof(conditions[0]) && rule; k++) {
@@ -233,7 +236,7 @@ static json_t *rules_json(const struct ky_remote_message *status)
 				list = json_array();
 				json_object_set_new(rule, word, list);
 			}
-			json_array_append_new(list, json_string(text));
+			json_array_append_new(list, ky_jansson_text(text));
 		}
 	}
 	return rules;
@@ -242,12 +245,12 @@ static json_t *rules_json(const struct ky_remote_message *status)
 static json_t *recording_json(const struct ky_remote_place *place,
 			      const struct ky_remote_message *status)
 {
-	json_t *recording =
-		json_pack("{s:s, s:I, s:I, s:o, s:s, s:I}", "id", ky_remote_name(place->path),
-			  "pid", (json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "uid",
-			  (json_int_t)place->uid, "output", json_string(text_of(status, "output")),
-			  "mode", text_of(status, "mode"), "start_ns",
-			  (json_int_t)strtoll(text_of(status, "start"), NULL, 10));
+	json_t *recording = json_pack(
+		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_remote_name(place->path), "pid",
+		(json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "uid",
+		(json_int_t)place->uid, "output", ky_jansson_text(text_of(status, "output")),
+		"mode", ky_jansson_text(text_of(status, "mode")), "start_ns",
+		(json_int_t)strtoll(text_of(status, "start"), NULL, 10));
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
@@ -291,8 +294,6 @@ static int show(void *data, const struct ky_remote_place *place)
 int ky_recordings_print(bool json, struct kymo_error *err)
 {
 	struct listing listing = {.json = json ? json_array() : NULL};
-	json_t *all;
-	int ret;
 
 	(void)ky_remote_each(show, &listing);
 	if (!json) {
@@ -301,9 +302,5 @@ int ky_recordings_print(bool json, struct kymo_error *err)
 					    : "No recording of yours is running.");
 		return KYMO_OK;
 	}
-	all = json_pack("{s:o}", "recordings", listing.json);
-	ret = all ? json_dumpf(all, stdout, JSON_INDENT(1)) : -1;
-	json_decref(all);
-	putchar('\n');
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ky_cli_put_json(json_pack("{s:o}", "recordings", listing.json), 1, err);
 }

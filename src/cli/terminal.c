@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/foreign.h"
+#include "os/file.h"
 
 static volatile sig_atomic_t pipe_closed;
 
@@ -49,20 +50,29 @@ bool ky_cli_pipe_closed(void)
 	return pipe_closed;
 }
 
-/*
- * Paths and names come out of traces and other processes: what a terminal would obey
- * (escape sequences, line feeds) is written as \xNN.
- */
 void ky_cli_put_text(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	char escape[KY_FOREIGN_ESCAPE_BYTES];
+	size_t len = strlen(text), n;
 
-		if (c < 0x20 || c == 0x7f)
-			fprintf(out, "\\x%02x", c);
-		else
-			fputc(c, out);
+	for (; len; text += n, len -= n) {
+		n = ky_foreign_plain(text, len);
+		if (n) {
+			fwrite(text, 1, n, out); /* lint: own text: looked at above */
+			continue;
+		}
+		n = ky_foreign_next(text, len, escape);
+		fputs(escape, out); /* lint: own text */
 	}
+}
+
+void ky_cli_put_padded(FILE *out, const char *text, int width)
+{
+	struct ky_strbuf shown = KY_STRBUF_INIT;
+
+	ky_foreign_adds(&shown, text);
+	fprintf(out, "%-*s", width, ky_strbuf_text(&shown)); /* lint: own text: escaped above */
+	ky_strbuf_fini(&shown);
 }
 
 static void put_prefix(const char *kind)
@@ -166,20 +176,31 @@ int ky_cli_columns(FILE *out)
 	return 80;
 }
 
+/* Of the first write to the standard output that failed; stdio forgets it. */
+static int write_errnum;
+
+void ky_cli_write(const struct ky_strbuf *text)
+{
+	int ret = fflush(stdout) == 0 ? ky_write_all(STDOUT_FILENO, text->data, text->len) : -errno;
+
+	if (ret < 0 && !write_errnum)
+		write_errnum = -ret;
+}
+
 int ky_cli_finish(int code)
 {
 	int failed, errnum;
 
 	errno = 0;
 	failed = fflush(stdout) != 0;
-	errnum = errno;
-	failed |= ferror(stdout);
+	errnum = write_errnum ? write_errnum : errno;
+	failed |= ferror(stdout) || write_errnum;
 	if (pipe_closed)
 		return KY_EXIT_OK;
 	if (!failed)
 		return code;
 	put_prefix("");
-	fprintf(stderr, "cannot write to the standard output: %s\n",
+	fprintf(stderr, "cannot write standard output: %s\n",
 		errnum ? strerror(errnum) : "write error");
 	clearerr(stdout);
 	return KY_EXIT_FAIL;
@@ -206,10 +227,12 @@ void ky_cli_progress(const char *what, uint64_t done, uint64_t total)
 	if (!progress_due() || !isatty(STDERR_FILENO))
 		return;
 	progress_shown = true;
+	fputc('\r', stderr);
+	ky_cli_put_text(stderr, what);
 	if (total)
-		fprintf(stderr, "\r%s %3.0f %%\033[K", what, 100.0 * (double)done / (double)total);
+		fprintf(stderr, " %3.0f %%\033[K", 100.0 * (double)done / (double)total);
 	else
-		fprintf(stderr, "\r%s %llu\033[K", what, (unsigned long long)done);
+		fprintf(stderr, " %llu\033[K", (unsigned long long)done);
 	fflush(stderr);
 }
 

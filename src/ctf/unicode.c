@@ -4,43 +4,8 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/text.h"
 
 #define REPLACEMENT 0xfffdu
-
-size_t ky_utf8_length(const uint8_t *text, size_t len)
-{
-	uint32_t code, least;
-	size_t n;
-
-	if (!len)
-		return 0;
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] >= 0xc2 && text[0] < 0xe0) {
-		n = 2;
-		code = text[0] & 0x1f;
-		least = 0x80;
-	} else if (text[0] >= 0xe0 && text[0] < 0xf0) {
-		n = 3;
-		code = text[0] & 0x0f;
-		least = 0x800;
-	} else if (text[0] >= 0xf0 && text[0] < 0xf5) {
-		n = 4;
-		code = text[0] & 0x07;
-		least = 0x10000;
-	} else {
-		return 0;
-	}
-	if (len < n)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	return code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
 
 /* Surrogates are no characters of their own. */
 static uint32_t checked(uint32_t code)
@@ -56,9 +21,7 @@ static size_t next_utf8(const uint8_t *text, size_t len, uint32_t *code)
 		*code = n ? text[0] : REPLACEMENT;
 		return 1;
 	}
-	*code = text[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++)
-		*code = *code << 6 | (text[i] & 0x3f);
+	*code = ky_utf8_code(text, n);
 	return n;
 }
 

@@ -6,10 +6,8 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "ctf/model.h"
-
-/* Length of the well-formed UTF-8 sequence at @text (1 to 4), or 0 when there is none. */
-size_t ky_utf8_length(const uint8_t *text, size_t len);
 
 /*
  * The first character of @text, which is not empty and of any encoding: its code point, U+FFFD for

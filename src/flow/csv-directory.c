@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/deep.h"
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
@@ -39,6 +40,7 @@ struct csv_run {
 
 struct csv_sink {
 	struct ky_sink sink;
+	bool raw;	       /* texts as they are */
 	int dir_fd;	       /* of a part -1 */
 	struct ky_strbuf held; /* by a part: lines as they come, and whose they are */
 	KY_VEC(struct csv_run) runs;
@@ -87,22 +89,23 @@ static void file_free(struct csv_file *file)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-KY_DEEP3(bool, put_columns, struct ky_strbuf *, const struct ky_field_class *, struct ky_strbuf *)
+KY_DEEP4(bool, put_columns, struct ky_strbuf *, const struct ky_field_class *, bool,
+	 struct ky_strbuf *)
 
 /* False when out of memory; that is noted in @out, too. */
-static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
+static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls, bool raw,
 			struct ky_strbuf *path)
 {
 	size_t len = path->len;
 
 	if (cls->kind != KY_FIELD_STRUCT) {
 		ky_strbuf_addc(out, ',');
-		ky_csv_text(out, ky_strbuf_text(path), path->len);
+		ky_csv_text(out, ky_strbuf_text(path), path->len, raw);
 		return true;
 	}
 	for (size_t i = 0; i < cls->st.n_members; i++) {
 		ky_strbuf_addf(path, "%s%s", len ? "." : "", cls->st.members[i].display);
-		if (!put_columns_deep(false, out, cls->st.members[i].cls, path)) {
+		if (!put_columns_deep(false, out, cls->st.members[i].cls, raw, path)) {
 			out->failed = true;
 			return false;
 		}
@@ -114,7 +117,7 @@ static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
 	return true;
 }
 
-static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls)
+static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls, bool raw)
 {
 	struct ky_strbuf path = KY_STRBUF_INIT;
 
@@ -126,7 +129,7 @@ static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls)
 		if (scope != KY_SCOPE_PAYLOAD)
 			ky_strbuf_adds(&path, "ctx");
 		if (root)
-			put_columns(out, root, &path);
+			put_columns(out, root, raw, &path);
 	}
 	ky_strbuf_addc(out, '\n');
 	out->failed |= path.failed;
@@ -194,7 +197,7 @@ static struct csv_file *file_of(struct csv_sink *s, const struct ky_event_class 
 	if (file)
 		return file;
 	clean_name(name, cls->name);
-	put_header(&header, cls);
+	put_header(&header, cls, s->raw);
 	if (!ky_strbuf_failed(&header))
 		file = find_file(s, name, ky_strbuf_text(&header));
 	ky_strbuf_fini(&header);
@@ -216,7 +219,7 @@ static const struct ky_value *put_cells(struct csv_sink *s, struct ky_strbuf *ou
 
 	if (v->cls->kind != KY_FIELD_STRUCT) {
 		ky_strbuf_addc(out, ',');
-		ky_csv_value(out, v, &s->scratch);
+		ky_csv_value(out, v, s->raw, &s->scratch);
 		return end;
 	}
 	while (child < end && child)
@@ -234,7 +237,7 @@ static int put_event(struct csv_sink *s, struct ky_strbuf *out, const struct ky_
 	if (event->ns != INT64_MIN)
 		ky_strbuf_addi(out, event->ns);
 	ky_strbuf_addc(out, ',');
-	ky_csv_text(out, stream->name, strlen(stream->name));
+	ky_csv_text(out, stream->name, strlen(stream->name), s->raw);
 	ky_strbuf_addc(out, ',');
 	if (event->cpu_id != UINT32_MAX)
 		ky_strbuf_addu(out, event->cpu_id);
@@ -406,13 +409,14 @@ static const struct ky_sink_ops part_ops = {
 	.held = part_held,
 };
 
-static struct csv_sink *sink_new(const struct ky_sink_ops *ops)
+static struct csv_sink *sink_new(const struct ky_sink_ops *ops, bool raw)
 {
 	struct csv_sink *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->sink.ops = ops;
+	s->raw = raw;
 	s->dir_fd = -1;
 	ky_names_init(&s->by_name);
 	ky_map_init(&s->by_class);
@@ -420,16 +424,17 @@ static struct csv_sink *sink_new(const struct ky_sink_ops *ops)
 	return s;
 }
 
-struct ky_sink *ky_csv_directory_part_new(void)
+struct ky_sink *ky_csv_directory_part_new(bool raw)
 {
-	struct csv_sink *s = sink_new(&part_ops);
+	struct csv_sink *s = sink_new(&part_ops, raw);
 
 	return s ? &s->sink : NULL;
 }
 
-int ky_csv_directory_sink_open(const char *path, struct ky_sink **sink, struct kymo_error *err)
+int ky_csv_directory_sink_open(const char *path, bool raw, struct ky_sink **sink,
+			       struct kymo_error *err)
 {
-	struct csv_sink *s = sink_new(&csv_ops);
+	struct csv_sink *s = sink_new(&csv_ops, raw);
 	int ret;
 
 	if (!s)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -37,6 +38,7 @@ struct place {
 
 struct table_sink {
 	struct ky_lines_sink lines;
+	bool raw; /* texts as they are */
 	KY_VEC(struct column) columns;
 	struct ky_arena arena;
 	struct ky_map places; /* event class -> struct place[columns] */
@@ -262,7 +264,7 @@ static int put_field(struct table_sink *s, const struct ky_event *event, const s
 			return n;
 		s->decoded[place->scope] = true;
 	}
-	ky_csv_value(&s->lines.out, find_value(values, place), &s->scratch);
+	ky_csv_value(&s->lines.out, find_value(values, place), s->raw, &s->scratch);
 	return KYMO_OK;
 }
 
@@ -276,10 +278,10 @@ static int put_cell(struct table_sink *s, const struct column *column, const str
 			ky_strbuf_addi(&s->lines.out, event->ns);
 		return KYMO_OK;
 	case COLUMN_EVENT:
-		ky_csv_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
+		ky_csv_text(&s->lines.out, event->cls->name, strlen(event->cls->name), s->raw);
 		return KYMO_OK;
 	case COLUMN_STREAM:
-		ky_csv_text(&s->lines.out, stream->name, strlen(stream->name));
+		ky_csv_text(&s->lines.out, stream->name, strlen(stream->name), s->raw);
 		return KYMO_OK;
 	case COLUMN_CPU:
 		if (event->cpu_id != UINT32_MAX)
@@ -351,13 +353,14 @@ static void put_header(struct table_sink *s)
 	for (size_t i = 0; i < s->columns.len; i++) {
 		if (i)
 			ky_strbuf_addc(&s->lines.out, ',');
-		ky_csv_text(&s->lines.out, s->columns.data[i].text,
-			    strlen(s->columns.data[i].text));
+		ky_csv_text(&s->lines.out, s->columns.data[i].text, strlen(s->columns.data[i].text),
+			    s->raw);
 	}
 	ky_strbuf_addc(&s->lines.out, '\n');
 }
 
-static int new_table(const char *fields, int fd, struct table_sink **table, struct kymo_error *err)
+static int new_table(const char *fields, bool raw, int fd, struct table_sink **table,
+		     struct kymo_error *err)
 {
 	struct table_sink *s = calloc(1, sizeof(*s));
 	int ret;
@@ -365,6 +368,7 @@ static int new_table(const char *fields, int fd, struct table_sink **table, stru
 	if (!s)
 		return ky_error_nomem(err);
 	s->lines.sink.ops = &table_ops;
+	s->raw = raw;
 	s->lines.fd = fd;
 	s->lines.what = "the table";
 	ky_arena_init(&s->arena);
@@ -379,11 +383,11 @@ static int new_table(const char *fields, int fd, struct table_sink **table, stru
 	return ret;
 }
 
-int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, int fd,
+int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, bool raw, int fd,
 		       struct kymo_error *err)
 {
 	struct table_sink *s;
-	int ret = new_table(fields, fd, &s, err);
+	int ret = new_table(fields, raw, fd, &s, err);
 
 	if (ret < 0)
 		return ret;
@@ -396,9 +400,9 @@ int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, int f
 	return ret;
 }
 
-struct ky_sink *ky_csv_table_sink_new(const char *fields, int fd)
+struct ky_sink *ky_csv_table_sink_new(const char *fields, bool raw, int fd)
 {
 	struct table_sink *s;
 
-	return new_table(fields, fd, &s, NULL) == KYMO_OK ? &s->lines.sink : NULL;
+	return new_table(fields, raw, fd, &s, NULL) == KYMO_OK ? &s->lines.sink : NULL;
 }

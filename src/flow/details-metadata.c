@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/deep.h"
+#include "base/foreign.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ctf/walk.h"
@@ -76,19 +77,28 @@ static const char *role_text(enum ky_role role)
 	return names[role];
 }
 
+/* "@before@text", or nothing without a text. */
+static void put_part(struct ky_strbuf *out, const char *before, const char *text)
+{
+	if (!text)
+		return;
+	ky_strbuf_adds(out, before);
+	ky_foreign_adds(out, text);
+}
+
 /* As the metadata has them. */
 static void put_attributes(struct ky_strbuf *out, const char *attributes)
 {
-	if (attributes)
-		ky_strbuf_addf(out, ", attributes %s", attributes);
+	put_part(out, ", attributes ", attributes);
 }
 
 /* ---- field classes ------------------------------------------------------------------------ */
 
 static void put_ref(struct ky_strbuf *out, const char *what, const struct ky_field_ref *ref)
 {
-	ky_strbuf_addf(out, ", %s by '%s' of %s", what, ref->text ? ref->text : "?",
-		       ky_scope_name(ref->scope));
+	ky_strbuf_addf(out, ", %s by '", what);
+	ky_foreign_adds(out, ref->text ? ref->text : "?");
+	ky_strbuf_addf(out, "' of %s", ky_scope_name(ref->scope));
 }
 
 static void put_number(struct ky_strbuf *out, const struct ky_field_class *cls)
@@ -103,7 +113,7 @@ static void put_number(struct ky_strbuf *out, const struct ky_field_class *cls)
 	if (ky_field_is_int(cls) && cls->num.base && cls->num.base != 10)
 		ky_strbuf_addf(out, ", base %u", cls->num.base);
 	if (cls->num.clock)
-		ky_strbuf_addf(out, ", clock %s", cls->num.clock->name);
+		put_part(out, ", clock ", cls->num.clock->name);
 }
 
 static void put_text_class(struct ky_strbuf *out, const struct ky_field_class *cls)
@@ -116,7 +126,7 @@ static void put_text_class(struct ky_strbuf *out, const struct ky_field_class *c
 	};
 
 	if (cls->kind == KY_FIELD_BLOB)
-		ky_strbuf_addf(out, ", %s", cls->text.media_type ? cls->text.media_type : "?");
+		put_part(out, ", ", cls->text.media_type ? cls->text.media_type : "?");
 	else
 		ky_strbuf_addf(out, ", %s", encodings[cls->text.encoding]);
 	if (cls->kind == KY_FIELD_STRING)
@@ -130,7 +140,7 @@ static void put_text_class(struct ky_strbuf *out, const struct ky_field_class *c
 /* The rest of the line. */
 static void put_summary(struct ky_strbuf *out, const struct ky_field_class *cls)
 {
-	ky_strbuf_adds(out, kind_name(cls));
+	ky_strbuf_adds(out, kind_name(cls)); /* lint: own text */
 	if (ky_field_is_num(cls))
 		put_number(out, cls);
 	else if (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT ||
@@ -189,7 +199,7 @@ static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, s
 {
 	ky_details_indent(out, depth);
 	if (cls->kind == KY_FIELD_STRUCT) {
-		ky_strbuf_adds(out, cls->st.members[i].display);
+		ky_foreign_adds(out, cls->st.members[i].display);
 		put_attributes(out, cls->st.members[i].attributes);
 		ky_strbuf_adds(out, ": ");
 	} else if (cls->kind == KY_FIELD_ARRAY) {
@@ -197,7 +207,8 @@ static void put_child(struct ky_strbuf *out, const struct ky_field_class *cls, s
 	} else {
 		const struct ky_option *option = &cls->var.options[i];
 
-		ky_strbuf_addf(out, "%s (", option->display ? option->display : "option");
+		ky_foreign_adds(out, option->display ? option->display : "option");
+		ky_strbuf_adds(out, " (");
 		put_ranges(out, option->ranges, option->n_ranges,
 			   ky_field_is_signed(cls->var.selector->target));
 		ky_strbuf_addc(out, ')');
@@ -238,8 +249,7 @@ static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 	put_quoted(out, cls->name);
 	if (cls->has_loglevel)
 		ky_strbuf_addf(out, ", log level %" PRId64, cls->loglevel);
-	if (cls->emf_uri)
-		ky_strbuf_addf(out, ", model %s", cls->emf_uri);
+	put_part(out, ", model ", cls->emf_uri);
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
 	put_scope(out, "context", cls->context, 3);
@@ -249,8 +259,8 @@ static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 {
 	ky_details_indent(out, 1);
-	ky_strbuf_addf(out, "stream class %" PRIu64 "%s%s", cls->id, cls->clock ? ", clock " : "",
-		       cls->clock ? cls->clock->name : "");
+	ky_strbuf_addf(out, "stream class %" PRIu64, cls->id);
+	put_part(out, ", clock ", cls->clock ? cls->clock->name : NULL);
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
 	put_scope(out, "packet context", cls->packet_context, 2);
@@ -263,10 +273,11 @@ static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 static void put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
 {
 	ky_details_indent(out, 1);
+	put_part(out, "clock ", clock->name);
 	ky_strbuf_addf(out,
-		       "clock %s: %" PRIu64 " Hz, begins at %" PRId64 " s and %" PRId64
+		       ": %" PRIu64 " Hz, begins at %" PRId64 " s and %" PRId64
 		       " cycles%s, precision %" PRIu64 " cycles",
-		       clock->name, clock->frequency_hz, clock->offset_s, clock->offset_cycles,
+		       clock->frequency_hz, clock->offset_s, clock->offset_cycles,
 		       clock->is_unix_epoch ? " after the Unix epoch" : "",
 		       clock->precision_cycles);
 	if (clock->has_uuid) {
@@ -286,7 +297,8 @@ static void put_env(struct ky_strbuf *out, const struct ky_trace_class *cls)
 	if (cls->env.len)
 		ky_strbuf_adds(out, "  environment\n");
 	ky_vec_foreach(&cls->env, env) {
-		ky_strbuf_addf(out, "    %s = ", env->name);
+		put_part(out, "    ", env->name);
+		ky_strbuf_adds(out, " = ");
 		if (env->is_text)
 			put_quoted(out, env->text);
 		else
@@ -299,8 +311,8 @@ void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 {
 	const struct ky_trace_class *cls = trace->cls;
 
-	ky_strbuf_addf(out, "trace %s\n  CTF %" PRIu32 ".%" PRIu32, trace->path, cls->major,
-		       cls->minor);
+	put_part(out, "trace ", trace->path);
+	ky_strbuf_addf(out, "\n  CTF %" PRIu32 ".%" PRIu32, cls->major, cls->minor);
 	if (cls->major == 1)
 		ky_strbuf_adds(out, cls->big_endian ? ", big-endian" : ", little-endian");
 	if (cls->has_uuid) {
@@ -309,8 +321,10 @@ void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 	}
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
-	if (cls->preamble_attributes)
-		ky_strbuf_addf(out, "  preamble, attributes %s\n", cls->preamble_attributes);
+	if (cls->preamble_attributes) {
+		put_part(out, "  preamble, attributes ", cls->preamble_attributes);
+		ky_strbuf_addc(out, '\n');
+	}
 	put_env(out, cls);
 	ky_vec_foreach(&cls->clocks, clock)
 		put_clock(out, *clock);

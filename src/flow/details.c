@@ -8,6 +8,7 @@
 
 #include "base/deep.h"
 #include "base/error.h"
+#include "base/foreign.h"
 #include "flow/json-value.h"
 #include "flow/lines.h"
 #include "flow/text.h"
@@ -63,8 +64,10 @@ static int put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
 		ky_vec_fini(&packets);
 		return ret;
 	}
-	ky_strbuf_addf(out, "stream %s: %" PRIu64 " bytes, %zu packets", stream->file.path,
-		       stream->file.size_bytes, packets.len);
+	ky_strbuf_adds(out, "stream ");
+	ky_foreign_adds(out, stream->file.path);
+	ky_strbuf_addf(out, ": %" PRIu64 " bytes, %zu packets", stream->file.size_bytes,
+		       packets.len);
 	if (stream->cls)
 		ky_strbuf_addf(out, ", class %" PRIu64, stream->cls->id);
 	if (stream->has_id)
@@ -74,8 +77,11 @@ static int put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
 	ky_strbuf_addc(out, '\n');
 	for (size_t i = 0; i < packets.len; i++)
 		put_packet(out, &packets.data[i], i);
-	if (ret < 0)
-		ky_strbuf_addf(out, "  damaged: %s\n", err.message);
+	if (ret < 0) {
+		ky_strbuf_adds(out, "  damaged: ");
+		ky_foreign_adds(out, err.message);
+		ky_strbuf_addc(out, '\n');
+	}
 	ky_vec_fini(&packets);
 	return KYMO_OK;
 }
@@ -104,7 +110,8 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	char index[24];
 
 	ky_details_indent(out, depth);
-	ky_strbuf_addf(out, "%s:", name);
+	ky_foreign_adds(out, name);
+	ky_strbuf_addc(out, ':');
 	if (v->cls->kind == KY_FIELD_ARRAY) {
 		ky_strbuf_addf(out, " %" PRIu32 " elements", v->n_children);
 	} else if (v->cls->kind == KY_FIELD_OPTIONAL) {
@@ -138,8 +145,9 @@ static int put_event(struct details_sink *s, const struct ky_event *event,
 
 	ky_strbuf_addf(&s->lines.out, "event %" PRIu64 " ", s->n_events++);
 	ky_json_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
-	ky_strbuf_addf(&s->lines.out, " (class %" PRIu64 ") in %s at byte %" PRIu64, event->cls->id,
-		       stream->name, at_bits / 8);
+	ky_strbuf_addf(&s->lines.out, " (class %" PRIu64 ") in ", event->cls->id);
+	ky_foreign_adds(&s->lines.out, stream->name);
+	ky_strbuf_addf(&s->lines.out, " at byte %" PRIu64, at_bits / 8);
 	if (at_bits % 8)
 		ky_strbuf_addf(&s->lines.out, " bit %" PRIu64, at_bits % 8);
 	ky_strbuf_addf(&s->lines.out, ", %" PRIu64 " bits\n  ",
@@ -156,9 +164,11 @@ static int put_event(struct details_sink *s, const struct ky_event *event,
 
 static void put_loss(struct details_sink *s, const struct ky_loss *loss)
 {
+	ky_strbuf_adds(&s->lines.out, "lost in ");
+	ky_foreign_adds(&s->lines.out, loss->stream->name);
 	ky_strbuf_addf(&s->lines.out,
-		       "lost in %s: %" PRIu64 " events discarded, %" PRIu64 " packets missing\n",
-		       loss->stream->name, loss->events, loss->packets);
+		       ": %" PRIu64 " events discarded, %" PRIu64 " packets missing\n",
+		       loss->events, loss->packets);
 }
 
 static int details_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deep.h"
+#include "base/foreign.h"
 #include "ctf/unicode.h"
 
 #define LABELS_MAX 64
@@ -13,6 +14,20 @@
 static void put(struct ky_strbuf *out, const char *text)
 {
 	ky_strbuf_adds(out, text);
+}
+
+/* A character that is not ASCII, and what is none. Returns the bytes that it takes. */
+static size_t put_wide(struct ky_strbuf *out, const char *data, size_t len)
+{
+	char escape[KY_FOREIGN_ESCAPE_BYTES];
+	size_t n = ky_foreign_next(data, len, escape);
+
+	if (!escape[0])
+		ky_strbuf_add(out, data, n);
+	else
+		/* \u is JSON's escape, too; but JSON has none for bytes. */
+		ky_strbuf_adds(out, n > 1 ? escape : "\xef\xbf\xbd");
+	return n;
 }
 
 void ky_json_text(struct ky_strbuf *out, const char *data, size_t len)
@@ -28,7 +43,6 @@ void ky_json_text(struct ky_strbuf *out, const char *data, size_t len)
 	ky_strbuf_addc(out, '"');
 	while (at < len) {
 		unsigned char c = (unsigned char)data[at];
-		size_t n;
 
 		if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
 			out->data[out->len++] = (char)c;
@@ -44,9 +58,7 @@ void ky_json_text(struct ky_strbuf *out, const char *data, size_t len)
 			}
 			at++;
 		} else {
-			n = ky_utf8_length((const uint8_t *)data + at, len - at);
-			ky_strbuf_add(out, n ? data + at : "\xef\xbf\xbd", n ? n : 3);
-			at += n ? n : 1;
+			at += put_wide(out, data + at, len - at);
 		}
 	}
 	ky_strbuf_addc(out, '"');

@@ -6,7 +6,10 @@
 #include "base/strbuf.h"
 #include "ctf/decode.h"
 
-/* @data in quotes, with escapes; what is no UTF-8 becomes U+FFFD. */
+/*
+ * @data in quotes, with escapes, also of what a terminal would obey (base/foreign.h); what is no UTF-8 becomes
+ * U+FFFD.
+ */
 void ky_json_text(struct ky_strbuf *out, const char *data, size_t len);
 
 /* Write @value with all that it contains, and return the value behind it. */

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/foreign.h"
+
 #define BOLD "\033[1m"
 
 /* Colours by bold are what most terminals show as bright ones. */
@@ -68,7 +70,7 @@ void ky_text_add_name(struct ky_strbuf *out, const struct text_style *style,
 		      enum text_colour colour, const char *name)
 {
 	ky_strbuf_adds(out, ky_text_code(style, colour));
-	ky_strbuf_adds(out, name);
+	ky_foreign_adds(out, name);
 	ky_strbuf_adds(out, ky_text_code(style, TEXT_COLOUR_NONE));
 	ky_strbuf_adds(out, " = ");
 }
@@ -125,11 +127,13 @@ static void add_trace(struct head *h, const struct ky_trace_class *trace, const 
 	host = ky_env_find(trace, "hostname");
 	begin_piece(h, "trace");
 	if (trace->name) {
-		ky_strbuf_adds(h->out, trace->name);
+		ky_foreign_adds(h->out, trace->name);
 	} else {
-		if (host && host->is_text)
-			ky_strbuf_addf(h->out, place[0] ? "%s/" : "%s", host->text);
-		ky_strbuf_adds(h->out, place);
+		if (host && host->is_text) {
+			ky_foreign_adds(h->out, host->text);
+			ky_strbuf_adds(h->out, place[0] ? "/" : "");
+		}
+		ky_foreign_adds(h->out, place);
 	}
 	if (h->names)
 		ky_strbuf_adds(h->out, ", ");
@@ -147,10 +151,13 @@ static void add_env(struct head *h, const struct ky_trace_class *trace, unsigned
 	snprintf(name, sizeof(name), "trace:%s", variable);
 	begin_piece(h, name);
 	h->colon = true;
-	if (env->is_text)
-		ky_strbuf_addf(h->out, brackets ? "(%s)" : "%s", env->text);
-	else
+	if (!env->is_text) {
 		ky_strbuf_addf(h->out, "(%lld)", (long long)env->number);
+		return;
+	}
+	ky_strbuf_adds(h->out, brackets ? "(" : "");
+	ky_foreign_adds(h->out, env->text);
+	ky_strbuf_adds(h->out, brackets ? ")" : "");
 }
 
 /* The levels of LTTng; others are not shown. */
@@ -176,7 +183,7 @@ static void add_emf(struct head *h, const struct ky_event_class *cls)
 		return;
 	begin_piece(h, "model.emf.uri");
 	h->colon = true;
-	ky_strbuf_adds(h->out, cls->emf_uri);
+	ky_foreign_adds(h->out, cls->emf_uri);
 }
 
 static void add_event_name(struct head *h, const struct ky_event_class *cls)
@@ -190,7 +197,7 @@ static void add_event_name(struct head *h, const struct ky_event_class *cls)
 		begin_piece(h, "name");
 	ky_strbuf_adds(h->out,
 		       ky_text_code(h->style, known ? TEXT_COLOUR_EVENT : TEXT_COLOUR_UNKNOWN));
-	ky_strbuf_adds(h->out, known ? cls->name : "<unknown>");
+	ky_foreign_adds(h->out, known ? cls->name : "<unknown>");
 	ky_strbuf_adds(h->out, ky_text_code(h->style, TEXT_COLOUR_NONE));
 	ky_strbuf_adds(h->out, h->names ? ", " : ": ");
 }

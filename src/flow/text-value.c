@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
+#include "base/foreign.h"
 
 const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
 				"2021222324252627282930313233343536373839"
@@ -17,17 +18,29 @@ const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-/* For each byte: 0 as it is, 1 in hexadecimal, else the letter behind the backslash. */
+/* For each byte: 0 as it is, 1 in hexadecimal, 2 by its character, else the letter behind the backslash. */
 static const char escapes[256] = {
-	[1 ... 6] = 1, ['\0'] = '0',  ['\a'] = 'a', ['\b'] = 'b',    ['\t'] = 't', ['\n'] = 'n',
-	['\v'] = 'v',  ['\f'] = 'f',  ['\r'] = 'r', [14 ... 26] = 1, [27] = 'e',   [28 ... 31] = 1,
-	['"'] = '"',   ['\''] = '\'', ['?'] = '?',  ['\\'] = '\\',   [127] = 1,
+	[1 ... 6] = 1, ['\0'] = '0',	['\a'] = 'a',	   ['\b'] = 'b',  ['\t'] = 't',
+	['\n'] = 'n',  ['\v'] = 'v',	['\f'] = 'f',	   ['\r'] = 'r',  [14 ... 26] = 1,
+	[27] = 'e',    [28 ... 31] = 1, ['"'] = '"',	   ['\''] = '\'', ['?'] = '?',
+	['\\'] = '\\', [127] = 1,	[128 ... 255] = 2,
 };
 
-static char *put_escaped(char *at, unsigned char c)
+/* The character at *@text, which is moved behind it. Of n bytes, it takes up to 3 * n + 3. */
+static char *put_escaped(char *at, const char **text, const char *end)
 {
 	static const char digits[] = "0123456789abcdef";
+	char escape[KY_FOREIGN_ESCAPE_BYTES];
+	unsigned char c = (unsigned char)**text;
+	size_t n;
 
+	if (escapes[c] == 2) {
+		n = ky_foreign_next(*text, (size_t)(end - *text), escape);
+		at = *escape ? ky_text_put(at, escape, strlen(escape)) : ky_text_put(at, *text, n);
+		*text += n;
+		return at;
+	}
+	++*text;
 	*at++ = '\\';
 	if (escapes[c] != 1) {
 		*at++ = escapes[c];
@@ -39,7 +52,7 @@ static char *put_escaped(char *at, unsigned char c)
 	return at;
 }
 
-/* One byte takes up to 4; long texts go through the buffer in pieces. */
+/* One byte takes up to 4, the last character 6; long texts go through the buffer in pieces. */
 #define QUOTED_PIECE 4096
 
 char *ky_text_quoted(struct ky_text *text, char *at, const char *s, size_t len,
@@ -57,11 +70,11 @@ char *ky_text_quoted(struct ky_text *text, char *at, const char *s, size_t len,
 		at = ky_text_room(text, at, (size_t)(stop - s) * 4 + 8, err);
 		if (!at)
 			return NULL;
-		for (; s < stop; s++) {
+		while (s < stop) {
 			if (__builtin_expect(escapes[(unsigned char)*s], 0))
-				at = put_escaped(at, (unsigned char)*s);
+				at = put_escaped(at, &s, end);
 			else
-				*at++ = *s;
+				*at++ = *s++;
 		}
 	}
 	*at++ = '"';
@@ -319,18 +332,35 @@ static inline char *put_nested(struct ky_text *text, char *at, const struct ky_v
 	return put_deep(text, at, v, err);
 }
 
+/* A name, as people may see it. */
+static char *put_name(struct ky_text *text, char *at, const char *name, struct kymo_error *err)
+{
+	char escape[KY_FOREIGN_ESCAPE_BYTES];
+	size_t len = strlen(name), n;
+
+	for (; at && len; name += n, len -= n) {
+		n = ky_foreign_plain(name, len);
+		at = ky_text_room(text, at, n + sizeof(escape), err);
+		if (at && n) {
+			at = ky_text_put(at, name, n);
+		} else if (at) {
+			n = ky_foreign_next(name, len, escape);
+			at = ky_text_put(at, escape, strlen(escape));
+		}
+	}
+	return at;
+}
+
 /* "name = " */
 static char *put_member_name(struct ky_text *text, char *at, const char *name,
 			     struct kymo_error *err)
 {
-	if (__builtin_expect(text->style.codes != NULL, 0)) {
+	if (__builtin_expect(text->style.codes != NULL, 0))
 		at = put_literal(text, at, text->style.codes[TEXT_COLOUR_FIELD_NAME], err);
-		if (at)
-			at = put_literal(text, at, name, err);
-		name = text->style.codes[TEXT_COLOUR_NONE];
-	}
 	if (at)
-		at = put_literal(text, at, name, err);
+		at = put_name(text, at, name, err);
+	if (__builtin_expect(at && text->style.codes != NULL, 0))
+		at = put_literal(text, at, text->style.codes[TEXT_COLOUR_NONE], err);
 	return at ? put_literal(text, at, " = ", err) : NULL;
 }
 

@@ -411,6 +411,7 @@ static const struct text_packet *packet_context(struct ky_text *text, const stru
 	if (!end)
 		return NULL;
 	ky_strbuf_clear(&packet->text);
+	/* lint: own text: it was made above */
 	ky_strbuf_add(&packet->text, text->data + offset, (size_t)(end - text->data) - offset);
 	*at = text->data + offset;
 	if (ky_strbuf_failed(&packet->text)) {

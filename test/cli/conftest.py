@@ -70,7 +70,7 @@ def pytest_configure(config):
 
 
 class Result:
-    """What a program run left: code, out and err (text), raw (bytes of stdout)."""
+    """What a program run left: code, out and err (text), raw (bytes of stdout), shown."""
 
     def __init__(self, args, done):
         self.args = args
@@ -78,6 +78,11 @@ class Result:
         self.raw = done.stdout
         self.out = done.stdout.decode("utf-8", "surrogateescape")
         self.err = done.stderr.decode("utf-8", "surrogateescape")
+
+    @property
+    def shown(self):
+        """A peer's stdout as Kymo shows it to people: bytes that are no UTF-8 are escaped."""
+        return self.raw.decode("utf-8", "backslashreplace").encode()
 
     def __repr__(self):
         return f"{self.args} -> {self.code}\nstdout: {self.out[-2000:]}\nstderr: {self.err[-2000:]}"

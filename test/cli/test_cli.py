@@ -94,11 +94,30 @@ def test_control_characters_do_not_reach_the_terminal(kymo):
     assert "\033" not in kymo("completion", "\033[31mred", code=2).err
 
 
-def test_full_disk_is_no_success(kymo_bin):
+@pytest.mark.parametrize("args", (
+    ["help"], ["--version"], ["help", "print"], ["list", "--user"], ["list", "--user", "--json"], ["list", "--recordings"],
+    ["list", "--recordings", "--json"], ["doctor"], ["doctor", "--json"], ["report", "-l"], ["completion", "bash"],
+    ["info", "TRACE"], ["info", "--json", "TRACE"], ["print", "TRACE"], ["report", "summary", "TRACE"],
+    ["report", "--json", "summary", "TRACE"], ["report", "--csv", "summary", "TRACE"],
+    ["report", "--html", "summary", "TRACE"], ["lami", "cpu", "TRACE"], ["convert", "--to", "json", "TRACE"],
+    ["convert", "--to", "details", "TRACE"], ["convert", "--to", "perfetto", "TRACE"],
+    ["convert", "--to", "csv", "--fields", "$time", "TRACE"]), ids=" ".join)
+def test_full_disk_is_no_success(kymo_bin, root_dir, args):
+    trace = os.path.join(root_dir, "test", "data", "ok", "traces", "kinds")
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([kymo_bin, "help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([kymo_bin, *(trace if arg == "TRACE" else arg for arg in args)], stdout=full,
+                              stderr=subprocess.PIPE, check=False)
     assert done.returncode == 1
-    assert b"No space left" in done.stderr
+    assert b"cannot write" in done.stderr and b"No space left" in done.stderr
+
+
+@pytest.mark.parametrize("args", (
+    ["print", "TRACE"], ["convert", "--to", "json", "TRACE"], ["report", "summary", "TRACE"],
+    ["record", "--user", "a:b", "-o", "OUT", "true"]), ids=" ".join)
+def test_filters_that_are_wrong_are_usage(kymo, root_dir, tmp_path, args):
+    places = {"TRACE": os.path.join(root_dir, "test", "data", "ok", "traces", "kinds"), "OUT": tmp_path / "out"}
+    result = kymo(args[0], "--filter", "a >", *(places.get(arg, arg) for arg in args[1:]), code=2)
+    assert "--filter:1:4: the expression ends too early" in result.err
 
 
 def test_closed_pipe_is_silent(kymo_bin):
