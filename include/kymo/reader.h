@@ -54,10 +54,13 @@ struct kymo_reader_options {
 	size_t size; /* of this struct, as the program was compiled: later versions grow */
 	/* Only events that match this expression (docs/filter.md), or NULL. */
 	const char *filter;
-	/* Only events whose name matches one of these wildcards ("sched_*"); none: all. */
+	/*
+	 * Only events whose name matches one of these wildcards ("sched_*"); none: all. A wildcard behind '!' takes events
+	 * out again; where the first one is such, it does so of all.
+	 */
 	const char *const *events;
 	size_t n_events;
-	/* Only data streams whose name matches one of these; none: all. */
+	/* Only data streams whose name matches one of these, in the same way; none: all. */
 	const char *const *streams;
 	size_t n_streams;
 	/* Only events in this range, inclusive; ns from the clock's origin. */

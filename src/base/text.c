@@ -100,13 +100,17 @@ bool ky_glob_match(const char *pattern, const char *text)
 	return !*pattern;
 }
 
-bool ky_glob_match_any(const char *const *globs, size_t n, const char *text)
+bool ky_glob_choose(const char *const *globs, size_t n, const char *text)
 {
+	bool chosen = !n || globs[0][0] == '!';
+
 	for (size_t i = 0; i < n; i++) {
-		if (ky_glob_match(globs[i], text))
-			return true;
+		bool takes_out = globs[i][0] == '!';
+
+		if (ky_glob_match(globs[i] + takes_out, text))
+			chosen = !takes_out;
 	}
-	return !n;
+	return chosen;
 }
 
 size_t ky_edit_distance(const char *a, const char *b)

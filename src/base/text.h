@@ -20,8 +20,11 @@ int ky_digit_value(int c);
 
 /* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
 bool ky_glob_match(const char *pattern, const char *text);
-/* By one of @n @globs; by none at all, too. */
-bool ky_glob_match_any(const char *const *globs, size_t n, const char *text);
+/*
+ * Do @n @globs choose @text? The last one that matches it says: '!' before a glob takes out what it matches. Without any, and
+ * where '!' begins, all is chosen to begin with.
+ */
+bool ky_glob_choose(const char *const *globs, size_t n, const char *text);
 
 /* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564", and nothing else. */
 bool ky_parse_uuid(const char *text, uint8_t uuid[16]);

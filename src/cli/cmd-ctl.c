@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/choose-options.h"
 #include "cli/containers.h"
+#include "cli/filter-hint.h"
 #include "cli/recordings.h"
 #include "record/user-program.h"
 
@@ -193,6 +194,8 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 		return ky_cli_usage(command, "say what is to be changed");
 	if (!options->enable.len && (options->filter || options->log_level))
 		return ky_cli_usage(command, "--filter and --loglevel are about --enable-event");
+	ky_cli_hint_filter(options->filter);
+	ky_cli_hint_rules(&options->enable_kernel);
 	ret = ky_recordings_find(n_args ? args[0] : NULL, false, &place, &err);
 	if (!ret)
 		ret = ask_all(&place, options, &err);

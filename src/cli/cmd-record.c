@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo record: record the kernel and programs, for a time or while a command runs. */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,19 +14,18 @@
 #include "cli/record-containers.h"
 #include "cli/record-options.h"
 
-/* kymo-20261121-073000, and -2, -3 when that exists. */
-static const char *choose_output(const struct ky_record_options *options, char name[64])
+/*
+ * Make kymo-20261121-073000, or -2, -3 when that exists: only who makes it has the name. An error is met again when the
+ * recording makes its output.
+ */
+static void make_default_output(char name[64])
 {
 	time_t now = time(NULL);
-	size_t len;
 	struct tm tm;
+	size_t len = strftime(name, 64, "kymo-%Y%m%d-%H%M%S", localtime_r(&now, &tm));
 
-	if (options->output)
-		return options->output;
-	len = strftime(name, 64, "kymo-%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	for (int i = 2; access(name, F_OK) == 0 && i < 100; i++)
+	for (int i = 2; mkdir(name, 0700) < 0 && errno == EEXIST && i < INT_MAX; i++)
 		snprintf(name + len, 64 - len, "-%d", i);
-	return name;
 }
 
 static bool chooses_anybody(const struct ky_record_options *options)
@@ -52,11 +54,16 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
-	run.output = choose_output(options, name);
+	if (!options->output)
+		make_default_output(name);
+	run.output = options->output ? options->output : name;
 	code = ky_record_containers_find(&run, &options->cgroups, &options->containers, &err) < 0
 		       ? ky_cli_error(&err)
 		       : ky_record_run(&run);
 	ky_record_containers_fini(&run);
+	/* Empty: nothing was recorded. */
+	if (!options->output)
+		(void)rmdir(name);
 	return code;
 }
 

@@ -9,6 +9,7 @@
 #include "analysis/render.h"
 #include "base/error.h"
 #include "cli/damage.h"
+#include "cli/filter-hint.h"
 #include "cli/input-options.h"
 #include "cli/jobs.h"
 #include "cli/report-options.h"
@@ -235,6 +236,7 @@ static int open_flow(const struct ky_trace_set *set, const struct report_options
 	int status;
 
 	ky_selection_init(&selection);
+	ky_cli_hint_filter(options->select.filter);
 	selection.filter = options->select.filter;
 	selection.crew = ky_crew_jobs(crew) > 1 ? crew : NULL;
 	selection.whole_ahead = true;

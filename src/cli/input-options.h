@@ -23,8 +23,9 @@ struct ky_input_options {
 	{.name = "clock-offset",                                                                 \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "[TRACE:]NS",                                                                    \
-	 .help = "Add so many nanoseconds (or -3ms, 2s) to the times of TRACE, a wildcard over " \
-		 "traces' paths or the ends of them; without it to all. May be given again.",    \
+	 .help = "Add so many nanoseconds (or -3ms, 2s) to the times of TRACE: a path that is "  \
+		 "given, a trace below it, the end of either, or a wildcard over these; without "   \
+		 "it to all. May be given again.",                                              \
 	 .at = offsetof(type, input.clock_offsets)}
 
 /* For commands that put several traces in one order. */

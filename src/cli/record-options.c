@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "kernel/catalogue.h"
 #include "cli/choose-options.h"
+#include "cli/filter-hint.h"
 #include "kernel/convert.h"
 
 #define DEFAULT_BUFFER_BYTES (4u << 20)
@@ -326,6 +327,7 @@ static int check_user_options(const struct ky_command *command,
 		return ky_cli_usage(command,
 				    "--filter and --loglevel are about programs: give --user too; "
 				    "kernel events are filtered by --kernel 'EVENTS if EXPR'");
+	ky_cli_hint_filter(to->filter);
 	if (options->log_level &&
 	    ky_user_levels_parse(options->log_level, &to->level_min, &to->level_max) < 0)
 		return ky_cli_usage(command,
@@ -368,6 +370,7 @@ int ky_record_check_options(const struct ky_command *command,
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
 	to->events = (const char *const *)options->kernel.items;
 	to->n_events = options->kernel.len;
+	ky_cli_hint_rules(&options->kernel);
 	to->exclusions = (const char *const *)options->exclude.items;
 	to->n_exclusions = options->exclude.len;
 	to->exclusions_may_miss = run->has_user;

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "cli/damage.h"
 #include "cli/drain.h"
+#include "cli/filter-hint.h"
 #include "flow/parallel.h"
 #include "flow/range.h"
-#include "query/filter.h"
 
 void ky_cli_select_defaults(struct ky_select_options *options)
 {
@@ -146,6 +146,7 @@ static int resolve(const struct ky_trace_set *set, const struct ky_select_option
 	if (o->head != UINT64_MAX && o->tail != UINT64_MAX)
 		return ky_error_set(err, KYMO_E_INVALID, "--head and --tail exclude each other");
 	ky_selection_init(selection);
+	ky_cli_hint_filter(o->filter);
 	selection->filter = o->filter;
 	selection->events = (const char *const *)o->events.items;
 	selection->n_events = o->events.len;

@@ -32,7 +32,7 @@ struct ky_select_options {
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "GLOB",                                                                          \
 	 .help = "Only events whose name matches, such as 'sched_*'; may be given again for "    \
-		 "more.",                                                                        \
+		 "more. '!' before it leaves events out: '!lttng_*'.",                           \
 	 .at = offsetof(type, select.events)},                                                   \
 	{.name = "stream",                                                                       \
 	 .kind = KY_OPTION_LIST,                                                                 \

@@ -43,7 +43,7 @@ static int summed_init(struct summed *s, const struct ky_trace_set *set,
 		return KYMO_E_MEMORY;
 	ky_vec_foreach(&set->streams, it) {
 		if (ret == KYMO_OK && (*it)->file.data &&
-		    ky_glob_match_any(selection->streams, selection->n_streams, (*it)->name))
+		    ky_glob_choose(selection->streams, selection->n_streams, (*it)->name))
 			ret = add_stream(s, *it);
 	}
 	return ret;
@@ -72,8 +72,8 @@ static void add_up(const struct summed *s, const struct ky_selection *selection,
 				pass->loss(pass->data, loss);
 		}
 		for (size_t c = 0; c < cls->events.len && new_trace(s, i); c++) {
-			if (ky_glob_match_any(selection->events, selection->n_events,
-					      cls->events.data[c]->name))
+			if (ky_glob_choose(selection->events, selection->n_events,
+					   cls->events.data[c]->name))
 				pass->n_events += s->counts[i][c];
 		}
 	}

@@ -9,6 +9,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/foreign.h"
+#include "flow/buffer.h"
 #include "flow/json-value.h"
 #include "flow/lines.h"
 #include "flow/text.h"
@@ -99,12 +100,27 @@ static const char *child_name(const struct ky_value *parent, const struct ky_val
 	return child->name ? child->name : index;
 }
 
-KY_DEEP4(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *,
-	 const char *, int)
+/* "text", or 01 61 62 |.ab|. */
+static void put_buffer(struct ky_strbuf *out, const struct ky_value *v)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT;
+	bool is_text = ky_buffer_bytes(&bytes, v);
+
+	ky_strbuf_addf(out, " %zu bytes: ", bytes.len);
+	if (is_text)
+		ky_json_text(out, ky_strbuf_text(&bytes), bytes.len);
+	else
+		ky_buffer_hex(out, ky_strbuf_text(&bytes), bytes.len);
+	out->failed |= ky_strbuf_failed(&bytes);
+	ky_strbuf_fini(&bytes);
+}
+
+KY_DEEP5(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *,
+	 const char *, int, bool)
 
 /* "NAME: VALUE", members and elements below. Returns the value behind it. */
 static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v,
-					const char *name, int depth)
+					const char *name, int depth, bool has_buffers)
 {
 	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
 	char index[24];
@@ -112,7 +128,10 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	ky_details_indent(out, depth);
 	ky_foreign_adds(out, name);
 	ky_strbuf_addc(out, ':');
-	if (v->cls->kind == KY_FIELD_ARRAY) {
+	if (has_buffers && ky_buffer_is(v)) {
+		put_buffer(out, v);
+		child = end;
+	} else if (v->cls->kind == KY_FIELD_ARRAY) {
 		ky_strbuf_addf(out, " %" PRIu32 " elements", v->n_children);
 	} else if (v->cls->kind == KY_FIELD_OPTIONAL) {
 		ky_strbuf_adds(out, v->n_below ? " there" : " absent");
@@ -123,7 +142,8 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	ky_strbuf_addc(out, '\n');
 	for (unsigned long i = 0; child && child < end; i++) {
 		snprintf(index, sizeof(index), "[%lu]", i);
-		child = put_value_deep(NULL, out, child, child_name(v, child, index), depth + 1);
+		child = put_value_deep(NULL, out, child, child_name(v, child, index), depth + 1,
+				       has_buffers);
 	}
 	if (!child)
 		out->failed = true;
@@ -157,7 +177,8 @@ static int put_event(struct details_sink *s, const struct ky_event *event,
 	for (int scope = KY_SCOPE_PACKET_CONTEXT; scope < KY_SCOPE_COUNT && n >= 0; scope++) {
 		n = ky_values_decode(&s->values, event, (enum ky_scope)scope, err);
 		if (n > 0)
-			put_value(&s->lines.out, s->values.list.data, names[scope], 1);
+			put_value(&s->lines.out, s->values.list.data, names[scope], 1,
+				  ky_buffer_scope(s->values.list.data));
 	}
 	return n < 0 ? n : KYMO_OK;
 }

@@ -52,8 +52,8 @@ static int build_wanted(struct ky_selected *s, const struct ky_trace_set *set,
 			return ky_error_nomem(err);
 		for (size_t e = 0; e < cls->events.len; e++)
 			wanted[e] =
-				ky_glob_match_any(selection->events, selection->n_events,
-						  cls->events.data[e]->name) &&
+				ky_glob_choose(selection->events, selection->n_events,
+					       cls->events.data[e]->name) &&
 				(!s->filter ||
 				 ky_filter_verdict(s->filter, t, cls->events.data[e]) != KY_NEVER);
 	}
@@ -65,6 +65,7 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 			struct kymo_error *err)
 {
 	for (size_t i = 0; i < selection->n_events; i++) {
+		const char *glob = selection->events[i] + (selection->events[i][0] == '!');
 		const char *nearest = NULL;
 		size_t distance = SIZE_MAX;
 		bool found = false;
@@ -74,9 +75,9 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 
 			for (size_t e = 0; e < cls->events.len && !found; e++) {
 				const char *name = cls->events.data[e]->name;
-				size_t here = ky_edit_distance(selection->events[i], name);
+				size_t here = ky_edit_distance(glob, name);
 
-				found = ky_glob_match(selection->events[i], name);
+				found = ky_glob_match(glob, name);
 				if (here < distance) {
 					distance = here;
 					nearest = name;
@@ -85,8 +86,7 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 		}
 		if (found)
 			continue;
-		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'",
-			     selection->events[i]);
+		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'", glob);
 		if (nearest)
 			ky_error_hint(err, "the nearest is %s", nearest);
 		return KYMO_E_INVALID;
@@ -119,7 +119,7 @@ static int pick_streams(struct ky_selected *s, const struct ky_trace_set *set,
 	bool matched = !selection->n_streams;
 
 	ky_vec_foreach(&set->streams, stream) {
-		if (!ky_glob_match_any(selection->streams, selection->n_streams, (*stream)->name))
+		if (!ky_glob_choose(selection->streams, selection->n_streams, (*stream)->name))
 			continue;
 		matched = true;
 		if (selection->only && !selection->only[(*stream)->index])

@@ -15,10 +15,10 @@ struct ky_crew;
 
 struct ky_selection {
 	const char *filter; /* an expression (query/filter.h), or NULL */
-	/* Wildcards over event names; an event passes when any matches. None: all pass. */
+	/* Wildcards over event names, see ky_glob_choose(). None: all pass. */
 	const char *const *events;
 	size_t n_events;
-	/* Wildcards over stream names (file names); none: all. */
+	/* Wildcards over stream names (file names), chosen in the same way; none: all. */
 	const char *const *streams;
 	size_t n_streams;
 	const bool *only;     /* by ky_stream.index: whether it is wanted at all; NULL: all are */

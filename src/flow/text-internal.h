@@ -109,7 +109,9 @@ struct ky_text {
 	struct ky_text_options options;
 	struct text_style style;
 	bool styled_stamp; /* cycles, names or colours */
-	bool field_names;  /* in the scope that is being written by its values */
+	/* Of the scope that is being written by its values: */
+	bool field_names;
+	bool has_buffers; /* see ky_buffer_scope() */
 	char *data;
 	size_t len, cap; /* cap without the slack */
 	bool held;	 /* only ky_text_flush() writes; else the buffer grows */

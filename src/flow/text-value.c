@@ -9,6 +9,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/foreign.h"
+#include "flow/buffer.h"
 
 const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
 				"2021222324252627282930313233343536373839"
@@ -270,6 +271,35 @@ static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
 	return at;
 }
 
+static char *put_bytes(struct ky_text *text, char *at, const char *s, size_t len,
+		       struct kymo_error *err)
+{
+	at = ky_text_room(text, at, len, err);
+	return at ? ky_text_put(at, s, len) : NULL;
+}
+
+/* "text", or 01 61 62 |.ab|. */
+static char *put_buffer(struct ky_text *text, char *at, const struct ky_value *v,
+			struct kymo_error *err)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT, hex = KY_STRBUF_INIT;
+	bool is_text = ky_buffer_bytes(&bytes, v);
+
+	if (!is_text)
+		ky_buffer_hex(&hex, ky_strbuf_text(&bytes), bytes.len);
+	if (ky_strbuf_failed(&bytes) || ky_strbuf_failed(&hex)) {
+		ky_error_nomem(err);
+		at = NULL;
+	} else if (is_text) {
+		at = ky_text_quoted(text, at, ky_strbuf_text(&bytes), bytes.len, err);
+	} else {
+		at = put_bytes(text, at, hex.data, hex.len, err);
+	}
+	ky_strbuf_fini(&bytes);
+	ky_strbuf_fini(&hex);
+	return at;
+}
+
 /* ---- values ------------------------------------------------------------------------------ */
 
 KY_DEEP4(char *, put_value, struct ky_text *, char *, const struct ky_value *, struct kymo_error *)
@@ -296,11 +326,12 @@ static char *put_literal(struct ky_text *text, char *at, const char *s, struct k
 }
 
 /* Does the value as a whole have a colour? Enumerations have them inside. */
-static bool has_colour(const struct ky_value *v)
+static bool has_colour(const struct ky_text *text, const struct ky_value *v)
 {
 	switch (v->cls->kind) {
-	case KY_FIELD_STRUCT:
 	case KY_FIELD_ARRAY:
+		return text->has_buffers && ky_buffer_is(v);
+	case KY_FIELD_STRUCT:
 	case KY_FIELD_VARIANT:
 	case KY_FIELD_OPTIONAL:
 		return false;
@@ -327,7 +358,7 @@ static char *put_coloured(struct ky_text *text, char *at, const struct ky_value 
 static inline char *put_nested(struct ky_text *text, char *at, const struct ky_value *v,
 			       struct kymo_error *err)
 {
-	if (__builtin_expect(text->style.codes && has_colour(v), 0))
+	if (__builtin_expect(text->style.codes && has_colour(text, v), 0))
 		return put_coloured(text, at, v, err);
 	return put_deep(text, at, v, err);
 }
@@ -431,8 +462,11 @@ static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
 		       struct kymo_error *err)
 {
 	switch (v->cls->kind) {
-	case KY_FIELD_STRUCT:
 	case KY_FIELD_ARRAY:
+		if (text->has_buffers && ky_buffer_is(v))
+			return put_buffer(text, at, v, err);
+		return put_children(text, at, v, false, err);
+	case KY_FIELD_STRUCT:
 	case KY_FIELD_VARIANT:
 		return put_children(text, at, v, false, err);
 	case KY_FIELD_OPTIONAL:
@@ -465,5 +499,6 @@ char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event
 	if (n <= 0)
 		return n < 0 ? NULL : at;
 	text->field_names = ky_text_names_fields(&text->style, scope);
+	text->has_buffers = ky_buffer_scope(text->values.list.data);
 	return put_children(text, at, text->values.list.data, skip_roles, err);
 }

@@ -9,7 +9,8 @@
  * as far as they exist. Names, parts of the origin and colours are options, as babeltrace2 has them.
  * Differences from babeltrace2 2.0.4, each where its line is wrong: an empty
  * string is shown empty (it shows what an earlier event of that type held), negative times are all
- * written as seconds, and time that goes back shows as (-0.000000001).
+ * written as seconds, and time that goes back shows as (-0.000000001). Buffers of system calls that
+ * Kymo recorded are shown as flow/buffer.h says, not as lists of numbers.
  */
 #ifndef KY_FLOW_TEXT_H
 #define KY_FLOW_TEXT_H

@@ -58,6 +58,12 @@ void ky_filter_free(struct ky_filter *filter); /* NULL is fine */
 bool ky_filter_missing_context(const char *text, const struct ky_trace_class *const *traces,
 			       size_t n_traces, char *name, size_t size);
 
+/*
+ * Does @text compare something with a text that has '*' or '?' by == != or in, which take these as they are? Then that text is
+ * written to @pattern, of @size bytes, and its place to @column.
+ */
+bool ky_filter_literal_glob(const char *text, char *pattern, size_t size, uint32_t *column);
+
 /* @cls belongs to traces[@trace] of the call above. */
 enum ky_verdict ky_filter_verdict(const struct ky_filter *filter, size_t trace,
 				  const struct ky_event_class *cls);

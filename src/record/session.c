@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "record/session-internal.h"
+#include "store/flight-sink.h"
 
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
@@ -220,6 +221,14 @@ int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *w
 
 /* ---- stopping ------------------------------------------------------------------------- */
 
+/* Of @cpu: events that are in the trace, or that a flight recorder keeps for it. */
+static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)
+{
+	return session->disk && !session->options.raw
+		       ? ky_flight_sink_kept(session->sink, cpu->stream)
+		       : cpu->convert.events;
+}
+
 /* @kept: by a flight recorder. */
 static void count(struct ky_session *session, uint64_t kept)
 {
@@ -237,7 +246,7 @@ static void count(struct ky_session *session, uint64_t kept)
 			continue;
 		stats->cpus[stats->n_cpus++] = (struct ky_session_cpu_stats){
 			.cpu = cpu->convert.cpu,
-			.events = cpu->convert.events,
+			.events = events_of(session, cpu),
 			.lost = cpu->convert.lost,
 			.bad = cpu->convert.bad,
 		};

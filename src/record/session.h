@@ -78,7 +78,7 @@ struct ky_session_options {
 
 struct ky_session_cpu_stats {
 	uint32_t cpu;
-	uint64_t events, lost, bad;
+	uint64_t events, lost, bad; /* `events` without those that newer ones replaced */
 };
 
 struct ky_session_stats {

@@ -183,9 +183,10 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 	struct ky_user_blob blob = blob_of(ring);
 	uint64_t begin = now_ns();
 	uint32_t n_bad = 0;
-	int ret = ky_user_trace_open(trace, output, &blob, &ring->clock, ring->n_buffers, &n_bad,
-				     err);
+	int ret;
 
+	trace->is_recovered = ring->read_only;
+	ret = ky_user_trace_open(trace, output, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
 	/* What the program told since is written at once: it had begun to tell. */
 	ring->metadata_ns = 0;
 	ring->metadata_took_ns = now_ns() - begin;

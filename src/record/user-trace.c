@@ -217,13 +217,18 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 	return stream->number < 0 ? tell_limit(stream->number, refusals, err) : KYMO_OK;
 }
 
-/* Goes up by one; where a sub-buffer was overwritten before it could be copied, by more. */
+/*
+ * Goes up by one; where a sub-buffer was overwritten before it could be copied, by more. What is recovered goes on behind
+ * the packets that the killed recorder wrote, so that readers of both can tell what both have.
+ */
 static uint64_t next_sequence(const struct ky_user_trace *trace, struct ky_user_stream *stream,
 			      const struct kymo_ring_packet *packet)
 {
 	uint64_t subbuf = packet->sequence - stream->first_subbuf;
 
-	if (!stream->sequence)
+	if (!stream->sequence && trace->is_recovered)
+		stream->sequence = packet->sequence;
+	else if (!stream->sequence)
 		stream->first_subbuf = packet->sequence;
 	else if (trace->is_copy && packet->records && subbuf > stream->sequence)
 		stream->sequence = subbuf;

@@ -35,6 +35,7 @@ struct ky_user_trace {
 	struct ky_user_stream *streams; /* n_streams: one per buffer */
 	uint32_t n_streams;
 	bool is_copy; /* of a ring that is overwritten: missing sub-buffers are missing packets */
+	bool is_recovered;     /* of a ring that a killed recorder read the beginning of */
 	uint64_t first_cycles; /* where the first packet begins; UINT64_MAX: there is none */
 	struct ky_user_stream dump_stream;
 	struct ky_packet_writer dump_writer;

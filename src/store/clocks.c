@@ -58,44 +58,89 @@ static int shift_clock(struct ky_clock_class *clock, int64_t ns)
 	return KYMO_OK;
 }
 
-/* Does @pattern (of @len bytes) match the path, or what stands behind any '/' of it? */
-static bool is_meant(const char *path, const char *pattern, size_t len)
+/* Does @pattern match @path, or what stands behind any '/' of it? */
+static bool matches_end(const char *path, const char *pattern)
 {
-	char *copy = strndup(pattern, len);
-	bool found = copy && ky_glob_match(copy, path);
+	bool found = ky_glob_match(pattern, path);
 
-	for (const char *at = strchr(path, '/'); copy && at && !found; at = strchr(at + 1, '/'))
-		found = ky_glob_match(copy, at + 1);
-	free(copy);
+	for (const char *at = strchr(path, '/'); at && !found; at = strchr(at + 1, '/'))
+		found = ky_glob_match(pattern, at + 1);
 	return found;
+}
+
+/*
+ * Does @pattern match the trace's path, the one that was given, or one between them? Of each, or of what stands behind any
+ * '/' of it.
+ */
+static bool is_meant(const struct ky_trace *trace, const char *pattern)
+{
+	char *path = strdup(trace->path);
+	size_t end = path ? strlen(path) : 0;
+	bool found = path && matches_end(path, pattern);
+
+	while (!found && end > trace->name_at) {
+		while (end > trace->name_at && path[end - 1] != '/')
+			end--;
+		while (end > 1 && path[end - 1] == '/')
+			end--;
+		path[end] = '\0';
+		found = end && matches_end(path, pattern);
+	}
+	free(path);
+	return found;
+}
+
+static int shift_trace(struct ky_trace *trace, int64_t ns, const char *offset,
+		       struct kymo_error *err)
+{
+	trace->is_edited = true;
+	ky_vec_foreach(&trace->cls->clocks, clock) {
+		if (shift_clock(*clock, ns) < 0)
+			return ky_error_set(err, KYMO_E_INVALID,
+					    "the clock offset '%s' is too large", offset);
+	}
+	return KYMO_OK;
+}
+
+/* Those that @pattern matches; NULL: all. */
+static int shift_matching(struct ky_trace_set *set, const char *pattern, int64_t ns,
+			  const char *offset, struct kymo_error *err)
+{
+	bool any = false;
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&set->traces, trace) {
+		if (ret < 0 || (pattern && !is_meant(*trace, pattern)))
+			continue;
+		any = true;
+		ret = shift_trace(*trace, ns, offset, err);
+	}
+	return any ? ret
+		   : ky_error_set(err, KYMO_E_INVALID, "no trace matches the clock offset '%s'",
+				  offset);
 }
 
 static int shift(struct ky_trace_set *set, const char *offset, struct kymo_error *err)
 {
 	const char *colon = strrchr(offset, ':');
-	bool any = false;
+	size_t len = colon ? (size_t)(colon - offset) : 0;
+	char *pattern;
 	int64_t ns;
+	int ret;
 
 	if (parse_offset(colon ? colon + 1 : offset, &ns) < 0) {
 		ky_error_set(err, KYMO_E_INVALID, "'%s' is no clock offset", offset);
 		ky_error_hint(err, "give nanoseconds or a unit: -1500, 3ms, or TRACE:-2s");
 		return KYMO_E_INVALID;
 	}
-	ky_vec_foreach(&set->traces, it) {
-		struct ky_trace *trace = *it;
-
-		if (colon && !is_meant(trace->path, offset, (size_t)(colon - offset)))
-			continue;
-		any = trace->is_edited = true;
-		ky_vec_foreach(&trace->cls->clocks, clock) {
-			if (shift_clock(*clock, ns) < 0)
-				return ky_error_set(err, KYMO_E_INVALID,
-						    "the clock offset '%s' is too large", offset);
-		}
-	}
-	return any ? KYMO_OK
-		   : ky_error_set(err, KYMO_E_INVALID, "no trace matches the clock offset '%s'",
-				  offset);
+	if (!colon)
+		return shift_matching(set, NULL, ns, offset, err);
+	while (len > 1 && offset[len - 1] == '/')
+		len--;
+	pattern = strndup(offset, len);
+	ret = pattern ? shift_matching(set, pattern, ns, offset, err) : ky_error_nomem(err);
+	free(pattern);
+	return ret;
 }
 
 int ky_clocks_shift(struct ky_trace_set *set, const char *const *offsets, size_t n_offsets,

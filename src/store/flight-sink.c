@@ -221,6 +221,17 @@ int ky_flight_sink_copy_state(const struct ky_packet_sink *flight, struct ky_pac
 		       : copy_streams((const struct flight_sink *)flight, true, to, events, err);
 }
 
+uint64_t ky_flight_sink_kept(const struct ky_packet_sink *flight, int number)
+{
+	const struct flight_sink *sink = (const struct flight_sink *)flight;
+	const struct packet *packet = sink->streams.data[number].oldest;
+	uint64_t events = 0;
+
+	for (; packet; packet = packet->next)
+		events += packet->out.n_events;
+	return events;
+}
+
 uint64_t ky_flight_sink_oldest(const struct ky_packet_sink *flight)
 {
 	const struct flight_sink *sink = (const struct flight_sink *)flight;

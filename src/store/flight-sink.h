@@ -22,6 +22,8 @@ int ky_flight_sink_copy_events(const struct ky_packet_sink *flight, struct ky_pa
 int ky_flight_sink_copy_state(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
 			      uint64_t *events, struct kymo_error *err);
 
+/* How many events are kept of stream @number. */
+uint64_t ky_flight_sink_kept(const struct ky_packet_sink *flight, int number);
 /* When the oldest packet begins of the streams that forget; UINT64_MAX: there is none. */
 uint64_t ky_flight_sink_oldest(const struct ky_packet_sink *flight);
 /* Forget the packets of stream @number that begin from @first_cycles to @last_cycles. How many events these had. */

@@ -25,6 +25,7 @@ struct file {
 	size_t at; /* its place among the trace's streams */
 	struct ky_packet_list packets;
 	size_t first; /* packets before are in an earlier file too */
+	bool is_cut; /* its last packet is torn, and whole in a later file: ->packets is without it */
 };
 
 KY_VEC_TYPE(files, struct file);
@@ -100,17 +101,61 @@ static bool follows(const struct ky_packet_entry *last, const struct ky_packet_e
 	return last->has_sequence && next->has_sequence;
 }
 
+static uint64_t page_up(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+/* Is the last packet of @tail torn (a killed recorder wrote its beginning), and the first one of @next the whole of it? */
+static bool is_torn(const struct file *tail, const struct file *next)
+{
+	const struct ky_packet_entry *p = ky_vec_last(&tail->packets), *q = &next->packets.data[0];
+
+	return !is_whole(tail, p) && is_whole(next, q) && p->has_sequence && p->has_times &&
+	       p->sequence == q->sequence && p->begin_cycles == q->begin_cycles &&
+	       p->end_cycles == q->end_cycles && p->content_bits == q->content_bits;
+}
+
+/* Let the file of @file end before its torn packet, which begins at @bytes. */
+static int cut_file(const struct file *file, uint64_t bytes, struct kymo_error *err)
+{
+	struct ky_stream *stream = file->stream;
+	uint64_t kept = page_up(bytes), mapped = page_up(stream->file.size_bytes);
+
+	ky_guard_remove(stream->file.data, stream->file.size_bytes);
+	if (ky_guard_add(stream->file.data, bytes) < 0)
+		return ky_error_nomem(err);
+	if (mapped > kept)
+		munmap((void *)(uintptr_t)(stream->file.data + kept), mapped - kept);
+	stream->file.size_bytes = stream->parts.data[0].size_bytes = bytes;
+	return KYMO_OK;
+}
+
+/* What @file has whole, no torn beginning of is needed in @chain. */
+static void replace_torn(struct files *chain, const struct file *file)
+{
+	struct file *tail = chain->len ? &chain->data[chain->len - 1] : NULL;
+
+	if (!tail || tail->packets.len < 2 || !is_torn(tail, file))
+		return;
+	tail->packets.len--;
+	tail->is_cut = true;
+}
+
 /*
  * Does @file go on where those of @chain end? Sets file->first, which is behind the last
  * packet when all of it is there already.
  */
-static bool fits(const struct files *chain, struct file *file)
+static bool fits(struct files *chain, struct file *file)
 {
 	const struct ky_packet_entry *last;
 	const struct file *tail;
 
 	if (!chain->len)
 		return true;
+	replace_torn(chain, file);
 	while (file->first < file->packets.len &&
 	       has_packet(chain, file, &file->packets.data[file->first]))
 		file->first++;
@@ -122,13 +167,6 @@ static bool fits(const struct files *chain, struct file *file)
 }
 
 /* ---- mapping ----------------------------------------------------------------------------- */
-
-static uint64_t page_up(uint64_t bytes)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	return (bytes + page - 1) & ~(page - 1);
-}
 
 /* Move the mapping of @file to @to; its stream keeps nothing of it. */
 static int move_mapping(struct file *file, uint8_t *to)
@@ -229,6 +267,19 @@ static void remove_stream(struct ky_trace *trace, const struct file *file)
 	ky_stream_free(file->stream);
 }
 
+static int cut_files(const struct files *chain, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(chain, file) {
+		if (ret == KYMO_OK && file->is_cut)
+			/* What is behind the last packet of the list, which still stands there. */
+			ret = cut_file(file, file->packets.data[file->packets.len].offset_bytes,
+				       err);
+	}
+	return ret;
+}
+
 static int join_files(struct ky_trace *trace, struct files *files, struct kymo_error *err)
 {
 	struct files chain = KY_VEC_INIT;
@@ -245,6 +296,8 @@ static int join_files(struct ky_trace *trace, struct files *files, struct kymo_e
 		else
 			(void)ky_vec_push(&chain, *file);
 	}
+	if (ret == KYMO_OK)
+		ret = cut_files(&chain, err);
 	if (ret == KYMO_OK && chain.len > 1) {
 		ret = map_chain(&chain, err);
 		for (size_t i = 1; i < chain.len && ret == KYMO_OK; i++)

@@ -99,6 +99,17 @@ def test_offsets_of_one_trace(kymo, maker, tmp_path):
     assert numbers(twice) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
 
 
+@pytest.mark.parametrize("which, moved", (
+    ("one", {0, 1}), ("one/", {0, 1}), ("./one", {0, 1}), ("o?e", {0, 1}), ("one/ust", {1}), ("ust", {1}), ("pid", {1}),
+    ("kernel", {0, 2}), ("two/kernel", {2})))
+def test_offsets_of_the_trace_that_is_given(kymo, maker, tmp_path, which, moved):
+    """However it is written on the command line, and of what is in it."""
+    for cpu, name in enumerate(("one/kernel", "one/ust/pid", "two/kernel")):
+        write(maker, tmp_path / name, cpu, clock())
+    printed = numbers(kymo("print", f"--clock-offset={which}:1000s", "./one/", "./two", cwd=tmp_path))
+    assert len(printed) == 15 and {n // 10 for n in printed[-5 * len(moved):]} == moved
+
+
 @pytest.mark.parametrize("wrong", ("x", "", "two:", "5parsecs", "none:5s", "9999999999999999999",
                                    "9000000000s"))
 def test_wrong_offsets_are_usage_errors(kymo, maker, tmp_path, wrong):

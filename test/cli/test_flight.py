@@ -10,6 +10,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from test_user import KYMO, box, events, nothing_left, pytestmark  # noqa: F401 (a fixture)
 
 FLIGHT = """
@@ -279,3 +281,14 @@ kymo info snap out
         kymo = subprocess.run([KYMO, "print", path], capture_output=True, text=True, check=True)
         peer = subprocess.run(["babeltrace2", path], capture_output=True, text=True, check=True)
         assert kymo.stdout.count("sched_switch") == peer.stdout.count("sched_switch") > 0
+
+
+@pytest.mark.parametrize("more", ("", "--raw"))
+def test_kernel_summary(box, more):
+    """What newer events replaced is counted once: not in the rows, which add up to the first line."""
+    done = box(f"kymo record {more} --overwrite --kernel 'syscall_*_getppid' --buffer-size 64k -o out -- "
+               "python3 -c 'import os\nfor _ in range(50000): os.getppid()'")
+    summary = done.err[done.err.index("Recorded "):]
+    counts = sum(int(n) for n in re.findall(r"(\d+) (?:raw records|events)", summary.splitlines()[0]))
+    assert counts == sum(int(n) for n in re.findall(r"^ +(?:\d+|state) +(\d+)", summary, re.M)) < 50000
+    assert int(re.search(r"(\d+) older events were overwritten", summary)[1]) > 50000

@@ -436,6 +436,18 @@ def test_default_output(kymo, needs_root_tracefs, tmp_path):
     assert len(names) == 1 and re.fullmatch(r"kymo-\d{8}-\d{6}", names[0])
 
 
+def test_default_outputs_at_once(kymo_bin, needs_root_tracefs, tmp_path):
+    """Recordings that begin within one second have names of their own; one that cannot begin leaves none."""
+    some = [subprocess.Popen([kymo_bin, "record", "-k", "sched_switch", "--", "true"], cwd=tmp_path,
+                             stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for process in some:
+        assert "Recorded" in process.communicate(timeout=120)[1] and process.returncode == 0
+    names = os.listdir(tmp_path)
+    assert len(names) == 4 and all(re.fullmatch(r"kymo-\d{8}-\d{6}(-\d)?", name) for name in names)
+    subprocess.run([kymo_bin, "record", "-k", "nosuch", "--", "true"], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False)
+    assert os.listdir(tmp_path) == names
+
+
 class Recorder:
     """kymo record in the background."""
 

@@ -61,6 +61,17 @@ def test_event(select, lines, globs):
     assert want and select(*options) == want
 
 
+@pytest.mark.parametrize("globs, want", [
+    (["!tick"], lambda name: name != "tick"), (["!t*", "!data"], lambda name: name[0] != "t" and name != "data"),
+    (["t*", "!tick"], lambda name: name[0] == "t" and name != "tick"), (["!*", "data"], lambda name: name == "data")])
+def test_events_left_out(kymo, trace, select, lines, globs, want):
+    """The last wildcard that matches says it, as in rules of kymo record."""
+    options = [word for glob in globs for word in ("--event", glob)]
+    wanted = [event for event in lines if want(event[1])]
+    assert select(*options) == wanted
+    assert kymo("print", "--count", *options, trace).out == f"{len(wanted)}\n"
+
+
 @pytest.mark.parametrize("glob, cpus", [("channel_1", [1]), ("*_0", [0]), ("c*", [0, 1])])
 def test_stream(select, lines, glob, cpus):
     assert select("--stream", glob) == [e for e in lines if e[2] in cpus]
@@ -159,6 +170,7 @@ def test_count_of_a_damaged_trace(kymo, tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     (["--event", "tock"], "no event of the trace is named 'tock'"),
+    (["--event", "!tock"], "no event of the trace is named 'tock'"),
     (["--stream", "nowhere"], "no stream of the trace is named 'nowhere'"),
     (["--stream", "nowhere"], "; there are channel_0, channel_1"),
     (["--filter", "numbr > 1"], "numbr"),
@@ -191,3 +203,17 @@ def test_kernel_trace(kymo, shared):
     got = kymo("print", "--clock-seconds", "--no-delta", "--event", "syscall_exit_*", "--filter",
                "ret < 0", path).out.splitlines()
     assert want and got == want
+
+
+@pytest.mark.parametrize("expression, place", [
+    ("$event == 't*'", 11), ("number > 1 && !($event != 'ti?k')", 27), ("$event in ('tick', 'd*')", 20)])
+def test_patterns_where_there_are_none(kymo, trace, expression, place):
+    """LTTng's == takes '*': there is a warning where Kymo's does not; each time, also where nothing is printed."""
+    for command in (["print"], ["print", "--count"], ["convert", "--to", "json"], ["report", "summary"]):
+        err = kymo(*command, "--filter", expression, trace, code=None).err
+        assert err.count("letter by letter") == 1 and f"(column {place})" in err and "=~" in err, command
+
+
+@pytest.mark.parametrize("expression", ["$event =~ 't*'", "$event == 'tick'", "number * 2 == 4"])
+def test_no_warning_of_patterns(kymo, trace, expression):
+    assert "letter" not in kymo("print", "--filter", expression, trace).err

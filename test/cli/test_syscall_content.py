@@ -406,6 +406,24 @@ def test_addresses_without_room(kymo, record, tmp_path):
     assert len(recorded.events) in (0, 4)
 
 
+def test_buffers_for_people(record, kymo):
+    """Text where it is text, else hexadecimal with ASCII; the trace has bytes."""
+    script = ("import os\nfd = os.open('/dev/null', os.O_WRONLY)\n"
+              "for data in (b'GET / \"x\"\\r\\n', b'\\x7fELF\\x02', 'caf\u00e9'.encode(), 'caf\u00e9'.encode()[:-1], b'', b'end\\0',"
+              " b'\\0\\0', b'\\x1b[2J'): os.pwrite(fd, data, 4711)")
+    trace, _ = record("-k", "syscall_entry_pwrite64", "--syscall-content=all",
+                      command=["/usr/bin/python3", "-c", script])
+    wanted = ['"GET / \\"x\\"\\r\\n"', "7f 45 4c 46 02 |.ELF.|", '"caf\u00e9"', '"caf\\xc3"', '""', '"end\\0"', "00 00 |..|",
+              "1b 5b 32 4a |.[2J|"]
+    chosen = ("--filter", "$event == 'syscall_entry_pwrite64' && pos == 4711")
+    assert re.findall(r"buf_data = (.*?), content_status", kymo("print", *chosen, trace).out) == wanted
+    details = re.findall(r"buf_data: (\d+) bytes: (.*)", kymo("convert", "--to", "details", *chosen, trace).out)
+    assert [int(n) for n, _ in details] == [11, 5, 5, 4, 0, 4, 2, 4]
+    assert [text for _, text in details][1] == wanted[1]
+    events = [json.loads(line) for line in kymo("convert", "--to", "json", *chosen, trace).out.splitlines()]
+    assert events[1]["fields"]["buf_data"] == list(b"\x7fELF\x02")
+
+
 def test_buffers(calls):
     recorded, _, _ = calls("all:100")
     big = bytes(i * 7 & 255 for i in range(5000))

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import re
+import struct
 import subprocess
 
 import pytest
@@ -429,6 +430,49 @@ kymo record --user 'other:*' -o other2 -- true
     (trace,) = [path for path in done.traces("found") if os.path.basename(path).startswith("rough-")]
     found = names(trace)
     assert len(found) >= 1000 and set(found) == {"rough:told"}
+
+
+def packets_end(path):
+    """Where the last whole packet of this stream ends, and where the first one does."""
+    with open(path, "rb") as file:
+        data = file.read()
+    ends = [0]
+    while ends[-1] + 88 <= len(data):
+        ends.append(ends[-1] + struct.unpack_from("<Q", data, ends[-1] + 48)[0] // 8)
+    return max(end for end in ends if end <= len(data)), ends[1]
+
+
+def test_both_halves_of_a_torn_recording(box, kymo):
+    """The packet that the killed recorder was writing is recovered whole; of both together, each event is there once."""
+    done = box("""
+kymo record --user 'rough:told' -o out & recorder=$!
+wait_for session_is_there
+$T/rough told count 1000000000 & rough=$!
+wait_for 'test $(cat out/ust/pid/*/channel0_* | wc -c) -gt 300000'
+kill -9 $recorder; wait $recorder
+told_more count 1000
+kill -9 $rough; wait $rough
+kymo recover -o found /dev/shm/kymo-0
+""")
+
+    def numbers(*traces):
+        out = kymo("print", *traces).out
+        return [int(i) for i in re.findall(r"rough:told: .*?\bi = (\d+)", out)]
+
+    (ours,), (found,) = done.traces("out"), done.traces("found")
+    streams = [(os.path.join(ours, name), os.path.join(found, name))
+               for name in os.listdir(found) if name.startswith("channel") and os.path.exists(os.path.join(ours, name))]
+    assert streams
+    # Wherever the kill struck: first without what it tore, then with what a write that was torn leaves.
+    for mine, _ in streams:
+        os.truncate(mine, packets_end(mine)[0])
+    expected = sorted(numbers(ours) + numbers(found))
+    for mine, other in streams:
+        with open(mine, "ab") as file, open(other, "rb") as whole:
+            file.write(whole.read(packets_end(other)[1] // 2))
+    assert "packet is truncated" in kymo("print", "--no-output", ours, code=1).err
+    assert numbers(ours, found) == numbers(found, ours) == expected
+    assert len(set(expected)) == len(expected)
 
 
 def test_list(box):
