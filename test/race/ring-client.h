@@ -34,6 +34,10 @@ struct client_header {
 	uint64_t lost;
 };
 
+#define CLIENT_IS_BIG	  (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+#define CLIENT_STAMP_MASK ((UINT64_C(1) << 27) - 1)
+#define CLIENT_EXTENDED	  31 /* the id of a header of 13 bytes */
+
 static inline uint64_t client_clock(void)
 {
 #if defined(__x86_64__)
@@ -53,10 +57,13 @@ client_record_header(const void *record, const struct kymo_ring_spot *spot,
 	uint32_t id = *(const uint32_t *)record;
 
 	if (__builtin_expect(spot->now - spot->last < 1u << 27, 1)) {
-		header->word32 = (uint32_t)(spot->now << 5) | id;
+		/* The id is in the first byte, whatever the byte order: that tells one header from the other. */
+		header->word32 = CLIENT_IS_BIG
+					 ? id << 27 | (uint32_t)(spot->now & CLIENT_STAMP_MASK)
+					 : (uint32_t)(spot->now << 5) | id;
 		return 4;
 	}
-	header->bytes[0] = 31;
+	header->bytes[0] = CLIENT_IS_BIG ? CLIENT_EXTENDED << 3 : CLIENT_EXTENDED;
 	memcpy(header->bytes + 1, &id, 4);
 	memcpy(header->bytes + 5, &spot->now, 8);
 	return 13;
@@ -167,20 +174,22 @@ static inline uint64_t client_check_record(struct client_check *check, const uin
 					   uint64_t left, bool swap)
 {
 	uint64_t head_bytes = 4, bytes, value, who, stamp;
+	bool is_big = CLIENT_IS_BIG != swap;
 	uint32_t id;
 
 	if (left < 12)
 		CLIENT_FAIL(check, "%llu bytes left over", (unsigned long long)left);
 	id = (uint32_t)client_get(at, 4, swap);
-	if (at[0] == 31) {
+	if ((is_big ? at[0] >> 3 : at[0] & 31) == CLIENT_EXTENDED) {
 		head_bytes = 13;
 		id = (uint32_t)client_get(at + 1, 4, swap);
 		stamp = client_get(at + 5, 8, swap);
 	} else {
-		stamp = (check->stamp & ~((UINT64_C(1) << 27) - 1)) | id >> 5;
+		stamp = (check->stamp & ~CLIENT_STAMP_MASK) |
+			(is_big ? id & CLIENT_STAMP_MASK : id >> 5);
 		if (stamp < check->stamp)
-			stamp += UINT64_C(1) << 27;
-		id &= 31;
+			stamp += CLIENT_STAMP_MASK + 1;
+		id = is_big ? id >> 27 : id & 31;
 	}
 	if (id < 1 || id > 2)
 		CLIENT_FAIL(check, "record %llu has id %u", (unsigned long long)check->records, id);
