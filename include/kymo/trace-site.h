@@ -572,6 +572,9 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 #define KYMO_SEND_BEGIN_(site, ...) kymo_hit_begin(site, KYMO_VALUES_(__VA_ARGS__))
 #endif
 
+/* What stands behind an event's call keeps it from being the function's last jump: the address that it returns to is the event's place. */
+#define KYMO_STAY_() __asm__ volatile("")
+
 #define KYMO_EVENT_(level, kind, text, ...)                                                 \
 	do {                                                                                \
 		KYMO_CHECK_(__VA_ARGS__)                                                    \
@@ -581,6 +584,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 			struct kymo_site *kymo_site_;                                       \
 			KYMO_SITE_(kymo_site_, kymo_byte_, level, kind, text, __VA_ARGS__); \
 			KYMO_SEND_(kymo_site_, kymo_on_, __VA_ARGS__);                      \
+			KYMO_STAY_();                                                       \
 		}                                                                           \
 	} while (0)
 
@@ -617,6 +621,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 			KYMO_SITE_(kymo_site_, kymo_byte_, level, TEXT, "kymo, printf, msg", kymo, \
 				   printf, "");                                                    \
 			kymo_hit_text(kymo_site_, __VA_ARGS__);                                    \
+			KYMO_STAY_();                                                              \
 		}                                                                                  \
 	} while (0)
 

@@ -296,8 +296,25 @@ struct ky_event_record {
 
 /* ---- the ring file's client region -------------------------------------------------------- */
 
-#define KY_BLOB_MAGIC 0x424f4c424f4d594bull /* "KYMOBLOB" */
-#define KY_BLOB_BYTES (1u << 20)	    /* of the client's region; mostly a hole */
+#define KY_BLOB_MAGIC  0x424f4c424f4d594bull /* "KYMOBLOB" */
+#define KY_BLOB_BYTES  (1u << 20)	     /* of the client's region; mostly a hole */
+#define KY_NOTES_BYTES (256u << 10) /* behind that: notes; the end of the client's region */
+
+/*
+ * What a program notes of its executable and libraries, for readers that look addresses up: when it joins, before its
+ * first event; and when libraries come and go that have events. The recorder looks itself, too, but may be too late.
+ */
+enum ky_note_kind {
+	KY_NOTE_MAPS = 1, /* the text of /proc/self/maps */
+	KY_NOTE_UNLOAD,	  /* uint64_t: an address in a library that is about to be unloaded */
+};
+
+struct ky_note {
+	uint64_t cycles; /* when, by the ring's clock */
+	uint32_t kind;	 /* enum ky_note_kind */
+	uint32_t
+		bytes; /* that follow, and zeros up to a multiple of 8. Check: within notes_bytes */
+};
 
 /* The clock of a recording, as os/clock.h has it. Written by the recorder, handed on by programs. */
 struct ky_clock_record {
@@ -340,7 +357,10 @@ struct ky_blob {
 	uint64_t lost_joining;
 	uint64_t lost_no_id; /* wanted events that got no id: the blob is full */
 	uint64_t lost_large; /* records larger than a sub-buffer */
-	uint64_t reserved[5];
+	/* How many bytes of notes there are (release), at KY_BLOB_BYTES of the client's region. Check: <= KY_NOTES_BYTES. */
+	uint32_t notes_bytes;
+	uint32_t reserved_32;
+	uint64_t reserved[4];
 };
 
 /*

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
 #include "os/elf-file.h"
+#include "record/user-maps.h"
 #include "record/user-program.h"
 
 #define MAPS_BYTES_MAX (16u << 20)
@@ -23,34 +23,26 @@
 #define PROCNAME_BYTES 17
 #define BINARIES_MAX   4096u
 
-struct ky_user_dumped {
-	uint32_t n;
-	uint64_t base[BINARIES_MAX];
-};
-
-/* A line of /proc/PID/maps. */
-struct mapping {
-	uint64_t start, end, offset, inode;
-	unsigned int major, minor;
-	char permissions[5];
-	const char *path;
-	int path_bytes;
-};
-
-/* Neighbouring mappings of one file. */
-struct binary {
+/* One that was written. */
+struct known {
 	uint64_t base, end, inode;
-	const char *path;
-	int path_bytes;
-	bool has_code;
+};
+
+KY_VEC_TYPE(binaries, struct ky_maps_binary);
+
+struct ky_user_dumped {
+	KY_VEC(struct known) known; /* by address */
+	bool has_state;		    /* the first look was written */
+	uint32_t notes_bytes;	    /* so much of the program's notes was */
+	uint64_t last_cycles;
 };
 
 struct dump {
 	struct ky_user_ring *ring;
-	const struct ky_os_clock *clock;
 	struct kymo_error *err;
-	DIR *proc; /* /proc/PID */
+	DIR *proc; /* /proc/PID; NULL: it is gone, and its paths are looked up here */
 	int32_t vpid;
+	bool has_ip;
 	uint32_t used_bytes;
 	uint8_t body[BODY_BYTES];
 };
@@ -81,30 +73,37 @@ static int emit(struct dump *dump, enum ky_user_dump_event id)
 {
 	struct ky_strbuf *to = &dump->ring->dump;
 	bool is_excluded = dump->ring->dump_excluded >> id & 1;
-	struct ky_user_dump_head head = {.id = id,
-					 .bytes = (uint32_t)sizeof(dump->vpid) + dump->used_bytes};
+	const uint64_t no_ip = 0; /* nobody's code: the recorder looks from outside */
+	uint32_t context_bytes = sizeof(dump->vpid) + (dump->has_ip ? sizeof(no_ip) : 0);
+	struct ky_user_dump_head head = {.id = id, .bytes = context_bytes + dump->used_bytes};
 
 	dump->used_bytes = 0;
 	if (is_excluded)
 		return KYMO_OK;
 	ky_strbuf_add(to, (const char *)&head, sizeof(head));
 	ky_strbuf_add(to, (const char *)&dump->vpid, sizeof(dump->vpid));
-	ky_strbuf_add(to, (const char *)dump->body, head.bytes - sizeof(dump->vpid));
+	if (dump->has_ip)
+		ky_strbuf_add(to, (const char *)&no_ip, sizeof(no_ip));
+	ky_strbuf_add(to, (const char *)dump->body, head.bytes - context_bytes);
 	return ky_strbuf_failed(to) ? ky_error_nomem(dump->err) : KYMO_OK;
 }
 
 /* ---- binaries ------------------------------------------------------------------------- */
 
-/* The file as the process sees it. */
-static bool read_elf(struct dump *dump, const struct binary *binary, struct ky_elf_info *info)
+/* The file as the process sees it; of one that has ended (or is a zombie, which sees nothing), as we do. */
+static bool read_elf(struct dump *dump, const struct ky_maps_binary *binary,
+		     struct ky_elf_info *info)
 {
 	char path[PATH_MAX + 16];
 	bool is_read = false;
 	struct stat st;
-	int fd;
+	int fd = -1;
 
 	snprintf(path, sizeof(path), "root%.*s", binary->path_bytes, binary->path);
-	fd = ky_file_open_regular(dirfd(dump->proc), path, O_RDONLY);
+	if (dump->proc)
+		fd = ky_file_open_regular(dirfd(dump->proc), path, O_RDONLY);
+	if (fd < 0)
+		fd = ky_file_open_regular(AT_FDCWD, path + strlen("root"), O_RDONLY);
 	if (fd < 0)
 		return false;
 	/* Another file may have taken the name since. */
@@ -114,7 +113,19 @@ static bool read_elf(struct dump *dump, const struct binary *binary, struct ky_e
 	return is_read;
 }
 
-static int emit_binary(struct dump *dump, const struct binary *binary)
+/* @ids: of the state dump, or of a library that comes later: the first has no word of its position then. */
+struct binary_events {
+	enum ky_user_dump_event info, build_id, debug_link;
+	bool has_is_pic;
+};
+
+static const struct binary_events of_state = {KY_USER_DUMP_BIN_INFO, KY_USER_DUMP_BUILD_ID,
+					      KY_USER_DUMP_DEBUG_LINK, true};
+static const struct binary_events of_loading = {KY_USER_DUMP_LOAD, KY_USER_DUMP_LOAD_BUILD_ID,
+						KY_USER_DUMP_LOAD_DEBUG_LINK, false};
+
+static int emit_binary(struct dump *dump, const struct ky_maps_binary *binary,
+		       const struct binary_events *ids)
 {
 	struct ky_elf_info info = {0};
 	uint8_t flags[3];
@@ -131,193 +142,317 @@ static int emit_binary(struct dump *dump, const struct binary *binary)
 	put_u64(dump, binary->base);
 	put_u64(dump, info.memory_bytes);
 	put_text(dump, binary->path, binary->path_bytes);
-	put(dump, flags, sizeof(flags));
-	ret = emit(dump, KY_USER_DUMP_BIN_INFO);
+	put(dump, flags + !ids->has_is_pic, sizeof(flags) - !ids->has_is_pic);
+	ret = emit(dump, ids->info);
 	if (!ret && info.build_id_bytes) {
 		put_u64(dump, binary->base);
 		put_u64(dump, info.build_id_bytes);
 		put(dump, info.build_id, info.build_id_bytes);
-		ret = emit(dump, KY_USER_DUMP_BUILD_ID);
+		ret = emit(dump, ids->build_id);
 	}
 	if (!ret && info.debug_link[0]) {
 		put_u64(dump, binary->base);
 		put(dump, &info.debug_crc, sizeof(info.debug_crc));
 		put_text(dump, info.debug_link, (int)strlen(info.debug_link));
-		ret = emit(dump, KY_USER_DUMP_DEBUG_LINK);
+		ret = emit(dump, ids->debug_link);
 	}
 	return ret;
 }
 
-/* False: it was written before, or there are too many. */
-static bool is_new(struct ky_user_dumped *dumped, uint64_t base)
+static int emit_unload(struct dump *dump, const struct known *known)
 {
-	for (uint32_t i = 0; i < dumped->n; i++) {
-		if (dumped->base[i] == base)
-			return false;
+	put_u64(dump, known->base);
+	return emit(dump, KY_USER_DUMP_UNLOAD);
+}
+
+/* ---- a look at what is mapped ---------------------------------------------------------- */
+
+/* Those of @maps that have code, the first BINARIES_MAX. */
+static int list_binaries(const char *maps, struct binaries *list, struct kymo_error *err)
+{
+	struct ky_maps_binary binary;
+
+	while (list->len < BINARIES_MAX && ky_maps_next(&maps, &binary)) {
+		if (binary.has_code && binary.path_bytes < PATH_MAX &&
+		    ky_vec_push(list, binary) < 0)
+			return ky_error_nomem(err);
 	}
-	if (dumped->n == BINARIES_MAX)
-		return false;
-	dumped->base[dumped->n++] = base;
-	return true;
+	return KYMO_OK;
 }
 
-static int end_binary(struct dump *dump, const struct binary *binary)
+static bool is_same(const struct known *known, const struct ky_maps_binary *binary)
 {
-	if (!binary->has_code || binary->path_bytes >= PATH_MAX ||
-	    !is_new(dump->ring->dumped, binary->base))
-		return KYMO_OK;
-	return emit_binary(dump, binary);
+	return known->base == binary->base && known->inode == binary->inode;
 }
 
-/* ---- /proc/PID/maps ------------------------------------------------------------------- */
-
-/* A number, and what stands behind it; 0 at another character. */
-static uint64_t next_number(const char **at, int base, char after)
+/* Those that are not in @now any more; both lists are in the order of addresses. */
+static int emit_gone(struct dump *dump, const struct binaries *now)
 {
-	char *end;
-	uint64_t number = strtoull(*at, &end, base);
-
-	if (*end == after)
-		end++;
-	*at = end;
-	return number;
-}
-
-/*
- * "START-END PERM OFFSET MAJOR:MINOR INODE    PATH". The next line; false: the end. Not by sscanf(),
- * which measures all the rest of the text each time: programs may have 65,000 mappings.
- */
-static bool next_mapping(const char **at, struct mapping *mapping)
-{
-	const char *line = *at, *end = strchr(line, '\n');
-
-	if (!end)
-		return false;
-	*at = end + 1;
-	memset(mapping, 0, sizeof(*mapping));
-	mapping->start = next_number(&line, 16, '-');
-	mapping->end = next_number(&line, 16, ' ');
-	for (int i = 0; i < 4 && line < end; i++)
-		mapping->permissions[i] = *line++;
-	mapping->offset = next_number(&line, 16, ' ');
-	mapping->major = (unsigned int)next_number(&line, 16, ':');
-	mapping->minor = (unsigned int)next_number(&line, 16, ' ');
-	mapping->inode = next_number(&line, 10, ' ');
-	line += strspn(line, " ");
-	mapping->path = line;
-	if (line < end)
-		mapping->path_bytes = (int)(end - line);
-	return true;
-}
-
-static bool has_ring(const char *maps, const struct ky_user_ring *ring)
-{
-	struct mapping mapping;
-
-	while (next_mapping(&maps, &mapping)) {
-		if (mapping.inode == ring->inode && mapping.major == major(ring->device) &&
-		    mapping.minor == minor(ring->device))
-			return true;
-	}
-	return false;
-}
-
-static bool is_binary(const struct mapping *mapping)
-{
-	static const char vdso[] = "[vdso]";
-
-	return (mapping->path_bytes && mapping->path[0] == '/') ||
-	       (mapping->path_bytes == (int)strlen(vdso) &&
-		memcmp(mapping->path, vdso, strlen(vdso)) == 0);
-}
-
-static bool continues(const struct binary *binary, const struct mapping *mapping)
-{
-	return binary->path && binary->path_bytes == mapping->path_bytes &&
-	       binary->inode == mapping->inode && mapping->offset &&
-	       memcmp(binary->path, mapping->path, (size_t)binary->path_bytes) == 0;
-}
-
-static int dump_binaries(struct dump *dump, const char *maps)
-{
-	struct binary binary = {0};
-	struct mapping mapping;
+	struct ky_user_dumped *dumped = dump->ring->dumped;
 	int ret = KYMO_OK;
+	size_t k = 0;
 
-	while (!ret && next_mapping(&maps, &mapping)) {
-		if (!is_binary(&mapping))
-			continue;
-		if (!continues(&binary, &mapping)) {
-			ret = end_binary(dump, &binary);
-			binary = (struct binary){
-				.base = mapping.start,
-				.inode = mapping.inode,
-				.path = mapping.path,
-				.path_bytes = mapping.path_bytes,
-			};
-		}
-		binary.end = mapping.end;
-		binary.has_code |= mapping.permissions[2] == 'x';
+	for (size_t i = 0; i < dumped->known.len && !ret; i++) {
+		const struct known *known = &dumped->known.data[i];
+
+		while (k < now->len && now->data[k].base < known->base)
+			k++;
+		if (k == now->len || !is_same(known, &now->data[k]))
+			ret = emit_unload(dump, known);
 	}
-	return ret ? ret : end_binary(dump, &binary);
+	return ret;
 }
 
-/* ---- the dump ------------------------------------------------------------------------- */
+/* Those of @now that are new. */
+static int emit_come(struct dump *dump, const struct binaries *now,
+		     const struct binary_events *events)
+{
+	struct ky_user_dumped *dumped = dump->ring->dumped;
+	int ret = KYMO_OK;
+	size_t k = 0;
 
-static int dump_all(struct dump *dump, const char *maps)
+	for (size_t i = 0; i < now->len && !ret; i++) {
+		while (k < dumped->known.len && dumped->known.data[k].base < now->data[i].base)
+			k++;
+		if (k == dumped->known.len || !is_same(&dumped->known.data[k], &now->data[i]))
+			ret = emit_binary(dump, &now->data[i], events);
+	}
+	return ret;
+}
+
+static int know(struct dump *dump, const struct binaries *now)
+{
+	struct ky_user_dumped *dumped = dump->ring->dumped;
+
+	ky_vec_clear(&dumped->known);
+	ky_vec_foreach(now, binary) {
+		struct known known = {binary->base, binary->end, binary->inode};
+
+		if (ky_vec_push(&dumped->known, known) < 0)
+			return ky_error_nomem(dump->err);
+	}
+	return KYMO_OK;
+}
+
+/* All that is mapped, as a state dump. */
+static int emit_state(struct dump *dump, const struct binaries *now)
 {
 	struct ky_user_ring *ring = dump->ring;
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
 	char procname[PROCNAME_BYTES] = {0};
-	size_t before = ring->dump.len;
-	uint32_t n_before;
 	int ret;
 
-	if (!ring->dumped)
-		ring->dumped = calloc(1, sizeof(*ring->dumped));
-	if (!ring->dumped)
-		return ky_error_nomem(dump->err);
-	n_before = ring->dumped->n;
+	ky_vec_clear(&ring->dumped->known);
+	/* A flight recorder's snapshot has the last one. */
+	ky_strbuf_clear(&ring->dump);
 	ret = emit(dump, KY_USER_DUMP_START);
 	memcpy(procname, blob->procname, sizeof(blob->procname));
 	put(dump, procname, sizeof(procname));
 	if (!ret)
 		ret = emit(dump, KY_USER_DUMP_PROCNAME);
 	if (!ret)
-		ret = dump_binaries(dump, maps);
+		ret = emit_come(dump, now, &of_state);
+	return ret ? ret : emit(dump, KY_USER_DUMP_END);
+}
+
+/* What was put stands in the trace at @cycles, but not before what was written already. */
+static int write_at(struct dump *dump, uint64_t cycles)
+{
+	struct ky_user_dumped *dumped = dump->ring->dumped;
+
+	if (cycles > dumped->last_cycles)
+		dumped->last_cycles = cycles;
+	return ky_user_ring_write_dump(dump->ring, dumped->last_cycles, dump->err);
+}
+
+/*
+ * At @cycles, @maps said what is mapped. After the first look only what has come and gone is written: readers take another
+ * state dump for all there is.
+ */
+static int dump_look(struct dump *dump, const char *maps, uint64_t cycles)
+{
+	struct ky_user_ring *ring = dump->ring;
+	struct binaries now = KY_VEC_INIT;
+	int ret = list_binaries(maps, &now, dump->err);
+
+	if (!ret && (ring->is_flight || !ring->dumped->has_state)) {
+		ret = emit_state(dump, &now);
+	} else if (!ret) {
+		ret = emit_gone(dump, &now);
+		if (!ret)
+			ret = emit_come(dump, &now, &of_loading);
+	}
+	ring->dumped->has_state = true;
 	if (!ret)
-		ret = emit(dump, KY_USER_DUMP_END);
-	/* What is kept must not grow when there is nothing new. */
-	if (!ret && before && ring->dumped->n == n_before)
-		ring->dump.len = before;
-	return ret ? ret : ky_user_ring_write_dump(ring, ky_os_clock_now(dump->clock), dump->err);
+		ret = know(dump, &now);
+	ky_vec_fini(&now);
+	return ret ? ret : write_at(dump, cycles);
+}
+
+static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
+{
+	struct ky_user_dumped *dumped = dump->ring->dumped;
+	size_t n = 0;
+	int ret = KYMO_OK;
+
+	/* A flight recorder keeps what is loaded in the end. */
+	if (dump->ring->is_flight)
+		return KYMO_OK;
+	for (size_t i = 0; i < dumped->known.len; i++) {
+		const struct known known = dumped->known.data[i];
+
+		if (address >= known.base && address < known.end)
+			ret = ret ? ret : emit_unload(dump, &known);
+		else
+			dumped->known.data[n++] = known;
+	}
+	dumped->known.len = n;
+	return ret ? ret : write_at(dump, cycles);
+}
+
+/* Of process @pid, if it is there. NULL: no memory. */
+static struct dump *dump_new(struct ky_user_ring *ring, pid_t pid, struct kymo_error *err)
+{
+	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
+	struct dump *dump = calloc(1, sizeof(*dump));
+	char path[32];
+
+	if (!ring->dumped)
+		ring->dumped = calloc(1, sizeof(*ring->dumped));
+	if (!dump || !ring->dumped) {
+		free(dump);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	dump->ring = ring;
+	dump->err = err;
+	dump->vpid = (int32_t)blob.head->pid;
+	dump->has_ip = ky_user_blob_has_context(&blob, "ip");
+	dump->proc = ky_dir_open(AT_FDCWD, path);
+	return dump;
+}
+
+static void dump_free(struct dump *dump)
+{
+	if (dump && dump->proc)
+		closedir(dump->proc);
+	free(dump);
+}
+
+void ky_user_dumped_free(struct ky_user_dumped *dumped)
+{
+	if (dumped)
+		ky_vec_fini(&dumped->known);
+	free(dumped);
 }
 
 int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock *clock,
 		 struct kymo_error *err)
 {
-	struct dump *dump = calloc(1, sizeof(*dump));
+	struct dump *dump = dump_new(ring, pid, err);
 	struct ky_strbuf maps = KY_STRBUF_INIT;
-	char path[32];
 	int ret = 0;
 
 	if (!dump)
 		return ky_error_nomem(err);
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	*dump = (struct dump){.ring = ring, .clock = clock, .err = err};
-	dump->vpid = (int32_t)ky_user_ring_blob(ring)->pid;
-	dump->proc = ky_dir_open(AT_FDCWD, path);
-	if (dump->proc) {
-		if (ky_read_file(dirfd(dump->proc), "maps", MAPS_BYTES_MAX, &maps) == 0 &&
-		    has_ring(ky_strbuf_text(&maps), ring)) {
-			ret = dump_all(dump, ky_strbuf_text(&maps));
-			ret = ret < 0 ? ret : 1;
-		}
-		closedir(dump->proc);
+	if (dump->proc && ky_read_file(dirfd(dump->proc), "maps", MAPS_BYTES_MAX, &maps) == 0 &&
+	    ky_maps_has_file(ky_strbuf_text(&maps), ring->device, ring->inode)) {
+		ret = dump_look(dump, ky_strbuf_text(&maps), ky_os_clock_now(clock));
+		ret = ret < 0 ? ret : 1;
 	}
 	ky_strbuf_fini(&maps);
-	free(dump);
+	dump_free(dump);
 	return ret;
+}
+
+/* ---- the program's notes ---------------------------------------------------------------- */
+
+/* How many bytes there are. The program is believed as little as in all that the ring has. */
+static uint32_t notes_bytes(const struct ky_user_ring *ring)
+{
+	const struct kymo_ring_info *info =
+		ring->reader ? kymo_ring_reader_info(ring->reader) : NULL;
+	const struct ky_blob *shared = info ? info->client_region : NULL;
+	uint32_t bytes;
+
+	if (!shared || info->client_bytes < KY_BLOB_BYTES + KY_NOTES_BYTES)
+		return 0;
+	/* Partner: the program's release. */
+	bytes = __atomic_load_n(&shared->notes_bytes, __ATOMIC_ACQUIRE);
+	return bytes > KY_NOTES_BYTES ? 0 : bytes;
+}
+
+bool ky_user_dump_is_behind(const struct ky_user_ring *ring)
+{
+	return notes_bytes(ring) > (ring->dumped ? ring->dumped->notes_bytes : 0);
+}
+
+/* The note's bytes stand at @body. */
+static int dump_note(struct dump *dump, const struct ky_note *note, const char *body,
+		     uint64_t now_cycles)
+{
+	uint64_t cycles = note->cycles < now_cycles ? note->cycles : now_cycles, address;
+	char *text;
+	int ret;
+
+	if (note->kind == KY_NOTE_UNLOAD && note->bytes >= sizeof(address)) {
+		memcpy(&address, body, sizeof(address));
+		return dump_unload(dump, address, cycles);
+	}
+	if (note->kind != KY_NOTE_MAPS)
+		return KYMO_OK;
+	text = strndup(body, note->bytes);
+	if (!text)
+		return ky_error_nomem(dump->err);
+	ret = dump_look(dump, text, cycles);
+	free(text);
+	return ret;
+}
+
+/* @notes: @bytes of them, a copy. What makes no sense ends them. */
+static int dump_notes(struct dump *dump, const char *notes, uint32_t bytes, uint64_t now_cycles)
+{
+	struct ky_note note;
+	uint64_t at = 0;
+	int ret = KYMO_OK;
+
+	while (!ret && at + sizeof(note) <= bytes) {
+		memcpy(&note, notes + at, sizeof(note));
+		at += sizeof(note);
+		if (note.bytes > bytes - at)
+			break;
+		ret = dump_note(dump, &note, notes + at, now_cycles);
+		at += ((uint64_t)note.bytes + 7) / 8 * 8;
+	}
+	return ret;
+}
+
+int ky_user_dump_notes(struct ky_user_ring *ring, const struct ky_os_clock *clock,
+		       struct kymo_error *err)
+{
+	uint64_t now_cycles = ky_os_clock_now(clock);
+	uint32_t bytes = notes_bytes(ring), begin;
+	struct dump *dump;
+	char *copy;
+	int ret = KYMO_OK;
+
+	if (!ky_user_dump_is_behind(ring))
+		return ring->dumped && ring->dumped->has_state;
+	dump = dump_new(ring, (pid_t)ky_user_ring_blob(ring)->pid, err);
+	if (!dump)
+		return ky_error_nomem(err);
+	begin = ring->dumped->notes_bytes;
+	ring->dumped->notes_bytes = bytes;
+	copy = malloc(bytes - begin);
+	if (!copy)
+		ret = ky_error_nomem(err);
+	else if (pread(ring->fd, copy, bytes - begin,
+		       (off_t)(ring->blob_offset + KY_BLOB_BYTES + begin)) ==
+		 (ssize_t)(bytes - begin))
+		ret = dump_notes(dump, copy, bytes - begin, now_cycles);
+	free(copy);
+	dump_free(dump);
+	return ret < 0 ? ret : ring->dumped->has_state;
 }
 
 /* ---- other PID namespaces ------------------------------------------------------------- */

@@ -140,7 +140,26 @@ static void end_task(struct ky_user_ring_file *file, int ret, const struct kymo_
 		*file->err = *err;
 }
 
-int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+/* 1: what the program has noted is written; else 0, negative. */
+static int dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+{
+	uint64_t refusals = ky_file_refusals();
+	int ret = user->dump_excluded == KY_USER_DUMP_ALL
+			  ? 1
+			  : ky_user_dump_notes(ring, &user->clock, err);
+
+	ring->dump_missing += ky_file_refusals() - refusals;
+	return ret;
+}
+
+int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+{
+	int ret = dump_noted(user, ring, err);
+
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int dump_now(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
 	uint64_t refusals = ky_file_refusals();
@@ -155,6 +174,21 @@ int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct ky
 		ret = ky_user_dump_elsewhere(ring, &user->clock, err);
 	ring->dump_missing += ky_file_refusals() - refusals;
 	return ret < 0 ? ret : KYMO_OK;
+}
+
+int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+{
+	int ret = dump_noted(user, ring, err);
+
+	return ret < 0 ? ret : dump_now(user, ring, err);
+}
+
+/* As the program was when it joined; of one that does not say, as it is now. */
+static int dump_opened(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+{
+	int ret = dump_noted(user, ring, err);
+
+	return ret < 0 ? ret : ret ? KYMO_OK : dump_now(user, ring, err);
 }
 
 /* What there is room for of one user's descriptions, besides @bytes. 0: nothing. */
@@ -210,7 +244,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	set_described(file, file->ring->blob_bytes);
-	return ky_user_ring_excuse(file->ring, ky_user_dump_ring(user, file->ring, err), err);
+	return ky_user_ring_excuse(file->ring, dump_opened(user, file->ring, err), err);
 }
 
 static void run_open(struct ky_user_task *task)
@@ -225,8 +259,10 @@ static void run_follow(struct ky_user_task *task)
 {
 	struct ky_user_ring_file *file = file_of(task);
 	struct kymo_error err;
-	int ret = ky_user_ring_follow(file->ring, &err);
+	int ret = ky_user_dump_noted(file->user, file->ring, &err);
 
+	if (!ret)
+		ret = ky_user_ring_follow(file->ring, &err);
 	end_task(file, ky_user_ring_excuse(file->ring, ret, &err), &err);
 	set_described(file, file->ring->blob_bytes);
 	if (!description_room(file->owner))
@@ -256,11 +292,11 @@ static void run_finish(struct ky_user_task *task)
 {
 	struct ky_user_ring_file *file = file_of(task);
 	struct kymo_error err;
-	int ret = KYMO_OK;
+	int ret;
 
 	/* Libraries that were loaded meanwhile. */
-	if (file->dumps)
-		ret = ky_user_dump_ring(file->user, file->ring, &err);
+	ret = file->dumps ? ky_user_dump_ring(file->user, file->ring, &err)
+			  : ky_user_dump_noted(file->user, file->ring, &err);
 	ret = ky_user_ring_excuse(file->ring, ret, &err);
 	if (!ret)
 		ret = ky_user_ring_finish(file->ring, &err);

@@ -85,9 +85,9 @@ static int snapshot(struct ky_user *user, struct ky_user_order *order)
 		if ((*it)->is_away)
 			continue;
 		/* Libraries that were loaded meanwhile. */
-		if (!(*it)->ended)
-			ret = ky_user_ring_excuse(ring, ky_user_dump_ring(user, ring, &order->err),
-						  &order->err);
+		ret = (*it)->ended ? ky_user_dump_noted(user, ring, &order->err)
+				   : ky_user_dump_ring(user, ring, &order->err);
+		ret = ky_user_ring_excuse(ring, ret, &order->err);
 		if (!ret)
 			ret = ky_user_ring_snapshot(ring, order->output, &order->clock, &events,
 						    &bytes, &order->err);

@@ -197,5 +197,7 @@ int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err);
 
 /* The libraries that the ring's program has loaded now. */
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
+/* Only what its program has noted itself. */
+int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 
 #endif

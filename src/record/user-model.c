@@ -262,6 +262,21 @@ static int add_events(struct ky_stream_class *stream, const struct ky_user_blob 
 	return ret;
 }
 
+bool ky_user_blob_has_context(const struct ky_user_blob *blob, const char *name)
+{
+	struct ky_user_event event;
+
+	for (size_t at = 0; ky_user_blob_next(blob, &at, &event);) {
+		if (event.record->kind != KY_EVENT_CONTEXT)
+			continue;
+		for (unsigned int i = 0; i < event.record->n_fields; i++) {
+			if (strcmp(ky_user_field_name(&event, i), name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* ---- the state dump's events ---------------------------------------------------------- */
 
 #define PROCNAME_BYTES 17 /* LTTng's */
@@ -269,9 +284,16 @@ static int add_events(struct ky_stream_class *stream, const struct ky_user_blob 
 const char *ky_user_dump_event_name(enum ky_user_dump_event event)
 {
 	static const char *const names[] = {
-		[KY_USER_DUMP_START] = "start",		  [KY_USER_DUMP_END] = "end",
-		[KY_USER_DUMP_BIN_INFO] = "bin_info",	  [KY_USER_DUMP_BUILD_ID] = "build_id",
-		[KY_USER_DUMP_DEBUG_LINK] = "debug_link", [KY_USER_DUMP_PROCNAME] = "procname",
+		[KY_USER_DUMP_START] = "lttng_ust_statedump:start",
+		[KY_USER_DUMP_END] = "lttng_ust_statedump:end",
+		[KY_USER_DUMP_BIN_INFO] = "lttng_ust_statedump:bin_info",
+		[KY_USER_DUMP_BUILD_ID] = "lttng_ust_statedump:build_id",
+		[KY_USER_DUMP_DEBUG_LINK] = "lttng_ust_statedump:debug_link",
+		[KY_USER_DUMP_PROCNAME] = "lttng_ust_statedump:procname",
+		[KY_USER_DUMP_LOAD] = "lttng_ust_lib:load",
+		[KY_USER_DUMP_LOAD_BUILD_ID] = "lttng_ust_lib:build_id",
+		[KY_USER_DUMP_LOAD_DEBUG_LINK] = "lttng_ust_lib:debug_link",
+		[KY_USER_DUMP_UNLOAD] = "lttng_ust_lib:unload",
 	};
 
 	return names[event];
@@ -279,11 +301,8 @@ const char *ky_user_dump_event_name(enum ky_user_dump_event event)
 
 static struct ky_field_class *dump_event(struct ky_stream_class *stream, enum ky_user_dump_event id)
 {
-	char full[64];
-	struct ky_event_class *cls;
+	struct ky_event_class *cls = ky_event_class_new(stream, id, ky_user_dump_event_name(id));
 
-	snprintf(full, sizeof(full), KY_USER_DUMP_PROVIDER ":%s", ky_user_dump_event_name(id));
-	cls = ky_event_class_new(stream, id, full);
 	if (!cls)
 		return NULL;
 	cls->has_loglevel = true;
@@ -292,34 +311,52 @@ static struct ky_field_class *dump_event(struct ky_stream_class *stream, enum ky
 	return cls->payload;
 }
 
-static int add_dump_binaries(struct ky_stream_class *stream)
+/* An executable or library: @info, with more about it in two more events. */
+static int add_dump_binary(struct ky_stream_class *stream, enum ky_user_dump_event info,
+			   enum ky_user_dump_event build_id, enum ky_user_dump_event debug_link)
 {
 	struct ky_trace_class *trace = stream->trace;
-	struct ky_field_class *st = dump_event(stream, KY_USER_DUMP_BIN_INFO), *length;
+	struct ky_field_class *st = dump_event(stream, info), *length;
 
 	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16) ||
 	    !ky_struct_add_int(trace, st, "_memsz", 64, false, 10) ||
 	    !ky_struct_add_string(trace, st, "_path") ||
-	    !ky_struct_add_int(trace, st, "_is_pic", 8, false, 10) ||
+	    (info == KY_USER_DUMP_BIN_INFO &&
+	     !ky_struct_add_int(trace, st, "_is_pic", 8, false, 10)) ||
 	    !ky_struct_add_int(trace, st, "_has_build_id", 8, false, 10) ||
 	    !ky_struct_add_int(trace, st, "_has_debug_link", 8, false, 10))
 		return KYMO_E_MEMORY;
-	st = dump_event(stream, KY_USER_DUMP_BUILD_ID);
+	st = dump_event(stream, build_id);
 	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16))
 		return KYMO_E_MEMORY;
 	length = ky_struct_add_int(trace, st, "__build_id_length", 64, false, 10);
 	if (!length || !ky_struct_add_sequence(trace, st, "_build_id",
 					       ky_int_new(trace, 8, false, 16), length))
 		return KYMO_E_MEMORY;
-	st = dump_event(stream, KY_USER_DUMP_DEBUG_LINK);
-	if (!st || !ky_struct_add_int(trace, st, "_baddr", 64, false, 16) ||
-	    !ky_struct_add_int(trace, st, "_crc", 32, false, 10) ||
-	    !ky_struct_add_string(trace, st, "_filename"))
-		return KYMO_E_MEMORY;
-	return KYMO_OK;
+	st = dump_event(stream, debug_link);
+	return st && ky_struct_add_int(trace, st, "_baddr", 64, false, 16) &&
+			       ky_struct_add_int(trace, st, "_crc", 32, false, 10) &&
+			       ky_struct_add_string(trace, st, "_filename")
+		       ? KYMO_OK
+		       : KYMO_E_MEMORY;
 }
 
-static int add_dump_stream(struct ky_trace_class *trace, struct ky_clock_class *clock)
+static int add_dump_binaries(struct ky_stream_class *stream)
+{
+	struct ky_field_class *st;
+
+	if (add_dump_binary(stream, KY_USER_DUMP_BIN_INFO, KY_USER_DUMP_BUILD_ID,
+			    KY_USER_DUMP_DEBUG_LINK) < 0 ||
+	    add_dump_binary(stream, KY_USER_DUMP_LOAD, KY_USER_DUMP_LOAD_BUILD_ID,
+			    KY_USER_DUMP_LOAD_DEBUG_LINK) < 0)
+		return KYMO_E_MEMORY;
+	st = dump_event(stream, KY_USER_DUMP_UNLOAD);
+	return st && ky_struct_add_int(stream->trace, st, "_baddr", 64, false, 16) ? KYMO_OK
+										   : KYMO_E_MEMORY;
+}
+
+/* Its context: what readers that look addresses up (babeltrace2 --debug-info) want there. */
+static int add_dump_stream(struct ky_trace_class *trace, struct ky_clock_class *clock, bool has_ip)
 {
 	struct ky_stream_class *stream =
 		ky_lttng_layout_stream(trace, KY_USER_DUMP_STREAM, clock, true);
@@ -329,7 +366,8 @@ static int add_dump_stream(struct ky_trace_class *trace, struct ky_clock_class *
 		return KYMO_E_MEMORY;
 	stream->event_context = ky_struct_new(trace);
 	if (!stream->event_context ||
-	    !ky_struct_add_int(trace, stream->event_context, "_vpid", 32, true, 10))
+	    !ky_struct_add_int(trace, stream->event_context, "_vpid", 32, true, 10) ||
+	    (has_ip && !ky_struct_add_int(trace, stream->event_context, "_ip", 64, false, 16)))
 		return KYMO_E_MEMORY;
 	if (!dump_event(stream, KY_USER_DUMP_START) || !dump_event(stream, KY_USER_DUMP_END) ||
 	    add_dump_binaries(stream) < 0)
@@ -434,7 +472,8 @@ static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
 	if (add_environment(trace, blob->head, trace_name) < 0 || ky_lttng_layout_trace(trace) < 0)
 		return ky_error_nomem(err);
 	stream = ky_lttng_layout_stream(trace, 0, clock, true);
-	if (!stream || add_events(stream, blob, n_bad) < 0 || add_dump_stream(trace, clock) < 0)
+	if (!stream || add_events(stream, blob, n_bad) < 0 ||
+	    add_dump_stream(trace, clock, ky_user_blob_has_context(blob, "ip")) < 0)
 		return ky_error_nomem(err);
 	return ky_trace_class_finish(trace, true, err);
 }

@@ -22,13 +22,17 @@ enum ky_user_dump_event {
 	KY_USER_DUMP_BUILD_ID,
 	KY_USER_DUMP_DEBUG_LINK,
 	KY_USER_DUMP_PROCNAME,
+	/* Libraries that come and go after that: */
+	KY_USER_DUMP_LOAD,
+	KY_USER_DUMP_LOAD_BUILD_ID,
+	KY_USER_DUMP_LOAD_DEBUG_LINK,
+	KY_USER_DUMP_UNLOAD,
 	KY_USER_DUMP_EVENTS,
 };
 #define KY_USER_DUMP_ALL ((1u << KY_USER_DUMP_EVENTS) - 1)
 
-/* Its name in the trace, without the provider, which is KY_USER_DUMP_PROVIDER. */
+/* Its name in the trace: "lttng_ust_statedump:start". */
 const char *ky_user_dump_event_name(enum ky_user_dump_event event);
-#define KY_USER_DUMP_PROVIDER "lttng_ust_statedump"
 
 /* A blob: a copy in memory of our own, aligned to 8 bytes; checked by ky_user_blob_check(). */
 struct ky_user_blob {
@@ -50,6 +54,9 @@ bool ky_user_blob_is_of_earlier_boot(const struct ky_blob *blob, const uint8_t b
 
 /* The well-formed records of the blob. Start with *at = 0; false: the end. */
 bool ky_user_blob_next(const struct ky_user_blob *blob, size_t *at, struct ky_user_event *event);
+
+/* Whether events of the program have the context field @name, such as "ip". */
+bool ky_user_blob_has_context(const struct ky_user_blob *blob, const char *name);
 
 /*
  * The metadata text. @clock: what the blob says, or better. @trace_name: for env.

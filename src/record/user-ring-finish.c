@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "record/user-dump.h"
 #include "record/user-ring-internal.h"
 
 /* ---- losses: programs count them ------------------------------------------------------ */
@@ -110,7 +111,7 @@ void ky_user_ring_close(struct ky_user_ring *ring)
 		close(ring->fd);
 	ring->fd = -1;
 	ky_strbuf_fini(&ring->dump);
-	free(ring->dumped);
+	ky_user_dumped_free(ring->dumped);
 	ring->dumped = NULL;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "record/user-dump.h"
 
 /* Sub-buffers of one buffer that are taken before the others get their turn; bytes, before other rings do. */
 #define ROUND_CHUNKS 64
@@ -152,13 +153,14 @@ bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 		return false;
 	shared = kymo_ring_reader_info(ring->reader)->client_region;
 	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_RELAXED);
-	if (bytes == ring->metadata_bytes)
+	if (bytes == ring->metadata_bytes && !ky_user_dump_is_behind(ring))
 		return false;
 	since = now_ns() - ring->metadata_ns;
 	if (since < METADATA_PAUSE_NS || since < METADATA_PAUSE_FACTOR * ring->metadata_took_ns)
 		return false;
 	return since > METADATA_PATIENCE_NS + METADATA_PATIENCE_FACTOR * ring->metadata_took_ns ||
-	       bytes > ring->metadata_bytes + ring->metadata_bytes / METADATA_MORE;
+	       bytes > ring->metadata_bytes + ring->metadata_bytes / METADATA_MORE ||
+	       bytes == ring->metadata_bytes;
 }
 
 int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err)

@@ -173,11 +173,10 @@ static void tell_place(const struct ky_user *user)
 static uint32_t excluded_of_dump(const struct ky_user_options *options)
 {
 	uint32_t excluded = 0;
-	char name[64];
 
 	for (unsigned int id = 0; id < KY_USER_DUMP_EVENTS; id++) {
-		snprintf(name, sizeof(name), KY_USER_DUMP_PROVIDER ":%s",
-			 ky_user_dump_event_name(id));
+		const char *name = ky_user_dump_event_name(id);
+
 		for (size_t i = 0; i < options->n_exclusions; i++)
 			excluded |= (uint32_t)ky_user_glob(options->exclusions[i], name) << id;
 	}

@@ -372,6 +372,7 @@ void kymo_module_add(struct kymo_module *module)
 		ky_trace.off = KY_OFF_MEMORY;
 		return;
 	}
+	ky_notes_begin();
 	signals = kymo_ring_signals_block();
 	ky_trace_lock();
 	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();
@@ -385,6 +386,7 @@ void kymo_module_add(struct kymo_module *module)
 	if (!has_file)
 		ky_trace.off = KY_OFF_CREATE;
 	if (has_file && ky_trace.control && ky_trace.pid == ky_trace_pid()) {
+		ky_notes_loaded();
 		add_module(module);
 		if (is_first)
 			ky_sessions_find();
@@ -420,6 +422,7 @@ void kymo_module_remove(struct kymo_module *module)
 		event->is_gone = true;
 	}
 	if (from && is_ours) {
+		ky_notes_unload(module->sites);
 		/* Where the module has it: that is mapped in already. */
 		memset(module->page, 0, KY_ENABLE_BYTES);
 		__atomic_fetch_add(&ky_trace.control->table_changes, 1, __ATOMIC_RELEASE);

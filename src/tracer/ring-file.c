@@ -91,6 +91,8 @@ static int blob_begin(struct ky_slot *slot)
 		return KY_OFF_CONTEXT;
 	slot->blob_bytes = 0;
 	blob_grow(slot, blob, (uint32_t)sizeof(*blob) + bytes);
+	slot->notes_bytes = 0;
+	ky_note_maps(slot, blob);
 	__atomic_store_n(&blob->magic, KY_BLOB_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -266,7 +268,7 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
 		.n_subbufs = slot->file->n_subbufs,
 		.client = (uint32_t)KY_BLOB_MAGIC,
 		.clock = slot->clock,
-		.client_bytes = KY_BLOB_BYTES,
+		.client_bytes = KY_BLOB_BYTES + KY_NOTES_BYTES,
 	};
 	int result;
 

@@ -33,6 +33,7 @@ static void take_over(struct ky_slot *slot, struct ky_slot *old)
 	slot->ring.client = slot;
 	slot->blob = old->blob;
 	slot->blob_bytes = old->blob_bytes;
+	slot->notes_bytes = old->notes_bytes;
 	slot->pid = old->pid;
 	slot->next_id = old->next_id;
 	memcpy(slot->trace_uuid, old->trace_uuid, sizeof(slot->trace_uuid));

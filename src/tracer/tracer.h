@@ -181,6 +181,7 @@ struct ky_slot {
 	struct ky_context contexts[KY_CONTEXTS_MAX];
 	struct ky_blob *blob; /* only written to */
 	uint32_t blob_bytes;  /* what is valid of it */
+	uint32_t notes_bytes; /* the same of its notes */
 	uint32_t next_id;
 	uint32_t n_events; /* that it wants */
 	uint32_t reason;   /* enum ky_off */
@@ -218,6 +219,17 @@ struct ky_trace {
 extern struct ky_trace ky_trace __attribute__((visibility("hidden")));
 /* The same in all rings; outside of the struct, for hits find it sooner there. */
 extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
+
+/* ---- note.c: what is loaded, for those who look addresses up. The caller has the lock. ---- */
+
+/* Before all others; without the lock. */
+void ky_notes_begin(void);
+/* Of a ring that begins: @blob is its region. */
+void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob);
+/* A module has come: if libraries have, that is noted in all rings of this process. */
+void ky_notes_loaded(void);
+/* The library at @address is about to be unloaded, or the program ends, which is not noted. */
+void ky_notes_unload(const void *address);
 
 /* ---- os.c: system calls without errno and cancellation; memory ---- */
 

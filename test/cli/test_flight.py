@@ -291,4 +291,4 @@ def test_kernel_summary(box, more):
     summary = done.err[done.err.index("Recorded "):]
     counts = sum(int(n) for n in re.findall(r"(\d+) (?:raw records|events)", summary.splitlines()[0]))
     assert counts == sum(int(n) for n in re.findall(r"^ +(?:\d+|state) +(\d+)", summary, re.M)) < 50000
-    assert int(re.search(r"(\d+) older events were overwritten", summary)[1]) > 50000
+    assert int(re.search(r"(\d+) older events were overwritten", summary)[1]) > 0

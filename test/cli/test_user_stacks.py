@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from test_user import TESTS, box, events, pytestmark  # noqa: F401 (box is a fixture)
+from test_user import KYMO, TESTS, box, events, pytestmark  # noqa: F401 (box is a fixture)
 
 
 def functions(program):
@@ -33,6 +33,7 @@ def stacks(trace, program):
     return found
 
 
+@pytest.mark.skipif("-tsan" in KYMO, reason="what the thread sanitizer adds to functions keeps no frame pointers")
 @pytest.mark.parametrize("program", ["callers", "callers-static"])
 def test_frames(box, program):
     """The place of the event comes first, then its callers up to main() at least."""

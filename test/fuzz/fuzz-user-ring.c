@@ -20,13 +20,14 @@
 #include "base/strbuf.h"
 #include "ctf/tsdl.h"
 #include "os/file.h"
+#include "record/user-dump.h"
 #include "record/user-ring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SUBBUF_BYTES 4096u
 #define SUBBUFS	     4u
-#define CLIENT_BYTES 65536u
+#define CLIENT_BYTES (KY_BLOB_BYTES + KY_NOTES_BYTES)
 #define TRACE_MAX    (64u * SUBBUF_BYTES * SUBBUFS)
 
 /* In memory: metadata is synced. */
@@ -99,6 +100,32 @@ static void put_blob(struct kymo_ring_writer *writer)
 	blob->magic = KY_BLOB_MAGIC;
 }
 
+static uint8_t *put_note(uint8_t *at, uint32_t kind, const void *body, uint32_t bytes)
+{
+	struct ky_note *note = (void *)at;
+
+	*note = (struct ky_note){.cycles = now(), .kind = kind, .bytes = bytes};
+	memcpy(at + sizeof(*note), body, bytes);
+	return at + sizeof(*note) + (bytes + 7) / 8 * 8;
+}
+
+/* What is loaded when it begins; that the second one goes; and what is loaded then. */
+static void put_notes(struct kymo_ring_writer *writer)
+{
+	static const char maps[] = "400000-402000 r--p 00000000 fe:01 77      /bin/true\n"
+				   "402000-409000 r-xp 00002000 fe:01 77      /bin/true\n"
+				   "7f000000-7f020000 r-xp 00000000 fe:01 78  /lib/x.so\n"
+				   "7ffd0000-7ffd2000 r-xp 00000000 00:00 0   [vdso]\n";
+	static const uint64_t address = 0x7f000100;
+	struct ky_blob *blob = writer->client_region;
+	uint8_t *begin = (uint8_t *)blob + KY_BLOB_BYTES, *at = begin;
+
+	at = put_note(at, KY_NOTE_MAPS, maps, sizeof(maps) - 1);
+	at = put_note(at, KY_NOTE_UNLOAD, &address, sizeof(address));
+	at = put_note(at, KY_NOTE_MAPS, maps + 52, sizeof(maps) - 1 - 52);
+	blob->notes_bytes = (uint32_t)(at - begin);
+}
+
 static void write_events(struct kymo_ring_writer *writer, uint32_t n)
 {
 	static const uint32_t id, elements[3] = {2, 7, 8};
@@ -124,6 +151,9 @@ static uint64_t place(const struct kymo_ring_writer *writer, uint16_t where)
 		       offset % (2 * SUBBUFS * sizeof(struct kymo_ring_slot));
 	case 4:
 		return (uint64_t)(writer->data - file) + offset;
+	case 5:
+		return (uint64_t)((const uint8_t *)writer->client_region - file) + KY_BLOB_BYTES +
+		       offset % 1024;
 	default:
 		return (uint64_t)((const uint8_t *)writer->client_region - file) + offset % 1024;
 	}
@@ -188,22 +218,26 @@ static void record(struct kymo_ring_writer *writer, int fd, const uint8_t *data,
 	static const struct ky_clock_record clock = {.kind = KY_CLOCK_RECORD_TSC,
 						     .frequency_hz = 999};
 	struct ky_user_ring *ring;
+	struct ky_os_clock ticks;
 	struct kymo_error err;
 
+	if (ky_os_clock_init(&ticks, KY_OS_CLOCK_MONOTONIC, NULL) < 0)
+		abort();
 	if (data[0] & 4) {
 		options = (struct ky_user_ring_options){.output = output, .read_only = true};
 	}
 	if (ky_user_ring_open(fd, "fuzz", &options, &ring, &err) < 0)
 		return;
-	if (ky_user_ring_read(ring, data[0] & 8, &err) < 0)
+	if (ky_user_ring_read(ring, data[0] & 8, &err) < 0 ||
+	    (data[0] & 64 && ky_user_dump_notes(ring, &ticks, &err) < 0))
 		abort();
 	if (!(data[0] & 2))
 		scribble(writer, data + 1, size - 1);
 	if (data[0] & 16 && ftruncate(fd, (off_t)writer->map_bytes / 2) < 0)
 		abort();
 	ring->metadata_ns = 0; /* as after a while: what it describes is read again */
-	if (ky_user_ring_read(ring, true, &err) < 0 || ky_user_ring_finish(ring, &err) < 0 ||
-	    ky_user_ring_set_clock(ring, &clock, &err) < 0)
+	if (ky_user_ring_read(ring, true, &err) < 0 || ky_user_dump_notes(ring, &ticks, &err) < 0 ||
+	    ky_user_ring_finish(ring, &err) < 0 || ky_user_ring_set_clock(ring, &clock, &err) < 0)
 		abort();
 	ky_user_ring_free(ring);
 }
@@ -231,6 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || kymo_ring_create(&writer, fd, &config, NULL, &options) < 0)
 		abort();
 	put_blob(&writer);
+	put_notes(&writer);
 	write_events(&writer, data[0] & 32 ? 500 : 20);
 	if (data[0] & 2)
 		scribble(&writer, data + 1, size - 1);

@@ -132,6 +132,23 @@ static int mode_dlopen(char **args)
 	return 0;
 }
 
+/* Loads a library without events when it gets SIGUSR1, and stays. */
+static int mode_load_plain(char **args)
+{
+	const struct timespec pause_time = {0, 1000000};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	while (sigtimedwait(&set, NULL, &pause_time) != SIGUSR1)
+		KYMO_EVENT(modes, before_load);
+	check(dlopen(args[0], RTLD_NOW) != NULL, "dlopen");
+	KYMO_EVENT(modes, after_load);
+	pause();
+	return 0;
+}
+
 /* A child that loads a library: it needs a table of its own. */
 /* The control file's number is that of standard input's file, which is ours. */
 static int mode_reused_dlopen(char **args)
@@ -457,6 +474,7 @@ static const struct {
 	{"daemon", mode_daemon, 0},
 	{"setuid", mode_setuid, 1},
 	{"dlopen", mode_dlopen, 2},
+	{"load-plain", mode_load_plain, 1},
 	{"fork-dlopen", mode_fork_dlopen, 2},
 	{"reused-dlopen", mode_reused_dlopen, 2},
 	{"signal", mode_signal, 1},

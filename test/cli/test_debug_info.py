@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What babeltrace2 --debug-info finds of addresses in recordings of programs, ours and LTTng-UST's."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from test_lttng_ust import lab  # noqa: F401 (a fixture)
+from test_user import TESTS, box, pytestmark  # noqa: F401
+
+DEBUG_INFO = re.compile(r'debug_info = \{ bin = "(.*?)", func = "(.*?)", src = "(.*?)" \}')
+
+
+def debug_info(trace):
+    """{event: {(bin, func), without offsets}} but for the state dump's."""
+    done = subprocess.run(["babeltrace2", "--debug-info", trace], capture_output=True, text=True, check=True)
+    found = {}
+    for line in done.stdout.splitlines():
+        name = re.search(r"(\w+:\w+): \{", line)[1]
+        if not name.startswith("lttng_ust_"):
+            values = [re.sub(r"[+@]0x[0-9a-f]+$", "+", value) for value in DEBUG_INFO.search(line).groups()]
+            found.setdefault(name, set()).add(tuple(values[:2]))
+    return found
+
+
+def dump_forms(trace):
+    """{event of the state dump: its fields with their types in letters}."""
+    done = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True)
+    found = {}
+    for line in done.stdout.splitlines():
+        match = re.search(r"(lttng_ust_statedump:\w+): \{ cpu_id = \d+ \}, \{ (.*?) \}, (.*)", line)
+        if match:
+            fields = re.sub(r"\[ .* \]", "[]", match[3])
+            fields = re.sub(r'".*?"', "text", re.sub(r"0x[0-9A-F]+", "hex", fields))
+            context = re.findall(r"(\w+) =", match[2])
+            found[match[1]] = context, re.sub(r"= \d+", "= number", fields)
+    return found
+
+
+def test_short_program(box):
+    """However short it lives, what it had loaded is known, and before its first event."""
+    done = box("kymo record -u '*' -c vpid,ip -o out -- $T/callers")
+    forms = {"callers:number": "by_number", "callers:numbers": "by_numbers", "callers:text": "by_text",
+             "callers:large_text": "by_large_text", "kymo:printf": "by_printf",
+             "callers:span_begin": "by_span", "callers:span_end": "by_span"}
+    assert debug_info(done.traces()[0]) == {
+        event: {("callers+", f"{function}+")} for event, function in forms.items()}
+
+
+def test_program_that_runs_already(box):
+    """Its libraries are those of the moment when it joined."""
+    done = box("""$T/shop 100000 1000 & shop=$!
+wait_for 'kymo list --user | grep -q shop'
+kymo record -u 'shop:started' -c vpid,ip -o out & recorder=$!
+wait_for 'ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1'
+sleeps $shop 5
+kill -TERM $recorder; wait $recorder; kill $shop""")
+    ((binary, function),) = debug_info(done.traces()[0])["shop:started"]
+    assert binary == "shop+" and function.endswith("+")
+
+
+def test_snapshot(box):
+    done = box("kymo record --overwrite -u 'callers:*' -c vpid,ip -o out -- $T/callers")
+    assert debug_info(done.traces()[0])["callers:text"] == {("callers+", "by_text+")}
+
+
+def later(trace):
+    """The dump's events that are not of the first look, and those of @trace's programs, in order, without numbers."""
+    lines = subprocess.run(["babeltrace2", "--names=none", trace], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(lttng_ust_lib:(?:load|unload)|plugin:\w+|modes:\w+): ", lines)
+
+
+def test_library_that_is_loaded_later(box):
+    """Its loading stands before its first event; that it is unloaded behind its last one."""
+    done = box("kymo record -u 'plugin:*' -c vpid,ip -o out -- $T/modes dlopen $T/plugin.so 2")
+    trace = done.traces()[0]
+    assert debug_info(trace)["plugin:work"] == {("plugin.so+", "plugin_work+")}
+    # The program joins when there is an event of the library: its first load is in the state dump.
+    assert later(trace) == ["plugin:work", "lttng_ust_lib:unload", "lttng_ust_lib:load", "plugin:work", "lttng_ust_lib:unload"]
+
+
+def test_snapshot_of_a_library_that_came_later(box):
+    done = box("kymo record --overwrite -u 'plugin:*' -c vpid,ip -o out -- $T/modes dlopen $T/plugin.so 1")
+    trace = done.traces()[0]
+    assert debug_info(trace)["plugin:work"] == {("plugin.so+", "plugin_work+")}
+
+
+def test_library_without_events(box):
+    """Nobody but the recorder looks, at the end."""
+    done = box("""
+$T/modes load-plain libcrypt.so.1 & modes=$!
+wait_for 'kymo list --user | grep -q modes'
+kymo record -u 'modes:*' -c vpid,ip -o out & recorder=$!
+wait_for 'test -s out/ust/pid/*/statedump_0'
+kill -USR1 $modes
+wait_for 'grep -q libcrypt /proc/$modes/maps'
+kill -TERM $recorder; wait $recorder
+kill $modes
+""")
+    text = subprocess.run(["babeltrace2", done.traces()[0]], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"lttng_ust_lib:load: .*libcrypt", text) and text.count("statedump:start") == 1
+
+
+def test_as_lttngs(box, lab):
+    """The same is found in LTTng's own traces, whose state dumps have the same form."""
+    theirs = lab.session("debug", contexts=("vpid", "ip"), more="lttng_ust_statedump:*")
+    lab.run("./prog", 0, 5)
+    lab.end("debug")
+    assert debug_info(theirs) == {"prov:tick": {("prog+", "main+")}}
+    done = box("kymo record -u '*' -c vpid,ip -o out -- $T/callers")
+    ours, theirs = dump_forms(done.traces()[0]), dump_forms(theirs)
+    assert ours == theirs and len(ours) == 6
