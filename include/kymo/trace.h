@@ -14,7 +14,8 @@
  * Fields (at most 10)
  *
  *	expression		integers, bool, enumerations, floating point; char * (a string, recorded up
- *				to its NUL, cut at KYMO_STRING_MAX bytes); other pointers: the address.
+ *				to its NUL; of a longer one the first KYMO_STRING_MAX bytes, which
+ *				end with "..." then); other pointers: the address.
  *				The name is that of the last variable or member in it: order->id is "id".
  *				C++: also what has c_str().
  *	KYMO_AS(name, field)	another name; field is an expression or one of these:
@@ -87,8 +88,8 @@
 #define KYMO_COUNTER(...) KYMO_COUNTER_(#__VA_ARGS__, __VA_ARGS__)
 
 /*
- * kymo_printf("format", ...): the event kymo:printf with the formatted text as field msg (up to
- * KYMO_STRING_MAX bytes). The slow way: for debugging. kymo_log(level, ...) has a log level.
+ * kymo_printf("format", ...): the event kymo:printf with the formatted text as field msg (a
+ * string as above: KYMO_STRING_MAX bytes at most). The slow way: for debugging. kymo_log(level, ...) has a log level.
  */
 #define kymo_printf(...)     kymo_log(KYMO_DEBUG_LINE, __VA_ARGS__)
 #define kymo_log(level, ...) KYMO_LOG_(level, __VA_ARGS__)

@@ -360,7 +360,8 @@ struct ky_blob {
 	/* How many bytes of notes there are (release), at KY_BLOB_BYTES of the client's region. Check: <= KY_NOTES_BYTES. */
 	uint32_t notes_bytes;
 	uint32_t reserved_32;
-	uint64_t reserved[4];
+	uint64_t cut_texts; /* strings that were longer than KYMO_STRING_MAX */
+	uint64_t reserved[3];
 };
 
 /*

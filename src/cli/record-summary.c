@@ -146,6 +146,22 @@ static void print_claims(const struct ky_user_stats *stats)
 			n - PROGRAMS_MAX);
 }
 
+static void print_cut_texts(const struct ky_user_stats *stats)
+{
+	const struct ky_user_program_stats *first = NULL;
+
+	for (size_t i = 0; i < stats->n_programs && !first; i++)
+		first = stats->programs[i].cut_texts ? &stats->programs[i] : NULL;
+	if (!first)
+		return;
+	fprintf(stderr, "kymo: warning: %" PRIu64 " texts of programs, such as ", stats->cut_texts);
+	ky_cli_put_text(stderr, first->procname);
+	fprintf(stderr,
+		" (%" PRIu32
+		"), are longer than %d bytes: the trace has their beginnings, with \"...\" at the end\n",
+		first->pid, KY_USER_TEXT_MAX);
+}
+
 /* What a flight recorder had no room for. */
 static void print_overwritten(const struct ky_session_stats *kernel,
 			      const struct ky_user_stats *user, uint64_t buffer_bytes)
@@ -228,6 +244,7 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 	}
 	if (user) {
 		print_user_losses(user, buffer_bytes);
+		print_cut_texts(user);
 		print_missing(user->dump_missing, "programs");
 		print_claims(user);
 	}

@@ -98,6 +98,7 @@ void ky_user_ring_take_counts(struct ky_user_ring *ring)
 	blob = ky_user_ring_blob(ring);
 	ring->lost_joining = blob->lost_joining;
 	ring->lost_no_id = blob->lost_no_id;
+	ring->cut_texts = blob->cut_texts;
 	/* Who recovers tells of these apart. */
 	ring->lost_unread = ring->is_broken && !ring->read_only ? ring->unread : 0;
 	ring->lost_claimed = total_lost(ring) > most_losses(ring) ? total_lost(ring) : 0;

@@ -50,6 +50,7 @@ static void keep_identity(struct ky_blob *now, const struct ky_blob *first)
 	kept.lost_joining = now->lost_joining;
 	kept.lost_no_id = now->lost_no_id;
 	kept.lost_large = now->lost_large;
+	kept.cut_texts = now->cut_texts;
 	*now = kept;
 }
 

@@ -430,6 +430,7 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
 		to->lost_joining = ring->lost_joining;
 		to->lost_no_id = ring->lost_no_id;
+		to->cut_texts = ring->cut_texts;
 		to->lost_unread = ring->lost_unread;
 		to->lost_claimed = ring->lost_claimed;
 		to->path = ring->trace.path;
@@ -439,6 +440,8 @@ static int count(struct ky_user *user, struct kymo_error *err)
 		stats->bytes += to->bytes;
 		if (__builtin_add_overflow(stats->lost, to->lost, &stats->lost))
 			stats->lost = UINT64_MAX;
+		if (__builtin_add_overflow(stats->cut_texts, to->cut_texts, &stats->cut_texts))
+			stats->cut_texts = UINT64_MAX;
 		stats->dump_events += ring->trace.dump_events;
 		stats->dump_missing += ring->dump_missing;
 	}

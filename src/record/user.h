@@ -51,6 +51,8 @@ struct ky_user_options {
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
 };
 
+#define KY_USER_TEXT_MAX 1023 /* of a string; KYMO_STRING_MAX of kymo/trace.h */
+
 /* What became of one program. */
 struct ky_user_program_stats {
 	char procname[16];
@@ -59,6 +61,8 @@ struct ky_user_program_stats {
 	uint64_t lost;				/* all causes */
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_joining, lost_no_id;
+	uint64_t
+		cut_texts; /* strings that were too long, as the program says; they end with "..." */
 	uint64_t
 		lost_unread; /* of a program that makes no sense any more, or has no room: what was not read */
 	uint64_t
@@ -71,6 +75,7 @@ struct ky_user_stats {
 	const struct ky_user_program_stats *programs;
 	size_t n_programs;
 	uint64_t events, bytes, lost; /* of all */
+	uint64_t cut_texts;
 	uint64_t dump_events;
 	/* Files of programs that could not be looked at for want of descriptors: dumps lack something. */
 	uint64_t dump_missing;

@@ -355,7 +355,8 @@ void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 
 void kymo_hit_text(struct kymo_site *site, const char *format, ...)
 {
-	char text[KYMO_STRING_MAX + 1];
+	/* One more than is recorded: what is too long is marked then, as other strings are. */
+	char text[KYMO_STRING_MAX + 2];
 	uint64_t value = (uint64_t)(uintptr_t)text;
 	int saved = errno;
 	va_list args;

@@ -76,6 +76,7 @@ struct pack {
 	uint8_t *at, *end; /* of the buffer; behind it are 8 bytes more */
 	uint8_t *from;	   /* since the last part */
 	uint32_t n_parts;
+	uint32_t n_cut; /* strings that were too long */
 	bool has_rseq;
 	struct kymo_ring_part parts[PARTS_MAX];
 };
@@ -121,8 +122,25 @@ INLINE uint64_t copy_words(uint8_t *to, const char *from, uint64_t most, bool *i
 	return n;
 }
 
+/* What a string that was cut ends with, in KYMO_STRING_MAX bytes and before a NUL. */
+#define CUT_MARK "..."
+
 /*
- * Copies up to and with the NUL, or KYMO_STRING_MAX bytes and a NUL, reading each byte once: another
+ * The @n bytes at @at, of which the last is to be a NUL, are the beginning of a string: mark that, without half a character
+ * of UTF-8 before the mark. Returns how many bytes there are then.
+ */
+static __attribute__((noinline)) uint64_t mark_cut(uint8_t *at, uint64_t n)
+{
+	uint64_t end = n - sizeof(CUT_MARK);
+
+	for (int i = 0; i < 3 && (at[end] & 0xc0) == 0x80; i++)
+		end--;
+	memcpy(at + end, CUT_MARK, sizeof(CUT_MARK));
+	return end + sizeof(CUT_MARK);
+}
+
+/*
+ * Copies up to and with the NUL, or the beginning of KYMO_STRING_MAX bytes with a mark and a NUL, reading each byte once: another
  * thread may change the string meanwhile, and what is recorded must end where it says it does. The C
  * library's functions would read it twice, and lose more than they gain on short strings.
  */
@@ -151,8 +169,8 @@ static bool pack_string(struct pack *pack, const char *string)
 	}
 	if (n == room)
 		return false;
-	at[n - 1] = 0;
-	pack->at += n;
+	pack->n_cut++;
+	pack->at += mark_cut(at, n);
 	return true;
 }
 
@@ -227,6 +245,7 @@ INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct k
 	pack->at = pack->from = buffer;
 	pack->end = buffer + room;
 	pack->n_parts = 0;
+	pack->n_cut = 0;
 	pack->has_rseq = slot->ring.rseq_buffers != 0;
 	if (slot->n_contexts) {
 		if (slot->context_bytes > room)
@@ -242,6 +261,8 @@ INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct k
 
 INLINE void send_packed(struct pack *pack, struct ky_wish *wish)
 {
+	if (__builtin_expect(pack->n_cut != 0, 0))
+		__atomic_fetch_add(&wish->slot->blob->cut_texts, pack->n_cut, __ATOMIC_RELAXED);
 	if (!pack->n_parts) {
 		ky_record_payload(wish, pack->from, (uint64_t)(pack->at - pack->from));
 		return;

@@ -167,6 +167,15 @@ def test_library_that_is_loaded_later(box):
     assert events(done.traces()[0]) == [f"plugin:work: {{ n = {i} }}" for i in range(5)]
 
 
+def test_texts_that_are_cut(box):
+    """They end with a mark, behind whole characters; and are counted."""
+    done = box("kymo record --user '*' -o out -- $T/modes cut; kymo record --user '*' -o out2 -- $T/shop 3" + nothing_left())
+    found = [re.search(r'"(.*)"', line)[1] for line in events(done.traces()[0])]
+    assert found == ["\u00e9" * 510 + "...", "a" + "\u00e9" * 509 + "...", "7".zfill(1023), "0" * 1020 + "..."]
+    warnings = [line for line in done.err.splitlines() if "longer than 1023 bytes" in line]
+    assert len(warnings) == 1 and "warning: 3 texts of programs, such as modes (" in warnings[0]
+
+
 def test_two_sessions_at_once(box):
     done = box("""
 kymo record --user 'shop:depth' --buffer-size 64k -o a & a=$!

@@ -132,6 +132,24 @@ static int mode_dlopen(char **args)
 	return 0;
 }
 
+/* Characters of two bytes, before them one of one or none; and what kymo_printf() has to cut, or not. */
+static int mode_cut(char **args)
+{
+	char text[1400];
+	size_t n = 0;
+
+	for (int first = 0; first < 2; first++) {
+		memset(text, 'a', sizeof(text));
+		for (n = (size_t)first; n + 2 < sizeof(text); n += 2)
+			memcpy(text + n, "\u00e9", 2);
+		text[n] = 0;
+		KYMO_EVENT(modes, cut, KYMO_AS(text, &text[0]));
+	}
+	kymo_printf("%01023d", 7);
+	kymo_printf("%01024d", 7);
+	return 0;
+}
+
 /* Loads a library without events when it gets SIGUSR1, and stays. */
 static int mode_load_plain(char **args)
 {
@@ -474,6 +492,7 @@ static const struct {
 	{"daemon", mode_daemon, 0},
 	{"setuid", mode_setuid, 1},
 	{"dlopen", mode_dlopen, 2},
+	{"cut", mode_cut, 0},
 	{"load-plain", mode_load_plain, 1},
 	{"fork-dlopen", mode_fork_dlopen, 2},
 	{"reused-dlopen", mode_reused_dlopen, 2},
