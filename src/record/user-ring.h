@@ -69,7 +69,7 @@ struct ky_user_ring {
 
 	uint64_t events, n_damaged;
 	uint64_t lost_joining, lost_no_id;
-	uint64_t cut_texts; /* as the program says */
+	uint64_t cut_texts;   /* as the program says */
 	uint64_t lost_unread; /* of a ring that makes no sense any more: what was not read of it */
 	uint64_t since_ns;
 	uint64_t
