@@ -158,7 +158,7 @@ static void print_cut_texts(const struct ky_user_stats *stats)
 	ky_cli_put_text(stderr, first->procname);
 	fprintf(stderr,
 		" (%" PRIu32
-		"), are longer than %d bytes: the trace has their beginnings, with \"...\" at the end\n",
+		"), are longer than %d bytes: in the trace they are cut, with \"...\" at the end\n",
 		first->pid, KY_USER_TEXT_MAX);
 }
 

@@ -373,6 +373,7 @@ void kymo_module_add(struct kymo_module *module)
 		return;
 	}
 	ky_notes_begin();
+	ky_notes_count();
 	signals = kymo_ring_signals_block();
 	ky_trace_lock();
 	is_first = !ky_trace.control || ky_trace.pid != ky_trace_pid();

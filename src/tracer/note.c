@@ -11,8 +11,8 @@
 /* Notes take memory in such steps. */
 #define STEP_BYTES 16384u
 
-/* Objects that the dynamic linker had loaded when they were last noted. */
-static unsigned long long noted_adds;
+/* How many objects the dynamic linker had loaded in all when a module last came, and when they were last noted. */
+static unsigned long long seen_adds, noted_adds;
 static bool is_exiting;
 
 static int take_adds(struct dl_phdr_info *info, size_t size, void *data)
@@ -22,12 +22,12 @@ static int take_adds(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-static unsigned long long count_adds(void)
+void ky_notes_count(void)
 {
 	unsigned long long adds = 0;
 
 	dl_iterate_phdr(take_adds, &adds);
-	return adds;
+	__atomic_store_n(&seen_adds, adds, __ATOMIC_RELAXED);
 }
 
 /* Modules are removed when the program ends, too, and that is no news. */
@@ -103,7 +103,7 @@ void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob)
 	bytes = read_maps(region, at, KY_NOTES_BYTES - at - 8);
 	if (bytes && populate(region, at + bytes, at + bytes + 8))
 		add(slot, blob, KY_NOTE_MAPS, bytes);
-	noted_adds = count_adds();
+	noted_adds = __atomic_load_n(&seen_adds, __ATOMIC_RELAXED);
 }
 
 static bool is_ours(const struct ky_slot *slot)
@@ -113,7 +113,7 @@ static bool is_ours(const struct ky_slot *slot)
 
 void ky_notes_loaded(void)
 {
-	if (count_adds() == noted_adds)
+	if (__atomic_load_n(&seen_adds, __ATOMIC_RELAXED) == noted_adds)
 		return;
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++)
 		if (is_ours(ky_trace.slots[i]))

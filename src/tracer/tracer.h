@@ -224,9 +224,14 @@ extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
 
 /* Before all others; without the lock. */
 void ky_notes_begin(void);
+/*
+ * A module comes: look whether libraries have. Without the lock: the dynamic linker's is taken, and a hit in a callback of
+ * dl_iterate_phdr() wants ours while it has that.
+ */
+void ky_notes_count(void);
 /* Of a ring that begins: @blob is its region. */
 void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob);
-/* A module has come: if libraries have, that is noted in all rings of this process. */
+/* If libraries have come since they were last noted, note them in all rings of this process. */
 void ky_notes_loaded(void);
 /* The library at @address is about to be unloaded, or the program ends, which is not noted. */
 void ky_notes_unload(const void *address);
