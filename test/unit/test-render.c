@@ -93,10 +93,10 @@ static void test_text(void **state)
 		"\n"
 		"Calls made\n"
 		"  Call   Calls      Time     Share  Errors\n"
-		"  wo?rk (tid 7, pid 5)\n"
+		"  wo\\x1brk (tid 7, pid 5)\n"
 		"  read    1200  1.000 ms  100.00 %  EAGAIN 2, EINTR 1  ###############\n"
 		"  write      3    312 ns   50.00 %                     ########\n"
-		"  wo?rk (tid 9, pid ?)\n"
+		"  wo\\x1brk (tid 9, pid ?)\n"
 		"  futex     42  12.50 s    25.00 %                     ####\n"
 		"  4 more rows: --limit 0 shows all\n");
 	teardown(&f);

@@ -78,29 +78,17 @@ static void test_limit_counts_groups(void **state)
 	ky_table_fini(&table);
 }
 
-static const char *cleaned(struct ky_table *table, const char *text)
+/* Names come from traces; what may be shown of them is the renderers' matter. */
+static void test_text_stays(void **state)
 {
+	static const char text[] = "caf\xc3\xa9 \033[31m\n\x7f \xff\xc3";
+	struct ky_table table;
 	struct ky_cell cell;
 
-	ky_cell_text(table, &cell, text);
-	return cell.text;
-}
-
-/* Names come from traces: nothing that a terminal or a JSON parser would choke on. */
-static void test_text_is_clean(void **state)
-{
-	struct ky_table table;
-
 	ky_table_init(&table, &def);
-	assert_string_equal(cleaned(&table, "kworker/0:1"), "kworker/0:1");
-	assert_string_equal(cleaned(&table, "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"),
-			    "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
-	assert_string_equal(cleaned(&table, "\033[31m\n\x7f"), "?[31m??");
-	assert_string_equal(cleaned(&table, "\xff\xc3"), "??");
-	assert_string_equal(cleaned(&table, "\xc0\xaf"), "??");		  /* overlong */
-	assert_string_equal(cleaned(&table, "\xed\xa0\x80"), "???");	  /* surrogate */
-	assert_string_equal(cleaned(&table, "\xf4\x90\x80\x80"), "????"); /* beyond Unicode */
-	assert_string_equal(cleaned(&table, "\xe2\x82"), "??");		  /* cut off */
+	ky_cell_text(&table, &cell, text);
+	assert_string_equal(cell.text, text);
+	assert_ptr_not_equal(cell.text, text);
 	ky_table_fini(&table);
 }
 
@@ -109,7 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_limit_counts_groups),
-		cmocka_unit_test(test_text_is_clean),
+		cmocka_unit_test(test_text_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
