@@ -195,7 +195,9 @@ bool ky_user_flight_make_room(struct ky_user *user);
 /* Do what order_fd told the thread to do. Errors are those of the recording; the order's are its own. */
 int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err);
 
-/* The libraries that the ring's program has loaded now. */
+/* user-state.c: executable and libraries of the ring's program. First what it had when it joined. */
+int ky_user_dump_opened(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
+/* Then what it has now. */
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 /* Only what its program has noted itself. */
 int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
