@@ -11,7 +11,7 @@
 struct ky_user_runtime {
 	char path[64];
 	const char *
-		memory; /* where sessions' directories are, since @path is on a disk; NULL: below it */
+		memory; /* where sessions' directories are, with links to them in @path; NULL: in @path */
 	bool is_roots; /* root owns it, and not that user */
 };
 void ky_user_runtime_choose(uid_t uid, struct ky_user_runtime *to);

@@ -58,23 +58,33 @@ static bool is_taken(const char *path, uid_t uid, mode_t mask)
 }
 
 /*
+ * The programs of @uid write into their session's directory, as much as they like. /run is the system's, and users
+ * could not fill it otherwise; SHARED_MEMORY they can fill anyway.
+ */
+static bool is_better_off_in_memory(uid_t uid)
+{
+	return uid != 0 && is_tmpfs(SHARED_MEMORY) && ky_user_place_is_open(SHARED_MEMORY, uid);
+}
+
+/*
  * In memory, and at a place that exists on this machine. Root's is /run/kymo, which nobody else can make. Where
- * /run is on a disk, that is for links only, and needed only where somebody has taken the name in SHARED_MEMORY.
+ * /run is on a disk, that is for links only, and needed only where somebody has taken the name in SHARED_MEMORY;
+ * where it is in memory, links are all that other users' programs find there.
  */
 void ky_user_runtime_choose(uid_t uid, struct ky_user_runtime *to)
 {
 	const mode_t others = S_IWGRP | S_IWOTH;
 	char parent[64];
 	struct stat st;
+	bool in_run;
 
 	*to = (struct ky_user_runtime){0};
 	snprintf(to->path, sizeof(to->path), KY_RUNTIME_SHM, uid);
 	if (geteuid() == 0) {
-		to->is_roots = is_tmpfs("/run");
-		if (!to->is_roots && is_taken(to->path, uid, others)) {
-			to->is_roots = true;
+		in_run = is_tmpfs("/run");
+		to->is_roots = in_run || is_taken(to->path, uid, others);
+		if (to->is_roots && (!in_run || is_better_off_in_memory(uid)))
 			to->memory = SHARED_MEMORY;
-		}
 		if (to->is_roots)
 			snprintf(to->path, sizeof(to->path), KY_RUNTIME_ROOT, uid);
 		return;

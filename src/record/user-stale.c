@@ -181,13 +181,16 @@ static void look_at(const struct search *search, int base_fd, const char *base, 
 	close(stale.fd);
 }
 
-/* Others' links may lead anywhere, to where opening alone takes for ever. */
+/*
+ * Others' links may lead anywhere, to where opening alone takes for ever. Those of root's recorders lead to directories
+ * of the user whose programs they record.
+ */
 static bool is_our_link(int base_fd, const char *name)
 {
 	struct stat st;
 
 	return fstatat(base_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) &&
-	       st.st_uid == geteuid();
+	       (st.st_uid == geteuid() || st.st_uid == 0);
 }
 
 /* The link @name of a recorder whose session's directory is elsewhere. */

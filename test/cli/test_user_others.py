@@ -272,3 +272,65 @@ du -sb small/out/ust/pid | cut -f 1
     *kept, n_bytes = map(int, done.out.split())
     assert len(rows) == 2 and all(events > 1000 and size != "0B" for events, size in rows), done.err
     assert sorted(kept) == sorted(events for events, size in rows) and n_bytes > 1 << 19
+
+
+def test_a_file_that_hangs_whoever_opens_it(box):
+    """A user's program has a library on a file system that answers no more. That holds up nobody else's programs."""
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("needs /dev/fuse")
+    done = box(f"""
+as() {{ setpriv --reuid=$1 --clear-groups env LD_LIBRARY_PATH=. "${{@:2}}"; }}
+cp $T/shop $T/modes $T/plugin.so $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..; mkdir hang
+/usr/bin/python3 {os.path.dirname(os.path.abspath(__file__))}/silent_files.py hang plugin.so stop & server=$!
+wait_for '[ -e hang/file ]'
+setpriv --reuid=1234 --clear-groups env LD_LIBRARY_PATH=. \\
+    LD_PRELOAD=./hang/file ./modes numbers 1000000000 1000 & hung=$!
+wait_for "grep -q hang/file /proc/$hung/maps"
+sleeps $hung 10
+touch stop
+kymo record --user 'shop:*' --user 'modes:*' -o out 2>told.txt & recorder=$!
+wait_for 'ls /dev/shm/kymo-1234/*/*.ring >/dev/null 2>&1'
+$T/shop 200 1000
+# A user who comes while it hangs.
+setpriv --reuid=4321 --clear-groups sleep 1000 & sleeper=$!
+wait_for 'session_is_there 4321'
+as 4321 ./shop 200 1000
+kill $sleeper; kill -TERM $recorder
+wait_for 'grep -q Recorded told.txt'
+# Who waits for that file system goes on now, if only to its end.
+kill -9 $server
+wait $recorder || exit 97
+kill -9 $hung; cat told.txt >&2
+""" + nothing_left())
+    assert "programs of user 1234 take too long" in done.err
+    whole = [trace for trace in done.traces() if names(trace).count("shop:order_placed") == 200]
+    assert len(whole) == 2
+
+
+def test_users_cannot_fill_run(box):
+    """What they write into a session's directory of root's recording lies where they may write anyway."""
+    done = box("""
+mount -t tmpfs -o size=8m,mode=755 tmpfs /run; mkdir /run/user
+as() { setpriv --reuid=1234 --clear-groups env LD_LIBRARY_PATH=. "$@"; }
+cp $T/shop $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..
+setpriv --reuid=1234 --clear-groups sleep 1000 & sleeper=$!
+kymo record --user 'shop:*' -o out & recorder=$!
+wait_for 'ls /run/kymo/u1234/*/session >/dev/null 2>&1'
+as sh -c 'cd /run/kymo/u1234/*/ && head -c 20M /dev/zero >fill' || exit 96
+[ $(df --output=used /run | tail -n 1) -lt 100 ] || exit 95
+as ./shop 10
+$T/shop 20
+setpriv --reuid=1234 --clear-groups env LD_LIBRARY_PATH=. ./shop 1000000 1000 & shop=$!
+wait_for 'ls /run/kymo/u1234/*/$shop-*.ring >/dev/null 2>&1'
+kill -9 $recorder; wait $recorder
+sleeps $shop 20; kill -9 $shop $sleeper
+# Its own user finds what was left, too; and the next recorder takes the link away.
+mkdir -m 777 found; as kymo recover -o found/theirs || exit 94
+kymo recover --remove -o found/roots || exit 93
+kymo record --user 'other:*' -o last -- true
+""" + nothing_left("ls -A /dev/shm; find /run/kymo ! -type d"))
+    for out in ("found/theirs", "found/roots"):
+        (trace,) = done.traces(out)
+        assert "shop:order_placed" in names(trace)
+    counts = [names(trace).count("shop:order_placed") for trace in done.traces()]
+    assert 10 in counts and 20 in counts
