@@ -263,18 +263,55 @@ static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 	return status;
 }
 
-static void fill_pairs(const struct run *run, struct ky_table *table)
+static void fill_pair(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		      enum ky_by by)
 {
-	ky_vec_foreach(&run->pairs.entries, it) {
-		const struct ky_entry *entry = *it;
-		struct ky_cell *row = ky_table_row(table);
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
 
-		ky_cell_thread(table, &row[PAIR_WAITER], run->model, entry->thread);
-		ky_cell_thread(table, &row[PAIR_WAKER], run->model,
-			       ky_model_thread(run->model, entry->what));
-		ky_fill_stats(&row[PAIR_STATS], &entry->stats);
-	}
+	ky_cell_who(table, &row[PAIR_WAITER], run->model, entry->thread, by);
+	ky_cell_who(table, &row[PAIR_WAKER], run->model, ky_model_thread(run->model, entry->what),
+		    by);
+	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
+}
+
+struct wakers {
+	const struct ky_model *model;
+	enum ky_by by;
+};
+
+static int compare_wakers(const void *a, const void *b, void *data)
+{
+	const struct ky_entry *left = *(struct ky_entry *const *)a;
+	const struct ky_entry *right = *(struct ky_entry *const *)b;
+	const struct wakers *wakers = data;
+
+	return ky_threads_compare(ky_model_thread(wakers->model, left->what),
+				  ky_model_thread(wakers->model, right->what), wakers->by);
+}
+
+/* Of the wakers of one group, one stands for all. */
+static void unite_wakers(struct run *run, enum ky_by by)
+{
+	struct wakers wakers = {run->model, by};
+	struct ky_entry **pairs = run->pairs.entries.data;
+	size_t n = run->pairs.entries.len;
+
+	if (n)
+		qsort_r(pairs, n, sizeof(*pairs), compare_wakers, &wakers);
+	for (size_t i = 1; i < n; i++)
+		if (compare_wakers(&pairs[i - 1], &pairs[i], &wakers) == 0)
+			pairs[i]->what = pairs[i - 1]->what;
+}
+
+static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status;
+
+	unite_wakers(run, by);
+	status = ky_fill_groups(table, &run->pairs, by, true, fill_pair, run);
 	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
+	return status;
 }
 
 static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
@@ -306,7 +343,9 @@ static int finish(void *data, const struct ky_report_options *options,
 
 	if (status >= 0)
 		status = fill_locks(run, &result->tables[TABLE_LOCKS]);
-	fill_pairs(run, &result->tables[TABLE_PAIRS]);
+	if (status >= 0)
+		status = fill_pairs(run, &result->tables[TABLE_PAIRS],
+				    ky_report_by(options, KY_BY_THREAD));
 	for (int i = 0; i < 2; i++) {
 		struct ky_cell what = {0};
 

@@ -153,6 +153,57 @@ static int note_ignored(const struct ky_report_options *options, struct ky_repor
 	return ignored ? ky_report_note(result, ignored_text(ignored), result->report->name) : 0;
 }
 
+/* Names for a hint, each once. */
+static void add_name(struct ky_strbuf *names, const char *name)
+{
+	const char *at = names->len ? ky_strbuf_text(names) : "";
+	size_t len = strlen(name);
+
+	for (; (at = strstr(at, name)); at += len) {
+		bool begins = at == ky_strbuf_text(names) || at[-1] == ' ';
+
+		if (begins && (!at[len] || at[len] == ','))
+			return;
+	}
+	ky_strbuf_addf(names, "%s%s", names->len ? ", " : "", name);
+}
+
+static int unknown_table(const struct ky_report *const *reports, size_t n_reports, const char *name,
+			 struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+
+	for (size_t r = 0; r < n_reports; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++)
+			add_name(&names, reports[r]->tables[t]->name);
+	}
+	ky_error_set(err, KYMO_E_INVALID, "--table: no table is called '%s'", name);
+	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return KYMO_E_INVALID;
+}
+
+/* Of the tables that are shown. */
+static int unknown_column(const struct ky_report *const *reports, size_t n_reports,
+			  const struct ky_report_options *options, struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+
+	for (size_t r = 0; r < n_reports; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++) {
+			const struct ky_table_def *def = reports[r]->tables[t];
+
+			for (size_t c = 0;
+			     c < def->n_columns && ky_report_wants(options, reports[r], t); c++)
+				add_name(&names, def->columns[c].name);
+		}
+	}
+	ky_error_set(err, KYMO_E_INVALID, "--sort: no table has a column '%s'", options->sort);
+	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return KYMO_E_INVALID;
+}
+
 /* Every name in --table and --sort must mean something. */
 static int check_options(const struct ky_report *const *reports, size_t n_reports,
 			 const struct ky_report_options *options, struct kymo_error *err)
@@ -168,16 +219,13 @@ static int check_options(const struct ky_report *const *reports, size_t n_report
 						     reports[r]->tables[t]);
 		}
 		if (!known)
-			return ky_error_set(err, KYMO_E_INVALID, "--table: no table is called '%s'",
-					    options->tables[i]);
+			return unknown_table(reports, n_reports, options->tables[i], err);
 	}
 	for (size_t r = 0; r < n_reports && !sorts; r++) {
 		for (size_t t = 0; reports[r]->tables[t]; t++)
 			sorts |= ky_table_column(reports[r]->tables[t], options->sort) >= 0;
 	}
-	return sorts ? 0
-		     : ky_error_set(err, KYMO_E_INVALID, "--sort: no table has a column '%s'",
-				    options->sort);
+	return sorts ? 0 : unknown_column(reports, n_reports, options, err);
 }
 
 /* ---- running --------------------------------------------------------------------------- */

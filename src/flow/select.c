@@ -87,7 +87,9 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 		if (found)
 			continue;
 		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'", glob);
-		if (nearest)
+		if (strpbrk(glob, "*?"))
+			ky_error_hint(err, "kymo info shows the events of a trace");
+		else if (nearest)
 			ky_error_hint(err, "the nearest is %s", nearest);
 		return KYMO_E_INVALID;
 	}

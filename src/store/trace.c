@@ -219,6 +219,12 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->name_at += strspn(path + trace->name_at, "/");
 	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK) {
+		if (!trace->cls->streams.len)
+			ky_log_warning(
+				trace->log,
+				"%s: the metadata describes no data stream: nothing of its data "
+				"files can be read",
+				trace->path);
 		trace->quirks = ky_quirks_of(trace->cls);
 		ret = open_streams(trace, listing, err);
 	}

@@ -3,6 +3,7 @@
 of this machine that has what all reports need, and one pass of all of them for each option."""
 
 import errno
+import collections
 import json
 import os
 import re
@@ -317,6 +318,30 @@ def test_rows_are_sorted_and_then_limited(kymo, reference, column):
             continue
         assert some[name]["rows"] == first_rows(name, table, 3), (name, column)
         assert some[name]["omitted"] == len(table["rows"]) - len(some[name]["rows"])
+
+
+@pytest.mark.parametrize("by, of", (("name", lambda who: who["name"]), ("process", lambda who: who["pid"])))
+def test_pairs_are_grouped(kymo, reference, by, of):
+    """Both sides of who waited for whom are added up."""
+    def pairs(*options):
+        out = kymo("report", "locks", "-t", "pairs", "--json", "--limit", "0", *options, reference).out
+        (table,) = json.loads(out)["reports"][0]["tables"]
+        return table["rows"]
+
+    expected = collections.Counter()
+    for row in pairs():
+        expected[of(row["waiter"]), of(row["waker"])] += row["count"]
+    found = {(of(row["waiter"]), of(row["waker"])): row["count"] for row in pairs("--group-by", by)}
+    assert found and found == expected
+
+
+@pytest.mark.parametrize("options, message", (
+    (("-t", "nosuch"), "no table is called 'nosuch'; there are locks, threads, pairs, top, freq, log"),
+    (("-s", "nosuch"), "no table has a column 'nosuch'; there are process, address, waiters, "),
+    (("-t", "pairs", "-s", "begin"), None)))
+def test_names_that_are_unknown(kymo, machine, options, message):
+    done = kymo("report", "locks", *options, machine, code=2 if message else 0)
+    assert not message or message in done.err
 
 
 @pytest.mark.parametrize("name", sorted(IGNORES_BY))
