@@ -48,8 +48,11 @@ demo: deps-build ## build, record this machine for three seconds, report
 	@$(MAKE) build
 	@tools/demo $(DIR)
 
+# Meson looks for LTTng-UST once, too.
 bench: deps-bench ## measure against perf, babeltrace2 and the floor: [T=pattern]
 	@$(MAKE) build
+	@[ -x $(DIR)/bench/tracer-hits-lttng ] || ! pkg-config --exists lttng-ust || \
+		{ $(MESON) setup --reconfigure $(DIR) >/dev/null && ninja -C $(DIR); }
 	@tools/run-bench $(DIR) '$(T)'
 
 lint: deps-lint ## format, static checks, headers, folder arrows, man pages

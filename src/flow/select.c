@@ -88,7 +88,7 @@ static int check_events(const struct ky_trace_set *set, const struct ky_selectio
 			continue;
 		ky_error_set(err, KYMO_E_INVALID, "no event of the trace is named '%s'", glob);
 		if (strpbrk(glob, "*?"))
-			ky_error_hint(err, "kymo info shows the events of a trace");
+			ky_error_hint(err, "the metadata lists the events that there are");
 		else if (nearest)
 			ky_error_hint(err, "the nearest is %s", nearest);
 		return KYMO_E_INVALID;
