@@ -154,11 +154,18 @@ int ky_model_cut(struct ky_model *model, int64_t ns)
 	return status;
 }
 
+static void forget_missing(struct ky_model *model)
+{
+	ky_vec_foreach(&model->cpus, cpu)
+		(*cpu)->missing_before = (*cpu)->missing;
+}
+
 /* The next interval has its own. */
 static void forget_losses(struct ky_model *model)
 {
 	ky_vec_foreach(&model->hosts, host)
 		(*host)->lost_events = (*host)->gaps = (*host)->nameless = 0;
+	forget_missing(model);
 }
 
 /* How many wait already where the range, or an interval, begins. */
@@ -185,6 +192,7 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 		if (!model->telling) {
 			status = ky_model_cut(model, at);
 			begin_telling(model, at);
+			forget_missing(model);
 			if (status >= 0)
 				status = tell_queues(model, at);
 		} else if (at == focus_end(model)) {

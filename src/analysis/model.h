@@ -177,9 +177,10 @@ struct ky_cpu {
 	enum ky_cpu_state state;
 	struct ky_thread *current; /* when BUSY */
 	int64_t since_ns; /* the state holds from here; when UNKNOWN: the record is whole from here */
-	int64_t seen_ns;  /* the last sign of the state, at or after since_ns */
-	uint64_t missing; /* switches that must have been there but were not recorded */
-	bool unnamed;	  /* the process of @current is not known */
+	int64_t seen_ns;	 /* the last sign of the state, at or after since_ns */
+	uint64_t missing;	 /* switches that must have been there but were not recorded */
+	uint64_t missing_before; /* the range or interval: so many of them */
+	bool unnamed;		 /* the process of @current is not known */
 	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
 	int64_t lost_ns;	  /* time over which events were lost */
 	int64_t lost_until_ns;	  /* unknown up to here, whatever @state; INT64_MIN: nothing lost */

@@ -266,8 +266,10 @@ static int note_missing(struct ky_report_result *result)
 	uint64_t missing = 0, n_cpus = 0;
 
 	for (size_t i = 0; i < ky_model_n_cpus(result->model); i++) {
-		missing += ky_model_cpu(result->model, i)->missing;
-		n_cpus += ky_model_cpu(result->model, i)->missing > 0;
+		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
+
+		missing += cpu->missing - cpu->missing_before;
+		n_cpus += cpu->missing > cpu->missing_before;
 	}
 	if (!missing)
 		return 0;

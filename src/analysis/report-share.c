@@ -173,6 +173,9 @@ bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, c
 {
 	const struct ky_report *report = results->list.data[at].report;
 
+	/* What counts is of its interval, even where the one before has the same figure. */
+	if (strpbrk(note, "0123456789"))
+		return true;
 	while (at-- > 0) {
 		if (results->list.data[at].report != report)
 			continue;

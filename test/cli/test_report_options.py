@@ -277,6 +277,20 @@ def test_refresh(kymo, machine, chosen):
     assert not chosen or "switches of" in str(whole["cpu"][0]["notes"])
 
 
+def test_missing_switches_are_of_the_range(kymo, machine):
+    """The intervals' add up to those of the whole; each interval has its own note, in text too."""
+    options = ("report", "cpu", "--filter", '!(next_tid == 0)', machine)
+
+    def missing(*more):
+        notes = [note for r in json.loads(kymo(*options, *more, "--json").out)["reports"] for note in r["notes"]]
+        return [int(note.split()[0]) for note in notes if "switches of" in note]
+
+    (whole,), parts = missing(), missing("--refresh", "20ms")
+    assert len(parts) > 3 and sum(parts) == whole
+    assert missing("--end", "50%")[0] + missing("--begin", "50%")[0] in (whole, whole + 1)
+    assert kymo(*options, "--refresh", "20ms").out.count("switches of") == len(parts)
+
+
 def test_refresh_says_once_what_stays_the_same(kymo, lttng_kernel):
     """The reference trace has no page events: a note in each interval, in text in the first one."""
     trace = os.path.join(lttng_kernel, "kernel")
