@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/packet-writer.h"
-#include "ctf/tsdl.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/encode/packet-writer.h"
+#include "ctf/tsdl/tsdl.h"
 #include "store/writer.h"
 
 #define PACKET_BYTES   (1u << 20)

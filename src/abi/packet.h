@@ -2,7 +2,7 @@
 /*
  * The head of every packet that Kymo writes: LTTng's packet header and context. Whoever produces
  * packets (the kernel recorder now, traced programs in shared memory) lays them out like
- * this, and so does the metadata that ctf/lttng-layout.c describes.
+ * this, and so does the metadata that ctf/resolve/lttng-layout.c describes.
  *
  * Native byte order; no padding: every field is aligned to one byte.
  */

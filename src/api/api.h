@@ -12,7 +12,7 @@
 #include <kymo/reader.h>
 #include <kymo/model.h>
 
-#include "ctf/decode.h"
+#include "ctf/decode/decode.h"
 #include "store/trace.h"
 
 #define KY_API_CAST(name, public_type, internal_type)                                     \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/writer.h"
-#include "ctf/attributes.h"
+#include "ctf/ctf2/attributes.h"
 
 /* Set *@attributes of @what; @event: whose they are, if they are an event's. */
 static void set(struct kymo_writer *writer, const char *what, const char *json,

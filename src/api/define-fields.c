@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/writer.h"
 #include "base/error.h"
-#include "ctf/lttng-layout.h"
+#include "ctf/resolve/lttng-layout.h"
 
 #define ALIGN_MAX_BITS 4096u
 

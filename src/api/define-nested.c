@@ -5,9 +5,9 @@
 #include "api/api.h"
 #include "api/writer.h"
 #include "base/error.h"
-#include "ctf/grow.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/tsdl-lex.h"
+#include "ctf/model/grow.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/tsdl/tsdl-lex.h"
 
 /* A tag has 16 bits at most. */
 #define OPTIONS_MAX 65536u

@@ -8,7 +8,7 @@
 #include "api/api.h"
 #include "api/writer.h"
 #include "base/error.h"
-#include "ctf/lttng-layout.h"
+#include "ctf/resolve/lttng-layout.h"
 
 /* ---- mistakes ----------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "ctf/walk.h"
+#include "ctf/model/walk.h"
 
 #define SAME(name) ((int)KYMO_##name == (int)KY_##name)
 

@@ -6,7 +6,7 @@
 #include "api/real.h"
 #include "base/bits.h"
 #include "base/text.h"
-#include "ctf/unicode.h"
+#include "ctf/model/unicode.h"
 
 /* More values than any event has use for; memory stays bounded whatever a program does. */
 #define VALUES_MAX (UINT32_C(1) << 24)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/encode.h"
+#include "ctf/encode/encode.h"
 
 /* ---- opening ------------------------------------------------------------------------------ */
 

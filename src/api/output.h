@@ -2,14 +2,14 @@
 /*
  * An output of the writer: output.c has its packets, output-values.c takes an event's values.
  *
- * Values are collected as ctf/encode.h wants them, and encoded where the event goes when it is
+ * Values are collected as ctf/encode/encode.h wants them, and encoded where the event goes when it is
  * committed: so a mistake leaves nothing behind, and alignment is that of the place.
  */
 #ifndef KY_API_OUTPUT_H
 #define KY_API_OUTPUT_H
 
 #include "api/writer.h"
-#include "ctf/decode.h"
+#include "ctf/decode/decode.h"
 
 /* Something that contains values, which are being given. */
 struct ky_output_level {

@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "base/error.h"
-#include "flow/range.h"
+#include "flow/graph/range.h"
 
 struct kymo_packets {
 	size_t n;

@@ -2,7 +2,7 @@
 /* Event definitions as programs: api/writer.h. */
 #include "api/writer.h"
 #include "base/error.h"
-#include "ctf/walk.h"
+#include "ctf/model/walk.h"
 
 struct compiler {
 	struct kymo_event_def *event;

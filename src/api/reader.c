@@ -6,9 +6,9 @@
 #include "api/api.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "flow/parallel.h"
-#include "flow/range.h"
-#include "flow/select.h"
+#include "flow/graph/parallel.h"
+#include "flow/graph/range.h"
+#include "flow/graph/select.h"
 #include "store/clocks.h"
 
 _Static_assert(offsetof(struct kymo_event, event_class) == offsetof(struct ky_event, cls), "cls");

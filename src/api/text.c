@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "base/text.h"
-#include "ctf/unicode.h"
+#include "ctf/model/unicode.h"
 
 size_t ky_api_utf8(enum ky_encoding encoding, const char *text, size_t len_bytes, char *buffer,
 		   size_t size_bytes)

@@ -9,9 +9,9 @@
 
 #include "api/api.h"
 #include "base/error.h"
-#include "ctf/ctf2-write.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/tsdl.h"
+#include "ctf/ctf2/ctf2-write.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/tsdl/tsdl.h"
 
 /* The size of the first version's options. */
 #define OPTIONS_MIN offsetof(struct kymo_writer_options, atomic)

@@ -12,8 +12,8 @@
 #include <kymo/writer.h>
 
 #include "base/vec.h"
-#include "ctf/model.h"
-#include "ctf/packet-writer.h"
+#include "ctf/model/model.h"
+#include "ctf/encode/packet-writer.h"
 #include "store/writer.h"
 
 /* Deeper structures than this nobody needs; recursion stays bounded. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/perfetto.h"
+#include "analysis/export/perfetto.h"
 #include "base/error.h"
 #include "cli/convert-ctf.h"
 #include "cli/damage.h"
@@ -14,9 +14,9 @@
 #include "cli/lines.h"
 #include "cli/output.h"
 #include "cli/text-options.h"
-#include "flow/csv.h"
-#include "flow/ctf-sink.h"
-#include "flow/details.h"
+#include "flow/sinks/csv.h"
+#include "flow/sinks/ctf-sink.h"
+#include "flow/sinks/details.h"
 
 struct convert_options {
 	struct ky_text_options text;

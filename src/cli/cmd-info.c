@@ -11,8 +11,8 @@
 #include "cli/info.h"
 #include "cli/input-options.h"
 #include "cli/jobs.h"
-#include "flow/parallel.h"
-#include "flow/text.h"
+#include "flow/graph/parallel.h"
+#include "flow/sinks/text.h"
 
 /* Counting the events of so much takes no time that anybody notices. */
 #define COUNT_BYTES ((uint64_t)64 << 20)

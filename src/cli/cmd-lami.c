@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lami.h"
+#include "analysis/render/lami.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/damage.h"
 #include "cli/input-options.h"
 #include "cli/report-options.h"
-#include "flow/range.h"
+#include "flow/graph/range.h"
 
 struct lami_options {
 	bool mi_version, metadata, test_compatibility, output_progress;

@@ -13,9 +13,9 @@
 #include "cli/list-sdt.h"
 #include "cli/list-user.h"
 #include "cli/recordings.h"
-#include "kernel/catalogue.h"
-#include "kernel/events.h"
-#include "kernel/format.h"
+#include "kernel/events/catalogue.h"
+#include "kernel/events/events.h"
+#include "kernel/tracefs/format.h"
 
 #define ENTRY_PREFIX "syscall_entry_"
 

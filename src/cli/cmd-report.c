@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/render.h"
+#include "analysis/render/render.h"
 #include "base/error.h"
 #include "cli/damage.h"
 #include "cli/filter-hint.h"

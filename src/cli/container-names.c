@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "kernel/proc.h"
+#include "kernel/process/proc.h"
 #include "os/file.h"
 
 /* JSON takes up to a hundred times its size in memory. */

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "flow/ctf-sink.h"
+#include "flow/sinks/ctf-sink.h"
 
 static void tell_loss(void *data, const struct ky_loss *loss)
 {

@@ -8,7 +8,7 @@
 #include "os/crew.h"
 
 /*
- * Write what @options select, for which ky_cli_streams_apart() is true, into @sink (flow/ctf-sink.h), and
+ * Write what @options select, for which ky_cli_streams_apart() is true, into @sink (flow/sinks/ctf-sink.h), and
  * finish it. @times: as for ky_drain(). Returns what ky_drain() does.
  */
 int ky_cli_convert_ctf(const struct ky_trace_set *set, const struct ky_select_options *options,

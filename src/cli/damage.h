@@ -3,7 +3,7 @@
 #ifndef KY_CLI_DAMAGE_H
 #define KY_CLI_DAMAGE_H
 
-#include "flow/flow.h"
+#include "flow/graph/flow.h"
 
 /* Warn of the damage of @loss, if it is one, and remember it. */
 void ky_cli_damage(const struct ky_loss *loss);

@@ -19,7 +19,7 @@
 #define HAVE_GLIBC_RSEQ 0
 #endif
 
-#include "kernel/content.h"
+#include "kernel/content/content.h"
 #include "os/counter.h"
 #include "os/file.h"
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "kernel/format.h"
-#include "kernel/ring-map.h"
-#include "kernel/tracefs.h"
+#include "kernel/tracefs/format.h"
+#include "kernel/tracefs/ring-map.h"
+#include "kernel/tracefs/tracefs.h"
 #include "os/clock.h"
 #include "os/file.h"
 

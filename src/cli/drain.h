@@ -3,8 +3,8 @@
 #ifndef KY_CLI_DRAIN_H
 #define KY_CLI_DRAIN_H
 
-#include "flow/sink.h"
-#include "flow/text.h"
+#include "flow/graph/sink.h"
+#include "flow/sinks/text.h"
 
 struct ky_drain {
 	const struct ky_text_options *times; /* how losses' times are shown */

@@ -3,7 +3,7 @@
 #ifndef KY_CLI_INFO_H
 #define KY_CLI_INFO_H
 
-#include "flow/summary.h"
+#include "flow/graph/summary.h"
 
 struct info_trace {
 	const struct ky_trace *trace;

@@ -3,7 +3,7 @@
 #ifndef KY_CLI_JSON_OUTPUT_H
 #define KY_CLI_JSON_OUTPUT_H
 
-#include "analysis/jansson-text.h"
+#include "analysis/tables/jansson-text.h"
 
 /*
  * Write @root, indented by @indent blanks, and a line feed. Takes @root over; NULL is out of memory.

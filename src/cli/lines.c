@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "flow/parallel-sink.h"
-#include "flow/slices.h"
+#include "flow/parallel/parallel-sink.h"
+#include "flow/parallel/slices.h"
 
 static void tell_loss(void *data, const struct ky_loss *loss)
 {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/json-output.h"
-#include "kernel/counters.h"
+#include "kernel/counters/counters.h"
 
 /* As this user; -1: of this thread. */
 static bool is_there(const struct ky_os_counter *counter, int cpu)

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/json-output.h"
-#include "kernel/probe-sdt.h"
+#include "kernel/probe/probe-sdt.h"
 
 static int compare(const void *a, const void *b)
 {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "kernel/catalogue.h"
+#include "kernel/events/catalogue.h"
 #include "cli/choose-options.h"
 #include "cli/filter-hint.h"
-#include "kernel/convert.h"
+#include "kernel/convert/convert.h"
 
 #define DEFAULT_BUFFER_BYTES (4u << 20)
 #define MIN_BUFFER_BYTES     (64u << 10)

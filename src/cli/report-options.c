@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/periods.h"
+#include "analysis/state/periods.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options.h"

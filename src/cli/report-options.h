@@ -3,7 +3,7 @@
 #ifndef KY_CLI_REPORT_OPTIONS_H
 #define KY_CLI_REPORT_OPTIONS_H
 
-#include "analysis/report.h"
+#include "analysis/reports/report.h"
 #include "cli/command.h"
 
 struct ky_focus_options {

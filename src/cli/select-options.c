@@ -9,8 +9,8 @@
 #include "cli/damage.h"
 #include "cli/drain.h"
 #include "cli/filter-hint.h"
-#include "flow/parallel.h"
-#include "flow/range.h"
+#include "flow/graph/parallel.h"
+#include "flow/graph/range.h"
 
 void ky_cli_select_defaults(struct ky_select_options *options)
 {

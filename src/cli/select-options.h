@@ -4,7 +4,7 @@
 #define KY_CLI_SELECT_OPTIONS_H
 
 #include "cli/command.h"
-#include "flow/select.h"
+#include "flow/graph/select.h"
 
 struct ky_crew;
 struct ky_text_options;

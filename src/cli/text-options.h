@@ -4,7 +4,7 @@
 #define KY_CLI_TEXT_OPTIONS_H
 
 #include "cli/command.h"
-#include "flow/text.h"
+#include "flow/sinks/text.h"
 
 /* What was said about names, fields and colours; ky_cli_text_style() makes options of it. */
 struct ky_text_words {

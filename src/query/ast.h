@@ -4,7 +4,7 @@
 #define KY_QUERY_AST_H
 
 #include "base/arena.h"
-#include "ctf/decode.h"
+#include "ctf/decode/decode.h"
 
 enum ky_op {
 	KY_OP_NUMBER,

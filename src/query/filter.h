@@ -30,7 +30,7 @@
 #ifndef KY_QUERY_FILTER_H
 #define KY_QUERY_FILTER_H
 
-#include "ctf/decode.h"
+#include "ctf/decode/decode.h"
 
 struct ky_filter;
 struct ky_operand; /* query/program.h */

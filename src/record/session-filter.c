@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "kernel/kernel-filter.h"
+#include "kernel/events/kernel-filter.h"
 #include "query/program.h"
 #include "record/session-internal.h"
 

@@ -7,10 +7,10 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/tsdl.h"
-#include "kernel/compat-calls.h"
-#include "kernel/print-fmt.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/tsdl/tsdl.h"
+#include "kernel/events/compat-calls.h"
+#include "kernel/events/print-fmt.h"
 #include "record/session-internal.h"
 
 /* LTTng's layout, version 2.13, is what the events follow; readers choose field names by it. */

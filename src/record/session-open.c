@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "kernel/compat-calls.h"
-#include "kernel/events.h"
-#include "kernel/native-calls.h"
+#include "kernel/events/compat-calls.h"
+#include "kernel/events/events.h"
+#include "kernel/events/native-calls.h"
 #include "os/file.h"
 #include "record/output.h"
 #include "record/session-internal.h"

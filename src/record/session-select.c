@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "kernel/proc.h"
+#include "kernel/process/proc.h"
 #include "record/session-internal.h"
 
 #define ROUNDS_MAX 16

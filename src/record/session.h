@@ -19,8 +19,8 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
-#include "kernel/counters.h"
-#include "kernel/ring.h"
+#include "kernel/counters/counters.h"
+#include "kernel/tracefs/ring.h"
 #include "os/clock.h"
 
 /* Where control groups are: those of version 2, or a directory for each hierarchy. */
@@ -54,13 +54,13 @@ struct ky_session_options {
 	size_t n_cgroups;
 	bool follow; /* what @tids start, too; without any choice: what ky_session_choose_child() tells */
 	const char *comm;     /* of these, only in threads of this name, or about them; NULL: all */
-	unsigned int context; /* KY_CONTEXT_* of kernel/convert.h */
+	unsigned int context; /* KY_CONTEXT_* of kernel/convert/convert.h */
 	struct ky_counter_choice counters[KY_COUNTERS_MAX]; /* in the context, too */
 	size_t n_counters;
 	/* Patterns of events that have call stacks. */
 	const char *const *kernel_stacks, *const *user_stacks;
 	size_t n_kernel_stacks, n_user_stacks;
-	/* Specifications of kernel/probe.h, borrowed while opening. */
+	/* Specifications of kernel/probe/probe.h, borrowed while opening. */
 	const char *const *probes, *const *sdt, *const *kprobes;
 	size_t n_probes, n_sdt, n_kprobes;
 	bool only_probes;	/* no `events` means no others, not the default set */

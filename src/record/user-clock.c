@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 #include "record/user-model.h"
 
 /* Four lines of at most 36 bytes. */

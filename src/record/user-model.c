@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/tsdl.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/tsdl/tsdl.h"
 #include "record/user-request.h"
 
 /* The version of LTTng-UST whose layout this is; readers choose what to expect by it. */

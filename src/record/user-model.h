@@ -8,7 +8,7 @@
 
 #include "abi/control.h"
 #include "base/strbuf.h"
-#include "ctf/model.h"
+#include "ctf/model/model.h"
 #include "record/user-event.h"
 
 /* The stream class of the state dump; the program's is 0. */

@@ -13,7 +13,7 @@
 #include <kymo/ring.h>
 
 #include "base/strbuf.h"
-#include "ctf/packet-writer.h"
+#include "ctf/encode/packet-writer.h"
 #include "record/user-model.h"
 #include "store/writer.h"
 

@@ -3,7 +3,7 @@
 #ifndef KY_STORE_JOIN_CLASSES_H
 #define KY_STORE_JOIN_CLASSES_H
 
-#include "ctf/model.h"
+#include "ctf/model/model.h"
 
 /* Does @large describe all that @small does, as far as ids, names and sizes tell? */
 bool ky_join_covers(const struct ky_trace_class *large, const struct ky_trace_class *small);

@@ -3,7 +3,7 @@
 #ifndef KY_STORE_QUIRKS_H
 #define KY_STORE_QUIRKS_H
 
-#include "ctf/model.h"
+#include "ctf/model/model.h"
 
 enum ky_quirk {
 	/* Events after the packet's end: it ends with the next packet's begin, or the last event. */

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "ctf/attributes.h"
-#include "ctf/tsdl.h"
+#include "ctf/ctf2/attributes.h"
+#include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
 #include "store/clocks.h"
 #include "store/join.h"

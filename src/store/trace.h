@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "ctf/decode.h"
+#include "ctf/decode/decode.h"
 
 struct ky_scratch_trace;
 

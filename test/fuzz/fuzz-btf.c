@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernel/btf.h"
+#include "kernel/bpf/btf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

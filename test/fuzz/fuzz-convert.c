@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/lttng-layout.h"
-#include "kernel/convert.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "kernel/convert/convert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

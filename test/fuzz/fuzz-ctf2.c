@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/ctf2-read.h"
-#include "ctf/ctf2-write.h"
-#include "ctf/decode.h"
+#include "ctf/ctf2/ctf2-read.h"
+#include "ctf/ctf2/ctf2-write.h"
+#include "ctf/decode/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

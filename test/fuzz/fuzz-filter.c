@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/decode.h"
-#include "ctf/tsdl.h"
+#include "ctf/decode/decode.h"
+#include "ctf/tsdl/tsdl.h"
 #include "query/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

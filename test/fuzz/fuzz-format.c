@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/lttng-layout.h"
-#include "kernel/convert.h"
-#include "kernel/print-fmt.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "kernel/convert/convert.h"
+#include "kernel/events/print-fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

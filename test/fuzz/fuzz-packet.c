@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flow/text.h"
+#include "flow/sinks/text.h"
 #include "packet-metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernel/probe-name.h"
-#include "kernel/probe-sdt.h"
+#include "kernel/probe/probe-name.h"
+#include "kernel/probe/probe-sdt.h"
 #include "os/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/probe-name.h"
+#include "kernel/probe/probe-name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

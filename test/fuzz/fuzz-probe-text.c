@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/probe-sdt.h"
-#include "kernel/probe-spec.h"
+#include "kernel/probe/probe-sdt.h"
+#include "kernel/probe/probe-spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/proc.h"
+#include "kernel/process/proc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/lower.h"
-#include "ctf/tsdl.h"
+#include "ctf/metadata/lower.h"
+#include "ctf/tsdl/tsdl.h"
 #include "same-events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/tsdl.h"
-#include "flow/summary.h"
+#include "ctf/tsdl/tsdl.h"
+#include "flow/graph/summary.h"
 #include "store/quirks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

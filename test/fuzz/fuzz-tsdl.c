@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

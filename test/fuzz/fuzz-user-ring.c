@@ -18,7 +18,7 @@
 #include "abi/control.h"
 #include "abi/user-packet.h"
 #include "base/strbuf.h"
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
 #include "record/user-dump.h"
 #include "record/user-ring.h"

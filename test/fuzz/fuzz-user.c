@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
 #include "os/elf-file.h"
 #include "record/user-model.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 
 #define ALIASES                                                                   \
 	"/* CTF 1.8 */ typealias integer { size = 8; align = 8; } := u8;\n"       \

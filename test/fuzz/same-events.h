@@ -11,9 +11,9 @@
 
 #include "base/bits.h"
 #include "base/strbuf.h"
-#include "ctf/decode.h"
-#include "ctf/repack.h"
-#include "ctf/unicode.h"
+#include "ctf/decode/decode.h"
+#include "ctf/encode/repack.h"
+#include "ctf/model/unicode.h"
 
 struct same_events {
 	bool exact; /* of the same classes, texts to the byte, with their headers */

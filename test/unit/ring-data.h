@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "kernel/format.h"
+#include "kernel/tracefs/format.h"
 
 /* The whole file, malloc()ed at its exact size, so that a sanitizer sees reads beyond it. */
 static inline uint8_t *ring_data(const char *name, size_t *len)

@@ -2,7 +2,7 @@
 /* Clock values to nanoseconds: exact, floored, and without overflow. */
 #include "unit.h"
 
-#include "ctf/model.h"
+#include "ctf/model/model.h"
 
 static struct ky_clock_class clock_of(uint64_t freq, int64_t offset_s, int64_t offset)
 {

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "base/bits.h"
-#include "ctf/lttng-layout.h"
-#include "kernel/convert.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "kernel/convert/convert.h"
 #include "ring-data.h"
 
 #define PACKET_BYTES 65536

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernel/counters-internal.h"
+#include "kernel/counters/counters-internal.h"
 
 #define N_CPUS	2
 #define N_SLOTS 64

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flow/ahead.h"
-#include "flow/parallel.h"
+#include "flow/graph/ahead.h"
+#include "flow/graph/parallel.h"
 
 #define N_TASKS 1000
 

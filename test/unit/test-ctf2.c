@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/ctf2-read.h"
-#include "ctf/ctf2-write.h"
-#include "ctf/decode.h"
-#include "ctf/lttng-layout.h"
+#include "ctf/ctf2/ctf2-read.h"
+#include "ctf/ctf2/ctf2-write.h"
+#include "ctf/decode/decode.h"
+#include "ctf/resolve/lttng-layout.h"
 
 #define RS	 "\x1e"
 #define PREAMBLE RS "{\"type\": \"preamble\", \"version\": 2}\n"

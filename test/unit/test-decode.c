@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/decode.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/packet-writer.h"
-#include "ctf/plan.h"
+#include "ctf/decode/decode.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/encode/packet-writer.h"
+#include "ctf/decode/plan.h"
 
 struct fixture {
 	struct ky_trace_class *trace;

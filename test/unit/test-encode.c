@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "ctf/encode.h"
-#include "ctf/run.h"
-#include "ctf/tsdl.h"
+#include "ctf/encode/encode.h"
+#include "ctf/decode/run.h"
+#include "ctf/tsdl/tsdl.h"
 
 #define PACKET_BYTES 512
 #define ROUNDS	     3000

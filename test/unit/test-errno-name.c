@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "analysis/errno-name.h"
+#include "analysis/state/errno-name.h"
 
 static void test_names(void **state)
 {

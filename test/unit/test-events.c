@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "kernel/events.h"
-#include "kernel/tracefs.h"
+#include "kernel/events/events.h"
+#include "kernel/tracefs/tracefs.h"
 #include "ring-data.h"
 
 #include <unistd.h>

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/lttng-layout.h"
-#include "ctf/packet-writer.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/encode/packet-writer.h"
 #include "query/filter.h"
 
 struct fixture {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flow/queue.h"
-#include "flow/summary.h"
+#include "flow/graph/queue.h"
+#include "flow/graph/summary.h"
 
 #define OK(name)  KY_TEST_DATA "/ok/traces/" name
 #define BAD(name) KY_TEST_DATA "/bad/traces/" name

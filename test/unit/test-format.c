@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "kernel/format.h"
+#include "kernel/tracefs/format.h"
 #include "base/strbuf.h"
 #include "ring-data.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "ctf/lttng-layout.h"
-#include "kernel/convert.h"
-#include "kernel/kernel-filter.h"
-#include "kernel/print-fmt.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "kernel/convert/convert.h"
+#include "kernel/events/kernel-filter.h"
+#include "kernel/events/print-fmt.h"
 #include "ring-data.h"
 
 enum { SWITCH, OPENAT, ISSUE, ENTRY, EXEC, N_EVENTS };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "ctf/tsdl.h"
+#include "ctf/tsdl/tsdl.h"
 
 #define TEXT_LE "/* CTF 1.8 */ trace { byte_order = le; };"
 #define TEXT_BE "/* CTF 1.8 */ trace { byte_order = be; };"

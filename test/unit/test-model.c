@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/model.h"
+#include "analysis/state/model.h"
 #include "base/strbuf.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/packet-writer.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/encode/packet-writer.h"
 
 #define N_CPUS	    2
 #define MAX_PACKETS 64

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "kernel/native-calls.h"
+#include "kernel/events/native-calls.h"
 
 #if defined(__x86_64__)
 

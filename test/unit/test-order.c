@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "flow/order.h"
+#include "flow/graph/order.h"
 
 #define N_MAX 5000
 

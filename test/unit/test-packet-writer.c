@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
-#include "ctf/packet-writer.h"
+#include "ctf/encode/packet-writer.h"
 
 #define BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 

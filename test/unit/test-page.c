@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/page.h"
+#include "kernel/tracefs/page.h"
 #include "ring-data.h"
 
 static const struct ky_page_layout layout = {0, 8, 8, 16};

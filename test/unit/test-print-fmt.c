@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "kernel/print-fmt.h"
+#include "kernel/events/print-fmt.h"
 #include "os/file.h"
 
 #define HEAD                                                                   \

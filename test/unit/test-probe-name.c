@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "kernel/probe-name.h"
+#include "kernel/probe/probe-name.h"
 
 static void names(void **state)
 {

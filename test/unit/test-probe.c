@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "kernel/probe-sdt.h"
-#include "kernel/probe-spec.h"
+#include "kernel/probe/probe-sdt.h"
+#include "kernel/probe/probe-spec.h"
 
 /* A variable whose address an operand names. */
 int probe_test_variable = 5;

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernel/proc.h"
+#include "kernel/process/proc.h"
 
 #define STAT_TAIL                                                                                  \
 	" S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 -51 0 1 0 1234 9 10 11 12 13 14 15 16 17 18 19 20 " \

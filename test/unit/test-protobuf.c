@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/protobuf.h"
+#include "analysis/export/protobuf.h"
 
 #define assert_bytes(out, ...)                                          \
 	do {                                                            \

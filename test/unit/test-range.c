@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "flow/range.h"
+#include "flow/graph/range.h"
 
 #define S INT64_C(1000000000)
 

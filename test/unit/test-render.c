@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "analysis/render.h"
+#include "analysis/render/render.h"
 
 static const struct ky_column columns[] = {
 	{"process", "Thread", KY_CELL_PROCESS, "help", .group = true},

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernel/format.h"
-#include "kernel/ring.h"
+#include "kernel/tracefs/format.h"
+#include "kernel/tracefs/ring.h"
 
 #define EVENT "events/syscalls/sys_enter_lseek"
 

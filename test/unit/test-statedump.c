@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "ctf/decode.h"
-#include "ctf/lttng-layout.h"
-#include "kernel/statedump.h"
-#include "kernel/statedump-run.h"
+#include "ctf/decode/decode.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "kernel/statedump/statedump.h"
+#include "kernel/statedump/statedump-run.h"
 
 #define FIRST_ID     100
 #define PACKET_BYTES 16384

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/stats.h"
+#include "analysis/tables/stats.h"
 
 static uint64_t random_state = 88172645463325252u;
 

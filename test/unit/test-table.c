@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/table.h"
+#include "analysis/tables/table.h"
 
 static const struct ky_column columns[] = {
 	{"group", "Group", KY_CELL_PROCESS, "help", .group = true},

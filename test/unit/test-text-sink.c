@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "flow/text.h"
+#include "flow/sinks/text.h"
 
 #define OK(name) KY_TEST_DATA "/ok/traces/" name
 

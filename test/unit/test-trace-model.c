@@ -2,8 +2,8 @@
 /* The trace model: constructors, look-ups, and what finishing a model makes of it. */
 #include "unit.h"
 
-#include "ctf/lttng-layout.h"
-#include "ctf/model.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/model/model.h"
 
 #define ASSERT_OK(call) assert_int_equal((call), 0)
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "ctf/lttng-layout.h"
-#include "ctf/tsdl-lex.h"
-#include "ctf/tsdl.h"
-#include "ctf/walk.h"
+#include "ctf/resolve/lttng-layout.h"
+#include "ctf/tsdl/tsdl-lex.h"
+#include "ctf/tsdl/tsdl.h"
+#include "ctf/model/walk.h"
 #include "os/file.h"
 
 static struct kymo_error err;

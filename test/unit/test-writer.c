@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "ctf/packet-writer.h"
+#include "ctf/encode/packet-writer.h"
 #include "os/file.h"
 #include "store/writer.h"
 

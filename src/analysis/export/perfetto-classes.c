@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Which event becomes what in a Perfetto trace. */
+#include "analysis/export/perfetto-internal.h"
+
+/* Two events whose names end so are a span, where the trace has both. */
+static const struct {
+	const char *begin, *end;
+	bool per_cpu; /* in the kernel: what does not sleep in between */
+} pairs[] = {
+	{"_begin", "_end", false},
+	{"_entry", "_exit", true},
+};
+
+#define N_PAIRS (sizeof(pairs) / sizeof(*pairs))
+
+/* @name without perf's "sched:". */
+static const char *plain_name(const char *name)
+{
+	const char *colon = strrchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
+static bool ends_with(const char *name, const char *suffix, size_t *len)
+{
+	size_t name_len = strlen(name), suffix_len = strlen(suffix);
+
+	if (name_len <= suffix_len || strcmp(name + name_len - suffix_len, suffix) != 0)
+		return false;
+	*len = name_len - suffix_len;
+	return true;
+}
+
+/* Is there an event called as the first @len bytes of @name, with @suffix? */
+static bool has_event(const struct ky_trace_class *trace, const char *name, size_t len,
+		      const char *suffix)
+{
+	ky_vec_foreach(&trace->events, cls) {
+		if (strncmp((*cls)->name, name, len) == 0 &&
+		    strcmp((*cls)->name + len, suffix) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_plain_event(const struct ky_trace_class *trace, const char *name)
+{
+	ky_vec_foreach(&trace->events, cls) {
+		if (strcmp(plain_name((*cls)->name), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* 1: a span's event, and @info says so; 0: none; negative: out of memory. */
+static int resolve_span(struct ky_pf *pf, const struct ky_event_class *cls, bool is_kernel,
+			struct ky_pf_class *info)
+{
+	const struct ky_trace_class *trace = cls->stream->trace;
+
+	for (size_t i = 0; i < N_PAIRS; i++) {
+		bool begins, ends;
+		size_t len;
+
+		begins = ends_with(cls->name, pairs[i].begin, &len) &&
+			 has_event(trace, cls->name, len, pairs[i].end);
+		ends = !begins && ends_with(cls->name, pairs[i].end, &len) &&
+		       has_event(trace, cls->name, len, pairs[i].begin);
+		if (!begins && !ends)
+			continue;
+		info->name = ky_arena_strndup(&pf->arena, cls->name, len);
+		info->handle = begins ? ky_pf_on_span_begin : ky_pf_on_span_end;
+		info->track = !is_kernel	 ? KY_PF_TRACK_OF_USER
+			      : pairs[i].per_cpu ? KY_PF_TRACK_OF_CPU
+						 : KY_PF_TRACK_OF_THREAD;
+		return info->name ? 1 : KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static void find_context(struct ky_pf_class *info, const struct ky_event_class *cls)
+{
+	static const char *const names[][3] = {
+		{"vtid", "tid", "perf_tid"},
+		{"vpid", "pid", "perf_pid"},
+		{"procname", "comm", NULL},
+	};
+	static const enum ky_scope scopes[] = {KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_STREAM_CONTEXT};
+	struct ky_handle *const handles[] = {&info->tid, &info->pid, &info->comm};
+
+	for (int i = 0; i < 3; i++) {
+		for (int j = 0; j < 3 && names[i][j]; j++) {
+			for (int k = 0; k < 2 && !handles[i]->cls; k++)
+				ky_handle_find(handles[i], cls, scopes[k], names[i][j]);
+		}
+	}
+}
+
+static int resolve_user(struct ky_pf *pf, const struct ky_event_class *cls,
+			struct ky_pf_class *info)
+{
+	int ret;
+
+	info->category = "user";
+	find_context(info, cls);
+	ret = resolve_span(pf, cls, false, info);
+	if (ret)
+		return ret;
+	info->name = cls->name;
+	info->handle = ky_pf_on_instant;
+	info->track = KY_PF_TRACK_OF_USER;
+	return 0;
+}
+
+static int resolve_native(const struct ky_pf_host *host, const struct ky_event_class *cls,
+			  const char *name, struct ky_pf_class *info)
+{
+	info->native = ky_pf_native_find(name);
+	if (!info->native)
+		return 0;
+	ky_pf_native_fields(info->native, cls, info);
+	info->handle = ky_pf_on_native;
+	if (strcmp(name, "sched_process_fork") == 0 && !host->has_newtask)
+		info->handle = ky_pf_on_fork;
+	else if (strcmp(name, "sched_process_exec") == 0 && !host->has_rename)
+		info->handle = ky_pf_on_exec;
+	return 1;
+}
+
+static int resolve_kernel(struct ky_pf *pf, const struct ky_host *host,
+			  const struct ky_pf_host *own, const struct ky_event_class *cls,
+			  struct ky_pf_class *info)
+{
+	const struct ky_class_info *known = &host->classes[cls->index];
+	const char *name = plain_name(cls->name);
+	int ret;
+
+	info->category = "kernel";
+	info->name = cls->name;
+	/* The model knows on which scale a class' priorities are; its own begins at 100. */
+	info->prio_offset = known->prio_offset + 100;
+	/* The listener hears of system calls. */
+	if (known->handle == ky_on_syscall_entry || known->handle == ky_on_syscall_exit)
+		return 0;
+	if (resolve_native(own, cls, name, info))
+		return 0;
+	if (ky_pf_block_fields(name, cls, info))
+		return 0;
+	ret = resolve_span(pf, cls, true, info);
+	if (ret)
+		return ret;
+	info->handle = ky_pf_on_generic;
+	return 0;
+}
+
+/* A kernel's trace says so, or has what only kernels tell. */
+static bool is_kernel(const struct ky_host *host)
+{
+	const struct ky_env *env = ky_env_find(host->trace->cls, "domain");
+
+	if (env && env->is_text && strcmp(env->text, "kernel") == 0)
+		return true;
+	return host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_MIGRATE);
+}
+
+int ky_pf_resolve(struct ky_pf *pf, const struct ky_host *host, struct ky_pf_host *own)
+{
+	const struct ky_trace_class *trace = host->trace->cls;
+
+	own->is_kernel = is_kernel(host);
+	own->has_newtask = has_plain_event(trace, "task_newtask");
+	own->has_rename = has_plain_event(trace, "task_rename");
+	own->classes = ky_arena_array(&pf->arena, trace->events.len + 1, sizeof(*own->classes));
+	if (!own->classes)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < trace->events.len; i++) {
+		const struct ky_event_class *cls = trace->events.data[i];
+		struct ky_pf_class *info = &own->classes[i];
+		int ret = own->is_kernel ? resolve_kernel(pf, host, own, cls, info)
+					 : resolve_user(pf, cls, info);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables for people: aligned columns, units and bars. */
+#include "analysis/render/render.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/foreign.h"
+
+#define MAX_SHOWN  40 /* columns of text */
+#define GAP	   2
+#define BAR_MIN	   6
+#define BAR_MAX	   40
+#define TIME_WIDTH 18 /* 23:58:20.772941381 */
+#define LAST_MIN   12 /* what a left-aligned last column needs at least; it may stick out */
+
+/* What of a cell a column of text shows: a process takes several. */
+enum part { PART_ALL, PART_TID, PART_PID, PART_NAME, PART_HOST };
+
+struct shown {
+	size_t column;
+	enum part part;
+	const char *heading;
+	bool left;
+	int width;
+	uint8_t spare;
+};
+
+struct layout {
+	const struct ky_table *table;
+	const struct ky_render_options *options;
+	struct shown shown[MAX_SHOWN];
+	size_t n_shown;
+	int bar_column; /* or -1 */
+	int bar_width;	/* 0: no bar */
+	double bar_full;
+};
+
+/* ---- cells ----------------------------------------------------------------------------- */
+
+static void add_id(struct ky_strbuf *out, int32_t id)
+{
+	if (id < 0)
+		ky_strbuf_addc(out, '?');
+	else
+		ky_strbuf_addi(out, id);
+}
+
+static void add_process(struct ky_strbuf *out, const struct ky_process *process, enum part part)
+{
+	switch (part) {
+	case PART_TID:
+		add_id(out, process->tid);
+		break;
+	case PART_PID:
+		add_id(out, process->pid);
+		break;
+	case PART_NAME:
+		ky_foreign_adds(out, process->comm[0] ? process->comm : "?");
+		break;
+	case PART_HOST:
+		ky_foreign_adds(out, process->host ? process->host : "");
+		break;
+	case PART_ALL:
+		break;
+	}
+}
+
+static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
+		     const struct ky_cell *cell, enum part part)
+{
+	if (cell->type == KY_VALUE_PROCESS)
+		add_process(out, cell->process, part);
+	else
+		ky_render_cell(out, column, cell);
+}
+
+/* Columns on the screen: one for each character. */
+static int width_of(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text++)
+		width += ((unsigned char)*text & 0xc0) != 0x80;
+	return width;
+}
+
+static void pad(struct ky_strbuf *out, int width)
+{
+	static const char blanks[] = "                                        ";
+
+	for (; width > 0; width -= (int)sizeof(blanks) - 1)
+		ky_strbuf_add(out, blanks,
+			      (size_t)width < sizeof(blanks) - 1 ? (size_t)width
+								 : sizeof(blanks) - 1);
+}
+
+/* ---- layout ---------------------------------------------------------------------------- */
+
+static void show(struct layout *layout, size_t column, enum part part, const char *heading,
+		 bool left)
+{
+	const struct ky_column *def = &layout->table->def->columns[column];
+
+	if (layout->n_shown == MAX_SHOWN)
+		return;
+	layout->shown[layout->n_shown++] =
+		(struct shown){column, part, heading, left, width_of(heading), def->spare};
+}
+
+static bool has_host(const struct ky_table *table, size_t column)
+{
+	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
+		const struct ky_cell *cell = &ky_table_cells(table, i)[column];
+
+		if (cell->type == KY_VALUE_PROCESS && cell->process->host)
+			return true;
+	}
+	return false;
+}
+
+/* Are there threads, or processes, in the column? What is grouped by names has neither. */
+static bool has_ids(const struct ky_table *table, size_t column, bool tids)
+{
+	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
+		const struct ky_cell *cell = &ky_table_cells(table, i)[column];
+
+		if (cell->type == KY_VALUE_PROCESS &&
+		    (tids ? cell->process->tid : cell->process->pid) >= 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_left(enum ky_cell_class cls)
+{
+	switch (cls) {
+	case KY_CELL_TEXT:
+	case KY_CELL_SYSCALL:
+	case KY_CELL_TALLY:
+	case KY_CELL_PATH:
+	case KY_CELL_DISK:
+	case KY_CELL_NETIF:
+	case KY_CELL_IRQ:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void choose_columns(struct layout *layout)
+{
+	const struct ky_table *table = layout->table;
+
+	for (size_t i = 0; i < table->def->n_columns; i++) {
+		const struct ky_column *def = &table->def->columns[i];
+
+		if (def->group || ky_table_is_empty(table, i))
+			continue;
+		if (def->bar != KY_BAR_NONE &&
+		    (def->bar != KY_BAR_ROOM || layout->options->columns))
+			layout->bar_column = (int)i;
+		if (def->cls == KY_CELL_PROCESS) {
+			if (has_host(table, i))
+				show(layout, i, PART_HOST, "Host", true);
+			/* A second thread in a row is told by its name and thread id. */
+			if (!def->whole_process && has_ids(table, i, true))
+				show(layout, i, PART_TID, "TID", false);
+			if (!def->second && has_ids(table, i, false))
+				show(layout, i, PART_PID, "PID", false);
+			show(layout, i, PART_NAME, def->second ? def->title : "Name", true);
+			continue;
+		}
+		show(layout, i, PART_ALL, def->title, is_left(def->cls));
+	}
+}
+
+/* Times are as wide as each other. */
+static bool is_measured(const struct layout *layout, const struct shown *shown)
+{
+	return layout->table->def->columns[shown->column].cls == KY_CELL_TIMESTAMP &&
+	       shown->width >= TIME_WIDTH;
+}
+
+static void measure_columns(struct layout *layout)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	for (size_t row = 0; row < ky_table_n_rows(layout->table); row++) {
+		const struct ky_cell *cells = ky_table_cells(layout->table, row);
+
+		for (size_t i = 0; i < layout->n_shown; i++) {
+			struct shown *shown = &layout->shown[i];
+			int width;
+
+			if (is_measured(layout, shown))
+				continue;
+			ky_strbuf_clear(&text);
+			add_cell(&text, &layout->table->def->columns[shown->column],
+				 &cells[shown->column], shown->part);
+			width = width_of(ky_strbuf_text(&text));
+			shown->width = width > shown->width ? width : shown->width;
+		}
+	}
+	ky_strbuf_fini(&text);
+}
+
+/* Of a line without its bar. @least: a left-aligned last column may stick out. */
+static int total_width(const struct layout *layout, bool least)
+{
+	int width = 0;
+
+	for (size_t i = 0; i < layout->n_shown; i++) {
+		const struct shown *shown = &layout->shown[i];
+		bool last = i + 1 == layout->n_shown;
+
+		width += GAP + shown->width;
+		if (least && last && shown->left && shown->width > LAST_MIN)
+			width -= shown->width - LAST_MIN;
+	}
+	return width;
+}
+
+/* Take the most dispensable columns away until the rest fits; their names go to @left_out. */
+static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
+{
+	int columns = layout->options->columns;
+
+	while (columns && total_width(layout, true) > columns) {
+		size_t worst = 0;
+
+		for (size_t i = 1; i < layout->n_shown; i++) {
+			if (layout->shown[i].spare > layout->shown[worst].spare)
+				worst = i;
+		}
+		if (!layout->shown[worst].spare)
+			return;
+		ky_strbuf_adds(left_out, left_out->len ? ", " : "");
+		ky_foreign_adds(left_out, layout->shown[worst].heading);
+		if (layout->bar_column >= 0 &&
+		    layout->table->def->columns[layout->bar_column].bar == KY_BAR_ROOM)
+			layout->bar_column = -1;
+		layout->n_shown--;
+		memmove(&layout->shown[worst], &layout->shown[worst + 1],
+			(layout->n_shown - worst) * sizeof(*layout->shown));
+	}
+}
+
+static void size_bar(struct layout *layout)
+{
+	const struct ky_table *table = layout->table;
+	int room = layout->options->columns
+			   ? layout->options->columns - total_width(layout, false) - GAP
+			   : BAR_MAX;
+
+	if (layout->bar_column < 0 || room < BAR_MIN)
+		return;
+	layout->bar_width = room > BAR_MAX ? BAR_MAX : room;
+	layout->bar_full = table->def->columns[layout->bar_column].bar == KY_BAR_WHOLE ? 1 : 0;
+	for (size_t i = 0; !layout->bar_full || i < ky_table_n_rows(table); i++) {
+		double value;
+
+		if (i >= ky_table_n_rows(table))
+			break;
+		value = ky_cell_number(&ky_table_cells(table, i)[layout->bar_column]);
+		if (table->def->columns[layout->bar_column].bar != KY_BAR_WHOLE &&
+		    value > layout->bar_full)
+			layout->bar_full = value;
+	}
+}
+
+/* ---- lines ----------------------------------------------------------------------------- */
+
+/* @text: may be shown as it is. */
+static void add_styled(struct ky_strbuf *out, const struct ky_render_options *options,
+		       const char *style, const char *text)
+{
+	if (options->colour)
+		ky_strbuf_addf(out, "\033[%sm", style);
+	ky_strbuf_adds(out, text); /* lint: own text */
+	if (options->colour)
+		ky_strbuf_adds(out, "\033[0m");
+}
+
+static void add_bar(struct ky_strbuf *out, const struct layout *layout, const struct ky_cell *cell)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	double part = layout->bar_full > 0 ? ky_cell_number(cell) / layout->bar_full : 0;
+	int units;
+
+	if (!(part >= 0))
+		part = 0;
+	if (part > 1)
+		part = 1;
+	units = (int)(part * layout->bar_width * 8 + 0.5);
+	if (layout->options->colour)
+		ky_strbuf_adds(out, "\033[36m");
+	for (int i = 0; i < (layout->options->utf8 ? units : units + 4) / 8; i++)
+		ky_strbuf_adds(out, layout->options->utf8 ? "█" : "#");
+	if (layout->options->utf8)
+		ky_strbuf_adds(out, eighths[units % 8]);
+	if (layout->options->colour)
+		ky_strbuf_adds(out, "\033[0m");
+}
+
+/* No blanks at the ends of lines. */
+static void end_line(struct ky_strbuf *out)
+{
+	while (out->len && out->data[out->len - 1] == ' ')
+		out->data[--out->len] = '\0';
+	ky_strbuf_addc(out, '\n');
+}
+
+/* @text: may be shown as it is. */
+static void add_aligned(struct ky_strbuf *out, const struct shown *shown, const char *text)
+{
+	int room = shown->width - width_of(text);
+
+	pad(out, GAP + (shown->left ? 0 : room));
+	ky_strbuf_adds(out, text); /* lint: own text */
+	if (shown->left)
+		pad(out, room);
+}
+
+static void add_headings(struct ky_strbuf *out, const struct layout *layout)
+{
+	struct ky_strbuf line = KY_STRBUF_INIT;
+
+	for (size_t i = 0; i < layout->n_shown; i++)
+		add_aligned(&line, &layout->shown[i], layout->shown[i].heading);
+	while (line.len && line.data[line.len - 1] == ' ')
+		line.data[--line.len] = '\0';
+	add_styled(out, layout->options, "2", ky_strbuf_text(&line));
+	ky_strbuf_addc(out, '\n');
+	ky_strbuf_fini(&line);
+}
+
+static void add_row(struct ky_strbuf *out, const struct layout *layout, const struct ky_cell *cells)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	for (size_t i = 0; i < layout->n_shown; i++) {
+		const struct shown *shown = &layout->shown[i];
+
+		ky_strbuf_clear(&text);
+		add_cell(&text, &layout->table->def->columns[shown->column], &cells[shown->column],
+			 shown->part);
+		/* An empty tally is nothing to look at. */
+		if (shown->left && cells[shown->column].type == KY_VALUE_NONE)
+			ky_strbuf_clear(&text);
+		add_aligned(out, shown, ky_strbuf_text(&text));
+	}
+	if (layout->bar_width) {
+		pad(out, GAP);
+		add_bar(out, layout, &cells[layout->bar_column]);
+	}
+	end_line(out);
+	ky_strbuf_fini(&text);
+}
+
+/* " (tid 326, pid 323)"; of a process its id, of threads of one name nothing. */
+static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
+{
+	const char *separator = " (";
+
+	if (process->tid >= 0) {
+		ky_strbuf_adds(out, " (tid ");
+		add_id(out, process->tid);
+		separator = ", ";
+	}
+	if (process->tid >= 0 || process->pid >= 0) {
+		ky_strbuf_addf(out, "%spid ", separator);
+		add_id(out, process->pid);
+		separator = ", ";
+	}
+	if (process->host) {
+		ky_strbuf_adds(out, separator);
+		ky_strbuf_adds(out, "host ");
+		ky_foreign_adds(out, process->host);
+		separator = ", ";
+	}
+	ky_strbuf_adds(out, separator[0] == ',' ? ")" : "");
+}
+
+static void add_group(struct ky_strbuf *out, const struct layout *layout,
+		      const struct ky_cell *cell)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (cell->type == KY_VALUE_PROCESS) {
+		const struct ky_process *process = cell->process;
+
+		add_process(&text, process, PART_NAME);
+		add_ids(&text, process);
+	} else {
+		add_cell(&text, &layout->table->def->columns[0], cell, PART_ALL);
+	}
+	ky_strbuf_adds(out, "  ");
+	add_styled(out, layout->options, "1", ky_strbuf_text(&text));
+	ky_strbuf_addc(out, '\n');
+	ky_strbuf_fini(&text);
+}
+
+static void add_footer(struct ky_strbuf *out, const struct layout *layout, const char *left_out)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (layout->table->n_omitted)
+		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
+			       layout->table->n_omitted);
+	if (*left_out) {
+		ky_strbuf_adds(&text, "  not shown for want of room: ");
+		ky_foreign_adds(&text, left_out);
+		ky_strbuf_addc(&text, '\n');
+	}
+	if (text.len)
+		add_styled(out, layout->options, "2", ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+}
+
+static void add_table(struct ky_strbuf *out, const struct ky_table *table,
+		      const struct ky_render_options *options)
+{
+	struct layout layout = {.table = table, .options = options, .bar_column = -1};
+	bool grouped = table->def->columns[0].group;
+	struct ky_strbuf left_out = KY_STRBUF_INIT;
+
+	ky_strbuf_addc(out, '\n');
+	add_styled(out, options, "1", table->title);
+	ky_strbuf_addc(out, '\n');
+	if (!ky_table_n_rows(table)) {
+		ky_strbuf_adds(out, "  (nothing)\n");
+		return;
+	}
+	choose_columns(&layout);
+	measure_columns(&layout);
+	fit_columns(&layout, &left_out);
+	size_bar(&layout);
+	add_headings(out, &layout);
+	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
+		const struct ky_cell *cells = ky_table_cells(table, i);
+
+		if (grouped && (!i || !ky_cell_equal(cells, cells - table->def->n_columns)))
+			add_group(out, &layout, cells);
+		add_row(out, &layout, cells);
+	}
+	add_footer(out, &layout, ky_strbuf_text(&left_out));
+	ky_strbuf_fini(&left_out);
+}
+
+static void add_header(struct ky_strbuf *out, const struct ky_report_results *results)
+{
+	for (size_t i = 0; i < results->set->traces.len; i++) {
+		ky_strbuf_adds(out, i ? "       " : "Trace  ");
+		ky_foreign_adds(out, results->set->traces.data[i]->path);
+		ky_strbuf_addc(out, '\n');
+	}
+	if (results->begin_ns == INT64_MIN) {
+		ky_strbuf_adds(out, "Range  no events\n");
+		return;
+	}
+	ky_strbuf_adds(out, "Range  ");
+	ky_render_time(out, results->begin_ns, true);
+	ky_strbuf_adds(out, " to ");
+	ky_render_time(out, results->end_ns, true);
+	ky_strbuf_adds(out, "\n       ");
+	ky_render_duration(out, (double)results->end_ns - (double)results->begin_ns);
+	ky_strbuf_addf(out, ", %llu events\n", (unsigned long long)results->n_events);
+}
+
+static void add_interval(struct ky_strbuf *out, const struct ky_report_result *result,
+			 const struct ky_render_options *options)
+{
+	struct ky_strbuf line = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&line, result->report->name);
+	ky_strbuf_adds(&line, " from ");
+	ky_render_time(&line, result->begin_ns, false);
+	ky_strbuf_adds(&line, " to ");
+	ky_render_time(&line, result->end_ns, false);
+	ky_strbuf_addc(out, '\n');
+	add_styled(out, options, "7", ky_strbuf_text(&line));
+	ky_strbuf_addc(out, '\n');
+	ky_strbuf_fini(&line);
+}
+
+static void add_notes(struct ky_strbuf *out, const struct ky_report_results *results, size_t at,
+		      const struct ky_render_options *options)
+{
+	const struct ky_report_result *result = &results->list.data[at];
+	bool any = false;
+
+	ky_vec_foreach(&result->notes, note) {
+		if (!ky_report_note_is_new(results, at, *note))
+			continue;
+		ky_strbuf_adds(out, any ? "" : "\n");
+		add_styled(out, options, "33", "Note: ");
+		ky_strbuf_addf(out, "%s: ", result->report->name);
+		ky_foreign_adds(out, *note);
+		ky_strbuf_addc(out, '\n');
+		any = true;
+	}
+}
+
+void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
+		    const struct ky_render_options *options)
+{
+	add_header(out, results);
+	for (size_t i = 0; i < results->list.len; i++) {
+		const struct ky_report_result *result = &results->list.data[i];
+
+		if (result->is_interval)
+			add_interval(out, result, options);
+		add_notes(out, results, i, options);
+		for (size_t t = 0; t < result->n_tables; t++) {
+			if (!result->tables[t].hidden)
+				add_table(out, &result->tables[t], options);
+		}
+	}
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* Report block: requests of block devices. */
+#include "analysis/reports/report-list.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+#define OP_HELP	  "'read', 'write', 'discard' or 'other' (flushes with data and the like)."
+#define DISK_HELP "The block device's name; '254,0' (its numbers) where no state dump tells it."
+
+enum { DISK_NAME, DISK_HOST, DISK_OP, DISK_BYTES, DISK_ERRORS, DISK_STATS };
+
+static const struct ky_column disk_columns[] = {
+	[DISK_NAME] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
+	[DISK_HOST] = {"host", "Host", KY_CELL_TEXT,
+		       "The trace's host, where several traces are read; else empty."},
+	[DISK_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
+	[DISK_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "What these requests moved."},
+	[DISK_ERRORS] = {"errors", "Errors", KY_CELL_COUNT, "How many completed with an error.",
+			 .spare = 9},
+	KY_STATS_COLUMN_DEFS(DISK_STATS, "requests"),
+};
+
+static const struct ky_table_def disk_table = KY_TABLE_DEF(
+	"disks", "Time in the device",
+	"One row for each device and kind of request. The durations are from the issue to the device to "
+	"the completion.",
+	disk_columns, KY_TABLE_FIXED);
+
+enum { QUEUE_NAME, QUEUE_HOST, QUEUE_OP, QUEUE_STATS };
+
+static const struct ky_column queue_columns[] = {
+	[QUEUE_NAME] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
+	[QUEUE_HOST] = {"host", "Host", KY_CELL_TEXT,
+			"The trace's host, where several traces are read; else empty."},
+	[QUEUE_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
+	KY_STATS_COLUMN_DEFS(QUEUE_STATS, "requests that went through a queue"),
+};
+
+static const struct ky_table_def queue_table = KY_TABLE_DEF(
+	"queue", "Time in the queue",
+	"One row for each device and kind of request. The durations are from the insertion into the "
+	"queue to the issue; requests that were issued at once are not among them.",
+	queue_columns, KY_TABLE_FIXED);
+
+enum { WHO_PROCESS, WHO_REQUESTS, WHO_READ, WHO_WRITTEN, WHO_TIME, WHO_SHARE };
+
+static const struct ky_column who_columns[] = {
+	[WHO_PROCESS] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "For whom the requests were made: by their events, else what ran. '-' where "
+		 "that is not known; with --group-by, the thread or the name."},
+	[WHO_REQUESTS] = {"requests", "Requests", KY_CELL_COUNT, "How many completed."},
+	[WHO_READ] = {"read", "Read", KY_CELL_SIZE, "Bytes that they read."},
+	[WHO_WRITTEN] = {"written", "Written", KY_CELL_SIZE, "Bytes that they wrote."},
+	[WHO_TIME] =
+		{"total", "Time", KY_CELL_DURATION,
+		 "Their times in the device together; requests overlap, so this can exceed the "
+		 "range."},
+	[WHO_SHARE] = {"share", "Share", KY_CELL_RATIO,
+		       "Its part of all bytes. The longest bar is the largest value.",
+		       .bar = KY_BAR_MOST},
+};
+
+static const struct ky_table_def who_table =
+	KY_TABLE_DEF("processes", "Requests of each process",
+		     "One row for each process that requests were made for, the most bytes first.",
+		     who_columns, KY_TABLE_RANK);
+
+enum {
+	RQ_QUEUED,
+	RQ_ISSUED,
+	RQ_END,
+	RQ_WAIT,
+	RQ_DEVICE,
+	RQ_DISK,
+	RQ_OP,
+	RQ_SECTOR,
+	RQ_BYTES,
+	RQ_PROCESS,
+	RQ_ERROR
+};
+
+static const struct ky_column rq_columns[] = {
+	[RQ_QUEUED] = {"queued", "Queued", KY_CELL_TIMESTAMP,
+		       "When it was inserted into the queue; '-' when it was not.", .spare = 4},
+	[RQ_ISSUED] = {"issued", "Issued", KY_CELL_TIMESTAMP, "When it was given to the device.",
+		       .spare = 3},
+	[RQ_END] = {"end", "Completed", KY_CELL_TIMESTAMP, "When it completed."},
+	[RQ_WAIT] = {"queue_time", "Queue", KY_CELL_DURATION, "From the queue to the issue."},
+	[RQ_DEVICE] = {"duration", "Device", KY_CELL_DURATION, "From the issue to the completion."},
+	[RQ_DISK] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
+	[RQ_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
+	[RQ_SECTOR] = {"sector", "Sector", KY_CELL_NUMBER, "Its first sector.", .spare = 5},
+	[RQ_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "What it moved."},
+	[RQ_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread it was made for.",
+			.spare = 2},
+	[RQ_ERROR] = {"error", "Error", KY_CELL_NUMBER, "The completion's error; empty for none.",
+		      .spare = 6},
+};
+
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The requests that took the device longest",
+		     "One row for each request, the longest time in the device first.", rq_columns,
+		     KY_TABLE_TOP);
+
+static const struct ky_table_def log_table = KY_TABLE_DEF(
+	"log", "Requests", "One row for each request, in the order of their completion.",
+	rq_columns, KY_TABLE_LOG);
+
+static const struct ky_column freq_columns[] = {
+	KY_FREQ_COLUMN_DEFS("disk", "Device", KY_CELL_DISK, DISK_HELP),
+};
+
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "How long the device took",
+		     "One row for each step of duration, for each device, from the shortest on.",
+		     freq_columns, KY_TABLE_FREQ);
+
+static const struct ky_table_def *const tables[] = {
+	&disk_table, &queue_table, &who_table, &top_table, &freq_table, &log_table, NULL};
+
+enum { TABLE_DISKS, TABLE_QUEUE, TABLE_WHO, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+enum { OP_READ, OP_WRITE, OP_DISCARD, OP_OTHER, N_OPS };
+
+static const char *const op_texts[] = {"read", "write", "discard", "other"};
+
+enum { SUM_READ, SUM_WRITTEN, SUM_BYTES, SUM_ERRORS, SUM_REQUESTS };
+
+struct run {
+	struct ky_model *model;
+	struct ky_ledger devices, queues; /* what: the disk's index * N_OPS + kind */
+	struct ky_ledger threads;
+	KY_VEC(struct ky_freq) freqs; /* by disk */
+	struct ky_happenings single;
+	uint64_t bytes;
+};
+
+static int op_of(const struct ky_request *request)
+{
+	if (request->rwbs & KY_RWBS_DISCARD)
+		return OP_DISCARD;
+	if (request->rwbs & KY_RWBS_READ)
+		return OP_READ;
+	return request->rwbs & KY_RWBS_WRITE ? OP_WRITE : OP_OTHER;
+}
+
+static int add_times(struct run *run, const struct ky_request *request, struct ky_entry *device,
+		     struct ky_entry *thread, uint64_t what)
+{
+	uint32_t disk = request->disk->index;
+	struct ky_entry *queue;
+	uint64_t ns;
+
+	if (request->issue_ns == INT64_MIN)
+		return 0;
+	ns = ky_ns_between(request->issue_ns, request->end_ns);
+	while (run->freqs.len <= disk) {
+		if (ky_vec_push(&run->freqs, (struct ky_freq){{0}, 0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	ky_freq_add(&run->freqs.data[disk], ns);
+	if (ky_stats_add(&device->stats, ns) < 0 || ky_stats_add(&thread->stats, ns) < 0)
+		return KYMO_E_MEMORY;
+	if (run->single.wants_top && ky_records_add(&run->single.top, ns, request) < 0)
+		return KYMO_E_MEMORY;
+	if (request->queue_ns == INT64_MIN)
+		return 0;
+	queue = ky_ledger_get(&run->queues, NULL, what);
+	return queue ? ky_stats_add(&queue->stats,
+				    ky_ns_between(request->queue_ns, request->issue_ns))
+		     : KYMO_E_MEMORY;
+}
+
+static int on_request(void *data, const struct ky_request *request)
+{
+	struct run *run = data;
+	int op = op_of(request);
+	uint64_t what = (uint64_t)request->disk->index * N_OPS + (uint64_t)op;
+	struct ky_entry *device = ky_ledger_get(&run->devices, NULL, what);
+	struct ky_entry *thread = ky_ledger_get(&run->threads, request->thread, 0);
+	uint64_t bytes = request->n_sectors * 512;
+
+	if (!device || !thread)
+		return KYMO_E_MEMORY;
+	device->sums[SUM_BYTES] += bytes;
+	device->sums[SUM_ERRORS] += request->error != 0;
+	thread->sums[SUM_REQUESTS]++;
+	if (op == OP_READ || op == OP_WRITE) {
+		thread->sums[op == OP_READ ? SUM_READ : SUM_WRITTEN] += bytes;
+		run->bytes += bytes;
+	}
+	if (run->single.wants_log && ky_records_add(&run->single.log, 0, request) < 0)
+		return KYMO_E_MEMORY;
+	return add_times(run, request, device, thread, what);
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->devices);
+	ky_ledger_fini(&run->queues);
+	ky_ledger_fini(&run->threads);
+	ky_vec_fini(&run->freqs);
+	ky_happenings_fini(&run->single);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {.request = on_request};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+
+	if (!run)
+		return NULL;
+	ky_happenings_init(&run->single, sizeof(struct ky_request), options, &ky_report_block,
+			   TABLE_TOP, TABLE_LOG);
+	return run;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static void fill_disk(const struct run *run, struct ky_table *table, struct ky_cell *row,
+		      const struct ky_entry *entry)
+{
+	const struct ky_disk *disk = ky_model_disk(run->model, entry->what / N_OPS);
+
+	ky_cell_text(table, &row[DISK_NAME], disk->name);
+	ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
+	ky_cell_text(table, &row[DISK_OP], op_texts[entry->what % N_OPS]);
+}
+
+static void fill_disks(const struct run *run, struct ky_table *table)
+{
+	ky_vec_foreach(&run->devices.entries, it) {
+		const struct ky_entry *entry = *it;
+		struct ky_cell *row = ky_table_row(table);
+
+		fill_disk(run, table, row, entry);
+		ky_cell_u64(&row[DISK_BYTES], entry->sums[SUM_BYTES]);
+		ky_cell_u64(&row[DISK_ERRORS], entry->sums[SUM_ERRORS]);
+		ky_fill_stats(&row[DISK_STATS], &entry->stats);
+	}
+	ky_table_sort_then(table, DISK_NAME, true, DISK_OP, true);
+}
+
+static void fill_queues(const struct run *run, struct ky_table *table)
+{
+	ky_vec_foreach(&run->queues.entries, it) {
+		struct ky_cell *row = ky_table_row(table);
+
+		fill_disk(run, table, row, *it);
+		ky_fill_stats(&row[QUEUE_STATS], &(*it)->stats);
+	}
+	ky_table_sort_then(table, QUEUE_NAME, true, QUEUE_OP, true);
+}
+
+static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			 enum ky_by by)
+{
+	const struct run *run = data;
+	uint64_t bytes = entry->sums[SUM_READ] + entry->sums[SUM_WRITTEN];
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[WHO_REQUESTS], entry->sums[SUM_REQUESTS]);
+	ky_cell_u64(&row[WHO_READ], entry->sums[SUM_READ]);
+	ky_cell_u64(&row[WHO_WRITTEN], entry->sums[SUM_WRITTEN]);
+	ky_cell_sum(&row[WHO_TIME], ky_stats_moments(&entry->stats).sum);
+	ky_cell_f64(&row[WHO_SHARE], ky_part(bytes, run->bytes));
+}
+
+static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
+
+	ky_table_sort_then(table, WHO_SHARE, false, WHO_PROCESS, true);
+	return status;
+}
+
+static void fill_request(const void *data, struct ky_table *table, struct ky_cell *row,
+			 const void *record)
+{
+	const struct run *run = data;
+	const struct ky_request *request = record;
+
+	if (request->queue_ns != INT64_MIN)
+		ky_cell_i64(&row[RQ_QUEUED], request->queue_ns);
+	if (request->issue_ns != INT64_MIN) {
+		ky_cell_i64(&row[RQ_ISSUED], request->issue_ns);
+		ky_cell_u64(&row[RQ_DEVICE], ky_ns_between(request->issue_ns, request->end_ns));
+	}
+	if (request->queue_ns != INT64_MIN && request->issue_ns != INT64_MIN)
+		ky_cell_u64(&row[RQ_WAIT], ky_ns_between(request->queue_ns, request->issue_ns));
+	ky_cell_i64(&row[RQ_END], request->end_ns);
+	ky_cell_text(table, &row[RQ_DISK], request->disk->name);
+	ky_cell_text(table, &row[RQ_OP], op_texts[op_of(request)]);
+	ky_cell_u64(&row[RQ_SECTOR], request->sector);
+	ky_cell_u64(&row[RQ_BYTES], request->n_sectors * 512);
+	if (request->thread)
+		ky_cell_thread(table, &row[RQ_PROCESS], run->model, request->thread);
+	if (request->error)
+		ky_cell_i64(&row[RQ_ERROR], request->error);
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	struct ky_table *freq = &result->tables[TABLE_FREQ];
+	int status = fill_processes(run, &result->tables[TABLE_WHO],
+				    ky_report_by(options, KY_BY_PROCESS));
+
+	fill_disks(run, &result->tables[TABLE_DISKS]);
+	fill_queues(run, &result->tables[TABLE_QUEUE]);
+	for (size_t i = 0; i < run->freqs.len; i++) {
+		struct ky_cell disk = {0};
+
+		ky_cell_text(freq, &disk, ky_model_disk(run->model, i)->name);
+		if (run->freqs.data[i].n)
+			ky_fill_freq(freq, &run->freqs.data[i], &disk);
+	}
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_request, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_request, run);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_block = {
+	.name = "block",
+	.summary = "requests of block devices: in queue and device, for whom",
+	.description =
+		"Follows each request of a block device by device and first sector: from its insertion "
+		"into the queue to its issue to the device, and from there to its completion. Merges "
+		"in front of a request move its first sector; a request that was merged into another "
+		"is that other one. One that completes in parts ends with the last of them.\n"
+		"\n"
+		"Requests without sectors (flushes) are not measured, as their events do not say which "
+		"is which. A request that was issued before the trace has no duration.",
+	.events =
+		"block_rq_issue and block_rq_complete; block_rq_insert for the queue; block_rq_merge, "
+		"block_bio_frontmerge, block_rq_requeue and block_rq_remap to follow them. Names of "
+		"devices come from lttng_statedump_block_device.",
+	.reading =
+		"A disk that spins takes milliseconds, flash tens or hundreds of microseconds, a "
+		"virtual disk what its host needs. When the time in the queue grows and that in the "
+		"device does not, requests come faster than the device takes them; when both grow, it "
+		"is the device. Requests for kworker threads are writes that others left behind: "
+		"report io tells whose. How long programs waited for all this is told by report "
+		"io-latency.",
+	.example =
+		"$ kymo report block -n 3 -t disks -t processes -t top my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"Time in the device\n"
+		"  Device  Kind       Bytes  Count      Mean       Max       p50       p99\n"
+		"  vda     read   10.01 MiB    100  553.1 us  6.934 ms  171.0 us  3.719 ms\n"
+		"  vda     write  9.172 MiB     51  582.8 us  4.019 ms  226.3 us  4.019 ms\n"
+		"  not shown for want of room: Errors, p99.9, Stdev, p90, Min, Time\n"
+		"\n"
+		"Requests of each process\n"
+		"  PID  Name  Requests       Read    Written      Time    Share\n"
+		"  323  work       139  9.008 MiB  9.113 MiB  81.61 ms  94.48 %  ████████████████\n"
+		"  360  cat          4  512.0 KiB      0 B    618.6 us   2.61 %  ▌\n"
+		"  362  gzip         4  512.0 KiB      0 B    658.4 us   2.61 %  ▌\n"
+		"  1 more rows: --limit 0 shows all\n"
+		"\n"
+		"The requests that took the device longest\n"
+		"           Completed    Device  Device  Kind       Bytes  TID  PID  Name\n"
+		"  05:30:39.080625130  6.934 ms  vda     read   64.00 KiB  327  323  disk-io\n"
+		"  05:30:39.114973090  4.019 ms  vda     write  512.0 KiB  327  323  disk-io\n"
+		"  05:30:39.293557750  3.721 ms  vda     read   128.0 KiB  327  323  disk-io\n"
+		"  148 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Sector, Issued\n",
+	.tables = tables,
+	.needs = KY_CAN_BLOCK,
+	.needs_text = "block_rq events",
+	.needs_hint = "record them with: kymo record -k 'block_rq_*'",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

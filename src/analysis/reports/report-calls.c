@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls one by one. */
+#include "analysis/reports/report-calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum {
+	CALL_BEGIN,
+	CALL_END,
+	CALL_DURATION,
+	CALL_SYSCALL,
+	CALL_PROCESS,
+	CALL_CPU,
+	CALL_RET,
+	CALL_ERROR,
+};
+
+static const struct ky_column call_columns[] = {
+	[CALL_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 2},
+	[CALL_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
+	[CALL_DURATION] = {"duration", "Duration", KY_CELL_DURATION,
+			   "How long it took, waiting included."},
+	[CALL_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "As in the first table."},
+	[CALL_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			  "The thread that made it; its name is the last one seen."},
+	[CALL_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where it ended.", .spare = 3},
+	[CALL_RET] =
+		{"ret", "Result", KY_CELL_NUMBER,
+		 "What it returned: a descriptor, a number of bytes, an address, 0; of a call that "
+		 "failed the negative number of the error.",
+		 .spare = 1},
+	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any."},
+};
+
+const struct ky_table_def ky_calls_top =
+	KY_TABLE_DEF("top", "The longest calls", "One row for each call, the longest first.",
+		     call_columns, KY_TABLE_TOP);
+
+const struct ky_table_def ky_calls_log =
+	KY_TABLE_DEF("log", "Calls", "One row for each call, in the order of their ends.",
+		     call_columns, KY_TABLE_LOG);
+
+static const struct ky_column freq_columns[] = {
+	KY_FREQ_COLUMN_DEFS("syscall", "System call", KY_CELL_SYSCALL, "As in the first table."),
+};
+
+const struct ky_table_def ky_calls_freq = KY_TABLE_DEF(
+	"freq", "How long they took",
+	"One row for each step of duration, from the shortest on, for each system call, the most frequent "
+	"one first; --limit says of how many system calls.",
+	freq_columns, KY_TABLE_FREQ);
+
+/* ---- the pass -------------------------------------------------------------------------- */
+
+struct one_call {
+	int64_t begin_ns, end_ns, ret;
+	const struct ky_thread *thread;
+	uint32_t syscall, cpu_id;
+	bool has_ret;
+};
+
+void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options,
+		   const struct ky_report *report, size_t top, size_t log)
+{
+	*calls = (struct ky_calls){0};
+	ky_happenings_init(&calls->single, sizeof(struct one_call), options, report, top, log);
+}
+
+void ky_calls_fini(struct ky_calls *calls)
+{
+	ky_happenings_fini(&calls->single);
+	ky_vec_fini(&calls->freqs);
+}
+
+int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
+{
+	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
+	struct one_call one = {.begin_ns = call->begin_ns,
+			       .end_ns = call->end_ns,
+			       .ret = call->ret,
+			       .thread = call->thread,
+			       .syscall = call->syscall,
+			       .cpu_id = call->cpu_id,
+			       .has_ret = call->has_ret};
+
+	while (calls->freqs.len <= call->syscall) {
+		if (ky_vec_push(&calls->freqs, (struct ky_freq){.n = 0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	ky_freq_add(&calls->freqs.data[call->syscall], ns);
+	return ky_happenings_add(&calls->single, ns, &one);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static void fill_call(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
+{
+	const struct ky_model *model = data;
+	const struct one_call *one = record;
+
+	ky_cell_i64(&row[CALL_BEGIN], one->begin_ns);
+	ky_cell_i64(&row[CALL_END], one->end_ns);
+	ky_cell_u64(&row[CALL_DURATION], ky_ns_between(one->begin_ns, one->end_ns));
+	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(model, one->syscall));
+	ky_cell_thread(table, &row[CALL_PROCESS], model, one->thread);
+	if (one->cpu_id != UINT32_MAX)
+		ky_cell_u64(&row[CALL_CPU], one->cpu_id);
+	if (!one->has_ret)
+		return;
+	ky_cell_i64(&row[CALL_RET], one->ret);
+	if (one->ret < 0 && one->ret >= -4095)
+		ky_cell_errno(table, &row[CALL_ERROR], (int)-one->ret);
+}
+
+void ky_calls_fill(struct ky_calls *calls, const struct ky_model *model, struct ky_table *top,
+		   struct ky_table *log)
+{
+	ky_fill_records(top, &calls->single.top, fill_call, model);
+	ky_fill_records(log, &calls->single.log, fill_call, model);
+}
+
+struct named_freq {
+	const char *name;
+	const struct ky_freq *freq;
+};
+
+static int compare_freqs(const void *a, const void *b)
+{
+	const struct named_freq *left = a, *right = b;
+
+	if (left->freq->n != right->freq->n)
+		return left->freq->n > right->freq->n ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+int ky_calls_fill_freq(const struct ky_calls *calls, const struct ky_model *model,
+		       struct ky_table *table, uint64_t limit)
+{
+	struct named_freq *list = calloc(calls->freqs.len + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < calls->freqs.len; i++) {
+		if (calls->freqs.data[i].n)
+			list[n++] = (struct named_freq){ky_model_syscall_name(model, (uint32_t)i),
+							&calls->freqs.data[i]};
+	}
+	qsort(list, n, sizeof(*list), compare_freqs);
+	for (size_t i = 0; i < n; i++) {
+		struct ky_cell what = {0};
+
+		ky_cell_text(table, &what, list[i].name);
+		ky_fill_freq(table, list[i].freq, &what);
+	}
+	free(list);
+	table->max_groups = limit;
+	return 0;
+}

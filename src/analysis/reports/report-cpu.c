@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* Report cpu: who used the CPUs. */
+#include "analysis/reports/report-list.h"
+
+#include <inttypes.h>
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum { CPU_ID, CPU_HOST, CPU_USAGE, CPU_BUSY, CPU_IDLE, CPU_UNKNOWN };
+
+static const struct ky_column cpu_columns[] = {
+	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
+	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
+		      "The trace's host, where several traces are read; else empty."},
+	[CPU_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+		       "Busy time as a part of the time in which the CPU's state is known. The bar "
+		       "is full at 100 %.",
+		       .bar = KY_BAR_WHOLE},
+	[CPU_BUSY] = {"busy", "Busy", KY_CELL_DURATION,
+		      "How long threads ran, interrupts on top of them included."},
+	[CPU_IDLE] = {"idle", "Idle", KY_CELL_DURATION,
+		      "How long the idle thread (tid 0, swapper) ran, interrupts on top of it "
+		      "included.",
+		      .spare = 1},
+	[CPU_UNKNOWN] = {"unknown", "Unknown", KY_CELL_DURATION,
+			 "How long nobody can say: before the CPU's record begins, where events "
+			 "were lost, where switches are missing.",
+			 .spare = 2},
+};
+
+static const struct ky_table_def cpu_table = KY_TABLE_DEF(
+	"cpus", "Usage of each CPU", "One row for each CPU that the trace covers, by number.",
+	cpu_columns, KY_TABLE_FIXED);
+
+enum { THREAD_PROCESS, THREAD_THREADS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATIONS, THREAD_PRIO };
+
+static const struct ky_column thread_columns[] = {
+	[THREAD_PROCESS] =
+		{"process", "Thread", KY_CELL_PROCESS,
+		 "Thread id, process id ('?' where no event tells it) and name. The "
+		 "name is the last one seen, so the one after exec. With --group-by, the "
+		 "process, or the name that threads have in common."},
+	[THREAD_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			    "With --group-by process or name, how many of its threads ran or "
+			    "migrated.",
+			    .spare = 3},
+	[THREAD_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
+			 "How long the thread was on a CPU, interrupts on top of it included."},
+	[THREAD_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+			  "CPU time as a part of the trace's duration: 100 % is one whole CPU. The "
+			  "longest bar is the largest value.",
+			  .bar = KY_BAR_MOST},
+	[THREAD_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
+			       "How often the thread moved to another CPU: sched_migrate_task "
+			       "events (but those to the CPU where it is), and switches to a "
+			       "thread on another CPU than it was on.",
+			       .spare = 2},
+	[THREAD_PRIO] = {"prio", "Prio", KY_CELL_NUMBER,
+			 "The last priority seen, on LTTng's scale (the kernel's minus 100): 20 is "
+			 "nice 0, 0 to 39 are normal threads, negative ones are real-time.",
+			 .spare = 1},
+};
+
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
+	"threads", "CPU time of each thread",
+	"One row for each thread that ran or migrated, the largest CPU time first. A thread id that "
+	"was used again has a row for each life.",
+	thread_columns, KY_TABLE_RANK);
+
+enum { TOTAL_USAGE, TOTAL_BUSY, TOTAL_KNOWN, TOTAL_CPUS, TOTAL_THREADS };
+
+static const struct ky_column total_columns[] = {
+	[TOTAL_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
+			 "Busy time of all CPUs as a part of the time in which their state is "
+			 "known.",
+			 .bar = KY_BAR_WHOLE},
+	[TOTAL_BUSY] = {"busy", "Busy", KY_CELL_DURATION, "Busy time of all CPUs together."},
+	[TOTAL_KNOWN] = {"known", "Known", KY_CELL_RATIO,
+			 "How much of the CPUs' time is known: 100 % when nothing is missing."},
+	[TOTAL_CPUS] = {"cpus", "CPUs", KY_CELL_COUNT, "How many CPUs the trace covers."},
+	[TOTAL_THREADS] = {"threads", "Threads", KY_CELL_COUNT, "How many threads ran.",
+			   .spare = 1},
+};
+
+static const struct ky_table_def total_table = KY_TABLE_DEF(
+	"total", "All CPUs", "One row for the whole system.", total_columns, KY_TABLE_FIXED);
+
+static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table, NULL};
+
+enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+struct cpu_time {
+	uint64_t busy_ns, idle_ns;
+};
+
+struct thread_time {
+	uint64_t ns, migrations;
+};
+
+struct run {
+	struct ky_model *model;
+	KY_VEC(struct cpu_time) cpus;	    /* by index */
+	KY_VEC(struct thread_time) threads; /* by index */
+};
+
+static int grow_threads(struct run *run, uint32_t index)
+{
+	while (run->threads.len <= index) {
+		if (ky_vec_push(&run->threads, (struct thread_time){0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+
+	while (run->cpus.len <= cpu->index) {
+		if (ky_vec_push(&run->cpus, (struct cpu_time){0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	if (state == KY_CPU_IDLE)
+		run->cpus.data[cpu->index].idle_ns += ns;
+	if (state != KY_CPU_BUSY)
+		return 0;
+	run->cpus.data[cpu->index].busy_ns += ns;
+	if (!ky_model_in_focus(run->model, thread))
+		return 0;
+	if (thread->index >= run->threads.len && grow_threads(run, thread->index) < 0)
+		return KYMO_E_MEMORY;
+	run->threads.data[thread->index].ns += ns;
+	return 0;
+}
+
+static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct run *run = data;
+
+	if (grow_threads(run, thread->index) < 0)
+		return KYMO_E_MEMORY;
+	run->threads.data[thread->index].migrations++;
+	return 0;
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {.ran = on_ran, .migrated = on_migrated};
+
+	return ky_report_run(model, sizeof(struct run), &listener);
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_vec_fini(&run->cpus);
+	ky_vec_fini(&run->threads);
+	free(run);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+struct sums {
+	uint64_t range_ns, busy_ns, known_ns;
+	uint64_t n_cpus, n_threads;
+};
+
+/* Of the time of all CPUs, how much is known. */
+static double known_part(const struct sums *sums)
+{
+	long double whole = (long double)sums->range_ns * (long double)sums->n_cpus;
+
+	return whole > 0 ? (double)((long double)sums->known_ns / whole) : 0;
+}
+
+static void fill_cpu(const struct run *run, struct ky_table *table, const struct ky_cpu *cpu,
+		     struct sums *sums)
+{
+	struct cpu_time time = {0};
+	struct ky_cell *row = ky_table_row(table);
+	uint64_t known;
+
+	if (cpu->index < run->cpus.len)
+		time = run->cpus.data[cpu->index];
+	known = time.busy_ns + time.idle_ns;
+	ky_cell_u64(&row[CPU_ID], cpu->id);
+	ky_cell_host(table, &row[CPU_HOST], run->model, cpu->host);
+	if (known)
+		ky_cell_f64(&row[CPU_USAGE], ky_part(time.busy_ns, known));
+	ky_cell_u64(&row[CPU_BUSY], time.busy_ns);
+	ky_cell_u64(&row[CPU_IDLE], time.idle_ns);
+	ky_cell_u64(&row[CPU_UNKNOWN], known < sums->range_ns ? sums->range_ns - known : 0);
+	sums->busy_ns += time.busy_ns;
+	sums->known_ns += known;
+	sums->n_cpus++;
+}
+
+enum { SUM_NS, SUM_MIGRATIONS };
+
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	const struct ky_thread *thread = entry->thread;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[THREAD_PROCESS], run->model, thread, by);
+	if (by != KY_BY_THREAD)
+		ky_cell_u64(&row[THREAD_THREADS], entry->n_threads);
+	ky_cell_u64(&row[THREAD_TIME], entry->sums[SUM_NS]);
+	ky_cell_f64(&row[THREAD_USAGE],
+		    ky_part(entry->sums[SUM_NS], ky_report_range_ns(run->model)));
+	ky_cell_u64(&row[THREAD_MIGRATIONS], entry->sums[SUM_MIGRATIONS]);
+	if (by == KY_BY_THREAD && thread->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[THREAD_PRIO], thread->prio);
+}
+
+static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by,
+			struct sums *sums)
+{
+	struct ky_ledger threads = {0};
+	int status = 0;
+
+	for (size_t i = 0; i < run->threads.len && !status; i++) {
+		const struct thread_time *time = &run->threads.data[i];
+		struct ky_entry *entry;
+
+		if (!time->ns && !time->migrations)
+			continue;
+		sums->n_threads += time->ns > 0;
+		entry = ky_ledger_get(&threads, ky_model_thread(run->model, i), 0);
+		if (!entry) {
+			status = KYMO_E_MEMORY;
+			break;
+		}
+		entry->sums[SUM_NS] = time->ns;
+		entry->sums[SUM_MIGRATIONS] = time->migrations;
+	}
+	if (!status)
+		status = ky_fill_groups(table, &threads, by, false, fill_thread, run);
+	ky_ledger_fini(&threads);
+	ky_table_sort_then(table, THREAD_TIME, false, THREAD_PROCESS, true);
+	return status;
+}
+
+static void fill_total(struct ky_table *table, const struct sums *sums)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	if (sums->known_ns)
+		ky_cell_f64(&row[TOTAL_USAGE], ky_part(sums->busy_ns, sums->known_ns));
+	ky_cell_u64(&row[TOTAL_BUSY], sums->busy_ns);
+	ky_cell_f64(&row[TOTAL_KNOWN], known_part(sums));
+	ky_cell_u64(&row[TOTAL_CPUS], sums->n_cpus);
+	ky_cell_u64(&row[TOTAL_THREADS], sums->n_threads);
+}
+
+/* Kernels have been seen that never tell of switches from the idle thread of some CPU. */
+static int note_missing(struct ky_report_result *result)
+{
+	uint64_t missing = 0, n_cpus = 0;
+
+	for (size_t i = 0; i < ky_model_n_cpus(result->model); i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
+
+		missing += cpu->missing - cpu->missing_before;
+		n_cpus += cpu->missing > cpu->missing_before;
+	}
+	if (!missing)
+		return 0;
+	return ky_report_note(
+		result,
+		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (filtered, "
+		"or never told by the kernel): between the last sign of one thread and "
+		"the first of the next, these CPUs are unknown",
+		missing, n_cpus, n_cpus == 1 ? "" : "s");
+}
+
+/* Say which part is known, when it is not all; a thousandth is no news. */
+static int note_unknown(struct ky_report_result *result, const struct sums *sums)
+{
+	double known = known_part(sums);
+
+	if (!sums->n_cpus || !sums->range_ns || known >= 0.999)
+		return 0;
+	return ky_report_note(result,
+			      "only %.1f %% of the CPUs' time is known; CPU times of threads are "
+			      "therefore lower bounds",
+			      known * 100);
+}
+
+static bool holds_cpu(const struct ky_report_options *options, uint32_t id)
+{
+	ky_vec_foreach(&options->focus.cpus, cpu) {
+		if (*cpu == id)
+			return true;
+	}
+	return !options->focus.cpus.len;
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	struct sums sums = {0};
+	int status;
+
+	sums.range_ns = ky_report_range_ns(run->model);
+	for (size_t i = 0; i < ky_model_n_cpus(run->model); i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
+
+		if (cpu->host->abilities & KY_CAN_SWITCH && holds_cpu(options, cpu->id))
+			fill_cpu(run, &result->tables[TABLE_CPUS], cpu, &sums);
+	}
+	ky_table_sort_then(&result->tables[TABLE_CPUS], CPU_HOST, true, CPU_ID, true);
+	status = fill_threads(run, &result->tables[TABLE_THREADS],
+			      ky_report_by(options, KY_BY_THREAD), &sums);
+	fill_total(&result->tables[TABLE_TOTAL], &sums);
+	if (status >= 0)
+		status = ky_report_note_losses(result);
+	if (status >= 0)
+		status = note_missing(result);
+	return status < 0 ? status : note_unknown(result, &sums);
+}
+
+const struct ky_report ky_report_cpu = {
+	.name = "cpu",
+	.summary = "who used the CPUs: usage of each CPU, CPU time of each thread",
+	.description =
+		"Adds up, from one context switch to the next, what each CPU ran. The range is from "
+		"the first to the last event of the trace, of whatever kind.\n"
+		"\n"
+		"A CPU's state is unknown until the first event that tells it. The first switch says "
+		"which thread ran until then, and that holds back to where the CPU's record begins, "
+		"as an earlier switch would have been recorded. At the end of the trace, what runs "
+		"is counted up to the last event.\n"
+		"\n"
+		"Some kernels do not tell of every switch, and filters drop them. Then an event of a "
+		"thread that was not known to run shows that one is missing: the CPU is unknown from "
+		"the last sign of what ran before to this event. Signs are switches, system calls and "
+		"births of threads, and from the first such case on every event whose context tells "
+		"its thread.",
+	.events =
+		"sched_switch is all it needs. With sched_migrate_task, migrations of threads that "
+		"wait are counted too. Process ids come from the events' context, "
+		"sched_process_fork, task_newtask and the state dump; names also from "
+		"sched_process_exec, task_rename, sched_process_exit and wake-ups.",
+	.reading =
+		"Start with the total: near 100 %, threads wait for CPUs; far below, they wait for "
+		"something else (report syscalls says in which calls). A CPU that is much busier "
+		"than its neighbours suggests pinned threads or interrupts. Many migrations with "
+		"little CPU time suggest threads that wake each other across CPUs.\n"
+		"\n"
+		"CPU time includes the interrupts that ran on top of a thread. When events were "
+		"lost, the CPU is unknown over the gap: 'Unknown' and 'Known' say how much that "
+		"is, usage is a part of the known time, and threads' CPU times are lower bounds.",
+	.example =
+		"$ kymo report cpu -n 5 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"CPU time of each thread\n"
+		"  TID  PID  Name             CPU time   Usage  Migrations  Prio\n"
+		"  328  323  mem              331.5 ms  8.84 %           4    20  ███████████████\n"
+		"  327  323  disk-io          171.4 ms  4.57 %           4    20  ███████▊\n"
+		"  323  323  work             123.7 ms  3.30 %           5    20  █████▋\n"
+		"  250  240  Client manageme  58.79 ms  1.57 %           1    20  ██▋\n"
+		"  364  364  lttng            52.96 ms  1.41 %           0    20  ██▍\n"
+		"  59 more rows: --limit 0 shows all\n"
+		"\n"
+		"Usage of each CPU\n"
+		"  CPU    Usage      Busy      Idle  Unknown\n"
+		"    0  15.98 %  599.3 ms  3.152 s      0 ns  █████▋\n"
+		"    1  13.93 %  522.4 ms  3.229 s      0 ns  ████▉\n"
+		"\n"
+		"All CPUs\n"
+		"    Usage      Busy     Known  CPUs  Threads\n"
+		"  14.95 %  1.122 s   100.00 %     2       64  █████▏\n",
+	.tables = tables,
+	.needs = KY_CAN_SWITCH,
+	.needs_text = "sched_switch events",
+	.needs_hint = "record them with: kymo record -k sched_switch",
+	.ignores = KY_IGNORES_DURATION,
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

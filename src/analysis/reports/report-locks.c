@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* Report locks: who waited at which futex, and for whom. */
+#include "analysis/reports/report-list.h"
+
+#include "analysis/state/errno-name.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+#define LOCK_HELP "The futex's address in the process: the word that the lock is made of."
+
+enum {
+	LOCK_PROCESS,
+	LOCK_ADDRESS,
+	LOCK_WAITERS,
+	LOCK_WOKEN,
+	LOCK_CHANGED,
+	LOCK_TIMED_OUT,
+	LOCK_FAILED,
+	LOCK_STATS
+};
+
+static const struct ky_column lock_columns[] = {
+	[LOCK_PROCESS] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "The process whose threads waited: its id, and the name of its first thread."},
+	[LOCK_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
+	[LOCK_WAITERS] = {"waiters", "Waiters", KY_CELL_COUNT, "How many threads waited there."},
+	[LOCK_WOKEN] = {"woken", "Woken", KY_CELL_COUNT, "Waits that a wake-up ended.", .spare = 9},
+	[LOCK_CHANGED] = {"changed", "Changed", KY_CELL_COUNT,
+			  "Calls that did not wait, as the word had changed meanwhile (EAGAIN).",
+			  .spare = 9},
+	[LOCK_TIMED_OUT] = {"timed_out", "Timed out", KY_CELL_COUNT, "Waits that a timeout ended.",
+			    .spare = 9},
+	[LOCK_FAILED] = {"failed", "Failed", KY_CELL_COUNT,
+			 "Waits that ended with another error: a signal, most often.", .spare = 9},
+	KY_STATS_COLUMN_DEFS(LOCK_STATS, "calls that wait"),
+};
+
+static const struct ky_table_def lock_table =
+	KY_TABLE_DEF("locks", "Waits at each futex",
+		     "One row for each futex of each process, the largest sum of waits first.",
+		     lock_columns, KY_TABLE_RANK);
+
+enum { WHO_PROCESS, WHO_STATS };
+
+static const struct ky_column who_columns[] = {
+	[WHO_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			 "The thread that waited; with --group-by, the process or the name."},
+	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls that wait"),
+};
+
+static const struct ky_table_def who_table = KY_TABLE_DEF(
+	"threads", "Waits of each thread",
+	"One row for each thread, the largest sum of waits first.", who_columns, KY_TABLE_RANK);
+
+enum { PAIR_WAITER, PAIR_WAKER, PAIR_STATS };
+
+static const struct ky_column pair_columns[] = {
+	[PAIR_WAITER] = {"waiter", "Waited", KY_CELL_PROCESS, "The thread that waited.",
+			 .second = true},
+	[PAIR_WAKER] =
+		{"waker", "Woken by", KY_CELL_PROCESS,
+		 "The thread that ran where the waiter was woken: of a lock, who released it.",
+		 .second = true},
+	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
+};
+
+static const struct ky_table_def pair_table = KY_TABLE_DEF(
+	"pairs", "Who waited for whom",
+	"One row for each pair of threads, the largest sum of waits first. Waits that a timeout or an "
+	"interrupt ended are not among them.",
+	pair_columns, KY_TABLE_RANK);
+
+enum { WAIT_BEGIN, WAIT_END, WAIT_DURATION, WAIT_PROCESS, WAIT_ADDRESS, WAIT_WAKER, WAIT_RESULT };
+
+static const struct ky_column wait_columns[] = {
+	[WAIT_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 1},
+	[WAIT_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
+	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "How long it took."},
+	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread that waited."},
+	[WAIT_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
+	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
+			"What ran where it was woken; '-' when it was not, or that is not known.",
+			.second = true},
+	[WAIT_RESULT] =
+		{"result", "Result", KY_CELL_TEXT,
+		 "'woken', or the error: EAGAIN (the word had changed), ETIMEDOUT, a signal's.",
+		 .spare = 2},
+};
+
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
+		     wait_columns, KY_TABLE_TOP);
+
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "Waits", "One row for each wait, in the order of their ends.",
+		     wait_columns, KY_TABLE_LOG);
+
+static const struct ky_column freq_columns[] = {
+	KY_FREQ_COLUMN_DEFS("result", "Result", KY_CELL_TEXT,
+			    "'woken', or any error as 'not woken'."),
+};
+
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long the waits were",
+	"One row for each step of duration, for each of both results, from the shortest on.",
+	freq_columns, KY_TABLE_FREQ);
+
+static const struct ky_table_def *const tables[] = {
+	&lock_table, &who_table, &pair_table, &top_table, &freq_table, &log_table, NULL};
+
+enum { TABLE_LOCKS, TABLE_WHO, TABLE_PAIRS, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+enum { SUM_WOKEN, SUM_CHANGED, SUM_TIMED_OUT, SUM_FAILED };
+
+struct wait_record {
+	int64_t begin_ns, end_ns, ret;
+	const struct ky_thread *thread, *waker;
+	uint64_t address;
+};
+
+struct run {
+	struct ky_model *model;
+	struct ky_ledger locks; /* by thread; what: the address' index */
+	struct ky_ledger threads;
+	struct ky_ledger pairs;	  /* what: the waker's index */
+	struct ky_map by_address; /* -> its index + 1 */
+	KY_VEC(uint64_t) addresses;
+	struct ky_freq freqs[2];
+	struct ky_happenings single;
+};
+
+/* The index of an address, in whatever process. */
+static int find_address(struct run *run, uint64_t address, uint64_t *index)
+{
+	uintptr_t found = (uintptr_t)ky_map_get(&run->by_address, address);
+
+	*index = found - 1;
+	if (found)
+		return 0;
+	*index = run->addresses.len;
+	if (ky_vec_push(&run->addresses, address) < 0)
+		return KYMO_E_MEMORY;
+	return ky_map_set(&run->by_address, address, (void *)(uintptr_t)(*index + 1));
+}
+
+/* Who ended a wait, by the last wake-up of the thread during the call. */
+static const struct ky_thread *waker_of(const struct ky_call *call)
+{
+	const struct ky_wait *woken = &call->thread->woken;
+
+	if (call->ret < 0 || !woken->kind || woken->irq || woken->begin_ns < call->begin_ns)
+		return NULL;
+	return woken->waker;
+}
+
+static int sum_of(int64_t ret)
+{
+	if (ret >= 0)
+		return SUM_WOKEN;
+	return ret == -11 ? SUM_CHANGED : ret == -110 ? SUM_TIMED_OUT : SUM_FAILED;
+}
+
+static int add(struct ky_ledger *ledger, const struct ky_thread *thread, uint64_t what, int64_t ret,
+	       uint64_t ns)
+{
+	struct ky_entry *entry = ky_ledger_get(ledger, thread, what);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[sum_of(ret)]++;
+	return ky_stats_add(&entry->stats, ns);
+}
+
+static int on_futex(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns), lock = 0;
+	struct wait_record record = {call->begin_ns, call->end_ns,   call->ret,
+				     call->thread,   waker_of(call), (uint64_t)call->args[0]};
+
+	if (!ky_futex_waits(call->args[1]))
+		return 0;
+	if (find_address(run, record.address, &lock) < 0 ||
+	    add(&run->locks, call->thread, lock, call->ret, ns) < 0 ||
+	    add(&run->threads, call->thread, 0, call->ret, ns) < 0)
+		return KYMO_E_MEMORY;
+	if (record.waker && add(&run->pairs, call->thread, record.waker->index, call->ret, ns) < 0)
+		return KYMO_E_MEMORY;
+	ky_freq_add(&run->freqs[call->ret < 0], ns);
+	return ky_happenings_add(&run->single, ns, &record);
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->locks);
+	ky_ledger_fini(&run->threads);
+	ky_ledger_fini(&run->pairs);
+	ky_map_fini(&run->by_address);
+	ky_vec_fini(&run->addresses);
+	ky_happenings_fini(&run->single);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {.futex = on_futex};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+
+	if (!run)
+		return NULL;
+	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_locks,
+			   TABLE_TOP, TABLE_LOG);
+	return run;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+/* Which process a thread belongs to may be told later than its waits: so they are added up here. */
+static void fill_lock(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		      enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[LOCK_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[LOCK_ADDRESS], run->addresses.data[entry->what]);
+	ky_cell_u64(&row[LOCK_WAITERS], entry->n_threads);
+	ky_cell_u64(&row[LOCK_WOKEN], entry->sums[SUM_WOKEN]);
+	ky_cell_u64(&row[LOCK_CHANGED], entry->sums[SUM_CHANGED]);
+	ky_cell_u64(&row[LOCK_TIMED_OUT], entry->sums[SUM_TIMED_OUT]);
+	ky_cell_u64(&row[LOCK_FAILED], entry->sums[SUM_FAILED]);
+	ky_fill_stats(&row[LOCK_STATS], &entry->stats);
+}
+
+static int fill_locks(struct run *run, struct ky_table *table)
+{
+	int status = ky_fill_groups(table, &run->locks, KY_BY_PROCESS, true, fill_lock, run);
+
+	ky_table_sort(table, LOCK_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	ky_fill_stats(&row[WHO_STATS], &entry->stats);
+}
+
+static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
+
+	ky_table_sort(table, WHO_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
+static void fill_pair(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		      enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[PAIR_WAITER], run->model, entry->thread, by);
+	ky_cell_who(table, &row[PAIR_WAKER], run->model, ky_model_thread(run->model, entry->what),
+		    by);
+	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
+}
+
+struct wakers {
+	const struct ky_model *model;
+	enum ky_by by;
+};
+
+static int compare_wakers(const void *a, const void *b, void *data)
+{
+	const struct ky_entry *left = *(struct ky_entry *const *)a;
+	const struct ky_entry *right = *(struct ky_entry *const *)b;
+	const struct wakers *wakers = data;
+
+	return ky_threads_compare(ky_model_thread(wakers->model, left->what),
+				  ky_model_thread(wakers->model, right->what), wakers->by);
+}
+
+/* Of the wakers of one group, one stands for all. */
+static void unite_wakers(struct run *run, enum ky_by by)
+{
+	struct wakers wakers = {run->model, by};
+	struct ky_entry **pairs = run->pairs.entries.data;
+	size_t n = run->pairs.entries.len;
+
+	if (n)
+		qsort_r(pairs, n, sizeof(*pairs), compare_wakers, &wakers);
+	for (size_t i = 1; i < n; i++)
+		if (compare_wakers(&pairs[i - 1], &pairs[i], &wakers) == 0)
+			pairs[i]->what = pairs[i - 1]->what;
+}
+
+static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status;
+
+	unite_wakers(run, by);
+	status = ky_fill_groups(table, &run->pairs, by, true, fill_pair, run);
+	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
+static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
+{
+	const struct run *run = data;
+	const struct wait_record *wait = record;
+
+	ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
+	ky_cell_i64(&row[WAIT_END], wait->end_ns);
+	ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
+	ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
+	ky_cell_u64(&row[WAIT_ADDRESS], wait->address);
+	if (wait->waker)
+		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
+	if (wait->ret < 0)
+		ky_cell_errno(table, &row[WAIT_RESULT], (int)-wait->ret);
+	else
+		ky_cell_text(table, &row[WAIT_RESULT], "woken");
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	static const char *const results[] = {"woken", "not woken"};
+	struct run *run = data;
+	int status =
+		fill_threads(run, &result->tables[TABLE_WHO], ky_report_by(options, KY_BY_THREAD));
+
+	if (status >= 0)
+		status = fill_locks(run, &result->tables[TABLE_LOCKS]);
+	if (status >= 0)
+		status = fill_pairs(run, &result->tables[TABLE_PAIRS],
+				    ky_report_by(options, KY_BY_THREAD));
+	for (int i = 0; i < 2; i++) {
+		struct ky_cell what = {0};
+
+		ky_cell_text(&result->tables[TABLE_FREQ], &what, results[i]);
+		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &what);
+	}
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_locks = {
+	.name = "locks",
+	.summary = "locks of programs: who waited at which futex, and for whom",
+	.description =
+		"Measures futex() calls that wait. Mutexes, condition variables, semaphores, barriers "
+		"and joins of threads are all made of them; a lock that is free is taken without a "
+		"call, so only contended ones show. A futex is told by its address and its process; "
+		"one in shared memory is a row for each process.\n"
+		"\n"
+		"Who ended a wait is the thread that ran where the waiter was woken during the call. "
+		"Only calls whose beginning and end are in the trace are measured: what waits for all "
+		"of the trace is counted by report syscalls as under way.",
+	.events = "syscall_entry_futex and syscall_exit_futex with their arguments; for the wakers "
+		  "sched_switch and sched_waking.",
+	.reading =
+		"Long waits at one futex by several threads of a pool that has nothing to do are "
+		"normal: they wait for work. Trouble looks like many short waits at one address by "
+		"threads that are busy otherwise: the lock is contended, and the pairs tell who holds "
+		"it. 'EAGAIN' means that the lock changed hands while the thread went to sleep, which "
+		"is contention too. Which lock an address is, a debugger tells: info symbol 0x....",
+	.example =
+		"$ kymo report locks -n 3 -t locks -t pairs -t top my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"Waits at each futex\n"
+		"  PID  Name           Futex  Waiters  Count      Mean       Max       p99\n"
+		"  323  work  0x7f717ef67990        1      1  89.87 ms  89.87 ms  89.87 ms\n"
+		"  323  work        0x4cd400        1     24  819.1 us  6.576 ms  6.576 ms\n"
+		"  not shown for want of room: Woken, Changed, Timed out, Failed, p99.9, Stdev, p90, Min, Time, p50\n"
+		"\n"
+		"Who waited for whom\n"
+		"  TID  Waited  TID  Woken by  Count      Mean       Max       p50       p99\n"
+		"  323  work    328  mem           1  89.87 ms  89.87 ms  89.87 ms  89.87 ms\n"
+		"  324  lock-a  325  lock-b       24  819.1 us  6.576 ms  86.27 us  6.576 ms\n"
+		"  not shown for want of room: p99.9, Stdev, p90, Min, Time\n"
+		"\n"
+		"The longest waits\n"
+		"                 End      Wait  TID  PID  Name             Futex  TID  Woken by\n"
+		"  05:30:39.452668250  89.87 ms  323  323  work    0x7f717ef67990  328  mem\n"
+		"  05:30:39.009317450  6.576 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
+		"  05:30:39.014423590  4.471 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
+		"  22 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Result, Begin\n",
+	.tables = tables,
+	.needs = KY_CAN_SYSCALLS,
+	.needs_text = "system call events",
+	.needs_hint = "record them with: kymo record -k syscalls -k 'sched_*'",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

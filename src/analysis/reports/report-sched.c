@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/* Report sched: who waited for a CPU, and how long. */
+#include "analysis/reports/report-list.h"
+
+#include <inttypes.h>
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum {
+	THREAD_PROCESS,
+	THREAD_THREADS,
+	THREAD_STATS,
+	THREAD_PREEMPTED = THREAD_STATS + KY_STATS_COLUMNS,
+	THREAD_PREEMPTED_TIME,
+	THREAD_PRIO,
+};
+
+static const struct ky_column thread_columns[] = {
+	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			    "Thread id, process id and the last name seen; with --group-by, the "
+			    "process or the name that the threads have in common."},
+	[THREAD_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			    "With --group-by: how many threads waited.", .spare = 3},
+	KY_STATS_COLUMN_DEFS(THREAD_STATS, "waits after a wake-up"),
+	[THREAD_PREEMPTED] =
+		{"preempted", "Preempted", KY_CELL_COUNT,
+		 "How often it was taken off a CPU while it could have run on, and got "
+		 "one again."},
+	[THREAD_PREEMPTED_TIME] = {"preempted_time", "Off", KY_CELL_DURATION,
+				   "How long it waited after that, all together."},
+	[THREAD_PRIO] =
+		{"prio", "Prio", KY_CELL_NUMBER,
+		 "The last priority seen, on LTTng's scale: 20 is nice 0, negative ones are "
+		 "real-time. Empty for groups.",
+		 .spare = 9},
+};
+
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
+	"threads", "Wake-up latency of each thread",
+	"One row for each thread that waited for a CPU, the largest sum of waits first.",
+	thread_columns, KY_TABLE_RANK);
+
+enum { CPU_ID, CPU_HOST, CPU_WAITS, CPU_TIME, CPU_MEAN, CPU_MAX, CPU_PREEMPTIONS };
+
+static const struct ky_column cpu_columns[] = {
+	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
+	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
+		      "The trace's host, where several traces are read; else empty."},
+	[CPU_WAITS] = {"waits", "Waits", KY_CELL_COUNT,
+		       "How many waits, of both kinds, ended with a run on it."},
+	[CPU_TIME] = {"total", "Time", KY_CELL_DURATION, "Their durations together."},
+	[CPU_MEAN] =
+		{"mean_queue", "Mean queue", KY_CELL_RATE,
+		 "How many threads waited for it, on the average over the range: the time that "
+		 "threads waited in its queue, as a part of the range. What runs is not "
+		 "counted."},
+	[CPU_MAX] = {"max_queue", "Max queue", KY_CELL_COUNT,
+		     "The most threads that were known to wait for it at one time."},
+	[CPU_PREEMPTIONS] = {"preempted", "Preempted", KY_CELL_COUNT,
+			     "How many of the waits began with being taken off a CPU."},
+};
+
+static const struct ky_table_def cpu_table =
+	KY_TABLE_DEF("cpus", "Run queue of each CPU", "One row for each CPU, by number.",
+		     cpu_columns, KY_TABLE_FIXED);
+
+enum { KIND_TEXT, KIND_STATS };
+
+static const struct ky_column kind_columns[] = {
+	[KIND_TEXT] = {"kind", "Wait", KY_CELL_TEXT,
+		       "'woken': from the first wake-up since the thread last ran to the switch to "
+		       "it. 'preempted': from the switch that took it off, although it could run "
+		       "on, to the switch to it."},
+	KY_STATS_COLUMN_DEFS(KIND_STATS, "waits"),
+};
+
+static const struct ky_table_def kind_table =
+	KY_TABLE_DEF("total", "Waits of the whole system", "One row for each kind of wait.",
+		     kind_columns, KY_TABLE_FIXED);
+
+enum {
+	WAIT_BEGIN,
+	WAIT_END,
+	WAIT_DURATION,
+	WAIT_KIND,
+	WAIT_CPU,
+	WAIT_PRIO,
+	WAIT_PROCESS,
+	WAIT_WAKER,
+	WAIT_IRQ,
+};
+
+static const struct ky_column wait_columns[] = {
+	[WAIT_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP,
+			"The first wake-up since the thread last ran, or the switch that took it "
+			"off.",
+			.spare = 2},
+	[WAIT_END] = {"end", "End", KY_CELL_TIMESTAMP, "The switch to it."},
+	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "How long it waited."},
+	[WAIT_KIND] = {"kind", "Kind", KY_CELL_TEXT, "'woken' or 'preempted'."},
+	[WAIT_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU that it ran on then."},
+	[WAIT_PRIO] = {"prio", "Prio", KY_CELL_NUMBER, "Its priority then, on LTTng's scale.",
+		       .spare = 3},
+	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			  "The thread that waited; its name is the last one seen."},
+	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
+			"What ran on the CPU where it was woken; '-' when that was idle, or is not "
+			"known.",
+			.second = true},
+	[WAIT_IRQ] = {"irq", "In", KY_CELL_IRQ,
+		      "The interrupt that woke it, on top of that; empty when it was none, or "
+		      "interrupts were not recorded.",
+		      .spare = 1},
+};
+
+static const struct ky_table_def top_table =
+	KY_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
+		     wait_columns, KY_TABLE_TOP);
+
+static const struct ky_table_def log_table =
+	KY_TABLE_DEF("log", "Waits", "One row for each wait, in the order of their ends.",
+		     wait_columns, KY_TABLE_LOG);
+
+static const struct ky_column freq_columns[] = {
+	KY_FREQ_COLUMN_DEFS("kind", "Wait", KY_CELL_TEXT, "'woken' or 'preempted'."),
+};
+
+static const struct ky_table_def freq_table = KY_TABLE_DEF(
+	"freq", "How long the waits were",
+	"One row for each step of duration, for each kind of wait, from the shortest on.",
+	freq_columns, KY_TABLE_FREQ);
+
+static const struct ky_table_def *const tables[] = {
+	&thread_table, &cpu_table, &kind_table, &top_table, &freq_table, &log_table, NULL};
+
+enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+enum { WOKEN, PREEMPTED, N_KINDS };
+
+static const char *const kind_texts[] = {[WOKEN] = "woken", [PREEMPTED] = "preempted"};
+
+/* Sums of entries: what was preempted is no sample of wake-up latency. */
+enum { SUM_PREEMPTED, SUM_PREEMPTED_NS };
+
+struct cpu_queue {
+	uint64_t waits, preempted, ns, max;
+};
+
+struct wait_record {
+	int64_t begin_ns, end_ns;
+	const struct ky_thread *thread, *waker;
+	const struct ky_irq_line *irq;
+	uint32_t cpu;
+	int32_t prio;
+	int kind;
+};
+
+struct run {
+	struct ky_model *model;
+	struct ky_ledger threads;
+	struct ky_stats stats[N_KINDS];
+	struct ky_freq freqs[N_KINDS];
+	KY_VEC(struct cpu_queue) cpus; /* by index */
+	struct ky_happenings single;
+};
+
+static struct cpu_queue *queue_of(struct run *run, const struct ky_cpu *cpu)
+{
+	while (run->cpus.len <= cpu->index) {
+		if (ky_vec_push(&run->cpus, (struct cpu_queue){0}) < 0)
+			return NULL;
+	}
+	return &run->cpus.data[cpu->index];
+}
+
+static int keep_records(struct run *run, const struct ky_waited *waited, int kind, uint64_t ns)
+{
+	struct wait_record record = {
+		.begin_ns = waited->wait.begin_ns,
+		.end_ns = waited->end_ns,
+		.thread = waited->thread,
+		.waker = waited->wait.waker,
+		.irq = waited->wait.irq,
+		.cpu = waited->cpu->id,
+		.prio = waited->thread->prio,
+		.kind = kind,
+	};
+
+	return ky_happenings_add(&run->single, ns, &record);
+}
+
+static int on_waited(void *data, const struct ky_waited *waited)
+{
+	struct run *run = data;
+	int kind = waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
+	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
+	struct ky_entry *entry = ky_ledger_get(&run->threads, waited->thread, 0);
+	struct cpu_queue *queue = queue_of(run, waited->cpu);
+
+	if (!entry || !queue)
+		return KYMO_E_MEMORY;
+	queue->waits++;
+	queue->ns += ns;
+	if (kind == PREEMPTED) {
+		queue->preempted++;
+		entry->sums[SUM_PREEMPTED]++;
+		entry->sums[SUM_PREEMPTED_NS] += ns;
+	} else if (ky_stats_add(&entry->stats, ns) < 0) {
+		return KYMO_E_MEMORY;
+	}
+	ky_freq_add(&run->freqs[kind], ns);
+	if (ky_stats_add(&run->stats[kind], ns) < 0)
+		return KYMO_E_MEMORY;
+	return keep_records(run, waited, kind, ns);
+}
+
+static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
+{
+	struct cpu_queue *queue = queue_of(data, cpu);
+
+	(void)ns;
+	if (!queue)
+		return KYMO_E_MEMORY;
+	if (cpu->n_waiting > queue->max)
+		queue->max = cpu->n_waiting;
+	return 0;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->threads);
+	for (int i = 0; i < N_KINDS; i++)
+		ky_stats_fini(&run->stats[i]);
+	ky_vec_fini(&run->cpus);
+	ky_happenings_fini(&run->single);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {.waited = on_waited, .queued = on_queued};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+
+	if (!run)
+		return NULL;
+	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_sched,
+			   TABLE_TOP, TABLE_LOG);
+	return run;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[THREAD_PROCESS], run->model, entry->thread, by);
+	if (by != KY_BY_THREAD)
+		ky_cell_u64(&row[THREAD_THREADS], entry->n_threads);
+	ky_fill_stats(&row[THREAD_STATS], &entry->stats);
+	ky_cell_u64(&row[THREAD_PREEMPTED], entry->sums[SUM_PREEMPTED]);
+	ky_cell_u64(&row[THREAD_PREEMPTED_TIME], entry->sums[SUM_PREEMPTED_NS]);
+	if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[THREAD_PRIO], entry->thread->prio);
+}
+
+static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
+
+	ky_table_sort_then(table, THREAD_STATS + KY_STATS_TOTAL, false, THREAD_PREEMPTED_TIME,
+			   false);
+	return status;
+}
+
+static void fill_cpus(struct run *run, struct ky_table *table)
+{
+	uint64_t range_ns = ky_report_range_ns(run->model);
+
+	for (size_t i = 0; i < run->cpus.len; i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(run->model, i);
+		const struct cpu_queue *queue = &run->cpus.data[i];
+		struct ky_cell *row;
+
+		if (!queue->waits && !queue->max)
+			continue;
+		row = ky_table_row(table);
+		ky_cell_u64(&row[CPU_ID], cpu->id);
+		ky_cell_host(table, &row[CPU_HOST], run->model, cpu->host);
+		ky_cell_u64(&row[CPU_WAITS], queue->waits);
+		ky_cell_u64(&row[CPU_TIME], queue->ns);
+		if (range_ns)
+			ky_cell_f64(&row[CPU_MEAN], ky_part(queue->ns, range_ns));
+		ky_cell_u64(&row[CPU_MAX], queue->max);
+		ky_cell_u64(&row[CPU_PREEMPTIONS], queue->preempted);
+	}
+	ky_table_sort_then(table, CPU_HOST, true, CPU_ID, true);
+}
+
+static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
+{
+	const struct run *run = data;
+	const struct wait_record *wait = record;
+
+	ky_cell_i64(&row[WAIT_BEGIN], wait->begin_ns);
+	ky_cell_i64(&row[WAIT_END], wait->end_ns);
+	ky_cell_u64(&row[WAIT_DURATION], ky_ns_between(wait->begin_ns, wait->end_ns));
+	ky_cell_text(table, &row[WAIT_KIND], kind_texts[wait->kind]);
+	ky_cell_u64(&row[WAIT_CPU], wait->cpu);
+	if (wait->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[WAIT_PRIO], wait->prio);
+	ky_cell_thread(table, &row[WAIT_PROCESS], run->model, wait->thread);
+	if (wait->waker)
+		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
+	if (wait->irq)
+		ky_cell_line(table, &row[WAIT_IRQ], wait->irq);
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	int status = fill_threads(run, &result->tables[TABLE_THREADS],
+				  ky_report_by(options, KY_BY_THREAD));
+
+	fill_cpus(run, &result->tables[TABLE_CPUS]);
+	for (int i = 0; i < N_KINDS; i++) {
+		struct ky_table *table = &result->tables[TABLE_TOTAL];
+		struct ky_cell *row = ky_table_row(table);
+		struct ky_cell kind = {0};
+
+		ky_cell_text(table, &row[KIND_TEXT], kind_texts[i]);
+		ky_fill_stats(&row[KIND_STATS], &run->stats[i]);
+		ky_cell_text(&result->tables[TABLE_FREQ], &kind, kind_texts[i]);
+		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &kind);
+	}
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_sched = {
+	.name = "sched",
+	.summary = "waiting for a CPU: wake-up latency, preemption, run queues",
+	.description =
+		"Measures how long threads that could run had to wait for a CPU. A wait begins with "
+		"the first wake-up (sched_waking, sched_wakeup or sched_wakeup_new) since the thread "
+		"last ran, and ends with the switch to it: that is wake-up latency. A thread that is "
+		"taken off its CPU although it could run on (by another one of higher priority, or "
+		"because its turn is over) waits from that switch to the next switch to it.\n"
+		"\n"
+		"A wake-up of a thread that runs is none. A wait during which switches were lost is "
+		"not measured, as the thread may have run in between; nor is one that began before "
+		"the trace, or whose sched_waking was not recorded although others were. It belongs to the range in which it ends.",
+	.events =
+		"sched_switch, and for wake-up latency sched_waking (or sched_wakeup, which comes a "
+		"little later) and sched_wakeup_new. Whether a thread could run on is told by the "
+		"switch's prev_state. Which interrupt woke it is told when irq_handler_*, "
+		"irq_softirq_* or x86_irq_vectors_* events were recorded too. sched_migrate_task moves "
+		"what waits from one CPU's queue to another's.",
+	.reading =
+		"Latencies of some ten microseconds are normal: a sleeping CPU has to wake up. "
+		"Milliseconds mean that the thread stood in a queue: see whether the CPU was busy "
+		"(report cpu) and what ran meanwhile; a mean queue near or above 1 says that there is "
+		"more work than CPUs. Few long waits of a thread with a priority like all others are "
+		"the scheduler's time slices; of a real-time thread they are trouble: look in the log "
+		"for what woke it, and for interrupts that ran long (report irq, report softirq).\n"
+		"\n"
+		"Many preemptions of one thread mean that it is computing while others are woken on "
+		"its CPU.",
+	.example =
+		"$ kymo report sched -n 3 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"Wake-up latency of each thread\n"
+		"  TID  PID  Name     Count      Mean       Max       p99  Preempted       Off\n"
+		"  327  323  disk-io     95  1.088 ms  8.778 ms  8.778 ms         33  21.23 ms\n"
+		"  328  323  mem         38  1.818 ms  24.27 ms  24.27 ms         55  48.10 ms\n"
+		"  324  323  lock-a      37  938.5 us  27.05 ms  27.05 ms          0      0 ns\n"
+		"  61 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Prio, p99.9, Stdev, p90, Min, Time, p50\n"
+		"\n"
+		"Run queue of each CPU\n"
+		"  CPU  Waits      Time  Mean queue  Max queue  Preempted\n"
+		"    0    907  342.4 ms        0.09          5        333\n"
+		"    1    342  203.7 ms        0.05          5         85\n"
+		"\n"
+		"Waits of the whole system\n"
+		"  Wait       Count      Time       Min      Mean       Max       p50       p99\n"
+		"  woken        831  369.4 ms  9.340 us  444.5 us  27.05 ms  45.31 us  7.832 ms\n"
+		"  preempted    418  176.7 ms  8.320 us  422.7 us  14.45 ms  62.21 us  7.242 ms\n"
+		"  not shown for want of room: p99.9, Stdev, p90\n"
+		"\n"
+		"The longest waits\n"
+		"                 End      Wait  Kind   CPU  TID  PID  Name             TID  Woken by\n"
+		"  05:30:39.002419650  27.05 ms  woken    0  324  323  lock-a           323  work\n"
+		"  05:30:39.002828980  24.27 ms  woken    0  328  323  mem              323  work\n"
+		"  05:30:38.918336490  21.26 ms  woken    0  275  268  lttng-consumerd  250  Client manageme\n"
+		"  1246 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Prio, Begin\n"
+		"\n"
+		"How long the waits were\n"
+		"      From     Below  Count    Share\n"
+		"  woken\n"
+		"  5.000 us  10.00 us      1   0.12 %  ▏\n"
+		"  10.00 us  20.00 us    301  36.22 %  ███████████████████████▍\n"
+		"  20.00 us  50.00 us    133  16.00 %  ██████████▍\n"
+		"  50.00 us  100.0 us    142  17.09 %  ███████████\n"
+		"  100.0 us  200.0 us    102  12.27 %  ███████▉\n"
+		"  200.0 us  500.0 us     72   8.66 %  █████▋\n"
+		"  500.0 us  1.000 ms     20   2.41 %  █▌\n"
+		"  1.000 ms  2.000 ms     18   2.17 %  █▍\n"
+		"  2.000 ms  5.000 ms     24   2.89 %  █▉\n"
+		"  5.000 ms  10.00 ms     13   1.56 %  █\n"
+		"  10.00 ms  20.00 ms      2   0.24 %  ▏\n"
+		"  20.00 ms  50.00 ms      3   0.36 %  ▎\n"
+		"  preempted\n"
+		"  5.000 us  10.00 us      2   0.48 %  ▎\n"
+		"  10.00 us  20.00 us     12   2.87 %  █▉\n"
+		"  20.00 us  50.00 us      8   1.91 %  █▎\n"
+		"  50.00 us  100.0 us    259  61.96 %  ████████████████████████████████████████\n"
+		"  100.0 us  200.0 us     41   9.81 %  ██████▍\n"
+		"  200.0 us  500.0 us     29   6.94 %  ████▌\n"
+		"  500.0 us  1.000 ms     34   8.13 %  █████▎\n"
+		"  1.000 ms  2.000 ms     14   3.35 %  ██▏\n"
+		"  2.000 ms  5.000 ms      9   2.15 %  █▍\n"
+		"  5.000 ms  10.00 ms      9   2.15 %  █▍\n"
+		"  10.00 ms  20.00 ms      1   0.24 %  ▏\n",
+	.tables = tables,
+	.needs = KY_CAN_SWITCH | KY_CAN_WAKE,
+	.needs_text = "sched_switch and sched_waking events",
+	.needs_hint = "record them with: kymo record -k 'sched_*'",
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* What the reports share: their runs, cells and notes. */
+#include "analysis/reports/report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/state/errno-name.h"
+#include "analysis/tables/render-cell.h"
+
+/* ---- runs ------------------------------------------------------------------------------ */
+
+void *ky_report_run(struct ky_model *model, size_t size, const struct ky_listener *listener)
+{
+	struct ky_listener mine = *listener;
+	struct ky_model **run = calloc(1, size);
+
+	if (!run)
+		return NULL;
+	*run = model;
+	mine.data = run;
+	if (ky_model_listen(model, &mine) == 0)
+		return run;
+	free(run);
+	return NULL;
+}
+
+uint64_t ky_report_range_ns(const struct ky_model *model)
+{
+	if (ky_model_begin_ns(model) == INT64_MIN)
+		return 0;
+	return ky_ns_between(ky_model_begin_ns(model), ky_model_end_ns(model));
+}
+
+double ky_part(uint64_t value, uint64_t whole)
+{
+	return whole ? (double)((long double)value / (long double)whole) : 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+int ky_fill_groups(struct ky_table *table, struct ky_ledger *ledger, enum ky_by by, bool keep_what,
+		   ky_group_filler fill, const void *run)
+{
+	struct ky_ledger groups = {0};
+	int status = ky_ledger_group(&groups, ledger, by, keep_what);
+
+	for (size_t i = 0; i < groups.entries.len && status >= 0; i++)
+		fill(run, table, groups.entries.data[i], by);
+	ky_ledger_fini(&groups);
+	return status;
+}
+
+void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
+		     const void *run)
+{
+	ky_records_sort(records);
+	for (size_t i = 0; i < records->len; i++)
+		fill(run, table, ky_table_row(table), ky_records_at(records, i));
+	table->n_omitted += records->seen - records->len;
+}
+
+void ky_happenings_init(struct ky_happenings *single, size_t size,
+			const struct ky_report_options *options, const struct ky_report *report,
+			size_t top, size_t log)
+{
+	single->wants_top = ky_report_wants(options, report, top);
+	single->wants_log = ky_report_wants(options, report, log);
+	ky_records_init(&single->top, size, ky_report_keep(options, report, top), true);
+	ky_records_init(&single->log, size, ky_report_keep(options, report, log), false);
+}
+
+void ky_happenings_fini(struct ky_happenings *single)
+{
+	ky_records_fini(&single->top);
+	ky_records_fini(&single->log);
+}
+
+/* ---- cells ----------------------------------------------------------------------------- */
+
+const char *ky_report_host(const struct ky_model *model, const struct ky_host *host)
+{
+	return ky_model_n_hosts(model) < 2 ? NULL : host->label;
+}
+
+void ky_cell_host(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		  const struct ky_host *host)
+{
+	const char *label = ky_report_host(model, host);
+
+	if (label)
+		ky_cell_text(table, cell, label);
+}
+
+void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		    const struct ky_thread *thread)
+{
+	ky_cell_process(table, cell, thread->tid, thread->pid < 0 ? -1 : thread->pid, thread->comm,
+			ky_report_host(model, thread->host));
+}
+
+void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file)
+{
+	if (file)
+		ky_cell_text(table, cell, file->name);
+}
+
+void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number)
+{
+	const char *name = ky_errno_name(number);
+	char text[24];
+
+	snprintf(text, sizeof(text), "errno %d", number);
+	ky_cell_text(table, cell, name ? name : text);
+}
+
+const char *ky_file_kind_text(enum ky_file_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_FILE_UNKNOWN] = "unknown", [KY_FILE_DISK] = "disk",	  [KY_FILE_NET] = "net",
+		[KY_FILE_PIPE] = "pipe",       [KY_FILE_OTHER] = "other",
+	};
+
+	return texts[kind];
+}
+
+const char *ky_io_kind_text(enum ky_io_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_IO_NONE] = "none",	 [KY_IO_OPEN] = "open", [KY_IO_READ] = "read",
+		[KY_IO_WRITE] = "write", [KY_IO_SYNC] = "sync", [KY_IO_COPY] = "copy",
+	};
+
+	return texts[kind];
+}
+
+const char *ky_irq_kind_text(enum ky_irq_kind kind)
+{
+	static const char *const texts[] = {
+		[KY_IRQ_HARD] = "hard", [KY_IRQ_SOFT] = "soft", [KY_IRQ_VECTOR] = "vector"};
+
+	return texts[kind];
+}
+
+void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line)
+{
+	ky_cell_irq(table, cell, ky_irq_kind_text(line->kind), line->nr, line->name);
+}
+
+/* ---- notes ----------------------------------------------------------------------------- */
+
+int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
+{
+	char *note;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&note, fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		return KYMO_E_MEMORY;
+	if (ky_vec_push(&result->notes, note) < 0) {
+		free(note);
+		return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, const char *note)
+{
+	const struct ky_report *report = results->list.data[at].report;
+
+	/* What counts is of its interval, even where the one before has the same figure. */
+	if (strpbrk(note, "0123456789"))
+		return true;
+	while (at-- > 0) {
+		if (results->list.data[at].report != report)
+			continue;
+		ky_vec_foreach(&results->list.data[at].notes, before) {
+			if (strcmp(*before, note) == 0)
+				return false;
+		}
+		break;
+	}
+	return true;
+}
+
+#define NOT_IN_FIGURES                                                                           \
+	"what happened there is not in these figures, and calls and waits of threads that were " \
+	"there meanwhile may be missing or wrong"
+
+/* " of HOST" where there are several, else "". */
+static void add_host(struct ky_strbuf *out, const struct ky_model *model,
+		     const struct ky_host *host)
+{
+	const char *label = ky_report_host(model, host);
+
+	if (label)
+		ky_strbuf_addf(out, " of %s", label);
+}
+
+/* Makes @text, which is finished, a note. */
+static int note_text(struct ky_report_result *result, struct ky_strbuf *text)
+{
+	int status = ky_strbuf_failed(text) ? KYMO_E_MEMORY
+					    : ky_report_note(result, "%s", ky_strbuf_text(text));
+
+	ky_strbuf_fini(text);
+	return status;
+}
+
+/* CPUs that the trace knows by name only. */
+static int note_absent_cpus(struct ky_report_result *result, const struct ky_host *host)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const char *before = " (";
+
+	if (!host->lacks_cpus)
+		return 0;
+	ky_strbuf_adds(&text, "events");
+	add_host(&text, result->model, host);
+	ky_strbuf_adds(&text, " name CPUs of which the trace has no record");
+	for (unsigned int cpu = 0; cpu < 64; cpu++) {
+		if (host->absent_cpus >> cpu & 1) {
+			ky_strbuf_addf(&text, "%s%u", before, cpu);
+			before = ", ";
+		}
+	}
+	ky_strbuf_adds(&text, host->absent_cpus ? "): " NOT_IN_FIGURES : ": " NOT_IN_FIGURES);
+	return note_text(result, &text);
+}
+
+/* A CPU whose record ends in damage, in this interval or before it, while those of others go on. */
+static int note_cut_cpu(struct ky_report_result *result, const struct ky_cpu *cpu)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (cpu->cut_ns == INT64_MIN || cpu->cut_ns >= result->end_ns)
+		return 0;
+	ky_strbuf_addf(&text, "damage ends the record of CPU %u", cpu->id);
+	add_host(&text, result->model, cpu->host);
+	ky_strbuf_adds(&text, " at ");
+	ky_render_time(&text, cpu->cut_ns, false);
+	ky_strbuf_adds(&text, ": " NOT_IN_FIGURES);
+	return note_text(result, &text);
+}
+
+int ky_report_note_losses(struct ky_report_result *result)
+{
+	uint64_t events = 0, gaps = 0;
+	int status = 0;
+
+	for (size_t i = 0; i < ky_model_n_hosts(result->model) && status >= 0; i++) {
+		const struct ky_host *host = ky_model_host(result->model, i);
+
+		events += host->lost_events;
+		gaps += host->gaps;
+		status = note_absent_cpus(result, host);
+	}
+	for (size_t i = 0; i < ky_model_n_cpus(result->model) && status >= 0; i++)
+		status = note_cut_cpu(result, ky_model_cpu(result->model, i));
+	if (status < 0)
+		return status;
+	if (!gaps)
+		return 0;
+	return ky_report_note(result,
+			      "%" PRIu64 " events were lost in %" PRIu64 " gap%s: what happened "
+			      "in there is not in these figures",
+			      events, gaps, gaps == 1 ? "" : "s");
+}
+
+int ky_report_note_files(struct ky_report_result *result)
+{
+	uint64_t nameless = 0;
+	bool lost = false;
+
+	for (size_t i = 0; i < ky_model_n_hosts(result->model); i++) {
+		lost |= ky_model_host(result->model, i)->torn_until_ns != INT64_MIN;
+		nameless += ky_model_host(result->model, i)->nameless;
+	}
+	if (nameless &&
+	    ky_report_note(result,
+			   "%" PRIu64 " files were opened whose paths the trace does not "
+			   "tell: they are named by their descriptors (kymo record "
+			   "--syscall-content=paths records paths)",
+			   nameless) < 0)
+		return KYMO_E_MEMORY;
+	if (lost &&
+	    ky_report_note(result, "after a gap descriptors may refer to other files than told "
+				   "here, as opens and closes may have been lost") < 0)
+		return KYMO_E_MEMORY;
+	return ky_report_note_losses(result);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/* Report summary: the most notable facts of a trace, each with the command that digs deeper. */
+#include "analysis/reports/report-list.h"
+
+#include <inttypes.h>
+
+#include "analysis/state/errno-name.h"
+#include "analysis/tables/render-cell.h"
+#include "base/text.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum { FACT_SUBJECT, FACT_TEXT, FACT_MORE };
+
+static const struct ky_column fact_columns[] = {
+	[FACT_SUBJECT] = {"subject", "Subject", KY_CELL_TEXT, "What it is about."},
+	[FACT_TEXT] = {"fact", "Fact", KY_CELL_TEXT, "What the trace tells of it."},
+	[FACT_MORE] = {"more", "More by", KY_CELL_TEXT,
+		       "The command that tells more; the trace is to be put behind it."},
+};
+
+static const struct ky_table_def fact_table = KY_TABLE_DEF(
+	"facts", "What is notable",
+	"One row for each fact, from the whole system to its parts. What was not recorded has none.",
+	fact_columns, KY_TABLE_FIXED);
+
+static const struct ky_table_def *const tables[] = {&fact_table, NULL};
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+enum { SUM_CPU, SUM_CALLS, SUM_BYTES };
+
+struct longest {
+	uint64_t ns;
+	int64_t end_ns;
+	const struct ky_thread *thread;
+	uint32_t syscall;
+	const struct ky_irq_line *line;
+	const char *file;
+};
+
+struct run {
+	struct ky_model *model;
+	uint64_t busy_ns, idle_ns;
+	struct ky_ledger threads;
+	struct ky_ledger calls; /* what: the system call */
+	struct ky_stats waits, device;
+	struct longest wait, irq, io, request, futex;
+	uint64_t failed, calls_done, bytes_read, bytes_written;
+	uint64_t sent, received, futex_ns, futexes;
+};
+
+static void keep(struct longest *longest, uint64_t ns, int64_t end_ns,
+		 const struct ky_thread *thread)
+{
+	if (ns > longest->ns)
+		*longest = (struct longest){.ns = ns, .end_ns = end_ns, .thread = thread};
+}
+
+static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
+{
+	struct ky_entry *entry = ky_ledger_get(&run->threads, thread, 0);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[sum] += value;
+	return 0;
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(begin_ns, end_ns);
+
+	(void)cpu;
+	if (state == KY_CPU_IDLE)
+		run->idle_ns += ns;
+	if (state != KY_CPU_BUSY)
+		return 0;
+	run->busy_ns += ns;
+	return ky_model_in_focus(run->model, thread) ? add(run, thread, SUM_CPU, ns) : 0;
+}
+
+static int on_waited(void *data, const struct ky_waited *waited)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
+
+	if (waited->wait.kind != KY_WAIT_WOKEN)
+		return 0;
+	keep(&run->wait, ns, waited->end_ns, waited->thread);
+	return ky_stats_add(&run->waits, ns);
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+	struct ky_entry *entry;
+
+	if (call->outcome != KY_CALL_DONE)
+		return 0;
+	run->calls_done++;
+	run->failed += call->has_ret && ky_is_error(call->ret);
+	entry = ky_ledger_get(&run->calls, NULL, call->syscall);
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[SUM_CALLS]++;
+	return add(run, call->thread, SUM_CALLS, 1);
+}
+
+static int on_io(void *data, const struct ky_io *io)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
+
+	if (io->kind == KY_IO_READ || io->kind == KY_IO_COPY)
+		run->bytes_read += io->bytes;
+	if (io->kind == KY_IO_WRITE || io->kind == KY_IO_COPY)
+		run->bytes_written += io->bytes;
+	/* Of files only: who reads a pipe or a socket waits for somebody. */
+	if (io->file && io->file->kind == KY_FILE_DISK && ns > run->io.ns) {
+		keep(&run->io, ns, io->call->end_ns, io->call->thread);
+		run->io.syscall = io->call->syscall;
+		run->io.file = io->file->name;
+	}
+	return add(run, io->call->thread, SUM_BYTES, io->bytes);
+}
+
+static int on_irq(void *data, const struct ky_irq *irq)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(irq->begin_ns, irq->end_ns);
+
+	if (irq->begin_ns == INT64_MIN || ns <= run->irq.ns)
+		return 0;
+	keep(&run->irq, ns, irq->end_ns, NULL);
+	run->irq.line = irq->line;
+	return 0;
+}
+
+static int on_request(void *data, const struct ky_request *request)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(request->issue_ns, request->end_ns);
+
+	if (request->issue_ns == INT64_MIN)
+		return 0;
+	if (ns > run->request.ns) {
+		keep(&run->request, ns, request->end_ns, request->thread);
+		run->request.file = request->disk->name;
+	}
+	return ky_stats_add(&run->device, ns);
+}
+
+static int on_packet(void *data, const struct ky_packet_seen *packet)
+{
+	struct run *run = data;
+
+	if (packet->received)
+		run->received += packet->bytes;
+	else if (!packet->failed)
+		run->sent += packet->bytes;
+	return 0;
+}
+
+static int on_futex(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+	const struct ky_wait *woken = &call->thread->woken;
+	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
+
+	if (!ky_futex_waits(call->args[1]))
+		return 0;
+	run->futexes++;
+	run->futex_ns += ns;
+	if (call->ret >= 0 && woken->kind && !woken->irq && woken->begin_ns >= call->begin_ns)
+		keep(&run->futex, ns, call->end_ns, call->thread);
+	return 0;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->threads);
+	ky_ledger_fini(&run->calls);
+	ky_stats_fini(&run->waits);
+	ky_stats_fini(&run->device);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {
+		.ran = on_ran,
+		.waited = on_waited,
+		.call = on_call,
+		.io = on_io,
+		.irq = on_irq,
+		.request = on_request,
+		.packet = on_packet,
+		.futex = on_futex,
+	};
+
+	(void)options;
+	return ky_report_run(model, sizeof(struct run), &listener);
+}
+
+/* ---- facts ----------------------------------------------------------------------------- */
+
+/* A row; @fact is used up. */
+static void say(struct ky_table *table, const char *subject, struct ky_strbuf *fact,
+		const char *more)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_text(table, &row[FACT_SUBJECT], subject);
+	ky_cell_text(table, &row[FACT_TEXT], ky_strbuf_text(fact));
+	ky_cell_text(table, &row[FACT_MORE], more);
+	ky_strbuf_fini(fact);
+}
+
+static void add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
+{
+	if (thread)
+		ky_strbuf_addf(out, " (%s, tid %d)", thread->comm[0] ? thread->comm : "?",
+			       (int)thread->tid);
+}
+
+static const struct ky_entry *largest(const struct ky_ledger *ledger, int sum)
+{
+	const struct ky_entry *best = NULL;
+
+	ky_vec_foreach(&ledger->entries, entry) {
+		if ((*entry)->sums[sum] && (!best || (*entry)->sums[sum] > best->sums[sum]))
+			best = *entry;
+	}
+	return best;
+}
+
+static void say_cpu(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = largest(&run->threads, SUM_CPU);
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	if (!run->busy_ns && !run->idle_ns)
+		return;
+	ky_strbuf_addf(&fact, "CPUs were busy %.1f %% of the time",
+		       ky_part(run->busy_ns, run->busy_ns + run->idle_ns) * 100);
+	if (most) {
+		ky_strbuf_adds(&fact, ", most with ");
+		ky_render_duration(&fact, (double)most->sums[SUM_CPU]);
+		ky_strbuf_adds(&fact, " of one thread");
+		add_thread(&fact, most->thread);
+	}
+	say(table, "CPU", &fact, "kymo report cpu,threads");
+}
+
+static void say_waits(const struct run *run, struct ky_table *table)
+{
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	if (!run->waits.count)
+		return;
+	ky_strbuf_addf(&fact, "%" PRIu64 " wake-ups waited for a CPU, half of them less than ",
+		       run->waits.count);
+	ky_render_duration(&fact, (double)ky_stats_percentile(&run->waits, 50));
+	ky_strbuf_adds(&fact, ", the longest ");
+	ky_render_duration(&fact, (double)run->wait.ns);
+	add_thread(&fact, run->wait.thread);
+	say(table, "Scheduling", &fact, "kymo report sched");
+}
+
+static void say_calls(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = largest(&run->calls, SUM_CALLS);
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	if (!most)
+		return;
+	ky_strbuf_addf(
+		&fact, "%" PRIu64 " system calls, %" PRIu64 " failed; most were %s (%" PRIu64 ")",
+		run->calls_done, run->failed,
+		ky_model_syscall_name(run->model, (uint32_t)most->what), most->sums[SUM_CALLS]);
+	most = largest(&run->threads, SUM_CALLS);
+	if (most) {
+		ky_strbuf_addf(&fact, ", and %" PRIu64 " of one thread", most->sums[SUM_CALLS]);
+		add_thread(&fact, most->thread);
+	}
+	say(table, "System calls", &fact, "kymo report syscalls");
+}
+
+static void say_io(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = largest(&run->threads, SUM_BYTES);
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+	char text[2][32];
+
+	if (!most)
+		return;
+	ky_strbuf_addf(&fact, "%s read, %s written", ky_format_bytes(text[0], run->bytes_read),
+		       ky_format_bytes(text[1], run->bytes_written));
+	ky_strbuf_addf(&fact, "; most by one thread, %s",
+		       ky_format_bytes(text[0], most->sums[SUM_BYTES]));
+	add_thread(&fact, most->thread);
+	say(table, "I/O", &fact, "kymo report io");
+	if (!run->io.ns)
+		return;
+	ky_strbuf_addf(&fact, "the longest call on a file on disk was %s of %s: ",
+		       ky_model_syscall_name(run->model, run->io.syscall), run->io.file);
+	ky_render_duration(&fact, (double)run->io.ns);
+	add_thread(&fact, run->io.thread);
+	say(table, "I/O", &fact, "kymo report io-latency");
+}
+
+static void say_devices(const struct run *run, struct ky_table *table)
+{
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+	char text[2][32];
+
+	if (run->device.count) {
+		ky_strbuf_addf(&fact,
+			       "%" PRIu64 " requests of block devices, half of them in less than ",
+			       run->device.count);
+		ky_render_duration(&fact, (double)ky_stats_percentile(&run->device, 50));
+		ky_strbuf_addf(&fact, ", the longest (%s) in ",
+			       run->request.file ? run->request.file : "?");
+		ky_render_duration(&fact, (double)run->request.ns);
+		say(table, "Devices", &fact, "kymo report block");
+	}
+	if (run->sent || run->received) {
+		ky_strbuf_addf(&fact, "%s of packets sent, %s received",
+			       ky_format_bytes(text[0], run->sent),
+			       ky_format_bytes(text[1], run->received));
+		say(table, "Network", &fact, "kymo report net");
+	}
+}
+
+static void say_rest(const struct run *run, struct ky_table *table)
+{
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	if (run->futexes) {
+		ky_strbuf_addf(&fact, "%" PRIu64 " waits at locks of programs, ", run->futexes);
+		ky_render_duration(&fact, (double)run->futex_ns);
+		ky_strbuf_adds(&fact, " together");
+		if (run->futex.ns) {
+			ky_strbuf_adds(&fact, "; the longest that another thread ended ");
+			ky_render_duration(&fact, (double)run->futex.ns);
+			add_thread(&fact, run->futex.thread);
+		}
+		say(table, "Locks", &fact, "kymo report locks");
+	}
+	if (run->irq.ns) {
+		ky_strbuf_adds(&fact, "the longest interrupt took ");
+		ky_render_duration(&fact, (double)run->irq.ns);
+		ky_strbuf_addf(&fact, " (%s, %s)", ky_irq_kind_text(run->irq.line->kind),
+			       run->irq.line->name[0] ? run->irq.line->name : "?");
+		say(table, "Interrupts", &fact,
+		    run->irq.line->kind == KY_IRQ_SOFT ? "kymo report softirq" : "kymo report irq");
+	}
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	const struct run *run = data;
+	struct ky_table *table = &result->tables[0];
+
+	(void)options;
+	say_cpu(run, table);
+	say_waits(run, table);
+	say_calls(run, table);
+	say_io(run, table);
+	say_devices(run, table);
+	say_rest(run, table);
+	return ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_summary = {
+	.name = "summary",
+	.summary = "one page: what is notable, and which report tells more",
+	.description =
+		"Goes through everything that the other reports tell, and says of each the most "
+		"notable in a line: how busy the CPUs were and with whom, the longest waits, the most "
+		"frequent calls, the slowest I/O, the longest interrupt.\n"
+		"\n"
+		"The figures are those of the reports that it names.",
+	.events = "All events that the other reports need; each line needs only its own.",
+	.reading =
+		"Read it first, from top to bottom: busy CPUs with long wake-up latencies want less "
+		"work or more CPUs; idle CPUs with slow calls mean waiting for devices, locks or other "
+		"machines. Then run the command behind the line that surprises most.",
+	.example =
+		"$ kymo report summary my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"What is notable\n"
+		"  Subject       Fact                                                                                                              More by\n"
+		"  CPU           CPUs were busy 15.0 % of the time, most with 331.5 ms of one thread (mem, tid 328)                                kymo report cpu,threads\n"
+		"  Scheduling    831 wake-ups waited for a CPU, half of them less than 45.31 us, the longest 27.05 ms (lock-a, tid 324)            kymo report sched\n"
+		"  System calls  5864 system calls, 71 failed; most were newfstatat (2058), and 859 of one thread (lttng-consumerd, tid 275)       kymo report syscalls\n"
+		"  I/O           6.7 MiB read, 11.1 MiB written; most by one thread, 13.5 MiB (disk-io, tid 327)                                   kymo report io\n"
+		"  I/O           the longest call on a file on disk was fsync of /mnt/d1: 17.41 ms (disk-io, tid 327)                                      kymo report io-latency\n"
+		"  Devices       151 requests of block devices, half of them in less than 195.6 us, the longest (vda) in 6.934 ms                  kymo report block\n"
+		"  Network       1.2 MiB of packets sent, 1.2 MiB received                                                                         kymo report net\n"
+		"  Locks         25 waits at locks of programs, 109.5 ms together; the longest that another thread ended 89.87 ms (work, tid 323)  kymo report locks\n"
+		"  Interrupts    the longest interrupt took 5.642 ms (vector, local_timer)                                                         kymo report irq\n",
+	.tables = tables,
+	.needs = 0,
+	.needs_text = "",
+	.needs_hint = "",
+	.ignores = KY_IGNORES_BY,
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

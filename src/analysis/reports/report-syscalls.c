@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/* Report syscalls: which system calls were made, how long they took, which failed. */
+#include "analysis/reports/report-list.h"
+
+#include "analysis/reports/report-calls.h"
+#include "analysis/reports/usage.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+/* What the tables of calls share; in this order in each of them. */
+enum {
+	CALL_SYSCALL,
+	CALL_COUNT,
+	CALL_ERRORS,
+	CALL_TIME,
+	CALL_MIN,
+	CALL_AVG,
+	CALL_MAX,
+	CALL_STDEV,
+	CALL_P50,
+	CALL_P90,
+	CALL_P99,
+	CALL_P999,
+};
+
+#define CALL_COLUMNS                                                                               \
+	{"syscall", "System call", KY_CELL_SYSCALL,                                                \
+	 "The call's name; 'syscall 334' where the trace tells only its number; 'compat_' before " \
+	 "calls of 32-bit programs on a 64-bit kernel."},                                          \
+		{"count", "Calls", KY_CELL_COUNT,                                                  \
+		 "How many calls were measured: those whose beginning and end are in the trace."}, \
+		{"failed", "Failed", KY_CELL_COUNT,                                                \
+		 "How many of them returned an error (-1 to -4095)."},                             \
+		{"total",                                                                          \
+		 "Time",                                                                           \
+		 KY_CELL_DURATION,                                                                 \
+		 "All their durations together, waiting included.",                                \
+		 .bar = KY_BAR_ROOM,                                                               \
+		 .spare = 3},                                                                      \
+		{"min", "Min", KY_CELL_DURATION, "The shortest call.", .spare = 4},                \
+		{"avg", "Mean", KY_CELL_DURATION, "The mean duration."},                           \
+		{"max", "Max", KY_CELL_DURATION, "The longest call."},                             \
+		{"stdev", "Stdev", KY_CELL_DURATION,                                               \
+		 "The sample standard deviation of the durations (n - 1); from two calls on.",     \
+		 .spare = 6},                                                                      \
+		{"p50", "p50", KY_CELL_DURATION,                                                   \
+		 "The median: half of the calls took no longer. Percentiles are nearest-rank; "    \
+		 "exact up to 32 calls, beyond that within 0.8 %.",                                \
+		 .spare = 2},                                                                      \
+		{"p90", "p90", KY_CELL_DURATION, "Nine of ten calls took no longer.", .spare = 5}, \
+		{"p99", "p99", KY_CELL_DURATION, "99 of 100 calls took no longer.", .spare = 1},   \
+	{                                                                                          \
+		"p999", "p99.9", KY_CELL_DURATION, "999 of 1000 calls took no longer.", .spare = 8 \
+	}
+
+#define ERRORS_COLUMN                                                                           \
+	{                                                                                       \
+		"errors", "Errors", KY_CELL_TALLY,                                              \
+			"The errors by name, each with its number of calls, the most frequent " \
+			"first."                                                                \
+	}
+
+enum { SYSCALL_FIRST, SYSCALL_UNMEASURED = CALL_P999 + 1, SYSCALL_TALLY };
+
+static const struct ky_column syscall_columns[] = {
+	CALL_COLUMNS,
+	[SYSCALL_UNMEASURED] = {"unmeasured", "Unmeasured", KY_CELL_COUNT,
+				"How many more were seen in part only; the last table says why.",
+				.spare = 7},
+	[SYSCALL_TALLY] = ERRORS_COLUMN,
+};
+
+static const struct ky_table_def syscall_table = KY_TABLE_DEF(
+	"syscalls", "System calls of the whole system",
+	"One row for each system call, the most frequent first.", syscall_columns, KY_TABLE_RANK);
+
+enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME, PROCESS_SHARE };
+
+static const struct ky_column process_columns[] = {
+	[PROCESS_ID] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "Process id (in JSON also as tid), and the name of its first thread, or of another "
+		 "one where that is not known. A thread whose process is not known stands alone, "
+		 "with '?'.",
+		 .whole_process = true},
+	[PROCESS_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			     "How many of its threads made calls.", .spare = 1},
+	[PROCESS_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls were measured."},
+	[PROCESS_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many returned an error."},
+	[PROCESS_TIME] = {"total", "Time", KY_CELL_DURATION,
+			  "All their durations together, waiting included; threads wait side by "
+			  "side, so this can exceed the trace's duration."},
+	[PROCESS_SHARE] = {"share", "Share", KY_CELL_RATIO,
+			   "Its part of all measured calls. The longest bar is the largest value.",
+			   .bar = KY_BAR_MOST},
+};
+
+static const struct ky_table_def process_table =
+	KY_TABLE_DEF("processes", "System calls of each process",
+		     "One row for each process that made calls, the most calls first.",
+		     process_columns, KY_TABLE_RANK);
+
+enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1 };
+
+static const struct ky_column thread_columns[] = {
+	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
+			    "Thread id, process id ('?' where no event tells it) and the last name "
+			    "seen. With --group-by, the process, or the name that threads have in "
+			    "common.",
+			    .group = true},
+	CALL_COLUMNS,
+	[THREAD_TALLY] = ERRORS_COLUMN,
+};
+
+static const struct ky_table_def thread_table = KY_TABLE_DEF(
+	"threads", "System calls of each thread",
+	"One row for each system call of each thread: the thread with the most calls first, and "
+	"its most frequent calls first.",
+	thread_columns, KY_TABLE_RANK);
+
+enum { OUTCOME_TEXT, OUTCOME_COUNT };
+
+static const struct ky_column outcome_columns[] = {
+	[OUTCOME_TEXT] = {"outcome", "Outcome", KY_CELL_TEXT,
+			  "What became of calls: measured; began before the trace; a new thread's "
+			  "return from its creation (no call of its own); events lost in between; "
+			  "never returned, the thread went on (rt_sigreturn); the thread ended in "
+			  "it (exit, exit_group); still under way at the end of the trace."},
+	[OUTCOME_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many."},
+};
+
+static const struct ky_table_def outcome_table = KY_TABLE_DEF(
+	"outcomes", "What became of the calls",
+	"One row for each outcome; only the measured ones are in the other tables' figures.",
+	outcome_columns, KY_TABLE_FIXED);
+
+static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
+	[KY_CALL_DONE] = "measured",
+	[KY_CALL_HEADLESS] = "began before the trace",
+	[KY_CALL_BIRTH] = "return of a new thread",
+	[KY_CALL_TORN] = "events lost in between",
+	[KY_CALL_NO_RETURN] = "never returned, thread went on",
+	[KY_CALL_EXITED] = "thread ended in it",
+	[KY_CALL_UNENDED] = "under way at the end",
+};
+
+static const struct ky_table_def *const tables[] = {
+	&syscall_table, &process_table, &thread_table, &ky_calls_top,
+	&ky_calls_freq, &outcome_table, &ky_calls_log, NULL};
+
+enum {
+	TABLE_SYSCALLS,
+	TABLE_PROCESSES,
+	TABLE_THREADS,
+	TABLE_TOP,
+	TABLE_FREQ,
+	TABLE_OUTCOMES,
+	TABLE_LOG
+};
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+struct unmeasured {
+	uint64_t counts[KY_CALL_OUTCOMES];
+};
+
+struct run {
+	struct ky_model *model;
+	struct ky_usages usages;
+	struct ky_calls calls;
+	KY_VEC(struct unmeasured) unmeasured; /* by system call */
+	uint64_t outcomes[KY_CALL_OUTCOMES];
+};
+
+static int count_unmeasured(struct run *run, const struct ky_call *call)
+{
+	while (run->unmeasured.len <= call->syscall) {
+		if (ky_vec_push(&run->unmeasured, (struct unmeasured){{0}}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	run->unmeasured.data[call->syscall].counts[call->outcome]++;
+	return 0;
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	struct run *run = data;
+
+	run->outcomes[call->outcome]++;
+	if (call->outcome != KY_CALL_DONE)
+		return count_unmeasured(run, call);
+	if (ky_usages_add(&run->usages, call) < 0)
+		return KYMO_E_MEMORY;
+	return ky_calls_add(&run->calls, call);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {.call = on_call};
+	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+
+	if (run)
+		ky_calls_init(&run->calls, options, &ky_report_syscalls, TABLE_TOP, TABLE_LOG);
+	return run;
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_usages_fini(&run->usages);
+	ky_calls_fini(&run->calls);
+	ky_vec_fini(&run->unmeasured);
+	free(run);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+/* The columns that all tables of calls have. */
+static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
+		      const struct ky_usage *usage)
+{
+	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
+	ky_cell_u64(&row[CALL_COUNT], usage->stats.count);
+	ky_cell_u64(&row[CALL_ERRORS], usage->failed);
+	ky_fill_times(&row[CALL_TIME], &usage->stats);
+}
+
+static uint64_t unmeasured_of(const struct run *run, uint32_t syscall)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; syscall < run->unmeasured.len && i < KY_CALL_OUTCOMES; i++)
+		sum += i == KY_CALL_BIRTH ? 0 : run->unmeasured.data[syscall].counts[i];
+	return sum;
+}
+
+static int fill_syscall(const struct run *run, struct ky_table *table, const struct ky_usage *usage)
+{
+	uint64_t unmeasured = unmeasured_of(run, usage->syscall);
+	struct ky_cell *row;
+
+	if (!usage->stats.count && !unmeasured)
+		return 0;
+	row = ky_table_row(table);
+	fill_call(run, table, row, usage);
+	ky_cell_u64(&row[SYSCALL_UNMEASURED], unmeasured);
+	return ky_cell_errors(table, &row[SYSCALL_TALLY], usage);
+}
+
+/* All calls of the whole system: also those of which none was measured. */
+static int fill_syscalls(struct run *run, struct ky_table *table)
+{
+	size_t n = ky_model_n_syscalls(run->model);
+	struct ky_usages all = {0};
+	const struct ky_usage **by_call = calloc(n + 1, sizeof(*by_call));
+	int status = by_call ? ky_usages_group(&all, &run->usages, KY_BY_NOTHING) : KYMO_E_MEMORY;
+
+	for (size_t i = 0; !status && i < all.list.len; i++)
+		by_call[all.list.data[i]->syscall] = all.list.data[i];
+	for (size_t i = 0; !status && i < n; i++) {
+		const struct ky_usage none = {.syscall = (uint32_t)i};
+
+		status = fill_syscall(run, table, by_call[i] ? by_call[i] : &none);
+	}
+	ky_usages_fini(&all);
+	free(by_call);
+	ky_table_sort_then(table, CALL_COUNT, false, CALL_SYSCALL, true);
+	return status;
+}
+
+static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	struct ky_usages groups = {0};
+	int status = ky_usages_group(&groups, &run->usages, by);
+
+	ky_usages_rank(&groups);
+	for (size_t i = 0; i < groups.list.len && !status; i++) {
+		const struct ky_usage *usage = groups.list.data[i];
+		struct ky_cell *row;
+
+		if (ky_table_is_full(table)) {
+			table->n_omitted += groups.list.len - i;
+			break;
+		}
+		row = ky_table_row(table);
+		ky_cell_who(table, &row[THREAD_PROCESS], run->model, usage->thread, by);
+		fill_call(run, table, row + THREAD_CALLS, usage);
+		status = ky_cell_errors(table, &row[THREAD_TALLY], usage);
+	}
+	ky_usages_fini(&groups);
+	return status;
+}
+
+/* What threads add up to. */
+struct thread_sum {
+	const struct ky_thread *thread;
+	uint64_t count, failed, threads;
+	unsigned __int128 ns;
+};
+
+static void fill_process(const struct run *run, struct ky_table *table,
+			 const struct thread_sum *sum)
+{
+	const struct ky_thread *thread = sum->thread;
+	struct ky_cell *row = ky_table_row(table);
+	const char *host = ky_report_host(run->model, thread->host);
+	const char *comm = thread->comm;
+	struct ky_thread *first;
+
+	if (thread->pid >= 0) {
+		first = ky_map_get(&thread->host->threads, (uint32_t)thread->pid);
+		if (first && first->comm[0])
+			comm = first->comm;
+		ky_cell_process(table, &row[PROCESS_ID], thread->pid, thread->pid, comm, host);
+	} else {
+		ky_cell_process(table, &row[PROCESS_ID], thread->tid, -1, comm, host);
+	}
+	ky_cell_u64(&row[PROCESS_THREADS], sum->threads);
+	ky_cell_u64(&row[PROCESS_COUNT], sum->count);
+	ky_cell_u64(&row[PROCESS_FAILED], sum->failed);
+	ky_cell_f64(&row[PROCESS_TIME], (double)sum->ns);
+	if (sum->ns <= UINT64_MAX)
+		ky_cell_u64(&row[PROCESS_TIME], (uint64_t)sum->ns);
+	ky_cell_f64(&row[PROCESS_SHARE], (double)sum->count / (double)run->outcomes[KY_CALL_DONE]);
+}
+
+/* Threads of one process next to each other. */
+static int compare_processes(const void *a, const void *b)
+{
+	const struct thread_sum *left = a, *right = b;
+	uint32_t left_host = left->thread->host->index, right_host = right->thread->host->index;
+
+	if (left_host != right_host)
+		return left_host < right_host ? -1 : 1;
+	if (left->thread->pid != right->thread->pid)
+		return left->thread->pid < right->thread->pid ? -1 : 1;
+	return left->thread->index < right->thread->index
+		       ? -1
+		       : left->thread->index > right->thread->index;
+}
+
+static bool same_process(const struct ky_thread *a, const struct ky_thread *b)
+{
+	return a->host == b->host && a->pid >= 0 && a->pid == b->pid;
+}
+
+/* @sums is used up: sorted by process, and added up. */
+static void fill_processes(const struct run *run, struct ky_table *table, struct thread_sum *sums,
+			   size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (sums[i].thread)
+			sums[used++] = sums[i];
+	}
+	qsort(sums, used, sizeof(*sums), compare_processes);
+	for (size_t i = 0; i < used; i++) {
+		if (i + 1 < used && same_process(sums[i].thread, sums[i + 1].thread)) {
+			sums[i + 1].count += sums[i].count;
+			sums[i + 1].failed += sums[i].failed;
+			sums[i + 1].threads += sums[i].threads;
+			sums[i + 1].ns += sums[i].ns;
+			continue;
+		}
+		fill_process(run, table, &sums[i]);
+	}
+	ky_table_sort_then(table, PROCESS_COUNT, false, PROCESS_ID, true);
+}
+
+static struct thread_sum *sum_threads(const struct run *run)
+{
+	struct thread_sum *sums = calloc(ky_model_n_threads(run->model) + 1, sizeof(*sums));
+
+	for (size_t i = 0; sums && i < run->usages.list.len; i++) {
+		const struct ky_usage *usage = run->usages.list.data[i];
+		struct thread_sum *sum = &sums[usage->thread->index];
+
+		sum->thread = usage->thread;
+		sum->threads = 1;
+		sum->count += usage->stats.count;
+		sum->failed += usage->failed;
+		sum->ns += ky_stats_moments(&usage->stats).sum;
+	}
+	return sums;
+}
+
+static void fill_outcomes(const struct run *run, struct ky_table *table)
+{
+	for (int i = 0; i < KY_CALL_OUTCOMES; i++) {
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_text(table, &row[OUTCOME_TEXT], outcome_texts[i]);
+		ky_cell_u64(&row[OUTCOME_COUNT], run->outcomes[i]);
+	}
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	struct thread_sum *sums = sum_threads(run);
+	int status = sums ? 0 : KYMO_E_MEMORY;
+
+	if (!status)
+		status = fill_syscalls(run, &result->tables[TABLE_SYSCALLS]);
+	if (!status)
+		status = fill_threads(run, &result->tables[TABLE_THREADS],
+				      ky_report_by(options, KY_BY_THREAD));
+	if (!status)
+		fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
+			       ky_model_n_threads(run->model));
+	free(sums);
+	ky_calls_fill(&run->calls, run->model, &result->tables[TABLE_TOP],
+		      &result->tables[TABLE_LOG]);
+	if (!status)
+		status = ky_calls_fill_freq(&run->calls, run->model, &result->tables[TABLE_FREQ],
+					    ky_report_limit(options, KY_TABLE_RANK));
+	fill_outcomes(run, &result->tables[TABLE_OUTCOMES]);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_syscalls = {
+	.name = "syscalls",
+	.summary = "system calls: how many, how long, which failed",
+	.description =
+		"Pairs the entry of each system call with its exit, and measures the time from one "
+		"to the other. Pairs are made per thread, so a call that moves to another CPU is "
+		"measured like any other.\n"
+		"\n"
+		"Only calls whose beginning and end are in the trace are measured. All others are "
+		"counted apart, by the reason: under way when the trace began or ended, never to "
+		"return, or events lost in between.",
+	.events =
+		"syscall_entry_NAME and syscall_exit_NAME (compat_ forms too; perf's sys_enter and "
+		"sys_exit). Which thread makes a call is told by the events' tid context, else by "
+		"sched_switch: with neither, nothing can be paired. Process ids and names come "
+		"from the context, sched events and the state dump.",
+	.reading =
+		"A long mean with a short median means that a few calls waited: look at p99 and "
+		"max, at the distribution (two humps: found in a cache, and not), and at when the longest "
+		"ones were (-t log has every call). Time in read, futex, poll, epoll_wait, nanosleep or wait4 is mostly waiting "
+		"for something to happen, and no cost in itself. EAGAIN is the ordinary answer of "
+		"non-blocking files; ENOENT in large numbers is often a search path. ERESTARTSYS "
+		"and its like are calls that a signal interrupted: the program never sees them.",
+	.example =
+		"$ kymo report syscalls -n 3 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"System calls of the whole system\n"
+		"  System call  Calls  Failed      Mean       Max       p50       p99  Errors\n"
+		"  newfstatat    2058       9  14.46 us  1.286 ms  10.69 us  64.77 us  ENOENT 9\n"
+		"  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
+		"  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
+		"  59 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
+		"\n"
+		"System calls of each process\n"
+		"  PID  Name             Threads  Calls  Failed      Time    Share\n"
+		"  323  work                   6   1918      15  1.001 s   32.71 %  █████████████\n"
+		"  268  lttng-consumerd        3    884       1  2.008 s   15.08 %  ██████\n"
+		"  361  find                   1    303       0  5.943 ms   5.17 %  ██\n"
+		"  41 more rows: --limit 0 shows all\n"
+		"\n"
+		"System calls of each thread\n"
+		"  System call      Calls  Failed      Mean       Max       p99  Errors\n"
+		"  lttng-consumerd (tid 275, pid 268)\n"
+		"  ioctl              517       1  11.72 us  829.1 us  96.77 us  EAGAIN 1\n"
+		"  sync_file_range    171       0  3.855 us  212.8 us  54.53 us\n"
+		"  write               86       0  29.49 us  537.9 us  537.9 us\n"
+		"  work (tid 323, pid 323)\n"
+		"  read               315       0  123.2 us  15.19 ms  2.056 ms\n"
+		"  write              300       0  63.85 us  2.857 ms  230.4 us\n"
+		"  close               32       0  7.257 us  19.02 us  19.02 us\n"
+		"  tcp-server (tid 326, pid 323)\n"
+		"  read               301       0  177.5 us  15.41 ms  1.073 ms\n"
+		"  write              300       0  44.54 us  308.3 us  209.9 us\n"
+		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
+		"  532 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: p99.9, Stdev, p90, Min, Time, p50\n"
+		"\n"
+		"The longest calls\n"
+		"                 End  Duration  System call      TID  PID  Name             CPU  Result\n"
+		"  05:30:42.615125610   3.675 s  epoll_wait       250  240  Client manageme    0       1\n"
+		"  05:30:42.552413680   3.008 s  wait4              1    1  init               0     363\n"
+		"  05:30:42.550452220   3.001 s  clock_nanosleep  363  363  sleep              1       0\n"
+		"  5861 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Begin\n"
+		"\n"
+		"How long they took\n"
+		"      From     Below  Count    Share\n"
+		"  newfstatat\n"
+		"  5.000 us  10.00 us    260  12.63 %  ██████▏\n"
+		"  10.00 us  20.00 us   1692  82.22 %  ████████████████████████████████████████\n"
+		"  20.00 us  50.00 us     69   3.35 %  █▋\n"
+		"  50.00 us  100.0 us     23   1.12 %  ▌\n"
+		"  100.0 us  200.0 us      3   0.15 %  ▏\n"
+		"  200.0 us  500.0 us     10   0.49 %  ▎\n"
+		"  500.0 us  1.000 ms      0   0.00 %\n"
+		"  1.000 ms  2.000 ms      1   0.05 %\n"
+		"  ...\n"
+		"\n"
+		"What became of the calls\n"
+		"  Outcome                         Calls\n"
+		"  measured                         5864\n"
+		"  began before the trace              7\n"
+		"  return of a new thread             45\n"
+		"  events lost in between              0\n"
+		"  never returned, thread went on     10\n"
+		"  thread ended in it                 45\n"
+		"  under way at the end                7\n",
+	.tables = tables,
+	KY_NEEDS_SYSCALLS,
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

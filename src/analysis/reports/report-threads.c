@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Report threads: what processes and threads spent their time with. */
+#include "analysis/reports/report-list.h"
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+enum {
+	WHO_PROCESS,
+	WHO_THREADS,
+	WHO_TIME,
+	WHO_USAGE,
+	WHO_READY,
+	WHO_SLEEP,
+	WHO_DISK,
+	WHO_OTHER,
+	WHO_RUNS,
+	WHO_MIGRATIONS,
+	WHO_PRIO,
+	WHO_PARENT,
+	WHO_BORN,
+	WHO_ENDED,
+};
+
+static const struct ky_column columns[] = {
+	[WHO_PROCESS] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "Process id, and the name of its first thread; with --group-by, the thread, or "
+		 "the name that threads have in common."},
+	[WHO_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
+			 "How many of its threads the trace tells something of.", .spare = 1},
+	[WHO_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
+		      "How long they were on a CPU, interrupts on top of them included."},
+	[WHO_USAGE] =
+		{"usage", "Usage", KY_CELL_RATIO,
+		 "CPU time as a part of the range: 100 % is one whole CPU. The longest bar is the "
+		 "largest value.",
+		 .bar = KY_BAR_MOST},
+	[WHO_READY] =
+		{"ready", "Ready", KY_CELL_DURATION,
+		 "How long they could run and waited for a CPU: after a wake-up, or taken off."},
+	[WHO_SLEEP] = {"sleep", "Asleep", KY_CELL_DURATION,
+		       "How long they waited for something that a signal could have ended: input, "
+		       "timers, locks of user space, other processes."},
+	[WHO_DISK] =
+		{"disk", "Disk", KY_CELL_DURATION,
+		 "How long they waited for something that no signal ends: most often a disk, or a "
+		 "lock in the kernel."},
+	[WHO_OTHER] =
+		{"other", "Other", KY_CELL_DURATION,
+		 "How long they were stopped, traced or parked, or, threads of the kernel, had "
+		 "nothing to do.",
+		 .spare = 5},
+	[WHO_RUNS] = {"runs", "Runs", KY_CELL_COUNT, "How often they were given a CPU.",
+		      .spare = 3},
+	[WHO_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
+			    "How often they moved to another CPU, as in report cpu.", .spare = 2},
+	[WHO_PRIO] =
+		{"prio", "Prio", KY_CELL_NUMBER,
+		 "With --group-by thread: the last priority seen, on LTTng's scale: 20 is nice 0, "
+		 "negative ones are real-time.",
+		 .spare = 6},
+	[WHO_PARENT] = {"parent", "Parent", KY_CELL_NUMBER,
+			"With --group-by thread or process: the id of the parent's process.",
+			.spare = 4},
+	[WHO_BORN] = {"born", "Born", KY_CELL_COUNT, "How many of the threads began in the range.",
+		      .spare = 7},
+	[WHO_ENDED] = {"ended", "Ended", KY_CELL_COUNT, "How many of them ended in it.",
+		       .spare = 8},
+};
+
+static const struct ky_table_def who_table = KY_TABLE_DEF(
+	"processes", "What processes spent their time with",
+	"One row for each process, the largest CPU time first.", columns, KY_TABLE_RANK);
+
+static const struct ky_table_def *const tables[] = {&who_table, NULL};
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+/* KY_OFF_KINDS of them for the times off the CPU. */
+enum { SUM_OFF, SUM_CPU = SUM_OFF + KY_OFF_KINDS, SUM_RUNS, SUM_MIGRATIONS, SUM_BORN, SUM_ENDED };
+
+struct run {
+	struct ky_model *model;
+	struct ky_ledger threads;
+};
+
+static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
+{
+	struct ky_entry *entry = ky_ledger_get(&run->threads, thread, 0);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[sum] += value;
+	return 0;
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+
+	(void)cpu;
+	if (state != KY_CPU_BUSY || !ky_model_in_focus(run->model, thread))
+		return 0;
+	return add(run, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
+}
+
+static int on_off(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,
+		  int64_t end_ns)
+{
+	return add(data, thread, SUM_OFF + (int)kind, ky_ns_between(begin_ns, end_ns));
+}
+
+static int on_switched(void *data, struct ky_thread *thread, int64_t ns)
+{
+	(void)ns;
+	return add(data, thread, SUM_RUNS, 1);
+}
+
+static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	(void)ns;
+	return add(data, thread, SUM_MIGRATIONS, 1);
+}
+
+static int on_born(void *data, struct ky_thread *thread, int64_t ns)
+{
+	(void)ns;
+	return add(data, thread, SUM_BORN, 1);
+}
+
+static int on_exit_of(void *data, struct ky_thread *thread, int64_t ns)
+{
+	(void)ns;
+	return add(data, thread, SUM_ENDED, 1);
+}
+
+static void free_run(void *data)
+{
+	struct run *run = data;
+
+	ky_ledger_fini(&run->threads);
+	free(run);
+}
+
+static void *begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct ky_listener listener = {
+		.ran = on_ran,
+		.off = on_off,
+		.switched = on_switched,
+		.migrated = on_migrated,
+		.thread_born = on_born,
+		.thread_exit = on_exit_of,
+	};
+
+	(void)options;
+	return ky_report_run(model, sizeof(struct run), &listener);
+}
+
+/* ---- the table ------------------------------------------------------------------------- */
+
+static void fill(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		 enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[WHO_PROCESS], run->model, entry->thread, by);
+	if (by != KY_BY_THREAD)
+		ky_cell_u64(&row[WHO_THREADS], entry->n_threads);
+	ky_cell_u64(&row[WHO_TIME], entry->sums[SUM_CPU]);
+	ky_cell_f64(&row[WHO_USAGE], ky_part(entry->sums[SUM_CPU], ky_report_range_ns(run->model)));
+	ky_cell_u64(&row[WHO_READY], entry->sums[SUM_OFF + KY_OFF_READY]);
+	ky_cell_u64(&row[WHO_SLEEP], entry->sums[SUM_OFF + KY_OFF_SLEEP]);
+	ky_cell_u64(&row[WHO_DISK], entry->sums[SUM_OFF + KY_OFF_DISK]);
+	ky_cell_u64(&row[WHO_OTHER], entry->sums[SUM_OFF + KY_OFF_OTHER]);
+	ky_cell_u64(&row[WHO_RUNS], entry->sums[SUM_RUNS]);
+	ky_cell_u64(&row[WHO_MIGRATIONS], entry->sums[SUM_MIGRATIONS]);
+	if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
+		ky_cell_i64(&row[WHO_PRIO], entry->thread->prio);
+	if ((by == KY_BY_THREAD || by == KY_BY_PROCESS) && entry->thread->ppid >= 0)
+		ky_cell_i64(&row[WHO_PARENT], entry->thread->ppid);
+	ky_cell_u64(&row[WHO_BORN], entry->sums[SUM_BORN]);
+	ky_cell_u64(&row[WHO_ENDED], entry->sums[SUM_ENDED]);
+}
+
+static int finish(void *data, const struct ky_report_options *options,
+		  struct ky_report_result *result)
+{
+	struct run *run = data;
+	int status = ky_fill_groups(&result->tables[0], &run->threads,
+				    ky_report_by(options, KY_BY_PROCESS), false, fill, run);
+
+	ky_table_sort_then(&result->tables[0], WHO_TIME, false, WHO_PROCESS, true);
+	return status < 0 ? status : ky_report_note_losses(result);
+}
+
+const struct ky_report ky_report_threads = {
+	.name = "threads",
+	.summary = "what processes did with their time: running, ready, waiting",
+	.description =
+		"Divides the time of each thread into what it did: it ran; it could have run and waited "
+		"for a CPU; or it waited for something else, by the state in which it left the CPU. "
+		"Threads are added up by process, or as --group-by says.\n"
+		"\n"
+		"A thread's state is unknown until the first event that tells it, over lost events, "
+		"and after a switch that was not recorded: these times are in no column. Times of "
+		"several threads side by side add up, so they can exceed the range.",
+	.events =
+		"sched_switch with its prev_state; sched_waking or sched_wakeup for the end of a sleep; "
+		"sched_migrate_task for migrations of threads that wait; sched_process_fork, "
+		"task_newtask and sched_process_exit for lives; process ids and names as in report "
+		"cpu.",
+	.reading =
+		"A process that is slow and has most of its time in 'Ready' wants more CPU: see reports "
+		"cpu and sched. In 'Disk', it waits for a device (io-latency, block). In 'Asleep', for "
+		"somebody else: report syscalls tells in which call, report locks whether it is a "
+		"lock. Many runs for little CPU time mean that it is woken often for little work.",
+	.example =
+		"$ kymo report threads -n 5 my-trace\n"
+		"Trace  my-trace\n"
+		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		"       3.751 s, 24723 events\n"
+		"\n"
+		"What processes spent their time with\n"
+		"  PID  Name             Threads  CPU time    Usage     Ready    Asleep      Disk\n"
+		"  323  work                   6  679.4 ms  18.11 %  359.9 ms  420.6 ms  90.43 ms\n"
+		"  240  lttng-sessiond         2  61.25 ms   1.63 %  2.336 ms  6.467 s   16.47 ms\n"
+		"  364  lttng                  1  52.96 ms   1.41 %  565.4 us  732.4 us      0 ns\n"
+		"    1  init                   1  46.87 ms   1.25 %  4.665 ms  3.620 s       0 ns\n"
+		"  268  lttng-consumerd        3  23.66 ms   0.63 %  22.11 ms  10.15 s       0 ns\n"
+		"  51 more rows: --limit 0 shows all\n"
+		"  not shown for want of room: Ended, Born, Other, Parent, Runs, Migrations\n",
+	.tables = tables,
+	.needs = KY_CAN_SWITCH,
+	.needs_text = "sched_switch events",
+	.needs_hint = "record them with: kymo record -k 'sched_*'",
+	.ignores = KY_IGNORES_DURATION,
+	.begin = begin,
+	.finish = finish,
+	.free = free_run,
+};

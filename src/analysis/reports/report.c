@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of reports, and what runs them. */
+#include "analysis/reports/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/reports/report-list.h"
+#include "analysis/tables/render-cell.h"
+#include "base/error.h"
+#include "flow/graph/parallel.h"
+#include "flow/graph/range.h"
+
+/* clang-format off */
+const struct ky_report *const ky_reports[] = {
+	&ky_report_summary,
+	&ky_report_cpu,
+	&ky_report_threads,
+	&ky_report_sched,
+	&ky_report_syscalls,
+	&ky_report_syscall_rates,
+	&ky_report_io,
+	&ky_report_io_latency,
+	&ky_report_io_log,
+	&ky_report_block,
+	&ky_report_net,
+	&ky_report_locks,
+	&ky_report_memory,
+	&ky_report_irq,
+	&ky_report_softirq,
+	&ky_report_periods,
+	NULL,
+};
+/* clang-format on */
+
+const struct ky_report *ky_report_find(const char *name)
+{
+	for (const struct ky_report *const *report = ky_reports; *report; report++) {
+		if (strcmp((*report)->name, name) == 0)
+			return *report;
+	}
+	return NULL;
+}
+
+/* ---- options --------------------------------------------------------------------------- */
+
+#define LIMIT_PEOPLE 10
+
+void ky_report_options_init(struct ky_report_options *options)
+{
+	*options = (struct ky_report_options){.limit = KY_LIMIT_DEFAULT, .for_people = true};
+	ky_focus_init(&options->focus);
+}
+
+void ky_report_options_fini(struct ky_report_options *options)
+{
+	ky_focus_fini(&options->focus);
+}
+
+/* Is @name the table's, or "report.table"? */
+static bool names_table(const char *name, const struct ky_report *report,
+			const struct ky_table_def *def)
+{
+	size_t len = strlen(report->name);
+
+	return strcmp(name, def->name) == 0 ||
+	       (strncmp(name, report->name, len) == 0 && name[len] == '.' &&
+		strcmp(name + len + 1, def->name) == 0);
+}
+
+bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
+		     size_t table)
+{
+	const struct ky_table_def *def = report->tables[table];
+
+	for (size_t i = 0; i < options->n_tables; i++) {
+		if (names_table(options->tables[i], report, def))
+			return true;
+	}
+	/* A report that is nothing but a log is shown. */
+	return !options->n_tables && (def->kind != KY_TABLE_LOG || !report->tables[1]);
+}
+
+uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind)
+{
+	if (kind == KY_TABLE_FIXED || kind == KY_TABLE_FREQ)
+		return 0;
+	if (options->limit != KY_LIMIT_DEFAULT)
+		return options->limit;
+	return kind == KY_TABLE_TOP || options->for_people ? LIMIT_PEOPLE : 0;
+}
+
+/* The order of single happenings that are kept without knowing all. */
+static bool is_by_length(const struct ky_report_options *options)
+{
+	return strcmp(options->sort, "duration") == 0 && !options->ascending;
+}
+
+uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
+			size_t table)
+{
+	const struct ky_table_def *def = report->tables[table];
+
+	if (!options->sort || ky_table_column(def, options->sort) < 0 ||
+	    !ky_report_wants(options, report, table))
+		return ky_report_limit(options, def->kind);
+	return def->kind == KY_TABLE_TOP && is_by_length(options)
+		       ? ky_report_limit(options, def->kind)
+		       : 0;
+}
+
+enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked)
+{
+	return options->by == KY_BY_DEFAULT ? liked : options->by;
+}
+
+/* Which options are given that a report may be unable to heed: enum ky_ignored. */
+static unsigned int given_options(const struct ky_report_options *options)
+{
+	unsigned int given = 0;
+
+	if (options->by != KY_BY_DEFAULT)
+		given |= KY_IGNORES_BY;
+	if (options->focus.min_ns || options->focus.max_ns != UINT64_MAX)
+		given |= KY_IGNORES_DURATION;
+	return given;
+}
+
+static const char *ignored_text(unsigned int ignored)
+{
+	return ignored & KY_IGNORES_BY ? "--group-by: report %s has no rows of threads to add up"
+				       : "--min, --max: report %s tells of nothing that has a "
+					 "duration of its own";
+}
+
+/* What nobody heeds is a mistake; of several reports, a note says which do not. */
+static int check_heeded(const struct ky_report *const *reports, size_t n_reports,
+			const struct ky_report_options *options, struct kymo_error *err)
+{
+	unsigned int ignored = given_options(options);
+
+	for (size_t i = 0; i < n_reports; i++)
+		ignored &= reports[i]->ignores;
+	return ignored && n_reports
+		       ? ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name)
+		       : 0;
+}
+
+static int note_ignored(const struct ky_report_options *options, struct ky_report_result *result)
+{
+	unsigned int ignored = given_options(options) & result->report->ignores;
+
+	return ignored ? ky_report_note(result, ignored_text(ignored), result->report->name) : 0;
+}
+
+/* Names for a hint, each once. */
+static void add_name(struct ky_strbuf *names, const char *name)
+{
+	const char *at = names->len ? ky_strbuf_text(names) : "";
+	size_t len = strlen(name);
+
+	for (; (at = strstr(at, name)); at += len) {
+		bool begins = at == ky_strbuf_text(names) || at[-1] == ' ';
+
+		if (begins && (!at[len] || at[len] == ','))
+			return;
+	}
+	ky_strbuf_addf(names, "%s%s", names->len ? ", " : "", name);
+}
+
+static int unknown_table(const struct ky_report *const *reports, size_t n_reports, const char *name,
+			 struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+
+	for (size_t r = 0; r < n_reports; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++)
+			add_name(&names, reports[r]->tables[t]->name);
+	}
+	ky_error_set(err, KYMO_E_INVALID, "--table: no table is called '%s'", name);
+	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return KYMO_E_INVALID;
+}
+
+/* Of the tables that are shown. */
+static int unknown_column(const struct ky_report *const *reports, size_t n_reports,
+			  const struct ky_report_options *options, struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+
+	for (size_t r = 0; r < n_reports; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++) {
+			const struct ky_table_def *def = reports[r]->tables[t];
+
+			for (size_t c = 0;
+			     c < def->n_columns && ky_report_wants(options, reports[r], t); c++)
+				add_name(&names, def->columns[c].name);
+		}
+	}
+	ky_error_set(err, KYMO_E_INVALID, "--sort: no table has a column '%s'", options->sort);
+	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return KYMO_E_INVALID;
+}
+
+/* Every name in --table and --sort must mean something. */
+static int check_options(const struct ky_report *const *reports, size_t n_reports,
+			 const struct ky_report_options *options, struct kymo_error *err)
+{
+	bool sorts = !options->sort;
+
+	for (size_t i = 0; i < options->n_tables; i++) {
+		bool known = false;
+
+		for (size_t r = 0; r < n_reports; r++) {
+			for (size_t t = 0; reports[r]->tables[t]; t++)
+				known |= names_table(options->tables[i], reports[r],
+						     reports[r]->tables[t]);
+		}
+		if (!known)
+			return unknown_table(reports, n_reports, options->tables[i], err);
+	}
+	for (size_t r = 0; r < n_reports && !sorts; r++) {
+		for (size_t t = 0; reports[r]->tables[t]; t++)
+			sorts |= ky_table_column(reports[r]->tables[t], options->sort) >= 0;
+	}
+	return sorts ? 0 : unknown_column(reports, n_reports, options, err);
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+/* More tables than anybody reads, and they take memory: of all reports together. */
+#define MAX_INTERVALS 9999
+
+struct pass {
+	struct ky_report_results *results;
+	const struct ky_report *const *reports;
+	size_t n_reports, n_intervals;
+	bool left_out;	     /* there are more intervals than that */
+	size_t first_result; /* of those that are being finished: theirs lie in the reports' order */
+	void **runs;	     /* by report; NULL: it has not begun */
+	const struct ky_report_options *options;
+	struct kymo_error *err;
+};
+
+/* How many rows of those that @def's report thinks are the first ones will be kept; 0: all. */
+static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_options *options)
+{
+	bool sorts = options->sort && ky_table_column(def, options->sort) >= 0;
+
+	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_limit(options, def->kind) : 0;
+}
+
+static int add_result(struct pass *pass, const struct ky_report *report)
+{
+	struct ky_report_result result = {
+		.report = report,
+		.model = pass->results->model,
+		.is_interval = pass->options->interval_ns != 0,
+		.begin_ns = ky_model_begin_ns(pass->results->model),
+		.end_ns = ky_model_end_ns(pass->results->model),
+	};
+	size_t n = 0;
+
+	while (report->tables[n])
+		n++;
+	result.tables = calloc(n, sizeof(*result.tables));
+	if (!result.tables)
+		return KYMO_E_MEMORY;
+	result.n_tables = n;
+	for (size_t i = 0; i < n; i++) {
+		ky_table_init(&result.tables[i], report->tables[i]);
+		result.tables[i].hidden = !ky_report_wants(pass->options, report, i);
+		result.tables[i].max_kept = max_kept(report->tables[i], pass->options);
+	}
+	if (ky_vec_push(&pass->results->list, result) == 0)
+		return 0;
+	free(result.tables); /* no table holds anything yet */
+	return KYMO_E_MEMORY;
+}
+
+static bool wants_cgroups(const struct ky_report_options *options)
+{
+	return options->focus.by_cgroup || options->focus.cgroups.len ||
+	       options->focus.cgroup_paths.len;
+}
+
+/* Can the traces answer? Not one of the reports: an error; a note in each that can not. */
+static int check_needs(const struct ky_report *const *reports, size_t n_reports,
+		       const struct ky_model *model, const struct ky_trace_set *set,
+		       const struct ky_report_options *options, struct kymo_error *err)
+{
+	unsigned int abilities = ky_model_abilities(model);
+	const struct ky_report *lacking = NULL;
+
+	if (options && wants_cgroups(options) && !(abilities & KY_CAN_CGROUP)) {
+		ky_error_set(err, KYMO_E_UNSUPPORTED,
+			     "%s: the trace does not tell threads' control groups",
+			     options->focus.by_cgroup ? "--group-by cgroup" : "--cgroup");
+		ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
+		ky_error_hint(err, "kymo record tells them, in its state dump");
+		return KYMO_E_UNSUPPORTED;
+	}
+
+	for (size_t i = 0; i < n_reports; i++) {
+		if ((reports[i]->needs & abilities) == reports[i]->needs)
+			return 0;
+		lacking = reports[i];
+	}
+	if (!lacking)
+		return 0;
+	ky_error_set(err, KYMO_E_UNSUPPORTED, "report %s needs %s, and the trace has none",
+		     lacking->name, lacking->needs_text);
+	ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
+	ky_error_hint(err, "%s", lacking->needs_hint);
+	return KYMO_E_UNSUPPORTED;
+}
+
+int ky_report_check(const struct ky_report *report, const struct ky_trace_set *set,
+		    struct kymo_error *err)
+{
+	struct ky_model *model = ky_model_new(set, err);
+	int status;
+
+	if (!model)
+		return ky_error_nomem(err);
+	status = check_needs(&report, 1, model, set, NULL, err);
+	ky_model_free(model);
+	return status;
+}
+
+/* The longest ones, in another order, are the first of all ones. */
+static const char *title_of_all(const struct ky_report *report)
+{
+	size_t i = 0;
+
+	while (report->tables[i] && report->tables[i]->kind != KY_TABLE_LOG)
+		i++;
+	return report->tables[i] ? report->tables[i]->title : report->name;
+}
+
+/* What was asked for of the order and the number of rows. */
+static void arrange(struct ky_table *table, const struct ky_report_options *options,
+		    const struct ky_report *report)
+{
+	const struct ky_table_def *def = table->def;
+	int column = options->sort ? ky_table_column(def, options->sort) : -1;
+
+	if (column >= 0 && def->kind == KY_TABLE_TOP && !is_by_length(options))
+		table->title = title_of_all(report);
+
+	if (column >= 0 && def->columns[0].group)
+		ky_table_sort_groups(table, (size_t)column, options->ascending);
+	else if (column >= 0)
+		ky_table_sort(table, (size_t)column, options->ascending);
+	if (def->kind == KY_TABLE_RANK)
+		ky_table_limit(table, ky_report_limit(options, def->kind));
+	else if (column >= 0) /* else no more were kept */
+		ky_table_limit_rows(table, ky_report_limit(options, def->kind));
+	ky_table_limit_groups(table, table->max_groups);
+}
+
+/* The traces have events, and none of them is to be told of. */
+static int note_empty_range(struct pass *pass, struct ky_report_result *result)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct kymo_error ignored;
+	int64_t begin_ns, end_ns;
+	int status;
+
+	ky_error_clear(&ignored);
+	ky_strbuf_adds(&text, "nothing lies in the range that was asked for");
+	if (ky_set_range(pass->results->set, &begin_ns, &end_ns, &ignored) >= 0 &&
+	    begin_ns != INT64_MIN) {
+		ky_strbuf_adds(&text, ": the trace goes from ");
+		ky_render_time(&text, begin_ns, true);
+		ky_strbuf_adds(&text, " to ");
+		ky_render_time(&text, end_ns, true);
+	}
+	status = ky_strbuf_failed(&text) ? KYMO_E_MEMORY
+					 : ky_report_note(result, "%s", ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	return status;
+}
+
+/* Has the range that was asked for no part in the traces' time? */
+static bool is_empty_range(const struct pass *pass)
+{
+	const struct ky_focus *focus = &pass->options->focus;
+
+	return pass->results->begin_ns == INT64_MIN &&
+	       (focus->begin_ns != INT64_MIN || focus->end_ns != INT64_MAX);
+}
+
+/* In any thread, beside others. */
+static int finish_report(void *data, size_t i, struct kymo_error *err)
+{
+	struct pass *pass = data;
+	const struct ky_report *report = pass->reports[i];
+	struct ky_report_result *result = &pass->results->list.data[pass->first_result + i];
+	int status = 0;
+
+	(void)err; /* it is one of memory */
+	if ((report->needs & ky_model_abilities(result->model)) != report->needs)
+		status = ky_report_note(result, "the trace has no %s; %s", report->needs_text,
+					report->needs_hint);
+	/* Once is enough, and of nothing there is nothing more to tell. */
+	if (status >= 0 && is_empty_range(pass))
+		return pass->first_result + i == 0 ? note_empty_range(pass, result) : 0;
+	if (status >= 0)
+		status = note_ignored(pass->options, result);
+	if (status >= 0)
+		status = report->finish(pass->runs[i], pass->options, result);
+	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
+		arrange(&result->tables[t], pass->options, report);
+		status = ky_table_status(&result->tables[t]);
+	}
+	return status;
+}
+
+static int finish_reports(struct pass *pass)
+{
+	struct kymo_error err;
+	int status = 0;
+
+	if (pass->options->crew)
+		return ky_parallel_each(pass->options->crew, pass->n_reports, NULL, finish_report,
+					pass, &err);
+	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
+		status = finish_report(pass, i, &err);
+	return status;
+}
+
+static void free_runs(struct pass *pass)
+{
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if (pass->runs[i])
+			pass->reports[i]->free(pass->runs[i]);
+		pass->runs[i] = NULL;
+	}
+}
+
+static int begin_runs(struct pass *pass)
+{
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		pass->runs[i] = pass->reports[i]->begin(pass->results->model, pass->options);
+		if (!pass->runs[i])
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int finish_runs(struct pass *pass)
+{
+	int status = 0;
+
+	if (pass->results->begin_ns == INT64_MIN)
+		pass->results->begin_ns = ky_model_begin_ns(pass->results->model);
+	pass->results->end_ns = ky_model_end_ns(pass->results->model);
+	pass->first_result = pass->results->list.len;
+	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
+		status = add_result(pass, pass->reports[i]);
+	return status < 0 ? status : finish_reports(pass);
+}
+
+/* An interval is over. */
+static int tick(void *data)
+{
+	struct pass *pass = data;
+	int status = finish_runs(pass);
+
+	if (status < 0)
+		return status;
+	if (++pass->n_intervals >= MAX_INTERVALS / pass->n_reports) {
+		pass->left_out = true;
+		return KYMO_E_LIMIT;
+	}
+	free_runs(pass);
+	ky_model_unlisten(pass->results->model);
+	return begin_runs(pass);
+}
+
+static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct ky_model *model = pass->results->model;
+	int status, finished;
+
+	if (pass->options->periods && ky_model_set_periods(model, pass->options->periods) < 0)
+		return ky_error_nomem(err);
+	if (begin_runs(pass) < 0)
+		return ky_error_nomem(err);
+	ky_model_set_focus(model, &pass->options->focus);
+	if (pass->options->interval_ns)
+		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
+	status = ky_model_run(model, flow, err);
+	if (pass->left_out)
+		ky_error_set(err, KYMO_E_LIMIT,
+			     "more than %zu intervals: the rest is left out; choose longer ones",
+			     MAX_INTERVALS / pass->n_reports);
+	if (status == KYMO_E_MEMORY)
+		return status;
+	/* Of the last interval before the bound all was told already. */
+	finished = pass->left_out ? 0 : finish_runs(pass);
+	pass->results->n_events = ky_model_n_events(model);
+	return finished < 0 ? ky_error_nomem(err) : status;
+}
+
+/*
+ * Intervals were told of before it was known what CPUs had done in them: all of them again, by who knows
+ * it from the beginning. Damage (@status) is met again.
+ */
+static int run_again(struct pass *pass, struct ky_flow *flow, int status, struct kymo_error *err)
+{
+	struct ky_report_results *results = pass->results;
+	struct ky_model *model;
+	struct kymo_error unable;
+	int sought;
+
+	ky_error_clear(&unable);
+	sought = ky_flow_seek(flow, INT64_MIN, &unable);
+	if (sought < 0) {
+		*err = status < 0 ? *err : unable;
+		return status < 0 ? status : sought;
+	}
+	model = ky_model_new(results->set, err);
+	if (!model || ky_model_foresee(model, results->model) < 0) {
+		ky_model_free(model);
+		return ky_error_nomem(err);
+	}
+	free_runs(pass);
+	pass->n_intervals = 0;
+	pass->left_out = false;
+	ky_report_results_fini(results);
+	*results = (struct ky_report_results){
+		.model = model, .set = results->set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
+	return run_pass(pass, flow, err);
+}
+
+int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
+		   const struct ky_trace_set *set, struct ky_flow *flow,
+		   const struct ky_report_options *options, struct ky_report_results *results,
+		   struct kymo_error *err)
+{
+	struct pass pass = {
+		.results = results, .reports = reports, .n_reports = n_reports, .options = options};
+	int status;
+
+	*results =
+		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
+	status = check_options(reports, n_reports, options, err);
+	if (status >= 0)
+		status = check_heeded(reports, n_reports, options, err);
+	if (status < 0)
+		return status;
+	results->model = ky_model_new(set, err);
+	pass.runs = calloc(n_reports + 1, sizeof(*pass.runs));
+	if (!pass.runs || !results->model) {
+		free(pass.runs);
+		return ky_error_nomem(err);
+	}
+	status = check_needs(reports, n_reports, results->model, set, options, err);
+	if (status >= 0)
+		status = run_pass(&pass, flow, err);
+	if (status != KYMO_E_MEMORY && ky_model_hindsight(results->model))
+		status = run_again(&pass, flow, status, err);
+	free_runs(&pass);
+	free(pass.runs);
+	return status;
+}
+
+void ky_report_results_fini(struct ky_report_results *results)
+{
+	ky_vec_foreach(&results->list, result) {
+		for (size_t i = 0; i < result->n_tables; i++)
+			ky_table_fini(&result->tables[i]);
+		free(result->tables);
+		ky_vec_foreach(&result->notes, note)
+			free(*note);
+		ky_vec_fini(&result->notes);
+	}
+	ky_vec_fini(&results->list);
+	ky_model_free(results->model);
+	results->model = NULL;
+}

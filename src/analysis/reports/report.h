@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports: one const struct each, with its documentation beside its code. A report listens to
+ * the state model during the pass and then fills typed tables. Any number of reports run in
+ * one pass; render.h shows their results.
+ *
+ * A new report: report-NAME.c, a row in ky_reports[], and its page in docs/reports.
+ */
+#ifndef KY_ANALYSIS_REPORT_H
+#define KY_ANALYSIS_REPORT_H
+
+#include "analysis/reports/ledger.h"
+#include "analysis/state/model.h"
+#include "analysis/tables/table.h"
+#include "base/strbuf.h"
+
+#define KY_LIMIT_DEFAULT UINT64_MAX
+
+struct ky_crew;
+
+struct ky_report_options {
+	/*
+	 * Rows (or groups) of tables that are not fixed; 0: all. KY_LIMIT_DEFAULT: all for machines, ten
+	 * for people; of the longest ten for both.
+	 */
+	uint64_t limit;
+	bool for_people;
+	const char *const *tables; /* names: "threads", "cpu.threads"; NULL: all but logs */
+	size_t n_tables;
+	const char *sort; /* a column's name; NULL: as the report likes it */
+	bool ascending;
+	enum ky_by by;
+	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
+	struct ky_focus focus;		  /* what is told of */
+	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
+	struct ky_crew
+		*crew; /* finishes several reports at once, borrowed; NULL: one after the other */
+};
+
+/* Everything, for people. */
+void ky_report_options_init(struct ky_report_options *options);
+void ky_report_options_fini(struct ky_report_options *options);
+
+struct ky_report_result;
+
+/* What some reports have no use for. */
+enum ky_ignored {
+	KY_IGNORES_BY = 1,	 /* --group-by: no rows of threads */
+	KY_IGNORES_DURATION = 2, /* --min, --max: nothing that has a duration of its own */
+};
+
+struct ky_report {
+	const char *name;    /* "cpu" */
+	const char *summary; /* half a line, lower case, no full stop */
+	/* Paragraphs separated by blank lines. */
+	const char *description; /* what it tells, and how it comes to it */
+	const char *events;	 /* from which events, and what is missing without some of them */
+	const char *reading;	 /* how to read it */
+	const char *example;	 /* a command and its output, as on a terminal of 80 columns */
+	const struct ky_table_def *const *tables; /* ends with NULL; in the order of the output */
+	unsigned int needs;	/* enum ky_ability: without all of them there is nothing to tell */
+	const char *needs_text; /* the same for people: "sched_switch events" */
+	const char *needs_hint; /* how to record them */
+	bool wants_periods;	/* it tells of options->periods, and of nothing else */
+	unsigned int ignores;	/* enum ky_ignored: options that it can not heed */
+
+	/*
+	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of
+	 * an interval is one of its own.
+	 */
+	void *(*begin)(struct ky_model *model, const struct ky_report_options *options);
+	/*
+	 * The range, or an interval of it, is over: fill result->tables, which are empty, in the order
+	 * that suits best, and add notes. What was asked for of order and number of rows is done after.
+	 * Others may finish at the same time, in other threads: the model is not to be changed.
+	 */
+	int (*finish)(void *run, const struct ky_report_options *options,
+		      struct ky_report_result *result);
+	void (*free)(void *run);
+};
+
+/* clang-format off */
+/* Of reports on system calls. */
+#define KY_NEEDS_SYSCALLS                                                                          \
+	.needs = KY_CAN_SYSCALLS,                                                                  \
+	.needs_text = "system call events",                                                        \
+	.needs_hint = "record them with: kymo record -k syscalls"
+/* clang-format on */
+
+/* Ends with NULL. */
+extern const struct ky_report *const ky_reports[];
+/* NULL when there is none of that name. */
+const struct ky_report *ky_report_find(const char *name);
+
+/* What one report found. */
+struct ky_report_result {
+	const struct ky_report *report;
+	const struct ky_model *model;
+	struct ky_table *tables; /* as many as report->tables */
+	size_t n_tables;
+	KY_VEC(char *) notes; /* what the reader must know: losses, what is missing */
+	bool is_interval;
+	int64_t begin_ns, end_ns; /* what of the trace it is about; INT64_MIN: there was no event */
+};
+
+/* Add a note. 0 or KYMO_E_MEMORY. */
+int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+struct ky_report_results;
+/* Of interval @at of its report: did the interval before it not say the same? A reader is told once. */
+bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, const char *note);
+
+struct ky_report_results {
+	struct ky_model *model;
+	const struct ky_trace_set *set;
+	int64_t begin_ns, end_ns; /* INT64_MIN: there was no event */
+	uint64_t n_events;
+	KY_VEC(struct ky_report_result) list; /* of intervals: one after the other */
+};
+
+/*
+ * Run @reports over the events of @flow, which come from @set, in one pass; of intervals in a second
+ * one where the first was wiser later on.
+ *
+ * Returns 0; KYMO_E_INVALID for options that none of the reports can heed; KYMO_E_UNSUPPORTED when the traces hold what none of the reports needs (a report
+ * among several that only lacks its events says so in a note); KYMO_E_MEMORY; or what reading
+ * failed with: then the results hold what could be read. Free them in every case.
+ */
+int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
+		   const struct ky_trace_set *set, struct ky_flow *flow,
+		   const struct ky_report_options *options, struct ky_report_results *results,
+		   struct kymo_error *err);
+void ky_report_results_fini(struct ky_report_results *results);
+/* Have the traces of @set what @report needs? 0, KYMO_E_UNSUPPORTED or KYMO_E_MEMORY. */
+int ky_report_check(const struct ky_report *report, const struct ky_trace_set *set,
+		    struct kymo_error *err);
+
+/* ---- what reports share -------------------------------------------------------------- */
+
+/*
+ * A run of @size bytes, all zero but for its first member, which must be a struct ky_model * and is
+ * @model. It is told what @listener asks for, with itself as data. To be freed; NULL: out of memory.
+ */
+void *ky_report_run(struct ky_model *model, size_t size, const struct ky_listener *listener);
+
+/* Write the rows of one group of a ledger, or the one row of a single happening. */
+typedef void (*ky_group_filler)(const void *run, struct ky_table *table,
+				const struct ky_entry *entry, enum ky_by by);
+typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct ky_cell *row,
+				 const void *record);
+
+/* @fill for each group of @ledger, as ky_ledger_group() makes them. 0 or KYMO_E_MEMORY. */
+int ky_fill_groups(struct ky_table *table, struct ky_ledger *ledger, enum ky_by by, bool keep_what,
+		   ky_group_filler fill, const void *run);
+/* @fill for each of @records, in their order; nothing may be added to them after it. */
+void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
+		     const void *run);
+
+/* Single happenings, for the tables called top and log: copies of the report's own structs. */
+struct ky_happenings {
+	struct ky_records top, log;
+	bool wants_top, wants_log; /* else none are kept for it */
+};
+
+/* @top and @log are numbers of tables of @report. */
+void ky_happenings_init(struct ky_happenings *single, size_t size,
+			const struct ky_report_options *options, const struct ky_report *report,
+			size_t top, size_t log);
+void ky_happenings_fini(struct ky_happenings *single);
+/* Something lasted @ns. 0 or KYMO_E_MEMORY. */
+static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
+{
+	if (single->wants_log && ky_records_add(&single->log, 0, record) < 0)
+		return KYMO_E_MEMORY;
+	return single->wants_top ? ky_records_add(&single->top, ns, record) : 0;
+}
+
+/* Is the table to be shown? Logs need not be kept when not. */
+bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
+		     size_t table);
+/* How many rows of a table of this kind are wanted at most; 0: all. */
+uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind);
+/*
+ * How many happenings have to be kept for a table of them; 0: all, as those that are wanted are known
+ * when all are sorted.
+ */
+uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
+			size_t table);
+/* @options->by, or what the report likes. */
+enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked);
+/* The duration of the range, or of the interval; 0 without events. */
+uint64_t ky_report_range_ns(const struct ky_model *model);
+/* @value as a part of @whole; 0 of nothing. */
+double ky_part(uint64_t value, uint64_t whole);
+/* How long it is from @begin to @end; 0 when that goes backwards. */
+static inline uint64_t ky_ns_between(int64_t begin, int64_t end)
+{
+	return end > begin ? (uint64_t)end - (uint64_t)begin : 0;
+}
+
+/* What tells @host from the others where there are several, else NULL: for ky_cell_process(). */
+const char *ky_report_host(const struct ky_model *model, const struct ky_host *host);
+/* That in a cell of its own: empty where there is only one host. */
+void ky_cell_host(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		  const struct ky_host *host);
+/* A thread's cell. */
+void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		    const struct ky_thread *thread);
+/* A file's cell; empty for NULL. */
+void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file);
+/* "disk", "net", "pipe", "other", "unknown"; static. */
+const char *ky_file_kind_text(enum ky_file_kind kind);
+/* "open", "read", "write", "sync", "copy"; static. */
+const char *ky_io_kind_text(enum ky_io_kind kind);
+/* "ENOENT", "errno 4711". */
+void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number);
+/* An interrupt's cell. */
+void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_irq_line *line);
+/* "hard", "soft", "vector"; static. */
+const char *ky_irq_kind_text(enum ky_irq_kind kind);
+/* A note on lost events, where there were any. */
+int ky_report_note_losses(struct ky_report_result *result);
+/* The same for reports on files, and on what is not known of their names. */
+int ky_report_note_files(struct ky_report_result *result);
+
+/* ---- documentation ------------------------------------------------------------------- */
+
+/* What `kymo report NAME --help` prints, wrapped at @columns. */
+void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int columns);
+/* The same as Markdown: docs/reports/NAME.md. */
+void ky_report_markdown(struct ky_strbuf *out, const struct ky_report *report);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model's block devices: requests from their insertion to their completion, by device and
+ * first sector. A request may complete in parts: then what is left begins at a later sector.
+ * Requests without sectors (flushes) are not followed: their events do not name them.
+ */
+#include "analysis/state/model-internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct ky_disk *disk_new(struct ky_model *model, struct ky_host *host, uint32_t dev)
+{
+	struct ky_disk *disk = ky_arena_new(&model->arena, struct ky_disk);
+
+	if (!disk)
+		return NULL;
+	disk->index = (uint32_t)model->disks.len;
+	disk->dev = dev;
+	disk->host = host;
+	/* The kernel's dev_t: 12 bits of major, 20 of minor */
+	disk->name = ky_arena_printf(&model->arena, "%u,%u", dev >> 20, dev & 0xfffff);
+	if (!disk->name || ky_vec_push(&model->disks, disk) < 0 ||
+	    ky_map_set(&host->state->disks, (uint64_t)dev + 1, disk) < 0)
+		return NULL;
+	return disk;
+}
+
+static struct ky_disk *get_disk(struct ky_feed *feed, const struct ky_event *event,
+				const struct ky_handle *field)
+{
+	uint32_t dev = (uint32_t)ky_get_u64(event, field, 0);
+	struct ky_disk *disk = ky_map_get(&feed->host->state->disks, (uint64_t)dev + 1);
+
+	return disk ? disk : disk_new(feed->model, feed->host, dev);
+}
+
+int ky_on_dump_disk(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info)
+{
+	struct ky_disk *disk = get_disk(feed, event, &info->fields[KY_DUMP_DISK_DEV]);
+	size_t len;
+	const char *name = ky_get_text(event, &info->fields[KY_DUMP_DISK_NAME], &len);
+
+	if (disk && len)
+		disk->name = ky_arena_strndup(&feed->model->arena, name, len);
+	return disk && disk->name ? 0 : KYMO_E_MEMORY;
+}
+
+/* LTTng's mask, or the kernel's letters: "WS", "RA", "FWFS". */
+static unsigned int get_rwbs(const struct ky_event *event, const struct ky_handle *field)
+{
+	size_t len;
+	const char *text = ky_get_text(event, field, &len);
+	unsigned int rwbs = 0;
+
+	if (!len)
+		return (unsigned int)ky_get_u64(event, field, 0);
+	for (size_t i = 0; i < len; i++) {
+		switch (text[i]) {
+		case 'W':
+			rwbs |= KY_RWBS_WRITE;
+			break;
+		case 'D':
+			rwbs |= KY_RWBS_DISCARD;
+			break;
+		case 'R':
+			rwbs |= KY_RWBS_READ;
+			break;
+		case 'S':
+			rwbs |= KY_RWBS_SYNC;
+			break;
+		case 'M':
+			rwbs |= KY_RWBS_META;
+			break;
+		}
+	}
+	return rwbs;
+}
+
+/* What an event tells. */
+struct told {
+	struct ky_disk *disk;
+	uint64_t sector, n_sectors;
+};
+
+/* 1; 0: the event is about no sectors; or KYMO_E_MEMORY. */
+static int get_told(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info, struct told *told)
+{
+	told->disk = get_disk(feed, event, &info->fields[KY_RQ_DEV]);
+	told->sector = ky_get_u64(event, &info->fields[KY_RQ_SECTOR], UINT64_MAX);
+	told->n_sectors = ky_get_u64(event, &info->fields[KY_RQ_N], 0);
+	if (!told->disk)
+		return KYMO_E_MEMORY;
+	return told->n_sectors && told->sector != UINT64_MAX;
+}
+
+static struct ky_request *find(const struct told *told)
+{
+	return ky_map_get(&told->disk->requests, told->sector + 1);
+}
+
+static void drop(struct ky_disk *disk, struct ky_request *request, uint64_t at_sector)
+{
+	ky_map_del(&disk->requests, at_sector + 1);
+	request->next = disk->spare;
+	disk->spare = request;
+}
+
+static struct ky_request *request_new(struct ky_feed *feed, const struct told *told)
+{
+	struct ky_disk *disk = told->disk;
+	struct ky_request *request = disk->spare;
+
+	if (request)
+		disk->spare = request->next;
+	else
+		request = ky_arena_new(&feed->model->arena, struct ky_request);
+	if (!request || ky_map_set(&disk->requests, told->sector + 1, request) < 0)
+		return NULL;
+	*request = (struct ky_request){
+		.disk = disk,
+		.sector = told->sector,
+		.n_sectors = told->n_sectors,
+		.left = told->n_sectors,
+		.queue_ns = INT64_MIN,
+		.issue_ns = INT64_MIN,
+	};
+	return request;
+}
+
+/* Whose request it is: the event's own word, else what runs. */
+static int set_thread(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info, struct ky_request *request)
+{
+	int32_t tid = (int32_t)ky_get_i64(event, &info->fields[KY_RQ_TID], 0);
+
+	if (tid > 0)
+		request->thread = ky_model_thread_get(feed->model, feed->host, tid);
+	else
+		request->thread = ky_feed_thread(feed, event, info);
+	return tid > 0 && !request->thread ? KYMO_E_MEMORY : 0;
+}
+
+int ky_on_rq_insert(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info)
+{
+	struct ky_request *request;
+	struct told told;
+	int status = get_told(feed, event, info, &told);
+
+	if (status <= 0)
+		return status;
+	request = find(&told);
+	/* One that is still there was never seen to complete. */
+	if (request)
+		drop(told.disk, request, told.sector);
+	request = request_new(feed, &told);
+	if (!request)
+		return KYMO_E_MEMORY;
+	request->queue_ns = event->ns;
+	request->rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]);
+	return set_thread(feed, event, info, request);
+}
+
+int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info)
+{
+	struct ky_request *request;
+	struct told told;
+	int status = get_told(feed, event, info, &told);
+
+	if (status <= 0)
+		return status;
+	request = find(&told);
+	if (request && request->issue_ns != INT64_MIN) {
+		drop(told.disk, request, told.sector);
+		request = NULL;
+	}
+	if (!request) {
+		request = request_new(feed, &told);
+		if (!request || set_thread(feed, event, info, request) < 0)
+			return KYMO_E_MEMORY;
+	}
+	/* It may have grown in the queue, by merges. */
+	request->n_sectors = request->left = told.n_sectors;
+	request->rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]);
+	request->issue_ns = event->ns;
+	return 0;
+}
+
+/* The request that an event tells of. 1, 0 (none that is known), or KYMO_E_MEMORY. */
+static int get_request(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, struct told *told,
+		       struct ky_request **request)
+{
+	int status = get_told(feed, event, info, told);
+
+	if (status <= 0)
+		return status;
+	*request = find(told);
+	return *request != NULL;
+}
+
+int ky_on_rq_requeue(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info)
+{
+	struct ky_request *request;
+	struct told told;
+	int status = get_request(feed, event, info, &told, &request);
+
+	if (status > 0)
+		request->issue_ns = INT64_MIN;
+	return status < 0 ? status : 0;
+}
+
+/* It became a part of another one. */
+int ky_on_rq_merge(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info)
+{
+	struct ky_request *request;
+	struct told told;
+	int status = get_request(feed, event, info, &told, &request);
+
+	if (status > 0 && request->issue_ns == INT64_MIN)
+		drop(told.disk, request, told.sector);
+	return status < 0 ? status : 0;
+}
+
+static int move(const struct told *told, uint64_t from, uint64_t to)
+{
+	struct ky_request *request = ky_map_del(&told->disk->requests, from + 1);
+
+	if (!request)
+		return 0;
+	request->sector = to;
+	return ky_map_set(&told->disk->requests, to + 1, request);
+}
+
+/* A request that begins where this one ends begins earlier now. */
+int ky_on_bio_frontmerge(struct ky_feed *feed, const struct ky_event *event,
+			 const struct ky_class_info *info)
+{
+	struct told told;
+	int status = get_told(feed, event, info, &told);
+
+	return status <= 0 ? status : move(&told, told.sector + told.n_sectors, told.sector);
+}
+
+int ky_on_rq_remap(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info)
+{
+	struct told told;
+	int status = get_told(feed, event, info, &told);
+
+	if (status <= 0)
+		return status;
+	return move(&told, ky_get_u64(event, &info->fields[KY_RQ_OLD], told.sector), told.sector);
+}
+
+int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info)
+{
+	struct ky_request *request;
+	struct told told;
+	int64_t begin_ns;
+	int status = get_request(feed, event, info, &told, &request);
+
+	if (status <= 0)
+		return status;
+	ky_map_del(&told.disk->requests, told.sector + 1);
+	request->error = (int)ky_get_i64(event, &info->fields[KY_RQ_ERROR], 0);
+	if (told.n_sectors < request->left && !request->error) {
+		request->left -= told.n_sectors;
+		return ky_map_set(&told.disk->requests, told.sector + told.n_sectors + 1, request);
+	}
+	request->end_ns = event->ns;
+	begin_ns = request->issue_ns != INT64_MIN ? request->issue_ns : event->ns;
+	if (ky_model_tells(feed->model, request->thread, event->cpu_id) &&
+	    ky_model_tells_long(feed->model, event->ns - begin_ns))
+		status = ky_model_notify(feed->model, request, request);
+	request->next = told.disk->spare;
+	told.disk->spare = request;
+	return status < 0 ? status : 0;
+}

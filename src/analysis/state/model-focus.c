@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model: what is told, and when. Every event builds the state; listeners hear of what
+ * happens in the range, to the threads and on the CPUs that are asked for. At the boundaries
+ * (the begin and the end of the range, and of each interval) what adds up over time is cut.
+ */
+#include "analysis/state/model-internal.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+
+void ky_focus_init(struct ky_focus *focus)
+{
+	*focus =
+		(struct ky_focus){.begin_ns = INT64_MIN, .end_ns = INT64_MAX, .max_ns = UINT64_MAX};
+}
+
+void ky_focus_fini(struct ky_focus *focus)
+{
+	ky_vec_fini(&focus->tids);
+	ky_vec_fini(&focus->pids);
+	ky_vec_fini(&focus->comms);
+	ky_vec_fini(&focus->cgroups);
+	ky_vec_fini(&focus->cgroup_paths);
+	ky_vec_fini(&focus->cpus);
+}
+
+void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus)
+{
+	bool names_cgroups = focus->cgroups.len || focus->cgroup_paths.len;
+
+	model->follows_cgroups = focus->by_cgroup || names_cgroups;
+	model->names_threads =
+		focus->tids.len || focus->pids.len || focus->comms.len || names_cgroups;
+	model->chooses = model->names_threads || focus->cpus.len;
+	model->focus = focus;
+}
+
+bool ky_model_names_threads(const struct ky_model *model)
+{
+	return model->names_threads;
+}
+
+bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread)
+{
+	const struct ky_focus *focus = model->focus;
+
+	if (!model->names_threads)
+		return true;
+	if (!thread)
+		return false;
+	ky_vec_foreach(&focus->tids, tid) {
+		if (*tid == thread->tid)
+			return true;
+	}
+	ky_vec_foreach(&focus->pids, pid) {
+		if (*pid == thread->pid)
+			return true;
+	}
+	ky_vec_foreach(&focus->comms, comm) {
+		if (ky_glob_match(*comm, thread->comm))
+			return true;
+	}
+	return ky_focus_holds_cgroup(focus, thread);
+}
+
+bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id)
+{
+	if (!model->focus->cpus.len)
+		return true;
+	ky_vec_foreach(&model->focus->cpus, cpu) {
+		if (*cpu == cpu_id)
+			return true;
+	}
+	return false;
+}
+
+bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread, uint32_t cpu_id)
+{
+	return ky_focus_holds_cpu(model, cpu_id) && ky_model_in_focus(model, thread);
+}
+
+/* ---- boundaries ------------------------------------------------------------------------ */
+
+void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
+		    void *data)
+{
+	model->interval_ns = interval_ns;
+	model->tick = tick;
+	model->tick_data = data;
+}
+
+static int64_t add_ns(int64_t ns, int64_t more)
+{
+	return ns > INT64_MAX - more ? INT64_MAX : ns + more;
+}
+
+/* One past the last moment that is told of. */
+static int64_t focus_end(const struct ky_model *model)
+{
+	return model->focus ? add_ns(model->focus->end_ns, 1) : INT64_MAX;
+}
+
+static void set_boundary(struct ky_model *model)
+{
+	model->boundary_ns = focus_end(model);
+	if (model->tick && add_ns(model->begin_ns, model->interval_ns) < model->boundary_ns)
+		model->boundary_ns = model->begin_ns + model->interval_ns;
+}
+
+/* From @ns on it is told. */
+static void begin_telling(struct ky_model *model, int64_t ns)
+{
+	model->telling = true;
+	model->range_ns = model->begin_ns = model->end_ns = ns;
+	set_boundary(model);
+}
+
+void ky_model_first(struct ky_model *model, int64_t ns)
+{
+	model->first_ns = ns;
+	model->earliest_ns = ky_near_ns(ns, INT64_MIN);
+	model->latest_ns = ky_near_ns(ns, INT64_MAX);
+	if (model->focus && ns > model->focus->end_ns) {
+		/* Nothing is to be told, and nothing follows that is. */
+		model->telling = false;
+		model->over = true;
+		model->boundary_ns = ns;
+		return;
+	}
+	if (model->focus && ns < model->focus->begin_ns) {
+		model->telling = false;
+		model->boundary_ns = model->focus->begin_ns;
+		return;
+	}
+	begin_telling(model, ns);
+}
+
+int ky_model_cut(struct ky_model *model, int64_t ns)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->cpus, cpu) {
+		if (status >= 0)
+			status = ky_cpu_cut(model, *cpu, ns);
+	}
+	if (!(model->subjects & KY_ABOUT_WAITS))
+		return status;
+	ky_vec_foreach(&model->threads, thread) {
+		if (status >= 0)
+			status = ky_wait_flush(model, *thread, ns);
+	}
+	return status;
+}
+
+static void forget_missing(struct ky_model *model)
+{
+	ky_vec_foreach(&model->cpus, cpu)
+		(*cpu)->missing_before = (*cpu)->missing;
+}
+
+/* The next interval has its own. */
+static void forget_losses(struct ky_model *model)
+{
+	ky_vec_foreach(&model->hosts, host)
+		(*host)->lost_events = (*host)->gaps = (*host)->nameless = 0;
+	forget_missing(model);
+}
+
+/* How many wait already where the range, or an interval, begins. */
+static int tell_queues(struct ky_model *model, int64_t ns)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->cpus, cpu) {
+		if (status >= 0 && (*cpu)->n_waiting && ky_model_tells_cpu(model, (*cpu)->id))
+			status = ky_model_notify(model, queued, *cpu, ns);
+	}
+	return status;
+}
+
+int ky_model_boundary(struct ky_model *model, int64_t ns)
+{
+	int status = 0;
+
+	/* The last moment of all is no boundary: clocks that run over stop there. */
+	while (ns >= model->boundary_ns && model->boundary_ns != INT64_MAX && !model->over &&
+	       status >= 0) {
+		int64_t at = model->boundary_ns;
+
+		if (!model->telling) {
+			status = ky_model_cut(model, at);
+			begin_telling(model, at);
+			forget_missing(model);
+			if (status >= 0)
+				status = tell_queues(model, at);
+		} else if (at == focus_end(model)) {
+			model->end_ns = model->focus->end_ns;
+			model->over = true;
+		} else {
+			model->end_ns = at;
+			if (model->n_first_cpus == SIZE_MAX)
+				model->n_first_cpus = model->cpus.len;
+			status = ky_model_cut(model, at);
+			if (status >= 0)
+				status = model->tick(model->tick_data);
+			if (status >= 0)
+				status = tell_queues(model, at);
+			forget_losses(model);
+			model->begin_ns = at;
+			set_boundary(model);
+		}
+	}
+	return status < 0 ? status : model->over;
+}

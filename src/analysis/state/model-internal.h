@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the state model share; reports use model.h alone. */
+#ifndef KY_ANALYSIS_MODEL_INTERNAL_H
+#define KY_ANALYSIS_MODEL_INTERNAL_H
+
+#include "analysis/state/model.h"
+
+#define KY_CLASS_FIELDS 8
+
+struct ky_feed;
+struct ky_class_info;
+
+/* Handle one event of its class. 0 or a negative status, which ends the pass. */
+typedef int (*ky_event_handler)(struct ky_feed *feed, const struct ky_event *event,
+				const struct ky_class_info *info);
+
+/* What listeners can ask for beyond CPUs, threads and calls: only what one asks for is followed. */
+enum ky_subject {
+	KY_ABOUT_ALWAYS = 0,
+	KY_ABOUT_WAITS = 1,
+	KY_ABOUT_IRQS = 2,
+	KY_ABOUT_FILES = 4,
+	KY_ABOUT_BLOCK = 8,
+	KY_ABOUT_NET = 16,
+	KY_ABOUT_MEMORY = 32,
+	KY_ABOUT_FUTEX = 64,
+	KY_ABOUT_PERIODS = 128,
+};
+
+/* What the model needs to know of an event class; resolved once. */
+struct ky_class_info {
+	ky_event_handler handle; /* NULL: nothing to do, or nobody asks */
+	ky_event_handler whole;	 /* what @handle is when somebody asks */
+	/*
+	 * What perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...). Up to the first
+	 * sample it is of what was there before the recording, at the clock's zero mostly; @before
+	 * does what can be done with it.
+	 */
+	bool of_before;
+	ky_event_handler before;	/* NULL: nothing */
+	unsigned int subject;		/* enum ky_subject: who must ask */
+	const struct ky_irq_line *line; /* of interrupt vectors: which */
+	const struct ky_call_row *row;	/* of calls: what they do to files; NULL: nothing */
+	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
+	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
+	bool compat;
+	bool in_periods; /* it may begin or end one */
+	bool no_sign;	 /* says nothing of the CPU: recorders may write state dumps on their own */
+	/* By the handler's own enumeration. */
+	struct ky_handle fields[KY_CLASS_FIELDS];
+	/* The context of the thread that ran when the event happened. */
+	struct ky_handle tid, pid, comm, cgroup;
+	struct ky_handle cpu; /* where it happened, if the event says so itself */
+};
+
+/* The CPU of @event: its packet's, or what perf up to 4.1 says in each event; UINT32_MAX: none. */
+static inline uint32_t ky_event_cpu(const struct ky_event *event, const struct ky_class_info *info)
+{
+	if (event->cpu_id != UINT32_MAX || !info->cpu.cls)
+		return event->cpu_id;
+	return (uint32_t)ky_get_u64(event, &info->cpu, UINT32_MAX);
+}
+
+/* A data stream, as the model knows it. */
+struct ky_stream_state {
+	struct ky_host *host;
+	bool begun, has_switch, has_syscalls;
+	uint32_t cpu_id; /* the last one seen, for @cpu */
+	struct ky_cpu *cpu;
+	struct ky_map cpus; /* by ->index: those that its events named, as its packets do not */
+	int64_t last_ns;    /* of its last event; INT64_MIN: none yet */
+};
+
+/* Where the event at hand comes from. */
+struct ky_feed {
+	struct ky_model *model;
+	struct ky_host *host;
+	struct ky_stream_state *stream;
+	struct ky_cpu *cpu; /* NULL: the event belongs to no CPU */
+	/* What ky_model_current() found last, and of which event. */
+	const struct ky_event *asked;
+	struct ky_thread *thread;
+};
+
+/* What a CPU did over some time, which was known only at its end. */
+struct ky_late {
+	uint32_t cpu; /* by index */
+	int64_t begin_ns, end_ns;
+	enum ky_cpu_state state;
+	int32_t tid, pid; /* when BUSY; and what else was known of the thread */
+	uint64_t cgroup;
+	char comm[KY_COMM_SIZE];
+};
+
+/* What a thread did off the CPU is not told: it was found that it may have run meanwhile. */
+struct ky_doubt {
+	uint32_t host; /* by index */
+	int32_t tid;
+	int64_t left_ns; /* when it left the CPU, or was woken */
+};
+
+/* Hooks of a listener, by number: the functions behind its data. */
+#define KY_HOOKS	     (sizeof(struct ky_listener) / sizeof(void *))
+#define ky_hook_number(hook) (offsetof(struct ky_listener, hook) / sizeof(void *))
+
+/* A listener's hook; its type is that of its number. */
+struct ky_hooked {
+	void *call, *data;
+};
+
+struct ky_model {
+	struct ky_arena arena;
+	const struct ky_trace_set *set;
+	KY_VEC(struct ky_hooked) hooked[KY_HOOKS]; /* by hook: who listens */
+	KY_VEC(struct ky_host *) hosts;
+	KY_VEC(struct ky_cpu *) cpus;
+	KY_VEC(struct ky_thread *) threads;
+	KY_VEC(const char *) syscalls;
+	struct ky_names syscall_ids;	 /* name -> index + 1 */
+	struct ky_map syscall_numbers;	 /* number, compat in bit 63 -> index + 1 */
+	struct ky_stream_state *streams; /* by ky_stream.index */
+	KY_VEC(struct ky_irq_line *) lines;
+	KY_VEC(struct ky_file *) files;
+	KY_VEC(struct ky_disk *) disks;
+	KY_VEC(struct ky_netif *) netifs;
+	uint32_t n_spaces;
+	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
+	int64_t first_ns;		 /* of the first event at all */
+	int64_t earliest_ns, latest_ns;	 /* what is further from that becomes this: ky_near_ns() */
+	int64_t range_ns;		 /* where what is told begins; INT64_MIN: it has not yet */
+	int64_t begin_ns, end_ns;	 /* of the range, or of the interval */
+	uint64_t n_events;
+	unsigned int subjects; /* enum ky_subject: what listeners ask for */
+	/* What is told, and until when (model-focus.c). */
+	const struct ky_focus *focus; /* NULL: everything */
+	bool telling, over, names_threads, follows_cgroups;
+	bool chooses;	     /* the focus names threads or CPUs */
+	int64_t boundary_ns; /* at an event from here on there is something to do; INT64_MAX: never */
+	int64_t interval_ns;
+	int (*tick)(void *data);
+	void *tick_data;
+	size_t n_first_cpus;		 /* when the first interval was over; SIZE_MAX: it is not */
+	KY_VEC(struct ky_late) late;	 /* that the border of an interval lay in, by their ends */
+	KY_VEC(struct ky_late) foreseen; /* the same of an earlier pass, by CPU and begin */
+	KY_VEC(struct ky_doubt) doubts;	 /* of threads that were told of at such a border */
+	KY_VEC(struct ky_doubt) doubted; /* of an earlier pass, sorted */
+	struct ky_names late_files;	 /* which descriptor -> what a later state dump calls it */
+	struct ky_names foreseen_files;	 /* the same of an earlier pass */
+};
+
+/* What else there is on a host; made when it is first seen. */
+struct ky_host_state {
+	struct ky_names files;		   /* name -> struct ky_file * */
+	struct ky_map procs;		   /* pid -> struct ky_proc * */
+	struct ky_map tables;		   /* address in the kernel -> struct ky_fds * */
+	struct ky_map cgroups;		   /* number -> path */
+	struct ky_map disks;		   /* dev + 1 -> struct ky_disk * */
+	struct ky_names netifs;		   /* name -> struct ky_netif * */
+	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
+	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
+	uint32_t n_dumps;		   /* state dumps that have begun */
+};
+
+/* Times further apart are wrong ones; without them, what is subtracted and added up stays in its range. */
+#define KY_APART_MAX_NS (INT64_C(1) << 61)
+
+/* The time that is nearest to @ns of those around @origin_ns. */
+static inline int64_t ky_near_ns(int64_t origin_ns, int64_t ns)
+{
+	if (ns < origin_ns && (uint64_t)origin_ns - (uint64_t)ns > KY_APART_MAX_NS)
+		return origin_ns - KY_APART_MAX_NS;
+	if (ns > origin_ns && (uint64_t)ns - (uint64_t)origin_ns > KY_APART_MAX_NS)
+		return origin_ns + KY_APART_MAX_NS;
+	return ns;
+}
+
+/* model-focus.c: does the focus hold what happens to @thread (NULL: none) on a CPU? */
+bool ky_focus_holds(const struct ky_model *model, const struct ky_thread *thread, uint32_t cpu_id);
+bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id);
+/* model-cgroups.c: does the focus name the thread's control group? */
+bool ky_focus_holds_cgroup(const struct ky_focus *focus, const struct ky_thread *thread);
+
+/* Is what happens to @thread (NULL: to none) on CPU @cpu_id to be told? */
+static inline bool ky_model_tells(const struct ky_model *model, const struct ky_thread *thread,
+				  uint32_t cpu_id)
+{
+	return model->telling && (!model->chooses || ky_focus_holds(model, thread, cpu_id));
+}
+
+/* Of CPUs alone. */
+static inline bool ky_model_tells_cpu(const struct ky_model *model, uint32_t cpu_id)
+{
+	return !model->chooses || ky_focus_holds_cpu(model, cpu_id);
+}
+
+/* Is what took @ns to be told? */
+static inline bool ky_model_tells_long(const struct ky_model *model, int64_t ns)
+{
+	uint64_t long_ns = ns > 0 ? (uint64_t)ns : 0;
+
+	return !model->focus ||
+	       (long_ns >= model->focus->min_ns && long_ns <= model->focus->max_ns);
+}
+
+/* model-focus.c: an event at or after model->boundary_ns comes. 0, 1 when the focus is over, or negative. */
+int ky_model_boundary(struct ky_model *model, int64_t ns);
+/* The first event comes. */
+void ky_model_first(struct ky_model *model, int64_t ns);
+/* What adds up goes to the listeners up to @ns. */
+int ky_model_cut(struct ky_model *model, int64_t ns);
+/* ---- model-hindsight.c: what is known too late, of intervals that were told of already ---------- */
+
+/*
+ * At @ns it is found that @cpu was in @state (with @thread, when BUSY) since @begin_ns, which is not what
+ * it was taken for. 0 or KYMO_E_MEMORY.
+ */
+int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begin_ns, int64_t ns,
+		  enum ky_cpu_state state, const struct ky_thread *thread);
+/* What @thread does off the CPU since left_ns is not to be told: it may be over. 0 or KYMO_E_MEMORY. */
+int ky_model_doubt(struct ky_model *model, const struct ky_thread *thread);
+/* Did an earlier pass find so? */
+bool ky_model_doubted(const struct ky_model *model, const struct ky_thread *thread);
+/* An interval ends at @ns: what @cpu did up to there, as far as it is known, goes to the listeners. */
+int ky_cpu_cut(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
+
+/* Call @hook of every listener that has it; the first failure is the result. */
+#define ky_model_notify(model, hook, ...)                                                     \
+	({                                                                                    \
+		const struct ky_hooked *to_ = (model)->hooked[ky_hook_number(hook)].data;     \
+		size_t left_ = (model)->hooked[ky_hook_number(hook)].len;                     \
+		int notified_ = 0;                                                            \
+		for (; left_ && !notified_; left_--, to_++)                                   \
+			notified_ = ((__typeof__(((struct ky_listener *)0)->hook))to_->call)( \
+				to_->data, __VA_ARGS__);                                      \
+		notified_;                                                                    \
+	})
+
+/* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */
+int ky_model_resolve(struct ky_model *model, struct ky_host *host);
+/* Follow @subjects (enum ky_subject) from now on. */
+void ky_model_ask(struct ky_model *model, unsigned int subjects);
+/* The index of a system call's name, or KY_NO_SYSCALL when out of memory. @name is copied. */
+uint32_t ky_model_syscall(struct ky_model *model, const char *name);
+uint32_t ky_model_syscall_by_number(struct ky_model *model, int64_t number, bool compat);
+
+/* The thread that @tid means now on @host; made when it is new. NULL: out of memory. */
+struct ky_thread *ky_model_thread_get(struct ky_model *model, struct ky_host *host, int32_t tid);
+/* A new life of @tid. */
+struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *host, int32_t tid);
+void ky_thread_name(struct ky_thread *thread, const char *comm, size_t len_bytes);
+struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, uint32_t id);
+
+/*
+ * The thread that the event at hand happened in, by its context, else by what its CPU runs.
+ * *@thread is NULL when that is not known, or the CPU is idle.
+ */
+int ky_model_current(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread **thread);
+
+/* What the context says of the thread @tid that the event happened in. NULL: out of memory. */
+struct ky_thread *ky_model_context_thread(struct ky_feed *feed, const struct ky_event *event,
+					  const struct ky_class_info *info, int32_t tid);
+/* model-cgroups.c: the context tells in which control group the event's thread is. 0 or a negative status. */
+int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info);
+
+/* model-losses.c: events of the stream at hand were lost. As ky_model_feed() returns, but for the error's text. */
+int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch);
+/*
+ * Damage ended streams of @flow before the end of what is told, maybe. Returns the first one's, as @err, or 0; or
+ * KYMO_E_MEMORY.
+ */
+int ky_model_lose_damaged(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
+
+/* model-sched.c: @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
+int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
+/* Events were lost: what @cpu did between @begin_ns and @end_ns is unknown. */
+int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns);
+/* The state up to @ns goes to the listeners. */
+int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
+
+/* model-syscalls.c: end the call that @thread is in, if any, without its exit. */
+int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
+		    int64_t ns);
+
+/* The thread that the event happened in, without conclusions on the CPU. NULL: none, or unknown. */
+struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *event,
+				 const struct ky_class_info *info);
+
+/* ---- model-wait.c: what threads do off the CPU -------------------------------------------- */
+
+/* @thread left its CPU; @state is the switch's (0: it could run on). */
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns);
+/* It was woken for @cpu (or KY_UNKNOWN). @whole: this event began it, or the one that did was seen. */
+int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
+		 bool whole);
+/* Its sched_wakeup was told before the sched_waking at hand, which was at the same time. */
+int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread *thread);
+/* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */
+int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
+		bool switched);
+/* What @thread does is not known any more. */
+int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns);
+/* What it does off the CPU up to @ns goes to the listeners. */
+int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
+/* It moves to CPU @cpu, and waits there if it does. */
+int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
+
+/* ---- model-irq.c --------------------------------------------------------------------------- */
+
+/* The interrupt that runs on @cpu; NULL: none. */
+const struct ky_irq_line *ky_irq_current(const struct ky_cpu *cpu);
+/* Events of @cpu were lost. */
+void ky_irq_lose(struct ky_cpu *cpu);
+/* The line of (kind, nr); made when it is new. NULL: out of memory. */
+struct ky_irq_line *ky_irq_line_get(struct ky_model *model, struct ky_host *host,
+				    enum ky_irq_kind kind, int32_t nr, const char *name,
+				    size_t len);
+
+/* ---- model-io.c, model-files.c ---------------------------------------------------------------- */
+
+/* What a call does to files; a row of the table in model-io.c. */
+const struct ky_call_row *ky_call_row_find(const char *syscall);
+/* The fields of the row's entry (@exit: exit), "fd flags|how ...": as class rows have them. */
+const char *ky_call_row_fields(const struct ky_call_row *row, bool exit);
+/* A call begins: remember its arguments. */
+int ky_io_begin(struct ky_feed *feed, const struct ky_event *event,
+		const struct ky_class_info *info, struct ky_thread *thread);
+/* It ended as @call tells, and was @begun so: change the files, tell of it. */
+int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,
+	      struct ky_syscall *begun, const struct ky_call *call);
+
+struct ky_fds;
+/* The process of @thread; made when it is new. NULL: out of memory. */
+struct ky_proc *ky_proc_of(struct ky_model *model, struct ky_thread *thread);
+/* The file of a name; made when it is new. NULL: out of memory. */
+struct ky_file *ky_file_get(struct ky_model *model, struct ky_host *host, const char *name,
+			    size_t len, enum ky_file_kind kind);
+/* What kind of file has this name. */
+enum ky_file_kind ky_file_kind_of(const char *name, size_t len);
+/* The file of descriptor @fd; unknown ones get a name of their own. NULL: no such number. */
+int ky_fd_get(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file **file);
+int ky_fd_set(struct ky_model *model, struct ky_thread *thread, int64_t fd, struct ky_file *file,
+	      bool cloexec);
+int ky_fd_set_cloexec(struct ky_model *model, struct ky_thread *thread, int64_t fd, bool cloexec);
+int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first, uint64_t last);
+/* A new process, an exec, an end. */
+/*
+ * model-files-late.c. A dump tells that what was @unknown in process @pid (NULL, or known: then nothing is new) is @known.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_file_found(struct ky_model *model, const struct ky_file *unknown, int32_t pid,
+		  const struct ky_file *known);
+/* Is the dump that is being told one of the events' time, not of their beginning? */
+bool ky_files_dump_is_late(const struct ky_host *host);
+/* What a dump of an earlier pass has called it, as many uses as it has had. NULL: nothing. */
+const char *ky_file_foreseen(const struct ky_model *model, const struct ky_file *unknown);
+/* @model is to know what @before has found. 0 or KYMO_E_MEMORY. */
+int ky_files_foresee(struct ky_model *model, const struct ky_model *before);
+
+int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_thread *child);
+/* The state dump says which table of files @thread uses; 0: it does not. */
+int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t table);
+void ky_files_exec(struct ky_thread *thread);
+void ky_files_exit(struct ky_thread *thread);
+void ky_files_fini(struct ky_model *model);
+
+/* ---- model-periods.c ------------------------------------------------------------------------ */
+
+/* Does @event, whose class is in_periods, end or begin some? */
+int ky_periods_see(struct ky_feed *feed, const struct ky_event *event,
+		   const struct ky_class_info *info);
+/* Events of @host were lost up to @end_ns. */
+void ky_periods_lose(struct ky_model *model, const struct ky_host *host, int64_t end_ns);
+/* The trace is over. */
+int ky_periods_end(struct ky_model *model);
+void ky_periods_fini(struct ky_model *model);
+
+int ky_on_irq_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_irq_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_raise(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_softirq_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_vector_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_vector_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_irq(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_start(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_fd(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_disk(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_insert(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_issue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_requeue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_merge(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_complete(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_bio_frontmerge(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rq_remap(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_net_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fault_user(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fault_kernel(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rss(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_switch(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_migrate(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_waking(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_wakeup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_wakeup_new(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fork(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_newtask(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_exec(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_rename(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_setprio(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_memory(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_attach_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_statedump(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_syscall_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_syscall_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+
+/* What each handler finds in ky_class_info.fields. */
+enum {
+	KY_SWITCH_PREV_TID,
+	KY_SWITCH_NEXT_TID,
+	KY_SWITCH_PREV_COMM,
+	KY_SWITCH_NEXT_COMM,
+	KY_SWITCH_PREV_PRIO,
+	KY_SWITCH_NEXT_PRIO,
+	KY_SWITCH_PREV_STATE
+};
+/* migrate, wakeup, exit, setprio */
+enum { KY_TASK_TID, KY_TASK_COMM, KY_TASK_PRIO, KY_TASK_CPU, KY_TASK_FROM_CPU };
+enum {
+	KY_FORK_CHILD_TID,
+	KY_FORK_CHILD_PID,
+	KY_FORK_CHILD_COMM,
+	KY_FORK_PARENT_TID,
+	KY_FORK_PARENT_PID
+};
+enum { KY_NEWTASK_TID, KY_NEWTASK_COMM, KY_NEWTASK_FLAGS };
+enum { KY_EXEC_TID, KY_EXEC_OLD_TID, KY_EXEC_FILENAME };
+enum { KY_RENAME_TID, KY_RENAME_COMM };
+enum {
+	KY_STATEDUMP_TID,
+	KY_STATEDUMP_PID,
+	KY_STATEDUMP_PPID,
+	KY_STATEDUMP_COMM,
+	KY_STATEDUMP_FILES
+};
+enum { KY_CGROUP_TID, KY_CGROUP_ID, KY_CGROUP_PATH, KY_CGROUP_ROOT };
+/* The first two of every call; what is behind them is the row's (model-io.c). */
+enum { KY_SYSCALL_NUMBER, KY_SYSCALL_RET, KY_SYSCALL_ARGS };
+enum { KY_IRQ_NR, KY_IRQ_NAME };
+enum { KY_DUMP_FD_PID, KY_DUMP_FD_TABLE, KY_DUMP_FD, KY_DUMP_FD_FLAGS, KY_DUMP_FD_NAME };
+enum { KY_DUMP_DISK_DEV, KY_DUMP_DISK_NAME };
+enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_RQ_OLD };
+enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
+enum { KY_PAGE_ORDER };
+enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The state model: made from the traces' metadata, and freed. */
+#include "analysis/state/model-internal.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *trace)
+{
+	struct ky_host *host = ky_arena_new(&model->arena, struct ky_host);
+	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
+
+	if (!host)
+		return NULL;
+	host->index = (uint32_t)model->hosts.len;
+	host->trace = trace;
+	host->name = env && env->is_text ? env->text : "";
+	host->torn_until_ns = host->blind_until_ns = host->memory_ns = INT64_MIN;
+	ky_map_init(&host->threads);
+	ky_map_init(&host->cpus);
+	host->state = ky_arena_new(&model->arena, struct ky_host_state);
+	if (!host->state || ky_vec_push(&model->hosts, host) < 0)
+		return NULL;
+	return ky_model_resolve(model, host) < 0 ? NULL : host;
+}
+
+/* The streams of one host; a CPU that records switches exists even if nothing happens there. */
+static int add_streams(struct ky_model *model, struct ky_host *host)
+{
+	bool any = false, all = true;
+
+	ky_vec_foreach(&model->set->streams, it) {
+		const struct ky_stream *stream = *it;
+		struct ky_stream_state *state = &model->streams[stream->index];
+
+		if (stream->trace != host->trace)
+			continue;
+		*state = (struct ky_stream_state){.host = host, .last_ns = INT64_MIN};
+		for (size_t i = 0; stream->cls && i < stream->cls->events.len; i++) {
+			uint32_t index = stream->cls->events.data[i]->index;
+			ky_event_handler handle = host->classes[index].whole;
+
+			state->has_switch |= handle == ky_on_switch;
+			state->has_syscalls |= handle == ky_on_syscall_entry;
+		}
+		any |= state->has_switch;
+		all &= !state->has_switch || stream->has_cpu_id;
+		if (!state->has_switch || !stream->has_cpu_id)
+			continue;
+		if (!ky_model_cpu_get(model, host, stream->cpu_id))
+			return KYMO_E_MEMORY;
+		if (stream->cpu_id < 64)
+			host->recorded_cpus |= UINT64_C(1) << stream->cpu_id;
+	}
+	host->knows_cpus = any && all;
+	return 0;
+}
+
+/* A host's name where no other one has it, else the trace's path. */
+static void label_hosts(struct ky_model *model)
+{
+	ky_vec_foreach(&model->hosts, host) {
+		(*host)->label = (*host)->name[0] ? (*host)->name : (*host)->trace->path;
+		ky_vec_foreach(&model->hosts, other) {
+			if (*other != *host && strcmp((*other)->name, (*host)->name) == 0)
+				(*host)->label = (*host)->trace->path;
+		}
+	}
+}
+
+struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct ky_model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		goto fail;
+	ky_arena_init(&model->arena);
+	ky_names_init(&model->syscall_ids);
+	ky_map_init(&model->syscall_numbers);
+	model->set = set;
+	model->first_ns = model->range_ns = model->begin_ns = model->end_ns = INT64_MIN;
+	model->n_first_cpus = SIZE_MAX;
+	model->boundary_ns = INT64_MAX;
+	model->telling = true;
+	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
+	if (!model->streams)
+		goto fail;
+	ky_vec_foreach(&set->traces, trace) {
+		struct ky_host *host = add_host(model, *trace);
+
+		if (!host || add_streams(model, host) < 0)
+			goto fail;
+	}
+	label_hosts(model);
+	ky_model_ask(model, 0);
+	return model;
+fail:
+	ky_model_free(model);
+	ky_error_nomem(err);
+	return NULL;
+}
+
+void ky_model_free(struct ky_model *model)
+{
+	if (!model)
+		return;
+	ky_periods_fini(model);
+	ky_files_fini(model);
+	ky_vec_foreach(&model->disks, disk)
+		ky_map_fini(&(*disk)->requests);
+	ky_vec_foreach(&model->hosts, host) {
+		ky_map_fini(&(*host)->threads);
+		ky_map_fini(&(*host)->cpus);
+		if (!(*host)->state)
+			continue;
+		ky_map_fini(&(*host)->state->cgroups);
+		ky_map_fini(&(*host)->state->disks);
+		ky_map_fini(&(*host)->state->spaces);
+		ky_names_fini(&(*host)->state->netifs);
+		for (int i = 0; i < KY_IRQ_KINDS; i++)
+			ky_map_fini(&(*host)->state->lines[i]);
+	}
+	ky_vec_fini(&model->lines);
+	ky_vec_fini(&model->files);
+	ky_vec_fini(&model->disks);
+	ky_vec_fini(&model->netifs);
+	for (size_t i = 0; i < KY_HOOKS; i++)
+		ky_vec_fini(&model->hooked[i]);
+	ky_vec_fini(&model->hosts);
+	ky_vec_fini(&model->cpus);
+	ky_vec_fini(&model->threads);
+	ky_vec_fini(&model->syscalls);
+	ky_vec_fini(&model->late);
+	ky_vec_fini(&model->foreseen);
+	ky_vec_fini(&model->doubts);
+	ky_vec_fini(&model->doubted);
+	ky_names_fini(&model->late_files);
+	ky_names_fini(&model->foreseen_files);
+	ky_names_fini(&model->syscall_ids);
+	ky_map_fini(&model->syscall_numbers);
+	for (size_t i = 0; model->streams && i < model->set->streams.len; i++)
+		ky_map_fini(&model->streams[i].cpus);
+	free(model->streams);
+	ky_arena_fini(&model->arena);
+	free(model);
+}

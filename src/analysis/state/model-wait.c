@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model: what threads do off the CPU. A wait for a CPU begins with the first waking since
+ * the thread last ran, or with the switch that took it off although it could run on; it ends
+ * with the switch to it. Waits over lost switches are not told of, as the thread may have run.
+ */
+#include "analysis/state/model-internal.h"
+
+/* The kernel's task states, as switches tell them; what is above says "preempted". */
+#define TASK_INTERRUPTIBLE   0x01
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_STATES	     0xff
+
+/* @thread waits for CPU @cpu now, or for none (KY_UNKNOWN, or one that was never seen). */
+static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	struct ky_cpu *from = thread->queue, *to = NULL;
+	int status = 0;
+
+	if (from ? (int32_t)from->id == cpu : cpu == KY_UNKNOWN)
+		return 0;
+	if (cpu >= 0)
+		to = ky_map_get(&thread->host->cpus, (uint32_t)cpu);
+	thread->queue = to;
+	if (from && from->n_waiting) {
+		from->n_waiting--;
+		if (model->telling && ky_model_tells_cpu(model, from->id))
+			status = ky_model_notify(model, queued, from, ns);
+	}
+	if (to) {
+		to->n_waiting++;
+		if (status >= 0 && model->telling && ky_model_tells_cpu(model, to->id))
+			status = ky_model_notify(model, queued, to, ns);
+	}
+	return status;
+}
+
+/* What it did off the CPU is not told: it may have run meanwhile. */
+static int drop_off(struct ky_model *model, struct ky_thread *thread)
+{
+	int status = thread->off == KY_OFF_UNKNOWN ? 0 : ky_model_doubt(model, thread);
+
+	thread->off = KY_OFF_UNKNOWN;
+	return status;
+}
+
+int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+{
+	int64_t begin = thread->off_ns;
+	uint32_t cpu = thread->cpu < 0 ? UINT32_MAX : (uint32_t)thread->cpu;
+
+	if (thread->off == KY_OFF_UNKNOWN || begin >= ns)
+		return 0;
+	if (thread->left_ns < thread->host->blind_until_ns || thread->left_ns <= thread->stray_ns)
+		return drop_off(model, thread);
+	thread->off_ns = ns;
+	if (!ky_model_tells(model, thread, cpu) || ky_model_doubted(model, thread))
+		return 0;
+	return ky_model_notify(model, off, thread, thread->off, begin, ns);
+}
+
+static int go_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
+		  int64_t ns)
+{
+	int status = ky_wait_flush(model, thread, ns);
+
+	thread->off = kind;
+	thread->off_ns = thread->left_ns = ns;
+	return status;
+}
+
+static enum ky_off_kind off_kind(uint64_t state)
+{
+	if (!(state & TASK_STATES))
+		return KY_OFF_READY;
+	if (state & TASK_INTERRUPTIBLE)
+		return KY_OFF_SLEEP;
+	return state & TASK_UNINTERRUPTIBLE ? KY_OFF_DISK : KY_OFF_OTHER;
+}
+
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
+{
+	enum ky_off_kind kind = off_kind(state);
+	int status;
+
+	/* What ends may still be taken off a CPU on its way; its last switch is the end. */
+	if (thread->dead && kind != KY_OFF_READY)
+		kind = KY_OFF_UNKNOWN;
+	/* It ran; since when, nobody knows if it was not known to run. */
+	status = drop_off(feed->model, thread);
+	if (status >= 0)
+		status = go_off(feed->model, thread, kind, ns);
+	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
+	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
+	thread->unannounced = false;
+	if (kind != KY_OFF_READY)
+		return status < 0 ? status : count(feed->model, thread, KY_UNKNOWN, ns);
+	if (status < 0)
+		return status;
+	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
+	return count(feed->model, thread, (int32_t)feed->cpu->id, ns);
+}
+
+static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *event,
+			       const struct ky_class_info *info)
+{
+	return (struct ky_wait){
+		.kind = KY_WAIT_WOKEN,
+		.begin_ns = event->ns,
+		.waker = ky_feed_thread(feed, event, info),
+		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
+	};
+}
+
+int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
+		 bool whole)
+{
+	int status;
+
+	/* A wait that began before a loss may be over: this is the first waking that counts. */
+	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
+		thread->wait.kind = KY_WAIT_NONE;
+	if (thread->running || thread->wait.kind)
+		return thread->running ? 0 : count(feed->model, thread, cpu, event->ns);
+	thread->wait = woken_by(feed, event, info);
+	/* Who woke it, and when, is told by the waking alone. */
+	if (!whole)
+		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
+	thread->woken = thread->wait;
+	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
+	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
+}
+
+/* A switch to the thread ended its wait. */
+static int tell_waited(struct ky_model *model, const struct ky_waited *waited)
+{
+	const struct ky_thread *thread = waited->thread;
+	int64_t begin = waited->wait.begin_ns;
+
+	if (!waited->wait.kind || begin == INT64_MIN || begin < thread->host->blind_until_ns ||
+	    begin <= thread->stray_ns || !ky_model_tells(model, thread, waited->cpu->id) ||
+	    !ky_model_tells_long(model, waited->end_ns - begin))
+		return 0;
+	return ky_model_notify(model, waited, waited);
+}
+
+int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info, struct ky_thread *thread)
+{
+	struct ky_waited waited = {.thread = thread, .end_ns = event->ns};
+	bool told = thread->woken.begin_ns != INT64_MIN;
+
+	thread->woken = woken_by(feed, event, info);
+	if (thread->wait.kind == KY_WAIT_WOKEN)
+		thread->wait = thread->woken;
+	if (!thread->running || told)
+		return 0;
+	/* The switch, too: it had not to wait. */
+	waited.cpu = ky_map_get(&thread->host->cpus, (uint32_t)thread->cpu);
+	waited.wait = thread->woken;
+	return waited.cpu ? tell_waited(feed->model, &waited) : 0;
+}
+
+int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
+		bool switched)
+{
+	struct ky_waited waited = {thread, cpu, thread->wait, ns};
+	int status;
+
+	if (!(model->subjects & KY_ABOUT_WAITS))
+		return 0;
+	status = count(model, thread, KY_UNKNOWN, ns);
+	if (switched && status >= 0)
+		status = ky_wait_flush(model, thread, ns);
+	else if (status >= 0)
+		status = drop_off(model, thread);
+	thread->wait.kind = KY_WAIT_NONE;
+	thread->off = KY_OFF_UNKNOWN;
+	return status < 0 || !switched ? status : tell_waited(model, &waited);
+}
+
+int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+{
+	int status = drop_off(model, thread);
+
+	thread->wait.kind = KY_WAIT_NONE;
+	return status < 0 ? status : count(model, thread, KY_UNKNOWN, ns);
+}
+
+int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+{
+	/* So far it was that CPU's, and is told of only where that one is. */
+	int status = model->chooses && model->subjects & KY_ABOUT_WAITS
+			     ? ky_wait_flush(model, thread, ns)
+			     : 0;
+
+	thread->cpu = cpu;
+	return status < 0 || !thread->queue ? status : count(model, thread, cpu, ns);
+}

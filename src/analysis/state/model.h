@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Linux state model: what every CPU and thread does, rebuilt from kernel events.
+ *
+ * It is built once per pass over the merged events and serves any number of reports: a
+ * report adds a struct ky_listener and is told what happened (a thread ran from here to there,
+ * a system call ended, ...). Truth before completeness:
+ *
+ *  - Nothing is assumed about a CPU before the first event that tells what it runs. When that
+ *    event comes it holds backwards, to where the CPU's record begins: had there been a switch
+ *    in between, it would have been recorded.
+ *  - Lost events make their CPU unknown over the gap, and calls that were under way in it
+ *    are not measured.
+ *  - Some kernels lose switches, and filters drop them: an event of a thread that was not known
+ *    to run contradicts the model. Then the time since the last sign of the old state is
+ *    unknown. Signs are switches, system calls and births; from the first contradiction on, every
+ *    event's context.
+ *  - What a CPU did that others name and that has no record is unknown, and so are calls and waits of
+ *    threads that were on it meanwhile, as far as events tell that they were.
+ *  - Each trace of a set is a host of its own: their thread ids do not mix.
+ *
+ * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
+ * them. Threads: one at a time per model.
+ *
+ * Files: model.c the pass, model-make.c its begin and end, model-ask.c what reports ask,
+ * model-focus.c what is told, model-hindsight.c what is found too late; model-classes.c which event is what and which fields it has (the
+ * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
+ * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c what
+ * users define.
+ */
+#ifndef KY_ANALYSIS_MODEL_H
+#define KY_ANALYSIS_MODEL_H
+
+#include "flow/graph/flow.h"
+
+#define KY_COMM_SIZE 16	       /* with the NUL; the kernel's TASK_COMM_LEN */
+#define KY_UNKNOWN   INT32_MIN /* of a pid, a priority, a CPU number */
+
+struct ky_model;
+struct ky_host;
+struct ky_cpu;
+struct ky_thread;
+struct ky_proc;
+struct ky_call_row;
+struct ky_period_def;
+struct ky_periods;
+
+/* ---- interrupts ---------------------------------------------------------------------- */
+
+enum ky_irq_kind {
+	KY_IRQ_HARD,   /* a device's handler */
+	KY_IRQ_SOFT,   /* a softirq: nr is its vector */
+	KY_IRQ_VECTOR, /* a vector of the CPU: local timer, reschedule, ... */
+	KY_IRQ_KINDS,
+};
+
+/* What interrupts: one for each (host, kind, number, name). */
+struct ky_irq_line {
+	uint32_t index; /* dense, over all hosts */
+	enum ky_irq_kind kind;
+	int32_t nr;
+	const char *name; /* "" when no event tells it */
+	struct ky_host *host;
+};
+
+/* ---- files --------------------------------------------------------------------------- */
+
+enum ky_file_kind {
+	KY_FILE_UNKNOWN, /* opened before the trace, and no state dump tells what it is */
+	KY_FILE_DISK,	 /* a path outside of /dev, /proc and /sys */
+	KY_FILE_NET,	 /* a socket that is not AF_UNIX or netlink */
+	KY_FILE_PIPE,
+	KY_FILE_OTHER, /* a device, /proc, an AF_UNIX socket, eventfd, ... */
+	KY_FILE_KINDS,
+};
+
+/* What descriptors refer to: one for each name of a host. */
+struct ky_file {
+	uint32_t index; /* dense, over all hosts */
+	enum ky_file_kind kind;
+	const char *name; /* a path, "127.0.0.1:7777", "pipe:[4711]", "fd 5 of 323" */
+	struct ky_host *host;
+	/* Of a descriptor of which nothing is known: which, and how many that was of one after the other; else 0. */
+	int32_t pid, fd;
+	uint32_t n_uses;
+};
+
+/* What a system call does to a file, for reports on I/O. */
+enum ky_io_kind {
+	KY_IO_NONE,
+	KY_IO_OPEN,  /* open, openat, openat2, creat, socket, dup, dup2, dup3 */
+	KY_IO_READ,  /* read, pread64, readv, recvfrom, recvmsg, ... */
+	KY_IO_WRITE, /* write, pwrite64, writev, sendto, sendmsg, ... */
+	KY_IO_SYNC,  /* fsync, fdatasync, sync, syncfs, sync_file_range, msync */
+	KY_IO_COPY,  /* from one file to another: sendfile, splice, copy_file_range, tee */
+	KY_IO_KINDS,
+};
+
+/* A system call under way. */
+struct ky_syscall {
+	uint32_t id; /* for ky_model_syscall_name(); KY_NO_SYSCALL: none */
+	uint32_t cpu_id;
+	int64_t begin_ns;
+	const struct ky_call_row *row; /* what it does to files; NULL: nothing */
+	struct ky_file *file, *to;     /* of the descriptors that it names; NULL: none */
+	int64_t args[4];	       /* by the row; 0 when not told */
+};
+
+#define KY_NO_SYSCALL UINT32_MAX
+
+/* ---- waiting for a CPU --------------------------------------------------------------- */
+
+/* Why a thread is off the CPU. */
+enum ky_off_kind {
+	KY_OFF_UNKNOWN,
+	KY_OFF_READY, /* it could run, and waits for a CPU */
+	KY_OFF_SLEEP, /* it waits for something, interruptible */
+	KY_OFF_DISK,  /* uninterruptible: most often for a disk, or a lock in the kernel */
+	KY_OFF_OTHER, /* stopped, traced, parked; a kernel thread that has nothing to do */
+	KY_OFF_KINDS,
+};
+
+enum ky_wait_kind {
+	KY_WAIT_NONE,
+	KY_WAIT_WOKEN,	   /* it was woken, and waits */
+	KY_WAIT_PREEMPTED, /* it was taken off the CPU while it could have run on */
+};
+
+/* A thread waits, or waited, for a CPU. */
+struct ky_wait {
+	enum ky_wait_kind kind;
+	/* The first waking since it last ran, or the switch that took it off; INT64_MIN: was not seen. */
+	int64_t begin_ns;
+	const struct ky_thread *waker; /* what ran where it was woken; NULL: idle or unknown */
+	const struct ky_irq_line *irq; /* the interrupt that woke it; NULL: none */
+};
+
+/* One life of a thread id: an id that is used again gets a new struct. */
+struct ky_thread {
+	uint32_t index; /* dense, over all hosts: for arrays of reports */
+	int32_t tid;
+	int32_t pid;  /* or KY_UNKNOWN */
+	int32_t ppid; /* or KY_UNKNOWN */
+	int32_t prio; /* LTTng's scale: kernel priority - 100, 20 is nice 0; or KY_UNKNOWN */
+	int32_t cpu;  /* where it ran last, or will run after a migration; or KY_UNKNOWN */
+	struct ky_syscall syscall;
+	struct ky_wait wait;
+	struct ky_wait woken;	 /* the last wake-up that counted; KY_WAIT_NONE: none yet */
+	enum ky_off_kind off;	 /* while it does not run */
+	int64_t off_ns;		 /* since when, or since the interval's begin */
+	int64_t left_ns;	 /* since when, whatever intervals there are */
+	int64_t stray_ns;	 /* last told to be on a CPU without a record; INT64_MIN: never */
+	struct ky_cpu *queue;	 /* whose queue counts it; NULL: none */
+	struct ky_proc *proc;	 /* its process, once files matter */
+	uint64_t cgroup;	 /* its control group, of version 2; 0: unknown */
+	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
+	bool running;		 /* it is some CPU's current */
+	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
+	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
+	bool born;	  /* its fork was seen */
+	bool fresh;	  /* and was not told of yet */
+	bool dead;	  /* its exit was seen */
+	bool returned;	  /* its first return to user space was seen (after a fork) */
+	struct ky_host *host;
+};
+
+enum ky_cpu_state {
+	KY_CPU_UNKNOWN,
+	KY_CPU_IDLE,
+	KY_CPU_BUSY,
+};
+
+struct ky_cpu {
+	uint32_t index; /* dense, over all hosts */
+	uint32_t id;
+	struct ky_host *host;
+	enum ky_cpu_state state;
+	struct ky_thread *current; /* when BUSY */
+	int64_t since_ns; /* the state holds from here; when UNKNOWN: the record is whole from here */
+	int64_t seen_ns;	 /* the last sign of the state, at or after since_ns */
+	uint64_t missing;	 /* switches that must have been there but were not recorded */
+	uint64_t missing_before; /* the range or interval: so many of them */
+	bool unnamed;		 /* the process of @current is not known */
+	int64_t begin_ns; /* where its record begins; INT64_MIN before the first switch stream's packet */
+	int64_t lost_ns;	  /* time over which events were lost */
+	int64_t lost_until_ns;	  /* unknown up to here, whatever @state; INT64_MIN: nothing lost */
+	int64_t cut_ns;		  /* its record ends here, in damage; INT64_MIN: it does not */
+	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
+	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
+};
+
+/* A machine's memory, in the order of the state dump's fields. */
+enum {
+	KY_MACHINE_TOTAL,
+	KY_MACHINE_FREE,
+	KY_MACHINE_AVAILABLE,
+	KY_MACHINE_BUFFERS,
+	KY_MACHINE_CACHED,
+	KY_MACHINE_SWAP_TOTAL,
+	KY_MACHINE_SWAP_FREE,
+	KY_MACHINE_PARTS
+};
+
+/* One trace. */
+struct ky_host {
+	uint32_t index;
+	const struct ky_trace *trace;
+	const char *name;	/* the environment's hostname, or "" */
+	const char *label;	/* what tells it from the others: its name, or its trace's path */
+	struct ky_map threads;	/* tid -> the one alive, or the last one */
+	struct ky_map cpus;	/* id + 1 -> struct ky_cpu * */
+	int64_t torn_until_ns;	/* calls that began before this ran across lost events */
+	int64_t blind_until_ns; /* so did waits for a CPU, where switches were lost */
+	/* Of the range, or the interval: */
+	uint64_t lost_events; /* known number; lost packets may add more */
+	uint64_t gaps;
+	uint64_t nameless;	/* files that were opened without a path being told */
+	unsigned int abilities; /* enum ky_ability, by its metadata */
+	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
+	uint64_t recorded_cpus, absent_cpus;
+	bool announces;	   /* sched_waking is recorded: each sched_wakeup follows one */
+	bool knows_cpus;   /* streams tell their CPUs: others have no record */
+	bool lacks_cpus;   /* events name some that have none */
+	int64_t memory_ns; /* when this was dumped; INT64_MIN: it was not */
+	uint64_t memory_bytes[KY_MACHINE_PARTS];
+	struct ky_class_info *classes; /* by ky_event_class.index */
+	struct ky_host_state *state;   /* files, devices, interrupts */
+};
+
+/* Why a system call has no duration. */
+enum ky_call_outcome {
+	KY_CALL_DONE,	   /* entry and exit seen */
+	KY_CALL_HEADLESS,  /* exit only: it began before the trace */
+	KY_CALL_BIRTH,	   /* exit only: a new thread's return from its creation */
+	KY_CALL_TORN,	   /* events were lost between entry and exit */
+	KY_CALL_NO_RETURN, /* entry only, and the thread went on: rt_sigreturn does that */
+	KY_CALL_EXITED,	   /* entry only: the thread ended in it (exit, exit_group) */
+	KY_CALL_UNENDED,   /* entry only: under way at the end of the trace */
+	KY_CALL_OUTCOMES,
+};
+
+struct ky_call {
+	struct ky_thread *thread;
+	uint32_t syscall; /* for ky_model_syscall_name() */
+	enum ky_call_outcome outcome;
+	int64_t begin_ns, end_ns; /* INT64_MIN where not seen */
+	bool has_ret;
+	int64_t ret;
+	uint32_t cpu_id; /* of its last event */
+	int64_t args[4]; /* of futex(): address, operation, value */
+};
+
+/* A system call on files, over with its result. */
+struct ky_io {
+	const struct ky_call *call; /* done: both times are known */
+	enum ky_io_kind kind;
+	const struct ky_file *file; /* read from, written to, opened; NULL: not known, or failed */
+	const struct ky_file *to;   /* of KY_IO_COPY: written to */
+	uint64_t bytes;		    /* moved; 0 for calls that tell none */
+};
+
+/* A thread waited for a CPU and got it. */
+struct ky_waited {
+	struct ky_thread *thread;
+	const struct ky_cpu *cpu;
+	struct ky_wait wait;
+	int64_t end_ns;
+};
+
+/* An interrupt handler ran. */
+struct ky_irq {
+	const struct ky_irq_line *line;
+	const struct ky_cpu *cpu;
+	int64_t raise_ns; /* of softirqs; INT64_MIN: not seen */
+	int64_t begin_ns; /* INT64_MIN: not seen */
+	int64_t end_ns;
+	/* On top of another one: a softirq of a softirq, the others of one that is none. */
+	bool nested;
+	const struct ky_thread *thread; /* that it interrupted; NULL: idle or unknown */
+};
+
+/* A block device. */
+struct ky_disk {
+	uint32_t index; /* dense, over all hosts */
+	uint32_t dev;
+	const char *name; /* "vda"; "254,0" without a state dump */
+	struct ky_host *host;
+	struct ky_map requests;	  /* first sector + 1 -> under way */
+	struct ky_request *spare; /* for use again */
+};
+
+/* LTTng's words for what a request does. */
+#define KY_RWBS_WRITE	1
+#define KY_RWBS_DISCARD 2
+#define KY_RWBS_READ	4
+#define KY_RWBS_SYNC	32
+#define KY_RWBS_META	64
+
+/* A request of a block device. Those without sectors (flushes) are not followed. */
+struct ky_request {
+	const struct ky_disk *disk;
+	uint64_t sector, n_sectors; /* of 512 bytes */
+	unsigned int rwbs;
+	int64_t queue_ns; /* inserted into the queue; INT64_MIN: not seen */
+	int64_t issue_ns; /* given to the device; INT64_MIN: not yet */
+	int64_t end_ns;
+	uint64_t left; /* sectors that have not completed */
+	int error;
+	const struct ky_thread *thread; /* that it was inserted or issued for; NULL: unknown */
+	struct ky_request *next;
+};
+
+/* A network interface. */
+struct ky_netif {
+	uint32_t index; /* dense, over all hosts */
+	const char *name;
+	struct ky_host *host;
+};
+
+/* How a period of the user's ended (periods.h). */
+enum ky_period_outcome {
+	KY_PERIOD_DONE,
+	KY_PERIOD_HEADLESS,  /* its end only */
+	KY_PERIOD_TORN,	     /* events were lost in it */
+	KY_PERIOD_OUTLIVED,  /* the one that it is in ended first */
+	KY_PERIOD_UNENDED,   /* open at the end of the trace */
+	KY_PERIOD_FORGOTTEN, /* too many were open: the oldest make room */
+	KY_PERIOD_OUTCOMES,
+};
+
+struct ky_period {
+	const struct ky_period_def *def;
+	enum ky_period_outcome outcome;
+	int64_t begin_ns, end_ns; /* INT64_MIN where not seen */
+	int64_t parent_ns;	  /* where the one that it is in began; INT64_MIN: none */
+	struct ky_thread *thread; /* that its first event happened in; NULL: idle or unknown */
+	uint32_t cpu_id;	  /* of its last event */
+	const char *captured;	  /* "fd=3 ret=17"; "" without captures */
+};
+
+struct ky_packet_seen {
+	const struct ky_netif *netif;
+	bool received, failed; /* or sent; the driver took it not */
+	uint64_t bytes;
+	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	int64_t ns;
+};
+
+enum { KY_RSS_FILE, KY_RSS_ANON, KY_RSS_SWAP, KY_RSS_SHARED, KY_RSS_MEMBERS };
+
+/* An address space, and what of it is resident, as told last. */
+struct ky_space {
+	uint32_t index;			/* dense, over all hosts */
+	const struct ky_thread *thread; /* one that ran in it; NULL: none was seen */
+	uint64_t bytes[KY_RSS_MEMBERS];
+};
+
+/* Pages, or the size of a process, changed. */
+enum ky_memory_kind {
+	KY_MEMORY_ALLOC, /* value: pages */
+	KY_MEMORY_FREE,
+	KY_MEMORY_FAULT, /* value: 1 for a fault of user space, 0 of the kernel */
+	KY_MEMORY_RSS,	 /* of @space */
+};
+
+struct ky_memory {
+	enum ky_memory_kind kind;
+	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	const struct ky_host *host;
+	uint64_t value;
+	const struct ky_space *space; /* as it is now */
+	int64_t ns;
+};
+
+/*
+ * What a report wants to be told; NULL where it does not care. Calls come in the order of the
+ * events; each may return a negative status, which ends the pass.
+ */
+struct ky_listener {
+	void *data;
+	/* @cpu was in @state from @begin_ns to @end_ns; @thread ran when BUSY, else NULL. */
+	int (*ran)(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		   struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
+	/* @thread moved to another CPU (thread->cpu is the new one). */
+	int (*migrated)(void *data, struct ky_thread *thread, int64_t ns);
+	/* A call began. */
+	int (*call_begin)(void *data, struct ky_thread *thread, int64_t ns);
+	/* A call is over, one way or another. */
+	int (*call)(void *data, const struct ky_call *call);
+	/* A switch gave it a CPU. */
+	int (*switched)(void *data, struct ky_thread *thread, int64_t ns);
+	int (*thread_born)(void *data, struct ky_thread *thread, int64_t ns);
+	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
+	/* It waited for a CPU and runs. */
+	int (*waited)(void *data, const struct ky_waited *waited);
+	/* @cpu has more or fewer threads waiting: cpu->n_waiting; or has some where what is told begins. */
+	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
+	/* A thread was off the CPU between the two times. */
+	int (*off)(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,
+		   int64_t end_ns);
+	/* A call on files is over. Comes after call(). */
+	int (*io)(void *data, const struct ky_io *io);
+	/* A futex() is over, and was measured. Comes after call(). */
+	int (*futex)(void *data, const struct ky_call *call);
+	int (*irq)(void *data, const struct ky_irq *irq);
+	/* A request of a block device completed. */
+	int (*request)(void *data, const struct ky_request *request);
+	int (*packet)(void *data, const struct ky_packet_seen *packet);
+	int (*memory)(void *data, const struct ky_memory *memory);
+	/* A period of the user's is over. */
+	int (*period)(void *data, const struct ky_period *period);
+	/* Events were lost on @cpu (NULL: of no CPU) between the two times. */
+	int (*lost)(void *data, const struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns,
+		    uint64_t events);
+};
+
+/*
+ * What listeners are told of. All other events build the state only, so that what is told is right
+ * from its first moment on.
+ */
+struct ky_focus {
+	int64_t begin_ns, end_ns; /* both inclusive; INT64_MIN and INT64_MAX: everything */
+	/*
+	 * Threads, by what is known of them when it happens: one passes that any of them names.
+	 * ran() tells of all threads; see ky_model_in_focus().
+	 */
+	KY_VEC(int32_t) tids;
+	KY_VEC(int32_t) pids;
+	KY_VEC(const char *) comms;	   /* wildcards, borrowed */
+	KY_VEC(uint64_t) cgroups;	   /* of version 2, by their numbers */
+	KY_VEC(const char *) cgroup_paths; /* wildcards, borrowed */
+	bool by_cgroup;		 /* threads' control groups are wanted, beside what is chosen */
+	KY_VEC(uint32_t) cpus;	 /* empty: all */
+	uint64_t min_ns, max_ns; /* of what has a duration (calls, waits, interrupts, requests) */
+};
+
+void ky_focus_init(struct ky_focus *focus); /* everything */
+void ky_focus_fini(struct ky_focus *focus);
+
+/*
+ * A model of the traces of @set, which must outlive it. NULL and @err when out of memory.
+ */
+struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err);
+void ky_model_free(struct ky_model *model); /* NULL is fine */
+
+/* Tell @listener from now on; the struct is copied. 0 or KYMO_E_MEMORY. */
+int ky_model_listen(struct ky_model *model, const struct ky_listener *listener);
+
+/* Tell nobody any more. */
+void ky_model_unlisten(struct ky_model *model);
+
+/* Before the first event. @focus is borrowed. */
+void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus);
+/* Follow @periods (borrowed), for listeners that ask. Before the first event. 0 or KYMO_E_MEMORY. */
+int ky_model_set_periods(struct ky_model *model, const struct ky_periods *periods);
+/* Is the thread one of those that the focus names, as far as is known now? NULL: when it names none. */
+bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread);
+/* The path of the thread's control group, as the trace tells it; NULL: it does not. */
+const char *ky_model_cgroup_path(const struct ky_thread *thread);
+/* Does the focus name threads? */
+bool ky_model_names_threads(const struct ky_model *model);
+
+/*
+ * Call @tick whenever @interval_ns of the range are over: listeners know everything up to there, and
+ * the range is that interval. It may unlisten and listen. What lasts longer than an interval is told
+ * where it ends; what adds up (ran, off) is told in parts.
+ */
+void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
+		    void *data);
+/*
+ * At the end of an interval a CPU is told to do still what was seen of it last. Later it may be found
+ * that a switch was missing there, or what it did when nobody knew. Such places are kept: are there any?
+ */
+bool ky_model_hindsight(const struct ky_model *model);
+/* A new @model is to go over the same events again: it knows what @before found too late. 0 or KYMO_E_MEMORY. */
+int ky_model_foresee(struct ky_model *model, const struct ky_model *before);
+
+/*
+ * Feed one batch; they must come in the order of the merge. 0, 1 when the focus is over (nothing that
+ * comes will be told), or a negative status.
+ */
+int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err);
+
+/* Does @event, the next one, only tell what was there before the first one of the trace? */
+bool ky_model_is_before(const struct ky_model *model, const struct ky_host *host,
+			const struct ky_event *event);
+
+/* No more events: closes what is open at the last event's time and tells the listeners. */
+int ky_model_end(struct ky_model *model, struct kymo_error *err);
+
+/*
+ * Run a whole pass: every batch of @flow, then the end. A damaged trace is analysed as far as
+ * it can be read: then the model has ended and the error is returned.
+ */
+int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
+
+/* What the traces can tell, by their metadata: a report that needs more says so. */
+enum ky_ability {
+	KY_CAN_SWITCH = 1,   /* sched_switch */
+	KY_CAN_SYSCALLS = 2, /* system call entries and exits */
+	KY_CAN_CONTEXT = 4,  /* events carry their thread's id */
+	KY_CAN_MIGRATE = 8,  /* sched_migrate_task */
+	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
+	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
+	KY_CAN_SOFTIRQ = 64,
+	KY_CAN_BLOCK = 128,   /* requests of block devices */
+	KY_CAN_NET = 256,     /* packets of network interfaces */
+	KY_CAN_PAGES = 512,   /* pages allocated and freed */
+	KY_CAN_RSS = 1024,    /* rss_stat */
+	KY_CAN_FAULT = 2048,  /* page faults */
+	KY_CAN_CGROUP = 4096, /* events tell which control group a thread is in */
+};
+unsigned int ky_model_abilities(const struct ky_model *model);
+
+/* The range: the first and the last event's time, as far as the focus goes, or of the
+ * interval; INT64_MIN: no event. */
+int64_t ky_model_begin_ns(const struct ky_model *model);
+int64_t ky_model_end_ns(const struct ky_model *model);
+uint64_t ky_model_n_events(const struct ky_model *model); /* of the range */
+
+size_t ky_model_n_hosts(const struct ky_model *model);
+const struct ky_host *ky_model_host(const struct ky_model *model, size_t index);
+/* CPUs that were seen, by index. */
+size_t ky_model_n_cpus(const struct ky_model *model);
+const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
+/* Threads that were seen, by index; the idle threads are not among them. */
+size_t ky_model_n_threads(const struct ky_model *model);
+struct ky_thread *ky_model_thread(const struct ky_model *model, size_t index);
+/* By their index. */
+size_t ky_model_n_irq_lines(const struct ky_model *model);
+const struct ky_irq_line *ky_model_irq_line(const struct ky_model *model, size_t index);
+size_t ky_model_n_files(const struct ky_model *model);
+const struct ky_file *ky_model_file(const struct ky_model *model, size_t index);
+size_t ky_model_n_disks(const struct ky_model *model);
+const struct ky_disk *ky_model_disk(const struct ky_model *model, size_t index);
+size_t ky_model_n_netifs(const struct ky_model *model);
+const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index);
+/* Does a futex() with this operation wait? */
+bool ky_futex_waits(int64_t op);
+/* "openat", "compat_read", "syscall 334" (only its number is known). */
+size_t ky_model_n_syscalls(const struct ky_model *model);
+const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall);
+
+#endif

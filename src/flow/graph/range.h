@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The time range of a trace set, and times as people write them. */
+#ifndef KY_FLOW_RANGE_H
+#define KY_FLOW_RANGE_H
+
+#include "flow/graph/flow.h"
+
+/*
+ * Is @cls what perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...)? Before the first
+ * sample such events tell of what was there already, at the clock's zero mostly.
+ */
+bool ky_is_of_before(const struct ky_trace_class *trace, const struct ky_event_class *cls);
+
+/*
+ * The times of the first and the last event of @set, in ns from the origin; the first one is none that
+ * ky_is_of_before(), if there is another one. Reads the first and the last packet of each stream only, as
+ * far as they have such events. Both INT64_MIN when no event has a time.
+ * Damage is not told here: what can be read counts. 0 or KYMO_E_MEMORY.
+ */
+int ky_set_range(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns,
+		 struct kymo_error *err);
+
+/*
+ * The times of the first and the last event of @packets, all of @stream: of those at the ends
+ * only are events looked at. INT64_MAX and INT64_MIN: no event has a time. 0 or KYMO_E_MEMORY.
+ */
+int ky_packets_range(const struct ky_stream *stream, const struct ky_packet_list *packets,
+		     int64_t *begin_ns, int64_t *end_ns);
+
+/*
+ * The same of one stream that is not empty: INT64_MAX and INT64_MIN when no event has a time.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_stream_range(const struct ky_stream *stream, int64_t *begin_ns, int64_t *end_ns);
+
+/* The range that all streams with events share (--stream-intersection); false when there is none. */
+bool ky_set_intersection(const struct ky_trace_set *set, int64_t *begin_ns, int64_t *end_ns);
+
+/*
+ * A point in time:
+ *	1795239038.865245630	seconds from the origin, also negative
+ *	2026-11-21 05:30:38.865	a date and time; the seconds' fraction, the seconds and the time
+ *				may be missing ("2026-11-21 05:30", "2026-11-21"); 'T' for ' '
+ *	05:30:38.865		a time of the day on which the trace begins
+ *	+2s, -500ms		after the trace's begin, before its end; units as ky_parse_duration()
+ *	50%			of the way from its begin to its end
+ * Dates and times are local (TZ), or UTC with @gmt.
+ * 0 or KYMO_E_INVALID.
+ */
+int ky_parse_time(const char *text, int64_t begin_ns, int64_t end_ns, bool gmt, int64_t *ns);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* The JSON lines sink. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "flow/sinks/json-value.h"
+#include "flow/graph/lines.h"
+
+struct json_sink {
+	struct ky_lines_sink lines;
+	struct ky_values values;
+};
+
+static void put(struct json_sink *s, const char *text)
+{
+	ky_strbuf_adds(&s->lines.out, text);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int put_scope(struct json_sink *s, const struct ky_event *event, enum ky_scope scope,
+		     const char *name, struct kymo_error *err)
+{
+	int n = ky_values_decode(&s->values, event, scope, err);
+
+	if (n <= 0)
+		return n;
+	put(s, ", \"");
+	put(s, name);
+	put(s, "\": ");
+	ky_json_value(&s->lines.out, s->values.list.data);
+	return KYMO_OK;
+}
+
+/* Of the packet context only what is about the events: no sizes, times and counters. */
+static int put_packet(struct json_sink *s, const struct ky_event *event, struct kymo_error *err)
+{
+	int n = ky_values_decode(&s->values, event, KY_SCOPE_PACKET_CONTEXT, err);
+	const struct ky_value *at = s->values.list.data + 1, *end;
+	bool any = false;
+
+	if (n <= 0)
+		return n;
+	end = at + s->values.list.data[0].n_below;
+	while (at < end) {
+		if (at->cls->role != KY_ROLE_NONE && at->cls->role != KY_ROLE_CPU_ID) {
+			at += 1 + at->n_below;
+			continue;
+		}
+		put(s, any ? ", " : ", \"packet\": {");
+		any = true;
+		ky_json_text(&s->lines.out, at->name, strlen(at->name));
+		put(s, ": ");
+		at = ky_json_value(&s->lines.out, at);
+	}
+	if (any)
+		put(s, "}");
+	return KYMO_OK;
+}
+
+static int put_event(struct json_sink *s, const struct ky_event *event, const char *stream,
+		     struct kymo_error *err)
+{
+	int ret;
+
+	put(s, "{");
+	if (event->ns != INT64_MIN) {
+		put(s, "\"timestamp_ns\": ");
+		ky_strbuf_addi(&s->lines.out, event->ns);
+		put(s, ", ");
+	}
+	put(s, "\"event\": ");
+	ky_json_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
+	put(s, ", \"stream\": ");
+	ky_json_text(&s->lines.out, stream, strlen(stream));
+	if (event->cls->has_loglevel) {
+		put(s, ", \"loglevel\": ");
+		ky_strbuf_addi(&s->lines.out, event->cls->loglevel);
+	}
+	ret = put_packet(s, event, err);
+	if (ret == KYMO_OK)
+		ret = put_scope(s, event, KY_SCOPE_STREAM_CONTEXT, "context", err);
+	if (ret == KYMO_OK)
+		ret = put_scope(s, event, KY_SCOPE_EVENT_CONTEXT, "event_context", err);
+	if (ret == KYMO_OK)
+		ret = put_scope(s, event, KY_SCOPE_PAYLOAD, "fields", err);
+	put(s, "}\n");
+	return ret;
+}
+
+static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
+{
+	struct json_sink *s = (struct json_sink *)sink;
+	const struct ky_stream *stream;
+	size_t whole;
+	int ret;
+
+	for (size_t i = 0; i < batch->n_events; i++) {
+		whole = s->lines.out.len;
+		stream = ky_batch_stream(batch, &batch->events[i]);
+		ret = put_event(s, &batch->events[i], stream->name, err);
+		ret = ky_lines_put(&s->lines, whole, ret, stream, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+static void json_free(struct ky_sink *sink)
+{
+	struct json_sink *s = (struct json_sink *)sink;
+
+	ky_strbuf_fini(&s->lines.out);
+	ky_values_fini(&s->values);
+	free(s);
+}
+
+static const struct ky_sink_ops json_ops = {
+	.batch = json_batch,
+	.flush = ky_lines_flush,
+	.finish = ky_lines_flush,
+	.free = json_free,
+	.hold = ky_lines_hold,
+	.resume = ky_lines_resume,
+	.begin = ky_lines_begin,
+	.held = ky_lines_held,
+	.take = ky_lines_take,
+	.any_stream = true,
+};
+
+struct ky_sink *ky_json_sink_new(int fd)
+{
+	struct json_sink *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->lines.sink.ops = &json_ops;
+	s->lines.fd = fd;
+	s->lines.what = "the JSON";
+	ky_values_init(&s->values);
+	return &s->lines.sink;
+}

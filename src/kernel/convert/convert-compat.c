@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of 32-bit programs, and those that the kernel does not know: what the content's programs have left of each is laid out as the ring would
+ * have it, so that it is converted, filtered and given its context like any other event.
+ */
+#include <string.h>
+
+#include "kernel/events/compat-calls.h"
+#include "kernel/convert/convert-plan.h"
+
+#define ARGS_AT	    16
+#define ENTRY_BYTES (ARGS_AT + 6 * 8)
+#define EXIT_BYTES  (ARGS_AT + 8 + 6 * 8) /* of unknown calls, the arguments behind the result */
+
+uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu)
+{
+	const struct ky_content *content = cpu->convert->content;
+
+	return content ? ky_content_next_call(content, cpu->cpu) : UINT64_MAX;
+}
+
+static const struct ky_convert_plan *plan_of(const struct ky_convert *convert, uint32_t id)
+{
+	return id < convert->n_plans ? convert->plans[id] : NULL;
+}
+
+/* Registers are unsigned; a 64-bit argument that is signed was one of 32 bits. */
+static void extend_signs(const struct ky_convert_plan *plan, uint64_t args[6])
+{
+	for (size_t i = 0; i < plan->n_fields; i++) {
+		const struct ky_event_field *field = &plan->fields[i];
+		size_t arg = (field->offset - ARGS_AT) / 8u;
+
+		if (field->how == KY_HOW_COPY && field->is_signed && field->bytes == 8 &&
+		    field->offset >= ARGS_AT && arg < 6)
+			args[arg] = (uint64_t)(int64_t)(int32_t)args[arg];
+	}
+}
+
+/* NULL: it is not recorded. */
+static const struct ky_convert_plan *plan_of_call(const struct ky_convert *convert,
+						  const struct ky_content_record *call)
+{
+	bool is_exit = (call->flags & KY_CONTENT_EXIT) != 0;
+	uint32_t base = is_exit ? KY_COMPAT_EXIT_ID : KY_COMPAT_ENTRY_ID;
+	const struct ky_convert_plan *plan = NULL;
+
+	if (call->flags & KY_CONTENT_UNKNOWN)
+		return plan_of(convert, is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID);
+	if (call->number < KY_COMPAT_UNKNOWN)
+		plan = plan_of(convert, base + call->number);
+	return plan ? plan : plan_of(convert, base + KY_COMPAT_UNKNOWN);
+}
+
+static int convert_call(struct ky_convert_cpu *cpu, const struct ky_content_record *call,
+			struct kymo_error *err)
+{
+	bool is_exit = (call->flags & KY_CONTENT_EXIT) != 0;
+	const struct ky_convert_plan *plan = plan_of_call(cpu->convert, call);
+	uint64_t args[6];
+	uint8_t data[EXIT_BYTES] = {0};
+
+	if (!plan)
+		return KYMO_OK;
+	memcpy(data + 4, &call->tid, 4);
+	memcpy(data + 8, &call->number, 4);
+	if (is_exit) {
+		memcpy(data + ARGS_AT, &call->ret, 8);
+		memcpy(data + ARGS_AT + 8, call->args, sizeof(call->args));
+	} else {
+		memcpy(args, call->args, sizeof(args));
+		extend_signs(plan, args);
+		memcpy(data + ARGS_AT, args, sizeof(args));
+	}
+	/* An interrupt's event may have come between the program's stamp and its record. */
+	cpu->cycles =
+		call->time_ns > cpu->writer.last_cycles ? call->time_ns : cpu->writer.last_cycles;
+	return ky_convert_call(cpu, plan, data, is_exit ? EXIT_BYTES : ENTRY_BYTES, call, err);
+}
+
+int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err)
+{
+	const struct ky_convert *convert = cpu->convert;
+	const struct ky_content_record *call;
+	int ret = KYMO_OK;
+
+	/* Without content, @until_cycles may still be the greatest number: a damaged page's. */
+	while (!ret && convert->content && ky_convert_next_call(cpu) <= until_cycles &&
+	       (call = ky_content_take_call(convert->content, cpu->cpu)))
+		if (!convert->chosen || ky_map_get(convert->chosen, call->tid))
+			ret = convert_call(cpu, call, err);
+	return ret;
+}
+
+/* ---- whose ---------------------------------------------------------------------------- */
+
+void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child)
+{
+	void *is_chosen = convert->chosen ? ky_map_get(convert->chosen, parent) : NULL;
+
+	/* Without memory for it, its calls are missed. */
+	if (is_chosen && convert->chosen_follow)
+		(void)ky_map_set(convert->chosen, child, is_chosen);
+}
+
+void ky_convert_choose_no_more(const struct ky_convert *convert, uint32_t tid)
+{
+	if (convert->chosen)
+		(void)ky_map_del(convert->chosen, tid);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/probe/probe-file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel/probe/probe-name.h"
+
+/* ---- finding -------------------------------------------------------------------------- */
+
+static const char *const library_dirs[] = {
+	"/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu",
+	"/lib64",
+	"/usr/lib64",
+	"/lib",
+	"/usr/lib",
+	"/usr/local/lib",
+};
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The real path: the kernel wants one, and probes of one file are of one file. */
+static bool take(const char *found, char *path)
+{
+	char real[PATH_MAX];
+
+	if (!is_file(found) || !realpath(found, real) || strlen(real) >= 4096)
+		return false;
+	memcpy(path, real, strlen(real) + 1);
+	return true;
+}
+
+static bool find_in_path(const char *name, char *path)
+{
+	const char *dirs = getenv("PATH");
+	char full[PATH_MAX];
+
+	for (; dirs && *dirs; dirs += strcspn(dirs, ":"), dirs += *dirs == ':') {
+		int len = (int)strcspn(dirs, ":");
+
+		if (snprintf(full, sizeof(full), "%.*s/%s", len, dirs, name) < (int)sizeof(full) &&
+		    access(full, X_OK) == 0 && take(full, path))
+			return true;
+	}
+	return false;
+}
+
+int ky_probe_file_find(const char *name, char *path, struct kymo_error *err)
+{
+	char full[PATH_MAX];
+
+	if (strchr(name, '/')) {
+		if (take(name, path))
+			return KYMO_OK;
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no file '%s'", name);
+	}
+	for (size_t i = 0; i < sizeof(library_dirs) / sizeof(library_dirs[0]); i++)
+		if (snprintf(full, sizeof(full), "%s/%s", library_dirs[i], name) <
+			    (int)sizeof(full) &&
+		    take(full, path))
+			return KYMO_OK;
+	if (find_in_path(name, path))
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_NOT_FOUND, "'%s' is neither a library nor a program in $PATH",
+		     name);
+	ky_error_hint(err, "a file is named by its path: ./%s", name);
+	return KYMO_E_NOT_FOUND;
+}
+
+int ky_probe_library_find(const char *stem, char *path)
+{
+	for (size_t i = 0; i < sizeof(library_dirs) / sizeof(library_dirs[0]); i++) {
+		DIR *dir = opendir(library_dirs[i]);
+		struct dirent *entry;
+		bool found = false;
+
+		while (dir && !found && (entry = readdir(dir))) {
+			const char *name = entry->d_name;
+			char full[PATH_MAX];
+
+			if (strncmp(name, "lib", 3) == 0 && strncmp(stem, "lib", 3) != 0)
+				name += 3;
+			if (strncmp(name, stem, strlen(stem)) != 0 ||
+			    strncmp(name + strlen(stem), ".so.", 4) != 0)
+				continue;
+			snprintf(full, sizeof(full), "%s/%s", library_dirs[i], entry->d_name);
+			found = take(full, path);
+		}
+		if (dir)
+			closedir(dir);
+		if (found)
+			return KYMO_OK;
+	}
+	return KYMO_E_NOT_FOUND;
+}
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+static char *debuginfo_path; /* libdw's default: .debug, /usr/lib/debug */
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debuginfo_path,
+};
+
+static int not_elf(struct ky_probe_file *file, struct kymo_error *err)
+{
+	int code = ky_error_set(err, KYMO_E_FORMAT, "not a program or library for this machine");
+
+	ky_error_path(err, file->path);
+	ky_probe_file_close(file);
+	return code;
+}
+
+static bool is_ours(Elf *elf)
+{
+	GElf_Ehdr header;
+
+	return elf && gelf_getehdr(elf, &header) && header.e_machine == EM_X86_64 &&
+	       header.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       (header.e_type == ET_EXEC || header.e_type == ET_DYN);
+}
+
+int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo_error *err)
+{
+	int fd, ret;
+
+	memset(file, 0, sizeof(*file));
+	snprintf(file->path, sizeof(file->path), "%s", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || !is_file(path)) {
+		ret = ky_error_errno(err, fd < 0 ? errno : EINVAL, "cannot open the file");
+		ky_error_path(err, path);
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	file->dwfl = dwfl_begin(&callbacks);
+	if (!file->dwfl) {
+		close(fd);
+		return ky_error_nomem(err);
+	}
+	/* Takes over the descriptor when it succeeds. */
+	file->module = dwfl_report_offline(file->dwfl, path, path, fd);
+	if (!file->module)
+		close(fd);
+	dwfl_report_end(file->dwfl, NULL, NULL);
+	file->elf = file->module ? dwfl_module_getelf(file->module, &file->bias) : NULL;
+	return is_ours(file->elf) ? KYMO_OK : not_elf(file, err);
+}
+
+void ky_probe_file_close(struct ky_probe_file *file)
+{
+	if (file->dwfl)
+		dwfl_end(file->dwfl);
+	file->dwfl = NULL;
+	file->module = NULL;
+	file->elf = NULL;
+}
+
+bool ky_probe_file_offset(const struct ky_probe_file *file, uint64_t address, uint64_t *offset)
+{
+	size_t n = 0;
+
+	if (elf_getphdrnum(file->elf, &n) != 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr header;
+
+		if (!gelf_getphdr(file->elf, (int)i, &header) || header.p_type != PT_LOAD)
+			continue;
+		if (address < header.p_vaddr || address - header.p_vaddr >= header.p_filesz)
+			continue;
+		*offset = address - header.p_vaddr + header.p_offset;
+		return true;
+	}
+	return false;
+}
+
+bool ky_probe_file_is_line(const struct ky_probe_file *file, uint64_t address)
+{
+	Dwfl_Line *line = dwfl_module_getsrc(file->module, address + file->bias);
+	Dwarf_Addr begin;
+
+	return line && dwfl_lineinfo(line, &begin, NULL, NULL, NULL, NULL) &&
+	       begin == address + file->bias;
+}
+
+/* ---- symbols -------------------------------------------------------------------------- */
+
+/* "setjmp@@GLIBC_2.2.5" is called setjmp. */
+static bool is_called(const char *symbol, const char *name, size_t len)
+{
+	return strncmp(symbol, name, len) == 0 && (symbol[len] == '\0' || symbol[len] == '@');
+}
+
+/* A static function that is seen by other units since they are compiled as one has a number behind its name. */
+static bool is_function(const char *symbol, const char *name, size_t len)
+{
+	static const char *const kinds[] = {".lto_priv.", ".llvm."};
+	const char *rest = symbol + len;
+
+	if (is_called(symbol, name, len))
+		return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strncmp(symbol, name, len) == 0 &&
+		    strncmp(rest, kinds[i], strlen(kinds[i])) == 0)
+			return rest[strlen(kinds[i]) +
+				    strspn(rest + strlen(kinds[i]), "0123456789")] == '\0';
+	return false;
+}
+
+/* What compilers make of a static function whose callers they all know. */
+static bool is_clone_of(const char *symbol, const char *name, size_t len)
+{
+	static const char *const kinds[] = {".isra.", ".constprop.", ".lto_priv."};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strncmp(symbol, name, len) == 0 &&
+		    strncmp(symbol + len, kinds[i], strlen(kinds[i])) == 0)
+			return !ky_probe_name_is_piece(symbol + len);
+	return false;
+}
+
+static bool is_defined(const GElf_Sym *symbol)
+{
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value;
+}
+
+/* Symbol @i; NULL: it has no name, or is another file's. */
+static const char *symbol_at(const struct ky_probe_file *file, int i, GElf_Sym *symbol)
+{
+	GElf_Addr value;
+	const char *name =
+		dwfl_module_getsym_info(file->module, i, symbol, &value, NULL, NULL, NULL);
+
+	return name && is_defined(symbol) ? name : NULL;
+}
+
+static int add_address(struct ky_probe_addresses *addresses, uint64_t address)
+{
+	ky_vec_foreach(addresses, at)
+		if (*at == address)
+			return KYMO_OK;
+	return ky_vec_push(addresses, address);
+}
+
+/* Of a function whose beginning is inlined everywhere, what is left of it. */
+static bool suggest_part(const struct ky_probe_file *file, const char *function,
+			 struct kymo_error *err)
+{
+	struct ky_probe_addresses none = KY_VEC_INIT;
+	struct ky_probe_symbols parts = KY_VEC_INIT;
+	bool is = ky_probe_file_clones(file, function, &none, &parts) == 0 && parts.len;
+
+	if (is)
+		ky_error_hint(
+			err,
+			"the compiler has put its beginning into its callers; the rest, which "
+			"not each call comes to, is '%.150s'",
+			parts.data[0].name);
+	ky_vec_fini(&parts);
+	return is;
+}
+
+static void suggest(const struct ky_probe_file *file, const char *function, struct kymo_error *err)
+{
+	int n = dwfl_module_getsymtab(file->module);
+	size_t len = strlen(function);
+	char names[200] = "", plain[KY_PROBE_PLAIN_BYTES];
+	bool has_own = false; /* symbols that only the file itself uses */
+	int found = 0;
+
+	for (int i = 1; i < n && found < 4; i++) {
+		GElf_Sym symbol;
+		const char *name = symbol_at(file, i, &symbol);
+
+		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
+		has_own |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
+		if (ky_probe_plain_name(name, plain))
+			name = plain;
+		if (!strcasestr(name, function) || strlen(name) > len + 20 || strchr(name, '@'))
+			continue;
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.60s",
+			 found ? ", " : "", name);
+		found++;
+	}
+	if (found)
+		ky_error_hint(err, "there are: %s", names);
+	else if (!has_own)
+		ky_error_hint(err,
+			      "the file has no symbols%s: install its debug symbols (Debian: "
+			      "the package's -dbgsym)",
+			      n > 1 ? " but what other files use" : "");
+}
+
+/* Functions that are @called so; *is_ifunc: there is one that is chosen at run time. */
+static int find_functions(const struct ky_probe_file *file, const char *function,
+			  bool (*called)(const char *, const char *, size_t),
+			  struct ky_probe_addresses *addresses, bool *is_ifunc)
+{
+	int n = dwfl_module_getsymtab(file->module);
+	size_t len = strlen(function);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Sym symbol;
+		const char *name = symbol_at(file, i, &symbol);
+		int type;
+
+		if (!name || !called(name, function, len))
+			continue;
+		type = GELF_ST_TYPE(symbol.st_info);
+		*is_ifunc |= type == STT_GNU_IFUNC;
+		if ((type == STT_FUNC || type == STT_NOTYPE) &&
+		    add_address(addresses, symbol.st_value) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+int ky_probe_file_function(const struct ky_probe_file *file, const char *function,
+			   struct ky_probe_addresses *addresses, struct kymo_error *err)
+{
+	/* As the symbol is; as compilers change it; as people call what C++ and Rust mangle. */
+	static bool (*const ways[])(const char *, const char *, size_t) = {
+		is_function,
+		is_clone_of,
+		ky_probe_name_is,
+	};
+	bool is_ifunc = false;
+	int code = KYMO_OK;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!code && !addresses->len && !is_ifunc)
+			code = find_functions(file, function, ways[i], addresses, &is_ifunc);
+	if (code < 0)
+		return ky_error_nomem(err);
+	/* One of an older version may stand beside it, which hardly anybody calls. */
+	if (addresses->len && !is_ifunc)
+		return KYMO_OK;
+	if (is_ifunc) {
+		code = ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "'%s' stands for one of several functions, chosen when the "
+				    "program starts",
+				    function);
+		ky_error_path(err, file->path);
+		ky_error_hint(err, "probe the one that is chosen here, such as __%s_avx2",
+			      function);
+		return code;
+	}
+	code = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no function '%s'", function);
+	ky_error_path(err, file->path);
+	if (!suggest_part(file, function, err))
+		suggest(file, function, err);
+	return code;
+}
+
+int ky_probe_file_clones(const struct ky_probe_file *file, const char *function,
+			 const struct ky_probe_addresses *addresses,
+			 struct ky_probe_symbols *symbols)
+{
+	int n = dwfl_module_getsymtab(file->module);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Sym symbol;
+		const char *name = symbol_at(file, i, &symbol);
+		struct ky_probe_symbol clone = {.name = name};
+		bool is_known = false;
+
+		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+		    !ky_probe_name_is_clone(name, function))
+			continue;
+		clone.address = symbol.st_value;
+		ky_vec_foreach(addresses, at)
+			is_known |= *at == clone.address;
+		ky_vec_foreach(symbols, other)
+			is_known |= other->address == clone.address;
+		if (!is_known && ky_vec_push(symbols, clone) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+bool ky_probe_file_symbol(const struct ky_probe_file *file, const char *wanted, size_t len,
+			  uint64_t *address)
+{
+	int n = dwfl_module_getsymtab(file->module);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Sym symbol;
+		const char *name = symbol_at(file, i, &symbol);
+
+		if (name && is_called(name, wanted, len)) {
+			*address = symbol.st_value;
+			return true;
+		}
+	}
+	return false;
+}
