@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/raw.h"
+#include "record/kernel/raw.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

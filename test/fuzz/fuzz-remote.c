@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "record/remote-internal.h"
+#include "record/control/remote-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

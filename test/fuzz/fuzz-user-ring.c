@@ -20,8 +20,8 @@
 #include "base/strbuf.h"
 #include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
-#include "record/user-dump.h"
-#include "record/user-ring.h"
+#include "record/user/user-dump.h"
+#include "record/user/user-ring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 struct sample {
 	bool all, brief;

@@ -20,8 +20,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/elf-file.h"
-#include "record/user-request.h"
-#include "record/user-ring.h"
+#include "record/user/user-request.h"
+#include "record/user/user-ring.h"
 
 /* ---- filters ---- */
 

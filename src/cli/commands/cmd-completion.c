@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo completion: shell completion scripts. */
+#include "cli/commands/help.h"
+
+#include <string.h>
+
+static int run_completion(const struct ky_command *self, void *options, int n_args, char **args)
+{
+	(void)options;
+	(void)n_args;
+	if (strcmp(args[0], "bash") == 0)
+		return ky_completion_bash(stdout);
+	if (strcmp(args[0], "zsh") == 0)
+		return ky_completion_zsh(stdout);
+	if (strcmp(args[0], "fish") == 0)
+		return ky_completion_fish(stdout);
+	return ky_cli_usage(self, "unknown shell '%s': bash, zsh or fish", args[0]);
+}
+
+const struct ky_command ky_command_completion = {
+	.name = "completion",
+	.summary = "write a completion script for bash, zsh or fish",
+	.usage = "bash|zsh|fish",
+	.description = "Write a script to the standard output that teaches the shell to complete "
+		       "kymo's commands, options and their values. 'make install' installs all "
+		       "three.",
+	.examples = "# in this shell, and in ~/.bashrc for every shell\n"
+		    "eval \"$(kymo completion bash)\"\n\n"
+		    "# zsh: into a directory of $fpath\n"
+		    "kymo completion zsh > ~/.zsh/completion/_kymo\n\n"
+		    "# fish\n"
+		    "kymo completion fish > ~/.config/fish/completions/kymo.fish",
+	.see_also = "help",
+	.min_args = 1,
+	.max_args = 1,
+	.operands = "bash zsh fish",
+	.run = run_completion,
+};

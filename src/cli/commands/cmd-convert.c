@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo convert: traces into other formats. */
+#include "cli/terminal/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/export/perfetto.h"
+#include "base/error.h"
+#include "cli/reading/convert-ctf.h"
+#include "cli/reading/damage.h"
+#include "cli/reading/input-options.h"
+#include "cli/reading/jobs.h"
+#include "cli/reading/lines.h"
+#include "cli/terminal/output.h"
+#include "cli/reading/text-options.h"
+#include "flow/sinks/csv.h"
+#include "flow/sinks/ctf-sink.h"
+#include "flow/sinks/details.h"
+
+struct convert_options {
+	struct ky_text_options text;
+	struct ky_text_words words;
+	struct ky_select_options select;
+	struct ky_input_options input;
+	const char *output, *to;
+	uint64_t jobs;
+	bool csv_raw;
+};
+
+/* One format: how its sink is made. */
+struct format {
+	const char *name;
+	uint32_t ctf_major; /* a directory that holds a CTF trace; 0: none */
+	/*
+	 * Lines, one after the other: several may be made at once (cli/reading/lines.h). NULL: other. CSV has
+	 * both: a table is lines, a directory is opened.
+	 */
+	struct ky_sink *(*lines)(const struct convert_options *options, int fd);
+	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
+		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
+};
+
+static const struct ky_option_def convert_option_defs[] = {
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "OUT",
+	 .help = "Where to write; it appears whole or not at all. Default, and '-': the standard "
+		 "output.",
+	 .at = offsetof(struct convert_options, output)},
+	{.name = "to",
+	 .letter = 't',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "FORMAT",
+	 .help = "The format to write: text, json, csv, ctf1.8, ctf2, perfetto or "
+		 "details.",
+	 .at = offsetof(struct convert_options, to),
+	 .choices = "text json csv ctf1.8 ctf2 perfetto details"},
+	{.name = "fields",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "LIST",
+	 .help = "For csv: one table of these columns, such as '$time,$event,prev_comm', instead "
+		 "of one file per event name. For text: " KY_TEXT_FIELDS_HELP,
+	 .at = offsetof(struct convert_options, words.fields)},
+	{.name = "csv-raw",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "For csv: texts as they are. Else an apostrophe stands before a text that spreadsheets take for a "
+		 "formula (it begins with = + - or @), since traced programs choose their texts.",
+	 .at = offsetof(struct convert_options, csv_raw)},
+	KY_SELECT_OPTION_DEFS(struct convert_options, select),
+	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
+	KY_INPUT_OPTION_DEFS(struct convert_options, input),
+	KY_CORRELATE_OPTION_DEF(struct convert_options, input),
+	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
+	{0},
+};
+
+static void convert_defaults(void *data)
+{
+	struct convert_options *options = data;
+
+	ky_cli_select_defaults(&options->select);
+	options->input.tell_raw = true;
+}
+
+static bool is_stdout(const struct convert_options *options)
+{
+	return !options->output || strcmp(options->output, "-") == 0;
+}
+
+/* ---- formats ------------------------------------------------------------------------------ */
+
+static struct ky_sink *text_lines(const struct convert_options *options, int fd)
+{
+	return ky_text_sink_new(fd, &options->text);
+}
+
+static struct ky_sink *json_lines(const struct convert_options *options, int fd)
+{
+	(void)options;
+	return ky_json_sink_new(fd);
+}
+
+/* The table's columns; NULL: there is a file for each event's name. */
+static const char *csv_columns(const struct convert_options *options)
+{
+	const struct ky_text_list *fields = &options->words.fields;
+
+	return fields->len ? fields->items[fields->len - 1] : NULL;
+}
+
+static struct ky_sink *csv_lines(const struct convert_options *options, int fd)
+{
+	return ky_csv_table_sink_new(csv_columns(options), options->csv_raw, fd);
+}
+
+static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	(void)options;
+	return ky_ctf_sink_open(set, output->temp, 1, sink, err);
+}
+
+static int open_ctf2(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	(void)options;
+	return ky_ctf_sink_open(set, output->temp, 2, sink, err);
+}
+
+static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,
+		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+{
+	(void)set;
+	return ky_csv_directory_sink_open(output->temp, options->csv_raw, sink, err);
+}
+
+static int open_details(const struct ky_trace_set *set, const struct convert_options *options,
+			const struct ky_output *output, struct ky_sink **sink,
+			struct kymo_error *err)
+{
+	(void)options;
+	*sink = ky_details_sink_new(set, output->fd);
+	return *sink ? KYMO_OK : ky_error_nomem(err);
+}
+
+static int open_perfetto(const struct ky_trace_set *set, const struct convert_options *options,
+			 const struct ky_output *output, struct ky_sink **sink,
+			 struct kymo_error *err)
+{
+	(void)options;
+	return ky_perfetto_sink_open(set, output->fd, sink, err);
+}
+
+static const struct format formats[] = {
+	{"text", 0, text_lines, NULL},	      {"json", 0, json_lines, NULL},
+	{"csv", 0, csv_lines, open_csv},      {"ctf1.8", 1, NULL, open_ctf1},
+	{"ctf2", 2, NULL, open_ctf2},	      {"details", 0, NULL, open_details},
+	{"perfetto", 0, NULL, open_perfetto},
+};
+
+static const struct format *find_format(const char *name)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (strcmp(formats[i].name, name) == 0)
+			return &formats[i];
+	}
+	return NULL;
+}
+
+static bool is_directory(const struct format *format, const struct convert_options *options)
+{
+	return format->ctf_major || (format->open == open_csv && !csv_columns(options));
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static struct ky_drain drain_for(const struct ky_trace_set *set,
+				 const struct convert_options *options)
+{
+	return (struct ky_drain){
+		.times = &options->text,
+		.set = set,
+		.progress = is_stdout(options) ? NULL : "converting",
+	};
+}
+
+static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
+			  struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
+{
+	struct ky_drain drain = drain_for(set, options);
+	struct ky_flow *flow;
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+				     err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_drain(&drain, flow, sink, err);
+	ky_flow_close(flow);
+	return ret;
+}
+
+/* Damage: everything before it was converted, and is kept. */
+static bool keeps_output(int ret)
+{
+	return ret == KYMO_OK || ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT;
+}
+
+struct maker {
+	const struct format *format;
+	const struct convert_options *options;
+	int fd;
+};
+
+static struct ky_sink *make_sink(void *data)
+{
+	const struct maker *maker = data;
+
+	return maker->format->lines(maker->options, maker->fd);
+}
+
+static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
+			    struct ky_crew *crew, struct kymo_error *err)
+{
+	const struct convert_options *options = maker->options;
+	const struct ky_lines lines = {
+		.make = make_sink,
+		.data = maker,
+		.fd = maker->fd,
+		.gmt = options->text.clock_gmt,
+	};
+	struct ky_drain drain = drain_for(set, options);
+
+	if (maker->format->lines == csv_lines) {
+		int ret = ky_csv_table_begin(set, csv_columns(options), options->csv_raw, maker->fd,
+					     err);
+
+		if (ret < 0)
+			return ret;
+	}
+	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+}
+
+static struct ky_sink *make_csv_part(void *data)
+{
+	const bool *raw = data;
+
+	return ky_csv_directory_part_new(*raw);
+}
+
+/* Lines, too, but each of one of many files. */
+static int convert_to_csv_files(const struct ky_trace_set *set,
+				const struct convert_options *options, struct ky_crew *crew,
+				struct ky_sink *sink, struct kymo_error *err)
+{
+	bool raw = options->csv_raw;
+	const struct ky_lines lines = {
+		.make = make_csv_part,
+		.data = &raw,
+		.fd = -1,
+		.gmt = options->text.clock_gmt,
+		.sink = sink,
+		.write = ky_csv_directory_sink_add,
+	};
+	struct ky_drain drain = drain_for(set, options);
+
+	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+}
+
+static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
+			   const struct convert_options *options, const struct ky_output *output,
+			   struct ky_crew *crew, struct kymo_error *err)
+{
+	struct ky_sink *sink;
+	int ret = format->open(set, options, output, &sink, err);
+
+	if (ret < 0)
+		return ret;
+	if (format->ctf_major && ky_cli_streams_apart(&options->select))
+		ret = ky_cli_convert_ctf(set, &options->select, &options->text, crew, sink, err);
+	else if (format->open == open_csv)
+		ret = convert_to_csv_files(set, options, crew, sink, err);
+	else
+		ret = convert_events(set, options, crew, sink, err);
+	ky_sink_free(sink);
+	return ret;
+}
+
+static int convert_events_to(const struct ky_trace_set *set, const struct format *format,
+			     const struct convert_options *options, const struct ky_output *output,
+			     struct kymo_error *err)
+{
+	struct maker maker = {format, options, output->fd};
+	struct ky_crew *crew;
+	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+
+	if (ret < 0)
+		return ret;
+	if (format->lines && !is_directory(format, options))
+		ret = convert_to_lines(set, &maker, crew, err);
+	else
+		ret = convert_to_sink(set, format, options, output, crew, err);
+	ky_crew_free(crew);
+	return ret;
+}
+
+static int convert_into(const struct ky_trace_set *set, const struct format *format,
+			const struct convert_options *options, struct ky_output *output,
+			struct kymo_error *err)
+{
+	int ret = convert_events_to(set, format, options, output, err), committed;
+
+	/* What was cut since it was decoded would have been written as zeros. */
+	if (keeps_output(ret) && ky_trace_set_check(set, err) < 0)
+		return KYMO_E_IO;
+	if (!keeps_output(ret))
+		return ret;
+	committed = ky_output_commit(output, ret < 0 ? NULL : err);
+	if (committed < 0)
+		return ret < 0 ? ret : committed;
+	if (ret < 0 && output->path)
+		ky_error_hint(err, "%s holds what could be read before that", output->path);
+	return ret;
+}
+
+static int convert_set(const struct ky_trace_set *set, const struct format *format,
+		       const struct convert_options *options, struct kymo_error *err)
+{
+	struct ky_output output;
+	int ret;
+
+	if (is_directory(format, options))
+		ret = ky_output_directory(&output, options->output, err);
+	else
+		ret = ky_output_file(&output, options->output, err);
+	if (ret == KYMO_OK)
+		ret = convert_into(set, format, options, &output, err);
+	ky_output_close(&output);
+	return ret;
+}
+
+/* Options that say nothing about @format are mistakes. Returns 0 or KY_EXIT_USAGE. */
+static int check_options(const struct ky_command *command, const struct format *format,
+			 const struct convert_options *options)
+{
+	bool is_text = format->lines == text_lines;
+
+	if (options->words.fields.len && !is_text && format->open != open_csv)
+		return ky_cli_usage(command, "--fields goes with --to csv and --to text only");
+	if (options->csv_raw && format->open != open_csv)
+		return ky_cli_usage(command, "--csv-raw goes with --to csv only");
+	if ((options->words.names.len || options->words.color) && !is_text)
+		return ky_cli_usage(command, "--%s goes with --to text only",
+				    options->words.color ? "color" : "names");
+	if (is_directory(format, options) && is_stdout(options))
+		return ky_cli_usage(command, "--to %s makes a directory: name it with -o%s",
+				    format->name,
+				    format->ctf_major ? "" : ", or choose --fields for one table");
+	return 0;
+}
+
+static int run_convert(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	struct convert_options *options = data;
+	const struct format *format;
+	struct ky_trace_set set;
+	struct kymo_error err;
+	int ret = KYMO_OK;
+
+	if (!options->to)
+		return ky_cli_usage(
+			command, "to which format? --to text, json, csv, ctf1.8, ctf2, perfetto or "
+				 "details");
+	format = find_format(options->to);
+	if (!format)
+		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
+	if (check_options(command, format, options))
+		return KY_EXIT_USAGE;
+	ky_error_clear(&err);
+	ky_cli_catch_signals();
+	if (format->lines == text_lines)
+		ret = ky_cli_text_style(&options->words, is_stdout(options), &options->text, &err);
+	if (ret == KYMO_OK)
+		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
+	if (ret == KYMO_OK) {
+		ret = ky_cli_damage_end(convert_set(&set, format, options, &err), &err);
+		if (is_stdout(options))
+			ky_cli_text_end(&options->text);
+		ky_trace_set_close(&set);
+	}
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+const struct ky_command ky_command_convert = {
+	.name = "convert",
+	.summary = "convert traces to other formats",
+	.usage = "[OPTIONS] --to FORMAT [-o OUT] TRACE...",
+	.description =
+		"Writes the events of one or more traces, or those that the options select, in "
+		"another format:\n"
+		"\n"
+		"  text    one line per event, as kymo print writes them\n"
+		"  json    one JSON object per line and event, types kept\n"
+		"  csv     a CSV file per event name in the directory OUT, or one table with --fields\n"
+		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
+		"  ctf2    a CTF 2 trace, in the directory OUT\n"
+		"  perfetto a trace for ui.perfetto.dev; docs/perfetto.md says what becomes what\n"
+		"  details everything: metadata as trees, packets, events with all their fields\n"
+		"\n"
+		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
+		"are copied as they are and only the metadata is written anew. What CTF 1.8 cannot "
+		"describe becomes what comes nearest with the same bytes, or is an error; "
+		"docs/convert.md has the table.\n"
+		"\n"
+		"The output appears whole or not at all: it is made under a hidden name and renamed "
+		"in the end. Of a damaged trace everything that can be read is converted; then the "
+		"first damage is told, with file and place, and the exit code is 1.\n"
+		"\n"
+		"Of a raw recording (kymo record --raw) it says how many of its records are no events of "
+		"the trace, and why: system calls of Kymo's own, records that only tell of threads or are call "
+		"stacks, and those that filters did not want.",
+	.examples = "# to look at it: open the file in ui.perfetto.dev\n"
+		    "kymo convert --to perfetto -o my-trace.pftrace my-trace\n\n"
+		    "# system calls that failed, for jq\n"
+		    "kymo convert --to json --filter 'ret < 0' my-trace | jq .fields.ret\n\n"
+		    "# who ran when, as a table\n"
+		    "kymo convert --to csv --fields '$time,$cpu,next_comm,next_tid' \\\n"
+		    "    --event sched_switch -o runs.csv my-trace\n\n"
+		    "# what one thread did, as a trace of its own\n"
+		    "kymo convert --to ctf1.8 --filter 'tid == 42' -o thread-42 my-trace\n\n"
+		    "# the second that matters, as text\n"
+		    "kymo convert --to text --timerange 08:30:00,08:30:01 -o second.txt my-trace",
+	.see_also = "print info record",
+	.options = convert_option_defs,
+	.options_size = sizeof(struct convert_options),
+	.defaults = convert_defaults,
+	.min_args = 1,
+	.max_args = -1,
+	.run = run_convert,
+};

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo ctl: a running recording is changed, or ended. */
+#include "cli/terminal/command.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options/choose-options.h"
+#include "cli/containers/containers.h"
+#include "cli/reading/filter-hint.h"
+#include "cli/recording/recordings.h"
+#include "record/user/user-program.h"
+
+struct options {
+	struct ky_text_list enable, disable, enable_kernel, disable_kernel;
+	struct ky_text_list add_pid, add_tid, add_uid, add_cgroup, add_container;
+	struct ky_text_list remove_pid, remove_tid, remove_uid, remove_cgroup, remove_container;
+	const char *comm;
+	const char *filter, *log_level;
+	bool stop;
+};
+
+static int ask(const struct ky_remote_place *place, const char *what, const char *pattern,
+	       const struct options *options, struct kymo_error *err)
+{
+	struct ky_remote_message request = {.len = 0}, answer;
+	bool enables = strcmp(what, "enable") == 0;
+
+	ky_remote_add(&request, what);
+	ky_remote_add(&request, pattern);
+	ky_remote_add(&request, enables && options->filter ? options->filter : "");
+	ky_remote_add(&request, enables && options->log_level ? options->log_level : "");
+	return ky_remote_ask(place, &request, 0, &answer, err);
+}
+
+/* A container's control group and users' ids are looked for here: the recorder cannot wait for that. */
+static int ask_choice(const struct ky_remote_place *place, const char *kind, const char *how,
+		      const char *text, struct kymo_error *err)
+{
+	struct ky_remote_message request = {.len = 0}, answer;
+	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
+	struct ky_strbuf uids = KY_STRBUF_INIT;
+	struct kymo_error why;
+	int ret, found = KYMO_OK;
+
+	if (strcmp(kind, "uid") == 0) {
+		ret = ky_cli_user_ids(text, &uids, err);
+		if (ret < 0) {
+			ky_strbuf_fini(&uids);
+			return ret;
+		}
+		text = ky_strbuf_text(&uids);
+	}
+	if (strcmp(kind, "container") == 0)
+		found = ky_container_cgroup(text, cgroup, &why);
+	/* What is to be removed may be gone, and be known to the recorder by this name. */
+	if (found < 0 && strcmp(how, "remove") != 0) {
+		*err = why;
+		return found;
+	}
+	ky_remote_add(&request, "choose");
+	ky_remote_add(&request, kind);
+	ky_remote_add(&request, how);
+	ky_remote_add(&request, text);
+	ky_remote_add(&request, cgroup);
+	ky_strbuf_fini(&uids);
+	ret = ky_remote_ask(place, &request, 0, &answer, err);
+	/* It does not know the name; here it is that of several. */
+	if (ret == KYMO_E_STATE && found == KYMO_E_INVALID)
+		*err = why;
+	return ret;
+}
+
+struct choice {
+	const char *kind, *how;
+	const struct ky_text_list *texts;
+};
+
+#define N_CHOICES 10
+
+/* Additions first: so those of one recording can be exchanged for others. */
+static void list_choices(const struct options *options, struct choice choices[N_CHOICES])
+{
+	const struct choice all[N_CHOICES] = {
+		{"pid", "add", &options->add_pid},
+		{"tid", "add", &options->add_tid},
+		{"uid", "add", &options->add_uid},
+		{"cgroup", "add", &options->add_cgroup},
+		{"container", "add", &options->add_container},
+		{"pid", "remove", &options->remove_pid},
+		{"tid", "remove", &options->remove_tid},
+		{"uid", "remove", &options->remove_uid},
+		{"cgroup", "remove", &options->remove_cgroup},
+		{"container", "remove", &options->remove_container},
+	};
+
+	memcpy(choices, all, sizeof(all));
+}
+
+static bool has_choice(const struct options *options)
+{
+	struct choice choices[N_CHOICES];
+
+	list_choices(options, choices);
+	for (size_t i = 0; i < N_CHOICES; i++)
+		if (choices[i].texts->len)
+			return true;
+	return options->comm != NULL;
+}
+
+static int ask_choices(const struct ky_remote_place *place, const struct options *options,
+		       struct kymo_error *err)
+{
+	struct choice choices[N_CHOICES];
+	int ret = KYMO_OK;
+
+	list_choices(options, choices);
+	for (size_t i = 0; i < N_CHOICES; i++)
+		for (size_t k = 0; k < choices[i].texts->len && !ret; k++)
+			ret = ask_choice(place, choices[i].kind, choices[i].how,
+					 choices[i].texts->items[k], err);
+	return !ret && options->comm ? ask_choice(place, "comm", "add", options->comm, err) : ret;
+}
+
+static int ask_all(const struct ky_remote_place *place, const struct options *options,
+		   struct kymo_error *err)
+{
+	const struct {
+		const char *what;
+		const struct ky_text_list *patterns;
+	} changes[] = {
+		{"disable", &options->disable},
+		{"enable", &options->enable},
+		{"disable-kernel", &options->disable_kernel},
+		{"enable-kernel", &options->enable_kernel},
+	};
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		for (size_t k = 0; k < changes[i].patterns->len && !ret; k++)
+			ret = ask(place, changes[i].what, changes[i].patterns->items[k], options,
+				  err);
+	}
+	if (!ret)
+		ret = ask_choices(place, options, err);
+	return !ret && options->stop ? ask(place, "stop", "", options, err) : ret;
+}
+
+static bool has_event(const struct ky_programs *programs, const char *pattern)
+{
+	char name[KY_USER_EVENT_NAME_BYTES];
+	struct ky_user_event event;
+
+	ky_vec_foreach(&programs->list, program) {
+		for (size_t at = 0; ky_program_next_event(*program, &at, &event);) {
+			ky_user_event_name(&event, name);
+			if (!event.is_query && ky_glob_match(pattern, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The recorder waits for such events as long as it runs; a pattern that is mistyped never comes. */
+static void warn_of_unknown(const struct options *options)
+{
+	struct ky_programs programs = {0};
+	struct kymo_error err;
+
+	if (options->enable.len && ky_programs_scan(&programs, &err) == 0) {
+		for (size_t i = 0; i < options->enable.len; i++) {
+			if (!has_event(&programs, options->enable.items[i]))
+				ky_log_warning(
+					&ky_cli_log,
+					"no running program has an event that matches '%s'; the "
+					"recorder takes it from programs that start later "
+					"('kymo list --user' shows the events there are)",
+					options->enable.items[i]);
+		}
+	}
+	ky_programs_fini(&programs);
+}
+
+static int run_ctl(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct options *options = data;
+	struct ky_remote_place place;
+	struct kymo_error err;
+	int ret;
+
+	if (!options->enable.len && !options->disable.len && !options->enable_kernel.len &&
+	    !options->disable_kernel.len && !has_choice(options) && !options->stop)
+		return ky_cli_usage(command, "say what is to be changed");
+	if (!options->enable.len && (options->filter || options->log_level))
+		return ky_cli_usage(command, "--filter and --loglevel are about --enable-event");
+	ky_cli_hint_filter(options->filter);
+	ky_cli_hint_rules(&options->enable_kernel);
+	ret = ky_recordings_find(n_args ? args[0] : NULL, false, &place, &err);
+	if (!ret)
+		ret = ask_all(&place, options, &err);
+	if (ret < 0)
+		return ky_cli_error(&err);
+	warn_of_unknown(options);
+	return KY_EXIT_OK;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"enable-event", 'e', KY_OPTION_LIST, "PATTERN",
+	 "Record events of programs that match, too: PROVIDER:NAME, '*' being any run of characters. A pattern "
+	 "that is recorded already is recorded under these conditions from now on. May be given again.",
+	 offsetof(struct options, enable), NULL},
+	{"disable-event", 'x', KY_OPTION_LIST, "PATTERN",
+	 "Do not record events of programs that match any more. May be given again; comes before "
+	 "--enable-event.",
+	 offsetof(struct options, disable), NULL},
+	{"filter", 0, KY_OPTION_TEXT, "EXPR",
+	 "Of the events that are enabled, only those for which EXPR is true; as with kymo record.",
+	 offsetof(struct options, filter), NULL},
+	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
+	 "Of the events that are enabled, only those with this log level; as with kymo record.",
+	 offsetof(struct options, log_level), KY_CLI_LOG_LEVELS},
+	{"enable-kernel", 0, KY_OPTION_LIST, "EVENTS[ if EXPR]",
+	 "Record these events of the kernel, too: a list as of kymo record --kernel. Those that are recorded "
+	 "already are recorded under this filter, or none, from now on. May be given again.",
+	 offsetof(struct options, enable_kernel), NULL},
+	{"disable-kernel", 0, KY_OPTION_LIST, "PATTERN",
+	 "Do not record events of the kernel that match any more.",
+	 offsetof(struct options, disable_kernel), NULL},
+	{"add-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
+	 "Of the kernel: record what happens in these processes, too, and in what they start. In a recording of "
+	 "everything: record nothing else any more.",
+	 offsetof(struct options, add_pid), NULL},
+	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	 offsetof(struct options, add_tid), NULL},
+	{"add-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
+	 "The same for the processes of these users, told by id or name, also those that become theirs later.",
+	 offsetof(struct options, add_uid), NULL},
+	{"add-cgroup", 0, KY_OPTION_LIST, "DIR",
+	 "The same for the processes in this control group, as of kymo record --cgroup, also those that join it later. "
+	 "May be given again.",
+	 offsetof(struct options, add_cgroup), NULL},
+	{"add-container", 0, KY_OPTION_LIST, "NAME",
+	 "The same for this container, as of kymo record --container. May be given again.",
+	 offsetof(struct options, add_container), NULL},
+	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
+	 "Of the kernel: record what happens in these processes no more. What they have started stays; nor do users or "
+	 "control groups that are chosen bring them back, before they or their user or group are added anew; "
+	 "their switches to and from the CPU may be recorded still. Before Linux 5.7, nothing is recorded for "
+	 "the moment of the change.",
+	 offsetof(struct options, remove_pid), NULL},
+	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	 offsetof(struct options, remove_tid), NULL},
+	{"remove-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
+	 "The same for the processes of these users, but for those in control groups that are still chosen.",
+	 offsetof(struct options, remove_uid), NULL},
+	{"remove-cgroup", 0, KY_OPTION_LIST, "DIR",
+	 "The same for the processes in this control group, but for those that are in another one, or of a user, "
+	 "that is still chosen. May be given again.",
+	 offsetof(struct options, remove_cgroup), NULL},
+	{"remove-container", 0, KY_OPTION_LIST, "NAME",
+	 "The same for this container, which need not run any more when it was added by the same name. May be given "
+	 "again.",
+	 offsetof(struct options, remove_container), NULL},
+	{"comm", 0, KY_OPTION_TEXT, "NAME",
+	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "
+	 "empty.",
+	 offsetof(struct options, comm), NULL},
+	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording, after the changes: as Ctrl-C does.",
+	 offsetof(struct options, stop), NULL},
+	{0},
+};
+
+const struct ky_command ky_command_ctl = {
+	.name = "ctl",
+	.summary = "change what a running recording records, or end it",
+	.usage = "[OPTIONS] [RECORDING]",
+	.description =
+		"Changes which events a running kymo record takes. Programs see it at their next event, and "
+		"go on in the same trace.\n\n"
+		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
+		"With only one recording it need not be said. A recorder answers its user and root; root finds other "
+		"users' recordings where it has none of that name itself.\n\n"
+		"Context fields cannot be changed: they are part of every event's layout. Start another recording "
+		"beside this one for that; there may be any number.",
+	.examples =
+		"# more, for a while\nkymo ctl --enable-event 'shop:stock_*' --filter 'items > 100'\n"
+		"kymo ctl --disable-event 'shop:stock_*'\n\n"
+		"# other events of the kernel, under a filter, and of this process only\n"
+		"kymo ctl --enable-kernel 'syscall:read if ret > 4096' --add-pid 4711\n\n"
+		"# of another container from now on\nkymo ctl --add-container db --remove-container web\n\n"
+		"# one of several recordings; end it\nkymo ctl my-trace --stop",
+	.see_also = "record snapshot list",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.min_args = 0,
+	.max_args = 1,
+	.run = run_ctl,
+};

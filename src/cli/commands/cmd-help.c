@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo help: the overview, one command's help, or its man page source. */
+#include "cli/commands/help.h"
+
+struct help_options {
+	bool man;
+};
+
+static const struct ky_option_def help_option_defs[] = {
+	{.name = "man",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write the help as man page source (mdoc) instead; without COMMAND that of kymo "
+		 "itself.",
+	 .at = offsetof(struct help_options, man)},
+	{0},
+};
+
+static int run_help(const struct ky_command *self, void *data, int n_args, char **args)
+{
+	const struct help_options *options = data;
+	const struct ky_command *command = NULL;
+
+	if (n_args) {
+		command = ky_command_find(args[0]);
+		if (!command)
+			return ky_command_unknown(args[0]);
+	}
+	if (options->man)
+		return ky_man_page(stdout, command);
+	if (n_args > 1 && command->topic_help)
+		return command->topic_help(command, stdout, args[1]);
+	if (n_args > 1)
+		return ky_cli_usage(self, "kymo %s has no further topics", command->name);
+	return command ? ky_help_command(stdout, command) : ky_help_overview(stdout);
+}
+
+const struct ky_command ky_command_help = {
+	.name = "help",
+	.summary = "explain kymo or one of its commands",
+	.usage = "[OPTIONS] [COMMAND [TOPIC]]",
+	.description = "Print what a command does, its options and examples: the same text as "
+		       "'kymo COMMAND --help'. Without COMMAND, list the commands. TOPIC is one of "
+		       "the command's own, such as a report's name.",
+	.examples = "# what can kymo do?\nkymo help\n\n"
+		    "# how does a command work?\nkymo help completion\n\n"
+		    "# read it as a manual page\nkymo help --man help | man -l -",
+	.see_also = "completion",
+	.options = help_option_defs,
+	.options_size = sizeof(struct help_options),
+	.max_args = 2,
+	.run = run_help,
+};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo print: the events of one or more traces as text, merged by time. */
+#include "cli/terminal/command.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/reading/damage.h"
+#include "cli/reading/input-options.h"
+#include "cli/reading/jobs.h"
+#include "cli/reading/lines.h"
+#include "cli/reading/text-options.h"
+
+struct print_options {
+	struct ky_text_options text;
+	struct ky_text_words words;
+	struct ky_select_options select;
+	struct ky_input_options input;
+	bool no_output, count;
+	uint64_t jobs;
+};
+
+static const struct ky_option_def print_option_defs[] = {
+	KY_SELECT_OPTION_DEFS(struct print_options, select),
+	{.name = "count",
+	 .letter = 'c',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Print only the number of the events selected.",
+	 .at = offsetof(struct print_options, count)},
+	KY_TEXT_OPTION_DEFS(struct print_options, text, words),
+	{.name = "fields",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "LIST",
+	 .help = KY_TEXT_FIELDS_HELP,
+	 .at = offsetof(struct print_options, words.fields),
+	 .choices = KY_TEXT_FIELDS_CHOICES},
+	KY_INPUT_OPTION_DEFS(struct print_options, input),
+	KY_CORRELATE_OPTION_DEF(struct print_options, input),
+	{.name = "no-output",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Read everything, stream by stream, and print only the number of events, to the "
+		 "standard error: checks a trace, and measures reading.",
+	 .at = offsetof(struct print_options, no_output)},
+	KY_JOBS_OPTION_DEF(struct print_options, jobs),
+	{0},
+};
+
+static void print_defaults(void *data)
+{
+	ky_cli_select_defaults(&((struct print_options *)data)->select);
+}
+
+static struct ky_sink *make_sink(void *data)
+{
+	return ky_text_sink_new(STDOUT_FILENO, &((const struct print_options *)data)->text);
+}
+
+static int print_events(const struct ky_trace_set *set, struct print_options *options,
+			struct ky_crew *crew, struct kymo_error *err)
+{
+	const struct ky_lines lines = {
+		.make = make_sink,
+		.data = options,
+		.fd = STDOUT_FILENO,
+		.gmt = options->text.clock_gmt,
+	};
+	struct ky_drain drain = {.times = &options->text};
+	int ret = ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+
+	ky_cli_text_end(&options->text);
+	return ret;
+}
+
+/* The first or last events cannot be told without the merge. */
+static int read_in_order(const struct ky_trace_set *set, struct print_options *options,
+			 struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+{
+	struct ky_drain drain = {.times = &options->text};
+	struct ky_flow *flow;
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+				     err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_drain(&drain, flow, NULL, err);
+	ky_flow_close(flow);
+	*n_events = drain.n_events;
+	return ret;
+}
+
+static int read_only(const struct ky_trace_set *set, struct print_options *options,
+		     struct ky_crew *crew, struct kymo_error *err)
+{
+	uint64_t n_events = 0;
+	int ret;
+
+	if (options->select.head != UINT64_MAX || options->select.tail != UINT64_MAX)
+		ret = read_in_order(set, options, crew, &n_events, err);
+	else
+		ret = ky_cli_select_pass(set, &options->select, &options->text, crew, &n_events,
+					 err);
+	if (ret != KYMO_E_INVALID)
+		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)n_events);
+	return ret;
+}
+
+static int print_count(const struct ky_trace_set *set, struct print_options *options,
+		       struct ky_crew *crew, struct kymo_error *err)
+{
+	uint64_t n_events;
+	int ret = ky_cli_select_count(set, &options->select, options->text.clock_gmt, crew,
+				      &n_events, err);
+
+	if (ret != KYMO_E_INVALID)
+		printf("%llu\n", (unsigned long long)n_events);
+	return ret;
+}
+
+static int print_set(const struct ky_trace_set *set, struct print_options *options,
+		     struct kymo_error *err)
+{
+	struct ky_crew *crew;
+	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+
+	if (ret < 0)
+		return ret;
+	if (options->count)
+		ret = print_count(set, options, crew, err);
+	else if (options->no_output)
+		ret = read_only(set, options, crew, err);
+	else
+		ret = print_events(set, options, crew, err);
+	ky_crew_free(crew);
+	return ret;
+}
+
+static int run_print(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	struct print_options *options = data;
+	struct ky_trace_set set;
+	struct kymo_error err;
+	int ret;
+
+	(void)command;
+	ky_error_clear(&err);
+	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
+	if (ret == KYMO_OK)
+		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
+	if (ret == KYMO_OK) {
+		ret = ky_cli_damage_end(print_set(&set, data, &err), &err);
+		ky_trace_set_close(&set);
+	}
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+const struct ky_command ky_command_print = {
+	.name = "print",
+	.summary = "print the events of traces as text",
+	.usage = "[OPTIONS] TRACE...",
+	.description =
+		"Prints one line per event, those of all streams and traces merged by time, in the "
+		"layout of babeltrace2. TRACE is a directory that holds a trace, or traces below "
+		"it.\n"
+		"\n"
+		"  [08:30:00.123456789] (+0.000001234) host sched_waking: { cpu_id = 0 }, { tid = 7 "
+		"}\n"
+		"\n"
+		"The time of the event, the time since the event before, the host name (and process "
+		"and PID where the trace is of one process), the event's name; then the packet's "
+		"context, the contexts of the event, and its fields. --names, --fields and --color "
+		"change that as they do in babeltrace2.\n"
+		"\n"
+		"Events that the tracer had to drop are told on the standard error, where they are "
+		"missing. Of a damaged trace everything that can be read is printed; then the first "
+		"damage is told, with file and place, and the exit code is 1.",
+	.examples = "# all events, with the date, in UTC\n"
+		    "kymo print --clock-date --clock-gmt my-trace\n\n"
+		    "# with the log levels of a program's events, and all names\n"
+		    "kymo print --fields all --names all my-trace\n\n"
+		    "# in colours, page by page\n"
+		    "kymo print --color always my-trace | less -R\n\n"
+		    "# what happened around a process\n"
+		    "kymo print my-trace | grep 'tid = 1234,'\n\n"
+		    "# what nginx waited for, in the first half second\n"
+		    "kymo print --filter 'prev_comm =~ \"ngin*\"' --end +500ms my-trace\n\n"
+		    "# how many system calls failed?\n"
+		    "kymo print --event 'syscall_exit_*' --filter 'ret < 0' --count my-trace\n\n"
+		    "# is the trace readable, and how many events has it?\n"
+		    "kymo print --no-output my-trace",
+	.see_also = "convert info report record",
+	.options = print_option_defs,
+	.options_size = sizeof(struct print_options),
+	.defaults = print_defaults,
+	.min_args = 1,
+	.max_args = -1,
+	.run = run_print,
+};

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo report: run reports over a trace, list them, explain them. */
+#include "cli/terminal/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/render/render.h"
+#include "base/error.h"
+#include "cli/reading/damage.h"
+#include "cli/reading/filter-hint.h"
+#include "cli/reading/input-options.h"
+#include "cli/reading/jobs.h"
+#include "cli/options/report-options.h"
+#include "cli/reading/select-options.h"
+#include "os/crew.h"
+
+#define MAX_REPORTS 32
+
+struct report_options {
+	bool list, json, csv, csv_raw, html, markdown;
+	uint64_t limit, refresh_ns, jobs;
+	struct ky_text_list tables;
+	struct ky_focus_options focus;
+	struct ky_select_options select; /* filter and times only */
+	struct ky_input_options input;
+};
+
+struct selection {
+	const struct ky_report *reports[MAX_REPORTS];
+	size_t n;
+};
+
+static void report_defaults(void *data)
+{
+	struct report_options *options = data;
+
+	options->limit = KY_LIMIT_DEFAULT;
+	ky_cli_focus_defaults(&options->focus);
+	ky_cli_select_defaults(&options->select);
+}
+
+static const struct ky_option_def report_option_defs[] = {
+	{.name = "list",
+	 .letter = 'l',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "List the reports.",
+	 .at = offsetof(struct report_options, list)},
+	{.name = "json",
+	 .letter = 'j',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write one JSON object: times and durations in nanoseconds, ratios from 0 to 1.",
+	 .at = offsetof(struct report_options, json)},
+	{.name = "csv",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write comma-separated values: each table with a line of column names before it and an "
+		 "empty line behind it.",
+	 .at = offsetof(struct report_options, csv)},
+	{.name = "csv-raw",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "The same, with texts as they are. --csv puts an apostrophe before a text that spreadsheets "
+		 "take for a formula (it begins with = + - or @): traced programs choose their names.",
+	 .at = offsetof(struct report_options, csv_raw)},
+	{.name = "html",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write one HTML page with charts, for a browser; it loads nothing from elsewhere.",
+	 .at = offsetof(struct report_options, html)},
+	{.name = "table",
+	 .letter = 't',
+	 .kind = KY_OPTION_LIST,
+	 .arg = "NAME",
+	 .help = "Show only this table, such as 'threads' or 'cpu.threads'; may be given again for "
+		 "more. Default: all but those called log.",
+	 .at = offsetof(struct report_options, tables)},
+	{.name = "limit",
+	 .letter = 'n',
+	 .kind = KY_OPTION_U64,
+	 .arg = "N",
+	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
+		 "Default: 10; of tables that rank and of logs all with --json, --csv and --html.",
+	 .at = offsetof(struct report_options, limit)},
+	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
+	{.name = "refresh",
+	 .letter = 'r',
+	 .kind = KY_OPTION_DURATION,
+	 .arg = "TIME",
+	 .help = "A set of tables for each interval of this length; what lasted longer belongs to the "
+		 "interval in which it ended.",
+	 .at = offsetof(struct report_options, refresh_ns)},
+	{.name = "begin",
+	 .letter = 'b',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "Report from TIME on: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a blank before it, or on "
+		 "the day of the first event), seconds since the clock's origin, +2s after the first "
+		 "event, -500ms before the last one, or 50%. What came before is read all the same, for "
+		 "what it tells of names, files and states.",
+	 .at = offsetof(struct report_options, select.begin)},
+	{.name = "end",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "Report up to TIME.",
+	 .at = offsetof(struct report_options, select.end)},
+	{.name = "timerange",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "BEGIN,END",
+	 .help = "Both in one, also in square brackets.",
+	 .at = offsetof(struct report_options, select.timerange)},
+	{.name = "filter",
+	 .letter = 'f',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "EXPR",
+	 .help = "Read only events that match, as if no others had been recorded; docs/filter.md "
+		 "explains the language.",
+	 .at = offsetof(struct report_options, select.filter)},
+	{.name = "markdown",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
+	 .at = offsetof(struct report_options, markdown)},
+	KY_JOBS_OPTION_DEF(struct report_options, jobs),
+	KY_INPUT_OPTION_DEFS(struct report_options, input),
+	KY_CORRELATE_OPTION_DEF(struct report_options, input),
+	{0},
+};
+
+/* ---- choosing -------------------------------------------------------------------------- */
+
+static void list_reports(void)
+{
+	for (const struct ky_report *const *report = ky_reports; *report; report++)
+		printf("  %-12s %s\n", (*report)->name, (*report)->summary);
+	puts("\n'kymo report NAME --help' explains a report and its columns.");
+}
+
+static bool wants_periods(const struct selection *selection)
+{
+	for (size_t i = 0; i < selection->n; i++) {
+		if (selection->reports[i]->wants_periods)
+			return true;
+	}
+	return false;
+}
+
+static void add_once(struct selection *selection, const struct ky_report *report)
+{
+	for (size_t i = 0; i < selection->n; i++) {
+		if (selection->reports[i] == report)
+			return;
+	}
+	if (selection->n < MAX_REPORTS)
+		selection->reports[selection->n++] = report;
+}
+
+/* "cpu,syscalls", "all" (periods only @with_periods). Returns an exit code. */
+static int select_reports(const struct ky_command *command, char *names, bool with_periods,
+			  struct selection *selection)
+{
+	char *rest = names, *name;
+
+	if (strcmp(names, "all") == 0) {
+		for (size_t i = 0; ky_reports[i] && selection->n < MAX_REPORTS; i++) {
+			if (with_periods || !ky_reports[i]->wants_periods)
+				selection->reports[selection->n++] = ky_reports[i];
+		}
+		return KY_EXIT_OK;
+	}
+	while ((name = strsep(&rest, ","))) {
+		const struct ky_report *report = ky_report_find(name);
+
+		if (!report)
+			return ky_cli_unknown_report(command, name);
+		add_once(selection, report);
+	}
+	return KY_EXIT_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+static bool locale_is_utf8(void)
+{
+	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+static int show_results(const struct ky_report_results *results,
+			const struct report_options *options, struct kymo_error *err)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	int status = 0;
+
+	if (options->json) {
+		status = ky_render_json(&out, results, err);
+	} else if (options->csv || options->csv_raw || options->html) {
+		if (options->html)
+			ky_render_html(&out, results);
+		else
+			ky_render_csv(&out, results, options->csv_raw);
+		if (ky_strbuf_failed(&out))
+			status = ky_error_nomem(err);
+	} else {
+		struct ky_render_options render = {
+			/* What is not looked at on a terminal may be as wide as it likes. */
+			.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
+			.colour = ky_cli_colour(stdout),
+			.utf8 = locale_is_utf8(),
+		};
+
+		ky_render_text(&out, results, &render);
+		if (ky_strbuf_failed(&out))
+			status = ky_error_nomem(err);
+	}
+	if (!status)
+		ky_cli_write(&out);
+	ky_strbuf_fini(&out);
+	return status;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+/*
+ * All events that --filter lets pass: the times are the reports' matter. With two jobs, one thread decodes
+ * and merges while the other one builds the state and reports.
+ */
+static int open_flow(const struct ky_trace_set *set, const struct report_options *options,
+		     struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
+{
+	struct ky_selection selection;
+	int status;
+
+	ky_selection_init(&selection);
+	ky_cli_hint_filter(options->select.filter);
+	selection.filter = options->select.filter;
+	selection.crew = ky_crew_jobs(crew) > 1 ? crew : NULL;
+	selection.whole_ahead = true;
+	status = ky_cli_in_filter(ky_flow_open_selected(set, &selection, flow, err), err);
+	return status < 0 ? status : ky_cli_damage_stage(*flow, flow, err);
+}
+
+static int run_with(const struct selection *selection, const struct ky_trace_set *set,
+		    const struct report_options *options, const struct ky_report_options *wanted,
+		    struct ky_crew *crew, struct kymo_error *err)
+{
+	struct ky_report_results results = {0};
+	struct ky_flow *flow;
+	int status = open_flow(set, options, crew, &flow, err);
+
+	if (status < 0)
+		return status;
+	status = ky_reports_run(selection->reports, selection->n, set, flow, wanted, &results, err);
+	ky_flow_close(flow);
+	/* A damaged trace: what could be read, then the error. */
+	if (status >= 0 || (status != KYMO_E_MEMORY && results.begin_ns != INT64_MIN)) {
+		int shown = show_results(&results, options, status < 0 ? NULL : err);
+
+		status = status < 0 ? status : shown;
+	}
+	ky_report_results_fini(&results);
+	return status;
+}
+
+static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
+		      const struct report_options *options, struct ky_crew *crew,
+		      struct kymo_error *err)
+{
+	struct ky_cli_wanted wanted;
+	struct ky_report_options *to = &wanted.options;
+	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
+
+	to->crew = crew;
+	to->limit = options->limit;
+	to->for_people = !options->json && !options->csv && !options->csv_raw && !options->html;
+	to->tables = (const char *const *)options->tables.items;
+	to->n_tables = options->tables.len;
+	to->interval_ns = options->refresh_ns;
+	if (!status)
+		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
+					     &to->focus.end_ns, err);
+	if (!status)
+		status = run_with(selection, set, options, to, crew, err);
+	ky_cli_wanted_fini(&wanted);
+	return status;
+}
+
+static int run_reports(const struct selection *selection, char **paths, int n_paths,
+		       const struct report_options *options)
+{
+	struct ky_trace_set set = {0};
+	struct ky_crew *crew = NULL;
+	struct kymo_error err;
+	int status;
+
+	ky_error_clear(&err);
+	status = ky_cli_open(&set, paths, n_paths, &options->input, true, &err);
+	if (status >= 0) {
+		status = ky_crew_new(ky_cli_jobs(options->jobs, &set), &crew, &err);
+		if (status >= 0)
+			status = ky_cli_damage_end(run_on_set(selection, &set, options, crew, &err),
+						   &err);
+		ky_crew_free(crew);
+		ky_trace_set_close(&set);
+	}
+	if (status >= 0)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+static int write_markdown(const struct selection *selection)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+
+	for (size_t i = 0; i < selection->n; i++)
+		ky_report_markdown(&out, selection->reports[i]);
+	ky_cli_write(&out);
+	ky_strbuf_fini(&out);
+	return KY_EXIT_OK;
+}
+
+static int run_report(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct report_options *options = data;
+	struct selection selection = {.n = 0};
+	int code;
+
+	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
+		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
+	if (options->refresh_ns > INT64_MAX)
+		return ky_cli_usage(command, "--refresh: so long an interval is none");
+	if (options->list) {
+		list_reports();
+		return KY_EXIT_OK;
+	}
+	if (n_args < 1)
+		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
+	code = select_reports(command, args[0], options->markdown || options->focus.periods.len,
+			      &selection);
+	if (code != KY_EXIT_OK)
+		return code;
+	if (options->markdown)
+		return write_markdown(&selection);
+	code = ky_cli_check_periods(command, &options->focus, wants_periods(&selection));
+	if (code != KY_EXIT_OK)
+		return code;
+	if (n_args < 2)
+		return ky_cli_usage(command, "which trace? give a directory that holds one");
+	return run_reports(&selection, args + 1, n_args - 1, options);
+}
+
+static int report_topic(const struct ky_command *command, FILE *out, char *topic)
+{
+	int columns = ky_cli_columns(out);
+	struct selection selection = {.n = 0};
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int code = select_reports(command, topic, true, &selection);
+
+	if (code != KY_EXIT_OK)
+		return code;
+	for (size_t i = 0; i < selection.n; i++) {
+		ky_strbuf_adds(&text, i ? "\n" : "");
+		ky_report_help(&text, selection.reports[i], columns > 100 ? 100 : columns);
+	}
+	fwrite(ky_strbuf_text(&text), 1, text.len, out); /* lint: own text */
+	ky_strbuf_fini(&text);
+	return KY_EXIT_OK;
+}
+
+const struct ky_command ky_command_report = {
+	.name = "report",
+	.summary = "analyse a trace: what the CPUs, threads and system calls did",
+	.usage = "[OPTIONS] NAME[,NAME...] TRACE...",
+	.description =
+		"Reads kernel events and prints what they add up to. Several reports are made in one "
+		"pass over the trace. TRACE is a directory that holds a trace, or traces below it; "
+		"threads of different traces are kept apart.\n"
+		"\n"
+		"'kymo report --list' lists the reports; 'all' stands for all of them. 'kymo report NAME --help' explains one: "
+		"what it tells, from which events, what every column means and how to read it.\n"
+		"\n"
+		"Where output goes to a terminal, columns that do not fit are left out and named at "
+		"the end; into a file or a pipe it is as wide as it takes.",
+	.examples =
+		"# what is notable?\nkymo report summary my-trace\n\n"
+		"# who used the CPUs?\nkymo report cpu my-trace\n\n"
+		"# which system calls took long, which failed?\nkymo report syscalls my-trace\n\n"
+		"# both in one pass, everything, for a program\n"
+		"kymo report --json cpu,syscalls my-trace\n\n"
+		"# who waited for a CPU in the second second, the longest waits first?\n"
+		"kymo report sched --begin +1s --end +2s -t top -n 20 my-trace\n\n"
+		"# every read or write of one program that took 5 ms or more, as a table for others\n"
+		"kymo report io-latency --comm 'post*' --min 5ms -t log --csv my-trace\n\n"
+		"# CPU time per program, for each tenth of a second\n"
+		"kymo report cpu --refresh 100ms -t threads --group-by name my-trace\n\n"
+		"# how long does it take from one event to another, for each value of a field?\n"
+		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : "
+		"$event == \"syscall_exit_fsync\" : fd' my-trace\n\n"
+		"# everything, with charts, for a browser\nkymo report all --html my-trace >my-trace.html\n\n"
+		"# what do the columns mean?\nkymo report cpu --help",
+	.see_also = "print info record",
+	.options = report_option_defs,
+	.options_size = sizeof(struct report_options),
+	.defaults = report_defaults,
+	.min_args = 0,
+	.max_args = -1,
+	.operands =
+		"all block cpu io io-latency io-log irq locks memory net periods sched softirq summary "
+		"syscall-rates syscalls threads",
+	.run = run_report,
+	.topic_help = report_topic,
+};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo snapshot: what a flight recorder has in memory becomes a trace. */
+#include "cli/terminal/command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/recording/recordings.h"
+
+struct options {
+	const char *output;
+};
+
+/* As the recorder, which may be in another directory, will understand it. */
+static int absolute(const char *path, char to[PATH_MAX], struct kymo_error *err)
+{
+	size_t len = 0;
+
+	to[0] = 0;
+	if (*path != '/') {
+		if (!getcwd(to, PATH_MAX))
+			return ky_error_errno(err, errno, "the current directory is gone");
+		len = strlen(to);
+		to[len++] = '/';
+	}
+	if (strlen(path) >= PATH_MAX - len)
+		return ky_error_set(err, KYMO_E_INVALID, "the output's name is too long");
+	memcpy(to + len, path, strlen(path) + 1);
+	return KYMO_OK;
+}
+
+static uint64_t number(const char *text)
+{
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void report(const struct ky_remote_message *answer)
+{
+	size_t at = 0;
+	const char *path, *events, *bytes, *counted;
+	char size[32];
+
+	(void)ky_remote_next(answer, &at);
+	path = ky_remote_next(answer, &at);
+	events = ky_remote_next(answer, &at);
+	bytes = ky_remote_next(answer, &at);
+	counted = ky_remote_next(answer, &at);
+	fprintf(stderr, "%" PRIu64 " ", number(events));
+	ky_cli_put_text(stderr, counted ? counted : "events");
+	fprintf(stderr, ", %s\nTrace: ", ky_format_bytes(size, number(bytes)));
+	ky_cli_put_text(stderr, path ? path : "");
+	fputc('\n', stderr);
+}
+
+static int take(const char *id, const char *output, struct kymo_error *err)
+{
+	struct ky_remote_message request = {.len = 0}, answer;
+	struct ky_remote_place place;
+	char path[PATH_MAX] = "";
+	int ret = ky_recordings_find(id, true, &place, err);
+
+	if (!ret && output)
+		ret = absolute(output, path, err);
+	if (ret < 0)
+		return ret;
+	ky_remote_add(&request, "snapshot");
+	ky_remote_add(&request, path);
+	ret = ky_remote_ask(&place, &request, 0, &answer, err);
+	if (ret == KYMO_OK)
+		report(&answer);
+	return ret;
+}
+
+static int run_snapshot(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct options *options = data;
+	struct kymo_error err;
+
+	if (take(n_args ? args[0] : NULL, options->output, &err) < 0)
+		return ky_cli_error(&err);
+	return KY_EXIT_OK;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"output", 'o', KY_OPTION_TEXT, "DIR",
+	 "Directory to create for the trace; its parent must exist. Default: the recording's own, with "
+	 "'-snapshot-1', '-snapshot-2' and so on behind it.",
+	 offsetof(struct options, output), NULL},
+	{0},
+};
+
+const struct ky_command ky_command_snapshot = {
+	.name = "snapshot",
+	.summary = "write what a flight recorder has in memory",
+	.usage = "[OPTIONS] [RECORDING]",
+	.description =
+		"A flight recorder, kymo record --overwrite, keeps the last of what happens in memory. This "
+		"command makes a trace of what is there now: a trace like any other, with all that its "
+		"events need. The recording goes on undisturbed, and so do the programs; take as many "
+		"snapshots as you like.\n\n"
+		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
+		"With only one flight recorder it need not be said. A recorder answers its user and root; root finds "
+		"other users' recordings where it has none of that name itself.\n\n"
+		"Events of programs that have ended are there too, for the newest of these programs "
+		"(kymo record --keep-ended). A fresh state dump of the kernel (processes, open files) is part of "
+		"each snapshot.",
+	.examples =
+		"# something went wrong: what happened before?\nkymo snapshot -o what-happened\n"
+		"kymo print what-happened\n\n"
+		"# one of several recordings\nkymo snapshot 4711",
+	.see_also = "record list ctl print",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.min_args = 0,
+	.max_args = 1,
+	.run = run_snapshot,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/commands/list-containers.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/terminal/command.h"
+#include "cli/containers/containers.h"
+#include "cli/terminal/json-output.h"
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? ky_jansson_text(text) : json_null();
+}
+
+static json_t *container_json(const struct ky_container *container)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", text_or_null(container->name), "id",
+			 text_or_null(container->id), "runtime", text_or_null(container->runtime),
+			 "cgroup", text_or_null(container->cgroup), "processes",
+			 (json_int_t)container->n_processes);
+}
+
+static int print_json(const struct ky_containers *found, struct kymo_error *err)
+{
+	json_t *list = json_array();
+
+	ky_vec_foreach(&found->all, container)
+		json_array_append_new(list, container_json(container));
+	return ky_cli_put_json(json_pack("{s:o}", "containers", list), 1, err);
+}
+
+static void print_text(const struct ky_container *container)
+{
+	ky_cli_put_text(stdout, container->name[0] ? container->name : "(name not known)");
+	fputs("  ", stdout);
+	ky_cli_put_text(stdout, container->runtime);
+	if (container->id[0]) {
+		char id[13];
+
+		snprintf(id, sizeof(id), "%s", container->id);
+		fputc(' ', stdout);
+		ky_cli_put_text(stdout, id);
+	}
+	printf("  %zu process%s\n         ", container->n_processes,
+	       container->n_processes == 1 ? "" : "es");
+	ky_cli_put_text(stdout, container->cgroup);
+	putchar('\n');
+}
+
+int ky_list_containers(bool json, struct kymo_error *err)
+{
+	struct ky_containers found;
+	int ret = ky_containers_find(&found, err);
+
+	if (!ret)
+		ky_containers_name_users(&found);
+	if (!ret && json)
+		ret = print_json(&found, err);
+	else if (!ret && !found.all.len)
+		puts("No container runs.");
+	else if (!ret)
+		ky_vec_foreach(&found.all, container)
+			print_text(container);
+	ky_containers_fini(&found);
+	return ret;
+}

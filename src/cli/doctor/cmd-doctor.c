@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo doctor: what this machine allows, and what to do about the rest. */
+#include "cli/terminal/command.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/foreign.h"
+#include "cli/doctor/doctor.h"
+#include "cli/terminal/json-output.h"
+
+struct doctor_options {
+	bool json;
+};
+
+static const char *const status_names[] = {
+	[KY_CHECK_OK] = "ok",
+	[KY_CHECK_WARN] = "warn",
+	[KY_CHECK_FAIL] = "fail",
+};
+
+void ky_doctor_add(struct ky_doctor *doctor, const char *name, enum ky_check_status status,
+		   const char *fmt, ...)
+{
+	struct ky_check check = {.name = name, .status = status};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(check.text, sizeof(check.text), fmt, ap);
+	va_end(ap);
+	if (ky_vec_push(&doctor->checks, check) < 0)
+		doctor->failed_memory = true;
+}
+
+void ky_doctor_advice(struct ky_doctor *doctor, const char *fmt, ...)
+{
+	struct ky_check *check;
+	va_list ap;
+
+	if (!doctor->checks.len)
+		return;
+	check = ky_vec_last(&doctor->checks);
+	va_start(ap, fmt);
+	vsnprintf(check->advice, sizeof(check->advice), fmt, ap);
+	va_end(ap);
+}
+
+static bool recording_possible(const struct ky_doctor *doctor)
+{
+	for (size_t i = 0; i < doctor->checks.len; i++)
+		if (doctor->checks.data[i].status == KY_CHECK_FAIL)
+			return false;
+	return true;
+}
+
+/* @foreign broken at blanks to lines of @width columns, those after the first indented by @indent. */
+static void print_wrapped(const char *foreign, int indent, int width)
+{
+	struct ky_strbuf shown = KY_STRBUF_INIT;
+	const char *text;
+	int column = 0;
+
+	ky_foreign_adds(&shown, foreign);
+	text = ky_strbuf_text(&shown);
+
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (column && column + 1 + len > width) {
+			printf("\n%*s", indent, "");
+			column = 0;
+		} else if (column) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", len, text); /* lint: own text: escaped above */
+		column += len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+	ky_strbuf_fini(&shown);
+}
+
+static void print_text(const struct ky_doctor *doctor)
+{
+	static const char *const colours[] = {"\033[32m", "\033[33m", "\033[1;31m"};
+	bool colour = ky_cli_colour(stdout);
+	int indent = 18, width = ky_cli_columns(stdout) - indent - 1;
+
+	if (width < 30)
+		width = 30;
+	for (size_t i = 0; i < doctor->checks.len; i++) {
+		const struct ky_check *check = &doctor->checks.data[i];
+
+		printf("%s%-4s%s  %-12s", colour ? colours[check->status] : "",
+		       status_names[check->status], colour ? "\033[0m" : "", check->name);
+		print_wrapped(check->text, indent, width);
+		if (check->advice[0]) {
+			printf("%*s", indent, "");
+			print_wrapped(check->advice, indent, width);
+		}
+	}
+	puts(recording_possible(doctor) ? "\nkymo record works here."
+					: "\nkymo record does not work here: see 'fail' above.");
+}
+
+static int print_json(const struct ky_doctor *doctor, struct kymo_error *err)
+{
+	json_t *root = json_object(), *checks = json_array();
+
+	for (size_t i = 0; i < doctor->checks.len; i++) {
+		const struct ky_check *check = &doctor->checks.data[i];
+
+		json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", check->name,
+							"status", status_names[check->status],
+							"text", ky_jansson_text(check->text),
+							"advice", ky_jansson_text(check->advice)));
+	}
+	json_object_set_new(root, "recording_possible", json_boolean(recording_possible(doctor)));
+	json_object_set_new(root, "checks", checks);
+	return ky_cli_put_json(root, 2, err);
+}
+
+static int run_doctor(const struct ky_command *command, void *opaque, int n_args, char **args)
+{
+	const struct doctor_options *options = opaque;
+	struct ky_doctor doctor = {0};
+	struct kymo_error err;
+	int code = KY_EXIT_OK;
+
+	(void)command;
+	(void)n_args;
+	(void)args;
+	ky_doctor_tracing(&doctor);
+	ky_doctor_kernel(&doctor);
+	ky_doctor_user(&doctor);
+	ky_doctor_machine(&doctor);
+	if (!recording_possible(&doctor) || doctor.failed_memory)
+		code = KY_EXIT_FAIL;
+	if (!options->json)
+		print_text(&doctor);
+	else if (print_json(&doctor, &err) < 0)
+		code = ky_cli_error(&err);
+	ky_vec_fini(&doctor.checks);
+	return code;
+}
+
+static const struct ky_option_def doctor_options[] = {
+	{"json", 0, KY_OPTION_FLAG, NULL, "Write JSON.", offsetof(struct doctor_options, json),
+	 NULL},
+	{0},
+};
+
+const struct ky_command ky_command_doctor = {
+	.name = "doctor",
+	.summary = "check what this machine allows, and say what to do",
+	.usage = "[OPTIONS]",
+	.description =
+		"Try everything that recording needs or can use, one line each: ok; warn when "
+		"recording works but something is missing or slower; fail when it cannot work. "
+		"What is not ok comes with what to do about it.\n\n"
+		"Things are tried, not guessed: a tracefs instance is made, switched on and "
+		"removed, its ring buffer is mapped, a BPF map is made.\n\n"
+		"The exit code is 0 when recording the kernel is possible here, else 1.",
+	.examples = "# before the first recording\nsudo kymo doctor\n\n"
+		    "# for a bug report\nsudo kymo doctor --json > doctor.json",
+	.see_also = "list record",
+	.options = doctor_options,
+	.options_size = sizeof(struct doctor_options),
+	.min_args = 0,
+	.max_args = 0,
+	.run = run_doctor,
+};

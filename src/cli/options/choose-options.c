@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options/choose-options.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+int ky_cli_parse_ids(const char *text, bool users, int32_t ids[KY_CLI_MAX_IDS], int n)
+{
+	const long long min = users ? 0 : 1, max = users ? UINT32_MAX - 1 : INT32_MAX;
+	char *end;
+
+	do {
+		long long id = strtoll(text, &end, 10);
+
+		if (end == text || id < min || id > max || (*end && *end != ',') ||
+		    n == KY_CLI_MAX_IDS)
+			return -1;
+		ids[n++] = (int32_t)id;
+		text = end + 1;
+	} while (*end);
+	return n;
+}
+
+int ky_cli_parse_user(const char *text, uint32_t *uid)
+{
+	const struct passwd *user;
+	uint64_t number;
+
+	if (ky_parse_u64(text, &number) == 0 && number < UINT32_MAX) {
+		*uid = (uint32_t)number;
+		return 0;
+	}
+	user = getpwnam(text);
+	if (!user)
+		return -1;
+	*uid = user->pw_uid;
+	return 0;
+}
+
+int ky_cli_user_ids(const char *text, struct ky_strbuf *ids, struct kymo_error *err)
+{
+	char *words = strdup(text), *rest, *word;
+	int ret = words ? KYMO_OK : ky_error_nomem(err);
+	uint32_t uid;
+
+	for (word = words ? strtok_r(words, ",", &rest) : NULL; word && !ret;
+	     word = strtok_r(NULL, ",", &rest)) {
+		if (ky_cli_parse_user(word, &uid) < 0)
+			ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no user '%s'", word);
+		else
+			ky_strbuf_addf(ids, "%s%" PRIu32, ids->len ? "," : "", uid);
+	}
+	free(words);
+	return !ret && ky_strbuf_failed(ids) ? ky_error_nomem(err) : ret;
+}
+
+bool ky_cli_is_comm(const char *comm)
+{
+	for (const char *at = comm; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == '"' || *at == '\'' || *at == '\\')
+			return false;
+	return *comm && strlen(comm) < 16;
+}

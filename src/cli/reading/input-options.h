@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* How traces are read: options of every command that reads some. */
+#ifndef KY_CLI_INPUT_OPTIONS_H
+#define KY_CLI_INPUT_OPTIONS_H
+
+#include "cli/terminal/command.h"
+#include "store/trace.h"
+
+struct ky_input_options {
+	bool recover, force_correlate;
+	bool tell_raw; /* no option: say what is left out of raw recordings */
+	struct ky_text_list clock_offsets;
+};
+
+/* Rows for a table over struct @type, whose struct ky_input_options is member @input. */
+/* clang-format off */
+#define KY_INPUT_OPTION_DEFS(type, input)                                                        \
+	{.name = "recover",                                                                      \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "Go on behind damage, with the next packet that can be read. Each damage is a " \
+		 "warning, the exit code is 1.",                                                 \
+	 .at = offsetof(type, input.recover)},                                                   \
+	{.name = "clock-offset",                                                                 \
+	 .kind = KY_OPTION_LIST,                                                                 \
+	 .arg = "[TRACE:]NS",                                                                    \
+	 .help = "Add so many nanoseconds (or -3ms, 2s) to the times of TRACE: a path that is "  \
+		 "given, a trace below it, the end of either, or a wildcard over these; without "   \
+		 "it to all. May be given again.",                                              \
+	 .at = offsetof(type, input.clock_offsets)}
+
+/* For commands that put several traces in one order. */
+#define KY_CORRELATE_OPTION_DEF(type, input)                                                     \
+	{.name = "clock-force-correlate",                                                        \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "Merge traces by their times even if their clocks name no common origin.",      \
+	 .at = offsetof(type, input.force_correlate)}
+/* clang-format on */
+
+/*
+ * Open the traces at @args. @merge: they will be put in one order.
+ * As ky_trace_set_open_with(); KYMO_E_INVALID is a usage error.
+ */
+int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
+		const struct ky_input_options *options, bool merge, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Events as lines, on several CPUs: what print and convert have in common. */
+#ifndef KY_CLI_LINES_H
+#define KY_CLI_LINES_H
+
+#include "cli/reading/drain.h"
+#include "cli/reading/select-options.h"
+#include "os/crew.h"
+
+struct ky_lines {
+	/* Makes a sink of lines (sink.h), which writes to @fd; several work at the same time. */
+	struct ky_sink *(*make)(void *data);
+	void *data;
+	int fd;
+	bool gmt; /* times that options give are UTC */
+	/*
+	 * Both NULL, or what is written is not one file: the sink that writes it, which is finished then, too; and
+	 * what puts there what a sink of @make holds.
+	 */
+	struct ky_sink *sink;
+	int (*write)(void *sink, struct ky_sink *held, struct kymo_error *err);
+};
+
+/*
+ * Write the events of @set that @options select. @drain: as for ky_drain(). Returns what
+ * ky_cli_select_open() and ky_drain() return.
+ */
+int ky_cli_lines(const struct ky_lines *lines, const struct ky_trace_set *set,
+		 const struct ky_select_options *options, struct ky_crew *crew,
+		 struct ky_drain *drain, struct kymo_error *err);
+
+#endif

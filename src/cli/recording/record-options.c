@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording/record-options.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "kernel/events/catalogue.h"
+#include "cli/options/choose-options.h"
+#include "cli/reading/filter-hint.h"
+#include "kernel/convert/convert.h"
+
+#define DEFAULT_BUFFER_BYTES (4u << 20)
+#define MIN_BUFFER_BYTES     (64u << 10)
+#define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
+#define NO_DURATION_NS	     UINT64_MAX
+#define CONTENT_BYTES	     512 /* of a buffer, when nobody says */
+#define DEFAULT_KEEP_BYTES   (256u << 20)
+
+void ky_record_defaults(void *data)
+{
+	struct ky_record_options *options = data;
+
+	options->duration_ns = NO_DURATION_NS;
+	options->buffer_bytes = DEFAULT_BUFFER_BYTES;
+	options->keep_bytes = DEFAULT_KEEP_BYTES;
+	options->identity = "lttng";
+	options->clock = "auto";
+	options->reader = "auto";
+	options->statedump = "needed";
+}
+
+static bool is_name(const char *list, size_t len, const char *name)
+{
+	return strlen(name) == len && !strncmp(list, name, len);
+}
+
+/* Those that no bit of the context stands for. */
+static bool take_kernel_name(struct ky_session_options *to, const char *name, size_t len)
+{
+	static const char *const all[] = {"*"};
+
+	/* With '_' they are the names of the fields. */
+	if (is_name(name, len, "callstack-kernel") || is_name(name, len, "callstack_kernel")) {
+		to->kernel_stacks = all;
+		to->n_kernel_stacks = 1;
+	} else if (is_name(name, len, "callstack-user") || is_name(name, len, "callstack_user")) {
+		to->user_stacks = all;
+		to->n_user_stacks = 1;
+	} else {
+		return is_name(name, len, "tid"); /* there always */
+	}
+	return true;
+}
+
+/* perf:cpu:NAME, perf:NAME: of the CPU; perf:thread:NAME. False: it is none, or not the kernel's to count. */
+static bool take_counter(struct ky_session_options *to, const char *name, size_t len)
+{
+	struct ky_counter_choice choice = {0};
+	size_t at = 5;
+
+	if (strncmp(name, "perf:", at) != 0)
+		return false;
+	choice.of_thread = strncmp(name + at, "thread:", 7) == 0;
+	if (choice.of_thread)
+		at += 7;
+	else if (strncmp(name + at, "cpu:", 4) == 0)
+		at += 4;
+	choice.counter = at < len ? ky_os_counter_find(name + at, len - at) : NULL;
+	if (!choice.counter || (choice.of_thread && !ky_counter_has_threads(choice.counter)))
+		return false;
+	for (size_t i = 0; i < to->n_counters; i++)
+		if (to->counters[i].counter == choice.counter &&
+		    to->counters[i].of_thread == choice.of_thread)
+			return true;
+	if (to->n_counters == KY_COUNTERS_MAX)
+		return false;
+	to->counters[to->n_counters++] = choice;
+	return true;
+}
+
+static int unknown_counter(const struct ky_command *command, const char *name, size_t len,
+			   const struct ky_record_run *run)
+{
+	if (run->kernel.n_counters == KY_COUNTERS_MAX)
+		return ky_cli_usage(command,
+				    "--context: at most %d counters of the kernel's events",
+				    KY_COUNTERS_MAX);
+	if (strncmp(name, "perf:thread:", 12) == 0 && ky_os_counter_find(name + 12, len - 12))
+		return ky_cli_usage(
+			command,
+			"--context: '%.*s': at the kernel's events, of threads there are "
+			"page-faults, minor-faults, major-faults, context-switches and "
+			"cpu-migrations; others are of CPUs (perf:cpu:%.*s)",
+			(int)len, name, (int)len - 12, name + 12);
+	return ky_cli_usage(
+		command,
+		"--context: '%.*s' is no counter; 'kymo list --counters' shows those that "
+		"this machine has",
+		(int)len, name);
+}
+
+/* Programs tell theirs themselves; with them, asking for these does not make all of the machine's calls dearer. */
+static unsigned int kernel_context(const char *name, size_t len, const struct ky_record_run *run)
+{
+	unsigned int bit = ky_convert_context_find(name, len);
+
+	return run->has_user ? bit & ~(unsigned int)(KY_CONTEXT_VTID | KY_CONTEXT_VPID) : bit;
+}
+
+/* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
+static int parse_context(const struct ky_command *command, const char *list,
+			 struct ky_record_run *run)
+{
+	while (list && *list) {
+		size_t len = strcspn(list, ",");
+		unsigned int bit = kernel_context(list, len, run);
+		bool is_always = ky_convert_context_is_always(list, len);
+		bool is_kernel = run->has_kernel &&
+				 (bit || is_always || take_counter(&run->kernel, list, len) ||
+				  take_kernel_name(&run->kernel, list, len));
+
+		if (!is_kernel && run->has_kernel && strncmp(list, "perf:", 5) == 0 &&
+		    !(run->has_user && ky_user_context_known(list, len)))
+			return unknown_counter(command, list, len, run);
+		if (!is_kernel && !(run->has_user && ky_user_context_known(list, len)))
+			return ky_cli_usage(
+				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
+				run->has_kernel ? "pid, ppid, procname, prio, uid, net_ns, "
+						  "preemptible and the others that the help names"
+						: "",
+				run->has_kernel && run->has_user ? "; nor of " : "",
+				run->has_user ? "vpid, vtid, procname, ip, cpu_id and the "
+						"others that the help names"
+					      : "");
+		if (is_kernel)
+			run->kernel.context |= bit;
+		list += len + (list[len] == ',');
+	}
+	return KY_EXIT_OK;
+}
+
+/* What BPF tells is told to events by time: both must have the same clock. */
+static int need_clock_of_bpf(const struct ky_command *command, const char *option,
+			     struct ky_record_run *run)
+{
+	if (run->clock == KY_OS_CLOCK_TSC)
+		return ky_cli_usage(command, "%s needs the clock that BPF has: --clock=monotonic",
+				    option);
+	run->clock = KY_OS_CLOCK_MONOTONIC;
+	return KY_EXIT_OK;
+}
+
+/* 32-bit calls, and unknown ones, are told by BPF alone. */
+static int check_calls(const struct ky_command *command, struct ky_record_run *run)
+{
+	for (size_t i = 0; i < run->kernel.n_events; i++) {
+		if (!ky_catalogue_rule_is_of_bpf(run->kernel.events[i]))
+			continue;
+		if (run->kernel.raw)
+			return ky_cli_usage(command,
+					    "--raw: no 32-bit calls (compat_syscall_*), and no "
+					    "unknown ones (syscall_*_unknown)");
+		return need_clock_of_bpf(command, "--kernel with 32-bit or unknown calls", run);
+	}
+	return KY_EXIT_OK;
+}
+
+static int check_context_of_bpf(const struct ky_command *command, struct ky_record_run *run)
+{
+	if (run->kernel.n_counters && run->kernel.raw)
+		return ky_cli_usage(command, "--raw: no counters in --context: BPF reads them, and "
+					     "they are told to events as these come");
+	if (run->kernel.n_counters)
+		return need_clock_of_bpf(command, "--context with counters", run);
+	if (!(run->kernel.context & KY_CONTEXT_OF_IDS))
+		return KY_EXIT_OK;
+	if (run->kernel.raw)
+		return ky_cli_usage(command, "--raw: no users, groups, namespaces, ids in them and "
+					     "control groups in --context");
+	return need_clock_of_bpf(command, "--context with users, groups or namespaces", run);
+}
+
+static int parse_clock(const struct ky_command *command, const char *name,
+		       enum ky_os_clock_kind *kind)
+{
+	if (strcmp(name, "auto") == 0)
+		*kind = KY_OS_CLOCK_AUTO;
+	else if (strcmp(name, "tsc") == 0)
+		*kind = KY_OS_CLOCK_TSC;
+	else if (strcmp(name, "monotonic") == 0)
+		*kind = KY_OS_CLOCK_MONOTONIC;
+	else
+		return ky_cli_usage(command, "--clock: '%s' is none of auto, tsc, monotonic", name);
+	return KY_EXIT_OK;
+}
+
+/* paths, all or all:BYTES. */
+static int parse_content(const struct ky_command *command, const char *text,
+			 struct ky_record_run *run)
+{
+	struct ky_session_options *to = &run->kernel;
+	uint64_t bytes = CONTENT_BYTES;
+
+	if (!text)
+		return KY_EXIT_OK;
+	if (!run->has_kernel)
+		return ky_cli_usage(command, "--syscall-content is about the kernel's events: give "
+					     "--kernel too");
+	if (strcmp(text, "paths") == 0)
+		bytes = 0;
+	else if (strncmp(text, "all:", 4) == 0 ? ky_parse_size(text + 4, &bytes) < 0 || !bytes ||
+							 bytes > KY_CONTENT_LIMIT_MAX
+					       : strcmp(text, "all") != 0)
+		return ky_cli_usage(command,
+				    "--syscall-content: '%s' is none of paths, all and all:BYTES "
+				    "(1 to 64k)",
+				    text);
+	to->syscall_content = true;
+	to->content_bytes = (uint32_t)bytes;
+	return need_clock_of_bpf(command, "--syscall-content", run);
+}
+
+static int parse_state(const struct ky_command *command, const struct ky_record_options *options,
+		       struct ky_session_options *to)
+{
+	static const char *const names[] = {
+		[KY_SESSION_STATE_NEEDED] = "needed",
+		[KY_SESSION_STATE_ALL] = "all",
+		[KY_SESSION_STATE_NONE] = "none",
+	};
+	size_t i = 0;
+
+	while (i < sizeof(names) / sizeof(names[0]) && strcmp(options->statedump, names[i]) != 0)
+		i++;
+	if (i == sizeof(names) / sizeof(names[0]))
+		return ky_cli_usage(command, "--statedump: '%s' is none of needed, all, none",
+				    options->statedump);
+	to->state = (enum ky_session_state)i;
+	to->maps = options->maps;
+	if (to->maps && to->state == KY_SESSION_STATE_NONE)
+		return ky_cli_usage(command,
+				    "--maps is about the state dump, and there is none with "
+				    "--statedump=none");
+	return KY_EXIT_OK;
+}
+
+static int parse_reader(const struct ky_command *command, const char *name, enum ky_ring_way *way)
+{
+	static const char *const names[] = {
+		[KY_RING_AUTO] = "auto",
+		[KY_RING_MMAP] = "mmap",
+		[KY_RING_SPLICE] = "splice",
+		[KY_RING_READ] = "read",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*way = (enum ky_ring_way)i;
+			return KY_EXIT_OK;
+		}
+	}
+	return ky_cli_usage(command, "--reader: '%s' is none of auto, mmap, splice, read", name);
+}
+
+/* Any number of times. Returns how many there are in @ids, or -1: something is none. */
+static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CLI_MAX_IDS])
+{
+	int n = 0;
+
+	for (size_t i = 0; i < list->len && n >= 0; i++)
+		n = ky_cli_parse_ids(list->items[i], false, ids, n);
+	return n;
+}
+
+/* Whose events are recorded. */
+static int choose_threads(const struct ky_command *command, const struct ky_record_options *options,
+			  struct ky_record_run *run)
+{
+	struct ky_session_options *to = &run->kernel;
+	int n_pids = parse_ids(&options->pid, run->pids);
+	int n_tids = parse_ids(&options->tid, run->tids);
+
+	if (n_pids < 0 || n_tids < 0)
+		return ky_cli_usage(command, "--pid and --tid want up to %d ids between commas",
+				    KY_CLI_MAX_IDS);
+	to->pids = run->pids;
+	to->tids = run->tids;
+	to->n_pids = (size_t)n_pids;
+	to->n_tids = (size_t)n_tids;
+	to->uid = -1;
+	to->follow = options->follow;
+	to->comm = options->comm;
+	if (!run->has_kernel &&
+	    (n_tids || options->cgroups.len || options->containers.len || to->follow))
+		return ky_cli_usage(command,
+				    "--tid, --cgroup, --container and --follow are about kernel "
+				    "events: give --kernel too");
+	if (run->has_user && n_pids > 1)
+		return ky_cli_usage(command, "--pid: with --user, one process only");
+	run->user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
+	if (run->has_kernel && to->comm && !ky_cli_is_comm(to->comm))
+		return ky_cli_usage(command, "--comm: '%s' is no name of a thread (15 characters)",
+				    to->comm);
+	return KY_EXIT_OK;
+}
+
+/* What speaks of programs makes sense only when programs are recorded. */
+static int check_user_options(const struct ky_command *command,
+			      const struct ky_record_options *options, struct ky_record_run *run)
+{
+	struct ky_user_options *to = &run->user;
+	uint32_t uid = 0;
+
+	to->patterns = options->user.items;
+	to->n_patterns = options->user.len;
+	to->exclusions = options->exclude.items;
+	to->n_exclusions = options->exclude.len;
+	to->filter = options->filter;
+	to->comm = options->comm;
+	to->contexts = options->context;
+	to->level_max = 14;
+	to->uid = -1;
+	to->place = options->shm_path;
+	if (!run->has_user && to->place)
+		return ky_cli_usage(command, "--shm-path is about programs: give --user too");
+	if (!run->has_user && (to->filter || options->log_level))
+		return ky_cli_usage(command,
+				    "--filter and --loglevel are about programs: give --user too; "
+				    "kernel events are filtered by --kernel 'EVENTS if EXPR'");
+	ky_cli_hint_filter(to->filter);
+	if (options->log_level &&
+	    ky_user_levels_parse(options->log_level, &to->level_min, &to->level_max) < 0)
+		return ky_cli_usage(command,
+				    "--loglevel: '%s' is none of EMERG ALERT CRIT ERR WARNING "
+				    "NOTICE INFO DEBUG_SYSTEM DEBUG_PROGRAM DEBUG_PROCESS "
+				    "DEBUG_MODULE DEBUG_UNIT DEBUG_FUNCTION DEBUG_LINE DEBUG, "
+				    "with '..' behind it or between two",
+				    options->log_level);
+	if (options->uid && ky_cli_parse_user(options->uid, &uid) < 0)
+		return ky_cli_usage(command, "--uid: there is no user '%s'", options->uid);
+	if (options->uid)
+		to->uid = run->kernel.uid = uid;
+	return KY_EXIT_OK;
+}
+
+int ky_record_check_options(const struct ky_command *command,
+			    const struct ky_record_options *options, struct ky_record_run *run)
+{
+	struct ky_session_options *to = &run->kernel;
+	int code;
+
+	if (strcmp(options->identity, "lttng") != 0 && strcmp(options->identity, "kymo") != 0)
+		return ky_cli_usage(command, "--identity: '%s' is neither lttng nor kymo",
+				    options->identity);
+	if (options->buffer_bytes < MIN_BUFFER_BYTES || options->buffer_bytes > MAX_BUFFER_BYTES)
+		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
+	if (!options->duration_ns)
+		return ky_cli_usage(command, "--duration: a recording takes some time: 5s, 500ms");
+	run->has_user = options->user.len != 0;
+	to->probes = (const char *const *)options->probes.items;
+	to->n_probes = options->probes.len;
+	to->sdt = (const char *const *)options->sdt.items;
+	to->n_sdt = options->sdt.len;
+	to->kprobes = (const char *const *)options->kprobes.items;
+	to->n_kprobes = options->kprobes.len;
+	to->only_probes = to->n_probes || to->n_sdt || to->n_kprobes;
+	run->has_kernel = options->kernel.len || to->only_probes || !run->has_user;
+	run->duration_ns = options->duration_ns == NO_DURATION_NS ? 0 : options->duration_ns;
+	run->buffer_bytes = options->buffer_bytes;
+	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
+	to->events = (const char *const *)options->kernel.items;
+	to->n_events = options->kernel.len;
+	ky_cli_hint_rules(&options->kernel);
+	to->exclusions = (const char *const *)options->exclude.items;
+	to->n_exclusions = options->exclude.len;
+	to->exclusions_may_miss = run->has_user;
+	to->buffer_bytes = options->buffer_bytes;
+	to->log = &ky_cli_log;
+	run->user.buffer_bytes = options->buffer_bytes;
+	run->user.log = &ky_cli_log;
+	run->user.overwrite = to->overwrite = options->overwrite;
+	to->raw = options->raw;
+	if (to->raw && !run->has_kernel)
+		return ky_cli_usage(command,
+				    "--raw is about the kernel's events: give --kernel too");
+	if (to->raw && options->syscall_content)
+		return ky_cli_usage(command,
+				    "--raw: no --syscall-content: what BPF reads is told to "
+				    "calls as these come");
+	run->user.keep_bytes = options->keep_bytes;
+	to->kernel_stacks = (const char *const *)options->kernel_stacks.items;
+	to->n_kernel_stacks = options->kernel_stacks.len;
+	to->user_stacks = (const char *const *)options->user_stacks.items;
+	to->n_user_stacks = options->user_stacks.len;
+	if (!run->has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
+		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are about "
+					     "kernel events: give --kernel too");
+	code = choose_threads(command, options, run);
+	if (!code)
+		code = parse_context(command, options->context, run);
+	if (!code)
+		code = parse_clock(command, options->clock, &run->clock);
+	if (!code)
+		code = parse_content(command, options->syscall_content, run);
+	if (!code)
+		code = check_calls(command, run);
+	if (!code)
+		code = check_context_of_bpf(command, run);
+	if (!code)
+		code = check_user_options(command, options, run);
+	if (!code)
+		code = parse_state(command, options, to);
+	to->clock = run->clock;
+	return code ? code : parse_reader(command, options->reader, &to->reader);
+}

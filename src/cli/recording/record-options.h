@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of kymo record, and what they mean for a recording. */
+#ifndef KY_CLI_RECORD_OPTIONS_H
+#define KY_CLI_RECORD_OPTIONS_H
+
+#include "cli/terminal/command.h"
+#include "cli/recording/record-run.h"
+
+struct ky_record_options {
+	const char *output;
+	struct ky_text_list kernel, user, exclude;
+	uint64_t duration_ns;
+	uint64_t buffer_bytes;
+	struct ky_text_list pid, tid, cgroups, containers;
+	bool follow;
+	bool overwrite, raw, maps;
+	const char *statedump;
+	uint64_t keep_bytes;
+	const char *log_level, *filter, *comm, *uid, *shm_path;
+	const char *context;
+	struct ky_text_list kernel_stacks, user_stacks;
+	const char *identity;
+	struct ky_text_list probes, sdt, kprobes;
+	const char *syscall_content;
+	const char *clock;
+	const char *reader;
+};
+
+/* @data: struct ky_record_options. */
+void ky_record_defaults(void *data);
+
+/* Fill in what @run is to do; it borrows from @options. Returns an exit code: of a mistake, or KY_EXIT_OK. */
+int ky_record_check_options(const struct ky_command *command,
+			    const struct ky_record_options *options, struct ky_record_run *run);
+
+#endif

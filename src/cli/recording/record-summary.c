@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording/record-summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/terminal/command.h"
+
+/* Programs that get a line of their own; those with losses come in any case. */
+#define PROGRAMS_MAX 40
+
+/* ---- the kernel ----------------------------------------------------------------------- */
+
+static void print_kernel(const struct ky_session_stats *stats)
+{
+	fprintf(stderr, "%8s %14s %14s\n", "CPU", stats->is_raw ? "records" : "events", "lost");
+	for (uint32_t i = 0; i < stats->n_cpus; i++)
+		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 "\n", stats->cpus[i].cpu,
+			stats->cpus[i].events, stats->cpus[i].lost);
+	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
+}
+
+/* What is in raw pages, nobody has looked at. */
+static void print_counts(uint64_t events, uint64_t records)
+{
+	fputs("Recorded ", stderr);
+	if (records)
+		fprintf(stderr, "%" PRIu64 " raw records", records);
+	if (records && events)
+		fputs(" and ", stderr);
+	if (events || !records)
+		fprintf(stderr, "%" PRIu64 " events", events);
+}
+
+static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t buffer_bytes)
+{
+	char size[32];
+
+	if (stats->bad)
+		fprintf(stderr,
+			"kymo: warning: %" PRIu64 " records of the kernel could not be read\n",
+			stats->bad);
+	if (stats->content_missing)
+		fprintf(stderr,
+			"kymo: warning: the content of %" PRIu64 " system calls was lost: their "
+			"content_status says so; give a larger --buffer-size, or fewer calls with --kernel\n",
+			stats->content_missing);
+	if (stats->counters_missing)
+		fprintf(stderr,
+			"kymo: warning: the counters of %" PRIu64 " events were lost: those of the "
+			"event before on their CPU stand there\n",
+			stats->counters_missing);
+	if (!stats->lost)
+		return;
+	fprintf(stderr,
+		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were "
+		"full; give a larger --buffer-size, or fewer events with --kernel\n",
+		stats->lost, ky_format_bytes(size, buffer_bytes));
+}
+
+/* ---- programs ------------------------------------------------------------------------- */
+
+static void print_programs(const struct ky_user_stats *stats)
+{
+	size_t left = 0;
+
+	fprintf(stderr, "%8s %14s %14s %12s  %s\n", "pid", "events", "lost", "size", "program");
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		const struct ky_user_program_stats *program = &stats->programs[i];
+		char size[32];
+
+		if (i >= PROGRAMS_MAX && !program->lost && !program->lost_claimed) {
+			left++;
+			continue;
+		}
+		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %12s  ", program->pid,
+			program->events, program->lost, ky_format_bytes(size, program->bytes));
+		ky_cli_put_text(stderr, program->procname);
+		fputc('\n', stderr);
+	}
+	if (left)
+		fprintf(stderr, "%8s %zu more programs\n", "...", left);
+	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
+}
+
+static void print_cause(uint64_t count, const char *cause, bool *any)
+{
+	if (!count)
+		return;
+	fprintf(stderr, "%s%" PRIu64 ": %s", *any ? "; " : "", count, cause);
+	*any = true;
+}
+
+static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer_bytes)
+{
+	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0, unread = 0;
+	char size[32];
+	bool any = false;
+
+	if (!stats->lost)
+		return;
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		if (stats->programs[i].lost_claimed)
+			continue;
+		for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
+			by[k] += stats->programs[i].lost_by[k];
+		joining += stats->programs[i].lost_joining;
+		no_id += stats->programs[i].lost_no_id;
+		unread += stats->programs[i].lost_unread;
+	}
+	fprintf(stderr, "kymo: warning: %" PRIu64 " events of programs were lost (", stats->lost);
+	for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
+		print_cause(by[k], kymo_ring_loss_text(k), &any);
+	print_cause(joining, "while joining", &any);
+	print_cause(no_id, "too many kinds of events", &any);
+	print_cause(unread, "not read, see above", &any);
+	fputs(")", stderr);
+	if (by[KYMO_RING_LOST_FULL])
+		fprintf(stderr,
+			"; give a larger --buffer-size (now %s per CPU), or fewer events with "
+			"--user",
+			ky_format_bytes(size, buffer_bytes));
+	fputc('\n', stderr);
+}
+
+/* A program's counts are what it says. */
+static void print_claims(const struct ky_user_stats *stats)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < stats->n_programs; i++) {
+		const struct ky_user_program_stats *program = &stats->programs[i];
+
+		if (!program->lost_claimed || n++ >= PROGRAMS_MAX)
+			continue;
+		fputs("kymo: warning: ", stderr);
+		ky_cli_put_text(stderr, program->procname);
+		fprintf(stderr,
+			" (%" PRIu32 ") claims to have lost %" PRIu64
+			" events, which cannot be; they are not counted\n",
+			program->pid, program->lost_claimed);
+	}
+	if (n > PROGRAMS_MAX)
+		fprintf(stderr, "kymo: warning: and %zu more programs claim such things\n",
+			n - PROGRAMS_MAX);
+}
+
+static void print_cut_texts(const struct ky_user_stats *stats)
+{
+	const struct ky_user_program_stats *first = NULL;
+
+	for (size_t i = 0; i < stats->n_programs && !first; i++)
+		first = stats->programs[i].cut_texts ? &stats->programs[i] : NULL;
+	if (!first)
+		return;
+	fprintf(stderr, "kymo: warning: %" PRIu64 " texts of programs, such as ", stats->cut_texts);
+	ky_cli_put_text(stderr, first->procname);
+	fprintf(stderr,
+		" (%" PRIu32
+		"), are longer than %d bytes: in the trace they are cut, with \"...\" at the end\n",
+		first->pid, KY_USER_TEXT_MAX);
+}
+
+/* What a flight recorder had no room for. */
+static void print_overwritten(const struct ky_session_stats *kernel,
+			      const struct ky_user_stats *user, uint64_t buffer_bytes)
+{
+	uint64_t n = (kernel ? kernel->overwritten : 0) + (user ? user->overwritten : 0);
+	char size[32];
+
+	if (n)
+		fprintf(stderr,
+			"%" PRIu64 " older events were overwritten: the buffers have %s per CPU\n",
+			n, ky_format_bytes(size, buffer_bytes));
+	if (user && user->n_dropped)
+		fprintf(stderr,
+			"%zu program%s that ended before were dropped: --keep-ended keeps more\n",
+			user->n_dropped, user->n_dropped == 1 ? "" : "s");
+}
+
+static void print_missing(uint64_t missing, const char *whose)
+{
+	if (missing)
+		fprintf(stderr,
+			"kymo: warning: the state dump of %s is not complete: %" PRIu64
+			" files could not be looked at, as too many were open; raise the limit of open files "
+			"(ulimit -n)\n",
+			whose, missing);
+}
+
+/* ---- both ----------------------------------------------------------------------------- */
+
+static void print_path(const char *before, const char *path)
+{
+	fputs(before, stderr);
+	ky_cli_put_text(stderr, path);
+	fputc('\n', stderr);
+}
+
+static void print_next(const char *output, bool has_kernel, bool is_raw)
+{
+	if (is_raw)
+		fputs("Not each raw record becomes an event: those of Kymo itself are left out; "
+		      "'kymo convert' says how many\n",
+		      stderr);
+	print_path("Trace: ", output);
+	print_path("Next:  kymo info ", output);
+	if (has_kernel)
+		print_path("       kymo report cpu ", output);
+	print_path("       kymo print ", output);
+}
+
+void ky_record_summary(const char *output, const struct ky_session_stats *kernel,
+		       const struct ky_user_stats *user, uint64_t duration_ns,
+		       uint64_t buffer_bytes, bool is_whole)
+{
+	uint64_t events = 0, records = 0, bytes = 0, lost = 0;
+	char size[32], time[32];
+
+	if (kernel) {
+		*(kernel->is_raw ? &records : &events) += kernel->events;
+		events += kernel->dump_events;
+		bytes += kernel->bytes;
+		lost += kernel->lost;
+	}
+	if (user) {
+		events += user->events + user->dump_events;
+		bytes += user->bytes;
+		lost += user->lost;
+	}
+	print_counts(events, records);
+	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
+		ky_format_duration(time, duration_ns), lost,
+		is_whole ? "" : " Not all of it may be in the trace: see above.");
+	if (kernel)
+		print_kernel(kernel);
+	if (user && user->n_programs)
+		print_programs(user);
+	print_overwritten(kernel, user, buffer_bytes);
+	if (kernel) {
+		print_kernel_losses(kernel, buffer_bytes);
+		print_missing(kernel->dump_missing, "the kernel");
+	}
+	if (user) {
+		print_user_losses(user, buffer_bytes);
+		print_cut_texts(user);
+		print_missing(user->dump_missing, "programs");
+		print_claims(user);
+	}
+	if (user && user->n_left_out)
+		fprintf(stderr,
+			"kymo: warning: %zu program%s could not take part, or not in all: see above\n",
+			user->n_left_out, user->n_left_out == 1 ? "" : "s");
+	if (user && user->n_refused)
+		fprintf(stderr, "kymo: warning: %zu ring file%s could not be read: see above\n",
+			user->n_refused, user->n_refused == 1 ? "" : "s");
+	if (user && !user->n_programs && user->n_lacking)
+		fprintf(stderr,
+			"kymo: warning: %zu program%s with such events ran, and none of the events has what "
+			"--filter is about\n",
+			user->n_lacking, user->n_lacking == 1 ? "" : "s");
+	else if (user && !user->n_programs && !user->n_dropped && !user->n_left_out &&
+		 !user->n_refused)
+		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
+		      "that run now\n",
+		      stderr);
+	print_next(output, kernel != NULL, kernel && kernel->is_raw);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording/recordings.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "cli/terminal/command.h"
+#include "cli/terminal/json-output.h"
+
+/* The value of the status's @n-th word called @name; NULL: it has not so many. */
+static const char *value(const struct ky_remote_message *status, const char *name, unsigned int n)
+{
+	const char *word, *text;
+	size_t at = 0;
+
+	(void)ky_remote_next(status, &at); /* "ok" */
+	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+		if (strcmp(word, name) == 0 && !n--)
+			return text;
+	}
+	return NULL;
+}
+
+static const char *text_of(const struct ky_remote_message *status, const char *name)
+{
+	const char *text = value(status, name, 0);
+
+	return text ? text : "";
+}
+
+/* A recorder answers within milliseconds, but for one that writes a snapshot to a slow disk. */
+#define STATUS_TIMEOUT_S 5
+
+static int ask(const struct ky_remote_place *place, struct ky_remote_message *status,
+	       struct kymo_error *err)
+{
+	struct ky_remote_message request = {.len = 0};
+
+	ky_remote_add(&request, "status");
+	return ky_remote_ask(place, &request, STATUS_TIMEOUT_S, status, err);
+}
+
+/* What a callback returns after @ret of ask(): another user's recorders hold root up once. */
+static int go_on(const struct ky_remote_place *place, int ret)
+{
+	return ret == KYMO_E_AGAIN && !place->is_own;
+}
+
+/* ---- finding one ---------------------------------------------------------------------- */
+
+struct search {
+	const char *id;
+	char directory[PATH_MAX]; /* the id as one; "" */
+	bool flight;
+	unsigned int n, n_others, n_silent;
+	struct ky_remote_place *place;
+	struct ky_strbuf names;
+};
+
+static bool is_meant(const struct search *search, const struct ky_remote_place *place,
+		     const struct ky_remote_message *status)
+{
+	const char *output = text_of(status, "output"), *slash = strrchr(output, '/');
+
+	return !search->id || strcmp(search->id, ky_remote_name(place->path)) == 0 ||
+	       (search->directory[0] && strcmp(search->directory, output) == 0) ||
+	       strcmp(search->id, slash ? slash + 1 : output) == 0;
+}
+
+static int look_at(void *data, const struct ky_remote_place *place)
+{
+	struct ky_remote_message status;
+	struct search *search = data;
+	int ret;
+
+	/* Other users cannot make root's own recording ambiguous. */
+	if (!place->is_own && search->n && search->place->is_own)
+		return KYMO_OK;
+	ret = ask(place, &status, NULL);
+	search->n_silent += ret == KYMO_E_AGAIN && place->is_own;
+	if (ret < 0 || !is_meant(search, place, &status))
+		return go_on(place, ret);
+	if (search->flight && strcmp(text_of(&status, "mode"), "flight") != 0) {
+		search->n_others++;
+		return KYMO_OK;
+	}
+	ky_strbuf_addf(&search->names, "%s%s (%s)", search->n ? ", " : "",
+		       ky_remote_name(place->path), text_of(&status, "output"));
+	if (!search->n++)
+		*search->place = *place;
+	return KYMO_OK;
+}
+
+static int not_one(const struct search *search, struct kymo_error *err)
+{
+	const char *what = search->flight ? "flight recorder" : "recording";
+	const char *whose = geteuid() == 0 ? "" : " of yours";
+
+	if (search->n > 1)
+		return ky_error_set(err, KYMO_E_INVALID, "several %ss are running; name one of: %s",
+				    what, ky_strbuf_text(&search->names));
+	if (search->n_silent)
+		ky_error_set(err, KYMO_E_NOT_FOUND,
+			     "%u of your recordings did not answer within %d s", search->n_silent,
+			     STATUS_TIMEOUT_S);
+	else if (search->n_others)
+		ky_error_set(err, KYMO_E_NOT_FOUND,
+			     "the recording that runs is no flight recorder: it writes its "
+			     "trace as it goes");
+	else if (search->id)
+		ky_error_set(err, KYMO_E_NOT_FOUND, "no %s '%s'%s is running", what, search->id,
+			     whose);
+	else
+		ky_error_set(err, KYMO_E_NOT_FOUND, "no %s%s is running", what, whose);
+	ky_error_hint(err, search->flight ? "start one: kymo record --overwrite"
+					  : "'kymo list --recordings' shows those that run");
+	return KYMO_E_NOT_FOUND;
+}
+
+int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *place,
+		       struct kymo_error *err)
+{
+	struct search search = {.id = id, .flight = flight, .place = place};
+	int ret;
+
+	if (id && !realpath(id, search.directory))
+		search.directory[0] = 0;
+	(void)ky_remote_each(look_at, &search);
+	ret = search.n == 1 ? KYMO_OK : not_one(&search, err);
+	ky_strbuf_fini(&search.names);
+	return ret;
+}
+
+/* ---- listing them --------------------------------------------------------------------- */
+
+struct listing {
+	json_t *json; /* NULL: text */
+	unsigned int n;
+};
+
+/* What is recorded: words of a status, and options of kymo record. */
+static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
+/* Those of the "user" rule that they follow. */
+static const char *const conditions[] = {"filter", "loglevel", "exclude"};
+
+/* " of USER": another user's recording, which only root sees. */
+static void print_owner(const struct ky_remote_place *place)
+{
+	const struct passwd *user = place->is_own ? NULL : getpwuid(place->uid);
+
+	if (place->is_own)
+		return;
+	fputs(" of ", stdout);
+	if (user)
+		ky_cli_put_text(stdout, user->pw_name);
+	else
+		printf("user %u", (unsigned int)place->uid);
+}
+
+/* The conditions of a rule follow its word. */
+static void print_rules(const struct ky_remote_message *status)
+{
+	const char *word, *text;
+	size_t at = 0;
+
+	(void)ky_remote_next(status, &at); /* "ok" */
+	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+		bool is_rule = false;
+
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			is_rule = is_rule || strcmp(word, kinds[k]) == 0;
+		for (size_t k = 0; k < sizeof(conditions) / sizeof(conditions[0]) && !is_rule; k++)
+			is_rule = strcmp(word, conditions[k]) == 0;
+		if (!is_rule)
+			continue;
+		printf("         --%s ", word); /* lint: own text: it is one of the lists' */
+		ky_cli_put_text(stdout, text);
+		putchar('\n');
+	}
+}
+
+static void print_text(const struct ky_remote_place *place, const struct ky_remote_message *status)
+{
+	int64_t start_ns = strtoll(text_of(status, "start"), NULL, 10);
+	struct timespec now;
+	char time[32];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - start_ns;
+	printf("%-8s ", ky_remote_name(place->path));
+	ky_cli_put_text(stdout, text_of(status, "output"));
+	printf("  %s",
+	       strcmp(text_of(status, "mode"), "flight") == 0 ? "flight recorder" : "recording");
+	print_owner(place);
+	printf(", for %s\n", ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
+	print_rules(status);
+}
+
+static json_t *words_json(const struct ky_remote_message *status, const char *name)
+{
+	json_t *list = json_array();
+	const char *word;
+
+	for (unsigned int i = 0; (word = value(status, name, i)); i++)
+		json_array_append_new(list, ky_jansson_text(word));
+	return list;
+}
+
+/* One object for each rule of programs' events: its pattern, and its conditions as lists. */
+static json_t *rules_json(const struct ky_remote_message *status)
+{
+	json_t *rules = json_array(), *rule = NULL, *list;
+	const char *word, *text;
+	size_t at = 0;
+
+	(void)ky_remote_next(status, &at); /* "ok" */
+	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+		if (strcmp(word, "user") == 0) {
+			rule = json_pack("{s:o}", "pattern", ky_jansson_text(text));
+			json_array_append_new(rules, rule);
+		}
+		for (size_t k = 0; k < sizeof(conditions) / sizeof(conditions[0]) && rule; k++) {
+			if (strcmp(word, conditions[k]) != 0)
+				continue;
+			list = json_object_get(rule, word);
+			if (!list) {
+				list = json_array();
+				json_object_set_new(rule, word, list);
+			}
+			json_array_append_new(list, ky_jansson_text(text));
+		}
+	}
+	return rules;
+}
+
+static json_t *recording_json(const struct ky_remote_place *place,
+			      const struct ky_remote_message *status)
+{
+	json_t *recording = json_pack(
+		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_remote_name(place->path), "pid",
+		(json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "uid",
+		(json_int_t)place->uid, "output", ky_jansson_text(text_of(status, "output")),
+		"mode", ky_jansson_text(text_of(status, "mode")), "start_ns",
+		(json_int_t)strtoll(text_of(status, "start"), NULL, 10));
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
+	json_object_set_new(recording, "user_rules", rules_json(status));
+	return recording;
+}
+
+static void show_silent(const struct listing *listing, const struct ky_remote_place *place)
+{
+	if (listing->json) {
+		json_array_append_new(listing->json, json_pack("{s:s, s:I, s:s}", "id",
+							       ky_remote_name(place->path), "uid",
+							       (json_int_t)place->uid, "error",
+							       "does not answer"));
+		return;
+	}
+	printf("%-8s recording", ky_remote_name(place->path));
+	print_owner(place);
+	printf(", does not answer within %d s: it is stopped, or waits for a disk\n",
+	       STATUS_TIMEOUT_S);
+}
+
+static int show(void *data, const struct ky_remote_place *place)
+{
+	struct ky_remote_message status;
+	struct listing *listing = data;
+	int ret = ask(place, &status, NULL);
+
+	if (ret < 0 && ret != KYMO_E_AGAIN)
+		return KYMO_OK;
+	listing->n++;
+	if (ret < 0)
+		show_silent(listing, place);
+	else if (listing->json)
+		json_array_append_new(listing->json, recording_json(place, &status));
+	else
+		print_text(place, &status);
+	return go_on(place, ret);
+}
+
+int ky_recordings_print(bool json, struct kymo_error *err)
+{
+	struct listing listing = {.json = json ? json_array() : NULL};
+
+	(void)ky_remote_each(show, &listing);
+	if (!json) {
+		if (!listing.n)
+			puts(geteuid() == 0 ? "No recording is running."
+					    : "No recording of yours is running.");
+		return KYMO_OK;
+	}
+	return ky_cli_put_json(json_pack("{s:o}", "recordings", listing.json), 1, err);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The recordings that this user's kymo record processes make now, for commands that talk to them. */
+#ifndef KY_CLI_RECORDINGS_H
+#define KY_CLI_RECORDINGS_H
+
+#include <stdbool.h>
+
+#include <kymo/error.h>
+
+#include "record/control/remote.h"
+
+/*
+ * Where the recording listens that @id names: its number, its trace directory, or that one's last part.
+ * NULL: the only one there is. @flight: flight recorders only. Root finds other users' recordings where it has
+ * no such recording of its own.
+ * KYMO_E_NOT_FOUND: there is none; KYMO_E_INVALID: there are several, and @err lists them.
+ */
+int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *place,
+		       struct kymo_error *err);
+
+/* For kymo list --recordings. */
+int ky_recordings_print(bool json, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's end: it listens, and serves its clients side by side. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/control/remote-internal.h"
+#include "record/user/user-runtime.h"
+
+/* Another recorder may remove the directory, empty as it is, as soon as it was made. */
+#define MAKE_TRIES 8
+/* Recorders with one process id: of several PID namespaces that share the directory. */
+#define NAMES_MAX 64
+/* A client that has said nothing for so long is not waited for any more. */
+#define SILENCE_S 10
+
+static int open_socket(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static bool is_dead(const char *path)
+{
+	int fd = open_socket(), ret = fd >= 0 ? ky_remote_connect(fd, path) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ret == -ECONNREFUSED;
+}
+
+/* Our process id, and "-2" and so on when another recorder has that name. 0 or -errno. */
+static int bind_name(struct ky_remote_server *server, const char *directory)
+{
+	struct sockaddr_un to;
+	int ret = -EADDRINUSE;
+
+	for (int i = 1; i <= NAMES_MAX && ret == -EADDRINUSE; i++) {
+		char number[16] = "";
+
+		if (i > 1)
+			snprintf(number, sizeof(number), "-%d", i);
+		snprintf(server->path, sizeof(server->path), "%.80s/%d%s", directory, (int)getpid(),
+			 number);
+		if (is_dead(server->path))
+			(void)unlink(server->path);
+		ret = ky_remote_address(&to, server->path);
+		if (!ret && bind(server->listen_fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
+			ret = -errno;
+	}
+	if (ret < 0)
+		server->path[0] = 0;
+	return ret;
+}
+
+/* What killed recorders left. */
+static int clean(void *data, const struct ky_remote_place *place)
+{
+	if (place->is_own && is_dead(place->path))
+		(void)unlink(place->path);
+	return KYMO_OK;
+}
+
+/* ---- clients -------------------------------------------------------------------------- */
+
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+static int watch(const struct ky_remote_server *server, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* The timer is for the oldest client, which is the first. */
+static void set_timer(const struct ky_remote_server *server)
+{
+	struct itimerspec spec = {0};
+
+	if (server->n_clients)
+		spec.it_value.tv_sec = server->clients[0].until_s;
+	(void)timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/* Returns its descriptor, which is the caller's now. */
+static int forget_client(struct ky_remote_server *server, unsigned int i)
+{
+	int fd = server->clients[i].fd;
+
+	(void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	server->n_clients--;
+	memmove(server->clients + i, server->clients + i + 1,
+		(server->n_clients - i) * sizeof(server->clients[0]));
+	set_timer(server);
+	return fd;
+}
+
+void ky_remote_add_client(struct ky_remote_server *server, int fd)
+{
+	/* The one that has been silent for the longest goes. */
+	if (server->n_clients == KY_REMOTE_CLIENTS_MAX)
+		close(forget_client(server, 0));
+	if (!ky_remote_is_of(fd, geteuid()) || watch(server, fd) < 0) {
+		close(fd);
+		return;
+	}
+	server->clients[server->n_clients++] =
+		(struct ky_remote_client){.fd = fd, .until_s = now_s() + SILENCE_S};
+	set_timer(server);
+}
+
+static void drop_silent(struct ky_remote_server *server)
+{
+	while (server->n_clients && server->clients[0].until_s <= now_s())
+		close(forget_client(server, 0));
+	/* Makes the timer unreadable, too. */
+	set_timer(server);
+}
+
+/* Whether @fd, a client's, has sent a request. */
+static bool hear(struct ky_remote_server *server, int fd, struct ky_remote_message *request)
+{
+	unsigned int i = 0;
+	int ret;
+
+	while (i < server->n_clients && server->clients[i].fd != fd)
+		i++;
+	if (i == server->n_clients)
+		return false;
+	ret = ky_remote_receive(fd, request);
+	if (ret < 0)
+		close(forget_client(server, i));
+	else if (ret > 0)
+		server->client_fd = forget_client(server, i);
+	return ret > 0;
+}
+
+/* ---- the server ----------------------------------------------------------------------- */
+
+int ky_remote_init(struct ky_remote_server *server)
+{
+	*server = (struct ky_remote_server){
+		.listen_fd = -1,
+		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+		.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+		.client_fd = -1,
+	};
+	if (server->epoll_fd < 0 || server->timer_fd < 0 || watch(server, server->timer_fd) < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_socket(struct ky_remote_server *server)
+{
+	int ret = ky_remote_init(server);
+
+	if (ret < 0)
+		return ret;
+	server->listen_fd = open_socket();
+	return server->listen_fd < 0 || watch(server, server->listen_fd) < 0 ? -errno : 0;
+}
+
+int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
+{
+	char directory[KY_SESSION_PATH_MAX + 1];
+	int ret = make_socket(server);
+	mode_t mask;
+
+	if (ret < 0)
+		return ky_error_errno(err, -ret, "cannot make a socket");
+	(void)ky_remote_each(clean, NULL);
+	ret = -ENOENT;
+	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
+		int made = ky_user_recordings_make(directory, err);
+
+		if (made < 0)
+			return made;
+		mask = umask(0177);
+		ret = bind_name(server, directory);
+		umask(mask);
+	}
+	if (!ret && listen(server->listen_fd, KY_REMOTE_CLIENTS_MAX) < 0)
+		ret = -errno;
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot listen for requests");
+		ky_error_path(err, directory);
+		return ret;
+	}
+	return KYMO_OK;
+}
+
+int ky_remote_fd(const struct ky_remote_server *server)
+{
+	return server->epoll_fd;
+}
+
+bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *request)
+{
+	struct epoll_event events[KY_REMOTE_CLIENTS_MAX + 2];
+	int n = epoll_wait(server->epoll_fd, events, KY_REMOTE_CLIENTS_MAX + 2, 0);
+	bool found = false;
+
+	for (int i = 0; i < n && !found; i++) {
+		int fd = events[i].data.fd;
+
+		if (fd == server->timer_fd) {
+			drop_silent(server);
+		} else if (fd == server->listen_fd) {
+			fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+			if (fd >= 0)
+				ky_remote_add_client(server, fd);
+		} else {
+			found = hear(server, fd, request);
+		}
+	}
+	return found;
+}
+
+void ky_remote_answer(struct ky_remote_server *server, const struct ky_remote_message *answer)
+{
+	/* A client that does not wait for it does not get it. */
+	(void)send(server->client_fd, answer->text, answer->len, MSG_NOSIGNAL);
+	close(server->client_fd);
+	server->client_fd = -1;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void ky_remote_close(struct ky_remote_server *server)
+{
+	char *slash = strrchr(server->path, '/');
+
+	if (server->path[0])
+		(void)unlink(server->path);
+	while (server->n_clients)
+		close(forget_client(server, 0));
+	close_fd(&server->client_fd);
+	close_fd(&server->listen_fd);
+	close_fd(&server->timer_fd);
+	close_fd(&server->epoll_fd);
+	/* The directory, when no other process of the user records. */
+	if (slash) {
+		*slash = 0;
+		(void)rmdir(server->path);
+	}
+	server->path[0] = 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace out of a raw recording: a session whose rings are files, and whose tracefs is a text. */
+#include "record/kernel/raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/packet.h"
+#include "base/error.h"
+#include "os/file.h"
+#include "record/common/output.h"
+#include "record/kernel/raw-replay.h"
+#include "record/kernel/session-internal.h"
+
+#define METADATA_MAX_BYTES (256u << 20)
+
+bool ky_raw_is(const char *dir)
+{
+	char path[4200];
+
+	return snprintf(path, sizeof(path), "%s/raw/recording", dir) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+/* ---- the session ---------------------------------------------------------------------- */
+
+/*
+ * A flight recorder's file begins with a page that the ring had been reading before most of the rest was
+ * overwritten: it goes from the last gap on.
+ */
+static int skip_to_last_gap(struct ky_session_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_ring *ring = &cpu->ring;
+	struct ky_page page;
+	off_t at = 0, from = 0;
+
+	while (pread(ring->fd, ring->page, ring->page_bytes, at) == (ssize_t)ring->page_bytes) {
+		if (ky_page_open(&ring->layout, ring->page, ring->page_bytes, &page, NULL) == 0 &&
+		    page.missed)
+			from = at;
+		at += ring->page_bytes;
+	}
+	if (from && lseek(ring->fd, from, SEEK_SET) < 0)
+		return ky_error_errno(err, errno, "cannot read the pages");
+	return KYMO_OK;
+}
+
+static int open_cpu(struct ky_raw_replay *replay, struct ky_session_cpu *cpu,
+		    struct kymo_error *err)
+{
+	struct ky_session *session = replay->session;
+	char path[4200];
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", replay->dir, cpu->convert.cpu);
+	ret = ky_ring_open_file(&cpu->ring, path, cpu->convert.cpu, session->page_bytes,
+				&session->page_layout, err);
+	if (!ret &&
+	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
+				  cpu->convert.cpu, cpu->convert.cpu, session->compact_header) < 0)
+		ret = ky_error_nomem(err);
+	if (!ret && session->options.overwrite)
+		ret = skip_to_last_gap(cpu, err);
+	if (!ret)
+		ky_packet_writer_begin(&cpu->convert.writer, session->start_cycles);
+	return ret;
+}
+
+/* What the kernel could not decide. */
+static void set_filters(struct ky_session *session)
+{
+	ky_vec_foreach(&session->catalogue.events, source)
+		if (source->selected && source->filter)
+			ky_session_leave_to_recorder(session, source);
+}
+
+static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
+{
+	struct ky_session *session = replay->session;
+	int32_t own[KY_CONVERT_OWN_TIDS];
+	int ret = ky_raw_read_description(replay, err);
+
+	if (ret < 0)
+		return ret;
+	memcpy(own, session->convert.own_tids, sizeof(own));
+	session->merge = (session->options.context & KY_CONTEXT_OF_THREADS) != 0;
+	ret = ky_page_layout_parse(ky_strbuf_text(&replay->header), replay->header.len,
+				   &session->page_layout, err);
+	if (!ret)
+		ret = ky_convert_init(&session->convert, session->options.context, err);
+	if (ret < 0)
+		return ret;
+	memcpy(session->convert.own_tids, own, sizeof(own));
+	if (session->has_threads)
+		session->convert.threads = &session->threads;
+	/* Times stay cycles; what they mean is said by the metadata that was recorded. */
+	session->clock.name = "tsc";
+	session->clock.description = "";
+	session->clock.frequency_hz = 1000000000;
+	ret = ky_session_build_model(session, err);
+	if (!ret)
+		set_filters(session);
+	ky_session_use_convert(session);
+	ky_vec_foreach(&session->cpus, cpu)
+		if (!ret)
+			ret = open_cpu(replay, *cpu, err);
+	return ret;
+}
+
+/* ---- the trace ------------------------------------------------------------------------ */
+
+static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
+{
+	static const char *const names[] = {"metadata.ctf", "metadata"};
+	struct ky_packet_sink *sink = replay->session->sink;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[4200];
+	int ret = -ENOENT;
+
+	for (int i = 0; i < 2 && ret == -ENOENT; i++) {
+		snprintf(path, sizeof(path), "%s/raw/state/%s", replay->dir, names[i]);
+		ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &text);
+	}
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot read");
+		ky_error_path(err, path);
+	} else {
+		ret = sink->ops->metadata(sink, ky_strbuf_text(&text), text.len, err);
+	}
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+/* The packets of the state dump; the first that makes no sense ends it. */
+static int copy_packets(struct ky_packet_sink *sink, const uint8_t *data, size_t len,
+			struct kymo_error *err)
+{
+	struct ky_packet_prolog prolog;
+	int ret = KYMO_OK, stream = sink->ops->stream(sink, "statedump_0", err);
+
+	if (stream < 0)
+		return stream;
+	for (size_t at = 0; !ret && len - at >= sizeof(prolog);) {
+		struct ky_packet_out out = {.data = data + at};
+
+		memcpy(&prolog, data + at, sizeof(prolog));
+		if (prolog.magic != KY_CTF_MAGIC || prolog.packet_bits % 8 ||
+		    prolog.packet_bits / 8 < sizeof(prolog) || prolog.packet_bits / 8 > len - at ||
+		    prolog.content_bits > prolog.packet_bits)
+			break;
+		out.size_bytes = prolog.packet_bits / 8;
+		out.content_bits = prolog.content_bits;
+		out.begin_cycles = prolog.begin_cycles;
+		out.end_cycles = prolog.end_cycles;
+		out.discarded = prolog.discarded;
+		out.sequence = prolog.sequence;
+		out.stream_class_id = prolog.stream_class_id;
+		out.stream_id = prolog.stream_id;
+		ret = sink->ops->packet(sink, stream, &out, err);
+		at += out.size_bytes;
+	}
+	return ret;
+}
+
+static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
+{
+	struct ky_strbuf bytes = KY_STRBUF_INIT;
+	char path[4200];
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/raw/state/statedump_0", replay->dir);
+	ret = ky_read_file(AT_FDCWD, path, SIZE_MAX / 4, &bytes);
+	if (ret == 0)
+		ret = copy_packets(replay->session->sink, (const uint8_t *)ky_strbuf_text(&bytes),
+				   bytes.len, err);
+	else if (ret == -ENOENT)
+		ret = KYMO_OK; /* a recorder that was killed early */
+	else
+		ret = ky_error_errno(err, -ret, "cannot read the state dump");
+	ky_strbuf_fini(&bytes);
+	return ret;
+}
+
+static int write_trace(struct ky_raw_replay *replay, struct kymo_error *err)
+{
+	struct ky_session *session = replay->session;
+	int ret = copy_metadata(replay, err);
+
+	if (!ret)
+		ret = copy_state(replay, err);
+	if (!ret)
+		ret = ky_session_read_round(session, true, err);
+	if (!ret)
+		ret = ky_session_end_streams(session, replay->end_cycles, err);
+	return ret;
+}
+
+static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	ky_vec_foreach(&replay->session->cpus, cpu) {
+		stats->events += (*cpu)->convert.events;
+		stats->lost += (*cpu)->convert.lost;
+		stats->bad += (*cpu)->convert.bad + (*cpu)->ring.bad_pages;
+		stats->own += (*cpu)->convert.own;
+		stats->hidden += (*cpu)->convert.hidden;
+		stats->filtered += (*cpu)->convert.filtered;
+	}
+}
+
+/* *out is ready to be written; replay_close() is due, on failure too, unless it is NULL. */
+static int replay_open(const char *dir, const char *output, struct ky_raw_replay **out,
+		       struct kymo_error *err)
+{
+	struct ky_raw_replay *replay = calloc(1, sizeof(*replay));
+	int ret;
+
+	*out = NULL;
+	if (!replay)
+		return ky_error_nomem(err);
+	ret = ky_session_new(&(struct ky_session_options){.output = output, .uid = -1},
+			     &replay->session, err);
+	if (ret < 0) {
+		free(replay);
+		return ret;
+	}
+	*out = replay;
+	replay->dir = dir;
+	replay->session->is_replay = true;
+	return prepare(replay, err);
+}
+
+/* @ret: how it went until now. */
+static int replay_close(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
+			struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	const char *dir = replay->dir;
+	struct ky_raw_stats all;
+	int closed;
+
+	count(replay, &all);
+	if (!ret && all.bad)
+		ky_log_warning(log,
+			       "%s: %" PRIu64 " records or pages made no sense and are left out",
+			       dir, all.bad);
+	if (stats)
+		*stats = all;
+	replay->session->started = true; /* what is there stays */
+	closed = ky_session_close(replay->session, ret < 0 ? NULL : err);
+	ky_strbuf_fini(&replay->text);
+	ky_strbuf_fini(&replay->header);
+	free(replay);
+	return ret < 0 ? ret : closed;
+}
+
+int ky_raw_convert_to(const char *dir, struct ky_packet_sink *sink, const struct ky_log *log,
+		      struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	struct ky_raw_replay *replay;
+	int ret = replay_open(dir, dir, &replay, err);
+
+	if (!replay) {
+		(void)sink->ops->close(sink, NULL);
+		return ret;
+	}
+	replay->session->sink = sink;
+	if (!ret)
+		ret = write_trace(replay, err);
+	return replay_close(replay, ret, log, stats, err);
+}
+
+int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
+		   struct ky_raw_stats *stats, struct kymo_error *err)
+{
+	struct ky_raw_replay *replay;
+	int ret = replay_open(dir, output, &replay, err);
+	char path[4200];
+	bool made;
+
+	if (!replay)
+		return ret;
+	if (!ret)
+		ret = ky_output_make(output, &made, err);
+	snprintf(path, sizeof(path), "%s/kernel", output);
+	if (!ret)
+		ret = ky_dir_sink_open(path, &replay->session->sink, err);
+	if (!ret)
+		ret = write_trace(replay, err);
+	return replay_close(replay, ret, log, stats, err);
+}

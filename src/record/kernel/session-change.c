@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a recording that runs takes from now on: other events, under other filters, of other threads. What
+ * was recorded before is converted first, by the rules that it was recorded under.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+
+/* Longer than session-read.c's slack. */
+#define SETTLE_US 3000
+
+/* 1: switched; 0: it stays on, since contexts are made of it. */
+static int switch_event(struct ky_session *session, const struct ky_event_source *source,
+			bool enables, struct kymo_error *err)
+{
+	char name[400];
+	int ret;
+
+	if (source->hidden)
+		return enables;
+	if (source->of_bpf) {
+		ret = ky_content_select_call(session->content, source->system, source->event,
+					     enables, err);
+		return ret < 0 ? ret : 1;
+	}
+	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
+	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
+	if (!ret)
+		ky_session_switch_stacks(session, source, enables);
+	return ret < 0 ? ret : 1;
+}
+
+static int disable(struct ky_session *session, const char *pattern, struct kymo_error *err)
+{
+	int n_found = 0, n_switched = 0, ret;
+
+	ky_vec_foreach(&session->catalogue.events, source) {
+		if (!source->selected || !ky_catalogue_matches(source, pattern))
+			continue;
+		ret = switch_event(session, source, false, err);
+		if (ret < 0)
+			return ret;
+		n_found++;
+		n_switched += ret;
+	}
+	if (n_found && !n_switched)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "'%s' is needed for the other events' context fields", pattern);
+	return n_found ? KYMO_OK
+		       : ky_error_set(err, KYMO_E_NOT_FOUND,
+				      "'%s' matches none of the kernel's events that this "
+				      "recording has",
+				      pattern);
+}
+
+/* Describe those of the chosen events that are new. *added: there were some. */
+static int add_new(struct ky_session *session, const bool *chosen, bool *added,
+		   struct kymo_error *err)
+{
+	for (size_t i = 0; i < session->catalogue.events.len; i++) {
+		struct ky_event_source *source = &session->catalogue.events.data[i];
+		int ret;
+
+		if (!chosen[i] || source->selected)
+			continue;
+		if (session->options.raw)
+			return ky_error_set(err, KYMO_E_STATE,
+					    "%s: a raw recording keeps to the events that it began "
+					    "with",
+					    source->name);
+		ret = ky_session_add_event(session, source, err);
+		if (ret < 0)
+			return ret;
+		*added = true;
+	}
+	return *added ? ky_trace_class_finish(session->trace, true, err) : KYMO_OK;
+}
+
+static int switch_on(struct ky_session *session, const bool *chosen, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < session->catalogue.events.len && ret >= 0; i++) {
+		struct ky_event_source *source = &session->catalogue.events.data[i];
+
+		if (!chosen[i])
+			continue;
+		ret = ky_session_write_filter_anew(session, source, err);
+		/* Of an event that its filter is never true of, there is none. */
+		if (!ret)
+			ret = switch_event(session, source, !source->never, err);
+	}
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/*
+ * The description is written before the events are there. When something is wrong with the rule, nothing
+ * changes but that the trace may describe events that it does not have.
+ */
+static int enable(struct ky_session *session, const char *rule, struct kymo_error *err)
+{
+	size_t n = session->catalogue.events.len;
+	bool *chosen = calloc(n, sizeof(*chosen)), added = false;
+	const char *filter;
+	int ret;
+
+	if (!chosen)
+		return ky_error_nomem(err);
+	ret = ky_catalogue_match_rule(&session->catalogue, rule, chosen, &filter, err);
+	if (!ret)
+		ret = add_new(session, chosen, &added, err);
+	if (!ret)
+		ret = ky_session_set_filter(session, chosen, filter, err);
+	if (!ret && added)
+		ret = ky_session_write_metadata(session, err);
+	if (!ret)
+		ret = switch_on(session, chosen, err);
+	free(chosen);
+	return ret;
+}
+
+/*
+ * In the order of time, the last moments are not read before they are known of all CPUs; so wait a little.
+ */
+static int catch_up(struct ky_session *session, struct kymo_error *err)
+{
+	if (session->merge)
+		usleep(SETTLE_US);
+	return session->options.raw ? KYMO_OK : ky_session_read_now(session, err);
+}
+
+int ky_session_change(struct ky_session *session, const char *rule, bool enables,
+		      struct kymo_error *err)
+{
+	int ret = catch_up(session, err);
+
+	if (ret < 0)
+		return ret;
+	return enables ? enable(session, rule, err) : disable(session, rule, err);
+}
+
+int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err)
+{
+	const char *before = session->options.comm, *copy = NULL;
+	int ret = catch_up(session, err);
+
+	if (!ret && session->options.raw)
+		ret = ky_error_set(
+			err, KYMO_E_STATE,
+			"the name of whose events a raw recording has cannot be changed");
+	if (!ret && comm) {
+		copy = ky_arena_strdup(&session->catalogue.arena, comm);
+		if (!copy)
+			ret = ky_error_nomem(err);
+	}
+	if (ret < 0)
+		return ret;
+	session->options.comm = copy;
+	ky_vec_foreach(&session->catalogue.events, source) {
+		if (!source->selected)
+			continue;
+		ret = ky_session_bind_filter(session, source, err);
+		if (!ret)
+			ret = ky_session_write_filter_anew(session, source, err);
+		if (ret < 0)
+			break;
+	}
+	if (ret < 0)
+		session->options.comm = before;
+	return ret;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose events are recorded, by name: a part of the events' filters. */
+#include <string.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+
+/* The names of threads that events speak of, besides the one that they happen in. */
+static bool is_name(const char *field)
+{
+	static const char *const names[] = {"comm", "prev_comm", "next_comm", "parent_comm",
+					    "child_comm"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(field, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_text(const struct ky_event_field *field)
+{
+	return field->how == KY_HOW_TEXT || field->how == KY_HOW_COMM ||
+	       field->how == KY_HOW_STRING;
+}
+
+static void add_condition(struct ky_strbuf *text, const char *field, const char *comm)
+{
+	ky_strbuf_addf(text, "%s%s == \"%s\"", text->len ? " || " : "", field, comm);
+}
+
+/*
+ * In the kernel: the name of who runs, or one that the event speaks of. Of events that are recorded to
+ * learn from, all are needed: there the recorder looks at what they say.
+ */
+int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err)
+{
+	const char *comm = session->options.comm;
+	struct ky_arena *arena = &session->catalogue.arena;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const struct ky_event_field *fields;
+	/* Calls that tracefs does not have are not the kernel's to filter. */
+	bool by_recorder = source->hidden || source->of_bpf;
+	const char *copy;
+	size_t n;
+
+	if (!comm || !source->selected)
+		return KYMO_OK;
+	if (source->of_bpf && !(session->options.context & KY_CONTEXT_PROCNAME))
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"--comm: names are known of 32-bit and unknown calls with --context procname");
+	if (!by_recorder)
+		add_condition(&text, "COMM", comm);
+	else if (session->options.context & KY_CONTEXT_PROCNAME)
+		add_condition(&text, "$ctx.procname", comm);
+	fields = ky_convert_fields(&session->convert, source->id, &n);
+	for (size_t i = 0; i < n; i++)
+		if (is_name(fields[i].name) && is_text(&fields[i]))
+			add_condition(&text, by_recorder ? fields[i].name : fields[i].kernel_name,
+				      comm);
+	copy = ky_strbuf_failed(&text) ? NULL : ky_arena_strdup(arena, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	if (!copy)
+		return ky_error_nomem(err);
+	if (!*copy)
+		return KYMO_OK;
+	if (!by_recorder)
+		source->kernel_filter = copy;
+	else if (source->filter)
+		source->filter = ky_arena_printf(arena, "(%s) && (%s)", source->filter, copy);
+	else
+		source->filter = copy;
+	return by_recorder && !source->filter ? ky_error_nomem(err) : KYMO_OK;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters of a session's events: what the kernel can decide it decides, the rest the converter.
+ * Events that only some helper needs are not filtered in the kernel, since threads are learnt from
+ * them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "kernel/events/kernel-filter.h"
+#include "query/program.h"
+#include "record/kernel/session-internal.h"
+
+/* The latest of that text: those before may not know events that were added. */
+static struct ky_session_filter *find(struct ky_session *session, const char *text)
+{
+	for (size_t i = session->filters.len; i-- > 0;)
+		if (strcmp(session->filters.data[i].text, text) == 0)
+			return &session->filters.data[i];
+	return NULL;
+}
+
+static int compile(struct ky_session *session, const char *text, struct kymo_error *err)
+{
+	const struct ky_trace_class *trace = session->trace;
+	struct ky_session_filter filter = {.text = text};
+	int ret = ky_filter_compile(text, &trace, 1, &filter.filter, err);
+
+	if (ret < 0) {
+		if (ret == KYMO_E_INVALID) {
+			ky_error_path(err, "--kernel ... if ...");
+			ky_session_explain_context(session, text, err);
+		}
+		return ret;
+	}
+	if (ky_vec_push(&session->filters, filter) == 0)
+		return KYMO_OK;
+	ky_filter_free(filter.filter);
+	return ky_error_nomem(err);
+}
+
+/* Does @code ask for what is not known before the packet is finished? */
+static bool asks_too_early(const struct ky_code *code)
+{
+	for (; code; code = code->next) {
+		if (code->op == KY_OP_NAME && !code->is_constant &&
+		    (code->name == KY_NAME_TIME || code->handle.scope == KY_SCOPE_PACKET_CONTEXT))
+			return true;
+		if (asks_too_early(code->left) || asks_too_early(code->right))
+			return true;
+	}
+	return false;
+}
+
+static int too_early(const char *filter, const char *event, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_INVALID,
+			    "'%s': $time and the packet's fields are for reading; a filter of "
+			    "a recording knows fields of %s, $ctx.NAME and $cpu",
+			    filter, event);
+}
+
+static int true_of_none(const char *filter, struct kymo_error *err)
+{
+	int ret = ky_error_set(err, KYMO_E_INVALID,
+			       "'%s' is true of none of the events that it stands with", filter);
+
+	ky_error_hint(err, "kymo list shows the fields of events");
+	return ret;
+}
+
+/* The converter decides; called anew when the kernel turns out not to. */
+static void leave_to_recorder(struct ky_session *session, struct ky_event_source *source)
+{
+	struct ky_session_filter *filter = find(session, source->filter);
+
+	ky_convert_set_filter(&session->convert, source->id, filter->filter, source->event_class);
+	filter->n_recorder++;
+	filter->example = source->name;
+}
+
+/* Besides what is there already (ky_session_filter_comm()). False: out of memory. */
+static bool add_kernel_filter(struct ky_session *session, struct ky_event_source *source,
+			      struct ky_strbuf *text)
+{
+	struct ky_arena *arena = &session->catalogue.arena;
+	const char *before = source->kernel_filter, *both = NULL;
+
+	if (!ky_strbuf_failed(text))
+		both = before ? ky_arena_printf(arena, "%s && (%s)", ky_strbuf_text(text), before)
+			      : ky_arena_strdup(arena, ky_strbuf_text(text));
+	ky_strbuf_fini(text);
+	source->kernel_filter = both;
+	return both != NULL;
+}
+
+void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source)
+{
+	if (ky_filter_code(find(session, source->filter)->filter, 0, source->event_class))
+		leave_to_recorder(session, source);
+}
+
+static int bind_event(struct ky_session *session, struct ky_event_source *source,
+		      struct kymo_error *err)
+{
+	struct ky_session_filter *filter = find(session, source->filter);
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	enum ky_kernel_filter how = KY_KERNEL_FILTER_NONE;
+	const struct ky_event_field *fields;
+	size_t n_fields;
+
+	if (asks_too_early(ky_filter_code(filter->filter, 0, source->event_class)))
+		return too_early(filter->text, source->name, err);
+	switch (ky_filter_verdict(filter->filter, 0, source->event_class)) {
+	case KY_ALWAYS:
+		filter->n_events++;
+		return KYMO_OK;
+	case KY_NEVER:
+		source->never = true;
+		/* It is recorded all the same, to learn from. */
+		if (source->hidden)
+			leave_to_recorder(session, source);
+		return KYMO_OK;
+	case KY_DEPENDS:
+		filter->n_events++;
+		break;
+	}
+	fields = ky_convert_fields(&session->convert, source->id, &n_fields);
+	if (!source->hidden && !source->of_bpf)
+		how = ky_kernel_filter(filter->filter, source->event_class, fields, n_fields,
+				       &text);
+	if (how == KY_KERNEL_FILTER_NONE)
+		ky_strbuf_fini(&text);
+	else if (!add_kernel_filter(session, source, &text))
+		return ky_error_nomem(err);
+	if (how != KY_KERNEL_FILTER_ALL)
+		leave_to_recorder(session, source);
+	return KYMO_OK;
+}
+
+int ky_session_compile_filters(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&session->catalogue.events, source) {
+		source->own_filter = source->filter;
+		ret = ky_session_filter_comm(session, source, err);
+		if (ret < 0)
+			return ret;
+		if (!source->selected || !source->filter)
+			continue;
+		if (!find(session, source->filter))
+			ret = compile(session, source->filter, err);
+		if (!ret)
+			ret = bind_event(session, source, err);
+		if (ret < 0)
+			return ret;
+	}
+	ky_vec_foreach(&session->filters, filter) {
+		if (filter->n_events)
+			continue;
+		return true_of_none(filter->text, err);
+	}
+	return KYMO_OK;
+}
+
+int ky_session_bind_filter(struct ky_session *session, struct ky_event_source *source,
+			   struct kymo_error *err)
+{
+	int ret;
+
+	source->kernel_filter = NULL;
+	source->never = false;
+	source->filter = source->own_filter;
+	ky_convert_set_filter(&session->convert, source->id, NULL, NULL);
+	ret = ky_session_filter_comm(session, source, err);
+	if (ret < 0 || !source->filter)
+		return ret;
+	if (source->filter != source->own_filter || !find(session, source->filter))
+		ret = compile(session, source->filter, err);
+	return ret < 0 ? ret : bind_event(session, source, err);
+}
+
+/* Would it be a filter of the events, and true of one? */
+static int try_filter(struct ky_session *session, const bool *chosen, const char *filter,
+		      struct kymo_error *err)
+{
+	int ret = compile(session, filter, err), n = 0;
+	const struct ky_filter *compiled;
+
+	if (ret < 0)
+		return ret;
+	compiled = find(session, filter)->filter;
+	for (size_t i = 0; i < session->catalogue.events.len; i++) {
+		const struct ky_event_source *source = &session->catalogue.events.data[i];
+
+		if (!chosen[i])
+			continue;
+		if (asks_too_early(ky_filter_code(compiled, 0, source->event_class)))
+			return too_early(filter, source->name, err);
+		n += ky_filter_verdict(compiled, 0, source->event_class) != KY_NEVER;
+	}
+	return n ? KYMO_OK : true_of_none(filter, err);
+}
+
+int ky_session_set_filter(struct ky_session *session, const bool *chosen, const char *filter,
+			  struct kymo_error *err)
+{
+	int ret = filter ? try_filter(session, chosen, filter, err) : KYMO_OK;
+
+	for (size_t i = 0; i < session->catalogue.events.len && !ret; i++) {
+		struct ky_event_source *source = &session->catalogue.events.data[i];
+
+		if (!chosen[i])
+			continue;
+		source->own_filter = filter;
+		ret = ky_session_bind_filter(session, source, err);
+	}
+	return ret;
+}
+
+int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_source *source,
+				 struct kymo_error *err)
+{
+	char name[400];
+
+	if (source->of_bpf)
+		return KYMO_OK;
+	if (source->kernel_filter)
+		return ky_session_write_filter(session, source, err);
+	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
+	/* "0" is the kernel's word for none. */
+	return ky_instance_write(&session->instance, name, "0", err);
+}
+
+/*
+ * A kernel that does not take the filter after all is no reason not to record; but who is chosen by
+ * name must be.
+ */
+int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
+			    struct kymo_error *err)
+{
+	char name[400];
+	int ret;
+
+	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
+	ret = ky_instance_write(&session->instance, name, source->kernel_filter, err);
+	if (ret == 0 || session->options.comm)
+		return ret;
+	leave_to_recorder(session, source);
+	return KYMO_OK;
+}
+
+void ky_session_tell_filters(const struct ky_session *session)
+{
+	ky_vec_foreach(&session->filters, filter) {
+		if (!filter->n_recorder)
+			continue;
+		ky_log_info(session->options.log,
+			    "'%s': of %zu of %zu kinds of events (%s%s), the kernel records more, "
+			    "and the recorder leaves out what is not wanted",
+			    filter->text, filter->n_recorder, filter->n_events, filter->example,
+			    filter->n_recorder > 1 ? " and others" : "");
+	}
+}
+
+void ky_session_free_filters(struct ky_session *session)
+{
+	ky_vec_foreach(&session->filters, filter)
+		ky_filter_free(filter->filter);
+	ky_vec_fini(&session->filters);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's flight recorder: the rings are read and converted as ever, but packets stay in memory,
+ * as many as --buffer-size says, until somebody wants a snapshot. So the kernel's buffers are never
+ * stopped, and any number of snapshots can be taken.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+#include "store/flight-sink.h"
+
+/* In the order of time, the newest events are held back for so long. */
+#define HELD_BACK_US 4000
+
+int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err)
+{
+	int ret;
+
+	if (!session->options.overwrite) {
+		ret = ky_block_writer_open(
+			&session->blocks,
+			session->options.raw ? KY_RAW_BLOCK_BYTES : KY_BLOCK_BYTES, err);
+		if (!ret)
+			ret = ky_dir_sink_open(path, &session->sink, err);
+		if (!ret)
+			ky_dir_sink_use_blocks(session->sink, session->blocks);
+		return ret;
+	}
+	/* Where the last snapshot goes: better known now that it can. */
+	ret = ky_dir_sink_open(path, &session->disk, err);
+	return ret < 0 ? ret
+		       : ky_flight_sink_open(session->options.buffer_bytes, &session->sink, err);
+}
+
+int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, bool state,
+			   uint64_t *events, struct kymo_error *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&session->sink_lock);
+	ret = state ? ky_flight_sink_copy_state(session->sink, to, events, err)
+		    : ky_flight_sink_copy_events(session->sink, to, events, err);
+	pthread_mutex_unlock(&session->sink_lock);
+	return ret;
+}
+
+/* ---- state ---------------------------------------------------------------------------- */
+
+/* Forget the state dump of these times, if there is one. */
+static void drop_dump(struct ky_session *session, struct ky_session_span *dump)
+{
+	if (!dump->last_cycles)
+		return;
+	pthread_mutex_lock(&session->sink_lock);
+	session->dump.events -= ky_flight_sink_drop(session->sink, session->dump.stream,
+						    dump->first_cycles, dump->last_cycles);
+	pthread_mutex_unlock(&session->sink_lock);
+	*dump = (struct ky_session_span){0};
+}
+
+/* Take @dump for what is kept of the events to begin with, if it was told before these. */
+static bool becomes_first(struct ky_session *session, struct ky_session_span *dump,
+			  uint64_t oldest_cycles)
+{
+	if (!dump->last_cycles || dump->last_cycles > oldest_cycles)
+		return false;
+	drop_dump(session, &session->flight.first);
+	session->flight.first = *dump;
+	*dump = (struct ky_session_span){0};
+	return true;
+}
+
+/*
+ * Three are kept: the one that the events begin with; the last one; and the one before, which may know of processes that
+ * have ended since. So snapshots may be taken as often as one likes.
+ */
+static void drop_older(struct ky_session *session, uint64_t oldest_cycles)
+{
+	struct ky_session_flight *flight = &session->flight;
+
+	(void)becomes_first(session, &flight->before, oldest_cycles);
+	if (becomes_first(session, &flight->last, oldest_cycles))
+		return;
+	drop_dump(session, &flight->before);
+	flight->before = flight->last;
+	flight->last = (struct ky_session_span){0};
+}
+
+int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint64_t oldest_cycles,
+			   struct kymo_error *err)
+{
+	struct ky_session_flight *flight = &session->flight;
+	int ret;
+
+	if (!session->dump.writer.data)
+		return KYMO_OK; /* there is no state dump */
+	/* One that is under way is fresh. */
+	if (ky_session_dump_is_busy(session))
+		return ky_session_dump_wait(session, err);
+	/* The first one begins behind its stream's first, empty packet. */
+	if (!flight->first.last_cycles)
+		flight->first = (struct ky_session_span){session->start_cycles + 1,
+							 session->dump.writer.last_cycles};
+	drop_older(session, oldest_cycles);
+	ret = ky_session_dump_now(session, at_cycles, err);
+	flight->last = (struct ky_session_span){at_cycles, session->dump.writer.last_cycles};
+	return ret;
+}
+
+/* ---- events --------------------------------------------------------------------------- */
+
+/* All that was recorded until now goes to the sink. */
+static int read_until_now(struct ky_session *session, struct kymo_error *err)
+{
+	int ret;
+
+	if (session->merge)
+		usleep(HELD_BACK_US);
+	ret = ky_session_read_now(session, err);
+	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
+		struct ky_convert_cpu *convert = &session->cpus.data[i]->convert;
+
+		if (convert->writer.events)
+			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
+	}
+	return ret;
+}
+
+static int take_events(struct ky_session *session, const char *output, struct kymo_error *err)
+{
+	struct ky_session_flight *flight = &session->flight;
+	char path[4200];
+	int ret = read_until_now(session, err);
+
+	if (ret < 0)
+		return ret;
+	snprintf(path, sizeof(path), "%s/kernel", output);
+	ret = ky_dir_sink_open(path, &flight->to, err);
+	if (ret < 0)
+		return ret;
+	flight->at_cycles = ky_os_clock_now(&session->clock);
+	flight->oldest_cycles = ky_flight_sink_oldest(session->sink);
+	ret = ky_session_copy_flight(session, flight->to, false, &flight->events, err);
+	if (!ret)
+		ret = ky_session_finish_clock(session, err);
+	if (ret < 0) {
+		(void)flight->to->ops->close(flight->to, NULL);
+		flight->to = NULL;
+	}
+	return ret;
+}
+
+int ky_session_snapshot(struct ky_session *session, const char *output, struct kymo_error *err)
+{
+	int ret;
+
+	if (!session->options.overwrite || !session->started || session->stopped)
+		return ky_error_set(err, KYMO_E_STATE, "this recording is no flight recorder");
+	ky_session_hide_own(session, true);
+	session->flight.is_taken = true;
+	ret = session->options.raw ? ky_raw_snapshot(session, output, err)
+				   : take_events(session, output, err);
+	session->flight.is_taken = ret == 0;
+	return ret;
+}
+
+int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
+			       struct kymo_error *err)
+{
+	struct ky_session_flight *flight = &session->flight;
+	uint64_t of_state = 0;
+	int ret, closed;
+
+	if (session->options.raw)
+		return ky_raw_snapshot_finish(session, events, bytes, err);
+	ret = ky_session_renew_state(session, flight->at_cycles, flight->oldest_cycles, err);
+	if (!ret)
+		ret = ky_session_write_metadata(session, err);
+	if (!ret)
+		ret = ky_session_copy_flight(session, flight->to, true, &of_state, err);
+	*events = flight->events + of_state;
+	*bytes = flight->to->bytes_written;
+	closed = flight->to->ops->close(flight->to, ret < 0 ? NULL : err);
+	flight->to = NULL;
+	flight->is_taken = false;
+	return ret < 0 ? ret : closed;
+}

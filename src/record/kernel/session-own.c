@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's own system calls, in raw recordings. Others leave them out when records are converted, at once, so that they take
+ * no room but in passing. Raw ones keep what the rings hold, and those of a flight recorder are all the room there is. So
+ * while the recorder makes many calls, for a state dump or a snapshot, the kernel is told to leave those of its threads
+ * out: by a filter of all events of system calls, which costs everybody's calls some 60 ns as long as it stands, and so does
+ * not stand for longer. Two writes take some milliseconds, for which filters of single events are replaced by
+ * the converter's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "record/kernel/session-internal.h"
+
+#define SYSTEM "syscalls"
+
+static bool has_calls(const struct ky_session *session)
+{
+	ky_vec_foreach(&session->catalogue.events, source)
+		if ((source->selected || source->hidden) && !source->of_bpf &&
+		    strcmp(source->system, SYSTEM) == 0)
+			return true;
+	return false;
+}
+
+/* "common_pid != 1 && common_pid != 2". "0" is the kernel's word for no filter. */
+static void say_others(const struct ky_session *session, char *text, size_t size)
+{
+	size_t len = 0;
+
+	snprintf(text, size, "0");
+	for (int i = 0; i < KY_CONVERT_OWN_TIDS && len < size; i++)
+		if (session->convert.own_tids[i])
+			len += (size_t)snprintf(text + len, size - len, "%scommon_pid != %" PRId32,
+						len ? " && " : "", session->convert.own_tids[i]);
+}
+
+/* What an event has of its own has to be said again, since the system's replaces it. */
+static void write_again(struct ky_session *session, const struct ky_event_source *source,
+			const char *others)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char name[400];
+
+	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
+	if (others)
+		ky_strbuf_addf(&text, "(%s) && %s", source->kernel_filter, others);
+	else
+		ky_strbuf_adds(&text, source->kernel_filter);
+	/* Where the kernel takes no more, it records more: what is not wanted is left out when records are converted. */
+	if (!ky_strbuf_failed(&text))
+		(void)ky_instance_write(&session->instance, name, ky_strbuf_text(&text), NULL);
+	ky_strbuf_fini(&text);
+}
+
+void ky_session_hide_own(struct ky_session *session, bool hides)
+{
+	char others[KY_CONVERT_OWN_TIDS * 32];
+
+	/* Who is chosen by name is another. */
+	if (!session->options.raw || session->options.comm || session->hides_own == hides ||
+	    !has_calls(session))
+		return;
+	session->hides_own = hides;
+	say_others(session, others, sizeof(others));
+	if (ky_instance_write(&session->instance, "events/" SYSTEM "/filter", hides ? others : "0",
+			      NULL) < 0)
+		return;
+	ky_vec_foreach(&session->catalogue.events, source)
+		if (source->kernel_filter && strcmp(source->system, SYSTEM) == 0)
+			write_again(session, source, hides ? others : NULL);
+}

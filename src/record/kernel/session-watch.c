@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Users and control groups are who is in them at the time. A second instance, of a few events only and of everybody,
+ * tells when a thread changes its user, or its group; then they are looked for again. Of 32-bit programs that
+ * change their user it does not tell: users are looked for every few seconds, too. So who joins is recorded from a moment
+ * later, and who leaves up to a moment later, mostly less than a tenth of a second, since changing its lists takes the kernel
+ * time. Where processes or threads were chosen, too, who leaves stays: it may be a child of one of these.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+
+/* Looking takes less than this part of a CPU. */
+#define IDLE_PARTS 10
+
+/* How often users are looked at that nothing was told of: a 32-bit program's calls are none of the kernel's events. */
+#define SLOW_NS 2000000000
+
+struct watched {
+	const char *event, *filter;
+};
+
+static const struct watched of_users[] = {
+	{"syscalls/sys_exit_setuid", "ret == 0"},
+	{"syscalls/sys_exit_setreuid", "ret == 0"},
+	{"syscalls/sys_exit_setresuid", "ret == 0"},
+	{NULL, NULL},
+};
+
+static const struct watched of_groups[] = {
+	{"cgroup/cgroup_attach_task", NULL},
+	{"cgroup/cgroup_transfer_tasks", NULL},
+	{"task/task_newtask", "clone_flags & 0x200000000"}, /* CLONE_INTO_CGROUP */
+	{NULL, NULL},
+};
+
+/* What this kernel has of them. */
+static void switch_on(const struct ky_instance *instance, const struct watched *watched)
+{
+	char name[100];
+
+	for (; watched->event; watched++) {
+		snprintf(name, sizeof(name), "events/%s/filter", watched->event);
+		if (watched->filter)
+			(void)ky_instance_write(instance, name, watched->filter, NULL);
+		snprintf(name, sizeof(name), "events/%s/enable", watched->event);
+		(void)ky_instance_write(instance, name, "1", NULL);
+	}
+}
+
+static int open_instance(struct ky_session *session, struct kymo_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &session->watch};
+	struct ky_instance *instance = &session->watch.instance;
+	int ret;
+
+	/* Told at once, not when the buffer is half full; since Linux 5.0. */
+	(void)ky_instance_write(instance, "buffer_percent", "0", NULL);
+	ret = ky_instance_write(instance, "buffer_size_kb", "64", err);
+	if (ret < 0)
+		return ret;
+	session->watch.fd = openat(instance->fd, "trace_pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (session->watch.fd < 0)
+		return ky_error_errno(err, errno, "cannot read a tracefs instance");
+	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, session->watch.fd, &event) < 0)
+		return ky_error_errno(err, errno, "cannot wait for an event");
+	return ky_instance_write(instance, "tracing_on", "1", err);
+}
+
+static void close_fd(struct ky_session_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+}
+
+/* A whole one or none: what tells of nothing would not be made again. */
+static int make_instance(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_session_watch *watch = &session->watch;
+	int ret = ky_instance_create(&session->fs, "-watch", &watch->instance, err);
+
+	if (ret < 0)
+		return ret;
+	ret = open_instance(session, err);
+	if (!ret)
+		return KYMO_OK;
+	close_fd(watch);
+	(void)ky_instance_remove(&watch->instance, NULL);
+	watch->instance.path[0] = '\0';
+	return ret;
+}
+
+int ky_session_watch_start(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_session_watch *watch = &session->watch;
+	int ret = KYMO_OK;
+
+	if (!watch->uids.len && !watch->groups.len)
+		return KYMO_OK;
+	if (!watch->instance.path[0])
+		ret = make_instance(session, err);
+	if (!ret && watch->uids.len)
+		switch_on(&watch->instance, of_users);
+	if (!ret && watch->groups.len)
+		switch_on(&watch->instance, of_groups);
+	return ret;
+}
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Those that were recorded before and were not found since. One that has ended is in no list any more. */
+static int leave_out(struct ky_session *session, const struct ky_map *before, struct ky_map *found,
+		     struct kymo_error *err)
+{
+	size_t pos = 0;
+	uint64_t tid;
+	void *value;
+	size_t n_new;
+	char path[32];
+	int ret = KYMO_OK;
+
+	ky_vec_clear(&session->collected);
+	while (!ret && ky_map_next(before, &pos, &tid, &value)) {
+		snprintf(path, sizeof(path), "/proc/%d",
+			 (int)ky_pid_to_own(&session->view, (int32_t)tid));
+		if (!ky_map_get(found, tid) && access(path, F_OK) == 0 &&
+		    ky_vec_push(&session->collected, (int32_t)tid) < 0)
+			ret = ky_error_nomem(err);
+	}
+	if (!ret && session->collected.len)
+		ret = ky_session_pids_remove(session, &session->collected, &n_new, err);
+	return ret;
+}
+
+/* @found: who was found and, when that is not all, whose turn comes by looking twice: some move while one looks. */
+static int look_again(struct ky_session *session, struct ky_map *found, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (int i = 0; i < 2 && !ret; i++) {
+		ky_vec_clear(&session->collected);
+		ret = ky_session_collect_watched(session, err);
+		ky_vec_foreach(&session->collected, tid)
+			if (!ret && ky_map_set(found, (uint32_t)*tid, found) < 0)
+				ret = ky_error_nomem(err);
+	}
+	return ret;
+}
+
+static int look(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_map before, left_out, found;
+	size_t pos = 0;
+	uint64_t tid;
+	void *value;
+	int ret = ky_session_pids_read(session, &before, &left_out, err);
+
+	ky_map_init(&found);
+	while (ky_map_next(&left_out, &pos, &tid, &value))
+		(void)ky_map_del(&before, tid);
+	if (!ret)
+		ret = ky_session_choose_watched(session, err);
+	if (!ret && !session->has_ids)
+		ret = look_again(session, &found, err);
+	if (!ret && !session->has_ids)
+		ret = leave_out(session, &before, &found, err);
+	ky_map_fini(&before);
+	ky_map_fini(&left_out);
+	ky_map_fini(&found);
+	return ret;
+}
+
+int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_error *err)
+{
+	struct ky_session_watch *watch = &session->watch;
+	uint64_t cpu_ns;
+	char text[4096];
+	int ret;
+
+	if (told) {
+		/* That something has happened is all that is wanted of it. */
+		while (read(watch->fd, text, sizeof(text)) > 0)
+			;
+		watch->is_due = true;
+	}
+	if (watch->uids.len && read_clock(CLOCK_MONOTONIC) - watch->looked_ns > SLOW_NS)
+		watch->is_due = true;
+	/* A recording of everything leaves nobody out. */
+	watch->is_due = watch->is_due && session->has_list;
+	if (!watch->is_due)
+		return KYMO_OK;
+	if (read_clock(CLOCK_MONOTONIC) - watch->looked_ns < watch->took_ns * IDLE_PARTS)
+		return KYMO_OK;
+	watch->is_due = false;
+	cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	ret = look(session, err);
+	watch->took_ns = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	watch->looked_ns = read_clock(CLOCK_MONOTONIC);
+	if (ret >= 0 || ret == KYMO_E_MEMORY)
+		return ret;
+	/* Something has gone away meanwhile, or the kernel was short of something: no reason to end the recording. */
+	if (!watch->has_failed)
+		ky_log_warning(session->options.log,
+			       "cannot look for those who join a user or a control group, "
+			       "trying again: %s",
+			       err ? err->message : "");
+	watch->has_failed = true;
+	watch->is_due = true;
+	return KYMO_OK;
+}
+
+int ky_session_watch_close(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_session_watch *watch = &session->watch;
+
+	close_fd(watch);
+	ky_vec_fini(&watch->uids);
+	ky_vec_foreach(&watch->groups, group)
+		free(*group);
+	ky_vec_fini(&watch->groups);
+	return ky_instance_remove(&watch->instance, err);
+}

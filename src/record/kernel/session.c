@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/kernel/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+#include "store/flight-sink.h"
+
+/* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
+#define UNPOLLABLE_MS 500
+
+/* How often it is asked whether users are to be looked at again. */
+#define USERS_MS 2100
+
+/* How often content and counters are fetched: the kernel does not say when there are some. */
+#define CONTENT_MS 10
+
+/* How long a few full blocks wait for more of them, to be written together. */
+#define COMPANY_MS 50
+
+/* How often CPUs are looked for that have come or gone, while counters are read. */
+#define CPUS_NS 500000000
+
+/* Between two rounds of reading in the order of time. */
+#define PAUSE_US	 8000
+#define BIG_BUFFER_BYTES (1u << 20)
+
+/* ---- recording ------------------------------------------------------------------------ */
+
+int ky_session_start(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = ky_session_dump_prepare(session, err);
+
+	if (ret < 0)
+		return ret;
+	session->start_cycles = ky_os_clock_now(&session->clock);
+	if (session->content)
+		ky_content_begin(session->content, session->start_cycles);
+	ky_vec_foreach(&session->cpus, cpu)
+		ky_packet_writer_begin(&(*cpu)->convert.writer, session->start_cycles);
+	ky_session_hide_own(session, true);
+	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
+	if (ret < 0)
+		return ret;
+	session->started = true;
+	ret = ky_pid_view_refresh(&session->view, err);
+	if (ret < 0)
+		return ret;
+	/* After recording is on: who is born from now on is announced by an event. */
+	if (session->has_threads)
+		ret = ky_threads_scan(&session->threads, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_describe(session, 0, err);
+	return ret < 0 ? ret : ky_session_dump_start(session, err);
+}
+
+void ky_session_own_threads(struct ky_session *session, const int32_t *tids, size_t n)
+{
+	for (size_t i = 0; i < n && i < KY_OWN_PROGRAMS_MAX; i++)
+		session->convert.own_tids[KY_OWN_PROGRAMS + i] =
+			ky_pid_to_kernel(&session->view, tids[i]);
+}
+
+const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
+{
+	return &session->clock;
+}
+
+int ky_session_dump_fd(const struct ky_session *session)
+{
+	return session->dump.done_fd;
+}
+
+/* Epoll's word for the caller's files: their index; for rings: the CPU's address. */
+static int add_fds(struct ky_session *session, const int *fds, int n_fds, struct kymo_error *err)
+{
+	for (int i = 0; i < n_fds; i++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)i};
+
+		if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+			return ky_error_errno(err, errno, "cannot wait for an event");
+	}
+	return KYMO_OK;
+}
+
+static void remove_fds(struct ky_session *session, const int *fds, int n_fds)
+{
+	for (int i = 0; i < n_fds; i++)
+		(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, fds[i], NULL);
+}
+
+static bool any_unpollable(const struct ky_session *session)
+{
+	for (size_t i = 0; i < session->cpus.len; i++)
+		if (session->cpus.data[i]->unpollable)
+			return true;
+	return false;
+}
+
+/* A CPU that was offline may be here by now; the kernel tells only those who ask again. */
+static void wait_for_returned(struct ky_session *session)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = *it};
+
+		if ((*it)->unpollable &&
+		    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, (*it)->ring.fd, &event) == 0)
+			(*it)->unpollable = false;
+	}
+}
+
+/* A ring that only says "error" would wake us for ever. */
+static void take_ring_event(struct ky_session *session, const struct epoll_event *event)
+{
+	struct ky_session_cpu *cpu = event->data.ptr;
+
+	if (event->events & EPOLLIN)
+		return;
+	(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, cpu->ring.fd, NULL);
+	cpu->unpollable = true;
+}
+
+static int choose_timeout(const struct ky_session *session)
+{
+	if (session->content || session->counters || session->watch.is_due)
+		return CONTENT_MS;
+	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
+	    ky_session_dump_waits(session) || session->hides_own)
+		return COMPANY_MS;
+	if (any_unpollable(session))
+		return UNPOLLABLE_MS;
+	return session->watch.uids.len ? USERS_MS : -1;
+}
+
+static void follow_cpus(struct ky_session *session)
+{
+	uint64_t now = ky_os_clock_now(&session->clock); /* what has counters has a clock in ns */
+
+	if (!session->counters || now - session->followed_ns < CPUS_NS)
+		return;
+	session->followed_ns = now;
+	ky_counters_follow_cpus(session->counters);
+}
+
+/* What is to be written has waited long enough, though the rings keep us awake. */
+static bool company_is_over(struct ky_session *session)
+{
+	struct timespec now;
+	int64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	if (ms - session->kicked_ms < COMPANY_MS)
+		return false;
+	session->kicked_ms = ms;
+	return true;
+}
+
+/* 1: *which is readable; 0: rings were read. */
+static int wait_once(struct ky_session *session, int n_fds, int *which, struct kymo_error *err)
+{
+	struct epoll_event events[64];
+	int n = epoll_wait(session->epoll_fd, events, 64, choose_timeout(session));
+	bool is_told = false;
+	int stop = -1, ret;
+
+	if (n < 0 && errno != EINTR)
+		return ky_error_errno(err, errno, "cannot wait for events");
+	if (n == 0)
+		wait_for_returned(session);
+	if (session->blocks && (n == 0 || company_is_over(session)))
+		ky_block_writer_kick(session->blocks);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u64 < (uint64_t)n_fds)
+			stop = (int)events[i].data.u64;
+		else if (events[i].data.ptr == &session->watch)
+			is_told = true;
+		else
+			take_ring_event(session, &events[i]);
+	}
+	if (stop >= 0) {
+		*which = stop;
+		return 1;
+	}
+	if (!ky_session_dump_is_busy(session) && !session->flight.is_taken)
+		ky_session_hide_own(session, false);
+	follow_cpus(session);
+	ret = ky_session_watch_look(session, is_told, err);
+	if (!ret)
+		ret = ky_session_dump_more(session, err);
+	if (ret < 0)
+		return ret;
+	n = ky_session_read_round(session, false, err);
+	/*
+	 * In the order of time the newest events stay in the rings, which would wake us again at once,
+	 * to fetch few events dearly. In this time a ring takes a small part of what it holds.
+	 */
+	if (n == 0 && session->merge)
+		usleep(session->options.buffer_bytes >= BIG_BUFFER_BYTES ? PAUSE_US : PAUSE_US / 8);
+	return n;
+}
+
+int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
+		   struct kymo_error *err)
+{
+	int ret = add_fds(session, fds, n_fds, err);
+
+	*which = -1;
+	if (!ret)
+		ret = ky_session_dump_more(session, err); /* what was asked for between two runs */
+	while (!ret)
+		ret = wait_once(session, n_fds, which, err);
+	remove_fds(session, fds, n_fds);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* ---- stopping ------------------------------------------------------------------------- */
+
+/* Of @cpu: events that are in the trace, or that a flight recorder keeps for it. */
+static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)
+{
+	return session->disk && !session->options.raw
+		       ? ky_flight_sink_kept(session->sink, cpu->stream)
+		       : cpu->convert.events;
+}
+
+/* @kept: by a flight recorder. */
+static void count(struct ky_session *session, uint64_t kept)
+{
+	struct ky_session_stats *stats = &session->stats;
+
+	stats->cpus =
+		ky_arena_array(&session->convert.arena, session->cpus.len, sizeof(*stats->cpus));
+	ky_vec_foreach(&session->cpus, it) {
+		const struct ky_session_cpu *cpu = *it;
+
+		stats->events += cpu->convert.events;
+		stats->lost += cpu->convert.lost;
+		stats->bad += cpu->convert.bad;
+		if (cpu->stream < 0 || !stats->cpus)
+			continue;
+		stats->cpus[stats->n_cpus++] = (struct ky_session_cpu_stats){
+			.cpu = cpu->convert.cpu,
+			.events = events_of(session, cpu),
+			.lost = cpu->convert.lost,
+			.bad = cpu->convert.bad,
+		};
+	}
+	if (session->content) {
+		struct ky_content_stats content;
+
+		ky_content_stats(session->content, &content);
+		stats->content_missing = content.missing;
+	}
+	if (session->counters)
+		stats->counters_missing = ky_counters_missing(session->counters);
+	stats->bytes = (session->sink ? session->sink->bytes_written : 0) + session->raw_bytes;
+	if (session->disk && session->options.raw) {
+		stats->bytes = session->disk->bytes_written + session->raw_bytes;
+		ky_vec_foreach(&session->cpus, it)
+			stats->overwritten += (*it)->raw_flight.overrun;
+	} else if (session->disk) {
+		uint64_t all = stats->events + stats->dump_events;
+
+		stats->bytes = session->disk->bytes_written;
+		stats->overwritten = all > kept ? all - kept : 0;
+		stats->events =
+			stats->events > stats->overwritten ? stats->events - stats->overwritten : 0;
+	}
+	stats->is_raw = session->options.raw;
+	stats->clock = session->clock;
+}
+
+/* Wall time may have been steered meanwhile: choose the frequency that is right at both ends. */
+int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
+{
+	ky_os_clock_resample(&session->clock, &session->stats.drift);
+	if (!ky_os_clock_refine(&session->clock, &session->stats.drift))
+		return KYMO_OK;
+	return ky_session_update_clock(session, err);
+}
+
+static int copy_flight(struct ky_session *session, uint64_t *kept, struct kymo_error *err)
+{
+	uint64_t of_state = 0;
+	int ret = ky_session_copy_flight(session, session->disk, false, kept, err);
+
+	if (!ret)
+		ret = ky_session_copy_flight(session, session->disk, true, &of_state, err);
+	*kept += of_state;
+	return ret;
+}
+
+/* The state dump and the metadata; of a flight recorder, all that is in memory. */
+static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_t *kept,
+			struct kymo_error *err)
+{
+	int ret = ky_session_dump_end_stream(session, end_cycles, err);
+
+	if (!ret)
+		ret = ky_session_finish_clock(session, err);
+	if (!ret)
+		ret = ky_session_write_metadata(session, err);
+	if (!ret && session->disk)
+		ret = copy_flight(session, kept, err);
+	if (!ret && session->options.raw)
+		ret = ky_raw_hide_state(session, err);
+	return ret;
+}
+
+/* All that was recorded is in the files then, or it is said why not. */
+static int close_output(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_packet_sink *sinks[] = {session->sink, session->disk};
+	int ret = KYMO_OK;
+
+	session->sink = session->disk = NULL;
+	for (int i = 0; i < 2; i++) {
+		int closed = sinks[i] ? sinks[i]->ops->close(sinks[i], ret < 0 ? NULL : err) : 0;
+
+		ret = ret < 0 ? ret : closed;
+	}
+	return ret;
+}
+
+int ky_session_stop(struct ky_session *session, struct kymo_error *err)
+{
+	uint64_t end_cycles, kept = 0;
+	int ret, dump, counted, closed;
+
+	if (!session->started || session->stopped)
+		return KYMO_OK;
+	session->stopped = true;
+	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+	if (session->blocks)
+		ky_block_writer_hurry(session->blocks);
+	if (session->content)
+		ky_content_detach(session->content);
+	if (session->counters)
+		ky_counters_detach(session->counters);
+	end_cycles = ky_os_clock_now(&session->clock);
+	/* One that is under way is fresh enough, and told to end. */
+	if (!ret && session->options.overwrite && !ky_session_dump_is_busy(session))
+		ret = ky_session_renew_state(session, end_cycles, 0, err);
+	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : dump;
+	/* Without the state a raw recording cannot be read: it goes first, where the disk may be full. */
+	if (!ret && session->options.raw)
+		ret = finish_state(session, end_cycles, &kept, err);
+	if (!ret)
+		ret = ky_session_read_round(session, true, err);
+	ky_raw_direct_close(session);
+	/* Also where the disk was full: what is in the files is told then. */
+	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
+	ret = ret < 0 ? ret : counted;
+	if (!ret)
+		ret = session->options.raw ? ky_raw_finish(session, end_cycles, err)
+					   : ky_session_end_streams(session, end_cycles, err);
+	if (!ret && !session->options.raw)
+		ret = finish_state(session, end_cycles, &kept, err);
+	session->stats.duration_ns =
+		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
+			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
+	count(session, kept);
+	closed = close_output(session, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : closed;
+}
+
+const struct ky_session_stats *ky_session_stats(const struct ky_session *session)
+{
+	return &session->stats;
+}
+
+int ky_session_close(struct ky_session *session, struct kymo_error *err)
+{
+	bool is_empty;
+	int ret, removed;
+
+	if (!session)
+		return KYMO_OK;
+	(void)ky_session_dump_finish(session, true, NULL);
+	ky_raw_direct_close(session);
+	ky_session_close_cpus(session);
+	is_empty = session->sink && !session->started;
+	ret = close_output(session, err);
+	ky_block_writer_close(session->blocks);
+	if (is_empty)
+		ky_session_remove_output(session);
+	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : removed;
+	removed = ky_session_watch_close(session, ret < 0 ? NULL : err);
+	ret = ret < 0 ? ret : removed;
+	ky_probes_remove(&session->probes, &session->fs);
+	ky_probes_fini(&session->probes);
+	ky_session_dump_close(session);
+	ky_session_free_filters(session);
+	ky_trace_class_free(session->trace);
+	ky_convert_fini(&session->convert);
+	ky_content_free(session->content);
+	ky_counters_free(session->counters);
+	if (session->has_threads)
+		ky_threads_fini(&session->threads);
+	ky_pid_view_close(&session->view);
+	ky_map_fini(&session->chosen_tids);
+	ky_map_fini(&session->removed);
+	ky_vec_fini(&session->collected);
+	ky_catalogue_fini(&session->catalogue);
+	ky_strbuf_fini(&session->constants);
+	ky_tracefs_close(&session->fs);
+	if (session->epoll_fd >= 0)
+		close(session->epoll_fd);
+	pthread_mutex_destroy(&session->sink_lock);
+	free(session->output);
+	free(session);
+	return ret;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording changes while it runs: a new session file with a new cookie in the same directory, then the
+ * cookie in the programs' slots, then the enable bits of the events that are wanted now.
+ *
+ * A program that starts at this very moment may have read the old file, and fill its slot only after we looked
+ * there: it reads the file once more after that (src/tracer/session-find.c). So programs are looked for after
+ * the new file is there. Those in a sandbox go on with an old cookie, and are told at the end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "record/user/user-internal.h"
+
+/* Names of the filter must be fields of events that it is about. */
+static int check_filter(struct ky_user *user, const struct ky_user_change *change,
+			struct kymo_error *err)
+{
+	struct ky_user_rule rule = {.pattern = (char *)change->pattern, .level_max = 14};
+	struct ky_user_filter filter = {0};
+	struct ky_user_names names = {0};
+	struct ky_user_event event;
+	int ret;
+
+	if (!change->enables || !change->filter)
+		return KYMO_OK;
+	ret = ky_user_filter_compile(change->filter, &filter, err);
+	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
+		for (size_t at = 0;
+		     !ret && ky_program_next_event(user->programs.list.data[i], &at, &event);) {
+			if (!event.is_query && ky_user_rule_takes(&rule, &event) &&
+			    ky_user_names_add(&names, &event) < 0)
+				ret = ky_error_nomem(err);
+		}
+	}
+	if (!ret)
+		ret = ky_user_names_check(&names, &filter, err);
+	ky_user_names_fini(&names);
+	ky_user_filter_fini(&filter);
+	return ret;
+}
+
+static int scan(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = ky_user_scan(user, err);
+
+	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
+		if (ky_programs_read_table(&user->programs, user->programs.list.data[i], NULL) < 0)
+			ret = ky_error_nomem(err);
+	}
+	return ret;
+}
+
+static void tell_programs(struct ky_user *user)
+{
+	ky_vec_foreach(&user->programs.list, program) {
+		if (!(*program)->is_seen)
+			continue;
+		for (size_t i = 0; i < user->old_cookies.len; i++)
+			ky_program_replace(*program, user->old_cookies.data[i],
+					   user->request.cookie);
+		ky_user_ask_program(user, *program);
+	}
+}
+
+static int change_files(struct ky_user *user, struct kymo_error *err)
+{
+	const struct ky_strbuf *file = &user->request.file;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < user->owners.len && !ret; i++)
+		ret = ky_user_dir_change(&user->owners.data[i]->dir, file->data, file->len, err);
+	return ret;
+}
+
+static int change_all(struct ky_user *user, const struct ky_user_change *change,
+		      struct kymo_error *err)
+{
+	uint64_t old = user->request.cookie;
+	int ret = scan(user, err), found;
+
+	if (!ret)
+		ret = check_filter(user, change, err);
+	if (!ret && ky_vec_reserve(&user->old_cookies, 1) < 0)
+		ret = ky_error_nomem(err);
+	if (!ret)
+		ret = ky_user_request_change(&user->request, change, err);
+	if (ret < 0)
+		return ret;
+	user->old_cookies.data[user->old_cookies.len++] = old;
+	ret = change_files(user, err);
+	/* Those that have come since we looked may have read the old file. */
+	found = scan(user, ret ? NULL : err);
+	tell_programs(user);
+	return ret ? ret : found;
+}
+
+int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
+		   struct kymo_error *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&user->lock);
+	ret = change_all(user, change, err);
+	pthread_mutex_unlock(&user->lock);
+	return ret;
+}
+
+const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i)
+{
+	const struct ky_user_rules *rules = &user->request.rules;
+
+	return i < rules->list.len ? &rules->list.data[i] : NULL;
+}

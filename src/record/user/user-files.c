@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ring files of programs, from when they come to the end of their traces. What takes long is a task (user-work.h),
+ * during which nobody reads the ring: what does not fit into it meanwhile its program loses, and counts.
+ *
+ * Whatever is wrong with a file, or with what its program says, costs that program; errors that are returned here are
+ * those of the recording: no memory, a disk that is full.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "record/user/user-internal.h"
+#include "record/user/user-ring-internal.h"
+
+/* Whoever makes rubbish in masses has it named so often. */
+#define REFUSALS_TOLD 50
+/* A directory may be full of anything. */
+#define FILES_MAX	65536
+#define TASKS_AT_A_TIME 64
+
+/* ---- files by their names ------------------------------------------------------------- */
+
+/* Where it is in the owner's table, or would be. */
+static uint64_t key_of(const struct ky_user_owner *owner, const char *name)
+{
+	uint64_t key = ky_hash_bytes(name, strlen(name));
+	const struct ky_user_ring_file *file;
+
+	while ((file = ky_map_get(&owner->files, key)) && strcmp(file->name, name) != 0)
+		key++;
+	return key;
+}
+
+static struct ky_user_ring_file *find_file(const struct ky_user_owner *owner, const char *name)
+{
+	return ky_map_get(&owner->files, key_of(owner, name));
+}
+
+void ky_user_file_free(struct ky_user_ring_file *file)
+{
+	ky_user_ring_free(file->ring);
+	free(file->err);
+	free(file->name);
+	free(file);
+}
+
+/* Out of the list of those that are read. */
+static void stop_reading(struct ky_user_ring_file *file)
+{
+	struct ky_user_owner *owner = file->owner;
+	struct ky_user_ring_file *last;
+
+	if (file->place == SIZE_MAX)
+		return;
+	last = owner->reading.data[--owner->reading.len];
+	owner->reading.data[file->place] = last;
+	last->place = file->place;
+	file->place = SIZE_MAX;
+}
+
+/* A program that begins anew gives its next ring the name of the last one. */
+static bool has_name(const struct ky_user_ring_file *file)
+{
+	struct stat st;
+
+	return file->inode &&
+	       fstatat(file->owner->dir.fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ino == file->inode && st.st_dev == file->device;
+}
+
+/* Another file may be known by its name from now on. */
+static void give_name(struct ky_user_ring_file *file)
+{
+	if (find_file(file->owner, file->name) == file)
+		(void)ky_map_del(&file->owner->files, key_of(file->owner, file->name));
+}
+
+/* It is finished, or was refused: what it has of the owner's is free again. */
+static void forget_name(struct ky_user_ring_file *file)
+{
+	stop_reading(file);
+	if (has_name(file))
+		(void)unlinkat(file->owner->dir.fd, file->name, 0);
+	give_name(file);
+	file->owner->n_open -= file->is_counted;
+	file->is_counted = false;
+}
+
+int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags)
+{
+	int fd = ky_file_open_regular(dir->fd, name, flags | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0) {
+		errno = -fd;
+		return -1;
+	}
+	if (fstat(fd, &st) < 0 || st.st_uid != dir->uid || st.st_nlink != 1) {
+		close(fd);
+		errno = st.st_nlink ? EPERM : ENOENT;
+		return -1;
+	}
+	return fd;
+}
+
+/* ---- tasks ---------------------------------------------------------------------------- */
+
+static struct ky_user_ring_file *file_of(struct ky_user_task *task)
+{
+	return (struct ky_user_ring_file *)((char *)task -
+					    offsetof(struct ky_user_ring_file, task));
+}
+
+static void give(struct ky_user_ring_file *file, void (*run)(struct ky_user_task *task))
+{
+	stop_reading(file);
+	file->is_away = true;
+	file->task.run = run;
+	ky_user_work_add(&file->user->work, &file->owner->queue, &file->task);
+}
+
+/* Its error comes along, as far as there is memory for it. */
+static void end_task(struct ky_user_ring_file *file, int ret, const struct kymo_error *err)
+{
+	file->ret = ret;
+	free(file->err);
+	file->err = ret < 0 ? malloc(sizeof(*err)) : NULL;
+	if (file->err)
+		*file->err = *err;
+}
+
+/* What there is room for of one user's descriptions, besides @bytes. 0: nothing. */
+static uint64_t description_room(const struct ky_user_owner *owner)
+{
+	uint64_t bytes = __atomic_load_n(&owner->described, __ATOMIC_RELAXED);
+
+	return bytes < KY_USER_DESCRIPTIONS_MAX ? KY_USER_DESCRIPTIONS_MAX - bytes : 0;
+}
+
+static void set_described(struct ky_user_ring_file *file, uint64_t bytes)
+{
+	__atomic_add_fetch(&file->owner->described, bytes - file->described, __ATOMIC_RELAXED);
+	file->described = bytes;
+}
+
+static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	struct ky_user *user = file->user;
+	struct ky_user_ring_options options = {
+		.output = user->options.output,
+		.log = user->options.log,
+		.subbuf_bytes = user->request.subbuf_bytes,
+		.n_subbufs = user->request.n_subbufs,
+		.session_uuid = user->request.uuid,
+		.since_ns = user->since_ns,
+		.comm = user->options.comm,
+		.is_flight = user->options.overwrite,
+		.dump_excluded = user->dump_excluded,
+		.description_max = description_room(file->owner),
+		.clock = &user->clock_record,
+	};
+	int fd = ky_user_open_file(&file->owner->dir, file->name, O_RDWR), ret;
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0) {
+		file->device = st.st_dev;
+		file->inode = st.st_ino;
+	}
+	if (fd < 0 && errno == ENOENT)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "it is gone");
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return ky_error_set(err, KYMO_E_LIMIT, "too many files are open (ulimit -n)");
+	if (fd < 0)
+		return ky_error_set(err, KYMO_E_FORMAT, "it is not what programs create");
+	if (!options.description_max) {
+		close(fd);
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "its user's programs have more descriptions of events than "
+				    "there is room for");
+	}
+	ret = ky_user_ring_open(fd, file->name, &options, &file->ring, err);
+	if (ret < 0)
+		return ret;
+	set_described(file, file->ring->blob_bytes);
+	return ky_user_ring_excuse(file->ring, ky_user_dump_opened(user, file->ring, err), err);
+}
+
+static void run_open(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+	struct kymo_error err;
+
+	end_task(file, open_ring(file, &err), &err);
+}
+
+static void run_follow(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+	struct kymo_error err;
+	int ret = ky_user_dump_noted(file->user, file->ring, &err);
+
+	if (!ret)
+		ret = ky_user_ring_follow(file->ring, &err);
+	end_task(file, ky_user_ring_excuse(file->ring, ret, &err), &err);
+	set_described(file, file->ring->blob_bytes);
+	if (!description_room(file->owner))
+		ky_user_ring_set_broken(file->ring,
+					"its user's programs have more descriptions of events "
+					"than there is room for");
+}
+
+/* Names that the filter may have meant. */
+static void keep_names(struct ky_user *user, const struct ky_user_ring *ring)
+{
+	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
+	struct ky_user_event event;
+	int ret = KYMO_OK;
+
+	if (!user->request.filter.names.len)
+		return;
+	pthread_mutex_lock(&user->notes_lock);
+	for (size_t at = 0; !ret && ky_user_blob_next(&blob, &at, &event);) {
+		if (event.record->kind != KY_EVENT_CONTEXT)
+			ret = ky_user_names_add(&user->seen_names, &event);
+	}
+	pthread_mutex_unlock(&user->notes_lock);
+}
+
+static void run_finish(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+	struct kymo_error err;
+	int ret;
+
+	/* Libraries that were loaded meanwhile. */
+	ret = file->dumps ? ky_user_dump_ring(file->user, file->ring, &err)
+			  : ky_user_dump_noted(file->user, file->ring, &err);
+	ret = ky_user_ring_excuse(file->ring, ret, &err);
+	if (!ret)
+		ret = ky_user_ring_finish(file->ring, &err);
+	if (!ret) {
+		keep_names(file->user, file->ring);
+		ky_user_ring_forget_events(file->ring);
+		set_described(file, 0);
+	}
+	end_task(file, ret, &err);
+}
+
+/* ---- what has become of them ---------------------------------------------------------- */
+
+static void end_file(struct ky_user_ring_file *file)
+{
+	/* Nobody writes to the ring any more. */
+	if (file->user->options.overwrite) {
+		ky_user_flight_keep(file->user, file);
+		return;
+	}
+	file->dumps = false;
+	give(file, run_finish);
+}
+
+static int fail(const struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	if (!file->err)
+		return ky_error_nomem(err);
+	if (err)
+		*err = *file->err;
+	return file->ret;
+}
+
+/* It is read from now on. */
+static int read_on(struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	struct ky_user_owner *owner = file->owner;
+	char name[NAME_MAX + 1];
+
+	/* A flight recorder may drop the file. */
+	snprintf(name, sizeof(name), "%s", file->name);
+	file->place = owner->reading.len;
+	if (ky_vec_push(&owner->reading, file) < 0) {
+		file->place = SIZE_MAX;
+		return ky_error_nomem(err);
+	}
+	/* What was told of it meanwhile nobody heard. */
+	return file->ended ? KYMO_OK : ky_user_file_closed(file->user, owner, name, err);
+}
+
+static void tell_refused(struct ky_user *user, const struct ky_user_owner *owner, const char *name,
+			 const char *reason)
+{
+	if (user->stats.n_refused++ < REFUSALS_TOLD)
+		ky_log_warning(user->options.log, "%s/%s is not read: %s", owner->dir.path, name,
+			       reason);
+	else if (user->stats.n_refused == REFUSALS_TOLD + 1)
+		ky_log_warning(user->options.log, "further ring files are not read, either");
+}
+
+/* The name is free. A program that began anew has given it to another ring meanwhile, of which nobody heard. */
+static int look_again(struct ky_user *user, struct ky_user_owner *owner, const char *name,
+		      struct kymo_error *err)
+{
+	struct stat st;
+
+	if (fstatat(owner->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return KYMO_OK;
+	return ky_user_file_comes(user, owner, name, err);
+}
+
+/* There is no ring. */
+static int take_refused(struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	struct ky_user *user = file->user;
+	bool is_gone = file->ret == KYMO_E_NOT_FOUND;
+	int ret = KYMO_OK;
+
+	if (!is_gone) {
+		tell_refused(user, file->owner, file->name,
+			     file->err ? file->err->message : "no memory");
+		if (!file->inode)
+			(void)unlinkat(file->owner->dir.fd, file->name, 0);
+	}
+	forget_name(file);
+	/* What cannot be opened and cannot be removed, such as a directory, would come again and again. */
+	if (is_gone || (file->inode && !has_name(file)))
+		ret = look_again(user, file->owner, file->name, err);
+	ky_user_file_free(file);
+	return ret;
+}
+
+static int take_opened(struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	struct ky_user *user = file->user;
+
+	if (file->ring) {
+		if (ky_vec_push(&user->rings, file) < 0)
+			return ky_error_nomem(err);
+		return file->ret < 0 ? fail(file, err) : read_on(file, err);
+	}
+	if (!ky_user_ring_is_own_error(file->ret) && file->ret != KYMO_E_NOT_FOUND)
+		return fail(file, err);
+	return take_refused(file, err);
+}
+
+static int take_task(struct ky_user *user, struct ky_user_task *task, struct kymo_error *err)
+{
+	struct ky_user_ring_file *file = file_of(task);
+
+	if (task == &user->newcomers.task) {
+		ky_user_newcomers_done(user);
+		return KYMO_OK;
+	}
+	file->is_away = false;
+	if (task->run == run_open)
+		return take_opened(file, err);
+	if (file->ret < 0)
+		return fail(file, err);
+	if (task->run == run_follow)
+		return read_on(file, err);
+	forget_name(file);
+	ky_user_tell_filter(user);
+	return has_name(file) ? KYMO_OK : look_again(user, file->owner, file->name, err);
+}
+
+int ky_user_take_tasks(struct ky_user *user, struct kymo_error *err)
+{
+	struct ky_user_task *task;
+	int ret = KYMO_OK;
+
+	/* Not for ever: rings are to be read. For those that are left, the descriptor stays readable. */
+	for (int n = 0; !ret && n < TASKS_AT_A_TIME; n++) {
+		task = ky_user_work_take(&user->work);
+		if (!task)
+			break;
+		ret = take_task(user, task, err);
+	}
+	return ret;
+}
+
+/* ---- they come and go ----------------------------------------------------------------- */
+
+/* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
+static uint64_t files_of_ring(const struct ky_user *user)
+{
+	if (user->options.overwrite)
+		return 1;
+	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
+}
+
+/* Ours for everything else; and for each user's directory. */
+#define OTHER_FILES 64
+#define OWNER_FILES 4
+
+/*
+ * Whether one more can be read. Of several users one gets no more than half of what the others leave, so that
+ * there is always something left for who comes next.
+ */
+static bool has_room(const struct ky_user *user, const struct ky_user_owner *owner)
+{
+	uint64_t room, others = 0, used = OTHER_FILES + OWNER_FILES * user->owners.len;
+	struct rlimit limit;
+
+	/* Partner: ky_user_scan(). */
+	used += __atomic_load_n(&user->n_control_files, __ATOMIC_RELAXED);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < used)
+		return false;
+	room = (limit.rlim_cur - used) / files_of_ring(user);
+	for (size_t i = 0; i < user->owners.len; i++)
+		others += user->owners.data[i] != owner ? user->owners.data[i]->n_open : 0;
+	room = room > others ? room - others : 0;
+	return owner->n_open < (user->owners.len == 1 ? room : room / 2 + (room & 1));
+}
+
+/* Known by its name from now on. */
+static struct ky_user_ring_file *file_new(struct ky_user *user, struct ky_user_owner *owner,
+					  const char *name)
+{
+	struct ky_user_ring_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->user = user;
+	file->owner = owner;
+	file->place = SIZE_MAX;
+	file->name = strdup(name);
+	if (!file->name || ky_map_set(&owner->files, key_of(owner, name), file) < 0) {
+		ky_user_file_free(file);
+		return NULL;
+	}
+	owner->n_open++;
+	file->is_counted = true;
+	return file;
+}
+
+/*
+ * Whether a file of this name is one that is not known. Another one may have had the name before: it is finished
+ * first, after which the name is looked at again; but a flight recorder keeps that one, and reads both.
+ */
+static bool is_new(const struct ky_user_owner *owner, const char *name)
+{
+	struct ky_user_ring_file *file = find_file(owner, name);
+
+	if (!file || file->is_away || has_name(file))
+		return !file;
+	if (!file->ended && ky_user_ring_is_left(file->ring))
+		end_file(file);
+	/* It may be gone now. */
+	file = find_file(owner, name);
+	if (file && file->ended)
+		give_name(file);
+	return !file || file->ended;
+}
+
+int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const char *name,
+		       struct kymo_error *err)
+{
+	struct ky_user_ring_file *file;
+
+	if (ky_user_take_note(user, &owner->dir, name) || !ky_user_is_ring_name(name) ||
+	    owner->is_given_up || !is_new(owner, name))
+		return KYMO_OK;
+	while (!has_room(user, owner) && ky_user_flight_make_room(user))
+		;
+	if (!has_room(user, owner)) {
+		tell_refused(user, owner, name,
+			     "too many programs at a time for the limit of open files (ulimit -n)");
+		(void)unlinkat(owner->dir.fd, name, 0);
+		return KYMO_OK;
+	}
+	file = file_new(user, owner, name);
+	if (!file)
+		return ky_error_nomem(err);
+	give(file, run_open);
+	return KYMO_OK;
+}
+
+int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const char *name,
+			struct kymo_error *err)
+{
+	struct ky_user_ring_file *file;
+
+	if (ky_user_take_note(user, &owner->dir, name))
+		return KYMO_OK;
+	/* Of one that is away, this is looked at when it comes back. */
+	file = find_file(owner, name);
+	if (!file || file->is_away || file->ended || !ky_user_ring_is_left(file->ring))
+		return KYMO_OK;
+	end_file(file);
+	/* One that is finished frees its name later. */
+	return user->options.overwrite ? look_again(user, owner, name, err) : KYMO_OK;
+}
+
+void ky_user_file_follow(struct ky_user_ring_file *file)
+{
+	give(file, run_follow);
+}
+
+void ky_user_file_finish(struct ky_user_ring_file *file)
+{
+	file->dumps = !file->ended;
+	give(file, run_finish);
+}
+
+void ky_user_file_drop(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+
+	file->is_away = false;
+	if (file->ring) {
+		ky_user_ring_abandon(file->ring);
+		return;
+	}
+	(void)unlinkat(file->owner->dir.fd, file->name, 0);
+	forget_name(file);
+	ky_user_file_free(file);
+}
+
+int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < user->owners.len && !ret; i++) {
+		struct ky_user_owner *owner = user->owners.data[i];
+		DIR *stream = ky_dir_open(owner->dir.fd, ".");
+		struct dirent *entry;
+
+		for (int n = 0; !ret && n < FILES_MAX && stream && (entry = readdir(stream)); n++)
+			ret = ky_user_file_comes(user, owner, entry->d_name, err);
+		if (stream)
+			closedir(stream);
+	}
+	return ret;
+}
+
+void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file)
+{
+	size_t i = 0;
+
+	while (user->rings.data[i] != file)
+		i++;
+	user->rings.len--;
+	memmove(&user->rings.data[i], &user->rings.data[i + 1],
+		(user->rings.len - i) * sizeof(user->rings.data[0]));
+	forget_name(file);
+	set_described(file, 0);
+	ky_user_file_free(file);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose programs are recorded: a directory for the ring files of each user. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+
+#include "base/error.h"
+#include "record/user/user-internal.h"
+
+struct ky_user_owner *ky_user_owner_of(const struct ky_user *user, uid_t uid)
+{
+	for (size_t i = 0; i < user->owners.len; i++) {
+		if (user->owners.data[i]->dir.uid == uid)
+			return user->owners.data[i];
+	}
+	return NULL;
+}
+
+int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **out,
+		      struct kymo_error *err)
+{
+	const struct ky_strbuf *file = &user->request.file;
+	struct ky_user_owner *owner = calloc(1, sizeof(*owner));
+	int ret;
+
+	*out = NULL;
+	if (!owner)
+		return ky_error_nomem(err);
+	ret = ky_user_dir_make(uid, user->place[0] ? user->place : NULL, file->data, file->len,
+			       &owner->dir, err);
+	if (ret < 0) {
+		free(owner);
+		return ret;
+	}
+	ky_map_init(&owner->files);
+	*out = owner;
+	return KYMO_OK;
+}
+
+void ky_user_owner_free(struct ky_user_owner *owner)
+{
+	size_t pos = 0;
+	void *value;
+
+	if (!owner)
+		return;
+	/* Those that were opened are the recording's. */
+	while (ky_map_next(&owner->files, &pos, NULL, &value)) {
+		struct ky_user_ring_file *file = value;
+
+		if (!file->ring)
+			ky_user_file_free(file);
+	}
+	ky_map_fini(&owner->files);
+	ky_vec_fini(&owner->reading);
+	ky_user_dir_remove(&owner->dir);
+	free(owner);
+}
+
+static int watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_error *err)
+{
+	char path[40];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir->fd);
+	dir->watch = inotify_add_watch(user->inotify_fd, path, IN_MOVED_TO | IN_CLOSE_WRITE);
+	if (dir->watch >= 0)
+		return KYMO_OK;
+	ret = ky_error_errno(err, errno, "cannot watch the session's directory");
+	ky_error_path(err, dir->path);
+	return ret;
+}
+
+int ky_user_owner_add(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err)
+{
+	int ret = watch(user, &owner->dir, err);
+
+	if (!ret && ky_vec_push(&user->owners, owner) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		ky_user_owner_free(owner);
+	return ret;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread of a recording of programs: it reads their rings, user by user in turn, and hears of files that come and
+ * go. It does nothing that takes long, whatever programs do: that is for tasks (user-files.c).
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/user/user-internal.h"
+
+/*
+ * Rings are looked at in time for one that is written at this rate; looking at one in which
+ * there is nothing new costs less than waking up.
+ */
+#define FAST_BYTES_PER_MS 240000
+#define PERIOD_MIN_MS	  1
+#define PERIOD_MAX_MS	  20
+
+/* So long one user's programs are read when others' may be waiting. */
+#define TURN_NS 2000000
+
+/* Of the events of files, which anybody can make in masses, so many bytes between two rounds of reading. */
+#define EVENTS_BYTES 4096
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- files come and go ---------------------------------------------------------------- */
+
+static struct ky_user_owner *owner_of_watch(const struct ky_user *user, int watch)
+{
+	for (size_t i = 0; i < user->owners.len; i++) {
+		if (user->owners.data[i]->dir.watch == watch)
+			return user->owners.data[i];
+	}
+	return NULL;
+}
+
+static int take_event(struct ky_user *user, const struct inotify_event *event,
+		      struct kymo_error *err)
+{
+	struct ky_user_owner *owner = owner_of_watch(user, event->wd);
+
+	if (event->mask & IN_Q_OVERFLOW)
+		user->has_missed = true;
+	if (!owner || !event->len)
+		return KYMO_OK;
+	if (event->mask & IN_MOVED_TO)
+		return ky_user_file_comes(user, owner, event->name, err);
+	return ky_user_file_closed(user, owner, event->name, err);
+}
+
+static int take_events(struct ky_user *user, struct kymo_error *err)
+{
+	_Alignas(struct inotify_event) char buffer[EVENTS_BYTES];
+	ssize_t got = read(user->inotify_fd, buffer, sizeof(buffer));
+	int ret = KYMO_OK;
+
+	for (ssize_t at = 0; at < got && !ret;) {
+		const struct inotify_event *event = (const void *)(buffer + at);
+
+		ret = take_event(user, event, err);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	return ret;
+}
+
+/* Events of files were too many: the directories are looked through, so often at the most. */
+#define SEARCH_NS 200000000
+
+static int search(struct ky_user *user, struct kymo_error *err)
+{
+	if (!user->has_missed || now_ns() - user->searched_ns < SEARCH_NS)
+		return KYMO_OK;
+	user->has_missed = false;
+	user->searched_ns = now_ns();
+	return ky_user_find_rings(user, err);
+}
+
+/* ---- reading -------------------------------------------------------------------------- */
+
+/*
+ * One user's rings, until @until_ns at most, beginning with whose turn it is.
+ * As ky_user_ring_read(): 1, 2 when there is more, 0, negative.
+ */
+static int read_owner(struct ky_user_owner *owner, uint64_t until_ns, struct kymo_error *err)
+{
+	int found = 0, ret;
+
+	for (size_t n = owner->reading.len; n && owner->reading.len; n--) {
+		struct ky_user_ring_file *file;
+
+		owner->turn = owner->turn < owner->reading.len ? owner->turn : 0;
+		file = owner->reading.data[owner->turn];
+		/* First it is written what its events are; another one is in its place meanwhile. */
+		if (ky_user_ring_is_behind(file->ring)) {
+			ky_user_file_follow(file);
+			continue;
+		}
+		owner->turn++;
+		ret = ky_user_ring_read(file->ring, false, err);
+		if (ret < 0)
+			return ret;
+		found = ret > found ? ret : found;
+		if (ret && now_ns() > until_ns)
+			return 2;
+	}
+	return found;
+}
+
+/* As read_owner(), of all users. */
+static int read_rings(struct ky_user *user, struct kymo_error *err)
+{
+	size_t n_owners = 0;
+	int found = 0, ret;
+
+	for (size_t i = 0; i < user->owners.len; i++)
+		n_owners += user->owners.data[i]->reading.len != 0;
+	for (size_t i = 0; i < user->owners.len; i++) {
+		ret = read_owner(user->owners.data[i],
+				 n_owners > 1 ? now_ns() + TURN_NS : UINT64_MAX, err);
+		if (ret < 0)
+			return ret;
+		found = ret > found ? ret : found;
+	}
+	return found;
+}
+
+/* -1: until somebody tells. */
+static int period_ms(const struct ky_user *user)
+{
+	uint64_t bytes = (uint64_t)user->request.subbuf_bytes * user->request.n_subbufs;
+	uint64_t ms = bytes / 2 / FAST_BYTES_PER_MS;
+
+	if (user->options.overwrite)
+		return ky_user_follows_uids(user) ? KY_USER_UIDS_MS : -1;
+	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
+}
+
+/* How long to sleep after a round that found so much. */
+static int pause_ms(int period, int found)
+{
+	if (found > 1)
+		return PERIOD_MIN_MS;
+	return found && period > 1 ? period / 2 : period;
+}
+
+/* ---- the loop ------------------------------------------------------------------------- */
+
+static int run(struct ky_user *user, struct kymo_error *err)
+{
+	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0},
+			       {user->inotify_fd, POLLIN, 0},
+			       {user->order_fd, POLLIN, 0},
+			       {user->work.done_fd, POLLIN, 0}};
+	int period = period_ms(user), found = 0, ret = KYMO_OK;
+
+	while (!ret) {
+		int n = poll(fds, 4, pause_ms(period, found));
+
+		if (n < 0 && errno != EINTR)
+			return ky_error_errno(err, errno, "cannot wait for programs");
+		if (n > 0 && fds[0].revents)
+			break;
+		/* The rings first: who ends is finished after that. */
+		found = read_rings(user, err);
+		ret = found < 0 ? found : KYMO_OK;
+		if (!ret && n > 0 && fds[1].revents)
+			ret = take_events(user, err);
+		if (!ret)
+			ret = search(user, err);
+		if (!ret && n > 0 && fds[3].revents)
+			ret = ky_user_take_tasks(user, err);
+		if (!ret && n > 0 && fds[2].revents)
+			ret = ky_user_flight_obey(user, err);
+		ky_user_look_for_uids(user);
+	}
+	return ret;
+}
+
+/*
+ * On a busy machine a few milliseconds without a CPU are enough to lose events. Where we may, we
+ * go before others: it is little that is done in a round, and between rounds we sleep, whatever
+ * programs write.
+ */
+static void go_first(void)
+{
+	const struct sched_param param = {.sched_priority = 1};
+
+	(void)pthread_setschedparam(pthread_self(), SCHED_RR, &param);
+}
+
+void *ky_user_run(void *data)
+{
+	struct ky_user *user = data;
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&user->lock);
+	user->tid = gettid();
+	pthread_cond_broadcast(&user->answered);
+	pthread_mutex_unlock(&user->lock);
+	go_first();
+	user->result = run(user, &user->err);
+	pthread_mutex_lock(&user->lock);
+	user->is_over = true;
+	pthread_cond_broadcast(&user->answered);
+	pthread_mutex_unlock(&user->lock);
+	if (user->result < 0 && write(user->failed_fd, &one, sizeof(one)) < 0)
+		return NULL;
+	return NULL;
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording of user space: setting it up, telling programs, ending it. user-run.c reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "os/file.h"
+#include "record/user/user-context.h"
+#include "record/user/user-internal.h"
+
+/* ---- setting up ----------------------------------------------------------------------- */
+
+static int make_fds(struct ky_user *user, struct kymo_error *err)
+{
+	user->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	user->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0 || user->order_fd < 0)
+		return ky_error_errno(err, errno, "cannot set up the event loop");
+	return KYMO_OK;
+}
+
+static int check_options(const struct ky_user_options *options, struct kymo_error *err)
+{
+	if (options->uid >= 0 && geteuid() != 0 && options->uid != (int64_t)geteuid()) {
+		ky_error_set(err, KYMO_E_PERMISSION, "user %lld's programs are not ours to trace",
+			     (long long)options->uid);
+		ky_error_hint(err, "run kymo with sudo");
+		return KYMO_E_PERMISSION;
+	}
+	if (options->pid && kill((pid_t)options->pid, 0) < 0 && errno == ESRCH)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %u", options->pid);
+	return KYMO_OK;
+}
+
+static int add_owner(struct ky_user *user, uid_t uid, struct kymo_error *err)
+{
+	struct ky_user_owner *owner;
+	int ret;
+
+	if (ky_user_owner_of(user, uid))
+		return KYMO_OK;
+	ret = ky_user_owner_new(user, uid, &owner, err);
+	return ret < 0 ? ret : ky_user_owner_add(user, owner, err);
+}
+
+/* What is somebody else's is no reason not to record the rest. */
+static int add_other(struct ky_user *user, uid_t uid, struct kymo_error *err)
+{
+	struct kymo_error local;
+	int ret = add_owner(user, uid, &local);
+
+	if (ret == KYMO_E_MEMORY && err)
+		*err = local;
+	if (ret < 0 && ret != KYMO_E_MEMORY)
+		ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
+			       local.path, local.message);
+	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
+}
+
+/* For ourselves; root also for all others who have processes. */
+static int add_owners(struct ky_user *user, struct kymo_error *err)
+{
+	int64_t only = user->options.uid;
+	int ret = add_owner(user, only >= 0 ? (uid_t)only : geteuid(), err);
+
+	if (geteuid() != 0 || only >= 0)
+		return ret;
+	if (!ret && getenv("SUDO_UID"))
+		ret = add_other(user, (uid_t)strtoul(getenv("SUDO_UID"), NULL, 10), err);
+	for (size_t i = 0; i < user->programs.uids.len && !ret; i++)
+		ret = add_other(user, user->programs.uids.data[i], err);
+	return ret;
+}
+
+/* ---- what is there already ------------------------------------------------------------ */
+
+int ky_user_scan(struct ky_user *user, struct kymo_error *err)
+{
+	uint64_t refusals = ky_file_refusals();
+	int ret = ky_programs_scan(&user->programs, err);
+
+	/* Partner: has_room(), which looks how many descriptors are left. */
+	__atomic_store_n(&user->n_control_files, user->programs.list.len, __ATOMIC_RELAXED);
+	refusals = ky_file_refusals() - refusals + user->programs.n_refused;
+	if (refusals && !user->is_short_told)
+		ky_log_warning(
+			user->options.log,
+			"programs that run already may be left out: %llu files of processes could "
+			"not be looked at, as too many were open; raise the limit of open files "
+			"(ulimit -n)",
+			(unsigned long long)refusals);
+	user->is_short_told |= refusals != 0;
+	return ret;
+}
+
+/* What killed recorders left. */
+struct leftovers {
+	struct ky_user *user;
+	unsigned int n_told;
+	/* What is told in one line: other users', and what is too much for a line of its own. */
+	unsigned int n_rings;
+	uint64_t bytes;
+};
+
+#define LEFTOVERS_TOLD 10
+
+static void take_stale(void *data, const struct ky_user_stale *stale)
+{
+	struct leftovers *leftovers = data;
+	struct ky_user *user = leftovers->user;
+
+	/* Programs that take part in it still let their rings go; that user's, who may have written any cookie. */
+	for (size_t i = 0; stale->cookie && i < user->programs.list.len; i++) {
+		if (user->programs.list.data[i]->uid == stale->uid)
+			ky_program_leave(user->programs.list.data[i], stale->cookie);
+	}
+	if (!stale->n_rings)
+		return;
+	if (stale->uid != geteuid() || leftovers->n_told++ >= LEFTOVERS_TOLD) {
+		leftovers->n_rings += stale->n_rings;
+		leftovers->bytes += stale->bytes;
+		return;
+	}
+	ky_log_warning(user->options.log,
+		       "%s: %u ring buffer%s of a recorder that was killed; "
+		       "'kymo recover %s' makes traces of them",
+		       stale->path, stale->n_rings, stale->n_rings == 1 ? "" : "s", stale->path);
+}
+
+static void look_for_leftovers(struct ky_user *user)
+{
+	struct leftovers leftovers = {.user = user};
+	char size[32];
+
+	ky_user_stale_scan(user->place[0] ? user->place : NULL, true, take_stale, &leftovers);
+	if (leftovers.n_rings)
+		ky_log_warning(user->options.log,
+			       "%u %sring buffer%s (%s) of recorders that were killed; "
+			       "'kymo recover --remove -o DIR' makes traces of them",
+			       leftovers.n_rings, leftovers.n_told ? "more " : "",
+			       leftovers.n_rings == 1 ? "" : "s",
+			       ky_format_bytes(size, leftovers.bytes));
+}
+
+/* What the ring files' place is worth, where that is not as on any disk. */
+static void tell_place(const struct ky_user *user)
+{
+	const struct ky_log *log = user->options.log;
+
+	if (ky_user_place_copies(user->place))
+		ky_log_warning(log, "%s: on this file system a full disk would end traced programs",
+			       user->place);
+	if (user->owners.len && ky_user_dir_is_synced(&user->owners.data[0]->dir))
+		ky_log_info(log,
+			    "%s: persistent memory (DAX); ring files survive a power failure%s",
+			    user->place,
+			    ky_user_place_keeps_caches(user->place)
+				    ? ""
+				    : ", but for what is in the caches of CPUs then");
+}
+
+/* The state dump's events are no program's: they are excluded here. */
+static uint32_t excluded_of_dump(const struct ky_user_options *options)
+{
+	uint32_t excluded = 0;
+
+	for (unsigned int id = 0; id < KY_USER_DUMP_EVENTS; id++) {
+		const char *name = ky_user_dump_event_name(id);
+
+		for (size_t i = 0; i < options->n_exclusions; i++)
+			excluded |= (uint32_t)ky_user_glob(options->exclusions[i], name) << id;
+	}
+	return excluded;
+}
+
+static int open_all(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = check_options(&user->options, err);
+
+	if (!ret && user->options.place)
+		ret = ky_user_place_check(user->options.place, user->place, err);
+	if (!ret)
+		ret = ky_user_contexts_check(user->options.contexts, err);
+	if (!ret)
+		ret = make_fds(user, err);
+	if (!ret)
+		ret = ky_user_request_init(&user->request, &user->options, err);
+	if (!ret)
+		ret = ky_user_scan(user, err);
+	if (!ret)
+		ret = ky_user_request_check(&user->request, &user->programs, err);
+	if (ret < 0)
+		return ret;
+	look_for_leftovers(user);
+	ret = add_owners(user, err);
+	if (!ret && user->place[0])
+		tell_place(user);
+	return ret;
+}
+
+int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
+		 struct kymo_error *err)
+{
+	struct ky_user *user = calloc(1, sizeof(*user));
+	struct timespec now;
+	int ret;
+
+	*out = NULL;
+	if (!user)
+		return ky_error_nomem(err);
+	user->options = *options;
+	user->clock = *options->clock;
+	user->options.clock = &user->clock;
+	user->dump_excluded = excluded_of_dump(options);
+	ky_user_clock_record(options->clock, &user->clock_record);
+	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
+	pthread_mutex_init(&user->lock, NULL);
+	pthread_mutex_init(&user->notes_lock, NULL);
+	pthread_cond_init(&user->answered, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	user->since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	/* Each program takes a handful of files. */
+	ky_file_raise_limit();
+	ret = open_all(user, err);
+	if (ret < 0) {
+		ky_user_close(user);
+		return ret;
+	}
+	*out = user;
+	return KYMO_OK;
+}
+
+/* ---- programs that run already -------------------------------------------------------- */
+
+static bool is_meant(const struct ky_user *user, const struct ky_program *program)
+{
+	const struct ky_user_options *options = &user->options;
+
+	if (options->pid && program->own_pid != options->pid && program->pid != (pid_t)options->pid)
+		return false;
+	return !options->comm ||
+	       strncmp(options->comm, program->procname, sizeof(program->procname) - 1) == 0;
+}
+
+static bool has_wanted_event(struct ky_user *user, const struct ky_program *program)
+{
+	struct ky_user_event event;
+
+	for (size_t at = 0; ky_program_next_event(program, &at, &event);) {
+		if (ky_user_request_wants(&user->request, &event))
+			return true;
+	}
+	return false;
+}
+
+void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
+{
+	const struct ky_user_owner *owner = ky_user_owner_of(user, program->uid);
+	struct kymo_error err;
+
+	if (!owner || !is_meant(user, program))
+		return;
+	if (program->blocked) {
+		ky_log_warning(user->options.log, "%s (%d) is left alone: %s", program->procname,
+			       (int)program->pid, program->blocked);
+		return;
+	}
+	if (!has_wanted_event(user, program))
+		return;
+	if (ky_program_join(program, user->request.cookie, owner->dir.path, ky_user_request_wants,
+			    &user->request, &err) < 0)
+		ky_log_warning(user->options.log, "%s (%d) is left out: %s", program->procname,
+			       (int)program->pid, err.message);
+}
+
+int ky_user_start(struct ky_user *user, struct kymo_error *err)
+{
+	int ret;
+
+	user->started = true;
+	ret = ky_user_work_begin(&user->work, err);
+	for (size_t i = 0; i < user->owners.len && !ret; i++)
+		ret = ky_user_dir_publish(&user->owners.data[i]->dir, err);
+	/* After that: who starts from now on finds the session; who ran before is found here. */
+	if (!ret)
+		ret = ky_user_scan(user, err);
+	if (ret < 0)
+		return ret;
+	ky_vec_foreach(&user->programs.list, program) {
+		if (ky_programs_read_table(&user->programs, *program, err) < 0)
+			return KYMO_E_MEMORY;
+		if ((*program)->is_seen)
+			ky_user_ask_program(user, *program);
+	}
+	ret = pthread_create(&user->thread, NULL, ky_user_run, user);
+	if (ret)
+		return ky_error_errno(err, ret, "cannot start the thread that reads");
+	user->is_running = true;
+	pthread_mutex_lock(&user->lock);
+	while (!user->tid)
+		pthread_cond_wait(&user->answered, &user->lock);
+	pthread_mutex_unlock(&user->lock);
+	return KYMO_OK;
+}
+
+_Static_assert(1 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
+
+size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX])
+{
+	size_t n = 0;
+
+	tids[n++] = user->tid;
+	for (unsigned int i = 0; i < user->work.n_threads; i++)
+		tids[n++] = user->work.tids[i];
+	return n;
+}
+
+int ky_user_failed_fd(const struct ky_user *user)
+{
+	return user->failed_fd;
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+/* What programs say that they could not do. */
+static void report_state(struct ky_user *user, const struct ky_program *program)
+{
+	struct ky_program_state state;
+
+	ky_program_state(program, user->request.cookie, &state);
+	if (!state.has_joined || state.reason == KY_OFF_NOT || state.reason == KY_OFF_NO_EVENT ||
+	    state.reason == KY_OFF_FIELD)
+		return;
+	ky_user_tell_left_out(user, program->procname, program->own_pid, state.reason,
+			      state.os_error);
+}
+
+static void tell_programs(struct ky_user *user)
+{
+	pthread_mutex_lock(&user->lock);
+	user->is_ending = true;
+	ky_vec_foreach(&user->owners, owner)
+		ky_user_dir_unpublish(&(*owner)->dir);
+	/* Programs that came by themselves are known only now. */
+	(void)ky_user_scan(user, NULL);
+	ky_vec_foreach(&user->programs.list, program) {
+		/* Of those that ended since, too: their memory is still ours. */
+		report_state(user, *program);
+		ky_program_leave(*program, user->request.cookie);
+		for (size_t i = 0; i < user->old_cookies.len; i++)
+			ky_program_leave(*program, user->old_cookies.data[i]);
+	}
+	pthread_mutex_unlock(&user->lock);
+}
+
+static void stop_thread(struct ky_user *user)
+{
+	uint64_t one = 1;
+
+	if (!user->is_running)
+		return;
+	if (write(user->stop_fd, &one, sizeof(one)) < 0)
+		ky_log_warning(user->options.log, "cannot stop the thread that reads");
+	pthread_join(user->thread, NULL);
+	user->is_running = false;
+}
+
+int ky_user_stop(struct ky_user *user, struct kymo_error *err)
+{
+	int ret;
+
+	if (user->is_stopped)
+		return KYMO_OK;
+	user->is_stopped = true;
+	/* What programs write until they are told is read while they are told. */
+	tell_programs(user);
+	stop_thread(user);
+	ret = user->result;
+	if (ret < 0 && err)
+		*err = user->err;
+	if (!user->work.n_threads)
+		return ret;
+	if (!ret)
+		ret = ky_user_settle(user, err);
+	/* Now all programs are known that could have it. */
+	ky_user_tell_filter(user);
+	/* Of what was recorded until then, all is told. */
+	if (ret < 0)
+		ky_user_calm(user);
+	for (size_t i = 0; i < user->rings.len && ret < 0; i++) {
+		if (!user->rings.data[i]->is_away)
+			ky_user_ring_abandon(user->rings.data[i]->ring);
+	}
+	return ret;
+}
+
+static int count(struct ky_user *user, struct kymo_error *err)
+{
+	struct ky_user_stats *stats = &user->stats;
+
+	user->program_stats = calloc(user->rings.len + 1, sizeof(*user->program_stats));
+	if (!user->program_stats)
+		return ky_error_nomem(err);
+	stats->programs = user->program_stats;
+	ky_vec_foreach(&user->rings, it) {
+		const struct ky_user_ring *ring = (*it)->ring;
+		const struct ky_blob *blob = ky_user_ring_blob(ring);
+		struct ky_user_program_stats *to;
+
+		/* Others are at it still: it was left as it is. */
+		if ((*it)->is_away)
+			continue;
+		to = &user->program_stats[stats->n_programs++];
+		memcpy(to->procname, blob->procname, sizeof(to->procname));
+		to->procname[sizeof(to->procname) - 1] = 0;
+		to->pid = blob->pid;
+		to->events = ring->events;
+		to->bytes = ring->trace.bytes;
+		to->lost = ky_user_ring_lost(ring);
+		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
+		to->lost_joining = ring->lost_joining;
+		to->lost_no_id = ring->lost_no_id;
+		to->cut_texts = ring->cut_texts;
+		to->lost_unread = ring->lost_unread;
+		to->lost_claimed = ring->lost_claimed;
+		to->path = ring->trace.path;
+		to->overwritten = ring->is_flight ? ring->stats.overwritten : 0;
+		stats->overwritten += to->overwritten;
+		stats->events += to->events;
+		stats->bytes += to->bytes;
+		if (__builtin_add_overflow(stats->lost, to->lost, &stats->lost))
+			stats->lost = UINT64_MAX;
+		if (__builtin_add_overflow(stats->cut_texts, to->cut_texts, &stats->cut_texts))
+			stats->cut_texts = UINT64_MAX;
+		stats->dump_events += ring->trace.dump_events;
+		stats->dump_missing += ring->dump_missing;
+	}
+	return KYMO_OK;
+}
+
+int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err)
+{
+	struct ky_clock_record record;
+	int ret = KYMO_OK, counted;
+
+	ky_user_clock_record(clock, &record);
+	for (size_t i = 0; i < user->rings.len; i++) {
+		const struct ky_user_ring_file *file = user->rings.data[i];
+		int one = file->is_away ? KYMO_OK
+					: ky_user_ring_set_clock(file->ring, &record,
+								 ret < 0 ? NULL : err);
+
+		ret = ret < 0 ? ret : one;
+	}
+	counted = count(user, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : counted;
+}
+
+const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
+{
+	return &user->stats;
+}
+
+static void remove_directories(struct ky_user *user)
+{
+	for (size_t i = 0; i < user->owners.len; i++)
+		ky_user_dir_remove(&user->owners.data[i]->dir);
+}
+
+void ky_user_close(struct ky_user *user)
+{
+	const int fds[] = {user ? user->inotify_fd : -1, user ? user->stop_fd : -1,
+			   user ? user->failed_fd : -1, user ? user->order_fd : -1};
+
+	if (!user)
+		return;
+	if (user->started && !user->is_stopped)
+		tell_programs(user);
+	stop_thread(user);
+	if (user->work.is_begun)
+		ky_user_calm(user);
+	/* Some program keeps a thread busy for ever: what both have in common stays. */
+	if (!ky_user_work_end(&user->work, 1000)) {
+		remove_directories(user);
+		return;
+	}
+	/* Owners look at them for what was not opened. */
+	ky_vec_foreach(&user->owners, owner)
+		ky_user_owner_free(*owner);
+	ky_vec_foreach(&user->newcomers.fresh, owner)
+		ky_user_owner_free(*owner);
+	ky_vec_foreach(&user->rings, it)
+		ky_user_file_free(*it);
+	ky_vec_fini(&user->owners);
+	ky_vec_fini(&user->newcomers.fresh);
+	ky_vec_fini(&user->newcomers.uids);
+	ky_vec_fini(&user->rings);
+	ky_programs_fini(&user->programs);
+	ky_vec_fini(&user->old_cookies);
+	ky_vec_fini(&user->left_out);
+	ky_user_names_fini(&user->seen_names);
+	ky_user_request_fini(&user->request);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	pthread_cond_destroy(&user->answered);
+	pthread_mutex_destroy(&user->lock);
+	pthread_mutex_destroy(&user->notes_lock);
+	free(user->program_stats);
+	free(user);
+}

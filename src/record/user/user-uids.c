@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A root recorder records the programs of all users; who has processes only later gets a session's
+ * directory then. Programs that came before it was there are asked, like those that ran already.
+ *
+ * To look through all processes takes longer than rings can wait: it is a task, and so is asking.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "record/user/user-internal.h"
+
+#define PERIOD_NS (KY_USER_UIDS_MS * UINT64_C(1000000))
+
+/* In a user namespace of one's own one can be many users: each takes memory and descriptors of ours. */
+#define OWNERS_MAX 1024
+#define AT_A_TIME  16
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+bool ky_user_follows_uids(const struct ky_user *user)
+{
+	return geteuid() == 0 && user->options.uid < 0;
+}
+
+static struct ky_user *user_of(struct ky_user_task *task)
+{
+	struct ky_user_newcomers *newcomers =
+		(struct ky_user_newcomers *)((char *)task -
+					     offsetof(struct ky_user_newcomers, task));
+
+	return (struct ky_user *)((char *)newcomers - offsetof(struct ky_user, newcomers));
+}
+
+/* ---- the tasks ------------------------------------------------------------------------ */
+
+static bool is_known(const struct ky_user_newcomers *newcomers, uid_t uid)
+{
+	for (size_t i = 0; i < newcomers->uids.len; i++) {
+		if (newcomers->uids.data[i] == uid)
+			return true;
+	}
+	return false;
+}
+
+/* What cannot be had for this user is a warning. */
+static void meet(struct ky_user *user, uid_t uid)
+{
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	struct ky_user_owner *owner;
+	struct kymo_error err;
+
+	if (ky_vec_push(&newcomers->uids, uid) < 0 || ky_user_owner_of(user, uid))
+		return;
+	if (user->owners.len + newcomers->fresh.len >= OWNERS_MAX) {
+		if (!user->is_full_told)
+			ky_log_warning(user->options.log,
+				       "programs of more than %d users are left out", OWNERS_MAX);
+		user->is_full_told = true;
+		return;
+	}
+	if (ky_user_owner_new(user, uid, &owner, &err) < 0)
+		ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
+			       err.path, err.message);
+	else if (ky_vec_push(&newcomers->fresh, owner) < 0)
+		ky_user_owner_free(owner);
+}
+
+static void run_look(struct ky_user_task *task)
+{
+	struct ky_user *user = user_of(task);
+	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
+	struct dirent *entry;
+	struct stat st;
+
+	while (dir && user->newcomers.fresh.len < AT_A_TIME && (entry = readdir(dir))) {
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+		    !is_known(&user->newcomers, st.st_uid))
+			meet(user, st.st_uid);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Programs of the new directories' users that ran before these were there. */
+static void run_ask(struct ky_user_task *task)
+{
+	struct ky_user *user = user_of(task);
+
+	pthread_mutex_lock(&user->lock);
+	if (!user->is_ending)
+		(void)ky_user_scan(user, NULL);
+	for (size_t i = 0; i < user->programs.list.len && !user->is_ending; i++) {
+		struct ky_program *program = user->programs.list.data[i];
+
+		for (size_t k = user->newcomers.first; k < user->owners.len && program->is_seen;
+		     k++) {
+			if (user->owners.data[k]->dir.uid == program->uid)
+				ky_user_ask_program(user, program);
+		}
+	}
+	pthread_mutex_unlock(&user->lock);
+}
+
+/* ---- the thread that reads ------------------------------------------------------------- */
+
+static void give(struct ky_user *user, void (*run)(struct ky_user_task *task))
+{
+	user->newcomers.is_away = true;
+	user->newcomers.task.run = run;
+	ky_user_work_add(&user->work, &user->newcomers.queue, &user->newcomers.task);
+}
+
+void ky_user_newcomers_done(struct ky_user *user)
+{
+	user->newcomers.is_away = false;
+	user->newcomers.has_new = user->newcomers.fresh.len != 0;
+}
+
+/* Programs of the new users may find us from now on. False: somebody else has the lock. */
+static bool introduce(struct ky_user *user)
+{
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	struct kymo_error err;
+
+	/* Who holds it is about to look through all programs; rings are to be read meanwhile. */
+	if (pthread_mutex_trylock(&user->lock) != 0)
+		return false;
+	newcomers->first = user->owners.len;
+	for (size_t i = 0; i < newcomers->fresh.len; i++) {
+		struct ky_user_owner *owner = newcomers->fresh.data[i];
+		uid_t uid = owner->dir.uid;
+
+		if (user->is_ending)
+			ky_user_owner_free(owner);
+		else if (ky_user_owner_add(user, owner, &err) < 0 ||
+			 ky_user_dir_publish(&owner->dir, &err) < 0)
+			ky_log_warning(user->options.log,
+				       "programs of user %u are left out: %s: %s", uid, err.path,
+				       err.message);
+	}
+	newcomers->fresh.len = 0;
+	newcomers->has_new = false;
+	pthread_mutex_unlock(&user->lock);
+	if (newcomers->first < user->owners.len)
+		give(user, run_ask);
+	return true;
+}
+
+void ky_user_look_for_uids(struct ky_user *user)
+{
+	struct ky_user_newcomers *newcomers = &user->newcomers;
+	uint64_t now = now_ns();
+
+	if (!ky_user_follows_uids(user) || newcomers->is_away)
+		return;
+	if (newcomers->has_new && (!introduce(user) || newcomers->is_away))
+		return;
+	if (now - newcomers->looked_ns < PERIOD_NS)
+		return;
+	newcomers->looked_ns = now;
+	give(user, run_look);
+}
