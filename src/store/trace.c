@@ -202,6 +202,16 @@ static int open_streams(struct ky_trace *trace, const struct listing *listing,
 	return ret;
 }
 
+/* CTF 1.8 has a stream class in each trace. */
+static void warn_of_no_class(const struct ky_trace *trace)
+{
+	if (trace->cls->major == 1 && !trace->cls->streams.len && trace->streams.len)
+		ky_log_warning(trace->log,
+			       "%s: the metadata describes no data stream: nothing of its data "
+			       "files can be read",
+			       trace->path);
+}
+
 /* What is at @path, with the files of @listing; or @scratch. */
 static int trace_open(const struct search *search, const char *path, const struct listing *listing,
 		      const struct ky_scratch_trace *scratch, struct kymo_error *err)
@@ -219,15 +229,11 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->name_at += strspn(path + trace->name_at, "/");
 	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK) {
-		if (!trace->cls->streams.len)
-			ky_log_warning(
-				trace->log,
-				"%s: the metadata describes no data stream: nothing of its data "
-				"files can be read",
-				trace->path);
 		trace->quirks = ky_quirks_of(trace->cls);
 		ret = open_streams(trace, listing, err);
 	}
+	if (ret == KYMO_OK)
+		warn_of_no_class(trace);
 	if (ret == KYMO_OK && ky_vec_push(&search->set->traces, trace) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0)

@@ -157,3 +157,11 @@ def test_large_traces_are_not_read(kymo, large):
         assert "packet" in kymo("info", "--count", large, code=1).err
     finally:
         stream.write_bytes(content)
+
+
+def test_no_stream_class(kymo, tmp_path):
+    """Of a trace of CTF 1.8 whose metadata describes no stream, nothing can be read: that is no empty trace."""
+    (tmp_path / "metadata").write_text("/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n")
+    assert kymo("info", tmp_path).err == ""
+    (tmp_path / "stream").write_bytes(b"")
+    assert "describes no data stream" in kymo("info", tmp_path).err
