@@ -26,7 +26,7 @@ struct kymo_reader {
 	struct kymo_reader_options options;
 	struct ky_log log;
 	struct ky_trace_set set;
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	struct ky_flow *flow;
 	struct ky_batch rest; /* of what the graph gave last: it is handed out by runs */
 	struct kymo_loss loss;
@@ -141,13 +141,13 @@ static int open_flow(struct kymo_reader *reader, struct kymo_error *err)
 {
 	unsigned int jobs = reader->options.jobs;
 	struct ky_selection selection;
-	int ret = ky_crew_new(jobs ? jobs : ky_cpus_usable(), &reader->crew, err);
+	int ret = ky_thread_pool_new(jobs ? jobs : ky_cpus_usable(), &reader->pool, err);
 
 	if (ret < 0)
 		return ret;
 	select_events(reader, &selection);
-	if (ky_crew_jobs(reader->crew) > 1)
-		selection.crew = reader->crew;
+	if (ky_thread_pool_jobs(reader->pool) > 1)
+		selection.pool = reader->pool;
 	return ky_flow_open_selected(&reader->set, &selection, &reader->flow, err);
 }
 
@@ -187,7 +187,7 @@ void kymo_reader_close(struct kymo_reader *reader)
 	if (!reader)
 		return;
 	ky_flow_close(reader->flow);
-	ky_crew_free(reader->crew);
+	ky_thread_pool_free(reader->pool);
 	ky_trace_set_close(&reader->set);
 	ky_arena_fini(&reader->arena);
 	free(reader);
@@ -232,7 +232,7 @@ int kymo_reader_count(struct kymo_reader *reader, uint64_t *n_events, struct kym
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "kymo_reader_count() wants a reader and a number");
 	select_events(reader, &selection);
-	ret = ky_count_run(&pass, reader->crew, &reader->set, &selection, err);
+	ret = ky_count_run(&pass, reader->pool, &reader->set, &selection, err);
 	*n_events = pass.n_events;
 	return ret;
 }

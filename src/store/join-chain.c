@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "os/guard.h"
+#include "os/sigbus-guard.h"
 
 static int by_first_packet(const void *a, const void *b)
 {
@@ -160,8 +160,8 @@ static int cut_file(const struct ky_join_file *file, uint64_t bytes, struct kymo
 	struct ky_stream *stream = file->stream;
 	uint64_t kept = page_up(bytes), mapped = page_up(stream->file.size_bytes);
 
-	ky_guard_remove(stream->file.data, stream->file.size_bytes);
-	if (ky_guard_add(stream->file.data, bytes) < 0)
+	ky_sigbus_guard_remove(stream->file.data, stream->file.size_bytes);
+	if (ky_sigbus_guard_add(stream->file.data, bytes) < 0)
 		return ky_error_nomem(err);
 	if (mapped > kept)
 		munmap((void *)(uintptr_t)(stream->file.data + kept), mapped - kept);
@@ -191,8 +191,8 @@ static int move_mapping(struct ky_join_file *file, uint8_t *to)
 
 	if (moved == MAP_FAILED)
 		return -errno;
-	ky_guard_remove(stream->file.data, stream->file.size_bytes);
-	if (ky_guard_add(moved, stream->file.size_bytes) < 0)
+	ky_sigbus_guard_remove(stream->file.data, stream->file.size_bytes);
+	if (ky_sigbus_guard_add(moved, stream->file.size_bytes) < 0)
 		return -ENOMEM;
 	stream->file.data = NULL;
 	stream->file.size_bytes = 0;
@@ -230,7 +230,7 @@ static int map_all(const struct ky_join_files *chain, struct kymo_error *err)
 		ret = move_mapping(file, space + at);
 		if (ret < 0) {
 			/* Nothing refers to what was moved: its streams have no bytes any more. */
-			ky_guard_remove(space, total);
+			ky_sigbus_guard_remove(space, total);
 			munmap(space, total);
 			return ky_error_errno(err, -ret, "cannot map a stream of several files");
 		}

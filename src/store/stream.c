@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "os/guard.h"
+#include "os/sigbus-guard.h"
 #include "store/walk.h"
 
 void ky_stream_free(struct ky_stream *stream)
@@ -19,7 +19,7 @@ void ky_stream_free(struct ky_stream *stream)
 	if (!stream)
 		return;
 	if (stream->file.data) {
-		ky_guard_remove(stream->file.data, stream->file.size_bytes);
+		ky_sigbus_guard_remove(stream->file.data, stream->file.size_bytes);
 		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
 	}
 	ky_vec_foreach(&stream->parts, part)
@@ -64,7 +64,7 @@ static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 			file->size_bytes = part->size_bytes = (uint64_t)st.st_size;
 			part->device = st.st_dev;
 			part->inode = st.st_ino;
-			if (ky_guard_add(data, (size_t)st.st_size) < 0)
+			if (ky_sigbus_guard_add(data, (size_t)st.st_size) < 0)
 				errnum = ENOMEM;
 		}
 	}
@@ -175,12 +175,12 @@ int ky_stream_check(const struct ky_stream *stream, bool ask_files, struct kymo_
 {
 	const uint8_t *data = stream->file.data;
 
-	if (!data || (!ask_files && !ky_guard_hit(data, stream->file.size_bytes)))
+	if (!data || (!ask_files && !ky_sigbus_guard_hit(data, stream->file.size_bytes)))
 		return KYMO_OK;
 	ky_vec_foreach(&stream->parts, part) {
 		uint64_t now = size_now(part);
 
-		if (now >= part->size_bytes && !ky_guard_hit(data + part->at_bytes, 1))
+		if (now >= part->size_bytes && !ky_sigbus_guard_hit(data + part->at_bytes, 1))
 			continue;
 		ky_error_set(err, KYMO_E_IO,
 			     "the file was cut while it was read: it had %llu bytes, now it has "

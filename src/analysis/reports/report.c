@@ -424,8 +424,8 @@ static int finish_reports(struct pass *pass)
 	struct kymo_error err;
 	int status = 0;
 
-	if (pass->options->crew)
-		return ky_parallel_each(pass->options->crew, pass->n_reports, NULL, finish_report,
+	if (pass->options->pool)
+		return ky_parallel_each(pass->options->pool, pass->n_reports, NULL, finish_report,
 					pass, &err);
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
 		status = finish_report(pass, i, &err);

@@ -16,7 +16,7 @@
 
 #define KY_LIMIT_DEFAULT UINT64_MAX
 
-struct ky_crew;
+struct ky_thread_pool;
 
 struct ky_report_options {
 	/*
@@ -33,8 +33,8 @@ struct ky_report_options {
 	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
 	struct ky_focus focus;		  /* what is told of */
 	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
-	struct ky_crew
-		*crew; /* finishes several reports at once, borrowed; NULL: one after the other */
+	struct ky_thread_pool
+		*pool; /* finishes several reports at once, borrowed; NULL: one after the other */
 };
 
 /* Everything, for people. */

@@ -187,11 +187,11 @@ static struct ky_drain drain_for(const struct ky_trace_set *set,
 }
 
 static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
-			  struct ky_crew *crew, struct ky_sink *sink, struct kymo_error *err)
+			  struct ky_thread_pool *pool, struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_drain drain = drain_for(set, options);
 	struct ky_flow *flow;
-	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, pool, &flow,
 				     err);
 
 	if (ret < 0)
@@ -221,7 +221,7 @@ static struct ky_sink *make_sink(void *data)
 }
 
 static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
-			    struct ky_crew *crew, struct kymo_error *err)
+			    struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	const struct convert_options *options = maker->options;
 	const struct ky_lines lines = {
@@ -239,7 +239,7 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		if (ret < 0)
 			return ret;
 	}
-	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
 }
 
 static struct ky_sink *make_csv_part(void *data)
@@ -251,7 +251,7 @@ static struct ky_sink *make_csv_part(void *data)
 
 /* Lines, too, but each of one of many files. */
 static int convert_to_csv_files(const struct ky_trace_set *set,
-				const struct convert_options *options, struct ky_crew *crew,
+				const struct convert_options *options, struct ky_thread_pool *pool,
 				struct ky_sink *sink, struct kymo_error *err)
 {
 	bool raw = options->csv_raw;
@@ -265,12 +265,12 @@ static int convert_to_csv_files(const struct ky_trace_set *set,
 	};
 	struct ky_drain drain = drain_for(set, options);
 
-	return ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
 }
 
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
 			   const struct convert_options *options, const struct ky_output *output,
-			   struct ky_crew *crew, struct kymo_error *err)
+			   struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	struct ky_sink *sink;
 	int ret = format->open(set, options, output, &sink, err);
@@ -278,11 +278,11 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 	if (ret < 0)
 		return ret;
 	if (format->ctf_major && ky_cli_streams_apart(&options->select))
-		ret = ky_cli_convert_ctf(set, &options->select, &options->text, crew, sink, err);
+		ret = ky_cli_convert_ctf(set, &options->select, &options->text, pool, sink, err);
 	else if (format->open == open_csv)
-		ret = convert_to_csv_files(set, options, crew, sink, err);
+		ret = convert_to_csv_files(set, options, pool, sink, err);
 	else
-		ret = convert_events(set, options, crew, sink, err);
+		ret = convert_events(set, options, pool, sink, err);
 	ky_sink_free(sink);
 	return ret;
 }
@@ -292,16 +292,16 @@ static int convert_events_to(const struct ky_trace_set *set, const struct format
 			     struct kymo_error *err)
 {
 	struct maker maker = {format, options, output->fd};
-	struct ky_crew *crew;
-	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+	struct ky_thread_pool *pool;
+	int ret = ky_thread_pool_new(ky_cli_jobs(options->jobs, set), &pool, err);
 
 	if (ret < 0)
 		return ret;
 	if (format->lines && !is_directory(format, options))
-		ret = convert_to_lines(set, &maker, crew, err);
+		ret = convert_to_lines(set, &maker, pool, err);
 	else
-		ret = convert_to_sink(set, format, options, output, crew, err);
-	ky_crew_free(crew);
+		ret = convert_to_sink(set, format, options, output, pool, err);
+	ky_thread_pool_free(pool);
 	return ret;
 }
 

@@ -21,24 +21,24 @@ struct options {
 	bool stop;
 };
 
-static int ask(const struct ky_remote_place *place, const char *what, const char *pattern,
+static int ask(const struct ky_control_socket_place *place, const char *what, const char *pattern,
 	       const struct options *options, struct kymo_error *err)
 {
-	struct ky_remote_message request = {.len = 0}, answer;
+	struct ky_control_socket_message request = {.len = 0}, answer;
 	bool enables = strcmp(what, "enable") == 0;
 
-	ky_remote_add(&request, what);
-	ky_remote_add(&request, pattern);
-	ky_remote_add(&request, enables && options->filter ? options->filter : "");
-	ky_remote_add(&request, enables && options->log_level ? options->log_level : "");
-	return ky_remote_ask(place, &request, 0, &answer, err);
+	ky_control_socket_add(&request, what);
+	ky_control_socket_add(&request, pattern);
+	ky_control_socket_add(&request, enables && options->filter ? options->filter : "");
+	ky_control_socket_add(&request, enables && options->log_level ? options->log_level : "");
+	return ky_control_socket_ask(place, &request, 0, &answer, err);
 }
 
 /* A container's control group and users' ids are looked for here: the recorder cannot wait for that. */
-static int ask_choice(const struct ky_remote_place *place, const char *kind, const char *how,
-		      const char *text, struct kymo_error *err)
+static int ask_choice(const struct ky_control_socket_place *place, const char *kind,
+		      const char *how, const char *text, struct kymo_error *err)
 {
-	struct ky_remote_message request = {.len = 0}, answer;
+	struct ky_control_socket_message request = {.len = 0}, answer;
 	char cgroup[KY_CONTAINER_PATH_BYTES] = "";
 	struct ky_strbuf uids = KY_STRBUF_INIT;
 	struct kymo_error why;
@@ -59,13 +59,13 @@ static int ask_choice(const struct ky_remote_place *place, const char *kind, con
 		*err = why;
 		return found;
 	}
-	ky_remote_add(&request, "choose");
-	ky_remote_add(&request, kind);
-	ky_remote_add(&request, how);
-	ky_remote_add(&request, text);
-	ky_remote_add(&request, cgroup);
+	ky_control_socket_add(&request, "choose");
+	ky_control_socket_add(&request, kind);
+	ky_control_socket_add(&request, how);
+	ky_control_socket_add(&request, text);
+	ky_control_socket_add(&request, cgroup);
 	ky_strbuf_fini(&uids);
-	ret = ky_remote_ask(place, &request, 0, &answer, err);
+	ret = ky_control_socket_ask(place, &request, 0, &answer, err);
 	/* It does not know the name; here it is that of several. */
 	if (ret == KYMO_E_STATE && found == KYMO_E_INVALID)
 		*err = why;
@@ -109,7 +109,7 @@ static bool has_choice(const struct options *options)
 	return options->comm != NULL;
 }
 
-static int ask_choices(const struct ky_remote_place *place, const struct options *options,
+static int ask_choices(const struct ky_control_socket_place *place, const struct options *options,
 		       struct kymo_error *err)
 {
 	struct choice choices[N_CHOICES];
@@ -123,7 +123,7 @@ static int ask_choices(const struct ky_remote_place *place, const struct options
 	return !ret && options->comm ? ask_choice(place, "comm", "add", options->comm, err) : ret;
 }
 
-static int ask_all(const struct ky_remote_place *place, const struct options *options,
+static int ask_all(const struct ky_control_socket_place *place, const struct options *options,
 		   struct kymo_error *err)
 {
 	const struct {
@@ -185,7 +185,7 @@ static void warn_of_unknown(const struct options *options)
 static int run_ctl(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
-	struct ky_remote_place place;
+	struct ky_control_socket_place place;
 	struct kymo_error err;
 	int ret;
 

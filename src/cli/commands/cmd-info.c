@@ -94,8 +94,9 @@ static int prepare_trace(struct info_trace *t, const struct ky_trace *trace, str
 }
 
 /* Count all streams of all traces at once; summaries and counts are by stream of the set. */
-static int count_streams(struct info *info, const struct ky_trace_set *set, struct ky_crew *crew,
-			 struct kymo_error *damage, struct kymo_error *err)
+static int count_streams(struct info *info, const struct ky_trace_set *set,
+			 struct ky_thread_pool *pool, struct kymo_error *damage,
+			 struct kymo_error *err)
 {
 	size_t n = set->streams.len, at = 0;
 	struct ky_stream_summary *summaries = calloc(n + 1, sizeof(*summaries));
@@ -107,7 +108,7 @@ static int count_streams(struct info *info, const struct ky_trace_set *set, stru
 			counts[at++] = info->traces[i].counts;
 	}
 	if (summaries && counts)
-		(void)ky_parallel_summarize(crew, set->streams.data, n, summaries,
+		(void)ky_parallel_summarize(pool, set->streams.data, n, summaries,
 					    info->counted ? counts : NULL, NULL, damage);
 	if (!summaries || !counts || damage->code == KYMO_E_MEMORY)
 		ret = ky_error_nomem(err);
@@ -126,7 +127,7 @@ static int count_streams(struct info *info, const struct ky_trace_set *set, stru
 }
 
 /* The first damage of any stream goes to @damage; the others are counted nevertheless. */
-static int collect(struct info *info, const struct ky_trace_set *set, struct ky_crew *crew,
+static int collect(struct info *info, const struct ky_trace_set *set, struct ky_thread_pool *pool,
 		   struct kymo_error *damage, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -139,7 +140,7 @@ static int collect(struct info *info, const struct ky_trace_set *set, struct ky_
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
 		ret = prepare_trace(&info->traces[i], set->traces.data[i], err);
 	if (ret == KYMO_OK)
-		ret = count_streams(info, set, crew, damage, err);
+		ret = count_streams(info, set, pool, damage, err);
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
 		ret = rank_classes(&info->traces[i], err);
 	return ret;
@@ -410,15 +411,15 @@ static int collect_in_parallel(struct info *info, const struct ky_trace_set *set
 			       const struct info_options *options, struct kymo_error *damage,
 			       struct kymo_error *err)
 {
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	int ret;
 
 	*info = (struct info){.counted = must_count(set, options)};
-	ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+	ret = ky_thread_pool_new(ky_cli_jobs(options->jobs, set), &pool, err);
 	if (ret < 0)
 		return ret;
-	ret = collect(info, set, crew, damage, err);
-	ky_crew_free(crew);
+	ret = collect(info, set, pool, damage, err);
+	ky_thread_pool_free(pool);
 	return ret;
 }
 

@@ -57,7 +57,7 @@ static struct ky_sink *make_sink(void *data)
 }
 
 static int print_events(const struct ky_trace_set *set, struct print_options *options,
-			struct ky_crew *crew, struct kymo_error *err)
+			struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	const struct ky_lines lines = {
 		.make = make_sink,
@@ -66,7 +66,7 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 		.gmt = options->text.clock_gmt,
 	};
 	struct ky_drain drain = {.times = &options->text};
-	int ret = ky_cli_lines(&lines, set, &options->select, crew, &drain, err);
+	int ret = ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
 
 	ky_cli_text_end(&options->text);
 	return ret;
@@ -74,11 +74,11 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 
 /* The first or last events cannot be told without the merge. */
 static int read_in_order(const struct ky_trace_set *set, struct print_options *options,
-			 struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+			 struct ky_thread_pool *pool, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_drain drain = {.times = &options->text};
 	struct ky_flow *flow;
-	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, crew, &flow,
+	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, pool, &flow,
 				     err);
 
 	if (ret < 0)
@@ -90,15 +90,15 @@ static int read_in_order(const struct ky_trace_set *set, struct print_options *o
 }
 
 static int read_only(const struct ky_trace_set *set, struct print_options *options,
-		     struct ky_crew *crew, struct kymo_error *err)
+		     struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	uint64_t n_events = 0;
 	int ret;
 
 	if (options->select.head != UINT64_MAX || options->select.tail != UINT64_MAX)
-		ret = read_in_order(set, options, crew, &n_events, err);
+		ret = read_in_order(set, options, pool, &n_events, err);
 	else
-		ret = ky_cli_select_pass(set, &options->select, &options->text, crew, &n_events,
+		ret = ky_cli_select_pass(set, &options->select, &options->text, pool, &n_events,
 					 err);
 	if (ret != KYMO_E_INVALID)
 		ky_log_info(&ky_cli_log, "%llu events", (unsigned long long)n_events);
@@ -106,10 +106,10 @@ static int read_only(const struct ky_trace_set *set, struct print_options *optio
 }
 
 static int print_count(const struct ky_trace_set *set, struct print_options *options,
-		       struct ky_crew *crew, struct kymo_error *err)
+		       struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	uint64_t n_events;
-	int ret = ky_cli_select_count(set, &options->select, options->text.clock_gmt, crew,
+	int ret = ky_cli_select_count(set, &options->select, options->text.clock_gmt, pool,
 				      &n_events, err);
 
 	if (ret != KYMO_E_INVALID)
@@ -120,18 +120,18 @@ static int print_count(const struct ky_trace_set *set, struct print_options *opt
 static int print_set(const struct ky_trace_set *set, struct print_options *options,
 		     struct kymo_error *err)
 {
-	struct ky_crew *crew;
-	int ret = ky_crew_new(ky_cli_jobs(options->jobs, set), &crew, err);
+	struct ky_thread_pool *pool;
+	int ret = ky_thread_pool_new(ky_cli_jobs(options->jobs, set), &pool, err);
 
 	if (ret < 0)
 		return ret;
 	if (options->count)
-		ret = print_count(set, options, crew, err);
+		ret = print_count(set, options, pool, err);
 	else if (options->no_output)
-		ret = read_only(set, options, crew, err);
+		ret = read_only(set, options, pool, err);
 	else
-		ret = print_events(set, options, crew, err);
-	ky_crew_free(crew);
+		ret = print_events(set, options, pool, err);
+	ky_thread_pool_free(pool);
 	return ret;
 }
 

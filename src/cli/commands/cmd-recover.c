@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "record/kernel/boot.h"
+#include "record/kernel/persistent-ring.h"
 #include "record/common/output.h"
 #include "record/kernel/raw.h"
 #include "record/user/user-ring.h"
@@ -163,11 +163,11 @@ static void last_name(const char *path, char *name, size_t size)
 /* A tracefs instance that the boot before recorded into. */
 static int recover_instance(struct recovery *recovery, const char *path, struct kymo_error *err)
 {
-	struct ky_boot_stats stats;
+	struct ky_persistent_ring_stats stats;
 	char output[4096], name[256];
 	int ret;
 
-	if (!ky_boot_is_mapped(path)) {
+	if (!ky_persistent_ring_is_mapped(path)) {
 		ret = ky_error_set(err, KYMO_E_INVALID,
 				   "this instance is not in memory that outlives a boot");
 		ky_error_hint(err, "only those of trace_instance=NAME@... on the kernel's command "
@@ -178,7 +178,7 @@ static int recover_instance(struct recovery *recovery, const char *path, struct 
 	if (snprintf(output, sizeof(output), "%s/%s", recovery->options->output, name) >=
 	    (int)sizeof(output))
 		return ky_error_set(err, KYMO_E_INVALID, "the path is too long");
-	ret = ky_boot_recover(path, output, &ky_cli_log, &stats, err);
+	ret = ky_persistent_ring_recover(path, output, &ky_cli_log, &stats, err);
 	if (ret < 0)
 		return ret;
 	recovery->n_rings++;
@@ -244,7 +244,8 @@ static bool is_instance(const char *path)
 {
 	struct statfs fs;
 
-	return statfs(path, &fs) == 0 && fs.f_type == TRACEFS_MAGIC && ky_boot_is_instance(path);
+	return statfs(path, &fs) == 0 && fs.f_type == TRACEFS_MAGIC &&
+	       ky_persistent_ring_is_instance(path);
 }
 
 /* NULL: not a directory, or none that can be opened. */
@@ -286,7 +287,7 @@ static void recover_place(struct recovery *recovery, const struct place *place)
 		return;
 	}
 	/* Among others, those of recordings are not meant. */
-	if (is_boots && place->depth && !ky_boot_is_mapped(place->path))
+	if (is_boots && place->depth && !ky_persistent_ring_is_mapped(place->path))
 		return;
 	ret = is_boots ? recover_instance(recovery, place->path, &err)
 		       : recover_file(recovery, place, &err);

@@ -14,7 +14,7 @@
 #include "cli/reading/jobs.h"
 #include "cli/options/report-options.h"
 #include "cli/reading/select-options.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 #define MAX_REPORTS 32
 
@@ -230,7 +230,7 @@ static int show_results(const struct ky_report_results *results,
  * and merges while the other one builds the state and reports.
  */
 static int open_flow(const struct ky_trace_set *set, const struct report_options *options,
-		     struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
+		     struct ky_thread_pool *pool, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_selection selection;
 	int status;
@@ -238,7 +238,7 @@ static int open_flow(const struct ky_trace_set *set, const struct report_options
 	ky_selection_init(&selection);
 	ky_cli_hint_filter(options->select.filter);
 	selection.filter = options->select.filter;
-	selection.crew = ky_crew_jobs(crew) > 1 ? crew : NULL;
+	selection.pool = ky_thread_pool_jobs(pool) > 1 ? pool : NULL;
 	selection.whole_ahead = true;
 	status = ky_cli_in_filter(ky_flow_open_selected(set, &selection, flow, err), err);
 	return status < 0 ? status : ky_cli_damage_stage(*flow, flow, err);
@@ -246,11 +246,11 @@ static int open_flow(const struct ky_trace_set *set, const struct report_options
 
 static int run_with(const struct selection *selection, const struct ky_trace_set *set,
 		    const struct report_options *options, const struct ky_report_options *wanted,
-		    struct ky_crew *crew, struct kymo_error *err)
+		    struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	struct ky_report_results results = {0};
 	struct ky_flow *flow;
-	int status = open_flow(set, options, crew, &flow, err);
+	int status = open_flow(set, options, pool, &flow, err);
 
 	if (status < 0)
 		return status;
@@ -267,14 +267,14 @@ static int run_with(const struct selection *selection, const struct ky_trace_set
 }
 
 static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
-		      const struct report_options *options, struct ky_crew *crew,
+		      const struct report_options *options, struct ky_thread_pool *pool,
 		      struct kymo_error *err)
 {
 	struct ky_cli_wanted wanted;
 	struct ky_report_options *to = &wanted.options;
 	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
 
-	to->crew = crew;
+	to->pool = pool;
 	to->limit = options->limit;
 	to->for_people = !options->json && !options->csv && !options->csv_raw && !options->html;
 	to->tables = (const char *const *)options->tables.items;
@@ -284,7 +284,7 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
 	if (!status)
-		status = run_with(selection, set, options, to, crew, err);
+		status = run_with(selection, set, options, to, pool, err);
 	ky_cli_wanted_fini(&wanted);
 	return status;
 }
@@ -293,18 +293,18 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 		       const struct report_options *options)
 {
 	struct ky_trace_set set = {0};
-	struct ky_crew *crew = NULL;
+	struct ky_thread_pool *pool = NULL;
 	struct kymo_error err;
 	int status;
 
 	ky_error_clear(&err);
 	status = ky_cli_open(&set, paths, n_paths, &options->input, true, &err);
 	if (status >= 0) {
-		status = ky_crew_new(ky_cli_jobs(options->jobs, &set), &crew, &err);
+		status = ky_thread_pool_new(ky_cli_jobs(options->jobs, &set), &pool, &err);
 		if (status >= 0)
-			status = ky_cli_damage_end(run_on_set(selection, &set, options, crew, &err),
+			status = ky_cli_damage_end(run_on_set(selection, &set, options, pool, &err),
 						   &err);
-		ky_crew_free(crew);
+		ky_thread_pool_free(pool);
 		ky_trace_set_close(&set);
 	}
 	if (status >= 0)

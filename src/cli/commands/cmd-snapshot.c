@@ -40,17 +40,17 @@ static uint64_t number(const char *text)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-static void report(const struct ky_remote_message *answer)
+static void report(const struct ky_control_socket_message *answer)
 {
 	size_t at = 0;
 	const char *path, *events, *bytes, *counted;
 	char size[32];
 
-	(void)ky_remote_next(answer, &at);
-	path = ky_remote_next(answer, &at);
-	events = ky_remote_next(answer, &at);
-	bytes = ky_remote_next(answer, &at);
-	counted = ky_remote_next(answer, &at);
+	(void)ky_control_socket_next(answer, &at);
+	path = ky_control_socket_next(answer, &at);
+	events = ky_control_socket_next(answer, &at);
+	bytes = ky_control_socket_next(answer, &at);
+	counted = ky_control_socket_next(answer, &at);
 	fprintf(stderr, "%" PRIu64 " ", number(events));
 	ky_cli_put_text(stderr, counted ? counted : "events");
 	fprintf(stderr, ", %s\nTrace: ", ky_format_bytes(size, number(bytes)));
@@ -60,8 +60,8 @@ static void report(const struct ky_remote_message *answer)
 
 static int take(const char *id, const char *output, struct kymo_error *err)
 {
-	struct ky_remote_message request = {.len = 0}, answer;
-	struct ky_remote_place place;
+	struct ky_control_socket_message request = {.len = 0}, answer;
+	struct ky_control_socket_place place;
 	char path[PATH_MAX] = "";
 	int ret = ky_recordings_find(id, true, &place, err);
 
@@ -69,9 +69,9 @@ static int take(const char *id, const char *output, struct kymo_error *err)
 		ret = absolute(output, path, err);
 	if (ret < 0)
 		return ret;
-	ky_remote_add(&request, "snapshot");
-	ky_remote_add(&request, path);
-	ret = ky_remote_ask(&place, &request, 0, &answer, err);
+	ky_control_socket_add(&request, "snapshot");
+	ky_control_socket_add(&request, path);
+	ret = ky_control_socket_ask(&place, &request, 0, &answer, err);
 	if (ret == KYMO_OK)
 		report(&answer);
 	return ret;

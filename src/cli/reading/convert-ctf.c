@@ -25,7 +25,7 @@ static void copy_progress(uint64_t done_bytes, uint64_t total_bytes)
 
 /* Event by event, several streams at a time. */
 static int write_events(const struct ky_trace_set *set, const struct ky_selection *selection,
-			const struct ky_text_options *times, struct ky_crew *crew,
+			const struct ky_text_options *times, struct ky_thread_pool *pool,
 			struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_pass pass = {
@@ -34,7 +34,7 @@ static int write_events(const struct ky_trace_set *set, const struct ky_selectio
 		.stop = ky_cli_interrupted,
 		.progress = tell_progress,
 	};
-	int ret = ky_ctf_sink_pass(sink, &pass, crew, set, selection, err);
+	int ret = ky_ctf_sink_pass(sink, &pass, pool, set, selection, err);
 
 	ky_cli_progress_end();
 	return ky_drain_finish(sink, ret, err);
@@ -42,10 +42,10 @@ static int write_events(const struct ky_trace_set *set, const struct ky_selectio
 
 /* All of it: no event has to be touched unless it is damaged. */
 static int write_whole(const struct ky_trace_set *set, struct ky_selection *selection,
-		       const struct ky_text_options *times, struct ky_crew *crew,
+		       const struct ky_text_options *times, struct ky_thread_pool *pool,
 		       struct ky_sink *sink, struct kymo_error *err)
 {
-	const struct ky_ctf_copy how = {crew, ky_cli_interrupted, copy_progress};
+	const struct ky_ctf_copy how = {pool, ky_cli_interrupted, copy_progress};
 	bool *damaged = calloc(set->streams.len + 1, sizeof(*damaged));
 	int ret = damaged ? KYMO_OK : ky_error_nomem(err);
 
@@ -55,22 +55,22 @@ static int write_whole(const struct ky_trace_set *set, struct ky_selection *sele
 	if (ret == KYMO_OK) {
 		ky_ctf_sink_keep(sink, damaged);
 		selection->only = damaged;
-		ret = write_events(set, selection, times, crew, sink, err);
+		ret = write_events(set, selection, times, pool, sink, err);
 	}
 	free(damaged);
 	return ret;
 }
 
 int ky_cli_convert_ctf(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       const struct ky_text_options *times, struct ky_crew *crew,
+		       const struct ky_text_options *times, struct ky_thread_pool *pool,
 		       struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_selection selection;
-	int ret = ky_cli_select_resolve(set, options, times->clock_gmt, crew, &selection, err);
+	int ret = ky_cli_select_resolve(set, options, times->clock_gmt, pool, &selection, err);
 
 	if (ret < 0)
 		return ky_cli_in_filter(ret, err);
 	if (!ky_cli_selects(options))
-		return write_whole(set, &selection, times, crew, sink, err);
-	return ky_cli_in_filter(write_events(set, &selection, times, crew, sink, err), err);
+		return write_whole(set, &selection, times, pool, sink, err);
+	return ky_cli_in_filter(write_events(set, &selection, times, pool, sink, err), err);
 }

@@ -5,14 +5,14 @@
 
 #include "cli/reading/drain.h"
 #include "cli/reading/select-options.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 /*
  * Write what @options select, for which ky_cli_streams_apart() is true, into @sink (flow/sinks/ctf-sink.h), and
  * finish it. @times: as for ky_drain(). Returns what ky_drain() does.
  */
 int ky_cli_convert_ctf(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       const struct ky_text_options *times, struct ky_crew *crew,
+		       const struct ky_text_options *times, struct ky_thread_pool *pool,
 		       struct ky_sink *sink, struct kymo_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/reading/jobs.h"
 
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 #define JOBS_MAX 256
 /* A thread is worth its start for so much of a trace. */

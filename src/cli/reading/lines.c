@@ -17,11 +17,11 @@ static void tell_progress(void *data, uint64_t done_bytes, uint64_t total_bytes)
 }
 
 static int run_slices(const struct ky_lines *lines, const struct ky_trace_set *set,
-		      const struct ky_selection *selection, struct ky_crew *crew,
+		      const struct ky_selection *selection, struct ky_thread_pool *pool,
 		      struct ky_drain *drain, struct kymo_error *err)
 {
 	const struct ky_slices slices = {
-		.crew = crew,
+		.pool = pool,
 		.make = lines->make,
 		.data = lines->data,
 		.fd = lines->fd,
@@ -42,7 +42,7 @@ static int run_slices(const struct ky_lines *lines, const struct ky_trace_set *s
 
 /* One merge; the sink may hold events of the graph: it goes first. */
 static int run_merge(const struct ky_lines *lines, const struct ky_trace_set *set,
-		     const struct ky_selection *selection, struct ky_crew *crew,
+		     const struct ky_selection *selection, struct ky_thread_pool *pool,
 		     struct ky_drain *drain, struct kymo_error *err)
 {
 	struct ky_flow *flow;
@@ -51,7 +51,7 @@ static int run_merge(const struct ky_lines *lines, const struct ky_trace_set *se
 
 	if (ret < 0)
 		return ret;
-	sink = lines->sink ? NULL : ky_parallel_sink_new(crew, lines->make, lines->data);
+	sink = lines->sink ? NULL : ky_parallel_sink_new(pool, lines->make, lines->data);
 	ret = sink || lines->sink ? ky_drain(drain, flow, sink ? sink : lines->sink, err)
 				  : ky_error_nomem(err);
 	ky_sink_free(sink);
@@ -60,15 +60,15 @@ static int run_merge(const struct ky_lines *lines, const struct ky_trace_set *se
 }
 
 int ky_cli_lines(const struct ky_lines *lines, const struct ky_trace_set *set,
-		 const struct ky_select_options *options, struct ky_crew *crew,
+		 const struct ky_select_options *options, struct ky_thread_pool *pool,
 		 struct ky_drain *drain, struct kymo_error *err)
 {
 	struct ky_selection selection;
-	int ret = ky_cli_select_resolve(set, options, lines->gmt, crew, &selection, err);
+	int ret = ky_cli_select_resolve(set, options, lines->gmt, pool, &selection, err);
 
-	if (ret == KYMO_OK && ky_slices_fit(crew, set, &selection))
-		ret = run_slices(lines, set, &selection, crew, drain, err);
+	if (ret == KYMO_OK && ky_slices_fit(pool, set, &selection))
+		ret = run_slices(lines, set, &selection, pool, drain, err);
 	else if (ret == KYMO_OK)
-		ret = run_merge(lines, set, &selection, crew, drain, err);
+		ret = run_merge(lines, set, &selection, pool, drain, err);
 	return ky_cli_in_filter(ret, err);
 }

@@ -5,7 +5,7 @@
 
 #include "cli/reading/drain.h"
 #include "cli/reading/select-options.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 struct ky_lines {
 	/* Makes a sink of lines (sink.h), which writes to @fd; several work at the same time. */
@@ -26,7 +26,7 @@ struct ky_lines {
  * ky_cli_select_open() and ky_drain() return.
  */
 int ky_cli_lines(const struct ky_lines *lines, const struct ky_trace_set *set,
-		 const struct ky_select_options *options, struct ky_crew *crew,
+		 const struct ky_select_options *options, struct ky_thread_pool *pool,
 		 struct ky_drain *drain, struct kymo_error *err);
 
 #endif

@@ -169,10 +169,11 @@ static int open_selected(const struct ky_trace_set *set, const struct ky_selecti
 	return ky_cli_in_filter(ky_flow_open_selected(set, selection, flow, err), err);
 }
 
-static int run_pass(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
-		    const struct ky_selection *selection, struct kymo_error *err)
+static int run_pass(struct ky_pass *pass, struct ky_thread_pool *pool,
+		    const struct ky_trace_set *set, const struct ky_selection *selection,
+		    struct kymo_error *err)
 {
-	return ky_cli_in_filter(ky_pass_run(pass, crew, set, selection, err), err);
+	return ky_cli_in_filter(ky_pass_run(pass, pool, set, selection, err), err);
 }
 
 /* ---- counting ----------------------------------------------------------------------------- */
@@ -185,17 +186,17 @@ static void on_damage(void *data, const struct ky_loss *loss)
 
 /* @selection is resolved: the events before --head and --tail. @tell: warn of damage. */
 static int count(const struct ky_trace_set *set, const struct ky_selection *selection,
-		 struct ky_crew *crew, bool tell, uint64_t *n_events, struct kymo_error *err)
+		 struct ky_thread_pool *pool, bool tell, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {.loss = tell ? on_damage : NULL, .stop = ky_cli_interrupted};
-	int ret = ky_cli_in_filter(ky_count_run(&pass, crew, set, selection, err), err);
+	int ret = ky_cli_in_filter(ky_count_run(&pass, pool, set, selection, err), err);
 
 	*n_events = pass.n_events;
 	return ret;
 }
 
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
-			struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err)
+			struct ky_thread_pool *pool, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_selection selection;
 	int ret = resolve(set, o, gmt, &selection, err);
@@ -203,7 +204,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 	*n_events = 0;
 	if (ret < 0)
 		return ret;
-	ret = count(set, &selection, crew, true, n_events, err);
+	ret = count(set, &selection, pool, true, n_events, err);
 	if (*n_events > o->head)
 		*n_events = o->head;
 	if (*n_events > o->tail)
@@ -212,7 +213,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 }
 
 int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select_options *o,
-			  bool gmt, struct ky_crew *crew, struct ky_selection *selection,
+			  bool gmt, struct ky_thread_pool *pool, struct ky_selection *selection,
 			  struct kymo_error *err)
 {
 	struct kymo_error damage;
@@ -223,12 +224,12 @@ int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select
 		return ret;
 	selection->head = o->head;
 	/* Of two jobs the second has enough to do. */
-	if (crew && ky_crew_jobs(crew) > 2)
-		selection->crew = crew;
+	if (pool && ky_thread_pool_jobs(pool) > 2)
+		selection->pool = pool;
 	if (o->tail == UINT64_MAX)
 		return KYMO_OK;
 	ky_error_clear(&damage);
-	ret = count(set, selection, crew, false, &n_events, &damage);
+	ret = count(set, selection, pool, false, &n_events, &damage);
 	/* Damage is met again when the events are read. */
 	if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
 		if (err)
@@ -240,10 +241,10 @@ int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select
 }
 
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
-		       struct ky_crew *crew, struct ky_flow **flow, struct kymo_error *err)
+		       struct ky_thread_pool *pool, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_selection selection;
-	int ret = ky_cli_select_resolve(set, o, gmt, crew, &selection, err);
+	int ret = ky_cli_select_resolve(set, o, gmt, pool, &selection, err);
 
 	return ret == KYMO_OK ? open_selected(set, &selection, flow, err) : ret;
 }
@@ -254,7 +255,7 @@ static void on_loss(void *data, const struct ky_loss *loss)
 }
 
 int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_options *o,
-		       const struct ky_text_options *times, struct ky_crew *crew,
+		       const struct ky_text_options *times, struct ky_thread_pool *pool,
 		       uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {
@@ -267,7 +268,7 @@ int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_op
 
 	if (ret < 0)
 		return ret;
-	ret = run_pass(&pass, crew, set, &selection, err);
+	ret = run_pass(&pass, pool, set, &selection, err);
 	*n_events = pass.n_events;
 	return ret;
 }

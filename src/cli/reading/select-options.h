@@ -6,7 +6,7 @@
 #include "cli/terminal/command.h"
 #include "flow/graph/select.h"
 
-struct ky_crew;
+struct ky_thread_pool;
 struct ky_text_options;
 
 struct ky_select_options {
@@ -88,19 +88,19 @@ bool ky_cli_streams_apart(const struct ky_select_options *options);
  * What opening says of a filter is to go through ky_cli_in_filter().
  */
 int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select_options *options,
-			  bool gmt, struct ky_crew *crew, struct ky_selection *selection,
+			  bool gmt, struct ky_thread_pool *pool, struct ky_selection *selection,
 			  struct kymo_error *err);
 /* Say that it is --filter that is wrong, where it is. Returns @ret. */
 int ky_cli_in_filter(int ret, struct kymo_error *err);
 
 /*
- * Open the graph that the options ask for. @gmt: dates and times are UTC. @crew (may be NULL) helps to count
+ * Open the graph that the options ask for. @gmt: dates and times are UTC. @pool (may be NULL) helps to count
  * what --tail leaves out. The options and @set are borrowed until the graph is closed.
  * Returns 0, KYMO_E_INVALID for options that make no sense (a usage error), or what
  * ky_flow_open_selected() gives.
  */
 int ky_cli_select_open(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       bool gmt, struct ky_crew *crew, struct ky_flow **flow,
+		       bool gmt, struct ky_thread_pool *pool, struct ky_flow **flow,
 		       struct kymo_error *err);
 
 /*
@@ -115,14 +115,15 @@ int ky_cli_select_times(const struct ky_trace_set *set, const struct ky_select_o
  * read, and the error is returned.
  */
 int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_options *options,
-			bool gmt, struct ky_crew *crew, uint64_t *n_events, struct kymo_error *err);
+			bool gmt, struct ky_thread_pool *pool, uint64_t *n_events,
+			struct kymo_error *err);
 
 /*
  * Read everything that the options ask for, in no order (no --head, no --tail), and count it.
  * Losses are told on the standard error, with times as @times has them. Otherwise as above.
  */
 int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_options *options,
-		       const struct ky_text_options *times, struct ky_crew *crew,
+		       const struct ky_text_options *times, struct ky_thread_pool *pool,
 		       uint64_t *n_events, struct kymo_error *err);
 
 #endif

@@ -113,16 +113,16 @@ void ky_record_remote_signal(struct ky_record_run *run)
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-static void add_number(struct ky_remote_message *answer, uint64_t number)
+static void add_number(struct ky_control_socket_message *answer, uint64_t number)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, number);
-	ky_remote_add(answer, text);
+	ky_control_socket_add(answer, text);
 }
 
 static int answer_snapshot(struct ky_record_run *run, const char *path,
-			   struct ky_remote_message *answer, struct kymo_error *err)
+			   struct ky_control_socket_message *answer, struct kymo_error *err)
 {
 	struct snapshot snapshot;
 	int ret = take_snapshot(run, path ? path : "", &snapshot, err);
@@ -130,63 +130,63 @@ static int answer_snapshot(struct ky_record_run *run, const char *path,
 
 	if (ret < 0)
 		return ret;
-	ky_remote_add(answer, realpath(snapshot.path, real) ? real : snapshot.path);
+	ky_control_socket_add(answer, realpath(snapshot.path, real) ? real : snapshot.path);
 	add_number(answer, snapshot.events);
 	add_number(answer, snapshot.bytes);
-	ky_remote_add(answer, counted(run));
+	ky_control_socket_add(answer, counted(run));
 	return KYMO_OK;
 }
 
-static void add_words(struct ky_remote_message *answer, const char *name, const char *const *words,
-		      size_t n)
+static void add_words(struct ky_control_socket_message *answer, const char *name,
+		      const char *const *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		ky_remote_add(answer, name);
-		ky_remote_add(answer, words[i]);
+		ky_control_socket_add(answer, name);
+		ky_control_socket_add(answer, words[i]);
 	}
 }
 
 /* A rule of programs' events, and behind it its conditions. */
-static void add_rule(struct ky_remote_message *answer, const struct ky_user_rule *rule)
+static void add_rule(struct ky_control_socket_message *answer, const struct ky_user_rule *rule)
 {
 	char levels[64];
 
-	ky_remote_add(answer, "user");
-	ky_remote_add(answer, rule->pattern);
+	ky_control_socket_add(answer, "user");
+	ky_control_socket_add(answer, rule->pattern);
 	if (rule->condition) {
-		ky_remote_add(answer, "filter");
-		ky_remote_add(answer, rule->condition);
+		ky_control_socket_add(answer, "filter");
+		ky_control_socket_add(answer, rule->condition);
 	}
 	if (rule->level_min > 0 || rule->level_max < 14) {
 		snprintf(levels, sizeof(levels), "%s..%s", ky_log_level_name(rule->level_min),
 			 ky_log_level_name(rule->level_max));
-		ky_remote_add(answer, "loglevel");
-		ky_remote_add(answer, levels);
+		ky_control_socket_add(answer, "loglevel");
+		ky_control_socket_add(answer, levels);
 	}
 	ky_vec_foreach(&rule->exclusions, exclusion) {
-		ky_remote_add(answer, "exclude");
-		ky_remote_add(answer, *exclusion);
+		ky_control_socket_add(answer, "exclude");
+		ky_control_socket_add(answer, *exclusion);
 	}
 }
 
 /* Pairs of words. */
-static int answer_status(struct ky_record_run *run, struct ky_remote_message *answer)
+static int answer_status(struct ky_record_run *run, struct ky_control_socket_message *answer)
 {
 	const struct ky_user_rule *rule;
 	char path[PATH_MAX];
 
-	ky_remote_add(answer, "output");
-	ky_remote_add(answer, realpath(run->output, path) ? path : run->output);
-	ky_remote_add(answer, "mode");
-	ky_remote_add(answer, run->user.overwrite ? "flight" : "trace");
-	ky_remote_add(answer, "pid");
+	ky_control_socket_add(answer, "output");
+	ky_control_socket_add(answer, realpath(run->output, path) ? path : run->output);
+	ky_control_socket_add(answer, "mode");
+	ky_control_socket_add(answer, run->user.overwrite ? "flight" : "trace");
+	ky_control_socket_add(answer, "pid");
 	add_number(answer, (uint64_t)getpid());
-	ky_remote_add(answer, "start");
+	ky_control_socket_add(answer, "start");
 	add_number(answer, (uint64_t)ky_os_clock_to_ns(ky_record_clock(run), run->start_cycles));
 	add_words(answer, "kernel", run->kernel.events, run->kernel.n_events);
 	if (run->has_kernel && !run->kernel.n_events && !run->kernel.only_probes) {
-		ky_remote_add(answer, "kernel");
-		ky_remote_add(answer, "default");
+		ky_control_socket_add(answer, "kernel");
+		ky_control_socket_add(answer, "default");
 	}
 	add_words(answer, "probe", run->kernel.probes, run->kernel.n_probes);
 	add_words(answer, "sdt", run->kernel.sdt, run->kernel.n_sdt);
@@ -197,15 +197,15 @@ static int answer_status(struct ky_record_run *run, struct ky_remote_message *an
 }
 
 /* A request's words: what to do, the pattern, and of "enable" the filter and the log levels. */
-static int change_user(struct ky_record_run *run, const struct ky_remote_message *request,
+static int change_user(struct ky_record_run *run, const struct ky_control_socket_message *request,
 		       size_t at, bool enables, struct kymo_error *err)
 {
 	struct ky_user_change change = {.enables = enables, .level_max = 14};
 	const char *filter, *levels;
 
-	change.pattern = ky_remote_next(request, &at);
-	filter = ky_remote_next(request, &at);
-	levels = ky_remote_next(request, &at);
+	change.pattern = ky_control_socket_next(request, &at);
+	filter = ky_control_socket_next(request, &at);
+	levels = ky_control_socket_next(request, &at);
 	if (!run->user_session)
 		return ky_error_set(err, KYMO_E_STATE,
 				    "this recording has no programs (kymo record --user)");
@@ -236,16 +236,18 @@ static int change_kernel(struct ky_record_run *run, const char *pattern, bool en
 }
 
 /* A request's words: of what ids ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; which; where. */
-static int choose(struct ky_record_run *run, const struct ky_remote_message *request, size_t at,
-		  struct kymo_error *err)
+static int choose(struct ky_record_run *run, const struct ky_control_socket_message *request,
+		  size_t at, struct kymo_error *err)
 {
 	static const char *const kinds[] = {
 		[KY_SESSION_PIDS] = "pid",
 		[KY_SESSION_TIDS] = "tid",
 		[KY_SESSION_UIDS] = "uid",
 	};
-	const char *kind = ky_remote_next(request, &at), *how = ky_remote_next(request, &at);
-	const char *text = ky_remote_next(request, &at), *place = ky_remote_next(request, &at);
+	const char *kind = ky_control_socket_next(request, &at),
+		   *how = ky_control_socket_next(request, &at);
+	const char *text = ky_control_socket_next(request, &at),
+		   *place = ky_control_socket_next(request, &at);
 	int32_t ids[KY_CLI_MAX_IDS];
 	bool adds;
 	int n;
@@ -280,24 +282,24 @@ static int choose(struct ky_record_run *run, const struct ky_remote_message *req
 }
 
 /* *ends: the request is for the end. */
-static int obey(struct ky_record_run *run, const struct ky_remote_message *request,
-		struct ky_remote_message *answer, bool *ends, struct kymo_error *err)
+static int obey(struct ky_record_run *run, const struct ky_control_socket_message *request,
+		struct ky_control_socket_message *answer, bool *ends, struct kymo_error *err)
 {
 	size_t at = 0;
-	const char *word = ky_remote_next(request, &at);
+	const char *word = ky_control_socket_next(request, &at);
 
 	if (word && strcmp(word, "status") == 0)
 		return answer_status(run, answer);
 	if (word && strcmp(word, "snapshot") == 0)
-		return answer_snapshot(run, ky_remote_next(request, &at), answer, err);
+		return answer_snapshot(run, ky_control_socket_next(request, &at), answer, err);
 	if (word && strcmp(word, "enable") == 0)
 		return change_user(run, request, at, true, err);
 	if (word && strcmp(word, "disable") == 0)
 		return change_user(run, request, at, false, err);
 	if (word && strcmp(word, "enable-kernel") == 0)
-		return change_kernel(run, ky_remote_next(request, &at), true, err);
+		return change_kernel(run, ky_control_socket_next(request, &at), true, err);
 	if (word && strcmp(word, "disable-kernel") == 0)
-		return change_kernel(run, ky_remote_next(request, &at), false, err);
+		return change_kernel(run, ky_control_socket_next(request, &at), false, err);
 	if (word && strcmp(word, "choose") == 0)
 		return choose(run, request, at, err);
 	if (word && strcmp(word, "stop") == 0) {
@@ -311,23 +313,23 @@ static int obey(struct ky_record_run *run, const struct ky_remote_message *reque
 
 bool ky_record_remote_take(struct ky_record_run *run)
 {
-	struct ky_remote_message request, answer = {.len = 0};
+	struct ky_control_socket_message request, answer = {.len = 0};
 	struct kymo_error err;
 	bool ends = false;
 	int ret;
 
-	if (!ky_remote_take(&run->remote, &request))
+	if (!ky_control_socket_take(&run->remote, &request))
 		return false;
-	ky_remote_add(&answer, "ok");
+	ky_control_socket_add(&answer, "ok");
 	ret = obey(run, &request, &answer, &ends, &err);
 	if (ret < 0) {
 		answer.len = 0;
-		ky_remote_add(&answer, "error");
-		ky_remote_add(&answer, err.message);
-		ky_remote_add(&answer, err.path);
-		ky_remote_add(&answer, err.hint);
+		ky_control_socket_add(&answer, "error");
+		ky_control_socket_add(&answer, err.message);
+		ky_control_socket_add(&answer, err.path);
+		ky_control_socket_add(&answer, err.hint);
 	}
-	ky_remote_answer(&run->remote, &answer);
+	ky_control_socket_answer(&run->remote, &answer);
 	return ends;
 }
 
@@ -335,9 +337,9 @@ void ky_record_remote_open(struct ky_record_run *run)
 {
 	struct kymo_error err;
 
-	if (ky_remote_open(&run->remote, &err) == 0)
+	if (ky_control_socket_open(&run->remote, &err) == 0)
 		return;
-	ky_remote_close(&run->remote);
+	ky_control_socket_close(&run->remote);
 	ky_log_warning(&ky_cli_log, "no other command finds this recording: %s%s%s", err.path,
 		       err.path[0] ? ": " : "", err.message);
 }

@@ -158,7 +158,7 @@ static void list_fds(const struct ky_record_run *run, bool has_begun, int fds[HA
 	fds[HAPPENS_SIGNAL] = run->signal_fd;
 	fds[HAPPENS_TIME] = run->timer_fd;
 	fds[HAPPENS_FAILED] = run->user_session ? ky_user_failed_fd(run->user_session) : -1;
-	fds[HAPPENS_REQUEST] = ky_remote_fd(&run->remote);
+	fds[HAPPENS_REQUEST] = ky_control_socket_fd(&run->remote);
 	fds[HAPPENS_DUMPED] = run->session && !has_begun ? ky_session_dump_fd(run->session) : -1;
 }
 
@@ -297,7 +297,7 @@ static int finish(struct ky_record_run *run, int ret, struct kymo_error *err)
 	uint64_t end = ky_os_clock_now(clock);
 	bool failed;
 
-	ky_remote_close(&run->remote);
+	ky_control_socket_close(&run->remote);
 	ret = stop_sessions(run, ret, err);
 	ky_child_end(&run->command);
 	/* What went wrong is told before what there is all the same. */

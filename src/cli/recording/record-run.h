@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "cli/options/choose-options.h"
 #include "cli/recording/record-child.h"
-#include "record/control/remote.h"
+#include "record/control/control-socket.h"
 #include "record/kernel/session.h"
 #include "record/user/user.h"
 
@@ -36,7 +36,7 @@ struct ky_record_run {
 	uint64_t start_cycles;
 	KY_VEC(struct ky_record_container) containers;
 	int signal_fd, timer_fd;
-	struct ky_remote_server remote;
+	struct ky_control_socket_server remote;
 	bool wants_snapshot; /* by a signal */
 	sigset_t old_mask;
 	bool made_output;
@@ -47,7 +47,7 @@ struct ky_record_run {
 #define KY_RECORD_RUN_INIT                                                                \
 	{                                                                                 \
 		.signal_fd = -1, .timer_fd = -1, .command = {.go_fd = -1, .fail_fd = -1}, \
-		.remote = KY_REMOTE_SERVER_INIT                                           \
+		.remote = KY_CONTROL_SOCKET_SERVER_INIT                                   \
 	}
 
 /* Record; say at the end what was recorded. Returns an exit code. */

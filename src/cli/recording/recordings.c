@@ -17,20 +17,22 @@
 #include "cli/terminal/json-output.h"
 
 /* The value of the status's @n-th word called @name; NULL: it has not so many. */
-static const char *value(const struct ky_remote_message *status, const char *name, unsigned int n)
+static const char *value(const struct ky_control_socket_message *status, const char *name,
+			 unsigned int n)
 {
 	const char *word, *text;
 	size_t at = 0;
 
-	(void)ky_remote_next(status, &at); /* "ok" */
-	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+	(void)ky_control_socket_next(status, &at); /* "ok" */
+	while ((word = ky_control_socket_next(status, &at)) &&
+	       (text = ky_control_socket_next(status, &at))) {
 		if (strcmp(word, name) == 0 && !n--)
 			return text;
 	}
 	return NULL;
 }
 
-static const char *text_of(const struct ky_remote_message *status, const char *name)
+static const char *text_of(const struct ky_control_socket_message *status, const char *name)
 {
 	const char *text = value(status, name, 0);
 
@@ -40,17 +42,17 @@ static const char *text_of(const struct ky_remote_message *status, const char *n
 /* A recorder answers within milliseconds, but for one that writes a snapshot to a slow disk. */
 #define STATUS_TIMEOUT_S 5
 
-static int ask(const struct ky_remote_place *place, struct ky_remote_message *status,
-	       struct kymo_error *err)
+static int ask(const struct ky_control_socket_place *place,
+	       struct ky_control_socket_message *status, struct kymo_error *err)
 {
-	struct ky_remote_message request = {.len = 0};
+	struct ky_control_socket_message request = {.len = 0};
 
-	ky_remote_add(&request, "status");
-	return ky_remote_ask(place, &request, STATUS_TIMEOUT_S, status, err);
+	ky_control_socket_add(&request, "status");
+	return ky_control_socket_ask(place, &request, STATUS_TIMEOUT_S, status, err);
 }
 
 /* What a callback returns after @ret of ask(): another user's recorders hold root up once. */
-static int go_on(const struct ky_remote_place *place, int ret)
+static int go_on(const struct ky_control_socket_place *place, int ret)
 {
 	return ret == KYMO_E_AGAIN && !place->is_own;
 }
@@ -62,23 +64,23 @@ struct search {
 	char directory[PATH_MAX]; /* the id as one; "" */
 	bool flight;
 	unsigned int n, n_others, n_silent;
-	struct ky_remote_place *place;
+	struct ky_control_socket_place *place;
 	struct ky_strbuf names;
 };
 
-static bool is_meant(const struct search *search, const struct ky_remote_place *place,
-		     const struct ky_remote_message *status)
+static bool is_meant(const struct search *search, const struct ky_control_socket_place *place,
+		     const struct ky_control_socket_message *status)
 {
 	const char *output = text_of(status, "output"), *slash = strrchr(output, '/');
 
-	return !search->id || strcmp(search->id, ky_remote_name(place->path)) == 0 ||
+	return !search->id || strcmp(search->id, ky_control_socket_name(place->path)) == 0 ||
 	       (search->directory[0] && strcmp(search->directory, output) == 0) ||
 	       strcmp(search->id, slash ? slash + 1 : output) == 0;
 }
 
-static int look_at(void *data, const struct ky_remote_place *place)
+static int look_at(void *data, const struct ky_control_socket_place *place)
 {
-	struct ky_remote_message status;
+	struct ky_control_socket_message status;
 	struct search *search = data;
 	int ret;
 
@@ -94,7 +96,7 @@ static int look_at(void *data, const struct ky_remote_place *place)
 		return KYMO_OK;
 	}
 	ky_strbuf_addf(&search->names, "%s%s (%s)", search->n ? ", " : "",
-		       ky_remote_name(place->path), text_of(&status, "output"));
+		       ky_control_socket_name(place->path), text_of(&status, "output"));
 	if (!search->n++)
 		*search->place = *place;
 	return KYMO_OK;
@@ -126,7 +128,7 @@ static int not_one(const struct search *search, struct kymo_error *err)
 	return KYMO_E_NOT_FOUND;
 }
 
-int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *place,
+int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
 		       struct kymo_error *err)
 {
 	struct search search = {.id = id, .flight = flight, .place = place};
@@ -134,7 +136,7 @@ int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *plac
 
 	if (id && !realpath(id, search.directory))
 		search.directory[0] = 0;
-	(void)ky_remote_each(look_at, &search);
+	(void)ky_control_socket_each(look_at, &search);
 	ret = search.n == 1 ? KYMO_OK : not_one(&search, err);
 	ky_strbuf_fini(&search.names);
 	return ret;
@@ -153,7 +155,7 @@ static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
 static const char *const conditions[] = {"filter", "loglevel", "exclude"};
 
 /* " of USER": another user's recording, which only root sees. */
-static void print_owner(const struct ky_remote_place *place)
+static void print_owner(const struct ky_control_socket_place *place)
 {
 	const struct passwd *user = place->is_own ? NULL : getpwuid(place->uid);
 
@@ -167,13 +169,14 @@ static void print_owner(const struct ky_remote_place *place)
 }
 
 /* The conditions of a rule follow its word. */
-static void print_rules(const struct ky_remote_message *status)
+static void print_rules(const struct ky_control_socket_message *status)
 {
 	const char *word, *text;
 	size_t at = 0;
 
-	(void)ky_remote_next(status, &at); /* "ok" */
-	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+	(void)ky_control_socket_next(status, &at); /* "ok" */
+	while ((word = ky_control_socket_next(status, &at)) &&
+	       (text = ky_control_socket_next(status, &at))) {
 		bool is_rule = false;
 
 		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
@@ -188,7 +191,8 @@ static void print_rules(const struct ky_remote_message *status)
 	}
 }
 
-static void print_text(const struct ky_remote_place *place, const struct ky_remote_message *status)
+static void print_text(const struct ky_control_socket_place *place,
+		       const struct ky_control_socket_message *status)
 {
 	int64_t start_ns = strtoll(text_of(status, "start"), NULL, 10);
 	struct timespec now;
@@ -196,7 +200,7 @@ static void print_text(const struct ky_remote_place *place, const struct ky_remo
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - start_ns;
-	printf("%-8s ", ky_remote_name(place->path));
+	printf("%-8s ", ky_control_socket_name(place->path));
 	ky_cli_put_text(stdout, text_of(status, "output"));
 	printf("  %s",
 	       strcmp(text_of(status, "mode"), "flight") == 0 ? "flight recorder" : "recording");
@@ -205,7 +209,7 @@ static void print_text(const struct ky_remote_place *place, const struct ky_remo
 	print_rules(status);
 }
 
-static json_t *words_json(const struct ky_remote_message *status, const char *name)
+static json_t *words_json(const struct ky_control_socket_message *status, const char *name)
 {
 	json_t *list = json_array();
 	const char *word;
@@ -216,14 +220,15 @@ static json_t *words_json(const struct ky_remote_message *status, const char *na
 }
 
 /* One object for each rule of programs' events: its pattern, and its conditions as lists. */
-static json_t *rules_json(const struct ky_remote_message *status)
+static json_t *rules_json(const struct ky_control_socket_message *status)
 {
 	json_t *rules = json_array(), *rule = NULL, *list;
 	const char *word, *text;
 	size_t at = 0;
 
-	(void)ky_remote_next(status, &at); /* "ok" */
-	while ((word = ky_remote_next(status, &at)) && (text = ky_remote_next(status, &at))) {
+	(void)ky_control_socket_next(status, &at); /* "ok" */
+	while ((word = ky_control_socket_next(status, &at)) &&
+	       (text = ky_control_socket_next(status, &at))) {
 		if (strcmp(word, "user") == 0) {
 			rule = json_pack("{s:o}", "pattern", ky_jansson_text(text));
 			json_array_append_new(rules, rule);
@@ -242,11 +247,11 @@ static json_t *rules_json(const struct ky_remote_message *status)
 	return rules;
 }
 
-static json_t *recording_json(const struct ky_remote_place *place,
-			      const struct ky_remote_message *status)
+static json_t *recording_json(const struct ky_control_socket_place *place,
+			      const struct ky_control_socket_message *status)
 {
 	json_t *recording = json_pack(
-		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_remote_name(place->path), "pid",
+		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_control_socket_name(place->path), "pid",
 		(json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "uid",
 		(json_int_t)place->uid, "output", ky_jansson_text(text_of(status, "output")),
 		"mode", ky_jansson_text(text_of(status, "mode")), "start_ns",
@@ -258,24 +263,24 @@ static json_t *recording_json(const struct ky_remote_place *place,
 	return recording;
 }
 
-static void show_silent(const struct listing *listing, const struct ky_remote_place *place)
+static void show_silent(const struct listing *listing, const struct ky_control_socket_place *place)
 {
 	if (listing->json) {
 		json_array_append_new(listing->json, json_pack("{s:s, s:I, s:s}", "id",
-							       ky_remote_name(place->path), "uid",
-							       (json_int_t)place->uid, "error",
-							       "does not answer"));
+							       ky_control_socket_name(place->path),
+							       "uid", (json_int_t)place->uid,
+							       "error", "does not answer"));
 		return;
 	}
-	printf("%-8s recording", ky_remote_name(place->path));
+	printf("%-8s recording", ky_control_socket_name(place->path));
 	print_owner(place);
 	printf(", does not answer within %d s: it is stopped, or waits for a disk\n",
 	       STATUS_TIMEOUT_S);
 }
 
-static int show(void *data, const struct ky_remote_place *place)
+static int show(void *data, const struct ky_control_socket_place *place)
 {
-	struct ky_remote_message status;
+	struct ky_control_socket_message status;
 	struct listing *listing = data;
 	int ret = ask(place, &status, NULL);
 
@@ -295,7 +300,7 @@ int ky_recordings_print(bool json, struct kymo_error *err)
 {
 	struct listing listing = {.json = json ? json_array() : NULL};
 
-	(void)ky_remote_each(show, &listing);
+	(void)ky_control_socket_each(show, &listing);
 	if (!json) {
 		if (!listing.n)
 			puts(geteuid() == 0 ? "No recording is running."

@@ -7,7 +7,7 @@
 
 #include <kymo/error.h>
 
-#include "record/control/remote.h"
+#include "record/control/control-socket.h"
 
 /*
  * Where the recording listens that @id names: its number, its trace directory, or that one's last part.
@@ -15,7 +15,7 @@
  * no such recording of its own.
  * KYMO_E_NOT_FOUND: there is none; KYMO_E_INVALID: there are several, and @err lists them.
  */
-int ky_recordings_find(const char *id, bool flight, struct ky_remote_place *place,
+int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
 		       struct kymo_error *err);
 
 /* For kymo list --recordings. */

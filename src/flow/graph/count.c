@@ -79,7 +79,7 @@ static void add_up(const struct summed *s, const struct ky_selection *selection,
 	}
 }
 
-static int count_by_class(struct ky_pass *pass, struct ky_crew *crew,
+static int count_by_class(struct ky_pass *pass, struct ky_thread_pool *pool,
 			  const struct ky_trace_set *set, const struct ky_selection *selection,
 			  struct kymo_error *err)
 {
@@ -87,7 +87,7 @@ static int count_by_class(struct ky_pass *pass, struct ky_crew *crew,
 	int ret = summed_init(&s, set, selection);
 
 	if (ret == KYMO_OK)
-		ret = ky_parallel_summarize(crew, s.streams, s.n, s.summaries, s.counts, pass->stop,
+		ret = ky_parallel_summarize(pool, s.streams, s.n, s.summaries, s.counts, pass->stop,
 					    err);
 	else
 		ky_error_nomem(err);
@@ -96,19 +96,19 @@ static int count_by_class(struct ky_pass *pass, struct ky_crew *crew,
 	return ret;
 }
 
-int ky_count_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+int ky_count_run(struct ky_pass *pass, struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		 const struct ky_selection *selection, struct kymo_error *err)
 {
 	struct ky_flow *flow;
 	int ret;
 
 	if (selection->filter || selection->begin_ns != INT64_MIN || selection->end_ns != INT64_MAX)
-		return ky_pass_run(pass, crew, set, selection, err);
+		return ky_pass_run(pass, pool, set, selection, err);
 	pass->n_events = 0;
 	/* Opening tells about names that do not exist. */
 	ret = ky_flow_open_selected(set, selection, &flow, err);
 	if (ret < 0)
 		return ret;
 	ky_flow_close(flow);
-	return count_by_class(pass, crew, set, selection, err);
+	return count_by_class(pass, pool, set, selection, err);
 }

@@ -21,7 +21,7 @@
 
 static size_t most_ahead(size_t n_inputs)
 {
-	size_t n = n_inputs * AHEAD_INPUT, least = n_inputs * KY_AHEAD_MIN + KY_AHEAD_MAX;
+	size_t n = n_inputs * AHEAD_INPUT, least = n_inputs * KY_PREFETCH_MIN + KY_PREFETCH_MAX;
 
 	n = n < AHEAD_TOTAL_MANY ? n : AHEAD_TOTAL_MANY;
 	n = n > least ? n : least;
@@ -30,14 +30,14 @@ static size_t most_ahead(size_t n_inputs)
 
 int ky_inputs_init(struct ky_inputs *in, struct ky_flow **flows, size_t n)
 {
-	*in = (struct ky_inputs){.ahead_total = n * KY_AHEAD_MIN, .ahead_most = most_ahead(n)};
+	*in = (struct ky_inputs){.ahead_total = n * KY_PREFETCH_MIN, .ahead_most = most_ahead(n)};
 	in->inputs = calloc(n + 1, sizeof(*in->inputs));
 	in->live = calloc(n + 1, sizeof(*in->live));
 	if (!in->inputs || !in->live)
 		return KYMO_E_MEMORY;
 	for (size_t i = 0; i < n; i++) {
 		ky_queue_init(&in->inputs[i].queue, flows[i]);
-		in->inputs[i].ahead = KY_AHEAD_MIN;
+		in->inputs[i].ahead = KY_PREFETCH_MIN;
 		in->inputs[i].number = i;
 	}
 	in->n = n;
@@ -143,7 +143,7 @@ int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 			continue;
 		}
 		note_end(in, input);
-		if (narrow(in, input, KY_AHEAD_MIN) < 0)
+		if (narrow(in, input, KY_PREFETCH_MIN) < 0)
 			return KYMO_E_MEMORY;
 	}
 	in->n_live = n_live;
@@ -160,7 +160,7 @@ ssize_t ky_inputs_prefill(struct ky_inputs *in, struct ky_windows *windows, size
 
 		if (i + 1 < in->n)
 			ky_queue_prefetch(&in->inputs[i + 1].queue);
-		for (size_t cap = KY_AHEAD_MIN; !q->ended; cap = ky_queue_length(q) * 2) {
+		for (size_t cap = KY_PREFETCH_MIN; !q->ended; cap = ky_queue_length(q) * 2) {
 			cap = cap > q->cap ? cap : q->cap;
 			if (n + ky_queue_length(q) > max)
 				return KYMO_E_LIMIT;
@@ -201,7 +201,7 @@ static void adapt(struct ky_inputs *in, struct ky_input *input)
 {
 	struct ky_input *other;
 
-	if (!input || input->ahead >= KY_AHEAD_MAX)
+	if (!input || input->ahead >= KY_PREFETCH_MAX)
 		return;
 	if (in->ahead_total + input->ahead <= in->ahead_most) {
 		in->ahead_total += input->ahead;
@@ -209,7 +209,7 @@ static void adapt(struct ky_inputs *in, struct ky_input *input)
 		return;
 	}
 	other = &in->inputs[in->next_to_shrink++ % in->n];
-	if (other != input && other->ahead > KY_AHEAD_MIN) {
+	if (other != input && other->ahead > KY_PREFETCH_MIN) {
 		other->ahead /= 2;
 		in->ahead_total -= other->ahead;
 	}

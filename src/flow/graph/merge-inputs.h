@@ -13,8 +13,8 @@
 #include "flow/graph/queue.h"
 
 /* How far an input is read ahead, in events: to begin with, and at most. */
-#define KY_AHEAD_MIN 32
-#define KY_AHEAD_MAX 1024
+#define KY_PREFETCH_MIN 32
+#define KY_PREFETCH_MAX 1024
 
 struct ky_input {
 	struct ky_queue queue;

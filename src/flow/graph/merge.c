@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "flow/graph/merge-inputs.h"
-#include "flow/graph/order.h"
+#include "flow/graph/radix-sort.h"
 
 /*
  * A round is delivered in windows of so many events: what reads them finds them, and what they tell of,
@@ -27,7 +27,7 @@
 #define PLACE_BITS     32
 #define PLACE_BITS_MIN 12
 #define INPUTS_MAX     (UINT32_C(1) << (PLACE_BITS - PLACE_BITS_MIN))
-_Static_assert(KY_AHEAD_MAX + 2 <= 1u << PLACE_BITS_MIN, "entries that wait have names");
+_Static_assert(KY_PREFETCH_MAX + 2 <= 1u << PLACE_BITS_MIN, "entries that wait have names");
 /* The span of a round: its keys have 32 bits. */
 #define SPAN_MAX_NS (UINT32_MAX - UINT64_C(1))
 
@@ -87,8 +87,8 @@ static size_t collect(struct merge *m, struct ky_input *input, int64_t first_ns,
 	size_t i, len = ky_queue_length(q);
 
 	for (i = 0; i < len && keys[i] <= last_ns; i++)
-		order[i] = ky_order_entry((uint32_t)((uint64_t)keys[i] - (uint64_t)first_ns),
-					  place + (uint32_t)i);
+		order[i] = ky_radix_sort_entry((uint32_t)((uint64_t)keys[i] - (uint64_t)first_ns),
+					       place + (uint32_t)i);
 	m->bases[input->number] = q->entries + q->first;
 	input->n_collected = i;
 	return i;
@@ -204,8 +204,8 @@ static int next_round(struct merge *m)
 	limit = ky_inputs_limit(&m->in, SPAN_MAX_NS);
 	n = collect_all(m, &limit, &max_key);
 	ky_inputs_plan(&m->in, n, &limit, SPAN_MAX_NS);
-	m->sorted = m->n_runs > 2 ? ky_order(m->order, m->scratch, n, max_key)
-				  : ky_order_two(m->order, m->scratch, m->middle, n);
+	m->sorted = m->n_runs > 2 ? ky_radix_sort(m->order, m->scratch, n, max_key)
+				  : ky_radix_sort_two(m->order, m->scratch, m->middle, n);
 	m->n_sorted = n;
 	m->n_gathered = 0;
 	return 1;

@@ -8,13 +8,13 @@
 /* ---- all parts of something ---------------------------------------------------------------- */
 
 struct each {
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	int (*part)(void *data, size_t i, struct kymo_error *err);
 	void *data;
 	const uint64_t *sizes;
 	size_t *order;
 	size_t n;
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	size_t next, n_ended;
 	size_t failed; /* the lowest part that failed; n: none */
 	int code;
@@ -31,9 +31,9 @@ static void run_part(struct each *e, size_t i)
 	struct kymo_error err = {.code = KYMO_OK};
 	int ret;
 
-	ky_crew_unlock(e->crew);
+	ky_thread_pool_unlock(e->pool);
 	ret = e->part(e->data, i, &err);
-	ky_crew_lock(e->crew);
+	ky_thread_pool_lock(e->pool);
 	if (ret < 0 && i < e->failed) {
 		e->failed = i;
 		e->code = ret;
@@ -45,11 +45,11 @@ static void run_worker(struct ky_task *task)
 {
 	struct each *e = ((struct worker *)task)->each;
 
-	ky_crew_lock(e->crew);
+	ky_thread_pool_lock(e->pool);
 	while (e->next < e->n)
 		run_part(e, e->order[e->next++]);
 	e->n_ended++;
-	ky_crew_unlock(e->crew);
+	ky_thread_pool_unlock(e->pool);
 }
 
 struct waiting {
@@ -74,13 +74,13 @@ static int large_first(const void *a, const void *b, void *data)
 	return x < y ? -1 : x > y;
 }
 
-int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
+int ky_parallel_each(struct ky_thread_pool *pool, size_t n, const uint64_t *sizes,
 		     int (*part)(void *data, size_t i, struct kymo_error *err), void *data,
 		     struct kymo_error *err)
 {
 	struct each e = {
-		.crew = crew, .part = part, .data = data, .sizes = sizes, .n = n, .failed = n};
-	size_t n_workers = ky_crew_jobs(crew) < n ? ky_crew_jobs(crew) : n;
+		.pool = pool, .part = part, .data = data, .sizes = sizes, .n = n, .failed = n};
+	size_t n_workers = ky_thread_pool_jobs(pool) < n ? ky_thread_pool_jobs(pool) : n;
 	struct worker *workers = calloc(n_workers + 1, sizeof(*workers));
 	struct waiting waiting = {&e, n_workers};
 
@@ -95,9 +95,9 @@ int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
 	qsort_r(e.order, n, sizeof(*e.order), large_first, (void *)(uintptr_t)sizes);
 	for (size_t i = 0; i < n_workers; i++) {
 		workers[i] = (struct worker){.task.run = run_worker, .each = &e};
-		ky_crew_add(crew, &workers[i].task);
+		ky_thread_pool_add(pool, &workers[i].task);
 	}
-	ky_crew_wait(crew, workers_ended, &waiting);
+	ky_thread_pool_wait(pool, workers_ended, &waiting);
 	if (e.code < 0 && err)
 		*err = e.err;
 	free(workers);
@@ -108,7 +108,7 @@ int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
 /* ---- summaries ------------------------------------------------------------------------------ */
 
 struct summarizing {
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	struct ky_stream *const *streams;
 	struct ky_stream_summary *summaries;
 	uint64_t *const *counts;
@@ -131,10 +131,10 @@ static int summarize_one(void *data, size_t i, struct kymo_error *err)
 		return ky_error_nomem(err);
 	}
 	ret = ky_stream_summarize(s->streams[i], &s->summaries[i], counts, s->stop, err);
-	ky_crew_lock(s->crew);
+	ky_thread_pool_lock(s->pool);
 	for (size_t c = 0; c < n_classes; c++)
 		s->counts[i][c] += counts[c];
-	ky_crew_unlock(s->crew);
+	ky_thread_pool_unlock(s->pool);
 	free(counts);
 	return ret;
 }
@@ -148,13 +148,13 @@ static uint64_t *stream_sizes(struct ky_stream *const *streams, size_t n)
 	return sizes;
 }
 
-int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams, size_t n,
+int ky_parallel_summarize(struct ky_thread_pool *pool, struct ky_stream *const *streams, size_t n,
 			  struct ky_stream_summary *summaries, uint64_t *const *counts,
 			  bool (*stop)(void), struct kymo_error *err)
 {
-	struct summarizing s = {crew, streams, summaries, counts, stop};
+	struct summarizing s = {pool, streams, summaries, counts, stop};
 	uint64_t *sizes = stream_sizes(streams, n);
-	int ret = sizes ? ky_parallel_each(crew, n, sizes, summarize_one, &s, err)
+	int ret = sizes ? ky_parallel_each(pool, n, sizes, summarize_one, &s, err)
 			: ky_error_nomem(err);
 
 	free(sizes);
@@ -172,9 +172,9 @@ struct told_loss {
 
 struct running_pass {
 	struct ky_pass *pass;
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	struct ky_part *parts;
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	KY_VEC(struct told_loss) losses;
 	uint64_t done_bytes, total_bytes;
 	/* Of the parts that ended for another reason than damage, the lowest; SIZE_MAX: none. */
@@ -194,9 +194,9 @@ static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_
 
 	if (ret < 0)
 		return ret;
-	ky_crew_lock(r->crew);
+	ky_thread_pool_lock(r->pool);
 	ret = ky_vec_push(&r->losses, told);
-	ky_crew_unlock(r->crew);
+	ky_thread_pool_unlock(r->pool);
 	if (ret < 0)
 		ky_loss_drop(&told.loss);
 	return ret;
@@ -212,10 +212,10 @@ static void note_progress(struct running_pass *r, const struct ky_batch *batch, 
 	bytes = batch->events->packet->file_offset_bytes;
 	if (bytes == *at_bytes)
 		return;
-	ky_crew_lock(r->crew);
+	ky_thread_pool_lock(r->pool);
 	r->done_bytes += bytes - *at_bytes;
 	r->pass->progress(r->pass->progress_data, r->done_bytes, r->total_bytes);
-	ky_crew_unlock(r->crew);
+	ky_thread_pool_unlock(r->pool);
 	*at_bytes = bytes;
 }
 
@@ -235,13 +235,13 @@ static int break_off(struct running_pass *r, const struct ky_part *part, int cod
 
 	if (code >= 0 || is_damage(code))
 		return code;
-	ky_crew_lock(r->crew);
+	ky_thread_pool_lock(r->pool);
 	if (i < r->broken) {
 		__atomic_store_n(&r->broken, i, __ATOMIC_RELAXED);
 		r->broken_code = code;
 		r->broken_err = *err;
 	}
-	ky_crew_unlock(r->crew);
+	ky_thread_pool_unlock(r->pool);
 	return code;
 }
 
@@ -284,9 +284,9 @@ static int pass_part(void *data, size_t i, struct kymo_error *err)
 	/* Its memory is needed for the next. */
 	ky_flow_close(r->parts[i].flow);
 	r->parts[i].flow = NULL;
-	ky_crew_lock(r->crew);
+	ky_thread_pool_lock(r->pool);
 	r->pass->n_events += n_events;
-	ky_crew_unlock(r->crew);
+	ky_thread_pool_unlock(r->pool);
 	return ret;
 }
 
@@ -313,10 +313,10 @@ static void tell(struct running_pass *r, const struct ky_parts *parts)
 	}
 }
 
-int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+int ky_pass_run(struct ky_pass *pass, struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		const struct ky_selection *selection, struct kymo_error *err)
 {
-	struct running_pass r = {.pass = pass, .crew = crew, .broken = SIZE_MAX};
+	struct running_pass r = {.pass = pass, .pool = pool, .broken = SIZE_MAX};
 	struct ky_parts *parts;
 	uint64_t *sizes;
 	int ret = ky_parts_open(set, selection, &parts, err);
@@ -330,7 +330,7 @@ int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trac
 		sizes[i] = parts->parts[i].stream->file.size_bytes;
 		r.total_bytes += sizes[i];
 	}
-	ret = sizes ? ky_parallel_each(crew, parts->n, sizes, pass_part, &r, err)
+	ret = sizes ? ky_parallel_each(pool, parts->n, sizes, pass_part, &r, err)
 		    : ky_error_nomem(err);
 	if (r.broken_code < 0) {
 		ret = r.broken_code;

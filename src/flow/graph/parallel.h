@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Passes over the streams of a trace whose order nobody sees: one stream after the other, each in
- * one thread, as many at once as the crew has jobs. There is no merge.
+ * one thread, as many at once as the pool has jobs. There is no merge.
  *
  * Guarantees
  *  - Totals, warnings and their order, and the error are the same with any number of jobs.
@@ -10,15 +10,15 @@
  *    counts behind all other errors, which end the pass.
  *
  * Who may run beside whom: a stream's part runs in one thread. Traces, streams and filters are
- * immutable meanwhile; totals are added up under the crew's lock. ->loss and the log are called in the thread
- * that owns the crew only.
+ * immutable meanwhile; totals are added up under the pool's lock. ->loss and the log are called in the thread
+ * that owns the pool only.
  */
 #ifndef KY_FLOW_PARALLEL_H
 #define KY_FLOW_PARALLEL_H
 
 #include "flow/graph/select.h"
 #include "flow/graph/summary.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 /*
  * Call @part(@data, i) for every i below @n, in any thread and order, but large ones first.
@@ -26,7 +26,7 @@
  * @sizes: how much work each is; NULL: all alike.
  * Returns 0, or the error of the lowest i that had one; the others are carried out nevertheless.
  */
-int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
+int ky_parallel_each(struct ky_thread_pool *pool, size_t n, const uint64_t *sizes,
 		     int (*part)(void *data, size_t i, struct kymo_error *err), void *data,
 		     struct kymo_error *err);
 
@@ -38,7 +38,7 @@ int ky_parallel_each(struct ky_crew *crew, size_t n, const uint64_t *sizes,
  *	NULL: a survey, nothing is counted.
  * @stop: see ky_stream_summarize(); any thread calls it.
  */
-int ky_parallel_summarize(struct ky_crew *crew, struct ky_stream *const *streams, size_t n,
+int ky_parallel_summarize(struct ky_thread_pool *pool, struct ky_stream *const *streams, size_t n,
 			  struct ky_stream_summary *summaries, uint64_t *const *counts,
 			  bool (*stop)(void), struct kymo_error *err);
 
@@ -66,14 +66,14 @@ struct ky_pass {
  * @selection: without head and skip, which need an order.
  * Returns 0, what ky_flow_open_selected() gives, KYMO_E_INTERRUPTED, or the first error.
  */
-int ky_pass_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+int ky_pass_run(struct ky_pass *pass, struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		const struct ky_selection *selection, struct kymo_error *err);
 
 /*
  * The same where only the number counts: with nothing selected but event types and streams, events
  * are counted without being decoded (count.c).
  */
-int ky_count_run(struct ky_pass *pass, struct ky_crew *crew, const struct ky_trace_set *set,
+int ky_count_run(struct ky_pass *pass, struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		 const struct ky_selection *selection, struct kymo_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "flow/graph/ahead.h"
+#include "flow/graph/prefetch.h"
 #include "flow/graph/select-internal.h"
 
 /* Of more streams than these the batches ahead would take too much memory. */
@@ -77,10 +77,10 @@ static const struct ky_flow_ops graph_ops = {
 };
 
 /* Picked stream @i behind a stage that reads ahead. */
-static int open_ahead(struct graph *g, const struct ky_trace_set *set, struct ky_crew *crew,
+static int open_ahead(struct graph *g, const struct ky_trace_set *set, struct ky_thread_pool *pool,
 		      size_t i, struct ky_flow **flow, struct kymo_error *err)
 {
-	struct ky_log_keep *log = ky_ahead_log_new();
+	struct ky_log_keep *log = ky_prefetch_log_new();
 	struct ky_flow *input;
 	int ret;
 
@@ -89,7 +89,7 @@ static int open_ahead(struct graph *g, const struct ky_trace_set *set, struct ky
 	ret = ky_selected_stream(&g->tables, set, i, g->tables.picked.len, &log->log, &input, NULL,
 				 err);
 	if (ret == KYMO_OK)
-		return ky_ahead_open(crew, input, log, &g->warnings[i].log, flow, err);
+		return ky_prefetch_open(pool, input, log, &g->warnings[i].log, flow, err);
 	free(log);
 	return ret;
 }
@@ -100,13 +100,13 @@ static int open_merge(struct graph *g, const struct ky_trace_set *set,
 {
 	size_t n_streams = g->tables.picked.len, n = 0;
 	bool each_ahead =
-		selection->crew && !selection->whole_ahead && n_streams <= AHEAD_STREAMS_MAX;
+		selection->pool && !selection->whole_ahead && n_streams <= AHEAD_STREAMS_MAX;
 	struct ky_flow **flows = calloc(n_streams + 1, sizeof(*flows));
 	int ret = flows ? KYMO_OK : ky_error_nomem(err);
 
 	while (ret == KYMO_OK && n < n_streams) {
 		if (each_ahead)
-			ret = open_ahead(g, set, selection->crew, n, &flows[n], err);
+			ret = open_ahead(g, set, selection->pool, n, &flows[n], err);
 		else
 			ret = ky_selected_stream(&g->tables, set, n, n_streams, &g->warnings[n].log,
 						 &flows[n], NULL, err);
@@ -124,9 +124,9 @@ static int open_merge_ahead(struct graph *g, const struct ky_trace_set *set,
 	int ret = open_merge(g, set, selection, &input, err);
 
 	if (ret == KYMO_OK)
-		ret = ky_ahead_open(selection->crew, input, NULL, NULL, merged, err);
+		ret = ky_prefetch_open(selection->pool, input, NULL, NULL, merged, err);
 	if (ret == KYMO_OK && selection->begin_ns == INT64_MIN)
-		ky_ahead_start(*merged);
+		ky_prefetch_start(*merged);
 	return ret;
 }
 
@@ -143,7 +143,7 @@ static int open_input(struct graph *g, const struct ky_trace_set *set,
 		return ky_error_nomem(err);
 	for (size_t i = 0; i < g->tables.picked.len; i++)
 		ky_log_keep_init(&g->warnings[i]);
-	return selection->crew && selection->whole_ahead
+	return selection->pool && selection->whole_ahead
 		       ? open_merge_ahead(g, set, selection, merged, err)
 		       : open_merge(g, set, selection, merged, err);
 }

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "flow/graph/flow.h"
 
-struct ky_crew;
+struct ky_thread_pool;
 
 struct ky_selection {
 	const char *filter; /* an expression (query/filter.h), or NULL */
@@ -21,12 +21,12 @@ struct ky_selection {
 	/* Wildcards over stream names (file names), chosen in the same way; none: all. */
 	const char *const *streams;
 	size_t n_streams;
-	const bool *only;     /* by ky_stream.index: whether it is wanted at all; NULL: all are */
-	int64_t begin_ns;     /* from the origin, inclusive; INT64_MIN: from the start */
-	int64_t end_ns;	      /* inclusive; INT64_MAX: to the end */
-	uint64_t head;	      /* at most so many events; UINT64_MAX: all */
-	uint64_t skip;	      /* leave out so many first */
-	struct ky_crew *crew; /* reads ahead; NULL: only when asked for */
+	const bool *only; /* by ky_stream.index: whether it is wanted at all; NULL: all are */
+	int64_t begin_ns; /* from the origin, inclusive; INT64_MIN: from the start */
+	int64_t end_ns;	  /* inclusive; INT64_MAX: to the end */
+	uint64_t head;	  /* at most so many events; UINT64_MAX: all */
+	uint64_t skip;	  /* leave out so many first */
+	struct ky_thread_pool *pool; /* reads ahead; NULL: only when asked for */
 	/* All of the graph is read ahead, as one task, for who has much to do with each event; else each
 	 * stream is decoded ahead of the merge. */
 	bool whole_ahead;
@@ -38,7 +38,7 @@ void ky_selection_init(struct ky_selection *selection);
 /*
  * The usual graph (ky_flow_open_set()) for the events that @selection names. The strings are
  * borrowed until the graph is closed. What its sources warn of is told at the close, stream by
- * stream: the same with any crew.
+ * stream: the same with any pool.
  *
  * Returns 0; KYMO_E_INVALID for a malformed filter, or a wildcard that no event (stream)
  * matches; what opening the streams gives; or KYMO_E_MEMORY.

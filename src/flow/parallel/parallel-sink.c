@@ -41,14 +41,14 @@ struct piece {
 
 struct parallel {
 	struct ky_sink sink;
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	struct piece *pieces;
 	size_t n_pieces;
 	size_t filling;	    /* the owner's; its state is PIECE_FREE, or soon will be */
 	bool ready_to_fill; /* pieces[filling] is free and empty */
 	struct ky_event before;
 	bool has_before;
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	size_t writing; /* the next to be written */
 	bool has_writer;
 	int code; /* the first failure: nothing is written after it */
@@ -88,9 +88,9 @@ static void write_piece(struct parallel *p, struct piece *piece)
 	int ret = KYMO_OK;
 
 	if (p->code == KYMO_OK) {
-		ky_crew_unlock(p->crew);
+		ky_thread_pool_unlock(p->pool);
 		ret = ky_sink_flush(piece->sink, &err);
-		ky_crew_lock(p->crew);
+		ky_thread_pool_lock(p->pool);
 	}
 	if (ret < 0)
 		fail(p, ret, &err);
@@ -98,7 +98,7 @@ static void write_piece(struct parallel *p, struct piece *piece)
 		fail(p, piece->code, &piece->err);
 	piece->state = PIECE_FREE;
 	p->writing = (p->writing + 1) % p->n_pieces;
-	ky_crew_tell(p->crew);
+	ky_thread_pool_tell(p->pool);
 }
 
 static void run_piece(struct ky_task *task)
@@ -107,14 +107,14 @@ static void run_piece(struct ky_task *task)
 	struct parallel *p = piece->owner;
 	bool wanted;
 
-	ky_crew_lock(p->crew);
+	ky_thread_pool_lock(p->pool);
 	wanted = p->code == KYMO_OK;
-	ky_crew_unlock(p->crew);
+	ky_thread_pool_unlock(p->pool);
 	if (wanted) {
 		piece->sink->ops->resume(piece->sink, piece->has_before ? &piece->before : NULL);
 		piece->code = format_shares(piece);
 	}
-	ky_crew_lock(p->crew);
+	ky_thread_pool_lock(p->pool);
 	piece->state = PIECE_DONE;
 	if (!p->has_writer) {
 		p->has_writer = true;
@@ -122,7 +122,7 @@ static void run_piece(struct ky_task *task)
 			write_piece(p, &p->pieces[p->writing]);
 		p->has_writer = false;
 	}
-	ky_crew_unlock(p->crew);
+	ky_thread_pool_unlock(p->pool);
 }
 
 /* ---- in the owner's thread ---------------------------------------------------------------- */
@@ -147,11 +147,11 @@ static int result(struct parallel *p, struct kymo_error *err)
 {
 	int code;
 
-	ky_crew_lock(p->crew);
+	ky_thread_pool_lock(p->pool);
 	code = p->code;
 	if (code < 0 && err)
 		*err = p->err;
-	ky_crew_unlock(p->crew);
+	ky_thread_pool_unlock(p->pool);
 	return code;
 }
 
@@ -171,7 +171,7 @@ static struct piece *next_piece(struct parallel *p)
 
 	if (p->ready_to_fill)
 		return piece;
-	ky_crew_wait(p->crew, piece_is_free, p);
+	ky_thread_pool_wait(p->pool, piece_is_free, p);
 	drop_shares(piece);
 	piece->n_events = 0;
 	piece->n_bytes = 0;
@@ -182,17 +182,17 @@ static struct piece *next_piece(struct parallel *p)
 	return piece;
 }
 
-/* Hand the piece that is being filled to the crew. */
+/* Hand the piece that is being filled to the pool. */
 static void send_piece(struct parallel *p)
 {
 	struct piece *piece = &p->pieces[p->filling];
 
-	ky_crew_lock(p->crew);
+	ky_thread_pool_lock(p->pool);
 	piece->state = PIECE_BUSY;
-	ky_crew_unlock(p->crew);
+	ky_thread_pool_unlock(p->pool);
 	p->filling = (p->filling + 1) % p->n_pieces;
 	p->ready_to_fill = false;
-	ky_crew_add(p->crew, &piece->task);
+	ky_thread_pool_add(p->pool, &piece->task);
 }
 
 static bool is_full(const struct piece *piece)
@@ -238,7 +238,7 @@ static int parallel_flush(struct ky_sink *sink, struct kymo_error *err)
 
 	if (p->ready_to_fill && p->pieces[p->filling].n_events)
 		send_piece(p);
-	ky_crew_wait(p->crew, all_written, p);
+	ky_thread_pool_wait(p->pool, all_written, p);
 	return result(p, err);
 }
 
@@ -275,10 +275,10 @@ static void parallel_free(struct ky_sink *sink)
 	struct parallel *p = parallel_of(sink);
 
 	/* What is still to come is not wanted. */
-	ky_crew_lock(p->crew);
+	ky_thread_pool_lock(p->pool);
 	fail(p, KYMO_E_INTERRUPTED, &none);
-	ky_crew_unlock(p->crew);
-	ky_crew_wait(p->crew, all_written, p);
+	ky_thread_pool_unlock(p->pool);
+	ky_thread_pool_wait(p->pool, all_written, p);
 	for (size_t i = 0; i < p->n_pieces; i++) {
 		drop_shares(&p->pieces[i]);
 		ky_vec_fini(&p->pieces[i].shares);
@@ -312,10 +312,10 @@ static bool init_pieces(struct parallel *p, struct ky_sink *(*make)(void *data),
 	return true;
 }
 
-struct ky_sink *ky_parallel_sink_new(struct ky_crew *crew, struct ky_sink *(*make)(void *data),
-				     void *data)
+struct ky_sink *ky_parallel_sink_new(struct ky_thread_pool *pool,
+				     struct ky_sink *(*make)(void *data), void *data)
 {
-	unsigned int jobs = ky_crew_jobs(crew);
+	unsigned int jobs = ky_thread_pool_jobs(pool);
 	struct ky_sink *first = make(data);
 	struct parallel *p;
 
@@ -327,7 +327,7 @@ struct ky_sink *ky_parallel_sink_new(struct ky_crew *crew, struct ky_sink *(*mak
 		return NULL;
 	}
 	p->sink.ops = &parallel_ops;
-	p->crew = crew;
+	p->pool = pool;
 	p->n_pieces = jobs + 4 < PIECES_MAX ? jobs + 4 : PIECES_MAX;
 	p->pieces = calloc(p->n_pieces, sizeof(*p->pieces));
 	if (!p->pieces) {

@@ -98,11 +98,11 @@ static void write_lines(struct run *run, struct slice *slice)
 
 	if (run->code < 0)
 		return;
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 	ret = ky_slice_write(&run->writer, &slice->desk->lines, &err);
 	if (run->how->progress)
 		run->how->progress(run->how->progress_data, done_bytes, run->total_bytes);
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	run->lines_bytes = run->writer.n_bytes;
 	if (ret < 0)
 		fail(run, ret, &err);
@@ -111,7 +111,7 @@ static void write_lines(struct run *run, struct slice *slice)
 /* @slice was formatted as far as it could be: write it when its turn has come, and those behind it. */
 static void hand_in(struct run *run, struct slice *slice)
 {
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	slice->state = SLICE_DONE;
 	if (!run->has_writer) {
 		run->has_writer = true;
@@ -120,11 +120,11 @@ static void hand_in(struct run *run, struct slice *slice)
 
 			write_lines(run, oldest);
 			note_end(run, oldest);
-			ky_crew_tell(run->how->crew);
+			ky_thread_pool_tell(run->how->pool);
 		}
 		run->has_writer = false;
 	}
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 }
 
 /* Many lines are there: when it is the slice's turn, they are written. Returns whether to go on. */
@@ -132,7 +132,7 @@ static bool may_go_on(struct run *run, struct slice *slice)
 {
 	bool go_on;
 
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	if (run->how->stop && run->how->stop() && run->code == KYMO_OK)
 		run->code = ky_error_set(&run->err, KYMO_E_INTERRUPTED, "interrupted");
 	if (!run->wrong && !run->has_writer && slice == &run->slices[run->writing]) {
@@ -142,7 +142,7 @@ static bool may_go_on(struct run *run, struct slice *slice)
 	}
 	go_on = run->code == KYMO_OK && !run->wrong &&
 		ky_slice_lines_held(&slice->desk->lines) < HELD_BYTES / run->n_slices;
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 	return go_on;
 }
 

@@ -66,7 +66,7 @@ struct run {
 	size_t filling;
 	struct ky_pages passed;
 	uint64_t given_back_bytes; /* of all streams */
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	enum duty duty; /* the owner's */
 	size_t n_out;	/* tickets */
 	bool ended;	/* nothing is left to be cut */
@@ -84,7 +84,7 @@ struct run {
  * has come, with those behind it that are done. In any thread; the slice is a task's.
  */
 void ky_slice_format(struct run *run, struct slice *slice);
-/* @slice needs its desk no more. Under the crew's lock. */
+/* @slice needs its desk no more. Under the pool's lock. */
 void ky_slice_leave_desk(struct slice *slice);
 
 #endif

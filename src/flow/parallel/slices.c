@@ -39,17 +39,17 @@ static uint64_t bytes_wanted(struct run *run)
 
 	if (bytes < run->n_sources * STREAM_BYTES)
 		bytes = run->n_sources * STREAM_BYTES;
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	done = run->done_bytes;
 	lines = run->lines_bytes;
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 	/* What is hardly selected makes few lines. */
 	if (done && lines < done) {
 		most = bytes * GROWTH_MAX;
 		bytes = lines ? bytes * LINES_PER_TRACE * done / lines : most;
 		bytes = bytes < most ? bytes : most;
 	}
-	most = run->total_bytes / (ky_crew_jobs(run->how->crew) * SLICES_PER_JOB);
+	most = run->total_bytes / (ky_thread_pool_jobs(run->how->pool) * SLICES_PER_JOB);
 	bytes = bytes < most ? bytes : most;
 	return bytes > BYTES_MIN ? bytes : BYTES_MIN;
 }
@@ -61,11 +61,11 @@ static void give_back(struct run *run)
 	uint64_t bytes = 0;
 	bool known;
 
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	/* As long as it is free, it tells where the oldest one begins. */
 	before = &run->slices[(run->writing + run->n_slices - 1) % run->n_slices];
 	known = before->state == SLICE_FREE && before->bytes;
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 	for (size_t i = 0; known && i < run->n_sources; i++)
 		bytes += before->ends[i].bits / 8;
 	if (bytes < run->given_back_bytes + PASSED_BYTES)
@@ -103,13 +103,13 @@ static struct slice *cut(struct run *run)
 	struct slice *slice = &run->slices[run->filling];
 	bool wanted;
 
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	wanted = !run->ended && !run->wrong && run->code == KYMO_OK;
 	if (wanted) {
 		slice->state = SLICE_BUSY;
 		slice->desk = take_desk(run);
 	}
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_unlock(run->how->pool);
 	if (!wanted)
 		return NULL;
 	ky_slice_lines_begin(&slice->desk->lines);
@@ -133,17 +133,17 @@ static void use_ticket(struct ky_task *task)
 	give_back(run);
 	slice = cut(run);
 	if (slice && slice->last) {
-		ky_crew_lock(run->how->crew);
+		ky_thread_pool_lock(run->how->pool);
 		run->ended = true;
-		ky_crew_unlock(run->how->crew);
+		ky_thread_pool_unlock(run->how->pool);
 	}
 	pthread_mutex_unlock(&run->cutting);
 	/* The last thing without a slice: the owner frees everything when nobody is out. */
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	ticket->out = false;
 	run->n_out--;
-	ky_crew_tell(run->how->crew);
-	ky_crew_unlock(run->how->crew);
+	ky_thread_pool_tell(run->how->pool);
+	ky_thread_pool_unlock(run->how->pool);
 	if (slice)
 		ky_slice_format(run, slice);
 }
@@ -202,7 +202,7 @@ static bool has_duty(void *data)
 /* A slice ended somewhere else: what was read behind it counts for nothing. */
 static void correct(struct run *run)
 {
-	ky_crew_wait(run->how->crew, is_idle, run);
+	ky_thread_pool_wait(run->how->pool, is_idle, run);
 	ky_cutter_correct(&run->cutter, run->wrong->desk->copy);
 	for (size_t i = 0; i < run->n_slices; i++) {
 		struct slice *slice = &run->slices[i];
@@ -222,30 +222,30 @@ static void start_part(struct run *run)
 {
 	struct slice *slice = &run->slices[run->writing];
 
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	slice->state = SLICE_BUSY;
-	ky_crew_unlock(run->how->crew);
-	ky_crew_add(run->how->crew, &slice->task);
+	ky_thread_pool_unlock(run->how->pool);
+	ky_thread_pool_add(run->how->pool, &slice->task);
 }
 
 static void give_ticket(struct run *run)
 {
 	struct ticket *ticket = run->tickets;
 
-	ky_crew_lock(run->how->crew);
+	ky_thread_pool_lock(run->how->pool);
 	while (ticket->out)
 		ticket++;
 	ticket->out = true;
 	run->n_out++;
-	ky_crew_unlock(run->how->crew);
-	ky_crew_add(run->how->crew, &ticket->task);
+	ky_thread_pool_unlock(run->how->pool);
+	ky_thread_pool_add(run->how->pool, &ticket->task);
 }
 
 static int result(struct run *run, struct kymo_error *err)
 {
 	int ret;
 
-	ky_crew_wait(run->how->crew, is_idle, run);
+	ky_thread_pool_wait(run->how->pool, is_idle, run);
 	ret = ky_slice_writer_end(&run->writer, run->code < 0, &run->err);
 	if (run->code == KYMO_OK)
 		run->code = ret;
@@ -260,7 +260,7 @@ static int result(struct run *run, struct kymo_error *err)
 static int run_all(struct run *run, struct kymo_error *err)
 {
 	for (;;) {
-		ky_crew_wait(run->how->crew, has_duty, run);
+		ky_thread_pool_wait(run->how->pool, has_duty, run);
 		switch (run->duty) {
 		case DUTY_CORRECT:
 			correct(run);
@@ -280,9 +280,9 @@ static int run_all(struct run *run, struct kymo_error *err)
 /* ---- putting together -------------------------------------------------------------------- */
 
 /* Memory bounds them, not the number of jobs. 0: even the fewest would take too much. */
-static size_t count_slices(const struct ky_crew *crew, size_t n_streams)
+static size_t count_slices(const struct ky_thread_pool *pool, size_t n_streams)
 {
-	size_t n = ky_crew_jobs(crew) + 2;
+	size_t n = ky_thread_pool_jobs(pool) + 2;
 	size_t most = FLIGHT_BYTES / (FLIGHT_SLICE_BYTES + FLIGHT_STREAM_BYTES * n_streams);
 
 	if (GRAPHS_BYTES / (SOURCE_BYTES * (n_streams + 1)) < SLICES_MIN)
@@ -291,11 +291,11 @@ static size_t count_slices(const struct ky_crew *crew, size_t n_streams)
 	return n > SLICES_MIN ? n : SLICES_MIN;
 }
 
-bool ky_slices_fit(const struct ky_crew *crew, const struct ky_trace_set *set,
+bool ky_slices_fit(const struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		   const struct ky_selection *selection)
 {
-	if (ky_crew_jobs(crew) < 2 || selection->head != UINT64_MAX || selection->skip ||
-	    !count_slices(crew, set->streams.len))
+	if (ky_thread_pool_jobs(pool) < 2 || selection->head != UINT64_MAX || selection->skip ||
+	    !count_slices(pool, set->streams.len))
 		return false;
 	/* What has no time cannot be cut by it. */
 	ky_vec_foreach(&set->streams, stream) {
@@ -338,7 +338,7 @@ static int run_init(struct run *run, const struct ky_trace_set *set,
 {
 	int ret;
 
-	run->n_slices = count_slices(run->how->crew, set->streams.len);
+	run->n_slices = count_slices(run->how->pool, set->streams.len);
 	ret = ky_copies_open(set, selection, run->n_slices + 1, &run->copies, err);
 	if (ret < 0)
 		return ret;

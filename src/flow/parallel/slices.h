@@ -17,19 +17,19 @@
  *  - Memory: what slices take together is bounded, whatever the number of jobs. One whose lines are more
  *    than a share of 32 MiB goes on when it is its turn to be written.
  *
- * Who may run beside whom: run is called by the thread that owns the crew, which cuts. A slice belongs to
+ * Who may run beside whom: run is called by the thread that owns the pool, which cuts. A slice belongs to
  * the owner while it is free, to one task while that runs, and then to whichever task writes: the
- * one that finds the oldest slice ready and nobody writing. Who owns it changes under the crew's lock.
+ * one that finds the oldest slice ready and nobody writing. Who owns it changes under the pool's lock.
  */
 #ifndef KY_FLOW_SLICES_H
 #define KY_FLOW_SLICES_H
 
 #include "flow/graph/select.h"
 #include "flow/graph/sink.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 
 struct ky_slices {
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	/* Makes a sink that can hold and begin; NULL from it counts as out of memory. */
 	struct ky_sink *(*make)(void *data);
 	void *data;
@@ -50,7 +50,7 @@ struct ky_slices {
 };
 
 /* Can this be cut? There must be more than one job, and no count of events to begin or end at. */
-bool ky_slices_fit(const struct ky_crew *crew, const struct ky_trace_set *set,
+bool ky_slices_fit(const struct ky_thread_pool *pool, const struct ky_trace_set *set,
 		   const struct ky_selection *selection);
 
 /*

@@ -20,7 +20,7 @@ struct copying {
 	const struct ky_ctf_copy *how;
 	bool *damaged;
 	int *numbers; /* by stream index: the output's; while checking -1 */
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	uint64_t done_bytes, total_bytes;
 };
 
@@ -37,10 +37,10 @@ static int step(struct copying *c, uint64_t bytes, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 	if (!c->how->progress)
 		return KYMO_OK;
-	ky_crew_lock(c->how->crew);
+	ky_thread_pool_lock(c->how->pool);
 	c->done_bytes += bytes;
 	c->how->progress(c->done_bytes, c->total_bytes);
-	ky_crew_unlock(c->how->crew);
+	ky_thread_pool_unlock(c->how->pool);
 	return KYMO_OK;
 }
 
@@ -232,13 +232,13 @@ static int announce(struct copying *c, struct kymo_error *err)
 
 static int copy_all(struct copying *c, const uint64_t *sizes, struct kymo_error *err)
 {
-	struct ky_crew *crew = c->how->crew;
+	struct ky_thread_pool *pool = c->how->pool;
 	size_t n = c->set->streams.len;
-	int ret = ky_parallel_each(crew, n, sizes, check_stream, c, err);
+	int ret = ky_parallel_each(pool, n, sizes, check_stream, c, err);
 
 	if (ret == KYMO_OK)
 		ret = announce(c, err);
-	return ret < 0 ? ret : ky_parallel_each(crew, n, sizes, copy_stream, c, err);
+	return ret < 0 ? ret : ky_parallel_each(pool, n, sizes, copy_stream, c, err);
 }
 
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,

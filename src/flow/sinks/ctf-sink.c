@@ -143,7 +143,7 @@ static int pass_empty(struct ctf_sink *sink, struct kymo_error *err)
 	return ret;
 }
 
-int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_crew *crew,
+int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_thread_pool *pool,
 		     const struct ky_trace_set *set, const struct ky_selection *selection,
 		     struct kymo_error *err)
 {
@@ -152,7 +152,7 @@ int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_crew 
 	pass->batch = pass_batch;
 	pass->end = pass_end;
 	pass->batch_data = sink;
-	return ret == KYMO_OK ? ky_pass_run(pass, crew, set, selection, err) : ret;
+	return ret == KYMO_OK ? ky_pass_run(pass, pool, set, selection, err) : ret;
 }
 
 void ky_ctf_sink_keep(struct ky_sink *base, const bool *whole)

@@ -13,7 +13,7 @@
 
 #include "flow/graph/parallel.h"
 #include "flow/graph/sink.h"
-#include "os/crew.h"
+#include "os/thread-pool.h"
 #include "store/writer.h"
 
 /*
@@ -45,14 +45,14 @@ void ky_ctf_sink_keep(struct ky_sink *sink, const bool *whole);
  * Everything that @selection selects goes into @sink, several streams at a time; to be finished then. What is
  * written does not depend on the number of jobs. @pass and the result are those of ky_pass_run().
  */
-int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_crew *crew,
+int ky_ctf_sink_pass(struct ky_sink *sink, struct ky_pass *pass, struct ky_thread_pool *pool,
 		     const struct ky_trace_set *set, const struct ky_selection *selection,
 		     struct kymo_error *err);
 
 /* How to copy; stop and progress may be NULL, and are called in any thread, progress one at a time. */
 struct ky_ctf_copy {
-	struct ky_crew *crew; /* streams are checked, and written, several at a time */
-	bool (*stop)(void);   /* becomes true: end with KYMO_E_INTERRUPTED */
+	struct ky_thread_pool *pool; /* streams are checked, and written, several at a time */
+	bool (*stop)(void);	     /* becomes true: end with KYMO_E_INTERRUPTED */
 	void (*progress)(uint64_t done_bytes, uint64_t total_bytes);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/graph/ahead.h"
+#include "flow/graph/prefetch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct slot {
 struct ahead {
 	struct ky_flow flow;
 	struct ky_task task;
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	struct ky_flow *input;
 	struct ky_log_keep *log; /* the input's */
 	const struct ky_log *to;
@@ -43,7 +43,7 @@ struct ahead {
 	size_t next;
 	size_t n_wanted;       /* how many slots to fill */
 	struct kymo_error err; /* of the last slot: how the input ended */
-	/* Under the crew's lock: */
+	/* Under the pool's lock: */
 	size_t n_filled; /* published, and not yet known to the consumer */
 	size_t n_free;
 	bool filling, input_ended;
@@ -149,12 +149,12 @@ static void run_fill(struct ky_task *task)
 		ret = slot->ret;
 		n++;
 	}
-	ky_crew_lock(a->crew);
+	ky_thread_pool_lock(a->pool);
 	a->n_filled += n;
 	a->n_free -= n;
 	a->input_ended = ret <= 0;
 	a->filling = false;
-	ky_crew_unlock(a->crew);
+	ky_thread_pool_unlock(a->pool);
 }
 
 /* ---- the consumer's side ------------------------------------------------------------------------ */
@@ -164,7 +164,7 @@ static void look(struct ahead *a)
 {
 	bool start;
 
-	ky_crew_lock(a->crew);
+	ky_thread_pool_lock(a->pool);
 	a->n_free += a->n_given;
 	a->n_ready += a->n_filled;
 	a->n_filled = 0;
@@ -173,13 +173,13 @@ static void look(struct ahead *a)
 		a->filling = true;
 		a->n_wanted = a->n_most;
 	}
-	ky_crew_unlock(a->crew);
+	ky_thread_pool_unlock(a->pool);
 	a->n_given = 0;
 	if (!start)
 		return;
 	if (a->n_most < SLOTS / 2)
 		a->n_most *= 2;
-	ky_crew_add(a->crew, &a->task);
+	ky_thread_pool_add(a->pool, &a->task);
 }
 
 static bool is_idle(void *data)
@@ -192,7 +192,7 @@ static void wait_for_more(struct ahead *a)
 	look(a);
 	if (a->n_ready)
 		return;
-	ky_crew_wait(a->crew, is_idle, a);
+	ky_thread_pool_wait(a->pool, is_idle, a);
 	look(a);
 }
 
@@ -226,7 +226,7 @@ static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 
 static void reset(struct ahead *a)
 {
-	ky_crew_wait(a->crew, is_idle, a);
+	ky_thread_pool_wait(a->pool, is_idle, a);
 	for (size_t i = 0; i < SLOTS; i++)
 		drop(&a->slots[i]);
 	a->first = a->next = 0;
@@ -249,7 +249,7 @@ static int ahead_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo
 {
 	struct ahead *a = ahead_of(flow);
 
-	ky_crew_wait(a->crew, is_idle, a);
+	ky_thread_pool_wait(a->pool, is_idle, a);
 	return ky_flow_broken(a->input, i, ns, err);
 }
 
@@ -281,8 +281,8 @@ static const struct ky_flow_ops ahead_ops = {
 	.close = ahead_close,
 };
 
-int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_keep *log,
-		  const struct ky_log *to, struct ky_flow **flow, struct kymo_error *err)
+int ky_prefetch_open(struct ky_thread_pool *pool, struct ky_flow *input, struct ky_log_keep *log,
+		     const struct ky_log *to, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ahead *a = calloc(1, sizeof(*a));
 
@@ -293,7 +293,7 @@ int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_kee
 	}
 	a->flow.ops = &ahead_ops;
 	a->task.run = run_fill;
-	a->crew = crew;
+	a->pool = pool;
 	a->input = input;
 	a->log = log;
 	a->to = to;
@@ -303,12 +303,12 @@ int ky_ahead_open(struct ky_crew *crew, struct ky_flow *input, struct ky_log_kee
 	return KYMO_OK;
 }
 
-void ky_ahead_start(struct ky_flow *flow)
+void ky_prefetch_start(struct ky_flow *flow)
 {
 	look(ahead_of(flow));
 }
 
-struct ky_log_keep *ky_ahead_log_new(void)
+struct ky_log_keep *ky_prefetch_log_new(void)
 {
 	struct ky_log_keep *log = malloc(sizeof(*log));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "os/guard.h"
+#include "os/sigbus-guard.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -201,7 +201,7 @@ static int compare_range(const void *range, const void *slot)
 	return at < r->begin ? 1 : at - r->begin < r->size_bytes ? 0 : -1;
 }
 
-int ky_guard_add(const void *data, size_t size_bytes)
+int ky_sigbus_guard_add(const void *data, size_t size_bytes)
 {
 	uintptr_t begin = (uintptr_t)data, end;
 	struct slot *slot = NULL;
@@ -225,7 +225,7 @@ int ky_guard_add(const void *data, size_t size_bytes)
 	return slot ? KYMO_OK : KYMO_E_MEMORY;
 }
 
-void ky_guard_remove(const void *data, size_t size_bytes)
+void ky_sigbus_guard_remove(const void *data, size_t size_bytes)
 {
 	const struct range range = {.begin = (uintptr_t)data, .size_bytes = size_bytes};
 	struct slot *const *node;
@@ -243,7 +243,7 @@ void ky_guard_remove(const void *data, size_t size_bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-bool ky_guard_hit(const void *data, size_t size_bytes)
+bool ky_sigbus_guard_hit(const void *data, size_t size_bytes)
 {
 	const struct range range = {.begin = (uintptr_t)data, .size_bytes = size_bytes};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "flow/graph/order.h"
+#include "flow/graph/radix-sort.h"
 
 #define N_MAX 5000
 
@@ -22,10 +22,10 @@ static void check(size_t n, uint32_t max_key)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t key = max_key == UINT32_MAX ? dice() : dice() % (max_key + 1);
 
-		entries[i] = ky_order_entry(i == n / 2 ? max_key : key, (uint32_t)i);
+		entries[i] = ky_radix_sort_entry(i == n / 2 ? max_key : key, (uint32_t)i);
 		sum += entries[i];
 	}
-	sorted = ky_order(entries, scratch, n, max_key);
+	sorted = ky_radix_sort(entries, scratch, n, max_key);
 	for (size_t i = 0; i < n; i++) {
 		sum -= sorted[i];
 		if (i)
@@ -56,10 +56,10 @@ static void check_two(size_t n_left, size_t n_right, uint32_t step)
 
 	for (size_t i = 0; i < n; i++) {
 		key = i == n_left ? 0 : key + dice() % (step + 1);
-		entries[i] = ky_order_entry(key, (uint32_t)i);
+		entries[i] = ky_radix_sort_entry(key, (uint32_t)i);
 		sum += entries[i];
 	}
-	sorted = ky_order_two(entries, scratch, n_left, n);
+	sorted = ky_radix_sort_two(entries, scratch, n_left, n);
 	for (size_t i = 0; i < n; i++) {
 		sum -= sorted[i];
 		if (i)

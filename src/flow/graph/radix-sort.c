@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/graph/order.h"
+#include "flow/graph/radix-sort.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static inline uint32_t digit(uint64_t entry, unsigned int pass, unsigned int bit
 	return (uint32_t)(entry >> (32 + pass * bits)) & ((1u << bits) - 1);
 }
 
-uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key)
+uint64_t *ky_radix_sort(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_key)
 {
 	unsigned int key_bits = max_key ? 32 - (unsigned int)__builtin_clz(max_key) : 1;
 	unsigned int n_passes = (key_bits + DIGIT_BITS - 1) / DIGIT_BITS;
@@ -63,7 +63,7 @@ uint64_t *ky_order(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t max_
 	return entries;
 }
 
-uint64_t *ky_order_two(uint64_t *entries, uint64_t *scratch, size_t middle, size_t n)
+uint64_t *ky_radix_sort_two(uint64_t *entries, uint64_t *scratch, size_t middle, size_t n)
 {
 	const uint64_t *left = entries, *left_end = entries + middle;
 	const uint64_t *right = left_end, *right_end = entries + n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/control/remote-internal.h"
+#include "record/control/control-socket-internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* ---- messages ------------------------------------------------------------------------- */
 
-void ky_remote_add(struct ky_remote_message *message, const char *word)
+void ky_control_socket_add(struct ky_control_socket_message *message, const char *word)
 {
 	size_t bytes = strlen(word) + 1;
 
@@ -29,7 +29,7 @@ void ky_remote_add(struct ky_remote_message *message, const char *word)
 	message->len += bytes;
 }
 
-const char *ky_remote_next(const struct ky_remote_message *message, size_t *at)
+const char *ky_control_socket_next(const struct ky_control_socket_message *message, size_t *at)
 {
 	const char *word = message->text + *at;
 	size_t left = message->len - *at;
@@ -41,7 +41,7 @@ const char *ky_remote_next(const struct ky_remote_message *message, size_t *at)
 	return word;
 }
 
-int ky_remote_receive(int fd, struct ky_remote_message *message)
+int ky_control_socket_receive(int fd, struct ky_control_socket_message *message)
 {
 	ssize_t got = recv(fd, message->text, sizeof(message->text), MSG_TRUNC);
 
@@ -54,7 +54,7 @@ int ky_remote_receive(int fd, struct ky_remote_message *message)
 	return 1;
 }
 
-bool ky_remote_is_of(int fd, uid_t uid)
+bool ky_control_socket_is_of(int fd, uid_t uid)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -63,7 +63,7 @@ bool ky_remote_is_of(int fd, uid_t uid)
 	       (peer.uid == 0 || peer.uid == uid);
 }
 
-int ky_remote_address(struct sockaddr_un *to, const char *path)
+int ky_control_socket_address(struct sockaddr_un *to, const char *path)
 {
 	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof(to->sun_path))
@@ -72,10 +72,10 @@ int ky_remote_address(struct sockaddr_un *to, const char *path)
 	return 0;
 }
 
-int ky_remote_connect(int fd, const char *path)
+int ky_control_socket_connect(int fd, const char *path)
 {
 	struct sockaddr_un to;
-	int ret = ky_remote_address(&to, path);
+	int ret = ky_control_socket_address(&to, path);
 
 	if (ret < 0)
 		return ret;
@@ -84,7 +84,7 @@ int ky_remote_connect(int fd, const char *path)
 
 /* ---- the asking end ------------------------------------------------------------------------- */
 
-const char *ky_remote_name(const char *path)
+const char *ky_control_socket_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -112,7 +112,7 @@ static int is_silent(struct kymo_error *err)
 	return KYMO_E_AGAIN;
 }
 
-static int connect_to(const struct ky_remote_place *place, unsigned int timeout_s, int *fd,
+static int connect_to(const struct ky_control_socket_place *place, unsigned int timeout_s, int *fd,
 		      struct kymo_error *err)
 {
 	int ret;
@@ -120,8 +120,8 @@ static int connect_to(const struct ky_remote_place *place, unsigned int timeout_
 	*fd = make_socket(timeout_s);
 	if (*fd < 0)
 		return ky_error_errno(err, errno, "cannot make a socket");
-	ret = ky_remote_connect(*fd, place->path);
-	if (!ret && ky_remote_is_of(*fd, place->uid))
+	ret = ky_control_socket_connect(*fd, place->path);
+	if (!ret && ky_control_socket_is_of(*fd, place->uid))
 		return KYMO_OK;
 	close(*fd);
 	/* In a directory of another user, a path may lead anywhere: there nothing is removed. */
@@ -134,17 +134,17 @@ static int connect_to(const struct ky_remote_place *place, unsigned int timeout_
 	return ky_error_set(err, KYMO_E_NOT_FOUND, "the recorder is gone");
 }
 
-int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *err)
+int ky_control_socket_result(const struct ky_control_socket_message *answer, struct kymo_error *err)
 {
 	size_t at = 0;
-	const char *word = ky_remote_next(answer, &at);
+	const char *word = ky_control_socket_next(answer, &at);
 	const char *path, *hint;
 
 	if (word && strcmp(word, "ok") == 0)
 		return KYMO_OK;
-	word = word ? ky_remote_next(answer, &at) : NULL;
-	path = ky_remote_next(answer, &at);
-	hint = ky_remote_next(answer, &at);
+	word = word ? ky_control_socket_next(answer, &at) : NULL;
+	path = ky_control_socket_next(answer, &at);
+	hint = ky_control_socket_next(answer, &at);
 	ky_error_set(err, KYMO_E_STATE, "%s", word ? word : "an answer without sense");
 	if (path)
 		ky_error_path(err, path);
@@ -154,13 +154,13 @@ int ky_remote_result(const struct ky_remote_message *answer, struct kymo_error *
 }
 
 /* 0, KYMO_E_AGAIN, KYMO_E_IO. */
-static int wait_for_answer(int fd, struct ky_remote_message *answer, struct kymo_error *err)
+static int wait_for_answer(int fd, struct ky_control_socket_message *answer, struct kymo_error *err)
 {
 	int ret;
 
 	do {
 		errno = 0;
-		ret = ky_remote_receive(fd, answer);
+		ret = ky_control_socket_receive(fd, answer);
 	} while (ret == 0 && errno == EINTR);
 	if (ret == 0)
 		return is_silent(err);
@@ -168,8 +168,9 @@ static int wait_for_answer(int fd, struct ky_remote_message *answer, struct kymo
 		       : ky_error_set(err, KYMO_E_IO, "the recorder ended without an answer");
 }
 
-int ky_remote_ask(const struct ky_remote_place *place, const struct ky_remote_message *request,
-		  unsigned int timeout_s, struct ky_remote_message *answer, struct kymo_error *err)
+int ky_control_socket_ask(const struct ky_control_socket_place *place,
+			  const struct ky_control_socket_message *request, unsigned int timeout_s,
+			  struct ky_control_socket_message *answer, struct kymo_error *err)
 {
 	int fd, ret = connect_to(place, timeout_s, &fd, err);
 
@@ -180,18 +181,19 @@ int ky_remote_ask(const struct ky_remote_place *place, const struct ky_remote_me
 	if (!ret)
 		ret = wait_for_answer(fd, answer, err);
 	close(fd);
-	return ret < 0 ? ret : ky_remote_result(answer, err);
+	return ret < 0 ? ret : ky_control_socket_result(answer, err);
 }
 
 struct visit {
-	int (*found)(void *data, const struct ky_remote_place *place);
+	int (*found)(void *data, const struct ky_control_socket_place *place);
 	void *data;
 };
 
 /* All sockets of one directory. */
 static int visit(void *data, const struct ky_user_recordings *recordings)
 {
-	struct ky_remote_place place = {.uid = recordings->uid, .is_own = recordings->is_own};
+	struct ky_control_socket_place place = {.uid = recordings->uid,
+						.is_own = recordings->is_own};
 	const struct visit *visit = data;
 	DIR *dir = opendir(recordings->path);
 	struct dirent *entry;
@@ -211,7 +213,8 @@ static int visit(void *data, const struct ky_user_recordings *recordings)
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-int ky_remote_each(int (*found)(void *data, const struct ky_remote_place *place), void *data)
+int ky_control_socket_each(int (*found)(void *data, const struct ky_control_socket_place *place),
+			   void *data)
 {
 	struct visit all = {.found = found, .data = data};
 

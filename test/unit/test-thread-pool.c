@@ -6,28 +6,28 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flow/graph/ahead.h"
+#include "flow/graph/prefetch.h"
 #include "flow/graph/parallel.h"
 
 #define N_TASKS 1000
 
 static struct kymo_error err;
 
-static struct ky_crew *crew_of(unsigned int jobs)
+static struct ky_thread_pool *pool_of(unsigned int jobs)
 {
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 
 	ky_error_clear(&err);
-	assert_int_equal(ky_crew_new(jobs, &crew, &err), KYMO_OK);
-	assert_int_equal(ky_crew_jobs(crew), jobs);
-	return crew;
+	assert_int_equal(ky_thread_pool_new(jobs, &pool, &err), KYMO_OK);
+	assert_int_equal(ky_thread_pool_jobs(pool), jobs);
+	return pool;
 }
 
 /* ---- tasks --------------------------------------------------------------------------------- */
 
 struct counting {
 	struct ky_task task;
-	struct ky_crew *crew;
+	struct ky_thread_pool *pool;
 	size_t *done, number;
 	size_t *order;
 };
@@ -36,9 +36,9 @@ static void count_task(struct ky_task *task)
 {
 	struct counting *c = (struct counting *)task;
 
-	ky_crew_lock(c->crew);
+	ky_thread_pool_lock(c->pool);
 	c->order[(*c->done)++] = c->number;
-	ky_crew_unlock(c->crew);
+	ky_thread_pool_unlock(c->pool);
 }
 
 static bool all_done(void *data)
@@ -50,22 +50,22 @@ static void run_tasks(unsigned int jobs)
 {
 	static struct counting tasks[N_TASKS];
 	static size_t order[N_TASKS];
-	struct ky_crew *crew = crew_of(jobs);
+	struct ky_thread_pool *pool = pool_of(jobs);
 	uint64_t sum = 0;
 	size_t done = 0;
 
 	for (size_t i = 0; i < N_TASKS; i++) {
-		tasks[i] = (struct counting){{.run = count_task}, crew, &done, i, order};
-		ky_crew_add(crew, &tasks[i].task);
+		tasks[i] = (struct counting){{.run = count_task}, pool, &done, i, order};
+		ky_thread_pool_add(pool, &tasks[i].task);
 	}
-	ky_crew_wait(crew, all_done, &done);
+	ky_thread_pool_wait(pool, all_done, &done);
 	for (size_t i = 0; i < N_TASKS; i++) {
 		sum += order[i];
 		if (jobs == 1)
 			assert_int_equal(order[i], i);
 	}
 	assert_int_equal(sum, N_TASKS * (N_TASKS - 1) / 2);
-	ky_crew_free(crew);
+	ky_thread_pool_free(pool);
 }
 
 static void tasks_are_carried_out(void **state)
@@ -77,8 +77,8 @@ static void tasks_are_carried_out(void **state)
 
 static void nothing_to_do(void **state)
 {
-	ky_crew_free(crew_of(3));
-	ky_crew_free(NULL);
+	ky_thread_pool_free(pool_of(3));
+	ky_thread_pool_free(NULL);
 	assert_true(ky_cpus_usable() >= 1);
 }
 
@@ -95,17 +95,17 @@ static void first_failure_counts(void **state)
 	uint64_t sizes[7] = {1, 2, 3, 4, 5, 6, 7};
 
 	for (unsigned int jobs = 1; jobs < 5; jobs++) {
-		struct ky_crew *crew = crew_of(jobs);
+		struct ky_thread_pool *pool = pool_of(jobs);
 		uint8_t seen[7] = {0};
 
-		assert_int_equal(ky_parallel_each(crew, 7, sizes, odd_fails, seen, &err),
+		assert_int_equal(ky_parallel_each(pool, 7, sizes, odd_fails, seen, &err),
 				 KYMO_E_FORMAT);
 		assert_string_equal(err.message, "part 1");
 		for (size_t i = 0; i < 7; i++)
 			assert_int_equal(seen[i], 1);
-		assert_int_equal(ky_parallel_each(crew, 1, NULL, odd_fails, seen, &err), KYMO_OK);
-		assert_int_equal(ky_parallel_each(crew, 0, NULL, odd_fails, seen, &err), KYMO_OK);
-		ky_crew_free(crew);
+		assert_int_equal(ky_parallel_each(pool, 1, NULL, odd_fails, seen, &err), KYMO_OK);
+		assert_int_equal(ky_parallel_each(pool, 0, NULL, odd_fails, seen, &err), KYMO_OK);
+		ky_thread_pool_free(pool);
 	}
 }
 
@@ -180,8 +180,8 @@ static void check_numbers(struct ky_flow *flow, int code)
 static void ahead_is_the_same(void **state)
 {
 	for (unsigned int jobs = 1; jobs < 4; jobs++) {
-		struct ky_crew *crew = crew_of(jobs);
-		struct ky_log_keep *keep = ky_ahead_log_new();
+		struct ky_thread_pool *pool = pool_of(jobs);
+		struct ky_log_keep *keep = ky_prefetch_log_new();
 		struct numbers n = {.flow.ops = &numbers_ops,
 				    .end = 10000,
 				    .code = KYMO_E_FORMAT,
@@ -190,7 +190,7 @@ static void ahead_is_the_same(void **state)
 		struct ky_log log = {on_warning, &n_warnings};
 		struct ky_flow *flow;
 
-		assert_int_equal(ky_ahead_open(crew, &n.flow, keep, &log, &flow, &err), KYMO_OK);
+		assert_int_equal(ky_prefetch_open(pool, &n.flow, keep, &log, &flow, &err), KYMO_OK);
 		expected = 0;
 		check_numbers(flow, KYMO_E_FORMAT);
 		assert_true(expected >= 10000 && n_warnings > 0);
@@ -202,7 +202,7 @@ static void ahead_is_the_same(void **state)
 		assert_int_equal(ky_flow_seek(flow, 0, &err), KYMO_OK);
 		assert_int_equal(ky_flow_next(flow, &(struct ky_batch){0}, &err), 1);
 		ky_flow_close(flow);
-		ky_crew_free(crew);
+		ky_thread_pool_free(pool);
 	}
 }
 

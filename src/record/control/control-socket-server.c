@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "record/control/remote-internal.h"
+#include "record/control/control-socket-internal.h"
 #include "record/user/user-runtime.h"
 
 /* Another recorder may remove the directory, empty as it is, as soon as it was made. */
@@ -28,7 +28,7 @@ static int open_socket(void)
 
 static bool is_dead(const char *path)
 {
-	int fd = open_socket(), ret = fd >= 0 ? ky_remote_connect(fd, path) : 0;
+	int fd = open_socket(), ret = fd >= 0 ? ky_control_socket_connect(fd, path) : 0;
 
 	if (fd >= 0)
 		close(fd);
@@ -36,7 +36,7 @@ static bool is_dead(const char *path)
 }
 
 /* Our process id, and "-2" and so on when another recorder has that name. 0 or -errno. */
-static int bind_name(struct ky_remote_server *server, const char *directory)
+static int bind_name(struct ky_control_socket_server *server, const char *directory)
 {
 	struct sockaddr_un to;
 	int ret = -EADDRINUSE;
@@ -50,7 +50,7 @@ static int bind_name(struct ky_remote_server *server, const char *directory)
 			 number);
 		if (is_dead(server->path))
 			(void)unlink(server->path);
-		ret = ky_remote_address(&to, server->path);
+		ret = ky_control_socket_address(&to, server->path);
 		if (!ret && bind(server->listen_fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
 			ret = -errno;
 	}
@@ -60,7 +60,7 @@ static int bind_name(struct ky_remote_server *server, const char *directory)
 }
 
 /* What killed recorders left. */
-static int clean(void *data, const struct ky_remote_place *place)
+static int clean(void *data, const struct ky_control_socket_place *place)
 {
 	if (place->is_own && is_dead(place->path))
 		(void)unlink(place->path);
@@ -77,7 +77,7 @@ static time_t now_s(void)
 	return now.tv_sec;
 }
 
-static int watch(const struct ky_remote_server *server, int fd)
+static int watch(const struct ky_control_socket_server *server, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -85,7 +85,7 @@ static int watch(const struct ky_remote_server *server, int fd)
 }
 
 /* The timer is for the oldest client, which is the first. */
-static void set_timer(const struct ky_remote_server *server)
+static void set_timer(const struct ky_control_socket_server *server)
 {
 	struct itimerspec spec = {0};
 
@@ -95,7 +95,7 @@ static void set_timer(const struct ky_remote_server *server)
 }
 
 /* Returns its descriptor, which is the caller's now. */
-static int forget_client(struct ky_remote_server *server, unsigned int i)
+static int forget_client(struct ky_control_socket_server *server, unsigned int i)
 {
 	int fd = server->clients[i].fd;
 
@@ -107,21 +107,21 @@ static int forget_client(struct ky_remote_server *server, unsigned int i)
 	return fd;
 }
 
-void ky_remote_add_client(struct ky_remote_server *server, int fd)
+void ky_control_socket_add_client(struct ky_control_socket_server *server, int fd)
 {
 	/* The one that has been silent for the longest goes. */
-	if (server->n_clients == KY_REMOTE_CLIENTS_MAX)
+	if (server->n_clients == KY_CONTROL_SOCKET_CLIENTS_MAX)
 		close(forget_client(server, 0));
-	if (!ky_remote_is_of(fd, geteuid()) || watch(server, fd) < 0) {
+	if (!ky_control_socket_is_of(fd, geteuid()) || watch(server, fd) < 0) {
 		close(fd);
 		return;
 	}
 	server->clients[server->n_clients++] =
-		(struct ky_remote_client){.fd = fd, .until_s = now_s() + SILENCE_S};
+		(struct ky_control_socket_client){.fd = fd, .until_s = now_s() + SILENCE_S};
 	set_timer(server);
 }
 
-static void drop_silent(struct ky_remote_server *server)
+static void drop_silent(struct ky_control_socket_server *server)
 {
 	while (server->n_clients && server->clients[0].until_s <= now_s())
 		close(forget_client(server, 0));
@@ -130,7 +130,8 @@ static void drop_silent(struct ky_remote_server *server)
 }
 
 /* Whether @fd, a client's, has sent a request. */
-static bool hear(struct ky_remote_server *server, int fd, struct ky_remote_message *request)
+static bool hear(struct ky_control_socket_server *server, int fd,
+		 struct ky_control_socket_message *request)
 {
 	unsigned int i = 0;
 	int ret;
@@ -139,7 +140,7 @@ static bool hear(struct ky_remote_server *server, int fd, struct ky_remote_messa
 		i++;
 	if (i == server->n_clients)
 		return false;
-	ret = ky_remote_receive(fd, request);
+	ret = ky_control_socket_receive(fd, request);
 	if (ret < 0)
 		close(forget_client(server, i));
 	else if (ret > 0)
@@ -149,9 +150,9 @@ static bool hear(struct ky_remote_server *server, int fd, struct ky_remote_messa
 
 /* ---- the server ----------------------------------------------------------------------- */
 
-int ky_remote_init(struct ky_remote_server *server)
+int ky_control_socket_init(struct ky_control_socket_server *server)
 {
-	*server = (struct ky_remote_server){
+	*server = (struct ky_control_socket_server){
 		.listen_fd = -1,
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 		.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
@@ -162,9 +163,9 @@ int ky_remote_init(struct ky_remote_server *server)
 	return 0;
 }
 
-static int make_socket(struct ky_remote_server *server)
+static int make_socket(struct ky_control_socket_server *server)
 {
-	int ret = ky_remote_init(server);
+	int ret = ky_control_socket_init(server);
 
 	if (ret < 0)
 		return ret;
@@ -172,7 +173,7 @@ static int make_socket(struct ky_remote_server *server)
 	return server->listen_fd < 0 || watch(server, server->listen_fd) < 0 ? -errno : 0;
 }
 
-int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
+int ky_control_socket_open(struct ky_control_socket_server *server, struct kymo_error *err)
 {
 	char directory[KY_SESSION_PATH_MAX + 1];
 	int ret = make_socket(server);
@@ -180,7 +181,7 @@ int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
 
 	if (ret < 0)
 		return ky_error_errno(err, -ret, "cannot make a socket");
-	(void)ky_remote_each(clean, NULL);
+	(void)ky_control_socket_each(clean, NULL);
 	ret = -ENOENT;
 	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
 		int made = ky_user_recordings_make(directory, err);
@@ -191,7 +192,7 @@ int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
 		ret = bind_name(server, directory);
 		umask(mask);
 	}
-	if (!ret && listen(server->listen_fd, KY_REMOTE_CLIENTS_MAX) < 0)
+	if (!ret && listen(server->listen_fd, KY_CONTROL_SOCKET_CLIENTS_MAX) < 0)
 		ret = -errno;
 	if (ret < 0) {
 		ret = ky_error_errno(err, -ret, "cannot listen for requests");
@@ -201,15 +202,16 @@ int ky_remote_open(struct ky_remote_server *server, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-int ky_remote_fd(const struct ky_remote_server *server)
+int ky_control_socket_fd(const struct ky_control_socket_server *server)
 {
 	return server->epoll_fd;
 }
 
-bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *request)
+bool ky_control_socket_take(struct ky_control_socket_server *server,
+			    struct ky_control_socket_message *request)
 {
-	struct epoll_event events[KY_REMOTE_CLIENTS_MAX + 2];
-	int n = epoll_wait(server->epoll_fd, events, KY_REMOTE_CLIENTS_MAX + 2, 0);
+	struct epoll_event events[KY_CONTROL_SOCKET_CLIENTS_MAX + 2];
+	int n = epoll_wait(server->epoll_fd, events, KY_CONTROL_SOCKET_CLIENTS_MAX + 2, 0);
 	bool found = false;
 
 	for (int i = 0; i < n && !found; i++) {
@@ -220,7 +222,7 @@ bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *r
 		} else if (fd == server->listen_fd) {
 			fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 			if (fd >= 0)
-				ky_remote_add_client(server, fd);
+				ky_control_socket_add_client(server, fd);
 		} else {
 			found = hear(server, fd, request);
 		}
@@ -228,7 +230,8 @@ bool ky_remote_take(struct ky_remote_server *server, struct ky_remote_message *r
 	return found;
 }
 
-void ky_remote_answer(struct ky_remote_server *server, const struct ky_remote_message *answer)
+void ky_control_socket_answer(struct ky_control_socket_server *server,
+			      const struct ky_control_socket_message *answer)
 {
 	/* A client that does not wait for it does not get it. */
 	(void)send(server->client_fd, answer->text, answer->len, MSG_NOSIGNAL);
@@ -243,7 +246,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void ky_remote_close(struct ky_remote_server *server)
+void ky_control_socket_close(struct ky_control_socket_server *server)
 {
 	char *slash = strrchr(server->path, '/');
 

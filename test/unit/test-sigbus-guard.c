@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "os/guard.h"
+#include "os/sigbus-guard.h"
 
 #define PAGES 8
 
@@ -41,14 +41,14 @@ static const volatile char *map(int *fd)
 
 static void unmap(const volatile char *data, int fd)
 {
-	ky_guard_remove((const void *)(uintptr_t)data, PAGES * page);
+	ky_sigbus_guard_remove((const void *)(uintptr_t)data, PAGES * page);
 	munmap((void *)(uintptr_t)data, PAGES * page);
 	close(fd);
 }
 
 static bool hit(const volatile char *data)
 {
-	return ky_guard_hit((const void *)(uintptr_t)data, PAGES * page);
+	return ky_sigbus_guard_hit((const void *)(uintptr_t)data, PAGES * page);
 }
 
 static void *read_all(void *arg)
@@ -66,8 +66,8 @@ static void missing_bytes_are_zeros(void **state)
 	int fd, other_fd;
 	const volatile char *data = map(&fd), *other = map(&other_fd);
 
-	assert_int_equal(ky_guard_add((const void *)(uintptr_t)data, PAGES * page), 0);
-	assert_int_equal(ky_guard_add((const void *)(uintptr_t)other, PAGES * page), 0);
+	assert_int_equal(ky_sigbus_guard_add((const void *)(uintptr_t)data, PAGES * page), 0);
+	assert_int_equal(ky_sigbus_guard_add((const void *)(uintptr_t)other, PAGES * page), 0);
 	assert_int_equal((uintptr_t)read_all((void *)(uintptr_t)data), PAGES * page);
 	assert_false(hit(data));
 	assert_int_equal(ftruncate(fd, (off_t)(2 * page)), 0);
@@ -88,7 +88,8 @@ static void several_threads_meet_it_at_once(void **state)
 	for (int round = 0; round < 50; round++) {
 		const volatile char *data = map(&fd);
 
-		assert_int_equal(ky_guard_add((const void *)(uintptr_t)data, PAGES * page), 0);
+		assert_int_equal(ky_sigbus_guard_add((const void *)(uintptr_t)data, PAGES * page),
+				 0);
 		assert_int_equal(ftruncate(fd, (off_t)page), 0);
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(pthread_create(&threads[i], NULL, read_all,
@@ -121,7 +122,7 @@ static void other_handlers_keep_their_work(void **state)
 	const volatile char *data = map(&fd), *other = map(&other_fd);
 
 	assert_int_equal(sigaction(SIGBUS, &mine, &original), 0);
-	assert_int_equal(ky_guard_add((const void *)(uintptr_t)data, PAGES * page), 0);
+	assert_int_equal(ky_sigbus_guard_add((const void *)(uintptr_t)data, PAGES * page), 0);
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(ftruncate(other_fd, 0), 0);
 	faulted = NULL;
@@ -143,7 +144,8 @@ static void more_ranges_than_one_chunk_holds(void **state)
 
 	for (int i = 0; i < 200; i++) {
 		data[i] = map(&fds[i]);
-		assert_int_equal(ky_guard_add((const void *)(uintptr_t)data[i], PAGES * page), 0);
+		assert_int_equal(
+			ky_sigbus_guard_add((const void *)(uintptr_t)data[i], PAGES * page), 0);
 	}
 	assert_int_equal(ftruncate(fds[199], 0), 0);
 	assert_int_equal(data[199][0], 0);

@@ -7,8 +7,8 @@
  * The events' formats are this boot's: it must be the same kernel that recorded.
  * Threads: one at a time per instance.
  */
-#ifndef KY_RECORD_BOOT_H
-#define KY_RECORD_BOOT_H
+#ifndef KY_RECORD_PERSISTENT_RING_H
+#define KY_RECORD_PERSISTENT_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,13 +17,13 @@
 
 #include "base/log.h"
 
-struct ky_boot_stats {
+struct ky_persistent_ring_stats {
 	uint64_t events, lost, bad;
 };
 
 /* Is @dir a tracefs instance? And one that lies in reserved memory? */
-bool ky_boot_is_instance(const char *dir);
-bool ky_boot_is_mapped(const char *dir);
+bool ky_persistent_ring_is_instance(const char *dir);
+bool ky_persistent_ring_is_mapped(const char *dir);
 
 /*
  * Make a trace, OUTPUT/kernel, of what the boot before left in instance @dir. It is taken out of the ring: on
@@ -31,7 +31,7 @@ bool ky_boot_is_mapped(const char *dir);
  * 0; KYMO_E_STATE: the instance is recording, or has nothing of the boot before; KYMO_E_PERMISSION,
  * KYMO_E_INVALID (the output), KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_MEMORY. @stats: whenever there was something.
  */
-int ky_boot_recover(const char *dir, const char *output, const struct ky_log *log,
-		    struct ky_boot_stats *stats, struct kymo_error *err);
+int ky_persistent_ring_recover(const char *dir, const char *output, const struct ky_log *log,
+			       struct ky_persistent_ring_stats *stats, struct kymo_error *err);
 
 #endif

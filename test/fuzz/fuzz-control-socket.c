@@ -11,25 +11,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "record/control/remote-internal.h"
+#include "record/control/control-socket-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- words ---- */
 
 /* Words that are added again make the same message, as far as the words went. */
-static void check_words(const struct ky_remote_message *message)
+static void check_words(const struct ky_control_socket_message *message)
 {
-	static struct ky_remote_message again;
+	static struct ky_control_socket_message again;
 	const char *word;
 	size_t at = 0, before;
 
 	again.len = 0;
-	for (before = 0; (word = ky_remote_next(message, &at)); before = at) {
+	for (before = 0; (word = ky_control_socket_next(message, &at)); before = at) {
 		if (word != message->text + before || at <= before || at > message->len ||
 		    strlen(word) + 1 != at - before)
 			abort();
-		ky_remote_add(&again, word);
+		ky_control_socket_add(&again, word);
 	}
 	if (before > message->len || again.len != before ||
 	    memcmp(again.text, message->text, before) != 0)
@@ -43,30 +43,30 @@ static void check_words(const struct ky_remote_message *message)
 
 static void try_request(const uint8_t *data, size_t size)
 {
-	static struct ky_remote_message request, answer;
-	struct ky_remote_server server;
+	static struct ky_control_socket_message request, answer;
+	struct ky_control_socket_server server;
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		abort();
-	if (ky_remote_init(&server) < 0)
+	if (ky_control_socket_init(&server) < 0)
 		abort();
-	ky_remote_add_client(&server, fds[0]);
+	ky_control_socket_add_client(&server, fds[0]);
 	if (send(fds[1], data, size, MSG_NOSIGNAL) != (ssize_t)size)
 		shutdown(fds[1], SHUT_RDWR);
-	if (ky_remote_take(&server, &request)) {
+	if (ky_control_socket_take(&server, &request)) {
 		if (request.len != size || memcmp(request.text, data, size) != 0)
 			abort();
 		check_words(&request);
 		answer.len = 0;
-		ky_remote_add(&answer, "ok");
-		ky_remote_answer(&server, &answer);
+		ky_control_socket_add(&answer, "ok");
+		ky_control_socket_answer(&server, &answer);
 	} else if (size && size <= sizeof(request.text)) {
 		abort();
 	}
 	if (server.client_fd >= 0)
 		abort();
-	ky_remote_close(&server);
+	ky_control_socket_close(&server);
 	close(fds[1]);
 }
 
@@ -74,7 +74,7 @@ static void try_request(const uint8_t *data, size_t size)
 
 static void try_answer(const uint8_t *data, size_t size)
 {
-	static struct ky_remote_message answer;
+	static struct ky_control_socket_message answer;
 	struct kymo_error err = {0};
 	int ret;
 
@@ -82,7 +82,7 @@ static void try_answer(const uint8_t *data, size_t size)
 	if (answer.len)
 		memcpy(answer.text, data, answer.len);
 	check_words(&answer);
-	ret = ky_remote_result(&answer, &err);
+	ret = ky_control_socket_result(&answer, &err);
 	if (ret < 0 ? ret != KYMO_E_STATE || !memchr(err.message, 0, sizeof(err.message))
 		    : answer.len < 3 || memcmp(answer.text, "ok", 3) != 0)
 		abort();

@@ -12,19 +12,19 @@
  *
  * Threads: any. The handler takes no lock and calls mmap() only.
  */
-#ifndef KY_OS_GUARD_H
-#define KY_OS_GUARD_H
+#ifndef KY_OS_SIGBUS_GUARD_H
+#define KY_OS_SIGBUS_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Guard the mapping of a file at @data. 0 or KYMO_E_MEMORY. */
-int ky_guard_add(const void *data, size_t size_bytes);
+int ky_sigbus_guard_add(const void *data, size_t size_bytes);
 
 /* Before unmapping or moving: forget every guard that begins in this range. */
-void ky_guard_remove(const void *data, size_t size_bytes);
+void ky_sigbus_guard_remove(const void *data, size_t size_bytes);
 
 /* Has some byte in this range been missing? Never again false until the guard is removed. */
-bool ky_guard_hit(const void *data, size_t size_bytes);
+bool ky_sigbus_guard_hit(const void *data, size_t size_bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A ring of the boot before becomes a raw recording, and that a trace: a session that only reads. */
-#include "record/kernel/boot.h"
+#include "record/kernel/persistent-ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,14 +24,14 @@ static bool has(const char *dir, const char *name)
 	       access(path, F_OK) == 0;
 }
 
-bool ky_boot_is_instance(const char *dir)
+bool ky_persistent_ring_is_instance(const char *dir)
 {
 	return has(dir, "tracing_on") && has(dir, "per_cpu") && has(dir, "set_event");
 }
 
-bool ky_boot_is_mapped(const char *dir)
+bool ky_persistent_ring_is_mapped(const char *dir)
 {
-	return ky_boot_is_instance(dir) && has(dir, "last_boot_info");
+	return ky_persistent_ring_is_instance(dir) && has(dir, "last_boot_info");
 }
 
 /* ---- the instance --------------------------------------------------------------------- */
@@ -255,8 +255,8 @@ static int make_raw(const char *dir, const char *output, const struct ky_log *lo
 	return ret < 0 ? ret : closed;
 }
 
-int ky_boot_recover(const char *dir, const char *output, const struct ky_log *log,
-		    struct ky_boot_stats *stats, struct kymo_error *err)
+int ky_persistent_ring_recover(const char *dir, const char *output, const struct ky_log *log,
+			       struct ky_persistent_ring_stats *stats, struct kymo_error *err)
 {
 	struct ky_raw_stats raw = {0};
 	uint64_t bytes = 0;
