@@ -16,7 +16,7 @@
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/encode/packet-writer.h"
 #include "ctf/tsdl/tsdl.h"
-#include "store/writer.h"
+#include "store/directory-store.h"
 
 #define PACKET_BYTES   (1u << 20)
 #define PACKET_MIN     (1u << 12)
@@ -270,7 +270,7 @@ static bool describe(struct ky_trace_class *trace, const struct flavour *flavour
 	return true;
 }
 
-static int write_metadata(struct ky_packet_sink *sink, const struct flavour *flavour,
+static int write_metadata(struct ky_store_trace *sink, const struct flavour *flavour,
 			  struct kymo_error *err)
 {
 	struct ky_trace_class *trace = ky_trace_class_new();
@@ -285,7 +285,7 @@ static int write_metadata(struct ky_packet_sink *sink, const struct flavour *fla
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_write(trace, &text, &len, err);
 	if (ret == KYMO_OK)
-		ret = sink->ops->metadata(sink, text, len, err);
+		ret = ky_store_metadata(sink, text, len, err);
 	free(text);
 	ky_trace_class_free(trace);
 	return ret;
@@ -293,7 +293,7 @@ static int write_metadata(struct ky_packet_sink *sink, const struct flavour *fla
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static int send_packet(struct ky_packet_sink *sink, struct cpu *cpu, struct kymo_error *err)
+static int send_packet(struct ky_store_trace *sink, struct cpu *cpu, struct kymo_error *err)
 {
 	struct ky_packet_writer *w = &cpu->writer;
 	uint64_t content_bits = (uint64_t)w->used_bytes * 8;
@@ -308,7 +308,7 @@ static int send_packet(struct ky_packet_sink *sink, struct cpu *cpu, struct kymo
 		.stream_id = w->stream_id,
 	};
 
-	return sink->ops->packet(sink, cpu->number, &out, err);
+	return ky_store_packet(sink, cpu->number, &out, err);
 }
 
 static uint32_t pick_kind(struct cpu *cpu)
@@ -320,7 +320,7 @@ static uint32_t pick_kind(struct cpu *cpu)
 	return kind;
 }
 
-static int write_event(struct ky_packet_sink *sink, struct cpu *cpu, uint32_t n_cpus,
+static int write_event(struct ky_store_trace *sink, struct cpu *cpu, uint32_t n_cpus,
 		       struct kymo_error *err)
 {
 	uint32_t kind = pick_kind(cpu);
@@ -344,7 +344,7 @@ static int write_event(struct ky_packet_sink *sink, struct cpu *cpu, uint32_t n_
 	return KYMO_OK;
 }
 
-static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, const struct order *order,
+static int write_streams(struct ky_store_trace *sink, struct cpu *cpus, const struct order *order,
 			 struct kymo_error *err)
 {
 	char name[32];
@@ -357,7 +357,7 @@ static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, const st
 					  order->flavour->compact) < 0)
 			return ky_error_nomem(err);
 		snprintf(name, sizeof(name), "channel0_%u", i);
-		ret = cpu->number = sink->ops->stream(sink, name, err);
+		ret = cpu->number = ky_store_stream(sink, name, err);
 		cpu->cycles = START_CYCLES + i * 37;
 		cpu->random = UINT64_C(0x9e3779b97f4a7c15) * (i + 1);
 		cpu->tid = i;
@@ -376,17 +376,17 @@ static int write_streams(struct ky_packet_sink *sink, struct cpu *cpus, const st
 static int make_trace(const char *path, const struct order *order, struct kymo_error *err)
 {
 	struct cpu *cpus = calloc(order->n_cpus, sizeof(*cpus));
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	int ret, closed;
 
 	if (!cpus)
 		return ky_error_nomem(err);
-	ret = ky_dir_sink_open(path, &sink, err);
+	ret = ky_directory_trace_open(path, false, &sink, err);
 	if (ret == KYMO_OK) {
 		ret = write_metadata(sink, order->flavour, err);
 		if (ret == KYMO_OK)
 			ret = write_streams(sink, cpus, order, err);
-		closed = sink->ops->close(sink, ret < 0 ? NULL : err);
+		closed = ky_store_close(sink, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : closed;
 	}
 	free(cpus);

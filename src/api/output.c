@@ -51,7 +51,7 @@ static int add_output(struct kymo_writer *writer, struct kymo_output *output, co
 	if (ky_vec_reserve(&writer->outputs, 1) < 0)
 		ret = ky_error_nomem(err);
 	else
-		ret = output->number = writer->sink->ops->stream(writer->sink, name, err);
+		ret = output->number = ky_store_stream(writer->packets, name, err);
 	if (ret >= 0)
 		writer->outputs.data[writer->outputs.len++] = output;
 	pthread_mutex_unlock(&writer->lock);
@@ -70,7 +70,7 @@ int kymo_output_open(struct kymo_writer *writer, struct kymo_stream_def *stream,
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "kymo_output_open() wants a writer, a stream of its own and "
 				    "a name");
-	if (!writer->sink)
+	if (!writer->packets)
 		return ky_error_set(err, KYMO_E_STATE, "the writer is not open");
 	if (writer->code != KYMO_OK) {
 		if (err)
@@ -108,7 +108,7 @@ static int send_packet(struct kymo_output *output, uint64_t end_cycles, struct k
 	int ret;
 
 	pthread_mutex_lock(&writer->lock);
-	ret = writer->sink->ops->packet(writer->sink, output->number, &out, err);
+	ret = ky_store_packet(writer->packets, output->number, &out, err);
 	pthread_mutex_unlock(&writer->lock);
 	if (ret < 0) {
 		/* It never was; the next one that can be written tells what is missing. */

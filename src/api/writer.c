@@ -12,6 +12,7 @@
 #include "ctf/ctf2/ctf2-write.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"
+#include "store/directory-store.h"
 
 /* The size of the first version's options. */
 #define OPTIONS_MIN offsetof(struct kymo_writer_options, atomic)
@@ -128,7 +129,7 @@ static int write_metadata(struct kymo_writer *writer, struct kymo_error *err)
 
 	ret = (ctf2 ? ky_ctf2_write : ky_tsdl_write)(writer->trace, &text, &len, err);
 	if (ret == KYMO_OK)
-		ret = writer->sink->ops->metadata(writer->sink, text, len, err);
+		ret = ky_store_metadata(writer->packets, text, len, err);
 	free(text);
 	return ret;
 }
@@ -138,8 +139,7 @@ static int open_trace(struct kymo_writer *writer, const char *path, struct kymo_
 	int ret = finish_model(writer, err);
 
 	if (ret == KYMO_OK)
-		ret = (writer->options.atomic ? ky_dir_sink_open_atomic
-					      : ky_dir_sink_open)(path, &writer->sink, err);
+		ret = ky_directory_trace_open(path, writer->options.atomic, &writer->packets, err);
 	if (ret == KYMO_OK)
 		ret = write_metadata(writer, err);
 	return ret;
@@ -193,10 +193,10 @@ int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err)
 			ret = here;
 	}
 	/* What could not be opened, or not be written, is not whole. */
-	if (writer->sink && writer->options.atomic && (ret < 0 || writer->code != KYMO_OK)) {
-		ky_dir_sink_abort(writer->sink);
-	} else if (writer->sink) {
-		here = writer->sink->ops->close(writer->sink, ret < 0 ? NULL : err);
+	if (writer->packets && writer->options.atomic && (ret < 0 || writer->code != KYMO_OK)) {
+		ky_store_discard(writer->packets);
+	} else if (writer->packets) {
+		here = ky_store_close(writer->packets, ret < 0 ? NULL : err);
 		if (ret == KYMO_OK)
 			ret = here;
 	}
@@ -210,7 +210,7 @@ void kymo_writer_abort(struct kymo_writer *writer)
 		return;
 	ky_vec_foreach(&writer->outputs, output)
 		ky_output_free(*output);
-	if (writer->sink)
-		ky_dir_sink_abort(writer->sink);
+	if (writer->packets)
+		ky_store_discard(writer->packets);
 	release(writer);
 }

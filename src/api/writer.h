@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "ctf/model/model.h"
 #include "ctf/encode/packet-writer.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 /* Deeper structures than this nobody needs; recursion stays bounded. */
 #define KY_DEFINE_MAX_DEPTH 16
@@ -95,8 +95,8 @@ struct kymo_writer {
 	struct kymo_error first;
 	KY_VEC(struct kymo_stream_def *) streams;
 	KY_VEC(struct kymo_event_def *) events;
-	struct ky_packet_sink *sink; /* NULL until opened */
-	pthread_mutex_t lock;	     /* of sink and outputs */
+	struct ky_store_trace *packets; /* NULL until opened */
+	pthread_mutex_t lock;		/* of sink and outputs */
 	KY_VEC(struct kymo_output *) outputs;
 	bool tried; /* to open */
 };

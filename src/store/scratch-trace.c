@@ -12,15 +12,15 @@
 #include "base/error.h"
 #include "os/file.h"
 
-struct scratch_sink {
-	struct ky_packet_sink base;
+struct scratch_writer {
+	struct ky_store_trace base;
 	struct ky_scratch_trace *trace;
 	char directory[PATH_MAX];
 };
 
-static struct scratch_sink *scratch_sink(struct ky_packet_sink *base)
+static struct scratch_writer *scratch_writer(struct ky_store_trace *base)
 {
-	return (struct scratch_sink *)base;
+	return (struct scratch_writer *)base;
 }
 
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace)
@@ -34,22 +34,22 @@ void ky_scratch_trace_fini(struct ky_scratch_trace *trace)
 }
 
 /* The traces may be larger than memory, which /tmp often is. */
-static void choose_directory(struct scratch_sink *sink)
+static void choose_directory(struct scratch_writer *writer)
 {
 	const char *choices[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 	const char *chosen = choices[0];
 
 	for (size_t i = 1; (!chosen || !*chosen) && i < sizeof(choices) / sizeof(choices[0]); i++)
 		chosen = access(choices[i], W_OK | X_OK) == 0 ? choices[i] : NULL;
-	snprintf(sink->directory, sizeof(sink->directory), "%s", chosen ? chosen : "/tmp");
+	snprintf(writer->directory, sizeof(writer->directory), "%s", chosen ? chosen : "/tmp");
 }
 
-static int sink_error(const struct scratch_sink *sink, int errnum, const char *what,
-		      struct kymo_error *err)
+static int writer_error(const struct scratch_writer *writer, int errnum, const char *what,
+			struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
 
-	ky_error_path(err, sink->directory);
+	ky_error_path(err, writer->directory);
 	ky_error_hint(
 		err,
 		errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG
@@ -73,30 +73,30 @@ static int open_unnamed(const char *directory)
 	return fd;
 }
 
-static int scratch_stream(struct ky_packet_sink *base, const char *name, struct kymo_error *err)
+static int scratch_stream(struct ky_store_trace *base, const char *name, struct kymo_error *err)
 {
-	struct scratch_sink *sink = scratch_sink(base);
+	struct scratch_writer *writer = scratch_writer(base);
 	struct ky_scratch_stream stream = {.name = strdup(name), .fd = -1};
 
 	if (!stream.name)
 		return ky_error_nomem(err);
-	stream.fd = open_unnamed(sink->directory);
+	stream.fd = open_unnamed(writer->directory);
 	if (stream.fd < 0) {
 		free(stream.name);
-		return sink_error(sink, errno, "create a temporary file", err);
+		return writer_error(writer, errno, "create a temporary file", err);
 	}
-	if (ky_vec_push(&sink->trace->streams, stream) < 0) {
+	if (ky_vec_push(&writer->trace->streams, stream) < 0) {
 		close(stream.fd);
 		free(stream.name);
 		return ky_error_nomem(err);
 	}
-	return (int)sink->trace->streams.len - 1;
+	return (int)writer->trace->streams.len - 1;
 }
 
-static int scratch_packet(struct ky_packet_sink *base, int number,
+static int scratch_packet(struct ky_store_trace *base, int number,
 			  const struct ky_packet_out *packet, struct kymo_error *err)
 {
-	struct scratch_sink *sink = scratch_sink(base);
+	struct scratch_writer *writer = scratch_writer(base);
 	struct iovec parts[] = {
 		{(void *)packet->head, packet->head_bytes},
 		{(void *)packet->data, packet->size_bytes - packet->head_bytes},
@@ -104,55 +104,88 @@ static int scratch_packet(struct ky_packet_sink *base, int number,
 	struct ky_scratch_stream *stream;
 	int ret;
 
-	if (number < 0 || (size_t)number >= sink->trace->streams.len)
+	if (number < 0 || (size_t)number >= writer->trace->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
-	stream = &sink->trace->streams.data[number];
+	stream = &writer->trace->streams.data[number];
 	ret = ky_writev_all(stream->fd, parts, 2);
 	if (ret < 0) {
 		/* Half a packet would be damage for its reader. */
 		(void)!ftruncate(stream->fd, (off_t)stream->size_bytes);
-		return sink_error(sink, -ret, "write a temporary file", err);
+		return writer_error(writer, -ret, "write a temporary file", err);
 	}
 	stream->size_bytes += packet->size_bytes;
 	base->bytes_written += packet->size_bytes;
 	return KYMO_OK;
 }
 
-static int scratch_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
+static int scratch_metadata(struct ky_store_trace *base, const char *text, size_t len_bytes,
 			    struct kymo_error *err)
 {
-	struct ky_strbuf *metadata = &scratch_sink(base)->trace->metadata;
+	struct ky_strbuf *metadata = &scratch_writer(base)->trace->metadata;
 
 	ky_strbuf_clear(metadata);
 	ky_strbuf_add(metadata, text, len_bytes);
 	return ky_strbuf_failed(metadata) ? ky_error_nomem(err) : KYMO_OK;
 }
 
-static int scratch_close(struct ky_packet_sink *base, struct kymo_error *err)
+static int scratch_close(struct ky_store_trace *base, struct kymo_error *err)
 {
 	(void)err;
 	free(base);
 	return KYMO_OK;
 }
 
-static const struct ky_packet_sink_ops scratch_ops = {
+static const struct ky_store_trace_ops scratch_ops = {
 	.stream = scratch_stream,
 	.packet = scratch_packet,
 	.metadata = scratch_metadata,
 	.close = scratch_close,
 };
 
-int ky_scratch_sink_open(struct ky_scratch_trace *trace, struct ky_packet_sink **out,
-			 struct kymo_error *err)
+/* ---- the store ------------------------------------------------------------------------ */
+
+struct scratch_store {
+	struct ky_packet_store base;
+	struct ky_scratch_trace *trace;
+};
+
+static int scratch_open(struct ky_packet_store *base, const struct ky_store_place *place,
+			struct ky_store_trace **out, struct kymo_error *err)
 {
-	struct scratch_sink *sink = calloc(1, sizeof(*sink));
+	struct scratch_writer *writer = calloc(1, sizeof(*writer));
+
+	(void)place;
+	*out = NULL;
+	if (!writer)
+		return ky_error_nomem(err);
+	writer->base.ops = &scratch_ops;
+	writer->trace = ((struct scratch_store *)base)->trace;
+	choose_directory(writer);
+	*out = &writer->base;
+	return KYMO_OK;
+}
+
+static void scratch_store_free(struct ky_packet_store *base)
+{
+	free(base);
+}
+
+static const struct ky_packet_store_ops scratch_store_ops = {
+	.open = scratch_open,
+	.free = scratch_store_free,
+};
+
+int ky_scratch_store_open(struct ky_scratch_trace *trace, struct ky_packet_store **out,
+			  struct kymo_error *err)
+{
+	struct scratch_store *store = calloc(1, sizeof(*store));
 
 	*out = NULL;
-	if (!sink)
+	if (!store)
 		return ky_error_nomem(err);
-	sink->base.ops = &scratch_ops;
-	sink->trace = trace;
-	choose_directory(sink);
-	*out = &sink->base;
+	store->base.ops = &scratch_store_ops;
+	store->base.name = (char *)"temporary files";
+	store->trace = trace;
+	*out = &store->base;
 	return KYMO_OK;
 }

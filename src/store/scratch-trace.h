@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace that exists only as long as somebody reads it: its streams are files without a name, which the file system
- * takes back when they are closed, whatever ends the process. It is written as a packet sink, and read
+ * takes back when they are closed, whatever ends the process. It is written through a packet store, and read
  * at a path of the reader's choice (struct ky_trace_options).
  *
  * Threads: one at a time per trace.
@@ -11,7 +11,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 struct ky_scratch_stream {
 	char *name; /* "channel0_1" */
@@ -33,10 +33,11 @@ struct ky_scratch_trace {
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace);
 
 /*
- * A sink whose packets become @trace's, which must outlive it. The files are in the directory that TMPDIR names, else
- * in /var/tmp (or /tmp). 0 or KYMO_E_MEMORY; a disk that is full is the error of the packet that does not fit.
+ * A store for one trace, whatever its path: its packets become @trace's, which must outlive the store. The files are in
+ * the directory that TMPDIR names, else in /var/tmp (or /tmp). 0 or KYMO_E_MEMORY; a full disk is the error of the packet
+ * that does not fit.
  */
-int ky_scratch_sink_open(struct ky_scratch_trace *trace, struct ky_packet_sink **sink,
-			 struct kymo_error *err);
+int ky_scratch_store_open(struct ky_scratch_trace *trace, struct ky_packet_store **store,
+			  struct kymo_error *err);
 
 #endif

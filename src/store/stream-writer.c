@@ -76,9 +76,9 @@ static struct ky_stream_writer *stream_new(const struct ky_trace_dir *dir, const
 	return NULL;
 }
 
-static void index_name(const struct ky_stream_writer *stream, char name[NAME_MAX + 1])
+static void index_name(const char *stream, char name[NAME_MAX + 1])
 {
-	snprintf(name, NAME_MAX + 1, "%s.idx", stream->name);
+	snprintf(name, NAME_MAX + 1, "%s.idx", stream);
 }
 
 static bool name_ok(const char *name)
@@ -99,7 +99,7 @@ static int stream_files(struct ky_stream_writer *stream, struct kymo_error *err)
 	if (stream->fd < 0)
 		return ky_trace_dir_error(stream->dir, "", stream->name, errno,
 					  "create the stream file", err);
-	index_name(stream, idx);
+	index_name(stream->name, idx);
 	stream->index_fd = ky_file_open(stream->dir->index_fd, idx, flags, 0600);
 	if (stream->index_fd < 0)
 		return ky_trace_dir_error(stream->dir, "index/", idx, errno,
@@ -255,20 +255,30 @@ int ky_stream_writer_list(struct ky_stream_writer *stream, const struct ky_packe
 	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(stream, err) : KYMO_OK;
 }
 
+int ky_stream_writer_flush(struct ky_stream_writer *stream, struct kymo_error *err)
+{
+	int ret = stream->blocks ? ky_block_file_wait(stream->blocks) : 0;
+
+	if (ret < 0)
+		return ky_trace_dir_error(stream->dir, "", stream->name, -ret, "write a packet",
+					  err);
+	return stream->n_entries ? flush_index(stream, err) : KYMO_OK;
+}
+
 /* ---- the end -------------------------------------------------------------------------- */
 
-static void remove_index(struct ky_stream_writer *stream)
+static void remove_index(const struct ky_trace_dir *dir, const char *stream)
 {
 	char idx[NAME_MAX + 1];
 
 	index_name(stream, idx);
-	(void)unlinkat(stream->dir->index_fd, idx, 0);
+	(void)unlinkat(dir->index_fd, idx, 0);
 }
 
-void ky_stream_writer_remove(struct ky_stream_writer *stream)
+void ky_stream_files_remove(const struct ky_trace_dir *dir, const char *name)
 {
-	(void)unlinkat(stream->dir->fd, stream->name, 0);
-	remove_index(stream);
+	(void)unlinkat(dir->fd, name, 0);
+	remove_index(dir, name);
 }
 
 /* All packets are in the file, or what could not be written is not spoken of. */
@@ -298,6 +308,6 @@ int ky_stream_writer_finish(struct ky_stream_writer *stream, struct kymo_error *
 					 "finish the stream file", err);
 	stream->fd = -1;
 	if (stream->no_index)
-		remove_index(stream);
+		remove_index(stream->dir, stream->name);
 	return ret;
 }

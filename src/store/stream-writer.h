@@ -11,7 +11,7 @@
 #define KY_STORE_STREAM_WRITER_H
 
 #include "store/trace-dir.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 struct ky_stream_writer;
 
@@ -31,9 +31,12 @@ int ky_stream_writer_put(struct ky_stream_writer *stream, struct ky_block_writer
 int ky_stream_writer_list(struct ky_stream_writer *stream, const struct ky_packet_out *packet,
 			  struct kymo_error *err);
 
+/* All packets and their index entries are in the files when it returns: it may wait for the disk. */
+int ky_stream_writer_flush(struct ky_stream_writer *stream, struct kymo_error *err);
+
 /* All packets are in the file, or what could not be written is not spoken of; ky_stream_writer_free() is still due. */
 int ky_stream_writer_finish(struct ky_stream_writer *stream, struct kymo_error *err);
-/* Its files go. */
-void ky_stream_writer_remove(struct ky_stream_writer *stream);
+/* Remove the files of stream @name from @dir. */
+void ky_stream_files_remove(const struct ky_trace_dir *dir, const char *name);
 
 #endif

@@ -180,12 +180,36 @@ void ky_trace_dir_remove(struct ky_trace_dir *dir)
 		(void)rmdir(dir->path);
 }
 
-void ky_trace_dir_fini(struct ky_trace_dir *dir)
+void ky_trace_dir_rest(struct ky_trace_dir *dir)
 {
 	if (dir->index_fd >= 0)
 		close(dir->index_fd);
 	if (dir->fd >= 0)
 		close(dir->fd);
+	dir->fd = dir->index_fd = -1;
+}
+
+int ky_trace_dir_wake(struct ky_trace_dir *dir, struct kymo_error *err)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+	int ret;
+
+	if (dir->fd >= 0)
+		return KYMO_OK;
+	dir->fd = ky_file_open(AT_FDCWD, dir->path, flags, 0);
+	if (dir->fd >= 0)
+		dir->index_fd = ky_file_open(dir->fd, "index", flags, 0);
+	if (dir->index_fd >= 0)
+		return KYMO_OK;
+	ret = ky_error_errno(err, errno, "cannot open the trace directory");
+	ky_error_path(err, dir->path);
+	ky_trace_dir_rest(dir);
+	return ret;
+}
+
+void ky_trace_dir_fini(struct ky_trace_dir *dir)
+{
+	ky_trace_dir_rest(dir);
 	free(dir->final_path);
 	free(dir->path);
 }

@@ -18,7 +18,7 @@ struct ky_trace_dir {
 	int fd, index_fd; /* of the directory, and of index/ in it */
 };
 
-/* See ky_dir_sink_open() and ky_dir_sink_open_atomic(). On failure @dir needs no ky_trace_dir_fini(). */
+/* See ky_directory_trace_open(): hidden is atomic. On failure @dir needs no ky_trace_dir_fini(). */
 int ky_trace_dir_make(struct ky_trace_dir *dir, const char *path, struct kymo_error *err);
 int ky_trace_dir_make_hidden(struct ky_trace_dir *dir, const char *path, struct kymo_error *err);
 
@@ -34,6 +34,11 @@ int ky_trace_dir_publish(struct ky_trace_dir *dir, struct kymo_error *err);
 
 /* The metadata, index/ and the directory, if it is ours, go; what others may have put there stays. */
 void ky_trace_dir_remove(struct ky_trace_dir *dir);
+
+/* Close the descriptors while nothing is written to the directory. */
+void ky_trace_dir_rest(struct ky_trace_dir *dir);
+/* Open the descriptors again that ky_trace_dir_rest() closed. 0, or negative with @err. */
+int ky_trace_dir_wake(struct ky_trace_dir *dir, struct kymo_error *err);
 
 /* Closes; nothing is removed. */
 void ky_trace_dir_fini(struct ky_trace_dir *dir);

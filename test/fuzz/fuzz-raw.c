@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put("raw/recording", data + 2, len);
 	put("raw/cpu0", data + 2 + len, size - 2 - len);
 	snprintf(output, sizeof(output), "%s/out", dir);
-	if (ky_raw_convert(dir, output, NULL, &stats, &err) < 0 && !err.message[0])
+	if (ky_raw_convert_to_directory(dir, output, NULL, &stats, &err) < 0 && !err.message[0])
 		abort();
 	(void)nftw(output, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	return 0;

@@ -22,6 +22,7 @@
 #include "os/file.h"
 #include "record/user/user-dump.h"
 #include "record/user/user-ring.h"
+#include "store/directory-store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* In memory: metadata is synced. */
 static char output[] = "/dev/shm/fuzz-user-ring-XXXXXX";
+static struct ky_packet_store *store; /* at output */
 static const uint8_t uuid[16] = "0123456789abcde";
 
 static uint64_t now(void)
@@ -214,7 +216,7 @@ static void remove_below(int at_fd, const char *name, uint64_t *bytes)
 static void record(struct kymo_ring_writer *writer, int fd, const uint8_t *data, size_t size)
 {
 	struct ky_user_ring_options options = {
-		.output = output, .subbuf_bytes = SUBBUF_BYTES, .n_subbufs = SUBBUFS};
+		.store = store, .subbuf_bytes = SUBBUF_BYTES, .n_subbufs = SUBBUFS};
 	static const struct ky_clock_record clock = {.kind = KY_CLOCK_RECORD_TSC,
 						     .frequency_hz = 999};
 	struct ky_user_ring *ring;
@@ -224,7 +226,7 @@ static void record(struct kymo_ring_writer *writer, int fd, const uint8_t *data,
 	if (ky_os_clock_init(&ticks, KY_OS_CLOCK_MONOTONIC, NULL) < 0)
 		abort();
 	if (data[0] & 4) {
-		options = (struct ky_user_ring_options){.output = output, .read_only = true};
+		options = (struct ky_user_ring_options){.store = store, .read_only = true};
 	}
 	if (ky_user_ring_open(fd, "fuzz", &options, &ring, &err) < 0)
 		return;
@@ -257,6 +259,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	if (strstr(output, "XXXXXX") && !mkdtemp(output))
+		abort();
+	if (!store && ky_directory_store_open(output, &store, NULL) < 0)
 		abort();
 	if (mkdir(output, 0700) < 0 && access(output, W_OK) < 0)
 		abort();

@@ -17,11 +17,13 @@
 #include <cmocka.h>
 
 #include "abi/user-packet.h"
+#include "failing-store.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/elf-file.h"
 #include "record/user/user-request.h"
 #include "record/user/user-ring.h"
+#include "store/directory-store.h"
 
 /* ---- filters ---- */
 
@@ -317,7 +319,7 @@ static int remove_tree(const char *path)
 static void test_ring_becomes_a_trace(void **state)
 {
 	char out[] = "/tmp/test-user-XXXXXX", path[300];
-	struct ky_user_ring_options options = {.output = out};
+	struct ky_user_ring_options options = {0};
 	struct kymo_ring_writer writer;
 	struct ky_user_ring *ring;
 	struct kymo_error err;
@@ -326,6 +328,7 @@ static void test_ring_becomes_a_trace(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(out));
+	assert_int_equal(ky_directory_store_open(out, &options.store, NULL), 0);
 	assert_int_equal(ky_user_ring_open(fd, "r", &options, &ring, &err), 0);
 	assert_int_equal(ky_user_ring_read(ring, false, &err), 1);
 	assert_int_equal(ky_user_ring_finish(ring, &err), 0);
@@ -339,7 +342,55 @@ static void test_ring_becomes_a_trace(void **state)
 	assert_true(st.st_size > 1000);
 	ky_user_ring_free(ring);
 	kymo_ring_unmap(&writer);
+	ky_store_free(options.store);
 	assert_int_equal(remove_tree(out), 0);
+}
+
+/* Each call of the store fails in turn: the error is the recording's, and what was written can be read. */
+static void test_store_that_fails(void **state)
+{
+	uint64_t fail_at = 0;
+	bool failed = true;
+
+	(void)state;
+	for (; failed; fail_at++) {
+		char out[] = "/tmp/test-user-XXXXXX";
+		struct ky_user_ring_options options = {0};
+		struct ky_packet_store *directory;
+		struct ky_os_clock clock;
+		struct ky_clock_record record;
+		struct kymo_ring_writer writer;
+		struct ky_user_ring *ring;
+		struct kymo_error err = {0};
+		int fd = make_ring(&writer, 500), ret;
+
+		assert_non_null(mkdtemp(out));
+		assert_int_equal(ky_directory_store_open(out, &directory, NULL), 0);
+		options.store = failing_store_new(directory, fail_at, false);
+		assert_int_equal(ky_os_clock_init(&clock, KY_OS_CLOCK_MONOTONIC, NULL), 0);
+		ky_user_clock_record(&clock, &record);
+		ret = ky_user_ring_open(fd, "r", &options, &ring, &err);
+		if (!ret)
+			ret = ky_user_ring_read(ring, false, &err);
+		if (ret >= 0)
+			ret = ky_user_ring_finish(ring, &err);
+		if (ret >= 0)
+			ret = ky_user_ring_set_clock(ring, &record, &err);
+		failed = ret < 0;
+		if (failed) {
+			assert_int_equal(ret, KYMO_E_IO);
+			assert_non_null(strstr(err.message, FAILING_STORE_MESSAGE));
+		}
+		ky_user_ring_free(ring);
+		kymo_ring_unmap(&writer);
+		ky_store_free(options.store);
+		if (failed)
+			(void)readable_packets(out);
+		else
+			assert_true(readable_packets(out) > 0);
+		assert_int_equal(remove_tree(out), 0);
+	}
+	assert_true(fail_at > 4);
 }
 
 /* By the boot id; by the clock only where one of the two is not known. */
@@ -376,12 +427,13 @@ static void test_hostile_blobs(void **state)
 {
 	static const uint64_t sizes[] = {0, 8, KY_BLOB_BYTES + 8, UINT64_MAX};
 	char out[] = "/tmp/test-user-XXXXXX";
-	struct ky_user_ring_options options = {.output = out};
+	struct ky_user_ring_options options = {0};
 	struct kymo_ring_writer writer;
 	struct ky_user_ring *ring;
 
 	(void)state;
 	assert_non_null(mkdtemp(out));
+	assert_int_equal(ky_directory_store_open(out, &options.store, NULL), 0);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		int fd = make_ring(&writer, 1);
 
@@ -389,13 +441,14 @@ static void test_hostile_blobs(void **state)
 		assert_int_equal(ky_user_ring_open(fd, "r", &options, &ring, NULL), KYMO_E_FORMAT);
 		kymo_ring_unmap(&writer);
 	}
+	ky_store_free(options.store);
 	assert_int_equal(rmdir(out), 0);
 }
 
 static void test_file_that_is_cut(void **state)
 {
 	char out[] = "/tmp/test-user-XXXXXX";
-	struct ky_user_ring_options options = {.output = out};
+	struct ky_user_ring_options options = {0};
 	struct kymo_ring_writer writer;
 	struct ky_user_ring *ring;
 	struct kymo_error err;
@@ -403,6 +456,7 @@ static void test_file_that_is_cut(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(out));
+	assert_int_equal(ky_directory_store_open(out, &options.store, NULL), 0);
 	assert_int_equal(ky_user_ring_open(fd, "r", &options, &ring, &err), 0);
 	kymo_ring_unmap(&writer);
 	assert_int_equal(ftruncate(same, 8192), 0);
@@ -411,6 +465,7 @@ static void test_file_that_is_cut(void **state)
 	assert_int_equal(ky_user_ring_finish(ring, &err), 0);
 	ky_user_ring_free(ring);
 	close(same);
+	ky_store_free(options.store);
 	assert_int_equal(remove_tree(out), 0);
 }
 
@@ -418,7 +473,7 @@ static void test_file_that_is_cut(void **state)
 static void test_lease_that_is_broken(void **state)
 {
 	char out[] = "/tmp/test-user-XXXXXX", path[40];
-	struct ky_user_ring_options options = {.output = out};
+	struct ky_user_ring_options options = {0};
 	struct kymo_ring_writer writer;
 	struct ky_user_ring *ring;
 	struct kymo_error err;
@@ -427,6 +482,7 @@ static void test_lease_that_is_broken(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(out));
+	assert_int_equal(ky_directory_store_open(out, &options.store, NULL), 0);
 	snprintf(path, sizeof(path), "%s/ring", out);
 	made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	make_ring_in(made, &writer, 10);
@@ -449,6 +505,7 @@ static void test_lease_that_is_broken(void **state)
 	ky_file_unlease(fd);
 	assert_true(ky_user_ring_is_left(ring));
 	ky_user_ring_free(ring);
+	ky_store_free(options.store);
 	assert_int_equal(remove_tree(out), 0);
 }
 
@@ -478,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_labels_are_no_fields_in_common),
 		cmocka_unit_test(test_ring_becomes_a_trace),
+		cmocka_unit_test(test_store_that_fails),
 		cmocka_unit_test(test_earlier_boots),
 		cmocka_unit_test(test_hostile_blobs),
 		cmocka_unit_test(test_lease_that_is_broken),

@@ -16,6 +16,7 @@
 #include "cli/reading/text-options.h"
 #include "flow/sinks/csv.h"
 #include "flow/sinks/ctf-sink.h"
+#include "store/directory-store.h"
 #include "flow/sinks/details.h"
 
 struct convert_options {
@@ -115,18 +116,27 @@ static struct ky_sink *csv_lines(const struct convert_options *options, int fd)
 	return ky_csv_table_sink_new(csv_columns(options), options->csv_raw, fd);
 }
 
+static int open_ctf(const struct ky_trace_set *set, const struct ky_output *output, uint32_t major,
+		    struct ky_sink **sink, struct kymo_error *err)
+{
+	struct ky_packet_store *store;
+	int ret = ky_directory_store_open(output->temp, &store, err);
+
+	return ret < 0 ? ret : ky_ctf_sink_open(set, store, major, sink, err);
+}
+
 static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
 		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
 	(void)options;
-	return ky_ctf_sink_open(set, output->temp, 1, sink, err);
+	return open_ctf(set, output, 1, sink, err);
 }
 
 static int open_ctf2(const struct ky_trace_set *set, const struct convert_options *options,
 		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
 {
 	(void)options;
-	return ky_ctf_sink_open(set, output->temp, 2, sink, err);
+	return open_ctf(set, output, 2, sink, err);
 }
 
 static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,

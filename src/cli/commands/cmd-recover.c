@@ -22,6 +22,7 @@
 #include "record/kernel/raw.h"
 #include "record/user/user-ring.h"
 #include "record/user/user-runtime.h"
+#include "store/directory-store.h"
 
 /* Directories within directories: a runtime directory has sessions', those have ring files. */
 #define DEPTH_MAX 3
@@ -33,7 +34,8 @@ struct options {
 
 struct recovery {
 	const struct options *options;
-	uint8_t boot_id[16]; /* zeros: not known */
+	struct ky_packet_store *store; /* where programs' traces go */
+	uint8_t boot_id[16];	       /* zeros: not known */
 	unsigned int n_rings, n_failed;
 	uint64_t events, lost;
 };
@@ -115,7 +117,7 @@ static int read_ring(struct recovery *recovery, const struct place *place, int f
 		     struct kymo_error *err)
 {
 	struct ky_user_ring_options options = {
-		.output = recovery->options->output, .log = &ky_cli_log, .read_only = true};
+		.store = recovery->store, .log = &ky_cli_log, .read_only = true};
 	const char *name = strrchr(place->name, '/');
 	struct ky_user_ring *ring;
 	int ret = ky_user_ring_open(fd, name ? name + 1 : place->name, &options, &ring, err);
@@ -363,6 +365,20 @@ static void say_nothing(bool has_paths)
 	      stderr);
 }
 
+static int recover_all(struct recovery *recovery, int n_args, char **args, struct kymo_error *err)
+{
+	int ret = ky_directory_store_open(recovery->options->output, &recovery->store, err);
+
+	if (ret < 0)
+		return ret;
+	for (int i = 0; i < n_args; i++)
+		recover_path(recovery, args[i]);
+	if (!n_args)
+		look_everywhere(recovery);
+	ky_store_free(recovery->store);
+	return KYMO_OK;
+}
+
 static int run_recover(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct recovery recovery = {.options = data};
@@ -374,10 +390,8 @@ static int run_recover(const struct ky_command *command, void *data, int n_args,
 	if (ky_output_make(recovery.options->output, &made, &err) < 0)
 		return ky_cli_error(&err);
 	(void)ky_os_boot_id(recovery.boot_id);
-	for (int i = 0; i < n_args; i++)
-		recover_path(&recovery, args[i]);
-	if (!n_args)
-		look_everywhere(&recovery);
+	if (recover_all(&recovery, n_args, args, &err) < 0)
+		return ky_cli_error(&err);
 	if (!recovery.n_rings) {
 		if (made)
 			(void)rmdir(recovery.options->output);

@@ -63,15 +63,17 @@ static int convert(const char *path, bool tell, struct kymo_error *err)
 {
 	struct ky_scratch_trace *trace = new_trace();
 	struct ky_trace_at at = {path, "kernel", trace};
-	struct ky_packet_sink *sink;
+	struct ky_packet_store *store;
 	struct ky_raw_stats stats;
 	int ret;
 
 	if (!trace || ky_vec_push(&places, at) < 0)
 		return ky_error_nomem(err);
-	ret = ky_scratch_sink_open(trace, &sink, err);
-	if (!ret)
-		ret = ky_raw_convert_to(path, sink, &ky_cli_log, &stats, err);
+	ret = ky_scratch_store_open(trace, &store, err);
+	if (ret < 0)
+		return ret;
+	ret = ky_raw_convert(path, store, &ky_cli_log, &stats, err);
+	ky_store_free(store);
 	if (!ret && tell)
 		tell_left_out(path, &stats);
 	return ret;

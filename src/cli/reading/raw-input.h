@@ -12,7 +12,7 @@
 /*
  * Make traces of those of @paths that are raw recordings, in files without names (store/scratch-trace.h), and let
  * @options say that they are read there. @tell: say of each how many of its records are no events.
- * 0, or what ky_raw_convert_to() says.
+ * 0, or what ky_raw_convert() says.
  */
 int ky_cli_convert_raw(char **paths, int n_paths, bool tell, struct ky_trace_options *options,
 		       struct kymo_error *err);

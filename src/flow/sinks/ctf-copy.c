@@ -99,7 +99,7 @@ static int check_stream(void *data, size_t i, struct kymo_error *err)
 static int flush_stretch(struct copying *c, const struct ky_stream *stream, int number,
 			 struct stretch *s, struct kymo_error *err)
 {
-	struct ky_packet_sink *files = ky_ctf_sink_files(c->sink, stream);
+	struct ky_store_trace *files = ky_ctf_sink_files(c->sink, stream);
 	struct ky_bytes_out bytes = {
 		.data = stream->file.data + s->from_bytes,
 		.size_bytes = s->upto_bytes - s->from_bytes,
@@ -110,7 +110,7 @@ static int flush_stretch(struct copying *c, const struct ky_stream *stream, int 
 	if (s->part)
 		bytes.offset_bytes = s->from_bytes - s->part->at_bytes;
 	if (bytes.size_bytes)
-		ret = files->ops->copy(files, number, &bytes, err);
+		ret = ky_store_copy(files, number, &bytes, err);
 	s->from_bytes = s->upto_bytes;
 	return ret;
 }
@@ -152,7 +152,7 @@ static int add_packet(struct copying *c, const struct ky_walk *walk, int number,
 static int list_packet(struct copying *c, const struct ky_walk *walk, int number,
 		       struct kymo_error *err)
 {
-	struct ky_packet_sink *files = ky_ctf_sink_files(c->sink, walk->stream);
+	struct ky_store_trace *files = ky_ctf_sink_files(c->sink, walk->stream);
 	const struct ky_packet *p = walk->packet;
 	struct ky_packet_out out = {
 		.data = p->data,
@@ -167,7 +167,7 @@ static int list_packet(struct copying *c, const struct ky_walk *walk, int number
 		.no_times = !p->has_begin || !p->has_end,
 	};
 
-	return files->ops->list(files, number, &out, err);
+	return ky_store_list(files, number, &out, err);
 }
 
 /* Bytes are written in steps of so many, so that it can be stopped. */
@@ -219,11 +219,11 @@ static int announce(struct copying *c, struct kymo_error *err)
 {
 	for (size_t i = 0; i < c->set->streams.len; i++) {
 		const struct ky_stream *stream = c->set->streams.data[i];
-		struct ky_packet_sink *files = ky_ctf_sink_files(c->sink, stream);
+		struct ky_store_trace *files = ky_ctf_sink_files(c->sink, stream);
 
 		c->numbers[i] = -1;
 		if (!c->damaged[i])
-			c->numbers[i] = files->ops->stream(files, stream->name, err);
+			c->numbers[i] = ky_store_stream(files, stream->name, err);
 		if (c->numbers[i] < 0 && !c->damaged[i])
 			return c->numbers[i];
 	}

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "flow/sinks/ctf-metadata.h"
@@ -15,7 +14,8 @@
 struct ctf_sink {
 	struct ky_sink sink;
 	const struct ky_trace_set *set;
-	struct ky_packet_sink **files;	/* by trace */
+	struct ky_packet_store *store;
+	struct ky_store_trace **files;	/* by trace */
 	struct ky_trace_class **as;	/* by trace: what it is written as; NULL: as it is */
 	struct ky_ctf_stream **streams; /* by stream index; NULL: nothing of it yet */
 	bool *whole;			/* by stream index: packets without events are kept */
@@ -30,7 +30,7 @@ static size_t trace_number(const struct ctf_sink *sink, const struct ky_stream *
 	return i;
 }
 
-struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *base, const struct ky_stream *stream)
+struct ky_store_trace *ky_ctf_sink_files(const struct ky_sink *base, const struct ky_stream *stream)
 {
 	const struct ctf_sink *sink = (const struct ctf_sink *)base;
 
@@ -40,8 +40,9 @@ struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *base, const struc
 bool ky_ctf_sink_copies(const struct ky_sink *base, const struct ky_stream *stream)
 {
 	const struct ctf_sink *sink = (const struct ctf_sink *)base;
+	size_t number = trace_number(sink, stream);
 
-	return !sink->as[trace_number(sink, stream)];
+	return !sink->as[number] && ky_store_can_copy(sink->files[number]);
 }
 
 static int stream_of(struct ctf_sink *sink, const struct ky_stream *in, struct ky_ctf_stream **out,
@@ -79,7 +80,7 @@ static int ctf_finish(struct ky_sink *base, struct kymo_error *err)
 	for (size_t i = 0; i < sink->set->traces.len; i++) {
 		if (!sink->files[i])
 			continue;
-		here = sink->files[i]->ops->close(sink->files[i], ret < 0 ? NULL : err);
+		here = ky_store_close(sink->files[i], ret < 0 ? NULL : err);
 		sink->files[i] = NULL;
 		ret = ret < 0 ? ret : here;
 	}
@@ -92,16 +93,15 @@ static void ctf_free(struct ky_sink *base)
 
 	for (size_t i = 0; sink->streams && i < sink->set->streams.len; i++)
 		ky_ctf_stream_free(sink->streams[i]);
-	for (size_t i = 0; sink->files && i < sink->set->traces.len; i++) {
-		if (sink->files[i])
-			sink->files[i]->ops->close(sink->files[i], NULL);
-	}
+	for (size_t i = 0; sink->files && i < sink->set->traces.len; i++)
+		(void)ky_store_close(sink->files[i], NULL);
 	for (size_t i = 0; sink->as && i < sink->set->traces.len; i++)
 		ky_trace_class_free(sink->as[i]);
 	free(sink->as);
 	free(sink->whole);
 	free(sink->streams);
 	free(sink->files);
+	ky_store_free(sink->store);
 	free(sink);
 }
 
@@ -185,50 +185,29 @@ static size_t common_length(char *const *paths, size_t n)
 	return len;
 }
 
-static int make_directories(char *path, size_t from, struct kymo_error *err)
+static int open_trace(struct ctf_sink *sink, size_t number, const char *below, uint32_t major,
+		      struct kymo_error *err)
 {
-	for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
-		int failed;
-
-		*slash = '\0';
-		failed = mkdir(path, 0777) < 0 && errno != EEXIST;
-		if (failed)
-			ky_error_errno(err, errno, "cannot create the directory %s", path);
-		*slash = '/';
-		if (failed)
-			return KYMO_E_IO;
-	}
-	return KYMO_OK;
-}
-
-static int open_trace(struct ctf_sink *sink, size_t number, const char *path, const char *below,
-		      uint32_t major, struct kymo_error *err)
-{
+	struct ky_store_place place = {.path = below};
 	size_t len_bytes;
-	char *text, *dir;
+	char *text;
 	int ret;
 
-	while (*below == '/')
-		below++;
-	if (asprintf(&dir, "%s%s%s", path, *below ? "/" : "", below) < 0)
-		return ky_error_nomem(err);
-	ret = *below ? make_directories(dir, strlen(path) + 1, err) : KYMO_OK;
-	if (ret == KYMO_OK)
-		ret = ky_dir_sink_open(dir, &sink->files[number], err);
-	free(dir);
+	while (*place.path == '/')
+		place.path++;
+	ret = ky_store_open(sink->store, &place, &sink->files[number], err);
 	if (ret < 0)
 		return ret;
 	ret = ky_ctf_metadata(sink->set->traces.data[number], major, &text, &len_bytes,
 			      &sink->as[number], err);
 	if (ret < 0)
 		return ret;
-	ret = sink->files[number]->ops->metadata(sink->files[number], text, len_bytes, err);
+	ret = ky_store_metadata(sink->files[number], text, len_bytes, err);
 	free(text);
 	return ret;
 }
 
-static int open_traces(struct ctf_sink *sink, const char *path, uint32_t major,
-		       struct kymo_error *err)
+static int open_traces(struct ctf_sink *sink, uint32_t major, struct kymo_error *err)
 {
 	size_t n = sink->set->traces.len, common;
 	char **real = calloc(n + 1, sizeof(*real));
@@ -242,21 +221,24 @@ static int open_traces(struct ctf_sink *sink, const char *path, uint32_t major,
 	}
 	common = ret == KYMO_OK && n ? common_length(real, n) : 0;
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
-		ret = open_trace(sink, i, path, real[i] + common, major, err);
+		ret = open_trace(sink, i, real[i] + common, major, err);
 	for (size_t i = 0; real && i < n; i++)
 		free(real[i]);
 	free(real);
 	return ret;
 }
 
-int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t major,
+int ky_ctf_sink_open(const struct ky_trace_set *set, struct ky_packet_store *store, uint32_t major,
 		     struct ky_sink **out, struct kymo_error *err)
 {
 	struct ctf_sink *sink = calloc(1, sizeof(*sink));
 	int ret;
 
-	if (!sink)
+	if (!sink) {
+		ky_store_free(store);
 		return ky_error_nomem(err);
+	}
+	sink->store = store;
 	sink->sink.ops = &ctf_ops;
 	sink->set = set;
 	sink->files = calloc(set->traces.len + 1, sizeof(*sink->files));
@@ -264,7 +246,7 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t 
 	sink->as = calloc(set->traces.len + 1, sizeof(*sink->as));
 	sink->whole = calloc(set->streams.len + 1, sizeof(*sink->whole));
 	ret = sink->files && sink->streams && sink->as && sink->whole
-		      ? open_traces(sink, path, major, err)
+		      ? open_traces(sink, major, err)
 		      : ky_error_nomem(err);
 	if (ret < 0) {
 		ctf_free(&sink->sink);

@@ -14,25 +14,25 @@
 #include "flow/graph/parallel.h"
 #include "flow/graph/sink.h"
 #include "os/thread-pool.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 /*
  * @set: where the batches will come from (borrowed).
- * @path: an empty directory. One trace is written into it, several into directories below, named
- *	as the input's are below the one that they have in common.
+ * @store: empty, and the sink's from now on, on failure too. One trace becomes the store's own, several get paths below,
+ *	named as the input's are below the directory that they have in common.
  * @major: 1 (CTF 1.8) or 2.
  *
  * Returns 0; KYMO_E_UNSUPPORTED when that version cannot describe a field (@err names it); or
  * what writing gives.
  */
-int ky_ctf_sink_open(const struct ky_trace_set *set, const char *path, uint32_t major,
+int ky_ctf_sink_open(const struct ky_trace_set *set, struct ky_packet_store *store, uint32_t major,
 		     struct ky_sink **sink, struct kymo_error *err);
 
 /* Where the streams of @stream's trace are written. */
-struct ky_packet_sink *ky_ctf_sink_files(const struct ky_sink *sink,
+struct ky_store_trace *ky_ctf_sink_files(const struct ky_sink *sink,
 					 const struct ky_stream *stream);
 
-/* Do the bytes of @stream stay what they are? Else its values are written in other words. */
+/* Do the bytes of @stream stay what they are? Else its events are written one by one. */
 bool ky_ctf_sink_copies(const struct ky_sink *sink, const struct ky_stream *stream);
 
 /*

@@ -11,7 +11,7 @@
 
 struct ky_ctf_stream {
 	const struct ky_stream *in;
-	struct ky_packet_sink *files;
+	struct ky_store_trace *files;
 	int number; /* in files */
 	struct ky_repacker *repacker;
 	struct ky_walk walk; /* to packets that are written without events */
@@ -50,7 +50,7 @@ static int write_packet(struct ky_ctf_stream *s, bool cut, struct kymo_error *er
 	};
 	s->number_of_next = done.sequence + 1;
 	s->n_cut += cut;
-	return s->files->ops->packet(s->files, s->number, &out, err);
+	return ky_store_packet(s->files, s->number, &out, err);
 }
 
 static int end_packet(struct ky_ctf_stream *s, struct kymo_error *err)
@@ -165,7 +165,7 @@ void ky_ctf_stream_free(struct ky_ctf_stream *s)
 }
 
 int ky_ctf_stream_open(const struct ky_stream *in, const struct ky_trace_class *as, bool keeps,
-		       struct ky_packet_sink *files, struct ky_ctf_stream **out,
+		       struct ky_store_trace *files, struct ky_ctf_stream **out,
 		       struct kymo_error *err)
 {
 	struct ky_ctf_stream *s = calloc(1, sizeof(*s));
@@ -185,7 +185,7 @@ int ky_ctf_stream_open(const struct ky_stream *in, const struct ky_trace_class *
 	if (ret == KYMO_E_FORMAT)
 		ret = KYMO_OK;
 	if (ret == KYMO_OK)
-		ret = s->number = s->files->ops->stream(s->files, in->name, err);
+		ret = s->number = ky_store_stream(s->files, in->name, err);
 	if (ret < 0) {
 		ky_ctf_stream_free(s);
 		return ret;

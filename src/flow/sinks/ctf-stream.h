@@ -4,7 +4,7 @@
 #define KY_FLOW_CTF_STREAM_H
 
 #include "flow/graph/flow.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 struct ky_ctf_stream;
 
@@ -14,7 +14,7 @@ struct ky_ctf_stream;
  * @files: where it is announced, and written. All are borrowed.
  */
 int ky_ctf_stream_open(const struct ky_stream *in, const struct ky_trace_class *as, bool keeps,
-		       struct ky_packet_sink *files, struct ky_ctf_stream **out,
+		       struct ky_store_trace *files, struct ky_ctf_stream **out,
 		       struct kymo_error *err);
 void ky_ctf_stream_free(struct ky_ctf_stream *stream); /* NULL is fine */
 

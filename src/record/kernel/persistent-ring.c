@@ -158,15 +158,14 @@ static int select_all(struct ky_session *session, struct kymo_error *err)
 
 static int open_output(struct ky_session *session, struct kymo_error *err)
 {
-	char path[4200];
 	int ret = ky_output_make(session->output, &session->made_output, err);
 
 	if (!ret)
 		ret = ky_raw_make_dir(session, err);
 	if (!ret)
 		ret = ky_block_writer_open(&session->blocks, KY_BLOCK_BYTES, err);
-	snprintf(path, sizeof(path), "%s/raw/state", session->output);
-	return ret < 0 ? ret : ky_dir_sink_open(path, &session->sink, err);
+	return ret < 0 ? ret
+		       : ky_store_open(session->store, &ky_raw_state_place, &session->packets, err);
 }
 
 /* The time of the first page of all: packets begin there. */
@@ -229,7 +228,7 @@ static int take_pages(struct ky_session *session, struct kymo_error *err)
 		ret = ky_raw_count(session, err);
 	if (!ret)
 		ret = ky_raw_finish(session, session->start_cycles, err);
-	return ret < 0 ? ret : ky_raw_hide_state(session, err);
+	return ret;
 }
 
 static int make_raw(const char *dir, const char *output, const struct ky_log *log, uint64_t *bytes,
@@ -274,7 +273,7 @@ int ky_persistent_ring_recover(const char *dir, const char *output, const struct
 		return ret;
 	}
 	if (!ret)
-		ret = ky_raw_convert(path, output, log, &raw, err);
+		ret = ky_raw_convert_to_directory(path, output, log, &raw, err);
 	stats->events = raw.events;
 	stats->lost = raw.lost;
 	stats->bad = raw.bad;

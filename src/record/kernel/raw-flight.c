@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/kernel/session-internal.h"
+#include "store/directory-store.h"
 
 /* Whole pages, as many as the ring has room for. Without them it does too. */
 static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)
@@ -124,20 +125,21 @@ int ky_raw_take_rings(struct ky_session *session, struct kymo_error *err)
 
 static int write_state(struct ky_session *session, uint64_t *bytes, struct kymo_error *err)
 {
-	struct ky_packet_sink *to;
+	struct ky_packet_store *store;
+	struct ky_store_trace *to = NULL;
 	uint64_t dumped;
-	char path[4200];
-	int ret, closed;
+	int ret = ky_directory_store_open(session->raw_output, &store, err), closed;
 
-	snprintf(path, sizeof(path), "%s/raw/state", session->raw_output);
-	ret = ky_dir_sink_open(path, &to, err);
 	if (ret < 0)
 		return ret;
-	ret = ky_session_copy_flight(session, to, true, &dumped, err);
-	*bytes += to->bytes_written;
-	closed = to->ops->close(to, ret < 0 ? NULL : err);
-	ret = ret < 0 ? ret : closed;
-	return ret < 0 ? ret : ky_raw_hide_state(session, err);
+	ret = ky_store_open(store, &ky_raw_state_place, &to, err);
+	if (!ret) {
+		ret = ky_session_copy_flight(session, to, true, &dumped, err);
+		*bytes += to->bytes_written;
+	}
+	closed = ky_store_close(to, ret < 0 ? NULL : err);
+	ky_store_free(store);
+	return ret < 0 ? ret : closed;
 }
 
 static int take_paused(struct ky_session *session, struct kymo_error *err)

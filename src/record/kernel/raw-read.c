@@ -16,6 +16,7 @@
 #include "record/common/output.h"
 #include "record/kernel/raw-replay.h"
 #include "record/kernel/session-internal.h"
+#include "store/directory-store.h"
 
 #define METADATA_MAX_BYTES (256u << 20)
 
@@ -117,7 +118,7 @@ static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
 static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 {
 	static const char *const names[] = {"metadata.ctf", "metadata"};
-	struct ky_packet_sink *sink = replay->session->sink;
+	struct ky_store_trace *to = replay->session->packets;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[4200];
 	int ret = -ENOENT;
@@ -130,18 +131,18 @@ static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 		ret = ky_error_errno(err, -ret, "cannot read");
 		ky_error_path(err, path);
 	} else {
-		ret = sink->ops->metadata(sink, ky_strbuf_text(&text), text.len, err);
+		ret = ky_store_metadata(to, ky_strbuf_text(&text), text.len, err);
 	}
 	ky_strbuf_fini(&text);
 	return ret;
 }
 
 /* The packets of the state dump; the first that makes no sense ends it. */
-static int copy_packets(struct ky_packet_sink *sink, const uint8_t *data, size_t len,
+static int copy_packets(struct ky_store_trace *to, const uint8_t *data, size_t len,
 			struct kymo_error *err)
 {
 	struct ky_packet_prolog prolog;
-	int ret = KYMO_OK, stream = sink->ops->stream(sink, "statedump_0", err);
+	int ret = KYMO_OK, stream = ky_store_stream(to, "statedump_0", err);
 
 	if (stream < 0)
 		return stream;
@@ -161,7 +162,7 @@ static int copy_packets(struct ky_packet_sink *sink, const uint8_t *data, size_t
 		out.sequence = prolog.sequence;
 		out.stream_class_id = prolog.stream_class_id;
 		out.stream_id = prolog.stream_id;
-		ret = sink->ops->packet(sink, stream, &out, err);
+		ret = ky_store_packet(to, stream, &out, err);
 		at += out.size_bytes;
 	}
 	return ret;
@@ -176,8 +177,8 @@ static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
 	snprintf(path, sizeof(path), "%s/raw/state/statedump_0", replay->dir);
 	ret = ky_read_file(AT_FDCWD, path, SIZE_MAX / 4, &bytes);
 	if (ret == 0)
-		ret = copy_packets(replay->session->sink, (const uint8_t *)ky_strbuf_text(&bytes),
-				   bytes.len, err);
+		ret = copy_packets(replay->session->packets,
+				   (const uint8_t *)ky_strbuf_text(&bytes), bytes.len, err);
 	else if (ret == -ENOENT)
 		ret = KYMO_OK; /* a recorder that was killed early */
 	else
@@ -214,7 +215,7 @@ static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats
 }
 
 /* *out is ready to be written; replay_close() is due, on failure too, unless it is NULL. */
-static int replay_open(const char *dir, const char *output, struct ky_raw_replay **out,
+static int replay_open(const char *dir, struct ky_packet_store *store, struct ky_raw_replay **out,
 		       struct kymo_error *err)
 {
 	struct ky_raw_replay *replay = calloc(1, sizeof(*replay));
@@ -223,7 +224,7 @@ static int replay_open(const char *dir, const char *output, struct ky_raw_replay
 	*out = NULL;
 	if (!replay)
 		return ky_error_nomem(err);
-	ret = ky_session_new(&(struct ky_session_options){.output = output, .uid = -1},
+	ret = ky_session_new(&(struct ky_session_options){.output = dir, .store = store, .uid = -1},
 			     &replay->session, err);
 	if (ret < 0) {
 		free(replay);
@@ -258,38 +259,37 @@ static int replay_close(struct ky_raw_replay *replay, int ret, const struct ky_l
 	return ret < 0 ? ret : closed;
 }
 
-int ky_raw_convert_to(const char *dir, struct ky_packet_sink *sink, const struct ky_log *log,
-		      struct ky_raw_stats *stats, struct kymo_error *err)
+int ky_raw_convert(const char *dir, struct ky_packet_store *store, const struct ky_log *log,
+		   struct ky_raw_stats *stats, struct kymo_error *err)
 {
+	const struct ky_store_place place = {.path = "kernel"};
 	struct ky_raw_replay *replay;
-	int ret = replay_open(dir, dir, &replay, err);
+	int ret = replay_open(dir, store, &replay, err);
 
-	if (!replay) {
-		(void)sink->ops->close(sink, NULL);
+	if (!replay)
 		return ret;
-	}
-	replay->session->sink = sink;
+	if (!ret)
+		ret = ky_store_open(store, &place, &replay->session->packets, err);
 	if (!ret)
 		ret = write_trace(replay, err);
 	return replay_close(replay, ret, log, stats, err);
 }
 
-int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
-		   struct ky_raw_stats *stats, struct kymo_error *err)
+int ky_raw_convert_to_directory(const char *dir, const char *output, const struct ky_log *log,
+				struct ky_raw_stats *stats, struct kymo_error *err)
 {
-	struct ky_raw_replay *replay;
-	int ret = replay_open(dir, output, &replay, err);
-	char path[4200];
+	struct ky_packet_store *store;
 	bool made;
+	int ret = ky_output_make(output, &made, err);
 
-	if (!replay)
+	if (!ret)
+		ret = ky_directory_store_open(output, &store, err);
+	if (ret < 0)
 		return ret;
-	if (!ret)
-		ret = ky_output_make(output, &made, err);
-	snprintf(path, sizeof(path), "%s/kernel", output);
-	if (!ret)
-		ret = ky_dir_sink_open(path, &replay->session->sink, err);
-	if (!ret)
-		ret = write_trace(replay, err);
-	return replay_close(replay, ret, log, stats, err);
+	ret = ky_raw_convert(dir, store, log, stats, err);
+	ky_store_free(store);
+	/* Unless there is something in it. */
+	if (ret < 0 && made)
+		(void)rmdir(output);
+	return ret;
 }

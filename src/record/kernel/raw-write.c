@@ -286,18 +286,3 @@ int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_e
 
 	return scanned < 0 ? scanned : ky_raw_describe(session, end_cycles, err);
 }
-
-/* What readers would take for a trace is only a part of one. */
-int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err)
-{
-	char from[4200], to[4200];
-	int code;
-
-	snprintf(from, sizeof(from), "%s/raw/state/metadata", session->raw_output);
-	snprintf(to, sizeof(to), "%s/raw/state/metadata.ctf", session->raw_output);
-	if (rename(from, to) == 0)
-		return KYMO_OK;
-	code = ky_error_errno(err, errno, "cannot rename the metadata");
-	ky_error_path(err, from);
-	return code;
-}

@@ -20,7 +20,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 struct ky_raw_stats {
 	uint64_t events, lost, bad;
@@ -36,10 +36,10 @@ bool ky_raw_is(const char *dir);
  * @log (may be NULL) hears of damage that was stepped over. @stats may be NULL.
  * 0, KYMO_E_FORMAT (with the file and line), KYMO_E_IO, KYMO_E_MEMORY, KYMO_E_INVALID (the output).
  */
-int ky_raw_convert(const char *dir, const char *output, const struct ky_log *log,
+int ky_raw_convert_to_directory(const char *dir, const char *output, const struct ky_log *log,
+				struct ky_raw_stats *stats, struct kymo_error *err);
+/* The same; the trace is "kernel" in @store. */
+int ky_raw_convert(const char *dir, struct ky_packet_store *store, const struct ky_log *log,
 		   struct ky_raw_stats *stats, struct kymo_error *err);
-/* The same, to @sink, which is closed, on failure too. */
-int ky_raw_convert_to(const char *dir, struct ky_packet_sink *sink, const struct ky_log *log,
-		      struct ky_raw_stats *stats, struct kymo_error *err);
 
 #endif

@@ -120,7 +120,7 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 	int ret;
 
 	pthread_mutex_lock(&session->sink_lock);
-	dump->stream = session->sink->ops->stream(session->sink, "statedump_0", err);
+	dump->stream = ky_store_stream(session->packets, "statedump_0", err);
 	pthread_mutex_unlock(&session->sink_lock);
 	if (dump->stream < 0)
 		return dump->stream;

@@ -9,39 +9,55 @@
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
-#include "store/flight-sink.h"
+#include "store/directory-store.h"
+#include "store/memory-trace.h"
 
 /* In the order of time, the newest events are held back for so long. */
 #define HELD_BACK_US 4000
 
-int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err)
+/* Readers know a kernel trace by the name of its directory. */
+static const struct ky_store_place trace_place = {.path = "kernel"};
+
+const struct ky_store_place ky_raw_state_place = {.path = "raw/state", .is_part = true};
+
+/* Finished packets are blocks where the store takes them. */
+static int use_blocks(struct ky_session *session, struct kymo_error *err)
 {
+	uint32_t block_bytes = session->options.raw ? KY_RAW_BLOCK_BYTES : KY_BLOCK_BYTES;
+	int ret = ky_block_writer_open(&session->blocks, block_bytes, err);
+
+	if (ret < 0 || ky_store_use_blocks(session->packets, session->blocks))
+		return ret;
+	ky_block_writer_close(session->blocks);
+	session->blocks = NULL;
+	return KYMO_OK;
+}
+
+int ky_session_open_packets(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_store_place *place =
+		session->options.raw ? &ky_raw_state_place : &trace_place;
 	int ret;
 
 	if (!session->options.overwrite) {
-		ret = ky_block_writer_open(
-			&session->blocks,
-			session->options.raw ? KY_RAW_BLOCK_BYTES : KY_BLOCK_BYTES, err);
-		if (!ret)
-			ret = ky_dir_sink_open(path, &session->sink, err);
-		if (!ret)
-			ky_dir_sink_use_blocks(session->sink, session->blocks);
-		return ret;
+		ret = ky_store_open(session->store, place, &session->packets, err);
+		return ret < 0 ? ret : use_blocks(session, err);
 	}
-	/* Where the last snapshot goes: better known now that it can. */
-	ret = ky_dir_sink_open(path, &session->disk, err);
+	/* Where the last snapshot goes: the caller learns now whether it can be written. */
+	ret = ky_store_open(session->store, place, &session->disk, err);
 	return ret < 0 ? ret
-		       : ky_flight_sink_open(session->options.buffer_bytes, &session->sink, err);
+		       : ky_memory_trace_open(session->options.buffer_bytes, &session->packets,
+					      err);
 }
 
-int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, bool state,
+int ky_session_copy_flight(struct ky_session *session, struct ky_store_trace *to, bool state,
 			   uint64_t *events, struct kymo_error *err)
 {
 	int ret;
 
 	pthread_mutex_lock(&session->sink_lock);
-	ret = state ? ky_flight_sink_copy_state(session->sink, to, events, err)
-		    : ky_flight_sink_copy_events(session->sink, to, events, err);
+	ret = state ? ky_memory_trace_copy_state(session->packets, to, events, err)
+		    : ky_memory_trace_copy_events(session->packets, to, events, err);
 	pthread_mutex_unlock(&session->sink_lock);
 	return ret;
 }
@@ -54,8 +70,8 @@ static void drop_dump(struct ky_session *session, struct ky_session_span *dump)
 	if (!dump->last_cycles)
 		return;
 	pthread_mutex_lock(&session->sink_lock);
-	session->dump.events -= ky_flight_sink_drop(session->sink, session->dump.stream,
-						    dump->first_cycles, dump->last_cycles);
+	session->dump.events -= ky_memory_trace_drop(session->packets, session->dump.stream,
+						     dump->first_cycles, dump->last_cycles);
 	pthread_mutex_unlock(&session->sink_lock);
 	*dump = (struct ky_session_span){0};
 }
@@ -128,27 +144,37 @@ static int read_until_now(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
+static int close_snapshot(struct ky_session_flight *flight, struct kymo_error *err)
+{
+	int ret = ky_store_close(flight->to, err);
+
+	ky_store_free(flight->store);
+	flight->to = NULL;
+	flight->store = NULL;
+	return ret;
+}
+
 static int take_events(struct ky_session *session, const char *output, struct kymo_error *err)
 {
 	struct ky_session_flight *flight = &session->flight;
-	char path[4200];
 	int ret = read_until_now(session, err);
 
 	if (ret < 0)
 		return ret;
-	snprintf(path, sizeof(path), "%s/kernel", output);
-	ret = ky_dir_sink_open(path, &flight->to, err);
-	if (ret < 0)
+	ret = ky_directory_store_open(output, &flight->store, err);
+	if (!ret)
+		ret = ky_store_open(flight->store, &trace_place, &flight->to, err);
+	if (ret < 0) {
+		close_snapshot(flight, NULL);
 		return ret;
+	}
 	flight->at_cycles = ky_os_clock_now(&session->clock);
-	flight->oldest_cycles = ky_flight_sink_oldest(session->sink);
+	flight->oldest_cycles = ky_memory_trace_oldest(session->packets);
 	ret = ky_session_copy_flight(session, flight->to, false, &flight->events, err);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
-	if (ret < 0) {
-		(void)flight->to->ops->close(flight->to, NULL);
-		flight->to = NULL;
-	}
+	if (ret < 0)
+		(void)close_snapshot(flight, NULL);
 	return ret;
 }
 
@@ -182,8 +208,7 @@ int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uin
 		ret = ky_session_copy_flight(session, flight->to, true, &of_state, err);
 	*events = flight->events + of_state;
 	*bytes = flight->to->bytes_written;
-	closed = flight->to->ops->close(flight->to, ret < 0 ? NULL : err);
-	flight->to = NULL;
+	closed = close_snapshot(flight, ret < 0 ? NULL : err);
 	flight->is_taken = false;
 	return ret < 0 ? ret : closed;
 }

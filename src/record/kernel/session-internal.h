@@ -20,7 +20,7 @@
 #include "query/filter.h"
 #include "record/kernel/session.h"
 #include "store/block-writer.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 #define KY_SESSION_PACKET_BYTES KY_BLOCK_BYTES
 /* Raw pages: as large as Linux has sub-buffers, since each costs a write; one fills a block. */
@@ -86,7 +86,8 @@ struct ky_session_flight {
 		last; /* which state dumps are kept; zeros: there is none */
 	/* One that is under way. */
 	bool is_taken;
-	struct ky_packet_sink *to;
+	struct ky_packet_store *store;
+	struct ky_store_trace *to;
 	uint64_t at_cycles, oldest_cycles; /* when it was taken; when what it has begins */
 	uint64_t events, bytes;
 };
@@ -155,9 +156,11 @@ struct ky_session {
 	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
 	struct ky_block_writer
 		*blocks; /* what becomes of events is written by it; NULL: it stays in memory */
-	struct ky_raw_direct *direct; /* NULL: raw pages are copied to blocks */
-	struct ky_packet_sink *sink;
-	struct ky_packet_sink *disk; /* flight recorder: where the last snapshot goes; else NULL */
+	struct ky_raw_direct *direct;	   /* NULL: raw pages are copied to blocks */
+	struct ky_packet_store *store;	   /* where traces go */
+	struct ky_packet_store *own_store; /* the same, where the caller gave none; or NULL */
+	struct ky_store_trace *packets;	   /* where finished packets go */
+	struct ky_store_trace *disk; /* flight recorder: where the last snapshot goes; else NULL */
 	uint32_t page_bytes;	     /* of the rings */
 	struct ky_page_layout page_layout;
 	KY_VEC(struct ky_session_cpu *) cpus;
@@ -292,9 +295,11 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 }
 
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
-int ky_session_open_sink(struct ky_session *session, const char *path, struct kymo_error *err);
+int ky_session_open_packets(struct ky_session *session, struct kymo_error *err);
+/* The state dump's part of a raw recording: no trace by itself. */
+extern const struct ky_store_place ky_raw_state_place;
 /* What is in memory goes to @to: events, or (@state) the state dumps and the metadata. *events: how many. */
-int ky_session_copy_flight(struct ky_session *session, struct ky_packet_sink *to, bool state,
+int ky_session_copy_flight(struct ky_session *session, struct ky_store_trace *to, bool state,
 			   uint64_t *events, struct kymo_error *err);
 /*
  * Dump the state as of @at_cycles, for a snapshot whose events begin at @oldest_cycles (0: that is not known), and forget state
@@ -314,7 +319,6 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err);
 /* And describe it. */
 int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
 /* The metadata goes where no reader looks for it. */
-int ky_raw_hide_state(const struct ky_session *session, struct kymo_error *err);
 int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err);
 /* Whole pages of a CPU into blocks, so many that others get their turn; @final: all there is. */
 int ky_raw_copy(struct ky_session_cpu *cpu, bool final, struct kymo_error *err);

@@ -262,7 +262,7 @@ int ky_session_write_metadata(struct ky_session *session, struct kymo_error *err
 
 	if (!ret) {
 		pthread_mutex_lock(&session->sink_lock);
-		ret = session->sink->ops->metadata(session->sink, text, len, err);
+		ret = ky_store_metadata(session->packets, text, len, err);
 		pthread_mutex_unlock(&session->sink_lock);
 	}
 	free(text);

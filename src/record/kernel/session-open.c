@@ -16,6 +16,7 @@
 #include "os/file.h"
 #include "record/common/output.h"
 #include "record/kernel/session-internal.h"
+#include "store/directory-store.h"
 
 /* Of patterns that are about programs too, those of no kernel event are no mistake; nor those of the state dump. */
 static int exclude(struct ky_session *session, struct kymo_error *err)
@@ -229,32 +230,25 @@ int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 
 static int open_output(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = ky_output_make(session->output, &session->made_output, err);
-	char path[4096];
+	int ret = KYMO_OK;
 
-	if (ret < 0)
-		return ret;
-	if (session->options.raw) {
+	if (session->options.store && session->options.raw)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "raw pages can only be written to a directory of this machine");
+	if (session->own_store)
+		ret = ky_output_make(session->output, &session->made_output, err);
+	if (!ret && session->options.raw)
 		ret = ky_raw_make_dir(session, err);
-		if (ret < 0)
-			return ret;
-	}
-	/* Readers know a kernel trace by the name of its directory. */
-	snprintf(path, sizeof(path), session->options.raw ? "%s/raw/state" : "%s/kernel",
-		 session->output);
-	return ky_session_open_sink(session, path, err);
+	return ret < 0 ? ret : ky_session_open_packets(session, err);
 }
 
 void ky_session_remove_output(struct ky_session *session)
 {
-	static const char *const names[] = {
-		"kernel/metadata", "kernel/index", "kernel", "raw/state/metadata",
-		"raw/state/index", "raw/state",	   "raw"};
 	char path[4200];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", session->output, names[i]);
-		(void)remove(path);
+	if (session->options.raw) {
+		snprintf(path, sizeof(path), "%s/raw", session->output);
+		(void)rmdir(path);
 	}
 	if (session->made_output)
 		(void)rmdir(session->output);
@@ -350,7 +344,11 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	pthread_mutex_init(&session->sink_lock, NULL);
 	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);
-	if (!session->output) {
+	session->store = options->store;
+	if (session->output && !options->store &&
+	    ky_directory_store_open(session->output, &session->own_store, err) == 0)
+		session->store = session->own_store;
+	if (!session->output || !session->store) {
 		(void)ky_session_close(session, NULL);
 		return ky_error_nomem(err);
 	}

@@ -51,7 +51,7 @@ int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer,
 	int ret;
 
 	pthread_mutex_lock(&session->sink_lock);
-	ret = session->sink->ops->packet(session->sink, stream, &out, err);
+	ret = ky_store_packet(session->packets, stream, &out, err);
 	pthread_mutex_unlock(&session->sink_lock);
 	return ret;
 }
@@ -81,7 +81,7 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 	if (cpu->stream < 0) {
 		snprintf(name, sizeof(name), "channel0_%u", convert->cpu);
 		pthread_mutex_lock(&session->sink_lock);
-		cpu->stream = session->sink->ops->stream(session->sink, name, err);
+		cpu->stream = ky_store_stream(session->packets, name, err);
 		pthread_mutex_unlock(&session->sink_lock);
 		if (cpu->stream < 0)
 			return cpu->stream;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
-#include "store/flight-sink.h"
+#include "store/memory-trace.h"
 
 /* How often rings are looked at that cannot be waited for: those of CPUs that were offline. */
 #define UNPOLLABLE_MS 500
@@ -225,7 +225,7 @@ int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *w
 static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)
 {
 	return session->disk && !session->options.raw
-		       ? ky_flight_sink_kept(session->sink, cpu->stream)
+		       ? ky_memory_trace_kept(session->packets, cpu->stream)
 		       : cpu->convert.events;
 }
 
@@ -259,7 +259,8 @@ static void count(struct ky_session *session, uint64_t kept)
 	}
 	if (session->counters)
 		stats->counters_missing = ky_counters_missing(session->counters);
-	stats->bytes = (session->sink ? session->sink->bytes_written : 0) + session->raw_bytes;
+	stats->bytes =
+		(session->packets ? session->packets->bytes_written : 0) + session->raw_bytes;
 	if (session->disk && session->options.raw) {
 		stats->bytes = session->disk->bytes_written + session->raw_bytes;
 		ky_vec_foreach(&session->cpus, it)
@@ -308,24 +309,30 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 		ret = ky_session_write_metadata(session, err);
 	if (!ret && session->disk)
 		ret = copy_flight(session, kept, err);
-	if (!ret && session->options.raw)
-		ret = ky_raw_hide_state(session, err);
 	return ret;
 }
 
 /* All that was recorded is in the files then, or it is said why not. */
 static int close_output(struct ky_session *session, struct kymo_error *err)
 {
-	struct ky_packet_sink *sinks[] = {session->sink, session->disk};
+	struct ky_store_trace *traces[] = {session->packets, session->disk};
 	int ret = KYMO_OK;
 
-	session->sink = session->disk = NULL;
+	session->packets = session->disk = NULL;
 	for (int i = 0; i < 2; i++) {
-		int closed = sinks[i] ? sinks[i]->ops->close(sinks[i], ret < 0 ? NULL : err) : 0;
+		int closed = ky_store_close(traces[i], ret < 0 ? NULL : err);
 
 		ret = ret < 0 ? ret : closed;
 	}
 	return ret;
+}
+
+/* Nothing was recorded: no trace stays. */
+static void discard_output(struct ky_session *session)
+{
+	ky_store_discard(session->packets);
+	ky_store_discard(session->disk);
+	session->packets = session->disk = NULL;
 }
 
 int ky_session_stop(struct ky_session *session, struct kymo_error *err)
@@ -386,11 +393,14 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	(void)ky_session_dump_finish(session, true, NULL);
 	ky_raw_direct_close(session);
 	ky_session_close_cpus(session);
-	is_empty = session->sink && !session->started;
+	is_empty = session->packets && !session->started;
+	if (is_empty)
+		discard_output(session);
 	ret = close_output(session, err);
 	ky_block_writer_close(session->blocks);
 	if (is_empty)
 		ky_session_remove_output(session);
+	ky_store_free(session->own_store);
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;
 	removed = ky_session_watch_close(session, ret < 0 ? NULL : err);

@@ -22,6 +22,7 @@
 #include "kernel/counters/counters.h"
 #include "kernel/tracefs/ring.h"
 #include "os/clock.h"
+#include "store/packet-store.h"
 
 /* Where control groups are: those of version 2, or a directory for each hierarchy. */
 #define KY_CGROUP_ROOT "/sys/fs/cgroup"
@@ -35,6 +36,8 @@ enum ky_session_state {
 
 struct ky_session_options {
 	const char *output; /* the directory to create: the trace is its kernel/ */
+	/* NULL: the directory; else the trace goes to "kernel" in it, and ->output only gives the recording its name. */
+	struct ky_packet_store *store;
 	/* Rules of ky_catalogue_select_rule(); none: the default set. Borrowed, while opening. */
 	const char *const *events;
 	size_t n_events;

@@ -76,8 +76,18 @@ int ky_user_clock_make_room(char **text, size_t *len_bytes, struct kymo_error *e
 	return KYMO_OK;
 }
 
-int ky_user_clock_replace(char *text, size_t len_bytes, const struct ky_clock_record *clock,
-			  size_t *at, size_t *bytes, struct kymo_error *err)
+bool ky_user_clock_find(const char *text, size_t len_bytes, uint64_t *at_bytes, size_t *bytes)
+{
+	size_t at;
+
+	if (!find_values(text, len_bytes, &at, bytes))
+		return false;
+	*at_bytes = at;
+	return true;
+}
+
+int ky_user_clock_values(const struct ky_clock_record *clock, char *text, size_t bytes,
+			 struct kymo_error *err)
 {
 	struct ky_trace_class *trace = ky_trace_class_new();
 	struct ky_clock_class *cls = trace ? ky_user_clock_class(trace, clock, err) : NULL;
@@ -90,12 +100,13 @@ int ky_user_clock_replace(char *text, size_t len_bytes, const struct ky_clock_re
 		ret = ky_error_nomem(err);
 	else if (!cls)
 		ret = KYMO_E_FORMAT;
-	else if (!find_values(text, len_bytes, at, bytes) || values.len - 1 > *bytes)
-		ret = ky_error_set(err, KYMO_E_FORMAT, "the metadata has no clock to be put right");
+	else if (values.len - 1 > bytes)
+		ret = ky_error_set(err, KYMO_E_FORMAT,
+				   "the metadata has no room for the clock's values");
 	if (!ret) {
-		/* But for its last line feed, which is there. */
-		memset(text + *at, ' ', *bytes);
-		memcpy(text + *at, values.data, values.len - 1);
+		/* Without the last line feed: the metadata has one. */
+		memset(text, ' ', bytes);
+		memcpy(text, values.data, values.len - 1);
 	}
 	ky_strbuf_fini(&values);
 	ky_trace_class_free(trace);

@@ -157,7 +157,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 {
 	struct ky_user *user = file->user;
 	struct ky_user_ring_options options = {
-		.output = user->options.output,
+		.store = user->options.store,
 		.log = user->options.log,
 		.subbuf_bytes = user->request.subbuf_bytes,
 		.n_subbufs = user->request.n_subbufs,

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "record/user/user-internal.h"
+#include "store/directory-store.h"
 
 /* Each takes a descriptor, a mapping, and a description of its events. */
 #define ENDED_MAX 1000u
@@ -89,7 +90,7 @@ static int snapshot(struct ky_user *user, struct ky_user_order *order)
 				   : ky_user_dump_ring(user, ring, &order->err);
 		ret = ky_user_ring_excuse(ring, ret, &order->err);
 		if (!ret)
-			ret = ky_user_ring_snapshot(ring, order->output, &order->clock, &events,
+			ret = ky_user_ring_snapshot(ring, order->store, &order->clock, &events,
 						    &bytes, &order->err);
 		if (ret < 0)
 			return ret;
@@ -134,12 +135,16 @@ int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err)
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
 		     struct ky_user_snapshot *made, struct kymo_error *err)
 {
-	struct ky_user_order order = {.output = output, .made = made, .ret = KYMO_E_STATE};
+	struct ky_user_order order = {.made = made, .ret = KYMO_E_STATE};
 	uint64_t one = 1;
+	int ret;
 
 	*made = (struct ky_user_snapshot){0};
 	if (!user->is_running || !user->options.overwrite)
 		return ky_error_set(err, KYMO_E_STATE, "this recording is no flight recorder");
+	ret = ky_directory_store_open(output, &order.store, err);
+	if (ret < 0)
+		return ret;
 	ky_user_clock_record(clock, &order.clock);
 	ky_error_set(&order.err, KYMO_E_STATE, "the recording is over");
 	pthread_mutex_lock(&user->lock);
@@ -150,6 +155,7 @@ int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_o
 		pthread_cond_wait(&user->answered, &user->lock);
 	user->order = NULL;
 	pthread_mutex_unlock(&user->lock);
+	ky_store_free(order.store);
 	if (order.ret < 0 && err)
 		*err = order.err;
 	return order.ret;

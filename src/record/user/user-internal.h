@@ -65,7 +65,7 @@ struct ky_user_newcomers {
 
 /* A snapshot that somebody waits for. */
 struct ky_user_order {
-	const char *output;
+	struct ky_packet_store *store; /* where it goes */
 	struct ky_clock_record clock;
 	struct ky_user_snapshot *made;
 	int ret;
@@ -78,7 +78,8 @@ struct ky_user_order {
  * order. result and err are the thread's until it was joined.
  */
 struct ky_user {
-	struct ky_user_options options;
+	struct ky_user_options options;	   /* its store is the one that traces go to */
+	struct ky_packet_store *own_store; /* the same, where the caller gave none; or NULL */
 	struct ky_os_clock clock;	   /* as it was at the start */
 	uint64_t since_ns;		   /* CLOCK_MONOTONIC: no ring is older */
 	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": there is none */

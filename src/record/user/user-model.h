@@ -76,12 +76,14 @@ struct ky_clock_class *ky_user_clock_class(struct ky_trace_class *trace,
 					   struct kymo_error *err);
 /* Metadata gets so many blanks that any other clock fits, too. On failure *text is freed, and NULL. */
 int ky_user_clock_make_room(char **text, size_t *len_bytes, struct kymo_error *err);
+/* Find the clock's values in such metadata: *bytes of text at *at_bytes. false: @text has no clock. */
+bool ky_user_clock_find(const char *text, size_t len_bytes, uint64_t *at_bytes, size_t *bytes);
 /*
- * Other values for the clock in such metadata, of which @text is the beginning, in that memory; *at, *bytes: where
- * it changed. KYMO_E_FORMAT: it is no such metadata; KYMO_E_MEMORY.
+ * Write the values of @clock to @text, @bytes long, as they stand in metadata, padded with blanks. KYMO_E_FORMAT: the
+ * clock cannot be, or its values do not fit; KYMO_E_MEMORY.
  */
-int ky_user_clock_replace(char *text, size_t len_bytes, const struct ky_clock_record *clock,
-			  size_t *at, size_t *bytes, struct kymo_error *err);
+int ky_user_clock_values(const struct ky_clock_record *clock, char *text, size_t bytes,
+			 struct kymo_error *err);
 
 /* "shop-1234-20261121-153000": what LTTng calls the directory of a program's trace. */
 #define KY_USER_TRACE_NAME_BYTES 64

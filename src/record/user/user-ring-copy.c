@@ -9,7 +9,7 @@
 
 /* Copies of what buffer @i holds. *events: is added to. */
 static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_trace *trace,
-		       const char *output, uint64_t *events, struct kymo_error *err)
+		       struct ky_packet_store *store, uint64_t *events, struct kymo_error *err)
 {
 	struct kymo_ring_chunk chunk;
 	struct kymo_error local;
@@ -26,7 +26,7 @@ static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_tra
 			break;
 		}
 		if (!trace->path)
-			ret = ky_user_ring_make_trace(ring, trace, output, err);
+			ret = ky_user_ring_make_trace(ring, trace, store, err);
 		if (!ret)
 			ret = ky_user_trace_packet(trace, &chunk.packet, chunk.body,
 						   chunk.body_bytes, err);
@@ -41,8 +41,8 @@ void ky_user_ring_set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16])
 	memcpy(((struct ky_blob *)ring->blob)->trace_uuid, uuid, 16);
 }
 
-int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
-		      uint64_t *events, struct kymo_error *err)
+int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
+		      struct ky_packet_store *store, uint64_t *events, struct kymo_error *err)
 {
 	uint8_t uuid[16];
 	int ret;
@@ -58,8 +58,8 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, co
 	ky_user_ring_set_uuid(ring, uuid);
 	ret = KYMO_OK;
 	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++)
-		ret = copy_buffer(ring, i, trace, output, events, err);
-	if (ret < 0 || !trace->sink)
+		ret = copy_buffer(ring, i, trace, store, events, err);
+	if (ret < 0 || !trace->packets)
 		return ret;
 	/* After the copies: their ids are described by now. */
 	ky_user_ring_take_counts(ring);
@@ -69,7 +69,7 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, co
 	return ret ? ret : ky_user_ring_describe(ring, trace, err);
 }
 
-int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
+int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *store,
 			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
 			  struct kymo_error *err)
 {
@@ -81,7 +81,7 @@ int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
 	if (ring->is_broken || !ring->reader)
 		return KYMO_OK;
 	ring->clock = *clock;
-	ret = ky_user_ring_copy(ring, &trace, output, events, &local);
+	ret = ky_user_ring_copy(ring, &trace, store, events, &local);
 	closed = ky_user_trace_close(&trace, &of_closing);
 	if (ret >= 0 && closed < 0) {
 		ret = closed;

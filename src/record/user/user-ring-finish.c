@@ -138,7 +138,7 @@ static int finish_copy(struct ky_user_ring *ring, struct kymo_error *err)
 
 	if (ring->is_broken)
 		return KYMO_OK;
-	ret = ky_user_ring_copy(ring, &ring->trace, ring->output, &ring->events, &local);
+	ret = ky_user_ring_copy(ring, &ring->trace, ring->store, &ring->events, &local);
 	if (ret < 0 && err)
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);
@@ -160,7 +160,7 @@ int ky_user_ring_finish(struct ky_user_ring *ring, struct kymo_error *err)
 		if (!ret)
 			ret = finish_trace(ring, err);
 	}
-	closed = ky_user_trace_close(&ring->trace, &local);
+	closed = ky_user_trace_end(&ring->trace, &local);
 	if (closed < 0 && !ret && err)
 		*err = local;
 	closed = ky_user_ring_excuse(ring, closed, &local);
@@ -173,7 +173,7 @@ void ky_user_ring_abandon(struct ky_user_ring *ring)
 	if (!ring->reader)
 		return;
 	ky_user_ring_take_counts(ring);
-	(void)ky_user_trace_close(&ring->trace, NULL);
+	(void)ky_user_trace_end(&ring->trace, NULL);
 	ky_user_ring_close(ring);
 }
 

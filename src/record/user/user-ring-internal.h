@@ -13,7 +13,7 @@ void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why);
 
 /* Begin the trace. KYMO_E_FORMAT, KYMO_E_LIMIT: of this program there is none at all. */
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
-			    const char *output, struct kymo_error *err);
+			    struct ky_packet_store *store, struct kymo_error *err);
 /* Write its metadata (again). A program that makes no sense (any more) is no failure. */
 int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			  struct kymo_error *err);
@@ -34,9 +34,9 @@ void ky_user_ring_take_counts(struct ky_user_ring *ring);
 int ky_user_ring_tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			     struct kymo_error *err);
 
-/* user-ring-copy.c: what the ring holds becomes a trace in @output; none when it holds nothing. */
-int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace, const char *output,
-		      uint64_t *events, struct kymo_error *err);
+/* user-ring-copy.c: what the ring holds becomes a trace in @store; none when it holds nothing. */
+int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
+		      struct ky_packet_store *store, uint64_t *events, struct kymo_error *err);
 /* The UUID of the trace that is written next. */
 void ky_user_ring_set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16]);
 

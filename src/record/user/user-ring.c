@@ -181,7 +181,7 @@ int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err)
 /* ---- opening -------------------------------------------------------------------------- */
 
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
-			    const char *output, struct kymo_error *err)
+			    struct ky_packet_store *store, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
 	uint64_t begin = now_ns();
@@ -189,7 +189,7 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 	int ret;
 
 	trace->is_recovered = ring->read_only;
-	ret = ky_user_trace_open(trace, output, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
+	ret = ky_user_trace_open(trace, store, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
 	/* What the program told since is written at once: it had begun to tell. */
 	ring->metadata_ns = 0;
 	ring->metadata_took_ns = now_ns() - begin;
@@ -304,8 +304,8 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->is_flight = options->is_flight;
 	ring->dump_excluded = options->dump_excluded;
 	ring->name = strdup(name);
-	ring->output = strdup(options->output);
-	ret = ring->name && ring->output ? check_head(ring, options, err) : ky_error_nomem(err);
+	ring->store = options->store;
+	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
 		ret = open_reader(ring, err);
 	if (!ret)
@@ -317,7 +317,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	if (!ret)
 		ring->n_buffers = kymo_ring_reader_buffers(ring->reader);
 	if (!ret && !ring->is_flight)
-		ret = ky_user_ring_make_trace(ring, &ring->trace, options->output, err);
+		ret = ky_user_ring_make_trace(ring, &ring->trace, options->store, err);
 	if (ret < 0) {
 		ky_user_ring_free(ring);
 		return ret;
@@ -364,7 +364,7 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint
 	}
 	if (!ret)
 		return 0;
-	if (ring->trace.sink->bytes_written + chunk.body_bytes > ring->bytes_max) {
+	if (ring->trace.packets->bytes_written + chunk.body_bytes > ring->bytes_max) {
 		ky_user_ring_set_broken(ring, "it claims more than the file has");
 		return 0;
 	}
@@ -449,7 +449,6 @@ void ky_user_ring_free(struct ky_user_ring *ring)
 	ky_user_trace_fini(&ring->trace);
 	ky_user_ring_close(ring);
 	free(ring->blob);
-	free(ring->output);
 	free(ring->name);
 	free(ring);
 }

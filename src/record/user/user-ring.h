@@ -17,7 +17,8 @@
 #include "record/user/user-trace.h"
 
 struct ky_user_ring_options {
-	const char *output; /* traces go to OUTPUT/ust/pid/NAME */
+	struct ky_packet_store
+		*store; /* traces go to ust/pid/NAME in it; it must outlive the ring */
 	const struct ky_log *log;
 	bool read_only; /* take nothing out of the ring: recovery */
 	bool is_flight; /* keep what the ring holds, for snapshots; at the end it becomes the trace */
@@ -56,7 +57,7 @@ struct ky_user_ring {
 	uint64_t metadata_took_ns;    /* how long that took */
 	struct ky_clock_record clock; /* of the metadata on disk */
 
-	char *output;	/* where its trace goes */
+	struct ky_packet_store *store; /* where its trace goes */
 	bool is_flight; /* a flight recorder's: it is copied, whenever somebody wants that */
 	uint32_t n_buffers;
 	uint32_t next_buffer; /* where reading goes on */
@@ -126,7 +127,7 @@ uint64_t ky_user_ring_lost(const struct ky_user_ring *ring);
  * A flight recorder's: make a trace of what the ring holds now, in OUTPUT/ust/pid, with @clock. Programs
  * go on writing. A ring that holds nothing makes none. *events, *bytes: of that trace.
  */
-int ky_user_ring_snapshot(struct ky_user_ring *ring, const char *output,
+int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *store,
 			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
 			  struct kymo_error *err);
 

@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "record/user/user-context.h"
 #include "record/user/user-internal.h"
+#include "store/directory-store.h"
 
 /* ---- setting up ----------------------------------------------------------------------- */
 
@@ -219,6 +220,13 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	if (!user)
 		return ky_error_nomem(err);
 	user->options = *options;
+	if (!options->store &&
+	    ky_directory_store_open(options->output, &user->own_store, err) < 0) {
+		free(user);
+		return KYMO_E_MEMORY;
+	}
+	if (user->own_store)
+		user->options.store = user->own_store;
 	user->clock = *options->clock;
 	user->options.clock = &user->clock;
 	user->dump_excluded = excluded_of_dump(options);
@@ -517,6 +525,7 @@ void ky_user_close(struct ky_user *user)
 	pthread_cond_destroy(&user->answered);
 	pthread_mutex_destroy(&user->lock);
 	pthread_mutex_destroy(&user->notes_lock);
+	ky_store_free(user->own_store);
 	free(user->program_stats);
 	free(user);
 }

@@ -1,40 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/user/user-trace.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
 
-/* Traces of one name, of programs that began in the same second with the same pid. */
-#define SAME_NAME_MAX	1000
-#define SAME_NAME_TRIES 100
 /* Of the state dump. */
 #define DUMP_PACKET_BYTES 65536u
 
 /* ---- opening, metadata ---------------------------------------------------------------- */
-
-static int make_directory(char *path, size_t size, const char *output, const char *below,
-			  struct kymo_error *err)
-{
-	int ret;
-
-	snprintf(path, size, "%s/%s", output, below);
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		return KYMO_OK;
-	ret = ky_error_errno(err, errno, "cannot create the trace directory");
-	ky_error_path(err, path);
-	return ret;
-}
 
 static int make_streams(struct ky_user_trace *trace, uint32_t n_streams, struct kymo_error *err)
 {
@@ -49,49 +26,6 @@ static int make_streams(struct ky_user_trace *trace, uint32_t n_streams, struct 
 	return KYMO_OK;
 }
 
-/* A name that is free becomes a directory. Who takes thousands of one kind gets names that nobody can guess. */
-static int make_path(struct ky_user_trace *trace, const char *output, const char *name,
-		     struct kymo_error *err)
-{
-	char path[PATH_MAX];
-	uint64_t word;
-	int ret;
-
-	snprintf(trace->name, sizeof(trace->name), "%s", name);
-	for (int i = 2; i <= SAME_NAME_MAX + SAME_NAME_TRIES; i++) {
-		if (snprintf(path, sizeof(path), "%s/ust/pid/%s", output, trace->name) >=
-		    (int)sizeof(path))
-			return ky_error_set(err, KYMO_E_INVALID, "the output's path is too long");
-		if (mkdir(path, 0700) == 0) {
-			trace->path = strdup(path);
-			return trace->path ? KYMO_OK : ky_error_nomem(err);
-		}
-		if (errno != EEXIST)
-			break;
-		if (i < SAME_NAME_MAX)
-			snprintf(trace->name, sizeof(trace->name), "%s-%d", name, i);
-		else if (getrandom(&word, sizeof(word), 0) == sizeof(word))
-			snprintf(trace->name, sizeof(trace->name), "%s-%" PRIx64, name, word);
-	}
-	ret = ky_error_errno(err, errno, "cannot create the trace directory");
-	ky_error_path(err, path);
-	return ret;
-}
-
-static int choose_path(struct ky_user_trace *trace, const char *output, const struct ky_blob *blob,
-		       struct kymo_error *err)
-{
-	char path[PATH_MAX], name[KY_USER_TRACE_NAME_BYTES];
-	int ret = make_directory(path, sizeof(path), output, "ust", err);
-
-	if (!ret)
-		ret = make_directory(path, sizeof(path), output, "ust/pid", err);
-	if (ret < 0)
-		return ret;
-	ky_user_trace_name(blob, name);
-	return make_path(trace, output, name, err);
-}
-
 /* What was refused since no descriptor was left is not the disk's fault. @refusals: before that. */
 static int tell_limit(int ret, uint64_t refusals, struct kymo_error *err)
 {
@@ -102,45 +36,66 @@ static int tell_limit(int ret, uint64_t refusals, struct kymo_error *err)
 	return KYMO_E_LIMIT;
 }
 
-static int open_sink(struct ky_user_trace *trace, const char *text, size_t len_bytes,
-		     struct kymo_error *err)
+/* A trace in @store, of a name that is free. */
+static int open_in_store(struct ky_user_trace *trace, struct ky_packet_store *store,
+			 const struct ky_blob *blob, struct kymo_error *err)
 {
-	uint64_t refusals = ky_file_refusals();
-	int ret = ky_dir_sink_open(trace->path, &trace->sink, err);
+	char name[KY_USER_TRACE_NAME_BYTES], path[KY_USER_TRACE_NAME_BYTES + 16];
+	struct ky_store_place place = {.path = path, .is_numbered = true};
+	int ret;
 
-	if (!ret)
-		ret = trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
-	return tell_limit(ret, refusals, err);
+	ky_user_trace_name(blob, name);
+	snprintf(path, sizeof(path), "ust/pid/%s", name);
+	ret = ky_store_open(store, &place, &trace->packets, err);
+	if (ret < 0)
+		return ret;
+	if (asprintf(&trace->path, "%s/%s", store->name, trace->packets->path) < 0) {
+		trace->path = NULL;
+		return ky_error_nomem(err);
+	}
+	snprintf(trace->name, sizeof(trace->name), "%s", strrchr(trace->path, '/') + 1);
+	return KYMO_OK;
+}
+
+static int write_metadata(struct ky_user_trace *trace, const struct ky_user_blob *blob,
+			  const struct ky_clock_record *clock, uint32_t *n_bad,
+			  struct kymo_error *err)
+{
+	size_t len_bytes;
+	char *text;
+	int ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
+
+	if (ret < 0)
+		return ret;
+	if (!ky_user_clock_find(text, len_bytes, &trace->clock_at_bytes, &trace->clock_bytes))
+		trace->clock_bytes = 0;
+	ret = ky_store_metadata(trace->packets, text, len_bytes, err);
+	free(text);
+	return ret;
 }
 
 /* Of a program that there is no trace of, nothing is left. */
 static void remove_all(struct ky_user_trace *trace)
 {
-	if (trace->sink)
-		ky_dir_sink_abort(trace->sink);
-	trace->sink = NULL;
-	if (trace->path)
-		ky_tree_remove(trace->path);
+	ky_store_discard(trace->packets);
+	trace->packets = NULL;
 	free(trace->path);
 	trace->path = NULL;
 }
 
-int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
+int ky_user_trace_open(struct ky_user_trace *trace, struct ky_packet_store *store,
 		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err)
 {
-	int ret = choose_path(trace, output, blob->head, err);
-	char *text = NULL;
-	size_t len_bytes;
+	uint64_t refusals = ky_file_refusals();
+	int ret = make_streams(trace, n_streams, err);
 
 	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
 	if (!ret)
-		ret = make_streams(trace, n_streams, err);
+		ret = open_in_store(trace, store, blob->head, err);
 	if (!ret)
-		ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
-	if (!ret)
-		ret = open_sink(trace, text, len_bytes, err);
-	free(text);
+		ret = write_metadata(trace, blob, clock, n_bad, err);
+	ret = tell_limit(ret, refusals, err);
 	if (ret == KYMO_E_LIMIT || ret == KYMO_E_FORMAT)
 		remove_all(trace);
 	/* What is not found is the output, and not the program. */
@@ -156,45 +111,27 @@ int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blo
 			   struct kymo_error *err)
 {
 	uint64_t refusals = ky_file_refusals();
-	size_t len_bytes;
-	char *text;
-	int ret = ky_user_metadata(blob, clock, trace->name, &text, &len_bytes, n_bad, err);
+	int ret = write_metadata(trace, blob, clock, n_bad, err);
 
-	if (!ret) {
-		ret = trace->sink->ops->metadata(trace->sink, text, len_bytes, err);
-		free(text);
-	}
 	return tell_limit(ret, refusals, err);
 }
 
-/* Of a metadata file: the clock is in its first part. */
-#define HEAD_BYTES 16384
-
-int ky_user_trace_set_clock(const struct ky_user_trace *trace, const struct ky_clock_record *clock,
+int ky_user_trace_set_clock(struct ky_user_trace *trace, const struct ky_clock_record *clock,
 			    struct kymo_error *err)
 {
-	char path[PATH_MAX], *head = malloc(HEAD_BYTES);
 	uint64_t refusals = ky_file_refusals();
-	size_t at, bytes;
-	ssize_t got;
-	int fd, ret;
+	char values[256];
+	int ret;
 
-	if (!head)
-		return ky_error_nomem(err);
-	snprintf(path, sizeof(path), "%s/metadata", trace->path);
-	fd = ky_file_open_regular(AT_FDCWD, path, O_RDWR);
-	got = fd < 0 ? 0 : pread(fd, head, HEAD_BYTES, 0);
-	if (fd < 0 || got < 0)
-		ret = ky_error_errno(err, fd < 0 ? -fd : errno, "cannot write the metadata");
-	else
-		ret = ky_user_clock_replace(head, (size_t)got, clock, &at, &bytes, err);
-	if (!ret && pwrite(fd, head + at, bytes, (off_t)at) != (ssize_t)bytes)
-		ret = ky_error_errno(err, errno, "cannot write the metadata");
-	if (fd >= 0)
-		close(fd);
-	free(head);
-	if (ret < 0)
-		ky_error_path(err, path);
+	if (!trace->packets || !ky_store_can_patch(trace->packets))
+		return KYMO_OK;
+	if (!trace->clock_bytes || trace->clock_bytes > sizeof(values))
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "the metadata has no clock that could be corrected");
+	ret = ky_user_clock_values(clock, values, trace->clock_bytes, err);
+	if (!ret)
+		ret = ky_store_patch_metadata(trace->packets, trace->clock_at_bytes, values,
+					      trace->clock_bytes, err);
 	return tell_limit(ret, refusals, err);
 }
 
@@ -213,7 +150,7 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 	else
 		snprintf(name, sizeof(name), "channel0_%u", number);
 	refusals = ky_file_refusals();
-	stream->number = trace->sink->ops->stream(trace->sink, name, err);
+	stream->number = ky_store_stream(trace->packets, name, err);
 	return stream->number < 0 ? tell_limit(stream->number, refusals, err) : KYMO_OK;
 }
 
@@ -288,7 +225,7 @@ int ky_user_trace_packet(struct ky_user_trace *trace, const struct kymo_ring_pac
 		.stream_class_id = 0,
 		.stream_id = prolog.stream_id,
 	};
-	return trace->sink->ops->packet(trace->sink, stream->number, &out, err);
+	return ky_store_packet(trace->packets, stream->number, &out, err);
 }
 
 /* ---- the state dump ------------------------------------------------------------------- */
@@ -312,7 +249,7 @@ static int send_dump(struct ky_user_trace *trace, uint64_t end_cycles, struct ky
 		.stream_class_id = writer->stream_class_id,
 		.stream_id = writer->stream_id,
 	};
-	return trace->sink->ops->packet(trace->sink, trace->dump_stream.number, &out, err);
+	return ky_store_packet(trace->packets, trace->dump_stream.number, &out, err);
 }
 
 /* One event, in the next packet when this one is full. */
@@ -361,16 +298,22 @@ int ky_user_trace_dump(struct ky_user_trace *trace, const struct ky_strbuf *even
 
 /* ---- closing -------------------------------------------------------------------------- */
 
+int ky_user_trace_end(struct ky_user_trace *trace, struct kymo_error *err)
+{
+	if (!trace->packets || trace->ended)
+		return KYMO_OK;
+	trace->ended = true;
+	trace->bytes = trace->packets->bytes_written;
+	return ky_store_end_streams(trace->packets, err);
+}
+
 int ky_user_trace_close(struct ky_user_trace *trace, struct kymo_error *err)
 {
-	int ret;
+	int ret = ky_user_trace_end(trace, err), closed;
 
-	if (!trace->sink)
-		return KYMO_OK;
-	trace->bytes = trace->sink->bytes_written;
-	ret = trace->sink->ops->close(trace->sink, err);
-	trace->sink = NULL;
-	return ret;
+	closed = ky_store_close(trace->packets, ret < 0 ? NULL : err);
+	trace->packets = NULL;
+	return ret < 0 ? ret : closed;
 }
 
 void ky_user_trace_fini(struct ky_user_trace *trace)

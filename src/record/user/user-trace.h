@@ -15,7 +15,7 @@
 #include "base/strbuf.h"
 #include "ctf/encode/packet-writer.h"
 #include "record/user/user-model.h"
-#include "store/writer.h"
+#include "store/packet-store.h"
 
 /* A stream of the trace: one per buffer, and the state dump's. */
 struct ky_user_stream {
@@ -31,9 +31,13 @@ struct ky_user_trace {
 	char *path; /* NULL: not opened */
 	char name[KY_USER_TRACE_NAME_BYTES + 24];
 	uint8_t uuid[16];
-	struct ky_packet_sink *sink;	/* NULL: closed */
+	struct ky_store_trace *packets; /* NULL: closed */
 	struct ky_user_stream *streams; /* n_streams: one per buffer */
 	uint32_t n_streams;
+	bool ended; /* its streams are complete */
+	/* Of the metadata: where the clock's values stand; clock_bytes 0: nowhere. */
+	uint64_t clock_at_bytes;
+	size_t clock_bytes;
 	bool is_copy; /* of a ring that is overwritten: missing sub-buffers are missing packets */
 	bool is_recovered;     /* of a ring that a killed recorder read the beginning of */
 	uint64_t first_cycles; /* where the first packet begins; UINT64_MAX: there is none */
@@ -41,15 +45,15 @@ struct ky_user_trace {
 	struct ky_packet_writer dump_writer;
 	int32_t vpid;
 	uint64_t dump_events;
-	uint64_t bytes; /* of data; valid once it is closed */
+	uint64_t bytes; /* of data; valid once its streams have ended */
 };
 
 /*
- * Make the trace of @blob's program, of @n_streams buffers, with metadata; *n_bad: as ky_user_metadata().
+ * Make the trace of @blob's program in @store, of @n_streams buffers, with metadata; *n_bad: as ky_user_metadata().
  * KYMO_E_FORMAT: the program makes no sense, KYMO_E_LIMIT: no descriptor is left for it; nothing was made. KYMO_E_IO,
  * KYMO_E_MEMORY. fini is due in any case.
  */
-int ky_user_trace_open(struct ky_user_trace *trace, const char *output,
+int ky_user_trace_open(struct ky_user_trace *trace, struct ky_packet_store *store,
 		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err);
 
@@ -58,8 +62,11 @@ int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blo
 			   const struct ky_clock_record *clock, uint32_t *n_bad,
 			   struct kymo_error *err);
 
-/* Of a closed trace: put its clock right. KYMO_E_FORMAT: its metadata is not ours; KYMO_E_IO, KYMO_E_MEMORY. */
-int ky_user_trace_set_clock(const struct ky_user_trace *trace, const struct ky_clock_record *clock,
+/*
+ * Correct the clock in the metadata, also after ky_user_trace_end(). A store that cannot replace a part of the metadata
+ * keeps the clock that the trace began with. KYMO_E_FORMAT: the clock does not fit; KYMO_E_LIMIT, KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_user_trace_set_clock(struct ky_user_trace *trace, const struct ky_clock_record *clock,
 			    struct kymo_error *err);
 
 /*
@@ -79,7 +86,9 @@ struct ky_user_dump_head {
 int ky_user_trace_dump(struct ky_user_trace *trace, const struct ky_strbuf *events, uint64_t cycles,
 		       struct kymo_error *err);
 
-/* Complete the files. Nothing happens to one that is not open. */
+/* Complete the streams: no packet follows, but ky_user_trace_set_clock() may. Nothing happens to a trace that is not open. */
+int ky_user_trace_end(struct ky_user_trace *trace, struct kymo_error *err);
+/* Complete the trace, its streams included. Nothing happens to one that is not open. */
 int ky_user_trace_close(struct ky_user_trace *trace, struct kymo_error *err);
 void ky_user_trace_fini(struct ky_user_trace *trace);
 

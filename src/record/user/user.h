@@ -24,9 +24,12 @@
 
 #include "base/log.h"
 #include "os/clock.h"
+#include "store/packet-store.h"
 
 struct ky_user_options {
-	const char *output;	     /* traces go to OUTPUT/ust/pid/...; the directory exists */
+	const char *output; /* traces go to OUTPUT/ust/pid/...; the directory exists */
+	struct ky_packet_store
+		*store; /* traces go to ust/pid/... in it; NULL: a directory at output */
 	const char *const *patterns; /* "shop:*"; each is a rule of its own */
 	size_t n_patterns;
 	const char *const *exclusions; /* of all rules */

@@ -13,7 +13,8 @@
 
 #include "abi/packet.h"
 #include "os/file.h"
-#include "store/flight-sink.h"
+#include "store/directory-store.h"
+#include "store/memory-trace.h"
 
 #define PACKET_BYTES 1000
 
@@ -36,7 +37,7 @@ static int teardown(void **state)
 }
 
 /* A packet of one byte, again and again, the first of which come as a head; @n times as large as others. */
-static void send_large(struct ky_packet_sink *sink, int stream, char byte, uint32_t n)
+static void send_large(struct ky_store_trace *sink, int stream, char byte, uint32_t n)
 {
 	char bytes[4 * PACKET_BYTES], head[10];
 	struct ky_packet_out out = {
@@ -52,10 +53,10 @@ static void send_large(struct ky_packet_sink *sink, int stream, char byte, uint3
 	assert_true(out.size_bytes <= sizeof(bytes));
 	memset(bytes, byte, sizeof(bytes));
 	memset(head, byte, sizeof(head));
-	assert_int_equal(sink->ops->packet(sink, stream, &out, &err), 0);
+	assert_int_equal(ky_store_packet(sink, stream, &out, &err), 0);
 }
 
-static void send(struct ky_packet_sink *sink, int stream, char byte)
+static void send(struct ky_store_trace *sink, int stream, char byte)
 {
 	send_large(sink, stream, byte, 1);
 }
@@ -79,33 +80,33 @@ static void packets_of(const char *trace, const char *name, char *to)
 }
 
 /* Copy to a new trace; returns its events. */
-static uint64_t copy(struct ky_packet_sink *sink, const char *name, char *trace)
+static uint64_t copy(struct ky_store_trace *sink, const char *name, char *trace)
 {
-	struct ky_packet_sink *to;
+	struct ky_store_trace *to;
 	struct kymo_error err;
 	uint64_t events, state;
 
 	sprintf(trace, "%s/%s", top, name);
-	assert_int_equal(ky_dir_sink_open(trace, &to, &err), 0);
-	assert_int_equal(ky_flight_sink_copy_events(sink, to, &events, &err), 0);
-	assert_int_equal(ky_flight_sink_copy_state(sink, to, &state, &err), 0);
-	assert_int_equal(to->ops->close(to, &err), 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &to, &err), 0);
+	assert_int_equal(ky_memory_trace_copy_events(sink, to, &events, &err), 0);
+	assert_int_equal(ky_memory_trace_copy_state(sink, to, &state, &err), 0);
+	assert_int_equal(ky_store_close(to, &err), 0);
 	return events + state;
 }
 
 static void keeps_the_newest(void **state)
 {
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	char trace[100], found[100];
 	struct kymo_error err;
 	int a, b, dump;
 
-	assert_int_equal(ky_flight_sink_open(4 * PACKET_BYTES, &sink, &err), 0);
-	a = sink->ops->stream(sink, "channel0_0", &err);
-	dump = sink->ops->stream(sink, "statedump_0", &err);
-	b = sink->ops->stream(sink, "channel0_1", &err);
-	assert_int_equal(sink->ops->metadata(sink, "old", 3, &err), 0);
-	assert_int_equal(sink->ops->metadata(sink, "newer", 5, &err), 0);
+	assert_int_equal(ky_memory_trace_open(4 * PACKET_BYTES, &sink, &err), 0);
+	a = ky_store_stream(sink, "channel0_0", &err);
+	dump = ky_store_stream(sink, "statedump_0", &err);
+	b = ky_store_stream(sink, "channel0_1", &err);
+	assert_int_equal(ky_store_metadata(sink, "old", 3, &err), 0);
+	assert_int_equal(ky_store_metadata(sink, "newer", 5, &err), 0);
 	for (char c = 'a'; c <= 'j'; c++) {
 		send(sink, a, c);
 		send(sink, dump, c);
@@ -122,18 +123,18 @@ static void keeps_the_newest(void **state)
 	assert_int_equal(copy(sink, "second", trace), 2 * (4 + 10 + 1));
 	packets_of(trace, "channel0_0", found);
 	assert_string_equal(found, "hijk");
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 }
 
 /* Packets are as large as there was to be told when they were closed: what is kept is never less than was wanted. */
 static void small_ones_push_out_no_large_one(void **state)
 {
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	char trace[100], found[100];
 	struct kymo_error err;
 
-	assert_int_equal(ky_flight_sink_open(2 * PACKET_BYTES, &sink, &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "s", &err), 0);
+	assert_int_equal(ky_memory_trace_open(2 * PACKET_BYTES, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "s", &err), 0);
 	send_large(sink, 0, 'a', 4);
 	send(sink, 0, 'b');
 	assert_int_equal(copy(sink, "large", trace), 4);
@@ -147,11 +148,11 @@ static void small_ones_push_out_no_large_one(void **state)
 	assert_int_equal(copy(sink, "large-again", trace), 2);
 	packets_of(trace, "s", found);
 	assert_string_equal(found, "ddd");
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 }
 
 /* A packet of a state dump, as it lies in the trace. */
-static void send_dump(struct ky_packet_sink *sink, int stream, uint64_t cycles, uint64_t sequence)
+static void send_dump(struct ky_store_trace *sink, int stream, uint64_t cycles, uint64_t sequence)
 {
 	char bytes[PACKET_BYTES] = {0};
 	struct ky_packet_prolog prolog = {
@@ -167,7 +168,7 @@ static void send_dump(struct ky_packet_sink *sink, int stream, uint64_t cycles, 
 	struct kymo_error err;
 
 	memcpy(bytes, &prolog, sizeof(prolog));
-	assert_int_equal(sink->ops->packet(sink, stream, &out, &err), 0);
+	assert_int_equal(ky_store_packet(sink, stream, &out, &err), 0);
 }
 
 /* State dumps that newer ones replace: those that are left are counted without a gap, which would be a loss to readers. */
@@ -176,21 +177,21 @@ static void state_dumps_are_dropped(void **state)
 	static const uint64_t left[] = {10, 50, 60};
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct ky_packet_prolog prolog;
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	char trace[100], path[160];
 	struct kymo_error err;
 
-	assert_int_equal(ky_flight_sink_open(PACKET_BYTES, &sink, &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "statedump_0", &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "channel0_0", &err), 1);
-	assert_int_equal(ky_flight_sink_oldest(sink), UINT64_MAX);
+	assert_int_equal(ky_memory_trace_open(PACKET_BYTES, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "statedump_0", &err), 0);
+	assert_int_equal(ky_store_stream(sink, "channel0_0", &err), 1);
+	assert_int_equal(ky_memory_trace_oldest(sink), UINT64_MAX);
 	for (uint64_t i = 0; i < 5; i++)
 		send_dump(sink, 0, 10 * (i + 1), i);
 	send_dump(sink, 1, 25, 0);
 	send_dump(sink, 1, 35, 1);
-	assert_int_equal(ky_flight_sink_oldest(sink), 35);
-	assert_int_equal(ky_flight_sink_drop(sink, 0, 20, 40), 3 * 3);
-	assert_int_equal(ky_flight_sink_drop(sink, 0, 20, 40), 0);
+	assert_int_equal(ky_memory_trace_oldest(sink), 35);
+	assert_int_equal(ky_memory_trace_drop(sink, 0, 20, 40), 3 * 3);
+	assert_int_equal(ky_memory_trace_drop(sink, 0, 20, 40), 0);
 	send_dump(sink, 0, 60, 5);
 	assert_int_equal(copy(sink, "dumps", trace), 3 + 3 * 3);
 	snprintf(path, sizeof(path), "%s/statedump_0", trace);
@@ -202,31 +203,31 @@ static void state_dumps_are_dropped(void **state)
 		assert_int_equal(prolog.sequence, i);
 	}
 	/* The last one, and then all: what comes next is the first. */
-	assert_int_equal(ky_flight_sink_drop(sink, 0, 60, 60), 3);
+	assert_int_equal(ky_memory_trace_drop(sink, 0, 60, 60), 3);
 	send_dump(sink, 0, 70, 6);
-	assert_int_equal(ky_flight_sink_drop(sink, 0, 0, UINT64_MAX), 3 * 3);
+	assert_int_equal(ky_memory_trace_drop(sink, 0, 0, UINT64_MAX), 3 * 3);
 	send_dump(sink, 0, 80, 7);
 	assert_int_equal(copy(sink, "one-dump", trace), 2 * 3);
 	ky_strbuf_fini(&text);
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 }
 
 static void mistakes(void **state)
 {
 	struct ky_packet_out out = {.data = "", .size_bytes = 1};
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	char trace[100];
 	struct kymo_error err;
 
-	assert_int_equal(ky_flight_sink_open(0, &sink, &err), 0);
-	assert_int_equal(sink->ops->packet(sink, 0, &out, &err), KYMO_E_INVALID);
+	assert_int_equal(ky_memory_trace_open(0, &sink, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 0, &out, &err), KYMO_E_INVALID);
 	assert_int_equal(copy(sink, "empty", trace), 0);
 	/* Even without room, the last packet is there. */
-	assert_int_equal(sink->ops->stream(sink, "s", &err), 0);
+	assert_int_equal(ky_store_stream(sink, "s", &err), 0);
 	send(sink, 0, 'a');
 	send(sink, 0, 'b');
 	assert_int_equal(copy(sink, "one", trace), 2);
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/flight-sink.h"
+#include "store/memory-trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,30 +21,30 @@ struct stream {
 	struct packet *oldest, *newest;
 };
 
-struct flight_sink {
-	struct ky_packet_sink base;
+struct memory_trace {
+	struct ky_store_trace base;
 	uint64_t keep_bytes;
 	char *metadata;
 	size_t metadata_bytes;
 	KY_VEC(struct stream) streams;
 };
 
-static struct flight_sink *flight_sink(struct ky_packet_sink *base)
+static struct memory_trace *memory_trace(struct ky_store_trace *base)
 {
-	return (struct flight_sink *)base;
+	return (struct memory_trace *)base;
 }
 
-static int flight_stream(struct ky_packet_sink *base, const char *name, struct kymo_error *err)
+static int memory_stream(struct ky_store_trace *base, const char *name, struct kymo_error *err)
 {
-	struct flight_sink *sink = flight_sink(base);
+	struct memory_trace *trace = memory_trace(base);
 	struct stream stream = {.name = strdup(name),
 				.keeps_all = strncmp(name, "statedump", 9) == 0};
 
-	if (!stream.name || ky_vec_push(&sink->streams, stream) < 0) {
+	if (!stream.name || ky_vec_push(&trace->streams, stream) < 0) {
 		free(stream.name);
 		return ky_error_nomem(err);
 	}
-	return (int)sink->streams.len - 1;
+	return (int)trace->streams.len - 1;
 }
 
 static void drop_oldest(struct stream *stream)
@@ -59,24 +59,24 @@ static void drop_oldest(struct stream *stream)
 }
 
 /* A packet goes when those after it are enough: a small one does not push out a large one. */
-static void drop_older(const struct flight_sink *sink, struct stream *stream)
+static void drop_older(const struct memory_trace *trace, struct stream *stream)
 {
 	while (!stream->keeps_all && stream->oldest != stream->newest &&
-	       stream->kept_bytes - stream->oldest->out.size_bytes >= sink->keep_bytes)
+	       stream->kept_bytes - stream->oldest->out.size_bytes >= trace->keep_bytes)
 		drop_oldest(stream);
 }
 
-static int flight_packet(struct ky_packet_sink *base, int number, const struct ky_packet_out *out,
+static int memory_packet(struct ky_store_trace *base, int number, const struct ky_packet_out *out,
 			 struct kymo_error *err)
 {
-	struct flight_sink *sink = flight_sink(base);
+	struct memory_trace *trace = memory_trace(base);
 	size_t body_bytes = out->size_bytes - out->head_bytes;
 	struct stream *stream;
 	struct packet *packet;
 
-	if (number < 0 || (size_t)number >= sink->streams.len)
+	if (number < 0 || (size_t)number >= trace->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
-	stream = &sink->streams.data[number];
+	stream = &trace->streams.data[number];
 	packet = malloc(sizeof(*packet) + out->size_bytes);
 	if (!packet)
 		return ky_error_nomem(err);
@@ -94,57 +94,57 @@ static int flight_packet(struct ky_packet_sink *base, int number, const struct k
 		stream->oldest = packet;
 	stream->newest = packet;
 	stream->kept_bytes += out->size_bytes;
-	drop_older(sink, stream);
+	drop_older(trace, stream);
 	return KYMO_OK;
 }
 
-static int flight_metadata(struct ky_packet_sink *base, const char *text, size_t len_bytes,
+static int memory_metadata(struct ky_store_trace *base, const char *text, size_t len_bytes,
 			   struct kymo_error *err)
 {
-	struct flight_sink *sink = flight_sink(base);
+	struct memory_trace *trace = memory_trace(base);
 	char *copy = malloc(len_bytes ? len_bytes : 1);
 
 	if (!copy)
 		return ky_error_nomem(err);
 	memcpy(copy, text, len_bytes);
-	free(sink->metadata);
-	sink->metadata = copy;
-	sink->metadata_bytes = len_bytes;
+	free(trace->metadata);
+	trace->metadata = copy;
+	trace->metadata_bytes = len_bytes;
 	return KYMO_OK;
 }
 
-static int flight_close(struct ky_packet_sink *base, struct kymo_error *err)
+static int memory_close(struct ky_store_trace *base, struct kymo_error *err)
 {
-	struct flight_sink *sink = flight_sink(base);
+	struct memory_trace *trace = memory_trace(base);
 
-	ky_vec_foreach(&sink->streams, stream) {
+	ky_vec_foreach(&trace->streams, stream) {
 		while (stream->oldest)
 			drop_oldest(stream);
 		free(stream->name);
 	}
-	ky_vec_fini(&sink->streams);
-	free(sink->metadata);
-	free(sink);
+	ky_vec_fini(&trace->streams);
+	free(trace->metadata);
+	free(trace);
 	return KYMO_OK;
 }
 
-static const struct ky_packet_sink_ops flight_sink_ops = {
-	.stream = flight_stream,
-	.packet = flight_packet,
-	.metadata = flight_metadata,
-	.close = flight_close,
+static const struct ky_store_trace_ops memory_trace_ops = {
+	.stream = memory_stream,
+	.packet = memory_packet,
+	.metadata = memory_metadata,
+	.close = memory_close,
 };
 
-int ky_flight_sink_open(uint64_t keep_bytes, struct ky_packet_sink **out, struct kymo_error *err)
+int ky_memory_trace_open(uint64_t keep_bytes, struct ky_store_trace **out, struct kymo_error *err)
 {
-	struct flight_sink *sink = calloc(1, sizeof(*sink));
+	struct memory_trace *trace = calloc(1, sizeof(*trace));
 
 	*out = NULL;
-	if (!sink)
+	if (!trace)
 		return ky_error_nomem(err);
-	sink->base.ops = &flight_sink_ops;
-	sink->keep_bytes = keep_bytes;
-	*out = &sink->base;
+	trace->base.ops = &memory_trace_ops;
+	trace->keep_bytes = keep_bytes;
+	*out = &trace->base;
 	return KYMO_OK;
 }
 
@@ -162,10 +162,10 @@ static void number_packet(struct packet *packet, uint64_t sequence)
 	memcpy(packet->bytes, &prolog, sizeof(prolog));
 }
 
-static int copy_stream(const struct stream *stream, struct ky_packet_sink *to, uint64_t *events,
+static int copy_stream(const struct stream *stream, struct ky_store_trace *to, uint64_t *events,
 		       struct kymo_error *err)
 {
-	int number = to->ops->stream(to, stream->name, err), ret = KYMO_OK;
+	int number = ky_store_stream(to, stream->name, err), ret = KYMO_OK;
 	uint64_t sequence = 0;
 
 	if (number < 0)
@@ -173,58 +173,58 @@ static int copy_stream(const struct stream *stream, struct ky_packet_sink *to, u
 	for (struct packet *packet = stream->oldest; packet && !ret; packet = packet->next) {
 		if (stream->keeps_all)
 			number_packet(packet, sequence++);
-		ret = to->ops->packet(to, number, &packet->out, err);
+		ret = ky_store_packet(to, number, &packet->out, err);
 		*events += packet->out.n_events;
 	}
 	return ret;
 }
 
-static int copy_streams(const struct flight_sink *sink, bool keeps_all, struct ky_packet_sink *to,
+static int copy_streams(const struct memory_trace *trace, bool keeps_all, struct ky_store_trace *to,
 			uint64_t *events, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	*events = 0;
-	for (size_t i = 0; i < sink->streams.len && !ret; i++)
-		if (sink->streams.data[i].keeps_all == keeps_all)
-			ret = copy_stream(&sink->streams.data[i], to, events, err);
+	for (size_t i = 0; i < trace->streams.len && !ret; i++)
+		if (trace->streams.data[i].keeps_all == keeps_all)
+			ret = copy_stream(&trace->streams.data[i], to, events, err);
 	return ret;
 }
 
-static int copy_metadata(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
+static int copy_metadata(const struct ky_store_trace *from, struct ky_store_trace *to,
 			 struct kymo_error *err)
 {
-	const struct flight_sink *sink = (const struct flight_sink *)flight;
+	const struct memory_trace *trace = (const struct memory_trace *)from;
 
-	return sink->metadata ? to->ops->metadata(to, sink->metadata, sink->metadata_bytes, err)
-			      : KYMO_OK;
+	return trace->metadata ? ky_store_metadata(to, trace->metadata, trace->metadata_bytes, err)
+			       : KYMO_OK;
 }
 
-int ky_flight_sink_copy_events(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
-			       uint64_t *events, struct kymo_error *err)
+int ky_memory_trace_copy_events(const struct ky_store_trace *from, struct ky_store_trace *to,
+				uint64_t *events, struct kymo_error *err)
 {
 	/* A disk that has no room for all of the packets has those that it took described. */
-	int ret = copy_metadata(flight, to, err);
+	int ret = copy_metadata(from, to, err);
 
 	*events = 0;
 	return ret < 0 ? ret
-		       : copy_streams((const struct flight_sink *)flight, false, to, events, err);
+		       : copy_streams((const struct memory_trace *)from, false, to, events, err);
 }
 
-int ky_flight_sink_copy_state(const struct ky_packet_sink *flight, struct ky_packet_sink *to,
-			      uint64_t *events, struct kymo_error *err)
+int ky_memory_trace_copy_state(const struct ky_store_trace *from, struct ky_store_trace *to,
+			       uint64_t *events, struct kymo_error *err)
 {
-	int ret = copy_metadata(flight, to, err);
+	int ret = copy_metadata(from, to, err);
 
 	*events = 0;
 	return ret < 0 ? ret
-		       : copy_streams((const struct flight_sink *)flight, true, to, events, err);
+		       : copy_streams((const struct memory_trace *)from, true, to, events, err);
 }
 
-uint64_t ky_flight_sink_kept(const struct ky_packet_sink *flight, int number)
+uint64_t ky_memory_trace_kept(const struct ky_store_trace *from, int number)
 {
-	const struct flight_sink *sink = (const struct flight_sink *)flight;
-	const struct packet *packet = sink->streams.data[number].oldest;
+	const struct memory_trace *trace = (const struct memory_trace *)from;
+	const struct packet *packet = trace->streams.data[number].oldest;
 	uint64_t events = 0;
 
 	for (; packet; packet = packet->next)
@@ -232,22 +232,22 @@ uint64_t ky_flight_sink_kept(const struct ky_packet_sink *flight, int number)
 	return events;
 }
 
-uint64_t ky_flight_sink_oldest(const struct ky_packet_sink *flight)
+uint64_t ky_memory_trace_oldest(const struct ky_store_trace *from)
 {
-	const struct flight_sink *sink = (const struct flight_sink *)flight;
+	const struct memory_trace *trace = (const struct memory_trace *)from;
 	uint64_t oldest = UINT64_MAX;
 
-	ky_vec_foreach(&sink->streams, stream)
+	ky_vec_foreach(&trace->streams, stream)
 		if (!stream->keeps_all && stream->oldest &&
 		    stream->oldest->out.begin_cycles < oldest)
 			oldest = stream->oldest->out.begin_cycles;
 	return oldest;
 }
 
-uint64_t ky_flight_sink_drop(struct ky_packet_sink *flight, int number, uint64_t first_cycles,
-			     uint64_t last_cycles)
+uint64_t ky_memory_trace_drop(struct ky_store_trace *from, int number, uint64_t first_cycles,
+			      uint64_t last_cycles)
 {
-	struct stream *stream = &flight_sink(flight)->streams.data[number];
+	struct stream *stream = &memory_trace(from)->streams.data[number];
 	struct packet **at = &stream->oldest, *last = NULL, *packet;
 	uint64_t events = 0;
 

@@ -21,7 +21,7 @@
 #include "base/bits.h"
 #include "ctf/encode/packet-writer.h"
 #include "os/file.h"
-#include "store/writer.h"
+#include "store/directory-store.h"
 
 static char top[64], trace[96];
 static struct ky_strbuf text;
@@ -104,23 +104,23 @@ static void check_index(void)
 
 static void layout(void **state)
 {
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	struct ky_packet_out packet;
 	struct kymo_error err;
 	char bytes[64];
 
-	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "channel0_0", &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "channel0_1", &err), 1);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "channel0_0", &err), 0);
+	assert_int_equal(ky_store_stream(sink, "channel0_1", &err), 1);
 	packet = packet_of(bytes, 64);
-	assert_int_equal(sink->ops->packet(sink, 0, &packet, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
 	packet = packet_of(bytes, 32);
-	assert_int_equal(sink->ops->packet(sink, 0, &packet, &err), 0);
-	assert_int_equal(sink->ops->packet(sink, 2, &packet, &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 2, &packet, &err), KYMO_E_INVALID);
 	assert_int_equal(sink->bytes_written, 96);
-	assert_int_equal(sink->ops->metadata(sink, "old text", 8, &err), 0);
-	assert_int_equal(sink->ops->metadata(sink, "new", 3, &err), 0);
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_metadata(sink, "old text", 8, &err), 0);
+	assert_int_equal(ky_store_metadata(sink, "new", 3, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 	assert_string_equal((const char *)contents("metadata"), "new");
 	contents("channel0_0");
 	assert_int_equal(text.len, 96);
@@ -135,18 +135,112 @@ static void layout(void **state)
 }
 
 /* More entries than the batch that is kept in memory. */
+static bool is_there(const char *name)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", trace, name);
+	return access(path, F_OK) == 0;
+}
+
+/* A store with several traces: names that are taken get a number, and discarded traces leave nothing. */
+static void traces_of_a_store(void **state)
+{
+	const struct ky_store_place place = {.path = "ust/pid/shop", .is_numbered = true};
+	const struct ky_store_place part = {.path = "raw/state", .is_part = true};
+	struct ky_packet_store *store;
+	struct ky_store_trace *first, *second, *third;
+	struct kymo_error err;
+
+	assert_int_equal(mkdir(trace, 0700), 0);
+	assert_int_equal(ky_directory_store_open(trace, &store, &err), 0);
+	assert_int_equal(ky_store_open(store, &place, &first, &err), 0);
+	assert_string_equal(first->path, "ust/pid/shop");
+	assert_int_equal(ky_store_open(store, &place, &second, &err), 0);
+	assert_string_equal(second->path, "ust/pid/shop-2");
+	assert_int_equal(ky_store_stream(second, "s", &err), 0);
+	assert_int_equal(ky_store_metadata(second, "text", 4, &err), 0);
+	ky_store_discard(second);
+	assert_false(is_there("ust/pid/shop-2"));
+	assert_int_equal(ky_store_close(first, &err), 0);
+	assert_true(is_there("ust/pid/shop"));
+	assert_int_equal(ky_store_open(store, &part, &third, &err), 0);
+	assert_int_equal(ky_store_metadata(third, "text", 4, &err), 0);
+	assert_int_equal(ky_store_close(third, &err), 0);
+	assert_true(is_there("raw/state/metadata.ctf"));
+	assert_false(is_there("raw/state/metadata"));
+	ky_store_free(store);
+}
+
+/* The metadata can change when all streams are complete, and no file is open meanwhile. */
+static void ended_streams(void **state)
+{
+	struct ky_store_trace *sink;
+	struct ky_packet_out packet;
+	struct kymo_error err;
+	char bytes[64];
+
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "s", &err), 0);
+	packet = packet_of(bytes, 64);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
+	assert_int_equal(ky_store_flush(sink, &err), 0);
+	contents("index/s.idx");
+	assert_int_equal(text.len, 16 + 72);
+	assert_int_equal(ky_store_metadata(sink, "0123456789", 10, &err), 0);
+	assert_int_equal(ky_store_end_streams(sink, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), KYMO_E_STATE);
+	assert_true(ky_store_can_patch(sink));
+	assert_int_equal(ky_store_patch_metadata(sink, 3, "abc", 3, &err), 0);
+	assert_string_equal((const char *)contents("metadata"), "012abc6789");
+	assert_int_equal(ky_store_metadata(sink, "whole", 5, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
+	assert_string_equal((const char *)contents("metadata"), "whole");
+}
+
+/* Streams go on in another directory, in files that begin with their next packet. */
+static void rotation(void **state)
+{
+	const struct ky_store_place place = {.path = "1"};
+	struct ky_packet_store *store;
+	struct ky_store_trace *sink;
+	struct ky_packet_out packet;
+	struct kymo_error err;
+	char bytes[64];
+
+	assert_int_equal(mkdir(trace, 0700), 0);
+	assert_int_equal(ky_directory_store_open(trace, &store, &err), 0);
+	assert_int_equal(ky_store_open(store, &place, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "a", &err), 0);
+	assert_int_equal(ky_store_stream(sink, "b", &err), 1);
+	packet = packet_of(bytes, 64);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
+	assert_int_equal(ky_store_rotate(sink, "1", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_rotate(sink, "2", &err), 0);
+	assert_string_equal(sink->path, "2");
+	assert_int_equal(ky_store_packet(sink, 1, &packet, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 1, &packet, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
+	contents("1/a");
+	assert_int_equal(text.len, 64);
+	contents("2/b");
+	assert_int_equal(text.len, 128);
+	assert_false(is_there("2/a"));
+	ky_store_free(store);
+}
+
 static void many_packets(void **state)
 {
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	struct ky_packet_out packet;
 	char bytes[8];
 
-	assert_int_equal(ky_dir_sink_open(trace, &sink, NULL), 0);
-	assert_int_equal(sink->ops->stream(sink, "c_0", NULL), 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, NULL), 0);
+	assert_int_equal(ky_store_stream(sink, "c_0", NULL), 0);
 	packet = packet_of(bytes, sizeof(bytes));
 	for (int i = 0; i < 150; i++)
-		assert_int_equal(sink->ops->packet(sink, 0, &packet, NULL), 0);
-	assert_int_equal(sink->ops->close(sink, NULL), 0);
+		assert_int_equal(ky_store_packet(sink, 0, &packet, NULL), 0);
+	assert_int_equal(ky_store_close(sink, NULL), 0);
 	contents("index/c_0.idx");
 	assert_int_equal(text.len, 16 + 150 * 72);
 	assert_int_equal(ky_load64((const uint8_t *)text.data + 16 + 149 * 72, true), 149 * 8);
@@ -154,24 +248,25 @@ static void many_packets(void **state)
 
 static void refused(void **state)
 {
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	struct kymo_error err;
 
-	assert_int_equal(ky_dir_sink_open("/nonexistent/trace", &sink, &err), KYMO_E_NOT_FOUND);
+	assert_int_equal(ky_directory_trace_open("/nonexistent/trace", false, &sink, &err),
+			 KYMO_E_NOT_FOUND);
 	assert_string_equal(err.path, "/nonexistent/trace");
 	assert_null(sink);
 	assert_int_equal(mkdir(trace, 0755), 0);
-	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "../evil", &err), KYMO_E_INVALID);
-	assert_int_equal(sink->ops->stream(sink, "metadata", &err), KYMO_E_INVALID);
-	assert_int_equal(sink->ops->stream(sink, ".hidden", &err), KYMO_E_INVALID);
-	assert_int_equal(sink->ops->stream(sink, "", &err), KYMO_E_INVALID);
-	assert_int_equal(sink->ops->stream(sink, "a", &err), 0);
-	assert_true(sink->ops->stream(sink, "a", &err) < 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "../evil", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_stream(sink, "metadata", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_stream(sink, ".hidden", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_stream(sink, "", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_stream(sink, "a", &err), 0);
+	assert_true(ky_store_stream(sink, "a", &err) < 0);
 	assert_non_null(strstr(err.path, "/trace/a"));
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 	/* What holds a trace already is not overwritten. */
-	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), KYMO_E_INVALID);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), KYMO_E_INVALID);
 	assert_string_equal(err.path, trace);
 	assert_true(err.hint[0]);
 }
@@ -180,24 +275,24 @@ static void refused(void **state)
 static void full_disk(void **state)
 {
 	struct rlimit old, small = {96, 96};
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	struct ky_packet_out packet;
 	struct kymo_error err;
 	char bytes[64];
 
 	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
-	assert_int_equal(sink->ops->stream(sink, "c_0", &err), 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), 0);
+	assert_int_equal(ky_store_stream(sink, "c_0", &err), 0);
 	packet = packet_of(bytes, 64);
 	getrlimit(RLIMIT_FSIZE, &old);
 	small.rlim_max = old.rlim_max;
 	setrlimit(RLIMIT_FSIZE, &small);
-	assert_int_equal(sink->ops->packet(sink, 0, &packet, &err), 0);
-	assert_int_equal(sink->ops->packet(sink, 0, &packet, &err), KYMO_E_IO);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), KYMO_E_IO);
 	setrlimit(RLIMIT_FSIZE, &old);
 	assert_non_null(strstr(err.path, "/trace/c_0"));
 	assert_int_equal(sink->bytes_written, 64);
-	assert_int_equal(sink->ops->close(sink, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 	/* Only whole packets are left. */
 	contents("c_0");
 	assert_int_equal(text.len, 64);
@@ -210,15 +305,15 @@ static void full_disk_of_blocks(void **state)
 {
 	struct rlimit old, small;
 	struct ky_block_writer *blocks;
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	struct kymo_error err;
 	int ret = 0;
 
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(ky_block_writer_open(&blocks, KY_BLOCK_BYTES, &err), 0);
-	assert_int_equal(ky_dir_sink_open(trace, &sink, &err), 0);
-	ky_dir_sink_use_blocks(sink, blocks);
-	assert_int_equal(sink->ops->stream(sink, "c_0", &err), 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, &err), 0);
+	(void)ky_store_use_blocks(sink, blocks);
+	assert_int_equal(ky_store_stream(sink, "c_0", &err), 0);
 	getrlimit(RLIMIT_FSIZE, &old);
 	small = old;
 	small.rlim_cur = 70 * 4096 + 100;
@@ -230,13 +325,13 @@ static void full_disk_of_blocks(void **state)
 		packet.block = ky_block_take(blocks);
 		assert_non_null(packet.block);
 		packet.data = memset(packet.block->data, (int)i, 4096);
-		ret = sink->ops->packet(sink, 0, &packet, &err);
+		ret = ky_store_packet(sink, 0, &packet, &err);
 		assert_true(ret == 0 || (ret == KYMO_E_IO && strstr(err.path, "/trace/c_0")));
 	}
 	if (ret)
-		assert_int_equal(sink->ops->close(sink, NULL), KYMO_E_IO);
+		assert_int_equal(ky_store_close(sink, NULL), KYMO_E_IO);
 	else
-		assert_int_equal(sink->ops->close(sink, &err), KYMO_E_IO);
+		assert_int_equal(ky_store_close(sink, &err), KYMO_E_IO);
 	assert_non_null(strstr(err.path, "/trace/c_0"));
 	ky_block_writer_close(blocks);
 	setrlimit(RLIMIT_FSIZE, &old);
@@ -269,7 +364,7 @@ static const char metadata[] =
 	"event { name = \"tick\"; id = 7; stream_id = 0;\n"
 	"	fields := struct { uint32_t n; string what; }; };\n";
 
-static void send_packet(struct ky_packet_sink *sink, struct ky_packet_writer *writer, uint64_t end)
+static void send_packet(struct ky_store_trace *sink, struct ky_packet_writer *writer, uint64_t end)
 {
 	uint32_t size = ky_packet_writer_close(writer, end, 0, 64);
 	struct ky_packet_out packet = {.data = writer->data,
@@ -280,10 +375,10 @@ static void send_packet(struct ky_packet_sink *sink, struct ky_packet_writer *wr
 				       .sequence = writer->sequence,
 				       .stream_id = writer->stream_id};
 
-	assert_int_equal(sink->ops->packet(sink, 0, &packet, NULL), 0);
+	assert_int_equal(ky_store_packet(sink, 0, &packet, NULL), 0);
 }
 
-static void write_ticks(struct ky_packet_sink *sink, unsigned int count)
+static void write_ticks(struct ky_store_trace *sink, unsigned int count)
 {
 	const uint8_t uuid[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 	struct ky_packet_writer writer;
@@ -309,7 +404,7 @@ static void write_ticks(struct ky_packet_sink *sink, unsigned int count)
 static void peer_reads(void **state)
 {
 	bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-	struct ky_packet_sink *sink;
+	struct ky_store_trace *sink;
 	char command[256], line[256], want[64];
 	unsigned int n = 0;
 	FILE *pipe;
@@ -318,12 +413,12 @@ static void peer_reads(void **state)
 		print_message("babeltrace2 is not installed\n");
 		skip();
 	}
-	assert_int_equal(ky_dir_sink_open(trace, &sink, NULL), 0);
-	assert_int_equal(sink->ops->stream(sink, "channel0_2", NULL), 0);
+	assert_int_equal(ky_directory_trace_open(trace, false, &sink, NULL), 0);
+	assert_int_equal(ky_store_stream(sink, "channel0_2", NULL), 0);
 	write_ticks(sink, 100);
 	ky_strbuf_addf(&text, metadata, big ? "be" : "le");
-	assert_int_equal(sink->ops->metadata(sink, text.data, text.len, NULL), 0);
-	assert_int_equal(sink->ops->close(sink, NULL), 0);
+	assert_int_equal(ky_store_metadata(sink, text.data, text.len, NULL), 0);
+	assert_int_equal(ky_store_close(sink, NULL), 0);
 	snprintf(command, sizeof(command), "babeltrace2 --clock-seconds %s 2>&1", trace);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
@@ -342,6 +437,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(layout, setup, teardown),
+		cmocka_unit_test_setup_teardown(traces_of_a_store, setup, teardown),
+		cmocka_unit_test_setup_teardown(ended_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(rotation, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk, setup, teardown),

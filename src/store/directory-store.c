@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace has a list of its streams, which all threads share; of each stream, see stream-writer.h.
+ */
+#include "store/directory-store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "os/file.h"
+#include "store/stream-writer.h"
+#include "store/trace-dir.h"
+
+/* Traces of one name: up to the first number names are counted, behind it they are random. */
+#define SAME_NAME_MAX	1000
+#define SAME_NAME_TRIES 100
+
+struct directory_stream {
+	char *name;
+	struct ky_stream_writer *writer; /* NULL: no file yet in the directory of now */
+};
+
+struct directory_trace {
+	struct ky_store_trace base;
+	struct ky_packet_store *own_store; /* freed with the trace; or NULL */
+	struct ky_packet_store *store;
+	struct ky_trace_dir dir;
+	const char *metadata_name;
+	pthread_mutex_t lock;		/* of the list, not of what stands in it */
+	struct ky_block_writer *blocks; /* NULL: none */
+	KY_VEC(struct directory_stream) streams;
+	bool ended; /* no packet is allowed any more */
+};
+
+static struct directory_trace *directory_trace(struct ky_store_trace *base)
+{
+	return (struct directory_trace *)base;
+}
+
+/* ---- streams -------------------------------------------------------------------------- */
+
+/* Returns its number, or KYMO_E_MEMORY. */
+static int list_stream(struct directory_trace *trace, const char *name,
+		       struct ky_stream_writer *writer, struct kymo_error *err)
+{
+	struct directory_stream stream = {strdup(name), writer};
+	int number = KYMO_E_MEMORY;
+
+	pthread_mutex_lock(&trace->lock);
+	if (stream.name && ky_vec_push(&trace->streams, stream) == 0)
+		number = (int)trace->streams.len - 1;
+	pthread_mutex_unlock(&trace->lock);
+	if (number >= 0)
+		return number;
+	free(stream.name);
+	return ky_error_nomem(err);
+}
+
+static int directory_add_stream(struct ky_store_trace *base, const char *name,
+				struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	struct ky_stream_writer *writer;
+	int ret = ky_stream_writer_open(&trace->dir, name, &writer, err);
+
+	if (ret == KYMO_OK)
+		ret = list_stream(trace, name, writer, err);
+	if (ret < 0)
+		ky_stream_writer_free(writer);
+	return ret;
+}
+
+/* The first packet of a stream after a rotation. */
+static int open_again(struct directory_trace *trace, int number, const char *name,
+		      struct ky_stream_writer **writer, struct kymo_error *err)
+{
+	int ret = ky_stream_writer_open(&trace->dir, name, writer, err);
+
+	if (ret < 0)
+		return ret;
+	pthread_mutex_lock(&trace->lock);
+	trace->streams.data[number].writer = *writer;
+	pthread_mutex_unlock(&trace->lock);
+	return KYMO_OK;
+}
+
+static int find_stream(struct directory_trace *trace, int number, struct ky_stream_writer **writer,
+		       struct kymo_error *err)
+{
+	struct directory_stream stream = {0};
+
+	pthread_mutex_lock(&trace->lock);
+	if (number >= 0 && (size_t)number < trace->streams.len)
+		stream = trace->streams.data[number];
+	pthread_mutex_unlock(&trace->lock);
+	*writer = stream.writer;
+	if (!stream.name)
+		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
+	if (trace->ended)
+		return ky_error_set(err, KYMO_E_STATE, "stream '%s' has ended", stream.name);
+	return *writer ? KYMO_OK : open_again(trace, number, stream.name, writer, err);
+}
+
+/* ---- packets -------------------------------------------------------------------------- */
+
+static void count_bytes(struct ky_store_trace *base, uint64_t bytes)
+{
+	__atomic_fetch_add(&base->bytes_written, bytes, __ATOMIC_RELAXED);
+}
+
+static int directory_copy(struct ky_store_trace *base, int number, const struct ky_bytes_out *bytes,
+			  struct kymo_error *err)
+{
+	struct ky_stream_writer *stream = NULL;
+	int ret = find_stream(directory_trace(base), number, &stream, err);
+
+	if (!ret)
+		ret = ky_stream_writer_copy(stream, bytes, err);
+	if (!ret)
+		count_bytes(base, bytes->size_bytes);
+	return ret;
+}
+
+static int directory_list(struct ky_store_trace *base, int number,
+			  const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	struct ky_stream_writer *stream = NULL;
+	int ret = find_stream(directory_trace(base), number, &stream, err);
+
+	return ret < 0 ? ret : ky_stream_writer_list(stream, packet, err);
+}
+
+static int write_packet(struct ky_store_trace *base, int number, const struct ky_packet_out *packet,
+			struct kymo_error *err)
+{
+	struct ky_bytes_out bytes = {
+		packet->data, packet->size_bytes, -1, 0, packet->head, packet->head_bytes,
+	};
+	int ret = directory_copy(base, number, &bytes, err);
+
+	return ret < 0 ? ret : directory_list(base, number, packet, err);
+}
+
+static int put_block(struct directory_trace *trace, int number, const struct ky_packet_out *packet,
+		     struct kymo_error *err)
+{
+	struct ky_stream_writer *stream = NULL;
+	int ret = find_stream(trace, number, &stream, err);
+
+	if (ret < 0) {
+		ky_block_give_back(trace->blocks, packet->block);
+		return ret;
+	}
+	ret = ky_stream_writer_put(stream, trace->blocks, packet->block, packet->size_bytes, err);
+	if (ret < 0)
+		return ret;
+	count_bytes(&trace->base, packet->size_bytes);
+	return ky_stream_writer_list(stream, packet, err);
+}
+
+static int directory_packet(struct ky_store_trace *base, int number,
+			    const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	if (packet->block)
+		return put_block(directory_trace(base), number, packet, err);
+	return write_packet(base, number, packet, err);
+}
+
+static void directory_use_blocks(struct ky_store_trace *base, struct ky_block_writer *blocks)
+{
+	directory_trace(base)->blocks = blocks;
+}
+
+static int directory_flush(struct ky_store_trace *base, struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret; i++) {
+		struct ky_stream_writer *writer = NULL;
+		bool is_there;
+
+		pthread_mutex_lock(&trace->lock);
+		is_there = i < trace->streams.len;
+		if (is_there)
+			writer = trace->streams.data[i].writer;
+		pthread_mutex_unlock(&trace->lock);
+		if (!is_there)
+			break;
+		if (writer)
+			ret = ky_stream_writer_flush(writer, err);
+	}
+	return ret;
+}
+
+/* ---- metadata ------------------------------------------------------------------------- */
+
+static int metadata_error(const struct directory_trace *trace, int errnum, struct kymo_error *err)
+{
+	return ky_trace_dir_error(&trace->dir, "", trace->metadata_name, errnum,
+				  "write the metadata", err);
+}
+
+static int directory_metadata(struct ky_store_trace *base, const char *text, size_t len_bytes,
+			      struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	int ret = ky_trace_dir_wake(&trace->dir, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_file_replace(trace->dir.fd, trace->metadata_name, text, len_bytes);
+	if (trace->ended)
+		ky_trace_dir_rest(&trace->dir);
+	return ret < 0 ? metadata_error(trace, -ret, err) : KYMO_OK;
+}
+
+static int directory_patch_metadata(struct ky_store_trace *base, uint64_t at_bytes,
+				    const char *text, size_t len_bytes, struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	int ret = ky_trace_dir_wake(&trace->dir, err), fd;
+	ssize_t written;
+
+	if (ret < 0)
+		return ret;
+	fd = ky_file_open_regular(trace->dir.fd, trace->metadata_name, O_WRONLY);
+	if (trace->ended)
+		ky_trace_dir_rest(&trace->dir);
+	if (fd < 0)
+		return metadata_error(trace, -fd, err);
+	written = pwrite(fd, text, len_bytes, (off_t)at_bytes);
+	if (written != (ssize_t)len_bytes)
+		ret = metadata_error(trace, written < 0 ? errno : ENOSPC, err);
+	close(fd);
+	return ret;
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+static void free_streams(struct directory_trace *trace)
+{
+	ky_vec_foreach(&trace->streams, stream) {
+		ky_stream_writer_free(stream->writer);
+		stream->writer = NULL;
+	}
+}
+
+static void directory_trace_free(struct directory_trace *trace)
+{
+	free_streams(trace);
+	ky_vec_foreach(&trace->streams, stream)
+		free(stream->name);
+	ky_vec_fini(&trace->streams);
+	ky_trace_dir_fini(&trace->dir);
+	pthread_mutex_destroy(&trace->lock);
+	ky_store_free(trace->own_store);
+	free(trace->base.path);
+	free(trace);
+}
+
+/* What was written goes; what others may have put beside it stays. */
+static void remove_files(struct directory_trace *trace)
+{
+	if (ky_trace_dir_wake(&trace->dir, NULL) < 0)
+		return;
+	ky_vec_foreach(&trace->streams, stream)
+		ky_stream_files_remove(&trace->dir, stream->name);
+	ky_trace_dir_remove(&trace->dir);
+	(void)unlinkat(trace->dir.fd, trace->metadata_name, 0);
+}
+
+static void directory_discard(struct ky_store_trace *base)
+{
+	remove_files(directory_trace(base));
+	directory_trace_free(directory_trace(base));
+}
+
+/* Keeps the first error. */
+static int finish_streams(struct directory_trace *trace, struct kymo_error *err)
+{
+	int ret = KYMO_OK, here;
+
+	ky_vec_foreach(&trace->streams, stream) {
+		if (!stream->writer)
+			continue;
+		here = ky_stream_writer_finish(stream->writer, ret < 0 ? NULL : err);
+		ret = ret < 0 ? ret : here;
+	}
+	free_streams(trace);
+	return ret;
+}
+
+static int directory_end_streams(struct ky_store_trace *base, struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	int ret;
+
+	if (trace->ended)
+		return KYMO_OK;
+	ret = finish_streams(trace, err);
+	trace->ended = true;
+	ky_trace_dir_rest(&trace->dir);
+	return ret;
+}
+
+static int directory_close(struct ky_store_trace *base, struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	int ret = finish_streams(trace, err);
+
+	if (ret == KYMO_OK)
+		ret = ky_trace_dir_publish(&trace->dir, err);
+	if (trace->dir.final_path && ret < 0)
+		remove_files(trace);
+	directory_trace_free(trace);
+	return ret;
+}
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+static int path_error(int errnum, const char *path, struct kymo_error *err)
+{
+	int code = ky_error_errno(err, errnum, "cannot create the trace directory");
+
+	ky_error_path(err, path);
+	return code;
+}
+
+/* Create the directories between the store and the last name of @path, which begins with the store's. */
+static int make_parents(char *path, size_t store_len, struct kymo_error *err)
+{
+	for (char *slash = strchr(path + store_len + 1, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		int ret = KYMO_OK;
+
+		*slash = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			ret = path_error(errno, path, err);
+		*slash = '/';
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+/*
+ * Create a directory whose name is free: *path gets a number behind it. When a program has taken thousands of one kind,
+ * the names become ones that the program cannot guess.
+ */
+static int make_numbered(char **path, struct kymo_error *err)
+{
+	char *name = *path, *numbered = NULL;
+	uint64_t word = 0;
+	int made = 0;
+
+	for (int i = 1; i <= SAME_NAME_MAX + SAME_NAME_TRIES; i++) {
+		if (i >= SAME_NAME_MAX && getrandom(&word, sizeof(word), 0) < 0)
+			continue;
+		made = i == 1		   ? asprintf(&numbered, "%s", name)
+		       : i < SAME_NAME_MAX ? asprintf(&numbered, "%s-%d", name, i)
+					   : asprintf(&numbered, "%s-%" PRIx64, name, word);
+		if (made < 0)
+			return ky_error_nomem(err);
+		if (mkdir(numbered, 0700) == 0) {
+			free(name);
+			*path = numbered;
+			return KYMO_OK;
+		}
+		if (errno != EEXIST)
+			break;
+		free(numbered);
+		numbered = NULL;
+	}
+	made = path_error(errno, numbered ? numbered : name, err);
+	free(numbered);
+	return made;
+}
+
+static int make_directory(struct ky_trace_dir *dir, const struct ky_store_place *place, char **path,
+			  size_t store_len, struct kymo_error *err)
+{
+	int ret = *place->path ? make_parents(*path, store_len, err) : KYMO_OK;
+
+	if (!ret && place->is_numbered)
+		ret = make_numbered(path, err);
+	if (!ret)
+		ret = (place->is_atomic ? ky_trace_dir_make_hidden : ky_trace_dir_make)(dir, *path,
+											err);
+	if (!ret && place->is_numbered)
+		dir->is_ours = true;
+	return ret;
+}
+
+/* @place becomes @dir, and *below its path below the store, malloc()ed. */
+static int make_place(const struct ky_packet_store *store, const struct ky_store_place *place,
+		      struct ky_trace_dir *dir, char **below, struct kymo_error *err)
+{
+	size_t store_len = strlen(store->name);
+	char *path;
+	int ret;
+
+	if (asprintf(&path, "%s%s%s", store->name, *place->path ? "/" : "", place->path) < 0)
+		return ky_error_nomem(err);
+	ret = make_directory(dir, place, &path, store_len, err);
+	if (!ret) {
+		*below = strdup(*place->path ? path + store_len + 1 : "");
+		if (!*below) {
+			ret = ky_error_nomem(err);
+			ky_trace_dir_remove(dir);
+			ky_trace_dir_fini(dir);
+		}
+	}
+	free(path);
+	return ret;
+}
+
+static int directory_rotate(struct ky_store_trace *base, const char *path, struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	const struct ky_store_place place = {.path = path};
+	struct ky_trace_dir next;
+	char *below;
+	int ret = make_place(trace->store, &place, &next, &below, err);
+
+	if (ret < 0)
+		return ret;
+	ret = finish_streams(trace, err);
+	ky_trace_dir_fini(&trace->dir);
+	free(trace->base.path);
+	trace->dir = next;
+	trace->base.path = below;
+	return ret;
+}
+
+static const struct ky_store_trace_ops directory_trace_ops = {
+	.stream = directory_add_stream,
+	.packet = directory_packet,
+	.metadata = directory_metadata,
+	.close = directory_close,
+	.discard = directory_discard,
+	.copy = directory_copy,
+	.list = directory_list,
+	.patch_metadata = directory_patch_metadata,
+	.use_blocks = directory_use_blocks,
+	.flush = directory_flush,
+	.end_streams = directory_end_streams,
+	.rotate = directory_rotate,
+};
+
+static int directory_open(struct ky_packet_store *store, const struct ky_store_place *place,
+			  struct ky_store_trace **out, struct kymo_error *err)
+{
+	struct directory_trace *trace = calloc(1, sizeof(*trace));
+	int ret;
+
+	*out = NULL;
+	if (!trace)
+		return ky_error_nomem(err);
+	ret = make_place(store, place, &trace->dir, &trace->base.path, err);
+	if (ret < 0) {
+		free(trace);
+		return ret;
+	}
+	trace->base.ops = &directory_trace_ops;
+	trace->store = store;
+	trace->metadata_name = place->is_part ? "metadata.ctf" : "metadata";
+	pthread_mutex_init(&trace->lock, NULL);
+	*out = &trace->base;
+	return KYMO_OK;
+}
+
+static void directory_store_free(struct ky_packet_store *store)
+{
+	free(store->name);
+	free(store);
+}
+
+static const struct ky_packet_store_ops directory_store_ops = {
+	.open = directory_open,
+	.free = directory_store_free,
+};
+
+int ky_directory_store_open(const char *path, struct ky_packet_store **out, struct kymo_error *err)
+{
+	struct ky_packet_store *store = calloc(1, sizeof(*store));
+
+	*out = NULL;
+	if (store)
+		store->name = strdup(path);
+	if (!store || !store->name) {
+		free(store);
+		return ky_error_nomem(err);
+	}
+	store->ops = &directory_store_ops;
+	*out = store;
+	return KYMO_OK;
+}
+
+int ky_directory_trace_open(const char *path, bool is_atomic, struct ky_store_trace **trace,
+			    struct kymo_error *err)
+{
+	const struct ky_store_place place = {.path = "", .is_atomic = is_atomic};
+	struct ky_packet_store *store;
+	int ret = ky_directory_store_open(path, &store, err);
+
+	*trace = NULL;
+	if (ret < 0)
+		return ret;
+	ret = ky_store_open(store, &place, trace, err);
+	if (ret < 0)
+		ky_store_free(store);
+	else
+		directory_trace(*trace)->own_store = store;
+	return ret;
+}
