@@ -19,12 +19,18 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "os/file.h"
+#include "store/live-file.h"
 #include "store/stream-writer.h"
 #include "store/trace-dir.h"
 
 /* Traces of one name: up to the first number names are counted, behind it they are random. */
 #define SAME_NAME_MAX	1000
 #define SAME_NAME_TRIES 100
+
+struct directory_store {
+	struct ky_packet_store base;
+	int dir_fd, watch_fd; /* for live readers; -1: not open */
+};
 
 struct directory_stream {
 	char *name;
@@ -40,7 +46,8 @@ struct directory_trace {
 	pthread_mutex_t lock;		/* of the list, not of what stands in it */
 	struct ky_block_writer *blocks; /* NULL: none */
 	KY_VEC(struct directory_stream) streams;
-	bool ended; /* no packet is allowed any more */
+	bool ended;    /* no packet is allowed any more */
+	bool is_told; /* there is a file for live readers */
 };
 
 static struct directory_trace *directory_trace(struct ky_store_trace *base)
@@ -204,6 +211,76 @@ static int directory_flush(struct ky_store_trace *base, struct kymo_error *err)
 	return ret;
 }
 
+/* ---- live readers --------------------------------------------------------------------- */
+
+/* The directory is there as soon as there is a trace in it. */
+static bool open_directory(struct directory_store *store)
+{
+	if (store->dir_fd < 0)
+		store->dir_fd = open(store->base.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return store->dir_fd >= 0;
+}
+
+static int directory_readers_fd(struct ky_packet_store *base)
+{
+	struct directory_store *store = (struct directory_store *)base;
+
+	if (open_directory(store) && store->watch_fd < 0)
+		store->watch_fd = ky_live_watch(base->name);
+	return store->watch_fd;
+}
+
+static bool directory_has_readers(struct ky_packet_store *base)
+{
+	struct directory_store *store = (struct directory_store *)base;
+
+	if (store->watch_fd >= 0)
+		ky_live_watch_clear(store->watch_fd);
+	return open_directory(store) && ky_live_has_readers(store->dir_fd);
+}
+
+/* A directory has one beacon for all streams of a trace: one stream alone is not told. */
+static int directory_beacon(struct ky_store_trace *base, int stream, uint64_t until_cycles,
+			    struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int ret;
+
+	if (stream >= 0 || trace->ended)
+		return KYMO_OK;
+	ret = directory_flush(base, err);
+	if (ret < 0)
+		return ret;
+	ky_live_put_head(&text, until_cycles);
+	pthread_mutex_lock(&trace->lock);
+	ky_vec_foreach(&trace->streams, it)
+		ky_live_put_stream(&text, it->name,
+				   it->writer ? ky_stream_writer_size(it->writer) : 0);
+	pthread_mutex_unlock(&trace->lock);
+	if (ky_strbuf_failed(&text)) {
+		ret = ky_error_nomem(err);
+	} else {
+		ret = ky_file_replace(trace->dir.fd, KY_LIVE_FILE_NAME, ky_strbuf_text(&text),
+				      text.len);
+		if (ret < 0)
+			ret = ky_trace_dir_error(&trace->dir, "", KY_LIVE_FILE_NAME, -ret,
+						 "write the file for live readers", err);
+		else
+			trace->is_told = true;
+	}
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+/* Before the directory is no longer locked: a reader that finds neither takes the trace for complete. */
+static void end_live(struct directory_trace *trace)
+{
+	if (trace->is_told)
+		(void)unlinkat(trace->dir.fd, KY_LIVE_FILE_NAME, 0);
+	trace->is_told = false;
+}
+
 /* ---- metadata ------------------------------------------------------------------------- */
 
 static int metadata_error(const struct directory_trace *trace, int errnum, struct kymo_error *err)
@@ -277,8 +354,9 @@ static void remove_files(struct directory_trace *trace)
 		return;
 	ky_vec_foreach(&trace->streams, stream)
 		ky_stream_files_remove(&trace->dir, stream->name);
-	ky_trace_dir_remove(&trace->dir);
+	end_live(trace);
 	(void)unlinkat(trace->dir.fd, trace->metadata_name, 0);
+	ky_trace_dir_remove(&trace->dir);
 }
 
 static void directory_discard(struct ky_store_trace *base)
@@ -310,6 +388,7 @@ static int directory_end_streams(struct ky_store_trace *base, struct kymo_error 
 	if (trace->ended)
 		return KYMO_OK;
 	ret = finish_streams(trace, err);
+	end_live(trace);
 	trace->ended = true;
 	ky_trace_dir_rest(&trace->dir);
 	return ret;
@@ -320,6 +399,7 @@ static int directory_close(struct ky_store_trace *base, struct kymo_error *err)
 	struct directory_trace *trace = directory_trace(base);
 	int ret = finish_streams(trace, err);
 
+	end_live(trace);
 	if (ret == KYMO_OK)
 		ret = ky_trace_dir_publish(&trace->dir, err);
 	if (trace->dir.final_path && ret < 0)
@@ -437,9 +517,11 @@ static int directory_rotate(struct ky_store_trace *base, const char *path, struc
 	if (ret < 0)
 		return ret;
 	ret = finish_streams(trace, err);
+	end_live(trace);
 	ky_trace_dir_fini(&trace->dir);
 	free(trace->base.path);
 	trace->dir = next;
+	ky_live_begin(trace->dir.index_fd);
 	trace->base.path = below;
 	return ret;
 }
@@ -455,6 +537,7 @@ static const struct ky_store_trace_ops directory_trace_ops = {
 	.patch_metadata = directory_patch_metadata,
 	.use_blocks = directory_use_blocks,
 	.flush = directory_flush,
+	.beacon = directory_beacon,
 	.end_streams = directory_end_streams,
 	.rotate = directory_rotate,
 };
@@ -477,34 +560,44 @@ static int directory_open(struct ky_packet_store *store, const struct ky_store_p
 	trace->store = store;
 	trace->metadata_name = place->is_part ? "metadata.ctf" : "metadata";
 	pthread_mutex_init(&trace->lock, NULL);
+	ky_live_begin(trace->dir.index_fd);
 	*out = &trace->base;
 	return KYMO_OK;
 }
 
-static void directory_store_free(struct ky_packet_store *store)
+static void directory_store_free(struct ky_packet_store *base)
 {
-	free(store->name);
+	struct directory_store *store = (struct directory_store *)base;
+
+	if (store->watch_fd >= 0)
+		close(store->watch_fd);
+	if (store->dir_fd >= 0)
+		close(store->dir_fd);
+	free(base->name);
 	free(store);
 }
 
 static const struct ky_packet_store_ops directory_store_ops = {
 	.open = directory_open,
+	.has_readers = directory_has_readers,
+	.readers_fd = directory_readers_fd,
 	.free = directory_store_free,
 };
 
 int ky_directory_store_open(const char *path, struct ky_packet_store **out, struct kymo_error *err)
 {
-	struct ky_packet_store *store = calloc(1, sizeof(*store));
+	struct directory_store *store = calloc(1, sizeof(*store));
 
 	*out = NULL;
 	if (store)
-		store->name = strdup(path);
-	if (!store || !store->name) {
+		store->base.name = strdup(path);
+	if (!store || !store->base.name) {
 		free(store);
 		return ky_error_nomem(err);
 	}
-	store->ops = &directory_store_ops;
-	*out = store;
+	store->base.ops = &directory_store_ops;
+	store->dir_fd = store->watch_fd = -1;
+	*out = &store->base;
 	return KYMO_OK;
 }
 

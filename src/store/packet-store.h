@@ -98,6 +98,10 @@ struct ky_store_trace {
 };
 
 struct ky_packet_store_ops {
+	/* Optional. */
+	bool (*has_readers)(struct ky_packet_store *store);
+	int (*readers_fd)(struct ky_packet_store *store);
+	/* Required. */
 	int (*open)(struct ky_packet_store *store, const struct ky_store_place *place,
 		    struct ky_store_trace **trace, struct kymo_error *err);
 	void (*free)(struct ky_packet_store *store);
@@ -118,6 +122,21 @@ static inline int ky_store_open(struct ky_packet_store *store, const struct ky_s
 				struct ky_store_trace **trace, struct kymo_error *err)
 {
 	return store->ops->open(store, place, trace, err);
+}
+
+/* Does somebody read the store while it is written? Only then beacons are worth their packets. */
+static inline bool ky_store_has_readers(struct ky_packet_store *store)
+{
+	return store->ops->has_readers && store->ops->has_readers(store);
+}
+
+/*
+ * A descriptor that becomes readable when there may be a reader: then ky_store_has_readers() tells, and makes it
+ * unreadable. -1: there is none. The store's.
+ */
+static inline int ky_store_readers_fd(struct ky_packet_store *store)
+{
+	return store->ops->readers_fd ? store->ops->readers_fd(store) : -1;
 }
 
 /* Frees the store; its traces are closed before. NULL is fine. */
@@ -200,8 +219,8 @@ static inline int ky_store_flush(struct ky_store_trace *trace, struct kymo_error
 
 /*
  * Tell those who read the trace while it is written: no packet that is yet to come of stream @stream has an event
- * before @until_cycles, and all packets with earlier events have been flushed. A store without live readers does
- * nothing.
+ * before @until_cycles. @stream < 0: of none of the trace's streams, those still to come included. The store
+ * flushes what it was given before. A store that has no live readers does nothing.
  */
 static inline int ky_store_beacon(struct ky_store_trace *trace, int stream, uint64_t until_cycles,
 				  struct kymo_error *err)

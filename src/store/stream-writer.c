@@ -255,6 +255,11 @@ int ky_stream_writer_list(struct ky_stream_writer *stream, const struct ky_packe
 	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(stream, err) : KYMO_OK;
 }
 
+uint64_t ky_stream_writer_size(const struct ky_stream_writer *stream)
+{
+	return stream->size_bytes;
+}
+
 int ky_stream_writer_flush(struct ky_stream_writer *stream, struct kymo_error *err)
 {
 	int ret = stream->blocks ? ky_block_file_wait(stream->blocks) : 0;

@@ -31,6 +31,9 @@ int ky_stream_writer_put(struct ky_stream_writer *stream, struct ky_block_writer
 int ky_stream_writer_list(struct ky_stream_writer *stream, const struct ky_packet_out *packet,
 			  struct kymo_error *err);
 
+/* How many bytes of packets it was given. */
+uint64_t ky_stream_writer_size(const struct ky_stream_writer *stream);
+
 /* All packets and their index entries are in the files when it returns: it may wait for the disk. */
 int ky_stream_writer_flush(struct ky_stream_writer *stream, struct kymo_error *err);
 

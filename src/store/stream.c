@@ -19,8 +19,10 @@ void ky_stream_free(struct ky_stream *stream)
 	if (!stream)
 		return;
 	if (stream->file.data) {
-		ky_sigbus_guard_remove(stream->file.data, stream->file.size_bytes);
-		munmap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes);
+		uint64_t bytes = stream->reserved_bytes ?: stream->file.size_bytes;
+
+		ky_sigbus_guard_remove(stream->file.data, bytes);
+		munmap((void *)(uintptr_t)stream->file.data, bytes);
 	}
 	ky_vec_foreach(&stream->parts, part)
 		free(part->path);
@@ -44,10 +46,13 @@ static int cannot_map(const char *path, int errnum, struct kymo_error *err)
 	return ret;
 }
 
-/* Which file it is goes into @part. */
-static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
-		    struct kymo_error *err)
+static int map_growing(struct ky_stream *stream, int fd, const struct stat *st);
+
+/* Which file it is goes into the stream's part. */
+static int map_file(struct ky_stream *stream, struct kymo_error *err)
 {
+	struct ky_stream_file *file = &stream->file;
+	struct ky_stream_part *part = &stream->parts.data[0];
 	int fd = part->fd >= 0 ? part->fd : open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int errnum = 0;
 	struct stat st;
@@ -55,6 +60,8 @@ static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		errnum = errno;
+	} else if (ky_stream_may_grow(stream)) {
+		errnum = map_growing(stream, fd, &st);
 	} else if (st.st_size > 0) {
 		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (data == MAP_FAILED) {
@@ -73,6 +80,93 @@ static int map_file(struct ky_stream_file *file, struct ky_stream_part *part,
 	if (!errnum)
 		return KYMO_OK;
 	return cannot_map(file->path, errnum, err);
+}
+
+/* ---- streams that grow ---------------------------------------------------------------- */
+
+/*
+ * Addresses for what a stream may become, so that events stay where they are. Addresses cost nothing, but a machine may
+ * refuse so many.
+ */
+#define RESERVE_MAX_BYTES ((uint64_t)256 << 30)
+#define RESERVE_MIN_BYTES ((uint64_t)1 << 30)
+
+static void *reserve(uint64_t *bytes)
+{
+	void *data = MAP_FAILED;
+
+	for (*bytes = RESERVE_MAX_BYTES; data == MAP_FAILED && *bytes >= RESERVE_MIN_BYTES;) {
+		data = mmap(NULL, *bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			    -1, 0);
+		if (data == MAP_FAILED)
+			*bytes /= 4;
+	}
+	return data;
+}
+
+/* Map bytes @from to @upto of @fd, whole pages around them. 0 or an errno. */
+static int map_more(const struct ky_stream *stream, int fd, uint64_t from, uint64_t upto)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint8_t *data = (uint8_t *)(uintptr_t)stream->file.data;
+
+	from &= ~(page - 1);
+	return mmap(data + from, upto - from, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+		    (off_t)from) == MAP_FAILED
+		       ? errno
+		       : 0;
+}
+
+int ky_stream_grow(struct ky_stream *stream, uint64_t size_bytes, struct kymo_error *err)
+{
+	struct ky_stream_part *part = &stream->parts.data[0];
+	int fd, errnum = 0;
+	struct stat st;
+
+	if (!stream->reserved_bytes || size_bytes <= part->size_bytes)
+		return KYMO_OK;
+	fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		errnum = errno;
+	} else if (st.st_dev != part->device || st.st_ino != part->inode) {
+		errnum = ESTALE;
+	} else {
+		size_bytes = (uint64_t)st.st_size < size_bytes ? (uint64_t)st.st_size : size_bytes;
+		if (size_bytes > stream->reserved_bytes)
+			errnum = EFBIG;
+		else if (size_bytes > part->size_bytes)
+			errnum = map_more(stream, fd, part->size_bytes, size_bytes);
+	}
+	if (!errnum && size_bytes > part->size_bytes)
+		stream->file.size_bytes = part->size_bytes = size_bytes;
+	if (fd >= 0)
+		close(fd);
+	return errnum ? cannot_map(part->path, errnum, err) : KYMO_OK;
+}
+
+/* Map what is whole of @stream, whose file is open as @fd, with addresses for more. 0 or an errno. */
+static int map_growing(struct ky_stream *stream, int fd, const struct stat *st)
+{
+	struct ky_stream_part *part = &stream->parts.data[0];
+	uint64_t size = ky_live_size(&stream->trace->live.state, stream->name), reserved;
+	void *data;
+	int errnum;
+
+	size = (uint64_t)st->st_size < size ? (uint64_t)st->st_size : size;
+	if (!size)
+		return 0;
+	data = reserve(&reserved);
+	if (data == MAP_FAILED)
+		return ENOMEM;
+	stream->file.data = data;
+	stream->reserved_bytes = reserved;
+	part->device = st->st_dev;
+	part->inode = st->st_ino;
+	errnum = size > reserved ? EFBIG : map_more(stream, fd, 0, size);
+	if (errnum)
+		return errnum;
+	stream->file.size_bytes = part->size_bytes = size;
+	return ky_sigbus_guard_add(data, reserved) < 0 ? ENOMEM : 0;
 }
 
 /* Damage is not reported here: reading the stream will. */
@@ -111,7 +205,7 @@ static int open_file(struct ky_stream *stream, char *path, int fd, struct kymo_e
 	}
 	stream->file.path = path;
 	stream->name = strrchr(path, '/') + 1;
-	return map_file(&stream->file, &stream->parts.data[0], err);
+	return map_file(stream, err);
 }
 
 int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo_error *err)

@@ -18,6 +18,7 @@
 #include "store/clocks.h"
 #include "store/join.h"
 #include "store/quirks.h"
+#include "store/follow.h"
 #include "store/scratch-trace.h"
 #include "store/stream.h"
 
@@ -79,6 +80,7 @@ void ky_trace_free(struct ky_trace *trace)
 		ky_stream_free(*stream);
 	ky_vec_fini(&trace->streams);
 	ky_trace_class_free(trace->cls);
+	ky_live_state_fini(&trace->live.state);
 	free(trace->path);
 	free(trace->metadata_path);
 	free(trace);
@@ -227,7 +229,11 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
 	trace->name_at += strspn(path + trace->name_at, "/");
-	ret = trace->path ? read_metadata(trace, err) : ky_error_nomem(err);
+	ret = trace->path ? KYMO_OK : ky_error_nomem(err);
+	if (ret == KYMO_OK && search->options->follow && !scratch)
+		ret = ky_follow_begin(trace, err);
+	if (ret == KYMO_OK)
+		ret = read_metadata(trace, err);
 	if (ret == KYMO_OK) {
 		trace->quirks = ky_quirks_of(trace->cls);
 		ret = open_streams(trace, listing, err);
@@ -422,7 +428,8 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 	for (size_t i = 0; i < n_paths && ret == KYMO_OK; i++)
 		ret = search_path(&search, paths[i], err);
 	ky_map_fini(&search.visited);
-	if (ret == KYMO_OK)
+	/* What is joined lies in several places: traces that grow are left as they are. */
+	if (ret == KYMO_OK && !options->follow)
 		ret = ky_trace_set_join(set, err);
 	if (ret == KYMO_OK && number_streams(set) < 0)
 		ret = ky_error_nomem(err);

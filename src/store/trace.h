@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "ctf/decode/decode.h"
+#include "store/live-file.h"
 
 struct ky_scratch_trace;
 
@@ -64,6 +65,16 @@ struct ky_stream {
 	uint64_t id; /* instance */
 	uint32_t cpu_id;
 	KY_VEC(struct ky_stream_part) parts; /* one, or several in the order of their packets */
+	uint64_t reserved_bytes; /* of a stream that grows: addresses that ->file may take; else 0 */
+};
+
+/* Of a trace that is read while it is written (follow.h); zeros: it is complete. */
+struct ky_trace_live {
+	bool is_written;
+	int64_t until_ns; /* no event that is yet to come is earlier; INT64_MIN: not known */
+	uint64_t moved_ns; /* when that moved last; CLOCK_MONOTONIC */
+	bool is_late;	   /* it has not moved for long: nobody waits for it */
+	struct ky_live_state state;
 };
 
 struct ky_trace {
@@ -77,7 +88,20 @@ struct ky_trace {
 	bool recover;	     /* see struct ky_trace_options */
 	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
 	const struct ky_scratch_trace *scratch; /* where it is, and not at ->path; NULL: there */
+	struct ky_trace_live live;
 };
+
+/* May more come of @stream? Then nothing that comes is earlier than ->live.until_ns. */
+static inline bool ky_stream_may_grow(const struct ky_stream *stream)
+{
+	return stream->trace->live.is_written;
+}
+
+/* Up to when the events of a trace that is being written are complete, as far as others are to wait for it. */
+static inline int64_t ky_trace_live_until(const struct ky_trace *trace)
+{
+	return trace->live.is_late ? INT64_MAX : trace->live.until_ns;
+}
 
 /* Where @trace lies below the path that was given: "kernel"; "" right there, or in several places. */
 static inline const char *ky_trace_name(const struct ky_trace *trace)
@@ -95,6 +119,8 @@ struct ky_trace_at {
 struct ky_trace_options {
 	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
 	bool recover;
+	/* Traces may still be written: read what is whole of them (follow.h). */
+	bool follow;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
 	/* What is read instead of what these paths have, but for the traces of programs (PATH/ust). */

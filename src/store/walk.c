@@ -234,6 +234,8 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err)
 	const struct ky_stream_part *part = part_at(walk->stream, &walk->next_bytes);
 	int ret;
 
+	if (!part && ky_stream_may_grow(walk->stream))
+		return KYMO_E_AGAIN;
 	if (!part)
 		return ky_stream_check(walk->stream, true, err);
 	walk->at_bytes = walk->next_bytes;

@@ -37,7 +37,8 @@ void ky_walk_copy(struct ky_walk *to, const struct ky_walk *from);
 
 /*
  * The next packet: walk->packet, and walk->decoder stands before its first event.
- * Returns 1; 0 at the stream's end; KYMO_E_FORMAT with the place when there is no readable packet.
+ * Returns 1; 0 at the stream's end; KYMO_E_AGAIN, without a word in @err, where the stream may go on; KYMO_E_FORMAT with the
+ * place when there is no readable packet.
  */
 int ky_walk_next(struct ky_walk *walk, struct kymo_error *err);
 

@@ -11,13 +11,14 @@
 #include "cli/reading/jobs.h"
 #include "cli/reading/lines.h"
 #include "cli/reading/text-options.h"
+#include "cli/commands/print-live.h"
 
 struct print_options {
 	struct ky_text_options text;
 	struct ky_text_words words;
 	struct ky_select_options select;
 	struct ky_input_options input;
-	bool no_output, count;
+	bool no_output, count, live;
 	uint64_t jobs;
 };
 
@@ -43,6 +44,11 @@ static const struct ky_option_def print_option_defs[] = {
 		 "standard error: checks a trace, and measures reading.",
 	 .at = offsetof(struct print_options, no_output)},
 	KY_JOBS_OPTION_DEF(struct print_options, jobs),
+	{.name = "live",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Follow traces that are being recorded: print their events in the order of time as they "
+		 "come, until the recordings end.",
+	 .at = offsetof(struct print_options, live)},
 	{0},
 };
 
@@ -135,6 +141,50 @@ static int print_set(const struct ky_trace_set *set, struct print_options *optio
 	return ret;
 }
 
+/* What --live cannot do; NULL: nothing of it is asked for. */
+static const char *unfit_for_live(const struct print_options *options)
+{
+	const struct ky_select_options *select = &options->select;
+
+	if (options->count)
+		return "--count";
+	if (options->no_output)
+		return "--no-output";
+	if (select->tail != UINT64_MAX)
+		return "--tail";
+	if (select->begin || select->timerange)
+		return "--begin";
+	if (select->end)
+		return "--end";
+	return select->intersection ? "--stream-intersection" : NULL;
+}
+
+static int run_live(const struct ky_command *command, struct print_options *options, int n_args,
+		    char **args)
+{
+	const struct ky_print_live live = {
+		.paths = args,
+		.n_paths = n_args,
+		.input = &options->input,
+		.select = &options->select,
+		.text = &options->text,
+	};
+	const char *unfit = unfit_for_live(options);
+	struct kymo_error err;
+	int ret;
+
+	if (unfit)
+		return ky_cli_usage(command, "--live and %s exclude each other", unfit);
+	ky_error_clear(&err);
+	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
+	if (ret == KYMO_OK)
+		ret = ky_cli_damage_end(ky_print_live(&live, &err), &err);
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
 static int run_print(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct print_options *options = data;
@@ -142,7 +192,8 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 	struct kymo_error err;
 	int ret;
 
-	(void)command;
+	if (options->live)
+		return run_live(command, options, n_args, args);
 	ky_error_clear(&err);
 	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
 	if (ret == KYMO_OK)
@@ -189,6 +240,8 @@ const struct ky_command ky_command_print = {
 		    "kymo print --filter 'prev_comm =~ \"ngin*\"' --end +500ms my-trace\n\n"
 		    "# how many system calls failed?\n"
 		    "kymo print --event 'syscall_exit_*' --filter 'ret < 0' --count my-trace\n\n"
+		    "# watch a recording that another terminal makes: kymo record -o my-trace\n"
+		    "kymo print --live my-trace\n\n"
 		    "# is the trace readable, and how many events has it?\n"
 		    "kymo print --no-output my-trace",
 	.see_also = "convert info report record",

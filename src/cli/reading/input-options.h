@@ -8,6 +8,7 @@
 
 struct ky_input_options {
 	bool recover, force_correlate;
+	bool follow;   /* no option: traces may still be written */
 	bool tell_raw; /* no option: say what is left out of raw recordings */
 	struct ky_text_list clock_offsets;
 };

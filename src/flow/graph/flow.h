@@ -87,7 +87,10 @@ static inline bool ky_batch_run(struct ky_batch *rest, struct ky_batch *run)
 struct ky_flow;
 
 struct ky_flow_ops {
-	/* 1: *batch is set; 0: the end; negative: an error. Events before it came first. */
+	/*
+	 * 1: *batch is set; 0: the end; negative: an error. Events before it came first. KYMO_E_AGAIN: nothing yet, of
+	 * a trace that is being written; before the merge, has_next and next_ns of *batch are valid then.
+	 */
 	int (*next)(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err);
 	/* Continue with the first event at or after @ns (from the origin). NULL: not supported. */
 	int (*seek)(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
@@ -147,6 +150,12 @@ void ky_source_want(struct ky_flow *source, const uint8_t *wanted);
 
 /* @n sources are read at the same time, turn by turn: take no more memory than such a share. */
 void ky_source_share(struct ky_flow *source, size_t n);
+
+/*
+ * Of a source that has delivered nothing: begin in the packet at byte @packet_bytes of the stream, behind what ends at bit
+ * @end_bits of it.
+ */
+void ky_source_resume(struct ky_flow *source, uint64_t packet_bytes, uint64_t end_bits);
 
 /* Send what @source warns of to @log (borrowed) instead of its trace's. */
 void ky_source_log(struct ky_flow *source, const struct ky_log *log);

@@ -138,7 +138,7 @@ int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 		} else if (narrow(in, input, input->ahead) < 0) {
 			return KYMO_E_MEMORY;
 		}
-		if (ky_queue_length(&input->queue)) {
+		if (ky_queue_length(&input->queue) || input->queue.waits) {
 			in->live[n_live++] = input;
 			continue;
 		}
@@ -180,16 +180,17 @@ struct ky_input_limit ky_inputs_limit(const struct ky_inputs *in, uint64_t span_
 
 	for (size_t i = 0; i < in->n_live; i++) {
 		const struct ky_queue *q = &in->live[i]->queue;
-		int64_t ns = q->keys[q->first];
 
-		limit.first_ns = ns < limit.first_ns ? ns : limit.first_ns;
+		if (ky_queue_length(q) && q->keys[q->first] < limit.first_ns)
+			limit.first_ns = q->keys[q->first];
 		if (q->ended || (limit.input && ky_queue_reach(q) >= limit.ns))
 			continue;
 		limit.ns = ky_queue_reach(q);
 		limit.number = in->live[i]->number;
 		limit.input = in->live[i];
 	}
-	if ((uint64_t)limit.ns - (uint64_t)limit.first_ns > span_ns) {
+	if (limit.ns >= limit.first_ns &&
+	    (uint64_t)limit.ns - (uint64_t)limit.first_ns > span_ns) {
 		limit.ns = (int64_t)((uint64_t)limit.first_ns + span_ns);
 		limit.number = SIZE_MAX;
 	}

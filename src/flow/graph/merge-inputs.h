@@ -61,7 +61,10 @@ int ky_inputs_fill(struct ky_inputs *inputs, struct ky_windows *windows);
 /* Read all of them to their ends: see ky_merge_prefill(). */
 ssize_t ky_inputs_prefill(struct ky_inputs *inputs, struct ky_windows *windows, size_t max);
 
-/* After filling, with something that waits: how far the round may go. No further than @span_ns. */
+/*
+ * After filling, with something that waits: how far the round may go. No further than @span_ns. Before first_ns: nothing is
+ * certain yet, since an input that grows may still have something earlier.
+ */
 struct ky_input_limit ky_inputs_limit(const struct ky_inputs *inputs, uint64_t span_ns);
 /* @n entries lay within @limit: plan the next round, of up to @span_ns. */
 void ky_inputs_plan(struct ky_inputs *inputs, size_t n, const struct ky_input_limit *limit,

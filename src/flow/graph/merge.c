@@ -186,7 +186,7 @@ static void end_round(struct merge *m)
 	}
 }
 
-/* Put in order what comes next. 1, 0 at the end, or KYMO_E_MEMORY. */
+/* Put in order what comes next. 1, 0 at the end, KYMO_E_AGAIN or KYMO_E_MEMORY. */
 static int next_round(struct merge *m)
 {
 	uint32_t max_key;
@@ -198,11 +198,15 @@ static int next_round(struct merge *m)
 	for (size_t i = 0; i < m->in.n_live; i++)
 		n += ky_queue_length(&m->in.live[i]->queue);
 	if (!n)
-		return 0;
+		return m->in.n_live ? KYMO_E_AGAIN : 0;
 	if (make_room(m, n) < 0)
 		return KYMO_E_MEMORY;
 	limit = ky_inputs_limit(&m->in, SPAN_MAX_NS);
+	if (limit.ns < limit.first_ns)
+		return KYMO_E_AGAIN;
 	n = collect_all(m, &limit, &max_key);
+	if (!n)
+		return KYMO_E_AGAIN;
 	ky_inputs_plan(&m->in, n, &limit, SPAN_MAX_NS);
 	m->sorted = m->n_runs > 2 ? ky_radix_sort(m->order, m->scratch, n, max_key)
 				  : ky_radix_sort_two(m->order, m->scratch, m->middle, n);
@@ -211,7 +215,7 @@ static int next_round(struct merge *m)
 	return 1;
 }
 
-/* The next window: 1, 0 at the end, or KYMO_E_MEMORY. */
+/* The next window: 1, 0 at the end, KYMO_E_AGAIN or KYMO_E_MEMORY. */
 static int next_window(struct merge *m)
 {
 	size_t n;
@@ -278,6 +282,8 @@ static int merge_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 
 	while (!deliver(m, batch)) {
 		ret = next_window(m);
+		if (ret == KYMO_E_AGAIN)
+			return ret;
 		if (ret < 0)
 			return ky_error_nomem(err);
 		if (!ret)

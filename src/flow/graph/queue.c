@@ -35,7 +35,7 @@ void ky_queue_reset(struct ky_queue *q, struct ky_windows *windows)
 	q->first = q->end = 0;
 	q->end_ns = q->next_ns = INT64_MIN;
 	q->rest = (struct ky_batch){.n_events = 0};
-	q->ended = false;
+	q->ended = q->waits = false;
 	q->code = KYMO_OK;
 }
 
@@ -215,7 +215,12 @@ static void pull(struct ky_queue *q, int64_t until_ns)
 		q->stream = q->rest.stream;
 		return;
 	}
+	q->waits = ret == KYMO_E_AGAIN;
+	if (q->waits && q->rest.has_next && q->rest.next_ns > q->next_ns)
+		q->next_ns = q->rest.next_ns;
 	q->rest = (struct ky_batch){.n_events = 0};
+	if (q->waits)
+		return;
 	q->ended = true;
 	q->code = ret;
 }
@@ -228,7 +233,8 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 		return KYMO_E_MEMORY;
 	/* Events that are hard to find are not looked for before they are needed. */
 	n_pulls = q->stream ? PULLS_MAX : 1;
-	while (!q->ended && q->end < q->cap &&
+	q->waits = false;
+	while (!q->ended && !q->waits && q->end < q->cap &&
 	       (!q->end || (n_pulls && ky_queue_is_short(q, until_ns)))) {
 		if (!q->rest.n_events && !q->rest.loss) {
 			pull(q, until_ns);

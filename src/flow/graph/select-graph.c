@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "flow/graph/prefetch.h"
 #include "flow/graph/select-internal.h"
+#include "flow/graph/stages.h"
 
 /* Of more streams than these the batches ahead would take too much memory. */
 #define AHEAD_STREAMS_MAX 1024
@@ -101,7 +102,7 @@ static int open_merge(struct graph *g, const struct ky_trace_set *set,
 	size_t n_streams = g->tables.picked.len, n = 0;
 	bool each_ahead =
 		selection->pool && !selection->whole_ahead && n_streams <= AHEAD_STREAMS_MAX;
-	struct ky_flow **flows = calloc(n_streams + 1, sizeof(*flows));
+	struct ky_flow **flows = calloc(n_streams + set->traces.len + 1, sizeof(*flows));
 	int ret = flows ? KYMO_OK : ky_error_nomem(err);
 
 	while (ret == KYMO_OK && n < n_streams) {
@@ -110,6 +111,12 @@ static int open_merge(struct graph *g, const struct ky_trace_set *set,
 		else
 			ret = ky_selected_stream(&g->tables, set, n, n_streams, &g->warnings[n].log,
 						 &flows[n], NULL, err);
+		n += ret == KYMO_OK;
+	}
+	for (size_t i = 0; ret == KYMO_OK && i < set->traces.len; i++) {
+		if (!set->traces.data[i]->live.is_written)
+			continue;
+		ret = ky_bound_open(set->traces.data[i], &flows[n], err);
 		n += ret == KYMO_OK;
 	}
 	return ky_selected_merge(flows, n, ret, merged, err);

@@ -14,7 +14,8 @@ struct ky_selected {
 	uint8_t **wanted; /* [trace][event class index], or NULL entries: all */
 	size_t n_traces;
 	int64_t end_ns;
-	struct ky_stream_list picked; /* the streams, in their order */
+	const struct ky_stream_place *places; /* of the selection */
+	struct ky_stream_list picked;	      /* the streams, in their order */
 };
 
 /* 0, or what ky_flow_open_selected() gives. To be freed on failure, too. */

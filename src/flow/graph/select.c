@@ -144,6 +144,7 @@ int ky_selected_init(struct ky_selected *s, const struct ky_trace_set *set,
 
 	s->n_traces = set->traces.len;
 	s->end_ns = selection->end_ns;
+	s->places = selection->places;
 	if (ret == KYMO_OK && selection->filter)
 		ret = build_filter(s, set, selection->filter, err);
 	if (ret == KYMO_OK)
@@ -190,6 +191,9 @@ int ky_selected_stream(const struct ky_selected *s, const struct ky_trace_set *s
 	ky_source_share(source, n_streams);
 	if (log)
 		ky_source_log(source, log);
+	if (s->places && s->places[stream->index].is_known)
+		ky_source_resume(source, s->places[stream->index].packet_bytes,
+				 s->places[stream->index].end_bits);
 	if (s->filter)
 		return ky_filter_stage_open(source, s->filter, trace, flow, err);
 	*flow = source;

@@ -13,6 +13,13 @@
 
 struct ky_thread_pool;
 
+/* Behind which event of a stream reading goes on. */
+struct ky_stream_place {
+	bool is_known;	       /* else from the stream's begin */
+	uint64_t packet_bytes; /* where the event's packet begins in the stream */
+	uint64_t end_bits;     /* where the event ends in that packet */
+};
+
 struct ky_selection {
 	const char *filter; /* an expression (query/filter.h), or NULL */
 	/* Wildcards over event names, see ky_glob_choose(). None: all pass. */
@@ -26,6 +33,8 @@ struct ky_selection {
 	int64_t end_ns;	  /* inclusive; INT64_MAX: to the end */
 	uint64_t head;	  /* at most so many events; UINT64_MAX: all */
 	uint64_t skip;	  /* leave out so many first */
+	/* By ky_stream.index: where reading goes on, as an earlier graph left it; NULL: from the begin. */
+	const struct ky_stream_place *places;
 	struct ky_thread_pool *pool; /* reads ahead; NULL: only when asked for */
 	/* All of the graph is read ahead, as one task, for who has much to do with each event; else each
 	 * stream is decoded ahead of the merge. */

@@ -23,6 +23,8 @@ struct source {
 	bool at_limit;
 	int batch_events;
 	bool in_packet, ended, warned, warned_foreign;
+	bool resuming; /* events of the packet at resume_bytes that begin before resume_bits are not wanted */
+	uint64_t resume_bytes, resume_bits;
 	bool seeking; /* events before seek_ns are not wanted */
 	int64_t seek_ns;
 	struct ky_loss_tracker losses;

@@ -200,6 +200,29 @@ static int decode(struct source *s, struct ky_batch *batch, struct ky_event *eve
 	return ky_decoder_next(decoder, events, 1, err);
 }
 
+/* Leave out the first of @n @events as far as they lie before the place where the source goes on. How many are left. */
+static int left_after(struct source *s, struct ky_event **events, int n)
+{
+	int before = 0;
+
+	s->resuming = s->walk.at_bytes == s->resume_bytes;
+	while (s->resuming && before < n && (*events)[before].begin_bits < s->resume_bits)
+		before++;
+	s->resuming &= before == n;
+	*events += before;
+	return n - before;
+}
+
+void ky_source_resume(struct ky_flow *source, uint64_t packet_bytes, uint64_t end_bits)
+{
+	struct source *s = ky_source_of(source);
+
+	ky_walk_go(&s->walk, packet_bytes);
+	s->resuming = true;
+	s->resume_bytes = packet_bytes;
+	s->resume_bits = end_bits;
+}
+
 /* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
 static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
@@ -208,6 +231,8 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 
 	if (!s->in_packet) {
 		ret = next_packet(s, batch, err);
+		if (ret == KYMO_E_AGAIN)
+			return ret;
 		if (ret <= 0) {
 			s->ended = !s->at_limit;
 			return ret;
@@ -222,6 +247,11 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	if (!events)
 		return ky_error_nomem(err);
 	n = decode(s, batch, events, max, err);
+	if (n > 0 && s->resuming) {
+		n = left_after(s, &events, n);
+		if (!n)
+			return 0;
+	}
 	if (n > 0) {
 		batch->events = events;
 		batch->n_events = (size_t)n;
@@ -286,8 +316,12 @@ static int source_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	if (!err)
 		err = &own;
 	ret = read_batch(s, batch, err);
-	if (ret <= 0)
+	if (ret == KYMO_E_AGAIN) {
+		batch->has_next = true;
+		batch->next_ns = ky_trace_live_until(s->stream->trace);
+	} else if (ret <= 0) {
 		s->ended = ret < 0 || !s->at_limit;
+	}
 	s->room = NULL;
 	return ret;
 }

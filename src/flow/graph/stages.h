@@ -13,6 +13,9 @@
 int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, size_t trace,
 			 struct ky_flow **flow, struct kymo_error *err);
 
+/* An input of a merge without events: nothing beyond trace->live.until_ns is certain before @trace is complete. */
+int ky_bound_open(const struct ky_trace *trace, struct ky_flow **flow, struct kymo_error *err);
+
 /*
  * Behind a merge, or a single stream: without the first @skip events, no more than @head.
  * Seeking counts anew.

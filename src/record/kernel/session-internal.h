@@ -92,6 +92,12 @@ struct ky_session_flight {
 	uint64_t events, bytes;
 };
 
+/* Those who read the trace while it is written. */
+struct ky_session_live {
+	bool is_on;	/* there is one */
+	int64_t due_ms; /* when they are told next; CLOCK_MONOTONIC */
+};
+
 /* A filter of events: one for each text. */
 struct ky_session_filter {
 	const char *text;
@@ -174,6 +180,7 @@ struct ky_session {
 	const char *raw_output; /* the directory that these are in */
 	struct ky_session_dump dump;
 	struct ky_session_flight flight;
+	struct ky_session_live live;
 	bool hides_own; /* session-own.c */
 	struct ky_session_stats stats;
 };
@@ -293,6 +300,17 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 {
 	return session->has_compat || session->has_unknown;
 }
+
+/* session-live.c: wake up when somebody begins to follow the recording: &session->live is epoll's word for it. */
+int ky_session_live_open(struct ky_session *session, struct kymo_error *err);
+/* Find out whether anybody does. */
+void ky_session_live_look(struct ky_session *session);
+/* How long nothing needs to be done for them, in ms; -1: for ever. */
+int ky_session_live_timeout(const struct ky_session *session);
+/* Write what is due for them. */
+int ky_session_live_step(struct ky_session *session, struct kymo_error *err);
+/* session-read.c: up to when events are converted, in the order of time, but not beyond @until_cycles. */
+uint64_t ky_session_merged_until(const struct ky_session *session, uint64_t until_cycles);
 
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
 int ky_session_open_packets(struct ky_session *session, struct kymo_error *err);

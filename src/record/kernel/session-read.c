@@ -358,6 +358,18 @@ static int merge_round(struct ky_session *session, bool final, struct kymo_error
 	return KYMO_OK;
 }
 
+uint64_t ky_session_merged_until(const struct ky_session *session, uint64_t until_cycles)
+{
+	bool has;
+
+	ky_vec_foreach(&session->cpus, cpu) {
+		uint64_t time = next_time(*cpu, &has);
+
+		until_cycles = time < until_cycles ? time : until_cycles;
+	}
+	return until_cycles;
+}
+
 /* Up to the page that is being written, which is read as far as it goes. */
 static int catch_up(struct ky_session_cpu *cpu, struct kymo_error *err)
 {

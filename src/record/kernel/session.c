@@ -49,6 +49,8 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	session->started = true;
 	ret = ky_pid_view_refresh(&session->view, err);
+	if (!ret)
+		ret = ky_session_live_open(session, err);
 	if (ret < 0)
 		return ret;
 	/* After recording is on: who is born from now on is announced by an event. */
@@ -125,7 +127,7 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 	cpu->unpollable = true;
 }
 
-static int choose_timeout(const struct ky_session *session)
+static int timeout_without_readers(const struct ky_session *session)
 {
 	if (session->content || session->counters || session->watch.is_due)
 		return CONTENT_MS;
@@ -135,6 +137,13 @@ static int choose_timeout(const struct ky_session *session)
 	if (any_unpollable(session))
 		return UNPOLLABLE_MS;
 	return session->watch.uids.len ? USERS_MS : -1;
+}
+
+static int choose_timeout(const struct ky_session *session)
+{
+	int live_ms = ky_session_live_timeout(session), ms = timeout_without_readers(session);
+
+	return live_ms < 0 || (ms >= 0 && ms < live_ms) ? ms : live_ms;
 }
 
 static void follow_cpus(struct ky_session *session)
@@ -180,6 +189,8 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 			stop = (int)events[i].data.u64;
 		else if (events[i].data.ptr == &session->watch)
 			is_told = true;
+		else if (events[i].data.ptr == &session->live)
+			ky_session_live_look(session);
 		else
 			take_ring_event(session, &events[i]);
 	}
@@ -196,6 +207,8 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	if (ret < 0)
 		return ret;
 	n = ky_session_read_round(session, false, err);
+	if (n == 0)
+		n = ky_session_live_step(session, err);
 	/*
 	 * In the order of time the newest events stay in the rings, which would wake us again at once,
 	 * to fetch few events dearly. In this time a ring takes a small part of what it holds.

@@ -360,8 +360,10 @@ static int take_task(struct ky_user *user, struct ky_user_task *task, struct kym
 		return KYMO_OK;
 	}
 	file->is_away = false;
-	if (task->run == run_open)
+	if (task->run == run_open) {
+		user->n_opening--;
 		return take_opened(file, err);
+	}
 	if (file->ret < 0)
 		return fail(file, err);
 	if (task->run == run_follow)
@@ -479,6 +481,7 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	file = file_new(user, owner, name);
 	if (!file)
 		return ky_error_nomem(err);
+	user->n_opening++;
 	give(file, run_open);
 	return KYMO_OK;
 }

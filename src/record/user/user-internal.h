@@ -100,6 +100,9 @@ struct ky_user {
 	struct ky_user_newcomers newcomers;
 	bool has_missed; /* events of files, which were too many */
 	uint64_t searched_ns;
+	size_t n_opening;	 /* rings that tasks open */
+	uint64_t live_due_ns;	 /* when live readers are told next; CLOCK_MONOTONIC */
+	unsigned int live_waits; /* how often that was put off for rings that are being opened */
 	uint64_t n_control_files; /* that are open; atomic */
 	bool is_full_told;	  /* that there are more users than there is room for */
 	bool is_short_told; /* that processes could not be looked at for want of descriptors */
@@ -118,6 +121,9 @@ struct ky_user {
 	struct ky_user_stats stats;
 	struct ky_user_program_stats *program_stats;
 };
+
+/* user-live.c: tell those who follow the recording, if that is due. The thread's that reads. */
+int ky_user_live_step(struct ky_user *user, struct kymo_error *err);
 
 /* user-run.c: the thread. @data: a struct ky_user. */
 void *ky_user_run(void *data);

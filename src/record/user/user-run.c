@@ -175,6 +175,8 @@ static int run(struct ky_user *user, struct kymo_error *err)
 		/* The rings first: who ends is finished after that. */
 		found = read_rings(user, err);
 		ret = found < 0 ? found : KYMO_OK;
+		if (!ret)
+			ret = ky_user_live_step(user, err);
 		if (!ret && n > 0 && fds[1].revents)
 			ret = take_events(user, err);
 		if (!ret)

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/live-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+#define HEAD		 "kymo-live 1\nuntil "
+#define FILE_MAX_BYTES	 ((size_t)16 << 20)
+#define STREAMS_MAX	 65536
+#define LOCK_TRIES	 50
+
+/* ---- locks ---------------------------------------------------------------------------- */
+
+void ky_live_begin(int index_fd)
+{
+	/* A reader that looks whether there is a lock holds one for a moment. A file system without locks has no live readers. */
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(index_fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return;
+		usleep(1000);
+	}
+}
+
+bool ky_live_has_readers(int dir_fd)
+{
+	if (flock(dir_fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	(void)flock(dir_fd, LOCK_UN);
+	return false;
+}
+
+int ky_live_watch(const char *path)
+{
+	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	if (fd < 0 || inotify_add_watch(fd, path, IN_OPEN | IN_ONLYDIR) >= 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void ky_live_watch_clear(int watch_fd)
+{
+	char events[4096];
+
+	while (read(watch_fd, events, sizeof(events)) > 0)
+		;
+}
+
+bool ky_live_is_written(const char *path)
+{
+	char index[PATH_MAX];
+	bool locked;
+	int fd;
+
+	if (snprintf(index, sizeof(index), "%s/index", path) >= (int)sizeof(index))
+		return false;
+	fd = open(index, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	locked = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return locked;
+}
+
+/* ---- writing -------------------------------------------------------------------------- */
+
+void ky_live_put_head(struct ky_strbuf *text, uint64_t until_cycles)
+{
+	ky_strbuf_addf(text, HEAD "%" PRIu64 "\n", until_cycles);
+}
+
+void ky_live_put_stream(struct ky_strbuf *text, const char *name, uint64_t size_bytes)
+{
+	if (!strchr(name, '\n'))
+		ky_strbuf_addf(text, "%" PRIu64 " %s\n", size_bytes, name);
+}
+
+/* ---- reading -------------------------------------------------------------------------- */
+
+void ky_live_state_fini(struct ky_live_state *state)
+{
+	ky_vec_foreach(&state->streams, stream)
+		free(stream->name);
+	ky_vec_fini(&state->streams);
+	*state = (struct ky_live_state){0};
+}
+
+/* A number in decimal at *at, which is moved behind it; false: there is none, or it is too large. */
+static bool take_number(const char **at, const char *end, uint64_t *value)
+{
+	const char *begin = *at;
+
+	*value = 0;
+	for (; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
+		if (__builtin_mul_overflow(*value, (uint64_t)10, value) ||
+		    __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
+			return false;
+	}
+	return *at > begin;
+}
+
+static int malformed(struct kymo_error *err, uint32_t line)
+{
+	int ret = ky_error_set(err, KYMO_E_FORMAT, "this is not what a recorder writes for readers");
+
+	if (err)
+		err->line = line;
+	return ret;
+}
+
+/* "BYTES NAME", up to @end. */
+static int add_stream(struct ky_live_state *state, const char *at, const char *end, uint32_t line,
+		      struct kymo_error *err)
+{
+	struct ky_live_stream stream;
+
+	if (!take_number(&at, end, &stream.size_bytes) || end - at < 2 || *at != ' ' ||
+	    memchr(at, '\0', (size_t)(end - at)) || memchr(at, '/', (size_t)(end - at)))
+		return malformed(err, line);
+	stream.name = strndup(at + 1, (size_t)(end - at - 1));
+	if (!stream.name || ky_vec_push(&state->streams, stream) < 0) {
+		free(stream.name);
+		return ky_error_nomem(err);
+	}
+	return KYMO_OK;
+}
+
+int ky_live_parse(const char *text, size_t len_bytes, struct ky_live_state *state,
+		  struct kymo_error *err)
+{
+	const char *at = text + sizeof(HEAD) - 1, *end = text + len_bytes;
+	uint32_t line = 2;
+	int ret = KYMO_OK;
+
+	*state = (struct ky_live_state){0};
+	if (len_bytes < sizeof(HEAD) - 1 || memcmp(text, HEAD, sizeof(HEAD) - 1) != 0)
+		return malformed(err, 1);
+	if (!take_number(&at, end, &state->until_cycles) || at == end || *at++ != '\n')
+		return malformed(err, 2);
+	while (at < end && !ret) {
+		const char *eol = memchr(at, '\n', (size_t)(end - at));
+
+		if (++line > STREAMS_MAX || !eol)
+			return malformed(err, line);
+		ret = add_stream(state, at, eol, line, err);
+		at = eol + 1;
+	}
+	state->is_told = true;
+	return ret;
+}
+
+int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char file[PATH_MAX];
+	int ret;
+
+	*state = (struct ky_live_state){0};
+	if (snprintf(file, sizeof(file), "%s/" KY_LIVE_FILE_NAME, path) >= (int)sizeof(file))
+		return ky_error_set(err, KYMO_E_INVALID, "the path is too long");
+	ret = ky_read_file(AT_FDCWD, file, FILE_MAX_BYTES, &text);
+	if (ret == 0)
+		ret = ky_live_parse(ky_strbuf_text(&text), text.len, state, err);
+	else
+		ret = ret == -ENOENT ? KYMO_OK
+				     : ky_error_errno(err, -ret, "cannot read how far the trace is");
+	if (ret < 0)
+		ky_error_path(err, file);
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+uint64_t ky_live_size(const struct ky_live_state *state, const char *name)
+{
+	ky_vec_foreach(&state->streams, stream)
+		if (strcmp(stream->name, name) == 0)
+			return stream->size_bytes;
+	return 0;
+}

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""kymo print --live: traces are read while they are recorded, and what is printed is what the complete trace has."""
+
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from recording import Recording
+from test_user import box, nothing_left, pytestmark  # noqa: F401 (a fixture)
+
+LIVE = """
+ready() { [ "$(kymo list --recordings | grep -c ' for ')" = 1 ]; }
+printed() { [ "$(grep -c "$1" live 2>/dev/null)" -ge "$2" ]; }
+land() { kymo ctl --stop || exit 95; wait $recorder || exit 97; wait $reader || exit 98; }
+"""
+
+
+def without_times(text):
+    """Lines without their times: these are known better when a recording has ended."""
+    return [re.sub(r"^\[.*?\] \(.*?\) ", "", line) for line in text.splitlines()]
+
+
+def same_as_complete(done, live="live", complete="complete"):
+    printed = open(os.path.join(done.cwd, live), errors="replace").read()
+    complete = open(os.path.join(done.cwd, complete), errors="replace").read()
+    assert without_times(printed) == without_times(complete)
+    return printed
+
+
+def test_programs_and_kernel(box):
+    """Programs come and go, and one is idle all the time: nobody waits for it, and the order is that of the trace."""
+    done = box(LIVE + """
+kymo record --user 'modes:*' --kernel sched_process_fork -o out & recorder=$!
+wait_for ready
+kymo print --live out >live 2>live.err & reader=$!
+$T/modes numbers 1 0; sleep 100 & idle=$!
+$T/modes numbers 100000 2000 & busy=$!
+wait_for "printed modes:number 20"
+for i in 1 2 3 4; do $T/modes numbers 50 0; done
+wait_for "printed modes:number 250"
+kill $busy $idle
+land
+kymo print out >complete
+ls -A out/kernel out/ust/pid/*
+cat live.err >&2
+""" + nothing_left())
+    printed = same_as_complete(done)
+    assert printed.count("modes:number") > 250 and "sched_process_fork" in printed
+    assert ".live" not in done.out
+    assert "come late" not in done.err
+
+
+def test_reader_that_comes_first(box):
+    """The reader waits for the first program, and for events that nobody has described yet."""
+    done = box(LIVE + """
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+kymo print --live --event 'modes:other' out >live 2>live.err & reader=$!
+wait_for "grep -q waiting: live.err"
+$T/modes numbers 100000 2000 & busy=$!
+wait_for "printed modes:other 10"
+kill $busy
+land
+kymo print --event 'modes:other' out >complete
+cat live.err >&2
+""" + nothing_left())
+    assert "modes:number" not in same_as_complete(done)
+    assert "waiting: " in done.err
+
+
+def test_head(box):
+    """So many events, and the reader ends while the recording goes on."""
+    done = box(LIVE + """
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+$T/modes numbers 100000 2000 & busy=$!
+kymo print --live --head 25 out >live || exit 98
+kill $busy
+kymo ctl --stop && wait $recorder || exit 97
+kymo print --head 25 out >complete
+""" + nothing_left())
+    assert same_as_complete(done).count("\n") == 25
+
+
+def test_killed_recorder(box):
+    """The reader prints what is whole, and ends."""
+    done = box(LIVE + """
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+kymo print --live out >live & reader=$!
+$T/modes numbers 100000 2000 & busy=$!
+wait_for "printed modes:number 20"
+kill -9 $recorder
+wait $reader || exit 98
+kill $busy
+kymo print out >complete
+rm -rf /dev/shm/kymo*
+""")
+    assert same_as_complete(done).count("modes:number") >= 20
+
+
+class Reader:
+    """kymo print --live, whose output goes to a file."""
+
+    def __init__(self, kymo_bin, path, out):
+        self.path = str(path)
+        with open(self.path, "w") as file:
+            self.process = subprocess.Popen([kymo_bin, "print", "--live", str(out)], stdout=file,
+                                            stderr=subprocess.PIPE, text=True, errors="replace")
+
+    def printed(self):
+        return open(self.path, errors="replace").read()
+
+    def wait_for(self, text, n=1, make=lambda: time.sleep(0.01)):
+        while self.printed().count(text) < n:
+            assert self.process.poll() is None, self.process.stderr.read()
+            make()
+
+    def end(self):
+        _, err = self.process.communicate()
+        assert self.process.returncode == 0 and not err, (self.process.returncode, err)
+        return self.printed()
+
+
+def run_true():
+    subprocess.run(["true"], check=True)
+
+
+def test_kernel_rules_change(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """An event that is switched on while a reader is there is described anew: the reader goes on behind what it has."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "sched_process_exec")
+    reader = Reader(kymo_bin, tmp_path / "live", out)
+    reader.wait_for("sched_process_exec", 3, run_true)
+    recording.ctl("--enable-kernel", "sched_process_exit")
+    reader.wait_for("sched_process_exit", 3, run_true)
+    recording.process.send_signal(signal.SIGINT)
+    printed = reader.end()
+    recording.process.communicate()
+    assert without_times(printed) == without_times(kymo("print", out).out)
+
+
+def test_nobody_reads(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """Without a reader nothing is written for one."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "sched_switch")
+    time.sleep(0.5)
+    assert not (out / "kernel" / ".live").exists()
+    assert recording.stop()
+
+
+def test_interrupted(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """Ctrl-C is how people end it: no error. The recording goes on."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "sched_switch")
+    reader = Reader(kymo_bin, tmp_path / "live", out)
+    reader.wait_for("sched_switch")
+    reader.process.send_signal(signal.SIGINT)
+    reader.end()
+    assert recording.process.poll() is None
+    recording.stop()
+
+
+@pytest.fixture
+def trace(kymo_bin, tmp_path):
+    path = tmp_path / "trace"
+    program = os.path.join(os.path.dirname(kymo_bin), "..", "..", "examples", "write-trace")
+    subprocess.run([program, path], check=True, capture_output=True)
+    return path
+
+
+def test_complete_trace(kymo, trace):
+    """A trace that nobody writes is printed as ever."""
+    assert kymo("print", "--live", trace).out == kymo("print", trace).out
+
+
+@pytest.mark.parametrize("text, place", [
+    ("nonsense\n", "1"), ("kymo-live 1\nuntil x\n", "2"),
+    ("kymo-live 1\nuntil 1\n12\n", "3"), ("kymo-live 1\nuntil 1\n12 a/b\n", "3")])
+def test_writer_that_lies(kymo, trace, text, place):
+    """What a writer says to its readers is not trusted: an error with the file and the line."""
+    (trace / ".live").write_text(text)
+    index = os.open(trace / "index", os.O_RDONLY)
+    fcntl.flock(index, fcntl.LOCK_SH)
+    err = kymo("print", "--live", trace, code=1).err
+    os.close(index)
+    assert f".live:{place}: " in err, err
+
+
+def test_writer_that_promises_too_much(kymo, kymo_bin, tmp_path, trace):
+    """More bytes than the file has, and streams that are not there: the reader prints what there is, until the writer ends."""
+    streams = [name for name in os.listdir(trace) if name not in ("metadata", "index")]
+    said = "kymo-live 1\nuntil 18446744073709551615\n"
+    (trace / ".live").write_text(said + "".join(f"99999999999 {name}\n" for name in streams))
+    index = os.open(trace / "index", os.O_RDONLY)
+    fcntl.flock(index, fcntl.LOCK_SH)
+    complete = kymo("print", trace).out
+    reader = Reader(kymo_bin, tmp_path / "live", trace)
+    reader.wait_for("\n", complete.count("\n"))
+    assert reader.process.poll() is None
+    os.close(index)
+    assert reader.end() == complete
+
+
+def test_options_that_exclude_each_other(kymo, tmp_path):
+    for option in (["--count"], ["--no-output"], ["--tail", "1"], ["--begin", "+1s"], ["--end", "+1s"],
+                   ["--stream-intersection"]):
+        assert "--live and " + option[0] in kymo("print", "--live", *option, tmp_path, code=2).err
