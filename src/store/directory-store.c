@@ -46,7 +46,7 @@ struct directory_trace {
 	pthread_mutex_t lock;		/* of the list, not of what stands in it */
 	struct ky_block_writer *blocks; /* NULL: none */
 	KY_VEC(struct directory_stream) streams;
-	bool ended;    /* no packet is allowed any more */
+	bool ended;   /* no packet is allowed any more */
 	bool is_told; /* there is a file for live readers */
 };
 

@@ -25,9 +25,9 @@
 #define ANCESTORS 3
 
 struct ky_follow {
-	int fd;			 /* of inotify */
-	bool changed;		 /* something new was seen */
-	KY_VEC(int) locks;	 /* descriptors of directories whose writers are to know of this reader */
+	int fd;		   /* of inotify */
+	bool changed;	   /* something new was seen */
+	KY_VEC(int) locks; /* descriptors of directories whose writers are to know of this reader */
 };
 
 /* ---- what is watched ------------------------------------------------------------------ */
@@ -221,9 +221,10 @@ static void set_bound(struct ky_trace *trace, int64_t before_ns)
 	}
 	if (!live->is_late && live->is_written && now - live->moved_ns > LATE_NS) {
 		live->is_late = true;
-		ky_log_warning(trace->log,
-			       "%s: its recorder has said nothing for %u s: events of it may come late",
-			       trace->path, (unsigned int)(LATE_NS / 1000000000));
+		ky_log_warning(
+			trace->log,
+			"%s: its recorder has said nothing for %u s: events of it may come late",
+			trace->path, (unsigned int)(LATE_NS / 1000000000));
 	}
 }
 
@@ -246,8 +247,8 @@ static int grow_streams(struct ky_trace *trace, bool *changed, struct kymo_error
 
 	ky_vec_foreach(&trace->streams, it) {
 		struct ky_stream *stream = *it;
-		uint64_t size = trace->live.is_written ? ky_live_size(state, stream->name)
-						       : UINT64_MAX;
+		uint64_t size =
+			trace->live.is_written ? ky_live_size(state, stream->name) : UINT64_MAX;
 
 		/* One that was empty is opened again: its first packet says what it is. */
 		if (!stream->file.data)

@@ -15,10 +15,10 @@
 #include "base/error.h"
 #include "os/file.h"
 
-#define HEAD		 "kymo-live 1\nuntil "
-#define FILE_MAX_BYTES	 ((size_t)16 << 20)
-#define STREAMS_MAX	 65536
-#define LOCK_TRIES	 50
+#define HEAD	       "kymo-live 1\nuntil "
+#define FILE_MAX_BYTES ((size_t)16 << 20)
+#define STREAMS_MAX    65536
+#define LOCK_TRIES     50
 
 /* ---- locks ---------------------------------------------------------------------------- */
 
@@ -113,7 +113,8 @@ static bool take_number(const char **at, const char *end, uint64_t *value)
 
 static int malformed(struct kymo_error *err, uint32_t line)
 {
-	int ret = ky_error_set(err, KYMO_E_FORMAT, "this is not what a recorder writes for readers");
+	int ret =
+		ky_error_set(err, KYMO_E_FORMAT, "this is not what a recorder writes for readers");
 
 	if (err)
 		err->line = line;
@@ -174,8 +175,9 @@ int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_erro
 	if (ret == 0)
 		ret = ky_live_parse(ky_strbuf_text(&text), text.len, state, err);
 	else
-		ret = ret == -ENOENT ? KYMO_OK
-				     : ky_error_errno(err, -ret, "cannot read how far the trace is");
+		ret = ret == -ENOENT
+			      ? KYMO_OK
+			      : ky_error_errno(err, -ret, "cannot read how far the trace is");
 	if (ret < 0)
 		ky_error_path(err, file);
 	ky_strbuf_fini(&text);

@@ -65,13 +65,14 @@ struct ky_stream {
 	uint64_t id; /* instance */
 	uint32_t cpu_id;
 	KY_VEC(struct ky_stream_part) parts; /* one, or several in the order of their packets */
-	uint64_t reserved_bytes; /* of a stream that grows: addresses that ->file may take; else 0 */
+	uint64_t
+		reserved_bytes; /* of a stream that grows: addresses that ->file may take; else 0 */
 };
 
 /* Of a trace that is read while it is written (follow.h); zeros: it is complete. */
 struct ky_trace_live {
 	bool is_written;
-	int64_t until_ns; /* no event that is yet to come is earlier; INT64_MIN: not known */
+	int64_t until_ns;  /* no event that is yet to come is earlier; INT64_MIN: not known */
 	uint64_t moved_ns; /* when that moved last; CLOCK_MONOTONIC */
 	bool is_late;	   /* it has not moved for long: nobody waits for it */
 	struct ky_live_state state;

@@ -27,9 +27,9 @@ struct follower {
 	const struct ky_print_live *live;
 	struct ky_follow *follow;
 	struct ky_trace_set set;
-	bool is_open;	     /* the set */
-	bool has_told_wait;  /* that there is nothing to print yet, and why */
-	uint64_t left;	     /* events still to be printed */
+	bool is_open;	      /* the set */
+	bool has_told_wait;   /* that there is nothing to print yet, and why */
+	uint64_t left;	      /* events still to be printed */
 	struct ky_event last; /* its times only: the next line's difference counts from them */
 	bool any;
 	KY_VEC(struct place) places;

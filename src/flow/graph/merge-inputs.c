@@ -189,8 +189,7 @@ struct ky_input_limit ky_inputs_limit(const struct ky_inputs *in, uint64_t span_
 		limit.number = in->live[i]->number;
 		limit.input = in->live[i];
 	}
-	if (limit.ns >= limit.first_ns &&
-	    (uint64_t)limit.ns - (uint64_t)limit.first_ns > span_ns) {
+	if (limit.ns >= limit.first_ns && (uint64_t)limit.ns - (uint64_t)limit.first_ns > span_ns) {
 		limit.ns = (int64_t)((uint64_t)limit.first_ns + span_ns);
 		limit.number = SIZE_MAX;
 	}

@@ -25,7 +25,7 @@ struct ky_queue {
 	struct ky_window_packet *packets, *newest; /* of the entries, in order */
 	bool ended;
 	bool waits; /* the input had nothing yet, when it was asked last */
-	int code; /* how the input ended: 0, or its error */
+	int code;   /* how the input ended: 0, or its error */
 	struct kymo_error err;
 };
 

@@ -100,9 +100,9 @@ struct ky_user {
 	struct ky_user_newcomers newcomers;
 	bool has_missed; /* events of files, which were too many */
 	uint64_t searched_ns;
-	size_t n_opening;	 /* rings that tasks open */
-	uint64_t live_due_ns;	 /* when live readers are told next; CLOCK_MONOTONIC */
-	unsigned int live_waits; /* how often that was put off for rings that are being opened */
+	size_t n_opening;	  /* rings that tasks open */
+	uint64_t live_due_ns;	  /* when live readers are told next; CLOCK_MONOTONIC */
+	unsigned int live_waits;  /* how often that was put off for rings that are being opened */
 	uint64_t n_control_files; /* that are open; atomic */
 	bool is_full_told;	  /* that there are more users than there is room for */
 	bool is_short_told; /* that processes could not be looked at for want of descriptors */
