@@ -120,6 +120,18 @@ int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf
 	return ret;
 }
 
+int ky_read_regular(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf)
+{
+	int fd = ky_file_open_regular(dirfd, name, O_RDONLY), ret;
+
+	ky_strbuf_clear(buf);
+	if (fd < 0)
+		return fd;
+	ret = read_all(fd, max_bytes, buf);
+	close(fd);
+	return ret;
+}
+
 static bool is_real(int errnum)
 {
 	return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG || errnum == EIO;

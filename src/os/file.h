@@ -39,6 +39,9 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
  */
 int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
 
+/* The same of a regular file only (-EINVAL: @name is something else): for files that may come from anywhere. */
+int ky_read_regular(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
+
 /*
  * Open what @path_fd, of O_PATH, stands for: for who has looked first at what it is. A descriptor, or -errno.
  */

@@ -46,7 +46,43 @@ static bool is_before(const struct ky_packet_entry *q, const struct ky_packet_en
 	return q->begin_cycles < p->begin_cycles;
 }
 
-/* Has a file of @chain the packet @p of @file? The packets of a chain are in order. */
+/* Packets of one time that are compared with another one: of forged files, all are of one time. */
+#define SAME_TIME_MAX 64
+
+/* The first packet of @file that is not before @p: its packets are in order. */
+static size_t first_not_before(const struct ky_join_file *file, const struct ky_packet_entry *p)
+{
+	size_t low = 0, high = file->packets.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (is_before(&file->packets.data[middle], p))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Has @earlier the packet @p of @file? */
+static bool file_has_packet(const struct ky_join_file *earlier, const struct ky_join_file *file,
+			    const struct ky_packet_entry *p)
+{
+	size_t first = first_not_before(earlier, p);
+
+	for (size_t i = first; i < earlier->packets.len && i - first < SAME_TIME_MAX; i++) {
+		const struct ky_packet_entry *q = &earlier->packets.data[i];
+
+		if (is_before(p, q))
+			return false;
+		if (is_whole(earlier, q) && same_packet(earlier, q, file, p))
+			return true;
+	}
+	return false;
+}
+
+/* Has a file of @chain the packet @p of @file? The files of a chain are in order. */
 static bool has_packet(const struct ky_join_files *chain, const struct ky_join_file *file,
 		       const struct ky_packet_entry *p)
 {
@@ -55,14 +91,10 @@ static bool has_packet(const struct ky_join_files *chain, const struct ky_join_f
 	for (size_t k = chain->len; k-- > 0;) {
 		const struct ky_join_file *earlier = &chain->data[k];
 
-		for (size_t i = earlier->packets.len; i-- > 0;) {
-			const struct ky_packet_entry *q = &earlier->packets.data[i];
-
-			if (is_before(q, p))
-				return false;
-			if (is_whole(earlier, q) && same_packet(earlier, q, file, p))
-				return true;
-		}
+		if (earlier->packets.len && is_before(ky_vec_last(&earlier->packets), p))
+			return false;
+		if (file_has_packet(earlier, file, p))
+			return true;
 	}
 	return false;
 }
@@ -90,33 +122,43 @@ static bool is_torn(const struct ky_join_file *tail, const struct ky_join_file *
 	       p->end_cycles == q->end_cycles && p->content_bits == q->content_bits;
 }
 
-/* What @file has whole, no torn beginning of is needed in @chain. */
-static void replace_torn(struct ky_join_files *chain, const struct ky_join_file *file)
+/* What @file has whole, no torn beginning of is needed in @tail. Is it left out now? */
+static bool replace_torn(struct ky_join_file *tail, const struct ky_join_file *file)
 {
-	struct ky_join_file *tail = chain->len ? &chain->data[chain->len - 1] : NULL;
-
-	if (!tail || tail->packets.len < 2 || !is_torn(tail, file))
-		return;
+	if (tail->packets.len < 2 || !is_torn(tail, file))
+		return false;
 	tail->packets.len--;
 	tail->is_cut = true;
+	return true;
+}
+
+/* The torn packet stays: nothing replaces it. */
+static void keep_torn(struct ky_join_file *tail)
+{
+	tail->packets.len++;
+	tail->is_cut = false;
 }
 
 bool ky_join_fits(struct ky_join_files *chain, struct ky_join_file *file)
 {
 	const struct ky_packet_entry *last;
-	const struct ky_join_file *tail;
+	struct ky_join_file *tail;
+	bool replaced, fits;
 
 	if (!chain->len)
 		return true;
-	replace_torn(chain, file);
+	tail = &chain->data[chain->len - 1];
+	replaced = replace_torn(tail, file);
 	while (file->first < file->packets.len &&
 	       has_packet(chain, file, &file->packets.data[file->first]))
 		file->first++;
 	if (file->first == file->packets.len)
 		return true;
-	tail = &chain->data[chain->len - 1];
 	last = ky_vec_last(&tail->packets);
-	return follows(last, &file->packets.data[file->first], file->stream->trace->quirks);
+	fits = follows(last, &file->packets.data[file->first], file->stream->trace->quirks);
+	if (replaced && !fits)
+		keep_torn(tail);
+	return fits;
 }
 
 int ky_join_list(struct ky_stream **streams, size_t from, size_t upto, struct ky_join_files *files,
@@ -186,17 +228,17 @@ static int cut_files(const struct ky_join_files *chain, struct kymo_error *err)
 static int move_mapping(struct ky_join_file *file, uint8_t *to)
 {
 	struct ky_stream *stream = file->stream;
-	void *moved = mremap((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
-			     stream->file.size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	void *from = (void *)(uintptr_t)stream->file.data;
+	uint64_t bytes = stream->file.size_bytes;
+	void *moved = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 
 	if (moved == MAP_FAILED)
 		return -errno;
-	ky_sigbus_guard_remove(stream->file.data, stream->file.size_bytes);
-	if (ky_sigbus_guard_add(moved, stream->file.size_bytes) < 0)
-		return -ENOMEM;
+	/* Whatever happens now, what lies at the old place is not the stream's. */
 	stream->file.data = NULL;
 	stream->file.size_bytes = 0;
-	return 0;
+	ky_sigbus_guard_remove(from, bytes);
+	return ky_sigbus_guard_add(moved, bytes) < 0 ? -ENOMEM : 0;
 }
 
 /* Append @file, whose bytes begin at @at_bytes of @stream, to its parts. */

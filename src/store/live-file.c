@@ -171,7 +171,7 @@ int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_erro
 	*state = (struct ky_live_state){0};
 	if (snprintf(file, sizeof(file), "%s/" KY_LIVE_FILE_NAME, path) >= (int)sizeof(file))
 		return ky_error_set(err, KYMO_E_INVALID, "the path is too long");
-	ret = ky_read_file(AT_FDCWD, file, FILE_MAX_BYTES, &text);
+	ret = ky_read_regular(AT_FDCWD, file, FILE_MAX_BYTES, &text);
 	if (ret == 0)
 		ret = ky_live_parse(ky_strbuf_text(&text), text.len, state, err);
 	else

@@ -93,7 +93,7 @@ static int read_index(const char *path, const struct ky_stream *file,
 		      struct ky_packet_list *packets, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	int ret = ky_read_file(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
+	int ret = ky_read_regular(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
 
 	if (ret < 0) {
 		ret = ret == -ENOMEM ? ky_error_nomem(err) : 0;

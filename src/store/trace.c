@@ -128,7 +128,7 @@ int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes
 			      trace->scratch->metadata.len);
 		return ky_strbuf_failed(bytes) ? ky_error_nomem(err) : KYMO_OK;
 	}
-	ret = ky_read_file(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, bytes);
+	ret = ky_read_regular(AT_FDCWD, trace->metadata_path, METADATA_MAX_BYTES, bytes);
 	if (ret == 0)
 		return KYMO_OK;
 	ret = ky_error_errno(err, -ret, "cannot read the metadata");

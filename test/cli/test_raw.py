@@ -317,3 +317,24 @@ def test_damaged_recordings(record, kymo, tmp_path):
         codes.add(done.code)
         shutil.rmtree(bad)
     assert codes == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["recording", "state/metadata.ctf", "state/statedump_0", "cpu0"])
+def test_pipes_in_a_recording(record, kymo, tmp_path, name):
+    """No command waits for a pipe that stands in the place of a file."""
+    out, _ = record("--raw", "-k", "sched_switch", command=["true"])
+    path = out / "raw" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert "kymo: " in kymo("print", out, code=1, timeout=60).err
+
+
+def test_state_dump_that_claims_any_length(record, kymo, tmp_path):
+    """A file of 100 GiB that takes no room on the disk takes none in memory, either."""
+    out, _ = record("--raw", "-k", "sched_switch", command=["true"])
+    whole = kymo("print", out).out
+    os.truncate(out / "raw" / "state" / "statedump_0", 100 << 30)
+    limited = ["prlimit", "--as=4294967296", "--", os.environ.get("KYMO_BIN") or
+               os.path.join(ROOT, "build", "src", "cli", "kymo"), "print", out]
+    done = subprocess.run(limited, capture_output=True, text=True, errors="replace", timeout=240)
+    assert done.returncode == 0 and done.stdout == whole, done.stderr

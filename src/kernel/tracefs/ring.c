@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 
 static int failed(const struct ky_ring *ring, struct kymo_error *err)
 {
@@ -77,9 +78,11 @@ int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint
 	ring->asked = ring->way = KY_RING_READ;
 	ring->is_file = true;
 	snprintf(ring->path, sizeof(ring->path), "%s", path);
-	ring->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (ring->fd < 0 && errno == ENOENT)
+	ring->fd = ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
+	if (ring->fd == -ENOENT)
 		ring->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	else if (ring->fd < 0)
+		errno = -ring->fd;
 	ring->page = malloc(page_bytes);
 	if (ring->fd >= 0 && ring->page)
 		return KYMO_OK;

@@ -269,7 +269,7 @@ int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/raw/recording", replay->dir);
-	ret = ky_read_file(AT_FDCWD, path, DESCRIPTION_MAX_BYTES, &replay->text);
+	ret = ky_read_regular(AT_FDCWD, path, DESCRIPTION_MAX_BYTES, &replay->text);
 	if (ret < 0) {
 		ret = ky_error_errno(err, -ret, "cannot read");
 		ky_error_path(err, path);

@@ -125,7 +125,7 @@ static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 
 	for (int i = 0; i < 2 && ret == -ENOENT; i++) {
 		snprintf(path, sizeof(path), "%s/raw/state/%s", replay->dir, names[i]);
-		ret = ky_read_file(AT_FDCWD, path, METADATA_MAX_BYTES, &text);
+		ret = ky_read_regular(AT_FDCWD, path, METADATA_MAX_BYTES, &text);
 	}
 	if (ret < 0) {
 		ret = ky_error_errno(err, -ret, "cannot read");
@@ -137,53 +137,95 @@ static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 	return ret;
 }
 
-/* The packets of the state dump; the first that makes no sense ends it. */
-static int copy_packets(struct ky_store_trace *to, const uint8_t *data, size_t len,
-			struct kymo_error *err)
+/* A packet of the state dump that is longer makes no sense. */
+#define STATE_PACKET_MAX_BYTES ((uint64_t)64 << 20)
+
+KY_VEC_TYPE(state_packet, uint8_t);
+
+/* Read @size bytes at @at of @fd. Fewer are no error: *got. 0 or -errno. */
+static int read_at(int fd, void *to, size_t size, uint64_t at, size_t *got)
 {
-	struct ky_packet_prolog prolog;
-	int ret = KYMO_OK, stream = ky_store_stream(to, "statedump_0", err);
+	for (*got = 0; *got < size;) {
+		ssize_t n = pread(fd, (char *)to + *got, size - *got, (off_t)(at + *got));
 
-	if (stream < 0)
-		return stream;
-	for (size_t at = 0; !ret && len - at >= sizeof(prolog);) {
-		struct ky_packet_out out = {.data = data + at};
-
-		memcpy(&prolog, data + at, sizeof(prolog));
-		if (prolog.magic != KY_CTF_MAGIC || prolog.packet_bits % 8 ||
-		    prolog.packet_bits / 8 < sizeof(prolog) || prolog.packet_bits / 8 > len - at ||
-		    prolog.content_bits > prolog.packet_bits)
-			break;
-		out.size_bytes = prolog.packet_bits / 8;
-		out.content_bits = prolog.content_bits;
-		out.begin_cycles = prolog.begin_cycles;
-		out.end_cycles = prolog.end_cycles;
-		out.discarded = prolog.discarded;
-		out.sequence = prolog.sequence;
-		out.stream_class_id = prolog.stream_class_id;
-		out.stream_id = prolog.stream_id;
-		ret = ky_store_packet(to, stream, &out, err);
-		at += out.size_bytes;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		*got += (size_t)n;
 	}
+	return 0;
+}
+
+/* The packet of the state dump at byte @at of @fd goes to @bytes; *size 0: there is none that makes sense. 0 or -errno. */
+static int read_packet(int fd, uint64_t at, struct ky_packet_prolog *prolog,
+		       struct state_packet *bytes, size_t *size)
+{
+	size_t got;
+	int ret = read_at(fd, prolog, sizeof(*prolog), at, &got);
+
+	*size = 0;
+	if (ret < 0 || got < sizeof(*prolog) || prolog->magic != KY_CTF_MAGIC ||
+	    prolog->packet_bits % 8 || prolog->packet_bits / 8 < sizeof(*prolog) ||
+	    prolog->packet_bits / 8 > STATE_PACKET_MAX_BYTES ||
+	    prolog->content_bits > prolog->packet_bits)
+		return ret;
+	if (ky_vec_reserve(bytes, prolog->packet_bits / 8) < 0)
+		return -ENOMEM;
+	ret = read_at(fd, bytes->data, prolog->packet_bits / 8, at, &got);
+	if (ret == 0 && got == prolog->packet_bits / 8)
+		*size = got;
 	return ret;
+}
+
+/* The packets of the state dump; the first that makes no sense ends it. The file may claim any length. */
+static int copy_packets(struct ky_store_trace *to, int fd, struct kymo_error *err)
+{
+	struct state_packet bytes = KY_VEC_INIT;
+	int ret = KYMO_OK, stream = ky_store_stream(to, "statedump_0", err);
+	struct ky_packet_prolog prolog;
+	size_t size = 1;
+
+	for (uint64_t at = 0; stream >= 0 && !ret && size; at += size) {
+		int failed = read_packet(fd, at, &prolog, &bytes, &size);
+		struct ky_packet_out out = {
+			.data = bytes.data,
+			.size_bytes = size,
+			.content_bits = prolog.content_bits,
+			.begin_cycles = prolog.begin_cycles,
+			.end_cycles = prolog.end_cycles,
+			.discarded = prolog.discarded,
+			.sequence = prolog.sequence,
+			.stream_class_id = prolog.stream_class_id,
+			.stream_id = prolog.stream_id,
+		};
+
+		if (failed < 0)
+			ret = ky_error_errno(err, -failed, "cannot read the state dump");
+		else if (size)
+			ret = ky_store_packet(to, stream, &out, err);
+	}
+	ky_vec_fini(&bytes);
+	return stream < 0 ? stream : ret;
 }
 
 static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
 {
-	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	char path[4200];
-	int ret;
+	int fd, ret;
 
 	snprintf(path, sizeof(path), "%s/raw/state/statedump_0", replay->dir);
-	ret = ky_read_file(AT_FDCWD, path, SIZE_MAX / 4, &bytes);
-	if (ret == 0)
-		ret = copy_packets(replay->session->packets,
-				   (const uint8_t *)ky_strbuf_text(&bytes), bytes.len, err);
-	else if (ret == -ENOENT)
-		ret = KYMO_OK; /* a recorder that was killed early */
-	else
-		ret = ky_error_errno(err, -ret, "cannot read the state dump");
-	ky_strbuf_fini(&bytes);
+	fd = ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
+	/* A recorder that was killed early. */
+	if (fd == -ENOENT)
+		return KYMO_OK;
+	if (fd < 0) {
+		ret = ky_error_errno(err, -fd, "cannot read the state dump");
+		ky_error_path(err, path);
+		return ret;
+	}
+	ret = copy_packets(replay->session->packets, fd, err);
+	close(fd);
 	return ret;
 }
 
