@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define READ_STEP_BYTES 4096
@@ -168,20 +170,54 @@ int ky_file_reopen(int path_fd, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int ky_file_open_regular(int dirfd, const char *name, int flags)
+/* Open @place, of O_PATH, if it is a regular file; it is closed. */
+static int reopen_regular(int place, int flags)
 {
-	int place = count_refusal(openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
 	struct stat st;
 	int fd;
 
-	if (place < 0)
-		return -errno;
 	if (fstat(place, &st) < 0)
 		fd = -errno;
 	else
 		fd = S_ISREG(st.st_mode) ? ky_file_reopen(place, flags) : -EINVAL;
 	close(place);
 	return fd;
+}
+
+int ky_file_open_regular(int dirfd, const char *name, int flags)
+{
+	int place = count_refusal(openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
+
+	return place < 0 ? -errno : reopen_regular(place, flags);
+}
+
+/* A descriptor of O_PATH, or -1 with errno. */
+static int open_place_here(int dirfd, const char *name)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+			       .resolve = RESOLVE_NO_XDEV | RESOLVE_BENEATH};
+	int place = (int)syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+
+	if (place < 0 && errno == ENOSYS)
+		place = openat(dirfd, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	return count_refusal(place);
+}
+
+int ky_file_open_here(int dirfd, const char *name, int flags)
+{
+	int place = open_place_here(dirfd, name);
+
+	return place < 0 ? -errno : reopen_regular(place, flags);
+}
+
+int ky_file_stat_here(int dirfd, const char *name, struct stat *st)
+{
+	int place = open_place_here(dirfd, name);
+	int ret = place < 0 || fstat(place, st) < 0 ? -errno : 0;
+
+	if (place >= 0)
+		close(place);
+	return ret;
 }
 
 DIR *ky_dir_open(int dirfd, const char *path)

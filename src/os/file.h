@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <stdint.h>
@@ -53,6 +54,14 @@ int ky_file_reopen(int path_fd, int flags);
  * A descriptor, or -errno (-EINVAL: not a regular file).
  */
 int ky_file_open_regular(int dirfd, const char *name, int flags);
+
+/*
+ * The same, but of directory @dirfd itself: no link, and nothing that its owner has mounted over a file there, which may
+ * never answer (Linux 5.6; before that, such mounts are followed). A descriptor, or -errno (-EXDEV: such a mount).
+ */
+int ky_file_open_here(int dirfd, const char *name, int flags);
+/* What @name in @dirfd is, likewise. 0 or -errno. */
+int ky_file_stat_here(int dirfd, const char *name, struct stat *st);
 
 /*
  * Directory @path, relative to @dirfd (or AT_FDCWD), for readdir(); links are not followed. The caller

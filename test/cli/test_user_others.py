@@ -334,3 +334,100 @@ kymo record --user 'other:*' -o last -- true
         assert "shop:order_placed" in names(trace)
     counts = [names(trace).count("shop:order_placed") for trace in done.traces()]
     assert 10 in counts and 20 in counts
+
+
+AS = """
+as() { local uid=$1; shift; setpriv --reuid=$uid --clear-groups env LD_LIBRARY_PATH=. "$@"; }
+cp $T/shop $T/modes $T/plugin.so $(dirname $T)/../src/tracer/*.so.? .; chmod -R a+rX . ..
+"""
+
+
+def test_files_that_hang_a_snapshot(box):
+    """A library of user 1234 answers nothing any more: the snapshot has root's programs, and the recorder ends."""
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("needs /dev/fuse")
+    here = os.path.dirname(os.path.abspath(__file__))
+    done = box(AS + f"""
+mkdir hang
+/usr/bin/python3 {here}/silent_files.py hang plugin.so stop & server=$!
+wait_for '[ -e hang/file ]'
+setpriv --reuid=1234 --clear-groups env LD_LIBRARY_PATH=. LD_PRELOAD=./hang/file ./modes numbers 1000000000 1000 & hung=$!
+wait_for "grep -q hang/file /proc/$hung/maps"
+$T/modes numbers 1000000000 1000 & own=$!
+kymo record --overwrite --user 'modes:*' -o out 2>told.txt & recorder=$!
+wait_for '[ $(kymo list --recordings | grep -c " for ") = 1 ]'
+wait_for 'ls /dev/shm/kymo-1234/*/*.ring >/dev/null 2>&1'
+sleeps $own 200
+touch stop
+kymo snapshot -o snap || exit 96
+kill -TERM $recorder
+wait_for 'grep -q Recorded told.txt'
+# Who waits for that file system goes on now, if only to its end.
+kill -9 $server
+wait $recorder || exit 97
+kill -9 $hung $own; cat told.txt >&2
+""")
+    assert "not in this snapshot" in done.err
+    assert all(names(trace).count("modes:number") > 50 for trace in done.traces("snap"))
+    assert len(done.traces("snap")) >= 1
+
+
+def test_programs_that_ended_push_out_their_users_own(box):
+    """More programs of user 1234 end than a flight recorder keeps: root's stays."""
+    done = box(AS + """
+as 1234 sleep 1000 & sleeper=$!
+kymo record --overwrite --user 'shop:*' -o out & recorder=$!
+wait_for 'session_is_there 1234'
+$T/shop 20
+as 1234 bash -c 'for i in $(seq 1010); do ./shop 1 >/dev/null; done'
+kill -TERM $recorder
+wait $recorder || exit 97
+kill $sleeper
+""")
+    assert re.search(r"\d+ programs? that ended", done.err), done.err
+    assert [trace for trace in done.traces() if names(trace).count("shop:order_placed") == 20]
+
+
+def test_a_directory_that_takes_no_new_rules(box):
+    """User 1234 can only keep the own programs from a change of the rules."""
+    done = box(AS + """
+as 1234 sleep 1000 & s1=$!
+as 4321 sleep 1000 & s2=$!
+kymo record --user 'none:*' -o out & recorder=$!
+wait_for 'session_is_there 1234'; wait_for 'session_is_there 4321'
+as 1234 bash -c 'for d in /dev/shm/kymo-1234/*-*; do rm -f $d/session; mkdir $d/session $d/.session; touch $d/session/x; done'
+kymo ctl -e 'shop:*' || exit 96
+as 4321 ./shop 20
+$T/shop 30
+as 1234 ./shop 40
+kill -TERM $recorder
+wait $recorder || exit 97
+kill $s1 $s2
+""")
+    assert "programs of user 1234 keep the rules that they have: " in done.err
+    counts = sorted(names(trace).count("shop:order_placed") for trace in done.traces())
+    assert 20 in counts and 30 in counts
+
+
+def test_a_directory_that_is_taken_away(box):
+    """User 1234 renames the session's directory before programs find it: root's programs are recorded all the same."""
+    done = box(AS + """
+as 1234 sleep 1000 & s1=$!
+as 1234 /usr/bin/python3 -c '
+import os
+while True:
+    try:
+        for name in os.listdir("/dev/shm/kymo-1234"):
+            if name[0] == ".":
+                os.rename("/dev/shm/kymo-1234/" + name, "/dev/shm/kymo-1234/x")
+    except OSError:
+        pass
+' & mover=$!
+for i in 1 2 3 4 5; do
+	kymo record --user 'shop:*' -o out$i -- $T/shop 20 || exit 97
+	rm -rf /dev/shm/kymo-1234/x
+done
+kill $s1 $mover
+""")
+    assert all([names(trace).count("shop:order_placed") for trace in done.traces(f"out{i}")] == [20]
+               for i in range(1, 6))

@@ -250,6 +250,13 @@ static bool is_instance(const char *path)
 	       ky_persistent_ring_is_instance(path);
 }
 
+static bool is_in_tracefs(int dir_fd)
+{
+	struct statfs fs;
+
+	return fstatfs(dir_fd, &fs) == 0 && fs.f_type == TRACEFS_MAGIC;
+}
+
 /* NULL: not a directory, or none that can be opened. */
 static DIR *open_directory(const struct place *place)
 {
@@ -268,7 +275,8 @@ static DIR *open_directory(const struct place *place)
 
 static void recover_place(struct recovery *recovery, const struct place *place)
 {
-	bool is_boots = is_instance(place->path);
+	/* Below what somebody asked for, others may swap a path, or mount what never answers. */
+	bool is_boots = (!place->depth || is_in_tracefs(place->dir_fd)) && is_instance(place->path);
 	struct kymo_error err;
 	DIR *dir;
 	int ret;

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "record/user/user-internal.h"
@@ -55,7 +56,9 @@ static int scan(struct ky_user *user, struct kymo_error *err)
 static void tell_programs(struct ky_user *user)
 {
 	ky_vec_foreach(&user->programs.list, program) {
-		if (!(*program)->is_seen)
+		const struct ky_user_owner *owner = ky_user_owner_of(user, (*program)->uid);
+
+		if (!(*program)->is_seen || (owner && owner->has_old_rules))
 			continue;
 		for (size_t i = 0; i < user->old_cookies.len; i++)
 			ky_program_replace(*program, user->old_cookies.data[i],
@@ -67,10 +70,25 @@ static void tell_programs(struct ky_user *user)
 static int change_files(struct ky_user *user, struct kymo_error *err)
 {
 	const struct ky_strbuf *file = &user->request.file;
-	int ret = KYMO_OK;
+	struct kymo_error local;
+	int ret = KYMO_OK, here;
 
-	for (size_t i = 0; i < user->owners.len && !ret; i++)
-		ret = ky_user_dir_change(&user->owners.data[i]->dir, file->data, file->len, err);
+	ky_vec_foreach(&user->owners, it) {
+		struct ky_user_owner *owner = *it;
+
+		here = ky_user_dir_change(&owner->dir, file->data, file->len, &local);
+		owner->has_old_rules = here < 0;
+		/* What another user does to their own directory costs that user only. */
+		if (here < 0 && owner->dir.uid != geteuid())
+			ky_log_warning(user->options.log,
+				       "programs of user %u keep the rules that they have: %s: %s",
+				       owner->dir.uid, local.path, local.message);
+		if (here == 0 || owner->dir.uid != geteuid())
+			continue;
+		ret = here;
+		if (err)
+			*err = local;
+	}
 	return ret;
 }
 

@@ -50,10 +50,14 @@ static int lock(int fd)
 static int write_session(struct ky_user_dir *dir, const void *session, size_t bytes,
 			 struct kymo_error *err)
 {
-	static const char name[] = "." KY_SESSION_FILE;
+	char name[sizeof("." KY_SESSION_FILE) + 20];
+	uint64_t word;
 	int ret;
 
-	(void)unlinkat(dir->fd, name, 0);
+	/* A name that the directory's user cannot have taken. */
+	if (getrandom(&word, sizeof(word), 0) != sizeof(word))
+		return ky_error_errno(err, errno, "no random numbers");
+	snprintf(name, sizeof(name), "." KY_SESSION_FILE "-%016llx", (unsigned long long)word);
 	/* Programs of the directory's user read it; nobody else comes that far. */
 	dir->session_fd =
 		openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -62,10 +66,12 @@ static int write_session(struct ky_user_dir *dir, const void *session, size_t by
 	(void)fchmod(dir->session_fd, 0644);
 	ret = ky_write_all(dir->session_fd, session, bytes);
 	if (ret < 0)
-		return ky_error_errno(err, -ret, "cannot write the session's file");
-	if (lock(dir->session_fd) < 0 || renameat(dir->fd, name, dir->fd, KY_SESSION_FILE) < 0)
-		return ky_error_errno(err, errno, "cannot lock the session's file");
-	return KYMO_OK;
+		ret = ky_error_errno(err, -ret, "cannot write the session's file");
+	else if (lock(dir->session_fd) < 0 || renameat(dir->fd, name, dir->fd, KY_SESSION_FILE) < 0)
+		ret = ky_error_errno(err, errno, "cannot lock the session's file");
+	if (ret < 0)
+		(void)unlinkat(dir->fd, name, 0);
+	return ret;
 }
 
 int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t bytes,

@@ -73,8 +73,7 @@ static bool has_name(const struct ky_user_ring_file *file)
 {
 	struct stat st;
 
-	return file->inode &&
-	       fstatat(file->owner->dir.fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return file->inode && ky_file_stat_here(file->owner->dir.fd, file->name, &st) == 0 &&
 	       st.st_ino == file->inode && st.st_dev == file->device;
 }
 
@@ -98,7 +97,7 @@ static void forget_name(struct ky_user_ring_file *file)
 
 int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags)
 {
-	int fd = ky_file_open_regular(dir->fd, name, flags | O_NOFOLLOW);
+	int fd = ky_file_open_here(dir->fd, name, flags);
 	struct stat st;
 
 	if (fd < 0) {
@@ -236,6 +235,21 @@ static void keep_names(struct ky_user *user, const struct ky_user_ring *ring)
 	pthread_mutex_unlock(&user->notes_lock);
 }
 
+static void run_dump(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+	struct kymo_error err;
+	int ret = file->ended ? ky_user_dump_noted(file->user, file->ring, &err)
+			      : ky_user_dump_ring(file->user, file->ring, &err);
+
+	end_task(file, ky_user_ring_excuse(file->ring, ret, &err), &err);
+}
+
+void ky_user_file_dump(struct ky_user_ring_file *file)
+{
+	give(file, run_dump);
+}
+
 static void run_finish(struct ky_user_task *task)
 {
 	struct ky_user_ring_file *file = file_of(task);
@@ -311,7 +325,7 @@ static int look_again(struct ky_user *user, struct ky_user_owner *owner, const c
 {
 	struct stat st;
 
-	if (fstatat(owner->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (ky_file_stat_here(owner->dir.fd, name, &st) < 0)
 		return KYMO_OK;
 	return ky_user_file_comes(user, owner, name, err);
 }
@@ -366,7 +380,7 @@ static int take_task(struct ky_user *user, struct ky_user_task *task, struct kym
 	}
 	if (file->ret < 0)
 		return fail(file, err);
-	if (task->run == run_follow)
+	if (task->run == run_follow || task->run == run_dump)
 		return read_on(file, err);
 	forget_name(file);
 	ky_user_tell_filter(user);
@@ -470,7 +484,7 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	if (ky_user_take_note(user, &owner->dir, name) || !ky_user_is_ring_name(name) ||
 	    owner->is_given_up || !is_new(owner, name))
 		return KYMO_OK;
-	while (!has_room(user, owner) && ky_user_flight_make_room(user))
+	while (!has_room(user, owner) && ky_user_flight_make_room(user, owner))
 		;
 	if (!has_room(user, owner)) {
 		tell_refused(user, owner, name,

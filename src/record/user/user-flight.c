@@ -10,26 +10,57 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "record/user/user-dump.h"
 #include "record/user/user-internal.h"
 #include "store/directory-store.h"
 
 /* Each takes a descriptor, a mapping, and a description of its events. */
 #define ENDED_MAX 1000u
-/* How long a snapshot waits for what is under way. */
+/* How long a snapshot waits for tasks: without any that ends, and at most. */
 #define WAIT_MS	     2000
+#define WAIT_MAX_MS  30000
 #define WAIT_STEP_MS 50
 
 /* ---- programs that ended -------------------------------------------------------------- */
 
-static struct ky_user_ring_file *oldest_ended(const struct ky_user *user)
+/* What one user's programs that ended take. */
+struct ended {
+	size_t n;
+	uint64_t bytes;
+	struct ky_user_ring_file *oldest; /* that is not away */
+};
+
+static struct ended ended_of(const struct ky_user *user, const struct ky_user_owner *owner)
 {
-	struct ky_user_ring_file *oldest = NULL;
+	struct ended ended = {0};
 
 	ky_vec_foreach(&user->rings, it) {
-		if ((*it)->ended && (!oldest || (*it)->ended < oldest->ended))
-			oldest = *it;
+		if (!(*it)->ended || (*it)->owner != owner)
+			continue;
+		ended.n++;
+		ended.bytes += (*it)->ended_bytes;
+		if (!(*it)->is_away && (!ended.oldest || (*it)->ended < ended.oldest->ended))
+			ended.oldest = *it;
 	}
-	return oldest;
+	return ended;
+}
+
+/* The user whose programs that ended take the most: bytes, or rings. NULL: none has a ring that could go. */
+static struct ky_user_owner *who_takes_most(const struct ky_user *user, bool of_bytes,
+					    struct ended *most)
+{
+	struct ky_user_owner *owner = NULL;
+
+	ky_vec_foreach(&user->owners, it) {
+		struct ended ended = ended_of(user, *it);
+
+		if (!ended.oldest ||
+		    (owner && (of_bytes ? ended.bytes <= most->bytes : ended.n <= most->n)))
+			continue;
+		owner = *it;
+		*most = ended;
+	}
+	return owner;
 }
 
 static size_t count_ended(const struct ky_user *user)
@@ -48,17 +79,22 @@ static void drop(struct ky_user *user, struct ky_user_ring_file *file)
 	ky_user_forget_ring(user, file);
 }
 
-bool ky_user_flight_make_room(struct ky_user *user)
+bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner)
 {
-	struct ky_user_ring_file *oldest = oldest_ended(user);
+	struct ended most, own = ended_of(user, owner);
+	const struct ky_user_owner *other = who_takes_most(user, false, &most);
 
-	if (oldest)
-		drop(user, oldest);
-	return oldest != NULL;
+	/* Who has more open than the other has may only make room among their own. */
+	if (!other || (other != owner && owner->n_open >= other->n_open))
+		most = own;
+	if (most.oldest)
+		drop(user, most.oldest);
+	return most.oldest != NULL;
 }
 
 void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file)
 {
+	struct ended most;
 	struct stat st;
 
 	if (file->ended)
@@ -67,31 +103,40 @@ void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file)
 	if (fstat(file->ring->fd, &st) == 0)
 		file->ended_bytes = (uint64_t)st.st_blocks * 512;
 	user->ended_bytes += file->ended_bytes;
-	while ((user->ended_bytes > user->options.keep_bytes || count_ended(user) > ENDED_MAX) &&
-	       ky_user_flight_make_room(user))
-		;
+	while (user->ended_bytes > user->options.keep_bytes && who_takes_most(user, true, &most))
+		drop(user, most.oldest);
+	while (count_ended(user) > ENDED_MAX && who_takes_most(user, false, &most))
+		drop(user, most.oldest);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
+/* Rings that are away are those of programs that take too long. */
+static void tell_away(struct ky_user *user)
+{
+	size_t n = 0;
+
+	ky_vec_foreach(&user->rings, it)
+		n += (*it)->is_away;
+	if (n)
+		ky_log_warning(user->options.log,
+			       "%zu program%s not in this snapshot: looking at the files that "
+			       "they have loaded takes too long",
+			       n, n == 1 ? " is" : "s are");
+}
+
 static int snapshot(struct ky_user *user, struct ky_user_order *order)
 {
 	uint64_t events, bytes;
-	int ret = KYMO_OK;
+	int ret;
 
 	*order->made = (struct ky_user_snapshot){0};
+	tell_away(user);
 	ky_vec_foreach(&user->rings, it) {
-		struct ky_user_ring *ring = (*it)->ring;
-
 		if ((*it)->is_away)
 			continue;
-		/* Libraries that were loaded meanwhile. */
-		ret = (*it)->ended ? ky_user_dump_noted(user, ring, &order->err)
-				   : ky_user_dump_ring(user, ring, &order->err);
-		ret = ky_user_ring_excuse(ring, ret, &order->err);
-		if (!ret)
-			ret = ky_user_ring_snapshot(ring, order->store, &order->clock, &events,
-						    &bytes, &order->err);
+		ret = ky_user_ring_snapshot((*it)->ring, order->store, &order->clock, &events,
+					    &bytes, &order->err);
 		if (ret < 0)
 			return ret;
 		order->made->n_programs += events != 0;
@@ -101,33 +146,57 @@ static int snapshot(struct ky_user *user, struct ky_user_order *order)
 	return KYMO_OK;
 }
 
-/* Programs that have just come are to be in it, if they do not take too long. */
+/* Until all tasks are done; or none of them ends for long. */
 static int wait_for_tasks(struct ky_user *user, struct kymo_error *err)
 {
+	unsigned int n = user->work.n_tasks;
 	int ret = KYMO_OK;
 
-	for (int ms = 0; !ret && ms < WAIT_MS && ky_user_work_wait(&user->work, WAIT_STEP_MS);
-	     ms += WAIT_STEP_MS)
+	for (int ms = 0, all_ms = 0; !ret && ms < WAIT_MS && all_ms < WAIT_MAX_MS &&
+				     ky_user_work_wait(&user->work, WAIT_STEP_MS);
+	     ms += WAIT_STEP_MS, all_ms += WAIT_STEP_MS) {
 		ret = ky_user_take_tasks(user, err);
+		ms = user->work.n_tasks < n ? 0 : ms;
+		n = user->work.n_tasks;
+	}
 	return ret;
+}
+
+/* Libraries that were loaded meanwhile, which may take long: that is for tasks. Then programs that have just come are here, too. */
+static int prepare(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = wait_for_tasks(user, err);
+
+	ky_vec_foreach(&user->rings, it) {
+		if (!ret && !(*it)->is_away &&
+		    (!(*it)->ended || ky_user_dump_is_behind((*it)->ring)))
+			ky_user_file_dump(*it);
+	}
+	return ret ? ret : wait_for_tasks(user, err);
 }
 
 int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err)
 {
+	struct ky_user_order *order;
 	uint64_t count;
 	int ret;
 
 	if (read(user->order_fd, &count, sizeof(count)) < 0)
 		return KYMO_OK;
-	ret = wait_for_tasks(user, err);
+	ret = prepare(user, err);
 	if (ret < 0)
 		return ret;
+	/* Who ordered it waits, so the order stays; and nobody else waits for the lock. */
 	pthread_mutex_lock(&user->lock);
-	if (user->order) {
-		user->order->ret = snapshot(user, user->order);
-		user->order = NULL;
-		pthread_cond_broadcast(&user->answered);
-	}
+	order = user->order;
+	pthread_mutex_unlock(&user->lock);
+	if (!order)
+		return KYMO_OK;
+	ret = snapshot(user, order);
+	pthread_mutex_lock(&user->lock);
+	order->ret = ret;
+	user->order = NULL;
+	pthread_cond_broadcast(&user->answered);
 	pthread_mutex_unlock(&user->lock);
 	return KYMO_OK;
 }

@@ -45,7 +45,8 @@ struct ky_user_owner {
 	size_t turn;				    /* whose turn it is to be read */
 	uint64_t described; /* bytes of descriptions of their events; atomic */
 	struct ky_user_queue queue;
-	bool is_given_up; /* it takes too long to come to an end */
+	bool is_given_up;   /* it takes too long to come to an end */
+	bool has_old_rules; /* the last change of the rules did not reach its directory */
 };
 
 /* So much memory of ours one user's programs may take for describing their events. */
@@ -197,8 +198,13 @@ bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char
 
 /* user-flight.c: the program of @file ended. What it wrote is kept, while there is room for it. */
 void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);
-/* Let go of the one that ended first. False: there is none. */
-bool ky_user_flight_make_room(struct ky_user *user);
+/*
+ * Let go of a program that ended, so that @owner can have one more ring open: of the user who keeps the most, or of
+ * @owner, who may not push out those of users with fewer. False: there is none.
+ */
+bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner);
+/* user-files.c: a task looks at the program's libraries; the file is away meanwhile. */
+void ky_user_file_dump(struct ky_user_ring_file *file);
 /* Do what order_fd told the thread to do. Errors are those of the recording; the order's are its own. */
 int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err);
 

@@ -276,7 +276,7 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 	const struct ky_user_owner *owner = ky_user_owner_of(user, program->uid);
 	struct kymo_error err;
 
-	if (!owner || !is_meant(user, program))
+	if (!owner || !owner->dir.is_published || !is_meant(user, program))
 		return;
 	if (program->blocked) {
 		ky_log_warning(user->options.log, "%s (%d) is left alone: %s", program->procname,
@@ -291,6 +291,24 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 			       (int)program->pid, err.message);
 }
 
+/* What another user has taken away is missing for that user only. */
+static int publish(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err)
+{
+	struct kymo_error local;
+	int ret = ky_user_dir_publish(&owner->dir, &local);
+
+	if (ret == KYMO_OK)
+		return ret;
+	if (owner->dir.uid == geteuid()) {
+		if (err)
+			*err = local;
+		return ret;
+	}
+	ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s",
+		       owner->dir.uid, local.path, local.message);
+	return KYMO_OK;
+}
+
 int ky_user_start(struct ky_user *user, struct kymo_error *err)
 {
 	int ret;
@@ -298,7 +316,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	user->started = true;
 	ret = ky_user_work_begin(&user->work, err);
 	for (size_t i = 0; i < user->owners.len && !ret; i++)
-		ret = ky_user_dir_publish(&user->owners.data[i]->dir, err);
+		ret = publish(user, user->owners.data[i], err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
 	if (!ret)
 		ret = ky_user_scan(user, err);

@@ -157,6 +157,13 @@ static bool is_session_name(const char *name)
 	       strspn(name + digits + 1, "0123456789abcdef") == 16;
 }
 
+static bool is_roots(int dir_fd)
+{
+	struct stat st;
+
+	return fstat(dir_fd, &st) == 0 && st.st_uid == 0;
+}
+
 /* The session's directory @name in @base_fd. @must_have: without a session's file it is none. */
 static void look_at(const struct search *search, int base_fd, const char *base, const char *name,
 		    bool must_have)
@@ -169,7 +176,9 @@ static void look_at(const struct search *search, int base_fd, const char *base, 
 	stale.fd = openat(base_fd, name, DIR_FLAGS);
 	if (stale.fd < 0)
 		return;
-	if (fstat(stale.fd, &st) == 0 && (st.st_uid == search->uid || st.st_uid == 0) &&
+	/* Whoever owns the directory around it may have put another one of root's there. */
+	if (fstat(stale.fd, &st) == 0 &&
+	    (st.st_uid == search->uid || (st.st_uid == 0 && is_roots(base_fd))) &&
 	    is_stale(stale.fd, &stale.cookie) && (stale.cookie || !must_have)) {
 		snprintf(stale.path, sizeof(stale.path), "%.*s/%.*s", KY_USER_PLACE_MAX, base,
 			 KY_SESSION_NAME_MAX, name);
