@@ -91,6 +91,14 @@ int ky_error_errno(struct kymo_error *err, int errnum, const char *fmt, ...)
 	return code;
 }
 
+void ky_error_input(struct kymo_error *err, const char *input)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "<%s>", input);
+	ky_error_path(err, path);
+}
+
 void ky_error_path(struct kymo_error *err, const char *path)
 {
 	if (err)

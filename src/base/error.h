@@ -23,6 +23,11 @@ int ky_error_errno(struct kymo_error *err, int errnum, const char *fmt, ...)
 
 /* Add a place or a hint to an error that is set already. */
 void ky_error_path(struct kymo_error *err, const char *path);
+/*
+ * What is wrong is an input that has no file: @input, for example "filter", stands where the path would, as "<filter>". A
+ * program that knows where its user wrote it shows that instead: kymo says --filter.
+ */
+void ky_error_input(struct kymo_error *err, const char *input);
 void ky_error_offset(struct kymo_error *err, uint64_t offset_bytes);
 void ky_error_line(struct kymo_error *err, uint32_t line, uint32_t column);
 void ky_error_hint(struct kymo_error *err, const char *fmt, ...)

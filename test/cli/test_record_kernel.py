@@ -181,9 +181,9 @@ def test_filter_mistakes(kymo, tmp_path, needs_root_tracefs):
     assert "for reading" in fails("-k", "irq if $time > 0")
     assert "no event 'sched_swich'" in fails("-k", "sched_swich if next_prio < 5")
     # A context field that nobody has asked for: not "the nearest names are: pid".
-    assert "no event has a context field 'pid'; add --context pid" in fails("-k", "sched_switch if $ctx.pid == 5")
-    assert "add --context perf:cpu:page-faults" in fails("-k", "sched_switch if $ctx.perf_cpu_page_faults > 5")
-    assert "did you mean $ctx.procname? It needs --context procname" in fails(
+    assert "no event has a context field 'pid'; add pid to the context" in fails("-k", "sched_switch if $ctx.pid == 5")
+    assert "add perf:cpu:page-faults to the context" in fails("-k", "sched_switch if $ctx.perf_cpu_page_faults > 5")
+    assert "did you mean $ctx.procname? It needs procname in the context" in fails(
         "-k", "sched_switch if next_prio < 5 && $ctx.procnam == 'sh'")
 
 

@@ -361,7 +361,7 @@ def test_names_that_are_unknown(kymo, machine, options, message):
 @pytest.mark.parametrize("name", sorted(IGNORES_BY))
 def test_group_by_is_refused(kymo, machine, name):
     failed = kymo("report", name, "--group-by", "name", machine, code=2)
-    assert failed.err == f"kymo: --group-by: report {name} has no rows of threads to add up\n"
+    assert failed.err == f"kymo: --group-by: report {name} has no rows of threads to group\n"
     assert failed.out == ""
 
 
@@ -370,7 +370,7 @@ def test_min_and_max_are_refused(kymo, machine, name):
     for option in ("--min", "--max"):
         failed = kymo("report", name, option, "5ms", machine, code=2)
         assert failed.out == "" and re.fullmatch(
-            f"kymo: --min, --max: report {name} tells of nothing .*\n", failed.err)
+            f"kymo: --min, --max: report {name} has nothing with a duration .*\n", failed.err)
 
 
 def test_period_is_refused_elsewhere(kymo, machine, whole):

@@ -139,7 +139,7 @@ cat own.txt all.txt
 kymo record --user 'other:*' -o last -- true
 """ + nothing_left())
     assert re.search(r"warning: 6 ring buffers \(.* MiB\) of recorders that were killed; "
-                     r"'kymo recover --remove -o DIR'", done.err)
+                     r"kymo recover makes traces of them", done.err)
     told = " ".join(done.out.split())
     assert re.search(r"6 ring buffers \(\S+ MiB\) of killed recorders, in \S+ and 5 more "
                      r"kymo recover --remove -o DIR ", told)

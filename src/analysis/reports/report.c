@@ -128,9 +128,9 @@ static unsigned int given_options(const struct ky_report_options *options)
 
 static const char *ignored_text(unsigned int ignored)
 {
-	return ignored & KY_IGNORES_BY ? "--group-by: report %s has no rows of threads to add up"
-				       : "--min, --max: report %s tells of nothing that has a "
-					 "duration of its own";
+	return ignored & KY_IGNORES_BY ? "report %s has no rows of threads to group"
+				       : "report %s has nothing with a duration of its own to "
+					 "choose by";
 }
 
 /* What nobody heeds is a mistake; of several reports, a note says which do not. */
@@ -141,9 +141,11 @@ static int check_heeded(const struct ky_report *const *reports, size_t n_reports
 
 	for (size_t i = 0; i < n_reports; i++)
 		ignored &= reports[i]->ignores;
-	return ignored && n_reports
-		       ? ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name)
-		       : 0;
+	if (!ignored || !n_reports)
+		return 0;
+	ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name);
+	ky_error_input(err, ignored & KY_IGNORES_BY ? "group" : "durations");
+	return KYMO_E_INVALID;
 }
 
 static int note_ignored(const struct ky_report_options *options, struct ky_report_result *result)
@@ -177,7 +179,8 @@ static int unknown_table(const struct ky_report *const *reports, size_t n_report
 		for (size_t t = 0; reports[r]->tables[t]; t++)
 			add_name(&names, reports[r]->tables[t]->name);
 	}
-	ky_error_set(err, KYMO_E_INVALID, "--table: no table is called '%s'", name);
+	ky_error_set(err, KYMO_E_INVALID, "no table is called '%s'", name);
+	ky_error_input(err, "tables");
 	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
 	ky_strbuf_fini(&names);
 	return KYMO_E_INVALID;
@@ -198,13 +201,14 @@ static int unknown_column(const struct ky_report *const *reports, size_t n_repor
 				add_name(&names, def->columns[c].name);
 		}
 	}
-	ky_error_set(err, KYMO_E_INVALID, "--sort: no table has a column '%s'", options->sort);
+	ky_error_set(err, KYMO_E_INVALID, "no table has a column '%s'", options->sort);
+	ky_error_input(err, "sort column");
 	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
 	ky_strbuf_fini(&names);
 	return KYMO_E_INVALID;
 }
 
-/* Every name in --table and --sort must mean something. */
+/* Every name of a table and of a column to sort by must mean something. */
 static int check_options(const struct ky_report *const *reports, size_t n_reports,
 			 const struct ky_report_options *options, struct kymo_error *err)
 {
@@ -296,8 +300,9 @@ static int check_needs(const struct ky_report *const *reports, size_t n_reports,
 
 	if (options && wants_cgroups(options) && !(abilities & KY_CAN_CGROUP)) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED,
-			     "%s: the trace does not tell threads' control groups",
-			     options->focus.by_cgroup ? "--group-by cgroup" : "--cgroup");
+			     "the trace does not tell threads' control groups: %s",
+			     options->focus.by_cgroup ? "rows cannot be grouped by them"
+						      : "none can be chosen");
 		ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
 		ky_error_hint(err, "kymo record tells them, in its state dump");
 		return KYMO_E_UNSUPPORTED;

@@ -2,6 +2,8 @@
 /* Definitions of periods: parsed, and bound to the traces' event classes. */
 #include "analysis/state/periods.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -14,9 +16,24 @@ struct parser {
 	struct kymo_error *err;
 };
 
+/* What is wrong with the definition, as ky_error_set(). Returns @code. */
+static int __attribute__((format(printf, 3, 4)))
+fail(struct parser *p, int code, const char *fmt, ...)
+{
+	char what[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	ky_error_set(p->err, code, "'%s': %s", p->text, what);
+	ky_error_input(p->err, "period");
+	return code;
+}
+
 static int bad(struct parser *p, const char *what)
 {
-	return ky_error_set(p->err, KYMO_E_INVALID, "--period '%s': %s", p->text, what);
+	return fail(p, KYMO_E_INVALID, "%s", what);
 }
 
 static char *trim(char *text)
@@ -69,14 +86,13 @@ static int compile(struct parser *p, const char *what, const char *text, struct 
 
 	ky_error_clear(&err);
 	if (!*text)
-		return ky_error_set(p->err, KYMO_E_INVALID, "--period '%s': the %s is empty",
-				    p->text, what);
+		return fail(p, KYMO_E_INVALID, "the %s is empty", what);
 	status = ky_filter_compile(text, p->traces, p->n_traces, filter, &err);
 	if (status == KYMO_E_MEMORY)
 		return ky_error_nomem(p->err);
 	if (status < 0) {
-		ky_error_set(p->err, status, "--period '%s': in the %s '%s', column %u: %s",
-			     p->text, what, text, err.column, err.message);
+		fail(p, status, "in the %s '%s', column %u: %s", what, text, err.column,
+		     err.message);
 		if (err.hint[0])
 			ky_error_hint(p->err, "%s", err.hint);
 		return status;
@@ -162,16 +178,13 @@ static int parse_name(struct parser *p, struct ky_period_def *def, char *text)
 		text = trim(text);
 		def->parent = find(p->periods, parent);
 		if (!def->parent)
-			return ky_error_set(p->err, KYMO_E_INVALID,
-					    "--period '%s': no period '%s' is defined before it",
-					    p->text, parent);
+			return fail(p, KYMO_E_INVALID, "no period '%s' is defined before it",
+				    parent);
 	}
 	if (!*text)
 		return bad(p, "it has no name; NAME : BEGIN : END is wanted");
 	if (find(p->periods, text))
-		return ky_error_set(p->err, KYMO_E_INVALID,
-				    "--period '%s': there is another one called '%s'", p->text,
-				    text);
+		return fail(p, KYMO_E_INVALID, "there is another one called '%s'", text);
 	def->name = text;
 	return 0;
 }
@@ -225,8 +238,7 @@ static int add_def(struct parser *p, const char *text)
 	if (!def || !copy)
 		return ky_error_nomem(p->err);
 	if (p->periods->defs.len == KY_PERIODS_MAX)
-		return ky_error_set(p->err, KYMO_E_INVALID, "--period: more than %d of them",
-				    KY_PERIODS_MAX);
+		return fail(p, KYMO_E_INVALID, "there are more than %d periods", KY_PERIODS_MAX);
 	*def = (struct ky_period_def){.index = (uint32_t)p->periods->defs.len};
 	status = parse_parts(p, def, copy);
 	if (status >= 0 && ky_vec_push(&p->periods->defs, def) < 0)

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options/choose-options.h"
-#include "cli/containers/containers.h"
+#include "record/containers/containers.h"
 #include "cli/reading/filter-hint.h"
 #include "cli/recording/recordings.h"
 #include "record/user/user-program.h"
@@ -53,7 +53,7 @@ static int ask_choice(const struct ky_control_socket_place *place, const char *k
 		text = ky_strbuf_text(&uids);
 	}
 	if (strcmp(kind, "container") == 0)
-		found = ky_container_cgroup(text, cgroup, &why);
+		found = ky_container_cgroup(text, cgroup, &ky_cli_log, &why);
 	/* What is to be removed may be gone, and be known to the recorder by this name. */
 	if (found < 0 && strcmp(how, "remove") != 0) {
 		*err = why;

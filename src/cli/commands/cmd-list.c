@@ -412,8 +412,8 @@ const struct ky_command ky_command_list = {
 		    "# events of programs that run now\nkymo list --user --fields\n\n"
 		    "# probes that a library brings along\nkymo list --sdt libstdc++.so.6\n\n"
 		    "# what can be counted\nsudo kymo list --counters\n\n"
-		    "# containers, and those of one recorded\nsudo kymo list --containers\n"
-		    "sudo kymo record --container web\n\n"
+		    "# the containers, and a recording of one\nsudo kymo list --containers\n"
+		    "sudo kymo record --container 3f4e5d6c7b8a\n\n"
 		    "# what is being recorded\nkymo list --recordings",
 	.see_also = "doctor record snapshot ctl",
 	.options = list_options,

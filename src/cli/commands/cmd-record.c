@@ -11,7 +11,6 @@
 #include "base/strbuf.h"
 #include "cli/options/choose-options.h"
 #include "cli/terminal/command.h"
-#include "cli/recording/record-containers.h"
 #include "cli/recording/record-options.h"
 
 /*
@@ -38,13 +37,12 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 {
 	const struct ky_record_options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
-	struct kymo_error err;
 	char name[64];
 	int code = ky_record_check_options(command, options, &run), errnum;
 
 	if (code)
 		return code;
-	if (run.kernel.follow && !n_args && !chooses_anybody(options))
+	if (run.options.kernel.follow && !n_args && !chooses_anybody(options))
 		return ky_cli_usage(command,
 				    "--follow: whom? Give a COMMAND, or one of --pid, --tid, "
 				    "--uid, --cgroup and --container");
@@ -56,11 +54,8 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 	}
 	if (!options->output)
 		make_default_output(name);
-	run.output = options->output ? options->output : name;
-	code = ky_record_containers_find(&run, &options->cgroups, &options->containers, &err) < 0
-		       ? ky_cli_error(&err)
-		       : ky_record_run(&run);
-	ky_record_containers_fini(&run);
+	run.options.output = options->output ? options->output : name;
+	code = ky_record_run(&run);
 	/* Empty: nothing was recorded. */
 	if (!options->output)
 		(void)rmdir(name);
@@ -160,10 +155,10 @@ static const struct ky_option_def option_defs[] = {
 	 "service, a user), or one below it (seen up to a tenth of a second after they join or leave). A path below "
 	 "/sys/fs/cgroup, or as in /proc/PID/cgroup. May be given again.",
 	 offsetof(struct ky_record_options, cgroups), NULL},
-	{"container", 0, KY_OPTION_LIST, "NAME",
-	 "The same for the control group of a container that runs: of docker, podman, kubernetes (CONTAINER, or "
-	 "NAMESPACE/POD/CONTAINER), lxc or systemd-nspawn, by its name, or by the first digits of its id; kymo list "
-	 "--containers shows them. May be given again.",
+	{"container", 0, KY_OPTION_LIST, "ID|NAME",
+	 "The same for the control group of a container that runs: of docker, podman, containerd or kubernetes by its id "
+	 "or the first digits of it, of lxc or systemd-nspawn by its name; kymo list --containers shows them. May be "
+	 "given again.",
 	 offsetof(struct ky_record_options, containers), NULL},
 	{"follow", 0, KY_OPTION_FLAG, NULL,
 	 "Of the kernel: with --tid, also what these threads start. With COMMAND and none of --pid, --tid, "
@@ -268,8 +263,8 @@ const struct ky_command ky_command_record = {
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
-		"# the calls of all that runs in a container, and what is in its control group later\n"
-		"kymo record --container web -k syscalls --duration 10s\n\n"
+		"# the calls of all processes in a container, also of those that start later\n"
+		"kymo record --container 3f4e5d6c7b8a -k syscalls --duration 10s\n\n"
 		"# how many page faults and switches lie between two events\n"
 		"kymo record -k 'syscall:mmap,sched_switch' -c perf:cpu:page-faults,perf:thread:context-switches -d 5s\n\n"
 		"# who wakes whom, and where from\n"

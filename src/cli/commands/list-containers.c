@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/terminal/command.h"
-#include "cli/containers/containers.h"
+#include "record/containers/containers.h"
 #include "cli/terminal/json-output.h"
 
 static json_t *text_or_null(const char *text)
@@ -32,16 +32,13 @@ static int print_json(const struct ky_containers *found, struct kymo_error *err)
 
 static void print_text(const struct ky_container *container)
 {
-	ky_cli_put_text(stdout, container->name[0] ? container->name : "(name not known)");
+	char id[13];
+
+	/* As runtimes list them. */
+	snprintf(id, sizeof(id), "%s", container->id);
+	ky_cli_put_text(stdout, container->name[0] ? container->name : id);
 	fputs("  ", stdout);
 	ky_cli_put_text(stdout, container->runtime);
-	if (container->id[0]) {
-		char id[13];
-
-		snprintf(id, sizeof(id), "%s", container->id);
-		fputc(' ', stdout);
-		ky_cli_put_text(stdout, id);
-	}
 	printf("  %zu process%s\n         ", container->n_processes,
 	       container->n_processes == 1 ? "" : "es");
 	ky_cli_put_text(stdout, container->cgroup);
@@ -51,10 +48,8 @@ static void print_text(const struct ky_container *container)
 int ky_list_containers(bool json, struct kymo_error *err)
 {
 	struct ky_containers found;
-	int ret = ky_containers_find(&found, err);
+	int ret = ky_containers_find(&found, &ky_cli_log, err);
 
-	if (!ret)
-		ky_containers_name_users(&found);
 	if (!ret && json)
 		ret = print_json(&found, err);
 	else if (!ret && !found.all.len)

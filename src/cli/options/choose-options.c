@@ -9,23 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 
-int ky_cli_parse_ids(const char *text, bool users, int32_t ids[KY_CLI_MAX_IDS], int n)
-{
-	const long long min = users ? 0 : 1, max = users ? UINT32_MAX - 1 : INT32_MAX;
-	char *end;
-
-	do {
-		long long id = strtoll(text, &end, 10);
-
-		if (end == text || id < min || id > max || (*end && *end != ',') ||
-		    n == KY_CLI_MAX_IDS)
-			return -1;
-		ids[n++] = (int32_t)id;
-		text = end + 1;
-	} while (*end);
-	return n;
-}
-
 int ky_cli_parse_user(const char *text, uint32_t *uid)
 {
 	const struct passwd *user;
@@ -57,12 +40,4 @@ int ky_cli_user_ids(const char *text, struct ky_strbuf *ids, struct kymo_error *
 	}
 	free(words);
 	return !ret && ky_strbuf_failed(ids) ? ky_error_nomem(err) : ret;
-}
-
-bool ky_cli_is_comm(const char *comm)
-{
-	for (const char *at = comm; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == '"' || *at == '\'' || *at == '\\')
-			return false;
-	return *comm && strlen(comm) < 16;
 }

@@ -81,7 +81,7 @@ static bool take_counter(struct ky_session_options *to, const char *name, size_t
 static int unknown_counter(const struct ky_command *command, const char *name, size_t len,
 			   const struct ky_record_run *run)
 {
-	if (run->kernel.n_counters == KY_COUNTERS_MAX)
+	if (run->options.kernel.n_counters == KY_COUNTERS_MAX)
 		return ky_cli_usage(command,
 				    "--context: at most %d counters of the kernel's events",
 				    KY_COUNTERS_MAX);
@@ -104,7 +104,8 @@ static unsigned int kernel_context(const char *name, size_t len, const struct ky
 {
 	unsigned int bit = ky_convert_context_find(name, len);
 
-	return run->has_user ? bit & ~(unsigned int)(KY_CONTEXT_VTID | KY_CONTEXT_VPID) : bit;
+	return run->options.has_user ? bit & ~(unsigned int)(KY_CONTEXT_VTID | KY_CONTEXT_VPID)
+				     : bit;
 }
 
 /* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
@@ -115,25 +116,27 @@ static int parse_context(const struct ky_command *command, const char *list,
 		size_t len = strcspn(list, ",");
 		unsigned int bit = kernel_context(list, len, run);
 		bool is_always = ky_convert_context_is_always(list, len);
-		bool is_kernel = run->has_kernel &&
-				 (bit || is_always || take_counter(&run->kernel, list, len) ||
-				  take_kernel_name(&run->kernel, list, len));
+		bool is_kernel =
+			run->options.has_kernel &&
+			(bit || is_always || take_counter(&run->options.kernel, list, len) ||
+			 take_kernel_name(&run->options.kernel, list, len));
 
-		if (!is_kernel && run->has_kernel && strncmp(list, "perf:", 5) == 0 &&
-		    !(run->has_user && ky_user_context_known(list, len)))
+		if (!is_kernel && run->options.has_kernel && strncmp(list, "perf:", 5) == 0 &&
+		    !(run->options.has_user && ky_user_context_known(list, len)))
 			return unknown_counter(command, list, len, run);
-		if (!is_kernel && !(run->has_user && ky_user_context_known(list, len)))
+		if (!is_kernel && !(run->options.has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
 				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
-				run->has_kernel ? "pid, ppid, procname, prio, uid, net_ns, "
-						  "preemptible and the others that the help names"
-						: "",
-				run->has_kernel && run->has_user ? "; nor of " : "",
-				run->has_user ? "vpid, vtid, procname, ip, cpu_id and the "
-						"others that the help names"
-					      : "");
+				run->options.has_kernel
+					? "pid, ppid, procname, prio, uid, net_ns, "
+					  "preemptible and the others that the help names"
+					: "",
+				run->options.has_kernel && run->options.has_user ? "; nor of " : "",
+				run->options.has_user ? "vpid, vtid, procname, ip, cpu_id and the "
+							"others that the help names"
+						      : "");
 		if (is_kernel)
-			run->kernel.context |= bit;
+			run->options.kernel.context |= bit;
 		list += len + (list[len] == ',');
 	}
 	return KY_EXIT_OK;
@@ -143,20 +146,20 @@ static int parse_context(const struct ky_command *command, const char *list,
 static int need_clock_of_bpf(const struct ky_command *command, const char *option,
 			     struct ky_record_run *run)
 {
-	if (run->clock == KY_OS_CLOCK_TSC)
+	if (run->options.clock == KY_OS_CLOCK_TSC)
 		return ky_cli_usage(command, "%s needs the clock that BPF has: --clock=monotonic",
 				    option);
-	run->clock = KY_OS_CLOCK_MONOTONIC;
+	run->options.clock = KY_OS_CLOCK_MONOTONIC;
 	return KY_EXIT_OK;
 }
 
 /* 32-bit calls, and unknown ones, are told by BPF alone. */
 static int check_calls(const struct ky_command *command, struct ky_record_run *run)
 {
-	for (size_t i = 0; i < run->kernel.n_events; i++) {
-		if (!ky_catalogue_rule_is_of_bpf(run->kernel.events[i]))
+	for (size_t i = 0; i < run->options.kernel.n_events; i++) {
+		if (!ky_catalogue_rule_is_of_bpf(run->options.kernel.events[i]))
 			continue;
-		if (run->kernel.raw)
+		if (run->options.kernel.raw)
 			return ky_cli_usage(command,
 					    "--raw: no 32-bit calls (compat_syscall_*), and no "
 					    "unknown ones (syscall_*_unknown)");
@@ -167,14 +170,14 @@ static int check_calls(const struct ky_command *command, struct ky_record_run *r
 
 static int check_context_of_bpf(const struct ky_command *command, struct ky_record_run *run)
 {
-	if (run->kernel.n_counters && run->kernel.raw)
+	if (run->options.kernel.n_counters && run->options.kernel.raw)
 		return ky_cli_usage(command, "--raw: no counters in --context: BPF reads them, and "
 					     "they are told to events as these come");
-	if (run->kernel.n_counters)
+	if (run->options.kernel.n_counters)
 		return need_clock_of_bpf(command, "--context with counters", run);
-	if (!(run->kernel.context & KY_CONTEXT_OF_IDS))
+	if (!(run->options.kernel.context & KY_CONTEXT_OF_IDS))
 		return KY_EXIT_OK;
-	if (run->kernel.raw)
+	if (run->options.kernel.raw)
 		return ky_cli_usage(command, "--raw: no users, groups, namespaces, ids in them and "
 					     "control groups in --context");
 	return need_clock_of_bpf(command, "--context with users, groups or namespaces", run);
@@ -198,12 +201,12 @@ static int parse_clock(const struct ky_command *command, const char *name,
 static int parse_content(const struct ky_command *command, const char *text,
 			 struct ky_record_run *run)
 {
-	struct ky_session_options *to = &run->kernel;
+	struct ky_session_options *to = &run->options.kernel;
 	uint64_t bytes = CONTENT_BYTES;
 
 	if (!text)
 		return KY_EXIT_OK;
-	if (!run->has_kernel)
+	if (!run->options.has_kernel)
 		return ky_cli_usage(command, "--syscall-content is about the kernel's events: give "
 					     "--kernel too");
 	if (strcmp(text, "paths") == 0)
@@ -263,12 +266,12 @@ static int parse_reader(const struct ky_command *command, const char *name, enum
 }
 
 /* Any number of times. Returns how many there are in @ids, or -1: something is none. */
-static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CLI_MAX_IDS])
+static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CHOICE_IDS_MAX])
 {
 	int n = 0;
 
 	for (size_t i = 0; i < list->len && n >= 0; i++)
-		n = ky_cli_parse_ids(list->items[i], false, ids, n);
+		n = ky_choice_ids(list->items[i], false, ids, n);
 	return n;
 }
 
@@ -276,13 +279,13 @@ static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CLI_MAX_IDS
 static int choose_threads(const struct ky_command *command, const struct ky_record_options *options,
 			  struct ky_record_run *run)
 {
-	struct ky_session_options *to = &run->kernel;
+	struct ky_session_options *to = &run->options.kernel;
 	int n_pids = parse_ids(&options->pid, run->pids);
 	int n_tids = parse_ids(&options->tid, run->tids);
 
 	if (n_pids < 0 || n_tids < 0)
 		return ky_cli_usage(command, "--pid and --tid want up to %d ids between commas",
-				    KY_CLI_MAX_IDS);
+				    KY_CHOICE_IDS_MAX);
 	to->pids = run->pids;
 	to->tids = run->tids;
 	to->n_pids = (size_t)n_pids;
@@ -290,15 +293,19 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 	to->uid = -1;
 	to->follow = options->follow;
 	to->comm = options->comm;
-	if (!run->has_kernel &&
+	to->cgroups = (const char *const *)options->cgroups.items;
+	to->n_cgroups = options->cgroups.len;
+	run->options.containers = (const char *const *)options->containers.items;
+	run->options.n_containers = options->containers.len;
+	if (!run->options.has_kernel &&
 	    (n_tids || options->cgroups.len || options->containers.len || to->follow))
 		return ky_cli_usage(command,
 				    "--tid, --cgroup, --container and --follow are about kernel "
 				    "events: give --kernel too");
-	if (run->has_user && n_pids > 1)
+	if (run->options.has_user && n_pids > 1)
 		return ky_cli_usage(command, "--pid: with --user, one process only");
-	run->user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
-	if (run->has_kernel && to->comm && !ky_cli_is_comm(to->comm))
+	run->options.user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
+	if (run->options.has_kernel && to->comm && !ky_choice_is_comm(to->comm))
 		return ky_cli_usage(command, "--comm: '%s' is no name of a thread (15 characters)",
 				    to->comm);
 	return KY_EXIT_OK;
@@ -308,7 +315,7 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 static int check_user_options(const struct ky_command *command,
 			      const struct ky_record_options *options, struct ky_record_run *run)
 {
-	struct ky_user_options *to = &run->user;
+	struct ky_user_options *to = &run->options.user;
 	uint32_t uid = 0;
 
 	to->patterns = options->user.items;
@@ -321,9 +328,9 @@ static int check_user_options(const struct ky_command *command,
 	to->level_max = 14;
 	to->uid = -1;
 	to->place = options->shm_path;
-	if (!run->has_user && to->place)
+	if (!run->options.has_user && to->place)
 		return ky_cli_usage(command, "--shm-path is about programs: give --user too");
-	if (!run->has_user && (to->filter || options->log_level))
+	if (!run->options.has_user && (to->filter || options->log_level))
 		return ky_cli_usage(command,
 				    "--filter and --loglevel are about programs: give --user too; "
 				    "kernel events are filtered by --kernel 'EVENTS if EXPR'");
@@ -339,14 +346,14 @@ static int check_user_options(const struct ky_command *command,
 	if (options->uid && ky_cli_parse_user(options->uid, &uid) < 0)
 		return ky_cli_usage(command, "--uid: there is no user '%s'", options->uid);
 	if (options->uid)
-		to->uid = run->kernel.uid = uid;
+		to->uid = run->options.kernel.uid = uid;
 	return KY_EXIT_OK;
 }
 
 int ky_record_check_options(const struct ky_command *command,
 			    const struct ky_record_options *options, struct ky_record_run *run)
 {
-	struct ky_session_options *to = &run->kernel;
+	struct ky_session_options *to = &run->options.kernel;
 	int code;
 
 	if (strcmp(options->identity, "lttng") != 0 && strcmp(options->identity, "kymo") != 0)
@@ -356,7 +363,7 @@ int ky_record_check_options(const struct ky_command *command,
 		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
 	if (!options->duration_ns)
 		return ky_cli_usage(command, "--duration: a recording takes some time: 5s, 500ms");
-	run->has_user = options->user.len != 0;
+	run->options.has_user = options->user.len != 0;
 	to->probes = (const char *const *)options->probes.items;
 	to->n_probes = options->probes.len;
 	to->sdt = (const char *const *)options->sdt.items;
@@ -364,42 +371,40 @@ int ky_record_check_options(const struct ky_command *command,
 	to->kprobes = (const char *const *)options->kprobes.items;
 	to->n_kprobes = options->kprobes.len;
 	to->only_probes = to->n_probes || to->n_sdt || to->n_kprobes;
-	run->has_kernel = options->kernel.len || to->only_probes || !run->has_user;
+	run->options.has_kernel = options->kernel.len || to->only_probes || !run->options.has_user;
 	run->duration_ns = options->duration_ns == NO_DURATION_NS ? 0 : options->duration_ns;
-	run->buffer_bytes = options->buffer_bytes;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
 	to->events = (const char *const *)options->kernel.items;
 	to->n_events = options->kernel.len;
 	ky_cli_hint_rules(&options->kernel);
 	to->exclusions = (const char *const *)options->exclude.items;
 	to->n_exclusions = options->exclude.len;
-	to->exclusions_may_miss = run->has_user;
+	to->exclusions_may_miss = run->options.has_user;
 	to->buffer_bytes = options->buffer_bytes;
-	to->log = &ky_cli_log;
-	run->user.buffer_bytes = options->buffer_bytes;
-	run->user.log = &ky_cli_log;
-	run->user.overwrite = to->overwrite = options->overwrite;
+	run->options.user.buffer_bytes = options->buffer_bytes;
+	run->options.log = &ky_cli_log;
+	run->options.user.overwrite = to->overwrite = options->overwrite;
 	to->raw = options->raw;
-	if (to->raw && !run->has_kernel)
+	if (to->raw && !run->options.has_kernel)
 		return ky_cli_usage(command,
 				    "--raw is about the kernel's events: give --kernel too");
 	if (to->raw && options->syscall_content)
 		return ky_cli_usage(command,
 				    "--raw: no --syscall-content: what BPF reads is told to "
 				    "calls as these come");
-	run->user.keep_bytes = options->keep_bytes;
+	run->options.user.keep_bytes = options->keep_bytes;
 	to->kernel_stacks = (const char *const *)options->kernel_stacks.items;
 	to->n_kernel_stacks = options->kernel_stacks.len;
 	to->user_stacks = (const char *const *)options->user_stacks.items;
 	to->n_user_stacks = options->user_stacks.len;
-	if (!run->has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
+	if (!run->options.has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
 		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are about "
 					     "kernel events: give --kernel too");
 	code = choose_threads(command, options, run);
 	if (!code)
 		code = parse_context(command, options->context, run);
 	if (!code)
-		code = parse_clock(command, options->clock, &run->clock);
+		code = parse_clock(command, options->clock, &run->options.clock);
 	if (!code)
 		code = parse_content(command, options->syscall_content, run);
 	if (!code)
@@ -410,6 +415,5 @@ int ky_record_check_options(const struct ky_command *command,
 		code = check_user_options(command, options, run);
 	if (!code)
 		code = parse_state(command, options, to);
-	to->clock = run->clock;
 	return code ? code : parse_reader(command, options->reader, &to->reader);
 }

@@ -211,10 +211,11 @@ static void print_next(const char *output, bool has_kernel, bool is_raw)
 	print_path("       kymo print ", output);
 }
 
-void ky_record_summary(const char *output, const struct ky_session_stats *kernel,
-		       const struct ky_user_stats *user, uint64_t duration_ns,
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats,
 		       uint64_t buffer_bytes, bool is_whole)
 {
+	const struct ky_session_stats *kernel = stats->kernel;
+	const struct ky_user_stats *user = stats->user;
 	uint64_t events = 0, records = 0, bytes = 0, lost = 0;
 	char size[32], time[32];
 
@@ -231,7 +232,7 @@ void ky_record_summary(const char *output, const struct ky_session_stats *kernel
 	}
 	print_counts(events, records);
 	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
-		ky_format_duration(time, duration_ns), lost,
+		ky_format_duration(time, stats->duration_ns), lost,
 		is_whole ? "" : " Not all of it may be in the trace: see above.");
 	if (kernel)
 		print_kernel(kernel);

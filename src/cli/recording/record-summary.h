@@ -3,16 +3,16 @@
 #ifndef KY_CLI_RECORD_SUMMARY_H
 #define KY_CLI_RECORD_SUMMARY_H
 
-#include "record/kernel/session.h"
-#include "record/user/user.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/recording/recording.h"
 
 /*
- * To stderr: events, losses and their causes, per CPU of the kernel and per program.
- * @kernel, @user: NULL: not recorded. @buffer_bytes: of one CPU's buffer.
- * @is_whole: nothing failed; else that was told before.
+ * To stderr: events, losses and their causes, per CPU of the kernel and per program. @buffer_bytes: of one CPU's buffer.
+ * @is_whole: nothing failed; else the caller has printed what did.
  */
-void ky_record_summary(const char *output, const struct ky_session_stats *kernel,
-		       const struct ky_user_stats *user, uint64_t duration_ns,
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats,
 		       uint64_t buffer_bytes, bool is_whole);
 
 #endif

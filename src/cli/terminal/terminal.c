@@ -97,12 +97,49 @@ const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size)
 	return buf;
 }
 
+/* The library names an input at the beginning, "<filter>"; the user gave it as an option. *rest: what follows. */
+static const char *option_of(const char *text, const char **rest)
+{
+	static const char *const options[][2] = {
+		{"<filter>", "--filter"},
+		{"<kernel filter>", "--kernel ... if ..."},
+		{"<context>", "--context"},
+		{"<patterns>", "--user"},
+		{"<comm>", "--comm"},
+		{"<period>", "--period"},
+		{"<group>", "--group-by"},
+		{"<durations>", "--min, --max"},
+		{"<tables>", "--table"},
+		{"<sort column>", "--sort"},
+		{"<buffer size>", "--buffer-size"},
+	};
+
+	*rest = text;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		size_t len = strlen(options[i][0]);
+
+		if (strncmp(text, options[i][0], len) != 0)
+			continue;
+		*rest = text + len;
+		return options[i][1];
+	}
+	return "";
+}
+
+static void put_with_option(FILE *out, const char *text)
+{
+	const char *rest, *option = option_of(text, &rest);
+
+	fputs(option, out);
+	ky_cli_put_text(out, rest);
+}
+
 void ky_cli_put_error(FILE *out, const struct kymo_error *err)
 {
 	char place[KY_CLI_PLACE_BYTES];
 
 	if (err->path[0]) {
-		ky_cli_put_text(out, err->path);
+		put_with_option(out, err->path);
 		if (err->line)
 			fprintf(out, ":%u", err->line);
 		if (err->line && err->column)
@@ -152,7 +189,7 @@ static void write_log(void *data, enum ky_log_level level, const char *text)
 	(void)data;
 	fflush(stdout);
 	put_prefix(level == KY_LOG_WARNING ? "warning: " : "");
-	ky_cli_put_text(stderr, text);
+	put_with_option(stderr, text);
 	fputc('\n', stderr);
 }
 

@@ -126,15 +126,16 @@ static int no_counter(const struct ky_os_counter *counter, int errnum, struct ky
 
 	if (errnum == EACCES || errnum == EPERM) {
 		code = ky_error_set(err, KYMO_E_PERMISSION,
-				    "--context: 'perf:cpu:%s': the kernel does not let us count "
-				    "that",
+				    "the kernel does not let this process count 'perf:cpu:%s'",
 				    counter->name);
+		ky_error_input(err, "context");
 		ky_error_hint(err, "run as root (or with CAP_PERFMON)");
 		return code;
 	}
 	code = ky_error_set(err, KYMO_E_UNSUPPORTED,
-			    "--context: 'perf:cpu:%s': this machine has no such counter (%s)",
-			    counter->name, strerror(errnum));
+			    "'perf:cpu:%s': this machine has no such counter (%s)", counter->name,
+			    strerror(errnum));
+	ky_error_input(err, "context");
 	ky_os_counters_list(names, sizeof(names));
 	ky_error_hint(err, "this machine has: %s", names);
 	return code;
@@ -319,11 +320,13 @@ static int find_members(struct ky_counters *counters, struct kymo_error *err)
 					    : ky_btf_member(&btf, "task_struct", "se");
 
 			at[k] = ky_btf_member(&btf, type, of_threads[which].parts[k].member);
-			if (at[k] < 0 || inner < 0)
+			if (at[k] < 0 || inner < 0) {
 				ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-						   "--context: 'perf:thread:%s': this kernel does "
-						   "not tell where it counts that (BTF)",
+						   "'perf:thread:%s': this kernel does not tell "
+						   "where it counts that (BTF)",
 						   counters->choices[i].counter->name);
+				ky_error_input(err, "context");
+			}
 			at[k] += inner;
 		}
 	}

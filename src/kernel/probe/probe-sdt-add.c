@@ -183,6 +183,6 @@ int ky_probe_add_sdt_text(struct ky_probes *probes, const char *text, struct kym
 		     ret ? "no probe matches '%s'" : "the file has no SDT probes", text);
 	ky_error_path(err, path);
 	if (ret)
-		ky_error_hint(err, "'kymo list --sdt %s' shows those there are", path);
+		ky_error_hint(err, "kymo list shows the probes of a file");
 	return KYMO_E_NOT_FOUND;
 }

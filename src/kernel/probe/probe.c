@@ -15,10 +15,13 @@
 
 void ky_probes_init(struct ky_probes *probes, const struct ky_log *log)
 {
+	static _Atomic unsigned int n_groups;
+
 	memset(probes, 0, sizeof(*probes));
 	ky_arena_init(&probes->arena);
 	probes->log = log;
-	ky_instance_own_name(probes->group, sizeof(probes->group));
+	/* Each recording of this process has a group of its own. */
+	ky_instance_own_name(++n_groups, probes->group, sizeof(probes->group));
 	for (char *c = probes->group; *c; c++)
 		*c = *c == '-' ? '_' : *c;
 }

@@ -114,7 +114,7 @@ int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error
 		ret = ky_ring_map_open(&ring->map, ring->fd, ring->page_bytes, &ring->layout, err);
 		if (ret < 0) {
 			ky_error_path(err, ring->path);
-			ky_error_hint(err, "kymo doctor says more; --reader=auto does without");
+			ky_error_hint(err, "kymo doctor says more; the reader 'auto' does without");
 			return ret;
 		}
 	} else {
@@ -155,7 +155,7 @@ static int without_splice(struct ky_ring *ring, struct kymo_error *err)
 		return ky_ring_switch(ring, KY_RING_READ, err);
 	code = ky_error_set(err, KYMO_E_UNSUPPORTED, "the ring buffer cannot be read by splice");
 	ky_error_path(err, ring->path);
-	ky_error_hint(err, "--reader=auto does without");
+	ky_error_hint(err, "the reader 'auto' does without");
 	return code;
 }
 

@@ -140,12 +140,15 @@ static uint64_t pid_namespace(void)
 bool ky_tracefs_is_stale(const char *name)
 {
 	uint64_t start, ns;
-	unsigned int pid;
+	unsigned int pid, number;
 	char text[16];
-	int len = 0;
+	int len = 0, more = 0;
 
-	if (sscanf(name, "kymo-%9u-%20" SCNu64 "-%20" SCNu64 "%n", &pid, &start, &ns, &len) != 3 ||
-	    (name[len] != '\0' && strcmp(name + len, "-watch") != 0))
+	if (sscanf(name, "kymo-%9u-%20" SCNu64 "-%20" SCNu64 "%n-%4u%n", &pid, &start, &ns, &len,
+		   &number, &more) < 3)
+		return false;
+	name += more ? more : len;
+	if (*name && strcmp(name, "-watch") != 0)
 		return false;
 	if (ns != pid_namespace())
 		return false;
@@ -176,26 +179,44 @@ unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *
 
 /* ---- an instance of our own ----------------------------------------------------------- */
 
-void ky_instance_own_name(char *name, size_t size)
+void ky_instance_own_name(unsigned int number, char *name, size_t size)
 {
+	size_t len;
+
 	snprintf(name, size, "kymo-%d-%" PRIu64 "-%" PRIu64, getpid(), start_ticks("self"),
 		 pid_namespace());
+	len = strlen(name);
+	if (number > 1)
+		snprintf(name + len, size - len, "-%u", number);
+}
+
+/* One that no other recording of this process has. 0, or an errno. */
+static int make_instance(const struct ky_tracefs *fs, const char *suffix,
+			 struct ky_instance *instance)
+{
+	for (unsigned int number = 1; number <= KY_INSTANCES_MAX; number++) {
+		size_t len;
+
+		ky_instance_own_name(number, instance->name, sizeof(instance->name));
+		len = strlen(instance->name);
+		snprintf(instance->name + len, sizeof(instance->name) - len, "%s", suffix);
+		snprintf(instance->path, sizeof(instance->path), "%s/instances/%s", fs->path,
+			 instance->name);
+		if (mkdir(instance->path, 0700) == 0)
+			return 0;
+		if (errno != EEXIST)
+			return errno;
+	}
+	return EEXIST;
 }
 
 int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
 		       struct ky_instance *instance, struct kymo_error *err)
 {
-	size_t len;
-	int code;
+	int code = make_instance(fs, suffix, instance);
 
 	instance->fd = -1;
-	ky_instance_own_name(instance->name, sizeof(instance->name));
-	len = strlen(instance->name);
-	snprintf(instance->name + len, sizeof(instance->name) - len, "%s", suffix);
-	snprintf(instance->path, sizeof(instance->path), "%s/instances/%s", fs->path,
-		 instance->name);
-	if (mkdir(instance->path, 0700) < 0) {
-		code = errno;
+	if (code) {
 		if (code == EACCES || code == EPERM) {
 			code = need_root(err);
 		} else {

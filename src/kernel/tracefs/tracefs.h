@@ -54,16 +54,19 @@ unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *
 bool ky_tracefs_is_stale(const char *name);
 
 struct ky_instance {
-	char name[64];
+	char name[80];
 	char path[160];
 	int fd;
 };
 
-/* What this process' instance is called: no other process ever has this name. */
-void ky_instance_own_name(char *name, size_t size);
+/* Recordings of one process. */
+#define KY_INSTANCES_MAX 9999
+
+/* What this process' instance @number, from 1, is called: no other process ever has this name. */
+void ky_instance_own_name(unsigned int number, char *name, size_t size);
 
 /*
- * Create this process' instance, switched off; @suffix: of its name: "" or "-watch", a second one.
+ * Create an instance of this process, switched off; @suffix: of its name: "", or "-watch" for the second one of a recording.
  * 0, KYMO_E_PERMISSION, KYMO_E_MEMORY, KYMO_E_IO.
  */
 int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,

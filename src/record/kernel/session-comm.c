@@ -46,10 +46,13 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 
 	if (!comm || !source->selected)
 		return KYMO_OK;
-	if (source->of_bpf && !(session->options.context & KY_CONTEXT_PROCNAME))
-		return ky_error_set(
-			err, KYMO_E_INVALID,
-			"--comm: names are known of 32-bit and unknown calls with --context procname");
+	if (source->of_bpf && !(session->options.context & KY_CONTEXT_PROCNAME)) {
+		ky_error_set(err, KYMO_E_INVALID,
+			     "32-bit and unknown calls have thread names only with procname in the "
+			     "context");
+		ky_error_input(err, "comm");
+		return KYMO_E_INVALID;
+	}
 	if (!by_recorder)
 		add_condition(&text, "COMM", comm);
 	else if (session->options.context & KY_CONTEXT_PROCNAME)

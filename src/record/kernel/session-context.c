@@ -73,19 +73,20 @@ void ky_session_explain_context(const struct ky_session *session, const char *fi
 	else if (!spell_counter(name, text)) {
 		near = nearest(name);
 		if (near)
-			ky_error_hint(err, "did you mean $ctx.%s? It needs --context %s", near,
+			ky_error_hint(err, "did you mean $ctx.%s? It needs %s in the context", near,
 				      near);
 		else
-			ky_error_hint(err, "kymo record --help names the context fields");
+			ky_error_hint(err, "the help of kymo record names the context fields");
 		return;
 	}
 	if (session->started)
 		ky_error_hint(err,
-			      "this recording was begun without --context %s, and context fields "
-			      "cannot be added to one that runs: begin another with it",
+			      "this recording was started without %s in the context, and a running "
+			      "recording cannot add context fields: start another with it",
 			      text);
 	else
 		ky_error_hint(err,
-			      "add --context %s: a context field is recorded where it is asked for",
+			      "add %s to the context: the recorder records the context fields that "
+			      "are asked for",
 			      text);
 }

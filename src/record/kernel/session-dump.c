@@ -309,11 +309,11 @@ int ky_session_dump_wait(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
 	struct pollfd poll_done = {.fd = dump->done_fd, .events = POLLIN};
-	int ret = KYMO_OK, which;
+	int ret = KYMO_OK;
 
 	while (!ret && is_busy(dump)) {
 		if (!session->stopped)
-			ret = ky_session_run(session, &dump->done_fd, 1, &which, err);
+			ret = ky_session_wait_for(session, dump->done_fd, err);
 		else if (poll(&poll_done, 1, -1) < 0 && errno != EINTR)
 			ret = ky_error_errno(err, errno, "cannot wait for the state dump");
 	}

@@ -29,7 +29,7 @@ static int compile(struct ky_session *session, const char *text, struct kymo_err
 
 	if (ret < 0) {
 		if (ret == KYMO_E_INVALID) {
-			ky_error_path(err, "--kernel ... if ...");
+			ky_error_input(err, "kernel filter");
 			ky_session_explain_context(session, text, err);
 		}
 		return ret;

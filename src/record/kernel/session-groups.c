@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "record/common/cgroup.h"
 #include "record/kernel/session-internal.h"
 
 #define CGROUP_MAX_BYTES (16u << 20) /* of a list of threads */
@@ -116,9 +117,8 @@ static int no_group(const char *name, struct kymo_error *err)
 {
 	int ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no control group '%s'", name);
 
-	ky_error_hint(err,
-		      "a directory below " KY_CGROUP_ROOT " is wanted, or what /proc/PID/cgroup "
-		      "calls it; --container takes the names of containers");
+	ky_error_hint(err, "give a directory below " KY_CGROUP_ROOT ", or the group's name in "
+			   "/proc/PID/cgroup; containers have an option of their own");
 	return ret;
 }
 

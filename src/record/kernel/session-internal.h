@@ -172,6 +172,7 @@ struct ky_session {
 	KY_VEC(struct ky_session_cpu *) cpus;
 	int epoll_fd;
 	uint64_t start_cycles;
+	int64_t rests_until_ns; /* CLOCK_MONOTONIC: rings are not looked at before; 0: it does not rest */
 	uint64_t followed_ns; /* when CPUs were last looked for */
 	int64_t kicked_ms; /* when the writer was last told not to wait for more; CLOCK_MONOTONIC */
 	bool started, stopped;
@@ -300,6 +301,9 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 {
 	return session->has_compat || session->has_unknown;
 }
+
+/* session.c: one step, when there is something to do or @fd is readable. */
+int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *err);
 
 /* session-live.c: wake up when somebody begins to follow the recording: &session->live is epoll's word for it. */
 int ky_session_live_open(struct ky_session *session, struct kymo_error *err);

@@ -59,7 +59,7 @@ static int choose_pid(struct ky_session *session, int32_t pid, struct kymo_error
 	if (ret)
 		return ret < 0 ? ret : KYMO_OK;
 	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %s", text);
-	ky_error_hint(err, "--pid wants the ids of running processes");
+	ky_error_hint(err, "give the id of a running process");
 	return ret;
 }
 
@@ -72,7 +72,7 @@ static int choose_thread(struct ky_session *session, int32_t tid, struct kymo_er
 	if (access(path, F_OK) == 0)
 		return ky_session_collect_tid(session, tid, err);
 	ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no thread %" PRId32, tid);
-	ky_error_hint(err, "--tid wants the ids of running threads");
+	ky_error_hint(err, "give the id of a running thread");
 	return ret;
 }
 
@@ -209,13 +209,13 @@ static int check_namespace(const struct ky_session *session, struct kymo_error *
 	if (!session->view.is_blind)
 		return KYMO_OK;
 	ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-			   "whose events are recorded cannot be chosen from within this pid "
-			   "namespace: the kernel's ids are others, and not known: %s",
+			   "processes and threads cannot be chosen from within this pid "
+			   "namespace: the kernel's ids differ and are not known: %s",
 			   session->blind.message);
 	ky_error_hint(err,
-		      "%s%srecord on the host, where --container chooses what runs in this "
-		      "container, or begin it with the host's ids (docker run --pid=host); "
-		      "--comm and filters choose from here, too",
+		      "%s%srecord on the host and choose this container there, or start the "
+		      "container with the host's process ids; thread names and filters choose "
+		      "from here, too",
 		      session->blind.hint, *session->blind.hint ? "; or " : "");
 	return ret;
 }

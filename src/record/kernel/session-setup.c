@@ -59,11 +59,13 @@ static int check_memory(uint64_t kib, struct kymo_error *err)
 
 	if (kib * n_cpus < memory_kib)
 		return KYMO_OK;
-	return ky_error_set(err, KYMO_E_MEMORY,
-			    "%" PRIu64 " KiB of buffer on each of %" PRIu64
-			    " CPUs are more than the machine's memory of %" PRIu64
-			    " KiB; give a smaller --buffer-size",
-			    kib, n_cpus, memory_kib);
+	ky_error_set(err, KYMO_E_MEMORY,
+		     "%" PRIu64 " KiB of buffer on each of %" PRIu64
+		     " CPUs are more than the machine's memory of %" PRIu64
+		     " KiB; try smaller buffers",
+		     kib, n_cpus, memory_kib);
+	ky_error_input(err, "buffer size");
+	return KYMO_E_MEMORY;
 }
 
 static int set_buffers(struct ky_session *session, struct kymo_error *err)
@@ -82,11 +84,13 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 		if (ret != KYMO_E_MEMORY || session->page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
 			break;
 	}
-	if (ret == KYMO_E_MEMORY)
+	if (ret == KYMO_E_MEMORY) {
+		ky_error_input(err, "buffer size");
 		ky_error_hint(err,
 			      "not enough memory for %" PRIu64 " KiB of buffer on each CPU; "
-			      "give a smaller --buffer-size",
+			      "try smaller buffers",
 			      kib);
+	}
 	if (ret < 0)
 		return ret;
 	/* Kernels before 6.10 have no such file for an instance; they wake at the first page. */

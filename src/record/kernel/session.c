@@ -2,9 +2,11 @@
 #include "record/kernel/session.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -76,24 +78,6 @@ const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
 int ky_session_dump_fd(const struct ky_session *session)
 {
 	return session->dump.done_fd;
-}
-
-/* Epoll's word for the caller's files: their index; for rings: the CPU's address. */
-static int add_fds(struct ky_session *session, const int *fds, int n_fds, struct kymo_error *err)
-{
-	for (int i = 0; i < n_fds; i++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)i};
-
-		if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
-			return ky_error_errno(err, errno, "cannot wait for an event");
-	}
-	return KYMO_OK;
-}
-
-static void remove_fds(struct ky_session *session, const int *fds, int n_fds)
-{
-	for (int i = 0; i < n_fds; i++)
-		(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, fds[i], NULL);
 }
 
 static bool any_unpollable(const struct ky_session *session)
@@ -170,14 +154,37 @@ static bool company_is_over(struct ky_session *session)
 	return true;
 }
 
-/* 1: *which is readable; 0: rings were read. */
-static int wait_once(struct ky_session *session, int n_fds, int *which, struct kymo_error *err)
+int ky_session_fd(const struct ky_session *session)
+{
+	return session->epoll_fd;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t ky_session_due_ns(const struct ky_session *session, bool *rests)
+{
+	int64_t left = session->rests_until_ns ? session->rests_until_ns - now_ns() : 0;
+	int timeout = choose_timeout(session);
+
+	*rests = left > 0;
+	if (*rests)
+		return left;
+	return timeout < 0 ? -1 : (int64_t)timeout * 1000000;
+}
+
+/* What the kernel has told since: *is_told, that users or groups may have changed. */
+static int take_events(struct ky_session *session, bool *is_told, struct kymo_error *err)
 {
 	struct epoll_event events[64];
-	int n = epoll_wait(session->epoll_fd, events, 64, choose_timeout(session));
-	bool is_told = false;
-	int stop = -1, ret;
+	int n = epoll_wait(session->epoll_fd, events, 64, 0);
 
+	*is_told = false;
 	if (n < 0 && errno != EINTR)
 		return ky_error_errno(err, errno, "cannot wait for events");
 	if (n == 0)
@@ -185,51 +192,57 @@ static int wait_once(struct ky_session *session, int n_fds, int *which, struct k
 	if (session->blocks && (n == 0 || company_is_over(session)))
 		ky_block_writer_kick(session->blocks);
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.u64 < (uint64_t)n_fds)
-			stop = (int)events[i].data.u64;
-		else if (events[i].data.ptr == &session->watch)
-			is_told = true;
+		if (events[i].data.ptr == &session->watch)
+			*is_told = true;
 		else if (events[i].data.ptr == &session->live)
 			ky_session_live_look(session);
 		else
 			take_ring_event(session, &events[i]);
 	}
-	if (stop >= 0) {
-		*which = stop;
-		return 1;
-	}
+	return KYMO_OK;
+}
+
+int ky_session_step(struct ky_session *session, struct kymo_error *err)
+{
+	bool is_told;
+	int ret = take_events(session, &is_told, err);
+
+	session->rests_until_ns = 0;
+	if (ret < 0)
+		return ret;
 	if (!ky_session_dump_is_busy(session) && !session->flight.is_taken)
 		ky_session_hide_own(session, false);
 	follow_cpus(session);
 	ret = ky_session_watch_look(session, is_told, err);
 	if (!ret)
 		ret = ky_session_dump_more(session, err);
-	if (ret < 0)
-		return ret;
-	n = ky_session_read_round(session, false, err);
-	if (n == 0)
-		n = ky_session_live_step(session, err);
+	if (!ret)
+		ret = ky_session_read_round(session, false, err);
+	if (!ret)
+		ret = ky_session_live_step(session, err);
 	/*
 	 * In the order of time the newest events stay in the rings, which would wake us again at once,
 	 * to fetch few events dearly. In this time a ring takes a small part of what it holds.
 	 */
-	if (n == 0 && session->merge)
-		usleep(session->options.buffer_bytes >= BIG_BUFFER_BYTES ? PAUSE_US : PAUSE_US / 8);
-	return n;
+	if (!ret && session->merge)
+		session->rests_until_ns =
+			now_ns() + (session->options.buffer_bytes >= BIG_BUFFER_BYTES
+					    ? PAUSE_US
+					    : PAUSE_US / 8) *
+					   INT64_C(1000);
+	return ret;
 }
 
-int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
-		   struct kymo_error *err)
+int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *err)
 {
-	int ret = add_fds(session, fds, n_fds, err);
+	bool rests;
+	int64_t due_ns = ky_session_due_ns(session, &rests);
+	struct pollfd polls[] = {{fd, POLLIN, 0}, {rests ? -1 : session->epoll_fd, POLLIN, 0}};
+	int timeout_ms = due_ns < 0 ? -1 : (int)((due_ns + 999999) / 1000000);
 
-	*which = -1;
-	if (!ret)
-		ret = ky_session_dump_more(session, err); /* what was asked for between two runs */
-	while (!ret)
-		ret = wait_once(session, n_fds, which, err);
-	remove_fds(session, fds, n_fds);
-	return ret < 0 ? ret : KYMO_OK;
+	if (poll(polls, 2, timeout_ms) < 0 && errno != EINTR)
+		return ky_error_errno(err, errno, "cannot wait for an event");
+	return ky_session_step(session, err);
 }
 
 /* ---- stopping ------------------------------------------------------------------------- */

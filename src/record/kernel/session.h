@@ -4,7 +4,7 @@
  *
  *	ky_session_open()	everything is checked and set up; nothing is recorded yet
  *	ky_session_start()	recording is on; the state dump runs in a thread of its own
- *	ky_session_run()	reads, converts, writes, until one of the caller's files is readable
+ *	ky_session_step()	reads, converts, writes, whenever there is something to do
  *	ky_session_stop()	recording is off, the rest is read, the trace is finished
  *	ky_session_close()	the instance is gone; after any of the above, failed or not
  *
@@ -23,9 +23,6 @@
 #include "kernel/tracefs/ring.h"
 #include "os/clock.h"
 #include "store/packet-store.h"
-
-/* Where control groups are: those of version 2, or a directory for each hierarchy. */
-#define KY_CGROUP_ROOT "/sys/fs/cgroup"
 
 /* What the state dump tells. */
 enum ky_session_state {
@@ -131,12 +128,16 @@ const struct ky_os_clock *ky_session_clock(const struct ky_session *session);
 /* A file that is readable when the state dump is done, or there is none. */
 int ky_session_dump_fd(const struct ky_session *session);
 
+/* Becomes readable when a step has something to do. The session's. */
+int ky_session_fd(const struct ky_session *session);
 /*
- * Record until one of @fds is readable; *which is its index.
- * Returns 0, or what went wrong while reading or writing; then stop and close are still due.
+ * In so many ns a step is due though that is not readable; -1: none is. *rests: until then nothing is to be done though it
+ * is readable.
  */
-int ky_session_run(struct ky_session *session, const int *fds, int n_fds, int *which,
-		   struct kymo_error *err);
+int64_t ky_session_due_ns(const struct ky_session *session, bool *rests);
+/* Read, convert and write what there is; waits for nothing. 0, or what went wrong: then stop and close are still due. */
+int ky_session_step(struct ky_session *session, struct kymo_error *err);
+
 /*
  * While recording: switch the events of @rule (as of the options) on, under its filter or none; or those
  * that match the pattern @rule off. Events that are new are described in the trace from then on; not in a

@@ -171,15 +171,15 @@ static int check_counter(const char *word, size_t len, const struct ky_session_c
 		return KYMO_OK;
 	if (errnum == EACCES || errnum == EPERM) {
 		ret = ky_error_set(err, KYMO_E_PERMISSION,
-				   "--context: '%.*s': the kernel does not let us count that",
-				   (int)len, word);
+				   "the kernel does not let programs count '%.*s'", (int)len, word);
+		ky_error_input(err, "context");
 		ky_error_hint(err, "run kymo and the programs as root, or lower the sysctl "
 				   "kernel.perf_event_paranoid");
 		return ret;
 	}
-	ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-			   "--context: '%.*s': this machine has no such counter (%s)", (int)len,
-			   word, strerror(errnum));
+	ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "'%.*s': this machine has no such counter (%s)",
+			   (int)len, word, strerror(errnum));
+	ky_error_input(err, "context");
 	ky_error_hint(err, "virtual machines often have no hardware counters; page-faults, "
 			   "context-switches and task-clock are there everywhere");
 	return ret;
@@ -226,8 +226,12 @@ int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_ses
 		len = strcspn(list, ",");
 		if (!find_context(list, len, &context, &name_at))
 			continue; /* the kernel's; who knows neither was refused before */
-		if (head->n_contexts == KY_CONTEXT_FIELDS_MAX)
-			return ky_error_set(err, KYMO_E_INVALID, "--context: too many fields");
+		if (head->n_contexts == KY_CONTEXT_FIELDS_MAX) {
+			ky_error_set(err, KYMO_E_INVALID, "there are more than %d fields",
+				     KY_CONTEXT_FIELDS_MAX);
+			ky_error_input(err, "context");
+			return KYMO_E_INVALID;
+		}
 		if (name_at)
 			context.name = add_context_name(file, list + name_at, len - name_at,
 							context.kind == KY_CONTEXT_PERF);

@@ -65,8 +65,8 @@ static int emit_name(struct compiler *c, const struct ky_node *node, bool is_ask
 		break;
 	case KY_NAME_EVENT:
 		return ky_query_error(c->err, node->column,
-				      "$event is for reading; while recording, --user and "
-				      "--exclude choose events");
+				      "$event is for reading; while recording, patterns choose "
+				      "and exclude events");
 	default:
 		return ky_query_error(c->err, node->column,
 				      "'$%s' is for reading; a filter of a recording knows fields, "
@@ -198,6 +198,6 @@ int ky_user_filter_compile(const char *text, struct ky_user_filter *filter, stru
 	if (!ret && ky_strbuf_failed(&filter->texts))
 		ret = ky_error_nomem(err);
 	if (ret < 0)
-		ky_error_path(err, "--filter");
+		ky_error_input(err, "filter");
 	return ret;
 }

@@ -155,7 +155,7 @@ static int check_label(const struct ky_user_names *names, const struct ky_user_n
 		sizeof(near));
 	ky_error_set(err, KYMO_E_INVALID, "'%s' has no label '%s'%s%s", name->text, label,
 		     near[0] ? "; the nearest are: " : "", near);
-	ky_error_path(err, "--filter");
+	ky_error_input(err, "filter");
 	ky_error_line(err, 1, name->column);
 	return KYMO_E_INVALID;
 }
@@ -200,7 +200,7 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 				     "none of these events has a field '%s'%s%s", name->text,
 				     near[0] ? "; the nearest names are: " : "", near);
 		}
-		ky_error_path(err, "--filter");
+		ky_error_input(err, "filter");
 		ky_error_line(err, 1, name->column);
 		return KYMO_E_INVALID;
 	}

@@ -78,11 +78,14 @@ int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_tex
 	char *condition = NULL;
 	int ret = KYMO_OK;
 
-	if (!strchr(text->pattern, ':') && !strchr(text->pattern, '*'))
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "--user: '%s' matches no event: they are called "
-				    "PROVIDER:NAME; '%s:*' is all of a provider",
-				    text->pattern, text->pattern);
+	if (!strchr(text->pattern, ':') && !strchr(text->pattern, '*')) {
+		ky_error_set(err, KYMO_E_INVALID,
+			     "'%s' matches no event: events are called PROVIDER:NAME; '%s:*' "
+			     "matches all events of a provider",
+			     text->pattern, text->pattern);
+		ky_error_input(err, "patterns");
+		return KYMO_E_INVALID;
+	}
 	/* By itself: mistakes are told where they stand in what the user wrote. */
 	if (text->filter)
 		ret = ky_user_filter_compile(text->filter, &alone, err);

@@ -147,7 +147,7 @@ static void look_for_leftovers(struct ky_user *user)
 	if (leftovers.n_rings)
 		ky_log_warning(user->options.log,
 			       "%u %sring buffer%s (%s) of recorders that were killed; "
-			       "'kymo recover --remove -o DIR' makes traces of them",
+			       "kymo recover makes traces of them",
 			       leftovers.n_rings, leftovers.n_told ? "more " : "",
 			       leftovers.n_rings == 1 ? "" : "s",
 			       ky_format_bytes(size, leftovers.bytes));

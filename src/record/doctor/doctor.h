@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo doctor: the list of checks, and where each group of them lives. */
-#ifndef KY_CLI_DOCTOR_H
-#define KY_CLI_DOCTOR_H
+/*
+ * What this machine allows, and what helps where it does not: a list of checks, for kymo doctor and others.
+ *
+ * Threads: one at a time per list.
+ */
+#ifndef KY_RECORD_DOCTOR_H
+#define KY_RECORD_DOCTOR_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo doctor: what tracing of programs finds here: rseq, runtime directories, programs. */
-#include "cli/doctor/doctor.h"
+#include "record/doctor/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>

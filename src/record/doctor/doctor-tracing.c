@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo doctor: privileges and tracefs, by making an instance and recording with it. */
-#include "cli/doctor/doctor.h"
+#include "record/doctor/doctor.h"
 
 #include <dirent.h>
 #include <errno.h>

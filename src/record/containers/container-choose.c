@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Which container a name or an id means. */
-#include "cli/containers/containers.h"
+#include "record/containers/containers.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
 
 #define MIN_PREFIX 4
 
-/* All of it, or, of kubernetes', POD/CONTAINER or CONTAINER. */
 static bool has_name(const struct ky_container *container, const char *name)
 {
-	size_t len = strlen(container->name), end = strlen(name);
-
-	return len >= end && end && strcmp(container->name + len - end, name) == 0 &&
-	       (len == end || container->name[len - end - 1] == '/');
+	return *name && strcmp(container->name, name) == 0;
 }
 
 static bool has_id(const struct ky_container *container, const char *id)
@@ -99,15 +94,6 @@ static void add_names(struct ky_strbuf *text, const struct ky_containers *found,
 		ky_strbuf_addf(text, " and %zu more", n_left);
 }
 
-/* Some have no name because only root may read the files that say it. */
-static bool lacks_names(const struct ky_containers *found)
-{
-	ky_vec_foreach(&found->all, container)
-		if (!container->name[0] && geteuid() != 0)
-			return true;
-	return false;
-}
-
 static int not_one(const struct ky_containers *found, const char *name, size_t n, enum meant how,
 		   struct kymo_error *err)
 {
@@ -120,38 +106,31 @@ static int not_one(const struct ky_containers *found, const char *name, size_t n
 				   "there are %zu containers '%.64s': which one? %s", n, name,
 				   ky_strbuf_text(&text));
 	else if (found->all.len)
-		ret = ky_error_set(err, KYMO_E_NOT_FOUND,
-				   "no container '%.64s' runs; those that do: %s", name,
-				   ky_strbuf_text(&text));
+		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "no container '%.64s' runs; these do: %s",
+				   name, ky_strbuf_text(&text));
 	else
-		ret = ky_error_set(err, KYMO_E_NOT_FOUND,
-				   "no container '%.64s' runs, and no other one, as far as the "
-				   "names of control groups tell; --cgroup takes any of these",
-				   name);
-	if (!n && lacks_names(found))
-		ky_error_hint(err, "the names of docker's and others' are known to root only: "
-				   "sudo, or take the id");
+		ret = ky_error_set(
+			err, KYMO_E_NOT_FOUND,
+			"no container '%.64s' runs, and no other one, as far as the "
+			"names of control groups tell; any control group can be chosen by its path",
+			name);
 	if (n)
 		ky_error_hint(
-			err, "--cgroup takes one by its control group: see kymo list --containers");
+			err,
+			"kymo list shows the containers' control groups, which choose exactly one");
 	ky_strbuf_fini(&text);
 	return ret;
 }
 
 int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
-			struct kymo_error *err)
+			const struct ky_log *log, struct kymo_error *err)
 {
 	const struct ky_container *chosen = NULL;
 	struct ky_containers found;
 	enum meant how = NONE;
-	int ret = ky_containers_find(&found, err);
+	int ret = ky_containers_find(&found, log, err);
 	size_t n = ret < 0 ? 0 : choose(&found, name, &chosen, &how);
 
-	/* Users' homes are asked only when it is none of the system's: they may be slow. */
-	if (!ret && (!n || chosen->is_users)) {
-		ky_containers_name_users(&found);
-		n = choose(&found, name, &chosen, &how);
-	}
 	if (!ret && n != 1)
 		ret = not_one(&found, name, n, how, err);
 	else if (!ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo doctor: what the kernel offers beside tracefs events. */
-#include "cli/doctor/doctor.h"
+#include "record/doctor/doctor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo doctor: clock, CPUs, memory, disk, containers. */
-#include "cli/doctor/doctor.h"
+#include "record/doctor/doctor.h"
 
 #include <errno.h>
 #include <stdint.h>

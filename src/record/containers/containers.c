@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/containers/container-names.h"
+#include "record/containers/containers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,9 +12,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "cli/terminal/command.h"
 #include "os/file.h"
-#include "record/kernel/session.h"
+#include "record/common/cgroup.h"
 
 #define DEPTH_MAX	32
 #define PROCS_MAX_BYTES (16u << 20)
@@ -22,8 +21,6 @@
 /* Of each user, and of all. */
 #define USER_MAX  512
 #define USERS_MAX 4096
-/* For all homes. */
-#define HOMES_WAIT_MS 15000
 
 /* ---- walking --------------------------------------------------------------------------- */
 
@@ -157,7 +154,7 @@ static int count_in(struct walk *walk, const struct ky_container *container, boo
 	*is_wanted = true;
 	if (!container->is_users && walk->n_systems++ >= SYSTEMS_MAX)
 		return ky_error_set(walk->err, KYMO_E_LIMIT,
-				    "there are more than %d containers; --cgroup takes any group",
+				    "there are more than %d containers; try a control group's path",
 				    SYSTEMS_MAX);
 	if (!container->is_users)
 		return KYMO_OK;
@@ -309,7 +306,7 @@ static void join_by_id(struct ky_containers *found)
 	found->all.len = n_kept;
 }
 
-/* ---- names ------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------- */
 
 static int by_name(const void *left, const void *right)
 {
@@ -320,16 +317,23 @@ static int by_name(const void *left, const void *right)
 	return order ? order : strcmp(a->cgroup, b->cgroup);
 }
 
-static void sort(struct ky_containers *found)
+static void warn_of_user(const struct ky_container_user *user, const struct ky_log *log)
 {
-	if (found->all.len)
-		qsort(found->all.data, found->all.len, sizeof(found->all.data[0]), by_name);
+	char who[32] = "(unknown)";
+
+	if (user->uid != UINT32_MAX)
+		snprintf(who, sizeof(who), "%u", user->uid);
+	if (user->has_more)
+		ky_log_warning(log,
+			       "user %s has more than %zu containers, and the others are left out; "
+			       "each can be chosen by its control group",
+			       who, user->n_containers);
 }
 
-int ky_containers_find(struct ky_containers *found, struct kymo_error *err)
+int ky_containers_find(struct ky_containers *found, const struct ky_log *log,
+		       struct kymo_error *err)
 {
 	struct walk walk = {.found = found, .err = err};
-	struct ky_container_namer namer;
 	int ret;
 
 	*found = (struct ky_containers){KY_VEC_INIT, KY_VEC_INIT};
@@ -338,13 +342,10 @@ int ky_containers_find(struct ky_containers *found, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	join_by_id(found);
-	ky_container_namer_init(&namer);
-	ky_vec_foreach(&found->all, container) {
-		if (container->id[0] && !container->is_users)
-			ky_container_name(&namer, container);
-	}
-	ky_container_namer_fini(&namer);
-	sort(found);
+	if (found->all.len)
+		qsort(found->all.data, found->all.len, sizeof(found->all.data[0]), by_name);
+	ky_vec_foreach(&found->users, user)
+		warn_of_user(user, log);
 	return KYMO_OK;
 }
 
@@ -352,60 +353,4 @@ void ky_containers_fini(struct ky_containers *found)
 {
 	ky_vec_fini(&found->all);
 	ky_vec_fini(&found->users);
-}
-
-/* What there is to ask @user's home for, into @asked. Returns how many. */
-static size_t unnamed_of(struct ky_containers *found, const struct ky_container_user *user,
-			 struct ky_container **asked)
-{
-	size_t n = 0;
-
-	ky_vec_foreach(&found->all, container) {
-		if (container->is_users && container->uid == user->uid && container->id[0])
-			asked[n++] = container;
-	}
-	return n;
-}
-
-static void warn_of_user(const struct ky_container_user *user)
-{
-	char who[32] = "who is not known";
-
-	if (user->uid != UINT32_MAX)
-		snprintf(who, sizeof(who), "%u", user->uid);
-	if (user->has_more)
-		ky_log_warning(&ky_cli_log,
-			       "user %s has more containers than the %zu that are looked at; "
-			       "--cgroup takes any group",
-			       who, user->n_containers);
-}
-
-void ky_containers_name_users(struct ky_containers *found)
-{
-	struct ky_container *asked[USER_MAX];
-	int left_ms = HOMES_WAIT_MS;
-	size_t n_left = 0;
-
-	ky_vec_foreach(&found->users, user) {
-		size_t n = unnamed_of(found, user, asked);
-
-		warn_of_user(user);
-		if (!n || user->uid == UINT32_MAX)
-			continue;
-		if (!left_ms)
-			n_left++;
-		else if (!ky_container_ask_home(user->uid, asked, n, &left_ms))
-			ky_log_warning(
-				&ky_cli_log,
-				"the home of user %u does not answer: not all names of that user's "
-				"containers are known; their ids are",
-				user->uid);
-	}
-	if (n_left)
-		ky_log_warning(
-			&ky_cli_log,
-			"homes do not answer: %zu more users' containers are known by their ids "
-			"only",
-			n_left);
-	sort(found);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the name of a control group says: which container it is of, as runtimes name them. */
-#include "cli/containers/containers.h"
+#include "record/containers/containers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,11 +2,10 @@
 /* kymo doctor: what this machine allows, and what to do about the rest. */
 #include "cli/terminal/command.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/foreign.h"
-#include "cli/doctor/doctor.h"
+#include "record/doctor/doctor.h"
 #include "cli/terminal/json-output.h"
 
 struct doctor_options {
@@ -18,32 +17,6 @@ static const char *const status_names[] = {
 	[KY_CHECK_WARN] = "warn",
 	[KY_CHECK_FAIL] = "fail",
 };
-
-void ky_doctor_add(struct ky_doctor *doctor, const char *name, enum ky_check_status status,
-		   const char *fmt, ...)
-{
-	struct ky_check check = {.name = name, .status = status};
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(check.text, sizeof(check.text), fmt, ap);
-	va_end(ap);
-	if (ky_vec_push(&doctor->checks, check) < 0)
-		doctor->failed_memory = true;
-}
-
-void ky_doctor_advice(struct ky_doctor *doctor, const char *fmt, ...)
-{
-	struct ky_check *check;
-	va_list ap;
-
-	if (!doctor->checks.len)
-		return;
-	check = ky_vec_last(&doctor->checks);
-	va_start(ap, fmt);
-	vsnprintf(check->advice, sizeof(check->advice), fmt, ap);
-	va_end(ap);
-}
 
 static bool recording_possible(const struct ky_doctor *doctor)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The containers that run here, as their control groups have them: of docker, podman, containerd, CRI-O (kubernetes' too),
- * lxc and its kin, and systemd's machines (systemd-nspawn). Nobody is asked but files: no daemon, no other program.
+ * The containers that run here, as the names of control groups tell: docker's, podman's, containerd's and CRI-O's
+ * (kubernetes' too) by their ids, lxc's and its kin's and systemd's machines (systemd-nspawn) by their names.
  */
-#ifndef KY_CLI_CONTAINERS_H
-#define KY_CLI_CONTAINERS_H
+#ifndef KY_RECORD_CONTAINERS_H
+#define KY_RECORD_CONTAINERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,15 +12,15 @@
 
 #include <kymo/error.h>
 
+#include "base/log.h"
 #include "base/vec.h"
 
 #define KY_CONTAINER_ID_DIGITS	64
-#define KY_CONTAINER_NAME_BYTES 512 /* a kubernetes' pod's has up to 253, the other two 63 each */
+#define KY_CONTAINER_NAME_BYTES 256
 #define KY_CONTAINER_PATH_BYTES 4096
 
 struct ky_container {
-	char name
-		[KY_CONTAINER_NAME_BYTES]; /* kubernetes': NAMESPACE/POD/CONTAINER; "": not known */
+	char name[KY_CONTAINER_NAME_BYTES];   /* "": it has an id only */
 	char id[KY_CONTAINER_ID_DIGITS + 1];  /* "": it has a name only */
 	char runtime[32];		      /* "docker" */
 	char cgroup[KY_CONTAINER_PATH_BYTES]; /* a directory of the file system */
@@ -46,26 +46,21 @@ struct ky_containers {
 };
 
 /*
- * Those that are there now: all of the system's, and of users' some hundreds of each, since anybody can make any number.
- * Names of users' are left out, but for those that control groups tell. ky_containers_fini() is due in any case.
+ * The containers that run now: all of the system's, and some hundreds of each user's, since anybody can make any number;
+ * @log (may be NULL) has a warning of a user who has more. ky_containers_fini() is due in any case.
  * 0, KYMO_E_MEMORY, KYMO_E_LIMIT or what opening KY_CGROUP_ROOT fails with.
  */
-int ky_containers_find(struct ky_containers *found, struct kymo_error *err);
+int ky_containers_find(struct ky_containers *found, const struct ky_log *log,
+		       struct kymo_error *err);
 void ky_containers_fini(struct ky_containers *found);
 
 /*
- * Look for the names of users', too. That may take some seconds, as homes may be on a network. Warns of those that do not
- * answer, and of users who have more containers than were looked at.
- */
-void ky_containers_name_users(struct ky_containers *found);
-
-/*
- * The control group of the one that is called @name, or whose id begins so (with four digits or more); a user's only where
- * none of the system's is meant. As long as ky_containers_name_users() may take: not for threads that may not wait.
- * KYMO_E_NOT_FOUND, KYMO_E_INVALID (several are meant): the message names those that are there.
+ * The control group of the container whose id begins with @name (four digits or more), or that is called @name; a user's
+ * only where none of the system's is meant. @log: as above.
+ * KYMO_E_NOT_FOUND, KYMO_E_INVALID (several are meant): the message names those that run.
  */
 int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
-			struct kymo_error *err);
+			const struct ky_log *log, struct kymo_error *err);
 
 /*
  * container-groups.c: is the control group @path that of a container? What its name says goes into @to: runtime, id or

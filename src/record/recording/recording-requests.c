@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* What other processes ask of a recording: its status, a snapshot, other events, its end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/common/choice.h"
+#include "record/recording/recording-internal.h"
+#include "record/user/user-rules.h"
+
+static void add_number(struct ky_control_socket_message *answer, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	ky_control_socket_add(answer, text);
+}
+
+/* A path as others can use it. */
+static void add_path(struct ky_control_socket_message *answer, const char *path)
+{
+	char real[PATH_MAX];
+
+	ky_control_socket_add(answer, realpath(path, real) ? real : path);
+}
+
+static int answer_snapshot(struct ky_recording *recording, const char *path,
+			   struct ky_control_socket_message *answer, struct kymo_error *err)
+{
+	struct ky_recording_snapshot snapshot;
+	int ret = ky_recording_snapshot(recording, path, &snapshot, err);
+
+	if (ret < 0)
+		return ret;
+	add_path(answer, snapshot.path);
+	add_number(answer, snapshot.events);
+	add_number(answer, snapshot.bytes);
+	ky_control_socket_add(answer, snapshot.is_raw ? "raw records and events" : "events");
+	return KYMO_OK;
+}
+
+/* ---- status --------------------------------------------------------------------------- */
+
+static void add_words(struct ky_control_socket_message *answer, const char *name,
+		      const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ky_control_socket_add(answer, name);
+		ky_control_socket_add(answer, words[i]);
+	}
+}
+
+/* A rule of programs' events, and after it its conditions. */
+static void add_rule(struct ky_control_socket_message *answer, const struct ky_user_rule *rule)
+{
+	char levels[64];
+
+	ky_control_socket_add(answer, "user");
+	ky_control_socket_add(answer, rule->pattern);
+	if (rule->condition) {
+		ky_control_socket_add(answer, "filter");
+		ky_control_socket_add(answer, rule->condition);
+	}
+	if (rule->level_min > 0 || rule->level_max < 14) {
+		snprintf(levels, sizeof(levels), "%s..%s", ky_log_level_name(rule->level_min),
+			 ky_log_level_name(rule->level_max));
+		ky_control_socket_add(answer, "loglevel");
+		ky_control_socket_add(answer, levels);
+	}
+	ky_vec_foreach(&rule->exclusions, exclusion) {
+		ky_control_socket_add(answer, "exclude");
+		ky_control_socket_add(answer, *exclusion);
+	}
+}
+
+/* Pairs of words. */
+static int answer_status(const struct ky_recording *recording,
+			 struct ky_control_socket_message *answer)
+{
+	const struct ky_session_options *kernel = &recording->options.kernel;
+	const struct ky_user_rule *rule;
+
+	ky_control_socket_add(answer, "output");
+	add_path(answer, recording->options.output);
+	ky_control_socket_add(answer, "mode");
+	ky_control_socket_add(answer, recording->options.user.overwrite ? "flight" : "trace");
+	ky_control_socket_add(answer, "pid");
+	add_number(answer, (uint64_t)getpid());
+	ky_control_socket_add(answer, "start");
+	add_number(answer, (uint64_t)ky_os_clock_to_ns(ky_recording_clock(recording),
+						       recording->start_cycles));
+	add_words(answer, "kernel", kernel->events, kernel->n_events);
+	if (recording->session && !kernel->n_events && !kernel->only_probes) {
+		ky_control_socket_add(answer, "kernel");
+		ky_control_socket_add(answer, "default");
+	}
+	add_words(answer, "probe", kernel->probes, kernel->n_probes);
+	add_words(answer, "sdt", kernel->sdt, kernel->n_sdt);
+	add_words(answer, "kprobe", kernel->kprobes, kernel->n_kprobes);
+	for (size_t i = 0; recording->user && (rule = ky_user_rule_at(recording->user, i)); i++)
+		add_rule(answer, rule);
+	return KYMO_OK;
+}
+
+/* ---- changes -------------------------------------------------------------------------- */
+
+static int missing_pattern(struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_INVALID, "the request names no event");
+}
+
+/* A request's words: what to do, the pattern, and of "enable" the filter and the log levels. */
+static int change_user(struct ky_recording *recording,
+		       const struct ky_control_socket_message *request, size_t at, bool enables,
+		       struct kymo_error *err)
+{
+	struct ky_user_change change = {.enables = enables, .level_max = 14};
+	const char *filter, *levels;
+
+	change.pattern = ky_control_socket_next(request, &at);
+	filter = ky_control_socket_next(request, &at);
+	levels = ky_control_socket_next(request, &at);
+	if (!recording->user)
+		return ky_error_set(err, KYMO_E_STATE, "this recording does not record programs");
+	if (!change.pattern || !*change.pattern)
+		return missing_pattern(err);
+	if (filter && *filter)
+		change.filter = filter;
+	if (levels && *levels &&
+	    ky_user_levels_parse(levels, &change.level_min, &change.level_max) < 0)
+		return ky_error_set(err, KYMO_E_INVALID, "'%s' is no log level", levels);
+	return ky_user_change(recording->user, &change, err);
+}
+
+static int no_kernel(struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_STATE, "this recording does not record the kernel");
+}
+
+static int change_kernel(struct ky_recording *recording, const char *pattern, bool enables,
+			 struct kymo_error *err)
+{
+	if (!recording->session)
+		return no_kernel(err);
+	if (!pattern || !*pattern)
+		return missing_pattern(err);
+	return ky_session_change(recording->session, pattern, enables, err);
+}
+
+/* ---- choices -------------------------------------------------------------------------- */
+
+static int choose_ids(struct ky_recording *recording, enum ky_session_choice what, const char *text,
+		      bool adds, struct kymo_error *err)
+{
+	int32_t ids[KY_CHOICE_IDS_MAX];
+	int n = ky_choice_ids(text, what == KY_SESSION_UIDS, ids, 0);
+
+	if (n < 0)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "'%s': up to %d ids between commas are wanted", text,
+				    KY_CHOICE_IDS_MAX);
+	return ky_session_choose(recording->session, what, ids, (size_t)n, adds, err);
+}
+
+static int choose_comm(struct ky_recording *recording, const char *text, struct kymo_error *err)
+{
+	if (*text && !ky_choice_is_comm(text))
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "'%s' is no name of a thread (15 characters)", text);
+	return ky_session_choose_comm(recording->session, *text ? text : NULL, err);
+}
+
+/*
+ * A request's words: the kind of id ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; the ids or
+ * the name; of a container its control group.
+ */
+static int choose(struct ky_recording *recording, const struct ky_control_socket_message *request,
+		  size_t at, struct kymo_error *err)
+{
+	static const char *const kinds[] = {
+		[KY_SESSION_PIDS] = "pid",
+		[KY_SESSION_TIDS] = "tid",
+		[KY_SESSION_UIDS] = "uid",
+	};
+	const char *kind = ky_control_socket_next(request, &at),
+		   *how = ky_control_socket_next(request, &at);
+	const char *text = ky_control_socket_next(request, &at),
+		   *place = ky_control_socket_next(request, &at);
+	bool adds;
+
+	if (!recording->session)
+		return no_kernel(err);
+	if (!kind || !how || !text)
+		return ky_error_set(err, KYMO_E_INVALID, "the request names no process or thread");
+	adds = strcmp(how, "add") == 0;
+	if (strcmp(kind, "comm") == 0)
+		return choose_comm(recording, text, err);
+	if (strcmp(kind, "cgroup") == 0)
+		return ky_session_choose_group(recording->session, text, adds, err);
+	if (strcmp(kind, "container") == 0)
+		return ky_recording_choose_container(recording, text, place ? place : "", adds,
+						     err);
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kind, kinds[i]) == 0)
+			return choose_ids(recording, (enum ky_session_choice)i, text, adds, err);
+	return ky_error_set(err, KYMO_E_INVALID, "'%.64s' is no kind of choice", kind);
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+/* *stops: the request is to stop. */
+static int obey(struct ky_recording *recording, const struct ky_control_socket_message *request,
+		struct ky_control_socket_message *answer, bool *stops, struct kymo_error *err)
+{
+	size_t at = 0;
+	const char *word = ky_control_socket_next(request, &at);
+
+	if (!word)
+		word = "";
+	if (strcmp(word, "status") == 0)
+		return answer_status(recording, answer);
+	if (strcmp(word, "snapshot") == 0)
+		return answer_snapshot(recording, ky_control_socket_next(request, &at), answer,
+				       err);
+	if (strcmp(word, "enable") == 0)
+		return change_user(recording, request, at, true, err);
+	if (strcmp(word, "disable") == 0)
+		return change_user(recording, request, at, false, err);
+	if (strcmp(word, "enable-kernel") == 0)
+		return change_kernel(recording, ky_control_socket_next(request, &at), true, err);
+	if (strcmp(word, "disable-kernel") == 0)
+		return change_kernel(recording, ky_control_socket_next(request, &at), false, err);
+	if (strcmp(word, "choose") == 0)
+		return choose(recording, request, at, err);
+	if (strcmp(word, "stop") == 0) {
+		*stops = true;
+		return KYMO_OK;
+	}
+	return ky_error_set(err, KYMO_E_INVALID,
+			    "this recorder does not know that request; it may be of another "
+			    "version of Kymo");
+}
+
+bool ky_recording_take_request(struct ky_recording *recording)
+{
+	struct ky_control_socket_message request, answer = {.len = 0};
+	struct kymo_error err;
+	bool stops = false;
+	int ret;
+
+	if (!ky_control_socket_take(&recording->control, &request))
+		return false;
+	ky_control_socket_add(&answer, "ok");
+	ret = obey(recording, &request, &answer, &stops, &err);
+	if (ret < 0) {
+		answer.len = 0;
+		ky_control_socket_add(&answer, "error");
+		ky_control_socket_add(&answer, err.message);
+		ky_control_socket_add(&answer, err.path);
+		ky_control_socket_add(&answer, err.hint);
+	}
+	ky_control_socket_answer(&recording->control, &answer);
+	return stops;
+}

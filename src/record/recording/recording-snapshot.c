@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots of a flight recorder: of the kernel and of programs, with one clock. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "record/common/output.h"
+#include "record/recording/recording-internal.h"
+
+/* OUTPUT-snapshot-1, the first that does not exist. */
+static void choose_path(const struct ky_recording *recording,
+			struct ky_recording_snapshot *snapshot)
+{
+	size_t len = strlen(recording->options.output);
+
+	while (len > 1 && recording->options.output[len - 1] == '/')
+		len--;
+	for (int i = 1; i < INT_MAX; i++) {
+		snprintf(snapshot->path, sizeof(snapshot->path), "%.*s-snapshot-%d", (int)len,
+			 recording->options.output, i);
+		if (access(snapshot->path, F_OK) < 0)
+			return;
+	}
+}
+
+/* The events of both sides come first: the state takes longer, and newer events overwrite older ones meanwhile. */
+static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot *snapshot,
+		    struct kymo_error *err)
+{
+	struct ky_user_snapshot user = {0};
+	struct kymo_error next;
+	int ret = KYMO_OK, finished;
+
+	/* The kernel's snapshot refines the clock that both sides have. */
+	if (recording->session)
+		ret = ky_session_snapshot(recording->session, snapshot->path, err);
+	else
+		ky_recording_refine_clock(recording);
+	if (ret < 0)
+		return ret;
+	if (recording->user)
+		ret = ky_user_snapshot(recording->user, snapshot->path,
+				       ky_recording_clock(recording), &user, err);
+	finished = recording->session
+			   ? ky_session_snapshot_finish(recording->session, &snapshot->events,
+							&snapshot->bytes, &next)
+			   : KYMO_OK;
+	snapshot->events += user.events;
+	snapshot->bytes += user.bytes;
+	return ky_recording_keep_error(ret, finished, err, &next);
+}
+
+int ky_recording_snapshot(struct ky_recording *recording, const char *path,
+			  struct ky_recording_snapshot *snapshot, struct kymo_error *err)
+{
+	bool made;
+	int ret;
+
+	*snapshot = (struct ky_recording_snapshot){.is_raw = recording->session &&
+							     recording->options.kernel.raw};
+	if (!recording->options.user.overwrite)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "this recording is no flight recorder: what it records is in "
+				    "%s already",
+				    recording->options.output);
+	if (path && *path)
+		snprintf(snapshot->path, sizeof(snapshot->path), "%s", path);
+	else
+		choose_path(recording, snapshot);
+	ret = ky_output_make(snapshot->path, &made, err);
+	if (ret < 0)
+		return ret;
+	ret = copy_all(recording, snapshot, err);
+	ky_recording_set_timer(recording);
+	if (!ret && !snapshot->events)
+		ret = ky_error_set(err, KYMO_E_STATE, "nothing was recorded yet");
+	if (ret < 0 && made)
+		(void)rmdir(snapshot->path);
+	return ret;
+}
