@@ -130,7 +130,7 @@ static void put_with_option(FILE *out, const char *text)
 {
 	const char *rest, *option = option_of(text, &rest);
 
-	fputs(option, out);
+	fputs(option, out); /* lint: own text */
 	ky_cli_put_text(out, rest);
 }
 
