@@ -250,7 +250,7 @@ def test_proc_of_another_one(kymo_bin, inside, tmp_path):
         assert done.returncode == 1 and not (tmp_path / "t").exists(), done
         last = done.stderr.splitlines()[-1]
         assert "from within this pid namespace" in last and "/proc is of another pid namespace" in last
-        assert "mount -t proc" in last and "record on the host, where --container " in last
+        assert "mount -t proc" in last and "record on the host and choose this container there" in last
     # All else is recorded.
     done = inside(kymo_bin, "record", "-o", tmp_path / "t", "-k", "sched_switch", "--", "true", own_proc=False)
     assert done.returncode == 0 and "may have wrong ones: /proc is of another pid namespace" in done.stderr, done

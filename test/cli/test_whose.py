@@ -301,7 +301,7 @@ def test_control_groups_while_recording(group, recording, actor):
     other.does("sd")
     record.ctl("--add-tid", one.pid, "--remove-cgroup", group)
     refusal = record.ctl("--add-cgroup", "/no/such", code=1).err
-    assert "no control group '/no/such'; a directory below /sys/fs/cgroup" in refusal, refusal
+    assert "no control group '/no/such'; give a directory below /sys/fs/cgroup" in refusal, refusal
     one.does("se")
     assert steps(record.stop()) == {"a": 2, "b": 1, "d": 1}
 

@@ -249,8 +249,11 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 	if (is_readable[OF_FAILURE] ||
 	    (is_readable[OF_CONTROL] && ky_recording_take_request(recording)))
 		*found |= KY_RECORDING_ENDS;
+	/* A request may have asked for more of the kernel's state: its dump begins before the recording can stop. */
+	if (recording->session && is_readable[OF_CONTROL])
+		ret = ky_session_step(recording->session, err);
 	ky_recording_set_timer(recording);
-	return KYMO_OK;
+	return ret;
 }
 
 /* ---- the end -------------------------------------------------------------------------- */
