@@ -25,6 +25,7 @@ static void set_up(struct fixture *f)
 	static const struct ky_os_counter counter = {.name = "page-faults"};
 	const struct ky_counter_choice choice = {&counter, false};
 	struct ky_counters *counters = ky_counters_new(&choice, 1, 0);
+	struct ky_bpf_regions *regions = &counters->programs.regions;
 
 	memset(f, 0, sizeof(*f));
 	assert_non_null(counters);
@@ -34,12 +35,13 @@ static void set_up(struct fixture *f)
 	for (int cpu = 0; cpu < N_CPUS; cpu++)
 		for (int i = 0; i < KY_COUNTERS_MAX; i++)
 			counters->cpus[cpu].fds[i] = -1;
-	counters->program.n_slots = N_SLOTS;
-	counters->program.slot_bytes = ky_counters_slot_bytes(1);
-	counters->region_bytes = KY_COUNTERS_DATA_OFFSET + N_SLOTS * counters->program.slot_bytes;
-	counters->regions = mmap(NULL, counters->region_bytes * N_CPUS, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(counters->regions, MAP_FAILED);
+	counters->programs.n_slots = N_SLOTS;
+	counters->programs.slot_bytes = ky_counters_slot_bytes(1);
+	regions->n = N_CPUS;
+	regions->bytes = KY_COUNTERS_DATA_OFFSET + N_SLOTS * counters->programs.slot_bytes;
+	regions->at = mmap(NULL, regions->bytes * N_CPUS, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(regions->at, MAP_FAILED);
 }
 
 static void tear_down(struct fixture *f)
@@ -49,10 +51,10 @@ static void tear_down(struct fixture *f)
 
 static struct ky_counters_slot *slot_at(struct fixture *f, uint32_t cpu, uint64_t number)
 {
-	struct ky_counters *counters = f->counters;
+	struct ky_bpf_counters *programs = &f->counters->programs;
+	uint8_t *region = ky_bpf_region(&programs->regions, cpu);
 
-	return (void *)(counters->regions + cpu * counters->region_bytes + KY_COUNTERS_DATA_OFFSET +
-			number % N_SLOTS * counters->program.slot_bytes);
+	return (void *)(region + KY_COUNTERS_DATA_OFFSET + number % N_SLOTS * programs->slot_bytes);
 }
 
 /* A program begins: it has a number, and has not yet said that the reading is whole. */
@@ -61,8 +63,7 @@ static uint64_t begin(struct fixture *f, uint32_t cpu, uint32_t key, uint32_t ti
 	uint64_t number = f->next[cpu]++;
 	struct ky_counters_slot *slot = slot_at(f, cpu, number);
 
-	*(uint64_t *)(void *)(f->counters->regions + cpu * f->counters->region_bytes) =
-		f->next[cpu];
+	*(uint64_t *)ky_bpf_region(&f->counters->programs.regions, cpu) = f->next[cpu];
 	slot->number = 0;
 	slot->time_ns = time_ns;
 	slot->tid = tid;

@@ -18,7 +18,6 @@ enum {
 	BTF_STRUCT = 4,
 	BTF_UNION = 5,
 	BTF_ENUM = 6,
-	BTF_FUNC = 12,
 	BTF_FUNC_PROTO = 13,
 	BTF_VAR = 14,
 	BTF_DATASEC = 15,
@@ -229,64 +228,4 @@ bool ky_btf_know(struct ky_btf *btf, const char *text)
 			return false;
 	}
 	return true;
-}
-
-/* The byte of member @name among the @n that stand at @at; -1: there is none, or it is a bit field. */
-static int find_member(const struct sections *sections, const uint8_t *at, uint32_t n,
-		       bool has_bit_sizes, const char *name)
-{
-	for (uint32_t i = 0; i < n; i++, at += 12) {
-		uint32_t text = word(at), bits = word(at + 8);
-
-		if (text >= sections->strings_len || strcmp(sections->strings + text, name) != 0)
-			continue;
-		if (has_bit_sizes && bits >> 24)
-			return -1;
-		bits &= has_bit_sizes ? 0xffffff : UINT32_MAX;
-		return bits % 8 || bits > INT32_MAX ? -1 : (int)(bits / 8);
-	}
-	return -1;
-}
-
-/* The type of @kind called @name, and its number; NULL: there is none. */
-static const uint8_t *find_type(struct ky_btf *btf, uint32_t kind, const char *name,
-				struct sections *sections, uint32_t *number)
-{
-	uint32_t at = 0;
-
-	if (!btf->is_read)
-		read_all(btf);
-	if (!find_sections(&btf->data, sections))
-		return NULL;
-	for (*number = 1; sections->types_len - at >= 12; (*number)++) {
-		const uint8_t *type = sections->types + at;
-		uint32_t info = word(type + 4), its_kind = (info >> 24) & 31, text = word(type);
-		uint32_t behind = bytes_behind(its_kind, info & 0xffff);
-
-		if (its_kind > BTF_LAST || behind > sections->types_len - at - 12)
-			return NULL;
-		if (its_kind == kind && text < sections->strings_len &&
-		    strcmp(sections->strings + text, name) == 0)
-			return type;
-		at += 12 + behind;
-	}
-	return NULL;
-}
-
-int ky_btf_member(struct ky_btf *btf, const char *name, const char *member)
-{
-	struct sections sections;
-	uint32_t number;
-	const uint8_t *type = find_type(btf, BTF_STRUCT, name, &sections, &number);
-	uint32_t info = type ? word(type + 4) : 0;
-
-	return type ? find_member(&sections, type + 12, info & 0xffff, info >> 31, member) : -1;
-}
-
-uint32_t ky_btf_function(struct ky_btf *btf, const char *name)
-{
-	struct sections sections;
-	uint32_t number;
-
-	return find_type(btf, BTF_FUNC, name, &sections, &number) ? number : 0;
 }

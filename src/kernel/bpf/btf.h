@@ -45,10 +45,4 @@ void ky_btf_asked(const struct ky_btf *btf, struct ky_strbuf *text);
  */
 bool ky_btf_know(struct ky_btf *btf, const char *text);
 
-/* The byte at which member @member of the first struct @name lies; -1: there is none. */
-int ky_btf_member(struct ky_btf *btf, const char *name, const char *member);
-
-/* The number of function @name among all types; 0: there is none. */
-uint32_t ky_btf_function(struct ky_btf *btf, const char *name);
-
 #endif

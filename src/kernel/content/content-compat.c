@@ -16,12 +16,12 @@
 
 void ky_content_want_compat(struct ky_content *content)
 {
-	content->programs.compat = true;
+	content->options.compat = true;
 }
 
 void ky_content_want_unknown(struct ky_content *content, const bool unknown[KY_CONTENT_MAX_CALLS])
 {
-	content->programs.unknown = true;
+	content->options.unknown = true;
 	memcpy(content->unknown, unknown, sizeof(content->unknown));
 }
 
@@ -40,84 +40,78 @@ const struct ky_content_call *ky_content_call_find_compat(const char *event, boo
 							 : NULL;
 }
 
-static int update(const struct ky_content *content, uint32_t key, struct kymo_error *err)
-{
-	return content->programs.calls_map < 0
-		       ? KYMO_OK
-		       : ky_bpf_map_update(content->programs.calls_map, &key,
-					   &content->descriptors[key], err);
-}
-
 static void set_whole(struct ky_content_descriptor *to, uint8_t bit, bool on)
 {
 	to->whole = (uint8_t)(on ? to->whole | bit : to->whole & ~bit);
 }
 
-static int select_unknown(struct ky_content *content, uint8_t bit, bool on, struct kymo_error *err)
+static void select_unknown(struct ky_content *content, uint8_t bit, bool on)
 {
-	int ret = KYMO_OK;
-
-	for (uint32_t nr = 0; nr < KY_CONTENT_MAX_CALLS && !ret; nr++) {
+	for (uint32_t nr = 0; nr < KY_CONTENT_MAX_CALLS; nr++) {
 		if (!content->unknown[nr])
 			continue;
 		content->descriptors[nr].unknown = KY_CONTENT_UNKNOWN;
 		set_whole(&content->descriptors[nr], bit, on);
-		ret = update(content, nr, err);
+		ky_content_tell(content, nr);
 	}
-	return ret;
 }
 
-static int select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on,
-			 struct kymo_error *err)
+static void select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on)
 {
-	uint32_t key = KY_CONTENT_MAX_CALLS + number;
-	struct ky_content_descriptor *to = &content->descriptors[key];
-	int ret;
+	struct ky_content_descriptor *to = &content->descriptors[KY_CONTENT_MAX_CALLS + number];
 
 	set_whole(to, bit, on);
-	ret = update(content, key, err);
-	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED && !ret; i++) {
+	ky_content_tell(content, KY_CONTENT_MAX_CALLS + number);
+	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED; i++) {
 		struct ky_content_descriptor same = *to;
 
 		if (ky_content_multiplexed(i, &same) != number || !number)
 			continue;
 		content->descriptors[KY_CONTENT_MULTIPLEXED_AT + i] = same;
-		ret = update(content, KY_CONTENT_MULTIPLEXED_AT + i, err);
+		ky_content_tell(content, KY_CONTENT_MULTIPLEXED_AT + i);
 	}
-	return ret;
 }
 
-int ky_content_select_call(struct ky_content *content, const char *system, const char *event,
-			   bool on, struct kymo_error *err)
+void ky_content_select_call(struct ky_content *content, const char *system, const char *event,
+			    bool on)
 {
 	bool is_exit, ignored;
 	const struct ky_compat_call *compat = ky_compat_call_find(event, &is_exit);
 	uint8_t bit = is_exit ? KY_CONTENT_WHOLE_EXIT : KY_CONTENT_WHOLE_ENTRY;
 	const struct ky_content_call *call;
-	int ret = KYMO_OK;
 
 	if (!compat)
-		return KYMO_OK;
-	if (ky_unknown_is_system(system))
-		return select_unknown(content, bit, on, err);
+		return;
+	if (ky_unknown_is_system(system)) {
+		select_unknown(content, bit, on);
+		return;
+	}
 	if (compat->number == KY_COMPAT_UNKNOWN) {
-		for (uint16_t nr = 0; nr < KY_COMPAT_NUMBERS && !ret; nr++)
+		for (uint16_t nr = 0; nr < KY_COMPAT_NUMBERS; nr++)
 			if (nr == KY_COMPAT_UNKNOWN || !ky_compat_call_is_named(nr))
-				ret = select_number(content, nr, bit, on, err);
-		return ret;
+				select_number(content, nr, bit, on);
+		return;
 	}
 	call = on ? ky_content_call_find_compat(event, &ignored) : NULL;
 	if (call)
 		ky_content_describe(content, call, is_exit,
 				    &content->descriptors[KY_CONTENT_MAX_CALLS + compat->number]);
-	return select_number(content, compat->number, bit, on, err);
+	select_number(content, compat->number, bit, on);
 }
 
 /* ---- what waits ----------------------------------------------------------------------- */
 
+int ky_content_make_calls(struct ky_content *content, struct kymo_error *err)
+{
+	if (!content->options.compat && !content->options.unknown)
+		return KYMO_OK;
+	content->calls = calloc(content->programs.regions.n, sizeof(*content->calls));
+	return content->calls ? KYMO_OK : ky_error_nomem(err);
+}
+
 static struct call_queue *queue_of(const struct ky_content *content, uint32_t cpu)
 {
-	return content->calls && cpu < content->n_cpus ? &content->calls[cpu] : NULL;
+	return content->calls && cpu < content->programs.regions.n ? &content->calls[cpu] : NULL;
 }
 
 static const struct ky_content_descriptor *descriptor_of(const struct ky_content *content,
@@ -169,7 +163,7 @@ static struct pending *take_first(struct call_queue *queue)
 
 void ky_content_free_calls(struct ky_content *content)
 {
-	for (uint32_t cpu = 0; content->calls && cpu < content->n_cpus; cpu++)
+	for (uint32_t cpu = 0; content->calls && cpu < content->programs.regions.n; cpu++)
 		while (content->calls[cpu].first)
 			free(take_first(&content->calls[cpu]));
 	free(content->calls);
@@ -216,7 +210,5 @@ uint64_t ky_content_lost_calls(const struct ky_content *content, uint32_t cpu)
 {
 	const struct call_queue *queue = queue_of(content, cpu);
 
-	return queue && content->regions
-		       ? queue->lost + ky_content_ring_of(content, cpu)->lost_calls
-		       : 0;
+	return queue ? queue->lost + ky_content_ring_of(content, cpu)->lost_calls : 0;
 }

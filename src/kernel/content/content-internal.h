@@ -4,6 +4,7 @@
 #define KY_KERNEL_CONTENT_INTERNAL_H
 
 #include "base/hash.h"
+#include "kernel/bpf/content.h"
 #include "kernel/content/content.h"
 
 /* What waits for its call: more than that is let go, the oldest first. */
@@ -38,13 +39,9 @@ struct call_queue {
 };
 
 struct ky_content {
-	struct ky_content_programs programs;
+	struct ky_bpf_content_options options;
+	struct ky_bpf_content programs;
 	struct ky_content_descriptor descriptors[KY_CONTENT_ALL_CALLS];
-	int enter_fd, exit_fd, messages_fd, enter_link, exit_link;
-	uint8_t *regions;      /* mapped */
-	uint64_t buffer_bytes; /* of the kernel's ring */
-	uint64_t region_bytes;
-	uint32_t n_cpus;
 	struct ky_map threads; /* tid -> struct thread_queue */
 	struct pending *oldest, *newest;
 	size_t pending_bytes;
@@ -63,6 +60,8 @@ uint32_t ky_content_say_address(uint16_t family, const uint8_t *data, uint32_t l
 /* content.c: put the items that are wanted of @call's entry or exit into @to. */
 void ky_content_describe(const struct ky_content *content, const struct ky_content_call *call,
 			 bool is_exit, struct ky_content_descriptor *to);
+/* The programs, when they are loaded, see descriptor @key as it is now. */
+void ky_content_tell(struct ky_content *content, uint32_t key);
 struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uint32_t cpu);
 /*
  * content-join.c: entry @p gets the part at @place as @exit_record has it, if it was read only then. Returns @p, or what
@@ -71,7 +70,15 @@ struct ky_content_ring *ky_content_ring_of(const struct ky_content *content, uin
 struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,
 				    unsigned int place);
 
-/* content-compat.c: a call of @cpu whose record is the event. */
+/*
+ * content-multiplexed.c: @to becomes the descriptor of socketcall's @i-th call, of KY_CONTENT_MULTIPLEXED, but for what is
+ * that call's own. Returns its number; 0: there is none.
+ */
+uint32_t ky_content_multiplexed(uint32_t i, struct ky_content_descriptor *to);
+
+/* content-compat.c: a queue for the calls of each CPU, where calls are recorded. 0 or KYMO_E_MEMORY. */
+int ky_content_make_calls(struct ky_content *content, struct kymo_error *err);
+/* A call of @cpu whose record is the event. */
 void ky_content_push_call(struct ky_content *content, uint32_t cpu,
 			  const struct ky_content_record *record);
 void ky_content_free_calls(struct ky_content *content);

@@ -87,12 +87,12 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 	struct ky_content_ring *ring = ky_content_ring_of(content, cpu);
 	/* Pairs with the program's store, which the kernel's own code cannot be seen doing. */
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), tail = ring->tail;
-	uint32_t max = ky_content_record_max(content->programs.limit);
+	uint64_t mask = content->programs.regions.data_bytes - 1;
+	uint32_t max = content->programs.record_max;
 	const uint8_t *data = (const uint8_t *)ring + KY_CONTENT_DATA_OFFSET;
 
 	while (tail != head) {
-		const struct ky_content_record *record =
-			(const void *)(data + (tail & (content->programs.data_bytes - 1)));
+		const struct ky_content_record *record = (const void *)(data + (tail & mask));
 
 		/* Cannot be: but then nothing more is to be had of this region. */
 		if (record->bytes < sizeof(*record) || record->bytes > max || record->bytes % 8) {
@@ -111,7 +111,7 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 
 void ky_content_drain(struct ky_content *content)
 {
-	for (uint32_t cpu = 0; cpu < content->n_cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < content->programs.regions.n; cpu++)
 		drain_cpu(content, cpu);
 	while (content->pending_bytes > KY_CONTENT_PENDING_BYTES)
 		forget_oldest(content);

@@ -27,8 +27,8 @@
 
 #include "base/arena.h"
 #include "ctf/model/model.h"
+#include "kernel/bpf/content-layout.h"
 #include "kernel/events/content-calls.h"
-#include "kernel/content/content-program.h"
 #include "kernel/events/events.h"
 #include "kernel/process/thread-ids.h"
 
@@ -64,11 +64,12 @@ bool ky_content_has_buffers(const struct ky_content *content);
 /* NULL is fine. */
 void ky_content_free(struct ky_content *content);
 
-/* Event @event of tracefs's system `syscalls` is recorded. */
+/* Event @event of tracefs's system `syscalls` is recorded. While recording: before the event is switched on. */
 void ky_content_select(struct ky_content *content, const char *event);
-/* The same while recording, before the event is switched on. 0 or KYMO_E_IO. */
-int ky_content_select_now(struct ky_content *content, const char *event, struct kymo_error *err);
-/* 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED, KYMO_E_MEMORY, KYMO_E_IO. */
+/*
+ * 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED (the kernel lacks something, or the build had no clang), KYMO_E_MEMORY,
+ * KYMO_E_IO.
+ */
 int ky_content_load(struct ky_content *content, struct kymo_error *err);
 int ky_content_attach(struct ky_content *content, struct kymo_error *err);
 void ky_content_detach(struct ky_content *content);
@@ -80,9 +81,9 @@ void ky_content_detach(struct ky_content *content);
  */
 void ky_content_want_compat(struct ky_content *content);
 void ky_content_want_unknown(struct ky_content *content, const bool unknown[KY_CONTENT_MAX_CALLS]);
-/* Such an event, of @system, is recorded from now on, or (@on false) no more. 0 or KYMO_E_IO. */
-int ky_content_select_call(struct ky_content *content, const char *system, const char *event,
-			   bool on, struct kymo_error *err);
+/* Such an event, of @system, is recorded from now on, or (@on false) no more. */
+void ky_content_select_call(struct ky_content *content, const char *system, const char *event,
+			    bool on);
 /* What content @event has: the 64-bit call's. NULL: none. */
 const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit);
 /* The recording begins: calls before @from_ns are left out. */

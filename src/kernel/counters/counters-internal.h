@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "kernel/counters/counters-program.h"
+#include "kernel/bpf/counters.h"
 #include "kernel/counters/counters.h"
 
 #define KY_COUNTERS_GAPS_MAX	   16
@@ -50,19 +50,17 @@ struct ky_counters_cpu {
 
 struct ky_counters_link {
 	uint32_t key;
-	int program_fd, fd;
+	int fd;
 };
 
 struct ky_counters {
 	struct ky_counter_choice choices[KY_COUNTERS_MAX];
 	size_t n;
-	struct ky_counters_program program;
+	struct ky_bpf_counters programs;
 	uint64_t ring_bytes;
 	KY_VEC(struct ky_counters_link) links;
 	uint32_t n_cpus;
 	struct ky_counters_cpu *cpus;
-	uint8_t *regions; /* mapped */
-	uint64_t region_bytes;
 	char cpu_list[KY_COUNTERS_CPU_LIST_BYTES]; /* as of the last look */
 	struct ky_map threads; /* tid, or IDLE_KEY() -> struct ky_counters_queue */
 	struct ky_counters_reading *unused;

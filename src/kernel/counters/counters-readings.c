@@ -174,8 +174,8 @@ static void push(struct ky_counters *counters, uint32_t number, const struct ky_
 static const struct ky_counters_slot *slot_of(const struct ky_counters *counters, uint32_t cpu,
 					      uint64_t number)
 {
-	const struct ky_counters_program *p = &counters->program;
-	const uint8_t *region = counters->regions + cpu * counters->region_bytes;
+	const struct ky_bpf_counters *p = &counters->programs;
+	const uint8_t *region = ky_bpf_region(&p->regions, cpu);
 
 	return (const void *)(region + KY_COUNTERS_DATA_OFFSET +
 			      (number & (p->n_slots - 1)) * (uint64_t)p->slot_bytes);
@@ -214,7 +214,7 @@ static uint64_t next_time(const struct ky_counters *counters, uint32_t number)
 
 static void begin_drain(struct ky_counters *counters, uint32_t number)
 {
-	const uint8_t *region = counters->regions + number * counters->region_bytes;
+	const uint8_t *region = ky_bpf_region(&counters->programs.regions, number);
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
 	uint32_t n_gaps = 0;
 
@@ -229,9 +229,9 @@ static void begin_drain(struct ky_counters *counters, uint32_t number)
 			cpu->gaps[n_gaps++] = cpu->gaps[i];
 	}
 	cpu->n_gaps = n_gaps;
-	if (cpu->head - cpu->next > counters->program.n_slots) {
+	if (cpu->head - cpu->next > counters->programs.n_slots) {
 		note_loss(counters, number);
-		cpu->next = cpu->head - counters->program.n_slots;
+		cpu->next = cpu->head - counters->programs.n_slots;
 	}
 }
 
@@ -262,7 +262,7 @@ static bool drain_cpu(struct ky_counters *counters, uint32_t number, uint64_t un
  */
 void ky_counters_drain(struct ky_counters *counters)
 {
-	bool any = counters->regions != NULL;
+	bool any = counters->programs.regions.at != NULL;
 
 	for (uint32_t cpu = 0; any && cpu < counters->n_cpus; cpu++)
 		begin_drain(counters, cpu);

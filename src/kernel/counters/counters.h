@@ -3,7 +3,7 @@
  * Perf counters of kernel events: what a counter said when the event happened.
  *
  * The kernel's ring has none. A BPF program at each event's tracepoint reads the counters, just before the
- * kernel writes the event, and leaves them, with thread and time, in memory of ours (counters-program.h); the
+ * kernel writes the event, and leaves them, with thread and time, in memory of ours (kernel/bpf/counters-layout.h); the
  * converter asks for them when it writes the event.
  *
  * **What belongs to what.** A reading is older than its event, of the same thread and kind, and between the two
@@ -34,9 +34,9 @@
 
 #include <kymo/error.h>
 
+#include "kernel/bpf/counters-layout.h"
 #include "os/counter.h"
 
-#define KY_COUNTERS_MAX		 8
 #define KY_COUNTERS_NAME_BYTES	 64
 #define KY_COUNTERS_OF_SYS_ENTER 0x10000u
 #define KY_COUNTERS_OF_SYS_EXIT	 0x10001u

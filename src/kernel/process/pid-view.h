@@ -16,13 +16,14 @@
 #include <kymo/error.h>
 
 #include "base/hash.h"
+#include "kernel/bpf/pids.h"
 
 /* Zeros: both are the same. */
 struct ky_pid_view {
 	bool is_foreign; /* ids differ */
 	bool is_blind; /* they differ, but which are which is not known: all are taken as they are */
 	uint32_t level; /* how many namespaces are around this one */
-	int program;	/* its descriptor */
+	struct ky_bpf_pids *program;
 	pthread_mutex_t lock;
 	struct ky_map kernel_of, own_of;
 };

@@ -8,35 +8,11 @@
 
 #include <stdint.h>
 
+#include "kernel/bpf/thread-ids-layout.h"
 #include "kernel/process/proc.h"
 
 /* The inode number of the first pid namespace, since Linux 3.8. */
 #define KY_NS_FIRST_PID 0xeffffffcu
-
-/* Of namespaces. */
-enum {
-	KY_NS_CGROUP,
-	KY_NS_IPC,
-	KY_NS_MNT,
-	KY_NS_NET,
-	KY_NS_PID,
-	KY_NS_TIME,
-	KY_NS_USER,
-	KY_NS_UTS,
-	KY_NS_KINDS,
-};
-
-/*
- * Whose a thread is and where it lives. The order of the first eight is that of the kernel's struct
- * cred; content-task.c writes all of it.
- */
-struct ky_thread_ids {
-	uint32_t uid, gid, suid, sgid, euid, egid, fsuid, fsgid;
-	uint32_t ns[KY_NS_KINDS]; /* inode numbers; 0: not known */
-	uint64_t cgroup;	  /* version 2: its id, which is its directory's inode number */
-	/* What its own pid namespace calls it, its process, and its parent's; 0: not known, or outside. */
-	int32_t vtid, vpid, vppid, reserved;
-};
 
 /* As /proc has them now. 0, or KYMO_E_NOT_FOUND: it has ended; *ids is as it was. */
 int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky_thread_ids *ids);

@@ -74,7 +74,8 @@ static void check_bpf(struct ky_doctor *doctor)
 	if (!content)
 		return;
 	if (ky_content_load(content, &err) < 0) {
-		ky_doctor_add(doctor, "bpf", KY_CHECK_WARN, "no --syscall-content: %s",
+		ky_doctor_add(doctor, "bpf", KY_CHECK_WARN,
+			      "no --syscall-content, 32-bit system calls or counters: %s",
 			      err.message);
 		ky_doctor_advice(doctor, "%s", err.hint);
 	} else {

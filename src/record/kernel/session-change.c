@@ -24,9 +24,8 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 	if (source->hidden)
 		return enables;
 	if (source->of_bpf) {
-		ret = ky_content_select_call(session->content, source->system, source->event,
-					     enables, err);
-		return ret < 0 ? ret : 1;
+		ky_content_select_call(session->content, source->system, source->event, enables);
+		return 1;
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
 	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);

@@ -197,7 +197,7 @@ int ky_session_add_event(struct ky_session *session, struct ky_event_source *sou
 				   source->name,
 				   ky_unknown_is_system(source->system) ? "unknown" : "32-bit");
 	else if (session->content && strcmp(source->system, "syscalls") == 0)
-		ret = ky_content_select_now(session->content, source->event, err);
+		ky_content_select(session->content, source->event);
 	if (!ret)
 		ret = add_event(session, source, &id, &text, err);
 	if (!ret)

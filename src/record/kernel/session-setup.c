@@ -171,15 +171,12 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 }
 
 /* Now that filters are known: what is true of none is not recorded. */
-static int enable_calls(struct ky_session *session, struct kymo_error *err)
+static void enable_calls(struct ky_session *session)
 {
-	int ret = KYMO_OK;
-
 	ky_vec_foreach(&session->catalogue.events, source)
-		if (!ret && source->of_bpf && source->selected && !source->never)
-			ret = ky_content_select_call(session->content, source->system,
-						     source->event, true, err);
-	return ret;
+		if (source->of_bpf && source->selected && !source->never)
+			ky_content_select_call(session->content, source->system, source->event,
+					       true);
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */
@@ -196,7 +193,7 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 	if (!ret)
 		ret = ky_session_choose_threads(session, err);
 	if (!ret && ky_session_has_calls(session))
-		ret = enable_calls(session, err);
+		enable_calls(session);
 	/* Before the events: content and counters are then there before the event is in the ring. */
 	if (!ret && session->content)
 		ret = ky_content_attach(session->content, err);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A build without clang, bpftool or libbpf has these functions in the place of the BPF programs and their loader: each
+ * fails and says why.
+ */
+#include "base/error.h"
+#include "kernel/bpf/content.h"
+#include "kernel/bpf/counters.h"
+#include "kernel/bpf/pids.h"
+
+static int absent(struct kymo_error *err)
+{
+	int code =
+		ky_error_set(err, KYMO_E_UNSUPPORTED, "this kymo was built without BPF programs");
+
+	ky_error_hint(err, "install clang, bpftool and libbpf-dev, and build kymo again");
+	return code;
+}
+
+int ky_bpf_content_load(struct ky_bpf_content *content,
+			const struct ky_bpf_content_options *options, struct kymo_error *err)
+{
+	(void)options;
+	*content = (struct ky_bpf_content){0};
+	return absent(err);
+}
+
+void ky_bpf_content_unload(struct ky_bpf_content *content)
+{
+	(void)content;
+}
+
+int ky_bpf_content_attach(struct ky_bpf_content *content, struct kymo_error *err)
+{
+	(void)content;
+	return absent(err);
+}
+
+void ky_bpf_content_detach(struct ky_bpf_content *content)
+{
+	(void)content;
+}
+
+int ky_bpf_counters_load(struct ky_bpf_counters *counters,
+			 const struct ky_bpf_counters_options *options, struct kymo_error *err)
+{
+	(void)options;
+	*counters = (struct ky_bpf_counters){0};
+	return absent(err);
+}
+
+void ky_bpf_counters_unload(struct ky_bpf_counters *counters)
+{
+	(void)counters;
+}
+
+int ky_bpf_counters_set(struct ky_bpf_counters *counters, uint32_t cpu, size_t i, int fd,
+			struct kymo_error *err)
+{
+	(void)counters, (void)cpu, (void)i, (void)fd;
+	return absent(err);
+}
+
+int ky_bpf_counters_attach(struct ky_bpf_counters *counters, const char *tracepoint, uint32_t key,
+			   struct kymo_error *err)
+{
+	(void)counters, (void)tracepoint, (void)key;
+	return absent(err);
+}
+
+int ky_bpf_pids_load(struct ky_bpf_pids **pids, struct kymo_error *err)
+{
+	*pids = NULL;
+	return absent(err);
+}
+
+void ky_bpf_pids_unload(struct ky_bpf_pids *pids)
+{
+	(void)pids;
+}
+
+int ky_bpf_pids_read(struct ky_bpf_pids *pids, struct kymo_error *err)
+{
+	(void)pids;
+	return absent(err);
+}
