@@ -95,7 +95,7 @@ kill $a
 land
 """ + nothing_left())
     assert set(names(done.traces()[0])) == {"shop:depth"}
-    for message in ("say what is to be changed", "'shop:*' is all of a provider", "no_such",
+    for message in ("say what is to be changed", "'shop:*' matches all events of a provider", "no_such",
                     "'LOUD' is no log level", "does not record the kernel",
                     "no recording 'nobody' is running", "are about --enable-event"):
         assert message in done.err, message

@@ -29,17 +29,28 @@ struct convert_options {
 	bool csv_raw;
 };
 
-/* One format: how its sink is made. */
+/* What a format is, and which options say something about it. */
+enum {
+	FORMAT_IS_DIRECTORY = 1 << 0,
+	FORMAT_IS_TABLE = 1 << 1, /* this entry is for the case that columns are named */
+	FORMAT_HAS_FIELDS = 1 << 2,
+	FORMAT_HAS_STYLE = 1 << 3, /* names, colours, times as people read them */
+	FORMAT_IS_CSV = 1 << 4,
+};
+
 struct format {
 	const char *name;
-	uint32_t ctf_major; /* a directory that holds a CTF trace; 0: none */
-	/*
-	 * Lines, one after the other: several may be made at once (cli/reading/lines.h). NULL: other. CSV has
-	 * both: a table is lines, a directory is opened.
-	 */
+	unsigned int flags;
+	/* Lines, one after the other: several sinks may make them at once (cli/reading/lines.h). NULL: see open. */
 	struct ky_sink *(*lines)(const struct convert_options *options, int fd);
+	/* What stands before the lines; NULL: nothing. */
+	int (*begin)(const struct ky_trace_set *set, const struct convert_options *options, int fd,
+		     struct kymo_error *err);
+	/* One sink for all, and how events get to it. */
 	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
 		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
+	int (*write)(const struct ky_trace_set *set, const struct convert_options *options,
+		     struct ky_thread_pool *pool, struct ky_sink *sink, struct kymo_error *err);
 };
 
 static const struct ky_option_def convert_option_defs[] = {
@@ -116,6 +127,12 @@ static struct ky_sink *csv_lines(const struct convert_options *options, int fd)
 	return ky_csv_table_sink_new(csv_columns(options), options->csv_raw, fd);
 }
 
+static int begin_csv(const struct ky_trace_set *set, const struct convert_options *options, int fd,
+		     struct kymo_error *err)
+{
+	return ky_csv_table_begin(set, csv_columns(options), options->csv_raw, fd, err);
+}
+
 static int open_ctf(const struct ky_trace_set *set, const struct ky_output *output, uint32_t major,
 		    struct ky_sink **sink, struct kymo_error *err)
 {
@@ -161,27 +178,6 @@ static int open_perfetto(const struct ky_trace_set *set, const struct convert_op
 {
 	(void)options;
 	return ky_perfetto_sink_open(set, output->fd, sink, err);
-}
-
-static const struct format formats[] = {
-	{"text", 0, text_lines, NULL},	      {"json", 0, json_lines, NULL},
-	{"csv", 0, csv_lines, open_csv},      {"ctf1.8", 1, NULL, open_ctf1},
-	{"ctf2", 2, NULL, open_ctf2},	      {"details", 0, NULL, open_details},
-	{"perfetto", 0, NULL, open_perfetto},
-};
-
-static const struct format *find_format(const char *name)
-{
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		if (strcmp(formats[i].name, name) == 0)
-			return &formats[i];
-	}
-	return NULL;
-}
-
-static bool is_directory(const struct format *format, const struct convert_options *options)
-{
-	return format->ctf_major || (format->open == open_csv && !csv_columns(options));
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -241,14 +237,11 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		.gmt = options->text.clock_gmt,
 	};
 	struct ky_drain drain = drain_for(set, options);
+	int ret =
+		maker->format->begin ? maker->format->begin(set, options, maker->fd, err) : KYMO_OK;
 
-	if (maker->format->lines == csv_lines) {
-		int ret = ky_csv_table_begin(set, csv_columns(options), options->csv_raw, maker->fd,
-					     err);
-
-		if (ret < 0)
-			return ret;
-	}
+	if (ret < 0)
+		return ret;
 	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
 }
 
@@ -278,6 +271,14 @@ static int convert_to_csv_files(const struct ky_trace_set *set,
 	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
 }
 
+static int convert_to_ctf(const struct ky_trace_set *set, const struct convert_options *options,
+			  struct ky_thread_pool *pool, struct ky_sink *sink, struct kymo_error *err)
+{
+	return ky_cli_streams_apart(&options->select)
+		       ? ky_cli_convert_ctf(set, &options->select, &options->text, pool, sink, err)
+		       : convert_events(set, options, pool, sink, err);
+}
+
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
 			   const struct convert_options *options, const struct ky_output *output,
 			   struct ky_thread_pool *pool, struct kymo_error *err)
@@ -287,14 +288,42 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 
 	if (ret < 0)
 		return ret;
-	if (format->ctf_major && ky_cli_streams_apart(&options->select))
-		ret = ky_cli_convert_ctf(set, &options->select, &options->text, pool, sink, err);
-	else if (format->open == open_csv)
-		ret = convert_to_csv_files(set, options, pool, sink, err);
-	else
-		ret = convert_events(set, options, pool, sink, err);
+	ret = format->write(set, options, pool, sink, err);
 	ky_sink_free(sink);
 	return ret;
+}
+
+/* ---- the formats -------------------------------------------------------------------------- */
+
+static const struct format formats[] = {
+	{.name = "text", .flags = FORMAT_HAS_FIELDS | FORMAT_HAS_STYLE, .lines = text_lines},
+	{.name = "json", .lines = json_lines},
+	{.name = "csv",
+	 .flags = FORMAT_IS_CSV | FORMAT_HAS_FIELDS | FORMAT_IS_TABLE,
+	 .lines = csv_lines,
+	 .begin = begin_csv},
+	{.name = "csv",
+	 .flags = FORMAT_IS_CSV | FORMAT_HAS_FIELDS | FORMAT_IS_DIRECTORY,
+	 .open = open_csv,
+	 .write = convert_to_csv_files},
+	{.name = "ctf1.8",
+	 .flags = FORMAT_IS_DIRECTORY,
+	 .open = open_ctf1,
+	 .write = convert_to_ctf},
+	{.name = "ctf2", .flags = FORMAT_IS_DIRECTORY, .open = open_ctf2, .write = convert_to_ctf},
+	{.name = "details", .open = open_details, .write = convert_events},
+	{.name = "perfetto", .open = open_perfetto, .write = convert_events},
+};
+
+static const struct format *find_format(const struct convert_options *options)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		bool fits = !(formats[i].flags & FORMAT_IS_TABLE) || csv_columns(options);
+
+		if (fits && strcmp(formats[i].name, options->to) == 0)
+			return &formats[i];
+	}
+	return NULL;
 }
 
 static int convert_events_to(const struct ky_trace_set *set, const struct format *format,
@@ -307,7 +336,7 @@ static int convert_events_to(const struct ky_trace_set *set, const struct format
 
 	if (ret < 0)
 		return ret;
-	if (format->lines && !is_directory(format, options))
+	if (format->lines)
 		ret = convert_to_lines(set, &maker, pool, err);
 	else
 		ret = convert_to_sink(set, format, options, output, pool, err);
@@ -340,7 +369,7 @@ static int convert_set(const struct ky_trace_set *set, const struct format *form
 	struct ky_output output;
 	int ret;
 
-	if (is_directory(format, options))
+	if (format->flags & FORMAT_IS_DIRECTORY)
 		ret = ky_output_directory(&output, options->output, err);
 	else
 		ret = ky_output_file(&output, options->output, err);
@@ -354,19 +383,18 @@ static int convert_set(const struct ky_trace_set *set, const struct format *form
 static int check_options(const struct ky_command *command, const struct format *format,
 			 const struct convert_options *options)
 {
-	bool is_text = format->lines == text_lines;
-
-	if (options->words.fields.len && !is_text && format->open != open_csv)
+	if (options->words.fields.len && !(format->flags & FORMAT_HAS_FIELDS))
 		return ky_cli_usage(command, "--fields goes with --to csv and --to text only");
-	if (options->csv_raw && format->open != open_csv)
+	if (options->csv_raw && !(format->flags & FORMAT_IS_CSV))
 		return ky_cli_usage(command, "--csv-raw goes with --to csv only");
-	if ((options->words.names.len || options->words.color) && !is_text)
+	if ((options->words.names.len || options->words.color) &&
+	    !(format->flags & FORMAT_HAS_STYLE))
 		return ky_cli_usage(command, "--%s goes with --to text only",
 				    options->words.color ? "color" : "names");
-	if (is_directory(format, options) && is_stdout(options))
-		return ky_cli_usage(command, "--to %s makes a directory: name it with -o%s",
-				    format->name,
-				    format->ctf_major ? "" : ", or choose --fields for one table");
+	if (format->flags & FORMAT_IS_DIRECTORY && is_stdout(options))
+		return ky_cli_usage(
+			command, "--to %s makes a directory: name it with -o%s", format->name,
+			format->flags & FORMAT_IS_CSV ? ", or choose --fields for one table" : "");
 	return 0;
 }
 
@@ -382,14 +410,14 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 		return ky_cli_usage(
 			command, "to which format? --to text, json, csv, ctf1.8, ctf2, perfetto or "
 				 "details");
-	format = find_format(options->to);
+	format = find_format(options);
 	if (!format)
 		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
 	if (check_options(command, format, options))
 		return KY_EXIT_USAGE;
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
-	if (format->lines == text_lines)
+	if (format->flags & FORMAT_HAS_STYLE)
 		ret = ky_cli_text_style(&options->words, is_stdout(options), &options->text, &err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);

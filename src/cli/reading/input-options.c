@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/reading/input-options.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
-#include "cli/reading/raw-input.h"
+#include "cli/terminal/command.h"
+#include "import/import.h"
 #include "store/clocks.h"
+
+/* What was imported stays until the program ends: who reads it knows its addresses. */
+static struct ky_import imports = KY_IMPORT_INIT;
+
+static void free_imports(void)
+{
+	ky_import_fini(&imports);
+}
+
+static int import(char **paths, int n_paths, const struct ky_input_options *options,
+		  struct ky_trace_options *to, struct kymo_error *err)
+{
+	static bool is_registered;
+	int ret;
+
+	if (!is_registered)
+		is_registered = atexit(free_imports) == 0;
+	ret = ky_import_paths(&imports, paths, (size_t)n_paths, &ky_cli_log, options->tell_raw,
+			      err);
+	to->scratch = imports.places.data;
+	to->n_scratch = imports.places.len;
+	return ret;
+}
 
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		const struct ky_input_options *options, bool merge, struct kymo_error *err)
@@ -14,7 +40,7 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};
-	int ret = ky_cli_convert_raw(args, n_args, options->tell_raw, &trace_options, err);
+	int ret = import(args, n_args, options, &trace_options, err);
 
 	if (ret < 0)
 		return ret;

@@ -89,7 +89,7 @@ static int check_content(const struct ky_session *session, struct ky_strbuf *tex
 /* Of "local [x86-tsc] mono", the one in brackets. */
 static void choose_clock(struct ky_session *session, const char *text)
 {
-	struct ky_os_clock *clock = &session->clock;
+	struct ky_os_clock *clock = &session->kernel.clock;
 	bool tsc = strstr(text, "[x86-tsc]");
 
 	/* The machine's rate is what it was. Its counter's zero was another. */
@@ -99,7 +99,7 @@ static void choose_clock(struct ky_session *session, const char *text)
 	clock->description = "The clock of the boot before, from about its beginning";
 	clock->offset_s = clock->offset_cycles = 0;
 	clock->precision_ns = 0;
-	memcpy(clock->uuid, session->uuid, sizeof(clock->uuid));
+	memcpy(clock->uuid, session->kernel.uuid, sizeof(clock->uuid));
 }
 
 static int open_instance(struct ky_session *session, const char *dir, struct kymo_error *err)
@@ -127,7 +127,7 @@ static int open_instance(struct ky_session *session, const char *dir, struct kym
 	}
 	if (!ret) {
 		kib = strtoull(ky_strbuf_text(&text), NULL, 10);
-		session->page_bytes = (uint32_t)(kib >= 1 && kib <= 1024 ? kib : 4) * 1024;
+		session->kernel.page_bytes = (uint32_t)(kib >= 1 && kib <= 1024 ? kib : 4) * 1024;
 	}
 	ky_strbuf_fini(&text);
 	return ret;
@@ -138,17 +138,18 @@ static int select_all(struct ky_session *session, struct kymo_error *err)
 {
 	/* What programs and the kernel wrote as text: no event that can be recorded, but it may be there. */
 	static const char *const others[] = {"print", "function"};
-	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
+	int ret = ky_catalogue_load(&session->kernel.catalogue, &session->fs, err);
 
 	if (!ret)
-		ret = ky_catalogue_select_rule(&session->catalogue, "*", err);
+		ret = ky_catalogue_select_rule(&session->kernel.catalogue, "*", err);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && ret >= 0; i++) {
 		char path[200];
 
 		snprintf(path, sizeof(path), "%s/events/ftrace/%s/format", session->fs.path,
 			 others[i]);
 		if (access(path, R_OK) == 0 &&
-		    ky_catalogue_add(&session->catalogue, "ftrace", others[i], others[i], true) < 0)
+		    ky_catalogue_add(&session->kernel.catalogue, "ftrace", others[i], others[i],
+				     true) < 0)
 			ret = ky_error_nomem(err);
 	}
 	return ret < 0 ? ret : KYMO_OK;
@@ -165,7 +166,8 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_block_writer_open(&session->blocks, KY_BLOCK_BYTES, err);
 	return ret < 0 ? ret
-		       : ky_store_open(session->store, &ky_raw_state_place, &session->packets, err);
+		       : ky_store_open(session->store, &ky_raw_state_place,
+				       &session->kernel.packets, err);
 }
 
 /* The time of the first page of all: packets begin there. */
@@ -177,17 +179,18 @@ static void find_start(struct ky_session *session)
 	ky_vec_foreach(&session->cpus, cpu) {
 		int fd;
 
-		snprintf(path, sizeof(path), "%s/raw/cpu%u", session->output, (*cpu)->convert.cpu);
+		snprintf(path, sizeof(path), "%s/raw/cpu%u", session->output,
+			 (*cpu)->kernel.convert.cpu);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		if (pread(fd, &time, sizeof(time), session->page_layout.time_offset) ==
+		if (pread(fd, &time, sizeof(time), session->kernel.page_layout.time_offset) ==
 			    (ssize_t)sizeof(time) &&
 		    time < first)
 			first = time;
 		close(fd);
 	}
-	session->start_cycles = first == UINT64_MAX ? 0 : first;
+	session->kernel.start_cycles = first == UINT64_MAX ? 0 : first;
 }
 
 static int prepare(struct ky_session *session, const char *dir, struct kymo_error *err)
@@ -195,7 +198,7 @@ static int prepare(struct ky_session *session, const char *dir, struct kymo_erro
 	int ret = ky_tracefs_open(&session->fs, err);
 
 	if (!ret)
-		ret = ky_session_make_uuid(session, err);
+		ret = ky_kernel_trace_make_uuid(&session->kernel, err);
 	if (!ret)
 		ret = open_instance(session, dir, err);
 	if (!ret)
@@ -203,9 +206,9 @@ static int prepare(struct ky_session *session, const char *dir, struct kymo_erro
 	if (!ret)
 		ret = ky_session_init_convert(session, err);
 	if (!ret)
-		ret = ky_session_build_model(session, err);
+		ret = ky_kernel_trace_build(&session->kernel, err);
 	if (!ret)
-		session->clock_class->is_unix_epoch = false;
+		session->kernel.clock_class->is_unix_epoch = false;
 	return ret;
 }
 
@@ -216,7 +219,7 @@ static int take_pages(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_open_cpus(session, err);
 	if (!ret)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	/* From here on, what is there stays. */
 	session->started = !ret;
 	if (!ret)
@@ -227,7 +230,7 @@ static int take_pages(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_raw_count(session, err);
 	if (!ret)
-		ret = ky_raw_finish(session, session->start_cycles, err);
+		ret = ky_raw_finish(session, session->kernel.start_cycles, err);
 	return ret;
 }
 

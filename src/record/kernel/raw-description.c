@@ -64,9 +64,9 @@ static bool take_nice(struct ky_raw_replay *replay, const char *line)
 	struct ky_thread *thread;
 	int tid, nice;
 
-	if (!replay->session->has_threads || sscanf(line, "nice %d %d", &tid, &nice) != 2)
+	if (!replay->kernel.has_threads || sscanf(line, "nice %d %d", &tid, &nice) != 2)
 		return false;
-	thread = ky_map_get(&replay->session->threads.map, (uint32_t)tid);
+	thread = ky_map_get(&replay->kernel.threads.map, (uint32_t)tid);
 	if (thread)
 		thread->nice = nice;
 	return thread != NULL;
@@ -77,39 +77,34 @@ static bool take_thread(struct ky_raw_replay *replay, const char *line)
 	struct ky_thread thread = {0};
 	int at = 0;
 
-	if (!replay->session->has_threads ||
+	if (!replay->kernel.has_threads ||
 	    sscanf(line, "thread %d %d %d %d %n", &thread.tid, &thread.pid, &thread.ppid,
 		   &thread.prio, &at) != 4 ||
 	    !at || !take_hex(line + at, (uint8_t *)thread.comm, KY_COMM_BYTES))
 		return false;
 	thread.nice = ky_thread_nice(thread.prio, 0);
-	return ky_threads_put(&replay->session->threads, &thread) == 0;
+	return ky_threads_put(&replay->kernel.threads, &thread) == 0;
 }
 
 static bool take_cpu(struct ky_raw_replay *replay, const char *line)
 {
-	struct ky_session *session = replay->session;
-	struct ky_session_cpu *cpu;
+	struct ky_kernel_trace *kernel = &replay->kernel;
+	struct ky_kernel_cpu *cpu;
 	unsigned int number;
 	uint64_t lost;
 	int online;
 
 	if (sscanf(line, "cpu %u %d %" SCNu64, &number, &online, &lost) != 3 || number >= CPU_MAX ||
-	    session->cpus.len >= CPU_MAX)
+	    kernel->cpus.len >= CPU_MAX)
 		return false;
-	cpu = calloc(1, sizeof(*cpu));
-	if (!cpu || ky_vec_push(&session->cpus, cpu) < 0) {
+	cpu = malloc(sizeof(*cpu));
+	if (!cpu || ky_vec_push(&kernel->cpus, cpu) < 0) {
 		free(cpu);
 		return false;
 	}
-	cpu->session = session;
-	cpu->stream = cpu->raw_fd = cpu->ring.fd = cpu->raw_flight.fd = -1;
-	cpu->ring.pipe[0] = cpu->ring.pipe[1] = -1;
+	ky_kernel_cpu_init(cpu, kernel, number);
 	cpu->online = online != 0;
 	cpu->raw_lost = lost;
-	cpu->convert.convert = &session->convert;
-	cpu->convert.cpu = number;
-	cpu->convert.data = cpu;
 	return true;
 }
 
@@ -150,7 +145,7 @@ static bool take_header(struct ky_raw_replay *replay, const char *line)
 
 static bool take_event(struct ky_raw_replay *replay, const char *line)
 {
-	struct ky_catalogue *catalogue = &replay->session->catalogue;
+	struct ky_catalogue *catalogue = &replay->kernel.catalogue;
 	char system[KY_EVENT_NAME_BYTES], event[KY_EVENT_NAME_BYTES], name[KY_EVENT_NAME_BYTES];
 	struct ky_event_source source = {0};
 	const char *format, *filter;
@@ -183,19 +178,19 @@ static bool take_event(struct ky_raw_replay *replay, const char *line)
 }
 
 /* What names in the events' formats are worth: checked here, used when the model is built. */
-static bool take_constant(struct ky_session *session, const char *line)
+static bool take_constant(struct ky_kernel_trace *kernel, const char *line)
 {
 	char name[256];
 	int64_t value;
 	int end = 0;
 
-	if (!session->has_constants ||
+	if (!kernel->has_constants ||
 	    sscanf(line, "constant %255[A-Za-z0-9_] %" SCNd64 "%n", name, &value, &end) != 2 ||
 	    line[end] != '\0')
 		return false;
-	ky_strbuf_adds(&session->constants, line);
-	ky_strbuf_addc(&session->constants, '\n');
-	return !ky_strbuf_failed(&session->constants);
+	ky_strbuf_adds(&kernel->constants, line);
+	ky_strbuf_addc(&kernel->constants, '\n');
+	return !ky_strbuf_failed(&kernel->constants);
 }
 
 static bool starts(const char *line, const char *word)
@@ -204,12 +199,12 @@ static bool starts(const char *line, const char *word)
 }
 
 /* The recorder's own threads: two at least. */
-static bool take_own(struct ky_session *session, const char *line)
+static bool take_own(struct ky_kernel_trace *kernel, const char *line)
 {
 	int n = 0, at = 0;
 
 	while (n < KY_CONVERT_OWN_TIDS &&
-	       sscanf(line, "%d%n", &session->convert.own_tids[n], &at) == 1) {
+	       sscanf(line, "%d%n", &kernel->convert.own_tids[n], &at) == 1) {
 		line += at;
 		n++;
 	}
@@ -218,40 +213,40 @@ static bool take_own(struct ky_session *session, const char *line)
 
 static bool take_line(struct ky_raw_replay *replay, const char *line)
 {
-	struct ky_session *session = replay->session;
+	struct ky_kernel_trace *kernel = &replay->kernel;
 	int threads;
 
 	if (starts(line, "uuid "))
-		return take_hex(line + 5, session->uuid, 16);
+		return take_hex(line + 5, kernel->uuid, 16);
 	if (starts(line, "order "))
 		return strcmp(line + 6,
 			      __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little") == 0;
 	if (starts(line, "page "))
-		return sscanf(line, "page %u", &session->page_bytes) == 1 &&
-		       session->page_bytes >= 1024 && session->page_bytes <= 1u << 20;
+		return sscanf(line, "page %u", &kernel->page_bytes) == 1 &&
+		       kernel->page_bytes >= 1024 && kernel->page_bytes <= 1u << 20;
 	if (starts(line, "context "))
-		return sscanf(line, "context %u", &session->options.context) == 1 &&
-		       !(session->options.context &
+		return sscanf(line, "context %u", &kernel->context) == 1 &&
+		       !(kernel->context &
 			 ~((KY_CONTEXT_OF_THREADS | KY_CONTEXT_OF_RECORDS | KY_CONTEXT_OF_STACKS) &
 			   ~KY_CONTEXT_OF_IDS));
 	if (starts(line, "threads ")) {
 		if (sscanf(line, "threads %d", &threads) != 1)
 			return false;
 		/* Never taken back: those that were read by then have to be freed. */
-		session->has_threads |= threads != 0;
+		kernel->has_threads |= threads != 0;
 		return true;
 	}
 	if (starts(line, "own "))
-		return take_own(session, line + 3);
+		return take_own(kernel, line + 3);
 	if (starts(line, "time "))
-		return sscanf(line, "time %" SCNu64 " %" SCNu64, &session->start_cycles,
+		return sscanf(line, "time %" SCNu64 " %" SCNu64, &kernel->start_cycles,
 			      &replay->end_cycles) == 2;
 	if (strcmp(line, "flight") == 0)
-		return session->options.overwrite = true;
+		return kernel->is_flight = true;
 	if (strcmp(line, "constants") == 0)
-		return session->has_constants = true;
+		return kernel->has_constants = true;
 	if (starts(line, "constant "))
-		return take_constant(session, line);
+		return take_constant(kernel, line);
 	if (starts(line, "cpu "))
 		return take_cpu(replay, line);
 	if (starts(line, "thread "))
@@ -284,8 +279,8 @@ int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err
 			return bad(replay, "this line makes no sense, or memory ran out", err);
 	if (ret < 0)
 		return bad(replay, "the file is cut, or a line is too long", err);
-	if (!replay->session->page_bytes || !replay->header.len ||
-	    !replay->session->catalogue.events.len)
+	if (!replay->kernel.page_bytes || !replay->header.len ||
+	    !replay->kernel.catalogue.events.len)
 		return bad(replay, "the description is incomplete", err);
 	return KYMO_OK;
 }

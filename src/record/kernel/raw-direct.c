@@ -160,7 +160,7 @@ static int write_copy(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, 
 /* What is in the pipe, to @at of the file. 0 or -errno. */
 static int write_pipe(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, int64_t at)
 {
-	size_t left = cpu->ring.page_bytes;
+	size_t left = cpu->kernel.ring.page_bytes;
 	ssize_t n;
 
 	while (left) {
@@ -185,11 +185,11 @@ static int write_pipe(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, 
 static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 		      struct kymo_error *err)
 {
-	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->ring.page_bytes), began = now_ns(),
-		 now;
+	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->kernel.ring.page_bytes),
+		 began = now_ns(), now;
 	int error;
 
-	cpu->raw_bytes += cpu->ring.page_bytes;
+	cpu->raw_bytes += cpu->kernel.ring.page_bytes;
 	direct->writing_since_ns = began;
 	if (!direct->timer_is_set)
 		set_timer(direct, WRITE_LATE_NS);
@@ -225,13 +225,13 @@ int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	struct ky_raw_direct *direct = cpu->session->direct;
 	/* Others are to have their turn before their rings are full. */
-	uint64_t left = cpu->session->options.buffer_bytes / cpu->ring.page_bytes / 2;
+	uint64_t left = cpu->session->options.buffer_bytes / cpu->kernel.ring.page_bytes / 2;
 	int ret = 1;
 
 	if (!direct)
 		return 1;
 	while (ret > 0 && left-- && may_write(direct, cpu)) {
-		ret = ky_ring_move(&cpu->ring, direct->pipe[1], err);
+		ret = ky_ring_move(&cpu->kernel.ring, direct->pipe[1], err);
 		if (ret <= 0)
 			break;
 		ret = write_page(direct, cpu, err);
@@ -304,7 +304,7 @@ static int start_guard(struct ky_raw_direct *direct, struct kymo_error *err)
 	while (!direct->tid)
 		pthread_cond_wait(&direct->started, &direct->lock);
 	pthread_mutex_unlock(&direct->lock);
-	direct->session->convert.own_tids[KY_OWN_GUARD] =
+	direct->session->kernel.convert.own_tids[KY_OWN_GUARD] =
 		ky_pid_to_kernel(&direct->session->view, direct->tid);
 	return KYMO_OK;
 }
@@ -327,7 +327,8 @@ int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err)
 	struct ky_raw_direct *direct;
 	int ret;
 
-	if (session->page_bytes < PAGE_BYTES_MIN || (way != KY_RING_AUTO && way != KY_RING_SPLICE))
+	if (session->kernel.page_bytes < PAGE_BYTES_MIN ||
+	    (way != KY_RING_AUTO && way != KY_RING_SPLICE))
 		return KYMO_OK;
 	direct = calloc(1, sizeof(*direct));
 	if (!direct)
@@ -346,7 +347,7 @@ int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	}
 	/* As many slots as splice() counts for a sub-buffer. */
-	(void)fcntl(direct->pipe[1], F_SETPIPE_SZ, (int)session->page_bytes);
+	(void)fcntl(direct->pipe[1], F_SETPIPE_SZ, (int)session->kernel.page_bytes);
 	/* A recording that begins has enough to do. */
 	copy_for_now(direct, now_ns());
 	session->direct = direct;

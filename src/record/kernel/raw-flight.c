@@ -20,7 +20,7 @@
 static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	const struct ky_raw_flight *last = &cpu->raw_flight;
-	uint64_t page = cpu->session->page_bytes, room = cpu->session->options.buffer_bytes;
+	uint64_t page = cpu->session->kernel.page_bytes, room = cpu->session->options.buffer_bytes;
 	uint64_t from = last->bytes > room ? (last->bytes - room + page - 1) / page * page : 0;
 	off_t at = (off_t)from;
 	int ret = ky_raw_open_file(cpu, err);
@@ -47,12 +47,12 @@ static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)
 /* All that is in the ring goes to the file. */
 static int take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
-	uint32_t bytes = cpu->ring.page_bytes;
+	uint32_t bytes = cpu->kernel.ring.page_bytes;
 	uint8_t *page = malloc(bytes);
 	int ret = page ? 1 : ky_error_nomem(err);
 
 	while (ret > 0) {
-		ret = ky_ring_copy(&cpu->ring, true, page, err);
+		ret = ky_ring_copy(&cpu->kernel.ring, true, page, err);
 		if (ret <= 0)
 			break;
 		ret = ky_raw_open_file(cpu, err);
@@ -76,7 +76,7 @@ static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 	struct ky_raw_flight *last = &cpu->raw_flight;
 	struct ky_ring_stats stats;
 	uint64_t kept = 0;
-	int ret = ky_ring_stats(&cpu->session->instance, cpu->convert.cpu, &stats, err);
+	int ret = ky_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats, err);
 
 	if (!ret && last->fd >= 0 && last->bytes && stats.overrun == last->overrun) {
 		ret = begin_with_last(cpu, err);
@@ -87,7 +87,7 @@ static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 	if (!ret)
 		ret = take_pages(cpu, err);
 	if (!ret)
-		ret = ky_ring_stats(&cpu->session->instance, cpu->convert.cpu, &stats, err);
+		ret = ky_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats, err);
 	if (ret < 0)
 		return ret;
 	last->events = kept + stats.read - last->read;
@@ -146,7 +146,7 @@ static int take_paused(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_instance_write(&session->instance, "tracing_on", "0", err), on;
 
-	session->flight.at_cycles = ky_os_clock_now(&session->clock);
+	session->flight.at_cycles = ky_os_clock_now(&session->kernel.clock);
 	if (!ret)
 		ret = ky_raw_take_rings(session, err);
 	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
@@ -158,8 +158,8 @@ static uint64_t begin_of(const struct ky_session_cpu *cpu)
 {
 	uint64_t cycles;
 
-	return pread(cpu->raw_fd, &cycles, sizeof(cycles), cpu->session->page_layout.time_offset) ==
-			       sizeof(cycles)
+	return pread(cpu->raw_fd, &cycles, sizeof(cycles),
+		     cpu->session->kernel.page_layout.time_offset) == sizeof(cycles)
 		       ? cycles
 		       : 0;
 }
@@ -203,7 +203,8 @@ int ky_raw_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_
 {
 	struct ky_session_flight *flight = &session->flight;
 	/* Who was started since the beginning: that may have been overwritten. */
-	int ret = session->has_threads ? ky_threads_scan(&session->threads, err) : KYMO_OK;
+	int ret = session->kernel.has_threads ? ky_threads_scan(&session->kernel.threads, err)
+					      : KYMO_OK;
 
 	*events = flight->events;
 	*bytes = flight->bytes;
@@ -213,7 +214,7 @@ int ky_raw_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_
 	if (!ret)
 		ret = ky_raw_describe(session, flight->at_cycles, err);
 	if (!ret)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
 		ret = write_state(session, bytes, err);
 	session->raw_output = session->output;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace out of a raw recording: a session whose rings are files, and whose tracefs is a text. */
+/* A trace out of a raw recording: its rings are files, and its tracefs is a text. */
 #include "record/kernel/raw.h"
 
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "os/file.h"
 #include "record/common/output.h"
 #include "record/kernel/raw-replay.h"
-#include "record/kernel/session-internal.h"
 #include "store/directory-store.h"
 
 #define METADATA_MAX_BYTES (256u << 20)
@@ -28,13 +27,13 @@ bool ky_raw_is(const char *dir)
 	       access(path, F_OK) == 0;
 }
 
-/* ---- the session ---------------------------------------------------------------------- */
+/* ---- the rings ---------------------------------------------------------------------- */
 
 /*
  * A flight recorder's file begins with a page that the ring had been reading before most of the rest was
  * overwritten: it goes from the last gap on.
  */
-static int skip_to_last_gap(struct ky_session_cpu *cpu, struct kymo_error *err)
+static int skip_to_last_gap(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
 	struct ky_ring *ring = &cpu->ring;
 	struct ky_page page;
@@ -51,63 +50,57 @@ static int skip_to_last_gap(struct ky_session_cpu *cpu, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int open_cpu(struct ky_raw_replay *replay, struct ky_session_cpu *cpu,
-		    struct kymo_error *err)
+static int open_cpu(struct ky_raw_replay *replay, struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
-	struct ky_session *session = replay->session;
+	struct ky_kernel_trace *kernel = &replay->kernel;
 	char path[4200];
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", replay->dir, cpu->convert.cpu);
-	ret = ky_ring_open_file(&cpu->ring, path, cpu->convert.cpu, session->page_bytes,
-				&session->page_layout, err);
-	if (!ret &&
-	    ky_packet_writer_init(&cpu->convert.writer, KY_SESSION_PACKET_BYTES, session->uuid, 0,
-				  cpu->convert.cpu, cpu->convert.cpu, session->compact_header) < 0)
-		ret = ky_error_nomem(err);
-	if (!ret && session->options.overwrite)
-		ret = skip_to_last_gap(cpu, err);
+	ret = ky_ring_open_file(&cpu->ring, path, cpu->convert.cpu, kernel->page_bytes,
+				&kernel->page_layout, err);
 	if (!ret)
-		ky_packet_writer_begin(&cpu->convert.writer, session->start_cycles);
+		ret = ky_kernel_cpu_begin(cpu, err);
+	if (!ret && kernel->is_flight)
+		ret = skip_to_last_gap(cpu, err);
 	return ret;
 }
 
-/* What the kernel could not decide. */
-static void set_filters(struct ky_session *session)
+/* What the kernel decided when it recorded, and what it did not. */
+static void set_filters(struct ky_kernel_trace *kernel)
 {
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&kernel->catalogue.events, source)
 		if (source->selected && source->filter)
-			ky_session_leave_to_recorder(session, source);
+			ky_kernel_trace_leave_to_recorder(kernel, source);
 }
 
 static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
 {
-	struct ky_session *session = replay->session;
+	struct ky_kernel_trace *kernel = &replay->kernel;
 	int32_t own[KY_CONVERT_OWN_TIDS];
 	int ret = ky_raw_read_description(replay, err);
 
 	if (ret < 0)
 		return ret;
-	memcpy(own, session->convert.own_tids, sizeof(own));
-	session->merge = (session->options.context & KY_CONTEXT_OF_THREADS) != 0;
+	memcpy(own, kernel->convert.own_tids, sizeof(own));
+	kernel->merge = (kernel->context & KY_CONTEXT_OF_THREADS) != 0;
 	ret = ky_page_layout_parse(ky_strbuf_text(&replay->header), replay->header.len,
-				   &session->page_layout, err);
+				   &kernel->page_layout, err);
 	if (!ret)
-		ret = ky_convert_init(&session->convert, session->options.context, err);
+		ret = ky_convert_init(&kernel->convert, kernel->context, err);
 	if (ret < 0)
 		return ret;
-	memcpy(session->convert.own_tids, own, sizeof(own));
-	if (session->has_threads)
-		session->convert.threads = &session->threads;
+	memcpy(kernel->convert.own_tids, own, sizeof(own));
+	if (kernel->has_threads)
+		kernel->convert.threads = &kernel->threads;
 	/* Times stay cycles; what they mean is said by the metadata that was recorded. */
-	session->clock.name = "tsc";
-	session->clock.description = "";
-	session->clock.frequency_hz = 1000000000;
-	ret = ky_session_build_model(session, err);
+	kernel->clock.name = "tsc";
+	kernel->clock.description = "";
+	kernel->clock.frequency_hz = 1000000000;
+	ret = ky_kernel_trace_build(kernel, err);
 	if (!ret)
-		set_filters(session);
-	ky_session_use_convert(session);
-	ky_vec_foreach(&session->cpus, cpu)
+		set_filters(kernel);
+	ky_vec_foreach(&kernel->cpus, cpu)
 		if (!ret)
 			ret = open_cpu(replay, *cpu, err);
 	return ret;
@@ -118,7 +111,7 @@ static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
 static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 {
 	static const char *const names[] = {"metadata.ctf", "metadata"};
-	struct ky_store_trace *to = replay->session->packets;
+	struct ky_store_trace *to = replay->kernel.packets;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[4200];
 	int ret = -ENOENT;
@@ -224,29 +217,28 @@ static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
 		ky_error_path(err, path);
 		return ret;
 	}
-	ret = copy_packets(replay->session->packets, fd, err);
+	ret = copy_packets(replay->kernel.packets, fd, err);
 	close(fd);
 	return ret;
 }
 
 static int write_trace(struct ky_raw_replay *replay, struct kymo_error *err)
 {
-	struct ky_session *session = replay->session;
 	int ret = copy_metadata(replay, err);
 
 	if (!ret)
 		ret = copy_state(replay, err);
 	if (!ret)
-		ret = ky_session_read_round(session, true, err);
+		ret = ky_kernel_trace_read_round(&replay->kernel, true, err);
 	if (!ret)
-		ret = ky_session_end_streams(session, replay->end_cycles, err);
+		ret = ky_kernel_trace_end_streams(&replay->kernel, replay->end_cycles, err);
 	return ret;
 }
 
 static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
-	ky_vec_foreach(&replay->session->cpus, cpu) {
+	ky_vec_foreach(&replay->kernel.cpus, cpu) {
 		stats->events += (*cpu)->convert.events;
 		stats->lost += (*cpu)->convert.lost;
 		stats->bad += (*cpu)->convert.bad + (*cpu)->ring.bad_pages;
@@ -256,33 +248,18 @@ static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats
 	}
 }
 
-/* *out is ready to be written; replay_close() is due, on failure too, unless it is NULL. */
-static int replay_open(const char *dir, struct ky_packet_store *store, struct ky_raw_replay **out,
-		       struct kymo_error *err)
+static void init(struct ky_raw_replay *replay, const char *dir)
 {
-	struct ky_raw_replay *replay = calloc(1, sizeof(*replay));
-	int ret;
-
-	*out = NULL;
-	if (!replay)
-		return ky_error_nomem(err);
-	ret = ky_session_new(&(struct ky_session_options){.output = dir, .store = store, .uid = -1},
-			     &replay->session, err);
-	if (ret < 0) {
-		free(replay);
-		return ret;
-	}
-	*out = replay;
+	memset(replay, 0, sizeof(*replay));
 	replay->dir = dir;
-	replay->session->is_replay = true;
-	return prepare(replay, err);
+	ky_kernel_trace_init(&replay->kernel);
+	replay->kernel.name = dir;
 }
 
 /* @ret: how it went until now. */
-static int replay_close(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
-			struct ky_raw_stats *stats, struct kymo_error *err)
+static int fini(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
+		struct ky_raw_stats *stats, struct kymo_error *err)
 {
-	const char *dir = replay->dir;
 	struct ky_raw_stats all;
 	int closed;
 
@@ -290,14 +267,17 @@ static int replay_close(struct ky_raw_replay *replay, int ret, const struct ky_l
 	if (!ret && all.bad)
 		ky_log_warning(log,
 			       "%s: %" PRIu64 " records or pages made no sense and are left out",
-			       dir, all.bad);
+			       replay->dir, all.bad);
 	if (stats)
 		*stats = all;
-	replay->session->started = true; /* what is there stays */
-	closed = ky_session_close(replay->session, ret < 0 ? NULL : err);
+	closed = ky_store_close(replay->kernel.packets, ret < 0 ? NULL : err);
+	ky_vec_foreach(&replay->kernel.cpus, cpu) {
+		ky_kernel_cpu_fini(*cpu);
+		free(*cpu);
+	}
+	ky_kernel_trace_fini(&replay->kernel);
 	ky_strbuf_fini(&replay->text);
 	ky_strbuf_fini(&replay->header);
-	free(replay);
 	return ret < 0 ? ret : closed;
 }
 
@@ -305,16 +285,16 @@ int ky_raw_convert(const char *dir, struct ky_packet_store *store, const struct 
 		   struct ky_raw_stats *stats, struct kymo_error *err)
 {
 	const struct ky_store_place place = {.path = "kernel"};
-	struct ky_raw_replay *replay;
-	int ret = replay_open(dir, store, &replay, err);
+	struct ky_raw_replay replay;
+	int ret;
 
-	if (!replay)
-		return ret;
+	init(&replay, dir);
+	ret = prepare(&replay, err);
 	if (!ret)
-		ret = ky_store_open(store, &place, &replay->session->packets, err);
+		ret = ky_store_open(store, &place, &replay.kernel.packets, err);
 	if (!ret)
-		ret = write_trace(replay, err);
-	return replay_close(replay, ret, log, stats, err);
+		ret = write_trace(&replay, err);
+	return fini(&replay, ret, log, stats, err);
 }
 
 int ky_raw_convert_to_directory(const char *dir, const char *output, const struct ky_log *log,

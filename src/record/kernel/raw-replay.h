@@ -3,10 +3,11 @@
 #ifndef KY_RECORD_RAW_REPLAY_H
 #define KY_RECORD_RAW_REPLAY_H
 
-#include "record/kernel/session-internal.h"
+#include "base/strbuf.h"
+#include "record/trace/kernel-trace.h"
 
 struct ky_raw_replay {
-	struct ky_session *session;
+	struct ky_kernel_trace kernel;
 	const char *dir;
 	struct ky_strbuf text; /* the description */
 	const char *at, *end;
@@ -16,7 +17,7 @@ struct ky_raw_replay {
 };
 
 /*
- * raw-description.c: what the file raw/recording says goes to the session. 0, KYMO_E_FORMAT (it, or a line of it, makes no
+ * raw-description.c: what the file raw/recording says goes to replay->kernel. 0, KYMO_E_FORMAT (it, or a line of it, makes no
  * sense), KYMO_E_NOT_FOUND, KYMO_E_IO, ...
  */
 int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err);

@@ -26,7 +26,8 @@ int ky_raw_failed(const struct ky_session_cpu *cpu, int errnum, const char *what
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
 	char path[4200];
 
-	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output,
+		 cpu->kernel.convert.cpu);
 	ky_error_path(err, path);
 	ky_trace_dir_hint(errnum, err);
 	return code;
@@ -52,7 +53,8 @@ int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 
 	if (cpu->raw_fd >= 0)
 		return KYMO_OK;
-	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output, cpu->convert.cpu);
+	snprintf(path, sizeof(path), "%s/raw/cpu%u", cpu->session->raw_output,
+		 cpu->kernel.convert.cpu);
 	cpu->raw_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (cpu->raw_fd < 0)
 		return ky_raw_failed(cpu, errno, "create the file", err);
@@ -73,8 +75,8 @@ static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 	/* Without a file the recording has failed already, and is being ended. */
 	if (!cpu->block_bytes || !cpu->raw_file)
 		return KYMO_OK;
-	ret = ky_block_file_put(cpu->raw_file, cpu->block, cpu->block_bytes);
-	cpu->block = NULL;
+	ret = ky_block_file_put(cpu->raw_file, cpu->kernel.block, cpu->block_bytes);
+	cpu->kernel.block = NULL;
 	cpu->block_bytes = 0;
 	return ret < 0 ? ky_raw_failed(cpu, -ret, "write", err) : KYMO_OK;
 }
@@ -82,17 +84,17 @@ static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 /* 1: a page is in the block; 0: there is none. */
 static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
 {
-	struct ky_ring *ring = &cpu->ring;
+	struct ky_ring *ring = &cpu->kernel.ring;
 	int ret;
 
 	if (ring->page_bytes > KY_RAW_BLOCK_BYTES)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "sub-buffers of %u KiB are too large",
 				    ring->page_bytes / 1024);
-	if (!cpu->block)
-		cpu->block = ky_block_take(cpu->session->blocks);
-	if (!cpu->block)
+	if (!cpu->kernel.block)
+		cpu->kernel.block = ky_block_take(cpu->session->blocks);
+	if (!cpu->kernel.block)
 		return ky_error_nomem(err);
-	ret = ky_ring_copy(ring, final, cpu->block->data + cpu->block_bytes, err);
+	ret = ky_ring_copy(ring, final, cpu->kernel.block->data + cpu->block_bytes, err);
 	if (ret <= 0)
 		return ret;
 	cpu->block_bytes += ring->page_bytes;
@@ -152,7 +154,7 @@ static void describe_threads(struct ky_session *session, struct ky_strbuf *text)
 	uint64_t key;
 	void *value;
 
-	while (ky_map_next(&session->threads.map, &pos, &key, &value)) {
+	while (ky_map_next(&session->kernel.threads.map, &pos, &key, &value)) {
 		const struct ky_thread *thread = value;
 
 		ky_strbuf_addf(text, "thread %d %d %d %d ", thread->tid, thread->pid, thread->ppid,
@@ -183,7 +185,7 @@ static int describe_events(struct ky_session *session, struct ky_strbuf *text,
 
 	if (!ret)
 		describe_text("header", &body, "", text);
-	ky_vec_foreach(&session->catalogue.events, source) {
+	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		char head[400];
 
 		if (ret < 0)
@@ -207,20 +209,22 @@ static void describe_session(struct ky_session *session, uint64_t end_cycles,
 {
 	ky_strbuf_adds(text, "kymo-raw 1\nuuid ");
 	for (int i = 0; i < 16; i++)
-		ky_strbuf_addf(text, "%02x", session->uuid[i]);
+		ky_strbuf_addf(text, "%02x", session->kernel.uuid[i]);
 	ky_strbuf_addf(text, "\norder %s\npage %u\ncontext %u\nthreads %d\nown",
 		       __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little",
-		       session->page_bytes, session->options.context, session->has_threads);
+		       session->kernel.page_bytes, session->options.context,
+		       session->kernel.has_threads);
 	for (int i = 0; i < KY_CONVERT_OWN_TIDS; i++)
-		ky_strbuf_addf(text, " %d", session->convert.own_tids[i]);
-	ky_strbuf_addf(text, "\ntime %" PRIu64 " %" PRIu64 "\n", session->start_cycles, end_cycles);
+		ky_strbuf_addf(text, " %d", session->kernel.convert.own_tids[i]);
+	ky_strbuf_addf(text, "\ntime %" PRIu64 " %" PRIu64 "\n", session->kernel.start_cycles,
+		       end_cycles);
 	if (session->options.overwrite)
 		ky_strbuf_adds(text, "flight\n");
-	if (session->has_constants)
-		ky_strbuf_addf(text, "constants\n%s", ky_strbuf_text(&session->constants));
+	if (session->kernel.has_constants)
+		ky_strbuf_addf(text, "constants\n%s", ky_strbuf_text(&session->kernel.constants));
 	ky_vec_foreach(&session->cpus, it)
-		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->convert.cpu, (*it)->online,
-			       (*it)->convert.lost);
+		ky_strbuf_addf(text, "cpu %u %d %" PRIu64 "\n", (*it)->kernel.convert.cpu,
+			       (*it)->kernel.online, (*it)->kernel.convert.lost);
 }
 
 int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
@@ -230,7 +234,7 @@ int ky_raw_describe(struct ky_session *session, uint64_t end_cycles, struct kymo
 	int ret, fd;
 
 	describe_session(session, end_cycles, &text);
-	if (session->has_threads)
+	if (session->kernel.has_threads)
 		describe_threads(session, &text);
 	ret = describe_events(session, &text, err);
 	if (!ret && ky_strbuf_failed(&text))
@@ -256,23 +260,23 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 	ky_vec_foreach(&session->cpus, it) {
 		struct ky_session_cpu *cpu = *it;
 		struct ky_ring_stats stats;
-		int ret = ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, err);
+		int ret = ky_ring_stats(&session->instance, cpu->kernel.convert.cpu, &stats, err);
 
 		if (ret < 0)
 			return ret;
-		cpu->convert.events = stats.read;
-		cpu->convert.lost = stats.commit_overrun + stats.dropped;
+		cpu->kernel.convert.events = stats.read;
+		cpu->kernel.convert.lost = stats.commit_overrun + stats.dropped;
 		if (session->options.overwrite)
-			cpu->convert.events = cpu->raw_flight.events;
+			cpu->kernel.convert.events = cpu->raw_flight.events;
 		else
-			cpu->convert.lost += stats.overrun;
+			cpu->kernel.convert.lost += stats.overrun;
 		/* All that was read, unless it could not be written; nobody waits for the others where one failed. */
 		if (cpu->raw_file)
 			(void)ky_block_file_wait(cpu->raw_file);
 		session->raw_bytes +=
 			cpu->raw_file ? ky_block_file_written(cpu->raw_file) : cpu->raw_bytes;
-		if (cpu->online || cpu->raw_bytes)
-			cpu->stream = 0;
+		if (cpu->kernel.online || cpu->raw_bytes)
+			cpu->kernel.stream = 0;
 	}
 	return KYMO_OK;
 }
@@ -280,8 +284,8 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 int ky_raw_finish(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err)
 {
 	/* Who was started since the beginning: that may have been overwritten. */
-	int scanned = session->options.overwrite && session->has_threads
-			      ? ky_threads_scan(&session->threads, err)
+	int scanned = session->options.overwrite && session->kernel.has_threads
+			      ? ky_threads_scan(&session->kernel.threads, err)
 			      : KYMO_OK;
 
 	return scanned < 0 ? scanned : ky_raw_describe(session, end_cycles, err);

@@ -24,7 +24,8 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 	if (source->hidden)
 		return enables;
 	if (source->of_bpf) {
-		ky_content_select_call(session->content, source->system, source->event, enables);
+		ky_content_select_call(session->kernel.content, source->system, source->event,
+				       enables);
 		return 1;
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
@@ -38,7 +39,7 @@ static int disable(struct ky_session *session, const char *pattern, struct kymo_
 {
 	int n_found = 0, n_switched = 0, ret;
 
-	ky_vec_foreach(&session->catalogue.events, source) {
+	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (!source->selected || !ky_catalogue_matches(source, pattern))
 			continue;
 		ret = switch_event(session, source, false, err);
@@ -61,8 +62,8 @@ static int disable(struct ky_session *session, const char *pattern, struct kymo_
 static int add_new(struct ky_session *session, const bool *chosen, bool *added,
 		   struct kymo_error *err)
 {
-	for (size_t i = 0; i < session->catalogue.events.len; i++) {
-		struct ky_event_source *source = &session->catalogue.events.data[i];
+	for (size_t i = 0; i < session->kernel.catalogue.events.len; i++) {
+		struct ky_event_source *source = &session->kernel.catalogue.events.data[i];
 		int ret;
 
 		if (!chosen[i] || source->selected)
@@ -72,20 +73,24 @@ static int add_new(struct ky_session *session, const bool *chosen, bool *added,
 					    "%s: a raw recording keeps to the events that it began "
 					    "with",
 					    source->name);
-		ret = ky_session_add_event(session, source, err);
-		if (ret < 0)
+		ret = ky_kernel_trace_add_event(&session->kernel, source, err);
+		if (!ret)
+			ret = ky_session_count_at(session, source, err);
+		if (ret < 0) {
+			source->selected = source->added = false;
 			return ret;
+		}
 		*added = true;
 	}
-	return *added ? ky_trace_class_finish(session->trace, true, err) : KYMO_OK;
+	return *added ? ky_trace_class_finish(session->kernel.trace, true, err) : KYMO_OK;
 }
 
 static int switch_on(struct ky_session *session, const bool *chosen, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < session->catalogue.events.len && ret >= 0; i++) {
-		struct ky_event_source *source = &session->catalogue.events.data[i];
+	for (size_t i = 0; i < session->kernel.catalogue.events.len && ret >= 0; i++) {
+		struct ky_event_source *source = &session->kernel.catalogue.events.data[i];
 
 		if (!chosen[i])
 			continue;
@@ -103,20 +108,20 @@ static int switch_on(struct ky_session *session, const bool *chosen, struct kymo
  */
 static int enable(struct ky_session *session, const char *rule, struct kymo_error *err)
 {
-	size_t n = session->catalogue.events.len;
+	size_t n = session->kernel.catalogue.events.len;
 	bool *chosen = calloc(n, sizeof(*chosen)), added = false;
 	const char *filter;
 	int ret;
 
 	if (!chosen)
 		return ky_error_nomem(err);
-	ret = ky_catalogue_match_rule(&session->catalogue, rule, chosen, &filter, err);
+	ret = ky_catalogue_match_rule(&session->kernel.catalogue, rule, chosen, &filter, err);
 	if (!ret)
 		ret = add_new(session, chosen, &added, err);
 	if (!ret)
-		ret = ky_session_set_filter(session, chosen, filter, err);
+		ret = ky_kernel_trace_set_filter(&session->kernel, chosen, filter, err);
 	if (!ret && added)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
 		ret = switch_on(session, chosen, err);
 	free(chosen);
@@ -128,9 +133,9 @@ static int enable(struct ky_session *session, const char *rule, struct kymo_erro
  */
 static int catch_up(struct ky_session *session, struct kymo_error *err)
 {
-	if (session->merge)
+	if (session->kernel.merge)
 		usleep(SETTLE_US);
-	return session->options.raw ? KYMO_OK : ky_session_read_now(session, err);
+	return session->options.raw ? KYMO_OK : ky_kernel_trace_read_now(&session->kernel, err);
 }
 
 int ky_session_change(struct ky_session *session, const char *rule, bool enables,
@@ -153,17 +158,17 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 			err, KYMO_E_STATE,
 			"the name of whose events a raw recording has cannot be changed");
 	if (!ret && comm) {
-		copy = ky_arena_strdup(&session->catalogue.arena, comm);
+		copy = ky_arena_strdup(&session->kernel.catalogue.arena, comm);
 		if (!copy)
 			ret = ky_error_nomem(err);
 	}
 	if (ret < 0)
 		return ret;
 	session->options.comm = copy;
-	ky_vec_foreach(&session->catalogue.events, source) {
+	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (!source->selected)
 			continue;
-		ret = ky_session_bind_filter(session, source, err);
+		ret = ky_kernel_trace_bind_filter(&session->kernel, source, err);
 		if (!ret)
 			ret = ky_session_write_filter_anew(session, source, err);
 		if (ret < 0)

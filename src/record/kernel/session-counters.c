@@ -11,14 +11,14 @@ int ky_session_open_counters(struct ky_session *session, struct kymo_error *err)
 
 	if (!options->n_counters)
 		return KYMO_OK;
-	session->merge = true;
-	session->counters =
+	session->kernel.merge = true;
+	session->kernel.counters =
 		ky_counters_new(options->counters, options->n_counters, options->buffer_bytes);
-	if (!session->counters)
+	if (!session->kernel.counters)
 		return ky_error_nomem(err);
-	ret = ky_counters_load(session->counters, err);
+	ret = ky_counters_load(session->kernel.counters, err);
 	if (!ret)
-		ky_convert_set_counters(&session->convert, session->counters);
+		ky_convert_set_counters(&session->kernel.convert, session->kernel.counters);
 	return ret;
 }
 
@@ -28,10 +28,10 @@ int ky_session_count_at(struct ky_session *session, const struct ky_event_source
 	struct kymo_error local;
 	int ret;
 
-	if (!session->counters)
+	if (!session->kernel.counters)
 		return KYMO_OK;
-	ret = ky_counters_attach(session->counters, source->system, source->event, source->id,
-				 err ? err : &local);
+	ret = ky_counters_attach(session->kernel.counters, source->system, source->event,
+				 source->id, err ? err : &local);
 	if (ret == KYMO_E_NOT_FOUND) {
 		ky_log_warning(session->options.log,
 			       "%s: there are no counters at this event: it has those of the one "
@@ -41,7 +41,7 @@ int ky_session_count_at(struct ky_session *session, const struct ky_event_source
 	}
 	if (!ret)
 		ky_convert_set_counters_key(
-			&session->convert, source->id,
+			&session->kernel.convert, source->id,
 			ky_counters_key(source->system, source->event, source->id));
 	return ret;
 }
@@ -50,7 +50,7 @@ int ky_session_attach_counters(struct ky_session *session, struct kymo_error *er
 {
 	int ret = KYMO_OK;
 
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (!ret && source->selected && !source->never)
 			ret = ky_session_count_at(session, source, err);
 	return ret;

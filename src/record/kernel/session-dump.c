@@ -21,7 +21,8 @@ static int dump_flush(void *data, uint64_t end_cycles, struct kymo_error *err)
 	struct ky_session *session = data;
 	struct ky_session_dump *dump = &session->dump;
 	/* Also when it is to stop: what is in the packet was counted. */
-	int ret = ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
+	int ret = ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL,
+				       end_cycles, 0, err);
 
 	if (ret >= 0 && atomic_load_explicit(&dump->stop, memory_order_relaxed))
 		ret = ky_error_set(err, KYMO_E_INTERRUPTED, "the state dump was stopped");
@@ -87,7 +88,7 @@ static int start_thread(struct ky_session *session, struct kymo_error *err)
 	dump->is_running = true;
 	while (eventfd_read(dump->tid_fd, &started) < 0 && errno == EINTR)
 		;
-	session->convert.own_tids[KY_OWN_DUMP] =
+	session->kernel.convert.own_tids[KY_OWN_DUMP] =
 		atomic_load_explicit(&dump->tid, memory_order_relaxed);
 	return KYMO_OK;
 }
@@ -103,14 +104,15 @@ static int make_context(struct ky_session *session, struct kymo_error *err)
 		.tid = pid, .pid = pid, .ppid = ky_pid_to_kernel(&session->view, getppid())};
 	uint8_t context[KY_CONTEXT_MAX_BYTES];
 
-	if (session->has_threads) {
-		struct ky_thread *known = ky_threads_get(&session->threads, self.tid);
+	if (session->kernel.has_threads) {
+		struct ky_thread *known = ky_threads_get(&session->kernel.threads, self.tid);
 
 		if (known)
 			self = *known;
 	}
-	dump->dump.context_bytes = ky_convert_context(&session->convert, &self, context);
-	dump->dump.context = ky_arena_memdup(&session->convert.arena, context, sizeof(context));
+	dump->dump.context_bytes = ky_convert_context(&session->kernel.convert, &self, context);
+	dump->dump.context =
+		ky_arena_memdup(&session->kernel.convert.arena, context, sizeof(context));
 	return dump->dump.context ? KYMO_OK : ky_error_nomem(err);
 }
 
@@ -119,19 +121,19 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 	struct ky_session_dump *dump = &session->dump;
 	int ret;
 
-	pthread_mutex_lock(&session->sink_lock);
-	dump->stream = ky_store_stream(session->packets, "statedump_0", err);
-	pthread_mutex_unlock(&session->sink_lock);
+	pthread_mutex_lock(&session->kernel.sink_lock);
+	dump->stream = ky_store_stream(session->kernel.packets, "statedump_0", err);
+	pthread_mutex_unlock(&session->kernel.sink_lock);
 	if (dump->stream < 0)
 		return dump->stream;
-	ret = ky_packet_writer_init(&dump->writer, KY_SESSION_DUMP_BYTES, session->uuid, 0,
-				    session->cpus.len, 0, session->compact_header);
+	ret = ky_packet_writer_init(&dump->writer, KY_SESSION_DUMP_BYTES, session->kernel.uuid, 0,
+				    session->cpus.len, 0, session->kernel.compact_header);
 	if (ret < 0)
 		return ky_error_nomem(err);
 	dump->dump = (struct ky_statedump){
 		.writer = &dump->writer,
-		.first_id = session->first_dump_id,
-		.clock = &session->clock,
+		.first_id = session->kernel.first_dump_id,
+		.clock = &session->kernel.clock,
 		.flush = dump_flush,
 		.data = session,
 		.view = &session->view,
@@ -144,9 +146,9 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 	 * An empty packet here, and one at the end: readers such as lttng-analyses look only at the
 	 * time in which all streams have packets.
 	 */
-	ky_packet_writer_begin(&dump->writer, session->start_cycles);
-	return ky_session_send(session, &dump->writer, dump->stream, NULL, session->start_cycles, 0,
-			       err);
+	ky_packet_writer_begin(&dump->writer, session->kernel.start_cycles);
+	return ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL,
+				    session->kernel.start_cycles, 0, err);
 }
 
 /* ---- what is told ------------------------------------------------------------------------ */
@@ -155,7 +157,7 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 static uint32_t wanted(const struct ky_session *session)
 {
 	const struct ky_session_options *options = &session->options;
-	uint32_t set = session->dump.needed;
+	uint32_t set = session->kernel.needed_state;
 
 	if (options->state == KY_SESSION_STATE_NONE)
 		return 0;
@@ -373,7 +375,8 @@ int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
 	if (!dump->writer.data)
 		return KYMO_OK;
 	ky_packet_writer_begin(&dump->writer, dump->writer.last_cycles);
-	return ky_session_send(session, &dump->writer, dump->stream, NULL, end_cycles, 0, err);
+	return ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL, end_cycles,
+				    0, err);
 }
 
 void ky_session_dump_close(struct ky_session *session)

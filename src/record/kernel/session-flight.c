@@ -26,7 +26,7 @@ static int use_blocks(struct ky_session *session, struct kymo_error *err)
 	uint32_t block_bytes = session->options.raw ? KY_RAW_BLOCK_BYTES : KY_BLOCK_BYTES;
 	int ret = ky_block_writer_open(&session->blocks, block_bytes, err);
 
-	if (ret < 0 || ky_store_use_blocks(session->packets, session->blocks))
+	if (ret < 0 || ky_store_use_blocks(session->kernel.packets, session->blocks))
 		return ret;
 	ky_block_writer_close(session->blocks);
 	session->blocks = NULL;
@@ -40,14 +40,14 @@ int ky_session_open_packets(struct ky_session *session, struct kymo_error *err)
 	int ret;
 
 	if (!session->options.overwrite) {
-		ret = ky_store_open(session->store, place, &session->packets, err);
+		ret = ky_store_open(session->store, place, &session->kernel.packets, err);
 		return ret < 0 ? ret : use_blocks(session, err);
 	}
 	/* Where the last snapshot goes: the caller learns now whether it can be written. */
 	ret = ky_store_open(session->store, place, &session->disk, err);
 	return ret < 0 ? ret
-		       : ky_memory_trace_open(session->options.buffer_bytes, &session->packets,
-					      err);
+		       : ky_memory_trace_open(session->options.buffer_bytes,
+					      &session->kernel.packets, err);
 }
 
 int ky_session_copy_flight(struct ky_session *session, struct ky_store_trace *to, bool state,
@@ -55,10 +55,10 @@ int ky_session_copy_flight(struct ky_session *session, struct ky_store_trace *to
 {
 	int ret;
 
-	pthread_mutex_lock(&session->sink_lock);
-	ret = state ? ky_memory_trace_copy_state(session->packets, to, events, err)
-		    : ky_memory_trace_copy_events(session->packets, to, events, err);
-	pthread_mutex_unlock(&session->sink_lock);
+	pthread_mutex_lock(&session->kernel.sink_lock);
+	ret = state ? ky_memory_trace_copy_state(session->kernel.packets, to, events, err)
+		    : ky_memory_trace_copy_events(session->kernel.packets, to, events, err);
+	pthread_mutex_unlock(&session->kernel.sink_lock);
 	return ret;
 }
 
@@ -69,10 +69,10 @@ static void drop_dump(struct ky_session *session, struct ky_session_span *dump)
 {
 	if (!dump->last_cycles)
 		return;
-	pthread_mutex_lock(&session->sink_lock);
-	session->dump.events -= ky_memory_trace_drop(session->packets, session->dump.stream,
+	pthread_mutex_lock(&session->kernel.sink_lock);
+	session->dump.events -= ky_memory_trace_drop(session->kernel.packets, session->dump.stream,
 						     dump->first_cycles, dump->last_cycles);
-	pthread_mutex_unlock(&session->sink_lock);
+	pthread_mutex_unlock(&session->kernel.sink_lock);
 	*dump = (struct ky_session_span){0};
 }
 
@@ -117,7 +117,7 @@ int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint6
 		return ky_session_dump_wait(session, err);
 	/* The first one begins behind its stream's first, empty packet. */
 	if (!flight->first.last_cycles)
-		flight->first = (struct ky_session_span){session->start_cycles + 1,
+		flight->first = (struct ky_session_span){session->kernel.start_cycles + 1,
 							 session->dump.writer.last_cycles};
 	drop_older(session, oldest_cycles);
 	ret = ky_session_dump_now(session, at_cycles, err);
@@ -132,11 +132,11 @@ static int read_until_now(struct ky_session *session, struct kymo_error *err)
 {
 	int ret;
 
-	if (session->merge)
+	if (session->kernel.merge)
 		usleep(HELD_BACK_US);
-	ret = ky_session_read_now(session, err);
+	ret = ky_kernel_trace_read_now(&session->kernel, err);
 	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
-		struct ky_convert_cpu *convert = &session->cpus.data[i]->convert;
+		struct ky_convert_cpu *convert = &session->cpus.data[i]->kernel.convert;
 
 		if (convert->writer.events)
 			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
@@ -168,8 +168,8 @@ static int take_events(struct ky_session *session, const char *output, struct ky
 		close_snapshot(flight, NULL);
 		return ret;
 	}
-	flight->at_cycles = ky_os_clock_now(&session->clock);
-	flight->oldest_cycles = ky_memory_trace_oldest(session->packets);
+	flight->at_cycles = ky_os_clock_now(&session->kernel.clock);
+	flight->oldest_cycles = ky_memory_trace_oldest(session->kernel.packets);
 	ret = ky_session_copy_flight(session, flight->to, false, &flight->events, err);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
@@ -203,7 +203,7 @@ int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uin
 		return ky_raw_snapshot_finish(session, events, bytes, err);
 	ret = ky_session_renew_state(session, flight->at_cycles, flight->oldest_cycles, err);
 	if (!ret)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
 		ret = ky_session_copy_flight(session, flight->to, true, &of_state, err);
 	*events = flight->events + of_state;

@@ -7,22 +7,12 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
-#include "ctf/model/model.h"
-#include "kernel/bpf/btf.h"
-#include "kernel/events/catalogue.h"
-#include "kernel/content/content.h"
-#include "kernel/convert/convert.h"
 #include "kernel/probe/probe.h"
-#include "kernel/tracefs/ring.h"
 #include "kernel/statedump/statedump.h"
-#include "kernel/process/threads.h"
-#include "kernel/tracefs/tracefs.h"
-#include "query/filter.h"
 #include "record/kernel/session.h"
-#include "store/block-writer.h"
+#include "record/trace/kernel-trace.h"
 #include "store/packet-store.h"
 
-#define KY_SESSION_PACKET_BYTES KY_BLOCK_BYTES
 /* Raw pages: as large as Linux has sub-buffers, since each costs a write; one fills a block. */
 #define KY_RAW_BLOCK_BYTES    (512u * 1024)
 #define KY_SESSION_DUMP_BYTES (64u * 1024)
@@ -35,22 +25,15 @@ struct ky_raw_flight {
 };
 
 struct ky_session_cpu {
+	struct ky_kernel_cpu kernel;
 	struct ky_session *session;
-	struct ky_ring ring;
-	struct ky_convert_cpu convert;
-	int stream;		/* the sink's number; -1: no packet yet */
-	bool online;		/* at the start */
-	struct ky_block *block; /* what is being filled: a packet, or raw pages; NULL: none */
-	int raw_fd;		/* raw recordings: its file; -1: none yet */
-	int direct_fd;		/* the same file, past the page cache */
+	int raw_fd;    /* raw recordings: its file; -1: none yet */
+	int direct_fd; /* the same file, past the page cache */
 	struct ky_block_file *raw_file;
-	uint32_t block_bytes; /* of raw pages in `block` */
-	uint64_t raw_bytes, raw_lost;
+	uint32_t block_bytes; /* of raw pages in the block */
+	uint64_t raw_bytes;
 	struct ky_raw_flight raw_flight;
-	bool unpollable; /* offline: the kernel cannot tell when there is data */
-	bool has_page, has_begun;
-	bool is_drained;      /* in this round: it gave all that it had */
-	uint64_t known_until; /* without a page: all its events up to here were seen */
+	bool unpollable; /* offline: the kernel cannot say when there is data */
 };
 
 KY_VEC_TYPE(ky_tids, int32_t);
@@ -63,10 +46,9 @@ struct ky_session_dump {
 	int order_fd, done_fd, tid_fd; /* events: for the thread, and for who waits for it */
 	atomic_int tid;		       /* set by the thread: relaxed */
 	atomic_bool stop;	       /* set by the session, read by the thread: relaxed */
-	uint32_t needed, excluded,
-		told;		   /* sets of events: asked for by others, by nobody, dumped */
-	bool of_chosen;		   /* not of the whole machine */
-	struct ky_tids tids, late; /* of whom; who was chosen since */
+	uint32_t excluded, told;       /* sets of events: asked for by nobody, dumped */
+	bool of_chosen;		       /* not of the whole machine */
+	struct ky_tids tids, late;     /* of whom; who was chosen since */
 	struct ky_statedump dump;
 	struct ky_packet_writer writer; /* no data: there is no stream */
 	int stream;
@@ -98,15 +80,6 @@ struct ky_session_live {
 	int64_t due_ms; /* when they are told next; CLOCK_MONOTONIC */
 };
 
-/* A filter of events: one for each text. */
-struct ky_session_filter {
-	const char *text;
-	struct ky_filter *filter;
-	size_t n_events;   /* kinds of events of which it can be true */
-	size_t n_recorder; /* of these, those where the kernel does not decide all */
-	const char *example;
-};
-
 /* Users and control groups that are chosen, and an instance that tells when somebody joins or leaves one. */
 struct ky_session_watch {
 	KY_VEC(int32_t) uids;
@@ -122,61 +95,33 @@ struct ky_session {
 	struct ky_session_options options;
 	char *output; /* the directory that the user named */
 	bool made_output;
-	char uuid_text[40];
-	uint8_t uuid[16];
 
+	struct ky_kernel_trace kernel;
 	struct ky_tracefs fs;
 	struct ky_instance instance;
-	struct ky_catalogue catalogue;
-	struct ky_btf btf; /* while the model is built */
-	bool has_constants; /* what follows is what BTF was asked for: ky_btf_asked(); of a replay, when it was recorded */
-	struct ky_strbuf constants;
-	struct ky_convert convert;
-	struct ky_pid_view
-		view; /* of /proc: what this process knows others by, and what the kernel does */
+	struct ky_pid_view view; /* of /proc: this process' ids of others, and the kernel's */
 	struct kymo_error blind; /* why it is blind */
-	struct ky_threads threads;
-	bool has_threads;
 	struct ky_probes probes;
-	struct ky_content *content;   /* NULL: not wanted */
-	struct ky_counters *counters; /* NULL: not wanted */
-	bool has_compat;	      /* calls of 32-bit programs are recorded */
-	bool has_unknown;	      /* calls that the kernel does not know are recorded */
-	struct ky_map chosen_tids;    /* of these, where has_chosen or follow */
-	bool has_chosen;	      /* whose events are recorded */
-	bool has_list;		      /* the kernel has one */
-	bool has_ids;		      /* of these, processes or threads by their ids */
-	struct ky_map removed;	      /* who was taken out by its id */
-	struct ky_tids collected;     /* whom a choice means now */
+	struct ky_map chosen_tids; /* of these, where has_chosen or follow */
+	bool has_chosen;	   /* only some threads are recorded */
+	bool has_list;		   /* the kernel has one */
+	bool has_ids;		   /* of these, processes or threads by their ids */
+	struct ky_map removed;	   /* threads that were removed by their ids */
+	struct ky_tids collected;  /* the threads that a choice means now */
 	struct ky_session_watch watch;
-	bool merge; /* convert in time order across CPUs */
 
-	struct ky_os_clock clock;
-	struct ky_trace_class *trace;
-	KY_VEC(struct ky_session_filter) filters;
-	struct ky_stream_class *stream;
-	struct ky_clock_class *clock_class;
-	uint32_t first_dump_id;
-	bool compact_header;
-
-	pthread_mutex_t sink_lock; /* the sink, between the session and the dump's thread */
-	struct ky_block_writer
-		*blocks; /* what becomes of events is written by it; NULL: it stays in memory */
+	/* What becomes of events is written by it; NULL: it stays in memory. */
+	struct ky_block_writer *blocks;
 	struct ky_raw_direct *direct;	   /* NULL: raw pages are copied to blocks */
 	struct ky_packet_store *store;	   /* where traces go */
 	struct ky_packet_store *own_store; /* the same, where the caller gave none; or NULL */
-	struct ky_store_trace *packets;	   /* where finished packets go */
 	struct ky_store_trace *disk; /* flight recorder: where the last snapshot goes; else NULL */
-	uint32_t page_bytes;	     /* of the rings */
-	struct ky_page_layout page_layout;
 	KY_VEC(struct ky_session_cpu *) cpus;
 	int epoll_fd;
-	uint64_t start_cycles;
 	int64_t rests_until_ns; /* CLOCK_MONOTONIC: rings are not looked at before; 0: it does not rest */
 	uint64_t followed_ns; /* when CPUs were last looked for */
 	int64_t kicked_ms; /* when the writer was last told not to wait for more; CLOCK_MONOTONIC */
 	bool started, stopped;
-	bool is_replay;		/* a raw recording becomes a trace */
 	uint64_t raw_bytes;	/* of all files of a raw recording */
 	const char *raw_output; /* the directory that these are in */
 	struct ky_session_dump dump;
@@ -186,41 +131,12 @@ struct ky_session {
 	struct ky_session_stats stats;
 };
 
-/* session-model.c: event classes, plans, environment; and the metadata file. */
-int ky_session_build_model(struct ky_session *session, struct kymo_error *err);
-int ky_session_write_metadata(struct ky_session *session, struct kymo_error *err);
-/* An event that the recording did not have until now; finish the trace class, and write the metadata, then. */
-int ky_session_add_event(struct ky_session *session, struct ky_event_source *source,
-			 struct kymo_error *err);
-/* Copy the clock's mapping into the model (again, once it is refined). */
-int ky_session_update_clock(struct ky_session *session, struct kymo_error *err);
-
-/* session-filter.c. Compile the filters of all events, once the model is finished. */
-int ky_session_compile_filters(struct ky_session *session, struct kymo_error *err);
-/* Write source->kernel_filter to the instance; or else the recorder decides. */
+/* session-filter.c. Write source->kernel_filter to the instance; or else the recorder decides. */
 int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
 			    struct kymo_error *err);
-/*
- * While recording: @filter, NULL: none, is what the chosen events are recorded under from now on (one bool for
- * each of the catalogue's). When that is no filter of theirs, nothing changes. Then write them.
- */
-int ky_session_set_filter(struct ky_session *session, const bool *chosen, const char *filter,
-			  struct kymo_error *err);
-int ky_session_bind_filter(struct ky_session *session, struct ky_event_source *source,
-			   struct kymo_error *err);
+/* Also where there is none any more. */
 int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_source *source,
 				 struct kymo_error *err);
-/* Say to the log what the recorder decides. */
-void ky_session_tell_filters(const struct ky_session *session);
-/* The event's filter, where it depends on its fields, is evaluated by the converter. */
-void ky_session_leave_to_recorder(struct ky_session *session, struct ky_event_source *source);
-void ky_session_free_filters(struct ky_session *session);
-/*
- * session-context.c: @filter could not be compiled. Where that is for a context field that the recording does not have, the
- * hint of @err becomes how to get it.
- */
-void ky_session_explain_context(const struct ky_session *session, const char *filter,
-				struct kymo_error *err);
 
 /* session-select.c: the threads whose events are recorded. */
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err);
@@ -268,11 +184,6 @@ int ky_session_watch_start(struct ky_session *session, struct kymo_error *err);
 int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_error *err);
 int ky_session_watch_close(struct ky_session *session, struct kymo_error *err);
 
-/* session-comm.c. */
-/* Make the name that is wanted a part of the event's filters, which are not compiled yet. */
-int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
-			   struct kymo_error *err);
-
 /* session-stacks.c: which events have call stacks; and to make the kernel write them. */
 int ky_session_choose_stacks(struct ky_session *session, struct kymo_error *err);
 int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err);
@@ -291,7 +202,6 @@ int ky_session_count_at(struct ky_session *session, const struct ky_event_source
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
 
 /* session.c: parts of opening one. */
-int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err);
 int ky_session_init_convert(struct ky_session *session, struct kymo_error *err);
 /* Choose the frequency of the clock that is right at its start and now. */
 int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err);
@@ -299,7 +209,7 @@ int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err);
 /* Are calls recorded that tracefs does not have? */
 static inline bool ky_session_has_calls(const struct ky_session *session)
 {
-	return session->has_compat || session->has_unknown;
+	return session->kernel.has_compat || session->kernel.has_unknown;
 }
 
 /* session.c: one step, when there is something to do or @fd is readable. */
@@ -313,9 +223,6 @@ void ky_session_live_look(struct ky_session *session);
 int ky_session_live_timeout(const struct ky_session *session);
 /* Write what is due for them. */
 int ky_session_live_step(struct ky_session *session, struct kymo_error *err);
-/* session-read.c: up to when events are converted, in the order of time, but not beyond @until_cycles. */
-uint64_t ky_session_merged_until(const struct ky_session *session, uint64_t until_cycles);
-
 /* session-flight.c: where packets go: to the trace in @path, or stay in memory. */
 int ky_session_open_packets(struct ky_session *session, struct kymo_error *err);
 /* The state dump's part of a raw recording: no trace by itself. */
@@ -400,20 +307,10 @@ void ky_session_remove_output(struct ky_session *session);
 int ky_session_new(const struct ky_session_options *options, struct ky_session **session,
 		   struct kymo_error *err);
 
-/* session-read.c */
-/* Say how the converter hands out packets. */
-void ky_session_use_convert(struct ky_session *session);
+/* session-cpus.c */
 int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err);
 void ky_session_close_cpus(struct ky_session *session);
-/* Read and convert what is there; @final: to the last event, recording being off. */
+/* Read what is there, and convert it unless pages go to disk raw; @final: to the last event, recording being off. */
 int ky_session_read_round(struct ky_session *session, bool final, struct kymo_error *err);
-/* Read and convert up to now, or shortly before, recording being on. */
-int ky_session_read_now(struct ky_session *session, struct kymo_error *err);
-/* End all streams at @end_cycles. */
-int ky_session_end_streams(struct ky_session *session, uint64_t end_cycles, struct kymo_error *err);
-/* Close @writer's packet and send it; it is in @block, which is gone then, or NULL. */
-int ky_session_send(struct ky_session *session, struct ky_packet_writer *writer, int stream,
-		    struct ky_block *block, uint64_t end_cycles, uint64_t discarded,
-		    struct kymo_error *err);
 
 #endif

@@ -59,20 +59,21 @@ int ky_session_live_timeout(const struct ky_session *session)
 /* Up to when everything is in packets; 0: that is not known. */
 static uint64_t known_until(const struct ky_session *session, uint64_t now)
 {
-	uint64_t settled_ns = session->merge ? SETTLED_MERGE_NS : SETTLED_NS;
-	uint64_t slack = session->clock.frequency_hz / (1000000000 / settled_ns);
+	uint64_t settled_ns = session->kernel.merge ? SETTLED_MERGE_NS : SETTLED_NS;
+	uint64_t slack = session->kernel.clock.frequency_hz / (1000000000 / settled_ns);
 	uint64_t until = now > slack ? now - slack : 0;
 
-	return session->merge ? ky_session_merged_until(session, until) : until;
+	return session->kernel.merge ? ky_kernel_trace_merged_until(&session->kernel, until)
+				     : until;
 }
 
 static int tell(struct ky_session *session, struct kymo_error *err)
 {
-	uint64_t now = ky_os_clock_now(&session->clock), until;
-	int ret = ky_session_read_now(session, err);
+	uint64_t now = ky_os_clock_now(&session->kernel.clock), until;
+	int ret = ky_kernel_trace_read_now(&session->kernel, err);
 
 	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
-		struct ky_convert_cpu *convert = &session->cpus.data[i]->convert;
+		struct ky_convert_cpu *convert = &session->cpus.data[i]->kernel.convert;
 
 		if (convert->writer.events)
 			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
@@ -81,9 +82,9 @@ static int tell(struct ky_session *session, struct kymo_error *err)
 	/* What a state dump tells is older than when it is written. */
 	if (ret < 0 || ky_session_dump_is_busy(session))
 		return ret;
-	pthread_mutex_lock(&session->sink_lock);
-	ret = ky_store_beacon(session->packets, -1, until, err);
-	pthread_mutex_unlock(&session->sink_lock);
+	pthread_mutex_lock(&session->kernel.sink_lock);
+	ret = ky_store_beacon(session->kernel.packets, -1, until, err);
+	pthread_mutex_unlock(&session->kernel.sink_lock);
 	return ret;
 }
 

@@ -28,7 +28,8 @@ static int exclude(struct ky_session *session, struct kymo_error *err)
 		uint32_t of_state = ky_statedump_match(options->exclusions[i]);
 
 		session->dump.excluded |= of_state;
-		ret = ky_catalogue_select(&session->catalogue, options->exclusions[i], false, err);
+		ret = ky_catalogue_select(&session->kernel.catalogue, options->exclusions[i], false,
+					  err);
 		if (ret < 0 &&
 		    !(ret == KYMO_E_NOT_FOUND && (of_state || options->exclusions_may_miss)))
 			return ret;
@@ -41,7 +42,7 @@ static int add_probe(struct ky_session *session, const struct ky_probe_event *ev
 		     struct kymo_error *err)
 {
 	struct ky_strbuf rule = KY_STRBUF_INIT;
-	int ret = ky_catalogue_add(&session->catalogue, session->probes.group, event->event,
+	int ret = ky_catalogue_add(&session->kernel.catalogue, session->probes.group, event->event,
 				   event->name, !event->filter);
 
 	if (ret < 0)
@@ -49,9 +50,9 @@ static int add_probe(struct ky_session *session, const struct ky_probe_event *ev
 	if (!event->filter)
 		return KYMO_OK;
 	ky_strbuf_addf(&rule, "%s if %s", event->name, event->filter);
-	ret = ky_strbuf_failed(&rule)
-		      ? ky_error_nomem(err)
-		      : ky_catalogue_select_rule(&session->catalogue, ky_strbuf_text(&rule), err);
+	ret = ky_strbuf_failed(&rule) ? ky_error_nomem(err)
+				      : ky_catalogue_select_rule(&session->kernel.catalogue,
+								 ky_strbuf_text(&rule), err);
 	ky_strbuf_fini(&rule);
 	return ret < 0 ? ret : KYMO_OK;
 }
@@ -86,24 +87,24 @@ static int add_probes(struct ky_session *session, struct kymo_error *err)
 static int select_events(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
-	int ret = ky_catalogue_load(&session->catalogue, &session->fs, err);
+	int ret = ky_catalogue_load(&session->kernel.catalogue, &session->fs, err);
 
-	if (!ret && ky_catalogue_add_calls(&session->catalogue) < 0)
+	if (!ret && ky_catalogue_add_calls(&session->kernel.catalogue) < 0)
 		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = add_probes(session, err);
 	if (ret < 0)
 		return ret;
 	if (!options->n_events && !options->only_probes)
-		ky_catalogue_select_default(&session->catalogue);
+		ky_catalogue_select_default(&session->kernel.catalogue);
 	for (size_t i = 0; i < options->n_events && !ret; i++)
-		ret = ky_catalogue_select_rule(&session->catalogue, options->events[i], err);
+		ret = ky_catalogue_select_rule(&session->kernel.catalogue, options->events[i], err);
 	if (ret < 0)
 		return ret;
 	ret = exclude(session, err);
 	if (ret < 0)
 		return ret;
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (source->selected)
 			return KYMO_OK;
 	return ky_error_set(err, KYMO_E_INVALID, "'%s' selects no event",
@@ -112,7 +113,8 @@ static int select_events(struct ky_session *session, struct kymo_error *err)
 
 static void hide(struct ky_session *session, const char *system, const char *event)
 {
-	struct ky_event_source *source = ky_catalogue_find(&session->catalogue, system, event);
+	struct ky_event_source *source =
+		ky_catalogue_find(&session->kernel.catalogue, system, event);
 
 	if (source)
 		source->hidden = true;
@@ -134,15 +136,17 @@ static void choose_helpers(struct ky_session *session)
 {
 	unsigned int context = session->options.context & KY_CONTEXT_OF_THREADS;
 	const struct ky_event_source *fork =
-		ky_catalogue_find(&session->catalogue, "sched", "sched_process_fork");
+		ky_catalogue_find(&session->kernel.catalogue, "sched", "sched_process_fork");
 
-	session->merge = context != 0 && !session->options.raw;
-	ky_vec_foreach(&session->catalogue.events, source)
+	session->kernel.merge = context != 0 && !session->options.raw;
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (source->selected && source->of_bpf)
-			*(ky_unknown_is_system(source->system) ? &session->has_unknown
-							       : &session->has_compat) = true;
-	session->has_threads = context || (fork && fork->selected) || ky_session_has_calls(session);
-	if (!session->has_threads)
+			*(ky_unknown_is_system(source->system) ? &session->kernel.has_unknown
+							       : &session->kernel.has_compat) =
+				true;
+	session->kernel.has_threads =
+		context || (fork && fork->selected) || ky_session_has_calls(session);
+	if (!session->kernel.has_threads)
 		return;
 	hide(session, "task", "task_newtask");
 	hide(session, "sched", "sched_process_exit");
@@ -173,22 +177,22 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 
 	if (!needed && !ids)
 		return KYMO_OK;
-	session->merge = true;
-	session->content = ky_content_new(options->syscall_content, options->content_bytes, ids,
-					  options->buffer_bytes,
-					  (uint32_t)ky_pid_to_kernel(&session->view, getpid()));
-	if (!session->content)
+	session->kernel.merge = true;
+	session->kernel.content = ky_content_new(
+		options->syscall_content, options->content_bytes, ids, options->buffer_bytes,
+		(uint32_t)ky_pid_to_kernel(&session->view, getpid()));
+	if (!session->kernel.content)
 		return ky_error_nomem(err);
-	if (session->has_compat)
-		ky_content_want_compat(session->content);
-	if (session->has_unknown) {
-		ky_native_calls_unknown(&session->catalogue, unknown);
-		ky_content_want_unknown(session->content, unknown);
+	if (session->kernel.has_compat)
+		ky_content_want_compat(session->kernel.content);
+	if (session->kernel.has_unknown) {
+		ky_native_calls_unknown(&session->kernel.catalogue, unknown);
+		ky_content_want_unknown(session->kernel.content, unknown);
 	}
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if ((source->selected || source->hidden) && strcmp(source->system, "syscalls") == 0)
-			ky_content_select(session->content, source->event);
-	ret = ky_content_load(session->content, err);
+			ky_content_select(session->kernel.content, source->event);
+	ret = ky_content_load(session->kernel.content, err);
 	if (ret < 0 && !needed) {
 		ky_log_warning(
 			options->log,
@@ -196,11 +200,11 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 			"has them some time after each change: %s%s%s",
 			err ? err->message : "BPF cannot tell", err && err->hint[0] ? ": " : "",
 			err ? err->hint : "");
-		ky_content_free(session->content);
-		session->content = NULL;
+		ky_content_free(session->kernel.content);
+		session->kernel.content = NULL;
 		return KYMO_OK;
 	}
-	session->convert.content = session->content;
+	session->kernel.convert.content = session->kernel.content;
 	return ret;
 }
 
@@ -211,19 +215,20 @@ int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 		ky_tracefs_read(session->fs.fd, session->fs.path, "events/header_page", &text, err);
 
 	if (!ret)
-		ret = ky_page_layout_parse(ky_strbuf_text(&text), text.len, &session->page_layout,
-					   err);
+		ret = ky_page_layout_parse(ky_strbuf_text(&text), text.len,
+					   &session->kernel.page_layout, err);
 	if (!ret)
-		ret = ky_convert_init(&session->convert, session->options.context, err);
+		ret = ky_convert_init(&session->kernel.convert, session->options.context, err);
 	ky_strbuf_fini(&text);
 	if (ret < 0)
 		return ret;
-	session->convert.own_tids[KY_OWN_MAIN] = ky_pid_to_kernel(&session->view, getpid());
-	if (session->has_threads) {
-		ret = ky_threads_init(&session->threads, err);
-		session->threads.view = &session->view;
-		session->threads.wants_ids = (session->options.context & KY_CONTEXT_OF_IDS) != 0;
-		session->convert.threads = &session->threads;
+	session->kernel.convert.own_tids[KY_OWN_MAIN] = ky_pid_to_kernel(&session->view, getpid());
+	if (session->kernel.has_threads) {
+		ret = ky_threads_init(&session->kernel.threads, err);
+		session->kernel.threads.view = &session->view;
+		session->kernel.threads.wants_ids =
+			(session->options.context & KY_CONTEXT_OF_IDS) != 0;
+		session->kernel.convert.threads = &session->kernel.threads;
 	}
 	return ret;
 }
@@ -262,15 +267,6 @@ static int make_fds(struct ky_session *session, struct kymo_error *err)
 	return ky_session_dump_open(session, err);
 }
 
-int ky_session_make_uuid(struct ky_session *session, struct kymo_error *err)
-{
-	if (getrandom(session->uuid, sizeof(session->uuid), 0) != sizeof(session->uuid))
-		return ky_error_errno(err, errno, "no random numbers");
-	session->uuid[6] = (session->uuid[6] & 0x0f) | 0x40;
-	session->uuid[8] = (session->uuid[8] & 0x3f) | 0x80;
-	return KYMO_OK;
-}
-
 /* In a pid namespace; without knowing which ids are which all but choosing goes on. */
 static void look_at_ids(struct ky_session *session)
 {
@@ -292,7 +288,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	look_at_ids(session);
 	ret = make_fds(session, err);
 	if (!ret)
-		ret = ky_session_make_uuid(session, err);
+		ret = ky_kernel_trace_make_uuid(&session->kernel, err);
 	if (!ret)
 		ret = select_events(session, err);
 	if (!ret)
@@ -300,7 +296,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	choose_helpers(session);
-	ret = ky_os_clock_init(&session->clock, session->options.clock, err);
+	ret = ky_os_clock_init(&session->kernel.clock, session->options.clock, err);
 	if (!ret)
 		ret = ky_session_init_convert(session, err);
 	if (!ret)
@@ -308,11 +304,11 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_open_counters(session, err);
 	if (!ret)
-		ret = ky_session_build_model(session, err);
+		ret = ky_kernel_trace_build(&session->kernel, err);
 	if (!ret)
 		ret = open_output(session, err);
 	if (!ret && session->blocks)
-		session->convert.own_tids[KY_OWN_WRITER] =
+		session->kernel.convert.own_tids[KY_OWN_WRITER] =
 			ky_pid_to_kernel(&session->view, ky_block_writer_tid(session->blocks));
 	if (!ret)
 		ret = ky_session_setup_instance(session, err);
@@ -321,8 +317,26 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret && session->options.raw && session->blocks)
 		ret = ky_raw_direct_open(session, err);
 	if (!ret)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	return ret;
+}
+
+/* What the conversion has to know of the options. */
+static void set_up_trace(struct ky_session *session)
+{
+	const struct ky_session_options *options = &session->options;
+	struct ky_kernel_trace *kernel = &session->kernel;
+
+	kernel->name = session->output;
+	kernel->identity_kymo = options->identity_kymo;
+	kernel->context = options->context;
+	kernel->comm = options->comm;
+	kernel->fs = &session->fs;
+	kernel->instance = &session->instance;
+	kernel->log = options->log;
+	kernel->view = &session->view;
+	kernel->buffer_bytes = options->buffer_bytes;
+	kernel->keeps_constants = options->raw;
 }
 
 int ky_session_new(const struct ky_session_options *options, struct ky_session **out,
@@ -337,14 +351,13 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	session->fs.fd = session->instance.fd = session->watch.instance.fd = session->watch.fd = -1;
 	session->epoll_fd = -1;
 	session->dump.order_fd = session->dump.done_fd = session->dump.tid_fd = -1;
-	session->threads.proc.fd = -1;
 	ky_map_init(&session->chosen_tids);
 	ky_map_init(&session->removed);
-	ky_strbuf_init(&session->constants);
-	pthread_mutex_init(&session->sink_lock, NULL);
+	ky_kernel_trace_init(&session->kernel);
 	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);
 	session->store = options->store;
+	set_up_trace(session);
 	if (session->output && !options->store &&
 	    ky_directory_store_open(session->output, &session->own_store, err) == 0)
 		session->store = session->own_store;

@@ -17,7 +17,7 @@
 
 static bool has_calls(const struct ky_session *session)
 {
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if ((source->selected || source->hidden) && !source->of_bpf &&
 		    strcmp(source->system, SYSTEM) == 0)
 			return true;
@@ -31,9 +31,10 @@ static void say_others(const struct ky_session *session, char *text, size_t size
 
 	snprintf(text, size, "0");
 	for (int i = 0; i < KY_CONVERT_OWN_TIDS && len < size; i++)
-		if (session->convert.own_tids[i])
+		if (session->kernel.convert.own_tids[i])
 			len += (size_t)snprintf(text + len, size - len, "%scommon_pid != %" PRId32,
-						len ? " && " : "", session->convert.own_tids[i]);
+						len ? " && " : "",
+						session->kernel.convert.own_tids[i]);
 }
 
 /* What an event has of its own has to be said again, since the system's replaces it. */
@@ -67,7 +68,7 @@ void ky_session_hide_own(struct ky_session *session, bool hides)
 	if (ky_instance_write(&session->instance, "events/" SYSTEM "/filter", hides ? others : "0",
 			      NULL) < 0)
 		return;
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (source->kernel_filter && strcmp(source->system, SYSTEM) == 0)
 			write_again(session, source, hides ? others : NULL);
 }

@@ -144,7 +144,7 @@ static int add_for_calls(struct ky_session *session, const struct ky_tids *tids,
 {
 	if (!ky_session_has_calls(session))
 		return KYMO_OK;
-	session->convert.chosen = &session->chosen_tids;
+	session->kernel.convert.chosen = &session->chosen_tids;
 	ky_vec_foreach(tids, tid)
 		if (ky_map_set(&session->chosen_tids, (uint32_t)*tid, session) < 0)
 			return ky_error_nomem(err);

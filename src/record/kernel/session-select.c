@@ -197,7 +197,7 @@ static int watch_uid(struct ky_session *session, int32_t uid, struct kymo_error 
 
 static int follow_children(struct ky_session *session, struct kymo_error *err)
 {
-	session->convert.chosen_follow = true;
+	session->kernel.convert.chosen_follow = true;
 	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
 }
 

@@ -40,12 +40,12 @@ static void choose_page_size(struct ky_session *session, uint64_t kib, uint64_t 
 		       KYMO_E_MEMORY &&
 	       kib > page_kib)
 		kib /= 2;
-	session->page_bytes = (uint32_t)page_kib * 1024;
+	session->kernel.page_bytes = (uint32_t)page_kib * 1024;
 	if (ky_tracefs_read(session->instance.fd, session->instance.path, "buffer_subbuf_size_kb",
 			    &text, NULL) == 0) {
 		kib = strtoull(ky_strbuf_text(&text), NULL, 10);
 		if (kib >= page_kib && kib <= 1024)
-			session->page_bytes = (uint32_t)kib * 1024;
+			session->kernel.page_bytes = (uint32_t)kib * 1024;
 	}
 	ky_strbuf_fini(&text);
 }
@@ -78,10 +78,11 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	/* Memory that cannot be had in large pieces may be had in smaller ones. */
-	for (;; subbuf_kib = session->page_bytes / 1024 / SUBBUF_STEP) {
+	for (;; subbuf_kib = session->kernel.page_bytes / 1024 / SUBBUF_STEP) {
 		choose_page_size(session, subbuf_kib, in_blocks ? RAW_SUBBUFS_MIN : SUBBUFS_MIN);
 		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
-		if (ret != KYMO_E_MEMORY || session->page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
+		if (ret != KYMO_E_MEMORY ||
+		    session->kernel.page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
 			break;
 	}
 	if (ret == KYMO_E_MEMORY) {
@@ -110,7 +111,7 @@ static bool is_wanted(const struct ky_event_source *source)
 /* One write for a whole system is quicker than hundreds; only when all of it is wanted. */
 static bool enable_system(struct ky_session *session, size_t from, size_t to)
 {
-	const struct ky_event_source *sources = session->catalogue.events.data;
+	const struct ky_event_source *sources = session->kernel.catalogue.events.data;
 	char name[300];
 
 	for (size_t i = from; i < to; i++)
@@ -138,12 +139,12 @@ static int enable_event(struct ky_session *session, const struct ky_event_source
 
 static int enable_events(struct ky_session *session, struct kymo_error *err)
 {
-	const struct ky_event_source *sources = session->catalogue.events.data;
-	size_t n = session->catalogue.events.len, to;
+	const struct ky_event_source *sources = session->kernel.catalogue.events.data;
+	size_t n = session->kernel.catalogue.events.len, to;
 	struct kymo_error local;
 	int ret, enabled = 0;
 
-	ky_vec_foreach(&session->catalogue.events, source) {
+	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		ret = source->kernel_filter ? ky_session_write_filter(session, source, err) : 0;
 		if (ret < 0)
 			return ret;
@@ -173,10 +174,10 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 /* Now that filters are known: what is true of none is not recorded. */
 static void enable_calls(struct ky_session *session)
 {
-	ky_vec_foreach(&session->catalogue.events, source)
+	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (source->of_bpf && source->selected && !source->never)
-			ky_content_select_call(session->content, source->system, source->event,
-					       true);
+			ky_content_select_call(session->kernel.content, source->system,
+					       source->event, true);
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */
@@ -187,7 +188,7 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 
 	if (!ret)
 		ret = ky_instance_write(&session->instance, "trace_clock",
-					session->clock.tracefs_name, err);
+					session->kernel.clock.tracefs_name, err);
 	if (!ret)
 		ret = set_buffers(session, err);
 	if (!ret)
@@ -195,15 +196,15 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 	if (!ret && ky_session_has_calls(session))
 		enable_calls(session);
 	/* Before the events: content and counters are then there before the event is in the ring. */
-	if (!ret && session->content)
-		ret = ky_content_attach(session->content, err);
-	if (!ret && session->counters)
+	if (!ret && session->kernel.content)
+		ret = ky_content_attach(session->kernel.content, err);
+	if (!ret && session->kernel.counters)
 		ret = ky_session_attach_counters(session, err);
 	if (!ret)
 		ret = enable_events(session, err);
 	if (!ret)
 		ret = ky_session_write_stacks(session, err);
 	if (!ret)
-		ky_session_tell_filters(session);
+		ky_kernel_trace_log_filters(&session->kernel);
 	return ret;
 }

@@ -15,7 +15,7 @@ static int choose(struct ky_session *session, const char *const *patterns, size_
 	for (size_t i = 0; i < n; i++) {
 		bool found = false;
 
-		ky_vec_foreach(&session->catalogue.events, source) {
+		ky_vec_foreach(&session->kernel.catalogue.events, source) {
 			if (!source->selected || source->of_bpf ||
 			    !ky_catalogue_matches(source, patterns[i]))
 				continue;
@@ -35,9 +35,9 @@ static int add_records(struct ky_session *session, const char *event, struct kym
 {
 	struct ky_event_source *source;
 
-	if (ky_catalogue_add(&session->catalogue, "ftrace", event, event, false) < 0)
+	if (ky_catalogue_add(&session->kernel.catalogue, "ftrace", event, event, false) < 0)
 		return ky_error_nomem(err);
-	source = ky_catalogue_find(&session->catalogue, "ftrace", event);
+	source = ky_catalogue_find(&session->kernel.catalogue, "ftrace", event);
 	source->hidden = true;
 	return KYMO_OK;
 }
@@ -78,7 +78,7 @@ int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err)
 	if (session->options.context & KY_CONTEXT_CALLSTACK_USER)
 		ret = ky_instance_write(&session->instance, "options/userstacktrace", "1", err);
 
-	ky_vec_foreach(&session->catalogue.events, source) {
+	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (ret < 0)
 			break;
 		if (source->stacks & KY_STACK_KERNEL)

@@ -40,24 +40,25 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	session->start_cycles = ky_os_clock_now(&session->clock);
-	if (session->content)
-		ky_content_begin(session->content, session->start_cycles);
+	session->kernel.start_cycles = ky_os_clock_now(&session->kernel.clock);
+	if (session->kernel.content)
+		ky_content_begin(session->kernel.content, session->kernel.start_cycles);
 	ky_vec_foreach(&session->cpus, cpu)
-		ky_packet_writer_begin(&(*cpu)->convert.writer, session->start_cycles);
+		ky_packet_writer_begin(&(*cpu)->kernel.convert.writer,
+				       session->kernel.start_cycles);
 	ky_session_hide_own(session, true);
 	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
 	if (ret < 0)
 		return ret;
-	session->started = true;
+	session->started = session->kernel.is_running = true;
 	ret = ky_pid_view_refresh(&session->view, err);
 	if (!ret)
 		ret = ky_session_live_open(session, err);
 	if (ret < 0)
 		return ret;
 	/* After recording is on: who is born from now on is announced by an event. */
-	if (session->has_threads)
-		ret = ky_threads_scan(&session->threads, err);
+	if (session->kernel.has_threads)
+		ret = ky_threads_scan(&session->kernel.threads, err);
 	if (!ret && session->options.raw)
 		ret = ky_raw_describe(session, 0, err);
 	return ret < 0 ? ret : ky_session_dump_start(session, err);
@@ -66,13 +67,13 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 void ky_session_own_threads(struct ky_session *session, const int32_t *tids, size_t n)
 {
 	for (size_t i = 0; i < n && i < KY_OWN_PROGRAMS_MAX; i++)
-		session->convert.own_tids[KY_OWN_PROGRAMS + i] =
+		session->kernel.convert.own_tids[KY_OWN_PROGRAMS + i] =
 			ky_pid_to_kernel(&session->view, tids[i]);
 }
 
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
 {
-	return &session->clock;
+	return &session->kernel.clock;
 }
 
 int ky_session_dump_fd(const struct ky_session *session)
@@ -95,7 +96,7 @@ static void wait_for_returned(struct ky_session *session)
 		struct epoll_event event = {.events = EPOLLIN, .data.ptr = *it};
 
 		if ((*it)->unpollable &&
-		    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, (*it)->ring.fd, &event) == 0)
+		    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, (*it)->kernel.ring.fd, &event) == 0)
 			(*it)->unpollable = false;
 	}
 }
@@ -107,13 +108,13 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 
 	if (event->events & EPOLLIN)
 		return;
-	(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, cpu->ring.fd, NULL);
+	(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, cpu->kernel.ring.fd, NULL);
 	cpu->unpollable = true;
 }
 
 static int timeout_without_readers(const struct ky_session *session)
 {
-	if (session->content || session->counters || session->watch.is_due)
+	if (session->kernel.content || session->kernel.counters || session->watch.is_due)
 		return CONTENT_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
 	    ky_session_dump_waits(session) || session->hides_own)
@@ -132,12 +133,13 @@ static int choose_timeout(const struct ky_session *session)
 
 static void follow_cpus(struct ky_session *session)
 {
-	uint64_t now = ky_os_clock_now(&session->clock); /* what has counters has a clock in ns */
+	uint64_t now =
+		ky_os_clock_now(&session->kernel.clock); /* what has counters has a clock in ns */
 
-	if (!session->counters || now - session->followed_ns < CPUS_NS)
+	if (!session->kernel.counters || now - session->followed_ns < CPUS_NS)
 		return;
 	session->followed_ns = now;
-	ky_counters_follow_cpus(session->counters);
+	ky_counters_follow_cpus(session->kernel.counters);
 }
 
 /* What is to be written has waited long enough, though the rings keep us awake. */
@@ -224,7 +226,7 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	 * In the order of time the newest events stay in the rings, which would wake us again at once,
 	 * to fetch few events dearly. In this time a ring takes a small part of what it holds.
 	 */
-	if (!ret && session->merge)
+	if (!ret && session->kernel.merge)
 		session->rests_until_ns =
 			now_ns() + (session->options.buffer_bytes >= BIG_BUFFER_BYTES
 					    ? PAUSE_US
@@ -251,8 +253,8 @@ int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *e
 static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)
 {
 	return session->disk && !session->options.raw
-		       ? ky_memory_trace_kept(session->packets, cpu->stream)
-		       : cpu->convert.events;
+		       ? ky_memory_trace_kept(session->kernel.packets, cpu->kernel.stream)
+		       : cpu->kernel.convert.events;
 }
 
 /* @kept: by a flight recorder. */
@@ -260,33 +262,33 @@ static void count(struct ky_session *session, uint64_t kept)
 {
 	struct ky_session_stats *stats = &session->stats;
 
-	stats->cpus =
-		ky_arena_array(&session->convert.arena, session->cpus.len, sizeof(*stats->cpus));
+	stats->cpus = ky_arena_array(&session->kernel.convert.arena, session->cpus.len,
+				     sizeof(*stats->cpus));
 	ky_vec_foreach(&session->cpus, it) {
 		const struct ky_session_cpu *cpu = *it;
 
-		stats->events += cpu->convert.events;
-		stats->lost += cpu->convert.lost;
-		stats->bad += cpu->convert.bad;
-		if (cpu->stream < 0 || !stats->cpus)
+		stats->events += cpu->kernel.convert.events;
+		stats->lost += cpu->kernel.convert.lost;
+		stats->bad += cpu->kernel.convert.bad;
+		if (cpu->kernel.stream < 0 || !stats->cpus)
 			continue;
 		stats->cpus[stats->n_cpus++] = (struct ky_session_cpu_stats){
-			.cpu = cpu->convert.cpu,
+			.cpu = cpu->kernel.convert.cpu,
 			.events = events_of(session, cpu),
-			.lost = cpu->convert.lost,
-			.bad = cpu->convert.bad,
+			.lost = cpu->kernel.convert.lost,
+			.bad = cpu->kernel.convert.bad,
 		};
 	}
-	if (session->content) {
+	if (session->kernel.content) {
 		struct ky_content_stats content;
 
-		ky_content_stats(session->content, &content);
+		ky_content_stats(session->kernel.content, &content);
 		stats->content_missing = content.missing;
 	}
-	if (session->counters)
-		stats->counters_missing = ky_counters_missing(session->counters);
-	stats->bytes =
-		(session->packets ? session->packets->bytes_written : 0) + session->raw_bytes;
+	if (session->kernel.counters)
+		stats->counters_missing = ky_counters_missing(session->kernel.counters);
+	stats->bytes = (session->kernel.packets ? session->kernel.packets->bytes_written : 0) +
+		       session->raw_bytes;
 	if (session->disk && session->options.raw) {
 		stats->bytes = session->disk->bytes_written + session->raw_bytes;
 		ky_vec_foreach(&session->cpus, it)
@@ -299,17 +301,18 @@ static void count(struct ky_session *session, uint64_t kept)
 		stats->events =
 			stats->events > stats->overwritten ? stats->events - stats->overwritten : 0;
 	}
+	stats->event_classes = session->kernel.first_dump_id + session->kernel.n_added;
 	stats->is_raw = session->options.raw;
-	stats->clock = session->clock;
+	stats->clock = session->kernel.clock;
 }
 
 /* Wall time may have been steered meanwhile: choose the frequency that is right at both ends. */
 int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
 {
-	ky_os_clock_resample(&session->clock, &session->stats.drift);
-	if (!ky_os_clock_refine(&session->clock, &session->stats.drift))
+	ky_os_clock_resample(&session->kernel.clock, &session->stats.drift);
+	if (!ky_os_clock_refine(&session->kernel.clock, &session->stats.drift))
 		return KYMO_OK;
-	return ky_session_update_clock(session, err);
+	return ky_kernel_trace_update_clock(&session->kernel, err);
 }
 
 static int copy_flight(struct ky_session *session, uint64_t *kept, struct kymo_error *err)
@@ -332,7 +335,7 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
 	if (!ret)
-		ret = ky_session_write_metadata(session, err);
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret && session->disk)
 		ret = copy_flight(session, kept, err);
 	return ret;
@@ -341,10 +344,10 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 /* All that was recorded is in the files then, or it is said why not. */
 static int close_output(struct ky_session *session, struct kymo_error *err)
 {
-	struct ky_store_trace *traces[] = {session->packets, session->disk};
+	struct ky_store_trace *traces[] = {session->kernel.packets, session->disk};
 	int ret = KYMO_OK;
 
-	session->packets = session->disk = NULL;
+	session->kernel.packets = session->disk = NULL;
 	for (int i = 0; i < 2; i++) {
 		int closed = ky_store_close(traces[i], ret < 0 ? NULL : err);
 
@@ -356,9 +359,9 @@ static int close_output(struct ky_session *session, struct kymo_error *err)
 /* Nothing was recorded: no trace stays. */
 static void discard_output(struct ky_session *session)
 {
-	ky_store_discard(session->packets);
+	ky_store_discard(session->kernel.packets);
 	ky_store_discard(session->disk);
-	session->packets = session->disk = NULL;
+	session->kernel.packets = session->disk = NULL;
 }
 
 int ky_session_stop(struct ky_session *session, struct kymo_error *err)
@@ -368,15 +371,15 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 
 	if (!session->started || session->stopped)
 		return KYMO_OK;
-	session->stopped = true;
+	session->stopped = session->kernel.is_ending = true;
 	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
 	if (session->blocks)
 		ky_block_writer_hurry(session->blocks);
-	if (session->content)
-		ky_content_detach(session->content);
-	if (session->counters)
-		ky_counters_detach(session->counters);
-	end_cycles = ky_os_clock_now(&session->clock);
+	if (session->kernel.content)
+		ky_content_detach(session->kernel.content);
+	if (session->kernel.counters)
+		ky_counters_detach(session->kernel.counters);
+	end_cycles = ky_os_clock_now(&session->kernel.clock);
 	/* One that is under way is fresh enough, and told to end. */
 	if (!ret && session->options.overwrite && !ky_session_dump_is_busy(session))
 		ret = ky_session_renew_state(session, end_cycles, 0, err);
@@ -392,13 +395,14 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
 	ret = ret < 0 ? ret : counted;
 	if (!ret)
-		ret = session->options.raw ? ky_raw_finish(session, end_cycles, err)
-					   : ky_session_end_streams(session, end_cycles, err);
+		ret = session->options.raw
+			      ? ky_raw_finish(session, end_cycles, err)
+			      : ky_kernel_trace_end_streams(&session->kernel, end_cycles, err);
 	if (!ret && !session->options.raw)
 		ret = finish_state(session, end_cycles, &kept, err);
 	session->stats.duration_ns =
-		(uint64_t)(ky_os_clock_to_ns(&session->clock, end_cycles) -
-			   ky_os_clock_to_ns(&session->clock, session->start_cycles));
+		(uint64_t)(ky_os_clock_to_ns(&session->kernel.clock, end_cycles) -
+			   ky_os_clock_to_ns(&session->kernel.clock, session->kernel.start_cycles));
 	count(session, kept);
 	closed = close_output(session, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : closed;
@@ -419,7 +423,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	(void)ky_session_dump_finish(session, true, NULL);
 	ky_raw_direct_close(session);
 	ky_session_close_cpus(session);
-	is_empty = session->packets && !session->started;
+	is_empty = session->kernel.packets && !session->started;
 	if (is_empty)
 		discard_output(session);
 	ret = close_output(session, err);
@@ -434,23 +438,16 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_probes_remove(&session->probes, &session->fs);
 	ky_probes_fini(&session->probes);
 	ky_session_dump_close(session);
-	ky_session_free_filters(session);
-	ky_trace_class_free(session->trace);
-	ky_convert_fini(&session->convert);
-	ky_content_free(session->content);
-	ky_counters_free(session->counters);
-	if (session->has_threads)
-		ky_threads_fini(&session->threads);
+	ky_content_free(session->kernel.content);
+	ky_counters_free(session->kernel.counters);
+	ky_kernel_trace_fini(&session->kernel);
 	ky_pid_view_close(&session->view);
 	ky_map_fini(&session->chosen_tids);
 	ky_map_fini(&session->removed);
 	ky_vec_fini(&session->collected);
-	ky_catalogue_fini(&session->catalogue);
-	ky_strbuf_fini(&session->constants);
 	ky_tracefs_close(&session->fs);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
-	pthread_mutex_destroy(&session->sink_lock);
 	free(session->output);
 	free(session);
 	return ret;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "record/kernel/session-internal.h"
+#include "record/trace/kernel-trace-internal.h"
 
 /* The names of threads that events speak of, besides the one that they happen in. */
 static bool is_name(const char *field)
@@ -32,11 +32,11 @@ static void add_condition(struct ky_strbuf *text, const char *field, const char 
  * In the kernel: the name of who runs, or one that the event speaks of. Of events that are recorded to
  * learn from, all are needed: there the recorder looks at what they say.
  */
-int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *source,
-			   struct kymo_error *err)
+int ky_kernel_trace_filter_comm(struct ky_kernel_trace *kernel, struct ky_event_source *source,
+				struct kymo_error *err)
 {
-	const char *comm = session->options.comm;
-	struct ky_arena *arena = &session->catalogue.arena;
+	const char *comm = kernel->comm;
+	struct ky_arena *arena = &kernel->catalogue.arena;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const struct ky_event_field *fields;
 	/* Calls that tracefs does not have are not the kernel's to filter. */
@@ -46,7 +46,7 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 
 	if (!comm || !source->selected)
 		return KYMO_OK;
-	if (source->of_bpf && !(session->options.context & KY_CONTEXT_PROCNAME)) {
+	if (source->of_bpf && !(kernel->context & KY_CONTEXT_PROCNAME)) {
 		ky_error_set(err, KYMO_E_INVALID,
 			     "32-bit and unknown calls have thread names only with procname in the "
 			     "context");
@@ -55,9 +55,9 @@ int ky_session_filter_comm(struct ky_session *session, struct ky_event_source *s
 	}
 	if (!by_recorder)
 		add_condition(&text, "COMM", comm);
-	else if (session->options.context & KY_CONTEXT_PROCNAME)
+	else if (kernel->context & KY_CONTEXT_PROCNAME)
 		add_condition(&text, "$ctx.procname", comm);
-	fields = ky_convert_fields(&session->convert, source->id, &n);
+	fields = ky_convert_fields(&kernel->convert, source->id, &n);
 	for (size_t i = 0; i < n; i++)
 		if (is_name(fields[i].name) && is_text(&fields[i]))
 			add_condition(&text, by_recorder ? fields[i].name : fields[i].kernel_name,

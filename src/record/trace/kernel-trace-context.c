@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "record/kernel/session-internal.h"
+#include "record/trace/kernel-trace-internal.h"
 
 #define NAME_BYTES 128
 
@@ -59,10 +59,10 @@ static const char *nearest(const char *name)
 	return found;
 }
 
-void ky_session_explain_context(const struct ky_session *session, const char *filter,
-				struct kymo_error *err)
+void ky_kernel_trace_explain_context(const struct ky_kernel_trace *kernel, const char *filter,
+				     struct kymo_error *err)
 {
-	const struct ky_trace_class *trace = session->trace;
+	const struct ky_trace_class *trace = kernel->trace;
 	char name[NAME_BYTES], text[NAME_BYTES];
 	const char *near;
 
@@ -79,7 +79,7 @@ void ky_session_explain_context(const struct ky_session *session, const char *fi
 			ky_error_hint(err, "the help of kymo record names the context fields");
 		return;
 	}
-	if (session->started)
+	if (kernel->is_running)
 		ky_error_hint(err,
 			      "this recording was started without %s in the context, and a running "
 			      "recording cannot add context fields: start another with it",

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/import.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+static const struct ky_import_format *const formats[] = {
+	&ky_import_raw,
+};
+
+static const struct ky_import_format *find(const char *path)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (formats[i]->probe(path))
+			return formats[i];
+	return NULL;
+}
+
+static struct ky_scratch_trace *new_trace(struct ky_import *imports)
+{
+	struct ky_scratch_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	ky_strbuf_init(&trace->metadata);
+	if (ky_vec_push(&imports->traces, trace) == 0)
+		return trace;
+	free(trace);
+	return NULL;
+}
+
+static int convert(struct ky_import *imports, const struct ky_import_format *format,
+		   const char *path, const struct ky_log *log, bool says, struct kymo_error *err)
+{
+	struct ky_scratch_trace *trace = new_trace(imports);
+	struct ky_trace_at at = {path, "kernel", trace};
+	struct ky_packet_store *store;
+	int ret;
+
+	if (!trace || ky_vec_push(&imports->places, at) < 0)
+		return ky_error_nomem(err);
+	ret = ky_scratch_store_open(trace, &store, err);
+	if (ret < 0)
+		return ret;
+	ret = format->convert(path, store, log, says, err);
+	ky_store_free(store);
+	return ret;
+}
+
+int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
+		    const struct ky_log *log, bool says, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < n_paths && !ret; i++) {
+		const struct ky_import_format *format = find(paths[i]);
+
+		if (format)
+			ret = convert(imports, format, paths[i], log, says, err);
+	}
+	return ret;
+}
+
+void ky_import_fini(struct ky_import *imports)
+{
+	ky_vec_foreach(&imports->traces, trace) {
+		ky_scratch_trace_fini(*trace);
+		free(*trace);
+	}
+	ky_vec_fini(&imports->traces);
+	ky_vec_fini(&imports->places);
+}

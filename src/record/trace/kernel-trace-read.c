@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the rings to packets.
+ *
+ * Without context fields each CPU is converted by itself, as its pages come. With them, a thread's
+ * name or process may be told by an event of another CPU, so pages of all CPUs are converted in
+ * the order of time, as far as every CPU's events are known.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "record/trace/kernel-trace-internal.h"
+
+/* An event may be stamped before the ring was found empty and yet be finished after that. */
+#define UNFINISHED_NS 2000000
+
+/*
+ * Pages of a CPU that are read before anything else gets its turn: the other CPUs, and the
+ * order to stop, when events come in as fast as they are read.
+ */
+#define ROUND_PAGES 64
+
+int ky_kernel_trace_send(struct ky_kernel_trace *kernel, struct ky_packet_writer *writer,
+			 int stream, struct ky_block *block, uint64_t end_cycles,
+			 uint64_t discarded, struct kymo_error *err)
+{
+	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
+	/* The next block is to begin where a disk can go on; behind the last there is none. */
+	uint32_t align_bytes = block && !kernel->is_ending ? KY_BLOCK_ALIGN : 8;
+	struct ky_packet_out out = {
+		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, align_bytes),
+		.block = block,
+		.data = writer->data,
+		.content_bits = content_bits,
+		.n_events = writer->events,
+		.begin_cycles = writer->begin_cycles,
+		.end_cycles = writer->last_cycles,
+		.discarded = discarded,
+		.sequence = writer->sequence,
+		.stream_class_id = writer->stream_class_id,
+		.stream_id = writer->stream_id,
+	};
+	int ret;
+
+	pthread_mutex_lock(&kernel->sink_lock);
+	ret = ky_store_packet(kernel->packets, stream, &out, err);
+	pthread_mutex_unlock(&kernel->sink_lock);
+	return ret;
+}
+
+/* The next packet is built in a block of its own. */
+static int lend_block(struct ky_kernel_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_kernel_trace *kernel = cpu->kernel;
+
+	if (!kernel->blocks)
+		return KYMO_OK;
+	cpu->block = ky_block_take(kernel->blocks);
+	if (!cpu->block)
+		return ky_error_nomem(err);
+	ky_packet_writer_lend(&cpu->convert.writer, cpu->block->data);
+	return KYMO_OK;
+}
+
+/* Packets of a CPU; its stream is announced with the first one. */
+static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, struct kymo_error *err)
+{
+	struct ky_kernel_cpu *cpu = convert->data;
+	struct ky_kernel_trace *kernel = cpu->kernel;
+	char name[32];
+	int ret, lent;
+
+	if (cpu->stream < 0) {
+		snprintf(name, sizeof(name), "channel0_%u", convert->cpu);
+		pthread_mutex_lock(&kernel->sink_lock);
+		cpu->stream = ky_store_stream(kernel->packets, name, err);
+		pthread_mutex_unlock(&kernel->sink_lock);
+		if (cpu->stream < 0)
+			return cpu->stream;
+	}
+	ret = ky_kernel_trace_send(kernel, &convert->writer, cpu->stream, cpu->block, end_cycles,
+				   convert->lost, err);
+	lent = lend_block(cpu, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : lent;
+}
+
+static uint64_t lost_until_now(struct ky_convert_cpu *convert)
+{
+	struct ky_kernel_cpu *cpu = convert->data;
+	const struct ky_content *content = cpu->kernel->content;
+	uint64_t calls = content ? ky_content_lost_calls(content, convert->cpu) : 0;
+	struct ky_ring_stats stats;
+
+	if (!cpu->kernel->instance)
+		return cpu->raw_lost;
+	if (ky_ring_stats(cpu->kernel->instance, convert->cpu, &stats, NULL) < 0)
+		return calls;
+	return stats.overrun + stats.commit_overrun + stats.dropped + calls;
+}
+
+/* ---- the CPUs ------------------------------------------------------------------------- */
+
+void ky_kernel_cpu_init(struct ky_kernel_cpu *cpu, struct ky_kernel_trace *kernel, uint32_t number)
+{
+	memset(cpu, 0, sizeof(*cpu));
+	cpu->kernel = kernel;
+	cpu->stream = cpu->ring.fd = -1;
+	cpu->ring.pipe[0] = cpu->ring.pipe[1] = -1;
+	cpu->convert.convert = &kernel->convert;
+	cpu->convert.cpu = number;
+	cpu->convert.data = cpu;
+}
+
+void ky_kernel_cpu_fini(struct ky_kernel_cpu *cpu)
+{
+	ky_ring_close(&cpu->ring);
+	ky_packet_writer_fini(&cpu->convert.writer);
+}
+
+void ky_kernel_trace_use_convert(struct ky_kernel_trace *kernel)
+{
+	kernel->convert.packet = send_packet;
+	/* Without a kernel that counts, only the end's count is known. */
+	kernel->convert.lost_until_now = kernel->instance ? lost_until_now : NULL;
+}
+
+int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err)
+{
+	const struct ky_kernel_trace *kernel = cpu->kernel;
+	uint32_t number = cpu->convert.cpu;
+	int ret;
+
+	if (ky_packet_writer_init(&cpu->convert.writer, KY_KERNEL_TRACE_PACKET_BYTES, kernel->uuid,
+				  0, number, number, kernel->compact_header) < 0)
+		return ky_error_nomem(err);
+	ret = lend_block(cpu, err);
+	ky_packet_writer_begin(&cpu->convert.writer, kernel->start_cycles);
+	return ret;
+}
+
+/* ---- reading -------------------------------------------------------------------------- */
+
+/* 1: a page is in hand; 0: there is none. */
+static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error *err)
+{
+	struct ky_page page;
+	int ret = ky_ring_next(&cpu->ring, partial, &page, err);
+
+	if (ret <= 0)
+		return ret;
+	if (cpu->kernel->content)
+		ky_content_drain(cpu->kernel->content);
+	if (cpu->kernel->counters)
+		ky_counters_drain(cpu->kernel->counters);
+	if (cpu->kernel->is_flight && !cpu->has_begun) {
+		/* What was overwritten before it is nobody's loss. */
+		page.missed = false;
+		ky_packet_writer_begin(&cpu->convert.writer, page.cycles);
+	}
+	cpu->has_begun = true;
+	ret = ky_convert_page(&cpu->convert, &page, err);
+	return ret < 0 ? ret : 1;
+}
+
+static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
+{
+	int ret;
+
+	for (int n = 0; final || n < ROUND_PAGES; n++) {
+		ret = next_page(cpu, final, err);
+		if (ret <= 0)
+			return ret;
+		ret = ky_convert_run(&cpu->convert, UINT64_MAX, err);
+		if (ret < 0)
+			return ret;
+		/* Whoever runs after events as they come never gets to sleep. */
+		if (cpu->ring.is_partial && !final)
+			break;
+	}
+	return KYMO_OK;
+}
+
+/*
+ * The next page of @cpu; a page that is being written is fetched once in a round, since the kernel
+ * copies that one event by event, and at the end.
+ */
+static int refill(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
+{
+	const struct ky_os_clock *clock = &cpu->kernel->clock;
+	uint64_t slack = clock->frequency_hz / (1000000000 / UNFINISHED_NS);
+	uint64_t now = ky_os_clock_now(clock);
+	int ret;
+
+	cpu->has_page = false;
+	if (cpu->is_drained)
+		return 0;
+	ret = next_page(cpu, true, err);
+	cpu->has_page = ret > 0;
+	if (ret <= 0 || (cpu->ring.is_partial && !final)) {
+		cpu->is_drained = true;
+		cpu->known_until = final ? UINT64_MAX : now - slack;
+	}
+	return ret;
+}
+
+/* Up to when nothing more will come of @cpu, but what is in hand; *has: that there is some at that time. */
+static uint64_t next_time(const struct ky_kernel_cpu *cpu, bool *has)
+{
+	uint64_t time = cpu->has_page ? cpu->convert.next_cycles : cpu->known_until;
+	uint64_t call = ky_convert_next_call(&cpu->convert);
+
+	*has = cpu->has_page || (call <= time && call < UINT64_MAX);
+	return call < time ? call : time;
+}
+
+/*
+ * The CPU whose next event is the oldest. *until: how far it may be converted: up to the next CPU's
+ * oldest event, and not beyond what is known of CPUs without any.
+ */
+static struct ky_kernel_cpu *oldest(struct ky_kernel_trace *kernel, uint64_t *until)
+{
+	struct ky_kernel_cpu *first = NULL;
+	uint64_t first_time = UINT64_MAX;
+
+	*until = UINT64_MAX;
+	ky_vec_foreach(&kernel->cpus, it) {
+		bool has;
+		uint64_t time = next_time(*it, &has);
+
+		if (!has || (first && time >= first_time)) {
+			*until = time < *until ? time : *until;
+			continue;
+		}
+		if (first && first_time < *until)
+			*until = first_time;
+		first = *it;
+		first_time = time;
+	}
+	if (first && !first->has_page && first->known_until < *until)
+		*until = first->known_until;
+	return first && first_time <= *until ? first : NULL;
+}
+
+static int merge_round(struct ky_kernel_trace *kernel, bool final, struct kymo_error *err)
+{
+	size_t n = 0, limit = ROUND_PAGES * kernel->cpus.len;
+	struct ky_kernel_cpu *cpu = NULL;
+	uint64_t until = 0;
+	bool has;
+	int ret;
+
+	ky_vec_foreach(&kernel->cpus, it) {
+		(*it)->is_drained = false;
+		if ((*it)->has_page)
+			continue;
+		ret = refill(*it, final, err);
+		if (ret < 0)
+			return ret;
+	}
+	while ((final || n < limit) && (cpu = oldest(kernel, &until))) {
+		ret = cpu->has_page ? ky_convert_run(&cpu->convert, until, err)
+				    : ky_convert_calls(&cpu->convert, until, err);
+		if (ret == 0 && cpu->has_page) {
+			ret = refill(cpu, final, err);
+			n++;
+		}
+		if (ret < 0)
+			return ret;
+	}
+	/* Others wait for more than one round holds: what is older than the oldest of that is done with. */
+	if (cpu && (cpu = oldest(kernel, &until)))
+		until = next_time(cpu, &has);
+	if (kernel->content)
+		ky_content_expire(kernel->content, until);
+	if (kernel->counters)
+		ky_counters_expire(kernel->counters, until);
+	return KYMO_OK;
+}
+
+uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint64_t until_cycles)
+{
+	bool has;
+
+	ky_vec_foreach(&kernel->cpus, cpu) {
+		uint64_t time = next_time(*cpu, &has);
+
+		until_cycles = time < until_cycles ? time : until_cycles;
+	}
+	return until_cycles;
+}
+
+/* Up to the page that is being written, which is read as far as it goes. */
+static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
+{
+	uint64_t pages = cpu->kernel->buffer_bytes / cpu->kernel->page_bytes + 2;
+	int ret = 1;
+
+	for (uint64_t n = 0; n < pages && ret > 0 && !(n && cpu->ring.is_partial); n++) {
+		ret = next_page(cpu, true, err);
+		if (ret > 0 && ky_convert_run(&cpu->convert, UINT64_MAX, err) < 0)
+			return err ? err->code : KYMO_E_IO;
+	}
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+int ky_kernel_trace_read_now(struct ky_kernel_trace *kernel, struct kymo_error *err)
+{
+	if (kernel->merge)
+		return merge_round(kernel, false, err);
+	ky_vec_foreach(&kernel->cpus, cpu) {
+		int ret = catch_up(*cpu, err);
+
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
+
+int ky_kernel_trace_read_round(struct ky_kernel_trace *kernel, bool final, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (kernel->content)
+		ky_content_drain(kernel->content);
+	if (kernel->counters)
+		ky_counters_drain(kernel->counters);
+	if (kernel->merge)
+		return merge_round(kernel, final, err);
+	ky_vec_foreach(&kernel->cpus, cpu) {
+		ret = drain_cpu(*cpu, final, err);
+		if (ret < 0)
+			break;
+	}
+	return ret;
+}
+
+/* What the kernel lost but told with no page: at the very end, or to nested writers. */
+static int count_silent_losses(struct ky_kernel_cpu *cpu, struct kymo_error *err)
+{
+	uint64_t lost = lost_until_now(&cpu->convert);
+	int ret;
+
+	if (lost <= cpu->convert.lost)
+		return KYMO_OK;
+	ret = ky_convert_flush(&cpu->convert, cpu->convert.writer.last_cycles, err);
+	cpu->convert.lost = lost;
+	return ret;
+}
+
+int ky_kernel_trace_end_streams(struct ky_kernel_trace *kernel, uint64_t end_cycles,
+				struct kymo_error *err)
+{
+	ky_vec_foreach(&kernel->cpus, it) {
+		struct ky_kernel_cpu *cpu = *it;
+		int ret;
+
+		if (!cpu->online && cpu->stream < 0 && !cpu->convert.writer.events)
+			continue;
+		ret = count_silent_losses(cpu, err);
+		if (!ret)
+			ret = send_packet(&cpu->convert, end_cycles, err);
+		if (ret < 0)
+			return ret;
+	}
+	return KYMO_OK;
+}
