@@ -242,6 +242,11 @@ static int64_t real_minus_mono(const struct ky_os_clock_pair *real,
 	return real->ns - mono->ns - cycles_to_ns(apart, hz);
 }
 
+void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair)
+{
+	*pair = measure_pair(clock->kind, CLOCK_MONOTONIC, clock->frequency_hz);
+}
+
 void ky_os_clock_resample(const struct ky_os_clock *clock, struct ky_os_clock_drift *drift)
 {
 	uint64_t hz = clock->frequency_hz;

@@ -286,10 +286,10 @@ def test_missing_switches_are_of_the_range(kymo, machine):
         notes = [note for r in json.loads(kymo(*options, *more, "--json").out)["reports"] for note in r["notes"]]
         return [int(note.split()[0]) for note in notes if "switches of" in note]
 
-    (whole,), parts = missing(), missing("--refresh", "20ms")
+    (whole,), parts = missing(), missing("--refresh", "5ms")
     assert len(parts) > 3 and sum(parts) == whole
     assert missing("--end", "50%")[0] + missing("--begin", "50%")[0] in (whole, whole + 1)
-    assert kymo(*options, "--refresh", "20ms").out.count("switches of") == len(parts)
+    assert kymo(*options, "--refresh", "5ms").out.count("switches of") == len(parts)
 
 
 def test_refresh_says_once_what_stays_the_same(kymo, lttng_kernel):

@@ -260,27 +260,6 @@ static void fill_total(struct ky_table *table, const struct sums *sums)
 	ky_cell_u64(&row[TOTAL_THREADS], sums->n_threads);
 }
 
-/* Kernels have been seen that never tell of switches from the idle thread of some CPU. */
-static int note_missing(struct ky_report_result *result)
-{
-	uint64_t missing = 0, n_cpus = 0;
-
-	for (size_t i = 0; i < ky_model_n_cpus(result->model); i++) {
-		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
-
-		missing += cpu->missing - cpu->missing_before;
-		n_cpus += cpu->missing > cpu->missing_before;
-	}
-	if (!missing)
-		return 0;
-	return ky_report_note(
-		result,
-		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (filtered, "
-		"or never told by the kernel): between the last sign of one thread and "
-		"the first of the next, these CPUs are unknown",
-		missing, n_cpus, n_cpus == 1 ? "" : "s");
-}
-
 /* Say which part is known, when it is not all; a thousandth is no news. */
 static int note_unknown(struct ky_report_result *result, const struct sums *sums)
 {
@@ -324,7 +303,7 @@ static int finish(void *data, const struct ky_report_options *options,
 	if (status >= 0)
 		status = ky_report_note_losses(result);
 	if (status >= 0)
-		status = note_missing(result);
+		status = ky_report_note_switches(result);
 	return status < 0 ? status : note_unknown(result, &sums);
 }
 

@@ -343,7 +343,9 @@ static int finish(void *data, const struct ky_report_options *options,
 	}
 	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
 	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
-	return status < 0 ? status : ky_report_note_losses(result);
+	if (status >= 0)
+		status = ky_report_note_losses(result);
+	return status < 0 ? status : ky_report_note_waits(result);
 }
 
 const struct ky_report ky_report_sched = {

@@ -272,6 +272,40 @@ int ky_report_note_losses(struct ky_report_result *result)
 			      events, gaps, gaps == 1 ? "" : "s");
 }
 
+/* Kernels have been seen that never tell of switches from the idle thread of some CPU. */
+int ky_report_note_switches(struct ky_report_result *result)
+{
+	uint64_t missing = 0, n_cpus = 0;
+
+	for (size_t i = 0; i < ky_model_n_cpus(result->model); i++) {
+		const struct ky_cpu *cpu = ky_model_cpu(result->model, i);
+
+		missing += cpu->missing - cpu->missing_before;
+		n_cpus += cpu->missing > cpu->missing_before;
+	}
+	if (!missing)
+		return 0;
+	return ky_report_note(
+		result,
+		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (filtered, "
+		"or never told by the kernel): between the last sign of one thread and "
+		"the first of the next, these CPUs are unknown",
+		missing, n_cpus, n_cpus == 1 ? "" : "s");
+}
+
+int ky_report_note_waits(struct ky_report_result *result)
+{
+	struct ky_waits_known waits = ky_model_waits(result->model);
+
+	if (!waits.missed)
+		return 0;
+	return ky_report_note(
+		result,
+		"measured %" PRIu64 " of %" PRIu64 " waits for a CPU: where the "
+		"switch to a thread was not recorded, its wait is not in these figures",
+		waits.measured, waits.measured + waits.missed);
+}
+
 int ky_report_note_files(struct ky_report_result *result)
 {
 	uint64_t nameless = 0;

@@ -367,6 +367,7 @@ static int finish(void *data, const struct ky_report_options *options,
 {
 	const struct run *run = data;
 	struct ky_table *table = &result->tables[0];
+	int status;
 
 	(void)options;
 	say_cpu(run, table);
@@ -375,7 +376,10 @@ static int finish(void *data, const struct ky_report_options *options,
 	say_io(run, table);
 	say_devices(run, table);
 	say_rest(run, table);
-	return ky_report_note_losses(result);
+	status = ky_report_note_losses(result);
+	if (status >= 0)
+		status = ky_report_note_switches(result);
+	return status < 0 ? status : ky_report_note_waits(result);
 }
 
 const struct ky_report ky_report_summary = {

@@ -193,7 +193,9 @@ static int finish(void *data, const struct ky_report_options *options,
 				    ky_report_by(options, KY_BY_PROCESS), false, fill, run);
 
 	ky_table_sort_then(&result->tables[0], WHO_TIME, false, WHO_PROCESS, true);
-	return status < 0 ? status : ky_report_note_losses(result);
+	if (status >= 0)
+		status = ky_report_note_losses(result);
+	return status < 0 ? status : ky_report_note_switches(result);
 }
 
 const struct ky_report ky_report_threads = {

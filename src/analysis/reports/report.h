@@ -221,7 +221,11 @@ void ky_cell_line(struct ky_table *table, struct ky_cell *cell, const struct ky_
 const char *ky_irq_kind_text(enum ky_irq_kind kind);
 /* A note on lost events, where there were any. */
 int ky_report_note_losses(struct ky_report_result *result);
-/* The same for reports on files, and on what is not known of their names. */
+/* A note on switches that were not recorded, where an event shows that there must have been some. */
+int ky_report_note_switches(struct ky_report_result *result);
+/* A note on waits for a CPU that could not be measured for that reason. */
+int ky_report_note_waits(struct ky_report_result *result);
+/* The same as for losses, for reports on files, and on what is not known of their names. */
 int ky_report_note_files(struct ky_report_result *result);
 
 /* ---- documentation ------------------------------------------------------------------- */

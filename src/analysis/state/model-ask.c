@@ -36,6 +36,11 @@ const struct ky_host *ky_model_host(const struct ky_model *model, size_t index)
 	return model->hosts.data[index];
 }
 
+struct ky_waits_known ky_model_waits(const struct ky_model *model)
+{
+	return model->waits;
+}
+
 size_t ky_model_n_cpus(const struct ky_model *model)
 {
 	return model->cpus.len;

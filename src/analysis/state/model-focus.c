@@ -158,6 +158,7 @@ static void forget_missing(struct ky_model *model)
 {
 	ky_vec_foreach(&model->cpus, cpu)
 		(*cpu)->missing_before = (*cpu)->missing;
+	model->waits = (struct ky_waits_known){0};
 }
 
 /* The next interval has its own. */

@@ -115,6 +115,7 @@ struct ky_model {
 	KY_VEC(struct ky_host *) hosts;
 	KY_VEC(struct ky_cpu *) cpus;
 	KY_VEC(struct ky_thread *) threads;
+	struct ky_waits_known waits;
 	KY_VEC(const char *) syscalls;
 	struct ky_names syscall_ids;	 /* name -> index + 1 */
 	struct ky_map syscall_numbers;	 /* number, compat in bit 63 -> index + 1 */

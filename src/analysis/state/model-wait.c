@@ -78,6 +78,17 @@ static enum ky_off_kind off_kind(uint64_t state)
 	return state & TASK_UNINTERRUPTIBLE ? KY_OFF_DISK : KY_OFF_OTHER;
 }
 
+/* The thread runs, or has run, though no switch ended its wait. */
+static void miss(struct ky_model *model, const struct ky_thread *thread, int32_t cpu)
+{
+	int64_t begin = thread->wait.begin_ns;
+
+	if (thread->wait.kind && begin != INT64_MIN && begin >= thread->host->blind_until_ns &&
+	    begin > thread->stray_ns &&
+	    ky_model_tells(model, thread, cpu < 0 ? UINT32_MAX : (uint32_t)cpu))
+		model->waits.missed++;
+}
+
 int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
 {
 	enum ky_off_kind kind = off_kind(state);
@@ -90,6 +101,7 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	status = drop_off(feed->model, thread);
 	if (status >= 0)
 		status = go_off(feed->model, thread, kind, ns);
+	miss(feed->model, thread, (int32_t)feed->cpu->id);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
 	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
 	thread->unannounced = false;
@@ -142,6 +154,7 @@ static int tell_waited(struct ky_model *model, const struct ky_waited *waited)
 	    begin <= thread->stray_ns || !ky_model_tells(model, thread, waited->cpu->id) ||
 	    !ky_model_tells_long(model, waited->end_ns - begin))
 		return 0;
+	model->waits.measured++;
 	return ky_model_notify(model, waited, waited);
 }
 
@@ -175,6 +188,8 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 		status = ky_wait_flush(model, thread, ns);
 	else if (status >= 0)
 		status = drop_off(model, thread);
+	if (!switched)
+		miss(model, thread, (int32_t)cpu->id);
 	thread->wait.kind = KY_WAIT_NONE;
 	thread->off = KY_OFF_UNKNOWN;
 	return status < 0 || !switched ? status : tell_waited(model, &waited);

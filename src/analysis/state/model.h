@@ -522,6 +522,14 @@ size_t ky_model_n_hosts(const struct ky_model *model);
 const struct ky_host *ky_model_host(const struct ky_model *model, size_t index);
 /* CPUs that were seen, by index. */
 size_t ky_model_n_cpus(const struct ky_model *model);
+/*
+ * Of the range, or of the interval: how many waits for a CPU were measured, and how many ended at a switch that was not
+ * recorded: the thread was seen running, or leaving a CPU, without having come to one.
+ */
+struct ky_waits_known {
+	uint64_t measured, missed;
+};
+struct ky_waits_known ky_model_waits(const struct ky_model *model);
 const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
 /* Threads that were seen, by index; the idle threads are not among them. */
 size_t ky_model_n_threads(const struct ky_model *model);

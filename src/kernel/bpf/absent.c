@@ -7,6 +7,7 @@
 #include "kernel/bpf/content.h"
 #include "kernel/bpf/counters.h"
 #include "kernel/bpf/pids.h"
+#include "kernel/bpf/switches.h"
 
 static int absent(struct kymo_error *err)
 {
@@ -66,6 +67,17 @@ int ky_bpf_counters_attach(struct ky_bpf_counters *counters, const char *tracepo
 {
 	(void)counters, (void)tracepoint, (void)key;
 	return absent(err);
+}
+
+int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *err)
+{
+	*switches = (struct ky_bpf_switches){.link_fd = -1};
+	return absent(err);
+}
+
+void ky_bpf_switches_unload(struct ky_bpf_switches *switches)
+{
+	(void)switches;
 }
 
 int ky_bpf_pids_load(struct ky_bpf_pids **pids, struct kymo_error *err)

@@ -92,6 +92,8 @@ struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
 	int pid;
+	int prio;
+	char comm[16];
 	struct task_struct *real_parent, *group_leader;
 	struct pid *thread_pid;
 	unsigned long nvcsw, nivcsw, min_flt, maj_flt;

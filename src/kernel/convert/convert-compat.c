@@ -12,11 +12,20 @@
 #define ENTRY_BYTES (ARGS_AT + 6 * 8)
 #define EXIT_BYTES  (ARGS_AT + 8 + 6 * 8) /* of unknown calls, the arguments behind the result */
 
+static uint64_t next_switch(const struct ky_convert_cpu *cpu)
+{
+	const struct ky_switches *switches = cpu->convert->switches;
+
+	return switches ? ky_switches_next(switches, cpu->cpu) : UINT64_MAX;
+}
+
 uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu)
 {
 	const struct ky_content *content = cpu->convert->content;
+	uint64_t call = content ? ky_content_next_call(content, cpu->cpu) : UINT64_MAX;
+	uint64_t from_idle = next_switch(cpu);
 
-	return content ? ky_content_next_call(content, cpu->cpu) : UINT64_MAX;
+	return call < from_idle ? call : from_idle;
 }
 
 static const struct ky_convert_plan *plan_of(const struct ky_convert *convert, uint32_t id)
@@ -78,17 +87,31 @@ static int convert_call(struct ky_convert_cpu *cpu, const struct ky_content_reco
 	return ky_convert_call(cpu, plan, data, is_exit ? EXIT_BYTES : ENTRY_BYTES, call, err);
 }
 
-int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err)
+static int take_call(struct ky_convert_cpu *cpu, struct kymo_error *err)
 {
 	const struct ky_convert *convert = cpu->convert;
-	const struct ky_content_record *call;
+	const struct ky_content_record *call = ky_content_take_call(convert->content, cpu->cpu);
+
+	if (!call || (convert->chosen && !ky_map_get(convert->chosen, call->tid)))
+		return KYMO_OK;
+	return convert_call(cpu, call, err);
+}
+
+static int take_switch(struct ky_convert_cpu *cpu, struct kymo_error *err)
+{
+	struct ky_switches_slot slot = ky_switches_take(cpu->convert->switches, cpu->cpu);
+
+	return ky_convert_switch(cpu, &slot, err);
+}
+
+int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err)
+{
+	uint64_t next;
 	int ret = KYMO_OK;
 
-	/* Without content, @until_cycles may still be the greatest number: a damaged page's. */
-	while (!ret && convert->content && ky_convert_next_call(cpu) <= until_cycles &&
-	       (call = ky_content_take_call(convert->content, cpu->cpu)))
-		if (!convert->chosen || ky_map_get(convert->chosen, call->tid))
-			ret = convert_call(cpu, call, err);
+	/* UINT64_MAX: there is none, though @until_cycles may still be that number: a damaged page's. */
+	while (!ret && (next = ky_convert_next_call(cpu)) <= until_cycles && next < UINT64_MAX)
+		ret = next == next_switch(cpu) ? take_switch(cpu, err) : take_call(cpu, err);
 	return ret;
 }
 

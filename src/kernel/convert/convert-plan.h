@@ -58,6 +58,15 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 		    const uint8_t *data, uint32_t len, const struct ky_content_record *content,
 		    struct kymo_error *err);
 
+/* The same without content: the record says all. Threads are learnt from it. */
+int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		       const uint8_t *data, uint32_t len, struct kymo_error *err);
+
+/* convert-switches.c: a record of sched_switch has no more bytes. */
+#define KY_SWITCH_RECORD_BYTES 128
+int ky_convert_switch(struct ky_convert_cpu *cpu, const struct ky_switches_slot *slot,
+		      struct kymo_error *err);
+
 /* convert-compat.c: what @parent starts is chosen as it is; who ends is chosen no more. */
 void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child);
 void ky_convert_choose_no_more(const struct ky_convert *convert, uint32_t tid);

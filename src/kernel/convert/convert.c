@@ -288,6 +288,26 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 	return ret;
 }
 
+int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+		       const uint8_t *data, uint32_t len, struct kymo_error *err)
+{
+	struct ky_convert_record record = {
+		.data = data, .len = len, .tid = ky_record_word(data + 4), .is_foreign = true};
+	int ret = KYMO_OK;
+
+	if (cpu->convert->counters)
+		record.counters = ky_counters_last(cpu->convert->counters, cpu->cpu);
+	if (plan->filter)
+		ret = write_filtered(cpu, plan, &record, err);
+	else if (!plan->hidden)
+		ret = write_event(cpu, plan, &record, err);
+	else
+		cpu->hidden++;
+	if (plan->role > KY_EVENT_SYSCALL)
+		ky_convert_learn(cpu, plan, &record);
+	return ret;
+}
+
 /* ---- pages ---------------------------------------------------------------------------- */
 
 int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err)

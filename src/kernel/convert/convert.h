@@ -22,6 +22,7 @@
 #include "ctf/model/model.h"
 #include "ctf/encode/packet-writer.h"
 #include "kernel/content/content.h"
+#include "kernel/switches/switches.h"
 #include "kernel/counters/counters.h"
 #include "kernel/events/events.h"
 #include "kernel/tracefs/format.h"
@@ -114,6 +115,8 @@ struct ky_convert {
 	int32_t own_tids[KY_CONVERT_OWN_TIDS];
 	struct ky_content *content;   /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_counters *counters; /* NULL: none; not owned */
+	struct ky_switches *switches; /* from idle, that no page has. NULL: none; not owned */
+	uint16_t switch_id;	      /* of sched_switch, in records */
 	struct ky_threads *threads;   /* NULL: nothing needs them; not owned */
 	/*
 	 * Whose 32-bit calls are written, where the kernel does not choose: tids. NULL: everybody's; not
@@ -189,6 +192,12 @@ const struct ky_event_field *ky_convert_fields(const struct ky_convert *convert,
 void ky_convert_set_filter(struct ky_convert *convert, uint16_t id, const struct ky_filter *filter,
 			   const struct ky_event_class *event);
 
+/*
+ * Switches from idle come from @switches, too, as records with common_type @id (sched_switch). False: its records are not as
+ * expected. @switches must outlive @convert; NULL: no more.
+ */
+bool ky_convert_set_switches(struct ky_convert *convert, uint16_t id, struct ky_switches *switches);
+
 /* Has each event what people call @name, asked for or not? */
 bool ky_convert_context_is_always(const char *name, size_t len);
 /* The bit of the context field that people call @name; 0: there is none. */
@@ -218,7 +227,7 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
 int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
 
 /*
- * 32-bit calls of this CPU, which are in no page but in `content`. ky_convert_run() writes those before its
+ * 32-bit calls and switches of this CPU, which are in no page but in `content` and `switches`. ky_convert_run() writes those before its
  * records; where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
  */
 int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);

@@ -32,6 +32,7 @@ struct ky_event_source {
 	const char *own_filter;	   /* what was asked for, without what the choice by name adds */
 	const char *kernel_filter; /* what the kernel evaluates of the filter */
 	bool never;		   /* the filter is true of none */
+	bool off;		   /* switched off while recording */
 	bool hidden; /* recorded by the kernel, but only to learn from: not in the trace */
 };
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/switches/switches.h"
 #include "kernel/tracefs/format.h"
 #include "kernel/tracefs/ring-map.h"
 #include "kernel/tracefs/tracefs.h"
@@ -143,6 +144,33 @@ static void try_recording(struct trial *trial, char first_cpu[64])
 	}
 	ky_doctor_add(trial->doctor, "instance", KY_CHECK_FAIL, "no event arrived within 100 ms");
 	ky_doctor_advice(trial->doctor, "look at 'lockdown' below");
+}
+
+/* Do switches from every CPU's idle task get into the ring? */
+static void try_switches(struct trial *trial)
+{
+	struct ky_switches_found found;
+	struct ky_switches *switches;
+	struct kymo_error err;
+
+	/* Check 'bpf' says why. */
+	if (ky_switches_open(&switches, NULL) < 0)
+		return;
+	(void)ky_instance_write(&trial->instance, "tracing_on", "0", NULL);
+	if (ky_switches_test(switches, &trial->instance, &found, &err) < 0)
+		add_failure(trial->doctor, "switches", &err);
+	else if (!found.n_lacking)
+		ky_doctor_add(trial->doctor, "switches", KY_CHECK_OK,
+			      "those from idle were recorded on each of %u CPU%s that had some",
+			      found.n_tested, found.n_tested == 1 ? "" : "s");
+	else
+		ky_doctor_add(
+			trial->doctor, "switches", KY_CHECK_OK,
+			"the kernel does not record those from idle on %u of %u CPUs (CPU %u); "
+			"recordings of the whole machine take them from BPF",
+			found.n_lacking, found.n_tested, found.first_lacking);
+	(void)ky_instance_write(&trial->instance, "tracing_on", "1", NULL);
+	ky_switches_close(switches);
 }
 
 static void try_clock(struct trial *trial)
@@ -289,6 +317,7 @@ static void run_trial(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 	sigfillset(&block);
 	sigprocmask(SIG_BLOCK, &block, &old);
 	if (trial_open(&trial)) {
+		try_switches(&trial);
 		try_recording(&trial, first_cpu);
 		try_clock(&trial);
 		try_ring(&trial, first_cpu);

@@ -15,8 +15,8 @@
 #define SETTLE_US 3000
 
 /* 1: switched; 0: it stays on, since contexts are made of it. */
-static int switch_event(struct ky_session *session, const struct ky_event_source *source,
-			bool enables, struct kymo_error *err)
+static int switch_event(struct ky_session *session, struct ky_event_source *source, bool enables,
+			struct kymo_error *err)
 {
 	char name[400];
 	int ret;
@@ -30,8 +30,10 @@ static int switch_event(struct ky_session *session, const struct ky_event_source
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
 	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
-	if (!ret)
+	if (!ret) {
+		source->off = !enables;
 		ky_session_switch_stacks(session, source, enables);
+	}
 	return ret < 0 ? ret : 1;
 }
 
@@ -164,7 +166,7 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 	}
 	if (ret < 0)
 		return ret;
-	session->options.comm = copy;
+	session->options.comm = session->kernel.comm = copy;
 	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (!source->selected)
 			continue;
@@ -175,6 +177,6 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 			break;
 	}
 	if (ret < 0)
-		session->options.comm = before;
+		session->options.comm = session->kernel.comm = before;
 	return ret;
 }

@@ -102,12 +102,14 @@ struct ky_session {
 	struct ky_pid_view view; /* of /proc: this process' ids of others, and the kernel's */
 	struct kymo_error blind; /* why it is blind */
 	struct ky_probes probes;
-	struct ky_map chosen_tids; /* of these, where has_chosen or follow */
-	bool has_chosen;	   /* only some threads are recorded */
-	bool has_list;		   /* the kernel has one */
-	bool has_ids;		   /* of these, processes or threads by their ids */
-	struct ky_map removed;	   /* threads that were removed by their ids */
-	struct ky_tids collected;  /* the threads that a choice means now */
+	struct ky_switches *switches; /* from idle, where the ring lacks them; NULL: nowhere */
+	bool takes_switches;	      /* they are recorded now */
+	struct ky_map chosen_tids;    /* of these, where has_chosen or follow */
+	bool has_chosen;	      /* only some threads are recorded */
+	bool has_list;		      /* the kernel has one */
+	bool has_ids;		      /* of these, processes or threads by their ids */
+	struct ky_map removed;	      /* threads that were removed by their ids */
+	struct ky_tids collected;     /* the threads that a choice means now */
 	struct ky_session_watch watch;
 
 	/* What becomes of events is written by it; NULL: it stays in memory. */
@@ -274,6 +276,11 @@ int ky_raw_take_rings(struct ky_session *session, struct kymo_error *err);
 int ky_raw_snapshot(struct ky_session *session, const char *output, struct kymo_error *err);
 int ky_raw_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
 			   struct kymo_error *err);
+
+/* session-switches.c: the instance being ready, before events are switched on. 0, or what tracefs fails with. */
+int ky_session_find_switches(struct ky_session *session, struct kymo_error *err);
+/* Begin or end to record them, as events and threads are chosen now. */
+void ky_session_review_switches(struct ky_session *session);
 
 /* session-own.c: of a raw recording, keep the recorder's own system calls out of the rings, or no more. */
 void ky_session_hide_own(struct ky_session *session, bool hides);

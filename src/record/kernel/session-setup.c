@@ -192,6 +192,8 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 	if (!ret)
 		ret = set_buffers(session, err);
 	if (!ret)
+		ret = ky_session_find_switches(session, err);
+	if (!ret)
 		ret = ky_session_choose_threads(session, err);
 	if (!ret && ky_session_has_calls(session))
 		enable_calls(session);

@@ -51,6 +51,7 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	session->started = session->kernel.is_running = true;
+	ky_session_review_switches(session);
 	ret = ky_pid_view_refresh(&session->view, err);
 	if (!ret)
 		ret = ky_session_live_open(session, err);
@@ -215,6 +216,7 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	if (!ky_session_dump_is_busy(session) && !session->flight.is_taken)
 		ky_session_hide_own(session, false);
 	follow_cpus(session);
+	ky_session_review_switches(session);
 	ret = ky_session_watch_look(session, is_told, err);
 	if (!ret)
 		ret = ky_session_dump_more(session, err);
@@ -373,6 +375,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	session->stopped = session->kernel.is_ending = true;
 	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+	ky_session_review_switches(session);
 	if (session->blocks)
 		ky_block_writer_hurry(session->blocks);
 	if (session->kernel.content)
@@ -440,6 +443,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	ky_session_dump_close(session);
 	ky_content_free(session->kernel.content);
 	ky_counters_free(session->kernel.counters);
+	ky_switches_close(session->switches);
 	ky_kernel_trace_fini(&session->kernel);
 	ky_pid_view_close(&session->view);
 	ky_map_fini(&session->chosen_tids);

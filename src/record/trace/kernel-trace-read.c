@@ -90,11 +90,13 @@ static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 {
 	struct ky_kernel_cpu *cpu = convert->data;
 	const struct ky_content *content = cpu->kernel->content;
+	const struct ky_switches *switches = convert->convert->switches;
 	uint64_t calls = content ? ky_content_lost_calls(content, convert->cpu) : 0;
 	struct ky_ring_stats stats;
 
 	if (!cpu->kernel->instance)
 		return cpu->raw_lost;
+	calls += switches ? ky_switches_lost(switches, convert->cpu) : 0;
 	if (ky_ring_stats(cpu->kernel->instance, convert->cpu, &stats, NULL) < 0)
 		return calls;
 	return stats.overrun + stats.commit_overrun + stats.dropped + calls;
@@ -148,6 +150,8 @@ static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error 
 	struct ky_page page;
 	int ret = ky_ring_next(&cpu->ring, partial, &page, err);
 
+	if (cpu->kernel->convert.switches)
+		ky_switches_drain(cpu->kernel->convert.switches);
 	if (ret <= 0)
 		return ret;
 	if (cpu->kernel->content)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Switches from the idle task, for CPUs on which the kernel's tracing does not record them; switches-layout.h. */
+#include "kernel/bpf/kernel.bpf.h"
+#include "kernel/bpf/switches-layout.h"
+
+char kymo_license[] SEC("license") = "Dual MIT/GPL";
+
+/* Regions, by CPU. The recorder says how many there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, 4);
+	__uint(value_size,
+	       KY_SWITCHES_DATA_OFFSET + KY_SWITCHES_SLOTS * sizeof(struct ky_switches_slot));
+	__uint(max_entries, 1);
+} kymo_switches SEC(".maps");
+
+/* preempt, prev, next (and the previous state, since Linux 5.18). */
+SEC("raw_tp")
+int kymo_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct *prev = (void *)ctx->args[1], *next = (void *)ctx->args[2];
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct ky_switches_head *head;
+	struct ky_switches_slot *slot;
+
+	if (BPF_CORE_READ(prev, pid))
+		return 0;
+	head = bpf_map_lookup_elem(&kymo_switches, &cpu);
+	if (!head || !head->is_on)
+		return 0;
+	slot = (void *)head + KY_SWITCHES_DATA_OFFSET +
+	       (head->n & (KY_SWITCHES_SLOTS - 1)) * sizeof(*slot);
+	slot->time_ns = bpf_ktime_get_ns();
+	slot->next_tid = BPF_CORE_READ(next, pid);
+	slot->next_prio = BPF_CORE_READ(next, prio);
+	slot->prev_prio = BPF_CORE_READ(prev, prio);
+	bpf_probe_read_kernel(slot->prev_comm, sizeof(slot->prev_comm), &prev->comm);
+	bpf_probe_read_kernel(slot->next_comm, sizeof(slot->next_comm), &next->comm);
+	/* Whole before it is there: x86 keeps the order of stores, and so must the compiler. */
+	barrier();
+	head->n++;
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The BPF program that sees switches from the idle task: loaded, attached, its regions mapped. */
+#ifndef KY_KERNEL_BPF_SWITCHES_H
+#define KY_KERNEL_BPF_SWITCHES_H
+
+#include <kymo/error.h>
+
+#include "kernel/bpf/regions.h"
+#include "kernel/bpf/switches-layout.h"
+
+struct switches_bpf;
+
+struct ky_bpf_switches {
+	struct switches_bpf *skeleton;
+	struct ky_bpf_regions regions; /* by CPU; all off */
+	int link_fd;		       /* -1: not attached */
+};
+
+/* 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED, KYMO_E_MEMORY, KYMO_E_IO; unload is due in any case. */
+int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *err);
+void ky_bpf_switches_unload(struct ky_bpf_switches *switches);
+
+#endif

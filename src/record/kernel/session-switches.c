@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switches from the idle task, where a self-test shows that the kernel's tracing does not record those of some CPU: a BPF
+ * program sees them. It does not know filters and chosen threads, and so is on only while there are none.
+ */
+#include "base/error.h"
+#include "kernel/switches/switches.h"
+#include "record/kernel/session-internal.h"
+
+static struct ky_event_source *find_switch(struct ky_session *session)
+{
+	return ky_catalogue_find(&session->kernel.catalogue, "sched", "sched_switch");
+}
+
+/* All switches are to be recorded. */
+static bool wants_all(struct ky_session *session)
+{
+	const struct ky_event_source *source = find_switch(session);
+
+	return source && (source->selected || source->hidden) && !source->off && !source->filter &&
+	       !source->kernel_filter && !session->has_list;
+}
+
+/* Options that choose threads; which they are is not known yet. */
+static bool chooses_threads(const struct ky_session_options *options)
+{
+	return options->n_pids || options->n_tids || options->n_cgroups || options->uid >= 0 ||
+	       options->follow || options->comm;
+}
+
+int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_switches_found found;
+	int ret;
+
+	/* Counters are read where the kernel records the event. */
+	if (session->options.raw || session->options.n_counters ||
+	    chooses_threads(&session->options) || !wants_all(session))
+		return KYMO_OK;
+	/* Without BPF, nobody knows whether some are missing. */
+	if (ky_switches_open(&session->switches, NULL) < 0)
+		return KYMO_OK;
+	ret = ky_switches_test(session->switches, &session->instance, &found, err);
+	if (ret < 0)
+		return ret;
+	if (found.n_lacking &&
+	    ky_convert_set_switches(&session->kernel.convert, find_switch(session)->id,
+				    session->switches)) {
+		/* They are put among the events of their CPU by time. */
+		session->kernel.merge = true;
+		return KYMO_OK;
+	}
+	ky_switches_close(session->switches);
+	session->switches = NULL;
+	return KYMO_OK;
+}
+
+void ky_session_review_switches(struct ky_session *session)
+{
+	bool wants =
+		session->switches && session->started && !session->stopped && wants_all(session);
+
+	if (wants == session->takes_switches)
+		return;
+	session->takes_switches = wants;
+	if (wants)
+		ky_switches_begin(session->switches, &session->kernel.clock);
+	else if (session->switches)
+		ky_switches_end(session->switches);
+}
