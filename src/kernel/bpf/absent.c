@@ -71,7 +71,7 @@ int ky_bpf_counters_attach(struct ky_bpf_counters *counters, const char *tracepo
 
 int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *err)
 {
-	*switches = (struct ky_bpf_switches){.link_fd = -1};
+	*switches = (struct ky_bpf_switches){0};
 	return absent(err);
 }
 

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define KY_SWITCHES_SLOTS	4096u /* a power of two */
+#define KY_SWITCHES_SLOTS	8192u /* a power of two */
 #define KY_SWITCHES_DATA_OFFSET 4096u
 
 struct ky_switches_head {

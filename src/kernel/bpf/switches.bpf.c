@@ -15,26 +15,27 @@ struct {
 	__uint(max_entries, 1);
 } kymo_switches SEC(".maps");
 
-/* preempt, prev, next (and the previous state, since Linux 5.18). */
-SEC("raw_tp")
-int kymo_switch(struct bpf_raw_tracepoint_args *ctx)
+/* preempt, prev, next (and the previous state, since Linux 5.18): the verifier knows their types. */
+SEC("tp_btf/sched_switch")
+int kymo_switch(uint64_t *ctx)
 {
-	const struct task_struct *prev = (void *)ctx->args[1], *next = (void *)ctx->args[2];
-	uint32_t cpu = bpf_get_smp_processor_id();
+	const struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	struct ky_switches_head *head;
 	struct ky_switches_slot *slot;
+	uint32_t cpu;
 
-	if (BPF_CORE_READ(prev, pid))
+	if (prev->pid)
 		return 0;
+	cpu = bpf_get_smp_processor_id();
 	head = bpf_map_lookup_elem(&kymo_switches, &cpu);
 	if (!head || !head->is_on)
 		return 0;
 	slot = (void *)head + KY_SWITCHES_DATA_OFFSET +
 	       (head->n & (KY_SWITCHES_SLOTS - 1)) * sizeof(*slot);
 	slot->time_ns = bpf_ktime_get_ns();
-	slot->next_tid = BPF_CORE_READ(next, pid);
-	slot->next_prio = BPF_CORE_READ(next, prio);
-	slot->prev_prio = BPF_CORE_READ(prev, prio);
+	slot->next_tid = next->pid;
+	slot->next_prio = next->prio;
+	slot->prev_prio = prev->prio;
 	bpf_probe_read_kernel(slot->prev_comm, sizeof(slot->prev_comm), &prev->comm);
 	bpf_probe_read_kernel(slot->next_comm, sizeof(slot->next_comm), &next->comm);
 	/* Whole before it is there: x86 keeps the order of stores, and so must the compiler. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/bpf/switches.h"
 
-#include <unistd.h>
+#include <errno.h>
 
 #include <bpf/bpf.h>
 
@@ -31,7 +31,7 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 	struct ky_bpf_opening opening;
 	int ret;
 
-	*switches = (struct ky_bpf_switches){.link_fd = -1};
+	*switches = (struct ky_bpf_switches){0};
 	if (!ky_bpf_has_btf())
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel does not tell what its structs hold (BTF)");
@@ -41,16 +41,14 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 	ky_bpf_end(&opening);
 	if (ret < 0)
 		return ret;
-	switches->link_fd = ky_bpf_attach_raw(
-		bpf_program__fd(switches->skeleton->progs.kymo_switch), "sched_switch", err);
-	return switches->link_fd < 0 ? switches->link_fd : KYMO_OK;
+	switches->link = bpf_program__attach_trace(switches->skeleton->progs.kymo_switch);
+	return switches->link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
 }
 
 void ky_bpf_switches_unload(struct ky_bpf_switches *switches)
 {
-	if (switches->link_fd >= 0)
-		close(switches->link_fd);
-	switches->link_fd = -1;
+	bpf_link__destroy(switches->link);
+	switches->link = NULL;
 	ky_bpf_regions_unmap(&switches->regions);
 	switches_bpf__destroy(switches->skeleton);
 	switches->skeleton = NULL;

@@ -8,12 +8,13 @@
 #include "kernel/bpf/regions.h"
 #include "kernel/bpf/switches-layout.h"
 
+struct bpf_link;
 struct switches_bpf;
 
 struct ky_bpf_switches {
 	struct switches_bpf *skeleton;
 	struct ky_bpf_regions regions; /* by CPU; all off */
-	int link_fd;		       /* -1: not attached */
+	struct bpf_link *link;	       /* NULL: not attached */
 };
 
 /* 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED, KYMO_E_MEMORY, KYMO_E_IO; unload is due in any case. */

@@ -115,7 +115,8 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 
 static int timeout_without_readers(const struct ky_session *session)
 {
-	if (session->kernel.content || session->kernel.counters || session->watch.is_due)
+	if (session->kernel.content || session->kernel.counters || session->takes_switches ||
+	    session->watch.is_due)
 		return CONTENT_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
 	    ky_session_dump_waits(session) || session->hides_own)

@@ -168,12 +168,23 @@ static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error 
 	return ret < 0 ? ret : 1;
 }
 
+/* All events up to then are finished, and can be read. */
+static uint64_t settled_until(const struct ky_kernel_trace *kernel)
+{
+	const struct ky_os_clock *clock = &kernel->clock;
+
+	return ky_os_clock_now(clock) - clock->frequency_hz / (1000000000 / UNFINISHED_NS);
+}
+
 static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
 {
 	int ret;
 
 	for (int n = 0; final || n < ROUND_PAGES; n++) {
 		ret = next_page(cpu, final, err);
+		/* What no page has waits for a page behind it; now there is none. */
+		if (ret == 0 && final)
+			ret = ky_convert_calls(&cpu->convert, UINT64_MAX, err);
 		if (ret <= 0)
 			return ret;
 		ret = ky_convert_run(&cpu->convert, UINT64_MAX, err);
@@ -192,9 +203,7 @@ static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *e
  */
 static int refill(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
 {
-	const struct ky_os_clock *clock = &cpu->kernel->clock;
-	uint64_t slack = clock->frequency_hz / (1000000000 / UNFINISHED_NS);
-	uint64_t now = ky_os_clock_now(clock);
+	uint64_t until = settled_until(cpu->kernel);
 	int ret;
 
 	cpu->has_page = false;
@@ -204,7 +213,7 @@ static int refill(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
 	cpu->has_page = ret > 0;
 	if (ret <= 0 || (cpu->ring.is_partial && !final)) {
 		cpu->is_drained = true;
-		cpu->known_until = final ? UINT64_MAX : now - slack;
+		cpu->known_until = final ? UINT64_MAX : until;
 	}
 	return ret;
 }
@@ -299,6 +308,7 @@ uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint
 static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
 	uint64_t pages = cpu->kernel->buffer_bytes / cpu->kernel->page_bytes + 2;
+	uint64_t until = settled_until(cpu->kernel);
 	int ret = 1;
 
 	for (uint64_t n = 0; n < pages && ret > 0 && !(n && cpu->ring.is_partial); n++) {
@@ -306,7 +316,7 @@ static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 		if (ret > 0 && ky_convert_run(&cpu->convert, UINT64_MAX, err) < 0)
 			return err ? err->code : KYMO_E_IO;
 	}
-	return ret < 0 ? ret : KYMO_OK;
+	return ret < 0 ? ret : ky_convert_calls(&cpu->convert, until, err);
 }
 
 int ky_kernel_trace_read_now(struct ky_kernel_trace *kernel, struct kymo_error *err)
