@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/writer.h"
 #include "base/error.h"
-#include "ctf/model/grow.h"
+#include "ctf/model/arena-append.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl-lex.h"
 

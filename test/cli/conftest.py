@@ -26,7 +26,7 @@ import subprocess
 import pytest
 
 import recording
-import slow_figures
+import oracle_figures
 
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and programs inherit
 # that; they are tested as users start them.
@@ -160,7 +160,7 @@ def reference(lttng_kernel):
 
 @pytest.fixture(scope="session")
 def events(kymo, reference):
-    return slow_figures.load(kymo("convert", "--to", "json", reference).out)
+    return oracle_figures.load(kymo("convert", "--to", "json", reference).out)
 
 
 def tracefs():

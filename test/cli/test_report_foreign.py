@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-import slow_figures
+import oracle_figures
 from kernel_trace import PER_PACKET, TASK, old_event, pick, same_event, write
-from slow_figures import tables
+from oracle_figures import tables
 
 
 def perf_event(event):

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 import kernel_trace
-import slow_figures
+import oracle_figures
 
 PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_exit_*' : $cpu")
 # Columns of these classes are sums, but for those that are no sums by their names.
@@ -134,9 +134,9 @@ def test_intervals_behind_damage(kymo, no_dump, tmp_path):
 def test_intervals_behind_damage_of_a_cpu_of_which_nothing_was_known(kymo, tmp_path):
     """Neither whom it ran nor that it was idle: its record ends all the same."""
     def irq(ns):
-        return slow_figures.Event(ns, 1, "irq_handler_" + ("exit" if ns // 1990 % 2 else "entry"), {}, {"irq": 7})
+        return oracle_figures.Event(ns, 1, "irq_handler_" + ("exit" if ns // 1990 % 2 else "entry"), {}, {"irq": 7})
 
-    switches = [slow_figures.Event(ns, 0, "sched_switch", {}, {
+    switches = [oracle_figures.Event(ns, 0, "sched_switch", {}, {
         "prev_comm": "t", "prev_tid": ns // 10_000 % 2, "prev_prio": 20, "prev_state": 0, "next_comm": "t",
         "next_tid": 1 - ns // 10_000 % 2, "next_prio": 20}) for ns in range(0, 8_000_000, 10_000)]
     events = sorted([irq(ns) for ns in range(0, 8_000_000, 1990)] + switches, key=lambda event: event.ns)
@@ -166,7 +166,7 @@ def test_longest_queue_of_the_parts(kymo, no_dump, tmp_path):
     assert of_all(longest("--refresh", "100ms")) == whole
     # Two wait from 1 ms on, up to the end.
     def event(ns, name, **fields):
-        return slow_figures.Event(ns, 0, name, {}, fields)
+        return oracle_figures.Event(ns, 0, name, {}, fields)
 
     def switch(ns, prev, to):
         return event(ns, "sched_switch", prev_comm="t", prev_tid=prev, prev_prio=20, prev_state=1, next_comm="t",

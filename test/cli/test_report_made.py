@@ -6,7 +6,7 @@ import os
 import re
 
 from kernel_trace import write
-from slow_figures import Event, tables
+from oracle_figures import Event, tables
 
 START_NS = 1_700_000_000_000_000_000
 

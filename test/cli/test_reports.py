@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every figure of the reports against a second, independent computation (slow_reports.py), against
+"""Every figure of the reports against a second, independent computation (oracle_reports.py), against
 lttng-analyses where that is right, and against what a program of ours is known to have done."""
 
 import json
@@ -9,11 +9,11 @@ import re
 import pytest
 
 import make_trace
-import slow_figures
-import slow_io
-import slow_reports
-import slow_whole
-from slow_figures import close, tables
+import oracle_figures
+import oracle_io
+import oracle_reports
+import oracle_whole
+from oracle_figures import close, tables
 
 
 def everything(kymo, name, trace, *options):
@@ -38,9 +38,9 @@ def expected(lttng_kernel, name):
 
 # ---- against a second computation ----------------------------------------------------------------
 
-@pytest.mark.parametrize("name", sorted(slow_whole.CHECKS))
+@pytest.mark.parametrize("name", sorted(oracle_whole.CHECKS))
 def test_reference_trace_equals_second_computation(kymo, reference, events, name):
-    slow_whole.check(name, everything(kymo, name, reference, *slow_reports.OPTIONS.get(name, ())),
+    oracle_whole.check(name, everything(kymo, name, reference, *oracle_reports.OPTIONS.get(name, ())),
                      events)
 
 
@@ -98,9 +98,9 @@ def test_recorded_trace_equals_second_computation(record, kymo, tmp_path, work):
     notes = json.loads(kymo("report", "--json", "cpu", trace).out)["reports"][0]["notes"]
     if any("were lost" in note for note in notes):
         pytest.skip(f"the second computation has no rule for that: {notes}")
-    found = slow_figures.load(kymo("convert", "--to", "json", trace).out)
-    for name in slow_whole.CHECKS:
-        slow_whole.check(name, everything(kymo, name, trace, *slow_reports.OPTIONS.get(name, ())), found)
+    found = oracle_figures.load(kymo("convert", "--to", "json", trace).out)
+    for name in oracle_whole.CHECKS:
+        oracle_whole.check(name, everything(kymo, name, trace, *oracle_reports.OPTIONS.get(name, ())), found)
 
 
 # ---- against lttng-analyses ----------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_io_log_equals_lttng_iolog(kymo, reference, lttng_kernel):
     """Every call that it logs, in its order; the file wherever it knows one."""
     rows = everything(kymo, "io-log", reference)["log"]
     log, = expected(lttng_kernel, "iolog")
-    kinds = set(slow_io.KIND_OF)
+    kinds = set(oracle_io.KIND_OF)
     theirs = [cells for cells in log["data"] if cells[3]["name"] in kinds]
     ours = {(row["begin"], row["process"]["tid"]): row for row in rows}
     # It leaves sendfile64 out.
@@ -372,7 +372,7 @@ def test_all_is_every_report(kymo, reference):
              if line.startswith("  ")]
     found = [r["name"] for r in json.loads(kymo("report", "--json", "all", reference).out)["reports"]]
     assert found == [name for name in names if name != "periods"]
-    found = kymo("report", "--json", "all", *slow_reports.OPTIONS["periods"], reference).out
+    found = kymo("report", "--json", "all", *oracle_reports.OPTIONS["periods"], reference).out
     assert [r["name"] for r in json.loads(found)["reports"]] == names
 
 
@@ -475,7 +475,7 @@ def test_every_column_is_documented(kymo, reference, names):
         assert tables_of
         # Beside cpu, because alone it may lack its events in this trace.
         both = json.loads(kymo("report", "--json", f"cpu,{name}",
-                               *(slow_reports.OPTIONS[name] if name == "periods" else ()),
+                               *(oracle_reports.OPTIONS[name] if name == "periods" else ()),
                                *(w for t in tables_of for w in ("-t", t)), reference).out)
         shown = next(r for r in both["reports"] if r["name"] == name)["tables"]
         assert [table["name"] for table in shown] == tables_of

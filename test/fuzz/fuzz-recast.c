@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctf/metadata/lower.h"
+#include "ctf/metadata/downgrade.h"
 #include "ctf/tsdl/tsdl.h"
 #include "same-events.h"
 
@@ -113,19 +113,19 @@ static struct ky_trace_class *trace, *as;
 
 static void read_models(void)
 {
-	struct ky_lower_notes notes = {.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT};
+	struct ky_downgrade_notes notes = {.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT};
 	struct kymo_error err;
 	size_t len_bytes;
 	char *text;
 	bool anew;
 
 	if (ky_metadata_read(metadata, strlen(metadata), &trace, &err) < 0 ||
-	    ky_lower_to_tsdl(trace, &text, &len_bytes, &notes, &err) < 0 ||
+	    ky_downgrade_to_ctf1(trace, &text, &len_bytes, &notes, &err) < 0 ||
 	    ky_metadata_read(text, len_bytes, &as, &err) < 0 ||
 	    ky_same_layout(trace, as, &anew, &err) < 0 || !anew)
 		abort();
 	free(text);
-	ky_lower_notes_fini(&notes);
+	ky_downgrade_notes_fini(&notes);
 }
 
 static void rewrite(struct run *run, const struct ky_packet *packet)

@@ -11,7 +11,7 @@
 
 #include "base/bits.h"
 #include "ctf/encode/encode.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/tsdl/tsdl.h"
 
 #define PACKET_BYTES 512

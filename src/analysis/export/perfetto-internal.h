@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the Perfetto sink share. */
-#ifndef KY_ANALYSIS_PERFETTO_INTERNAL_H
-#define KY_ANALYSIS_PERFETTO_INTERNAL_H
+#ifndef KY_ANALYSIS_EXPORT_PERFETTO_INTERNAL_H
+#define KY_ANALYSIS_EXPORT_PERFETTO_INTERNAL_H
 
 #include "analysis/state/model-internal.h"
 #include "analysis/export/perfetto.h"

@@ -6,8 +6,8 @@
  * It stands in this folder and not among flow's sinks because it asks the Linux state model which
  * thread an event happened in, and which entry of a system call an exit belongs to.
  */
-#ifndef KY_ANALYSIS_PERFETTO_H
-#define KY_ANALYSIS_PERFETTO_H
+#ifndef KY_ANALYSIS_EXPORT_PERFETTO_H
+#define KY_ANALYSIS_EXPORT_PERFETTO_H
 
 #include "flow/graph/sink.h"
 

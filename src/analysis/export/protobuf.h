@@ -3,8 +3,8 @@
  * Writing protocol buffer messages: fields are appended to a struct ky_strbuf, which
  * remembers when memory ran out.
  */
-#ifndef KY_ANALYSIS_PROTOBUF_H
-#define KY_ANALYSIS_PROTOBUF_H
+#ifndef KY_ANALYSIS_EXPORT_PROTOBUF_H
+#define KY_ANALYSIS_EXPORT_PROTOBUF_H
 
 #include "base/strbuf.h"
 

@@ -8,8 +8,8 @@
  * heading, which is in the title then and no column; a begin and an end beside each other become
  * one time range.
  */
-#ifndef KY_ANALYSIS_LAMI_H
-#define KY_ANALYSIS_LAMI_H
+#ifndef KY_ANALYSIS_RENDER_LAMI_H
+#define KY_ANALYSIS_RENDER_LAMI_H
 
 #include "analysis/reports/report.h"
 

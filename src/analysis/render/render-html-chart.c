@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/reports/ledger.h"
+#include "analysis/reports/aggregation.h"
 
 #define WIDTH	   720
 #define HEIGHT	   180

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The style and the script of the HTML page. The page allows this script alone, by its hash; a test compares. */
-#ifndef KY_ANALYSIS_RENDER_HTML_PAGE_H
-#define KY_ANALYSIS_RENDER_HTML_PAGE_H
+#ifndef KY_ANALYSIS_RENDER_RENDER_HTML_PAGE_H
+#define KY_ANALYSIS_RENDER_RENDER_HTML_PAGE_H
 
 /* clang-format off */
 static const char page_style[] =

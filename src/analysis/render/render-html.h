@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the HTML renderer share. */
-#ifndef KY_ANALYSIS_RENDER_HTML_H
-#define KY_ANALYSIS_RENDER_HTML_H
+#ifndef KY_ANALYSIS_RENDER_RENDER_HTML_H
+#define KY_ANALYSIS_RENDER_RENDER_HTML_H
 
 #include "analysis/render/render.h"
 

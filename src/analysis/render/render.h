@@ -3,8 +3,8 @@
  * Results to text: for people, and as JSON. Renderers go by columns' classes alone and know
  * nothing of any report.
  */
-#ifndef KY_ANALYSIS_RENDER_H
-#define KY_ANALYSIS_RENDER_H
+#ifndef KY_ANALYSIS_RENDER_RENDER_H
+#define KY_ANALYSIS_RENDER_RENDER_H
 
 #include "analysis/tables/render-cell.h"
 #include "analysis/reports/report.h"

@@ -131,8 +131,8 @@ enum { SUM_READ, SUM_WRITTEN, SUM_BYTES, SUM_ERRORS, SUM_REQUESTS };
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger devices, queues; /* what: the disk's index * N_OPS + kind */
-	struct ky_ledger threads;
+	struct ky_aggregation devices, queues; /* what: the disk's index * N_OPS + kind */
+	struct ky_aggregation threads;
 	KY_VEC(struct ky_freq) freqs; /* by disk */
 	struct ky_happenings single;
 	uint64_t bytes;
@@ -168,7 +168,7 @@ static int add_times(struct run *run, const struct ky_request *request, struct k
 		return KYMO_E_MEMORY;
 	if (request->queue_ns == INT64_MIN)
 		return 0;
-	queue = ky_ledger_get(&run->queues, NULL, what);
+	queue = ky_aggregation_get(&run->queues, NULL, what);
 	return queue ? ky_stats_add(&queue->stats,
 				    ky_ns_between(request->queue_ns, request->issue_ns))
 		     : KYMO_E_MEMORY;
@@ -179,8 +179,8 @@ static int on_request(void *data, const struct ky_request *request)
 	struct run *run = data;
 	int op = op_of(request);
 	uint64_t what = (uint64_t)request->disk->index * N_OPS + (uint64_t)op;
-	struct ky_entry *device = ky_ledger_get(&run->devices, NULL, what);
-	struct ky_entry *thread = ky_ledger_get(&run->threads, request->thread, 0);
+	struct ky_entry *device = ky_aggregation_get(&run->devices, NULL, what);
+	struct ky_entry *thread = ky_aggregation_get(&run->threads, request->thread, 0);
 	uint64_t bytes = request->n_sectors * 512;
 
 	if (!device || !thread)
@@ -201,9 +201,9 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->devices);
-	ky_ledger_fini(&run->queues);
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->devices);
+	ky_aggregation_fini(&run->queues);
+	ky_aggregation_fini(&run->threads);
 	ky_vec_fini(&run->freqs);
 	ky_happenings_fini(&run->single);
 	free(run);

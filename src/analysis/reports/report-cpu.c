@@ -223,7 +223,7 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by,
 			struct sums *sums)
 {
-	struct ky_ledger threads = {0};
+	struct ky_aggregation threads = {0};
 	int status = 0;
 
 	for (size_t i = 0; i < run->threads.len && !status; i++) {
@@ -233,7 +233,7 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 		if (!time->ns && !time->migrations)
 			continue;
 		sums->n_threads += time->ns > 0;
-		entry = ky_ledger_get(&threads, ky_model_thread(run->model, i), 0);
+		entry = ky_aggregation_get(&threads, ky_model_thread(run->model, i), 0);
 		if (!entry) {
 			status = KYMO_E_MEMORY;
 			break;
@@ -243,7 +243,7 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 	}
 	if (!status)
 		status = ky_fill_groups(table, &threads, by, false, fill_thread, run);
-	ky_ledger_fini(&threads);
+	ky_aggregation_fini(&threads);
 	ky_table_sort_then(table, THREAD_TIME, false, THREAD_PROCESS, true);
 	return status;
 }

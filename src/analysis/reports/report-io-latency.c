@@ -154,9 +154,9 @@ struct io_record {
 struct run {
 	struct ky_model *model;
 	bool log_only;
-	struct ky_ledger threads; /* what: the kind */
-	struct ky_ledger files;	  /* what: the file's index * KY_IO_KINDS + kind */
-	struct ky_ledger disks;	  /* what: the disk's index * N_STAGES + stage */
+	struct ky_aggregation threads; /* what: the kind */
+	struct ky_aggregation files;   /* what: the file's index * KY_IO_KINDS + kind */
+	struct ky_aggregation disks;   /* what: the disk's index * N_STAGES + stage */
 	struct ky_stats stats[KY_IO_KINDS];
 	struct ky_freq freqs[KY_IO_KINDS];
 	struct ky_records tops[KY_IO_KINDS], log;
@@ -193,8 +193,8 @@ static int add_file(struct run *run, const struct ky_io *io, uint64_t ns)
 
 	if (!io->file)
 		return 0;
-	entry = ky_ledger_get(&run->files, NULL,
-			      (uint64_t)io->file->index * KY_IO_KINDS + io->kind);
+	entry = ky_aggregation_get(&run->files, NULL,
+				   (uint64_t)io->file->index * KY_IO_KINDS + io->kind);
 	return entry ? ky_stats_add(&entry->stats, ns) : KYMO_E_MEMORY;
 }
 
@@ -209,7 +209,7 @@ static int on_io(void *data, const struct ky_io *io)
 		return KYMO_E_MEMORY;
 	if (run->log_only)
 		return 0;
-	entry = ky_ledger_get(&run->threads, io->call->thread, io->kind);
+	entry = ky_aggregation_get(&run->threads, io->call->thread, io->kind);
 	if (!entry || ky_stats_add(&entry->stats, ns) < 0 ||
 	    ky_stats_add(&run->stats[io->kind], ns) < 0 || add_file(run, io, ns) < 0)
 		return KYMO_E_MEMORY;
@@ -224,8 +224,8 @@ static int add_stage(struct run *run, const struct ky_request *request, int stag
 
 	if (begin_ns == INT64_MIN || end_ns == INT64_MIN)
 		return 0;
-	entry = ky_ledger_get(&run->disks, NULL,
-			      (uint64_t)request->disk->index * N_STAGES + (uint64_t)stage);
+	entry = ky_aggregation_get(&run->disks, NULL,
+				   (uint64_t)request->disk->index * N_STAGES + (uint64_t)stage);
 	return entry ? ky_stats_add(&entry->stats, ky_ns_between(begin_ns, end_ns)) : KYMO_E_MEMORY;
 }
 
@@ -242,9 +242,9 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
-	ky_ledger_fini(&run->files);
-	ky_ledger_fini(&run->disks);
+	ky_aggregation_fini(&run->threads);
+	ky_aggregation_fini(&run->files);
+	ky_aggregation_fini(&run->disks);
 	for (int i = 0; i < KY_IO_KINDS; i++) {
 		ky_stats_fini(&run->stats[i]);
 		ky_records_fini(&run->tops[i]);

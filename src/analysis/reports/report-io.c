@@ -193,7 +193,7 @@ enum { SUM_RECEIVED, SUM_SENT, SUM_PACKETS_IN, SUM_PACKETS_OUT };
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger threads, files, disks, netifs;
+	struct ky_aggregation threads, files, disks, netifs;
 };
 
 static int sum_of(const struct ky_file *file)
@@ -220,7 +220,7 @@ static int move(struct run *run, struct ky_entry *thread, const struct ky_file *
 	thread->sums[sum_of(file) + write] += bytes;
 	if (!file)
 		return 0;
-	entry = ky_ledger_get(&run->files, NULL, file->index);
+	entry = ky_aggregation_get(&run->files, NULL, file->index);
 	if (!entry)
 		return KYMO_E_MEMORY;
 	entry->sums[write ? SUM_WRITTEN : SUM_READ] += bytes;
@@ -235,7 +235,7 @@ static int touch(struct run *run, const struct ky_io *io, int sum, uint64_t ns)
 
 	if (!io->file)
 		return 0;
-	entry = ky_ledger_get(&run->files, NULL, io->file->index);
+	entry = ky_aggregation_get(&run->files, NULL, io->file->index);
 	if (!entry)
 		return KYMO_E_MEMORY;
 	entry->sums[sum]++;
@@ -252,7 +252,7 @@ static int on_io(void *data, const struct ky_io *io)
 
 	if (io->kind == KY_IO_OPEN)
 		return touch(run, io, SUM_OPENS, ns);
-	thread = ky_ledger_get(&run->threads, io->call->thread, 0);
+	thread = ky_aggregation_get(&run->threads, io->call->thread, 0);
 	if (!thread)
 		return KYMO_E_MEMORY;
 	thread->sums[SUM_CALLS]++;
@@ -272,8 +272,8 @@ static int on_io(void *data, const struct ky_io *io)
 static int on_request(void *data, const struct ky_request *request)
 {
 	struct run *run = data;
-	struct ky_entry *disk = ky_ledger_get(&run->disks, NULL, request->disk->index);
-	struct ky_entry *thread = ky_ledger_get(&run->threads, request->thread, 0);
+	struct ky_entry *disk = ky_aggregation_get(&run->disks, NULL, request->disk->index);
+	struct ky_entry *thread = ky_aggregation_get(&run->threads, request->thread, 0);
 	uint64_t bytes = request->n_sectors * 512;
 
 	if (!disk || !thread)
@@ -295,7 +295,7 @@ static int on_request(void *data, const struct ky_request *request)
 static int on_packet(void *data, const struct ky_packet_seen *packet)
 {
 	struct run *run = data;
-	struct ky_entry *entry = ky_ledger_get(&run->netifs, NULL, packet->netif->index);
+	struct ky_entry *entry = ky_aggregation_get(&run->netifs, NULL, packet->netif->index);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
@@ -310,10 +310,10 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
-	ky_ledger_fini(&run->files);
-	ky_ledger_fini(&run->disks);
-	ky_ledger_fini(&run->netifs);
+	ky_aggregation_fini(&run->threads);
+	ky_aggregation_fini(&run->files);
+	ky_aggregation_fini(&run->disks);
+	ky_aggregation_fini(&run->netifs);
 	free(run);
 }
 

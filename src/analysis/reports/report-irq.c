@@ -166,7 +166,7 @@ struct irq_record {
 struct run {
 	struct ky_model *model;
 	bool soft;
-	struct ky_ledger lines, latencies; /* what: the line's index */
+	struct ky_aggregation lines, latencies; /* what: the line's index */
 	KY_VEC(struct line_state *) states;
 	KY_VEC(struct cpu_time) cpus;
 	struct ky_happenings single;
@@ -218,7 +218,7 @@ static int add_latency(struct run *run, struct line_state *state, const struct k
 
 	if (irq->raise_ns == INT64_MIN)
 		return 0;
-	entry = ky_ledger_get(&run->latencies, NULL, irq->line->index);
+	entry = ky_aggregation_get(&run->latencies, NULL, irq->line->index);
 	if (!entry || count_one(&state->late_by_cpu, irq->cpu->index) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&state->latency_freq, ns);
@@ -240,7 +240,7 @@ static int on_irq(void *data, const struct ky_irq *irq)
 		return 0;
 	}
 	ns = ky_ns_between(irq->begin_ns, irq->end_ns);
-	entry = ky_ledger_get(&run->lines, NULL, irq->line->index);
+	entry = ky_aggregation_get(&run->lines, NULL, irq->line->index);
 	state = state_of(run, irq->line->index);
 	if (!entry || !state || ky_stats_add(&entry->stats, ns) < 0 ||
 	    count_cpu(run, state, irq, ns) < 0 || add_latency(run, state, irq) < 0)
@@ -253,8 +253,8 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->lines);
-	ky_ledger_fini(&run->latencies);
+	ky_aggregation_fini(&run->lines);
+	ky_aggregation_fini(&run->latencies);
 	ky_vec_foreach(&run->states, state) {
 		if (*state) {
 			ky_vec_fini(&(*state)->by_cpu);
@@ -324,8 +324,8 @@ static int fill_cpus_of(const struct run *run, struct ky_table *table, struct ky
 	return items && names ? 0 : KYMO_E_MEMORY;
 }
 
-static int fill_lines(const struct run *run, struct ky_table *table, const struct ky_ledger *ledger,
-		      bool late)
+static int fill_lines(const struct run *run, struct ky_table *table,
+		      const struct ky_aggregation *ledger, bool late)
 {
 	int status = 0;
 

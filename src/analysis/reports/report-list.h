@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The reports; each in its report-NAME.c. A new one also gets its row in ky_reports[]. */
-#ifndef KY_ANALYSIS_REPORT_LIST_H
-#define KY_ANALYSIS_REPORT_LIST_H
+#ifndef KY_ANALYSIS_REPORTS_REPORT_LIST_H
+#define KY_ANALYSIS_REPORTS_REPORT_LIST_H
 
 #include "analysis/reports/report.h"
 

@@ -123,10 +123,10 @@ struct wait_record {
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger locks; /* by thread; what: the address' index */
-	struct ky_ledger threads;
-	struct ky_ledger pairs;	  /* what: the waker's index */
-	struct ky_map by_address; /* -> its index + 1 */
+	struct ky_aggregation locks; /* by thread; what: the address' index */
+	struct ky_aggregation threads;
+	struct ky_aggregation pairs; /* what: the waker's index */
+	struct ky_map by_address;    /* -> its index + 1 */
 	KY_VEC(uint64_t) addresses;
 	struct ky_freq freqs[2];
 	struct ky_happenings single;
@@ -163,10 +163,10 @@ static int sum_of(int64_t ret)
 	return ret == -11 ? SUM_CHANGED : ret == -110 ? SUM_TIMED_OUT : SUM_FAILED;
 }
 
-static int add(struct ky_ledger *ledger, const struct ky_thread *thread, uint64_t what, int64_t ret,
-	       uint64_t ns)
+static int add(struct ky_aggregation *ledger, const struct ky_thread *thread, uint64_t what,
+	       int64_t ret, uint64_t ns)
 {
-	struct ky_entry *entry = ky_ledger_get(ledger, thread, what);
+	struct ky_entry *entry = ky_aggregation_get(ledger, thread, what);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
@@ -197,9 +197,9 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->locks);
-	ky_ledger_fini(&run->threads);
-	ky_ledger_fini(&run->pairs);
+	ky_aggregation_fini(&run->locks);
+	ky_aggregation_fini(&run->threads);
+	ky_aggregation_fini(&run->pairs);
 	ky_map_fini(&run->by_address);
 	ky_vec_fini(&run->addresses);
 	ky_happenings_fini(&run->single);

@@ -126,7 +126,7 @@ struct space {
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger threads;
+	struct ky_aggregation threads;
 	uint64_t sums[4];
 	int64_t net, max, min;	     /* pages */
 	KY_VEC(struct space) spaces; /* by index */
@@ -135,7 +135,7 @@ struct run {
 static int add_pages(struct run *run, const struct ky_memory *memory)
 {
 	static const int sum_of[] = {[KY_MEMORY_ALLOC] = SUM_ALLOC, [KY_MEMORY_FREE] = SUM_FREE};
-	struct ky_entry *entry = ky_ledger_get(&run->threads, memory->thread, 0);
+	struct ky_entry *entry = ky_aggregation_get(&run->threads, memory->thread, 0);
 	int sum = SUM_KERNEL;
 	uint64_t value = 1;
 
@@ -186,7 +186,7 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->threads);
 	ky_vec_fini(&run->spaces);
 	free(run);
 }

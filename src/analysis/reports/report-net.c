@@ -64,15 +64,15 @@ enum { SUM_BYTES, SUM_PACKETS = SUM_BYTES + 2, SUM_FAILED = SUM_PACKETS + 2 };
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger netifs, threads; /* what: the interface's index */
+	struct ky_aggregation netifs, threads; /* what: the interface's index */
 };
 
 static int on_packet(void *data, const struct ky_packet_seen *packet)
 {
 	struct run *run = data;
 	struct ky_entry *entries[2] = {
-		ky_ledger_get(&run->netifs, NULL, packet->netif->index),
-		ky_ledger_get(&run->threads, packet->thread, packet->netif->index),
+		ky_aggregation_get(&run->netifs, NULL, packet->netif->index),
+		ky_aggregation_get(&run->threads, packet->thread, packet->netif->index),
 	};
 
 	for (int i = 0; i < 2; i++) {
@@ -91,8 +91,8 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->netifs);
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->netifs);
+	ky_aggregation_fini(&run->threads);
 	free(run);
 }
 

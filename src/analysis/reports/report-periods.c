@@ -166,7 +166,7 @@ struct run {
 	struct ky_model *model;
 	const struct ky_periods *periods; /* NULL: none are defined */
 	struct sum *sums;		  /* by definition */
-	struct ky_ledger threads;	  /* what: the definition's index */
+	struct ky_aggregation threads;	  /* what: the definition's index */
 	struct ky_arena arena;
 	struct ky_strbuf key;
 	struct ky_names by_text; /* "INDEX text" -> struct captured * */
@@ -215,7 +215,7 @@ static int on_period(void *data, const struct ky_period *period)
 	sum->outcomes[period->outcome]++;
 	if (period->outcome != KY_PERIOD_DONE)
 		return 0;
-	entry = ky_ledger_get(&run->threads, period->thread, period->def->index);
+	entry = ky_aggregation_get(&run->threads, period->thread, period->def->index);
 	if (!entry || ky_stats_add(&entry->stats, ns) < 0 || ky_stats_add(&sum->stats, ns) < 0 ||
 	    find_captured(run, period, &captured) < 0)
 		return KYMO_E_MEMORY;
@@ -236,7 +236,7 @@ static void free_run(void *data)
 	ky_vec_foreach(&run->captured, captured)
 		ky_stats_fini(&(*captured)->stats);
 	free(run->sums);
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->threads);
 	ky_names_fini(&run->by_text);
 	ky_vec_fini(&run->captured);
 	ky_strbuf_fini(&run->key);

@@ -126,7 +126,7 @@ struct run {
 	struct ky_arena arena; /* the series */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key. */
-	struct series *recent[KY_LEDGER_RECENT];
+	struct series *recent[KY_AGGREGATION_RECENT];
 	KY_VEC(struct series *) series;
 };
 
@@ -148,7 +148,7 @@ static struct series *find_or_make(struct run *run, const struct ky_call *call)
 static struct series *find_series(struct run *run, const struct ky_call *call)
 {
 	struct series **recent =
-		&run->recent[(call->syscall ^ call->thread->index) % KY_LEDGER_RECENT];
+		&run->recent[(call->syscall ^ call->thread->index) % KY_AGGREGATION_RECENT];
 
 	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
 		*recent = find_or_make(run, call);

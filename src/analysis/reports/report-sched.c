@@ -159,7 +159,7 @@ struct wait_record {
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger threads;
+	struct ky_aggregation threads;
 	struct ky_stats stats[N_KINDS];
 	struct ky_freq freqs[N_KINDS];
 	KY_VEC(struct cpu_queue) cpus; /* by index */
@@ -196,7 +196,7 @@ static int on_waited(void *data, const struct ky_waited *waited)
 	struct run *run = data;
 	int kind = waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
-	struct ky_entry *entry = ky_ledger_get(&run->threads, waited->thread, 0);
+	struct ky_entry *entry = ky_aggregation_get(&run->threads, waited->thread, 0);
 	struct cpu_queue *queue = queue_of(run, waited->cpu);
 
 	if (!entry || !queue)
@@ -232,7 +232,7 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->threads);
 	for (int i = 0; i < N_KINDS; i++)
 		ky_stats_fini(&run->stats[i]);
 	ky_vec_fini(&run->cpus);

@@ -42,8 +42,8 @@ struct longest {
 struct run {
 	struct ky_model *model;
 	uint64_t busy_ns, idle_ns;
-	struct ky_ledger threads;
-	struct ky_ledger calls; /* what: the system call */
+	struct ky_aggregation threads;
+	struct ky_aggregation calls; /* what: the system call */
 	struct ky_stats waits, device;
 	struct longest wait, irq, io, request, futex;
 	uint64_t failed, calls_done, bytes_read, bytes_written;
@@ -59,7 +59,7 @@ static void keep(struct longest *longest, uint64_t ns, int64_t end_ns,
 
 static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
 {
-	struct ky_entry *entry = ky_ledger_get(&run->threads, thread, 0);
+	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
@@ -102,7 +102,7 @@ static int on_call(void *data, const struct ky_call *call)
 		return 0;
 	run->calls_done++;
 	run->failed += call->has_ret && ky_is_error(call->ret);
-	entry = ky_ledger_get(&run->calls, NULL, call->syscall);
+	entry = ky_aggregation_get(&run->calls, NULL, call->syscall);
 	if (!entry)
 		return KYMO_E_MEMORY;
 	entry->sums[SUM_CALLS]++;
@@ -183,8 +183,8 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
-	ky_ledger_fini(&run->calls);
+	ky_aggregation_fini(&run->threads);
+	ky_aggregation_fini(&run->calls);
 	ky_stats_fini(&run->waits);
 	ky_stats_fini(&run->device);
 	free(run);
@@ -228,7 +228,7 @@ static void add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
 			       (int)thread->tid);
 }
 
-static const struct ky_entry *largest(const struct ky_ledger *ledger, int sum)
+static const struct ky_entry *largest(const struct ky_aggregation *ledger, int sum)
 {
 	const struct ky_entry *best = NULL;
 

@@ -3,7 +3,7 @@
 #include "analysis/reports/report-list.h"
 
 #include "analysis/reports/report-calls.h"
-#include "analysis/reports/usage.h"
+#include "analysis/reports/syscall-counts.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ struct unmeasured {
 
 struct run {
 	struct ky_model *model;
-	struct ky_usages usages;
+	struct ky_syscall_counts usages;
 	struct ky_calls calls;
 	KY_VEC(struct unmeasured) unmeasured; /* by system call */
 	uint64_t outcomes[KY_CALL_OUTCOMES];
@@ -189,7 +189,7 @@ static int on_call(void *data, const struct ky_call *call)
 	run->outcomes[call->outcome]++;
 	if (call->outcome != KY_CALL_DONE)
 		return count_unmeasured(run, call);
-	if (ky_usages_add(&run->usages, call) < 0)
+	if (ky_syscall_counts_add(&run->usages, call) < 0)
 		return KYMO_E_MEMORY;
 	return ky_calls_add(&run->calls, call);
 }
@@ -208,7 +208,7 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_usages_fini(&run->usages);
+	ky_syscall_counts_fini(&run->usages);
 	ky_calls_fini(&run->calls);
 	ky_vec_fini(&run->unmeasured);
 	free(run);
@@ -218,7 +218,7 @@ static void free_run(void *data)
 
 /* The columns that all tables of calls have. */
 static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
-		      const struct ky_usage *usage)
+		      const struct ky_syscall_count *usage)
 {
 	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
 	ky_cell_u64(&row[CALL_COUNT], usage->stats.count);
@@ -235,7 +235,8 @@ static uint64_t unmeasured_of(const struct run *run, uint32_t syscall)
 	return sum;
 }
 
-static int fill_syscall(const struct run *run, struct ky_table *table, const struct ky_usage *usage)
+static int fill_syscall(const struct run *run, struct ky_table *table,
+			const struct ky_syscall_count *usage)
 {
 	uint64_t unmeasured = unmeasured_of(run, usage->syscall);
 	struct ky_cell *row;
@@ -252,18 +253,19 @@ static int fill_syscall(const struct run *run, struct ky_table *table, const str
 static int fill_syscalls(struct run *run, struct ky_table *table)
 {
 	size_t n = ky_model_n_syscalls(run->model);
-	struct ky_usages all = {0};
-	const struct ky_usage **by_call = calloc(n + 1, sizeof(*by_call));
-	int status = by_call ? ky_usages_group(&all, &run->usages, KY_BY_NOTHING) : KYMO_E_MEMORY;
+	struct ky_syscall_counts all = {0};
+	const struct ky_syscall_count **by_call = calloc(n + 1, sizeof(*by_call));
+	int status = by_call ? ky_syscall_counts_group(&all, &run->usages, KY_BY_NOTHING)
+			     : KYMO_E_MEMORY;
 
 	for (size_t i = 0; !status && i < all.list.len; i++)
 		by_call[all.list.data[i]->syscall] = all.list.data[i];
 	for (size_t i = 0; !status && i < n; i++) {
-		const struct ky_usage none = {.syscall = (uint32_t)i};
+		const struct ky_syscall_count none = {.syscall = (uint32_t)i};
 
 		status = fill_syscall(run, table, by_call[i] ? by_call[i] : &none);
 	}
-	ky_usages_fini(&all);
+	ky_syscall_counts_fini(&all);
 	free(by_call);
 	ky_table_sort_then(table, CALL_COUNT, false, CALL_SYSCALL, true);
 	return status;
@@ -271,12 +273,12 @@ static int fill_syscalls(struct run *run, struct ky_table *table)
 
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	struct ky_usages groups = {0};
-	int status = ky_usages_group(&groups, &run->usages, by);
+	struct ky_syscall_counts groups = {0};
+	int status = ky_syscall_counts_group(&groups, &run->usages, by);
 
-	ky_usages_rank(&groups);
+	ky_syscall_counts_rank(&groups);
 	for (size_t i = 0; i < groups.list.len && !status; i++) {
-		const struct ky_usage *usage = groups.list.data[i];
+		const struct ky_syscall_count *usage = groups.list.data[i];
 		struct ky_cell *row;
 
 		if (ky_table_is_full(table)) {
@@ -288,7 +290,7 @@ static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 		fill_call(run, table, row + THREAD_CALLS, usage);
 		status = ky_cell_errors(table, &row[THREAD_TALLY], usage);
 	}
-	ky_usages_fini(&groups);
+	ky_syscall_counts_fini(&groups);
 	return status;
 }
 
@@ -374,7 +376,7 @@ static struct thread_sum *sum_threads(const struct run *run)
 	struct thread_sum *sums = calloc(ky_model_n_threads(run->model) + 1, sizeof(*sums));
 
 	for (size_t i = 0; sums && i < run->usages.list.len; i++) {
-		const struct ky_usage *usage = run->usages.list.data[i];
+		const struct ky_syscall_count *usage = run->usages.list.data[i];
 		struct thread_sum *sum = &sums[usage->thread->index];
 
 		sum->thread = usage->thread;

@@ -81,12 +81,12 @@ enum { SUM_OFF, SUM_CPU = SUM_OFF + KY_OFF_KINDS, SUM_RUNS, SUM_MIGRATIONS, SUM_
 
 struct run {
 	struct ky_model *model;
-	struct ky_ledger threads;
+	struct ky_aggregation threads;
 };
 
 static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
 {
-	struct ky_entry *entry = ky_ledger_get(&run->threads, thread, 0);
+	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
@@ -139,7 +139,7 @@ static void free_run(void *data)
 {
 	struct run *run = data;
 
-	ky_ledger_fini(&run->threads);
+	ky_aggregation_fini(&run->threads);
 	free(run);
 }
 

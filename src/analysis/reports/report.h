@@ -6,10 +6,10 @@
  *
  * A new report: report-NAME.c, a row in ky_reports[], and its page in docs/reports.
  */
-#ifndef KY_ANALYSIS_REPORT_H
-#define KY_ANALYSIS_REPORT_H
+#ifndef KY_ANALYSIS_REPORTS_REPORT_H
+#define KY_ANALYSIS_REPORTS_REPORT_H
 
-#include "analysis/reports/ledger.h"
+#include "analysis/reports/aggregation.h"
 #include "analysis/state/model.h"
 #include "analysis/tables/table.h"
 #include "base/strbuf.h"
@@ -150,9 +150,9 @@ typedef void (*ky_group_filler)(const void *run, struct ky_table *table,
 typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct ky_cell *row,
 				 const void *record);
 
-/* @fill for each group of @ledger, as ky_ledger_group() makes them. 0 or KYMO_E_MEMORY. */
-int ky_fill_groups(struct ky_table *table, struct ky_ledger *ledger, enum ky_by by, bool keep_what,
-		   ky_group_filler fill, const void *run);
+/* @fill for each group of @ledger, as ky_aggregation_group() makes them. 0 or KYMO_E_MEMORY. */
+int ky_fill_groups(struct ky_table *table, struct ky_aggregation *ledger, enum ky_by by,
+		   bool keep_what, ky_group_filler fill, const void *run);
 /* @fill for each of @records, in their order; nothing may be added to them after it. */
 void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
 		     const void *run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of the errors that system calls return. */
-#ifndef KY_ANALYSIS_ERRNO_NAME_H
-#define KY_ANALYSIS_ERRNO_NAME_H
+#ifndef KY_ANALYSIS_STATE_ERRNO_NAME_H
+#define KY_ANALYSIS_STATE_ERRNO_NAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

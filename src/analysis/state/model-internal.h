@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the state model share; reports use model.h alone. */
-#ifndef KY_ANALYSIS_MODEL_INTERNAL_H
-#define KY_ANALYSIS_MODEL_INTERNAL_H
+#ifndef KY_ANALYSIS_STATE_MODEL_INTERNAL_H
+#define KY_ANALYSIS_STATE_MODEL_INTERNAL_H
 
 #include "analysis/state/model.h"
 

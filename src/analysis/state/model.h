@@ -22,14 +22,14 @@
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
  * them. Threads: one at a time per model.
  *
- * Files: model.c the pass, model-make.c its begin and end, model-ask.c what reports ask,
+ * Files: model.c the pass, model-make.c its begin and end, model-query.c what reports ask,
  * model-focus.c what is told, model-hindsight.c what is found too late; model-classes.c which event is what and which fields it has (the
  * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
  * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c what
  * users define.
  */
-#ifndef KY_ANALYSIS_MODEL_H
-#define KY_ANALYSIS_MODEL_H
+#ifndef KY_ANALYSIS_STATE_MODEL_H
+#define KY_ANALYSIS_STATE_MODEL_H
 
 #include "flow/graph/flow.h"
 

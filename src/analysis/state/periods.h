@@ -11,8 +11,8 @@
  *
  * Threads: immutable once made.
  */
-#ifndef KY_ANALYSIS_PERIODS_H
-#define KY_ANALYSIS_PERIODS_H
+#ifndef KY_ANALYSIS_STATE_PERIODS_H
+#define KY_ANALYSIS_STATE_PERIODS_H
 
 #include "base/arena.h"
 #include "flow/graph/flow.h"

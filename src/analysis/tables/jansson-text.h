@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Foreign text (base/foreign.h) through jansson, which takes and writes UTF-8 only. */
-#ifndef KY_ANALYSIS_JANSSON_TEXT_H
-#define KY_ANALYSIS_JANSSON_TEXT_H
+#ifndef KY_ANALYSIS_TABLES_JANSSON_TEXT_H
+#define KY_ANALYSIS_TABLES_JANSSON_TEXT_H
 
 #include <jansson.h>
 

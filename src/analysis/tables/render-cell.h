@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells for people: numbers with units. */
-#ifndef KY_ANALYSIS_RENDER_CELL_H
-#define KY_ANALYSIS_RENDER_CELL_H
+#ifndef KY_ANALYSIS_TABLES_RENDER_CELL_H
+#define KY_ANALYSIS_TABLES_RENDER_CELL_H
 
 #include "analysis/tables/table.h"
 #include "base/strbuf.h"

@@ -11,8 +11,8 @@
  *
  * Threads: one at a time per object.
  */
-#ifndef KY_ANALYSIS_STATS_H
-#define KY_ANALYSIS_STATS_H
+#ifndef KY_ANALYSIS_TABLES_STATS_H
+#define KY_ANALYSIS_TABLES_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>

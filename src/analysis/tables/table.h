@@ -6,8 +6,8 @@
  *
  * Threads: one at a time per table.
  */
-#ifndef KY_ANALYSIS_TABLE_H
-#define KY_ANALYSIS_TABLE_H
+#ifndef KY_ANALYSIS_TABLES_TABLE_H
+#define KY_ANALYSIS_TABLES_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -182,10 +182,10 @@ static int open_perfetto(const struct ky_trace_set *set, const struct convert_op
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static struct ky_drain drain_for(const struct ky_trace_set *set,
-				 const struct convert_options *options)
+static struct ky_flow_run run_for(const struct ky_trace_set *set,
+				  const struct convert_options *options)
 {
-	return (struct ky_drain){
+	return (struct ky_flow_run){
 		.times = &options->text,
 		.set = set,
 		.progress = is_stdout(options) ? NULL : "converting",
@@ -195,14 +195,14 @@ static struct ky_drain drain_for(const struct ky_trace_set *set,
 static int convert_events(const struct ky_trace_set *set, const struct convert_options *options,
 			  struct ky_thread_pool *pool, struct ky_sink *sink, struct kymo_error *err)
 {
-	struct ky_drain drain = drain_for(set, options);
+	struct ky_flow_run run = run_for(set, options);
 	struct ky_flow *flow;
 	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, pool, &flow,
 				     err);
 
 	if (ret < 0)
 		return ret;
-	ret = ky_drain(&drain, flow, sink, err);
+	ret = ky_cli_run_flow(&run, flow, sink, err);
 	ky_flow_close(flow);
 	return ret;
 }
@@ -236,13 +236,13 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		.fd = maker->fd,
 		.gmt = options->text.clock_gmt,
 	};
-	struct ky_drain drain = drain_for(set, options);
+	struct ky_flow_run run = run_for(set, options);
 	int ret =
 		maker->format->begin ? maker->format->begin(set, options, maker->fd, err) : KYMO_OK;
 
 	if (ret < 0)
 		return ret;
-	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
+	return ky_cli_lines(&lines, set, &options->select, pool, &run, err);
 }
 
 static struct ky_sink *make_csv_part(void *data)
@@ -266,9 +266,9 @@ static int convert_to_csv_files(const struct ky_trace_set *set,
 		.sink = sink,
 		.write = ky_csv_directory_sink_add,
 	};
-	struct ky_drain drain = drain_for(set, options);
+	struct ky_flow_run run = run_for(set, options);
 
-	return ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
+	return ky_cli_lines(&lines, set, &options->select, pool, &run, err);
 }
 
 static int convert_to_ctf(const struct ky_trace_set *set, const struct convert_options *options,

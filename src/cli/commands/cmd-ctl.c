@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/options/choose-options.h"
+#include "cli/options/user-options.h"
 #include "record/containers/containers.h"
 #include "cli/reading/filter-hint.h"
 #include "cli/recording/recordings.h"

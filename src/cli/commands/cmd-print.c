@@ -71,8 +71,8 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 		.fd = STDOUT_FILENO,
 		.gmt = options->text.clock_gmt,
 	};
-	struct ky_drain drain = {.times = &options->text};
-	int ret = ky_cli_lines(&lines, set, &options->select, pool, &drain, err);
+	struct ky_flow_run run = {.times = &options->text};
+	int ret = ky_cli_lines(&lines, set, &options->select, pool, &run, err);
 
 	ky_cli_text_end(&options->text);
 	return ret;
@@ -82,16 +82,16 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 static int read_in_order(const struct ky_trace_set *set, struct print_options *options,
 			 struct ky_thread_pool *pool, uint64_t *n_events, struct kymo_error *err)
 {
-	struct ky_drain drain = {.times = &options->text};
+	struct ky_flow_run run = {.times = &options->text};
 	struct ky_flow *flow;
 	int ret = ky_cli_select_open(set, &options->select, options->text.clock_gmt, pool, &flow,
 				     err);
 
 	if (ret < 0)
 		return ret;
-	ret = ky_drain(&drain, flow, NULL, err);
+	ret = ky_cli_run_flow(&run, flow, NULL, err);
 	ky_flow_close(flow);
-	*n_events = drain.n_events;
+	*n_events = run.n_events;
 	return ret;
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "cli/options/choose-options.h"
+#include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
 #include "cli/recording/record-options.h"
 

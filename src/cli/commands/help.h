@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Help as text, man page and shell completion, all from the command table. */
-#ifndef KY_CLI_HELP_H
-#define KY_CLI_HELP_H
+#ifndef KY_CLI_COMMANDS_HELP_H
+#define KY_CLI_COMMANDS_HELP_H
 
 #include "cli/terminal/command.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `kymo info` collects, between collecting it and its two ways to show it. */
-#ifndef KY_CLI_INFO_H
-#define KY_CLI_INFO_H
+#ifndef KY_CLI_COMMANDS_INFO_H
+#define KY_CLI_COMMANDS_INFO_H
 
 #include "flow/graph/summary.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo list --containers. */
-#ifndef KY_CLI_LIST_CONTAINERS_H
-#define KY_CLI_LIST_CONTAINERS_H
+#ifndef KY_CLI_COMMANDS_LIST_CONTAINERS_H
+#define KY_CLI_COMMANDS_LIST_CONTAINERS_H
 
 #include <stdbool.h>
 

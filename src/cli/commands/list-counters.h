@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo list --counters. */
-#ifndef KY_CLI_LIST_COUNTERS_H
-#define KY_CLI_LIST_COUNTERS_H
+#ifndef KY_CLI_COMMANDS_LIST_COUNTERS_H
+#define KY_CLI_COMMANDS_LIST_COUNTERS_H
 
 #include <stdbool.h>
 

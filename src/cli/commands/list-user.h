@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_CLI_LIST_USER_H
-#define KY_CLI_LIST_USER_H
+#ifndef KY_CLI_COMMANDS_LIST_USER_H
+#define KY_CLI_COMMANDS_LIST_USER_H
 
 #include <stdbool.h>
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/reading/drain.h"
+#include "cli/reading/run-flow.h"
 #include "cli/recording/recordings.h"
 #include "store/follow.h"
 
@@ -198,7 +198,7 @@ static int run_graph(struct follower *f, bool *again, struct kymo_error *err)
 	if (f->any)
 		sink->ops->resume(sink, &f->last);
 	ret = drain(f, flow, sink, again, err);
-	ret = ky_drain_finish(sink, ret, err);
+	ret = ky_cli_finish_flow(sink, ret, err);
 	ky_sink_free(sink);
 	ky_flow_close(flow);
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo print --live: the events of traces while they are being recorded. */
-#ifndef KY_CLI_PRINT_LIVE_H
-#define KY_CLI_PRINT_LIVE_H
+#ifndef KY_CLI_COMMANDS_PRINT_LIVE_H
+#define KY_CLI_COMMANDS_PRINT_LIVE_H
 
 #include "cli/reading/input-options.h"
 #include "cli/reading/select-options.h"

@@ -8,8 +8,8 @@
  * next option added. Options and operands may be mixed unless the command says raw_args.
  * --help and -h belong to every command and stand in no table.
  */
-#ifndef KY_CLI_OPTIONS_H
-#define KY_CLI_OPTIONS_H
+#ifndef KY_CLI_OPTIONS_OPTIONS_H
+#define KY_CLI_OPTIONS_OPTIONS_H
 
 #include "cli/terminal/command.h"
 

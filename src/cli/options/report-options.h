@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What commands that run reports share: options that choose, sort and group, and names of reports. */
-#ifndef KY_CLI_REPORT_OPTIONS_H
-#define KY_CLI_REPORT_OPTIONS_H
+#ifndef KY_CLI_OPTIONS_REPORT_OPTIONS_H
+#define KY_CLI_OPTIONS_REPORT_OPTIONS_H
 
 #include "analysis/reports/report.h"
 #include "cli/terminal/command.h"

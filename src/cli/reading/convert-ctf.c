@@ -37,7 +37,7 @@ static int write_events(const struct ky_trace_set *set, const struct ky_selectio
 	int ret = ky_ctf_sink_pass(sink, &pass, pool, set, selection, err);
 
 	ky_cli_progress_end();
-	return ky_drain_finish(sink, ret, err);
+	return ky_cli_finish_flow(sink, ret, err);
 }
 
 /* All of it: no event has to be touched unless it is damaged. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Damage that was passed over (--recover): each is told as a warning, and all of it at the end. */
-#ifndef KY_CLI_DAMAGE_H
-#define KY_CLI_DAMAGE_H
+#ifndef KY_CLI_READING_DAMAGE_H
+#define KY_CLI_READING_DAMAGE_H
 
 #include "flow/graph/flow.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Warnings about filters that say something else than they seem to. */
-#ifndef KY_CLI_FILTER_HINT_H
-#define KY_CLI_FILTER_HINT_H
+#ifndef KY_CLI_READING_FILTER_HINT_H
+#define KY_CLI_READING_FILTER_HINT_H
 
 #include "cli/terminal/command.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How traces are read: options of every command that reads some. */
-#ifndef KY_CLI_INPUT_OPTIONS_H
-#define KY_CLI_INPUT_OPTIONS_H
+#ifndef KY_CLI_READING_INPUT_OPTIONS_H
+#define KY_CLI_READING_INPUT_OPTIONS_H
 
 #include "cli/terminal/command.h"
 #include "store/trace.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --jobs, for every command that reads traces on several CPUs. */
-#ifndef KY_CLI_JOBS_H
-#define KY_CLI_JOBS_H
+#ifndef KY_CLI_READING_JOBS_H
+#define KY_CLI_READING_JOBS_H
 
 #include "cli/terminal/command.h"
 #include "store/trace.h"

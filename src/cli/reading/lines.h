@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as lines, on several CPUs: what print and convert have in common. */
-#ifndef KY_CLI_LINES_H
-#define KY_CLI_LINES_H
+#ifndef KY_CLI_READING_LINES_H
+#define KY_CLI_READING_LINES_H
 
-#include "cli/reading/drain.h"
+#include "cli/reading/run-flow.h"
 #include "cli/reading/select-options.h"
 #include "os/thread-pool.h"
 
@@ -22,11 +22,11 @@ struct ky_lines {
 };
 
 /*
- * Write the events of @set that @options select. @drain: as for ky_drain(). Returns what
- * ky_cli_select_open() and ky_drain() return.
+ * Write the events of @set that @options select. @run: as for ky_cli_run_flow(). Returns what
+ * ky_cli_select_open() and ky_cli_run_flow() return.
  */
 int ky_cli_lines(const struct ky_lines *lines, const struct ky_trace_set *set,
 		 const struct ky_select_options *options, struct ky_thread_pool *pool,
-		 struct ky_drain *drain, struct kymo_error *err);
+		 struct ky_flow_run *run, struct kymo_error *err);
 
 #endif

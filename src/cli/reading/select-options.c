@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/reading/damage.h"
-#include "cli/reading/drain.h"
+#include "cli/reading/run-flow.h"
 #include "cli/reading/filter-hint.h"
 #include "flow/graph/parallel.h"
 #include "flow/graph/range.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options that select events, for every command that reads them. */
-#ifndef KY_CLI_SELECT_OPTIONS_H
-#define KY_CLI_SELECT_OPTIONS_H
+#ifndef KY_CLI_READING_SELECT_OPTIONS_H
+#define KY_CLI_READING_SELECT_OPTIONS_H
 
 #include "cli/terminal/command.h"
 #include "flow/graph/select.h"

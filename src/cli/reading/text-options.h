@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of the text format, for every command that writes it. */
-#ifndef KY_CLI_TEXT_OPTIONS_H
-#define KY_CLI_TEXT_OPTIONS_H
+#ifndef KY_CLI_READING_TEXT_OPTIONS_H
+#define KY_CLI_READING_TEXT_OPTIONS_H
 
 #include "cli/terminal/command.h"
 #include "flow/sinks/text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command that kymo record runs: made early, started once recording is on. */
-#ifndef KY_CLI_RECORD_CHILD_H
-#define KY_CLI_RECORD_CHILD_H
+#ifndef KY_CLI_RECORDING_RECORD_CHILD_H
+#define KY_CLI_RECORDING_RECORD_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "kernel/events/catalogue.h"
-#include "cli/options/choose-options.h"
+#include "cli/options/user-options.h"
 #include "cli/reading/filter-hint.h"
 #include "kernel/convert/convert.h"
 

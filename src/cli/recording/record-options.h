@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of kymo record, and what they mean for a recording. */
-#ifndef KY_CLI_RECORD_OPTIONS_H
-#define KY_CLI_RECORD_OPTIONS_H
+#ifndef KY_CLI_RECORDING_RECORD_OPTIONS_H
+#define KY_CLI_RECORDING_RECORD_OPTIONS_H
 
 #include "cli/terminal/command.h"
 #include "cli/recording/record-run.h"

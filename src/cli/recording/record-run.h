@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One run of kymo record: a recording, the traced command, the signals and the time that end it. */
-#ifndef KY_CLI_RECORD_RUN_H
-#define KY_CLI_RECORD_RUN_H
+#ifndef KY_CLI_RECORDING_RECORD_RUN_H
+#define KY_CLI_RECORDING_RECORD_RUN_H
 
 #include "base/vec.h"
 #include "cli/recording/record-child.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What kymo record says at the end. */
-#ifndef KY_CLI_RECORD_SUMMARY_H
-#define KY_CLI_RECORD_SUMMARY_H
+#ifndef KY_CLI_RECORDING_RECORD_SUMMARY_H
+#define KY_CLI_RECORDING_RECORD_SUMMARY_H
 
 #include <stdbool.h>
 #include <stdint.h>

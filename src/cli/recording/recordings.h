@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The recordings that this user's kymo record processes make now, for commands that talk to them. */
-#ifndef KY_CLI_RECORDINGS_H
-#define KY_CLI_RECORDINGS_H
+#ifndef KY_CLI_RECORDING_RECORDINGS_H
+#define KY_CLI_RECORDING_RECORDINGS_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  * A command is one const struct beside its code. From it come the parser, --help, the man
  * page and the shell completion, so that they cannot disagree.
  */
-#ifndef KY_CLI_COMMAND_H
-#define KY_CLI_COMMAND_H
+#ifndef KY_CLI_TERMINAL_COMMAND_H
+#define KY_CLI_TERMINAL_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON on the standard output. */
-#ifndef KY_CLI_JSON_OUTPUT_H
-#define KY_CLI_JSON_OUTPUT_H
+#ifndef KY_CLI_TERMINAL_JSON_OUTPUT_H
+#define KY_CLI_TERMINAL_JSON_OUTPUT_H
 
 #include "analysis/tables/jansson-text.h"
 

@@ -3,8 +3,8 @@
  * Output that appears whole or not at all: a file is made without a name, where the file system can do that;
  * everything else under a hidden name beside the final one, and renamed when it is complete.
  */
-#ifndef KY_CLI_OUTPUT_H
-#define KY_CLI_OUTPUT_H
+#ifndef KY_CLI_TERMINAL_OUTPUT_H
+#define KY_CLI_TERMINAL_OUTPUT_H
 
 #include <stdbool.h>
 

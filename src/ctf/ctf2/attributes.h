@@ -3,8 +3,8 @@
  * Attributes (CTF 2): what a producer says of classes beyond what reading needs. They are kept as one
  * line of JSON, an object by namespace, in the form that they are written in.
  */
-#ifndef KY_CTF_ATTRIBUTES_H
-#define KY_CTF_ATTRIBUTES_H
+#ifndef KY_CTF_CTF2_ATTRIBUTES_H
+#define KY_CTF_CTF2_ATTRIBUTES_H
 
 #include "base/strbuf.h"
 #include "ctf/json/json.h"

@@ -3,8 +3,8 @@
  * The text of a CTF 2 metadata stream, worked on as text: whatever a producer wrote there that no
  * model knows (attributes, what programs make of them) stays.
  */
-#ifndef KY_CTF_CTF2_EDIT_H
-#define KY_CTF_CTF2_EDIT_H
+#ifndef KY_CTF_CTF2_CTF2_EDIT_H
+#define KY_CTF_CTF2_CTF2_EDIT_H
 
 #include "base/strbuf.h"
 #include "ctf/model/model.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CTF 2 metadata (a JSON text sequence) -> trace model. What metadata.c dispatches to. */
-#ifndef KY_CTF_CTF2_READ_H
-#define KY_CTF_CTF2_READ_H
+#ifndef KY_CTF_CTF2_CTF2_READ_H
+#define KY_CTF_CTF2_CTF2_READ_H
 
 #include "base/strbuf.h"
 #include "ctf/model/child-tables.h"

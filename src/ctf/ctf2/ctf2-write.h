@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_CTF_CTF2_WRITE_H
-#define KY_CTF_CTF2_WRITE_H
+#ifndef KY_CTF_CTF2_CTF2_WRITE_H
+#define KY_CTF_CTF2_CTF2_WRITE_H
 
 #include "ctf/model/model.h"
 

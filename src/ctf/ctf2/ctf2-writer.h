@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the writers of CTF 2's fragments and of its field classes share. */
-#ifndef KY_CTF_CTF2_WRITER_H
-#define KY_CTF_CTF2_WRITER_H
+#ifndef KY_CTF_CTF2_CTF2_WRITER_H
+#define KY_CTF_CTF2_CTF2_WRITER_H
 
 #include "base/strbuf.h"
 #include "ctf/model/child-tables.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which option of a variant or optional field an event has, by its selector. */
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 
 static bool in_ranges(const struct ky_range *ranges, size_t n, uint64_t value, bool is_signed)
 {

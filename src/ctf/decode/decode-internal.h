@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What decode.c (packets) and decode-events.c (events) share. */
-#ifndef KY_CTF_DECODE_INTERNAL_H
-#define KY_CTF_DECODE_INTERNAL_H
+#ifndef KY_CTF_DECODE_DECODE_INTERNAL_H
+#define KY_CTF_DECODE_DECODE_INTERNAL_H
 
 #include "base/bits.h"
 #include "base/error.h"
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/decode/running-clock.h"
 
 struct ky_decoder {

@@ -16,8 +16,8 @@
  *    ky_decoder_packet().
  * Threads: one at a time per decoder; decoders are independent.
  */
-#ifndef KY_CTF_DECODE_H
-#define KY_CTF_DECODE_H
+#ifndef KY_CTF_DECODE_DECODE_H
+#define KY_CTF_DECODE_DECODE_H
 
 #include <assert.h>
 

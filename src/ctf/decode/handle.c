@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/walk.h"
 
 /* Handles read without an allocation; traces that need more slots take the heap. */

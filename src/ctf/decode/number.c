@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as their classes mean them: of any size, in both byte and bit orders, floats, LEB128. */
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 
 #include <math.h>
 

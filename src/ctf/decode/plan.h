@@ -7,8 +7,8 @@
  * single addition (body_bits). The same list serves for skipping, for decoding all values
  * and for finding one field. Plans live in the trace's arena and are immutable.
  */
-#ifndef KY_CTF_PLAN_H
-#define KY_CTF_PLAN_H
+#ifndef KY_CTF_DECODE_PLAN_H
+#define KY_CTF_DECODE_PLAN_H
 
 #include "ctf/model/model.h"
 

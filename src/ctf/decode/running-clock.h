@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The running clock of a packet: time stamps of a few bits replace its low bits. */
-#ifndef KY_CTF_RUNNING_CLOCK_H
-#define KY_CTF_RUNNING_CLOCK_H
+#ifndef KY_CTF_DECODE_RUNNING_CLOCK_H
+#define KY_CTF_DECODE_RUNNING_CLOCK_H
 
 #include "base/bits.h"
 #include "ctf/decode/decode.h"

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 
 void ky_values_init(struct ky_values *values)
 {

@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/walk.h"
 
 /* No room: not an error, so told apart from all of them. */

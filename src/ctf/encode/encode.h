@@ -6,8 +6,8 @@
  * which become zero.
  * Threads: one at a time per encoder.
  */
-#ifndef KY_CTF_ENCODE_H
-#define KY_CTF_ENCODE_H
+#ifndef KY_CTF_ENCODE_ENCODE_H
+#define KY_CTF_ENCODE_ENCODE_H
 
 #include "ctf/decode/decode.h"
 

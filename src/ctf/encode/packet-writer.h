@@ -11,8 +11,8 @@
  * packet, send it, begin the next one.
  * Threads: one at a time per writer.
  */
-#ifndef KY_CTF_PACKET_WRITER_H
-#define KY_CTF_PACKET_WRITER_H
+#ifndef KY_CTF_ENCODE_PACKET_WRITER_H
+#define KY_CTF_ENCODE_PACKET_WRITER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a repacker (repack.h) share: repack.c writes events, repack-packet.c the rest. */
-#ifndef KY_CTF_REPACK_INTERNAL_H
-#define KY_CTF_REPACK_INTERNAL_H
+#ifndef KY_CTF_ENCODE_REPACK_INTERNAL_H
+#define KY_CTF_ENCODE_REPACK_INTERNAL_H
 
 #include "ctf/encode/encode.h"
-#include "ctf/encode/recast.h"
+#include "ctf/encode/transcode.h"
 #include "ctf/encode/repack.h"
 
 struct ky_repacker {
 	const struct ky_trace_class *as; /* what packets are written as; NULL: as they were */
 	const struct ky_stream_class *as_stream;
 	const struct ky_event_class **as_events; /* by index of the input's */
-	struct ky_recast recast;
+	struct ky_transcode recast;
 	struct ky_packet in;
 	struct ky_values header, context; /* of the input packet, as they are written */
 	struct ky_values patched;	  /* the context with new sizes and times */
@@ -39,7 +39,7 @@ int ky_repack_align(struct ky_repacker *r, uint64_t align_bits, struct kymo_erro
 int ky_repack_encode(struct ky_repacker *r, const struct ky_values *values, struct kymo_error *err);
 /*
  * Decode @scope of @event, whose time (or whose packet's begin) is @begin_cycles, as it is to be
- * written. Returns the number of values, or negative: as ky_values_decode(), ky_recast_scope().
+ * written. Returns the number of values, or negative: as ky_values_decode(), ky_transcode_scope().
  */
 int ky_repack_decode(struct ky_repacker *r, struct ky_values *values, const struct ky_event *event,
 		     enum ky_scope scope, uint64_t begin_cycles, struct kymo_error *err);

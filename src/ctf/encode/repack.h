@@ -3,7 +3,7 @@
  * Packets with some of their events: header and context of a packet that was read, and those
  * of its events that somebody wants, put together anew as a packet of the same stream class.
  *
- * Written as another model says, all events are encoded anew (recast.h).
+ * Written as another model says, all events are encoded anew (transcode.h).
  *
  * Otherwise an event whose bits do not depend on where it stands is copied; others are decoded and
  * encoded at their new place. Sizes are set, and the begin where that is needed: a time
@@ -14,8 +14,8 @@
  * the event again.
  * Threads: one at a time per repacker.
  */
-#ifndef KY_CTF_REPACK_H
-#define KY_CTF_REPACK_H
+#ifndef KY_CTF_ENCODE_REPACK_H
+#define KY_CTF_ENCODE_REPACK_H
 
 #include "ctf/decode/decode.h"
 

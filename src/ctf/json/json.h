@@ -4,8 +4,8 @@
  * INT64_MIN to UINT64_MAX (which is why this is no library's: those stop at INT64_MAX), and numbers
  * beyond that, and real ones, stay as they are written.
  */
-#ifndef KY_CTF_JSON_H
-#define KY_CTF_JSON_H
+#ifndef KY_CTF_JSON_JSON_H
+#define KY_CTF_JSON_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

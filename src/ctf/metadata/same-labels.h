@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Do two models give numbers the same labels, and select by the same numbers? In time n log n. */
-#ifndef KY_CTF_SAME_LABELS_H
-#define KY_CTF_SAME_LABELS_H
+#ifndef KY_CTF_METADATA_SAME_LABELS_H
+#define KY_CTF_METADATA_SAME_LABELS_H
 
 #include "ctf/model/model.h"
 

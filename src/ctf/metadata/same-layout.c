@@ -5,7 +5,7 @@
 
 #include "base/deep.h"
 #include "base/error.h"
-#include "ctf/metadata/lower.h"
+#include "ctf/metadata/downgrade.h"
 #include "ctf/metadata/same-labels.h"
 #include "ctf/model/unicode.h"
 #include "ctf/model/walk.h"
@@ -30,7 +30,7 @@ static bool differ(struct comparison *c)
 	return c->may_differ;
 }
 
-/* Copies stand in the order of those that need them (ky_lower_length()). */
+/* Copies stand in the order of those that need them (ky_downgrade_length()). */
 static bool is_next_copy(struct comparison *c, const struct ky_field_ref *a,
 			 const struct ky_field_ref *b)
 {
@@ -92,7 +92,7 @@ static bool same_numbers(struct comparison *c, const struct ky_field_class *a,
 	return (same_kind(a, b) && same_bits(a, b)) || (same_values(a, b) && differ(c));
 }
 
-/* A number of more than 64 bits, and the words that it consists of, as ky_lower_number() has them. */
+/* A number of more than 64 bits, and the words that it consists of, as ky_downgrade_number() has them. */
 static bool same_words(struct comparison *c, const struct ky_field_class *a,
 		       const struct ky_field_class *b)
 {

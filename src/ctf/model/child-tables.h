@@ -6,8 +6,8 @@
  * Tables are made when they are first asked for, of structures and variants of more than a few children.
  * Threads: one at a time per set of tables.
  */
-#ifndef KY_CTF_CHILD_TABLES_H
-#define KY_CTF_CHILD_TABLES_H
+#ifndef KY_CTF_MODEL_CHILD_TABLES_H
+#define KY_CTF_MODEL_CHILD_TABLES_H
 
 #include "base/arena.h"
 #include "base/hash.h"

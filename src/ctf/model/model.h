@@ -9,8 +9,8 @@
  * Every field class stands at exactly ONE place of the tree: readers copy a named type
  * each time it is used. So a class can carry what belongs to its place (slot, role).
  */
-#ifndef KY_CTF_MODEL_H
-#define KY_CTF_MODEL_H
+#ifndef KY_CTF_MODEL_MODEL_H
+#define KY_CTF_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text in the encodings that CTF knows, as UTF-8. */
-#ifndef KY_CTF_UNICODE_H
-#define KY_CTF_UNICODE_H
+#ifndef KY_CTF_MODEL_UNICODE_H
+#define KY_CTF_MODEL_UNICODE_H
 
 #include <stdbool.h>
 

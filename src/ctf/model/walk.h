@@ -3,8 +3,8 @@
  * Going through a tree of field classes without a switch in every caller.
  * Trees are as deep as their metadata says: recursion needs base/deep.h.
  */
-#ifndef KY_CTF_WALK_H
-#define KY_CTF_WALK_H
+#ifndef KY_CTF_MODEL_WALK_H
+#define KY_CTF_MODEL_WALK_H
 
 #include "ctf/model/model.h"
 

@@ -2,8 +2,8 @@
 /* Alignment and size of field classes (finish.h). */
 #include "base/bits.h"
 #include "base/deep.h"
-#include "ctf/resolve/finish.h"
-#include "ctf/decode/run.h"
+#include "ctf/resolve/resolve.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/walk.h"
 
 /* Sizes beyond this are as good as unknown: no packet holds them. */

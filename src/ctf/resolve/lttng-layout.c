@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ctf/model/grow.h"
+#include "ctf/model/arena-append.h"
 
 /* ---- constructors ------------------------------------------------------------------------ */
 

@@ -18,8 +18,8 @@
  * in LTTng's traces, so that no field name is a keyword of the metadata language.
  * Threads: one at a time per trace.
  */
-#ifndef KY_CTF_LTTNG_LAYOUT_H
-#define KY_CTF_LTTNG_LAYOUT_H
+#ifndef KY_CTF_RESOLVE_LTTNG_LAYOUT_H
+#define KY_CTF_RESOLVE_LTTNG_LAYOUT_H
 
 #include "ctf/model/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 
 #include <string.h>
 

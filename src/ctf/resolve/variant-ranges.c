@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/model/model.h"
 
 /* The options of a variant, by name and as they are displayed. */

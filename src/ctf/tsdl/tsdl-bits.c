@@ -6,7 +6,7 @@
  * becomes an alignment; else it is found when decoding (num.unit_bits).
  */
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/tsdl/tsdl-parser.h"
 #include "ctf/model/walk.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/model/walk.h"
 
 /* ---- scopes ------------------------------------------------------------------------------ */

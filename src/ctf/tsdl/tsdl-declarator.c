@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarators: names, and the arrays around what they name. */
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/tsdl/tsdl-parser.h"
 #include "ctf/model/walk.h"
 

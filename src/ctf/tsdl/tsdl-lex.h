@@ -3,8 +3,8 @@
  * TSDL text -> tokens. Comments, white space and line continuations (backslash, line end) are
  * gone afterwards; string escapes are decoded; CRLF and LF end a line alike.
  */
-#ifndef KY_CTF_TSDL_LEX_H
-#define KY_CTF_TSDL_LEX_H
+#ifndef KY_CTF_TSDL_TSDL_LEX_H
+#define KY_CTF_TSDL_TSDL_LEX_H
 
 #include "base/arena.h"
 #include "base/vec.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 
 /* An attribute that may stand only once per block: @seen has a bit for each. */
 static int once(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, unsigned int *seen,

@@ -18,8 +18,8 @@
  *
  * All functions return 0 or a negative status with the error set, unless they say otherwise.
  */
-#ifndef KY_CTF_TSDL_PARSER_H
-#define KY_CTF_TSDL_PARSER_H
+#ifndef KY_CTF_TSDL_TSDL_PARSER_H
+#define KY_CTF_TSDL_TSDL_PARSER_H
 
 #include "base/strbuf.h"
 #include "ctf/model/child-tables.h"

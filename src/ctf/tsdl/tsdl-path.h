@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths such as "stream.event.header.id" or "len": from a name to a field and back. */
-#ifndef KY_CTF_TSDL_PATH_H
-#define KY_CTF_TSDL_PATH_H
+#ifndef KY_CTF_TSDL_TSDL_PATH_H
+#define KY_CTF_TSDL_TSDL_PATH_H
 
 #include "base/strbuf.h"
 #include "ctf/model/child-tables.h"

@@ -5,8 +5,8 @@
 
 #include "base/deep.h"
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
-#include "ctf/model/grow.h"
+#include "ctf/resolve/resolve.h"
+#include "ctf/model/arena-append.h"
 
 struct ky_field_class *ky_tsdl_node(struct ky_tsdl_parser *p, enum ky_field_kind kind)
 {

@@ -87,7 +87,7 @@ static bool is_near(struct ky_tsdl_writer *w, const struct ky_field_class *targe
 /*
  * A length further away is told by an absolute path: Babeltrace 1 looks for a relative one among the same
  * struct's members only. Tags cannot be: neither Babeltrace has paths in its grammar of variants, so
- * lower-choice.c copies them.
+ * downgrade-choice.c copies them.
  */
 static bool far_length(struct ky_tsdl_writer *w, const struct ky_field_class *target,
 		       struct ky_strbuf *path)

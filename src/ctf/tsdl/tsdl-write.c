@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/tsdl/tsdl-lex.h"
 #include "ctf/tsdl/tsdl-write.h"
 

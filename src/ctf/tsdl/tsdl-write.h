@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The TSDL writer's state, shared by tsdl-write.c (blocks) and tsdl-write-types.c (types). */
-#ifndef KY_CTF_TSDL_WRITE_H
-#define KY_CTF_TSDL_WRITE_H
+#ifndef KY_CTF_TSDL_TSDL_WRITE_H
+#define KY_CTF_TSDL_TSDL_WRITE_H
 
 #include "base/strbuf.h"
 #include "ctf/model/child-tables.h"

@@ -2,8 +2,8 @@
 /*
  * TSDL, the metadata language of CTF 1.8: text -> trace model, and back.
  */
-#ifndef KY_CTF_TSDL_H
-#define KY_CTF_TSDL_H
+#ifndef KY_CTF_TSDL_TSDL_H
+#define KY_CTF_TSDL_TSDL_H
 
 #include "base/strbuf.h"
 #include "ctf/model/model.h"

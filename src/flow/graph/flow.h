@@ -8,8 +8,8 @@
  * on that stage, or as long as their window is held. A stage owns the stages that it reads from.
  * Threads: one at a time per graph.
  */
-#ifndef KY_FLOW_FLOW_H
-#define KY_FLOW_FLOW_H
+#ifndef KY_FLOW_GRAPH_FLOW_H
+#define KY_FLOW_GRAPH_FLOW_H
 
 #include "store/trace.h"
 

@@ -5,8 +5,8 @@
  *
  * It is the first member of the sink, whose operations these are.
  */
-#ifndef KY_FLOW_LINES_H
-#define KY_FLOW_LINES_H
+#ifndef KY_FLOW_GRAPH_LINES_H
+#define KY_FLOW_GRAPH_LINES_H
 
 #include "base/strbuf.h"
 #include "flow/graph/sink.h"

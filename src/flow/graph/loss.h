@@ -3,8 +3,8 @@
  * Losses of one stream, found by comparing each packet with the one before: the counter of
  * discarded events is cumulative, sequence numbers have no gaps. The first packet tells nothing.
  */
-#ifndef KY_FLOW_LOSS_H
-#define KY_FLOW_LOSS_H
+#ifndef KY_FLOW_GRAPH_LOSS_H
+#define KY_FLOW_GRAPH_LOSS_H
 
 #include "flow/graph/flow.h"
 

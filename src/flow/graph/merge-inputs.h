@@ -7,8 +7,8 @@
  * in the second-level cache. Inputs that can stop there do so (ky_flow_room()): then nothing is left in
  * their queues that was read too early, and none is looked at more often than once in a round.
  */
-#ifndef KY_FLOW_MERGE_INPUTS_H
-#define KY_FLOW_MERGE_INPUTS_H
+#ifndef KY_FLOW_GRAPH_MERGE_INPUTS_H
+#define KY_FLOW_GRAPH_MERGE_INPUTS_H
 
 #include "flow/graph/queue.h"
 

@@ -13,8 +13,8 @@
  * immutable meanwhile; totals are added up under the pool's lock. ->loss and the log are called in the thread
  * that owns the pool only.
  */
-#ifndef KY_FLOW_PARALLEL_H
-#define KY_FLOW_PARALLEL_H
+#ifndef KY_FLOW_GRAPH_PARALLEL_H
+#define KY_FLOW_GRAPH_PARALLEL_H
 
 #include "flow/graph/select.h"
 #include "flow/graph/summary.h"

@@ -16,8 +16,8 @@
  * ring belongs to the task from its release by the consumer until the task has published it,
  * both under the pool's lock.
  */
-#ifndef KY_FLOW_PREFETCH_H
-#define KY_FLOW_PREFETCH_H
+#ifndef KY_FLOW_GRAPH_PREFETCH_H
+#define KY_FLOW_GRAPH_PREFETCH_H
 
 #include "flow/graph/flow.h"
 #include "os/thread-pool.h"

@@ -6,8 +6,8 @@
  * A loss stands in the queue as an entry of its own, before the event that it comes before; and so does
  * a time that nothing behind it precedes, where one without its event was passed (ky_batch.floor_ns).
  */
-#ifndef KY_FLOW_QUEUE_H
-#define KY_FLOW_QUEUE_H
+#ifndef KY_FLOW_GRAPH_QUEUE_H
+#define KY_FLOW_GRAPH_QUEUE_H
 
 #include "flow/graph/window.h"
 

@@ -3,8 +3,8 @@
  * Sorting by a small key: radix sort, in time that does not depend on how the keys lie; and merging, for two
  * runs that are sorted already: more of them would take longer than sorting, where they are mixed well.
  */
-#ifndef KY_FLOW_RADIX_SORT_H
-#define KY_FLOW_RADIX_SORT_H
+#ifndef KY_FLOW_GRAPH_RADIX_SORT_H
+#define KY_FLOW_GRAPH_RADIX_SORT_H
 
 #include <stddef.h>
 #include <stdint.h>

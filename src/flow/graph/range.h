@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The time range of a trace set, and times as people write them. */
-#ifndef KY_FLOW_RANGE_H
-#define KY_FLOW_RANGE_H
+#ifndef KY_FLOW_GRAPH_RANGE_H
+#define KY_FLOW_GRAPH_RANGE_H
 
 #include "flow/graph/flow.h"
 

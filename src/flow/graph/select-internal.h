@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What select.c (one graph) and select-parts.c (several at once) share. */
-#ifndef KY_FLOW_SELECT_INTERNAL_H
-#define KY_FLOW_SELECT_INTERNAL_H
+#ifndef KY_FLOW_GRAPH_SELECT_INTERNAL_H
+#define KY_FLOW_GRAPH_SELECT_INTERNAL_H
 
 #include "flow/graph/select.h"
 #include "query/filter.h"

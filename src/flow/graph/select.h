@@ -5,8 +5,8 @@
  * What can be decided from an event's class is decided while decoding; a filter over values
  * is evaluated stream by stream, before the merge; the time range seeks to its begin.
  */
-#ifndef KY_FLOW_SELECT_H
-#define KY_FLOW_SELECT_H
+#ifndef KY_FLOW_GRAPH_SELECT_H
+#define KY_FLOW_GRAPH_SELECT_H
 
 #include "base/log.h"
 #include "flow/graph/flow.h"

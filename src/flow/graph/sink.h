@@ -3,8 +3,8 @@
  * Where a read graph ends: something that takes batches and makes a file, a stream of text,
  * or a count of them. An output format is one table of operations.
  */
-#ifndef KY_FLOW_SINK_H
-#define KY_FLOW_SINK_H
+#ifndef KY_FLOW_GRAPH_SINK_H
+#define KY_FLOW_GRAPH_SINK_H
 
 #include "flow/graph/flow.h"
 

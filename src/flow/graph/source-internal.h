@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What source.c (reading) and source-place.c (moving about) share. */
-#ifndef KY_FLOW_SOURCE_INTERNAL_H
-#define KY_FLOW_SOURCE_INTERNAL_H
+#ifndef KY_FLOW_GRAPH_SOURCE_INTERNAL_H
+#define KY_FLOW_GRAPH_SOURCE_INTERNAL_H
 
 #include "flow/graph/loss.h"
 #include "flow/graph/source.h"

@@ -6,8 +6,8 @@
  * An entry is an event, or a loss. What a source yields up to a limit ends before the first entry at
  * or after it, whatever is wanted of the stream; that is found in the stream's order.
  */
-#ifndef KY_FLOW_SOURCE_H
-#define KY_FLOW_SOURCE_H
+#ifndef KY_FLOW_GRAPH_SOURCE_H
+#define KY_FLOW_GRAPH_SOURCE_H
 
 #include "flow/graph/flow.h"
 #include "os/pages.h"

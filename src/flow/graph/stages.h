@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stages that select.c puts together. Each takes its input over, on failure too. */
-#ifndef KY_FLOW_STAGES_H
-#define KY_FLOW_STAGES_H
+#ifndef KY_FLOW_GRAPH_STAGES_H
+#define KY_FLOW_GRAPH_STAGES_H
 
 #include "flow/graph/flow.h"
 #include "query/filter.h"

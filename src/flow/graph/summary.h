@@ -3,8 +3,8 @@
  * What is in a stream, without looking into its events: numbers of packets and events by class,
  * time range, losses. Counting goes past the views that a source makes.
  */
-#ifndef KY_FLOW_SUMMARY_H
-#define KY_FLOW_SUMMARY_H
+#ifndef KY_FLOW_GRAPH_SUMMARY_H
+#define KY_FLOW_GRAPH_SUMMARY_H
 
 #include "flow/graph/flow.h"
 

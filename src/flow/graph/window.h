@@ -7,8 +7,8 @@
  * as long as any window that is not younger than the last one with events of that packet.
  * Threads: all calls by the thread whose merge it is. Others may read a held window's events.
  */
-#ifndef KY_FLOW_WINDOW_H
-#define KY_FLOW_WINDOW_H
+#ifndef KY_FLOW_GRAPH_WINDOW_H
+#define KY_FLOW_GRAPH_WINDOW_H
 
 #include <stdlib.h>
 

@@ -23,8 +23,8 @@
  * formatted, and then to whichever task writes: the one that finds the oldest piece ready
  * and nobody writing. Who owns it changes under the pool's lock.
  */
-#ifndef KY_FLOW_PARALLEL_SINK_H
-#define KY_FLOW_PARALLEL_SINK_H
+#ifndef KY_FLOW_PARALLEL_PARALLEL_SINK_H
+#define KY_FLOW_PARALLEL_PARALLEL_SINK_H
 
 #include "flow/graph/sink.h"
 #include "os/thread-pool.h"

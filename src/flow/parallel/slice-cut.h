@@ -5,8 +5,8 @@
  * or, where hardly anything is selected, by going over the streams without decoding, and over whole
  * packets by what they say of their times.
  */
-#ifndef KY_FLOW_SLICE_CUT_H
-#define KY_FLOW_SLICE_CUT_H
+#ifndef KY_FLOW_PARALLEL_SLICE_CUT_H
+#define KY_FLOW_PARALLEL_SLICE_CUT_H
 
 #include "flow/graph/select.h"
 #include "flow/graph/source.h"

@@ -3,8 +3,8 @@
  * What becomes of one slice (slices.h): lines, and what is to be told between them; and writing that
  * in order. What sources warn of is told in the end.
  */
-#ifndef KY_FLOW_SLICE_WRITE_H
-#define KY_FLOW_SLICE_WRITE_H
+#ifndef KY_FLOW_PARALLEL_SLICE_WRITE_H
+#define KY_FLOW_PARALLEL_SLICE_WRITE_H
 
 #include "base/strbuf.h"
 #include "flow/parallel/slices.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What slices.c (cutting, the owner) and slice-format.c (what becomes of a slice that was cut) share. */
-#ifndef KY_FLOW_SLICES_INTERNAL_H
-#define KY_FLOW_SLICES_INTERNAL_H
+#ifndef KY_FLOW_PARALLEL_SLICES_INTERNAL_H
+#define KY_FLOW_PARALLEL_SLICES_INTERNAL_H
 
 #include <pthread.h>
 

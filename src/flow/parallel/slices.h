@@ -21,8 +21,8 @@
  * the owner while it is free, to one task while that runs, and then to whichever task writes: the
  * one that finds the oldest slice ready and nobody writing. Who owns it changes under the pool's lock.
  */
-#ifndef KY_FLOW_SLICES_H
-#define KY_FLOW_SLICES_H
+#ifndef KY_FLOW_PARALLEL_SLICES_H
+#define KY_FLOW_PARALLEL_SLICES_H
 
 #include "flow/graph/select.h"
 #include "flow/graph/sink.h"

@@ -3,8 +3,8 @@
  * Buffers of system calls (docs/syscall-content.md) for people: their bytes are a sequence of numbers in the trace, and are shown as
  * text where they are text, else in hexadecimal with ASCII behind.
  */
-#ifndef KY_FLOW_BUFFER_H
-#define KY_FLOW_BUFFER_H
+#ifndef KY_FLOW_SINKS_BUFFER_H
+#define KY_FLOW_SINKS_BUFFER_H
 
 #include "base/strbuf.h"
 #include "ctf/decode/decode.h"

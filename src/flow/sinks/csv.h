@@ -6,8 +6,8 @@
  * writes it (@raw: also what a spreadsheet takes for a formula), a BLOB is hexadecimal; arrays, and structures inside of others, are
  * one cell of JSON. What an event does not have is an empty cell.
  */
-#ifndef KY_FLOW_CSV_H
-#define KY_FLOW_CSV_H
+#ifndef KY_FLOW_SINKS_CSV_H
+#define KY_FLOW_SINKS_CSV_H
 
 #include "flow/graph/sink.h"
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "ctf/ctf2/ctf2-edit.h"
 #include "ctf/ctf2/ctf2-write.h"
-#include "ctf/metadata/lower.h"
+#include "ctf/metadata/downgrade.h"
 #include "ctf/tsdl/tsdl.h"
 
 /* The text that the trace was read from, out of its packets if it has some. */
@@ -70,7 +70,7 @@ static int same_version(const struct ky_trace *trace, char **text, size_t *len_b
 static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 		 struct kymo_error *err)
 {
-	struct ky_lower_notes notes = {
+	struct ky_downgrade_notes notes = {
 		.renamed = KY_STRBUF_INIT, .added = KY_STRBUF_INIT, .unused = KY_STRBUF_INIT};
 	struct ky_strbuf left = KY_STRBUF_INIT;
 	size_t len;
@@ -82,7 +82,7 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 	ret = ky_ctf2_left_out(before, len, &left, err);
 	free(before);
 	if (ret == KYMO_OK)
-		ret = ky_lower_to_tsdl(trace->cls, text, len_bytes, &notes, err);
+		ret = ky_downgrade_to_ctf1(trace->cls, text, len_bytes, &notes, err);
 	if (ret == KYMO_OK && left.len)
 		ky_log_warning(trace->log, "%s: CTF 1.8 has no place for these, left out: %s",
 			       trace->path, ky_strbuf_text(&left));
@@ -98,7 +98,7 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 			       "%s: no header tells ids, so these cannot occur, left out: %s",
 			       trace->path, ky_strbuf_text(&notes.unused));
 	ky_strbuf_fini(&left);
-	ky_lower_notes_fini(&notes);
+	ky_downgrade_notes_fini(&notes);
 	return ret;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_FLOW_CTF_METADATA_H
-#define KY_FLOW_CTF_METADATA_H
+#ifndef KY_FLOW_SINKS_CTF_METADATA_H
+#define KY_FLOW_SINKS_CTF_METADATA_H
 
 #include "store/trace.h"
 

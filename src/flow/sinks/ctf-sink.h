@@ -8,8 +8,8 @@
  * as many packets as were missing. Of a selection, packets without an event are written only where a
  * loss needs one before it; of whole streams (ky_ctf_sink_keep()) all packets are written.
  */
-#ifndef KY_FLOW_CTF_SINK_H
-#define KY_FLOW_CTF_SINK_H
+#ifndef KY_FLOW_SINKS_CTF_SINK_H
+#define KY_FLOW_SINKS_CTF_SINK_H
 
 #include "flow/graph/parallel.h"
 #include "flow/graph/sink.h"

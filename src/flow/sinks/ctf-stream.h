@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One stream of what ctf-sink.h writes: its events go into packets like those that they came from. */
-#ifndef KY_FLOW_CTF_STREAM_H
-#define KY_FLOW_CTF_STREAM_H
+#ifndef KY_FLOW_SINKS_CTF_STREAM_H
+#define KY_FLOW_SINKS_CTF_STREAM_H
 
 #include "flow/graph/flow.h"
 #include "store/packet-store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A sink that tells everything, for debugging traces and tracers. For people: no fixed format. */
-#ifndef KY_FLOW_DETAILS_H
-#define KY_FLOW_DETAILS_H
+#ifndef KY_FLOW_SINKS_DETAILS_H
+#define KY_FLOW_SINKS_DETAILS_H
 
 #include "flow/graph/sink.h"
 

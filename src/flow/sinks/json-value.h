@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Field values as JSON, as sink.h describes them. */
-#ifndef KY_FLOW_JSON_VALUE_H
-#define KY_FLOW_JSON_VALUE_H
+#ifndef KY_FLOW_SINKS_JSON_VALUE_H
+#define KY_FLOW_SINKS_JSON_VALUE_H
 
 #include "base/strbuf.h"
 #include "ctf/decode/decode.h"

@@ -8,8 +8,8 @@
  * calls a ky_text_put_*() has made room first, by ky_text_room(); TEXT_SLACK bytes more
  * may be overwritten, so that short pieces are copied in whole vector registers.
  */
-#ifndef KY_FLOW_TEXT_INTERNAL_H
-#define KY_FLOW_TEXT_INTERNAL_H
+#ifndef KY_FLOW_SINKS_TEXT_INTERNAL_H
+#define KY_FLOW_SINKS_TEXT_INTERNAL_H
 
 #include "flow/sinks/text.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 
 /* Longer arrays are not unrolled, and scopes of more steps not planned. */
 #define UNROLL_MAX    32

@@ -12,8 +12,8 @@
  * written as seconds, and time that goes back shows as (-0.000000001). Buffers of system calls that
  * Kymo recorded are shown as flow/sinks/buffer.h says, not as lists of numbers.
  */
-#ifndef KY_FLOW_TEXT_H
-#define KY_FLOW_TEXT_H
+#ifndef KY_FLOW_SINKS_TEXT_H
+#define KY_FLOW_SINKS_TEXT_H
 
 #include "flow/graph/flow.h"
 

@@ -8,8 +8,8 @@
  *
  * Threads: one at a time per struct.
  */
-#ifndef KY_KERNEL_BTF_H
-#define KY_KERNEL_BTF_H
+#ifndef KY_KERNEL_BPF_BTF_H
+#define KY_KERNEL_BPF_BTF_H
 
 #include <stdbool.h>
 #include <stddef.h>

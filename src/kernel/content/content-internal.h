@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files share that keep system calls' content until its calls come. */
-#ifndef KY_KERNEL_CONTENT_INTERNAL_H
-#define KY_KERNEL_CONTENT_INTERNAL_H
+#ifndef KY_KERNEL_CONTENT_CONTENT_INTERNAL_H
+#define KY_KERNEL_CONTENT_CONTENT_INTERNAL_H
 
 #include "base/hash.h"
 #include "kernel/bpf/content.h"

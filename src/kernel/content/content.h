@@ -17,8 +17,8 @@
  *
  * Threads: one at a time.
  */
-#ifndef KY_KERNEL_CONTENT_H
-#define KY_KERNEL_CONTENT_H
+#ifndef KY_KERNEL_CONTENT_CONTENT_H
+#define KY_KERNEL_CONTENT_CONTENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The compiled form of one event; between convert-plan.c, which makes it, and convert.c. */
-#ifndef KY_KERNEL_CONVERT_PLAN_H
-#define KY_KERNEL_CONVERT_PLAN_H
+#ifndef KY_KERNEL_CONVERT_CONVERT_PLAN_H
+#define KY_KERNEL_CONVERT_CONVERT_PLAN_H
 
 #include "kernel/convert/convert.h"
 

@@ -3,8 +3,8 @@
  * One record of the ring on its way into the trace: between convert.c, which goes through the records, and
  * the files that write its context and its fields and learn from it.
  */
-#ifndef KY_KERNEL_CONVERT_RECORD_H
-#define KY_KERNEL_CONVERT_RECORD_H
+#ifndef KY_KERNEL_CONVERT_CONVERT_RECORD_H
+#define KY_KERNEL_CONVERT_CONVERT_RECORD_H
 
 #include <string.h>
 

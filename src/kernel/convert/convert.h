@@ -9,8 +9,8 @@
  * Threads: the plans are immutable once all events are added; one thread at a time per CPU, and,
  * where `threads` is set, one thread at a time for all of them.
  */
-#ifndef KY_KERNEL_CONVERT_H
-#define KY_KERNEL_CONVERT_H
+#ifndef KY_KERNEL_CONVERT_CONVERT_H
+#define KY_KERNEL_CONVERT_CONVERT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between counters.c, which counts, and counters-readings.c, which tells events what was read at them. */
-#ifndef KY_KERNEL_COUNTERS_INTERNAL_H
-#define KY_KERNEL_COUNTERS_INTERNAL_H
+#ifndef KY_KERNEL_COUNTERS_COUNTERS_INTERNAL_H
+#define KY_KERNEL_COUNTERS_COUNTERS_INTERNAL_H
 
 #include "base/hash.h"
 #include "base/vec.h"

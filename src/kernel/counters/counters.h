@@ -25,8 +25,8 @@
  *
  * Threads: one at a time.
  */
-#ifndef KY_KERNEL_COUNTERS_H
-#define KY_KERNEL_COUNTERS_H
+#ifndef KY_KERNEL_COUNTERS_COUNTERS_H
+#define KY_KERNEL_COUNTERS_COUNTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

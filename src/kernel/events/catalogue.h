@@ -3,8 +3,8 @@
  * The events that this kernel offers (catalogue.c), and choosing among them by name (catalogue-choose.c).
  * Threads: one at a time per catalogue.
  */
-#ifndef KY_KERNEL_CATALOGUE_H
-#define KY_KERNEL_CATALOGUE_H
+#ifndef KY_KERNEL_EVENTS_CATALOGUE_H
+#define KY_KERNEL_EVENTS_CATALOGUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_KERNEL_COMPAT_CALLS_H
-#define KY_KERNEL_COMPAT_CALLS_H
+#ifndef KY_KERNEL_EVENTS_COMPAT_CALLS_H
+#define KY_KERNEL_EVENTS_COMPAT_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

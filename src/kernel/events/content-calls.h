@@ -7,8 +7,8 @@
  * the kind may stand, so buffers stand in places of their own.
  * Threads: any.
  */
-#ifndef KY_KERNEL_CONTENT_CALLS_H
-#define KY_KERNEL_CONTENT_CALLS_H
+#ifndef KY_KERNEL_EVENTS_CONTENT_CALLS_H
+#define KY_KERNEL_EVENTS_CONTENT_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between events.c, which has the rules, and events-arguments.c, which knows the types of system calls' arguments. */
-#ifndef KY_KERNEL_EVENTS_INTERNAL_H
-#define KY_KERNEL_EVENTS_INTERNAL_H
+#ifndef KY_KERNEL_EVENTS_EVENTS_INTERNAL_H
+#define KY_KERNEL_EVENTS_EVENTS_INTERNAL_H
 
 #include "kernel/events/events.h"
 

@@ -8,8 +8,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_KERNEL_EVENTS_H
-#define KY_KERNEL_EVENTS_H
+#ifndef KY_KERNEL_EVENTS_EVENTS_H
+#define KY_KERNEL_EVENTS_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_KERNEL_KERNEL_FILTER_H
-#define KY_KERNEL_KERNEL_FILTER_H
+#ifndef KY_KERNEL_EVENTS_KERNEL_FILTER_H
+#define KY_KERNEL_EVENTS_KERNEL_FILTER_H
 
 #include "base/strbuf.h"
 #include "kernel/events/events.h"

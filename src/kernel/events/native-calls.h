@@ -5,8 +5,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_KERNEL_NATIVE_CALLS_H
-#define KY_KERNEL_NATIVE_CALLS_H
+#ifndef KY_KERNEL_EVENTS_NATIVE_CALLS_H
+#define KY_KERNEL_EVENTS_NATIVE_CALLS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *
  * Threads: any, on different arenas and BTF.
  */
-#ifndef KY_KERNEL_PRINT_FMT_H
-#define KY_KERNEL_PRINT_FMT_H
+#ifndef KY_KERNEL_EVENTS_PRINT_FMT_H
+#define KY_KERNEL_EVENTS_PRINT_FMT_H
 
 #include "kernel/bpf/btf.h"
 #include "kernel/tracefs/format.h"

@@ -4,8 +4,8 @@
  *
  * Threads: one at a time per file that the types are of.
  */
-#ifndef KY_KERNEL_PROBE_CONVENTION_H
-#define KY_KERNEL_PROBE_CONVENTION_H
+#ifndef KY_KERNEL_PROBE_PROBE_CONVENTION_H
+#define KY_KERNEL_PROBE_PROBE_CONVENTION_H
 
 #include "kernel/probe/probe-place.h"
 

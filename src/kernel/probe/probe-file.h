@@ -7,8 +7,8 @@
  *
  * Threads: one at a time per file.
  */
-#ifndef KY_KERNEL_PROBE_FILE_H
-#define KY_KERNEL_PROBE_FILE_H
+#ifndef KY_KERNEL_PROBE_PROBE_FILE_H
+#define KY_KERNEL_PROBE_PROBE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files share that add probes: probe.c, and probe-sdt-add.c for those that programs bring along. */
-#ifndef KY_KERNEL_PROBE_INTERNAL_H
-#define KY_KERNEL_PROBE_INTERNAL_H
+#ifndef KY_KERNEL_PROBE_PROBE_INTERNAL_H
+#define KY_KERNEL_PROBE_PROBE_INTERNAL_H
 
 #include "kernel/probe/probe-file.h"
 #include "kernel/probe/probe.h"

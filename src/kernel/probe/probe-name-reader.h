@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the readers of mangled names share: one for each way of mangling. */
-#ifndef KY_KERNEL_PROBE_NAME_READER_H
-#define KY_KERNEL_PROBE_NAME_READER_H
+#ifndef KY_KERNEL_PROBE_PROBE_NAME_READER_H
+#define KY_KERNEL_PROBE_PROBE_NAME_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

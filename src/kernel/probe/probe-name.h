@@ -7,8 +7,8 @@
  * Symbols are not trusted: what is no name of this kind is nothing.
  * Threads: any.
  */
-#ifndef KY_KERNEL_PROBE_NAME_H
-#define KY_KERNEL_PROBE_NAME_H
+#ifndef KY_KERNEL_PROBE_PROBE_NAME_H
+#define KY_KERNEL_PROBE_PROBE_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  *
  * Threads: one at a time per file that the types are of.
  */
-#ifndef KY_KERNEL_PROBE_PLACE_H
-#define KY_KERNEL_PROBE_PLACE_H
+#ifndef KY_KERNEL_PROBE_PROBE_PLACE_H
+#define KY_KERNEL_PROBE_PROBE_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * that says where it is, what it is called, and where its arguments are at that place.
  * Threads: one at a time per file.
  */
-#ifndef KY_KERNEL_PROBE_SDT_H
-#define KY_KERNEL_PROBE_SDT_H
+#ifndef KY_KERNEL_PROBE_PROBE_SDT_H
+#define KY_KERNEL_PROBE_PROBE_SDT_H
 
 #include <stdint.h>
 

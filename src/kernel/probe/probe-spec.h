@@ -8,8 +8,8 @@
  * argN, %REGISTER, $stackN or $retval. Everything is bounded: it may come from anybody.
  * Threads: any.
  */
-#ifndef KY_KERNEL_PROBE_SPEC_H
-#define KY_KERNEL_PROBE_SPEC_H
+#ifndef KY_KERNEL_PROBE_PROBE_SPEC_H
+#define KY_KERNEL_PROBE_PROBE_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * Threads: one at a time per file that the types are of.
  */
-#ifndef KY_KERNEL_PROBE_TYPE_H
-#define KY_KERNEL_PROBE_TYPE_H
+#ifndef KY_KERNEL_PROBE_PROBE_TYPE_H
+#define KY_KERNEL_PROBE_PROBE_TYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  *
  * Threads: one at a time per struct.
  */
-#ifndef KY_KERNEL_PROBE_H
-#define KY_KERNEL_PROBE_H
+#ifndef KY_KERNEL_PROBE_PROBE_H
+#define KY_KERNEL_PROBE_PROBE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *
  * Threads: any, while it is open.
  */
-#ifndef KY_KERNEL_PID_VIEW_H
-#define KY_KERNEL_PID_VIEW_H
+#ifndef KY_KERNEL_PROCESS_PID_VIEW_H
+#define KY_KERNEL_PROCESS_PID_VIEW_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  *
  * Threads: one at a time per struct ky_proc.
  */
-#ifndef KY_KERNEL_PROC_H
-#define KY_KERNEL_PROC_H
+#ifndef KY_KERNEL_PROCESS_PROC_H
+#define KY_KERNEL_PROCESS_PROC_H
 
 #include <dirent.h>
 #include <limits.h>

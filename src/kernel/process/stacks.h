@@ -10,8 +10,8 @@
  *
  * Threads: one at a time per CPU.
  */
-#ifndef KY_KERNEL_STACKS_H
-#define KY_KERNEL_STACKS_H
+#ifndef KY_KERNEL_PROCESS_STACKS_H
+#define KY_KERNEL_PROCESS_STACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Whose a thread is: its users and groups, its namespaces, its control group.
  * Threads: one at a time per struct ky_proc.
  */
-#ifndef KY_KERNEL_THREAD_IDS_H
-#define KY_KERNEL_THREAD_IDS_H
+#ifndef KY_KERNEL_PROCESS_THREAD_IDS_H
+#define KY_KERNEL_PROCESS_THREAD_IDS_H
 
 #include <stdint.h>
 

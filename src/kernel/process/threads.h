@@ -6,8 +6,8 @@
  *
  * Threads: one at a time.
  */
-#ifndef KY_KERNEL_THREADS_H
-#define KY_KERNEL_THREADS_H
+#ifndef KY_KERNEL_PROCESS_THREADS_H
+#define KY_KERNEL_PROCESS_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the parts of the state dump: an event's fields, and sending it. */
-#ifndef KY_KERNEL_STATEDUMP_RUN_H
-#define KY_KERNEL_STATEDUMP_RUN_H
+#ifndef KY_KERNEL_STATEDUMP_STATEDUMP_RUN_H
+#define KY_KERNEL_STATEDUMP_STATEDUMP_RUN_H
 
 #include <string.h>
 

@@ -13,8 +13,8 @@
  *   the thread that owns the table (kcmp() tells), the same for all kernel threads.
  * - fmode: only the read (1) and write (2) bits, from the flags.
  */
-#ifndef KY_KERNEL_STATEDUMP_H
-#define KY_KERNEL_STATEDUMP_H
+#ifndef KY_KERNEL_STATEDUMP_STATEDUMP_H
+#define KY_KERNEL_STATEDUMP_STATEDUMP_H
 
 #include "ctf/model/model.h"
 #include "ctf/encode/packet-writer.h"

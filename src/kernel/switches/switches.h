@@ -12,8 +12,8 @@
  *
  * Threads: one at a time.
  */
-#ifndef KY_KERNEL_SWITCHES_H
-#define KY_KERNEL_SWITCHES_H
+#ifndef KY_KERNEL_SWITCHES_SWITCHES_H
+#define KY_KERNEL_SWITCHES_SWITCHES_H
 
 #include <stdbool.h>
 #include <stdint.h>

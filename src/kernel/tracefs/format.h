@@ -6,8 +6,8 @@
  *
  * Threads: any, on different arenas.
  */
-#ifndef KY_KERNEL_FORMAT_H
-#define KY_KERNEL_FORMAT_H
+#ifndef KY_KERNEL_TRACEFS_FORMAT_H
+#define KY_KERNEL_TRACEFS_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * A page (sub-buffer) of the kernel's ring: a header (when it begins, how much is in it, whether
  * events were lost before it), then records. Nothing in it is trusted.
  */
-#ifndef KY_KERNEL_PAGE_H
-#define KY_KERNEL_PAGE_H
+#ifndef KY_KERNEL_TRACEFS_PAGE_H
+#define KY_KERNEL_TRACEFS_PAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  *
  * Threads: one at a time per ring.
  */
-#ifndef KY_KERNEL_RING_MAP_H
-#define KY_KERNEL_RING_MAP_H
+#ifndef KY_KERNEL_TRACEFS_RING_MAP_H
+#define KY_KERNEL_TRACEFS_RING_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -19,8 +19,8 @@
  *
  * Threads: one at a time per ring.
  */
-#ifndef KY_KERNEL_RING_H
-#define KY_KERNEL_RING_H
+#ifndef KY_KERNEL_TRACEFS_RING_H
+#define KY_KERNEL_TRACEFS_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  *
  * Threads: one at a time per struct.
  */
-#ifndef KY_KERNEL_TRACEFS_H
-#define KY_KERNEL_TRACEFS_H
+#ifndef KY_KERNEL_TRACEFS_TRACEFS_H
+#define KY_KERNEL_TRACEFS_TRACEFS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What people write to choose processes, threads and users. Threads: any. */
-#ifndef KY_RECORD_CHOICE_H
-#define KY_RECORD_CHOICE_H
+#ifndef KY_RECORD_COMMON_CHOICE_H
+#define KY_RECORD_COMMON_CHOICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

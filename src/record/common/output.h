@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The directory that a recording is written to. */
-#ifndef KY_RECORD_OUTPUT_H
-#define KY_RECORD_OUTPUT_H
+#ifndef KY_RECORD_COMMON_OUTPUT_H
+#define KY_RECORD_COMMON_OUTPUT_H
 
 #include <stdbool.h>
 

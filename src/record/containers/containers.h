@@ -3,8 +3,8 @@
  * The containers that run here, as the names of control groups tell: docker's, podman's, containerd's and CRI-O's
  * (kubernetes' too) by their ids, lxc's and its kin's and systemd's machines (systemd-nspawn) by their names.
  */
-#ifndef KY_RECORD_CONTAINERS_H
-#define KY_RECORD_CONTAINERS_H
+#ifndef KY_RECORD_CONTAINERS_CONTAINERS_H
+#define KY_RECORD_CONTAINERS_CONTAINERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

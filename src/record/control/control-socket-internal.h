@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What both ends of a recorder's socket share. */
-#ifndef KY_RECORD_CONTROL_SOCKET_INTERNAL_H
-#define KY_RECORD_CONTROL_SOCKET_INTERNAL_H
+#ifndef KY_RECORD_CONTROL_CONTROL_SOCKET_INTERNAL_H
+#define KY_RECORD_CONTROL_CONTROL_SOCKET_INTERNAL_H
 
 #include <sys/types.h>
 #include <sys/un.h>

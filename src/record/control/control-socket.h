@@ -6,8 +6,8 @@
  *
  * Threads: one at a time per server.
  */
-#ifndef KY_RECORD_CONTROL_SOCKET_H
-#define KY_RECORD_CONTROL_SOCKET_H
+#ifndef KY_RECORD_CONTROL_CONTROL_SOCKET_H
+#define KY_RECORD_CONTROL_CONTROL_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * Threads: one at a time per list.
  */
-#ifndef KY_RECORD_DOCTOR_H
-#define KY_RECORD_DOCTOR_H
+#ifndef KY_RECORD_DOCTOR_DOCTOR_H
+#define KY_RECORD_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
 

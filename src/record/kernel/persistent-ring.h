@@ -7,8 +7,8 @@
  * The events' formats are this boot's: it must be the same kernel that recorded.
  * Threads: one at a time per instance.
  */
-#ifndef KY_RECORD_PERSISTENT_RING_H
-#define KY_RECORD_PERSISTENT_RING_H
+#ifndef KY_RECORD_KERNEL_PERSISTENT_RING_H
+#define KY_RECORD_KERNEL_PERSISTENT_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A raw recording that becomes a trace. */
-#ifndef KY_RECORD_RAW_REPLAY_H
-#define KY_RECORD_RAW_REPLAY_H
+#ifndef KY_RECORD_KERNEL_RAW_REPLAY_H
+#define KY_RECORD_KERNEL_RAW_REPLAY_H
 
 #include "base/strbuf.h"
 #include "record/trace/kernel-trace.h"

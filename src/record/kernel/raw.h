@@ -11,8 +11,8 @@
  * Everything that is read is checked: a recording may come from anywhere.
  * Threads: any, on different directories.
  */
-#ifndef KY_RECORD_RAW_H
-#define KY_RECORD_RAW_H
+#ifndef KY_RECORD_KERNEL_RAW_H
+#define KY_RECORD_KERNEL_RAW_H
 
 #include <stdbool.h>
 #include <stdint.h>

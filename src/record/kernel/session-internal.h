@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of a session share. */
-#ifndef KY_RECORD_SESSION_INTERNAL_H
-#define KY_RECORD_SESSION_INTERNAL_H
+#ifndef KY_RECORD_KERNEL_SESSION_INTERNAL_H
+#define KY_RECORD_KERNEL_SESSION_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -10,8 +10,8 @@
  *
  * Threads: one at a time per session.
  */
-#ifndef KY_RECORD_SESSION_H
-#define KY_RECORD_SESSION_H
+#ifndef KY_RECORD_KERNEL_SESSION_H
+#define KY_RECORD_KERNEL_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

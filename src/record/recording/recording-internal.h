@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_RECORD_RECORDING_INTERNAL_H
-#define KY_RECORD_RECORDING_INTERNAL_H
+#ifndef KY_RECORD_RECORDING_RECORDING_INTERNAL_H
+#define KY_RECORD_RECORDING_RECORDING_INTERNAL_H
 
 #include "base/vec.h"
 #include "record/control/control-socket.h"

@@ -14,8 +14,8 @@
  *
  * Threads: one at a time per recording. Several recordings may run in one thread.
  */
-#ifndef KY_RECORD_RECORDING_H
-#define KY_RECORD_RECORDING_H
+#ifndef KY_RECORD_RECORDING_RECORDING_H
+#define KY_RECORD_RECORDING_RECORDING_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_RECORD_KERNEL_TRACE_INTERNAL_H
-#define KY_RECORD_KERNEL_TRACE_INTERNAL_H
+#ifndef KY_RECORD_TRACE_KERNEL_TRACE_INTERNAL_H
+#define KY_RECORD_TRACE_KERNEL_TRACE_INTERNAL_H
 
 #include "record/trace/kernel-trace.h"
 

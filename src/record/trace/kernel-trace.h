@@ -12,8 +12,8 @@
  *
  * Threads: one at a time per trace; ky_kernel_trace_send() and ky_kernel_trace_write_metadata() any.
  */
-#ifndef KY_RECORD_KERNEL_TRACE_H
-#define KY_RECORD_KERNEL_TRACE_H
+#ifndef KY_RECORD_TRACE_KERNEL_TRACE_H
+#define KY_RECORD_TRACE_KERNEL_TRACE_H
 
 #include <pthread.h>
 #include <stdbool.h>

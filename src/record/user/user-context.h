@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Context fields of a recording of programs: what people call them, and the session file's words. */
-#ifndef KY_RECORD_USER_CONTEXT_H
-#define KY_RECORD_USER_CONTEXT_H
+#ifndef KY_RECORD_USER_USER_CONTEXT_H
+#define KY_RECORD_USER_USER_CONTEXT_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * events come and go; and the recorder looks in /proc. LTTng-UST's lttng_ust_statedump:* events, and lttng_ust_lib:* for
  * what changes later, in a stream of their own.
  */
-#ifndef KY_RECORD_USER_DUMP_H
-#define KY_RECORD_USER_DUMP_H
+#ifndef KY_RECORD_USER_USER_DUMP_H
+#define KY_RECORD_USER_USER_DUMP_H
 
 #include <sys/types.h>
 

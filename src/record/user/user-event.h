@@ -4,8 +4,8 @@
  * their control files, and in the blobs of their rings. Nothing in them is trusted; what comes
  * out of here is.
  */
-#ifndef KY_RECORD_USER_EVENT_H
-#define KY_RECORD_USER_EVENT_H
+#ifndef KY_RECORD_USER_USER_EVENT_H
+#define KY_RECORD_USER_USER_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * The filter of a recording of user space: the expression language of docs/filter.md, compiled to
  * the stack machine of abi/control.h, with fields by name. Each program binds it to its own events.
  */
-#ifndef KY_RECORD_USER_FILTER_H
-#define KY_RECORD_USER_FILTER_H
+#ifndef KY_RECORD_USER_USER_FILTER_H
+#define KY_RECORD_USER_USER_FILTER_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of a recording of user space share. */
-#ifndef KY_RECORD_USER_INTERNAL_H
-#define KY_RECORD_USER_INTERNAL_H
+#ifndef KY_RECORD_USER_USER_INTERNAL_H
+#define KY_RECORD_USER_USER_INTERNAL_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -188,7 +188,7 @@ int ky_user_scan(struct ky_user *user, struct kymo_error *err);
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program);
 
 /*
- * user-note.c: a program (as it calls itself, @pid as it sees itself) could not take part, or not in all. A
+ * user-declined.c: a program (as it calls itself, @pid as it sees itself) could not take part, or not in all. A
  * warning, once for each, up to a bound.
  */
 void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t pid,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Executable and libraries in the text of /proc/PID/maps. */
-#ifndef KY_RECORD_USER_MAPS_H
-#define KY_RECORD_USER_MAPS_H
+#ifndef KY_RECORD_USER_USER_MAPS_H
+#define KY_RECORD_USER_USER_MAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

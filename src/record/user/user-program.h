@@ -5,8 +5,8 @@
  *
  * Threads: one at a time per list.
  */
-#ifndef KY_RECORD_USER_PROGRAM_H
-#define KY_RECORD_USER_PROGRAM_H
+#ifndef KY_RECORD_USER_USER_PROGRAM_H
+#define KY_RECORD_USER_USER_PROGRAM_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a recording asks programs for: checked options, and the session file made of them. */
-#ifndef KY_RECORD_USER_REQUEST_H
-#define KY_RECORD_USER_REQUEST_H
+#ifndef KY_RECORD_USER_USER_REQUEST_H
+#define KY_RECORD_USER_USER_REQUEST_H
 
 #include "base/hash.h"
 #include "base/strbuf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What reading a ring and copying it share. */
-#ifndef KY_RECORD_USER_RING_INTERNAL_H
-#define KY_RECORD_USER_RING_INTERNAL_H
+#ifndef KY_RECORD_USER_USER_RING_INTERNAL_H
+#define KY_RECORD_USER_USER_RING_INTERNAL_H
 
 #include "record/user/user-ring.h"
 

@@ -6,8 +6,8 @@
  *
  * Threads: one at a time per ring.
  */
-#ifndef KY_RECORD_USER_RING_H
-#define KY_RECORD_USER_RING_H
+#ifndef KY_RECORD_USER_USER_RING_H
+#define KY_RECORD_USER_USER_RING_H
 
 #include <stdbool.h>
 

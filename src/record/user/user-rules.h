@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of a recording of programs: which events are wanted. They change while it runs. */
-#ifndef KY_RECORD_USER_RULES_H
-#define KY_RECORD_USER_RULES_H
+#ifndef KY_RECORD_USER_USER_RULES_H
+#define KY_RECORD_USER_USER_RULES_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files about runtime directories and sessions' directories share. */
-#ifndef KY_RECORD_USER_RUNTIME_INTERNAL_H
-#define KY_RECORD_USER_RUNTIME_INTERNAL_H
+#ifndef KY_RECORD_USER_USER_RUNTIME_INTERNAL_H
+#define KY_RECORD_USER_USER_RUNTIME_INTERNAL_H
 
 #include "record/user/user-runtime.h"
 

@@ -6,8 +6,8 @@
  * The directory belongs to the user whose programs create files in it; a root recorder trusts
  * neither its contents nor, under /dev/shm, who owns the path to it.
  */
-#ifndef KY_RECORD_USER_RUNTIME_H
-#define KY_RECORD_USER_RUNTIME_H
+#ifndef KY_RECORD_USER_USER_RUNTIME_H
+#define KY_RECORD_USER_USER_RUNTIME_H
 
 #include <stdbool.h>
 #include <stddef.h>

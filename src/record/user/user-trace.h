@@ -5,8 +5,8 @@
  *
  * Threads: one at a time per trace.
  */
-#ifndef KY_RECORD_USER_TRACE_H
-#define KY_RECORD_USER_TRACE_H
+#ifndef KY_RECORD_USER_USER_TRACE_H
+#define KY_RECORD_USER_USER_TRACE_H
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
  * Threads: the owner, one at a time, calls everything; task->run is called by others. What the owner wrote before
  * ky_user_work_add() is visible to the task, what the task wrote to the owner behind ky_user_work_take().
  */
-#ifndef KY_RECORD_USER_WORK_H
-#define KY_RECORD_USER_WORK_H
+#ifndef KY_RECORD_USER_USER_WORK_H
+#define KY_RECORD_USER_USER_WORK_H
 
 #include <pthread.h>
 #include <stdbool.h>

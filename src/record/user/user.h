@@ -11,8 +11,8 @@
  *
  * Threads: one at a time per recording.
  */
-#ifndef KY_RECORD_USER_H
-#define KY_RECORD_USER_H
+#ifndef KY_RECORD_USER_USER_H
+#define KY_RECORD_USER_USER_H
 
 #include <stdbool.h>
 #include <stddef.h>

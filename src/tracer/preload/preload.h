@@ -14,8 +14,8 @@
  * calls none of what is wrapped here, so that nothing recurs, except by an application's contexts (see
  * ask_app() in context.c).
  */
-#ifndef KY_TRACER_PRELOAD_H
-#define KY_TRACER_PRELOAD_H
+#ifndef KY_TRACER_PRELOAD_PRELOAD_H
+#define KY_TRACER_PRELOAD_PRELOAD_H
 
 #include <dlfcn.h>
 #include <stdbool.h>

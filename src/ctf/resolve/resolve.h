@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of ky_trace_class_finish(), for the files that share the work. */
-#ifndef KY_CTF_FINISH_H
-#define KY_CTF_FINISH_H
+#ifndef KY_CTF_RESOLVE_RESOLVE_H
+#define KY_CTF_RESOLVE_RESOLVE_H
 
 #include "ctf/model/model.h"
 

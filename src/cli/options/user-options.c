@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/options/choose-options.h"
+#include "cli/options/user-options.h"
 
 #include <inttypes.h>
 #include <pwd.h>

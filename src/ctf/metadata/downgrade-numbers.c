@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/metadata/lower-internal.h"
+#include "ctf/metadata/downgrade-internal.h"
 #include "ctf/model/walk.h"
 
 /* ---- labels --------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ static __int128 bound(uint64_t value, bool is_signed)
 }
 
 /* All values of @cls that none of @ranges holds. */
-static int other_ranges(struct ky_lowering *l, const struct ky_field_class *cls,
+static int other_ranges(struct ky_downgrade *l, const struct ky_field_class *cls,
 			const struct ky_range *ranges, size_t n_ranges, struct ky_mapping *mapping)
 {
 	bool is_signed = ky_field_is_signed(cls);
@@ -60,8 +60,8 @@ static int other_ranges(struct ky_lowering *l, const struct ky_field_class *cls,
 	return KYMO_OK;
 }
 
-int ky_lower_label_two(struct ky_lowering *l, struct ky_field_class *cls, const char *in,
-		       const struct ky_range *ranges, size_t n_ranges, const char *out)
+int ky_downgrade_label_two(struct ky_downgrade *l, struct ky_field_class *cls, const char *in,
+			   const struct ky_range *ranges, size_t n_ranges, const char *out)
 {
 	struct ky_mapping *mappings = ky_arena_array(&l->trace->arena, 2, sizeof(*mappings));
 
@@ -78,8 +78,9 @@ int ky_lower_label_two(struct ky_lowering *l, struct ky_field_class *cls, const 
 /* ---- more than 64 bits ---------------------------------------------------------------------- */
 
 /* Words may begin inside of a byte, where the number does or where the last one is not whole. */
-static struct ky_field_class *word_class(struct ky_lowering *l, const struct ky_field_class *number,
-					 uint32_t at_bits, uint32_t bits)
+static struct ky_field_class *word_class(struct ky_downgrade *l,
+					 const struct ky_field_class *number, uint32_t at_bits,
+					 uint32_t bits)
 {
 	struct ky_field_class *word = ky_field_class_new(l->trace, KY_FIELD_UINT);
 
@@ -96,7 +97,7 @@ static struct ky_field_class *word_class(struct ky_lowering *l, const struct ky_
  * A structure of 64-bit words, where the bits of the number are: the least significant word comes
  * first when it is little-endian, else last. Their names tell which of its bits they are.
  */
-static int lower_words(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_words(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	uint32_t bits = cls->num.length_bits, n = (bits + 63) / 64;
 	struct ky_member *members = ky_arena_array(&l->trace->arena, n, sizeof(*members));
@@ -129,7 +130,7 @@ static int lower_words(struct ky_lowering *l, struct ky_field_class *cls)
 /* ---- the others ----------------------------------------------------------------------------- */
 
 /* Integers of variable length get all the bits that they may have; bits have one order. */
-static void plain_bits(struct ky_lowering *l, struct ky_field_class *cls)
+static void plain_bits(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	cls->num.bits_reversed = false;
 	if (cls->kind != KY_FIELD_VARUINT && cls->kind != KY_FIELD_VARSINT)
@@ -139,7 +140,7 @@ static void plain_bits(struct ky_lowering *l, struct ky_field_class *cls)
 	cls->num.big_endian = l->trace->big_endian;
 }
 
-static int lower_bool(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_bool(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	static const struct ky_range no = {{0}, {0}};
 
@@ -148,10 +149,10 @@ static int lower_bool(struct ky_lowering *l, struct ky_field_class *cls)
 		cls->num.length_bits = 8;
 	cls->kind = KY_FIELD_UINT;
 	cls->num.base = 10;
-	return ky_lower_label_two(l, cls, "false", &no, 1, "true");
+	return ky_downgrade_label_two(l, cls, "false", &no, 1, "true");
 }
 
-int ky_lower_number(struct ky_lowering *l, struct ky_field_class *cls)
+int ky_downgrade_number(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	plain_bits(l, cls);
 	/* CTF 1.8 has floats of up to 128 bits. */
@@ -203,7 +204,7 @@ static void drop_roles(struct ky_field_class *st)
 	}
 }
 
-int ky_lower_roles(struct ky_lowering *l, struct ky_field_class *st)
+int ky_downgrade_roles(struct ky_downgrade *l, struct ky_field_class *st)
 {
 	size_t n = st->st.n_members, at = 0;
 	struct ky_member *members;

@@ -5,7 +5,7 @@ import collections
 import re
 import statistics
 
-from slow_figures import check_freq, check_stats, close, number
+from oracle_figures import check_freq, check_stats, close, number
 
 KINDS = {
     "open": "open openat openat2 creat socket dup dup2 dup3",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/reports/ledger.h"
+#include "analysis/reports/aggregation.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/reports/report.h"
 
-void ky_ledger_fini(struct ky_ledger *ledger)
+void ky_aggregation_fini(struct ky_aggregation *ledger)
 {
 	ky_vec_foreach(&ledger->entries, entry)
 		ky_stats_fini(&(*entry)->stats);
@@ -15,8 +15,8 @@ void ky_ledger_fini(struct ky_ledger *ledger)
 	ky_map_fini(&ledger->by_key);
 }
 
-static struct ky_entry *make(struct ky_ledger *ledger, uint64_t key, const struct ky_thread *thread,
-			     uint64_t what)
+static struct ky_entry *make(struct ky_aggregation *ledger, uint64_t key,
+			     const struct ky_thread *thread, uint64_t what)
 {
 	struct ky_entry *entry = ky_arena_new(&ledger->arena, struct ky_entry);
 
@@ -28,8 +28,8 @@ static struct ky_entry *make(struct ky_ledger *ledger, uint64_t key, const struc
 	return ky_map_set(&ledger->by_key, key, entry) < 0 ? NULL : entry;
 }
 
-struct ky_entry *ky_ledger_find(struct ky_ledger *ledger, const struct ky_thread *thread,
-				uint64_t what)
+struct ky_entry *ky_aggregation_find(struct ky_aggregation *ledger, const struct ky_thread *thread,
+				     uint64_t what)
 {
 	uint32_t who = thread ? thread->index + 1 : 0;
 	uint64_t key = (uint64_t)who << 32 | (uint32_t)what;
@@ -37,7 +37,7 @@ struct ky_entry *ky_ledger_find(struct ky_ledger *ledger, const struct ky_thread
 
 	if (!entry)
 		entry = make(ledger, key, thread, what);
-	ledger->recent[(who ^ what) % KY_LEDGER_RECENT] = entry;
+	ledger->recent[(who ^ what) % KY_AGGREGATION_RECENT] = entry;
 	return entry;
 }
 
@@ -124,7 +124,8 @@ static int add_entry(struct ky_entry *to, const struct ky_entry *from)
 	return ky_stats_merge(&to->stats, &from->stats);
 }
 
-int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by, bool keep_what)
+int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from, enum ky_by by,
+			 bool keep_what)
 {
 	struct order order = {by, keep_what};
 	const struct ky_entry *before = NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All figures of a report against the second computation: the checks of slow_reports.py, what they leave
+"""All figures of a report against the second computation: the checks of oracle_reports.py, what they leave
 out, and that no column of any table was left out by both."""
 
 import collections
@@ -8,13 +8,13 @@ import json
 import statistics
 
 import kernel_text
-import slow_calls
-import slow_cpu
-import slow_figures
-import slow_interrupts
-import slow_io
-import slow_reports
-from slow_figures import close, number
+import oracle_calls
+import oracle_cpu
+import oracle_figures
+import oracle_interrupts
+import oracle_io
+import oracle_reports
+from oracle_figures import close, number
 
 
 class Row(dict):
@@ -71,7 +71,7 @@ def check_cpu(report, events):
 
 def check_call(row, durations, errors):
     assert row["failed"] == sum(errors.values())
-    slow_figures.check_stats(row, durations)
+    oracle_figures.check_stats(row, durations)
     # Some numbers have two names; 512 and up have none in Python.
     ours = {(getattr(errno, name), count) for name, count in (row["errors"] or {}).items()
             if not name.startswith("ERESTART")}
@@ -107,13 +107,13 @@ def check_syscalls(report, events):
     assert outcomes["events lost in between"] == 0
     assert sum(row["unmeasured"] for row in report["syscalls"]) == \
         sum(outcomes.values()) - outcomes["measured"] - outcomes["return of a new thread"]
-    check_processes(report["processes"], true, slow_io.files_of(events).pids)
+    check_processes(report["processes"], true, oracle_io.files_of(events).pids)
 
 
 def more_syscalls(report, events):
     """Each by itself, and how long those of a name took."""
     exits = {(e.ns, e.context.get("tid")): e.cpu for e in events if "syscall_exit_" in e.name}
-    found = slow_calls.calls(events)
+    found = oracle_calls.calls(events)
     assert [(row["begin"], row["end"], row["syscall"], row["process"]["tid"], row["ret"])
             for row in report["log"]] == found
     durations = collections.defaultdict(list)
@@ -126,7 +126,7 @@ def more_syscalls(report, events):
     ranked = sorted(durations, key=lambda call: (-len(durations[call]), call))
     assert list(dict.fromkeys(row["syscall"] for row in report["freq"])) == ranked
     for call in ranked:
-        slow_figures.check_freq([row for row in report["freq"] if row["syscall"] == call], durations[call])
+        oracle_figures.check_freq([row for row in report["freq"] if row["syscall"] == call], durations[call])
 
 
 def check_processes(rows, true, pids):
@@ -153,7 +153,7 @@ def process_of(row):
     return process["pid"] if process["pid"] is not None else -process["tid"]
 
 
-# ---- what the checks of slow_reports leave out ---------------------------------------------------
+# ---- what the checks of oracle_reports leave out ---------------------------------------------------
 
 def result_of(ret):
     """What a column of errors says: names that a number may have."""
@@ -163,7 +163,7 @@ def result_of(ret):
 
 
 def more_block(report, events):
-    done = slow_io.requests(events)
+    done = oracle_io.requests(events)
     disks = slow_disks(events)
     ends = [e for e in events if e.name == "block_rq_complete" and e.fields.get("nr_sector")]
     errors = {(e.ns, e.fields["dev"]): e.fields["error"] for e in ends}
@@ -202,7 +202,7 @@ def more_interrupts(report, events):
     """Whom they interrupted, and what they are."""
     entered, ran = {}, collections.defaultdict(dict)
     for event in events:
-        what = slow_interrupts.irq_event(event)
+        what = oracle_interrupts.irq_event(event)
         if what and what[3] == "entry":
             entered[event.ns, event.cpu] = event.context.get("tid") or None
     for row in report["log"]:
@@ -212,20 +212,20 @@ def more_interrupts(report, events):
     for table in ("irqs", "softirqs", "latency"):
         for row in report.get(table, ()):
             assert row["kind"] == row["irq"]["kind"] and row["irq"]["name"] in ran[row["kind"]]
-    runs = [run for run in slow_interrupts.interrupts(events) if run.raised is not None]
+    runs = [run for run in oracle_interrupts.interrupts(events) if run.raised is not None]
     for row in report.get("latency", ()):
         there = collections.Counter(run.cpu for run in runs if (run.nr, run.kind) == (row["irq"]["nr"], "soft"))
         assert row["cpus"] == {str(cpu): n for cpu, n in there.items()}
 
 
 def more_locks(report, events):
-    found = slow_calls.futexes(events)
+    found = oracle_calls.futexes(events)
     for row, wait in zip(report["log"], found):
         assert row["result"] == "woken" if wait.ret >= 0 else row["result"] in result_of(wait.ret)
     other = [wait for wait in found if wait.ret < 0 and wait.ret not in (-11, -110)]
     assert sum(row["failed"] for row in report["locks"]) == len(other)
     for result in {row["result"] for row in report["freq"]}:
-        slow_figures.check_freq([row for row in report["freq"] if row["result"] == result],
+        oracle_figures.check_freq([row for row in report["freq"] if row["result"] == result],
                                 [w.end - w.begin for w in found if (w.ret >= 0) == (result == "woken")])
     assert sum(row["count"] for row in report["freq"]) == len(found)
 
@@ -268,7 +268,7 @@ def more_sched(report, events):
 
 def queue_lengths(events):
     """The most threads that waited for each CPU at a time; and the interrupts that woke, by time and thread."""
-    running, stacks, where, longest = slow_cpu.Running(), slow_interrupts.Stacks(), {}, collections.Counter()
+    running, stacks, where, longest = oracle_cpu.Running(), oracle_interrupts.Stacks(), {}, collections.Counter()
     irqs = {}
 
     def wait(tid, cpu):
@@ -305,7 +305,7 @@ def more_rates(report, events):
     while (end - begin) // length >= 60:
         length *= 2
     counts = collections.Counter()
-    for call in slow_calls.calls(events):
+    for call in oracle_calls.calls(events):
         counts[(call[1] - begin) // length, call[3], call[2]] += 1
     mine = collections.Counter()
     for row in report["log"]:
@@ -318,7 +318,7 @@ def more_rates(report, events):
 
 def more_threads(report, events):
     true = kernel_text.Cpu(events)
-    pids = slow_io.files_of(events).pids
+    pids = oracle_io.files_of(events).pids
     parents = {}
     for event in events:
         fields = event.fields
@@ -345,7 +345,7 @@ def more_threads(report, events):
 MORE = {"block": more_block, "irq": more_interrupts, "locks": more_locks, "memory": more_memory,
         "sched": more_sched, "softirq": more_interrupts, "syscall-rates": more_rates,
         "syscalls": more_syscalls, "threads": more_threads}
-CHECKS = {**slow_reports.CHECKS, "cpu": check_cpu, "syscalls": check_syscalls}
+CHECKS = {**oracle_reports.CHECKS, "cpu": check_cpu, "syscalls": check_syscalls}
 # Words, which are the program's.
 WORDS = {("summary", "facts", "subject")}
 

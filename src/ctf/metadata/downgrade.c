@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctf/metadata/lower.h"
+#include "ctf/metadata/downgrade.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "ctf/ctf2/ctf2-write.h"
-#include "ctf/metadata/lower-internal.h"
+#include "ctf/metadata/downgrade-internal.h"
 #include "ctf/tsdl/tsdl.h"
 #include "ctf/model/walk.h"
 
-void ky_lower_notes_fini(struct ky_lower_notes *notes)
+void ky_downgrade_notes_fini(struct ky_downgrade_notes *notes)
 {
 	ky_strbuf_fini(&notes->renamed);
 	ky_strbuf_fini(&notes->added);
@@ -21,7 +21,7 @@ void ky_lower_notes_fini(struct ky_lower_notes *notes)
 /* ---- leaves ------------------------------------------------------------------------------- */
 
 /* Bytes: those of a BLOB, a UUID among them. */
-static int lower_blob(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_blob(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	struct ky_field_class *byte = ky_field_class_new(l->trace, KY_FIELD_UINT);
 	struct ky_field_ref *length_ref = cls->text.length_ref;
@@ -29,7 +29,7 @@ static int lower_blob(struct ky_lowering *l, struct ky_field_class *cls)
 
 	if (!byte)
 		return ky_error_nomem(l->err);
-	if (ky_lower_length(l, cls) < 0)
+	if (ky_downgrade_length(l, cls) < 0)
 		return KYMO_E_MEMORY;
 	byte->align_bits = 8;
 	byte->num.length_bits = 8;
@@ -45,10 +45,10 @@ static int lower_blob(struct ky_lowering *l, struct ky_field_class *cls)
 }
 
 /* In UTF-8 a text ends where it ends, whatever its length was. */
-static int lower_text(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_text(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	if (cls->text.encoding <= KY_ENCODING_ASCII)
-		return ky_lower_length(l, cls);
+		return ky_downgrade_length(l, cls);
 	cls->kind = KY_FIELD_STRING;
 	cls->text.encoding = KY_ENCODING_UTF8;
 	cls->text.length_ref = NULL;
@@ -57,11 +57,11 @@ static int lower_text(struct ky_lowering *l, struct ky_field_class *cls)
 
 /* ---- what contains others ----------------------------------------------------------------- */
 
-KY_DEEP2(int, lower_class, struct ky_lowering *, struct ky_field_class *)
+KY_DEEP2(int, lower_class, struct ky_downgrade *, struct ky_field_class *)
 
 /* @member of @st is done. */
-static int add_done(struct ky_lowering *l, const struct ky_field_class *st,
-		    const struct ky_member *member, struct ky_lower_members *done)
+static int add_done(struct ky_downgrade *l, const struct ky_field_class *st,
+		    const struct ky_member *member, struct ky_downgrade_members *done)
 {
 	if (ky_vec_push(done, *member) < 0 ||
 	    ky_map_set(&l->done, (uint64_t)(uintptr_t)member->cls, (void *)(uintptr_t)st) < 0)
@@ -70,54 +70,54 @@ static int add_done(struct ky_lowering *l, const struct ky_field_class *st,
 }
 
 /* @member of @st, and before it the copies from @first on. */
-static int add_with_copies(struct ky_lowering *l, const struct ky_field_class *st,
+static int add_with_copies(struct ky_downgrade *l, const struct ky_field_class *st,
 			   const struct ky_member *member, size_t first,
-			   struct ky_lower_members *done, struct ky_lower_names *names)
+			   struct ky_downgrade_members *done, struct ky_downgrade_names *names)
 {
-	const struct ky_lower_copy *copies = l->copies.data + first;
+	const struct ky_downgrade_copy *copies = l->copies.data + first;
 	size_t n = l->copies.len - first, at = done->len;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
 		ret = add_done(l, st, &(struct ky_member){.cls = copies[i].cls}, done);
 	if (ret == KYMO_OK && n)
-		ret = ky_lower_copy_names(l, st, member->display, done->data + at, at, copies, n,
-					  names);
+		ret = ky_downgrade_copy_names(l, st, member->display, done->data + at, at, copies,
+					      n, names);
 	l->copies.len = first;
 	return ret < 0 ? ret : add_done(l, st, member, done);
 }
 
 /* The path leads to what is lowered, for notes. */
-static void shorten_path(struct ky_lowering *l, size_t len)
+static void shorten_path(struct ky_downgrade *l, size_t len)
 {
 	l->path.len = len;
 	if (l->path.data)
 		l->path.data[len] = '\0';
 }
 
-static int lower_member(struct ky_lowering *l, struct ky_field_class *st, size_t index,
-			struct ky_lower_members *done, struct ky_lower_names *names)
+static int lower_member(struct ky_downgrade *l, struct ky_field_class *st, size_t index,
+			struct ky_downgrade_members *done, struct ky_downgrade_names *names)
 {
 	struct ky_member *member = &st->st.members[index];
 	size_t first = l->copies.len, len = l->path.len;
 	int ret;
 
 	ky_strbuf_addf(&l->path, ".%s", member->display);
-	ret = ky_lower_member_name(l, st, index, names);
+	ret = ky_downgrade_member_name(l, st, index, names);
 	if (ret == KYMO_OK)
 		ret = lower_class_deep(KYMO_E_MEMORY, l, member->cls);
 	shorten_path(l, len);
 	return ret < 0 ? ret : add_with_copies(l, st, member, first, done, names);
 }
 
-static int lower_struct(struct ky_lowering *l, struct ky_field_class *st)
+static int lower_struct(struct ky_downgrade *l, struct ky_field_class *st)
 {
-	struct ky_lower_names names = {.known = false};
-	struct ky_lower_members done = KY_VEC_INIT;
+	struct ky_downgrade_names names = {.known = false};
+	struct ky_downgrade_members done = KY_VEC_INIT;
 	size_t i = 0;
-	int ret = ky_lower_roles(l, st);
+	int ret = ky_downgrade_roles(l, st);
 
-	if (ret < 0 || ky_vec_push(&l->open, (struct ky_lower_open){st, &i, &done}) < 0)
+	if (ret < 0 || ky_vec_push(&l->open, (struct ky_downgrade_open){st, &i, &done}) < 0)
 		return ky_error_nomem(l->err);
 	ky_names_init(&names.given);
 	for (; i < st->st.n_members && ret == KYMO_OK; i++)
@@ -134,11 +134,11 @@ static int lower_struct(struct ky_lowering *l, struct ky_field_class *st)
 	return ret;
 }
 
-static int lower_choice(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_choice(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	size_t len = l->path.len;
-	int ret = cls->kind == KY_FIELD_OPTIONAL ? ky_lower_optional(l, cls)
-						 : ky_lower_variant(l, cls);
+	int ret = cls->kind == KY_FIELD_OPTIONAL ? ky_downgrade_optional(l, cls)
+						 : ky_downgrade_variant(l, cls);
 
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		ky_strbuf_addf(&l->path, ".%s", cls->var.options[i].display);
@@ -148,15 +148,15 @@ static int lower_choice(struct ky_lowering *l, struct ky_field_class *cls)
 	return ret;
 }
 
-static int lower_array(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_array(struct ky_downgrade *l, struct ky_field_class *cls)
 {
-	int ret = ky_lower_length(l, cls);
+	int ret = ky_downgrade_length(l, cls);
 
 	cls->array.min_align_bits = 0;
 	return ret < 0 ? ret : lower_class_deep(KYMO_E_MEMORY, l, cls->array.element);
 }
 
-static int lower_class(struct ky_lowering *l, struct ky_field_class *cls)
+static int lower_class(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	switch (cls->kind) {
 	case KY_FIELD_STRING:
@@ -172,13 +172,13 @@ static int lower_class(struct ky_lowering *l, struct ky_field_class *cls)
 	case KY_FIELD_VARIANT:
 		return lower_choice(l, cls);
 	default:
-		return ky_lower_number(l, cls);
+		return ky_downgrade_number(l, cls);
 	}
 }
 
 /* ---- scopes --------------------------------------------------------------------------------- */
 
-static int lower_scope(struct ky_lowering *l, enum ky_scope scope, struct ky_field_class *root)
+static int lower_scope(struct ky_downgrade *l, enum ky_scope scope, struct ky_field_class *root)
 {
 	if (!root)
 		return KYMO_OK;
@@ -188,7 +188,7 @@ static int lower_scope(struct ky_lowering *l, enum ky_scope scope, struct ky_fie
 	return lower_class(l, root);
 }
 
-static int lower_stream(struct ky_lowering *l, struct ky_stream_class *stream)
+static int lower_stream(struct ky_downgrade *l, struct ky_stream_class *stream)
 {
 	int ret = lower_scope(l, KY_SCOPE_PACKET_CONTEXT, stream->packet_context);
 
@@ -236,13 +236,13 @@ static void choose_byte_order(struct ky_trace_class *trace)
 		trace->big_endian = first->num.big_endian;
 }
 
-static int lower_trace(struct ky_lowering *l)
+static int lower_trace(struct ky_downgrade *l)
 {
-	int ret = ky_lower_clock_names(l);
+	int ret = ky_downgrade_clock_names(l);
 
 	choose_byte_order(l->trace);
 	if (ret == KYMO_OK)
-		ret = ky_lower_env_names(l);
+		ret = ky_downgrade_env_names(l);
 	if (ret == KYMO_OK)
 		ret = lower_scope(l, KY_SCOPE_PACKET_HEADER, l->trace->packet_header);
 	for (size_t i = 0; i < l->trace->streams.len && ret == KYMO_OK; i++)
@@ -250,7 +250,7 @@ static int lower_trace(struct ky_lowering *l)
 	return ret;
 }
 
-static struct ky_strbuf *note_unused(struct ky_lowering *l)
+static struct ky_strbuf *note_unused(struct ky_downgrade *l)
 {
 	struct ky_strbuf *out = &l->notes->unused;
 
@@ -274,7 +274,7 @@ static void drop_unused_events(struct ky_stream_class *stream)
  * Classes that no packet and no event can be of. In CTF 1.8 there is one of each where no header tells
  * which.
  */
-static void drop_unused(struct ky_lowering *l)
+static void drop_unused(struct ky_downgrade *l)
 {
 	struct ky_trace_class *trace = l->trace;
 	size_t n = 0;
@@ -314,10 +314,10 @@ static int copy_of(const struct ky_trace_class *trace, struct ky_trace_class **c
 	return ret;
 }
 
-int ky_lower_to_tsdl(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
-		     struct ky_lower_notes *notes, struct kymo_error *err)
+int ky_downgrade_to_ctf1(const struct ky_trace_class *trace, char **text, size_t *len_bytes,
+			 struct ky_downgrade_notes *notes, struct kymo_error *err)
 {
-	struct ky_lowering l = {.notes = notes, .err = err};
+	struct ky_downgrade l = {.notes = notes, .err = err};
 	int ret = copy_of(trace, &l.trace, err);
 
 	if (ret < 0)

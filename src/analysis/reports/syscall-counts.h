@@ -5,10 +5,10 @@
  *
  * Threads: one at a time per object.
  */
-#ifndef KY_ANALYSIS_USAGE_H
-#define KY_ANALYSIS_USAGE_H
+#ifndef KY_ANALYSIS_REPORTS_SYSCALL_COUNTS_H
+#define KY_ANALYSIS_REPORTS_SYSCALL_COUNTS_H
 
-#include "analysis/reports/ledger.h"
+#include "analysis/reports/aggregation.h"
 
 struct ky_error_count {
 	int number; /* as in errno */
@@ -16,7 +16,7 @@ struct ky_error_count {
 };
 
 /* One system call of one thread, or of a group of them. */
-struct ky_usage {
+struct ky_syscall_count {
 	const struct ky_thread *thread; /* of a group: its first one */
 	uint32_t syscall;
 	struct ky_stats stats;
@@ -26,23 +26,25 @@ struct ky_usage {
 };
 
 /* All zero is an empty object. */
-struct ky_usages {
+struct ky_syscall_counts {
 	struct ky_arena arena; /* what the list points to */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key: a thread makes few different calls at a time. */
-	struct ky_usage *recent[KY_LEDGER_RECENT];
-	KY_VEC(struct ky_usage *) list;
+	struct ky_syscall_count *recent[KY_AGGREGATION_RECENT];
+	KY_VEC(struct ky_syscall_count *) list;
 };
 
-void ky_usages_fini(struct ky_usages *usages);
+void ky_syscall_counts_fini(struct ky_syscall_counts *usages);
 /* A call that was measured. 0 or KYMO_E_MEMORY. */
-int ky_usages_add(struct ky_usages *usages, const struct ky_call *call);
+int ky_syscall_counts_add(struct ky_syscall_counts *usages, const struct ky_call *call);
 /* Add up @from into @to, which is empty: its threads @by. Sorts @from. 0 or KYMO_E_MEMORY. */
-int ky_usages_group(struct ky_usages *to, struct ky_usages *from, enum ky_by by);
-/* Sort what ky_usages_group() made: groups with the most calls first, in each its most frequent ones. */
-void ky_usages_rank(struct ky_usages *groups);
+int ky_syscall_counts_group(struct ky_syscall_counts *to, struct ky_syscall_counts *from,
+			    enum ky_by by);
+/* Sort what ky_syscall_counts_group() made: groups with the most calls first, in each its most frequent ones. */
+void ky_syscall_counts_rank(struct ky_syscall_counts *groups);
 
 /* The cell of a usage's errors by name, the most frequent first. Sorts them. 0 or KYMO_E_MEMORY. */
-int ky_cell_errors(struct ky_table *table, struct ky_cell *cell, const struct ky_usage *usage);
+int ky_cell_errors(struct ky_table *table, struct ky_cell *cell,
+		   const struct ky_syscall_count *usage);
 
 #endif

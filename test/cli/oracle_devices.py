@@ -3,8 +3,8 @@
 
 import collections
 
-from slow_figures import check_freq, check_stats, close, number
-from slow_io import requests
+from oracle_figures import check_freq, check_stats, close, number
+from oracle_io import requests
 
 # ---- block devices -----------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/reading/drain.h"
+#include "cli/reading/run-flow.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -77,13 +77,13 @@ struct progress {
 	uint64_t done_bytes, total_bytes;
 };
 
-static void progress_init(struct progress *p, const struct ky_drain *drain)
+static void progress_init(struct progress *p, const struct ky_flow_run *run)
 {
-	*p = (struct progress){.what = drain->progress};
+	*p = (struct progress){.what = run->progress};
 	if (!p->what)
 		return;
-	p->at_bytes = calloc(drain->set->streams.len + 1, sizeof(*p->at_bytes));
-	ky_vec_foreach(&drain->set->streams, stream)
+	p->at_bytes = calloc(run->set->streams.len + 1, sizeof(*p->at_bytes));
+	ky_vec_foreach(&run->set->streams, stream)
 		p->total_bytes += (*stream)->file.size_bytes;
 }
 
@@ -114,7 +114,7 @@ static void progress_fini(struct progress *p)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-static int take_batch(struct ky_drain *drain, struct ky_sink *sink, const struct ky_batch *batch,
+static int take_batch(struct ky_flow_run *run, struct ky_sink *sink, const struct ky_batch *batch,
 		      struct kymo_error *err)
 {
 	int ret;
@@ -124,13 +124,13 @@ static int take_batch(struct ky_drain *drain, struct ky_sink *sink, const struct
 		ret = sink ? ky_sink_flush(sink, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
-		ky_cli_warn_loss(batch->loss, drain->times);
+		ky_cli_warn_loss(batch->loss, run->times);
 	}
 	if (ky_cli_interrupted())
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 	ret = sink ? ky_sink_batch(sink, batch, err) : KYMO_OK;
 	if (ret == KYMO_OK)
-		drain->n_events += batch->n_events;
+		run->n_events += batch->n_events;
 	return ret;
 }
 
@@ -140,7 +140,7 @@ static bool is_damage(int code)
 }
 
 /* A sink that works behind may tell only now of an event that came before error @ret. */
-int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err)
+int ky_cli_finish_flow(struct ky_sink *sink, int ret, struct kymo_error *err)
 {
 	struct kymo_error own;
 	int finished;
@@ -157,20 +157,20 @@ int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err)
 	return finished;
 }
 
-int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
-	     struct kymo_error *err)
+int ky_cli_run_flow(struct ky_flow_run *run, struct ky_flow *flow, struct ky_sink *sink,
+		    struct kymo_error *err)
 {
 	struct progress progress;
 	struct ky_batch batch;
 	int ret;
 
-	progress_init(&progress, drain);
+	progress_init(&progress, run);
 	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
 		progress_step(&progress, &batch);
-		ret = take_batch(drain, sink, &batch, err);
+		ret = take_batch(run, sink, &batch, err);
 		if (ret < 0)
 			break;
 	}
 	progress_fini(&progress);
-	return sink ? ky_drain_finish(sink, ret, err) : ret;
+	return sink ? ky_cli_finish_flow(sink, ret, err) : ret;
 }

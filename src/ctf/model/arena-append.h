@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Growing the arrays of a model, which lie in its arena. */
-#ifndef KY_CTF_GROW_H
-#define KY_CTF_GROW_H
+#ifndef KY_CTF_MODEL_ARENA_APPEND_H
+#define KY_CTF_MODEL_ARENA_APPEND_H
 
 #include <string.h>
 

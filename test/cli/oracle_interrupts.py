@@ -4,7 +4,7 @@
 import collections
 import re
 
-from slow_figures import check_freq, check_stats, close
+from oracle_figures import check_freq, check_stats, close
 
 Run = collections.namedtuple("Run", "raised begin end cpu kind nr name nested")
 SOFTIRQS = "HI TIMER NET_TX NET_RX BLOCK IRQ_POLL TASKLET SCHED HRTIMER RCU".split()

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/reports/ledger.h"
+#include "analysis/reports/aggregation.h"
 
 /* Which step @ns is counted in. */
 static int step_of(uint64_t ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/reports/usage.h"
+#include "analysis/reports/syscall-counts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 /* ---- counting -------------------------------------------------------------------------- */
 
-static struct ky_usage *add_usage(struct ky_usages *usages, const struct ky_thread *thread,
-				  uint32_t syscall)
+static struct ky_syscall_count *add_usage(struct ky_syscall_counts *usages,
+					  const struct ky_thread *thread, uint32_t syscall)
 {
-	struct ky_usage *usage = ky_arena_new(&usages->arena, struct ky_usage);
+	struct ky_syscall_count *usage = ky_arena_new(&usages->arena, struct ky_syscall_count);
 
 	if (!usage || ky_vec_push(&usages->list, usage) < 0)
 		return NULL;
@@ -22,7 +22,7 @@ static struct ky_usage *add_usage(struct ky_usages *usages, const struct ky_thre
 	return usage;
 }
 
-void ky_usages_fini(struct ky_usages *usages)
+void ky_syscall_counts_fini(struct ky_syscall_counts *usages)
 {
 	ky_vec_foreach(&usages->list, usage) {
 		ky_stats_fini(&(*usage)->stats);
@@ -33,7 +33,7 @@ void ky_usages_fini(struct ky_usages *usages)
 	ky_map_fini(&usages->by_key);
 }
 
-static int add_error(struct ky_usage *usage, int number, uint64_t count)
+static int add_error(struct ky_syscall_count *usage, int number, uint64_t count)
 {
 	ky_vec_foreach(&usage->errors, error) {
 		if (error->number == number) {
@@ -44,10 +44,11 @@ static int add_error(struct ky_usage *usage, int number, uint64_t count)
 	return ky_vec_push(&usage->errors, (struct ky_error_count){number, count});
 }
 
-static struct ky_usage *find_or_make(struct ky_usages *usages, const struct ky_call *call)
+static struct ky_syscall_count *find_or_make(struct ky_syscall_counts *usages,
+					     const struct ky_call *call)
 {
 	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
-	struct ky_usage *usage = ky_map_get(&usages->by_key, key);
+	struct ky_syscall_count *usage = ky_map_get(&usages->by_key, key);
 
 	if (usage)
 		return usage;
@@ -55,19 +56,20 @@ static struct ky_usage *find_or_make(struct ky_usages *usages, const struct ky_c
 	return usage && ky_map_set(&usages->by_key, key, usage) == 0 ? usage : NULL;
 }
 
-static struct ky_usage *find_usage(struct ky_usages *usages, const struct ky_call *call)
+static struct ky_syscall_count *find_usage(struct ky_syscall_counts *usages,
+					   const struct ky_call *call)
 {
-	struct ky_usage **recent =
-		&usages->recent[(call->syscall ^ call->thread->index) % KY_LEDGER_RECENT];
+	struct ky_syscall_count **recent =
+		&usages->recent[(call->syscall ^ call->thread->index) % KY_AGGREGATION_RECENT];
 
 	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
 		*recent = find_or_make(usages, call);
 	return *recent;
 }
 
-int ky_usages_add(struct ky_usages *usages, const struct ky_call *call)
+int ky_syscall_counts_add(struct ky_syscall_counts *usages, const struct ky_call *call)
 {
-	struct ky_usage *usage = find_usage(usages, call);
+	struct ky_syscall_count *usage = find_usage(usages, call);
 
 	if (!usage)
 		return KYMO_E_MEMORY;
@@ -86,8 +88,8 @@ int ky_usages_add(struct ky_usages *usages, const struct ky_call *call)
 
 static int compare_usages(const void *a, const void *b, void *data)
 {
-	const struct ky_usage *left = *(struct ky_usage *const *)a;
-	const struct ky_usage *right = *(struct ky_usage *const *)b;
+	const struct ky_syscall_count *left = *(struct ky_syscall_count *const *)a;
+	const struct ky_syscall_count *right = *(struct ky_syscall_count *const *)b;
 	const enum ky_by *by = data;
 
 	return ky_threads_compare_what(left->thread, left->syscall, right->thread, right->syscall,
@@ -95,7 +97,7 @@ static int compare_usages(const void *a, const void *b, void *data)
 }
 
 /* The histograms' cells are the same everywhere, so sums come from merging. */
-static int merge(struct ky_usage *into, const struct ky_usage *from)
+static int merge(struct ky_syscall_count *into, const struct ky_syscall_count *from)
 {
 	into->failed += from->failed;
 	ky_vec_foreach(&from->errors, error) {
@@ -106,13 +108,13 @@ static int merge(struct ky_usage *into, const struct ky_usage *from)
 }
 
 /* Usages from @first on are of one group: they have one thread to name it by. */
-static void close_group(struct ky_usages *groups, size_t first)
+static void close_group(struct ky_syscall_counts *groups, size_t first)
 {
 	const struct ky_thread *thread = NULL;
 	uint64_t calls = 0;
 
 	for (size_t i = first; i < groups->list.len; i++) {
-		const struct ky_usage *usage = groups->list.data[i];
+		const struct ky_syscall_count *usage = groups->list.data[i];
 
 		calls += usage->stats.count;
 		if (!thread || (usage->thread && usage->thread->index < thread->index))
@@ -124,17 +126,18 @@ static void close_group(struct ky_usages *groups, size_t first)
 	}
 }
 
-int ky_usages_group(struct ky_usages *to, struct ky_usages *from, enum ky_by by)
+int ky_syscall_counts_group(struct ky_syscall_counts *to, struct ky_syscall_counts *from,
+			    enum ky_by by)
 {
-	const struct ky_usage *before = NULL;
-	struct ky_usage *group = NULL;
+	const struct ky_syscall_count *before = NULL;
+	struct ky_syscall_count *group = NULL;
 	size_t first = 0;
 
 	if (from->list.len) /* no null pointer for no bytes */
 		qsort_r(from->list.data, from->list.len, sizeof(*from->list.data), compare_usages,
 			&by);
 	ky_vec_foreach(&from->list, it) {
-		const struct ky_usage *usage = *it;
+		const struct ky_syscall_count *usage = *it;
 		bool same = before && !ky_threads_compare(before->thread, usage->thread, by);
 
 		if (!same) {
@@ -153,8 +156,8 @@ int ky_usages_group(struct ky_usages *to, struct ky_usages *from, enum ky_by by)
 
 static int compare_ranks(const void *a, const void *b)
 {
-	const struct ky_usage *left = *(struct ky_usage *const *)a;
-	const struct ky_usage *right = *(struct ky_usage *const *)b;
+	const struct ky_syscall_count *left = *(struct ky_syscall_count *const *)a;
+	const struct ky_syscall_count *right = *(struct ky_syscall_count *const *)b;
 	const struct ky_thread *l = left->thread, *r = right->thread;
 
 	if (left->group_calls != right->group_calls)
@@ -168,7 +171,7 @@ static int compare_ranks(const void *a, const void *b)
 	return left->syscall < right->syscall ? -1 : left->syscall > right->syscall;
 }
 
-void ky_usages_rank(struct ky_usages *groups)
+void ky_syscall_counts_rank(struct ky_syscall_counts *groups)
 {
 	if (groups->list.len)
 		qsort(groups->list.data, groups->list.len, sizeof(*groups->list.data),
@@ -186,7 +189,8 @@ static int compare_errors(const void *a, const void *b)
 	return left->number - right->number;
 }
 
-int ky_cell_errors(struct ky_table *table, struct ky_cell *cell, const struct ky_usage *usage)
+int ky_cell_errors(struct ky_table *table, struct ky_cell *cell,
+		   const struct ky_syscall_count *usage)
 {
 	size_t n = usage->errors.len;
 	struct ky_tally_item *items;

@@ -5,7 +5,7 @@
 
 #include "base/deep.h"
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
+#include "ctf/resolve/resolve.h"
 #include "ctf/decode/plan.h"
 #include "ctf/model/walk.h"
 

@@ -4,9 +4,9 @@
 import collections
 import re
 
-from slow_cpu import Running, Wakings
-from slow_figures import check_stats, close, number
-from slow_interrupts import Stacks
+from oracle_cpu import Running, Wakings
+from oracle_figures import check_stats, close, number
+from oracle_interrupts import Stacks
 
 # ---- rates of system calls -----------------------------------------------------------------------
 

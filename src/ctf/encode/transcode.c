@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctf/encode/recast.h"
+#include "ctf/encode/transcode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/unicode.h"
 #include "ctf/model/walk.h"
 
@@ -16,7 +16,7 @@
 #define VALUES_MAX UINT32_MAX
 
 struct run {
-	struct ky_recast *recast;
+	struct ky_transcode *recast;
 	const struct ky_value *at;
 	struct ky_values *out;
 	char *text; /* where the next one goes */
@@ -24,10 +24,10 @@ struct run {
 
 /* ---- what copies are for -------------------------------------------------------------------- */
 
-KY_DEEP3(int, pair, struct ky_recast *, const struct ky_field_class *,
+KY_DEEP3(int, pair, struct ky_transcode *, const struct ky_field_class *,
 	 const struct ky_field_class *)
 
-static int pair_members(struct ky_recast *recast, const struct ky_field_class *a,
+static int pair_members(struct ky_transcode *recast, const struct ky_field_class *a,
 			const struct ky_field_class *b)
 {
 	const struct ky_member *to = b->st.members;
@@ -48,7 +48,7 @@ static int pair_members(struct ky_recast *recast, const struct ky_field_class *a
 }
 
 /* What refers to something in @a refers in @b to the same, or to a copy. */
-static int pair(struct ky_recast *recast, const struct ky_field_class *a,
+static int pair(struct ky_transcode *recast, const struct ky_field_class *a,
 		const struct ky_field_class *b)
 {
 	struct ky_field_ref *was = ky_field_ref_of(a), *is = ky_field_ref_of(b);
@@ -76,13 +76,13 @@ static int pair(struct ky_recast *recast, const struct ky_field_class *a,
 	}
 }
 
-static int pair_roots(struct ky_recast *recast, const struct ky_field_class *a,
+static int pair_roots(struct ky_transcode *recast, const struct ky_field_class *a,
 		      const struct ky_field_class *b)
 {
 	return a && b ? pair(recast, a, b) : KYMO_OK;
 }
 
-static int pair_stream(struct ky_recast *recast, const struct ky_stream_class *a,
+static int pair_stream(struct ky_transcode *recast, const struct ky_stream_class *a,
 		       const struct ky_stream_class *b)
 {
 	int ret = pair_roots(recast, a->packet_context, b->packet_context);
@@ -104,13 +104,13 @@ static int pair_stream(struct ky_recast *recast, const struct ky_stream_class *a
 	return ret;
 }
 
-int ky_recast_init(struct ky_recast *recast, const struct ky_trace_class *trace,
-		   const struct ky_trace_class *as)
+int ky_transcode_init(struct ky_transcode *recast, const struct ky_trace_class *trace,
+		      const struct ky_trace_class *as)
 {
 	size_t n = 0;
 	int ret;
 
-	*recast = (struct ky_recast){.text = NULL};
+	*recast = (struct ky_transcode){.text = NULL};
 	ky_values_init(&recast->in);
 	ky_map_init(&recast->copies);
 	if (!as)
@@ -123,7 +123,7 @@ int ky_recast_init(struct ky_recast *recast, const struct ky_trace_class *trace,
 	return ret;
 }
 
-void ky_recast_fini(struct ky_recast *recast)
+void ky_transcode_fini(struct ky_transcode *recast)
 {
 	ky_values_fini(&recast->in);
 	ky_map_fini(&recast->copies);
@@ -154,7 +154,7 @@ static bool is_long_float(const struct ky_field_class *cls)
 }
 
 /* Room for all texts of the scope, whose two bytes become three at most, and for long floats. */
-static int reserve_text(struct ky_recast *recast)
+static int reserve_text(struct ky_transcode *recast)
 {
 	size_t bytes = 0;
 	char *text;
@@ -359,8 +359,8 @@ static int recast_value(struct run *r, const struct ky_field_class *as)
 	return ret;
 }
 
-int ky_recast_scope(struct ky_recast *recast, const struct ky_field_class *root,
-		    struct ky_values *out, struct kymo_error *err)
+int ky_transcode_scope(struct ky_transcode *recast, const struct ky_field_class *root,
+		       struct ky_values *out, struct kymo_error *err)
 {
 	struct run r = {.recast = recast, .at = recast->in.list.data, .out = out};
 	int ret = reserve_text(recast);

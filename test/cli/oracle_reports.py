@@ -3,17 +3,17 @@
 
 Shares nothing with src/analysis, and keeps every duration, so that percentiles are exact. The rules
 are those of docs/reports; it is written to be read, not to be fast. Here are the checks by report; the
-slow_*.py beside it have what they compute.
+oracle_*.py beside it have what they compute.
 """
 
 import collections
 
-from slow_calls import calls, check_locks, check_rates, futexes
-from slow_cpu import check_sched, check_threads, waits
-from slow_devices import check_block, check_memory, check_net
-from slow_interrupts import check_interrupts
-from slow_io import check_io, check_io_latency, check_io_log, files_of, requests
-from slow_periods import check_periods, PERIODS
+from oracle_calls import calls, check_locks, check_rates, futexes
+from oracle_cpu import check_sched, check_threads, waits
+from oracle_devices import check_block, check_memory, check_net
+from oracle_interrupts import check_interrupts
+from oracle_io import check_io, check_io_latency, check_io_log, files_of, requests
+from oracle_periods import check_periods, PERIODS
 
 
 def check_summary(report, events):

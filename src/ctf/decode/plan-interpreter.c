@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctf/decode/run.h"
+#include "ctf/decode/plan-interpreter.h"
 
 #include <string.h>
 

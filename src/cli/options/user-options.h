@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Users and log levels, as people write them: the same in `kymo record` and `kymo ctl`. */
-#ifndef KY_CLI_CHOOSE_OPTIONS_H
-#define KY_CLI_CHOOSE_OPTIONS_H
+#ifndef KY_CLI_OPTIONS_USER_OPTIONS_H
+#define KY_CLI_OPTIONS_USER_OPTIONS_H
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
  * Memory grows with the number of different threads and things, and with the rows that are asked
  * for, not with the length of a trace. Threads: one at a time per object.
  */
-#ifndef KY_ANALYSIS_LEDGER_H
-#define KY_ANALYSIS_LEDGER_H
+#ifndef KY_ANALYSIS_REPORTS_AGGREGATION_H
+#define KY_ANALYSIS_REPORTS_AGGREGATION_H
 
 #include "analysis/state/model.h"
 #include "analysis/tables/stats.h"
@@ -39,39 +39,40 @@ struct ky_entry {
 	uint64_t sums[KY_ENTRY_SUMS];	/* the report's own */
 };
 
-#define KY_LEDGER_RECENT 128
+#define KY_AGGREGATION_RECENT 128
 
-struct ky_ledger {
+struct ky_aggregation {
 	struct ky_arena arena; /* the entries */
 	struct ky_map by_key;
 	/* Those asked for last, by a part of the key: few threads run at a time, and do the same again. */
-	struct ky_entry *recent[KY_LEDGER_RECENT];
+	struct ky_entry *recent[KY_AGGREGATION_RECENT];
 	KY_VEC(struct ky_entry *) entries;
 };
 
 /* All zero is an empty ledger. */
-void ky_ledger_fini(struct ky_ledger *ledger);
-/* For ky_ledger_get(): where it was not asked for lately. */
-struct ky_entry *ky_ledger_find(struct ky_ledger *ledger, const struct ky_thread *thread,
-				uint64_t what);
+void ky_aggregation_fini(struct ky_aggregation *ledger);
+/* For ky_aggregation_get(): where it was not asked for lately. */
+struct ky_entry *ky_aggregation_find(struct ky_aggregation *ledger, const struct ky_thread *thread,
+				     uint64_t what);
 
 /* The entry of @thread (NULL: nobody) and @what, below 2^32; made when it is new. NULL: out of memory. */
-static inline struct ky_entry *ky_ledger_get(struct ky_ledger *ledger,
-					     const struct ky_thread *thread, uint64_t what)
+static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *ledger,
+						  const struct ky_thread *thread, uint64_t what)
 {
 	uint32_t who = thread ? thread->index + 1 : 0;
-	struct ky_entry *entry = ledger->recent[(who ^ what) % KY_LEDGER_RECENT];
+	struct ky_entry *entry = ledger->recent[(who ^ what) % KY_AGGREGATION_RECENT];
 
 	return __builtin_expect(entry && entry->thread == thread && entry->what == what, 1)
 		       ? entry
-		       : ky_ledger_find(ledger, thread, what);
+		       : ky_aggregation_find(ledger, thread, what);
 }
 
 /*
  * Add up @from into @to, which is empty: its threads @by, and all whats of each, unless @keep_what.
  * Sorts the entries of @from. 0 or KYMO_E_MEMORY.
  */
-int ky_ledger_group(struct ky_ledger *to, struct ky_ledger *from, enum ky_by by, bool keep_what);
+int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from, enum ky_by by,
+			 bool keep_what);
 
 /* The cell of an entry's thread, or of what it was grouped @by. Empty where there is none. */
 void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/metadata/lower-internal.h"
+#include "ctf/metadata/downgrade-internal.h"
 #include "ctf/metadata/same-labels.h"
 #include "ctf/tsdl/tsdl-lex.h"
 #include "ctf/model/walk.h"
@@ -15,12 +15,12 @@
 /* ---- copies --------------------------------------------------------------------------------- */
 
 /* @ref refers to a copy from now on, which holds what @kind can hold. NULL: no memory. */
-static struct ky_field_class *copy_for(struct ky_lowering *l, struct ky_field_ref *ref,
+static struct ky_field_class *copy_for(struct ky_downgrade *l, struct ky_field_ref *ref,
 				       enum ky_field_kind kind, const char *what)
 {
 	struct ky_field_class *cls = ky_field_class_new(l->trace, kind);
 
-	if (!cls || ky_vec_push(&l->copies, (struct ky_lower_copy){cls, what}) < 0) {
+	if (!cls || ky_vec_push(&l->copies, (struct ky_downgrade_copy){cls, what}) < 0) {
 		ky_error_nomem(l->err);
 		return NULL;
 	}
@@ -44,13 +44,13 @@ static bool needs_copy(const struct ky_field_ref *ref)
 
 /* ---- selectors ------------------------------------------------------------------------------ */
 
-static bool stands_in(const struct ky_lowering *l, const struct ky_lower_open *open,
+static bool stands_in(const struct ky_downgrade *l, const struct ky_downgrade_open *open,
 		      const struct ky_field_class *cls)
 {
 	return ky_map_get(&l->done, (uint64_t)(uintptr_t)cls) == open->st;
 }
 
-static bool has_name(const struct ky_lower_open *open, const char *name)
+static bool has_name(const struct ky_downgrade_open *open, const char *name)
 {
 	ky_vec_foreach(open->done, member) {
 		if (strcmp(member->name, name) == 0)
@@ -60,7 +60,7 @@ static bool has_name(const struct ky_lower_open *open, const char *name)
 }
 
 /* Does the name of @tag, a member of a structure around, lead to it from here? */
-static bool name_leads_to(const struct ky_lowering *l, const struct ky_field_class *tag)
+static bool name_leads_to(const struct ky_downgrade *l, const struct ky_field_class *tag)
 {
 	size_t n = l->open.len, at = n;
 
@@ -85,10 +85,10 @@ static bool name_leads_to(const struct ky_lowering *l, const struct ky_field_cla
  * looked for in the same scope; and Babeltrace 1 finds only what stands in the same structure. In
  * headers, which are better left alone, the latter is not asked for.
  */
-static bool needs_near_selector(const struct ky_lowering *l, const struct ky_field_class *cls)
+static bool needs_near_selector(const struct ky_downgrade *l, const struct ky_field_class *cls)
 {
 	const struct ky_field_ref *ref = cls->var.selector;
-	const struct ky_lower_open *here = ky_vec_last(&l->open);
+	const struct ky_downgrade_open *here = ky_vec_last(&l->open);
 
 	if (needs_copy(ref) || ref->scope != l->scope)
 		return true;
@@ -100,13 +100,13 @@ static bool needs_near_selector(const struct ky_lowering *l, const struct ky_fie
 }
 
 /* Of the same sign, so that ranges mean the same. */
-static struct ky_field_class *copy_of_selector(struct ky_lowering *l, struct ky_field_ref *ref)
+static struct ky_field_class *copy_of_selector(struct ky_downgrade *l, struct ky_field_ref *ref)
 {
 	return copy_for(l, ref, ky_field_is_signed(ref->target) ? KY_FIELD_SINT : KY_FIELD_UINT,
 			"selector");
 }
 
-int ky_lower_length(struct ky_lowering *l, struct ky_field_class *cls)
+int ky_downgrade_length(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);
 
@@ -197,7 +197,7 @@ static bool is_never(const struct ky_option *option)
  * What no number selects needs a label all the same: Babeltrace 2 gives up where an option has none. The
  * copy of a selector that is shorter than itself has numbers to spare: *@n from the greatest on down.
  */
-static int spare_number(struct ky_lowering *l, const struct ky_field_class *tag,
+static int spare_number(struct ky_downgrade *l, const struct ky_field_class *tag,
 			struct ky_option *option, uint64_t *n)
 {
 	struct ky_range *range = ky_arena_array(&l->trace->arena, 1, sizeof(*range));
@@ -232,7 +232,7 @@ static bool tag_selects(const struct ky_field_class *tag, const char *name,
 	return selects;
 }
 
-static int optional_labels(struct ky_lowering *l, const struct ky_field_class *cls,
+static int optional_labels(struct ky_downgrade *l, const struct ky_field_class *cls,
 			   struct ky_option *present, const char **in, const char **out)
 {
 	struct ky_field_ref *ref = cls->var.selector;
@@ -251,11 +251,11 @@ static int optional_labels(struct ky_lowering *l, const struct ky_field_class *c
 	if (!tag || (spare && spare_number(l, tag, present, &n_spare) < 0))
 		return KYMO_E_MEMORY;
 	if (by_bool)
-		return ky_lower_label_two(l, tag, *out, &no, 1, *in);
-	return ky_lower_label_two(l, tag, *in, present->ranges, present->n_ranges, *out);
+		return ky_downgrade_label_two(l, tag, *out, &no, 1, *in);
+	return ky_downgrade_label_two(l, tag, *in, present->ranges, present->n_ranges, *out);
 }
 
-int ky_lower_optional(struct ky_lowering *l, struct ky_field_class *cls)
+int ky_downgrade_optional(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	struct ky_option *options = ky_arena_array(&l->trace->arena, 2, sizeof(*options));
 	const char *in, *out;
@@ -292,7 +292,7 @@ static const char *label_of(const struct labels *labels, const struct ky_option 
 }
 
 /* Take the labels of @tag as names of options, when they select them. *serves: they do. */
-static int take_labels(struct ky_lowering *l, const struct ky_field_class *tag,
+static int take_labels(struct ky_downgrade *l, const struct ky_field_class *tag,
 		       struct ky_field_class *variant, bool *serves)
 {
 	struct labels labels;
@@ -320,7 +320,7 @@ static int take_labels(struct ky_lowering *l, const struct ky_field_class *tag,
 }
 
 /* The options' names become labels. */
-static int give_labels(struct ky_lowering *l, struct ky_field_class *tag,
+static int give_labels(struct ky_downgrade *l, struct ky_field_class *tag,
 		       const struct ky_field_class *variant)
 {
 	struct ky_mapping *mappings =
@@ -350,7 +350,7 @@ static bool has_never(const struct ky_field_class *variant)
 	return false;
 }
 
-int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
+int ky_downgrade_variant(struct ky_downgrade *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = cls->var.selector;
 	struct ky_field_class *tag = ref->target;
@@ -361,7 +361,7 @@ int ky_lower_variant(struct ky_lowering *l, struct ky_field_class *cls)
 
 	if (ret < 0 || serves)
 		return ret;
-	ret = ky_lower_option_names(l, cls);
+	ret = ky_downgrade_option_names(l, cls);
 	if (ret < 0)
 		return ret;
 	if (copy || tag->num.n_mappings)

@@ -3,7 +3,7 @@
 
 import collections
 
-from slow_figures import check_freq, check_stats, close, number
+from oracle_figures import check_freq, check_stats, close, number
 
 Wait = collections.namedtuple("Wait", "begin end kind tid cpu prio waker")
 

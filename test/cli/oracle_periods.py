@@ -3,7 +3,7 @@
 
 import collections
 
-from slow_figures import check_freq, check_stats, close
+from oracle_figures import check_freq, check_stats, close
 
 # The first is by a field, the second one lies in it, the third is by thread, the last by two fields.
 PERIODS = (

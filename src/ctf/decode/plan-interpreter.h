@@ -4,8 +4,8 @@
  *
  * Files: run.c the interpreter, number.c what numbers are, choice.c which option is there.
  */
-#ifndef KY_CTF_RUN_H
-#define KY_CTF_RUN_H
+#ifndef KY_CTF_DECODE_PLAN_INTERPRETER_H
+#define KY_CTF_DECODE_PLAN_INTERPRETER_H
 
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"

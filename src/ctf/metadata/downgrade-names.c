@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctf/resolve/finish.h"
-#include "ctf/metadata/lower-internal.h"
+#include "ctf/resolve/resolve.h"
+#include "ctf/metadata/downgrade-internal.h"
 #include "ctf/tsdl/tsdl-lex.h"
 #include "ctf/model/walk.h"
 
@@ -63,7 +63,7 @@ static bool is_role_name(enum ky_scope scope, const char *name)
  * The name that is displayed as @name. In payloads and contexts a '_' stands before all of
  * them, as LTTng writes them; elsewhere only where it must.
  */
-static const char *plain_name(struct ky_lowering *l, const char *name, bool always)
+static const char *plain_name(struct ky_downgrade *l, const char *name, bool always)
 {
 	if (!always && name[0] != '_' && ky_tsdl_is_name(name))
 		return name;
@@ -72,12 +72,12 @@ static const char *plain_name(struct ky_lowering *l, const char *name, bool alwa
 
 /* ---- names that no other has ---------------------------------------------------------------- */
 
-static int give(struct ky_lowering *l, struct ky_lower_names *names, const char *name)
+static int give(struct ky_downgrade *l, struct ky_downgrade_names *names, const char *name)
 {
 	return ky_names_set(&names->given, name, names) < 0 ? ky_error_nomem(l->err) : KYMO_OK;
 }
 
-static int know_members(struct ky_lowering *l, struct ky_lower_names *names,
+static int know_members(struct ky_downgrade *l, struct ky_downgrade_names *names,
 			const struct ky_field_class *st)
 {
 	int ret = KYMO_OK;
@@ -91,7 +91,7 @@ static int know_members(struct ky_lowering *l, struct ky_lower_names *names,
 }
 
 /* Letters, digits and '_' stay, the rest becomes '_'. */
-static char *letters_of(struct ky_lowering *l, const char *text)
+static char *letters_of(struct ky_downgrade *l, const char *text)
 {
 	char *name = ky_arena_strdup(&l->trace->arena, text);
 
@@ -105,7 +105,7 @@ static char *letters_of(struct ky_lowering *l, const char *text)
 #define UNDERSCORES_MAX 3
 
 /* @name, or with one more '_' until it is like no other, or with a number. NULL: no memory. */
-static const char *unique_name(struct ky_lowering *l, const struct ky_lower_names *names,
+static const char *unique_name(struct ky_downgrade *l, const struct ky_downgrade_names *names,
 			       const char *name, bool no_role, size_t number)
 {
 	const char *one = name;
@@ -123,7 +123,7 @@ static const char *unique_name(struct ky_lowering *l, const struct ky_lower_name
 }
 
 /* @text as a name that is not given yet; it is then. */
-static int other_name(struct ky_lowering *l, struct ky_lower_names *names, const char *text,
+static int other_name(struct ky_downgrade *l, struct ky_downgrade_names *names, const char *text,
 		      bool no_role, size_t number, const char **name)
 {
 	*name = letters_of(l, text);
@@ -132,7 +132,7 @@ static int other_name(struct ky_lowering *l, struct ky_lower_names *names, const
 	return *name ? give(l, names, *name) : ky_error_nomem(l->err);
 }
 
-static void note_renamed(struct ky_lowering *l, const char *path, const char *name)
+static void note_renamed(struct ky_downgrade *l, const char *path, const char *name)
 {
 	struct ky_strbuf *out = &l->notes->renamed;
 
@@ -141,8 +141,8 @@ static void note_renamed(struct ky_lowering *l, const char *path, const char *na
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-int ky_lower_member_name(struct ky_lowering *l, const struct ky_field_class *parent, size_t index,
-			 struct ky_lower_names *names)
+int ky_downgrade_member_name(struct ky_downgrade *l, const struct ky_field_class *parent,
+			     size_t index, struct ky_downgrade_names *names)
 {
 	struct ky_member *member = &parent->st.members[index];
 	const char *role = role_name(l->scope, member->cls->role);
@@ -169,8 +169,8 @@ int ky_lower_member_name(struct ky_lowering *l, const struct ky_field_class *par
 	return member->name ? KYMO_OK : ky_error_nomem(l->err);
 }
 
-static int copy_name(struct ky_lowering *l, struct ky_member *member, size_t index, const char *of,
-		     const char *what, struct ky_lower_names *names)
+static int copy_name(struct ky_downgrade *l, struct ky_member *member, size_t index, const char *of,
+		     const char *what, struct ky_downgrade_names *names)
 {
 	struct ky_strbuf *out = &l->notes->added;
 	const char *name = ky_arena_printf(&l->trace->arena, "%s_%s", of, what);
@@ -187,9 +187,10 @@ static int copy_name(struct ky_lowering *l, struct ky_member *member, size_t ind
 	return KYMO_OK;
 }
 
-int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *parent, const char *of,
-			struct ky_member *members, size_t first, const struct ky_lower_copy *copies,
-			size_t n, struct ky_lower_names *names)
+int ky_downgrade_copy_names(struct ky_downgrade *l, const struct ky_field_class *parent,
+			    const char *of, struct ky_member *members, size_t first,
+			    const struct ky_downgrade_copy *copies, size_t n,
+			    struct ky_downgrade_names *names)
 {
 	int ret = know_members(l, names, parent);
 
@@ -200,8 +201,8 @@ int ky_lower_copy_names(struct ky_lowering *l, const struct ky_field_class *pare
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static int option_name(struct ky_lowering *l, struct ky_option *option, size_t index,
-		       struct ky_lower_names *names)
+static int option_name(struct ky_downgrade *l, struct ky_option *option, size_t index,
+		       struct ky_downgrade_names *names)
 {
 	int ret;
 
@@ -222,9 +223,9 @@ static int option_name(struct ky_lowering *l, struct ky_option *option, size_t i
 	return option->name ? KYMO_OK : ky_error_nomem(l->err);
 }
 
-int ky_lower_option_names(struct ky_lowering *l, struct ky_field_class *variant)
+int ky_downgrade_option_names(struct ky_downgrade *l, struct ky_field_class *variant)
 {
-	struct ky_lower_names names = {.known = true};
+	struct ky_downgrade_names names = {.known = true};
 	int ret = KYMO_OK;
 
 	ky_names_init(&names.given);
@@ -236,7 +237,7 @@ int ky_lower_option_names(struct ky_lowering *l, struct ky_field_class *variant)
 
 /* ---- clocks, environment -------------------------------------------------------------------- */
 
-int ky_lower_clock_names(struct ky_lowering *l)
+int ky_downgrade_clock_names(struct ky_downgrade *l)
 {
 	for (size_t i = 0; i < l->trace->clocks.len; i++) {
 		struct ky_clock_class *clock = l->trace->clocks.data[i];
@@ -252,8 +253,8 @@ int ky_lower_clock_names(struct ky_lowering *l)
 	return KYMO_OK;
 }
 
-static int env_name(struct ky_lowering *l, struct ky_env *env, size_t index,
-		    struct ky_lower_names *names)
+static int env_name(struct ky_downgrade *l, struct ky_env *env, size_t index,
+		    struct ky_downgrade_names *names)
 {
 	const char *name = env->name, *text;
 
@@ -271,9 +272,9 @@ static int env_name(struct ky_lowering *l, struct ky_env *env, size_t index,
 	return give(l, names, env->name);
 }
 
-int ky_lower_env_names(struct ky_lowering *l)
+int ky_downgrade_env_names(struct ky_downgrade *l)
 {
-	struct ky_lower_names names = {.known = true};
+	struct ky_downgrade_names names = {.known = true};
 	int ret = KYMO_OK;
 
 	ky_names_init(&names.given);

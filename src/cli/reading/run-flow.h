@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Pulling a graph's events into a sink, with what people want to be told on the way. */
-#ifndef KY_CLI_DRAIN_H
-#define KY_CLI_DRAIN_H
+#ifndef KY_CLI_READING_RUN_FLOW_H
+#define KY_CLI_READING_RUN_FLOW_H
 
 #include "flow/graph/sink.h"
 #include "flow/sinks/text.h"
 
-struct ky_drain {
+struct ky_flow_run {
 	const struct ky_text_options *times; /* how losses' times are shown */
 	const char *progress;		     /* "converting": a progress line; NULL: none */
 	const struct ky_trace_set *set;	     /* for the progress; NULL with no progress */
@@ -18,14 +18,14 @@ struct ky_drain {
  * before an error too. Losses are told on the standard error.
  * SIGINT, SIGTERM and SIGHUP end it with KYMO_E_INTERRUPTED when ky_cli_catch_signals() was called.
  */
-int ky_drain(struct ky_drain *drain, struct ky_flow *flow, struct ky_sink *sink,
-	     struct kymo_error *err);
+int ky_cli_run_flow(struct ky_flow_run *run, struct ky_flow *flow, struct ky_sink *sink,
+		    struct kymo_error *err);
 
 /*
  * Its last part: finish @sink after reading ended with @ret, and @err. Returns what counts in the end, which @err
  * is about then.
  */
-int ky_drain_finish(struct ky_sink *sink, int ret, struct kymo_error *err);
+int ky_cli_finish_flow(struct ky_sink *sink, int ret, struct kymo_error *err);
 
 /* Tell of a loss on the standard error, its times as @times has them. */
 void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *times);
