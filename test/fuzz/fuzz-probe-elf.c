@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernel/probe/probe-name.h"
+#include "symbols/demangle.h"
 #include "kernel/probe/probe-sdt.h"
 #include "os/file.h"
 
@@ -22,10 +22,10 @@ static const char expression[] =
 static void find(const struct ky_probe_file *file, const char *name,
 		 struct ky_probe_addresses *addresses)
 {
-	char plain[KY_PROBE_PLAIN_BYTES];
+	char plain[KY_DEMANGLED_BYTES];
 
 	(void)ky_probe_file_function(file, name, addresses, NULL);
-	if (ky_probe_plain_name(name, plain))
+	if (ky_demangle(name, plain))
 		(void)ky_probe_file_function(file, plain, addresses, NULL);
 }
 

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports; each in its report-NAME.c. A new one also gets its row in ky_reports[]. */
+/* The reports, in the order in which they are listed; each is in its report-NAME.c. */
 #ifndef KY_ANALYSIS_REPORTS_REPORT_LIST_H
 #define KY_ANALYSIS_REPORTS_REPORT_LIST_H
 
 #include "analysis/reports/report.h"
 
-extern const struct ky_report ky_report_block;
-extern const struct ky_report ky_report_cpu;
-extern const struct ky_report ky_report_io;
-extern const struct ky_report ky_report_io_latency;
-extern const struct ky_report ky_report_io_log;
-extern const struct ky_report ky_report_irq;
-extern const struct ky_report ky_report_locks;
-extern const struct ky_report ky_report_memory;
-extern const struct ky_report ky_report_net;
-extern const struct ky_report ky_report_periods;
-extern const struct ky_report ky_report_sched;
-extern const struct ky_report ky_report_softirq;
-extern const struct ky_report ky_report_summary;
-extern const struct ky_report ky_report_syscall_rates;
-extern const struct ky_report ky_report_syscalls;
-extern const struct ky_report ky_report_threads;
+/* A new report is a file and its line here. */
+/* clang-format off */
+#define KY_REPORT_LIST(X) \
+	X(summary) \
+	X(cpu) \
+	X(threads) \
+	X(sched) \
+	X(syscalls) \
+	X(syscall_rates) \
+	X(io) \
+	X(io_latency) \
+	X(io_log) \
+	X(block) \
+	X(net) \
+	X(locks) \
+	X(memory) \
+	X(irq) \
+	X(softirq) \
+	X(periods)
+/* clang-format on */
+
+#define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;
+KY_REPORT_LIST(KY_REPORT_DECLARE)
+#undef KY_REPORT_DECLARE
 
 #endif

@@ -11,27 +11,9 @@
 #include "flow/graph/parallel.h"
 #include "flow/graph/range.h"
 
-/* clang-format off */
-const struct ky_report *const ky_reports[] = {
-	&ky_report_summary,
-	&ky_report_cpu,
-	&ky_report_threads,
-	&ky_report_sched,
-	&ky_report_syscalls,
-	&ky_report_syscall_rates,
-	&ky_report_io,
-	&ky_report_io_latency,
-	&ky_report_io_log,
-	&ky_report_block,
-	&ky_report_net,
-	&ky_report_locks,
-	&ky_report_memory,
-	&ky_report_irq,
-	&ky_report_softirq,
-	&ky_report_periods,
-	NULL,
-};
-/* clang-format on */
+#define ADDRESS(name) &ky_report_##name,
+const struct ky_report *const ky_reports[] = {KY_REPORT_LIST(ADDRESS) NULL};
+#undef ADDRESS
 
 const struct ky_report *ky_report_find(const char *name)
 {

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "kernel/probe/probe-name.h"
+#include "symbols/demangle.h"
 
 /* ---- finding -------------------------------------------------------------------------- */
 
@@ -283,7 +284,7 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 {
 	int n = dwfl_module_getsymtab(file->module);
 	size_t len = strlen(function);
-	char names[200] = "", plain[KY_PROBE_PLAIN_BYTES];
+	char names[200] = "", plain[KY_DEMANGLED_BYTES];
 	bool has_own = false; /* symbols that only the file itself uses */
 	int found = 0;
 
@@ -294,7 +295,7 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
 		has_own |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
-		if (ky_probe_plain_name(name, plain))
+		if (ky_demangle(name, plain))
 			name = plain;
 		if (!strcasestr(name, function) || strlen(name) > len + 20 || strchr(name, '@'))
 			continue;

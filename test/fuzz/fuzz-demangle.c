@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "kernel/probe/probe-name.h"
+#include "symbols/demangle.h"
+#include "kernel/probe/probe-name.h"
+#include "symbols/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A name is what is found by it, and by what stands behind its "::". */
 static void check(const char *symbol)
 {
-	char name[KY_PROBE_PLAIN_BYTES];
+	char name[KY_DEMANGLED_BYTES];
 	const char *last;
 
-	if (!ky_probe_plain_name(symbol, name))
+	if (!ky_demangle(symbol, name))
 		return;
 	if (!name[0] || !ky_probe_name_is(symbol, name, strlen(name)))
 		abort();

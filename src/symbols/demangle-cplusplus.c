@@ -3,54 +3,54 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "kernel/probe/probe-name-reader.h"
+#include "symbols/demangle-internal.h"
 
 /* "5place": a length, and as many letters. */
-static bool counted(struct ky_name_reader *r, const char **text, size_t *len)
+static bool counted(struct ky_demangler *r, const char **text, size_t *len)
 {
 	size_t n = 0;
 
 	if (!isdigit((unsigned char)*r->at))
-		return ky_name_fail(r);
+		return ky_demangle_fail(r);
 	while (isdigit((unsigned char)*r->at) && n < 100000)
 		n = n * 10 + (size_t)(*r->at++ - '0');
 	if (!n || strnlen(r->at, n) < n)
-		return ky_name_fail(r);
+		return ky_demangle_fail(r);
 	*text = r->at;
 	*len = n;
 	r->at += n;
 	return true;
 }
 
-static bool skip_arguments(struct ky_name_reader *r);
+static bool skip_arguments(struct ky_demangler *r);
 
 /* "L4Kinds7E": a literal's type and value. */
-static bool skip_literal(struct ky_name_reader *r)
+static bool skip_literal(struct ky_demangler *r)
 {
 	const char *text;
 	size_t len;
 
-	if (ky_name_take(r, 'N')) {
+	if (ky_demangle_take(r, 'N')) {
 		if (!skip_arguments(r))
 			return false;
 	} else if (isdigit((unsigned char)*r->at) && !counted(r, &text, &len)) {
 		return false;
 	}
 	r->at += strcspn(r->at, "E");
-	return ky_name_take(r, 'E') || ky_name_fail(r);
+	return ky_demangle_take(r, 'E') || ky_demangle_fail(r);
 }
 
 /* Behind what has been opened: template arguments, names, functions' types, up to their E. */
-static bool skip_arguments(struct ky_name_reader *r)
+static bool skip_arguments(struct ky_demangler *r)
 {
 	const char *text;
 	size_t len;
 
-	if (++r->depth > KY_NAME_MAX_DEPTH)
-		return ky_name_fail(r);
-	while (!ky_name_take(r, 'E')) {
+	if (++r->depth > KY_DEMANGLE_MAX_DEPTH)
+		return ky_demangle_fail(r);
+	while (!ky_demangle_take(r, 'E')) {
 		if (r->failed || !*r->at)
-			return ky_name_fail(r);
+			return ky_demangle_fail(r);
 		if (isdigit((unsigned char)*r->at)) {
 			counted(r, &text, &len);
 			continue;
@@ -77,8 +77,8 @@ static bool skip_arguments(struct ky_name_reader *r)
 				break;
 			}
 			r->at += strspn(r->at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-			if (!ky_name_take(r, '_'))
-				return ky_name_fail(r);
+			if (!ky_demangle_take(r, '_'))
+				return ky_demangle_fail(r);
 			break;
 		case 'A':
 			r->at += strspn(r->at, "0123456789");
@@ -86,11 +86,11 @@ static bool skip_arguments(struct ky_name_reader *r)
 		case 'C':
 		case 'D':
 			if (*r->at == 'T' || *r->at == 't')
-				return ky_name_fail(r);
+				return ky_demangle_fail(r);
 			r->at += *r->at != '\0';
 			break;
 		case 'f':
-			if (ky_name_take(r, 'p'))
+			if (ky_demangle_take(r, 'p'))
 				r->at += strspn(r->at, "0123456789");
 			break;
 		default:
@@ -102,85 +102,85 @@ static bool skip_arguments(struct ky_name_reader *r)
 }
 
 /* "C1", "D0": constructors and destructors are called as their class. */
-static bool structor(struct ky_name_reader *r, const char *last, size_t len)
+static bool structor(struct ky_demangler *r, const char *last, size_t len)
 {
 	if ((*r->at != 'C' && *r->at != 'D') || !isdigit((unsigned char)r->at[1]) || !last)
-		return ky_name_fail(r);
-	ky_name_add(r, *r->at == 'D' ? "::~" : "::", *r->at == 'D' ? 3 : 2);
-	ky_name_add(r, last, len);
+		return ky_demangle_fail(r);
+	ky_demangle_add(r, *r->at == 'D' ? "::~" : "::", *r->at == 'D' ? 3 : 2);
+	ky_demangle_add(r, last, len);
 	r->at += 2;
 	return true;
 }
 
 /* "5place", "Lplace", with "B5cxx11" and "I...E" behind. */
-static bool component(struct ky_name_reader *r, const char **last, size_t *len)
+static bool component(struct ky_demangler *r, const char **last, size_t *len)
 {
 	const char *tag;
 	size_t tag_len;
 
-	ky_name_take(r, 'L');
+	ky_demangle_take(r, 'L');
 	if (isdigit((unsigned char)*r->at)) {
 		if (!counted(r, last, len))
 			return false;
 		if (*len >= 10 && memcmp(*last, "_GLOBAL__N", 10) == 0)
-			ky_name_add_part(r, "(anonymous namespace)", 21);
+			ky_demangle_add_part(r, "(anonymous namespace)", 21);
 		else
-			ky_name_add_part(r, *last, *len);
+			ky_demangle_add_part(r, *last, *len);
 	} else if (!structor(r, *last, *len)) {
 		return false;
 	}
-	while (ky_name_take(r, 'B'))
+	while (ky_demangle_take(r, 'B'))
 		if (!counted(r, &tag, &tag_len))
 			return false;
-	return !ky_name_take(r, 'I') || skip_arguments(r);
+	return !ky_demangle_take(r, 'I') || skip_arguments(r);
 }
 
 /* "St", "Ss": what the ABI has abbreviations for. */
-static bool abbreviated(struct ky_name_reader *r, const char **last, size_t *len)
+static bool abbreviated(struct ky_demangler *r, const char **last, size_t *len)
 {
 	static const char *const names[] = {
 		"aallocator",	  "bbasic_string",  "sbasic_string",
 		"ibasic_istream", "obasic_ostream", "dbasic_iostream",
 	};
 
-	ky_name_add(r, "std", 3);
-	if (ky_name_take(r, 't'))
+	ky_demangle_add(r, "std", 3);
+	if (ky_demangle_take(r, 't'))
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (*r->at == names[i][0]) {
 			r->at++;
 			*last = names[i] + 1;
 			*len = strlen(*last);
-			ky_name_add_part(r, *last, *len);
-			return !ky_name_take(r, 'I') || skip_arguments(r);
+			ky_demangle_add_part(r, *last, *len);
+			return !ky_demangle_take(r, 'I') || skip_arguments(r);
 		}
-	return ky_name_fail(r);
+	return ky_demangle_fail(r);
 }
 
-static bool nested(struct ky_name_reader *r)
+static bool nested(struct ky_demangler *r)
 {
 	const char *last = NULL;
 	size_t len = 0;
 
 	while (*r->at && strchr("rVKRO", *r->at))
 		r->at++;
-	if (ky_name_take(r, 'S') && !abbreviated(r, &last, &len))
+	if (ky_demangle_take(r, 'S') && !abbreviated(r, &last, &len))
 		return false;
-	while (!ky_name_take(r, 'E'))
+	while (!ky_demangle_take(r, 'E'))
 		if (!component(r, &last, &len))
 			return false;
 	return r->len > 0;
 }
 
-bool ky_name_cplusplus(struct ky_name_reader *r)
+bool ky_demangle_cplusplus(struct ky_demangler *r)
 {
 	const char *last = NULL;
 	size_t len = 0;
 
-	if (ky_name_take(r, 'N'))
+	if (ky_demangle_take(r, 'N'))
 		return nested(r);
 	if (r->at[0] == 'S' && r->at[1] == 't') {
-		ky_name_add(r, "std", 3);
+		ky_demangle_add(r, "std", 3);
 		r->at += 2;
 	}
 	return component(r, &last, &len);

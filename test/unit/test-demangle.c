@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/probe/probe-name.h"
+#include "symbols/demangle.h"
 
 static void names(void **state)
 {
@@ -65,23 +66,23 @@ static void names(void **state)
 		"_RINvC1a1bDEE",
 		"_RINvC1a1bDNtC1a1c",
 	};
-	char name[KY_PROBE_PLAIN_BYTES], deep[5000];
+	char name[KY_DEMANGLED_BYTES], deep[5000];
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		assert_true(ky_probe_plain_name(pairs[i][0], name));
+		assert_true(ky_demangle(pairs[i][0], name));
 		assert_string_equal(name, pairs[i][1]);
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (ky_probe_plain_name(others[i], name))
+		if (ky_demangle(others[i], name))
 			fail_msg("'%s' is called '%s'", others[i], name);
 	/* Neither too deep nor too long. */
 	memset(deep, 'I', sizeof(deep));
 	memcpy(deep, "_ZN1a", 5);
 	deep[sizeof(deep) - 1] = '\0';
-	assert_false(ky_probe_plain_name(deep, name));
+	assert_false(ky_demangle(deep, name));
 	for (size_t i = 3; i + 2 < sizeof(deep); i += 2)
 		memcpy(deep + i, "1a", 2);
-	assert_false(ky_probe_plain_name(deep, name));
+	assert_false(ky_demangle(deep, name));
 }
 
 static bool is(const char *symbol, const char *wanted)
