@@ -42,7 +42,7 @@ static int append(struct kymo_output *output, const struct kymo_event_def *event
 
 int main(int argc, char **argv)
 {
-	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_options clock_options = kymo_clock_options_init();
 	struct kymo_stream_def *stream;
 	struct kymo_event_def *event;
 	struct kymo_output *output;

@@ -49,7 +49,7 @@ static int convert_line(struct kymo_output *output, const struct kymo_event_def 
 
 int main(int argc, char **argv)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
 	struct kymo_event_def *sample;
 	struct kymo_stream_def *stream;
 	struct kymo_output *output;

@@ -38,7 +38,7 @@ static void print_value(const struct kymo_value *value)
 
 int main(int argc, char **argv)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_values *values;
 	const struct kymo_value *fields;
 	struct kymo_reader *reader;

@@ -40,7 +40,7 @@ static int print_last(struct kymo_reader *reader, int64_t last_ns, struct kymo_e
 
 int main(int argc, char **argv)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader;
 	struct kymo_error err;
 	int ret;

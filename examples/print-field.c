@@ -55,7 +55,7 @@ static int print_all(struct kymo_reader *reader, const char *name, struct kymo_e
 
 int main(int argc, char **argv)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader;
 	struct kymo_error err;
 	int ret;

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 
-	kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	kymo_reader_options options = kymo_reader_options_init();
 	options.log = [](void *, kymo_log_level, const char *text) {
 		std::fprintf(stderr, "note: %s\n", text);
 	};

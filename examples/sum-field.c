@@ -34,7 +34,7 @@ static struct thread *thread_of(int64_t tid)
 
 int main(int argc, char **argv)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_field tid = {0}, field = {0};
 	struct kymo_reader *reader;
 	struct kymo_batch batch;

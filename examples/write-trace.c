@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 {
 	static const char *const paths[] = {"/", "/etc/passwd", "/favicon.ico"};
 	/* The default: nanoseconds since 1970. */
-	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_options clock_options = kymo_clock_options_init();
 	struct kymo_writer *writer;
 	struct kymo_stream_def *stream;
 	struct kymo_event_def *request, *idle;

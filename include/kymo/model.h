@@ -279,8 +279,8 @@ KYMO_API const char *kymo_field_class_media_type(const struct kymo_field_class *
  * The field that says how long an ARRAY, TEXT or BLOB is, which option a VARIANT has, or whether an
  * OPTIONAL is there: its class, which is one of @scope; or NULL. @scope may be NULL.
  */
-KYMO_API const struct kymo_field_class *kymo_field_class_told_by(const struct kymo_field_class *cls,
-								 enum kymo_scope *scope);
+KYMO_API const struct kymo_field_class *
+kymo_field_class_length_or_selector(const struct kymo_field_class *cls, enum kymo_scope *scope);
 /*
  * Range @range of the values of that field for which a VARIANT has option @i, or an OPTIONAL (@i
  * is 0) is there; as kymo_field_class_label_range(). An OPTIONAL without any is there for all but 0.

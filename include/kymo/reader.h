@@ -37,6 +37,8 @@
 #ifndef KYMO_READER_H
 #define KYMO_READER_H
 
+#include <string.h>
+
 #include <kymo/model.h>
 
 #ifdef __cplusplus
@@ -49,7 +51,7 @@ struct kymo_reader;
 
 enum kymo_log_level { KYMO_LOG_INFO, KYMO_LOG_WARNING };
 
-/* Begin with: struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT; */
+/* Begin with: struct kymo_reader_options options = kymo_reader_options_init(); */
 struct kymo_reader_options {
 	size_t size; /* of this struct, as the program was compiled: later versions grow */
 	/* Only events that match this expression (docs/filter.md), or NULL. */
@@ -97,11 +99,18 @@ struct kymo_reader_options {
 	unsigned int jobs;
 };
 
-#define KYMO_READER_OPTIONS_INIT                                                                  \
-	{                                                                                         \
-		sizeof(struct kymo_reader_options), NULL, NULL, 0, NULL, 0, INT64_MIN, INT64_MAX, \
-			NULL, NULL, false, false, NULL, 0, 1                                      \
-	}
+/* The defaults: every event, one thread. Threads: any. */
+static inline struct kymo_reader_options kymo_reader_options_init(void)
+{
+	struct kymo_reader_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.begin_ns = INT64_MIN;
+	options.end_ns = INT64_MAX;
+	options.jobs = 1;
+	return options;
+}
 
 /*
  * Open every trace at or below each of @paths: each directory that holds a file `metadata`.
@@ -185,6 +194,8 @@ struct kymo_batch {
 	const void *first_event;
 	size_t event_bytes;
 	const void *streams;
+	/* For later versions of the library; the program leaves it alone. */
+	uint64_t reserved[8];
 };
 
 /*

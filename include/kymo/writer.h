@@ -2,7 +2,7 @@
 /*
  * Writing traces: say what events look like, then append events.
  *
- *	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;	ns since 1970
+ *	struct kymo_clock_options clock_options = kymo_clock_options_init();	ns since 1970
  *
  *	kymo_writer_new(NULL, &writer, &err);
  *	clock = kymo_writer_add_clock(writer, &clock_options);
@@ -35,6 +35,8 @@
 #ifndef KYMO_WRITER_H
 #define KYMO_WRITER_H
 
+#include <string.h>
+
 #include <kymo/model.h>
 
 #ifdef __cplusplus
@@ -62,7 +64,7 @@ struct kymo_writer_options {
 	size_t size; /* of this struct, as the program was compiled */
 	enum kymo_format format;
 	/* Room of a packet: 4096 to 2^30, a multiple of 8. No event may be larger. */
-	uint32_t packet_bytes;
+	size_t packet_bytes;
 	const uint8_t *uuid; /* 16 bytes of the trace's own; NULL: random ones */
 	/*
 	 * All or nothing: the trace is written beside its place, under a name that begins with
@@ -72,10 +74,17 @@ struct kymo_writer_options {
 	bool atomic;
 };
 
-#define KYMO_WRITER_OPTIONS_INIT                                                             \
-	{                                                                                    \
-		sizeof(struct kymo_writer_options), KYMO_FORMAT_CTF_1_8, 262144, NULL, false \
-	}
+/* The defaults. Threads: any. */
+static inline struct kymo_writer_options kymo_writer_options_init(void)
+{
+	struct kymo_writer_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.format = KYMO_FORMAT_CTF_1_8;
+	options.packet_bytes = 262144;
+	return options;
+}
 
 /*
  * A writer that writes nowhere yet. @options: NULL for the defaults. Nothing is kept of it.
@@ -130,11 +139,18 @@ struct kymo_clock_options {
 };
 
 /* Time in ns since the Unix epoch: CLOCK_REALTIME. */
-#define KYMO_CLOCK_OPTIONS_INIT                                                                 \
-	{                                                                                       \
-		sizeof(struct kymo_clock_options), "realtime", NULL, 1000000000, 0, 0, 0, true, \
-			NULL                                                                    \
-	}
+/* The defaults: ns since 1970. Threads: any. */
+static inline struct kymo_clock_options kymo_clock_options_init(void)
+{
+	struct kymo_clock_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.name = "realtime";
+	options.frequency_hz = 1000000000;
+	options.is_unix_epoch = true;
+	return options;
+}
 
 KYMO_API struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
 						      const struct kymo_clock_options *options);
@@ -219,11 +235,19 @@ struct kymo_number_options {
 	enum kymo_byte_order byte_order;
 };
 
-#define KYMO_NUMBER_OPTIONS_INIT                                                \
-	{                                                                       \
-		sizeof(struct kymo_number_options), KYMO_FIELD_UINT, 64, 0, 10, \
-			KYMO_BYTE_ORDER_NATIVE                                  \
-	}
+/* The defaults: an unsigned integer of 64 bits. Threads: any. */
+static inline struct kymo_number_options kymo_number_options_init(void)
+{
+	struct kymo_number_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.kind = KYMO_FIELD_UINT;
+	options.bits = 64;
+	options.base = 10;
+	options.byte_order = KYMO_BYTE_ORDER_NATIVE;
+	return options;
+}
 
 /*
  * A number of any kind. To what it returns labels may be added (of integers), or flags (of bit
@@ -240,14 +264,21 @@ struct kymo_text_options {
 	 */
 	enum kymo_field_kind kind;
 	enum kymo_encoding encoding; /* in CTF 1.8 UTF-8 or ASCII */
-	uint32_t size_bytes;	     /* 0: as many as each event has */
+	size_t size_bytes;	     /* 0: as many as each event has */
 	const char *media_type;	     /* of a BLOB, or NULL: "image/png" */
 };
 
-#define KYMO_TEXT_OPTIONS_INIT                                                                   \
-	{                                                                                        \
-		sizeof(struct kymo_text_options), KYMO_FIELD_STRING, KYMO_ENCODING_UTF8, 0, NULL \
-	}
+/* The defaults: a string in UTF-8. Threads: any. */
+static inline struct kymo_text_options kymo_text_options_init(void)
+{
+	struct kymo_text_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.kind = KYMO_FIELD_STRING;
+	options.encoding = KYMO_ENCODING_UTF8;
+	return options;
+}
 
 /*
  * Text of any kind, or bytes. Values are given in UTF-8 whatever the encoding is. With a size that

@@ -187,7 +187,7 @@ static struct ky_field_class *number_class(struct ky_trace_class *trace,
 struct kymo_enum_def *kymo_fields_add_number(struct kymo_fields *fields, const char *name,
 					     const struct kymo_number_options *given)
 {
-	struct kymo_number_options o = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options o = kymo_number_options_init();
 	struct kymo_enum_def *number;
 	struct kymo_error err;
 	const char *wrong;
@@ -219,7 +219,7 @@ static struct kymo_enum_def *add_number(struct kymo_fields *fields, const char *
 					enum kymo_field_kind kind, unsigned int bits,
 					unsigned int base)
 {
-	struct kymo_number_options o = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options o = kymo_number_options_init();
 
 	o.kind = kind;
 	o.bits = bits;
@@ -398,7 +398,7 @@ static void add_text(struct kymo_fields *fields, const char *name,
 void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
 			  const struct kymo_text_options *given)
 {
-	struct kymo_text_options o = KYMO_TEXT_OPTIONS_INIT;
+	struct kymo_text_options o = kymo_text_options_init();
 	struct kymo_error err;
 	int ret = KYMO_OK;
 
@@ -420,7 +420,7 @@ void kymo_fields_add_string(struct kymo_fields *fields, const char *name)
 
 void kymo_fields_add_chars(struct kymo_fields *fields, const char *name, uint32_t size_bytes)
 {
-	struct kymo_text_options o = KYMO_TEXT_OPTIONS_INIT;
+	struct kymo_text_options o = kymo_text_options_init();
 
 	o.kind = KYMO_FIELD_TEXT;
 	o.size_bytes = size_bytes;

@@ -123,7 +123,7 @@ static bool may_name_clock(struct kymo_writer *writer, const char *name)
 struct kymo_clock_def *kymo_writer_add_clock(struct kymo_writer *writer,
 					     const struct kymo_clock_options *given)
 {
-	struct kymo_clock_options options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_options options = kymo_clock_options_init();
 	struct kymo_clock_def *clock;
 	struct kymo_error err;
 	int ret = KYMO_OK;

@@ -233,8 +233,8 @@ uint64_t kymo_field_class_length(const struct kymo_field_class *cls)
 	}
 }
 
-const struct kymo_field_class *kymo_field_class_told_by(const struct kymo_field_class *cls,
-							enum kymo_scope *scope)
+const struct kymo_field_class *
+kymo_field_class_length_or_selector(const struct kymo_field_class *cls, enum kymo_scope *scope)
 {
 	const struct ky_field_ref *ref = cls ? ky_field_ref_of(field_class_in(cls)) : NULL;
 

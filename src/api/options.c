@@ -13,7 +13,7 @@ int ky_api_options(void *own, size_t own_bytes, size_t min_bytes, const void *gi
 	/* A size that no struct has is memory that was never set: do not read beyond it. */
 	if (size < min_bytes || size > own_bytes + 4096) {
 		ky_error_set(err, KYMO_E_INVALID, "options of %zu bytes", size);
-		ky_error_hint(err, "begin with the options' _INIT macro: it sets the size");
+		ky_error_hint(err, "begin with the options' init function: it sets the size");
 		return KYMO_E_INVALID;
 	}
 	for (size_t i = own_bytes; i < size; i++) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/output.h"
-#include "api/real.h"
+#include "api/float-encoding.h"
 #include "base/bits.h"
 #include "base/text.h"
 #include "ctf/model/unicode.h"
@@ -227,7 +227,7 @@ void kymo_output_f64(struct kymo_output *output, double number)
 	if (!value)
 		return;
 	value->f = number;
-	ky_real_encode(number, cls->num.length_bits, words);
+	ky_float_encode(number, cls->num.length_bits, words);
 	if (cls->num.length_bits < 128) {
 		value->f_bits = words[0];
 	} else {

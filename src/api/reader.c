@@ -72,7 +72,7 @@ static int take_options(struct kymo_reader *reader, const struct kymo_reader_opt
 	struct kymo_reader_options *own = &reader->options;
 	int ret = KYMO_OK;
 
-	*own = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
+	*own = kymo_reader_options_init();
 	if (options)
 		ret = ky_api_options(own, sizeof(*own), OPTIONS_MIN, options, err);
 	if (ret == KYMO_OK && own->begin_ns > own->end_ns)

@@ -31,7 +31,7 @@ static int take_options(struct kymo_writer *writer, const struct kymo_writer_opt
 	struct kymo_writer_options *own = &writer->options;
 	int ret = KYMO_OK;
 
-	*own = (struct kymo_writer_options)KYMO_WRITER_OPTIONS_INIT;
+	*own = kymo_writer_options_init();
 	if (options)
 		ret = ky_api_options(own, sizeof(*own), OPTIONS_MIN, options, err);
 	if (ret < 0)
@@ -41,7 +41,7 @@ static int take_options(struct kymo_writer *writer, const struct kymo_writer_opt
 	if (own->packet_bytes < PACKET_BYTES_MIN || own->packet_bytes > PACKET_BYTES_MAX ||
 	    own->packet_bytes % 8)
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "packets of %u bytes: %u to %u, a multiple of 8, are possible",
+				    "packets of %zu bytes: %u to %u, a multiple of 8, are possible",
 				    own->packet_bytes, PACKET_BYTES_MIN, PACKET_BYTES_MAX);
 	return KYMO_OK;
 }

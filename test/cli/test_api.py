@@ -64,9 +64,14 @@ unsigned long count(const struct kymo_batch *batch)
 		n += event->cpu != KYMO_NO_CPU;
 	return n;
 }
-struct kymo_reader_options reader_options = KYMO_READER_OPTIONS_INIT;
-struct kymo_writer_options writer_options = KYMO_WRITER_OPTIONS_INIT;
-struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+unsigned long sizes(void)
+{
+	struct kymo_reader_options reader_options = kymo_reader_options_init();
+	struct kymo_writer_options writer_options = kymo_writer_options_init();
+	struct kymo_clock_options clock_options = kymo_clock_options_init();
+
+	return (unsigned long)(reader_options.size + writer_options.size + clock_options.size);
+}
 """
 
 

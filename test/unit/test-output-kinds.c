@@ -69,7 +69,7 @@ static struct kymo_output *output;
 
 static struct kymo_fields *define(enum kymo_format format, bool atomic)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
 
 	options.format = format;
 	options.packet_bytes = 4096;
@@ -113,7 +113,7 @@ static void assert_wrong(const char *expected)
 
 static void add_number(struct kymo_fields *fields, enum kymo_field_kind kind, unsigned int bits)
 {
-	struct kymo_number_options options = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options options = kymo_number_options_init();
 
 	options.kind = kind;
 	options.bits = bits;
@@ -123,7 +123,7 @@ static void add_number(struct kymo_fields *fields, enum kymo_field_kind kind, un
 static void add_text(struct kymo_fields *fields, enum kymo_field_kind kind,
 		     enum kymo_encoding encoding, uint32_t size_bytes)
 {
-	struct kymo_text_options options = KYMO_TEXT_OPTIONS_INIT;
+	struct kymo_text_options options = kymo_text_options_init();
 
 	options.kind = kind;
 	options.encoding = encoding;
@@ -180,7 +180,7 @@ static const char *const kept[] = {
 static void define_attributes(void)
 {
 	struct kymo_fields *fields = define(KYMO_FORMAT_CTF_2, false), *in;
-	struct kymo_clock_options options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_options options = kymo_clock_options_init();
 	struct kymo_clock_def *clock;
 
 	options.name = "another";
@@ -277,7 +277,7 @@ static void test_wrong_attributes(void **state)
 
 static void test_wrong_numbers(void **state)
 {
-	struct kymo_number_options options = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options options = kymo_number_options_init();
 
 	add_number(define(KYMO_FORMAT_CTF_2, false), KYMO_FIELD_STRING, 8);
 	assert_refused(KYMO_E_INVALID, "not that of a number");
@@ -409,7 +409,7 @@ static void test_wrong_values(void **state)
 static void test_byte_order_inside_a_byte(void **state)
 {
 	struct kymo_fields *fields = define(KYMO_FORMAT_CTF_1_8, false);
-	struct kymo_number_options options = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options options = kymo_number_options_init();
 
 	options.bits = 4;
 	options.byte_order = KYMO_BYTE_ORDER_LITTLE;

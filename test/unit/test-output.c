@@ -64,7 +64,7 @@ struct small {
 
 static void small_define(struct small *s)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
 
 	memset(s, 0, sizeof(*s));
 	options.packet_bytes = 4096;
@@ -222,8 +222,8 @@ static void test_full_disk(void **state)
 
 static void test_identity(void **state)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
-	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
+	struct kymo_clock_options clock_options = kymo_clock_options_init();
 	uint8_t uuid[16] = {1, 2, 3};
 	const char *path = trace_path;
 	struct kymo_writer *writer;
@@ -387,7 +387,7 @@ static void test_wrong_arrays(void **state)
 
 static void test_wrong_others(void **state)
 {
-	struct kymo_clock_options clock = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_clock_options clock = kymo_clock_options_init();
 	struct small s, other;
 
 	small_define(&s);
@@ -573,7 +573,7 @@ static void test_wrong_events(void **state)
 
 static void test_null(void **state)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
 	struct kymo_writer *writer;
 	struct kymo_output *output;
 
@@ -581,7 +581,7 @@ static void test_null(void **state)
 	options.packet_bytes = 100;
 	assert_int_equal(kymo_writer_new(&options, &writer, &err), KYMO_E_INVALID);
 	assert_null(writer);
-	options = (struct kymo_writer_options)KYMO_WRITER_OPTIONS_INIT;
+	options = kymo_writer_options_init();
 	options.format = (enum kymo_format)7;
 	assert_int_equal(kymo_writer_new(&options, &writer, &err), KYMO_E_INVALID);
 	options.size = 0;

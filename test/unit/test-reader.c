@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kymo/version.h>
 #include <kymo/reader.h>
 
 #define OK(name)  KY_TEST_DATA "/ok/traces/" name
@@ -172,7 +173,7 @@ static void test_range(void **state)
 
 static void test_seek_end(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader = must_open(OK("index"), NULL);
 
 	assert_int_equal(kymo_reader_seek_end(reader, 0, &err), KYMO_OK);
@@ -203,7 +204,7 @@ static uint64_t count(const char *path, const struct kymo_reader_options *option
 
 static void test_count(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader = must_open(OK("index"), NULL);
 	const char *tick = "tick";
 	uint64_t n_events;
@@ -222,7 +223,7 @@ static void test_count(void **state)
 	assert_int_equal(count(OK("index"), &options, KYMO_OK), 2);
 	assert_int_equal(count(BAD("unknown-event-beside"), NULL, KYMO_E_FORMAT), 6);
 	assert_int_equal(err.offset, 110);
-	options = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
+	options = kymo_reader_options_init();
 	options.recover = true;
 	options.jobs = 2;
 	assert_int_equal(count(BAD("unknown-event-beside"), &options, KYMO_OK), 6);
@@ -232,7 +233,7 @@ static void test_count(void **state)
 
 static void test_selecting(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	char filter[] = "n % 2 == 1", glob[] = "ti*", stream[] = "c_?";
 	const char *globs[] = {glob}, *streams[] = {stream};
 	struct kymo_reader *reader;
@@ -259,7 +260,7 @@ static void test_selecting(void **state)
 
 static void test_recovering(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_batch batch = {0};
 	struct kymo_reader *reader;
 	unsigned int n_damages = 0;
@@ -283,7 +284,7 @@ static void test_recovering(void **state)
 
 static void test_jobs(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 
 	for (options.jobs = 0; options.jobs < 5; options.jobs++) {
 		struct kymo_reader *reader = must_open(OK("equal-times"), &options);
@@ -300,7 +301,7 @@ static void test_jobs(void **state)
 
 static void test_clock_offsets(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	char offset[] = "index:-5", *offsets[] = {offset};
 	const char *path = OK("index");
 	struct kymo_reader *reader;
@@ -318,7 +319,7 @@ static void test_clock_offsets(void **state)
 
 static void test_clocks_that_differ(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	const char *paths[] = {OK("index"), OK("no-clock")};
 	struct kymo_reader *reader;
 
@@ -334,7 +335,7 @@ static void test_clocks_that_differ(void **state)
 /* A program that was compiled with the first version's options. */
 static void test_options_of_the_first_version(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader;
 
 	options.size = offsetof(struct kymo_reader_options, recover);
@@ -359,14 +360,14 @@ static int open_with(const struct kymo_reader_options *options)
 
 static void test_wrong_options(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	const char *unknown[] = {"no such event"}, *null[] = {NULL};
 
 	options.filter = "n == ";
 	assert_int_equal(open_with(&options), KYMO_E_INVALID);
 	assert_int_equal(err.line, 1);
 	assert_true(err.column >= 5);
-	options = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
+	options = kymo_reader_options_init();
 	options.n_events = 1;
 	assert_int_equal(open_with(&options), KYMO_E_INVALID);
 	options.events = null;
@@ -374,7 +375,7 @@ static void test_wrong_options(void **state)
 	options.events = unknown;
 	assert_int_equal(open_with(&options), KYMO_E_INVALID);
 	assert_non_null(strstr(err.message, "no such event"));
-	options = (struct kymo_reader_options)KYMO_READER_OPTIONS_INIT;
+	options = kymo_reader_options_init();
 	options.begin_ns = 1;
 	options.end_ns = 0;
 	assert_int_equal(open_with(&options), KYMO_E_INVALID);
@@ -387,12 +388,20 @@ static void test_options_of_another_version(void **state)
 	struct {
 		struct kymo_reader_options options;
 		uint64_t more;
-	} later = {.options = KYMO_READER_OPTIONS_INIT};
+	} later = {.options = kymo_reader_options_init(), .more = 0};
 
 	later.options.size = sizeof(later);
 	assert_int_equal(open_with(&later.options), KYMO_OK);
 	later.more = 1;
 	assert_int_equal(open_with(&later.options), KYMO_E_UNSUPPORTED);
+}
+
+static void test_version(void **state)
+{
+	(void)state;
+	assert_string_equal(kymo_version(), KYMO_VERSION);
+	assert_int_equal(kymo_version_number(), KYMO_VERSION_NUMBER);
+	assert_true(KYMO_VERSION_OF(0, 2, 0) > KYMO_VERSION_OF(0, 1, 999));
 }
 
 static void on_log(void *data, enum kymo_log_level level, const char *text)
@@ -402,7 +411,7 @@ static void on_log(void *data, enum kymo_log_level level, const char *text)
 
 static void test_log(void **state)
 {
-	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
+	struct kymo_reader_options options = kymo_reader_options_init();
 	struct kymo_reader *reader;
 	unsigned int n_warnings = 0;
 
@@ -698,13 +707,14 @@ static void test_what_tells(void **state)
 	enum kymo_scope scope = KYMO_SCOPE_COUNT;
 	uint64_t begin = 9, end = 9;
 
-	assert_ptr_equal(
-		kymo_field_class_told_by(kymo_field_class_find_member(root, "seq"), &scope),
-		kymo_field_class_find_member(root, "n"));
+	assert_ptr_equal(kymo_field_class_length_or_selector(
+				 kymo_field_class_find_member(root, "seq"), &scope),
+			 kymo_field_class_find_member(root, "n"));
 	assert_int_equal(scope, KYMO_SCOPE_PAYLOAD);
-	assert_ptr_equal(kymo_field_class_told_by(kymo_field_class_find_member(root, "v"), NULL),
-			 kymo_field_class_find_member(root, "tag"));
-	assert_null(kymo_field_class_told_by(root, NULL));
+	assert_ptr_equal(
+		kymo_field_class_length_or_selector(kymo_field_class_find_member(root, "v"), NULL),
+		kymo_field_class_find_member(root, "tag"));
+	assert_null(kymo_field_class_length_or_selector(root, NULL));
 	assert_true(kymo_field_class_option_range(kymo_field_class_find_member(root, "v"), 1, 0,
 						  &begin, &end));
 	assert_true(begin == 1 && end == 1);
@@ -803,6 +813,7 @@ int main(void)
 		cmocka_unit_test(test_selecting),
 		cmocka_unit_test(test_wrong_options),
 		cmocka_unit_test(test_options_of_another_version),
+		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_wrong_paths),
 		cmocka_unit_test(test_no_reader),

@@ -104,8 +104,8 @@ static int append(struct kymo_output *outputs[2], const struct kymo_event_def *k
 
 int main(int argc, char **argv)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
-	struct kymo_clock_options clock_options = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
+	struct kymo_clock_options clock_options = kymo_clock_options_init();
 	struct kymo_event_def *kinds, *tick = NULL;
 	struct kymo_output *outputs[2];
 	struct kymo_stream_def *stream;

@@ -101,7 +101,7 @@ static void define_number(struct kymo_fields *fields, const char *name, struct n
 		KYMO_FIELD_SINT, KYMO_FIELD_BITS,    KYMO_FIELD_BITMAP,
 		KYMO_FIELD_BOOL, KYMO_FIELD_VARUINT, KYMO_FIELD_VARSINT};
 	static const unsigned int bases[] = {10, 10, 16, 8, 2};
-	struct kymo_number_options o = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options o = kymo_number_options_init();
 	struct kymo_enum_def *labels;
 
 	o.kind = node->kind = kinds[below(ctf2 ? 9 : 4)];
@@ -129,7 +129,7 @@ static void define_number(struct kymo_fields *fields, const char *name, struct n
 
 static void define_real(struct kymo_fields *fields, const char *name, struct node *node)
 {
-	struct kymo_number_options o = KYMO_NUMBER_OPTIONS_INIT;
+	struct kymo_number_options o = kymo_number_options_init();
 
 	o.kind = node->kind = KYMO_FIELD_FLOAT;
 	o.bits = node->bits = ctf2 ? 16u << below(4) : 32u << below(2);
@@ -140,7 +140,7 @@ static void define_real(struct kymo_fields *fields, const char *name, struct nod
 
 static void define_text(struct kymo_fields *fields, const char *name, struct node *node, bool vary)
 {
-	struct kymo_text_options o = KYMO_TEXT_OPTIONS_INIT;
+	struct kymo_text_options o = kymo_text_options_init();
 
 	if (node->what == BYTES) {
 		o.kind = KYMO_FIELD_BLOB;
@@ -524,8 +524,8 @@ static int compare(void)
 
 int main(int argc, char **argv)
 {
-	struct kymo_writer_options options = KYMO_WRITER_OPTIONS_INIT;
-	struct kymo_clock_options clock = KYMO_CLOCK_OPTIONS_INIT;
+	struct kymo_writer_options options = kymo_writer_options_init();
+	struct kymo_clock_options clock = kymo_clock_options_init();
 	struct kymo_clock_def *clock_def;
 	struct kymo_writer *writer;
 	struct kymo_error err;

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <kymo/version.h>
+
 #include "analysis/render/render-html-page.h"
 #include "base/foreign.h"
 

@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <math.h>
 
+#include <kymo/version.h>
+
 #include "analysis/tables/jansson-text.h"
 
 static json_t *u64_json(uint64_t value)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <kymo/version.h>
+
 #include "analysis/tables/jansson-text.h"
 
 /* ---- columns ----------------------------------------------------------------------------- */

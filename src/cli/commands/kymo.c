@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kymo/version.h>
+
 #include "cli/commands/help.h"
 #include "cli/options/options.h"
 

@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include <kymo/version.h>
+
 /* The date of the manual's text, not of the build: builds stay reproducible. */
 #define MANUAL_DATE "November 21, 2026"
 

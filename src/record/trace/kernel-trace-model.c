@@ -6,6 +6,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include <kymo/version.h>
+
 #include "base/error.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"

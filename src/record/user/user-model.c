@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <kymo/version.h>
+
 #include "base/error.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"

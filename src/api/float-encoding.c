@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "api/real.h"
+#include "api/float-encoding.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ static void to_quad(uint64_t bits, uint64_t words[2])
 	words[1] = bits >> 63 << 63 | exponent << 48 | fraction >> 4;
 }
 
-void ky_real_encode(double value, unsigned int bits, uint64_t words[2])
+void ky_float_encode(double value, unsigned int bits, uint64_t words[2])
 {
 	float narrow = (float)value;
 	uint32_t narrow_bits;
