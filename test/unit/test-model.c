@@ -32,6 +32,8 @@ enum {
 	EXIT_UNKNOWN,
 	STATEDUMP,
 	ATTACH,
+	WAKING,
+	SWITCH_STATE, /* with the state of the thread that goes */
 	N_CLASSES,
 };
 
@@ -115,7 +117,7 @@ static const char *const class_names[N_CLASSES] = {
 	"sched_process_exec",	 "sched_process_exit",	 "syscall_entry_read",
 	"syscall_exit_read",	 "syscall_entry_write",	 "syscall_exit_write",
 	"syscall_entry_unknown", "syscall_exit_unknown", "lttng_statedump_process_state",
-	"cgroup_attach_task",
+	"cgroup_attach_task",	 "sched_waking",	 "sched_switch",
 };
 
 /* Fields in order; a name that ends in "comm" is 16 characters, else a signed 32-bit number. */
@@ -131,6 +133,8 @@ static const char *const class_fields[N_CLASSES][6] = {
 	[EXIT_UNKNOWN] = {"_id", "_ret"},
 	[STATEDUMP] = {"_tid", "_pid", "_ppid"},
 	[ATTACH] = {"_pid", "_dst_id", "_dst_root"},
+	[WAKING] = {"_tid", "_target_cpu"},
+	[SWITCH_STATE] = {"_prev_tid", "_prev_state", "_next_tid"},
 };
 
 /* What perf's conversion to CTF calls them: the kernel's own words. */
@@ -146,6 +150,8 @@ static const char *const perf_names[N_CLASSES] = {
 	"syscalls:sys_exit_write",
 	"raw_syscalls:sys_enter",
 	"raw_syscalls:sys_exit",
+	"unused",
+	"unused",
 	"unused",
 	"unused",
 };
@@ -174,6 +180,8 @@ static const char *const old_names[N_CLASSES] = {
 	"sys_read",
 	"exit_syscall",
 	"compat_sys_write",
+	"unused",
+	"unused",
 	"unused",
 	"unused",
 	"unused",
@@ -770,6 +778,46 @@ static void test_cgroups(void **state)
 	ky_focus_fini(&focus);
 }
 
+static int on_off(void *data, const struct ky_time_off *time)
+{
+	static const char *const kinds[] = {
+		[KY_OFF_READY] = "ready",
+		[KY_OFF_SLEEP] = "sleeps",
+		[KY_OFF_DISK] = "disk",
+		[KY_OFF_OTHER] = "other",
+	};
+
+	say(data, "%d %s %d-%d", time->thread->tid, kinds[time->kind], (int)time->begin_ns,
+	    (int)time->end_ns);
+	if (time->woken)
+		say(data, "woken by %d", time->woken->waker ? time->woken->waker->tid : 0);
+	return 0;
+}
+
+/* A time off the CPU that a wake-up ends says which thread woke it; others say none. */
+static void test_wakers(void **state)
+{
+	struct ky_listener listener = {.off = on_off};
+	struct fixture f;
+
+	(void)state;
+	setup(&f, true);
+	listener.data = &f;
+	assert_int_equal(ky_model_listen(f.model, &listener), 0);
+	emit(&f, 0, 100, SWITCH_STATE, 7, 7, 1, 0, 0);
+	emit(&f, 1, 110, SWITCH_STATE, 0, 0, 0, 8, 0);
+	(void)heard(&f);
+	emit(&f, 1, 150, WAKING, 8, 7, 0, 0, 0);
+	assert_string_equal(heard(&f), "7 sleeps 100-150; woken by 8");
+	emit(&f, 0, 160, SWITCH_STATE, 0, 0, 0, 7, 0);
+	assert_non_null(strstr(heard(&f), "7 ready 150-160"));
+	/* A thread that could run on is off until the switch to it. */
+	emit(&f, 0, 170, SWITCH_STATE, 7, 7, 0, 9, 0);
+	emit(&f, 0, 190, SWITCH_STATE, 9, 9, 0, 7, 0);
+	assert_null(strstr(heard(&f), "woken"));
+	teardown(&f);
+}
+
 static void test_lives(void **state)
 {
 	struct fixture f;
@@ -853,6 +901,7 @@ int main(void)
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_cgroups),
 		cmocka_unit_test(test_lives),
+		cmocka_unit_test(test_wakers),
 		cmocka_unit_test(test_state_dump),
 		cmocka_unit_test(test_perf_names),
 		cmocka_unit_test(test_old_lttng_names),

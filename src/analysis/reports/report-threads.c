@@ -105,10 +105,10 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	return add(run, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
 }
 
-static int on_off(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,
-		  int64_t end_ns)
+static int on_off(void *data, const struct ky_time_off *time)
 {
-	return add(data, thread, SUM_OFF + (int)kind, ky_ns_between(begin_ns, end_ns));
+	return add(data, time->thread, SUM_OFF + (int)time->kind,
+		   ky_ns_between(time->begin_ns, time->end_ns));
 }
 
 static int on_switched(void *data, struct ky_thread *thread, int64_t ns)

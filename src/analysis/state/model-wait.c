@@ -44,7 +44,9 @@ static int drop_off(struct ky_model *model, struct ky_thread *thread)
 	return status;
 }
 
-int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+/* @woken: of struct ky_time_off. */
+static int flush(struct ky_model *model, struct ky_thread *thread, const struct ky_wait *woken,
+		 int64_t ns)
 {
 	int64_t begin = thread->off_ns;
 	uint32_t cpu = thread->cpu < 0 ? UINT32_MAX : (uint32_t)thread->cpu;
@@ -56,13 +58,19 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 	thread->off_ns = ns;
 	if (!ky_model_tells(model, thread, cpu) || ky_model_doubted(model, thread))
 		return 0;
-	return ky_model_notify(model, off, thread, thread->off, begin, ns);
+	return ky_model_notify(model, off,
+			       &(struct ky_time_off){thread, thread->off, begin, ns, woken});
+}
+
+int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
+{
+	return flush(model, thread, NULL, ns);
 }
 
 static int go_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
-		  int64_t ns)
+		  const struct ky_wait *woken, int64_t ns)
 {
-	int status = ky_wait_flush(model, thread, ns);
+	int status = flush(model, thread, woken, ns);
 
 	thread->off = kind;
 	thread->off_ns = thread->left_ns = ns;
@@ -100,7 +108,7 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	/* It ran; since when, nobody knows if it was not known to run. */
 	status = drop_off(feed->model, thread);
 	if (status >= 0)
-		status = go_off(feed->model, thread, kind, ns);
+		status = go_off(feed->model, thread, kind, NULL, ns);
 	miss(feed->model, thread, (int32_t)feed->cpu->id);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
 	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
@@ -140,7 +148,8 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 	if (!whole)
 		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
 	thread->woken = thread->wait;
-	status = go_off(feed->model, thread, KY_OFF_READY, event->ns);
+	status =
+		go_off(feed->model, thread, KY_OFF_READY, whole ? &thread->woken : NULL, event->ns);
 	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
 }
 

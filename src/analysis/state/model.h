@@ -267,6 +267,15 @@ struct ky_waited {
 	int64_t end_ns;
 };
 
+/* A time that a thread spent off the CPU, or a part of one that an interval ends. */
+struct ky_time_off {
+	struct ky_thread *thread;
+	enum ky_off_kind kind;
+	int64_t begin_ns, end_ns;
+	/* The wake-up that ended it: when, by which thread, in which interrupt. NULL: something else did, or it goes on. */
+	const struct ky_wait *woken;
+};
+
 /* An interrupt handler ran. */
 struct ky_irq {
 	const struct ky_irq_line *line;
@@ -395,9 +404,7 @@ struct ky_listener {
 	int (*waited)(void *data, const struct ky_waited *waited);
 	/* @cpu has more or fewer threads waiting: cpu->n_waiting; or has some where what is told begins. */
 	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
-	/* A thread was off the CPU between the two times. */
-	int (*off)(void *data, struct ky_thread *thread, enum ky_off_kind kind, int64_t begin_ns,
-		   int64_t end_ns);
+	int (*off)(void *data, const struct ky_time_off *time);
 	/* A call on files is over. Comes after call(). */
 	int (*io)(void *data, const struct ky_io *io);
 	/* A futex() is over, and was measured. Comes after call(). */
