@@ -12,19 +12,65 @@
 #include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
 #include "cli/recording/record-options.h"
+#include "cli/recording/recordings.h"
+
+#define OUTPUT_BYTES 128
 
 /*
- * Make kymo-20261121-073000, or -2, -3 when that exists: only who makes it has the name. An error is met again when the
- * recording makes its output.
+ * Make kymo-20261121-073000, or -2, -3 when that exists: only the process that makes a directory has its name. The recording
+ * meets an error again when it makes its output.
  */
-static void make_default_output(char name[64])
+static void make_default_output(const char *prefix, char name[OUTPUT_BYTES])
 {
 	time_t now = time(NULL);
 	struct tm tm;
-	size_t len = strftime(name, 64, "kymo-%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	size_t len = (size_t)snprintf(name, OUTPUT_BYTES, "%.64s-", prefix);
 
+	len += strftime(name + len, OUTPUT_BYTES - len, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
 	for (int i = 2; mkdir(name, 0700) < 0 && errno == EEXIST && i < INT_MAX; i++)
-		snprintf(name + len, 64 - len, "-%d", i);
+		snprintf(name + len, OUTPUT_BYTES - len, "-%d", i);
+}
+
+/* Is there a recording of this name already? */
+static bool is_taken(const char *name)
+{
+	struct ky_control_socket_place place;
+	struct kymo_error err;
+	int ret = ky_recordings_find(name, false, &place, &err);
+
+	return ret == KYMO_E_INVALID || (!ret && place.is_own);
+}
+
+/* The process that the user started: the recording goes on in another one. */
+static void say_background(const struct ky_record_run *run)
+{
+	const char *name = run->options.name ? run->options.name : run->options.output;
+
+	fputs("Recording in the background: ", stderr);
+	ky_cli_put_text(stderr, name);
+	fputs("\nTrace: ", stderr);
+	ky_cli_put_text(stderr, run->options.output);
+	fputs("\nNext:  kymo sessions\n       kymo stop ", stderr);
+	ky_cli_put_text(stderr, name);
+	fputc('\n', stderr);
+}
+
+/* @run has an output. Returns an exit code. */
+static int run_there(struct ky_record_run *run)
+{
+	char log_path[PATH_MAX];
+	int code;
+
+	if (!run->background.is_wanted)
+		return ky_record_run(run);
+	snprintf(log_path, sizeof(log_path), "%s/recorder.log", run->options.output);
+	run->options.log_path = log_path;
+	code = ky_background_fork(&run->background);
+	if (code < 0)
+		return ky_record_run(run);
+	if (code == KY_EXIT_OK)
+		say_background(run);
+	return code;
 }
 
 static bool chooses_anybody(const struct ky_record_options *options)
@@ -37,7 +83,7 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 {
 	const struct ky_record_options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
-	char name[64];
+	char name[OUTPUT_BYTES];
 	int code = ky_record_check_options(command, options, &run), errnum;
 
 	if (code)
@@ -52,10 +98,14 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
+	if (options->name && is_taken(options->name))
+		return ky_cli_usage(command,
+				    "--name: a recording '%s' runs already; 'kymo stop %s' ends it",
+				    options->name, options->name);
 	if (!options->output)
-		make_default_output(name);
+		make_default_output(options->name ? options->name : "kymo", name);
 	run.options.output = options->output ? options->output : name;
-	code = ky_record_run(&run);
+	code = run_there(&run);
 	/* Empty: nothing was recorded. */
 	if (!options->output)
 		(void)rmdir(name);
@@ -67,6 +117,14 @@ static const struct ky_option_def option_defs[] = {
 	 "Directory to create for the trace; its parent must exist. Default: kymo-DATE-TIME in the "
 	 "current directory.",
 	 offsetof(struct ky_record_options, output), NULL},
+	{"name", 'N', KY_OPTION_TEXT, "NAME",
+	 "Name of the recording, for kymo sessions, stop, ctl and snapshot: up to 64 letters, digits, '.', '_' and '-'. "
+	 "Two recordings of one user cannot have the same name. With a name, the default for --output is NAME-DATE-TIME.",
+	 offsetof(struct ky_record_options, name), NULL},
+	{"background", 0, KY_OPTION_FLAG, NULL,
+	 "Return when recording is on; the recording goes on until 'kymo stop', or until its duration or COMMAND ends. The "
+	 "recorder writes its messages to the file recorder.log in the output directory.",
+	 offsetof(struct ky_record_options, background), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
 	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "

@@ -104,7 +104,7 @@ const struct ky_command ky_command_snapshot = {
 		"command makes a trace of what is there now: a trace like any other, with all that its "
 		"events need. The recording goes on undisturbed, and so do the programs; take as many "
 		"snapshots as you like.\n\n"
-		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
+		"RECORDING is its name, its number or the directory of its trace (kymo sessions shows them). "
 		"With only one flight recorder it need not be said. A recorder answers its user and root; root finds "
 		"other users' recordings where it has none of that name itself.\n\n"
 		"Events of programs that have ended are there too, for the newest of these programs "

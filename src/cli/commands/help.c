@@ -196,8 +196,7 @@ int ky_help_overview(FILE *out)
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);
 	heading(out, "To begin");
-	fputs("  kymo doctor                      what this machine allows\n"
-	      "  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
+	fputs("  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
 	      "  kymo report cpu trace            who used the CPUs\n"
 	      "  kymo help COMMAND                a command explained, with examples\n",
 	      out);

@@ -14,6 +14,8 @@
 const struct ky_command *const ky_commands[] = {
 	/* record */
 	&ky_command_record,
+	&ky_command_sessions,
+	&ky_command_stop,
 	&ky_command_snapshot,
 	&ky_command_ctl,
 

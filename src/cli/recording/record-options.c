@@ -363,6 +363,14 @@ int ky_record_check_options(const struct ky_command *command,
 		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
 	if (!options->duration_ns)
 		return ky_cli_usage(command, "--duration: a recording takes some time: 5s, 500ms");
+	if (options->name && !ky_recording_is_name(options->name))
+		return ky_cli_usage(
+			command,
+			"--name: '%s' is not a name: use up to 64 letters, digits, '.', '_' "
+			"and '-', not digits alone",
+			options->name);
+	run->options.name = options->name;
+	run->background.is_wanted = options->background;
 	run->options.has_user = options->user.len != 0;
 	to->probes = (const char *const *)options->probes.items;
 	to->n_probes = options->probes.len;

@@ -7,7 +7,8 @@
 #include "cli/recording/record-run.h"
 
 struct ky_record_options {
-	const char *output;
+	const char *output, *name;
+	bool background;
 	struct ky_text_list kernel, user, exclude;
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;

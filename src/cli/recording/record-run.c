@@ -106,7 +106,7 @@ static int begin(struct driver *driver, struct kymo_error *err)
 		errnum = ky_child_release(&driver->run->command);
 		if (errnum)
 			return ky_error_errno(err, errnum, "cannot run '%s'", run->command.args[0]);
-	} else if (!run->duration_ns && isatty(STDERR_FILENO)) {
+	} else if (!run->duration_ns && !run->background.is_wanted && isatty(STDERR_FILENO)) {
 		fprintf(stderr,
 			run->options.user.overwrite
 				? "Recording into memory. Ctrl-C stops, and writes the last "
@@ -114,6 +114,7 @@ static int begin(struct driver *driver, struct kymo_error *err)
 				: "Recording. Ctrl-C stops.\n");
 	}
 	ky_loop_set_timer(driver->duration, run->duration_ns);
+	ky_background_begin(&driver->run->background, run->options.log_path);
 	return KYMO_OK;
 }
 

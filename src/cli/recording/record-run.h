@@ -4,6 +4,7 @@
 #define KY_CLI_RECORDING_RECORD_RUN_H
 
 #include "base/vec.h"
+#include "cli/recording/record-background.h"
 #include "cli/recording/record-child.h"
 #include "record/common/choice.h"
 #include "record/recording/recording.h"
@@ -12,13 +13,14 @@ struct ky_record_run {
 	struct ky_recording_options options;
 	uint64_t duration_ns; /* 0: until a signal, or until the command ends */
 	struct ky_child command;
+	struct ky_background background;
 	/* What options.kernel.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];
 };
 
-#define KY_RECORD_RUN_INIT                               \
-	{                                                \
-		.command = {.go_fd = -1, .fail_fd = -1 } \
+#define KY_RECORD_RUN_INIT                                                                \
+	{                                                                                 \
+		.command = {.go_fd = -1, .fail_fd = -1}, .background = KY_BACKGROUND_INIT \
 	}
 
 /* Record, and print at the end what was recorded. Returns an exit code. */

@@ -32,7 +32,7 @@ static const char *value(const struct ky_control_socket_message *status, const c
 	return NULL;
 }
 
-static const char *text_of(const struct ky_control_socket_message *status, const char *name)
+const char *ky_recordings_word(const struct ky_control_socket_message *status, const char *name)
 {
 	const char *text = value(status, name, 0);
 
@@ -42,8 +42,8 @@ static const char *text_of(const struct ky_control_socket_message *status, const
 /* A recorder answers within milliseconds, but for one that writes a snapshot to a slow disk. */
 #define STATUS_TIMEOUT_S 5
 
-static int ask(const struct ky_control_socket_place *place,
-	       struct ky_control_socket_message *status, struct kymo_error *err)
+int ky_recordings_ask(const struct ky_control_socket_place *place,
+		      struct ky_control_socket_message *status, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0};
 
@@ -51,7 +51,7 @@ static int ask(const struct ky_control_socket_place *place,
 	return ky_control_socket_ask(place, &request, STATUS_TIMEOUT_S, status, err);
 }
 
-/* What a callback returns after @ret of ask(): another user's recorders hold root up once. */
+/* What a callback returns after @ret of ky_recordings_ask(): another user's recorders hold root up once. */
 static int go_on(const struct ky_control_socket_place *place, int ret)
 {
 	return ret == KYMO_E_AGAIN && !place->is_own;
@@ -71,9 +71,10 @@ struct search {
 static bool is_meant(const struct search *search, const struct ky_control_socket_place *place,
 		     const struct ky_control_socket_message *status)
 {
-	const char *output = text_of(status, "output"), *slash = strrchr(output, '/');
+	const char *output = ky_recordings_word(status, "output"), *slash = strrchr(output, '/');
 
 	return !search->id || strcmp(search->id, ky_control_socket_name(place->path)) == 0 ||
+	       strcmp(search->id, ky_recordings_word(status, "name")) == 0 ||
 	       (search->directory[0] && strcmp(search->directory, output) == 0) ||
 	       strcmp(search->id, slash ? slash + 1 : output) == 0;
 }
@@ -87,16 +88,16 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 	/* Other users cannot make root's own recording ambiguous. */
 	if (!place->is_own && search->n && search->place->is_own)
 		return KYMO_OK;
-	ret = ask(place, &status, NULL);
+	ret = ky_recordings_ask(place, &status, NULL);
 	search->n_silent += ret == KYMO_E_AGAIN && place->is_own;
 	if (ret < 0 || !is_meant(search, place, &status))
 		return go_on(place, ret);
-	if (search->flight && strcmp(text_of(&status, "mode"), "flight") != 0) {
+	if (search->flight && strcmp(ky_recordings_word(&status, "mode"), "flight") != 0) {
 		search->n_others++;
 		return KYMO_OK;
 	}
 	ky_strbuf_addf(&search->names, "%s%s (%s)", search->n ? ", " : "",
-		       ky_control_socket_name(place->path), text_of(&status, "output"));
+		       ky_control_socket_name(place->path), ky_recordings_word(&status, "output"));
 	if (!search->n++)
 		*search->place = *place;
 	return KYMO_OK;
@@ -151,6 +152,8 @@ struct listing {
 
 /* What is recorded: words of a status, and options of kymo record. */
 static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
+/* Numbers of a status: how far the recording is. */
+static const char *const counters[] = {"events", "lost", "bytes", "fill", "programs"};
 /* Those of the "user" rule that they follow. */
 static const char *const conditions[] = {"filter", "loglevel", "exclude"};
 
@@ -191,21 +194,47 @@ static void print_rules(const struct ky_control_socket_message *status)
 	}
 }
 
+static uint64_t number_of(const struct ky_control_socket_message *status, const char *name)
+{
+	return strtoull(ky_recordings_word(status, name), NULL, 10);
+}
+
+/* How far it is; recorders of other versions do not say. */
+static void print_progress(const struct ky_control_socket_message *status)
+{
+	char size[32];
+
+	if (!*ky_recordings_word(status, "events"))
+		return;
+	printf("         %" PRIu64 " events, %" PRIu64 " lost, %s written",
+	       number_of(status, "events"), number_of(status, "lost"),
+	       ky_format_bytes(size, number_of(status, "bytes")));
+	if (*ky_recordings_word(status, "fill"))
+		printf(", kernel buffer %" PRIu64 " %% full", number_of(status, "fill"));
+	if (*ky_recordings_word(status, "programs"))
+		printf(", %" PRIu64 " programs", number_of(status, "programs"));
+	putchar('\n');
+}
+
 static void print_text(const struct ky_control_socket_place *place,
 		       const struct ky_control_socket_message *status)
 {
-	int64_t start_ns = strtoll(text_of(status, "start"), NULL, 10);
+	int64_t start_ns = strtoll(ky_recordings_word(status, "start"), NULL, 10);
+	const char *name;
 	struct timespec now;
 	char time[32];
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - start_ns;
-	printf("%-8s ", ky_control_socket_name(place->path));
-	ky_cli_put_text(stdout, text_of(status, "output"));
-	printf("  %s",
-	       strcmp(text_of(status, "mode"), "flight") == 0 ? "flight recorder" : "recording");
+	name = ky_recordings_word(status, "name");
+	ky_cli_put_padded(stdout, *name ? name : ky_control_socket_name(place->path), 8);
+	putchar(' ');
+	ky_cli_put_text(stdout, ky_recordings_word(status, "output"));
+	printf("  %s", strcmp(ky_recordings_word(status, "mode"), "flight") == 0 ? "flight recorder"
+										 : "recording");
 	print_owner(place);
 	printf(", for %s\n", ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
+	print_progress(status);
 	print_rules(status);
 }
 
@@ -252,11 +281,21 @@ static json_t *recording_json(const struct ky_control_socket_place *place,
 {
 	json_t *recording = json_pack(
 		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_control_socket_name(place->path), "pid",
-		(json_int_t)strtoll(text_of(status, "pid"), NULL, 10), "uid",
-		(json_int_t)place->uid, "output", ky_jansson_text(text_of(status, "output")),
-		"mode", ky_jansson_text(text_of(status, "mode")), "start_ns",
-		(json_int_t)strtoll(text_of(status, "start"), NULL, 10));
+		(json_int_t)strtoll(ky_recordings_word(status, "pid"), NULL, 10), "uid",
+		(json_int_t)place->uid, "output",
+		ky_jansson_text(ky_recordings_word(status, "output")), "mode",
+		ky_jansson_text(ky_recordings_word(status, "mode")), "start_ns",
+		(json_int_t)strtoll(ky_recordings_word(status, "start"), NULL, 10));
 
+	json_object_set_new(recording, "name",
+			    *ky_recordings_word(status, "name")
+				    ? ky_jansson_text(ky_recordings_word(status, "name"))
+				    : json_null());
+	for (size_t k = 0; k < sizeof(counters) / sizeof(counters[0]); k++)
+		if (*ky_recordings_word(status, counters[k]))
+			json_object_set_new(
+				recording, counters[k],
+				json_integer((json_int_t)number_of(status, counters[k])));
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
 	json_object_set_new(recording, "user_rules", rules_json(status));
@@ -282,7 +321,7 @@ static int show(void *data, const struct ky_control_socket_place *place)
 {
 	struct ky_control_socket_message status;
 	struct listing *listing = data;
-	int ret = ask(place, &status, NULL);
+	int ret = ky_recordings_ask(place, &status, NULL);
 
 	if (ret < 0 && ret != KYMO_E_AGAIN)
 		return KYMO_OK;

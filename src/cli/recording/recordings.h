@@ -10,7 +10,7 @@
 #include "record/control/control-socket.h"
 
 /*
- * Where the recording listens that @id names: its number, its trace directory, or that one's last part.
+ * Where the recording listens that @id names: its name, its number, its trace directory, or that one's last part.
  * NULL: the only one there is. @flight: flight recorders only. Root finds other users' recordings where it has
  * no such recording of its own.
  * KYMO_E_NOT_FOUND: there is none; KYMO_E_INVALID: there are several, and @err lists them.
@@ -18,7 +18,13 @@
 int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
 		       struct kymo_error *err);
 
-/* For kymo list --recordings. */
+/* Its status: KYMO_E_AGAIN when it does not answer within some seconds. */
+int ky_recordings_ask(const struct ky_control_socket_place *place,
+		      struct ky_control_socket_message *status, struct kymo_error *err);
+/* What a status says of @name, first; "": nothing. */
+const char *ky_recordings_word(const struct ky_control_socket_message *status, const char *name);
+
+/* For kymo sessions and kymo list --recordings. */
 int ky_recordings_print(bool json, struct kymo_error *err);
 
 #endif

@@ -72,6 +72,8 @@ extern const struct ky_command *const ky_commands[]; /* ends with NULL; kymo.c *
 
 /* The commands; each in its cmd-NAME.c. A new one also gets its row in ky_commands[]. */
 extern const struct ky_command ky_command_record;
+extern const struct ky_command ky_command_sessions;
+extern const struct ky_command ky_command_stop;
 extern const struct ky_command ky_command_snapshot;
 extern const struct ky_command ky_command_ctl;
 extern const struct ky_command ky_command_print;

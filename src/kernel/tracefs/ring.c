@@ -317,6 +317,7 @@ int ky_ring_stats(const struct ky_instance *instance, uint32_t cpu, struct ky_ri
 		stats->commit_overrun = stat_value(at, "commit overrun: ");
 		stats->dropped = stat_value(at, "dropped events: ");
 		stats->read = stat_value(at, "read events: ");
+		stats->bytes = stat_value(at, "\nbytes: ");
 	}
 	ky_strbuf_fini(&text);
 	return ret;

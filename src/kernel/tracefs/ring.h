@@ -120,6 +120,7 @@ struct ky_ring_stats {
 	uint64_t commit_overrun; /* lost to nested writers */
 	uint64_t dropped;
 	uint64_t read;
+	uint64_t bytes; /* in the ring, not read yet */
 };
 int ky_ring_stats(const struct ky_instance *instance, uint32_t cpu, struct ky_ring_stats *stats,
 		  struct kymo_error *err);

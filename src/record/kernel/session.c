@@ -412,6 +412,34 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	return ret < 0 ? ret : closed;
 }
 
+void ky_session_progress(const struct ky_session *session, struct ky_session_progress *progress)
+{
+	*progress = (struct ky_session_progress){
+		.bytes = session->raw_bytes + (session->kernel.packets && !session->disk
+						       ? session->kernel.packets->bytes_written
+						       : 0)};
+	ky_vec_foreach(&session->cpus, it) {
+		const struct ky_kernel_cpu *cpu = &(*it)->kernel;
+		struct ky_ring_stats stats;
+		double fill;
+
+		progress->bytes += (*it)->raw_bytes;
+		progress->events += cpu->convert.events;
+		progress->lost += cpu->convert.lost;
+		if (ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, NULL) < 0)
+			continue;
+		/* Nobody looks at raw records before they are read back. */
+		if (session->options.raw) {
+			progress->events += stats.read;
+			progress->lost += stats.overrun + stats.commit_overrun + stats.dropped;
+		}
+		fill = (double)stats.bytes / (double)session->options.buffer_bytes;
+		progress->fill = fill > progress->fill ? fill : progress->fill;
+	}
+	if (progress->fill > 1)
+		progress->fill = 1;
+}
+
 const struct ky_session_stats *ky_session_stats(const struct ky_session *session)
 {
 	return &session->stats;

@@ -177,6 +177,16 @@ int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uin
 /* 0: all is in the trace's files; or why it is not. The instance is there until close. */
 int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 
+/* How far a recording is. */
+struct ky_session_progress {
+	uint64_t events,
+		lost;	/* raw: records; of a flight recorder those too that newer ones replaced */
+	uint64_t bytes; /* that were written; a flight recorder writes at its snapshots only */
+	double fill;	/* of the fullest buffer: 0 to 1 */
+};
+/* Between start and stop. */
+void ky_session_progress(const struct ky_session *session, struct ky_session_progress *progress);
+
 /* Valid after stop, until close. */
 const struct ky_session_stats *ky_session_stats(const struct ky_session *session);
 

@@ -76,6 +76,32 @@ static void add_rule(struct ky_control_socket_message *answer, const struct ky_u
 	}
 }
 
+static void add_counter(struct ky_control_socket_message *answer, const char *name, uint64_t number)
+{
+	ky_control_socket_add(answer, name);
+	add_number(answer, number);
+}
+
+/* How far the recording is; the fill is in hundredths. */
+static void add_progress(const struct ky_recording *recording,
+			 struct ky_control_socket_message *answer)
+{
+	struct ky_session_progress kernel = {0};
+	struct ky_user_progress user = {0};
+
+	if (recording->session)
+		ky_session_progress(recording->session, &kernel);
+	if (recording->user)
+		ky_user_progress(recording->user, &user);
+	add_counter(answer, "events", kernel.events + user.events);
+	add_counter(answer, "lost", kernel.lost + user.lost);
+	add_counter(answer, "bytes", kernel.bytes + user.bytes);
+	if (recording->session)
+		add_counter(answer, "fill", (uint64_t)(kernel.fill * 100));
+	if (recording->user)
+		add_counter(answer, "programs", user.n_programs);
+}
+
 /* Pairs of words. */
 static int answer_status(const struct ky_recording *recording,
 			 struct ky_control_socket_message *answer)
@@ -85,6 +111,15 @@ static int answer_status(const struct ky_recording *recording,
 
 	ky_control_socket_add(answer, "output");
 	add_path(answer, recording->options.output);
+	if (recording->options.name) {
+		ky_control_socket_add(answer, "name");
+		ky_control_socket_add(answer, recording->options.name);
+	}
+	if (recording->options.log_path) {
+		ky_control_socket_add(answer, "log");
+		add_path(answer, recording->options.log_path);
+	}
+	add_progress(recording, answer);
 	ky_control_socket_add(answer, "mode");
 	ky_control_socket_add(answer, recording->options.user.overwrite ? "flight" : "trace");
 	ky_control_socket_add(answer, "pid");

@@ -12,6 +12,8 @@
 #include "record/common/output.h"
 #include "record/recording/recording-internal.h"
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 /* What a step may find readable. */
 enum source {
 	OF_SESSION, /* the kernel's recorder has something to do */
@@ -45,6 +47,14 @@ int ky_recording_keep_error(int ret, int next, struct kymo_error *err,
 	if (err)
 		*err = *next_err;
 	return next;
+}
+
+bool ky_recording_is_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len && len <= 64 && *name != '-' && *name != '.' &&
+	       strspn(name, NAME_CHARACTERS) == len && strspn(name, "0123456789-") < len;
 }
 
 /* ---- opening -------------------------------------------------------------------------- */

@@ -33,6 +33,9 @@ struct ky_recording_options {
 	struct ky_user_options user;
 	enum ky_os_clock_kind clock;
 	const char *output; /* the directory to create */
+	const char *name;   /* what other processes call it; NULL: its directory alone */
+	const char *
+		log_path; /* where the owner writes what the log has; NULL: nowhere that others should know */
 	/* Names of containers whose events the kernel's recorder takes; as ky_container_cgroup(). */
 	const char *const *containers;
 	size_t n_containers;
@@ -87,6 +90,9 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
  */
 int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 			  struct ky_recording_snapshot *snapshot, struct kymo_error *err);
+
+/* May a recording be called so? Letters, digits, '.', '_' and '-', 64 at most, and not a number alone. */
+bool ky_recording_is_name(const char *name);
 
 /*
  * 0: all is in the traces' files; or the first error. Also after a start that failed; once per recording.

@@ -167,6 +167,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 		.dump_excluded = user->dump_excluded,
 		.description_max = description_room(file->owner),
 		.clock = &user->clock_record,
+		.counts = &user->counts,
 	};
 	int fd = ky_user_open_file(&file->owner->dir, file->name, O_RDWR), ret;
 	struct stat st;

@@ -89,6 +89,7 @@ struct ky_user {
 	struct ky_programs programs;
 	KY_VEC(struct ky_user_owner *) owners;
 	KY_VEC(struct ky_user_ring_file *) rings; /* that were opened; finished ones too */
+	struct ky_user_counts counts;
 	struct ky_user_work work;
 	struct ky_clock_record clock_record; /* as it was at the start */
 	int inotify_fd, stop_fd, failed_fd, order_fd;

@@ -305,6 +305,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->dump_excluded = options->dump_excluded;
 	ring->name = strdup(name);
 	ring->store = options->store;
+	ring->counts = options->counts;
 	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
 		ret = open_reader(ring, err);
@@ -322,6 +323,8 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 		ky_user_ring_free(ring);
 		return ret;
 	}
+	if (ring->counts)
+		atomic_fetch_add_explicit(&ring->counts->programs, 1, memory_order_relaxed);
 	*out = ring;
 	return KYMO_OK;
 }
@@ -344,12 +347,24 @@ uint64_t ky_user_ring_records(const struct kymo_ring_chunk *chunk)
 	return chunk->packet.records < most ? chunk->packet.records : most;
 }
 
+/* For others who ask while the recording goes on. */
+static void add_counts(const struct ky_user_ring *ring, uint64_t events, uint64_t bytes,
+		       uint64_t lost)
+{
+	if (!ring->counts)
+		return;
+	atomic_fetch_add_explicit(&ring->counts->events, events, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ring->counts->bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ring->counts->lost, lost, memory_order_relaxed);
+}
+
 /* Returns as ky_user_ring_read(), for one chunk; *bytes: its length is added. */
 static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint64_t *bytes,
 		      struct kymo_error *err)
 {
 	struct kymo_ring_chunk chunk;
 	struct kymo_error local;
+	uint64_t discarded;
 	int ret = kymo_ring_reader_next(ring->reader, buffer, all ? KYMO_RING_PARTIAL : 0, &chunk,
 					&local);
 
@@ -368,6 +383,7 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint
 		ky_user_ring_set_broken(ring, "it claims more than the file has");
 		return 0;
 	}
+	discarded = ring->trace.streams[buffer].discarded;
 	ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body, chunk.body_bytes,
 				   &local);
 	if (ret == KYMO_E_FORMAT || (ret < 0 && is_cut(ring))) {
@@ -381,6 +397,8 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint
 	}
 	ring->events += ky_user_ring_records(&chunk);
 	*bytes += chunk.body_bytes;
+	add_counts(ring, ky_user_ring_records(&chunk), chunk.body_bytes,
+		   ring->trace.streams[buffer].discarded - discarded);
 	kymo_ring_reader_release(ring->reader, &chunk);
 	return 1;
 }

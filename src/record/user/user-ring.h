@@ -9,12 +9,18 @@
 #ifndef KY_RECORD_USER_USER_RING_H
 #define KY_RECORD_USER_USER_RING_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <kymo/ring.h>
 
 #include "base/log.h"
 #include "record/user/user-trace.h"
+
+/* What was read of all rings until now; any thread. */
+struct ky_user_counts {
+	atomic_uint_fast64_t programs, events, bytes, lost;
+};
 
 struct ky_user_ring_options {
 	struct ky_packet_store
@@ -30,6 +36,7 @@ struct ky_user_ring_options {
 	uint32_t dump_excluded;	  /* of the state dump, a bit for each enum ky_user_dump_event */
 	uint64_t description_max; /* bytes of descriptions that there is room for; 0: any */
 	const struct ky_clock_record *clock; /* NULL: as the program says */
+	struct ky_user_counts *counts;	     /* of the whole recording; NULL: none */
 };
 
 /* Nobody has lost more, however long it took. */
@@ -68,6 +75,7 @@ struct ky_user_ring {
 	uint32_t dump_excluded;
 	uint64_t dump_missing; /* files that could not be looked at for want of descriptors */
 
+	struct ky_user_counts *counts; /* NULL: none */
 	uint64_t events, n_damaged;
 	uint64_t lost_joining, lost_no_id;
 	uint64_t cut_texts;   /* as the program says */

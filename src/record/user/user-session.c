@@ -492,6 +492,18 @@ int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct
 	return ret < 0 ? ret : counted;
 }
 
+void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress)
+{
+	const struct ky_user_counts *counts = &user->counts;
+
+	*progress = (struct ky_user_progress){
+		.n_programs = atomic_load_explicit(&counts->programs, memory_order_relaxed),
+		.events = atomic_load_explicit(&counts->events, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&counts->bytes, memory_order_relaxed),
+		.lost = atomic_load_explicit(&counts->lost, memory_order_relaxed),
+	};
+}
+
 const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
 {
 	return &user->stats;

@@ -95,6 +95,12 @@ struct ky_user_snapshot {
 	uint64_t events, bytes;
 };
 
+/* How far a recording is; a flight recorder's events are counted at its snapshots only. */
+struct ky_user_progress {
+	uint64_t n_programs; /* that had a buffer */
+	uint64_t events, bytes, lost;
+};
+
 /* A change of what is recorded. */
 struct ky_user_change {
 	bool enables;	     /* else events that match are recorded no more */
@@ -135,6 +141,8 @@ const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i)
  */
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
 		     struct ky_user_snapshot *made, struct kymo_error *err);
+/* Between start and stop. */
+void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress);
 int ky_user_stop(struct ky_user *user, struct kymo_error *err);
 /* @clock: the one of the options, refined since. */
 int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo sessions: the recordings that run. */
+#include "cli/recording/recordings.h"
+#include "cli/terminal/command.h"
+
+struct options {
+	bool json;
+};
+
+static int run_sessions(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct options *options = data;
+	struct kymo_error err;
+
+	(void)command;
+	(void)n_args;
+	(void)args;
+	return ky_recordings_print(options->json, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"json", 0, KY_OPTION_FLAG, NULL, "Print JSON.", offsetof(struct options, json), NULL},
+	{0},
+};
+
+const struct ky_command ky_command_sessions = {
+	.name = "sessions",
+	.summary = "show the recordings that run",
+	.usage = "[--json]",
+	.description =
+		"Shows each recording that runs: its name or number, its directory, since when it runs, how many events it "
+		"has recorded and lost, how many bytes it has written, how full the fullest buffer of the kernel is, and "
+		"which events it records. Root sees the recordings of all users.\n\n"
+		"A flight recorder (kymo record --overwrite) writes nothing before a snapshot or its end. The events of "
+		"programs count when the recorder reads their buffers, so those of a flight recorder do not count.",
+	.examples = "# a recording in the background, and what it does\n"
+		    "kymo record --name web --background -k sched_switch\nkymo sessions\n\n"
+		    "# for a script\nkymo sessions --json\n",
+	.see_also = "record stop ctl snapshot",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.max_args = 0,
+	.run = run_sessions,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording that goes on when kymo record has returned: in a process of its own, without a terminal. */
+#ifndef KY_CLI_RECORDING_RECORD_BACKGROUND_H
+#define KY_CLI_RECORDING_RECORD_BACKGROUND_H
+
+#include <stdbool.h>
+
+struct ky_background {
+	bool is_wanted;
+	int ready_fd; /* in the recorder's process: what the other one waits for; -1: nothing */
+};
+
+#define KY_BACKGROUND_INIT     \
+	{                      \
+		.ready_fd = -1 \
+	}
+
+/*
+ * Fork, before anything else is open. In the new process: returns -1, and the recording is to begin. In the other one: waits
+ * until it has begun, or has failed; returns an exit code.
+ */
+int ky_background_fork(struct ky_background *background);
+
+/*
+ * In the recorder's process: the recording has begun. What it has to say goes to @log_path, which this creates; the process
+ * that waits returns.
+ */
+void ky_background_begin(struct ky_background *background, const char *log_path);
+
+/* Print what a recorder has written to @log_path, if that is a regular file, to the standard error. */
+void ky_background_show_log(const char *log_path);
+
+#endif

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Recordings in the background: they begin, are listed and changed by name, and end, one beside the other."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
+
+
+@pytest.fixture
+def session(kymo, tmp_path):
+    """session(name, *options) -> its directory; what runs at the end is stopped."""
+    made = []
+
+    def begin(name, *options, code=0):
+        out = tmp_path / name
+        done = kymo("record", "--name", name, "--background", "-o", out, *options, code=code)
+        if not code:
+            made.append(name)
+        return out, done
+
+    yield begin
+    running = {one.get("name") for one in sessions(kymo)}
+    for name in made:
+        if name in running:
+            kymo("stop", name)
+
+
+def sessions(kymo):
+    return json.loads(kymo("sessions", "--json").out)["recordings"]
+
+
+def named(kymo, name):
+    found, = [one for one in sessions(kymo) if one.get("name") == name]
+    return found
+
+
+def events_of(kymo, trace):
+    return {json.loads(line)["event"] for line in kymo("convert", "--to", "json", trace).out.splitlines()}
+
+
+def test_three_at_once(kymo, session):
+    """An engineer, an operator and a flight recorder: each has its own events, and its own end."""
+    engineer, said = session("engineer", "-k", "sched_switch", "--statedump=none")
+    assert "Recording in the background: engineer" in said.err and "kymo stop engineer" in said.err
+    operator, _ = session("operator", "-k", "sched_waking", "--user", "operator:*", "--statedump=none")
+    always, _ = session("always", "--overwrite", "-k", "sched_wakeup", "--statedump=none")
+    assert {"engineer", "operator", "always"} <= {one.get("name") for one in sessions(kymo)}
+    assert named(kymo, "always")["mode"] == "flight" and named(kymo, "operator")["mode"] == "trace"
+    # The recorders' own switches are events, too.
+    end = time.monotonic() + 60
+    while not named(kymo, "engineer")["events"]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    kymo("snapshot", "always")
+    kymo("ctl", "operator", "--enable-kernel", "sched_process_exec")
+    subprocess.run(["/bin/true"], check=True)
+    done = kymo("stop", "operator")
+    assert "Recorded " in done.err and "; 0 lost." in done.err
+    # The others go on.
+    assert {one.get("name") for one in sessions(kymo)} >= {"engineer", "always"}
+    assert not any(one.get("name") == "operator" for one in sessions(kymo))
+    for name in ("engineer", "always"):
+        kymo("stop", name)
+    assert events_of(kymo, engineer) == {"sched_switch"}
+    assert events_of(kymo, operator) == {"sched_waking", "sched_process_exec"}
+    assert events_of(kymo, always) == {"sched_wakeup"}
+    assert events_of(kymo, f"{always}-snapshot-1") == {"sched_wakeup"}
+
+
+def test_the_log_has_what_the_recorder_said(kymo, session):
+    out, _ = session("logged", "-k", "sched_switch")
+    log = out / "recorder.log"
+    assert log.stat().st_mode & 0o777 == 0o600
+    done = kymo("stop", "logged")
+    assert log.read_text() == done.err
+    # It is no part of the trace.
+    assert kymo("print", out).code == 0
+
+
+def test_a_recording_that_cannot_begin(kymo, session):
+    _, done = session("wrong", "-k", "no_such_event", code=1)
+    assert "no event 'no_such_event'" in done.err and "background" not in done.err
+    assert not any(one.get("name") == "wrong" for one in sessions(kymo))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "-x", ".x", "17", "x" * 65, "ä"])
+def test_names_that_are_none(kymo, tmp_path, name):
+    done = kymo("record", "--name", name, "-o", tmp_path / "out", "-d", "1ms", code=2)
+    assert "--name:" in done.err and not (tmp_path / "out").exists()
+
+
+def test_a_name_is_one_recordings(kymo, session, tmp_path):
+    session("mine", "-k", "sched_switch")
+    done = kymo("record", "--name", "mine", "-o", tmp_path / "other", "-k", "sched_switch", code=2)
+    assert "'mine' runs already" in done.err and "kymo stop mine" in done.err
+
+
+def test_it_ends_with_its_time_or_its_command(kymo, tmp_path):
+    for options in (("-d", "100ms"), ("--", "sleep", "0.1")):
+        out = tmp_path / f"out{len(options)}"
+        kymo("record", "--name", "short", "--background", "-k", "sched_switch", "-o", out, *options[:2] if options[0] == "-d"
+             else options)
+        end = time.monotonic() + 60
+        while any(one.get("name") == "short" for one in sessions(kymo)) or \
+                "Recorded" not in (out / "recorder.log").read_text():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert events_of(kymo, out) >= {"sched_switch"}
+
+
+def test_stop_of_one_in_the_foreground(kymo, kymo_bin, tmp_path):
+    out = tmp_path / "out"
+    recorder = subprocess.Popen([kymo_bin, "record", "--name", "front", "-k", "sched_switch", "-o", out],
+                                stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not any(one.get("name") == "front" for one in sessions(kymo)):
+        assert time.monotonic() < end and recorder.poll() is None
+        time.sleep(0.02)
+    done = kymo("stop", "front")
+    assert done.err == f"Stopped: {os.path.realpath(out)}\n"
+    # The trace is complete when kymo stop returns.
+    assert recorder.poll() is not None or recorder.wait(timeout=10) == 0
+    assert "Recorded " in recorder.stderr.read()
+    assert "no recording 'front' is running" in kymo("stop", "front", code=1).err
