@@ -127,3 +127,48 @@ def test_stop_of_one_in_the_foreground(kymo, kymo_bin, tmp_path):
     assert recorder.poll() is not None or recorder.wait(timeout=10) == 0
     assert "Recorded " in recorder.stderr.read()
     assert "no recording 'front' is running" in kymo("stop", "front", code=1).err
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+def test_a_saved_profile_is_the_same_recording(kymo, tmp_path):
+    profile = tmp_path / "profile"
+    kymo("record", "-o", tmp_path / "one", "-k", "sched_switch if next_tid != 0", "-k", "sched_waking", "--statedump=none",
+         "-b", "1M", "-d", "50ms", "--save", profile)
+    assert profile.stat().st_mode & 0o777 == 0o600
+    assert profile.read_text().splitlines()[1:] == [
+        "kernel=sched_switch if next_tid != 0", "kernel=sched_waking", "statedump=none", "buffer-size=1M", "duration=50ms"]
+    kymo("record", "--profile", profile, "-o", tmp_path / "two")
+    lines = kymo("convert", "--to", "json", tmp_path / "two").out.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert {event["event"] for event in found} == {"sched_switch", "sched_waking"}
+    assert all(event["fields"]["next_tid"] for event in found if event["event"] == "sched_switch")
+
+
+def test_how_a_profile_is_written(kymo, tmp_path):
+    """Three spellings, comments and empty lines; the command line has the last word."""
+    (tmp_path / "profile").write_text("# what we always want\n\n--kernel sched_switch\n  kernel = sched_waking \n"
+                                      "statedump none\nduration=1h\n")
+    kymo("record", "--profile", tmp_path / "profile", "-d", "50ms", "-o", tmp_path / "out")
+    assert events_of(kymo, tmp_path / "out") <= {"sched_switch", "sched_waking"}
+
+
+@pytest.mark.parametrize("text, place, message", [
+    ("kernel=sched_switch\nbogus=1\n", ":2: ", "unknown option --bogus"),
+    ("overwrite=yes\n", ":1: ", "--overwrite takes no value"),
+    ("\n\nkernel\n", ":3: ", "--kernel needs a value"),
+    ("buffer-size=huge\n", ":1: ", "--buffer-size wants a size"),
+    ("profile=x\n", ":1: ", "--profile cannot stand in a profile"),
+    ("kernel=sched_switch\0\n", ": ", "a profile is a text"),
+])
+def test_profiles_with_mistakes(kymo, tmp_path, text, place, message):
+    (tmp_path / "profile").write_text(text)
+    done = kymo("record", "--profile", tmp_path / "profile", "-o", tmp_path / "out", "-d", "1ms", code=2)
+    assert f"{tmp_path}/profile{place}" in done.err and message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_profiles_that_cannot_be_read(kymo, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("nothing", "fifo"):
+        assert "cannot read the profile" in kymo("record", "--profile", tmp_path / name, "-d", "1ms", code=1).err

@@ -125,6 +125,13 @@ static const struct ky_option_def option_defs[] = {
 	 "Return when recording is on; the recording goes on until 'kymo stop', or until its duration or COMMAND ends. The "
 	 "recorder writes its messages to the file recorder.log in the output directory.",
 	 offsetof(struct ky_record_options, background), NULL},
+	{"profile", 0, KY_OPTION_PROFILE, "FILE",
+	 "Take options from FILE: one per line, with the names that they have here (kernel=sched_switch), '#' before a "
+	 "comment. An option after --profile on the command line replaces the file's value, or adds to its list.",
+	 0, NULL},
+	{"save", 0, KY_OPTION_SAVE, "FILE",
+	 "Write the options of this command line to FILE, as a profile for --profile, and go on.",
+	 offsetof(struct ky_record_options, save), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
 	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "

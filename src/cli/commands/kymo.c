@@ -73,17 +73,21 @@ static int run_command(const struct ky_command *command, int argc, char **argv)
 	int code;
 
 	code = ky_options_parse(command, argc, argv, &parsed, &err);
-	if (code == KYMO_E_INVALID)
+	if (code == KYMO_E_INVALID && err.path[0]) { /* in a profile */
+		(void)ky_cli_error(&err);
+		code = KY_EXIT_USAGE;
+	} else if (code == KYMO_E_INVALID) {
 		code = err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
 				   : ky_cli_usage(command, "%s", err.message);
-	else if (code < 0)
+	} else if (code < 0) {
 		code = ky_cli_error(&err);
-	else if (parsed.help && parsed.n_args && command->topic_help)
+	} else if (parsed.help && parsed.n_args && command->topic_help) {
 		code = command->topic_help(command, stdout, parsed.args[0]);
-	else if (parsed.help)
+	} else if (parsed.help) {
 		code = ky_help_command(stdout, command);
-	else
+	} else {
 		code = command->run(command, parsed.options, parsed.n_args, parsed.args);
+	}
 	ky_parsed_fini(command, &parsed);
 	return code;
 }

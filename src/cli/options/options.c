@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/options/profile.h"
 
 struct parser {
 	const struct ky_command *command;
@@ -103,12 +104,19 @@ static int bad_value(const struct parser *p, const struct ky_option_def *def, co
 			    value);
 }
 
+static int read_profile(const struct parser *p, const char *path);
+
 static int store_value(const struct parser *p, const struct ky_option_def *def, const char *value)
 {
+	if (ky_vec_push(&p->parsed->given, (struct ky_given){def, value}) < 0)
+		return ky_error_nomem(p->err);
 	switch (def->kind) {
+	case KY_OPTION_PROFILE:
+		return read_profile(p, value);
 	case KY_OPTION_FLAG:
 		*(bool *)target(p, def) = true;
 		return KYMO_OK;
+	case KY_OPTION_SAVE:
 	case KY_OPTION_TEXT:
 		*(const char **)target(p, def) = value;
 		return KYMO_OK;
@@ -128,6 +136,36 @@ static int store_value(const struct parser *p, const struct ky_option_def *def, 
 		return KYMO_OK;
 	}
 	return KYMO_E_INVALID;
+}
+
+/* An option of a profile. */
+static int take_line(void *data, char *name, char *value, struct kymo_error *err)
+{
+	const struct parser *p = data;
+	const struct ky_option_def *def = find_long(p, name, strlen(name));
+
+	if (!def)
+		return unknown_long(p, name, strlen(name));
+	if (def->kind == KY_OPTION_PROFILE || def->kind == KY_OPTION_SAVE)
+		return ky_error_set(err, KYMO_E_INVALID, "--%s cannot stand in a profile", name);
+	if (def->kind == KY_OPTION_FLAG && value)
+		return ky_error_set(err, KYMO_E_INVALID, "--%s takes no value", name);
+	if (def->kind != KY_OPTION_FLAG && !value)
+		return ky_error_set(err, KYMO_E_INVALID, "--%s needs a value", name);
+	return store_value(p, def, value);
+}
+
+static int read_profile(const struct parser *p, const char *path)
+{
+	struct parser copy = *p;
+	char *text;
+	int ret = ky_profile_read(path, &text, take_line, &copy, p->err);
+
+	if (text && ky_vec_push(&p->parsed->texts, text) < 0) {
+		free(text);
+		return ky_error_nomem(p->err);
+	}
+	return ret;
 }
 
 /* The value that follows as the next word. */
@@ -219,6 +257,14 @@ static int check_operands(const struct parser *p)
 	return KYMO_OK;
 }
 
+static int save(const struct parser *p)
+{
+	ky_vec_foreach(&p->parsed->given, given)
+		if (given->def->kind == KY_OPTION_SAVE)
+			return ky_profile_write(given->value, p->parsed, p->err);
+	return KYMO_OK;
+}
+
 int ky_options_parse(const struct ky_command *command, int argc, char **argv,
 		     struct ky_parsed *parsed, struct kymo_error *err)
 {
@@ -235,7 +281,8 @@ int ky_options_parse(const struct ky_command *command, int argc, char **argv,
 	code = parse_words(&p);
 	if (code < 0 || parsed->help)
 		return code;
-	return check_operands(&p);
+	code = check_operands(&p);
+	return code < 0 ? code : save(&p);
 }
 
 void ky_parsed_fini(const struct ky_command *command, struct ky_parsed *parsed)
@@ -246,6 +293,10 @@ void ky_parsed_fini(const struct ky_command *command, struct ky_parsed *parsed)
 		if (def->kind == KY_OPTION_LIST)
 			free(((struct ky_text_list *)((char *)parsed->options + def->at))->items);
 	}
+	ky_vec_foreach(&parsed->texts, text)
+		free(*text);
+	ky_vec_fini(&parsed->texts);
+	ky_vec_fini(&parsed->given);
 	free(parsed->options);
 	free(parsed->args);
 	memset(parsed, 0, sizeof(*parsed));

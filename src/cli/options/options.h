@@ -7,17 +7,30 @@
  * Long names are never shortened: a script that relied on a prefix would break with the
  * next option added. Options and operands may be mixed unless the command says raw_args.
  * --help and -h belong to every command and stand in no table.
+ *
+ * A profile is a file with one option per line, as "--name VALUE", "name VALUE" or "name=VALUE"; the value is the rest of the
+ * line. Empty lines and lines that begin with '#' count for nothing.
  */
 #ifndef KY_CLI_OPTIONS_OPTIONS_H
 #define KY_CLI_OPTIONS_OPTIONS_H
 
+#include "base/vec.h"
 #include "cli/terminal/command.h"
+
+/* An option as it was given. */
+struct ky_given {
+	const struct ky_option_def *def;
+	const char *value; /* NULL: a flag */
+};
 
 struct ky_parsed {
 	void *options; /* options_size bytes, filled */
 	char **args;   /* operands in order, ended by NULL; the strings are argv's */
 	int n_args;
 	bool help; /* --help was asked for; nothing else was checked then */
+	/* What was given, for a profile. */
+	KY_VEC(struct ky_given) given;
+	KY_VEC(char *) texts; /* of profiles, which values point into */
 };
 
 /*

@@ -9,6 +9,7 @@
 struct ky_record_options {
 	const char *output, *name;
 	bool background;
+	const char *save;
 	struct ky_text_list kernel, user, exclude;
 	uint64_t duration_ns;
 	uint64_t buffer_bytes;

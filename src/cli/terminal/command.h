@@ -23,6 +23,8 @@ enum ky_option_kind {
 	KY_OPTION_U64,	    /* uint64_t */
 	KY_OPTION_SIZE,	    /* uint64_t, bytes: 64k, 8M */
 	KY_OPTION_DURATION, /* uint64_t, ns: 5s, 100ms */
+	KY_OPTION_PROFILE, /* a file of options, which count where the option stands; nothing of its own */
+	KY_OPTION_SAVE, /* const char *: the file that gets the options as a profile */
 };
 
 struct ky_text_list {
