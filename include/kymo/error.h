@@ -42,16 +42,17 @@ enum kymo_status {
 #define KYMO_NO_OFFSET UINT64_MAX
 
 /*
- * What went wrong and where.
+ * An error: what failed, and where.
  *
  * @code: the status that the call returned.
- * @line, @column: place in a text, counted from 1; 0 when it is not a text.
- * @offset: place in a binary file, in bytes from its start; KYMO_NO_OFFSET when unknown.
- * @packet, @event: of damage in a data stream: the packet of the stream, and the event of that
- *	packet, both counted from 0; KYMO_NO_OFFSET when unknown, or when it is not in an event.
- * @path: the file concerned; "" when none.
- * @message: one line, no final full stop, no path in it.
- * @hint: what to do next; "" when there is nothing better to say.
+ * @line, @column: the place in a text, counted from 1; 0 when the error is not in a text.
+ * @offset: the place in a binary file, in bytes from its start; KYMO_NO_OFFSET when unknown.
+ * @packet, @event: the place of damage in a data stream: the packet of the stream, and the event of
+ *	that packet, both counted from 0; KYMO_NO_OFFSET when unknown, or when the damage is not in
+ *	an event.
+ * @path: the file concerned; "" when no file is concerned.
+ * @message: one line, without a final full stop and without the path.
+ * @hint: a remedy that the user can try; "" when Kymo knows none.
  */
 struct kymo_error {
 	int code;
@@ -67,7 +68,7 @@ struct kymo_error {
 /*
  * The text of a status, for example "out of memory".
  *
- * Never NULL; static storage. Threads: any.
+ * Returns static text, never NULL. Threads: any.
  */
 KYMO_API const char *kymo_status_text(int status);
 

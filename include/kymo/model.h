@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trace's metadata says: traces, data streams, event classes, fields, clocks.
+ * The metadata of a trace: traces, data streams, event classes, fields, clocks.
  *
  *	trace ── data stream (a file)
  *	  │         └ has a stream class
@@ -8,12 +8,12 @@
  *	  ├── clock
  *	  └── environment
  *
- * All of it is read only and comes from a reader (reader.h): kymo_reader_trace(), or
- * event->event_class. What functions return is borrowed and lives until kymo_reader_close().
- * Functions here never fail: they answer NULL, 0 or false for what is not there, also for an
- * index out of range or an object that is NULL.
+ * All objects are read only. A reader (reader.h) gives them out: kymo_reader_trace(), or
+ * event->event_class. The caller borrows every returned pointer; it is valid until
+ * kymo_reader_close(). Functions here never fail: for an absent item, an index out of range or a
+ * NULL object they return NULL, 0 or false.
  *
- * Names are as people know them: the '_' that CTF 1.8 writes before field names is left out.
+ * Names of fields come without the '_' that CTF 1.8 writes before them.
  * Threads: any, also at the same time.
  */
 #ifndef KYMO_MODEL_H
@@ -31,7 +31,7 @@ extern "C" {
 
 struct kymo_trace;
 struct kymo_stream;	  /* a data stream: one file, usually one CPU's buffer */
-struct kymo_stream_class; /* what the events of like data streams have in common */
+struct kymo_stream_class; /* the description that similar data streams share */
 struct kymo_event_class;  /* an event's type, such as sched_switch */
 struct kymo_field_class;  /* a field's type */
 struct kymo_clock;
@@ -43,27 +43,28 @@ KYMO_API const char *kymo_trace_path(const struct kymo_trace *trace);
 /* The version of CTF: 1, 8 or 2, 0. */
 KYMO_API void kymo_trace_version(const struct kymo_trace *trace, unsigned int *major,
 				 unsigned int *minor);
-/* What CTF 2 calls it, or NULL. */
+/* The trace's name, which only CTF 2 has; or NULL. */
 KYMO_API const char *kymo_trace_name(const struct kymo_trace *trace);
 /*
- * What the producer says of the trace beyond what reading needs, in CTF 2: a JSON object by namespace,
- * {"example.com": {"build": 7}}, on one line; or NULL. Others below have attributes, too.
+ * The attributes that the producer gave the trace in CTF 2: a JSON object by namespace,
+ * {"example.com": {"build": 7}}, on one line; or NULL. Reading the events does not need them.
+ * Clocks, classes and fields below have attributes, too.
  */
 KYMO_API const char *kymo_trace_attributes(const struct kymo_trace *trace);
-/* The byte order of numbers that do not tell their own. */
+/* The byte order of numbers whose type does not set one. */
 KYMO_API bool kymo_trace_is_big_endian(const struct kymo_trace *trace);
-/* 16 bytes, or NULL. */
+/* The trace's UUID: 16 bytes, or NULL. */
 KYMO_API const uint8_t *kymo_trace_uuid(const struct kymo_trace *trace);
 
-/* The environment: what the tracer says of itself and of the machine. */
+/* The environment: entries in which the tracer describes itself and the machine. */
 KYMO_API size_t kymo_trace_n_env(const struct kymo_trace *trace);
 /*
- * Entry @i. A text: *text is set; a number: *text is NULL and *number is set. Either pointer may
- * be NULL. Returns the entry's name.
+ * Entry @i of the environment. For a text, *text is set. For a number, *text is NULL and *number is
+ * set. Either pointer may be NULL. Returns the entry's name.
  */
 KYMO_API const char *kymo_trace_env(const struct kymo_trace *trace, size_t i, const char **text,
 				    int64_t *number);
-/* The text of entry @name ("hostname"), or NULL: there is none, or it is a number. */
+/* The text of entry @name ("hostname"). NULL when no such entry exists, or when it is a number. */
 KYMO_API const char *kymo_trace_env_text(const struct kymo_trace *trace, const char *name);
 
 KYMO_API size_t kymo_trace_n_clocks(const struct kymo_trace *trace);
@@ -71,7 +72,7 @@ KYMO_API const struct kymo_clock *kymo_trace_clock(const struct kymo_trace *trac
 KYMO_API size_t kymo_trace_n_stream_classes(const struct kymo_trace *trace);
 KYMO_API const struct kymo_stream_class *kymo_trace_stream_class(const struct kymo_trace *trace,
 								 size_t i);
-/* Event classes of all stream classes; @i is what kymo_event_class_index() says. */
+/* Event classes of all stream classes; @i is the number that kymo_event_class_index() returns. */
 KYMO_API size_t kymo_trace_n_event_classes(const struct kymo_trace *trace);
 KYMO_API const struct kymo_event_class *kymo_trace_event_class(const struct kymo_trace *trace,
 							       size_t i);
@@ -84,53 +85,57 @@ KYMO_API const struct kymo_event_class *kymo_trace_find_event_class(const struct
 #define KYMO_NO_CPU UINT32_MAX
 
 KYMO_API const struct kymo_trace *kymo_stream_trace(const struct kymo_stream *stream);
-/* NULL for an empty file, and for one whose first packet is damaged. */
+/* NULL for an empty file, and for a file whose first packet is damaged. */
 KYMO_API const struct kymo_stream_class *kymo_stream_stream_class(const struct kymo_stream *stream);
-/* The file's name, "channel0_1", and its whole path. */
+/* The file's name ("channel0_1"), and its whole path. */
 KYMO_API const char *kymo_stream_name(const struct kymo_stream *stream);
 KYMO_API const char *kymo_stream_path(const struct kymo_stream *stream);
 KYMO_API uint64_t kymo_stream_size_bytes(const struct kymo_stream *stream);
-/* The CPU that its first packet names, or KYMO_NO_CPU. */
+/* The CPU that the stream's first packet names, or KYMO_NO_CPU. */
 KYMO_API uint32_t kymo_stream_cpu(const struct kymo_stream *stream);
-/* Its number among all data streams of the reader: kymo_reader_stream(). */
+/* The stream's number among all data streams of the reader, as in kymo_reader_stream(). */
 KYMO_API size_t kymo_stream_index(const struct kymo_stream *stream);
 
 /*
- * The times of its first and its last event, in ns from the clock's origin; only its ends are
- * read, and what can be read counts. False, and both INT64_MIN, when no event has a time.
+ * The times of the stream's first and last event, in ns from the clock's origin. The function reads
+ * only the two ends of the stream. Of a damaged stream, the readable events count. Returns false,
+ * and sets both times to INT64_MIN, when no event has a time.
  */
 KYMO_API bool kymo_stream_range(const struct kymo_stream *stream, int64_t *begin_ns,
 				int64_t *end_ns);
 
-/* What is not known of a packet is KYMO_UNKNOWN; times in ns are INT64_MIN then. */
+/* The value of an unknown number of a packet. Unknown times in ns are INT64_MIN. */
 #define KYMO_UNKNOWN UINT64_MAX
 
-/* A packet, as its header and context say. The library's own may be larger: use it where it is. */
+/*
+ * A packet, as its header and context describe it. The library's own struct may be larger: programs
+ * use it through the pointer and never copy it.
+ */
 struct kymo_packet {
 	/*
-	 * In the data stream. One that lies in several files counts on behind each, from the next
-	 * page on.
+	 * The packet's place in the data stream. In a stream of several files, the offsets of each
+	 * file continue after those of the file before it, from the next page on.
 	 */
 	uint64_t offset_bytes;
 	uint64_t packet_bits, content_bits; /* with padding, and without */
 	uint64_t begin_cycles, end_cycles;
 	int64_t begin_ns, end_ns; /* from the clock's origin */
-	uint64_t sequence;	  /* its number */
-	uint64_t discarded;	  /* events that the tracer could not keep until its end, in all */
+	uint64_t sequence;	  /* the packet's sequence number */
+	uint64_t discarded;	  /* lost events from the stream's start to the packet's end */
 };
 
 struct kymo_packets;
 
 /*
- * The packets of @stream, from its index or by looking at their headers.
+ * The packets of @stream, from its index file or, without one, from their headers.
  *
- * Returns 0 and *packets, which is the caller's until kymo_packets_free() and does not outlive
- * the reader; KYMO_E_FORMAT: the same, but they end with damage (@err has file and offset);
- * KYMO_E_INVALID or KYMO_E_MEMORY: *packets is NULL.
+ * Returns 0 and *packets. The caller owns *packets, frees it with kymo_packets_free(), and must do
+ * so before the reader closes. KYMO_E_FORMAT: *packets is set, too, but the packets end at damage
+ * (@err has file and offset). KYMO_E_INVALID or KYMO_E_MEMORY: *packets is NULL.
  */
 KYMO_API int kymo_packets_open(const struct kymo_stream *stream, struct kymo_packets **packets,
 			       struct kymo_error *err);
-KYMO_API void kymo_packets_free(struct kymo_packets *packets); /* NULL is fine */
+KYMO_API void kymo_packets_free(struct kymo_packets *packets); /* NULL is allowed */
 KYMO_API size_t kymo_packets_n(const struct kymo_packets *packets);
 KYMO_API const struct kymo_packet *kymo_packets_get(const struct kymo_packets *packets, size_t i);
 
@@ -142,20 +147,23 @@ KYMO_API const char *kymo_clock_attributes(const struct kymo_clock *clock);  /* 
 KYMO_API const uint8_t *kymo_clock_uuid(const struct kymo_clock *clock);     /* or NULL */
 KYMO_API uint64_t kymo_clock_frequency_hz(const struct kymo_clock *clock);
 KYMO_API uint64_t kymo_clock_precision_cycles(const struct kymo_clock *clock);
-/* Cycle 0 is so long after the clock's origin: seconds, and cycles on top. */
+/* The time of cycle 0 after the clock's origin: seconds, plus cycles. */
 KYMO_API int64_t kymo_clock_offset_s(const struct kymo_clock *clock);
 KYMO_API int64_t kymo_clock_offset_cycles(const struct kymo_clock *clock);
-/* Is the origin the Unix epoch (1970-01-01, UTC)? Else it is unknown: often the boot. */
+/*
+ * Is the origin the Unix epoch (1970-01-01, UTC)? If not, the origin is unknown; it is often the
+ * boot.
+ */
 KYMO_API bool kymo_clock_is_unix_epoch(const struct kymo_clock *clock);
-/* Cycles as ns from the origin; saturates at the ends of int64_t. */
+/* Converts cycles to ns from the origin. The result saturates at the ends of int64_t. */
 KYMO_API int64_t kymo_clock_to_ns(const struct kymo_clock *clock, uint64_t cycles);
 
 /* ---- stream and event classes ------------------------------------------------------------- */
 
-/* Where fields lie. The first three describe packets and headers; readers want the others. */
+/* The parts of packets and events that have fields. Most programs need the last three only. */
 enum kymo_scope {
 	KYMO_SCOPE_PACKET_HEADER,
-	KYMO_SCOPE_PACKET_CONTEXT, /* "cpu_id" is here */
+	KYMO_SCOPE_PACKET_CONTEXT, /* has the field "cpu_id" */
 	KYMO_SCOPE_EVENT_HEADER,
 	KYMO_SCOPE_STREAM_CONTEXT, /* context fields that all events of a stream class have */
 	KYMO_SCOPE_EVENT_CONTEXT,  /* context fields of one event class */
@@ -166,29 +174,29 @@ enum kymo_scope {
 KYMO_API uint64_t kymo_stream_class_id(const struct kymo_stream_class *cls);
 KYMO_API const char *kymo_stream_class_name(const struct kymo_stream_class *cls); /* or NULL */
 KYMO_API const char *kymo_stream_class_attributes(const struct kymo_stream_class *cls);
-/* The clock of its events' times, or NULL. */
+/* The clock of the events' times, or NULL. */
 KYMO_API const struct kymo_clock *kymo_stream_class_clock(const struct kymo_stream_class *cls);
 KYMO_API size_t kymo_stream_class_n_event_classes(const struct kymo_stream_class *cls);
 KYMO_API const struct kymo_event_class *
 kymo_stream_class_event_class(const struct kymo_stream_class *cls, size_t i);
 
-/* The structure of its fields in @scope (the first four), or NULL. */
+/* The structure of the class's fields in @scope (one of the first four), or NULL. */
 KYMO_API const struct kymo_field_class *kymo_stream_class_scope(const struct kymo_stream_class *cls,
 								enum kymo_scope scope);
 
 KYMO_API const char *kymo_event_class_name(const struct kymo_event_class *cls); /* or "" */
 KYMO_API uint64_t kymo_event_class_id(const struct kymo_event_class *cls);
-/* Its number in its trace, from 0: for tables of one's own. */
+/* The class's number in its trace, from 0. Programs can index their own tables with it. */
 KYMO_API size_t kymo_event_class_index(const struct kymo_event_class *cls);
 KYMO_API const struct kymo_stream_class *
 kymo_event_class_stream_class(const struct kymo_event_class *cls);
-/* False when the class has none; *loglevel is then left alone. */
+/* Returns false, and leaves *loglevel alone, when the class has no log level. */
 KYMO_API bool kymo_event_class_loglevel(const struct kymo_event_class *cls, int64_t *loglevel);
-/* Where its model is described (LTTng's "model.emf.uri"), or NULL. */
+/* The URI of the event's model (LTTng's "model.emf.uri"), or NULL. */
 KYMO_API const char *kymo_event_class_emf_uri(const struct kymo_event_class *cls);
-/* Log level and the model's URI are none of them. */
+/* The attributes do not include log level and model URI. */
 KYMO_API const char *kymo_event_class_attributes(const struct kymo_event_class *cls);
-/* The structure (KYMO_FIELD_STRUCT) of its fields in @scope, or NULL. */
+/* The structure (KYMO_FIELD_STRUCT) of the class's fields in @scope, or NULL. */
 KYMO_API const struct kymo_field_class *kymo_event_class_scope(const struct kymo_event_class *cls,
 							       enum kymo_scope scope);
 
@@ -197,19 +205,19 @@ KYMO_API const struct kymo_field_class *kymo_event_class_scope(const struct kymo
 enum kymo_field_kind {
 	KYMO_FIELD_BITS,    /* bits without a meaning as a number */
 	KYMO_FIELD_BITMAP,  /* flags with names: kymo_field_class_label() */
-	KYMO_FIELD_BOOL,    /* a number, 0 or not */
+	KYMO_FIELD_BOOL,    /* a number that is 0 (false) or not (true) */
 	KYMO_FIELD_UINT,    /* unsigned integer; with labels: an enumeration */
-	KYMO_FIELD_SINT,    /* signed integer, likewise */
+	KYMO_FIELD_SINT,    /* signed integer; with labels: an enumeration */
 	KYMO_FIELD_FLOAT,   /* floating point number */
 	KYMO_FIELD_VARUINT, /* integers whose size varies (LEB128) */
 	KYMO_FIELD_VARSINT,
 	KYMO_FIELD_STRING, /* text that ends with a NUL */
-	KYMO_FIELD_TEXT,   /* text of a length; what follows a NUL does not belong to it */
-	KYMO_FIELD_BLOB,   /* bytes of a length */
-	KYMO_FIELD_ARRAY,  /* of a fixed length or not */
+	KYMO_FIELD_TEXT,   /* text with a length; bytes after a NUL are not part of it */
+	KYMO_FIELD_BLOB,   /* bytes with a length */
+	KYMO_FIELD_ARRAY,  /* elements of one class, with a fixed or varying length */
 	KYMO_FIELD_STRUCT,
-	KYMO_FIELD_OPTIONAL, /* its one member is there or not */
-	KYMO_FIELD_VARIANT   /* one of its members is there */
+	KYMO_FIELD_OPTIONAL, /* one member, which an event has or has not */
+	KYMO_FIELD_VARIANT   /* several options, of which each event has one */
 };
 
 enum kymo_encoding {
@@ -225,32 +233,36 @@ enum kymo_encoding {
 #define KYMO_VARIES UINT64_MAX
 
 KYMO_API enum kymo_field_kind kymo_field_class_kind(const struct kymo_field_class *cls);
-/* A word for a kind: "unsigned integer", "structure". Never NULL. */
+/* The name of a kind: "unsigned integer", "structure". Never NULL. */
 KYMO_API const char *kymo_field_kind_text(enum kymo_field_kind kind);
-/* Its size in bits; KYMO_VARIES when that is not always the same. */
+/* The field's size in bits; KYMO_VARIES when events differ in it. */
 KYMO_API uint64_t kymo_field_class_size_bits(const struct kymo_field_class *cls);
-/* In the packet it begins at a multiple of so many bits. */
+/* The field's alignment in its packet, in bits. */
 KYMO_API uint32_t kymo_field_class_align_bits(const struct kymo_field_class *cls);
-/* The name of its type where it has one (CTF 1.8's enumerations and structures), or NULL. */
+/* The name of the field's type (CTF 1.8 names enumerations and structures), or NULL. */
 KYMO_API const char *kymo_field_class_type_name(const struct kymo_field_class *cls);
-/* The clock whose time a number is, or NULL. */
+/* The clock of a number that is a time, or NULL. */
 KYMO_API const struct kymo_clock *kymo_field_class_clock(const struct kymo_field_class *cls);
-/* As kymo_trace_attributes(): of a field's type; of a member or option, which may have its own. */
+/*
+ * Attributes as in kymo_trace_attributes(): of a field's type; of member or option @i, which can
+ * have its own.
+ */
 KYMO_API const char *kymo_field_class_attributes(const struct kymo_field_class *cls);
 KYMO_API const char *kymo_field_class_member_attributes(const struct kymo_field_class *cls,
 							size_t i);
-/* What the tracer wants a number to be shown in: 2, 8, 10 or 16. */
+/* The base in which the tracer wants a number to be shown: 2, 8, 10 or 16. */
 KYMO_API unsigned int kymo_field_class_base(const struct kymo_field_class *cls);
 KYMO_API bool kymo_field_class_is_big_endian(const struct kymo_field_class *cls);
-/* Of STRING and TEXT. */
+/* The encoding of a STRING or TEXT. */
 KYMO_API enum kymo_encoding kymo_field_class_encoding(const struct kymo_field_class *cls);
 
 /* Enumerations (integers with labels) and the flags of bit maps. */
 KYMO_API bool kymo_field_class_is_enum(const struct kymo_field_class *cls);
 KYMO_API size_t kymo_field_class_n_labels(const struct kymo_field_class *cls);
 /*
- * Label @i and how many ranges of values it stands for. Range @range of it, inclusive, as
- * 64 bits that are signed when the class is. False: no such range.
+ * Label @i, and the number of value ranges that it names. The second function returns range @range
+ * of that label: both ends are included, as 64 bits, signed when the class is signed. False: no
+ * such range exists.
  */
 KYMO_API const char *kymo_field_class_label(const struct kymo_field_class *cls, size_t i,
 					    size_t *n_ranges);
@@ -259,7 +271,7 @@ KYMO_API bool kymo_field_class_label_range(const struct kymo_field_class *cls, s
 /* The first label that covers @value, or NULL. */
 KYMO_API const char *kymo_field_class_label_of(const struct kymo_field_class *cls, uint64_t value);
 
-/* Members of a STRUCT, options of a VARIANT, the one member of an OPTIONAL. */
+/* The members of a STRUCT, the options of a VARIANT, or the one member of an OPTIONAL. */
 KYMO_API size_t kymo_field_class_n_members(const struct kymo_field_class *cls);
 KYMO_API const struct kymo_field_class *kymo_field_class_member(const struct kymo_field_class *cls,
 								size_t i);
@@ -267,23 +279,28 @@ KYMO_API const char *kymo_field_class_member_name(const struct kymo_field_class 
 KYMO_API const struct kymo_field_class *
 kymo_field_class_find_member(const struct kymo_field_class *cls, const char *name);
 
-/* What an ARRAY consists of. */
+/* The class of an ARRAY's elements. */
 KYMO_API const struct kymo_field_class *
 kymo_field_class_element(const struct kymo_field_class *cls);
-/* Elements of an ARRAY, bytes of a TEXT or BLOB; KYMO_VARIES when each event says. */
+/*
+ * The number of elements of an ARRAY, or of bytes of a TEXT or BLOB; KYMO_VARIES when events differ
+ * in it.
+ */
 KYMO_API uint64_t kymo_field_class_length(const struct kymo_field_class *cls);
-/* What the bytes of a BLOB are ("image/png"), or NULL. */
+/* The media type of a BLOB's bytes ("image/png"), or NULL. */
 KYMO_API const char *kymo_field_class_media_type(const struct kymo_field_class *cls);
 
 /*
- * The field that says how long an ARRAY, TEXT or BLOB is, which option a VARIANT has, or whether an
- * OPTIONAL is there: its class, which is one of @scope; or NULL. @scope may be NULL.
+ * The class of the field that holds the length of an ARRAY, TEXT or BLOB, the selector of a
+ * VARIANT, or the presence of an OPTIONAL; or NULL. *scope is set to the scope of that field.
+ * @scope may be NULL.
  */
 KYMO_API const struct kymo_field_class *
 kymo_field_class_length_or_selector(const struct kymo_field_class *cls, enum kymo_scope *scope);
 /*
- * Range @range of the values of that field for which a VARIANT has option @i, or an OPTIONAL (@i
- * is 0) is there; as kymo_field_class_label_range(). An OPTIONAL without any is there for all but 0.
+ * Range @range of the selector values for which a VARIANT has option @i, or for which an OPTIONAL
+ * (@i is 0) is present. Format: see kymo_field_class_label_range(). An OPTIONAL without ranges is
+ * present for every value except 0.
  */
 KYMO_API bool kymo_field_class_option_range(const struct kymo_field_class *cls, size_t i,
 					    size_t range, uint64_t *begin, uint64_t *end);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a ring file looks like: the memory that writers and readers share. kymo/ring.h is the
- * interface; docs/design/ring.md says why it is laid out like this.
+ * The layout of a ring file: the memory that writers and readers share. kymo/ring.h is the
+ * interface; docs/design/ring.md gives the reasons for the layout.
  *
  *   file head | control block per buffer | sub-buffer slots per buffer | client's region | data
  *
- * Offsets stand in the file head, so that later versions may add to it. All numbers are in the
- * writer's byte order; a reader recognises the other one by the magic number. There is one
- * buffer per CPU and, behind them, one spare buffer, which is shared under a lock (a global
- * ring has the spare one alone).
+ * The file head contains all offsets, so that later versions can extend it. All numbers are in the
+ * writer's byte order; a reader detects the other byte order by the magic number. The ring has one
+ * buffer per CPU and, after them, one spare buffer, which writers share under a lock. A global ring
+ * has only the spare buffer.
  *
- * A POSITION counts the bytes of a buffer since its beginning, gaps at the ends of sub-buffers
- * included, and never goes back. Position p lies at p modulo the buffer's size.
+ * A POSITION counts the bytes of a buffer since its creation, including gaps at the ends of
+ * sub-buffers. It never decreases. Position p lies at p modulo the buffer's size.
  */
 #ifndef KYMO_RING_LAYOUT_H
 #define KYMO_RING_LAYOUT_H
@@ -28,52 +28,54 @@ extern "C" {
 #define KYMO_RING_SUBBUF_MIN_BYTES 512u
 #define KYMO_RING_BUFFER_MIN_BYTES 4096u
 #define KYMO_RING_BUFFER_MAX_BYTES (UINT64_C(1) << 30)
-#define KYMO_RING_BUFFERS_MAX	   4096u  /* per-CPU ones; CPUs beyond use the spare buffer */
-#define KYMO_RING_ALIGN_BYTES	   65536u /* of the file's parts: the largest page size in use */
+#define KYMO_RING_BUFFERS_MAX \
+	4096u /* per-CPU buffers; CPUs with higher numbers use the spare buffer */
+#define KYMO_RING_ALIGN_BYTES 65536u /* of the file's parts: the largest page size in use */
 
-/* How a ring works; chosen when it is made. */
+/* The mode of a ring, which is fixed at its creation. */
 enum kymo_ring_flag {
 	KYMO_RING_OVERWRITE =
-		1 << 0, /* the newest records stay; else new ones are discarded when full */
+		1
+		<< 0, /* new records overwrite the oldest; without it, a full ring discards new records */
 	KYMO_RING_GLOBAL = 1 << 1, /* one buffer for all CPUs, under a lock */
-	KYMO_RING_LOCKED = 1 << 2, /* per-CPU buffers are written under locks: there is no rseq */
+	KYMO_RING_LOCKED = 1 << 2, /* writers lock per-CPU buffers, because rseq is not available */
 	KYMO_RING_FLAGS = (1 << 3) - 1,
 };
 
-/* Why a record was lost. */
+/* The cause of a loss. */
 enum kymo_ring_loss {
-	KYMO_RING_LOST_FULL = 0,      /* no free sub-buffer: the consumer is behind */
-	KYMO_RING_LOST_TOO_LARGE = 1, /* longer than a sub-buffer */
+	KYMO_RING_LOST_FULL = 0,      /* no free sub-buffer: the consumer is too slow */
+	KYMO_RING_LOST_TOO_LARGE = 1, /* the record is longer than a sub-buffer */
 	KYMO_RING_LOST_NO_MEMORY = 2, /* the file system had no room for the next sub-buffer */
-	KYMO_RING_LOST_BUSY = 3,      /* every buffer that could be used was locked by somebody */
-	KYMO_RING_LOST_CLIENT = 4,    /* for the client's own causes: kymo_ring_count_loss() */
+	KYMO_RING_LOST_BUSY = 3,      /* other writers held the locks of all usable buffers */
+	KYMO_RING_LOST_CLIENT = 4,    /* a cause of the client: kymo_ring_count_loss() */
 	KYMO_RING_LOSSES = 5,
 	KYMO_RING_LOSSES_MAX = 8,
 };
 
-/* The beginning of the file. Nothing but the last lines changes once the magic number is there. */
+/* The beginning of the file. After the magic number is stored, only the last members change. */
 struct kymo_ring_file {
-	uint64_t magic; /* stored last: the rest is complete */
+	uint64_t magic; /* stored last: the other members are then complete */
 	uint32_t version;
 	uint32_t flags;		      /* enum kymo_ring_flag */
 	uint32_t n_buffers;	      /* per-CPU buffers; the spare one is number n_buffers */
 	uint32_t n_subbufs;	      /* of each buffer, a power of two */
 	uint64_t subbuf_bytes;	      /* a power of two */
-	uint32_t subbuf_header_bytes; /* the client's, at the start of each sub-buffer */
+	uint32_t subbuf_header_bytes; /* of the client's header at the start of each sub-buffer */
 	uint32_t clock;		      /* the client's number for its clock */
-	uint32_t client;	 /* whose ring this is, in the client's words: its magic number */
-	uint32_t page_bytes;	 /* of the writer's machine */
-	uint64_t control_offset; /* struct kymo_ring_control [n_buffers + 1] */
-	uint64_t slots_offset;	 /* struct kymo_ring_slot [n_buffers + 1][n_subbufs] */
+	uint32_t client;	      /* the client's magic number for itself */
+	uint32_t page_bytes;	      /* of the writer's machine */
+	uint64_t control_offset;      /* struct kymo_ring_control [n_buffers + 1] */
+	uint64_t slots_offset;	      /* struct kymo_ring_slot [n_buffers + 1][n_subbufs] */
 	uint64_t client_offset;
 	uint64_t client_bytes;
 	uint64_t data_offset;
 	uint64_t file_bytes;
 	uint8_t reserved[96];
 
-	/* A reader that sleeps: see kymo_ring_reader_wait(). */
-	uint32_t waiting; /* 1: wake me at the next switch of a sub-buffer */
-	uint32_t wakes;	  /* futex word: counts the switches that saw a waiter */
+	/* The wait of a reader: see kymo_ring_reader_wait(). */
+	uint32_t waiting; /* 1: the next switch of a sub-buffer must wake the reader */
+	uint32_t wakes;	  /* futex word: counts the switches that found a waiting reader */
 	uint8_t reserved_wait[56];
 
 	/* Losses that belong to no buffer; enum kymo_ring_loss. */
@@ -86,17 +88,18 @@ struct kymo_ring_file {
 /* State that is committed together with a position. */
 struct kymo_ring_point {
 	uint64_t stamp;	  /* of the last record, or of the sub-buffer's beginning */
-	uint64_t records; /* written into this buffer so far */
+	uint64_t records; /* number of records written into this buffer */
 };
 
 /*
- * One buffer's control block. Four cache lines: what every record touches; what a switch of
- * sub-buffers touches; losses; the reader's.
+ * One buffer's control block. It has four cache lines: the data of every record; the data of a
+ * switch of sub-buffers; losses; the reader's data.
  *
- * @head: the commit word: position << 5 | parity << 4. Everything below the position is complete.
- *   point[parity] belongs to it; a writer prepares the other one. So head and point change
- *   together, with one store. (The parity's bit is also the distance of the points in bytes.)
- * @claim: records below this position may be being overwritten. Stored before they are.
+ * @head: the commit word: position << 5 | parity << 4. All bytes below the position are complete.
+ *	point[parity] belongs to the head; a writer prepares the other point. So one store changes
+ *	head and point together. (The parity's bit is also the distance of the points in bytes.)
+ * @claim: a writer may be overwriting records below this position. It stores the claim before it
+ *	overwrites them.
  */
 struct kymo_ring_control {
 	struct kymo_ring_point point[2];
@@ -105,19 +108,23 @@ struct kymo_ring_control {
 	uint64_t reserved_head[2];
 
 	uint64_t owner; /* lock: thread id << 32 | PID namespace; 0: free */
-	uint64_t ready; /* so many sub-buffers, from the first, have memory */
+	uint64_t ready; /* number of sub-buffers, from the first, that have memory */
 	uint64_t reserved_switch[6];
 
 	uint64_t lost[KYMO_RING_LOSSES_MAX];
 
-	uint64_t consumed; /* position, a multiple of a sub-buffer: below it all may be reused */
-	uint64_t taken;	   /* position up to which the reader has handed out; >= consumed */
+	uint64_t
+		consumed; /* position, a multiple of a sub-buffer: writers may reuse everything below it */
+	uint64_t taken; /* position up to which the reader has given out chunks; >= consumed */
 	struct kymo_ring_point taken_point;
 	uint64_t taken_lost;
 	uint64_t reserved_reader[3];
 };
 
-/* One sub-buffer: what is in it. Written when it is opened and again when it is closed. */
+/*
+ * The description of one sub-buffer. A writer stores it at the sub-buffer's opening and again at
+ * its closing.
+ */
 struct kymo_ring_slot {
 	uint64_t start;		/* position of its first byte */
 	uint64_t content_bytes; /* client's header and records; 0 while it is open */

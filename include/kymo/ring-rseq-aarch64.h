@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences on aarch64; kymo/ring-rseq.h says what they do.
+ * Restartable sequences on aarch64; kymo/ring-rseq.h describes them.
  *
- * Other CPUs may see plain stores in any order, so: after the claim a barrier (a snapshot must
- * not see new bytes below an old claim); the head by store-release (who sees it sees the
- * record); the point by store-release too (who still sees the head before must not see it).
+ * Other CPUs may see plain stores in any order. Therefore a barrier follows the claim (a snapshot
+ * must not see new bytes below an old claim). The head is stored with store-release (a reader that
+ * sees the head also sees the record). The point is stored with store-release, too (a reader that
+ * still sees the old head must not see the new point).
  */
 #ifndef KYMO_RING_RSEQ_H
-#include <kymo/ring-rseq.h> /* which includes this one where it belongs */
+#include <kymo/ring-rseq.h> /* which includes this file */
 #elif !defined(KYMO_RING_RSEQ_AARCH64_H) && KYMO_RING_HAS_RSEQ && defined(__aarch64__)
 #define KYMO_RING_RSEQ_AARCH64_H
 
@@ -125,7 +126,7 @@ not_done:
 	return 1;
 }
 
-/* The short form; @put stores the header, @copy the payload behind it, @bytes are their length. */
+/* The short form. @put stores the header, @copy the payload after it; @bytes is their length. */
 #define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                        \
 	__asm__ __volatile__ goto(                                                               \
 		KYMO_RING_RSEQ_BEGIN KYMO_RING_RSEQ_ON_CPU                                       \

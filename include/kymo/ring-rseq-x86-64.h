@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences on x86-64; kymo/ring-rseq.h says what they do. Stores become visible in
- * program order here, so the order of the instructions is all there is to say.
+ * Restartable sequences on x86-64; kymo/ring-rseq.h describes them. On x86-64, stores become
+ * visible in program order, so the order of the instructions suffices.
  */
 #ifndef KYMO_RING_RSEQ_H
-#include <kymo/ring-rseq.h> /* which includes this one where it belongs */
+#include <kymo/ring-rseq.h> /* which includes this file */
 #elif !defined(KYMO_RING_RSEQ_X86_64_H) && KYMO_RING_HAS_RSEQ && defined(__x86_64__)
 #define KYMO_RING_RSEQ_X86_64_H
 
 /*
- * From 1: to 2: is the sequence, its descriptor 3:, where an interrupted one goes on 4:. The kernel
- * wants the signature before 4:; it makes those bytes an undefined instruction. "?" puts
- * both into the section group of the function they belong to, if any: the linker drops
- * duplicates of C++ inline functions as a whole.
+ * The sequence lies between labels 1: and 2:, its descriptor at 3:. An interrupted sequence
+ * continues at 4:. The kernel requires the signature before 4:; the bytes before it make it an
+ * undefined instruction. "?" puts both into the section group of their function, if any, so that
+ * the linker drops duplicates of C++ inline functions as a whole.
  */
 #define KYMO_RING_RSEQ_BEGIN                  \
 	".pushsection __rseq_cs, \"aw?\"\n\t" \
@@ -139,9 +139,9 @@ not_done:
 }
 
 /*
- * The short form: one sequence per size of header and payload, so that all is straight on. @put
- * stores the header, @copy the payload behind it; @bytes is their length. Few operands: each
- * register is one to be saved.
+ * The short form: one sequence per size of header and payload, without branches for sizes. @put
+ * stores the header, @copy the payload after it; @bytes is their length. The form has few operands,
+ * because the compiler must save a register for each.
  */
 #define KYMO_RING_STORE(put, copy, bytes, memory_, word_)                                         \
 	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN                                            \

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences for the ring: a few instructions that the kernel starts over when
- * their thread is preempted, migrated or gets a signal among them. All stores to a per-CPU
- * buffer are made inside such a sequence, the commit word being the last one, so nothing else
- * on this CPU comes between, and nothing is written late. Internal to kymo/ring.h.
+ * Restartable sequences for the ring. A sequence is a few instructions that the kernel aborts when
+ * it preempts or migrates their thread, or delivers a signal to it. Writers store into a per-CPU
+ * buffer only inside such a sequence, and store the commit word last. So no other thread on this
+ * CPU can interfere, and no store happens late. Internal to kymo/ring.h.
  *
- * A sequence ends by clearing the thread's pointer to its descriptor: the kernel reads that
- * descriptor later, and it must not lie in a library that was unloaded meanwhile. In code that is
- * never unloaded (an executable, a library linked with -z nodelete), define KYMO_RING_STAYS: that
- * store costs more than it seems, for the next record has to store there again.
+ * A sequence ends by clearing the thread's pointer to the sequence's descriptor. The kernel reads
+ * that descriptor later, and it must not lie in a library that was unloaded in the meantime. Code
+ * that is never unloaded (an executable, a library linked with -z nodelete) should define
+ * KYMO_RING_STAYS, which leaves out the store. The store is expensive, because the next record must
+ * then store the pointer again.
  */
 #ifndef KYMO_RING_RSEQ_H
 #define KYMO_RING_RSEQ_H
@@ -18,8 +19,10 @@
 
 #include <kymo/ring-layout.h>
 
-/* Thread sanitizer does not see what assembler stores. KYMO_RING_NO_RSEQ: for tests, and for
- * who wants one code path everywhere. */
+/*
+ * Thread sanitizer does not see the stores of the assembler. KYMO_RING_NO_RSEQ is for tests, and
+ * for programs that want the same code path on all machines.
+ */
 #if defined(__SANITIZE_THREAD__) || defined(KYMO_RING_NO_RSEQ)
 #define KYMO_RING_HAS_RSEQ 0
 #elif defined(__has_feature)
@@ -47,7 +50,7 @@ struct kymo_ring_move {
 	uint64_t bytes;
 };
 
-/* What one sequence does. The assembler knows these offsets. */
+/* The parameters of one sequence. The assembler relies on these offsets. */
 struct kymo_ring_commit {
 	uint64_t *head; /* 0: goes from @expected ... */
 	uint64_t expected;
@@ -58,23 +61,23 @@ struct kymo_ring_commit {
 	const struct kymo_ring_move *moves_end; /* 56 */
 	uint64_t *claim;      /* 64: NULL, or gets @claim_value before anything else is stored */
 	uint64_t claim_value; /* 72 */
-	uint32_t cpu;	      /* 80: where this must run */
+	uint32_t cpu;	      /* 80: the CPU on which the sequence must run */
 };
 
 /*
- * Each of these returns 0 when it was done, and 1 when nothing was: the thread is not on @cpu
- * any more, the head moved, or the sequence was interrupted.
+ * Each sequence returns 0 when it is done, and 1 when it has stored nothing: the thread is not on
+ * @cpu any more, the head moved, or the kernel aborted the sequence.
  *
- *   kymo_ring_rseq_cpu(area): the CPU, or a number beyond all CPUs without registration
+ *   kymo_ring_rseq_cpu(area): the CPU; without registration, a number above all CPUs
  *   kymo_ring_rseq_commit(area, commit): the moves, then the point, then the head
  *   kymo_ring_rseq_store(area, cpu, control, expected, other, to, header, header_bytes, from,
- *                        word, bytes, stamp, records): @other is the distance of the point that
- *     does not belong to @expected; header from a register (4 or 8 bytes), and
- *     payload of a constant size of which kymo_ring_rseq_can_store(bytes) holds; up to 8 bytes
- *     of it in @word, else at @from
+ *                        word, bytes, stamp, records): stores a header from a register (4 or 8
+ *     bytes) and a payload of a constant size for which kymo_ring_rseq_can_store() is true. Up to
+ *     8 bytes of payload come in @word, longer ones lie at @from. @other is the distance of the
+ *     point that does not belong to @expected.
  *   kymo_ring_rseq_count(area, cpu, counter): *counter += 1
  *
- * @area: where glibc put the thread's struct rseq, from the thread pointer.
+ * @area: the offset of glibc's struct rseq from the thread pointer.
  */
 #if KYMO_RING_HAS_RSEQ
 #if defined(__x86_64__)
@@ -83,8 +86,11 @@ struct kymo_ring_commit {
 #include <kymo/ring-rseq-aarch64.h>
 #endif
 
-/* One sequence for each size of header and payload: all is straight on. Up to 8 bytes of payload
- * go through a register; operands that a size does not use are ones that are there anyway. */
+/*
+ * One sequence for each size of header and payload, without branches for sizes. Up to 8 bytes of
+ * payload go through a register. For an operand that a size does not use, the macro passes another
+ * operand again.
+ */
 #define KYMO_RING_STORE_SIZES(put, n)                                          \
 	switch (bytes) {                                                       \
 	case 0:                                                                \

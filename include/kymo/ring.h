@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring buffer in shared memory, for records of any kind: written by any number of threads,
- * processes and signal handlers at once, for about the price of reading the clock; read by
- * another process, or after the writers died. docs/design/ring.md has guarantees and proofs.
+ * A ring buffer in shared memory, for records of any kind. Any number of threads, processes and
+ * signal handlers write it at once; a record costs about as much as reading the clock. Another
+ * process reads the ring, also after the death of the writers. docs/design/ring.md has guarantees
+ * and proofs.
  *
  * In short:
  *
  * - A ring is ONE file (memfd, tmpfs or disk), which describes itself. It has a buffer per CPU (or
- *   one for all), divided into sub-buffers. A record lies in one sub-buffer as a whole.
- * - Writing never waits and never takes a system call, except at the first use of a sub-buffer, and
- *   to wake a reader that asked for it. It may be done in signal handlers, in nested ones, in
- *   forked children, in any thread.
- * - What was written is complete at once: a writer that is killed at any instruction leaves
- *   every record before this one whole, and nothing of this one.
- * - What is lost is counted, exactly, by cause.
- * - The client defines the header of a record, that of a sub-buffer, and the clock, in a CONSTANT
- *   struct kymo_ring_config. The functions here are inline, so each client has its own fast
- *   path with all of it compiled in. Compile with optimisation, or it is only correct.
+ *   one for all CPUs), divided into sub-buffers. A record never crosses the end of a sub-buffer.
+ * - A writer never waits. It makes system calls only at the first use of a sub-buffer, and to wake
+ *   a reader that waits. Signal handlers, nested signal handlers, forked children and all threads
+ *   may write.
+ * - A record is complete when its commit is done: after the death of a writer at any instruction,
+ *   all earlier records are whole, and nothing of the unfinished record is visible.
+ * - The ring counts all lost records exactly, by cause.
+ * - The client defines the header of a record, the header of a sub-buffer, and the clock, in a
+ *   CONSTANT struct kymo_ring_config. The functions here are inline, so the compiler makes a fast
+ *   path for each client. This needs optimisation; without it, the code is correct but slow.
  *
  * A writer:                                          A reader, usually in another process:
  *
@@ -27,8 +28,9 @@
  *                                                              kymo_ring_reader_release(r, &chunk);
  *                                                      }
  *
- * Writers (what stands up to "Reading" below) need libc alone, allocate nothing, and use only
- * system calls that are safe in signal handlers; errno is kept. 64-bit machines.
+ * The writing part (everything above "Reading" below) needs only libc, allocates no memory, and
+ * uses only system calls that are safe in signal handlers. It leaves errno unchanged. It needs a
+ * 64-bit machine.
  */
 #ifndef KYMO_RING_H
 #define KYMO_RING_H
@@ -46,8 +48,10 @@
 extern "C" {
 #endif
 
-/* 32 sub-buffers of 128 KiB, 4 MiB per CPU that is used: at 10 million records of 12 bytes per
- * second and CPU, a consumer may be away for 35 ms. */
+/*
+ * 32 sub-buffers of 128 KiB are 4 MiB per used CPU: at 10 million records of 12 bytes per second
+ * and CPU, the consumer may pause for 35 ms.
+ */
 #define KYMO_RING_DEFAULT_SUBBUF_BYTES 131072u
 #define KYMO_RING_DEFAULT_SUBBUFS      32u
 
@@ -55,84 +59,93 @@ extern "C" {
 #define KYMO_RING_SUBBUF_HEADER_MAX_BYTES 256u /* of a sub-buffer */
 #define KYMO_RING_PARTS_MAX		  16u  /* pieces of one record */
 
-/* ---- what the client defines ---- */
+/* ---- definitions of the client ---- */
 
-/* Where a record is about to be written. */
+/* The place of the next record. */
 struct kymo_ring_spot {
-	uint64_t head;	   /* the commit word that this was derived from */
+	uint64_t head;	   /* the commit word from which the other members come */
 	uint64_t now;	   /* the record's stamp; never before @last */
 	uint64_t last;	   /* stamp of the record before it, or of the sub-buffer's beginning */
-	uint64_t at_bytes; /* where the record starts in its sub-buffer */
-	uint64_t records;  /* so many were written into this buffer before */
+	uint64_t at_bytes; /* offset of the record in its sub-buffer */
+	uint64_t records;  /* number of records in this buffer before this one */
 	uint64_t buffer;   /* number of the buffer: the CPU, or the spare one */
-	uint64_t point;	   /* internal: distance of the point that belongs to the head, in bytes */
+	uint64_t point;	   /* internal: distance of the head's point, in bytes */
 	struct kymo_ring_control *control; /* internal: of the buffer */
 };
 
 /* The header of a record, in the writer's byte order. */
 union kymo_ring_header {
-	uint32_t word32; /* the fastest: 4 bytes ... */
-	uint64_t word64; /* ... or 8 bytes: they go through a register */
+	uint32_t word32; /* 4 bytes are fastest ... */
+	uint64_t word64; /* ... and 8 bytes, too: both go through a register */
 	uint8_t bytes[KYMO_RING_HEADER_MAX_BYTES];
 };
 
-/* What there is to say about a sub-buffer, in its header. */
+/* The description of a sub-buffer, for its header. */
 struct kymo_ring_packet {
 	uint64_t sequence;	/* number of the sub-buffer in its buffer, from 0 */
-	uint64_t begin_stamp;	/* not after its first record */
-	uint64_t end_stamp;	/* not before its last record; open: as @begin_stamp */
-	uint64_t content_bytes; /* header and records; open: the header */
+	uint64_t begin_stamp;	/* not later than its first record */
+	uint64_t end_stamp;	/* not earlier than its last record; open: as @begin_stamp */
+	uint64_t content_bytes; /* header and records; open sub-buffer: only the header */
 	uint64_t subbuf_bytes;
-	uint64_t lost; /* of this buffer so far, all causes: at the end of this sub-buffer */
-	uint64_t first_record; /* so many were written into this buffer before it */
-	uint64_t records;      /* in it */
+	uint64_t lost; /* losses of this buffer until the end of this sub-buffer, all causes */
+	uint64_t first_record; /* number of records in this buffer before this sub-buffer */
+	uint64_t records;      /* number of records in this sub-buffer */
 	uint32_t buffer;       /* number of the buffer: the CPU, or the spare one */
-	bool is_foreign;       /* @header is of a machine of the other byte order */
+	bool is_foreign;       /* @header has the other byte order than this machine */
 };
 
 /*
- * The client's side of a ring. Meant to be a constant that the compiler sees:
+ * The client's side of a ring. It should be a constant that the compiler sees:
  *
  *   static const struct kymo_ring_config config = {...};
  *
- * All functions run in the traced program, in signal handlers too. @client is the writer's,
- * @record is what was given to kymo_ring_write().
+ * All functions run in the traced program, in signal handlers too. @client is the writer's member,
+ * @record the argument of kymo_ring_write().
  */
 struct kymo_ring_config {
 	/* Bytes of each sub-buffer's header; up to KYMO_RING_SUBBUF_HEADER_MAX_BYTES. */
 	uint32_t subbuf_header_bytes;
 
-	/* The time. Should not go back on one CPU; where it does, the last stamp is used. */
+	/*
+	 * Returns the time. It should not go back on one CPU; where it does, the ring repeats the
+	 * last stamp.
+	 */
 	uint64_t (*clock)(void);
 
 	/* Makes a record's header. Returns its length, up to KYMO_RING_HEADER_MAX_BYTES. */
 	uint32_t (*record_header)(const void *record, const struct kymo_ring_spot *spot,
 				  union kymo_ring_header *header);
 
-	/* Fills the whole header of a sub-buffer that is opened. */
+	/* Fills the whole header of a sub-buffer at its opening. */
 	void (*subbuf_open)(const void *client, const struct kymo_ring_packet *packet,
 			    void *header);
 
-	/* Completes the header of a sub-buffer that is closed: @header is what it holds. */
+	/*
+	 * Completes the header of a sub-buffer at its closing. @header has the bytes of
+	 * subbuf_open().
+	 */
 	void (*subbuf_close)(const void *client, const struct kymo_ring_packet *packet,
 			     void *header);
 };
 
-/* ---- making and mapping a ring, for writing ---- */
+/* ---- creating and mapping a ring, for writing ---- */
 
-/* How to make a ring. Set size_bytes and what is not to be the default: 0. */
+/* Options of a new ring. The caller sets size_bytes and may set the others; 0 is the default. */
 struct kymo_ring_options {
 	uint32_t size_bytes;   /* sizeof(struct kymo_ring_options) */
 	uint32_t flags;	       /* KYMO_RING_OVERWRITE, KYMO_RING_GLOBAL, KYMO_RING_LOCKED */
 	uint64_t subbuf_bytes; /* a power of two, from 512 */
 	uint32_t n_subbufs;    /* a power of two, from 2; a buffer has from 4 KiB to 1 GiB */
 	uint32_t n_buffers;    /* 0: as many as there may be CPUs */
-	uint32_t client;       /* for the client: whose ring it is */
-	uint32_t clock;	       /* for the client: which clock */
-	uint64_t client_bytes; /* size of the client's region; it takes memory where it is used */
+	uint32_t client;       /* for the client: its magic number */
+	uint32_t clock;	       /* for the client: the number of its clock */
+	uint64_t client_bytes; /* size of the client's region; only used pages take memory */
 };
 
-/* One process's mapping of a ring, for writing. Forked children go on using it. Fixed once made. */
+/*
+ * A process's mapping of a ring, for writing. Forked children continue to use it. Its members do
+ * not change.
+ */
 struct kymo_ring_writer {
 	uint8_t *data;
 	struct kymo_ring_control *control;
@@ -141,32 +154,32 @@ struct kymo_ring_writer {
 	uint64_t buffer_bytes;
 	ptrdiff_t rseq_area;   /* from the thread pointer */
 	uint32_t rseq_buffers; /* buffers that rseq protects; 0: none */
-	const void *client;    /* handed to subbuf_open and subbuf_close */
+	const void *client;    /* argument of subbuf_open and subbuf_close */
 	struct kymo_ring_slot *slots;
 	struct kymo_ring_file *file;
 	void *client_region;
-	struct kymo_ring_process *process; /* what a fork() changes */
+	struct kymo_ring_process *process; /* state that a fork() changes */
 	uint64_t map_bytes;
 	uint64_t subbuf_bytes;
 	uint32_t n_subbufs;
-	uint32_t n_buffers; /* the spare one too */
+	uint32_t n_buffers; /* including the spare buffer */
 	uint32_t flags;
 	uint32_t subbuf_header_bytes;
 	bool is_synced; /* on persistent memory: see kymo_ring_create() */
 };
 
 /*
- * Make a ring in @fd, an empty file (memfd, tmpfs, disk, persistent memory), and map it. The file may be
- * closed then.
+ * Make a ring in @fd, an empty file (memfd, tmpfs, disk, persistent memory), and map it. After
+ * that, the caller may close the file.
  *
- * On persistent memory (a file system mounted with DAX) the file system has put down where memory is before
- * it is written to (MAP_SYNC): what reaches the memory is found after a power failure. What
- * nobody but the caller can do is to sync the directory that has the file's name.
+ * On persistent memory (a file system mounted with DAX), the mapping has MAP_SYNC: the file system
+ * records the place of memory on disk before the first write to it. So the bytes in memory survive
+ * a power failure. The caller must sync the directory that has the file's name.
  *
- * @client: for the client's functions; the ring only hands it on.
- * On success the ring is ready, the client's region is zero. On failure @writer is zeroed, and
- * writing to a zeroed writer is not allowed.
- * Returns 0 or a negative errno: -EINVAL options, -EFBIG RLIMIT_FSIZE, -ENOSPC, -ENOMEM ...
+ * @client: an argument for the client's functions; the ring does not use it.
+ * Returns 0 or a negative errno: -EINVAL options, -EFBIG RLIMIT_FSIZE, -ENOSPC, -ENOMEM ... On
+ * success the ring is ready, and the client's region is zero. On failure @writer is zeroed, and the
+ * caller must not write to it.
  * Async-signal-safe. No system call here is a cancellation point.
  */
 KYMO_API int kymo_ring_create(struct kymo_ring_writer *writer, int fd,
@@ -174,19 +187,21 @@ KYMO_API int kymo_ring_create(struct kymo_ring_writer *writer, int fd,
 			      const struct kymo_ring_options *options);
 
 /*
- * Map a ring that exists, as a further writer.
- * 0; -EINVAL: not a ring of this version, or not with this @config; other negative errno.
+ * Map an existing ring, as a further writer.
+ *
+ * Returns 0; -EINVAL when the file is not a ring of this version, or has another @config; or
+ * another negative errno.
  * Async-signal-safe.
  */
 KYMO_API int kymo_ring_map(struct kymo_ring_writer *writer, int fd,
 			   const struct kymo_ring_config *config, const void *client);
 
-/* Unmap. Nobody in this process may be writing. Async-signal-safe. */
+/* Unmap the ring. No thread of this process may be writing. Async-signal-safe. */
 KYMO_API void kymo_ring_unmap(struct kymo_ring_writer *writer);
 
 /*
- * Give memory to a part of the client's region that is about to be written: without it a full file
- * system means SIGBUS. 0 or -ENOSPC. Async-signal-safe.
+ * Allocate memory for a part of the client's region before the caller writes to it. Without this
+ * call, a write to a full file system raises SIGBUS. Returns 0 or -ENOSPC. Async-signal-safe.
  */
 KYMO_API int kymo_ring_populate(const void *start, size_t bytes);
 
@@ -199,17 +214,21 @@ struct kymo_ring_part {
 };
 
 /*
- * Write a record: the header that the client's function makes of @record, then the parts.
- * The general form, and what the inline ones fall back to: makes room, waits for nobody.
+ * Write a record: the header that the client's function makes of @record, then the parts. This is
+ * the general form, and the fallback of the inline functions. It opens the next sub-buffer when
+ * necessary. It never waits.
  *
- * Returns 0, or KYMO_E_LIMIT: it was lost, and counted.
+ * Returns 0, or KYMO_E_LIMIT: the record is lost, and the ring has counted the loss.
  * Threads: any; async-signal-safe.
  */
 KYMO_API int kymo_ring_write_slow(const struct kymo_ring_config *config,
 				  struct kymo_ring_writer *writer, const void *record,
 				  const struct kymo_ring_part *parts, uint32_t n_parts);
 
-/* Count a record that the client itself could not write, as KYMO_RING_LOST_CLIENT. As above. */
+/*
+ * Count a record that the client could not write, as KYMO_RING_LOST_CLIENT. Threads: any;
+ * async-signal-safe.
+ */
 KYMO_API void kymo_ring_count_loss(struct kymo_ring_writer *writer);
 
 #define KYMO_RING_INLINE static inline __attribute__((always_inline))
@@ -221,15 +240,17 @@ kymo_ring_control_of(const struct kymo_ring_writer *writer, uint64_t i)
 	return writer->control + i;
 }
 
-/* Where @position of buffer @i lies. Whatever the position: within the buffer. */
+/* The address of @position in buffer @i. For every position, the address lies within the buffer. */
 KYMO_RING_INLINE uint8_t *kymo_ring_address(const struct kymo_ring_writer *writer, uint64_t i,
 					    uint64_t position)
 {
 	return writer->data + i * writer->buffer_bytes + (position & writer->buffer_mask);
 }
 
-/* Where in its sub-buffer @position lies, 1 and up; the whole sub-buffer's length at its end, that
- * is, as long as the next one was not opened, and at the very beginning. */
+/*
+ * The offset of @position in its sub-buffer, 1 and up. At the end of a sub-buffer (while the next
+ * one is not open), and at the very beginning, it is the whole length of a sub-buffer.
+ */
 KYMO_RING_INLINE uint64_t kymo_ring_at_bytes(const struct kymo_ring_writer *writer,
 					     uint64_t position)
 {
@@ -261,7 +282,7 @@ KYMO_RING_INLINE struct kymo_ring_point *kymo_ring_point_of(const struct kymo_ri
 	return (struct kymo_ring_point *)((char *)control + (head & KYMO_RING_PARITY));
 }
 
-/* Take the time, look at buffer @i. The time may be before that of the last record. */
+/* Read the time and the state of buffer @i. The time may be before that of the last record. */
 KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
 				       const struct kymo_ring_writer *writer, uint64_t i,
 				       struct kymo_ring_spot *spot)
@@ -269,17 +290,19 @@ KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, i);
 	const struct kymo_ring_point *point;
 
-	/* The clock waits for what came before it, and what follows may not begin before it ends:
-	 * so half of the loads that depend on each other come before it, and half behind it. */
+	/*
+	 * The clock's instruction waits for earlier instructions, and later ones wait for the
+	 * clock. So half of the loads that depend on each other come before it, and half after it.
+	 */
 	__asm__ __volatile__("" : "+r"(control) : : "memory");
 	spot->now = config->clock();
 	__asm__ __volatile__("" : : : "memory");
-	/* Partner: the store-release of the head in whoever wrote last, maybe on another CPU. */
+	/* Partner: the store-release of the head in the last writer, maybe on another CPU. */
 	spot->head = __atomic_load_n(&control->head, __ATOMIC_ACQUIRE);
 	spot->point = spot->head & KYMO_RING_PARITY;
-	/* Compilers are not to find out twice what it is. */
+	/* Keeps the compiler from computing the value twice. */
 	__asm__("" : "+r"(spot->point));
-	/* This is what belongs to the head, if that did not move until the commit. */
+	/* The point belongs to the head if the head does not move until the commit. */
 	point = (const struct kymo_ring_point *)((const char *)control + spot->point);
 	__asm__("" : "+r"(point));
 	spot->last = __atomic_load_n(&point->stamp, __ATOMIC_RELAXED);
@@ -289,7 +312,7 @@ KYMO_RING_INLINE void kymo_ring_glance(const struct kymo_ring_config *config,
 	spot->control = control;
 }
 
-/* Where somebody wrote between clock and head, his stamp is taken. */
+/* When another writer committed a record between clock and head, the record gets its stamp. */
 KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
 				     const struct kymo_ring_writer *writer, uint64_t i,
 				     struct kymo_ring_spot *spot)
@@ -300,14 +323,14 @@ KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
 }
 
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
-/* The assembler knows these. */
+/* The assembler relies on these offsets. */
 #define KYMO_RING_KNOWN(member, offset) \
 	((void)sizeof(char[offsetof(struct kymo_ring_control, member) == (offset) ? 1 : -1]))
 
 /*
- * The fast path in two halves, for who has something to check meanwhile. First half: where would a
- * record go? @area is writer->rseq_area; it is the same for all rings of a process. False: nowhere
- * on the fast path.
+ * The fast path in two halves, for callers that check something between them. The first half finds
+ * the place of a record. @area is writer->rseq_area, which is the same for all rings of a process.
+ * Returns false when the fast path is not possible.
  */
 KYMO_RING_INLINE bool kymo_ring_find_spot(const struct kymo_ring_config *config,
 					  const struct kymo_ring_writer *writer, ptrdiff_t area,
@@ -322,8 +345,8 @@ KYMO_RING_INLINE bool kymo_ring_find_spot(const struct kymo_ring_config *config,
 }
 
 /*
- * Second half: write it there. Up to 8 bytes of payload come in @word, of which the first in
- * memory count; more lie at @payload. True: written.
+ * The second half writes the record. @word has up to 8 bytes of payload, at its first bytes in
+ * memory; a longer payload lies at @payload. Returns true when the record is written.
  */
 KYMO_RING_INLINE bool kymo_ring_write_spot(const struct kymo_ring_config *config,
 					   const struct kymo_ring_writer *writer, ptrdiff_t area,
@@ -346,7 +369,7 @@ KYMO_RING_INLINE bool kymo_ring_write_spot(const struct kymo_ring_config *config
 }
 #endif
 
-/* The record's pieces, as moves to where they go; returns its length in bytes. */
+/* Turns the record's pieces into moves to their places. Returns the record's length in bytes. */
 KYMO_RING_INLINE uint64_t kymo_ring_gather(const struct kymo_ring_part *parts, uint32_t n_parts,
 					   const union kymo_ring_header *header,
 					   uint32_t header_bytes, uint8_t *to,
@@ -366,7 +389,7 @@ KYMO_RING_INLINE uint64_t kymo_ring_gather(const struct kymo_ring_part *parts, u
 	return bytes;
 }
 
-/* Everything for the commit of a record at @spot; @moves has n_parts + 1. Returns its length. */
+/* Prepares the commit of a record at @spot; @moves has n_parts + 1. Returns the record's length. */
 KYMO_RING_INLINE uint64_t kymo_ring_prepare(const struct kymo_ring_config *config,
 					    const struct kymo_ring_writer *writer,
 					    const struct kymo_ring_spot *spot, const void *record,
@@ -394,10 +417,10 @@ KYMO_RING_INLINE uint64_t kymo_ring_prepare(const struct kymo_ring_config *confi
 }
 
 /*
- * Write a record whose payload has a size that the compiler knows: the fastest when that is up
- * to 24 bytes, a multiple of 4, and the header has 4 or 8.
+ * Write a record whose payload has a size that the compiler knows. Fastest are payloads of up to 24
+ * bytes, a multiple of 4, with a header of 4 or 8 bytes.
  *
- * Returns 0, or KYMO_E_LIMIT: it was lost, and counted.
+ * Returns 0, or KYMO_E_LIMIT: the record is lost, and the ring has counted the loss.
  * Threads: any; async-signal-safe.
  */
 KYMO_RING_INLINE int kymo_ring_write(const struct kymo_ring_config *config,
@@ -421,7 +444,10 @@ KYMO_RING_INLINE int kymo_ring_write(const struct kymo_ring_config *config,
 			     1))
 		return 0;
 #endif
-	/* A copy: so the payload may live in a register, as long as this is not needed. */
+	/*
+	 * Only this path needs the payload in memory; without the copy, it could not stay in a
+	 * register.
+	 */
 	copy = word;
 	part.data = bytes <= sizeof(word) ? &copy : payload;
 	part.bytes = bytes;
@@ -429,9 +455,9 @@ KYMO_RING_INLINE int kymo_ring_write(const struct kymo_ring_config *config,
 }
 
 /*
- * Write a record of any shape: @n_parts pieces, up to KYMO_RING_PARTS_MAX, better a constant.
- * Fill what you point to before calling: the pieces are copied after the clock was read, and
- * what was just written in smaller units takes a moment to be read in larger ones.
+ * Write a record of any shape: @n_parts pieces, up to KYMO_RING_PARTS_MAX, preferably a constant.
+ * The caller should fill the pieces before the call: the function copies them after it read the
+ * clock, and the CPU stalls when it loads bytes in larger units than it stored them just before.
  *
  * Returns and threads: as kymo_ring_write().
  */
@@ -459,18 +485,20 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
 }
 
 /*
- * Whether the caller lives, or may live, in the memory of another process' thread, and is known there by that
- * one's numbers: a child of vfork(), of clone(CLONE_VM) without CLONE_THREAD, and who made the latter. Their
- * records go to the spare buffer: vfork() and clone() of libkymo-trace, and of programs that are linked with
- * writers statically, see to it. (A child with thread-local storage of its own, CLONE_SETTLS, and one of the
- * bare system call must not write.)
+ * Whether the calling process shares memory with another process, or may share it, and has the IDs
+ * of that process's thread in its thread-local storage: a child of vfork(), a child of
+ * clone(CLONE_VM) without CLONE_THREAD, and the parent of the latter. Records of such processes go
+ * to the spare buffer. vfork() and clone() of libkymo-trace, and of programs with statically linked
+ * writers, keep track of this. (A child with its own thread-local storage, CLONE_SETTLS, and a
+ * child of the bare system call must not write.)
  *
  * Threads: any; async-signal-safe.
  */
 bool kymo_ring_is_shared_thread(void);
 
 /*
- * This thread's signals wait, but those that its instructions raise; returns which did before.
+ * Block the signals of this thread, except signals that its own instructions raise. Returns the
+ * signals that were blocked before.
  *
  * Threads: any; async-signal-safe.
  */
@@ -481,45 +509,48 @@ void kymo_ring_signals_restore(uint64_t before);
 
 struct kymo_ring_reader;
 
-/* What a ring says of itself; checked. */
+/* The description of a ring. The reader has checked the values. */
 struct kymo_ring_info {
 	uint32_t flags;	    /* enum kymo_ring_flag */
 	uint32_t n_buffers; /* per-CPU buffers; the spare one is number n_buffers */
 	uint32_t n_subbufs;
 	uint64_t subbuf_bytes;
 	uint32_t subbuf_header_bytes;
-	uint32_t client; /* as in struct kymo_ring_options */
+	uint32_t client; /* see struct kymo_ring_options */
 	uint32_t clock;
 	bool is_foreign;	   /* written on a machine of the other byte order */
-	const void *client_region; /* in the shared memory: its writer may change it any time */
+	const void *client_region; /* in the shared memory: the writer may change it at any time */
 	uint64_t client_bytes;
 };
 
 enum kymo_ring_reader_flag {
-	/* Nothing is written to the ring, nothing released; several may read. For recovering what
-	 * dead writers left, and for looking on. */
+	/*
+	 * The reader writes nothing to the ring and releases nothing, so several readers can read
+	 * it. For recovering the records of dead writers, and for observers.
+	 */
 	KYMO_RING_READ_ONLY = 1 << 0,
 };
 
-/* How to read a ring. Set size_bytes and what is not to be 0. */
+/* Options of a reader. The caller sets size_bytes and may set the others; 0 is the default. */
 struct kymo_ring_reader_options {
 	uint32_t size_bytes; /* sizeof(struct kymo_ring_reader_options) */
 	uint32_t flags;	     /* enum kymo_ring_reader_flag */
 	/*
-	 * For chunks that are not closed sub-buffers: their headers are made by these functions of
-	 * the config. NULL: such chunks have no header. The other members are not used.
+	 * For chunks that are not closed sub-buffers: these functions of the config make the
+	 * headers. NULL: such chunks have no header. The reader does not use the other members of
+	 * the config.
 	 */
 	const struct kymo_ring_config *config;
 	const void *client;
 };
 
 /*
- * Records that lie in a row: a closed sub-buffer, or a part of one.
+ * Records in a row: a closed sub-buffer, or a part of one.
  *
- * Write @header_bytes of @header, then @body_bytes of @body: that is a packet. The header is the
- * reader's own copy and may be changed (say, to number packets anew); the body is the shared
- * memory itself, or the reader's copy in a snapshot. Header and body are valid until the
- * chunk is released, or the next one taken.
+ * @header_bytes of @header and then @body_bytes of @body make a packet. The header is the reader's
+ * own copy, and the caller may change it (for example, to number packets anew). The body is the
+ * shared memory itself, or, in a snapshot, the reader's copy. Header and body are valid until the
+ * chunk's release, or until the next chunk.
  */
 struct kymo_ring_chunk {
 	struct kymo_ring_packet packet; /* packet.sequence counts sub-buffers, not chunks */
@@ -534,52 +565,55 @@ struct kymo_ring_chunk {
 };
 
 /*
- * Open the ring in @fd, which stays the caller's and must stay open while it is read.
+ * Open the ring in @fd. The descriptor stays the caller's, who must keep it open while reading.
  *
- * The writer is not trusted: whatever the file holds, now or later, and even when it is cut
- * short meanwhile, reading neither crashes nor hangs. (For the latter a handler of SIGBUS is
- * installed once per process, which hands on what does not concern it.)
+ * The reader does not trust the writer: with any content of the file, now or later, and even when
+ * the file shrinks, reading neither crashes nor hangs. (For shrinking files, the reader installs a
+ * handler of SIGBUS once per process, which forwards unrelated signals.)
  *
- * Returns 0; KYMO_E_FORMAT: no ring, or a broken one; KYMO_E_STATE: another reader consumes it;
- * KYMO_E_IO, KYMO_E_MEMORY.
- * Threads: one at a time per reader.
+ * Returns 0; KYMO_E_FORMAT: the file is not a ring, or a broken one; KYMO_E_STATE: another reader
+ * consumes the ring; KYMO_E_IO, KYMO_E_MEMORY.
+ * Threads: one thread at a time per reader.
  */
 KYMO_API int kymo_ring_reader_open(struct kymo_ring_reader **reader, int fd,
 				   const struct kymo_ring_reader_options *options,
 				   struct kymo_error *err);
 KYMO_API void kymo_ring_reader_close(struct kymo_ring_reader *reader);
 
-/* Valid as long as the reader. */
+/* Borrowed until the reader's close. */
 KYMO_API const struct kymo_ring_info *kymo_ring_reader_info(const struct kymo_ring_reader *reader);
 
-/* Buffers to go through: the spare one too. */
+/* The number of buffers, including the spare buffer. */
 KYMO_API uint32_t kymo_ring_reader_buffers(const struct kymo_ring_reader *reader);
 
 enum kymo_ring_next_flag {
-	KYMO_RING_PARTIAL = 1 << 0, /* what there is of the sub-buffer that is being written, too */
+	KYMO_RING_PARTIAL = 1 << 0, /* includes the records of the sub-buffer that is still open */
 };
 
 /*
  * The next chunk of a buffer, oldest first.
  *
- * Without KYMO_RING_PARTIAL: closed sub-buffers only. With it, the records of the open one up to
- * now; what follows of that sub-buffer is a chunk of its own later, which begins with the last
- * stamp of this one.
+ * Without KYMO_RING_PARTIAL, the function returns closed sub-buffers only. With it, the function
+ * also returns the current records of the open sub-buffer. The later records of that sub-buffer
+ * make a chunk of their own, which begins with the last stamp of this chunk.
  *
- * Returns 1; 0: none now; KYMO_E_FORMAT: something there is not valid, and was passed over: call
- * again for what follows, that ends; KYMO_E_IO: the file was cut short, and that is the end; KYMO_E_STATE: an
- * overwriting ring can only be snapshot, or, when its writers are gone, be read with
- * KYMO_RING_READ_ONLY.
+ * Returns 1 with a chunk; 0 when there is none now; KYMO_E_FORMAT: the reader skipped malformed
+ * data, and the caller may call again, which ends after finitely many calls; KYMO_E_IO: the file
+ * was truncated, and no more chunks follow; KYMO_E_STATE: the ring is in overwrite mode, which
+ * allows only snapshots, or, after the death of its writers, KYMO_RING_READ_ONLY.
  */
 KYMO_API int kymo_ring_reader_next(struct kymo_ring_reader *reader, uint32_t buffer, uint32_t flags,
 				   struct kymo_ring_chunk *chunk, struct kymo_error *err);
 
-/* Done with @chunk: its memory may be reused by writers. Not calling it: next gives it again. */
+/*
+ * Release @chunk: writers may reuse its memory. Without the release, kymo_ring_reader_next()
+ * returns the chunk again.
+ */
 KYMO_API void kymo_ring_reader_release(struct kymo_ring_reader *reader,
 				       const struct kymo_ring_chunk *chunk);
 
 /*
- * Copy @chunk, header and body, to @buffer. Returns its length in bytes; KYMO_E_LIMIT when
+ * Copy @chunk, header and body, to @buffer. Returns its length in bytes, or KYMO_E_LIMIT when
  * @size_bytes is less.
  */
 KYMO_API int64_t kymo_ring_chunk_read(const struct kymo_ring_chunk *chunk, void *buffer,
@@ -588,28 +622,30 @@ KYMO_API int64_t kymo_ring_chunk_read(const struct kymo_ring_chunk *chunk, void 
 /*
  * Send @chunk, header and body, to @fd: a file, a pipe, a socket.
  *
- * To a file, the kernel copies (sendfile). To a pipe, pages are moved by reference (splice): do
- * not release the chunk before the pipe's other end was read, or it reads what is written
- * next. To a socket or anything else: written, so that it may be released at once.
- * Goes on after short writes; waits where @fd blocks.
- * Returns 0; KYMO_E_AGAIN: @fd does not block and is full, and *sent_bytes says how far it went:
- * call again with it. KYMO_E_IO.
+ * To a file, the kernel copies the bytes (sendfile). To a pipe, the kernel moves pages by reference
+ * (splice): the caller must not release the chunk before the pipe's other end has read it, else the
+ * other end may read later records. To a socket or another file, the function writes the bytes, and
+ * the caller may release the chunk at once. The function continues after short writes, and waits
+ * when @fd blocks.
  *
- * @sent_bytes: where to begin in the chunk, 0 at first; on return: so much of it is sent.
+ * @sent_bytes: the place in the chunk where to begin, 0 at first. On return: the number of sent
+ *	bytes.
+ * Returns 0; KYMO_E_AGAIN: @fd does not block and is full; the caller calls again with *sent_bytes;
+ * KYMO_E_IO.
  */
 KYMO_API int kymo_ring_chunk_send(struct kymo_ring_reader *reader,
 				  const struct kymo_ring_chunk *chunk, int fd, uint64_t *sent_bytes,
 				  struct kymo_error *err);
 
 /*
- * Snapshot, while writers go on: what the ring holds now, and nothing that is written later.
+ * A snapshot, while writers continue: the present records of the ring, and no later ones.
  *
- * begin: fixes the end, for all buffers. next: gives the chunks of one buffer, oldest first,
- * as copies: only what was whole when it was read; what writers overwrote before it could be
- * copied is passed over. The last chunk of a buffer may be a sub-buffer that is still open.
- * Consumes nothing. Works in both modes.
+ * begin fixes the end for all buffers. next returns copies of the chunks of one buffer, oldest
+ * first. A chunk has only records that were whole when the reader copied them; the reader skips
+ * records that writers overwrote before. The last chunk of a buffer may be a sub-buffer that is
+ * still open. A snapshot consumes nothing. It works in both modes.
  *
- * Returns 1; 0: the end; KYMO_E_FORMAT; KYMO_E_MEMORY.
+ * Returns 1 with a chunk; 0 at the end; KYMO_E_FORMAT; KYMO_E_MEMORY.
  */
 KYMO_API int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error *err);
 KYMO_API int kymo_ring_snapshot_next(struct kymo_ring_reader *reader, uint32_t buffer,
@@ -618,27 +654,27 @@ KYMO_API int kymo_ring_snapshot_next(struct kymo_ring_reader *reader, uint32_t b
 /* The counts of one buffer, or of the whole ring. */
 struct kymo_ring_stats {
 	uint64_t records;	 /* written */
-	uint64_t bytes;		 /* written: headers, gaps at the ends of sub-buffers, all */
-	uint64_t unread_records; /* not released yet, or still there in an overwriting ring */
-	uint64_t overwritten;	 /* records that newer ones replaced; overwriting rings */
+	uint64_t bytes;		 /* written: headers and gaps at the ends of sub-buffers included */
+	uint64_t unread_records; /* not released yet; in overwrite mode: still present */
+	uint64_t overwritten;	 /* number of records that newer ones replaced, in overwrite mode */
 	uint64_t lost[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
 	uint64_t lost_total;
 };
 
-/* @buffer: KYMO_RING_ALL: the sum, with the losses that belong to no buffer. */
+/* @buffer KYMO_RING_ALL: the sum of all buffers, with the losses that belong to no buffer. */
 #define KYMO_RING_ALL UINT32_MAX
 KYMO_API void kymo_ring_reader_stats(struct kymo_ring_reader *reader, uint32_t buffer,
 				     struct kymo_ring_stats *stats);
 
-/* "no free sub-buffer" and so on; static text. */
+/* The cause of a loss: "no free sub-buffer" and so on; static text. */
 KYMO_API const char *kymo_ring_loss_text(unsigned int loss);
 
 /*
- * Sleep until a sub-buffer of any buffer was closed after the last kymo_ring_reader_next() that
- * gave none, or @timeout_ns passed, or a signal came. Costs the writers a system call at that
- * next switch, and nothing otherwise.
+ * Sleep until a writer closes a sub-buffer of any buffer after the last kymo_ring_reader_next()
+ * that returned 0, until @timeout_ns have passed, or until a signal comes. The writer makes a
+ * system call at that switch of sub-buffers; otherwise waiting costs writers nothing.
  *
- * Returns 1: look; 0: time-out or signal; KYMO_E_STATE: read only.
+ * Returns 1: a sub-buffer was closed; 0: time-out or signal; KYMO_E_STATE: the reader is read-only.
  */
 KYMO_API int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns);
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the macros of kymo/trace.h are made of. Include that one; nothing here is for use.
+ * The parts of the macros in kymo/trace.h. Programs include that header; nothing here is for their
+ * use.
  *
- * A call site is a test of one byte, and, out of the way, a call of the library. What the site is
- * (struct kymo_site) is emitted by the same asm statement that takes its address, into the section
- * kymo_events. So it needs no relocation when a program starts, works in inline functions and
- * templates alike (a variable in a named section does not), and is left out with the code when the
- * compiler finds it dead. The constant numbers in it come from _Generic or templates; the texts are one
- * string literal, which the library takes apart.
+ * A call site tests one byte and, out of line, calls the library. The asm statement that takes the
+ * address of the site's description (struct kymo_site) also emits the description, into the section
+ * kymo_events. So the description needs no relocation at the program's start, works in inline
+ * functions and templates alike (a variable in a named section does not), and disappears with the
+ * code when the compiler finds it dead. Its constants come from _Generic or templates. Its texts
+ * are one string literal, which the library splits.
  *
- * The enable bytes of a module (an executable or shared library) are a page of its own,
- * kymo_page, over which the library maps a page of shared memory. A site has one of its bytes,
- * chosen by compile-time arithmetic: sites that share one cost each other a call when only one of
- * them is enabled, nothing else.
+ * The enable bytes of a module (an executable or shared library) are a page of its own, kymo_page.
+ * The library maps a page of shared memory over it. A site uses one of the bytes, which
+ * compile-time arithmetic selects. When two sites share a byte and only one of them is enabled, the
+ * other costs a useless call, nothing else.
  */
 #ifndef KYMO_TRACE_SITE_H
 #define KYMO_TRACE_SITE_H
@@ -24,7 +25,7 @@
 #endif
 
 #define KYMO_TRACE_API __attribute__((visibility("default")))
-/* What hits call: not by way of the procedure linkage table, where the compiler can do so. */
+/* Calls of these functions avoid the procedure linkage table where the compiler supports it. */
 #if defined(__has_attribute)
 #if __has_attribute(noplt)
 #define KYMO_TRACE_HIT KYMO_TRACE_API __attribute__((noplt))
@@ -33,7 +34,10 @@
 #ifndef KYMO_TRACE_HIT
 #define KYMO_TRACE_HIT KYMO_TRACE_API
 #endif
-/* Of the structs below: compiled into programs. When to raise it: docs/design/tracer.md, "Versions". */
+/*
+ * The version of the structs below, which are compiled into programs. docs/design/tracer.md
+ * ("Versions") says when to raise it.
+ */
 #define KYMO_SITE_VERSION 1
 #define KYMO_PAGE_BYTES	  4096
 
@@ -42,15 +46,15 @@ struct kymo_label {
 	int64_t first, last;
 };
 
-/* As the asm below lays it out. Offsets count from the member that has them. */
+/* The layout is that of the asm below. An offset counts from the address of its own member. */
 struct kymo_site_field {
 	uint32_t type; /* KYMO_TYPE() */
 	int32_t labels;
 };
 
 struct kymo_site {
-	void *event;	/* the library's; NULL: not registered */
-	void *straight; /* the library's: set when hits need to look at nothing else */
+	void *event;	/* for the library; NULL: not registered */
+	void *straight; /* for the library; not NULL: a hit needs no further checks */
 	int32_t text;	/* "provider, name, fields" as written, then the source file's name */
 	uint32_t line;
 	uint16_t enable_byte;
@@ -60,7 +64,7 @@ struct kymo_site {
 	uint8_t n_values;
 	uint16_t reserved;
 	struct kymo_site_field fields[10];
-	uint64_t reserved_end; /* so that the asm never has nothing to fill */
+	uint64_t reserved_end; /* keeps the fill count of the asm above 0 */
 };
 
 struct kymo_module {
@@ -68,7 +72,7 @@ struct kymo_module {
 	uint32_t site_bytes;
 	struct kymo_site *sites, *sites_end;
 	unsigned char *page;
-	void *module; /* the library's */
+	void *module; /* for the library */
 };
 
 #ifdef __cplusplus
@@ -81,29 +85,34 @@ extern struct kymo_site kymo_sites_start[] __asm__("__start_kymo_events")
 extern struct kymo_site kymo_sites_stop[] __asm__("__stop_kymo_events")
 	__attribute__((weak, visibility("hidden")));
 
-/* The library. Sites call it, programs do not. */
+/* Functions of the library. Call sites call them; programs must not. */
 KYMO_TRACE_API void kymo_module_add(struct kymo_module *module);
 KYMO_TRACE_API void kymo_module_remove(struct kymo_module *module);
 KYMO_TRACE_HIT void kymo_hit(struct kymo_site *site, const uint64_t *values);
-/* @on: the site's enable byte, as the site saw it. */
+/* @on: the site's enable byte, as the site read it. */
 KYMO_TRACE_HIT void kymo_hit_one(struct kymo_site *site, uint64_t value, unsigned int on);
-/* On behalf of the code at @ip: what the contexts ip and the like are about. */
+/*
+ * Records on behalf of the code at @ip: the context field ip and similar fields refer to that code.
+ */
 KYMO_TRACE_API void kymo_hit_from(struct kymo_site *site, const uint64_t *values, uintptr_t ip);
 KYMO_TRACE_API unsigned int kymo_hit_begin(struct kymo_site *site, const uint64_t *values);
 KYMO_TRACE_API void kymo_hit_end(struct kymo_site *site, unsigned int sessions);
 KYMO_TRACE_API void kymo_hit_text(struct kymo_site *site, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 KYMO_TRACE_API int kymo_site_enabled(struct kymo_site *site);
-/* For libkymo-fd: the control file's descriptor, or -1; and to give it another number, where the
- * old one stays open. */
+/*
+ * For libkymo-fd: the descriptor of the control file, or -1; and a function that moves it to
+ * another number, while the old descriptor stays open.
+ */
 KYMO_TRACE_API int kymo_control_fd(void);
 KYMO_TRACE_API void kymo_control_fd_move(void);
 
 #ifndef KYMO_TRACE_LIBRARY /* the library itself has no events */
 
 /*
- * One per module, however many files include this. kymo_this_module is written at start: as data,
- * it lies near the sites, which are written too; behind kymo_page it would cost a page of its own.
+ * Each module has one of these, however many of its files include this header. The program writes
+ * kymo_this_module at its start. As data it lies near the sites, which the program writes too;
+ * after kymo_page it would need a page of its own.
  */
 extern struct kymo_module kymo_this_module __attribute__((visibility("hidden")));
 __asm__(".ifndef kymo_page\n"
@@ -140,7 +149,7 @@ __attribute__((weak, visibility("hidden"), destructor(110))) void kymo_this_modu
 
 #endif /* KYMO_TRACE_LIBRARY */
 
-/* A span that has begun in some sessions (one bit each). */
+/* A span that has begun in some sessions (one bit per session). */
 struct kymo_span {
 	struct kymo_site *end;
 	unsigned int sessions;
@@ -171,7 +180,7 @@ static inline void kymo_span_stop_(struct kymo_span *span)
 
 /* ---- types: bits 0-3 kind, 4-7 bytes, 8-12 flags, 13-14 base, 16-31 array length ---------- */
 
-/* Numbers of abi/control.h. */
+/* The numbers are those of abi/control.h. */
 #define KYMO_KIND_INTEGER     1u
 #define KYMO_KIND_FLOAT	      2u
 #define KYMO_KIND_BOOLEAN     3u
@@ -202,7 +211,7 @@ static inline void kymo_span_stop_(struct kymo_span *span)
 #define KYMO_IS_INTEGER(type) (((type)&15u) == KYMO_KIND_INTEGER)
 #define KYMO_IS_NUMBER(type) \
 	((((type)&15u) >= KYMO_KIND_INTEGER) && (((type)&15u) <= KYMO_KIND_BOOLEAN))
-/* An integer's type changed; 0, which is no type, for everything else. */
+/* An integer's type with other flags; 0 (no type) for anything else. */
 #define KYMO_WITH(type, flags) (KYMO_IS_INTEGER(type) ? ((type) & ~KYMO_BASE_ANY) | (flags) : 0u)
 #define KYMO_AS_ENUM(type) \
 	(KYMO_IS_INTEGER(type) ? ((type) & ~(15u | KYMO_BASE_ANY)) | KYMO_KIND_ENUM : 0u)
@@ -373,7 +382,7 @@ inline typename std::enable_if<kymo_has_c_str<T>::value, uint64_t>::type kymo_bi
 	return kymo_bits(static_cast<const volatile void *>(value.c_str()));
 }
 
-/* The values live as long as the whole expression, temporary strings among them. */
+/* The values live until the end of the whole expression, including temporary strings. */
 template <class... T> inline void kymo_send(struct kymo_site *site, unsigned int, T... values)
 {
 	const uint64_t list[] = {values...};
@@ -414,8 +423,8 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 	KYMO_FORM_(p, KYMO_MAKE_TYPE(kind, 1, 0u), kymo_page, 2, KYMO_POINTER(p), (uint64_t)(n))
 
 /*
- * Which of both. KYMO_PEEK_ in front of a form is a call with many arguments and becomes "~, FORM";
- * in front of anything else it gives something whose second item is the one put behind it.
+ * Tells a form from a plain expression. KYMO_PEEK_ before a form is a call with many arguments and
+ * becomes "~, FORM". Before anything else, the second item is the one that stands after it.
  */
 #define KYMO_PASTE_(a, b)			  KYMO_PASTE2_(a, b)
 #define KYMO_PASTE2_(a, b)			  a##b
@@ -439,7 +448,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 /* ---- every field of an event: KYMO_EACH_(M, provider, name, fields...) is M(i, field)... ------- */
 
 #define KYMO_EACH_(M, ...) KYMO_PASTE_(KYMO_EACH_, KYMO_N_(__VA_ARGS__))(M, __VA_ARGS__)
-/* How many arguments, from 1 to 12; else MANY (up to 40). */
+/* The number of arguments, from 1 to 12; else MANY (up to 40). */
 #define KYMO_N_(...)                                                                            \
 	KYMO_N2_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, \
 		 MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,  \
@@ -500,7 +509,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 #else
 #define KYMO_CHECK_FIRST_(word)
 #endif
-/* A name that is no plain word makes this a syntax error that shows it. */
+/* A name that is not a plain word becomes a syntax error that shows the name. */
 #define KYMO_CHECK_NAMES_(p, n, ...)                                        \
 	KYMO_CHECK_FIRST_(p)                                                \
 	KYMO_CHECK_FIRST_(n)                                                \
@@ -522,12 +531,12 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 
 /* ---- the site ------------------------------------------------------------------------------ */
 
-/* Of the numbers that the preprocessor has, so that most sites have a byte of their own. */
+/* The byte comes from numbers of the preprocessor, so that most sites have a byte of their own. */
 #define KYMO_BYTE_(text)                                                                \
 	((__COUNTER__ + __LINE__ * 89 + sizeof(__FILE__) * 1031 + sizeof(text) * 331) % \
 	 KYMO_PAGE_BYTES)
 
-/* The enable byte. Relaxed: whoever enables an event late is seen late. */
+/* Relaxed: a site may see a change of its enable byte with a delay. */
 #define KYMO_ON_(byte)	  __atomic_load_n(&kymo_page[byte], __ATOMIC_RELAXED)
 #define KYMO_IS_ON_(byte) __builtin_expect(KYMO_ON_(byte), 0)
 
@@ -536,7 +545,7 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 	, [t##i] "i"(KYMO_GET_(KYMO_TYPE_, x)), [l##i] KYMO_SYMBOL_(KYMO_GET_(KYMO_LABELS_, x))
 #define KYMO_ADD_COUNT_(i, x) +KYMO_GET_(KYMO_COUNT_, x)
 
-/* The numbers of abi/control.h. */
+/* The numbers are those of abi/control.h. */
 #define KYMO_SITE_PLAIN	     0
 #define KYMO_SITE_SPAN_BEGIN 1
 #define KYMO_SITE_SPAN_END   2
@@ -572,7 +581,10 @@ template <class... T> inline unsigned int kymo_send_begin(struct kymo_site *site
 #define KYMO_SEND_BEGIN_(site, ...) kymo_hit_begin(site, KYMO_VALUES_(__VA_ARGS__))
 #endif
 
-/* What stands behind an event's call keeps it from being the function's last jump: the address that it returns to is the event's place. */
+/*
+ * The asm statement keeps the event's call from becoming the function's last jump (a tail call).
+ * The library takes the return address of the call as the event's place.
+ */
 #define KYMO_STAY_() __asm__ volatile("")
 
 #define KYMO_EVENT_(level, kind, text, ...)                                                 \

@@ -6,18 +6,19 @@
  *
  *	KYMO_EVENT(shop, order_placed, id, total_cents, customer_name);
  *
- * is all there is to write: where it stands, the event shop:order_placed with three fields is
- * recorded when somebody asked for it, and costs a load, a test and a branch that is not taken when
- * nobody did. Names come from the expressions, types from the compiler. What follows the names is
- * evaluated only when the event is recorded: leave side effects out.
+ * This one line defines the event shop:order_placed with three fields, and records it while a
+ * recording enables it. When no recording enables it, the line costs a load, a test and a branch
+ * that is not taken. The names of the fields come from the expressions, and the compiler gives the
+ * types. The program evaluates the expressions only when it records the event, so they must not
+ * have side effects.
  *
  * Fields (at most 10)
  *
  *	expression		integers, bool, enumerations, floating point; char * (a string, recorded up
- *				to its NUL; of a longer one the first KYMO_STRING_MAX bytes, which
- *				end with "..." then); other pointers: the address.
+ *				to its NUL; of a longer string, the first KYMO_STRING_MAX bytes, which then
+ *				end with "..."); other pointers: the address.
  *				The name is that of the last variable or member in it: order->id is "id".
- *				C++: also what has c_str().
+ *				C++: also objects with c_str().
  *	KYMO_AS(name, field)	another name; field is an expression or one of these:
  *	KYMO_HEX(x) KYMO_OCT(x) KYMO_BIN(x)	an integer, shown in that base
  *	KYMO_NET(x) KYMO_NET_HEX(x)	an integer that is in network byte order already
@@ -28,17 +29,17 @@
  *	KYMO_SEQUENCE_HEX(p, n)
  *	KYMO_TEXT(p, n)		n bytes of UTF-8
  *	KYMO_BLOB(p, n)		n bytes of anything
- *	KYMO_FILTER_ONLY(x)	can be used in filters, and is not recorded
+ *	KYMO_FILTER_ONLY(x)	filters can use this field; the trace does not have it
  *
- * NULL is recorded as an empty string, sequence, text or blob, and as an array of zeros.
+ * The tracer records NULL as an empty string, sequence, text or blob, and as an array of zeros.
  *
- * In C, an expression with a comma needs parentheses around it only in macros' usual way:
- * f(a, b) is fine; in C++, a template's f<a, b>() is not.
+ * An expression with a comma follows the usual rule of macros: in C, f(a, b) needs no parentheses
+ * around it; in C++, a template's f<a, b>() needs them.
  *
  * Threads, signals: events may stand anywhere, in signal handlers and constructors too, in any
- * number of threads (kymo_printf() not in signal handlers: it formats with the C library). No lock
- * is taken, no memory allocated, no errno changed. Libraries and what is loaded with dlopen() have
- * events like programs do.
+ * number of threads. (kymo_printf() must not stand in signal handlers: it formats with the C
+ * library.) An event takes no lock, allocates no memory and leaves errno unchanged. Shared
+ * libraries and dlopen()ed modules may have events, too.
  */
 #ifndef KYMO_TRACE_H
 #define KYMO_TRACE_H
@@ -46,10 +47,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a string that are recorded at most, the NUL not counted. KYMO_TEXT() has no limit. */
+/* The maximum length of a recorded string in bytes, without the NUL. KYMO_TEXT() has no limit. */
 #define KYMO_STRING_MAX 1023
 
-/* Log levels, as syslog's, with steps of debugging. Without one, an event has KYMO_DEBUG_LINE. */
+/*
+ * Log levels: those of syslog, with several levels for debugging. The default is KYMO_DEBUG_LINE.
+ */
 #define KYMO_EMERGENCY	    0
 #define KYMO_ALERT	    1
 #define KYMO_CRITICAL	    2
@@ -69,8 +72,8 @@
 #include <kymo/trace-site.h>
 
 /*
- * KYMO_EVENT(provider, name, fields...): record an event. A statement.
- * Provider and name are plain words: letters, digits, '_'.
+ * KYMO_EVENT(provider, name, fields...): record an event. A statement. Provider and name are plain
+ * words: letters, digits, '_'.
  */
 #define KYMO_EVENT(...) KYMO_EVENT_(KYMO_DEBUG_LINE, PLAIN, #__VA_ARGS__, __VA_ARGS__)
 
@@ -78,30 +81,32 @@
 #define KYMO_EVENT_LEVEL(level, ...) KYMO_EVENT_(level, PLAIN, #__VA_ARGS__, __VA_ARGS__)
 
 /*
- * KYMO_SPAN(provider, name, fields...): a stretch of a thread's work, from here to the end of the
- * enclosing block: events name_begin, with the fields, and name_end. A declaration.
- * name_end is recorded when name_begin was.
+ * KYMO_SPAN(provider, name, fields...): record a span of a thread's work, from here to the end of
+ * the enclosing block: event name_begin, with the fields, and event name_end. A declaration. The
+ * program records name_end exactly when it recorded name_begin.
  */
 #define KYMO_SPAN(...) KYMO_SPAN_(KYMO_DEBUG_LINE, #__VA_ARGS__, __VA_ARGS__)
 
-/* KYMO_COUNTER(provider, name, value): a quantity that changes over time. A statement. */
+/* KYMO_COUNTER(provider, name, value): record a quantity that changes over time. A statement. */
 #define KYMO_COUNTER(...) KYMO_COUNTER_(#__VA_ARGS__, __VA_ARGS__)
 
 /*
- * kymo_printf("format", ...): the event kymo:printf with the formatted text as field msg (a
- * string as above: KYMO_STRING_MAX bytes at most). The slow way: for debugging. kymo_log(level, ...) has a log level.
+ * kymo_printf("format", ...): record event kymo:printf with the formatted text in field msg (a
+ * string of at most KYMO_STRING_MAX bytes). Formatting is slow: this is for debugging.
+ * kymo_log(level, ...) has a log level.
  */
 #define kymo_printf(...)     kymo_log(KYMO_DEBUG_LINE, __VA_ARGS__)
 #define kymo_log(level, ...) KYMO_LOG_(level, __VA_ARGS__)
 
 /*
- * kymo_enabled(provider, name): whether such an event would be recorded here and now (filters
- * and log levels not considered). For what is costly to find out and only of use in an event.
+ * kymo_enabled(provider, name): whether the program would record such an event here and now,
+ * without regard to filters and log levels. With it, a program can skip the computation of values
+ * that only the event needs.
  */
 #define kymo_enabled(provider, name) KYMO_ENABLED_(provider, name)
 
 /*
- * Names for values, outside functions:
+ * Names for values. Stands outside of functions:
  *
  *	KYMO_LABELS(order_state, KYMO_LABEL(NEW), KYMO_LABEL(PAID), KYMO_LABEL_RANGE("odd", 3, 9));
  *	KYMO_EVENT(shop, order_changed, id, KYMO_ENUM(order->state, order_state));
@@ -137,16 +142,17 @@ extern "C" {
 #endif
 
 /*
- * An application's own context: a number or text that sessions can ask for with every event, as
- * "$app.PROVIDER:NAME".
+ * Define a context field of the application: a number or text that recordings can add to every
+ * event, as "$app.PROVIDER:NAME".
  *
- * @get: called by each event of a session that asked, in the thread that hit the event; returns
- * the value (as text: a pointer to a string that stays until the thread's next call; it is cut at
- * 63 bytes). It must not record events, and must be fit for signal handlers when
- * events stand in them.
- * Returns 0, or -1 when there are too many (16) or a name has other characters than letters,
- * digits and '_'. Sessions that are joined later have the context: for those that are found when
- * the program starts, call this in a constructor of priority 101 to 109. Threads: any.
+ * @get: returns the value. For text, the value is a pointer to a string that must stay valid until
+ *	the thread's next call; the tracer cuts it at 63 bytes. Each event of a recording with this
+ *	context field calls @get, in the thread of the event. @get must not record events, and must
+ *	be safe in signal handlers when the program has events there.
+ * Returns 0, or -1 when there are more than 16 context fields, or a name has other characters than
+ * letters, digits and '_'. Recordings that the program joins after the call have the context field.
+ * For recordings that run already at the program's start, the call must stand in a constructor of
+ * priority 101 to 109. Threads: any.
  */
 enum kymo_app_type { KYMO_APP_NUMBER, KYMO_APP_TEXT };
 typedef uint64_t (*kymo_app_get)(void *data); // NOLINT: a function's type
@@ -154,7 +160,8 @@ KYMO_TRACE_API int kymo_app_context(const char *provider, const char *name, enum
 				    kymo_app_get get, void *data);
 
 /*
- * Why this program records nothing: a static text; NULL when it does, or would if asked.
+ * The reason why this program records no events: a static text. NULL when the program records, or
+ * could record.
  */
 KYMO_TRACE_API const char *kymo_trace_off(void);
 

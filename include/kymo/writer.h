@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing traces: say what events look like, then append events.
+ * Writing traces: a program defines its events, then appends events.
  *
  *	struct kymo_clock_options clock_options = kymo_clock_options_init();	ns since 1970
  *
@@ -21,16 +21,16 @@
  *	...
  *	ret = kymo_writer_close(writer, &err);
  *
- * Definitions need no checking one by one: one that fails returns NULL, NULL is a fine argument
- * for those below it, and kymo_writer_open() returns the first mistake. The same goes for the
- * values of an event: kymo_output_commit() says what is wrong, and the event is not written.
+ * The program need not check each definition. A failed definition returns NULL, the functions below
+ * accept that NULL, and kymo_writer_open() returns the first mistake. The same holds for the values
+ * of an event: kymo_output_commit() returns the first mistake and does not write the event.
  *
- * The trace is in CTF, with LTTng's packet layout and index files: what reads LTTng's traces
- * reads it. Names of fields, clocks and the environment consist of letters, digits and '_'.
+ * The trace is in CTF, with LTTng's packet layout and index files, so readers of LTTng's traces can
+ * read it. Names of fields, clocks and environment entries consist of letters, digits and '_'.
  *
- * Threads: one at a time until kymo_writer_open() has returned. Then each output is for one
- * thread at a time, different outputs may be used at the same time. kymo_writer_close() wants
- * all of them to be at rest.
+ * Threads: one thread at a time until kymo_writer_open() has returned. After that, different
+ * threads may use different outputs at the same time, one thread per output. No thread may use an
+ * output during kymo_writer_close().
  */
 #ifndef KYMO_WRITER_H
 #define KYMO_WRITER_H
@@ -43,12 +43,12 @@
 extern "C" {
 #endif
 
-/* All of these belong to their writer and live until kymo_writer_close(). */
+/* The writer owns all of these objects. They live until kymo_writer_close(). */
 struct kymo_writer;
 struct kymo_clock_def;
-struct kymo_stream_def; /* what the events of like outputs have in common */
+struct kymo_stream_def; /* the description that similar outputs share */
 struct kymo_event_def;	/* an event's type */
-struct kymo_fields;	/* a structure, or what an array consists of, being defined */
+struct kymo_fields;	/* the fields of a structure, or the element of an array */
 struct kymo_enum_def;
 struct kymo_variant_def;
 struct kymo_output; /* a data stream: one file */
@@ -56,20 +56,20 @@ struct kymo_output; /* a data stream: one file */
 /* ---- the writer -------------------------------------------------------------------------- */
 
 enum kymo_format {
-	KYMO_FORMAT_CTF_1_8, /* what every tool reads */
+	KYMO_FORMAT_CTF_1_8, /* the version that every tool can read */
 	KYMO_FORMAT_CTF_2
 };
 
 struct kymo_writer_options {
-	size_t size; /* of this struct, as the program was compiled */
+	size_t size; /* of this struct in the compiled program */
 	enum kymo_format format;
-	/* Room of a packet: 4096 to 2^30, a multiple of 8. No event may be larger. */
+	/* The size of a packet in bytes: 4096 to 2^30, a multiple of 8. No event may be larger. */
 	size_t packet_bytes;
-	const uint8_t *uuid; /* 16 bytes of the trace's own; NULL: random ones */
+	const uint8_t *uuid; /* the trace's UUID, 16 bytes; NULL: random bytes */
 	/*
-	 * All or nothing: the trace is written beside its place, under a name that begins with
-	 * '.', and kymo_writer_close() moves it there when it is whole. Otherwise it is written
-	 * where it belongs, packet by packet, and can be read even when the program dies.
+	 * True: the writer puts the trace beside its place, under a name that begins with '.', and
+	 * kymo_writer_close() moves the complete trace to its place. False: the writer puts each
+	 * packet into its place at once, so the trace is readable even when the program dies.
 	 */
 	bool atomic;
 };
@@ -87,7 +87,8 @@ static inline struct kymo_writer_options kymo_writer_options_init(void)
 }
 
 /*
- * A writer that writes nowhere yet. @options: NULL for the defaults. Nothing is kept of it.
+ * Make a writer without a trace directory. @options: NULL for the defaults. The writer copies them.
+ *
  * Returns 0 and *writer; or KYMO_E_INVALID, KYMO_E_UNSUPPORTED (options of a later version),
  * KYMO_E_MEMORY, KYMO_E_IO (no random numbers).
  */
@@ -95,31 +96,32 @@ KYMO_API int kymo_writer_new(const struct kymo_writer_options *options, struct k
 			     struct kymo_error *err);
 
 /*
- * End the definitions, create trace directory @path (its parent must exist; it must not exist
- * or be empty) and write the metadata.
+ * End the definitions, create trace directory @path and write the metadata. The parent of @path
+ * must exist; @path must not exist, or be an empty directory.
  *
- * Returns 0, or the first mistake of a definition (KYMO_E_INVALID or KYMO_E_UNSUPPORTED: @err
- * names it), KYMO_E_STATE (it is open already), or what creating files gives. After a failure a writer
- * is good for kymo_writer_close() only.
+ * Returns 0, or the first mistake of a definition (KYMO_E_INVALID or KYMO_E_UNSUPPORTED: @err names
+ * it), KYMO_E_STATE (the writer is open already), or a status of creating files. After a failure
+ * the program may only close the writer.
  */
 KYMO_API int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_error *err);
 
 /*
- * Write out what is not yet, finish the files and free the writer and all that belongs to it,
- * on failure too. NULL is fine.
+ * Write the remaining events, finish the files, and free the writer with all its objects, on
+ * failure too. NULL is allowed.
  *
- * Returns 0 or the first failure. With options.atomic a failure leaves nothing behind; it is
- * KYMO_E_INVALID when in the meantime something came to be where the trace belongs.
+ * Returns 0 or the first failure. With options.atomic, a failure leaves no files behind.
+ * KYMO_E_INVALID: with options.atomic, another process put something in the trace's place in the
+ * meantime.
  */
 KYMO_API int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err);
 
 /*
- * Give up: remove the files that were written, with the directory if nothing else is in it, and free
- * the writer and all that belongs to it. NULL is fine.
+ * Remove the files that the writer created, and the directory if it is empty then. Free the writer
+ * with all its objects. NULL is allowed.
  */
 KYMO_API void kymo_writer_abort(struct kymo_writer *writer);
 
-/* Entries of the environment, which says where a trace comes from: "hostname", "tracer_name". */
+/* Add entries to the environment, which describes the trace's origin: "hostname", "tracer_name". */
 KYMO_API void kymo_writer_env_text(struct kymo_writer *writer, const char *name, const char *text);
 KYMO_API void kymo_writer_env_number(struct kymo_writer *writer, const char *name, int64_t number);
 
@@ -130,7 +132,7 @@ struct kymo_clock_options {
 	const char *name;
 	const char *description; /* or NULL */
 	uint64_t frequency_hz;
-	/* Cycle 0 is so long after the clock's origin: seconds, and cycles on top. */
+	/* The time of cycle 0 after the clock's origin: seconds, plus cycles. */
 	int64_t offset_s;
 	int64_t offset_cycles;
 	uint64_t precision_cycles;
@@ -138,8 +140,7 @@ struct kymo_clock_options {
 	const uint8_t *uuid; /* 16 bytes, or NULL */
 };
 
-/* Time in ns since the Unix epoch: CLOCK_REALTIME. */
-/* The defaults: ns since 1970. Threads: any. */
+/* The defaults: a clock with ns since the Unix epoch, as CLOCK_REALTIME. Threads: any. */
 static inline struct kymo_clock_options kymo_clock_options_init(void)
 {
 	struct kymo_clock_options options;
@@ -161,25 +162,26 @@ KYMO_API struct kymo_event_def *kymo_stream_def_add_event(struct kymo_stream_def
 KYMO_API void kymo_event_def_set_loglevel(struct kymo_event_def *event, int64_t loglevel);
 
 /*
- * Where fields are added: an event's own; context fields of one event; context fields of all
- * events of a stream definition.
+ * The places for fields: the event's payload; context fields of one event class; context fields of
+ * all events of a stream definition.
  */
 KYMO_API struct kymo_fields *kymo_event_def_fields(struct kymo_event_def *event);
 KYMO_API struct kymo_fields *kymo_event_def_context(struct kymo_event_def *event);
 KYMO_API struct kymo_fields *kymo_stream_def_context(struct kymo_stream_def *stream);
 
 /*
- * Attributes, of CTF 2 only: @json is an object by namespace, {"example.com": {"build": 7}}. Nobody needs
- * them to read the trace; kymo_trace_attributes() and the like find them again. Given twice, the last
- * counts. An event's log level may be set so, too (log-level of "lttng.org,2009").
+ * Set attributes, which only CTF 2 has. @json is an object by namespace, {"example.com": {"build":
+ * 7}}. Readers do not need attributes to read the events; kymo_trace_attributes() and similar
+ * functions return them. A second call replaces the attributes of the first. Attributes can also
+ * set an event's log level (log-level of "lttng.org,2009").
  */
 KYMO_API void kymo_writer_set_attributes(struct kymo_writer *writer, const char *json);
 KYMO_API void kymo_clock_def_set_attributes(struct kymo_clock_def *clock, const char *json);
 KYMO_API void kymo_stream_def_set_attributes(struct kymo_stream_def *stream, const char *json);
 KYMO_API void kymo_event_def_set_attributes(struct kymo_event_def *event, const char *json);
 /*
- * The same for the type of field @name, which was added to @fields; NULL: of what they make up, a structure,
- * or of the one field of an array, option or optional field.
+ * Set attributes of the type of field @name in @fields. @name NULL: attributes of the structure
+ * that @fields make up, or of the only field of an array, option or optional field.
  */
 KYMO_API void kymo_fields_set_attributes(struct kymo_fields *fields, const char *name,
 					 const char *json);
@@ -187,33 +189,37 @@ KYMO_API void kymo_fields_set_attributes(struct kymo_fields *fields, const char 
 /* ---- definitions: fields -------------------------------------------------------------------- */
 
 /*
- * The functions of this part define one field each and return what it consists of, or nothing. A
- * mistake is one of the writer (see above): a name that is none or is taken, sizes that are not
- * possible, and what CTF 1.8 cannot say when that is the format: KYMO_E_UNSUPPORTED.
+ * Each function in this part defines one field. It returns the object that takes the field's
+ * children, or nothing. The writer reports mistakes at its opening (see above): a malformed or
+ * duplicate name, an impossible size, and a field that CTF 1.8 does not have when the format is CTF
+ * 1.8 (KYMO_E_UNSUPPORTED).
  */
 
-/* Integers of 1 to 64 bits, in the machine's byte order. Hexadecimal ones are only shown so. */
+/*
+ * Add an integer of 1 to 64 bits, in the machine's byte order. Readers show a hex integer in base
+ * 16.
+ */
 KYMO_API void kymo_fields_add_uint(struct kymo_fields *fields, const char *name, unsigned int bits);
 KYMO_API void kymo_fields_add_int(struct kymo_fields *fields, const char *name, unsigned int bits);
 KYMO_API void kymo_fields_add_hex(struct kymo_fields *fields, const char *name, unsigned int bits);
-/* Of 32 or 64 bits; in CTF 2 also of 16 or 128. */
+/* Add a floating point number of 32 or 64 bits; in CTF 2 also of 16 or 128. */
 KYMO_API void kymo_fields_add_float(struct kymo_fields *fields, const char *name,
 				    unsigned int bits);
-/* UTF-8 text of any length. */
+/* Add UTF-8 text of any length. */
 KYMO_API void kymo_fields_add_string(struct kymo_fields *fields, const char *name);
-/* UTF-8 text that always takes @size_bytes: what is longer is cut. */
+/* Add UTF-8 text that always has @size_bytes. The writer cuts longer text. */
 KYMO_API void kymo_fields_add_chars(struct kymo_fields *fields, const char *name,
 				    uint32_t size_bytes);
-/* An integer of 1 to 64 bits whose values have labels. */
+/* Add an integer of 1 to 64 bits whose values have labels. */
 KYMO_API struct kymo_enum_def *kymo_fields_add_enum(struct kymo_fields *fields, const char *name,
 						    unsigned int bits, bool is_signed);
 /*
- * Values @begin to @end, both included, are called @label. Of a bit map: the bits from @begin to @end,
- * 0 being the least significant. A label may be given several ranges, one after the other.
+ * Give the values from @begin to @end, both included, the label @label. For a bit map, the numbers
+ * are bits; 0 is the least significant bit. Several calls can give a label several ranges.
  */
 KYMO_API void kymo_enum_def_add(struct kymo_enum_def *enumeration, const char *label, int64_t begin,
 				int64_t end);
-/* The same for unsigned values beyond INT64_MAX. */
+/* The same for unsigned values above INT64_MAX. */
 KYMO_API void kymo_enum_def_add_unsigned(struct kymo_enum_def *enumeration, const char *label,
 					 uint64_t begin, uint64_t end);
 KYMO_API struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, const char *name);
@@ -227,11 +233,14 @@ struct kymo_number_options {
 	 * KYMO_FIELD_BITMAP, KYMO_FIELD_BOOL, KYMO_FIELD_VARUINT, KYMO_FIELD_VARSINT.
 	 */
 	enum kymo_field_kind kind;
-	unsigned int bits; /* not of the last two */
-	/* Where it may begin: a power of two up to 4096; 0: 8 for 8, 16, 32 ... bits, 1 for others. */
+	unsigned int bits; /* not for the last two kinds */
+	/*
+	 * The alignment in bits: a power of two up to 4096. 0: 8 for sizes of 8, 16, 32 ... bits,
+	 * else 1.
+	 */
 	unsigned int align_bits;
-	unsigned int base; /* to show it in: 2, 8, 10 or 16 */
-	/* The same for all numbers that have bits of the same byte. */
+	unsigned int base; /* in which readers show the number: 2, 8, 10 or 16 */
+	/* All numbers with bits in the same byte must have the same byte order. */
 	enum kymo_byte_order byte_order;
 };
 
@@ -250,8 +259,8 @@ static inline struct kymo_number_options kymo_number_options_init(void)
 }
 
 /*
- * A number of any kind. To what it returns labels may be added (of integers), or flags (of bit
- * maps), or nothing.
+ * Add a number of any kind. The program may add labels to the returned object (of an integer) or
+ * flags (of a bit map).
  */
 KYMO_API struct kymo_enum_def *kymo_fields_add_number(struct kymo_fields *fields, const char *name,
 						      const struct kymo_number_options *options);
@@ -259,12 +268,12 @@ KYMO_API struct kymo_enum_def *kymo_fields_add_number(struct kymo_fields *fields
 struct kymo_text_options {
 	size_t size;
 	/*
-	 * KYMO_FIELD_STRING: ends with a NUL; KYMO_FIELD_TEXT: takes size_bytes; in CTF 2 also
-	 * KYMO_FIELD_BLOB: bytes that are no text.
+	 * KYMO_FIELD_STRING: text that ends with a NUL. KYMO_FIELD_TEXT: text of size_bytes. In CTF
+	 * 2 also KYMO_FIELD_BLOB: bytes that are not text.
 	 */
 	enum kymo_field_kind kind;
 	enum kymo_encoding encoding; /* in CTF 1.8 UTF-8 or ASCII */
-	size_t size_bytes;	     /* 0: as many as each event has */
+	size_t size_bytes;	     /* 0: each event has its own size */
 	const char *media_type;	     /* of a BLOB, or NULL: "image/png" */
 };
 
@@ -281,28 +290,30 @@ static inline struct kymo_text_options kymo_text_options_init(void)
 }
 
 /*
- * Text of any kind, or bytes. Values are given in UTF-8 whatever the encoding is. With a size that
- * each event has it comes with a field "_NAME_length" before it, as a sequence does.
+ * Add text of any kind, or bytes. The program gives values in UTF-8 for every encoding. When each
+ * event has its own size, the writer adds a field "_NAME_length" before this one, as for a
+ * sequence.
  */
 KYMO_API void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
 				   const struct kymo_text_options *options);
 
 /*
- * An array of @length elements, or of as many as each event has. Add exactly one field to what
- * they return: the element; its name is ignored and may be NULL.
+ * Add an array of @length elements, or a sequence, whose length each event gives. The program must
+ * add exactly one field to the returned object: the element. The library ignores the element's
+ * name, which may be NULL.
  *
  *	kymo_fields_add_uint(kymo_fields_add_sequence(fields, "sizes"), NULL, 32);
  *
- * A sequence comes with a field "_NAME_length" before it. So it cannot be the element of an array or
- * an option itself, but a member of a structure that is.
+ * The writer adds a field "_NAME_length" before a sequence. So a sequence cannot be the direct
+ * element of an array, or an option, but it can be a member of a structure there.
  */
 KYMO_API struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
 						   uint32_t length);
 KYMO_API struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const char *name);
 
 /*
- * A field that is one of several, event by event; comes with a field "_NAME_tag" before it. Add one
- * field to each option, as to an array.
+ * Add a field that has one of several options in each event. The writer adds a field "_NAME_tag"
+ * before it. The program must add one field to each option, as to an array.
  *
  *	value = kymo_fields_add_variant(fields, "value");
  *	kymo_fields_add_int(kymo_variant_def_add(value, "number"), NULL, 64);	option 0
@@ -314,17 +325,18 @@ KYMO_API struct kymo_fields *kymo_variant_def_add(struct kymo_variant_def *varia
 						  const char *name);
 
 /*
- * A field that an event has or has not; comes with a field "_NAME_present" before it. CTF 2 only: in
- * CTF 1.8 a sequence of at most one element says the same. Add one field, as to an array.
+ * Add a field that an event has or has not. The writer adds a field "_NAME_present" before it. Only
+ * CTF 2 has such fields; in CTF 1.8 a sequence of at most one element serves the purpose. The
+ * program must add one field to the returned object, as to an array.
  */
 KYMO_API struct kymo_fields *kymo_fields_add_optional(struct kymo_fields *fields, const char *name);
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
 /*
- * Add a data stream to the open @writer: file @name below its directory.
+ * Add a data stream to the open @writer: file @name in its directory.
  *
- * @cpu: whose events these are. Where CPUs mean nothing, any number.
+ * @cpu: the CPU of the events. When CPUs have no meaning, any number.
  * Returns 0 and *output; or KYMO_E_STATE (the writer is not open), KYMO_E_INVALID, KYMO_E_IO,
  * KYMO_E_MEMORY, KYMO_E_LIMIT.
  */
@@ -333,24 +345,26 @@ KYMO_API int kymo_output_open(struct kymo_writer *writer, struct kymo_stream_def
 			      struct kymo_error *err);
 
 /*
- * Begin an event at @cycles of the clock: not before the last one of this output. One that was
- * begun and not committed is dropped.
+ * Begin an event at @cycles of the clock, which must not be before the last event of this output.
+ * The output drops an earlier event that was begun and not committed.
  */
 KYMO_API void kymo_output_begin(struct kymo_output *output, const struct kymo_event_def *event,
 				uint64_t cycles);
 
 /*
- * The value of the next field, in the order of definition: stream context, event context, the
- * event's own; members one by one, elements one by one.
+ * Give the value of the next field, in the order of definition: stream context, event context,
+ * payload; within them each member and each element.
  *
- * u64, i64: integers, enumerations, booleans, bit arrays and maps, and values that fit.
- * f64: floating point numbers, rounded to the nearest that the field knows.
- * text: strings and chars, in UTF-8; up to a NUL. Copied. What is malformed becomes U+FFFD in fields
- *	of another encoding. What a field of fixed size has no room for is cut, between characters.
- * bytes: a BLOB. Copied.
- * length: the number of elements of a sequence, whose values then follow.
- * option: which option of a variant, by its number; its value then follows.
- * present: whether an optional field is there; if so, its value follows.
+ * u64, i64: integers, enumerations, booleans, bit arrays and maps. The value must fit into the
+ * field.
+ * f64: floating point numbers, rounded to the nearest value of the field's size.
+ * text: strings and chars, in UTF-8, up to a NUL. The output copies the text. In fields of another
+ * encoding, U+FFFD replaces malformed characters. The output cuts text that is too long for a field
+ * of fixed size, between two characters.
+ * bytes: a BLOB. The output copies the bytes.
+ * length: the number of elements of a sequence. The values of the elements follow.
+ * option: the number of a variant's option. The option's value follows.
+ * present: whether the event has an optional field. If so, its value follows.
  */
 KYMO_API void kymo_output_u64(struct kymo_output *output, uint64_t value);
 KYMO_API void kymo_output_i64(struct kymo_output *output, int64_t value);
@@ -363,26 +377,31 @@ KYMO_API void kymo_output_option(struct kymo_output *output, uint32_t option);
 KYMO_API void kymo_output_present(struct kymo_output *output, bool is_present);
 
 /*
- * Append the event. Now and then this writes a packet.
+ * Append the event. This may write a packet to the file.
  *
- * Returns 0; or KYMO_E_INVALID (a value that does not belong to its field, too few or too
- * many of them, time that goes back: @err says which), KYMO_E_LIMIT (larger than a packet),
- * KYMO_E_STATE (no event was begun): the event is not there, the output is as before;
- * or KYMO_E_IO: the packet before the event could not be written. Its events are lost, and
- * this one; readers are told of the former when writing is possible again.
+ * Returns 0; or KYMO_E_INVALID (a value does not match its field, there are too few or too many
+ * values, or time goes back: @err has the details), KYMO_E_LIMIT (the event is larger than a
+ * packet) or KYMO_E_STATE (no event was begun): the output drops the event and is otherwise
+ * unchanged; or KYMO_E_IO: the output could not write the packet before this event. The events of
+ * that packet and this event are lost. When writing succeeds again, the output records the loss of
+ * the packet's events.
  */
 KYMO_API int kymo_output_commit(struct kymo_output *output, struct kymo_error *err);
 
 /*
- * @n_events could not be recorded between the last event and the next one. Readers are told
- * so, with the time. Returns 0, KYMO_E_INVALID or KYMO_E_IO.
+ * Record a loss of @n_events between the last event and the next one. Readers report the loss with
+ * its time.
+ *
+ * Returns 0, KYMO_E_INVALID or KYMO_E_IO.
  */
 KYMO_API int kymo_output_lost(struct kymo_output *output, uint64_t n_events,
 			      struct kymo_error *err);
 
 /*
- * Write the events until now as a packet, so that they can be read even when the program dies.
- * Does nothing when there are none. Returns 0, KYMO_E_INVALID or KYMO_E_IO.
+ * Write the events so far as a packet, so that readers have them even when the program dies.
+ * Without new events the call has no effect.
+ *
+ * Returns 0, KYMO_E_INVALID or KYMO_E_IO.
  */
 KYMO_API int kymo_output_close_packet(struct kymo_output *output, struct kymo_error *err);
 
