@@ -1,50 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a traced program and a recorder say to each other. They share no daemon and no socket: three
- * files of memory carry everything.
+ * The interface between traced programs and recorders. They share no daemon and no socket, only
+ * three files in memory:
  *
  *	control file	a memfd of every program that links libkymo-trace, named "kymo-control". The
- *			program describes its events there; a recorder finds it in /proc/PID/fd, and
+ *			program describes its events in it. A recorder finds it in /proc/PID/fd, and
  *			asks the program to join a session.
- *	session file	"session" in a session's directory. The recorder says there what to record.
+ *	session file	"session" in a session's directory. It has the recorder's rules.
  *	ring file	one per program and session, in the session's directory: the ring buffer
- *			(abi/ring.h). Its client's region begins with a struct ky_blob: who the program
- *			is, and what its event ids mean. It is enough to read the ring when both the
- *			program and the recorder are gone.
+ *			(abi/ring.h). Its client's region begins with a struct ky_blob, which
+ *			describes the program and the meaning of event ids. A reader needs nothing
+ *			else when both the program and the recorder have ended.
  *
- * How a program comes to a session
+ * How a program joins a session
  *
- *	A program that starts looks into the runtime directories (KY_RUNTIME_*), reads each session's
- *	file, and joins before main() runs, if any of its events is wanted.
+ *	A program looks into the runtime directories (KY_RUNTIME_*) at its start, reads each session's
+ *	file, and joins before main() runs if a rule of the session selects any of its events.
  *
- *	A program that runs already is asked. The recorder maps its control file, takes a slot
+ *	The recorder asks a running program to join. It maps the program's control file, takes a slot
  *	(struct ky_control_slot), writes the session's directory into it, and sets the slot's bit in
- *	the enable bytes of the events it wants. The program's next hit of such an event enters the
- *	library, sees a slot whose cookie it does not know, reads the session file, and joins. The
- *	program decides for itself which of its events are wanted and corrects the enable bytes, so a
- *	recorder may set too many of them. Best set the bits before the cookie of a slot that was empty
- *	(its owner's pid protects them), and after the cookie of one that is in use: then none is
- *	set when the program has corrected them. One that is costs a call at each hit until then.
+ *	the enable bytes of the selected events. The program's next hit of such an event enters the
+ *	library, which finds a slot with an unknown cookie, reads the session file, and joins. The
+ *	program itself decides which of its events are selected, and corrects the enable bytes. So a
+ *	recorder may set too many bits. It should set them before the cookie in a slot that was empty
+ *	(its owner's pid protects them), and after the cookie in a slot that is in use: then no wrong
+ *	bit is left after the program's correction. A wrong bit costs a call at each hit until then.
  *
- *	The end of a session is said by storing 0 into the slots' cookies (and by removing the
- *	session's directory, first of all). The enable bytes stay: the next hit of each program
- *	clears them, and lets its ring file go. A record that is being written meanwhile is still
- *	written: read a ring a last time after that.
+ *	To end a session, the recorder removes the session's directory, and then stores 0 into the
+ *	slots' cookies. The enable bytes stay: the next hit of each program clears them and closes
+ *	its ring file. A program may finish a record that it is writing at that time, so the recorder
+ *	reads each ring a last time after that.
  *
- *	A session changes (more events, other filters) by a new session file with a new cookie and
- *	the old uuid: programs see the new cookie in their slot, and keep their ring and ids.
+ *	To change a session (more events, other filters), the recorder writes a new session file with
+ *	a new cookie and the old uuid. Programs see the new cookie in their slot, and keep their ring
+ *	and ids.
  *
- * Who may believe whom. A program trusts who can write to its control file and to the runtime
- * directories: its own user, and root. A recorder (often root) trusts nothing that a program
- * wrote: neither the control file nor a ring file nor the names of files. "Check:" below is what
- * it has to check. Both sides map with fixed sizes, never with sizes found in the file, and the
- * recorder first asks fstat() for the size and fcntl(F_GET_SEALS) for F_SEAL_SHRINK (control
- * file: memory that cannot shrink cannot raise SIGBUS), or reads with pread() (ring file's blob).
- * Copy a record before checking it: the program may change it in between.
+ * Trust. A program trusts the users who can write to its control file and to the runtime
+ * directories: its own user, and root. A recorder (often root) trusts nothing that a program wrote:
+ * neither the control file nor a ring file nor the names of files. "Check:" below lists the checks
+ * of a recorder. Both sides map with fixed sizes, never with sizes from the file. The recorder
+ * first checks the size with fstat(), and F_SEAL_SHRINK with fcntl(F_GET_SEALS) (for the control
+ * file: memory that cannot shrink cannot raise SIGBUS), or reads with pread() (the ring file's
+ * blob). It must copy a record before it checks the record, because the program may change the
+ * record in between.
  *
- * All integers are in native byte order. Offsets count from the start of the struct that has
- * them, unless said otherwise. Texts are UTF-8 and end with NUL. Reserved fields are 0.
- * A reader refuses another KY_CONTROL_VERSION. When to raise it: docs/design/tracer.md, "Versions".
+ * All integers are in native byte order. Offsets count from the start of the struct that has them,
+ * unless noted otherwise. Texts are UTF-8 and end with NUL. Reserved fields are 0. A reader refuses
+ * another KY_CONTROL_VERSION. docs/design/tracer.md ("Versions") says when to raise it.
  */
 #ifndef KY_ABI_CONTROL_H
 #define KY_ABI_CONTROL_H
@@ -57,21 +59,23 @@
 
 /*
  * The memfd: /proc/PID/fd/N is a link to "/memfd:kymo-control (deleted)". A program that closed all
- * files has it mapped still: the same name in /proc/PID/maps; root can open /proc/PID/map_files/...
- * A process may have several: each library that is linked statically with libkymo-trace has one.
+ * descriptors still has it mapped, under the same name in /proc/PID/maps; root can open
+ * /proc/PID/map_files/... A process may have several: each library that is linked statically with
+ * libkymo-trace has one.
  */
 #define KY_CONTROL_MEMFD "kymo-control"
 
 /*
- * The runtime directories of user UID, in the order in which programs look. Each contains one
- * directory per session, whose name is the recorder's choice (no leading '.', at most
- * KY_SESSION_NAME_MAX bytes). Programs look at a directory only when it, and the session's
- * directory in it, belong to the program's effective user or root and nobody else may write to
- * them. So a root recorder makes /run/kymo (root, 0755), /run/kymo/u1000 (root or 1000, 0755 or
- * 0700) and in it the session's directory, which must belong to user 1000 (0700): programs
- * create files in it. Instead of a session's directory there may be a link to one that is elsewhere (an
- * absolute path): programs read the link, and look at that directory in the same way; they do not
- * follow further links at its end. All on the way there should be writable for the user and root only.
+ * The runtime directories of user UID, in the order in which programs search them. Each contains
+ * one directory per session. The recorder chooses its name (no leading '.', at most
+ * KY_SESSION_NAME_MAX bytes). Programs use a directory only when it, and the session's directory in
+ * it, belong to the program's effective user or root, and no other user may write to them. So a
+ * root recorder makes /run/kymo (root, 0755), /run/kymo/u1000 (root or 1000, 0755 or 0700), and in
+ * it the session's directory, which must belong to user 1000 (0700), because programs create files
+ * in it. A link may take the place of a session's directory, with the absolute path of a directory
+ * elsewhere. Programs read the link and check that directory in the same way; they do not follow
+ * further links at its end. Only the user and root should have write permission for all directories
+ * on that path.
  */
 #define KY_RUNTIME_ROOT	    "/run/kymo/u%u"
 #define KY_RUNTIME_USER	    "/run/user/%u/kymo"
@@ -79,23 +83,25 @@
 #define KY_SESSION_NAME_MAX 63
 #define KY_SESSION_PATH_MAX 255 /* of the session's directory, without the NUL */
 
-/* In a session's directory. The recorder writes another name and renames it. */
+/* In a session's directory. The recorder writes a file of another name and renames it. */
 #define KY_SESSION_FILE "session"
 
 /*
- * Ring files are "<pid>-<start>-<procname>.ring": the pid as the program sees it, its start_ns in
- * hexadecimal, its name with everything but letters, digits, '_', '-' and '.' replaced by '_'.
- * A program makes it as the same name with KY_RING_UNFINISHED in front, and renames it when head
- * and blob are valid: watch for IN_MOVED_TO. Unfinished files are garbage when the session ends.
- * Check: a regular file; opened with O_NOFOLLOW | O_NONBLOCK; everything else in this header.
+ * Ring files have names "<pid>-<start>-<procname>.ring": the pid in the program's pid namespace,
+ * its start_ns in hexadecimal, and its name, in which '_' replaces every character except letters,
+ * digits, '_', '-' and '.'. A program creates the file as the same name after KY_RING_UNFINISHED,
+ * and renames it when head and blob are valid; recorders watch for IN_MOVED_TO. Unfinished files
+ * are garbage at the session's end. Check: a regular file; opened with O_NOFOLLOW | O_NONBLOCK;
+ * everything else in this header.
  */
 #define KY_RING_SUFFIX ".ring"
 /*
- * A program that cannot make its ring file leaves a note for when it has ended: an empty file called
- * "<pid>-<start>-<procname>.off-<reason>-<errno>", numbers in decimal (enum ky_off; 0: no errno). So does one in
- * whose wanted events there is nothing that their filter is about (KY_OFF_FIELD): a recorder may know of a name
- * that is nearly the same. That note is not empty: it has struct ky_event_records of such events, not all of them
- * if there are many. Check: as of a ring's; at most KY_NOTE_BYTES_MAX are of interest.
+ * A program that cannot make its ring file leaves a note, which outlives the program: an empty file
+ * "<pid>-<start>-<procname>.off-<reason>-<errno>", with decimal numbers (enum ky_off; 0: no errno).
+ * A program also leaves a note when its selected events lack all fields of their filter
+ * (KY_OFF_FIELD), since a recorder may know a similar field name. That note has the struct
+ * ky_event_records of such events, or of some of them if there are many. Check: as for a ring file;
+ * a recorder reads at most KY_NOTE_BYTES_MAX.
  */
 #define KY_NOTE_BYTES_MAX  65536
 #define KY_NOTE_SUFFIX	   ".off-"
@@ -103,29 +109,28 @@
 
 /* ---- limits ---------------------------------------------------------------------------- */
 
-#define KY_CONTROL_SLOTS      8	   /* sessions that a program takes part in at a time */
+#define KY_CONTROL_SLOTS      8	   /* sessions that a program can join at the same time */
 #define KY_CONTROL_PAGES      256  /* executables and libraries with events, per program */
 #define KY_ENABLE_BYTES	      4096 /* enable bytes of one of them */
 #define KY_EVENT_FIELDS_MAX   10
 #define KY_CONTEXT_FIELDS_MAX 64
 #define KY_ENUM_LABELS_MAX    1024  /* of one field */
 #define KY_NAME_MAX	      127   /* bytes of a provider's, event's, field's, label's name */
-#define KY_RECORD_BYTES_MAX   65536 /* of a struct ky_event_record with all it contains */
-#define KY_EVENTS_MAX	      65536 /* of a program: numbers and ids are below */
+#define KY_RECORD_BYTES_MAX   65536 /* of a struct ky_event_record with its texts and tables */
+#define KY_EVENTS_MAX	      65536 /* of a program; numbers and ids are lower */
 
 /* ---- the control file ------------------------------------------------------------------- */
 
 /*
  *	0			struct ky_control
  *	KY_CONTROL_ENABLE	KY_CONTROL_PAGES pages of enable bytes
- *	KY_CONTROL_TABLE	the event table: struct ky_event_record, one behind the other
+ *	KY_CONTROL_TABLE	the event table: struct ky_event_record, one after another
  *
- * The file has KY_CONTROL_BYTES; what is not used is a hole. It is sealed against shrinking and
- * growing. A forked child shares its parent's control file: the same inode in the fds
- * of both. The recorder treats it as one program (it gets one slot), and each process that hits an
- * event joins on its own, with a ring file of its own, except that a child goes on in the ring
- * files that its parent had when it forked. When a child loads a library, it makes itself a
- * control file first.
+ * The file has KY_CONTROL_BYTES; unused parts are holes. Seals prevent shrinking and growing. A
+ * forked child shares its parent's control file: both processes have a descriptor of the same
+ * inode. The recorder treats the file as one program (with one slot). Each process joins at its
+ * first hit and gets a ring file of its own, but a child continues to use the ring files that its
+ * parent had at the fork. A child that loads a library first makes its own control file.
  */
 #define KY_CONTROL_ENABLE      4096u
 #define KY_CONTROL_TABLE       (KY_CONTROL_ENABLE + KY_CONTROL_PAGES * KY_ENABLE_BYTES)
@@ -134,76 +139,87 @@
 
 #define KY_CONTROL_MAGIC 0x4c5254434f4d594bull /* "KYMOCTRL" */
 
-/* Why a program records nothing (ky_control.off), or not in a session (ky_control_slot.reason). */
+/*
+ * The reason why a program records nothing (ky_control.off), or nothing in a session
+ * (ky_control_slot.reason).
+ */
 enum ky_off {
 	KY_OFF_NOT = 0,
 	KY_OFF_VERSION, /* the session file's version is not the library's */
-	KY_OFF_DIRECTORY, /* the session's directory cannot be opened (container?); os_error says why */
-	KY_OFF_OWNER,	/* it does not belong to the program's user or root, or others may write */
+	KY_OFF_DIRECTORY, /* the session's directory cannot be opened (container?); os_error has the cause */
+	KY_OFF_OWNER,	/* the directory belongs to another user, or other users may write to it */
 	KY_OFF_SESSION, /* no session file, or it is malformed */
-	KY_OFF_NO_RECORDER, /* nobody holds the session file's lock: its recorder is dead */
-	KY_OFF_NO_EVENT,    /* the program has no event that is wanted (yet) */
+	KY_OFF_NO_RECORDER, /* no process holds the session file's lock: the recorder is dead */
+	KY_OFF_NO_EVENT,    /* no rule selects an event of the program (yet) */
 	KY_OFF_FILE_SIZE,   /* RLIMIT_FSIZE is below the ring file's size */
 	KY_OFF_SPACE,	    /* no space in the session's file system */
-	KY_OFF_CREATE,	    /* the ring file cannot be created; os_error says why */
+	KY_OFF_CREATE,	    /* the ring file cannot be created; os_error has the cause */
 	KY_OFF_MEMORY,	    /* no memory, or mmap() failed */
 	KY_OFF_SLOTS,	    /* all slots are taken */
-	KY_OFF_TABLE,	    /* the event table is full: later events are not there */
-	KY_OFF_FILTER,	    /* a filter uses something that this library does not know */
-	KY_OFF_CONTEXT,	    /* a context cannot be had here (the others are recorded) */
-	KY_OFF_OFTEN,	    /* it was asked to join, or to change its rules, too often */
-	KY_OFF_FIELD,	    /* its wanted events lack what the filter is about */
+	KY_OFF_TABLE,	    /* the event table is full: later events are missing */
+	KY_OFF_FILTER,	    /* a filter uses a feature that this library does not know */
+	KY_OFF_CONTEXT,	    /* a context field is not available here (the others are recorded) */
+	KY_OFF_OFTEN,	    /* the recorder sent too many requests to join or to change rules */
+	KY_OFF_FIELD,	    /* the selected events lack all fields of the filter */
 };
 
 /*
- * The program is in a sandbox (seccomp), where a system call may be its end: it leaves the session
- * without any, and keeps the ring's memory.
+ * The program is in a sandbox (seccomp), in which a system call may kill it: it leaves the session
+ * without system calls, and keeps the ring's memory.
  */
 #define KY_SLOT_NO_CALLS 1u
 
 /*
- * One session. Who wants to fill a slot takes it by an atomic exchange of `owner` from 0 to its
- * pid (a slot whose owner is dead and whose cookie is 0 may be taken over), writes directory, then
- * stores cookie (release). Recorder: look for the session's cookie in all slots first; a program
- * that found the session by itself has filled one. The same cookie in two slots does no harm: the
- * program empties the later one.
+ * One session. A process that fills a slot first takes it with an atomic exchange of `owner` from 0
+ * to its pid (a slot with a dead owner and cookie 0 may be taken over), writes the directory, then
+ * stores the cookie (release). A recorder must first search all slots for the session's cookie,
+ * because a program that found the session by itself has filled one. The same cookie in two slots
+ * does no harm: the program empties the later one.
  */
 struct ky_control_slot {
 	uint32_t owner;
-	uint32_t flags;	 /* KY_SLOT_*; the recorder's, stored before cookie */
-	uint64_t cookie; /* the session file's; 0: no session (any more) */
-	/* Written by the program: what became of it. */
-	uint64_t joined;  /* the cookie that the program knows; when it is `cookie`, these count: */
-	uint32_t reason;  /* enum ky_off; KY_OFF_NOT: it records */
-	int32_t os_error; /* errno, where the reason has one */
-	uint32_t n_events;   /* wanted ones */
-	uint32_t joined_pid; /* who wrote this; after fork() there may be several */
+	uint32_t flags;	 /* KY_SLOT_*; the recorder stores it before cookie */
+	uint64_t cookie; /* that of the session file; 0: no session (any more) */
+	uint64_t
+		/*
+		 * The program writes the result here. @joined is the last cookie that the program
+		 * has read; the members after it are valid when it equals @cookie.
+		 */
+		joined;
+	uint32_t reason;     /* enum ky_off; KY_OFF_NOT: the program records */
+	int32_t os_error;    /* errno, when the reason has one */
+	uint32_t n_events;   /* number of selected events */
+	uint32_t joined_pid; /* process that wrote this; after fork() there may be several */
 	char directory[KY_SESSION_PATH_MAX + 1]; /* absolute, NUL-terminated */
 };
 
-/* The program writes everything but the slots. */
+/* The program writes everything except the slots. */
 struct ky_control {
-	uint64_t magic; /* stored last (release), when the rest is valid */
+	uint64_t magic; /* stored last (release): the rest is then valid */
 	uint32_t version;
-	uint32_t off; /* enum ky_off: why the library is off altogether */
-	uint32_t pid; /* as the program sees it: in its pid namespace */
-	uint32_t uid; /* effective, when it started */
-	/* CLOCK_MONOTONIC when the library started: with pid it names a program for ever. */
+	uint32_t off; /* enum ky_off: why the library is off */
+	uint32_t pid; /* in the program's pid namespace */
+	uint32_t uid; /* the effective user at the program's start */
+	/*
+	 * CLOCK_MONOTONIC at the library's start. Together with pid it identifies a program for
+	 * ever.
+	 */
 	uint64_t start_ns;
 	char procname[16]; /* NUL-terminated */
-	uint32_t n_pages;  /* enable pages ever handed out (release). Check: <= KY_CONTROL_PAGES */
-	uint32_t n_events; /* records in the table, those of unloaded libraries included */
-	/* Bytes of the table that are valid (release). Check: <= KY_CONTROL_TABLE_BYTES. */
+	uint32_t n_pages;  /* number of enable pages so far (release). Check: <= KY_CONTROL_PAGES */
+	uint32_t n_events; /* records in the table, including those of unloaded libraries */
+	/* Valid bytes of the table (release). Check: <= KY_CONTROL_TABLE_BYTES. */
 	uint64_t table_bytes;
-	/* Counts changes of what is in the table: records appended, libraries unloaded. */
+	/* Counts changes of the table: appended records, unloaded libraries. */
 	uint32_t table_changes;
 	uint32_t reserved[7];
 	struct ky_control_slot slots[KY_CONTROL_SLOTS];
 };
 
 /*
- * Enable byte `byte` of page `page`: bit s is set when slot s wants the event that has this byte.
- * Several events may share one byte. Change bits with atomic operations (or, and) only: both sides do.
+ * Enable byte `byte` of page `page`. Bit s is set when slot s selects the event of this byte.
+ * Several events may share one byte. Both sides must change bits with atomic operations (or, and)
+ * only.
  */
 #define KY_ENABLE_OFFSET(page, byte) \
 	(KY_CONTROL_ENABLE + (uint64_t)(page)*KY_ENABLE_BYTES + (uint64_t)(byte))
@@ -212,47 +228,49 @@ struct ky_control {
 
 enum ky_event_kind {
 	KY_EVENT_PLAIN = 0,
-	KY_EVENT_SPAN_BEGIN, /* "NAME_begin" and "NAME_end" enclose what one thread does */
+	KY_EVENT_SPAN_BEGIN, /* "NAME_begin" and "NAME_end" enclose a span of a thread's work */
 	KY_EVENT_SPAN_END,
 	KY_EVENT_COUNTER, /* its only field is a quantity's new value */
-	KY_EVENT_TEXT,	  /* kymo_printf(): its last field is what people should see */
-	KY_EVENT_CONTEXT, /* no event: the context fields that each event of a ring has */
+	KY_EVENT_TEXT,	  /* kymo_printf(): its last field is the text for people */
+	KY_EVENT_CONTEXT, /* not an event: the context fields of each event of a ring */
 	/*
-	 * No event: a place that asks whether an event of this name is wanted, so it has an
-	 * enable byte. In the control file only; no fields; its log level does not count.
+	 * Not an event: a place in the program that checks whether an event of this name is
+	 * enabled, so it has an enable byte. Only in the control file; it has no fields, and its
+	 * log level does not matter.
 	 */
 	KY_EVENT_QUERY,
 };
 
 enum ky_event_field_kind {
 	KY_KIND_INTEGER = 1,
-	KY_KIND_FLOAT,	  /* element_bytes 4 or 8 */
-	KY_KIND_BOOLEAN,  /* an unsigned integer of 1 byte, 0 or 1 */
-	KY_KIND_STRING,	  /* bytes up to a NUL */
-	KY_KIND_ENUM,	  /* an integer with labels */
-	KY_KIND_ARRAY,	  /* `length` integers or floats */
-	KY_KIND_SEQUENCE, /* u32 count, then as many integers or floats */
-	KY_KIND_TEXT,	  /* u32 bytes, then as many bytes of UTF-8 */
-	KY_KIND_TEXT_ARRAY, /* `length` bytes of UTF-8, what follows a NUL does not count (procname) */
-	KY_KIND_BLOB,	    /* u32 bytes, then as many bytes of anything */
+	KY_KIND_FLOAT,	    /* element_bytes 4 or 8 */
+	KY_KIND_BOOLEAN,    /* an unsigned integer of 1 byte, 0 or 1 */
+	KY_KIND_STRING,	    /* bytes up to a NUL */
+	KY_KIND_ENUM,	    /* an integer with labels */
+	KY_KIND_ARRAY,	    /* `length` integers or floats */
+	KY_KIND_SEQUENCE,   /* u32 count, then that many integers or floats */
+	KY_KIND_TEXT,	    /* u32 bytes, then that many bytes of UTF-8 */
+	KY_KIND_TEXT_ARRAY, /* `length` bytes of UTF-8; bytes after a NUL do not count (procname) */
+	KY_KIND_BLOB,	    /* u32 bytes, then that many bytes of any kind */
 };
 /*
- * Where a u32 count stands before the elements, the metadata calls it as LTTng does:
- * "_NAME_length". Nothing is aligned, neither fields nor elements.
+ * The metadata gives a u32 count before elements the same name as LTTng does: "_NAME_length".
+ * Neither fields nor elements are aligned.
  */
 
 #define KY_FIELD_SIGNED		1u
-#define KY_FIELD_BIG_ENDIAN	2u /* whatever the machine's order: network byte order */
+#define KY_FIELD_BIG_ENDIAN	2u /* network byte order, on all machines */
 #define KY_FIELD_LITTLE_ENDIAN	4u
-#define KY_FIELD_FLOAT_ELEMENTS 8u  /* of an array or sequence */
-#define KY_FIELD_FILTER_ONLY	16u /* not recorded; for filters. Leave it out of the metadata. */
+#define KY_FIELD_FLOAT_ELEMENTS 8u /* of an array or sequence */
+#define KY_FIELD_FILTER_ONLY \
+	16u /* not recorded; for filters. The metadata does not have the field. */
 
 struct ky_field_record {
 	uint32_t name; /* offset in the ky_event_record. Check: a text within it, KY_NAME_MAX */
 	uint8_t kind;  /* enum ky_event_field_kind */
 	uint8_t element_bytes; /* of a number or an element: 1, 2, 4, 8; texts and blobs: 1 */
 	uint8_t flags;	       /* KY_FIELD_* */
-	uint8_t base;	       /* 2, 8, 10, 16: how to show integers */
+	uint8_t base;	       /* 2, 8, 10, 16: the base in which readers show integers */
 	uint32_t length;       /* ARRAY, TEXT_ARRAY: elements. Check: <= 65536 */
 	uint32_t labels;       /* ENUM: offset of struct ky_label_record[n_labels], multiple of 8 */
 	uint32_t n_labels;     /* Check: <= KY_ENUM_LABELS_MAX, and within the record */
@@ -265,27 +283,27 @@ struct ky_label_record {
 	uint32_t reserved;
 };
 
-/* The record's library was unloaded: nothing more of it comes. In the control file only. */
+/* The record's library was unloaded: the event will not occur again. Only in the control file. */
 #define KY_EVENT_GONE 1u
 
 /*
- * One event: in the control file's table, and in a ring file's blob. All it refers to is within its
+ * One event: in the control file's table, and in a ring file's blob. All its offsets lie within its
  * `bytes`. Check: bytes is a multiple of 8, sizeof(struct ky_event_record) <= bytes <=
- * KY_RECORD_BYTES_MAX, and not more than is left of what is valid; names are not empty and have
- * only letters, digits and '_', fields' and context fields' also ':' (perf counters,
- * applications' contexts), labels anything that is UTF-8; no two fields have one name; the labels of all fields,
- * with their names, have bytes of their own: together not more than the record's.
- * The same provider:name may stand there several times (it is hit in several places); in a ring
- * they share one id when their fields are alike, and have different ids otherwise.
+ * KY_RECORD_BYTES_MAX, and bytes does not exceed the rest of the valid part; names are not empty
+ * and have only letters, digits and '_', names of fields and context fields also ':' (perf
+ * counters, applications' contexts), labels any UTF-8; field names are unique; the labels of all
+ * fields, with their names, do not overlap: together they have at most the record's bytes. The same
+ * provider:name may have several records (one per place in the code). In a ring, they share one id
+ * when their fields are alike, and have different ids otherwise.
  */
 struct ky_event_record {
 	uint32_t bytes;
-	uint32_t number;   /* counts the table's records from 0; in a blob: the event's id */
+	uint32_t number;   /* index of the record in the table, from 0; in a blob: the event's id */
 	uint32_t provider; /* offset of the text "shop" */
-	uint32_t name;	   /* "order_placed": the event is called "shop:order_placed" */
-	uint32_t file;	   /* of the source; may be "" */
+	uint32_t name;	   /* "order_placed": the event's full name is "shop:order_placed" */
+	uint32_t file;	   /* name of the source file; may be "" */
 	uint32_t line;
-	uint16_t page;	      /* where its enable byte is. Check: below n_pages */
+	uint16_t page;	      /* page of the enable byte. Check: below n_pages */
 	uint16_t enable_byte; /* Check: below KY_ENABLE_BYTES */
 	uint8_t log_level;    /* 0 EMERG .. 6 INFO, 7 DEBUG_SYSTEM .. 13 DEBUG_LINE, 14 DEBUG */
 	uint8_t kind;	      /* enum ky_event_kind */
@@ -298,11 +316,12 @@ struct ky_event_record {
 
 #define KY_BLOB_MAGIC  0x424f4c424f4d594bull /* "KYMOBLOB" */
 #define KY_BLOB_BYTES  (1u << 20)	     /* of the client's region; mostly a hole */
-#define KY_NOTES_BYTES (256u << 10) /* behind that: notes; the end of the client's region */
+#define KY_NOTES_BYTES (256u << 10)	     /* after that: notes; the end of the client's region */
 
 /*
- * What a program notes of its executable and libraries, for readers that look addresses up: when it joins, before its
- * first event; and when libraries come and go that have events. The recorder looks itself, too, but may be too late.
+ * Notes of a program about its executable and libraries, for readers that look addresses up. The
+ * program writes one when it joins, before its first event, and when a library with events is
+ * loaded or unloaded. The recorder looks at the maps, too, but may be too late.
  */
 enum ky_note_kind {
 	KY_NOTE_MAPS = 1, /* the text of /proc/self/maps */
@@ -310,13 +329,13 @@ enum ky_note_kind {
 };
 
 struct ky_note {
-	uint64_t cycles; /* when, by the ring's clock */
+	uint64_t cycles; /* the time, in cycles of the ring's clock */
 	uint32_t kind;	 /* enum ky_note_kind */
 	uint32_t
-		bytes; /* that follow, and zeros up to a multiple of 8. Check: within notes_bytes */
+		bytes; /* bytes that follow, and zeros up to a multiple of 8. Check: within notes_bytes */
 };
 
-/* The clock of a recording, as os/clock.h has it. Written by the recorder, handed on by programs. */
+/* The clock of a recording, see os/clock.h. The recorder writes it, programs pass it on. */
 struct ky_clock_record {
 	uint32_t kind; /* 1: TSC, read by the instruction; 2: CLOCK_MONOTONIC in ns */
 	uint32_t reserved;
@@ -324,15 +343,16 @@ struct ky_clock_record {
 	int64_t offset_s;
 	int64_t offset_cycles;
 	uint64_t precision_ns;
-	uint8_t uuid[16]; /* the recorder's boot id; zeros: it did not know */
+	uint8_t uuid[16]; /* the recorder's boot ID; zeros: unknown */
 };
 #define KY_CLOCK_RECORD_TSC	  1u
 #define KY_CLOCK_RECORD_MONOTONIC 2u
 
 /*
- * Records follow the struct: the first is of kind KY_EVENT_CONTEXT (it has no fields when no
- * context was asked for), then one per id, in the order in which events were enabled. An id's
- * record is there before the first event with that id is: read `bytes` again after reading packets.
+ * Records follow the struct. The first has kind KY_EVENT_CONTEXT (without fields when the recording
+ * has no context fields). The others describe ids, one record per id, in the order in which the
+ * program enabled the events. A program writes an id's record before the first event with that id,
+ * so a reader must read `bytes` again after it has read packets.
  *
  * Packets: abi/packet.h's prolog with this trace_uuid, stream class 0, stream_id = cpu_id; then
  * events: LTTng's compact header (KY_HEADER_*), the context fields, the event's fields.
@@ -341,23 +361,26 @@ struct ky_blob {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t head_bytes; /* sizeof(struct ky_blob) */
-	/* All that is valid, the head included (release). Check: <= KY_BLOB_BYTES. */
+	/* All valid bytes, the head included (release). Check: <= KY_BLOB_BYTES. */
 	uint64_t bytes;
-	uint8_t session_uuid[16]; /* the session file's */
-	uint8_t trace_uuid[16];	  /* of this program's trace: packets bear it */
+	uint8_t session_uuid[16]; /* that of the session file */
+	uint8_t trace_uuid[16];	  /* of this program's trace; in the header of its packets */
 	struct ky_clock_record clock;
-	uint32_t pid;		   /* as the program sees it */
-	uint32_t uid;		   /* effective, when it joined */
-	uint64_t start_ns;	   /* as in the control file */
-	int64_t start_realtime_ns; /* Unix time at start_ns: for the trace's name */
+	uint32_t pid;		   /* in the program's pid namespace */
+	uint32_t uid;		   /* the effective user at the time of joining */
+	uint64_t start_ns;	   /* the same as in the control file */
+	int64_t start_realtime_ns; /* Unix time at start_ns; for the trace's name */
 	char procname[16];
 	char hostname[64]; /* NUL-terminated */
-	char exe[256];	   /* path of the executable, cut; "" when not known */
-	/* Events lost outside the ring: hits while another hit was joining, ... */
+	char exe[256];	   /* path of the executable, cut; "" when unknown */
+	/* Losses outside of the ring: hits while another hit was joining, ... */
 	uint64_t lost_joining;
-	uint64_t lost_no_id; /* wanted events that got no id: the blob is full */
+	uint64_t lost_no_id; /* selected events without an id: the blob is full */
 	uint64_t lost_large; /* records larger than a sub-buffer */
-	/* How many bytes of notes there are (release), at KY_BLOB_BYTES of the client's region. Check: <= KY_NOTES_BYTES. */
+	/*
+	 * The number of bytes of notes (release), which begin at KY_BLOB_BYTES of the client's
+	 * region. Check: <= KY_NOTES_BYTES.
+	 */
 	uint32_t notes_bytes;
 	uint32_t reserved_32;
 	uint64_t cut_texts; /* strings that were longer than KYMO_STRING_MAX */
@@ -365,7 +388,8 @@ struct ky_blob {
 };
 
 /*
- * LTTng's compact header. Ids up to 30 whose event comes less than 2^27 cycles after the one before:
+ * LTTng's compact header. Events with an id up to 30 that come less than 2^27 cycles after the
+ * event before:
  *	u32	id | low 27 bits of the time << 5
  * All others:
  *	u8	31
@@ -385,11 +409,11 @@ struct ky_blob {
 #define KY_SESSION_BYTES_MAX (1u << 20)
 
 /*
- * Contexts in the order in which their fields are recorded. Name and type of the field:
- * vpid, vtid i32; procname TEXT_ARRAY[17]; ip, pthread_id u64 in base 16; cpu_id i32;
- * vuid, veuid, vsuid, vgid, vegid, vsgid u32; *_ns u32 (inode numbers of namespaces); perf counters
- * u64 "perf_thread_NAME"; callstack_user SEQUENCE of u64 in base 16; applications' "app_PROVIDER_NAME".
- * The blob's CONTEXT record has what a program really records.
+ * Contexts, in the order of their fields in the ring. Name and type of the field: vpid, vtid i32;
+ * procname TEXT_ARRAY[17]; ip, pthread_id u64 in base 16; cpu_id i32; vuid, veuid, vsuid, vgid,
+ * vegid, vsgid u32; *_ns u32 (inode numbers of namespaces); perf counters u64 "perf_thread_NAME";
+ * callstack_user SEQUENCE of u64 in base 16; applications' "app_PROVIDER_NAME". The blob's CONTEXT
+ * record has the fields that a program really records.
  */
 enum ky_context_kind {
 	KY_CONTEXT_VPID = 1,
@@ -413,7 +437,7 @@ enum ky_context_kind {
 	KY_CONTEXT_USER_NS,
 	KY_CONTEXT_UTS_NS,
 	KY_CONTEXT_CALLSTACK_USER,
-	/* config_type, config: as in struct perf_event_attr; per thread. */
+	/* config_type, config: see struct perf_event_attr; per thread. */
 	KY_CONTEXT_PERF,
 	KY_CONTEXT_APP, /* name is "PROVIDER:NAME" */
 };
@@ -427,28 +451,30 @@ struct ky_session_context {
 };
 
 /*
- * Which events are wanted. A rule takes those whose "provider:name" matches `pattern` ('*' any
- * run of bytes, '\' takes away the next one's meaning) and none of the exclusions, and whose
- * log level is in the range. An event is recorded when it is taken by any rule, and that rule's
- * filter (if it has one) is true.
+ * A rule, which selects events. It selects events whose "provider:name" matches `pattern` ('*' any
+ * run of bytes, '\' removes the special meaning of the next character) and none of the exclusions,
+ * and whose log level is in the range. A program records an event when a rule selects it and that
+ * rule's filter (if any) is true.
  */
 struct ky_session_rule {
 	uint32_t pattern;    /* offset of a text */
 	uint32_t exclusions; /* offset of n_exclusions uint32_t offsets of texts: patterns */
 	uint32_t n_exclusions;
-	uint8_t log_level_min, log_level_max; /* inclusive, 0 .. 14; 0 and 14 take all */
+	uint8_t log_level_min,
+		log_level_max; /* both included, 0 .. 14; 0 and 14 select all levels */
 	uint16_t reserved;
 	uint32_t code;	 /* filter: offset of n_code struct ky_filter_op */
 	uint32_t n_code; /* 0: no filter; at most KY_FILTER_OPS_MAX */
 };
 
 /*
- * Filters are for a machine with a stack of KY_FILTER_STACK_MAX values, each an integer (64 bits,
- * signed or unsigned, compared by value), a real, a text, or nothing. Fields are named, and are
- * looked for in each event when it is enabled: the event's fields first, then contexts. What
- * they are in the expression language is in docs/filter.md: comparing with nothing is false, and
- * arithmetic with nothing, or without meaning, is nothing. A program is well-formed when every
- * operator finds its operands and exactly one value is left; jumps go forward only.
+ * Filters are programs for a machine with a stack of KY_FILTER_STACK_MAX values. A value is an
+ * integer (64 bits, signed or unsigned, compared by value), a real, a text, or nothing. A filter
+ * names its fields; the traced program looks them up in each event when it enables the event: the
+ * event's fields first, then contexts. docs/filter.md defines the expression language: a comparison
+ * with nothing is false; arithmetic with nothing, or without meaning, gives nothing. A filter is
+ * well-formed when every operator finds its operands and exactly one value is left; jumps go
+ * forward only.
  */
 enum ky_filter_code {
 	KY_FILTER_INTEGER = 1, /* push arg as int64_t */
@@ -457,8 +483,8 @@ enum ky_filter_code {
 	KY_FILTER_TEXT,	       /* push the text at offset arg */
 	KY_FILTER_FIELD,       /* push the field whose name is the text at offset arg */
 	KY_FILTER_CONTEXT,     /* push the context whose name is the text at offset arg */
-	KY_FILTER_HAS,	       /* push 1 when there is a field (or context) of that name, else 0 */
-	/* Two operands, the left one was pushed first. */
+	KY_FILTER_HAS, /* push 1 when the event has a field (or context) of that name, else 0 */
+	/* Two operands: the left one was pushed first. */
 	KY_FILTER_EQ,
 	KY_FILTER_NE,
 	KY_FILTER_LT,
@@ -477,14 +503,14 @@ enum ky_filter_code {
 	KY_FILTER_DIVIDE,
 	KY_FILTER_MODULO,
 	/* One operand. */
-	KY_FILTER_NOT, /* 1 when it is false: nothing, 0, 0.0, "" */
+	KY_FILTER_NOT, /* 1 when the operand is false: nothing, 0, 0.0, "" */
 	KY_FILTER_NEGATE,
 	KY_FILTER_INVERT,
 	/*
 	 * a && b:	a, AND to after b, b.	AND: top is false: make it 0 and jump; else drop it.
 	 * a || b:	a, OR to after b, b.	OR: top is true: make it 1 and jump; else drop it.
 	 */
-	KY_FILTER_AND, /* arg: index of the operation to go on with; larger than its own */
+	KY_FILTER_AND, /* arg: index of the next operation; larger than the operation's own index */
 	KY_FILTER_OR,
 };
 #define KY_FILTER_OPS_MAX   1024
@@ -496,19 +522,21 @@ struct ky_filter_op {
 	uint64_t arg;
 };
 
-#define KY_SESSION_OVERWRITE   1u /* the oldest sub-buffers give way; else new events are lost */
-#define KY_SESSION_PREALLOCATE 2u /* all CPUs' buffers when joining, not a CPU's at its first use */
+#define KY_SESSION_OVERWRITE \
+	1u /* new events overwrite the oldest sub-buffer; without it, new events are lost */
+#define KY_SESSION_PREALLOCATE \
+	2u /* programs allocate all CPUs' buffers when they join; without it, each at its first use */
 
 /*
- * The recorder writes the file once, complete, and renames it to KY_SESSION_FILE, holding a
- * write lock over the whole file (F_OFD_SETLK) from before the rename until the session's end:
- * programs do not join a session whose recorder is dead.
+ * The recorder writes the file once, completely, and renames it to KY_SESSION_FILE. It holds a
+ * write lock over the whole file (F_OFD_SETLK) from before the rename until the session's end.
+ * Programs do not join a session whose recorder is dead.
  */
 struct ky_session_file {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t bytes;	 /* of the file; at most KY_SESSION_BYTES_MAX */
-	uint64_t cookie; /* not 0; new for every session file that was ever written (random) */
+	uint64_t cookie; /* not 0; random, so each session file has a cookie of its own */
 	uint8_t uuid[16];
 	struct ky_clock_record clock;
 	uint32_t flags;	       /* KY_SESSION_* */

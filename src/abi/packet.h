@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of every packet that Kymo writes: LTTng's packet header and context. Whoever produces
- * packets (the kernel recorder now, traced programs in shared memory) lays them out like
- * this, and so does the metadata that ctf/resolve/lttng-layout.c describes.
+ * The head of every packet of Kymo: LTTng's packet header and context. All producers of packets
+ * (the kernel recorder, and traced programs in shared memory) write this layout, and the metadata
+ * of ctf/resolve/lttng-layout.c describes it.
  *
  * Native byte order; no padding: every field is aligned to one byte.
  */
@@ -30,7 +30,7 @@ struct __attribute__((packed)) ky_packet_prolog {
 
 #define KY_PACKET_PROLOG_BYTES ((uint32_t)sizeof(struct ky_packet_prolog))
 
-/* An event header at its longest: u16 0xffff, u32 id, u64 timestamp. */
+/* The longest event header: u16 0xffff, u32 id, u64 timestamp. */
 #define KY_EVENT_HEADER_MAX_BYTES 14
 
 #endif

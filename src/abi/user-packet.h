@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The packets of user-space tracing: each sub-buffer of a program's ring begins with a struct
- * ky_packet_prolog. The program fills it in when it opens and closes a sub-buffer; a consumer
- * that takes a sub-buffer in parts fills in the parts' by the same functions.
+ * The packets of user-space tracing. Each sub-buffer of a program's ring begins with a struct
+ * ky_packet_prolog. The program fills it when it opens and closes a sub-buffer. A consumer that
+ * takes a sub-buffer in parts fills the prologs of the parts with the same functions.
  */
 #ifndef KY_ABI_USER_PACKET_H
 #define KY_ABI_USER_PACKET_H
@@ -13,7 +13,7 @@
 
 #include "abi/packet.h"
 
-/* The whole prolog of a packet that is opened; @trace_uuid has 16 bytes. */
+/* Fills the prolog of a new packet; @trace_uuid has 16 bytes. */
 static inline void ky_user_packet_open(const uint8_t *trace_uuid,
 				       const struct kymo_ring_packet *packet, void *header)
 {
@@ -32,7 +32,7 @@ static inline void ky_user_packet_open(const uint8_t *trace_uuid,
 	prolog->cpu_id = packet->buffer;
 }
 
-/* What is known only at its end. */
+/* Fills the members that are known only at the packet's end. */
 static inline void ky_user_packet_close(const struct kymo_ring_packet *packet, void *header)
 {
 	struct ky_packet_prolog *prolog = (struct ky_packet_prolog *)header;

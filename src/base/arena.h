@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An arena: many small allocations, freed all at once.
+ * An arena: many small allocations, which the caller frees all at once.
  *
- * What is allocated lives until ky_arena_fini(); addresses never change. Memory is
- * zeroed and aligned to 16 bytes. Threads: one at a time per arena.
+ * An allocation lives until ky_arena_fini(), and its address never changes. Memory is zeroed and
+ * aligned to 16 bytes. Threads: one at a time per arena.
  */
 #ifndef KY_BASE_ARENA_H
 #define KY_BASE_ARENA_H
@@ -18,13 +18,13 @@ struct ky_arena {
 	struct ky_arena_block *blocks;
 	size_t used;
 	size_t size;
-	size_t total; /* bytes handed out so far */
+	size_t total; /* number of allocated bytes so far */
 };
 
 void ky_arena_init(struct ky_arena *arena);
 void ky_arena_fini(struct ky_arena *arena);
 
-/* @size zeroed bytes, or NULL when out of memory. */
+/* Returns @size zeroed bytes, or NULL when memory is out. */
 void *ky_arena_alloc(struct ky_arena *arena, size_t size);
 /* An array of @count elements of @size bytes; NULL on overflow too. */
 void *ky_arena_array(struct ky_arena *arena, size_t count, size_t size);

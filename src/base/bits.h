@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bit fields of 1 to 64 bits at any bit offset, in both byte orders, as CTF lays them
- * out: little-endian fields grow from the least significant bit of a byte, big-endian
- * ones from the most significant. Offsets count bits from @data. The caller has checked
- * that the field lies within the data.
+ * Bit fields of 1 to 64 bits at any bit offset, in both byte orders, as CTF defines them:
+ * little-endian fields grow from the least significant bit of a byte, big-endian fields from the
+ * most significant bit. Offsets count bits from @data. The caller must have checked that the field
+ * lies within the data.
  */
 #ifndef KY_BASE_BITS_H
 #define KY_BASE_BITS_H
@@ -93,7 +93,7 @@ static inline uint64_t ky_reverse_bits(uint64_t value, unsigned int bits)
 	return out;
 }
 
-/* A field of @bits (1..64) bits at @at_bits. Whole aligned bytes take the short way. */
+/* Reads a field of @bits (1..64) bits at @at_bits. Whole aligned bytes take the fast path. */
 static inline uint64_t ky_read_bits(const uint8_t *data, uint64_t at_bits, unsigned int bits,
 				    bool big)
 {
@@ -141,7 +141,7 @@ static inline void ky_write_bits_slow(uint8_t *data, uint64_t at_bits, unsigned 
 	}
 }
 
-/* Whole aligned bytes; false: they are none. */
+/* Stores whole aligned bytes. Returns false when the field does not consist of such bytes. */
 static inline bool ky_store_bytes(uint8_t *at, unsigned int bits, uint64_t value, bool big)
 {
 	uint16_t half = big ? htobe16((uint16_t)value) : htole16((uint16_t)value);
@@ -166,7 +166,7 @@ static inline bool ky_store_bytes(uint8_t *at, unsigned int bits, uint64_t value
 	}
 }
 
-/* Write the low @bits (1..64) bits of @value at @at_bits; other bits are kept. */
+/* Write the low @bits (1..64) bits of @value at @at_bits. Other bits stay unchanged. */
 static inline void ky_write_bits(uint8_t *data, uint64_t at_bits, unsigned int bits, uint64_t value,
 				 bool big)
 {

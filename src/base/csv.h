@@ -9,11 +9,12 @@
 #include "base/strbuf.h"
 
 /*
- * Add @text as one cell, in quotes where it must be; bytes that are no UTF-8 become U+FFFD.
+ * Add @text as one cell, in quotes where CSV needs them. U+FFFD replaces bytes that are not UTF-8.
  *
- * Spreadsheets take a cell that begins with = + - @, a tab or a carriage return for a formula, which can run programs and
- * send what is in the sheet elsewhere; and traced programs say what texts a trace has. Such a text gets an apostrophe in
- * front, unless it is a number, or @raw wants it as it is.
+ * Spreadsheets treat a cell that begins with = + - @, a tab or a carriage return as a formula. A
+ * formula can run programs and send the sheet's data elsewhere, and traced programs control the
+ * texts in a trace. So such a text gets an apostrophe in front, unless it is a number, or @raw is
+ * set.
  */
 void ky_csv_text(struct ky_strbuf *out, const char *text, size_t len, bool raw);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recursion over what input nests: bounded by memory, not by the stack of the thread that happens
- * to be running.
+ * Recursion over nested input: the available memory limits it, not the stack of the running thread.
  *
  *	KY_DEEP2(int, bind_tree, struct ky_tsdl_parser *, struct ky_field_class *)
  *
- * declares static int bind_tree(p, cls) and defines bind_tree_deep(failed, p, cls), which calls it;
- * when little of the stack is left, on a new one, while the caller waits. One call of each cycle
- * of calls goes that way. @failed is returned when there is no memory for a stack.
+ * declares static int bind_tree(p, cls) and defines bind_tree_deep(failed, p, cls), which calls it.
+ * When the stack is nearly used up, the call runs on a new stack while the caller waits. In each
+ * cycle of calls, one call must use the _deep function. The function returns @failed when there is
+ * no memory for a stack.
  *
- * A new stack belongs to a thread (sanitizers and debuggers know what that is), is reserved as a
- * whole, and takes memory as it is used. Depth costs nothing until the first stack is used up.
+ * A new stack belongs to a new thread, because sanitizers and debuggers understand threads. Its
+ * address range is reserved as a whole and takes memory with use. Until the first stack is used up,
+ * depth costs nothing.
  */
 #ifndef KY_BASE_DEEP_H
 #define KY_BASE_DEEP_H
@@ -18,19 +19,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Below this address of a frame the stack counts as used up; 0: not asked for yet. */
+/*
+ * A frame below this address means that the stack is nearly used up; 0: the limit is not known yet.
+ */
 extern __thread uintptr_t ky_stack_limit __attribute__((tls_model("initial-exec")));
 
-/* Find the limit of this thread's stack, and say whether @frame is below it. */
+/* Finds the limit of this thread's stack. Returns whether @frame is below it. */
 bool ky_stack_measure(uintptr_t frame);
 
 /*
- * Call run(@data) on a stack of its own and wait for it.
- * Returns 0, or KYMO_E_MEMORY: it was not called.
+ * Call run(@data) on a new stack and wait for it.
+ *
+ * Returns 0, or KYMO_E_MEMORY: run was not called.
  */
 int ky_stack_run(void (*run)(void *data), void *data);
 
-/* Is it time for a new stack? */
+/* Whether the stack is nearly used up. */
 static inline bool ky_stack_is_low(void)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);

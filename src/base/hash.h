@@ -26,11 +26,14 @@ void ky_map_init(struct ky_map *map);
 void ky_map_fini(struct ky_map *map);
 /* The value, or NULL. */
 void *ky_map_get(const struct ky_map *map, uint64_t key);
-/* Store @value (not NULL), replacing what was there. 0 or KYMO_E_MEMORY. */
+/* Stores @value (not NULL) in place of the old value. Returns 0 or KYMO_E_MEMORY. */
 int ky_map_set(struct ky_map *map, uint64_t key, void *value);
 /* Remove and return the value, or NULL. */
 void *ky_map_del(struct ky_map *map, uint64_t key);
-/* Iterate: start with *pos = 0; false at the end. Do not change the table meanwhile. */
+/*
+ * Iterates: the caller starts with *pos = 0. Returns false at the end. The table must not change
+ * meanwhile.
+ */
 bool ky_map_next(const struct ky_map *map, size_t *pos, uint64_t *key, void **value);
 
 /* text -> void *. Keys are borrowed: they must outlive the table. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where library code sends what the user should know but what is no error: a wrong index
- * that was ignored, time that went back, a kernel facility that is missing. The library
- * never prints; whoever owns the struct ky_log decides. A NULL log drops everything.
+ * The log of library code: notices for the user that are not errors, such as a wrong index that the
+ * library ignored, time that went back, or a missing feature of the kernel. The library never
+ * prints; the owner of the struct ky_log decides. A NULL log drops all notices.
  */
 #ifndef KY_BASE_LOG_H
 #define KY_BASE_LOG_H
@@ -21,17 +21,17 @@ struct ky_log {
 };
 
 /*
- * A log that keeps what it is told, for work in another thread: tell it later, in order.
+ * A log that keeps its lines, for work in another thread. The owner passes them on later, in order.
  * Threads: one at a time per log.
  */
 struct ky_log_keep {
 	struct ky_log log;
-	struct ky_strbuf kept; /* a byte for the level, the line, NUL; and so on */
+	struct ky_strbuf kept; /* for each line: a byte for the level, the line, NUL */
 };
 
 void ky_log_keep_init(struct ky_log_keep *keep);
 void ky_log_keep_fini(struct ky_log_keep *keep);
-/* Pass on what was kept to @log (may be NULL), and forget it. */
+/* Passes the kept lines on to @log (may be NULL) and removes them. */
 void ky_log_keep_tell(struct ky_log_keep *keep, const struct ky_log *log);
 
 void ky_log_info(const struct ky_log *log, const char *fmt, ...)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growable text, always NUL-terminated when it holds memory.
+ * A growable text. It ends with a NUL once it has memory.
  *
- * Adding never fails at the call: when memory runs out the buffer turns sticky-failed,
- * later additions do nothing, and ky_strbuf_failed() tells. So writers add freely and
- * check once. The inline adders are for hot paths: reserve once, then put unchecked.
+ * Adding returns no error. When memory is out, the buffer stays failed, later additions do nothing,
+ * and ky_strbuf_failed() returns true. So callers add freely and check once. The inline adders are
+ * for hot paths: the caller reserves room once, then adds without checks.
  */
 #ifndef KY_BASE_STRBUF_H
 #define KY_BASE_STRBUF_H
@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct ky_strbuf {
-	char *data; /* NULL until something is added */
+	char *data; /* NULL until the first addition */
 	size_t len;
 	size_t cap;
 	bool failed;
@@ -39,7 +39,7 @@ static inline const char *ky_strbuf_text(const struct ky_strbuf *buf)
 {
 	return buf->data ? buf->data : "";
 }
-/* Hand the memory over to the caller, who frees it; NULL when failed. */
+/* Returns the memory, which the caller must free; NULL when the buffer has failed. */
 char *ky_strbuf_take(struct ky_strbuf *buf);
 
 /* Make room for @extra bytes and the NUL; false when out of memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small parsers and helpers for text that people write: sizes, durations, globs. */
+/* Small parsers and helpers for texts that users write: sizes, durations, wildcards. */
 #ifndef KY_BASE_TEXT_H
 #define KY_BASE_TEXT_H
 
@@ -11,28 +11,32 @@
 int ky_parse_size(const char *text, uint64_t *bytes);
 /* "5s", "100ms", "20us", "7ns", "2min", "1h", "1.5s"; a bare number is seconds. */
 int ky_parse_duration(const char *text, uint64_t *ns);
-/* A decimal or 0x-hexadecimal number and nothing else. */
+/* A decimal number, or a hexadecimal one with 0x; nothing else may follow. */
 int ky_parse_u64(const char *text, uint64_t *value);
 
-/* 0 to 15: what digit @c, hexadecimal or less, stands for; else KY_NO_DIGIT. */
+/* Returns the value of digit @c, 0 to 15 (hexadecimal or less); else KY_NO_DIGIT. */
 #define KY_NO_DIGIT 99
 int ky_digit_value(int c);
 
-/* Whole-string wildcard match: '*' any run, '?' one character, '\' quotes. */
+/*
+ * Matches the whole of @text: '*' stands for any run of characters, '?' for one character; '\'
+ * quotes.
+ */
 bool ky_glob_match(const char *pattern, const char *text);
 /*
- * Do @n @globs choose @text? The last one that matches it says: '!' before a glob takes out what it matches. Without any, and
- * where '!' begins, all is chosen to begin with.
+ * Whether the @n wildcards @globs select @text. The last matching wildcard decides: '!' before a
+ * wildcard excludes texts. Without wildcards, or when the first one has '!', texts are selected at
+ * first.
  */
 bool ky_glob_choose(const char *const *globs, size_t n, const char *text);
 
 /* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564", and nothing else. */
 bool ky_parse_uuid(const char *text, uint8_t uuid[16]);
-/* The same the other way; returns @out. */
+/* Formats a UUID; returns @out. */
 #define KY_UUID_TEXT_BYTES 37
 char *ky_format_uuid(char out[KY_UUID_TEXT_BYTES], const uint8_t uuid[16]);
 
-/* How many single-character edits turn @a into @b; for "did you mean". */
+/* Returns the number of single-character edits from @a to @b; for "did you mean". */
 size_t ky_edit_distance(const char *a, const char *b);
 
 /* "1.5 MiB", "312 B": for people. @out has at least 32 bytes. Returns @out. */

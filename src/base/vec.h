@@ -7,7 +7,7 @@
  *	ky_vec_foreach(&packets, p) use(p);	p points at each element
  *	ky_vec_fini(&packets);
  *
- * Elements move when the vector grows: do not keep pointers to them across a push.
+ * Elements move when the vector grows, so a pointer to an element is invalid after a push.
  */
 #ifndef KY_BASE_VEC_H
 #define KY_BASE_VEC_H

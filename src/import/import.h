@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings that are no CTF trace yet, where traces are expected: each becomes a trace for as long as somebody reads it.
+ * Recordings in other formats than CTF, in places where commands expect traces. Each becomes a
+ * temporary trace while a command reads it.
  *
  *	struct ky_import imports = KY_IMPORT_INIT;
  *	ret = ky_import_paths(&imports, paths, n, &log, says, err);
@@ -8,7 +9,7 @@
  *	... ky_trace_set_open_with(), read, ky_trace_set_close() ...
  *	ky_import_fini(&imports);
  *
- * A format is a file of its own and one line in formats[] of import.c.
+ * A format has a file of its own and one line in formats[] of import.c.
  * Threads: one at a time per struct ky_import.
  */
 #ifndef KY_IMPORT_IMPORT_H
@@ -27,11 +28,12 @@
 
 struct ky_import_format {
 	const char *name; /* "raw" */
-	/* Is @path of this format? Cheap; an unreadable file is not. */
+	/* Whether @path has this format. A cheap check; false for an unreadable file. */
 	bool (*probe)(const char *path);
 	/*
-	 * Write the trace to @store, as "kernel" in it. @log (may be NULL) has warnings of damage; @says: also what was left
-	 * out. 0, KYMO_E_FORMAT with file and place, or what reading and writing fail with.
+	 * Writes the trace to @store, as "kernel" in it. @log (may be NULL) gets warnings about
+	 * damage; with @says, also notices about omitted data. Returns 0, KYMO_E_FORMAT with file
+	 * and place, or the failure of reading or writing.
 	 */
 	int (*convert)(const char *path, struct ky_packet_store *store, const struct ky_log *log,
 		       bool says, struct kymo_error *err);
@@ -48,8 +50,9 @@ struct ky_import {
 	}
 
 /*
- * Convert those of @paths that are of a known format; traces and unknown files are left alone. @says: the log has what each
- * conversion left out. 0, KYMO_E_MEMORY, or the format's error; ky_import_fini() is due in any case.
+ * Converts those of @paths that have a known format; skips traces and unknown files. @says: the log
+ * also gets notices about omitted data. Returns 0, KYMO_E_MEMORY, or the format's error; the caller
+ * must call ky_import_fini() in any case.
  */
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 		    const struct ky_log *log, bool says, struct kymo_error *err);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of a recording, and how its values map to Unix time.
+ * The clock of a recording, and the mapping of its values to Unix time.
  *
- * Two clocks can be used by kernel and user space alike: the raw time stamp counter ("tsc",
- * tracefs clock x86-tsc), where it is invariant and the kernel keeps time by it, and
- * CLOCK_MONOTONIC ("monotonic", tracefs clock mono) everywhere else.
+ * Kernel and user space can share two clocks: the raw time stamp counter ("tsc", tracefs clock
+ * x86-tsc), where it is invariant and the kernel uses it as its clocksource, and CLOCK_MONOTONIC
+ * ("monotonic", tracefs clock mono) on all machines.
  *
  * Exactness. Readers compute  time = offset + value / frequency,  where the value counts from boot.
- * A frequency that is wrong by 1 ppm would be wrong by 0.86 s after ten days of uptime. So the
- * offset is anchored: at ky_os_clock_init() the pair (value, Unix time) is measured, and the
- * offset is chosen such that the formula, WITH the frequency that we write, gives exactly that
- * time for that value. Whatever is wrong with the frequency then adds up from the start of
- * the recording only, not from boot. The kernel knows the frequency to about 1 ppb of its own
- * idea (perf's mmap page), but wall time is steered by NTP, by up to 500 ppm. So at the end
- * ky_os_clock_resample() measures again, and ky_os_clock_refine() chooses the frequency that is
- * right at both ends. Wall time that is SET meanwhile (a step) is told apart from steering with
- * the help of CLOCK_MONOTONIC, which is steered but never stepped, and is not followed.
+ * A frequency error of 1 ppm would make an error of 0.86 s after ten days of uptime. So
+ * ky_os_clock_init() measures a pair (value, Unix time) and chooses the offset such that the
+ * formula, WITH the frequency in the metadata, gives exactly that time for that value. An error of
+ * the frequency then accumulates from the start of the recording only, not from boot. The kernel
+ * knows the frequency to about 1 ppb (perf's mmap page), but NTP steers wall time by up to 500 ppm.
+ * So at the end ky_os_clock_resample() measures again, and ky_os_clock_refine() chooses the
+ * frequency that is right at both ends. CLOCK_MONOTONIC is steered but never stepped; comparing
+ * with it tells a step of wall time from steering, and the mapping does not follow steps.
  *
- * Threads: a struct ky_os_clock may be read by any number of threads; init and refine need it alone.
+ * Threads: any number of threads may read a struct ky_os_clock; init and refine need exclusive
+ * access.
  */
 #ifndef KY_OS_CLOCK_H
 #define KY_OS_CLOCK_H
@@ -33,7 +33,7 @@ enum ky_os_clock_kind {
 	KY_OS_CLOCK_MONOTONIC,
 };
 
-/* One simultaneous reading of two clocks, as exact as the best of many tries. */
+/* A simultaneous reading of two clocks: the best of many tries. */
 struct ky_os_clock_pair {
 	uint64_t cycles;
 	int64_t ns;
@@ -49,62 +49,68 @@ struct ky_os_clock {
 	/* Unix time of value v: offset_s + (offset_cycles + v) / frequency_hz seconds. */
 	int64_t offset_s;
 	int64_t offset_cycles; /* 0 <= offset_cycles < frequency_hz */
-	uint64_t precision_ns; /* of the anchor: how far the mapping may be off at its start */
-	/* The boot id, zeros where it is not known: clocks with the same one are the same clock. */
+	uint64_t precision_ns; /* of the anchor: the largest error of the mapping at its start */
+	/* The boot ID; zeros when unknown. Clocks with the same boot ID are the same clock. */
 	uint8_t uuid[16];
-	/* What the mapping hangs on: CLOCK_REALTIME and CLOCK_MONOTONIC at the start. */
+	/* The anchors of the mapping: CLOCK_REALTIME and CLOCK_MONOTONIC at the start. */
 	struct ky_os_clock_pair real, mono;
 };
 
 /*
- * Choose and measure a clock. Takes well under a millisecond, except perf does not tell the TSC's
- * frequency (not allowed, or a KVM guest): then it is measured, for 50 ms.
+ * Choose and measure a clock. This takes well under a millisecond, except when perf does not give
+ * the TSC's frequency (no permission, or a KVM guest): then the measurement takes 50 ms.
  *
- * Returns 0; KYMO_E_UNSUPPORTED when KY_OS_CLOCK_TSC is asked for and not sound (@err says why).
+ * Returns 0, or KYMO_E_UNSUPPORTED when the caller requires KY_OS_CLOCK_TSC and the TSC is not
+ * sound (@err has the reason).
  */
 int ky_os_clock_init(struct ky_os_clock *clock, enum ky_os_clock_kind kind, struct kymo_error *err);
 
 /*
- * What the kernel calls the time from this start of the machine to the next. False, and zeros: it does
- * not tell (no /proc).
+ * The kernel's ID for the time from this boot to the next. Returns false, and zeros, when the
+ * kernel does not give it (no /proc).
  */
 bool ky_os_boot_id(uint8_t id[16]);
 
-/* The clock's value now, in cycles; not reordered with what stands before it. */
+/*
+ * The clock's value now, in cycles. The CPU does not move the reading before earlier instructions.
+ */
 uint64_t ky_os_clock_now(const struct ky_os_clock *clock);
 
-/* The clock and CLOCK_MONOTONIC at one moment, as exact as some tries make it. Takes less than 50 us. */
+/* The clock and CLOCK_MONOTONIC at one moment: the best of several tries. Takes less than 50 us. */
 void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair);
 
-/* A value -> Unix time in ns, as readers compute it. */
+/* Converts a value to Unix time in ns, in the same way as readers. */
 int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles);
 
-/* How the mapping fared against wall time since its start. */
+/* The difference between mapping and wall time since the mapping's start. */
 struct ky_os_clock_drift {
 	int64_t elapsed_ns;
-	int64_t drift_ns;  /* clock minus wall time now, steps not counted: a wrong frequency */
-	int64_t step_ns;   /* wall time was set forward by this much meanwhile; 0: it was not */
+	int64_t drift_ns; /* clock minus wall time now, without steps: the error of the frequency */
+	int64_t step_ns;  /* steps of wall time in the meantime, forward is positive; 0: none */
 	uint64_t error_ns; /* of these figures */
 	struct ky_os_clock_pair mono;
 };
 
-/* Measure. Does not change @clock. */
+/* Measures the drift. Does not change @clock. */
 void ky_os_clock_resample(const struct ky_os_clock *clock, struct ky_os_clock_drift *drift);
 
 /*
- * Take the frequency that is right at both ends, and the offset that belongs to it, when the
- * drift is larger than the error of the measurement. Values recorded already stay valid; the
- * metadata must be written after this. Returns whether anything changed.
+ * Choose the frequency that is right at both ends, and the matching offset, when the drift is
+ * larger than the error of the measurement. Earlier values stay valid. The caller must write the
+ * metadata after this. Returns whether anything changed.
  */
 bool ky_os_clock_refine(struct ky_os_clock *clock, const struct ky_os_clock_drift *drift);
 
 /* ---- for diagnosis ---- */
 
-/* NULL when the TSC is sound; else why not, as a short static text. */
+/* NULL when the TSC is sound; else the reason, as a short static text. */
 const char *ky_os_tsc_unsound(void);
 /* The kernel's current clocksource: "tsc", "kvm-clock"; @name has 64 bytes. "" when not known. */
 void ky_os_clocksource(char name[64]);
-/* From perf's mmap page. 0, KYMO_E_PERMISSION, or KYMO_E_UNSUPPORTED: perf does not tell. */
+/*
+ * From perf's mmap page. Returns 0, KYMO_E_PERMISSION, or KYMO_E_UNSUPPORTED: perf does not give
+ * it.
+ */
 int ky_os_tsc_frequency_perf(uint64_t *hz);
 
 #endif

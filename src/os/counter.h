@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Perf counters by the names that perf and LTTng have for them, and which of them this machine has.
+ * Perf counters by the names of perf and LTTng, and the counters that this machine has.
  *
  * Threads: any.
  */
@@ -17,19 +17,22 @@ struct ky_os_counter {
 	uint64_t config;
 };
 
-/* NULL: there is none of that name. */
+/* Returns NULL for an unknown name. */
 const struct ky_os_counter *ky_os_counter_find(const char *name, size_t len);
-/* The @i-th; NULL: there are not so many. */
+/* Counter @i, or NULL after the last one. */
 const struct ky_os_counter *ky_os_counter_at(size_t i);
 bool ky_os_counter_is_software(const struct ky_os_counter *counter);
 
-/* Count on @cpu, everything that runs there; -1: in this thread. A descriptor, or -errno. */
+/* Counts all work on @cpu; -1: the work of this thread. Returns a descriptor, or -errno. */
 int ky_os_counter_open(const struct ky_os_counter *counter, int cpu, bool without_kernel);
 
-/* Of one that counts on a CPU: what it has, and for how long it was on. False: the kernel does not say. */
+/*
+ * Reads a counter of a CPU: its count and the time for which it was enabled. Returns false when the
+ * kernel does not give them.
+ */
 bool ky_os_counter_read(int fd, uint64_t *count, uint64_t *enabled_ns);
 
-/* The counters that can be counted on CPUs, with ", " between; cut when they do not fit. */
+/* The counters that can count on CPUs, separated by ", "; cut when @text is too small. */
 void ky_os_counters_list(char *text, size_t size);
 
 #endif

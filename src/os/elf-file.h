@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What state dumps tell of an ELF file: its size in memory, build id, debug link. The files are
- * other users'; nothing in them is trusted. 64-bit and 32-bit files of this machine's byte order.
+ * The data about an ELF file that state dumps record: its size in memory, build ID, debug link. The
+ * files belong to other users, so this code trusts nothing in them. It reads 64-bit and 32-bit
+ * files of this machine's byte order.
  *
  * Threads: any.
  */
@@ -23,7 +24,7 @@ struct ky_elf_info {
 	uint32_t debug_crc;
 };
 
-/* Read @fd, a regular file. False: it is no ELF file that we understand. */
+/* Reads @fd, a regular file. Returns false when it is not an ELF file of a known form. */
 bool ky_elf_read(int fd, struct ky_elf_info *info);
 
 #endif

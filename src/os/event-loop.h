@@ -5,10 +5,11 @@
  *	ky_loop_new(&loop, err);
  *	ky_loop_add(loop, fd, take_fd, data, err);
  *	ky_loop_add_signals(loop, &set, take_signal, data, err);
- *	ret = ky_loop_run(loop, err);		until a call says that it is enough
+ *	ret = ky_loop_run(loop, err);		until a callback ends it
  *
- * A call returns 0: go on; KY_LOOP_END: ky_loop_run() returns 0; negative: ky_loop_run() returns that, with @err.
- * A call may add and remove what the loop waits for, itself included.
+ * A callback returns 0 to continue, KY_LOOP_END to make ky_loop_run() return 0, or a negative
+ * status, which ky_loop_run() returns with @err. A callback may add and remove sources, also its
+ * own.
  *
  * Threads: one at a time per loop.
  */
@@ -33,33 +34,37 @@ typedef int (*ky_loop_signal_call)(void *data, const struct signalfd_siginfo *in
 
 /* 0, KYMO_E_IO or KYMO_E_MEMORY. */
 int ky_loop_new(struct ky_loop **loop, struct kymo_error *err);
-/* Frees all sources; descriptors of callers stay open. NULL is fine. */
+/* Frees all sources; descriptors of callers stay open. NULL is allowed. */
 void ky_loop_free(struct ky_loop *loop);
 
-/* Call when @fd is readable (or has an error). *source may be NULL. 0, KYMO_E_IO, KYMO_E_MEMORY. */
+/*
+ * Calls @call when @fd is readable (or has an error). *source may be NULL. Returns 0, KYMO_E_IO,
+ * KYMO_E_MEMORY.
+ */
 int ky_loop_add(struct ky_loop *loop, int fd, ky_loop_call call, void *data,
 		struct ky_loop_source **source, struct kymo_error *err);
 
-/* Call when the timer's time has come. The timer is not set yet. */
+/* Calls @call when the timer expires. The timer is not set yet. */
 int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
 		      struct ky_loop_source **source, struct kymo_error *err);
 /* Set the timer to @ns from now; 0: never. */
 void ky_loop_set_timer(struct ky_loop_source *source, uint64_t ns);
 
-/* Call for each signal of @set. The caller blocks these signals in all threads. */
+/* Calls @call for each signal of @set. The caller must block these signals in all threads. */
 int ky_loop_add_signals(struct ky_loop *loop, const sigset_t *set, ky_loop_signal_call call,
 			void *data, struct ky_loop_source **source, struct kymo_error *err);
 
 /*
- * Call once when child process @pid has ended; its exit status is the caller's to take (waitpid()).
+ * Calls @call once after the end of child process @pid. The caller takes the exit status
+ * (waitpid()).
  */
 int ky_loop_add_child(struct ky_loop *loop, pid_t pid, ky_loop_call call, void *data,
 		      struct ky_loop_source **source, struct kymo_error *err);
 
-/* Stop waiting for @source, and free it. NULL is fine. */
+/* Stops waiting for @source and frees it. NULL is allowed. */
 void ky_loop_remove(struct ky_loop_source *source);
 
-/* Wait and call until a call ends it. */
+/* Waits and calls callbacks until one of them ends the loop. */
 int ky_loop_run(struct ky_loop *loop, struct kymo_error *err);
 
 #endif

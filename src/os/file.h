@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole-file reading and writing, for files that other people may change, cut or fill up
- * meanwhile. Everything returns 0 or a negative errno, so that a caller who knows the path
- * can say which file it was (ky_error_errno()). Threads: any.
+ * Whole-file reading and writing, for files that other processes may change, truncate or fill
+ * meanwhile. All functions return 0 or a negative errno, so that a caller who knows the path can
+ * name the file (ky_error_errno()). Threads: any.
  */
 #ifndef KY_OS_FILE_H
 #define KY_OS_FILE_H
@@ -16,86 +16,103 @@
 
 #include "base/strbuf.h"
 
-/* Write all of @parts, which are changed, to @fd, going on as below. 0 or -errno. */
+/*
+ * Write all of @parts to @fd; continue after short writes and signals. Changes @parts. Returns 0 or
+ * -errno.
+ */
 int ky_writev_all(int fd, struct iovec *parts, int n_parts);
 
-/* Write all of @data to @fd, going on after short writes and signals. 0 or -errno. */
+/* Write all of @data to @fd; continue after short writes and signals. Returns 0 or -errno. */
 int ky_write_all(int fd, const void *data, size_t len_bytes);
 
 /*
- * Let the kernel copy @size_bytes from @offset_bytes of @from_fd to where @to_fd stands, sharing blocks
- * where the file system can. *copied tells how much was; the rest is the caller's to write: not every
- * pair of files can be copied so, which is no error.
+ * Let the kernel copy @size_bytes from @offset_bytes of @from_fd to the position of @to_fd; the
+ * kernel shares blocks where the file system can. *copied is the number of copied bytes. The caller
+ * must write the rest, because the kernel cannot copy between all pairs of files; that is not an
+ * error.
+ *
  * Returns 0, or -errno when the target is full (-ENOSPC, -EDQUOT, -EFBIG) or broken (-EIO).
  */
 int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_bytes,
 		  uint64_t *copied);
 
 /*
- * Read @name, relative to directory @dirfd (or AT_FDCWD), into @buf, which is cleared first.
+ * Read @name, relative to directory @dirfd (or AT_FDCWD), into @buf, which the function clears
+ * first.
  *
- * Sizes are not trusted: files in /proc and tracefs say 0.
- * Returns 0, -EFBIG when the file is longer than @max_bytes (@buf then holds its first
- * @max_bytes), -ENOMEM, or the negative errno of open() or read().
+ * The function does not rely on the file's size: files in /proc and tracefs have size 0.
+ * Returns 0, -EFBIG when the file is longer than @max_bytes (@buf then holds the first @max_bytes),
+ * -ENOMEM, or the negative errno of open() or read().
  */
 int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
 
-/* The same of a regular file only (-EINVAL: @name is something else): for files that may come from anywhere. */
+/*
+ * The same for regular files only (-EINVAL: @name is something else). For files from untrusted
+ * places.
+ */
 int ky_read_regular(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf *buf);
 
 /*
- * Open what @path_fd, of O_PATH, stands for: for who has looked first at what it is. A descriptor, or -errno.
+ * Open the file of @path_fd, a descriptor from O_PATH, after the caller has checked the file's
+ * type. Returns a descriptor, or -errno.
  */
 int ky_file_reopen(int path_fd, int flags);
 
 /*
- * Open @name, relative to @dirfd (or AT_FDCWD), with @flags, if it is a regular file. Devices, FIFOs and
- * terminals are not opened at all, for that alone has effects. O_NOFOLLOW is about @name's last part.
- * A descriptor, or -errno (-EINVAL: not a regular file).
+ * Open @name, relative to @dirfd (or AT_FDCWD), with @flags, if it is a regular file. The function
+ * never opens devices, FIFOs and terminals, because opening alone has effects. O_NOFOLLOW concerns
+ * the last part of @name. Returns a descriptor, or -errno (-EINVAL: not a regular file).
  */
 int ky_file_open_regular(int dirfd, const char *name, int flags);
 
 /*
- * The same, but of directory @dirfd itself: no link, and nothing that its owner has mounted over a file there, which may
- * never answer (Linux 5.6; before that, such mounts are followed). A descriptor, or -errno (-EXDEV: such a mount).
+ * The same, but only for a file in directory @dirfd itself: not a link, and not a file on which the
+ * directory's owner has mounted something, which may never answer (Linux 5.6; older kernels follow
+ * such mounts). Returns a descriptor, or -errno (-EXDEV: such a mount).
  */
 int ky_file_open_here(int dirfd, const char *name, int flags);
-/* What @name in @dirfd is, likewise. 0 or -errno. */
+/* The type of @name in @dirfd, with the same restrictions. Returns 0 or -errno. */
 int ky_file_stat_here(int dirfd, const char *name, struct stat *st);
 
 /*
- * Directory @path, relative to @dirfd (or AT_FDCWD), for readdir(); links are not followed. The caller
- * closes it by closedir(), and dirfd() is valid until then. NULL: errno says why.
+ * Opens directory @path, relative to @dirfd (or AT_FDCWD), for readdir(); does not follow links.
+ * The caller closes it with closedir(), and dirfd() is valid until then. Returns NULL, with errno,
+ * on failure.
  */
 DIR *ky_dir_open(int dirfd, const char *path);
 
 /*
- * Make @name in directory @dirfd hold exactly @data, mode 0600: written to a hidden temporary
- * name beside it and renamed, so that a reader sees the old or the new contents.
- * 0 or -errno; on failure the old file stays and the temporary one is removed.
+ * Make @name in directory @dirfd hold exactly @data, with mode 0600. The function writes a hidden
+ * temporary file in the same directory and renames it, so a reader sees either the old or the new
+ * contents. Returns 0 or -errno; on failure the old file stays, and the function removes the
+ * temporary file.
  */
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes);
 
-/* Remove directory @path with all that is in it, as far as that goes; other file systems in it stay. */
+/* Removes directory @path with its contents, as far as possible; other file systems in it stay. */
 void ky_tree_remove(const char *path);
 
 /*
- * Take a lease for writing of @fd: only who has the file alone gets one, mappings count. 0 or -errno
- * (-EAGAIN: others have it). Who opens the file meanwhile waits until it is given back.
+ * Take a write lease of @fd. The kernel gives it only when no other descriptor or mapping of the
+ * file exists. Returns 0 or -errno (-EAGAIN: the file is in use elsewhere). A process that opens
+ * the file meanwhile waits until the lease ends.
  */
 int ky_file_lease(int fd);
 void ky_file_unlease(int fd);
 
-/* openat(), whose refusals are counted as below. */
+/* openat() that counts refusals for ky_file_refusals(). */
 int ky_file_open(int dirfd, const char *name, int flags, mode_t mode);
 
 /*
- * How often the functions here, called by this thread, found no descriptor left for what they were to open. For who
- * takes much from files and directories of which any may be missing: this is another reason than that.
+ * How often the functions here failed in this thread because no descriptor was left. Callers that
+ * expect missing files can tell this cause from an absent file.
  */
 uint64_t ky_file_refusals(void);
 
-/* Let this process, and what it starts from now on, have as many files open as it may ask for. */
+/*
+ * Raises this process's limit of open files as far as the kernel allows. New child processes
+ * inherit it.
+ */
 void ky_file_raise_limit(void);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mapped files that somebody makes shorter: what is no longer there reads as zeros, and whoever asks
- * learns of it, instead of the process dying of SIGBUS.
+ * Mapped files that another process truncates: the missing part reads as zeros, and the reader can
+ * query it, instead of dying of SIGBUS.
  *
- * Why not read() instead: events are views into the mapping, and outlive the batch they came in
- * where several threads format them; buffers would have to be counted and kept, and copied into.
+ * Reading with read() instead would be costly: events are views into the mapping and outlive their
+ * batch where several threads format them. Buffers would need reference counts and copies.
  *
- * The handler of SIGBUS is process-wide. It is installed while anything is guarded; what it does not know
- * it hands on to the handler that was there before, with its own arguments. A handler that the
- * application sets later is left in peace (and hands on what it does not know, if it is polite).
+ * The handler of SIGBUS is process-wide. It is installed while at least one mapping is guarded. It
+ * forwards unknown addresses, with the original arguments, to the handler that was there before.
+ * When the application sets a handler later, this code leaves it in place, and that handler should
+ * forward unknown addresses.
  *
  * Threads: any. The handler takes no lock and calls mmap() only.
  */
@@ -21,10 +22,13 @@
 /* Guard the mapping of a file at @data. 0 or KYMO_E_MEMORY. */
 int ky_sigbus_guard_add(const void *data, size_t size_bytes);
 
-/* Before unmapping or moving: forget every guard that begins in this range. */
+/* Removes every guard that begins in this range. Must come before unmapping or moving. */
 void ky_sigbus_guard_remove(const void *data, size_t size_bytes);
 
-/* Has some byte in this range been missing? Never again false until the guard is removed. */
+/*
+ * Whether a byte in this range was missing. Once true, the result stays true until the guard's
+ * removal.
+ */
 bool ky_sigbus_guard_hit(const void *data, size_t size_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of a filter expression; what parse.c builds and compile.c binds to event classes. */
+/* The tree of a filter expression. parse.c builds it; compile.c binds it to event classes. */
 #ifndef KY_QUERY_AST_H
 #define KY_QUERY_AST_H
 
@@ -52,9 +52,13 @@ struct ky_node {
 	enum ky_op op;
 	uint32_t column; /* in the text, from 1 */
 	struct ky_node *left, *right, *next;
-	/* In how many event classes it makes sense, and in how many not (compile.c). */
+	/*
+	 * The number of event classes in which the node is valid, and of those in which it is not
+	 * (compile.c).
+	 */
 	uint32_t n_good, n_bad;
-	const char *bad_left, *bad_right; /* the types of the first that did not */
+	const char *bad_left,
+		*bad_right; /* the types in the first class in which the node is not valid */
 	union {
 		struct {
 			uint64_t u;
@@ -69,7 +73,9 @@ struct ky_node {
 	};
 };
 
-/* NULL on failure: KYMO_E_INVALID with the column, KYMO_E_LIMIT (nesting), KYMO_E_MEMORY. */
+/*
+ * Returns NULL on failure: KYMO_E_INVALID with the column, KYMO_E_LIMIT (nesting), KYMO_E_MEMORY.
+ */
 struct ky_node *ky_query_parse(const char *text, struct ky_arena *arena, struct kymo_error *err);
 
 /* Record KYMO_E_INVALID at @column of the expression. Returns KYMO_E_INVALID. */

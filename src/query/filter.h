@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filter expressions over events: parsed and checked against the metadata once, then
- * compiled for every event class, so that most events are decided without being decoded.
+ * Filter expressions over events. The compiler parses and checks an expression against the metadata
+ * once, then compiles it for every event class, so that it can decide most events without decoding
+ * them.
  *
  *	prev_tid == 42 && prev_comm =~ "ngin*"
  *	$event in ("sched_switch", "sched_waking") || $ctx.procname == "redis"
@@ -14,16 +15,17 @@
  *			a field of that scope only ($ctx: of the event, then of the stream)
  *	$event		the event's name (text)
  *	$time		its time in ns from the clock's origin
- *	$cpu		its CPU, where the packet tells it
- *	$stream		the stream class' id
+ *	$cpu		its CPU, where the packet has it
+ *	$stream		the stream class's id
  *
  * Operators, weakest first: ||  &&  == != < <= > >= =~ in  |  ^  &  << >>  + -  * / %  ! - ~
  * Numbers are 64-bit integers (signed against unsigned compares by value) or reals; text is in
  * double or single quotes; =~ matches a text against a wildcard pattern ('*', '?').
  * An enumeration compares with a number, or with a text: one of its labels.
  *
- * A comparison of a field that the event does not have is false (so its negation is true);
- * has(field) asks. A name that no event class has is an error, not a filter that never matches.
+ * A comparison with a field that the event does not have is false (so its negation is true);
+ * has(field) tests for the field. A name that no event class has is an error, not a filter that
+ * never matches.
  *
  * Threads: a compiled filter is immutable; any number of threads may evaluate it.
  */
@@ -35,10 +37,10 @@
 struct ky_filter;
 struct ky_operand; /* query/program.h */
 
-/* What is known of an event class before looking at an event. */
+/* The result of a filter that is known for a whole event class. */
 enum ky_verdict {
-	KY_NEVER,  /* no event of it matches */
-	KY_ALWAYS, /* every one does */
+	KY_NEVER,  /* no event of the class matches */
+	KY_ALWAYS, /* every event of the class matches */
 	KY_DEPENDS,
 };
 
@@ -52,15 +54,17 @@ int ky_filter_compile(const char *text, const struct ky_trace_class *const *trac
 void ky_filter_free(struct ky_filter *filter); /* NULL is fine */
 
 /*
- * Does @text compare a context field ($ctx.NAME) that no event of @traces has? Then NAME is written to @name, of
- * @size bytes: a caller that knows how a recording gets such a field can say so.
+ * Whether @text compares a context field ($ctx.NAME) that no event of @traces has. If so, the
+ * function writes NAME to @name, of @size bytes. A caller that knows how a recording gets such a
+ * field can suggest it.
  */
 bool ky_filter_missing_context(const char *text, const struct ky_trace_class *const *traces,
 			       size_t n_traces, char *name, size_t size);
 
 /*
- * Does @text compare something with a text that has '*' or '?' by == != or in, which take these as they are? Then that text is
- * written to @pattern, of @size bytes, and its place to @column.
+ * Whether @text compares something with a text that has '*' or '?' by ==, != or in, which take
+ * these characters literally. If so, the function writes that text to @pattern, of @size bytes, and
+ * its place to @column.
  */
 bool ky_filter_literal_glob(const char *text, char *pattern, size_t size, uint32_t *column);
 
@@ -70,11 +74,14 @@ enum ky_verdict ky_filter_verdict(const struct ky_filter *filter, size_t trace,
 
 struct ky_code;
 
-/* What is evaluated for @cls (query/program.h) when its verdict DEPENDS; else NULL. */
+/* The program for @cls (query/program.h) when its verdict is DEPENDS; else NULL. */
 const struct ky_code *ky_filter_code(const struct ky_filter *filter, size_t trace,
 				     const struct ky_event_class *cls);
 
-/* What the expression is for @event of traces[@trace], of any type; text is borrowed from it. */
+/*
+ * The value of the expression for @event of traces[@trace], of any type; its text is borrowed from
+ * the event.
+ */
 struct ky_operand ky_filter_value(const struct ky_filter *filter, size_t trace,
 				  const struct ky_event *event);
 

@@ -31,14 +31,14 @@ struct ky_operand {
 struct ky_code {
 	enum ky_op op;
 	enum ky_value_type type;
-	bool is_constant; /* value holds */
+	bool is_constant; /* value is valid */
 	enum ky_name_kind name;
 	struct ky_operand value;
 	struct ky_handle handle;
 	struct ky_code *left, *right, *next;
 };
 
-/* What @code is for @event (NULL: constants only). */
+/* The value of @code for @event (NULL: constants only). */
 struct ky_operand ky_code_run(const struct ky_code *code, const struct ky_event *event);
 
 bool ky_operand_truth(const struct ky_operand *operand);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a mapped file that others may cut short. Behind its end the mapping gives SIGBUS. Here a
- * handler puts zeroed memory there instead, and notes it: whoever reads sees zeros, and asks
- * afterwards. Faults elsewhere go to the handler that was there before.
+ * Reading a mapped file that another process may truncate. After the file's end, the mapping raises
+ * SIGBUS. This handler maps zeroed memory there and notes it: the reader sees zeros, and checks the
+ * note afterwards. Faults elsewhere go to the handler that was there before.
  */
 #ifndef KY_RING_RING_GUARD_H
 #define KY_RING_RING_GUARD_H
@@ -17,7 +17,9 @@ struct ky_rb_guard {
 	struct ky_rb_guard *next;
 };
 
-/* Guard the mapping [@start, @start + @bytes). @guard stays where it is until removed. Any thread. */
+/*
+ * Guards the mapping [@start, @start + @bytes). @guard must not move until its removal. Any thread.
+ */
 void ky_rb_guard_add(struct ky_rb_guard *guard, void *start, uint64_t bytes);
 void ky_rb_guard_remove(struct ky_rb_guard *guard);
 bool ky_rb_guard_was_hit(const struct ky_rb_guard *guard);

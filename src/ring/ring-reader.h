@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the reader share. Shared memory is read through ky_rb_get() and its like,
- * each word once, and what comes out is checked before it is used: writers are not trusted.
+ * The shared part of the reader. All code reads shared memory through ky_rb_get() and similar
+ * functions, each word once, and checks the result before use: writers are not trusted.
  */
 #ifndef KY_RING_RING_READER_H
 #define KY_RING_RING_READER_H
@@ -10,7 +10,7 @@
 
 #include "ring/ring-guard.h"
 
-/* One look at a buffer: what belongs together. */
+/* A consistent reading of a buffer's state. */
 struct ky_rb_view {
 	uint64_t position;
 	struct kymo_ring_point point;
@@ -18,11 +18,12 @@ struct ky_rb_view {
 };
 
 struct ky_rb_buffer {
-	uint64_t start; /* of the sub-buffer that is read: position, below it all is released */
-	uint64_t taken; /* position up to which chunks were released */
+	uint64_t
+		start; /* of the sub-buffer in reading: position below which everything is released */
+	uint64_t taken; /* position up to which the reader released chunks */
 	struct kymo_ring_point taken_point;
 	uint64_t taken_lost;
-	bool is_broken; /* its head made no sense: nothing more is read */
+	bool is_broken; /* the buffer's head was malformed: the reader reads nothing more */
 	uint64_t seen;	/* sub-buffer at the last kymo_ring_reader_wait() */
 	uint64_t snapshot_at;
 	struct ky_rb_view snapshot_end;
@@ -31,9 +32,9 @@ struct ky_rb_buffer {
 struct kymo_ring_reader {
 	struct kymo_ring_info info;
 	struct kymo_ring_reader_options options;
-	struct kymo_ring_file head; /* as it was when the ring was opened, in our byte order */
+	struct kymo_ring_file head; /* a copy from the ring's opening, in our byte order */
 	uint64_t buffer_bytes;
-	uint32_t n_buffers; /* the spare one too */
+	uint32_t n_buffers; /* including the spare buffer */
 	int fd;
 	struct ky_rb_guard guard;
 	struct kymo_ring_file *file; /* the mapping */
@@ -42,7 +43,7 @@ struct kymo_ring_reader {
 	struct ky_rb_buffer buffers[];
 };
 
-/* A word of the shared memory, now, in our byte order. */
+/* Reads a word of the shared memory, in our byte order. */
 uint64_t ky_rb_get(const struct kymo_ring_reader *reader, const uint64_t *word);
 
 struct kymo_ring_control *ky_rb_reader_control(const struct kymo_ring_reader *reader,
@@ -56,10 +57,12 @@ void ky_rb_reader_slot(const struct kymo_ring_reader *reader, uint32_t buffer, u
 const uint8_t *ky_rb_reader_data(const struct kymo_ring_reader *reader, uint32_t buffer,
 				 uint64_t start);
 
-/* Look at a buffer. False: its writers were quicker, every time. */
+/* Reads a buffer's state. Returns false when writers changed it in every try. */
 bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct ky_rb_view *view);
 
-/* Whether the slot of a sub-buffer makes sense; @closed: with what is written at its end. */
+/*
+ * Whether the slot of a sub-buffer is plausible; @closed: with the members of a closed sub-buffer.
+ */
 bool ky_rb_slot_ok(const struct kymo_ring_reader *reader, const struct kymo_ring_slot *slot,
 		   uint64_t start, bool closed);
 
@@ -72,7 +75,7 @@ void ky_rb_fill_chunk(struct kymo_ring_reader *reader, uint32_t buffer,
 		      const struct ky_rb_view *from, const struct ky_rb_view *end, bool is_closed,
 		      struct kymo_ring_chunk *chunk);
 
-/* KYMO_OK, or KYMO_E_IO: the file was cut short while we had it mapped. */
+/* Returns KYMO_OK, or KYMO_E_IO: the file was truncated while it was mapped. */
 int ky_rb_check_cut(const struct kymo_ring_reader *reader, struct kymo_error *err);
 
 #endif

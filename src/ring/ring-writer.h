@@ -1,66 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the slow paths of writing share. All of src/ring/ring-{map,write,lock,memory}.c runs in
- * traced programs: libc only, no allocation, system calls that are safe in signal handlers and are
- * no cancellation points, errno kept.
+ * The shared part of the slow paths of writing. All of src/ring/ring-{map,write,lock,memory}.c runs
+ * in traced programs: it uses libc only, allocates no memory, uses system calls that are safe in
+ * signal handlers and are no cancellation points, and leaves errno unchanged.
  */
 #ifndef KY_RING_RING_WRITER_H
 #define KY_RING_RING_WRITER_H
 
 #include <kymo/ring.h>
 
-/* A page that is zeroed in forked children: who this process is. */
+/* The identity of this process, in a page that the kernel zeroes in forked children. */
 struct kymo_ring_process {
-	uint32_t pid; /* 0: not known yet, or not any more */
+	uint32_t pid; /* 0: not known (any more) */
 	uint32_t pid_namespace;
 };
 
-/* A system call without cancellation and without errno: its result, or a negative errno. */
+/* A system call without cancellation and without errno. Returns its result, or a negative errno. */
 long ky_rb_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-/* mmap() for reading and writing; NULL: it failed. errno is kept. */
+/* mmap() for reading and writing. Returns NULL on failure. Leaves errno unchanged. */
 void *ky_rb_map(uint64_t bytes, int flags, int fd);
 
 /*
- * Copy what others may change, or read, meanwhile: what comes of that is thrown away, or is of no
- * account. Both sides are aligned to 8 bytes, and are copied in such words, with up to 7 bytes
- * more behind the end. The thread sanitizer would call it a race, and does not see it.
+ * Copies memory that other threads may change or read meanwhile. The caller drops a result with
+ * torn words, or does not depend on it. Both sides are aligned to 8 bytes; the function copies such
+ * words, with up to 7 bytes more after the end. The thread sanitizer would report a race, so the
+ * function is hidden from it.
  */
 void ky_rb_copy_racing(void *to, const void *from, uint64_t bytes);
 
 /*
- * Give memory to [@start, @start + @bytes) of a shared mapping, changing nothing in it. What is full
- * shows as -ENOSPC here, and not as SIGBUS later. 0 or -ENOSPC. Any thread.
+ * Allocates memory for [@start, @start + @bytes) of a shared mapping without changing its contents.
+ * A full file system gives -ENOSPC here instead of SIGBUS later. Returns 0 or -ENOSPC. Any thread.
  */
 int ky_rb_populate(const void *start, uint64_t bytes);
 
-/* Where the parts of a file go, from its numbers and sizes. */
+/* Computes the offsets of a file's parts from its numbers and sizes. */
 void ky_rb_lay_out(struct kymo_ring_file *file);
 
-/* Whether a file's head, in this machine's byte order, can be; the magic number is the caller's. */
+/*
+ * Whether a file's head, in this machine's byte order, is plausible. The caller checks the magic
+ * number.
+ */
 bool ky_rb_head_ok(const struct kymo_ring_file *head);
 
-/* Where glibc has put each thread's struct rseq, from the thread pointer. False: there is none. */
+/* The offset of glibc's struct rseq from the thread pointer. Returns false when there is none. */
 bool ky_rb_find_rseq(ptrdiff_t *area);
 
-/* The page for writer->process; NULL without memory. */
+/* The page for writer->process; NULL when memory is out. */
 struct kymo_ring_process *ky_rb_process_new(void);
 void ky_rb_process_free(struct kymo_ring_process *process);
 
-/* Who the calling thread is, as locks have it; never 0. */
+/* The calling thread's identity in locks; never 0. */
 uint64_t ky_rb_self(struct kymo_ring_process *process);
 
-/* Take the lock of a buffer, for @self. Never waits. */
+/* Takes the lock of a buffer, for @self. Never waits. */
 bool ky_rb_trylock(struct kymo_ring_control *control, uint64_t self);
 void ky_rb_unlock(struct kymo_ring_control *control);
 
-/* Take the lock over from an owner that does not live any more. */
+/* Takes the lock over from a dead owner. */
 bool ky_rb_steal(struct kymo_ring_control *control, uint64_t self);
 
 /*
- * Plan the step from the sub-buffer that is full at @spot to the next one. Fills @commit (and the
- * moves and images in @plan that it points to).
- * Returns 0, or 1 + enum kymo_ring_loss: there is no next one now.
+ * Plans the switch from the sub-buffer that is full at @spot to the next one. Fills @commit (and
+ * the moves and images in @plan to which it points). Returns 0, or 1 + enum kymo_ring_loss: no next
+ * sub-buffer is available now.
  */
 struct ky_rb_switch {
 	struct kymo_ring_commit commit;
@@ -72,7 +76,7 @@ struct ky_rb_switch {
 int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
 		      const struct kymo_ring_spot *spot, struct ky_rb_switch *plan);
 
-/* After a switch: wake a reader that asked for it. */
+/* After a switch: wakes a reader that waits. */
 void ky_rb_wake(struct kymo_ring_file *file);
 
 #endif

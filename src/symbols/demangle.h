@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What people call a function whose symbol is mangled: "shop::Shop::place" for _ZN4shop4Shop5placeEi.
+ * Source-level names of functions with mangled symbols: "shop::Shop::place" for
+ * _ZN4shop4Shop5placeEi.
  *
- * C++ (Itanium's ABI) and both of Rust's ways. Parameters, template arguments and Rust's hashes are
- * left out, so overloads and instances have one name. Operators and conversions have none here.
- * Symbols are not trusted: a symbol that is malformed has no name.
- * Threads: any.
+ * C++ (Itanium's ABI) and both schemes of Rust. The name has no parameters, template arguments and
+ * Rust hashes, so overloads and instances share one name. Operators and conversions get no name.
+ * Symbols are untrusted: a malformed symbol gets no name. Threads: any.
  */
 #ifndef KY_SYMBOLS_DEMANGLE_H
 #define KY_SYMBOLS_DEMANGLE_H
 
 #include <stdbool.h>
 
-/* A longer name counts as none. */
+/* Longer names are rejected. */
 #define KY_DEMANGLED_BYTES 512
 
-/* The name of @symbol in @name, of KY_DEMANGLED_BYTES. False: it is not mangled, or not understood. */
+/*
+ * Writes the name of @symbol to @name, of KY_DEMANGLED_BYTES. Returns false when the symbol is not
+ * mangled, or not understood.
+ */
 bool ky_demangle(const char *symbol, char *name);
 
 #endif
