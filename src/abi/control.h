@@ -180,12 +180,11 @@ struct ky_control_slot {
 	uint32_t owner;
 	uint32_t flags;	 /* KY_SLOT_*; the recorder stores it before cookie */
 	uint64_t cookie; /* that of the session file; 0: no session (any more) */
-	uint64_t
-		/*
-		 * The program writes the result here. @joined is the last cookie that the program
-		 * has read; the members after it are valid when it equals @cookie.
-		 */
-		joined;
+	/*
+	 * The program writes the result here. @joined is the last cookie that the program has read;
+	 * the members after it are valid when it equals @cookie.
+	 */
+	uint64_t joined;
 	uint32_t reason;     /* enum ky_off; KY_OFF_NOT: the program records */
 	int32_t os_error;    /* errno, when the reason has one */
 	uint32_t n_events;   /* number of selected events */

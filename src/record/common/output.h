@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory that a recording is written to. */
+/* The output directory of a recording. */
 #ifndef KY_RECORD_COMMON_OUTPUT_H
 #define KY_RECORD_COMMON_OUTPUT_H
 
@@ -8,8 +8,9 @@
 #include <kymo/error.h>
 
 /*
- * Create directory @path, whose parent exists; an empty one that is there already will do.
- * *made: it was created. KYMO_E_INVALID: there is something in it; others as mkdir() says.
+ * Create directory @path, whose parent must exist. An existing empty directory is fine. *made: the
+ * function created it. Returns 0, KYMO_E_INVALID when the directory is not empty, or a status for
+ * mkdir()'s error.
  */
 int ky_output_make(const char *path, bool *made, struct kymo_error *err);
 

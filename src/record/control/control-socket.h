@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other processes of the same user, or of root, may ask a recorder: a socket per recording, in a directory
- * that is nobody else's (0700), and both ends look who the other one is. A request is a list of words;
- * so is the answer, of which the first is "ok" or "error".
+ * The control socket of a recording, through which other processes of the same user, or of root,
+ * send requests. It lies in a directory that only this user can access (0700), and both ends check
+ * the user of their peer. A request is a list of words. The answer is one, too; its first word is
+ * "ok" or "error".
  *
  * Threads: one at a time per server.
  */
@@ -18,33 +19,35 @@
 
 #define KY_CONTROL_SOCKET_BYTES_MAX 65536
 #define KY_CONTROL_SOCKET_WORDS_MAX 4096
-#define KY_CONTROL_SOCKET_PATH_MAX  108 /* of a socket, with its NUL */
+#define KY_CONTROL_SOCKET_PATH_MAX  108 /* of a socket, including its NUL */
 
-/* Words, each ending with NUL, one behind the other. */
+/* Words, each with a NUL, one after another. */
 struct ky_control_socket_message {
 	size_t len;
 	char text[KY_CONTROL_SOCKET_BYTES_MAX];
 };
 
-/* Add a word. One that does not fit is left out, and all that come after it. */
+/* Appends a word. When a word does not fit, the message drops it and all later words. */
 void ky_control_socket_add(struct ky_control_socket_message *message, const char *word);
-/* The next word: start with *at = 0; NULL: there is none. */
+/* The next word. The caller starts with *at = 0. NULL at the end. */
 const char *ky_control_socket_next(const struct ky_control_socket_message *message, size_t *at);
 
-/* Clients that have not said anything yet; beyond these, the one that has been silent for the longest goes. */
+/*
+ * The number of clients that have not sent a request yet. When there are more, the server drops the
+ * oldest.
+ */
 #define KY_CONTROL_SOCKET_CLIENTS_MAX 32
 
 struct ky_control_socket_client {
 	int fd;
-	int64_t until_s; /* by CLOCK_MONOTONIC: then it goes */
+	int64_t until_s; /* CLOCK_MONOTONIC time at which the server drops the client */
 };
 
 struct ky_control_socket_server {
 	int epoll_fd, listen_fd, timer_fd;
-	int client_fd; /* whose request is being answered; -1: none */
+	int client_fd; /* the client whose request is in progress; -1: none */
 	unsigned int n_clients;
-	struct ky_control_socket_client
-		clients[KY_CONTROL_SOCKET_CLIENTS_MAX]; /* the oldest first */
+	struct ky_control_socket_client clients[KY_CONTROL_SOCKET_CLIENTS_MAX]; /* oldest first */
 	char path[KY_CONTROL_SOCKET_PATH_MAX];
 };
 #define KY_CONTROL_SOCKET_SERVER_INIT                                            \
@@ -52,45 +55,51 @@ struct ky_control_socket_server {
 		.epoll_fd = -1, .listen_fd = -1, .timer_fd = -1, .client_fd = -1 \
 	}
 
-/* Where a recorder listens. */
+/* The socket of a recorder. */
 struct ky_control_socket_place {
 	char path[KY_CONTROL_SOCKET_PATH_MAX];
-	uid_t uid;   /* whose recorder it is */
-	bool is_own; /* this user's; else anything may be there */
+	uid_t uid;   /* the recorder's user */
+	bool is_own; /* only this user or root can have made the socket */
 };
 
-/* Listen. KYMO_E_IO, KYMO_E_PERMISSION: the directory is somebody else's. close is due in any case. */
+/*
+ * Listen. Returns 0, KYMO_E_IO, or KYMO_E_PERMISSION (the directory belongs to another user). The
+ * caller must call ky_control_socket_close() in any case.
+ */
 int ky_control_socket_open(struct ky_control_socket_server *server, struct kymo_error *err);
-/* What to wait for; -1: nothing will come. */
+/* The descriptor to wait for; -1: no request can come. */
 int ky_control_socket_fd(const struct ky_control_socket_server *server);
 /*
- * That is readable. True: there is a request, and an answer is due. Clients are served side by side: one that
- * says nothing holds up no other, and is dropped after a while.
+ * Handles a readable descriptor. True: a request has come, and the caller must answer it. The
+ * server serves clients side by side: a silent client delays no other, and the server drops it
+ * after a while.
  */
 bool ky_control_socket_take(struct ky_control_socket_server *server,
 			    struct ky_control_socket_message *request);
 void ky_control_socket_answer(struct ky_control_socket_server *server,
 			      const struct ky_control_socket_message *answer);
 void ky_control_socket_close(struct ky_control_socket_server *server);
-/* The part of the path that names the recording. */
+/* The part of the path with the recording's name. */
 const char *ky_control_socket_name(const char *path);
 
 /*
- * Ask the recorder at @place. It has @timeout_s to take the request, and as long to answer; 0: for ever.
- * KYMO_E_NOT_FOUND: there is none (any more); KYMO_E_AGAIN: it does not answer; KYMO_E_STATE: it said no, and
- * why; KYMO_E_PERMISSION: the process that listens there is another user's.
+ * Send a request to the recorder at @place and wait for the answer. The recorder has @timeout_s to
+ * accept the request, and the same time to answer; 0: no limit. Returns 0; KYMO_E_NOT_FOUND: no
+ * recorder listens (any more); KYMO_E_AGAIN: no answer in time; KYMO_E_STATE: the recorder refused,
+ * @err has its reason; KYMO_E_PERMISSION: the listening process belongs to another user.
  */
 int ky_control_socket_ask(const struct ky_control_socket_place *place,
 			  const struct ky_control_socket_message *request, unsigned int timeout_s,
 			  struct ky_control_socket_message *answer, struct kymo_error *err);
 
-/* What an answer says: 0, "ok"; KYMO_E_STATE: no, and why. */
+/* The result in an answer: 0 for "ok"; KYMO_E_STATE for a refusal, @err has the reason. */
 int ky_control_socket_result(const struct ky_control_socket_message *answer,
 			     struct kymo_error *err);
 
 /*
- * Call @found for each socket of this user's recorders, and, for root, of other users' after them; it may be a
- * dead one's. @found returns 0; positive: nothing more of this directory; negative: it is returned at once.
+ * Call @found for each socket of this user's recorders, and, for root, of other users' recorders
+ * after them. The recorder of a socket may be dead. @found returns 0 to continue; a positive number
+ * ends this directory; a negative one ends the search and is returned.
  */
 int ky_control_socket_each(int (*found)(void *data, const struct ky_control_socket_place *place),
 			   void *data);

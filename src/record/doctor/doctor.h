@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this machine allows, and what helps where it does not: a list of checks, for kymo doctor and others.
+ * Checks of what this machine supports, with advice about missing features. For kymo doctor and
+ * others.
  *
  * Threads: one at a time per list.
  */
@@ -13,16 +14,16 @@
 
 enum ky_check_status {
 	KY_CHECK_OK,
-	KY_CHECK_WARN, /* recording works, something is missing or may hurt */
+	KY_CHECK_WARN, /* recording works, but a feature is missing or there is a risk */
 	KY_CHECK_FAIL, /* recording does not work */
 };
 
-/* One line of the report. Texts are cut when they do not fit. */
+/* One line of the report. The functions cut texts that do not fit. */
 struct ky_check {
 	const char *name; /* static: "tracefs" */
 	enum ky_check_status status;
-	char text[240];	  /* what was found */
-	char advice[240]; /* what to do; "" when there is nothing to do */
+	char text[240];	  /* the result */
+	char advice[240]; /* the remedy; "" when none is needed */
 };
 
 struct ky_doctor {
@@ -30,19 +31,24 @@ struct ky_doctor {
 	bool failed_memory;
 };
 
-/* Add a check; the last one added is what ky_doctor_advice() speaks of. */
+/* Adds a check. ky_doctor_advice() refers to the last check. */
 void ky_doctor_add(struct ky_doctor *doctor, const char *name, enum ky_check_status status,
 		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void ky_doctor_advice(struct ky_doctor *doctor, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Privileges, tracefs, an instance of our own that is really recorded with, its leftovers. */
+/*
+ * Checks privileges, tracefs, a test recording with an instance of our own, and leftover instances.
+ */
 void ky_doctor_tracing(struct ky_doctor *doctor);
-/* What else the kernel offers: BPF, perf, probes, rseq, lockdown. */
+/* Checks other features of the kernel: BPF, perf, probes, rseq, lockdown. */
 void ky_doctor_kernel(struct ky_doctor *doctor);
-/* Programs with libkymo-trace: the runtime directory, leftovers, who is off and why. */
+/*
+ * Checks programs with libkymo-trace: the runtime directory, leftovers, programs that do not
+ * record.
+ */
 void ky_doctor_user(struct ky_doctor *doctor);
-/* Clock, CPUs, memory, disk, containers. */
+/* Checks clock, CPUs, memory, disk, containers. */
 void ky_doctor_machine(struct ky_doctor *doctor);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings that outlive a reboot: tracefs instances that lie in reserved memory ("reserve_mem=20M:2M:trace
- * trace_instance=boot_map@trace" on the kernel's command line, Linux 6.12). What the boot before
- * recorded is in them still, and becomes a trace.
+ * Rings that survive a reboot: tracefs instances in reserved memory ("reserve_mem=20M:2M:trace
+ * trace_instance=boot_map@trace" on the kernel's command line, Linux 6.12). They still have the
+ * events of the boot before, which become a trace.
  *
- * The events' formats are this boot's: it must be the same kernel that recorded.
+ * The formats of events come from the present boot, so the same kernel must have recorded them.
  * Threads: one at a time per instance.
  */
 #ifndef KY_RECORD_KERNEL_PERSISTENT_RING_H
@@ -21,15 +21,16 @@ struct ky_persistent_ring_stats {
 	uint64_t events, lost, bad;
 };
 
-/* Is @dir a tracefs instance? And one that lies in reserved memory? */
+/* Whether @dir is a tracefs instance; whether it is one in reserved memory. */
 bool ky_persistent_ring_is_instance(const char *dir);
 bool ky_persistent_ring_is_mapped(const char *dir);
 
 /*
- * Make a trace, OUTPUT/kernel, of what the boot before left in instance @dir. It is taken out of the ring: on
- * its way it is in OUTPUT-raw, a raw recording, which stays when that cannot become a trace.
- * 0; KYMO_E_STATE: the instance is recording, or has nothing of the boot before; KYMO_E_PERMISSION,
- * KYMO_E_INVALID (the output), KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_MEMORY. @stats: whenever there was something.
+ * Make a trace, OUTPUT/kernel, of the events from the boot before in instance @dir, and remove them
+ * from the ring. The function first writes a raw recording to OUTPUT-raw, which stays when its
+ * conversion fails. Returns 0; KYMO_E_STATE: the instance is recording, or has no events of the
+ * boot before; KYMO_E_PERMISSION, KYMO_E_INVALID (the output), KYMO_E_IO, KYMO_E_FORMAT,
+ * KYMO_E_MEMORY. @stats: set whenever the ring had events.
  */
 int ky_persistent_ring_recover(const char *dir, const char *output, const struct ky_log *log,
 			       struct ky_persistent_ring_stats *stats, struct kymo_error *err);

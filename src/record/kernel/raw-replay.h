@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A raw recording that becomes a trace. */
+/* The conversion of a raw recording into a trace. */
 #ifndef KY_RECORD_KERNEL_RAW_REPLAY_H
 #define KY_RECORD_KERNEL_RAW_REPLAY_H
 
@@ -9,16 +9,16 @@
 struct ky_raw_replay {
 	struct ky_kernel_trace kernel;
 	const char *dir;
-	struct ky_strbuf text; /* the description */
+	struct ky_strbuf text; /* contents of the description file */
 	const char *at, *end;
 	uint32_t line;
 	uint64_t end_cycles;
-	struct ky_strbuf header; /* of pages */
+	struct ky_strbuf header; /* the format of pages */
 };
 
 /*
- * raw-description.c: what the file raw/recording says goes to replay->kernel. 0, KYMO_E_FORMAT (it, or a line of it, makes no
- * sense), KYMO_E_NOT_FOUND, KYMO_E_IO, ...
+ * raw-description.c: parse the file raw/recording into replay->kernel. Returns 0, KYMO_E_FORMAT
+ * (the file, or a line of it, is malformed), KYMO_E_NOT_FOUND, KYMO_E_IO, ...
  */
 int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err);
 

@@ -4,22 +4,25 @@
 
 #include "record/trace/kernel-trace.h"
 
-/* kernel-trace-filter.c: compile the filters of all events, once the model is finished. */
+/* kernel-trace-filter.c: compile the filters of all events, after the model is finished. */
 int ky_kernel_trace_compile_filters(struct ky_kernel_trace *kernel, struct kymo_error *err);
 void ky_kernel_trace_free_filters(struct ky_kernel_trace *kernel);
 
 /*
- * kernel-trace-context.c: @filter could not be compiled. Where that is for a context field that the recording does not have,
- * the hint of @err becomes how to get it.
+ * kernel-trace-context.c: @filter could not be compiled. When the cause is a context field that the
+ * recording does not have, the hint of @err becomes the way to record that field.
  */
 void ky_kernel_trace_explain_context(const struct ky_kernel_trace *kernel, const char *filter,
 				     struct kymo_error *err);
 
-/* kernel-trace-comm.c: make the name that is wanted a part of the event's filters, which are not compiled yet. */
+/*
+ * kernel-trace-comm.c: adds the selected thread name to the event's filters, which are not compiled
+ * yet.
+ */
 int ky_kernel_trace_filter_comm(struct ky_kernel_trace *kernel, struct ky_event_source *source,
 				struct kymo_error *err);
 
-/* kernel-trace-read.c: hand packets out as the converter finishes them. */
+/* kernel-trace-read.c: send each packet to the store when the converter has finished it. */
 void ky_kernel_trace_use_convert(struct ky_kernel_trace *kernel);
 
 #endif

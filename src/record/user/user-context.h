@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Context fields of a recording of programs: what people call them, and the session file's words. */
+/* Context fields of a recording of programs: their names, and their codes in the session file. */
 #ifndef KY_RECORD_USER_USER_CONTEXT_H
 #define KY_RECORD_USER_USER_CONTEXT_H
 
@@ -10,23 +10,28 @@
 #include "abi/control.h"
 #include "base/strbuf.h"
 
-/* Whether @name, in a filter, may be a context's. */
+/* Whether the name @name in a filter can be a context field. */
 bool ky_user_is_context(const char *name);
 
-/* The @i-th context field's name as it is asked for; NULL: there are not so many (fewer than KY_USER_CONTEXTS_MAX). */
+/* The name of context field @i in options; NULL after the last one (below KY_USER_CONTEXTS_MAX). */
 #define KY_USER_CONTEXTS_MAX 32
 const char *ky_user_context_name(size_t i);
 
-/* Whether programs can count what @list asks for here. 0; KYMO_E_UNSUPPORTED, KYMO_E_PERMISSION. */
+/*
+ * Whether programs on this machine can record the context fields in @list. Returns 0,
+ * KYMO_E_UNSUPPORTED or KYMO_E_PERMISSION.
+ */
 int ky_user_contexts_check(const char *list, struct kymo_error *err);
 
-/* Add the contexts of @list ("vtid,ip"; NULL: none) to the session file, and to its @head. */
+/*
+ * Adds the context fields of @list ("vtid,ip"; NULL: none) to the session file, and to its @head.
+ */
 int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_session_file *head,
 			 struct kymo_error *err);
 
-/* Where the next thing of the session file goes that wants to be aligned. */
+/* Pads the session file to an aligned length. Returns the offset of the next part. */
 uint32_t ky_user_file_align(struct ky_strbuf *file);
-/* Add a text; where it stands. */
+/* Appends a text. Returns its offset. */
 uint32_t ky_user_file_text(struct ky_strbuf *file, const char *text);
 
 #endif

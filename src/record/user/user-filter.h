@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter of a recording of user space: the expression language of docs/filter.md, compiled to
+ * The filter of a recording of user space: the expression language of docs/filter.md, compiled for
  * the stack machine of abi/control.h, with fields by name. Each program binds it to its own events.
  */
 #ifndef KY_RECORD_USER_USER_FILTER_H
@@ -14,12 +14,12 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 
-/* A name that the expression speaks of. */
+/* A name in the expression. */
 struct ky_user_name {
 	char text[KY_NAME_MAX + 1];
-	uint32_t column; /* where, from 1 */
+	uint32_t column; /* its place, from 1 */
 	bool is_context; /* $ctx.NAME: a context only */
-	bool is_asked;	 /* has(NAME): it need not be there */
+	bool is_asked;	 /* has(NAME): the name need not exist */
 };
 
 struct ky_user_filter {
@@ -29,9 +29,9 @@ struct ky_user_filter {
 };
 
 /*
- * Compile @text into @filter, which is zeroed. fini is due in any case.
- * 0; KYMO_E_INVALID with the column: syntax, too long, or something that cannot be asked while
- * recording ($event, $time, $packet, $stream); KYMO_E_MEMORY.
+ * Compile @text into @filter, which must be zeroed. The caller must call fini in any case. Returns
+ * 0; KYMO_E_INVALID with the column: wrong syntax, a text that is too long, or a value that is not
+ * available during a recording ($event, $time, $packet, $stream); KYMO_E_MEMORY.
  */
 int ky_user_filter_compile(const char *text, struct ky_user_filter *filter, struct kymo_error *err);
 void ky_user_filter_fini(struct ky_user_filter *filter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a recording of user space share. */
+/* The shared part of a recording of user space. */
 #ifndef KY_RECORD_USER_USER_INTERNAL_H
 #define KY_RECORD_USER_USER_INTERNAL_H
 
@@ -15,58 +15,61 @@
 #include "record/user/user.h"
 
 /*
- * A ring file of a session's directory. The thread that reads has it, but while a task is under way (is_away): then
- * the task has it and the ring.
+ * A ring file of a session's directory. It belongs to the reading thread. While one of its tasks
+ * runs (is_away), file and ring belong to the task.
  */
 struct ky_user_ring_file {
 	struct ky_user *user;
 	struct ky_user_owner *owner;
 	char *name;
-	struct ky_user_ring *ring; /* NULL: it is not open yet */
-	size_t place;		   /* in the owner's list of those that are read */
+	struct ky_user_ring *ring; /* NULL: not open yet */
+	size_t place;		   /* index in the owner's list of files in reading */
 	struct ky_user_task task;
 	bool is_away;
-	bool is_counted;	/* among the owner's that are open */
-	uint64_t device, inode; /* of what was opened under the name; 0: nothing was */
-	uint64_t described;	/* what it has of the owner's */
-	bool dumps; /* its program's libraries are looked at once more before it is finished */
-	int ret;    /* what became of the task */
-	struct kymo_error *err; /* of it, if it failed; may be NULL all the same */
-	uint64_t ended;		/* flight recorder: as which program it ended; 0: it did not */
+	bool is_counted;	/* counts as open for the owner */
+	uint64_t device, inode; /* of the file that was opened under the name; 0: none */
+	uint64_t described;	/* its part of the owner's count */
+	bool dumps; /* before the end of its trace, look at its program's libraries once more */
+	int ret;    /* the task's result */
+	struct kymo_error *err; /* the task's error; may be NULL after a failure */
+	uint64_t ended; /* flight recorder: number of the ended program; 0: it has not ended */
 	uint64_t ended_bytes;
 };
 
-/* One user's programs: where their files are, and what is known of them. The thread's that reads. */
+/*
+ * One user's programs: the directory of their files, and their state. It belongs to the reading
+ * thread.
+ */
 struct ky_user_owner {
 	struct ky_user_dir dir;
-	struct ky_map files; /* by their names: those that are not finished */
-	uint32_t n_open;     /* of these */
-	KY_VEC(struct ky_user_ring_file *) reading; /* those that are not away */
-	size_t turn;				    /* whose turn it is to be read */
+	struct ky_map files;			    /* by name: files that are not finished */
+	uint32_t n_open;			    /* number of open files among them */
+	KY_VEC(struct ky_user_ring_file *) reading; /* files that are not away */
+	size_t turn;				    /* index of the next file to read */
 	uint64_t described; /* bytes of descriptions of their events; atomic */
 	struct ky_user_queue queue;
-	bool is_given_up;   /* it takes too long to come to an end */
+	bool is_given_up;   /* its programs take too long to finish */
 	bool has_old_rules; /* the last change of the rules did not reach its directory */
 };
 
-/* So much memory of ours one user's programs may take for describing their events. */
+/* The limit of memory for the descriptions of one user's events. */
 #define KY_USER_DESCRIPTIONS_MAX (64u << 20)
 
-/* Users who come later: looked for by a task. */
+/* Users that appear during the recording: a task looks for them. */
 struct ky_user_newcomers {
 	struct ky_user_task task;
 	struct ky_user_queue queue;
 	bool is_away;
-	bool has_new;	    /* fresh are to be made known */
-	KY_VEC(uid_t) uids; /* who was seen; the task's */
+	bool has_new;	    /* the other users must learn of fresh */
+	KY_VEC(uid_t) uids; /* the users that the task found; the task's */
 	KY_VEC(struct ky_user_owner *) fresh;
-	size_t first; /* of the owners whose programs are to be asked */
+	size_t first; /* index of the first owner whose programs must get a request */
 	uint64_t looked_ns;
 };
 
-/* A snapshot that somebody waits for. */
+/* A snapshot for which the caller waits. */
 struct ky_user_order {
-	struct ky_packet_store *store; /* where it goes */
+	struct ky_packet_store *store; /* store of the snapshot */
 	struct ky_clock_record clock;
 	struct ky_user_snapshot *made;
 	int ret;
@@ -74,48 +77,54 @@ struct ky_user_order {
 };
 
 /*
- * While the thread runs, rings and programs' traces are its own, or a task's. @lock guards what both it and the
- * caller, or a task, use: programs, owners (the thread may look at those without it, nobody else changes them),
- * order. result and err are the thread's until it was joined.
+ * While the thread runs, rings and programs' traces belong to it, or to a task. @lock protects the
+ * members that the thread shares with the caller or a task: programs, owners (the thread may read
+ * them without the lock, since no other thread changes them), order. result and err belong to the
+ * thread until the join.
  */
 struct ky_user {
-	struct ky_user_options options;	   /* its store is the one that traces go to */
-	struct ky_packet_store *own_store; /* the same, where the caller gave none; or NULL */
-	struct ky_os_clock clock;	   /* as it was at the start */
-	uint64_t since_ns;		   /* CLOCK_MONOTONIC: no ring is older */
-	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": there is none */
+	struct ky_user_options options;	   /* its store is the store of the traces */
+	struct ky_packet_store *own_store; /* that store, when the caller gave none; or NULL */
+	struct ky_os_clock clock;	   /* a copy from the start */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: older rings are not of this recording */
+	char place[KY_USER_PLACE_MAX + 1]; /* options.place, without links; "": none */
 	struct ky_user_request request;
-	uint32_t dump_excluded; /* of the state dump, a bit for each enum ky_user_dump_event */
+	uint32_t
+		dump_excluded; /* events that the state dump omits, a bit for each enum ky_user_dump_event */
 	struct ky_programs programs;
 	KY_VEC(struct ky_user_owner *) owners;
-	KY_VEC(struct ky_user_ring_file *) rings; /* that were opened; finished ones too */
+	KY_VEC(struct ky_user_ring_file *) rings; /* all opened files, including finished ones */
 	struct ky_user_counts counts;
 	struct ky_user_work work;
-	struct ky_clock_record clock_record; /* as it was at the start */
+	struct ky_clock_record clock_record; /* a copy from the start */
 	int inotify_fd, stop_fd, failed_fd, order_fd;
 	pthread_mutex_t lock;
-	pthread_cond_t answered;     /* order is NULL again, or the thread has begun, or is over */
-	int32_t tid;		     /* the thread's; 0: it has not begun */
-	struct ky_user_order *order; /* what the thread is to do */
+	pthread_cond_t
+		answered; /* signals that order is NULL again, or that the thread has begun or ended */
+	int32_t tid;	  /* of the thread; 0: it has not begun */
+	struct ky_user_order *order; /* the work for the thread */
 	bool is_over;
-	bool is_ending; /* no directories any more */
+	bool is_ending; /* no more directories are added */
 	struct ky_user_newcomers newcomers;
-	bool has_missed; /* events of files, which were too many */
+	bool has_missed; /* inotify lost events because there were too many */
 	uint64_t searched_ns;
-	size_t n_opening;	  /* rings that tasks open */
-	uint64_t live_due_ns;	  /* when live readers are told next; CLOCK_MONOTONIC */
-	unsigned int live_waits;  /* how often that was put off for rings that are being opened */
-	uint64_t n_control_files; /* that are open; atomic */
-	bool is_full_told;	  /* that there are more users than there is room for */
-	bool is_short_told; /* that processes could not be looked at for want of descriptors */
-	KY_VEC(uint64_t) old_cookies; /* of session files before the last change */
+	size_t n_opening;	 /* number of rings that tasks are opening */
+	uint64_t live_due_ns;	 /* CLOCK_MONOTONIC time of the next update for live readers */
+	unsigned int live_waits; /* how often that update waited for rings that tasks are opening */
+	uint64_t n_control_files; /* number of open control files; atomic */
+	bool is_full_told;	  /* the log has the warning about too many users */
+	bool is_short_told; /* the log has the warning about processes that could not be examined for lack of descriptors */
+	KY_VEC(uint64_t) old_cookies; /* of the session files before the last change */
 	pthread_mutex_t notes_lock;
-	KY_VEC(uint64_t) left_out; /* who was told: pid and reason; with notes_lock */
-	/* With a filter: what fields there were, so that names that mean nothing are told; with notes_lock. */
+	KY_VEC(uint64_t) left_out; /* programs with a warning: pid and reason; under notes_lock */
+	/*
+	 * With a filter: the fields of all events, for warnings about unknown names; under
+	 * notes_lock.
+	 */
 	struct ky_user_names seen_names;
 	bool is_filter_told;
 	uint64_t n_ended,
-		ended_bytes; /* flight recorder: programs that ended; what is kept of them */
+		ended_bytes; /* flight recorder: number of ended programs; size of their kept traces */
 	pthread_t thread;
 	bool started, is_running, is_stopped;
 	int result;
@@ -124,96 +133,109 @@ struct ky_user {
 	struct ky_user_program_stats *program_stats;
 };
 
-/* user-live.c: tell those who follow the recording, if that is due. The thread's that reads. */
+/* user-live.c: update the traces for live readers, when due. The reading thread's. */
 int ky_user_live_step(struct ky_user *user, struct kymo_error *err);
 
 /* user-run.c: the thread. @data: a struct ky_user. */
 void *ky_user_run(void *data);
 
 /*
- * user-files.c: a regular file of the directory's user that has no other name; @flags: O_RDONLY or O_RDWR. -1: errno
- * says why (EPERM: it is something else; ENOENT: it is gone, or was while it was opened).
+ * user-files.c: open a regular file of the directory's user that has no other hard link; @flags:
+ * O_RDONLY or O_RDWR. Returns -1 with errno on failure (EPERM: another kind of file; ENOENT: the
+ * file is gone, maybe since it was opened).
  */
 int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags);
-/* A file of this name has come: if it is a ring's, it is opened by a task. KYMO_E_MEMORY. */
+/* A file of this name has appeared. If it is a ring file, a task opens it. KYMO_E_MEMORY. */
 int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 		       struct kymo_error *err);
-/* Somebody who had it open has closed the file of this name. KYMO_E_MEMORY. */
+/* A process has closed the file of this name. KYMO_E_MEMORY. */
 int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 			struct kymo_error *err);
-/* What has become of tasks. An error that is no program's own ends the recording. */
+/* Collects the results of tasks. An error that is not caused by a program ends the recording. */
 int ky_user_take_tasks(struct ky_user *user, struct kymo_error *err);
-/* The program has described more events: its ring is given to a task. */
+/* The program has described more events: passes its ring to a task. */
 void ky_user_file_follow(struct ky_user_ring_file *file);
-/* It is read to its end, and its trace is finished. */
+/* Reads the file to its end and finishes its trace. */
 void ky_user_file_finish(struct ky_user_ring_file *file);
-/* A task of a file's that was taken back: of its program, there is no more than there is already. */
+/* Handles a task that was taken back: the file's program gets no further data. */
 void ky_user_file_drop(struct ky_user_task *task);
-/* Look through the directories for files that are not known yet. */
+/* Searches the directories for new files. */
 int ky_user_find_rings(struct ky_user *user, struct kymo_error *err);
 /*
- * user-settle.c: the thread that reads is no more: everything is read to its end, and all traces are finished. Of
- * other users' programs, what takes too long stays away.
+ * user-settle.c: after the end of the reading thread, read everything to its end and finish all
+ * traces. Programs of other users that take too long lose the rest.
  */
 int ky_user_settle(struct ky_user *user, struct kymo_error *err);
-/* Instead: what is under way ends, and nothing else begins. */
+/* The alternative: finish the running tasks and begin no others. */
 void ky_user_calm(struct ky_user *user);
-/* Forget a ring that is not away, with its file. */
+/* Removes a ring that is not away, with its file. */
 void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file);
 void ky_user_file_free(struct ky_user_ring_file *file);
 
-/* user-owner.c: add a directory for programs of @uid to the recording; *owner may be NULL. */
+/* user-owner.c: adds a directory for programs of @uid to the recording; *owner may be NULL. */
 int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **owner,
 		      struct kymo_error *err);
-/* Its directory goes, too. NULL is fine. */
+/* Also removes its directory. NULL is allowed. */
 void ky_user_owner_free(struct ky_user_owner *owner);
-/* Watch its directory, and have it among the others. On failure it is freed. */
+/* Watches its directory and adds it to the owners. On failure the function frees it. */
 int ky_user_owner_add(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err);
-/* NULL: there is none. */
+/* Returns NULL for a user without programs. */
 struct ky_user_owner *ky_user_owner_of(const struct ky_user *user, uid_t uid);
 
-/* If no event so far has what the filter is about, say so, once. */
+/* When no event so far has the fields of the filter, logs that once. */
 void ky_user_tell_filter(struct ky_user *user);
 
-/* user-uids.c: whether users who come later are recorded too; look for them, so often at the most. */
+/*
+ * user-uids.c: whether the recording takes new users; the shortest interval of the search for them.
+ */
 #define KY_USER_UIDS_MS 250
 bool ky_user_follows_uids(const struct ky_user *user);
 void ky_user_look_for_uids(struct ky_user *user);
-/* What has become of its task. */
+/* Handles the end of the search task. */
 void ky_user_newcomers_done(struct ky_user *user);
 
-/* user-session.c: look through all processes. Whoever calls holds the lock, or is alone. */
+/* user-session.c: searches all processes. The caller holds the lock, or no other thread runs. */
 int ky_user_scan(struct ky_user *user, struct kymo_error *err);
 
-/* user-session.c: ask the program to take part, if it is meant and has a wanted event. */
+/* user-session.c: asks the program to join, if it is selected and has a selected event. */
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program);
 
 /*
- * user-declined.c: a program (as it calls itself, @pid as it sees itself) could not take part, or not in all. A
- * warning, once for each, up to a bound.
+ * user-declined.c: a program could not join, or could not record all events (@procname: its name,
+ * @pid: its pid in its own namespace). Logs a warning, once for each program, up to a limit.
  */
 void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t pid,
 			   uint32_t reason, int os_error);
-/* Whether the file is a note of a program that says so; it is told, and removed. */
+/*
+ * Whether the file is a program's note about that. If so, the function logs a warning and removes
+ * the file.
+ */
 bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char *name);
 
-/* user-flight.c: the program of @file ended. What it wrote is kept, while there is room for it. */
+/* user-flight.c: the program of @file has ended. Keeps its events while there is room. */
 void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);
 /*
- * Let go of a program that ended, so that @owner can have one more ring open: of the user who keeps the most, or of
- * @owner, who may not push out those of users with fewer. False: there is none.
+ * Drop the events of an ended program, so that @owner can open one more ring. The program is one of
+ * the user who keeps the most, or of @owner, who must not displace programs of users with fewer.
+ * Returns false when there is none.
  */
 bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner);
-/* user-files.c: a task looks at the program's libraries; the file is away meanwhile. */
+/* user-files.c: a task examines the program's libraries; the file is away meanwhile. */
 void ky_user_file_dump(struct ky_user_ring_file *file);
-/* Do what order_fd told the thread to do. Errors are those of the recording; the order's are its own. */
+/*
+ * Carries out the order that order_fd signals. Returns errors of the recording only; the order has
+ * its own.
+ */
 int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err);
 
-/* user-state.c: executable and libraries of the ring's program. First what it had when it joined. */
+/*
+ * user-state.c: executable and libraries of the ring's program. First the state at the time of
+ * joining.
+ */
 int ky_user_dump_opened(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
-/* Then what it has now. */
+/* Then the present state. */
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
-/* Only what its program has noted itself. */
+/* Only the program's own notes. */
 int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Neighbouring mappings of one file. */
+/* Adjacent mappings of one file. */
 struct ky_maps_binary {
 	uint64_t base, end, inode;
 	const char *path; /* in the text, without a NUL */
@@ -14,10 +14,10 @@ struct ky_maps_binary {
 	bool has_code;
 };
 
-/* The next file with mappings, from *@at on, which is moved behind them. False: there is none. */
+/* The next file with mappings, from *@at on; *@at moves past them. Returns false at the end. */
 bool ky_maps_next(const char **at, struct ky_maps_binary *binary);
 
-/* Does the text at @maps say that file @inode of device @device is mapped? */
+/* Whether the text @maps has a mapping of file @inode of device @device. */
 bool ky_maps_has_file(const char *maps, uint64_t device, uint64_t inode);
 
 #endif

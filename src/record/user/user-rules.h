@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of a recording of programs: which events are wanted. They change while it runs. */
+/*
+ * The rules of a recording of programs, which select events. They can change during the recording.
+ */
 #ifndef KY_RECORD_USER_USER_RULES_H
 #define KY_RECORD_USER_USER_RULES_H
 
@@ -11,7 +13,7 @@
 #include "record/user/user-event.h"
 #include "record/user/user-filter.h"
 
-/* A rule as people write it. */
+/* A rule in the user's form. */
 struct ky_user_rule_text {
 	const char *pattern;
 	const char *filter, *comm; /* NULL: none */
@@ -20,32 +22,35 @@ struct ky_user_rule_text {
 
 struct ky_user_rule {
 	char *pattern;
-	char *condition; /* what code was made of; NULL: none */
+	char *condition; /* the source of code; NULL: none */
 	uint8_t level_min, level_max;
 	KY_VEC(char *) exclusions;
-	struct ky_user_filter code; /* what programs get */
+	struct ky_user_filter code; /* the filter for programs */
 };
 
-/* Zeroed: empty. */
+/* A zeroed struct is empty. */
 struct ky_user_rules {
 	KY_VEC(struct ky_user_rule) list;
 };
 
-/* 0; KYMO_E_INVALID: a pattern that matches no event, a filter that is wrong, too many; KYMO_E_MEMORY. */
+/*
+ * Add a rule. Returns 0; KYMO_E_INVALID: the pattern matches no event, the filter is wrong, or
+ * there are too many rules; KYMO_E_MEMORY.
+ */
 int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_text *text,
 		      struct kymo_error *err);
-/* No rule takes events that match @pattern any more; those added later may. */
+/* The present rules no longer select events that match @pattern; later rules may. */
 int ky_user_rules_exclude(struct ky_user_rules *rules, const char *pattern, struct kymo_error *err);
-/* The same, for a recording that runs: rules that are left with nothing go. */
+/* The same during a recording: also removes rules that select nothing any more. */
 int ky_user_rules_disable(struct ky_user_rules *rules, const char *pattern, struct kymo_error *err);
-/* Rules with this very pattern go: one with other words follows. */
+/* Removes rules with exactly this pattern: a rule with other conditions replaces them. */
 void ky_user_rules_forget(struct ky_user_rules *rules, const char *pattern);
-/* On failure @to is due for fini, too. */
+/* On failure, the caller must call fini for @to, too. */
 int ky_user_rules_copy(const struct ky_user_rules *from, struct ky_user_rules *to,
 		       struct kymo_error *err);
 void ky_user_rules_fini(struct ky_user_rules *rules);
 
-/* Whether the rule takes the event, but for its filter. */
+/* Whether the rule selects the event, without regard to its filter. */
 bool ky_user_rule_takes(const struct ky_user_rule *rule, const struct ky_user_event *event);
 
 #endif
