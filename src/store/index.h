@@ -2,9 +2,9 @@
 /*
  * LTTng's packet index files: index/NAME.idx beside stream file NAME.
  *
- * Big-endian. Header {magic, major 1, minor 0 or 1, entry length}; entries {offset in bytes,
- * packet size and content size in bits, begin, end, discarded, stream class id}, and since 1.1
- * {stream instance id, sequence number}. Longer entries are read as far as they are known.
+ * Big-endian. Header {magic, major 1, minor 0 or 1, entry length}; entries {offset in bytes, packet
+ * size and content size in bits, begin, end, discarded, stream class id}, and since 1.1 {stream
+ * instance id, sequence number}. Of longer entries, the reader uses the known part.
  */
 #ifndef KY_STORE_INDEX_H
 #define KY_STORE_INDEX_H
@@ -17,12 +17,14 @@
 #define KY_INDEX_ENTRY_1_1    72
 
 /*
- * Read index bytes into @packets (which is cleared first; the caller's to ky_vec_fini()).
+ * Read index bytes into @packets, which the function clears first and the caller frees with
+ * ky_vec_fini().
  *
- * An index is accepted only as a whole: its packets must lie back to back, from the first
- * byte of the stream's file to the last one, and carry the stream's class id. Times in ns are
- * set when the stream class has a clock.
- * Returns 0, KYMO_E_FORMAT (what does not fit is in @err) or KYMO_E_MEMORY.
+ * The function accepts an index only as a whole: its packets must follow each other without gaps,
+ * from the first byte of the stream's file to the last one, and have the stream's class id. It sets
+ * times in ns when the stream class has a clock.
+ *
+ * Returns 0, KYMO_E_FORMAT (@err has the contradiction) or KYMO_E_MEMORY.
  */
 int ky_index_read(const uint8_t *data, size_t size_bytes, const struct ky_stream *stream,
 		  struct ky_packet_list *packets, struct kymo_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One trace in several places: rotated chunks, snapshots and size-limited files of LTTng become one
- * trace with one stream for each data stream, so that order, losses and state are continuous.
+ * Traces that lie in several places: rotated chunks, snapshots and size-limited files of LTTng
+ * become one trace with one stream per data stream, so that order, losses and state are continuous.
  */
 #ifndef KY_STORE_JOIN_H
 #define KY_STORE_JOIN_H
@@ -9,18 +9,19 @@
 #include "store/trace.h"
 
 /*
- * Join what belongs together in @set, before its streams are numbered.
+ * Join the parts of traces in @set, before the numbering of its streams.
  *
- * Traces with the same UUID and environment become one when one's metadata describes all that the
- * other's does, and every one of their streams is continuous.
- * Files of a trace with the same stream class and instance become one stream when their packets
- * follow one another, by sequence number and time. Packets that an earlier file has too (snapshots
- * that overlap) are left out. Files that do not fit stay streams of their own.
+ * Traces with the same UUID and environment become one when the metadata of one describes
+ * everything that the other's describes, and all their streams are continuous. Files of a trace
+ * with the same stream class and instance become one stream when their packets follow each other,
+ * by sequence number and time. Packets that an earlier file has, too (overlapping snapshots), are
+ * dropped. Other files stay streams of their own.
+ *
  * Returns 0, KYMO_E_MEMORY or KYMO_E_IO.
  */
 int ky_trace_set_join(struct ky_trace_set *set, struct kymo_error *err);
 
-/* trace.c's; NULL is fine. */
+/* For trace.c; NULL is allowed. */
 void ky_trace_free(struct ky_trace *trace);
 
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tells readers of a directory that a trace is being written there, and how far it can be read.
+ * The protocol between the writer of a trace and its live readers: whether a writer is still
+ * writing a trace in a directory, and how much of it can be read.
  *
- * - The writer holds a shared flock() on the trace's index/ directory: without it the trace is complete, or its writer
- *   has died.
- * - A reader that follows the recording holds a shared flock() on the recording's directory. A writer looks for it before it
- *   does anything for live readers.
- * - The file `.live` in the trace's directory says how many bytes of each stream are whole packets, and up to when the
- *   events of all streams are in them, also of streams that are still to come:
+ * - The writer holds a shared flock() on the trace's index/ directory. Without it, the trace is
+ *   complete, or its writer is dead.
+ * - A live reader holds a shared flock() on the recording's directory. A writer looks for it before
+ *   it does work for live readers.
+ * - The file `.live` in the trace's directory has the size of each stream's whole packets, and the
+ *   time up to which these contain all events, also of streams that do not exist yet:
  *
  *	kymo-live 1
  *	until 123456789		clock value
  *	81920 channel0_0	bytes, stream
  *
- *   The writer replaces it as a whole, and removes it when the trace is complete. Readers do not trust it.
+ *   The writer replaces the file as a whole, and removes it when the trace is complete. Readers do not trust it.
  *
  * Threads: any.
  */
@@ -33,21 +34,24 @@
 
 /* ---- writing -------------------------------------------------------------------------- */
 
-/* Tell that a trace is being written, as long as @index_fd, its index/ directory, is open. */
+/* Marks a trace as being written, while @index_fd, its index/ directory, is open. */
 void ky_live_begin(int index_fd);
-/* Does a reader follow the recording in the directory that is open as @dir_fd? */
+/* Whether a live reader has a lock on the directory @dir_fd. */
 bool ky_live_has_readers(int dir_fd);
 /*
- * A descriptor of inotify, which becomes readable when somebody opens directory @path, as readers do; -1: there is none. The
- * caller closes it.
+ * Returns an inotify descriptor that becomes readable when a process opens directory @path, as
+ * readers do; or -1. The caller closes it.
  */
 int ky_live_watch(const char *path);
-/* Take what made @watch_fd readable. */
+/* Reads the events from @watch_fd. */
 void ky_live_watch_clear(int watch_fd);
 
-/* Append to @text what the file says; ky_live_put_stream() for each stream follows. */
+/* Appends the file's head to @text; the caller then calls ky_live_put_stream() for each stream. */
 void ky_live_put_head(struct ky_strbuf *text, uint64_t until_cycles);
-/* A stream whose name cannot stand in the file is left out: readers find it when the trace is complete. */
+/*
+ * Omits a stream whose name is not possible in the file: readers find it when the trace is
+ * complete.
+ */
 void ky_live_put_stream(struct ky_strbuf *text, const char *name, uint64_t size_bytes);
 
 /* ---- reading -------------------------------------------------------------------------- */
@@ -57,21 +61,27 @@ struct ky_live_stream {
 	uint64_t size_bytes;
 };
 
-/* Zeros: nothing is known. */
+/* Zeros: unknown. */
 struct ky_live_state {
 	bool is_told; /* there was a file */
 	uint64_t until_cycles;
 	KY_VEC(struct ky_live_stream) streams;
 };
 
-/* Is the trace in directory @path being written? */
+/* Whether a writer is writing the trace in directory @path. */
 bool ky_live_is_written(const char *path);
-/* What the file of @text says. 0, KYMO_E_FORMAT with the line, KYMO_E_MEMORY; @state is to be freed in any case. */
+/*
+ * Parses the file @text. Returns 0, KYMO_E_FORMAT with the line, or KYMO_E_MEMORY; the caller must
+ * free @state in any case.
+ */
 int ky_live_parse(const char *text, size_t len_bytes, struct ky_live_state *state,
 		  struct kymo_error *err);
-/* The same of the file in the trace's directory @path; without one, *state is zeros. KYMO_E_IO, too. */
+/*
+ * The same for the file in the trace's directory @path; without a file, *state is zeros. KYMO_E_IO,
+ * too.
+ */
 int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_error *err);
-/* How many bytes of stream @name can be read; 0: the file does not know it. */
+/* The number of readable bytes of stream @name; 0 when the file does not have it. */
 uint64_t ky_live_size(const struct ky_live_state *state, const char *name);
 void ky_live_state_fini(struct ky_live_state *state);
 

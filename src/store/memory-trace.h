@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* A trace in memory, for flight recorders: it keeps the newest packets of each stream in memory, for snapshots. What a
- * stream called "statedump..." gets is kept for good: it says what the rest means.
+ * A trace in memory, for flight recorders: it keeps the newest packets of each stream for
+ * snapshots. Streams "statedump..." keep all their packets, because the others' events refer to
+ * them.
  *
  * Threads: one at a time per trace.
  */
@@ -10,24 +11,31 @@
 
 #include "store/packet-store.h"
 
-/* @keep_bytes: of each stream at least, where it had so many; and less than one packet more. */
+/*
+ * @keep_bytes: minimum per stream, where it has that many; the trace keeps less than one packet
+ *	more.
+ */
 int ky_memory_trace_open(uint64_t keep_bytes, struct ky_store_trace **trace,
 			 struct kymo_error *err);
 
 /*
- * Write what is kept to @to, behind the metadata as it is now: of the streams that forget; or of those that are kept for good.
- * *events: how many these are. Packets of the latter are counted anew: those between them may have been dropped.
+ * Write the kept packets to @to, after the present metadata: those of streams that drop old
+ * packets, or those of streams that keep all. *events: their number of events. Packets of the
+ * latter get new sequence numbers, since packets between them may have been dropped.
  */
 int ky_memory_trace_copy_events(const struct ky_store_trace *from, struct ky_store_trace *to,
 				uint64_t *events, struct kymo_error *err);
 int ky_memory_trace_copy_state(const struct ky_store_trace *from, struct ky_store_trace *to,
 			       uint64_t *events, struct kymo_error *err);
 
-/* How many events are kept of stream @number. */
+/* The number of kept events of stream @number. */
 uint64_t ky_memory_trace_kept(const struct ky_store_trace *from, int number);
-/* When the oldest packet begins of the streams that forget; UINT64_MAX: there is none. */
+/* The begin of the oldest packet among streams that drop old packets; UINT64_MAX: none. */
 uint64_t ky_memory_trace_oldest(const struct ky_store_trace *from);
-/* Forget the packets of stream @number that begin from @first_cycles to @last_cycles. How many events these had. */
+/*
+ * Drops the packets of stream @number that begin from @first_cycles to @last_cycles. Returns their
+ * number of events.
+ */
 uint64_t ky_memory_trace_drop(struct ky_store_trace *from, int number, uint64_t first_cycles,
 			      uint64_t last_cycles);
 

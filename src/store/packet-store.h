@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where finished packets go: the push side of the record path.
+ * The destination of finished packets: the push side of the record path.
  *
- * A packet store holds traces: a directory, memory, a network peer. A caller opens a trace in it, adds streams to the
- * trace, and gives each stream its packets. All callers use the functions below, so that none of them depends on the
- * kind of store. What only some stores can do is optional: the caller asks with ky_store_can_...() first, or the
- * function's comment says what happens otherwise.
+ * A packet store holds traces: a directory, memory, a network peer. A caller opens a trace in it,
+ * adds streams to the trace, and gives each stream its packets. All callers use the functions
+ * below, so that none of them depends on the kind of store. Some operations are optional: the
+ * caller tests ky_store_can_...() first, or the function's comment says what happens without them.
  *
- * Errors of all functions: what the store met, KYMO_E_IO in most cases; KYMO_E_MEMORY.
- * Threads: any thread may open traces of a store. One thread at a time uses a trace, but different streams of one trace
- * may be added and written by different threads.
+ * Errors of all functions: those of the store, KYMO_E_IO in most cases; KYMO_E_MEMORY. Threads: any
+ * thread may open traces of a store. One thread at a time uses a trace, but different threads may
+ * add and write different streams of one trace.
  */
 #ifndef KY_STORE_PACKET_STORE_H
 #define KY_STORE_PACKET_STORE_H
@@ -22,48 +22,53 @@
 
 #include "store/block-writer.h"
 
-/* A finished packet: its bytes, and what the packet index says about them. */
+/* A finished packet: its bytes, and its entry in the packet index. */
 struct ky_packet_out {
 	const void *data;
 	size_t size_bytes; /* packet size, padding and @head included */
-	const void *head;  /* what stands before @data, of @head_bytes; NULL: nothing does */
+	const void *head;  /* the bytes before @data, of @head_bytes; NULL: none */
 	size_t head_bytes;
 	uint64_t content_bits;
 	uint64_t begin_cycles, end_cycles;
-	uint64_t discarded; /* cumulative event records lost on this stream */
+	uint64_t discarded; /* cumulative count of lost events of this stream */
 	uint64_t sequence;
 	uint64_t stream_class_id, stream_id;
 	uint64_t n_events; /* in the packet, for stores that count them; may be 0 */
 	/*
-	 * NULL, or the block that @data begins. The block belongs to the trace from then on, on failure too. Only for a
-	 * trace with blocks, and then for all packets of the stream.
+	 * NULL, or the block that @data begins. The trace takes the block over, on failure too.
+	 * Only for a trace with blocks, and then for all packets of the stream.
 	 */
 	struct ky_block *block;
-	bool no_times; /* packets of this stream have no begin and end: the stream gets no index */
+	bool no_times; /* packets of this stream have no begin and end, so the stream gets no index */
 };
 
 /* Bytes of whole packets. */
 struct ky_bytes_out {
 	const void *data;
 	uint64_t size_bytes;
-	int fd; /* a file that has the same bytes at offset_bytes, for the kernel to copy from; or -1. No head then */
+	int fd; /* a file with the same bytes at offset_bytes, from which the kernel can copy; or -1. No head then */
 	uint64_t offset_bytes;
-	const void *head; /* what stands before @data, of @head_bytes (size_bytes includes them) */
+	const void *head; /* the bytes before @data, of @head_bytes (size_bytes includes them) */
 	uint64_t head_bytes;
 };
 
 struct ky_packet_store;
 struct ky_store_trace;
 
-/* How a trace is opened. */
+/* The place of a new trace. */
 struct ky_store_place {
-	const char *
-		path; /* below the store, "ust/pid/shop-17"; "": the store itself becomes the trace */
-	/* All or nothing: the trace appears at @path when it is closed, and not at all after an error. */
+	const char
+		*path; /* in the store, "ust/pid/shop-17"; "": the store itself becomes the trace */
+	/*
+	 * All or nothing: the trace appears at @path when it is closed, and never after an error.
+	 */
 	bool is_atomic;
-	/* A path in use gets a number, "shop-17-2"; else a path in use is KYMO_E_INVALID. */
+	/*
+	 * True: the store adds a number to a path in use, "shop-17-2". False: a path in use is
+	 * KYMO_E_INVALID.
+	 */
 	bool is_numbered;
-	/* The trace is a part of something else: readers that look for traces do not take it for one. */
+	/* The trace is a part of something else: readers must not treat it as a trace. */
 	bool is_part;
 };
 
@@ -75,7 +80,7 @@ struct ky_store_trace_ops {
 	int (*metadata)(struct ky_store_trace *trace, const char *text, size_t len_bytes,
 			struct kymo_error *err);
 	int (*close)(struct ky_store_trace *trace, struct kymo_error *err);
-	/* Optional: NULL where the store cannot do it. */
+	/* Optional: NULL when the store does not support it. */
 	void (*discard)(struct ky_store_trace *trace);
 	int (*copy)(struct ky_store_trace *trace, int stream, const struct ky_bytes_out *bytes,
 		    struct kymo_error *err);
@@ -94,7 +99,7 @@ struct ky_store_trace_ops {
 struct ky_store_trace {
 	const struct ky_store_trace_ops *ops;
 	uint64_t bytes_written; /* of packets; threads add to it atomically */
-	char *path;		/* below the store, as the store chose it; the trace's */
+	char *path;		/* in the store, as the store chose it; the trace owns it */
 };
 
 struct ky_packet_store_ops {
@@ -109,14 +114,14 @@ struct ky_packet_store_ops {
 
 struct ky_packet_store {
 	const struct ky_packet_store_ops *ops;
-	char *name; /* for messages: a directory's path; the store's */
+	char *name; /* for messages: a directory's path; the store owns it */
 };
 
 /* ---- the store ------------------------------------------------------------------------ */
 
 /*
- * Open a new trace at @place. The store must outlive the trace.
- * KYMO_E_INVALID: there is something at that path; KYMO_E_NOT_FOUND: the store itself has no place to be.
+ * Open a new trace at @place. The store must outlive the trace. KYMO_E_INVALID: the path is in use;
+ * KYMO_E_NOT_FOUND: the parent of the store does not exist.
  */
 static inline int ky_store_open(struct ky_packet_store *store, const struct ky_store_place *place,
 				struct ky_store_trace **trace, struct kymo_error *err)
@@ -124,22 +129,22 @@ static inline int ky_store_open(struct ky_packet_store *store, const struct ky_s
 	return store->ops->open(store, place, trace, err);
 }
 
-/* Does somebody read the store while it is written? Only then beacons are worth their packets. */
+/* Whether there are live readers of the store. Without them, beacons would be useless packets. */
 static inline bool ky_store_has_readers(struct ky_packet_store *store)
 {
 	return store->ops->has_readers && store->ops->has_readers(store);
 }
 
 /*
- * A descriptor that becomes readable when there may be a reader: then ky_store_has_readers() tells, and makes it
- * unreadable. -1: there is none. The store's.
+ * A descriptor that becomes readable when there may be a live reader; ky_store_has_readers() then
+ * gives the answer and clears it. -1: none. The store owns it.
  */
 static inline int ky_store_readers_fd(struct ky_packet_store *store)
 {
 	return store->ops->readers_fd ? store->ops->readers_fd(store) : -1;
 }
 
-/* Frees the store; its traces are closed before. NULL is fine. */
+/* Frees the store. The caller must have closed its traces. NULL is allowed. */
 static inline void ky_store_free(struct ky_packet_store *store)
 {
 	if (store)
@@ -148,54 +153,66 @@ static inline void ky_store_free(struct ky_packet_store *store)
 
 /* ---- a trace -------------------------------------------------------------------------- */
 
-/* Add stream @name ("channel0_1"), before its first packet. Returns its number (>= 0) for the calls below. */
+/*
+ * Adds stream @name ("channel0_1"), before its first packet. Returns its number (>= 0) for the
+ * calls below.
+ */
 static inline int ky_store_stream(struct ky_store_trace *trace, const char *name,
 				  struct kymo_error *err)
 {
 	return trace->ops->stream(trace, name, err);
 }
 
-/* Append a packet to stream number @stream. */
+/* Appends a packet to stream number @stream. */
 static inline int ky_store_packet(struct ky_store_trace *trace, int stream,
 				  const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	return trace->ops->packet(trace, stream, packet, err);
 }
 
-/* Replace the metadata by @text, all of it. Allowed until the trace is closed, also after ky_store_end_streams(). */
+/*
+ * Replaces the whole metadata by @text. Allowed until the trace's close, also after
+ * ky_store_end_streams().
+ */
 static inline int ky_store_metadata(struct ky_store_trace *trace, const char *text,
 				    size_t len_bytes, struct kymo_error *err)
 {
 	return trace->ops->metadata(trace, text, len_bytes, err);
 }
 
-/* Can the caller give the bytes of packets and their index entries separately? */
+/* Whether the caller can give the bytes of packets and their index entries separately. */
 static inline bool ky_store_can_copy(const struct ky_store_trace *trace)
 {
 	return trace->ops->copy && trace->ops->list;
 }
 
-/* Append the bytes of any number of packets. ky_store_list() follows for each of them. */
+/*
+ * Appends the bytes of any number of packets. The caller then calls ky_store_list() for each of
+ * them.
+ */
 static inline int ky_store_copy(struct ky_store_trace *trace, int stream,
 				const struct ky_bytes_out *bytes, struct kymo_error *err)
 {
 	return trace->ops->copy(trace, stream, bytes, err);
 }
 
-/* Add the index entry of the next packet that was copied. */
+/* Adds the index entry of the next copied packet. */
 static inline int ky_store_list(struct ky_store_trace *trace, int stream,
 				const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	return trace->ops->list(trace, stream, packet, err);
 }
 
-/* Can a part of the metadata be replaced? Else the caller gives all of it again. */
+/*
+ * Whether a part of the metadata can be replaced. If not, the caller gives the whole metadata
+ * again.
+ */
 static inline bool ky_store_can_patch(const struct ky_store_trace *trace)
 {
 	return trace->ops->patch_metadata;
 }
 
-/* Write @text over the metadata at byte @at_bytes; at its end: append @text. */
+/* Writes @text over the metadata at byte @at_bytes; at its end: appends @text. */
 static inline int ky_store_patch_metadata(struct ky_store_trace *trace, uint64_t at_bytes,
 					  const char *text, size_t len_bytes,
 					  struct kymo_error *err)
@@ -203,7 +220,10 @@ static inline int ky_store_patch_metadata(struct ky_store_trace *trace, uint64_t
 	return trace->ops->patch_metadata(trace, at_bytes, text, len_bytes, err);
 }
 
-/* Packets come as blocks of @blocks, which must outlive @trace, where the store can take them; false: it cannot. */
+/*
+ * Packets come as blocks of @blocks, which must outlive @trace. Returns false when the store does
+ * not support blocks.
+ */
 static inline bool ky_store_use_blocks(struct ky_store_trace *trace, struct ky_block_writer *blocks)
 {
 	if (trace->ops->use_blocks)
@@ -211,16 +231,16 @@ static inline bool ky_store_use_blocks(struct ky_store_trace *trace, struct ky_b
 	return trace->ops->use_blocks;
 }
 
-/* Whoever reads the store finds all packets that it was given. A store that delays nothing does nothing. */
+/* Makes all packets so far visible to readers of the store. No effect for a store without delay. */
 static inline int ky_store_flush(struct ky_store_trace *trace, struct kymo_error *err)
 {
 	return trace->ops->flush ? trace->ops->flush(trace, err) : KYMO_OK;
 }
 
 /*
- * Tell those who read the trace while it is written: no packet that is yet to come of stream @stream has an event
- * before @until_cycles. @stream < 0: of none of the trace's streams, those still to come included. The store
- * flushes what it was given before. A store that has no live readers does nothing.
+ * Report to live readers: no future packet of stream @stream has an event before @until_cycles.
+ * @stream < 0: no packet of any of the trace's streams, including future streams. The store flushes
+ * earlier packets first. No effect for a store without live readers.
  */
 static inline int ky_store_beacon(struct ky_store_trace *trace, int stream, uint64_t until_cycles,
 				  struct kymo_error *err)
@@ -229,8 +249,8 @@ static inline int ky_store_beacon(struct ky_store_trace *trace, int stream, uint
 }
 
 /*
- * No packet follows. The store completes the streams and gives up what it holds for them (open files, memory); the
- * metadata may still change. So thousands of traces can wait for their last metadata.
+ * No packet follows. The store completes the streams and frees their resources (open files,
+ * memory). The metadata may still change. So thousands of traces can wait for their last metadata.
  */
 static inline int ky_store_end_streams(struct ky_store_trace *trace, struct kymo_error *err)
 {
@@ -238,8 +258,9 @@ static inline int ky_store_end_streams(struct ky_store_trace *trace, struct kymo
 }
 
 /*
- * The trace is complete as it is, and a new one begins at @path, below the store: streams keep their numbers, and
- * their next packets go there. The caller gives the new trace its metadata. KYMO_E_UNSUPPORTED: the store cannot, and @err says nothing.
+ * The trace is complete, and a new one begins at @path, in the store: streams keep their numbers,
+ * and their next packets go there. The caller must give the new trace its metadata.
+ * KYMO_E_UNSUPPORTED, without text in @err: the store cannot rotate.
  */
 static inline int ky_store_rotate(struct ky_store_trace *trace, const char *path,
 				  struct kymo_error *err)
@@ -247,15 +268,15 @@ static inline int ky_store_rotate(struct ky_store_trace *trace, const char *path
 	return trace->ops->rotate ? trace->ops->rotate(trace, path, err) : KYMO_E_UNSUPPORTED;
 }
 
-/* Complete the trace and free it, on failure too. NULL is fine. */
+/* Completes the trace and frees it, on failure too. NULL is allowed. */
 static inline int ky_store_close(struct ky_store_trace *trace, struct kymo_error *err)
 {
 	return trace ? trace->ops->close(trace, err) : KYMO_OK;
 }
 
 /*
- * Instead of ky_store_close(): remove all that was written to the trace, and free it. A store that cannot remove
- * anything closes the trace. NULL is fine.
+ * The alternative to ky_store_close(): removes everything that was written to the trace, and frees
+ * it. A store that cannot remove anything closes the trace. NULL is allowed.
  */
 static inline void ky_store_discard(struct ky_store_trace *trace)
 {

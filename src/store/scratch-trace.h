@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace that exists only as long as somebody reads it: its streams are files without a name, which the file system
- * takes back when they are closed, whatever ends the process. It is written through a packet store, and read
- * at a path of the reader's choice (struct ky_trace_options).
+ * A temporary trace: its streams are files without a name, which the file system frees at their
+ * close, however the process ends. A packet store writes it; readers find it at a path of their
+ * choice (struct ky_trace_options).
  *
  * Threads: one at a time per trace.
  */
@@ -29,13 +29,13 @@ struct ky_scratch_trace {
 		.metadata = KY_STRBUF_INIT, .streams = KY_VEC_INIT \
 	}
 
-/* Closes the files. What is mapped of them stays until it is unmapped. */
+/* Closes the files. Their mappings stay valid until they are unmapped. */
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace);
 
 /*
- * A store for one trace, whatever its path: its packets become @trace's, which must outlive the store. The files are in
- * the directory that TMPDIR names, else in /var/tmp (or /tmp). 0 or KYMO_E_MEMORY; a full disk is the error of the packet
- * that does not fit.
+ * A store for one trace, at any path: its packets become @trace's, which must outlive the store.
+ * The files are in the directory of TMPDIR, else in /var/tmp (or /tmp). Returns 0 or KYMO_E_MEMORY.
+ * On a full disk, the packet that does not fit gets the error.
  */
 int ky_scratch_store_open(struct ky_scratch_trace *trace, struct ky_packet_store **store,
 			  struct kymo_error *err);

@@ -17,7 +17,7 @@
 
 struct ky_scratch_trace;
 
-/* One packet of a data stream file, as the index or a scan says. */
+/* One packet of a data stream file, from the index or from a scan. */
 struct ky_packet_entry {
 	uint64_t offset_bytes;
 	uint64_t packet_bits;
@@ -29,7 +29,7 @@ struct ky_packet_entry {
 	bool has_times, has_discarded, has_sequence;
 };
 
-/* A data stream's file, mapped on opening; a zero-byte file is valid and has no packet. */
+/* A data stream's file, mapped at its opening. An empty file is valid and has no packet. */
 struct ky_stream_file {
 	char *path;
 	const uint8_t *data; /* NULL when empty */
@@ -37,158 +37,179 @@ struct ky_stream_file {
 };
 
 /*
- * One of the files that a stream lies in. Rotated and size-limited traces, and snapshots, have
- * several; they are mapped one behind the other, each from a page on.
+ * One of the files of a stream. Rotated and size-limited traces, and snapshots, have several. Their
+ * mappings follow each other; each begins at a page.
  */
 struct ky_stream_part {
 	char *path;
-	uint64_t at_bytes; /* of the file's first byte, in the stream */
+	uint64_t at_bytes; /* offset of the file's first byte in the stream */
 	uint64_t size_bytes;
-	uint64_t begin_bytes; /* in the stream: packets before are in an earlier file as well */
-	dev_t device;	      /* with the inode: which file it was when it was mapped */
+	uint64_t
+		begin_bytes; /* offset in the stream: earlier packets are also in an earlier file */
+	dev_t device;	     /* with the inode: the identity of the file at its mapping */
 	ino_t inode;
-	int fd; /* of a scratch trace, which has it open: there is nothing at ->path; else -1 */
+	int fd; /* of a scratch trace, which has it open: ->path has no file; else -1 */
 };
 
 /*
- * One data stream. Class, ids and CPU are those of its first packet. ->file is all of it: its bytes
- * are those of its parts (with gaps between the parts), its path is the first part's.
+ * One data stream. Class, ids and CPU are those of its first packet. ->file has the whole stream:
+ * the bytes of all its parts (with gaps between the parts), and the first part's path.
  */
 struct ky_stream {
 	struct ky_trace *trace;
-	uint32_t index;	  /* over all streams of a struct ky_trace_set: the merge's tie-breaker */
+	uint32_t
+		index; /* over all streams of a struct ky_trace_set: it decides the order of equal times */
 	const char *name; /* the file's name: "channel0_1" */
 	struct ky_stream_file file;
-	/* NULL when the file has no packet, or the first one is damaged (reading tells which) */
+	/*
+	 * NULL when the file has no packet, or when the first one is damaged (reading returns the
+	 * error)
+	 */
 	const struct ky_stream_class *cls;
 	bool has_id, has_cpu_id;
 	uint64_t id; /* instance */
 	uint32_t cpu_id;
 	KY_VEC(struct ky_stream_part) parts; /* one, or several in the order of their packets */
-	uint64_t
-		reserved_bytes; /* of a stream that grows: addresses that ->file may take; else 0 */
+	uint64_t reserved_bytes; /* of a growing stream: the address range of ->file; else 0 */
 };
 
-/* Of a trace that is read while it is written (follow.h); zeros: it is complete. */
+/* A trace that a reader follows during its recording (follow.h); zeros: it is complete. */
 struct ky_trace_live {
 	bool is_written;
-	int64_t until_ns;  /* no event that is yet to come is earlier; INT64_MIN: not known */
-	uint64_t moved_ns; /* when that moved last; CLOCK_MONOTONIC */
-	bool is_late;	   /* it has not moved for long: nobody waits for it */
+	int64_t until_ns;  /* all future events are at this time or later; INT64_MIN: unknown */
+	uint64_t moved_ns; /* CLOCK_MONOTONIC time of the last change of until_ns */
+	bool is_late;	   /* no change for a long time: the merge does not wait for it */
 	struct ky_live_state state;
 };
 
 struct ky_trace {
-	char *path;	/* the directory that holds it */
-	size_t name_at; /* in ->path: what lies below the path that was given; its end when joined */
-	char *metadata_path; /* what ->cls was read from; of a joined trace perhaps elsewhere */
+	char *path;	/* the directory of the trace */
+	size_t name_at; /* offset in ->path of the part below the user's path; its end after joining */
+	char *metadata_path; /* source of ->cls; of a joined trace maybe another directory */
 	struct ky_trace_class *cls;
 	KY_VEC(struct ky_stream *) streams;
 	const struct ky_log *log;
-	unsigned int quirks; /* what its tracer does wrong: enum ky_quirk, or-ed */
+	unsigned int quirks; /* errors of its tracer: enum ky_quirk, or-ed */
 	bool recover;	     /* see struct ky_trace_options */
 	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
-	const struct ky_scratch_trace *scratch; /* where it is, and not at ->path; NULL: there */
+	const struct ky_scratch_trace
+		*scratch; /* the trace's source, instead of ->path; NULL: ->path */
 	struct ky_trace_live live;
 };
 
-/* May more come of @stream? Then nothing that comes is earlier than ->live.until_ns. */
+/* Whether @stream may get more packets. All future events are at ->live.until_ns or later. */
 static inline bool ky_stream_may_grow(const struct ky_stream *stream)
 {
 	return stream->trace->live.is_written;
 }
 
-/* Up to when the events of a trace that is being written are complete, as far as others are to wait for it. */
+/*
+ * The time up to which the events of a live trace are complete, as far as the merge must wait for
+ * it.
+ */
 static inline int64_t ky_trace_live_until(const struct ky_trace *trace)
 {
 	return trace->live.is_late ? INT64_MAX : trace->live.until_ns;
 }
 
-/* Where @trace lies below the path that was given: "kernel"; "" right there, or in several places. */
+/*
+ * The place of @trace below the user's path: "kernel"; "" for the path itself, or for several
+ * places.
+ */
 static inline const char *ky_trace_name(const struct ky_trace *trace)
 {
 	return trace->path ? trace->path + trace->name_at : "";
 }
 
-/* A scratch trace that is read as PATH/NAME, where PATH is one of those that are opened. */
+/* A scratch trace in the place of PATH/NAME, where PATH is one of the opened paths. */
 struct ky_trace_at {
 	const char *path, *name;
 	const struct ky_scratch_trace *trace; /* must outlive the set */
 };
 
-/* How to read traces; all zero is the usual way. */
+/* Options of reading traces; all zeros are the defaults. */
 struct ky_trace_options {
-	/* Go on behind damage, with the next packet that can be read (ky_walk_recover()). */
+	/* Continue after damage, with the next readable packet (ky_walk_recover()). */
 	bool recover;
-	/* Traces may still be written: read what is whole of them (follow.h). */
+	/* Traces may still be incomplete: read their whole packets (follow.h). */
 	bool follow;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
-	/* What is read instead of what these paths have, but for the traces of programs (PATH/ust). */
+	/*
+	 * Read these instead of the contents of their paths, except the traces of programs
+	 * (PATH/ust).
+	 */
 	const struct ky_trace_at *scratch;
 	size_t n_scratch;
 };
 
-/* All traces below the paths that the user gave, in a fixed order. */
+/* All traces below the user's paths, in a fixed order. */
 struct ky_trace_set {
 	KY_VEC(struct ky_trace *) traces;
 	KY_VEC(struct ky_stream *) streams; /* of all traces, by index */
 };
 
 /*
- * Open every trace at or below each path of @paths: every directory that holds a file `metadata`.
- * Hidden entries and a trace's index/ are skipped, symbolic links followed, and each directory is
- * visited once however many ways lead to it. Directories are in the order of @paths, below
- * that sorted by name; a trace's streams by (class id, instance id, file name). What is one trace in
- * several places, or one stream in several files, is joined (join.h).
+ * Open every trace at or below each of @paths: every directory with a file `metadata`. The search
+ * skips hidden entries and a trace's index/, follows symbolic links, and visits each directory
+ * once. Directories have the order of @paths, and below that the order of their names; a trace's
+ * streams the order of (class id, instance id, file name). Parts of a trace in several places, and
+ * of a stream in several files, are joined (join.h).
  *
  * @log: for warnings (may be NULL); must outlive the set.
  *
- * A path that holds no trace is KYMO_E_NOT_FOUND; unreadable metadata is KYMO_E_FORMAT or
- * KYMO_E_IO with the place. On error nothing stays open.
+ * KYMO_E_NOT_FOUND: a path has no trace; KYMO_E_FORMAT or KYMO_E_IO, with the place: unreadable
+ * metadata. After an error nothing stays open.
  */
 int ky_trace_set_open(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
 		      const struct ky_log *log, struct kymo_error *err);
-/* The same, in another way than the usual one. @options is borrowed until it returns. */
+/* The same with options, which are borrowed during the call. */
 int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, size_t n_paths,
 			   const struct ky_trace_options *options, const struct ky_log *log,
 			   struct kymo_error *err);
 void ky_trace_set_close(struct ky_trace_set *set);
 
-/* ->path without links; the caller frees it. NULL: errno says why. */
+/* ->path without symbolic links; the caller frees it. Returns NULL with errno on failure. */
 char *ky_trace_real_path(const struct ky_trace *trace);
 
-/* Read the file that ->cls was read from into @bytes. 0, KYMO_E_IO with its path, ... */
+/* Reads the source file of ->cls into @bytes. Returns 0, KYMO_E_IO with its path, ... */
 int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes,
 			   struct kymo_error *err);
 
 /*
- * The packets of @stream, from its index file when that is right, else by scanning headers.
- * The list is the caller's: ky_vec_fini(). A damaged packet ends it: the entries before are there
- * (and a truncated packet's own, since it has events), and the call returns KYMO_E_FORMAT; in a
- * trace that is to be recovered the list goes on behind it, without a word.
+ * List the packets of @stream, from its index file when that is right, else by scanning headers.
+ * The caller frees the list with ky_vec_fini(). A damaged packet ends the list: it has the packets
+ * before (and a truncated packet itself, since it has events), and the call returns KYMO_E_FORMAT.
+ * With the option recover, the list continues after the damage, without an error.
  */
 KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
 
-/* Open the file that @part was mapped from, if it is still that; the caller closes it. -1: it is not there any more. */
+/*
+ * Opens the file of @part, if it is still the same file; the caller closes it. Returns -1
+ * otherwise.
+ */
 int ky_stream_part_open(const struct ky_stream_part *part);
 
-/* The part of @stream in which byte @offset of it lies; NULL when it has none. */
+/* The part of @stream that contains byte @offset; NULL when there is none. */
 const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset);
 
 /*
- * Has somebody made a file of @stream shorter since it was mapped? @ask_files: ask the file system
- * too, which finds what nobody read yet. 0, or KYMO_E_IO with the file. Threads: any.
+ * Check whether a file of @stream was truncated after its mapping. @ask_files: also ask the file
+ * system, which finds truncation of parts that were not read yet. Returns 0, or KYMO_E_IO with the
+ * file. Threads: any.
  */
 int ky_stream_check(const struct ky_stream *stream, bool ask_files, struct kymo_error *err);
-/* The same for all streams, asking: to be done when everything was read and used. */
+/*
+ * The same for all streams, with the file system. Readers call it after they have read and used
+ * everything.
+ */
 int ky_trace_set_check(const struct ky_trace_set *set, struct kymo_error *err);
 
 /*
- * An error whose offset counts from the stream's begin: make it the offset in the file where that
- * lies, and name the file.
+ * Changes an error whose offset counts from the stream's begin: it gets the path of the file and
+ * the offset in that file.
  */
 void ky_stream_place(const struct ky_stream *stream, struct kymo_error *err);
 

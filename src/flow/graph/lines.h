@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What sinks share that write lines which know nothing of the ones before: they are collected, and written
- * many at a time; or held, for sinks that are fed out of turn (sink.h).
+ * The shared part of sinks whose lines do not depend on earlier lines: the sink collects lines and
+ * writes many at a time, or holds them when it is fed out of order (sink.h).
  *
  * It is the first member of the sink, whose operations these are.
  */
@@ -15,7 +15,7 @@
 
 struct ky_lines_sink {
 	struct ky_sink sink;
-	const char *what; /* of errors: "the table" */
+	const char *what; /* in errors: "the table" */
 	int fd;
 	bool held; /* only flush writes */
 	struct ky_strbuf out;
@@ -29,14 +29,15 @@ size_t ky_lines_held(const struct ky_sink *sink);
 void ky_lines_take(struct ky_sink *sink, struct ky_sink_before *before, struct ky_sink_held *held);
 
 /*
- * To be called when the lines of an event of @stream were put, from byte @from of ->out on, with how that went:
- * what went wrong leaves nothing behind. Returns @ret, or why ->out cannot be written.
+ * Sinks call this after they put the lines of an event of @stream, from byte @from of ->out on.
+ * @ret: the result of that; after a failure the function removes the incomplete lines. Returns
+ * @ret, or the error of writing ->out.
  */
 static inline int ky_lines_put(struct ky_lines_sink *lines, size_t from, int ret,
 			       const struct ky_stream *stream, struct kymo_error *err)
 {
 	if (ret < 0) {
-		lines->out.len = from; /* no half lines */
+		lines->out.len = from; /* no incomplete lines */
 		ky_sink_place(stream, err);
 		return ret;
 	}

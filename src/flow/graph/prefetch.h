@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stage that reads ahead of its consumer in a pool's threads. What lies below it is one stream (its
- * source, its filter), whose next batches are decoded while the merge is busy with others; or the whole
- * graph up to the merge, while the consumer thinks about what was merged.
+ * A stage that reads ahead of its consumer in a pool's threads. Its input is one stream (its source
+ * and filter), whose next batches it decodes while the merge handles others; or the whole graph up
+ * to the merge, while the consumer handles merged events.
  *
  * Guarantees
- *  - Batches, their order, losses, errors and warnings are those of the input. Warnings are told in
- *    the consumer's thread, before the batch that they are about.
- *  - Memory: at most 32 batches. Those of a stream are copied, and who follows the links of an event finds
- *    a copy of its packet's description that belongs to the batch; the windows of a merge are held.
- *    Batches have no window: they cannot be held by the consumer.
+ *  - Batches, their order, losses, errors and warnings are those of the input. Warnings come in
+ *    the consumer's thread, before their batch.
+ *  - Memory: at most 32 batches. Batches of a stream are copies, and the links of an event lead
+ *    to a copy of its packet's description in the batch; windows of a merge are held. Batches
+ *    have no window: the consumer cannot hold them.
  *
- * Who may run beside whom: next, seek and close are calls of the thread that owns the pool. The
- * input is touched by one task at a time, or by the owner while there is none. A slot of the
- * ring belongs to the task from its release by the consumer until the task has published it,
- * both under the pool's lock.
+ * Calls that may run at the same time: next, seek and close are calls of the thread that owns the
+ * pool. One task at a time uses the input, or the owner when there is no task. A slot of the ring
+ * belongs to the task from its release by the consumer until the task has published it, both under
+ * the pool's lock.
  */
 #ifndef KY_FLOW_GRAPH_PREFETCH_H
 #define KY_FLOW_GRAPH_PREFETCH_H
@@ -23,16 +23,19 @@
 #include "os/thread-pool.h"
 
 /*
- * @input: taken over, on failure too. @log: what it warns through (its source), taken over; the
- * warnings go to @to (borrowed). Both NULL: its warnings have another way. @pool is borrowed.
+ * @input: taken over, on failure too. @log: the log of its source, taken over; its warnings go to
+ *	@to (borrowed). Both NULL: the source has another log. @pool is borrowed.
  */
 int ky_prefetch_open(struct ky_thread_pool *pool, struct ky_flow *input, struct ky_log_keep *log,
 		     const struct ky_log *to, struct ky_flow **flow, struct kymo_error *err);
 
-/* Begin to read, while the consumer is not ready yet. Not where it will seek: @flow may warn meanwhile. */
+/*
+ * Begins to read while the consumer is not ready yet. Not for a consumer that will seek: the read
+ * may give warnings.
+ */
 void ky_prefetch_start(struct ky_flow *flow);
 
-/* A log for ky_prefetch_open(), on the heap; NULL when out of memory. */
+/* A log for ky_prefetch_open(), on the heap; NULL when memory is out. */
 struct ky_log_keep *ky_prefetch_log_new(void);
 
 #endif

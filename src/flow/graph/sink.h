@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a read graph ends: something that takes batches and makes a file, a stream of text,
- * or a count of them. An output format is one table of operations.
+ * The end of a read graph: an object that takes batches and makes a file, text, or counts. An
+ * output format is one table of operations.
  */
 #ifndef KY_FLOW_GRAPH_SINK_H
 #define KY_FLOW_GRAPH_SINK_H
@@ -12,14 +12,14 @@ struct ky_sink;
 
 #define KY_SINK_JOINT_BYTES 48
 
-/* What a line may need to know of those before. */
+/* The state that a line may need from earlier lines. */
 struct ky_sink_before {
-	bool any; /* was there an event with a time? Then the last one's: */
+	bool any; /* whether there was an event with a time; if so, the last one's: */
 	int64_t ns;
 	uint64_t cycles;
 };
 
-/* What a sink holds, and what belongs in between because of what was before. */
+/* The contents of a sink, and the part before it that depends on earlier lines. */
 struct ky_sink_held {
 	const char *data;
 	size_t len;
@@ -28,33 +28,34 @@ struct ky_sink_held {
 };
 
 struct ky_sink_ops {
-	/* Take a batch (its loss too). 0 or negative; what came before stays written. */
+	/* Takes a batch with its loss. Returns 0 or negative; earlier events stay written. */
 	int (*batch)(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
-	/* Write out what is buffered and whole; NULL: there is never anything to do. */
+	/* Writes buffered whole lines; NULL: there never are any. */
 	int (*flush)(struct ky_sink *sink, struct kymo_error *err);
-	/* No more batches: write out everything. */
+	/* The end: writes everything. */
 	int (*finish)(struct ky_sink *sink, struct kymo_error *err);
 	void (*free)(struct ky_sink *sink);
 	/*
-	 * For sinks that may be fed in pieces (parallel-sink.h); NULL: this one may not.
-	 * hold: from now on only flush and finish write; the memory it takes is the caller's to
-	 *	bound, by the events between two flushes.
-	 * resume: go on as if the event before had been @before (NULL: as if there was none).
+	 * For sinks that support pieces (parallel-sink.h); NULL: not supported. hold: from now on
+	 * only flush and finish write; the caller limits the memory by the number of events between
+	 * two flushes. resume: continue as if the event before had been @before (NULL: no event).
 	 */
 	void (*hold)(struct ky_sink *sink);
 	void (*resume)(struct ky_sink *sink, const struct ky_event *before);
 	/*
-	 * For sinks that hold and are fed out of turn (slices.h), with hold.
-	 * begin: forget everything; what was before will be known when it is taken.
-	 * held: how many bytes it holds.
-	 * take: everything that is held, which is whole events only, without writing it. @before is what was
-	 *	before, and becomes what is before the next. Valid until the next call of any kind.
+	 * For sinks that support hold and feeding out of order (slices.h). begin: drop everything;
+	 * the state before is unknown until take. held: the size of the contents in bytes. take:
+	 * returns the contents, which are whole events, without writing them. @before is the state
+	 * before them, and becomes the state after them. Valid until the next call of any kind.
 	 */
 	void (*begin)(struct ky_sink *sink);
 	size_t (*held)(const struct ky_sink *sink);
 	void (*take)(struct ky_sink *sink, struct ky_sink_before *before,
 		     struct ky_sink_held *held);
-	/* Batches may be of several streams (ky_batch.stream is NULL then); else there are only runs. */
+	/*
+	 * Batches may have events of several streams (ky_batch.stream is NULL then); false: only
+	 * runs.
+	 */
 	bool any_stream;
 };
 
@@ -62,7 +63,7 @@ struct ky_sink {
 	const struct ky_sink_ops *ops;
 };
 
-/* The batch, run by run. */
+/* Passes the batch to the sink run by run. */
 int ky_sink_runs(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
 
 static inline int ky_sink_batch(struct ky_sink *sink, const struct ky_batch *batch,
@@ -106,12 +107,12 @@ struct ky_sink *ky_json_sink_new(int fd);
 
 struct ky_text_options;
 
-/* The text of text.h, written to @fd (the caller's). NULL when out of memory. */
+/* The text of text.h, written to @fd (the caller's). NULL when memory is out. */
 struct ky_sink *ky_text_sink_new(int fd, const struct ky_text_options *options);
 
 /*
- * For sinks: @err is about an event of @stream whose values cannot be had, or has another reason and is
- * left alone. Says which file it is in, and where.
+ * For sinks: when @err concerns values of an event of @stream, adds file and offset; otherwise
+ * leaves it unchanged.
  */
 static inline void ky_sink_place(const struct ky_stream *stream, struct kymo_error *err)
 {

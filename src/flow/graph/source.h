@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source's places in its stream: for those who read a stream in parts (slices.h). All of these are
- * for what ky_source_open() gave.
+ * The places of a source in its stream, for callers that read a stream in parts (slices.h). All
+ * functions take a stage from ky_source_open().
  *
- * An entry is an event, or a loss. What a source yields up to a limit ends before the first entry at
- * or after it, whatever is wanted of the stream; that is found in the stream's order.
+ * An entry is an event or a loss. With a limit, a source ends before the first entry at or after
+ * it, selected or not, in the stream's order.
  */
 #ifndef KY_FLOW_GRAPH_SOURCE_H
 #define KY_FLOW_GRAPH_SOURCE_H
@@ -12,7 +12,7 @@
 #include "flow/graph/flow.h"
 #include "os/pages.h"
 
-/* Where a source stands: places are the same when what follows is. */
+/* The place of a source. Two places are equal when the rest of the stream is the same. */
 struct ky_source_place {
 	uint64_t bits; /* from the stream's begin */
 	uint64_t clock;
@@ -20,23 +20,26 @@ struct ky_source_place {
 	bool in_packet, ended;
 };
 
-/* End before the first entry at or after @ns, for now; INT64_MAX: no limit. */
+/* Ends before the first entry at or after @ns, for now; INT64_MAX: no limit. */
 void ky_source_limit(struct ky_flow *source, int64_t ns);
 
 /*
- * Go to the limit without delivering anything. After a seek it counts as done then, which is right
- * when the limit lies behind it.
+ * Go to the limit without delivering events. After a seek, the seek counts as done, which is right
+ * when the limit lies after its time.
  *
- * @trust: pass over packets that say that they end before the limit. The place may be
- *	wrong then: tracers make mistakes.
- * True: it stands there, before an entry at *ns. False: the stream has ended.
+ * @trust: skip packets whose header has an end before the limit. The place may be wrong then,
+ *	because of errors of tracers.
+ * Returns true: the source is before an entry at *ns. False: the stream has ended.
  */
 bool ky_source_skim(struct ky_flow *source, bool trust, int64_t *ns);
 
-/* Did it end at the limit? Then *ns is the time of the entry there. */
+/* Whether the source ended at the limit. *ns is then the time of the entry there. */
 bool ky_source_at_limit(struct ky_flow *source, int64_t *ns);
 
-/* Go on where @from stands, a source of the same stream or @source, as if nothing had come before. */
+/*
+ * Continues at the place of @from, a source of the same stream or @source itself, as if no events
+ * had come before.
+ */
 void ky_source_assume(struct ky_flow *source, struct ky_flow *from);
 
 struct ky_source_place ky_source_place(struct ky_flow *source);
@@ -49,12 +52,12 @@ static inline bool ky_source_same_place(const struct ky_source_place *a,
 	       a->sequence == b->sequence && a->in_packet == b->in_packet && a->ended == b->ended;
 }
 
-/* What it has warned of since it was opened, or took a place: a set of bits. */
+/* The warnings since its opening, or since it took a place: a set of bits. */
 unsigned int ky_source_warned(struct ky_flow *source);
 
-/* Never give memory back to the kernel; ky_source_passed() of another source does. */
+/* Never gives memory back to the kernel; ky_source_passed() of another source does that. */
 void ky_source_keep(struct ky_flow *source);
-/* Nobody needs what lies before @upto_bytes: gather it in @pages. */
+/* The part before @upto_bytes is no longer needed: collects it in @pages. */
 void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes, struct ky_pages *pages);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a merge puts events that are in order, and what they borrow: descriptions of packets,
- * losses. A consumer who wants events for longer than until the next call holds their window.
+ * The place of merged events and the data that they borrow: descriptions of packets, losses. A
+ * consumer that needs events longer than until the next call holds their window.
  *
- * Windows are used again in the order in which they were begun: what an event borrows is kept
- * as long as any window that is not younger than the last one with events of that packet.
- * Threads: all calls by the thread whose merge it is. Others may read a held window's events.
+ * Windows are reused in the order of their begin. Borrowed data live as long as any window that is
+ * not younger than the last one with events of that packet. Threads: only the thread of the merge
+ * makes calls. Other threads may read a held window's events.
  */
 #ifndef KY_FLOW_GRAPH_WINDOW_H
 #define KY_FLOW_GRAPH_WINDOW_H
@@ -14,14 +14,14 @@
 
 #include "flow/graph/flow.h"
 
-/* The description of a packet, as it was when its events came. */
+/* The description of a packet at the time of its events. */
 struct ky_window_packet {
 	struct ky_packet packet;
 	struct ky_window_packet *next;
-	size_t n_left; /* the merge's: events that wait for their window */
+	size_t n_left; /* for the merge: events that are not in a window yet */
 };
 
-/* Room for @n events, each in a cache line of its own; NULL when out of memory. For free(). */
+/* Room for @n events, each in a cache line of its own; NULL when memory is out. For free(). */
 static inline struct ky_event *ky_events_new(size_t n)
 {
 	return (struct ky_event *)aligned_alloc(KY_EVENT_ALIGN, n * sizeof(struct ky_event));
@@ -31,12 +31,12 @@ struct ky_window {
 	struct ky_event *events;
 	size_t n_events, cap;
 	unsigned int n_holders;
-	KY_VEC(struct ky_loss *) losses;  /* to be freed with the window's next use */
-	struct ky_window_packet *retired; /* likewise */
+	KY_VEC(struct ky_loss *) losses;  /* freed at the window's next use */
+	struct ky_window_packet *retired; /* freed then, too */
 	struct ky_window *next;
 };
 
-/* Keep @window's events. */
+/* Keeps @window's events valid. */
 static inline void ky_window_hold(struct ky_window *window)
 {
 	window->n_holders++;
@@ -49,21 +49,21 @@ static inline void ky_window_release(struct ky_window *window)
 
 /* All windows of one merge. */
 struct ky_windows {
-	struct ky_window *oldest, *current; /* linked by ->next from the oldest on */
+	struct ky_window *oldest, *current; /* linked by ->next, oldest first */
 	struct ky_window *spare;
 	struct ky_window_packet *spare_packets;
 };
 
-/* All zeros is an empty one. */
+/* All zeros are a valid empty object. */
 void ky_windows_fini(struct ky_windows *windows);
 
-/* Begin a window with room for @n events: windows->current. 0 or KYMO_E_MEMORY. */
+/* Begins a window with room for @n events: windows->current. Returns 0 or KYMO_E_MEMORY. */
 int ky_windows_next(struct ky_windows *windows, size_t n);
 
-/* A copy of @packet, NULL when out of memory. To be given to ky_windows_retire(). */
+/* A copy of @packet, or NULL when memory is out. The caller must give it to ky_windows_retire(). */
 struct ky_window_packet *ky_windows_packet(struct ky_windows *windows,
 					   const struct ky_packet *packet);
-/* No later window than the current one has events of @packet. */
+/* Windows after the current one will have no events of @packet. */
 void ky_windows_retire(struct ky_windows *windows, struct ky_window_packet *packet);
 
 #endif

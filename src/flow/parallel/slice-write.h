@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of one slice (slices.h): lines, and what is to be told between them; and writing that
- * in order. What sources warn of is told in the end.
+ * The result of one slice (slices.h), lines and the losses between them, and its writing in order.
+ * Warnings of sources come at the end.
  */
 #ifndef KY_FLOW_PARALLEL_SLICE_WRITE_H
 #define KY_FLOW_PARALLEL_SLICE_WRITE_H
@@ -9,13 +9,13 @@
 #include "base/strbuf.h"
 #include "flow/parallel/slices.h"
 
-/* To be told when so many bytes of the lines are written. */
+/* A loss to report after this many bytes of the lines. */
 struct ky_slice_mark {
 	size_t at;
 	struct ky_loss *loss;
 };
 
-/* What a source of the slice warned of. */
+/* A warning of a source of the slice. */
 struct ky_slice_warning {
 	size_t source;
 	unsigned int kind; /* see ky_source_warned() */
@@ -26,19 +26,22 @@ struct ky_slice_warning {
 struct ky_slice_log;
 
 struct ky_slice_lines {
-	struct ky_sink *sink; /* holds them */
+	struct ky_sink *sink; /* has the lines */
 	struct ky_slice_log *logs;
 	KY_VEC(struct ky_slice_mark) marks;
 	KY_VEC(struct ky_slice_warning) warnings;
 };
 
-/* @sink is taken over; NULL: out of memory. @sources: n, warn here from now on. 0 or KYMO_E_MEMORY. */
+/*
+ * Takes @sink over; NULL: memory is out. @sources: n, whose warnings go here from now on. Returns 0
+ * or KYMO_E_MEMORY.
+ */
 int ky_slice_lines_init(struct ky_slice_lines *lines, struct ky_sink *sink,
 			struct ky_flow *const *sources, size_t n);
 void ky_slice_lines_fini(struct ky_slice_lines *lines);
-/* Forget everything: a new slice begins. */
+/* Drops everything: a new slice begins. */
 void ky_slice_lines_begin(struct ky_slice_lines *lines);
-/* @loss is to be told behind the lines that there are. 0 or KYMO_E_MEMORY. */
+/* Adds @loss after the present lines. Returns 0 or KYMO_E_MEMORY. */
 int ky_slice_lines_loss(struct ky_slice_lines *lines, const struct ky_loss *loss);
 
 static inline size_t ky_slice_lines_held(const struct ky_slice_lines *lines)
@@ -46,7 +49,7 @@ static inline size_t ky_slice_lines_held(const struct ky_slice_lines *lines)
 	return lines->sink->ops->held(lines->sink);
 }
 
-/* What is to be told of a source in the end. */
+/* The warnings of a source, for the end. */
 struct ky_slice_told {
 	unsigned int kinds;
 	struct ky_log_keep log;
@@ -58,19 +61,19 @@ struct ky_slice_writer {
 	struct ky_slice_told *told; /* by source */
 	struct ky_strbuf pending;
 	struct ky_sink_before before;
-	uint64_t n_bytes; /* so far */
+	uint64_t n_bytes; /* written so far */
 };
 
-/* 0 or KYMO_E_MEMORY. */
+/* Returns 0 or KYMO_E_MEMORY. */
 int ky_slice_writer_init(struct ky_slice_writer *writer, const struct ky_slices *how,
 			 const struct ky_copies *copies);
 void ky_slice_writer_fini(struct ky_slice_writer *writer);
-/* Write what @lines have, which come next. 0 or what writing gives. */
+/* Writes @lines, the next ones in order. Returns 0 or an error of writing. */
 int ky_slice_write(struct ky_slice_writer *writer, struct ky_slice_lines *lines,
 		   struct kymo_error *err);
 /*
- * That was all: sources' warnings are told, stream by stream. @failed: nothing more can be written. 0 or what
- * writing gives.
+ * The end: passes the sources' warnings on, stream by stream. @failed: nothing more can be written.
+ * Returns 0 or an error of writing.
  */
 int ky_slice_writer_end(struct ky_slice_writer *writer, bool failed, struct kymo_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What slices.c (cutting, the owner) and slice-format.c (what becomes of a slice that was cut) share. */
+/* The shared part of slices.c (cutting, the owner) and slice-format.c (formatting of a slice). */
 #ifndef KY_FLOW_PARALLEL_SLICES_INTERNAL_H
 #define KY_FLOW_PARALLEL_SLICES_INTERNAL_H
 
@@ -13,31 +13,34 @@ struct run;
 
 enum slice_state {
 	SLICE_FREE,
-	SLICE_BUSY, /* a task's */
-	SLICE_DONE, /* to be written; ->finished tells whether that is all of it */
-	SLICE_PART, /* the owner's: what was there is written, and it goes on */
+	SLICE_BUSY, /* in a task */
+	SLICE_DONE, /* ready to be written; ->finished: it is complete */
+	SLICE_PART, /* for the owner: its present lines are written, and it must continue */
 };
 
-/* Where a slice is worked on. Threads go back to their own: it is in their CPU's cache. */
+/*
+ * The working memory for a slice. Threads return to the one that they used last: it is in their
+ * CPU's cache.
+ */
 struct desk {
 	struct ky_copy *copy;
 	struct ky_slice_lines lines;
-	const void *thread; /* who worked there last */
+	const void *thread; /* the thread that used it last */
 	bool taken;
 };
 
 struct slice {
-	struct ky_task task; /* going on with a part */
+	struct ky_task task; /* continues a partly written slice */
 	struct run *run;
 	enum slice_state state;
-	struct desk *desk;    /* from its begin until all of it is written */
-	struct ky_batch rest; /* of what the graph gave last */
+	struct desk *desk;    /* from its begin until it is completely written */
+	struct ky_batch rest; /* of the graph's last batch */
 	struct ky_source_place *ends;
 	uint64_t bytes;
-	bool last;     /* no other comes behind it */
+	bool last;     /* no slice follows */
 	bool finished; /* its end was reached */
-	bool wrong;    /* ... but that is not where the next one begins */
-	int code;      /* how its graph ended */
+	bool wrong;    /* ... at another place than the begin of the next one */
+	int code;      /* the result of its graph */
 	int sink_code;
 	struct kymo_error err;
 };
@@ -49,42 +52,42 @@ struct ticket {
 	bool out;
 };
 
-/* What the owner has to do. */
+/* The next work of the owner. */
 enum duty { DUTY_NONE, DUTY_STOP, DUTY_CORRECT, DUTY_PART, DUTY_TICKET };
 
 struct run {
 	const struct ky_slices *how;
-	struct ky_copies *copies; /* [0] is the cutter's */
+	struct ky_copies *copies; /* [0] belongs to the cutter */
 	struct slice *slices;
 	struct desk *desks;
 	struct ticket *tickets;
 	size_t n_slices, n_sources; /* there are as many desks and tickets as slices */
 	struct ky_slice_writer writer;
 	pthread_mutex_t cutting;
-	/* Under it: */
+	/* Protected by it: */
 	struct ky_cutter cutter;
 	size_t filling;
 	struct ky_pages passed;
 	uint64_t given_back_bytes; /* of all streams */
-	/* Under the pool's lock: */
-	enum duty duty; /* the owner's */
-	size_t n_out;	/* tickets */
-	bool ended;	/* nothing is left to be cut */
-	size_t writing; /* the next to be written */
+	/* Protected by the pool's lock: */
+	enum duty duty; /* of the owner */
+	size_t n_out;	/* tickets in use */
+	bool ended;	/* there is nothing left to cut */
+	size_t writing; /* index of the next slice to write */
 	bool has_writer;
-	struct slice *wrong; /* it was written; those behind it must be read anew */
+	struct slice *wrong; /* it was written; the slices after it must be read again */
 	int code;	     /* the first failure: nothing is written after it */
-	int damage;	     /* of the graphs: told in the end */
+	int damage;	     /* of the graphs: returned at the end */
 	uint64_t done_bytes, total_bytes, lines_bytes;
 	struct kymo_error err, damage_err;
 };
 
 /*
- * Format @slice until it ends, or has as many lines as it may have, and hand it in: it is written when its turn
- * has come, with those behind it that are done. In any thread; the slice is a task's.
+ * Format @slice until it ends, or has its maximum of lines, and hand it in. A slice is written in
+ * its turn, together with the finished slices after it. Any thread; the slice belongs to the task.
  */
 void ky_slice_format(struct run *run, struct slice *slice);
-/* @slice needs its desk no more. Under the pool's lock. */
+/* @slice no longer needs its desk. The caller holds the pool's lock. */
 void ky_slice_leave_desk(struct slice *slice);
 
 #endif

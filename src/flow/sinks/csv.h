@@ -2,9 +2,10 @@
 /*
  * Sinks that write comma separated values (RFC 4180, UTF-8, lines end in a line feed).
  *
- * Numbers are decimal, an enumeration is its label (its number when it has none), text is as base/csv.h
- * writes it (@raw: also what a spreadsheet takes for a formula), a BLOB is hexadecimal; arrays, and structures inside of others, are
- * one cell of JSON. What an event does not have is an empty cell.
+ * Numbers are decimal, an enumeration is its label (its number when it has none), text has the form
+ * of base/csv.h (@raw: also text that a spreadsheet treats as a formula), a BLOB is hexadecimal;
+ * arrays, and structures inside of others, are one cell of JSON. A field that the event does not
+ * have is an empty cell.
  */
 #ifndef KY_FLOW_SINKS_CSV_H
 #define KY_FLOW_SINKS_CSV_H
@@ -15,33 +16,42 @@ struct ky_value;
 struct ky_strbuf;
 
 /*
- * One file per event name in directory @path, which exists: NAME.csv. Columns: timestamp_ns
+ * One file per event name in directory @path, which must exist: NAME.csv. Columns: timestamp_ns
  * (empty without a clock), stream (its file's name), cpu, the contexts' fields ("ctx.tid"), the
- * payload's fields; members of a structure have columns of their own ("point.x"). Events of one
- * name that have other columns (of another trace) get a file NAME-2.csv.
+ * payload's fields; members of a structure have columns of their own ("point.x"). Events of the
+ * same name with other columns (of another trace) get a file NAME-2.csv.
  */
 int ky_csv_directory_sink_open(const char *path, bool raw, struct ky_sink **sink,
 			       struct kymo_error *err);
 
-/* A sink that holds such lines (slices.h), of any files, until they are given to one that writes. NULL: no memory. */
+/*
+ * A sink that holds such lines (slices.h), of any files, for another sink that writes them. NULL:
+ * memory is out.
+ */
 struct ky_sink *ky_csv_directory_part_new(bool raw);
-/* Write what @part holds, which forgets it, behind what was written before. @sink: of ky_csv_directory_sink_open(). */
+/*
+ * Writes the contents of @part, which then drops them, after the earlier lines. @sink: from
+ * ky_csv_directory_sink_open().
+ */
 int ky_csv_directory_sink_add(void *sink, struct ky_sink *part, struct kymo_error *err);
 
 /*
  * One table of all events, written to @fd (the caller's). @fields are its columns, separated by
- * commas: $time, $event, $stream, $cpu, or a field as filters name it (query/filter.h), where
+ * commas: $time, $event, $stream, $cpu, or a field in the form of filters (query/filter.h), where
  * "a.b" is member b of structure a.
  *
- * Checks them, and writes the first line, the columns' names. The others come from sinks.
- * KYMO_E_INVALID for a field that no event of @set has; KYMO_E_MEMORY; KYMO_E_IO.
+ * The function checks them and writes the first line, the columns' names. Sinks write the other
+ * lines. KYMO_E_INVALID for a field that no event of @set has; KYMO_E_MEMORY; KYMO_E_IO.
  */
 int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, bool raw, int fd,
 		       struct kymo_error *err);
-/* @fields as they were checked; outlive the sink. NULL: no memory. */
+/* @fields were checked before and must outlive the sink. NULL: memory is out. */
 struct ky_sink *ky_csv_table_sink_new(const char *fields, bool raw, int fd);
 
-/* ---- cells: what both share --------------------------------------------------------------------- */
+/*
+ * ---- cells: the shared part
+ * -----------------------------------------------------------------------
+ */
 
 /* A value as one cell. @scratch: any buffer, cleared. */
 void ky_csv_value(struct ky_strbuf *out, const struct ky_value *value, bool raw,

@@ -5,12 +5,13 @@
 #include "store/trace.h"
 
 /*
- * The metadata of @trace in CTF version @major (1: 1.8, or 2) for the same bytes; in the version
- * that it has, the file as it is. Another version is read back and compared before it is
- * believed.
- * *as: NULL, or the model of that text when it describes other bytes for the same values: packets
- * must be written anew (ctf/encode/repack.h). The caller's.
- * *text is malloc()ed, the caller's. KYMO_E_UNSUPPORTED names what cannot be said.
+ * The metadata of @trace in CTF version @major (1: 1.8, or 2) for the same bytes. When the trace
+ * has that version, it is the file unchanged. Another version is parsed again and compared with the
+ * original as a check.
+ *
+ * *as: NULL, or the model of that text when it describes other bytes for the same values: the
+ * packets must then be rewritten (ctf/encode/repack.h). The caller frees it, and frees *text with
+ * free(). KYMO_E_UNSUPPORTED names the feature that the version lacks.
  */
 int ky_ctf_metadata(const struct ky_trace *trace, uint32_t major, char **text, size_t *len_bytes,
 		    struct ky_trace_class **as, struct kymo_error *err);

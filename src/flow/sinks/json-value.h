@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Field values as JSON, as sink.h describes them. */
+/* Field values as JSON; see sink.h. */
 #ifndef KY_FLOW_SINKS_JSON_VALUE_H
 #define KY_FLOW_SINKS_JSON_VALUE_H
 
@@ -7,12 +7,12 @@
 #include "ctf/decode/decode.h"
 
 /*
- * @data in quotes, with escapes, also of what a terminal would obey (base/foreign.h); what is no UTF-8 becomes
- * U+FFFD.
+ * Writes @data in quotes, with escapes, also for characters that a terminal would obey
+ * (base/foreign.h). U+FFFD replaces bytes that are not UTF-8.
  */
 void ky_json_text(struct ky_strbuf *out, const char *data, size_t len);
 
-/* Write @value with all that it contains, and return the value behind it. */
+/* Writes @value with all its children. Returns the value after it. */
 const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_value *value);
 
 #endif
