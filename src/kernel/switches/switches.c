@@ -14,8 +14,10 @@
 #include "kernel/bpf/switches.h"
 #include "kernel/tracefs/ring.h"
 
-#define SWITCH_EVENT  "events/sched/sched_switch/"
+#define SWITCH_EVENT "events/sched/sched_switch/"
+/* A CPU that is busy with something else is given several chances. */
 #define TEST_SLEEPS   3
+#define TEST_TRIES    20
 #define TEST_SLEEP_NS 60000
 
 /* What was fetched of a CPU: slots whose time_ns is in cycles of the ring's clock. */
@@ -80,12 +82,17 @@ static void switch_on(struct ky_switches *switches, uint32_t cpu, bool on)
 
 /* ---- the self-test ---------------------------------------------------------------------- */
 
+static uint64_t switched(const struct ky_switches *switches, uint32_t cpu)
+{
+	return __atomic_load_n(&head_of(switches, cpu)->n, __ATOMIC_ACQUIRE);
+}
+
 /* This thread sleeps on each CPU that it may run on: a CPU with nothing else to do switches to idle and back. */
-static void make_switches(const cpu_set_t *allowed)
+static void make_switches(const struct ky_switches *switches, const cpu_set_t *allowed)
 {
 	const struct timespec pause = {0, TEST_SLEEP_NS};
 
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (uint32_t cpu = 0; cpu < CPU_SETSIZE && cpu < switches->program.regions.n; cpu++) {
 		cpu_set_t one;
 
 		if (!CPU_ISSET(cpu, allowed))
@@ -94,7 +101,7 @@ static void make_switches(const cpu_set_t *allowed)
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof(one), &one) < 0)
 			continue;
-		for (int i = 0; i < TEST_SLEEPS; i++)
+		for (int i = 0; i < TEST_TRIES && switched(switches, cpu) < TEST_SLEEPS; i++)
 			nanosleep(&pause, NULL);
 	}
 	(void)sched_setaffinity(0, sizeof(*allowed), allowed);
@@ -128,12 +135,11 @@ static void compare(struct ky_switches *switches, const struct ky_instance *inst
 		    struct ky_switches_found *found)
 {
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
-		struct ky_switches_head *head = head_of(switches, cpu);
 		struct ky_ring_stats stats;
 		uint64_t n;
 
 		switch_on(switches, cpu, false);
-		n = __atomic_load_n(&head->n, __ATOMIC_ACQUIRE);
+		n = switched(switches, cpu);
 		if (!n || ky_ring_stats(instance, cpu, &stats, NULL) < 0)
 			continue;
 		found->n_tested++;
@@ -168,7 +174,7 @@ int ky_switches_test(struct ky_switches *switches, const struct ky_instance *ins
 	if (!ret) {
 		for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
 			switch_on(switches, cpu, true);
-		make_switches(&allowed);
+		make_switches(switches, &allowed);
 	}
 	ret = end_test(instance, ret, err);
 	if (!ret)
