@@ -133,16 +133,16 @@ def test_stop_of_one_in_the_foreground(kymo, kymo_bin, tmp_path):
 
 def test_a_saved_profile_is_the_same_recording(kymo, tmp_path):
     profile = tmp_path / "profile"
-    kymo("record", "-o", tmp_path / "one", "-k", "sched_switch if next_tid != 0", "-k", "sched_waking", "--statedump=none",
+    kymo("record", "-o", tmp_path / "one", "-k", "sched_switch if prev_tid != 0", "-k", "sched_waking", "--statedump=none",
          "-b", "1M", "-d", "50ms", "--save", profile)
     assert profile.stat().st_mode & 0o777 == 0o600
     assert profile.read_text().splitlines()[1:] == [
-        "kernel=sched_switch if next_tid != 0", "kernel=sched_waking", "statedump=none", "buffer-size=1M", "duration=50ms"]
+        "kernel=sched_switch if prev_tid != 0", "kernel=sched_waking", "statedump=none", "buffer-size=1M", "duration=50ms"]
     kymo("record", "--profile", profile, "-o", tmp_path / "two")
     lines = kymo("convert", "--to", "json", tmp_path / "two").out.splitlines()
     found = [json.loads(line) for line in lines]
     assert {event["event"] for event in found} == {"sched_switch", "sched_waking"}
-    assert all(event["fields"]["next_tid"] for event in found if event["event"] == "sched_switch")
+    assert all(event["fields"]["prev_tid"] for event in found if event["event"] == "sched_switch")
 
 
 def test_how_a_profile_is_written(kymo, tmp_path):
