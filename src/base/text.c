@@ -66,8 +66,8 @@ int ky_parse_size(const char *text, uint64_t *bytes)
 int ky_parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct text_unit units[] = {
-		{"", 1e9},     {"ns", 1},   {"us", 1e3},   {"ms", 1e6}, {"s", 1e9},
-		{"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {NULL, 0},
+		{"", 1e9},     {"ns", 1},   {"us", 1e3},   {"ms", 1e6},	   {"s", 1e9},
+		{"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {NULL, 0},
 	};
 
 	return parse_scaled(text, units, ns);

@@ -24,7 +24,8 @@
 #define STEP_MIN_NS	 10000
 #define REFINE_MAX_PPM	 1000 /* NTP steers by 500 at most; more is something else */
 #define REFINE_MIN_NS	 (NS_PER_S / 10)
-#define PAIR_GOOD_ENOUGH 1 /* ns; no better one will come */
+#define CONTINUE_MAX_NS	 50000 /* as precise as wall time is on machines with NTP */
+#define PAIR_GOOD_ENOUGH 1     /* ns; no better one will come */
 
 typedef __int128 int128;
 
@@ -167,6 +168,13 @@ static void set_offset(struct ky_os_clock *clock)
 	}
 }
 
+uint64_t ky_os_clock_cycles(const struct ky_os_clock *clock, uint64_t ns)
+{
+	unsigned __int128 scaled = (unsigned __int128)ns * clock->frequency_hz;
+
+	return (uint64_t)((scaled + NS_PER_S - 1) / NS_PER_S);
+}
+
 int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles)
 {
 	return clock->offset_s * NS_PER_S +
@@ -269,7 +277,8 @@ bool ky_os_clock_refine(struct ky_os_clock *clock, const struct ky_os_clock_drif
 {
 	uint64_t hz;
 
-	if (clock->kind != KY_OS_CLOCK_TSC || drift->elapsed_ns < REFINE_MIN_NS ||
+	if (clock->is_fixed || clock->kind != KY_OS_CLOCK_TSC ||
+	    drift->elapsed_ns < REFINE_MIN_NS ||
 	    llabs(drift->drift_ns) <= (int64_t)drift->error_ns ||
 	    llabs(drift->drift_ns) > drift->elapsed_ns / 1000000 * REFINE_MAX_PPM)
 		return false;
@@ -277,6 +286,27 @@ bool ky_os_clock_refine(struct ky_os_clock *clock, const struct ky_os_clock_drif
 	if (!hz || hz == clock->frequency_hz)
 		return false;
 	clock->frequency_hz = hz;
+	set_offset(clock);
+	return true;
+}
+
+bool ky_os_clock_continue(struct ky_os_clock *clock, const struct ky_os_clock_drift *drift)
+{
+	uint64_t hz = frequency_between(&clock->mono, &drift->mono);
+	int64_t apart_ns = llabs(drift->drift_ns);
+
+	if (!clock->is_fixed || clock->kind != KY_OS_CLOCK_TSC || apart_ns < CONTINUE_MAX_NS ||
+	    !hz || apart_ns > drift->elapsed_ns / 1000000 * REFINE_MAX_PPM) {
+		clock->is_fixed = true;
+		return false;
+	}
+	/* The anchors of the new mapping carry the drift, so that its refinement makes up for it. */
+	clock->real.cycles = drift->mono.cycles;
+	clock->real.ns = ky_os_clock_to_ns(clock, drift->mono.cycles);
+	clock->mono = drift->mono;
+	clock->mono.ns += drift->drift_ns;
+	clock->frequency_hz = hz;
+	clock->is_fixed = false;
 	set_offset(clock);
 	return true;
 }

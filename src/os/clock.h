@@ -54,6 +54,7 @@ struct ky_os_clock {
 	uint8_t uuid[16];
 	/* The anchors of the mapping: CLOCK_REALTIME and CLOCK_MONOTONIC at the start. */
 	struct ky_os_clock_pair real, mono;
+	bool is_fixed; /* a finished trace has this mapping: ky_os_clock_refine() keeps it */
 };
 
 /*
@@ -79,6 +80,9 @@ uint64_t ky_os_clock_now(const struct ky_os_clock *clock);
 /* The clock and CLOCK_MONOTONIC at one moment: the best of several tries. Takes less than 50 us. */
 void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair);
 
+/* @ns as a number of cycles, rounded up. */
+uint64_t ky_os_clock_cycles(const struct ky_os_clock *clock, uint64_t ns);
+
 /* Converts a value to Unix time in ns, in the same way as readers. */
 int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles);
 
@@ -100,6 +104,15 @@ void ky_os_clock_resample(const struct ky_os_clock *clock, struct ky_os_clock_dr
  * metadata after this. Returns whether anything changed.
  */
 bool ky_os_clock_refine(struct ky_os_clock *clock, const struct ky_os_clock_drift *drift);
+
+/*
+ * The trace with the present mapping is finished, and the next one begins at the moment of @drift,
+ * which ky_os_clock_resample() measured before the last refinement. The next trace has the same
+ * mapping, unless the mapping is fixed and has drifted by more than 50 us. The clock then begins a
+ * new mapping, which agrees with the old one at that moment and can be refined. Returns whether
+ * anything changed.
+ */
+bool ky_os_clock_continue(struct ky_os_clock *clock, const struct ky_os_clock_drift *drift);
 
 /* ---- for diagnosis ---- */
 

@@ -506,24 +506,65 @@ static int make_place(const struct ky_packet_store *store, const struct ky_store
 	return ret;
 }
 
-static int directory_rotate(struct ky_store_trace *base, const char *path, struct kymo_error *err)
+/* Moves the complete trace to @to, a whole path, which it takes over. */
+static int move_trace(struct directory_trace *trace, char *to, struct kymo_error *err)
 {
-	struct directory_trace *trace = directory_trace(base);
-	const struct ky_store_place place = {.path = path};
-	struct ky_trace_dir next;
-	char *below;
-	int ret = make_place(trace->store, &place, &next, &below, err);
+	int ret = make_parents(to, strlen(trace->store->name), err);
 
+	if (!ret && rename(trace->dir.path, to) < 0) {
+		ret = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR
+			      ? ky_error_set(err, KYMO_E_INVALID,
+					     "cannot move the trace to %s: the path is in use", to)
+			      : ky_error_errno(err, errno, "cannot move the trace to %s", to);
+		ky_error_path(err, trace->dir.path);
+	}
+	if (ret < 0) {
+		free(to);
+		return ret;
+	}
+	free(trace->dir.path);
+	trace->dir.path = to;
+	return KYMO_OK;
+}
+
+/* The next trace in the place of one that has moved away. */
+static int begin_again(struct directory_trace *trace, struct kymo_error *err)
+{
+	struct ky_trace_dir next;
+	char *path;
+	int ret;
+
+	if (asprintf(&path, "%s/%s", trace->store->name, trace->base.path) < 0)
+		return ky_error_nomem(err);
+	ret = ky_trace_dir_make(&next, path, err);
+	free(path);
 	if (ret < 0)
 		return ret;
-	ret = finish_streams(trace, err);
-	end_live(trace);
 	ky_trace_dir_fini(&trace->dir);
-	free(trace->base.path);
 	trace->dir = next;
 	ky_live_begin(trace->dir.index_fd);
-	trace->base.path = below;
-	return ret;
+	return KYMO_OK;
+}
+
+static int directory_rotate(struct ky_store_trace *base, const char *archive,
+			    struct kymo_error *err)
+{
+	struct directory_trace *trace = directory_trace(base);
+	char *to;
+	int ret;
+
+	if (!*base->path || trace->dir.final_path)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "a trace that is the whole output cannot be rotated");
+	if (asprintf(&to, "%s/%s", trace->store->name, archive) < 0)
+		return ky_error_nomem(err);
+	ret = finish_streams(trace, err);
+	end_live(trace);
+	if (ret < 0)
+		free(to);
+	else
+		ret = move_trace(trace, to, err);
+	return ret < 0 || trace->ended ? ret : begin_again(trace, err);
 }
 
 static const struct ky_store_trace_ops directory_trace_ops = {

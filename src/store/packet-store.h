@@ -20,6 +20,7 @@
 
 #include <kymo/error.h>
 
+#include "base/error.h"
 #include "store/block-writer.h"
 
 /* A finished packet: its bytes, and its entry in the packet index. */
@@ -93,7 +94,7 @@ struct ky_store_trace_ops {
 	int (*beacon)(struct ky_store_trace *trace, int stream, uint64_t until_cycles,
 		      struct kymo_error *err);
 	int (*end_streams)(struct ky_store_trace *trace, struct kymo_error *err);
-	int (*rotate)(struct ky_store_trace *trace, const char *path, struct kymo_error *err);
+	int (*rotate)(struct ky_store_trace *trace, const char *archive, struct kymo_error *err);
 };
 
 struct ky_store_trace {
@@ -258,14 +259,17 @@ static inline int ky_store_end_streams(struct ky_store_trace *trace, struct kymo
 }
 
 /*
- * The trace is complete, and a new one begins at @path, in the store: streams keep their numbers,
- * and their next packets go there. The caller must give the new trace its metadata.
- * KYMO_E_UNSUPPORTED, without text in @err: the store cannot rotate.
+ * The trace so far is complete and moves to @archive, a path in the store that is not in use. A new
+ * trace begins in its place: streams keep their numbers, and the caller must give the new trace its
+ * metadata. After ky_store_end_streams() no new trace begins. KYMO_E_UNSUPPORTED: the store cannot
+ * rotate this trace, and nothing has changed.
  */
-static inline int ky_store_rotate(struct ky_store_trace *trace, const char *path,
+static inline int ky_store_rotate(struct ky_store_trace *trace, const char *archive,
 				  struct kymo_error *err)
 {
-	return trace->ops->rotate ? trace->ops->rotate(trace, path, err) : KYMO_E_UNSUPPORTED;
+	if (trace->ops->rotate)
+		return trace->ops->rotate(trace, archive, err);
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "traces of this kind cannot be rotated");
 }
 
 /* Completes the trace and frees it, on failure too. NULL is allowed. */

@@ -150,6 +150,34 @@ static void refine(void **state)
 	assert_true(llabs(now.drift_ns) < 10000);
 }
 
+/* What has drifted is made up for by the next mapping, which begins where the last one ends. */
+static void continues(void **state)
+{
+	const struct timespec wait = {0, 300 * MS_IN_NS};
+	struct ky_os_clock_drift now;
+	struct ky_os_clock clock, last;
+
+	if (!init(&clock, KY_OS_CLOCK_TSC))
+		skip();
+	ky_os_clock_resample(&clock, &now);
+	assert_false(ky_os_clock_continue(&clock, &now));
+	/* The mapping of a finished trace stays as it is. */
+	clock.frequency_hz += clock.frequency_hz / 2000;
+	last = clock;
+	nanosleep(&wait, NULL);
+	ky_os_clock_resample(&clock, &now);
+	assert_false(ky_os_clock_refine(&clock, &now));
+	assert_true(now.drift_ns < -100000);
+	assert_true(ky_os_clock_continue(&clock, &now));
+	assert_true(llabs(ky_os_clock_to_ns(&clock, now.mono.cycles) -
+			  ky_os_clock_to_ns(&last, now.mono.cycles)) < 3);
+	nanosleep(&wait, NULL);
+	ky_os_clock_resample(&clock, &now);
+	assert_true(ky_os_clock_refine(&clock, &now));
+	ky_os_clock_resample(&clock, &now);
+	assert_true(llabs(now.drift_ns) < 10000);
+}
+
 /* Ten days of uptime: the anchor holds whatever the frequency is. */
 static void long_uptime(void **state)
 {
@@ -167,10 +195,10 @@ static void long_uptime(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tsc),	       cmocka_unit_test(monotonic),
-		cmocka_unit_test(boot_id),     cmocka_unit_test(automatic),
-		cmocka_unit_test(drift),       cmocka_unit_test(refine),
-		cmocka_unit_test(long_uptime),
+		cmocka_unit_test(tsc),	     cmocka_unit_test(monotonic),
+		cmocka_unit_test(boot_id),   cmocka_unit_test(automatic),
+		cmocka_unit_test(drift),     cmocka_unit_test(refine),
+		cmocka_unit_test(continues), cmocka_unit_test(long_uptime),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,10 +198,10 @@ static void ended_streams(void **state)
 	assert_string_equal((const char *)contents("metadata"), "whole");
 }
 
-/* Streams go on in another directory, in files that begin with their next packet. */
+/* The trace moves away, and streams continue in a new one, in files that begin with their next packet. */
 static void rotation(void **state)
 {
-	const struct ky_store_place place = {.path = "1"};
+	const struct ky_store_place place = {.path = "kernel"};
 	struct ky_packet_store *store;
 	struct ky_store_trace *sink;
 	struct ky_packet_out packet;
@@ -215,17 +215,29 @@ static void rotation(void **state)
 	assert_int_equal(ky_store_stream(sink, "b", &err), 1);
 	packet = packet_of(bytes, 64);
 	assert_int_equal(ky_store_packet(sink, 0, &packet, &err), 0);
-	assert_int_equal(ky_store_rotate(sink, "1", &err), KYMO_E_INVALID);
-	assert_int_equal(ky_store_rotate(sink, "2", &err), 0);
-	assert_string_equal(sink->path, "2");
+	assert_int_equal(ky_store_metadata(sink, "first", 5, &err), 0);
+	assert_int_equal(ky_store_rotate(sink, "old/1/kernel", &err), 0);
+	assert_string_equal(sink->path, "kernel");
 	assert_int_equal(ky_store_packet(sink, 1, &packet, &err), 0);
 	assert_int_equal(ky_store_packet(sink, 1, &packet, &err), 0);
-	assert_int_equal(ky_store_close(sink, &err), 0);
-	contents("1/a");
+	assert_int_equal(ky_store_metadata(sink, "second", 6, &err), 0);
+	contents("old/1/kernel/a");
 	assert_int_equal(text.len, 64);
-	contents("2/b");
+	assert_string_equal((const char *)contents("old/1/kernel/metadata"), "first");
+	contents("kernel/b");
 	assert_int_equal(text.len, 128);
-	assert_false(is_there("2/a"));
+	assert_false(is_there("kernel/a"));
+	/* A trace without packets to come only moves; its metadata can still change. */
+	assert_int_equal(ky_store_end_streams(sink, &err), 0);
+	assert_int_equal(ky_store_rotate(sink, "old/2/kernel", &err), 0);
+	assert_false(is_there("kernel"));
+	assert_int_equal(ky_store_metadata(sink, "last", 4, &err), 0);
+	assert_int_equal(ky_store_close(sink, &err), 0);
+	assert_string_equal((const char *)contents("old/2/kernel/metadata"), "last");
+	/* Other processes may have put anything in the place of the archive. */
+	assert_int_equal(ky_store_open(store, &place, &sink, &err), 0);
+	assert_int_equal(ky_store_rotate(sink, "old/2/kernel", &err), KYMO_E_INVALID);
+	assert_int_equal(ky_store_close(sink, &err), 0);
 	ky_store_free(store);
 }
 

@@ -196,6 +196,26 @@ static const struct ky_option_def option_defs[] = {
 	 "there at the end, and whenever kymo snapshot or the signal USR1 asks for it. --buffer-size says "
 	 "how much that is.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
+	{"rotate-size", 0, KY_OPTION_SIZE, "SIZE",
+	 "Begin a new chunk when the present one has this size: 1G. The complete chunk moves to OUT/archives/, and every "
+	 "reader opens it as a trace of its own. A chunk can be larger by what is recorded in a twentieth of a second.",
+	 offsetof(struct ky_record_options, rotate_bytes), NULL},
+	{"rotate-every", 0, KY_OPTION_DURATION, "TIME",
+	 "Begin a new chunk after this time: 10min. kymo rotate begins one at any time.",
+	 offsetof(struct ky_record_options, rotate_ns), NULL},
+	{"keep", 0, KY_OPTION_U64, "N",
+	 "Keep the N newest complete chunks, and remove older ones. Default: keep all.",
+	 offsetof(struct ky_record_options, keep), NULL},
+	{"keep-size", 0, KY_OPTION_SIZE, "SIZE",
+	 "Keep the newest complete chunks that have this size together, and remove older ones.",
+	 offsetof(struct ky_record_options, keep_chunk_bytes), NULL},
+	{"keep-for", 0, KY_OPTION_DURATION, "TIME",
+	 "At each rotation, remove chunks that ended longer ago than this time: 2d.",
+	 offsetof(struct ky_record_options, keep_ns), NULL},
+	{"on-rotate", 0, KY_OPTION_TEXT, "COMMAND",
+	 "Run COMMAND with sh -c after each rotation. The environment variable KYMO_CHUNK has the path of the chunk, "
+	 "KYMO_RECORDING that of the recording. One command runs at a time, in the order of the chunks.",
+	 offsetof(struct ky_record_options, on_rotate), NULL},
 	{"shm-path", 0, KY_OPTION_TEXT, "DIR",
 	 "Have the ring buffers of programs in files below DIR (created if need be), on a file system that "
 	 "outlives a reboot, instead of in memory: what programs recorded survives them, the recorder and "
@@ -352,6 +372,8 @@ const struct ky_command ky_command_record = {
 		"# a black box: the last events survive whatever happens to the machine\n"
 		"kymo record --overwrite --user 'shop:*' --shm-path /var/lib/shop-trace -o flight\n"
 		"kymo recover --remove -o found /var/lib/shop-trace\n\n"
+		"# always on: chunks of ten minutes, of which the last day stays\n"
+		"kymo record --name always --background --rotate-every 10min --keep-for 1d -k sched_switch -o /var/tmp/always\n\n"
 		"# a flight recorder: what happened before something went wrong\n"
 		"kymo record --overwrite --user 'shop:*' -o flight &\nkymo snapshot -o what-happened",
 	.see_also = "snapshot list info print report recover doctor",

@@ -17,6 +17,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_sessions,
 	&ky_command_stop,
 	&ky_command_snapshot,
+	&ky_command_rotate,
 	&ky_command_ctl,
 
 	/* read */

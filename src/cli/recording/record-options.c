@@ -350,6 +350,31 @@ static int check_user_options(const struct ky_command *command,
 	return KY_EXIT_OK;
 }
 
+/* Less would be chunks that have hardly more than their state dump. */
+#define MIN_CHUNK_BYTES (UINT64_C(1) << 20)
+#define MIN_CHUNK_NS	(UINT64_C(1000000000))
+
+static int check_rotation(const struct ky_command *command, const struct ky_record_options *options,
+			  struct ky_record_run *run)
+{
+	struct ky_recording_rotation *to = &run->options.rotation;
+
+	*to = (struct ky_recording_rotation){options->rotate_bytes, options->rotate_ns,
+					     options->keep, options->keep_chunk_bytes,
+					     options->keep_ns};
+	run->hook.command = options->on_rotate;
+	if ((to->size_bytes || to->every_ns) && (options->overwrite || options->raw))
+		return ky_cli_usage(
+			command,
+			"--rotate-size, --rotate-every: a flight recorder and a raw recording "
+			"have no chunks");
+	if (to->size_bytes && to->size_bytes < MIN_CHUNK_BYTES)
+		return ky_cli_usage(command, "--rotate-size: from 1M");
+	if (to->every_ns && to->every_ns < MIN_CHUNK_NS)
+		return ky_cli_usage(command, "--rotate-every: from 1s");
+	return KY_EXIT_OK;
+}
+
 int ky_record_check_options(const struct ky_command *command,
 			    const struct ky_record_options *options, struct ky_record_run *run)
 {
@@ -408,7 +433,9 @@ int ky_record_check_options(const struct ky_command *command,
 	if (!run->options.has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
 		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are about "
 					     "kernel events: give --kernel too");
-	code = choose_threads(command, options, run);
+	code = check_rotation(command, options, run);
+	if (!code)
+		code = choose_threads(command, options, run);
 	if (!code)
 		code = parse_context(command, options->context, run);
 	if (!code)

@@ -25,6 +25,8 @@ struct ky_record_options {
 	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;
+	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns;
+	const char *on_rotate;
 	const char *reader;
 };
 

@@ -118,6 +118,14 @@ static int begin(struct driver *driver, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+static void take_chunks(struct driver *driver)
+{
+	struct ky_recording_chunk chunk;
+
+	while (ky_recording_take_chunk(driver->recording, &chunk))
+		ky_hook_run(&driver->run->hook, driver->loop, chunk.path);
+}
+
 static int take_recording(void *data, struct kymo_error *err)
 {
 	struct driver *driver = data;
@@ -126,6 +134,8 @@ static int take_recording(void *data, struct kymo_error *err)
 
 	if (!ret && found & KY_RECORDING_HAS_BEGUN)
 		ret = begin(driver, err);
+	if (!ret && found & KY_RECORDING_HAS_CHUNK)
+		take_chunks(driver);
 	return ret < 0 || !(found & KY_RECORDING_ENDS) ? ret : KY_LOOP_END;
 }
 
@@ -182,6 +192,7 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 	int stopped = ky_recording_stop(driver->recording, &next), closed, code = KY_EXIT_OK;
 
 	ky_child_end(&driver->run->command);
+	ky_hook_finish(&driver->run->hook);
 	if (!ret && stopped < 0) {
 		ret = stopped;
 		*err = next;
@@ -230,6 +241,9 @@ int ky_record_run(struct ky_record_run *run)
 	sigaddset(&driver.signals, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &driver.signals, &driver.old_mask);
 	(void)getrlimit(RLIMIT_NOFILE, &run->command.files); /* zeros, if that fails */
+	run->hook.mask = driver.old_mask;
+	run->hook.files = run->command.files;
+	run->hook.output = run->options.output;
 	code = run_driver(&driver);
 	ky_child_end(&run->command);
 	(void)ky_recording_close(driver.recording, NULL);

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "cli/recording/record-background.h"
 #include "cli/recording/record-child.h"
+#include "cli/recording/record-hook.h"
 #include "record/common/choice.h"
 #include "record/recording/recording.h"
 
@@ -14,6 +15,7 @@ struct ky_record_run {
 	uint64_t duration_ns; /* 0: until a signal, or until the command ends */
 	struct ky_child command;
 	struct ky_background background;
+	struct ky_hook hook; /* runs after each rotation */
 	/* What options.kernel.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];
 };

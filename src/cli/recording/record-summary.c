@@ -63,6 +63,7 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 
 static void print_programs(const struct ky_user_stats *stats)
 {
+	char archived[32];
 	size_t left = 0;
 
 	fprintf(stderr, "%8s %14s %14s %12s  %s\n", "pid", "events", "lost", "size", "program");
@@ -81,6 +82,13 @@ static void print_programs(const struct ky_user_stats *stats)
 	}
 	if (left)
 		fprintf(stderr, "%8s %zu more programs\n", "...", left);
+	if (stats->n_archived)
+		fprintf(stderr,
+			"%8s %14" PRIu64 " %14" PRIu64
+			" %12s  in chunks: %zu program%s that ended\n",
+			"...", stats->archived.events, stats->archived.lost,
+			ky_format_bytes(archived, stats->archived.bytes), stats->n_archived,
+			stats->n_archived == 1 ? "" : "s");
 	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
 }
 
@@ -100,14 +108,17 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 
 	if (!stats->lost)
 		return;
-	for (size_t i = 0; i < stats->n_programs; i++) {
-		if (stats->programs[i].lost_claimed)
+	for (size_t i = 0; i <= stats->n_programs; i++) {
+		const struct ky_user_program_stats *program =
+			i < stats->n_programs ? &stats->programs[i] : &stats->archived;
+
+		if (program->lost_claimed)
 			continue;
 		for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
-			by[k] += stats->programs[i].lost_by[k];
-		joining += stats->programs[i].lost_joining;
-		no_id += stats->programs[i].lost_no_id;
-		unread += stats->programs[i].lost_unread;
+			by[k] += program->lost_by[k];
+		joining += program->lost_joining;
+		no_id += program->lost_no_id;
+		unread += program->lost_unread;
 	}
 	fprintf(stderr, "kymo: warning: %" PRIu64 " events of programs were lost (", stats->lost);
 	for (unsigned int k = 0; k < KYMO_RING_LOSSES_MAX; k++)
@@ -198,13 +209,17 @@ static void print_path(const char *before, const char *path)
 	fputc('\n', stderr);
 }
 
-static void print_next(const char *output, bool has_kernel, bool is_raw)
+static void print_next(const char *output, const struct ky_recording_stats *stats, bool has_kernel,
+		       bool is_raw)
 {
 	if (is_raw)
 		fputs("Not each raw record becomes an event: those of Kymo itself are left out; "
 		      "'kymo convert' says how many\n",
 		      stderr);
 	print_path("Trace: ", output);
+	if (stats->n_chunks)
+		fprintf(stderr, "Chunks: %" PRIu64 " in archives/, %" PRIu64 " removed\n",
+			stats->n_chunks - stats->n_removed, stats->n_removed);
 	print_path("Next:  kymo info ", output);
 	if (has_kernel)
 		print_path("       kymo report cpu ", output);
@@ -236,7 +251,7 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 		is_whole ? "" : " Not all of it may be in the trace: see above.");
 	if (kernel)
 		print_kernel(kernel);
-	if (user && user->n_programs)
+	if (user && (user->n_programs || user->n_archived))
 		print_programs(user);
 	print_overwritten(kernel, user, buffer_bytes);
 	if (kernel) {
@@ -256,15 +271,15 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 	if (user && user->n_refused)
 		fprintf(stderr, "kymo: warning: %zu ring file%s could not be read: see above\n",
 			user->n_refused, user->n_refused == 1 ? "" : "s");
-	if (user && !user->n_programs && user->n_lacking)
+	if (user && !user->n_programs && !user->n_archived && user->n_lacking)
 		fprintf(stderr,
 			"kymo: warning: %zu program%s with such events ran, and none of the events has what "
 			"--filter is about\n",
 			user->n_lacking, user->n_lacking == 1 ? "" : "s");
-	else if (user && !user->n_programs && !user->n_dropped && !user->n_left_out &&
-		 !user->n_refused)
+	else if (user && !user->n_programs && !user->n_archived && !user->n_dropped &&
+		 !user->n_left_out && !user->n_refused)
 		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
 		      "that run now\n",
 		      stderr);
-	print_next(output, kernel != NULL, kernel && kernel->is_raw);
+	print_next(output, stats, kernel != NULL, kernel && kernel->is_raw);
 }

@@ -116,6 +116,19 @@ static int make_context(struct ky_session *session, struct kymo_error *err)
 	return dump->dump.context ? KYMO_OK : ky_error_nomem(err);
 }
 
+/*
+ * An empty packet here, and one at the end: readers such as lttng-analyses look only at the time in
+ * which all streams have packets.
+ */
+static int begin_stream(struct ky_session *session, uint64_t begin_cycles, struct kymo_error *err)
+{
+	struct ky_session_dump *dump = &session->dump;
+
+	ky_packet_writer_begin(&dump->writer, begin_cycles);
+	return ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL,
+				    begin_cycles, 0, err);
+}
+
 static int open_stream(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
@@ -140,15 +153,7 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 		.only_nested = session->options.state == KY_SESSION_STATE_NEEDED,
 	};
 	ret = make_context(session, err);
-	if (ret < 0)
-		return ret;
-	/*
-	 * An empty packet here, and one at the end: readers such as lttng-analyses look only at the
-	 * time in which all streams have packets.
-	 */
-	ky_packet_writer_begin(&dump->writer, session->kernel.start_cycles);
-	return ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL,
-				    session->kernel.start_cycles, 0, err);
+	return ret < 0 ? ret : begin_stream(session, session->kernel.start_cycles, err);
 }
 
 /* ---- what is told ------------------------------------------------------------------------ */
@@ -300,6 +305,25 @@ int ky_session_dump_more(struct ky_session *session, struct kymo_error *err)
 	return give_order(session, events | KY_STATEDUMP_FRAME, 0, err);
 }
 
+int ky_session_dump_again(struct ky_session *session, uint64_t begin_cycles, struct kymo_error *err)
+{
+	struct ky_session_dump *dump = &session->dump;
+	int ret;
+
+	if (!dump->writer.data)
+		return KYMO_OK;
+	if (begin_cycles < dump->writer.last_cycles)
+		begin_cycles = dump->writer.last_cycles;
+	begin_cycles += ky_kernel_trace_step(&session->kernel);
+	ret = begin_stream(session, begin_cycles, err);
+	if (ret < 0 || !wanted(session))
+		return ret;
+	ky_vec_clear(&dump->late);
+	dump->told = wanted(session);
+	ret = find_chosen(session, err);
+	return ret < 0 ? ret : give_order(session, dump->told, 0, err);
+}
+
 /* ---- a flight recorder's ----------------------------------------------------------------- */
 
 bool ky_session_dump_is_busy(const struct ky_session *session)
@@ -374,7 +398,8 @@ int ky_session_dump_end_stream(struct ky_session *session, uint64_t end_cycles,
 
 	if (!dump->writer.data)
 		return KYMO_OK;
-	ky_packet_writer_begin(&dump->writer, dump->writer.last_cycles);
+	ky_packet_writer_begin(&dump->writer,
+			       dump->writer.last_cycles + ky_kernel_trace_step(&session->kernel));
 	return ky_kernel_trace_send(&session->kernel, &dump->writer, dump->stream, NULL, end_cycles,
 				    0, err);
 }

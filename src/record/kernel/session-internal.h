@@ -248,9 +248,6 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 	return session->kernel.has_compat || session->kernel.has_unknown;
 }
 
-/* session.c: a step, when work is due or @fd is readable. */
-int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *err);
-
 /*
  * session-live.c: wake up when a reader begins to follow the recording; &session->live marks this
  * in epoll.
@@ -262,6 +259,8 @@ void ky_session_live_look(struct ky_session *session);
 int ky_session_live_timeout(const struct ky_session *session);
 /* Write the data that is due for live readers. */
 int ky_session_live_step(struct ky_session *session, struct kymo_error *err);
+/* Reads and converts the available events. *until: all earlier events are converted; 0: not known. */
+int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo_error *err);
 /* session-flight.c: the place of packets: the trace in @path, or memory. */
 int ky_session_open_packets(struct ky_session *session, struct kymo_error *err);
 /* The place of a raw recording's state dump, which is not a trace by itself. */
@@ -352,6 +351,12 @@ int ky_session_dump_add(struct ky_session *session, int32_t tid, struct kymo_err
  */
 bool ky_session_dump_waits(const struct ky_session *session);
 int ky_session_dump_more(struct ky_session *session, struct kymo_error *err);
+/*
+ * Rotation, while no dump is in progress: begins the dump's stream in the next trace, at
+ * @begin_cycles, and starts the dump of all needed state.
+ */
+int ky_session_dump_again(struct ky_session *session, uint64_t begin_cycles,
+			  struct kymo_error *err);
 bool ky_session_dump_is_busy(const struct ky_session *session);
 /* Waits until no dump is in progress. Reads the rings meanwhile, if recording is on. */
 int ky_session_dump_wait(struct ky_session *session, struct kymo_error *err);

@@ -56,7 +56,6 @@ int ky_session_live_timeout(const struct ky_session *session)
 	return left < 0 ? 0 : left > BEACON_MS ? BEACON_MS : (int)left;
 }
 
-/* Up to when everything is in packets; 0: that is not known. */
 static uint64_t known_until(const struct ky_session *session, uint64_t now)
 {
 	uint64_t settled_ns = session->kernel.merge ? SETTLED_MERGE_NS : SETTLED_NS;
@@ -67,10 +66,19 @@ static uint64_t known_until(const struct ky_session *session, uint64_t now)
 				     : until;
 }
 
+int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo_error *err)
+{
+	uint64_t now = ky_os_clock_now(&session->kernel.clock);
+	int ret = ky_kernel_trace_read_now(&session->kernel, err);
+
+	*until = known_until(session, now);
+	return ret;
+}
+
 static int tell(struct ky_session *session, struct kymo_error *err)
 {
-	uint64_t now = ky_os_clock_now(&session->kernel.clock), until;
-	int ret = ky_kernel_trace_read_now(&session->kernel, err);
+	uint64_t until;
+	int ret = ky_session_read_now(session, &until, err);
 
 	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
 		struct ky_convert_cpu *convert = &session->cpus.data[i]->kernel.convert;
@@ -78,7 +86,6 @@ static int tell(struct ky_session *session, struct kymo_error *err)
 		if (convert->writer.events)
 			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
 	}
-	until = known_until(session, now);
 	/* What a state dump tells is older than when it is written. */
 	if (ret < 0 || ky_session_dump_is_busy(session))
 		return ret;

@@ -187,6 +187,16 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 int ky_session_snapshot(struct ky_session *session, const char *output, struct kymo_error *err);
 int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
 			       struct kymo_error *err);
+/*
+ * Between start and stop, not for a flight recorder or a raw recording: the trace so far becomes
+ * complete and moves to OUTPUT/@archive/kernel, with the clock *ended, and a new trace begins in
+ * OUTPUT/kernel. No event is lost or in both. Waits for the end of a state dump. KYMO_E_STATE;
+ * errors of writing.
+ */
+int ky_session_rotate(struct ky_session *session, const char *archive, struct ky_os_clock *ended,
+		      struct kymo_error *err);
+/* A step, when work is due or @fd is readable. Between start and stop. */
+int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *err);
 /* Returns 0 when the trace's files are complete, or an error. The instance stays until close. */
 int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 

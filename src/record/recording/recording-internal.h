@@ -11,6 +11,27 @@ struct ky_recording_container {
 	char *name, *cgroup;
 };
 
+/* A complete chunk that is still there. */
+struct ky_recording_kept {
+	char *path;
+	uint64_t bytes;
+	int64_t end_ns; /* CLOCK_REALTIME */
+};
+
+/* The progress of the rotation. */
+struct ky_recording_chunks {
+	int timer_fd;	   /* expires when the chunk's size or age is to be checked; -1: never */
+	int64_t begin_ns;  /* CLOCK_REALTIME: of the present chunk */
+	int64_t due_ns;	   /* CLOCK_MONOTONIC: of the next rotation by age */
+	int64_t looked_ns; /* CLOCK_MONOTONIC: of the last look at the size */
+	uint64_t number;   /* of complete chunks */
+	uint64_t n_removed;
+	uint64_t events, bytes; /* of the recording when the present chunk began */
+	uint64_t looked_bytes;	/* of the recording at the last look */
+	KY_VEC(struct ky_recording_kept) kept;
+	KY_VEC(struct ky_recording_chunk) fresh; /* not taken by the caller yet */
+};
+
 struct ky_recording {
 	struct ky_recording_options options;
 	KY_VEC(const char *) cgroups; /* memory of options.kernel.cgroups */
@@ -26,6 +47,7 @@ struct ky_recording {
 	int timer_fd;		 /* expires when the session's next step is due */
 	bool session_is_awaited; /* the session's descriptor is in the epoll set */
 	struct ky_control_socket_server control;
+	struct ky_recording_chunks chunks;
 };
 
 const struct ky_os_clock *ky_recording_clock(const struct ky_recording *recording);
@@ -36,6 +58,14 @@ void ky_recording_refine_clock(struct ky_recording *recording);
 /* Returns the first error of two results, with its text in @err; @next_err is the text of @next. */
 int ky_recording_keep_error(int ret, int next, struct kymo_error *err,
 			    const struct kymo_error *next_err);
+
+/* recording-rotate.c. Opens the timer. */
+int ky_recording_open_chunks(struct ky_recording *recording, struct kymo_error *err);
+void ky_recording_close_chunks(struct ky_recording *recording);
+/* Called when recording is on: the first chunk begins. */
+void ky_recording_begin_chunks(struct ky_recording *recording);
+/* The timer has expired: rotates when it is time. */
+int ky_recording_check_chunk(struct ky_recording *recording, struct kymo_error *err);
 
 /* recording-containers.c */
 

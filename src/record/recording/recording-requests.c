@@ -42,6 +42,23 @@ static int answer_snapshot(struct ky_recording *recording, const char *path,
 	return KYMO_OK;
 }
 
+static int answer_rotation(struct ky_recording *recording, struct ky_control_socket_message *answer,
+			   struct kymo_error *err)
+{
+	struct ky_recording_chunk chunk;
+	int ret = ky_recording_rotate(recording, &chunk, err);
+
+	if (ret < 0)
+		return ret;
+	if (chunk.number)
+		add_path(answer, chunk.path);
+	else
+		ky_control_socket_add(answer, "");
+	add_number(answer, chunk.events);
+	add_number(answer, chunk.bytes);
+	return KYMO_OK;
+}
+
 /* ---- status --------------------------------------------------------------------------- */
 
 static void add_words(struct ky_control_socket_message *answer, const char *name,
@@ -260,6 +277,8 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 	if (strcmp(word, "snapshot") == 0)
 		return answer_snapshot(recording, ky_control_socket_next(request, &at), answer,
 				       err);
+	if (strcmp(word, "rotate") == 0)
+		return answer_rotation(recording, answer, err);
 	if (strcmp(word, "enable") == 0)
 		return change_user(recording, request, at, true, err);
 	if (strcmp(word, "disable") == 0)

@@ -21,6 +21,7 @@ enum source {
 	OF_DUMP,    /* the kernel's state is written */
 	OF_FAILURE, /* the recording of programs cannot go on */
 	OF_CONTROL, /* another process asks for something */
+	OF_CHUNKS,  /* the size or age of the chunk is to be checked */
 	SOURCES,
 };
 
@@ -100,8 +101,10 @@ int ky_recording_open(const struct ky_recording_options *options, struct ky_reco
 		return ky_error_nomem(err);
 	recording->options = *options;
 	recording->control = (struct ky_control_socket_server)KY_CONTROL_SOCKET_SERVER_INIT;
-	recording->epoll_fd = recording->timer_fd = -1;
+	recording->epoll_fd = recording->timer_fd = recording->chunks.timer_fd = -1;
 	ret = open_wait(recording, err);
+	if (!ret)
+		ret = ky_recording_open_chunks(recording, err);
 	if (!ret)
 		ret = ky_recording_find_containers(recording, err);
 	if (!ret)
@@ -148,6 +151,8 @@ static int watch_all(struct ky_recording *recording, struct kymo_error *err)
 	}
 	if (!ret && recording->user)
 		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->user), 0, err);
+	if (!ret)
+		ret = watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
 	return ret ? ret
 		   : watch(recording, OF_CONTROL, ky_control_socket_fd(&recording->control), 0,
 			   err);
@@ -219,6 +224,7 @@ int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
 	if (recording->session && recording->user)
 		hide_threads(recording);
 	open_control(recording);
+	ky_recording_begin_chunks(recording);
 	/* Without the kernel there is no state dump to wait for: the first step says that the recording has begun. */
 	if (!recording->session)
 		(void)timerfd_settime(recording->timer_fd, 0, &now, NULL);
@@ -259,6 +265,12 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 	if (is_readable[OF_FAILURE] ||
 	    (is_readable[OF_CONTROL] && ky_recording_take_request(recording)))
 		*found |= KY_RECORDING_ENDS;
+	if (is_readable[OF_CHUNKS])
+		ret = ky_recording_check_chunk(recording, err);
+	if (ret < 0)
+		return ret;
+	if (recording->chunks.fresh.len)
+		*found |= KY_RECORDING_HAS_CHUNK;
 	/* A request may have asked for more of the kernel's state: its dump begins before the recording can stop. */
 	if (recording->session && is_readable[OF_CONTROL])
 		ret = ky_session_step(recording->session, err);
@@ -296,6 +308,8 @@ void ky_recording_stats(const struct ky_recording *recording, struct ky_recordin
 		.kernel = recording->session ? ky_session_stats(recording->session) : NULL,
 		.user = recording->user ? ky_user_stats(recording->user) : NULL,
 		.duration_ns = recording->duration_ns,
+		.n_chunks = recording->chunks.number,
+		.n_removed = recording->chunks.n_removed,
 	};
 }
 
@@ -311,6 +325,7 @@ int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)
 	if (!recording->is_started && recording->made_output)
 		(void)rmdir(recording->options.output);
 	ky_recording_forget_containers(recording);
+	ky_recording_close_chunks(recording);
 	if (recording->epoll_fd >= 0)
 		close(recording->epoll_fd);
 	if (recording->timer_fd >= 0)

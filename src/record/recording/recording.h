@@ -26,6 +26,20 @@
 #include "record/kernel/session.h"
 #include "record/user/user.h"
 
+/*
+ * Chunks: the recording's traces, cut into pieces that are traces of their own. A complete chunk
+ * moves to OUTPUT/archives/BEGIN-END-NUMBER, and the recording continues in OUTPUT.
+ */
+struct ky_recording_rotation {
+	/* When the recording begins a new chunk by itself; 0: not. */
+	uint64_t size_bytes; /* when the chunk has this size, checked up to 20 times a second */
+	uint64_t every_ns;
+	/* The oldest complete chunks are removed, when there are more; 0: no limit. */
+	uint64_t keep;	     /* their number */
+	uint64_t keep_bytes; /* their total size */
+	uint64_t keep_ns;    /* the time since their end; checked at each rotation */
+};
+
 struct ky_recording_options {
 	bool has_kernel, has_user;
 	/* The recording replaces their output, log and clock by those below. */
@@ -39,7 +53,8 @@ struct ky_recording_options {
 	/* Names of containers that the kernel's session records; see ky_container_cgroup(). */
 	const char *const *containers;
 	size_t n_containers;
-	const struct ky_log *log; /* may be NULL; called in any thread */
+	struct ky_recording_rotation rotation; /* not for a flight recorder or a raw recording */
+	const struct ky_log *log;	       /* may be NULL; called in any thread */
 };
 
 /* The results of a step. */
@@ -54,6 +69,15 @@ enum {
 	 * and stop returns the error.
 	 */
 	KY_RECORDING_ENDS = 1 << 1,
+	/* A chunk is complete: ky_recording_take_chunk(). */
+	KY_RECORDING_HAS_CHUNK = 1 << 2,
+};
+
+/* A complete chunk. */
+struct ky_recording_chunk {
+	char path[PATH_MAX];
+	uint64_t number; /* the first one is 1 */
+	uint64_t events, bytes;
 };
 
 struct ky_recording_snapshot {
@@ -66,6 +90,7 @@ struct ky_recording_stats {
 	const struct ky_session_stats *kernel; /* NULL: the kernel is not recorded */
 	const struct ky_user_stats *user;      /* NULL: programs are not recorded */
 	uint64_t duration_ns;
+	uint64_t n_chunks, n_removed; /* complete chunks; those of them that were removed */
 };
 
 struct ky_recording;
@@ -101,6 +126,17 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
  */
 int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 			  struct ky_recording_snapshot *snapshot, struct kymo_error *err);
+
+/*
+ * Between start and stop: the traces so far become a complete chunk, and the recording continues in
+ * new ones. No event is lost or in both. When there were no traces, chunk->number is 0. KYMO_E_STATE: a flight recorder or a raw recording; other
+ * errors are those of writing. After an error other than KYMO_E_STATE, the caller must stop the
+ * recording.
+ */
+int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chunk *chunk,
+			struct kymo_error *err);
+/* The oldest chunk that the caller has not taken yet; false: none. */
+bool ky_recording_take_chunk(struct ky_recording *recording, struct ky_recording_chunk *chunk);
 
 /*
  * Whether @name is a valid name of a recording: letters, digits, '.', '_' and '-', 64 at most, and

@@ -380,3 +380,58 @@ int ky_kernel_trace_end_streams(struct ky_kernel_trace *kernel, uint64_t end_cyc
 	}
 	return KYMO_OK;
 }
+
+/* ---- rotation ------------------------------------------------------------------------- */
+
+uint64_t ky_kernel_trace_step(const struct ky_kernel_trace *kernel)
+{
+	return ky_os_clock_cycles(&kernel->clock, 2);
+}
+
+/* The packet in the making ends its stream in this trace. */
+static int split_stream(struct ky_kernel_cpu *cpu, uint64_t end_cycles, struct kymo_error *err)
+{
+	struct ky_packet_writer *writer = &cpu->convert.writer;
+	int ret = count_silent_losses(cpu, err);
+
+	if (end_cycles < writer->last_cycles + ky_kernel_trace_step(cpu->kernel))
+		end_cycles = writer->last_cycles + ky_kernel_trace_step(cpu->kernel);
+	return ret < 0 ? ret : ky_convert_flush(&cpu->convert, end_cycles, err);
+}
+
+int ky_kernel_trace_split_streams(struct ky_kernel_trace *kernel, uint64_t end_cycles,
+				  struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&kernel->cpus, it) {
+		struct ky_kernel_cpu *cpu = *it;
+
+		if (cpu->online || cpu->stream >= 0 || cpu->convert.writer.events) {
+			ret = split_stream(cpu, end_cycles, err);
+			if (ret < 0)
+				return ret;
+		} else {
+			/* A CPU that comes later begins with the next trace. */
+			cpu->convert.writer.begin_cycles = end_cycles;
+			cpu->convert.writer.last_cycles = end_cycles;
+		}
+	}
+	return KYMO_OK;
+}
+
+int ky_kernel_trace_begin_streams(struct ky_kernel_trace *kernel, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&kernel->cpus, it) {
+		struct ky_packet_writer *writer = &(*it)->convert.writer;
+
+		if (ret < 0 || (*it)->stream < 0)
+			continue;
+		ret = ky_convert_flush(&(*it)->convert, writer->last_cycles, err);
+		writer->begin_cycles += ky_kernel_trace_step(kernel);
+		writer->last_cycles = writer->begin_cycles;
+	}
+	return ret;
+}

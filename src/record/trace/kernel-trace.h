@@ -176,6 +176,15 @@ uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint
 int ky_kernel_trace_end_streams(struct ky_kernel_trace *kernel, uint64_t end_cycles,
 				struct kymo_error *err);
 /*
+ * Rotation, after the available events were read. The first call completes the trace so far: its
+ * streams end at @end_cycles, or at their last event. The second call begins the streams of the next
+ * trace with empty packets, which tell the losses until then.
+ */
+uint64_t ky_kernel_trace_step(const struct ky_kernel_trace *kernel); /* 2 ns in cycles */
+int ky_kernel_trace_split_streams(struct ky_kernel_trace *kernel, uint64_t end_cycles,
+				  struct kymo_error *err);
+int ky_kernel_trace_begin_streams(struct ky_kernel_trace *kernel, struct kymo_error *err);
+/*
  * Closes @writer's packet and sends it. The packet is in @block, which the call takes over, or
  * @block is NULL.
  */

@@ -339,6 +339,14 @@ static void dump_free(struct dump *dump)
 	free(dump);
 }
 
+void ky_user_dump_renew(struct ky_user_ring *ring)
+{
+	if (!ring->dumped)
+		return;
+	ky_vec_clear(&ring->dumped->known);
+	ring->dumped->has_state = false;
+}
+
 void ky_user_dumped_free(struct ky_user_dumped *dumped)
 {
 	if (dumped)

@@ -35,6 +35,9 @@ int ky_user_dump_notes(struct ky_user_ring *ring, const struct ky_os_clock *cloc
 /* Whether the program has written further notes. */
 bool ky_user_dump_is_behind(const struct ky_user_ring *ring);
 
+/* The trace begins anew: the next call writes all loaded files again. */
+void ky_user_dump_renew(struct ky_user_ring *ring);
+
 void ky_user_dumped_free(struct ky_user_dumped *dumped);
 
 #endif

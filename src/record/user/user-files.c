@@ -50,6 +50,7 @@ void ky_user_file_free(struct ky_user_ring_file *file)
 {
 	ky_user_ring_free(file->ring);
 	free(file->err);
+	free(file->job.archive);
 	free(file->name);
 	free(file);
 }
@@ -166,7 +167,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 		.is_flight = user->options.overwrite,
 		.dump_excluded = user->dump_excluded,
 		.description_max = description_room(file->owner),
-		.clock = &user->clock_record,
+		.clock = &file->clock,
 		.counts = &user->counts,
 	};
 	int fd = ky_user_open_file(&file->owner->dir, file->name, O_RDWR), ret;
@@ -249,6 +250,19 @@ static void run_dump(struct ky_user_task *task)
 void ky_user_file_dump(struct ky_user_ring_file *file)
 {
 	give(file, run_dump);
+}
+
+static void run_rotate(struct ky_user_task *task)
+{
+	struct ky_user_ring_file *file = file_of(task);
+	struct kymo_error err;
+	int ret = ky_user_ring_rotate(file->ring, file->job.archive, &file->job.ended,
+				      &file->job.next, &err);
+
+	if (!ret && file->ring->reader && !file->ring->is_broken)
+		ret = ky_user_ring_excuse(file->ring,
+					  ky_user_dump_ring(file->user, file->ring, &err), &err);
+	end_task(file, ret, &err);
 }
 
 static void run_finish(struct ky_user_task *task)
@@ -366,6 +380,23 @@ static int take_opened(struct ky_user_ring_file *file, struct kymo_error *err)
 	return take_refused(file, err);
 }
 
+static int take_rotated(struct ky_user *user, struct ky_user_ring_file *file,
+			struct kymo_error *err)
+{
+	user->rotation.n_tasks--;
+	file->rotation = file->job.number;
+	free(file->job.archive);
+	file->job.archive = NULL;
+	if (file->ret < 0)
+		return fail(file, err);
+	if (file->ring->reader)
+		return read_on(file, err);
+	/* Its program has ended, and its trace is in the archive. */
+	ky_user_count_archived(user, file->ring);
+	ky_user_forget_ring(user, file);
+	return KYMO_OK;
+}
+
 static int take_task(struct ky_user *user, struct ky_user_task *task, struct kymo_error *err)
 {
 	struct ky_user_ring_file *file = file_of(task);
@@ -379,6 +410,8 @@ static int take_task(struct ky_user *user, struct ky_user_task *task, struct kym
 		user->n_opening--;
 		return take_opened(file, err);
 	}
+	if (task->run == run_rotate)
+		return take_rotated(user, file, err);
 	if (file->ret < 0)
 		return fail(file, err);
 	if (task->run == run_follow || task->run == run_dump)
@@ -447,6 +480,8 @@ static struct ky_user_ring_file *file_new(struct ky_user *user, struct ky_user_o
 		return NULL;
 	file->user = user;
 	file->owner = owner;
+	file->clock = user->clock_record;
+	file->rotation = user->rotation.number;
 	file->place = SIZE_MAX;
 	file->name = strdup(name);
 	if (!file->name || ky_map_set(&owner->files, key_of(owner, name), file) < 0) {
@@ -520,6 +555,21 @@ int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const
 void ky_user_file_follow(struct ky_user_ring_file *file)
 {
 	give(file, run_follow);
+}
+
+int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rotation *rotation,
+			struct kymo_error *err)
+{
+	file->job = (struct ky_user_rotate_job){
+		.archive = strdup(rotation->archive),
+		.ended = rotation->ended,
+		.next = rotation->next,
+		.number = rotation->number,
+	};
+	if (!file->job.archive)
+		return ky_error_nomem(err);
+	give(file, run_rotate);
+	return KYMO_OK;
 }
 
 void ky_user_file_finish(struct ky_user_ring_file *file)

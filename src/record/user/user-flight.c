@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,37 +174,19 @@ static int prepare(struct ky_user *user, struct kymo_error *err)
 	return ret ? ret : wait_for_tasks(user, err);
 }
 
-int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err)
+int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struct kymo_error *err)
 {
-	struct ky_user_order *order;
-	uint64_t count;
-	int ret;
+	int ret = prepare(user, err);
 
-	if (read(user->order_fd, &count, sizeof(count)) < 0)
-		return KYMO_OK;
-	ret = prepare(user, err);
-	if (ret < 0)
-		return ret;
-	/* Who ordered it waits, so the order stays; and nobody else waits for the lock. */
-	pthread_mutex_lock(&user->lock);
-	order = user->order;
-	pthread_mutex_unlock(&user->lock);
-	if (!order)
-		return KYMO_OK;
-	ret = snapshot(user, order);
-	pthread_mutex_lock(&user->lock);
-	order->ret = ret;
-	user->order = NULL;
-	pthread_cond_broadcast(&user->answered);
-	pthread_mutex_unlock(&user->lock);
-	return KYMO_OK;
+	if (!ret)
+		ky_user_answer(user, snapshot(user, order));
+	return ret;
 }
 
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
 		     struct ky_user_snapshot *made, struct kymo_error *err)
 {
-	struct ky_user_order order = {.made = made, .ret = KYMO_E_STATE};
-	uint64_t one = 1;
+	struct ky_user_order order = {.made = made};
 	int ret;
 
 	*made = (struct ky_user_snapshot){0};
@@ -215,17 +196,7 @@ int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_o
 	if (ret < 0)
 		return ret;
 	ky_user_clock_record(clock, &order.clock);
-	ky_error_set(&order.err, KYMO_E_STATE, "the recording is over");
-	pthread_mutex_lock(&user->lock);
-	user->order = &order;
-	if (write(user->order_fd, &one, sizeof(one)) < 0)
-		user->order = NULL;
-	while (user->order && !user->is_over)
-		pthread_cond_wait(&user->answered, &user->lock);
-	user->order = NULL;
-	pthread_mutex_unlock(&user->lock);
+	ret = ky_user_give_order(user, &order, NULL, err);
 	ky_store_free(order.store);
-	if (order.ret < 0 && err)
-		*err = order.err;
-	return order.ret;
+	return ret;
 }

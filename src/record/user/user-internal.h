@@ -14,6 +14,13 @@
 #include "record/user/user-work.h"
 #include "record/user/user.h"
 
+/* A copy of the rotation, for the task that rotates one ring. */
+struct ky_user_rotate_job {
+	char *archive;
+	struct ky_clock_record ended, next;
+	uint32_t number;
+};
+
 /*
  * A ring file of a session's directory. It belongs to the reading thread. While one of its tasks
  * runs (is_away), file and ring belong to the task.
@@ -34,6 +41,9 @@ struct ky_user_ring_file {
 	struct kymo_error *err; /* the task's error; may be NULL after a failure */
 	uint64_t ended; /* flight recorder: number of the ended program; 0: it has not ended */
 	uint64_t ended_bytes;
+	struct ky_clock_record clock; /* of its first trace */
+	uint32_t rotation;	      /* number of the rotation that its trace came after */
+	struct ky_user_rotate_job job;
 };
 
 /*
@@ -67,13 +77,25 @@ struct ky_user_newcomers {
 	uint64_t looked_ns;
 };
 
-/* A snapshot for which the caller waits. */
+/* A snapshot or a rotation, for which the caller waits. */
 struct ky_user_order {
-	struct ky_packet_store *store; /* store of the snapshot */
-	struct ky_clock_record clock;
+	struct ky_packet_store *store; /* store of the snapshot; NULL: a rotation */
+	struct ky_clock_record clock;  /* rotation: of the traces that end */
 	struct ky_user_snapshot *made;
+	const char *archive;	     /* rotation: where these traces go, in the store */
+	struct ky_clock_record next; /* rotation: of the traces that begin */
 	int ret;
 	struct kymo_error err;
+};
+
+/* The last rotation; the reading thread's. */
+struct ky_user_rotation {
+	char *archive; /* NULL: no rotation yet */
+	struct ky_clock_record ended, next;
+	uint32_t number;      /* of rotations until now */
+	unsigned int n_tasks; /* rings that tasks are rotating */
+	size_t n_left;	      /* rings that were not rotated yet at the last look */
+	uint64_t began_ns;    /* CLOCK_MONOTONIC; 0: the order has its answer */
 };
 
 /*
@@ -96,13 +118,15 @@ struct ky_user {
 	KY_VEC(struct ky_user_ring_file *) rings; /* all opened files, including finished ones */
 	struct ky_user_counts counts;
 	struct ky_user_work work;
-	struct ky_clock_record clock_record; /* a copy from the start */
+	struct ky_clock_record clock_record; /* of new traces */
 	int inotify_fd, stop_fd, failed_fd, order_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t
 		answered; /* signals that order is NULL again, or that the thread has begun or ended */
 	int32_t tid;	  /* of the thread; 0: it has not begun */
 	struct ky_user_order *order; /* the work for the thread */
+	int answered_fd;	     /* becomes readable when order is NULL again */
+	struct ky_user_rotation rotation;
 	bool is_over;
 	bool is_ending; /* no more directories are added */
 	struct ky_user_newcomers newcomers;
@@ -220,13 +244,36 @@ void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);
  * Returns false when there is none.
  */
 bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner);
+/*
+ * user-rotate.c: begins the rotation that an order requests, and continues it: passes rings to
+ * tasks, a few at a time, and answers the order.
+ */
+void ky_user_rotate_begin(struct ky_user *user, const struct ky_user_order *order);
+int ky_user_rotate_step(struct ky_user *user, struct kymo_error *err);
+/* user-stats.c: adds the counts of a ring that is about to go. */
+void ky_user_count_archived(struct ky_user *user, const struct ky_user_ring *ring);
+/* At the end: the counts of all other rings. KYMO_E_MEMORY. */
+int ky_user_count_rings(struct ky_user *user, struct kymo_error *err);
+/* user-files.c: a task rotates the trace of the file, which is away meanwhile. KYMO_E_MEMORY. */
+int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rotation *rotation,
+			struct kymo_error *err);
+/* The thread has done what the order requests. */
+void ky_user_answer(struct ky_user *user, int ret);
 /* user-files.c: a task examines the program's libraries; the file is away meanwhile. */
 void ky_user_file_dump(struct ky_user_ring_file *file);
+/* Makes the snapshot of the order. Returns errors of the recording only; the order has its own. */
+int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struct kymo_error *err);
 /*
- * Carries out the order that order_fd signals. Returns errors of the recording only; the order has
- * its own.
+ * user-order.c: carries out, or begins, the order that order_fd signals. Returns errors of the
+ * recording only.
  */
-int ky_user_flight_obey(struct ky_user *user, struct kymo_error *err);
+int ky_user_obey(struct ky_user *user, struct kymo_error *err);
+/*
+ * Gives the order to the thread and waits for the answer. While @pause is not NULL, it is called to
+ * wait until a descriptor is readable. Returns the order's result.
+ */
+int ky_user_give_order(struct ky_user *user, struct ky_user_order *order,
+		       const struct ky_user_pause *pause, struct kymo_error *err);
 
 /*
  * user-state.c: executable and libraries of the ring's program. First the state at the time of

@@ -200,3 +200,68 @@ int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_reco
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);
 }
+
+/* ---- rotation ------------------------------------------------------------------------- */
+
+static int rotate_finished(struct ky_user_ring *ring, const char *archive,
+			   const struct ky_clock_record *ended, struct kymo_error *err)
+{
+	int ret = ky_user_ring_set_clock(ring, ended, err), closed;
+
+	if (!ret)
+		ret = ky_user_trace_rotate(&ring->trace, archive, err);
+	closed = ky_user_trace_close(&ring->trace, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : closed;
+}
+
+/* Everything up to now, with the losses until then, in metadata that is complete. */
+static int complete_trace(struct ky_user_ring *ring, const struct ky_clock_record *ended,
+			  struct kymo_error *err)
+{
+	int ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
+
+	if (!ret && !ring->is_broken) {
+		ky_user_ring_take_counts(ring);
+		ret = ky_user_ring_tell_losses(ring, &ring->trace, err);
+	}
+	ring->clock = *ended;
+	return ret < 0 ? ret : ky_user_ring_describe(ring, &ring->trace, err);
+}
+
+/* 2 ns */
+static uint64_t step_cycles(const struct ky_clock_record *clock)
+{
+	return clock->kind == KY_CLOCK_RECORD_TSC ? clock->frequency_hz / 500000000 + 1 : 2;
+}
+
+static int rotate(struct ky_user_ring *ring, const char *archive,
+		  const struct ky_clock_record *ended, const struct ky_clock_record *next,
+		  struct kymo_error *err)
+{
+	int ret = complete_trace(ring, ended, err);
+
+	if (!ret)
+		ret = ky_user_trace_rotate(&ring->trace, archive, err);
+	if (ret < 0)
+		return ret;
+	ring->clock = *next;
+	ky_user_dump_renew(ring);
+	ret = ky_user_ring_describe(ring, &ring->trace, err);
+	return ret < 0 ? ret : ky_user_trace_begin_streams(&ring->trace, step_cycles(next), err);
+}
+
+int ky_user_ring_rotate(struct ky_user_ring *ring, const char *archive,
+			const struct ky_clock_record *ended, const struct ky_clock_record *next,
+			struct kymo_error *err)
+{
+	struct kymo_error local;
+	int ret;
+
+	if (!ring->trace.packets || ring->is_flight)
+		return KYMO_OK;
+	ret = ring->reader ? rotate(ring, archive, ended, next, &local)
+			   : rotate_finished(ring, archive, ended, &local);
+	if (ret < 0 && err)
+		*err = local;
+	return ky_user_ring_excuse(ring, ret, &local);
+}

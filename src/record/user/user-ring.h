@@ -134,6 +134,15 @@ void ky_user_ring_forget_events(struct ky_user_ring *ring);
 int ky_user_ring_set_clock(struct ky_user_ring *ring, const struct ky_clock_record *clock,
 			   struct kymo_error *err);
 
+/*
+ * Everything up to now becomes a complete trace in @archive of the store, with the clock @ended. A
+ * ring that is not finished continues in a new trace, with the clock @next; one that is finished
+ * has no trace afterwards. Errors: those of ky_user_ring_read().
+ */
+int ky_user_ring_rotate(struct ky_user_ring *ring, const char *archive,
+			const struct ky_clock_record *ended, const struct ky_clock_record *next,
+			struct kymo_error *err);
+
 /* NULL is allowed. */
 void ky_user_ring_free(struct ky_user_ring *ring);
 

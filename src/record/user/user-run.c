@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
@@ -184,7 +185,9 @@ static int run(struct ky_user *user, struct kymo_error *err)
 		if (!ret && n > 0 && fds[3].revents)
 			ret = ky_user_take_tasks(user, err);
 		if (!ret && n > 0 && fds[2].revents)
-			ret = ky_user_flight_obey(user, err);
+			ret = ky_user_obey(user, err);
+		if (!ret)
+			ret = ky_user_rotate_step(user, err);
 		ky_user_look_for_uids(user);
 	}
 	return ret;
@@ -217,6 +220,7 @@ void *ky_user_run(void *data)
 	user->is_over = true;
 	pthread_cond_broadcast(&user->answered);
 	pthread_mutex_unlock(&user->lock);
+	(void)eventfd_write(user->answered_fd, 1);
 	if (user->result < 0 && write(user->failed_fd, &one, sizeof(one)) < 0)
 		return NULL;
 	return NULL;

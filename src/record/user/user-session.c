@@ -25,7 +25,9 @@ static int make_fds(struct ky_user *user, struct kymo_error *err)
 	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0 || user->order_fd < 0)
+	user->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0 ||
+	    user->order_fd < 0 || user->answered_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up the event loop");
 	return KYMO_OK;
 }
@@ -232,6 +234,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->dump_excluded = excluded_of_dump(options);
 	ky_user_clock_record(options->clock, &user->clock_record);
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
+	user->answered_fd = -1;
 	pthread_mutex_init(&user->lock, NULL);
 	pthread_mutex_init(&user->notes_lock, NULL);
 	pthread_cond_init(&user->answered, NULL);
@@ -430,50 +433,6 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
-static int count(struct ky_user *user, struct kymo_error *err)
-{
-	struct ky_user_stats *stats = &user->stats;
-
-	user->program_stats = calloc(user->rings.len + 1, sizeof(*user->program_stats));
-	if (!user->program_stats)
-		return ky_error_nomem(err);
-	stats->programs = user->program_stats;
-	ky_vec_foreach(&user->rings, it) {
-		const struct ky_user_ring *ring = (*it)->ring;
-		const struct ky_blob *blob = ky_user_ring_blob(ring);
-		struct ky_user_program_stats *to;
-
-		/* Others are at it still: it was left as it is. */
-		if ((*it)->is_away)
-			continue;
-		to = &user->program_stats[stats->n_programs++];
-		memcpy(to->procname, blob->procname, sizeof(to->procname));
-		to->procname[sizeof(to->procname) - 1] = 0;
-		to->pid = blob->pid;
-		to->events = ring->events;
-		to->bytes = ring->trace.bytes;
-		to->lost = ky_user_ring_lost(ring);
-		memcpy(to->lost_by, ring->stats.lost, sizeof(to->lost_by));
-		to->lost_joining = ring->lost_joining;
-		to->lost_no_id = ring->lost_no_id;
-		to->cut_texts = ring->cut_texts;
-		to->lost_unread = ring->lost_unread;
-		to->lost_claimed = ring->lost_claimed;
-		to->path = ring->trace.path;
-		to->overwritten = ring->is_flight ? ring->stats.overwritten : 0;
-		stats->overwritten += to->overwritten;
-		stats->events += to->events;
-		stats->bytes += to->bytes;
-		if (__builtin_add_overflow(stats->lost, to->lost, &stats->lost))
-			stats->lost = UINT64_MAX;
-		if (__builtin_add_overflow(stats->cut_texts, to->cut_texts, &stats->cut_texts))
-			stats->cut_texts = UINT64_MAX;
-		stats->dump_events += ring->trace.dump_events;
-		stats->dump_missing += ring->dump_missing;
-	}
-	return KYMO_OK;
-}
-
 int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err)
 {
 	struct ky_clock_record record;
@@ -488,25 +447,8 @@ int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct
 
 		ret = ret < 0 ? ret : one;
 	}
-	counted = count(user, ret < 0 ? NULL : err);
+	counted = ky_user_count_rings(user, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : counted;
-}
-
-void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress)
-{
-	const struct ky_user_counts *counts = &user->counts;
-
-	*progress = (struct ky_user_progress){
-		.n_programs = atomic_load_explicit(&counts->programs, memory_order_relaxed),
-		.events = atomic_load_explicit(&counts->events, memory_order_relaxed),
-		.bytes = atomic_load_explicit(&counts->bytes, memory_order_relaxed),
-		.lost = atomic_load_explicit(&counts->lost, memory_order_relaxed),
-	};
-}
-
-const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
-{
-	return &user->stats;
 }
 
 static void remove_directories(struct ky_user *user)
@@ -518,7 +460,8 @@ static void remove_directories(struct ky_user *user)
 void ky_user_close(struct ky_user *user)
 {
 	const int fds[] = {user ? user->inotify_fd : -1, user ? user->stop_fd : -1,
-			   user ? user->failed_fd : -1, user ? user->order_fd : -1};
+			   user ? user->failed_fd : -1, user ? user->order_fd : -1,
+			   user ? user->answered_fd : -1};
 
 	if (!user)
 		return;
@@ -557,5 +500,6 @@ void ky_user_close(struct ky_user *user)
 	pthread_mutex_destroy(&user->notes_lock);
 	ky_store_free(user->own_store);
 	free(user->program_stats);
+	free(user->rotation.archive);
 	free(user);
 }

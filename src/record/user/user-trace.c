@@ -296,6 +296,46 @@ int ky_user_trace_dump(struct ky_user_trace *trace, const struct ky_strbuf *even
 	return ret < 0 ? ret : send_dump(trace, cycles, err);
 }
 
+/* ---- rotation ------------------------------------------------------------------------- */
+
+int ky_user_trace_rotate(struct ky_user_trace *trace, const char *archive, struct kymo_error *err)
+{
+	uint64_t refusals = ky_file_refusals();
+	char *place;
+	int ret;
+
+	if (!trace->packets)
+		return KYMO_OK;
+	if (asprintf(&place, "%s/%s", archive, trace->packets->path) < 0)
+		return ky_error_nomem(err);
+	ret = ky_store_rotate(trace->packets, place, err);
+	free(place);
+	return tell_limit(ret, refusals, err);
+}
+
+int ky_user_trace_begin_streams(struct ky_user_trace *trace, uint64_t step_cycles,
+				struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (uint32_t i = 0; i < trace->n_streams && !ret; i++) {
+		struct ky_user_stream *stream = &trace->streams[i];
+		const struct kymo_ring_packet packet = {
+			.buffer = i,
+			.begin_stamp = stream->last_cycles + step_cycles,
+			.end_stamp = stream->last_cycles + step_cycles,
+			.lost = stream->discarded,
+		};
+
+		if (stream->number < 0 || !stream->discarded)
+			continue;
+		ret = ky_user_trace_packet(trace, &packet, NULL, 0, err);
+		/* Readers of several chunks want packets with ascending begins. */
+		stream->last_cycles += step_cycles;
+	}
+	return ret;
+}
+
 /* ---- closing -------------------------------------------------------------------------- */
 
 int ky_user_trace_end(struct ky_user_trace *trace, struct kymo_error *err)

@@ -79,6 +79,18 @@ int ky_user_trace_set_clock(struct ky_user_trace *trace, const struct ky_clock_r
 int ky_user_trace_packet(struct ky_user_trace *trace, const struct kymo_ring_packet *packet,
 			 const void *body, uint64_t body_bytes, struct kymo_error *err);
 
+/*
+ * The trace so far moves to @archive in the store. Unless the trace has ended, a new one begins in
+ * its place, and the caller must then write its metadata and call ky_user_trace_begin_streams().
+ */
+int ky_user_trace_rotate(struct ky_user_trace *trace, const char *archive, struct kymo_error *err);
+/*
+ * Each stream of the new trace that has lost events begins with an empty packet, which tells the
+ * losses until then. @step_cycles: the distance between the begins of packets.
+ */
+int ky_user_trace_begin_streams(struct ky_user_trace *trace, uint64_t step_cycles,
+				struct kymo_error *err);
+
 /* The head of one state dump event in @events; `bytes` of fields follow. */
 struct ky_user_dump_head {
 	uint32_t id; /* enum ky_user_dump_event */

@@ -76,7 +76,9 @@ struct ky_user_program_stats {
 struct ky_user_stats {
 	const struct ky_user_program_stats *programs;
 	size_t n_programs;
-	uint64_t events, bytes, lost; /* of all programs */
+	size_t n_archived; /* further programs, which ended before the last rotation */
+	struct ky_user_program_stats archived; /* of these together, without name, pid and path */
+	uint64_t events, bytes, lost;	       /* of all programs */
 	uint64_t cut_texts;
 	uint64_t dump_events;
 	/*
@@ -146,6 +148,22 @@ const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i)
  */
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
 		     struct ky_user_snapshot *made, struct kymo_error *err);
+
+/* The caller's work while it waits: run() returns when @fd is readable, or earlier, or an error. */
+struct ky_user_pause {
+	int (*run)(void *data, int fd, struct kymo_error *err);
+	void *data;
+};
+
+/*
+ * Between start and stop, without flight recorder: everything up to now becomes complete traces in
+ * OUTPUT/@archive/ust/pid, with the clock @ended, and programs continue in new traces in
+ * OUTPUT/ust/pid, with the clock @next. Traces of programs that take too long move later. @pause may
+ * be NULL. Errors: those of writing.
+ */
+int ky_user_rotate(struct ky_user *user, const char *archive, const struct ky_os_clock *ended,
+		   const struct ky_os_clock *next, const struct ky_user_pause *pause,
+		   struct kymo_error *err);
 /* Between start and stop. */
 void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress);
 int ky_user_stop(struct ky_user *user, struct kymo_error *err);

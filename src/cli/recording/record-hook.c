@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording/record-hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/terminal/command.h"
+
+/* Chunks that may wait for the command. */
+#define CHUNKS_MAX 1000
+/* How long the end of the recording waits for the commands. */
+#define WAIT_MS 30000
+#define STEP_MS 20
+
+static void __attribute__((noreturn)) become(const struct ky_hook *hook, const char *path)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)dup2(fd, STDIN_FILENO);
+	sigprocmask(SIG_SETMASK, &hook->mask, NULL);
+	(void)setpriority(PRIO_PROCESS, 0, 0);
+	if (hook->files.rlim_max)
+		(void)setrlimit(RLIMIT_NOFILE, &hook->files);
+	(void)setenv("KYMO_CHUNK", path, 1);
+	(void)setenv("KYMO_RECORDING", hook->output, 1);
+	execl("/bin/sh", "sh", "-c", hook->command, (char *)NULL);
+	_exit(127);
+}
+
+static void report(const struct ky_hook *hook, int status)
+{
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return;
+	fprintf(stderr, "kymo: warning: the command of --on-rotate failed: %s %d: ",
+		WIFEXITED(status) ? "exit code" : "signal",
+		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	ky_cli_put_text(stderr, hook->command);
+	fputc('\n', stderr);
+}
+
+static int take_end(void *data, struct kymo_error *err);
+
+/* Runs the command for the first chunk. */
+static void start(struct ky_hook *hook)
+{
+	struct kymo_error err;
+	char *path;
+
+	if (hook->pid || !hook->chunks.len)
+		return;
+	path = hook->chunks.data[0];
+	hook->chunks.len--;
+	memmove(hook->chunks.data, hook->chunks.data + 1,
+		hook->chunks.len * sizeof(hook->chunks.data[0]));
+	hook->pid = fork();
+	if (hook->pid == 0)
+		become(hook, path);
+	free(path);
+	if (hook->pid < 0) {
+		hook->pid = 0;
+		ky_error_errno(&err, errno, "cannot run the command of --on-rotate");
+		(void)ky_cli_error(&err);
+	} else if (hook->loop && ky_loop_add_child(hook->loop, hook->pid, take_end, hook,
+						   &hook->source, &err) < 0) {
+		(void)ky_cli_error(&err);
+	}
+}
+
+/* Returns whether the running command has ended. */
+static bool reap(struct ky_hook *hook)
+{
+	int status;
+
+	if (!hook->pid || waitpid(hook->pid, &status, WNOHANG) != hook->pid)
+		return !hook->pid;
+	hook->pid = 0;
+	report(hook, status);
+	return true;
+}
+
+static int take_end(void *data, struct kymo_error *err)
+{
+	struct ky_hook *hook = data;
+
+	(void)err;
+	if (reap(hook)) {
+		ky_loop_remove(hook->source);
+		hook->source = NULL;
+		start(hook);
+	}
+	return KYMO_OK;
+}
+
+void ky_hook_run(struct ky_hook *hook, struct ky_loop *loop, const char *path)
+{
+	char *chunk;
+
+	if (!hook->command)
+		return;
+	hook->loop = loop;
+	chunk = hook->chunks.len < CHUNKS_MAX ? strdup(path) : NULL;
+	if (!chunk || ky_vec_push(&hook->chunks, chunk) < 0) {
+		free(chunk);
+		fputs("kymo: warning: the command of --on-rotate takes too long: it does not run for ",
+		      stderr);
+		ky_cli_put_text(stderr, path);
+		fputc('\n', stderr);
+		return;
+	}
+	start(hook);
+}
+
+void ky_hook_finish(struct ky_hook *hook)
+{
+	ky_loop_remove(hook->source);
+	hook->source = NULL;
+	hook->loop = NULL;
+	for (int ms = 0; ms < WAIT_MS && (hook->pid || hook->chunks.len); ms += STEP_MS) {
+		if (reap(hook))
+			start(hook);
+		else
+			usleep(STEP_MS * 1000);
+	}
+	if (hook->pid)
+		fputs("kymo: warning: the command of --on-rotate has not ended; it continues to run\n",
+		      stderr);
+	ky_vec_foreach(&hook->chunks, chunk)
+		free(*chunk);
+	ky_vec_fini(&hook->chunks);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rotation: the kernel's trace so far moves to an archive, complete, and the recording continues in a
+ * new trace, which begins with a state dump of its own.
+ *
+ * Babeltrace 2 reads the chunks of a stream as one only if the begins of their packets ascend. So an
+ * empty packet at an end or a beginning is 2 ns away from its neighbours.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "record/kernel/session-internal.h"
+
+static int check(const struct ky_session *session, struct kymo_error *err)
+{
+	if (!session->started || session->stopped)
+		return ky_error_set(err, KYMO_E_STATE, "the recording is over");
+	if (session->options.overwrite)
+		return ky_error_set(err, KYMO_E_STATE, "a flight recorder has no chunks");
+	if (session->options.raw)
+		return ky_error_set(err, KYMO_E_STATE, "a raw recording has no chunks");
+	return KYMO_OK;
+}
+
+/* All that was recorded until now is in the trace, and its streams end. */
+static int complete(struct ky_session *session, uint64_t *until, struct kymo_error *err)
+{
+	int ret = ky_session_dump_wait(session, err);
+
+	if (!ret)
+		ret = ky_session_read_now(session, until, err);
+	if (ret < 0)
+		return ret;
+	/* The next trace begins before the first of its events. */
+	*until -= *until ? 2 * ky_kernel_trace_step(&session->kernel) : 0;
+	if (*until < session->kernel.start_cycles)
+		*until = session->kernel.start_cycles;
+	ret = ky_kernel_trace_split_streams(&session->kernel, *until, err);
+	return ret < 0 ? ret : ky_session_dump_end_stream(session, *until, err);
+}
+
+/* The last metadata of the trace so far, and then the clock of the next trace. */
+static int change_clock(struct ky_session *session, struct ky_os_clock *ended,
+			struct kymo_error *err)
+{
+	struct ky_os_clock *clock = &session->kernel.clock;
+	struct ky_os_clock_drift drift;
+	int ret = KYMO_OK;
+
+	ky_os_clock_resample(clock, &drift);
+	if (ky_os_clock_refine(clock, &drift))
+		ret = ky_kernel_trace_update_clock(&session->kernel, err);
+	if (!ret)
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
+	*ended = *clock;
+	if (!ret && ky_os_clock_continue(clock, &drift))
+		ret = ky_kernel_trace_update_clock(&session->kernel, err);
+	return ret;
+}
+
+static int move(struct ky_session *session, const char *archive, struct kymo_error *err)
+{
+	struct ky_kernel_trace *kernel = &session->kernel;
+	char *place;
+	int ret;
+
+	if (asprintf(&place, "%s/%s", archive, kernel->packets->path) < 0)
+		return ky_error_nomem(err);
+	pthread_mutex_lock(&kernel->sink_lock);
+	ret = ky_store_rotate(kernel->packets, place, err);
+	pthread_mutex_unlock(&kernel->sink_lock);
+	free(place);
+	return ret;
+}
+
+int ky_session_rotate(struct ky_session *session, const char *archive, struct ky_os_clock *ended,
+		      struct kymo_error *err)
+{
+	uint64_t until = 0;
+	int ret = check(session, err);
+
+	if (!ret)
+		ret = complete(session, &until, err);
+	if (!ret)
+		ret = change_clock(session, ended, err);
+	if (!ret)
+		ret = move(session, archive, err);
+	if (!ret)
+		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
+	if (!ret)
+		ret = ky_kernel_trace_begin_streams(&session->kernel, err);
+	return ret < 0 ? ret : ky_session_dump_again(session, until, err);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The counts of a recording of programs: while it runs, and at its end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "record/user/user-internal.h"
+
+static void add(uint64_t *to, uint64_t count)
+{
+	if (__builtin_add_overflow(*to, count, to))
+		*to = UINT64_MAX;
+}
+
+/* The counts of one program's ring. */
+static struct ky_user_program_stats stats_of(const struct ky_user_ring *ring)
+{
+	struct ky_user_program_stats of = {
+		.pid = ky_user_ring_blob(ring)->pid,
+		.events = ring->events,
+		.bytes = ring->trace.bytes,
+		.lost = ky_user_ring_lost(ring),
+		.lost_joining = ring->lost_joining,
+		.lost_no_id = ring->lost_no_id,
+		.cut_texts = ring->cut_texts,
+		.lost_unread = ring->lost_unread,
+		.lost_claimed = ring->lost_claimed,
+		.overwritten = ring->is_flight ? ring->stats.overwritten : 0,
+		.path = ring->trace.path,
+	};
+
+	memcpy(of.procname, ky_user_ring_blob(ring)->procname, sizeof(of.procname));
+	of.procname[sizeof(of.procname) - 1] = 0;
+	memcpy(of.lost_by, ring->stats.lost, sizeof(of.lost_by));
+	return of;
+}
+
+/* The totals of all programs. */
+static void add_totals(struct ky_user_stats *stats, const struct ky_user_ring *ring,
+		       const struct ky_user_program_stats *of)
+{
+	stats->overwritten += of->overwritten;
+	stats->events += of->events;
+	stats->bytes += of->bytes;
+	add(&stats->lost, of->lost);
+	add(&stats->cut_texts, of->cut_texts);
+	stats->dump_events += ring->trace.dump_events;
+	stats->dump_missing += ring->dump_missing;
+}
+
+void ky_user_count_archived(struct ky_user *user, const struct ky_user_ring *ring)
+{
+	struct ky_user_program_stats of = stats_of(ring), *to = &user->stats.archived;
+
+	add_totals(&user->stats, ring, &of);
+	user->stats.n_archived++;
+	to->events += of.events;
+	to->bytes += of.bytes;
+	add(&to->lost, of.lost);
+	add(&to->cut_texts, of.cut_texts);
+	if (of.lost_claimed)
+		return;
+	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++)
+		add(&to->lost_by[i], of.lost_by[i]);
+	add(&to->lost_joining, of.lost_joining);
+	add(&to->lost_no_id, of.lost_no_id);
+	add(&to->lost_unread, of.lost_unread);
+}
+
+int ky_user_count_rings(struct ky_user *user, struct kymo_error *err)
+{
+	struct ky_user_stats *stats = &user->stats;
+
+	user->program_stats = calloc(user->rings.len + 1, sizeof(*user->program_stats));
+	if (!user->program_stats)
+		return ky_error_nomem(err);
+	stats->programs = user->program_stats;
+	ky_vec_foreach(&user->rings, it) {
+		struct ky_user_program_stats *to;
+
+		/* A task that does not end has it. */
+		if ((*it)->is_away)
+			continue;
+		to = &user->program_stats[stats->n_programs++];
+		*to = stats_of((*it)->ring);
+		add_totals(stats, (*it)->ring, to);
+	}
+	return KYMO_OK;
+}
+
+void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress)
+{
+	const struct ky_user_counts *counts = &user->counts;
+
+	*progress = (struct ky_user_progress){
+		.n_programs = atomic_load_explicit(&counts->programs, memory_order_relaxed),
+		.events = atomic_load_explicit(&counts->events, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&counts->bytes, memory_order_relaxed),
+		.lost = atomic_load_explicit(&counts->lost, memory_order_relaxed),
+	};
+}
+
+const struct ky_user_stats *ky_user_stats(const struct ky_user *user)
+{
+	return &user->stats;
+}
