@@ -19,6 +19,7 @@ static int run_completion(const struct ky_command *self, void *options, int n_ar
 
 const struct ky_command ky_command_completion = {
 	.name = "completion",
+	.is_rare = true,
 	.summary = "write a completion script for bash, zsh or fish",
 	.usage = "bash|zsh|fish",
 	.description = "Write a script to the standard output that teaches the shell to complete "

@@ -359,6 +359,7 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 
 const struct ky_command ky_command_lami = {
 	.name = "lami",
+	.is_rare = true,
 	.summary = "reports for Trace Compass and other programs that speak LAMI",
 	.usage = "[OPTIONS] REPORT TRACE...",
 	.description =

@@ -194,7 +194,13 @@ int ky_help_overview(FILE *out)
 	fputs("kymo: trace Linux, and read what it did\nUsage: kymo COMMAND [OPTIONS] ...\n", out);
 	heading(out, "Commands");
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
-		fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);
+		if (!(*command)->is_rare)
+			fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);
+	fputs("  also:       ", out);
+	for (const struct ky_command *const *command = ky_commands; *command; command++)
+		if ((*command)->is_rare)
+			fprintf(out, " %s", (*command)->name);
+	fputc('\n', out);
 	heading(out, "To begin");
 	fputs("  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
 	      "  kymo report cpu trace            who used the CPUs\n"

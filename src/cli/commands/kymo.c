@@ -25,7 +25,6 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
-	&ky_command_lami,
 
 	/* this machine */
 	&ky_command_list,
@@ -34,6 +33,9 @@ const struct ky_command *const ky_commands[] = {
 
 	/* help */
 	&ky_command_help,
+
+	/* rare */
+	&ky_command_lami,
 	&ky_command_completion,
 	NULL,
 };
