@@ -69,7 +69,7 @@ def test_man_pages_are_clean(kymo, commands):
 def test_unknown_command(kymo):
     result = kymo("hlep", code=2)
     assert result.out == ""
-    assert result.err == "kymo: 'hlep' is no command of kymo; did you mean 'kymo help'?\n"
+    assert result.err == "kymo: 'hlep' is not a command of kymo; did you mean 'kymo help'?\n"
     assert "did you mean" not in kymo("zzzzzzzz", code=2).err
     assert kymo("help", "hlep", code=2).err == result.err
 

@@ -127,7 +127,7 @@ def test_names(groups, kymo_there, tmp_path):
 
 
 def test_none(kymo_there, tmp_path):
-    assert kymo_there("list", "--containers").stdout == "No container runs.\n"
+    assert kymo_there("list", "--containers").stdout == "No container is running.\n"
     done = kymo_there("record", "-o", tmp_path / "out", "--container", "web", code=1)
     assert "no container 'web' runs, and no other one" in done.stderr
 

@@ -97,7 +97,7 @@ land
     assert set(names(done.traces()[0])) == {"shop:depth"}
     for message in ("say what is to be changed", "'shop:*' matches all events of a provider", "no_such",
                     "'LOUD' is no log level", "does not record the kernel",
-                    "no recording 'nobody' is running", "are about --enable-event"):
+                    "no recording 'nobody' is running", "--filter and --loglevel need --enable-event"):
         assert message in done.err, message
 
 

@@ -131,7 +131,7 @@ land
 """ + nothing_left())
     found = [len(numbers(trace)) for trace in done.traces()]
     assert 0 < len(found) < 20 and max(found) == 20 and is_run(sorted(found))
-    assert f"{20 - len(found)} programs that ended before were dropped" in done.err
+    assert f"{20 - len(found)} ended programs were dropped" in done.err
 
 
 def test_recorder_that_is_killed(box):
@@ -166,7 +166,7 @@ kymo snapshot b || exit 90
 kymo snapshot b -o by-path && exit 89
 kill -TERM $a $b $c; wait $a $b $c
 """ + nothing_left())
-    assert "name one of" in done.err and "is no flight recorder" in done.err
+    assert "name one of" in done.err and "is not a flight recorder" in done.err
     assert "no flight recorder 'nobody' is running" in done.err
     assert "the directory is not empty" in done.err
     for out, count in ("by-name", 10), ("by-path", 20), ("elsewhere/by-pid", 20), \

@@ -139,7 +139,7 @@ def test_large_traces_are_not_counted(kymo, large):
     for key in ("packets", "bytes", "lost_events", "begin_ns", "end_ns", "duration_ns"):
         assert info[key] == counted[key]
     text = kymo("info", large).out
-    assert "15 event types; --count tells" in text
+    assert "15 event types; --count counts" in text
     assert " events, " not in text
     assert "3000000 events, " in kymo("info", "--count", large).out
 

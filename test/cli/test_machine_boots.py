@@ -97,7 +97,7 @@ def test_only_the_trace_is_left(machine):
 def test_what_cannot_be_recovered_is_told(machine):
     assert machine.steps["busy"][0] == 1 and "this boot records into it" in machine.text
     assert machine.steps["plain"][0] == 1
-    assert "is not in memory that outlives a boot" in machine.text
+    assert "is not in memory that survives a reboot" in machine.text
     assert machine.steps["again"][0] == 1, "its events were taken"
 
 

@@ -170,4 +170,4 @@ def test_it_was_persistent_memory(boots):
 
 def test_recover_says_that_the_machine_went_down(boots):
     assert len(re.findall(r"(?:plain|pmem)/rings/\S+: \d+ events .*; \d+ older ones were overwritten; "
-                          r"the machine was started anew since", boots[1].text)) == 2
+                          r"the machine has rebooted since", boots[1].text)) == 2

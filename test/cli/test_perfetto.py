@@ -278,7 +278,7 @@ def test_damage_keeps_what_came_before(kymo, query, tmp_path):
         file.truncate(os.path.getsize(f"{trace}/channel_1") - 700)
     out = tmp_path / "out"
     result = kymo("convert", "--to", "perfetto", "-o", out, trace, code=1)
-    assert "channel_1" in result.err and "holds what could be read" in result.err
+    assert "channel_1" in result.err and "contains the events that could be read" in result.err
     good = kymo("print", trace, code=1).out.count("\n")
     complaints, slices = query(out, COMPLAINTS, "SELECT COUNT(*) AS n FROM slice")
     assert {row["name"] for row in complaints} == {"ftrace_cpu_has_data_loss"}

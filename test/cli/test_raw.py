@@ -118,7 +118,7 @@ def test_what_is_left_out_is_told(record, kymo, tmp_path):
                        command=python(500))
     records, state = map(int, re.search(r"Recorded (\d+) raw records and (\d+) events, ",
                                               done.err).groups())
-    assert re.search(r"^ +CPU +records +lost$", done.err, re.M) and "'kymo convert' says how many" in done.err
+    assert re.search(r"^ +CPU +records +lost$", done.err, re.M) and "'kymo convert' leaves out records" in done.err
     converted = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "ctf", raw).err
     before, after, parts = re.search(rf"kymo: {raw}: (\d+) raw records, (\d+) events; left out: (.*)",
                                      converted).groups()
@@ -272,7 +272,7 @@ def test_mistakes(kymo, tmp_path, needs_root_tracefs):
         assert len(done.err.strip().splitlines()) == 1, done
         return done.err
 
-    assert "give --kernel too" in fails("--user", "x:*", code=2)
+    assert "for kernel events; add --kernel" in fails("--user", "x:*", code=2)
     assert "--syscall-content" in fails("--syscall-content=paths", code=2)
     assert "no event" in fails("-o", tmp_path / "t", "-k", "nonsense", code=1)
     assert not (tmp_path / "t").exists()

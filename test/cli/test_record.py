@@ -357,7 +357,7 @@ def test_usage(kymo):
                  ["--buffer-size", "1k"], ["--duration", "soon"], ["--duration", "0"], ["--pid", "99999999999"]):
         assert args[0] in kymo("record", *args, "--", "true", code=2).err
     # Not everybody, because nobody was named.
-    assert "--follow: whom?" in kymo("record", "--follow", "--duration", "1s", code=2).err
+    assert "--follow needs a COMMAND" in kymo("record", "--follow", "--duration", "1s", code=2).err
 
 
 def test_bad_output(kymo, needs_root_tracefs, tmp_path):
@@ -524,7 +524,7 @@ def check_full_disk(kymo, done, trace):
     """One line tells of it, before the summary; what was written can be read."""
     lines = done.err.splitlines()
     (cause,), (warning,) = ([i for i, line in enumerate(lines) if text in line]
-                            for text in ("No space left", "Not all of it may be in the trace"))
+                            for text in ("No space left", "The trace may be incomplete"))
     assert cause < warning, done.err
     assert kymo("info", trace, code=None).out
 
@@ -559,7 +559,7 @@ def test_limit_on_the_size_of_files(kymo, kymo_bin, needs_root_tracefs, tmp_path
     assert "raise it (ulimit -f)" in cause
     assert not glob.glob(f"{needs_root_tracefs}/instances/kymo-{int(done.stdout)}-*")
     if limit > 20000:
-        assert "Not all of it may be in the trace" in done.stderr
+        assert "The trace may be incomplete" in done.stderr
         assert int(kymo("print", "--count", "--event", "syscall_*", tmp_path / "t").out) > 1000
 
 

@@ -387,6 +387,6 @@ def test_nice_of_a_real_time_thread(kymo, record, raw):
 
 def test_mistakes(kymo, tmp_path):
     for options, words in ((["--raw", "--context", "uid"], "--raw: no users"),
-                           (["--clock=tsc", "--context", "net_ns"], "the clock that BPF has"),
-                           (["--context", "uuid"], "'uuid' is none of")):
+                           (["--clock=tsc", "--context", "net_ns"], "the clock of BPF"),
+                           (["--context", "uuid"], "unknown field 'uuid'")):
         assert words in kymo("record", "-o", tmp_path / "t", *options, "--", "true", code=2).err

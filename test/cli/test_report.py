@@ -267,11 +267,11 @@ def test_statistics_have_bars_where_there_is_room(kymo, kymo_bin, lttng_kernel):
 
 
 def test_usage_errors(kymo, tmp_path):
-    assert "which report?" in kymo("report", code=2).err
-    assert "which trace?" in kymo("report", "cpu", code=2).err
+    assert "no report given" in kymo("report", code=2).err
+    assert "no trace given" in kymo("report", "cpu", code=2).err
     assert "did you mean 'cpu'?" in kymo("report", "cpi", tmp_path, code=2).err
-    assert "is no report" in kymo("report", "cpu,nonsense", tmp_path, code=2).err
-    assert "is no report" in kymo("report", "nonsense", "--help", code=2).err
+    assert "is not a report" in kymo("report", "cpu,nonsense", tmp_path, code=2).err
+    assert "is not a report" in kymo("report", "nonsense", "--help", code=2).err
     failed = kymo("report", "cpu", tmp_path, code=1)
     assert failed.out == "" and str(tmp_path) in failed.err
 

@@ -240,7 +240,7 @@ def test_control_group_of_a_trace_without(kymo, machine, lttng_kernel):
         assert refused.out == "" and ": the trace does not tell threads' control groups" in refused.err
         assert ("grouped" if options[0] == "--group-by" else "chosen") in refused.err
         assert "kymo record tells them" in refused.err
-    assert "is no number, no directory and no path" in kymo("report", "cpu", "--cgroup", "nowhere", machine,
+    assert "is not a number, directory or path" in kymo("report", "cpu", "--cgroup", "nowhere", machine,
                                                             code=2).err
 
 
@@ -376,7 +376,7 @@ def test_min_and_max_are_refused(kymo, machine, name):
 
 def test_period_is_refused_elsewhere(kymo, machine, whole):
     for name in sorted(set(whole) - {"periods"}):
-        assert "--period is of report periods only" in kymo("report", name, *PERIODS, machine, code=2).err
+        assert "--period needs report periods" in kymo("report", name, *PERIODS, machine, code=2).err
 
 
 @pytest.mark.parametrize("name", ("cpu", "all"))

@@ -353,8 +353,8 @@ def test_options_that_mean_nothing(kymo, reference):
                            (("--sort", "nonsense"), "no table has a column 'nonsense'"),
                            (("--sort", "max:up"), "COLUMN:asc"),
                            (("--group-by", "cpu"), "thread, process, name or cgroup"),
-                           (("--tid", "1,x"), "is no number"),
-                           (("--begin", "never"), "is no time"),
+                           (("--tid", "1,x"), "is not a number"),
+                           (("--begin", "never"), "is not a time"),
                            (("--json", "--csv"), "exclude each other"),
                            (("--filter", "a =="), "--filter")):
         failed = kymo("report", "cpu", *options, reference, code=2)
@@ -450,8 +450,8 @@ def test_bad_definitions_of_periods(kymo, reference):
                           ("y(x) : ret < 0 : ret < 0 : by 1", "the keys of its parent")):
         failed = kymo("report", "periods", "--period", one, "--period", second, reference, code=2)
         assert words in failed.err
-    assert "wants --period" in kymo("report", "periods", reference, code=2).err
-    assert "of report periods only" in kymo("report", "cpu", "--period", one, reference, code=2).err
+    assert "needs --period" in kymo("report", "periods", reference, code=2).err
+    assert "--period needs report periods" in kymo("report", "cpu", "--period", one, reference, code=2).err
     # Colons and commas in quotes separate nothing.
     found = everything(kymo, "periods", reference, "--period",
                        "x : $event == 'a:b' : $event == \"c,d\" : by '1:2' : z='a,b:(c'")

@@ -157,9 +157,9 @@ def test_how_a_profile_is_written(kymo, tmp_path):
     ("kernel=sched_switch\nbogus=1\n", ":2: ", "unknown option --bogus"),
     ("overwrite=yes\n", ":1: ", "--overwrite takes no value"),
     ("\n\nkernel\n", ":3: ", "--kernel needs a value"),
-    ("buffer-size=huge\n", ":1: ", "--buffer-size wants a size"),
-    ("profile=x\n", ":1: ", "--profile cannot stand in a profile"),
-    ("kernel=sched_switch\0\n", ": ", "a profile is a text"),
+    ("buffer-size=huge\n", ":1: ", "--buffer-size needs a size"),
+    ("profile=x\n", ":1: ", "--profile is not allowed in a profile"),
+    ("kernel=sched_switch\0\n", ": ", "this profile is not a text"),
 ])
 def test_profiles_with_mistakes(kymo, tmp_path, text, place, message):
     (tmp_path / "profile").write_text(text)

@@ -100,7 +100,7 @@ kill $shop
         {"depth", "order_placed"}
     with open(os.path.join(done.cwd, "link.txt")) as file:
         assert os.path.dirname(file.read()) == os.path.join(os.path.realpath(done.cwd), "rings")
-    assert "is left out: its recorder runs" in done.err
+    assert "is skipped: its recorder still runs" in done.err
 
 
 def test_of_other_users(box):
@@ -161,7 +161,7 @@ kymo record --user 'shop:*' --shm-path {place} -o out -- true; code=$?
 
 def test_it_is_about_programs(kymo, tmp_path):
     result = kymo("record", "--shm-path", tmp_path, "-o", tmp_path / "out", code=2)
-    assert "--shm-path is about programs" in result.err
+    assert "--shm-path is for programs" in result.err
 
 
 def test_after_a_restart_nothing_is_called_complete(box):
@@ -182,4 +182,4 @@ kymo recover -o clock rings || exit 95
 """ + nothing_left())
     said = [line for line in done.out.splitlines() if " -> " in line]
     assert ["; complete" in line for line in said] == [True, False, True]
-    assert ["; the machine was started anew since" in line for line in said] == [False, True, False]
+    assert ["; the machine has rebooted since" in line for line in said] == [False, True, False]

@@ -80,7 +80,7 @@ def test_all_none_and_excluded(kymo, record):
 
 def test_mistakes(record):
     _, done = record("--statedump=some", command=["true"], code=2)
-    assert "--statedump: 'some' is none of needed, all, none" in done.err
+    assert "--statedump: unknown value 'some'; try needed, all or none" in done.err
     _, done = record("--statedump=none", "--maps", command=["true"], code=2)
     assert "--maps" in done.err
     _, done = record("--exclude", PREFIX + "nonsense", command=["true"], code=1)

@@ -121,8 +121,8 @@ def test_reasons_of_programs_that_have_ended(box):
     why = re.escape("its limit of file sizes (ulimit -f) is too low")
     assert len(re.findall(rf"warning: rough \(\d+\): {why}", done.err)) == 2
     assert len(re.findall(rf"warning: shop \(\d+\): {why}", done.err)) <= 1
-    assert re.search(r"[23] programs could not take part, or not in all: see above", done.err)
-    assert "no program with such events ran" not in done.err
+    assert re.search(r"[23] programs could not join, or not fully: see above", done.err)
+    assert "no program with matching events ran" not in done.err
 
 
 @bare

@@ -301,8 +301,8 @@ def test_filter_that_no_event_can_pass(box, pattern, name, near):
                nothing_left())
     warning, = re.findall("^kymo: warning: --filter.*$", done.err, re.MULTILINE)
     assert f":1:1: none of these events has a field '{name}'; the nearest names are: {near}" in warning
-    assert "no program with such events ran" not in done.err
-    assert done.traces() or "2 programs with such events ran" in done.err
+    assert "no program with matching events ran" not in done.err
+    assert done.traces() or "2 programs with matching events ran" in done.err
 
 
 def test_filter_that_one_program_can_pass(box):
@@ -315,8 +315,8 @@ def test_filter_that_one_program_can_pass(box):
     ("--filter 'a >'", "--filter:1:4: "),
     ("--filter '$event == \"x\"'", "$event is for reading"),
     ("--filter '$time > 5'", "is for reading"),
-    ("--context nonsense", "'nonsense' is none of"),
-    ("--loglevel LOUD", "'LOUD' is none of"),
+    ("--context nonsense", "unknown field 'nonsense'"),
+    ("--loglevel LOUD", "unknown level 'LOUD'"),
     ("--pid 99999999", "there is no process"),
 ])
 def test_mistakes(box, args, message):
@@ -328,7 +328,7 @@ def test_mistakes(box, args, message):
 
 def test_options_of_programs_need_programs(box):
     done = box("kymo record --filter 'a > 1' -o out -- true", code=2)
-    assert "give --user too" in done.err
+    assert "for programs; add --user" in done.err
 
 
 def test_losses_are_counted_by_cause(box):

@@ -147,10 +147,10 @@ static void test_wrong_use(void **state)
 	expect_error(&mixed, "--all=1", "takes no value", "");
 	expect_error(&mixed, "--output", "needs a value", "");
 	expect_error(&mixed, "-o", "needs a value", "");
-	expect_error(&mixed, "--count=1k", "wants a number, not '1k'", "");
-	expect_error(&mixed, "--count=", "wants a number", "");
-	expect_error(&mixed, "-sx", "wants a size", "");
-	expect_error(&mixed, "--time=fast", "wants a duration", "");
+	expect_error(&mixed, "--count=1k", "needs a number, not '1k'", "");
+	expect_error(&mixed, "--count=", "needs a number", "");
+	expect_error(&mixed, "-sx", "needs a size", "");
+	expect_error(&mixed, "--time=fast", "needs a duration", "");
 	expect_error(&raw, "-a", "an operand is missing", "");
 }
 

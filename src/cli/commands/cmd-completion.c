@@ -14,7 +14,7 @@ static int run_completion(const struct ky_command *self, void *options, int n_ar
 		return ky_completion_zsh(stdout);
 	if (strcmp(args[0], "fish") == 0)
 		return ky_completion_fish(stdout);
-	return ky_cli_usage(self, "unknown shell '%s': bash, zsh or fish", args[0]);
+	return ky_cli_usage(self, "unknown shell '%s'; try bash, zsh or fish", args[0]);
 }
 
 const struct ky_command ky_command_completion = {
@@ -22,9 +22,9 @@ const struct ky_command ky_command_completion = {
 	.is_rare = true,
 	.summary = "write a completion script for bash, zsh or fish",
 	.usage = "bash|zsh|fish",
-	.description = "Write a script to the standard output that teaches the shell to complete "
+	.description = "Writes a script to the standard output, with which the shell completes "
 		       "kymo's commands, options and their values. 'make install' installs all "
-		       "three.",
+		       "three scripts.",
 	.examples = "# in this shell, and in ~/.bashrc for every shell\n"
 		    "eval \"$(kymo completion bash)\"\n\n"
 		    "# zsh: into a directory of $fpath\n"

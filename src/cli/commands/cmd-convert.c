@@ -58,8 +58,8 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 'o',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "OUT",
-	 .help = "Where to write; it appears whole or not at all. Default, and '-': the standard "
-		 "output.",
+	 .help = "The file or directory to write, which appears only when it is complete. Default, "
+		 "and '-': the standard output.",
 	 .at = offsetof(struct convert_options, output)},
 	{.name = "to",
 	 .letter = 't',
@@ -77,8 +77,9 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .at = offsetof(struct convert_options, words.fields)},
 	{.name = "csv-raw",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "For csv: texts as they are. Else an apostrophe stands before a text that spreadsheets take for a "
-		 "formula (it begins with = + - or @), since traced programs choose their texts.",
+	 .help = "For csv: write texts unchanged. Without it, kymo puts an apostrophe before a "
+		 "text that begins with = + - or @, because spreadsheets evaluate it as a formula "
+		 "and traced programs choose their texts.",
 	 .at = offsetof(struct convert_options, csv_raw)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
@@ -359,7 +360,7 @@ static int convert_into(const struct ky_trace_set *set, const struct format *for
 	if (committed < 0)
 		return ret < 0 ? ret : committed;
 	if (ret < 0 && output->path)
-		ky_error_hint(err, "%s holds what could be read before that", output->path);
+		ky_error_hint(err, "%s contains the events that could be read", output->path);
 	return ret;
 }
 
@@ -384,12 +385,12 @@ static int check_options(const struct ky_command *command, const struct format *
 			 const struct convert_options *options)
 {
 	if (options->words.fields.len && !(format->flags & FORMAT_HAS_FIELDS))
-		return ky_cli_usage(command, "--fields goes with --to csv and --to text only");
+		return ky_cli_usage(command, "--fields needs --to csv or --to text");
 	if (options->csv_raw && !(format->flags & FORMAT_IS_CSV))
-		return ky_cli_usage(command, "--csv-raw goes with --to csv only");
+		return ky_cli_usage(command, "--csv-raw needs --to csv");
 	if ((options->words.names.len || options->words.color) &&
 	    !(format->flags & FORMAT_HAS_STYLE))
-		return ky_cli_usage(command, "--%s goes with --to text only",
+		return ky_cli_usage(command, "--%s needs --to text",
 				    options->words.color ? "color" : "names");
 	if (format->flags & FORMAT_IS_DIRECTORY && is_stdout(options))
 		return ky_cli_usage(
@@ -407,12 +408,15 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	int ret = KYMO_OK;
 
 	if (!options->to)
-		return ky_cli_usage(
-			command, "to which format? --to text, json, csv, ctf1.8, ctf2, perfetto or "
-				 "details");
+		return ky_cli_usage(command,
+				    "no output format; give --to text, json, csv, ctf1.8, ctf2, "
+				    "perfetto or details");
 	format = find_format(options);
 	if (!format)
-		return ky_cli_usage(command, "'%s' is no format to convert to", options->to);
+		return ky_cli_usage(command,
+				    "unknown format '%s'; try text, json, csv, ctf1.8, "
+				    "ctf2, perfetto or details",
+				    options->to);
 	if (check_options(command, format, options))
 		return KY_EXIT_USAGE;
 	ky_error_clear(&err);
@@ -438,39 +442,40 @@ const struct ky_command ky_command_convert = {
 	.summary = "convert traces to other formats",
 	.usage = "[OPTIONS] --to FORMAT [-o OUT] TRACE...",
 	.description =
-		"Writes the events of one or more traces, or those that the options select, in "
-		"another format:\n"
+		"Writes the events of one or more traces, or the events that the options select, "
+		"in another format:\n"
 		"\n"
 		"  text    one line per event, as kymo print writes them\n"
-		"  json    one JSON object per line and event, types kept\n"
-		"  csv     a CSV file per event name in the directory OUT, or one table with --fields\n"
+		"  json    one JSON object per event and line, with the types of fields\n"
+		"  csv     a CSV file per event name in the directory OUT, or one table with "
+		"--fields\n"
 		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
 		"  ctf2    a CTF 2 trace, in the directory OUT\n"
-		"  perfetto a trace for ui.perfetto.dev; docs/perfetto.md says what becomes what\n"
+		"  perfetto a trace for ui.perfetto.dev; see docs/perfetto.md\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
-		"From CTF to CTF every event, field, clock and loss stays. With nothing selected, packets "
-		"are copied as they are and only the metadata is written anew. What CTF 1.8 cannot "
-		"describe becomes what comes nearest with the same bytes, or is an error; "
-		"docs/convert.md has the table.\n"
+		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "
+		"selection, it copies packets unchanged and writes new metadata. Field classes "
+		"that CTF 1.8 does not have become similar classes with the same bytes, or cause "
+		"an error; docs/convert.md has the table.\n"
 		"\n"
-		"The output appears whole or not at all: it is made under a hidden name and renamed "
-		"in the end. Of a damaged trace everything that can be read is converted; then the "
-		"first damage is told, with file and place, and the exit code is 1.\n"
+		"kymo writes the output under a hidden name and renames it when it is complete. "
+		"From a damaged trace, kymo converts every event that it can read. It then reports "
+		"the first damage, with file and place, and the exit code is 1.\n"
 		"\n"
-		"Of a raw recording (kymo record --raw) it says how many of its records are no events of "
-		"the trace, and why: system calls of Kymo's own, records that only tell of threads or are call "
-		"stacks, and those that filters did not want.",
-	.examples = "# to look at it: open the file in ui.perfetto.dev\n"
+		"For a raw recording (kymo record --raw), it prints how many records are not "
+		"events of the trace, with the reason: system calls of Kymo itself, records that "
+		"only describe threads or call stacks, and records that the filters exclude.",
+	.examples = "# for a timeline: open the file in ui.perfetto.dev\n"
 		    "kymo convert --to perfetto -o my-trace.pftrace my-trace\n\n"
 		    "# system calls that failed, for jq\n"
 		    "kymo convert --to json --filter 'ret < 0' my-trace | jq .fields.ret\n\n"
-		    "# who ran when, as a table\n"
+		    "# a table of the threads that ran\n"
 		    "kymo convert --to csv --fields '$time,$cpu,next_comm,next_tid' \\\n"
 		    "    --event sched_switch -o runs.csv my-trace\n\n"
-		    "# what one thread did, as a trace of its own\n"
+		    "# a trace of one thread\n"
 		    "kymo convert --to ctf1.8 --filter 'tid == 42' -o thread-42 my-trace\n\n"
-		    "# the second that matters, as text\n"
+		    "# one second, as text\n"
 		    "kymo convert --to text --timerange 08:30:00,08:30:01 -o second.txt my-trace",
 	.see_also = "print info record",
 	.options = convert_option_defs,

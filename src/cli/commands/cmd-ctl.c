@@ -193,7 +193,7 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 	    !options->disable_kernel.len && !has_choice(options) && !options->stop)
 		return ky_cli_usage(command, "say what is to be changed");
 	if (!options->enable.len && (options->filter || options->log_level))
-		return ky_cli_usage(command, "--filter and --loglevel are about --enable-event");
+		return ky_cli_usage(command, "--filter and --loglevel need --enable-event");
 	ky_cli_hint_filter(options->filter);
 	ky_cli_hint_rules(&options->enable_kernel);
 	ret = ky_recordings_find(n_args ? args[0] : NULL, false, &place, &err);
@@ -207,66 +207,70 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 
 static const struct ky_option_def option_defs[] = {
 	{"enable-event", 'e', KY_OPTION_LIST, "PATTERN",
-	 "Record events of programs that match, too: PROVIDER:NAME, '*' being any run of characters. A pattern "
-	 "that is recorded already is recorded under these conditions from now on. May be given again.",
+	 "Add the programs' events that match: PROVIDER:NAME, where '*' matches any characters. "
+	 "For a pattern of the recording, the new filter and log level replace the old ones. May "
+	 "be given again.",
 	 offsetof(struct options, enable), NULL},
 	{"disable-event", 'x', KY_OPTION_LIST, "PATTERN",
-	 "Do not record events of programs that match any more. May be given again; comes before "
-	 "--enable-event.",
+	 "Stop recording the programs' events that match. May be given again. The recorder applies "
+	 "it before --enable-event.",
 	 offsetof(struct options, disable), NULL},
 	{"filter", 0, KY_OPTION_TEXT, "EXPR",
-	 "Of the events that are enabled, only those for which EXPR is true; as with kymo record.",
+	 "For --enable-event: only events for which EXPR is true, as with kymo record.",
 	 offsetof(struct options, filter), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
-	 "Of the events that are enabled, only those with this log level; as with kymo record.",
+	 "For --enable-event: only events with this log level, as with kymo record.",
 	 offsetof(struct options, log_level), KY_CLI_LOG_LEVELS},
 	{"enable-kernel", 0, KY_OPTION_LIST, "EVENTS[ if EXPR]",
-	 "Record these events of the kernel, too: a list as of kymo record --kernel. Those that are recorded "
-	 "already are recorded under this filter, or none, from now on. May be given again.",
+	 "Add these kernel events: a list as for kymo record --kernel. For events of the "
+	 "recording, the new filter (or none) replaces the old one. May be given again.",
 	 offsetof(struct options, enable_kernel), NULL},
 	{"disable-kernel", 0, KY_OPTION_LIST, "PATTERN",
-	 "Do not record events of the kernel that match any more.",
-	 offsetof(struct options, disable_kernel), NULL},
+	 "Stop recording the kernel events that match.", offsetof(struct options, disable_kernel),
+	 NULL},
 	{"add-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Of the kernel: record what happens in these processes, too, and in what they start. In a recording of "
-	 "everything: record nothing else any more.",
+	 "Add the kernel events of these processes and of their children. A recording of the whole "
+	 "machine then records only these processes.",
 	 offsetof(struct options, add_pid), NULL},
-	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for threads.",
 	 offsetof(struct options, add_tid), NULL},
 	{"add-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
-	 "The same for the processes of these users, told by id or name, also those that become theirs later.",
+	 "The same for the processes of these users, given by ID or name, including processes that "
+	 "change to these users later.",
 	 offsetof(struct options, add_uid), NULL},
 	{"add-cgroup", 0, KY_OPTION_LIST, "DIR",
-	 "The same for the processes in this control group, as of kymo record --cgroup, also those that join it later. "
-	 "May be given again.",
+	 "The same for the processes in this control group, as for kymo record --cgroup, including "
+	 "processes that join it later. May be given again.",
 	 offsetof(struct options, add_cgroup), NULL},
 	{"add-container", 0, KY_OPTION_LIST, "NAME",
-	 "The same for this container, as of kymo record --container. May be given again.",
+	 "The same for this container, as for kymo record --container. May be given again.",
 	 offsetof(struct options, add_container), NULL},
 	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Of the kernel: record what happens in these processes no more. What they have started stays; nor do users or "
-	 "control groups that are chosen bring them back, before they or their user or group are added anew; "
-	 "their switches to and from the CPU may be recorded still. Before Linux 5.7, nothing is recorded for "
-	 "the moment of the change.",
+	 "Stop recording the kernel events of these processes. Their children stay in the "
+	 "recording. A selected user or control group does not add the processes again, unless "
+	 "--add-pid, --add-uid or --add-cgroup adds them. The trace may still contain their "
+	 "switches to and from a CPU. Before Linux 5.7, the kernel records nothing during the "
+	 "change.",
 	 offsetof(struct options, remove_pid), NULL},
-	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for single threads.",
+	{"remove-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for threads.",
 	 offsetof(struct options, remove_tid), NULL},
 	{"remove-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
-	 "The same for the processes of these users, but for those in control groups that are still chosen.",
+	 "The same for the processes of these users, except processes in control groups that are "
+	 "still selected.",
 	 offsetof(struct options, remove_uid), NULL},
 	{"remove-cgroup", 0, KY_OPTION_LIST, "DIR",
-	 "The same for the processes in this control group, but for those that are in another one, or of a user, "
-	 "that is still chosen. May be given again.",
+	 "The same for the processes in this control group, except processes of another group or "
+	 "of a user that is still selected. May be given again.",
 	 offsetof(struct options, remove_cgroup), NULL},
 	{"remove-container", 0, KY_OPTION_LIST, "NAME",
-	 "The same for this container, which need not run any more when it was added by the same name. May be given "
-	 "again.",
+	 "The same for this container. A container that has ended can be removed by the name that "
+	 "added it. May be given again.",
 	 offsetof(struct options, remove_container), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
-	 "Of the kernel: only in threads of this name, or about them, from now on; of all names when it is "
-	 "empty.",
+	 "Record only the kernel events in or about threads with this name from now on; an empty "
+	 "NAME selects all threads.",
 	 offsetof(struct options, comm), NULL},
-	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording, after the changes: as Ctrl-C does.",
+	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording after the changes, as Ctrl-C does.",
 	 offsetof(struct options, stop), NULL},
 	{0},
 };
@@ -276,19 +280,22 @@ const struct ky_command ky_command_ctl = {
 	.summary = "change what a running recording records, or end it",
 	.usage = "[OPTIONS] [RECORDING]",
 	.description =
-		"Changes which events a running kymo record takes. Programs see it at their next event, and "
-		"go on in the same trace.\n\n"
-		"RECORDING is what kymo list --recordings calls it: its number, or the directory of its trace. "
-		"With only one recording it need not be said. A recorder answers its user and root; root finds other "
-		"users' recordings where it has none of that name itself.\n\n"
-		"Context fields cannot be changed: they are part of every event's layout. Start another recording "
-		"beside this one for that; there may be any number.",
+		"Changes which events a running kymo record records. Programs see the change at "
+		"their next event. The trace stays the same.\n\n"
+		"RECORDING is the number of the recording or the directory of its trace, as in "
+		"kymo list --recordings. It may be left out while only one recording runs. A "
+		"recorder answers its user and root. Root's own recordings come before those of "
+		"other users with the same name.\n\n"
+		"Context fields cannot change: they are part of every event's layout. For other "
+		"context fields, start a second recording; the number of recordings has no limit.",
 	.examples =
-		"# more, for a while\nkymo ctl --enable-event 'shop:stock_*' --filter 'items > 100'\n"
+		"# more events, for a while\nkymo ctl --enable-event 'shop:stock_*' --filter "
+		"'items > 100'\n"
 		"kymo ctl --disable-event 'shop:stock_*'\n\n"
-		"# other events of the kernel, under a filter, and of this process only\n"
+		"# other kernel events, with a filter, of this process only\n"
 		"kymo ctl --enable-kernel 'syscall:read if ret > 4096' --add-pid 4711\n\n"
-		"# of another container from now on\nkymo ctl --add-container db --remove-container web\n\n"
+		"# another container from now on\nkymo ctl --add-container db --remove-container "
+		"web\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
 	.see_also = "record snapshot list",
 	.options = option_defs,

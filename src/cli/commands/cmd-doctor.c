@@ -127,14 +127,14 @@ static const struct ky_option_def doctor_options[] = {
 
 const struct ky_command ky_command_doctor = {
 	.name = "doctor",
-	.summary = "check what this machine allows, and say what to do",
+	.summary = "check what recording needs on this machine, with advice",
 	.usage = "[OPTIONS]",
 	.description =
-		"Try everything that recording needs or can use, one line each: ok; warn when "
-		"recording works but something is missing or slower; fail when it cannot work. "
-		"What is not ok comes with what to do about it.\n\n"
-		"Things are tried, not guessed: a tracefs instance is made, switched on and "
-		"removed, its ring buffer is mapped, a BPF map is made.\n\n"
+		"Tests everything that recording needs or can use, and prints one line for each "
+		"test: ok; warn when recording works, but slower or with something missing; fail "
+		"when recording cannot work. Lines with warn and fail have advice.\n\n"
+		"The tests use the real kernel: doctor creates a tracefs instance, starts and "
+		"removes it, maps its ring buffer, and creates a BPF map.\n\n"
 		"The exit code is 0 when recording the kernel is possible here, else 1.",
 	.examples = "# before the first recording\nsudo kymo doctor\n\n"
 		    "# for a bug report\nsudo kymo doctor --json > doctor.json",

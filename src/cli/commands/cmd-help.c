@@ -9,8 +9,7 @@ struct help_options {
 static const struct ky_option_def help_option_defs[] = {
 	{.name = "man",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Write the help as man page source (mdoc) instead; without COMMAND that of kymo "
-		 "itself.",
+	 .help = "Write the help as man page source (mdoc); without COMMAND, the man page of kymo.",
 	 .at = offsetof(struct help_options, man)},
 	{0},
 };
@@ -38,12 +37,12 @@ const struct ky_command ky_command_help = {
 	.name = "help",
 	.summary = "explain kymo or one of its commands",
 	.usage = "[OPTIONS] [COMMAND [TOPIC]]",
-	.description = "Print what a command does, its options and examples: the same text as "
-		       "'kymo COMMAND --help'. Without COMMAND, list the commands. TOPIC is one of "
-		       "the command's own, such as a report's name.",
-	.examples = "# what can kymo do?\nkymo help\n\n"
-		    "# how does a command work?\nkymo help completion\n\n"
-		    "# read it as a manual page\nkymo help --man help | man -l -",
+	.description = "Prints the description, options and examples of a command, as 'kymo "
+		       "COMMAND --help' does. Without COMMAND, lists the commands. TOPIC is a "
+		       "topic of the command, such as a report's name.",
+	.examples = "# the commands of kymo\nkymo help\n\n"
+		    "# the help of a command\nkymo help completion\n\n"
+		    "# the help of a command as a man page\nkymo help --man help | man -l -",
 	.see_also = "completion",
 	.options = help_option_defs,
 	.options_size = sizeof(struct help_options),

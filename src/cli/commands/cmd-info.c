@@ -33,8 +33,8 @@ static const struct ky_option_def info_option_defs[] = {
 	{.name = "count",
 	 .letter = 'c',
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Count the events, whatever the size: all of them are read. Without it they are "
-		 "counted in traces of up to 64 MiB, or with --recover.",
+	 .help = "Count the events of traces of any size, which reads all of them. Without it, "
+		 "kymo counts the events of traces of up to 64 MiB, or with --recover.",
 	 .at = offsetof(struct info_options, count)},
 	KY_JOBS_OPTION_DEF(struct info_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct info_options, input),
@@ -351,7 +351,7 @@ static void print_trace(const struct info *info, const struct info_trace *t)
 	for (size_t i = 0; i < t->trace->streams.len; i++)
 		print_stream(info, &t->streams[i]);
 	if (!info->counted) {
-		printf("\n  %zu event types; --count tells how many events there are of each\n\n",
+		printf("\n  %zu event types; --count counts the events of each\n\n",
 		       cls->events.len);
 		return;
 	}
@@ -449,25 +449,26 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 
 const struct ky_command ky_command_info = {
 	.name = "info",
-	.summary = "show what traces hold: streams, event types, time range, losses",
+	.summary = "show the streams, event types, time range and losses of traces",
 	.usage = "[OPTIONS] TRACE...",
 	.description =
-		"Shows where a trace comes from and what is in it: format, clock and environment; "
-		"per stream its packets, size, events, losses and time range; per event type how many "
-		"events there are. TRACE is a directory that holds a trace, or traces below it.\n"
+		"Shows the origin and the content of a trace: format, clock and environment; "
+		"packets, size, events, losses and time range of each stream; the number of events "
+		"of each event type. TRACE is a directory that holds a trace, or traces below it.\n"
 		"\n"
-		"Events are counted in traces of up to 64 MiB, or with --count. Without that, what the "
-		"packets' index or headers say is shown at once, however large the trace is: numbers of "
-		"events are '-' then (in JSON null), and damage inside of packets is not found.\n"
+		"kymo counts the events of traces of up to 64 MiB, or with --count. For other "
+		"traces it reads only the index or the headers of packets, which is fast for any "
+		"size. Numbers of events are then '-' (in JSON null), and kymo does not find "
+		"damage inside packets.\n"
 		"\n"
-		"Times are local (TZ) where the trace's clock counts from the Unix epoch, else seconds "
-		"from its origin. 'lost' counts the events that the tracer had to drop between two "
-		"packets of a stream. A stream that lies in several files, as after rotation, is one; all "
-		"of its files are named.\n"
+		"Times are local (TZ) when the trace's clock counts from the Unix epoch, else "
+		"seconds from its origin. 'lost' counts the lost events between two packets of a "
+		"stream. A stream in several files, as after rotation, has one row with the names "
+		"of all its files.\n"
 		"\n"
-		"Of a damaged trace everything that can be read is counted; then the first damage is "
-		"told, with file and place, and the exit code is 1.",
-	.examples = "# what is in a trace?\nkymo info my-trace\n\n"
+		"From a damaged trace, kymo counts every event that it can read. It then reports "
+		"the first damage, with file and place, and the exit code is 1.",
+	.examples = "# the content of a trace\nkymo info my-trace\n\n"
 		    "# the number of events, for a program\n"
 		    "kymo info --count --json my-trace | jq .events",
 	.see_also = "print report",

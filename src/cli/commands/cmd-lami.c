@@ -36,7 +36,7 @@ static const struct ky_option_def lami_option_defs[] = {
 	 .at = offsetof(struct lami_options, mi_version)},
 	{.name = "metadata",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Print what the report can tell: title, description, tables and columns.",
+	 .help = "Print the description of the report: title, description, tables and columns.",
 	 .at = offsetof(struct lami_options, metadata)},
 	{.name = "test-compatibility",
 	 .kind = KY_OPTION_FLAG,
@@ -44,26 +44,27 @@ static const struct ky_option_def lami_option_defs[] = {
 	 .at = offsetof(struct lami_options, test_compatibility)},
 	{.name = "output-progress",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Print lines such as '0.17 message' while reading, and notes on the results (lost "
-		 "events, what is missing) as such; else notes go to stderr.",
+	 .help = "Print lines such as '0.17 message' while kymo reads the trace. Notes on the "
+		 "results (lost events, missing events) are such lines, too; without this option, "
+		 "kymo prints notes to stderr.",
 	 .at = offsetof(struct lami_options, output_progress)},
 	{.name = "begin",
 	 .letter = 'b',
 	 .kind = KY_OPTION_U64,
 	 .arg = "NS",
-	 .help = "Report from here on, in nanoseconds since the clock's origin (1970 mostly).",
+	 .help = "Report from this time on, in nanoseconds since the clock's origin (usually 1970).",
 	 .at = offsetof(struct lami_options, begin_ns)},
 	{.name = "end",
 	 .kind = KY_OPTION_U64,
 	 .arg = "NS",
-	 .help = "Report up to here.",
+	 .help = "Report up to this time.",
 	 .at = offsetof(struct lami_options, end_ns)},
 	{.name = "limit",
 	 .letter = 'n',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "N",
-	 .help = "The first N rows of each table that ranks and N groups of them, or 'unlimited'. "
-		 "Default: all; of single happenings, in tables called top, the 10 longest.",
+	 .help = "Print the first N rows, or N groups of rows, of each ranked table, or "
+		 "'unlimited'. Default: all rows; in tables named top, the 10 longest.",
 	 .at = offsetof(struct lami_options, limit)},
 	KY_FOCUS_OPTION_DEFS(struct lami_options, focus),
 	KY_INPUT_OPTION_DEFS(struct lami_options, input),
@@ -263,7 +264,7 @@ static int set_limit(struct ky_report_options *to, const char *text, struct kymo
 	}
 	if (ky_parse_u64(text, &to->limit) < 0 || !to->limit)
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--limit wants a number from 1 on, or 'unlimited', not '%s'",
+				    "--limit needs a number from 1, or 'unlimited', not '%s'",
 				    text);
 	return 0;
 }
@@ -338,13 +339,14 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 		return KY_EXIT_OK;
 	}
 	if (n_args < 1)
-		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
+		return ky_cli_usage(command, "no report given; 'kymo report --list' lists the "
+					     "reports");
 	if (!choose(args[0], &choice))
 		return ky_cli_unknown_report(command, args[0]);
 	if (options->metadata)
 		return write_metadata(&choice);
 	if (n_args < 2)
-		return ky_cli_usage(command, "which trace? give a directory that holds one");
+		return ky_cli_usage(command, "no trace given; give a directory that contains one");
 	code = options->test_compatibility ? KY_EXIT_OK
 					   : ky_cli_check_periods(command, &options->focus,
 								  choice.report->wants_periods);
@@ -360,23 +362,27 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 const struct ky_command ky_command_lami = {
 	.name = "lami",
 	.is_rare = true,
-	.summary = "reports for Trace Compass and other programs that speak LAMI",
+	.summary = "reports for Trace Compass and other LAMI programs",
 	.usage = "[OPTIONS] REPORT TRACE...",
 	.description =
-		"Speaks LAMI 1.0, the machine interface of trace analyses: --mi-version, --metadata and "
-		"--test-compatibility tell a program what there is; without them the report runs, and its "
-		"tables are printed as one JSON object of typed cells. An error is an object, too.\n"
+		"Implements LAMI 1.0, the machine interface of trace analyses. --mi-version, "
+		"--metadata and --test-compatibility describe the report for a program. Without "
+		"them, kymo computes the report and prints its tables as one JSON object of typed "
+		"cells. An error is an object, too.\n"
 		"\n"
-		"REPORT is one of 'kymo report --list', or one table of it, such as sched.log; alone it "
-		"stands for all of its tables but logs. Tables whose rows stand under headings become one "
-		"table for each heading.\n"
+		"REPORT is a report of 'kymo report --list', with all of its tables except logs, "
+		"or one table, such as sched.log. A table with headings becomes one table per "
+		"heading.\n"
 		"\n"
-		"Called as kymo-REPORT-mi or kymo-REPORT-TABLE-mi the program is this command: 'make "
-		"install' makes such links beside it, kymo-cpu-mi and kymo-sched-log-mi among them. In "
-		"Trace Compass: External Analyses, Add External Analysis, and one of them as the command.",
+		"kymo runs this command when its name is kymo-REPORT-mi or kymo-REPORT-TABLE-mi. "
+		"'make install' makes such links, for example kymo-cpu-mi and kymo-sched-log-mi. "
+		"In Trace Compass: External Analyses, Add External Analysis, with one of these "
+		"links as the command.",
 	.examples =
-		"# what a consumer asks first\nkymo lami --mi-version\nkymo lami cpu --metadata\n\n"
-		"# can this trace be analysed?\nkymo lami cpu --test-compatibility my-trace\n\n"
+		"# the version and the description\nkymo lami --mi-version\nkymo lami cpu "
+		"--metadata\n\n"
+		"# check that a trace has the events of a report\nkymo lami cpu "
+		"--test-compatibility my-trace\n\n"
 		"# CPU usage, with progress\nkymo lami cpu --output-progress my-trace\n\n"
 		"# every wait for a CPU, by the name of the executable\n"
 		"kymo-sched-log-mi --begin 1795239038865245630 --end 1795239039865245630 my-trace",

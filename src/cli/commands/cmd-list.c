@@ -293,7 +293,7 @@ static int show(struct listing *listing, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	if (!listing->options->json) {
-		puts("\n* is recorded when kymo record is given no events.");
+		puts("\nkymo record without --kernel records the events with *.");
 		return KYMO_OK;
 	}
 	return ky_cli_put_json(
@@ -345,10 +345,10 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	if (options->user + options->kernel + options->recordings + options->sdt +
 		    options->counters + options->containers >
 	    1)
-		return ky_cli_usage(command, "--kernel, --user, --sdt, --counters, --containers or "
-					     "--recordings, one at a time");
+		return ky_cli_usage(command, "--kernel, --user, --sdt, --counters, --containers "
+					     "and --recordings exclude each other");
 	if (options->sdt && !n_args)
-		return ky_cli_usage(command, "--sdt: of which programs or libraries?");
+		return ky_cli_usage(command, "--sdt needs the names of programs or libraries");
 	if (options->counters)
 		ret = ky_list_counters(options->json, &err);
 	else if (options->containers)
@@ -365,23 +365,27 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 }
 
 static const struct ky_option_def list_options[] = {
-	{"kernel", 'k', KY_OPTION_FLAG, NULL, "What the kernel offers: the default.",
+	{"kernel", 'k', KY_OPTION_FLAG, NULL,
+	 "List the kernel's events and system calls (default).",
 	 offsetof(struct list_options, kernel), NULL},
 	{"user", 'u', KY_OPTION_FLAG, NULL,
-	 "The programs with libkymo-trace that run now, their events with log level and source line.",
+	 "List the running programs with libkymo-trace, and their events with log level and source "
+	 "line.",
 	 offsetof(struct list_options, user), NULL},
 	{"sdt", 's', KY_OPTION_FLAG, NULL,
-	 "The SDT (USDT) probes of programs and libraries: arguments are their files or names.",
+	 "List the SDT (USDT) probes of programs and libraries; the arguments are files or names.",
 	 offsetof(struct list_options, sdt), NULL},
 	{"counters", 0, KY_OPTION_FLAG, NULL,
-	 "The perf counters of this machine, for kymo record --context: those that CPUs have, and those of threads.",
+	 "List the perf counters of this machine, for kymo record --context: counters of CPUs and "
+	 "of threads.",
 	 offsetof(struct list_options, counters), NULL},
 	{"containers", 0, KY_OPTION_FLAG, NULL,
-	 "The containers that run, for kymo record --container: name, runtime, id, processes, control group. Of docker, "
-	 "podman, containerd, kubernetes, lxc and systemd-nspawn, found by the names of control groups.",
+	 "List the running containers, for kymo record --container: name, runtime, ID, processes, "
+	 "control group. The names of control groups show containers of docker, podman, "
+	 "containerd, kubernetes, lxc and systemd-nspawn.",
 	 offsetof(struct list_options, containers), NULL},
 	{"recordings", 'r', KY_OPTION_FLAG, NULL,
-	 "Your recordings that run now, for kymo snapshot and kymo ctl.",
+	 "List your running recordings, for kymo snapshot and kymo ctl.",
 	 offsetof(struct list_options, recordings), NULL},
 	{"fields", 'f', KY_OPTION_FLAG, NULL,
 	 "Show the fields of events, and the types of system calls' arguments.",
@@ -397,24 +401,26 @@ const struct ky_command ky_command_list = {
 	.usage = "[OPTIONS] [GLOB...]",
 	.description =
 		"List the kernel's events by subsystem, under the names that they have in a trace, "
-		"and its system calls with their arguments. A star marks what kymo record takes "
-		"when it is given no events.\n\n"
-		"A GLOB is matched against the names: those in a trace (sched_switch), the kernel's "
-		"(sched:sched_switch), those of subsystems (sched) and of system calls (open*). "
-		"What is listed can be given to kymo record --kernel; a system call there as "
-		"'syscall_*_openat'.\n\n"
-		"With --user, the programs that are built with libkymo-trace and run now, and their events; a "
-		"GLOB is matched against PROVIDER:NAME, the provider, and the program's name.\n\n"
-		"Reading tracefs takes root, and so does looking at other users' programs.",
+		"and its system calls with their arguments. A star marks the events that kymo "
+		"record records without --kernel.\n\n"
+		"A GLOB matches names in a trace (sched_switch), in the kernel "
+		"(sched:sched_switch), of subsystems (sched) and of system calls (open*). kymo "
+		"record --kernel takes these names; system call openat is 'syscall_*_openat' "
+		"there.\n\n"
+		"With --user, list the running programs that are built with libkymo-trace, and "
+		"their events. A GLOB then matches PROVIDER:NAME, the provider or the program's "
+		"name.\n\n"
+		"Reading tracefs needs root, and so do other users' programs.",
 	.examples = "# everything\nsudo kymo list\n\n"
 		    "# one subsystem, with fields\nsudo kymo list --fields sched\n\n"
-		    "# how openat and its kin are called\nsudo kymo list --fields 'open*'\n\n"
-		    "# events of programs that run now\nkymo list --user --fields\n\n"
-		    "# probes that a library brings along\nkymo list --sdt libstdc++.so.6\n\n"
-		    "# what can be counted\nsudo kymo list --counters\n\n"
-		    "# the containers, and a recording of one\nsudo kymo list --containers\n"
+		    "# the system calls that open files\nsudo kymo list --fields 'open*'\n\n"
+		    "# events of running programs\nkymo list --user --fields\n\n"
+		    "# SDT probes of a library\nkymo list --sdt libstdc++.so.6\n\n"
+		    "# perf counters\nsudo kymo list --counters\n\n"
+		    "# the running containers, and a recording of one\nsudo kymo list "
+		    "--containers\n"
 		    "sudo kymo record --container 3f4e5d6c7b8a\n\n"
-		    "# what is being recorded\nkymo list --recordings",
+		    "# the running recordings\nkymo list --recordings",
 	.see_also = "doctor record snapshot ctl",
 	.options = list_options,
 	.options_size = sizeof(struct list_options),

@@ -40,14 +40,14 @@ static const struct ky_option_def print_option_defs[] = {
 	KY_CORRELATE_OPTION_DEF(struct print_options, input),
 	{.name = "no-output",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Read everything, stream by stream, and print only the number of events, to the "
-		 "standard error: checks a trace, and measures reading.",
+	 .help = "Read the whole trace, stream by stream, and print only the number of events, to "
+		 "the standard error. Use it to check a trace or to measure reading.",
 	 .at = offsetof(struct print_options, no_output)},
 	KY_JOBS_OPTION_DEF(struct print_options, jobs),
 	{.name = "live",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Follow traces that are being recorded: print their events in the order of time as they "
-		 "come, until the recordings end.",
+	 .help = "Follow traces of running recordings: print new events in the order of time, "
+		 "until the recordings end.",
 	 .at = offsetof(struct print_options, live)},
 	{0},
 };
@@ -213,36 +213,36 @@ const struct ky_command ky_command_print = {
 	.summary = "print the events of traces as text",
 	.usage = "[OPTIONS] TRACE...",
 	.description =
-		"Prints one line per event, those of all streams and traces merged by time, in the "
-		"layout of babeltrace2. TRACE is a directory that holds a trace, or traces below "
-		"it.\n"
+		"Prints one line per event, in the layout of babeltrace2. The events of all "
+		"streams and traces are merged by time. TRACE is a directory that holds a trace, "
+		"or traces below it.\n"
 		"\n"
-		"  [08:30:00.123456789] (+0.000001234) host sched_waking: { cpu_id = 0 }, { tid = 7 "
-		"}\n"
+		"  [08:30:00.123456789] (+0.000001234) host sched_waking: { cpu_id = 0 }, { tid = "
+		"7 }\n"
 		"\n"
-		"The time of the event, the time since the event before, the host name (and process "
-		"and PID where the trace is of one process), the event's name; then the packet's "
-		"context, the contexts of the event, and its fields. --names, --fields and --color "
-		"change that as they do in babeltrace2.\n"
+		"A line has the time of the event, the time since the previous event, the host "
+		"name (and, in the trace of one process, its name and PID) and the event's name; "
+		"then the packet's context, the event's context fields, and its fields. --names, "
+		"--fields and --color change the layout as in babeltrace2.\n"
 		"\n"
-		"Events that the tracer had to drop are told on the standard error, where they are "
-		"missing. Of a damaged trace everything that can be read is printed; then the first "
-		"damage is told, with file and place, and the exit code is 1.",
+		"kymo reports lost events on the standard error, at the place where they are "
+		"missing. From a damaged trace, kymo prints every event that it can read. It then "
+		"reports the first damage, with file and place, and the exit code is 1.",
 	.examples = "# all events, with the date, in UTC\n"
 		    "kymo print --clock-date --clock-gmt my-trace\n\n"
 		    "# with the log levels of a program's events, and all names\n"
 		    "kymo print --fields all --names all my-trace\n\n"
 		    "# in colours, page by page\n"
 		    "kymo print --color always my-trace | less -R\n\n"
-		    "# what happened around a process\n"
+		    "# events of a process\n"
 		    "kymo print my-trace | grep 'tid = 1234,'\n\n"
-		    "# what nginx waited for, in the first half second\n"
+		    "# switches from nginx, in the first half second\n"
 		    "kymo print --filter 'prev_comm =~ \"ngin*\"' --end +500ms my-trace\n\n"
 		    "# how many system calls failed?\n"
 		    "kymo print --event 'syscall_exit_*' --filter 'ret < 0' --count my-trace\n\n"
-		    "# watch a recording that another terminal makes: kymo record -o my-trace\n"
+		    "# follow a recording in another terminal: kymo record -o my-trace\n"
 		    "kymo print --live my-trace\n\n"
-		    "# is the trace readable, and how many events has it?\n"
+		    "# read the whole trace, as a test, and count its events\n"
 		    "kymo print --no-output my-trace",
 	.see_also = "convert info report record",
 	.options = print_option_defs,

@@ -90,8 +90,8 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 		return code;
 	if (run.options.kernel.follow && !n_args && !chooses_anybody(options))
 		return ky_cli_usage(command,
-				    "--follow: whom? Give a COMMAND, or one of --pid, --tid, "
-				    "--uid, --cgroup and --container");
+				    "--follow needs a COMMAND, --pid, --tid, --uid, --cgroup or "
+				    "--container");
 	if (n_args) {
 		run.command.args = args;
 		errnum = ky_child_check(args[0]);
@@ -122,79 +122,86 @@ static const struct ky_option_def option_defs[] = {
 	 "Two recordings of one user cannot have the same name. With a name, the default for --output is NAME-DATE-TIME.",
 	 offsetof(struct ky_record_options, name), NULL},
 	{"background", 0, KY_OPTION_FLAG, NULL,
-	 "Return when recording is on; the recording goes on until 'kymo stop', or until its duration or COMMAND ends. The "
-	 "recorder writes its messages to the file recorder.log in the output directory.",
+	 "Return once the recording has started. The recording ends at 'kymo stop', after its "
+	 "duration or when COMMAND ends. The recorder writes its messages to the file recorder.log "
+	 "in the output directory.",
 	 offsetof(struct ky_record_options, background), NULL},
 	{"profile", 0, KY_OPTION_PROFILE, "FILE",
-	 "Take options from FILE: one per line, with the names that they have here (kernel=sched_switch), '#' before a "
-	 "comment. An option after --profile on the command line replaces the file's value, or adds to its list.",
+	 "Take options from FILE: one per line, without dashes (kernel=sched_switch); a comment "
+	 "begins with '#'. An option after --profile on the command line replaces the file's "
+	 "value; an option that takes a list adds to the file's list.",
 	 0, NULL},
 	{"save", 0, KY_OPTION_SAVE, "FILE",
-	 "Write the options of this command line to FILE, as a profile for --profile, and go on.",
+	 "Write the options of this command line to FILE, as a profile for --profile. The "
+	 "recording starts as usual.",
 	 offsetof(struct ky_record_options, save), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
-	 "Which kernel events: names or globs, separated by commas, as in the trace (sched_switch, "
-	 "syscall_entry_open*) or in tracefs (sched:sched_switch, irq); 'syscalls' is all system calls, "
-	 "'syscall:open*' those of that name, entry and exit, 'compat_syscall_*' those of 32-bit programs, "
-	 "'syscall:unknown' those that the kernel does not know; "
-	 "'!' before a pattern takes its events out again. 'EVENTS if EXPR' records only those events for "
-	 "which EXPR is true (docs/filter.md): in the kernel, as far as it can. May be given again. "
-	 "Default, and what 'default' stands for: what the reports need; with --user, nothing.",
+	 "Kernel events to record: names or globs, separated by commas, as in the trace "
+	 "(sched_switch, syscall_entry_open*) or in tracefs (sched:sched_switch, irq). 'syscalls' "
+	 "selects all system calls, 'syscall:open*' entry and exit of the matching calls, "
+	 "'compat_syscall_*' the calls of 32-bit programs, 'syscall:unknown' the calls that the "
+	 "kernel does not know. '!' before a pattern excludes its events. 'EVENTS if EXPR' records "
+	 "only the events for which EXPR is true (docs/filter.md); the kernel evaluates as much of "
+	 "EXPR as it can. May be given again. Default, with the name 'default': the events that "
+	 "the reports need; with --user, none.",
 	 offsetof(struct ky_record_options, kernel), NULL},
 	{"user", 'u', KY_OPTION_LIST, "PATTERN",
-	 "Record events of programs that are built with libkymo-trace: PROVIDER:NAME, '*' being any run "
-	 "of characters. May be given again. Programs that run already are joined, and those that "
-	 "start later join before main().",
+	 "Record events of programs that are built with libkymo-trace: PROVIDER:NAME, where '*' "
+	 "matches any characters. May be given again. Running programs join the recording; a "
+	 "program that starts later joins it before main().",
 	 offsetof(struct ky_record_options, user), NULL},
 	{"exclude", 0, KY_OPTION_LIST, "PATTERN",
-	 "Leave out events that match this pattern, of the kernel and of programs, and of their state dumps "
-	 "(lttng_statedump_*, lttng_ust_statedump:*). May be given again.",
+	 "Exclude the events that match this pattern: events of the kernel, of programs, and of "
+	 "their state dumps (lttng_statedump_*, lttng_ust_statedump:*). May be given again.",
 	 offsetof(struct ky_record_options, exclude), NULL},
 	{"loglevel", 0, KY_OPTION_TEXT, "LEVEL",
-	 "Only events of programs with this log level: INFO (that one), INFO.. (at least as severe), "
-	 "DEBUG_LINE..INFO (between two).",
+	 "Record only the programs' events with this log level: INFO (that level), INFO.. (INFO "
+	 "and more severe levels), DEBUG_LINE..INFO (a range).",
 	 offsetof(struct ky_record_options, log_level), KY_CLI_LOG_LEVELS},
 	{"filter", 0, KY_OPTION_TEXT, "EXPR",
-	 "Only events of programs for which EXPR is true; evaluated in the program, before anything "
-	 "is recorded. See docs/filter.md; $ctx.NAME is any context field, asked for or not.",
+	 "Record only the programs' events for which EXPR is true. The program evaluates EXPR "
+	 "before it records the event. See docs/filter.md; $ctx.NAME is any context field, with or "
+	 "without --context.",
 	 offsetof(struct ky_record_options, filter), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
-	 "Only programs of this name (the first 15 characters); of the kernel, what happens in threads of "
-	 "this name, and what is about them (who wakes them).",
+	 "Record only programs with this name (its first 15 characters). Of the kernel, record the "
+	 "events in threads with this name and the events about them (such as their wakeups).",
 	 offsetof(struct ky_record_options, comm), NULL},
 	{"uid", 0, KY_OPTION_TEXT, "USER",
-	 "Only programs of this user, told by id or name; of the kernel, what happens in processes while they are this user's (by the "
-	 "real uid; seen up to a tenth of a second after it changes, so that who is this user for a shorter time is "
-	 "missed: 'EVENTS if $ctx.uid == UID' with --context uid is exact). Default: as root, of all users; else one's "
-	 "own.",
+	 "Record only programs of this user, given by ID or name. Of the kernel, record the events "
+	 "in processes while their real uid is this user's. The recorder sees a change of the uid "
+	 "within a tenth of a second, and misses shorter ones; 'EVENTS if $ctx.uid == UID' with "
+	 "--context uid is exact. Default: for root, all users; else your own programs.",
 	 offsetof(struct ky_record_options, uid), NULL},
 	{"duration", 'd', KY_OPTION_DURATION, "TIME",
-	 "Stop after this time: 5s, 500ms, 2min. Default: until Ctrl-C, or until the command ends.",
+	 "Stop after this time: 5s, 500ms, 2min. Default: at Ctrl-C, or when COMMAND ends.",
 	 offsetof(struct ky_record_options, duration_ns), NULL},
 	{"buffer-size", 'b', KY_OPTION_SIZE, "SIZE",
-	 "Size of the ring buffer on each CPU, of the kernel and of each program. Default: 4M. When events "
-	 "come faster than they can be written for so long that it fills up, some are lost, and counted.",
+	 "Size of the ring buffer of each CPU, in the kernel and in each program. Default: 4M. "
+	 "When a buffer is full because the recorder is too slow, new events are lost, and counted.",
 	 offsetof(struct ky_record_options, buffer_bytes), NULL},
 	{"statedump", 0, KY_OPTION_TEXT, "WHAT",
-	 "What the state dump of the kernel tells: needed (default): what the recorded events speak of (descriptors for "
-	 "system calls that have some, block devices for block events, ...), of the processes that are recorded; all: "
-	 "the whole machine; none. Single events of it are left out by --exclude 'lttng_statedump_*'. Each snapshot of a "
-	 "flight recorder has a fresh one.",
+	 "Content of the kernel's state dump: needed (default): what the recorded events refer to "
+	 "(file descriptors for system calls that use them, block devices for block events, ...), "
+	 "for the recorded processes; all: the whole machine; none. --exclude 'lttng_statedump_*' "
+	 "leaves out single events of the state dump. Each snapshot of a flight recorder has a new "
+	 "state dump.",
 	 offsetof(struct ky_record_options, statedump), "needed all none"},
 	{"maps", 0, KY_OPTION_FLAG, NULL,
-	 "State dump of the kernel: also what each process has mapped where, with the files' build ids, so that "
-	 "addresses can be resolved later.",
+	 "Add the mappings of each process to the kernel's state dump, with the build IDs of the "
+	 "files, so that readers can resolve addresses later.",
 	 offsetof(struct ky_record_options, maps), NULL},
 	{"raw", 0, KY_OPTION_FLAG, NULL,
-	 "Disturb the machine as little as can be: write the kernel's pages to disk as they are. kymo convert, "
-	 "print and the others make a trace of them when they read it. The records that it counts are not all "
-	 "events: kymo convert says how many it leaves out, as Kymo's own. With --overwrite, the kernel's buffers are "
-	 "not even read before a snapshot, for which recording stops for some milliseconds.",
+	 "Disturb the machine as little as possible: the recorder writes the kernel's pages to "
+	 "disk unchanged. kymo convert, print and other commands convert the pages when they read "
+	 "them. The recorder counts records, and not all records are events: kymo convert prints "
+	 "how many it leaves out. With --overwrite, the recorder reads the kernel's buffers only "
+	 "for a snapshot, and a snapshot stops the recording for some milliseconds.",
 	 offsetof(struct ky_record_options, raw), NULL},
 	{"overwrite", 0, KY_OPTION_FLAG, NULL,
-	 "Flight recorder: record into memory, the newest events replacing the oldest, and write what is "
-	 "there at the end, and whenever kymo snapshot or the signal USR1 asks for it. --buffer-size says "
-	 "how much that is.",
+	 "Flight recorder: record into memory, where new events overwrite the oldest. The recorder "
+	 "writes the buffers at the end, and for each kymo snapshot or signal USR1. --buffer-size "
+	 "sets how much the memory holds.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
 	{"rotate-size", 0, KY_OPTION_SIZE, "SIZE",
 	 "Begin a new chunk when the present one has this size: 1G. The complete chunk moves to OUT/archives/, and every "
@@ -217,96 +224,108 @@ static const struct ky_option_def option_defs[] = {
 	 "KYMO_RECORDING that of the recording. One command runs at a time, in the order of the chunks.",
 	 offsetof(struct ky_record_options, on_rotate), NULL},
 	{"shm-path", 0, KY_OPTION_TEXT, "DIR",
-	 "Have the ring buffers of programs in files below DIR (created if need be), on a file system that "
-	 "outlives a reboot, instead of in memory: what programs recorded survives them, the recorder and "
-	 "the machine's next start, and 'kymo recover DIR' makes traces of it. Nobody but you and root may be "
-	 "able to write to DIR and the directories above it.",
+	 "Put the ring buffers of programs into files below DIR (created if missing) instead of "
+	 "memory. On a file system on disk, the events survive the end of program and recorder, "
+	 "and a reboot; 'kymo recover DIR' makes traces of them. Only you and root may have write "
+	 "permission for DIR and the directories above it.",
 	 offsetof(struct ky_record_options, shm_path), NULL},
 	{"keep-ended", 0, KY_OPTION_SIZE, "SIZE",
-	 "With --overwrite: how much memory the buffers of programs that have ended may take, all together; "
-	 "those that ended first go first. Default: 256M.",
+	 "With --overwrite: the memory limit for the buffers of all ended programs. The recorder "
+	 "drops the buffers of the program that ended first. Default: 256M.",
 	 offsetof(struct ky_record_options, keep_bytes), NULL},
 	{"pid", 'p', KY_OPTION_LIST, "PID[,PID...]",
-	 "Record only what happens in these processes, their threads, and (of the kernel) what they start. In a "
-	 "container, by the ids that it has; in the trace they are the kernel's (the state dump knows both). "
-	 "May be given again; of the kernel, several of --pid, --tid, --uid, --cgroup and --container add up, and what "
-	 "processes and threads start then stays chosen, whosever it becomes.",
+	 "Record only these processes, with their threads and (of the kernel) their children. In a "
+	 "container, give the container's process IDs; the trace has the kernel's IDs, and the "
+	 "state dump has both. May be given again. For kernel events, --pid, --tid, --uid, "
+	 "--cgroup and --container add up; with several of them, the children of selected "
+	 "processes and threads stay selected when their user or control group changes.",
 	 offsetof(struct ky_record_options, pid), NULL},
 	{"tid", 0, KY_OPTION_LIST, "TID[,TID...]",
-	 "Of the kernel: record only what happens in these threads. May be given again.",
+	 "Record only the kernel events of these threads. May be given again.",
 	 offsetof(struct ky_record_options, tid), NULL},
 	{"cgroup", 0, KY_OPTION_LIST, "DIR",
-	 "Of the kernel: record only what happens in threads while they are in this control group (of a "
-	 "service, a user), or one below it (seen up to a tenth of a second after they join or leave). A path below "
-	 "/sys/fs/cgroup, or as in /proc/PID/cgroup. May be given again.",
+	 "Record only the kernel events of threads while they are in this control group (of a "
+	 "service, of a user) or in one below it. The recorder sees within a tenth of a second "
+	 "when a thread joins or leaves. DIR is a path below /sys/fs/cgroup, or as in "
+	 "/proc/PID/cgroup. May be given again.",
 	 offsetof(struct ky_record_options, cgroups), NULL},
 	{"container", 0, KY_OPTION_LIST, "ID|NAME",
-	 "The same for the control group of a container that runs: of docker, podman, containerd or kubernetes by its id "
-	 "or the first digits of it, of lxc or systemd-nspawn by its name; kymo list --containers shows them. May be "
-	 "given again.",
+	 "As --cgroup, for the control group of a running container. A container of docker, "
+	 "podman, containerd or kubernetes has an ID (its first digits are enough), a container of "
+	 "lxc or systemd-nspawn a name; kymo list --containers shows both. May be given again.",
 	 offsetof(struct ky_record_options, containers), NULL},
 	{"follow", 0, KY_OPTION_FLAG, NULL,
-	 "Of the kernel: with --tid, also what these threads start. With COMMAND and none of --pid, --tid, "
-	 "--uid, --cgroup and --container: only COMMAND and what it starts.",
+	 "For kernel events: with --tid, record also the children of these threads. With COMMAND "
+	 "and without --pid, --tid, --uid, --cgroup and --container, record only COMMAND and its "
+	 "children.",
 	 offsetof(struct ky_record_options, follow), NULL},
 	{"context", 'c', KY_OPTION_TEXT, "LIST",
-	 "Fields to add to every event, separated by commas. Of the kernel, besides tid and cpu_id: pid, ppid, "
-	 "procname, prio, nice; vtid, vpid, vppid (what its own pid namespace calls them; with --user, vtid and vpid are "
-	 "those of programs' events only); interruptible, preemptible, need_reschedule, migratable (0 or 1, at that moment); "
-	 "uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, "
-	 "user_ns, uts_ns; cgroup (the id of that of version 2); callstack-kernel and callstack-user, as the "
-	 "options of these names for all events; perf:cpu:COUNTER (up to now on that CPU: page-faults, context-switches, "
-	 "cpu-migrations, cpu-clock; where the machine has them cpu-cycles, instructions, cache-misses ...: see "
-	 "kymo list --counters) and perf:thread:COUNTER (of the thread: page-faults, minor-faults, major-faults, "
-	 "context-switches, cpu-migrations). "
-	 "Of programs: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
+	 "Context fields to add to every event, separated by commas. For kernel events, besides "
+	 "tid and cpu_id: pid, ppid, procname, prio, nice; vtid, vpid, vppid (the IDs in the "
+	 "process's own pid namespace; with --user, only programs' events have vtid and vpid); "
+	 "interruptible, preemptible, need_reschedule, migratable (0 or 1, at the time of the "
+	 "event); uid, euid, suid, fsuid, gid, egid, sgid, fsgid; cgroup_ns, ipc_ns, mnt_ns, "
+	 "net_ns, pid_ns, time_ns, user_ns, uts_ns; cgroup (the ID of the control group of version "
+	 "2); callstack-kernel and callstack-user, as the options with these names, for all "
+	 "events; perf:cpu:COUNTER (the CPU's counter so far: page-faults, context-switches, "
+	 "cpu-migrations, cpu-clock; on machines that count them cpu-cycles, instructions, "
+	 "cache-misses ...: see kymo list --counters) and perf:thread:COUNTER (the thread's "
+	 "counter: page-faults, minor-faults, major-faults, context-switches, cpu-migrations). For "
+	 "programs' events: vpid, vtid, procname, ip, cpu_id, pthread_id, vuid, veuid, vsuid, "
 	 "vgid, vegid, vsgid, cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns, "
-	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; where the "
-	 "machine has them cpu-cycles, instructions, cache-misses, branch-misses ...), "
+	 "callstack-user, perf:COUNTER of the thread (page-faults, context-switches, task-clock; "
+	 "on machines that count them cpu-cycles, instructions, cache-misses, branch-misses ...), "
 	 "$app.PROVIDER:NAME.",
 	 offsetof(struct ky_record_options, context),
 	 "pid ppid procname prio nice vppid interruptible preemptible need_reschedule migratable uid euid gid egid "
 	 "mnt_ns net_ns pid_ns user_ns cgroup perf:cpu:page-faults perf:cpu:context-switches perf:cpu:instructions "
 	 "perf:thread:page-faults perf:thread:context-switches callstack-kernel callstack-user vpid vtid ip cpu_id"},
 	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",
-	 "Kernel events with the kernel's call stack, as addresses: a pattern as of --kernel. May be given again.",
+	 "Add the kernel's call stack, as addresses, to the kernel events that match a pattern as "
+	 "for --kernel. May be given again.",
 	 offsetof(struct ky_record_options, kernel_stacks), NULL},
 	{"callstack-user", 0, KY_OPTION_LIST, "EVENTS",
-	 "Kernel events with the call stack of the program that they happen in: up to 8 frames, found by frame "
-	 "pointers (-fno-omit-frame-pointer). The kernel writes them for all events; those of others are left "
-	 "out. May be given again.",
+	 "Add the program's call stack to the kernel events that match a pattern: up to 8 frames, "
+	 "which the kernel finds by frame pointers (-fno-omit-frame-pointer). The kernel writes "
+	 "call stacks for all events, and the recorder leaves out those of other events. May be "
+	 "given again.",
 	 offsetof(struct ky_record_options, user_stacks), NULL},
 	{"probe", 0, KY_OPTION_LIST, "FILE:FUNC(ARGS)",
-	 "Record calls of function FUNC of a program or library, all over the system, with arguments: parameters "
-	 "and what they point at (request->name, list->items[0].id), which needs debug information of FILE; else "
-	 "arg1, %di and the like, with :string or :x32 behind. $retval is recorded when the function returns. May be given "
-	 "again. With --probe, --sdt or --kprobe and no --kernel, no other kernel events. See docs/probes.md.",
+	 "Record calls of function FUNC of a program or library, in all processes, with arguments. "
+	 "With debug information of FILE, ARGS are parameters and their members (request->name, "
+	 "list->items[0].id); without it, arg1, %di and the like, followed by a type (:string, "
+	 ":x32). $retval adds an event at the function's return. May be given again. With --probe, "
+	 "--sdt or --kprobe and without --kernel, no other kernel events are recorded. See "
+	 "docs/probes.md.",
 	 offsetof(struct ky_record_options, probes), NULL},
 	{"sdt", 0, KY_OPTION_LIST, "PROVIDER:NAME[(ARGS)]",
-	 "Record probes that programs and libraries bring along (USDT); globs. PROVIDER:NAME looks in library or program "
-	 "PROVIDER, FILE:NAME or FILE:PROVIDER:NAME in FILE. 'kymo list --sdt FILE' shows them. ARGS are those to record, "
-	 "all without: (arg1:string, size=arg2).",
+	 "Record the SDT (USDT) probes that programs and libraries contain; globs. PROVIDER:NAME "
+	 "names a probe of the library or program PROVIDER, FILE:NAME or FILE:PROVIDER:NAME a "
+	 "probe of FILE. 'kymo list --sdt FILE' lists the probes. ARGS selects arguments: "
+	 "(arg1:string, size=arg2). Default: all.",
 	 offsetof(struct ky_record_options, sdt), NULL},
 	{"kprobe", 0, KY_OPTION_LIST, "FUNC(ARGS)",
-	 "Record calls of a function of the kernel, with arguments as of --probe without debug information.",
+	 "Record calls of a kernel function, with arguments as for --probe without debug "
+	 "information.",
 	 offsetof(struct ky_record_options, kprobes), NULL},
 	{"syscall-content", 0, KY_OPTION_TEXT, "WHAT",
-	 "Record what system calls' arguments point at: paths (file names and other texts, arguments of programs, socket addresses, "
-	 "how many bytes vectors and messages hold, what readlink and getcwd return), or all, which adds the first 512 "
-	 "bytes of buffers (all:BYTES, up to 64k) that are written, read, sent and received. Read by BPF. See "
-	 "docs/syscall-content.md.",
+	 "Record the content of system calls' arguments: paths (file names and other texts, "
+	 "arguments of programs, socket addresses, the sizes of vectors and messages, the results "
+	 "of readlink and getcwd), or all, which adds the first 512 bytes (all:BYTES, up to 64k) "
+	 "of buffers that are written, read, sent and received. A BPF program reads the content. "
+	 "See docs/syscall-content.md.",
 	 offsetof(struct ky_record_options, syscall_content), "paths all all:4096"},
 	{"identity", 0, KY_OPTION_TEXT, "NAME",
-	 "Which tracer the trace says it is from: lttng (default), so that every reader of LTTng's "
-	 "kernel traces knows its events; or kymo.",
+	 "The tracer that the trace names: lttng (default), so that every reader of LTTng's kernel "
+	 "traces knows the events; or kymo.",
 	 offsetof(struct ky_record_options, identity), "lttng kymo"},
 	{"clock", 0, KY_OPTION_TEXT, "NAME",
-	 "Clock of the trace: tsc, monotonic, or auto (default): tsc where it is sound.",
+	 "Clock of the trace: tsc, monotonic, or auto (default): tsc where it is reliable.",
 	 offsetof(struct ky_record_options, clock), "auto tsc monotonic"},
 	{"reader", 0, KY_OPTION_TEXT, "WAY",
-	 "How the kernel's ring buffers are read: splice moves whole pages out, mmap looks at them where "
-	 "they are, read copies. Default: auto, which takes what is cheapest for each buffer as things "
-	 "stand, and what the kernel has. The trace is the same.",
+	 "How the recorder reads the kernel's ring buffers: splice moves whole pages, mmap reads "
+	 "pages in place, read copies them. Default: auto, which takes the cheapest way that the "
+	 "kernel has, for each buffer and load. The trace is the same.",
 	 offsetof(struct ky_record_options, reader), "auto mmap splice read"},
 	{0},
 };
@@ -316,66 +335,79 @@ const struct ky_command ky_command_record = {
 	.summary = "record this machine's kernel, and programs, into a trace",
 	.usage = "[OPTIONS] [--] [COMMAND [ARGS...]]",
 	.description =
-		"Records what the kernel does on all CPUs - scheduling, interrupts, block and network "
-		"input and output, page allocation, and all system calls - into a CTF trace with LTTng's "
-		"event and field names, until Ctrl-C, for a time, or while COMMAND runs. The trace begins "
-		"with the state of the machine: processes, open files, devices.\n\n"
-		"With --user, it records programs that are built with libkymo-trace, all in one go: those that "
-		"run, those that start, however short they live. That needs no rights but to be the "
-		"programs' user. Of each program, OUT/ust/pid/NAME-PID-DATE is a trace of its own. With "
-		"--kernel and --user, both sides have one clock, and kymo print shows them in exact order.\n\n"
-		"Recording the kernel needs root, and a kernel with tracefs; no kernel module. It works in a tracefs instance of "
-		"its own, so it disturbs no other tracer. The instance is removed at the end; what a killed "
-		"recorder left is removed by the next one.\n\n"
-		"COMMAND starts once recording is on and the state is written, with the rights of kymo itself. "
-		"The whole machine is recorded, not only COMMAND, unless --follow is given. The exit code is that of COMMAND "
-		"(128 + N when signal N killed it). When recording ends first, by --duration or Ctrl-C, "
-		"COMMAND is sent SIGTERM and the exit code is 0. It is 1 when the recording failed.\n\n"
-		"With --overwrite it is a flight recorder: it runs for as long as you like, at no cost of disk, and "
-		"when something has happened, kymo snapshot writes the last of what was recorded, as a trace like "
-		"any other, and the recording goes on. kill -USR1 does the same, into OUT-snapshot-1, "
-		"OUT-snapshot-2 and so on. At the end, the last of it becomes the trace OUT.\n\n"
-		"The recorder's own system calls are left out; its threads do appear in sched_switch and the "
-		"like, so that the CPUs' time adds up.",
+		"Records what the kernel does on all CPUs - scheduling, interrupts, block and "
+		"network input and output, page allocation, and all system calls - into a CTF "
+		"trace with LTTng's event and field names, until Ctrl-C, for a duration, or while "
+		"COMMAND runs. The trace begins with a state dump of the machine: processes, open "
+		"files, devices.\n\n"
+		"With --user, it records programs that are built with libkymo-trace: running "
+		"programs and programs that start during the recording, even short ones. The "
+		"recorder only has to run as the user of these programs. Each program gets a "
+		"trace, OUT/ust/pid/NAME-PID-DATE. With --kernel and --user, both sides have one "
+		"clock, and kymo print shows their events in exact order.\n\n"
+		"Recording the kernel needs root and a kernel with tracefs, but no kernel module. "
+		"The recorder works in its own tracefs instance, so it disturbs no other tracer. "
+		"It removes the instance at the end; the next recorder removes the instance of a "
+		"killed one.\n\n"
+		"COMMAND starts after the state dump, with the rights of the recorder. The "
+		"recording contains the whole machine, not only COMMAND, unless --follow is given. "
+		"The exit code is that of COMMAND (128 + N when signal N killed it). When the "
+		"recording ends before COMMAND, by --duration or Ctrl-C, the recorder sends "
+		"SIGTERM to COMMAND and the exit code is 0. The exit code is 1 when the recording "
+		"failed.\n\n"
+		"With --overwrite it is a flight recorder: it runs without a time limit and writes "
+		"nothing before a snapshot or its end. When something has happened, kymo snapshot "
+		"writes the newest events as a trace, and the recording goes on. kill -USR1 does "
+		"the same, into OUT-snapshot-1, OUT-snapshot-2 and so on. At the end, the buffers "
+		"become the trace OUT.\n\n"
+		"The trace leaves out the recorder's own system calls. The recorder's threads do "
+		"appear in sched_switch and similar events, so that the CPUs' time adds up.",
 	.examples =
 		"# the whole machine, until Ctrl-C\nkymo record\n\n"
 		"# while a command runs\nkymo record -o build-trace -- make -j8\n\n"
 		"# five seconds of scheduling and of opening files\n"
 		"kymo record -k 'sched_*,syscall_*_open*' --duration 5s\n\n"
 		"# large reads only, and only switches to real-time threads\n"
-		"kymo record -k 'syscall_exit_read if ret > 4096' -k 'sched_switch if next_prio < 0'\n\n"
+		"kymo record -k 'syscall_exit_read if ret > 4096' -k 'sched_switch if next_prio < "
+		"0'\n\n"
 		"# a command's own system calls, and those of what it starts\n"
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
 		"# the calls of all processes in a container, also of those that start later\n"
 		"kymo record --container 3f4e5d6c7b8a -k syscalls --duration 10s\n\n"
-		"# how many page faults and switches lie between two events\n"
-		"kymo record -k 'syscall:mmap,sched_switch' -c perf:cpu:page-faults,perf:thread:context-switches -d 5s\n\n"
-		"# who wakes whom, and where from\n"
-		"kymo record -k 'sched_waking,sched_switch' --callstack-kernel sched_waking -d 2s\n\n"
+		"# the number of page faults and switches between two events\n"
+		"kymo record -k 'syscall:mmap,sched_switch' -c "
+		"perf:cpu:page-faults,perf:thread:context-switches -d 5s\n\n"
+		"# the wakeups of threads, with the waker's call stack\n"
+		"kymo record -k 'sched_waking,sched_switch' --callstack-kernel sched_waking -d "
+		"2s\n\n"
 		"# which files and addresses programs open and connect to\n"
-		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d 5s\n\n"
+		"kymo record -k 'syscall_*_open*,syscall_*_connect' --syscall-content=paths -d "
+		"5s\n\n"
 		"# the system calls of 32-bit programs\n"
 		"kymo record -k 'compat_syscall_*' -- ./old-program\n\n"
 		"# system calls that this kernel does not have\n"
 		"kymo record -k syscall:unknown --duration 10s\n\n"
-		"# what people type into bash, and how long malloc is asked for\n"
-		"kymo record --probe 'bash:readline($retval:string)' --probe 'libc.so.6:malloc(arg1)'\n\n"
-		"# probes that libraries and programs bring along\n"
+		"# the lines that users type into bash, and the sizes that malloc gets\n"
+		"kymo record --probe 'bash:readline($retval:string)' --probe "
+		"'libc.so.6:malloc(arg1)'\n\n"
+		"# the SDT probes of libraries and programs\n"
 		"kymo record --sdt 'libstdc++:throw' --sdt './server:request_*' --duration 5s\n"
-		"kymo record --sdt 'python3:function__entry(file=arg1:string, name=arg2:string, line=arg3)' -d 5s\n\n"
-		"# a program's own events, and only some of them\n"
+		"kymo record --sdt 'python3:function__entry(file=arg1:string, name=arg2:string, "
+		"line=arg3)' -d 5s\n\n"
+		"# a program's events, with a filter\n"
 		"kymo record --user 'shop:*' --filter 'total_cents > 1000' -- ./shop\n\n"
-		"# the same beside what the kernel does meanwhile\n"
+		"# the same program, with its system calls\n"
 		"kymo record --kernel syscalls --user 'shop:*' --context vtid -- ./shop\n\n"
-		"# a black box: the last events survive whatever happens to the machine\n"
+		"# a black box: the last events survive a reboot\n"
 		"kymo record --overwrite --user 'shop:*' --shm-path /var/lib/shop-trace -o flight\n"
 		"kymo recover --remove -o found /var/lib/shop-trace\n\n"
 		"# always on: chunks of ten minutes, of which the last day stays\n"
 		"kymo record --name always --background --rotate-every 10min --keep-for 1d -k sched_switch -o /var/tmp/always\n\n"
 		"# a flight recorder: what happened before something went wrong\n"
-		"kymo record --overwrite --user 'shop:*' -o flight &\nkymo snapshot -o what-happened",
+		"kymo record --overwrite --user 'shop:*' -o flight &\nkymo snapshot -o "
+		"what-happened",
 	.see_also = "snapshot list info print report recover doctor",
 	.options = option_defs,
 	.options_size = sizeof(struct ky_record_options),

@@ -77,13 +77,12 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	if (lost)
 		printf("; %" PRIu64 " were lost while it was recorded", lost);
 	if (ring->lost_claimed)
-		printf("; it claims that %" PRIu64 " were lost, which cannot be",
-		       ring->lost_claimed);
+		printf("; its count of %" PRIu64 " lost events is impossible", ring->lost_claimed);
 	if (ring->is_broken || ring->n_damaged)
 		printf("; damaged: %" PRIu64 " could not be read", ring->unread);
 	else if (ky_user_blob_is_of_earlier_boot(blob, recovery->boot_id))
-		printf("; the machine was started anew since: of what was not on disk by then, events may "
-		       "be missing");
+		printf("; the machine has rebooted since: events that were not on disk may be "
+		       "missing");
 	else if (!lost && !ring->lost_claimed)
 		printf("; complete");
 	putchar('\n');
@@ -97,8 +96,7 @@ static int open_ring(const struct place *place, struct kymo_error *err)
 	if (fd >= 0)
 		return fd;
 	if (fd == -EINVAL)
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "not a ring file: neither a file nor a directory");
+		return ky_error_set(err, KYMO_E_INVALID, "not a ring file and not a directory");
 	return ky_error_errno(err, -fd, "cannot open it");
 }
 
@@ -171,9 +169,9 @@ static int recover_instance(struct recovery *recovery, const char *path, struct 
 
 	if (!ky_persistent_ring_is_mapped(path)) {
 		ret = ky_error_set(err, KYMO_E_INVALID,
-				   "this instance is not in memory that outlives a boot");
-		ky_error_hint(err, "only those of trace_instance=NAME@... on the kernel's command "
-				   "line are");
+				   "this instance is not in memory that survives a reboot");
+		ky_error_hint(err, "trace_instance=NAME@... on the kernel's command line makes "
+				   "such an instance");
 		return ret;
 	}
 	last_name(path, name, sizeof(name));
@@ -221,7 +219,7 @@ static void recover_directory(struct recovery *recovery, const struct place *pla
 
 	if (state == KY_USER_DIR_LIVE) {
 		ky_log_warning(&ky_cli_log,
-			       "%s is left out: its recorder runs, and makes the trace",
+			       "%s is skipped: its recorder still runs, and makes the trace",
 			       place->path);
 		return;
 	}
@@ -282,10 +280,11 @@ static void recover_place(struct recovery *recovery, const struct place *place)
 	int ret;
 
 	if (!is_boots && !place->depth && is_trace(place->path)) {
-		ky_error_set(&err, KYMO_E_INVALID, "this is a recording, as far as it was written");
+		ky_error_set(&err, KYMO_E_INVALID, "this is a recording, not a ring file");
 		ky_error_hint(
 			&err,
-			"kymo print, kymo convert and the others read it as it is, damaged ones with --recover");
+			"kymo print, kymo convert and other commands read it; a damaged one with "
+			"--recover");
 		say(&err, place->path);
 		recovery->n_failed++;
 		return;
@@ -366,10 +365,9 @@ static void look_everywhere(struct recovery *recovery)
 
 static void say_nothing(bool has_paths)
 {
-	fputs(has_paths
-		      ? "kymo: there is no ring file\n"
-		      : "kymo: no recorder that was killed has left anything here; where it recorded with "
-			"--shm-path DIR, say 'kymo recover DIR'\n",
+	fputs(has_paths ? "kymo: no ring file found\n"
+			: "kymo: no ring file of a killed recorder found; after kymo record "
+			  "--shm-path DIR, try 'kymo recover DIR'\n",
 	      stderr);
 }
 
@@ -394,7 +392,7 @@ static int run_recover(const struct ky_command *command, void *data, int n_args,
 	bool made;
 
 	if (!recovery.options->output)
-		return ky_cli_usage(command, "where to? Give a directory: -o DIR");
+		return ky_cli_usage(command, "no output directory; give -o DIR");
 	if (ky_output_make(recovery.options->output, &made, &err) < 0)
 		return ky_cli_error(&err);
 	(void)ky_os_boot_id(recovery.boot_id);
@@ -423,37 +421,41 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_recover = {
 	.name = "recover",
-	.summary = "make traces of what killed recorders, or the boot before, left",
+	.summary = "make traces from ring files of killed recorders",
 	.usage = "[OPTIONS] -o DIR [PATH...]",
 	.description =
-		"While programs are recorded, each writes to a ring file in the session's directory, in "
-		"memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or /dev/shm/kymo-UID/SESSION; or, "
-		"with kymo record --shm-path DIR, on disk: DIR/SESSION, which outlives a reboot. "
-		"The recorder empties and removes these files. When it is killed, they stay, with what it "
-		"had not read yet, and what programs wrote after that, until the buffers were full. A ring "
-		"file describes itself: this command makes a trace of it, and needs nothing else.\n\n"
-		"Without a PATH, it takes what recorders that were killed left in these directories in memory: your own, "
-		"and, as root, those for programs of all users. "
-		"A PATH is a ring file or a directory in which there are any. For each it says whether it is "
-		"complete: how many events were read before by the recorder (they are in its trace), how "
-		"many were lost, and how many cannot be read. No file of an earlier boot (by the boot id in it) is "
-		"called complete, since nobody can tell what had not been written to disk.\n\n"
-		"The files are not changed, unless --remove is given. Nobody should be writing to them; a session "
-		"whose recorder still runs is left out.\n\n"
-		"A PATH may also be an instance of tracefs in memory that outlives a reboot (Linux 6.12: on the "
-		"kernel's command line, reserve_mem=20M:2M:trace trace_instance=NAME^traceoff@trace), or the "
-		"directory of all instances, of which those are meant. What was recorded into it when the "
-		"machine crashed or was reset becomes the trace DIR/NAME. That takes it out of the "
-		"kernel's buffer. Its times count from that boot, for nobody knows when that was. "
-		"It must be the same kernel: the formats of events are this boot's. Where the kernel finds "
-		"a CPU's buffer inconsistent, it has dropped it at boot.",
-	.examples = "# what killed recorders left; as root, of all users' programs\n"
+		"Each recorded program writes to a ring file in the session directory. The session "
+		"directory is in memory: /run/kymo/uUID/SESSION, /run/user/UID/kymo/SESSION or "
+		"/dev/shm/kymo-UID/SESSION; or, with kymo record --shm-path DIR, on disk: "
+		"DIR/SESSION, which survives a reboot. The recorder reads and removes these files. "
+		"After a killed recorder they remain, with the events that it had not read, and "
+		"with later events of the programs until the buffers were full. A ring file "
+		"contains its own description, so this command needs only the ring file to make a "
+		"trace.\n\n"
+		"Without a PATH, the command takes the ring files of killed recorders from these "
+		"directories in memory: your own and, as root, those of all users. A PATH is a "
+		"ring file or a directory that contains ring files. For each file, the command "
+		"prints whether it is complete: how many events the recorder had read (they are in "
+		"its trace), how many were lost, and how many cannot be read. A file of an earlier "
+		"boot (by its boot ID) never counts as complete, because events may be missing "
+		"that were not on disk at the end of that boot.\n\n"
+		"The command changes no file, unless --remove is given. No program should still "
+		"write to the files. The command skips a session whose recorder still runs.\n\n"
+		"A PATH may also be a tracefs instance in memory that survives a reboot (Linux "
+		"6.12: on the kernel's command line, reserve_mem=20M:2M:trace "
+		"trace_instance=NAME^traceoff@trace), or the directory of all instances. The "
+		"events that the instance had when the machine crashed or was reset become the "
+		"trace DIR/NAME. Reading removes the events from the kernel's buffer. Their times "
+		"count from that boot, because its date is unknown. The running kernel must be the "
+		"same as the one that crashed, because the command uses the event formats of this "
+		"boot. At boot, the kernel drops the buffer of a CPU if it is inconsistent.",
+	.examples = "# the ring files of killed recorders; as root, of all users\n"
 		    "kymo recover --remove -o found\n\n"
-		    "# what the kernel recorded before the machine crashed\n"
+		    "# the kernel's events before a crash of the machine\n"
 		    "kymo recover -o crash /sys/kernel/tracing/instances\n\n"
-		    "# what kymo record --shm-path left on disk before the machine went down\n"
+		    "# the ring files of kymo record --shm-path, after a reboot\n"
 		    "kymo recover --remove -o found /var/lib/shop-trace\n\n"
-		    "# one program\nkymo recover -o found 4711-2f0a1b-shop.ring",
+		    "# the ring file of one program\nkymo recover -o found 4711-2f0a1b-shop.ring",
 	.see_also = "record print info",
 	.options = option_defs,
 	.options_size = sizeof(struct options),

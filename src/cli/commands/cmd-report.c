@@ -54,48 +54,49 @@ static const struct ky_option_def report_option_defs[] = {
 	 .at = offsetof(struct report_options, json)},
 	{.name = "csv",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Write comma-separated values: each table with a line of column names before it and an "
-		 "empty line behind it.",
+	 .help = "Write comma-separated values: for each table a line of column names, the rows, "
+		 "and an empty line.",
 	 .at = offsetof(struct report_options, csv)},
 	{.name = "csv-raw",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "The same, with texts as they are. --csv puts an apostrophe before a text that spreadsheets "
-		 "take for a formula (it begins with = + - or @): traced programs choose their names.",
+	 .help = "Write comma-separated values with texts unchanged. --csv puts an apostrophe "
+		 "before a text that begins with = + - or @, because spreadsheets evaluate it as a "
+		 "formula and traced programs choose their names.",
 	 .at = offsetof(struct report_options, csv_raw)},
 	{.name = "html",
 	 .kind = KY_OPTION_FLAG,
-	 .help = "Write one HTML page with charts, for a browser; it loads nothing from elsewhere.",
+	 .help = "Write one HTML page with charts, for a browser. The page loads no other files.",
 	 .at = offsetof(struct report_options, html)},
 	{.name = "table",
 	 .letter = 't',
 	 .kind = KY_OPTION_LIST,
 	 .arg = "NAME",
 	 .help = "Show only this table, such as 'threads' or 'cpu.threads'; may be given again for "
-		 "more. Default: all but those called log.",
+		 "more. Default: all tables except those named log.",
 	 .at = offsetof(struct report_options, tables)},
 	{.name = "limit",
 	 .letter = 'n',
 	 .kind = KY_OPTION_U64,
 	 .arg = "N",
-	 .help = "Show the first N rows of each table that ranks, or N groups of N rows; 0 shows all. "
-		 "Default: 10; of tables that rank and of logs all with --json, --csv and --html.",
+	 .help = "Show the first N rows, or N groups of N rows, of each ranked table; 0 shows all. "
+		 "Default: 10; with --json, --csv and --html all rows of ranked tables and logs.",
 	 .at = offsetof(struct report_options, limit)},
 	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
 	{.name = "refresh",
 	 .letter = 'r',
 	 .kind = KY_OPTION_DURATION,
 	 .arg = "TIME",
-	 .help = "A set of tables for each interval of this length; what lasted longer belongs to the "
-		 "interval in which it ended.",
+	 .help = "Show a set of tables for each interval of this length. A call, wait or request "
+		 "belongs to the interval in which it ended.",
 	 .at = offsetof(struct report_options, refresh_ns)},
 	{.name = "begin",
 	 .letter = 'b',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "TIME",
-	 .help = "Report from TIME on: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a blank before it, or on "
-		 "the day of the first event), seconds since the clock's origin, +2s after the first "
-		 "event, -500ms before the last one, or 50%. What came before is read all the same, for "
-		 "what it tells of names, files and states.",
+	 .help = "Report from TIME on: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a blank before it, "
+		 "or on the day of the first event), seconds since the clock's origin, +2s after "
+		 "the first event, -500ms before the last one, or 50%. The report still reads "
+		 "earlier events, for names, files and states.",
 	 .at = offsetof(struct report_options, select.begin)},
 	{.name = "end",
 	 .kind = KY_OPTION_TEXT,
@@ -105,13 +106,13 @@ static const struct ky_option_def report_option_defs[] = {
 	{.name = "timerange",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "BEGIN,END",
-	 .help = "Both in one, also in square brackets.",
+	 .help = "Both --begin and --end; square brackets are allowed.",
 	 .at = offsetof(struct report_options, select.timerange)},
 	{.name = "filter",
 	 .letter = 'f',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "EXPR",
-	 .help = "Read only events that match, as if no others had been recorded; docs/filter.md "
+	 .help = "Use only the events that match, as if the trace had no others; docs/filter.md "
 		 "explains the language.",
 	 .at = offsetof(struct report_options, select.filter)},
 	{.name = "markdown",
@@ -333,13 +334,14 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
 		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
 	if (options->refresh_ns > INT64_MAX)
-		return ky_cli_usage(command, "--refresh: so long an interval is none");
+		return ky_cli_usage(command, "--refresh: the interval is too long");
 	if (options->list) {
 		list_reports();
 		return KY_EXIT_OK;
 	}
 	if (n_args < 1)
-		return ky_cli_usage(command, "which report? 'kymo report --list' lists them");
+		return ky_cli_usage(command, "no report given; 'kymo report --list' lists the "
+					     "reports");
 	code = select_reports(command, args[0], options->markdown || options->focus.periods.len,
 			      &selection);
 	if (code != KY_EXIT_OK)
@@ -350,7 +352,7 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	if (code != KY_EXIT_OK)
 		return code;
 	if (n_args < 2)
-		return ky_cli_usage(command, "which trace? give a directory that holds one");
+		return ky_cli_usage(command, "no trace given; give a directory that contains one");
 	return run_reports(&selection, args + 1, n_args - 1, options);
 }
 
@@ -374,35 +376,37 @@ static int report_topic(const struct ky_command *command, FILE *out, char *topic
 
 const struct ky_command ky_command_report = {
 	.name = "report",
-	.summary = "analyse a trace: what the CPUs, threads and system calls did",
+	.summary = "analyse a trace: CPUs, threads, system calls, I/O",
 	.usage = "[OPTIONS] NAME[,NAME...] TRACE...",
 	.description =
-		"Reads kernel events and prints what they add up to. Several reports are made in one "
-		"pass over the trace. TRACE is a directory that holds a trace, or traces below it; "
-		"threads of different traces are kept apart.\n"
+		"Computes tables from kernel events. Several reports take one pass over the trace. "
+		"TRACE is a directory that holds a trace, or traces below it. Threads of different "
+		"traces have different rows.\n"
 		"\n"
-		"'kymo report --list' lists the reports; 'all' stands for all of them. 'kymo report NAME --help' explains one: "
-		"what it tells, from which events, what every column means and how to read it.\n"
+		"'kymo report --list' lists the reports; 'all' selects all reports. 'kymo report "
+		"NAME --help' explains a report: its content, its events, the meaning of every "
+		"column and how to read it.\n"
 		"\n"
-		"Where output goes to a terminal, columns that do not fit are left out and named at "
-		"the end; into a file or a pipe it is as wide as it takes.",
+		"On a terminal, the output leaves out columns that do not fit, and names them at "
+		"the end. Output to a file or pipe has all columns.",
 	.examples =
-		"# what is notable?\nkymo report summary my-trace\n\n"
-		"# who used the CPUs?\nkymo report cpu my-trace\n\n"
-		"# which system calls took long, which failed?\nkymo report syscalls my-trace\n\n"
-		"# both in one pass, everything, for a program\n"
+		"# an overview of the trace\nkymo report summary my-trace\n\n"
+		"# CPU usage by thread\nkymo report cpu my-trace\n\n"
+		"# long and failed system calls\nkymo report syscalls my-trace\n\n"
+		"# both in one pass, with all rows, for a program\n"
 		"kymo report --json cpu,syscalls my-trace\n\n"
-		"# who waited for a CPU in the second second, the longest waits first?\n"
+		"# the longest waits for a CPU, in the second second of the trace\n"
 		"kymo report sched --begin +1s --end +2s -t top -n 20 my-trace\n\n"
-		"# every read or write of one program that took 5 ms or more, as a table for others\n"
+		"# every read or write of one program that took 5 ms or more, as CSV\n"
 		"kymo report io-latency --comm 'post*' --min 5ms -t log --csv my-trace\n\n"
 		"# CPU time per program, for each tenth of a second\n"
 		"kymo report cpu --refresh 100ms -t threads --group-by name my-trace\n\n"
-		"# how long does it take from one event to another, for each value of a field?\n"
-		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : "
-		"$event == \"syscall_exit_fsync\" : fd' my-trace\n\n"
-		"# everything, with charts, for a browser\nkymo report all --html my-trace >my-trace.html\n\n"
-		"# what do the columns mean?\nkymo report cpu --help",
+		"# the time from one event to another, for each value of a field\n"
+		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : $event "
+		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
+		"# all reports, with charts, for a browser\nkymo report all --html my-trace "
+		">my-trace.html\n\n"
+		"# the meaning of the columns\nkymo report cpu --help",
 	.see_also = "print info record",
 	.options = report_option_defs,
 	.options_size = sizeof(struct report_options),

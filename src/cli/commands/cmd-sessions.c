@@ -28,12 +28,13 @@ const struct ky_command ky_command_sessions = {
 	.summary = "show the recordings that run",
 	.usage = "[--json]",
 	.description =
-		"Shows each recording that runs: its name or number, its directory, since when it runs, how many events it "
-		"has recorded and lost, how many bytes it has written, how full the fullest buffer of the kernel is, and "
-		"which events it records. Root sees the recordings of all users.\n\n"
-		"A flight recorder (kymo record --overwrite) writes nothing before a snapshot or its end. The events of "
-		"programs count when the recorder reads their buffers, so those of a flight recorder do not count.",
-	.examples = "# a recording in the background, and what it does\n"
+		"Shows each running recording: name or number, directory, start time, numbers of "
+		"recorded and lost events, bytes written, fill level of the kernel's fullest "
+		"buffer, and recorded events. Root sees the recordings of all users.\n\n"
+		"A flight recorder (kymo record --overwrite) writes nothing before a snapshot or "
+		"its end. The events of programs count when the recorder reads their buffers, so "
+		"those of a flight recorder do not count.",
+	.examples = "# a recording in the background, and its state\n"
 		    "kymo record --name web --background -k sched_switch\nkymo sessions\n\n"
 		    "# for a script\nkymo sessions --json\n",
 	.see_also = "record stop ctl snapshot",

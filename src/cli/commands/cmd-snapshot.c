@@ -30,7 +30,7 @@ static int absolute(const char *path, char to[PATH_MAX], struct kymo_error *err)
 		to[len++] = '/';
 	}
 	if (strlen(path) >= PATH_MAX - len)
-		return ky_error_set(err, KYMO_E_INVALID, "the output's name is too long");
+		return ky_error_set(err, KYMO_E_INVALID, "the name of the output is too long");
 	memcpy(to + len, path, strlen(path) + 1);
 	return KYMO_OK;
 }
@@ -89,31 +89,29 @@ static int run_snapshot(const struct ky_command *command, void *data, int n_args
 
 static const struct ky_option_def option_defs[] = {
 	{"output", 'o', KY_OPTION_TEXT, "DIR",
-	 "Directory to create for the trace; its parent must exist. Default: the recording's own, with "
-	 "'-snapshot-1', '-snapshot-2' and so on behind it.",
+	 "Directory to create for the trace; its parent must exist. Default: the recording's "
+	 "directory name, followed by '-snapshot-1', '-snapshot-2' and so on.",
 	 offsetof(struct options, output), NULL},
 	{0},
 };
 
 const struct ky_command ky_command_snapshot = {
 	.name = "snapshot",
-	.summary = "write what a flight recorder has in memory",
+	.summary = "write the buffers of a flight recorder as a trace",
 	.usage = "[OPTIONS] [RECORDING]",
 	.description =
-		"A flight recorder, kymo record --overwrite, keeps the last of what happens in memory. This "
-		"command makes a trace of what is there now: a trace like any other, with all that its "
-		"events need. The recording goes on undisturbed, and so do the programs; take as many "
-		"snapshots as you like.\n\n"
-		"RECORDING is its name, its number or the directory of its trace (kymo sessions shows them). "
-		"With only one flight recorder it need not be said. A recorder answers its user and root; root finds "
-		"other users' recordings where it has none of that name itself.\n\n"
-		"Events of programs that have ended are there too, for the newest of these programs "
-		"(kymo record --keep-ended). A fresh state dump of the kernel (processes, open files) is part of "
-		"each snapshot.",
-	.examples =
-		"# something went wrong: what happened before?\nkymo snapshot -o what-happened\n"
-		"kymo print what-happened\n\n"
-		"# one of several recordings\nkymo snapshot 4711",
+		"A flight recorder, kymo record --overwrite, keeps the newest events in memory. "
+		"This command makes a complete trace of these events. The recording goes on, and "
+		"so do the programs; the number of snapshots has no limit.\n\n"
+		"RECORDING is its name, its number or the directory of its trace (kymo sessions "
+		"shows them). It may be left out while only one flight recorder runs. A recorder "
+		"answers its user and root. Root's own recordings come before those of other users "
+		"with the same name.\n\n"
+		"A snapshot also contains events of programs that ended recently (kymo record "
+		"--keep-ended), and a new state dump of the kernel (processes, open files).",
+	.examples = "# the events before an error\nkymo snapshot -o what-happened\n"
+		    "kymo print what-happened\n\n"
+		    "# one of several recordings\nkymo snapshot 4711",
 	.see_also = "record list ctl print",
 	.options = option_defs,
 	.options_size = sizeof(struct options),

@@ -88,9 +88,10 @@ const struct ky_command ky_command_stop = {
 	.summary = "end a recording and wait until its trace is complete",
 	.usage = "[NAME]",
 	.description =
-		"Ends a recording and returns when its trace is complete. NAME is the recording's name, its number, its "
-		"directory or the last part of that (kymo sessions shows them); it may be left out while one recording "
-		"runs. Of a recording in the background, kymo stop prints the recorder's summary.",
+		"Ends a recording and returns when its trace is complete. NAME is the recording's "
+		"name, its number, its directory or the last part of the directory (kymo sessions "
+		"shows them); it may be left out while only one recording runs. For a recording in "
+		"the background, kymo stop prints the recorder's summary.",
 	.examples = "# a recording in the background, and its end\n"
 		    "kymo record --name web --background -k sched_switch\nkymo stop web\n",
 	.see_also = "record sessions ctl snapshot",

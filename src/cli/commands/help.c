@@ -191,7 +191,8 @@ int ky_help_command(FILE *out, const struct ky_command *command)
 int ky_help_overview(FILE *out)
 {
 	/* One screen of 24 lines holds it all. */
-	fputs("kymo: trace Linux, and read what it did\nUsage: kymo COMMAND [OPTIONS] ...\n", out);
+	fputs("kymo: record traces of Linux and analyse them\nUsage: kymo COMMAND [OPTIONS] ...\n",
+	      out);
 	heading(out, "Commands");
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		if (!(*command)->is_rare)
@@ -203,8 +204,8 @@ int ky_help_overview(FILE *out)
 	fputc('\n', out);
 	heading(out, "To begin");
 	fputs("  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
-	      "  kymo report cpu trace            who used the CPUs\n"
-	      "  kymo help COMMAND                a command explained, with examples\n",
+	      "  kymo report cpu trace            show the CPU usage\n"
+	      "  kymo help COMMAND                show the help of a command\n",
 	      out);
 	return KY_EXIT_OK;
 }

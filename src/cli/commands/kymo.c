@@ -61,7 +61,7 @@ int ky_command_unknown(const char *name)
 	near = ky_nearest(name, names, count);
 	fputs("kymo: '", stderr);
 	ky_cli_put_text(stderr, name);
-	fputs("' is no command of kymo; ", stderr);
+	fputs("' is not a command of kymo; ", stderr);
 	if (near)
 		fprintf(stderr, "did you mean 'kymo %s'?\n", near); /* lint: own text */
 	else

@@ -53,7 +53,7 @@ int ky_list_containers(bool json, struct kymo_error *err)
 	if (!ret && json)
 		ret = print_json(&found, err);
 	else if (!ret && !found.all.len)
-		puts("No container runs.");
+		puts("No container is running.");
 	else if (!ret)
 		ky_vec_foreach(&found.all, container)
 			print_text(container);

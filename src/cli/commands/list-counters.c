@@ -38,7 +38,7 @@ int ky_list_counters(bool json, struct kymo_error *err)
 						      "kernel_cpu", of_cpu, "kernel_thread",
 						      of_thread, "programs", of_programs));
 		if (!json && !n++)
-			puts("                          at events of the kernel      of programs");
+			puts("                          for kernel events            for programs");
 		if (!json)
 			printf("%-24s  %-13s %-14s %s\n", counter->name, of_cpu ? "perf:cpu:" : "-",
 			       of_thread ? "perf:thread:" : "-", of_programs ? "perf:" : "-");
@@ -47,6 +47,7 @@ int ky_list_counters(bool json, struct kymo_error *err)
 		return ky_cli_put_json(json_pack("{s:o}", "counters", list), 1, err);
 	json_decref(list);
 	if (!n)
-		puts("No counters: this user may not count, or the kernel cannot (kymo doctor).");
+		puts("No counters: this user has no permission, or the kernel has no counters "
+		     "(kymo doctor).");
 	return KYMO_OK;
 }

@@ -162,9 +162,9 @@ int ky_list_user(bool json, bool fields, int n_globs, char **globs, struct kymo_
 		ky_vec_foreach(&programs.list, program)
 			print_program(&listing, *program);
 		if (!programs.list.len)
-			puts("No program with libkymo-trace runs.");
+			puts("No program with libkymo-trace is running.");
 		if (programs.n_denied && geteuid() != 0)
-			puts("Other users' programs are not shown; root sees them.");
+			puts("Only root sees the programs of other users.");
 	}
 	ky_programs_fini(&programs);
 	return ret;

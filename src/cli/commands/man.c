@@ -180,13 +180,13 @@ static const char overview_example[] = "kymo record -o trace -- make\n"
 static int man_overview(FILE *out)
 {
 	put_title(out, "");
-	fputs(".Sh NAME\n.Nm kymo\n.Nd trace Linux, and read what it did\n"
+	fputs(".Sh NAME\n.Nm kymo\n.Nd record traces of Linux and analyse them\n"
 	      ".Sh SYNOPSIS\n.Nm\n.Ar COMMAND\n.Op Ar options\n.Ar ...\n"
 	      ".Nm\n.Fl \\-version\n"
 	      ".Sh DESCRIPTION\n"
-	      ".Nm\nrecords what the Linux kernel does into traces in the Common Trace Format, "
-	      "prints\nthem, and reports on them.\n"
-	      "Each command has a manual page of its own.\n"
+	      ".Nm\nrecords events of the Linux kernel and of programs into traces in the Common "
+	      "Trace Format,\nprints traces, and computes reports from them.\nEach command has its "
+	      "own manual page.\n"
 	      ".Bl -tag -width Ds\n",
 	      out);
 	for (const struct ky_command *const *command = ky_commands; *command; command++) {
@@ -195,10 +195,10 @@ static int man_overview(FILE *out)
 	}
 	fputs(".El\n"
 	      ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
-	      ".It Ev NO_COLOR\nWhen set and not empty, no colours are used.\n.El\n",
+	      ".It Ev NO_COLOR\nWhen it is set and not empty, kymo uses no colours.\n.El\n",
 	      out);
 	put_exit_status(out);
-	fputs(".Sh EXAMPLES\nRecord while a command runs, then read:\n", out);
+	fputs(".Sh EXAMPLES\nRecord a command, then read the trace:\n", out);
 	put_literal(out, overview_example, strlen(overview_example));
 	fputs(".Sh SEE ALSO\n.Xr babeltrace2 1 ,\n.Xr perf 1\n", out);
 	return KY_EXIT_OK;

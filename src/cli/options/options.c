@@ -100,7 +100,7 @@ static int add_to_list(struct ky_text_list *list, const char *text)
 static int bad_value(const struct parser *p, const struct ky_option_def *def, const char *value,
 		     const char *expected)
 {
-	return ky_error_set(p->err, KYMO_E_INVALID, "--%s wants %s, not '%s'", def->name, expected,
+	return ky_error_set(p->err, KYMO_E_INVALID, "--%s needs %s, not '%s'", def->name, expected,
 			    value);
 }
 
@@ -147,7 +147,7 @@ static int take_line(void *data, char *name, char *value, struct kymo_error *err
 	if (!def)
 		return unknown_long(p, name, strlen(name));
 	if (def->kind == KY_OPTION_PROFILE || def->kind == KY_OPTION_SAVE)
-		return ky_error_set(err, KYMO_E_INVALID, "--%s cannot stand in a profile", name);
+		return ky_error_set(err, KYMO_E_INVALID, "--%s is not allowed in a profile", name);
 	if (def->kind == KY_OPTION_FLAG && value)
 		return ky_error_set(err, KYMO_E_INVALID, "--%s takes no value", name);
 	if (def->kind != KY_OPTION_FLAG && !value)

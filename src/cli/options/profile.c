@@ -54,7 +54,7 @@ static int read_text(const char *path, char **text, struct kymo_error *err)
 		ret = ky_error_errno(err, -ret, "cannot read the profile");
 		ky_error_path(err, path);
 	} else if (memchr(ky_strbuf_text(&content), '\0', content.len)) {
-		ret = ky_error_set(err, KYMO_E_INVALID, "a profile is a text, and this is not one");
+		ret = ky_error_set(err, KYMO_E_INVALID, "this profile is not a text");
 		ky_error_path(err, path);
 	} else {
 		*text = strdup(ky_strbuf_text(&content));
@@ -102,8 +102,8 @@ static int format(const struct ky_parsed *parsed, struct ky_strbuf *text, struct
 		if (given->value && strpbrk(given->value, "\n"))
 			return ky_error_set(
 				err, KYMO_E_INVALID,
-				"--%s: a profile has one line for each option, and this "
-				"value has several",
+				"--%s: a profile has one line per option, but this value has "
+				"several lines",
 				def->name);
 		ky_strbuf_adds(text, def->name);
 		if (given->value)

@@ -29,15 +29,16 @@ int ky_cli_unknown_report(const struct ky_command *command, const char *name)
 	const char *near = nearest_report(name);
 
 	if (near)
-		return ky_cli_usage(command, "'%s' is no report; did you mean '%s'?", name, near);
-	return ky_cli_usage(command, "'%s' is no report; 'kymo report --list' lists them", name);
+		return ky_cli_usage(command, "'%s' is not a report; did you mean '%s'?", name,
+				    near);
+	return ky_cli_usage(command, "'%s' is not a report; 'kymo report --list' lists them", name);
 }
 
 KY_VEC_TYPE(numbers, int32_t);
 
 static int bad_option(struct kymo_error *err, const char *option, const char *text)
 {
-	return ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is no number", option, text);
+	return ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is not a number", option, text);
 }
 
 /* "1,2,3" */
@@ -82,8 +83,8 @@ static int add_cgroup(struct ky_focus *focus, const char *text, struct kymo_erro
 									   : 0;
 		else
 			return ky_error_set(err, KYMO_E_INVALID,
-					    "--cgroup: '%s' is no number, no directory and no path "
-					    "from '/' on",
+					    "--cgroup: '%s' is not a number, directory or path "
+					    "that begins with '/'",
 					    text);
 	}
 	return ky_vec_push(&focus->cgroups, number) < 0 ? ky_error_nomem(err) : 0;
@@ -133,7 +134,7 @@ static int set_by(struct ky_report_options *to, const char *text, struct kymo_er
 		to->by = KY_BY_CGROUP;
 	else
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--group-by wants thread, process, name or cgroup, not '%s'",
+				    "--group-by needs thread, process, name or cgroup, not '%s'",
 				    text);
 	return 0;
 }
@@ -154,7 +155,7 @@ static int set_sort(struct ky_report_options *to, const char *text, char **colum
 		*colon++ = '\0';
 	if (colon && strcmp(colon, "asc") != 0)
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--sort wants COLUMN or COLUMN:asc, not '%s'", text);
+				    "--sort needs COLUMN or COLUMN:asc, not '%s'", text);
 	to->sort = *column;
 	to->ascending = colon != NULL;
 	return 0;
@@ -198,6 +199,6 @@ int ky_cli_check_periods(const struct ky_command *command, const struct ky_focus
 {
 	if (wants == (options->periods.len > 0))
 		return KY_EXIT_OK;
-	return ky_cli_usage(command, wants ? "report periods wants --period 'NAME : BEGIN : END'"
-					   : "--period is of report periods only");
+	return ky_cli_usage(command, wants ? "report periods needs --period 'NAME : BEGIN : END'"
+					   : "--period needs report periods");
 }

@@ -20,63 +20,67 @@ struct ky_focus_options {
 	 .letter = 's', \
 	 .kind = KY_OPTION_TEXT, \
 	 .arg = "COLUMN", \
-	 .help = "Sort by the column of this name (as in JSON), the largest first; with ':asc' behind " \
-		 "it, the smallest.", \
+	 .help = "Sort by the column with this name (as in JSON), in descending order; " \
+		 "COLUMN:asc sorts in ascending order.", \
 	 .at = offsetof(type, focus.sort)}, \
 	{.name = "group-by", \
 	 .letter = 'g', \
 	 .kind = KY_OPTION_TEXT, \
 	 .arg = "WHAT", \
-	 .help = "Add rows of threads up by thread, process, name (of the thread) or cgroup (the control " \
-		 "group of version 2 that the thread is in at the end). Default: as each report says.", \
+	 .help = "Group the rows of threads by thread, process, name (of the thread) or cgroup " \
+		 "(the thread's control group of version 2 at the end). Default: see the help of " \
+		 "each report.", \
 	 .choices = "thread process name cgroup", \
 	 .at = offsetof(type, focus.by)}, \
 	{.name = "tid", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "TID", \
-	 .help = "Only threads with this id; may be given again, or several with commas, for more. What " \
-		 "any of --tid, --pid, --comm and --cgroup names is shown.", \
+	 .help = "Only threads with this ID; may be given again, or with several IDs, separated " \
+		 "by commas. A report shows threads that match any of --tid, --pid, --comm and " \
+		 "--cgroup.", \
 	 .at = offsetof(type, focus.tids)}, \
 	{.name = "pid", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "PID", \
-	 .help = "Only threads of the process with this id; as --tid.", \
+	 .help = "Only threads of the process with this ID; see --tid.", \
 	 .at = offsetof(type, focus.pids)}, \
 	{.name = "comm", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "GLOB", \
-	 .help = "Only threads whose name matches at that moment, such as 'ngin*'; may be given again " \
-		 "for more.", \
+	 .help = "Only threads with a matching name at the time of the event, such as 'ngin*'; " \
+		 "may be given again.", \
 	 .at = offsetof(type, focus.comms)}, \
 	{.name = "cgroup", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "GROUP", \
-	 .help = "Only threads of this control group of version 2: its path as the trace's state dump " \
-		 "tells it, with wildcards ('/user.slice/*'); its number; or its directory on this " \
-		 "machine, whose inode that is. Without the groups below it, unless wildcards name " \
-		 "them. May be given again; as --tid.", \
+	 .help = "Only threads of this control group of version 2: its path in the trace's state " \
+		 "dump, with wildcards ('/user.slice/*'); its number; or its directory on this " \
+		 "machine (the number is the directory's inode). Groups below it are not " \
+		 "included, unless a wildcard matches them. May be given again; see --tid.", \
 	 .at = offsetof(type, focus.cgroups)}, \
 	{.name = "cpu", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "N", \
-	 .help = "Only what happened on this CPU; may be given again, or several with commas, for more.", \
+	 .help = "Only events on this CPU; may be given again, or with several numbers, separated " \
+		 "by commas.", \
 	 .at = offsetof(type, focus.cpus)}, \
 	{.name = "min", \
 	 .kind = KY_OPTION_DURATION, \
 	 .arg = "TIME", \
-	 .help = "Only what took at least so long (calls, waits, interrupts, requests): 5ms, 100us.", \
+	 .help = "Only calls, waits, interrupts and requests with at least this duration: 5ms, " \
+		 "100us.", \
 	 .at = offsetof(type, focus.min_ns)}, \
 	{.name = "max", \
 	 .kind = KY_OPTION_DURATION, \
 	 .arg = "TIME", \
-	 .help = "Only what took at most so long.", \
+	 .help = "Only those with at most this duration.", \
 	 .at = offsetof(type, focus.max_ns)}, \
 	{.name = "period", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "DEFINITION", \
-	 .help = "Of report periods: measure from one event to another, 'NAME : BEGIN : END', each an " \
-		 "expression as --filter has it; may be given again for more. 'kymo report periods " \
-		 "--help' has the keys, captures and nesting.", \
+	 .help = "For report periods: measure from one event to another, 'NAME : BEGIN : END'. " \
+		 "BEGIN and END are expressions as for --filter. May be given again. 'kymo " \
+		 "report periods --help' explains keys, captures and nesting.", \
 	 .at = offsetof(type, focus.periods)}
 /* clang-format on */
 

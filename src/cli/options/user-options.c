@@ -34,7 +34,7 @@ int ky_cli_user_ids(const char *text, struct ky_strbuf *ids, struct kymo_error *
 	for (word = words ? strtok_r(words, ",", &rest) : NULL; word && !ret;
 	     word = strtok_r(NULL, ",", &rest)) {
 		if (ky_cli_parse_user(word, &uid) < 0)
-			ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no user '%s'", word);
+			ret = ky_error_set(err, KYMO_E_NOT_FOUND, "user '%s' does not exist", word);
 		else
 			ky_strbuf_addf(ids, "%s%" PRIu32, ids->len ? "," : "", uid);
 	}

@@ -14,8 +14,8 @@ void ky_cli_hint_filter(const char *expression)
 		return;
 	ky_log_warning(
 		&ky_cli_log,
-		"the filter compares with '%s' (column %u) letter by letter, '*' and '?' too; for a "
-		"pattern write =~ instead of == or in",
+		"the filter compares '%s' (column %u) literally, with '*' and '?' as characters; "
+		"for a pattern write =~ instead of == or in",
 		pattern, column);
 }
 

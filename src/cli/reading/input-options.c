@@ -52,8 +52,8 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 	ret = ky_clocks_correlate(set, err);
 	if (ret == KYMO_OK)
 		return ret;
-	ky_error_hint(err, "--clock-force-correlate merges them by the times they show, "
-			   "--clock-offset shifts one of them");
+	ky_error_hint(err, "--clock-force-correlate merges them by their times, --clock-offset "
+			   "shifts one of them");
 	ky_trace_set_close(set);
 	return ret;
 }

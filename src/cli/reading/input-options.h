@@ -18,22 +18,22 @@ struct ky_input_options {
 #define KY_INPUT_OPTION_DEFS(type, input)                                                        \
 	{.name = "recover",                                                                      \
 	 .kind = KY_OPTION_FLAG,                                                                 \
-	 .help = "Go on behind damage, with the next packet that can be read. Each damage is a " \
-		 "warning, the exit code is 1.",                                                 \
+	 .help = "After damage, continue with the next packet that can be read. Each damage " \
+		 "causes a warning, and the exit code is 1.",                                                 \
 	 .at = offsetof(type, input.recover)},                                                   \
 	{.name = "clock-offset",                                                                 \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "[TRACE:]NS",                                                                    \
-	 .help = "Add so many nanoseconds (or -3ms, 2s) to the times of TRACE: a path that is "  \
-		 "given, a trace below it, the end of either, or a wildcard over these; without "   \
-		 "it to all. May be given again.",                                              \
+	 .help = "Add this many nanoseconds (or -3ms, 2s) to the times of TRACE: a path of the " \
+		 "command line, a trace below it, the last part of either, or a wildcard. " \
+		 "Without TRACE, the offset applies to all traces. May be given again.",                                              \
 	 .at = offsetof(type, input.clock_offsets)}
 
 /* For commands that put several traces in one order. */
 #define KY_CORRELATE_OPTION_DEF(type, input)                                                     \
 	{.name = "clock-force-correlate",                                                        \
 	 .kind = KY_OPTION_FLAG,                                                                 \
-	 .help = "Merge traces by their times even if their clocks name no common origin.",      \
+	 .help = "Merge traces by their times even if their clocks have no common origin.",      \
 	 .at = offsetof(type, input.force_correlate)}
 /* clang-format on */
 

@@ -12,8 +12,8 @@
 	{.name = "jobs",                                                                         \
 	 .kind = KY_OPTION_U64,                                                                  \
 	 .arg = "N",                                                                             \
-	 .help = "Use N CPUs; what comes out is the same. Default: all that this process may "   \
-		 "use, and only one for a small trace.",                                         \
+	 .help = "Use N CPUs; the output is the same. Default: all CPUs that this process may " \
+		 "use; one for a small trace.",                                         \
 	 .at = offsetof(type, jobs)}
 /* clang-format on */
 

@@ -37,7 +37,7 @@ bool ky_cli_streams_apart(const struct ky_select_options *o)
 
 static int bad_time(struct kymo_error *err, const char *option, const char *text)
 {
-	ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is no time", option, text);
+	ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is not a time", option, text);
 	ky_error_hint(err, "give 08:30:00.5, '2026-11-21 08:30', 1795239038.5 (seconds), +2s, "
 			   "-500ms or 50%%");
 	return KYMO_E_INVALID;
@@ -75,7 +75,7 @@ static int parse_timerange(const char *text, const struct range *trace, bool gmt
 		if (ret == KYMO_OK)
 			ret = parse_time("timerange", comma + 1, trace, gmt, &range->end_ns, err);
 	} else {
-		ret = ky_error_set(err, KYMO_E_INVALID, "--timerange wants BEGIN,END, not '%s'",
+		ret = ky_error_set(err, KYMO_E_INVALID, "--timerange needs BEGIN,END, not '%s'",
 				   text);
 	}
 	free(copy);
@@ -107,7 +107,7 @@ static int resolve_times(const struct ky_trace_set *set, const struct ky_select_
 		return KYMO_OK;
 	if (o->timerange && (o->begin || o->end))
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--timerange says what --begin and --end say: give one only");
+				    "--timerange and --begin or --end exclude each other");
 	ret = ky_set_range(set, &trace.begin_ns, &trace.end_ns, err);
 	if (ret == KYMO_OK)
 		ret = parse_time("begin", o->begin, &trace, gmt, &range.begin_ns, err);
@@ -116,7 +116,7 @@ static int resolve_times(const struct ky_trace_set *set, const struct ky_select_
 	if (ret == KYMO_OK && o->timerange)
 		ret = parse_timerange(o->timerange, &trace, gmt, &range, err);
 	if (ret == KYMO_OK && range.begin_ns > range.end_ns)
-		ret = ky_error_set(err, KYMO_E_INVALID, "the end lies before the begin");
+		ret = ky_error_set(err, KYMO_E_INVALID, "the end is before the begin");
 	if (ret == KYMO_OK && o->intersection)
 		intersect(set, &range);
 	selection->begin_ns = range.begin_ns;

@@ -31,14 +31,13 @@ struct ky_select_options {
 	 .letter = 'e',                                                                          \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "GLOB",                                                                          \
-	 .help = "Only events whose name matches, such as 'sched_*'; may be given again for "    \
-		 "more. '!' before it leaves events out: '!lttng_*'.",                           \
+	 .help = "Only events with a matching name, such as 'sched_*'; may be given again. '!' " \
+		 "excludes events: '!lttng_*'.",                           \
 	 .at = offsetof(type, select.events)},                                                   \
 	{.name = "stream",                                                                       \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "GLOB",                                                                          \
-	 .help = "Only data streams whose file name matches, such as '*_0'; may be given "       \
-		 "again for more.",                                                              \
+	 .help = "Only data streams with a matching file name, such as '*_0'; may be given again.",                                                              \
 	 .at = offsetof(type, select.streams)},                                                  \
 	{.name = "begin",                                                                        \
 	 .letter = 'b',                                                                          \
@@ -57,7 +56,7 @@ struct ky_select_options {
 	{.name = "timerange",                                                                    \
 	 .kind = KY_OPTION_TEXT,                                                                 \
 	 .arg = "BEGIN,END",                                                                     \
-	 .help = "Both in one, also in square brackets.",                                        \
+	 .help = "Both --begin and --end; square brackets are allowed.",                                        \
 	 .at = offsetof(type, select.timerange)},                                                \
 	{.name = "stream-intersection",                                                          \
 	 .kind = KY_OPTION_FLAG,                                                                 \
@@ -67,12 +66,12 @@ struct ky_select_options {
 	 .letter = 'n',                                                                          \
 	 .kind = KY_OPTION_U64,                                                                  \
 	 .arg = "N",                                                                             \
-	 .help = "Only the first N events of those selected.",                                   \
+	 .help = "Only the first N of the selected events.",                                   \
 	 .at = offsetof(type, select.head)},                                                     \
 	{.name = "tail",                                                                         \
 	 .kind = KY_OPTION_U64,                                                                  \
 	 .arg = "N",                                                                             \
-	 .help = "Only the last N events of those selected; reads the trace twice.",             \
+	 .help = "Only the last N of the selected events; kymo reads the trace twice.",             \
 	 .at = offsetof(type, select.tail)}
 /* clang-format on */
 

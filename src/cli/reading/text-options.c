@@ -74,7 +74,7 @@ static int unknown_word(const struct words *words, const char *word, struct kymo
 
 	for (size_t i = 0; i < words->len && n < 16; i++)
 		known[n++] = words->list[i].word;
-	ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' is none of its words", words->option, word);
+	ky_error_set(err, KYMO_E_INVALID, "--%s: unknown word '%s'", words->option, word);
 	near = ky_nearest(word, known, n);
 	if (near)
 		ky_error_hint(err, "did you mean '%s'?", near);
@@ -178,7 +178,7 @@ static int choose_colours(const char *when, bool to_stdout, uint8_t *colours,
 		on = true;
 	else if (strcmp(when, "never") != 0)
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "--color wants auto, always or never, not '%s'", when);
+				    "--color needs auto, always or never, not '%s'", when);
 	*colours = on && !env_is("BABELTRACE_TERM_COLOR", "never") ? colours_on() : KY_TEXT_PLAIN;
 	return KYMO_OK;
 }

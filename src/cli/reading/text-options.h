@@ -12,10 +12,10 @@ struct ky_text_words {
 	const char *color;
 };
 
-#define KY_TEXT_FIELDS_HELP                                                                  \
-	"What to tell beside time, name and fields: all, none, default, or some of trace, "  \
-	"trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite " \
-	"(with a comma in between)."
+#define KY_TEXT_FIELDS_HELP                                                                   \
+	"What to print besides time, name and fields: all, none, default, or some of trace, " \
+	"trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite "  \
+	"(separated by commas)."
 
 /*
  * Rows for a table over struct @type, whose struct ky_text_options is member @text, and struct
@@ -41,20 +41,20 @@ struct ky_text_words {
 	 .at = offsetof(type, text.clock_cycles)},                                               \
 	{.name = "no-delta",                                                                     \
 	 .kind = KY_OPTION_FLAG,                                                                 \
-	 .help = "Leave out the time since the event before.",                                   \
+	 .help = "Leave out the time since the previous event.",                                   \
 	 .at = offsetof(type, text.no_delta)},                                                   \
 	{.name = "names",                                                                        \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "LIST",                                                                          \
-	 .help = "Which names to write: all, none, default (payload,context), or some of "       \
-		 "payload, context, scope, header (with a comma in between).",                   \
+	 .help = "Which names to write: all, none, default (payload,context), or some of " \
+		 "payload, context, scope, header (separated by commas).",                   \
 	 .at = offsetof(type, words.names),                                                      \
 	 .choices = "all none default payload context scope header"},                            \
 	{.name = "color",                                                                        \
 	 .kind = KY_OPTION_TEXT,                                                                 \
 	 .arg = "WHEN",                                                                          \
-	 .help = "Colours: auto (the default: on a terminal, unless NO_COLOR is set), always "   \
-		 "or never. BABELTRACE_TERM_COLOR counts as in babeltrace2.",                    \
+	 .help = "Colours: auto (default: on a terminal, unless NO_COLOR is set), always or " \
+		 "never. BABELTRACE_TERM_COLOR has the same effect as in babeltrace2.",                    \
 	 .at = offsetof(type, words.color),                                                      \
 	 .choices = "auto always never"}
 /* clang-format on */

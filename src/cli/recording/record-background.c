@@ -42,7 +42,7 @@ int ky_background_fork(struct ky_background *background)
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0) {
-		ky_error_errno(&err, errno, "cannot begin in the background");
+		ky_error_errno(&err, errno, "cannot start in the background");
 		return ky_cli_error(&err);
 	}
 	fflush(stdout);
@@ -53,7 +53,7 @@ int ky_background_fork(struct ky_background *background)
 	}
 	close(fds[0]);
 	if (pid < 0) {
-		ky_error_errno(&err, errno, "cannot begin in the background");
+		ky_error_errno(&err, errno, "cannot start in the background");
 		close(fds[1]);
 		return ky_cli_error(&err);
 	}

@@ -139,6 +139,6 @@ void ky_child_end(struct ky_child *command)
 	}
 	if (command->pid)
 		fprintf(stderr,
-			"kymo: warning: the command (process %d) ignores SIGTERM and goes on\n",
+			"kymo: warning: the command (process %d) ignores SIGTERM and still runs\n",
 			(int)pid);
 }

@@ -82,20 +82,19 @@ static int unknown_counter(const struct ky_command *command, const char *name, s
 			   const struct ky_record_run *run)
 {
 	if (run->options.kernel.n_counters == KY_COUNTERS_MAX)
-		return ky_cli_usage(command,
-				    "--context: at most %d counters of the kernel's events",
+		return ky_cli_usage(command, "--context: at most %d counters for kernel events",
 				    KY_COUNTERS_MAX);
 	if (strncmp(name, "perf:thread:", 12) == 0 && ky_os_counter_find(name + 12, len - 12))
 		return ky_cli_usage(
 			command,
-			"--context: '%.*s': at the kernel's events, of threads there are "
-			"page-faults, minor-faults, major-faults, context-switches and "
-			"cpu-migrations; others are of CPUs (perf:cpu:%.*s)",
+			"--context: '%.*s': kernel events have the thread counters page-faults, "
+			"minor-faults, major-faults, context-switches and cpu-migrations; for a "
+			"counter of the CPU, try perf:cpu:%.*s",
 			(int)len, name, (int)len - 12, name + 12);
 	return ky_cli_usage(
 		command,
-		"--context: '%.*s' is no counter; 'kymo list --counters' shows those that "
-		"this machine has",
+		"--context: '%.*s' is not a counter; 'kymo list --counters' shows the counters of "
+		"this machine",
 		(int)len, name);
 }
 
@@ -126,14 +125,16 @@ static int parse_context(const struct ky_command *command, const char *list,
 			return unknown_counter(command, list, len, run);
 		if (!is_kernel && !(run->options.has_user && ky_user_context_known(list, len)))
 			return ky_cli_usage(
-				command, "--context: '%.*s' is none of %s%s%s", (int)len, list,
+				command, "--context: unknown field '%.*s'; try %s%s%s", (int)len,
+				list,
 				run->options.has_kernel
-					? "pid, ppid, procname, prio, uid, net_ns, "
-					  "preemptible and the others that the help names"
+					? "pid, ppid, procname, prio, uid, net_ns, preemptible or "
+					  "another of the help"
 					: "",
-				run->options.has_kernel && run->options.has_user ? "; nor of " : "",
-				run->options.has_user ? "vpid, vtid, procname, ip, cpu_id and the "
-							"others that the help names"
+				run->options.has_kernel && run->options.has_user ? "; for programs "
+										 : "",
+				run->options.has_user ? "vpid, vtid, procname, ip, cpu_id or "
+							"another of the help"
 						      : "");
 		if (is_kernel)
 			run->options.kernel.context |= bit;
@@ -147,7 +148,7 @@ static int need_clock_of_bpf(const struct ky_command *command, const char *optio
 			     struct ky_record_run *run)
 {
 	if (run->options.clock == KY_OS_CLOCK_TSC)
-		return ky_cli_usage(command, "%s needs the clock that BPF has: --clock=monotonic",
+		return ky_cli_usage(command, "%s needs the clock of BPF: --clock=monotonic",
 				    option);
 	run->options.clock = KY_OS_CLOCK_MONOTONIC;
 	return KY_EXIT_OK;
@@ -161,8 +162,8 @@ static int check_calls(const struct ky_command *command, struct ky_record_run *r
 			continue;
 		if (run->options.kernel.raw)
 			return ky_cli_usage(command,
-					    "--raw: no 32-bit calls (compat_syscall_*), and no "
-					    "unknown ones (syscall_*_unknown)");
+					    "--raw: cannot record 32-bit calls (compat_syscall_*) "
+					    "and unknown calls (syscall_*_unknown)");
 		return need_clock_of_bpf(command, "--kernel with 32-bit or unknown calls", run);
 	}
 	return KY_EXIT_OK;
@@ -171,15 +172,15 @@ static int check_calls(const struct ky_command *command, struct ky_record_run *r
 static int check_context_of_bpf(const struct ky_command *command, struct ky_record_run *run)
 {
 	if (run->options.kernel.n_counters && run->options.kernel.raw)
-		return ky_cli_usage(command, "--raw: no counters in --context: BPF reads them, and "
-					     "they are told to events as these come");
+		return ky_cli_usage(command, "--raw: no counters in --context, because BPF reads "
+					     "them while events arrive");
 	if (run->options.kernel.n_counters)
 		return need_clock_of_bpf(command, "--context with counters", run);
 	if (!(run->options.kernel.context & KY_CONTEXT_OF_IDS))
 		return KY_EXIT_OK;
 	if (run->options.kernel.raw)
-		return ky_cli_usage(command, "--raw: no users, groups, namespaces, ids in them and "
-					     "control groups in --context");
+		return ky_cli_usage(command, "--raw: no users, groups, namespaces, IDs in "
+					     "namespaces and control groups in --context");
 	return need_clock_of_bpf(command, "--context with users, groups or namespaces", run);
 }
 
@@ -193,7 +194,10 @@ static int parse_clock(const struct ky_command *command, const char *name,
 	else if (strcmp(name, "monotonic") == 0)
 		*kind = KY_OS_CLOCK_MONOTONIC;
 	else
-		return ky_cli_usage(command, "--clock: '%s' is none of auto, tsc, monotonic", name);
+		return ky_cli_usage(command,
+				    "--clock: unknown clock '%s'; try auto, tsc or "
+				    "monotonic",
+				    name);
 	return KY_EXIT_OK;
 }
 
@@ -207,16 +211,16 @@ static int parse_content(const struct ky_command *command, const char *text,
 	if (!text)
 		return KY_EXIT_OK;
 	if (!run->options.has_kernel)
-		return ky_cli_usage(command, "--syscall-content is about the kernel's events: give "
-					     "--kernel too");
+		return ky_cli_usage(command,
+				    "--syscall-content is for kernel events; add --kernel");
 	if (strcmp(text, "paths") == 0)
 		bytes = 0;
 	else if (strncmp(text, "all:", 4) == 0 ? ky_parse_size(text + 4, &bytes) < 0 || !bytes ||
 							 bytes > KY_CONTENT_LIMIT_MAX
 					       : strcmp(text, "all") != 0)
 		return ky_cli_usage(command,
-				    "--syscall-content: '%s' is none of paths, all and all:BYTES "
-				    "(1 to 64k)",
+				    "--syscall-content: unknown value '%s'; try paths, all or "
+				    "all:BYTES (1 to 64k)",
 				    text);
 	to->syscall_content = true;
 	to->content_bytes = (uint32_t)bytes;
@@ -236,13 +240,15 @@ static int parse_state(const struct ky_command *command, const struct ky_record_
 	while (i < sizeof(names) / sizeof(names[0]) && strcmp(options->statedump, names[i]) != 0)
 		i++;
 	if (i == sizeof(names) / sizeof(names[0]))
-		return ky_cli_usage(command, "--statedump: '%s' is none of needed, all, none",
+		return ky_cli_usage(command,
+				    "--statedump: unknown value '%s'; try needed, all or "
+				    "none",
 				    options->statedump);
 	to->state = (enum ky_session_state)i;
 	to->maps = options->maps;
 	if (to->maps && to->state == KY_SESSION_STATE_NONE)
 		return ky_cli_usage(command,
-				    "--maps is about the state dump, and there is none with "
+				    "--maps is for the state dump, but there is no state dump with "
 				    "--statedump=none");
 	return KY_EXIT_OK;
 }
@@ -262,7 +268,8 @@ static int parse_reader(const struct ky_command *command, const char *name, enum
 			return KY_EXIT_OK;
 		}
 	}
-	return ky_cli_usage(command, "--reader: '%s' is none of auto, mmap, splice, read", name);
+	return ky_cli_usage(command,
+			    "--reader: unknown reader '%s'; try auto, mmap, splice or read", name);
 }
 
 /* Any number of times. Returns how many there are in @ids, or -1: something is none. */
@@ -284,7 +291,9 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 	int n_tids = parse_ids(&options->tid, run->tids);
 
 	if (n_pids < 0 || n_tids < 0)
-		return ky_cli_usage(command, "--pid and --tid want up to %d ids between commas",
+		return ky_cli_usage(command,
+				    "--pid and --tid need up to %d IDs, separated by "
+				    "commas",
 				    KY_CHOICE_IDS_MAX);
 	to->pids = run->pids;
 	to->tids = run->tids;
@@ -300,13 +309,15 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 	if (!run->options.has_kernel &&
 	    (n_tids || options->cgroups.len || options->containers.len || to->follow))
 		return ky_cli_usage(command,
-				    "--tid, --cgroup, --container and --follow are about kernel "
-				    "events: give --kernel too");
+				    "--tid, --cgroup, --container and --follow are for kernel "
+				    "events; add --kernel");
 	if (run->options.has_user && n_pids > 1)
 		return ky_cli_usage(command, "--pid: with --user, one process only");
 	run->options.user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
 	if (run->options.has_kernel && to->comm && !ky_choice_is_comm(to->comm))
-		return ky_cli_usage(command, "--comm: '%s' is no name of a thread (15 characters)",
+		return ky_cli_usage(command,
+				    "--comm: '%s' is not a name of a thread (15 "
+				    "characters)",
 				    to->comm);
 	return KY_EXIT_OK;
 }
@@ -329,22 +340,22 @@ static int check_user_options(const struct ky_command *command,
 	to->uid = -1;
 	to->place = options->shm_path;
 	if (!run->options.has_user && to->place)
-		return ky_cli_usage(command, "--shm-path is about programs: give --user too");
+		return ky_cli_usage(command, "--shm-path is for programs; add --user");
 	if (!run->options.has_user && (to->filter || options->log_level))
 		return ky_cli_usage(command,
-				    "--filter and --loglevel are about programs: give --user too; "
-				    "kernel events are filtered by --kernel 'EVENTS if EXPR'");
+				    "--filter and --loglevel are for programs; add --user; for "
+				    "kernel events, use --kernel 'EVENTS if EXPR'");
 	ky_cli_hint_filter(to->filter);
 	if (options->log_level &&
 	    ky_user_levels_parse(options->log_level, &to->level_min, &to->level_max) < 0)
 		return ky_cli_usage(command,
-				    "--loglevel: '%s' is none of EMERG ALERT CRIT ERR WARNING "
-				    "NOTICE INFO DEBUG_SYSTEM DEBUG_PROGRAM DEBUG_PROCESS "
-				    "DEBUG_MODULE DEBUG_UNIT DEBUG_FUNCTION DEBUG_LINE DEBUG, "
-				    "with '..' behind it or between two",
+				    "--loglevel: unknown level '%s'; try EMERG ALERT CRIT ERR "
+				    "WARNING NOTICE INFO DEBUG_SYSTEM DEBUG_PROGRAM DEBUG_PROCESS "
+				    "DEBUG_MODULE DEBUG_UNIT DEBUG_FUNCTION DEBUG_LINE DEBUG, with "
+				    "'..' after a level or between two levels",
 				    options->log_level);
 	if (options->uid && ky_cli_parse_user(options->uid, &uid) < 0)
-		return ky_cli_usage(command, "--uid: there is no user '%s'", options->uid);
+		return ky_cli_usage(command, "--uid: user '%s' does not exist", options->uid);
 	if (options->uid)
 		to->uid = run->options.kernel.uid = uid;
 	return KY_EXIT_OK;
@@ -385,9 +396,11 @@ int ky_record_check_options(const struct ky_command *command,
 		return ky_cli_usage(command, "--identity: '%s' is neither lttng nor kymo",
 				    options->identity);
 	if (options->buffer_bytes < MIN_BUFFER_BYTES || options->buffer_bytes > MAX_BUFFER_BYTES)
-		return ky_cli_usage(command, "--buffer-size: from 64k to 64G for each CPU");
+		return ky_cli_usage(command, "--buffer-size: the size must be from 64k to 64G for "
+					     "each CPU");
 	if (!options->duration_ns)
-		return ky_cli_usage(command, "--duration: a recording takes some time: 5s, 500ms");
+		return ky_cli_usage(command,
+				    "--duration: the time must be longer than 0: 5s, 500ms");
 	if (options->name && !ky_recording_is_name(options->name))
 		return ky_cli_usage(
 			command,
@@ -419,20 +432,19 @@ int ky_record_check_options(const struct ky_command *command,
 	run->options.user.overwrite = to->overwrite = options->overwrite;
 	to->raw = options->raw;
 	if (to->raw && !run->options.has_kernel)
-		return ky_cli_usage(command,
-				    "--raw is about the kernel's events: give --kernel too");
+		return ky_cli_usage(command, "--raw is for kernel events; add --kernel");
 	if (to->raw && options->syscall_content)
 		return ky_cli_usage(command,
-				    "--raw: no --syscall-content: what BPF reads is told to "
-				    "calls as these come");
+				    "--raw: no --syscall-content, because BPF reads the content "
+				    "while calls arrive");
 	run->options.user.keep_bytes = options->keep_bytes;
 	to->kernel_stacks = (const char *const *)options->kernel_stacks.items;
 	to->n_kernel_stacks = options->kernel_stacks.len;
 	to->user_stacks = (const char *const *)options->user_stacks.items;
 	to->n_user_stacks = options->user_stacks.len;
 	if (!run->options.has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
-		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are about "
-					     "kernel events: give --kernel too");
+		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are for "
+					     "kernel events; add --kernel");
 	code = check_rotation(command, options, run);
 	if (!code)
 		code = choose_threads(command, options, run);

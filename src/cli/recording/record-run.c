@@ -109,8 +109,8 @@ static int begin(struct driver *driver, struct kymo_error *err)
 	} else if (!run->duration_ns && !run->background.is_wanted && isatty(STDERR_FILENO)) {
 		fprintf(stderr,
 			run->options.user.overwrite
-				? "Recording into memory. Ctrl-C stops, and writes the last "
-				  "of it; kymo snapshot writes it at any time.\n"
+				? "Recording into memory. Ctrl-C stops the recording and writes "
+				  "the trace; kymo snapshot writes a trace at any time.\n"
 				: "Recording. Ctrl-C stops.\n");
 	}
 	ky_loop_set_timer(driver->duration, run->duration_ns);

@@ -43,19 +43,20 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 			stats->bad);
 	if (stats->content_missing)
 		fprintf(stderr,
-			"kymo: warning: the content of %" PRIu64 " system calls was lost: their "
-			"content_status says so; give a larger --buffer-size, or fewer calls with --kernel\n",
+			"kymo: warning: the content of %" PRIu64 " system calls was lost (see "
+			"their content_status); try a larger --buffer-size, or fewer calls with "
+			"--kernel\n",
 			stats->content_missing);
 	if (stats->counters_missing)
 		fprintf(stderr,
-			"kymo: warning: the counters of %" PRIu64 " events were lost: those of the "
-			"event before on their CPU stand there\n",
+			"kymo: warning: the counters of %" PRIu64 " events were lost: these events "
+			"have the counters of the previous event on their CPU\n",
 			stats->counters_missing);
 	if (!stats->lost)
 		return;
 	fprintf(stderr,
-		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were "
-		"full; give a larger --buffer-size, or fewer events with --kernel\n",
+		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were full; "
+		"try a larger --buffer-size, or fewer events with --kernel\n",
 		stats->lost, ky_format_bytes(size, buffer_bytes));
 }
 
@@ -129,8 +130,7 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 	fputs(")", stderr);
 	if (by[KYMO_RING_LOST_FULL])
 		fprintf(stderr,
-			"; give a larger --buffer-size (now %s per CPU), or fewer events with "
-			"--user",
+			"; try a larger --buffer-size (now %s per CPU), or fewer events with --user",
 			ky_format_bytes(size, buffer_bytes));
 	fputc('\n', stderr);
 }
@@ -149,11 +149,11 @@ static void print_claims(const struct ky_user_stats *stats)
 		ky_cli_put_text(stderr, program->procname);
 		fprintf(stderr,
 			" (%" PRIu32 ") claims to have lost %" PRIu64
-			" events, which cannot be; they are not counted\n",
+			" events, which is impossible; the count leaves them out\n",
 			program->pid, program->lost_claimed);
 	}
 	if (n > PROGRAMS_MAX)
-		fprintf(stderr, "kymo: warning: and %zu more programs claim such things\n",
+		fprintf(stderr, "kymo: warning: %zu more programs have impossible loss counts\n",
 			n - PROGRAMS_MAX);
 }
 
@@ -169,7 +169,8 @@ static void print_cut_texts(const struct ky_user_stats *stats)
 	ky_cli_put_text(stderr, first->procname);
 	fprintf(stderr,
 		" (%" PRIu32
-		"), are longer than %d bytes: in the trace they are cut, with \"...\" at the end\n",
+		"), are longer than %d bytes; the trace has their beginning, with \"...\" at the "
+		"end\n",
 		first->pid, KY_USER_TEXT_MAX);
 }
 
@@ -186,7 +187,7 @@ static void print_overwritten(const struct ky_session_stats *kernel,
 			n, ky_format_bytes(size, buffer_bytes));
 	if (user && user->n_dropped)
 		fprintf(stderr,
-			"%zu program%s that ended before were dropped: --keep-ended keeps more\n",
+			"the buffers of %zu ended program%s were dropped; --keep-ended keeps more\n",
 			user->n_dropped, user->n_dropped == 1 ? "" : "s");
 }
 
@@ -195,8 +196,8 @@ static void print_missing(uint64_t missing, const char *whose)
 	if (missing)
 		fprintf(stderr,
 			"kymo: warning: the state dump of %s is not complete: %" PRIu64
-			" files could not be looked at, as too many were open; raise the limit of open files "
-			"(ulimit -n)\n",
+			" files are missing, because too many were open; raise the limit of open "
+			"files (ulimit -n)\n",
 			whose, missing);
 }
 
@@ -213,8 +214,8 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 		       bool is_raw)
 {
 	if (is_raw)
-		fputs("Not each raw record becomes an event: those of Kymo itself are left out; "
-		      "'kymo convert' says how many\n",
+		fputs("Not every raw record becomes an event: 'kymo convert' leaves out records of "
+		      "Kymo itself, and prints their number\n",
 		      stderr);
 	print_path("Trace: ", output);
 	if (stats->n_chunks)
@@ -248,7 +249,7 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 	print_counts(events, records);
 	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
 		ky_format_duration(time, stats->duration_ns), lost,
-		is_whole ? "" : " Not all of it may be in the trace: see above.");
+		is_whole ? "" : " The trace may be incomplete: see above.");
 	if (kernel)
 		print_kernel(kernel);
 	if (user && (user->n_programs || user->n_archived))
@@ -266,20 +267,20 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 	}
 	if (user && user->n_left_out)
 		fprintf(stderr,
-			"kymo: warning: %zu program%s could not take part, or not in all: see above\n",
+			"kymo: warning: %zu program%s could not join, or not fully: see above\n",
 			user->n_left_out, user->n_left_out == 1 ? "" : "s");
 	if (user && user->n_refused)
 		fprintf(stderr, "kymo: warning: %zu ring file%s could not be read: see above\n",
 			user->n_refused, user->n_refused == 1 ? "" : "s");
 	if (user && !user->n_programs && !user->n_archived && user->n_lacking)
 		fprintf(stderr,
-			"kymo: warning: %zu program%s with such events ran, and none of the events has what "
-			"--filter is about\n",
+			"kymo: warning: %zu program%s with matching events ran, but no event has "
+			"the fields of --filter\n",
 			user->n_lacking, user->n_lacking == 1 ? "" : "s");
 	else if (user && !user->n_programs && !user->n_archived && !user->n_dropped &&
 		 !user->n_left_out && !user->n_refused)
-		fputs("kymo: warning: no program with such events ran; 'kymo list --user' shows those "
-		      "that run now\n",
+		fputs("kymo: warning: no program with matching events ran; 'kymo list --user' "
+		      "shows the running programs\n",
 		      stderr);
 	print_next(output, stats, kernel != NULL, kernel && kernel->is_raw);
 }

@@ -117,15 +117,16 @@ static int not_one(const struct search *search, struct kymo_error *err)
 			     STATUS_TIMEOUT_S);
 	else if (search->n_others)
 		ky_error_set(err, KYMO_E_NOT_FOUND,
-			     "the recording that runs is no flight recorder: it writes its "
-			     "trace as it goes");
+			     "the running recording is not a flight recorder; it writes its trace "
+			     "continuously");
 	else if (search->id)
 		ky_error_set(err, KYMO_E_NOT_FOUND, "no %s '%s'%s is running", what, search->id,
 			     whose);
 	else
 		ky_error_set(err, KYMO_E_NOT_FOUND, "no %s%s is running", what, whose);
-	ky_error_hint(err, search->flight ? "start one: kymo record --overwrite"
-					  : "'kymo list --recordings' shows those that run");
+	ky_error_hint(err, search->flight
+				   ? "start one: kymo record --overwrite"
+				   : "'kymo list --recordings' shows the running recordings");
 	return KYMO_E_NOT_FOUND;
 }
 
@@ -313,7 +314,7 @@ static void show_silent(const struct listing *listing, const struct ky_control_s
 	}
 	printf("%-8s recording", ky_control_socket_name(place->path));
 	print_owner(place);
-	printf(", does not answer within %d s: it is stopped, or waits for a disk\n",
+	printf(", does not answer within %d s: it is suspended, or waits for a disk\n",
 	       STATUS_TIMEOUT_S);
 }
 

@@ -20,7 +20,7 @@ static int output_error(const struct ky_output *output, int errnum, const char *
 
 	ky_error_path(err, output->path);
 	if (errnum == ENOENT)
-		ky_error_hint(err, "the directory it is to stand in must exist");
+		ky_error_hint(err, "the parent directory must exist");
 	return code;
 }
 
@@ -140,9 +140,10 @@ int ky_output_directory(struct ky_output *output, const char *path, struct kymo_
 	if ((stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) || !is_empty(path)) {
 		free(output->temp);
 		output->temp = NULL;
-		ky_error_set(err, KYMO_E_INVALID, "the output exists, and is no empty directory");
+		ky_error_set(err, KYMO_E_INVALID,
+			     "the output exists and is not an empty directory");
 		ky_error_path(err, path);
-		ky_error_hint(err, "give the output a directory of its own, or remove the old one");
+		ky_error_hint(err, "choose a new directory, or remove the old one");
 		return KYMO_E_INVALID;
 	}
 	output->is_directory = true;
@@ -161,7 +162,7 @@ int ky_output_commit(struct ky_output *output, struct kymo_error *err)
 		int fd = output->fd, ret = name_output(output);
 
 		if (ret < 0)
-			return output_error(output, -ret, "give the output its name", err);
+			return output_error(output, -ret, "rename the output", err);
 		output->fd = -1;
 		if (close(fd) < 0)
 			return output_error(output, errno, "finish the output", err);
@@ -169,7 +170,7 @@ int ky_output_commit(struct ky_output *output, struct kymo_error *err)
 	if (!output->temp)
 		return KYMO_OK;
 	if (rename(output->temp, output->path) < 0)
-		return output_error(output, errno, "give the output its name", err);
+		return output_error(output, errno, "rename the output", err);
 	free(output->temp);
 	output->temp = NULL;
 	return KYMO_OK;
