@@ -75,7 +75,7 @@ def test_one_cpu_of_two(reference, logs, whole, tmp_path, kept):
     assert bad["syscalls"] <= 1 and bad["io-log"] <= 1 and bad["sched"] <= 1 and bad["periods"] <= 5, bad
     assert len(rows["sched"]) > 250 and len(rows["syscalls"]) > 1800
     for name, found in notes.items():
-        assert any(note.startswith(f"events name CPUs of which the trace has no record ({1 - kept}): ")
+        assert any(note.startswith(f"events name CPUs without a data stream in the trace ({1 - kept}): ")
                    for note in found), name
 
 

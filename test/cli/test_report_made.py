@@ -73,12 +73,12 @@ def test_notes_on_cpus_name_the_host(kymo, tmp_path):
     os.truncate(file, os.path.getsize(file) - 1000)
     for options in ((), ("--refresh", "1ms")):
         found = json.loads(kymo("report", "cpu", "--json", *options, one, two, code=1).out)["reports"][-1]["notes"]
-        assert any(note.startswith("events of alpha name CPUs of which the trace has no record (3): ")
+        assert any(note.startswith("events of alpha name CPUs without a data stream in the trace (3): ")
                    for note in found), found
         assert any(note.startswith("damage ends the record of CPU 1 of beta at ") for note in found), found
         assert len(found) == 3, found
     alone = json.loads(kymo("report", "cpu", "--json", one).out)["reports"][0]["notes"]
-    assert alone[0].startswith("events name CPUs of which the trace has no record (3): ")
+    assert alone[0].startswith("events name CPUs without a data stream in the trace (3): ")
 
 
 def test_damage_of_a_stream_of_two_cpus(kymo, tmp_path):

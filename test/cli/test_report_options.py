@@ -139,7 +139,7 @@ def test_min_and_max(everything, whole):
             kept = [row for row in found[name][table] if row[column] is not None]
             assert len(kept) == len(want), name
     for name in IGNORES_DURATION:
-        assert any("a duration of its own" in note for note in notes[name]), name
+        assert any("no durations to select by" in note for note in notes[name]), name
         assert found[name] == whole[name], name
 
 
@@ -237,9 +237,9 @@ def test_control_group_of_a_trace_without(kymo, machine, lttng_kernel):
     theirs = os.path.join(lttng_kernel, "kernel")
     for options in (("--cgroup", "17"), ("--cgroup", "/"), ("--group-by", "cgroup")):
         refused = kymo("report", "all", *options, theirs, code=1)
-        assert refused.out == "" and ": the trace does not tell threads' control groups" in refused.err
-        assert ("grouped" if options[0] == "--group-by" else "chosen") in refused.err
-        assert "kymo record tells them" in refused.err
+        assert refused.out == "" and ": the trace does not contain the threads' control groups" in refused.err
+        assert ("grouped" if options[0] == "--group-by" else "selected") in refused.err
+        assert "the state dump of kymo record contains them" in refused.err
     assert "is not a number, directory or path" in kymo("report", "cpu", "--cgroup", "nowhere", machine,
                                                             code=2).err
 
@@ -351,7 +351,7 @@ def test_pairs_are_grouped(kymo, reference, by, of):
 
 
 @pytest.mark.parametrize("options, message", (
-    (("-t", "nosuch"), "no table is called 'nosuch'; there are locks, threads, pairs, top, freq, log"),
+    (("-t", "nosuch"), "no table has the name 'nosuch'; there are locks, threads, pairs, top, freq, log"),
     (("-s", "nosuch"), "no table has a column 'nosuch'; there are process, address, waiters, "),
     (("-t", "pairs", "-s", "begin"), None)))
 def test_names_that_are_unknown(kymo, machine, options, message):
@@ -371,7 +371,7 @@ def test_min_and_max_are_refused(kymo, machine, name):
     for option in ("--min", "--max"):
         failed = kymo("report", name, option, "5ms", machine, code=2)
         assert failed.out == "" and re.fullmatch(
-            f"kymo: --min, --max: report {name} has nothing with a duration .*\n", failed.err)
+            f"kymo: --min, --max: report {name} has no durations .*\n", failed.err)
 
 
 def test_period_is_refused_elsewhere(kymo, machine, whole):
@@ -388,17 +388,17 @@ def test_range_outside_of_the_trace(kymo, machine, name, times):
         found = json.loads(kymo("report", name, "--json", *times, *refresh, machine).out)
         assert found["range"] is None and found["events"] == 0
         notes = [note for report in found["reports"] for note in report["notes"]]
-        assert len(notes) == 1 and re.match("nothing lies in the range .* goes from .* to ", notes[0])
+        assert len(notes) == 1 and re.match("the range contains no events.* goes from .* to ", notes[0])
         assert not any(table["rows"] for report in found["reports"] for table in report["tables"])
     text = kymo("report", name, *times, machine).out
-    assert "Range  no events\n" in text and text.count("nothing lies in the range") == 1
+    assert "Range  no events\n" in text and text.count("the range contains no events") == 1
 
 
 def test_bound_on_intervals_is_of_all_reports_together(kymo, machine):
     """9,999 intervals of one report, and of more of them so many fewer, so that memory has a bound."""
     for name, most in (("cpu", 9999), ("summary,cpu", 4999), ("summary,cpu,irq,net", 2499)):
         stopped = kymo("report", name, "--csv", "-t", "total", "--refresh", "1us", machine, code=1)
-        assert f"more than {most} intervals: the rest is left out; choose longer ones" in stopped.err
+        assert f"more than {most} intervals: the output leaves out the rest; choose longer intervals" in stopped.err
         rows = [line.split(",") for line in stopped.out.splitlines() if line.startswith("cpu.total,")]
         assert len(rows) == most
         assert all(int(row[2]) - int(row[1]) == 1000 for row in rows)

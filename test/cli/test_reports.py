@@ -349,7 +349,7 @@ def test_csv(kymo, reference):
 
 
 def test_options_that_mean_nothing(kymo, reference):
-    for options, words in ((("-t", "nonsense"), "no table is called 'nonsense'"),
+    for options, words in ((("-t", "nonsense"), "no table has the name 'nonsense'"),
                            (("--sort", "nonsense"), "no table has a column 'nonsense'"),
                            (("--sort", "max:up"), "COLUMN:asc"),
                            (("--group-by", "cpu"), "thread, process, name or cgroup"),
@@ -492,7 +492,7 @@ def test_every_column_is_documented(kymo, reference, names):
 def test_documentation_is_complete_and_wrapped(kymo, names):
     for name in names:
         helped = kymo("report", name, "--help").out
-        for section in ("What it tells", "From which events", "Tables and columns",
+        for section in ("Description", "Events", "Tables and columns",
                         "How to read it", "Example"):
             assert re.search(rf"^{section}", helped, re.M)
         head, example = helped.split("\nExample\n")

@@ -290,7 +290,7 @@ static void add_report(struct ky_strbuf *out, const struct ky_report_results *re
 	ky_strbuf_addf(out, "<section id=\"%s\"><h2>%s</h2><p class=\"help\">", report->name,
 		       report->name);
 	ky_html_text(out, report->summary);
-	ky_strbuf_adds(out, "</p>\n<details><summary>What it tells, and how to read it</summary>");
+	ky_strbuf_adds(out, "</p>\n<details><summary>Description, and how to read it</summary>");
 	add_paragraphs(out, report->description);
 	add_paragraphs(out, report->events);
 	add_paragraphs(out, report->reading);

@@ -410,7 +410,7 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
 			       layout->table->n_omitted);
 	if (*left_out) {
-		ky_strbuf_adds(&text, "  not shown for want of room: ");
+		ky_strbuf_adds(&text, "  columns that do not fit: ");
 		ky_foreign_adds(&text, left_out);
 		ky_strbuf_addc(&text, '\n');
 	}

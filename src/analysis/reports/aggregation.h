@@ -100,21 +100,21 @@ enum {
 	[(at) + KY_STATS_COUNT] = {"count", "Count", KY_CELL_COUNT,                                \
 		"How many " nouns " were measured."},                                              \
 	[(at) + KY_STATS_TOTAL] = {"total", "Time", KY_CELL_DURATION,                              \
-		"All their durations together.", .bar = KY_BAR_ROOM, .spare = 4},                  \
+		"The sum of their durations.", .bar = KY_BAR_ROOM, .spare = 4},                  \
 	[(at) + KY_STATS_MIN] = {"min", "Min", KY_CELL_DURATION, "The shortest.", .spare = 5},     \
 	[(at) + KY_STATS_AVG] = {"avg", "Mean", KY_CELL_DURATION, "The mean duration."},           \
 	[(at) + KY_STATS_MAX] = {"max", "Max", KY_CELL_DURATION, "The longest."},                  \
 	[(at) + KY_STATS_STDEV] = {"stdev", "Stdev", KY_CELL_DURATION,                             \
-		"The sample standard deviation (n - 1); from two of them on.", .spare = 7},        \
+		"The sample standard deviation (n - 1); needs two durations.", .spare = 7},        \
 	[(at) + KY_STATS_P50] = {"p50", "p50", KY_CELL_DURATION,                                   \
-		"The median: half of them took no longer. Percentiles are nearest-rank; exact up " \
-		"to 32 values, beyond that within 0.8 %.", .spare = 2},                            \
+		"The median: half of the durations are not longer. Percentiles are nearest-rank; " \
+		"exact up to 32 values, else within 0.8 %.", .spare = 2},                            \
 	[(at) + KY_STATS_P90] = {"p90", "p90", KY_CELL_DURATION,                                   \
-		"Nine of ten took no longer.", .spare = 6},                                        \
+		"90 % of the durations are not longer.", .spare = 6},                                        \
 	[(at) + KY_STATS_P99] = {"p99", "p99", KY_CELL_DURATION,                                   \
-		"99 of 100 took no longer.", .spare = 1},                                          \
+		"99 % of the durations are not longer.", .spare = 1},                                          \
 	[(at) + KY_STATS_P999] = {"p999", "p99.9", KY_CELL_DURATION,                               \
-		"999 of 1000 took no longer.", .spare = 8}
+		"99.9 % of the durations are not longer.", .spare = 8}
 /* clang-format on */
 
 /* The columns from KY_STATS_TOTAL on, into @row and what follows it. */
@@ -142,11 +142,11 @@ enum { KY_FREQ_WHAT, KY_FREQ_FROM, KY_FREQ_TO, KY_FREQ_COUNT, KY_FREQ_SHARE, KY_
 #define KY_FREQ_COLUMN_DEFS(key, title, cls, help)                                                 \
 	[KY_FREQ_WHAT] = {key, title, cls, help, .group = true},                                   \
 	[KY_FREQ_FROM] = {"from", "From", KY_CELL_DURATION,                                        \
-		"Durations from here on; the steps are 1, 2 and 5 times powers of ten."},          \
-	[KY_FREQ_TO] = {"to", "Below", KY_CELL_DURATION, "Up to here, without it."},               \
-	[KY_FREQ_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many took that long."},           \
+		"The smallest duration of the step; the steps are 1, 2 and 5 times powers of ten."},          \
+	[KY_FREQ_TO] = {"to", "Below", KY_CELL_DURATION, "The end of the step, not included."},               \
+	[KY_FREQ_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many durations are in the step."},           \
 	[KY_FREQ_SHARE] = {"share", "Share", KY_CELL_RATIO,                                        \
-		"Their part of all. The longest bar is the largest value.", .bar = KY_BAR_MOST}
+		"Their share of all. The longest bar is the largest value.", .bar = KY_BAR_MOST}
 /* clang-format on */
 
 /* Rows from the first to the last step that is not empty. @what is their KY_FREQ_WHAT. */

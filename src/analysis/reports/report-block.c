@@ -5,17 +5,19 @@
 /* ---- documentation --------------------------------------------------------------------- */
 
 #define OP_HELP	  "'read', 'write', 'discard' or 'other' (flushes with data and the like)."
-#define DISK_HELP "The block device's name; '254,0' (its numbers) where no state dump tells it."
+#define DISK_HELP "The block device's name; '254,0' (its numbers) without a state dump."
 
 enum { DISK_NAME, DISK_HOST, DISK_OP, DISK_BYTES, DISK_ERRORS, DISK_STATS };
 
 static const struct ky_column disk_columns[] = {
 	[DISK_NAME] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
 	[DISK_HOST] = {"host", "Host", KY_CELL_TEXT,
-		       "The trace's host, where several traces are read; else empty."},
+		       "The trace's host, when the report reads several traces; else empty."},
 	[DISK_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
-	[DISK_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "What these requests moved."},
-	[DISK_ERRORS] = {"errors", "Errors", KY_CELL_COUNT, "How many completed with an error.",
+	[DISK_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "The bytes that these requests moved."},
+	[DISK_ERRORS] = {"errors", "Errors", KY_CELL_COUNT,
+			 "How many requests completed with an "
+			 "error.",
 			 .spare = 9},
 	KY_STATS_COLUMN_DEFS(DISK_STATS, "requests"),
 };
@@ -31,15 +33,15 @@ enum { QUEUE_NAME, QUEUE_HOST, QUEUE_OP, QUEUE_STATS };
 static const struct ky_column queue_columns[] = {
 	[QUEUE_NAME] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
 	[QUEUE_HOST] = {"host", "Host", KY_CELL_TEXT,
-			"The trace's host, where several traces are read; else empty."},
+			"The trace's host, when the report reads several traces; else empty."},
 	[QUEUE_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
 	KY_STATS_COLUMN_DEFS(QUEUE_STATS, "requests that went through a queue"),
 };
 
 static const struct ky_table_def queue_table = KY_TABLE_DEF(
 	"queue", "Time in the queue",
-	"One row for each device and kind of request. The durations are from the insertion into the "
-	"queue to the issue; requests that were issued at once are not among them.",
+	"One row for each device and kind of request. The durations are from the insertion into "
+	"the queue to the issue; requests without a queue are not included.",
 	queue_columns, KY_TABLE_FIXED);
 
 enum { WHO_PROCESS, WHO_REQUESTS, WHO_READ, WHO_WRITTEN, WHO_TIME, WHO_SHARE };
@@ -47,24 +49,24 @@ enum { WHO_PROCESS, WHO_REQUESTS, WHO_READ, WHO_WRITTEN, WHO_TIME, WHO_SHARE };
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "For whom the requests were made: by their events, else what ran. '-' where "
-		 "that is not known; with --group-by, the thread or the name."},
-	[WHO_REQUESTS] = {"requests", "Requests", KY_CELL_COUNT, "How many completed."},
+		 "The process of the requests: from their events, else the running process; '-' if "
+		 "it is unknown. With --group-by, the thread or the name."},
+	[WHO_REQUESTS] = {"requests", "Requests", KY_CELL_COUNT, "How many requests completed."},
 	[WHO_READ] = {"read", "Read", KY_CELL_SIZE, "Bytes that they read."},
 	[WHO_WRITTEN] = {"written", "Written", KY_CELL_SIZE, "Bytes that they wrote."},
 	[WHO_TIME] =
 		{"total", "Time", KY_CELL_DURATION,
-		 "Their times in the device together; requests overlap, so this can exceed the "
-		 "range."},
+		 "The sum of their times in the device. Requests overlap, so the sum can exceed "
+		 "the range."},
 	[WHO_SHARE] = {"share", "Share", KY_CELL_RATIO,
-		       "Its part of all bytes. The longest bar is the largest value.",
+		       "Its share of all bytes. The longest bar is the largest value.",
 		       .bar = KY_BAR_MOST},
 };
 
 static const struct ky_table_def who_table =
 	KY_TABLE_DEF("processes", "Requests of each process",
-		     "One row for each process that requests were made for, the most bytes first.",
-		     who_columns, KY_TABLE_RANK);
+		     "One row for each process with requests, the most bytes first.", who_columns,
+		     KY_TABLE_RANK);
 
 enum {
 	RQ_QUEUED,
@@ -82,8 +84,8 @@ enum {
 
 static const struct ky_column rq_columns[] = {
 	[RQ_QUEUED] = {"queued", "Queued", KY_CELL_TIMESTAMP,
-		       "When it was inserted into the queue; '-' when it was not.", .spare = 4},
-	[RQ_ISSUED] = {"issued", "Issued", KY_CELL_TIMESTAMP, "When it was given to the device.",
+		       "When it was inserted into the queue; '-' without a queue.", .spare = 4},
+	[RQ_ISSUED] = {"issued", "Issued", KY_CELL_TIMESTAMP, "When it was issued to the device.",
 		       .spare = 3},
 	[RQ_END] = {"end", "Completed", KY_CELL_TIMESTAMP, "When it completed."},
 	[RQ_WAIT] = {"queue_time", "Queue", KY_CELL_DURATION, "From the queue to the issue."},
@@ -91,15 +93,15 @@ static const struct ky_column rq_columns[] = {
 	[RQ_DISK] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
 	[RQ_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
 	[RQ_SECTOR] = {"sector", "Sector", KY_CELL_NUMBER, "Its first sector.", .spare = 5},
-	[RQ_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "What it moved."},
-	[RQ_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread it was made for.",
+	[RQ_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "The bytes that it moved."},
+	[RQ_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread of the request.",
 			.spare = 2},
 	[RQ_ERROR] = {"error", "Error", KY_CELL_NUMBER, "The completion's error; empty for none.",
 		      .spare = 6},
 };
 
 static const struct ky_table_def top_table =
-	KY_TABLE_DEF("top", "The requests that took the device longest",
+	KY_TABLE_DEF("top", "The longest requests",
 		     "One row for each request, the longest time in the device first.", rq_columns,
 		     KY_TABLE_TOP);
 
@@ -112,8 +114,8 @@ static const struct ky_column freq_columns[] = {
 };
 
 static const struct ky_table_def freq_table =
-	KY_TABLE_DEF("freq", "How long the device took",
-		     "One row for each step of duration, for each device, from the shortest on.",
+	KY_TABLE_DEF("freq", "Distribution of times in the device",
+		     "One row for each step of duration, for each device, from the shortest.",
 		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
@@ -330,26 +332,26 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_block = {
 	.name = "block",
-	.summary = "requests of block devices: in queue and device, for whom",
+	.summary = "requests of block devices: time in queue and device",
 	.description =
-		"Follows each request of a block device by device and first sector: from its insertion "
-		"into the queue to its issue to the device, and from there to its completion. Merges "
-		"in front of a request move its first sector; a request that was merged into another "
-		"is that other one. One that completes in parts ends with the last of them.\n"
+		"Follows each request of a block device by device and first sector: from its "
+		"insertion into the queue to its issue to the device, and from there to its "
+		"completion. Front merges move the first sector of a request. A request that the "
+		"kernel merges into another one becomes part of that request. A request that "
+		"completes in parts ends with the last part.\n"
 		"\n"
-		"Requests without sectors (flushes) are not measured, as their events do not say which "
-		"is which. A request that was issued before the trace has no duration.",
-	.events =
-		"block_rq_issue and block_rq_complete; block_rq_insert for the queue; block_rq_merge, "
-		"block_bio_frontmerge, block_rq_requeue and block_rq_remap to follow them. Names of "
-		"devices come from lttng_statedump_block_device.",
+		"The report does not measure requests without sectors (flushes), because their "
+		"events do not identify them. A request that was issued before the trace has no "
+		"duration.",
+	.events = "block_rq_issue and block_rq_complete; block_rq_insert for the queue; "
+		  "block_rq_merge, block_bio_frontmerge, block_rq_requeue and block_rq_remap to "
+		  "follow requests. Names of devices come from lttng_statedump_block_device.",
 	.reading =
-		"A disk that spins takes milliseconds, flash tens or hundreds of microseconds, a "
-		"virtual disk what its host needs. When the time in the queue grows and that in the "
-		"device does not, requests come faster than the device takes them; when both grow, it "
-		"is the device. Requests for kworker threads are writes that others left behind: "
-		"report io tells whose. How long programs waited for all this is told by report "
-		"io-latency.",
+		"A hard disk takes milliseconds, flash takes tens or hundreds of microseconds, a "
+		"virtual disk takes the time of its host. When only the time in the queue grows, "
+		"requests come faster than the device handles them; when both times grow, the "
+		"device is slow. Requests of kworker threads write data of other threads: report "
+		"io shows these threads. Report io-latency shows how long programs waited.",
 	.example =
 		"$ kymo report block -n 3 -t disks -t processes -t top my-trace\n"
 		"Trace  my-trace\n"
@@ -360,7 +362,7 @@ const struct ky_report ky_report_block = {
 		"  Device  Kind       Bytes  Count      Mean       Max       p50       p99\n"
 		"  vda     read   10.01 MiB    100  553.1 us  6.934 ms  171.0 us  3.719 ms\n"
 		"  vda     write  9.172 MiB     51  582.8 us  4.019 ms  226.3 us  4.019 ms\n"
-		"  not shown for want of room: Errors, p99.9, Stdev, p90, Min, Time\n"
+		"  columns that do not fit: Errors, p99.9, Stdev, p90, Min, Time\n"
 		"\n"
 		"Requests of each process\n"
 		"  PID  Name  Requests       Read    Written      Time    Share\n"
@@ -369,13 +371,13 @@ const struct ky_report ky_report_block = {
 		"  362  gzip         4  512.0 KiB      0 B    658.4 us   2.61 %  ▌\n"
 		"  1 more rows: --limit 0 shows all\n"
 		"\n"
-		"The requests that took the device longest\n"
+		"The longest requests\n"
 		"           Completed    Device  Device  Kind       Bytes  TID  PID  Name\n"
 		"  05:30:39.080625130  6.934 ms  vda     read   64.00 KiB  327  323  disk-io\n"
 		"  05:30:39.114973090  4.019 ms  vda     write  512.0 KiB  327  323  disk-io\n"
 		"  05:30:39.293557750  3.721 ms  vda     read   128.0 KiB  327  323  disk-io\n"
 		"  148 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Sector, Issued\n",
+		"  columns that do not fit: Sector, Issued\n",
 	.tables = tables,
 	.needs = KY_CAN_BLOCK,
 	.needs_text = "block_rq events",

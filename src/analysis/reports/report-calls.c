@@ -22,15 +22,15 @@ static const struct ky_column call_columns[] = {
 	[CALL_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 2},
 	[CALL_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
 	[CALL_DURATION] = {"duration", "Duration", KY_CELL_DURATION,
-			   "How long it took, waiting included."},
+			   "The duration of the call, with waiting."},
 	[CALL_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "As in the first table."},
 	[CALL_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			  "The thread that made it; its name is the last one seen."},
-	[CALL_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where it ended.", .spare = 3},
+			  "The thread that made the call, with its last name."},
+	[CALL_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU on which it ended.", .spare = 3},
 	[CALL_RET] =
 		{"ret", "Result", KY_CELL_NUMBER,
-		 "What it returned: a descriptor, a number of bytes, an address, 0; of a call that "
-		 "failed the negative number of the error.",
+		 "The return value: a descriptor, a number of bytes, an address, 0; for a failed "
+		 "call, the negative error number.",
 		 .spare = 1},
 	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any."},
 };
@@ -48,9 +48,9 @@ static const struct ky_column freq_columns[] = {
 };
 
 const struct ky_table_def ky_calls_freq = KY_TABLE_DEF(
-	"freq", "How long they took",
-	"One row for each step of duration, from the shortest on, for each system call, the most frequent "
-	"one first; --limit says of how many system calls.",
+	"freq", "Distribution of durations",
+	"One row for each step of duration, from the shortest, for each system call, the most "
+	"frequent first; --limit sets the number of system calls.",
 	freq_columns, KY_TABLE_FREQ);
 
 /* ---- the pass -------------------------------------------------------------------------- */

@@ -188,9 +188,9 @@ bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, c
 	return true;
 }
 
-#define NOT_IN_FIGURES                                                                           \
-	"what happened there is not in these figures, and calls and waits of threads that were " \
-	"there meanwhile may be missing or wrong"
+#define NOT_IN_FIGURES                                                                          \
+	"these figures leave out what happened there, and calls and waits of threads on these " \
+	"CPUs may be missing or wrong"
 
 /* " of HOST" where there are several, else "". */
 static void add_host(struct ky_strbuf *out, const struct ky_model *model,
@@ -222,7 +222,7 @@ static int note_absent_cpus(struct ky_report_result *result, const struct ky_hos
 		return 0;
 	ky_strbuf_adds(&text, "events");
 	add_host(&text, result->model, host);
-	ky_strbuf_adds(&text, " name CPUs of which the trace has no record");
+	ky_strbuf_adds(&text, " name CPUs without a data stream in the trace");
 	for (unsigned int cpu = 0; cpu < 64; cpu++) {
 		if (host->absent_cpus >> cpu & 1) {
 			ky_strbuf_addf(&text, "%s%u", before, cpu);
@@ -267,8 +267,8 @@ int ky_report_note_losses(struct ky_report_result *result)
 	if (!gaps)
 		return 0;
 	return ky_report_note(result,
-			      "%" PRIu64 " events were lost in %" PRIu64 " gap%s: what happened "
-			      "in there is not in these figures",
+			      "%" PRIu64 " events were lost in %" PRIu64 " gap%s, and these "
+			      "figures leave out what happened in them",
 			      events, gaps, gaps == 1 ? "" : "s");
 }
 
@@ -287,9 +287,9 @@ int ky_report_note_switches(struct ky_report_result *result)
 		return 0;
 	return ky_report_note(
 		result,
-		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (filtered, "
-		"or never told by the kernel): between the last sign of one thread and "
-		"the first of the next, these CPUs are unknown",
+		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (a filter or the "
+		"kernel left them out): from the last event of one thread to the first of the "
+		"next, the state of these CPUs is unknown",
 		missing, n_cpus, n_cpus == 1 ? "" : "s");
 }
 
@@ -299,11 +299,11 @@ int ky_report_note_waits(struct ky_report_result *result)
 
 	if (!waits.missed)
 		return 0;
-	return ky_report_note(
-		result,
-		"measured %" PRIu64 " of %" PRIu64 " waits for a CPU: where the "
-		"switch to a thread was not recorded, its wait is not in these figures",
-		waits.measured, waits.measured + waits.missed);
+	return ky_report_note(result,
+			      "measured %" PRIu64 " of %" PRIu64
+			      " waits for a CPU: these figures leave out "
+			      "waits without a recorded switch to the thread",
+			      waits.measured, waits.measured + waits.missed);
 }
 
 int ky_report_note_files(struct ky_report_result *result)
@@ -317,14 +317,14 @@ int ky_report_note_files(struct ky_report_result *result)
 	}
 	if (nameless &&
 	    ky_report_note(result,
-			   "%" PRIu64 " files were opened whose paths the trace does not "
-			   "tell: they are named by their descriptors (kymo record "
-			   "--syscall-content=paths records paths)",
+			   "%" PRIu64 " files were opened without a path in the trace: they have "
+			   "the names of their descriptors (kymo record --syscall-content=paths "
+			   "records paths)",
 			   nameless) < 0)
 		return KYMO_E_MEMORY;
 	if (lost &&
-	    ky_report_note(result, "after a gap descriptors may refer to other files than told "
-				   "here, as opens and closes may have been lost") < 0)
+	    ky_report_note(result, "after a gap, descriptors may refer to other files than shown, "
+				   "because opens and closes may be lost") < 0)
 		return KYMO_E_MEMORY;
 	return ky_report_note_losses(result);
 }

@@ -11,20 +11,20 @@ enum { CPU_ID, CPU_HOST, CPU_USAGE, CPU_BUSY, CPU_IDLE, CPU_UNKNOWN };
 static const struct ky_column cpu_columns[] = {
 	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
 	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
-		      "The trace's host, where several traces are read; else empty."},
+		      "The trace's host, when the report reads several traces; else empty."},
 	[CPU_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
-		       "Busy time as a part of the time in which the CPU's state is known. The bar "
+		       "Busy time divided by the time in which the CPU's state is known. The bar "
 		       "is full at 100 %.",
 		       .bar = KY_BAR_WHOLE},
 	[CPU_BUSY] = {"busy", "Busy", KY_CELL_DURATION,
-		      "How long threads ran, interrupts on top of them included."},
+		      "How long threads ran, with the interrupts during that time."},
 	[CPU_IDLE] = {"idle", "Idle", KY_CELL_DURATION,
-		      "How long the idle thread (tid 0, swapper) ran, interrupts on top of it "
-		      "included.",
+		      "How long the idle thread (tid 0, swapper) ran, with the interrupts during "
+		      "that time.",
 		      .spare = 1},
 	[CPU_UNKNOWN] = {"unknown", "Unknown", KY_CELL_DURATION,
-			 "How long nobody can say: before the CPU's record begins, where events "
-			 "were lost, where switches are missing.",
+			 "How long the CPU's state is unknown: before its first event, in gaps of "
+			 "lost events, and where switches are missing.",
 			 .spare = 2},
 };
 
@@ -37,23 +37,23 @@ enum { THREAD_PROCESS, THREAD_THREADS, THREAD_TIME, THREAD_USAGE, THREAD_MIGRATI
 static const struct ky_column thread_columns[] = {
 	[THREAD_PROCESS] =
 		{"process", "Thread", KY_CELL_PROCESS,
-		 "Thread id, process id ('?' where no event tells it) and name. The "
-		 "name is the last one seen, so the one after exec. With --group-by, the "
-		 "process, or the name that threads have in common."},
+		 "Thread ID, process ID ('?' if no event has it) and name. The name is the last "
+		 "name in the trace, so the name after exec. With --group-by, the process, or the "
+		 "common name of threads."},
 	[THREAD_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
-			    "With --group-by process or name, how many of its threads ran or "
+			    "With --group-by process or name, how many of the threads ran or "
 			    "migrated.",
 			    .spare = 3},
 	[THREAD_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
-			 "How long the thread was on a CPU, interrupts on top of it included."},
+			 "How long the thread was on a CPU, with the interrupts during that time."},
 	[THREAD_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
-			  "CPU time as a part of the trace's duration: 100 % is one whole CPU. The "
+			  "CPU time divided by the trace's duration: 100 % is one whole CPU. The "
 			  "longest bar is the largest value.",
 			  .bar = KY_BAR_MOST},
 	[THREAD_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
 			       "How often the thread moved to another CPU: sched_migrate_task "
-			       "events (but those to the CPU where it is), and switches to a "
-			       "thread on another CPU than it was on.",
+			       "events to another CPU, and switches to the thread on another CPU "
+			       "than before.",
 			       .spare = 2},
 	[THREAD_PRIO] = {"prio", "Prio", KY_CELL_NUMBER,
 			 "The last priority seen, on LTTng's scale (the kernel's minus 100): 20 is "
@@ -63,16 +63,15 @@ static const struct ky_column thread_columns[] = {
 
 static const struct ky_table_def thread_table = KY_TABLE_DEF(
 	"threads", "CPU time of each thread",
-	"One row for each thread that ran or migrated, the largest CPU time first. A thread id that "
-	"was used again has a row for each life.",
+	"One row for each thread that ran or migrated, the largest CPU time first. When the kernel "
+	"uses a thread ID again, each thread has its own row.",
 	thread_columns, KY_TABLE_RANK);
 
 enum { TOTAL_USAGE, TOTAL_BUSY, TOTAL_KNOWN, TOTAL_CPUS, TOTAL_THREADS };
 
 static const struct ky_column total_columns[] = {
 	[TOTAL_USAGE] = {"usage", "Usage", KY_CELL_RATIO,
-			 "Busy time of all CPUs as a part of the time in which their state is "
-			 "known.",
+			 "Busy time of all CPUs divided by the time in which their state is known.",
 			 .bar = KY_BAR_WHOLE},
 	[TOTAL_BUSY] = {"busy", "Busy", KY_CELL_DURATION, "Busy time of all CPUs together."},
 	[TOTAL_KNOWN] = {"known", "Known", KY_CELL_RATIO,
@@ -268,8 +267,8 @@ static int note_unknown(struct ky_report_result *result, const struct sums *sums
 	if (!sums->n_cpus || !sums->range_ns || known >= 0.999)
 		return 0;
 	return ky_report_note(result,
-			      "only %.1f %% of the CPUs' time is known; CPU times of threads are "
-			      "therefore lower bounds",
+			      "only %.1f %% of the CPUs' time is known, so the CPU times of "
+			      "threads are lower bounds",
 			      known * 100);
 }
 
@@ -309,35 +308,35 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_cpu = {
 	.name = "cpu",
-	.summary = "who used the CPUs: usage of each CPU, CPU time of each thread",
+	.summary = "usage of each CPU, CPU time of each thread",
 	.description =
-		"Adds up, from one context switch to the next, what each CPU ran. The range is from "
-		"the first to the last event of the trace, of whatever kind.\n"
+		"Adds up the times between context switches, by CPU and thread. The range begins "
+		"with the first event of the trace and ends with the last event, of any kind.\n"
 		"\n"
-		"A CPU's state is unknown until the first event that tells it. The first switch says "
-		"which thread ran until then, and that holds back to where the CPU's record begins, "
-		"as an earlier switch would have been recorded. At the end of the trace, what runs "
-		"is counted up to the last event.\n"
+		"A CPU's state is unknown until an event shows it. The first switch names the "
+		"thread that ran before it. This thread ran since the CPU's first event, because "
+		"the trace would contain an earlier switch. At the end of the trace, the running "
+		"thread counts up to the last event.\n"
 		"\n"
-		"Some kernels do not tell of every switch, and filters drop them. Then an event of a "
-		"thread that was not known to run shows that one is missing: the CPU is unknown from "
-		"the last sign of what ran before to this event. Signs are switches, system calls and "
-		"births of threads, and from the first such case on every event whose context tells "
-		"its thread.",
+		"Some kernels do not record every switch, and filters drop switches. An event of a "
+		"thread that should not run then shows that a switch is missing: the CPU's state "
+		"is unknown from the last event of the thread before to this event. The report "
+		"uses switches, system calls and starts of threads for that, and from the first "
+		"missing switch on every event with its thread in the context fields.",
 	.events =
-		"sched_switch is all it needs. With sched_migrate_task, migrations of threads that "
-		"wait are counted too. Process ids come from the events' context, "
+		"The report needs only sched_switch. With sched_migrate_task, it also counts "
+		"migrations of waiting threads. Process IDs come from the events' context fields, "
 		"sched_process_fork, task_newtask and the state dump; names also from "
 		"sched_process_exec, task_rename, sched_process_exit and wake-ups.",
 	.reading =
 		"Start with the total: near 100 %, threads wait for CPUs; far below, they wait for "
-		"something else (report syscalls says in which calls). A CPU that is much busier "
+		"something else (report syscalls shows in which calls). A CPU that is much busier "
 		"than its neighbours suggests pinned threads or interrupts. Many migrations with "
 		"little CPU time suggest threads that wake each other across CPUs.\n"
 		"\n"
-		"CPU time includes the interrupts that ran on top of a thread. When events were "
-		"lost, the CPU is unknown over the gap: 'Unknown' and 'Known' say how much that "
-		"is, usage is a part of the known time, and threads' CPU times are lower bounds.",
+		"CPU time includes the interrupts while a thread ran. When events were lost, the "
+		"CPU's state is unknown during the gap: 'Unknown' and 'Known' show how long that "
+		"is, usage refers to the known time, and threads' CPU times are lower bounds.",
 	.example =
 		"$ kymo report cpu -n 5 my-trace\n"
 		"Trace  my-trace\n"

@@ -83,10 +83,10 @@ static void column_help(struct ky_strbuf *out, const struct ky_column *column, i
 void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int columns)
 {
 	ky_strbuf_addf(out, "kymo report %s: ", report->name);
-	ky_strbuf_addf(out, "%s\n\nUsage\n  kymo report %s [OPTIONS] TRACE...\n\nWhat it tells\n",
+	ky_strbuf_addf(out, "%s\n\nUsage\n  kymo report %s [OPTIONS] TRACE...\n\nDescription\n",
 		       report->summary, report->name);
 	paragraphs(out, report->description, 2, columns);
-	ky_strbuf_adds(out, "\nFrom which events\n");
+	ky_strbuf_adds(out, "\nEvents\n");
 	paragraphs(out, report->events, 2, columns);
 	ky_strbuf_adds(out, "\nTables and columns (with their names in JSON)\n");
 	for (const struct ky_table_def *const *table = report->tables; *table; table++) {
@@ -105,10 +105,10 @@ void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int c
 void ky_report_markdown(struct ky_strbuf *out, const struct ky_report *report)
 {
 	ky_strbuf_addf(out, "# kymo report %s\n\n", report->name);
-	ky_strbuf_addf(out, "%c%s.\n\n## What it tells\n\n", report->summary[0] - 'a' + 'A',
+	ky_strbuf_addf(out, "%c%s.\n\n## Description\n\n", report->summary[0] - 'a' + 'A',
 		       report->summary + 1);
 	paragraphs(out, report->description, 0, 90);
-	ky_strbuf_adds(out, "\n## From which events\n\n");
+	ky_strbuf_adds(out, "\n## Events\n\n");
 	paragraphs(out, report->events, 0, 90);
 	for (const struct ky_table_def *const *table = report->tables; *table; table++) {
 		ky_strbuf_addf(out, "\n## %s (`%s`)\n\n", (*table)->title, (*table)->name);

@@ -19,18 +19,16 @@ static const struct ky_column kind_columns[] = {
 	KY_STATS_COLUMN_DEFS(KIND_STATS, "calls"),
 };
 
-static const struct ky_table_def kind_table =
-	KY_TABLE_DEF("kinds", "Calls on files", "One row for each kind of call that was made.",
-		     kind_columns, KY_TABLE_FIXED);
+static const struct ky_table_def kind_table = KY_TABLE_DEF(
+	"kinds", "Calls on files", "One row for each kind of call.", kind_columns, KY_TABLE_FIXED);
 
 enum { DISK_NAME, DISK_HOST, DISK_STAGE, DISK_STATS };
 
 static const struct ky_column disk_columns[] = {
-	[DISK_NAME] =
-		{"disk", "Device", KY_CELL_DISK,
-		 "The block device's name; '254,0' (its numbers) where no state dump tells it."},
+	[DISK_NAME] = {"disk", "Device", KY_CELL_DISK,
+		       "The block device's name; '254,0' (its numbers) without a state dump."},
 	[DISK_HOST] = {"host", "Host", KY_CELL_TEXT,
-		       "The trace's host, where several traces are read; else empty."},
+		       "The trace's host, when the report reads several traces; else empty."},
 	[DISK_STAGE] =
 		{"stage", "Stage", KY_CELL_TEXT,
 		 "'queue': from the insertion into the queue to the issue; 'device': from the "
@@ -49,8 +47,8 @@ enum { WHO_PROCESS, WHO_KIND, WHO_STATS };
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Thread", KY_CELL_PROCESS,
-		 "Thread id, process id and the last name seen; with --group-by, the process or "
-		 "the name that threads have in common.",
+		 "Thread ID, process ID and last name; with --group-by, the process or the common "
+		 "name of threads.",
 		 .group = true},
 	[WHO_KIND] = {"kind", "Kind", KY_CELL_TEXT, "As in the first table."},
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls"),
@@ -65,15 +63,15 @@ enum { FILE_PATH, FILE_KIND, FILE_STATS };
 
 static const struct ky_column file_columns[] = {
 	[FILE_PATH] = {"file", "File", KY_CELL_PATH,
-		       "The path as it was opened, a socket's peer, or what else is known."},
+		       "The path of the open, a socket's peer, or other known data."},
 	[FILE_KIND] = {"kind", "Kind", KY_CELL_TEXT, "As in the first table."},
 	KY_STATS_COLUMN_DEFS(FILE_STATS, "calls"),
 };
 
 static const struct ky_table_def file_table = KY_TABLE_DEF(
 	"files", "Calls on each file",
-	"One row for each kind of call on each file; the largest sums first. Copies are listed with the "
-	"file that was read.",
+	"One row for each kind of call on each file; the largest sums first. Copies are in the "
+	"rows of the file that they read.",
 	file_columns, KY_TABLE_RANK);
 
 enum {
@@ -90,23 +88,24 @@ enum {
 	CALL_ERROR
 };
 
-#define CALL_COLUMN_DEFS(is_group)                                                                \
-	[CALL_KIND] = {"kind", "Kind", KY_CELL_TEXT, KIND_HELP, .group = is_group, .spare = 3},   \
-	[CALL_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 4}, \
-	[CALL_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended.", .spare = 1},             \
-	[CALL_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "How long it took."},        \
-	[CALL_SYSCALL] = {"syscall", "Call", KY_CELL_SYSCALL, "The system call."},                \
-	[CALL_BYTES] =                                                                            \
-		{"bytes", "Bytes", KY_CELL_SIZE,                                                  \
-		 "What it moved; empty for calls that move nothing, and those that failed.",      \
-		 .spare = 2},                                                                     \
-	[CALL_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,                                   \
-			  "The thread that made it; its name is the last one seen."},             \
-	[CALL_FD] = {"fd", "FD", KY_CELL_NUMBER,                                                  \
-		     "The descriptor that it was made on, or that it returned.", .spare = 5},     \
-	[CALL_FILE] = {"file", "File", KY_CELL_PATH, "What the descriptor refers to."},           \
-	[CALL_TO] = {"to", "To", KY_CELL_PATH, "Of a copy, what was written to.", .spare = 6},    \
-	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any.",    \
+#define CALL_COLUMN_DEFS(is_group)                                                                 \
+	[CALL_KIND] = {"kind", "Kind", KY_CELL_TEXT, KIND_HELP, .group = is_group, .spare = 3},    \
+	[CALL_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 4},  \
+	[CALL_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended.", .spare = 1},              \
+	[CALL_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "The duration."},             \
+	[CALL_SYSCALL] = {"syscall", "Call", KY_CELL_SYSCALL, "The system call."},                 \
+	[CALL_BYTES] =                                                                             \
+		{"bytes", "Bytes", KY_CELL_SIZE,                                                   \
+		 "The bytes that the call moved; empty for failed calls, and for calls that move " \
+		 "no bytes.",                                                                      \
+		 .spare = 2},                                                                      \
+	[CALL_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,                                    \
+			  "The thread that made the call, with its last name."},                   \
+	[CALL_FD] = {"fd", "FD", KY_CELL_NUMBER, "The descriptor that the call used or returned.", \
+		     .spare = 5},                                                                  \
+	[CALL_FILE] = {"file", "File", KY_CELL_PATH, "What the descriptor refers to."},            \
+	[CALL_TO] = {"to", "To", KY_CELL_PATH, "The file that a copy writes.", .spare = 6},        \
+	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any.",     \
 			.spare = 7}
 
 static const struct ky_column top_columns[] = {CALL_COLUMN_DEFS(true)};
@@ -124,10 +123,10 @@ static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("kind", "Kind", KY_CELL_TEXT, "As in the first table."),
 };
 
-static const struct ky_table_def freq_table = KY_TABLE_DEF(
-	"freq", "How long they took",
-	"One row for each step of duration, for each kind of call, from the shortest on.",
-	freq_columns, KY_TABLE_FREQ);
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "Distribution of durations",
+		     "One row for each step of duration, for each kind of call, from the shortest.",
+		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const latency_tables[] = {&kind_table, &disk_table, &who_table,
 							    &file_table, &top_table,  &freq_table,
@@ -397,30 +396,30 @@ static int finish_log(void *data, const struct ky_report_options *options,
 	return ky_report_note_files(result);
 }
 
-#define EVENTS                                                                                  \
-	"System calls with their arguments; lttng_statedump_file_descriptor for what was open " \
-	"before. Where paths are told as addresses (perf, and kymo record without "             \
-	"--syscall-content), files are named by their descriptors."
+#define EVENTS                                                                                    \
+	"System calls with their arguments; lttng_statedump_file_descriptor for files that were " \
+	"open before. If the trace has paths as addresses (perf, and kymo record without "        \
+	"--syscall-content), files have the names of their descriptors."
 
 const struct ky_report ky_report_io_latency = {
 	.name = "io-latency",
 	.summary = "how long open, read, write, sync took; block devices",
 	.description =
-		"Measures the system calls on files from entry to exit, by what they do, by thread and "
-		"by file; and requests of block devices from the insertion into the queue to the issue "
-		"to the device, and from there to the completion.\n"
+		"Measures the system calls on files from entry to exit, by kind, by thread and by "
+		"file; and requests of block devices from the insertion into the queue to the "
+		"issue to the device, and from the issue to the completion.\n"
 		"\n"
-		"Only calls whose beginning and end are in the trace are measured; those that failed "
-		"are too. Reads from pipes, terminals and sockets include the wait for somebody to "
-		"write.",
+		"The report measures calls with entry and exit in the trace, with failed calls. "
+		"Reads from pipes, terminals and sockets include the wait for a writer.",
 	.events = EVENTS " block_rq_insert, block_rq_issue and block_rq_complete for devices.",
 	.reading =
-		"Reads and writes of files take microseconds when the page cache serves them, and as "
-		"long as the device when not: compare with the device's row. Syncs wait for the "
-		"device always. A mean far above the median means that a few calls waited: see the "
-		"longest ones, and --min 5ms -t log. When 'queue' is long and 'device' short, more was "
-		"asked for than the device takes at once; when 'device' is long, it is slow. Reads of "
-		"sockets and pipes tell of the other side, not of this one.",
+		"Reads and writes of files take microseconds when the page cache serves them, else "
+		"as long as the device: compare with the device's row. Syncs always wait for the "
+		"device. A mean far above the median means that a few calls waited: see the "
+		"longest calls, and --min 5ms -t log. When 'queue' is long and 'device' is short, "
+		"the device has more requests than it handles at once; when 'device' is long, the "
+		"device is slow. Durations of reads from sockets and pipes depend on the other "
+		"side.",
 	.example =
 		"$ kymo report io-latency -n 3 -t kinds -t disks -t top my-trace\n"
 		"Trace  my-trace\n"
@@ -434,25 +433,28 @@ const struct ky_report ky_report_io_latency = {
 		"  write    901  115.7 ms  4.020 us  128.5 us  30.07 ms  40.19 us  643.1 us\n"
 		"  sync     191  137.4 ms  1.830 us  719.5 us  17.41 ms  2.223 us  15.27 ms\n"
 		"  copy       2  3.402 ms  17.18 us  1.701 ms  3.385 ms  17.18 us  3.385 ms\n"
-		"  not shown for want of room: p99.9, Stdev, p90\n"
+		"  columns that do not fit: p99.9, Stdev, p90\n"
 		"\n"
 		"Requests of block devices\n"
 		"  Device  Stage   Count      Time      Mean       Max       p50       p99\n"
 		"  vda     device    151  85.03 ms  563.1 us  6.934 ms  195.6 us  4.014 ms\n"
-		"  not shown for want of room: p99.9, Stdev, p90, Min\n"
+		"  columns that do not fit: p99.9, Stdev, p90, Min\n"
 		"\n"
 		"The longest calls\n"
 		"                 End  Duration  Call        TID  PID  Name        File\n"
 		"  open\n"
 		"  05:30:38.996968800  14.34 ms  openat      327  323  disk-io     /mnt/d0\n"
 		"  05:30:39.036104070  532.2 us  openat      327  323  disk-io     /mnt/d1\n"
-		"  05:30:39.456196440  509.5 us  openat        1    1  init        /proc/sys/vm/drop_caches\n"
+		"  05:30:39.456196440  509.5 us  openat        1    1  init        "
+		"/proc/sys/vm/drop_caches\n"
 		"  read\n"
-		"  05:30:39.017969120  15.41 ms  read        326  323  tcp-server  accepted on internet socket\n"
+		"  05:30:39.017969120  15.41 ms  read        326  323  tcp-server  accepted on "
+		"internet socket\n"
 		"  05:30:39.143875070  15.19 ms  read        323  323  work        pipe\n"
 		"  05:30:39.221782430  12.15 ms  pread64     327  323  disk-io     /mnt/d2\n"
 		"  write\n"
-		"  05:30:39.486393190  30.07 ms  write         1    1  init        /proc/sys/vm/drop_caches\n"
+		"  05:30:39.486393190  30.07 ms  write         1    1  init        "
+		"/proc/sys/vm/drop_caches\n"
 		"  05:30:39.017630300  2.857 ms  write       323  323  work        127.0.0.1:7777\n"
 		"  05:30:38.999754160  2.365 ms  write       327  323  disk-io     /mnt/d0\n"
 		"  sync\n"
@@ -463,7 +465,7 @@ const struct ky_report ky_report_io_latency = {
 		"  05:30:39.497859700  3.385 ms  sendfile64  360  360  cat         /mnt/d1\n"
 		"  05:30:39.497924360  17.18 us  sendfile64  360  360  cat         /mnt/d1\n"
 		"  2002 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: To, FD, Begin, Bytes\n",
+		"  columns that do not fit: To, FD, Begin, Bytes\n",
 	.tables = latency_tables,
 	KY_NEEDS_SYSCALLS,
 	.begin = begin_latency,
@@ -473,32 +475,32 @@ const struct ky_report ky_report_io_latency = {
 
 const struct ky_report ky_report_io_log = {
 	.name = "io-log",
-	.summary = "every call on a file: when, how long, by whom, on what",
+	.summary = "every call on a file: time, duration, thread, file",
 	.description =
-		"Lists every system call that opens, reads, writes, synchronises or copies files, with "
-		"its duration, its bytes and what its descriptor refers to.\n"
+		"Lists every system call that opens, reads, writes, synchronises or copies files, "
+		"with its duration, its bytes and the file of its descriptor.\n"
 		"\n"
-		"Only calls whose beginning and end are in the trace are listed.",
+		"The list contains only calls with entry and exit in the trace.",
 	.events = EVENTS,
 	.reading =
-		"Narrow it down: --comm, --tid and --pid for a program, --min for the slow calls, "
-		"--begin and --end for a moment, --sort duration for the longest first. The sums are "
+		"Select rows: --comm, --tid and --pid for a program, --min for slow calls, --begin "
+		"and --end for a time, --sort duration for the longest calls first. The sums are "
 		"in report io, the statistics in report io-latency.",
-	.example =
-		"$ kymo report io-log --min 10ms -n 5 my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Calls on files\n"
-		"                 End  Duration  Call       TID  PID  Name        File\n"
-		"  05:30:38.959001560  10.80 ms  read         1    1  init        pipe\n"
-		"  05:30:38.996968800  14.34 ms  openat     327  323  disk-io     /mnt/d0\n"
-		"  05:30:39.017969120  15.41 ms  read       326  323  tcp-server  accepted on internet socket\n"
-		"  05:30:39.019810740  15.23 ms  fdatasync  327  323  disk-io     /mnt/d0\n"
-		"  05:30:39.056711540  17.41 ms  fsync      327  323  disk-io     /mnt/d1\n"
-		"  6 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: FD, Begin, Kind, Bytes\n",
+	.example = "$ kymo report io-log --min 10ms -n 5 my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Calls on files\n"
+		   "                 End  Duration  Call       TID  PID  Name        File\n"
+		   "  05:30:38.959001560  10.80 ms  read         1    1  init        pipe\n"
+		   "  05:30:38.996968800  14.34 ms  openat     327  323  disk-io     /mnt/d0\n"
+		   "  05:30:39.017969120  15.41 ms  read       326  323  tcp-server  accepted on "
+		   "internet socket\n"
+		   "  05:30:39.019810740  15.23 ms  fdatasync  327  323  disk-io     /mnt/d0\n"
+		   "  05:30:39.056711540  17.41 ms  fsync      327  323  disk-io     /mnt/d1\n"
+		   "  6 more rows: --limit 0 shows all\n"
+		   "  columns that do not fit: FD, Begin, Kind, Bytes\n",
 	.tables = log_tables,
 	KY_NEEDS_SYSCALLS,
 	.ignores = KY_IGNORES_BY,

@@ -26,8 +26,8 @@ enum {
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "Process id, and the name of its first thread; with --group-by, the thread, or "
-		 "the name that threads have in common."},
+		 "Process ID, and the name of its first thread; with --group-by, the thread, or "
+		 "the common name of threads."},
 	[WHO_THREADS] = {"threads", "Threads", KY_CELL_COUNT, "How many of its threads did I/O.",
 			 .spare = 9},
 	[WHO_BYTES] = {"bytes", "Total", KY_CELL_SIZE,
@@ -39,39 +39,36 @@ static const struct ky_column who_columns[] = {
 	[WHO_WRITTEN] = {"written", "Written", KY_CELL_SIZE,
 			 "Bytes that its system calls wrote, by their return values."},
 	[WHO_DISK_READ] = {"disk_read", "Disk read", KY_CELL_SIZE,
-			   "Of the bytes read, those from files (paths outside of /dev, /proc and "
-			   "/sys): from the page cache or from a disk.",
+			   "Bytes read from files (paths outside of /dev, /proc and /sys): from "
+			   "the page cache or from a disk.",
 			   .spare = 2},
 	[WHO_DISK_WRITTEN] = {"disk_written", "Disk written", KY_CELL_SIZE,
-			      "Of the bytes written, those to files.", .spare = 2},
+			      "Bytes written to files.", .spare = 2},
 	[WHO_NET_READ] = {"net_read", "Net read", KY_CELL_SIZE,
-			  "Of the bytes read, those from sockets other than AF_UNIX and netlink.",
-			  .spare = 3},
+			  "Bytes read from sockets other than AF_UNIX and netlink.", .spare = 3},
 	[WHO_NET_WRITTEN] = {"net_written", "Net written", KY_CELL_SIZE,
-			     "Of the bytes written, those to such sockets.", .spare = 3},
+			     "Bytes written to such sockets.", .spare = 3},
 	[WHO_OTHER_READ] = {"other_read", "Other read", KY_CELL_SIZE,
-			    "Of the bytes read, those from pipes, devices, /proc, /sys, AF_UNIX "
-			    "sockets and other special files.",
+			    "Bytes read from pipes, devices, /proc, /sys, AF_UNIX sockets and "
+			    "other special files.",
 			    .spare = 5},
 	[WHO_OTHER_WRITTEN] = {"other_written", "Other written", KY_CELL_SIZE,
-			       "Of the bytes written, those to such files.", .spare = 5},
+			       "Bytes written to such files.", .spare = 5},
 	[WHO_UNKNOWN_READ] = {"unknown_read", "Unknown read", KY_CELL_SIZE,
-			      "Of the bytes read, those of descriptors that were open before the "
-			      "trace and that no state dump tells of, or that one calls a socket "
-			      "and no more.",
+			      "Bytes read from descriptors that were open before the trace and are "
+			      "not in a state dump, or are only 'socket' in the state dump.",
 			      .spare = 6},
 	[WHO_UNKNOWN_WRITTEN] = {"unknown_written", "Unknown written", KY_CELL_SIZE,
-				 "Of the bytes written, those of such descriptors.", .spare = 6},
+				 "Bytes written to such descriptors.", .spare = 6},
 	[WHO_CALLS] = {"calls", "Calls", KY_CELL_COUNT,
 		       "System calls that read, write, sync or copy.", .spare = 4},
 	[WHO_BLOCK_READ] = {"block_read", "Block read", KY_CELL_SIZE,
-			    "Bytes that requests of block devices read that were made for it, read-"
-			    "ahead included.",
+			    "Bytes that the process's block requests read, with read-ahead.",
 			    .spare = 7},
 	[WHO_BLOCK_WRITTEN] =
 		{"block_written", "Block written", KY_CELL_SIZE,
-		 "Bytes that requests of block devices wrote that were made for it; much "
-		 "is written later, by threads of the kernel.",
+		 "Bytes that the process's block requests wrote; kernel threads often write the "
+		 "data later.",
 		 .spare = 7},
 };
 
@@ -96,10 +93,10 @@ enum {
 static const struct ky_column file_columns[] = {
 	[FILE_PATH] =
 		{"file", "File", KY_CELL_PATH,
-		 "The path as it was opened, a socket's peer, or what else is known; 'fd 5 of "
-		 "323' for descriptor 5 of process 323 of which nothing is known."},
+		 "The path of the open, a socket's peer, or other known data; 'fd 5 of 323' for "
+		 "the unknown descriptor 5 of process 323."},
 	[FILE_HOST] = {"host", "Host", KY_CELL_TEXT,
-		       "The trace's host, where several traces are read; else empty."},
+		       "The trace's host, when the report reads several traces; else empty."},
 	[FILE_KIND] = {"kind", "Kind", KY_CELL_TEXT,
 		       "'disk', 'net', 'pipe', 'other' or 'unknown', as in the table above."},
 	[FILE_BYTES] = {"bytes", "Total", KY_CELL_SIZE,
@@ -108,14 +105,16 @@ static const struct ky_column file_columns[] = {
 	[FILE_READ] = {"read", "Read", KY_CELL_SIZE, "Bytes that system calls read from it."},
 	[FILE_WRITTEN] = {"written", "Written", KY_CELL_SIZE,
 			  "Bytes that system calls wrote to it."},
-	[FILE_READS] = {"reads", "Reads", KY_CELL_COUNT, "Calls that read, failed ones included.",
+	[FILE_READS] = {"reads", "Reads", KY_CELL_COUNT, "Calls that read, with failed calls.",
 			.spare = 4},
-	[FILE_WRITES] = {"writes", "Writes", KY_CELL_COUNT,
-			 "Calls that wrote, failed ones included.", .spare = 4},
+	[FILE_WRITES] = {"writes", "Writes", KY_CELL_COUNT, "Calls that wrote, with failed calls.",
+			 .spare = 4},
 	[FILE_OPENS] = {"opens", "Opens", KY_CELL_COUNT,
-			"Calls that gave a descriptor of it (open, dup, socket), or tried to.",
+			"Calls that create a descriptor of it (open, dup, socket), with failed "
+			"calls.",
 			.spare = 5},
-	[FILE_SYNCS] = {"syncs", "Syncs", KY_CELL_COUNT, "Calls that synchronised it.", .spare = 6},
+	[FILE_SYNCS] = {"syncs", "Syncs", KY_CELL_COUNT, "Calls that synchronised the file.",
+			.spare = 6},
 	[FILE_TIME] = {"total", "Time", KY_CELL_DURATION, "The time in all these calls.",
 		       .spare = 3},
 };
@@ -127,18 +126,17 @@ static const struct ky_table_def file_table =
 enum { DISK_NAME, DISK_HOST, DISK_REQUESTS, DISK_SECTORS, DISK_READ, DISK_WRITTEN, DISK_TIME };
 
 static const struct ky_column disk_columns[] = {
-	[DISK_NAME] =
-		{"disk", "Device", KY_CELL_DISK,
-		 "The block device's name; '254,0' (its numbers) where no state dump tells it."},
+	[DISK_NAME] = {"disk", "Device", KY_CELL_DISK,
+		       "The block device's name; '254,0' (its numbers) without a state dump."},
 	[DISK_HOST] = {"host", "Host", KY_CELL_TEXT,
-		       "The trace's host, where several traces are read; else empty."},
-	[DISK_REQUESTS] = {"requests", "Requests", KY_CELL_COUNT, "Requests that completed."},
+		       "The trace's host, when the report reads several traces; else empty."},
+	[DISK_REQUESTS] = {"requests", "Requests", KY_CELL_COUNT, "Completed requests."},
 	[DISK_SECTORS] = {"sectors", "Sectors", KY_CELL_COUNT, "Their sectors of 512 bytes.",
 			  .spare = 2},
 	[DISK_READ] = {"read", "Read", KY_CELL_SIZE, "Bytes that they read."},
 	[DISK_WRITTEN] = {"written", "Written", KY_CELL_SIZE, "Bytes that they wrote."},
 	[DISK_TIME] = {"latency", "Mean latency", KY_CELL_DURATION,
-		       "The mean time from the issue to the device to the completion."},
+		       "The mean time from the issue to the completion."},
 };
 
 static const struct ky_table_def disk_table = KY_TABLE_DEF(
@@ -151,12 +149,12 @@ enum { NET_NAME, NET_HOST, NET_RECEIVED, NET_SENT, NET_PACKETS_IN, NET_PACKETS_O
 static const struct ky_column net_columns[] = {
 	[NET_NAME] = {"netif", "Interface", KY_CELL_NETIF, "The network interface's name."},
 	[NET_HOST] = {"host", "Host", KY_CELL_TEXT,
-		      "The trace's host, where several traces are read; else empty."},
+		      "The trace's host, when the report reads several traces; else empty."},
 	[NET_RECEIVED] = {"received", "Received", KY_CELL_SIZE,
-			  "Bytes of packets that came in, without the link layer's header."},
+			  "Bytes of received packets, without the link layer's header."},
 	[NET_SENT] = {"sent", "Sent", KY_CELL_SIZE,
 		      "Bytes of packets that the driver took, with the link layer's header."},
-	[NET_PACKETS_IN] = {"packets_in", "Packets in", KY_CELL_COUNT, "Packets that came in."},
+	[NET_PACKETS_IN] = {"packets_in", "Packets in", KY_CELL_COUNT, "Received packets."},
 	[NET_PACKETS_OUT] = {"packets_out", "Packets out", KY_CELL_COUNT,
 			     "Packets that the driver took."},
 };
@@ -428,32 +426,34 @@ const struct ky_report ky_report_io = {
 	.name = "io",
 	.summary = "bytes moved: by process, file, block device, network interface",
 	.description =
-		"Adds up what system calls read and wrote, by their return values, and tells by their "
-		"descriptors what it was: a file, a connection, a pipe. Beside that stands what block "
-		"devices and network interfaces did, which is another matter: reads are served from "
-		"memory, and writes reach the device later.\n"
+		"Adds up the bytes that system calls read and wrote, by their return values, and "
+		"finds by their descriptors whether they used a file, a connection or a pipe. "
+		"Other tables have the bytes of block devices and network interfaces. These "
+		"differ, because the kernel serves reads from memory, and writes reach the device "
+		"later.\n"
 		"\n"
-		"Descriptors are followed through open, socket, accept, connect, dup, fcntl, pipe, "
-		"close, fork and exec, from the state dump on. The kinds: 'disk' is any path outside "
-		"of /dev, /proc and /sys (whether the file system lies on a disk, no event tells); "
-		"'net' any socket but AF_UNIX and netlink. sendfile, splice, copy_file_range and tee "
-		"count as a read of the one file and a write of the other. recvmmsg and sendmmsg "
-		"return a number of messages, so their bytes are not known and count as 0.\n"
+		"The report follows descriptors through open, socket, accept, connect, dup, fcntl, "
+		"pipe, close, fork and exec, from the state dump on. The kinds: 'disk' is any path "
+		"outside of /dev, /proc and /sys (no event shows whether the file system is on a "
+		"disk); 'net' is any socket except AF_UNIX and netlink. sendfile, splice, "
+		"copy_file_range and tee count as a read of one file and a write of the other. "
+		"recvmmsg and sendmmsg return a number of messages, so their bytes are unknown and "
+		"count as 0.\n"
 		"\n"
-		"Only calls whose beginning and end are in the trace count. I/O through mapped memory "
-		"and io_uring makes no such calls.",
+		"Only calls with entry and exit in the trace count. I/O through mapped memory and "
+		"io_uring makes no such calls.",
 	.events =
-		"System calls with their arguments; lttng_statedump_file_descriptor for what was open "
-		"before; block_rq_insert, block_rq_issue and block_rq_complete for devices; "
-		"net_dev_xmit and net_if_receive_skb (netif_receive_skb) for interfaces. What was not "
-		"recorded leaves its table empty. Where paths are told as addresses (perf, and kymo "
-		"record without --syscall-content), files are named by their descriptors.",
+		"System calls with their arguments; lttng_statedump_file_descriptor for files that "
+		"were open before; block_rq_insert, block_rq_issue and block_rq_complete for "
+		"devices; net_dev_xmit and net_if_receive_skb (netif_receive_skb) for interfaces. "
+		"A table without events is empty. If the trace has paths as addresses (perf, and "
+		"kymo record without --syscall-content), files have the names of their descriptors.",
 	.reading =
-		"Compare 'Disk read' with 'Block read': much less from the device means that the page "
-		"cache served it; more is read-ahead. Writes of kworker threads are what others wrote "
-		"before. Many calls for few bytes are small I/O: see report syscalls. A large "
-		"'unknown' means that the trace has no state dump, or that events were lost. How long "
-		"it all took is told by report io-latency, for the devices by report block.",
+		"Compare 'Disk read' with 'Block read': a smaller 'Block read' means that the page "
+		"cache served the reads; a larger one is read-ahead. kworker threads write data of "
+		"other threads. Many calls with few bytes are small I/O: see report syscalls. A "
+		"large 'unknown' means that the trace has no state dump, or that events were lost. "
+		"Report io-latency has the durations of calls, report block those of devices.",
 	.example =
 		"$ kymo report io -n 3 my-trace\n"
 		"Trace  my-trace\n"
@@ -466,7 +466,8 @@ const struct ky_report ky_report_io = {
 		"  360  cat   1.000 MiB  512.0 KiB  512.0 KiB  512.0 KiB         0 B    ▋\n"
 		"  362  gzip  512.5 KiB  512.0 KiB    543 B    512.0 KiB       543 B    ▎\n"
 		"  40 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Threads, Block read, Block written, Unknown read, Unknown written, Other read, Other written, Calls, Net read, Net written\n"
+		"  columns that do not fit: Threads, Block read, Block written, Unknown read, Unknown "
+		"written, Other read, Other written, Calls, Net read, Net written\n"
 		"\n"
 		"I/O of each file\n"
 		"  File     Kind      Total       Read    Written  Reads  Writes  Opens      Time\n"
@@ -474,7 +475,7 @@ const struct ky_report ky_report_io = {
 		"  /mnt/d0  disk  2.250 MiB  768.0 KiB  1.500 MiB     24      24      3  66.60 ms\n"
 		"  /mnt/d2  disk  2.000 MiB  1.000 MiB  1.000 MiB     32      16      4  44.82 ms\n"
 		"  69 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Syncs\n"
+		"  columns that do not fit: Syncs\n"
 		"\n"
 		"Requests of each block device\n"
 		"  Device  Requests  Sectors       Read    Written  Mean latency\n"

@@ -9,21 +9,21 @@
 
 enum { LINE_IRQ, LINE_HOST, LINE_KIND, LINE_CPUS, LINE_STATS };
 
-#define LINE_COLUMN_DEFS(what)                                                                    \
-	[LINE_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ, what},                                     \
-	[LINE_HOST] = {"host", "Host", KY_CELL_TEXT,                                              \
-		       "The trace's host, where several traces are read; else empty."},           \
-	[LINE_KIND] = {"kind", "Kind", KY_CELL_TEXT,                                              \
-		       "'hard': a device's handler; 'soft': a softirq; 'vector': one of the "     \
-		       "CPU's own, such as the local timer."},                                    \
-	[LINE_CPUS] = {"cpus", "CPUs", KY_CELL_TALLY,                                             \
-		       "The CPUs that it came on, each with how often, the most frequent first.", \
+#define LINE_COLUMN_DEFS(what)                                                                     \
+	[LINE_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ, what},                                      \
+	[LINE_HOST] = {"host", "Host", KY_CELL_TEXT,                                               \
+		       "The trace's host, when the report reads several traces; else empty."},     \
+	[LINE_KIND] = {"kind", "Kind", KY_CELL_TEXT,                                               \
+		       "'hard': a device's handler; 'soft': a softirq; 'vector': a vector of the " \
+		       "CPU itself, such as the local timer."},                                    \
+	[LINE_CPUS] = {"cpus", "CPUs", KY_CELL_TALLY,                                              \
+		       "The CPUs that handled it, each with its count, the most frequent first.",  \
 		       .spare = 9}
 
-#define IRQ_HELP                                                                                  \
-	"The interrupt's number and the name of its handler, as /proc/interrupts has them; of a " \
-	"vector its name."
-#define SOFTIRQ_HELP "The softirq's number and name, as /proc/softirqs has it."
+#define IRQ_HELP                                                                             \
+	"The interrupt's number and the name of its handler, as in /proc/interrupts; for a " \
+	"vector, its name."
+#define SOFTIRQ_HELP "The softirq's number and name, as in /proc/softirqs."
 
 static const struct ky_column irq_columns[] = {
 	LINE_COLUMN_DEFS(IRQ_HELP),
@@ -52,8 +52,8 @@ static const struct ky_column latency_columns[] = {
 
 static const struct ky_table_def latency_table = KY_TABLE_DEF(
 	"latency", "From raise to entry",
-	"One row for each softirq, the largest sum of latencies first. A latency is the time from the "
-	"first raise since its last entry on that CPU to the next entry there.",
+	"One row for each softirq, the largest sum of latencies first. A latency is the time from "
+	"the first raise since the last entry on a CPU to the next entry on this CPU.",
 	latency_columns, KY_TABLE_RANK);
 
 enum { CPU_ID, CPU_HOST, CPU_COUNT, CPU_TIME, CPU_SHARE };
@@ -61,19 +61,21 @@ enum { CPU_ID, CPU_HOST, CPU_COUNT, CPU_TIME, CPU_SHARE };
 static const struct ky_column cpu_columns[] = {
 	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
 	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
-		      "The trace's host, where several traces are read; else empty."},
-	[CPU_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many were measured on it."},
+		      "The trace's host, when the report reads several traces; else empty."},
+	[CPU_COUNT] = {"count", "Count", KY_CELL_COUNT,
+		       "How many interrupts were measured on the "
+		       "CPU."},
 	[CPU_TIME] = {"total", "Time", KY_CELL_DURATION,
-		      "The time in them; where one ran on top of another of this report, only the "
-		      "lower one counts."},
+		      "The time in interrupts. Of nested interrupts in this report, only the outer "
+		      "one counts."},
 	[CPU_SHARE] = {"share", "Share", KY_CELL_RATIO,
-		       "That time as a part of the range. The bar is full at 100 %.",
+		       "That time divided by the range. The bar is full at 100 %.",
 		       .bar = KY_BAR_WHOLE},
 };
 
 static const struct ky_table_def cpu_table = KY_TABLE_DEF(
-	"cpus", "Time in them on each CPU", "One row for each CPU on which they came, by number.",
-	cpu_columns, KY_TABLE_FIXED);
+	"cpus", "Time in interrupts on each CPU",
+	"One row for each CPU with interrupts, by number.", cpu_columns, KY_TABLE_FIXED);
 
 enum {
 	RUN_RAISE,
@@ -89,43 +91,43 @@ enum {
 
 static const struct ky_column run_columns[] = {
 	[RUN_RAISE] = {"raise", "Raise", KY_CELL_TIMESTAMP,
-		       "When it was raised: of softirqs, where that was seen.", .spare = 4},
+		       "When the softirq was raised, if the trace has the raise.", .spare = 4},
 	[RUN_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the handler began.", .spare = 2},
 	[RUN_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
 	[RUN_LATENCY] = {"latency", "Latency", KY_CELL_DURATION,
-			 "From the raise to the begin: of softirqs, where that was seen."},
-	[RUN_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "From begin to end."},
-	[RUN_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where it ran."},
+			 "The time from the softirq's raise to the begin, if the trace has the "
+			 "raise."},
+	[RUN_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "The time from begin to end."},
+	[RUN_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU on which it ran."},
 	[RUN_KIND] = {"kind", "Kind", KY_CELL_TEXT, "'hard', 'soft' or 'vector'.", .spare = 1},
-	[RUN_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ, "Its number and name."},
+	[RUN_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ, "The interrupt's number and name."},
 	[RUN_THREAD] =
 		{"thread", "On top of", KY_CELL_PROCESS,
-		 "The thread that it interrupted; '-' when the CPU was idle or what it ran is "
-		 "not known.",
+		 "The interrupted thread; '-' when the CPU was idle or its thread is unknown.",
 		 .second = true, .spare = 3},
 };
 
 static const struct ky_table_def top_table =
-	KY_TABLE_DEF("top", "The longest", "One row for each run, the longest first.", run_columns,
-		     KY_TABLE_TOP);
+	KY_TABLE_DEF("top", "The longest runs", "One row for each run, the longest first.",
+		     run_columns, KY_TABLE_TOP);
 
 static const struct ky_table_def log_table =
 	KY_TABLE_DEF("log", "All runs", "One row for each run, in the order of their ends.",
 		     run_columns, KY_TABLE_LOG);
 
 static const struct ky_column freq_columns[] = {
-	KY_FREQ_COLUMN_DEFS("irq", "Interrupt", KY_CELL_IRQ, "Its number and name."),
+	KY_FREQ_COLUMN_DEFS("irq", "Interrupt", KY_CELL_IRQ, "The interrupt's number and name."),
 };
 
 static const struct ky_table_def freq_table =
-	KY_TABLE_DEF("freq", "How long they took",
-		     "One row for each step of duration, for each interrupt, from the shortest on.",
+	KY_TABLE_DEF("freq", "Distribution of durations",
+		     "One row for each step of duration, for each interrupt, from the shortest.",
 		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def latency_freq_table = KY_TABLE_DEF(
-	"latency_freq", "How late they came",
+	"latency_freq", "Distribution of latencies",
 	"One row for each step of the latency from raise to entry, for each softirq, from the "
-	"shortest on.",
+	"shortest.",
 	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const irq_tables[] = {&irq_table,  &cpu_table, &top_table,
@@ -429,47 +431,48 @@ const struct ky_report ky_report_irq = {
 	.summary = "interrupt handlers: how many, how long, on which CPU",
 	.description =
 		"Measures how long the handlers of hardware interrupts ran, from their entry to "
-		"their exit. Interrupts nest: each CPU has a stack of those that run, and an exit "
-		"belongs to the topmost entry of its own interrupt. A duration includes what ran on "
-		"top of it. Vectors of the CPU itself (local timer, reschedule, function calls) are "
-		"listed beside devices' interrupts where they were recorded.\n"
+		"their exit. Interrupts nest: each CPU has a stack of running handlers, and an "
+		"exit belongs to the topmost entry of its interrupt. A duration includes nested "
+		"interrupts. The tables also list vectors of the CPU itself (local timer, "
+		"reschedule, function calls), if the trace has them.\n"
 		"\n"
-		"Lost events empty the stack of their CPU: what ran then is not measured.",
+		"Lost events empty the stack of their CPU: the report does not measure the "
+		"handlers that ran at that time.",
 	.events =
-		"irq_handler_entry and irq_handler_exit; x86_irq_vectors_* (irq_vectors:* in the "
-		"words of perf) for vectors. Names come from the entries and from the state dump.",
+		"irq_handler_entry and irq_handler_exit; x86_irq_vectors_* (in perf: "
+		"irq_vectors:*) for vectors. Names come from the entries and from the state dump.",
 	.reading =
-		"Handlers should take microseconds. One that takes a millisecond keeps its CPU from "
-		"everything else for that time: threads there wait (report sched), softirqs come "
-		"late (report softirq). The CPUs' table shows whether all interrupts go to one CPU: "
-		"/proc/irq/NR/smp_affinity spreads them. In a virtual machine a long handler may be "
-		"the host that took the CPU away.",
-	.example =
-		"$ kymo report irq -n 3 -t irqs -t cpus -t top my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Durations of interrupt handlers\n"
-		"  Interrupt         Kind    Count      Mean       Max       p50       p99\n"
-		"  local_timer       vector    495  102.9 us  5.642 ms  70.14 us  518.1 us\n"
-		"  26 virtio0-req.1  hard       85  129.4 us  1.638 ms  62.21 us  1.638 ms\n"
-		"  25 virtio0-req.0  hard       75  80.02 us  275.4 us  54.53 us  275.4 us\n"
-		"  2 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: CPUs, p99.9, Stdev, p90, Min, Time\n"
-		"\n"
-		"Time in them on each CPU\n"
-		"  CPU  Count      Time   Share\n"
-		"    0    341  35.85 ms  0.96 %  ▍\n"
-		"    1    369  32.66 ms  0.87 %  ▍\n"
-		"\n"
-		"The longest\n"
-		"               Begin                 End  Duration  CPU  Kind    Interrupt\n"
-		"  05:30:38.929354870  05:30:38.934996510  5.642 ms    0  vector  local_timer\n"
-		"  05:30:42.553110100  05:30:42.557322440  4.212 ms    0  vector  local_timer\n"
-		"  05:30:39.017206970  05:30:39.018845230  1.638 ms    1  hard    26 virtio0-req.1\n"
-		"  707 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: TID, On top of\n",
+		"Handlers should take microseconds. A handler that takes a millisecond blocks its "
+		"CPU for that time: threads there wait (report sched), and softirqs are late "
+		"(report softirq). The table of CPUs shows whether all interrupts go to one CPU: "
+		"/proc/irq/NR/smp_affinity spreads them. In a virtual machine, a handler may be "
+		"long because the host used the CPU.",
+	.example = "$ kymo report irq -n 3 -t irqs -t cpus -t top my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Durations of interrupt handlers\n"
+		   "  Interrupt         Kind    Count      Mean       Max       p50       p99\n"
+		   "  local_timer       vector    495  102.9 us  5.642 ms  70.14 us  518.1 us\n"
+		   "  26 virtio0-req.1  hard       85  129.4 us  1.638 ms  62.21 us  1.638 ms\n"
+		   "  25 virtio0-req.0  hard       75  80.02 us  275.4 us  54.53 us  275.4 us\n"
+		   "  2 more rows: --limit 0 shows all\n"
+		   "  columns that do not fit: CPUs, p99.9, Stdev, p90, Min, Time\n"
+		   "\n"
+		   "Time in interrupts on each CPU\n"
+		   "  CPU  Count      Time   Share\n"
+		   "    0    341  35.85 ms  0.96 %  ▍\n"
+		   "    1    369  32.66 ms  0.87 %  ▍\n"
+		   "\n"
+		   "The longest runs\n"
+		   "               Begin                 End  Duration  CPU  Kind    Interrupt\n"
+		   "  05:30:38.929354870  05:30:38.934996510  5.642 ms    0  vector  local_timer\n"
+		   "  05:30:42.553110100  05:30:42.557322440  4.212 ms    0  vector  local_timer\n"
+		   "  05:30:39.017206970  05:30:39.018845230  1.638 ms    1  hard    26 "
+		   "virtio0-req.1\n"
+		   "  707 more rows: --limit 0 shows all\n"
+		   "  columns that do not fit: TID, On top of\n",
 	.tables = irq_tables,
 	.needs = KY_CAN_IRQ,
 	.needs_text = "interrupt events",
@@ -484,22 +487,22 @@ const struct ky_report ky_report_softirq = {
 	.name = "softirq",
 	.summary = "softirqs: how many, how long, how late after their raise",
 	.description =
-		"Measures softirqs: the second halves of interrupts, which run when the handler is "
-		"over, or in ksoftirqd when there is too much to do. Their duration is the time from "
-		"entry to exit, what interrupts them included; their latency the time from the first "
-		"raise since the last entry, on the same CPU, to the entry.\n"
+		"Measures softirqs: the bottom halves of interrupts, which run after the handler, "
+		"or in ksoftirqd under high load. Their duration is the time from entry to exit, "
+		"with nested interrupts. Their latency is the time from the first raise since the "
+		"last entry, on the same CPU, to the entry.\n"
 		"\n"
-		"A raise while the same softirq runs asks for another run: it belongs to the next "
+		"A raise while the same softirq runs causes another run: it belongs to the next "
 		"entry.",
-	.events =
-		"irq_softirq_raise, irq_softirq_entry and irq_softirq_exit; softirq_* in the words of "
-		"the kernel and of LTTng before 2.7. Without raise events there are no latencies.",
+	.events = "irq_softirq_raise, irq_softirq_entry and irq_softirq_exit; in the kernel and in "
+		  "LTTng before 2.7: softirq_*. Without raise events there are no latencies.",
 	.reading =
-		"Latencies of some microseconds are normal: the handler that raised it ends first. "
-		"Longer ones mean that interrupts were off, or that the work was left to ksoftirqd, "
-		"which waits for the CPU like any thread (report sched). NET_RX that runs for "
-		"milliseconds is network load; RCU and SCHED on all CPUs are housekeeping. TIMER and "
-		"HRTIMER that come late make sleeps longer than they were asked for.",
+		"Latencies of some microseconds are normal: the handler that raised the softirq "
+		"ends first. Longer latencies mean that interrupts were off, or that the kernel "
+		"left the work to ksoftirqd, which waits for the CPU like any thread (report "
+		"sched). NET_RX that runs for milliseconds is network load; RCU and SCHED on all "
+		"CPUs are housekeeping. Late TIMER and HRTIMER softirqs make sleeps longer than "
+		"requested.",
 	.example = "$ kymo report softirq -n 3 -t softirqs -t latency -t top my-trace\n"
 		   "Trace  my-trace\n"
 		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
@@ -511,15 +514,15 @@ const struct ky_report ky_report_softirq = {
 		   "  9 RCU      soft    325  17.14 ms  52.74 us  3.869 ms  29.57 us  224.3 us\n"
 		   "  7 SCHED    soft    251  11.87 ms  47.30 us  3.983 ms  22.66 us  179.2 us\n"
 		   "  1 more rows: --limit 0 shows all\n"
-		   "  not shown for want of room: CPUs, p99.9, Stdev, p90, Min\n"
+		   "  columns that do not fit: CPUs, p99.9, Stdev, p90, Min\n"
 		   "\n"
-		   "The longest\n"
+		   "The longest runs\n"
 		   "                 End   Latency  Duration  CPU  Kind  Interrupt\n"
 		   "  05:30:42.557416910  36.75 us  3.983 ms    1  soft  7 SCHED\n"
 		   "  05:30:42.593109750  18.46 us  3.869 ms    1  soft  9 RCU\n"
 		   "  05:30:38.992547970  177.9 us  2.160 ms    0  soft  3 NET_RX\n"
 		   "  1340 more rows: --limit 0 shows all\n"
-		   "  not shown for want of room: Raise, TID, On top of, Begin\n"
+		   "  columns that do not fit: Raise, TID, On top of, Begin\n"
 		   "\n"
 		   "From raise to entry\n"
 		   "  Interrupt  Kind  Count      Time      Mean       Max       p50       p99\n"
@@ -527,7 +530,7 @@ const struct ky_report ky_report_softirq = {
 		   "  7 SCHED    soft    250  23.53 ms  94.11 us  4.401 ms  56.06 us  626.7 us\n"
 		   "  1 TIMER    soft    162  15.68 ms  96.81 us  4.358 ms  54.53 us  700.4 us\n"
 		   "  1 more rows: --limit 0 shows all\n"
-		   "  not shown for want of room: p99.9, Stdev, p90, Min\n",
+		   "  columns that do not fit: p99.9, Stdev, p90, Min\n",
 	.tables = softirq_tables,
 	.needs = KY_CAN_SOFTIRQ,
 	.needs_text = "softirq events",

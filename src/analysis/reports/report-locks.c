@@ -6,7 +6,7 @@
 
 /* ---- documentation --------------------------------------------------------------------- */
 
-#define LOCK_HELP "The futex's address in the process: the word that the lock is made of."
+#define LOCK_HELP "The futex's address in the process: the address of the lock word."
 
 enum {
 	LOCK_PROCESS,
@@ -22,17 +22,17 @@ enum {
 static const struct ky_column lock_columns[] = {
 	[LOCK_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "The process whose threads waited: its id, and the name of its first thread."},
+		 "The process of the waiting threads: its ID, and the name of its first thread."},
 	[LOCK_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
 	[LOCK_WAITERS] = {"waiters", "Waiters", KY_CELL_COUNT, "How many threads waited there."},
 	[LOCK_WOKEN] = {"woken", "Woken", KY_CELL_COUNT, "Waits that a wake-up ended.", .spare = 9},
 	[LOCK_CHANGED] = {"changed", "Changed", KY_CELL_COUNT,
-			  "Calls that did not wait, as the word had changed meanwhile (EAGAIN).",
+			  "Calls that did not wait, because the lock word had changed (EAGAIN).",
 			  .spare = 9},
 	[LOCK_TIMED_OUT] = {"timed_out", "Timed out", KY_CELL_COUNT, "Waits that a timeout ended.",
 			    .spare = 9},
 	[LOCK_FAILED] = {"failed", "Failed", KY_CELL_COUNT,
-			 "Waits that ended with another error: a signal, most often.", .spare = 9},
+			 "Waits that ended with another error, mostly a signal.", .spare = 9},
 	KY_STATS_COLUMN_DEFS(LOCK_STATS, "calls that wait"),
 };
 
@@ -45,7 +45,7 @@ enum { WHO_PROCESS, WHO_STATS };
 
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			 "The thread that waited; with --group-by, the process or the name."},
+			 "The waiting thread; with --group-by, the process or the name."},
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls that wait"),
 };
 
@@ -58,17 +58,17 @@ enum { PAIR_WAITER, PAIR_WAKER, PAIR_STATS };
 static const struct ky_column pair_columns[] = {
 	[PAIR_WAITER] = {"waiter", "Waited", KY_CELL_PROCESS, "The thread that waited.",
 			 .second = true},
-	[PAIR_WAKER] =
-		{"waker", "Woken by", KY_CELL_PROCESS,
-		 "The thread that ran where the waiter was woken: of a lock, who released it.",
-		 .second = true},
+	[PAIR_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
+			"The thread that ran at the waiter's wake-up: for a lock, the thread that "
+			"released it.",
+			.second = true},
 	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
 };
 
 static const struct ky_table_def pair_table = KY_TABLE_DEF(
-	"pairs", "Who waited for whom",
-	"One row for each pair of threads, the largest sum of waits first. Waits that a timeout or an "
-	"interrupt ended are not among them.",
+	"pairs", "Waits by waiter and waker",
+	"One row for each pair of threads, the largest sum of waits first. Waits that a timeout or "
+	"an interrupt ended are not included.",
 	pair_columns, KY_TABLE_RANK);
 
 enum { WAIT_BEGIN, WAIT_END, WAIT_DURATION, WAIT_PROCESS, WAIT_ADDRESS, WAIT_WAKER, WAIT_RESULT };
@@ -76,15 +76,17 @@ enum { WAIT_BEGIN, WAIT_END, WAIT_DURATION, WAIT_PROCESS, WAIT_ADDRESS, WAIT_WAK
 static const struct ky_column wait_columns[] = {
 	[WAIT_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 1},
 	[WAIT_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
-	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "How long it took."},
+	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "The duration."},
 	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread that waited."},
 	[WAIT_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
 	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
-			"What ran where it was woken; '-' when it was not, or that is not known.",
+			"The thread that ran at the wake-up; '-' without a wake-up, or if the "
+			"thread is unknown.",
 			.second = true},
 	[WAIT_RESULT] =
 		{"result", "Result", KY_CELL_TEXT,
-		 "'woken', or the error: EAGAIN (the word had changed), ETIMEDOUT, a signal's.",
+		 "'woken', or the error: EAGAIN (the lock word had changed), ETIMEDOUT, an error "
+		 "of a signal.",
 		 .spare = 2},
 };
 
@@ -102,8 +104,8 @@ static const struct ky_column freq_columns[] = {
 };
 
 static const struct ky_table_def freq_table = KY_TABLE_DEF(
-	"freq", "How long the waits were",
-	"One row for each step of duration, for each of both results, from the shortest on.",
+	"freq", "Distribution of waits",
+	"One row for each step of duration, for each of the two results, from the shortest.",
 	freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
@@ -359,24 +361,25 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_locks = {
 	.name = "locks",
-	.summary = "locks of programs: who waited at which futex, and for whom",
+	.summary = "locks of programs: waits at futexes, with waiters and wakers",
 	.description =
-		"Measures futex() calls that wait. Mutexes, condition variables, semaphores, barriers "
-		"and joins of threads are all made of them; a lock that is free is taken without a "
-		"call, so only contended ones show. A futex is told by its address and its process; "
-		"one in shared memory is a row for each process.\n"
+		"Measures futex() calls that wait. Mutexes, condition variables, semaphores, "
+		"barriers and joins of threads use futexes. A thread takes a free lock without a "
+		"call, so the report shows only contended locks. An address and a process identify "
+		"a futex; a futex in shared memory has a row for each process.\n"
 		"\n"
-		"Who ended a wait is the thread that ran where the waiter was woken during the call. "
-		"Only calls whose beginning and end are in the trace are measured: what waits for all "
-		"of the trace is counted by report syscalls as under way.",
+		"The waker is the thread that ran on the CPU where the waiter's wake-up happened "
+		"during the call. The report measures calls with entry and exit in the trace. "
+		"Report syscalls counts calls that wait for the whole trace as active.",
 	.events = "syscall_entry_futex and syscall_exit_futex with their arguments; for the wakers "
 		  "sched_switch and sched_waking.",
 	.reading =
-		"Long waits at one futex by several threads of a pool that has nothing to do are "
-		"normal: they wait for work. Trouble looks like many short waits at one address by "
-		"threads that are busy otherwise: the lock is contended, and the pairs tell who holds "
-		"it. 'EAGAIN' means that the lock changed hands while the thread went to sleep, which "
-		"is contention too. Which lock an address is, a debugger tells: info symbol 0x....",
+		"Long waits of several threads at one futex are normal for an idle pool of "
+		"threads: the threads wait for work. A problem shows as many short waits at one "
+		"address by busy threads: the lock is contended, and the table of waiters and "
+		"wakers shows the thread that holds it. 'EAGAIN' means that the lock changed while "
+		"the thread went to sleep, which is also contention. A debugger shows the lock of "
+		"an address: info symbol 0x....",
 	.example =
 		"$ kymo report locks -n 3 -t locks -t pairs -t top my-trace\n"
 		"Trace  my-trace\n"
@@ -387,13 +390,14 @@ const struct ky_report ky_report_locks = {
 		"  PID  Name           Futex  Waiters  Count      Mean       Max       p99\n"
 		"  323  work  0x7f717ef67990        1      1  89.87 ms  89.87 ms  89.87 ms\n"
 		"  323  work        0x4cd400        1     24  819.1 us  6.576 ms  6.576 ms\n"
-		"  not shown for want of room: Woken, Changed, Timed out, Failed, p99.9, Stdev, p90, Min, Time, p50\n"
+		"  columns that do not fit: Woken, Changed, Timed out, Failed, p99.9, Stdev, p90, "
+		"Min, Time, p50\n"
 		"\n"
-		"Who waited for whom\n"
+		"Waits by waiter and waker\n"
 		"  TID  Waited  TID  Woken by  Count      Mean       Max       p50       p99\n"
 		"  323  work    328  mem           1  89.87 ms  89.87 ms  89.87 ms  89.87 ms\n"
 		"  324  lock-a  325  lock-b       24  819.1 us  6.576 ms  86.27 us  6.576 ms\n"
-		"  not shown for want of room: p99.9, Stdev, p90, Min, Time\n"
+		"  columns that do not fit: p99.9, Stdev, p90, Min, Time\n"
 		"\n"
 		"The longest waits\n"
 		"                 End      Wait  TID  PID  Name             Futex  TID  Woken by\n"
@@ -401,7 +405,7 @@ const struct ky_report ky_report_locks = {
 		"  05:30:39.009317450  6.576 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
 		"  05:30:39.014423590  4.471 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
 		"  22 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Result, Begin\n",
+		"  columns that do not fit: Result, Begin\n",
 	.tables = tables,
 	.needs = KY_CAN_SYSCALLS,
 	.needs_text = "system call events",

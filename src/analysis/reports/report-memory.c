@@ -9,18 +9,19 @@ enum { TOTAL_ALLOC, TOTAL_FREE, TOTAL_NET, TOTAL_MAX, TOTAL_MIN, TOTAL_USER, TOT
 static const struct ky_column total_columns[] = {
 	[TOTAL_ALLOC] =
 		{"allocated", "Allocated", KY_CELL_COUNT,
-		 "Pages that the kernel allocated, for whatever use; an allocation of order n is "
-		 "2^n pages."},
-	[TOTAL_FREE] = {"freed", "Freed", KY_CELL_COUNT, "Pages that were freed."},
+		 "Pages that the kernel allocated, for any use; an allocation of order n has 2^n "
+		 "pages."},
+	[TOTAL_FREE] = {"freed", "Freed", KY_CELL_COUNT, "Pages that the kernel freed."},
 	[TOTAL_NET] =
 		{"net", "Difference", KY_CELL_NUMBER,
-		 "Allocated minus freed: by how many pages the use of memory grew over the range."},
+		 "Allocated minus freed: the growth of used memory over the range, in pages."},
 	[TOTAL_MAX] = {"highest", "Highest", KY_CELL_NUMBER,
-		       "The largest that this difference was in between."},
+		       "The largest value of the difference in the range."},
 	[TOTAL_MIN] = {"lowest", "Lowest", KY_CELL_NUMBER,
-		       "The smallest that it was; below zero when more was freed."},
+		       "The smallest value; below zero when the kernel freed more pages than it "
+		       "allocated."},
 	[TOTAL_USER] = {"user_faults", "User faults", KY_CELL_COUNT,
-			"Page faults of user space, where they were recorded."},
+			"Page faults of user space, if the trace has them."},
 	[TOTAL_KERNEL] = {"kernel_faults", "Kernel faults", KY_CELL_COUNT,
 			  "Page faults of the kernel.", .spare = 1},
 };
@@ -34,12 +35,12 @@ enum { WHO_PROCESS, WHO_ALLOC, WHO_FREE, WHO_NET, WHO_USER, WHO_KERNEL };
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "What ran when pages were allocated and freed; '-' when the CPU was idle, or "
-		 "that is not known. With --group-by, the thread or the name."},
+		 "The process that ran when pages were allocated and freed; '-' when the CPU was "
+		 "idle or the process is unknown. With --group-by, the thread or the name."},
 	[WHO_ALLOC] = {"allocated", "Allocated", KY_CELL_COUNT, "Pages allocated while it ran."},
 	[WHO_FREE] = {"freed", "Freed", KY_CELL_COUNT, "Pages freed while it ran."},
 	[WHO_NET] = {"net", "Difference", KY_CELL_NUMBER,
-		     "Allocated minus freed. Freed pages need not be those that it allocated."},
+		     "Allocated minus freed. Another process may have allocated the freed pages."},
 	[WHO_USER] = {"user_faults", "User faults", KY_CELL_COUNT,
 		      "Its page faults in user space."},
 	[WHO_KERNEL] = {"kernel_faults", "Kernel faults", KY_CELL_COUNT,
@@ -56,57 +57,60 @@ enum { RSS_PROCESS, RSS_LAST, RSS_MAX, RSS_FIRST, RSS_FILE, RSS_ANON, RSS_SHARED
 
 static const struct ky_column rss_columns[] = {
 	[RSS_PROCESS] = {"process", "Process", KY_CELL_PROCESS,
-			 "The process whose memory it is: what ran when it changed its own."},
+			 "The process of the address space: the process that ran when the address "
+			 "space changed."},
 	[RSS_LAST] =
 		{"last", "Last", KY_CELL_SIZE,
-		 "Its resident size at the end: file, anonymous and shared pages, as last told, be it "
-		 "before the range. A part that was never told counts as 0, so this is a lower bound."},
-	[RSS_MAX] = {"highest", "Highest", KY_CELL_SIZE, "The largest that it was.",
+		 "Its resident size at the end: file, anonymous and shared pages, by their last "
+		 "events, which may be before the range. A part without events counts as 0, so "
+		 "this is a lower bound."},
+	[RSS_MAX] = {"highest", "Highest", KY_CELL_SIZE, "The largest resident size.",
 		     .bar = KY_BAR_MOST},
-	[RSS_FIRST] = {"first", "First", KY_CELL_SIZE, "What was told first.", .spare = 1},
-	[RSS_FILE] = {"file", "File", KY_CELL_SIZE, "Of the last: pages of files.", .spare = 2},
+	[RSS_FIRST] = {"first", "First", KY_CELL_SIZE, "The first resident size in the trace.",
+		       .spare = 1},
+	[RSS_FILE] = {"file", "File", KY_CELL_SIZE, "File pages of the last size.", .spare = 2},
 	[RSS_ANON] = {"anonymous", "Anonymous", KY_CELL_SIZE,
-		      "Of the last: anonymous pages (heap, stack).", .spare = 2},
-	[RSS_SHARED] = {"shared", "Shared", KY_CELL_SIZE, "Of the last: pages of shared memory.",
+		      "Anonymous pages of the last size (heap, stack).", .spare = 2},
+	[RSS_SHARED] = {"shared", "Shared", KY_CELL_SIZE, "Shared memory pages of the last size.",
 			.spare = 3},
 	[RSS_SWAP] = {"swap", "Swapped", KY_CELL_SIZE,
-		      "What was swapped out at last; not part of the resident size.", .spare = 4},
+		      "The last swapped size; not part of the resident size.", .spare = 4},
 };
 
 static const struct ky_table_def rss_table = KY_TABLE_DEF(
 	"rss", "Resident size of each process",
-	"One row for each address space that changed while its own process ran, the largest first. A "
-	"process that called exec has a row for each program.",
+	"One row for each address space that changed while its own process ran, the largest first. "
+	"A process that calls exec has a row for each program.",
 	rss_columns, KY_TABLE_RANK);
 
 enum { MACHINE_HOST, MACHINE_TIME, MACHINE_PARTS };
 
 static const struct ky_column machine_columns[] = {
 	[MACHINE_HOST] = {"host", "Host", KY_CELL_TEXT,
-			  "The trace's host, where several traces are read; else empty."},
-	[MACHINE_TIME] = {"dumped", "When", KY_CELL_TIMESTAMP, "When that was so."},
+			  "The trace's host, when the report reads several traces; else empty."},
+	[MACHINE_TIME] = {"dumped", "When", KY_CELL_TIMESTAMP, "The time of these values."},
 	[MACHINE_PARTS + KY_MACHINE_TOTAL] = {"size", "Memory", KY_CELL_SIZE,
-					      "How much memory there is, without what the kernel "
-					      "reserved."},
-	[MACHINE_PARTS + KY_MACHINE_FREE] = {"free", "Free", KY_CELL_SIZE, "What nothing used."},
+					      "The size of the memory, without memory that the "
+					      "kernel reserved."},
+	[MACHINE_PARTS + KY_MACHINE_FREE] = {"free", "Free", KY_CELL_SIZE, "Unused memory."},
 	[MACHINE_PARTS + KY_MACHINE_AVAILABLE] =
 		{"available", "Available", KY_CELL_SIZE,
-		 "What programs could have had without swapping, as the kernel estimates: free, and "
-		 "what could be taken from caches."},
+		 "Memory that programs could get without swapping, by the kernel's estimate: free "
+		 "memory and reclaimable caches."},
 	[MACHINE_PARTS + KY_MACHINE_BUFFERS] = {"buffers", "Buffers", KY_CELL_SIZE,
 						"Caches of block devices.", .spare = 2},
 	[MACHINE_PARTS + KY_MACHINE_CACHED] = {"cached", "Cached", KY_CELL_SIZE,
 					       "Caches of files, and shared memory.", .spare = 1},
 	[MACHINE_PARTS + KY_MACHINE_SWAP_TOTAL] = {"swap_size", "Swap", KY_CELL_SIZE,
-						   "How much can be swapped out.", .spare = 3},
+						   "The size of the swap space.", .spare = 3},
 	[MACHINE_PARTS + KY_MACHINE_SWAP_FREE] = {"swap_free", "Swap free", KY_CELL_SIZE,
-						  "What of it was not used.", .spare = 4},
+						  "Unused swap space.", .spare = 4},
 };
 
 static const struct ky_table_def machine_table = KY_TABLE_DEF(
 	"machine", "Memory of the machine at the state dump",
-	"One row for each trace whose state dump tells it before the range ends; with --refresh, in "
-	"the interval of the dump.",
+	"One row for each trace with these values in a state dump before the end of the range; "
+	"with --refresh, in the interval of the state dump.",
 	machine_columns, KY_TABLE_FIXED);
 
 static const struct ky_table_def *const tables[] = {&total_table, &who_table, &rss_table,
@@ -301,24 +305,24 @@ const struct ky_report ky_report_memory = {
 	.name = "memory",
 	.summary = "pages allocated and freed, page faults, resident sizes",
 	.description =
-		"Counts the pages that the kernel allocates and frees, 2^order for each event, for the "
-		"whole system and by what ran; page faults; and the resident sizes that the kernel "
-		"tells of when they change.\n"
+		"Counts the pages that the kernel allocates and frees (2^order for each event), "
+		"for the whole system and by running process; page faults; and resident sizes, "
+		"which the kernel records when they change.\n"
 		"\n"
-		"Pages are differences over the range; how much memory was in use the state dump of "
-		"kymo record tells. Resident sizes are absolute, but each part of them (file, anonymous, "
+		"Numbers of pages are differences over the range; the state dump of kymo record "
+		"has the used memory. Resident sizes are absolute, but each part (file, anonymous, "
 		"shared) is known only from its first change on.",
-	.events =
-		"kmem_mm_page_alloc and kmem_mm_page_free (perf: kmem:mm_page_*); rss_stat for resident "
-		"sizes (Linux 5.6); x86_exceptions_page_fault_user and _kernel (exceptions:*) for "
-		"faults; lttng_statedump_memory. What was not recorded leaves its columns or table "
-		"empty.",
+	.events = "kmem_mm_page_alloc and kmem_mm_page_free (perf: kmem:mm_page_*); rss_stat for "
+		  "resident sizes (Linux 5.6); x86_exceptions_page_fault_user and _kernel "
+		  "(exceptions:*) for faults; lttng_statedump_memory. Columns and tables without "
+		  "events are empty.",
 	.reading =
-		"Pages come and go all the time: look at the difference, and at whether it keeps "
-		"growing from one interval to the next (--refresh 1s). Pages that were allocated while "
-		"a process ran need not be its own: reading files fills the page cache. A process "
-		"whose 'Last' is its 'Highest' in every interval grows. Many user faults are fresh "
-		"memory being touched, or a program that was just started.",
+		"The kernel allocates and frees pages all the time: look at the difference, and "
+		"check whether it grows from one interval to the next (--refresh 1s). Pages that "
+		"were allocated while a process ran may not belong to the process: reading files "
+		"fills the page cache. When 'Last' equals 'Highest' in every interval, the process "
+		"grows. Many user faults come from the first use of new memory, or from the start "
+		"of a program.",
 	.example = "$ kymo report memory -n 4 my-trace\n"
 		   "Trace  my-trace/kernel\n"
 		   "Range  2026-11-21 18:41:03.244734111 to 2026-11-21 18:41:03.779957988\n"
@@ -343,7 +347,7 @@ const struct ky_report ky_report_memory = {
 		   "   4421  cc1          112.3 MiB  112.3 MiB  86.04 MiB  25.40 MiB  86.94 MiB\n"
 		   "   3461  cc1          103.0 MiB  103.0 MiB  102.2 MiB      0 B    103.0 MiB\n"
 		   "  31 more rows: --limit 0 shows all\n"
-		   "  not shown for want of room: Swapped, Shared\n",
+		   "  columns that do not fit: Swapped, Shared\n",
 	.tables = tables,
 	.needs = KY_CAN_PAGES,
 	.needs_text = "kmem_mm_page events",

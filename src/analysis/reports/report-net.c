@@ -9,22 +9,22 @@ enum { NET_NAME, NET_HOST, NET_WAY, NET_PACKETS, NET_BYTES, NET_RATE, NET_MEAN, 
 static const struct ky_column net_columns[] = {
 	[NET_NAME] = {"netif", "Interface", KY_CELL_NETIF, "The network interface's name."},
 	[NET_HOST] = {"host", "Host", KY_CELL_TEXT,
-		      "The trace's host, where several traces are read; else empty."},
+		      "The trace's host, when the report reads several traces; else empty."},
 	[NET_WAY] =
 		{"way", "Way", KY_CELL_TEXT,
-		 "'sent': given to the driver, with the link layer's header; 'received': handed up "
-		 "to the protocols, without it."},
+		 "'sent': passed to the driver, with the link layer's header; 'received': passed "
+		 "from the driver to the protocols, without this header."},
 	[NET_PACKETS] = {"packets", "Packets", KY_CELL_COUNT,
-			 "How many. What the card cuts or joins (segmentation offload) counts as "
-			 "one."},
+			 "How many packets. Packets that the network card splits or joins "
+			 "(segmentation offload) count as one."},
 	[NET_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE,
-		       "Their lengths together. The longest bar is the largest value.",
+		       "The sum of their lengths. The longest bar is the largest value.",
 		       .bar = KY_BAR_MOST},
 	[NET_RATE] = {"rate", "Bytes/s", KY_CELL_RATE, "Bytes per second of the range."},
 	[NET_MEAN] = {"mean", "Mean size", KY_CELL_SIZE, "The mean length of a packet.",
 		      .spare = 1},
 	[NET_FAILED] = {"failed", "Failed", KY_CELL_COUNT,
-			"Packets that the driver did not take; they are in no other figure.",
+			"Packets that the driver refused; the other columns leave them out.",
 			.spare = 2},
 };
 
@@ -37,9 +37,9 @@ enum { WHO_PROCESS, WHO_NETIF, WHO_SENT, WHO_PACKETS_SENT, WHO_RECEIVED, WHO_PAC
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "What ran when the packet was sent or received; '-' when the CPU was idle. For "
-		 "sent packets that is mostly who sent them; received ones come by interrupt, "
-		 "on top of anybody."},
+		 "The process that ran when the packet was sent or received; '-' when the CPU was "
+		 "idle. For sent packets this is mostly the sender; received packets arrive by "
+		 "interrupt, while any process runs."},
 	[WHO_NETIF] = {"netif", "Interface", KY_CELL_NETIF, "The network interface's name."},
 	[WHO_SENT] = {"sent", "Sent", KY_CELL_SIZE, "Bytes sent while it ran."},
 	[WHO_PACKETS_SENT] = {"packets_sent", "Packets sent", KY_CELL_COUNT, "Packets sent."},
@@ -49,7 +49,7 @@ static const struct ky_column who_columns[] = {
 };
 
 static const struct ky_table_def who_table =
-	KY_TABLE_DEF("processes", "What ran when packets were sent and received",
+	KY_TABLE_DEF("processes", "Packets by running process",
 		     "One row for each process and interface, the most bytes sent first.",
 		     who_columns, KY_TABLE_RANK);
 
@@ -168,20 +168,19 @@ const struct ky_report ky_report_net = {
 	.name = "net",
 	.summary = "packets of network interfaces: how many, how large",
 	.description =
-		"Counts the packets that were given to the drivers of network interfaces, and those "
-		"that they handed up, with their lengths.\n"
+		"Counts the packets that drivers of network interfaces send and receive, and their "
+		"lengths.\n"
 		"\n"
-		"These are packets with their headers, retransmissions and acknowledgements included: "
-		"what programs wrote to and read from sockets is told by report io.",
-	.events =
-		"net_dev_xmit for what is sent; net_if_receive_skb (netif_receive_skb in the words of "
-		"the kernel and of LTTng before 2.8) for what is received.",
+		"The packets have their headers, and include retransmissions and acknowledgements. "
+		"Report io shows the bytes that programs write to and read from sockets.",
+	.events = "net_dev_xmit for sent packets; net_if_receive_skb (in the kernel and in LTTng "
+		  "before 2.8: netif_receive_skb) for received packets.",
 	.reading =
-		"Compare with 'Net read' and 'Net written' of report io: much more here is headers of "
-		"many small packets, or retransmission. A mean size beyond the link's maximum means "
-		"that the card cuts packets itself, which is good. Failed packets mean that the "
-		"driver's queue was full. Packets that are received on top of one process make that "
-		"one slower: report softirq tells how much (NET_RX).",
+		"Compare with 'Net read' and 'Net written' of report io: much larger values here "
+		"come from headers of many small packets, or from retransmissions. A mean size "
+		"above the link's maximum means that the network card splits packets itself, which "
+		"is good. Failed packets mean that the driver's queue was full. Receiving packets "
+		"takes CPU time from the running process: report softirq shows how much (NET_RX).",
 	.example =
 		"$ kymo report net -n 3 my-trace\n"
 		"Trace  my-trace\n"
@@ -193,10 +192,13 @@ const struct ky_report ky_report_net = {
 		"  lo         sent          608  1.210 MiB  338281.10  2.038 KiB       0  ███████\n"
 		"  lo         received      608  1.202 MiB  336011.94  2.024 KiB       0  ███████\n"
 		"\n"
-		"What ran when packets were sent and received\n"
-		"  PID  Name         Interface       Sent  Packets sent   Received  Packets received\n"
-		"  323  work         lo         1.210 MiB           608  1.200 MiB               606\n"
-		"   14  ksoftirqd/0  lo             0 B               0  2.102 KiB                 2\n",
+		"Packets by running process\n"
+		"  PID  Name         Interface       Sent  Packets sent   Received  Packets "
+		"received\n"
+		"  323  work         lo         1.210 MiB           608  1.200 MiB               "
+		"606\n"
+		"   14  ksoftirqd/0  lo             0 B               0  2.102 KiB                 "
+		"2\n",
 	.tables = tables,
 	.needs = KY_CAN_NET,
 	.needs_text = "network events",

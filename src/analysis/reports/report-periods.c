@@ -9,9 +9,8 @@
 
 /* ---- documentation --------------------------------------------------------------------- */
 
-#define NAME_HELP "The period's name, as --period gives it."
-#define CAPTURED_HELP \
-	"What its definition captures, as NAME=VALUE; '-' where the event has no such field."
+#define NAME_HELP     "The period's name in --period."
+#define CAPTURED_HELP "The captured values, as NAME=VALUE; '-' if the event has no such field."
 
 enum {
 	PERIOD_NAME,
@@ -27,18 +26,19 @@ static const struct ky_column period_columns[] = {
 	[PERIOD_NAME] = {"period", "Period", KY_CELL_TEXT, NAME_HELP},
 	KY_STATS_COLUMN_DEFS(PERIOD_STATS, "periods"),
 	[PERIOD_HEADLESS] = {"headless", "No begin", KY_CELL_COUNT,
-			     "Ends that no begin belongs to: it was before the trace, or the keys "
-			     "do not fit. Not counted of periods within others.",
+			     "Ends without a begin: the begin was before the trace, or the keys "
+			     "differ. Not counted for periods within others.",
 			     .spare = 3},
 	[PERIOD_TORN] = {"torn", "Torn", KY_CELL_COUNT,
-			 "Not measured, as events were lost between begin and end.", .spare = 9},
+			 "Not measured, because events were lost between begin and end.",
+			 .spare = 9},
 	[PERIOD_OUTLIVED] = {"outlived", "Outlived", KY_CELL_COUNT,
-			     "Not measured, as the period that they lie in ended before them.",
-			     .spare = 9},
-	[PERIOD_UNENDED] = {"unended", "No end", KY_CELL_COUNT,
-			    "Still open at the end of the trace.", .spare = 3},
+			     "Not measured, because the parent period ended first.", .spare = 9},
+	[PERIOD_UNENDED] = {"unended", "No end", KY_CELL_COUNT, "Open at the end of the trace.",
+			    .spare = 3},
 	[PERIOD_FORGOTTEN] = {"forgotten", "Forgotten", KY_CELL_COUNT,
-			      "The oldest of more than 100,000 open ones: their ends never came.",
+			      "Dropped: the oldest of more than 100,000 open periods, whose ends "
+			      "never came.",
 			      .spare = 9},
 };
 
@@ -50,8 +50,8 @@ enum { WHO_PROCESS, WHO_NAME, WHO_STATS };
 
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			 "The thread that the begin happened in; with --group-by, the process or "
-			 "the name. '-' when the CPU was idle, or what it ran is not known."},
+			 "The thread of the begin; with --group-by, the process or the name. '-' "
+			 "when the CPU was idle or its thread is unknown."},
 	[WHO_NAME] = {"period", "Period", KY_CELL_TEXT, NAME_HELP},
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "periods"),
 };
@@ -70,25 +70,26 @@ static const struct ky_column capture_columns[] = {
 };
 
 static const struct ky_table_def capture_table = KY_TABLE_DEF(
-	"captured", "Periods by what was captured",
-	"One row for each period and set of captured values, the largest sum of durations first. Of "
-	"definitions without captures there is none.",
+	"captured", "Periods by captured values",
+	"One row for each period and set of captured values, the largest sum of durations first. "
+	"Definitions without captures have no row.",
 	capture_columns, KY_TABLE_RANK);
 
 enum { WITHIN_PARENT, WITHIN_NAME, WITHIN_COUNT, WITHIN_EACH, WITHIN_TOTAL, WITHIN_SHARE };
 
 static const struct ky_column within_columns[] = {
-	[WITHIN_PARENT] = {"within", "Within", KY_CELL_TEXT,
-			   "The period that the others lie in, as their definition says."},
-	[WITHIN_NAME] = {"period", "Period", KY_CELL_TEXT, "Those that lie in it."},
-	[WITHIN_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many of them were measured."},
+	[WITHIN_PARENT] = {"within", "Within", KY_CELL_TEXT, "The parent period."},
+	[WITHIN_NAME] = {"period", "Period", KY_CELL_TEXT, "The periods within it."},
+	[WITHIN_COUNT] = {"count", "Count", KY_CELL_COUNT,
+			  "How many of these periods were "
+			  "measured."},
 	[WITHIN_EACH] = {"each", "In each", KY_CELL_NUMBER,
-			 "How many that are for each one measured that they lie in."},
-	[WITHIN_TOTAL] = {"total", "Time", KY_CELL_DURATION, "All their durations together."},
+			 "Their number for each measured parent period."},
+	[WITHIN_TOTAL] = {"total", "Time", KY_CELL_DURATION, "The sum of their durations."},
 	[WITHIN_SHARE] =
 		{"share", "Share", KY_CELL_RATIO,
-		 "Their time as a part of the time of those that they lie in; beyond 100 % where "
-		 "several are open at a time.",
+		 "Their time divided by the time of the parent periods; above 100 % if several are "
+		 "open at a time.",
 		 .bar = KY_BAR_WHOLE},
 };
 
@@ -102,16 +103,13 @@ enum { LOG_BEGIN, LOG_END, LOG_DURATION, LOG_NAME, LOG_PROCESS, LOG_CPU, LOG_CAP
 static const struct ky_column log_columns[] = {
 	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When it began.", .spare = 1},
 	[LOG_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended."},
-	[LOG_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "How long it took."},
+	[LOG_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "The duration."},
 	[LOG_NAME] = {"period", "Period", KY_CELL_TEXT, NAME_HELP},
-	[LOG_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			 "The thread that the begin happened in."},
-	[LOG_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where it ended.", .spare = 3},
+	[LOG_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread of the begin."},
+	[LOG_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU on which it ended.", .spare = 3},
 	[LOG_CAPTURED] = {"captured", "Captured", KY_CELL_TEXT, CAPTURED_HELP},
 	[LOG_WITHIN] = {"within", "Within", KY_CELL_TIMESTAMP,
-			"When the period that it lies in began; empty when its definition has no "
-			"parent.",
-			.spare = 2},
+			"The begin of the parent period; empty without a parent.", .spare = 2},
 };
 
 static const struct ky_table_def top_table =
@@ -126,10 +124,10 @@ static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("period", "Period", KY_CELL_TEXT, NAME_HELP),
 };
 
-static const struct ky_table_def freq_table = KY_TABLE_DEF(
-	"freq", "How long the periods were",
-	"One row for each step of duration, for each definition, from the shortest on.",
-	freq_columns, KY_TABLE_FREQ);
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "Distribution of periods",
+		     "One row for each step of duration, for each definition, from the shortest.",
+		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {&period_table, &who_table, &capture_table,
 						    &within_table, &top_table, &freq_table,
@@ -394,83 +392,85 @@ const struct ky_report ky_report_periods = {
 	.name = "periods",
 	.summary = "the time from one event to another, by your definitions",
 	.description =
-		"Measures periods that --period defines, one or several:\n"
+		"Measures the periods that one or several --period options define:\n"
 		"\n"
 		"--period 'NAME : BEGIN : END'\n"
 		"\n"
-		"BEGIN and END are expressions as --filter has them (docs/filter.md); each picks "
-		"events. A period lasts from an event that BEGIN picks to the next one that END picks "
-		"in the same thread. Where a second one begins before that, they nest: an end ends "
-		"the one that was begun last. An event that both pick ends one and begins the next.\n"
+		"BEGIN and END are expressions as for --filter (docs/filter.md); each matches "
+		"events. A period lasts from an event that matches BEGIN to the next event that "
+		"matches END in the same thread. When a second period begins before the end, "
+		"periods nest: an end ends the period that began last. An event that matches both "
+		"ends one period and begins the next.\n"
 		"\n"
 		"--period 'NAME : BEGIN : END : by KEY, KEY'\n"
 		"\n"
-		"With keys, begin and end belong together where these have the same values: 'by irq, "
-		"$cpu'. KEY is an expression; 'by tid=next_tid' where it is called otherwise in the "
-		"end; $thread is the thread that the event happens in, or the CPU where that is idle "
-		"or not known; 'by 0' brings any two together. Up to four. Events that have no such "
-		"field do not count.\n"
+		"With keys, begin and end belong together if their keys have the same values: 'by "
+		"irq, $cpu'. KEY is an expression; 'by tid=next_tid' has a different field for the "
+		"end. $thread is the thread of the event, or the CPU if it is idle or its thread "
+		"is unknown. With 'by 0', any begin and end belong together. A definition has up "
+		"to four keys. Events without these fields do not count.\n"
 		"\n"
 		"--period 'NAME : BEGIN : END : CAPTURE, CAPTURE : CAPTURE'\n"
 		"\n"
-		"Captures, behind the keys if there are any, are remembered with each period: first "
-		"those of the begin, then those of the end. CAPTURE is an expression, or NAME=EXPR "
-		"to call it otherwise. A table adds up what has the same values, so capture what "
-		"groups (a file's name, a device), not what is different each time. Texts are cut "
-		"at 256 bytes.\n"
+		"Captures, after the keys if there are any, are values that the report stores with "
+		"each period: first those of the begin, then those of the end. CAPTURE is an "
+		"expression, or NAME=EXPR to give it a name. A table adds up periods with the same "
+		"values, so capture fields that group periods (a file's name, a device), not "
+		"fields with a different value each time. The report cuts texts at 256 bytes.\n"
 		"\n"
 		"--period 'NAME(PARENT) : BEGIN : END'\n"
 		"\n"
-		"Such a period counts only where one of PARENT is open, with the same keys as far as "
-		"PARENT has keys. When the parent ends first, it is not measured. PARENT is defined "
-		"before it.\n"
+		"Such a period counts only while a period of PARENT is open, with the same keys if "
+		"PARENT has keys. When the parent ends first, the report does not measure the "
+		"period. The definition of PARENT comes first.\n"
 		"\n"
-		"--min and --max choose by duration; --tid, --pid and --comm by the thread that the "
-		"begin happens in; a period belongs to the range, or the interval, that it ends in.",
+		"--min and --max select by duration; --tid, --pid and --comm select by the thread "
+		"of the begin. A period belongs to the range, or the interval, in which it ends.",
 	.events =
-		"Any: those that the definitions name. An event that no trace has, or a field that "
-		"no event has, is said to be missing when it is named as a field; names in texts "
-		"($event == \"...\") are not checked.",
+		"The events in the definitions. The report warns about events and fields that no "
+		"trace has, if a definition uses them as fields; it does not check names in texts "
+		"($event == \"...\").",
 	.reading =
-		"Look at the counts first: 'No begin' and 'No end' should be few beside Count, as only "
-		"the borders of the trace cut periods. When they are not, the keys do not fit, or "
-		"BEGIN and END pick other events than was meant: kymo print --filter shows which. Then "
-		"Mean against p99 and Max: a long tail is worth a look at the longest ones (-t top), "
-		"and at what is alike in them: the captured values. What the thread did in such a "
-		"period, report sched and report syscalls tell with --begin, --end and --tid.",
-	.example =
-		"$ kymo report periods -n 3 -t periods -t captured -t within -t top \\\n"
-		"  --period 'fsync : $event == \"syscall_entry_fsync\" :\n"
-		"            $event == \"syscall_exit_fsync\" : by $ctx.tid : fd' \\\n"
-		"  --period 'off(fsync) : $event == \"sched_switch\" :\n"
-		"            $event == \"sched_switch\" : by prev_tid=next_tid' my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Periods\n"
-		"  Period  Count      Mean       Max       p50       p99  No begin  No end\n"
-		"  fsync       9  8.659 ms  17.41 ms  8.298 ms  17.41 ms         0       0\n"
-		"  off        41  1.435 ms  8.863 ms  325.6 us  8.863 ms         -       0\n"
-		"  not shown for want of room: Torn, Outlived, Forgotten, p99.9, Stdev, p90, Min, Time\n"
-		"\n"
-		"Periods by what was captured\n"
-		"  Period  Captured  Count      Time      Mean       Max       p50       p99\n"
-		"  fsync   fd=4          8  60.52 ms  7.565 ms  13.51 ms  5.802 ms  13.51 ms\n"
-		"  fsync   fd=6          1  17.41 ms  17.41 ms  17.41 ms  17.41 ms  17.41 ms\n"
-		"  not shown for want of room: p99.9, Stdev, p90, Min\n"
-		"\n"
-		"Periods within others\n"
-		"  Within  Period  Count  In each      Time    Share\n"
-		"  fsync   off        41    4.556  58.84 ms  75.50 %  ████████████████████▍\n"
-		"\n"
-		"The longest periods\n"
-		"                 End  Duration  Period  TID  PID  Name     Captured\n"
-		"  05:30:39.056711540  17.41 ms  fsync   327  323  disk-io  fd=6\n"
-		"  05:30:39.201407610  13.51 ms  fsync   327  323  disk-io  fd=4\n"
-		"  05:30:39.169485830  10.00 ms  fsync   327  323  disk-io  fd=4\n"
-		"  47 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: CPU, Begin\n",
+		"Look at the counts first: 'No begin' and 'No end' should be small compared with "
+		"Count, because only the borders of the trace cut periods. When they are large, "
+		"the keys do not fit, or BEGIN and END match the wrong events: kymo print --filter "
+		"shows the events. Then compare Mean with p99 and Max: for a long tail, look at "
+		"the longest periods (-t top) and at their common captured values. Report sched "
+		"and report syscalls, with --begin, --end and --tid, show what the thread did in "
+		"such a period.",
+	.example = "$ kymo report periods -n 3 -t periods -t captured -t within -t top \\\n"
+		   "  --period 'fsync : $event == \"syscall_entry_fsync\" :\n"
+		   "            $event == \"syscall_exit_fsync\" : by $ctx.tid : fd' \\\n"
+		   "  --period 'off(fsync) : $event == \"sched_switch\" :\n"
+		   "            $event == \"sched_switch\" : by prev_tid=next_tid' my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Periods\n"
+		   "  Period  Count      Mean       Max       p50       p99  No begin  No end\n"
+		   "  fsync       9  8.659 ms  17.41 ms  8.298 ms  17.41 ms         0       0\n"
+		   "  off        41  1.435 ms  8.863 ms  325.6 us  8.863 ms         -       0\n"
+		   "  columns that do not fit: Torn, Outlived, Forgotten, p99.9, Stdev, p90, Min, "
+		   "Time\n"
+		   "\n"
+		   "Periods by captured values\n"
+		   "  Period  Captured  Count      Time      Mean       Max       p50       p99\n"
+		   "  fsync   fd=4          8  60.52 ms  7.565 ms  13.51 ms  5.802 ms  13.51 ms\n"
+		   "  fsync   fd=6          1  17.41 ms  17.41 ms  17.41 ms  17.41 ms  17.41 ms\n"
+		   "  columns that do not fit: p99.9, Stdev, p90, Min\n"
+		   "\n"
+		   "Periods within others\n"
+		   "  Within  Period  Count  In each      Time    Share\n"
+		   "  fsync   off        41    4.556  58.84 ms  75.50 %  ████████████████████▍\n"
+		   "\n"
+		   "The longest periods\n"
+		   "                 End  Duration  Period  TID  PID  Name     Captured\n"
+		   "  05:30:39.056711540  17.41 ms  fsync   327  323  disk-io  fd=6\n"
+		   "  05:30:39.201407610  13.51 ms  fsync   327  323  disk-io  fd=4\n"
+		   "  05:30:39.169485830  10.00 ms  fsync   327  323  disk-io  fd=4\n"
+		   "  47 more rows: --limit 0 shows all\n"
+		   "  columns that do not fit: CPU, Begin\n",
 	.tables = tables,
 	.wants_periods = true,
 	.begin = begin,

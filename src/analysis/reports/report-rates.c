@@ -12,34 +12,34 @@ enum { STEP_BEGIN, STEP_CALLS, STEP_RATE, STEP_FAILED, STEP_TIME };
 
 static const struct ky_column step_columns[] = {
 	[STEP_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP,
-			"Where the step begins; the first one with the range."},
-	[STEP_CALLS] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in it."},
+			"The begin of the step; the first step begins with the range."},
+	[STEP_CALLS] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in the step."},
 	[STEP_RATE] = {"rate", "Calls/s", KY_CELL_RATE,
-		       "Calls per second of the step; of the last step, of the part that the range "
-		       "covers. The longest bar is the largest value.",
+		       "Calls per second in the step; for the last step, in its part of the range. "
+		       "The longest bar is the largest value.",
 		       .bar = KY_BAR_MOST},
 	[STEP_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many of them returned an error."},
 	[STEP_TIME] = {"total", "Time", KY_CELL_DURATION,
-		       "Their durations together, with what of them lies before the step.",
-		       .spare = 1},
+		       "The sum of their durations, with the parts before the step.", .spare = 1},
 };
 
 static const struct ky_table_def step_table = KY_TABLE_DEF(
 	"steps", "System calls over time",
-	"One row for each step of the range, in the order of time; steps without calls have rows too.",
+	"One row for each step of the range, in the order of time; steps without calls have rows, "
+	"too.",
 	step_columns, KY_TABLE_FIXED);
 
 enum { CALL_SYSCALL, CALL_COUNT, CALL_RATE, CALL_PEAK, CALL_PEAK_AT };
 
 static const struct ky_column call_columns[] = {
 	[CALL_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
-	[CALL_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in the range."},
+	[CALL_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in the range."},
 	[CALL_RATE] = {"rate", "Calls/s", KY_CELL_RATE,
-		       "Calls per second of the range. The longest bar is the largest value.",
+		       "Calls per second over the range. The longest bar is the largest value.",
 		       .bar = KY_BAR_MOST},
-	[CALL_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second of its busiest step."},
+	[CALL_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second in its busiest step."},
 	[CALL_PEAK_AT] = {"peak_begin", "Peak at", KY_CELL_TIMESTAMP,
-			  "Where that step begins: the first one, of equal ones.", .spare = 1},
+			  "The begin of that step; of several, the first.", .spare = 1},
 };
 
 static const struct ky_table_def call_table = KY_TABLE_DEF(
@@ -50,13 +50,13 @@ enum { WHO_PROCESS, WHO_SYSCALL, WHO_COUNT, WHO_RATE, WHO_PEAK, WHO_PEAK_AT };
 
 static const struct ky_column who_columns[] = {
 	[WHO_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			 "Thread id, process id and last name.", .group = true},
+			 "Thread ID, process ID and last name.", .group = true},
 	[WHO_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
-	[WHO_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in the range."},
-	[WHO_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second of the range.",
+	[WHO_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in the range."},
+	[WHO_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second over the range.",
 		      .bar = KY_BAR_MOST},
-	[WHO_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second of its busiest step."},
-	[WHO_PEAK_AT] = {"peak_begin", "Peak at", KY_CELL_TIMESTAMP, "Where that step begins.",
+	[WHO_PEAK] = {"peak", "Peak/s", KY_CELL_RATE, "Calls per second in its busiest step."},
+	[WHO_PEAK_AT] = {"peak_begin", "Peak at", KY_CELL_TIMESTAMP, "The begin of that step.",
 			 .spare = 1},
 };
 
@@ -68,12 +68,12 @@ static const struct ky_table_def who_table =
 enum { LOG_BEGIN, LOG_PROCESS, LOG_SYSCALL, LOG_COUNT, LOG_RATE };
 
 static const struct ky_column log_columns[] = {
-	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "Where the step begins."},
+	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "The begin of the step."},
 	[LOG_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			 "Thread id, process id and last name."},
+			 "Thread ID, process ID and last name."},
 	[LOG_SYSCALL] = {"syscall", "System call", KY_CELL_SYSCALL, "The call's name."},
-	[LOG_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many ended in that step."},
-	[LOG_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second of the step."},
+	[LOG_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls ended in the step."},
+	[LOG_RATE] = {"rate", "Calls/s", KY_CELL_RATE, "Calls per second in the step."},
 };
 
 static const struct ky_table_def log_table = KY_TABLE_DEF(
@@ -482,17 +482,17 @@ const struct ky_report ky_report_syscall_rates = {
 	.name = "syscall-rates",
 	.summary = "system calls per second, over time",
 	.description =
-		"Counts the system calls that end in each step of the range. The range is cut into at "
-		"most 60 steps of equal length: 1 ms, or as often twice that as it takes. The log has "
-		"the rate of every call of every thread in every step.\n"
+		"Counts the system calls that end in each step of the range. It divides the range "
+		"into at most 60 steps of equal length: 1 ms, or 1 ms doubled as often as "
+		"necessary. The log has the rate of every call of every thread in every step.\n"
 		"\n"
-		"Only calls whose beginning and end are in the trace count. For steps of a length of "
-		"your own: kymo report syscalls --refresh 100ms.",
-	.events = "syscall_entry_NAME and syscall_exit_NAME, as report syscalls.",
-	.reading =
-		"A rate that is even says little; look for bursts, and for rates that grow: polling "
-		"loops show as one call at the same high rate all the time. A peak far above the mean "
-		"is a burst: --begin and --end with its time show it alone in every other report.",
+		"Only calls with entry and exit in the trace count. For another step length, use "
+		"kymo report syscalls --refresh 100ms.",
+	.events = "syscall_entry_NAME and syscall_exit_NAME, as for report syscalls.",
+	.reading = "A constant rate is mostly normal; look for bursts and for growing rates. A "
+		   "polling loop shows as one call with a constant high rate. A peak far above the "
+		   "mean is a burst: with --begin and --end at its time, every other report shows "
+		   "only the burst.",
 	.example =
 		"$ kymo report syscall-rates -n 3 -t syscalls -t threads my-trace\n"
 		"Trace  my-trace\n"

@@ -17,17 +17,15 @@ enum {
 
 static const struct ky_column thread_columns[] = {
 	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			    "Thread id, process id and the last name seen; with --group-by, the "
-			    "process or the name that the threads have in common."},
+			    "Thread ID, process ID and last name; with --group-by, the process or "
+			    "the common name of threads."},
 	[THREAD_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
 			    "With --group-by: how many threads waited.", .spare = 3},
 	KY_STATS_COLUMN_DEFS(THREAD_STATS, "waits after a wake-up"),
-	[THREAD_PREEMPTED] =
-		{"preempted", "Preempted", KY_CELL_COUNT,
-		 "How often it was taken off a CPU while it could have run on, and got "
-		 "one again."},
+	[THREAD_PREEMPTED] = {"preempted", "Preempted", KY_CELL_COUNT,
+			      "How often the thread was preempted and got a CPU again."},
 	[THREAD_PREEMPTED_TIME] = {"preempted_time", "Off", KY_CELL_DURATION,
-				   "How long it waited after that, all together."},
+				   "How long it waited after preemptions, in total."},
 	[THREAD_PRIO] =
 		{"prio", "Prio", KY_CELL_NUMBER,
 		 "The last priority seen, on LTTng's scale: 20 is nice 0, negative ones are "
@@ -45,19 +43,18 @@ enum { CPU_ID, CPU_HOST, CPU_WAITS, CPU_TIME, CPU_MEAN, CPU_MAX, CPU_PREEMPTIONS
 static const struct ky_column cpu_columns[] = {
 	[CPU_ID] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
 	[CPU_HOST] = {"host", "Host", KY_CELL_TEXT,
-		      "The trace's host, where several traces are read; else empty."},
+		      "The trace's host, when the report reads several traces; else empty."},
 	[CPU_WAITS] = {"waits", "Waits", KY_CELL_COUNT,
-		       "How many waits, of both kinds, ended with a run on it."},
-	[CPU_TIME] = {"total", "Time", KY_CELL_DURATION, "Their durations together."},
+		       "How many waits, of both kinds, ended with a run on this CPU."},
+	[CPU_TIME] = {"total", "Time", KY_CELL_DURATION, "The sum of their durations."},
 	[CPU_MEAN] =
 		{"mean_queue", "Mean queue", KY_CELL_RATE,
-		 "How many threads waited for it, on the average over the range: the time that "
-		 "threads waited in its queue, as a part of the range. What runs is not "
-		 "counted."},
+		 "How many threads waited for it, on average over the range: the time that threads "
+		 "waited in its queue, divided by the range. Running threads do not count."},
 	[CPU_MAX] = {"max_queue", "Max queue", KY_CELL_COUNT,
-		     "The most threads that were known to wait for it at one time."},
+		     "The largest number of threads that waited for it at one time."},
 	[CPU_PREEMPTIONS] = {"preempted", "Preempted", KY_CELL_COUNT,
-			     "How many of the waits began with being taken off a CPU."},
+			     "How many of the waits began with a preemption."},
 };
 
 static const struct ky_table_def cpu_table =
@@ -69,8 +66,8 @@ enum { KIND_TEXT, KIND_STATS };
 static const struct ky_column kind_columns[] = {
 	[KIND_TEXT] = {"kind", "Wait", KY_CELL_TEXT,
 		       "'woken': from the first wake-up since the thread last ran to the switch to "
-		       "it. 'preempted': from the switch that took it off, although it could run "
-		       "on, to the switch to it."},
+		       "it. 'preempted': from the switch that preempted the thread to the next "
+		       "switch to it."},
 	KY_STATS_COLUMN_DEFS(KIND_STATS, "waits"),
 };
 
@@ -92,24 +89,26 @@ enum {
 
 static const struct ky_column wait_columns[] = {
 	[WAIT_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP,
-			"The first wake-up since the thread last ran, or the switch that took it "
-			"off.",
+			"The first wake-up since the thread last ran, or the switch that preempted "
+			"it.",
 			.spare = 2},
 	[WAIT_END] = {"end", "End", KY_CELL_TIMESTAMP, "The switch to it."},
-	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "How long it waited."},
+	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "The duration of the wait."},
 	[WAIT_KIND] = {"kind", "Kind", KY_CELL_TEXT, "'woken' or 'preempted'."},
-	[WAIT_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU that it ran on then."},
-	[WAIT_PRIO] = {"prio", "Prio", KY_CELL_NUMBER, "Its priority then, on LTTng's scale.",
+	[WAIT_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU on which it then ran."},
+	[WAIT_PRIO] = {"prio", "Prio", KY_CELL_NUMBER,
+		       "Its priority at that time, on LTTng's "
+		       "scale.",
 		       .spare = 3},
 	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			  "The thread that waited; its name is the last one seen."},
+			  "The thread that waited, with its last name."},
 	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
-			"What ran on the CPU where it was woken; '-' when that was idle, or is not "
-			"known.",
+			"The thread that ran on the CPU of the wake-up; '-' when the CPU was idle "
+			"or its thread is unknown.",
 			.second = true},
 	[WAIT_IRQ] = {"irq", "In", KY_CELL_IRQ,
-		      "The interrupt that woke it, on top of that; empty when it was none, or "
-		      "interrupts were not recorded.",
+		      "The interrupt that woke it; empty without an interrupt, or without events "
+		      "of interrupts.",
 		      .spare = 1},
 };
 
@@ -125,10 +124,10 @@ static const struct ky_column freq_columns[] = {
 	KY_FREQ_COLUMN_DEFS("kind", "Wait", KY_CELL_TEXT, "'woken' or 'preempted'."),
 };
 
-static const struct ky_table_def freq_table = KY_TABLE_DEF(
-	"freq", "How long the waits were",
-	"One row for each step of duration, for each kind of wait, from the shortest on.",
-	freq_columns, KY_TABLE_FREQ);
+static const struct ky_table_def freq_table =
+	KY_TABLE_DEF("freq", "Distribution of waits",
+		     "One row for each step of duration, for each kind of wait, from the shortest.",
+		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
 	&thread_table, &cpu_table, &kind_table, &top_table, &freq_table, &log_table, NULL};
@@ -352,31 +351,32 @@ const struct ky_report ky_report_sched = {
 	.name = "sched",
 	.summary = "waiting for a CPU: wake-up latency, preemption, run queues",
 	.description =
-		"Measures how long threads that could run had to wait for a CPU. A wait begins with "
-		"the first wake-up (sched_waking, sched_wakeup or sched_wakeup_new) since the thread "
-		"last ran, and ends with the switch to it: that is wake-up latency. A thread that is "
-		"taken off its CPU although it could run on (by another one of higher priority, or "
-		"because its turn is over) waits from that switch to the next switch to it.\n"
+		"Measures how long ready threads wait for a CPU. Wake-up latency is the time from "
+		"the first wake-up (sched_waking, sched_wakeup or sched_wakeup_new) since the "
+		"thread last ran to the switch to the thread. A preempted thread (by a thread of "
+		"higher priority, or at the end of its time slice) waits from the switch away from "
+		"it to the next switch to it.\n"
 		"\n"
-		"A wake-up of a thread that runs is none. A wait during which switches were lost is "
-		"not measured, as the thread may have run in between; nor is one that began before "
-		"the trace, or whose sched_waking was not recorded although others were. It belongs to the range in which it ends.",
+		"A wake-up of a running thread does not count. The report does not measure a wait "
+		"with lost switches, because the thread may have run in between; nor a wait that "
+		"began before the trace, or that has no sched_waking event in a trace with such "
+		"events. A wait belongs to the range in which it ends.",
 	.events =
-		"sched_switch, and for wake-up latency sched_waking (or sched_wakeup, which comes a "
-		"little later) and sched_wakeup_new. Whether a thread could run on is told by the "
-		"switch's prev_state. Which interrupt woke it is told when irq_handler_*, "
-		"irq_softirq_* or x86_irq_vectors_* events were recorded too. sched_migrate_task moves "
-		"what waits from one CPU's queue to another's.",
+		"sched_switch, and for wake-up latency sched_waking (or sched_wakeup, which comes "
+		"a little later) and sched_wakeup_new. The switch's prev_state shows whether a "
+		"thread was preempted. irq_handler_*, irq_softirq_* and x86_irq_vectors_* events "
+		"show the interrupt that woke a thread. sched_migrate_task moves a waiting thread "
+		"from one CPU's queue to another.",
 	.reading =
 		"Latencies of some ten microseconds are normal: a sleeping CPU has to wake up. "
-		"Milliseconds mean that the thread stood in a queue: see whether the CPU was busy "
-		"(report cpu) and what ran meanwhile; a mean queue near or above 1 says that there is "
-		"more work than CPUs. Few long waits of a thread with a priority like all others are "
-		"the scheduler's time slices; of a real-time thread they are trouble: look in the log "
-		"for what woke it, and for interrupts that ran long (report irq, report softirq).\n"
+		"Milliseconds mean that the thread waited in a run queue: check whether the CPU "
+		"was busy (report cpu) and which threads ran. A mean queue near or above 1 means "
+		"more work than CPUs. A few long waits of a thread with normal priority come from "
+		"the scheduler's time slices. Long waits of a real-time thread are a problem: look "
+		"in the log for its waker, and for long interrupts (report irq, report softirq).\n"
 		"\n"
-		"Many preemptions of one thread mean that it is computing while others are woken on "
-		"its CPU.",
+		"Many preemptions of one thread mean that it computes while other threads wake up "
+		"on its CPU.",
 	.example =
 		"$ kymo report sched -n 3 my-trace\n"
 		"Trace  my-trace\n"
@@ -389,7 +389,7 @@ const struct ky_report ky_report_sched = {
 		"  328  323  mem         38  1.818 ms  24.27 ms  24.27 ms         55  48.10 ms\n"
 		"  324  323  lock-a      37  938.5 us  27.05 ms  27.05 ms          0      0 ns\n"
 		"  61 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Prio, p99.9, Stdev, p90, Min, Time, p50\n"
+		"  columns that do not fit: Prio, p99.9, Stdev, p90, Min, Time, p50\n"
 		"\n"
 		"Run queue of each CPU\n"
 		"  CPU  Waits      Time  Mean queue  Max queue  Preempted\n"
@@ -400,17 +400,19 @@ const struct ky_report ky_report_sched = {
 		"  Wait       Count      Time       Min      Mean       Max       p50       p99\n"
 		"  woken        831  369.4 ms  9.340 us  444.5 us  27.05 ms  45.31 us  7.832 ms\n"
 		"  preempted    418  176.7 ms  8.320 us  422.7 us  14.45 ms  62.21 us  7.242 ms\n"
-		"  not shown for want of room: p99.9, Stdev, p90\n"
+		"  columns that do not fit: p99.9, Stdev, p90\n"
 		"\n"
 		"The longest waits\n"
-		"                 End      Wait  Kind   CPU  TID  PID  Name             TID  Woken by\n"
+		"                 End      Wait  Kind   CPU  TID  PID  Name             TID  Woken "
+		"by\n"
 		"  05:30:39.002419650  27.05 ms  woken    0  324  323  lock-a           323  work\n"
 		"  05:30:39.002828980  24.27 ms  woken    0  328  323  mem              323  work\n"
-		"  05:30:38.918336490  21.26 ms  woken    0  275  268  lttng-consumerd  250  Client manageme\n"
+		"  05:30:38.918336490  21.26 ms  woken    0  275  268  lttng-consumerd  250  "
+		"Client manageme\n"
 		"  1246 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Prio, Begin\n"
+		"  columns that do not fit: Prio, Begin\n"
 		"\n"
-		"How long the waits were\n"
+		"Distribution of waits\n"
 		"      From     Below  Count    Share\n"
 		"  woken\n"
 		"  5.000 us  10.00 us      1   0.12 %  ▏\n"

@@ -13,15 +13,16 @@
 enum { FACT_SUBJECT, FACT_TEXT, FACT_MORE };
 
 static const struct ky_column fact_columns[] = {
-	[FACT_SUBJECT] = {"subject", "Subject", KY_CELL_TEXT, "What it is about."},
-	[FACT_TEXT] = {"fact", "Fact", KY_CELL_TEXT, "What the trace tells of it."},
+	[FACT_SUBJECT] = {"subject", "Subject", KY_CELL_TEXT, "The subject of the fact."},
+	[FACT_TEXT] = {"fact", "Fact", KY_CELL_TEXT, "The most notable value."},
 	[FACT_MORE] = {"more", "More by", KY_CELL_TEXT,
-		       "The command that tells more; the trace is to be put behind it."},
+		       "The command with more details; append the trace."},
 };
 
 static const struct ky_table_def fact_table = KY_TABLE_DEF(
-	"facts", "What is notable",
-	"One row for each fact, from the whole system to its parts. What was not recorded has none.",
+	"facts", "Overview",
+	"One row for each fact, from the whole system to its parts. Facts without events in the "
+	"trace have no row.",
 	fact_columns, KY_TABLE_FIXED);
 
 static const struct ky_table_def *const tables[] = {&fact_table, NULL};
@@ -384,35 +385,49 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_summary = {
 	.name = "summary",
-	.summary = "one page: what is notable, and which report tells more",
+	.summary = "one page: an overview, with references to other reports",
 	.description =
-		"Goes through everything that the other reports tell, and says of each the most "
-		"notable in a line: how busy the CPUs were and with whom, the longest waits, the most "
-		"frequent calls, the slowest I/O, the longest interrupt.\n"
-		"\n"
-		"The figures are those of the reports that it names.",
-	.events = "All events that the other reports need; each line needs only its own.",
+		"Computes the other reports, and prints the most notable value of each in one "
+		"line: the usage of the CPUs, the busiest thread, the longest waits, the most "
+		"frequent calls, the slowest I/O, the longest interrupt.\n\nThe figures are those "
+		"of the reports in the last column.",
+	.events = "All events that the other reports need. Each line needs only the events of its "
+		  "report.",
 	.reading =
-		"Read it first, from top to bottom: busy CPUs with long wake-up latencies want less "
-		"work or more CPUs; idle CPUs with slow calls mean waiting for devices, locks or other "
-		"machines. Then run the command behind the line that surprises most.",
+		"Start with this report, from top to bottom. Busy CPUs with long wake-up latencies "
+		"need less work or more CPUs. Idle CPUs with slow calls mean that threads wait for "
+		"devices, locks or other machines. Then run the command of the most surprising "
+		"line.",
 	.example =
 		"$ kymo report summary my-trace\n"
 		"Trace  my-trace\n"
 		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
 		"       3.751 s, 24723 events\n"
 		"\n"
-		"What is notable\n"
-		"  Subject       Fact                                                                                                              More by\n"
-		"  CPU           CPUs were busy 15.0 % of the time, most with 331.5 ms of one thread (mem, tid 328)                                kymo report cpu,threads\n"
-		"  Scheduling    831 wake-ups waited for a CPU, half of them less than 45.31 us, the longest 27.05 ms (lock-a, tid 324)            kymo report sched\n"
-		"  System calls  5864 system calls, 71 failed; most were newfstatat (2058), and 859 of one thread (lttng-consumerd, tid 275)       kymo report syscalls\n"
-		"  I/O           6.7 MiB read, 11.1 MiB written; most by one thread, 13.5 MiB (disk-io, tid 327)                                   kymo report io\n"
-		"  I/O           the longest call on a file on disk was fsync of /mnt/d1: 17.41 ms (disk-io, tid 327)                                      kymo report io-latency\n"
-		"  Devices       151 requests of block devices, half of them in less than 195.6 us, the longest (vda) in 6.934 ms                  kymo report block\n"
-		"  Network       1.2 MiB of packets sent, 1.2 MiB received                                                                         kymo report net\n"
-		"  Locks         25 waits at locks of programs, 109.5 ms together; the longest that another thread ended 89.87 ms (work, tid 323)  kymo report locks\n"
-		"  Interrupts    the longest interrupt took 5.642 ms (vector, local_timer)                                                         kymo report irq\n",
+		"Overview\n"
+		"  Subject       "
+		"Fact                                                                                                              "
+		"More by\n"
+		"  CPU           CPUs were busy 15.0 % of the time, most with 331.5 ms of one "
+		"thread (mem, tid 328)                                kymo report cpu,threads\n"
+		"  Scheduling    831 wake-ups waited for a CPU, half of them less than 45.31 us, "
+		"the longest 27.05 ms (lock-a, tid 324)            kymo report sched\n"
+		"  System calls  5864 system calls, 71 failed; most were newfstatat (2058), and "
+		"859 of one thread (lttng-consumerd, tid 275)       kymo report syscalls\n"
+		"  I/O           6.7 MiB read, 11.1 MiB written; most by one thread, 13.5 MiB "
+		"(disk-io, tid 327)                                   kymo report io\n"
+		"  I/O           the longest call on a file on disk was fsync of /mnt/d1: 17.41 ms "
+		"(disk-io, tid 327)                                      kymo report io-latency\n"
+		"  Devices       151 requests of block devices, half of them in less than 195.6 "
+		"us, the longest (vda) in 6.934 ms                  kymo report block\n"
+		"  Network       1.2 MiB of packets sent, 1.2 MiB "
+		"received                                                                         "
+		"kymo report net\n"
+		"  Locks         25 waits at locks of programs, 109.5 ms together; the longest "
+		"that another thread ended 89.87 ms (work, tid 323)  kymo report locks\n"
+		"  Interrupts    the longest interrupt took 5.642 ms (vector, "
+		"local_timer)                                                         kymo report "
+		"irq\n",
 	.tables = tables,
 	.needs = 0,
 	.needs_text = "",

@@ -25,32 +25,33 @@ enum {
 
 #define CALL_COLUMNS                                                                               \
 	{"syscall", "System call", KY_CELL_SYSCALL,                                                \
-	 "The call's name; 'syscall 334' where the trace tells only its number; 'compat_' before " \
+	 "The call's name; 'syscall 334' if the trace has only its number; 'compat_' before "      \
 	 "calls of 32-bit programs on a 64-bit kernel."},                                          \
 		{"count", "Calls", KY_CELL_COUNT,                                                  \
-		 "How many calls were measured: those whose beginning and end are in the trace."}, \
+		 "How many calls were measured: calls with entry and exit in the trace."},         \
 		{"failed", "Failed", KY_CELL_COUNT,                                                \
 		 "How many of them returned an error (-1 to -4095)."},                             \
 		{"total",                                                                          \
 		 "Time",                                                                           \
 		 KY_CELL_DURATION,                                                                 \
-		 "All their durations together, waiting included.",                                \
+		 "The sum of their durations, with waiting.",                                      \
 		 .bar = KY_BAR_ROOM,                                                               \
 		 .spare = 3},                                                                      \
 		{"min", "Min", KY_CELL_DURATION, "The shortest call.", .spare = 4},                \
 		{"avg", "Mean", KY_CELL_DURATION, "The mean duration."},                           \
 		{"max", "Max", KY_CELL_DURATION, "The longest call."},                             \
 		{"stdev", "Stdev", KY_CELL_DURATION,                                               \
-		 "The sample standard deviation of the durations (n - 1); from two calls on.",     \
+		 "The sample standard deviation of the durations (n - 1); needs two calls.",       \
 		 .spare = 6},                                                                      \
 		{"p50", "p50", KY_CELL_DURATION,                                                   \
-		 "The median: half of the calls took no longer. Percentiles are nearest-rank; "    \
-		 "exact up to 32 calls, beyond that within 0.8 %.",                                \
+		 "The median: half of the calls are not longer. Percentiles are nearest-rank; "    \
+		 "exact up to 32 calls, else within 0.8 %.",                                       \
 		 .spare = 2},                                                                      \
-		{"p90", "p90", KY_CELL_DURATION, "Nine of ten calls took no longer.", .spare = 5}, \
-		{"p99", "p99", KY_CELL_DURATION, "99 of 100 calls took no longer.", .spare = 1},   \
+		{"p90", "p90", KY_CELL_DURATION, "90 % of the calls are not longer.", .spare = 5}, \
+		{"p99", "p99", KY_CELL_DURATION, "99 % of the calls are not longer.", .spare = 1}, \
 	{                                                                                          \
-		"p999", "p99.9", KY_CELL_DURATION, "999 of 1000 calls took no longer.", .spare = 8 \
+		"p999", "p99.9", KY_CELL_DURATION, "99.9 % of the calls are not longer.",          \
+			.spare = 8                                                                 \
 	}
 
 #define ERRORS_COLUMN                                                                           \
@@ -65,7 +66,8 @@ enum { SYSCALL_FIRST, SYSCALL_UNMEASURED = CALL_P999 + 1, SYSCALL_TALLY };
 static const struct ky_column syscall_columns[] = {
 	CALL_COLUMNS,
 	[SYSCALL_UNMEASURED] = {"unmeasured", "Unmeasured", KY_CELL_COUNT,
-				"How many more were seen in part only; the last table says why.",
+				"How many calls could not be measured; the last table has the "
+				"reasons.",
 				.spare = 7},
 	[SYSCALL_TALLY] = ERRORS_COLUMN,
 };
@@ -79,19 +81,19 @@ enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME,
 static const struct ky_column process_columns[] = {
 	[PROCESS_ID] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "Process id (in JSON also as tid), and the name of its first thread, or of another "
-		 "one where that is not known. A thread whose process is not known stands alone, "
-		 "with '?'.",
+		 "Process ID (in JSON also as tid), and the name of its first thread, or of "
+		 "another thread if that is unknown. A thread with an unknown process has its own "
+		 "row, with '?'.",
 		 .whole_process = true},
 	[PROCESS_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
 			     "How many of its threads made calls.", .spare = 1},
 	[PROCESS_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many calls were measured."},
-	[PROCESS_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many returned an error."},
+	[PROCESS_FAILED] = {"failed", "Failed", KY_CELL_COUNT, "How many calls returned an error."},
 	[PROCESS_TIME] = {"total", "Time", KY_CELL_DURATION,
-			  "All their durations together, waiting included; threads wait side by "
-			  "side, so this can exceed the trace's duration."},
+			  "The sum of their durations, with waiting. Threads wait in parallel, so "
+			  "the sum can exceed the trace's duration."},
 	[PROCESS_SHARE] = {"share", "Share", KY_CELL_RATIO,
-			   "Its part of all measured calls. The longest bar is the largest value.",
+			   "Its share of all measured calls. The longest bar is the largest value.",
 			   .bar = KY_BAR_MOST},
 };
 
@@ -104,9 +106,8 @@ enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1
 
 static const struct ky_column thread_columns[] = {
 	[THREAD_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			    "Thread id, process id ('?' where no event tells it) and the last name "
-			    "seen. With --group-by, the process, or the name that threads have in "
-			    "common.",
+			    "Thread ID, process ID ('?' if no event has it) and last name. With "
+			    "--group-by, the process, or the common name of threads.",
 			    .group = true},
 	CALL_COLUMNS,
 	[THREAD_TALLY] = ERRORS_COLUMN,
@@ -122,16 +123,16 @@ enum { OUTCOME_TEXT, OUTCOME_COUNT };
 
 static const struct ky_column outcome_columns[] = {
 	[OUTCOME_TEXT] = {"outcome", "Outcome", KY_CELL_TEXT,
-			  "What became of calls: measured; began before the trace; a new thread's "
-			  "return from its creation (no call of its own); events lost in between; "
+			  "The outcome: measured; began before the trace; a new thread's return "
+			  "from its creation (not a call of the thread); events lost in between; "
 			  "never returned, the thread went on (rt_sigreturn); the thread ended in "
-			  "it (exit, exit_group); still under way at the end of the trace."},
+			  "the call (exit, exit_group); active at the end of the trace."},
 	[OUTCOME_COUNT] = {"count", "Calls", KY_CELL_COUNT, "How many."},
 };
 
 static const struct ky_table_def outcome_table = KY_TABLE_DEF(
-	"outcomes", "What became of the calls",
-	"One row for each outcome; only the measured ones are in the other tables' figures.",
+	"outcomes", "Outcomes of the calls",
+	"One row for each outcome. The figures of the other tables contain only measured calls.",
 	outcome_columns, KY_TABLE_FIXED);
 
 static const char *const outcome_texts[KY_CALL_OUTCOMES] = {
@@ -427,25 +428,26 @@ const struct ky_report ky_report_syscalls = {
 	.name = "syscalls",
 	.summary = "system calls: how many, how long, which failed",
 	.description =
-		"Pairs the entry of each system call with its exit, and measures the time from one "
-		"to the other. Pairs are made per thread, so a call that moves to another CPU is "
-		"measured like any other.\n"
+		"Pairs the entry of each system call with its exit, and measures the time between "
+		"them. The report pairs them by thread, so it also measures calls that move to "
+		"another CPU.\n"
 		"\n"
-		"Only calls whose beginning and end are in the trace are measured. All others are "
-		"counted apart, by the reason: under way when the trace began or ended, never to "
-		"return, or events lost in between.",
+		"The report measures calls with both events in the trace. It counts other calls "
+		"separately, by reason: the call was active when the trace began or ended, never "
+		"returned, or events were lost in between.",
 	.events =
 		"syscall_entry_NAME and syscall_exit_NAME (compat_ forms too; perf's sys_enter and "
-		"sys_exit). Which thread makes a call is told by the events' tid context, else by "
-		"sched_switch: with neither, nothing can be paired. Process ids and names come "
-		"from the context, sched events and the state dump.",
+		"sys_exit). The tid context field names the thread of a call, else sched_switch "
+		"does: without both, the report cannot pair calls. Process IDs and names come from "
+		"the context fields, sched events and the state dump.",
 	.reading =
 		"A long mean with a short median means that a few calls waited: look at p99 and "
-		"max, at the distribution (two humps: found in a cache, and not), and at when the longest "
-		"ones were (-t log has every call). Time in read, futex, poll, epoll_wait, nanosleep or wait4 is mostly waiting "
-		"for something to happen, and no cost in itself. EAGAIN is the ordinary answer of "
-		"non-blocking files; ENOENT in large numbers is often a search path. ERESTARTSYS "
-		"and its like are calls that a signal interrupted: the program never sees them.",
+		"max, at the distribution (two peaks: cache hits and misses), and at the times of "
+		"the longest calls (-t log has every call). Time in read, futex, poll, epoll_wait, "
+		"nanosleep or wait4 is mostly waiting, not work. EAGAIN is the normal answer of "
+		"non-blocking files; many ENOENT errors often come from a search path. ERESTARTSYS "
+		"and similar errors are calls that a signal interrupted: the program never sees "
+		"them.",
 	.example =
 		"$ kymo report syscalls -n 3 my-trace\n"
 		"Trace  my-trace\n"
@@ -458,7 +460,7 @@ const struct ky_report ky_report_syscalls = {
 		"  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
 		"  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
 		"  59 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
+		"  columns that do not fit: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
 		"\n"
 		"System calls of each process\n"
 		"  PID  Name             Threads  Calls  Failed      Time    Share\n"
@@ -482,17 +484,21 @@ const struct ky_report ky_report_syscalls = {
 		"  write              300       0  44.54 us  308.3 us  209.9 us\n"
 		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
 		"  532 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: p99.9, Stdev, p90, Min, Time, p50\n"
+		"  columns that do not fit: p99.9, Stdev, p90, Min, Time, p50\n"
 		"\n"
 		"The longest calls\n"
-		"                 End  Duration  System call      TID  PID  Name             CPU  Result\n"
-		"  05:30:42.615125610   3.675 s  epoll_wait       250  240  Client manageme    0       1\n"
-		"  05:30:42.552413680   3.008 s  wait4              1    1  init               0     363\n"
-		"  05:30:42.550452220   3.001 s  clock_nanosleep  363  363  sleep              1       0\n"
+		"                 End  Duration  System call      TID  PID  Name             CPU  "
+		"Result\n"
+		"  05:30:42.615125610   3.675 s  epoll_wait       250  240  Client manageme    "
+		"0       1\n"
+		"  05:30:42.552413680   3.008 s  wait4              1    1  init               "
+		"0     363\n"
+		"  05:30:42.550452220   3.001 s  clock_nanosleep  363  363  sleep              "
+		"1       0\n"
 		"  5861 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Begin\n"
+		"  columns that do not fit: Begin\n"
 		"\n"
-		"How long they took\n"
+		"Distribution of durations\n"
 		"      From     Below  Count    Share\n"
 		"  newfstatat\n"
 		"  5.000 us  10.00 us    260  12.63 %  ██████▏\n"
@@ -505,7 +511,7 @@ const struct ky_report ky_report_syscalls = {
 		"  1.000 ms  2.000 ms      1   0.05 %\n"
 		"  ...\n"
 		"\n"
-		"What became of the calls\n"
+		"Outcomes of the calls\n"
 		"  Outcome                         Calls\n"
 		"  measured                         5864\n"
 		"  began before the trace              7\n"

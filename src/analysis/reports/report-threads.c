@@ -24,34 +24,32 @@ enum {
 static const struct ky_column columns[] = {
 	[WHO_PROCESS] =
 		{"process", "Process", KY_CELL_PROCESS,
-		 "Process id, and the name of its first thread; with --group-by, the thread, or "
-		 "the name that threads have in common."},
+		 "Process ID, and the name of its first thread; with --group-by, the thread, or "
+		 "the common name of threads."},
 	[WHO_THREADS] = {"threads", "Threads", KY_CELL_COUNT,
-			 "How many of its threads the trace tells something of.", .spare = 1},
+			 "How many of its threads have events in the trace.", .spare = 1},
 	[WHO_TIME] = {"cpu_time", "CPU time", KY_CELL_DURATION,
-		      "How long they were on a CPU, interrupts on top of them included."},
+		      "How long they were on a CPU, with the interrupts during that time."},
 	[WHO_USAGE] =
 		{"usage", "Usage", KY_CELL_RATIO,
-		 "CPU time as a part of the range: 100 % is one whole CPU. The longest bar is the "
+		 "CPU time divided by the range: 100 % is one whole CPU. The longest bar is the "
 		 "largest value.",
 		 .bar = KY_BAR_MOST},
 	[WHO_READY] =
 		{"ready", "Ready", KY_CELL_DURATION,
-		 "How long they could run and waited for a CPU: after a wake-up, or taken off."},
+		 "How long they were ready and waited for a CPU: after a wake-up or a preemption."},
 	[WHO_SLEEP] = {"sleep", "Asleep", KY_CELL_DURATION,
-		       "How long they waited for something that a signal could have ended: input, "
-		       "timers, locks of user space, other processes."},
+		       "How long they waited in a state that signals can end: for input, timers, "
+		       "locks of user space, other processes."},
 	[WHO_DISK] =
 		{"disk", "Disk", KY_CELL_DURATION,
-		 "How long they waited for something that no signal ends: most often a disk, or a "
-		 "lock in the kernel."},
+		 "How long they waited in a state that signals cannot end: mostly for a disk or "
+		 "for a lock in the kernel."},
 	[WHO_OTHER] =
 		{"other", "Other", KY_CELL_DURATION,
-		 "How long they were stopped, traced or parked, or, threads of the kernel, had "
-		 "nothing to do.",
+		 "How long they were stopped, traced or parked, or, for kernel threads, idle.",
 		 .spare = 5},
-	[WHO_RUNS] = {"runs", "Runs", KY_CELL_COUNT, "How often they were given a CPU.",
-		      .spare = 3},
+	[WHO_RUNS] = {"runs", "Runs", KY_CELL_COUNT, "How often they got a CPU.", .spare = 3},
 	[WHO_MIGRATIONS] = {"migrations", "Migrations", KY_CELL_COUNT,
 			    "How often they moved to another CPU, as in report cpu.", .spare = 2},
 	[WHO_PRIO] =
@@ -60,16 +58,18 @@ static const struct ky_column columns[] = {
 		 "negative ones are real-time.",
 		 .spare = 6},
 	[WHO_PARENT] = {"parent", "Parent", KY_CELL_NUMBER,
-			"With --group-by thread or process: the id of the parent's process.",
+			"With --group-by thread or process: the ID of the parent process.",
 			.spare = 4},
-	[WHO_BORN] = {"born", "Born", KY_CELL_COUNT, "How many of the threads began in the range.",
-		      .spare = 7},
-	[WHO_ENDED] = {"ended", "Ended", KY_CELL_COUNT, "How many of them ended in it.",
+	[WHO_BORN] = {"born", "Born", KY_CELL_COUNT,
+		      "How many of the threads started in the range.", .spare = 7},
+	[WHO_ENDED] = {"ended", "Ended", KY_CELL_COUNT,
+		       "How many of the threads ended in the "
+		       "range.",
 		       .spare = 8},
 };
 
 static const struct ky_table_def who_table = KY_TABLE_DEF(
-	"processes", "What processes spent their time with",
+	"processes", "Times of each process",
 	"One row for each process, the largest CPU time first.", columns, KY_TABLE_RANK);
 
 static const struct ky_table_def *const tables[] = {&who_table, NULL};
@@ -200,32 +200,33 @@ static int finish(void *data, const struct ky_report_options *options,
 
 const struct ky_report ky_report_threads = {
 	.name = "threads",
-	.summary = "what processes did with their time: running, ready, waiting",
+	.summary = "times of processes by state: running, ready, waiting",
 	.description =
-		"Divides the time of each thread into what it did: it ran; it could have run and waited "
-		"for a CPU; or it waited for something else, by the state in which it left the CPU. "
-		"Threads are added up by process, or as --group-by says.\n"
+		"Divides the time of each thread by state: the thread ran; it was ready and waited "
+		"for a CPU; or it waited for something else, by its state when it left the CPU. "
+		"The rows add up threads by process, or by --group-by.\n"
 		"\n"
-		"A thread's state is unknown until the first event that tells it, over lost events, "
-		"and after a switch that was not recorded: these times are in no column. Times of "
-		"several threads side by side add up, so they can exceed the range.",
+		"A thread's state is unknown before its first event, in gaps of lost events, and "
+		"after a switch that is not in the trace: these times are in no column. Times of "
+		"parallel threads add up, so they can exceed the range.",
 	.events =
-		"sched_switch with its prev_state; sched_waking or sched_wakeup for the end of a sleep; "
-		"sched_migrate_task for migrations of threads that wait; sched_process_fork, "
-		"task_newtask and sched_process_exit for lives; process ids and names as in report "
-		"cpu.",
+		"sched_switch with its prev_state; sched_waking or sched_wakeup for the end of a "
+		"sleep; sched_migrate_task for migrations of waiting threads; sched_process_fork, "
+		"task_newtask and sched_process_exit for the start and end of threads; process IDs "
+		"and names as in report cpu.",
 	.reading =
-		"A process that is slow and has most of its time in 'Ready' wants more CPU: see reports "
-		"cpu and sched. In 'Disk', it waits for a device (io-latency, block). In 'Asleep', for "
-		"somebody else: report syscalls tells in which call, report locks whether it is a "
-		"lock. Many runs for little CPU time mean that it is woken often for little work.",
+		"A slow process with most of its time in 'Ready' needs more CPU time: see reports "
+		"cpu and sched. In 'Disk', it waits for a device (io-latency, block). In 'Asleep', "
+		"it waits for another process or thread: report syscalls shows the call, report "
+		"locks shows locks. Many runs with little CPU time mean that the process wakes "
+		"often for little work.",
 	.example =
 		"$ kymo report threads -n 5 my-trace\n"
 		"Trace  my-trace\n"
 		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
 		"       3.751 s, 24723 events\n"
 		"\n"
-		"What processes spent their time with\n"
+		"Times of each process\n"
 		"  PID  Name             Threads  CPU time    Usage     Ready    Asleep      Disk\n"
 		"  323  work                   6  679.4 ms  18.11 %  359.9 ms  420.6 ms  90.43 ms\n"
 		"  240  lttng-sessiond         2  61.25 ms   1.63 %  2.336 ms  6.467 s   16.47 ms\n"
@@ -233,7 +234,7 @@ const struct ky_report ky_report_threads = {
 		"    1  init                   1  46.87 ms   1.25 %  4.665 ms  3.620 s       0 ns\n"
 		"  268  lttng-consumerd        3  23.66 ms   0.63 %  22.11 ms  10.15 s       0 ns\n"
 		"  51 more rows: --limit 0 shows all\n"
-		"  not shown for want of room: Ended, Born, Other, Parent, Runs, Migrations\n",
+		"  columns that do not fit: Ended, Born, Other, Parent, Runs, Migrations\n",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",

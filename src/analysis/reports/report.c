@@ -111,8 +111,7 @@ static unsigned int given_options(const struct ky_report_options *options)
 static const char *ignored_text(unsigned int ignored)
 {
 	return ignored & KY_IGNORES_BY ? "report %s has no rows of threads to group"
-				       : "report %s has nothing with a duration of its own to "
-					 "choose by";
+				       : "report %s has no durations to select by";
 }
 
 /* What nobody heeds is a mistake; of several reports, a note says which do not. */
@@ -161,7 +160,7 @@ static int unknown_table(const struct ky_report *const *reports, size_t n_report
 		for (size_t t = 0; reports[r]->tables[t]; t++)
 			add_name(&names, reports[r]->tables[t]->name);
 	}
-	ky_error_set(err, KYMO_E_INVALID, "no table is called '%s'", name);
+	ky_error_set(err, KYMO_E_INVALID, "no table has the name '%s'", name);
 	ky_error_input(err, "tables");
 	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
 	ky_strbuf_fini(&names);
@@ -282,11 +281,11 @@ static int check_needs(const struct ky_report *const *reports, size_t n_reports,
 
 	if (options && wants_cgroups(options) && !(abilities & KY_CAN_CGROUP)) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED,
-			     "the trace does not tell threads' control groups: %s",
-			     options->focus.by_cgroup ? "rows cannot be grouped by them"
-						      : "none can be chosen");
+			     "the trace does not contain the threads' control groups: %s",
+			     options->focus.by_cgroup ? "rows cannot be grouped by control group"
+						      : "rows cannot be selected by control group");
 		ky_error_path(err, set->traces.len ? set->traces.data[0]->path : "");
-		ky_error_hint(err, "kymo record tells them, in its state dump");
+		ky_error_hint(err, "the state dump of kymo record contains them");
 		return KYMO_E_UNSUPPORTED;
 	}
 
@@ -357,7 +356,7 @@ static int note_empty_range(struct pass *pass, struct ky_report_result *result)
 	int status;
 
 	ky_error_clear(&ignored);
-	ky_strbuf_adds(&text, "nothing lies in the range that was asked for");
+	ky_strbuf_adds(&text, "the range contains no events");
 	if (ky_set_range(pass->results->set, &begin_ns, &end_ns, &ignored) >= 0 &&
 	    begin_ns != INT64_MIN) {
 		ky_strbuf_adds(&text, ": the trace goes from ");
@@ -483,7 +482,8 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 	status = ky_model_run(model, flow, err);
 	if (pass->left_out)
 		ky_error_set(err, KYMO_E_LIMIT,
-			     "more than %zu intervals: the rest is left out; choose longer ones",
+			     "more than %zu intervals: the output leaves out the rest; choose "
+			     "longer intervals",
 			     MAX_INTERVALS / pass->n_reports);
 	if (status == KYMO_E_MEMORY)
 		return status;
