@@ -107,6 +107,7 @@ struct ky_packet_store_ops {
 	/* Optional. */
 	bool (*has_readers)(struct ky_packet_store *store);
 	int (*readers_fd)(struct ky_packet_store *store);
+	bool (*is_full)(struct ky_packet_store *store);
 	/* Required. */
 	int (*open)(struct ky_packet_store *store, const struct ky_store_place *place,
 		    struct ky_store_trace **trace, struct kymo_error *err);
@@ -143,6 +144,16 @@ static inline bool ky_store_has_readers(struct ky_packet_store *store)
 static inline int ky_store_readers_fd(struct ky_packet_store *store)
 {
 	return store->ops->readers_fd ? store->ops->readers_fd(store) : -1;
+}
+
+/*
+ * Whether the store has much that it cannot pass on at present: a network peer is slow or away. The
+ * caller should read no further events, so that its buffers take them. The store still accepts
+ * packets.
+ */
+static inline bool ky_store_is_full(struct ky_packet_store *store)
+{
+	return store->ops->is_full && store->ops->is_full(store);
 }
 
 /* Frees the store. The caller must have closed its traces. NULL is allowed. */

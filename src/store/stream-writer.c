@@ -18,24 +18,12 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "store/index.h"
+#include "store/index-record.h"
 
-#define INDEX_MAJOR	    1
-#define INDEX_MINOR	    1
+_Static_assert(sizeof(struct ky_index_head) == KY_INDEX_HEADER_BYTES, "index head");
+_Static_assert(sizeof(struct ky_index_record) == KY_INDEX_ENTRY_1_1, "index record");
+
 #define INDEX_BATCH_ENTRIES 64
-
-struct index_header {
-	uint32_t magic, major, minor, entry_bytes;
-};
-
-/* Everything big-endian; offset in bytes, sizes in bits. */
-struct index_entry {
-	uint64_t offset_bytes, packet_bits, content_bits;
-	uint64_t begin_cycles, end_cycles, discarded;
-	uint64_t stream_class_id, stream_id, sequence;
-};
-
-_Static_assert(sizeof(struct index_entry) == KY_INDEX_ENTRY_1_1, "index entry");
 
 struct ky_stream_writer {
 	const struct ky_trace_dir *dir;
@@ -45,7 +33,7 @@ struct ky_stream_writer {
 	uint64_t size_bytes, listed_bytes;
 	bool no_index;
 	uint32_t n_entries;
-	struct index_entry entries[INDEX_BATCH_ENTRIES];
+	struct ky_index_record entries[INDEX_BATCH_ENTRIES];
 };
 
 void ky_stream_writer_free(struct ky_stream_writer *stream)
@@ -89,8 +77,7 @@ static bool name_ok(const char *name)
 
 static int stream_files(struct ky_stream_writer *stream, struct kymo_error *err)
 {
-	const struct index_header header = {htobe32(KY_INDEX_MAGIC), htobe32(INDEX_MAJOR),
-					    htobe32(INDEX_MINOR), htobe32(KY_INDEX_ENTRY_1_1)};
+	const struct ky_index_head header = ky_index_head();
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
 	char idx[NAME_MAX + 1];
 	int ret;
@@ -240,17 +227,7 @@ int ky_stream_writer_list(struct ky_stream_writer *stream, const struct ky_packe
 			  struct kymo_error *err)
 {
 	stream->no_index |= packet->no_times;
-	stream->entries[stream->n_entries++] = (struct index_entry){
-		.offset_bytes = htobe64(stream->listed_bytes),
-		.packet_bits = htobe64((uint64_t)packet->size_bytes * 8),
-		.content_bits = htobe64(packet->content_bits),
-		.begin_cycles = htobe64(packet->begin_cycles),
-		.end_cycles = htobe64(packet->end_cycles),
-		.discarded = htobe64(packet->discarded),
-		.stream_class_id = htobe64(packet->stream_class_id),
-		.stream_id = htobe64(packet->stream_id),
-		.sequence = htobe64(packet->sequence),
-	};
+	stream->entries[stream->n_entries++] = ky_index_record(packet, stream->listed_bytes);
 	stream->listed_bytes += packet->size_bytes;
 	return stream->n_entries == INDEX_BATCH_ENTRIES ? flush_index(stream, err) : KYMO_OK;
 }

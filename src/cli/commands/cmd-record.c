@@ -114,8 +114,8 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 
 static const struct ky_option_def option_defs[] = {
 	{"output", 'o', KY_OPTION_TEXT, "DIR",
-	 "Directory to create for the trace; its parent must exist. Default: kymo-DATE-TIME in the "
-	 "current directory.",
+	 "Directory to create for the trace; its parent must exist. kymo://HOST[:PORT]/NAME: a relay (kymo relay). "
+	 "ssh://HOST/DIR: a directory on another machine, through ssh. Default: kymo-DATE-TIME in the current directory.",
 	 offsetof(struct ky_record_options, output), NULL},
 	{"name", 'N', KY_OPTION_TEXT, "NAME",
 	 "Name of the recording, for kymo sessions, stop, ctl and snapshot: up to 64 letters, digits, '.', '_' and '-'. "

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/recording/record-network.h"
 #include "cli/recording/record-summary.h"
 #include "cli/terminal/command.h"
 #include "os/event-loop.h"
@@ -206,9 +207,14 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 				  !ret);
 	closed = ky_recording_close(driver->recording, &next);
 	driver->recording = NULL;
+	/* The end of each trace is on its way now. */
+	if (closed >= 0 && run->options.store)
+		closed = ky_record_finish_network(run->options.store, &next);
+	if (closed < 0)
+		(void)ky_cli_error(&next);
 	if (ret < 0)
 		return code;
-	return closed < 0 ? ky_cli_error(&next) : exit_code(driver);
+	return closed < 0 ? KY_EXIT_FAIL : exit_code(driver);
 }
 
 static int run_driver(struct driver *driver)
@@ -217,6 +223,10 @@ static int run_driver(struct driver *driver)
 	struct kymo_error err;
 	int ret = ky_loop_new(&driver->loop, &err), code;
 
+	if (!ret && ky_record_is_network(run->options.output))
+		ret = ky_record_open_network(run->options.output,
+					     run->options.name ? run->options.name : "kymo",
+					     &run->options.store, &err);
 	if (!ret)
 		ret = ky_recording_open(&run->options, &driver->recording, &err);
 	if (ret < 0)
@@ -247,6 +257,7 @@ int ky_record_run(struct ky_record_run *run)
 	code = run_driver(&driver);
 	ky_child_end(&run->command);
 	(void)ky_recording_close(driver.recording, NULL);
+	ky_store_free(run->options.store);
 	ky_loop_free(driver.loop);
 	return code;
 }

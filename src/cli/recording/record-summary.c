@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cli/terminal/command.h"
@@ -221,6 +222,9 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 	if (stats->n_chunks)
 		fprintf(stderr, "Chunks: %" PRIu64 " in archives/, %" PRIu64 " removed\n",
 			stats->n_chunks - stats->n_removed, stats->n_removed);
+	/* What is at a relay is read there. */
+	if (strstr(output, "://"))
+		return;
 	print_path("Next:  kymo info ", output);
 	if (has_kernel)
 		print_path("       kymo report cpu ", output);

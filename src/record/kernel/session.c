@@ -28,6 +28,9 @@
 /* How often CPUs are looked for that have come or gone, while counters are read. */
 #define CPUS_NS 500000000
 
+/* How long reading pauses while the store cannot pass on what it has. */
+#define FULL_NS 5000000
+
 /* Between two rounds of reading in the order of time. */
 #define PAUSE_US	 8000
 #define BIG_BUFFER_BYTES (1u << 20)
@@ -218,6 +221,11 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 		ky_session_hide_own(session, false);
 	follow_cpus(session);
 	ky_session_review_switches(session);
+	/* The buffers keep further events, and count what they lose. */
+	if (session->started && ky_store_is_full(session->store)) {
+		session->rests_until_ns = now_ns() + FULL_NS;
+		return KYMO_OK;
+	}
 	ret = ky_session_watch_look(session, is_told, err);
 	if (!ret)
 		ret = ky_session_dump_more(session, err);

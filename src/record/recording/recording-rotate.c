@@ -262,7 +262,7 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 		chunks->due_ns =
 			time_ns(CLOCK_MONOTONIC) + (int64_t)recording->options.rotation.every_ns;
 	/* No program had a trace. */
-	if (access(chunk->path, F_OK) < 0)
+	if (!recording->options.store && access(chunk->path, F_OK) < 0)
 		*chunk = (struct ky_recording_chunk){.number = 0};
 	else
 		ret = keep(recording, chunk, end_ns, err);

@@ -64,6 +64,9 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 				    "this recording is no flight recorder: what it records is in "
 				    "%s already",
 				    recording->options.output);
+	if (recording->options.store && !(path && *path))
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "the recording goes to a relay: a snapshot needs a directory");
 	if (path && *path)
 		snprintf(snapshot->path, sizeof(snapshot->path), "%s", path);
 	else

@@ -75,13 +75,14 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	int ret;
 
 	options->kernel.output = options->user.output = options->output;
+	options->kernel.store = options->user.store = options->store;
 	options->kernel.log = options->user.log = options->log;
 	options->kernel.clock = options->clock;
 	if (options->has_kernel) {
 		ret = ky_session_open(&options->kernel, &recording->session, err);
 	} else {
 		ret = ky_os_clock_init(&recording->user_clock, options->clock, err);
-		if (!ret)
+		if (!ret && !options->store)
 			ret = ky_output_make(options->output, &recording->made_output, err);
 	}
 	if (ret < 0 || !options->has_user)

@@ -46,8 +46,9 @@ struct ky_recording_options {
 	struct ky_session_options kernel;
 	struct ky_user_options user;
 	enum ky_os_clock_kind clock;
-	const char *output; /* the directory to create */
-	const char *name;   /* the recording's name for other processes; NULL: only its directory */
+	const char *output; /* the directory to create; with a store, only a name for messages */
+	struct ky_packet_store *store; /* the traces go here; NULL: to the output's directory */
+	const char *name; /* the recording's name for other processes; NULL: only its directory */
 	const char *
 		log_path; /* the file with the owner's log; NULL: other processes need not know it */
 	/* Names of containers that the kernel's session records; see ky_container_cgroup(). */

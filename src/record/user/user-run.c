@@ -174,7 +174,7 @@ static int run(struct ky_user *user, struct kymo_error *err)
 		if (n > 0 && fds[0].revents)
 			break;
 		/* The rings first: who ends is finished after that. */
-		found = read_rings(user, err);
+		found = ky_store_is_full(user->options.store) ? 0 : read_rings(user, err);
 		ret = found < 0 ? found : KYMO_OK;
 		if (!ret)
 			ret = ky_user_live_step(user, err);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo relay: takes in the recordings of other machines. */
+#include "cli/terminal/command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/address.h"
+#include "net/relay.h"
+#include "os/event-loop.h"
+
+struct options {
+	const char *dir, *listen;
+	uint64_t quota_bytes, clients;
+	bool uses_stdio;
+};
+
+static void defaults(void *data)
+{
+	struct options *options = data;
+
+	options->dir = ".";
+	options->listen = "localhost";
+}
+
+static int end(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
+{
+	(void)data;
+	(void)info;
+	(void)err;
+	return KY_LOOP_END;
+}
+
+static int add_signals(struct ky_loop *loop, struct kymo_error *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	return ky_loop_add_signals(loop, &set, end, NULL, NULL, err);
+}
+
+static int listen_at(struct ky_relay *relay, const struct options *options, struct kymo_error *err)
+{
+	struct ky_net_address address;
+	bool is_loopback;
+	uint16_t port;
+	int ret = ky_net_address_parse_host(options->listen, &address, err), fd;
+
+	if (ret < 0)
+		return ret;
+	fd = ky_net_listen(&address, &port, &is_loopback, err);
+	if (fd < 0)
+		return fd;
+	if (!is_loopback) {
+		close(fd);
+		ky_error_set(err, KYMO_E_INVALID, "the relay does not listen beyond this machine");
+		ky_error_hint(err, "recorders on other machines use -o ssh://HOST/DIR");
+		return KYMO_E_INVALID;
+	}
+	ret = ky_relay_listen(relay, fd, err);
+	if (ret < 0)
+		return ret;
+	fputs("Listening at ", stderr);
+	ky_cli_put_text(stderr, address.host);
+	fprintf(stderr, ", port %u. Recordings go to ", port);
+	ky_cli_put_text(stderr, options->dir);
+	fputs(".\n", stderr);
+	return KYMO_OK;
+}
+
+static int serve(const struct options *options, struct ky_loop *loop, struct kymo_error *err)
+{
+	const struct ky_relay_options to = {
+		.dir = options->dir,
+		.quota_bytes = options->quota_bytes,
+		.clients_max = (unsigned int)options->clients,
+		.log = &ky_cli_log,
+	};
+	struct ky_relay *relay;
+	int ret;
+
+	if (mkdir(options->dir, 0700) < 0 && errno != EEXIST) {
+		ret = ky_error_errno(err, errno, "cannot create the directory");
+		ky_error_path(err, options->dir);
+		return ret;
+	}
+	ret = ky_relay_open(&to, loop, &relay, err);
+	if (ret < 0)
+		return ret;
+	ret = options->uses_stdio
+		      ? ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err)
+		      : listen_at(relay, options, err);
+	if (!ret)
+		ret = ky_loop_run(loop, err);
+	ky_relay_close(relay);
+	return ret;
+}
+
+static int run_relay(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct options *options = data;
+	struct ky_loop *loop;
+	struct kymo_error err;
+	int ret;
+
+	(void)n_args;
+	(void)args;
+	if (options->clients > 1000000)
+		return ky_cli_usage(command, "--clients: up to 1000000");
+	ret = ky_loop_new(&loop, &err);
+	if (ret < 0)
+		return ky_cli_error(&err);
+	ret = add_signals(loop, &err);
+	if (!ret)
+		ret = serve(options, loop, &err);
+	ky_loop_free(loop);
+	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"dir", 'd', KY_OPTION_TEXT, "DIR",
+	 "Directory for the recordings; the relay creates it if need be. Each recording is in DIR/HOST/NAME. Default: the "
+	 "current directory.",
+	 offsetof(struct options, dir), NULL},
+	{"listen", 'l', KY_OPTION_TEXT, "HOST[:PORT]",
+	 "Where recorders connect. Default: localhost, port 5350. Port 0 takes a free port.",
+	 offsetof(struct options, listen), NULL},
+	{"quota", 0, KY_OPTION_SIZE, "SIZE",
+	 "The most that the recordings of one host may take. The relay refuses further packets of a host that exceeds it. "
+	 "Default: no limit.",
+	 offsetof(struct options, quota_bytes), NULL},
+	{"clients", 0, KY_OPTION_U64, "N", "The most recorders at a time. Default: 1000.",
+	 offsetof(struct options, clients), NULL},
+	{"stdio", 0, KY_OPTION_FLAG, NULL,
+	 "Serve one recorder, which speaks to the standard input and output, and end with it. kymo record -o ssh://HOST/DIR "
+	 "starts the relay on HOST in this way.",
+	 offsetof(struct options, uses_stdio), NULL},
+	{0},
+};
+
+const struct ky_command ky_command_relay = {
+	.name = "relay",
+	.is_rare = true,
+	.summary = "take in recordings of other recorders and machines",
+	.usage = "[OPTIONS]",
+	.description =
+		"The relay receives recordings over the network: kymo record -o kymo://HOST/NAME sends them. It writes each one to "
+		"DIR/HOST/NAME, where HOST is the recorder's machine, as an ordinary recording: kymo print, babeltrace2 and others "
+		"read it, kymo print --live also while it grows. A second recording of the same name gets a number: NAME-2.\n\n"
+		"When a connection breaks or the relay ends, the recorders keep their events and connect again. The relay "
+		"continues where it stopped: it has each packet once, also when it was killed.\n\n"
+		"The relay listens only on this machine. Recorders on other machines use ssh: kymo record -o ssh://HOST/DIR.\n\n"
+		"SIGINT or SIGTERM ends the relay.",
+	.examples =
+		"# a relay, and a recording that goes to it\n"
+		"kymo relay --dir /var/tmp/recordings &\n"
+		"kymo record -o kymo://localhost/web -k sched_switch --duration 10s\n"
+		"kymo report sched /var/tmp/recordings/*/web\n\n"
+		"# a recording that is kept on another machine; ssh is all that it needs\n"
+		"kymo record -o ssh://archive.example.com/var/tmp/recordings -k sched_switch --duration 10s\n",
+	.see_also = "record sessions print",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.defaults = defaults,
+	.max_args = 0,
+	.run = run_relay,
+};

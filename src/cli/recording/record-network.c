@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording/record-network.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/terminal/command.h"
+#include "net/network-store.h"
+
+#define SSH "ssh://"
+/* How long a relay may be away at the end of the recording. */
+#define PATIENCE_MS 15000
+
+bool ky_record_is_network(const char *text)
+{
+	return ky_net_address_is(text) || strncmp(text, SSH, strlen(SSH)) == 0;
+}
+
+/* ssh://HOST/DIR: the directory is absolute, as in other URLs. */
+static int parse_ssh(const char *output, const char *name, struct ky_sender_options *options,
+		     struct kymo_error *err)
+{
+	const char *host = output + strlen(SSH), *slash = strchr(host, '/');
+	struct ky_net_address *address = &options->address;
+
+	if (!slash || slash == host || *host == '-' ||
+	    (size_t)(slash - host) >= sizeof(address->host))
+		return ky_error_set(err, KYMO_E_INVALID, "'%s' is not " SSH "HOST/DIR", output);
+	snprintf(address->host, sizeof(address->host), "%.*s", (int)(slash - host), host);
+	snprintf(address->port, sizeof(address->port), "ssh");
+	snprintf(address->name, sizeof(address->name), "%s", name);
+	options->ssh_dir = slash;
+	return KYMO_OK;
+}
+
+int ky_record_open_network(const char *output, const char *name, struct ky_packet_store **store,
+			   struct kymo_error *err)
+{
+	struct ky_sender_options options = {.log = &ky_cli_log};
+	char host[256] = "";
+	int ret;
+
+	if (ky_net_address_is(output))
+		ret = ky_net_address_parse(output, &options.address, err);
+	else
+		ret = parse_ssh(output, name, &options, err);
+	if (ret < 0)
+		return ret;
+	(void)gethostname(host, sizeof(host) - 1);
+	options.host = ky_net_is_name(host, strlen(host)) ? host : "localhost";
+	return ky_network_store_open(output, &options, store, err);
+}
+
+int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err)
+{
+	return ky_network_store_finish(store, PATIENCE_MS, err);
+}

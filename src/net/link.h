@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection: a stream of bytes in both directions, with TLS or without. All calls return at once.
+ *
+ * Threads: one at a time per link.
+ */
+#ifndef KY_NET_LINK_H
+#define KY_NET_LINK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <kymo/error.h>
+
+struct ky_link;
+
+/*
+ * Takes over two descriptors, which may be the same: one to read, one to write; on failure, too.
+ * Both get the non-blocking mode. KYMO_E_MEMORY.
+ */
+int ky_link_new(int in_fd, int out_fd, struct ky_link **link, struct kymo_error *err);
+/* NULL is allowed. */
+void ky_link_free(struct ky_link *link);
+
+int ky_link_in_fd(const struct ky_link *link);
+int ky_link_out_fd(const struct ky_link *link);
+
+/*
+ * Reads at most @bytes. Returns their number; 0: the peer has closed the connection; -EAGAIN: no
+ * data yet; another negative errno.
+ */
+ssize_t ky_link_receive(struct ky_link *link, void *data, size_t bytes);
+/* Writes. Returns the number of bytes; -EAGAIN: the peer is slow; another negative errno. */
+ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n);
+
+#endif

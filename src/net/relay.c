@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/relay.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "net/link.h"
+#include "net/relay-hosts.h"
+#include "net/relay-session.h"
+#include "os/file.h"
+#include "store/live-file.h"
+
+#define CLIENTS_MAX 1000
+/* All clients share the buffer for what comes in. */
+#define BUFFER_BYTES (1u << 20)
+/* So often a client is read before the others get their turn. */
+#define READS_AT_A_TIME 4
+/* How long a client may be silent before and after it has said who it is. */
+#define GREETING_S 10
+#define SILENCE_S  60
+#define SWEEP_S	   5
+
+struct client {
+	struct ky_relay *relay;
+	struct ky_link *link;
+	struct ky_loop_source *source;
+	struct ky_relay_session *session; /* NULL: it has not said who it is */
+	struct ky_relay_host *host;
+	uint64_t counted_bytes; /* of the session's bytes, in the host's count */
+	struct ky_loop_source *watch_source;
+	int watch_fd; /* for live readers; -1: none */
+	bool has_readers;
+	int64_t heard_s; /* CLOCK_MONOTONIC */
+	bool is_only;	 /* the loop ends with it */
+	/* The frame that is coming in. */
+	uint8_t head[KY_FRAME_HEAD_BYTES];
+	size_t n_head;
+	struct ky_frame frame;
+	uint64_t left_bytes; /* of its payload */
+	uint8_t *hello;	     /* the payload of KY_FRAME_HELLO, until it is whole */
+	size_t n_hello;
+	/* What goes out: the beginning of a frame that did not fit. */
+	uint8_t output[64];
+	size_t n_output;
+	uint64_t acknowledged;
+};
+
+struct ky_relay {
+	struct ky_relay_options options;
+	struct ky_loop *loop;
+	int dir_fd, listen_fd;
+	struct ky_loop_source *listen_source, *timer;
+	uint8_t *buffer;
+	struct ky_relay_hosts hosts;
+	KY_VEC(struct client *) clients;
+};
+
+static int64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* ---- answers -------------------------------------------------------------------------- */
+
+/* Sends what waits. False: the client takes no more at present. */
+static bool flush(struct client *client)
+{
+	const struct iovec part = {client->output, client->n_output};
+	ssize_t sent = client->n_output ? ky_link_send(client->link, &part, 1) : 0;
+
+	if (sent > 0) {
+		client->n_output -= (size_t)sent;
+		memmove(client->output, client->output + sent, client->n_output);
+	}
+	return client->n_output == 0;
+}
+
+/* A frame with one number. When the client does not take it, a later one has the news. */
+static bool answer(struct client *client, enum ky_frame_type type, uint64_t value)
+{
+	const struct ky_frame frame = {type, 0, 0, sizeof(value)};
+
+	if (!flush(client))
+		return false;
+	value = htole64(value);
+	ky_frame_put(&frame, client->output);
+	memcpy(client->output + KY_FRAME_HEAD_BYTES, &value, sizeof(value));
+	client->n_output = KY_FRAME_HEAD_BYTES + sizeof(value);
+	(void)flush(client);
+	return true;
+}
+
+static void acknowledge(struct client *client, bool is_asked)
+{
+	uint64_t next = client->session ? ky_relay_session_next(client->session) : 0;
+
+	if ((next != client->acknowledged || is_asked) && answer(client, KY_FRAME_ACK, next))
+		client->acknowledged = next;
+}
+
+/* Says why the connection ends, as far as the client listens. */
+static void refuse(struct client *client, const struct kymo_error *err)
+{
+	char text[KY_NET_TEXT_MAX];
+	int len = snprintf(text, sizeof(text), "%s", err->message);
+	size_t bytes = len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1;
+	const struct ky_frame frame = {KY_FRAME_ERROR, 0, 0, bytes};
+	uint8_t head[KY_FRAME_HEAD_BYTES];
+	const struct iovec parts[] = {{head, sizeof(head)}, {text, bytes}};
+
+	ky_frame_put(&frame, head);
+	if (flush(client))
+		(void)ky_link_send(client->link, parts, 2);
+}
+
+/* ---- clients come and go -------------------------------------------------------------- */
+
+static const char *name_of(const struct client *client)
+{
+	return client->session ? ky_relay_session_path(client->session) : "a client";
+}
+
+static void client_free(struct client *client)
+{
+	ky_loop_remove(client->source);
+	ky_loop_remove(client->watch_source);
+	if (client->watch_fd >= 0)
+		close(client->watch_fd);
+	ky_relay_session_close(client->session);
+	ky_link_free(client->link);
+	free(client->hello);
+	free(client);
+}
+
+/* Returns what the loop's call is to return. */
+static int drop(struct client *client)
+{
+	struct ky_relay *relay = client->relay;
+	bool ends = client->is_only;
+	size_t i = 0;
+
+	while (relay->clients.data[i] != client)
+		i++;
+	relay->clients.data[i] = relay->clients.data[--relay->clients.len];
+	client_free(client);
+	return ends ? KY_LOOP_END : KYMO_OK;
+}
+
+static int drop_with(struct client *client, const struct kymo_error *err)
+{
+	ky_log_warning(client->relay->options.log, "%s: the connection ends: %s%s%s",
+		       name_of(client), err->path, err->path[0] ? ": " : "", err->message);
+	refuse(client, err);
+	return drop(client);
+}
+
+/* ---- the greeting --------------------------------------------------------------------- */
+
+/* Compares in the same time whatever differs. */
+static bool is_token(const char *token, const uint8_t *text, size_t len)
+{
+	unsigned int differs = 0;
+
+	if (!token)
+		return true;
+	if (strlen(token) != len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		differs |= (unsigned int)((uint8_t)token[i] ^ text[i]);
+	return !differs;
+}
+
+static struct client *client_of(const struct ky_relay *relay, const uint8_t id[16])
+{
+	ky_vec_foreach(&relay->clients, it)
+		if ((*it)->session && memcmp(ky_relay_session_id((*it)->session), id, 16) == 0)
+			return *it;
+	return NULL;
+}
+
+/* A live reader may come, or go. */
+static int take_readers(void *data, struct kymo_error *err)
+{
+	struct client *client = data;
+	bool has_readers;
+
+	(void)err;
+	ky_live_watch_clear(client->watch_fd);
+	has_readers = ky_relay_session_has_readers(client->session);
+	if (has_readers != client->has_readers && answer(client, KY_FRAME_READERS, has_readers))
+		client->has_readers = has_readers;
+	return KYMO_OK;
+}
+
+static void watch_readers(struct client *client)
+{
+	struct ky_relay *relay = client->relay;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", relay->options.dir, name_of(client)) < 0)
+		return;
+	client->watch_fd = ky_live_watch(path);
+	free(path);
+	if (client->watch_fd >= 0)
+		(void)ky_loop_add(relay->loop, client->watch_fd, take_readers, client,
+				  &client->watch_source, NULL);
+}
+
+static int begin_session(struct client *client, const struct ky_net_hello *hello, const char *host,
+			 const char *name, struct kymo_error *err)
+{
+	struct ky_relay *relay = client->relay;
+	struct client *before = client_of(relay, hello->session);
+	int ret;
+
+	/* The recorder has given its last connection up before we have noticed. */
+	if (before)
+		(void)drop(before);
+	ret = ky_relay_hosts_find(&relay->hosts, relay->options.dir, host, &client->host, err);
+	if (!ret)
+		ret = ky_relay_session_open(relay->dir_fd, relay->options.dir, hello->session, host,
+					    name, &client->session, err);
+	if (ret < 0)
+		return ret;
+	ky_log_info(relay->options.log, "%s: connected", name_of(client));
+	client->acknowledged = ky_relay_session_next(client->session);
+	(void)answer(client, KY_FRAME_WELCOME, client->acknowledged);
+	watch_readers(client);
+	return KYMO_OK;
+}
+
+static char *take_text(const uint8_t **at, size_t len)
+{
+	char *text = strndup((const char *)*at, len);
+
+	*at += len;
+	return text;
+}
+
+static int greet(struct client *client, struct kymo_error *err)
+{
+	const uint8_t *at = client->hello + sizeof(struct ky_net_hello);
+	size_t token_bytes, host_bytes, name_bytes;
+	struct ky_net_hello hello;
+	char *host, *name;
+	int ret;
+
+	memcpy(&hello, client->hello, sizeof(hello));
+	token_bytes = le16toh(hello.token_bytes);
+	host_bytes = le16toh(hello.host_bytes);
+	name_bytes = le16toh(hello.name_bytes);
+	if (memcmp(hello.magic, KY_NET_MAGIC, sizeof(hello.magic)) != 0)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "the client does not speak Kymo's protocol");
+	if (le32toh(hello.version) != KY_NET_VERSION)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "the client speaks version %u of the protocol, this relay "
+				    "version %u",
+				    le32toh(hello.version), KY_NET_VERSION);
+	if (sizeof(hello) + token_bytes + host_bytes + name_bytes != client->n_hello)
+		return ky_error_set(err, KYMO_E_FORMAT, "the greeting makes no sense");
+	if (!is_token(client->relay->options.token, at, token_bytes))
+		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
+	at += token_bytes;
+	host = take_text(&at, host_bytes);
+	name = take_text(&at, name_bytes);
+	if (!host || !name)
+		ret = ky_error_nomem(err);
+	else if (!ky_net_is_name(host, strlen(host)) || !ky_net_is_name(name, strlen(name)))
+		ret = ky_error_set(err, KYMO_E_INVALID,
+				   "the name of the host or of the session cannot be used");
+	else
+		ret = begin_session(client, &hello, host, name, err);
+	free(host);
+	free(name);
+	return ret;
+}
+
+/* ---- frames --------------------------------------------------------------------------- */
+
+static int begin_frame(struct client *client, struct kymo_error *err)
+{
+	struct ky_frame *frame = &client->frame;
+	int ret;
+
+	ky_frame_get(frame, client->head);
+	ret = ky_frame_check(frame, false, err);
+	if (ret < 0)
+		return ret;
+	client->left_bytes = frame->bytes;
+	if (!client->session != (frame->type == KY_FRAME_HELLO))
+		return ky_error_set(err, KYMO_E_FORMAT, "a greeting must come first, and once");
+	if (frame->type == KY_FRAME_HELLO) {
+		client->hello = malloc(frame->bytes);
+		return client->hello ? KYMO_OK : ky_error_nomem(err);
+	}
+	return frame->type == KY_FRAME_PING ? KYMO_OK
+					    : ky_relay_session_begin(client->session, frame, err);
+}
+
+static int check_quota(struct client *client, struct kymo_error *err)
+{
+	uint64_t quota = client->relay->options.quota_bytes;
+	uint64_t bytes = ky_relay_session_bytes(client->session);
+	char size[32];
+
+	client->host->bytes += bytes - client->counted_bytes;
+	client->counted_bytes = bytes;
+	if (!quota || client->host->bytes <= quota)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_LIMIT, "the quota of %s is used up (%s)",
+			    client->host->name, ky_format_bytes(size, quota));
+}
+
+static int end_frame(struct client *client, struct kymo_error *err)
+{
+	int ret;
+
+	client->n_head = 0;
+	if (client->frame.type == KY_FRAME_PING) {
+		acknowledge(client, true);
+		return KYMO_OK;
+	}
+	if (client->frame.type == KY_FRAME_HELLO) {
+		ret = greet(client, err);
+		free(client->hello);
+		client->hello = NULL;
+		return ret;
+	}
+	ret = ky_relay_session_end(client->session, err);
+	if (!ret && client->frame.type == KY_FRAME_BEACON && client->watch_fd >= 0)
+		(void)take_readers(client, NULL);
+	return ret < 0 ? ret : check_quota(client, err);
+}
+
+static int take_payload(struct client *client, const uint8_t *data, size_t bytes,
+			struct kymo_error *err)
+{
+	client->left_bytes -= bytes;
+	if (client->frame.type != KY_FRAME_HELLO)
+		return ky_relay_session_take(client->session, data, bytes, err);
+	memcpy(client->hello + client->n_hello, data, bytes);
+	client->n_hello += bytes;
+	return KYMO_OK;
+}
+
+/* All that came: heads and payloads in any pieces. */
+static int take(struct client *client, const uint8_t *data, size_t bytes, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	while (bytes && !ret) {
+		size_t part;
+
+		if (client->n_head < KY_FRAME_HEAD_BYTES) {
+			part = KY_FRAME_HEAD_BYTES - client->n_head;
+			part = part < bytes ? part : bytes;
+			memcpy(client->head + client->n_head, data, part);
+			client->n_head += part;
+			if (client->n_head == KY_FRAME_HEAD_BYTES)
+				ret = begin_frame(client, err);
+		} else {
+			part = client->left_bytes < bytes ? (size_t)client->left_bytes : bytes;
+			ret = take_payload(client, data, part, err);
+		}
+		data += part;
+		bytes -= part;
+		if (!ret && client->n_head == KY_FRAME_HEAD_BYTES && !client->left_bytes)
+			ret = end_frame(client, err);
+	}
+	return ret;
+}
+
+static int take_client(void *data, struct kymo_error *loop_err)
+{
+	struct client *client = data;
+	struct kymo_error err;
+
+	(void)loop_err;
+	for (int i = 0; i < READS_AT_A_TIME; i++) {
+		ssize_t got = ky_link_receive(client->link, client->relay->buffer, BUFFER_BYTES);
+
+		if (got == -EAGAIN)
+			break;
+		if (got <= 0) {
+			ky_log_info(client->relay->options.log, "%s: %s", name_of(client),
+				    client->session && ky_relay_session_is_complete(client->session)
+					    ? "complete"
+				    : got < 0 ? strerror((int)-got)
+					      : "the connection ended");
+			return drop(client);
+		}
+		client->heard_s = now_s();
+		if (take(client, client->relay->buffer, (size_t)got, &err) < 0)
+			return drop_with(client, &err);
+		if ((size_t)got < BUFFER_BYTES)
+			break;
+	}
+	acknowledge(client, false);
+	return KYMO_OK;
+}
+
+/* ---- connections ---------------------------------------------------------------------- */
+
+static int add_client(struct ky_relay *relay, int in_fd, int out_fd, bool is_only,
+		      struct kymo_error *err)
+{
+	struct client *client = calloc(1, sizeof(*client));
+	int ret;
+
+	if (!client) {
+		close(in_fd);
+		if (out_fd != in_fd)
+			close(out_fd);
+		return ky_error_nomem(err);
+	}
+	client->relay = relay;
+	client->is_only = is_only;
+	client->watch_fd = -1;
+	client->heard_s = now_s();
+	ret = ky_link_new(in_fd, out_fd, &client->link, err);
+	if (!ret)
+		ret = ky_loop_add(relay->loop, in_fd, take_client, client, &client->source, err);
+	if (!ret && ky_vec_push(&relay->clients, client) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		client_free(client);
+	return ret;
+}
+
+static int accept_client(void *data, struct kymo_error *loop_err)
+{
+	struct ky_relay *relay = data;
+	struct kymo_error err;
+	int fd = accept4(relay->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
+
+	(void)loop_err;
+	if (fd < 0)
+		return KYMO_OK;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (relay->clients.len >= relay->options.clients_max) {
+		ky_log_warning(relay->options.log, "a client is refused: %zu clients are connected",
+			       relay->clients.len);
+		close(fd);
+	} else if (add_client(relay, fd, fd, false, &err) < 0) {
+		ky_log_warning(relay->options.log, "a client is refused: %s", err.message);
+	}
+	return KYMO_OK;
+}
+
+/* Clients that say nothing do not keep their place. */
+static int sweep(void *data, struct kymo_error *err)
+{
+	struct ky_relay *relay = data;
+	int64_t now = now_s();
+
+	(void)err;
+	for (size_t i = relay->clients.len; i-- > 0;) {
+		struct client *client = relay->clients.data[i];
+
+		if (client->is_only ||
+		    now - client->heard_s <= (client->session ? SILENCE_S : GREETING_S))
+			continue;
+		ky_log_info(relay->options.log, "%s: silent for too long", name_of(client));
+		(void)drop(client);
+	}
+	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SWEEP_S);
+	return KYMO_OK;
+}
+
+/* ---- opening, closing ----------------------------------------------------------------- */
+
+int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
+		  struct ky_relay **out, struct kymo_error *err)
+{
+	struct ky_relay *relay = calloc(1, sizeof(*relay));
+	int ret = KYMO_OK;
+
+	*out = NULL;
+	if (!relay)
+		return ky_error_nomem(err);
+	relay->options = *options;
+	if (!relay->options.clients_max)
+		relay->options.clients_max = CLIENTS_MAX;
+	relay->loop = loop;
+	relay->listen_fd = -1;
+	ky_file_raise_limit();
+	relay->buffer = malloc(BUFFER_BYTES);
+	relay->dir_fd = ky_file_open(AT_FDCWD, options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (!relay->buffer)
+		ret = ky_error_nomem(err);
+	if (!ret && relay->dir_fd < 0) {
+		ret = ky_error_errno(err, errno, "cannot open the directory for recordings");
+		ky_error_path(err, options->dir);
+	}
+	if (!ret)
+		ret = ky_loop_add_timer(loop, sweep, relay, &relay->timer, err);
+	if (ret < 0) {
+		ky_relay_close(relay);
+		return ret;
+	}
+	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SWEEP_S);
+	*out = relay;
+	return KYMO_OK;
+}
+
+int ky_relay_listen(struct ky_relay *relay, int fd, struct kymo_error *err)
+{
+	relay->listen_fd = fd;
+	return ky_loop_add(relay->loop, fd, accept_client, relay, &relay->listen_source, err);
+}
+
+int ky_relay_serve(struct ky_relay *relay, int in_fd, int out_fd, struct kymo_error *err)
+{
+	return add_client(relay, in_fd, out_fd, true, err);
+}
+
+void ky_relay_close(struct ky_relay *relay)
+{
+	if (!relay)
+		return;
+	while (relay->clients.len)
+		(void)drop(relay->clients.data[0]);
+	ky_vec_fini(&relay->clients);
+	ky_relay_hosts_fini(&relay->hosts);
+	ky_loop_remove(relay->listen_source);
+	ky_loop_remove(relay->timer);
+	if (relay->listen_fd >= 0)
+		close(relay->listen_fd);
+	if (relay->dir_fd >= 0)
+		close(relay->dir_fd);
+	free(relay->buffer);
+	free(relay);
+}

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: MIT
+"""Recordings that go to a relay: every packet arrives once, whatever becomes of the relay and the connection."""
+
+import glob
+import json
+import os
+import random
+import re
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import time
+
+import pytest
+
+from conftest import ROOT, run
+from faulty_proxy import FaultyProxy
+
+pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
+
+MODES = os.path.join(os.path.dirname(os.environ.get("KYMO_BIN") or os.path.join(ROOT, "build/src/cli/kymo")),
+                     "../../test/tracer/modes")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Relay:
+    """A relay that can be killed and begun again at the same port."""
+
+    def __init__(self, kymo_bin, path, *options, port=None):
+        self.bin, self.dir, self.options, self.port = kymo_bin, str(path), options, port or free_port()
+        self.begin()
+
+    def begin(self):
+        self.process = subprocess.Popen([self.bin, "relay", "--dir", self.dir, "--listen", f"localhost:{self.port}",
+                                         *self.options], stderr=subprocess.PIPE, text=True)
+        first = self.process.stderr.readline()
+        assert first == f"Listening at localhost, port {self.port}. Recordings go to {self.dir}.\n", first
+        os.set_blocking(self.process.stderr.fileno(), False)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def end(self):
+        """Returns what it has said."""
+        self.process.terminate()
+        os.set_blocking(self.process.stderr.fileno(), True)
+        said = self.process.stderr.read()
+        assert self.process.wait(timeout=30) == 0, said
+        return said
+
+    def address(self, name, port=None):
+        return f"kymo://localhost:{port or self.port}/{name}"
+
+    def traces(self, name):
+        found, = glob.glob(f"{self.dir}/*/{name}")
+        return found
+
+
+@pytest.fixture
+def relay(kymo_bin, tmp_path):
+    made = []
+
+    def begin(*options):
+        made.append(Relay(kymo_bin, tmp_path / "relay", *options))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def record(kymo_bin, *args):
+    return subprocess.Popen([kymo_bin, "record", *map(str, args)], stderr=subprocess.PIPE, text=True)
+
+
+def events(kymo, trace):
+    return [json.loads(line) for line in kymo("convert", "--to", "json", trace).out.splitlines()]
+
+
+def numbers(found):
+    return [event["fields"]["i"] for event in found if event["event"] == "modes:number"]
+
+
+def test_kernel_and_programs(kymo, relay):
+    """The same traces as in a directory, of the same modes, which other readers open."""
+    here = relay()
+    done = kymo("record", "-o", here.address("both"), "-k", "sched_process_*", "--user", "modes:*", "--", MODES, "numbers",
+                "20000", "0")
+    assert "; 0 lost" in done.err and f"Trace: {here.address('both')}" in done.err
+    trace = here.traces("both")
+    found = events(kymo, trace)
+    assert numbers(found) == list(range(20000))
+    assert {"sched_process_exec", "lttng_statedump_process_state", "lttng_ust_statedump:bin_info"} <= {
+        event["event"] for event in found}
+    peer = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True)
+    assert len(peer.stdout.splitlines()) == len(found) and not peer.stderr
+    for place, names, files in os.walk(here.dir):
+        assert stat.S_IMODE(os.stat(place).st_mode) == 0o700
+        assert all(stat.S_IMODE(os.stat(os.path.join(place, name)).st_mode) == 0o600 for name in files)
+        assert names or files or place.endswith(".kymo")
+    kymo("record", "-o", here.address("both"), "-k", "sched_switch", "-d", "50ms")
+    assert os.path.isdir(trace + "-2")
+    said = here.end()
+    assert "both: complete" in said and "warning" not in said
+    # Sessions that are complete leave nothing behind.
+    assert os.listdir(os.path.join(here.dir, ".kymo")) == []
+
+
+def test_index_is_that_of_a_directory(kymo, relay, tmp_path):
+    """The packet index at the relay is what other readers and babeltrace2 accept."""
+    here = relay()
+    kymo("record", "-o", here.address("indexed"), "-k", "sched_switch,sched_waking", "-b", "64k", "-d", "500ms")
+    trace = here.traces("indexed")
+    for index in glob.glob(f"{trace}/kernel/index/*.idx"):
+        data = open(index, "rb").read()
+        magic, major, minor, size = struct.unpack(">4I", data[:16])
+        assert (magic, major, minor, size) == (0xC1F1DCC1, 1, 1, 72)
+        at = 0
+        for entry in range(16, len(data), 72):
+            offset, bits = struct.unpack(">2Q", data[entry:entry + 16])
+            assert offset == at
+            at += bits // 8
+        assert at == os.path.getsize(f"{trace}/kernel/{os.path.basename(index)[:-4]}")
+
+
+def keep_busy(seconds_of_numbers):
+    return [MODES, "numbers", str(seconds_of_numbers), "20"]
+
+
+@pytest.mark.parametrize("fault", ["relay", "cut", "reset", "mixed"])
+def test_faults(kymo, kymo_bin, relay, fault):
+    """The relay is killed, or the connection breaks, again and again: each event arrives once."""
+    rng = random.Random(7)
+    here = relay()
+    with FaultyProxy(here.port) as proxy:
+        recorder = record(kymo_bin, "-o", here.address("faults", proxy.port), "--user", "modes:*", "-b", "8M", "--",
+                          *keep_busy(60000))
+        faults = 0
+        while recorder.poll() is None and faults < 50:
+            time.sleep(rng.uniform(0.01, 0.1))
+            kind = rng.choice(["relay", "cut", "reset"]) if fault == "mixed" else fault
+            if kind == "relay":
+                here.kill()
+                time.sleep(rng.uniform(0, 0.05))
+                here.begin()
+            elif kind == "cut":
+                proxy.cut()
+            else:
+                proxy.reset()
+            faults += 1
+        _, said = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, said
+    assert faults >= 20, faults
+    assert "; 0 lost" in said
+    assert numbers(events(kymo, here.traces("faults"))) == list(range(60000))
+
+
+def test_blackhole(kymo, kymo_bin, relay):
+    """A connection that swallows everything is given up; what it swallowed is sent again."""
+    here = relay()
+    with FaultyProxy(here.port) as proxy:
+        recorder = record(kymo_bin, "-o", here.address("hole", proxy.port), "--user", "modes:*", "--", *keep_busy(20000))
+        while proxy.bytes < 100000:
+            time.sleep(0.01)
+        proxy.blackhole()
+        _, said = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, said
+        assert proxy.connections >= 2
+    assert numbers(events(kymo, here.traces("hole"))) == list(range(20000))
+
+
+def test_relay_that_stays_away(kymo_bin, relay):
+    """The recording ends with an error that says what is lost."""
+    here = relay()
+    recorder = record(kymo_bin, "-o", here.address("gone"), "--user", "modes:*", "--", *keep_busy(2000))
+    while not glob.glob(f"{here.dir}/*/gone/ust/pid/*"):
+        time.sleep(0.01)
+    here.kill()
+    _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 1
+    assert re.search(r"the relay localhost does not answer: the last \d+ bytes of the recording are lost", said)
+
+
+def test_rotation(kymo, kymo_bin, relay):
+    here = relay()
+    recorder = record(kymo_bin, "-o", here.address("chunks"), "--name", "chunks", "--user", "modes:*", "--", *keep_busy(30000))
+    while not glob.glob(f"{here.dir}/*/chunks/ust/pid/*"):
+        time.sleep(0.01)
+    for _ in range(3):
+        time.sleep(0.2)
+        kymo("rotate", "chunks")
+    _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, said
+    trace = here.traces("chunks")
+    assert len(os.listdir(os.path.join(trace, "archives"))) == 3
+    assert numbers(events(kymo, trace)) == list(range(30000))
+
+
+def test_no_relay(kymo, tmp_path):
+    done = kymo("record", "-o", f"kymo://localhost:{free_port()}/x", "-d", "50ms", code=1)
+    assert "cannot connect to localhost, port" in done.err
+    for wrong in ("kymo://localhost", "kymo:///x", "kymo://localhost:99999/x", "kymo://localhost/a/b", "ssh://host"):
+        done = kymo("record", "-o", wrong, "-d", "50ms", code=1)
+        assert wrong in done.err or "is not a port" in done.err or "is not a name" in done.err, done
+
+
+def test_relay_is_for_this_machine_only(kymo, tmp_path):
+    done = kymo("relay", "--dir", tmp_path / "relay", "--listen", "0.0.0.0:0", code=1)
+    assert "does not listen beyond this machine" in done.err
+
+
+def test_quota(kymo, relay):
+    here = relay("--quota", "200k")
+    done = kymo("record", "-o", here.address("much"), "--user", "modes:*", "--", *keep_busy(100000), code=1)
+    assert "the quota of" in done.err and "is used up (200.0 KiB)" in done.err
+
+
+def test_many_recorders(kymo, kymo_bin, relay, tmp_path):
+    """Many at a time; none is held up by others, nothing is lost."""
+    here = relay()
+    recorders = [record(kymo_bin, "-o", here.address(f"r{i}"), "--user", "modes:*", "-b", "64k", "--", MODES, "numbers",
+                        "500", "0") for i in range(20)]
+    for recorder in recorders:
+        _, said = recorder.communicate(timeout=200)
+        assert recorder.returncode == 0 and "; 0 lost" in said, said
+
+
+# ---- hostile peers -------------------------------------------------------------------------------
+
+HELLO, OPEN, STREAM, PING, DATA, METADATA, PATCH, ROTATE = 1, 2, 3, 4, 9, 10, 11, 16
+
+
+def frame(kind, payload=b"", trace=0, number=0, claimed=None):
+    return struct.pack("<IIQQ", kind, trace, number, len(payload) if claimed is None else claimed) + payload
+
+
+def hello(host=b"evil", name=b"session", token=b"", session=b"x" * 16, version=1):
+    return frame(HELLO, b"KYMONET1" + struct.pack("<II", version, 0) + session +
+                 struct.pack("<4H", len(token), len(host), len(name), 0) + token + host + name)
+
+
+def data(stream, offset, entry, payload, number):
+    return frame(DATA, struct.pack("<IIQQ", stream, 72, offset, entry) + b"i" * 72 + payload, 1, number)
+
+
+def talk(port, *messages):
+    """Sends them; returns all that the relay answers until it closes, or is silent for long."""
+    with socket.create_connection(("127.0.0.1", port), timeout=3) as client:
+        got = b""
+        try:
+            for message in messages:
+                client.sendall(message)
+            client.shutdown(socket.SHUT_WR)
+            while piece := client.recv(65536):
+                got += piece
+        except (ConnectionError, TimeoutError):
+            pass
+    return got
+
+
+OPENED = hello() + frame(OPEN, struct.pack("<I", 0) + b"kernel", 1) + frame(STREAM, struct.pack("<II", 0, 0) + b"a", 1)
+
+
+@pytest.mark.parametrize("messages, reason", [
+    ([b"GET / HTTP/1.1\r\n\r\n" * 4], b"unknown type"),
+    ([frame(HELLO, b"x" * 40)], b"does not speak"),
+    ([hello(version=9)], b"version 9"),
+    ([hello(host=b"..")], b"cannot be used"),
+    ([hello(host=b"a/b")], b"cannot be used"),
+    ([hello(name=b".kymo")], b"cannot be used"),
+    ([hello(name=b"x" * 300)], b"cannot be used"),
+    ([frame(PING)], b"greeting must come first"),
+    ([hello(), hello()], b"greeting must come first"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"../x", 1)], b"path"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"/etc", 1)], b"path"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"a//b", 1)], b"path"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"a\0b", 1)], b"path"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"x", 99999999)], b"no trace"),
+    ([hello(), frame(STREAM, struct.pack("<II", 0, 0) + b"a", 1)], b"no trace"),
+    ([OPENED, frame(STREAM, struct.pack("<II", 1, 0) + b"metadata", 1)], b"stream"),
+    ([OPENED, frame(STREAM, struct.pack("<II", 1 << 30, 0) + b"b", 1)], b"stream"),
+    ([OPENED, data(5, 0, 0, b"x", 1)], b"no stream"),
+    ([OPENED, data(0, 1 << 60, 0, b"x", 1)], b"place"),
+    ([OPENED, data(0, 0, 0, b"x", 1), data(0, 1 << 40, 1, b"x", 2)], b"hole"),
+    ([OPENED, data(0, 0, 0, b"x", 7)], b"comes before"),
+    ([OPENED, frame(PATCH, struct.pack("<Q", 1 << 40) + b"x", 1, 1)], b"metadata"),
+    ([OPENED, frame(ROTATE, struct.pack("<II", 1, 0) + b"../../x", 1, 1)], b"path"),
+    ([OPENED, frame(DATA, b"", 1, 1, claimed=1 << 62)], b"bytes"),
+    ([frame(HELLO, claimed=1 << 40)], b"bytes"),
+])
+def test_hostile_clients(kymo, relay, tmp_path, messages, reason):
+    """An error, a closed connection, and nothing outside; other clients notice nothing."""
+    here = relay()
+    got = talk(here.port, *messages)
+    assert reason in got, got
+    inside = [os.path.relpath(place, here.dir) for place, _, _ in os.walk(here.dir)]
+    assert all(place in (".", ".kymo", "evil") or place.startswith("evil/session") for place in inside), inside
+    assert sorted(os.listdir(tmp_path)) == ["relay"]
+    kymo("record", "-o", here.address("good"), "-k", "sched_switch", "-d", "50ms")
+
+
+def test_slow_and_silent_clients(kymo, relay):
+    """Many that say nothing, or one byte at a time, hold nobody up."""
+    here = relay()
+    clients = [socket.create_connection(("127.0.0.1", here.port)) for _ in range(100)]
+    begun = hello()
+    for i, client in enumerate(clients):
+        client.sendall(begun[:i % len(begun)])
+    begin = time.monotonic()
+    kymo("record", "-o", here.address("good"), "-k", "sched_switch", "-d", "50ms")
+    assert time.monotonic() - begin < 60
+    with open(f"/proc/{here.process.pid}/status") as status:
+        memory_kb = int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+    assert memory_kb < 100 * 64 + 32768
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("answer, message", [
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 2, "does not answer"),
+    (b"", "does not answer"),
+    (struct.pack("<IIQQ", 5, 0, 0, 8) + struct.pack("<Q", 1 << 40), "has lost the session"),
+    (struct.pack("<IIQQ", 8, 0, 0, 6) + b"no way", "has refused: no way"),
+    (struct.pack("<IIQQ", 8, 0, 0, 1 << 40), "does not answer"),
+    (struct.pack("<IIQQ", 9, 0, 1, 100), "does not answer"),
+])
+def test_hostile_relays(kymo_bin, answer, message):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        recorder = record(kymo_bin, "-o", f"kymo://localhost:{server.getsockname()[1]}/x", "-k", "sched_switch", "-d", "1s")
+        client, _ = server.accept()
+        client.sendall(answer)
+        client.shutdown(socket.SHUT_WR)
+        _, said = recorder.communicate(timeout=60)
+        client.close()
+    assert recorder.returncode == 1 and message in said, said
