@@ -342,3 +342,78 @@ def test_hostile_relays(kymo_bin, answer, message):
         _, said = recorder.communicate(timeout=60)
         client.close()
     assert recorder.returncode == 1 and message in said, said
+
+
+# ---- ssh -----------------------------------------------------------------------------------------
+
+SSH = """
+set -e
+mount -t tmpfs none /root/.ssh 2>/dev/null || { mkdir -p /root/.ssh; mount -t tmpfs none /root/.ssh; }
+chmod 700 /root/.ssh
+mkdir -p /run/sshd
+ssh-keygen -q -t ed25519 -N "" -f /root/.ssh/id_ed25519
+ssh-keygen -q -t ed25519 -N "" -f host_key
+cp /root/.ssh/id_ed25519.pub /root/.ssh/authorized_keys
+cat >sshd_config <<END
+Port $PORT
+ListenAddress 127.0.0.1
+HostKey $PWD/host_key
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin yes
+SetEnv PATH=$BIN:/usr/bin:/bin
+END
+cat >/root/.ssh/config <<END
+Host archive
+  HostName 127.0.0.1
+  Port $PORT
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+END
+/usr/sbin/sshd -D -f $PWD/sshd_config &
+sshd=$!
+trap 'kill $sshd' EXIT
+for i in $(seq 100); do ssh archive true 2>/dev/null && break; sleep 0.1; done
+"""
+
+
+@pytest.fixture
+def ssh(kymo_bin, tmp_path):
+    """ssh(script): with a real sshd as host "archive", whose user is root."""
+    if not os.access("/usr/sbin/sshd", os.X_OK):
+        pytest.skip("no sshd here: tools/install-deps test")
+
+    def call(script):
+        return subprocess.run(["unshare", "-m", "bash", "-c", SSH + script], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=120, check=False, env=dict(os.environ, PORT=str(free_port()), T=MODES,
+                                                                 BIN=os.path.dirname(kymo_bin), LC_ALL="C.UTF-8"))
+
+    return call
+
+
+def test_ssh(kymo, ssh, tmp_path):
+    done = ssh("kymo() { $BIN/kymo \"$@\"; }\n"
+               "kymo record -o \"ssh://archive$PWD/it's here\" --name far --user 'modes:*' -- $T numbers 20000 0")
+    assert done.returncode == 0 and "; 0 lost" in done.stderr, done
+    trace, = glob.glob(f"{tmp_path}/it's here/*/far")
+    assert numbers(events(kymo, trace)) == list(range(20000))
+
+
+def test_ssh_that_breaks(kymo, ssh, tmp_path):
+    """The connection's process is killed: a new one continues."""
+    done = ssh("""
+$BIN/kymo record -o ssh://archive$PWD/far --name far --user 'modes:*' -- $T numbers 20000 50 & recorder=$!
+until ls far/*/far/ust/pid/*; do sleep 0.05; done
+for i in 1 2 3 4 5; do sleep 0.4; pkill -P $recorder -x ssh; done
+wait $recorder
+""")
+    assert done.returncode == 0 and "; 0 lost" in done.stderr, done
+    trace, = glob.glob(f"{tmp_path}/far/*/far")
+    assert numbers(events(kymo, trace)) == list(range(20000))
+
+
+def test_ssh_host_that_is_not_there(ssh):
+    done = ssh("$BIN/kymo record -o ssh://nowhere.invalid/tmp/x --user 'modes:*' -d 100ms")
+    assert done.returncode == 1 and "nowhere.invalid" in done.stderr

@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
+#include "cli/recording/record-network.h"
 #include "cli/recording/record-options.h"
 #include "cli/recording/recordings.h"
 
@@ -63,7 +64,12 @@ static int run_there(struct ky_record_run *run)
 
 	if (!run->background.is_wanted)
 		return ky_record_run(run);
-	snprintf(log_path, sizeof(log_path), "%s/recorder.log", run->options.output);
+	/* There is no directory here for a recording that goes to a relay. */
+	if (ky_record_is_network(run->options.output))
+		snprintf(log_path, sizeof(log_path), "%s.log",
+			 run->options.name ? run->options.name : "kymo");
+	else
+		snprintf(log_path, sizeof(log_path), "%s/recorder.log", run->options.output);
 	run->options.log_path = log_path;
 	code = ky_background_fork(&run->background);
 	if (code < 0)
