@@ -343,7 +343,7 @@ template <class Any> struct kymo_type_of {
 	typedef typename std::remove_cv<typename std::remove_pointer<T>::type>::type target;
 	static const uint32_t value =
 		std::is_same<T, bool>::value ? KYMO_TYPE_BOOL
-		: std::is_integral<T>::value
+		: std::is_integral<T>::value && sizeof(T) <= 8
 			? KYMO_MAKE_TYPE(KYMO_KIND_INTEGER, sizeof(T),
 					 std::is_signed<T>::value ? KYMO_FLAG_SIGNED : 0u)
 		: std::is_same<T, float>::value	   ? KYMO_TYPE_FLOAT

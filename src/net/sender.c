@@ -507,7 +507,7 @@ static int connect_now(struct ky_sender *sender, struct kymo_error *err)
 	if (sender->ssh_dir) {
 		ky_error_set(err, KYMO_E_IO, "the relay on %s does not answer through ssh",
 			     sender->options.address.host);
-		ky_error_hint(err, "check that 'ssh HOST kymo --version' works");
+		ky_error_hint(err, "check that 'ssh HOST kymo help' works");
 	} else {
 		ky_error_errno(err, -ret, "the relay %s, port %s, does not answer",
 			       sender->options.address.host, sender->options.address.port);

@@ -129,6 +129,16 @@ def test_stop_of_one_in_the_foreground(kymo, kymo_bin, tmp_path):
     assert "no recording 'front' is running" in kymo("stop", "front", code=1).err
 
 
+def test_changes_are_shown(kymo, session):
+    session("changed", "-k", "sched_switch", "--statedump=none")
+    kymo("ctl", "changed", "--enable-kernel", "irq_handler_entry")
+    kymo("ctl", "changed", "--disable-kernel", "sched_switch")
+    kymo("ctl", "changed", "--add-pid", str(os.getpid()))
+    assert named(kymo, "changed")["changes"] == [
+        "enable-kernel irq_handler_entry", "disable-kernel sched_switch", f"add-pid {os.getpid()}"]
+    assert "then ctl --disable-kernel sched_switch" in kymo("sessions").out
+
+
 # ---- profiles ------------------------------------------------------------------------------------
 
 def test_a_saved_profile_is_the_same_recording(kymo, tmp_path):
@@ -143,6 +153,14 @@ def test_a_saved_profile_is_the_same_recording(kymo, tmp_path):
     found = [json.loads(line) for line in lines]
     assert {event["event"] for event in found} == {"sched_switch", "sched_waking"}
     assert all(event["fields"]["prev_tid"] for event in found if event["event"] == "sched_switch")
+
+
+def test_a_saved_profile_is_the_users_own(kymo, tmp_path):
+    profile = tmp_path / "profile"
+    profile.write_text("old")
+    profile.chmod(0o666)
+    kymo("record", "-o", tmp_path / "out", "-k", "sched_waking", "-d", "10ms", "--save", profile)
+    assert profile.stat().st_mode & 0o777 == 0o600 and "old" not in profile.read_text()
 
 
 def test_how_a_profile_is_written(kymo, tmp_path):

@@ -381,3 +381,13 @@ def test_mistakes_do_not_compile(tmp_path, mistake, compiler):
     assert wanted in done.stderr
     done = compiled(good)
     assert done.returncode == 0, "and without the mistake it compiles:\n" + done.stderr
+
+
+@pytest.mark.parametrize("field", ["KYMO_AS(wide, (__int128)n)", "KYMO_HEX((unsigned __int128)n)"])
+def test_integers_of_128_bits_do_not_compile(tmp_path, field):
+    """Also in GNU's dialect of C++, where they are integers like others."""
+    source = tmp_path / "wide.cc"
+    source.write_text(MISTAKE.format(f"KYMO_EVENT(shop, sold, {field})"))
+    done = subprocess.run(["g++", "-std=gnu++17", "-fsyntax-only", "-I", os.path.join(ROOT, "include"), source],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and NO_TYPE in done.stderr

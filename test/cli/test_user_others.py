@@ -13,6 +13,9 @@ import pytest
 
 from test_user import KYMO, box, names, nothing_left, pytestmark  # noqa: F401
 
+# Limits of memory, and programs that the linker preloads before a sanitizer, are those of plain programs.
+unsanitized = pytest.mark.skipif(any(name in KYMO for name in ("-asan", "-tsan")), reason="of plain programs")
+
 # A user's file system, in a user namespace: what is mounted there is called as programs' control files are.
 IMPOSTOR = """
 import ctypes, os, subprocess, sys, time
@@ -239,6 +242,7 @@ def test_more_rings_than_descriptors(box):
     assert "further ring files are not read, either" in done.err
 
 
+@unsanitized
 @pytest.mark.parametrize("kind, kib, told", [
     ("labels", 20000, "more descriptions of events than there is room for"),
     ("plain", 400000, "more descriptions of events than there is room for"),
@@ -274,6 +278,7 @@ du -sb small/out/ust/pid | cut -f 1
     assert sorted(kept) == sorted(events for events, size in rows) and n_bytes > 1 << 19
 
 
+@unsanitized
 def test_a_file_that_hangs_whoever_opens_it(box):
     """A user's program has a library on a file system that answers no more. That holds up nobody else's programs."""
     if not os.path.exists("/dev/fuse"):
@@ -342,6 +347,7 @@ cp $T/shop $T/modes $T/plugin.so $(dirname $T)/../src/tracer/*.so.? .; chmod -R 
 """
 
 
+@unsanitized
 def test_files_that_hang_a_snapshot(box):
     """A library of user 1234 answers nothing any more: the snapshot has root's programs, and the recorder ends."""
     if not os.path.exists("/dev/fuse"):

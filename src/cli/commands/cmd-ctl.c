@@ -282,8 +282,8 @@ const struct ky_command ky_command_ctl = {
 	.description =
 		"Changes which events a running kymo record records. Programs see the change at "
 		"their next event. The trace stays the same.\n\n"
-		"RECORDING is the number of the recording or the directory of its trace, as in "
-		"kymo list --recordings. It may be left out while only one recording runs. A "
+		"RECORDING is the recording's name, its number or the directory of its trace "
+		"(kymo sessions shows them). It may be left out while only one recording runs. A "
 		"recorder answers its user and root. Root's own recordings come before those of "
 		"other users with the same name.\n\n"
 		"Context fields cannot change: they are part of every event's layout. For other "

@@ -3,6 +3,7 @@
 #include "cli/terminal/command.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/foreign.h"
 #include "record/doctor/doctor.h"
@@ -74,8 +75,13 @@ static void print_text(const struct ky_doctor *doctor)
 			print_wrapped(check->advice, indent, width);
 		}
 	}
-	puts(recording_possible(doctor) ? "\nkymo record works here."
-					: "\nkymo record does not work here: see 'fail' above.");
+	if (recording_possible(doctor))
+		puts("\nkymo record works here.");
+	else if (geteuid() != 0)
+		puts("\nkymo record does not record the kernel here: see 'fail' above. It records your own programs: "
+		     "--user.");
+	else
+		puts("\nkymo record does not work here: see 'fail' above.");
 }
 
 static int print_json(const struct ky_doctor *doctor, struct kymo_error *err)

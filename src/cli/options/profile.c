@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -117,10 +118,16 @@ int ky_profile_write(const char *path, const struct ky_parsed *parsed, struct ky
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = format(parsed, &text, err), fd, failed = 0;
+	struct stat st;
 
 	if (!ret) {
 		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-		failed = fd < 0 ? -errno : ky_write_all(fd, ky_strbuf_text(&text), text.len);
+		/* A file that is there already may be open to others. */
+		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fchmod(fd, 0600) < 0)
+			failed = -errno;
+		if (!failed)
+			failed =
+				fd < 0 ? -errno : ky_write_all(fd, ky_strbuf_text(&text), text.len);
 		if (fd >= 0 && close(fd) < 0 && !failed)
 			failed = -errno;
 	}

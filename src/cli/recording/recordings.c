@@ -83,6 +83,7 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 {
 	struct ky_control_socket_message status;
 	struct search *search = data;
+	const char *name;
 	int ret;
 
 	/* Other users cannot make root's own recording ambiguous. */
@@ -96,8 +97,10 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 		search->n_others++;
 		return KYMO_OK;
 	}
+	name = ky_recordings_word(&status, "name");
 	ky_strbuf_addf(&search->names, "%s%s (%s)", search->n ? ", " : "",
-		       ky_control_socket_name(place->path), ky_recordings_word(&status, "output"));
+		       *name ? name : ky_control_socket_name(place->path),
+		       ky_recordings_word(&status, "output"));
 	if (!search->n++)
 		*search->place = *place;
 	return KYMO_OK;
@@ -195,6 +198,18 @@ static void print_rules(const struct ky_control_socket_message *status)
 	}
 }
 
+/* Changes since the start that the rules above do not show, in their order. */
+static void print_changes(const struct ky_control_socket_message *status)
+{
+	const char *change;
+
+	for (unsigned int i = 0; (change = value(status, "change", i)); i++) {
+		fputs("         then ctl --", stdout);
+		ky_cli_put_text(stdout, change);
+		putchar('\n');
+	}
+}
+
 static uint64_t number_of(const struct ky_control_socket_message *status, const char *name)
 {
 	return strtoull(ky_recordings_word(status, name), NULL, 10);
@@ -237,6 +252,7 @@ static void print_text(const struct ky_control_socket_place *place,
 	printf(", for %s\n", ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
 	print_progress(status);
 	print_rules(status);
+	print_changes(status);
 }
 
 static json_t *words_json(const struct ky_control_socket_message *status, const char *name)
@@ -300,6 +316,7 @@ static json_t *recording_json(const struct ky_control_socket_place *place,
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
 	json_object_set_new(recording, "user_rules", rules_json(status));
+	json_object_set_new(recording, "changes", words_json(status, "change"));
 	return recording;
 }
 

@@ -147,7 +147,7 @@ int ky_output_directory(struct ky_output *output, const char *path, struct kymo_
 		return KYMO_E_INVALID;
 	}
 	output->is_directory = true;
-	if (mkdir(output->temp, 0777) == 0)
+	if (mkdir(output->temp, 0700) == 0)
 		return KYMO_OK;
 	ret = output_error(output, errno, "create the output", err);
 	free(output->temp);

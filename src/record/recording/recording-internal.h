@@ -48,6 +48,7 @@ struct ky_recording {
 	bool session_is_awaited; /* the session's descriptor is in the epoll set */
 	struct ky_control_socket_server control;
 	struct ky_recording_chunks chunks;
+	KY_VEC(char *) changes; /* of the kernel's events and threads, as the status shows them */
 };
 
 const struct ky_os_clock *ky_recording_clock(const struct ky_recording *recording);

@@ -154,10 +154,35 @@ static int answer_status(const struct ky_recording *recording,
 	add_words(answer, "kprobe", kernel->kprobes, kernel->n_kprobes);
 	for (size_t i = 0; recording->user && (rule = ky_user_rule_at(recording->user, i)); i++)
 		add_rule(answer, rule);
+	ky_vec_foreach(&recording->changes, change) {
+		ky_control_socket_add(answer, "change");
+		ky_control_socket_add(answer, *change);
+	}
 	return KYMO_OK;
 }
 
 /* ---- changes -------------------------------------------------------------------------- */
+
+/* The status has the last changes. */
+#define CHANGES_MAX 32
+
+/* After a change has been made: "@what@how @text", as an option of kymo ctl has it. */
+static void note_change(struct ky_recording *recording, const char *what, const char *how,
+			const char *text)
+{
+	char *change;
+
+	if (asprintf(&change, "%s%s %s", what, how, text) < 0)
+		return;
+	if (recording->changes.len == CHANGES_MAX) {
+		free(recording->changes.data[0]);
+		recording->changes.len--;
+		memmove(recording->changes.data, recording->changes.data + 1,
+			recording->changes.len * sizeof(recording->changes.data[0]));
+	}
+	if (ky_vec_push(&recording->changes, change) < 0)
+		free(change);
+}
 
 static int missing_pattern(struct kymo_error *err)
 {
@@ -195,11 +220,16 @@ static int no_kernel(struct kymo_error *err)
 static int change_kernel(struct ky_recording *recording, const char *pattern, bool enables,
 			 struct kymo_error *err)
 {
+	int ret;
+
 	if (!recording->session)
 		return no_kernel(err);
 	if (!pattern || !*pattern)
 		return missing_pattern(err);
-	return ky_session_change(recording->session, pattern, enables, err);
+	ret = ky_session_change(recording->session, pattern, enables, err);
+	if (!ret)
+		note_change(recording, enables ? "enable-" : "disable-", "kernel", pattern);
+	return ret;
 }
 
 /* ---- choices -------------------------------------------------------------------------- */
@@ -225,6 +255,27 @@ static int choose_comm(struct ky_recording *recording, const char *text, struct 
 	return ky_session_choose_comm(recording->session, *text ? text : NULL, err);
 }
 
+static int choose_kind(struct ky_recording *recording, const char *kind, const char *text,
+		       const char *place, bool adds, struct kymo_error *err)
+{
+	static const char *const kinds[] = {
+		[KY_SESSION_PIDS] = "pid",
+		[KY_SESSION_TIDS] = "tid",
+		[KY_SESSION_UIDS] = "uid",
+	};
+
+	if (strcmp(kind, "comm") == 0)
+		return choose_comm(recording, text, err);
+	if (strcmp(kind, "cgroup") == 0)
+		return ky_session_choose_group(recording->session, text, adds, err);
+	if (strcmp(kind, "container") == 0)
+		return ky_recording_choose_container(recording, text, place, adds, err);
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kind, kinds[i]) == 0)
+			return choose_ids(recording, (enum ky_session_choice)i, text, adds, err);
+	return ky_error_set(err, KYMO_E_INVALID, "'%.64s' is no kind of choice", kind);
+}
+
 /*
  * A request's words: the kind of id ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; the ids or
  * the name; of a container its control group.
@@ -232,33 +283,26 @@ static int choose_comm(struct ky_recording *recording, const char *text, struct 
 static int choose(struct ky_recording *recording, const struct ky_control_socket_message *request,
 		  size_t at, struct kymo_error *err)
 {
-	static const char *const kinds[] = {
-		[KY_SESSION_PIDS] = "pid",
-		[KY_SESSION_TIDS] = "tid",
-		[KY_SESSION_UIDS] = "uid",
-	};
 	const char *kind = ky_control_socket_next(request, &at),
 		   *how = ky_control_socket_next(request, &at);
 	const char *text = ky_control_socket_next(request, &at),
 		   *place = ky_control_socket_next(request, &at);
 	bool adds;
+	int ret;
 
 	if (!recording->session)
 		return no_kernel(err);
 	if (!kind || !how || !text)
 		return ky_error_set(err, KYMO_E_INVALID, "the request names no process or thread");
 	adds = strcmp(how, "add") == 0;
-	if (strcmp(kind, "comm") == 0)
-		return choose_comm(recording, text, err);
-	if (strcmp(kind, "cgroup") == 0)
-		return ky_session_choose_group(recording->session, text, adds, err);
-	if (strcmp(kind, "container") == 0)
-		return ky_recording_choose_container(recording, text, place ? place : "", adds,
-						     err);
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kind, kinds[i]) == 0)
-			return choose_ids(recording, (enum ky_session_choice)i, text, adds, err);
-	return ky_error_set(err, KYMO_E_INVALID, "'%.64s' is no kind of choice", kind);
+	ret = choose_kind(recording, kind, text, place ? place : "", adds, err);
+	if (!ret)
+		note_change(recording,
+			    strcmp(kind, "comm") == 0 ? ""
+			    : adds		      ? "add-"
+						      : "remove-",
+			    kind, text);
+	return ret;
 }
 
 /* ---- requests ------------------------------------------------------------------------- */

@@ -327,6 +327,9 @@ int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)
 		(void)rmdir(recording->options.output);
 	ky_recording_forget_containers(recording);
 	ky_recording_close_chunks(recording);
+	ky_vec_foreach(&recording->changes, change)
+		free(*change);
+	ky_vec_fini(&recording->changes);
 	if (recording->epoll_fd >= 0)
 		close(recording->epoll_fd);
 	if (recording->timer_fd >= 0)
