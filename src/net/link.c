@@ -3,15 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
+/* Of a TLS record. */
+#define RECORD_BYTES 16384
+
 struct ky_link {
 	int in_fd, out_fd;
 	bool is_socket;
+	struct ky_tls_session *tls; /* NULL: none */
 };
 
 static int set_nonblocking(int fd)
@@ -45,10 +51,39 @@ int ky_link_new(int in_fd, int out_fd, struct ky_link **out, struct kymo_error *
 	return KYMO_OK;
 }
 
+int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err)
+{
+	link->tls = ky_tls_begin(tls, link->in_fd);
+	return link->tls ? KYMO_OK : ky_error_nomem(err);
+}
+
+int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *err)
+{
+	struct pollfd wanted = {.fd = link->in_fd};
+	int ret = link->tls ? 1 : 0;
+
+	while (ret > 0) {
+		ret = ky_tls_handshake(link->tls);
+		wanted.events = ret == 2 ? POLLOUT : POLLIN;
+		if (ret > 0 && poll(&wanted, 1, timeout_ms) == 0)
+			ret = -ETIMEDOUT;
+	}
+	if (!ret)
+		return KYMO_OK;
+	if (ret == -EPERM)
+		return ky_error_set(err, KYMO_E_IO,
+				    "the relay has another certificate than its key says");
+	ky_error_errno(err, -ret, "the relay does not answer with TLS");
+	if (err)
+		err->code = KYMO_E_IO;
+	return KYMO_E_IO;
+}
+
 void ky_link_free(struct ky_link *link)
 {
 	if (!link)
 		return;
+	ky_tls_end(link->tls);
 	close(link->in_fd);
 	if (link->out_fd != link->in_fd)
 		close(link->out_fd);
@@ -69,10 +104,29 @@ ssize_t ky_link_receive(struct ky_link *link, void *data, size_t bytes)
 {
 	ssize_t got;
 
+	if (link->tls)
+		return ky_tls_receive(link->tls, data, bytes);
 	do {
 		got = read(link->in_fd, data, bytes);
 	} while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got;
+}
+
+/* Small parts become one record. A call that is repeated begins with the same bytes, as TLS wants it. */
+static ssize_t send_tls(struct ky_link *link, const struct iovec *parts, int n)
+{
+	uint8_t record[RECORD_BYTES];
+	size_t bytes = 0;
+
+	for (int i = 0; i < n && bytes < sizeof(record); i++) {
+		size_t part = parts[i].iov_len;
+
+		if (part > sizeof(record) - bytes)
+			part = sizeof(record) - bytes;
+		memcpy(record + bytes, parts[i].iov_base, part);
+		bytes += part;
+	}
+	return ky_tls_send(link->tls, record, bytes);
 }
 
 ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n)
@@ -80,6 +134,8 @@ ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n)
 	const struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
 	ssize_t sent;
 
+	if (link->tls)
+		return send_tls(link, parts, n);
 	/* A peer that has gone must not end the process by a signal. */
 	do {
 		sent = link->is_socket ? sendmsg(link->out_fd, &message, MSG_NOSIGNAL)

@@ -13,6 +13,8 @@
 
 #include <kymo/error.h>
 
+#include "net/tls.h"
+
 struct ky_link;
 
 /*
@@ -20,6 +22,13 @@ struct ky_link;
  * Both get the non-blocking mode. KYMO_E_MEMORY.
  */
 int ky_link_new(int in_fd, int out_fd, struct ky_link **link, struct kymo_error *err);
+/* From now on everything goes through TLS. The context must outlive the link. KYMO_E_MEMORY. */
+int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err);
+/*
+ * The recorder's side of the handshake, within @timeout_ms. KYMO_E_IO: it failed, or the relay has
+ * another certificate. Without TLS: no effect.
+ */
+int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *err);
 /* NULL is allowed. */
 void ky_link_free(struct ky_link *link);
 

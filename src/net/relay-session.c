@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/relay-session.h"
 
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -24,11 +26,14 @@
 #define PATH_BYTES  512
 /* More than a recording of one machine has programs at a time. */
 #define TRACES_MAX 65536
+/* How long the state of a complete session stays: its recorder may not know yet that it is complete. */
+#define KEEP_S 3600
 
 /* The file of a session's state, mapped. */
 struct state {
 	char magic[8];
-	uint64_t next; /* number of the next frame */
+	uint64_t next;	      /* number of the next frame */
+	uint64_t is_complete; /* its last frame is carried out */
 	char path[PATH_BYTES];
 };
 
@@ -117,6 +122,7 @@ static int resume_session(struct ky_relay_session *session, int fd, struct kymo_
 		return ret;
 	memcpy(session->path, session->state->path, PATH_BYTES);
 	session->path[PATH_BYTES - 1] = '\0';
+	session->is_complete = session->state->is_complete != 0;
 	if (!ky_net_is_path(session->path, strlen(session->path)))
 		return ky_error_set(err, KYMO_E_IO, "the session's state is damaged");
 	return KYMO_OK;
@@ -183,9 +189,6 @@ void ky_relay_session_close(struct ky_relay_session *session)
 		munmap(session->state, sizeof(*session->state));
 	if (session->dir_fd >= 0)
 		close(session->dir_fd);
-	/* Whatever comes with this id later is another session. */
-	if (session->is_complete)
-		(void)unlinkat(session->relay_fd, session->state_name, 0);
 	free(session);
 }
 
@@ -217,6 +220,36 @@ bool ky_relay_session_is_complete(const struct ky_relay_session *session)
 bool ky_relay_session_has_readers(const struct ky_relay_session *session)
 {
 	return ky_live_has_readers(session->dir_fd);
+}
+
+/* The state of a complete session that its recorder asks for no more. */
+static bool is_old(int dir_fd, const char *name)
+{
+	int fd = ky_file_open(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	struct state state = {.next = 0};
+	struct stat st;
+	bool is_complete;
+
+	if (fd < 0)
+		return false;
+	is_complete = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		      pread(fd, &state, sizeof(state), 0) == sizeof(state) &&
+		      memcmp(state.magic, STATE_MAGIC, sizeof(state.magic)) == 0 &&
+		      state.is_complete && time(NULL) - st.st_mtime > KEEP_S;
+	close(fd);
+	return is_complete;
+}
+
+void ky_relay_session_clean(int dir_fd)
+{
+	DIR *dir = ky_dir_open(dir_fd, STATE_DIR);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (is_old(dirfd(dir), entry->d_name))
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
 }
 
 /* ---- traces --------------------------------------------------------------------------- */
@@ -416,6 +449,7 @@ static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
 		return end_rotation(session, err);
 	case KY_FRAME_BYE:
 		session->is_complete = true;
+		session->state->is_complete = 1;
 		return KYMO_OK;
 	default:
 		return ky_error_set(err, KYMO_E_FORMAT, "a frame of type %u comes here",

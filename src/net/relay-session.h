@@ -32,6 +32,9 @@ int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], con
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
 void ky_relay_session_close(struct ky_relay_session *session);
 
+/* Removes what is left in the relay's directory of sessions that have been complete for long. */
+void ky_relay_session_clean(int dir_fd);
+
 const uint8_t *ky_relay_session_id(const struct ky_relay_session *session);
 /* Its path below DIR. */
 const char *ky_relay_session_path(const struct ky_relay_session *session);

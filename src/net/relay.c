@@ -32,6 +32,7 @@
 #define GREETING_S 10
 #define SILENCE_S  60
 #define SWEEP_S	   5
+#define CLEAN_S	   600
 
 struct client {
 	struct ky_relay *relay;
@@ -63,6 +64,7 @@ struct ky_relay {
 	struct ky_loop *loop;
 	int dir_fd, listen_fd;
 	struct ky_loop_source *listen_source, *timer;
+	int64_t cleaned_s; /* CLOCK_MONOTONIC */
 	uint8_t *buffer;
 	struct ky_relay_hosts hosts;
 	KY_VEC(struct client *) clients;
@@ -275,7 +277,7 @@ static int greet(struct client *client, struct kymo_error *err)
 				    le32toh(hello.version), KY_NET_VERSION);
 	if (sizeof(hello) + token_bytes + host_bytes + name_bytes != client->n_hello)
 		return ky_error_set(err, KYMO_E_FORMAT, "the greeting makes no sense");
-	if (!is_token(client->relay->options.token, at, token_bytes))
+	if (!client->is_only && !is_token(client->relay->options.token, at, token_bytes))
 		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
 	at += token_bytes;
 	host = take_text(&at, host_bytes);
@@ -435,6 +437,9 @@ static int add_client(struct ky_relay *relay, int in_fd, int out_fd, bool is_onl
 	client->watch_fd = -1;
 	client->heard_s = now_s();
 	ret = ky_link_new(in_fd, out_fd, &client->link, err);
+	/* Who speaks through the standard input has been let in by ssh. */
+	if (!ret && relay->options.tls && !is_only)
+		ret = ky_link_use_tls(client->link, relay->options.tls, err);
 	if (!ret)
 		ret = ky_loop_add(relay->loop, in_fd, take_client, client, &client->source, err);
 	if (!ret && ky_vec_push(&relay->clients, client) < 0)
@@ -479,6 +484,10 @@ static int sweep(void *data, struct kymo_error *err)
 			continue;
 		ky_log_info(relay->options.log, "%s: silent for too long", name_of(client));
 		(void)drop(client);
+	}
+	if (now - relay->cleaned_s > CLEAN_S) {
+		ky_relay_session_clean(relay->dir_fd);
+		relay->cleaned_s = now;
 	}
 	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SWEEP_S);
 	return KYMO_OK;

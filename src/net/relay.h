@@ -16,11 +16,13 @@
 
 #include "base/log.h"
 #include "net/address.h"
+#include "net/tls.h"
 #include "os/event-loop.h"
 
 struct ky_relay_options {
 	const char *dir;	  /* an existing directory */
 	const char *token;	  /* what clients must know; NULL: nothing */
+	struct ky_tls *tls;	  /* NULL: without TLS; must outlive the relay */
 	uint64_t quota_bytes;	  /* of each host's recordings; 0: none */
 	unsigned int clients_max; /* 0: 1000 */
 	const struct ky_log *log; /* may be NULL; must outlive the relay */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "net/answer-reader.h"
 #include "net/link.h"
 #include "net/ssh.h"
 
@@ -53,11 +54,8 @@ struct ky_sender {
 	/* The thread's own. */
 	struct ky_link *link; /* NULL: not connected */
 	uint64_t sent_bytes;  /* of the entry at `next` */
-	uint8_t input[64];    /* the beginning of a frame of the relay */
-	size_t n_input;
-	char refusal[KY_NET_TEXT_MAX + 1];
-	uint64_t refusal_bytes; /* of the refusal that is coming in */
-	size_t n_refusal;
+	struct ky_answer_reader answers;
+	bool is_welcome;	 /* the relay has answered the greeting */
 	int64_t acknowledged_ms; /* CLOCK_MONOTONIC */
 	int backoff_ms;
 
@@ -259,72 +257,31 @@ static int take_welcome(struct ky_sender *sender, uint64_t number)
 	return 0;
 }
 
-static int take_frame(struct ky_sender *sender, const struct ky_frame *frame, uint64_t value,
-		      bool *is_welcome)
+/* 0 or a negative errno: the connection is of no use any more. */
+static int take_answer(void *data, const struct ky_answer *answer)
 {
-	switch (frame->type) {
+	struct ky_sender *sender = data;
+
+	switch (answer->type) {
 	case KY_FRAME_WELCOME:
-		*is_welcome = true;
-		return take_welcome(sender, value);
+		if (sender->is_welcome)
+			return -EPROTO;
+		sender->is_welcome = true;
+		return take_welcome(sender, answer->value);
 	case KY_FRAME_ACK:
-		acknowledge(sender, value);
+		acknowledge(sender, answer->value);
 		return 0;
 	case KY_FRAME_READERS:
-		take_readers(sender, value != 0);
+		take_readers(sender, answer->value != 0);
 		return 0;
 	default:
+		set_failed(sender, answer->text);
 		return -EPROTO;
 	}
 }
 
-/* Takes the text of an error, as far as it has come. -EPROTO at its end. */
-static int take_refusal(struct ky_sender *sender, const uint8_t *data, size_t bytes)
-{
-	while (bytes-- && sender->n_refusal < sender->refusal_bytes) {
-		char c = (char)*data++;
-
-		sender->refusal[sender->n_refusal++] = c < ' ' && c >= 0 ? ' ' : c;
-	}
-	if (sender->n_refusal < sender->refusal_bytes)
-		return 0;
-	sender->refusal[sender->n_refusal] = '\0';
-	set_failed(sender, sender->refusal);
-	return -EPROTO;
-}
-
-/* The frames in @data. 0 or a negative errno: the connection is of no use any more. */
-static int take_input(struct ky_sender *sender, const uint8_t *data, size_t bytes, bool *is_welcome)
-{
-	struct ky_frame frame;
-	int ret = 0;
-
-	if (sender->refusal_bytes)
-		return take_refusal(sender, data, bytes);
-	for (size_t i = 0; i < bytes && !ret; i++) {
-		size_t wanted = KY_FRAME_HEAD_BYTES;
-		uint64_t value;
-
-		sender->input[sender->n_input++] = data[i];
-		if (sender->n_input < wanted)
-			continue;
-		ky_frame_get(&frame, sender->input);
-		if (ky_frame_check(&frame, true, NULL) < 0)
-			return -EPROTO;
-		if (frame.type == KY_FRAME_ERROR) {
-			sender->refusal_bytes = frame.bytes;
-			return take_refusal(sender, data + i + 1, bytes - i - 1);
-		}
-		if (sender->n_input < wanted + frame.bytes)
-			continue;
-		memcpy(&value, sender->input + wanted, sizeof(value));
-		sender->n_input = 0;
-		ret = take_frame(sender, &frame, le64toh(value), is_welcome);
-	}
-	return ret;
-}
-
 /* Whatever the relay has sent until now. 0 or a negative errno. */
-static int receive(struct ky_sender *sender, bool *is_welcome)
+static int receive(struct ky_sender *sender)
 {
 	uint8_t data[4096];
 	ssize_t got;
@@ -336,7 +293,8 @@ static int receive(struct ky_sender *sender, bool *is_welcome)
 			return 0;
 		if (got <= 0)
 			return got < 0 ? (int)got : -ECONNRESET;
-		ret = take_input(sender, data, (size_t)got, is_welcome);
+		ret = ky_answer_reader_take(&sender->answers, data, (size_t)got, take_answer,
+					    sender);
 	}
 	return ret;
 }
@@ -425,8 +383,8 @@ static void disconnect(struct ky_sender *sender)
 	ky_link_free(sender->link);
 	sender->link = NULL;
 	ky_ssh_end(&sender->ssh);
-	sender->n_input = 0;
-	sender->refusal_bytes = sender->n_refusal = 0;
+	sender->answers = (struct ky_answer_reader){.n_head = 0};
+	sender->is_welcome = false;
 	sender->sent_bytes = 0;
 }
 
@@ -463,10 +421,9 @@ static int send_hello(struct ky_sender *sender)
 static int greet(struct ky_sender *sender)
 {
 	int64_t end = now_ms() + (sender->ssh_dir ? SSH_MS : GREETING_MS);
-	bool is_welcome = false;
 	int ret = send_hello(sender);
 
-	while (!ret && !is_welcome) {
+	while (!ret && !sender->is_welcome) {
 		struct pollfd wanted = {ky_link_in_fd(sender->link), POLLIN, 0};
 		int64_t left = end - now_ms();
 
@@ -474,7 +431,7 @@ static int greet(struct ky_sender *sender)
 			return -ETIMEDOUT;
 		if (poll(&wanted, 1, (int)left) < 0 && errno != EINTR)
 			return -errno;
-		ret = receive(sender, &is_welcome);
+		ret = receive(sender);
 	}
 	return ret;
 }
@@ -491,8 +448,14 @@ static int connect_now(struct ky_sender *sender, struct kymo_error *err)
 	if (fd < 0)
 		return fd;
 	ret = ky_link_new(fd, fd, &sender->link, err);
-	if (ret < 0)
+	if (!ret && sender->options.tls)
+		ret = ky_link_use_tls(sender->link, sender->options.tls, err);
+	if (!ret)
+		ret = ky_link_handshake(sender->link, GREETING_MS, err);
+	if (ret < 0) {
+		disconnect(sender);
 		return ret;
+	}
 	ret = greet(sender);
 	if (ret == 0) {
 		sender->acknowledged_ms = now_ms();
@@ -571,8 +534,7 @@ static void reconnect(struct ky_sender *sender)
 static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 {
 	int64_t silence_ms = now_ms() - sender->acknowledged_ms;
-	bool is_welcome;
-	int ret = receive(sender, &is_welcome);
+	int ret = receive(sender);
 
 	if (!ret)
 		ret = send_all(sender);

@@ -22,6 +22,7 @@ struct ky_sender_options {
 	struct ky_net_address address;
 	const char *host;     /* the name of this machine; not longer than 200 bytes */
 	const char *token;    /* NULL: none */
+	struct ky_tls *tls;   /* NULL: without TLS; must outlive the sender */
 	const char *ssh_dir;  /* not NULL: address.host is reached by ssh, and has this directory */
 	uint64_t queue_bytes; /* how much may wait before ky_sender_is_full(); 0: 64 MiB */
 	const struct ky_log *log; /* may be NULL; must outlive the sender; any thread */

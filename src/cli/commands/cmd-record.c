@@ -229,6 +229,13 @@ static const struct ky_option_def option_defs[] = {
 	 "Run COMMAND with sh -c after each rotation. The environment variable KYMO_CHUNK has the path of the chunk, "
 	 "KYMO_RECORDING that of the recording. One command runs at a time, in the order of the chunks.",
 	 offsetof(struct ky_record_options, on_rotate), NULL},
+	{"relay-key", 0, KY_OPTION_TEXT, "FILE",
+	 "With -o kymo://HOST/NAME: the relay's key, which kymo relay --init has made, for TLS. Default for other machines: "
+	 "~/.config/kymo/relay-key.",
+	 offsetof(struct ky_record_options, relay_key), NULL},
+	{"insecure", 0, KY_OPTION_FLAG, NULL,
+	 "With -o kymo://HOST/NAME: send the recording to another machine without encryption, to a relay without a key.",
+	 offsetof(struct ky_record_options, insecure), NULL},
 	{"shm-path", 0, KY_OPTION_TEXT, "DIR",
 	 "Put the ring buffers of programs into files below DIR (created if missing) instead of "
 	 "memory. On a file system on disk, the events survive the end of program and recorder, "

@@ -11,13 +11,14 @@
 
 #include "base/error.h"
 #include "net/address.h"
+#include "net/relay-key.h"
 #include "net/relay.h"
 #include "os/event-loop.h"
 
 struct options {
 	const char *dir, *listen;
 	uint64_t quota_bytes, clients;
-	bool uses_stdio;
+	bool uses_stdio, init, insecure;
 };
 
 static void defaults(void *data)
@@ -49,7 +50,8 @@ static int add_signals(struct ky_loop *loop, struct kymo_error *err)
 	return ky_loop_add_signals(loop, &set, end, NULL, NULL, err);
 }
 
-static int listen_at(struct ky_relay *relay, const struct options *options, struct kymo_error *err)
+static int listen_at(struct ky_relay *relay, const struct options *options, bool has_tls,
+		     struct kymo_error *err)
 {
 	struct ky_net_address address;
 	bool is_loopback;
@@ -61,10 +63,11 @@ static int listen_at(struct ky_relay *relay, const struct options *options, stru
 	fd = ky_net_listen(&address, &port, &is_loopback, err);
 	if (fd < 0)
 		return fd;
-	if (!is_loopback) {
+	if (!is_loopback && !has_tls && !options->insecure) {
 		close(fd);
-		ky_error_set(err, KYMO_E_INVALID, "the relay does not listen beyond this machine");
-		ky_error_hint(err, "recorders on other machines use -o ssh://HOST/DIR");
+		ky_error_set(err, KYMO_E_INVALID,
+			     "without a key the relay listens only on this machine");
+		ky_error_hint(err, "make a key: kymo relay --init --dir DIR");
 		return KYMO_E_INVALID;
 	}
 	ret = ky_relay_listen(relay, fd, err);
@@ -78,14 +81,29 @@ static int listen_at(struct ky_relay *relay, const struct options *options, stru
 	return KYMO_OK;
 }
 
+static int make_key(const struct options *options, struct kymo_error *err)
+{
+	int ret = ky_relay_key_make(options->dir, err);
+
+	if (ret < 0)
+		return ret;
+	fputs("Key for recorders: ", stdout);
+	ky_cli_put_text(stdout, options->dir);
+	puts("/.kymo/recorder-key\n"
+	     "Copy it to the other machines: kymo record --relay-key FILE -o kymo://HOST/NAME ...\n"
+	     "Who has the file can send recordings to this relay.");
+	return KYMO_OK;
+}
+
 static int serve(const struct options *options, struct ky_loop *loop, struct kymo_error *err)
 {
-	const struct ky_relay_options to = {
+	struct ky_relay_options to = {
 		.dir = options->dir,
 		.quota_bytes = options->quota_bytes,
 		.clients_max = (unsigned int)options->clients,
 		.log = &ky_cli_log,
 	};
+	struct ky_relay_key key;
 	struct ky_relay *relay;
 	int ret;
 
@@ -94,15 +112,23 @@ static int serve(const struct options *options, struct ky_loop *loop, struct kym
 		ky_error_path(err, options->dir);
 		return ret;
 	}
-	ret = ky_relay_open(&to, loop, &relay, err);
-	if (ret < 0)
+	if (options->init)
+		return make_key(options, err);
+	ret = ky_relay_key_load(options->dir, &to.tls, &key, err);
+	to.token = to.tls ? key.token : NULL;
+	if (!ret)
+		ret = ky_relay_open(&to, loop, &relay, err);
+	if (ret < 0) {
+		ky_tls_free(to.tls);
 		return ret;
+	}
 	ret = options->uses_stdio
 		      ? ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err)
-		      : listen_at(relay, options, err);
+		      : listen_at(relay, options, to.tls != NULL, err);
 	if (!ret)
 		ret = ky_loop_run(loop, err);
 	ky_relay_close(relay);
+	ky_tls_free(to.tls);
 	return ret;
 }
 
@@ -141,6 +167,14 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, quota_bytes), NULL},
 	{"clients", 0, KY_OPTION_U64, "N", "The most recorders at a time. Default: 1000.",
 	 offsetof(struct options, clients), NULL},
+	{"init", 0, KY_OPTION_FLAG, NULL,
+	 "Make a key for the relay, and end. A relay with a key uses TLS, and takes recordings only from recorders that have "
+	 "its file DIR/.kymo/recorder-key (kymo record --relay-key).",
+	 offsetof(struct options, init), NULL},
+	{"insecure", 0, KY_OPTION_FLAG, NULL,
+	 "Listen beyond this machine without a key: everyone who reaches the relay can send recordings, and read on the way "
+	 "what others send.",
+	 offsetof(struct options, insecure), NULL},
 	{"stdio", 0, KY_OPTION_FLAG, NULL,
 	 "Serve one recorder, which speaks to the standard input and output, and end with it. kymo record -o ssh://HOST/DIR "
 	 "starts the relay on HOST in this way.",
@@ -159,13 +193,17 @@ const struct ky_command ky_command_relay = {
 		"read it, kymo print --live also while it grows. A second recording of the same name gets a number: NAME-2.\n\n"
 		"When a connection breaks or the relay ends, the recorders keep their events and connect again. The relay "
 		"continues where it stopped: it has each packet once, also when it was killed.\n\n"
-		"The relay listens only on this machine. Recorders on other machines use ssh: kymo record -o ssh://HOST/DIR.\n\n"
+		"Without a key the relay listens only on this machine. kymo relay --init makes a key, for TLS with recorders on other "
+		"machines. kymo record -o ssh://HOST/DIR needs neither a key nor a running relay.\n\n"
 		"SIGINT or SIGTERM ends the relay.",
 	.examples =
 		"# a relay, and a recording that goes to it\n"
 		"kymo relay --dir /var/tmp/recordings &\n"
 		"kymo record -o kymo://localhost/web -k sched_switch --duration 10s\n"
 		"kymo report sched /var/tmp/recordings/*/web\n\n"
+		"# recordings of other machines\n"
+		"kymo relay --init --dir /var/tmp/recordings\n"
+		"kymo relay --dir /var/tmp/recordings --listen 0.0.0.0 --quota 20G\n\n"
 		"# a recording that is kept on another machine; ssh is all that it needs\n"
 		"kymo record -o ssh://archive.example.com/var/tmp/recordings -k sched_switch --duration 10s\n",
 	.see_also = "record sessions print",

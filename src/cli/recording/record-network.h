@@ -11,9 +11,22 @@
 
 /* Whether the output @text is at a relay. */
 bool ky_record_is_network(const char *text);
-/* Connects. KYMO_E_INVALID: not an address; KYMO_E_IO: the relay does not answer, or refuses. */
-int ky_record_open_network(const char *output, const char *name, struct ky_packet_store **store,
-			   struct kymo_error *err);
+struct ky_tls;
+
+/* The options of a recording at a relay, and what it needs. */
+struct ky_record_network {
+	const char *key_path; /* NULL: the user's, if there is one */
+	bool insecure;	      /* without a key also beyond this machine */
+	struct ky_tls *tls;   /* NULL: none */
+};
+
+/*
+ * Connects. @name: of the session, for an output that has none. KYMO_E_INVALID: not an address, or
+ * a key is missing; KYMO_E_IO: the relay does not answer, or refuses. The caller frees network->tls
+ * after the store.
+ */
+int ky_record_open_network(struct ky_record_network *network, const char *output, const char *name,
+			   struct ky_packet_store **store, struct kymo_error *err);
 /* After the recording: waits until the relay has everything. KYMO_E_IO. */
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err);
 

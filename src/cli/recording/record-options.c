@@ -374,6 +374,8 @@ static int check_rotation(const struct ky_command *command, const struct ky_reco
 					     options->keep, options->keep_chunk_bytes,
 					     options->keep_ns};
 	run->hook.command = options->on_rotate;
+	run->network.key_path = options->relay_key;
+	run->network.insecure = options->insecure;
 	if ((to->size_bytes || to->every_ns) && (options->overwrite || options->raw))
 		return ky_cli_usage(
 			command,

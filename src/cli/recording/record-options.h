@@ -26,7 +26,8 @@ struct ky_record_options {
 	const char *syscall_content;
 	const char *clock;
 	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns;
-	const char *on_rotate;
+	const char *on_rotate, *relay_key;
+	bool insecure;
 	const char *reader;
 };
 

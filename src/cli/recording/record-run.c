@@ -13,6 +13,7 @@
 #include "cli/recording/record-network.h"
 #include "cli/recording/record-summary.h"
 #include "cli/terminal/command.h"
+#include "net/tls.h"
 #include "os/event-loop.h"
 
 #define RECORDER_NICE -10
@@ -224,7 +225,7 @@ static int run_driver(struct driver *driver)
 	int ret = ky_loop_new(&driver->loop, &err), code;
 
 	if (!ret && ky_record_is_network(run->options.output))
-		ret = ky_record_open_network(run->options.output,
+		ret = ky_record_open_network(&run->network, run->options.output,
 					     run->options.name ? run->options.name : "kymo",
 					     &run->options.store, &err);
 	if (!ret)
@@ -258,6 +259,7 @@ int ky_record_run(struct ky_record_run *run)
 	ky_child_end(&run->command);
 	(void)ky_recording_close(driver.recording, NULL);
 	ky_store_free(run->options.store);
+	ky_tls_free(run->network.tls);
 	ky_loop_free(driver.loop);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include "cli/recording/record-background.h"
 #include "cli/recording/record-child.h"
 #include "cli/recording/record-hook.h"
+#include "cli/recording/record-network.h"
 #include "record/common/choice.h"
 #include "record/recording/recording.h"
 
@@ -16,6 +17,7 @@ struct ky_record_run {
 	struct ky_child command;
 	struct ky_background background;
 	struct ky_hook hook; /* runs after each rotation */
+	struct ky_record_network network;
 	/* What options.kernel.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];
 };
