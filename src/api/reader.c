@@ -76,7 +76,7 @@ static int take_options(struct kymo_reader *reader, const struct kymo_reader_opt
 	if (options)
 		ret = ky_api_options(own, sizeof(*own), OPTIONS_MIN, options, err);
 	if (ret == KYMO_OK && own->begin_ns > own->end_ns)
-		ret = ky_error_set(err, KYMO_E_INVALID, "the end lies before the begin");
+		ret = ky_error_set(err, KYMO_E_INVALID, "the end is before the begin");
 	if (ret == KYMO_OK && copy_text(&reader->arena, &own->filter) < 0)
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)

@@ -19,8 +19,8 @@ static void say_left_out(const char *path, const struct ky_raw_stats *stats,
 	struct ky_strbuf parts = KY_STRBUF_INIT;
 
 	add_part(&parts, stats->own, "system calls of Kymo's own");
-	add_part(&parts, stats->hidden, "that only tell of threads or are call stacks");
-	add_part(&parts, stats->filtered, "that the filters did not want");
+	add_part(&parts, stats->hidden, "that only describe threads or call stacks");
+	add_part(&parts, stats->filtered, "that the filters exclude");
 	ky_log_info(log, "%s: %" PRIu64 " raw records, %" PRIu64 " events; left out: %s", path,
 		    stats->events + left_out, stats->events,
 		    left_out ? ky_strbuf_text(&parts) : "none");

@@ -8,5 +8,5 @@ uint64_t ky_tsc_read(void)
 
 const char *ky_tsc_unsound(void)
 {
-	return "this architecture has none that Kymo knows";
+	return "Kymo supports none on this architecture";
 }

@@ -41,7 +41,7 @@ const char *ky_tsc_unsound(void)
 	flags = strstr(ky_strbuf_text(&text), "\nflags");
 	ky_os_clocksource(name);
 	if (!flags)
-		why = "/proc/cpuinfo does not tell the processor's flags";
+		why = "/proc/cpuinfo does not have the processor's flags";
 	else if (!has_flag(flags + 1, "constant_tsc"))
 		why = "its rate changes with the processor's (no constant_tsc)";
 	else if (!has_flag(flags + 1, "nonstop_tsc"))

@@ -426,8 +426,8 @@ static int check(const struct ky_node *node, const struct ky_trace_class *const 
 		return ret;
 	if (node->op == KY_OP_MATCH && node->n_bad && !node->n_good)
 		return ky_query_error(err, node->column,
-				      "=~ wants a text or an enumeration on its left and a "
-				      "pattern in quotes on its right, not %s and %s",
+				      "=~ needs a text or an enumeration on its left and a pattern "
+				      "in quotes on its right, not %s and %s",
 				      node->bad_left, node->bad_right);
 	if (node->n_bad && !node->n_good)
 		return ky_query_error(err, node->column, "'%s' does not go with %s and %s",

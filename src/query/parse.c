@@ -240,7 +240,7 @@ static struct ky_node *parse_has(struct parser *p)
 	p->at++;
 	blanks(p);
 	if (!is_name_begin(*p->at) && *p->at != '$')
-		return fail(p, "has() wants a field's name");
+		return fail(p, "has() needs a field's name");
 	node->left = parse_name(p);
 	if (!node->left)
 		return NULL;
@@ -362,7 +362,7 @@ static struct ky_node *parse_in(struct parser *p, struct ky_node *left)
 	p->at += 2;
 	blanks(p);
 	if (*p->at != '(')
-		return fail(p, "'in' wants a list in parentheses");
+		return fail(p, "'in' needs a list in parentheses");
 	do {
 		p->at++;
 		*tail = parse_binary(p, LEVEL_COMPARE + 1);
@@ -402,7 +402,7 @@ static struct ky_node *parse_rest(struct parser *p, struct ky_node *left, int le
 		}
 		op = find_op(p);
 		if (op == N_BINARY && *p->at == '=')
-			return fail(p, "'=' is no operator: '==' compares, '=~' matches");
+			return fail(p, "'=' is not an operator; '==' compares, '=~' matches");
 		if (op == N_BINARY || binary_ops[op].level < level)
 			return left;
 		node = new_node(p, binary_ops[op].op);

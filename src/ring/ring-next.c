@@ -98,8 +98,8 @@ static int give_up(struct ky_rb_buffer *buffer, uint32_t i, uint64_t position,
 {
 	buffer->is_broken = true;
 	return ky_error_set(err, KYMO_E_FORMAT,
-			    "buffer %" PRIu32 ": position %" PRIu64
-			    " makes no sense behind %" PRIu64 "; nothing more is read from it",
+			    "buffer %" PRIu32 ": position %" PRIu64 " is invalid after %" PRIu64
+			    "; the recorder reads no more of it",
 			    i, position, buffer->start);
 }
 
@@ -117,7 +117,7 @@ static int pass_over(struct kymo_ring_reader *reader, uint32_t i, const struct k
 	publish(reader, i);
 	return ky_error_set(err, KYMO_E_FORMAT,
 			    "buffer %" PRIu32 ": the description of sub-buffer %" PRIu64
-			    " makes no sense; it is passed over",
+			    " is malformed; it is skipped",
 			    i, start / reader->head.subbuf_bytes);
 }
 

@@ -154,7 +154,7 @@ static int read_head(int fd, struct kymo_ring_file *head, bool *is_foreign, stru
 				    ", and this program knows version %u",
 				    head->version, KYMO_RING_VERSION);
 	if (!ky_rb_head_ok(head))
-		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head makes no sense");
+		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head is malformed");
 	if (status.st_size < 0 || (uint64_t)status.st_size < head->file_bytes)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "cut short: %" PRIu64

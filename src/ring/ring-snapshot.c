@@ -108,7 +108,7 @@ int kymo_ring_snapshot_next(struct kymo_ring_reader *reader, uint32_t i,
 		}
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "buffer %" PRIu32 ": the description of sub-buffer %" PRIu64
-				    " makes no sense; it is passed over",
+				    " is malformed; it is skipped",
 				    i, start / reader->head.subbuf_bytes);
 	}
 }

@@ -129,7 +129,7 @@ static int shift(struct ky_trace_set *set, const char *offset, struct kymo_error
 	int ret;
 
 	if (parse_offset(colon ? colon + 1 : offset, &ns) < 0) {
-		ky_error_set(err, KYMO_E_INVALID, "'%s' is no clock offset", offset);
+		ky_error_set(err, KYMO_E_INVALID, "'%s' is not a clock offset", offset);
 		ky_error_hint(err, "give nanoseconds or a unit: -1500, 3ms, or TRACE:-2s");
 		return KYMO_E_INVALID;
 	}

@@ -221,10 +221,9 @@ static void set_bound(struct ky_trace *trace, int64_t before_ns)
 	}
 	if (!live->is_late && live->is_written && now - live->moved_ns > LATE_NS) {
 		live->is_late = true;
-		ky_log_warning(
-			trace->log,
-			"%s: its recorder has said nothing for %u s: events of it may come late",
-			trace->path, (unsigned int)(LATE_NS / 1000000000));
+		ky_log_warning(trace->log,
+			       "%s: its recorder has sent no news for %u s; its events may be late",
+			       trace->path, (unsigned int)(LATE_NS / 1000000000));
 	}
 }
 

@@ -113,8 +113,7 @@ static bool take_number(const char **at, const char *end, uint64_t *value)
 
 static int malformed(struct kymo_error *err, uint32_t line)
 {
-	int ret =
-		ky_error_set(err, KYMO_E_FORMAT, "this is not what a recorder writes for readers");
+	int ret = ky_error_set(err, KYMO_E_FORMAT, "this is not a recorder's file for readers");
 
 	if (err)
 		err->line = line;

@@ -63,7 +63,7 @@ static int check_packet(const struct ky_stream *stream, struct ky_decoder *decod
 	    (!p->has_begin || p->begin_cycles == entry->begin_cycles) &&
 	    (!p->has_end || p->end_cycles == entry->end_cycles))
 		return KYMO_OK;
-	return ky_error_set(err, KYMO_E_FORMAT, "the packet at byte %llu says otherwise",
+	return ky_error_set(err, KYMO_E_FORMAT, "it contradicts the packet at byte %llu",
 			    (unsigned long long)entry->offset_bytes);
 }
 

@@ -53,8 +53,9 @@ static int writer_error(const struct scratch_writer *writer, int errnum, const c
 	ky_error_hint(
 		err,
 		errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG
-			? "there is no room for the converted trace; name a directory on another disk by TMPDIR"
-			: "name another directory by TMPDIR");
+			? "no space for the converted trace; set TMPDIR to a directory on another "
+			  "disk"
+			: "set TMPDIR to another directory");
 	return code;
 }
 

@@ -151,8 +151,7 @@ int ky_stream_writer_copy(struct ky_stream_writer *stream, const struct ky_bytes
 
 	/* A file that somebody else may cut, say. */
 	if (ret == -EFAULT)
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "what was to be written is not there any more");
+		return ky_error_set(err, KYMO_E_FORMAT, "the data to write is gone");
 	if (ret < 0)
 		return ky_trace_dir_error(stream->dir, "", stream->name, -ret, "write a packet",
 					  err);

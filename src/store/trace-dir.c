@@ -18,11 +18,11 @@ void ky_trace_dir_hint(int errnum, struct kymo_error *err)
 {
 	if (errnum == ENOSPC || errnum == EDQUOT)
 		ky_error_hint(err, "the disk is full: free some space or record to another one; "
-				   "what was written until now can be read");
+				   "the trace so far can be read");
 	if (errnum == EFBIG)
-		ky_error_hint(
-			err, "the limit on the size of files is reached: raise it (ulimit -f), as "
-			     "far as the file system goes; what was written until now can be read");
+		ky_error_hint(err,
+			      "the limit on the size of files is reached: raise it (ulimit -f), as "
+			      "far as the file system goes; the trace so far can be read");
 }
 
 int ky_trace_dir_error(const struct ky_trace_dir *dir, const char *below, const char *name,
@@ -59,7 +59,7 @@ static int open_error(int errnum, const char *path, struct kymo_error *err)
 
 	if (errnum == ENOTEMPTY) {
 		code = ky_error_set(err, KYMO_E_INVALID, "the directory is not empty");
-		ky_error_hint(err, "give the trace a directory of its own, or remove the old one");
+		ky_error_hint(err, "choose a new directory, or remove the old one");
 	} else {
 		code = ky_error_errno(err, errnum, "cannot create the trace directory");
 		if (errnum == ENOENT)

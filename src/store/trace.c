@@ -151,7 +151,7 @@ static int read_metadata(struct ky_trace *trace, struct kymo_error *err)
 	if (ret == KYMO_OK) {
 		ret = ky_metadata_read(ky_strbuf_text(&bytes), bytes.len, &trace->cls, err);
 		if (ret == KYMO_E_FORMAT && err && !err->hint[0])
-			ky_error_hint(err, "the metadata is damaged, or this is no CTF trace");
+			ky_error_hint(err, "the metadata is damaged, or this is not a CTF trace");
 	}
 	if (ret < 0)
 		ky_error_path(err, path);
@@ -209,8 +209,8 @@ static void warn_of_no_class(const struct ky_trace *trace)
 {
 	if (trace->cls->major == 1 && !trace->cls->streams.len && trace->streams.len)
 		ky_log_warning(trace->log,
-			       "%s: the metadata describes no data stream: nothing of its data "
-			       "files can be read",
+			       "%s: the metadata describes no data stream, so its data files "
+			       "cannot be read",
 			       trace->path);
 }
 

@@ -221,8 +221,8 @@ static int header_error(const struct ky_walk *walk, const struct ky_stream_part 
 		ky_error_set(err, KYMO_E_FORMAT, "the file ends in %llu zero bytes, not in packets",
 			     (unsigned long long)rest);
 		ky_error_offset(err, walk->at_bytes);
-		ky_error_hint(err, "the recorder was cut off before it wrote them; "
-				   "what lies before is complete");
+		ky_error_hint(err, "the recorder stopped before it wrote them; the earlier packets "
+				   "are complete");
 	}
 	ky_stream_place(walk->stream, err);
 	tell_packet(walk, err);

@@ -26,7 +26,7 @@ static const char *const off_texts[] = {
 	[KY_OFF_VERSION] = "the recorder is of another version",
 	[KY_OFF_DIRECTORY] = "the session's directory cannot be opened",
 	[KY_OFF_OWNER] =
-		"the session's directory belongs to somebody else, or others may write to it",
+		"the session's directory belongs to another user, or other users can write to it",
 	[KY_OFF_SESSION] = "the session's file is missing or malformed",
 	[KY_OFF_NO_RECORDER] = "the session's recorder is dead",
 	[KY_OFF_NO_EVENT] = "no event of this program is wanted",
@@ -36,10 +36,10 @@ static const char *const off_texts[] = {
 	[KY_OFF_MEMORY] = "no memory",
 	[KY_OFF_SLOTS] = "too many sessions",
 	[KY_OFF_TABLE] = "too many events",
-	[KY_OFF_FILTER] = "a filter uses something that this version does not know",
-	[KY_OFF_CONTEXT] = "a context cannot be had here",
+	[KY_OFF_FILTER] = "this version does not support a part of a filter",
+	[KY_OFF_CONTEXT] = "a context field is not available here",
 	[KY_OFF_OFTEN] = "it was asked to join, or to change its rules, too often",
-	[KY_OFF_FIELD] = "no event of this program has what the filter is about",
+	[KY_OFF_FIELD] = "no event of this program has the fields of the filter",
 };
 
 const char *kymo_trace_off(void)

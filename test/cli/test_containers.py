@@ -129,7 +129,7 @@ def test_names(groups, kymo_there, tmp_path):
 def test_none(kymo_there, tmp_path):
     assert kymo_there("list", "--containers").stdout == "No container is running.\n"
     done = kymo_there("record", "-o", tmp_path / "out", "--container", "web", code=1)
-    assert "no container 'web' runs, and no other one" in done.stderr
+    assert "no container 'web' is running, and no other container" in done.stderr
 
 
 def test_twins(groups, kymo_there, tmp_path):
@@ -161,8 +161,8 @@ def test_more_than_are_looked_at(groups, kymo_there):
             os.makedirs(f"{groups}/user.slice/user-{uid}.slice/docker-{i:064x}.scope")
     os.makedirs(f"{groups}/docker/{ID['1']}")
     done = kymo_there("list", "--containers", "--json")
-    assert done.stderr == (f"kymo: warning: user {UNKNOWN_UID} has more than 512 containers, and the others are left out; "
-                           "each can be chosen by its control group\n")
+    assert done.stderr == (f"kymo: warning: user {UNKNOWN_UID} has more than 512 containers; "
+                           "for others, try the path of a control group\n")
     listed = [one["cgroup"] for one in json.loads(done.stdout)["containers"]]
     assert len(listed) == 512 + 2
     assert sum(f"user-{UID}.slice" in cgroup for cgroup in listed) == 1
@@ -196,7 +196,7 @@ def test_one_in_several_hierarchies(kymo, recording, program, actor):
         assert sorted(listed()) == sorted([(groups[0], 1), (groups[1], 1), (groups[2], 0)])
         for option in ("--add-container", "--remove-container"):
             refusal = record.ctl(option, container, code=1).err
-            assert "which one?" in refusal and all(group in refusal for group in groups)
+            assert "name one of" in refusal and all(group in refusal for group in groups)
         assert steps(record.stop()) == {"a": 1}
     finally:
         one.end()

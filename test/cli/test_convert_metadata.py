@@ -63,7 +63,7 @@ def test_only_the_offset_of_a_shifted_clock_changes(kymo, trace, tmp_path):
 
 def test_what_ctf_1_8_has_no_place_for_is_told(kymo, trace, tmp_path):
     result = kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "out", trace)
-    assert ("CTF 1.8 has no place for these, left out: attributes (4), namespaces (2), UIDs (2), "
+    assert ("CTF 1.8 cannot hold these, left out: attributes (4), namespaces (2), UIDs (2), "
             "names of traces, streams and clocks (2), clock accuracy (1), clock origins (1), "
             "media types (1), flags of bit maps (1)\n") in result.err
     assert result.err.count("warning") == 1

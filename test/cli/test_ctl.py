@@ -96,7 +96,7 @@ land
 """ + nothing_left())
     assert set(names(done.traces()[0])) == {"shop:depth"}
     for message in ("say what is to be changed", "'shop:*' matches all events of a provider", "no_such",
-                    "'LOUD' is no log level", "does not record the kernel",
+                    "'LOUD' is not a log level", "does not record the kernel",
                     "no recording 'nobody' is running", "--filter and --loglevel need --enable-event"):
         assert message in done.err, message
 
@@ -321,7 +321,7 @@ land
 """ + nothing_left())
     assert "flight recorder of nobody, for " in done.out
     assert done.out.splitlines()[-2:] == ["nobody", "1"]
-    assert "nothing was recorded yet" in done.err
+    assert "no events were recorded yet" in done.err
 
 
 def test_what_others_put_among_sockets(box):

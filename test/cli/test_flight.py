@@ -186,7 +186,7 @@ kymo snapshot -o snap && exit 96
 [ ! -e snap ] || exit 95
 land
 """ + nothing_left())
-    assert "nothing was recorded yet" in done.err
+    assert "no events were recorded yet" in done.err
 
 
 def test_socket_is_nobody_elses(box):
@@ -211,7 +211,7 @@ kymo list --recordings
 land
 """ + nothing_left())
     assert done.out.splitlines()[:2] == ["700 root directory", "600 root socket"]
-    assert "no other command finds this recording" in done.err and "others may get in" in done.err
+    assert "no other command finds this recording" in done.err and "other users have access" in done.err
     assert "flight recorder" in done.out
     assert len(events(done.traces("other")[0])) == 6
 

@@ -52,7 +52,7 @@ cat live.err >&2
     printed = same_as_complete(done)
     assert printed.count("modes:number") > 250 and "sched_process_fork" in printed
     assert ".live" not in done.out
-    assert "come late" not in done.err
+    assert "events may be late" not in done.err
 
 
 def test_reader_that_comes_first(box):

@@ -165,7 +165,7 @@ def test_it_was_persistent_memory(boots):
     said = [re.findall(r"(\S+): persistent memory \(DAX\); ring files survive a power failure(.*?)\r?$",
                        boot.text, re.MULTILINE) for boot in boots]
     assert said == [[("/pmem/rings", "")],
-                    [("/pmem/other", ", but for what is in the caches of CPUs then")]]
+                    [("/pmem/other", ", except data in the caches of CPUs")]]
 
 
 def test_recover_says_that_the_machine_went_down(boots):

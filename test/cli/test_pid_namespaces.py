@@ -253,4 +253,4 @@ def test_proc_of_another_one(kymo_bin, inside, tmp_path):
         assert "mount -t proc" in last and "record on the host and choose this container there" in last
     # All else is recorded.
     done = inside(kymo_bin, "record", "-o", tmp_path / "t", "-k", "sched_switch", "--", "true", own_proc=False)
-    assert done.returncode == 0 and "may have wrong ones: /proc is of another pid namespace" in done.stderr, done
+    assert done.returncode == 0 and "may have wrong IDs: /proc is of another pid namespace" in done.stderr, done

@@ -125,7 +125,7 @@ def test_what_is_left_out_is_told(record, kymo, tmp_path):
     assert int(before) == records
     assert int(kymo("print", "--count", tmp_path / "ctf").out) == int(after) + state
     assert sum(int(part.split()[0]) for part in parts.split(", ")) == records - int(after)
-    assert "that only tell of threads" in parts
+    assert "that only describe threads" in parts
     # It is conversions that are asked for it: others have their output to themselves.
     assert "left out" not in kymo("print", "--count", raw).err
 
@@ -146,7 +146,7 @@ def test_another_kernels_constants(record, kymo, kymo_bin):
     assert there.returncode == 0 and there.stdout == here, there.stderr
     # As it was told, so it is taken; and nothing else.
     (raw / "raw" / "recording").write_text(text.replace("constant HRTIMER_MODE_REL 1\n", "constant HRTIMER_MODE_REL one\n"))
-    assert "this line makes no sense" in kymo("print", raw, code=1).err
+    assert "this line is malformed" in kymo("print", raw, code=1).err
 
 
 def test_losses_are_exact(record, kymo):

@@ -186,7 +186,7 @@ def test_mistakes(kymo, needs_root_tracefs, tmp_path):
         return done.err
 
     assert "'kymo list --counters' shows" in fails("perf:nonsense")
-    assert "others are of CPUs (perf:cpu:cpu-cycles)" in fails("perf:thread:cpu-cycles")
+    assert "for a counter of the CPU, try perf:cpu:cpu-cycles" in fails("perf:thread:cpu-cycles")
     assert "BPF" in fails("perf:page-faults", "--raw")
     assert "--clock=monotonic" in fails("perf:page-faults", "--clock", "tsc")
     everything = ",".join(f"perf:cpu:{name}" for name in (

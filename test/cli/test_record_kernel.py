@@ -134,7 +134,7 @@ def test_filters_select_what_print_selects(record, kymo, kymo_bin, tmp_path):
         kymo_bin, "record", "-o", inner, "-b", "16M", "-c", "procname", *rules, "--",
         "sh", "-c", f'echo $$ > {tmp_path}/tid; exec /usr/bin/python3 {script}'])
     tid = int((tmp_path / "tid").read_text())
-    assert "the recorder leaves out" in done.err and "pos % 2" in done.err
+    assert "the recorder filters them" in done.err and "pos % 2" in done.err
 
     def events(trace, expr):
         out = kymo("print", "--filter", f"$ctx.tid == {tid} && {expr}", trace).out
@@ -175,7 +175,7 @@ def test_filter_mistakes(kymo, tmp_path, needs_root_tracefs):
 
     assert "the nearest names are: next_prio" in fails("-k", "sched_switch if next_pri < 5")
     assert "ends too early" in fails("-k", "sched_switch if next_prio <")
-    assert "true of none" in fails("-k", "sched_switch if ret < 5", "-k", "syscall_exit_read")
+    assert "is true for no event" in fails("-k", "sched_switch if ret < 5", "-k", "syscall_exit_read")
     assert "for reading" in fails("-k", "sched_switch if $packet.cpu_id == 0 || next_tid == 5")
     assert "for reading" in fails("-k", "irq if content_size > 0")
     assert "for reading" in fails("-k", "irq if $time > 0")
@@ -345,7 +345,7 @@ def test_bad_choices(kymo, tmp_path, needs_root_tracefs):
     assert "no process 999999999" in fails("--pid", "999999999")
     assert "no thread 999999999" in fails("--tid", "999999999")
     for ids in ("0", "x", "1,,2", "1,", "-5", "99999999999"):
-        assert "ids between commas" in fails("--pid", ids, code=2)
+        assert "IDs, separated by commas" in fails("--pid", ids, code=2)
     assert "name of a thread" in fails("--comm", "sixteen bytes it", code=2)
     assert "name of a thread" in fails("--comm", 'a"b', code=2)
 

@@ -159,7 +159,7 @@ def test_filtered(kymo, record, program, tmp_path):
 
 def test_mistakes(kymo, tmp_path):
     for options, words, code in (
-            (["-k", "sched_switch", "--callstack-kernel", "sched_waking"], "none of the events that are", 1),
+            (["-k", "sched_switch", "--callstack-kernel", "sched_waking"], "matches no event of the recording", 1),
             (["--user", "a:*", "--callstack-user", "*"], "for kernel events; add --kernel", 2)):
         assert words in kymo("record", "-o", tmp_path / "t", *options, "--", "true", code=code).err
         assert not (tmp_path / "t").exists()

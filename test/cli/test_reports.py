@@ -441,12 +441,12 @@ def test_bad_definitions_of_periods(kymo, reference):
                         ("x(y) : ret < 0 : ret < 0", "no period 'y' is defined before it"),
                         ("x(y)z : ret < 0 : ret < 0", "NAME(PARENT)"),
                         ("x : ret < 0 : ret < 0 : by 1,2,3,4,5", "more than four keys"),
-                        ("x : ret < 0 : ret < 0 : ret : ret : ret", "there is more behind"),
+                        ("x : ret < 0 : ret < 0 : ret : ret : ret", "there is text after"),
                         ("x : ret < 0 : ret < 0 : ret,", "the capture is empty")):
         failed = kymo("report", "periods", "--period", text, reference, code=2)
         assert words in failed.err and failed.out == ""
     one = "x : ret < 0 : ret < 0 : by 1, 2"
-    for second, words in ((one, "another one called 'x'"),
+    for second, words in ((one, "another period has the name 'x'"),
                           ("y(x) : ret < 0 : ret < 0 : by 1", "the keys of its parent")):
         failed = kymo("report", "periods", "--period", one, "--period", second, reference, code=2)
         assert words in failed.err

@@ -126,16 +126,16 @@ kill $sleeper
     with open(os.path.join(done.cwd, "owners.txt")) as file:
         assert {"0 700", "1234 700"} <= set(file.read().splitlines())
     assert re.search(r"programs of user 1234 are left out: \S+/shut/in: "
-                     r"programs of user 1234 may not get there", done.err)
+                     r"programs of user 1234 have no permission there", done.err)
     assert "own: cannot create the directory for ring buffers: Permission denied" in done.err
 
 
 REFUSED = {
     "a file": ("touch bad", "bad", "not a directory"),
     "no parent": ("", "no/such", "cannot create the directory for ring buffers: No such file"),
-    "for all": ("mkdir bad; chmod 777 bad", "bad", "others may write there"),
-    "for the group": ("mkdir bad; chmod 770 bad", "bad", "others may write there"),
-    "above": ("mkdir up; chmod 777 up; mkdir up/bad", "up/bad", "up: others may write there"),
+    "for all": ("mkdir bad; chmod 777 bad", "bad", "other users can write there"),
+    "for the group": ("mkdir bad; chmod 770 bad", "bad", "other users can write there"),
+    "above": ("mkdir up; chmod 777 up; mkdir up/bad", "up/bad", "up: other users can write there"),
     "somebody's": ("mkdir bad; chown 1234 bad", "bad", "it belongs to user 1234"),
     "a link": ("mkdir up; chown 1234 up; mkdir up/bad; ln -s up/bad link", "link", "up: it belongs to"),
     "too long": ("d=$(printf %0190d 7); mkdir $d; mv $d bad; ln -s bad x; mv bad $d; rm x",

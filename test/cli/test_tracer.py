@@ -291,7 +291,7 @@ def test_contexts(session, tmp_path):
         "vegid", "vsgid", "cgroup_ns", "ipc_ns", "mnt_ns", "net_ns", "pid_ns", "user_ns", "uts_ns",
         "callstack_user", ("app", "web:number"), ("app", "web:tenant"), ("app", "not:there")])
     done = session.run(MODES, "once", "x", capture_output=True, text=True)
-    assert done.stdout == "a context cannot be had here\n"
+    assert done.stdout == "a context field is not available here\n"
     [event], blob = recorded(session, tmp_path)
     fields = dict(re.findall(r"(\w+) = (\"[^\"]*\"|0x\w+|-?\d+)", event))
     assert fields["vpid"] == fields["vtid"] == str(blob.pid)

@@ -383,7 +383,7 @@ static int pf_finish(struct ky_sink *sink, struct kymo_error *err)
 
 	if (!pf->n_timed && pf->n_untimed)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "no event has a time: there is nothing to put on a time line");
+				    "no event has a time, so there is no time line");
 	ret = ky_model_end(pf->model, err);
 	flush_cpus(pf);
 	return ret < 0 ? ret : write_out(pf, err);

@@ -171,7 +171,7 @@ static int parse_name(struct parser *p, struct ky_period_def *def, char *text)
 	const char *parent = NULL;
 
 	if (open && (!close || close < open || close[1]))
-		return bad(p, "its name wants to be NAME or NAME(PARENT)");
+		return bad(p, "its name must be NAME or NAME(PARENT)");
 	if (open) {
 		*open = *close = '\0';
 		parent = trim(open + 1);
@@ -182,9 +182,9 @@ static int parse_name(struct parser *p, struct ky_period_def *def, char *text)
 				    parent);
 	}
 	if (!*text)
-		return bad(p, "it has no name; NAME : BEGIN : END is wanted");
+		return bad(p, "it has no name; write NAME : BEGIN : END");
 	if (find(p->periods, text))
-		return fail(p, KYMO_E_INVALID, "there is another one called '%s'", text);
+		return fail(p, KYMO_E_INVALID, "another period has the name '%s'", text);
 	def->name = text;
 	return 0;
 }
@@ -219,7 +219,7 @@ static int parse_parts(struct parser *p, struct ky_period_def *def, char *rest)
 		if (*part)
 			status = parse_captures(p, def, part, at_end);
 		if (at_end && rest)
-			return bad(p, "there is more behind the captures of its end");
+			return bad(p, "there is text after the captures of its end");
 		at_end = true;
 	}
 	if (status >= 0 && def->parent && def->n_keys < def->parent->n_keys)

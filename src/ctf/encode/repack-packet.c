@@ -42,8 +42,8 @@ static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t c
 	ky_vec_foreach(&r->patched.list, v) {
 		if (v->cls->more_roles && !is_both_sizes(v->cls))
 			return ky_error_set(err, KYMO_E_UNSUPPORTED,
-					    "packets whose field %s has several roles cannot be "
-					    "written anew",
+					    "cannot rewrite packets whose field %s has several "
+					    "roles",
 					    v->name);
 		switch (v->cls->role) {
 		case KY_ROLE_PACKET_SIZE:
@@ -198,8 +198,8 @@ int ky_repacker_end(struct ky_repacker *r, bool cut, struct ky_repacked *out,
 	if (ends_inside_byte(r))
 		return ky_error_set(
 			err, KYMO_E_UNSUPPORTED,
-			"the packets of this stream do not tell where their content ends, "
-			"and these events end inside a byte");
+			"the packets of this stream have no content size, and these events end "
+			"inside a byte");
 	/* Without a content size, the packet holds nothing but its content. */
 	ret = ky_repack_align(r, r->has_both_sizes ? 64 : 8, err);
 	if (ret < 0)

@@ -131,7 +131,7 @@ static char *read_text(struct ky_json_reader *r, size_t *len)
 		if (*r->at != '\\') {
 			n = ky_utf8_length((const uint8_t *)r->at, (size_t)(quote - r->at));
 			if (!n)
-				return fail(r, "a string that is no UTF-8");
+				return fail(r, "a string that is not UTF-8");
 			memcpy(out, r->at, n);
 			out += n;
 			r->at += n;
@@ -278,7 +278,7 @@ static struct ky_json *read_member(struct ky_json_reader *r)
 	if (!key)
 		return NULL;
 	if (!ky_json_more(r) || *r->at != ':')
-		return fail(r, "':' is expected behind a property's name");
+		return fail(r, "':' is expected after a property's name");
 	r->at++;
 	value = read_value_deep(NULL, r);
 	if (value)

@@ -131,7 +131,7 @@ static int unwrap_packet(struct unwrapper *u)
 	content = ky_load32(header + 24, big);
 	packet = ky_load32(header + 28, big);
 	if (content % 8 || packet % 8 || content / 8 < u->header_bytes || content > packet)
-		return bad_packet(u, KYMO_E_FORMAT, "this metadata packet's sizes make no sense");
+		return bad_packet(u, KYMO_E_FORMAT, "this metadata packet's sizes are invalid");
 	if (content / 8 > left)
 		return bad_packet(u, KYMO_E_FORMAT, "the metadata ends within a packet");
 	ky_strbuf_add(&u->content->text, (const char *)header + u->header_bytes,

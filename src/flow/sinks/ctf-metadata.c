@@ -84,7 +84,7 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 	if (ret == KYMO_OK)
 		ret = ky_downgrade_to_ctf1(trace->cls, text, len_bytes, &notes, err);
 	if (ret == KYMO_OK && left.len)
-		ky_log_warning(trace->log, "%s: CTF 1.8 has no place for these, left out: %s",
+		ky_log_warning(trace->log, "%s: CTF 1.8 cannot hold these, left out: %s",
 			       trace->path, ky_strbuf_text(&left));
 	if (ret == KYMO_OK && notes.renamed.len)
 		ky_log_warning(trace->log, "%s: CTF 1.8 allows identifiers only: %s", trace->path,
@@ -95,7 +95,7 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 			       trace->path, ky_strbuf_text(&notes.added));
 	if (ret == KYMO_OK && notes.unused.len)
 		ky_log_warning(trace->log,
-			       "%s: no header tells ids, so these cannot occur, left out: %s",
+			       "%s: no header has IDs, so these cannot occur, left out: %s",
 			       trace->path, ky_strbuf_text(&notes.unused));
 	ky_strbuf_fini(&left);
 	ky_downgrade_notes_fini(&notes);
@@ -115,7 +115,7 @@ static int check_written(const struct ky_trace_class *cls, const char *text, siz
 		return ky_error_nomem(err);
 	if (ret < 0)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "its metadata cannot be said in the other version: %s",
+				    "the other version cannot describe its metadata: %s",
 				    why.message);
 	ret = ky_same_layout(cls, back, &anew, err);
 	if (ret == KYMO_OK && anew)

@@ -155,11 +155,11 @@ static int check_kernel(const struct ky_bpf_content_options *options, struct kym
 		return KYMO_OK;
 	if (options->ids)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "this kernel does not tell where threads have their ids (BTF)");
+				    "this kernel's BTF does not describe the IDs of threads");
 	/* A 32-bit call has a number that may be none of 64 bits. */
 	if (options->compat || options->unknown)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "this kernel does not tell which calls are of 32 bits (BTF)");
+				    "this kernel's BTF does not describe 32-bit calls");
 	return KYMO_OK;
 }
 

@@ -72,8 +72,8 @@ static int check_kernel(const struct ky_bpf_counters_options *options, struct ky
 	for (size_t i = 0; i < options->n && !ky_bpf_has_btf(); i++)
 		if (options->of[i] >= KY_COUNTER_OF_THREAD) {
 			ky_error_set(err, KYMO_E_UNSUPPORTED,
-				     "'perf:thread:...': this kernel does not tell where it counts "
-				     "for threads (BTF)");
+				     "'perf:thread:...': this kernel's BTF does not describe the "
+				     "counters of threads");
 			ky_error_input(err, "context");
 			return KYMO_E_UNSUPPORTED;
 		}

@@ -132,7 +132,7 @@ int ky_bpf_load(struct ky_bpf_opening *opening, struct bpf_object_skeleton *skel
 	if (*opening->log) {
 		code = ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "the kernel's verifier refuses a BPF program");
-		ky_error_hint(err, "it says: %.300s", verdict(opening->log));
+		ky_error_hint(err, "its message: %.300s", verdict(opening->log));
 		return code;
 	}
 	code = ky_bpf_refused(err, -ret, "cannot load a BPF program");

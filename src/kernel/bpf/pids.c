@@ -29,7 +29,7 @@ static int load(struct ky_bpf_pids *pids, struct kymo_error *err)
 	if (!ky_bpf_has_btf())
 		return ky_error_set(
 			err, KYMO_E_UNSUPPORTED,
-			"this kernel does not tell the ids of its threads (BTF, Linux 5.8)");
+			"this kernel does not provide the IDs of its threads (BTF, Linux 5.8)");
 	ret = ky_bpf_begin(&opening, err);
 	if (!ret) {
 		pids->skeleton = pids_bpf__open_opts(&opening.options);

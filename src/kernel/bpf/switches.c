@@ -34,7 +34,7 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 	*switches = (struct ky_bpf_switches){0};
 	if (!ky_bpf_has_btf())
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "this kernel does not tell what its structs hold (BTF)");
+				    "this kernel's BTF does not describe its structs");
 	ret = ky_bpf_begin(&opening, err);
 	if (!ret)
 		ret = load(switches, &opening, err);

@@ -126,8 +126,8 @@ void ky_probes_tell(struct ky_probes *probes)
 			continue;
 		ky_log_warning(
 			probes->log,
-			"%s%s%s: the compiler has made %s of it, too, for some of its callers, whose calls "
-			"are not recorded; --%s '%s%s%s' records them",
+			"%s%s%s: the compiler made %s of it for some callers, and their calls are "
+			"not recorded; --%s '%s%s%s' records them",
 			clone->file ? clone->file : "", clone->file ? ":" : "", clone->function,
 			ky_strbuf_text(&names), clone->file ? "probe" : "kprobe",
 			clone->file ? clone->file : "", clone->file ? ":" : "", first);

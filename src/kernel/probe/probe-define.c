@@ -53,7 +53,7 @@ static int no_function(struct ky_probes *probes, const struct ky_probe_event *ev
 		snprintf(function, sizeof(function), "%.*s",
 			 (int)strcspn(event->places.data[0], " +"), event->places.data[0]);
 	if (ky_probe_clones_of(probes, NULL, function, &names) && !ky_strbuf_failed(&names))
-		ky_error_hint(err, "the compiler has made others of it: %s",
+		ky_error_hint(err, "the compiler made other functions of it: %s",
 			      ky_strbuf_text(&names));
 	else
 		ky_error_hint(err, "/proc/kallsyms lists them; inlined ones have no place");

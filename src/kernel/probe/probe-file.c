@@ -309,7 +309,7 @@ static void suggest(const struct ky_probe_file *file, const char *function, stru
 		ky_error_hint(err,
 			      "the file has no symbols%s: install its debug symbols (Debian: "
 			      "the package's -dbgsym)",
-			      n > 1 ? " but what other files use" : "");
+			      n > 1 ? " except names of other files" : "");
 }
 
 /* Functions that are @called so; *is_ifunc: there is one that is chosen at run time. */
@@ -358,8 +358,8 @@ int ky_probe_file_function(const struct ky_probe_file *file, const char *functio
 		return KYMO_OK;
 	if (is_ifunc) {
 		code = ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "'%s' stands for one of several functions, chosen when the "
-				    "program starts",
+				    "'%s' is one of several functions, which the program selects "
+				    "when it starts",
 				    function);
 		ky_error_path(err, file->path);
 		ky_error_hint(err, "probe the one that is chosen here, such as __%s_avx2",

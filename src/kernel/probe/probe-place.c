@@ -40,13 +40,13 @@ static int settle(struct ky_probe_place *place, struct kymo_error *err)
 			ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
 					   "a signed number in the middle of a register: the "
 					   "kernel cannot fetch it");
-			ky_error_hint(err, "it can as a number without a sign: ':u%u' behind it",
+			ky_error_hint(err, "add ':u%u' for an unsigned number",
 				      (unsigned int)(size <= 8 ? size * 8 : 64));
 			return ret;
 		}
 		if (!size || size > 8 - bit / 8)
 			return ky_error_set(err, KYMO_E_UNSUPPORTED,
-					    "part of a register that is no number");
+					    "part of a register that is not a number");
 		place->bits = (unsigned int)size * 8;
 		place->bit_offset = 0;
 	}
@@ -92,7 +92,7 @@ static int follow(struct ky_probe_place *place, const char *what, struct kymo_er
 	int ret;
 
 	if (!ky_probe_type_is_pointer(&place->type))
-		return ky_error_set(err, KYMO_E_INVALID, "%s: what stands before it is no pointer",
+		return ky_error_set(err, KYMO_E_INVALID, "%s: the name before it is not a pointer",
 				    what);
 	ret = load(place, err);
 	if (ret < 0)
@@ -179,7 +179,7 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 	}
 	if (!place->has_type || !ky_probe_type_is_struct(&place->type))
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "'%s': what stands before it is no struct%s", step->member,
+				    "'%s': the name before it is not a struct%s", step->member,
 				    place->has_type && ky_probe_type_is_pointer(&place->type)
 					    ? ", but a pointer: use ->"
 					    : "");

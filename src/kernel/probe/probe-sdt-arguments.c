@@ -23,9 +23,9 @@ int ky_sdt_arguments_parse(const char *text, struct ky_probe_spec *spec, struct 
 		if (sscanf(argument->root, "arg%2u%n", &n, &len) == 1 && !argument->root[len] &&
 		    !argument->n_steps)
 			continue;
-		ret = ky_error_set(err, KYMO_E_INVALID, "'%s' is no argument of an SDT probe",
+		ret = ky_error_set(err, KYMO_E_INVALID, "'%s' is not an argument of an SDT probe",
 				   argument->root);
-		ky_error_hint(err, "they are arg1, arg2 ..., with :string or another type behind");
+		ky_error_hint(err, "try arg1, arg2 ..., followed by :string or another type");
 	}
 	return ret;
 }

@@ -183,8 +183,8 @@ static void warn_of_middle(const struct ky_probes *probes, const struct ky_probe
 	ky_log_warning(
 		probes->log,
 		"%s:%s+%" PRIu64
-		": an instruction must begin there, which cannot be told: in the middle of one, the probe breaks "
-		"programs that run it (objdump -d shows where they begin)",
+		": cannot check that an instruction begins there; inside an instruction, the probe "
+		"breaks programs that run it (objdump -d shows where instructions begin)",
 		file->path, spec->function, spec->offset);
 }
 

@@ -114,7 +114,7 @@ int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error
 		ret = ky_ring_map_open(&ring->map, ring->fd, ring->page_bytes, &ring->layout, err);
 		if (ret < 0) {
 			ky_error_path(err, ring->path);
-			ky_error_hint(err, "kymo doctor says more; the reader 'auto' does without");
+			ky_error_hint(err, "kymo doctor has the reason; try the reader 'auto'");
 			return ret;
 		}
 	} else {

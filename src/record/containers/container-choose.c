@@ -103,7 +103,7 @@ static int not_one(const struct ky_containers *found, const char *name, size_t n
 	add_names(&text, found, name, how);
 	if (n)
 		ret = ky_error_set(err, KYMO_E_INVALID,
-				   "there are %zu containers '%.64s': which one? %s", n, name,
+				   "%zu containers match '%.64s'; name one of: %s", n, name,
 				   ky_strbuf_text(&text));
 	else if (found->all.len)
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "no container '%.64s' runs; these do: %s",
@@ -111,8 +111,8 @@ static int not_one(const struct ky_containers *found, const char *name, size_t n
 	else
 		ret = ky_error_set(
 			err, KYMO_E_NOT_FOUND,
-			"no container '%.64s' runs, and no other one, as far as the "
-			"names of control groups tell; any control group can be chosen by its path",
+			"no container '%.64s' is running, and no other container, by the names of "
+			"control groups; try the path of a control group",
 			name);
 	if (n)
 		ky_error_hint(

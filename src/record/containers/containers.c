@@ -325,8 +325,8 @@ static void warn_of_user(const struct ky_container_user *user, const struct ky_l
 		snprintf(who, sizeof(who), "%u", user->uid);
 	if (user->has_more)
 		ky_log_warning(log,
-			       "user %s has more than %zu containers, and the others are left out; "
-			       "each can be chosen by its control group",
+			       "user %s has more than %zu containers; for others, try the path of "
+			       "a control group",
 			       who, user->n_containers);
 }
 

@@ -80,7 +80,7 @@ static void check_bpf(struct ky_doctor *doctor)
 		ky_doctor_advice(doctor, "%s", err.hint);
 	} else {
 		ky_doctor_add(doctor, "bpf", KY_CHECK_OK,
-			      "what system calls point at can be read (--syscall-content)");
+			      "the content of system calls can be read (--syscall-content)");
 	}
 	ky_content_free(content);
 }
@@ -134,7 +134,7 @@ static void check_counters(struct ky_doctor *doctor)
 			      strlen(names) + 1 == sizeof(names) ? " ..." : "");
 		return;
 	}
-	ky_doctor_add(doctor, "counters", KY_CHECK_WARN, "none of CPUs for this user");
+	ky_doctor_add(doctor, "counters", KY_CHECK_WARN, "no counters of CPUs for this user");
 	ky_doctor_advice(doctor, "run kymo with sudo, for --context perf:cpu:NAME");
 }
 

@@ -259,7 +259,7 @@ static void try_ring(struct trial *trial, const char *cpu)
 			      err.message);
 	} else {
 		ky_doctor_add(trial->doctor, "ring buffer", KY_CHECK_OK,
-			      "read by splice, or by mmap while there is little in it");
+			      "read by splice, or by mmap while it has few events");
 	}
 }
 

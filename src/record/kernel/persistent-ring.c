@@ -67,9 +67,9 @@ static int check_idle(const struct ky_session *session, struct ky_strbuf *text,
 		return ret;
 	return bad_state(
 		session, "this boot records into it",
-		"what the boot before left is gone, or mixed with this boot's events; for the "
-		"former alone, boot with trace_instance=NAME^traceoff@trace; write 0 to its "
-		"tracing_on to recover what is there",
+		"the earlier boot's events are gone, or mixed with this boot's events; to keep "
+		"them, boot with trace_instance=NAME^traceoff@trace; to recover the buffer as it "
+		"is, write 0 to its tracing_on",
 		err);
 }
 
@@ -81,7 +81,7 @@ static int check_content(const struct ky_session *session, struct ky_strbuf *tex
 
 	if (ret < 0 || !strstr(ky_strbuf_text(text), "# Current"))
 		return ret;
-	return bad_state(session, "it has nothing of the boot before",
+	return bad_state(session, "it has no events of the boot before",
 			 "its memory was lost or used for something else, or its events were read",
 			 err);
 }

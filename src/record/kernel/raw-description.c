@@ -273,10 +273,10 @@ int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err
 	replay->at = ky_strbuf_text(&replay->text);
 	replay->end = replay->at + replay->text.len;
 	if (next_line(replay, line) != 1 || strcmp(line, "kymo-raw 1") != 0)
-		return bad(replay, "this is no raw recording that we can read", err);
+		return bad(replay, "this is not a raw recording that Kymo can read", err);
 	while ((ret = next_line(replay, line)) > 0)
 		if (!take_line(replay, line))
-			return bad(replay, "this line makes no sense, or memory ran out", err);
+			return bad(replay, "this line is malformed, or memory ran out", err);
 	if (ret < 0)
 		return bad(replay, "the file is cut, or a line is too long", err);
 	if (!replay->kernel.page_bytes || !replay->header.len ||

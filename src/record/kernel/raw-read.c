@@ -265,8 +265,7 @@ static int fini(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
 
 	count(replay, &all);
 	if (!ret && all.bad)
-		ky_log_warning(log,
-			       "%s: %" PRIu64 " records or pages made no sense and are left out",
+		ky_log_warning(log, "%s: %" PRIu64 " malformed records or pages were skipped",
 			       replay->dir, all.bad);
 	if (stats)
 		*stats = all;

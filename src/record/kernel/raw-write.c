@@ -41,7 +41,7 @@ int ky_raw_make_dir(const struct ky_session *session, struct kymo_error *err)
 	snprintf(path, sizeof(path), "%s/raw", session->raw_output);
 	if (mkdir(path, 0700) == 0)
 		return KYMO_OK;
-	code = errno == EEXIST ? ky_error_set(err, KYMO_E_INVALID, "there is a recording already")
+	code = errno == EEXIST ? ky_error_set(err, KYMO_E_INVALID, "a recording exists already")
 			       : ky_error_errno(err, errno, "cannot create the directory");
 	ky_error_path(err, path);
 	return code;

@@ -55,9 +55,7 @@ static int disable(struct ky_session *session, const char *pattern, struct kymo_
 				    "'%s' is needed for the other events' context fields", pattern);
 	return n_found ? KYMO_OK
 		       : ky_error_set(err, KYMO_E_NOT_FOUND,
-				      "'%s' matches none of the kernel's events that this "
-				      "recording has",
-				      pattern);
+				      "'%s' matches no kernel event of this recording", pattern);
 }
 
 /* Describe those of the chosen events that are new. *added: there were some. */
@@ -156,9 +154,8 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 	int ret = catch_up(session, err);
 
 	if (!ret && session->options.raw)
-		ret = ky_error_set(
-			err, KYMO_E_STATE,
-			"the name of whose events a raw recording has cannot be changed");
+		ret = ky_error_set(err, KYMO_E_STATE,
+				   "a raw recording cannot change the name that selects threads");
 	if (!ret && comm) {
 		copy = ky_arena_strdup(&session->kernel.catalogue.arena, comm);
 		if (!copy)

@@ -34,8 +34,7 @@ int ky_session_count_at(struct ky_session *session, const struct ky_event_source
 				 source->id, err ? err : &local);
 	if (ret == KYMO_E_NOT_FOUND) {
 		ky_log_warning(session->options.log,
-			       "%s: there are no counters at this event: it has those of the one "
-			       "before it on its CPU",
+			       "%s: this event has the counters of the previous event on its CPU",
 			       source->name);
 		return KYMO_OK;
 	}

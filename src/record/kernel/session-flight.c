@@ -183,7 +183,7 @@ int ky_session_snapshot(struct ky_session *session, const char *output, struct k
 	int ret;
 
 	if (!session->options.overwrite || !session->started || session->stopped)
-		return ky_error_set(err, KYMO_E_STATE, "this recording is no flight recorder");
+		return ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");
 	ky_session_hide_own(session, true);
 	session->flight.is_taken = true;
 	ret = session->options.raw ? ky_raw_snapshot(session, output, err)

@@ -198,8 +198,8 @@ static int open_content(struct ky_session *session, struct kymo_error *err)
 			options->log,
 			"users, groups, namespaces, ids in them and control groups are as /proc "
 			"has them some time after each change: %s%s%s",
-			err ? err->message : "BPF cannot tell", err && err->hint[0] ? ": " : "",
-			err ? err->hint : "");
+			err ? err->message : "BPF is not available",
+			err && err->hint[0] ? ": " : "", err ? err->hint : "");
 		ky_content_free(session->kernel.content);
 		session->kernel.content = NULL;
 		return KYMO_OK;
@@ -274,8 +274,8 @@ static void look_at_ids(struct ky_session *session)
 		return;
 	ky_log_warning(
 		session->options.log,
-		"in this pid namespace the kernel's ids of threads are others, and which are "
-		"which is not known: the state dump and contexts may have wrong ones: %s",
+		"this pid namespace has other thread IDs than the kernel, and the mapping is "
+		"unknown: the state dump and context fields may have wrong IDs: %s",
 		session->blind.message);
 }
 

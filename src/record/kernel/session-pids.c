@@ -57,7 +57,7 @@ static int write_list(const struct ky_session *session, const char *name,
 		at += n;
 	}
 	if (fd < 0 || at < end)
-		ret = ky_error_errno(err, errno, "cannot write whose events are recorded");
+		ret = ky_error_errno(err, errno, "cannot write the IDs of the recorded threads");
 	if (fd >= 0)
 		close(fd);
 	return ret;
@@ -222,8 +222,7 @@ int ky_session_pids_remove(struct ky_session *session, const struct ky_tids *tid
 	if (!ret)
 		ret = list_ids(&chosen, &left_out, &rest, err);
 	if (!ret && *n_new && !rest.len && !session->watch.instance.path[0])
-		ret = ky_error_set(err, KYMO_E_STATE,
-				   "nobody would be left whose events are recorded");
+		ret = ky_error_set(err, KYMO_E_STATE, "the recording would have no threads left");
 	if (!ret && text.len)
 		ret = faccessat(session->instance.fd, LEFT_OUT, F_OK, 0) == 0
 			      ? write_list(session, LEFT_OUT, &text, false, err)

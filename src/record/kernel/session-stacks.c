@@ -24,8 +24,7 @@ static int choose(struct ky_session *session, const char *const *patterns, size_
 		}
 		if (!found)
 			return ky_error_set(err, KYMO_E_NOT_FOUND,
-					    "call stacks: '%s' is none of the events that are "
-					    "recorded",
+					    "call stacks: '%s' matches no event of the recording",
 					    patterns[i]);
 	}
 	return KYMO_OK;

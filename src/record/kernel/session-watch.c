@@ -215,8 +215,8 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 	/* Something has gone away meanwhile, or the kernel was short of something: no reason to end the recording. */
 	if (!watch->has_failed)
 		ky_log_warning(session->options.log,
-			       "cannot look for those who join a user or a control group, "
-			       "trying again: %s",
+			       "cannot find threads that join a user or a control group, trying "
+			       "again: %s",
 			       err ? err->message : "");
 	watch->has_failed = true;
 	watch->is_due = true;

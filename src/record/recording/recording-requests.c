@@ -208,7 +208,7 @@ static int change_user(struct ky_recording *recording,
 		change.filter = filter;
 	if (levels && *levels &&
 	    ky_user_levels_parse(levels, &change.level_min, &change.level_max) < 0)
-		return ky_error_set(err, KYMO_E_INVALID, "'%s' is no log level", levels);
+		return ky_error_set(err, KYMO_E_INVALID, "'%s' is not a log level", levels);
 	return ky_user_change(recording->user, &change, err);
 }
 
@@ -251,7 +251,7 @@ static int choose_comm(struct ky_recording *recording, const char *text, struct 
 {
 	if (*text && !ky_choice_is_comm(text))
 		return ky_error_set(err, KYMO_E_INVALID,
-				    "'%s' is no name of a thread (15 characters)", text);
+				    "'%s' is not a name of a thread (15 characters)", text);
 	return ky_session_choose_comm(recording->session, *text ? text : NULL, err);
 }
 
@@ -273,7 +273,7 @@ static int choose_kind(struct ky_recording *recording, const char *kind, const c
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(kind, kinds[i]) == 0)
 			return choose_ids(recording, (enum ky_session_choice)i, text, adds, err);
-	return ky_error_set(err, KYMO_E_INVALID, "'%.64s' is no kind of choice", kind);
+	return ky_error_set(err, KYMO_E_INVALID, "unknown choice '%.64s'", kind);
 }
 
 /*
@@ -338,7 +338,7 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 		return KYMO_OK;
 	}
 	return ky_error_set(err, KYMO_E_INVALID,
-			    "this recorder does not know that request; it may be of another "
+			    "this recorder does not have this request; it may be of another "
 			    "version of Kymo");
 }
 

@@ -61,8 +61,8 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 							     recording->options.kernel.raw};
 	if (!recording->options.user.overwrite)
 		return ky_error_set(err, KYMO_E_STATE,
-				    "this recording is no flight recorder: what it records is in "
-				    "%s already",
+				    "this recording is not a flight recorder; its events are in %s "
+				    "already",
 				    recording->options.output);
 	if (recording->options.store && !(path && *path))
 		return ky_error_set(err, KYMO_E_INVALID,
@@ -77,7 +77,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 	ret = copy_all(recording, snapshot, err);
 	ky_recording_set_timer(recording);
 	if (!ret && !snapshot->events)
-		ret = ky_error_set(err, KYMO_E_STATE, "nothing was recorded yet");
+		ret = ky_error_set(err, KYMO_E_STATE, "no events were recorded yet");
 	if (ret < 0 && made)
 		(void)rmdir(snapshot->path);
 	return ret;

@@ -86,7 +86,7 @@ void ky_kernel_trace_explain_context(const struct ky_kernel_trace *kernel, const
 			      text);
 	else
 		ky_error_hint(err,
-			      "add %s to the context: the recorder records the context fields that "
-			      "are asked for",
+			      "add %s to the context: a recording has only the context fields that "
+			      "it selects",
 			      text);
 }

@@ -55,15 +55,15 @@ static bool asks_too_early(const struct ky_code *code)
 static int too_early(const char *filter, const char *event, struct kymo_error *err)
 {
 	return ky_error_set(err, KYMO_E_INVALID,
-			    "'%s': $time and the packet's fields are for reading; a filter of "
-			    "a recording knows fields of %s, $ctx.NAME and $cpu",
+			    "'%s': $time and the packet's fields are for reading; a filter of a "
+			    "recording can use fields of %s, $ctx.NAME and $cpu",
 			    filter, event);
 }
 
 static int true_of_none(const char *filter, struct kymo_error *err)
 {
-	int ret = ky_error_set(err, KYMO_E_INVALID,
-			       "'%s' is true of none of the events that it stands with", filter);
+	int ret =
+		ky_error_set(err, KYMO_E_INVALID, "'%s' is true for no event of its rule", filter);
 
 	ky_error_hint(err, "kymo list shows the fields of events");
 	return ret;
@@ -226,8 +226,8 @@ void ky_kernel_trace_log_filters(const struct ky_kernel_trace *kernel)
 		if (!filter->n_recorder)
 			continue;
 		ky_log_info(kernel->log,
-			    "'%s': of %zu of %zu kinds of events (%s%s), the kernel records more, "
-			    "and the recorder leaves out what is not wanted",
+			    "'%s': for %zu of %zu kinds of events (%s%s), the kernel records more "
+			    "events, and the recorder filters them",
 			    filter->text, filter->n_recorder, filter->n_events, filter->example,
 			    filter->n_recorder > 1 ? " and others" : "");
 	}

@@ -40,7 +40,7 @@ void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t 
 		return;
 	if (!is_told)
 		ky_log_warning(user->options.log,
-			       "further programs that cannot take part are not told");
+			       "no more warnings about programs that cannot join");
 	else
 		ky_log_warning(user->options.log, "%s (%u): %s%s%s", procname, pid,
 			       ky_off_text(reason), os_error ? ": " : "",

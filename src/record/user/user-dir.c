@@ -178,7 +178,8 @@ static int open_place(struct ky_user_dir *dir, const char *place, struct kymo_er
 	if (!ky_user_place_is_open(place, dir->uid))
 		return ky_user_path_error(err,
 					  ky_error_set(err, KYMO_E_PERMISSION,
-						       "programs of user %u may not get there",
+						       "programs of user %u have no permission "
+						       "there",
 						       dir->uid),
 					  place);
 	snprintf(dir->path, sizeof(dir->path), "%s", place);

@@ -182,12 +182,12 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return ky_error_set(err, KYMO_E_LIMIT, "too many files are open (ulimit -n)");
 	if (fd < 0)
-		return ky_error_set(err, KYMO_E_FORMAT, "it is not what programs create");
+		return ky_error_set(err, KYMO_E_FORMAT, "it is not a file that programs create");
 	if (!options.description_max) {
 		close(fd);
-		return ky_error_set(err, KYMO_E_LIMIT,
-				    "its user's programs have more descriptions of events than "
-				    "there is room for");
+		return ky_error_set(
+			err, KYMO_E_LIMIT,
+			"the programs of its user have too many descriptions of events");
 	}
 	ret = ky_user_ring_open(fd, file->name, &options, &file->ring, err);
 	if (ret < 0)
@@ -216,8 +216,8 @@ static void run_follow(struct ky_user_task *task)
 	set_described(file, file->ring->blob_bytes);
 	if (!description_room(file->owner))
 		ky_user_ring_set_broken(file->ring,
-					"its user's programs have more descriptions of events "
-					"than there is room for");
+					"the programs of its user have too many descriptions of "
+					"events");
 }
 
 /* Names that the filter may have meant. */
@@ -331,7 +331,7 @@ static void tell_refused(struct ky_user *user, const struct ky_user_owner *owner
 		ky_log_warning(user->options.log, "%s/%s is not read: %s", owner->dir.path, name,
 			       reason);
 	else if (user->stats.n_refused == REFUSALS_TOLD + 1)
-		ky_log_warning(user->options.log, "further ring files are not read, either");
+		ky_log_warning(user->options.log, "more ring files are not read");
 }
 
 /* The name is free. A program that began anew has given it to another ring meanwhile, of which nobody heard. */

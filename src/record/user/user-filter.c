@@ -69,8 +69,8 @@ static int emit_name(struct compiler *c, const struct ky_node *node, bool is_ask
 				      "and exclude events");
 	default:
 		return ky_query_error(c->err, node->column,
-				      "'$%s' is for reading; a filter of a recording knows fields, "
-				      "$ctx.NAME and $cpu",
+				      "'$%s' is for reading; a filter of a recording can use "
+				      "fields, $ctx.NAME and $cpu",
 				      text);
 	}
 	if (strlen(text) > KY_NAME_MAX)

@@ -191,7 +191,7 @@ int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_o
 
 	*made = (struct ky_user_snapshot){0};
 	if (!user->is_running || !user->options.overwrite)
-		return ky_error_set(err, KYMO_E_STATE, "this recording is no flight recorder");
+		return ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");
 	ret = ky_directory_store_open(output, &order.store, err);
 	if (ret < 0)
 		return ret;

@@ -36,7 +36,7 @@ int ky_user_blob_check(const struct ky_user_blob *blob, struct kymo_error *err)
 	if (head->head_bytes != sizeof(*head) || head->bytes < sizeof(*head) ||
 	    head->bytes > KY_BLOB_BYTES)
 		return ky_error_set(err, KYMO_E_FORMAT,
-				    "the ring's description of events makes no sense");
+				    "the ring's description of events is malformed");
 	return KYMO_OK;
 }
 

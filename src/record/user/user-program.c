@@ -29,12 +29,12 @@ const char *ky_off_text(uint32_t off)
 		[KY_OFF_SPACE] = "no space for its ring buffer",
 		[KY_OFF_CREATE] = "it cannot create its ring buffer",
 		[KY_OFF_MEMORY] = "it has no memory",
-		[KY_OFF_SLOTS] = "it takes part in 8 sessions already",
+		[KY_OFF_SLOTS] = "it is in 8 sessions already",
 		[KY_OFF_TABLE] = "its event table is full",
-		[KY_OFF_FILTER] = "its library does not know something in the filter",
+		[KY_OFF_FILTER] = "its library does not support a part of the filter",
 		[KY_OFF_CONTEXT] = "it cannot give all of the context fields",
 		[KY_OFF_OFTEN] = "it was asked to join, or to change its rules, too often",
-		[KY_OFF_FIELD] = "none of these events has what the filter is about",
+		[KY_OFF_FIELD] = "none of these events has the fields of the filter",
 	};
 
 	return off < sizeof(texts) / sizeof(texts[0]) ? texts[off] : "for an unknown reason";
@@ -248,7 +248,7 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 		set_enable_bits(program, bytes, number, wants, data);
 	}
 	munmap(bytes, size);
-	return number < 0 ? ky_error_set(err, KYMO_E_LIMIT, "it takes part in %d sessions already",
+	return number < 0 ? ky_error_set(err, KYMO_E_LIMIT, "it is in %d sessions already",
 					 KY_CONTROL_SLOTS)
 			  : KYMO_OK;
 }

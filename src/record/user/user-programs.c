@@ -105,7 +105,7 @@ static void look_for_sandbox(struct ky_program *program, int proc_fd)
 	program->is_sandboxed = true;
 	if (!program->blocked)
 		program->blocked = "it runs under seccomp, which may forbid the system calls that "
-				   "tracing takes";
+				   "tracing needs";
 }
 
 /* ---- what there is room for ----------------------------------------------------------- */
@@ -163,8 +163,8 @@ int ky_programs_read_table(struct ky_programs *programs, struct ky_program *prog
 		program->table = NULL;
 		program->table_bytes = 0;
 		if (!program->blocked)
-			program->blocked = "its user's programs have more descriptions of events "
-					   "than there is room for";
+			program->blocked = "the programs of its user have too many descriptions of "
+					   "events";
 	}
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }

@@ -69,7 +69,7 @@ int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_ACQUIRE);
 	if (bytes < sizeof(*shared) || bytes > KY_BLOB_BYTES || bytes > info->client_bytes)
 		return ky_error_set(err, KYMO_E_FORMAT,
-				    "the ring's description of events makes no sense");
+				    "the ring's description of events is malformed");
 	copy = calloc(1, bytes + sizeof(*copy));
 	if (!copy)
 		return ky_error_nomem(err);
@@ -92,18 +92,18 @@ int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why)
 {
 	if (!ring->is_broken)
-		ky_log_warning(ring->log, "%s: %s; what was read of it before is kept", ring->name,
+		ky_log_warning(ring->log, "%s: %s; the trace keeps its earlier events", ring->name,
 			       why);
 	ring->is_broken = true;
 }
 
-const char ky_user_ring_nonsense[] = "its description of events makes no sense any more";
+const char ky_user_ring_nonsense[] = "its description of events has become malformed";
 
 /* After writing metadata: a program that makes no sense is no reason to end the recording. */
 static int described(struct ky_user_ring *ring, int ret, uint32_t n_bad)
 {
 	if (!ret && n_bad && !ring->is_bad_told)
-		ky_log_warning(ring->log, "%s: %u descriptions of events make no sense", ring->name,
+		ky_log_warning(ring->log, "%s: %u descriptions of events are malformed", ring->name,
 			       n_bad);
 	ring->is_bad_told |= !ret && n_bad;
 	if (!ret)
@@ -203,7 +203,7 @@ static int check_geometry(const struct ky_user_ring_options *options, uint64_t s
 	if (!options->subbuf_bytes)
 		return KYMO_OK;
 	if (subbuf_bytes != options->subbuf_bytes || n_subbufs != options->n_subbufs)
-		return ky_error_set(err, KYMO_E_FORMAT, "its buffers are not what was asked for");
+		return ky_error_set(err, KYMO_E_FORMAT, "its buffers differ from the request");
 	if (n_buffers > (uint32_t)sysconf(_SC_NPROCESSORS_CONF))
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "it has more buffers than this machine has CPUs");
@@ -225,7 +225,7 @@ static int check_head(struct ky_user_ring *ring, const struct ky_user_ring_optio
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "a ring of a machine of another byte order");
 	if (head.client_offset > INT64_MAX || head.file_bytes > INT64_MAX)
-		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head makes no sense");
+		return ky_error_set(err, KYMO_E_FORMAT, "the ring's head is malformed");
 	if (check_geometry(options, head.subbuf_bytes, head.n_subbufs, head.n_buffers, err) < 0)
 		return KYMO_E_FORMAT;
 	ring->device = st.st_dev;
@@ -279,9 +279,9 @@ static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	    strncmp(options->comm, blob->procname, sizeof(blob->procname) - 1) != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "a program of another name");
 	if (options->description_max && ring->blob_bytes > options->description_max)
-		return ky_error_set(err, KYMO_E_LIMIT,
-				    "its user's programs have more descriptions of events than "
-				    "there is room for");
+		return ky_error_set(
+			err, KYMO_E_LIMIT,
+			"the programs of its user have too many descriptions of events");
 	ring->clock = options->clock ? *options->clock : blob->clock;
 	return KYMO_OK;
 }

@@ -80,7 +80,7 @@ int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_tex
 
 	if (!strchr(text->pattern, ':') && !strchr(text->pattern, '*')) {
 		ky_error_set(err, KYMO_E_INVALID,
-			     "'%s' matches no event: events are called PROVIDER:NAME; '%s:*' "
+			     "'%s' matches no event: an event's name is PROVIDER:NAME; '%s:*' "
 			     "matches all events of a provider",
 			     text->pattern, text->pattern);
 		ky_error_input(err, "patterns");

@@ -25,7 +25,7 @@ int ky_user_path_error(struct kymo_error *err, int code, const char *path)
 int ky_user_not_ours(struct kymo_error *err, uid_t uid, const char *path)
 {
 	int ret = ky_error_set(err, KYMO_E_PERMISSION,
-			       "this does not belong to user %u, or others may get in", uid);
+			       "this does not belong to user %u, or other users have access", uid);
 
 	ky_error_hint(err, "remove it, as root");
 	return ky_user_path_error(err, ret, path);

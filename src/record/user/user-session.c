@@ -35,7 +35,9 @@ static int make_fds(struct ky_user *user, struct kymo_error *err)
 static int check_options(const struct ky_user_options *options, struct kymo_error *err)
 {
 	if (options->uid >= 0 && geteuid() != 0 && options->uid != (int64_t)geteuid()) {
-		ky_error_set(err, KYMO_E_PERMISSION, "user %lld's programs are not ours to trace",
+		ky_error_set(err, KYMO_E_PERMISSION,
+			     "no permission to trace the programs of user "
+			     "%lld",
 			     (long long)options->uid);
 		ky_error_hint(err, "run kymo with sudo");
 		return KYMO_E_PERMISSION;
@@ -98,9 +100,9 @@ int ky_user_scan(struct ky_user *user, struct kymo_error *err)
 	if (refusals && !user->is_short_told)
 		ky_log_warning(
 			user->options.log,
-			"programs that run already may be left out: %llu files of processes could "
-			"not be looked at, as too many were open; raise the limit of open files "
-			"(ulimit -n)",
+			"running programs may be missing: %llu files of processes could not be "
+			"opened, because too many were open; raise the limit of open files (ulimit "
+			"-n)",
 			(unsigned long long)refusals);
 	user->is_short_told |= refusals != 0;
 	return ret;
@@ -169,7 +171,7 @@ static void tell_place(const struct ky_user *user)
 			    user->place,
 			    ky_user_place_keeps_caches(user->place)
 				    ? ""
-				    : ", but for what is in the caches of CPUs then");
+				    : ", except data in the caches of CPUs");
 }
 
 /* The state dump's events are no program's: they are excluded here. */

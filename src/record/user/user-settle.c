@@ -77,8 +77,8 @@ static void give_up(struct ky_user *user)
 		dropped = drop_tasks(user, owner);
 		ky_log_warning(
 			user->options.log,
-			"programs of user %u take too long: what was not read yet of %zu of them "
-			"is left out",
+			"programs of user %u take too long: the unread events of %zu of them are "
+			"missing",
 			owner->dir.uid, dropped + 1);
 	}
 }

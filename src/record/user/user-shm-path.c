@@ -63,17 +63,14 @@ static int look_whose(const char *path, const struct stat *st, void *data)
 		return refuse(err, KYMO_E_INVALID, path, "not a directory");
 	if (st->st_uid != 0 && st->st_uid != geteuid()) {
 		ky_error_set(err, KYMO_E_PERMISSION,
-			     "it belongs to user %u, who could put other files in the place of the "
-			     "ring buffers",
+			     "it belongs to user %u, a user that could replace the ring buffers",
 			     st->st_uid);
 		ky_error_path(err, path);
 		return KYMO_E_PERMISSION;
 	}
 	if ((st->st_mode & (S_IWGRP | S_IWOTH)) && !(st->st_mode & S_ISVTX))
-		return refuse(
-			err, KYMO_E_PERMISSION, path,
-			"others may write there, and could put other files in the place of the "
-			"ring buffers");
+		return refuse(err, KYMO_E_PERMISSION, path,
+			      "other users can write there, and could replace the ring buffers");
 	return KYMO_OK;
 }
 
