@@ -25,7 +25,7 @@
 
 #define CLIENTS_MAX 1000
 /* All clients share the buffer for what comes in. */
-#define BUFFER_BYTES (1u << 20)
+#define BUFFER_BYTES (256u << 10)
 /* So often a client is read before the others get their turn. */
 #define READS_AT_A_TIME 4
 /* How long a client may be silent before and after it has said who it is. */

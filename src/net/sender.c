@@ -31,6 +31,9 @@
 #define BACKOFF_MOST_MS	 2000
 #define PARTS_AT_A_TIME	 64
 #define FIXED_MAX	 96
+/* Entries of packets are of multiples of this size, and are used again. */
+#define LARGE_BYTES	(32u << 10)
+#define SPARE_BYTES_MAX (8u << 20)
 
 /* A frame in the queue. */
 struct entry {
@@ -38,7 +41,7 @@ struct entry {
 	struct ky_frame frame;
 	uint32_t head_bytes; /* of the frame's head and its fixed part */
 	uint8_t head[KY_FRAME_HEAD_BYTES + FIXED_MAX];
-	size_t bytes; /* of data */
+	size_t bytes, capacity; /* of data */
 	uint8_t data[];
 };
 
@@ -63,6 +66,8 @@ struct ky_sender {
 	pthread_cond_t changed;
 	struct entry *first, *last; /* the queue */
 	struct entry *next;	    /* the first that is not sent yet */
+	struct entry *spare;
+	size_t spare_bytes;
 	uint64_t queued_bytes;
 	uint64_t number;       /* of the next numbered frame */
 	uint64_t acknowledged; /* the relay wants this one next */
@@ -83,15 +88,51 @@ static int64_t now_ms(void)
 
 /* ---- the queue ------------------------------------------------------------------------ */
 
-static struct entry *entry_new(size_t bytes)
+/* A large entry that is not needed any more, of this size at least; NULL: none. Under the lock. */
+static struct entry *take_spare(struct ky_sender *sender, size_t bytes)
 {
-	struct entry *entry = malloc(sizeof(*entry) + bytes);
+	for (struct entry **at = &sender->spare; *at; at = &(*at)->next) {
+		struct entry *entry = *at;
 
-	if (entry) {
-		*entry = (struct entry){.next = NULL};
-		entry->bytes = bytes;
+		if (entry->capacity < bytes)
+			continue;
+		*at = entry->next;
+		sender->spare_bytes -= entry->capacity;
+		return entry;
 	}
+	return NULL;
+}
+
+static struct entry *entry_new(struct ky_sender *sender, size_t bytes)
+{
+	size_t capacity =
+		bytes < LARGE_BYTES ? bytes : (bytes + LARGE_BYTES - 1) / LARGE_BYTES * LARGE_BYTES;
+	struct entry *entry = NULL;
+
+	if (capacity >= LARGE_BYTES) {
+		pthread_mutex_lock(&sender->lock);
+		entry = take_spare(sender, capacity);
+		pthread_mutex_unlock(&sender->lock);
+		capacity = entry ? entry->capacity : capacity;
+	}
+	if (!entry)
+		entry = malloc(sizeof(*entry) + capacity);
+	if (entry)
+		*entry = (struct entry){.bytes = bytes, .capacity = capacity};
 	return entry;
+}
+
+/* Large ones stay for later packets: new memory costs more than the copy into it. Under the lock. */
+static void entry_free(struct ky_sender *sender, struct entry *entry)
+{
+	if (entry->capacity < LARGE_BYTES ||
+	    sender->spare_bytes + entry->capacity > SPARE_BYTES_MAX) {
+		free(entry);
+		return;
+	}
+	entry->next = sender->spare;
+	sender->spare = entry;
+	sender->spare_bytes += entry->capacity;
 }
 
 /* The definitions of traces and streams stay until the end: a new connection begins with them. */
@@ -122,7 +163,7 @@ int ky_sender_put(struct ky_sender *sender, enum ky_frame_type type, uint32_t tr
 
 	for (unsigned int i = 0; i < n_parts; i++)
 		bytes += parts[i].bytes;
-	entry = entry_new(bytes);
+	entry = entry_new(sender, bytes);
 	if (!entry)
 		return ky_error_nomem(err);
 	for (unsigned int i = 0; i < n_parts; i++) {
@@ -206,7 +247,7 @@ static void acknowledge(struct ky_sender *sender, uint64_t number)
 		sender->queued_bytes -= entry->bytes + entry->head_bytes;
 		if (sender->last == entry)
 			sender->last = last;
-		free(entry);
+		entry_free(sender, entry);
 	}
 	pthread_cond_broadcast(&sender->changed);
 	pthread_mutex_unlock(&sender->lock);
@@ -681,6 +722,12 @@ void ky_sender_close(struct ky_sender *sender)
 		struct entry *entry = sender->first;
 
 		sender->first = entry->next;
+		free(entry);
+	}
+	while (sender->spare) {
+		struct entry *entry = sender->spare;
+
+		sender->spare = entry->next;
 		free(entry);
 	}
 	if (sender->wake_fd >= 0)
