@@ -190,3 +190,35 @@ def test_profiles_that_cannot_be_read(kymo, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for name in ("nothing", "fifo"):
         assert "cannot read the profile" in kymo("record", "--profile", tmp_path / name, "-d", "1ms", code=1).err
+
+
+# ---- names instead of directories ----------------------------------------------------------------
+
+def test_a_name_is_a_trace(kymo, session, tmp_path):
+    """Commands that read take a recording's name; a directory of that name comes first."""
+    out, _ = session("reading", "-k", "sched_switch", "--statedump=none")
+    end = time.monotonic() + 60
+    while not named(kymo, "reading")["events"]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    kymo("rotate", "reading")
+    assert str(out) in kymo("info", "reading", cwd=tmp_path.parent).out
+    assert "sched_switch" in kymo("print", "--live", "--head", "3", "reading", cwd=tmp_path.parent).out
+    assert "CPU" in kymo("report", "cpu", "reading", cwd=tmp_path.parent).out
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away" / "reading").mkdir()
+    assert "no trace here" in kymo("info", "reading", cwd=tmp_path / "away", code=1).err
+
+
+def test_names_are_completed(kymo, session, kymo_bin, tmp_path):
+    session("first-one", "-k", "sched_switch")
+    session("second-one", "-k", "sched_switch")
+    assert {"first-one", "second-one"} <= set(kymo("sessions", "--names").out.split())
+    script = tmp_path / "completion"
+    script.write_text(kymo("completion", "bash").out)
+    (tmp_path / "first-file").write_text("")
+    for command, wanted in (("stop", {"first-one"}), ("print", {"first-one", "first-file"})):
+        done = subprocess.run(["bash", "-c", f". {script}; COMP_WORDS=(kymo {command} fir); COMP_CWORD=2; _kymo; "
+                                             "printf '%s\\n' \"${COMPREPLY[@]}\""], cwd=tmp_path, capture_output=True,
+                              text=True, check=True, env=dict(os.environ, PATH=f"{os.path.dirname(kymo_bin)}:/usr/bin:/bin"))
+        assert set(done.stdout.split()) == wanted

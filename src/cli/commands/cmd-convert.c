@@ -478,6 +478,7 @@ const struct ky_command ky_command_convert = {
 		    "# one second, as text\n"
 		    "kymo convert --to text --timerange 08:30:00,08:30:01 -o second.txt my-trace",
 	.see_also = "print info record",
+	.first_trace = 1,
 	.options = convert_option_defs,
 	.options_size = sizeof(struct convert_options),
 	.defaults = convert_defaults,

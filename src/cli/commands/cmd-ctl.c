@@ -298,6 +298,7 @@ const struct ky_command ky_command_ctl = {
 		"web\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
 	.see_also = "record snapshot list",
+	.names_recording = true,
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.min_args = 0,

@@ -472,6 +472,7 @@ const struct ky_command ky_command_info = {
 		    "# the number of events, for a program\n"
 		    "kymo info --count --json my-trace | jq .events",
 	.see_also = "print report",
+	.first_trace = 1,
 	.options = info_option_defs,
 	.options_size = sizeof(struct info_options),
 	.min_args = 1,

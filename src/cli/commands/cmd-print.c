@@ -245,6 +245,7 @@ const struct ky_command ky_command_print = {
 		    "# read the whole trace, as a test, and count its events\n"
 		    "kymo print --no-output my-trace",
 	.see_also = "convert info report record",
+	.first_trace = 1,
 	.options = print_option_defs,
 	.options_size = sizeof(struct print_options),
 	.defaults = print_defaults,

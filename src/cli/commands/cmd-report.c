@@ -408,6 +408,7 @@ const struct ky_command ky_command_report = {
 		">my-trace.html\n\n"
 		"# the meaning of the columns\nkymo report cpu --help",
 	.see_also = "print info record",
+	.first_trace = 2,
 	.options = report_option_defs,
 	.options_size = sizeof(struct report_options),
 	.defaults = report_defaults,

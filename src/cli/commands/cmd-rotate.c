@@ -76,6 +76,7 @@ const struct ky_command ky_command_rotate = {
 		    "kymo record --name web --background -o web -k sched_switch\n"
 		    "kymo rotate web\nkymo report sched web/archives/*-1\n",
 	.see_also = "record sessions stop snapshot",
+	.names_recording = true,
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.max_args = 1,

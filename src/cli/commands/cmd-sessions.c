@@ -4,7 +4,7 @@
 #include "cli/terminal/command.h"
 
 struct options {
-	bool json;
+	bool json, names;
 };
 
 static int run_sessions(const struct ky_command *command, void *data, int n_args, char **args)
@@ -15,18 +15,25 @@ static int run_sessions(const struct ky_command *command, void *data, int n_args
 	(void)command;
 	(void)n_args;
 	(void)args;
-	return ky_recordings_print(options->json, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	if (options->names)
+		ky_recordings_print_names();
+	else if (ky_recordings_print(options->json, &err) < 0)
+		return ky_cli_error(&err);
+	return KY_EXIT_OK;
 }
 
 static const struct ky_option_def option_defs[] = {
 	{"json", 0, KY_OPTION_FLAG, NULL, "Print JSON.", offsetof(struct options, json), NULL},
+	{"names", 0, KY_OPTION_FLAG, NULL,
+	 "Print only names (numbers of recordings without a name), one per line.",
+	 offsetof(struct options, names), NULL},
 	{0},
 };
 
 const struct ky_command ky_command_sessions = {
 	.name = "sessions",
 	.summary = "show the recordings that run",
-	.usage = "[--json]",
+	.usage = "[--json | --names]",
 	.description =
 		"Shows each running recording: name or number, directory, start time, numbers of "
 		"recorded and lost events, bytes written, fill level of the kernel's fullest "

@@ -113,6 +113,7 @@ const struct ky_command ky_command_snapshot = {
 		    "kymo print what-happened\n\n"
 		    "# one of several recordings\nkymo snapshot 4711",
 	.see_also = "record list ctl print",
+	.names_recording = true,
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.min_args = 0,

@@ -95,6 +95,7 @@ const struct ky_command ky_command_stop = {
 	.examples = "# a recording in the background, and its end\n"
 		    "kymo record --name web --background -k sched_switch\nkymo stop web\n",
 	.see_also = "record sessions ctl snapshot",
+	.names_recording = true,
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.max_args = 1,

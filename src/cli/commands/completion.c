@@ -32,6 +32,17 @@ static void bash_values(FILE *out, const struct ky_command *command)
 	}
 }
 
+/* Names of recordings that run; for commands that read traces, beside files. */
+static void bash_recordings(FILE *out)
+{
+	for (const struct ky_command *const *command = ky_commands; *command; command++) {
+		if ((*command)->names_recording || (*command)->first_trace)
+			fprintf(out,
+				"\t*:%s) COMPREPLY=($(compgen %s-W \"$(kymo sessions --names 2>/dev/null)\" -- \"$cur\")) ;;\n",
+				(*command)->name, (*command)->first_trace ? "-f " : "");
+	}
+}
+
 static void bash_operands(FILE *out)
 {
 	fputs("\tcase \"$COMP_CWORD:$command\" in\n"
@@ -42,6 +53,7 @@ static void bash_operands(FILE *out)
 			fprintf(out, "\t2:%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n",
 				(*command)->name, (*command)->operands);
 	}
+	bash_recordings(out);
 	fputs("\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n", out);
 }
 
@@ -120,7 +132,10 @@ static void zsh_command(FILE *out, const struct ky_command *command)
 		fputs(" \\\n\t\t\t'1:command:_kymo_commands'", out);
 	else if (command->operands)
 		fprintf(out, " \\\n\t\t\t'1:operand:(%s)'", command->operands);
-	if (command != &ky_command_help && command->max_args != (command->operands ? 1 : 0))
+	if (command->names_recording || command->first_trace)
+		fprintf(out, " \\\n\t\t\t'*:recording:_kymo_recordings%s'",
+			command->first_trace ? " files" : "");
+	else if (command != &ky_command_help && command->max_args != (command->operands ? 1 : 0))
 		fputs(" \\\n\t\t\t'*:operand:_files'", out);
 	fputs("\n\t\t\t;;\n", out);
 }
@@ -134,6 +149,8 @@ int ky_completion_zsh(FILE *out)
 		fputs("'\n", out);
 	}
 	fputs("\t)\n\t_describe -t commands 'kymo command' commands\n}\n\n"
+	      "_kymo_recordings()\n{\n\tcompadd -- ${(f)\"$(kymo sessions --names 2>/dev/null)\"}\n"
+	      "\tif [ \"$1\" = files ]; then _files; fi\n}\n\n"
 	      "_kymo()\n{\n\tif (( CURRENT == 2 )); then\n\t\t_kymo_commands\n\t\treturn\n\tfi\n"
 	      "\tshift words\n\t(( CURRENT-- ))\n\tcase $words[1] in\n",
 	      out);
@@ -182,6 +199,12 @@ int ky_completion_fish(FILE *out)
 				"complete -c kymo -n '__fish_seen_subcommand_from %s' -a '%s'\n",
 				(*command)->name, (*command)->operands);
 	}
+	for (const struct ky_command *const *command = ky_commands; *command; command++)
+		if ((*command)->names_recording || (*command)->first_trace)
+			fprintf(out,
+				"complete -c kymo -n '__fish_seen_subcommand_from %s' %s-a '(kymo sessions "
+				"--names 2>/dev/null)'\n",
+				(*command)->name, (*command)->names_recording ? "-f " : "");
 	fputs("complete -c kymo -n '__fish_seen_subcommand_from help' -f -a '", out);
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		fprintf(out, "%s%s", command == ky_commands ? "" : " ", (*command)->name);

@@ -2,13 +2,17 @@
 /* The program: the table of commands, and what finds one and runs it. */
 #include "cli/terminal/command.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kymo/version.h>
 
 #include "cli/commands/help.h"
 #include "cli/options/options.h"
+#include "cli/recording/recordings.h"
+#include "record/recording/recording.h"
 
 /* In the order of `kymo help`. */
 const struct ky_command *const ky_commands[] = {
@@ -70,6 +74,24 @@ int ky_command_unknown(const char *name)
 	return KY_EXIT_USAGE;
 }
 
+/* A trace that is no path may be the name of a recording that runs. */
+static void find_recordings(const struct ky_command *command, struct ky_parsed *parsed)
+{
+	for (int i = command->first_trace ? command->first_trace - 1 : parsed->n_args;
+	     i < parsed->n_args; i++) {
+		char path[PATH_MAX], *copy;
+
+		if (!ky_recording_is_name(parsed->args[i]) || access(parsed->args[i], F_OK) == 0 ||
+		    ky_recordings_directory(parsed->args[i], path) < 0)
+			continue;
+		copy = strdup(path);
+		if (copy && ky_vec_push(&parsed->texts, copy) == 0)
+			parsed->args[i] = copy;
+		else
+			free(copy);
+	}
+}
+
 static int run_command(const struct ky_command *command, int argc, char **argv)
 {
 	struct ky_parsed parsed;
@@ -90,6 +112,7 @@ static int run_command(const struct ky_command *command, int argc, char **argv)
 	} else if (parsed.help) {
 		code = ky_help_command(stdout, command);
 	} else {
+		find_recordings(command, &parsed);
 		code = command->run(command, parsed.options, parsed.n_args, parsed.args);
 	}
 	ky_parsed_fini(command, &parsed);

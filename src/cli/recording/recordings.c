@@ -366,3 +366,37 @@ int ky_recordings_print(bool json, struct kymo_error *err)
 	}
 	return ky_cli_put_json(json_pack("{s:o}", "recordings", listing.json), 1, err);
 }
+
+int ky_recordings_directory(const char *name, char path[PATH_MAX])
+{
+	struct ky_control_socket_message status;
+	struct ky_control_socket_place place;
+	int ret = ky_recordings_find(name, false, &place, NULL);
+
+	if (!ret)
+		ret = ky_recordings_ask(&place, &status, NULL);
+	if (!ret && strcmp(ky_recordings_word(&status, "name"), name) != 0)
+		ret = KYMO_E_NOT_FOUND;
+	if (!ret)
+		snprintf(path, PATH_MAX, "%s", ky_recordings_word(&status, "output"));
+	return ret;
+}
+
+static int show_name(void *data, const struct ky_control_socket_place *place)
+{
+	struct ky_control_socket_message status;
+	const char *name = "";
+
+	(void)data;
+	if (ky_recordings_ask(place, &status, NULL) < 0)
+		return KYMO_OK;
+	name = ky_recordings_word(&status, "name");
+	ky_cli_put_text(stdout, *name ? name : ky_control_socket_name(place->path));
+	putchar('\n');
+	return KYMO_OK;
+}
+
+void ky_recordings_print_names(void)
+{
+	(void)ky_control_socket_each(show_name, NULL);
+}

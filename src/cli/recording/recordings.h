@@ -3,6 +3,7 @@
 #ifndef KY_CLI_RECORDING_RECORDINGS_H
 #define KY_CLI_RECORDING_RECORDINGS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include <kymo/error.h>
@@ -24,6 +25,11 @@ int ky_recordings_ask(const struct ky_control_socket_place *place,
 /* What a status says of @name, first; "": nothing. */
 const char *ky_recordings_word(const struct ky_control_socket_message *status, const char *name);
 
+/* The output directory of the running recording with this name. KYMO_E_NOT_FOUND. */
+int ky_recordings_directory(const char *name, char path[PATH_MAX]);
+
+/* For completion: a name per line, or a number. */
+void ky_recordings_print_names(void);
 /* For kymo sessions and kymo list --recordings. */
 int ky_recordings_print(bool json, struct kymo_error *err);
 

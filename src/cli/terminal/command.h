@@ -60,8 +60,10 @@ struct ky_command {
 	void (*defaults)(void *options); /* may be NULL */
 	int min_args, max_args;		 /* operands; max -1: any number */
 	const char *operands; /* for completion: words for the first operand; NULL: files */
-	bool is_rare;	      /* the overview has only its name */
-	bool raw_args; /* the first operand ends the options (kymo record ... COMMAND ARGS) */
+	bool names_recording; /* its operand is a recording that runs */
+	int first_trace; /* which operand is the first trace, from 1 on; 0: none. The name of a recording stands for its directory */
+	bool is_rare;	 /* the overview has only its name */
+	bool raw_args;	 /* the first operand ends the options (kymo record ... COMMAND ARGS) */
 	/* Returns an exit code. @args are the operands, @args[n_args] is NULL. */
 	int (*run)(const struct ky_command *command, void *options, int n_args, char **args);
 	/*
