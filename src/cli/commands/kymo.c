@@ -39,6 +39,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_help,
 
 	/* rare */
+	&ky_command_daemon,
 	&ky_command_relay,
 	&ky_command_lami,
 	&ky_command_completion,

@@ -79,6 +79,7 @@ extern const struct ky_command *const ky_commands[]; /* ends with NULL; kymo.c *
 extern const struct ky_command ky_command_record;
 extern const struct ky_command ky_command_sessions;
 extern const struct ky_command ky_command_stop;
+extern const struct ky_command ky_command_daemon;
 extern const struct ky_command ky_command_relay;
 extern const struct ky_command ky_command_rotate;
 extern const struct ky_command ky_command_snapshot;
