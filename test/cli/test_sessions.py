@@ -96,7 +96,7 @@ def test_names_that_are_none(kymo, tmp_path, name):
 
 def test_a_name_is_one_recordings(kymo, session, tmp_path):
     session("mine", "-k", "sched_switch")
-    done = kymo("record", "--name", "mine", "-o", tmp_path / "other", "-k", "sched_switch", code=2)
+    done = kymo("record", "--name", "mine", "-o", tmp_path / "other", "-k", "sched_switch", code=1)
     assert "'mine' runs already" in done.err and "kymo stop mine" in done.err
 
 
@@ -137,6 +137,52 @@ def test_changes_are_shown(kymo, session):
     assert named(kymo, "changed")["changes"] == [
         "enable-kernel irq_handler_entry", "disable-kernel sched_switch", f"add-pid {os.getpid()}"]
     assert "then ctl --disable-kernel sched_switch" in kymo("sessions").out
+
+
+def test_two_of_one_name_at_once(kymo_bin, kymo, tmp_path):
+    """One of them has it; the other one says so."""
+    both = [subprocess.Popen([kymo_bin, "record", "--name", "twin", "--background", "-o", tmp_path / f"{i}", "-k", "sched_switch",
+                              "--statedump=none"], stderr=subprocess.PIPE, text=True) for i in range(2)]
+    said = [one.communicate(timeout=60)[1] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 1], said
+    assert "a recording 'twin' runs already" in "".join(said)
+    kymo("stop", "twin")
+
+
+def test_a_failure_is_told_by_stop(kymo, tmp_path):
+    """The disk is full: kymo stop says so, and fails, though the log could not be written."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], check=True)
+    try:
+        kymo("record", "--name", "full", "--background", "-o", disk / "out", "-k", "sched_waking", "--statedump=none")
+        with open(disk / "filler", "wb") as filler:
+            try:
+                filler.write(bytes(4 << 20))
+                filler.flush()
+            except OSError:
+                pass
+        for _ in range(200):
+            subprocess.run(["true"], check=True)
+        done = kymo("stop", "full", code=1)
+        assert "No space left" in done.err or "no recording 'full' is running" in done.err
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_whoever_waits_is_killed(kymo_bin, kymo, tmp_path):
+    """The user has given up before the recording began: it does not go on unseen."""
+    waiter = subprocess.Popen([kymo_bin, "record", "--name", "unseen", "--background", "-o", tmp_path / "out", "-k", "*"],
+                              stderr=subprocess.DEVNULL)
+    time.sleep(0.05)
+    waiter.terminate()
+    if waiter.wait(timeout=30) == 0:
+        kymo("stop", "unseen")
+        pytest.skip("the recording had begun")
+    end = time.monotonic() + 60
+    while subprocess.run(["pgrep", "-f", "record --name unseen"], stdout=subprocess.DEVNULL, check=False).returncode == 0:
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 # ---- profiles ------------------------------------------------------------------------------------

@@ -32,16 +32,6 @@ static void make_default_output(const char *prefix, char name[OUTPUT_BYTES])
 		snprintf(name + len, OUTPUT_BYTES - len, "-%d", i);
 }
 
-/* Is there a recording of this name already? */
-static bool is_taken(const char *name)
-{
-	struct ky_control_socket_place place;
-	struct kymo_error err;
-	int ret = ky_recordings_find(name, false, &place, &err);
-
-	return ret == KYMO_E_INVALID || (!ret && place.is_own);
-}
-
 /* The process that the user started: the recording goes on in another one. */
 static void say_background(const struct ky_record_run *run)
 {
@@ -104,10 +94,6 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
-	if (options->name && is_taken(options->name))
-		return ky_cli_usage(command,
-				    "--name: a recording '%s' runs already; 'kymo stop %s' ends it",
-				    options->name, options->name);
 	if (!options->output)
 		make_default_output(options->name ? options->name : "kymo", name);
 	run.options.output = options->output ? options->output : name;

@@ -2,14 +2,7 @@
 /* kymo stop: end a recording, and wait until its trace is whole. */
 #include "cli/terminal/command.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/recording/record-background.h"
@@ -19,52 +12,27 @@ struct options {
 	int unused;
 };
 
-/* How often a process is looked at where the kernel cannot wait for it (before Linux 5.3). */
-#define LOOK_US 20000
-
-/* Wait until process @pid, which is no child of ours, has ended. */
-static void wait_for_end(pid_t pid, int fd)
-{
-	struct pollfd wanted = {fd, POLLIN, 0};
-
-	if (fd < 0) {
-		while (pid > 0 && (kill(pid, 0) == 0 || errno == EPERM))
-			usleep(LOOK_US);
-		return;
-	}
-	while (poll(&wanted, 1, -1) < 0 && errno == EINTR)
-		;
-	close(fd);
-}
-
 static int stop(const char *id, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0}, status, answer;
 	struct ky_control_socket_place place;
 	const char *log;
-	int fd = -1, ret;
-	pid_t pid;
+	int ret = ky_recordings_find(id, false, &place, err);
 
-	ret = ky_recordings_find(id, false, &place, err);
 	if (!ret)
 		ret = ky_recordings_ask(&place, &status, err);
 	if (ret < 0)
 		return ret;
-	pid = (pid_t)strtol(ky_recordings_word(&status, "pid"), NULL, 10);
-	if (pid > 0)
-		fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	ky_control_socket_add(&request, "stop");
+	ky_control_socket_add(&request, "wait");
+	/* The answer comes when the trace is complete, or says why it is not. */
 	ret = ky_control_socket_ask(&place, &request, 0, &answer, err);
-	if (ret < 0) {
-		if (fd >= 0)
-			close(fd);
-		return ret;
-	}
-	wait_for_end(pid, fd);
 	log = ky_recordings_word(&status, "log");
-	if (*log) {
-		ky_background_show_log(log);
-	} else {
+	if (*log)
+		ky_background_show_log(log, place.uid);
+	if (ret < 0)
+		return ret;
+	if (!*log) {
 		fputs("Stopped: ", stderr);
 		ky_cli_put_text(stderr, ky_recordings_word(&status, "output"));
 		fputc('\n', stderr);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,12 +64,14 @@ int ky_background_fork(struct ky_background *background)
 	return -1;
 }
 
-void ky_background_begin(struct ky_background *background, const char *log_path)
+bool ky_background_begin(struct ky_background *background, const char *log_path)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), log;
+	int null, log;
+	bool is_heard;
 
 	if (background->ready_fd < 0)
-		return;
+		return true;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (null >= 0) {
 		(void)dup2(null, STDIN_FILENO);
@@ -78,17 +81,27 @@ void ky_background_begin(struct ky_background *background, const char *log_path)
 	}
 	if (log >= 0)
 		close(log);
-	(void)!write(background->ready_fd, "!", 1);
+	is_heard = write(background->ready_fd, "!", 1) == 1;
 	close(background->ready_fd);
 	background->ready_fd = -1;
+	return is_heard;
 }
 
-void ky_background_show_log(const char *log_path)
+/* A recorder of another user names any file: only one of its user's is shown. */
+static bool is_users(const char *path, uid_t uid)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid;
+}
+
+void ky_background_show_log(const char *log_path, uid_t uid)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char *line, *rest;
 
-	if (ky_read_regular(AT_FDCWD, log_path, LOG_MAX_BYTES, &text) == 0 &&
+	if (is_users(log_path, uid) &&
+	    ky_read_regular(AT_FDCWD, log_path, LOG_MAX_BYTES, &text) == 0 &&
 	    !ky_strbuf_failed(&text) && text.len) {
 		for (line = strtok_r(text.data, "\n", &rest); line;
 		     line = strtok_r(NULL, "\n", &rest)) {

@@ -4,6 +4,7 @@
 #define KY_CLI_RECORDING_RECORD_BACKGROUND_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ky_background {
 	bool is_wanted;
@@ -24,10 +25,11 @@ int ky_background_fork(struct ky_background *background);
 /*
  * In the recorder's process: the recording has begun. What it has to say goes to @log_path, which this creates; the process
  * that waits returns.
+ * Returns false when no process waits any more: the user has given up, and the recording must end.
  */
-void ky_background_begin(struct ky_background *background, const char *log_path);
+bool ky_background_begin(struct ky_background *background, const char *log_path);
 
-/* Print what a recorder has written to @log_path, if that is a regular file, to the standard error. */
-void ky_background_show_log(const char *log_path);
+/* Print what the recorder of user @uid has written to @log_path, if that is a regular file of this user. */
+void ky_background_show_log(const char *log_path, uid_t uid);
 
 #endif

@@ -52,6 +52,7 @@ become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *m
 	int errnum;
 
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
 	if (command->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &command->files);
 	/* End of file: the recorder gave up before it began. */

@@ -25,6 +25,7 @@ static void __attribute__((noreturn)) become(const struct ky_hook *hook, const c
 	if (fd >= 0)
 		(void)dup2(fd, STDIN_FILENO);
 	sigprocmask(SIG_SETMASK, &hook->mask, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
 	if (hook->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &hook->files);

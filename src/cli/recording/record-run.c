@@ -106,7 +106,8 @@ static int begin(struct driver *driver, struct kymo_error *err)
 
 	if (run->command.args) {
 		errnum = ky_child_release(&driver->run->command);
-		if (errnum)
+		/* EPIPE: it has been killed, and the loop is about to take its end. */
+		if (errnum && errnum != EPIPE)
 			return ky_error_errno(err, errnum, "cannot run '%s'", run->command.args[0]);
 	} else if (!run->duration_ns && !run->background.is_wanted && isatty(STDERR_FILENO)) {
 		fprintf(stderr,
@@ -116,8 +117,8 @@ static int begin(struct driver *driver, struct kymo_error *err)
 				: "Recording. Ctrl-C stops.\n");
 	}
 	ky_loop_set_timer(driver->duration, run->duration_ns);
-	ky_background_begin(&driver->run->background, run->options.log_path);
-	return KYMO_OK;
+	return ky_background_begin(&driver->run->background, run->options.log_path) ? KYMO_OK
+										    : KY_LOOP_END;
 }
 
 static void take_chunks(struct driver *driver)
@@ -189,6 +190,7 @@ static int failure(const struct driver *driver, const struct kymo_error *err)
 static int finish(struct driver *driver, int ret, struct kymo_error *err)
 {
 	const struct ky_record_run *run = driver->run;
+	struct ky_recording_waiters waiters;
 	struct ky_recording_stats stats;
 	struct kymo_error next;
 	int stopped = ky_recording_stop(driver->recording, &next), closed, code = KY_EXIT_OK;
@@ -206,6 +208,7 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 	if (driver->is_started)
 		ky_record_summary(run->options.output, &stats, run->options.kernel.buffer_bytes,
 				  !ret);
+	ky_recording_take_waiters(driver->recording, &waiters);
 	closed = ky_recording_close(driver->recording, &next);
 	driver->recording = NULL;
 	/* The end of each trace is on its way now. */
@@ -213,6 +216,7 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 		closed = ky_record_finish_network(run->options.store, &next);
 	if (closed < 0)
 		(void)ky_cli_error(&next);
+	ky_recording_answer_waiters(&waiters, ret < 0 ? ret : closed, ret < 0 ? err : &next);
 	if (ret < 0)
 		return code;
 	return closed < 0 ? KY_EXIT_FAIL : exit_code(driver);
@@ -251,6 +255,8 @@ int ky_record_run(struct ky_record_run *run)
 	sigaddset(&driver.signals, SIGHUP);
 	sigaddset(&driver.signals, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &driver.signals, &driver.old_mask);
+	/* A reader that goes must not end the recorder in the middle of its work. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	(void)getrlimit(RLIMIT_NOFILE, &run->command.files); /* zeros, if that fails */
 	run->hook.mask = driver.old_mask;
 	run->hook.files = run->command.files;

@@ -38,8 +38,7 @@ int kymo_switch(uint64_t *ctx)
 	slot->prev_prio = prev->prio;
 	bpf_probe_read_kernel(slot->prev_comm, sizeof(slot->prev_comm), &prev->comm);
 	bpf_probe_read_kernel(slot->next_comm, sizeof(slot->next_comm), &next->comm);
-	/* Whole before it is there: x86 keeps the order of stores, and so must the compiler. */
-	barrier();
-	head->n++;
+	/* The slot is whole before the recorder sees it, on every architecture. */
+	__sync_fetch_and_add(&head->n, 1);
 	return 0;
 }

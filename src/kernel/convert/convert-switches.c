@@ -15,8 +15,9 @@ static uint8_t *place_of(const struct ky_convert_plan *plan, const char *name, s
 		const struct ky_event_field *field = &plan->fields[i];
 
 		if (strcmp(field->kernel_name, name) == 0)
-			return field->offset + size <= KY_SWITCH_RECORD_BYTES ? data + field->offset
-									      : NULL;
+			return field->size == size && field->offset + size <= KY_SWITCH_RECORD_BYTES
+				       ? data + field->offset
+				       : NULL;
 	}
 	return NULL;
 }

@@ -16,9 +16,10 @@
 
 #define SWITCH_EVENT "events/sched/sched_switch/"
 /* A CPU that is busy with something else is given several chances. */
-#define TEST_SLEEPS   3
-#define TEST_TRIES    20
-#define TEST_SLEEP_NS 60000
+#define TEST_SLEEPS	3
+#define TEST_TRIES	100 /* a busy CPU is seldom idle: some 10 ms at most */
+#define TEST_SLEEPS_MIN 2   /* fewer say nothing about a CPU */
+#define TEST_SLEEP_NS	60000
 
 /* What was fetched of a CPU: slots whose time_ns is in cycles of the ring's clock. */
 struct cpu {
@@ -131,19 +132,23 @@ static int end_test(const struct ky_instance *instance, int ret, struct kymo_err
 	return ret;
 }
 
+/*
+ * Before the ring stops: what the program has seen by then, the ring has, too. A ring either has all
+ * of a CPU's switches from idle or none.
+ */
 static void compare(struct ky_switches *switches, const struct ky_instance *instance,
 		    struct ky_switches_found *found)
 {
-	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
-		struct ky_ring_stats stats;
-		uint64_t n;
-
+	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
 		switch_on(switches, cpu, false);
-		n = switched(switches, cpu);
-		if (!n || ky_ring_stats(instance, cpu, &stats, NULL) < 0)
+	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
+		uint64_t n = switched(switches, cpu);
+		struct ky_ring_stats stats;
+
+		if (n < TEST_SLEEPS_MIN || ky_ring_stats(instance, cpu, &stats, NULL) < 0)
 			continue;
 		found->n_tested++;
-		switches->cpus[cpu].lacks = stats.entries + stats.overrun < n / 2 + n % 2;
+		switches->cpus[cpu].lacks = !stats.entries && !stats.overrun;
 		if (switches->cpus[cpu].lacks && !found->n_lacking++)
 			found->first_lacking = cpu;
 	}
@@ -176,9 +181,9 @@ int ky_switches_test(struct ky_switches *switches, const struct ky_instance *ins
 			switch_on(switches, cpu, true);
 		make_switches(switches, &allowed);
 	}
-	ret = end_test(instance, ret, err);
 	if (!ret)
 		compare(switches, instance, found);
+	ret = end_test(instance, ret, err);
 	return ret < 0 ? ret : clear(instance, err);
 }
 
@@ -196,6 +201,7 @@ void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *c
 
 void ky_switches_end(struct ky_switches *switches)
 {
+	ky_switches_drain(switches);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
 		switch_on(switches, cpu, false);
 }

@@ -230,13 +230,25 @@ bool ky_control_socket_take(struct ky_control_socket_server *server,
 	return found;
 }
 
+void ky_control_socket_answer_kept(int fd, const struct ky_control_socket_message *answer)
+{
+	/* A client that does not wait for it does not get it. */
+	(void)send(fd, answer->text, answer->len, MSG_NOSIGNAL);
+	close(fd);
+}
+
+int ky_control_socket_keep(struct ky_control_socket_server *server)
+{
+	int fd = server->client_fd;
+
+	server->client_fd = -1;
+	return fd;
+}
+
 void ky_control_socket_answer(struct ky_control_socket_server *server,
 			      const struct ky_control_socket_message *answer)
 {
-	/* A client that does not wait for it does not get it. */
-	(void)send(server->client_fd, answer->text, answer->len, MSG_NOSIGNAL);
-	close(server->client_fd);
-	server->client_fd = -1;
+	ky_control_socket_answer_kept(ky_control_socket_keep(server), answer);
 }
 
 static void close_fd(int *fd)

@@ -78,6 +78,10 @@ bool ky_control_socket_take(struct ky_control_socket_server *server,
 			    struct ky_control_socket_message *request);
 void ky_control_socket_answer(struct ky_control_socket_server *server,
 			      const struct ky_control_socket_message *answer);
+/* The alternative: the request gets its answer later. The caller owns the descriptor returned. */
+int ky_control_socket_keep(struct ky_control_socket_server *server);
+/* Answers a kept request, and closes @fd. */
+void ky_control_socket_answer_kept(int fd, const struct ky_control_socket_message *answer);
 void ky_control_socket_close(struct ky_control_socket_server *server);
 /* The part of the path with the recording's name. */
 const char *ky_control_socket_name(const char *path);

@@ -159,6 +159,11 @@ static void try_switches(struct trial *trial)
 	(void)ky_instance_write(&trial->instance, "tracing_on", "0", NULL);
 	if (ky_switches_test(switches, &trial->instance, &found, &err) < 0)
 		add_failure(trial->doctor, "switches", &err);
+	else if (!found.n_tested)
+		ky_doctor_add(
+			trial->doctor, "switches", KY_CHECK_WARN,
+			"no CPU was idle during the test, so it is unknown whether those from "
+			"idle are recorded");
 	else if (!found.n_lacking)
 		ky_doctor_add(trial->doctor, "switches", KY_CHECK_OK,
 			      "those from idle were recorded on each of %u CPU%s that had some",

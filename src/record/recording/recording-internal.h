@@ -48,6 +48,9 @@ struct ky_recording {
 	bool session_is_awaited; /* the session's descriptor is in the epoll set */
 	struct ky_control_socket_server control;
 	struct ky_recording_chunks chunks;
+	struct ky_recording_waiters waiters;
+	int name_fd; /* locked: no other recording of this user has the name; -1: none */
+	char name_path[PATH_MAX];
 	KY_VEC(char *) changes; /* of the kernel's events and threads, as the status shows them */
 };
 
@@ -59,6 +62,13 @@ void ky_recording_refine_clock(struct ky_recording *recording);
 /* Returns the first error of two results, with its text in @err; @next_err is the text of @next. */
 int ky_recording_keep_error(int ret, int next, struct kymo_error *err,
 			    const struct kymo_error *next_err);
+
+/*
+ * recording-name.c: takes the recording's name for this user, or KYMO_E_STATE: another recording that
+ * runs has it. Without a name, or a place for names, no effect.
+ */
+int ky_recording_claim_name(struct ky_recording *recording, struct kymo_error *err);
+void ky_recording_free_name(struct ky_recording *recording);
 
 /* recording-rotate.c. Opens the timer. */
 int ky_recording_open_chunks(struct ky_recording *recording, struct kymo_error *err);

@@ -307,9 +307,10 @@ static int choose(struct ky_recording *recording, const struct ky_control_socket
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-/* *stops: the request is to stop. */
+/* *stops: the request is to stop; *waits: its answer is due when everything is complete. */
 static int obey(struct ky_recording *recording, const struct ky_control_socket_message *request,
-		struct ky_control_socket_message *answer, bool *stops, struct kymo_error *err)
+		struct ky_control_socket_message *answer, bool *stops, bool *waits,
+		struct kymo_error *err)
 {
 	size_t at = 0;
 	const char *word = ky_control_socket_next(request, &at);
@@ -334,6 +335,8 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 	if (strcmp(word, "choose") == 0)
 		return choose(recording, request, at, err);
 	if (strcmp(word, "stop") == 0) {
+		word = ky_control_socket_next(request, &at);
+		*waits = word && strcmp(word, "wait") == 0;
 		*stops = true;
 		return KYMO_OK;
 	}
@@ -342,24 +345,51 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 			    "version of Kymo");
 }
 
+static void set_refusal(struct ky_control_socket_message *answer, const struct kymo_error *err)
+{
+	answer->len = 0;
+	ky_control_socket_add(answer, "error");
+	ky_control_socket_add(answer, err->message);
+	ky_control_socket_add(answer, err->path);
+	ky_control_socket_add(answer, err->hint);
+}
+
+void ky_recording_take_waiters(struct ky_recording *recording, struct ky_recording_waiters *waiters)
+{
+	*waiters = recording->waiters;
+	recording->waiters.n = 0;
+}
+
+void ky_recording_answer_waiters(struct ky_recording_waiters *waiters, int ret,
+				 const struct kymo_error *err)
+{
+	struct ky_control_socket_message answer = {.len = 0};
+
+	if (ret < 0)
+		set_refusal(&answer, err);
+	else
+		ky_control_socket_add(&answer, "ok");
+	while (waiters->n)
+		ky_control_socket_answer_kept(waiters->fds[--waiters->n], &answer);
+}
+
 bool ky_recording_take_request(struct ky_recording *recording)
 {
 	struct ky_control_socket_message request, answer = {.len = 0};
 	struct kymo_error err;
-	bool stops = false;
+	bool stops = false, waits = false;
 	int ret;
 
 	if (!ky_control_socket_take(&recording->control, &request))
 		return false;
 	ky_control_socket_add(&answer, "ok");
-	ret = obey(recording, &request, &answer, &stops, &err);
-	if (ret < 0) {
-		answer.len = 0;
-		ky_control_socket_add(&answer, "error");
-		ky_control_socket_add(&answer, err.message);
-		ky_control_socket_add(&answer, err.path);
-		ky_control_socket_add(&answer, err.hint);
-	}
-	ky_control_socket_answer(&recording->control, &answer);
+	ret = obey(recording, &request, &answer, &stops, &waits, &err);
+	if (ret < 0)
+		set_refusal(&answer, &err);
+	if (waits && recording->waiters.n < KY_RECORDING_WAITERS_MAX)
+		recording->waiters.fds[recording->waiters.n++] =
+			ky_control_socket_keep(&recording->control);
+	else
+		ky_control_socket_answer(&recording->control, &answer);
 	return stops;
 }

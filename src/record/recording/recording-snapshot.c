@@ -9,7 +9,7 @@
 #include "record/recording/recording-internal.h"
 
 /* OUTPUT-snapshot-1, the first that does not exist. */
-static void choose_path(const struct ky_recording *recording,
+static bool choose_path(const struct ky_recording *recording,
 			struct ky_recording_snapshot *snapshot)
 {
 	size_t len = strlen(recording->options.output);
@@ -17,11 +17,13 @@ static void choose_path(const struct ky_recording *recording,
 	while (len > 1 && recording->options.output[len - 1] == '/')
 		len--;
 	for (int i = 1; i < INT_MAX; i++) {
-		snprintf(snapshot->path, sizeof(snapshot->path), "%.*s-snapshot-%d", (int)len,
-			 recording->options.output, i);
+		if (snprintf(snapshot->path, sizeof(snapshot->path), "%.*s-snapshot-%d", (int)len,
+			     recording->options.output, i) >= (int)sizeof(snapshot->path))
+			return false;
 		if (access(snapshot->path, F_OK) < 0)
-			return;
+			return true;
 	}
+	return false;
 }
 
 /* The events of both sides come first: the state takes longer, and newer events overwrite older ones meanwhile. */
@@ -67,10 +69,10 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 	if (recording->options.store && !(path && *path))
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "the recording goes to a relay: a snapshot needs a directory");
-	if (path && *path)
-		snprintf(snapshot->path, sizeof(snapshot->path), "%s", path);
-	else
-		choose_path(recording, snapshot);
+	if (path && *path ? snprintf(snapshot->path, sizeof(snapshot->path), "%s", path) >=
+				    (int)sizeof(snapshot->path)
+			  : !choose_path(recording, snapshot))
+		return ky_error_set(err, KYMO_E_INVALID, "the path of the snapshot is too long");
 	ret = ky_output_make(snapshot->path, &made, err);
 	if (ret < 0)
 		return ret;

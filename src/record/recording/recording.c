@@ -103,9 +103,12 @@ int ky_recording_open(const struct ky_recording_options *options, struct ky_reco
 	recording->options = *options;
 	recording->control = (struct ky_control_socket_server)KY_CONTROL_SOCKET_SERVER_INIT;
 	recording->epoll_fd = recording->timer_fd = recording->chunks.timer_fd = -1;
+	recording->name_fd = -1;
 	ret = open_wait(recording, err);
 	if (!ret)
 		ret = ky_recording_open_chunks(recording, err);
+	if (!ret)
+		ret = ky_recording_claim_name(recording, err);
 	if (!ret)
 		ret = ky_recording_find_containers(recording, err);
 	if (!ret)
@@ -289,6 +292,8 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	ky_control_socket_close(&recording->control);
+	/* Nobody finds it by its name now. */
+	ky_recording_free_name(recording);
 	if (recording->user)
 		ret = ky_user_stop(recording->user, err);
 	if (recording->session)
@@ -327,6 +332,9 @@ int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)
 		(void)rmdir(recording->options.output);
 	ky_recording_forget_containers(recording);
 	ky_recording_close_chunks(recording);
+	ky_recording_free_name(recording);
+	while (recording->waiters.n)
+		close(recording->waiters.fds[--recording->waiters.n]);
 	ky_vec_foreach(&recording->changes, change)
 		free(*change);
 	ky_vec_fini(&recording->changes);

@@ -145,6 +145,22 @@ bool ky_recording_take_chunk(struct ky_recording *recording, struct ky_recording
  */
 bool ky_recording_is_name(const char *name);
 
+/* Other processes that wait for the end of the recording. */
+#define KY_RECORDING_WAITERS_MAX 16
+struct ky_recording_waiters {
+	int fds[KY_RECORDING_WAITERS_MAX];
+	unsigned int n;
+};
+/*
+ * Before close: the caller takes the waiters over, and answers them when everything is complete, with
+ * the result @ret of the recording (@err: its error). Closed without an answer, they know that the
+ * recorder has failed.
+ */
+void ky_recording_take_waiters(struct ky_recording *recording,
+			       struct ky_recording_waiters *waiters);
+void ky_recording_answer_waiters(struct ky_recording_waiters *waiters, int ret,
+				 const struct kymo_error *err);
+
 /*
  * Returns 0 when the traces' files are complete, or the first error. Also after a failed start;
  * once per recording.
