@@ -202,7 +202,7 @@ def test_refused(kymo, kymo_bin, needs_root_tracefs, tmp_path):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "does not map its ring buffer: Cannot allocate memory" in done.stderr
-    assert "the reader 'auto' does without" in done.stderr
+    assert "the reader 'auto'" in done.stderr
     assert not os.path.exists(tmp_path / "t")
     done = subprocess.run([*limit, "record", "-o", tmp_path / "t", *options],
                           stderr=subprocess.PIPE, text=True, timeout=240, check=False)
