@@ -397,7 +397,7 @@ int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns)
 		return KYMO_E_STATE;
 	wakes = __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&file->waiting, 1, __ATOMIC_RELAXED);
-	/* Partner: the fence in ky_rb_wake(). Either we see the head, or it sees our wish. */
+	/* Partner: the fence in ky_rb_wake(). Either we see the head, or it sees our request. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (anything_new(reader))
 		return 1;

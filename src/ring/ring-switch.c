@@ -163,7 +163,7 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 
 void ky_rb_wake(struct kymo_ring_file *file)
 {
-	/* Partner: the fence in kymo_ring_reader_wait(). Either we see its wish, or it sees our
+	/* Partner: the fence in kymo_ring_reader_wait(). Either we see its request, or it sees our
 	 * head. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&file->waiting, __ATOMIC_RELAXED) == 0 ||

@@ -5,7 +5,7 @@
  *	site->event		at registration	(acquire; release in add_site())
  *	the enable byte		recorder, sync	which slots to look at
  *	event->expected, mask	sync		which bits are to be expected there, and meant
- *	event->wishes[s]	sync		(acquire) session, id and filter, as this process knows them
+ *	event->reservations[s]	sync		(acquire) session, id and filter, as this process knows them
  *	control's cookie	recorder	still that session?
  *
  * Everything behind a pointer is complete and does not change, so a hit needs no lock. A
@@ -23,21 +23,21 @@
 
 /* ---- records of numbers only are packed here ---- */
 
-INLINE void record(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   struct ky_place place)
+INLINE void record(struct ky_reservation *reservation, const struct ky_event *event,
+		   const uint64_t *values, struct ky_place place)
 {
 	uint64_t payload[KY_EVENT_FIELDS_MAX + 1];
 	uint8_t *at = (uint8_t *)payload;
 
-	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || wish->slot->n_contexts, 0)) {
-		ky_record_any(wish, event, values, place);
+	if (__builtin_expect(event->shape != KY_SHAPE_FIXED || reservation->slot->n_contexts, 0)) {
+		ky_record_any(reservation, event, values, place);
 		return;
 	}
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		ky_put_number(at, values[i], event->fields[i].bytes);
 		at += event->fields[i].bytes;
 	}
-	ky_record_payload(wish, payload, event->fixed_bytes);
+	ky_record_payload(reservation, payload, event->fixed_bytes);
 }
 
 /* ---- filters ---- */
@@ -155,29 +155,31 @@ INLINE uint32_t wanted_by(const struct ky_event *event)
 }
 
 /* Is the session on? */
-INLINE bool is_on(struct ky_wish *wish)
+INLINE bool is_on(struct ky_reservation *reservation)
 {
-	return __atomic_load_n(wish->asked_cookie, __ATOMIC_RELAXED) == wish->cookie;
+	return __atomic_load_n(reservation->asked_cookie, __ATOMIC_RELAXED) == reservation->cookie;
 }
 
 /* Its rules have changed, or are being changed just now, or it has ended. */
-static __attribute__((noinline, cold)) struct ky_wish *wish_again(const struct ky_event *event,
-								  uint32_t i)
+static __attribute__((noinline, cold)) struct ky_reservation *
+reserve_again(const struct ky_event *event, uint32_t i)
 {
-	struct ky_wish *wish = NULL;
+	struct ky_reservation *reservation = NULL;
 
 	if (sync())
-		wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
-	return wish && is_on(wish) ? wish : NULL;
+		reservation = __atomic_load_n(&event->reservations[i], __ATOMIC_ACQUIRE);
+	return reservation && is_on(reservation) ? reservation : NULL;
 }
 
-/* Slot @i's wish, if there is one, and the session is on. */
-INLINE struct ky_wish *wish_of(const struct ky_event *event, uint32_t i)
+/* Slot @i's reservation, if there is one, and the session is on. */
+INLINE struct ky_reservation *reservation_of(const struct ky_event *event, uint32_t i)
 {
 	/* Partner: the release in publish(). */
-	struct ky_wish *wish = __atomic_load_n(&event->wishes[i], __ATOMIC_ACQUIRE);
+	struct ky_reservation *reservation =
+		__atomic_load_n(&event->reservations[i], __ATOMIC_ACQUIRE);
 
-	return __builtin_expect(wish && is_on(wish), 1) ? wish : wish_again(event, i);
+	return __builtin_expect(reservation && is_on(reservation), 1) ? reservation
+								      : reserve_again(event, i);
 }
 
 /* Returns the slots in which it was recorded. */
@@ -197,12 +199,14 @@ static __attribute__((noinline)) uint32_t hit(struct kymo_site *site, const uint
 		left = event ? wanted_by(event) : 0;
 	}
 	for (; left; left &= left - 1) {
-		struct ky_wish *wish = wish_of(event, (uint32_t)__builtin_ctz(left));
+		struct ky_reservation *reservation =
+			reservation_of(event, (uint32_t)__builtin_ctz(left));
 
-		if (!wish || (wish->filter && !passes(wish->filter, event, values, place)))
+		if (!reservation ||
+		    (reservation->filter && !passes(reservation->filter, event, values, place)))
 			continue;
-		record(wish, event, values, place);
-		done |= wish->bit;
+		record(reservation, event, values, place);
+		done |= reservation->bit;
 	}
 	return done;
 }
@@ -240,15 +244,17 @@ void kymo_hit(struct kymo_site *site, const uint64_t *values)
 INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
-	struct ky_wish *wish = event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
+	struct ky_reservation *reservation =
+		event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
 
-	if (__builtin_expect(
-		    !wish || __atomic_load_n(event->enable, __ATOMIC_RELAXED) != wish->bit ||
-			    wish->fast_bytes != 8 || !is_on(wish),
-		    0))
+	if (__builtin_expect(!reservation ||
+				     __atomic_load_n(event->enable, __ATOMIC_RELAXED) !=
+					     reservation->bit ||
+				     reservation->fast_bytes != 8 || !is_on(reservation),
+			     0))
 		return false;
-	if (!wish->filter || test_holds(&wish->filter->tests[0], value))
-		kymo_ring_write(&ky_ring_tsc, &wish->ring, &wish->id, value, 8);
+	if (!reservation->filter || test_holds(&reservation->filter->tests[0], value))
+		kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, value, 8);
 	return true;
 }
 
@@ -273,26 +279,27 @@ _Static_assert(offsetof(struct kymo_ring_control, point) == 0 &&
 _Static_assert(KY_HEADER_TIME_BITS == 27 && KY_HEADER_COMPACT_BYTES == 4, "a record's header");
 #else
 /* A number of 8 bytes, on @cpu, which has a buffer. False: not done, for any reason. */
-INLINE bool straight_write(struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_t value)
+INLINE bool straight_write(struct ky_reservation *reservation, ptrdiff_t area, uint64_t cpu,
+			   uint64_t value)
 {
 	struct kymo_ring_spot spot;
 
-	kymo_ring_glance(&ky_ring_tsc, &wish->ring, cpu, &spot);
-	return is_on(wish) && spot.now >= spot.last &&
-	       kymo_ring_write_spot(&ky_ring_tsc, &wish->ring, area, &spot, &wish->id, NULL, value,
-				    sizeof(value));
+	kymo_ring_glance(&ky_ring_tsc, &reservation->ring, cpu, &spot);
+	return is_on(reservation) && spot.now >= spot.last &&
+	       kymo_ring_write_spot(&ky_ring_tsc, &reservation->ring, area, &spot, &reservation->id,
+				    NULL, value, sizeof(value));
 }
 #endif
 
-static __attribute__((noinline, cold)) void write_one(struct ky_wish *wish, uint64_t value,
-						      struct ky_place place)
+static __attribute__((noinline, cold)) void write_one(struct ky_reservation *reservation,
+						      uint64_t value, struct ky_place place)
 {
 	struct kymo_ring_part part = {&value, sizeof(value)};
 
-	if (is_on(wish))
-		kymo_ring_write_slow(&ky_ring_tsc, &wish->ring, &wish->id, &part, 1);
+	if (is_on(reservation))
+		kymo_ring_write_slow(&ky_ring_tsc, &reservation->ring, &reservation->id, &part, 1);
 	else
-		hit_one(wish->site, value, place);
+		hit_one(reservation->site, value, place);
 }
 
 /* The straight path: a number of 8 bytes, one session, no filter. */
@@ -300,19 +307,19 @@ __attribute__((aligned(64))) void kymo_hit_one(struct kymo_site *site, uint64_t 
 					       unsigned int on)
 {
 	/* Partner: the release in publish(). */
-	struct ky_wish *wish = __atomic_load_n(&site->straight, __ATOMIC_ACQUIRE);
+	struct ky_reservation *reservation = __atomic_load_n(&site->straight, __ATOMIC_ACQUIRE);
 	ptrdiff_t area = ky_rseq_area;
 	uint64_t cpu;
 
-	if (__builtin_expect(!wish || wish->bit != (uint8_t)on, 0)) {
+	if (__builtin_expect(!reservation || reservation->bit != (uint8_t)on, 0)) {
 		hit_one(site, value, CALLER);
 		return;
 	}
 	cpu = kymo_ring_rseq_cpu(area);
-	if (__builtin_expect((uint32_t)cpu >= wish->ring.rseq_buffers ||
-				     !straight_write(wish, area, cpu, value),
+	if (__builtin_expect((uint32_t)cpu >= reservation->ring.rseq_buffers ||
+				     !straight_write(reservation, area, cpu, value),
 			     0))
-		write_one(wish, value, CALLER);
+		write_one(reservation, value, CALLER);
 }
 #else
 void kymo_hit_one(struct kymo_site *site, uint64_t value, unsigned int on)
@@ -342,14 +349,14 @@ void kymo_hit_end(struct kymo_site *site, unsigned int sessions)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
 	struct ky_place place = FRAME_HERE;
-	struct ky_wish *wish;
+	struct ky_reservation *reservation;
 
 	if (!event)
 		return;
 	for (uint32_t left = wanted_by(event) & sessions; left; left &= left - 1) {
-		wish = wish_of(event, (uint32_t)__builtin_ctz(left));
-		if (wish)
-			record(wish, event, NULL, place);
+		reservation = reservation_of(event, (uint32_t)__builtin_ctz(left));
+		if (reservation)
+			record(reservation, event, NULL, place);
 	}
 }
 

@@ -44,30 +44,33 @@ INLINE void write_bytes(const struct kymo_ring_config *config, struct kymo_ring_
 	kymo_ring_write_parts(config, ring, &id, &part, 1);
 }
 
-static void write_tsc(struct ky_wish *wish, const void *payload, uint64_t bytes)
+static void write_tsc(struct ky_reservation *reservation, const void *payload, uint64_t bytes)
 {
-	write_bytes(&ky_ring_tsc, &wish->ring, wish->id, payload, bytes);
+	write_bytes(&ky_ring_tsc, &reservation->ring, reservation->id, payload, bytes);
 }
 
-static void write_monotonic(struct ky_wish *wish, const void *payload, uint64_t bytes)
+static void write_monotonic(struct ky_reservation *reservation, const void *payload, uint64_t bytes)
 {
-	write_bytes(&ky_ring_monotonic, &wish->ring, wish->id, payload, bytes);
+	write_bytes(&ky_ring_monotonic, &reservation->ring, reservation->id, payload, bytes);
 }
 
-void ky_record_payload(struct ky_wish *wish, const void *payload, uint64_t bytes)
+void ky_record_payload(struct ky_reservation *reservation, const void *payload, uint64_t bytes)
 {
-	if (__builtin_expect(wish->clock == KY_CLOCK_RECORD_TSC, 1))
-		write_tsc(wish, payload, bytes);
+	if (__builtin_expect(reservation->clock == KY_CLOCK_RECORD_TSC, 1))
+		write_tsc(reservation, payload, bytes);
 	else
-		write_monotonic(wish, payload, bytes);
+		write_monotonic(reservation, payload, bytes);
 }
 
-static void write_parts(struct ky_wish *wish, const struct kymo_ring_part *parts, uint32_t n_parts)
+static void write_parts(struct ky_reservation *reservation, const struct kymo_ring_part *parts,
+			uint32_t n_parts)
 {
-	if (wish->clock == KY_CLOCK_RECORD_TSC)
-		kymo_ring_write_parts(&ky_ring_tsc, &wish->ring, &wish->id, parts, n_parts);
+	if (reservation->clock == KY_CLOCK_RECORD_TSC)
+		kymo_ring_write_parts(&ky_ring_tsc, &reservation->ring, &reservation->id, parts,
+				      n_parts);
 	else
-		kymo_ring_write_parts(&ky_ring_monotonic, &wish->ring, &wish->id, parts, n_parts);
+		kymo_ring_write_parts(&ky_ring_monotonic, &reservation->ring, &reservation->id,
+				      parts, n_parts);
 }
 
 /* ---- packing: values become the bytes of the record ---- */
@@ -259,41 +262,43 @@ INLINE bool pack_all(struct pack *pack, uint8_t *buffer, uint64_t room, struct k
 	return true;
 }
 
-INLINE void send_packed(struct pack *pack, struct ky_wish *wish)
+INLINE void send_packed(struct pack *pack, struct ky_reservation *reservation)
 {
 	if (__builtin_expect(pack->n_cut != 0, 0))
-		__atomic_fetch_add(&wish->slot->blob->cut_texts, pack->n_cut, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&reservation->slot->blob->cut_texts, pack->n_cut,
+				   __ATOMIC_RELAXED);
 	if (!pack->n_parts) {
-		ky_record_payload(wish, pack->from, (uint64_t)(pack->at - pack->from));
+		ky_record_payload(reservation, pack->from, (uint64_t)(pack->at - pack->from));
 		return;
 	}
 	end_part(pack);
-	write_parts(wish, pack->parts, pack->n_parts);
+	write_parts(reservation, pack->parts, pack->n_parts);
 }
 
-static __attribute__((noinline)) void record_large(struct ky_wish *wish,
+static __attribute__((noinline)) void record_large(struct ky_reservation *reservation,
 						   const struct ky_event *event,
 						   const uint64_t *values, struct ky_place place)
 {
 	uint8_t buffer[LARGE_BYTES + 8];
 	struct pack pack;
 
-	if (pack_all(&pack, buffer, LARGE_BYTES, wish->slot, event, values, place)) {
-		send_packed(&pack, wish);
+	if (pack_all(&pack, buffer, LARGE_BYTES, reservation->slot, event, values, place)) {
+		send_packed(&pack, reservation);
 		return;
 	}
-	__atomic_fetch_add(&wish->slot->blob->lost_large, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&reservation->slot->blob->lost_large, 1, __ATOMIC_RELAXED);
 }
 
-void ky_record_any(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   struct ky_place place)
+void ky_record_any(struct ky_reservation *reservation, const struct ky_event *event,
+		   const uint64_t *values, struct ky_place place)
 {
 	_Alignas(8) uint8_t buffer[SMALL_BYTES + 8];
 	struct pack pack;
 
-	if (__builtin_expect(pack_all(&pack, buffer, SMALL_BYTES, wish->slot, event, values, place),
-			     1))
-		send_packed(&pack, wish);
+	if (__builtin_expect(
+		    pack_all(&pack, buffer, SMALL_BYTES, reservation->slot, event, values, place),
+		    1))
+		send_packed(&pack, reservation);
 	else
-		record_large(wish, event, values, place);
+		record_large(reservation, event, values, place);
 }

@@ -70,31 +70,32 @@ static int make_ring(struct ky_slot *slot)
 
 /* The bytes of an event that is one number, where there is nothing else to do than one test. */
 static uint8_t fast_bytes(const struct ky_slot *slot, const struct ky_event *event,
-			  const struct ky_wish *wish)
+			  const struct ky_reservation *reservation)
 {
 	bool is_one = event->shape == KY_SHAPE_FIXED && event->n_fields == 1;
-	bool is_easy = !wish->filter || (wish->filter->n_tests == 1 && !wish->filter->next);
+	bool is_easy = !reservation->filter ||
+		       (reservation->filter->n_tests == 1 && !reservation->filter->next);
 
 	if (!is_one || !is_easy || slot->n_contexts || slot->clock != KY_CLOCK_RECORD_TSC ||
-	    wish->id > KY_HEADER_ID_MAX || event->kind == KY_EVENT_QUERY)
+	    reservation->id > KY_HEADER_ID_MAX || event->kind == KY_EVENT_QUERY)
 		return 0;
 	return event->fixed_bytes;
 }
 
-/* Release: who finds the wish finds it whole, and its slot. Partners: acquire in hits. */
-static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wish)
+/* Release: who finds the reservation finds it whole, and its slot. Partners: acquire in hits. */
+static void publish(struct ky_event *event, uint32_t number, struct ky_reservation *reservation)
 {
-	struct ky_wish *only = NULL;
+	struct ky_reservation *only = NULL;
 	uint32_t n = 0;
 
 	if (!event->is_gone)
 		__atomic_store_n(&event->site->straight, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&event->only, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&event->wishes[number], wish, __ATOMIC_RELEASE);
+	__atomic_store_n(&event->reservations[number], reservation, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
-		if (!event->wishes[i])
+		if (!event->reservations[i])
 			continue;
-		only = event->wishes[i];
+		only = event->reservations[i];
 		n++;
 	}
 	only = n == 1 ? only : NULL;
@@ -106,23 +107,23 @@ static void publish(struct ky_event *event, uint32_t number, struct ky_wish *wis
 
 static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_linked *filter)
 {
-	struct ky_wish *wish = ky_trace_alloc(sizeof(*wish));
+	struct ky_reservation *reservation = ky_trace_alloc(sizeof(*reservation));
 
-	if (!wish)
+	if (!reservation)
 		return KY_OFF_MEMORY;
-	wish->ring = slot->ring;
-	wish->room = slot->ring.subbuf_mask - 12;
-	wish->clock = slot->clock;
-	wish->slot = slot;
-	wish->site = event->site;
-	wish->filter = filter;
-	wish->asked_cookie = &ky_trace.control->slots[slot->number].cookie;
-	wish->cookie = slot->cookie;
-	wish->id = event->ids[slot->number];
-	wish->bit = bit_of(slot);
-	wish->fast_bytes = fast_bytes(slot, event, wish);
-	publish(event, slot->number, wish);
-	__atomic_fetch_or(&event->mask, wish->bit, __ATOMIC_RELEASE);
+	reservation->ring = slot->ring;
+	reservation->room = slot->ring.subbuf_mask - 12;
+	reservation->clock = slot->clock;
+	reservation->slot = slot;
+	reservation->site = event->site;
+	reservation->filter = filter;
+	reservation->asked_cookie = &ky_trace.control->slots[slot->number].cookie;
+	reservation->cookie = slot->cookie;
+	reservation->id = event->ids[slot->number];
+	reservation->bit = bit_of(slot);
+	reservation->fast_bytes = fast_bytes(slot, event, reservation);
+	publish(event, slot->number, reservation);
+	__atomic_fetch_or(&event->mask, reservation->bit, __ATOMIC_RELEASE);
 	slot->n_events += event->kind != KY_EVENT_QUERY;
 	return 0;
 }

@@ -17,13 +17,14 @@
 
 /* On @cpu, which has a buffer. False: not done, for any reason. */
 static inline __attribute__((always_inline)) bool
-straight_write(const struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_t value)
+straight_write(const struct ky_reservation *reservation, ptrdiff_t area, uint64_t cpu,
+	       uint64_t value)
 {
 	__asm__ __volatile__ goto(
 		/* rcx: the control block */
 		"movq %[cpu], %%rcx\n\t"
 		"shlq $8, %%rcx\n\t"
-		"addq %c[control](%[wish]), %%rcx\n\t"
+		"addq %c[control](%[reservation]), %%rcx\n\t"
 		/* rdx: the time; it comes before the head, see ring.md */
 		"rdtsc\n\t"
 		"shlq $32, %%rdx\n\t"
@@ -41,21 +42,21 @@ straight_write(const struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_
 		"movq %%r11, %%r10\n\t"
 		"shrq $5, %%r10\n\t"
 		"leaq -1(%%r10), %%rax\n\t"
-		"andq %c[subbuf_mask](%[wish]), %%rax\n\t"
-		"cmpq %c[room](%[wish]), %%rax\n\t"
+		"andq %c[subbuf_mask](%[reservation]), %%rax\n\t"
+		"cmpq %c[room](%[reservation]), %%rax\n\t"
 		"ja %l[not_done]\n\t"
 		/* r10: the place */
-		"andq %c[buffer_mask](%[wish]), %%r10\n\t"
-		"addq %c[data](%[wish]), %%r10\n\t"
+		"andq %c[buffer_mask](%[reservation]), %%r10\n\t"
+		"addq %c[data](%[reservation]), %%r10\n\t"
 		"movq %[cpu], %%rax\n\t"
-		"imulq %c[buffer_bytes](%[wish]), %%rax\n\t"
+		"imulq %c[buffer_bytes](%[reservation]), %%rax\n\t"
 		"addq %%rax, %%r10\n\t"
 		/* What is behind it may be in the reader's cache. */
 		"prefetchw 512(%%r10)\n\t"
 		/* Is the session on? */
-		"movq %c[asked](%[wish]), %%rax\n\t"
+		"movq %c[asked](%[reservation]), %%rax\n\t"
 		"movq (%%rax), %%rax\n\t"
-		"cmpq %c[cookie](%[wish]), %%rax\n\t"
+		"cmpq %c[cookie](%[reservation]), %%rax\n\t"
 		"jne %l[not_done]\n\t"
 		/* As in ring-rseq-x86-64.h. */
 		KYMO_RING_RSEQ_BEGIN "cmpl %k[cpu], %%fs:4(%[area])\n\t"
@@ -64,7 +65,7 @@ straight_write(const struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_
 		"jne %l[not_done]\n\t"
 		"movl %%edx, %%eax\n\t"
 		"shll $5, %%eax\n\t"
-		"orl %c[id](%[wish]), %%eax\n\t"
+		"orl %c[id](%[reservation]), %%eax\n\t"
 		"movl %%eax, (%%r10)\n\t"
 		"movq %[value], 4(%%r10)\n\t"
 		/* The other point: the time, one record more. */
@@ -79,16 +80,16 @@ straight_write(const struct ky_wish *wish, ptrdiff_t area, uint64_t cpu, uint64_
 		"xorq $16, %%r11\n\t"
 		"movq %%r11, 32(%%rcx)\n" KYMO_RING_RSEQ_END
 		:
-		: [wish] "r"(wish), [area] "r"(area), [cpu] "r"(cpu), [value] "r"(value),
-		  [control] "i"(offsetof(struct ky_wish, ring.control)),
-		  [subbuf_mask] "i"(offsetof(struct ky_wish, ring.subbuf_mask)),
-		  [room] "i"(offsetof(struct ky_wish, room)),
-		  [buffer_mask] "i"(offsetof(struct ky_wish, ring.buffer_mask)),
-		  [data] "i"(offsetof(struct ky_wish, ring.data)),
-		  [buffer_bytes] "i"(offsetof(struct ky_wish, ring.buffer_bytes)),
-		  [asked] "i"(offsetof(struct ky_wish, asked_cookie)),
-		  [cookie] "i"(offsetof(struct ky_wish, cookie)),
-		  [id] "i"(offsetof(struct ky_wish, id)), [bytes] "i"(STRAIGHT_BYTES)
+		: [reservation] "r"(reservation), [area] "r"(area), [cpu] "r"(cpu),
+		  [value] "r"(value), [control] "i"(offsetof(struct ky_reservation, ring.control)),
+		  [subbuf_mask] "i"(offsetof(struct ky_reservation, ring.subbuf_mask)),
+		  [room] "i"(offsetof(struct ky_reservation, room)),
+		  [buffer_mask] "i"(offsetof(struct ky_reservation, ring.buffer_mask)),
+		  [data] "i"(offsetof(struct ky_reservation, ring.data)),
+		  [buffer_bytes] "i"(offsetof(struct ky_reservation, ring.buffer_bytes)),
+		  [asked] "i"(offsetof(struct ky_reservation, asked_cookie)),
+		  [cookie] "i"(offsetof(struct ky_reservation, cookie)),
+		  [id] "i"(offsetof(struct ky_reservation, id)), [bytes] "i"(STRAIGHT_BYTES)
 		: "rax", "rcx", "rdx", "r10", "r11", "memory", "cc"
 		: not_done);
 	return true;

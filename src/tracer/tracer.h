@@ -110,9 +110,9 @@ struct stat;
 
 /*
  * What a session means for an event that it wants. Never changed once it is published in
- * event->wishes: a hit that has one has a slot, an id and a filter that belong together.
+ * event->reservations: a hit that has one has a slot, an id and a filter that belong together.
  */
-struct ky_wish {
+struct ky_reservation {
 	/* The slot's: a copy, for to look there would take longer than to write the record. */
 	struct kymo_ring_writer ring;
 	const uint64_t *asked_cookie; /* in the control file */
@@ -144,8 +144,8 @@ struct ky_event {
 	uint8_t fixed_bytes;
 	bool is_gone; /* its module was unloaded */
 	uint8_t log_level;
-	struct ky_wish *only; /* the only wish there is; NULL: none or more */
-	struct ky_wish *wishes[KY_CONTROL_SLOTS];
+	struct ky_reservation *only; /* the only reservation there is; NULL: none or more */
+	struct ky_reservation *reservations[KY_CONTROL_SLOTS];
 	uint32_t ids[KY_CONTROL_SLOTS]; /* for who has the lock */
 	uint8_t has_id;			/* slots in which it has one */
 	struct ky_event_record *record; /* private; the control file has a copy ... */
@@ -271,11 +271,11 @@ static inline void ky_put_number(uint8_t *to, uint64_t bits, uint32_t bytes)
 	memcpy(to, &bits, sizeof(bits));
 }
 
-/* Write a record of @wish's event whose payload is ready. */
-void ky_record_payload(struct ky_wish *wish, const void *payload, uint64_t bytes);
+/* Write a record of @reservation's event whose payload is ready. */
+void ky_record_payload(struct ky_reservation *reservation, const void *payload, uint64_t bytes);
 /* Pack what @values are, and write it. @place: for contexts. */
-void ky_record_any(struct ky_wish *wish, const struct ky_event *event, const uint64_t *values,
-		   struct ky_place place);
+void ky_record_any(struct ky_reservation *reservation, const struct ky_event *event,
+		   const uint64_t *values, struct ky_place place);
 
 /* ---- describe.c ---- */
 

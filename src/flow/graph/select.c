@@ -60,7 +60,7 @@ static int build_wanted(struct ky_selected *s, const struct ky_trace_set *set,
 	return KYMO_OK;
 }
 
-/* A wildcard that matches nothing is a slip of the pen, not a wish for nothing. */
+/* A wildcard that matches nothing is a mistake, not a selection of nothing. */
 static int check_events(const struct ky_trace_set *set, const struct ky_selection *selection,
 			struct kymo_error *err)
 {

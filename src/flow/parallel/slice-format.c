@@ -33,10 +33,10 @@ static int format_rest(struct slice *slice)
 {
 	struct ky_batch share;
 
-	if (slice->rest.loss && ky_slice_lines_loss(&slice->desk->lines, slice->rest.loss) < 0)
+	if (slice->rest.loss && ky_slice_lines_loss(&slice->workspace->lines, slice->rest.loss) < 0)
 		return ky_error_nomem(&slice->err);
 	share = share_of(&slice->rest);
-	return share.n_events ? ky_sink_batch(slice->desk->lines.sink, &share, &slice->err)
+	return share.n_events ? ky_sink_batch(slice->workspace->lines.sink, &share, &slice->err)
 			      : KYMO_OK;
 }
 
@@ -44,7 +44,7 @@ static int format_rest(struct slice *slice)
 static void compare_ends(struct slice *slice)
 {
 	for (size_t i = 0; i < slice->run->n_sources; i++) {
-		struct ky_source_place place = ky_source_place(slice->desk->copy->sources[i]);
+		struct ky_source_place place = ky_source_place(slice->workspace->copy->sources[i]);
 
 		slice->wrong |= !ky_source_same_place(&place, &slice->ends[i]);
 	}
@@ -61,10 +61,10 @@ static void fail(struct run *run, int code, const struct kymo_error *err)
 	}
 }
 
-void ky_slice_leave_desk(struct slice *slice)
+void ky_slice_leave_workspace(struct slice *slice)
 {
-	slice->desk->taken = false;
-	slice->desk = NULL;
+	slice->workspace->taken = false;
+	slice->workspace = NULL;
 }
 
 /* How @slice, which was written as far as it was formatted, ended. Under the lock. */
@@ -84,9 +84,9 @@ static void note_end(struct run *run, struct slice *slice)
 	run->writing = (run->writing + 1) % run->n_slices;
 	slice->state = SLICE_FREE;
 	if (slice->wrong)
-		run->wrong = slice; /* its desk tells where to go on */
+		run->wrong = slice; /* its workspace tells where to go on */
 	else
-		ky_slice_leave_desk(slice);
+		ky_slice_leave_workspace(slice);
 }
 
 /* Write what there is of the oldest slice. Under the lock, but not while it writes. */
@@ -99,7 +99,7 @@ static void write_lines(struct run *run, struct slice *slice)
 	if (run->code < 0)
 		return;
 	ky_thread_pool_unlock(run->how->pool);
-	ret = ky_slice_write(&run->writer, &slice->desk->lines, &err);
+	ret = ky_slice_write(&run->writer, &slice->workspace->lines, &err);
 	if (run->how->progress)
 		run->how->progress(run->how->progress_data, done_bytes, run->total_bytes);
 	ky_thread_pool_lock(run->how->pool);
@@ -141,7 +141,7 @@ static bool may_go_on(struct run *run, struct slice *slice)
 		run->has_writer = false;
 	}
 	go_on = run->code == KYMO_OK && !run->wrong &&
-		ky_slice_lines_held(&slice->desk->lines) < HELD_BYTES / run->n_slices;
+		ky_slice_lines_held(&slice->workspace->lines) < HELD_BYTES / run->n_slices;
 	ky_thread_pool_unlock(run->how->pool);
 	return go_on;
 }
@@ -155,14 +155,14 @@ void ky_slice_format(struct run *run, struct slice *slice)
 	while (slice->sink_code == KYMO_OK) {
 		if (slice->rest.n_events || slice->rest.loss) {
 			slice->sink_code = format_rest(slice);
-			if (ky_slice_lines_held(&slice->desk->lines) < looked_at + LOOK_BYTES)
+			if (ky_slice_lines_held(&slice->workspace->lines) < looked_at + LOOK_BYTES)
 				continue;
 			if (!may_go_on(run, slice))
 				break;
-			looked_at = ky_slice_lines_held(&slice->desk->lines);
+			looked_at = ky_slice_lines_held(&slice->workspace->lines);
 			continue;
 		}
-		ret = ky_flow_next(slice->desk->copy->flow, &slice->rest, &slice->err);
+		ret = ky_flow_next(slice->workspace->copy->flow, &slice->rest, &slice->err);
 		if (ret > 0)
 			continue;
 		slice->rest = (struct ky_batch){.n_events = 0};

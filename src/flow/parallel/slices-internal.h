@@ -22,7 +22,7 @@ enum slice_state {
  * The working memory for a slice. Threads return to the one that they used last: it is in their
  * CPU's cache.
  */
-struct desk {
+struct workspace {
 	struct ky_copy *copy;
 	struct ky_slice_lines lines;
 	const void *thread; /* the thread that used it last */
@@ -33,8 +33,8 @@ struct slice {
 	struct ky_task task; /* continues a partly written slice */
 	struct run *run;
 	enum slice_state state;
-	struct desk *desk;    /* from its begin until it is completely written */
-	struct ky_batch rest; /* of the graph's last batch */
+	struct workspace *workspace; /* from its begin until it is completely written */
+	struct ky_batch rest;	     /* of the graph's last batch */
 	struct ky_source_place *ends;
 	uint64_t bytes;
 	bool last;     /* no slice follows */
@@ -59,9 +59,9 @@ struct run {
 	const struct ky_slices *how;
 	struct ky_copies *copies; /* [0] belongs to the cutter */
 	struct slice *slices;
-	struct desk *desks;
+	struct workspace *workspaces;
 	struct ticket *tickets;
-	size_t n_slices, n_sources; /* there are as many desks and tickets as slices */
+	size_t n_slices, n_sources; /* there are as many workspaces and tickets as slices */
 	struct ky_slice_writer writer;
 	pthread_mutex_t cutting;
 	/* Protected by it: */
@@ -87,7 +87,7 @@ struct run {
  * its turn, together with the finished slices after it. Any thread; the slice belongs to the task.
  */
 void ky_slice_format(struct run *run, struct slice *slice);
-/* @slice no longer needs its desk. The caller holds the pool's lock. */
-void ky_slice_leave_desk(struct slice *slice);
+/* @slice no longer needs its workspace. The caller holds the pool's lock. */
+void ky_slice_leave_workspace(struct slice *slice);
 
 #endif

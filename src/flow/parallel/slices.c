@@ -76,25 +76,25 @@ static void give_back(struct run *run)
 	ky_pages_give_back(&run->passed);
 }
 
-/* A desk for this thread. Under the lock. */
-static struct desk *take_desk(struct run *run)
+/* A workspace for this thread. Under the lock. */
+static struct workspace *take_workspace(struct run *run)
 {
 	static _Thread_local char here;
-	struct desk *desk = NULL;
+	struct workspace *workspace = NULL;
 
 	for (size_t i = 0; i < run->n_slices; i++) {
-		struct desk *other = &run->desks[i];
+		struct workspace *other = &run->workspaces[i];
 
 		if (other->taken)
 			continue;
-		if (!desk || other->thread == &here)
-			desk = other;
-		if (desk->thread == &here)
+		if (!workspace || other->thread == &here)
+			workspace = other;
+		if (workspace->thread == &here)
 			break;
 	}
-	desk->taken = true;
-	desk->thread = &here;
-	return desk;
+	workspace->taken = true;
+	workspace->thread = &here;
+	return workspace;
 }
 
 /* The next slice; NULL: there is none. Under run->cutting. */
@@ -107,14 +107,14 @@ static struct slice *cut(struct run *run)
 	wanted = !run->ended && !run->wrong && run->code == KYMO_OK;
 	if (wanted) {
 		slice->state = SLICE_BUSY;
-		slice->desk = take_desk(run);
+		slice->workspace = take_workspace(run);
 	}
 	ky_thread_pool_unlock(run->how->pool);
 	if (!wanted)
 		return NULL;
-	ky_slice_lines_begin(&slice->desk->lines);
-	slice->bytes =
-		ky_cutter_next(&run->cutter, slice->desk->copy, bytes_wanted(run), slice->ends);
+	ky_slice_lines_begin(&slice->workspace->lines);
+	slice->bytes = ky_cutter_next(&run->cutter, slice->workspace->copy, bytes_wanted(run),
+				      slice->ends);
 	slice->rest = (struct ky_batch){.n_events = 0};
 	slice->last = run->cutter.ended;
 	slice->finished = slice->wrong = false;
@@ -203,12 +203,12 @@ static bool has_duty(void *data)
 static void correct(struct run *run)
 {
 	ky_thread_pool_wait(run->how->pool, is_idle, run);
-	ky_cutter_correct(&run->cutter, run->wrong->desk->copy);
+	ky_cutter_correct(&run->cutter, run->wrong->workspace->copy);
 	for (size_t i = 0; i < run->n_slices; i++) {
 		struct slice *slice = &run->slices[i];
 
-		if (slice->desk)
-			ky_slice_leave_desk(slice);
+		if (slice->workspace)
+			ky_slice_leave_workspace(slice);
 		slice->state = SLICE_FREE;
 		slice->bytes = 0;
 	}
@@ -320,15 +320,15 @@ static void go_on(struct ky_task *task)
 static int init_slice(struct run *run, size_t i, struct kymo_error *err)
 {
 	struct slice *slice = &run->slices[i];
-	struct desk *desk = &run->desks[i];
+	struct workspace *workspace = &run->workspaces[i];
 
 	slice->task.run = go_on;
 	slice->run = run;
 	slice->ends = calloc(run->n_sources + 1, sizeof(*slice->ends));
 	run->tickets[i] = (struct ticket){.task.run = use_ticket, .run = run};
-	desk->copy = &run->copies->copies[i + 1];
-	if (!slice->ends || ky_slice_lines_init(&desk->lines, run->how->make(run->how->data),
-						desk->copy->sources, run->n_sources) < 0)
+	workspace->copy = &run->copies->copies[i + 1];
+	if (!slice->ends || ky_slice_lines_init(&workspace->lines, run->how->make(run->how->data),
+						workspace->copy->sources, run->n_sources) < 0)
 		return ky_error_nomem(err);
 	return KYMO_OK;
 }
@@ -344,9 +344,9 @@ static int run_init(struct run *run, const struct ky_trace_set *set,
 		return ret;
 	run->n_sources = run->copies->n_streams;
 	run->slices = calloc(run->n_slices, sizeof(*run->slices));
-	run->desks = calloc(run->n_slices, sizeof(*run->desks));
+	run->workspaces = calloc(run->n_slices, sizeof(*run->workspaces));
 	run->tickets = calloc(run->n_slices, sizeof(*run->tickets));
-	if (!run->slices || !run->desks || !run->tickets ||
+	if (!run->slices || !run->workspaces || !run->tickets ||
 	    ky_slice_writer_init(&run->writer, run->how, run->copies) < 0)
 		return ky_error_nomem(err);
 	for (size_t i = 0; i < run->n_slices && ret == KYMO_OK; i++)
@@ -360,12 +360,12 @@ static int run_init(struct run *run, const struct ky_trace_set *set,
 
 static void run_fini(struct run *run)
 {
-	for (size_t i = 0; run->desks && i < run->n_slices; i++)
-		ky_slice_lines_fini(&run->desks[i].lines);
+	for (size_t i = 0; run->workspaces && i < run->n_slices; i++)
+		ky_slice_lines_fini(&run->workspaces[i].lines);
 	for (size_t i = 0; run->slices && i < run->n_slices; i++)
 		free(run->slices[i].ends);
 	free(run->slices);
-	free(run->desks);
+	free(run->workspaces);
 	free(run->tickets);
 	ky_slice_writer_fini(&run->writer);
 	ky_copies_close(run->copies);
