@@ -5,47 +5,35 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/vec.h"
-#include "net/link.h"
+#include "net/clients.h"
 #include "net/relay-hosts.h"
 #include "net/relay-session.h"
 #include "os/file.h"
 #include "store/live-file.h"
 
 #define CLIENTS_MAX 1000
-/* All clients share the buffer for what comes in. */
-#define BUFFER_BYTES (256u << 10)
-/* So often a client is read before the others get their turn. */
-#define READS_AT_A_TIME 4
 /* How long a client may be silent before and after it has said who it is. */
 #define GREETING_S 10
 #define SILENCE_S  60
-#define SWEEP_S	   5
+#define SETTLE_S   5 /* until the first look at old sessions */
 #define CLEAN_S	   600
 
 struct client {
+	struct ky_client base;
 	struct ky_relay *relay;
-	struct ky_link *link;
-	struct ky_loop_source *source;
 	struct ky_relay_session *session; /* NULL: it has not said who it is */
 	struct ky_relay_host *host;
 	uint64_t counted_bytes; /* of the session's bytes, in the host's count */
 	struct ky_loop_source *watch_source;
-	int watch_fd; /* for live readers; -1: none */
+	int watch_fd; /* for live readers, with the source */
 	bool has_readers;
-	int64_t heard_s; /* CLOCK_MONOTONIC */
-	bool is_only;	 /* the loop ends with it */
 	/* The frame that is coming in. */
 	uint8_t head[KY_FRAME_HEAD_BYTES];
 	size_t n_head;
@@ -62,21 +50,11 @@ struct client {
 struct ky_relay {
 	struct ky_relay_options options;
 	struct ky_loop *loop;
-	int dir_fd, listen_fd;
-	struct ky_loop_source *listen_source, *timer;
-	int64_t cleaned_s; /* CLOCK_MONOTONIC */
-	uint8_t *buffer;
+	int dir_fd;
+	struct ky_loop_source *timer;
 	struct ky_relay_hosts hosts;
-	KY_VEC(struct client *) clients;
+	struct ky_clients clients;
 };
-
-static int64_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 /* ---- answers -------------------------------------------------------------------------- */
 
@@ -84,7 +62,7 @@ static int64_t now_s(void)
 static bool flush(struct client *client)
 {
 	const struct iovec part = {client->output, client->n_output};
-	ssize_t sent = client->n_output ? ky_link_send(client->link, &part, 1) : 0;
+	ssize_t sent = client->n_output ? ky_link_send(client->base.link, &part, 1) : 0;
 
 	if (sent > 0) {
 		client->n_output -= (size_t)sent;
@@ -117,8 +95,9 @@ static void acknowledge(struct client *client, bool is_asked)
 }
 
 /* Says why the connection ends, as far as the client listens. */
-static void refuse(struct client *client, const struct kymo_error *err)
+static void refuse(struct ky_client *base, const struct kymo_error *err)
 {
+	struct client *client = (struct client *)base;
 	char text[KY_NET_TEXT_MAX];
 	int len = snprintf(text, sizeof(text), "%s", err->message);
 	size_t bytes = len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1;
@@ -128,48 +107,48 @@ static void refuse(struct client *client, const struct kymo_error *err)
 
 	ky_frame_put(&frame, head);
 	if (flush(client))
-		(void)ky_link_send(client->link, parts, 2);
+		(void)ky_link_send(client->base.link, parts, 2);
 }
 
 /* ---- clients come and go -------------------------------------------------------------- */
 
-static const char *name_of(const struct client *client)
+static const char *name_of(const struct ky_client *base)
 {
+	const struct client *client = (const struct client *)base;
+
 	return client->session ? ky_relay_session_path(client->session) : "a client";
 }
 
-static void client_free(struct client *client)
+static int begin_client(struct ky_client *base, struct kymo_error *err)
 {
-	ky_loop_remove(client->source);
+	struct client *client = (struct client *)base;
+
+	(void)err;
+	client->relay = base->owner;
+	return KYMO_OK;
+}
+
+static void end_client(struct ky_client *base)
+{
+	struct client *client = (struct client *)base;
+
 	ky_loop_remove(client->watch_source);
-	if (client->watch_fd >= 0)
+	if (client->watch_source)
 		close(client->watch_fd);
 	ky_relay_session_close(client->session);
-	ky_link_free(client->link);
 	free(client->hello);
-	free(client);
 }
 
-/* Returns what the loop's call is to return. */
-static int drop(struct client *client)
+static const char *ending_of(const struct ky_client *base)
 {
-	struct ky_relay *relay = client->relay;
-	bool ends = client->is_only;
-	size_t i = 0;
+	const struct client *client = (const struct client *)base;
 
-	while (relay->clients.data[i] != client)
-		i++;
-	relay->clients.data[i] = relay->clients.data[--relay->clients.len];
-	client_free(client);
-	return ends ? KY_LOOP_END : KYMO_OK;
+	return client->session && ky_relay_session_is_complete(client->session) ? "complete" : NULL;
 }
 
-static int drop_with(struct client *client, const struct kymo_error *err)
+static int patience_of(const struct ky_client *base)
 {
-	ky_log_warning(client->relay->options.log, "%s: the connection ends: %s%s%s",
-		       name_of(client), err->path, err->path[0] ? ": " : "", err->message);
-	refuse(client, err);
-	return drop(client);
+	return ((const struct client *)base)->session ? SILENCE_S : GREETING_S;
 }
 
 /* ---- the greeting --------------------------------------------------------------------- */
@@ -188,11 +167,17 @@ static bool is_token(const char *token, const uint8_t *text, size_t len)
 	return !differs;
 }
 
+static const struct ky_client_calls calls;
+
 static struct client *client_of(const struct ky_relay *relay, const uint8_t id[16])
 {
-	ky_vec_foreach(&relay->clients, it)
-		if ((*it)->session && memcmp(ky_relay_session_id((*it)->session), id, 16) == 0)
-			return *it;
+	ky_vec_foreach(&relay->clients.list, it) {
+		struct client *client = (struct client *)*it;
+
+		if ((*it)->calls == &calls && client->session &&
+		    memcmp(ky_relay_session_id(client->session), id, 16) == 0)
+			return client;
+	}
 	return NULL;
 }
 
@@ -215,13 +200,13 @@ static void watch_readers(struct client *client)
 	struct ky_relay *relay = client->relay;
 	char *path;
 
-	if (asprintf(&path, "%s/%s", relay->options.dir, name_of(client)) < 0)
+	if (asprintf(&path, "%s/%s", relay->options.dir, name_of(&client->base)) < 0)
 		return;
 	client->watch_fd = ky_live_watch(path);
 	free(path);
-	if (client->watch_fd >= 0)
-		(void)ky_loop_add(relay->loop, client->watch_fd, take_readers, client,
-				  &client->watch_source, NULL);
+	if (client->watch_fd >= 0 && ky_loop_add(relay->loop, client->watch_fd, take_readers,
+						 client, &client->watch_source, NULL) < 0)
+		close(client->watch_fd);
 }
 
 static int begin_session(struct client *client, const struct ky_net_hello *hello, const char *host,
@@ -233,14 +218,14 @@ static int begin_session(struct client *client, const struct ky_net_hello *hello
 
 	/* The recorder has given its last connection up before we have noticed. */
 	if (before)
-		(void)drop(before);
+		ky_client_drop(&before->base);
 	ret = ky_relay_hosts_find(&relay->hosts, relay->options.dir, host, &client->host, err);
 	if (!ret)
 		ret = ky_relay_session_open(relay->dir_fd, relay->options.dir, hello->session, host,
 					    name, &client->session, err);
 	if (ret < 0)
 		return ret;
-	ky_log_info(relay->options.log, "%s: connected", name_of(client));
+	ky_log_info(relay->options.log, "%s: connected", name_of(&client->base));
 	client->acknowledged = ky_relay_session_next(client->session);
 	(void)answer(client, KY_FRAME_WELCOME, client->acknowledged);
 	watch_readers(client);
@@ -277,7 +262,7 @@ static int greet(struct client *client, struct kymo_error *err)
 				    le32toh(hello.version), KY_NET_VERSION);
 	if (sizeof(hello) + token_bytes + host_bytes + name_bytes != client->n_hello)
 		return ky_error_set(err, KYMO_E_FORMAT, "the greeting makes no sense");
-	if (!client->is_only && !is_token(client->relay->options.token, at, token_bytes))
+	if (!client->base.is_only && !is_token(client->relay->options.token, at, token_bytes))
 		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
 	at += token_bytes;
 	host = take_text(&at, host_bytes);
@@ -346,7 +331,7 @@ static int end_frame(struct client *client, struct kymo_error *err)
 		return ret;
 	}
 	ret = ky_relay_session_end(client->session, err);
-	if (!ret && client->frame.type == KY_FRAME_BEACON && client->watch_fd >= 0)
+	if (!ret && client->frame.type == KY_FRAME_BEACON && client->watch_source)
 		(void)take_readers(client, NULL);
 	return ret < 0 ? ret : check_quota(client, err);
 }
@@ -363,8 +348,9 @@ static int take_payload(struct client *client, const uint8_t *data, size_t bytes
 }
 
 /* All that came: heads and payloads in any pieces. */
-static int take(struct client *client, const uint8_t *data, size_t bytes, struct kymo_error *err)
+static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struct kymo_error *err)
 {
+	struct client *client = (struct client *)base;
 	int ret = KYMO_OK;
 
 	while (bytes && !ret) {
@@ -389,111 +375,34 @@ static int take(struct client *client, const uint8_t *data, size_t bytes, struct
 	return ret;
 }
 
-static int take_client(void *data, struct kymo_error *loop_err)
+static void rest(struct ky_client *base)
 {
-	struct client *client = data;
-	struct kymo_error err;
-
-	(void)loop_err;
-	for (int i = 0; i < READS_AT_A_TIME; i++) {
-		ssize_t got = ky_link_receive(client->link, client->relay->buffer, BUFFER_BYTES);
-
-		if (got == -EAGAIN)
-			break;
-		if (got <= 0) {
-			ky_log_info(client->relay->options.log, "%s: %s", name_of(client),
-				    client->session && ky_relay_session_is_complete(client->session)
-					    ? "complete"
-				    : got < 0 ? strerror((int)-got)
-					      : "the connection ended");
-			return drop(client);
-		}
-		client->heard_s = now_s();
-		if (take(client, client->relay->buffer, (size_t)got, &err) < 0)
-			return drop_with(client, &err);
-		if ((size_t)got < BUFFER_BYTES)
-			break;
-	}
-	acknowledge(client, false);
-	return KYMO_OK;
+	acknowledge((struct client *)base, false);
 }
 
-/* ---- connections ---------------------------------------------------------------------- */
-
-static int add_client(struct ky_relay *relay, int in_fd, int out_fd, bool is_only,
-		      struct kymo_error *err)
-{
-	struct client *client = calloc(1, sizeof(*client));
-	int ret;
-
-	if (!client) {
-		close(in_fd);
-		if (out_fd != in_fd)
-			close(out_fd);
-		return ky_error_nomem(err);
-	}
-	client->relay = relay;
-	client->is_only = is_only;
-	client->watch_fd = -1;
-	client->heard_s = now_s();
-	ret = ky_link_new(in_fd, out_fd, &client->link, err);
-	/* Who speaks through the standard input has been let in by ssh. */
-	if (!ret && relay->options.tls && !is_only)
-		ret = ky_link_use_tls(client->link, relay->options.tls, err);
-	if (!ret)
-		ret = ky_loop_add(relay->loop, in_fd, take_client, client, &client->source, err);
-	if (!ret && ky_vec_push(&relay->clients, client) < 0)
-		ret = ky_error_nomem(err);
-	if (ret < 0)
-		client_free(client);
-	return ret;
-}
-
-static int accept_client(void *data, struct kymo_error *loop_err)
-{
-	struct ky_relay *relay = data;
-	struct kymo_error err;
-	int fd = accept4(relay->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
-
-	(void)loop_err;
-	if (fd < 0)
-		return KYMO_OK;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (relay->clients.len >= relay->options.clients_max) {
-		ky_log_warning(relay->options.log, "a client is refused: %zu clients are connected",
-			       relay->clients.len);
-		close(fd);
-	} else if (add_client(relay, fd, fd, false, &err) < 0) {
-		ky_log_warning(relay->options.log, "a client is refused: %s", err.message);
-	}
-	return KYMO_OK;
-}
-
-/* Clients that say nothing do not keep their place. */
-static int sweep(void *data, struct kymo_error *err)
-{
-	struct ky_relay *relay = data;
-	int64_t now = now_s();
-
-	(void)err;
-	for (size_t i = relay->clients.len; i-- > 0;) {
-		struct client *client = relay->clients.data[i];
-
-		if (client->is_only ||
-		    now - client->heard_s <= (client->session ? SILENCE_S : GREETING_S))
-			continue;
-		ky_log_info(relay->options.log, "%s: silent for too long", name_of(client));
-		(void)drop(client);
-	}
-	if (now - relay->cleaned_s > CLEAN_S) {
-		ky_relay_session_clean(relay->dir_fd);
-		relay->cleaned_s = now;
-	}
-	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SWEEP_S);
-	return KYMO_OK;
-}
+static const struct ky_client_calls calls = {
+	.struct_bytes = sizeof(struct client),
+	.begin = begin_client,
+	.take = take,
+	.rest = rest,
+	.refuse = refuse,
+	.end = end_client,
+	.name = name_of,
+	.ending = ending_of,
+	.patience_s = patience_of,
+};
 
 /* ---- opening, closing ----------------------------------------------------------------- */
+
+static int clean(void *data, struct kymo_error *err)
+{
+	struct ky_relay *relay = data;
+
+	(void)err;
+	ky_relay_session_clean(relay->dir_fd);
+	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * CLEAN_S);
+	return KYMO_OK;
+}
 
 int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 		  struct ky_relay **out, struct kymo_error *err)
@@ -508,52 +417,45 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 	if (!relay->options.clients_max)
 		relay->options.clients_max = CLIENTS_MAX;
 	relay->loop = loop;
-	relay->listen_fd = -1;
 	ky_file_raise_limit();
-	relay->buffer = malloc(BUFFER_BYTES);
 	relay->dir_fd = ky_file_open(AT_FDCWD, options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (!relay->buffer)
-		ret = ky_error_nomem(err);
-	if (!ret && relay->dir_fd < 0) {
+	if (relay->dir_fd < 0) {
 		ret = ky_error_errno(err, errno, "cannot open the directory for recordings");
 		ky_error_path(err, options->dir);
 	}
 	if (!ret)
-		ret = ky_loop_add_timer(loop, sweep, relay, &relay->timer, err);
+		ret = ky_clients_init(&relay->clients, loop, options->log,
+				      relay->options.clients_max, err);
+	if (!ret)
+		ret = ky_loop_add_timer(loop, clean, relay, &relay->timer, err);
 	if (ret < 0) {
 		ky_relay_close(relay);
 		return ret;
 	}
-	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SWEEP_S);
+	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * SETTLE_S);
 	*out = relay;
 	return KYMO_OK;
 }
 
 int ky_relay_listen(struct ky_relay *relay, int fd, struct kymo_error *err)
 {
-	relay->listen_fd = fd;
-	return ky_loop_add(relay->loop, fd, accept_client, relay, &relay->listen_source, err);
+	return ky_clients_listen(&relay->clients, fd, &calls, relay, relay->options.tls, err);
 }
 
 int ky_relay_serve(struct ky_relay *relay, int in_fd, int out_fd, struct kymo_error *err)
 {
-	return add_client(relay, in_fd, out_fd, true, err);
+	/* Who speaks through the standard input has been let in by ssh. */
+	return ky_clients_add(&relay->clients, in_fd, out_fd, &calls, relay, NULL, true, err);
 }
 
 void ky_relay_close(struct ky_relay *relay)
 {
 	if (!relay)
 		return;
-	while (relay->clients.len)
-		(void)drop(relay->clients.data[0]);
-	ky_vec_fini(&relay->clients);
+	ky_clients_fini(&relay->clients);
 	ky_relay_hosts_fini(&relay->hosts);
-	ky_loop_remove(relay->listen_source);
 	ky_loop_remove(relay->timer);
-	if (relay->listen_fd >= 0)
-		close(relay->listen_fd);
 	if (relay->dir_fd >= 0)
 		close(relay->dir_fd);
-	free(relay->buffer);
 	free(relay);
 }
