@@ -47,6 +47,12 @@ enum ky_frame_type {
 	KY_FRAME_DISCARD,  /* trace: its files go */
 	KY_FRAME_ROTATE,   /* trace; u32 whether a new one begins, u32 zero, path of the archive */
 	KY_FRAME_BYE,	   /* the session is complete */
+	/*
+	 * Without number, from a reader, as the first and only frame: struct ky_net_hello without
+	 * names, token. After the relay's KY_FRAME_WELCOME, both sides speak the protocol of
+	 * viewer-protocol.h instead of frames.
+	 */
+	KY_FRAME_READER,
 	KY_FRAME_TYPES,
 };
 
