@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,6 +26,7 @@
 struct ky_follow {
 	int fd;		   /* of inotify */
 	bool changed;	   /* something new was seen */
+	uint32_t delay_ms; /* that the reader wants */
 	KY_VEC(int) locks; /* descriptors of directories whose writers are to know of this reader */
 };
 
@@ -72,7 +72,8 @@ static int watch_children(struct ky_follow *follow, const char *path, DIR *dir, 
 /* The watch first: what comes while the directory is listed is told. */
 static int watch_tree(struct ky_follow *follow, const char *path, int depth, struct kymo_error *err)
 {
-	int watch = inotify_add_watch(follow->fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	int watch = inotify_add_watch(follow->fd, path,
+				      IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR);
 	DIR *dir;
 	int ret;
 
@@ -98,7 +99,7 @@ static int lock_directory(struct ky_follow *follow, const char *path)
 
 	if (fd < 0)
 		return KYMO_OK;
-	(void)flock(fd, LOCK_SH);
+	ky_live_want(fd, follow->delay_ms);
 	if (ky_vec_push(&follow->locks, fd) == 0)
 		return KYMO_OK;
 	close(fd);
@@ -122,8 +123,8 @@ static int lock_path(struct ky_follow *follow, const char *path, struct kymo_err
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-int ky_follow_open(const char *const *paths, size_t n_paths, struct ky_follow **out,
-		   struct kymo_error *err)
+int ky_follow_open(const char *const *paths, size_t n_paths, uint32_t delay_ms,
+		   struct ky_follow **out, struct kymo_error *err)
 {
 	struct ky_follow *follow = calloc(1, sizeof(*follow));
 	int ret = KYMO_OK;
@@ -131,6 +132,7 @@ int ky_follow_open(const char *const *paths, size_t n_paths, struct ky_follow **
 	*out = NULL;
 	if (!follow)
 		return ky_error_nomem(err);
+	follow->delay_ms = delay_ms;
 	follow->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (follow->fd < 0)
 		ret = ky_error_errno(err, errno, "cannot watch directories");

@@ -18,12 +18,13 @@
 struct ky_follow;
 
 /*
- * Watch everything at and below @paths (borrowed). The caller must call this before it opens the
+ * Watch everything at and below @paths (borrowed), and tell the writers that a reader wants events
+ * @delay_ms after they happen, at most. The caller must call this before it opens the
  * set, so that no change is missed in between. KYMO_E_NOT_FOUND, KYMO_E_PERMISSION, KYMO_E_IO,
  * KYMO_E_MEMORY; KYMO_E_LIMIT: the user watches too many directories.
  */
-int ky_follow_open(const char *const *paths, size_t n_paths, struct ky_follow **follow,
-		   struct kymo_error *err);
+int ky_follow_open(const char *const *paths, size_t n_paths, uint32_t delay_ms,
+		   struct ky_follow **follow, struct kymo_error *err);
 void ky_follow_close(struct ky_follow *follow); /* NULL is allowed */
 
 /* Waits for a change, @timeout_ms at most. A signal ends the wait. */

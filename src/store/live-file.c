@@ -40,6 +40,42 @@ bool ky_live_has_readers(int dir_fd)
 	return false;
 }
 
+/* Of readers that say nothing about it. */
+#define DELAY_USUAL_MS 250
+
+void ky_live_want(int dir_fd, uint32_t delay_ms)
+{
+	struct flock wanted = {
+		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = delay_ms, .l_len = 1};
+
+	/* The delay first: a writer that finds a reader asks for it. Without locks, there is no writer that looks. */
+	(void)fcntl(dir_fd, F_OFD_SETLK, &wanted);
+	(void)flock(dir_fd, LOCK_SH);
+}
+
+uint32_t ky_live_delay_ms(int dir_fd)
+{
+	uint32_t delay_ms = DELAY_USUAL_MS;
+	struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1};
+	bool any = false;
+
+	if (!ky_live_has_readers(dir_fd))
+		return 0;
+	/* The kernel names one of the locks; shorter delays lie before it. */
+	while (fcntl(dir_fd, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK &&
+	       asked.l_start >= 1 && (!any || asked.l_start < delay_ms)) {
+		any = true;
+		delay_ms = asked.l_start < UINT32_MAX ? (uint32_t)asked.l_start : DELAY_USUAL_MS;
+		if (delay_ms == 1)
+			break;
+		asked = (struct flock){.l_type = F_WRLCK,
+				       .l_whence = SEEK_SET,
+				       .l_start = 1,
+				       .l_len = delay_ms - 1};
+	}
+	return delay_ms;
+}
+
 int ky_live_watch(const char *path)
 {
 	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);

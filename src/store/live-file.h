@@ -6,7 +6,8 @@
  * - The writer holds a shared flock() on the trace's index/ directory. Without it, the trace is
  *   complete, or its writer is dead.
  * - A live reader holds a shared flock() on the recording's directory. A writer looks for it before
- *   it does work for live readers.
+ *   it does work for live readers. A read lock of fcntl() on the byte with the number of the delay in milliseconds
+ *   says how soon the reader wants events.
  * - The file `.live` in the trace's directory has the size of each stream's whole packets, and the
  *   time up to which these contain all events, also of streams that do not exist yet:
  *
@@ -38,6 +39,8 @@
 void ky_live_begin(int index_fd);
 /* Whether a live reader has a lock on the directory @dir_fd. */
 bool ky_live_has_readers(int dir_fd);
+/* The shortest delay that a live reader of the directory @dir_fd wants, in ms; 0: there is no reader. */
+uint32_t ky_live_delay_ms(int dir_fd);
 /*
  * Returns an inotify descriptor that becomes readable when a process opens directory @path, as
  * readers do; or -1. The caller closes it.
@@ -68,6 +71,8 @@ struct ky_live_state {
 	KY_VEC(struct ky_live_stream) streams;
 };
 
+/* Tells the writers below the directory @dir_fd, until its close, that a reader wants events within @delay_ms. */
+void ky_live_want(int dir_fd, uint32_t delay_ms);
 /* Whether a writer is writing the trace in directory @path. */
 bool ky_live_is_written(const char *path);
 /*

@@ -60,17 +60,19 @@ static int map_file(struct ky_stream *stream, struct kymo_error *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		errnum = errno;
-	} else if (ky_stream_may_grow(stream)) {
+	} else {
+		part->device = st.st_dev;
+		part->inode = st.st_ino;
+	}
+	if (!errnum && ky_stream_may_grow(stream)) {
 		errnum = map_growing(stream, fd, &st);
-	} else if (st.st_size > 0) {
+	} else if (!errnum && st.st_size > 0) {
 		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (data == MAP_FAILED) {
 			errnum = errno;
 		} else {
 			file->data = data;
 			file->size_bytes = part->size_bytes = (uint64_t)st.st_size;
-			part->device = st.st_dev;
-			part->inode = st.st_ino;
 			if (ky_sigbus_guard_add(data, (size_t)st.st_size) < 0)
 				errnum = ENOMEM;
 		}
@@ -160,8 +162,6 @@ static int map_growing(struct ky_stream *stream, int fd, const struct stat *st)
 		return ENOMEM;
 	stream->file.data = data;
 	stream->reserved_bytes = reserved;
-	part->device = st->st_dev;
-	part->inode = st->st_ino;
 	errnum = size > reserved ? EFBIG : map_more(stream, fd, 0, size);
 	if (errnum)
 		return errnum;

@@ -2,6 +2,7 @@
 """kymo print --live: traces are read while they are recorded, and what is printed is what the complete trace has."""
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -211,3 +212,86 @@ def test_options_that_exclude_each_other(kymo, tmp_path):
     for option in (["--count"], ["--no-output"], ["--tail", "1"], ["--begin", "+1s"], ["--end", "+1s"],
                    ["--stream-intersection"]):
         assert "--live and " + option[0] in kymo("print", "--live", *option, tmp_path, code=2).err
+
+
+class Follower:
+    """A command with --live, whose output goes to a file."""
+
+    def __init__(self, kymo_bin, path, *args):
+        self.path = str(path)
+        with open(self.path, "w") as file:
+            self.process = subprocess.Popen([kymo_bin, *map(str, args)], stdout=file,
+                                            stderr=subprocess.PIPE, text=True, errors="replace")
+
+    def end(self):
+        _, err = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, err
+        return open(self.path, errors="replace").read()
+
+
+def objects(text):
+    """JSON objects one after the other."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
+
+
+def test_other_commands(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """Reports, counts and conversions follow, and have the events of the complete trace."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel",
+                          "sched_switch,sched_process_fork")
+    report = Follower(kymo_bin, tmp_path / "report", "report", "--live", "--refresh", "200ms", "--json",
+                      "cpu", out)
+    info = Follower(kymo_bin, tmp_path / "info", "info", "--live", "--refresh", "200ms", "--json", out)
+    lines = Follower(kymo_bin, tmp_path / "json", "convert", "--live", "--to", "json", out)
+    table = Follower(kymo_bin, tmp_path / "csv", "convert", "--live", "--to", "csv", "--fields",
+                     "$event,prev_comm", out)
+    ctf = Follower(kymo_bin, tmp_path / "ctf", "convert", "--live", "--to", "ctf2", "-o", tmp_path / "ctf2",
+                   out)
+    reader = Reader(kymo_bin, tmp_path / "live", out)
+    reader.wait_for("sched_process_fork", 10, run_true)
+    recording.ctl("--enable-kernel", "sched_process_exit")
+    reader.wait_for("sched_process_exit", 3, run_true)
+    assert recording.stop()
+    reader.end()
+    n_events = int(kymo("print", "--count", out).out)
+    complete = kymo("convert", "--to", "json", out).out
+    tables = objects(report.end())
+    assert len(tables) >= 2
+    assert sum(table["events"] for table in tables) == n_events
+    counts = [json.loads(line) for line in info.end().splitlines()]
+    assert counts[-1]["events"] == n_events
+    assert sum(stream["events"] for stream in counts[-1]["streams"]) == n_events
+    assert {kind["name"] for kind in counts[-1]["event_types"] if kind["events"]} >= {
+        "sched_switch", "sched_process_fork", "sched_process_exit"}
+    without = [re.sub(r'"timestamp_ns": \d+', "", line) for line in complete.splitlines()]
+    assert [re.sub(r'"timestamp_ns": \d+', "", line) for line in lines.end().splitlines()] == without
+    assert table.end().count("\n") == n_events + 1
+    ctf.end()
+    assert int(kymo("print", "--count", tmp_path / "ctf2").out) == n_events
+
+
+def test_report_as_text(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """Ctrl-C ends the report, with the tables of the last interval."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "sched_switch")
+    report = Follower(kymo_bin, tmp_path / "report", "report", "--live", "--refresh", "100ms", "-t", "cpus",
+                      "cpu", out)
+    while open(report.path).read().count("Usage of each CPU") < 3:
+        assert report.process.poll() is None, report.process.stderr.read()
+        run_true()
+    report.process.send_signal(signal.SIGINT)
+    assert "Range  " in report.end()
+    assert recording.process.poll() is None
+    recording.stop()
+
+
+@pytest.mark.parametrize("args", [("print", "--delay", "1s"), ("print", "--live", "--delay", "1ms"),
+                                  ("report", "--live", "--html", "cpu"), ("report", "--live", "--begin", "+1s", "cpu"),
+                                  ("info", "--refresh", "1s"), ("convert", "--to", "json", "--live", "--tail", "1")])
+def test_options_of_live(kymo, tmp_path, args):
+    kymo(*args, tmp_path, code=2)

@@ -3,6 +3,7 @@
 #include "analysis/reports/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/reports/report-list.h"
@@ -556,7 +557,7 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	return status;
 }
 
-void ky_report_results_fini(struct ky_report_results *results)
+static void clear_results(struct ky_report_results *results)
 {
 	ky_vec_foreach(&results->list, result) {
 		for (size_t i = 0; i < result->n_tables; i++)
@@ -566,7 +567,155 @@ void ky_report_results_fini(struct ky_report_results *results)
 			free(*note);
 		ky_vec_fini(&result->notes);
 	}
+	ky_vec_clear(&results->list);
+}
+
+void ky_report_results_fini(struct ky_report_results *results)
+{
+	clear_results(results);
 	ky_vec_fini(&results->list);
 	ky_model_free(results->model);
 	results->model = NULL;
+}
+
+/* ---- as events come ---------------------------------------------------------------------- */
+
+struct ky_live_reports {
+	struct ky_report_results results;
+	struct pass pass;
+	int (*done)(void *data, const struct ky_report_results *results, struct kymo_error *err);
+	void *data;
+	uint64_t n_before;     /* events of the intervals that are over */
+	struct kymo_error err; /* of @done */
+};
+
+static int show_interval(struct ky_live_reports *live)
+{
+	struct ky_report_results *results = &live->results;
+	uint64_t n_events = ky_model_n_events(results->model);
+	int status;
+
+	results->begin_ns = INT64_MIN;
+	status = finish_runs(&live->pass);
+	results->n_events = n_events - live->n_before;
+	live->n_before = n_events;
+	if (status >= 0)
+		status = live->done(live->data, results, &live->err);
+	else
+		ky_error_nomem(&live->err);
+	clear_results(results);
+	return status;
+}
+
+static int tick_live(void *data)
+{
+	struct ky_live_reports *live = data;
+	int status = show_interval(live);
+
+	free_runs(&live->pass);
+	if (status < 0)
+		return status;
+	ky_model_unlisten(live->results.model);
+	status = begin_runs(&live->pass);
+	return status < 0 ? ky_error_nomem(&live->err) : 0;
+}
+
+/* @status of the model, whose listener has told the reason. */
+static int live_status(const struct ky_live_reports *live, int status, struct kymo_error *err)
+{
+	if (status >= 0)
+		return 0;
+	if (live->err.code && err)
+		*err = live->err;
+	return status;
+}
+
+static int begin_live(struct ky_live_reports *live, const struct ky_report_options *options,
+		      struct kymo_error *err)
+{
+	struct ky_model *model = live->results.model;
+	int status = check_options(live->pass.reports, live->pass.n_reports, options, err);
+
+	if (status >= 0)
+		status = check_heeded(live->pass.reports, live->pass.n_reports, options, err);
+	if (status >= 0)
+		status = check_needs(live->pass.reports, live->pass.n_reports, model,
+				     live->results.set, options, err);
+	if (status >= 0 && begin_runs(&live->pass) < 0)
+		status = ky_error_nomem(err);
+	if (status < 0)
+		return status;
+	ky_model_set_focus(model, &options->focus);
+	ky_model_every(model, (int64_t)options->interval_ns, tick_live, live);
+	return 0;
+}
+
+int ky_live_reports_open(const struct ky_report *const *reports, size_t n_reports,
+			 const struct ky_trace_set *set, const struct ky_report_options *options,
+			 int (*done)(void *data, const struct ky_report_results *results,
+				     struct kymo_error *err),
+			 void *data, struct ky_live_reports **out, struct kymo_error *err)
+{
+	struct ky_live_reports *live = calloc(1, sizeof(*live));
+	int status;
+
+	*out = NULL;
+	if (!live)
+		return ky_error_nomem(err);
+	live->done = done;
+	live->data = data;
+	live->results.set = set;
+	live->pass = (struct pass){.results = &live->results,
+				   .reports = reports,
+				   .n_reports = n_reports,
+				   .options = options};
+	live->pass.runs = calloc(n_reports + 1, sizeof(*live->pass.runs));
+	live->results.model = live->pass.runs ? ky_model_new(set, err) : NULL;
+	status = live->results.model ? begin_live(live, options, err) : ky_error_nomem(err);
+	if (status < 0) {
+		ky_live_reports_free(live);
+		return status;
+	}
+	*out = live;
+	return 0;
+}
+
+int ky_live_reports_rebind(struct ky_live_reports *live, const struct ky_trace_set *set,
+			   struct kymo_error *err)
+{
+	int status = ky_model_rebind(live->results.model, set);
+
+	live->results.set = set;
+	return status < 0 ? ky_error_nomem(err) : 0;
+}
+
+int ky_live_reports_feed(struct ky_live_reports *live, const struct ky_batch *batch,
+			 struct kymo_error *err)
+{
+	return live_status(live, ky_model_feed(live->results.model, batch, err), err);
+}
+
+int ky_live_reports_reach(struct ky_live_reports *live, int64_t ns, struct kymo_error *err)
+{
+	return live_status(live, ky_model_reach(live->results.model, ns), err);
+}
+
+int ky_live_reports_end(struct ky_live_reports *live, struct kymo_error *err)
+{
+	int status = ky_model_end(live->results.model, err);
+
+	if (status >= 0)
+		status = show_interval(live);
+	return live_status(live, status, err);
+}
+
+void ky_live_reports_free(struct ky_live_reports *live)
+{
+	if (!live)
+		return;
+	if (live->pass.runs)
+		free_runs(&live->pass);
+	free(live->pass.runs);
+	ky_report_results_fini(&live->results);
+	free(live);
 }

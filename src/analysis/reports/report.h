@@ -132,6 +132,32 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_report_options *options, struct ky_report_results *results,
 		   struct kymo_error *err);
 void ky_report_results_fini(struct ky_report_results *results);
+/* ---- reports of traces that are still being written ------------------------------------ */
+
+struct ky_live_reports;
+
+/*
+ * Begin @reports over events of @set that the caller feeds. options->interval_ns is not 0, and options->periods is NULL. @done
+ * gets the results of each interval when it is over, and returns 0 or a negative status, which ends the reports. What
+ * is found later about an interval does not change its results. Errors as of ky_reports_run().
+ */
+int ky_live_reports_open(const struct ky_report *const *reports, size_t n_reports,
+			 const struct ky_trace_set *set, const struct ky_report_options *options,
+			 int (*done)(void *data, const struct ky_report_results *results,
+				     struct kymo_error *err),
+			 void *data, struct ky_live_reports **live, struct kymo_error *err);
+/* The traces were opened again, as @set; the earlier set must still be open. 0 or KYMO_E_MEMORY. */
+int ky_live_reports_rebind(struct ky_live_reports *live, const struct ky_trace_set *set,
+			   struct kymo_error *err);
+/* The next events. 0, what @done returned, or KYMO_E_MEMORY. */
+int ky_live_reports_feed(struct ky_live_reports *live, const struct ky_batch *batch,
+			 struct kymo_error *err);
+/* All events before @ns were fed. As above. */
+int ky_live_reports_reach(struct ky_live_reports *live, int64_t ns, struct kymo_error *err);
+/* No more events: @done gets the interval that has begun. As above. */
+int ky_live_reports_end(struct ky_live_reports *live, struct kymo_error *err);
+void ky_live_reports_free(struct ky_live_reports *live); /* NULL is allowed */
+
 /* Have the traces of @set what @report needs? 0, KYMO_E_UNSUPPORTED or KYMO_E_MEMORY. */
 int ky_report_check(const struct ky_report *report, const struct ky_trace_set *set,
 		    struct kymo_error *err);

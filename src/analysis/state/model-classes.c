@@ -7,6 +7,7 @@
 #include "analysis/state/model-internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flow/graph/range.h"
@@ -399,9 +400,10 @@ int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 	bool lttng = env_is(host, "tracer_name", "lttng-modules");
 	int status = 0;
 
-	host->classes = ky_arena_array(&model->arena, trace->events.len, sizeof(*host->classes));
+	free(host->classes);
+	host->classes = calloc(trace->events.len + 1, sizeof(*host->classes));
 	if (!host->classes)
-		return trace->events.len ? KYMO_E_MEMORY : 0;
+		return KYMO_E_MEMORY;
 	if (env_is(host, "domain", "ust"))
 		return 0;
 	for (size_t i = 0; i < trace->events.len && !status; i++)

@@ -215,3 +215,13 @@ int ky_model_boundary(struct ky_model *model, int64_t ns)
 	}
 	return status < 0 ? status : model->over;
 }
+
+int ky_model_reach(struct ky_model *model, int64_t ns)
+{
+	int status = 0;
+
+	/* Nothing is told before the first event. */
+	if (model->first_ns != INT64_MIN && ns >= model->boundary_ns)
+		status = ky_model_boundary(model, ky_near_ns(model->first_ns, ns));
+	return status < 0 ? status : 0;
+}

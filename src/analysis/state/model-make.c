@@ -2,27 +2,41 @@
 /* The state model: made from the traces' metadata, and freed. */
 #include "analysis/state/model-internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 
+/* The traces of a host are closed: nothing more comes from it. */
+static struct ky_trace_class no_class;
+static const struct ky_trace no_trace = {.path = (char *)"", .cls = &no_class};
+
+/* What the metadata of @trace tells. 0 or KYMO_E_MEMORY. */
+static int bind_host(struct ky_model *model, struct ky_host *host, const struct ky_trace *trace)
+{
+	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
+	const char *name = env && env->is_text ? env->text : "";
+
+	host->trace = trace;
+	if (!host->name || strcmp(host->name, name) != 0)
+		host->name = ky_arena_strdup(&model->arena, name);
+	return host->name ? ky_model_resolve(model, host) : KYMO_E_MEMORY;
+}
+
 static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *trace)
 {
 	struct ky_host *host = ky_arena_new(&model->arena, struct ky_host);
-	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
 
 	if (!host)
 		return NULL;
 	host->index = (uint32_t)model->hosts.len;
-	host->trace = trace;
-	host->name = env && env->is_text ? env->text : "";
 	host->torn_until_ns = host->blind_until_ns = host->memory_ns = INT64_MIN;
 	ky_map_init(&host->threads);
 	ky_map_init(&host->cpus);
 	host->state = ky_arena_new(&model->arena, struct ky_host_state);
 	if (!host->state || ky_vec_push(&model->hosts, host) < 0)
 		return NULL;
-	return ky_model_resolve(model, host) < 0 ? NULL : host;
+	return bind_host(model, host, trace) < 0 ? NULL : host;
 }
 
 /* The streams of one host; a CPU that records switches exists even if nothing happens there. */
@@ -57,16 +71,24 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 	return 0;
 }
 
-/* A host's name where no other one has it, else the trace's path. */
-static void label_hosts(struct ky_model *model)
+/* A host's name where no other one has it, else the trace's path. 0 or KYMO_E_MEMORY. */
+static int label_hosts(struct ky_model *model)
 {
 	ky_vec_foreach(&model->hosts, host) {
-		(*host)->label = (*host)->name[0] ? (*host)->name : (*host)->trace->path;
+		const char *label = (*host)->name[0] ? (*host)->name : (*host)->trace->path;
+
 		ky_vec_foreach(&model->hosts, other) {
 			if (*other != *host && strcmp((*other)->name, (*host)->name) == 0)
-				(*host)->label = (*host)->trace->path;
+				label = (*host)->trace->path;
 		}
+		/* The path of closed traces stays. */
+		if ((*host)->label && (!*label || strcmp((*host)->label, label) == 0))
+			continue;
+		(*host)->label = ky_arena_strdup(&model->arena, label);
+		if (!(*host)->label)
+			return KYMO_E_MEMORY;
 	}
+	return 0;
 }
 
 struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err)
@@ -92,13 +114,93 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 		if (!host || add_streams(model, host) < 0)
 			goto fail;
 	}
-	label_hosts(model);
+	if (label_hosts(model) < 0)
+		goto fail;
 	ky_model_ask(model, 0);
 	return model;
 fail:
 	ky_model_free(model);
 	ky_error_nomem(err);
 	return NULL;
+}
+
+/* ---- traces that were opened again ------------------------------------------------------ */
+
+static struct ky_host *host_of(const struct ky_model *model, const char *path)
+{
+	ky_vec_foreach(&model->hosts, host)
+		if (strcmp((*host)->trace->path, path) == 0)
+			return *host;
+	return NULL;
+}
+
+/* What was known of streams goes to the streams of the same trace and name. */
+static void carry_streams(struct ky_model *model, const struct ky_trace_set *before,
+			  struct ky_stream_state *known)
+{
+	ky_vec_foreach(&model->set->streams, it) {
+		const struct ky_stream *stream = *it;
+		struct ky_stream_state *to = &model->streams[stream->index];
+
+		ky_vec_foreach(&before->streams, old) {
+			struct ky_stream_state *from = &known[(*old)->index];
+
+			if (from->host != to->host || strcmp((*old)->name, stream->name) != 0)
+				continue;
+			to->begun = from->begun;
+			to->cpu_id = from->cpu_id;
+			to->cpu = from->cpu;
+			to->cpus = from->cpus;
+			to->last_ns = from->last_ns;
+			from->cpus = (struct ky_map){0};
+		}
+	}
+	ky_vec_foreach(&before->streams, old)
+		ky_map_fini(&known[(*old)->index].cpus);
+}
+
+/* Hosts of traces that are not in @set must not lead to them. */
+static void leave_hosts(struct ky_model *model, const struct ky_trace_set *set)
+{
+	ky_vec_foreach(&model->hosts, host) {
+		bool stays = false;
+
+		ky_vec_foreach(&set->traces, trace)
+			stays |= strcmp((*trace)->path, (*host)->trace->path) == 0;
+		if (!stays)
+			(*host)->trace = &no_trace;
+	}
+}
+
+int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set)
+{
+	const struct ky_trace_set *before = model->set;
+	struct ky_stream_state *known = model->streams;
+	int status = 0;
+
+	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
+	if (!model->streams) {
+		model->streams = known;
+		return KYMO_E_MEMORY;
+	}
+	leave_hosts(model, set);
+	model->set = set;
+	ky_vec_foreach(&set->traces, trace) {
+		struct ky_host *host = host_of(model, (*trace)->path);
+
+		if (host && bind_host(model, host, *trace) < 0)
+			status = KYMO_E_MEMORY;
+		else if (!host)
+			host = add_host(model, *trace);
+		if (!host || add_streams(model, host) < 0)
+			status = KYMO_E_MEMORY;
+	}
+	carry_streams(model, before, known);
+	free(known);
+	if (label_hosts(model) < 0)
+		status = KYMO_E_MEMORY;
+	ky_model_ask(model, model->subjects);
+	return status;
 }
 
 void ky_model_free(struct ky_model *model)
@@ -112,6 +214,7 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_foreach(&model->hosts, host) {
 		ky_map_fini(&(*host)->threads);
 		ky_map_fini(&(*host)->cpus);
+		free((*host)->classes);
 		if (!(*host)->state)
 			continue;
 		ky_map_fini(&(*host)->state->cgroups);

@@ -448,6 +448,11 @@ void ky_focus_fini(struct ky_focus *focus);
  * A model of the traces of @set, which must outlive it. NULL and @err when out of memory.
  */
 struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error *err);
+/*
+ * The traces were opened again, as @set, which must outlive the model; their next events follow those that the model
+ * knows. The earlier set must still be open. 0 or KYMO_E_MEMORY. A model with periods cannot do that.
+ */
+int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set);
 void ky_model_free(struct ky_model *model); /* NULL is fine */
 
 /* Tell @listener from now on; the struct is copied. 0 or KYMO_E_MEMORY. */
@@ -487,6 +492,12 @@ int ky_model_foresee(struct ky_model *model, const struct ky_model *before);
  * comes will be told), or a negative status.
  */
 int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err);
+
+/*
+ * All events before @ns have been fed: ends the intervals up to there. 0, or a negative status of @tick
+ * (ky_model_every()).
+ */
+int ky_model_reach(struct ky_model *model, int64_t ns);
 
 /* Does @event, the next one, only tell what was there before the first one of the trace? */
 bool ky_model_is_before(const struct ky_model *model, const struct ky_host *host,

@@ -7,6 +7,7 @@
 
 #include "analysis/export/perfetto.h"
 #include "base/error.h"
+#include "cli/commands/print-live.h"
 #include "cli/reading/convert-ctf.h"
 #include "cli/reading/damage.h"
 #include "cli/reading/input-options.h"
@@ -14,6 +15,7 @@
 #include "cli/reading/lines.h"
 #include "cli/terminal/output.h"
 #include "cli/reading/text-options.h"
+#include "cli/recording/recordings.h"
 #include "flow/sinks/csv.h"
 #include "flow/sinks/ctf-sink.h"
 #include "store/directory-store.h"
@@ -24,6 +26,7 @@ struct convert_options {
 	struct ky_text_words words;
 	struct ky_select_options select;
 	struct ky_input_options input;
+	struct ky_live_options live;
 	const char *output, *to;
 	uint64_t jobs;
 	bool csv_raw;
@@ -85,6 +88,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
 	KY_INPUT_OPTION_DEFS(struct convert_options, input),
 	KY_CORRELATE_OPTION_DEF(struct convert_options, input),
+	KY_LIVE_OPTION_DEFS(struct convert_options, live, "write new events in the order of time"),
 	KY_JOBS_OPTION_DEF(struct convert_options, jobs),
 	{0},
 };
@@ -364,6 +368,94 @@ static int convert_into(const struct ky_trace_set *set, const struct format *for
 	return ret;
 }
 
+/* ---- traces that are being recorded -------------------------------------------------------- */
+
+static int begin_lines(void *data, const struct ky_trace_set *set, struct kymo_error *err)
+{
+	const struct maker *maker = data;
+
+	return maker->format->begin ? maker->format->begin(set, maker->options, maker->fd, err)
+				    : KYMO_OK;
+}
+
+static int ignore_set(void *data, const struct ky_trace_set *set, struct kymo_error *err)
+{
+	(void)data;
+	(void)set;
+	(void)err;
+	return KYMO_OK;
+}
+
+static int ignore_batch(void *data, const struct ky_batch *batch, struct kymo_error *err)
+{
+	(void)data;
+	(void)batch;
+	(void)err;
+	return KYMO_OK;
+}
+
+static int ignore_pause(void *data, int64_t until_ns, struct kymo_error *err)
+{
+	(void)data;
+	(void)until_ns;
+	(void)err;
+	return KYMO_OK;
+}
+
+static struct ky_follow_run follow_run(const struct convert_options *options, int n_args,
+				       char **args)
+{
+	return (struct ky_follow_run){
+		.paths = args,
+		.n_paths = n_args,
+		.input = &options->input,
+		.live = &options->live,
+		.select = &options->select,
+		.times = &options->text,
+		.is_recorded = ky_recordings_write,
+		.open = ignore_set,
+		.batch = ignore_batch,
+		.flush = ignore_pause,
+	};
+}
+
+/* Lines come as events come. */
+static int convert_live(const struct format *format, const struct convert_options *options,
+			int n_args, char **args, struct kymo_error *err)
+{
+	struct maker maker = {format, options, -1};
+	const struct ky_print_live live = {
+		.run = follow_run(options, n_args, args),
+		.make = make_sink,
+		.begin = begin_lines,
+		.data = &maker,
+	};
+	struct ky_output output;
+	int ret = ky_output_file(&output, options->output, err), committed;
+
+	maker.fd = output.fd;
+	if (!ret)
+		ret = ky_print_live(&live, err);
+	if (keeps_output(ret)) {
+		committed = ky_output_commit(&output, ret < 0 ? NULL : err);
+		ret = ret < 0 ? ret : committed;
+	}
+	ky_output_close(&output);
+	return ret;
+}
+
+/* Output that appears only when it is complete: the end of the recordings comes first. */
+static int wait_for_end(const struct convert_options *options, int n_args, char **args,
+			struct kymo_error *err)
+{
+	const struct ky_follow_run run = follow_run(options, n_args, args);
+	int ret = ky_cli_follow(&run, err);
+
+	/* A signal ended the wait: what there is now is converted. */
+	ky_cli_catch_signals();
+	return ret;
+}
+
 static int convert_set(const struct ky_trace_set *set, const struct format *format,
 		       const struct convert_options *options, struct kymo_error *err)
 {
@@ -399,6 +491,14 @@ static int check_options(const struct ky_command *command, const struct format *
 	return 0;
 }
 
+static int end_convert(int ret, const struct kymo_error *err)
+{
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
 static int run_convert(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct convert_options *options = data;
@@ -417,12 +517,21 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 				    "unknown format '%s'; try text, json, csv, ctf1.8, "
 				    "ctf2, perfetto or details",
 				    options->to);
-	if (check_options(command, format, options))
+	if (check_options(command, format, options) || ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
+	if (options->live.on && ky_cli_unfit_for_live(&options->select))
+		return ky_cli_usage(command, "--live and %s exclude each other",
+				    ky_cli_unfit_for_live(&options->select));
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
 	if (format->flags & FORMAT_HAS_STYLE)
 		ret = ky_cli_text_style(&options->words, is_stdout(options), &options->text, &err);
+	if (ret == KYMO_OK && options->live.on && format->lines)
+		return end_convert(
+			ky_cli_damage_end(convert_live(format, options, n_args, args, &err), &err),
+			&err);
+	if (ret == KYMO_OK && options->live.on)
+		ret = wait_for_end(options, n_args, args, &err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {
@@ -431,10 +540,7 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 			ky_cli_text_end(&options->text);
 		ky_trace_set_close(&set);
 	}
-	if (ret == KYMO_OK)
-		return KY_EXIT_OK;
-	ky_cli_error(&err);
-	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+	return end_convert(ret, &err);
 }
 
 const struct ky_command ky_command_convert = {

@@ -9,8 +9,10 @@
 #include "base/text.h"
 #include "cli/reading/damage.h"
 #include "cli/commands/info.h"
+#include "cli/commands/info-live.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
+#include "cli/recording/recordings.h"
 #include "flow/graph/parallel.h"
 #include "flow/sinks/text.h"
 
@@ -20,7 +22,8 @@
 struct info_options {
 	bool json, count;
 	struct ky_input_options input;
-	uint64_t jobs;
+	struct ky_live_options live;
+	uint64_t jobs, refresh_ns;
 };
 
 static const struct ky_option_def info_option_defs[] = {
@@ -36,6 +39,14 @@ static const struct ky_option_def info_option_defs[] = {
 	 .help = "Count the events of traces of any size, which reads all of them. Without it, "
 		 "kymo counts the events of traces of up to 64 MiB, or with --recover.",
 	 .at = offsetof(struct info_options, count)},
+	KY_LIVE_OPTION_DEFS(struct info_options, live,
+			    "show counts and rates of events, streams and losses again and again"),
+	{.name = "refresh",
+	 .letter = 'r',
+	 .kind = KY_OPTION_DURATION,
+	 .arg = "TIME",
+	 .help = "With --live: the interval between two outputs. Default: 1s.",
+	 .at = offsetof(struct info_options, refresh_ns)},
 	KY_JOBS_OPTION_DEF(struct info_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct info_options, input),
 	{0},
@@ -423,6 +434,39 @@ static int collect_in_parallel(struct info *info, const struct ky_trace_set *set
 	return ret;
 }
 
+static int run_live(const struct info_options *options, int n_args, char **args)
+{
+	const struct ky_info_live live = {
+		.run = {.paths = args,
+			.n_paths = n_args,
+			.input = &options->input,
+			.live = &options->live,
+			.is_recorded = ky_recordings_write},
+		.interval_ns = options->refresh_ns ?: 1000000000,
+		.json = options->json,
+	};
+	struct kymo_error err;
+	int ret;
+
+	ky_error_clear(&err);
+	ret = ky_cli_damage_end(ky_info_live(&live, &err), &err);
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+static int check_options(const struct ky_command *command, const struct info_options *options)
+{
+	if (ky_cli_check_live(command, &options->live))
+		return KY_EXIT_USAGE;
+	if (options->refresh_ns && !options->live.on)
+		return ky_cli_usage(command, "--refresh needs --live");
+	if (options->refresh_ns > INT64_MAX)
+		return ky_cli_usage(command, "--refresh: the interval is too long");
+	return KY_EXIT_OK;
+}
+
 static int run_info(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct kymo_error err, damage;
@@ -430,6 +474,10 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 	struct info info;
 	int ret;
 
+	if (check_options(command, data))
+		return KY_EXIT_USAGE;
+	if (((struct info_options *)data)->live.on)
+		return run_live(data, n_args, args);
 	ky_error_clear(&err);
 	ky_error_clear(&damage);
 	ret = ky_cli_open(&set, args, n_args, &((struct info_options *)data)->input, false, &err);
@@ -470,7 +518,9 @@ const struct ky_command ky_command_info = {
 		"the first damage, with file and place, and the exit code is 1.",
 	.examples = "# the content of a trace\nkymo info my-trace\n\n"
 		    "# the number of events, for a program\n"
-		    "kymo info --count --json my-trace | jq .events",
+		    "kymo info --count --json my-trace | jq .events\n\n"
+		    "# the numbers of events, every second, of a recording in another terminal\n"
+		    "kymo info --live my-trace",
 	.see_also = "print report",
 	.first_trace = 1,
 	.options = info_option_defs,

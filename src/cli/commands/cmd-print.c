@@ -12,13 +12,15 @@
 #include "cli/reading/lines.h"
 #include "cli/reading/text-options.h"
 #include "cli/commands/print-live.h"
+#include "cli/recording/recordings.h"
 
 struct print_options {
 	struct ky_text_options text;
 	struct ky_text_words words;
 	struct ky_select_options select;
 	struct ky_input_options input;
-	bool no_output, count, live;
+	struct ky_live_options live;
+	bool no_output, count;
 	uint64_t jobs;
 };
 
@@ -44,11 +46,7 @@ static const struct ky_option_def print_option_defs[] = {
 		 "the standard error. Use it to check a trace or to measure reading.",
 	 .at = offsetof(struct print_options, no_output)},
 	KY_JOBS_OPTION_DEF(struct print_options, jobs),
-	{.name = "live",
-	 .kind = KY_OPTION_FLAG,
-	 .help = "Follow traces of running recordings: print new events in the order of time, "
-		 "until the recordings end.",
-	 .at = offsetof(struct print_options, live)},
+	KY_LIVE_OPTION_DEFS(struct print_options, live, "print new events in the order of time"),
 	{0},
 };
 
@@ -144,30 +142,26 @@ static int print_set(const struct ky_trace_set *set, struct print_options *optio
 /* What --live cannot do; NULL: nothing of it is asked for. */
 static const char *unfit_for_live(const struct print_options *options)
 {
-	const struct ky_select_options *select = &options->select;
-
 	if (options->count)
 		return "--count";
 	if (options->no_output)
 		return "--no-output";
-	if (select->tail != UINT64_MAX)
-		return "--tail";
-	if (select->begin || select->timerange)
-		return "--begin";
-	if (select->end)
-		return "--end";
-	return select->intersection ? "--stream-intersection" : NULL;
+	return ky_cli_unfit_for_live(&options->select);
 }
 
 static int run_live(const struct ky_command *command, struct print_options *options, int n_args,
 		    char **args)
 {
 	const struct ky_print_live live = {
-		.paths = args,
-		.n_paths = n_args,
-		.input = &options->input,
-		.select = &options->select,
-		.text = &options->text,
+		.run = {.paths = args,
+			.n_paths = n_args,
+			.input = &options->input,
+			.live = &options->live,
+			.select = &options->select,
+			.times = &options->text,
+			.is_recorded = ky_recordings_write},
+		.make = make_sink,
+		.data = options,
 	};
 	const char *unfit = unfit_for_live(options);
 	struct kymo_error err;
@@ -192,7 +186,9 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 	struct kymo_error err;
 	int ret;
 
-	if (options->live)
+	if (ky_cli_check_live(command, &options->live))
+		return KY_EXIT_USAGE;
+	if (options->live.on)
 		return run_live(command, options, n_args, args);
 	ky_error_clear(&err);
 	ret = ky_cli_text_style(&options->words, true, &options->text, &err);

@@ -10,13 +10,16 @@
 #include "base/error.h"
 #include "cli/reading/damage.h"
 #include "cli/reading/filter-hint.h"
+#include "cli/commands/report-live.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
 #include "cli/options/report-options.h"
+#include "cli/recording/recordings.h"
 #include "cli/reading/select-options.h"
 #include "os/thread-pool.h"
 
-#define MAX_REPORTS 32
+#define MAX_REPORTS	 32
+#define LIVE_INTERVAL_NS UINT64_C(1000000000)
 
 struct report_options {
 	bool list, json, csv, csv_raw, html, markdown;
@@ -25,6 +28,7 @@ struct report_options {
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
+	struct ky_live_options live;
 };
 
 struct selection {
@@ -87,7 +91,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_DURATION,
 	 .arg = "TIME",
 	 .help = "Show a set of tables for each interval of this length. A call, wait or request "
-		 "belongs to the interval in which it ended.",
+		 "belongs to the interval in which it ended. Default with --live: 1s.",
 	 .at = offsetof(struct report_options, refresh_ns)},
 	{.name = "begin",
 	 .letter = 'b',
@@ -119,6 +123,10 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write the documentation of the reports as Markdown; takes no TRACE.",
 	 .at = offsetof(struct report_options, markdown)},
+	KY_LIVE_OPTION_DEFS(
+		struct report_options, live,
+		"show the tables of each interval when it is over; on a terminal, new tables "
+		"replace the earlier ones"),
 	KY_JOBS_OPTION_DEF(struct report_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct report_options, input),
 	KY_CORRELATE_OPTION_DEF(struct report_options, input),
@@ -178,53 +186,17 @@ static int select_reports(const struct ky_command *command, char *names, bool wi
 
 /* ---- running --------------------------------------------------------------------------- */
 
-static bool locale_is_utf8(void)
-{
-	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-
-	for (size_t i = 0; i < 3; i++) {
-		const char *value = getenv(names[i]);
-
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
-
-static int show_results(const struct ky_report_results *results,
-			const struct report_options *options, struct kymo_error *err)
-{
-	struct ky_strbuf out = KY_STRBUF_INIT;
-	int status = 0;
-
-	if (options->json) {
-		status = ky_render_json(&out, results, err);
-	} else if (options->csv || options->csv_raw || options->html) {
-		if (options->html)
-			ky_render_html(&out, results);
-		else
-			ky_render_csv(&out, results, options->csv_raw);
-		if (ky_strbuf_failed(&out))
-			status = ky_error_nomem(err);
-	} else {
-		struct ky_render_options render = {
-			/* What is not looked at on a terminal may be as wide as it likes. */
-			.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
-			.colour = ky_cli_colour(stdout),
-			.utf8 = locale_is_utf8(),
-		};
-
-		ky_render_text(&out, results, &render);
-		if (ky_strbuf_failed(&out))
-			status = ky_error_nomem(err);
-	}
-	if (!status)
-		ky_cli_write(&out);
-	ky_strbuf_fini(&out);
-	return status;
-}
-
 /* ---- the pass -------------------------------------------------------------------------------- */
+
+static struct ky_report_form form_of(const struct report_options *options)
+{
+	return (struct ky_report_form){
+		.json = options->json,
+		.csv = options->csv || options->csv_raw,
+		.csv_raw = options->csv_raw,
+		.html = options->html,
+	};
+}
 
 /*
  * All events that --filter lets pass: the times are the reports' matter. With two jobs, one thread decodes
@@ -259,12 +231,22 @@ static int run_with(const struct selection *selection, const struct ky_trace_set
 	ky_flow_close(flow);
 	/* A damaged trace: what could be read, then the error. */
 	if (status >= 0 || (status != KYMO_E_MEMORY && results.begin_ns != INT64_MIN)) {
-		int shown = show_results(&results, options, status < 0 ? NULL : err);
+		const struct ky_report_form form = form_of(options);
+		int shown = ky_cli_show_reports(&results, &form, status < 0 ? NULL : err);
 
 		status = status < 0 ? status : shown;
 	}
 	ky_report_results_fini(&results);
 	return status;
+}
+
+static void set_wanted(struct ky_report_options *to, const struct report_options *options)
+{
+	to->limit = options->limit;
+	to->for_people = !options->json && !options->csv && !options->csv_raw && !options->html;
+	to->tables = (const char *const *)options->tables.items;
+	to->n_tables = options->tables.len;
+	to->interval_ns = options->refresh_ns;
 }
 
 static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
@@ -275,12 +257,8 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 	struct ky_report_options *to = &wanted.options;
 	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
 
+	set_wanted(to, options);
 	to->pool = pool;
-	to->limit = options->limit;
-	to->for_people = !options->json && !options->csv && !options->csv_raw && !options->html;
-	to->tables = (const char *const *)options->tables.items;
-	to->n_tables = options->tables.len;
-	to->interval_ns = options->refresh_ns;
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
@@ -312,6 +290,53 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 		return KY_EXIT_OK;
 	ky_cli_error(&err);
 	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+static int run_live(const struct selection *selection, char **paths, int n_paths,
+		    const struct report_options *options)
+{
+	static const struct ky_text_options times;
+	struct ky_cli_wanted wanted;
+	struct ky_report_live live = {
+		.run = {.paths = paths,
+			.n_paths = n_paths,
+			.input = &options->input,
+			.live = &options->live,
+			.select = &options->select,
+			.times = &times,
+			.is_recorded = ky_recordings_write},
+		.reports = selection->reports,
+		.n_reports = selection->n,
+		.options = &wanted.options,
+		.form = form_of(options),
+	};
+	struct kymo_error err;
+	int status;
+
+	ky_error_clear(&err);
+	/* Without periods, the traces do not matter. */
+	status = ky_cli_wanted_init(&wanted, &options->focus, NULL, &err);
+	set_wanted(&wanted.options, options);
+	if (!wanted.options.interval_ns)
+		wanted.options.interval_ns = LIVE_INTERVAL_NS;
+	ky_cli_hint_filter(options->select.filter);
+	if (!status)
+		status = ky_cli_damage_end(ky_report_live(&live, &err), &err);
+	ky_cli_wanted_fini(&wanted);
+	if (status >= 0)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+/* What --live cannot do; NULL: no option asks for it. */
+static const char *unfit_for_live(const struct report_options *options)
+{
+	if (options->html)
+		return "--html";
+	if (options->focus.periods.len)
+		return "--period";
+	return ky_cli_unfit_for_live(&options->select);
 }
 
 static int write_markdown(const struct selection *selection)
@@ -353,7 +378,13 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 		return code;
 	if (n_args < 2)
 		return ky_cli_usage(command, "no trace given; give a directory that contains one");
-	return run_reports(&selection, args + 1, n_args - 1, options);
+	if (ky_cli_check_live(command, &options->live))
+		return KY_EXIT_USAGE;
+	if (options->live.on && unfit_for_live(options))
+		return ky_cli_usage(command, "--live and %s exclude each other",
+				    unfit_for_live(options));
+	return options->live.on ? run_live(&selection, args + 1, n_args - 1, options)
+				: run_reports(&selection, args + 1, n_args - 1, options);
 }
 
 static int report_topic(const struct ky_command *command, FILE *out, char *topic)
@@ -404,6 +435,8 @@ const struct ky_command ky_command_report = {
 		"# the time from one event to another, for each value of a field\n"
 		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : $event "
 		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
+		"# CPU usage now, like top, of a recording in another terminal\n"
+		"kymo report cpu --live my-trace\n\n"
 		"# all reports, with charts, for a browser\nkymo report all --html my-trace "
 		">my-trace.html\n\n"
 		"# the meaning of the columns\nkymo report cpu --help",

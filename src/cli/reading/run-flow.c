@@ -23,6 +23,7 @@ void ky_cli_catch_signals(void)
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 	struct sigaction before;
 
+	atomic_store_explicit(&interrupted, 0, memory_order_relaxed);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

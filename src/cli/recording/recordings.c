@@ -400,3 +400,17 @@ void ky_recordings_print_names(void)
 {
 	(void)ky_control_socket_each(show_name, NULL);
 }
+
+bool ky_recordings_write(char **paths, int n_paths)
+{
+	for (int i = 0; i < n_paths; i++) {
+		struct ky_control_socket_place place;
+		char *real = realpath(paths[i], NULL);
+		bool found = real && ky_recordings_find(real, false, &place, NULL) == KYMO_OK;
+
+		free(real);
+		if (found)
+			return true;
+	}
+	return false;
+}

@@ -28,6 +28,9 @@ const char *ky_recordings_word(const struct ky_control_socket_message *status, c
 /* The output directory of the running recording with this name. KYMO_E_NOT_FOUND. */
 int ky_recordings_directory(const char *name, char path[PATH_MAX]);
 
+/* Does a recorder of this user write to one of the directories @paths? */
+bool ky_recordings_write(char **paths, int n_paths);
+
 /* For completion: a name per line, or a number. */
 void ky_recordings_print_names(void);
 /* For kymo sessions and kymo list --recordings. */
