@@ -25,7 +25,8 @@ def daemon(kymo_bin, kymo, tmp_path):
 
         def begin(self):
             self.log = open(tmp_path / "log", "w+")
-            self.process = subprocess.Popen([kymo_bin, "daemon", "--profiles", self.dir, "--output", self.out],
+            self.process = subprocess.Popen([kymo_bin, "daemon", "--profiles", self.dir, "--output", self.out, "--socket",
+                                             tmp_path / "socket"],
                                             stderr=self.log)
 
         def profile(self, name, text, mode=0o600):
@@ -113,7 +114,7 @@ def test_profiles_that_do_not_run(daemon, tmp_path):
         assert time.monotonic() < end, daemon.said()
         time.sleep(0.1)
     said = daemon.said()
-    assert "open: other users can write the profile" in said and "alien: the profile belongs to another user" in said
+    assert "open: the profile can be written by other users" in said and "alien: the profile belongs to another user" in said
     assert "named: the name of the file" in said and "back: a profile of the daemon cannot have 'background'" in said
     assert "fifo: the profile is not a regular file" in said and "unknown option --bogus" in said
     assert set(daemon.sessions()) == {"good"}

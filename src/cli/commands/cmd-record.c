@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
+#include "cli/recording/policy-client.h"
 #include "cli/recording/record-network.h"
 #include "cli/recording/record-options.h"
 #include "cli/recording/recordings.h"
@@ -75,13 +76,63 @@ static bool chooses_anybody(const struct ky_record_options *options)
 	       options->containers.len;
 }
 
+/* Whether nothing else is given than what a policy leaves to its user. */
+static bool fits_policy(const struct ky_record_options *options)
+{
+	struct ky_record_options rest, none;
+
+	memset(&none, 0, sizeof(none));
+	memcpy(&rest, options, sizeof(rest));
+	ky_record_defaults(&none);
+	rest.output = rest.policy = rest.uid = NULL;
+	rest.background = false;
+	rest.duration_ns = none.duration_ns;
+	return memcmp(&rest, &none, sizeof(rest)) == 0;
+}
+
+static int run_policy(const struct ky_command *command, const struct ky_record_options *options,
+		      int n_args)
+{
+	struct ky_policy_request request = {
+		.policy = options->policy,
+		.output = options->output,
+		.own = options->uid,
+		.in_background = options->background,
+	};
+	struct ky_record_options none;
+	struct kymo_error err;
+	uint32_t uid = 0;
+
+	if (n_args || !fits_policy(options))
+		return ky_cli_usage(
+			command,
+			"--policy: only --output, --duration, --background and --uid go with it; the "
+			"policy has the rest");
+	if (options->uid && (ky_cli_parse_user(options->uid, &uid) < 0 || uid != geteuid()))
+		return ky_cli_usage(command, "--policy: --uid takes only your own name");
+	if (options->background && options->output)
+		return ky_cli_usage(
+			command,
+			"--policy: with --background, 'kymo stop --output DIR' has the directory");
+	ky_record_defaults(&none);
+	if (!options->duration_ns)
+		return ky_cli_usage(command,
+				    "--duration: the time must be longer than 0: 5s, 500ms");
+	if (options->duration_ns != none.duration_ns)
+		request.duration_ns = options->duration_ns;
+	return ky_policy_record(&request, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+}
+
 static int run_record(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct ky_record_options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
 	char name[OUTPUT_BYTES];
-	int code = ky_record_check_options(command, options, &run), errnum;
+	int code, errnum;
 
+	if (options->policy)
+		return run_policy(command, options, n_args);
+	code = ky_record_check_options(command, options, &run);
 	if (code)
 		return code;
 	if (run.options.kernel.follow && !n_args && !chooses_anybody(options))
@@ -123,6 +174,15 @@ static const struct ky_option_def option_defs[] = {
 	 "begins with '#'. An option after --profile on the command line replaces the file's "
 	 "value; an option that takes a list adds to the file's list.",
 	 0, NULL},
+	{"policy", 0, KY_OPTION_TEXT, "NAME",
+	 "Record what the policy NAME says, through kymo daemon: for members of the groups that root names in the policy, without "
+	 "being root. The other options are only --output, --duration, --background and --uid with your own name, which "
+	 "leaves out the processes of others. kymo sessions --policies shows your policies.",
+	 offsetof(struct ky_record_options, policy), NULL},
+	{"ready-fd", 0, KY_OPTION_U64, "N",
+	 "Write one byte to the open descriptor N when the recording has started, and close it: for programs that start "
+	 "recorders.",
+	 offsetof(struct ky_record_options, ready_fd), NULL},
 	{"save", 0, KY_OPTION_SAVE, "FILE",
 	 "Write the options of this command line to FILE, as a profile for --profile. The "
 	 "recording starts as usual.",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo sessions: the recordings that run. */
+#include "cli/recording/policy-client.h"
 #include "cli/recording/recordings.h"
 #include "cli/terminal/command.h"
 
 struct options {
-	bool json, names;
+	bool json, names, policies;
 };
 
 static int run_sessions(const struct ky_command *command, void *data, int n_args, char **args)
@@ -15,6 +16,8 @@ static int run_sessions(const struct ky_command *command, void *data, int n_args
 	(void)command;
 	(void)n_args;
 	(void)args;
+	if (options->policies)
+		return ky_policy_print(&err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 	if (options->names)
 		ky_recordings_print_names();
 	else if (ky_recordings_print(options->json, &err) < 0)
@@ -27,13 +30,16 @@ static const struct ky_option_def option_defs[] = {
 	{"names", 0, KY_OPTION_FLAG, NULL,
 	 "Print only names (numbers of recordings without a name), one per line.",
 	 offsetof(struct options, names), NULL},
+	{"policies", 0, KY_OPTION_FLAG, NULL,
+	 "Show instead the policies of kymo daemon by which you may record: kymo record --policy NAME.",
+	 offsetof(struct options, policies), NULL},
 	{0},
 };
 
 const struct ky_command ky_command_sessions = {
 	.name = "sessions",
 	.summary = "show the recordings that run",
-	.usage = "[--json | --names]",
+	.usage = "[--json | --names | --policies]",
 	.description =
 		"Shows each running recording: name or number, directory, start time, numbers of "
 		"recorded and lost events, bytes written, fill level of the kernel's fullest "

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/recording/policy-client.h"
 #include "cli/recording/recordings.h"
 
 struct options {
@@ -80,11 +81,21 @@ static int take(const char *id, const char *output, struct kymo_error *err)
 static int run_snapshot(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
-	struct kymo_error err;
+	const char *id = n_args ? args[0] : NULL;
+	struct kymo_error err, of_daemon;
+	int ret = take(id, options->output, &err);
 
-	if (take(n_args ? args[0] : NULL, options->output, &err) < 0)
-		return ky_cli_error(&err);
-	return KY_EXIT_OK;
+	(void)command;
+	/* It can be one that the daemon has for this user. */
+	if (ret == KYMO_E_NOT_FOUND) {
+		int asked = ky_policy_snapshot(id, options->output, &of_daemon);
+
+		if (asked == KYMO_E_NOT_FOUND)
+			return ky_cli_error(&err);
+		ret = asked;
+		err = of_daemon;
+	}
+	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
 
 static const struct ky_option_def option_defs[] = {
@@ -108,7 +119,8 @@ const struct ky_command ky_command_snapshot = {
 		"answers its user and root. Root's own recordings come before those of other users "
 		"with the same name.\n\n"
 		"A snapshot also contains events of programs that ended recently (kymo record "
-		"--keep-ended), and a new state dump of the kernel (processes, open files).",
+		"--keep-ended), and a new state dump of the kernel (processes, open files).\n\n"
+		"The snapshot of a policy's recording (kymo record --policy) is a copy in a directory of yours, NAME-snapshot by default.",
 	.examples = "# the events before an error\nkymo snapshot -o what-happened\n"
 		    "kymo print what-happened\n\n"
 		    "# one of several recordings\nkymo snapshot 4711",

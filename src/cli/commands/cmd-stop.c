@@ -5,11 +5,12 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "cli/recording/policy-client.h"
 #include "cli/recording/record-background.h"
 #include "cli/recording/recordings.h"
 
 struct options {
-	int unused;
+	const char *output;
 };
 
 static int stop(const char *id, struct kymo_error *err)
@@ -40,26 +41,52 @@ static int stop(const char *id, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/* @err: what looking for one of the user's own recorders has said. */
+static int stop_policy(const char *id, const char *output, int ret, struct kymo_error *err)
+{
+	struct kymo_error of_daemon;
+	int asked = ky_policy_stop(id, output, &of_daemon);
+
+	if (asked == KYMO_E_NOT_FOUND && !output)
+		return ret;
+	*err = of_daemon;
+	return asked;
+}
+
 static int run_stop(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct kymo_error err;
 
+	const struct options *options = data;
+	const char *id = n_args ? args[0] : NULL;
+	int ret = options->output ? KYMO_E_NOT_FOUND : stop(id, &err);
+
 	(void)command;
-	(void)data;
-	return stop(n_args ? args[0] : NULL, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+	/* It can be one that the daemon has for this user. */
+	if (ret == KYMO_E_NOT_FOUND)
+		ret = stop_policy(id, options->output, ret, &err);
+	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
 
-static const struct ky_option_def option_defs[] = {{0}};
+static const struct ky_option_def option_defs[] = {
+	{"output", 'o', KY_OPTION_TEXT, "DIR",
+	 "For a recording of a policy (kymo record --policy): the directory to create for the trace. Default: the recording's name, "
+	 "in the current directory.",
+	 offsetof(struct options, output), NULL},
+	{0},
+};
 
 const struct ky_command ky_command_stop = {
 	.name = "stop",
 	.summary = "end a recording and wait until its trace is complete",
-	.usage = "[NAME]",
+	.usage = "[OPTIONS] [NAME]",
 	.description =
 		"Ends a recording and returns when its trace is complete. NAME is the recording's "
 		"name, its number, its directory or the last part of the directory (kymo sessions "
 		"shows them); it may be left out while only one recording runs. For a recording in "
-		"the background, kymo stop prints the recorder's summary.",
+		"the background, kymo stop prints the recorder's summary.\n\n"
+		"A recording of a policy (kymo record --policy --background) is the daemon's. kymo stop ends it, or finds that it has "
+		"ended, and copies its trace into a directory of yours.",
 	.examples = "# a recording in the background, and its end\n"
 		    "kymo record --name web --background -k sched_switch\nkymo stop web\n",
 	.see_also = "record sessions ctl snapshot",

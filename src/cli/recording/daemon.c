@@ -17,6 +17,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/options/profile.h"
+#include "cli/recording/daemon-policies.h"
+#include "cli/recording/policy.h"
 #include "cli/terminal/command.h"
 #include "os/event-loop.h"
 #include "os/file.h"
@@ -49,6 +51,7 @@ struct daemon {
 	struct ky_loop *loop;
 	sigset_t old_mask;
 	KY_VEC(struct unit *) units;
+	struct ky_policies *policies; /* NULL: there are none */
 	bool is_ending;
 };
 
@@ -90,18 +93,6 @@ static int take_word(void *data, char *name, char *value, struct kymo_error *err
 		words->refusal =
 			"the name of the file is the recording's name; remove the line 'name'";
 	return KYMO_OK;
-}
-
-/* A profile decides what root's recorder does: nobody else may be able to write it. */
-static const char *refuse_file(const struct stat *st)
-{
-	if (!S_ISREG(st->st_mode))
-		return "the profile is not a regular file";
-	if (st->st_uid != geteuid() && st->st_uid != 0)
-		return "the profile belongs to another user";
-	if (st->st_mode & 022)
-		return "other users can write the profile: chmod go-w";
-	return NULL;
 }
 
 /* ---- processes ------------------------------------------------------------------------ */
@@ -220,7 +211,7 @@ static bool any_runs(const struct daemon *daemon)
 	ky_vec_foreach(&daemon->units, unit)
 		if ((*unit)->pid)
 			return true;
-	return false;
+	return ky_policies_any_runs(daemon->policies);
 }
 
 static int take_end(void *data, struct kymo_error *err)
@@ -310,14 +301,16 @@ static void take_profile(struct daemon *daemon, const char *name)
 	struct unit *unit = find(daemon, name);
 	const char *refusal;
 	struct stat st;
+	char text[128];
 
 	if (!unit)
 		unit = unit_new(daemon, name);
 	if (!unit || stat(unit->path, &st) < 0)
 		return;
-	refusal = refuse_file(&st);
+	refusal = ky_policy_refuse_file(&st);
 	if (refusal) {
-		say(unit, refusal);
+		snprintf(text, sizeof(text), "the profile %s", refusal);
+		say(unit, text);
 		return;
 	}
 	unit->is_there = true;
@@ -333,15 +326,30 @@ static void take_profile(struct daemon *daemon, const char *name)
 	}
 }
 
-/* NAME.profile; *len: of NAME. */
-static bool is_profile(const char *file, char name[NAME_MAX + 1])
+static int policies_ended(void *data)
 {
-	size_t len = strlen(file);
+	const struct daemon *daemon = data;
 
-	if (len <= strlen(SUFFIX) || strcmp(file + len - strlen(SUFFIX), SUFFIX) != 0)
-		return false;
-	snprintf(name, NAME_MAX + 1, "%.*s", (int)(len - strlen(SUFFIX)), file);
-	return ky_recording_is_name(name);
+	return daemon->is_ending && !any_runs(daemon) ? KY_LOOP_END : KYMO_OK;
+}
+
+/* Users are served from the time on when there is a policy. */
+static void look_for_policies(struct daemon *daemon)
+{
+	const struct ky_policies_options options = {
+		.profiles = daemon->options->profiles,
+		.output = daemon->options->output,
+		.socket = daemon->options->socket,
+		.loop = daemon->loop,
+		.mask = daemon->old_mask,
+		.ended = policies_ended,
+		.data = daemon,
+	};
+	struct kymo_error err;
+
+	if (!daemon->policies && ky_policies_exist(options.profiles) &&
+	    ky_policies_open(&options, &daemon->policies, &err) < 0)
+		(void)ky_cli_error(&err);
 }
 
 static int look(struct daemon *daemon, struct kymo_error *err)
@@ -360,7 +368,7 @@ static int look(struct daemon *daemon, struct kymo_error *err)
 	ky_vec_foreach(&daemon->units, unit)
 		(*unit)->is_there = false;
 	while ((entry = readdir(dir)))
-		if (is_profile(entry->d_name, name))
+		if (ky_policy_file_name(entry->d_name, SUFFIX, name))
 			take_profile(daemon, name);
 	closedir(dir);
 	for (size_t i = daemon->units.len; i-- > 0;) {
@@ -373,6 +381,7 @@ static int look(struct daemon *daemon, struct kymo_error *err)
 		else
 			forget(unit);
 	}
+	look_for_policies(daemon);
 	return KYMO_OK;
 }
 
@@ -392,6 +401,7 @@ static int take_signal(void *data, const struct signalfd_siginfo *info, struct k
 	daemon->is_ending = true;
 	ky_vec_foreach(&daemon->units, unit)
 		stop(*unit);
+	ky_policies_end(daemon->policies);
 	return any_runs(daemon) ? KYMO_OK : KY_LOOP_END;
 }
 
@@ -413,6 +423,7 @@ int ky_daemon_run(const struct ky_daemon_options *options, struct kymo_error *er
 		ret = look(&daemon, err);
 	if (!ret)
 		ret = ky_loop_run(daemon.loop, err);
+	ky_policies_close(daemon.policies);
 	ky_vec_foreach(&daemon.units, unit)
 		unit_free(*unit);
 	ky_vec_fini(&daemon.units);

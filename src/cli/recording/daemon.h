@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kymo daemon: runs the recordings of a directory of profiles, each in a process of its own, and
- * begins again those that end.
+ * begins again those that end. When the directory has policies, it serves other users, too.
  *
  * Threads: one.
  */
@@ -13,6 +13,7 @@
 struct ky_daemon_options {
 	const char *profiles; /* the directory: NAME.profile is the recording NAME */
 	const char *output;   /* traces of profiles without output go to OUTPUT/NAME/DATE-TIME */
+	const char *socket;   /* for users, when there are policies; see daemon-policies.h */
 };
 
 /*

@@ -66,13 +66,15 @@ int ky_background_fork(struct ky_background *background)
 
 bool ky_background_begin(struct ky_background *background, const char *log_path)
 {
-	int null, log;
+	int null = -1, log = -1;
 	bool is_heard;
 
 	if (background->ready_fd < 0)
 		return true;
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (background->is_wanted)
+		null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (background->is_wanted)
+		log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (null >= 0) {
 		(void)dup2(null, STDIN_FILENO);
 		(void)dup2(null, STDOUT_FILENO);

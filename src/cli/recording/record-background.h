@@ -8,7 +8,7 @@
 
 struct ky_background {
 	bool is_wanted;
-	int ready_fd; /* in the recorder's process: what the other one waits for; -1: nothing */
+	int ready_fd; /* in the recorder's process: what another one waits for; -1: nothing. Without is_wanted: --ready-fd */
 };
 
 #define KY_BACKGROUND_INIT     \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/recording/record-options.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -411,6 +412,12 @@ int ky_record_check_options(const struct ky_command *command,
 			options->name);
 	run->options.name = options->name;
 	run->background.is_wanted = options->background;
+	if (options->ready_fd > INT_MAX || (options->ready_fd && options->background))
+		return ky_cli_usage(
+			command,
+			"--ready-fd: the number of an open descriptor, without --background");
+	if (options->ready_fd)
+		run->background.ready_fd = (int)options->ready_fd;
 	run->options.has_user = options->user.len != 0;
 	to->probes = (const char *const *)options->probes.items;
 	to->n_probes = options->probes.len;

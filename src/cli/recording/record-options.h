@@ -9,6 +9,8 @@
 struct ky_record_options {
 	const char *output, *name;
 	bool background;
+	const char *policy;
+	uint64_t ready_fd;
 	const char *save;
 	struct ky_text_list kernel, user, exclude;
 	uint64_t duration_ns;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "cli/recording/policy-client.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
 
@@ -353,11 +354,44 @@ static int show(void *data, const struct ky_control_socket_place *place)
 	return go_on(place, ret);
 }
 
+/* One that the daemon has for this user. */
+static void show_policy(void *data, const char *name, const char *policy,
+			const struct ky_control_socket_message *status)
+{
+	struct ky_control_socket_place place = {.uid = geteuid(), .is_own = true};
+	struct listing *listing = data;
+	json_t *recording;
+
+	listing->n++;
+	/* In place of its number. */
+	snprintf(place.path, sizeof(place.path), "/%.64s", name);
+	if (!listing->json) {
+		if (status) {
+			print_text(&place, status);
+			return;
+		}
+		ky_cli_put_text(stdout, name);
+		fputs(" has ended; it waits for 'kymo stop ", stdout);
+		ky_cli_put_text(stdout, name);
+		puts("'");
+		return;
+	}
+	recording = status ? recording_json(&place, status)
+			   : json_pack("{s:o, s:o, s:I, s:b}", "id", ky_jansson_text(name), "name",
+				       ky_jansson_text(name), "uid", (json_int_t)place.uid,
+				       "has_ended", 1);
+	json_object_set_new(recording, "policy", ky_jansson_text(policy));
+	json_array_append_new(listing->json, recording);
+}
+
 int ky_recordings_print(bool json, struct kymo_error *err)
 {
 	struct listing listing = {.json = json ? json_array() : NULL};
 
 	(void)ky_control_socket_each(show, &listing);
+	/* Root sees their recorders. */
+	if (geteuid() != 0)
+		ky_policy_each(show_policy, &listing);
 	if (!json) {
 		if (!listing.n)
 			puts(geteuid() == 0 ? "No recording is running."
@@ -396,9 +430,21 @@ static int show_name(void *data, const struct ky_control_socket_place *place)
 	return KYMO_OK;
 }
 
+static void show_policy_name(void *data, const char *name, const char *policy,
+			     const struct ky_control_socket_message *status)
+{
+	(void)data;
+	(void)policy;
+	(void)status;
+	ky_cli_put_text(stdout, name);
+	putchar('\n');
+}
+
 void ky_recordings_print_names(void)
 {
 	(void)ky_control_socket_each(show_name, NULL);
+	if (geteuid() != 0)
+		ky_policy_each(show_policy_name, NULL);
 }
 
 bool ky_recordings_write(char **paths, int n_paths)
