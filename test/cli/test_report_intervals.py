@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """--refresh: the intervals' tables add up to those of the whole trace, in every report and table, for every
-column that is a sum; and every single happening stands in one interval."""
+column that is a sum; and every single occurrence is in one interval."""
 
 import collections
 import json
@@ -19,7 +19,7 @@ NO_SUMS = {"threads", "cpus", "min", "max", "avg", "stdev", "p50", "p90", "p99",
            "latency", "highest", "lowest", "first", "last", "waiters", "file", "anonymous", "shared", "swap"}
 NET = {("memory", "total", "net"), ("memory", "processes", "net")}
 KEYS = {"cpu", "text", "syscall", "path", "disk", "netif", "address", "process", "irq"}
-# Steps of time begin with their interval, and are no happenings.
+# Steps of time begin with their interval, and are no occurrences.
 STEPS = "syscall-rates"
 
 

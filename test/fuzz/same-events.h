@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packets that were written anew, against the events that were put into them: fuzz-repack, where they
- * are the same to the bit, and fuzz-recast, where the same values are of other classes.
+ * are the same to the bit, and fuzz-transcode, where the same values are of other classes.
  */
 #ifndef KY_TEST_SAME_EVENTS_H
 #define KY_TEST_SAME_EVENTS_H

@@ -6,38 +6,38 @@
 
 #include "analysis/reports/report.h"
 
-void ky_aggregation_fini(struct ky_aggregation *ledger)
+void ky_aggregation_fini(struct ky_aggregation *aggregation)
 {
-	ky_vec_foreach(&ledger->entries, entry)
+	ky_vec_foreach(&aggregation->entries, entry)
 		ky_stats_fini(&(*entry)->stats);
-	ky_vec_fini(&ledger->entries);
-	ky_arena_fini(&ledger->arena);
-	ky_map_fini(&ledger->by_key);
+	ky_vec_fini(&aggregation->entries);
+	ky_arena_fini(&aggregation->arena);
+	ky_map_fini(&aggregation->by_key);
 }
 
-static struct ky_entry *make(struct ky_aggregation *ledger, uint64_t key,
+static struct ky_entry *make(struct ky_aggregation *aggregation, uint64_t key,
 			     const struct ky_thread *thread, uint64_t what)
 {
-	struct ky_entry *entry = ky_arena_new(&ledger->arena, struct ky_entry);
+	struct ky_entry *entry = ky_arena_new(&aggregation->arena, struct ky_entry);
 
-	if (!entry || ky_vec_push(&ledger->entries, entry) < 0)
+	if (!entry || ky_vec_push(&aggregation->entries, entry) < 0)
 		return NULL;
 	entry->thread = thread;
 	entry->what = what;
 	entry->n_threads = thread != NULL;
-	return ky_map_set(&ledger->by_key, key, entry) < 0 ? NULL : entry;
+	return ky_map_set(&aggregation->by_key, key, entry) < 0 ? NULL : entry;
 }
 
-struct ky_entry *ky_aggregation_find(struct ky_aggregation *ledger, const struct ky_thread *thread,
-				     uint64_t what)
+struct ky_entry *ky_aggregation_find(struct ky_aggregation *aggregation,
+				     const struct ky_thread *thread, uint64_t what)
 {
 	uint32_t who = thread ? thread->index + 1 : 0;
 	uint64_t key = (uint64_t)who << 32 | (uint32_t)what;
-	struct ky_entry *entry = ky_map_get(&ledger->by_key, key);
+	struct ky_entry *entry = ky_map_get(&aggregation->by_key, key);
 
 	if (!entry)
-		entry = make(ledger, key, thread, what);
-	ledger->recent[(who ^ what) % KY_AGGREGATION_RECENT] = entry;
+		entry = make(aggregation, key, thread, what);
+	aggregation->recent[(who ^ what) % KY_AGGREGATION_RECENT] = entry;
 	return entry;
 }
 

@@ -49,22 +49,22 @@ struct ky_aggregation {
 	KY_VEC(struct ky_entry *) entries;
 };
 
-/* All zero is an empty ledger. */
-void ky_aggregation_fini(struct ky_aggregation *ledger);
+/* All zero is an empty aggregation. */
+void ky_aggregation_fini(struct ky_aggregation *aggregation);
 /* For ky_aggregation_get(): where it was not asked for lately. */
-struct ky_entry *ky_aggregation_find(struct ky_aggregation *ledger, const struct ky_thread *thread,
-				     uint64_t what);
+struct ky_entry *ky_aggregation_find(struct ky_aggregation *aggregation,
+				     const struct ky_thread *thread, uint64_t what);
 
 /* The entry of @thread (NULL: nobody) and @what, below 2^32; made when it is new. NULL: out of memory. */
-static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *ledger,
+static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *aggregation,
 						  const struct ky_thread *thread, uint64_t what)
 {
 	uint32_t who = thread ? thread->index + 1 : 0;
-	struct ky_entry *entry = ledger->recent[(who ^ what) % KY_AGGREGATION_RECENT];
+	struct ky_entry *entry = aggregation->recent[(who ^ what) % KY_AGGREGATION_RECENT];
 
 	return __builtin_expect(entry && entry->thread == thread && entry->what == what, 1)
 		       ? entry
-		       : ky_aggregation_find(ledger, thread, what);
+		       : ky_aggregation_find(aggregation, thread, what);
 }
 
 /*

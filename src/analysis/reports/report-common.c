@@ -41,11 +41,11 @@ double ky_part(uint64_t value, uint64_t whole)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-int ky_fill_groups(struct ky_table *table, struct ky_aggregation *ledger, enum ky_by by,
+int ky_fill_groups(struct ky_table *table, struct ky_aggregation *aggregation, enum ky_by by,
 		   bool keep_what, ky_group_filler fill, const void *run)
 {
 	struct ky_aggregation groups = {0};
-	int status = ky_aggregation_group(&groups, ledger, by, keep_what);
+	int status = ky_aggregation_group(&groups, aggregation, by, keep_what);
 
 	for (size_t i = 0; i < groups.entries.len && status >= 0; i++)
 		fill(run, table, groups.entries.data[i], by);

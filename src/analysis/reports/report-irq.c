@@ -327,12 +327,12 @@ static int fill_cpus_of(const struct run *run, struct ky_table *table, struct ky
 }
 
 static int fill_lines(const struct run *run, struct ky_table *table,
-		      const struct ky_aggregation *ledger, bool late)
+		      const struct ky_aggregation *aggregation, bool late)
 {
 	int status = 0;
 
-	for (size_t i = 0; i < ledger->entries.len && status >= 0; i++) {
-		const struct ky_entry *entry = ledger->entries.data[i];
+	for (size_t i = 0; i < aggregation->entries.len && status >= 0; i++) {
+		const struct ky_entry *entry = aggregation->entries.data[i];
 		const struct ky_irq_line *line = ky_model_irq_line(run->model, entry->what);
 		const struct line_state *state = run->states.data[entry->what];
 		struct ky_cell *row = ky_table_row(table);

@@ -165,10 +165,10 @@ static int sum_of(int64_t ret)
 	return ret == -11 ? SUM_CHANGED : ret == -110 ? SUM_TIMED_OUT : SUM_FAILED;
 }
 
-static int add(struct ky_aggregation *ledger, const struct ky_thread *thread, uint64_t what,
+static int add(struct ky_aggregation *aggregation, const struct ky_thread *thread, uint64_t what,
 	       int64_t ret, uint64_t ns)
 {
-	struct ky_entry *entry = ky_aggregation_get(ledger, thread, what);
+	struct ky_entry *entry = ky_aggregation_get(aggregation, thread, what);
 
 	if (!entry)
 		return KYMO_E_MEMORY;

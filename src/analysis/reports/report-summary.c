@@ -229,11 +229,11 @@ static void add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
 			       (int)thread->tid);
 }
 
-static const struct ky_entry *largest(const struct ky_aggregation *ledger, int sum)
+static const struct ky_entry *largest(const struct ky_aggregation *aggregation, int sum)
 {
 	const struct ky_entry *best = NULL;
 
-	ky_vec_foreach(&ledger->entries, entry) {
+	ky_vec_foreach(&aggregation->entries, entry) {
 		if ((*entry)->sums[sum] && (!best || (*entry)->sums[sum] > best->sums[sum]))
 			best = *entry;
 	}

@@ -73,7 +73,7 @@ uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_
 	return kind == KY_TABLE_TOP || options->for_people ? LIMIT_PEOPLE : 0;
 }
 
-/* The order of single happenings that are kept without knowing all. */
+/* The order of single occurrences that are kept without knowing all. */
 static bool is_by_length(const struct ky_report_options *options)
 {
 	return strcmp(options->sort, "duration") == 0 && !options->ascending;

@@ -170,20 +170,20 @@ int ky_report_check(const struct ky_report *report, const struct ky_trace_set *s
  */
 void *ky_report_run(struct ky_model *model, size_t size, const struct ky_listener *listener);
 
-/* Write the rows of one group of a ledger, or the one row of a single happening. */
+/* Write the rows of one group of a aggregation, or the one row of a single occurrence. */
 typedef void (*ky_group_filler)(const void *run, struct ky_table *table,
 				const struct ky_entry *entry, enum ky_by by);
 typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct ky_cell *row,
 				 const void *record);
 
-/* @fill for each group of @ledger, as ky_aggregation_group() makes them. 0 or KYMO_E_MEMORY. */
-int ky_fill_groups(struct ky_table *table, struct ky_aggregation *ledger, enum ky_by by,
+/* @fill for each group of @aggregation, as ky_aggregation_group() makes them. 0 or KYMO_E_MEMORY. */
+int ky_fill_groups(struct ky_table *table, struct ky_aggregation *aggregation, enum ky_by by,
 		   bool keep_what, ky_group_filler fill, const void *run);
 /* @fill for each of @records, in their order; nothing may be added to them after it. */
 void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
 		     const void *run);
 
-/* Single happenings, for the tables called top and log: copies of the report's own structs. */
+/* Single occurrences, for the tables called top and log: copies of the report's own structs. */
 struct ky_happenings {
 	struct ky_records top, log;
 	bool wants_top, wants_log; /* else none are kept for it */
@@ -208,7 +208,7 @@ bool ky_report_wants(const struct ky_report_options *options, const struct ky_re
 /* How many rows of a table of this kind are wanted at most; 0: all. */
 uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind);
 /*
- * How many happenings have to be kept for a table of them; 0: all, as those that are wanted are known
+ * How many occurrences have to be kept for a table of them; 0: all, as those that are wanted are known
  * when all are sorted.
  */
 uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,

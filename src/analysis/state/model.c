@@ -202,7 +202,7 @@ int ky_model_listen(struct ky_model *model, const struct ky_listener *listener)
 
 	if (subjects != model->subjects)
 		ky_model_ask(model, subjects);
-	/* Each happening goes to those who want to hear of it, not through all listeners. */
+	/* Each occurrence goes to those who want to hear of it, not through all listeners. */
 	memcpy(hooks, listener, sizeof(hooks));
 	for (size_t i = ky_hook_number(ran); i < KY_HOOKS; i++) {
 		struct ky_hooked hooked = {hooks[i], listener->data};

@@ -67,8 +67,8 @@ struct ky_column {
 enum ky_table_kind {
 	KY_TABLE_RANK,	/* the first rows matter most */
 	KY_TABLE_FIXED, /* all rows belong there */
-	KY_TABLE_TOP,	/* single happenings, the longest first */
-	KY_TABLE_LOG,	/* single happenings in their order; shown when asked for by name */
+	KY_TABLE_TOP,	/* single occurrences, the longest first */
+	KY_TABLE_LOG,	/* single occurrences in their order; shown when asked for by name */
 	KY_TABLE_FREQ,	/* how many lasted how long */
 };
 

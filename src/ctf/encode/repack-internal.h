@@ -11,7 +11,7 @@ struct ky_repacker {
 	const struct ky_trace_class *as; /* what packets are written as; NULL: as they were */
 	const struct ky_stream_class *as_stream;
 	const struct ky_event_class **as_events; /* by index of the input's */
-	struct ky_transcode recast;
+	struct ky_transcode transcode;
 	struct ky_packet in;
 	struct ky_values header, context; /* of the input packet, as they are written */
 	struct ky_values patched;	  /* the context with new sizes and times */

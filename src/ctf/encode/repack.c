@@ -51,7 +51,7 @@ struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,
 	ky_values_init(&r->scratch);
 	r->e.slots = calloc((size_t)n_slots + 1, sizeof(*r->e.slots));
 	r->aligns = calloc(trace->events.len + 1, sizeof(*r->aligns));
-	if (ky_transcode_init(&r->recast, trace, as) == KYMO_OK && r->e.slots && r->aligns &&
+	if (ky_transcode_init(&r->transcode, trace, as) == KYMO_OK && r->e.slots && r->aligns &&
 	    (!as || find_events(r, trace)))
 		return r;
 	ky_repacker_free(r);
@@ -66,7 +66,7 @@ void ky_repacker_free(struct ky_repacker *r)
 	ky_values_fini(&r->context);
 	ky_values_fini(&r->patched);
 	ky_values_fini(&r->scratch);
-	ky_transcode_fini(&r->recast);
+	ky_transcode_fini(&r->transcode);
 	free(r->e.slots);
 	free(r->e.data);
 	free(r->aligns);
@@ -131,14 +131,14 @@ int ky_repack_decode(struct ky_repacker *r, struct ky_values *values, const stru
 
 	if (!r->as)
 		return ky_values_decode(values, event, scope, err);
-	ret = ky_values_decode(&r->recast.in, event, scope, err);
+	ret = ky_values_decode(&r->transcode.in, event, scope, err);
 	if (ret < 0)
 		return ret;
 	if (!ret)
-		ky_vec_clear(&r->recast.in.list);
-	r->recast.begin_cycles = begin_cycles;
-	r->recast.end_cycles = r->in.told_end_cycles;
-	ret = ky_transcode_scope(&r->recast, root_as(r, event, scope), values, err);
+		ky_vec_clear(&r->transcode.in.list);
+	r->transcode.begin_cycles = begin_cycles;
+	r->transcode.end_cycles = r->in.told_end_cycles;
+	ret = ky_transcode_scope(&r->transcode, root_as(r, event, scope), values, err);
 	return ret < 0 ? ret : (int)values->list.len;
 }
 

@@ -24,19 +24,19 @@ struct ky_transcode {
 };
 
 /*
- * @trace, @as: as ky_repacker_new(); NULL: nothing will be recast. Borrowed.
+ * @trace, @as: as ky_repacker_new(); NULL: nothing will be transcode. Borrowed.
  * 0 or KYMO_E_MEMORY; ky_transcode_fini() in both cases.
  */
-int ky_transcode_init(struct ky_transcode *recast, const struct ky_trace_class *trace,
+int ky_transcode_init(struct ky_transcode *transcode, const struct ky_trace_class *trace,
 		      const struct ky_trace_class *as);
-void ky_transcode_fini(struct ky_transcode *recast);
+void ky_transcode_fini(struct ky_transcode *transcode);
 
 /*
- * Make @out the values of recast->in, which are one scope's, in the classes of @root (NULL: no
- * values). Texts in @out are valid until the next call, or as long as those in recast->in.
+ * Make @out the values of transcode->in, which are one scope's, in the classes of @root (NULL: no
+ * values). Texts in @out are valid until the next call, or as long as those in transcode->in.
  * 0, KYMO_E_MEMORY, or KYMO_E_LIMIT (too many values).
  */
-int ky_transcode_scope(struct ky_transcode *recast, const struct ky_field_class *root,
+int ky_transcode_scope(struct ky_transcode *transcode, const struct ky_field_class *root,
 		       struct ky_values *out, struct kymo_error *err);
 
 #endif
