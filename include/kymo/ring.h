@@ -597,7 +597,7 @@ enum kymo_ring_next_flag {
  * also returns the current records of the open sub-buffer. The later records of that sub-buffer
  * make a chunk of their own, which begins with the last stamp of this chunk.
  *
- * Returns 1 with a chunk; 0 when there is none now; KYMO_E_FORMAT: the reader skipped malformed
+ * Returns 1 with a chunk; 0 when none exists now; KYMO_E_FORMAT: the reader skipped malformed
  * data, and the caller may call again, which ends after finitely many calls; KYMO_E_IO: the file
  * was truncated, and no more chunks follow; KYMO_E_STATE: the ring is in overwrite mode, which
  * allows only snapshots, or, after the death of its writers, KYMO_RING_READ_ONLY.

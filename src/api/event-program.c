@@ -104,7 +104,7 @@ static int compile_variant(struct compiler *c, const struct ky_field_class *cls,
 	return KYMO_OK;
 }
 
-/* What is told by a field before it: that one has no step of its own. */
+/* A field before it contains its length or selector: that field has no step of its own. */
 static bool is_companion(const struct ky_field_class *st, size_t i)
 {
 	const struct ky_field_class *next =

@@ -109,7 +109,7 @@ void ky_define_mistake(struct kymo_writer *writer, int code, const char *fmt, ..
 void ky_define_no_memory(struct kymo_writer *writer);
 /* Definitions end with the opening: is @writer beyond it? Then that is a mistake. */
 bool ky_define_is_closed(struct kymo_writer *writer, const char *what);
-/* @name of a @what ("field"); false, and a mistake, when it is none. */
+/* @name of a @what ("field"); false, and a mistake, when the name is not valid. */
 bool ky_define_name(struct kymo_writer *writer, const char *what, const char *name);
 /* From the writer's arena; NULL, and a mistake, when there is no memory. */
 void *ky_define_allocate(struct kymo_writer *writer, size_t size);
@@ -123,8 +123,8 @@ void ky_define_add(struct kymo_fields *fields, const char *name, struct ky_field
 /* In the metadata of CTF 1.8 there is no word for @what: false, and a mistake. */
 bool ky_define_ctf2(struct kymo_fields *fields, const char *name, const char *what);
 /*
- * Add the field "_NAME_SUFFIX" that something of class @cls is told by, and a reference to it. NULL,
- * and a mistake, when that cannot be: in an array, for example.
+ * Add the field "_NAME_SUFFIX" of class @cls, a length or a selector, and a reference to it. NULL,
+ * and a mistake, when the place cannot have one: an array, for example.
  */
 struct ky_field_ref *ky_define_companion(struct kymo_fields *fields, const char *name,
 					 const char *suffix, struct ky_field_class *cls);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of the well-formed UTF-8 sequence at @text (1 to 4), or 0 when there is none. */
+/* Length of the well-formed UTF-8 sequence at @text (1 to 4), or 0 when none exists. */
 size_t ky_utf8_length(const uint8_t *text, size_t len);
 
 /* The code point of the well-formed sequence at @text; @n is its length from ky_utf8_length(). */

@@ -152,7 +152,7 @@ int ky_copy_range(int from_fd, uint64_t offset_bytes, int to_fd, uint64_t size_b
 			continue;
 		if (n < 0)
 			return is_real(errno) ? -errno : 0;
-		/* Shorter than it was: whoever has its bytes knows better. */
+		/* The file has become shorter; the caller's next read reports that. */
 		if (!n)
 			return 0;
 		*copied += (uint64_t)n;

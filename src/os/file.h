@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whole-file reading and writing, for files that other processes may change, truncate or fill
- * meanwhile. All functions return 0 or a negative errno, so that a caller who knows the path can
+ * meanwhile. All functions return 0 or a negative errno, so that a caller with the path can
  * name the file (ky_error_errno()). Threads: any.
  */
 #ifndef KY_OS_FILE_H

@@ -105,7 +105,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
 
 	if (slot && put_zeros(slot, (uintptr_t)info->si_addr)) {
 		atomic_store_explicit(&slot->hit, true, memory_order_relaxed);
-		/* Whoever reads zeros and then asks is the thread that was interrupted, or later. */
+		/* The interrupted thread, or a later one, reads the zeros and then the counter. */
 		atomic_fetch_add_explicit(&n_hits, 1, memory_order_release);
 	} else {
 		hand_on(number, info, context);

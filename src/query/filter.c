@@ -449,7 +449,7 @@ static bool has_field(const struct ky_node *node, const struct ky_trace_class *c
 	return false;
 }
 
-/* The first context field in the tree that no event class has; NULL: there is none. */
+/* The first context field in the tree that no event class has; NULL: none exists. */
 static const char *missing_context(const struct ky_node *node,
 				   const struct ky_trace_class *const *traces, size_t n_traces)
 {

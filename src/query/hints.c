@@ -10,7 +10,7 @@ static bool has_wildcard(const struct ky_node *node)
 	return node->op == KY_OP_TEXT && strpbrk(node->text, "*?");
 }
 
-/* The first text with a wildcard that something is compared with byte by byte; NULL: there is none. */
+/* The first text with a wildcard that something is compared with byte by byte; NULL: none exists. */
 static const struct ky_node *literal_glob(const struct ky_node *node)
 {
 	bool compares =

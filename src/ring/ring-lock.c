@@ -2,9 +2,8 @@
 /*
  * The system calls of traced programs, and the locks of buffers that rseq does not protect.
  *
- * A lock is a word that says who has it: thread id and PID namespace. A dead owner is recognised
- * by asking the kernel for that thread; of another namespace's threads nothing is known, so
- * their locks are never taken over.
+ * A lock is a word with its owner: thread id and PID namespace. The kernel knows whether the owner is
+ * alive, except for threads of another namespace: so no thread takes over their locks.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -76,7 +76,7 @@ static void skip_subbuf(struct kymo_ring_reader *reader, uint32_t i,
 	buffer->taken_lost = lost;
 }
 
-/* Tell the writers, and whoever reads after us. */
+/* For the writers, and for later readers. */
 static void publish(struct kymo_ring_reader *reader, uint32_t i)
 {
 	struct kymo_ring_control *control = ky_rb_reader_control(reader, i);

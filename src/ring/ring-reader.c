@@ -73,7 +73,7 @@ bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct k
 	const struct kymo_ring_control *control = ky_rb_reader_control(reader, buffer);
 	uint64_t head, again;
 
-	/* First: what is lost after this is told next time. */
+	/* First: the next call reports later losses. */
 	view->lost = lost_of(reader, control);
 	for (int i = 0; i < LOOKS_MAX; i++) {
 		/* Partner: the release of the head in writers; all below it is there. */

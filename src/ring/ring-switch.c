@@ -28,8 +28,8 @@ static struct kymo_ring_slot *slot_of(const struct kymo_ring_writer *writer, uin
 }
 
 /*
- * On the first round through a buffer, each sub-buffer gets its memory when it is reached. When there
- * is none, the file system is asked again only now and then: the next records are lost too.
+ * In the first round through a buffer, each sub-buffer gets its memory when a record reaches it. When the
+ * file system is full, the writer tries again only now and then: the next records are lost, too.
  */
 static bool have_memory(struct kymo_ring_writer *writer, uint32_t buffer, uint64_t start)
 {
@@ -135,7 +135,7 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, spot->buffer);
 	uint64_t position = kymo_ring_position(spot->head);
-	/* The sub-buffer that is full ends where the new one starts; at 0 there is none. */
+	/* The sub-buffer that is full ends where the new one starts; at 0 none exists. */
 	uint64_t start = (position + writer->subbuf_mask) & ~writer->subbuf_mask;
 
 	if (!is_free(writer, spot->buffer, start))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfork(), in front of libc's. Its child lives in the parent's memory, and so with the parent's struct
- * rseq, which says a CPU; but the kernel has taken its registration: sequences of the child are
- * not restarted, and would write beside other writers of that CPU. Here the child's struct says that
- * there is none, so that it takes the spare buffer, under its lock. The parent sleeps meanwhile.
+ * vfork(), before libc's. Its child uses the parent's memory, and so the parent's struct rseq, which has a
+ * CPU. But the kernel has removed the registration: it does not restart sequences of the child, which would
+ * write beside other writers of that CPU. Here the child's struct has no CPU, so the child takes the spare
+ * buffer, under its lock. The parent sleeps meanwhile.
  *
  * The kernel tells the parent its CPU when it wakes up; newer kernels only when it is another one than
  * before, so the parent puts back what was there if the kernel did not.

@@ -44,7 +44,7 @@ void ky_rb_lay_out(struct kymo_ring_file *file);
  */
 bool ky_rb_head_ok(const struct kymo_ring_file *head);
 
-/* The offset of glibc's struct rseq from the thread pointer. Returns false when there is none. */
+/* The offset of glibc's struct rseq from the thread pointer. Returns false when none exists. */
 bool ky_rb_find_rseq(ptrdiff_t *area);
 
 /* The page for writer->process; NULL when memory is out. */

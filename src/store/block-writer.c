@@ -22,7 +22,7 @@
 #define BATCH_BYTES (2u << 20)
 /* ...with so many in one write... */
 #define WRITE_BLOCKS 16
-/* ...past the page cache unless there are more than these; with this much, who wants another waits. */
+/* ...past the page cache up to this size; at the second size, the caller waits for a block. */
 #define DIRECT_BYTES_MAX  (8u << 20)
 #define WAITING_BYTES_MAX (32u << 20)
 

@@ -133,7 +133,7 @@ void ky_live_state_fini(struct ky_live_state *state)
 	*state = (struct ky_live_state){0};
 }
 
-/* A number in decimal at *at, which is moved behind it; false: there is none, or it is too large. */
+/* A number in decimal at *at, which is moved behind it; false: none exists, or it is too large. */
 static bool take_number(const char **at, const char *end, uint64_t *value)
 {
 	const char *begin = *at;

@@ -145,7 +145,7 @@ static int add_packets(struct ky_walk *walk, const struct ky_stream_part *part,
 	return KYMO_OK;
 }
 
-/* 1: @packets has what the index says; 0: there is none, or none to be believed. */
+/* 1: @packets has what the index says; 0: none exists, or none to be believed. */
 static int from_index(struct ky_walk *walk, const struct ky_stream_part *part,
 		      struct ky_packet_list *packets, struct kymo_error *err)
 {

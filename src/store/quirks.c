@@ -7,7 +7,7 @@
 	((uint64_t)(major) << 42 | (uint64_t)(minor) << 21 | (uint64_t)(patch))
 #define ANY VERSION(1 << 20, 0, 0)
 
-/* Every quirk that is known, and who has it: versions from @from on, up to before @below. */
+/* Known quirks, and the tracers with them: versions from @from on, before @below. */
 static const struct {
 	const char *tracer;
 	uint64_t from, below;

@@ -212,7 +212,7 @@ static int flush_index(struct ky_stream_writer *stream, struct kymo_error *err)
 	uint32_t n = count_entries(stream, written_bytes(stream));
 	int ret = ky_write_all(stream->index_fd, stream->entries, n * sizeof(stream->entries[0]));
 
-	/* Of what could not be written, nothing is told: the next packet fails. */
+	/* No error for the unwritten rest here: the next packet fails. */
 	stream->n_entries = n ? stream->n_entries - n : 0;
 	memmove(stream->entries, stream->entries + n,
 		stream->n_entries * sizeof(stream->entries[0]));

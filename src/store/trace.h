@@ -192,7 +192,7 @@ int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *pac
  */
 int ky_stream_part_open(const struct ky_stream_part *part);
 
-/* The part of @stream that contains byte @offset; NULL when there is none. */
+/* The part of @stream that contains byte @offset; NULL when none exists. */
 const struct ky_stream_part *ky_stream_part_at(const struct ky_stream *stream, uint64_t offset);
 
 /*

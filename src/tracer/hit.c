@@ -128,8 +128,9 @@ static __attribute__((noinline, cold)) bool sync(void)
 }
 
 /*
- * Somebody asks for something that we do not know yet, or the event is not wanted by all who have its byte:
- * another event's byte, or the rules are being changed just now, when what is expected goes first and comes last.
+ * A recorder has set a bit of an unknown session, or a session with this enable byte does not want the event: the
+ * byte belongs to another event, too, or a recorder changes the rules now (it clears the expected bits first, and
+ * sets them last).
  */
 static __attribute__((noinline)) uint32_t wanted_now(const struct ky_event *event)
 {

@@ -380,7 +380,7 @@ void kymo_module_add(struct kymo_module *module)
 	if (!ky_trace.control)
 		ky_trace.off = (uint32_t)control_make();
 	else if (is_first)
-		/* A child loads a library: the control file is its parent's, who goes on using it. */
+		/* A forked child loads a library: the control file belongs to its parent, which still uses it. */
 		ky_modules_begin_anew();
 	else
 		has_file = has_control_fd();

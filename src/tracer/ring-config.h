@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ring is told of our records: constants, so that the fast path is compiled for them. */
+/* The ring's configuration for the tracer's records: constants, so that the compiler specialises the fast path. */
 #ifndef KY_TRACER_RING_CONFIG_H
 #define KY_TRACER_RING_CONFIG_H
 

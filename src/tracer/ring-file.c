@@ -73,7 +73,7 @@ static bool blob_room(const struct ky_slot *slot, uint32_t bytes)
 static void blob_grow(struct ky_slot *slot, struct ky_blob *blob, uint32_t bytes)
 {
 	slot->blob_bytes += bytes;
-	/* Partner: the recorder, who reads this after packets. */
+	/* Partner: the recorder, which reads this after packets. */
 	__atomic_store_n(&blob->bytes, slot->blob_bytes, __ATOMIC_RELEASE);
 }
 

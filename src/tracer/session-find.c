@@ -50,7 +50,7 @@ static bool find_directory(int runtime_fd, const char *path, const char *name, c
 	return true;
 }
 
-/* The session in @directory; NULL: it is none for us. */
+/* The session in @directory; NULL: not one for this process. */
 static struct ky_slot *open_session(int dir_fd, const char *directory)
 {
 	struct ky_slot *slot = ky_trace_alloc(sizeof(*slot));
@@ -64,9 +64,9 @@ static struct ky_slot *open_session(int dir_fd, const char *directory)
 }
 
 /*
- * A recorder that changes its rules, or ends, writes its file first and looks for slots with the old cookie
- * afterwards. So who has filled a slot reads the file once more: either the slot was seen, or the
- * new file is. Returns what the slot stands for in the end; NULL: nothing, it is given back.
+ * A recorder that changes its rules, or ends, first writes its file, and then searches for slots with the old cookie.
+ * So a process that has filled a slot reads the file once more: either the recorder has seen the slot, or the process
+ * sees the new file. Returns the joined session of the slot; NULL: none, and the slot is free again.
  */
 static struct ky_slot *fill_slot(struct ky_control_slot *shared, struct ky_slot *slot, int dir_fd)
 {

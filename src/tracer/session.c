@@ -261,7 +261,7 @@ static void sync_slot(uint32_t number, uint64_t cookie)
 	__atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
 }
 
-/* Recorders set a slot's cookie before bits: who has cleared a bit of the next rules sees their cookie now. */
+/* Recorders set a slot's cookie before bits: a thread that cleared a bit of the next rules sees their cookie. */
 static bool is_behind(bool may_call)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -136,17 +136,17 @@ enum ky_shape {
 struct ky_event {
 	unsigned char *enable; /* its byte */
 	uint8_t mask;	       /* slots that want it; relaxed, the slots' pointers order */
-	uint8_t known;	  /* slots that were asked whether they want it; for who has the lock */
-	uint8_t expected; /* slots whose bit may be set in the enable byte, by us */
-	uint8_t kind;	  /* enum ky_event_kind */
-	uint8_t shape;	  /* enum ky_shape */
+	uint8_t known;	       /* slots whose rules were checked; under the lock */
+	uint8_t expected;      /* slots whose bit may be set in the enable byte, by us */
+	uint8_t kind;	       /* enum ky_event_kind */
+	uint8_t shape;	       /* enum ky_shape */
 	uint8_t n_fields;
 	uint8_t fixed_bytes;
 	bool is_gone; /* its module was unloaded */
 	uint8_t log_level;
 	struct ky_reservation *only; /* the only reservation there is; NULL: none or more */
 	struct ky_reservation *reservations[KY_CONTROL_SLOTS];
-	uint32_t ids[KY_CONTROL_SLOTS]; /* for who has the lock */
+	uint32_t ids[KY_CONTROL_SLOTS]; /* under the lock */
 	uint8_t has_id;			/* slots in which it has one */
 	struct ky_event_record *record; /* private; the control file has a copy ... */
 	uint32_t table_at;		/* ... here in its table */
@@ -166,18 +166,18 @@ struct ky_module {
 #define KY_CONTEXTS_MAX 32
 
 /*
- * A session that this process knows. Made by one who has the lock, then published in
- * ky_trace.slots; never changed in what hits use, and never freed: a hit may be using it.
+ * A session of this process. A thread makes it under the lock and publishes it in ky_trace.slots.
+ * The fields that hits use never change, and the struct is never freed: a hit may be using it.
  */
 struct ky_slot {
-	struct kymo_ring_writer ring; /* ring.file NULL: there is none */
+	struct kymo_ring_writer ring; /* ring.file NULL: none exists */
 	uint64_t cookie;
 	uint32_t number; /* which slot */
 	uint32_t clock;	 /* KY_CLOCK_RECORD_* */
-	uint32_t pid;	 /* who made the ring file: only it adds to the blob */
+	uint32_t pid;	 /* of the ring file's creator: only that process adds to the blob */
 	bool is_joined; /* all events were asked; else the process was forked beside the one that asks */
 	uint32_t n_contexts;
-	uint32_t context_bytes; /* the longest that they can be; 0: there are none */
+	uint32_t context_bytes; /* their maximum; 0: no contexts */
 	struct ky_context contexts[KY_CONTEXTS_MAX];
 	struct ky_blob *blob; /* only written to */
 	uint32_t blob_bytes;  /* what is valid of it */
@@ -206,14 +206,13 @@ struct ky_trace {
 	int fd;
 	uint64_t start_ns;
 	int64_t start_realtime_ns;
-	char procname[16];    /* NUL-terminated */
-	uint32_t n_pages;     /* of the control file */
-	uint32_t n_records;   /* in its table */
-	uint64_t table_bytes; /* of its table */
-	void *scratch;	      /* KY_RECORD_BYTES_MAX, for who has the lock */
-	struct ky_slot
-		*spare;	  /* for a session that may turn out to be none; for who has the lock */
-	uint64_t n_joins; /* sessions joined, rules followed */
+	char procname[16];     /* NUL-terminated */
+	uint32_t n_pages;      /* of the control file */
+	uint32_t n_records;    /* in its table */
+	uint64_t table_bytes;  /* of its table */
+	void *scratch;	       /* KY_RECORD_BYTES_MAX, under the lock */
+	struct ky_slot *spare; /* for a session that may prove unfit; under the lock */
+	uint64_t n_joins;      /* sessions joined, rules followed */
 };
 
 extern struct ky_trace ky_trace __attribute__((visibility("hidden")));
@@ -244,7 +243,7 @@ long ky_sys(long number, long a, long b, long c, long d, long e, long f);
 int ky_fstat(int fd, struct stat *to);
 /* Nanoseconds of @clock. */
 int64_t ky_clock_ns(int clock);
-/* Memory for ky_trace.process and ky_trace.scratch, before anything is locked. False: there is none. */
+/* Memory for ky_trace.process and ky_trace.scratch, before anything is locked. False: none exists. */
 bool ky_trace_begin(void);
 /* Zeroed, for good; NULL without memory. */
 void *ky_trace_alloc(size_t bytes);
@@ -340,7 +339,7 @@ void ky_session_forget_events(uint32_t number, bool keep_ids);
  */
 int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *bytes,
 		    int *os_error);
-/* The cookie of that file, now; 0: there is none, or its recorder is dead. */
+/* The cookie of that file, now; 0: none exists, or its recorder is dead. */
 uint64_t ky_session_cookie(int dir_fd);
 /* Does a rule want the event? */
 bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_rule *rule,
@@ -387,7 +386,7 @@ bool ky_filter_run(const struct ky_filter_linked *filter, const struct ky_event 
 #define KY_CONTEXT_BYTES_MAX  264
 #define KY_CONTEXT_TEXT_BYTES 64
 
-/* The context whose field is called @name (perf counters: those that a session has). False: there is none. */
+/* The context whose field is called @name (perf counters: those that a session has). False: none exists. */
 bool ky_context_find(const char *name, struct ky_context *to);
 /*
  * Its value: a number; or a text, written to @text, which has KY_CONTEXT_TEXT_BYTES, and ends with
@@ -411,7 +410,7 @@ uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, struct ky_plac
 int ky_perf_find(uint32_t type, uint64_t config, const char *name);
 /* Its field's name; NULL: there are not so many. */
 const char *ky_perf_name(uint32_t index);
-/* Its count in this thread; 0 where there is none. */
+/* Its count in this thread; 0 where none exists. */
 uint64_t ky_perf_read(uint32_t index);
 
 #endif

@@ -115,7 +115,7 @@ static void fill(uint8_t *data)
 	}
 }
 
-/* The first event of @data. False when there is none. */
+/* The first event of @data. False when none exists. */
 static bool first_event(struct ky_decoder *decoder, const uint8_t *data, uint64_t size_bytes,
 			struct ky_event *event)
 {

@@ -252,7 +252,7 @@ int ky_pf_on_native(struct ky_pf *pf, const struct ky_pf_at *at);
 int ky_pf_on_generic(struct ky_pf *pf, const struct ky_pf_at *at);
 int ky_pf_on_fork(struct ky_pf *pf, const struct ky_pf_at *at);
 int ky_pf_on_exec(struct ky_pf *pf, const struct ky_pf_at *at);
-/* A rename event, which is how Perfetto is told a thread's name that later ones may replace. */
+/* A rename event: it gives Perfetto a thread's name, which later events may replace. */
 void ky_pf_rename(struct ky_strbuf *out, uint64_t time, int32_t tid, const char *comm);
 
 /* ---- perfetto-threads.c ----------------------------------------------------------------------- */

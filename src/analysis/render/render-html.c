@@ -113,7 +113,7 @@ static int bar_column(const struct ky_table_def *def)
 	return found;
 }
 
-/* How long a bar of the full length is; 0: there is none. */
+/* How long a bar of the full length is; 0: none exists. */
 static double full_bar(const struct ky_table *table, int bar)
 {
 	double full = 0;

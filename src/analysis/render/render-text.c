@@ -164,7 +164,7 @@ static void choose_columns(struct layout *layout)
 		if (def->cls == KY_CELL_PROCESS) {
 			if (has_host(table, i))
 				show(layout, i, PART_HOST, "Host", true);
-			/* A second thread in a row is told by its name and thread id. */
+			/* A row shows its second thread by name and thread id. */
 			if (!def->whole_process && has_ids(table, i, true))
 				show(layout, i, PART_TID, "TID", false);
 			if (!def->second && has_ids(table, i, false))

@@ -74,7 +74,7 @@ static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *aggrega
 int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from, enum ky_by by,
 			 bool keep_what);
 
-/* The cell of an entry's thread, or of what it was grouped @by. Empty where there is none. */
+/* The cell of an entry's thread, or of what it was grouped @by. Empty where none exists. */
 void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		 const struct ky_thread *thread, enum ky_by by);
 

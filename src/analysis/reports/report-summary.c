@@ -119,7 +119,7 @@ static int on_io(void *data, const struct ky_io *io)
 		run->bytes_read += io->bytes;
 	if (io->kind == KY_IO_WRITE || io->kind == KY_IO_COPY)
 		run->bytes_written += io->bytes;
-	/* Of files only: who reads a pipe or a socket waits for somebody. */
+	/* Only files: a thread that reads a pipe or a socket waits for another thread. */
 	if (io->file && io->file->kind == KY_FILE_DISK && ns > run->io.ns) {
 		keep(&run->io, ns, io->call->end_ns, io->call->thread);
 		run->io.syscall = io->call->syscall;

@@ -488,15 +488,15 @@ static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *
 			     MAX_INTERVALS / pass->n_reports);
 	if (status == KYMO_E_MEMORY)
 		return status;
-	/* Of the last interval before the bound all was told already. */
+	/* The listeners have the whole last interval before the bound already. */
 	finished = pass->left_out ? 0 : finish_runs(pass);
 	pass->results->n_events = ky_model_n_events(model);
 	return finished < 0 ? ky_error_nomem(err) : status;
 }
 
 /*
- * Intervals were told of before it was known what CPUs had done in them: all of them again, by who knows
- * it from the beginning. Damage (@status) is met again.
+ * The reports had intervals before the model found what the CPUs had done in them. So a second model, which has
+ * this knowledge from its begin, repeats all intervals. It meets damage (@status) again.
  */
 static int run_again(struct pass *pass, struct ky_flow *flow, int status, struct kymo_error *err)
 {

@@ -31,7 +31,7 @@ struct ky_report_options {
 	bool ascending;
 	enum ky_by by;
 	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
-	struct ky_focus focus;		  /* what is told of */
+	struct ky_focus focus;		  /* what the reports cover */
 	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
 	struct ky_thread_pool
 		*pool; /* finishes several reports at once, borrowed; NULL: one after the other */
@@ -89,7 +89,7 @@ struct ky_report {
 
 /* Ends with NULL. */
 extern const struct ky_report *const ky_reports[];
-/* NULL when there is none of that name. */
+/* NULL when none exists of that name. */
 const struct ky_report *ky_report_find(const char *name);
 
 /* What one report found. */
@@ -108,7 +108,7 @@ int ky_report_note(struct ky_report_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 struct ky_report_results;
-/* Of interval @at of its report: did the interval before it not say the same? A reader is told once. */
+/* Whether @note of interval @at is new: a note that equals the last interval's appears once. */
 bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, const char *note);
 
 struct ky_report_results {
@@ -120,12 +120,13 @@ struct ky_report_results {
 };
 
 /*
- * Run @reports over the events of @flow, which come from @set, in one pass; of intervals in a second
- * one where the first was wiser later on.
+ * Run @reports over the events of @flow, which come from @set, in one pass. Intervals need a
+ * second pass when the first pass found the state of a CPU too late.
  *
- * Returns 0; KYMO_E_INVALID for options that none of the reports can heed; KYMO_E_UNSUPPORTED when the traces hold what none of the reports needs (a report
- * among several that only lacks its events says so in a note); KYMO_E_MEMORY; or what reading
- * failed with: then the results hold what could be read. Free them in every case.
+ * Returns 0; KYMO_E_INVALID for options that no report supports; KYMO_E_UNSUPPORTED when the traces
+ * lack the events of all reports (one report of several that lacks its events has a note about it);
+ * KYMO_E_MEMORY; or the error of the reader: then the results contain everything before the
+ * error. Free them in every case.
  */
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_trace_set *set, struct ky_flow *flow,
@@ -166,11 +167,12 @@ int ky_report_check(const struct ky_report *report, const struct ky_trace_set *s
 
 /*
  * A run of @size bytes, all zero but for its first member, which must be a struct ky_model * and is
- * @model. It is told what @listener asks for, with itself as data. To be freed; NULL: out of memory.
+ * @model. The model passes what @listener asks for to it, with the run as data. The caller
+ * frees it; NULL: out of memory.
  */
 void *ky_report_run(struct ky_model *model, size_t size, const struct ky_listener *listener);
 
-/* Write the rows of one group of a aggregation, or the one row of a single occurrence. */
+/* Write the rows of one group of an aggregation, or the one row of a single occurrence. */
 typedef void (*ky_group_filler)(const void *run, struct ky_table *table,
 				const struct ky_entry *entry, enum ky_by by);
 typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct ky_cell *row,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state model: what is told, and when. Every event builds the state; listeners hear of what
- * happens in the range, to the threads and on the CPUs that are asked for. At the boundaries
- * (the begin and the end of the range, and of each interval) what adds up over time is cut.
+ * The state model: the notifications of listeners. Every event builds the state. Listeners get the
+ * occurrences in the range, of the selected threads and CPUs. The model cuts sums over time at the
+ * boundaries: the begin and the end of the range, and of each interval.
  */
 #include "analysis/state/model-internal.h"
 
@@ -96,7 +96,7 @@ static int64_t add_ns(int64_t ns, int64_t more)
 	return ns > INT64_MAX - more ? INT64_MAX : ns + more;
 }
 
-/* One past the last moment that is told of. */
+/* One past the last moment of the range. */
 static int64_t focus_end(const struct ky_model *model)
 {
 	return model->focus ? add_ns(model->focus->end_ns, 1) : INT64_MAX;
@@ -109,7 +109,7 @@ static void set_boundary(struct ky_model *model)
 		model->boundary_ns = model->begin_ns + model->interval_ns;
 }
 
-/* From @ns on it is told. */
+/* Listeners get notifications from @ns on. */
 static void begin_telling(struct ky_model *model, int64_t ns)
 {
 	model->telling = true;

@@ -128,11 +128,11 @@ struct ky_model {
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
 	int64_t earliest_ns, latest_ns;	 /* what is further from that becomes this: ky_near_ns() */
-	int64_t range_ns;		 /* where what is told begins; INT64_MIN: it has not yet */
+	int64_t range_ns;		 /* the begin of the range; INT64_MIN: not yet reached */
 	int64_t begin_ns, end_ns;	 /* of the range, or of the interval */
 	uint64_t n_events;
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
-	/* What is told, and until when (model-focus.c). */
+	/* The range and the selection of notifications (model-focus.c). */
 	const struct ky_focus *focus; /* NULL: everything */
 	bool telling, over, names_threads, follows_cgroups;
 	bool chooses;	     /* the focus names threads or CPUs */
@@ -143,7 +143,7 @@ struct ky_model {
 	size_t n_first_cpus;		 /* when the first interval was over; SIZE_MAX: it is not */
 	KY_VEC(struct ky_late) late;	 /* that the border of an interval lay in, by their ends */
 	KY_VEC(struct ky_late) foreseen; /* the same of an earlier pass, by CPU and begin */
-	KY_VEC(struct ky_doubt) doubts;	 /* of threads that were told of at such a border */
+	KY_VEC(struct ky_doubt) doubts;	 /* of threads in notifications at such a border */
 	KY_VEC(struct ky_doubt) doubted; /* of an earlier pass, sorted */
 	struct ky_names late_files;	 /* which descriptor -> what a later state dump calls it */
 	struct ky_names foreseen_files;	 /* the same of an earlier pass */
@@ -209,7 +209,7 @@ int ky_model_boundary(struct ky_model *model, int64_t ns);
 void ky_model_first(struct ky_model *model, int64_t ns);
 /* What adds up goes to the listeners up to @ns. */
 int ky_model_cut(struct ky_model *model, int64_t ns);
-/* ---- model-hindsight.c: what is known too late, of intervals that were told of already ---------- */
+/* ---- model-hindsight.c: state that is found after the interval's notifications ---------- */
 
 /*
  * At @ns it is found that @cpu was in @state (with @thread, when BUSY) since @begin_ns, which is not what
@@ -268,7 +268,7 @@ int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
 /* model-losses.c: events of the stream at hand were lost. As ky_model_feed() returns, but for the error's text. */
 int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch);
 /*
- * Damage ended streams of @flow before the end of what is told, maybe. Returns the first one's, as @err, or 0; or
+ * Damage may have ended streams of @flow before the end of the range. Returns the first one's, as @err, or 0; or
  * KYMO_E_MEMORY.
  */
 int ky_model_lose_damaged(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
@@ -296,7 +296,7 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
 		 bool whole);
-/* Its sched_wakeup was told before the sched_waking at hand, which was at the same time. */
+/* Its sched_wakeup came before the current sched_waking, with the same time. */
 int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread *thread);
 /* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */

@@ -194,7 +194,7 @@ static int name_peer(struct ky_feed *feed, const struct ky_event *event,
 	return thread->syscall.to ? 0 : KYMO_E_MEMORY;
 }
 
-/* A text that could not be read is told as its address. */
+/* The address replaces a text that the recorder could not read. */
 static bool is_address(const char *text, size_t len)
 {
 	size_t i = 2;

@@ -199,7 +199,7 @@ static struct ky_irq_line *soft_line(struct ky_feed *feed, uint64_t vec)
 			       strlen(name));
 }
 
-/* The vector that an event tells; false where there is none. */
+/* The vector field of an event; false: the event has none. */
 static bool get_vec(struct ky_feed *feed, const struct ky_event *event,
 		    const struct ky_class_info *info, uint64_t *vec)
 {

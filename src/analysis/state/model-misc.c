@@ -118,7 +118,7 @@ static struct ky_space *space_get(struct ky_feed *feed, uint64_t mm)
 	return ky_map_set(spaces, mm, space) < 0 ? NULL : space;
 }
 
-/* Sizes are kept whoever is told of: each event tells one part of them only. */
+/* The model keeps sizes of all processes, since each event has only one part of them. */
 int ky_on_rss(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info)
 {
 	int64_t bytes = ky_get_i64(event, &info->fields[KY_RSS_SIZE], 0);

@@ -123,7 +123,7 @@ static int make_key(struct ky_feed *feed, const struct ky_event *event,
 
 /* ---- stacks ---------------------------------------------------------------------------- */
 
-/* The stack of open->key; NULL: there is none. */
+/* The stack of open->key; NULL: none exists. */
 static struct stack *find_stack(const struct ky_open_periods *open)
 {
 	uint64_t hash = ky_hash_bytes(ky_strbuf_text(&open->key), open->key.len);

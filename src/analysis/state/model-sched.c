@@ -117,7 +117,7 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 {
 	int status = ky_cpu_flush(model, cpu, begin_ns);
 
-	/* A loss is found at the first event behind it: borders in between were told the old state. */
+	/* The first event after a loss reveals it. Borders in between got the old state. */
 	if (status >= 0 && cpu->state != KY_CPU_UNKNOWN)
 		status = ky_model_late(model, cpu, begin_ns, end_ns, KY_CPU_UNKNOWN, NULL);
 	if (cpu->current)
@@ -125,7 +125,7 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 	cpu->state = KY_CPU_UNKNOWN;
 	cpu->current = NULL;
 	cpu->lost_ns += end_ns - begin_ns;
-	/* The end may lie in a later interval, or behind the range: it is told as time goes by. */
+	/* The end may lie in a later interval, or after the range: later events add the rest. */
 	if (cpu->lost_until_ns < end_ns)
 		cpu->lost_until_ns = end_ns;
 	if (cpu->since_ns == INT64_MIN)

@@ -144,7 +144,7 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 	if (thread->running || thread->wait.kind)
 		return thread->running ? 0 : count(feed->model, thread, cpu, event->ns);
 	thread->wait = woken_by(feed, event, info);
-	/* Who woke it, and when, is told by the waking alone. */
+	/* Only sched_waking has the waker and its time. */
 	if (!whole)
 		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
 	thread->woken = thread->wait;
@@ -214,7 +214,7 @@ int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
 {
-	/* So far it was that CPU's, and is told of only where that one is. */
+	/* The wait so far belongs to that CPU, and counts only if the focus has this CPU. */
 	int status = model->chooses && model->subjects & KY_ABOUT_WAITS
 			     ? ky_wait_flush(model, thread, ns)
 			     : 0;

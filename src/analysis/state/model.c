@@ -293,7 +293,7 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	cpu->begin_ns = feed->stream->begun ? event->ns : stream_begin(feed->model, event);
 	if (cpu->since_ns < cpu->begin_ns)
 		cpu->since_ns = cpu->begin_ns;
-	/* Before what is told began nobody cares; intervals that are over may be told of again. */
+	/* Time before the range does not count. Later events may correct complete intervals. */
 	if (cpu->since_ns < feed->model->range_ns)
 		cpu->since_ns = feed->model->range_ns;
 	feed->stream->begun = true;

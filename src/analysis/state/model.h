@@ -2,31 +2,31 @@
 /*
  * The Linux state model: what every CPU and thread does, rebuilt from kernel events.
  *
- * It is built once per pass over the merged events and serves any number of reports: a
- * report adds a struct ky_listener and is told what happened (a thread ran from here to there,
- * a system call ended, ...). Truth before completeness:
+ * One pass over the merged events builds the model, for any number of reports. A report adds a
+ * struct ky_listener. The model calls it with each occurrence (a thread ran from here to there,
+ * a system call ended, ...). The model prefers "unknown" to a guess:
  *
- *  - Nothing is assumed about a CPU before the first event that tells what it runs. When that
- *    event comes it holds backwards, to where the CPU's record begins: had there been a switch
- *    in between, it would have been recorded.
- *  - Lost events make their CPU unknown over the gap, and calls that were under way in it
- *    are not measured.
- *  - Some kernels lose switches, and filters drop them: an event of a thread that was not known
- *    to run contradicts the model. Then the time since the last sign of the old state is
- *    unknown. Signs are switches, system calls and births; from the first contradiction on, every
- *    event's context.
- *  - What a CPU did that others name and that has no record is unknown, and so are calls and waits of
- *    threads that were on it meanwhile, as far as events tell that they were.
- *  - Each trace of a set is a host of its own: their thread ids do not mix.
+ *  - The state of a CPU is unknown before the first event that names its thread. This event
+ *    applies backwards to the begin of the CPU's record: the record would contain a switch in
+ *    between.
+ *  - Lost events make their CPU unknown over the gap. The model does not measure system calls
+ *    that were in progress in the gap.
+ *  - Some kernels lose switches, and filters drop them. An event of a thread that does not run,
+ *    according to the model, contradicts the model. Then the time since the last sign of the old
+ *    state is unknown. Signs are switches, system calls and births; after the first contradiction
+ *    also the context of every event.
+ *  - A CPU without a record, which events of other CPUs name, is unknown. So are system calls and
+ *    waits of threads that were on it, as far as events show this.
+ *  - Each trace of a set is a separate host: thread ids of different hosts do not mix.
  *
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
  * them. Threads: one at a time per model.
  *
- * Files: model.c the pass, model-make.c its begin and end, model-query.c what reports ask,
- * model-focus.c what is told, model-hindsight.c what is found too late; model-classes.c which event is what and which fields it has (the
- * only place that knows names); model-sched.c, model-wait.c, model-syscalls.c, model-io.c,
- * model-files.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c what
- * users define.
+ * Files: model.c the pass, model-make.c its begin and end, model-query.c queries of reports,
+ * model-focus.c the range and the selection, model-hindsight.c corrections of earlier intervals;
+ * model-classes.c names of events and fields (only this file has them); model-sched.c,
+ * model-wait.c, model-syscalls.c, model-io.c, model-files.c, model-irq.c, model-block.c and
+ * model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H
@@ -283,7 +283,7 @@ struct ky_irq {
 	int64_t raise_ns; /* of softirqs; INT64_MIN: not seen */
 	int64_t begin_ns; /* INT64_MIN: not seen */
 	int64_t end_ns;
-	/* On top of another one: a softirq of a softirq, the others of one that is none. */
+	/* It interrupted another one: a softirq a softirq, the others one that is no softirq. */
 	bool nested;
 	const struct ky_thread *thread; /* that it interrupted; NULL: idle or unknown */
 };
@@ -402,7 +402,7 @@ struct ky_listener {
 	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
 	/* It waited for a CPU and runs. */
 	int (*waited)(void *data, const struct ky_waited *waited);
-	/* @cpu has more or fewer threads waiting: cpu->n_waiting; or has some where what is told begins. */
+	/* cpu->n_waiting has changed, or is not 0 at the begin of the range. */
 	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
 	int (*off)(void *data, const struct ky_time_off *time);
 	/* A call on files is over. Comes after call(). */
@@ -422,14 +422,14 @@ struct ky_listener {
 };
 
 /*
- * What listeners are told of. All other events build the state only, so that what is told is right
- * from its first moment on.
+ * The occurrences that listeners get. Other events only build the state, so that the model is right
+ * from the begin of the range on.
  */
 struct ky_focus {
 	int64_t begin_ns, end_ns; /* both inclusive; INT64_MIN and INT64_MAX: everything */
 	/*
 	 * Threads, by what is known of them when it happens: one passes that any of them names.
-	 * ran() tells of all threads; see ky_model_in_focus().
+	 * ran() has all threads; see ky_model_in_focus().
 	 */
 	KY_VEC(int32_t) tids;
 	KY_VEC(int32_t) pids;
@@ -455,10 +455,10 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set);
 void ky_model_free(struct ky_model *model); /* NULL is fine */
 
-/* Tell @listener from now on; the struct is copied. 0 or KYMO_E_MEMORY. */
+/* Add @listener, which the model copies. 0 or KYMO_E_MEMORY. */
 int ky_model_listen(struct ky_model *model, const struct ky_listener *listener);
 
-/* Tell nobody any more. */
+/* Remove all listeners. */
 void ky_model_unlisten(struct ky_model *model);
 
 /* Before the first event. @focus is borrowed. */
@@ -467,29 +467,30 @@ void ky_model_set_focus(struct ky_model *model, const struct ky_focus *focus);
 int ky_model_set_periods(struct ky_model *model, const struct ky_periods *periods);
 /* Is the thread one of those that the focus names, as far as is known now? NULL: when it names none. */
 bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread);
-/* The path of the thread's control group, as the trace tells it; NULL: it does not. */
+/* The path of the thread's control group, from the trace; NULL: unknown. */
 const char *ky_model_cgroup_path(const struct ky_thread *thread);
 /* Does the focus name threads? */
 bool ky_model_names_threads(const struct ky_model *model);
 
 /*
- * Call @tick whenever @interval_ns of the range are over: listeners know everything up to there, and
- * the range is that interval. It may unlisten and listen. What lasts longer than an interval is told
- * where it ends; what adds up (ran, off) is told in parts.
+ * Call @tick at the end of each interval of @interval_ns: listeners have everything up to there, and
+ * the range is that interval. @tick may unlisten and listen. An occurrence that lasts longer than an
+ * interval counts in the interval of its end; sums over time (ran, off) are split.
  */
 void ky_model_every(struct ky_model *model, int64_t interval_ns, int (*tick)(void *data),
 		    void *data);
 /*
- * At the end of an interval a CPU is told to do still what was seen of it last. Later it may be found
- * that a switch was missing there, or what it did when nobody knew. Such places are kept: are there any?
+ * At the end of an interval, the model assumes the last known state of each CPU. Later events may
+ * show that a switch was missing there, or what a CPU did in an unknown time. The model keeps such
+ * places. Whether it has any.
  */
 bool ky_model_hindsight(const struct ky_model *model);
-/* A new @model is to go over the same events again: it knows what @before found too late. 0 or KYMO_E_MEMORY. */
+/* Give the places of @before to a new @model, for the same events. 0 or KYMO_E_MEMORY. */
 int ky_model_foresee(struct ky_model *model, const struct ky_model *before);
 
 /*
- * Feed one batch; they must come in the order of the merge. 0, 1 when the focus is over (nothing that
- * comes will be told), or a negative status.
+ * Feed one batch; batches come in the order of the merge. Returns 0, 1 after the end of the focus
+ * (listeners get nothing more), or a negative status.
  */
 int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct kymo_error *err);
 

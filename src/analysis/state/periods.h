@@ -22,7 +22,8 @@
 #define KY_PERIODS_MAX	   64
 
 struct ky_period_key {
-	struct ky_filter *begin, *end; /* NULL: the thread; the same one where it is told once */
+	struct ky_filter *begin,
+		*end; /* NULL: the thread; both are the same one when the user gave one */
 };
 
 struct ky_capture {

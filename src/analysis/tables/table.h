@@ -196,7 +196,7 @@ int ky_table_column(const struct ky_table_def *def, const char *name);
 /* Is every cell of @column empty? People are not shown such columns. */
 bool ky_table_is_empty(const struct ky_table *table, size_t column);
 
-/* A number as a real one; processes give their tid; 0 for what is none. */
+/* A cell as a real number; a process' is its tid; other cells' is 0. */
 double ky_cell_number(const struct ky_cell *cell);
 /* Are the two the same value? For grouping. */
 bool ky_cell_equal(const struct ky_cell *a, const struct ky_cell *b);

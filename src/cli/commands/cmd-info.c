@@ -190,7 +190,7 @@ static char *format_time(char out[64], int64_t ns, const struct ky_trace *trace)
 {
 	static struct ky_text_options options = {.clock_date = true};
 	static const struct ky_trace
-		*asked; /* a trace may have many clocks, and many times are told of it */
+		*asked; /* cached: a trace may have many clocks, and many times to format */
 
 	if (trace != asked) {
 		options.clock_seconds = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kymo lami: reports for programs that speak LAMI 1.0. Errors, too, are told on stdout. */
+/* kymo lami: reports for programs that speak LAMI 1.0. Errors go to stdout, too. */
 #include "cli/terminal/command.h"
 
 #include <stdlib.h>

@@ -25,7 +25,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* "--name VALUE", "name VALUE", "name=VALUE", "name". *value: NULL when there is none. */
+/* "--name VALUE", "name VALUE", "name=VALUE", "name". *value: NULL when none exists. */
 static char *split(char *line, char **value)
 {
 	char *name = line + (strncmp(line, "--", 2) == 0 ? 2 : 0);

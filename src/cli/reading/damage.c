@@ -49,7 +49,7 @@ static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	struct stage *stage = (struct stage *)flow;
 	int ret = ky_flow_next(stage->input, batch, err);
 
-	/* Who goes over the events again tells of nothing again. */
+	/* A second pass over the events repeats no warning. */
 	if (ret > 0 && batch->loss && ++stage->n_met > stage->n_told) {
 		stage->n_told = stage->n_met;
 		ky_cli_damage(batch->loss);

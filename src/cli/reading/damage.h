@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Damage that was passed over (--recover): each is told as a warning, and all of it at the end. */
+/* Damage that a reader skipped (--recover): a warning for each, and a summary at the end. */
 #ifndef KY_CLI_READING_DAMAGE_H
 #define KY_CLI_READING_DAMAGE_H
 
@@ -9,8 +9,8 @@
 void ky_cli_damage(const struct ky_loss *loss);
 
 /*
- * How it all ends: @ret when that is an error, or when no damage was told; else KYMO_E_FORMAT and in
- * @err how much was skipped.
+ * The result of the command: @ret when it is an error, or when there was no damage; else
+ * KYMO_E_FORMAT, and the amount of skipped data in @err.
  */
 int ky_cli_damage_end(int ret, struct kymo_error *err);
 

@@ -5,7 +5,7 @@
 
 #include "cli/terminal/command.h"
 
-/* Warn where @expression (NULL: there is none) compares with a text that looks like a pattern. */
+/* Warn where @expression (NULL: none exists) compares with a text that looks like a pattern. */
 void ky_cli_hint_filter(const char *expression);
 
 /* The same of the filters in @rules: 'EVENTS if EXPR'. */

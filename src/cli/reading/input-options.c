@@ -8,7 +8,7 @@
 #include "import/import.h"
 #include "store/clocks.h"
 
-/* What was imported stays until the program ends: who reads it knows its addresses. */
+/* Imported traces stay until the program ends: readers keep pointers to them. */
 static struct ky_import imports = KY_IMPORT_INIT;
 
 static void free_imports(void)

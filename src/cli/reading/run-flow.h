@@ -14,8 +14,8 @@ struct ky_flow_run {
 };
 
 /*
- * Everything that @flow yields goes into @sink (NULL: nowhere) and out of it, what came
- * before an error too. Losses are told on the standard error.
+ * Pass all events of @flow to @sink (NULL: drop them) and finish the sink's output, also after an
+ * error. Losses go to the standard error.
  * SIGINT, SIGTERM and SIGHUP end it with KYMO_E_INTERRUPTED when ky_cli_catch_signals() was called.
  */
 int ky_cli_run_flow(struct ky_flow_run *run, struct ky_flow *flow, struct ky_sink *sink,

@@ -119,7 +119,7 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 
 /*
  * Read everything that the options ask for, in no order (no --head, no --tail), and count it.
- * Losses are told on the standard error, with times as @times has them. Otherwise as above.
+ * Losses go to the standard error, with times in the format of @times. Otherwise as above.
  */
 int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_options *options,
 		       const struct ky_text_options *times, struct ky_thread_pool *pool,

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "cli/terminal/command.h"
 
-/* How long the command may take to end after it was told to. */
+/* The time that the command has to end after the signal. */
 #define GRACE_MS 2000
 
 /* As execvp() will look for it. */

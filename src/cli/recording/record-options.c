@@ -53,7 +53,7 @@ static bool take_kernel_name(struct ky_session_options *to, const char *name, si
 	return true;
 }
 
-/* perf:cpu:NAME, perf:NAME: of the CPU; perf:thread:NAME. False: it is none, or not the kernel's to count. */
+/* perf:cpu:NAME, perf:NAME: of the CPU; perf:thread:NAME. False: not a counter, or not one of the kernel's. */
 static bool take_counter(struct ky_session_options *to, const char *name, size_t len)
 {
 	struct ky_counter_choice choice = {0};
@@ -144,7 +144,7 @@ static int parse_context(const struct ky_command *command, const char *list,
 	return KY_EXIT_OK;
 }
 
-/* What BPF tells is told to events by time: both must have the same clock. */
+/* The recorder matches BPF's data and events by time, so both need the same clock. */
 static int need_clock_of_bpf(const struct ky_command *command, const char *option,
 			     struct ky_record_run *run)
 {
@@ -155,7 +155,7 @@ static int need_clock_of_bpf(const struct ky_command *command, const char *optio
 	return KY_EXIT_OK;
 }
 
-/* 32-bit calls, and unknown ones, are told by BPF alone. */
+/* Only BPF has 32-bit and unknown calls. */
 static int check_calls(const struct ky_command *command, struct ky_record_run *run)
 {
 	for (size_t i = 0; i < run->options.kernel.n_events; i++) {
@@ -273,7 +273,7 @@ static int parse_reader(const struct ky_command *command, const char *name, enum
 			    "--reader: unknown reader '%s'; try auto, mmap, splice or read", name);
 }
 
-/* Any number of times. Returns how many there are in @ids, or -1: something is none. */
+/* Any number of times. Returns how many there are in @ids, or -1 on an invalid ID. */
 static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CHOICE_IDS_MAX])
 {
 	int n = 0;

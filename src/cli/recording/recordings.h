@@ -14,7 +14,7 @@
  * Where the recording listens that @id names: its name, its number, its trace directory, or that one's last part.
  * NULL: the only one there is. @flight: flight recorders only. Root finds other users' recordings where it has
  * no such recording of its own.
- * KYMO_E_NOT_FOUND: there is none; KYMO_E_INVALID: there are several, and @err lists them.
+ * KYMO_E_NOT_FOUND: none exists; KYMO_E_INVALID: there are several, and @err lists them.
  */
 int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
 		       struct kymo_error *err);

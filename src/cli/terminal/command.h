@@ -122,7 +122,7 @@ void ky_cli_put_padded(FILE *out, const char *text, int width);
 
 /* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
 bool ky_cli_colour(FILE *out);
-/* Columns of the terminal; 80 when @out is none. */
+/* Columns of the terminal; 80 when @out is no terminal. */
 int ky_cli_columns(FILE *out);
 /*
  * Make SIGPIPE an ordinary EPIPE, remembered by ky_cli_pipe_closed(). A handler, not

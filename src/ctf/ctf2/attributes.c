@@ -8,7 +8,7 @@
 /* LTTng's namespace stands first, so that what belongs to it can be put there. */
 #define LTTNG_BEGIN "{\"" KY_CTF2_LTTNG_NAMESPACE "\": {"
 
-/* Take member @key of @object out of it; NULL when there is none. */
+/* Take member @key of @object out of it; NULL when none exists. */
 static struct ky_json *take(struct ky_json *object, const char *key)
 {
 	for (struct ky_json **at = &object->list.first; *at; at = &(*at)->next) {

@@ -18,7 +18,7 @@
 
 /*
  * Keep @object in @arena. NULL, what is no object, and an empty one give NULL in *text. LTTng's log level
- * and EMF URI of an event class become those of @event (NULL: it is none), and are no attributes then.
+ * and EMF URI of an event class become those of @event (NULL: not an event class), and are no attributes then.
  * @object is changed. 0 or KYMO_E_MEMORY.
  */
 int ky_attributes_keep(struct ky_arena *arena, struct ky_json *object, struct ky_event_class *event,

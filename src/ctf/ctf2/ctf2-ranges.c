@@ -15,7 +15,7 @@ static bool is_below_zero(const struct ky_json *bound)
 	return bound->kind == KY_JSON_BIG ? *bound->number == '-' : bound->integer.negative;
 }
 
-/* @bound as a value of 64 bits, the nearest when it is none. */
+/* @bound as a value of 64 bits: the nearest when it does not fit. */
 static uint64_t nearest(const struct ky_json *bound, bool is_signed)
 {
 	if (is_below_zero(bound)) {

@@ -100,12 +100,12 @@ int ky_ctf2_uint(struct ky_ctf2_reader *reader, const struct ky_json *object, co
 
 /* ---- ctf2-properties.c: what several field classes have ------------------------------------ */
 
-/* Zeroed memory of the model; NULL, and reader->err, when there is none. */
+/* Zeroed memory of the model; NULL, and reader->err, when none exists. */
 void *ky_ctf2_alloc(struct ky_ctf2_reader *r, size_t count, size_t size);
-/* *value: property @key, of @kind; NULL when there is none, which is an error if it is @required. */
+/* *value: property @key, of @kind; NULL when none exists, which is an error if it is @required. */
 int ky_ctf2_property(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,
 		     bool required, enum ky_json_kind kind, const struct ky_json **value);
-/* 1 when there is none. */
+/* 1 when none exists. */
 int ky_ctf2_align(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
 		  uint32_t *align);
 /* Labels or flags, of numbers of @bits. */

@@ -127,7 +127,7 @@ int ky_decoder_count(struct ky_decoder *decoder, uint64_t *counts, int64_t *begi
 /*
  * From now on ky_decoder_next() and ky_decoder_skip() end before the first event at or after @ns as
  * if the packet had ended; INT64_MAX: no limit. Events without a time are before any limit.
- * What is damaged before that event, or is part of it, is told nevertheless.
+ * Damage before that event, or in it, is an error nevertheless.
  */
 void ky_decoder_limit(struct ky_decoder *decoder, int64_t ns);
 /* Did the last call end at the limit? Then *ns is the time of the event there. */
@@ -382,7 +382,7 @@ static inline const char *ky_get_plain_text(const struct ky_event *event,
 	return (const char *)ky_plain_at(event, handle, n_bytes);
 }
 
-/* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when there is none. */
+/* A string or text; borrowed from the packet, not NUL-terminated. "" and 0 when none exists. */
 const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
 			size_t *len_bytes);
 

@@ -71,7 +71,7 @@ static inline bool ky_is_there(const struct ky_cursor *cursor, const struct ky_f
 size_t ky_option_selected(const struct ky_cursor *cursor, const struct ky_field_class *cls);
 size_t ky_option_enter(const struct ky_cursor *cursor, const struct ky_field_class *cls);
 
-/* The length of a text up to its NUL unit of @unit bytes, or @room when there is none. */
+/* The length of a text up to its NUL unit of @unit bytes, or @room when none exists. */
 uint64_t ky_text_length(const uint8_t *text, uint64_t room, unsigned int unit);
 
 /* Bytes of one unit of @encoding: 1, 2 or 4. */

@@ -84,7 +84,7 @@ static void write_words(const struct ky_encoder *e, const struct ky_value *v)
 	}
 }
 
-/* Whole bytes that begin at one, as most numbers are. False: it is none, or has no room. */
+/* Whole bytes that begin at one, as most numbers are. False: not such a number, or no room. */
 static inline bool encode_whole(struct ky_encoder *e, const struct ky_value *v)
 {
 	const struct ky_field_class *cls = v->cls;

@@ -164,7 +164,7 @@ static bool is_digit(const struct ky_json_reader *r, const char *at)
 	return at < r->end && *at >= '0' && *at <= '9';
 }
 
-/* Past the digits at @at; NULL when there is none. */
+/* Past the digits at @at; NULL when none exists. */
 static const char *skip_digits(const struct ky_json_reader *r, const char *at)
 {
 	const char *begin = at;

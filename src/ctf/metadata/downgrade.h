@@ -25,8 +25,8 @@ void ky_downgrade_notes_fini(struct ky_downgrade_notes *notes);
  * plain integer give it labels.
  *
  * *text is malloc()ed, NUL-terminated, the caller's.
- * A length or selector that CTF 1.8 cannot refer to, or that selects for several, is told by a copy
- * before the field that needs it.
+ * When CTF 1.8 cannot refer to a length or selector, or several variants use it, a copy of it
+ * precedes the field that needs it.
  * KYMO_E_UNSUPPORTED names what CTF 1.8 has no word for.
  */
 int ky_downgrade_to_ctf1(const struct ky_trace_class *trace, char **text, size_t *len_bytes,

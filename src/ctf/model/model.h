@@ -397,7 +397,7 @@ int ky_clock_finish(struct ky_clock_class *clock, struct kymo_error *err);
  * Saturates at the ends of int64_t.
  */
 int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles);
-/* The first clock value that is @ns or later; UINT64_MAX when there is none. */
+/* The first clock value that is @ns or later; UINT64_MAX when none exists. */
 uint64_t ky_clock_from_ns(const struct ky_clock_class *clock, int64_t ns);
 
 #endif

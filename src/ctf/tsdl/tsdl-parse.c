@@ -98,7 +98,7 @@ static int trace_block(struct ky_tsdl_parser *p)
 
 /* ---- env --------------------------------------------------------------------------------- */
 
-/* The entry of that name, added if there is none; NULL without memory. */
+/* The entry of that name, added if none exists; NULL without memory. */
 static struct ky_env *take_env(struct ky_tsdl_parser *p, const char *name)
 {
 	struct ky_trace_class *trace = p->trace;

@@ -22,7 +22,7 @@ int ky_path_scope(const char *path, const char **rest);
 
 /*
  * Append the path that leads from the first @n_members members of @st to @target.
- * Returns false, with @out unchanged, when there is none.
+ * Returns false, with @out unchanged, when none exists.
  */
 bool ky_path_find(struct ky_child_tables *tables, const struct ky_field_class *st, size_t n_members,
 		  const struct ky_field_class *target, struct ky_strbuf *out);

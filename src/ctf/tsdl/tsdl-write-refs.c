@@ -85,7 +85,7 @@ static bool is_near(struct ky_tsdl_writer *w, const struct ky_field_class *targe
 }
 
 /*
- * A length further away is told by an absolute path: Babeltrace 1 looks for a relative one among the same
+ * A length further away gets an absolute path: Babeltrace 1 looks for a relative one among the same
  * struct's members only. Tags cannot be: neither Babeltrace has paths in its grammar of variants, so
  * downgrade-choice.c copies them.
  */

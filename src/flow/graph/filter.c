@@ -64,7 +64,7 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 			return ret;
 		batch->n_events = keep_matching(f, batch, to);
 		batch->events = to;
-		/* A loss is told even when no event behind it matches. */
+		/* A loss passes even when no event after it matches. */
 	} while (!batch->n_events && !batch->loss);
 	return 1;
 }

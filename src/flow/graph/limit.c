@@ -23,7 +23,7 @@ static bool skip_first(struct limit *l, struct ky_batch *batch)
 	l->skip -= n;
 	batch->events += n;
 	batch->n_events -= n;
-	/* Damage is told wherever it is. */
+	/* Damage passes at any place. */
 	if (batch->loss && !batch->loss->damage)
 		batch->loss = NULL;
 	return batch->n_events > 0 || batch->loss;

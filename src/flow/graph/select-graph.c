@@ -11,8 +11,8 @@
 #define AHEAD_STREAMS_MAX 1024
 
 /*
- * The outermost stage: passes everything through. It keeps what sources warn of until the end, since
- * when a stream is read depends on who reads ahead; then the streams' order counts.
+ * The outermost stage passes everything through. It keeps the sources' warnings until the end, and then
+ * returns them in the streams' order: prefetch makes the order of reads random.
  */
 struct graph {
 	struct ky_flow flow;

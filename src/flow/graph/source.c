@@ -74,7 +74,7 @@ static void give_back(const struct source *s)
 		(void)madvise((void *)(uintptr_t)s->stream->file.data, end, MADV_DONTNEED);
 }
 
-/* When a loss before the current packet is told: with its first event, whatever is wanted. */
+/* The time of a loss before the current packet: that of its first event, selected or not. */
 static int64_t turn_of_loss(const struct source *s)
 {
 	int64_t floor_ns = ky_decoder_floor(s->walk.decoder), ns;

@@ -10,7 +10,7 @@
 #define EVENTS	      4096
 #define STREAM_EVENTS 64
 
-/* Move the sources to @ns. The earliest entry from there on; INT64_MAX: there is none. */
+/* Move the sources to @ns. The earliest entry from there on; INT64_MAX: none exists. */
 static int64_t go_to(struct ky_cutter *c, int64_t ns)
 {
 	int64_t first_ns = INT64_MAX, here_ns;

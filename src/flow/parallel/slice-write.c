@@ -182,7 +182,7 @@ static void tell_warnings(struct ky_slice_writer *w)
 		ky_log_keep_tell(&w->told[i].log, w->copies->streams[i]->trace->log);
 }
 
-/* Lines that are not of one file: losses are told behind them. */
+/* Lines that are not of one file: losses follow them. */
 static int write_elsewhere(struct ky_slice_writer *w, struct ky_slice_lines *lines,
 			   struct kymo_error *err)
 {

@@ -97,7 +97,7 @@ static struct workspace *take_workspace(struct run *run)
 	return workspace;
 }
 
-/* The next slice; NULL: there is none. Under run->cutting. */
+/* The next slice; NULL: none exists. Under run->cutting. */
 static struct slice *cut(struct run *run)
 {
 	struct slice *slice = &run->slices[run->filling];

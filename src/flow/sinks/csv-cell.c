@@ -54,7 +54,7 @@ void ky_csv_value(struct ky_strbuf *out, const struct ky_value *v, bool raw,
 	switch (v->cls->kind) {
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
-		return; /* there is none */
+		return; /* none exists */
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
 		put_string(out, v, raw, scratch);

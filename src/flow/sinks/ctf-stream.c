@@ -181,7 +181,7 @@ int ky_ctf_stream_open(const struct ky_stream *in, const struct ky_trace_class *
 	ret = s->repacker ? ky_walk_init(&s->walk, in, err) : ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = ky_stream_packets(in, &s->packets, NULL);
-	/* Whoever reads the events meets the damage and tells. */
+	/* The reader of the events meets the damage and reports it. */
 	if (ret == KYMO_E_FORMAT)
 		ret = KYMO_OK;
 	if (ret == KYMO_OK)

@@ -16,7 +16,7 @@ static void put(struct ky_strbuf *out, const char *text)
 	ky_strbuf_adds(out, text);
 }
 
-/* A character that is not ASCII, and what is none. Returns the bytes that it takes. */
+/* A character that is not ASCII, or an invalid byte. Returns the bytes that it takes. */
 static size_t put_wide(struct ky_strbuf *out, const char *data, size_t len)
 {
 	char escape[KY_FOREIGN_ESCAPE_BYTES];

@@ -230,7 +230,7 @@ static char *put_string(char *at, const char *s)
 	return ky_text_put(at, s, strlen(s));
 }
 
-/* What is told of the event before an event; nothing where that is not known yet. */
+/* The time since the last event; nothing when the last event is unknown. */
 static char *put_any_delta(struct ky_text *text, char *at, int64_t ns, uint64_t cycles)
 {
 	if (text->last_unknown) {

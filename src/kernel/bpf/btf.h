@@ -32,7 +32,7 @@ void ky_btf_init(struct ky_btf *btf, const char *path);
 void ky_btf_fini(struct ky_btf *btf);
 
 /*
- * The value of enumeration constant @name. False: there is none, there are several of that name
+ * The value of enumeration constant @name. False: none exists, there are several of that name
  * with different values, or memory ran out.
  */
 bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *value);

@@ -79,7 +79,7 @@ static __always_inline int64_t read_data(struct ky_content_ring *ring, const str
 			    has_loop);
 }
 
-/* False: there is none, or no room, or it cannot be read. */
+/* False: none exists, or no room, or it cannot be read. */
 static __always_inline bool take_message(struct ky_content_ring *ring, bool has_loop)
 {
 	struct ky_content_walk *walk = &ring->walk;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What system calls' arguments point at. content-layout.h says what is told to these programs, and what they leave.
+ * Content of system calls. content-layout.h has the input and output of these programs.
  *
- * A record is begun and, but for what takes long, filled by the program at sys_enter or sys_exit. Vectors, messages
- * and lists of texts have programs of their own, in which those end (a tail call): so the verifier goes through
- * them once, and not at each place where one may stand.
+ * The program at sys_enter or sys_exit begins a record and fills it, except with vectors, messages and lists of
+ * texts. These have programs of their own, which the first program ends with (a tail call): so the verifier
+ * checks them once, and not at each place of use.
  */
 #include "kernel/bpf/content-items.bpf.h"
 #include "kernel/bpf/content-texts.bpf.h"

@@ -72,7 +72,7 @@ struct pending *ky_content_add_late(struct pending *p, struct ky_content_record 
 
 /*
  * content-multiplexed.c: @to becomes the descriptor of socketcall's @i-th call, of KY_CONTENT_MULTIPLEXED, but for what is
- * that call's own. Returns its number; 0: there is none.
+ * that call's own. Returns its number; 0: none exists.
  */
 uint32_t ky_content_multiplexed(uint32_t i, struct ky_content_descriptor *to);
 

@@ -88,7 +88,7 @@ void ky_content_select_call(struct ky_content *content, const char *system, cons
 const struct ky_content_call *ky_content_call_find_compat(const char *event, bool *is_exit);
 /* The recording begins: calls before @from_ns are left out. */
 void ky_content_begin(struct ky_content *content, uint64_t from_ns);
-/* Of those that were fetched, the time of @cpu's next; UINT64_MAX: there is none. */
+/* Of those that were fetched, the time of @cpu's next; UINT64_MAX: none exists. */
 uint64_t ky_content_next_call(const struct ky_content *content, uint32_t cpu);
 /* Take it. Valid until the next call of this, or of ky_content_take(). */
 const struct ky_content_record *ky_content_take_call(struct ky_content *content, uint32_t cpu);
@@ -118,7 +118,7 @@ void ky_content_expire(struct ky_content *content, uint64_t time_ns);
 
 /*
  * The content of the event with @record (as in the kernel's ring) of thread @tid at @time_ns. Calls must come in
- * the order of time. NULL: there is none, which is counted where there should be. Valid until the next call.
+ * the order of time. NULL: none exists, which is counted where there should be. Valid until the next call.
  */
 const struct ky_content_record *ky_content_take(struct ky_content *content,
 						const struct ky_content_plan *plan,

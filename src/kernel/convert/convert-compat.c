@@ -109,7 +109,7 @@ int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct k
 	uint64_t next;
 	int ret = KYMO_OK;
 
-	/* UINT64_MAX: there is none, though @until_cycles may still be that number: a damaged page's. */
+	/* UINT64_MAX: none exists, though @until_cycles may still be that number: a damaged page's. */
 	while (!ret && (next = ky_convert_next_call(cpu)) <= until_cycles && next < UINT64_MAX)
 		ret = next == next_switch(cpu) ? take_switch(cpu, err) : take_call(cpu, err);
 	return ret;

@@ -67,12 +67,12 @@ int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 int ky_convert_switch(struct ky_convert_cpu *cpu, const struct ky_switches_slot *slot,
 		      struct kymo_error *err);
 
-/* convert-compat.c: what @parent starts is chosen as it is; who ends is chosen no more. */
+/* convert-compat.c: a child of @parent has its parent's choice; a thread that ends loses it. */
 void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child);
 void ky_convert_choose_no_more(const struct ky_convert *convert, uint32_t tid);
 
 /*
- * convert-context.c: sizes of the context; and the bytes that are told by the record's own flags and by
+ * convert-context.c: sizes of the context; and the bytes of the record's own flags and of
  * @counters (NULL: all are 0).
  */
 void ky_convert_context_sizes(struct ky_convert *convert);

@@ -200,7 +200,7 @@ bool ky_convert_set_switches(struct ky_convert *convert, uint16_t id, struct ky_
 
 /* Has each event what people call @name, asked for or not? */
 bool ky_convert_context_is_always(const char *name, size_t len);
-/* The bit of the context field that people call @name; 0: there is none. */
+/* The bit of the context field that people call @name; 0: none exists. */
 unsigned int ky_convert_context_find(const char *name, size_t len);
 /* What people call the @i-th of them; NULL: there are not so many. */
 const char *ky_convert_context_name(size_t i);
@@ -231,7 +231,7 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
  * records; where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
  */
 int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
-/* When the next of them was; UINT64_MAX: there is none. */
+/* When the next of them was; UINT64_MAX: none exists. */
 uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu);
 
 /* Close the packet at @end_cycles, send it, begin the next one there. */

@@ -35,7 +35,7 @@ struct ky_counters_cpu {
 		uint64_t number, after_ns; /* it was taken after the one of then */
 	} gaps[KY_COUNTERS_GAPS_MAX];
 	uint32_t n_gaps;
-	/* Whose the newest reading was, NULL: nobody's who has a queue; when; and how often that has changed. */
+	/* The queue of the newest reading (NULL: its thread has no queue), its time, and the number of changes. */
 	struct ky_counters_queue *queue;
 	uint64_t last_ns, lost_ns;
 	uint32_t run;

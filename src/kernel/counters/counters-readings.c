@@ -12,7 +12,7 @@
 #define STEP_NS 500000
 /* Events that have interrupted one another, with room. */
 #define NESTED_MAX 8
-/* Idle threads are told apart by their CPUs. */
+/* Idle threads have one id; their CPUs distinguish them. */
 #define IDLE_KEY(cpu) (UINT64_C(1) << 32 | (cpu))
 
 /* ---- what waits for its event --------------------------------------------------------- */
@@ -201,7 +201,7 @@ static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number
 	return 1;
 }
 
-/* When the next one was taken, about; UINT64_MAX: there is none. */
+/* When the next one was taken, about; UINT64_MAX: none exists. */
 static uint64_t next_time(const struct ky_counters *counters, uint32_t number)
 {
 	const struct ky_counters_cpu *cpu = &counters->cpus[number];

@@ -259,7 +259,7 @@ static int open_cpus(struct ky_counters *counters, struct kymo_error *err)
 		int ret = is_here ? count_on(counters, cpu, &which) : 0;
 
 		counters->cpus[cpu].here = is_here;
-		/* One that went away just now is none. */
+		/* A thread that ended meanwhile has no reading. */
 		if (ret < 0 && ret != -ENODEV)
 			return no_counter(counters->choices[which].counter, -ret, err);
 	}

@@ -10,7 +10,7 @@
  * there are only events that have interrupted this one, which are over by then: so it is the newest that is no
  * newer than the event. An event that no interrupt has brought ends the waiting of all that came before it: filters
  * have left them out. System calls alone may be interrupted by their thread's own other events, since on Linux
- * 6.13 and later a thread may lose its CPU in their tracepoint. The idle threads are told apart by their CPUs.
+ * 6.13 and later a thread may lose its CPU in their tracepoint. Their CPUs distinguish the idle threads.
  * Of what filters have left, nothing is given to an event whose own reading was lost: other events are of the CPU that
  * they were read on, and over when that goes on to another thread.
  *

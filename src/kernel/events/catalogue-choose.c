@@ -38,7 +38,7 @@ static bool matches_syscall(const struct ky_event_source *source, const char *pa
 	return false;
 }
 
-/* They cost each call of all programs something: who wants them says so. */
+/* These slow down each call of all programs, so only an explicit pattern selects them. */
 static bool asks_for(const struct ky_event_source *source, const char *pattern)
 {
 	return ky_compat_is_system(source->system) ? strncmp(pattern, "compat_", 7) == 0
@@ -235,7 +235,7 @@ static int select_item(struct ky_catalogue *catalogue, const char *item, const c
 	return ret ? KYMO_OK : unknown(catalogue, on ? item : item + 1, err);
 }
 
-/* Cut " if EXPR" from @rule, in place. NULL: there is none. No pattern has a blank in it. */
+/* Cut " if EXPR" from @rule, in place. NULL: none exists. No pattern has a blank in it. */
 static const char *cut_filter(char *rule)
 {
 	char *filter = strstr(rule, " if ");

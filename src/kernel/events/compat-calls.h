@@ -51,13 +51,13 @@ bool ky_unknown_is_system(const char *system);
 /* The @i-th call; NULL: there are no more. */
 const struct ky_compat_call *ky_compat_call_at(size_t i);
 
-/* The call of event "sys_enter_stat64", "sys_exit_stat64"; NULL: there is none. */
+/* The call of event "sys_enter_stat64", "sys_exit_stat64"; NULL: none exists. */
 const struct ky_compat_call *ky_compat_call_find(const char *event, bool *is_exit);
 
 /* Has @number a name? */
 bool ky_compat_call_is_named(uint16_t number);
 
-/* The 64-bit event whose content @event's is: "sys_enter_newstat". False: there is none. */
+/* The 64-bit event whose content @event's is: "sys_enter_newstat". False: none exists. */
 bool ky_compat_like(const char *event, char *name, size_t size);
 
 /*

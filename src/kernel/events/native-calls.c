@@ -82,7 +82,7 @@ static const struct run {
 
 #define N_RUNS (sizeof(runs) / sizeof(runs[0]))
 
-/* The next name from *@at on; *@len: 0 when there is none. */
+/* The next name from *@at on; *@len: 0 when none exists. */
 static const char *next_name(const char **at, size_t *len)
 {
 	const char *name = *at + strspn(*at, " ");

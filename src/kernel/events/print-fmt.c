@@ -65,7 +65,7 @@ static const char *skip_piece(const char *at, const char *end, char stop)
 	return at;
 }
 
-/* The next of the pieces between commas. False: there is none. */
+/* The next of the pieces between commas. False: none exists. */
 static bool next_piece(struct span *rest, struct span *piece)
 {
 	if (rest->at >= rest->end || *rest->at == ')' || *rest->at == '}')
@@ -311,7 +311,7 @@ static int keep_table(struct ky_arena *arena, const struct table *table,
 	return KYMO_OK;
 }
 
-/* The next line of @rest. False: there is none. */
+/* The next line of @rest. False: none exists. */
 static bool next_line(struct span *rest, struct span *line)
 {
 	if (rest->at >= rest->end)

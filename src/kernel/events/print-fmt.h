@@ -33,7 +33,7 @@ int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, str
 
 /*
  * The value of constant C expression @text: numbers, names (@btf, may be NULL), casts, and the
- * operators that stand in such lists. False: it is none.
+ * operators that stand in such lists. False: not an operator.
  */
 bool ky_constant_value(const char *text, size_t len, struct ky_btf *btf, int64_t *value);
 

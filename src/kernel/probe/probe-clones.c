@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What compilers make of a function for some of its callers has a name of its own ("f.constprop.0", "f.part.0"), so who
- * asks for the function does not get the calls that go there. That is told once all probes are there, of
- * those that nobody has asked for.
+ * Compilers clone functions for some callers, under other names ("f.constprop.0", "f.part.0"). A probe at the
+ * function does not get the calls of its clones. A warning names the clones without a probe, after all probes
+ * are in place.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ int ky_probe_find_kernel_clones(struct ky_probes *probes, const char *function,
 	char line[1024], name[512];
 	int ret = KYMO_OK;
 
-	/* Who cannot read it is told less. */
+	/* Without this file, the warning is missing. */
 	while (symbols && !ret && fgets(line, sizeof(line), symbols))
 		if (sscanf(line, "%*x %*[tT] %511s", name) == 1 &&
 		    ky_probe_name_is_clone(name, function))

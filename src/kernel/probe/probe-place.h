@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of an argument's expression, one behind the other: from a register or the stack over members and
- * elements to what the kernel is told to fetch.
+ * The parts of an argument's expression, one after the other: from a register or the stack over members and
+ * elements to the kernel's fetch argument.
  *
  * Threads: one at a time per file that the types are of.
  */

@@ -30,7 +30,7 @@ int ky_sdt_arguments_parse(const char *text, struct ky_probe_spec *spec, struct 
 	return ret;
 }
 
-/* Where " arg2=-4(%bp):s32" of @fetched begins; *len: up to the next. NULL: there is none. */
+/* Where " arg2=-4(%bp):s32" of @fetched begins; *len: up to the next. NULL: none exists. */
 static const char *find(const char *fetched, const char *root, size_t *len)
 {
 	size_t root_len = strlen(root);

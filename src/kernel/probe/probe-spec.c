@@ -184,7 +184,7 @@ static int parse_arguments(const char *at, struct ky_probe_spec *spec, struct ky
 	return *skip_space(at + 1) ? wrong(err, "more", at + 1) : KYMO_OK;
 }
 
-/* Behind the last colon that is not of a "::"; @text: there is none. */
+/* Behind the last colon that is not of a "::"; @text: none exists. */
 static const char *behind_file(const char *text, const char *end)
 {
 	const char *at = end;

@@ -176,7 +176,7 @@ struct ky_probe_event *ky_probe_take_event(struct ky_probes *probes, size_t from
 	return event;
 }
 
-/* The kernel puts a breakpoint wherever it is told to: between an instruction's bytes it is part of another one. */
+/* The kernel puts a breakpoint at any address, also inside an instruction, which it would then change. */
 static void warn_of_middle(const struct ky_probes *probes, const struct ky_probe_file *file,
 			   const struct ky_probe_spec *spec)
 {

@@ -78,7 +78,7 @@ int ky_probes_define(struct ky_probes *probes, const struct ky_tracefs *fs, stru
 void ky_probes_tell(struct ky_probes *probes);
 void ky_probes_remove(struct ky_probes *probes, const struct ky_tracefs *fs);
 
-/* The trace's name of tracefs event @system/@event; NULL: it is none of these probes. */
+/* The trace's name of tracefs event @system/@event; NULL: not one of these probes. */
 const char *ky_probes_name(const struct ky_probes *probes, const char *system, const char *event);
 
 /* Is @system a group of some recorder of ours? Nobody else's business. */

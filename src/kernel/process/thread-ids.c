@@ -83,7 +83,7 @@ int ky_thread_ids_read(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky
 	ids->egid = seen.gids[1];
 	ids->sgid = seen.gids[2];
 	ids->fsgid = seen.gids[3];
-	/* Who is about to end has no namespaces any more: those that were known stay. */
+	/* A thread that is about to end has no namespaces; the known ones stay. */
 	for (int i = 0; i < KY_NS_KINDS; i++) {
 		uint32_t inode = ky_proc_ns(proc, pid, tid, kinds[i]);
 

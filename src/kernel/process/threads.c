@@ -155,7 +155,7 @@ struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid)
 	return add(threads, tid);
 }
 
-/* In the first namespace they are the kernel's ids. In others, what it is called is told when its clone() returns. */
+/* In the first namespace, ids are the kernel's. In others, the return of its clone() has the thread's id. */
 static void begin_in_namespace(struct ky_thread *thread, bool is_thread)
 {
 	bool is_first = thread->ids.ns[KY_NS_PID] == KY_NS_FIRST_PID;

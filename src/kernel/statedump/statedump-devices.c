@@ -16,7 +16,7 @@
 #define SYSFS_MAX_BYTES	  4096
 #define CPUINFO_MAX_BYTES (4 << 20)
 
-/* Call @each for every entry of directory @path; 0 when there is none. */
+/* Call @each for every entry of directory @path; 0 when none exists. */
 static int each_entry(struct ky_dump_run *run, const char *path,
 		      int (*each)(struct ky_dump_run *run, int dirfd, const char *name))
 {

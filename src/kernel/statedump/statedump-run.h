@@ -105,7 +105,7 @@ struct ky_dump_map {
 	const char *path; /* within the line; "" when anonymous */
 };
 bool ky_dump_parse_map(const char *line, struct ky_dump_map *map);
-/* A line of /proc/modules. False: it is none. */
+/* A line of /proc/modules. False: the line has another format. */
 bool ky_dump_parse_module(const char *line, char name[64], uint64_t *size, uint64_t *address);
 /* The GNU build id among @len bytes of ELF notes, as text. "": none. */
 void ky_dump_note_build_id(const uint8_t *notes, size_t len, char id[2 * KY_ELF_BUILD_ID_MAX + 1]);

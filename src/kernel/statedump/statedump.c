@@ -210,7 +210,7 @@ static int dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread 
 	return ret;
 }
 
-/* Of version 2; where there is none, nothing is told. */
+/* Control groups of version 2; without them there are no events. */
 static int dump_cgroup(struct ky_dump_run *run, const struct ky_proc_thread *thread)
 {
 	struct ky_dump_body *body = &run->body;

@@ -81,7 +81,7 @@ int ky_statedump_define(struct ky_stream_class *stream, uint32_t first_id, struc
  *	as bytes in the trace's layout; copied before each event's fields. May be NULL, 0.
  * @flush: called when the packet of @writer is full, and once at the end: closes it with
  *	ky_packet_writer_close(writer, end_cycles, 0, ...) and sends it. A negative result ends the
- *	dump and is what ky_statedump_run() returns (so a recorder that is told to stop returns
+ *	dump and becomes the result of ky_statedump_run() (so a recorder that must stop returns
  *	KYMO_E_INTERRUPTED here).
  */
 struct ky_statedump {

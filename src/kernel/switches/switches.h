@@ -51,7 +51,7 @@ void ky_switches_end(struct ky_switches *switches);
 
 /* Fetch what the program has written, and say when that was by the ring's clock. */
 void ky_switches_drain(struct ky_switches *switches);
-/* When the oldest that was fetched of @cpu happened, in cycles; UINT64_MAX: there is none. */
+/* When the oldest that was fetched of @cpu happened, in cycles; UINT64_MAX: none exists. */
 uint64_t ky_switches_next(const struct ky_switches *switches, uint32_t cpu);
 /* That one, which is taken out; call only when there is one. */
 struct ky_switches_slot ky_switches_take(struct ky_switches *switches, uint32_t cpu);

@@ -128,7 +128,7 @@ static bool split_declaration(const char *text, size_t len, struct declaration *
 		decl->name--;
 	decl->name_len = (size_t)(text + len - decl->name);
 	len = (size_t)(decl->name - text);
-	/* Without a type before it, the name is none. */
+	/* A name needs a type before it. */
 	if (!decl->name_len || !len || decl->name_len > 255)
 		return false;
 	trim(&text, &len);

@@ -186,7 +186,7 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-/* 1: a page was copied to @to; 0: there is none. */
+/* 1: a page was copied to @to; 0: none exists. */
 static int copy_bytes(struct ky_ring *ring, int fd, uint8_t *to, struct kymo_error *err)
 {
 	ssize_t n;

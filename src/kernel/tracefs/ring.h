@@ -55,7 +55,7 @@ struct ky_ring {
 	uint32_t cpu;
 	uint32_t page_bytes;
 	struct ky_page_layout layout;
-	enum ky_ring_way asked; /* what ky_ring_open() was told */
+	enum ky_ring_way asked; /* the argument of ky_ring_open() */
 	enum ky_ring_way way;	/* never AUTO */
 	struct ky_ring_map map;
 	bool no_map;	     /* AUTO tried, and the kernel refused */
@@ -94,13 +94,13 @@ void ky_ring_close(struct ky_ring *ring);
 int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err);
 
 /*
- * The same for who does not look into the pages: copy it to @to, page_bytes long, by splice, or else by read.
+ * The same for callers that do not parse pages: copies the page to @to, page_bytes long, by splice, else by read.
  */
 int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err);
 
 /*
- * The same for who does not want to copy it either: move a whole page into @pipe_fd, which is empty. KYMO_E_UNSUPPORTED:
- * only ky_ring_copy() can.
+ * The same without a copy: moves a whole page into @pipe_fd, which is empty. KYMO_E_UNSUPPORTED: use
+ * ky_ring_copy().
  */
 int ky_ring_move(struct ky_ring *ring, int pipe_fd, struct kymo_error *err);
 

@@ -223,7 +223,7 @@ int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
 			code = ky_error_errno(err, code, "cannot create a tracefs instance");
 			ky_error_path(err, instance->path);
 		}
-		instance->path[0] = '\0'; /* there is none to be removed */
+		instance->path[0] = '\0'; /* nothing to remove */
 		return code;
 	}
 	instance->fd = open(instance->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -4,10 +4,10 @@
  *
  * An instance has its own buffers, clock, events and filters, so recorders do not disturb each
  * other. Ours are called kymo-PID-START-NS: the recorder's pid, its start time in clock ticks
- * since boot, and the inode of its pid namespace. So whoever comes later can tell an instance
- * whose recorder died from one in use, even when the pid has been given to another process,
- * and leaves alone what another container's recorder made.
- * A second one, by which a recorder sees what changes, has "-watch" behind that.
+ * since boot, and the inode of its pid namespace. So a later recorder can distinguish an instance
+ * of a dead recorder from one in use, even after the kernel has reused the pid, and it leaves
+ * instances of other containers' recorders alone. A recorder's second instance, which shows changes
+ * of users and groups, has "-watch" after that name.
  *
  * Threads: one at a time per struct.
  */

@@ -26,7 +26,7 @@ static int bad(const struct ky_raw_replay *replay, const char *what, struct kymo
 	return code;
 }
 
-/* 1: @line is the next; 0: there is none; -1: it is too long. */
+/* 1: @line is the next; 0: none exists; -1: it is too long. */
 static int next_line(struct ky_raw_replay *replay, char line[LINE_MAX_BYTES])
 {
 	const char *stop;
@@ -58,7 +58,7 @@ static bool take_hex(const char *text, uint8_t *bytes, size_t n)
 	return text[2 * n] == '\0';
 }
 
-/* Of a thread that was told before. */
+/* Of a thread that an earlier line has. */
 static bool take_nice(struct ky_raw_replay *replay, const char *line)
 {
 	struct ky_thread *thread;

@@ -38,7 +38,7 @@ struct ky_raw_direct {
 	int32_t tid;
 	pthread_cond_t started;
 	int timer_fd;	      /* wakes the guard */
-	pthread_mutex_t lock; /* who has it reads the rings */
+	pthread_mutex_t lock; /* its owner reads the rings */
 	/* What follows is under the lock, but a page on its way to the disk is its reader's alone. */
 	int pipe[2];
 	bool stop, timer_is_set, unsupported;
@@ -251,7 +251,7 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 	if (!direct)
 		return KYMO_OK;
 	pthread_mutex_lock(&direct->lock);
-	/* Who reads in this one's place is to have its turn as soon: it was given its priority meanwhile. */
+	/* The thread that reads instead of this one needs the same priority, which may have changed. */
 	if (!direct->round_began_ns)
 		(void)setpriority(PRIO_PROCESS, (id_t)direct->tid, getpriority(PRIO_PROCESS, 0));
 	direct->round_began_ns = now_ns();
@@ -265,8 +265,8 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 void ky_raw_direct_took(struct ky_session *session, uint64_t bytes)
 {
 	/*
-	 * Who comes when a ring is half full comes late, and had better not wait for a disk, too; nor who
-	 * finds that it fills as fast as the disk writes.
+	 * When a ring is half full, or fills as fast as the disk writes, the reader is late. Then it must
+	 * not wait for the disk, too.
 	 */
 	if (session->direct && bytes >= session->options.buffer_bytes / 2)
 		copy_for_now(session->direct, session->direct->round_began_ns);

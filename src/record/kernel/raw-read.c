@@ -150,7 +150,7 @@ static int read_at(int fd, void *to, size_t size, uint64_t at, size_t *got)
 	return 0;
 }
 
-/* The packet of the state dump at byte @at of @fd goes to @bytes; *size 0: there is none that makes sense. 0 or -errno. */
+/* The packet of the state dump at byte @at of @fd goes to @bytes; *size 0: none exists that makes sense. 0 or -errno. */
 static int read_packet(int fd, uint64_t at, struct ky_packet_prolog *prolog,
 		       struct state_packet *bytes, size_t *size)
 {

@@ -81,7 +81,7 @@ static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 	return ret < 0 ? ky_raw_failed(cpu, -ret, "write", err) : KYMO_OK;
 }
 
-/* 1: a page is in the block; 0: there is none. */
+/* 1: a page is in the block; 0: none exists. */
 static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
 {
 	struct ky_ring *ring = &cpu->kernel.ring;

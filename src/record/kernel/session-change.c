@@ -95,7 +95,7 @@ static int switch_on(struct ky_session *session, const bool *chosen, struct kymo
 		if (!chosen[i])
 			continue;
 		ret = ky_session_write_filter_anew(session, source, err);
-		/* Of an event that its filter is never true of, there is none. */
+		/* An event whose filter is never true stays off. */
 		if (!ret)
 			ret = switch_event(session, source, !source->never, err);
 	}

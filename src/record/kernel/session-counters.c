@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
 
-/* Readings are told to events by time, so all CPUs' events are converted in its order. */
+/* Readings and events match by time, so the conversion needs all CPUs' events in the order of time. */
 int ky_session_open_counters(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;

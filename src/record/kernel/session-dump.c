@@ -156,9 +156,9 @@ static int open_stream(struct ky_session *session, struct kymo_error *err)
 	return ret < 0 ? ret : begin_stream(session, session->kernel.start_cycles, err);
 }
 
-/* ---- what is told ------------------------------------------------------------------------ */
+/* ---- content of the dump ----------------------------------------------------------------- */
 
-/* The set of events that the recording's own ask for as they are now. 0: nothing is told. */
+/* The set of state dump events that the present events of the recording need. 0: none. */
 static uint32_t wanted(const struct ky_session *session)
 {
 	const struct ky_session_options *options = &session->options;
@@ -273,7 +273,7 @@ bool ky_session_dump_waits(const struct ky_session *session)
 	return dump->late.len || (!session->options.overwrite && (wanted(session) & ~dump->told));
 }
 
-/* Threads that were chosen since: all that is told of the others, too. */
+/* A complete dump of the threads that the recording has chosen since. */
 static int tell_late(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;

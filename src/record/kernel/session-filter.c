@@ -20,8 +20,8 @@ int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_sou
 }
 
 /*
- * A kernel that does not take the filter after all is no reason not to record; but who is chosen by
- * name must be.
+ * Recording continues when the kernel refuses a filter. The filter that selects processes by name
+ * is the exception.
  */
 int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
 			    struct kymo_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's flight recorder: the rings are read and converted as ever, but packets stay in memory,
- * as many as --buffer-size says, until somebody wants a snapshot. So the kernel's buffers are never
- * stopped, and any number of snapshots can be taken.
+ * The kernel's flight recorder. It reads and converts the rings as usual, but packets stay in memory, up to
+ * the size of --buffer-size, until a snapshot. So the kernel's buffers never stop, and any number of
+ * snapshots is possible.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ static void drop_dump(struct ky_session *session, struct ky_session_span *dump)
 	*dump = (struct ky_session_span){0};
 }
 
-/* Take @dump for what is kept of the events to begin with, if it was told before these. */
+/* Make @dump the first dump of the kept events, if it is older than these. */
 static bool becomes_first(struct ky_session *session, struct ky_session_span *dump,
 			  uint64_t oldest_cycles)
 {

@@ -164,8 +164,8 @@ static void choose_helpers(struct ky_session *session)
 }
 
 /*
- * Content is told to calls by time, which must be the same clock's on both sides: what BPF stamps with.
- * And a thread's calls must be converted in their order, wherever it ran.
+ * Content and calls match by time, so both need the same clock: the one of BPF's stamps. And the
+ * conversion needs a thread's calls in their order, on all CPUs that it ran on.
  */
 static int open_content(struct ky_session *session, struct kymo_error *err)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorder's own system calls, in raw recordings. Others leave them out when records are converted, at once, so that they take
- * no room but in passing. Raw ones keep what the rings hold, and those of a flight recorder are all the room there is. So
- * while the recorder makes many calls, for a state dump or a snapshot, the kernel is told to leave those of its threads
- * out: by a filter of all events of system calls, which costs everybody's calls some 60 ns as long as it stands, and so does
- * not stand for longer. Two writes take some milliseconds, for which filters of single events are replaced by
- * the converter's.
+ * The recorder's own system calls, in raw recordings. Other recordings drop them at once, during the conversion. A raw
+ * recording keeps the whole content of the rings, and a flight recorder has no other room than these. So while the
+ * recorder makes many calls, for a state dump or a snapshot, a filter of the kernel excludes the recorder's threads from
+ * all events of system calls. The filter costs each call of every process about 60 ns, so it is removed afterwards. Each
+ * change takes two writes of some milliseconds; meanwhile the converter applies the filters of single events.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +58,7 @@ void ky_session_hide_own(struct ky_session *session, bool hides)
 {
 	char others[KY_CONVERT_OWN_TIDS * 32];
 
-	/* Who is chosen by name is another. */
+	/* A recording of processes by name does not contain the recorder. */
 	if (!session->options.raw || session->options.comm || session->hides_own == hides ||
 	    !has_calls(session))
 		return;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's lists of threads: set_event_pid, whose events it records, and set_event_notrace_pid, whose it does not
- * even so. With the instance's option event-fork, who is started by one in a list is in it, too, and who ends is in none.
+ * The kernel's lists of threads. The kernel records the threads in set_event_pid, except those in
+ * set_event_notrace_pid. With the instance's option event-fork, a child of a listed thread enters the list, and a
+ * thread that ends leaves it.
  *
- * Each write takes the kernel some 50 ms, in which it waits until nobody looks at the old list any more; so all ids go
- * in one. A list can be added to or begun anew, but nothing can be taken out: so who is chosen no more goes into the
- * other list. Without that (before Linux 5.7), the list is begun anew, and meanwhile nobody is recorded.
+ * Each write takes about 50 ms, since the kernel waits until no CPU uses the old list; so one write has all ids. A
+ * write can add to a list or replace it, but not remove an id: so a thread that the recording no longer selects
+ * enters the other list. Linux before 5.7 has no other list: the recorder replaces the first list, and the kernel
+ * records no thread meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +101,7 @@ int ky_session_pids_read(const struct ky_session *session, struct ky_map *chosen
 	return ret;
 }
 
-/* Nobody is recorded who is not added. */
+/* The kernel records only listed threads. */
 static int choose_nobody(const struct ky_session *session, struct kymo_error *err)
 {
 	char text[24] = "";

@@ -105,7 +105,7 @@ static int choose_user(struct ky_session *session, uint32_t uid, struct kymo_err
 
 /* ---- choosing ------------------------------------------------------------------------- */
 
-/* Who is there as long as it is looked at: processes, threads. */
+/* The processes and threads that exist during the search. */
 struct ids {
 	const int32_t *pids, *tids;
 	size_t n_pids, n_tids;
@@ -201,7 +201,7 @@ static int follow_children(struct ky_session *session, struct kymo_error *err)
 	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
 }
 
-/* The kernel's lists are of ids as the first pid namespace has them, which others are told by BPF. */
+/* The kernel's lists have ids of the first pid namespace; in other namespaces, BPF provides them. */
 static int check_namespace(const struct ky_session *session, struct kymo_error *err)
 {
 	int ret;
@@ -248,7 +248,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 		ret = watch_uid(session, (int32_t)options->uid, err);
 	for (size_t i = 0; i < options->n_cgroups && !ret; i++)
 		ret = ky_session_watch_group(session, options->cgroups[i], err);
-	/* Before they are looked for: who joins meanwhile is then told of. */
+	/* Before the search, so that the watch reports threads that join meanwhile. */
 	if (!ret)
 		ret = ky_session_watch_start(session, err);
 	return ret < 0 || !session->has_chosen ? ret : choose(session, &ids, err);
@@ -327,7 +327,7 @@ static int add_group(struct ky_session *session, const char *name, struct kymo_e
 	return ret;
 }
 
-/* Users or groups are no more chosen, but who is in another one stays. */
+/* Removes users or groups; threads of other chosen users or groups stay. */
 static int spare_watched(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_tids *tids = &session->collected;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users and control groups are who is in them at the time. A second instance, of a few events only and of everybody,
- * tells when a thread changes its user, or its group; then they are looked for again. Of 32-bit programs that
- * change their user it does not tell: users are looked for every few seconds, too. So who joins is recorded from a moment
- * later, and who leaves up to a moment later, mostly less than a tenth of a second, since changing its lists takes the kernel
- * time. Where processes or threads were chosen, too, who leaves stays: it may be a child of one of these.
+ * Members of users and control groups. A second instance, with a few events of all threads, shows when a thread changes
+ * its user or group; then the recorder searches for the members again. The instance does not show 32-bit programs that
+ * change their user, so the recorder also searches every few seconds. A thread that joins or leaves is recorded from or
+ * until a moment later, mostly less than 0.1 s, since the kernel takes this time to change its lists. When the recording
+ * also selects processes or threads, a thread that leaves stays recorded: it may be a child of one of these.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 /* Looking takes less than this part of a CPU. */
 #define IDLE_PARTS 10
 
-/* How often users are looked at that nothing was told of: a 32-bit program's calls are none of the kernel's events. */
+/* The time between searches without a sign: the kernel has no events of 32-bit programs' calls. */
 #define SLOW_NS 2000000000
 
 struct watched {

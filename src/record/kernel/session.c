@@ -60,7 +60,7 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_live_open(session, err);
 	if (ret < 0)
 		return ret;
-	/* After recording is on: who is born from now on is announced by an event. */
+	/* After the start: an event announces each thread that is born from now on. */
 	if (session->kernel.has_threads)
 		ret = ky_threads_scan(&session->kernel.threads, err);
 	if (!ret && session->options.raw)
@@ -403,7 +403,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_read_round(session, true, err);
 	ky_raw_direct_close(session);
-	/* Also where the disk was full: what is in the files is told then. */
+	/* Also after a full disk: the counts describe the files. */
 	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
 	ret = ret < 0 ? ret : counted;
 	if (!ret)

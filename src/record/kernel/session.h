@@ -133,7 +133,7 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err);
 /* The session's clock; stop refines it. Valid until close. */
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session);
 
-/* A file that becomes readable at the end of the state dump, or when there is none. */
+/* A file that becomes readable at the end of the state dump, or when none exists. */
 int ky_session_dump_fd(const struct ky_session *session);
 
 /* Becomes readable when a step is due. The session owns it. */

@@ -27,7 +27,7 @@ int ky_kernel_trace_send(struct ky_kernel_trace *kernel, struct ky_packet_writer
 			 uint64_t discarded, struct kymo_error *err)
 {
 	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
-	/* The next block is to begin where a disk can go on; behind the last there is none. */
+	/* The next block is to begin where a disk can go on; behind the last none exists. */
 	uint32_t align_bytes = block && !kernel->is_ending ? KY_BLOCK_ALIGN : 8;
 	struct ky_packet_out out = {
 		.size_bytes = ky_packet_writer_close(writer, end_cycles, discarded, align_bytes),
@@ -144,7 +144,7 @@ int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 
 /* ---- reading -------------------------------------------------------------------------- */
 
-/* 1: a page is in hand; 0: there is none. */
+/* 1: a page is in hand; 0: none exists. */
 static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error *err)
 {
 	struct ky_page page;
@@ -182,7 +182,7 @@ static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *e
 
 	for (int n = 0; final || n < ROUND_PAGES; n++) {
 		ret = next_page(cpu, final, err);
-		/* What no page has waits for a page behind it; now there is none. */
+		/* What no page has waits for a page behind it; now none exists. */
 		if (ret == 0 && final)
 			ret = ky_convert_calls(&cpu->convert, UINT64_MAX, err);
 		if (ret <= 0)

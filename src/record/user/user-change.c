@@ -3,9 +3,9 @@
  * A recording changes while it runs: a new session file with a new cookie in the same directory, then the
  * cookie in the programs' slots, then the enable bits of the events that are wanted now.
  *
- * A program that starts at this very moment may have read the old file, and fill its slot only after we looked
- * there: it reads the file once more after that (src/tracer/session-find.c). So programs are looked for after
- * the new file is there. Those in a sandbox go on with an old cookie, and are told at the end.
+ * A program that starts at this moment may have read the old file, and fill its slot after the recorder's search.
+ * Such a program reads the file once more (src/tracer/session-find.c). So the search comes after the new file.
+ * Programs in a sandbox keep an old cookie; the end of the recording has a warning about them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -225,7 +225,7 @@ int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_ses
 
 		len = strcspn(list, ",");
 		if (!find_context(list, len, &context, &name_at))
-			continue; /* the kernel's; who knows neither was refused before */
+			continue; /* a kernel's field; unknown fields were refused before */
 		if (head->n_contexts == KY_CONTEXT_FIELDS_MAX) {
 			ky_error_set(err, KYMO_E_INVALID, "there are more than %d fields",
 				     KY_CONTEXT_FIELDS_MAX);

@@ -9,7 +9,7 @@
 
 #define FIELD_LENGTH_MAX 65536
 
-/* A text within the record, at most KY_NAME_MAX bytes; NULL: it is none. */
+/* A text within the record, at most KY_NAME_MAX bytes; NULL: not such a text. */
 static const char *text_at(const struct ky_event_record *record, uint32_t offset, size_t max)
 {
 	const char *text = (const char *)record + offset;

@@ -320,7 +320,7 @@ static int read_on(struct ky_user_ring_file *file, struct kymo_error *err)
 		file->place = SIZE_MAX;
 		return ky_error_nomem(err);
 	}
-	/* What was told of it meanwhile nobody heard. */
+	/* Notifications of this file were lost meanwhile. */
 	return file->ended ? KYMO_OK : ky_user_file_closed(file->user, owner, name, err);
 }
 
@@ -451,8 +451,8 @@ static uint64_t files_of_ring(const struct ky_user *user)
 #define OWNER_FILES 4
 
 /*
- * Whether one more can be read. Of several users one gets no more than half of what the others leave, so that
- * there is always something left for who comes next.
+ * Whether the recorder can read one more file. With several users, one user gets at most half of the descriptors
+ * that the others leave, so that later users always get some.
  */
 static bool has_room(const struct ky_user *user, const struct ky_user_owner *owner)
 {

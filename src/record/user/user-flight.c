@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flight recorder: programs overwrite their oldest events, and the rings are copied when somebody
- * wants that. Rings of programs that ended stay, the newest of them.
+ * The flight recorder of programs. Programs overwrite their oldest events, and a snapshot copies the rings.
+ * The newest rings of ended programs stay.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner)
 	struct ended most, own = ended_of(user, owner);
 	const struct ky_user_owner *other = who_takes_most(user, false, &most);
 
-	/* Who has more open than the other has may only make room among their own. */
+	/* A user with more open files than the other user may displace only own files. */
 	if (!other || (other != owner && owner->n_open >= other->n_open))
 		most = own;
 	if (most.oldest)

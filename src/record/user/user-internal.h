@@ -241,7 +241,7 @@ void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file);
 /*
  * Drop the events of an ended program, so that @owner can open one more ring. The program is one of
  * the user who keeps the most, or of @owner, who must not displace programs of users with fewer.
- * Returns false when there is none.
+ * Returns false when none exists.
  */
 bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner);
 /*

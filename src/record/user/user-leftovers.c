@@ -90,8 +90,8 @@ static uint64_t bytes_of(int dir_fd, const char *name)
 }
 
 /*
- * Remove what nobody needs; count the rest. @keep_rings: ring files are needed, whatever is in them. Of masses
- * of files, as one makes who wants to keep us busy, only the first are looked at.
+ * Remove files that are no longer needed; count the rest. @keep_rings: ring files stay, with any content. The
+ * search ends after ENTRIES_MAX files, so that a user cannot keep the recorder busy with masses of files.
  */
 static void look_through(int dir_fd, bool clean, bool keep_rings, struct ky_user_stale *stale)
 {
@@ -164,7 +164,7 @@ static bool is_roots(int dir_fd)
 	return fstat(dir_fd, &st) == 0 && st.st_uid == 0;
 }
 
-/* The session's directory @name in @base_fd. @must_have: without a session's file it is none. */
+/* The session's directory @name in @base_fd. @must_have: a directory without a session file does not count. */
 static void look_at(const struct search *search, int base_fd, const char *base, const char *name,
 		    bool must_have)
 {

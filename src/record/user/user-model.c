@@ -127,8 +127,8 @@ static bool has_member(const struct ky_field_class *st, const char *name)
 }
 
 /*
- * A sequence's length may be called as another field is, and so may one whose name has ':', which
- * metadata cannot have. Who comes second gets a number, for readers refuse two fields of one name.
+ * The length field of a sequence may have the name of another field. So may a field whose name had a ':', which
+ * metadata cannot have. The second field gets a number, since readers refuse two fields of one name.
  */
 static void make_unique(const struct ky_field_class *st, char *name, size_t size)
 {

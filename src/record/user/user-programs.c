@@ -119,7 +119,7 @@ static uint64_t programs_max(void)
 	return limit.rlim_cur / 4 < PROGRAMS_MAX ? limit.rlim_cur / 4 : PROGRAMS_MAX;
 }
 
-/* Of one user no more than half of what others leave, so that there is always something left for who comes next. */
+/* One user gets at most half of what others leave, so that later users always get some. */
 static bool has_room(const struct ky_programs *programs, uid_t uid)
 {
 	uint64_t room = programs_max(), own = 0, others = 0;

@@ -54,7 +54,7 @@ static void keep_identity(struct ky_blob *now, const struct ky_blob *first)
 	*now = kept;
 }
 
-/* Copy what is valid of the blob now. KYMO_E_FORMAT when it is none. */
+/* Copy what is valid of the blob now. KYMO_E_FORMAT: not a valid blob. */
 int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);

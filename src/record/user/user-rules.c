@@ -86,7 +86,7 @@ int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_tex
 		ky_error_input(err, "patterns");
 		return KYMO_E_INVALID;
 	}
-	/* By itself: mistakes are told where they stand in what the user wrote. */
+	/* Compile it alone, so that an error's position is one of the user's text. */
 	if (text->filter)
 		ret = ky_user_filter_compile(text->filter, &alone, err);
 	ky_user_filter_fini(&alone);

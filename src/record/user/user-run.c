@@ -173,7 +173,7 @@ static int run(struct ky_user *user, struct kymo_error *err)
 			return ky_error_errno(err, errno, "cannot wait for programs");
 		if (n > 0 && fds[0].revents)
 			break;
-		/* The rings first: who ends is finished after that. */
+		/* Rings first: programs that end are finished after that. */
 		found = ky_store_is_full(user->options.store) ? 0 : read_rings(user, err);
 		ret = found < 0 ? found : KYMO_OK;
 		if (!ret)

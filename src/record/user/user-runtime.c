@@ -49,7 +49,7 @@ static bool is_good(const char *path, uid_t uid, mode_t mask)
 	       (st.st_uid == uid || st.st_uid == 0) && !(st.st_mode & mask);
 }
 
-/* Whoever comes first can have any name below SHARED_MEMORY. */
+/* Any user can take any free name below SHARED_MEMORY. */
 static bool is_taken(const char *path, uid_t uid, mode_t mask)
 {
 	struct stat st;
@@ -154,7 +154,7 @@ static unsigned int list_recordings(char paths[RECORDINGS_PLACES][KY_SESSION_PAT
 	else if (in_run)
 		snprintf(paths[n++], sizeof(paths[0]), "/run/kymo/recordings");
 	snprintf(paths[n++], sizeof(paths[0]), SHARED_MEMORY "/kymo-recordings-%u", uid);
-	/* Root's in spite of somebody who has taken the name in memory. */
+	/* Root's place when another user has taken the name in memory. */
 	if (!in_run && uid == 0)
 		snprintf(paths[n++], sizeof(paths[0]), "/run/kymo/recordings");
 	return n;

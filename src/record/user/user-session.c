@@ -72,7 +72,7 @@ static int add_other(struct ky_user *user, uid_t uid, struct kymo_error *err)
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
 
-/* For ourselves; root also for all others who have processes. */
+/* For the recorder's user; root's recorder also for all other users with processes. */
 static int add_owners(struct ky_user *user, struct kymo_error *err)
 {
 	int64_t only = user->options.uid;
@@ -112,7 +112,7 @@ int ky_user_scan(struct ky_user *user, struct kymo_error *err)
 struct leftovers {
 	struct ky_user *user;
 	unsigned int n_told;
-	/* What is told in one line: other users', and what is too much for a line of its own. */
+	/* One line for other users' leftovers, and for those beyond LEFTOVERS_TOLD. */
 	unsigned int n_rings;
 	uint64_t bytes;
 };
@@ -413,7 +413,7 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 	if (user->is_stopped)
 		return KYMO_OK;
 	user->is_stopped = true;
-	/* What programs write until they are told is read while they are told. */
+	/* The thread still reads what programs write before they get the end. */
 	tell_programs(user);
 	stop_thread(user);
 	ret = user->result;
@@ -425,7 +425,7 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_settle(user, err);
 	/* Now all programs are known that could have it. */
 	ky_user_tell_filter(user);
-	/* Of what was recorded until then, all is told. */
+	/* All events until then are in the traces. */
 	if (ret < 0)
 		ky_user_calm(user);
 	for (size_t i = 0; i < user->rings.len && ret < 0; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A root recorder records the programs of all users; who has processes only later gets a session's
- * directory then. Programs that came before it was there are asked, like those that ran already.
+ * Root's recorder records the programs of all users. A user without processes at the start gets a session directory
+ * later. The recorder then asks programs that started before the directory existed to join, as at the start.
  *
- * To look through all processes takes longer than rings can wait: it is a task, and so is asking.
+ * The search through all processes takes longer than rings can wait: so the search and the requests are tasks.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs that close all descriptors, as daemons do, would close the control file's, by which recorders
- * find them: for close() it is one that is not open (EBADF), the functions for many leave it
- * out, and it makes way for who wants its number. The tracer itself makes system calls, not these.
+ * find them. So close() treats it as not open (EBADF), the functions that close several descriptors skip
+ * it, and dup2() to its number moves it. The tracer itself makes system calls, and does not call these.
  */
 #include <errno.h>
 #include <limits.h>

@@ -52,7 +52,7 @@ struct ky_preload {
 
 /*
  * Look them up. Returns false inside of the look-up itself, which may call what is wrapped.
- * Threads: any; who comes second stores the same.
+ * Threads: any; a second thread stores the same value.
  */
 static __attribute__((noinline)) bool ky_preload_resolve(struct ky_preload *next)
 {
