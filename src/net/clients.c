@@ -81,6 +81,8 @@ static void log_end(const struct ky_client *client, int errnum)
 {
 	const char *ending = client->calls->ending ? client->calls->ending(client) : NULL;
 
+	if (ending && !*ending)
+		return;
 	ky_log_info(client->clients->log, "%s: %s", client->calls->name(client),
 		    ending   ? ending
 		    : errnum ? strerror(errnum)

@@ -44,7 +44,7 @@ struct ky_client_calls {
 	void (*end)(struct ky_client *client);
 	/* For messages. */
 	const char *(*name)(const struct ky_client *client);
-	/* Why a connection that the client has closed has ended; NULL: no reason. Optional. */
+	/* Why a connection that the client has closed has ended; NULL: no reason; "": no message. Optional. */
 	const char *(*ending)(const struct ky_client *client);
 	/* How long the client may be silent now, in s; 0: for any time. */
 	int (*patience_s)(const struct ky_client *client);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /* A relay may know that many hosts: clients choose their names. */
 #define HOSTS_MAX 100000
@@ -67,6 +68,17 @@ int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const cha
 	}
 	*out = host;
 	return KYMO_OK;
+}
+
+int ky_relay_host_check(const struct ky_relay_host *host, uint64_t quota_bytes,
+			struct kymo_error *err)
+{
+	char size[32];
+
+	if (!quota_bytes || host->bytes <= quota_bytes)
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_LIMIT, "the quota of %s is used up (%s)", host->name,
+			    ky_format_bytes(size, quota_bytes));
 }
 
 void ky_relay_hosts_fini(struct ky_relay_hosts *hosts)

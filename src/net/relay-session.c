@@ -16,13 +16,13 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "net/relay-files.h"
 #include "net/relay-trace.h"
 #include "os/file.h"
 #include "store/live-file.h"
 
 #define STATE_DIR   ".kymo"
 #define STATE_MAGIC "KYMORLY1"
-#define NAMES_MAX   1000
 #define PATH_BYTES  512
 /* More than a recording of one machine has programs at a time. */
 #define TRACES_MAX 65536
@@ -78,31 +78,12 @@ static int map_state(struct ky_relay_session *session, int fd, struct kymo_error
 	return KYMO_OK;
 }
 
-/* HOST/NAME, HOST/NAME-2, ...: the first that no other session has. */
-static int make_directory(struct ky_relay_session *session, const char *host, const char *name,
-			  struct kymo_error *err)
-{
-	if (mkdirat(session->relay_fd, host, 0700) < 0 && errno != EEXIST)
-		return state_error(errno, host, err);
-	for (int i = 1; i < NAMES_MAX; i++) {
-		int len = i == 1 ? snprintf(session->path, PATH_BYTES, "%s/%s", host, name)
-				 : snprintf(session->path, PATH_BYTES, "%s/%s-%d", host, name, i);
-
-		if (len >= PATH_BYTES)
-			break;
-		if (mkdirat(session->relay_fd, session->path, 0700) == 0)
-			return KYMO_OK;
-		if (errno != EEXIST)
-			return state_error(errno, session->path, err);
-	}
-	return ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
-}
-
 /* The state of a new session is written only when its directory is there. */
 static int begin_session(struct ky_relay_session *session, int fd, const char *host,
 			 const char *name, struct kymo_error *err)
 {
-	int ret = make_directory(session, host, name, err);
+	int ret =
+		ky_relay_make_unique(session->relay_fd, host, name, session->path, PATH_BYTES, err);
 
 	if (!ret)
 		ret = map_state(session, fd, err);

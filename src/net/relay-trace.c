@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "net/relay-files.h"
 #include "os/file.h"
 #include "store/index-record.h"
 #include "store/live-file.h"
@@ -45,67 +46,33 @@ static int io_error(const struct ky_relay_trace *trace, const char *name, int er
 		    const char *what, struct kymo_error *err)
 {
 	char path[PATH_MAX];
-	int ret = ky_error_errno(err, errnum, "cannot %s", what);
 
 	snprintf(path, sizeof(path), "%s/%s", trace->path, name);
-	ky_error_path(err, path);
-	return ret == KYMO_E_MEMORY ? ret : (err ? (err->code = KYMO_E_IO) : KYMO_E_IO);
+	return ky_relay_io_error(path, errnum, what, err);
 }
 
 /* ---- directories ---------------------------------------------------------------------- */
 
-/* Creates the directories above the last name of @path. */
-static int make_parents(const struct ky_relay_trace *trace, const char *path,
-			struct kymo_error *err)
-{
-	char *copy = strdup(path);
-	int ret = copy ? KYMO_OK : ky_error_nomem(err);
-
-	for (char *slash = copy ? strchr(copy, '/') : NULL; slash && !ret;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdirat(trace->root_fd, copy, 0700) < 0 && errno != EEXIST)
-			ret = io_error(trace, copy, errno, "create a directory", err);
-		*slash = '/';
-	}
-	free(copy);
-	return ret;
-}
-
-static int open_directory(int at_fd, const char *name)
-{
-	if (mkdirat(at_fd, name, 0700) < 0 && errno != EEXIST)
-		return -1;
-	return ky_file_open(at_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-}
-
 static int open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
 {
-	int ret = make_parents(trace, trace->path, err);
+	int ret = ky_relay_make_parents(trace->root_fd, trace->path, err);
 
 	if (ret < 0)
 		return ret;
-	trace->fd = open_directory(trace->root_fd, trace->path);
+	trace->fd = ky_relay_open_directory(trace->root_fd, trace->path);
 	if (trace->fd >= 0)
-		trace->index_fd = open_directory(trace->fd, INDEX_DIR);
+		trace->index_fd = ky_relay_open_directory(trace->fd, INDEX_DIR);
 	if (trace->fd < 0 || trace->index_fd < 0)
 		return io_error(trace, "", errno, "create the trace's directory", err);
 	ky_live_begin(trace->index_fd);
 	return KYMO_OK;
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void close_streams(struct ky_relay_trace *trace)
 {
 	ky_vec_foreach(&trace->streams, stream) {
-		close_fd(&stream->fd);
-		close_fd(&stream->index_fd);
+		ky_relay_close_fd(&stream->fd);
+		ky_relay_close_fd(&stream->index_fd);
 		stream->size_bytes = 0;
 	}
 	trace->stream = NULL;
@@ -147,9 +114,9 @@ void ky_relay_trace_free(struct ky_relay_trace *trace)
 	if (!trace)
 		return;
 	close_streams(trace);
-	close_fd(&trace->metadata_fd);
-	close_fd(&trace->index_fd);
-	close_fd(&trace->fd);
+	ky_relay_close_fd(&trace->metadata_fd);
+	ky_relay_close_fd(&trace->index_fd);
+	ky_relay_close_fd(&trace->fd);
 	ky_vec_foreach(&trace->streams, stream)
 		free(stream->name);
 	ky_vec_fini(&trace->streams);
@@ -236,18 +203,12 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
 			 struct kymo_error *err)
 {
-	while (bytes) {
-		ssize_t done = pwrite(trace->write_fd, data, bytes, (off_t)trace->write_at);
+	int ret = ky_relay_write(trace->write_fd, data, bytes, trace->write_at);
 
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW,
-					done < 0 ? errno : ENOSPC, "write what came", err);
-		data += done;
-		bytes -= (size_t)done;
-		trace->write_at += (uint64_t)done;
-	}
+	if (ret < 0)
+		return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW, -ret,
+				"write what came", err);
+	trace->write_at += bytes;
 	return KYMO_OK;
 }
 
@@ -290,7 +251,7 @@ int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err
 
 	if (ret < 0)
 		return ret;
-	close_fd(&trace->metadata_fd);
+	ky_relay_close_fd(&trace->metadata_fd);
 	trace->metadata_fd =
 		ky_file_open(trace->fd, METADATA_NEW,
 			     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -304,7 +265,7 @@ int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err
 
 int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err)
 {
-	close_fd(&trace->metadata_fd);
+	ky_relay_close_fd(&trace->metadata_fd);
 	trace->write_fd = -1;
 	if (renameat(trace->fd, METADATA_NEW, trace->fd, metadata_name(trace)) < 0)
 		return io_error(trace, metadata_name(trace), errno, "write the metadata", err);
@@ -361,8 +322,8 @@ void ky_relay_trace_end(struct ky_relay_trace *trace)
 {
 	end_live(trace);
 	close_streams(trace);
-	close_fd(&trace->index_fd);
-	close_fd(&trace->fd);
+	ky_relay_close_fd(&trace->index_fd);
+	ky_relay_close_fd(&trace->fd);
 }
 
 void ky_relay_trace_discard(struct ky_relay_trace *trace)
@@ -392,7 +353,7 @@ int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, boo
 	int ret;
 
 	ky_relay_trace_end(trace);
-	ret = make_parents(trace, archive, err);
+	ret = ky_relay_make_parents(trace->root_fd, archive, err);
 	if (ret < 0)
 		return ret;
 	/* A relay that was killed in between has done this already. */

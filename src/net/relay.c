@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "net/clients.h"
+#include "net/lttng-relay.h"
 #include "net/relay-hosts.h"
 #include "net/relay-session.h"
 #include "os/file.h"
@@ -54,6 +54,7 @@ struct ky_relay {
 	struct ky_loop_source *timer;
 	struct ky_relay_hosts hosts;
 	struct ky_clients clients;
+	struct ky_lttng_relay *lttng; /* NULL: no daemon of LTTng can connect */
 };
 
 /* ---- answers -------------------------------------------------------------------------- */
@@ -303,16 +304,11 @@ static int begin_frame(struct client *client, struct kymo_error *err)
 
 static int check_quota(struct client *client, struct kymo_error *err)
 {
-	uint64_t quota = client->relay->options.quota_bytes;
 	uint64_t bytes = ky_relay_session_bytes(client->session);
-	char size[32];
 
 	client->host->bytes += bytes - client->counted_bytes;
 	client->counted_bytes = bytes;
-	if (!quota || client->host->bytes <= quota)
-		return KYMO_OK;
-	return ky_error_set(err, KYMO_E_LIMIT, "the quota of %s is used up (%s)",
-			    client->host->name, ky_format_bytes(size, quota));
+	return ky_relay_host_check(client->host, client->relay->options.quota_bytes, err);
 }
 
 static int end_frame(struct client *client, struct kymo_error *err)
@@ -442,6 +438,28 @@ int ky_relay_listen(struct ky_relay *relay, int fd, struct kymo_error *err)
 	return ky_clients_listen(&relay->clients, fd, &calls, relay, relay->options.tls, err);
 }
 
+int ky_relay_listen_lttng(struct ky_relay *relay, int control_fd, int data_fd,
+			  struct kymo_error *err)
+{
+	const struct ky_lttng_relay_options options = {.dir = relay->options.dir,
+						       .dir_fd = relay->dir_fd,
+						       .quota_bytes = relay->options.quota_bytes,
+						       .clients = &relay->clients,
+						       .hosts = &relay->hosts};
+	int ret = ky_lttng_relay_new(&options, &relay->lttng, err);
+
+	if (!ret)
+		ret = ky_clients_listen(&relay->clients, control_fd, &ky_lttng_control_calls,
+					relay->lttng, NULL, err);
+	else
+		close(control_fd);
+	if (!ret)
+		return ky_clients_listen(&relay->clients, data_fd, &ky_lttng_data_calls,
+					 relay->lttng, NULL, err);
+	close(data_fd);
+	return ret;
+}
+
 int ky_relay_serve(struct ky_relay *relay, int in_fd, int out_fd, struct kymo_error *err)
 {
 	/* Who speaks through the standard input has been let in by ssh. */
@@ -453,6 +471,7 @@ void ky_relay_close(struct ky_relay *relay)
 	if (!relay)
 		return;
 	ky_clients_fini(&relay->clients);
+	ky_lttng_relay_free(relay->lttng);
 	ky_relay_hosts_fini(&relay->hosts);
 	ky_loop_remove(relay->timer);
 	if (relay->dir_fd >= 0)

@@ -36,6 +36,12 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 /* Takes clients from the socket @fd, which listens; the relay takes it over. */
 int ky_relay_listen(struct ky_relay *relay, int fd, struct kymo_error *err);
 /*
+ * Takes LTTng's consumer daemons from two sockets that listen: for control, and for data. Both are taken over, on
+ * failure, too. KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_relay_listen_lttng(struct ky_relay *relay, int control_fd, int data_fd,
+			  struct kymo_error *err);
+/*
  * Has one client whose data comes from @in_fd, with answers to @out_fd; the relay takes both over.
  * The loop ends with this client.
  */

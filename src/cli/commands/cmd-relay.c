@@ -11,12 +11,13 @@
 
 #include "base/error.h"
 #include "net/address.h"
+#include "net/lttng-protocol.h"
 #include "net/relay-key.h"
 #include "net/relay.h"
 #include "os/event-loop.h"
 
 struct options {
-	const char *dir, *listen;
+	const char *dir, *listen, *lttng;
 	uint64_t quota_bytes, clients;
 	bool uses_stdio, init, insecure;
 };
@@ -81,6 +82,72 @@ static int listen_at(struct ky_relay *relay, const struct options *options, bool
 	return KYMO_OK;
 }
 
+/* A socket that listens at @address, for LTTng; or a negative status. */
+static int open_lttng(const struct options *options, const struct ky_net_address *address,
+		      uint16_t *port, struct kymo_error *err)
+{
+	bool is_loopback;
+	int fd = ky_net_listen(address, port, &is_loopback, err);
+
+	if (fd < 0 || is_loopback || options->insecure)
+		return fd;
+	close(fd);
+	ky_error_set(
+		err, KYMO_E_INVALID,
+		"LTTng's protocol is not encrypted: the relay takes it only from this machine");
+	ky_error_hint(err, "a tunnel of ssh brings other machines; --insecure does without");
+	return KYMO_E_INVALID;
+}
+
+/* HOST[:CONTROL,DATA] */
+static int parse_lttng(const char *text, struct ky_net_address *control,
+		       struct ky_net_address *data, struct kymo_error *err)
+{
+	const char *comma = strrchr(text, ',');
+	char host[512], port[16];
+	int ret;
+
+	snprintf(host, sizeof(host), "%.*s", (int)(comma ? comma - text : (int)strlen(text)), text);
+	ret = ky_net_address_parse_host(host, control, err);
+	if (ret < 0)
+		return ret;
+	if (!comma)
+		snprintf(control->port, sizeof(control->port), "%u", KY_LTTNG_CONTROL_PORT);
+	snprintf(port, sizeof(port), ":%s", comma ? comma + 1 : "5343");
+	ret = ky_net_address_parse_host(port, data, err);
+	if (!ret && (!comma != !strchr(text, ':')))
+		ret = ky_error_set(err, KYMO_E_INVALID, "'%s' is not HOST or HOST:CONTROL,DATA",
+				   text);
+	memcpy(data->host, control->host, sizeof(data->host));
+	return ret;
+}
+
+static int listen_lttng(struct ky_relay *relay, const struct options *options,
+			struct kymo_error *err)
+{
+	struct ky_net_address control, data;
+	uint16_t control_port, data_port;
+	int ret = parse_lttng(options->lttng, &control, &data, err), fd, data_fd;
+
+	if (ret < 0)
+		return ret;
+	fd = open_lttng(options, &control, &control_port, err);
+	if (fd < 0)
+		return fd;
+	data_fd = open_lttng(options, &data, &data_port, err);
+	if (data_fd < 0) {
+		close(fd);
+		return data_fd;
+	}
+	ret = ky_relay_listen_lttng(relay, fd, data_fd, err);
+	if (ret < 0)
+		return ret;
+	fputs("Listening at ", stderr);
+	ky_cli_put_text(stderr, control.host);
+	fprintf(stderr, ", ports %u and %u, for LTTng.\n", control_port, data_port);
+	return KYMO_OK;
+}
+
 static int make_key(const struct options *options, struct kymo_error *err)
 {
 	int ret = ky_relay_key_make(options->dir, err);
@@ -125,6 +192,8 @@ static int serve(const struct options *options, struct ky_loop *loop, struct kym
 	ret = options->uses_stdio
 		      ? ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err)
 		      : listen_at(relay, options, to.tls != NULL, err);
+	if (!ret && options->lttng)
+		ret = listen_lttng(relay, options, err);
 	if (!ret)
 		ret = ky_loop_run(loop, err);
 	ky_relay_close(relay);
@@ -161,6 +230,10 @@ static const struct ky_option_def option_defs[] = {
 	{"listen", 'l', KY_OPTION_TEXT, "HOST[:PORT]",
 	 "Where recorders connect. Default: localhost, port 5350. Port 0 takes a free port.",
 	 offsetof(struct options, listen), NULL},
+	{"lttng", 0, KY_OPTION_TEXT, "HOST[:CONTROL,DATA]",
+	 "Take in what LTTng sends, too (lttng create --set-url=net://HOST:CONTROL:DATA), at these ports of HOST. Default ports: "
+	 "5342 and 5343, as LTTng's. Port 0 takes a free port.",
+	 offsetof(struct options, lttng), NULL},
 	{"quota", 0, KY_OPTION_SIZE, "SIZE",
 	 "The most that the recordings of one host may take. The relay refuses further packets of a host that exceeds it. "
 	 "Default: no limit.",
@@ -195,6 +268,8 @@ const struct ky_command ky_command_relay = {
 		"continues where it stopped: it has each packet once, also when it was killed.\n\n"
 		"Without a key the relay listens only on this machine. kymo relay --init makes a key, for TLS with recorders on other "
 		"machines. kymo record -o ssh://HOST/DIR needs neither a key nor a running relay.\n\n"
+		"With --lttng, the relay also takes in sessions of LTTng, in place of lttng-relayd: of the kernel and of programs, live "
+		"sessions, rotations and snapshots. Each session is in DIR/HOST/SESSION, where HOST is the machine's name.\n\n"
 		"SIGINT or SIGTERM ends the relay.",
 	.examples =
 		"# a relay, and a recording that goes to it\n"
@@ -204,6 +279,11 @@ const struct ky_command ky_command_relay = {
 		"# recordings of other machines\n"
 		"kymo relay --init --dir /var/tmp/recordings\n"
 		"kymo relay --dir /var/tmp/recordings --listen 0.0.0.0 --quota 20G\n\n"
+		"# a session of LTTng, on the same machine\n"
+		"kymo relay --dir /var/tmp/recordings --lttng localhost &\n"
+		"lttng create web --set-url=net://localhost\n"
+		"lttng enable-event --userspace --all; lttng start; sleep 10; lttng destroy\n"
+		"kymo print /var/tmp/recordings/*/web\n\n"
 		"# a recording that is kept on another machine; ssh is all that it needs\n"
 		"kymo record -o ssh://archive.example.com/var/tmp/recordings -k sched_switch --duration 10s\n",
 	.see_also = "record sessions print",
