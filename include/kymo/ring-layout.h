@@ -53,6 +53,13 @@ enum kymo_ring_loss {
 	KYMO_RING_LOSSES_MAX = 8,
 };
 
+/* Whether a reader consumes the ring. A writer waits for room only while one does, or may come. */
+enum kymo_ring_attended {
+	KYMO_RING_UNATTENDED = 0, /* not yet */
+	KYMO_RING_ATTENDED = 1,
+	KYMO_RING_ABANDONED = 2, /* the reader reads nothing more */
+};
+
 /* The beginning of the file. After the magic number is stored, only the last members change. */
 struct kymo_ring_file {
 	uint64_t magic; /* stored last: the other members are then complete */
@@ -76,7 +83,12 @@ struct kymo_ring_file {
 	/* The wait of a reader: see kymo_ring_reader_wait(). */
 	uint32_t waiting; /* 1: the next switch of a sub-buffer must wake the reader */
 	uint32_t wakes;	  /* futex word: counts the switches that found a waiting reader */
-	uint8_t reserved_wait[56];
+
+	/* The wait of writers for room: see struct kymo_ring_wait. */
+	uint32_t stalled;  /* 1: the next release of a sub-buffer must wake the writers */
+	uint32_t releases; /* futex word: counts the releases that found waiting writers */
+	uint32_t attended; /* enum kymo_ring_attended */
+	uint8_t reserved_wait[44];
 
 	/* Losses that belong to no buffer; enum kymo_ring_loss. */
 	uint64_t lost[KYMO_RING_LOSSES_MAX];

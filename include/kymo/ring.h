@@ -9,7 +9,7 @@
  *
  * - A ring is ONE file (memfd, tmpfs or disk), which describes itself. It has a buffer per CPU (or
  *   one for all CPUs), divided into sub-buffers. A record never crosses the end of a sub-buffer.
- * - A writer never waits. It makes system calls only at the first use of a sub-buffer, and to wake
+ * - A writer never waits, unless its owner wants that (struct kymo_ring_wait). It makes system calls only at the first use of a sub-buffer, and to wake
  *   a reader that waits. Signal handlers, nested signal handlers, forked children and all threads
  *   may write.
  * - A record is complete when its commit is done: after the death of a writer at any instruction,
@@ -142,6 +142,14 @@ struct kymo_ring_options {
 	uint64_t client_bytes; /* size of the client's region; only used pages take memory */
 };
 
+/* The wait of one record for room in its buffer. */
+struct kymo_ring_wait {
+	uint64_t waited_ns;	/* so far; the ring's */
+	uint64_t limit_ns;	/* the record is lost after that */
+	uint32_t attended;	/* enum kymo_ring_attended, by the shared memory: not trusted */
+	uint64_t mark, mark_ns; /* for the client; 0 at first */
+};
+
 /*
  * A process's mapping of a ring, for writing. Forked children continue to use it. Its members do
  * not change.
@@ -166,6 +174,17 @@ struct kymo_ring_writer {
 	uint32_t flags;
 	uint32_t subbuf_header_bytes;
 	bool is_synced; /* on persistent memory: see kymo_ring_create() */
+
+	/*
+	 * What a write does when its buffer is full. 0: the record is lost. Otherwise the write
+	 * sleeps until the reader has released a sub-buffer, for this time at the most; UINT64_MAX:
+	 * without a limit. It holds no lock meanwhile, and makes no system call but futex and
+	 * clock_gettime. The owner of the writer sets both members before the first write.
+	 * @goes_on: called before each part of the sleep, of at most 20 ms; false ends the wait,
+	 * and the record is lost. @client: as above.
+	 */
+	uint64_t wait_ns;
+	bool (*goes_on)(const void *client, struct kymo_ring_wait *wait);
 };
 
 /*
@@ -216,7 +235,7 @@ struct kymo_ring_part {
 /*
  * Write a record: the header that the client's function makes of @record, then the parts. This is
  * the general form, and the fallback of the inline functions. It opens the next sub-buffer when
- * necessary. It never waits.
+ * necessary. It never waits for a reader unless the writer's wait_ns is set.
  *
  * Returns 0, or KYMO_E_LIMIT: the record is lost, and the ring has counted the loss.
  * Threads: any; async-signal-safe.
@@ -579,6 +598,12 @@ KYMO_API int kymo_ring_reader_open(struct kymo_ring_reader **reader, int fd,
 				   const struct kymo_ring_reader_options *options,
 				   struct kymo_error *err);
 KYMO_API void kymo_ring_reader_close(struct kymo_ring_reader *reader);
+
+/*
+ * The caller reads nothing more, as after an error: writers that wait for room lose their records,
+ * and none waits from now on. kymo_ring_reader_close() does the same.
+ */
+KYMO_API void kymo_ring_reader_abandon(struct kymo_ring_reader *reader);
 
 /* Borrowed until the reader's close. */
 KYMO_API const struct kymo_ring_info *kymo_ring_reader_info(const struct kymo_ring_reader *reader);

@@ -530,7 +530,16 @@ struct ky_filter_op {
  * The recorder writes the file once, completely, and renames it to KY_SESSION_FILE. It holds a
  * write lock over the whole file (F_OFD_SETLK) from before the rename until the session's end.
  * Programs do not join a session whose recorder is dead.
+ *
+ * With @wait_ns, programs map the file's first page for reading, and the recorder adds 1 to @beat
+ * there every KY_BEAT_MS. A program whose buffer is full waits until the recorder has read a
+ * sub-buffer: at most @wait_ns for an event (UINT64_MAX: without a limit), and only while @beat
+ * changes at least every KY_BEATLESS_MS, the recorder reads the ring (struct kymo_ring_file:
+ * attended), and the program's slot has a cookie. Then the event is lost, and counted.
  */
+#define KY_BEAT_MS     250
+#define KY_BEATLESS_MS 5000
+
 struct ky_session_file {
 	uint64_t magic;
 	uint32_t version;
@@ -547,7 +556,10 @@ struct ky_session_file {
 	uint32_t n_rules;      /* at most 1024 */
 	uint32_t track_pids;   /* offset of n_track_pids uint32_t: only these pids join */
 	uint32_t n_track_pids; /* 0: all */
-	uint32_t reserved[7];
+	uint32_t reserved_32;
+	uint64_t wait_ns; /* 0: a program whose buffer is full loses the event */
+	uint64_t beat;	  /* changes while the recorder lives */
+	uint32_t reserved[2];
 };
 
 #endif

@@ -91,12 +91,16 @@ static void publish(struct kymo_ring_reader *reader, uint32_t i)
 	__atomic_store_n(&control->taken, buffer->taken, __ATOMIC_RELEASE);
 	/* Partner: is_free() in writers. What we read comes before what they write there. */
 	__atomic_store_n(&control->consumed, buffer->start, __ATOMIC_RELEASE);
+	ky_rb_wake_writers(reader->file);
 }
 
-static int give_up(struct ky_rb_buffer *buffer, uint32_t i, uint64_t position,
+static int give_up(struct kymo_ring_reader *reader, uint32_t i, uint64_t position,
 		   struct kymo_error *err)
 {
+	struct ky_rb_buffer *buffer = &reader->buffers[i];
+
 	buffer->is_broken = true;
+	kymo_ring_reader_abandon(reader);
 	return ky_error_set(err, KYMO_E_FORMAT,
 			    "buffer %" PRIu32 ": position %" PRIu64 " is invalid after %" PRIu64
 			    "; the recorder reads no more of it",
@@ -110,10 +114,12 @@ static int pass_over(struct kymo_ring_reader *reader, uint32_t i, const struct k
 	struct ky_rb_buffer *buffer = &reader->buffers[i];
 	uint64_t start = buffer->start;
 
-	if (is_closed)
+	if (is_closed) {
 		skip_subbuf(reader, i, &buffer->taken_point, buffer->taken_lost);
-	else
+	} else {
 		buffer->is_broken = true;
+		kymo_ring_reader_abandon(reader);
+	}
 	publish(reader, i);
 	return ky_error_set(err, KYMO_E_FORMAT,
 			    "buffer %" PRIu32 ": the description of sub-buffer %" PRIu64
@@ -146,7 +152,7 @@ static int next_of(struct kymo_ring_reader *reader, uint32_t i, bool partial,
 	if (buffer->is_broken || !ky_rb_look(reader, i, &end))
 		return 0;
 	if (end.position < buffer->taken || end.position - buffer->start > reader->buffer_bytes)
-		return give_up(buffer, i, end.position, err);
+		return give_up(reader, i, end.position, err);
 	is_closed = end.position > buffer->start + reader->head.subbuf_bytes;
 	/* Nothing, or nothing but a header; at its very end: opened by the next record only. */
 	if (!is_closed && (!partial || end.position <= buffer->start))

@@ -232,6 +232,13 @@ static struct kymo_ring_reader *reader_new(const struct kymo_ring_file *head, bo
 	return reader;
 }
 
+/* For writers that wait. */
+static void attend(struct kymo_ring_reader *reader, enum kymo_ring_attended attended)
+{
+	if (!(reader->options.flags & KYMO_RING_READ_ONLY))
+		__atomic_store_n(&reader->file->attended, attended, __ATOMIC_RELAXED);
+}
+
 int kymo_ring_reader_open(struct kymo_ring_reader **out, int fd,
 			  const struct kymo_ring_reader_options *options, struct kymo_error *err)
 {
@@ -259,14 +266,23 @@ int kymo_ring_reader_open(struct kymo_ring_reader **out, int fd,
 	reader->info.client_region = (uint8_t *)reader->file + head.client_offset;
 	for (uint32_t i = 0; i < reader->n_buffers; i++)
 		resume(reader, i);
+	attend(reader, KYMO_RING_ATTENDED);
 	*out = reader;
 	return KYMO_OK;
+}
+
+void kymo_ring_reader_abandon(struct kymo_ring_reader *reader)
+{
+	attend(reader, KYMO_RING_ABANDONED);
+	if (!(reader->options.flags & KYMO_RING_READ_ONLY))
+		ky_rb_wake_writers(reader->file);
 }
 
 void kymo_ring_reader_close(struct kymo_ring_reader *reader)
 {
 	if (!reader)
 		return;
+	kymo_ring_reader_abandon(reader);
 	ky_rb_guard_remove(&reader->guard);
 	munmap(reader->file, reader->head.file_bytes);
 	if (!(reader->options.flags & KYMO_RING_READ_ONLY))

@@ -2,7 +2,8 @@
 /*
  * Writing a record when the fast path did not: the sub-buffer is full, the thread was interrupted,
  * the record has an unusual shape, or there is no rseq. Everything is tried a bounded number of
- * times; then the record is lost, and counted.
+ * times; then the record is lost, and counted. A writer that waits for its reader does so outside of
+ * all that, with nothing held, and then begins anew.
  */
 #include <sched.h>
 #include <sys/syscall.h>
@@ -23,6 +24,7 @@ struct job {
 	const void *record;
 	const struct kymo_ring_part *parts;
 	uint32_t n_parts;
+	bool waits; /* a full buffer is no loss yet */
 };
 
 /* Makes a commit; 0: done, 1: not. */
@@ -33,6 +35,14 @@ enum result {
 	AGAIN = -1,
 	/* > 0: 1 + enum kymo_ring_loss */
 };
+
+/* Of write_rseq() and write_locked(): the buffer is full, which is not counted. */
+#define STALLED 1
+
+static bool is_stalled(const struct job *job, int result)
+{
+	return job->waits && result == 1 + KYMO_RING_LOST_FULL;
+}
 
 /* With the lock held. What rseq does with ordered stores is done with fences here. */
 static int commit_locked(const struct kymo_ring_writer *writer,
@@ -121,9 +131,11 @@ static int write_holding(const struct job *job, uint32_t i)
 		result = try_buffer(job, i, commit_locked);
 	if (result == AGAIN)
 		result = 1 + KYMO_RING_LOST_BUSY;
-	if (result > 0)
+	if (result > 0 && !is_stalled(job, result))
 		count(&control->lost[result - 1]);
 	ky_rb_unlock(control);
+	if (is_stalled(job, result))
+		return STALLED;
 	return result == WRITTEN ? KYMO_OK : KYMO_E_LIMIT;
 }
 
@@ -218,7 +230,7 @@ static int write_locked(const struct job *job)
 }
 
 #if KYMO_RING_HAS_RSEQ
-/* 0, or KYMO_E_LIMIT: lost and counted; KYMO_E_AGAIN: not done, nor counted. */
+/* 0, or KYMO_E_LIMIT: lost and counted; KYMO_E_AGAIN, STALLED: not done, nor counted. */
 static int write_rseq(const struct job *job)
 {
 	struct kymo_ring_writer *writer = job->writer;
@@ -232,6 +244,8 @@ static int write_rseq(const struct job *job)
 		result = try_buffer(job, cpu, commit_rseq);
 		if (result == WRITTEN)
 			return KYMO_OK;
+		if (is_stalled(job, result))
+			return STALLED;
 		if (result > 0 &&
 		    !kymo_ring_rseq_count(writer->rseq_area, cpu,
 					  &kymo_ring_control_of(writer, cpu)->lost[result - 1]))
@@ -246,18 +260,38 @@ static int write_rseq(const struct job *job)
 }
 #endif
 
+static int write_once(const struct job *job)
+{
+	int status = write_rseq(job);
+
+	return status == KYMO_E_AGAIN ? write_locked(job) : status;
+}
+
+/* Apart, for the stack of those that do not wait. */
+static __attribute__((noinline, cold)) int write_waiting(struct job *job)
+{
+	struct ky_rb_stall stall = {.began_ns = 0};
+	int status;
+
+	do {
+		job->waits = ky_rb_wait(job->writer, &stall);
+		status = write_once(job);
+	} while (status == STALLED);
+	return status;
+}
+
 int kymo_ring_write_slow(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
 			 const void *record, const struct kymo_ring_part *parts, uint32_t n_parts)
 {
-	struct job job = {config, writer, record, parts, n_parts};
+	struct job job = {config, writer, record, parts, n_parts, writer->wait_ns != 0};
 	int status;
 
 	if (n_parts > KYMO_RING_PARTS_MAX) {
 		count(&writer->file->lost[KYMO_RING_LOST_TOO_LARGE]);
 		return KYMO_E_LIMIT;
 	}
-	status = write_rseq(&job);
-	return status == KYMO_E_AGAIN ? write_locked(&job) : status;
+	status = write_once(&job);
+	return status == STALLED ? write_waiting(&job) : status;
 }
 
 void kymo_ring_count_loss(struct kymo_ring_writer *writer)

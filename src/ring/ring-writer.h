@@ -79,4 +79,18 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 /* After a switch: wakes a reader that waits. */
 void ky_rb_wake(struct kymo_ring_file *file);
 
+/*
+ * The wait of a record whose buffer is full; zeroed at first. Each call sleeps a little, except for
+ * the first. Returns whether the caller should try again; if not, the record is lost.
+ */
+struct ky_rb_stall {
+	struct kymo_ring_wait wait;
+	uint64_t began_ns; /* 0: it has not begun */
+	uint32_t releases; /* file->releases before the last look at the buffer */
+};
+bool ky_rb_wait(struct kymo_ring_writer *writer, struct ky_rb_stall *stall);
+
+/* In the reader: wakes writers that wait. */
+void ky_rb_wake_writers(struct kymo_ring_file *file);
+
 #endif

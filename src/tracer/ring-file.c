@@ -282,6 +282,7 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
 	if (result < 0)
 		return off_of(result, os_error);
 	ky_rseq_area = slot->ring.rseq_area;
+	ky_wait_set(slot);
 	result = blob_begin(slot);
 	if (!result && (slot->file->flags & KY_SESSION_PREALLOCATE))
 		result = preallocate(slot);
@@ -334,4 +335,7 @@ void ky_ring_file_leave(struct ky_slot *slot)
 		ky_sys(SYS_mmap, (long)slot->ring.file, (long)slot->ring.map_bytes,
 		       PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	if (slot->shared_file)
+		ky_sys(SYS_mmap, (long)slot->shared_file, (long)sizeof(*slot->shared_file),
+		       PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }

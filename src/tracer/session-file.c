@@ -180,6 +180,23 @@ int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *b
 	return result;
 }
 
+const struct ky_session_file *ky_session_map(int dir_fd)
+{
+	long fd = ky_sys(SYS_openat, dir_fd, (long)KY_SESSION_FILE,
+			 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0, 0, 0);
+	struct stat st;
+	long map = -1;
+
+	if (fd < 0)
+		return NULL;
+	if (ky_fstat((int)fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size >= (off_t)sizeof(struct ky_session_file))
+		map = ky_sys(SYS_mmap, 0, sizeof(struct ky_session_file), PROT_READ, MAP_SHARED, fd,
+			     0);
+	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return map < 0 ? NULL : (const void *)map; // NOLINT(performance-no-int-to-ptr)
+}
+
 uint64_t ky_session_cookie(int dir_fd)
 {
 	struct ky_session_file head = {0};

@@ -31,6 +31,7 @@ static void take_over(struct ky_slot *slot, struct ky_slot *old)
 {
 	slot->ring = old->ring;
 	slot->ring.client = slot;
+	ky_wait_set(slot);
 	slot->blob = old->blob;
 	slot->blob_bytes = old->blob_bytes;
 	slot->notes_bytes = old->notes_bytes;
@@ -106,11 +107,13 @@ int ky_session_open(struct ky_slot *slot, int dir_fd, int *os_error)
 		result = KY_OFF_VERSION;
 	else if (!is_tracked(file))
 		result = KY_OFF_NO_EVENT;
-	if (result)
+	if (result) {
 		ky_sys(SYS_munmap, (long)file, slot->file_bytes, 0, 0, 0, 0);
-	else
-		slot->file = file;
-	return result;
+		return result;
+	}
+	slot->file = file;
+	slot->shared_file = file->wait_ns ? ky_session_map(dir_fd) : NULL;
+	return 0;
 }
 
 static bool may_join(void)

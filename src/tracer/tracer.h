@@ -9,6 +9,7 @@
  *	session-events.c	which events they want
  *	session-file.c	reading a session's file, and checking it
  *	ring-file.c	a session's ring file in this process: making it, ids, its packets
+ *	wait.c		a hit waits until the recorder has read, where a session wants that
  *	filter-link.c	a filter is bound to an event's fields, and checked
  *	filter.c	and evaluated
  *	context.c	context fields
@@ -188,6 +189,10 @@ struct ky_slot {
 	uint8_t uuid[16], trace_uuid[16];
 	const struct ky_session_file *file; /* a private copy, checked */
 	uint32_t file_bytes;
+	const struct ky_session_file *shared_file; /* mapped for reading; NULL: hits never wait */
+	uint64_t
+		dead_beat; /* 1 + the beat of a recorder that has stopped; 0: none; hits write it */
+	bool is_unread;	   /* no recorder has come to read the ring; hits write it */
 	char directory[KY_SESSION_PATH_MAX + 1];
 };
 
@@ -339,6 +344,8 @@ void ky_session_forget_events(uint32_t number, bool keep_ids);
  */
 int ky_session_read(int dir_fd, const struct ky_session_file **file, uint32_t *bytes,
 		    int *os_error);
+/* The session's file in @dir_fd, mapped for reading: its head. NULL: not possible. */
+const struct ky_session_file *ky_session_map(int dir_fd);
 /* The cookie of that file, now; 0: none exists, or its recorder is dead. */
 uint64_t ky_session_cookie(int dir_fd);
 /* Does a rule want the event? */
@@ -364,6 +371,11 @@ void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
 int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event);
 /* Let go: later writes of late hits go to private memory. */
 void ky_ring_file_leave(struct ky_slot *slot);
+
+/* ---- wait.c ---- */
+
+/* Sets how hits of @slot, which has a ring, wait for room. */
+void ky_wait_set(struct ky_slot *slot);
 
 /* ---- filter-link.c ---- */
 

@@ -698,6 +698,45 @@ static bool test_unplugged(struct ring *ring)
 	       agrees(ring, writers, 0);
 }
 
+/* Writers that wait for their reader, while signals interrupt them, whose handlers do the same: nothing is lost to a full buffer. */
+static bool test_waiting(struct ring *ring)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_NODEFER};
+	struct itimerval each = {{0, 500}, {0, 500}}, none = {0};
+	struct writer writers[THREADS];
+	struct kymo_ring_stats stats;
+	sigset_t alarm_only;
+	bool ok = true;
+
+	ring_open(ring, 0, 4096, 2);
+	ring->ends.writer.wait_ns = UINT64_MAX;
+	signal_ring = ring;
+	signal_next = signal_lost = 0;
+	sigaction(SIGALRM, &action, NULL);
+	start(writers, ring, &yielding, is_long ? 2000000 : 20000, NULL);
+	/* The reader itself must not wait for itself. */
+	sigemptyset(&alarm_only);
+	sigaddset(&alarm_only, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm_only, NULL);
+	setitimer(ITIMER_REAL, &each, NULL);
+	while (ok && is_running(writers))
+		ok = client_check_all(&ring->check, ring->ends.reader, 0);
+	setitimer(ITIMER_REAL, &none, NULL);
+	signal(SIGALRM, SIG_IGN);
+	pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
+	/* After a failure, nobody reads for those that wait. */
+	kymo_ring_reader_abandon(ring->ends.reader);
+	join(writers);
+	if (!ok || !client_check_all(&ring->check, ring->ends.reader, KYMO_RING_PARTIAL))
+		return false;
+	kymo_ring_reader_stats(ring->ends.reader, KYMO_RING_ALL, &stats);
+	/* The last handlers' records may have met nobody any more. */
+	if (stats.lost[KYMO_RING_LOST_FULL] > signal_lost)
+		CLIENT_FAIL(&ring->check, "%llu records were lost to full buffers",
+			    (unsigned long long)stats.lost[KYMO_RING_LOST_FULL]);
+	return is_as_written(&ring->check, writers);
+}
+
 /* Snapshots of a ring that is overwritten at full speed. */
 static bool test_snapshots(struct ring *ring)
 {
@@ -767,6 +806,7 @@ static const struct {
 } cases[] = {
 	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
 	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
+	{"waiting", test_waiting, false},
 	{"beyond", test_beyond, false},	      {"unplugged", test_unplugged, true},
 	{"killed", test_killed, true},	      {"killed holding", test_killed_holding, true},
 

@@ -521,6 +521,81 @@ static void test_wait(void **state)
 	ring_close(&ring);
 }
 
+/* Records until one is lost; returns how many came through. */
+static uint64_t fill(struct ring *ring)
+{
+	uint64_t n = 0;
+
+	while (client_write(&ring->writer, n) == 0)
+		n++;
+	return n;
+}
+
+static bool goes_on(const void *client, struct kymo_ring_wait *wait)
+{
+	(void)client;
+	assert_int_equal(wait->limit_ns, UINT64_MAX);
+	assert_int_equal(wait->attended, KYMO_RING_ATTENDED);
+	/* Kept between the calls for one record. */
+	return ++wait->mark < 3;
+}
+
+static void test_waiting_has_an_end(void **state)
+{
+	for (unsigned int k = 0; k < 3; k++) {
+		struct kymo_ring_stats stats;
+		struct ring ring;
+
+		ring_open(&ring, kinds[k], 4096, 2);
+		ring.writer.wait_ns = 3000000;
+		fill(&ring);
+		ring_stats(&ring, &stats);
+		assert_int_equal(stats.lost[KYMO_RING_LOST_FULL], 1);
+		assert_int_equal(stats.lost_total, 1);
+		/* The client's word counts, and the reader's. */
+		ring.writer.wait_ns = UINT64_MAX;
+		ring.writer.goes_on = goes_on;
+		assert_int_equal(client_write(&ring.writer, 0), KYMO_E_LIMIT);
+		ring.writer.goes_on = NULL;
+		kymo_ring_reader_abandon(ring.reader);
+		assert_int_equal(client_write(&ring.writer, 0), KYMO_E_LIMIT);
+		ring_stats(&ring, &stats);
+		assert_int_equal(stats.lost[KYMO_RING_LOST_FULL], 3);
+		ring_close(&ring);
+	}
+}
+
+static void test_waiting_for_a_reader(void **state)
+{
+	for (unsigned int k = 0; k < 3; k++) {
+		struct kymo_ring_stats stats;
+		struct ring ring;
+		pid_t pid;
+		int status;
+
+		ring_open(&ring, kinds[k], 4096, 2);
+		ring.writer.wait_ns = UINT64_MAX;
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			for (uint64_t i = 0; i < 20000; i++)
+				if (client_write(&ring.writer, i))
+					_exit(1);
+			_exit(0);
+		}
+		while (waitpid(pid, &status, WNOHANG) == 0) {
+			ring_read(&ring, 0);
+			sched_yield();
+		}
+		assert_int_equal(status, 0);
+		ring_read(&ring, KYMO_RING_PARTIAL);
+		assert_int_equal(ring.check.records, 20000);
+		ring_stats(&ring, &stats);
+		assert_int_equal(stats.lost_total, 0);
+		ring_close(&ring);
+	}
+}
+
 static uint64_t clock_values[] = {100, 200, 150, 150, 300, 0};
 static unsigned int clock_at;
 
@@ -593,6 +668,8 @@ int main(void)
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_send),
 		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_waiting_has_an_end),
+		cmocka_unit_test(test_waiting_for_a_reader),
 		cmocka_unit_test(test_clock_that_goes_back),
 		cmocka_unit_test(test_errno_is_kept),
 	};

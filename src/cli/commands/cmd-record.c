@@ -255,6 +255,12 @@ static const struct ky_option_def option_defs[] = {
 	 "writes the buffers at the end, and for each kymo snapshot or signal USR1. --buffer-size "
 	 "sets how much the memory holds.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
+	{"when-full", 0, KY_OPTION_TEXT, "discard|block[:TIME]",
+	 "What a program does when its buffer is full. discard (the default): it loses the event, and counts it. block: it waits "
+	 "until the recorder has read a part of the buffer, and loses nothing. With a TIME (block:10ms), a thread waits at most "
+	 "that long for an event, and then discards it; without, as long as the recorder lives. Events of the kernel cannot "
+	 "wait: the kernel discards them in any case.",
+	 offsetof(struct ky_record_options, when_full), NULL},
 	{"rotate-size", 0, KY_OPTION_SIZE, "SIZE",
 	 "Begin a new chunk when the present one has this size: 1G. The complete chunk moves to OUT/archives/, and every "
 	 "reader opens it as a trace of its own. A chunk can be larger by what is recorded in a twentieth of a second.",

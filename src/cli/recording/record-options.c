@@ -28,6 +28,7 @@ void ky_record_defaults(void *data)
 	options->clock = "auto";
 	options->reader = "auto";
 	options->statedump = "needed";
+	options->when_full = "discard";
 }
 
 static bool is_name(const char *list, size_t len, const char *name)
@@ -362,6 +363,34 @@ static int check_user_options(const struct ky_command *command,
 	return KY_EXIT_OK;
 }
 
+/* "discard", "block", "block:10ms". */
+static int parse_when_full(const struct ky_command *command,
+			   const struct ky_record_options *options, struct ky_record_run *run)
+{
+	uint64_t *wait_ns = &run->options.user.wait_ns;
+	const char *text = options->when_full;
+
+	if (strcmp(text, "discard") == 0)
+		return KY_EXIT_OK;
+	if (strcmp(text, "block") == 0)
+		*wait_ns = UINT64_MAX;
+	else if (strncmp(text, "block:", 6) != 0 || ky_parse_duration(text + 6, wait_ns) < 0 ||
+		 !*wait_ns)
+		return ky_cli_usage(
+			command,
+			"--when-full: '%s' is not discard, block or block:TIME, such as "
+			"block:10ms",
+			text);
+	if (!run->options.has_user)
+		return ky_cli_usage(command,
+				    "--when-full block is for programs, because the kernel "
+				    "cannot wait; add --user");
+	if (options->overwrite)
+		return ky_cli_usage(command,
+				    "--when-full block: with --overwrite no buffer is full");
+	return KY_EXIT_OK;
+}
+
 /* Less would be chunks that have hardly more than their state dump. */
 #define MIN_CHUNK_BYTES (UINT64_C(1) << 20)
 #define MIN_CHUNK_NS	(UINT64_C(1000000000))
@@ -455,6 +484,8 @@ int ky_record_check_options(const struct ky_command *command,
 		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are for "
 					     "kernel events; add --kernel");
 	code = check_rotation(command, options, run);
+	if (!code)
+		code = parse_when_full(command, options, run);
 	if (!code)
 		code = choose_threads(command, options, run);
 	if (!code)

@@ -31,6 +31,7 @@ struct ky_record_options {
 	const char *on_rotate, *relay_key;
 	bool insecure;
 	const char *reader;
+	const char *when_full;
 };
 
 /* @data: struct ky_record_options. */

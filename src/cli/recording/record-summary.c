@@ -131,7 +131,7 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 	fputs(")", stderr);
 	if (by[KYMO_RING_LOST_FULL])
 		fprintf(stderr,
-			"; try a larger --buffer-size (now %s per CPU), or fewer events with --user",
+			"; try a larger --buffer-size (now %s per CPU), fewer events with --user, or --when-full block",
 			ky_format_bytes(size, buffer_bytes));
 	fputc('\n', stderr);
 }

@@ -76,7 +76,9 @@ static int change_files(struct ky_user *user, struct kymo_error *err)
 	ky_vec_foreach(&user->owners, it) {
 		struct ky_user_owner *owner = *it;
 
+		pthread_mutex_lock(&user->beat.lock);
 		here = ky_user_dir_change(&owner->dir, file->data, file->len, &local);
+		pthread_mutex_unlock(&user->beat.lock);
 		owner->has_old_rules = here < 0;
 		/* What another user does to their own directory costs that user only. */
 		if (here < 0 && owner->dir.uid != geteuid())

@@ -98,6 +98,17 @@ struct ky_user_rotation {
 	uint64_t began_ns;    /* CLOCK_MONOTONIC; 0: the order has its answer */
 };
 
+/* The thread that shows programs that the recorder lives, while they wait for room. */
+struct ky_user_beat {
+	/* Protects the owners' list, and the descriptors of their session files, for this thread. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	int32_t tid; /* 0: it has not begun */
+	uint64_t count;
+	bool is_running, is_ending;
+};
+
 /*
  * While the thread runs, rings and programs' traces belong to it, or to a task. @lock protects the
  * members that the thread shares with the caller or a task: programs, owners (the thread may read
@@ -127,6 +138,7 @@ struct ky_user {
 	struct ky_user_order *order; /* the work for the thread */
 	int answered_fd;	     /* becomes readable when order is NULL again */
 	struct ky_user_rotation rotation;
+	struct ky_user_beat beat;
 	bool is_over;
 	bool is_ending; /* no more directories are added */
 	struct ky_user_newcomers newcomers;
@@ -159,6 +171,14 @@ struct ky_user {
 
 /* user-live.c: update the traces for live readers, when due. The reading thread's. */
 int ky_user_live_step(struct ky_user *user, struct kymo_error *err);
+
+/*
+ * user-beat.c: the thread runs from begin to end, when programs wait for room (options.wait_ns). The
+ * caller must call end after a failed begin, too. KYMO_E_IO: there is no thread.
+ */
+int ky_user_beat_init(struct ky_user *user, struct kymo_error *err);
+int ky_user_beat_begin(struct ky_user *user, struct kymo_error *err);
+void ky_user_beat_end(struct ky_user *user);
 
 /* user-run.c: the thread. @data: a struct ky_user. */
 void *ky_user_run(void *data);

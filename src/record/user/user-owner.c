@@ -76,8 +76,10 @@ int ky_user_owner_add(struct ky_user *user, struct ky_user_owner *owner, struct 
 {
 	int ret = watch(user, &owner->dir, err);
 
+	pthread_mutex_lock(&user->beat.lock);
 	if (!ret && ky_vec_push(&user->owners, owner) < 0)
 		ret = ky_error_nomem(err);
+	pthread_mutex_unlock(&user->beat.lock);
 	if (ret < 0)
 		ky_user_owner_free(owner);
 	return ret;

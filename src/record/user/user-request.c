@@ -112,6 +112,7 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 		.n_subbufs = request->n_subbufs,
 		.n_track_pids = options->pid != 0,
 		.flags = options->overwrite ? KY_SESSION_OVERWRITE : 0,
+		.wait_ns = options->overwrite ? 0 : options->wait_ns,
 	};
 	/* Programs know themselves by what they are called in their PID namespace. */
 	uint32_t inner = options->pid ? ky_program_inner_pid((pid_t)options->pid) : 0;

@@ -95,6 +95,8 @@ void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why)
 		ky_log_warning(ring->log, "%s: %s; the trace keeps its earlier events", ring->name,
 			       why);
 	ring->is_broken = true;
+	if (ring->reader)
+		kymo_ring_reader_abandon(ring->reader);
 }
 
 const char ky_user_ring_nonsense[] = "its description of events has become malformed";

@@ -244,7 +244,9 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	/* Each program takes a handful of files. */
 	ky_file_raise_limit();
-	ret = open_all(user, err);
+	ret = ky_user_beat_init(user, err);
+	if (!ret)
+		ret = open_all(user, err);
 	if (ret < 0) {
 		ky_user_close(user);
 		return ret;
@@ -320,6 +322,8 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 
 	user->started = true;
 	ret = ky_user_work_begin(&user->work, err);
+	if (!ret)
+		ret = ky_user_beat_begin(user, err);
 	for (size_t i = 0; i < user->owners.len && !ret; i++)
 		ret = publish(user, user->owners.data[i], err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
@@ -344,7 +348,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-_Static_assert(1 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
+_Static_assert(2 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
 
 size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX])
 {
@@ -353,6 +357,8 @@ size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_
 	tids[n++] = user->tid;
 	for (unsigned int i = 0; i < user->work.n_threads; i++)
 		tids[n++] = user->work.tids[i];
+	if (user->beat.is_running)
+		tids[n++] = user->beat.tid;
 	return n;
 }
 
@@ -470,6 +476,7 @@ void ky_user_close(struct ky_user *user)
 	if (user->started && !user->is_stopped)
 		tell_programs(user);
 	stop_thread(user);
+	ky_user_beat_end(user);
 	if (user->work.is_begun)
 		ky_user_calm(user);
 	/* Some program keeps a thread busy for ever: what both have in common stays. */
@@ -500,6 +507,8 @@ void ky_user_close(struct ky_user *user)
 	pthread_cond_destroy(&user->answered);
 	pthread_mutex_destroy(&user->lock);
 	pthread_mutex_destroy(&user->notes_lock);
+	pthread_cond_destroy(&user->beat.changed);
+	pthread_mutex_destroy(&user->beat.lock);
 	ky_store_free(user->own_store);
 	free(user->program_stats);
 	free(user->rotation.archive);

@@ -48,6 +48,11 @@ struct ky_user_options {
 	 * only for snapshots and at the end.
 	 */
 	bool overwrite;
+	/*
+	 * A program whose buffer is full waits for so long that the recorder reads; 0: it loses the
+	 * event; UINT64_MAX: it waits as long as the recorder lives. No effect with @overwrite.
+	 */
+	uint64_t wait_ns;
 	uint64_t keep_bytes; /* memory limit for the newest events of ended programs */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
@@ -128,7 +133,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
 		 struct kymo_error *err);
 int ky_user_start(struct ky_user *user, struct kymo_error *err);
 /* After start: the ids of the recording's threads. Returns their number. */
-#define KY_USER_THREADS_MAX 5
+#define KY_USER_THREADS_MAX 6
 size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX]);
 /* Becomes readable when the recording cannot continue (disk full). Stop then returns the error. */
 int ky_user_failed_fd(const struct ky_user *user);
