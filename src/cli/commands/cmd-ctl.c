@@ -10,6 +10,7 @@
 #include "record/containers/containers.h"
 #include "cli/reading/filter-hint.h"
 #include "cli/recording/recordings.h"
+#include "cli/recording/trigger-requests.h"
 #include "record/user/user-program.h"
 
 struct options {
@@ -18,6 +19,8 @@ struct options {
 	struct ky_text_list remove_pid, remove_tid, remove_uid, remove_cgroup, remove_container;
 	const char *comm;
 	const char *filter, *log_level;
+	struct ky_text_list triggers, remove_trigger;
+	bool list_triggers, json;
 	bool stop;
 };
 
@@ -182,21 +185,48 @@ static void warn_of_unknown(const struct options *options)
 	ky_programs_fini(&programs);
 }
 
+static bool is_about_triggers(const struct options *options)
+{
+	return options->triggers.len || options->remove_trigger.len || options->list_triggers;
+}
+
+static int ask_triggers(const struct ky_control_socket_place *place, const struct options *options,
+			const struct ky_trigger_rules *rules, struct kymo_error *err)
+{
+	int ret = ky_trigger_requests_remove(place, &options->remove_trigger, err);
+
+	if (!ret)
+		ret = ky_trigger_requests_add(place, rules, err);
+	if (!ret && options->list_triggers)
+		ret = ky_trigger_requests_list(place, options->json, err);
+	return ret;
+}
+
 static int run_ctl(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
 	struct ky_control_socket_place place;
+	struct ky_trigger_rules rules;
 	struct kymo_error err;
 	int ret;
 
 	if (!options->enable.len && !options->disable.len && !options->enable_kernel.len &&
-	    !options->disable_kernel.len && !has_choice(options) && !options->stop)
+	    !options->disable_kernel.len && !has_choice(options) && !is_about_triggers(options) &&
+	    !options->stop)
 		return ky_cli_usage(command, "say what is to be changed");
 	if (!options->enable.len && (options->filter || options->log_level))
 		return ky_cli_usage(command, "--filter and --loglevel need --enable-event");
 	ky_cli_hint_filter(options->filter);
 	ky_cli_hint_rules(&options->enable_kernel);
+	ret = ky_trigger_options_parse(command, &options->triggers, &rules);
+	if (ret) {
+		ky_trigger_rules_fini(&rules);
+		return ret;
+	}
 	ret = ky_recordings_find(n_args ? args[0] : NULL, false, &place, &err);
+	if (!ret)
+		ret = ask_triggers(&place, options, &rules, &err);
+	ky_trigger_rules_fini(&rules);
 	if (!ret)
 		ret = ask_all(&place, options, &err);
 	if (ret < 0)
@@ -270,6 +300,18 @@ static const struct ky_option_def option_defs[] = {
 	 "Record only the kernel events in or about threads with this name from now on; an empty "
 	 "NAME selects all threads.",
 	 offsetof(struct options, comm), NULL},
+	KY_OPTION_WHEN(struct options, triggers),
+	KY_OPTION_DO(struct options, triggers),
+	{"remove-trigger", 0, KY_OPTION_LIST, "N",
+	 "Remove the trigger with this number, or all triggers ('all'). May be given again. The "
+	 "recorder applies it before --when.",
+	 offsetof(struct options, remove_trigger), NULL},
+	{"triggers", 0, KY_OPTION_FLAG, NULL,
+	 "Show the recording's triggers: number, how often each one fired, how often its limits "
+	 "held it back, events that came too fast for its condition, condition and actions.",
+	 offsetof(struct options, list_triggers), NULL},
+	{"json", 0, KY_OPTION_FLAG, NULL, "With --triggers: print JSON.",
+	 offsetof(struct options, json), NULL},
 	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording after the changes, as Ctrl-C does.",
 	 offsetof(struct options, stop), NULL},
 	{0},
@@ -296,6 +338,9 @@ const struct ky_command ky_command_ctl = {
 		"kymo ctl --enable-kernel 'syscall:read if ret > 4096' --add-pid 4711\n\n"
 		"# another container from now on\nkymo ctl --add-container db --remove-container "
 		"web\n\n"
+		"# a snapshot when a system call takes too long, from now on\n"
+		"kymo ctl always --when 'syscall_exit_fsync with duration > 100ms' --do snapshot\n"
+		"kymo ctl always --triggers\nkymo ctl always --remove-trigger 1\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
 	.see_also = "record snapshot list",
 	.names_recording = true,

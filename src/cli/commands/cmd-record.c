@@ -133,8 +133,10 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 	if (options->policy)
 		return run_policy(command, options, n_args);
 	code = ky_record_check_options(command, options, &run);
-	if (code)
+	if (code) {
+		ky_trigger_rules_fini(&run.triggers);
 		return code;
+	}
 	if (run.options.kernel.follow && !n_args && !chooses_anybody(options))
 		return ky_cli_usage(command,
 				    "--follow needs a COMMAND, --pid, --tid, --uid, --cgroup or "
@@ -149,6 +151,7 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 		make_default_output(options->name ? options->name : "kymo", name);
 	run.options.output = options->output ? options->output : name;
 	code = run_there(&run);
+	ky_trigger_rules_fini(&run.triggers);
 	/* Empty: nothing was recorded. */
 	if (!options->output)
 		(void)rmdir(name);
@@ -281,6 +284,8 @@ static const struct ky_option_def option_defs[] = {
 	 "Run COMMAND with sh -c after each rotation. The environment variable KYMO_CHUNK has the path of the chunk, "
 	 "KYMO_RECORDING that of the recording. One command runs at a time, in the order of the chunks.",
 	 offsetof(struct ky_record_options, on_rotate), NULL},
+	KY_OPTION_WHEN(struct ky_record_options, triggers),
+	KY_OPTION_DO(struct ky_record_options, triggers),
 	{"relay-key", 0, KY_OPTION_TEXT, "FILE",
 	 "With -o kymo://HOST/NAME: the relay's key, which kymo relay --init has made, for TLS. Default for other machines: "
 	 "~/.config/kymo/relay-key.",

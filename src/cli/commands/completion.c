@@ -102,14 +102,16 @@ static void zsh_description(FILE *out, const char *text)
 
 static void zsh_spec(FILE *out, const struct ky_option_def *def, const char *flag)
 {
-	fprintf(out, "\t\t\t'%s%s[", def->kind == KY_OPTION_LIST ? "*" : "", flag);
+	fprintf(out, "\t\t\t'%s%s[",
+		def->kind == KY_OPTION_LIST || def->kind == KY_OPTION_RULES ? "*" : "", flag);
 	zsh_description(out, def->help);
 	fputc(']', out);
 	if (def->kind != KY_OPTION_FLAG)
 		fprintf(out, ":%s:", def->arg ? def->arg : "VALUE");
 	if (def->kind != KY_OPTION_FLAG && def->choices)
 		fprintf(out, "(%s)", def->choices);
-	else if (def->kind == KY_OPTION_TEXT || def->kind == KY_OPTION_LIST)
+	else if (def->kind == KY_OPTION_TEXT || def->kind == KY_OPTION_LIST ||
+		 def->kind == KY_OPTION_RULES)
 		fputs("_files", out);
 	fputs("' \\\n", out);
 }

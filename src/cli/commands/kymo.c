@@ -22,6 +22,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_stop,
 	&ky_command_snapshot,
 	&ky_command_rotate,
+	&ky_command_watch,
 	&ky_command_ctl,
 
 	/* read */

@@ -122,6 +122,11 @@ static int store_value(const struct parser *p, const struct ky_option_def *def, 
 		return KYMO_OK;
 	case KY_OPTION_LIST:
 		return add_to_list(target(p, def), value) < 0 ? ky_error_nomem(p->err) : KYMO_OK;
+	case KY_OPTION_RULES:
+		return add_to_list(target(p, def), def->name) < 0 ||
+				       add_to_list(target(p, def), value) < 0
+			       ? ky_error_nomem(p->err)
+			       : KYMO_OK;
 	case KY_OPTION_U64:
 		if (ky_parse_u64(value, target(p, def)) < 0)
 			return bad_value(p, def, value, "a number");
@@ -290,8 +295,12 @@ void ky_parsed_fini(const struct ky_command *command, struct ky_parsed *parsed)
 	const struct ky_option_def *def = command->options;
 
 	for (; def && def->name && parsed->options; def++) {
-		if (def->kind == KY_OPTION_LIST)
-			free(((struct ky_text_list *)((char *)parsed->options + def->at))->items);
+		struct ky_text_list *list = (void *)((char *)parsed->options + def->at);
+
+		if (def->kind != KY_OPTION_LIST && def->kind != KY_OPTION_RULES)
+			continue;
+		free(list->items);
+		*list = (struct ky_text_list){0};
 	}
 	ky_vec_foreach(&parsed->texts, text)
 		free(*text);

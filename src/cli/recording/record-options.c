@@ -483,7 +483,11 @@ int ky_record_check_options(const struct ky_command *command,
 	if (!run->options.has_kernel && (to->n_kernel_stacks || to->n_user_stacks))
 		return ky_cli_usage(command, "--callstack-kernel and --callstack-user are for "
 					     "kernel events; add --kernel");
-	code = check_rotation(command, options, run);
+	code = ky_trigger_options_parse(command, &options->triggers, &run->triggers);
+	run->options.triggers = run->triggers.data;
+	run->options.n_triggers = run->triggers.len;
+	if (!code)
+		code = check_rotation(command, options, run);
 	if (!code)
 		code = parse_when_full(command, options, run);
 	if (!code)

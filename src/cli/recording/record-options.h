@@ -30,6 +30,7 @@ struct ky_record_options {
 	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns;
 	const char *on_rotate, *relay_key;
 	bool insecure;
+	struct ky_text_list triggers; /* --when and --do */
 	const char *reader;
 	const char *when_full;
 };

@@ -129,6 +129,15 @@ static void take_chunks(struct driver *driver)
 		ky_hook_run(&driver->run->hook, driver->loop, chunk.path);
 }
 
+static void take_tasks(struct driver *driver)
+{
+	struct ky_recording_task *task;
+
+	driver->run->tasks.recording = driver->recording;
+	while ((task = ky_recording_take_task(driver->recording)))
+		ky_tasks_run(&driver->run->tasks, driver->loop, task);
+}
+
 static int take_recording(void *data, struct kymo_error *err)
 {
 	struct driver *driver = data;
@@ -139,6 +148,8 @@ static int take_recording(void *data, struct kymo_error *err)
 		ret = begin(driver, err);
 	if (!ret && found & KY_RECORDING_HAS_CHUNK)
 		take_chunks(driver);
+	if (!ret && found & KY_RECORDING_HAS_TASK)
+		take_tasks(driver);
 	return ret < 0 || !(found & KY_RECORDING_ENDS) ? ret : KY_LOOP_END;
 }
 
@@ -197,6 +208,8 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 
 	ky_child_end(&driver->run->command);
 	ky_hook_finish(&driver->run->hook);
+	take_tasks(driver);
+	ky_tasks_finish(&driver->run->tasks);
 	if (!ret && stopped < 0) {
 		ret = stopped;
 		*err = next;
@@ -258,7 +271,8 @@ int ky_record_run(struct ky_record_run *run)
 	/* A reader that goes must not end the recorder in the middle of its work. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)getrlimit(RLIMIT_NOFILE, &run->command.files); /* zeros, if that fails */
-	run->hook.mask = driver.old_mask;
+	run->hook.mask = run->tasks.mask = driver.old_mask;
+	run->tasks.files = run->command.files;
 	run->hook.files = run->command.files;
 	run->hook.output = run->options.output;
 	code = run_driver(&driver);

@@ -8,6 +8,8 @@
 #include "cli/recording/record-child.h"
 #include "cli/recording/record-hook.h"
 #include "cli/recording/record-network.h"
+#include "cli/recording/record-tasks.h"
+#include "cli/recording/trigger-options.h"
 #include "record/common/choice.h"
 #include "record/recording/recording.h"
 
@@ -16,7 +18,9 @@ struct ky_record_run {
 	uint64_t duration_ns; /* 0: until a signal, or until the command ends */
 	struct ky_child command;
 	struct ky_background background;
-	struct ky_hook hook; /* runs after each rotation */
+	struct ky_hook hook;   /* runs after each rotation */
+	struct ky_tasks tasks; /* of triggers */
+	struct ky_trigger_rules triggers;
 	struct ky_record_network network;
 	/* What options.kernel.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];

@@ -17,9 +17,10 @@
 #include "base/strbuf.h"
 
 enum ky_option_kind {
-	KY_OPTION_FLAG,	    /* bool */
-	KY_OPTION_TEXT,	    /* const char * */
-	KY_OPTION_LIST,	    /* struct ky_text_list: may be given again */
+	KY_OPTION_FLAG, /* bool */
+	KY_OPTION_TEXT, /* const char * */
+	KY_OPTION_LIST, /* struct ky_text_list: may be given again */
+	KY_OPTION_RULES, /* struct ky_text_list of pairs: option name, value. Options of one list share it, in their order */
 	KY_OPTION_U64,	    /* uint64_t */
 	KY_OPTION_SIZE,	    /* uint64_t, bytes: 64k, 8M */
 	KY_OPTION_DURATION, /* uint64_t, ns: 5s, 100ms */
@@ -82,6 +83,7 @@ extern const struct ky_command ky_command_stop;
 extern const struct ky_command ky_command_daemon;
 extern const struct ky_command ky_command_relay;
 extern const struct ky_command ky_command_rotate;
+extern const struct ky_command ky_command_watch;
 extern const struct ky_command ky_command_snapshot;
 extern const struct ky_command ky_command_ctl;
 extern const struct ky_command ky_command_print;

@@ -184,6 +184,37 @@ int ky_control_socket_ask(const struct ky_control_socket_place *place,
 	return ret < 0 ? ret : ky_control_socket_result(answer, err);
 }
 
+int ky_control_socket_subscribe(const struct ky_control_socket_place *place,
+				const struct ky_control_socket_message *request, int *fd,
+				struct kymo_error *err)
+{
+	struct ky_control_socket_message answer;
+	int ret = connect_to(place, 0, fd, err);
+
+	if (ret < 0)
+		return ret;
+	if (send(*fd, request->text, request->len, MSG_NOSIGNAL) != (ssize_t)request->len)
+		ret = ky_error_errno(err, errno, "cannot ask the recorder");
+	if (!ret)
+		ret = wait_for_answer(*fd, &answer, err);
+	if (!ret)
+		ret = ky_control_socket_result(&answer, err);
+	if (ret < 0)
+		close(*fd);
+	return ret;
+}
+
+bool ky_control_socket_wait(int fd, struct ky_control_socket_message *message)
+{
+	int ret;
+
+	do {
+		errno = 0;
+		ret = ky_control_socket_receive(fd, message);
+	} while (ret == 0 && errno == EINTR);
+	return ret > 0;
+}
+
 struct visit {
 	int (*found)(void *data, const struct ky_control_socket_place *place);
 	void *data;

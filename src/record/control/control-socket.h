@@ -96,6 +96,16 @@ int ky_control_socket_ask(const struct ky_control_socket_place *place,
 			  const struct ky_control_socket_message *request, unsigned int timeout_s,
 			  struct ky_control_socket_message *answer, struct kymo_error *err);
 
+/*
+ * Send a request whose answers go on: the recorder accepts it, or refuses. Errors as above. The caller
+ * owns *fd, from which ky_control_socket_wait() reads.
+ */
+int ky_control_socket_subscribe(const struct ky_control_socket_place *place,
+				const struct ky_control_socket_message *request, int *fd,
+				struct kymo_error *err);
+/* Waits for the next message; false: the recorder has closed the connection. */
+bool ky_control_socket_wait(int fd, struct ky_control_socket_message *message);
+
 /* The result in an answer: 0 for "ok"; KYMO_E_STATE for a refusal, @err has the reason. */
 int ky_control_socket_result(const struct ky_control_socket_message *answer,
 			     struct kymo_error *err);

@@ -51,7 +51,7 @@ int ky_session_live_timeout(const struct ky_session *session)
 {
 	int64_t left = session->live.due_ms - now_ms();
 
-	if (!session->live.is_on)
+	if (!session->live.is_on || session->options.prompt)
 		return -1;
 	return left < 0 ? 0 : left > BEACON_MS ? BEACON_MS : (int)left;
 }
@@ -99,6 +99,8 @@ int ky_session_live_step(struct ky_session *session, struct kymo_error *err)
 {
 	int64_t now = now_ms();
 
+	if (session->options.prompt)
+		return tell(session, err);
 	if (!session->live.is_on || now < session->live.due_ms)
 		return KYMO_OK;
 	session->live.due_ms = now + BEACON_MS;

@@ -95,7 +95,8 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	/* Kernels before 6.10 have no such file for an instance; they wake at the first page. */
-	(void)ky_instance_write_u64(&session->instance, "buffer_percent", WAKE_PERCENT, NULL);
+	(void)ky_instance_write_u64(&session->instance, "buffer_percent",
+				    session->options.prompt ? 0 : WAKE_PERCENT, NULL);
 	return KYMO_OK;
 }
 

@@ -122,7 +122,7 @@ static int timeout_without_readers(const struct ky_session *session)
 	    session->watch.is_due)
 		return CONTENT_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
-	    ky_session_dump_waits(session) || session->hides_own)
+	    ky_session_dump_waits(session) || (session->hides_own && !session->options.prompt))
 		return COMPANY_MS;
 	if (any_unpollable(session))
 		return UNPOLLABLE_MS;
@@ -217,7 +217,8 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	session->rests_until_ns = 0;
 	if (ret < 0)
 		return ret;
-	if (!ky_session_dump_is_busy(session) && !session->flight.is_taken)
+	if (!session->options.prompt && !ky_session_dump_is_busy(session) &&
+	    !session->flight.is_taken)
 		ky_session_hide_own(session, false);
 	follow_cpus(session);
 	ky_session_review_switches(session);

@@ -80,6 +80,11 @@ struct ky_session_options {
 	enum ky_session_state state;
 	bool maps;	/* the state dump has the mappings of processes */
 	bool raw;	/* write pages to disk unchanged: ky_raw_convert() makes a trace of them */
+	/*
+	 * For few events: the session reads each event as soon as the kernel wakes it, writes it
+	 * to the store, and leaves out the recorder's own calls in the kernel.
+	 */
+	bool prompt;
 	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
 	const struct ky_log *log; /* may be NULL; must outlive the session */
 };

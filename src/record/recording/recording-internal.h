@@ -3,6 +3,7 @@
 #define KY_RECORD_RECORDING_RECORDING_INTERNAL_H
 
 #include "base/vec.h"
+#include "ctf/encode/packet-writer.h"
 #include "record/control/control-socket.h"
 #include "record/recording/recording.h"
 
@@ -32,6 +33,32 @@ struct ky_recording_chunks {
 	KY_VEC(struct ky_recording_chunk) fresh; /* not taken by the caller yet */
 };
 
+KY_VEC_TYPE(ky_recording_tasks, struct ky_recording_task *);
+
+/* The marks since the last chunk; a flight recorder's newest ones. */
+struct ky_recording_marks {
+	struct ky_store_trace *trace; /* in memory; NULL: there are none */
+	int stream;
+	struct ky_packet_writer writer;
+	uint8_t uuid[16];
+	uint64_t last_cycles; /* of the last mark */
+};
+
+#define KY_RECORDING_WATCHERS_MAX 16
+
+/* Processes that watch the recording. */
+struct ky_recording_watch {
+	int timer_fd; /* expires when amounts are to be compared; -1: none yet */
+	struct ky_recording_watcher {
+		int fd;
+		uint64_t
+			n_missed; /* lines that did not fit into its queue since the last one that did */
+	} watchers[KY_RECORDING_WATCHERS_MAX];
+	unsigned int n;
+	uint64_t n_lost; /* events that were lost at the last look */
+	bool is_ticking; /* the timer is set */
+};
+
 struct ky_recording {
 	struct ky_recording_options options;
 	KY_VEC(const char *) cgroups; /* memory of options.kernel.cgroups */
@@ -51,6 +78,10 @@ struct ky_recording {
 	struct ky_recording_waiters waiters;
 	int name_fd; /* locked: no other recording of this user has the name; -1: none */
 	char name_path[PATH_MAX];
+	struct ky_triggers *triggers; /* NULL: there was never one */
+	struct ky_recording_tasks tasks;
+	struct ky_recording_watch watch;
+	struct ky_recording_marks marks;
 	KY_VEC(char *) changes; /* of the kernel's events and threads, as the status shows them */
 };
 
@@ -94,6 +125,67 @@ void ky_recording_forget_containers(struct ky_recording *recording);
  */
 int ky_recording_choose_container(struct ky_recording *recording, const char *name,
 				  const char *cgroup, bool adds, struct kymo_error *err);
+
+/* Whether the traces of the recording are cut into chunks, or could be. */
+static inline bool ky_recording_has_chunks(const struct ky_recording *recording)
+{
+	return !recording->options.user.overwrite &&
+	       !(recording->options.has_kernel && recording->options.kernel.raw);
+}
+
+/* recording-triggers.c. Takes over the rules of the options. */
+int ky_recording_open_triggers(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_start_triggers(struct ky_recording *recording, struct kymo_error *err);
+/* Before the sessions are stopped. */
+void ky_recording_stop_triggers(struct ky_recording *recording);
+void ky_recording_close_triggers(struct ky_recording *recording);
+/* Handles a readable descriptor of triggers: carries out what fired. */
+int ky_recording_step_triggers(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_triggers_fd(const struct ky_recording *recording);
+/*
+ * Requests. A trigger's condition and its actions; its number or "all"; the words of the answer:
+ * number, condition, fired, held, lost, actions with a comma and a blank between them.
+ */
+int ky_recording_add_trigger(struct ky_recording *recording,
+			     const struct ky_control_socket_message *request, size_t at,
+			     struct ky_control_socket_message *answer, struct kymo_error *err);
+int ky_recording_remove_trigger(struct ky_recording *recording, const char *number,
+				struct kymo_error *err);
+void ky_recording_list_triggers(const struct ky_recording *recording,
+				struct ky_control_socket_message *answer);
+
+/* recording.c: the descriptor of the first triggers belongs to the event loop from now on. */
+int ky_recording_watch_triggers(struct ky_recording *recording, struct kymo_error *err);
+
+/* recording-marks.c: an event kymo:mark with the name @text (NULL: the trigger's number). */
+int ky_recording_mark(struct ky_recording *recording, const struct ky_trigger_firing *firing,
+		      const char *text, struct kymo_error *err);
+/*
+ * Write the marks as a trace @path/marks in @store (NULL: a store in @directory). Without marks, no effect.
+ */
+int ky_recording_write_marks(struct ky_recording *recording, struct ky_packet_store *store,
+			     const char *directory, const char *path,
+			     const struct ky_os_clock *clock, struct kymo_error *err);
+void ky_recording_drop_marks(struct ky_recording *recording);
+
+/* recording-watch.c */
+int ky_recording_open_watch(struct ky_recording *recording, struct kymo_error *err);
+void ky_recording_close_watch(struct ky_recording *recording);
+/* The process at the other end of @fd, which the call takes over, watches from now on. */
+void ky_recording_add_watcher(struct ky_recording *recording, int fd);
+/*
+ * A line for watchers. @kind: "trigger", "snapshot", "rotation", "loss", "end"; @json: the members of a
+ * JSON object without its braces, or NULL: only the text.
+ */
+void ky_recording_tell(struct ky_recording *recording, const char *kind, const char *text,
+		       const char *json);
+/* The timer has expired: looks for losses, and compares the amounts of conditions. */
+void ky_recording_tick(struct ky_recording *recording);
+/* Sets the timer while somebody needs it. */
+void ky_recording_set_tick(struct ky_recording *recording);
+/* How far the recording is. */
+void ky_recording_amounts(const struct ky_recording *recording,
+			  struct ky_triggers_amounts *amounts);
 
 /*
  * recording-requests.c: handles a readable control socket. Returns whether the request is to stop.

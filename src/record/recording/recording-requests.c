@@ -307,6 +307,20 @@ static int choose(struct ky_recording *recording, const struct ky_control_socket
 
 /* ---- requests ------------------------------------------------------------------------- */
 
+/* The requests about triggers; KYMO_E_NOT_FOUND: this is another one. */
+static int obey_triggers(struct ky_recording *recording, const char *word,
+			 const struct ky_control_socket_message *request, size_t at,
+			 struct ky_control_socket_message *answer, struct kymo_error *err)
+{
+	if (strcmp(word, "trigger") == 0)
+		return ky_recording_add_trigger(recording, request, at, answer, err);
+	if (strcmp(word, "remove-trigger") == 0)
+		return ky_recording_remove_trigger(recording, ky_control_socket_next(request, &at),
+						   err);
+	ky_recording_list_triggers(recording, answer);
+	return KYMO_OK;
+}
+
 /* *stops: the request is to stop; *waits: its answer is due when everything is complete. */
 static int obey(struct ky_recording *recording, const struct ky_control_socket_message *request,
 		struct ky_control_socket_message *answer, bool *stops, bool *waits,
@@ -334,6 +348,9 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 		return change_kernel(recording, ky_control_socket_next(request, &at), false, err);
 	if (strcmp(word, "choose") == 0)
 		return choose(recording, request, at, err);
+	if (strcmp(word, "trigger") == 0 || strcmp(word, "remove-trigger") == 0 ||
+	    strcmp(word, "triggers") == 0)
+		return obey_triggers(recording, word, request, at, answer, err);
 	if (strcmp(word, "stop") == 0) {
 		word = ky_control_socket_next(request, &at);
 		*waits = word && strcmp(word, "wait") == 0;
@@ -373,6 +390,14 @@ void ky_recording_answer_waiters(struct ky_recording_waiters *waiters, int ret,
 		ky_control_socket_answer_kept(waiters->fds[--waiters->n], &answer);
 }
 
+static bool is_watch(const struct ky_control_socket_message *request)
+{
+	size_t at = 0;
+	const char *word = ky_control_socket_next(request, &at);
+
+	return word && strcmp(word, "watch") == 0;
+}
+
 bool ky_recording_take_request(struct ky_recording *recording)
 {
 	struct ky_control_socket_message request, answer = {.len = 0};
@@ -382,6 +407,10 @@ bool ky_recording_take_request(struct ky_recording *recording)
 
 	if (!ky_control_socket_take(&recording->control, &request))
 		return false;
+	if (is_watch(&request)) {
+		ky_recording_add_watcher(recording, ky_control_socket_keep(&recording->control));
+		return false;
+	}
 	ky_control_socket_add(&answer, "ok");
 	ret = obey(recording, &request, &answer, &stops, &waits, &err);
 	if (ret < 0)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "ctf/json/json.h"
 #include "os/file.h"
 #include "record/recording/recording-internal.h"
 
@@ -211,10 +212,16 @@ static int rotate_all(struct ky_recording *recording, const char *archive, struc
 		ended = recording->user_clock;
 		(void)ky_os_clock_continue(&recording->user_clock, &drift);
 	}
-	if (ret < 0 || !recording->user)
-		return ret;
-	return ky_user_rotate(recording->user, archive, &ended, ky_recording_clock(recording),
-			      recording->session ? &pause : NULL, err);
+	if (!ret && recording->user)
+		ret = ky_user_rotate(recording->user, archive, &ended,
+				     ky_recording_clock(recording),
+				     recording->session ? &pause : NULL, err);
+	if (!ret)
+		ret = ky_recording_write_marks(recording, recording->options.store,
+					       recording->options.output, archive, &ended, err);
+	if (!ret)
+		ky_recording_drop_marks(recording);
+	return ret;
 }
 
 static int check(const struct ky_recording *recording, struct kymo_error *err)
@@ -228,6 +235,18 @@ static int check(const struct ky_recording *recording, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_STATE,
 				    "this recording is raw: its files cannot be cut into chunks");
 	return KYMO_OK;
+}
+
+static void tell(struct ky_recording *recording, const struct ky_recording_chunk *chunk)
+{
+	struct ky_strbuf json = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&json, "\"path\": ");
+	ky_json_put_text(&json, chunk->path, strlen(chunk->path));
+	ky_strbuf_addf(&json, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, chunk->events,
+		       chunk->bytes);
+	ky_recording_tell(recording, "rotation", chunk->path, ky_strbuf_text(&json));
+	ky_strbuf_fini(&json);
 }
 
 int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chunk *chunk,
@@ -266,6 +285,8 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 		*chunk = (struct ky_recording_chunk){.number = 0};
 	else
 		ret = keep(recording, chunk, end_ns, err);
+	if (!ret && chunk->number)
+		tell(recording, chunk);
 	remove_old(recording);
 	return ret;
 }

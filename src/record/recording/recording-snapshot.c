@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Snapshots of a flight recorder: of the kernel and of programs, with one clock. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "ctf/json/json.h"
 #include "record/common/output.h"
 #include "record/recording/recording-internal.h"
 
@@ -50,7 +52,23 @@ static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot
 			   : KYMO_OK;
 	snapshot->events += user.events;
 	snapshot->bytes += user.bytes;
-	return ky_recording_keep_error(ret, finished, err, &next);
+	ret = ky_recording_keep_error(ret, finished, err, &next);
+	if (ret < 0)
+		return ret;
+	return ky_recording_write_marks(recording, NULL, snapshot->path, "",
+					ky_recording_clock(recording), err);
+}
+
+static void tell(struct ky_recording *recording, const struct ky_recording_snapshot *snapshot)
+{
+	struct ky_strbuf json = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&json, "\"path\": ");
+	ky_json_put_text(&json, snapshot->path, strlen(snapshot->path));
+	ky_strbuf_addf(&json, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, snapshot->events,
+		       snapshot->bytes);
+	ky_recording_tell(recording, "snapshot", snapshot->path, ky_strbuf_text(&json));
+	ky_strbuf_fini(&json);
 }
 
 int ky_recording_snapshot(struct ky_recording *recording, const char *path,
@@ -82,5 +100,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 		ret = ky_error_set(err, KYMO_E_STATE, "no events were recorded yet");
 	if (ret < 0 && made)
 		(void)rmdir(snapshot->path);
+	if (!ret)
+		tell(recording, snapshot);
 	return ret;
 }

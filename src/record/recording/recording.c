@@ -16,12 +16,14 @@
 
 /* What a step may find readable. */
 enum source {
-	OF_SESSION, /* the kernel's recorder has something to do */
-	OF_TIMER,   /* its next step is due */
-	OF_DUMP,    /* the kernel's state is written */
-	OF_FAILURE, /* the recording of programs cannot go on */
-	OF_CONTROL, /* another process asks for something */
-	OF_CHUNKS,  /* the size or age of the chunk is to be checked */
+	OF_SESSION,  /* the kernel's recorder has something to do */
+	OF_TIMER,    /* its next step is due */
+	OF_DUMP,     /* the kernel's state is written */
+	OF_FAILURE,  /* the recording of programs cannot go on */
+	OF_CONTROL,  /* another process asks for something */
+	OF_TRIGGERS, /* a trigger has fired, or its source has something to do */
+	OF_WATCH,    /* amounts are to be compared */
+	OF_CHUNKS,   /* the size or age of the chunk is to be checked */
 	SOURCES,
 };
 
@@ -103,8 +105,10 @@ int ky_recording_open(const struct ky_recording_options *options, struct ky_reco
 	recording->options = *options;
 	recording->control = (struct ky_control_socket_server)KY_CONTROL_SOCKET_SERVER_INIT;
 	recording->epoll_fd = recording->timer_fd = recording->chunks.timer_fd = -1;
-	recording->name_fd = -1;
+	recording->name_fd = recording->watch.timer_fd = -1;
 	ret = open_wait(recording, err);
+	if (!ret)
+		ret = ky_recording_open_watch(recording, err);
 	if (!ret)
 		ret = ky_recording_open_chunks(recording, err);
 	if (!ret)
@@ -113,6 +117,8 @@ int ky_recording_open(const struct ky_recording_options *options, struct ky_reco
 		ret = ky_recording_find_containers(recording, err);
 	if (!ret)
 		ret = open_sessions(recording, err);
+	if (!ret)
+		ret = ky_recording_open_triggers(recording, err);
 	if (ret < 0) {
 		(void)ky_recording_close(recording, NULL);
 		return ret;
@@ -123,7 +129,11 @@ int ky_recording_open(const struct ky_recording_options *options, struct ky_reco
 
 int ky_recording_choose_child(struct ky_recording *recording, int32_t pid, struct kymo_error *err)
 {
-	return recording->session ? ky_session_choose_child(recording->session, pid, err) : KYMO_OK;
+	int ret = recording->session ? ky_session_choose_child(recording->session, pid, err)
+				     : KYMO_OK;
+
+	return !ret && recording->triggers ? ky_triggers_choose_child(recording->triggers, pid, err)
+					   : ret;
 }
 
 /* ---- waiting -------------------------------------------------------------------------- */
@@ -138,6 +148,11 @@ static int watch(struct ky_recording *recording, enum source source, int fd, uin
 	if (epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
 		return ky_error_errno(err, errno, "cannot wait for an event");
 	return KYMO_OK;
+}
+
+int ky_recording_watch_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	return watch(recording, OF_TRIGGERS, ky_recording_triggers_fd(recording), 0, err);
 }
 
 static int watch_all(struct ky_recording *recording, struct kymo_error *err)
@@ -157,6 +172,10 @@ static int watch_all(struct ky_recording *recording, struct kymo_error *err)
 		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->user), 0, err);
 	if (!ret)
 		ret = watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
+	if (!ret)
+		ret = watch(recording, OF_WATCH, recording->watch.timer_fd, 0, err);
+	if (!ret)
+		ret = ky_recording_watch_triggers(recording, err);
 	return ret ? ret
 		   : watch(recording, OF_CONTROL, ky_control_socket_fd(&recording->control), 0,
 			   err);
@@ -227,7 +246,11 @@ int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
 	recording->is_started = true;
 	if (recording->session && recording->user)
 		hide_threads(recording);
+	ret = ky_recording_start_triggers(recording, err);
+	if (ret < 0)
+		return ret;
 	open_control(recording);
+	ky_recording_set_tick(recording);
 	ky_recording_begin_chunks(recording);
 	/* Without the kernel there is no state dump to wait for: the first step says that the recording has begun. */
 	if (!recording->session)
@@ -271,8 +294,14 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 		*found |= KY_RECORDING_ENDS;
 	if (is_readable[OF_CHUNKS])
 		ret = ky_recording_check_chunk(recording, err);
+	if (!ret && is_readable[OF_TRIGGERS] && recording->triggers)
+		ret = ky_recording_step_triggers(recording, err);
+	if (is_readable[OF_WATCH])
+		ky_recording_tick(recording);
 	if (ret < 0)
 		return ret;
+	if (recording->tasks.len)
+		*found |= KY_RECORDING_HAS_TASK;
 	if (recording->chunks.fresh.len)
 		*found |= KY_RECORDING_HAS_CHUNK;
 	/* A request may have asked for more of the kernel's state: its dump begins before the recording can stop. */
@@ -291,6 +320,7 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	struct kymo_error next;
 	int ret = KYMO_OK;
 
+	ky_recording_stop_triggers(recording);
 	ky_control_socket_close(&recording->control);
 	/* Nobody finds it by its name now. */
 	ky_recording_free_name(recording);
@@ -303,6 +333,12 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	if (recording->user)
 		ret = ky_recording_keep_error(ret, ky_user_finish(recording->user, clock, &next),
 					      err, &next);
+	ret = ky_recording_keep_error(ret,
+				      ky_recording_write_marks(recording, recording->options.store,
+							       recording->options.output, "", clock,
+							       &next),
+				      err, &next);
+	ky_recording_tell(recording, "end", "the recording has ended", NULL);
 	recording->duration_ns = (uint64_t)(ky_os_clock_to_ns(clock, end_cycles) -
 					    ky_os_clock_to_ns(clock, recording->start_cycles));
 	return ret;
@@ -326,10 +362,13 @@ int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)
 	if (!recording)
 		return KYMO_OK;
 	ky_control_socket_close(&recording->control);
+	ky_recording_close_triggers(recording);
 	ky_user_close(recording->user);
 	ret = ky_session_close(recording->session, err);
 	if (!recording->is_started && recording->made_output)
 		(void)rmdir(recording->options.output);
+	ky_recording_drop_marks(recording);
+	ky_recording_close_watch(recording);
 	ky_recording_forget_containers(recording);
 	ky_recording_close_chunks(recording);
 	ky_recording_free_name(recording);

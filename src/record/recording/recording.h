@@ -24,6 +24,7 @@
 #include <kymo/error.h>
 
 #include "record/kernel/session.h"
+#include "record/triggers/triggers.h"
 #include "record/user/user.h"
 
 /*
@@ -54,6 +55,9 @@ struct ky_recording_options {
 	/* Names of containers that the kernel's session records; see ky_container_cgroup(). */
 	const char *const *containers;
 	size_t n_containers;
+	/* The triggers; open takes the rules over, on failure too. */
+	struct ky_trigger_rule *triggers;
+	size_t n_triggers;
 	struct ky_recording_rotation rotation; /* not for a flight recorder or a raw recording */
 	const struct ky_log *log;	       /* may be NULL; called in any thread */
 };
@@ -72,6 +76,17 @@ enum {
 	KY_RECORDING_ENDS = 1 << 1,
 	/* A chunk is complete: ky_recording_take_chunk(). */
 	KY_RECORDING_HAS_CHUNK = 1 << 2,
+	/* A trigger needs a process: ky_recording_take_task(). */
+	KY_RECORDING_HAS_TASK = 1 << 3,
+};
+
+/* What a trigger's action needs of the caller: a process. */
+struct ky_recording_task {
+	enum ky_trigger_action_kind kind; /* START, STOP, RUN, REPORT */
+	char *argument;			  /* of the action; NULL: none */
+	char *trace;		    /* REPORT: the directory of the complete trace to report on */
+	char *firing;		    /* one line of JSON */
+	KY_VEC(char *) environment; /* "KYMO_TRIGGER_EVENT=sched_switch" and so on */
 };
 
 /* A complete chunk. */
@@ -138,6 +153,13 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 			struct kymo_error *err);
 /* The oldest chunk that the caller has not taken yet; false: none. */
 bool ky_recording_take_chunk(struct ky_recording *recording, struct ky_recording_chunk *chunk);
+
+/* The oldest task that the caller has not taken yet; NULL: none. The caller frees it. */
+struct ky_recording_task *ky_recording_take_task(struct ky_recording *recording);
+void ky_recording_task_free(struct ky_recording_task *task); /* NULL is allowed */
+/* The result of a task: for the log and for watchers. @text: "command", "report"; @result: a path. */
+void ky_recording_tell_task(struct ky_recording *recording, const struct ky_recording_task *task,
+			    const char *result);
 
 /*
  * Whether @name is a valid name of a recording: letters, digits, '.', '_' and '-', 64 at most, and

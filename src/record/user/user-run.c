@@ -145,6 +145,8 @@ static int period_ms(const struct ky_user *user)
 
 	if (user->options.overwrite)
 		return ky_user_follows_uids(user) ? KY_USER_UIDS_MS : -1;
+	if (user->options.period_ms)
+		return (int)user->options.period_ms;
 	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
 }
 

@@ -53,6 +53,7 @@ struct ky_user_options {
 	 * event; UINT64_MAX: it waits as long as the recorder lives. No effect with @overwrite.
 	 */
 	uint64_t wait_ns;
+	uint32_t period_ms;  /* between two looks at the rings; 0: as the buffers' size needs it */
 	uint64_t keep_bytes; /* memory limit for the newest events of ended programs */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a recording does when a trigger fires. Snapshots, rotations and marks are made here. Actions that need
+ * a process are tasks of the caller.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "ctf/json/json.h"
+#include "record/recording/recording-internal.h"
+
+/* Tasks that wait for the caller. */
+#define TASKS_MAX 64
+/* Firings in one step: the recording's own work comes in between. */
+#define FIRINGS_STEP 8
+
+/* ---- tasks ----------------------------------------------------------------------------- */
+
+void ky_recording_task_free(struct ky_recording_task *task)
+{
+	if (!task)
+		return;
+	ky_vec_foreach(&task->environment, it)
+		free(*it);
+	ky_vec_fini(&task->environment);
+	free(task->argument);
+	free(task->trace);
+	free(task->firing);
+	free(task);
+}
+
+struct ky_recording_task *ky_recording_take_task(struct ky_recording *recording)
+{
+	struct ky_recording_tasks *tasks = &recording->tasks;
+	struct ky_recording_task *task = tasks->len ? tasks->data[0] : NULL;
+
+	if (!task)
+		return NULL;
+	tasks->len--;
+	memmove(tasks->data, tasks->data + 1, tasks->len * sizeof(tasks->data[0]));
+	return task;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+set_variable(struct ky_recording_task *task, const char *name, const char *fmt, ...)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char *variable;
+	va_list ap;
+
+	ky_strbuf_addf(&text, "KYMO_TRIGGER_%s=", name);
+	va_start(ap, fmt);
+	ky_strbuf_addv(&text, fmt, ap);
+	va_end(ap);
+	variable = ky_strbuf_take(&text);
+	if (!variable || ky_vec_push(&task->environment, variable) < 0)
+		free(variable);
+}
+
+/* Names of fields come from programs: a variable's name has only these characters. */
+static bool is_plain_name(const char *name)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+	return *name && strlen(name) <= 64 && strspn(name, plain) == strlen(name);
+}
+
+static void set_environment(const struct ky_recording *recording, struct ky_recording_task *task,
+			    const struct ky_trigger_firing *firing, const char *result)
+{
+	char time[KY_TRIGGER_TIME_BYTES];
+
+	ky_trigger_time(time, firing->hit.ns);
+	set_variable(task, "CONDITION", "%s", firing->condition);
+	set_variable(task, "NUMBER", "%u", firing->trigger);
+	set_variable(task, "COUNT", "%" PRIu64, firing->n);
+	set_variable(task, "TIME", "%s", time);
+	set_variable(task, "TIME_NS", "%" PRId64, firing->hit.ns);
+	set_variable(task, "RECORDING", "%s", recording->options.output);
+	set_variable(task, "JSON", "%s", task->firing ? task->firing : "");
+	if (recording->options.name)
+		set_variable(task, "NAME", "%s", recording->options.name);
+	if (*result)
+		set_variable(task, "TRACE", "%s", result);
+	if (firing->hit.has_duration)
+		set_variable(task, "DURATION_NS", "%" PRIu64, firing->hit.duration_ns);
+	if (!firing->event)
+		return;
+	set_variable(task, "EVENT", "%s", firing->event);
+	if (firing->cpu != UINT32_MAX)
+		set_variable(task, "CPU", "%u", firing->cpu);
+	ky_vec_foreach(&firing->fields, field) {
+		char name[80];
+
+		if (!is_plain_name(field->name))
+			continue;
+		snprintf(name, sizeof(name), "FIELD_%s", field->name);
+		set_variable(task, name, "%s", field->value);
+	}
+}
+
+static int add_task(struct ky_recording *recording, const struct ky_trigger_action *action,
+		    const struct ky_trigger_firing *firing, const char *result,
+		    struct kymo_error *err)
+{
+	struct ky_recording_task *task;
+	struct ky_strbuf json = KY_STRBUF_INIT;
+
+	if (recording->tasks.len == TASKS_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "%d actions wait already", TASKS_MAX);
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return ky_error_nomem(err);
+	ky_trigger_firing_json(&json, firing, NULL, NULL);
+	task->kind = action->kind;
+	task->argument = action->argument ? strdup(action->argument) : NULL;
+	task->trace = strdup(result);
+	task->firing = ky_strbuf_take(&json);
+	set_environment(recording, task, firing, result);
+	if ((action->argument && !task->argument) || !task->trace || !task->firing ||
+	    ky_vec_push(&recording->tasks, task) < 0) {
+		ky_recording_task_free(task);
+		return ky_error_nomem(err);
+	}
+	return KYMO_OK;
+}
+
+void ky_recording_tell_task(struct ky_recording *recording, const struct ky_recording_task *task,
+			    const char *result)
+{
+	struct ky_strbuf json = KY_STRBUF_INIT, text = KY_STRBUF_INIT;
+	const char *name = ky_trigger_action_name(task->kind);
+
+	ky_strbuf_addf(&json, "\"action\": \"%s\", \"result\": ", name);
+	ky_json_put_text(&json, result, strlen(result));
+	ky_strbuf_addf(&text, "%s: %s", name, result);
+	if (!ky_strbuf_failed(&json) && !ky_strbuf_failed(&text))
+		ky_recording_tell(recording, "action", ky_strbuf_text(&text),
+				  ky_strbuf_text(&json));
+	ky_log_info(recording->options.log, "trigger: %s", ky_strbuf_text(&text));
+	ky_strbuf_fini(&json);
+	ky_strbuf_fini(&text);
+}
+
+/* ---- actions --------------------------------------------------------------------------- */
+
+/* PREFIX-1, the first that does not exist. */
+static int number_path(const char *prefix, char path[PATH_MAX], struct kymo_error *err)
+{
+	for (int i = 1; i < INT_MAX; i++) {
+		if (snprintf(path, PATH_MAX, "%s-%d", prefix, i) >= PATH_MAX)
+			break;
+		if (access(path, F_OK) < 0)
+			return KYMO_OK;
+	}
+	return ky_error_set(err, KYMO_E_INVALID, "the path of the snapshot is too long");
+}
+
+static int snapshot(struct ky_recording *recording, const char *prefix, char result[PATH_MAX],
+		    struct kymo_error *err)
+{
+	struct ky_recording_snapshot made;
+	char path[PATH_MAX] = "";
+	int ret = prefix ? number_path(prefix, path, err) : KYMO_OK;
+
+	if (!ret)
+		ret = ky_recording_snapshot(recording, path, &made, err);
+	if (!ret)
+		snprintf(result, PATH_MAX, "%s", made.path);
+	return ret;
+}
+
+static int rotate(struct ky_recording *recording, char result[PATH_MAX], struct kymo_error *err)
+{
+	struct ky_recording_chunk chunk;
+	int ret = ky_recording_rotate(recording, &chunk, err);
+
+	if (!ret && chunk.number)
+		snprintf(result, PATH_MAX, "%s", chunk.path);
+	return ret;
+}
+
+/* A complete trace of what happened until now. */
+static int complete_trace(struct ky_recording *recording, char result[PATH_MAX],
+			  struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (!*result)
+		ret = recording->options.user.overwrite ? snapshot(recording, NULL, result, err)
+							: rotate(recording, result, err);
+	if (!ret && !*result)
+		ret = ky_error_set(err, KYMO_E_STATE, "no events were recorded yet");
+	return ret;
+}
+
+static void notify(struct ky_recording *recording, const struct ky_trigger_firing *firing,
+		   const char *message)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT, json = KY_STRBUF_INIT;
+
+	if (message)
+		ky_strbuf_addf(&text, "%s: ", message);
+	ky_trigger_firing_text(&text, firing);
+	ky_trigger_firing_json(&json, firing, message ? "notify" : NULL, message);
+	/* Without the braces. */
+	if (!ky_strbuf_failed(&text) && !ky_strbuf_failed(&json)) {
+		json.data[json.len - 1] = '\0';
+		ky_recording_tell(recording, "trigger", ky_strbuf_text(&text), json.data + 1);
+	}
+	ky_strbuf_fini(&text);
+	ky_strbuf_fini(&json);
+}
+
+/* @result: the trace that an earlier action of the firing has made, or "". */
+static int act(struct ky_recording *recording, const struct ky_trigger_action *action,
+	       const struct ky_trigger_firing *firing, char result[PATH_MAX],
+	       struct kymo_error *err)
+{
+	int ret;
+
+	switch (action->kind) {
+	case KY_TRIGGER_SNAPSHOT:
+		return snapshot(recording, action->argument, result, err);
+	case KY_TRIGGER_ROTATE:
+		return rotate(recording, result, err);
+	case KY_TRIGGER_MARK:
+		return ky_recording_mark(recording, firing, action->argument, err);
+	case KY_TRIGGER_NOTIFY:
+		notify(recording, firing, action->argument);
+		return KYMO_OK;
+	case KY_TRIGGER_REPORT:
+		ret = complete_trace(recording, result, err);
+		return ret < 0 ? ret : add_task(recording, action, firing, result, err);
+	default:
+		return add_task(recording, action, firing, result, err);
+	}
+}
+
+/*
+ * An action that fails is a warning: no snapshot because there are no events yet, a directory that is
+ * full. Only a rotation that fails half-way ends the recording.
+ */
+static int carry_out(struct ky_recording *recording, const struct ky_trigger_firing *firing,
+		     struct kymo_error *err)
+{
+	const struct ky_trigger_rule *rule = ky_triggers_rule(recording->triggers, firing->trigger);
+	char result[PATH_MAX] = "";
+	struct kymo_error why;
+
+	for (size_t i = 0; rule && i < rule->actions.len; i++) {
+		const struct ky_trigger_action *action = &rule->actions.data[i];
+		int ret = act(recording, action, firing, result, &why);
+
+		if (ret < 0)
+			ky_log_warning(recording->options.log, "trigger '%s': %s: %s%s%s",
+				       firing->condition, action->text, why.path,
+				       why.path[0] ? ": " : "", why.message);
+		else if (action->kind == KY_TRIGGER_SNAPSHOT || action->kind == KY_TRIGGER_ROTATE)
+			ky_log_info(recording->options.log, "trigger '%s': %s%s%s",
+				    firing->condition, action->text, *result ? ": " : "", result);
+		if (ret < 0 && action->kind == KY_TRIGGER_ROTATE && ret != KYMO_E_STATE) {
+			*err = why;
+			return ret;
+		}
+	}
+	return KYMO_OK;
+}
+
+int ky_recording_step_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	struct ky_trigger_firing *firing;
+	int ret = KYMO_OK;
+
+	ky_triggers_step(recording->triggers);
+	for (int i = 0; i < FIRINGS_STEP && !ret; i++) {
+		firing = ky_triggers_take(recording->triggers);
+		if (!firing)
+			break;
+		ret = carry_out(recording, firing, err);
+		ky_trigger_firing_free(firing);
+	}
+	return ret;
+}
+
+/* ---- the set --------------------------------------------------------------------------- */
+
+static int unsuitable(const struct ky_trigger_action *action, const char *why,
+		      struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_INVALID, "'%s': %s", action->text, why);
+	ky_error_input(err, "trigger's action");
+	return KYMO_E_INVALID;
+}
+
+/* Whether the recording can do this at all. */
+static int check_action(const struct ky_recording *recording,
+			const struct ky_trigger_action *action, struct kymo_error *err)
+{
+	bool is_flight = recording->options.user.overwrite;
+
+	if (action->kind == KY_TRIGGER_SNAPSHOT && !is_flight)
+		return unsuitable(action, "only a flight recorder makes snapshots; try rotate",
+				  err);
+	if (action->kind == KY_TRIGGER_ROTATE && !ky_recording_has_chunks(recording))
+		return unsuitable(action,
+				  "a flight recorder and a raw recording have no chunks; try "
+				  "snapshot",
+				  err);
+	if (action->kind == KY_TRIGGER_REPORT && !is_flight && !ky_recording_has_chunks(recording))
+		return unsuitable(action, "a raw recording has no complete trace before its end",
+				  err);
+	if (recording->options.store &&
+	    (action->kind == KY_TRIGGER_REPORT ||
+	     (action->kind == KY_TRIGGER_SNAPSHOT && !action->argument)))
+		return unsuitable(action, "the recording goes to a relay and has no directory here",
+				  err);
+	return KYMO_OK;
+}
+
+static int open_set(struct ky_recording *recording, struct kymo_error *err)
+{
+	const struct ky_trigger_scope scope = {
+		.kernel = recording->options.has_kernel ? &recording->options.kernel : NULL,
+		.user = recording->options.has_user ? &recording->options.user : NULL,
+		.clock_kind = recording->options.clock,
+		.clock = ky_recording_clock(recording),
+		.log = recording->options.log,
+	};
+
+	return recording->triggers ? KYMO_OK : ky_triggers_new(&scope, &recording->triggers, err);
+}
+
+/* Takes over the rule. */
+static int add_rule(struct ky_recording *recording, struct ky_trigger_rule *rule, uint32_t *number,
+		    struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < rule->actions.len && !ret; i++)
+		ret = check_action(recording, &rule->actions.data[i], err);
+	if (!ret)
+		ret = ky_triggers_add(recording->triggers, rule, number, err);
+	ky_trigger_rule_fini(rule);
+	return ret;
+}
+
+int ky_recording_open_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	size_t n = recording->options.n_triggers;
+	int ret = n ? open_set(recording, err) : KYMO_OK;
+
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = add_rule(recording, &recording->options.triggers[i], NULL, err);
+	return ret;
+}
+
+static int start_set(struct ky_recording *recording, struct kymo_error *err)
+{
+	int32_t tids[KY_USER_THREADS_MAX];
+	size_t n = recording->user ? ky_user_threads(recording->user, tids) : 0;
+
+	return ky_triggers_start(recording->triggers, tids, n, err);
+}
+
+int ky_recording_start_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	return recording->triggers ? start_set(recording, err) : KYMO_OK;
+}
+
+int ky_recording_triggers_fd(const struct ky_recording *recording)
+{
+	return recording->triggers ? ky_triggers_fd(recording->triggers) : -1;
+}
+
+void ky_recording_stop_triggers(struct ky_recording *recording)
+{
+	ky_triggers_free(recording->triggers);
+	recording->triggers = NULL;
+}
+
+void ky_recording_close_triggers(struct ky_recording *recording)
+{
+	ky_recording_stop_triggers(recording);
+	ky_vec_foreach(&recording->tasks, task)
+		ky_recording_task_free(*task);
+	ky_vec_fini(&recording->tasks);
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+static int first_trigger(struct ky_recording *recording, struct kymo_error *err)
+{
+	int ret;
+
+	if (recording->triggers)
+		return KYMO_OK;
+	ret = open_set(recording, err);
+	if (!ret)
+		ret = start_set(recording, err);
+	return ret < 0 ? ret : ky_recording_watch_triggers(recording, err);
+}
+
+/* An answer has no place for the column. */
+static int with_column(struct kymo_error *err, int ret)
+{
+	struct kymo_error why = *err;
+
+	if (why.column) {
+		ky_error_set(err, ret, "column %u: %.400s", why.column, why.message);
+		if (why.hint[0])
+			ky_error_hint(err, "%s", why.hint);
+	}
+	return ret;
+}
+
+int ky_recording_add_trigger(struct ky_recording *recording,
+			     const struct ky_control_socket_message *request, size_t at,
+			     struct ky_control_socket_message *answer, struct kymo_error *err)
+{
+	const char *text = ky_control_socket_next(request, &at);
+	struct ky_trigger_rule rule = {0};
+	uint32_t number = 0;
+	char word[16];
+	int ret = text ? ky_trigger_rule_parse(&rule, text, err)
+		       : ky_error_set(err, KYMO_E_INVALID, "the request has no condition");
+
+	while (!ret && (text = ky_control_socket_next(request, &at)))
+		ret = ky_trigger_rule_add_action(&rule, text, err);
+	if (!ret && !rule.actions.len)
+		ret = ky_error_set(err, KYMO_E_INVALID, "the request has no action");
+	if (!ret)
+		ret = first_trigger(recording, err);
+	if (!ret)
+		ret = add_rule(recording, &rule, &number, err);
+	ky_trigger_rule_fini(&rule);
+	if (ret < 0)
+		return with_column(err, ret);
+	ky_recording_set_tick(recording);
+	snprintf(word, sizeof(word), "%u", number);
+	ky_control_socket_add(answer, word);
+	return KYMO_OK;
+}
+
+int ky_recording_remove_trigger(struct ky_recording *recording, const char *text,
+				struct kymo_error *err)
+{
+	struct ky_trigger_info info;
+	uint64_t number;
+	int ret = KYMO_OK;
+
+	if (!text || (strcmp(text, "all") != 0 && ky_parse_u64(text, &number) < 0))
+		return ky_error_set(err, KYMO_E_INVALID, "a trigger's number or 'all' is needed");
+	if (!recording->triggers)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "the recording has no triggers");
+	if (strcmp(text, "all") == 0) {
+		while (!ret && ky_triggers_at(recording->triggers, 0, &info))
+			ret = ky_triggers_remove(recording->triggers, info.number, err);
+	} else {
+		ret = number > UINT32_MAX
+			      ? ky_error_set(err, KYMO_E_NOT_FOUND, "there is no trigger %s", text)
+			      : ky_triggers_remove(recording->triggers, (uint32_t)number, err);
+	}
+	ky_recording_set_tick(recording);
+	return ret;
+}
+
+static void add_number(struct ky_control_socket_message *answer, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	ky_control_socket_add(answer, text);
+}
+
+void ky_recording_list_triggers(const struct ky_recording *recording,
+				struct ky_control_socket_message *answer)
+{
+	struct ky_trigger_info info;
+
+	for (size_t i = 0; recording->triggers && ky_triggers_at(recording->triggers, i, &info);
+	     i++) {
+		struct ky_strbuf actions = KY_STRBUF_INIT;
+
+		ky_vec_foreach(&info.rule->actions, action)
+			ky_strbuf_addf(&actions, "%s%s", actions.len ? ", " : "", action->text);
+		add_number(answer, info.number);
+		ky_control_socket_add(answer, info.rule->condition.text);
+		add_number(answer, info.n_fired);
+		add_number(answer, info.n_held);
+		add_number(answer, info.n_lost);
+		ky_control_socket_add(answer, ky_strbuf_text(&actions));
+		ky_strbuf_fini(&actions);
+	}
+}
