@@ -393,7 +393,7 @@ def bad():
     yield refused("utf-8", "A name that is no UTF-8.",
                   (preamble() + stream).encode() +
                   b'\x1e{"type": "event-record-class", "name": "\xff"}\n')
-    yield refused("number", "A number that is none in JSON.",
+    yield refused("number", "A number in a form that JSON does not have.",
                   preamble() + '\x1e{"type": "trace-class", "attributes": {"a": 1.}}\n' + stream)
     yield refused("json", "JSON that is not whole.", preamble() + "\x1e{\"type\": ")
     yield refused("environment", "An environment entry that is a list.",

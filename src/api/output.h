@@ -28,7 +28,7 @@ struct kymo_output {
 	struct ky_packet_writer packet;
 	int number; /* of the stream in the sink */
 	uint64_t last_cycles;
-	uint64_t told_lost, lost; /* events, cumulative; not told yet */
+	uint64_t told_lost, lost; /* events, cumulative; the part that readers do not have yet */
 	uint64_t *slots;	  /* for the encoder */
 	/* The event at hand; NULL: none was begun. */
 	const struct kymo_event_def *event;

@@ -56,7 +56,7 @@ static int chunk_of(struct kymo_ring_reader *reader, uint32_t i, const struct ky
 
 	if (!ky_rb_slot_ok(reader, slot, start, is_closed))
 		return 0;
-	/* What a consumer has had of a discarding ring is not told again. */
+	/* A snapshot of a discarding ring has no losses that a consumer has reported. */
 	if (!(reader->head.flags & KYMO_RING_OVERWRITE) && start == buffer->start &&
 	    buffer->taken > start)
 		from = (struct ky_rb_view){buffer->taken, buffer->taken_point, buffer->taken_lost};

@@ -166,7 +166,7 @@ static bool same_origin(const struct ky_clock_class *a, const struct ky_clock_cl
 		return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
 	if (a->identity || b->identity)
 		return false;
-	/* Nothing told by either: the same name has to do. */
+	/* Without an identity in both, the same name decides. */
 	return !a->has_uuid && !b->has_uuid && strcmp(a->name, b->name) == 0;
 }
 

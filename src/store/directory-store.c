@@ -239,7 +239,7 @@ static bool directory_has_readers(struct ky_packet_store *base)
 	return open_directory(store) && ky_live_has_readers(store->dir_fd);
 }
 
-/* A directory has one beacon for all streams of a trace: one stream alone is not told. */
+/* A directory has one beacon for all streams of a trace, and none for a single stream. */
 static int directory_beacon(struct ky_store_trace *base, int stream, uint64_t until_cycles,
 			    struct kymo_error *err)
 {

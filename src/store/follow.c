@@ -69,7 +69,7 @@ static int watch_children(struct ky_follow *follow, const char *path, DIR *dir, 
 	return ret;
 }
 
-/* The watch first: what comes while the directory is listed is told. */
+/* The watch first, so that it reports files that appear during the listing. */
 static int watch_tree(struct ky_follow *follow, const char *path, int depth, struct kymo_error *err)
 {
 	int watch = inotify_add_watch(follow->fd, path,
@@ -203,7 +203,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A writer that says nothing new for so long does not hold up the events of others any more. */
+/* After this time without news, a writer no longer holds up the events of other writers. */
 #define LATE_NS 2000000000u
 
 /* @before_ns: the bound until now. */

@@ -110,7 +110,7 @@ static bool try_sync(void)
 	return is_done;
 }
 
-/* Somebody asks for something that we do not know yet. False: the hit is lost, and counted. */
+/* A recorder has set a bit of an unknown session. False: the hit is lost, and counted. */
 static __attribute__((noinline, cold)) bool sync(void)
 {
 	if (!ky_trace_is_locked() && try_sync())

@@ -29,7 +29,7 @@ static struct ky_control_slot *claim_slot(uint64_t cookie, uint32_t *number)
 
 /*
  * Where the session's directory is, in @to, which has KY_SESSION_PATH_MAX + 1: the recorder may have it
- * elsewhere; then there is a link that says where, which nobody but those whom we believe can have made.
+ * elsewhere; then there is a link to it, which only a trusted user can have made.
  */
 static bool find_directory(int runtime_fd, const char *path, const char *name, char *to)
 {

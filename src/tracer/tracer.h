@@ -56,7 +56,7 @@ struct ky_place {
 
 /* Where a page's data of a process lies that a forked child must not inherit: zeroed in it. */
 struct ky_process {
-	uint32_t lock;	      /* 1: somebody changes something */
+	uint32_t lock;	      /* 1: a thread has it, and changes the structures */
 	uint32_t pid;	      /* 0: not known */
 	uint64_t ns_inode[8]; /* of namespaces, by kind - KY_CONTEXT_CGROUP_NS; 0: not known */
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that do as they are told, step by step, and what a recording has of their steps."""
+"""Programs that follow a test's commands, step by step, and the events of their steps in a recording."""
 
 import glob
 import os

@@ -22,7 +22,7 @@ class Browser:
         to_browser, self.write = os.pipe()
         self.read, from_browser = os.pipe()
         program = shutil.which("chromium")
-        # --no-sandbox: as root none exists. Nothing that Chromium does of its own may reach the network.
+        # --no-sandbox: root has none. Nothing that Chromium does of its own may reach the network.
         words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--no-first-run", "--disable-background-networking", "--disable-extensions",
                  "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe",

@@ -57,7 +57,7 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_makereport(item, call):
-    """A failure is told at once: what comes at the end is lost when the whole run is too late."""
+    """Show a failure at once: a run that exceeds its time never shows its last lines."""
     report = (yield).get_result()
     if report.failed:
         why = call.excinfo.exconly().splitlines()[0][:200]
@@ -200,7 +200,7 @@ def recordings(kymo, kymo_bin, needs_root_tracefs, tmp_path):
 
 @pytest.fixture(scope="session")
 def control_groups():
-    """Where control groups of version 2 are, to make one's own in: all of them, as their paths are told."""
+    """The directory of control groups of version 2 in which a test can make its own."""
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         mounts = [line.split() for line in file if " - cgroup2 " in line]
     roots = [mount[4] for mount in mounts if mount[3] == "/"]

@@ -80,5 +80,5 @@ def check_freq(rows, durations):
 
 
 def number(value):
-    """Enumerations are told as {"value": ...} or as numbers."""
+    """Enumerations appear as {"value": ...} or as numbers."""
     return value["value"] if isinstance(value, dict) else value

@@ -99,7 +99,7 @@ class Files:
             self.leave(tid, event.name[13:], event)
 
     def path(self, name):
-        """A text that could not be read is told as its address."""
+        """The address replaces a text that the recorder could not read."""
         if not isinstance(name, str) or not name or re.fullmatch("0x[0-9a-fA-F]+", name):
             return None
         return self.file(name, file_kind(name))

@@ -35,6 +35,6 @@ def assert_same(ours, theirs):
         assert len(mine) == len(peers), (cpu, len(mine), len(peers))
     for a, b in zip(ours, ours[1:]):
         assert a[0] <= b[0] or a[0] - b[0] > DAY_NS // 2, (a, b)  # but at midnight
-    # Where its order differs, the times are those that it cannot tell apart.
+    # Its order differs only among events of one time.
     for a, b in zip(ours, theirs):
         assert a[1:] == b[1:] or abs(a[0] - b[0]) <= 1, (a, b)

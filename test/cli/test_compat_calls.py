@@ -334,7 +334,7 @@ def test_among_calls_of_64_bits(kymo, runs, record, with_content, tmp_path):
     assert entry["filename"] == "/of/32/bits"
     # x32: neither of 32 bits, nor the call whose number its lower bits are.
     assert not any(fields.get("fd") == 997 or "unknown" in name for name, fields in found)
-    # Who does not name them has none of them.
+    # A recording that does not name them contains none.
     trace, done = record("-k", "*syscall*,syscall:*", command=[mixed])
     assert not any(name.startswith("compat") for name, _ in calls_of(kymo, trace, pid_of(done)))
 

@@ -210,7 +210,7 @@ def test_a_length_in_whichever_option(kymo, peer, tmp_path):
 
 
 def test_a_length_in_an_option_that_is_not_there(kymo, peer, tmp_path):
-    """The length of the event before is none of this one's."""
+    """An event does not take the length of the event before it."""
     either = {"type": "variant", "selector-field-location": {"path": ["sel"]}, "options": [
         {"selector-field-ranges": [[0, 0]], "field-class": structure(("other", number(8)))},
         {"selector-field-ranges": [[1, 1]], "field-class": structure(("n", number(16)))}]}

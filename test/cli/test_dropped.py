@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A child that has given up its privileges shares the tracer's memory with its parent, who has not: whatever the
-child writes there, nothing but the rings changes in the parent, and the recorder and other programs go on.
+"""A child without privileges shares the tracer's memory with its parent of root: whatever the
+child writes there, only the rings change in the parent, and the recorder and other programs go on.
 """
 
 import os

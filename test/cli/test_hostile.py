@@ -94,7 +94,7 @@ COUNTS = ["control + 128", "control + 256 + 128", "256"]
 @pytest.mark.parametrize("where, count", [(COUNTS, 2**64 - 1), (COUNTS[:1], 2**63),
                                           (COUNTS[1:2], 10**17)])
 def test_losses_that_cannot_be(box, where, count):
-    """What a program says that it lost is told as what it says, and adds up with nothing."""
+    """Impossible losses of a program appear as its own claim, and no total contains them."""
     done = box(f"""
 cat >claim.py <<'PY'{CLAIM % (where, count)}PY
 kymo record --user 'shop:*' -o out & recorder=$!

@@ -108,7 +108,7 @@ def test_this_kernel_records_too(machine, kymo):
 
 
 def test_programs_that_read_content(machine, kymo):
-    """This kernel takes them, too; calls of 32 bits are told."""
+    """This kernel supports them, too, and a warning names 32-bit calls."""
     assert machine.steps["content"][0] == 7 and "; 0 lost." in machine.text, machine.text
     text = kymo("print", "--event", "*syscall_*", machine.directory / "content").out
     assert re.search(r"syscall_entry_execve: .*argv_texts = \[ \[0\] = \"thirty-two\" \]", text), text

@@ -264,7 +264,7 @@ def test_what_perf_tells_of_the_time_before(convert, query, tmp_path):
 
 
 def test_selection(kymo, convert, query, shared):
-    """Names and processes are told whatever is selected."""
+    """Any selection has the names and processes."""
     trace = f"{shared}/traces/lttng-kernel/kernel"
     sched, threads = query(convert(trace, options=("--event", "sched_switch")), SCHED,
                            "SELECT pid FROM thread JOIN process USING (upid) WHERE tid = 250")

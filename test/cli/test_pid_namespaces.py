@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Recording from within a pid namespace: processes are chosen by what they are called there; the kernel's events, which
-have its own ids, are told whose they are."""
+"""Recording from within a pid namespace: options choose processes by their ids there, though the kernel's events
+have the ids of the first namespace."""
 
 import collections
 import json
@@ -151,7 +151,7 @@ def test_whom(kymo, kymo_bin, inside, tmp_path):
     assert not any(event == "syscall_entry_getppid" for event, _, _ in events)
 
 
-# The same of users, control groups and containers: who is there, who comes, who is added and taken out.
+# The same of users, control groups and containers: present, later, added and removed threads.
 GROUPS = r"""
 import os, signal, subprocess, sys, time
 import actors
@@ -188,8 +188,8 @@ all_do("A")
 record.send_signal(signal.SIGINT)
 _, err = record.communicate()
 assert record.returncode == 0 and b"; 0 lost." in err, err
-for who in everybody:
-    who.end()
+for process in everybody:
+    process.end()
 """
 
 

@@ -165,7 +165,7 @@ def test_member_of_a_supplementary_group(kymo, here):
 
 
 def test_others_are_refused(here):
-    """Those who are not members, of this policy or any; the answer does not say whether it exists."""
+    """Users outside of the group of this policy, or of all; the answer does not say whether the policy exists."""
     here.policy()
     here.policy(name="others", group=OTHER_GROUP)
     here.begin()

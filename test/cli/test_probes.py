@@ -547,7 +547,7 @@ int main(void) { return half(4) + half(8) + pointer(6) + third(9) != 12; }
 
 
 def test_calls_that_are_inlined(kymo, record, tmp_path):
-    """That some are not recorded is told."""
+    """A warning names the calls that are not recorded."""
     program = compile_c(tmp_path, "inlined", INLINED, "-O2", "-finline-functions")
     trace, done = record("--probe", f"h={program}:half(x)", command=[program])
     assert [f["x"] for f in events(kymo, trace)["h"]] == [6]
@@ -595,7 +595,7 @@ int main(void)
 
 
 def test_clones(kymo, record, tmp_path):
-    """Calls that go to what the compiler has made of a function are not recorded with it: that is told, and how they are."""
+    """A probe at a function does not record calls of its clones: a warning says so, and how to record them."""
     program = compile_c(tmp_path, "clones", CLONES, "-O2", "-fipa-cp-clone", "-fno-ipa-sra")
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     if not re.search(r" sum\.constprop\.0$", symbols, re.MULTILINE) or not re.search(r" sum$", symbols, re.MULTILINE):
@@ -612,7 +612,7 @@ def test_clones(kymo, record, tmp_path):
     assert [f["n"] for f in found["clones:sum.constprop.0"]] == [0, 1, 2]
     assert [f["retval"] for f in found["clones:sum.constprop.0_return"]] == [0, 0, 7]
     assert len(found["clones:sum"]) == len(found["clones:sum.part.7"]) == 1 and "the compiler made" not in done.err
-    # Two functions of one name, which link-time optimisation has told apart.
+    # Two functions of one name; link-time optimisation has renamed them.
     trace, done = record("--probe", f"{program}:moved(arg1:s32)", command=[program])
     assert sorted(f["arg1"] for f in events(kymo, trace)["clones:moved"]) == [10, 20] and "the compiler made" not in done.err
     failed = kymo("record", "--probe", f"{program}:gone", "-o", tmp_path / "t", code=1)

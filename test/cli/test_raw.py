@@ -112,7 +112,7 @@ def test_no_room_for_the_conversion(record, without_losses, kymo_bin, tmp_path):
 
 
 def test_what_is_left_out_is_told(record, kymo, tmp_path):
-    """Nobody counts events in raw pages: records are told, and their conversion says what became of them."""
+    """The recorder does not count events in raw pages: it shows records, and the conversion shows the events."""
     raw, done = record("--raw", "-k", "syscall:getpriority,syscall:openat,syscall:read",
                        "-k", "syscall_*_getpriority if ret == 20 || has(which)", "-c", "procname",
                        command=python(500))
@@ -144,7 +144,7 @@ def test_another_kernels_constants(record, kymo, kymo_bin):
     there = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", kymo_bin, "print", raw],
                            capture_output=True, text=True, check=False)
     assert there.returncode == 0 and there.stdout == here, there.stderr
-    # As it was told, so it is taken; and nothing else.
+    # The conversion has exactly the announced events.
     (raw / "raw" / "recording").write_text(text.replace("constant HRTIMER_MODE_REL 1\n", "constant HRTIMER_MODE_REL one\n"))
     assert "this line is malformed" in kymo("print", raw, code=1).err
 

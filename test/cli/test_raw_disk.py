@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kymo record --raw on disks that are slow, or that are none."""
+"""kymo record --raw on slow disks, and on other file systems."""
 
 import os
 import re

@@ -172,7 +172,7 @@ def test_fork(known, known_events, tsan):
 
 
 def test_order(known_events):
-    """Each CPU's switches form a chain: who is switched to is switched from next.
+    """Each CPU's switches form a chain: the next switch is from the thread of the last one.
 
     But some kernels do not tell when a CPU leaves its idle thread, or threads of a sandbox's agent.
     """
@@ -531,7 +531,7 @@ def check_full_disk(kymo, done, trace):
 
 @pytest.mark.parametrize("options", [(), ("--raw",)], ids=" ".join)
 def test_full_disk(kymo, needs_root_tracefs, small_disk, options):
-    """It ends the recording; what is in the files is told."""
+    """It ends the recording; the summary counts the content of the files."""
     mount = small_disk("2m")
     script = "import os\nwhile True: os.getppid()"
     done = kymo("record", "-o", mount / "t", "-k", "syscall_*_getppid", "-d", "30s", *options, "--",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo record --context perf:...: counters of CPUs and threads at events of the kernel.
 
-Software counters are there everywhere. What they say is compared with what the program is told by getrusage(),
+Software counters are there everywhere. The test compares their values with getrusage() of the program,
 and with the events that they count. Where the machine keeps the recorder from its work for long, readings may be
 lost, which is said; then once more.
 """

@@ -315,7 +315,7 @@ int main(void)
 	long before;
 
 	all(2);
-	/* Its new priority is told when another thread gives it the CPU; but some kernels do not tell what some threads do. */
+	/* A switch to this thread has its new priority; but some kernels lack events of some threads. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	sched_setaffinity(0, sizeof(one), &one);

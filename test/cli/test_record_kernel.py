@@ -224,7 +224,7 @@ subprocess.run(["/usr/bin/python3", "-c", "import os\\nfor _ in range(30): os.ge
 
 
 class Target:
-    """A process that makes its calls when it is told to."""
+    """A process that makes its calls on command."""
 
     def __init__(self, **kwargs):
         self.process = subprocess.Popen(["/usr/bin/python3", "-c", CALLS],
@@ -370,7 +370,7 @@ def test_contexts_of_the_moment(record, kymo):
 
 def test_few_descriptors(kymo, kymo_bin, needs_root_tracefs, tmp_path):
     """However few there are: what they lack is said, and nothing is left behind. Threads share them, so that what is
-    refused depends on who comes first."""
+    refused depends on their order."""
     codes, whole = set(), set()
     for limit in (5, 9, 13, *range(16, 30), 40):
         out = tmp_path / f"t-{limit}"
@@ -381,7 +381,7 @@ def test_few_descriptors(kymo, kymo_bin, needs_root_tracefs, tmp_path):
             said, = re.findall("^kymo: (?!warning: )(.*)$", done.stderr, re.MULTILINE)
             assert said.endswith("Too many open files; raise the limit of open files (ulimit -n)"), (limit, done)
         else:
-            # None is left for what the state dump looks at, one after the other; that is told, too.
+            # The state dump finds no free descriptor for its files; a warning says so, too.
             has_dump = "lttng_statedump_process_state" in kymo("print", "--event", "lttng_statedump_*", out).out
             assert has_dump or "the state dump of the kernel is not complete" in done.stderr, (limit, done)
             whole.add(has_dump)

@@ -134,7 +134,7 @@ def test_kernel(kymo, record, peer, program, tmp_path):
     assert without <= wakings * 0.05 + 1
     shown = kymo("print", "--event", "syscall_entry_getppid", "--clock-cycles", trace).out
     assert re.search(r"callstack_kernel = \[ \[0\] = 0xFFFF", shown)
-    # Without the differences: within a nanosecond, the order of two CPUs' events is none of cycles, and babeltrace2 has
+    # Without the differences: within a nanosecond, the order of two CPUs' events is not that of cycles, and babeltrace2 has
     # no difference below 0.
     theirs = peer("babeltrace2", "--clock-cycles", "--no-delta", trace)
     assert theirs.code == 0, theirs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Parts of a trace against the whole of it, in all reports: what is told of a part happened, as the whole
-says; and where that can not be known, a note says so."""
+"""Parts of a trace against the whole of it, in all reports: each figure of a part agrees with the whole,
+or a note says that the figure is unknown."""
 
 import glob
 import json
@@ -96,7 +96,7 @@ def test_file_of_one_cpu_is_cut(reference, logs, whole, tmp_path):
 
 @pytest.mark.parametrize("jobs", ("1", "2"))
 def test_damage_before_the_end_of_the_range(kymo, reference, tmp_path, jobs):
-    """It is told, though nothing behind the range is read; two files may be cut, each where it is."""
+    """A note says so, though the reader stops at the end of the range; two files may be cut, at different places."""
     trace = tmp_path / "cut"
     shutil.copytree(reference, trace, copy_function=shutil.copyfile)
     os.chmod(trace, 0o700)

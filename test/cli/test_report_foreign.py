@@ -155,7 +155,7 @@ def test_who_migrates_to_the_cpu_where_it_is_stays(kymo, events, tmp_path):
 
 
 def test_cut_in_the_middle_without_a_state_dump(kymo, events, tmp_path):
-    """What was whole before the cut is told as it was, and the cut is an error with its place."""
+    """The report has everything before the cut, and the cut is an error with its place."""
     kept = [event for event in events if not event.name.startswith("lttng_statedump")]
     whole = write(tmp_path / "whole", kept, same_event)
     cut = write(tmp_path / "cut", kept, same_event)

@@ -151,7 +151,7 @@ def test_intervals_behind_damage_of_a_cpu_of_which_nothing_was_known(kymo, tmp_p
 
 
 def test_longest_queue_of_the_parts(kymo, no_dump, tmp_path):
-    """Who waits when a part begins waits in it."""
+    """A thread that waits at the begin of a part waits in it."""
     trace = kernel_trace.write(tmp_path / "queues", no_dump, kernel_trace.same_event)
 
     def longest(*options):

@@ -230,7 +230,7 @@ def rss(ns, by, member, size, mm=7, curr=1):
 
 
 def test_resident_sizes_outlast_intervals_and_other_threads(kymo, tmp_path):
-    """Each event tells one part; the others are what was told of them last, to whomever, in the range or before."""
+    """Each event has one part; the other parts have their last known values, from events in the range or before it."""
     trace = write(tmp_path / "rss", [
         switch(0, 0, 0, 10), event(1000, 0, 10, "kmem_mm_page_alloc", order=0), rss(1_000_000, 10, 0, 4096),
         rss(2_000_000, 10, 1, 65536), rss(3_000_000, 10, 1, 32768), switch(4_000_000, 0, 10, 11, 1),

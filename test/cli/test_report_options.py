@@ -144,7 +144,7 @@ def test_min_and_max(everything, whole):
 
 
 def test_threads_and_cpus(everything):
-    """--comm and --cpu: nobody else is told of."""
+    """--comm and --cpu exclude all other threads."""
     found, _ = everything("--comm", "ls", "--limit", "0")
     for name, (table, _) in BY.items():
         assert {row["process"]["name"] for row in found[name][table] if row["process"]} <= {"ls", "sh"}, name
@@ -155,7 +155,7 @@ def test_threads_and_cpus(everything):
 
 
 def test_control_group(kymo, record, without_losses, control_groups):
-    """By its number or its directory: who is in it, and what they start; others by their own."""
+    """By its number or its directory: its processes and their children; other groups likewise."""
     group = os.path.join(control_groups, f"kymo-report-{os.getpid()}")
     os.mkdir(group)
     try:
@@ -227,7 +227,7 @@ def test_control_groups_of_processes_that_were_there_before(kymo, record, withou
     assert {"/" + name for name in names} <= set(rows)
     assert sum(row["cpu_time"] for row in rows.values()) == sum(row["cpu_time"] for row in every.values())
     assert sum(row["threads"] for row in rows.values()) == len(threads("cpu"))
-    # Before the state dump came to them, who is in it was not known.
+    # Before the state dump has a process, its group is unknown.
     assert rows["/" + names[0]]["cpu_time"] >= sum(row["cpu_time"] for row in inside)
     calls = {row["process"]["name"] for row in threads("syscalls", "--group-by", "cgroup")}
     assert {"/" + name for name in names} <= calls

@@ -191,7 +191,7 @@ def test_adapting(kymo_bin, needs_root_tracefs, peer, tmp_path, tsan):
 
 
 def test_refused(kymo, kymo_bin, needs_root_tracefs, tmp_path):
-    """No room to map a ring: who wants just that is told; auto and the doctor go on."""
+    """No room to map a ring: an explicit mmap is an error; auto and the doctor go on."""
     with open(kymo_bin, "rb") as program:
         if re.search(rb"__[at]san_init", program.read()):
             pytest.skip("a sanitizer needs more memory than this test allows")

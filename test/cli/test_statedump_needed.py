@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kymo record --statedump: what is told of the state, of whom, and when."""
+"""kymo record --statedump: the events of the state dump, their processes, and their time."""
 
 import collections
 import glob
@@ -42,7 +42,7 @@ def test_of_a_command(kymo, record):
 
 
 def no_groups():
-    """Where there are no control groups of version 2, nothing is told of them."""
+    """Without control groups of version 2, the dump has no events of them."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         return set() if any(line.startswith("0::") for line in file) else {"process_cgroup"}
 
@@ -116,7 +116,7 @@ def writes(process, times):
 
 
 def test_of_chosen_processes(kymo, kymo_bin, needs_root_tracefs, tmp_path, opener):
-    """Of who is chosen when the recording begins, and of who is chosen later: names and files, and of nobody else."""
+    """Names and files of processes that are chosen at the start or later, and of no other process."""
     first, later = opener("first-file"), opener("later-file")
     running = recording.Recording(kymo, kymo_bin, None, tmp_path / "t", "-k", "syscall:pwrite64", "--pid", first.pid)
     running.ctl("--add-pid", str(later.pid))
@@ -195,7 +195,7 @@ def test_snapshots_have_a_fresh_one(kymo, kymo_bin, needs_root_tracefs, peer, tm
         shown = peer("babeltrace2", ctf)
         assert "lost" not in shown.err and "discarded" not in shown.err
         assert shown.out.count(PREFIX + "start") == sum(name == "start" for name, _ in events)
-    # A process that has ended since is told of by the snapshot before.
+    # The snapshot before has a process that has ended since.
     assert {str(tmp_path / "opened-later"), str(tmp_path / "soon-gone")} <= names_of(kymo, tmp_path / "flight")
 
 

@@ -101,7 +101,7 @@ def test_only_the_system_calls_that_are_documented(box):
         assert told in text, told
 
 
-# $T/shop runs, and cannot make so large a file; then two more. Ended are all when the recording does.
+# $T/shop runs, and cannot make a file of this size; then two more. All have ended at the recording's end.
 ENDED = """
 (ulimit -f 30000; exec $T/shop 1000000 1000) & shop=$!
 wait_for 'kymo list --user | grep -q shop'

@@ -530,7 +530,7 @@ def test_arguments_of_programs(kymo, peer, with_content, tmp_path, what):
     assert by_name["/no/5"] == ([], "read", [])
     assert by_name["/no/6"] == (many, "read", [])
     assert by_name["/bin/true"] == (["true", "with space", ""], "read", [])
-    # The environment may hold secrets: who wants it says so.
+    # The environment may hold secrets, so only an explicit option records it.
     if what == "all":
         variables = {entry["filename"]: entry["envp_texts"] for entry, _ in calls}
         assert variables["/no/1"] == variables["/bin/true"] == ["X=1", "Y=two"] and variables["/no/2"] == []

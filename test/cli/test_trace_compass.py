@@ -84,7 +84,7 @@ def classes(kymo, trace):
 def test_environment(kymo, trace):
     environment = json.loads(kymo("info", "--json", trace).out)["traces"][0]["environment"]
     assert ENVIRONMENT.items() <= environment.items()
-    assert environment["tracer_minor"] >= 9  # the newest of the layouts that it tells apart
+    assert environment["tracer_minor"] >= 9  # the newest layout that it knows
     assert environment["hostname"] and environment["kernel_release"]
 
 

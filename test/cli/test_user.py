@@ -296,7 +296,7 @@ def test_call_stacks_by_their_fields_name(box):
     ("shop:order_placed", "totl_cents", "total_cents, id"),
 ])
 def test_filter_that_no_event_can_pass(box, pattern, name, near):
-    """That is told, and not that no such program ran, however short it lived."""
+    """A warning says so, and not that no such program ran, however short its life was."""
     done = box(f"kymo record -u '{pattern}' --filter '{name} > 3' -o out -- sh -c '$0 1; $0 1' $T/shop" +
                nothing_left())
     warning, = re.findall("^kymo: warning: --filter.*$", done.err, re.MULTILINE)
@@ -350,7 +350,7 @@ kill -CONT $recorder; kill -TERM $recorder; wait $recorder || exit 97
 
 
 def test_limit_on_the_size_of_files(box):
-    """What was written until then is told and can be read; nothing is left."""
+    """The summary counts the events until then, a reader reads them, and no file is left."""
     done = box("""
 prlimit --fsize=300000 kymo record --user 'rough:*' -o out & recorder=$!
 wait_for session_is_there
@@ -543,7 +543,7 @@ kill -TERM $recorder; wait $recorder || exit 97
 rm -r /dev/shm/t; kill $shop
 """ + nothing_left())
     users = [set(re.findall(r" vuid = (\d+) ", "\n".join(events(trace)))) for trace in done.traces()]
-    # Of a user who comes later, the recorder may or may not see a program that is as short as this.
+    # The recorder may or may not see such a short program of a later user.
     assert [user for user in users if user - {"4321"}] == [{"1234"}] * 2 and len(users) <= 3
 
 

@@ -216,7 +216,7 @@ du -s --apparent-size -k out | cut -f 1
 
 
 def forged(box, kind, count, prefix=""):
-    """The done box; what another user's programs did is none of root's: its programs' events are whole."""
+    """The done box; another user's programs do not affect root's: the events of root's programs are complete."""
     done = box(FORGED % (os.path.dirname(os.path.abspath(__file__)), prefix, kind, count) +
                nothing_left())
     of_root = [names(trace) for trace in done.traces()
@@ -258,7 +258,7 @@ def test_descriptions_that_are_too_much(box, kind, kib, told):
 
 
 def test_summary_of_a_recording_that_filled_the_disk(box):
-    """What programs had written until then is told: it was 0 B, and not one event of theirs."""
+    """The summary counts the events of programs until then; it once had 0 B and no event."""
     done = box("""
 mkdir small; mount -t tmpfs -o size=1m tmpfs small
 $T/modes numbers 1000000000 10 & first=$!
@@ -296,13 +296,13 @@ touch stop
 kymo record --user 'shop:*' --user 'modes:*' -o out 2>told.txt & recorder=$!
 wait_for 'ls /dev/shm/kymo-1234/*/*.ring >/dev/null 2>&1'
 $T/shop 200 1000
-# A user who comes while it hangs.
+# A user without processes before the hang.
 setpriv --reuid=4321 --clear-groups sleep 1000 & sleeper=$!
 wait_for 'session_is_there 4321'
 as 4321 ./shop 200 1000
 kill $sleeper; kill -TERM $recorder
 wait_for 'grep -q Recorded told.txt'
-# Who waits for that file system goes on now, if only to its end.
+# Threads that wait for that file system go on now, if only to their end.
 kill -9 $server
 wait $recorder || exit 97
 kill -9 $hung; cat told.txt >&2
@@ -368,7 +368,7 @@ touch stop
 kymo snapshot -o snap || exit 96
 kill -TERM $recorder
 wait_for 'grep -q Recorded told.txt'
-# Who waits for that file system goes on now, if only to its end.
+# Threads that wait for that file system go on now, if only to their end.
 kill -9 $server
 wait $recorder || exit 97
 kill -9 $hung $own; cat told.txt >&2

@@ -78,7 +78,7 @@ def test_an_id_that_is_given_again(recording, actor):
 
 
 def test_a_call_that_is_under_way(recording, actor):
-    """What it returns is recorded; readers are told of no entry."""
+    """The trace has its return; readers get no entry."""
     one = actor()
     one.sleeps()
     record = recording("--pid", one.pid, events="syscall:read,syscall:write")
@@ -160,7 +160,7 @@ def test_a_user_for_a_moment(recording, actor):
 
 
 def test_a_user_with_a_large_number(recording, actor):
-    """4294967295 alone is none."""
+    """Only 4294967295 is not a user."""
     one = actor()
     record = recording("--tid", os.getpid())
     record.ctl("--add-uid", "4294967294")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What comes over a recorder's socket, in both directions. The first byte says which: an even one, that a
- * recorder gets the rest as a request; an odd one, that who asks gets it as an answer. Whatever it
+ * recorder gets the rest as a request; an odd one, that the client gets it as an answer. Whatever it
  * is: words end within the message, one behind the other, and an answer is a yes, or a no with a reason.
  * Requests come over a real socket, so that lengths are what the kernel says.
  */

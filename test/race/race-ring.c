@@ -510,7 +510,7 @@ static void write_and_die(struct ring *ring, uint64_t who, int where, uint64_t *
 }
 
 /*
- * More dead owners than there are locks: who comes after them takes over, nothing is lost, and all that was
+ * More dead owners than locks: later writers take over, nothing is lost, and all that was
  * committed is there.
  */
 static bool test_killed_holding(struct ring *ring)

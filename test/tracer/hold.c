@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hold FILE PROGRAM ARGS...: runs PROGRAM, and stops it (SIGSTOP) when it has read from a file of that name, before
- * its next instruction. Prints its process id then. Whoever wants it to go on says so by SIGCONT.
+ * its next instruction. Prints its process id then. SIGCONT makes it go on.
  */
 #include <errno.h>
 #include <signal.h>

@@ -166,7 +166,7 @@ static void test_hurry(void **state)
 	close(fd);
 }
 
-/* What does not fit is told, the file ends with a whole block, and other files go on. */
+/* Data that does not fit is an error, the file ends with a whole block, and other files go on. */
 static void test_full(void **state)
 {
 	struct rlimit old, limit;

@@ -312,7 +312,7 @@ static void full_disk(void **state)
 	assert_int_equal(text.len, 16 + 72);
 }
 
-/* Packets that a thread writes: what it could not write is told later, and no index speaks of it. */
+/* Packets that a thread writes: a later call reports a failed write, and no index has the packet. */
 static void full_disk_of_blocks(void **state)
 {
 	struct rlimit old, small;

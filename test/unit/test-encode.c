@@ -295,7 +295,7 @@ static void leb128(void **state)
 	}
 }
 
-/* Values that contradict their classes are refused, and a full buffer is told apart. */
+/* Values that contradict their classes are refused, and a full buffer is a different error. */
 static void refused(void **state)
 {
 	struct ky_trace_class *trace;

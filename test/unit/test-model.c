@@ -514,7 +514,7 @@ static void test_loss_beyond_borders(void **state)
 	teardown(&f);
 }
 
-/* Events were lost before the border, which is found behind it: who goes over them again knows. */
+/* Events were lost before the border, which is found after it: the second pass knows. */
 static void test_loss_over_a_border(void **state)
 {
 	struct fixture f, again;
@@ -553,7 +553,7 @@ static void test_loss_behind_a_border(void **state)
 	teardown(&f);
 }
 
-/* What is told begins, or ends, where events were lost. */
+/* The range begins, or ends, in a gap of lost events. */
 static void test_range_and_loss(void **state)
 {
 	struct ky_loss loss = {.events = 12, .begin_ns = 150, .end_ns = 380, .ns = 350};
@@ -594,7 +594,7 @@ static void lose_and_be_silent(struct fixture *f)
 	sched(f, 0, 250, 8, 0, NULL);
 }
 
-/* What ran since the gap is told behind the border by the first event that knows it. */
+/* The first event after the border names the thread that ran since the gap. */
 static void test_silence_behind_a_loss(void **state)
 {
 	struct fixture f, again;

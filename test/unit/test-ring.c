@@ -243,7 +243,7 @@ static void whole_pages(void **state)
 	tear_down(&f);
 }
 
-/* What was overwritten is told, to the event, in every way; before, between and after reading. */
+/* The reader reports exactly the number of overwritten events, in every way; before, between and after reading. */
 static void losses(void **state)
 {
 	struct ky_ring_stats stats;

@@ -411,7 +411,7 @@ static void see_time(const struct ky_event *event, void *data)
 	see_times += event->cycles == *(uint64_t *)data;
 }
 
-/* A snapshot's is told as of when its events were taken. */
+/* A snapshot's state dump has the time of its events. */
 static void one_moment(void **state)
 {
 	uint64_t at = ky_os_clock_now(&os_clock);

@@ -493,7 +493,7 @@ static void test_lease_that_is_broken(void **state)
 	assert_false(ky_user_ring_is_left(ring));
 	kymo_ring_unmap(&writer);
 	assert_true(ky_user_ring_is_left(ring));
-	/* As in the midst of that question: who opens the file breaks the lease, and we are told. */
+	/* In the middle of the check: an open of the file breaks the lease, and a signal reports that. */
 	assert_int_equal(ky_file_lease(fd), 0);
 	pid = fork();
 	if (pid == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Report locks: who waited at which futex, and for whom. */
+/* Report locks: the waits of threads at futexes, and the threads that woke them. */
 #include "analysis/reports/report-list.h"
 
 #include "analysis/state/errno-name.h"
@@ -222,7 +222,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-/* Which process a thread belongs to may be told later than its waits: so they are added up here. */
+/* The process of a thread may become known after its waits: so this adds them up at the end. */
 static void fill_lock(const void *data, struct ky_table *table, const struct ky_entry *entry,
 		      enum ky_by by)
 {

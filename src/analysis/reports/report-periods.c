@@ -37,8 +37,8 @@ static const struct ky_column period_columns[] = {
 	[PERIOD_UNENDED] = {"unended", "No end", KY_CELL_COUNT, "Open at the end of the trace.",
 			    .spare = 3},
 	[PERIOD_FORGOTTEN] = {"forgotten", "Forgotten", KY_CELL_COUNT,
-			      "Dropped: the oldest of more than 100,000 open periods, whose ends "
-			      "never came.",
+			      "Dropped: more than 100,000 periods were open, and the oldest of "
+			      "them had no end yet.",
 			      .spare = 9},
 };
 

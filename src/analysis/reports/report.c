@@ -115,7 +115,7 @@ static const char *ignored_text(unsigned int ignored)
 				       : "report %s has no durations to select by";
 }
 
-/* What nobody heeds is a mistake; of several reports, a note says which do not. */
+/* An option that no report supports is an error; a note names those of several reports without support. */
 static int check_heeded(const struct ky_report *const *reports, size_t n_reports,
 			const struct ky_report_options *options, struct kymo_error *err)
 {
@@ -348,7 +348,7 @@ static void arrange(struct ky_table *table, const struct ky_report_options *opti
 	ky_table_limit_groups(table, table->max_groups);
 }
 
-/* The traces have events, and none of them is to be told of. */
+/* The traces have events, but none of them is in the range. */
 static int note_empty_range(struct pass *pass, struct ky_report_result *result)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -620,7 +620,7 @@ static int tick_live(void *data)
 	return status < 0 ? ky_error_nomem(&live->err) : 0;
 }
 
-/* @status of the model, whose listener has told the reason. */
+/* @status of the model, with the reason that its listener has set. */
 static int live_status(const struct ky_live_reports *live, int status, struct kymo_error *err)
 {
 	if (status >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state model's control groups, of version 2: a thread is in that of its parent, until something else is
- * told: by the state dump, by cgroup_attach_task, or by the context of an event of its own. A group is
- * its number, which is its directory's inode; its path is known where an event tells it.
+ * The state model's control groups, of version 2. A thread is in the group of its parent, until the state
+ * dump, cgroup_attach_task, or the context of one of its events has another group. The number of a group is
+ * its directory's inode; an event may add the group's path.
  */
 #include "analysis/state/model-internal.h"
 
@@ -14,7 +14,7 @@ int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
 	int32_t tid = (int32_t)ky_get_i64(event, &info->tid, KY_UNKNOWN);
 	struct ky_thread *thread;
 
-	/* A state dump is written by the recorder, or by whom it happens to interrupt. */
+	/* The recorder writes the state dump, possibly with another thread's context. */
 	if (tid <= 0 || !info->cgroup.cls || info->no_sign)
 		return 0;
 	thread = ky_model_context_thread(feed, event, info, tid);

@@ -305,7 +305,7 @@ void ky_files_exit(struct ky_thread *thread)
 
 /* ---- descriptors that a dump tells of when they have been used -------------------------------- */
 
-/* @from is no table of its own any more: what is unknown in it may be told of as @to's. */
+/* @from is no longer a separate table: events of @to may complete its unknown entries. */
 static int keep_unknown(struct ky_fds *to, const struct ky_fds *from)
 {
 	size_t pos = 0;

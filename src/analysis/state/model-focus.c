@@ -123,7 +123,7 @@ void ky_model_first(struct ky_model *model, int64_t ns)
 	model->earliest_ns = ky_near_ns(ns, INT64_MIN);
 	model->latest_ns = ky_near_ns(ns, INT64_MAX);
 	if (model->focus && ns > model->focus->end_ns) {
-		/* Nothing is to be told, and nothing follows that is. */
+		/* The range is empty: no notification now, or later. */
 		model->telling = false;
 		model->over = true;
 		model->boundary_ns = ns;
@@ -220,7 +220,7 @@ int ky_model_reach(struct ky_model *model, int64_t ns)
 {
 	int status = 0;
 
-	/* Nothing is told before the first event. */
+	/* No notification comes before the first event. */
 	if (model->first_ns != INT64_MIN && ns >= model->boundary_ns)
 		status = ky_model_boundary(model, ky_near_ns(model->first_ns, ns));
 	return status < 0 ? status : 0;

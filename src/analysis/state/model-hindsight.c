@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state model: what was known too late, when intervals had been told of already. It is kept, for a
- * second model that goes over the same events and knows it from the beginning.
+ * The state model: state that events reveal after the end of its interval. The model keeps this state for
+ * a second model, which reads the same events and has it from the begin.
  */
 #include "analysis/state/model-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether an interval ended since @begin_ns: else whoever listens has heard nothing wrong. */
+/* Whether an interval ended since @begin_ns: only then do listeners have wrong figures. */
 static bool was_told(const struct ky_model *model, int64_t begin_ns)
 {
 	return model->tick && model->telling && begin_ns < model->begin_ns && begin_ns != INT64_MIN;

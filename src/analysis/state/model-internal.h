@@ -92,7 +92,7 @@ struct ky_late {
 	char comm[KY_COMM_SIZE];
 };
 
-/* What a thread did off the CPU is not told: it was found that it may have run meanwhile. */
+/* A time off the CPU that does not count: the thread may have run meanwhile. */
 struct ky_doubt {
 	uint32_t host; /* by index */
 	int32_t tid;
@@ -181,7 +181,7 @@ bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id);
 /* model-cgroups.c: does the focus name the thread's control group? */
 bool ky_focus_holds_cgroup(const struct ky_focus *focus, const struct ky_thread *thread);
 
-/* Is what happens to @thread (NULL: to none) on CPU @cpu_id to be told? */
+/* Whether listeners get occurrences of @thread (NULL: of no thread) on CPU @cpu_id. */
 static inline bool ky_model_tells(const struct ky_model *model, const struct ky_thread *thread,
 				  uint32_t cpu_id)
 {
@@ -194,7 +194,7 @@ static inline bool ky_model_tells_cpu(const struct ky_model *model, uint32_t cpu
 	return !model->chooses || ky_focus_holds_cpu(model, cpu_id);
 }
 
-/* Is what took @ns to be told? */
+/* Whether listeners get occurrences that take @ns. */
 static inline bool ky_model_tells_long(const struct ky_model *model, int64_t ns)
 {
 	uint64_t long_ns = ns > 0 ? (uint64_t)ns : 0;
@@ -217,7 +217,7 @@ int ky_model_cut(struct ky_model *model, int64_t ns);
  */
 int ky_model_late(struct ky_model *model, const struct ky_cpu *cpu, int64_t begin_ns, int64_t ns,
 		  enum ky_cpu_state state, const struct ky_thread *thread);
-/* What @thread does off the CPU since left_ns is not to be told: it may be over. 0 or KYMO_E_MEMORY. */
+/* @thread's time off the CPU since left_ns does not count: it may be over. 0 or KYMO_E_MEMORY. */
 int ky_model_doubt(struct ky_model *model, const struct ky_thread *thread);
 /* Did an earlier pass find so? */
 bool ky_model_doubted(const struct ky_model *model, const struct ky_thread *thread);
@@ -299,10 +299,10 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 /* Its sched_wakeup came before the current sched_waking, with the same time. */
 int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info, struct ky_thread *thread);
-/* @thread was found to run on @cpu. @switched: a switch told so, hence from now on. */
+/* @thread was found to run on @cpu. @switched: by a switch, so from now on. */
 int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
 		bool switched);
-/* What @thread does is not known any more. */
+/* The state of @thread becomes unknown. */
 int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns);
 /* What it does off the CPU up to @ns goes to the listeners. */
 int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
@@ -354,7 +354,7 @@ int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first
  */
 int ky_file_found(struct ky_model *model, const struct ky_file *unknown, int32_t pid,
 		  const struct ky_file *known);
-/* Is the dump that is being told one of the events' time, not of their beginning? */
+/* Whether the current dump is one of the events' time, not of their begin. */
 bool ky_files_dump_is_late(const struct ky_host *host);
 /* What a dump of an earlier pass has called it, as many uses as it has had. NULL: nothing. */
 const char *ky_file_foreseen(const struct ky_model *model, const struct ky_file *unknown);

@@ -140,7 +140,7 @@ const char *ky_call_row_fields(const struct ky_call_row *row, bool exit)
 
 /* ---- the beginning ----------------------------------------------------------------------- */
 
-/* Bytes of an address, as an array of the entry. False where it is not told. */
+/* Bytes of an address, as an array of the entry. False: the entry has none. */
 static bool get_bytes(const struct ky_event *event, const struct ky_handle *array, uint8_t *bytes,
 		      size_t n)
 {

@@ -229,7 +229,7 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 	return status;
 }
 
-/* @thread is on CPU @cpu, or on its way there: nobody knows what it does where nothing was recorded. */
+/* @thread is on CPU @cpu, or on its way there. The CPU has no record, so the thread's state is unknown. */
 static void see_cpu(struct ky_host *host, struct ky_thread *thread, int32_t cpu, int64_t ns)
 {
 	if (cpu < 0 || !host->knows_cpus || (cpu < 64 && host->recorded_cpus >> cpu & 1) ||

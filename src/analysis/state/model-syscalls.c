@@ -28,7 +28,7 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 		.begin_ns = thread->syscall.begin_ns,
 		.end_ns = ns,
 	};
-	/* Whether it returned in the gap, nobody knows; a thread's end is sure all the same. */
+	/* The call may have returned in the gap; the end of a thread is certain. */
 	if (is_torn(thread, call.begin_ns) && outcome != KY_CALL_EXITED)
 		call.outcome = KY_CALL_TORN;
 	call.cpu_id = thread->syscall.cpu_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state model: what threads do off the CPU. A wait for a CPU begins with the first waking since
- * the thread last ran, or with the switch that took it off although it could run on; it ends
- * with the switch to it. Waits over lost switches are not told of, as the thread may have run.
+ * The state model: threads off the CPU. A wait for a CPU begins with the first waking since
+ * the thread last ran, or with the switch that preempted it; it ends with the switch to it.
+ * Waits over lost switches do not count, since the thread may have run.
  */
 #include "analysis/state/model-internal.h"
 
@@ -35,7 +35,7 @@ static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, 
 	return status;
 }
 
-/* What it did off the CPU is not told: it may have run meanwhile. */
+/* The time off the CPU does not count: the thread may have run meanwhile. */
 static int drop_off(struct ky_model *model, struct ky_thread *thread)
 {
 	int status = thread->off == KY_OFF_UNKNOWN ? 0 : ky_model_doubt(model, thread);
@@ -105,7 +105,7 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	/* What ends may still be taken off a CPU on its way; its last switch is the end. */
 	if (thread->dead && kind != KY_OFF_READY)
 		kind = KY_OFF_UNKNOWN;
-	/* It ran; since when, nobody knows if it was not known to run. */
+	/* It ran; the begin is unknown if the model did not have it as running. */
 	status = drop_off(feed->model, thread);
 	if (status >= 0)
 		status = go_off(feed->model, thread, kind, NULL, ns);

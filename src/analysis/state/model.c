@@ -74,7 +74,7 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 	return cpu;
 }
 
-/* Most often the context tells what is known: whom @cpu runs. NULL: look closer. */
+/* Mostly the context confirms the thread that @cpu runs. NULL: compare all of it. */
 static inline struct ky_thread *known_current(const struct ky_cpu *cpu, int32_t tid)
 {
 	struct ky_thread *thread = cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
@@ -316,7 +316,7 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 		if (status < 0)
 			return status;
 	}
-	/* A thread that runs for the first time: whoever tells its process. */
+	/* The first run of a thread: its process may come from any event. */
 	if (cpu && cpu->unnamed && info->pid.cls && !info->no_sign) {
 		(void)ky_feed_thread(feed, event, info);
 		cpu->unnamed = cpu->current && cpu->current->pid == KY_UNKNOWN;

@@ -103,7 +103,7 @@ struct ky_syscall {
 	int64_t begin_ns;
 	const struct ky_call_row *row; /* what it does to files; NULL: nothing */
 	struct ky_file *file, *to;     /* of the descriptors that it names; NULL: none */
-	int64_t args[4];	       /* by the row; 0 when not told */
+	int64_t args[4];	       /* by the row; 0: unknown */
 };
 
 #define KY_NO_SYSCALL UINT32_MAX
@@ -145,20 +145,20 @@ struct ky_thread {
 	int32_t cpu;  /* where it ran last, or will run after a migration; or KY_UNKNOWN */
 	struct ky_syscall syscall;
 	struct ky_wait wait;
-	struct ky_wait woken;	 /* the last wake-up that counted; KY_WAIT_NONE: none yet */
-	enum ky_off_kind off;	 /* while it does not run */
-	int64_t off_ns;		 /* since when, or since the interval's begin */
-	int64_t left_ns;	 /* since when, whatever intervals there are */
-	int64_t stray_ns;	 /* last told to be on a CPU without a record; INT64_MIN: never */
-	struct ky_cpu *queue;	 /* whose queue counts it; NULL: none */
-	struct ky_proc *proc;	 /* its process, once files matter */
-	uint64_t cgroup;	 /* its control group, of version 2; 0: unknown */
+	struct ky_wait woken; /* the last wake-up that counted; KY_WAIT_NONE: none yet */
+	enum ky_off_kind off; /* while it does not run */
+	int64_t off_ns;	      /* since when, or since the interval's begin */
+	int64_t left_ns;      /* since when, whatever intervals there are */
+	int64_t stray_ns;     /* the last sign of it on a CPU without a record; INT64_MIN: never */
+	struct ky_cpu *queue; /* whose queue counts it; NULL: none */
+	struct ky_proc *proc; /* its process, once files matter */
+	uint64_t cgroup;      /* its control group, of version 2; 0: unknown */
 	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
 	bool running;		 /* it is some CPU's current */
 	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
 	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
 	bool born;	  /* its fork was seen */
-	bool fresh;	  /* and was not told of yet */
+	bool fresh;	  /* and listeners do not have it yet */
 	bool dead;	  /* its exit was seen */
 	bool returned;	  /* its first return to user space was seen (after a fork) */
 	struct ky_host *host;
@@ -214,7 +214,7 @@ struct ky_host {
 	/* Of the range, or the interval: */
 	uint64_t lost_events; /* known number; lost packets may add more */
 	uint64_t gaps;
-	uint64_t nameless;	/* files that were opened without a path being told */
+	uint64_t nameless;	/* files that were opened without a known path */
 	unsigned int abilities; /* enum ky_ability, by its metadata */
 	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
 	uint64_t recorded_cpus, absent_cpus;
@@ -357,7 +357,7 @@ struct ky_packet_seen {
 
 enum { KY_RSS_FILE, KY_RSS_ANON, KY_RSS_SWAP, KY_RSS_SHARED, KY_RSS_MEMBERS };
 
-/* An address space, and what of it is resident, as told last. */
+/* An address space, and its last known resident size. */
 struct ky_space {
 	uint32_t index;			/* dense, over all hosts */
 	const struct ky_thread *thread; /* one that ran in it; NULL: none was seen */
@@ -382,7 +382,7 @@ struct ky_memory {
 };
 
 /*
- * What a report wants to be told; NULL where it does not care. Calls come in the order of the
+ * The hooks of a report; NULL: the report does not need them. Calls come in the order of the
  * events; each may return a negative status, which ends the pass.
  */
 struct ky_listener {

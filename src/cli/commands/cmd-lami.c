@@ -155,7 +155,7 @@ struct stage {
 	struct ky_flow *input;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no times */
 	uint64_t n_events;
-	int percent; /* the last one told */
+	int percent; /* the last one shown */
 };
 
 static void tell_progress(struct stage *stage, const struct ky_batch *batch)

@@ -76,7 +76,7 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 	return ret;
 }
 
-/* The first or last events cannot be told without the merge. */
+/* Only the merge knows the first or last events. */
 static int read_in_order(const struct ky_trace_set *set, struct print_options *options,
 			 struct ky_thread_pool *pool, uint64_t *n_events, struct kymo_error *err)
 {

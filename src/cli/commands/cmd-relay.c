@@ -158,7 +158,7 @@ static int make_key(const struct options *options, struct kymo_error *err)
 	ky_cli_put_text(stdout, options->dir);
 	puts("/.kymo/recorder-key\n"
 	     "Copy it to the other machines: kymo record --relay-key FILE -o kymo://HOST/NAME ...\n"
-	     "Who has the file can send recordings to this relay.");
+	     "Everyone with this file can send recordings to the relay.");
 	return KYMO_OK;
 }
 

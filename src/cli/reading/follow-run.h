@@ -32,7 +32,7 @@ struct ky_live_options {
 /* Checks --delay. Returns KY_EXIT_OK, or KY_EXIT_USAGE after a line to stderr. */
 int ky_cli_check_live(const struct ky_command *command, const struct ky_live_options *live);
 
-/* The option among @select that needs the end of a trace, "--tail"; NULL: there is none. */
+/* The option among @select that needs the end of a trace, "--tail"; NULL: none does. */
 const char *ky_cli_unfit_for_live(const struct ky_select_options *select);
 
 struct ky_follow_run {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pulling a graph's events into a sink, with what people want to be told on the way. */
+/* Pulls a graph's events into a sink, with progress and warnings for people. */
 #ifndef KY_CLI_READING_RUN_FLOW_H
 #define KY_CLI_READING_RUN_FLOW_H
 
@@ -30,7 +30,7 @@ int ky_cli_finish_flow(struct ky_sink *sink, int ret, struct kymo_error *err);
 /* Tell of a loss on the standard error, its times as @times has them. */
 void ky_cli_warn_loss(const struct ky_loss *loss, const struct ky_text_options *times);
 
-/* For commands that have something to clean up. An earlier signal does not count any more. */
+/* For commands that must clean up. Forgets an earlier signal. */
 void ky_cli_catch_signals(void);
 /* Has such a signal come? Any thread may ask. */
 bool ky_cli_interrupted(void);

@@ -205,7 +205,7 @@ static int read_policy(const struct ky_policy_client *client, const char *name,
 		ret = ky_policy_read(client->policies->options.profiles, name, policy, &cause);
 	if (!ret && may_have(client, policy))
 		return KYMO_OK;
-	/* A mistake is the administrator's, who reads the daemon's log. */
+	/* Mistakes concern the administrator, so they go to the daemon's log. */
 	if (ret < 0 && ret != KYMO_E_NOT_FOUND)
 		(void)ky_cli_error(&cause);
 	return no_policy(client, name, err);

@@ -129,7 +129,7 @@ static void __attribute__((noreturn)) become(const struct unit *unit, const char
 			      NULL};
 
 	sigprocmask(SIG_SETMASK, &unit->daemon->old_mask, NULL);
-	/* A daemon that is killed leaves no recordings behind that nobody knows of. */
+	/* The recordings of a killed daemon end, too. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	execv("/proc/self/exe", (char *const *)args);
 	_exit(127);

@@ -41,14 +41,14 @@ struct ky_policy {
 const char *ky_policy_refuse_file(const struct stat *st);
 
 /*
- * Read the policy @name in directory @dir. KYMO_E_NOT_FOUND: there is none; KYMO_E_PERMISSION: others can write the file;
+ * Read the policy @name in directory @dir. KYMO_E_NOT_FOUND: no such file; KYMO_E_PERMISSION: others can write the file;
  * KYMO_E_INVALID, with file and line. The caller frees it with ky_policy_fini() in any case.
  */
 int ky_policy_read(const char *dir, const char *name, struct ky_policy *policy,
 		   struct kymo_error *err);
 void ky_policy_fini(struct ky_policy *policy);
 
-/* NAME of the file NAME@suffix, which can be a recording's name; false: it is none. */
+/* NAME of the file NAME@suffix, which can be a recording's name; false: not such a file. */
 bool ky_policy_file_name(const char *file, const char *suffix, char name[256]);
 
 #endif

@@ -33,7 +33,7 @@ int ky_child_release(struct ky_child *command);
 /* Take its exit status, if it has exited; @flags: of waitpid(). */
 void ky_child_reap(struct ky_child *command, int flags);
 
-/* The recording is over: the command ends too, unless it ignores being told. */
+/* After the recording: ends the command, too, unless it ignores the signal. */
 void ky_child_end(struct ky_child *command);
 
 #endif

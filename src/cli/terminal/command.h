@@ -133,7 +133,7 @@ int ky_cli_columns(FILE *out);
 void ky_cli_catch_sigpipe(void);
 /* A limit on the size of files (ulimit -f) is an error of write() from now on, like a full disk. */
 void ky_cli_catch_sigxfsz(void);
-/* True once a write went to a pipe that nobody reads any more: stop, there is no reader. */
+/* True after a write to a pipe without a reader: stop. */
 bool ky_cli_pipe_closed(void);
 /* All of @text to the standard output, behind what stdio has. ky_cli_finish() tells of failures. */
 void ky_cli_write(const struct ky_strbuf *text);

@@ -127,7 +127,7 @@ static int fill_float(struct ky_ctf2_reader *r, const struct ky_json *node,
 	return KYMO_OK;
 }
 
-/* "static-length-..." or "dynamic-length-...": told by which property is there. */
+/* "static-length-..." or "dynamic-length-...": the present property decides. */
 static int bytes_length(struct ky_ctf2_reader *r, const struct ky_json *node,
 			struct ky_ctf2_place *place)
 {

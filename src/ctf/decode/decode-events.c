@@ -131,7 +131,7 @@ static int read_event(struct ky_decoder *d, struct ky_cursor *c, struct ky_event
 	return KYMO_OK;
 }
 
-/* What the file lacks of a packet is damage too, told once its events are delivered. */
+/* The missing rest of a packet is damage, too, which follows its events. */
 static int end_of_packet(struct ky_decoder *d, struct kymo_error *err)
 {
 	d->in_packet = false;

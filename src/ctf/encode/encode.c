@@ -9,7 +9,7 @@
 #include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/walk.h"
 
-/* No room: not an error, so told apart from all of them. */
+/* No room. The value is not a status, since this is not an error. */
 #define FULL 1
 
 /* What one call goes through. */

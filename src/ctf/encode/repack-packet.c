@@ -180,7 +180,7 @@ int ky_repacker_continue(struct ky_repacker *r, uint64_t begin_cycles, uint64_t 
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* Behind bits that fill no byte a reader would look for another event, were it not told better. */
+/* After bits that do not fill a byte, a reader would search for another event without this check. */
 static bool ends_inside_byte(const struct ky_repacker *r)
 {
 	const struct ky_field_class *header = ky_repack_header(r);

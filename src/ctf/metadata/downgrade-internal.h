@@ -68,7 +68,7 @@ int ky_downgrade_label_two(struct ky_downgrade *l, struct ky_field_class *cls, c
 
 /* ---- downgrade-choice.c ------------------------------------------------------------------------- */
 
-/* See that the length of @cls (text, blob, array) can be told in CTF 1.8. 0 or KYMO_E_MEMORY. */
+/* Make the length of @cls (text, blob, array) one that CTF 1.8 can express. 0 or KYMO_E_MEMORY. */
 int ky_downgrade_length(struct ky_downgrade *l, struct ky_field_class *cls);
 /* Make an optional field a variant. Likewise. */
 int ky_downgrade_optional(struct ky_downgrade *l, struct ky_field_class *cls);

@@ -234,7 +234,7 @@ struct ky_clock_class {
 	bool has_uuid;
 	uint8_t uuid[16];
 	uint64_t frequency_hz;
-	uint64_t precision_cycles; /* 0: not told */
+	uint64_t precision_cycles; /* 0: unknown */
 	uint64_t accuracy_cycles;  /* CTF 2; when has_accuracy */
 	bool has_accuracy;
 	int64_t offset_s;

@@ -20,7 +20,7 @@ struct graph {
 	struct ky_selected tables;
 	struct ky_log_keep *warnings; /* by picked stream */
 	bool whole;		      /* the end of it is the end of all streams */
-	bool asked; /* for a batch: what is read ahead of nobody is nobody's concern */
+	bool asked; /* for a batch; warnings of batches that were only prefetched do not count */
 };
 
 static void tell_warnings(struct graph *g)

@@ -138,7 +138,7 @@ static void use_ticket(struct ky_task *task)
 		ky_thread_pool_unlock(run->how->pool);
 	}
 	pthread_mutex_unlock(&run->cutting);
-	/* The last thing without a slice: the owner frees everything when nobody is out. */
+	/* The last step without a slice: the owner frees everything when no thread has a slice. */
 	ky_thread_pool_lock(run->how->pool);
 	ticket->out = false;
 	run->n_out--;

@@ -118,8 +118,8 @@ int ky_bpf_counters_set(struct ky_bpf_counters *counters, uint32_t cpu, size_t i
 /* ---- a program for each kind of event --------------------------------------------------- */
 
 /*
- * A program at a raw tracepoint is not told which one it is (before Linux 6.10), so each kind of event has a copy of
- * its own, as libbpf has loaded the first one, but for one number.
+ * Before Linux 6.10, a program at a raw tracepoint does not know the tracepoint. So each kind of event has a copy of
+ * the program that libbpf has loaded, with another number.
  */
 static int load_copy(const struct bpf_program *program, uint32_t key)
 {

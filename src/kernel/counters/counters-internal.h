@@ -15,7 +15,7 @@
 struct ky_counters_reading {
 	struct ky_counters_reading *prev, *next;
 	uint64_t time_ns;
-	uint64_t over_ns; /* no event from then on is its own; UINT64_MAX: nothing has told yet */
+	uint64_t over_ns; /* no event from then on is its own; UINT64_MAX: not yet known */
 	uint32_t key, cpu;
 	uint32_t run; /* of the CPU, see below */
 	uint64_t values[];

@@ -340,7 +340,7 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 	return KYMO_OK;
 }
 
-/* As the type that somebody has told. */
+/* With the type that the user gave. */
 static int put_as(struct ky_probe_place *place, const char *type, struct ky_strbuf *fetch,
 		  struct kymo_error *err)
 {

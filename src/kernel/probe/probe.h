@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes: events that are put into the kernel and into programs while they run.
+ * Probes: events at places in the kernel and in programs, added while these run.
  *
- * tracefs keeps their definitions in files of all (uprobe_events, kprobe_events); whether they are recorded is
- * each instance's own business. Definitions of ours are in a group with a name of ours, as our instance has,
- * so that what a killed recorder left can be told from what is in use.
+ * tracefs has one set of definitions for all users (uprobe_events, kprobe_events), and each instance enables them for
+ * itself. A recorder's definitions are in a group with the name of its instance, which distinguishes definitions of a
+ * killed recorder from those in use.
  *
  *	ky_probes_init()
  *	ky_probes_add_*()	looks everything up; nothing in the kernel changes
  *	ky_probes_define()	before the catalogue of events is read
  *	ky_probes_tell()	what is not recorded that one might think is
- *	ky_probes_remove()	when no instance records them any more
+ *	ky_probes_remove()	when no instance records them
  *
  * Threads: one at a time per struct.
  */

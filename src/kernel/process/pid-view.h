@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids of threads, as this process has them and as the kernel does. The kernel's events and its list of whom to record
- * have those of the first pid namespace; /proc and who runs in another one has that one's. There, BPF tells which are
- * which: it goes through the namespace's threads. In the first one both are the same, and nothing is asked.
+ * Ids of threads in this process' namespace and in the kernel's. The kernel's events and its list of threads to record
+ * have ids of the first pid namespace; /proc and processes in another namespace have that one's. There, a BPF program
+ * translates the ids: it iterates over the namespace's threads. In the first namespace both ids are the same.
  *
  * Threads: any, while it is open.
  */

@@ -22,7 +22,7 @@
 struct ky_thread {
 	int32_t tid, pid, ppid;
 	int32_t prio; /* the kernel's prio - 100 */
-	int32_t nice; /* as far as its prio has told */
+	int32_t nice; /* from its prio, where that has it */
 	bool exiting;
 	struct ky_thread_ids ids; /* when they are wanted */
 	char comm[KY_COMM_BYTES]; /* NUL-padded */

@@ -167,7 +167,7 @@ int ky_ring_map_next(struct ky_ring_map *map, struct ky_page *page, bool *partia
 		ret = open_page(map, err);
 		if (ret < 0)
 			return ret;
-		/* Losses are only told of pages that the writer has left. */
+		/* Only pages that the writer has left have losses. */
 		map->finished = map->page.missed;
 	} else {
 		map->page.missed = false;

@@ -18,7 +18,7 @@
 #define MAKE_TRIES 8
 /* Recorders with one process id: of several PID namespaces that share the directory. */
 #define NAMES_MAX 64
-/* A client that has said nothing for so long is not waited for any more. */
+/* The server drops a client after this time without a message. */
 #define SILENCE_S 10
 
 static int open_socket(void)

@@ -18,7 +18,7 @@
  * descriptor, which does not block; KYMO_E_INVALID: another daemon listens, or the path is too long; KYMO_E_IO.
  */
 int ky_daemon_socket_listen(const char *path, struct kymo_error *err);
-/* Who is at the other end. False: the kernel does not say. */
+/* The user of the peer. False: the kernel does not say. */
 bool ky_daemon_socket_user(int fd, uid_t *uid);
 /* Whether the peer had group @gid when it connected: its effective group, or one of its supplementary groups. */
 bool ky_daemon_socket_has_group(int fd, gid_t gid);

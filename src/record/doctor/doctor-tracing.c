@@ -52,7 +52,7 @@ static void check_privileges(struct ky_doctor *doctor)
 	ky_doctor_advice(doctor, "run kymo with sudo");
 }
 
-/* A failure of the recorder's own parts, told as they tell it. */
+/* A failure of the recorder's own parts, with their message. */
 static void add_failure(struct ky_doctor *doctor, const char *name, const struct kymo_error *err)
 {
 	ky_doctor_add(doctor, name, KY_CHECK_FAIL, "%s%s%s", err->path, err->path[0] ? ": " : "",

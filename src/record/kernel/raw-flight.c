@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A raw flight recorder: nobody reads the kernel's rings, which overwrite, until a snapshot is wanted. Then
- * recording is off for as long as it takes to write them to files, since what is read of a ring is gone from it.
- * So that the next snapshot has it too, it begins with what the last one had, where nothing was overwritten in
- * between.
+ * A raw flight recorder. The kernel's rings overwrite their oldest events, and the recorder reads them only for a
+ * snapshot. Reading removes pages from a ring, so recording is off until the snapshot's files are complete. The next
+ * snapshot begins with the content of the last one, unless events were overwritten in between.
  */
 #include <errno.h>
 #include <stdio.h>

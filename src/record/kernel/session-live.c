@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Live readers: while somebody follows the recording, what was recorded until now is written several times a second, though
- * packets are not full, and the readers learn up to when they know everything.
+ * Live readers: while a reader follows the recording, the recorder writes all events until now several times a second,
+ * in packets that may not be full. A beacon gives the reader the time until which it has all events.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -33,7 +33,7 @@ int ky_session_live_open(struct ky_session *session, struct kymo_error *err)
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &session->live};
 	int fd;
 
-	/* A flight recorder writes nothing until somebody wants a snapshot, and raw pages are no packets. */
+	/* A flight recorder writes only snapshots, and raw pages are not packets. */
 	if (session->options.raw || session->options.overwrite)
 		return KYMO_OK;
 	fd = ky_store_readers_fd(session->store);

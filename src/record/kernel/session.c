@@ -185,7 +185,7 @@ int64_t ky_session_due_ns(const struct ky_session *session, bool *rests)
 	return timeout < 0 ? -1 : (int64_t)timeout * 1000000;
 }
 
-/* What the kernel has told since: *is_told, that users or groups may have changed. */
+/* Read the watch's events. *is_told: users or groups may have changed. */
 static int take_events(struct ky_session *session, bool *is_told, struct kymo_error *err)
 {
 	struct epoll_event events[64];
@@ -393,7 +393,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (session->kernel.counters)
 		ky_counters_detach(session->kernel.counters);
 	end_cycles = ky_os_clock_now(&session->kernel.clock);
-	/* One that is under way is fresh enough, and told to end. */
+	/* A dump in progress is new enough, and must end. */
 	if (!ret && session->options.overwrite && !ky_session_dump_is_busy(session))
 		ret = ky_session_renew_state(session, end_cycles, 0, err);
 	dump = ky_session_dump_finish(session, true, ret < 0 ? NULL : err);

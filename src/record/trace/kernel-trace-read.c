@@ -2,9 +2,9 @@
 /*
  * From the rings to packets.
  *
- * Without context fields each CPU is converted by itself, as its pages come. With them, a thread's
- * name or process may be told by an event of another CPU, so pages of all CPUs are converted in
- * the order of time, as far as every CPU's events are known.
+ * Without context fields, the pages of each CPU are converted as they come. With context fields, an
+ * event of another CPU may have a thread's name or process. So the pages of all CPUs are converted in
+ * the order of time, up to the time until which the events of every CPU are known.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error 
 	if (cpu->kernel->counters)
 		ky_counters_drain(cpu->kernel->counters);
 	if (cpu->kernel->is_flight && !cpu->has_begun) {
-		/* What was overwritten before it is nobody's loss. */
+		/* Events that were overwritten before it do not count as lost. */
 		page.missed = false;
 		ky_packet_writer_begin(&cpu->convert.writer, page.cycles);
 	}
@@ -190,7 +190,7 @@ static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *e
 		ret = ky_convert_run(&cpu->convert, UINT64_MAX, err);
 		if (ret < 0)
 			return ret;
-		/* Whoever runs after events as they come never gets to sleep. */
+		/* A reader that follows each new event would never sleep. */
 		if (cpu->ring.is_partial && !final)
 			break;
 	}
@@ -350,7 +350,7 @@ int ky_kernel_trace_read_round(struct ky_kernel_trace *kernel, bool final, struc
 	return ret;
 }
 
-/* What the kernel lost but told with no page: at the very end, or to nested writers. */
+/* Losses that no page has: those at the end, or of nested writers. */
 static int count_silent_losses(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
 	uint64_t lost = lost_until_now(&cpu->convert);

@@ -11,9 +11,9 @@
 
 #include "record/user/user-internal.h"
 
-/* Whoever makes notes in masses has so many of them told. */
+/* The maximum number of warnings about one user's notes. */
 #define NOTES_TOLD 50
-/* And so many have it read what names there are. */
+/* The maximum number of notes whose missing names it looks up. */
 #define LACKING_READ 1000
 
 static bool is_known(struct ky_user *user, uint64_t who)

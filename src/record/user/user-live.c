@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Live readers: while somebody follows the recording, the programs' rings are read up to the last record several times a second,
- * and the readers learn up to when they know everything.
+ * Live readers: while a reader follows the recording, the recorder reads the programs' rings up to the last record several
+ * times a second. A beacon gives the reader the time until which it has all events.
  *
- * A record that a program began before that time and finishes later comes late: a program that is stopped in the middle of one
- * must not hold up the others.
+ * A record that a program began before that time and finishes later comes late: a program that stops in the middle of a
+ * record must not hold up the others.
  */
 #include <time.h>
 

@@ -42,7 +42,7 @@ uint64_t ky_user_ring_lost(const struct ky_user_ring *ring)
 	return ring->lost_claimed ? 0 : total_lost(ring);
 }
 
-/* Losses that no packet has told yet: those of each buffer; and what belongs to none, once. */
+/* Losses that no packet has yet: those of each buffer, and once those without a buffer. */
 int ky_user_ring_tell_losses(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			     struct kymo_error *err)
 {

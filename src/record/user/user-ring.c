@@ -144,8 +144,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * The program has told of more events. Not each time at once: metadata is written as a whole, and one that tells
- * of another event all the time must not keep anybody busy. In the end the metadata has them all.
+ * Whether the program has described more events than the metadata has. Each update writes the whole metadata, so there
+ * is a minimum time between two updates: a program with new events all the time must not keep the recorder busy. The
+ * metadata is complete at the end.
  */
 bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 {
@@ -192,7 +193,7 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 
 	trace->is_recovered = ring->read_only;
 	ret = ky_user_trace_open(trace, store, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
-	/* What the program told since is written at once: it had begun to tell. */
+	/* Later descriptions are written at once, too. */
 	ring->metadata_ns = 0;
 	ring->metadata_took_ns = now_ns() - begin;
 	return described(ring, ret, n_bad);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a recording of programs: what is under way comes to its end, what is left in rings is read, traces are
- * finished; of all users at the same time. The programs have been told to stop, and nobody else reads.
+ * The end of a recording of programs, of all users at the same time: tasks end, the rings' rest is read, and traces
+ * are finished. Programs have stopped, and no other thread reads.
  */
 #include <time.h>
 #include <unistd.h>
