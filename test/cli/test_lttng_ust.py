@@ -131,10 +131,24 @@ class Lab:
         (path / "prog.c").write_text(PROGRAM)
         (path / "kp.h").write_text(KINDS)
         (path / "kinds.c").write_text(KINDS_PROGRAM)
-        self.daemon = None
+        self.daemon = self.space = None
+
+    def enter(self):
+        """The command that runs others with a /run/lttng of this lab's own: root's session daemons share that one."""
+        if os.geteuid() != 0 or not shutil.which("nsenter"):
+            return []
+        if not self.space:
+            self.space = subprocess.Popen(["unshare", "--mount", "sh", "-c", "mkdir -p /run/lttng && mount -t tmpfs none "
+                                           "/run/lttng && echo && exec sleep 100000"], stdout=subprocess.PIPE)
+            self.space.stdout.readline()
+        return ["nsenter", f"--mount=/proc/{self.space.pid}/ns/mnt", f"--wd={self.path}", "--"]
+
+    def popen(self, *args):
+        return subprocess.Popen([*self.enter(), *map(str, args)], env=self.env, cwd=self.path, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def run(self, *args, codes=(0,)):
-        done = subprocess.run([str(arg) for arg in args], cwd=self.path, env=self.env, timeout=240,
+        done = subprocess.run([*self.enter(), *map(str, args)], cwd=self.path, env=self.env, timeout=240,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
         assert done.returncode in codes, (args, done.returncode, done.stdout.decode())
@@ -145,9 +159,7 @@ class Lab:
             self.run("gcc", "-I.", "-o", program, f"{program}.c", "-llttng-ust", "-ldl")
 
     def start(self):
-        self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.env,
-                                       cwd=self.path, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.daemon = self.popen("lttng-sessiond", "--no-kernel")
         end = time.monotonic() + 120
         while "Error" in self.run("lttng", "list", codes=(0, 1)):
             assert time.monotonic() < end, "the session daemon does not answer"
@@ -163,6 +175,10 @@ class Lab:
             except subprocess.TimeoutExpired:
                 self.daemon.kill()
                 self.daemon.wait()
+        if self.space:
+            self.space.kill()
+            self.space.communicate()
+            self.space = None
 
     def session(self, name, *channel, create=(), contexts=(), more=""):
         self.run("lttng", "create", name, *(create or [f"--output={self.path / name}"]))
