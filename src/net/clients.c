@@ -77,6 +77,17 @@ static int drop_with(struct ky_client *client, const struct kymo_error *err)
 	return drop(client);
 }
 
+static int leave(struct ky_client *client)
+{
+	struct ky_link *link = client->link;
+
+	client->link = NULL;
+	ky_loop_remove(client->source);
+	client->source = NULL;
+	client->calls->leave(client, link);
+	return drop(client);
+}
+
 static void log_end(const struct ky_client *client, int errnum)
 {
 	const char *ending = client->calls->ending ? client->calls->ending(client) : NULL;
@@ -108,6 +119,8 @@ static int take_client(void *data, struct kymo_error *loop_err)
 		client->heard_s = ky_clients_now_s();
 		if (client->calls->take(client, buffer, (size_t)got, &err) < 0)
 			return drop_with(client, &err);
+		if (client->is_leaving)
+			return leave(client);
 		if ((size_t)got < BUFFER_BYTES)
 			break;
 	}

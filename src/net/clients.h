@@ -40,6 +40,11 @@ struct ky_client_calls {
 	void (*rest)(struct ky_client *client);
 	/* Tells the client why its connection ends. Optional. */
 	void (*refuse)(struct ky_client *client, const struct kymo_error *err);
+	/*
+	 * The client has set is_leaving in a call: takes over the link. Then the client ends
+	 * without a message. Optional.
+	 */
+	void (*leave)(struct ky_client *client, struct ky_link *link);
 	/* The connection ends: frees what the struct owns, but neither the struct nor the link. */
 	void (*end)(struct ky_client *client);
 	/* For messages. */
@@ -61,6 +66,7 @@ struct ky_client {
 	struct ky_loop_source *source;
 	int64_t heard_s; /* CLOCK_MONOTONIC */
 	bool is_only;	 /* the loop ends with it */
+	bool is_leaving; /* its link goes to calls->leave() */
 };
 
 struct ky_clients_port;

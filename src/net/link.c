@@ -6,11 +6,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
+/* What the kernel may send of a file before others get their turn. */
+#define SEND_MAX (1u << 20)
 /* Of a TLS record. */
 #define RECORD_BYTES 16384
 
@@ -142,4 +145,24 @@ ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n)
 				       : writev(link->out_fd, parts, n);
 	} while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : sent;
+}
+
+ssize_t ky_link_send_file(struct ky_link *link, int fd, uint64_t offset_bytes, uint64_t bytes,
+			  uint8_t *scratch, size_t scratch_bytes)
+{
+	off_t at = (off_t)offset_bytes;
+	struct iovec part = {scratch, 0};
+	ssize_t sent;
+
+	if (!link->tls && link->is_socket) {
+		do {
+			sent = sendfile(link->out_fd, fd, &at, bytes < SEND_MAX ? bytes : SEND_MAX);
+		} while (sent < 0 && errno == EINTR);
+		return sent < 0 ? -errno : sent;
+	}
+	sent = pread(fd, scratch, bytes < scratch_bytes ? bytes : scratch_bytes, at);
+	if (sent <= 0)
+		return sent < 0 ? -errno : 0;
+	part.iov_len = (size_t)sent;
+	return ky_link_send(link, &part, 1);
 }

@@ -8,6 +8,7 @@
 #define KY_NET_LINK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -42,5 +43,11 @@ int ky_link_out_fd(const struct ky_link *link);
 ssize_t ky_link_receive(struct ky_link *link, void *data, size_t bytes);
 /* Writes. Returns the number of bytes; -EAGAIN: the peer is slow; another negative errno. */
 ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n);
+/*
+ * Writes bytes of the file @fd, inside the kernel where there is no TLS. @scratch is for the copy that TLS needs.
+ * Returns as ky_link_send(); 0: the file has no more bytes there.
+ */
+ssize_t ky_link_send_file(struct ky_link *link, int fd, uint64_t offset_bytes, uint64_t bytes,
+			  uint8_t *scratch, size_t scratch_bytes);
 
 #endif

@@ -18,6 +18,7 @@
 #define KEY_NAME      "relay-key.pem"
 #define CERT_NAME     "relay.pem"
 #define RECORDER_NAME "recorder-key"
+#define READER_NAME   "reader-key"
 #define HEAD	      "kymo-relay 1\n"
 #define TOKEN_RANDOM  32
 #define TEXT_MAX      1024
@@ -90,7 +91,8 @@ static void put_digits(struct ky_strbuf *text, const uint8_t *data, size_t bytes
 		ky_strbuf_addf(text, "%02x", data[i]);
 }
 
-static int write_recorder_key(int dir_fd, const uint8_t *fingerprint, struct kymo_error *err)
+static int write_token(int dir_fd, const char *name, const uint8_t *fingerprint,
+		       struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	uint8_t token[TOKEN_RANDOM];
@@ -106,9 +108,9 @@ static int write_recorder_key(int dir_fd, const uint8_t *fingerprint, struct kym
 	if (ky_strbuf_failed(&text))
 		ret = ky_error_nomem(err);
 	else
-		ret = ky_file_replace(dir_fd, RECORDER_NAME, ky_strbuf_text(&text), text.len);
+		ret = ky_file_replace(dir_fd, name, ky_strbuf_text(&text), text.len);
 	if (ret < 0 && ret != KYMO_E_MEMORY)
-		ret = ky_error_errno(err, -ret, "cannot write the key for recorders");
+		ret = ky_error_errno(err, -ret, "cannot write the key for other machines");
 	ky_strbuf_fini(&text);
 	return ret;
 }
@@ -131,7 +133,9 @@ int ky_relay_key_make(const char *dir, struct kymo_error *err)
 		return ky_error_errno(err, errno, "cannot use the relay's directory");
 	ret = ky_tls_make_key(fd, KEY_NAME, CERT_NAME, fingerprint, err);
 	if (!ret)
-		ret = write_recorder_key(fd, fingerprint, err);
+		ret = write_token(fd, RECORDER_NAME, fingerprint, err);
+	if (!ret)
+		ret = write_token(fd, READER_NAME, fingerprint, err);
 	close(fd);
 	return ret;
 }
@@ -139,20 +143,29 @@ int ky_relay_key_make(const char *dir, struct kymo_error *err)
 int ky_relay_key_load(const char *dir, struct ky_tls **tls, struct ky_relay_key *key,
 		      struct kymo_error *err)
 {
-	char *paths[3] = {NULL};
+	struct ky_relay_key reader;
+	char *paths[4] = {NULL};
 	int ret = KYMO_OK;
 
 	*tls = NULL;
 	if (asprintf(&paths[0], "%s/" STATE_DIR "/" KEY_NAME, dir) < 0 ||
 	    asprintf(&paths[1], "%s/" STATE_DIR "/" CERT_NAME, dir) < 0 ||
-	    asprintf(&paths[2], "%s/" STATE_DIR "/" RECORDER_NAME, dir) < 0)
+	    asprintf(&paths[2], "%s/" STATE_DIR "/" RECORDER_NAME, dir) < 0 ||
+	    asprintf(&paths[3], "%s/" STATE_DIR "/" READER_NAME, dir) < 0)
 		ret = ky_error_nomem(err);
 	if (!ret && access(paths[0], F_OK) == 0) {
 		ret = ky_relay_key_read(paths[2], key, err);
+		key->reader_token[0] = '\0';
+		/* Relays of earlier versions have none. */
+		if (!ret && access(paths[3], F_OK) == 0)
+			ret = ky_relay_key_read(paths[3], &reader, err);
+		else
+			reader.token[0] = '\0';
+		memcpy(key->reader_token, reader.token, sizeof(key->reader_token));
 		if (!ret)
 			ret = ky_tls_relay(paths[0], paths[1], tls, err);
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		free(paths[i]);
 	return ret;
 }

@@ -21,6 +21,8 @@
 struct ky_relay_key {
 	uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES];
 	char token[KY_RELAY_TOKEN_BYTES];
+	char reader_token
+		[KY_RELAY_TOKEN_BYTES]; /* the relay's side only; "": readers have none of their own */
 };
 
 /* From text. KYMO_E_FORMAT. */
@@ -29,12 +31,13 @@ int ky_relay_key_parse(const char *text, struct ky_relay_key *key, struct kymo_e
 int ky_relay_key_read(const char *path, struct ky_relay_key *key, struct kymo_error *err);
 
 /*
- * Makes the key of the relay whose directory is @dir: DIR/.kymo/relay-key.pem, relay.pem and
- * recorder-key, the file for the recorders. KYMO_E_INVALID: it has one; KYMO_E_IO.
+ * Makes the key of the relay whose directory is @dir: DIR/.kymo/relay-key.pem, relay.pem,
+ * recorder-key, the file for the recorders, and reader-key, with which a machine can only read.
+ * KYMO_E_INVALID: it has one; KYMO_E_IO.
  */
 int ky_relay_key_make(const char *dir, struct kymo_error *err);
 /*
- * The relay's side: its context and token. *tls is NULL when the relay has no key. The caller frees
+ * The relay's side: its context and tokens. *tls is NULL when the relay has no key. The caller frees
  * it.
  */
 int ky_relay_key_load(const char *dir, struct ky_tls **tls, struct ky_relay_key *key,

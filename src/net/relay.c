@@ -120,6 +120,14 @@ static const char *name_of(const struct ky_client *base)
 	return client->session ? ky_relay_session_path(client->session) : "a client";
 }
 
+/* For viewers: a recording whose recorder may come back is not over. */
+static void note_recorder(const struct client *client, enum ky_viewer_recorder recorder)
+{
+	if (client->relay->options.viewers)
+		ky_viewer_server_note(client->relay->options.viewers,
+				      ky_relay_session_path(client->session), recorder);
+}
+
 static int begin_client(struct ky_client *base, struct kymo_error *err)
 {
 	struct client *client = (struct client *)base;
@@ -136,6 +144,10 @@ static void end_client(struct ky_client *base)
 	ky_loop_remove(client->watch_source);
 	if (client->watch_source)
 		close(client->watch_fd);
+	if (client->session)
+		note_recorder(client, ky_relay_session_is_complete(client->session)
+					      ? KY_VIEWER_RECORDER_GONE
+					      : KY_VIEWER_RECORDER_AWAY);
 	ky_relay_session_close(client->session);
 	free(client->hello);
 }
@@ -227,6 +239,7 @@ static int begin_session(struct client *client, const struct ky_net_hello *hello
 	if (ret < 0)
 		return ret;
 	ky_log_info(relay->options.log, "%s: connected", name_of(&client->base));
+	note_recorder(client, KY_VIEWER_RECORDER_HERE);
 	client->acknowledged = ky_relay_session_next(client->session);
 	(void)answer(client, KY_FRAME_WELCOME, client->acknowledged);
 	watch_readers(client);
@@ -239,6 +252,28 @@ static char *take_text(const uint8_t **at, size_t len)
 
 	*at += len;
 	return text;
+}
+
+/* Leaves the connection to the server of viewers. */
+static int begin_reader(struct client *client, struct kymo_error *err)
+{
+	if (!client->relay->options.viewers)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED, "this relay does not serve readers");
+	if (!answer(client, KY_FRAME_WELCOME, 0) || !flush(client))
+		return ky_error_set(err, KYMO_E_IO, "the reader does not take its welcome");
+	client->base.is_leaving = true;
+	return KYMO_OK;
+}
+
+/* A reader may have a token of its own. */
+static bool may_greet(const struct client *client, const uint8_t *token, size_t len)
+{
+	const struct ky_relay_options *options = &client->relay->options;
+
+	if (client->base.is_only || is_token(options->token, token, len))
+		return true;
+	return client->frame.type == KY_FRAME_READER && options->reader_token &&
+	       is_token(options->reader_token, token, len);
 }
 
 static int greet(struct client *client, struct kymo_error *err)
@@ -263,8 +298,10 @@ static int greet(struct client *client, struct kymo_error *err)
 				    le32toh(hello.version), KY_NET_VERSION);
 	if (sizeof(hello) + token_bytes + host_bytes + name_bytes != client->n_hello)
 		return ky_error_set(err, KYMO_E_FORMAT, "the greeting makes no sense");
-	if (!client->base.is_only && !is_token(client->relay->options.token, at, token_bytes))
+	if (!may_greet(client, at, token_bytes))
 		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
+	if (client->frame.type == KY_FRAME_READER)
+		return begin_reader(client, err);
 	at += token_bytes;
 	host = take_text(&at, host_bytes);
 	name = take_text(&at, name_bytes);
@@ -282,6 +319,11 @@ static int greet(struct client *client, struct kymo_error *err)
 
 /* ---- frames --------------------------------------------------------------------------- */
 
+static bool is_greeting(const struct ky_frame *frame)
+{
+	return frame->type == KY_FRAME_HELLO || frame->type == KY_FRAME_READER;
+}
+
 static int begin_frame(struct client *client, struct kymo_error *err)
 {
 	struct ky_frame *frame = &client->frame;
@@ -292,9 +334,9 @@ static int begin_frame(struct client *client, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	client->left_bytes = frame->bytes;
-	if (!client->session != (frame->type == KY_FRAME_HELLO))
+	if (!client->session != is_greeting(frame))
 		return ky_error_set(err, KYMO_E_FORMAT, "a greeting must come first, and once");
-	if (frame->type == KY_FRAME_HELLO) {
+	if (is_greeting(frame)) {
 		client->hello = malloc(frame->bytes);
 		return client->hello ? KYMO_OK : ky_error_nomem(err);
 	}
@@ -320,7 +362,7 @@ static int end_frame(struct client *client, struct kymo_error *err)
 		acknowledge(client, true);
 		return KYMO_OK;
 	}
-	if (client->frame.type == KY_FRAME_HELLO) {
+	if (is_greeting(&client->frame)) {
 		ret = greet(client, err);
 		free(client->hello);
 		client->hello = NULL;
@@ -336,7 +378,7 @@ static int take_payload(struct client *client, const uint8_t *data, size_t bytes
 			struct kymo_error *err)
 {
 	client->left_bytes -= bytes;
-	if (client->frame.type != KY_FRAME_HELLO)
+	if (!is_greeting(&client->frame))
 		return ky_relay_session_take(client->session, data, bytes, err);
 	memcpy(client->hello + client->n_hello, data, bytes);
 	client->n_hello += bytes;
@@ -350,6 +392,9 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 	int ret = KYMO_OK;
 
 	while (bytes && !ret) {
+		/* A reader waits for its welcome. */
+		if (client->base.is_leaving)
+			return ky_error_set(err, KYMO_E_FORMAT, "the reader does not wait");
 		size_t part;
 
 		if (client->n_head < KY_FRAME_HEAD_BYTES) {
@@ -371,6 +416,11 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 	return ret;
 }
 
+static void leave(struct ky_client *base, struct ky_link *link)
+{
+	ky_viewer_server_take(((struct client *)base)->relay->options.viewers, link);
+}
+
 static void rest(struct ky_client *base)
 {
 	acknowledge((struct client *)base, false);
@@ -382,6 +432,7 @@ static const struct ky_client_calls calls = {
 	.take = take,
 	.rest = rest,
 	.refuse = refuse,
+	.leave = leave,
 	.end = end_client,
 	.name = name_of,
 	.ending = ending_of,

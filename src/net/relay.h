@@ -17,11 +17,15 @@
 #include "base/log.h"
 #include "net/address.h"
 #include "net/tls.h"
+#include "net/viewer-server.h"
 #include "os/event-loop.h"
 
 struct ky_relay_options {
 	const char *dir;	  /* an existing directory */
 	const char *token;	  /* what clients must know; NULL: nothing */
+	const char *reader_token; /* what is enough for readers; NULL: nothing else */
+	struct ky_viewer_server
+		*viewers;	  /* gets readers; NULL: they are refused; must outlive the relay */
 	struct ky_tls *tls;	  /* NULL: without TLS; must outlive the relay */
 	uint64_t quota_bytes;	  /* of each host's recordings; 0: none */
 	unsigned int clients_max; /* 0: 1000 */

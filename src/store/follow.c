@@ -304,6 +304,16 @@ int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *c
 	return ret;
 }
 
+bool ky_follow_has_news(struct ky_follow *follow)
+{
+	bool has_news;
+
+	take_events(follow);
+	has_news = follow->changed;
+	follow->changed = false;
+	return has_news;
+}
+
 bool ky_follow_is_live(const struct ky_trace_set *set)
 {
 	ky_vec_foreach(&set->traces, trace)

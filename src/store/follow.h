@@ -39,6 +39,12 @@ void ky_follow_wait(struct ky_follow *follow, int timeout_ms);
 int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *changed,
 		     struct kymo_error *err);
 
+/*
+ * Whether something new has appeared in the directories since the last call, for callers without a
+ * set: they then open a new follower.
+ */
+bool ky_follow_has_news(struct ky_follow *follow);
+
 /* Whether a writer is still writing any trace of @set. */
 bool ky_follow_is_live(const struct ky_trace_set *set);
 

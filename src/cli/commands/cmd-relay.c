@@ -14,10 +14,12 @@
 #include "net/lttng-protocol.h"
 #include "net/relay-key.h"
 #include "net/relay.h"
+#include "net/viewer-protocol.h"
+#include "net/viewer-server.h"
 #include "os/event-loop.h"
 
 struct options {
-	const char *dir, *listen, *lttng;
+	const char *dir, *listen, *lttng, *live;
 	uint64_t quota_bytes, clients;
 	bool uses_stdio, init, insecure;
 };
@@ -82,7 +84,7 @@ static int listen_at(struct ky_relay *relay, const struct options *options, bool
 	return KYMO_OK;
 }
 
-/* A socket that listens at @address, for LTTng; or a negative status. */
+/* A socket that listens at @address, for one of LTTng's protocols; or a negative status. */
 static int open_lttng(const struct options *options, const struct ky_net_address *address,
 		      uint16_t *port, struct kymo_error *err)
 {
@@ -148,6 +150,43 @@ static int listen_lttng(struct ky_relay *relay, const struct options *options,
 	return KYMO_OK;
 }
 
+/* HOST[:PORT], :PORT or PORT; LTTng's port where there is none. */
+static int parse_live(const char *text, struct ky_net_address *address, struct kymo_error *err)
+{
+	char port[sizeof(address->port) + 1];
+	int ret;
+
+	if (text[0] && strspn(text, "0123456789") == strlen(text)) {
+		snprintf(port, sizeof(port), ":%s", text);
+		text = port;
+	}
+	ret = ky_net_address_parse_host(text, address, err);
+	if (!ret && (text[0] == '[' ? !strstr(text, "]:") : !strchr(text, ':')))
+		snprintf(address->port, sizeof(address->port), "%d", KY_VIEWER_PORT);
+	return ret;
+}
+
+static int show_live(struct ky_viewer_server *viewers, const struct options *options,
+		     struct kymo_error *err)
+{
+	struct ky_net_address address;
+	uint16_t port;
+	int ret = parse_live(options->live, &address, err), fd;
+
+	if (ret < 0)
+		return ret;
+	fd = open_lttng(options, &address, &port, err);
+	if (fd < 0)
+		return fd;
+	ret = ky_viewer_server_listen(viewers, fd, err);
+	if (ret < 0)
+		return ret;
+	fputs("Viewers connect to net://", stderr);
+	ky_cli_put_text(stderr, address.host);
+	fprintf(stderr, ":%u.\n", port);
+	return KYMO_OK;
+}
+
 static int make_key(const struct options *options, struct kymo_error *err)
 {
 	int ret = ky_relay_key_make(options->dir, err);
@@ -158,8 +197,47 @@ static int make_key(const struct options *options, struct kymo_error *err)
 	ky_cli_put_text(stdout, options->dir);
 	puts("/.kymo/recorder-key\n"
 	     "Copy it to the other machines: kymo record --relay-key FILE -o kymo://HOST/NAME ...\n"
-	     "Everyone with this file can send recordings to the relay.");
+	     "Everyone with this file can send recordings to the relay, and read what is there.");
+	fputs("Key for readers: ", stdout);
+	ky_cli_put_text(stdout, options->dir);
+	puts("/.kymo/reader-key\n"
+	     "Everyone with this file can read recordings, and send none.");
 	return KYMO_OK;
+}
+
+static int run_with(const struct options *options, const struct ky_relay_options *to,
+		    struct ky_loop *loop, struct kymo_error *err)
+{
+	struct ky_relay *relay;
+	int ret = ky_relay_open(to, loop, &relay, err);
+
+	if (ret < 0)
+		return ret;
+	if (options->uses_stdio)
+		ret = ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err);
+	else
+		ret = listen_at(relay, options, to->tls != NULL, err);
+	if (!ret && options->lttng)
+		ret = listen_lttng(relay, options, err);
+	if (!ret && options->live)
+		ret = show_live(to->viewers, options, err);
+	if (!ret)
+		ret = ky_loop_run(loop, err);
+	ky_relay_close(relay);
+	return ret;
+}
+
+static int run(const struct options *options, struct ky_relay_options *to, struct ky_loop *loop,
+	       struct kymo_error *err)
+{
+	const struct ky_viewer_server_options viewers = {to->dir, to->clients_max, to->log};
+	int ret =
+		options->uses_stdio ? KYMO_OK : ky_viewer_server_start(&viewers, &to->viewers, err);
+
+	if (!ret)
+		ret = run_with(options, to, loop, err);
+	ky_viewer_server_stop(to->viewers);
+	return ret;
 }
 
 static int serve(const struct options *options, struct ky_loop *loop, struct kymo_error *err)
@@ -171,7 +249,6 @@ static int serve(const struct options *options, struct ky_loop *loop, struct kym
 		.log = &ky_cli_log,
 	};
 	struct ky_relay_key key;
-	struct ky_relay *relay;
 	int ret;
 
 	if (mkdir(options->dir, 0700) < 0 && errno != EEXIST) {
@@ -183,20 +260,9 @@ static int serve(const struct options *options, struct ky_loop *loop, struct kym
 		return make_key(options, err);
 	ret = ky_relay_key_load(options->dir, &to.tls, &key, err);
 	to.token = to.tls ? key.token : NULL;
+	to.reader_token = to.tls && key.reader_token[0] ? key.reader_token : NULL;
 	if (!ret)
-		ret = ky_relay_open(&to, loop, &relay, err);
-	if (ret < 0) {
-		ky_tls_free(to.tls);
-		return ret;
-	}
-	ret = options->uses_stdio
-		      ? ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err)
-		      : listen_at(relay, options, to.tls != NULL, err);
-	if (!ret && options->lttng)
-		ret = listen_lttng(relay, options, err);
-	if (!ret)
-		ret = ky_loop_run(loop, err);
-	ky_relay_close(relay);
+		ret = run(options, &to, loop, err);
 	ky_tls_free(to.tls);
 	return ret;
 }
@@ -234,6 +300,10 @@ static const struct ky_option_def option_defs[] = {
 	 "Take in what LTTng sends, too (lttng create --set-url=net://HOST:CONTROL:DATA), at these ports of HOST. Default ports: "
 	 "5342 and 5343, as LTTng's. Port 0 takes a free port.",
 	 offsetof(struct options, lttng), NULL},
+	{"live", 0, KY_OPTION_TEXT, "[HOST:]PORT",
+	 "Show the recordings below DIR to viewers that speak LTTng's live protocol: babeltrace2, Trace Compass. LTTng's port is "
+	 "5344. Port 0 takes a free port. The protocol has no keys; beyond this machine it needs --insecure, or a tunnel of ssh.",
+	 offsetof(struct options, live), NULL},
 	{"quota", 0, KY_OPTION_SIZE, "SIZE",
 	 "The most that the recordings of one host may take. The relay refuses further packets of a host that exceeds it. "
 	 "Default: no limit.",
