@@ -19,6 +19,8 @@
 
 /* Between two looks at the same thing. */
 #define LOOK_NS 20000000
+/* Viewers want events that soon. */
+#define DELAY_MS 250
 /* After a trace has ended, its successor has this time to appear. */
 #define GRACE_NS 500000000
 /* The part of the time that looking for new traces may take: one in so many. */
@@ -162,7 +164,7 @@ static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
 	const char *path = recording->path;
 	struct ky_follow *follow;
 	size_t known = recording->traces.len;
-	int ret = ky_follow_open(&path, 1, &follow, err), fd;
+	int ret = ky_follow_open(&path, 1, DELAY_MS, &follow, err), fd;
 
 	if (ret < 0)
 		return ret;
