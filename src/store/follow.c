@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "store/feed.h"
 #include "store/stream.h"
 
 /* Directories below a path. */
@@ -27,6 +28,7 @@ struct ky_follow {
 	int fd;		   /* of inotify */
 	bool changed;	   /* something new was seen */
 	uint32_t delay_ms; /* that the reader wants */
+	KY_VEC(struct ky_feed *) feeds;
 	KY_VEC(int) locks; /* descriptors of directories whose writers are to know of this reader */
 };
 
@@ -149,6 +151,13 @@ int ky_follow_open(const char *const *paths, size_t n_paths, uint32_t delay_ms,
 	return KYMO_OK;
 }
 
+int ky_follow_add_feed(struct ky_follow *follow, struct ky_feed *feed, struct kymo_error *err)
+{
+	/* The set that is opened now has all of it. */
+	feed->has_news = false;
+	return ky_vec_push(&follow->feeds, feed) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
 void ky_follow_close(struct ky_follow *follow)
 {
 	if (!follow)
@@ -156,6 +165,7 @@ void ky_follow_close(struct ky_follow *follow)
 	ky_vec_foreach(&follow->locks, fd)
 		close(*fd);
 	ky_vec_fini(&follow->locks);
+	ky_vec_fini(&follow->feeds);
 	if (follow->fd >= 0)
 		close(follow->fd);
 	free(follow);
@@ -164,8 +174,15 @@ void ky_follow_close(struct ky_follow *follow)
 void ky_follow_wait(struct ky_follow *follow, int timeout_ms)
 {
 	struct pollfd fd = {follow->fd, POLLIN, 0};
+	int left_ms = timeout_ms;
 
-	(void)poll(&fd, 1, timeout_ms);
+	ky_vec_foreach(&follow->feeds, feed) {
+		if ((*feed)->has_ended)
+			continue;
+		ky_feed_wait(*feed, timeout_ms / (int)follow->feeds.len);
+		left_ms = 0;
+	}
+	(void)poll(&fd, 1, left_ms);
 }
 
 /* Anything but a writer's temporary and hidden files is news; so is what was too much to tell. */
@@ -221,7 +238,8 @@ static void set_bound(struct ky_trace *trace, int64_t before_ns)
 		live->is_late = false;
 		return;
 	}
-	if (!live->is_late && live->is_written && now - live->moved_ns > LATE_NS) {
+	/* A relay says when a stream is idle, as often as its own timer wants. */
+	if (!trace->feed && !live->is_late && live->is_written && now - live->moved_ns > LATE_NS) {
 		live->is_late = true;
 		ky_log_warning(trace->log,
 			       "%s: its recorder has sent no news for %u s; its events may be late",
@@ -231,6 +249,13 @@ static void set_bound(struct ky_trace *trace, int64_t before_ns)
 
 int ky_follow_begin(struct ky_trace *trace, struct kymo_error *err)
 {
+	if (trace->feed) {
+		trace->live.is_written = trace->feed->is_written;
+		if (!trace->live.moved_ns)
+			trace->live.until_ns = INT64_MIN;
+		return ky_feed_state(trace->feed, &trace->live.state) < 0 ? ky_error_nomem(err)
+									  : KYMO_OK;
+	}
 	/* The lock first: a file that is read after that is of a trace that was being written. */
 	trace->live.is_written = ky_live_is_written(trace->path);
 	if (!trace->live.moved_ns)
@@ -288,10 +313,39 @@ static int update_trace(struct ky_trace *trace, bool *changed, struct kymo_error
 	return ret;
 }
 
+/* The readers have no event in hand that is earlier than all traces' bounds until now. */
+static void drop_old(const struct ky_trace_set *set)
+{
+	int64_t until_ns = INT64_MAX;
+
+	ky_vec_foreach(&set->traces, trace)
+		if ((*trace)->live.is_written && ky_trace_live_until(*trace) < until_ns)
+			until_ns = ky_trace_live_until(*trace);
+	if (until_ns == INT64_MAX || until_ns == INT64_MIN)
+		return;
+	ky_vec_foreach(&set->traces, it) {
+		const struct ky_clock_class *clock = (*it)->feed ? clock_of(*it) : NULL;
+
+		if (clock)
+			ky_feed_drop((*it)->feed, ky_clock_from_ns(clock, until_ns));
+	}
+}
+
+static bool feeds_have_news(const struct ky_follow *follow)
+{
+	ky_vec_foreach(&follow->feeds, feed)
+		if ((*feed)->has_news)
+			return true;
+	return false;
+}
+
 int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *changed,
 		     struct kymo_error *err)
 {
 	int ret = KYMO_OK;
+
+	if (follow->feeds.len)
+		drop_old(set);
 
 	/* Traces first: whatever comes after that is later than their bounds. */
 	*changed = false;
@@ -300,7 +354,7 @@ int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *c
 			ret = update_trace(set->traces.data[i], changed, err);
 	}
 	take_events(follow);
-	*changed |= follow->changed;
+	*changed |= follow->changed || feeds_have_news(follow);
 	return ret;
 }
 

@@ -25,6 +25,8 @@ struct ky_follow;
  */
 int ky_follow_open(const char *const *paths, size_t n_paths, uint32_t delay_ms,
 		   struct ky_follow **follow, struct kymo_error *err);
+/* Follow @feed, too, which must outlive the follower; its address is not among the paths. KYMO_E_MEMORY. */
+int ky_follow_add_feed(struct ky_follow *follow, struct ky_feed *feed, struct kymo_error *err);
 void ky_follow_close(struct ky_follow *follow); /* NULL is allowed */
 
 /* Waits for a change, @timeout_ms at most. A signal ends the wait. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -26,30 +27,31 @@ static struct scratch_writer *scratch_writer(struct ky_store_trace *base)
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace)
 {
 	ky_vec_foreach(&trace->streams, stream) {
-		close(stream->fd);
-		free(stream->name);
+		close((*stream)->fd);
+		free((*stream)->name);
+		free(*stream);
 	}
 	ky_vec_fini(&trace->streams);
 	ky_strbuf_fini(&trace->metadata);
 }
 
 /* The traces may be larger than memory, which /tmp often is. */
-static void choose_directory(struct scratch_writer *writer)
+static void choose_directory(char directory[PATH_MAX])
 {
 	const char *choices[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 	const char *chosen = choices[0];
 
 	for (size_t i = 1; (!chosen || !*chosen) && i < sizeof(choices) / sizeof(choices[0]); i++)
 		chosen = access(choices[i], W_OK | X_OK) == 0 ? choices[i] : NULL;
-	snprintf(writer->directory, sizeof(writer->directory), "%s", chosen ? chosen : "/tmp");
+	snprintf(directory, PATH_MAX, "%s", chosen ? chosen : "/tmp");
 }
 
-static int writer_error(const struct scratch_writer *writer, int errnum, const char *what,
-			struct kymo_error *err)
+static int scratch_error(const char *directory, int errnum, const char *what,
+			 struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
 
-	ky_error_path(err, writer->directory);
+	ky_error_path(err, directory);
 	ky_error_hint(
 		err,
 		errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG
@@ -74,24 +76,50 @@ static int open_unnamed(const char *directory)
 	return fd;
 }
 
+static int add_stream(struct ky_scratch_trace *trace, const char *name, const char *directory,
+		      struct kymo_error *err)
+{
+	struct ky_scratch_stream *stream = calloc(1, sizeof(*stream));
+	int errnum = ENOMEM;
+
+	if (!stream)
+		return ky_error_nomem(err);
+	*stream = (struct ky_scratch_stream){
+		.name = strdup(name), .fd = -1, .passed_bytes = UINT64_MAX};
+	if (stream->name) {
+		stream->fd = directory ? open_unnamed(directory)
+				       : memfd_create("kymo-packets", MFD_CLOEXEC);
+		errnum = errno;
+	}
+	if (stream->fd >= 0 && ky_vec_push(&trace->streams, stream) == 0)
+		return (int)trace->streams.len - 1;
+	if (stream->fd >= 0) {
+		close(stream->fd);
+		errnum = ENOMEM;
+	}
+	free(stream->name);
+	free(stream);
+	return errnum == ENOMEM ? ky_error_nomem(err)
+				: scratch_error(directory ? directory : "", errnum,
+						"create a temporary file", err);
+}
+
+int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool in_memory,
+			 struct kymo_error *err)
+{
+	char directory[PATH_MAX];
+	int ret;
+
+	choose_directory(directory);
+	ret = add_stream(trace, name, in_memory ? NULL : directory, err);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
 static int scratch_stream(struct ky_store_trace *base, const char *name, struct kymo_error *err)
 {
 	struct scratch_writer *writer = scratch_writer(base);
-	struct ky_scratch_stream stream = {.name = strdup(name), .fd = -1};
 
-	if (!stream.name)
-		return ky_error_nomem(err);
-	stream.fd = open_unnamed(writer->directory);
-	if (stream.fd < 0) {
-		free(stream.name);
-		return writer_error(writer, errno, "create a temporary file", err);
-	}
-	if (ky_vec_push(&writer->trace->streams, stream) < 0) {
-		close(stream.fd);
-		free(stream.name);
-		return ky_error_nomem(err);
-	}
-	return (int)writer->trace->streams.len - 1;
+	return add_stream(writer->trace, name, writer->directory, err);
 }
 
 static int scratch_packet(struct ky_store_trace *base, int number,
@@ -107,12 +135,12 @@ static int scratch_packet(struct ky_store_trace *base, int number,
 
 	if (number < 0 || (size_t)number >= writer->trace->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
-	stream = &writer->trace->streams.data[number];
+	stream = writer->trace->streams.data[number];
 	ret = ky_writev_all(stream->fd, parts, 2);
 	if (ret < 0) {
 		/* Half a packet would be damage for its reader. */
 		(void)!ftruncate(stream->fd, (off_t)stream->size_bytes);
-		return writer_error(writer, -ret, "write a temporary file", err);
+		return scratch_error(writer->directory, -ret, "write a temporary file", err);
 	}
 	stream->size_bytes += packet->size_bytes;
 	base->bytes_written += packet->size_bytes;
@@ -161,7 +189,7 @@ static int scratch_open(struct ky_packet_store *base, const struct ky_store_plac
 		return ky_error_nomem(err);
 	writer->base.ops = &scratch_ops;
 	writer->trace = ((struct scratch_store *)base)->trace;
-	choose_directory(writer);
+	choose_directory(writer->directory);
 	*out = &writer->base;
 	return KYMO_OK;
 }

@@ -17,17 +17,23 @@ struct ky_scratch_stream {
 	char *name; /* "channel0_1" */
 	int fd;
 	uint64_t size_bytes;
+	uint64_t first_bytes;  /* where its first packet is; what lies before it is gone */
+	uint64_t passed_bytes; /* the packet that its reader is in; UINT64_MAX: it has none */
 };
 
 struct ky_scratch_trace {
 	struct ky_strbuf metadata;
-	KY_VEC(struct ky_scratch_stream) streams;
+	KY_VEC(struct ky_scratch_stream *) streams;
 };
 
 #define KY_SCRATCH_TRACE_INIT                                      \
 	{                                                          \
 		.metadata = KY_STRBUF_INIT, .streams = KY_VEC_INIT \
 	}
+
+/* Adds a stream with an empty file: @in_memory, or in a directory as below. KYMO_E_MEMORY, KYMO_E_IO. */
+int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool in_memory,
+			 struct kymo_error *err);
 
 /* Closes the files. Their mappings stay valid until they are unmapped. */
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "os/sigbus-guard.h"
+#include "store/scratch-trace.h"
 #include "store/walk.h"
 
 void ky_stream_free(struct ky_stream *stream)
@@ -127,7 +128,7 @@ int ky_stream_grow(struct ky_stream *stream, uint64_t size_bytes, struct kymo_er
 
 	if (!stream->reserved_bytes || size_bytes <= part->size_bytes)
 		return KYMO_OK;
-	fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = part->fd >= 0 ? part->fd : open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		errnum = errno;
 	} else if (st.st_dev != part->device || st.st_ino != part->inode) {
@@ -141,7 +142,7 @@ int ky_stream_grow(struct ky_stream *stream, uint64_t size_bytes, struct kymo_er
 	}
 	if (!errnum && size_bytes > part->size_bytes)
 		stream->file.size_bytes = part->size_bytes = size_bytes;
-	if (fd >= 0)
+	if (fd >= 0 && fd != part->fd)
 		close(fd);
 	return errnum ? cannot_map(part->path, errnum, err) : KYMO_OK;
 }
@@ -196,10 +197,18 @@ static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *
 	return KYMO_OK;
 }
 
-/* Map the file at @path, which is taken over, or @fd, as the whole of @stream. */
-static int open_file(struct ky_stream *stream, char *path, int fd, struct kymo_error *err)
+/* Map the file at @path, which is taken over, or @scratch, as the whole of @stream. */
+static int open_file(struct ky_stream *stream, char *path, struct ky_scratch_stream *scratch,
+		     struct kymo_error *err)
 {
-	if (ky_vec_push(&stream->parts, (struct ky_stream_part){.path = path, .fd = fd}) < 0) {
+	const struct ky_stream_part part = {
+		.path = path,
+		.fd = scratch ? scratch->fd : -1,
+		.begin_bytes = scratch ? scratch->first_bytes : 0,
+	};
+
+	stream->passed_bytes = scratch ? &scratch->passed_bytes : NULL;
+	if (ky_vec_push(&stream->parts, part) < 0) {
 		free(path);
 		return ky_error_nomem(err);
 	}
@@ -208,7 +217,8 @@ static int open_file(struct ky_stream *stream, char *path, int fd, struct kymo_e
 	return map_file(stream, err);
 }
 
-int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo_error *err)
+int ky_stream_open(struct ky_trace *trace, const char *name, struct ky_scratch_stream *scratch,
+		   struct kymo_error *err)
 {
 	struct ky_stream *stream = calloc(1, sizeof(*stream));
 	char *path;
@@ -220,7 +230,7 @@ int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo
 	if (asprintf(&path, "%s/%s", trace->path, name) < 0)
 		ret = ky_error_nomem(err);
 	else
-		ret = open_file(stream, path, fd, err);
+		ret = open_file(stream, path, scratch, err);
 	if (ret == KYMO_OK)
 		ret = learn_from_first_packet(stream, err);
 	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)

@@ -5,12 +5,15 @@
 
 #include "store/trace.h"
 
+struct ky_scratch_stream;
+
 /*
- * Map file @name of @trace, read its first packet, and append it to the trace's streams. @fd: the
- * file, if it has no name in a directory; borrowed for the stream's life; or -1. Returns 0,
+ * Map file @name of @trace, read its first packet, and append it to the trace's streams. @scratch: the
+ * file, if it has no name in a directory; borrowed for the stream's life; or NULL. Returns 0,
  * KYMO_E_IO, KYMO_E_MEMORY.
  */
-int ky_stream_open(struct ky_trace *trace, const char *name, int fd, struct kymo_error *err);
+int ky_stream_open(struct ky_trace *trace, const char *name, struct ky_scratch_stream *scratch,
+		   struct kymo_error *err);
 /*
  * The file of @stream, which may grow (ky_stream_may_grow()) and is not empty, now has @size_bytes
  * of whole packets; UINT64_MAX: the file's size. Addresses of mapped data do not change.

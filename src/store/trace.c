@@ -18,6 +18,7 @@
 #include "store/clocks.h"
 #include "store/join.h"
 #include "store/quirks.h"
+#include "store/feed.h"
 #include "store/follow.h"
 #include "store/scratch-trace.h"
 #include "store/stream.h"
@@ -105,6 +106,8 @@ char *ky_trace_real_path(const struct ky_trace *trace)
 	const char *name = strrchr(trace->path, '/');
 	char *above, *real = NULL, *path = NULL;
 
+	if (trace->feed)
+		return strdup(trace->path);
 	if (!trace->scratch)
 		return realpath(trace->path, NULL);
 	above = strndup(trace->path, (size_t)(name - trace->path));
@@ -172,9 +175,9 @@ static int open_scratch_streams(struct ky_trace *trace, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < trace->scratch->streams.len && ret == KYMO_OK; i++) {
-		const struct ky_scratch_stream *stream = &trace->scratch->streams.data[i];
+		struct ky_scratch_stream *stream = trace->scratch->streams.data[i];
 
-		ret = ky_stream_open(trace, stream->name, stream->fd, err);
+		ret = ky_stream_open(trace, stream->name, stream, err);
 	}
 	return ret;
 }
@@ -198,7 +201,7 @@ static int open_streams(struct ky_trace *trace, const struct listing *listing,
 
 		if (strcmp(name, "metadata") != 0 && fstatat(dir, name, &st, 0) == 0 &&
 		    S_ISREG(st.st_mode))
-			ret = ky_stream_open(trace, name, -1, err);
+			ret = ky_stream_open(trace, name, NULL, err);
 	}
 	close(dir);
 	return ret;
@@ -214,9 +217,10 @@ static void warn_of_no_class(const struct ky_trace *trace)
 			       trace->path);
 }
 
-/* What is at @path, with the files of @listing; or @scratch. */
+/* What is at @path, with the files of @listing; or @scratch; or of @feed. */
 static int trace_open(const struct search *search, const char *path, const struct listing *listing,
-		      const struct ky_scratch_trace *scratch, struct kymo_error *err)
+		      const struct ky_scratch_trace *scratch, struct ky_feed_trace *feed,
+		      struct kymo_error *err)
 {
 	struct ky_trace *trace = calloc(1, sizeof(*trace));
 	int ret;
@@ -224,7 +228,8 @@ static int trace_open(const struct search *search, const char *path, const struc
 	if (!trace)
 		return ky_error_nomem(err);
 	trace->log = search->log;
-	trace->scratch = scratch;
+	trace->scratch = feed ? &feed->files : scratch;
+	trace->feed = feed;
 	trace->recover = search->options->recover;
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
@@ -329,7 +334,7 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 	}
 	is_trace = has_metadata(path);
 	if (is_trace) {
-		ret = trace_open(search, path, &listing, NULL, err);
+		ret = trace_open(search, path, &listing, NULL, NULL, err);
 		search->found = true;
 	}
 	if (ret == KYMO_OK && depth < SEARCH_DEPTH_MAX)
@@ -371,7 +376,7 @@ static int visit_scratch(struct search *search, const struct ky_trace_at *at, co
 	if (asprintf(&here, "%s/%s", path, at->name) < 0 || asprintf(&programs, "%s/ust", path) < 0)
 		ret = ky_error_nomem(err);
 	if (!ret)
-		ret = trace_open(search, here, NULL, at->trace, err);
+		ret = trace_open(search, here, NULL, at->trace, NULL, err);
 	if (!ret && access(programs, F_OK) == 0)
 		ret = visit(search, programs, 1, err);
 	free(here);
@@ -379,14 +384,54 @@ static int visit_scratch(struct search *search, const struct ky_trace_at *at, co
 	return ret;
 }
 
+static struct ky_feed *find_feed(const struct ky_trace_options *options, const char *path)
+{
+	for (size_t i = 0; i < options->n_feeds; i++)
+		if (strcmp(options->feeds[i].path, path) == 0)
+			return options->feeds[i].feed;
+	return NULL;
+}
+
+/* A trace without metadata has not begun. */
+static int visit_feed(struct search *search, struct ky_feed *feed, const char *path,
+		      struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	search->given_len = strlen(path);
+	search->found = false;
+	for (size_t i = 0; i < feed->traces.len && !ret; i++) {
+		struct ky_feed_trace *trace = feed->traces.data[i];
+		char *here;
+
+		if (!trace->files.metadata.len)
+			continue;
+		if (asprintf(&here, "%s/%s", path, trace->name) < 0)
+			return ky_error_nomem(err);
+		ret = trace_open(search, here, NULL, NULL, trace, err);
+		search->found = true;
+		free(here);
+	}
+	if (ret < 0 || search->found)
+		return ret;
+	ky_error_set(err, KYMO_E_NOT_FOUND, "there is no trace yet");
+	ky_error_path(err, path);
+	return KYMO_E_NOT_FOUND;
+}
+
 static int search_path(struct search *search, const char *given, struct kymo_error *err)
 {
+	struct ky_feed *feed = find_feed(search->options, given);
 	const struct ky_trace_at *scratch = find_scratch(search->options, given);
 	char *path = strdup(given);
 	size_t len = strlen(given);
 	struct stat st;
 	int ret;
 
+	if (feed) {
+		free(path);
+		return visit_feed(search, feed, given, err);
+	}
 	if (!path)
 		return ky_error_nomem(err);
 	while (len > 1 && path[len - 1] == '/')

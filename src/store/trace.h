@@ -16,6 +16,8 @@
 #include "store/live-file.h"
 
 struct ky_scratch_trace;
+struct ky_feed;
+struct ky_feed_trace;
 
 /* One packet of a data stream file, from the index or from a scan. */
 struct ky_packet_entry {
@@ -71,6 +73,8 @@ struct ky_stream {
 	uint32_t cpu_id;
 	KY_VEC(struct ky_stream_part) parts; /* one, or several in the order of their packets */
 	uint64_t reserved_bytes; /* of a growing stream: the address range of ->file; else 0 */
+	uint64_t *
+		passed_bytes; /* gets the offset of the packet that is being read; NULL: nobody asks */
 };
 
 /* A trace that a reader follows during its recording (follow.h); zeros: it is complete. */
@@ -93,7 +97,8 @@ struct ky_trace {
 	bool recover;	     /* see struct ky_trace_options */
 	bool is_edited;	     /* ->cls has other clock offsets than the metadata file */
 	const struct ky_scratch_trace
-		*scratch; /* the trace's source, instead of ->path; NULL: ->path */
+		*scratch;	    /* the trace's source, instead of ->path; NULL: ->path */
+	struct ky_feed_trace *feed; /* that ->scratch belongs to; NULL: none */
 	struct ky_trace_live live;
 };
 
@@ -127,6 +132,12 @@ struct ky_trace_at {
 	const struct ky_scratch_trace *trace; /* must outlive the set */
 };
 
+/* The traces of a feed, in the place of @path, which is no path of a file. */
+struct ky_trace_at_feed {
+	const char *path;
+	struct ky_feed *feed; /* must outlive the set */
+};
+
 /* Options of reading traces; all zeros are the defaults. */
 struct ky_trace_options {
 	/* Continue after damage, with the next readable packet (ky_walk_recover()). */
@@ -141,6 +152,9 @@ struct ky_trace_options {
 	 */
 	const struct ky_trace_at *scratch;
 	size_t n_scratch;
+	/* Traces that come from elsewhere (feed.h). */
+	const struct ky_trace_at_feed *feeds;
+	size_t n_feeds;
 };
 
 /* All traces below the user's paths, in a fixed order. */

@@ -11,6 +11,7 @@
 
 #include "cli/commands/help.h"
 #include "cli/options/options.h"
+#include "cli/reading/remotes.h"
 #include "cli/recording/recordings.h"
 #include "record/recording/recording.h"
 
@@ -94,6 +95,23 @@ static void find_recordings(const struct ky_command *command, struct ky_parsed *
 	}
 }
 
+/* The address of a relay alone, instead of traces: the recordings that it has. An exit code, or -1: there is none. */
+static int list_relays(const struct ky_command *command, const struct ky_parsed *parsed)
+{
+	struct kymo_error err;
+	int code = -1;
+
+	for (int i = command->first_trace ? command->first_trace - 1 : parsed->n_args;
+	     i < parsed->n_args && code <= KY_EXIT_OK; i++) {
+		if (!ky_cli_is_relay(parsed->args[i]))
+			continue;
+		ky_error_clear(&err);
+		code = ky_cli_list_relay(parsed->args[i], NULL, &err) < 0 ? ky_cli_error(&err)
+									  : KY_EXIT_OK;
+	}
+	return code;
+}
+
 static int run_command(const struct ky_command *command, int argc, char **argv)
 {
 	struct ky_parsed parsed;
@@ -115,7 +133,9 @@ static int run_command(const struct ky_command *command, int argc, char **argv)
 		code = ky_help_command(stdout, command);
 	} else {
 		find_recordings(command, &parsed);
-		code = command->run(command, parsed.options, parsed.n_args, parsed.args);
+		code = list_relays(command, &parsed);
+		if (code < 0)
+			code = command->run(command, parsed.options, parsed.n_args, parsed.args);
 	}
 	ky_parsed_fini(command, &parsed);
 	return code;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/reading/run-flow.h"
+#include "store/feed.h"
 #include "store/follow.h"
 
 /* A writer that has died is found after this time. */
@@ -35,6 +36,7 @@ struct opened {
 struct follower {
 	const struct ky_follow_run *run;
 	struct opened *now; /* the consumer and the graph read from it; NULL: none */
+	struct ky_cli_remotes remotes;
 	bool has_told_wait;
 	uint64_t left; /* events still wanted */
 	KY_VEC(struct place) places;
@@ -137,10 +139,13 @@ static int open_set(struct follower *f, struct opened *fresh, struct kymo_error 
 {
 	const struct ky_follow_run *run = f->run;
 	struct ky_input_options input = *run->input;
-	int ret = ky_follow_open((const char *const *)run->paths, (size_t)run->n_paths,
-				 delay_ms(run), &fresh->follow, err);
+	int ret = ky_follow_open(f->remotes.local.data, f->remotes.local.len, delay_ms(run),
+				 &fresh->follow, err);
 
 	input.follow = true;
+	input.remotes = &f->remotes;
+	for (size_t i = 0; i < f->remotes.feeds.len && !ret; i++)
+		ret = ky_follow_add_feed(fresh->follow, f->remotes.feeds.data[i].feed, err);
 	if (!ret)
 		ret = ky_cli_open(&fresh->set, run->paths, run->n_paths, &input, true, err);
 	if (ret < 0)
@@ -272,9 +277,29 @@ static bool is_early(int ret, const struct opened *fresh)
 		(ret == KYMO_E_INVALID && fresh->is_open && ky_follow_is_live(&fresh->set)));
 }
 
-static bool is_recorded(const struct ky_follow_run *run)
+/* May traces still come? */
+static bool is_recorded(const struct follower *f)
 {
-	return run->is_recorded && run->is_recorded(run->paths, run->n_paths);
+	ky_vec_foreach(&f->remotes.feeds, at)
+		if (!at->feed->has_ended)
+			return true;
+	return f->run->is_recorded && f->remotes.local.len &&
+	       f->run->is_recorded((char **)(uintptr_t)f->remotes.local.data,
+				   (int)f->remotes.local.len);
+}
+
+/* What has broken a feed comes after the events that it has brought. */
+static int feed_status(const struct follower *f, struct kymo_error *err)
+{
+	ky_vec_foreach(&f->remotes.feeds, at) {
+		if (at->feed->failed >= 0 || ky_cli_interrupted())
+			continue;
+		*err = at->feed->err;
+		if (!err->path[0])
+			ky_error_path(err, at->path);
+		return at->feed->failed;
+	}
+	return KYMO_OK;
 }
 
 /* All traces are complete, but the recording is not: programs may come. */
@@ -289,7 +314,7 @@ static void wait_for_programs(const struct opened *opened)
 /* One set of traces. *again: there is, or may be, more. */
 static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 {
-	bool was_recorded = is_recorded(f->run), early;
+	bool was_recorded = is_recorded(f), early;
 	struct opened *fresh;
 	struct ky_flow *flow = NULL;
 	int ret = change_set(f, &fresh, &flow, err);
@@ -317,15 +342,20 @@ int ky_cli_follow(const struct ky_follow_run *run, struct kymo_error *err)
 {
 	struct follower f = {.run = run, .left = run->select->head};
 	bool again = true;
-	int ret = KYMO_OK;
+	int ret;
 
 	ky_cli_catch_signals();
+	ret = ky_cli_remotes_open(&f.remotes, run->paths, run->n_paths, run->input->relay_key, true,
+				  err);
 	while (!ret && again && f.left && !ky_cli_interrupted())
 		ret = follow_once(&f, &again, err);
 	/* The consumer may still use the set. */
 	if (run->close)
 		ret = run->close(run->data, ret, err);
+	if (!ret)
+		ret = feed_status(&f, err);
 	close_opened(f.now);
+	ky_cli_remotes_fini(&f.remotes);
 	ky_vec_fini(&f.places);
 	return ret;
 }

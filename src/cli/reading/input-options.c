@@ -16,7 +16,15 @@ static void free_imports(void)
 	ky_import_fini(&imports);
 }
 
-static int import(char **paths, int n_paths, const struct ky_input_options *options,
+/* So do recordings that came from relays. */
+static struct ky_cli_remotes remotes;
+
+static void free_remotes(void)
+{
+	ky_cli_remotes_fini(&remotes);
+}
+
+static int import(const struct ky_cli_remotes *from, const struct ky_input_options *options,
 		  struct ky_trace_options *to, struct kymo_error *err)
 {
 	static bool is_registered;
@@ -24,11 +32,27 @@ static int import(char **paths, int n_paths, const struct ky_input_options *opti
 
 	if (!is_registered)
 		is_registered = atexit(free_imports) == 0;
-	ret = ky_import_paths(&imports, paths, (size_t)n_paths, &ky_cli_log, options->tell_raw,
-			      err);
+	to->feeds = from->feeds.data;
+	to->n_feeds = from->feeds.len;
+	ret = ky_import_paths(&imports, (char **)(uintptr_t)from->local.data, from->local.len,
+			      &ky_cli_log, options->tell_raw, err);
 	to->scratch = imports.places.data;
 	to->n_scratch = imports.places.len;
 	return ret;
+}
+
+/* The relays' recordings among the paths, which the first call brings. */
+static int bring_remotes(char **args, int n_args, const struct ky_input_options *options,
+			 const struct ky_cli_remotes **from, struct kymo_error *err)
+{
+	*from = options->remotes;
+	if (*from)
+		return KYMO_OK;
+	if (atexit(free_remotes) != 0)
+		return ky_error_nomem(err);
+	free_remotes();
+	*from = &remotes;
+	return ky_cli_remotes_open(&remotes, args, n_args, options->relay_key, false, err);
 }
 
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
@@ -40,7 +64,11 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};
-	int ret = import(args, n_args, options, &trace_options, err);
+	const struct ky_cli_remotes *from;
+	int ret = bring_remotes(args, n_args, options, &from, err);
+
+	if (!ret)
+		ret = import(from, options, &trace_options, err);
 
 	if (ret < 0)
 		return ret;

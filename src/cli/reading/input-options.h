@@ -3,6 +3,7 @@
 #ifndef KY_CLI_READING_INPUT_OPTIONS_H
 #define KY_CLI_READING_INPUT_OPTIONS_H
 
+#include "cli/reading/remotes.h"
 #include "cli/terminal/command.h"
 #include "store/trace.h"
 
@@ -11,6 +12,9 @@ struct ky_input_options {
 	bool follow;   /* no option: traces may still be written */
 	bool tell_raw; /* no option: say what is left out of raw recordings */
 	struct ky_text_list clock_offsets;
+	const char *relay_key;
+	/* No option: those of the paths that are at relays; NULL: opening connects to them. */
+	const struct ky_cli_remotes *remotes;
 };
 
 /* Rows for a table over struct @type, whose struct ky_input_options is member @input. */
@@ -27,7 +31,13 @@ struct ky_input_options {
 	 .help = "Add this many nanoseconds (or -3ms, 2s) to the times of TRACE: a path of the " \
 		 "command line, a trace below it, the last part of either, or a wildcard. " \
 		 "Without TRACE, the offset applies to all traces. May be given again.",                                              \
-	 .at = offsetof(type, input.clock_offsets)}
+	 .at = offsetof(type, input.clock_offsets)},                                             \
+	{.name = "relay-key",                                                                    \
+	 .kind = KY_OPTION_TEXT,                                                                 \
+	 .arg = "FILE",                                                                          \
+	 .help = "For kymo://HOST/NAME: the relay's key, for TLS. Default for other machines: "  \
+		 "~/.config/kymo/relay-key.",                                                    \
+	 .at = offsetof(type, input.relay_key)}
 
 /* For commands that put several traces in one order. */
 #define KY_CORRELATE_OPTION_DEF(type, input)                                                     \

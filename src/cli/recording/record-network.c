@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/options/relay-key-option.h"
 #include "cli/terminal/command.h"
 #include "net/network-store.h"
 #include "net/relay-key.h"
@@ -38,48 +39,19 @@ static int parse_ssh(const char *output, const char *name, struct ky_sender_opti
 	return KYMO_OK;
 }
 
-/* ~/.config/kymo/relay-key, or "" */
-static void default_key(char path[PATH_MAX])
-{
-	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
-
-	path[0] = '\0';
-	if (config && *config == '/')
-		snprintf(path, PATH_MAX, "%s/kymo/relay-key", config);
-	else if (home && *home == '/')
-		snprintf(path, PATH_MAX, "%s/.config/kymo/relay-key", home);
-	if (path[0] && access(path, F_OK) < 0)
-		path[0] = '\0';
-}
-
-static bool is_this_machine(const char *host)
-{
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	       strcmp(host, "::1") == 0;
-}
-
-/* A key that is named counts everywhere; the user's own, for other machines. */
 static int take_key(struct ky_record_network *network, struct ky_relay_key *key,
 		    struct ky_sender_options *options, struct kymo_error *err)
 {
-	const char *host = options->address.host;
-	char path[PATH_MAX];
-	int ret;
+	const struct ky_relay_key_choice choice = {
+		.path = network->key_path,
+		.insecure = network->insecure,
+		.missing = "give --relay-key FILE, which kymo relay --init makes there",
+	};
+	int ret = ky_cli_relay_key(options->address.host, &choice, key, &network->tls, err);
 
-	default_key(path);
-	if (network->key_path || (path[0] && !is_this_machine(host) && !network->insecure)) {
-		ret = ky_relay_key_read(network->key_path ? network->key_path : path, key, err);
-		if (!ret)
-			ret = ky_tls_recorder(key->fingerprint, &network->tls, err);
-		options->tls = network->tls;
-		options->token = key->token;
-		return ret;
-	}
-	if (is_this_machine(host) || network->insecure)
-		return KYMO_OK;
-	ky_error_set(err, KYMO_E_INVALID, "a relay on another machine needs a key");
-	ky_error_hint(err, "give --relay-key FILE, which kymo relay --init makes there");
-	return KYMO_E_INVALID;
+	options->tls = network->tls;
+	options->token = network->tls ? key->token : NULL;
+	return ret;
 }
 
 int ky_record_open_network(struct ky_record_network *network, const char *output, const char *name,

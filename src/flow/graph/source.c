@@ -116,6 +116,8 @@ static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	if (ret <= 0)
 		return ret;
 	ky_source_release(s, s->walk.at_bytes);
+	if (s->stream->passed_bytes)
+		*s->stream->passed_bytes = s->walk.at_bytes;
 	if (s->walk.packet->foreign && !s->warned_foreign)
 		warn_foreign(s);
 	if (lost)
@@ -383,6 +385,8 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 	s->limit_ns = INT64_MAX;
 	ky_source_share(&s->flow, 1);
 	ky_loss_tracker_init(&s->losses);
+	if (stream->passed_bytes && *stream->passed_bytes == UINT64_MAX)
+		*stream->passed_bytes = stream->parts.data[0].begin_bytes;
 	if (stream->file.data)
 		(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
 			      MADV_SEQUENTIAL);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/reading/remotes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/options/relay-key-option.h"
+#include "cli/terminal/command.h"
+#include "net/live-feed.h"
+
+static int connect_to(const struct ky_live_address *address, const char *key_path,
+		      struct ky_tls **tls, struct ky_live_client **client, struct kymo_error *err)
+{
+	const struct ky_relay_key_choice choice = {
+		.path = key_path,
+		.missing = "give --relay-key FILE, which kymo relay --init makes there",
+	};
+	struct ky_live_client_options options = {
+		.address = address->relay,
+		.is_kymo = address->is_kymo,
+	};
+	struct ky_relay_key key;
+	int ret = KYMO_OK;
+
+	*tls = NULL;
+	/* LTTng's protocol has no encryption. */
+	if (address->is_kymo)
+		ret = ky_cli_relay_key(address->relay.host, &choice, &key, tls, err);
+	options.tls = *tls;
+	options.token = *tls ? key.token : NULL;
+	return ret < 0 ? ret : ky_live_client_open(&options, client, err);
+}
+
+static int open_remote(struct ky_cli_remotes *remotes, const char *path, const char *key_path,
+		       bool is_live, struct kymo_error *err)
+{
+	struct ky_trace_at_feed at = {.path = path};
+	struct ky_live_address address;
+	struct ky_live_client *client;
+	struct ky_tls *tls = NULL;
+	int ret = ky_live_address_parse(path, &address, err);
+
+	if (!ret)
+		ret = connect_to(&address, key_path, &tls, &client, err);
+	if (tls && ky_vec_push(&remotes->keys, tls) < 0) {
+		if (!ret)
+			ky_live_client_close(client);
+		ky_tls_free(tls);
+		return ky_error_nomem(err);
+	}
+	if (!ret)
+		ret = ky_live_feed_open(client, &address, is_live, &at.feed, err);
+	if (!ret && ky_vec_push(&remotes->feeds, at) < 0) {
+		ky_feed_free(at.feed);
+		ret = ky_error_nomem(err);
+	}
+	if (ret < 0 && err && !err->path[0])
+		ky_error_path(err, path);
+	return ret;
+}
+
+int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			const char *key_path, bool is_live, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	*remotes = (struct ky_cli_remotes){0};
+	for (int i = 0; i < n_paths && !ret; i++) {
+		if (ky_live_address_is(paths[i]))
+			ret = open_remote(remotes, paths[i], key_path, is_live, err);
+		else if (ky_vec_push(&remotes->local, (const char *)paths[i]) < 0)
+			ret = ky_error_nomem(err);
+	}
+	return ret;
+}
+
+void ky_cli_remotes_fini(struct ky_cli_remotes *remotes)
+{
+	ky_vec_foreach(&remotes->feeds, at)
+		ky_feed_free(at->feed);
+	ky_vec_foreach(&remotes->keys, tls)
+		ky_tls_free(*tls);
+	ky_vec_fini(&remotes->feeds);
+	ky_vec_fini(&remotes->local);
+	ky_vec_fini(&remotes->keys);
+}
+
+/* ---- lists ---------------------------------------------------------------------------- */
+
+bool ky_cli_is_relay(const char *path)
+{
+	struct ky_live_address address;
+
+	return ky_live_address_is(path) && ky_live_address_parse(path, &address, NULL) == KYMO_OK &&
+	       !address.name[0];
+}
+
+static void print_session(const struct ky_live_session *session, const char *relay,
+			  const struct ky_live_address *address)
+{
+	/* Without the slash at the end. */
+	printf("%.*s%s/", (int)(strlen(relay) - (relay[strlen(relay) - 1] == '/')), relay,
+	       address->is_kymo ? "" : "/host");
+	ky_cli_put_text(stdout, session->host);
+	putchar('/');
+	ky_cli_put_text(stdout, session->name);
+	printf(" (timer = %u us, %u stream(s), %u client(s) connected)\n", session->timer_us,
+	       session->streams, session->clients);
+}
+
+int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error *err)
+{
+	struct ky_live_sessions sessions = KY_VEC_INIT;
+	struct ky_live_client *client = NULL;
+	struct ky_live_address address;
+	struct ky_tls *tls = NULL;
+	int ret = ky_live_address_parse(path, &address, err);
+
+	if (!ret)
+		ret = connect_to(&address, key_path, &tls, &client, err);
+	if (!ret)
+		ret = ky_live_client_sessions(client, &sessions, err);
+	for (size_t i = 0; i < sessions.len && !ret; i++)
+		print_session(&sessions.data[i], path, &address);
+	ky_live_sessions_fini(&sessions);
+	ky_live_client_close(client);
+	ky_tls_free(tls);
+	if (ret < 0)
+		ky_error_path(err, path);
+	return ret;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings at relays among the traces of a command: kymo://HOST/NAME, net://HOST/host/MACHINE/SESSION. */
+#ifndef KY_CLI_READING_REMOTES_H
+#define KY_CLI_READING_REMOTES_H
+
+#include "base/vec.h"
+#include "net/relay-key.h"
+#include "store/trace.h"
+
+struct ky_cli_remotes {
+	KY_VEC(struct ky_trace_at_feed) feeds;
+	KY_VEC(const char *) local; /* the other paths */
+	KY_VEC(struct ky_tls *) keys;
+};
+
+/*
+ * Connects to the relays of the addresses among @paths, which are borrowed. @is_live: their recordings are followed; else the call
+ * brings what they have now. @key_path: the relays' key; NULL: the user's own. The caller frees *remotes
+ * in any case. KYMO_E_INVALID: a bad address; KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_FORMAT.
+ */
+int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			const char *key_path, bool is_live, struct kymo_error *err);
+/* After the close of all sets with its traces. */
+void ky_cli_remotes_fini(struct ky_cli_remotes *remotes);
+
+/* Whether @path is the address of a relay without a recording, so that its recordings are to be listed. */
+bool ky_cli_is_relay(const char *path);
+/* Prints an address per recording of the relay at @path. */
+int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error *err);
+
+#endif
