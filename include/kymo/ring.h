@@ -670,8 +670,12 @@ KYMO_API int kymo_ring_chunk_send(struct kymo_ring_reader *reader,
  * records that writers overwrote before. The last chunk of a buffer may be a sub-buffer that is
  * still open. A snapshot consumes nothing. It works in both modes.
  *
- * Returns 1 with a chunk; 0 at the end; KYMO_E_FORMAT; KYMO_E_MEMORY.
+ * forget leaves the present records out of this reader's future snapshots of an overwriting ring.
+ *
+ * Returns 1 with a chunk; 0 at the end; KYMO_E_FORMAT; KYMO_E_MEMORY; forget: KYMO_E_STATE (the ring
+ * does not overwrite).
  */
+KYMO_API int kymo_ring_snapshot_forget(struct kymo_ring_reader *reader, struct kymo_error *err);
 KYMO_API int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error *err);
 KYMO_API int kymo_ring_snapshot_next(struct kymo_ring_reader *reader, uint32_t buffer,
 				     struct kymo_ring_chunk *chunk, struct kymo_error *err);

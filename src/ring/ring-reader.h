@@ -27,6 +27,7 @@ struct ky_rb_buffer {
 	uint64_t seen;	/* sub-buffer at the last kymo_ring_reader_wait() */
 	uint64_t snapshot_at;
 	struct ky_rb_view snapshot_end;
+	struct ky_rb_view forgotten; /* snapshots begin here; position 0: at the oldest record */
 };
 
 struct kymo_ring_reader {

@@ -10,6 +10,19 @@
 #include "ring/ring-reader.h"
 #include "ring/ring-writer.h"
 
+int kymo_ring_snapshot_forget(struct kymo_ring_reader *reader, struct kymo_error *err)
+{
+	if (!(reader->head.flags & KYMO_RING_OVERWRITE))
+		return ky_error_set(err, KYMO_E_STATE, "the ring does not overwrite its records");
+	for (uint32_t i = 0; i < reader->n_buffers; i++) {
+		struct ky_rb_view now;
+
+		if (ky_rb_look(reader, i, &now))
+			reader->buffers[i].forgotten = now;
+	}
+	return ky_rb_check_cut(reader, err);
+}
+
 int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error *err)
 {
 	if (!reader->copy)
@@ -24,6 +37,9 @@ int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error 
 			buffer->snapshot_end = (struct ky_rb_view){0};
 		if (!(reader->head.flags & KYMO_RING_OVERWRITE))
 			buffer->snapshot_at = buffer->start;
+		else
+			buffer->snapshot_at = buffer->forgotten.position &
+					      ~(uint64_t)(reader->head.subbuf_bytes - 1);
 	}
 	return ky_rb_check_cut(reader, err);
 }
@@ -60,6 +76,9 @@ static int chunk_of(struct kymo_ring_reader *reader, uint32_t i, const struct ky
 	if (!(reader->head.flags & KYMO_RING_OVERWRITE) && start == buffer->start &&
 	    buffer->taken > start)
 		from = (struct ky_rb_view){buffer->taken, buffer->taken_point, buffer->taken_lost};
+	if (buffer->forgotten.position > start &&
+	    buffer->forgotten.position - start <= reader->head.subbuf_bytes)
+		from = buffer->forgotten;
 	if (is_closed)
 		end = (struct ky_rb_view){start + slot->content_bytes, slot->close,
 					  slot->close_lost};

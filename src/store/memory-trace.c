@@ -266,3 +266,10 @@ uint64_t ky_memory_trace_drop(struct ky_store_trace *from, int number, uint64_t 
 	stream->newest = last;
 	return events;
 }
+
+void ky_memory_trace_clear(struct ky_store_trace *from)
+{
+	ky_vec_foreach(&memory_trace(from)->streams, stream)
+		while (stream->oldest)
+			drop_oldest(stream);
+}

@@ -38,5 +38,7 @@ uint64_t ky_memory_trace_oldest(const struct ky_store_trace *from);
  */
 uint64_t ky_memory_trace_drop(struct ky_store_trace *from, int number, uint64_t first_cycles,
 			      uint64_t last_cycles);
+/* Drops all packets; streams keep their numbers. */
+void ky_memory_trace_clear(struct ky_store_trace *from);
 
 #endif

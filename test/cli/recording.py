@@ -22,7 +22,7 @@ class Recording:
             time.sleep(0.02)
 
     def outputs(self):
-        listed = json.loads(self.kymo("list", "--recordings", "--json").out)
+        listed = json.loads(self.kymo("sessions", "--json").out)
         return [one.get("output") for one in listed["recordings"]]
 
     def ctl(self, *options, code=0):

@@ -95,8 +95,8 @@ def test_control_characters_do_not_reach_the_terminal(kymo):
 
 
 @pytest.mark.parametrize("args", (
-    ["help"], ["--version"], ["help", "print"], ["list", "--user"], ["list", "--user", "--json"], ["list", "--recordings"],
-    ["list", "--recordings", "--json"], ["doctor"], ["doctor", "--json"], ["report", "-l"], ["completion", "bash"],
+    ["help"], ["--version"], ["help", "print"], ["list", "--user"], ["list", "--user", "--json"], ["sessions"],
+    ["sessions", "--json"], ["doctor"], ["doctor", "--json"], ["report", "-l"], ["completion", "bash"],
     ["info", "TRACE"], ["info", "--json", "TRACE"], ["print", "TRACE"], ["report", "summary", "TRACE"],
     ["report", "--json", "summary", "TRACE"], ["report", "--csv", "summary", "TRACE"],
     ["report", "--html", "summary", "TRACE"], ["lami", "cpu", "TRACE"], ["convert", "--to", "json", "TRACE"],

@@ -15,11 +15,14 @@ import pytest
 from test_user import KYMO, box, events, names, nothing_left, pytestmark  # noqa: F401 (a fixture)
 
 CTL = """
-ready() { [ "$(kymo list --recordings | grep -c ' for ')" = ${1:-1} ]; }
+ready() { [ "$(kymo sessions | grep -c ' for ')" = ${1:-1} ]; }
 joined() { ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1; }
 recorded() { ls out/ust/pid/*/metadata >/dev/null 2>&1; }
 land() { kymo ctl --stop || exit 95; wait $recorder || exit 97; }
 """
+
+
+AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
 
 
 def count(path):
@@ -45,7 +48,7 @@ sleeps $a 50
 $T/modes numbers 10 0
 kymo ctl --enable-event 'modes:other' || exit 96
 sleeps $a 50
-kymo list --recordings
+kymo sessions
 kill $a
 land
 """ + nothing_left())
@@ -181,6 +184,177 @@ land
     assert names(done.traces("snap")[0])[-1] == "modes:other"
 
 
+def gap(path):
+    """The longest time between two events of a trace, in seconds, and the names of all."""
+    done = subprocess.run(["babeltrace2", "--clock-seconds", path], capture_output=True, text=True, check=True)
+    times = [float(line[1:line.index("]")]) for line in done.stdout.splitlines() if "modes:" in line]
+    return max(b - a for a, b in zip(times, times[1:])), done.stderr
+
+
+def test_pause(box):
+    """Programs that run and programs that start record nothing, lose nothing, and go on in the same trace."""
+    done = box(CTL + """
+$T/modes numbers 1000000 200 & a=$!
+kymo record --user 'modes:*' -o out & recorder=$!
+wait_for ready
+wait_for joined
+sleeps $a 50
+kymo ctl --pause || exit 96
+kymo ctl --pause && exit 94
+kymo ctl --status | grep 'paused now, ' || exit 93
+$T/modes numbers 10 0
+sleeps $a 2000
+kymo ctl --resume || exit 92
+kymo ctl --resume && exit 94
+sleeps $a 50
+$T/modes numbers 20 0
+kymo sessions
+kill $a
+land
+""" + nothing_left())
+    short, long = sorted((names(trace) for trace in done.traces()), key=len)
+    assert short == ["modes:number"] * 20 + ["modes:other"] * 20 or len(short) == 40
+    assert len(done.traces()) == 2
+    longest, said = gap([t for t in done.traces() if len(names(t)) == len(long)][0])
+    assert longest > 2000 * 0.0002 and "discarded" not in said
+    assert " in 1 pause" in done.out and "; 0 lost." in done.err
+    assert "the recording is paused already" in done.err and "the recording is not paused" in done.err
+    assert re.search("paused for .* in 1 pause", done.err)
+
+
+def test_changes_in_a_pause(box):
+    """They take effect when the recording resumes; it may also end in a pause."""
+    done = box(CTL + """
+$T/modes numbers 1000000 200 & a=$!
+kymo record --user 'modes:number' -o out & recorder=$!
+wait_for ready
+wait_for joined
+sleeps $a 50
+kymo ctl --pause --disable-event '*' --enable-event 'modes:other' || exit 96
+sleeps $a 100
+kymo ctl --resume || exit 95
+sleeps $a 50
+kymo ctl --pause || exit 94
+sleeps $a 50
+kill $a
+land
+""" + nothing_left())
+    (trace,) = done.traces()
+    kinds = re.sub("n+", "n", re.sub("o+", "o", "".join("n" if n == "modes:number" else "o" for n in names(trace))))
+    assert kinds == "no"
+
+
+def test_processes_are_chosen(box):
+    """Programs join and leave while they run; what they recorded stays."""
+    done = box(CTL + """
+for name in a b c; do $T/modes numbers 1000000 200 & eval "$name=\\$!"; done
+kymo record --user 'modes:number' --pid $a -o out & recorder=$!
+wait_for ready
+wait_for joined
+sleeps $a 20
+kymo ctl --remove-pid $a && exit 94
+kymo ctl --add-pid 999999 && exit 94
+kymo ctl --add-pid $b || exit 96
+sleeps $b 50
+wait_for '[ $(ls /dev/shm/kymo-0/*/*.ring | wc -l) = 2 ]'
+kymo ctl --remove-pid $a || exit 95
+sleeps $a 500
+kymo ctl --status --json >status.json
+kill $a $b $c
+land
+echo $a $b
+""" + nothing_left())
+    a, b = done.out.splitlines()[-1].split()
+    by_pid = {re.search("-([0-9]+)", os.path.basename(t)).group(1): names(t) for t in done.traces()}
+    assert set(by_pid) == {a, b}, by_pid.keys()
+    with open(os.path.join(done.cwd, "status.json"), encoding="utf-8") as file:
+        status = json.load(file)
+    listed = {one["pid"]: one for one in status["program_list"]}
+    assert set(listed) == {int(a), int(b)} and listed[int(b)]["events"] > 50 and listed[int(b)]["name"] == "modes"
+    assert listed[int(a)]["ended"] and listed[int(a)]["events"] == len(by_pid[a]) and not listed[int(b)]["ended"]
+    assert "would have no programs left" in done.err and "there is no process 999999" in done.err
+    assert "; 0 lost." in done.err
+
+
+def test_users_are_chosen(box):
+    """A recording of one user's programs takes another user's, and then leaves the first one's."""
+    done = box(CTL + f"""
+chmod 755 .
+$T/modes numbers 1000000 200 & a=$!
+{AS_NOBODY} $T/modes numbers 1000000 200 & b=$!
+kymo record --user 'modes:number' --uid 0 -o out & recorder=$!
+wait_for ready
+wait_for joined
+sleeps $a 20
+kymo ctl --add-uid nobody || exit 96
+wait_for 'ls /dev/shm/kymo-65534/*/*.ring >/dev/null 2>&1'
+kymo ctl --remove-uid root || exit 95
+sleeps $a 50
+sleeps $b 300
+kymo ctl --status --json >status.json
+sleeps $a 300
+kymo ctl --status --json >later.json
+kill $a $b
+land
+""" + nothing_left())
+    counts = []
+    for name in ("status.json", "later.json"):
+        with open(os.path.join(done.cwd, name), encoding="utf-8") as file:
+            counts.append({one["pid"]: one["events"] for one in json.load(file)["program_list"]})
+    grown = {pid: counts[1][pid] - counts[0][pid] for pid in counts[0]}
+    assert len(grown) == 2 and sorted(grown.values())[0] == 0 and sorted(grown.values())[1] > 100, grown
+
+
+def test_clear(box):
+    """The present trace goes, and the recording goes on in a new one."""
+    done = box(CTL + """
+$T/modes numbers 1000000 200 & a=$!
+kymo record --user 'modes:number' -o out & recorder=$!
+wait_for ready
+wait_for joined
+sleeps $a 100
+kymo ctl --clear || exit 96
+ls out
+sleeps $a 50
+kill $a; wait $a
+land
+""" + nothing_left())
+    (trace,) = done.traces()
+    first = int(re.search("i = ([0-9]+)", events(trace)[0]).group(1))
+    assert first > 90
+    assert "; 0 lost." in done.err and "were cleared" in done.err
+    assert not os.path.exists(os.path.join(done.cwd, "out", "archives"))
+    recorded = int(re.search("Recorded ([0-9]+) events", done.err).group(1))
+    assert recorded == len(events(trace, dump=True))
+
+
+def test_flight_recorder_is_cleared(box):
+    """Exactly the events after it are in the snapshot, also in a sub-buffer that has older ones."""
+    done = box(CTL + """
+kymo record --overwrite --user 'modes:*' -o out & recorder=$!
+wait_for ready
+$T/modes numbers 10 0
+$T/modes numbers 1000000 5000 & a=$!
+wait_for '[ $(ls /dev/shm/kymo-0/*/*.ring | wc -l) = 2 ]'
+sleeps $a 50
+kill -STOP $a
+kymo snapshot -o before || exit 96
+kymo ctl --clear || exit 95
+kymo snapshot -o empty && exit 94
+kill -CONT $a
+sleeps $a 20
+kymo snapshot -o after || exit 93
+kill $a; wait $a
+land
+""" + nothing_left())
+    assert len(done.traces("before")) == 2 and len(done.traces("after")) == 1
+    long = max((events(t) for t in done.traces("before")), key=len)
+    numbers = [int(re.search("i = ([0-9]+)", line).group(1)) for line in long]
+    after = [int(re.search("i = ([0-9]+)", line).group(1)) for line in events(done.traces("after")[0])]
+    assert after[0] in (numbers[-1], numbers[-1] + 1) and len(after) > 20
+    assert after == sorted(after)
+
+
 def test_kernel(box):
     done = box(CTL + """
 kymo record --comm modes --kernel 'syscall_entry_getppid,syscall_exit_getppid' -o out & recorder=$!
@@ -218,7 +392,7 @@ wait_for ready
 $T/modes numbers 10 0
 /usr/bin/python3 -c '{SILENT}' >connected & silent=$!
 wait_for '[ -s connected ]'
-timeout 60 kymo list --recordings || exit 96
+timeout 60 kymo sessions || exit 96
 timeout 60 kymo ctl --enable-event 'shop:*' || exit 94
 timeout 60 kymo snapshot -o snapshot || exit 93
 [ $(ls /proc/$recorder/fd | wc -l) -lt 60 ] || exit 92
@@ -251,8 +425,8 @@ def test_recorder_that_is_stopped(box):
 kymo record --user 'modes:*' -o out & recorder=$!
 wait_for ready
 kill -STOP $recorder
-timeout 100 kymo list --recordings || exit 96
-timeout 100 kymo list --recordings --json || exit 96
+timeout 100 kymo sessions || exit 96
+timeout 100 kymo sessions --json || exit 96
 timeout 100 kymo ctl --stop; [ $? = 1 ] || exit 94
 kill -CONT $recorder
 land
@@ -266,8 +440,8 @@ def test_rules_are_listed_with_their_conditions(box):
 kymo record --user 'modes:*' --filter 'i > 3' --exclude 'modes:other' -o out & recorder=$!
 wait_for ready
 kymo ctl --enable-event 'shop:*' --filter 'items > 100' --loglevel warning
-kymo list --recordings
-kymo list --recordings --json >list.json
+kymo sessions
+kymo sessions --json >list.json
 land
 """)
     for line in ("--user modes:*", "--filter i > 3", "--exclude modes:other", "--filter items > 100",
@@ -295,16 +469,13 @@ land
     assert "modes:num" not in done.err
 
 
-AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
-
-
 def test_root_reaches_other_users_recordings(box):
     """But its own come first: nobody else makes them ambiguous. Other users see only their own."""
     done = box(CTL + f"""
 mkdir -m 777 theirs && chmod 755 . && cd theirs
 {AS_NOBODY} kymo record --overwrite --user 'modes:*' -o out & recorder=$!
 wait_for ready
-kymo list --recordings
+kymo sessions
 kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
 {AS_NOBODY} $T/modes numbers 10 0
 kymo snapshot || exit 95
@@ -315,7 +486,7 @@ wait_for 'ready 2'
 kymo snapshot -o own && exit 94
 kymo ctl --stop || exit 93
 wait $own || exit 92
-(cd theirs; {AS_NOBODY} kymo list --recordings) | grep -c ' for '
+(cd theirs; {AS_NOBODY} kymo sessions) | grep -c ' for '
 cd theirs
 land
 """ + nothing_left())
@@ -347,11 +518,11 @@ open("/dev/shm/lies", "w").close()
 time.sleep(1000)
 PY
 wait_for '[ -e /dev/shm/lies ]'
-timeout 60 kymo list --recordings || exit 96
+timeout 60 kymo sessions || exit 96
 timeout 60 kymo ctl --stop 0; [ $? = 1 ] || exit 95
 [ -S precious/dead ] && [ -S $place/dead ] || exit 94
 kymo record --user 'modes:number' -o out & recorder=$!
-wait_for 'kymo list --recordings | grep -q out'
+wait_for 'kymo sessions | grep -q out'
 land
 kill $liar
 """)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo ctl on a recording of the kernel: other events, filters and processes, in the same trace."""
 
+import json
 import os
 import subprocess
 
@@ -232,3 +233,127 @@ def test_raw_keeps_its_events(recording, steps):
     record.ctl("--enable-kernel", "syscall_entry_lseek", "--add-pid", a.pid)
     a.step("c")
     assert seen(record.stop(), a.pid) == {"a": 10, "c": 10}
+
+
+def enabled(tracefs):
+    """The events that Kymo's instances have switched on."""
+    found = []
+    for instance in os.listdir(os.path.join(tracefs, "instances")):
+        if instance.startswith("kymo"):
+            path = os.path.join(tracefs, "instances", instance, "set_event")
+            with open(path, encoding="utf-8") as file:
+                found += file.read().split()
+    return found
+
+
+def test_pause(recording, steps, kymo, needs_root_tracefs):
+    """Nothing is recorded, and no tracepoint is on; then the same trace goes on, with the right names."""
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek,sched_switch", "--context", "procname")
+    a.step("a")
+    on_before = enabled(needs_root_tracefs)
+    assert any("sched_switch" in event for event in on_before)
+    record.ctl("--pause")
+    assert len(enabled(needs_root_tracefs)) <= len(on_before) / 2
+    b = steps("two")
+    a.step("b")
+    b.step("b")
+    shown = json.loads(record.ctl("--status", "--json").out)
+    assert shown["state"] == "paused" and shown["pauses"] == 1
+    assert {one["cpu"] for one in shown["cpus"]} and sum(one["events"] for one in shown["cpus"]) == shown["events"]
+    record.ctl("--resume", "--enable-kernel", "syscall_exit_lseek")
+    a.step("c")
+    b.step("c")
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 10, "c": 10} and seen(events, b.pid) == {"c": 10}
+    assert {e[2]["procname"] for e in events if e[2]["tid"] == b.pid} == {"two"}
+    marks = [(i, fields) for i, (event, fields, _) in enumerate(events) if event.startswith("kymo_recording_")]
+    assert [events[i][0] for i, _ in marks] == ["kymo_recording_paused", "kymo_recording_resumed"]
+    assert marks[0][0] + 1 == marks[1][0] and marks[1][1]["paused_ns"] > 0
+    peer = subprocess.run(["babeltrace2", record.out], capture_output=True, text=True, check=True)
+    assert "discarded" not in peer.stderr and "kymo_recording_resumed" in peer.stdout
+    # What happened meanwhile is unknown: neither lost, nor one long stay on a CPU.
+    said = kymo("report", "cpu", record.out).out
+    assert "paused for" in said and "events were lost" not in said
+
+
+def test_the_end_comes_in_a_pause(recording, steps, kymo):
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek,sched_switch")
+    a.step("a")
+    record.ctl("--pause")
+    a.step("b")
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 10}
+    assert events[-1][0] == "kymo_recording_paused"
+
+
+def test_pause_of_chunks(recording, steps, kymo):
+    """A rotation in a pause; each chunk says what it lacks."""
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek")
+    a.step("a")
+    record.ctl("--pause")
+    kymo("rotate", record.out)
+    a.step("b")
+    record.ctl("--resume")
+    a.step("c")
+    events = record.stop()
+    assert seen(events, a.pid) == {"a": 10, "c": 10}
+    assert sum(e[0].startswith("kymo_recording_") for e in events) == 2
+    subprocess.run(["babeltrace2", record.out / "kernel"], stdout=subprocess.DEVNULL, check=True)
+
+
+def test_clear(recording, steps, kymo):
+    a = steps("one")
+    record = recording("-k", "syscall_entry_lseek")
+    a.step("a")
+    kymo("rotate", record.out)
+    a.step("b")
+    record.ctl("--clear")
+    a.step("c")
+    events = record.stop()
+    # The complete chunk stays.
+    assert seen(events, a.pid) == {"a": 10, "c": 10}
+    assert len(os.listdir(record.out / "archives")) == 1
+
+
+def test_flight_recorder_is_cleared(recording, steps, kymo, tmp_path):
+    a = steps("one")
+    record = recording("--overwrite", "-k", "syscall_entry_lseek")
+    a.step("a")
+    record.ctl("--clear")
+    a.step("b")
+    kymo("snapshot", "-o", tmp_path / "snap", record.out)
+    record.ctl("--pause")
+    a.step("c")
+    record.ctl("--resume")
+    a.step("d")
+    events = record.stop()
+    assert seen(events, a.pid) == {"b": 10, "d": 10}
+    snap = [json.loads(line) for line in kymo("convert", "--to", "json", tmp_path / "snap").out.splitlines()]
+    assert seen([(e["event"], e["fields"], e["context"]) for e in snap], a.pid) == {"b": 10}
+    assert any(e["event"] == "lttng_statedump_process_state" for e in snap)
+
+
+def test_raw_recordings_do_not_pause(recording):
+    record = recording("--raw", "-k", "syscall_entry_lseek")
+    assert "raw recording" in record.ctl("--pause", code=1).err
+    assert "raw" in record.ctl("--clear", code=1).err
+    record.stop()
+
+
+def test_what_fails_leaves_nothing(recording, kymo):
+    record = recording("-k", "sched_switch", "--context", "pid")
+    for rule in ("syscall_entry_lseek if no_such == 1", "sched_process_exec,task_newtask if nonsense >"):
+        record.ctl("--enable-kernel", rule, code=1)
+    record.ctl("--enable-kernel", "syscall_entry_close,task_newtask")
+    subprocess.run(["/bin/true"], check=True)
+    events = record.stop()
+    with open(record.out / "kernel" / "metadata", encoding="utf-8") as file:
+        metadata = file.read()
+    assert "syscall_entry_lseek" not in metadata and "sched_process_exec" not in metadata
+    assert "syscall_entry_close" in metadata
+    names = {e[0] for e in events}
+    assert {"sched_switch", "syscall_entry_close", "task_newtask"} <= names
+    subprocess.run(["babeltrace2", record.out], stdout=subprocess.DEVNULL, check=True)

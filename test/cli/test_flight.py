@@ -15,7 +15,7 @@ import pytest
 from test_user import KYMO, box, events, nothing_left, pytestmark  # noqa: F401 (a fixture)
 
 FLIGHT = """
-ready() { kymo list --recordings --json | grep -q '"id"'; }
+ready() { kymo sessions --json | grep -q '"id"'; }
 flight() { kymo record --overwrite --user 'modes:number' "$@" & recorder=$!; wait_for ready; }
 # computes PID N: waits until it has had N/100 s more of a CPU.
 had() { awk '{print $14 + $15}' /proc/$1/stat; }
@@ -153,8 +153,8 @@ def test_several_recordings(box):
 kymo record --overwrite --user 'modes:number' -o a & a=$!
 kymo record --overwrite --user 'modes:*' -o b & b=$!
 kymo record --user 'modes:number' -o c & c=$!
-wait_for '[ $(kymo list --recordings | grep -c " for ") = 3 ]'
-kymo list --recordings --json >list.json
+wait_for '[ $(kymo sessions | grep -c " for ") = 3 ]'
+kymo sessions --json >list.json
 $T/modes numbers 10 0
 kymo snapshot -o x && exit 96
 kymo snapshot c -o x && exit 95
@@ -207,7 +207,7 @@ except (BrokenPipeError, ConnectionResetError):
 PY
 kymo record --user 'modes:*' -o other -- $T/modes numbers 3 0
 chmod 700 /dev/shm/kymo-recordings-0
-kymo list --recordings
+kymo sessions
 land
 """ + nothing_left())
     assert done.out.splitlines()[:2] == ["700 root directory", "600 root socket"]

@@ -124,7 +124,7 @@ def test_hostile_program_that_takes_the_session_too(box):
 
 FLOWN = """
 kymo record --overwrite --user '*' --buffer-size 64k -o out & recorder=$!
-wait_for 'kymo list --recordings | grep -q flight'
+wait_for 'kymo sessions | grep -q flight'
 $T/shop 200 3000 & shop=$!
 # From then on nobody can take its ring from the recorder: not even its own user, who may remove the file.
 wait_for 'ls -l /proc/$recorder/fd | grep -q -- "-shop.ring"'

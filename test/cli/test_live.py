@@ -15,7 +15,7 @@ from recording import Recording
 from test_user import box, nothing_left, pytestmark  # noqa: F401 (a fixture)
 
 LIVE = """
-ready() { [ "$(kymo list --recordings | grep -c ' for ')" = 1 ]; }
+ready() { [ "$(kymo sessions | grep -c ' for ')" = 1 ]; }
 printed() { [ "$(grep -c "$1" live 2>/dev/null)" -ge "$2" ]; }
 land() { kymo ctl --stop || exit 95; wait $recorder || exit 97; wait $reader || exit 98; }
 """

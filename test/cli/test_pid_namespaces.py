@@ -32,7 +32,7 @@ def ctl(*options, code=0):
 a, b, c = (actors.Actor(program) for _ in range(3))
 record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek,syscall_entry_getppid",
                            "--context", "pid,ppid,procname", "--pid", str(a.pid)], stderr=subprocess.PIPE)
-while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+while out not in subprocess.run([kymo, "sessions"], capture_output=True, text=True, check=True).stdout:
     assert record.poll() is None, record.stderr.read()
     time.sleep(0.02)
 
@@ -84,7 +84,7 @@ one = actors.Actor(program)
 move(one.pid, group)
 record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek", "--cgroup", group],
                           stderr=subprocess.PIPE)
-while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+while out not in subprocess.run([kymo, "sessions"], capture_output=True, text=True, check=True).stdout:
     assert record.poll() is None, record.stderr.read()
     time.sleep(0.02)
 instance, = glob.glob(f"/sys/kernel/tracing/instances/kymo-{record.pid}-*-{os.stat('/proc/self/ns/pid').st_ino}")
@@ -175,7 +175,7 @@ join(f"docker/{container}", kept)
 user.does("u 54321")
 record = subprocess.Popen([kymo, "record", "-o", out, "-k", "syscall_entry_lseek", "--uid", "54321", "--cgroup",
                            f"{top}/group", "--container", container[:12]], stderr=subprocess.PIPE)
-while out not in subprocess.run([kymo, "list", "--recordings"], capture_output=True, text=True, check=True).stdout:
+while out not in subprocess.run([kymo, "sessions"], capture_output=True, text=True, check=True).stdout:
     assert record.poll() is None, record.stderr.read()
     time.sleep(0.02)
 all_do("a")

@@ -622,10 +622,10 @@ def test_clones(kymo, record, tmp_path):
 def test_what_runs_is_listed(kymo, recordings, programs):
     probe = f"{programs['-O0']}:handle(fd)"
     recording = recordings("--probe", probe)
-    listed, = [one for one in json.loads(kymo("list", "--recordings", "--json").out)["recordings"]
+    listed, = [one for one in json.loads(kymo("sessions", "--json").out)["recordings"]
                if one["pid"] == recording.process.pid]
     assert (listed["kernel"], listed["probe"], listed["sdt"]) == ([], [probe], [])
-    assert f"--probe {probe}" in kymo("list", "--recordings").out
+    assert f"--probe {probe}" in kymo("sessions").out
 
 
 def test_definitions_are_removed(kymo_bin, needs_root_tracefs, programs, tmp_path):

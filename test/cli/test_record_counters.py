@@ -158,7 +158,7 @@ def test_interrupts_and_filters(record, kymo):
 def test_event_that_came_later(kymo, kymo_bin, needs_root_tracefs, program, tmp_path):
     out = tmp_path / "later"
     script = f"""
-i=0; until {kymo_bin} list --recordings | grep -q later; do i=$((i + 1)); [ $i -lt 500 ] || exit 9; sleep 0.02; done
+i=0; until {kymo_bin} sessions | grep -q later; do i=$((i + 1)); [ $i -lt 500 ] || exit 9; sleep 0.02; done
 {kymo_bin} ctl {out} --enable-kernel syscall:getppid > /dev/null && {program}"""
     done = kymo("record", "-o", out, "-k", "sched_process_exit", "-c", "perf:thread:page-faults", "--", "sh", "-c",
                 script)

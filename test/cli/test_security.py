@@ -60,7 +60,7 @@ def test_modes_of_files(box):
     done = box("""
 umask 0
 kymo record --overwrite --kernel 'sched_switch' --user 'modes:*' -o out & recorder=$!
-wait_for 'kymo list --recordings | grep -q flight'
+wait_for 'kymo sessions | grep -q flight'
 $T/modes numbers 10 0
 kymo snapshot -o snap || exit 96
 kill -TERM $recorder; wait $recorder || exit 97
@@ -85,7 +85,7 @@ def test_nothing_listens_on_a_network(box):
     """A recorder's sockets, of the kernel and of programs, are all of this machine: in the file system."""
     done = box("""
 kymo record --kernel 'sched_switch' --user 'modes:*' --statedump all -o out & recorder=$!
-wait_for 'kymo list --recordings | grep -q out'
+wait_for 'kymo sessions | grep -q out'
 $T/modes numbers 10 0
 readlink /proc/$recorder/fd/* | sed -n 's/^socket:\\[\\(.*\\)\\]$/\\1/p' | sort >sockets.txt
 [ -s sockets.txt ] || exit 96
@@ -108,7 +108,7 @@ cd theirs
 {AS_NOBODY} kymo record --overwrite --user 'modes:*' -o $'out{EVIL}\\ny' & other=$!
 cd ..
 kymo record --user 'shop:*' -o out & recorder=$!
-wait_for '[ $(kymo list --recordings | grep -c " for ") = 2 ]'
+wait_for '[ $(kymo sessions | grep -c " for ") = 2 ]'
 wait_for 'ls /dev/shm/kymo-65534/*/*.ring >/dev/null 2>&1'
 {AS_NOBODY} /usr/bin/python3 - <<'PY' & liar=$!
 import socket
@@ -129,8 +129,8 @@ while True:
 PY
 wait_for '[ -e /dev/shm/lies ]'
 for i in $(seq 40); do
-    timeout 60 kymo list --recordings || exit 96
-    timeout 60 kymo list --recordings --json || exit 95
+    timeout 60 kymo sessions || exit 96
+    timeout 60 kymo sessions --json || exit 95
 done
 kymo list --user
 kymo ctl 77 --stop

@@ -98,7 +98,7 @@ done
 cp -r $T/shop $(dirname $T)/../src/tracer/*.so* .; chmod -R a+rX . ..
 kymo record --user 'shop:depth' -o out & recorder=$!
 wait_for 'ls /run/kymo/u0/*/session >/dev/null 2>&1'
-wait_for 'kymo list --recordings | grep -q "$recorder.*/out"'
+wait_for 'kymo sessions | grep -q "$recorder.*/out"'
 setpriv --reuid=4321 --clear-groups env LD_LIBRARY_PATH=. ./shop 2000 1000 & shop=$!
 wait_for 'ls /run/kymo/u4321/*/$shop-*.ring >/dev/null 2>&1'
 [ $(stat -f -c %T -L /run/kymo/u4321/*/) = tmpfs ] || exit 95
@@ -361,7 +361,7 @@ setpriv --reuid=1234 --clear-groups env LD_LIBRARY_PATH=. LD_PRELOAD=./hang/file
 wait_for "grep -q hang/file /proc/$hung/maps"
 $T/modes numbers 1000000000 1000 & own=$!
 kymo record --overwrite --user 'modes:*' -o out 2>told.txt & recorder=$!
-wait_for '[ $(kymo list --recordings | grep -c " for ") = 1 ]'
+wait_for '[ $(kymo sessions | grep -c " for ") = 1 ]'
 wait_for 'ls /dev/shm/kymo-1234/*/*.ring >/dev/null 2>&1'
 sleeps $own 200
 touch stop

@@ -368,7 +368,7 @@ def test_a_name_that_comes_with_a_program(recording, program, actor, tmp_path):
 
 IN_A_NAMESPACE = """
 "$0" record -o "$1" -k sched_switch &
-until "$0" list --recordings | grep -q whose-ns; do sleep 0.02; done
+until "$0" sessions | grep -q whose-ns; do sleep 0.02; done
 "$0" ctl "$1" --add-uid 54324; echo "answered $?"
 ls -d /sys/kernel/tracing/instances/kymo-*-$(stat -Lc %i /proc/self/ns/pid)*
 "$0" ctl "$1" --stop

@@ -9,6 +9,7 @@
 
 #include "analysis/state/errno-name.h"
 #include "analysis/tables/render-cell.h"
+#include "base/text.h"
 
 /* ---- runs ------------------------------------------------------------------------------ */
 
@@ -250,7 +251,8 @@ static int note_cut_cpu(struct ky_report_result *result, const struct ky_cpu *cp
 
 int ky_report_note_losses(struct ky_report_result *result)
 {
-	uint64_t events = 0, gaps = 0;
+	uint64_t events = 0, gaps = 0, pauses = 0, paused_ns = 0;
+	char time[32];
 	int status = 0;
 
 	for (size_t i = 0; i < ky_model_n_hosts(result->model) && status >= 0; i++) {
@@ -258,10 +260,18 @@ int ky_report_note_losses(struct ky_report_result *result)
 
 		events += host->lost_events;
 		gaps += host->gaps;
+		pauses += host->pauses;
+		paused_ns += host->paused_ns;
 		status = note_absent_cpus(result, host);
 	}
 	for (size_t i = 0; i < ky_model_n_cpus(result->model) && status >= 0; i++)
 		status = note_cut_cpu(result, ky_model_cpu(result->model, i));
+	if (status >= 0 && pauses)
+		status = ky_report_note(
+			result,
+			"the recording was paused for %s in %" PRIu64
+			" pause%s, and these figures leave out what happened in them",
+			ky_format_duration(time, paused_ns), pauses, pauses == 1 ? "" : "s");
 	if (status < 0)
 		return status;
 	if (!gaps)

@@ -68,6 +68,7 @@ static const struct class_row class_rows[] = {
 	/* Fields as the machine's parts are. */
 	{"lttng_statedump_memory", EXACT, KY_ABOUT_MEMORY, 0, ky_on_dump_memory,
 	 "total free available buffers cached swap_total swap_free"},
+	{"kymo_recording_resumed", EXACT, KY_ABOUT_ALWAYS, 0, ky_on_resumed, "paused_ns"},
 	{"lttng_statedump_interrupt", EXACT, KY_ABOUT_IRQS, 0, ky_on_dump_irq, "irq action"},
 
 	{"irq_handler_entry", EXACT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_irq_entry, "irq name"},
@@ -370,7 +371,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	name = plain_name(cls->name, &info->compat);
 	find_context(info, cls);
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
-	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0;
+	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0 ||
+			strncmp(name, "kymo_recording_", 15) == 0;
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
 	if (info->cgroup.cls)

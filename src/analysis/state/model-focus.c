@@ -164,8 +164,10 @@ static void forget_missing(struct ky_model *model)
 /* The next interval has its own. */
 static void forget_losses(struct ky_model *model)
 {
-	ky_vec_foreach(&model->hosts, host)
+	ky_vec_foreach(&model->hosts, host) {
 		(*host)->lost_events = (*host)->gaps = (*host)->nameless = 0;
+		(*host)->pauses = (*host)->paused_ns = 0;
+	}
 	forget_missing(model);
 }
 

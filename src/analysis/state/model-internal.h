@@ -415,6 +415,7 @@ int ky_on_exec(struct ky_feed *, const struct ky_event *, const struct ky_class_
 int ky_on_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rename(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_setprio(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_resumed(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_memory(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_attach_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

@@ -72,6 +72,36 @@ int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch)
 	return ky_model_notify(model, lost, feed->cpu, begin, end, loss->events);
 }
 
+/* In a pause of the recording, nothing is known of any CPU; no event was lost. */
+int ky_on_resumed(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info)
+{
+	struct ky_model *model = feed->model;
+	struct ky_host *host = feed->host;
+	uint64_t paused_ns = ky_get_u64(event, &info->fields[0], 0), index;
+	int64_t end = event->ns, begin;
+	size_t pos = 0;
+	int status = 0;
+	void *cpu;
+
+	if (paused_ns > INT64_MAX / 2)
+		paused_ns = 0;
+	begin = end - (int64_t)paused_ns;
+	ky_periods_lose(model, host, end);
+	host->torn_until_ns = end > host->torn_until_ns ? end : host->torn_until_ns;
+	host->blind_until_ns = end > host->blind_until_ns ? end : host->blind_until_ns;
+	if (model->telling) {
+		host->pauses++;
+		host->paused_ns += paused_ns;
+	}
+	while (status >= 0 && ky_map_next(&host->cpus, &pos, &index, &cpu)) {
+		status = lose_cpu(model, cpu, true, begin, end, false);
+		if (status >= 0 && model->telling)
+			status = ky_model_notify(model, lost, cpu, begin, end, 0);
+	}
+	return status;
+}
+
 /* Does another file go on with the CPU of @damaged? Files of one CPU may follow each other. */
 static bool goes_on(const struct ky_model *model, const struct ky_stream_state *damaged)
 {

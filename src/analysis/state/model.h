@@ -214,6 +214,7 @@ struct ky_host {
 	/* Of the range, or the interval: */
 	uint64_t lost_events; /* known number; lost packets may add more */
 	uint64_t gaps;
+	uint64_t pauses, paused_ns; /* of the recording */
 	uint64_t nameless;	/* files that were opened without a known path */
 	unsigned int abilities; /* enum ky_ability, by its metadata */
 	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */

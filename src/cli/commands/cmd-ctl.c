@@ -9,6 +9,7 @@
 #include "cli/options/user-options.h"
 #include "record/containers/containers.h"
 #include "cli/reading/filter-hint.h"
+#include "cli/recording/ctl-status.h"
 #include "cli/recording/recordings.h"
 #include "cli/recording/trigger-requests.h"
 #include "record/user/user-program.h"
@@ -20,7 +21,7 @@ struct options {
 	const char *comm;
 	const char *filter, *log_level;
 	struct ky_text_list triggers, remove_trigger;
-	bool list_triggers, json;
+	bool list_triggers, pause, resume, clear, status, json;
 	bool stop;
 };
 
@@ -138,8 +139,10 @@ static int ask_all(const struct ky_control_socket_place *place, const struct opt
 		{"disable-kernel", &options->disable_kernel},
 		{"enable-kernel", &options->enable_kernel},
 	};
-	int ret = KYMO_OK;
+	int ret = options->pause ? ask(place, "pause", "", options, err) : KYMO_OK;
 
+	if (!ret && options->clear)
+		ret = ask(place, "clear", "", options, err);
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		for (size_t k = 0; k < changes[i].patterns->len && !ret; k++)
 			ret = ask(place, changes[i].what, changes[i].patterns->items[k], options,
@@ -147,6 +150,10 @@ static int ask_all(const struct ky_control_socket_place *place, const struct opt
 	}
 	if (!ret)
 		ret = ask_choices(place, options, err);
+	if (!ret && options->resume)
+		ret = ask(place, "resume", "", options, err);
+	if (!ret && options->status)
+		ret = ky_ctl_print_status(place, options->json, err);
 	return !ret && options->stop ? ask(place, "stop", "", options, err) : ret;
 }
 
@@ -202,6 +209,12 @@ static int ask_triggers(const struct ky_control_socket_place *place, const struc
 	return ret;
 }
 
+static bool has_order(const struct options *options)
+{
+	return options->pause || options->resume || options->clear || options->status ||
+	       options->stop;
+}
+
 static int run_ctl(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
@@ -212,8 +225,10 @@ static int run_ctl(const struct ky_command *command, void *data, int n_args, cha
 
 	if (!options->enable.len && !options->disable.len && !options->enable_kernel.len &&
 	    !options->disable_kernel.len && !has_choice(options) && !is_about_triggers(options) &&
-	    !options->stop)
-		return ky_cli_usage(command, "say what is to be changed");
+	    !has_order(options))
+		return ky_cli_usage(command, "say what is to be changed, or --status");
+	if (options->pause && options->resume)
+		return ky_cli_usage(command, "--pause and --resume exclude each other");
 	if (!options->enable.len && (options->filter || options->log_level))
 		return ky_cli_usage(command, "--filter and --loglevel need --enable-event");
 	ky_cli_hint_filter(options->filter);
@@ -259,25 +274,25 @@ static const struct ky_option_def option_defs[] = {
 	 "Stop recording the kernel events that match.", offsetof(struct options, disable_kernel),
 	 NULL},
 	{"add-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Add the kernel events of these processes and of their children. A recording of the whole "
-	 "machine then records only these processes.",
+	 "Add the kernel events of these processes and of their children, and the events of these "
+	 "programs. A recording of the whole machine then records only these processes.",
 	 offsetof(struct options, add_pid), NULL},
-	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "The same for threads.",
+	{"add-tid", 0, KY_OPTION_LIST, "TID[,TID...]", "Add the kernel events of these threads.",
 	 offsetof(struct options, add_tid), NULL},
 	{"add-uid", 0, KY_OPTION_LIST, "USER[,USER...]",
-	 "The same for the processes of these users, given by ID or name, including processes that "
-	 "change to these users later.",
+	 "Add the kernel events of the processes of these users, given by ID or name, including "
+	 "processes that change to these users later, and the events of their programs.",
 	 offsetof(struct options, add_uid), NULL},
 	{"add-cgroup", 0, KY_OPTION_LIST, "DIR",
-	 "The same for the processes in this control group, as for kymo record --cgroup, including "
-	 "processes that join it later. May be given again.",
+	 "Add the kernel events of the processes in this control group, as for kymo record "
+	 "--cgroup, including processes that join it later. May be given again.",
 	 offsetof(struct options, add_cgroup), NULL},
 	{"add-container", 0, KY_OPTION_LIST, "NAME",
 	 "The same for this container, as for kymo record --container. May be given again.",
 	 offsetof(struct options, add_container), NULL},
 	{"remove-pid", 0, KY_OPTION_LIST, "PID[,PID...]",
-	 "Stop recording the kernel events of these processes. Their children stay in the "
-	 "recording. A selected user or control group does not add the processes again, unless "
+	 "Stop recording the kernel events of these processes, and the events of these programs. "
+	 "Their children stay in the recording. A selected user or control group does not add the processes again, unless "
 	 "--add-pid, --add-uid or --add-cgroup adds them. The trace may still contain their "
 	 "switches to and from a CPU. Before Linux 5.7, the kernel records nothing during the "
 	 "change.",
@@ -310,8 +325,23 @@ static const struct ky_option_def option_defs[] = {
 	 "Show the recording's triggers: number, how often each one fired, how often its limits "
 	 "held it back, events that came too fast for its condition, condition and actions.",
 	 offsetof(struct options, list_triggers), NULL},
-	{"json", 0, KY_OPTION_FLAG, NULL, "With --triggers: print JSON.",
+	{"status", 0, KY_OPTION_FLAG, NULL,
+	 "Show the recording in detail, after the changes: rules, events and losses of each CPU "
+	 "and program, fill of the buffers, disk.",
+	 offsetof(struct options, status), NULL},
+	{"json", 0, KY_OPTION_FLAG, NULL, "With --status or --triggers: print JSON.",
 	 offsetof(struct options, json), NULL},
+	{"pause", 0, KY_OPTION_FLAG, NULL,
+	 "Record nothing until --resume. A paused recording costs the kernel and programs nothing. "
+	 "Other changes take effect when the recording resumes.",
+	 offsetof(struct options, pause), NULL},
+	{"resume", 0, KY_OPTION_FLAG, NULL,
+	 "Continue a paused recording in the same trace, after the other changes.",
+	 offsetof(struct options, resume), NULL},
+	{"clear", 0, KY_OPTION_FLAG, NULL,
+	 "Drop what was recorded so far: a flight recorder forgets its events, and another "
+	 "recording begins its traces anew. Complete chunks and snapshots stay.",
+	 offsetof(struct options, clear), NULL},
 	{"stop", 0, KY_OPTION_FLAG, NULL, "End the recording after the changes, as Ctrl-C does.",
 	 offsetof(struct options, stop), NULL},
 	{0},
@@ -319,7 +349,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_ctl = {
 	.name = "ctl",
-	.summary = "change what a running recording records, or end it",
+	.summary = "change, pause or examine a running recording",
 	.usage = "[OPTIONS] [RECORDING]",
 	.description =
 		"Changes which events a running kymo record records. Programs see the change at "
@@ -341,8 +371,10 @@ const struct ky_command ky_command_ctl = {
 		"# a snapshot when a system call takes too long, from now on\n"
 		"kymo ctl always --when 'syscall_exit_fsync with duration > 100ms' --do snapshot\n"
 		"kymo ctl always --triggers\nkymo ctl always --remove-trigger 1\n\n"
+		"# how far it is; nothing while the backup runs\nkymo ctl web --status\nkymo ctl "
+		"web --pause\nkymo ctl web --resume\n\n"
 		"# one of several recordings; end it\nkymo ctl my-trace --stop",
-	.see_also = "record snapshot list",
+	.see_also = "record sessions snapshot rotate",
 	.names_recording = true,
 	.options = option_defs,
 	.options_size = sizeof(struct options),

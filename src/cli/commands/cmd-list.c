@@ -12,7 +12,6 @@
 #include "cli/commands/list-counters.h"
 #include "cli/commands/list-sdt.h"
 #include "cli/commands/list-user.h"
-#include "cli/recording/recordings.h"
 #include "kernel/events/catalogue.h"
 #include "kernel/events/events.h"
 #include "kernel/tracefs/format.h"
@@ -20,7 +19,7 @@
 #define ENTRY_PREFIX "syscall_entry_"
 
 struct list_options {
-	bool kernel, user, recordings, sdt, counters, containers, json, fields;
+	bool kernel, user, sdt, counters, containers, json, fields;
 };
 
 /* An event or a system call that is to be shown. */
@@ -342,11 +341,11 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 	struct kymo_error err;
 	int ret;
 
-	if (options->user + options->kernel + options->recordings + options->sdt +
-		    options->counters + options->containers >
+	if (options->user + options->kernel + options->sdt + options->counters +
+		    options->containers >
 	    1)
-		return ky_cli_usage(command, "--kernel, --user, --sdt, --counters, --containers "
-					     "and --recordings exclude each other");
+		return ky_cli_usage(command, "--kernel, --user, --sdt, --counters and "
+					     "--containers exclude each other");
 	if (options->sdt && !n_args)
 		return ky_cli_usage(command, "--sdt needs the names of programs or libraries");
 	if (options->counters)
@@ -355,8 +354,6 @@ static int run_list(const struct ky_command *command, void *opaque, int n_args, 
 		ret = ky_list_containers(options->json, &err);
 	else if (options->sdt)
 		ret = ky_list_sdt(options->json, n_args, args, &err);
-	else if (options->recordings)
-		ret = ky_recordings_print(options->json, &err);
 	else if (options->user)
 		ret = ky_list_user(options->json, options->fields, n_args, args, &err);
 	else
@@ -384,9 +381,6 @@ static const struct ky_option_def list_options[] = {
 	 "control group. The names of control groups show containers of docker, podman, "
 	 "containerd, kubernetes, lxc and systemd-nspawn.",
 	 offsetof(struct list_options, containers), NULL},
-	{"recordings", 'r', KY_OPTION_FLAG, NULL,
-	 "List your running recordings, for kymo snapshot and kymo ctl.",
-	 offsetof(struct list_options, recordings), NULL},
 	{"fields", 'f', KY_OPTION_FLAG, NULL,
 	 "Show the fields of events, and the types of system calls' arguments.",
 	 offsetof(struct list_options, fields), NULL},
@@ -419,9 +413,8 @@ const struct ky_command ky_command_list = {
 		    "# perf counters\nsudo kymo list --counters\n\n"
 		    "# the running containers, and a recording of one\nsudo kymo list "
 		    "--containers\n"
-		    "sudo kymo record --container 3f4e5d6c7b8a\n\n"
-		    "# the running recordings\nkymo list --recordings",
-	.see_also = "doctor record snapshot ctl",
+		    "sudo kymo record --container 3f4e5d6c7b8a",
+	.see_also = "doctor record sessions",
 	.options = list_options,
 	.options_size = sizeof(struct list_options),
 	.min_args = 0,

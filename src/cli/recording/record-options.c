@@ -313,9 +313,8 @@ static int choose_threads(const struct ky_command *command, const struct ky_reco
 		return ky_cli_usage(command,
 				    "--tid, --cgroup, --container and --follow are for kernel "
 				    "events; add --kernel");
-	if (run->options.has_user && n_pids > 1)
-		return ky_cli_usage(command, "--pid: with --user, one process only");
-	run->options.user.pid = n_pids ? (uint32_t)run->pids[0] : 0;
+	run->options.user.pids = run->pids;
+	run->options.user.n_pids = (size_t)n_pids;
 	if (run->options.has_kernel && to->comm && !ky_choice_is_comm(to->comm))
 		return ky_cli_usage(command,
 				    "--comm: '%s' is not a name of a thread (15 "

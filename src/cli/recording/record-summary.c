@@ -231,6 +231,21 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 	print_path("       kymo print ", output);
 }
 
+/* What kymo ctl has done. */
+static void print_control(const struct ky_recording_stats *stats)
+{
+	char time[32];
+
+	if (stats->n_pauses)
+		fprintf(stderr, "The recording was paused for %s in %u pause%s.\n",
+			ky_format_duration(time, stats->paused_ns), stats->n_pauses,
+			stats->n_pauses == 1 ? "" : "s");
+	if (stats->cleared_events)
+		fprintf(stderr,
+			"%" PRIu64 " events were cleared; the tables below count them, too.\n",
+			stats->cleared_events);
+}
+
 void ky_record_summary(const char *output, const struct ky_recording_stats *stats,
 		       uint64_t buffer_bytes, bool is_whole)
 {
@@ -250,10 +265,13 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 		bytes += user->bytes;
 		lost += user->lost;
 	}
+	events -= events < stats->cleared_events ? events : stats->cleared_events;
+	bytes -= bytes < stats->cleared_bytes ? bytes : stats->cleared_bytes;
 	print_counts(events, records);
 	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
 		ky_format_duration(time, stats->duration_ns), lost,
 		is_whole ? "" : " The trace may be incomplete: see above.");
+	print_control(stats);
 	if (kernel)
 		print_kernel(kernel);
 	if (user && (user->n_programs || user->n_archived))

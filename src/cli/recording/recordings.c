@@ -17,9 +17,8 @@
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
 
-/* The value of the status's @n-th word called @name; NULL: it has not so many. */
-static const char *value(const struct ky_control_socket_message *status, const char *name,
-			 unsigned int n)
+const char *ky_recordings_value(const struct ky_control_socket_message *status, const char *name,
+				unsigned int n)
 {
 	const char *word, *text;
 	size_t at = 0;
@@ -35,7 +34,7 @@ static const char *value(const struct ky_control_socket_message *status, const c
 
 const char *ky_recordings_word(const struct ky_control_socket_message *status, const char *name)
 {
-	const char *text = value(status, name, 0);
+	const char *text = ky_recordings_value(status, name, 0);
 
 	return text ? text : "";
 }
@@ -128,9 +127,8 @@ static int not_one(const struct search *search, struct kymo_error *err)
 			     whose);
 	else
 		ky_error_set(err, KYMO_E_NOT_FOUND, "no %s%s is running", what, whose);
-	ky_error_hint(err, search->flight
-				   ? "start one: kymo record --overwrite"
-				   : "'kymo list --recordings' shows the running recordings");
+	ky_error_hint(err, search->flight ? "start one: kymo record --overwrite"
+					  : "'kymo sessions' shows the running recordings");
 	return KYMO_E_NOT_FOUND;
 }
 
@@ -176,6 +174,18 @@ static void print_owner(const struct ky_control_socket_place *place)
 		printf("user %u", (unsigned int)place->uid);
 }
 
+/* Changes since the start that the rules above do not show, in their order. */
+static void print_changes(const struct ky_control_socket_message *status)
+{
+	const char *change;
+
+	for (unsigned int i = 0; (change = ky_recordings_value(status, "change", i)); i++) {
+		fputs("         then ctl --", stdout);
+		ky_cli_put_text(stdout, change);
+		putchar('\n');
+	}
+}
+
 /* The conditions of a rule follow its word. */
 static void print_rules(const struct ky_control_socket_message *status)
 {
@@ -197,21 +207,10 @@ static void print_rules(const struct ky_control_socket_message *status)
 		ky_cli_put_text(stdout, text);
 		putchar('\n');
 	}
+	print_changes(status);
 }
 
-/* Changes since the start that the rules above do not show, in their order. */
-static void print_changes(const struct ky_control_socket_message *status)
-{
-	const char *change;
-
-	for (unsigned int i = 0; (change = value(status, "change", i)); i++) {
-		fputs("         then ctl --", stdout);
-		ky_cli_put_text(stdout, change);
-		putchar('\n');
-	}
-}
-
-static uint64_t number_of(const struct ky_control_socket_message *status, const char *name)
+uint64_t ky_recordings_number(const struct ky_control_socket_message *status, const char *name)
 {
 	return strtoull(ky_recordings_word(status, name), NULL, 10);
 }
@@ -224,17 +223,32 @@ static void print_progress(const struct ky_control_socket_message *status)
 	if (!*ky_recordings_word(status, "events"))
 		return;
 	printf("         %" PRIu64 " events, %" PRIu64 " lost, %s written",
-	       number_of(status, "events"), number_of(status, "lost"),
-	       ky_format_bytes(size, number_of(status, "bytes")));
+	       ky_recordings_number(status, "events"), ky_recordings_number(status, "lost"),
+	       ky_format_bytes(size, ky_recordings_number(status, "bytes")));
 	if (*ky_recordings_word(status, "fill"))
-		printf(", kernel buffer %" PRIu64 " %% full", number_of(status, "fill"));
+		printf(", kernel buffer %" PRIu64 " %% full", ky_recordings_number(status, "fill"));
 	if (*ky_recordings_word(status, "programs"))
-		printf(", %" PRIu64 " programs", number_of(status, "programs"));
+		printf(", %" PRIu64 " programs", ky_recordings_number(status, "programs"));
 	putchar('\n');
 }
 
-static void print_text(const struct ky_control_socket_place *place,
-		       const struct ky_control_socket_message *status)
+/* Whether it is paused, or was. */
+static void print_pauses(const struct ky_control_socket_message *status)
+{
+	uint64_t n = ky_recordings_number(status, "pauses");
+	char time[32];
+
+	if (strcmp(ky_recordings_word(status, "state"), "paused") == 0)
+		fputs(", paused now", stdout);
+	if (n)
+		printf(", %s in %" PRIu64 " pause%s",
+		       ky_format_duration(time, ky_recordings_number(status, "paused_ns")), n,
+		       n == 1 ? "" : "s");
+	putchar('\n');
+}
+
+void ky_recordings_print_one(const struct ky_control_socket_place *place,
+			     const struct ky_control_socket_message *status)
 {
 	int64_t start_ns = strtoll(ky_recordings_word(status, "start"), NULL, 10);
 	const char *name;
@@ -250,10 +264,10 @@ static void print_text(const struct ky_control_socket_place *place,
 	printf("  %s", strcmp(ky_recordings_word(status, "mode"), "flight") == 0 ? "flight recorder"
 										 : "recording");
 	print_owner(place);
-	printf(", for %s\n", ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
+	printf(", for %s", ky_format_duration(time, start_ns > 0 ? (uint64_t)start_ns : 0));
+	print_pauses(status);
 	print_progress(status);
 	print_rules(status);
-	print_changes(status);
 }
 
 static json_t *words_json(const struct ky_control_socket_message *status, const char *name)
@@ -261,7 +275,7 @@ static json_t *words_json(const struct ky_control_socket_message *status, const 
 	json_t *list = json_array();
 	const char *word;
 
-	for (unsigned int i = 0; (word = value(status, name, i)); i++)
+	for (unsigned int i = 0; (word = ky_recordings_value(status, name, i)); i++)
 		json_array_append_new(list, ky_jansson_text(word));
 	return list;
 }
@@ -294,8 +308,8 @@ static json_t *rules_json(const struct ky_control_socket_message *status)
 	return rules;
 }
 
-static json_t *recording_json(const struct ky_control_socket_place *place,
-			      const struct ky_control_socket_message *status)
+json_t *ky_recordings_json(const struct ky_control_socket_place *place,
+			   const struct ky_control_socket_message *status)
 {
 	json_t *recording = json_pack(
 		"{s:s, s:I, s:I, s:o, s:o, s:I}", "id", ky_control_socket_name(place->path), "pid",
@@ -311,11 +325,19 @@ static json_t *recording_json(const struct ky_control_socket_place *place,
 				    : json_null());
 	for (size_t k = 0; k < sizeof(counters) / sizeof(counters[0]); k++)
 		if (*ky_recordings_word(status, counters[k]))
-			json_object_set_new(
-				recording, counters[k],
-				json_integer((json_int_t)number_of(status, counters[k])));
+			json_object_set_new(recording, counters[k],
+					    json_integer((json_int_t)ky_recordings_number(
+						    status, counters[k])));
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		json_object_set_new(recording, kinds[k], words_json(status, kinds[k]));
+	json_object_set_new(recording, "state",
+			    json_string(strcmp(ky_recordings_word(status, "state"), "paused") == 0
+						? "paused"
+						: "on"));
+	json_object_set_new(recording, "pauses",
+			    json_integer((json_int_t)ky_recordings_number(status, "pauses")));
+	json_object_set_new(recording, "paused_ns",
+			    json_integer((json_int_t)ky_recordings_number(status, "paused_ns")));
 	json_object_set_new(recording, "user_rules", rules_json(status));
 	json_object_set_new(recording, "changes", words_json(status, "change"));
 	return recording;
@@ -348,9 +370,9 @@ static int show(void *data, const struct ky_control_socket_place *place)
 	if (ret < 0)
 		show_silent(listing, place);
 	else if (listing->json)
-		json_array_append_new(listing->json, recording_json(place, &status));
+		json_array_append_new(listing->json, ky_recordings_json(place, &status));
 	else
-		print_text(place, &status);
+		ky_recordings_print_one(place, &status);
 	return go_on(place, ret);
 }
 

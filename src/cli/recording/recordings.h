@@ -8,6 +8,7 @@
 
 #include <kymo/error.h>
 
+#include "cli/terminal/json-output.h"
 #include "record/control/control-socket.h"
 
 /*
@@ -25,6 +26,17 @@ int ky_recordings_ask(const struct ky_control_socket_place *place,
 /* What a status says of @name, first; "": nothing. */
 const char *ky_recordings_word(const struct ky_control_socket_message *status, const char *name);
 
+/* The value of the @n-th word called @name; NULL: the status does not have so many. */
+const char *ky_recordings_value(const struct ky_control_socket_message *status, const char *name,
+				unsigned int n);
+/* The first one as a number; 0: none. */
+uint64_t ky_recordings_number(const struct ky_control_socket_message *status, const char *name);
+/* Print a status as text; or the same as JSON, which is the caller's. */
+void ky_recordings_print_one(const struct ky_control_socket_place *place,
+			     const struct ky_control_socket_message *status);
+json_t *ky_recordings_json(const struct ky_control_socket_place *place,
+			   const struct ky_control_socket_message *status);
+
 /* The output directory of the running recording with this name. KYMO_E_NOT_FOUND. */
 int ky_recordings_directory(const char *name, char path[PATH_MAX]);
 
@@ -33,7 +45,7 @@ bool ky_recordings_write(char **paths, int n_paths);
 
 /* For completion: a name per line, or a number. */
 void ky_recordings_print_names(void);
-/* For kymo sessions and kymo list --recordings. */
+/* For kymo sessions. */
 int ky_recordings_print(bool json, struct kymo_error *err);
 
 #endif

@@ -108,6 +108,18 @@ struct ky_event_class *ky_event_class_new(struct ky_stream_class *stream, uint64
 	return event;
 }
 
+void ky_event_class_forget(const struct ky_event_class *event)
+{
+	struct ky_stream_class *stream = event->stream;
+	struct ky_trace_class *trace = stream->trace;
+
+	if (trace->events.len && trace->events.data[trace->events.len - 1] == event)
+		trace->events.len--;
+	if (stream->events.len && stream->events.data[stream->events.len - 1] == event)
+		stream->events.len--;
+	(void)ky_map_del(&stream->events_by_id, event->id);
+}
+
 struct ky_field_class *ky_field_class_new(struct ky_trace_class *trace, enum ky_field_kind kind)
 {
 	struct ky_field_class *cls = ky_arena_new(&trace->arena, struct ky_field_class);

@@ -348,6 +348,8 @@ struct ky_clock_class *ky_clock_class_new(struct ky_trace_class *trace, const ch
 struct ky_stream_class *ky_stream_class_new(struct ky_trace_class *trace, uint64_t id);
 struct ky_event_class *ky_event_class_new(struct ky_stream_class *stream, uint64_t id,
 					  const char *name);
+/* Takes back the newest event class of its trace, which nobody has used yet. */
+void ky_event_class_forget(const struct ky_event_class *event);
 struct ky_field_class *ky_field_class_new(struct ky_trace_class *trace, enum ky_field_kind kind);
 int ky_env_add_text(struct ky_trace_class *trace, const char *name, const char *text);
 int ky_env_add_number(struct ky_trace_class *trace, const char *name, int64_t number);

@@ -376,6 +376,16 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	return ret;
 }
 
+void ky_convert_forget(struct ky_convert *convert, uint16_t id, bool learns)
+{
+	if (id >= convert->n_plans || !convert->plans[id])
+		return;
+	if (learns)
+		convert->plans[id]->hidden = true;
+	else
+		convert->plans[id] = NULL;
+}
+
 void ky_convert_set_stacks(struct ky_convert *convert, uint16_t id, unsigned int stacks)
 {
 	struct ky_convert_plan *plan = id < convert->n_plans ? convert->plans[id] : NULL;

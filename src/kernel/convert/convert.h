@@ -173,6 +173,12 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 		   struct ky_event_class *event, struct kymo_error *err);
 
 /*
+ * The event with common_type @id is no longer recorded; @learns: but still learnt from. Before any of its
+ * records came.
+ */
+void ky_convert_forget(struct ky_convert *convert, uint16_t id, bool learns);
+
+/*
  * The event with common_type @id has call stacks: KY_STACK_*, which must be contexts. Added must be
  * ftrace's kernel_stack and user_stack, too, to be learnt from.
  */

@@ -23,7 +23,13 @@ static int switch_event(struct ky_session *session, struct ky_event_source *sour
 
 	if (source->hidden)
 		return enables;
+	/* Resuming switches the events on. */
+	if (session->pauses.is_on) {
+		source->off = !enables;
+		return 1;
+	}
 	if (source->of_bpf) {
+		source->off = !enables;
 		ky_content_select_call(session->kernel.content, source->system, source->event,
 				       enables);
 		return 1;
@@ -58,8 +64,31 @@ static int disable(struct ky_session *session, const char *pattern, struct kymo_
 				      "'%s' matches no kernel event of this recording", pattern);
 }
 
-/* Describe those of the chosen events that are new. *added: there were some. */
-static int add_new(struct ky_session *session, const bool *chosen, bool *added,
+/* Takes back the events that add_new() has added: those of @is_new. */
+static void remove_new(struct ky_session *session, const bool *is_new, uint32_t needed_state)
+{
+	for (size_t i = session->kernel.catalogue.events.len; i-- > 0;)
+		if (is_new[i])
+			ky_kernel_trace_remove_event(&session->kernel,
+						     &session->kernel.catalogue.events.data[i]);
+	session->kernel.needed_state = needed_state;
+}
+
+static int add_one(struct ky_session *session, struct ky_event_source *source,
+		   struct kymo_error *err)
+{
+	int ret;
+
+	if (session->options.raw)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "%s: a raw recording keeps to the events that it began with",
+				    source->name);
+	ret = ky_kernel_trace_add_event(&session->kernel, source, err);
+	return ret < 0 ? ret : ky_session_count_at(session, source, err);
+}
+
+/* Describe those of the chosen events that are new: is_new. */
+static int add_new(struct ky_session *session, const bool *chosen, bool *is_new, bool *added,
 		   struct kymo_error *err)
 {
 	for (size_t i = 0; i < session->kernel.catalogue.events.len; i++) {
@@ -68,18 +97,10 @@ static int add_new(struct ky_session *session, const bool *chosen, bool *added,
 
 		if (!chosen[i] || source->selected)
 			continue;
-		if (session->options.raw)
-			return ky_error_set(err, KYMO_E_STATE,
-					    "%s: a raw recording keeps to the events that it began "
-					    "with",
-					    source->name);
-		ret = ky_kernel_trace_add_event(&session->kernel, source, err);
-		if (!ret)
-			ret = ky_session_count_at(session, source, err);
-		if (ret < 0) {
-			source->selected = source->added = false;
+		ret = add_one(session, source, err);
+		is_new[i] = source->selected;
+		if (ret < 0)
 			return ret;
-		}
 		*added = true;
 	}
 	return *added ? ky_trace_class_finish(session->kernel.trace, true, err) : KYMO_OK;
@@ -98,18 +119,21 @@ static int switch_on(struct ky_session *session, const bool *chosen, struct kymo
 		/* An event whose filter is never true stays off. */
 		if (!ret)
 			ret = switch_event(session, source, !source->never, err);
+		if (ret < 0)
+			source->off = true;
 	}
 	return ret < 0 ? ret : KYMO_OK;
 }
 
 /*
  * The description is written before the events are there. When something is wrong with the rule, nothing
- * changes but that the trace may describe events that it does not have.
+ * changes.
  */
 static int enable(struct ky_session *session, const char *rule, struct kymo_error *err)
 {
 	size_t n = session->kernel.catalogue.events.len;
-	bool *chosen = calloc(n, sizeof(*chosen)), added = false;
+	bool *chosen = calloc(2 * n, sizeof(*chosen)), *is_new = chosen + n, added = false;
+	uint32_t needed_state = session->kernel.needed_state;
 	const char *filter;
 	int ret;
 
@@ -117,9 +141,11 @@ static int enable(struct ky_session *session, const char *rule, struct kymo_erro
 		return ky_error_nomem(err);
 	ret = ky_catalogue_match_rule(&session->kernel.catalogue, rule, chosen, &filter, err);
 	if (!ret)
-		ret = add_new(session, chosen, &added, err);
+		ret = add_new(session, chosen, is_new, &added, err);
 	if (!ret)
 		ret = ky_kernel_trace_set_filter(&session->kernel, chosen, filter, err);
+	if (ret < 0)
+		remove_new(session, is_new, needed_state);
 	if (!ret && added)
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)

@@ -316,12 +316,44 @@ int ky_session_dump_again(struct ky_session *session, uint64_t begin_cycles, str
 		begin_cycles = dump->writer.last_cycles;
 	begin_cycles += ky_kernel_trace_step(&session->kernel);
 	ret = begin_stream(session, begin_cycles, err);
-	if (ret < 0 || !wanted(session))
-		return ret;
+	return ret < 0 ? ret : ky_session_dump_anew(session, err);
+}
+
+int ky_session_dump_anew(struct ky_session *session, struct kymo_error *err)
+{
+	struct ky_session_dump *dump = &session->dump;
+	int ret;
+
+	if (!wanted(session))
+		return KYMO_OK;
 	ky_vec_clear(&dump->late);
 	dump->told = wanted(session);
 	ret = find_chosen(session, err);
 	return ret < 0 ? ret : give_order(session, dump->told, 0, err);
+}
+
+int ky_session_dump_event(struct ky_session *session, const struct ky_event_class *event,
+			  uint64_t cycles, const void *body, uint32_t body_bytes,
+			  struct kymo_error *err)
+{
+	struct ky_session_dump *dump = &session->dump;
+	struct ky_packet_writer *writer = &dump->writer;
+	uint32_t context_bytes;
+	uint8_t *at;
+	int ret = writer->data ? KYMO_OK : open_stream(session, err);
+
+	if (ret < 0)
+		return ret;
+	context_bytes = dump->dump.context_bytes;
+	ky_packet_writer_begin(writer, cycles);
+	at = ky_packet_writer_event(writer, (uint32_t)event->id, cycles,
+				    context_bytes + body_bytes);
+	if (!at)
+		return ky_error_set(err, KYMO_E_LIMIT, "the event does not fit into a packet");
+	memcpy(at, dump->dump.context, context_bytes);
+	memcpy(at + context_bytes, body, body_bytes);
+	dump->events++;
+	return ky_kernel_trace_send(&session->kernel, writer, dump->stream, NULL, cycles, 0, err);
 }
 
 /* ---- a flight recorder's ----------------------------------------------------------------- */

@@ -117,8 +117,11 @@ int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint6
 		return ky_session_dump_wait(session, err);
 	/* The first one begins behind its stream's first, empty packet. */
 	if (!flight->first.last_cycles)
-		flight->first = (struct ky_session_span){session->kernel.start_cycles + 1,
-							 session->dump.writer.last_cycles};
+		flight->first = (struct ky_session_span){
+			1 + (flight->begin_cycles
+				     ? flight->begin_cycles + ky_kernel_trace_step(&session->kernel)
+				     : session->kernel.start_cycles),
+			session->dump.writer.last_cycles};
 	drop_older(session, oldest_cycles);
 	ret = ky_session_dump_now(session, at_cycles, err);
 	flight->last = (struct ky_session_span){at_cycles, session->dump.writer.last_cycles};

@@ -61,6 +61,7 @@ struct ky_session_dump {
 	struct ky_packet_writer writer; /* its data is NULL when there is no stream */
 	int stream;
 	uint64_t events, missing; /* totals of all dumps */
+	uint64_t archived_events; /* of those before the last rotation */
 	int result;
 	struct kymo_error err;
 };
@@ -72,6 +73,8 @@ struct ky_session_span {
 
 /* The snapshots of a flight recorder. */
 struct ky_session_flight {
+	uint64_t begin_cycles; /* the last clearing; 0: none */
+	uint64_t cleared;      /* number of events that were cleared */
 	struct ky_session_span first, before,
 		last; /* the span of the state dumps in memory; zeros: none */
 	/* A snapshot is in progress. */
@@ -80,6 +83,13 @@ struct ky_session_flight {
 	struct ky_store_trace *to;
 	uint64_t at_cycles, oldest_cycles; /* time of the snapshot; begin of its oldest event */
 	uint64_t events, bytes;
+};
+
+/* The pauses of a recording. */
+struct ky_session_pauses {
+	bool is_on;
+	uint64_t since_cycles;		    /* begin of the present pause */
+	struct ky_event_class *begin, *end; /* their events; NULL: no pause yet */
 };
 
 /* Readers that follow the trace during the recording (live readers). */
@@ -143,6 +153,7 @@ struct ky_session {
 	struct ky_session_dump dump;
 	struct ky_session_flight flight;
 	struct ky_session_live live;
+	struct ky_session_pauses pauses;
 	bool hides_own; /* session-own.c */
 	struct ky_session_stats stats;
 };
@@ -236,6 +247,11 @@ int ky_session_count_at(struct ky_session *session, const struct ky_event_source
 
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);
+/*
+ * Attaches the BPF programs of content and counters, and switches on the selected events that are not
+ * off, with their call stacks.
+ */
+int ky_session_switch_on(struct ky_session *session, struct kymo_error *err);
 
 /* session.c: parts of the session's opening. */
 int ky_session_init_convert(struct ky_session *session, struct kymo_error *err);
@@ -358,6 +374,14 @@ int ky_session_dump_more(struct ky_session *session, struct kymo_error *err);
 int ky_session_dump_again(struct ky_session *session, uint64_t begin_cycles,
 			  struct kymo_error *err);
 bool ky_session_dump_is_busy(const struct ky_session *session);
+/*
+ * While no dump is in progress: writes one event of this class, at @cycles, with @body after the context.
+ */
+int ky_session_dump_event(struct ky_session *session, const struct ky_event_class *event,
+			  uint64_t cycles, const void *body, uint32_t body_bytes,
+			  struct kymo_error *err);
+/* While no dump is in progress: starts the dump of all needed state once more, if there is one. */
+int ky_session_dump_anew(struct ky_session *session, struct kymo_error *err);
 /* Waits until no dump is in progress. Reads the rings meanwhile, if recording is on. */
 int ky_session_dump_wait(struct ky_session *session, struct kymo_error *err);
 /* Dumps the whole state again, as of @at_cycles, and waits for the end of the dump. */

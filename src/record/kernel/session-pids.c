@@ -202,7 +202,9 @@ static int begin_anew(struct ky_session *session, const struct ky_strbuf *text,
 	ret = write_list(session, CHOSEN, text, true, err);
 	if (!ret && !text->len)
 		ret = choose_nobody(session, err);
-	on = ky_instance_write(&session->instance, "tracing_on", "1", ret < 0 ? NULL : err);
+	on = session->pauses.is_on ? KYMO_OK
+				   : ky_instance_write(&session->instance, "tracing_on", "1",
+						       ret < 0 ? NULL : err);
 	return ret < 0 ? ret : on;
 }
 

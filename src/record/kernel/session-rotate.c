@@ -90,5 +90,6 @@ int ky_session_rotate(struct ky_session *session, const char *archive, struct ky
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
 		ret = ky_kernel_trace_begin_streams(&session->kernel, err);
+	session->dump.archived_events = session->dump.events;
 	return ret < 0 ? ret : ky_session_dump_again(session, until, err);
 }

@@ -105,7 +105,8 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 static bool is_wanted(const struct ky_event_source *source)
 {
 	/* ftrace's records have no switch: triggers and options have. Some calls are not tracefs's. */
-	return !source->of_bpf && ((source->selected && !source->never) || source->hidden) &&
+	return !source->of_bpf && !source->off &&
+	       ((source->selected && !source->never) || source->hidden) &&
 	       strcmp(source->system, "ftrace") != 0;
 }
 
@@ -176,9 +177,25 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 static void enable_calls(struct ky_session *session)
 {
 	ky_vec_foreach(&session->kernel.catalogue.events, source)
-		if (source->of_bpf && source->selected && !source->never)
+		if (source->of_bpf && source->selected && !source->never && !source->off)
 			ky_content_select_call(session->kernel.content, source->system,
 					       source->event, true);
+}
+
+int ky_session_switch_on(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (ky_session_has_calls(session))
+		enable_calls(session);
+	/* Before the events: content and counters are then there before the event is in the ring. */
+	if (session->kernel.content)
+		ret = ky_content_attach(session->kernel.content, err);
+	if (!ret && session->kernel.counters)
+		ret = ky_session_attach_counters(session, err);
+	if (!ret)
+		ret = enable_events(session, err);
+	return ret < 0 ? ret : ky_session_write_stacks(session, err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */
@@ -196,17 +213,8 @@ int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err
 		ret = ky_session_find_switches(session, err);
 	if (!ret)
 		ret = ky_session_choose_threads(session, err);
-	if (!ret && ky_session_has_calls(session))
-		enable_calls(session);
-	/* Before the events: content and counters are then there before the event is in the ring. */
-	if (!ret && session->kernel.content)
-		ret = ky_content_attach(session->kernel.content, err);
-	if (!ret && session->kernel.counters)
-		ret = ky_session_attach_counters(session, err);
 	if (!ret)
-		ret = enable_events(session, err);
-	if (!ret)
-		ret = ky_session_write_stacks(session, err);
+		ret = ky_session_switch_on(session, err);
 	if (!ret)
 		ky_kernel_trace_log_filters(&session->kernel);
 	return ret;

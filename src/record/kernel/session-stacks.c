@@ -80,7 +80,7 @@ int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err)
 	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (ret < 0)
 			break;
-		if (source->stacks & KY_STACK_KERNEL)
+		if (source->stacks & KY_STACK_KERNEL && !source->off)
 			ret = write_trigger(session, source, "stacktrace", err);
 	}
 	if (ret < 0)

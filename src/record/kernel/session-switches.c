@@ -53,8 +53,8 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 
 void ky_session_review_switches(struct ky_session *session)
 {
-	bool wants =
-		session->switches && session->started && !session->stopped && wants_all(session);
+	bool wants = session->switches && session->started && !session->stopped &&
+		     !session->pauses.is_on && wants_all(session);
 
 	if (wants == session->takes_switches)
 		return;

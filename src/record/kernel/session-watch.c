@@ -191,6 +191,8 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 	char text[4096];
 	int ret;
 
+	if (session->pauses.is_on)
+		return KYMO_OK;
 	if (told) {
 		/* That something has happened is all that is wanted of it. */
 		while (read(watch->fd, text, sizeof(text)) > 0)

@@ -118,6 +118,8 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 
 static int timeout_without_readers(const struct ky_session *session)
 {
+	if (session->pauses.is_on)
+		return session->blocks && ky_block_writer_waits(session->blocks) ? COMPANY_MS : -1;
 	if (session->kernel.content || session->kernel.counters || session->takes_switches ||
 	    session->watch.is_due)
 		return CONTENT_MS;
@@ -306,8 +308,9 @@ static void count(struct ky_session *session, uint64_t kept)
 		ky_vec_foreach(&session->cpus, it)
 			stats->overwritten += (*it)->raw_flight.overrun;
 	} else if (session->disk) {
-		uint64_t all = stats->events + stats->dump_events;
+		uint64_t all = stats->events - session->flight.cleared + stats->dump_events;
 
+		stats->events -= session->flight.cleared;
 		stats->bytes = session->disk->bytes_written;
 		stats->overwritten = all > kept ? all - kept : 0;
 		stats->events =
@@ -392,7 +395,12 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 		ky_content_detach(session->kernel.content);
 	if (session->kernel.counters)
 		ky_counters_detach(session->kernel.counters);
-	end_cycles = ky_os_clock_now(&session->kernel.clock);
+	end_cycles = session->pauses.is_on ? session->pauses.since_cycles
+					   : ky_os_clock_now(&session->kernel.clock);
+	/* In a pause, a state dump may have been after its begin. */
+	if (session->dump.writer.data && !ky_session_dump_is_busy(session) &&
+	    session->dump.writer.last_cycles > end_cycles)
+		end_cycles = session->dump.writer.last_cycles;
 	/* A dump in progress is new enough, and must end. */
 	if (!ret && session->options.overwrite && !ky_session_dump_is_busy(session))
 		ret = ky_session_renew_state(session, end_cycles, 0, err);
@@ -421,32 +429,45 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	return ret < 0 ? ret : closed;
 }
 
+bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
+			     struct ky_session_cpu_progress *progress)
+{
+	const struct ky_kernel_cpu *cpu;
+	struct ky_ring_stats stats;
+
+	if (i >= session->cpus.len)
+		return false;
+	cpu = &session->cpus.data[i]->kernel;
+	*progress = (struct ky_session_cpu_progress){
+		.cpu = cpu->convert.cpu, .events = cpu->convert.events, .lost = cpu->convert.lost};
+	if (ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, NULL) < 0)
+		return true;
+	/* Nobody looks at raw records before they are read back. */
+	if (session->options.raw) {
+		progress->events += stats.read;
+		progress->lost += stats.overrun + stats.commit_overrun + stats.dropped;
+	}
+	progress->fill = (double)stats.bytes / (double)session->options.buffer_bytes;
+	if (progress->fill > 1)
+		progress->fill = 1;
+	return true;
+}
+
 void ky_session_progress(const struct ky_session *session, struct ky_session_progress *progress)
 {
+	struct ky_session_cpu_progress cpu;
+
 	*progress = (struct ky_session_progress){
+		.archived_dump_events = session->dump.archived_events,
 		.bytes = session->raw_bytes + (session->kernel.packets && !session->disk
 						       ? session->kernel.packets->bytes_written
 						       : 0)};
-	ky_vec_foreach(&session->cpus, it) {
-		const struct ky_kernel_cpu *cpu = &(*it)->kernel;
-		struct ky_ring_stats stats;
-		double fill;
-
-		progress->bytes += (*it)->raw_bytes;
-		progress->events += cpu->convert.events;
-		progress->lost += cpu->convert.lost;
-		if (ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, NULL) < 0)
-			continue;
-		/* Nobody looks at raw records before they are read back. */
-		if (session->options.raw) {
-			progress->events += stats.read;
-			progress->lost += stats.overrun + stats.commit_overrun + stats.dropped;
-		}
-		fill = (double)stats.bytes / (double)session->options.buffer_bytes;
-		progress->fill = fill > progress->fill ? fill : progress->fill;
+	for (size_t i = 0; ky_session_cpu_progress(session, i, &cpu); i++) {
+		progress->bytes += session->cpus.data[i]->raw_bytes;
+		progress->events += cpu.events;
+		progress->lost += cpu.lost;
+		progress->fill = cpu.fill > progress->fill ? cpu.fill : progress->fill;
 	}
-	if (progress->fill > 1)
-		progress->fill = 1;
 }
 
 const struct ky_session_stats *ky_session_stats(const struct ky_session *session)

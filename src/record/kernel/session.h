@@ -184,6 +184,20 @@ int ky_session_choose_group(struct ky_session *session, const char *name, bool a
 int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err);
 
 /*
+ * Between start and stop: record nothing until resume, at no cost for the machine; the same trace
+ * then continues. Its state stream gets the events kymo_recording_paused and kymo_recording_resumed;
+ * after the second one comes a state dump. Both calls have no effect when there is nothing to do.
+ * KYMO_E_STATE: a raw recording. After another error, the caller must stop the recording.
+ */
+int ky_session_pause(struct ky_session *session, struct kymo_error *err);
+int ky_session_resume(struct ky_session *session, struct kymo_error *err);
+/*
+ * Flight recorder, between start and stop: forget all events so far. The state is dumped anew. KYMO_E_STATE: a raw
+ * recording.
+ */
+int ky_session_clear(struct ky_session *session, struct kymo_error *err);
+
+/*
  * Flight recorder: make a trace of the present events, in @output/kernel; any number of times,
  * between start and stop. The first function takes the events, and refines the clock. After its
  * success, the second dumps the state as of that moment, which takes longer, and finishes the
@@ -209,10 +223,21 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err);
 struct ky_session_progress {
 	uint64_t events, lost; /* raw: records; flight recorder: including overwritten ones */
 	uint64_t bytes;	       /* written bytes; a flight recorder writes only snapshots */
-	double fill;	       /* of the fullest buffer: 0 to 1 */
+	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
+	double fill;		       /* of the fullest buffer: 0 to 1 */
 };
 /* Between start and stop. */
 void ky_session_progress(const struct ky_session *session, struct ky_session_progress *progress);
+
+/* The progress of a CPU, which has buffers of its own. Between start and stop. */
+struct ky_session_cpu_progress {
+	uint32_t cpu;
+	uint64_t events, lost; /* as above */
+	double fill;
+};
+/* The @i-th CPU; false: there are not so many. */
+bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
+			     struct ky_session_cpu_progress *progress);
 
 /* Valid after stop, until close. */
 const struct ky_session_stats *ky_session_stats(const struct ky_session *session);

@@ -59,6 +59,19 @@ struct ky_recording_watch {
 	bool is_ticking; /* the timer is set */
 };
 
+struct ky_recording_pauses {
+	bool is_on;
+	int64_t since_ns; /* CLOCK_MONOTONIC: begin of the present pause */
+	unsigned int n;
+	uint64_t total_ns; /* of the pauses that have ended */
+};
+
+/* How far a recording is: the kernel's part and the programs' together. */
+struct ky_recording_progress {
+	uint64_t events, lost, bytes;
+	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
+};
+
 struct ky_recording {
 	struct ky_recording_options options;
 	KY_VEC(const char *) cgroups; /* memory of options.kernel.cgroups */
@@ -75,6 +88,9 @@ struct ky_recording {
 	bool session_is_awaited; /* the session's descriptor is in the epoll set */
 	struct ky_control_socket_server control;
 	struct ky_recording_chunks chunks;
+	struct ky_recording_pauses pauses;
+	unsigned int n_cleared;
+	struct ky_recording_progress cleared; /* at the last clearing */
 	struct ky_recording_waiters waiters;
 	int name_fd; /* locked: no other recording of this user has the name; -1: none */
 	char name_path[PATH_MAX];
@@ -100,6 +116,22 @@ int ky_recording_keep_error(int ret, int next, struct kymo_error *err,
  */
 int ky_recording_claim_name(struct ky_recording *recording, struct kymo_error *err);
 void ky_recording_free_name(struct ky_recording *recording);
+
+/*
+ * recording-control.c. The time of all pauses until now. And: removes the traces that a clearing has left, of programs
+ * that took too long.
+ */
+uint64_t ky_recording_paused_ns(const struct ky_recording *recording);
+void ky_recording_remove_cleared(const struct ky_recording *recording);
+
+/* recording-rotate.c: since the start. */
+void ky_recording_progress(const struct ky_recording *recording,
+			   struct ky_recording_progress *progress);
+/* The traces so far move to @archive, which is not a chunk. Errors: those of ky_recording_rotate(). */
+int ky_recording_rotate_to(struct ky_recording *recording, const char *archive,
+			   struct kymo_error *err);
+/* The present chunk begins now. */
+void ky_recording_restart_chunk(struct ky_recording *recording);
 
 /* recording-rotate.c. Opens the timer. */
 int ky_recording_open_chunks(struct ky_recording *recording, struct kymo_error *err);
@@ -186,6 +218,10 @@ void ky_recording_set_tick(struct ky_recording *recording);
 /* How far the recording is. */
 void ky_recording_amounts(const struct ky_recording *recording,
 			  struct ky_triggers_amounts *amounts);
+
+/* recording-status.c: counts per CPU and program, and the disk: pairs of words. */
+int ky_recording_add_details(struct ky_recording *recording,
+			     struct ky_control_socket_message *answer, struct kymo_error *err);
 
 /*
  * recording-requests.c: handles a readable control socket. Returns whether the request is to stop.

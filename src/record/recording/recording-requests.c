@@ -110,13 +110,19 @@ static void add_progress(const struct ky_recording *recording,
 		ky_session_progress(recording->session, &kernel);
 	if (recording->user)
 		ky_user_progress(recording->user, &user);
-	add_counter(answer, "events", kernel.events + user.events);
-	add_counter(answer, "lost", kernel.lost + user.lost);
-	add_counter(answer, "bytes", kernel.bytes + user.bytes);
+	add_counter(answer, "events", kernel.events + user.events - recording->cleared.events);
+	add_counter(answer, "lost", kernel.lost + user.lost - recording->cleared.lost);
+	add_counter(answer, "bytes", kernel.bytes + user.bytes - recording->cleared.bytes);
 	if (recording->session)
 		add_counter(answer, "fill", (uint64_t)(kernel.fill * 100));
 	if (recording->user)
 		add_counter(answer, "programs", user.n_programs);
+	if (recording->pauses.n) {
+		ky_control_socket_add(answer, "state");
+		ky_control_socket_add(answer, recording->pauses.is_on ? "paused" : "on");
+		add_counter(answer, "pauses", recording->pauses.n);
+		add_counter(answer, "paused_ns", ky_recording_paused_ns(recording));
+	}
 }
 
 /* Pairs of words. */
@@ -159,6 +165,13 @@ static int answer_status(const struct ky_recording *recording,
 		ky_control_socket_add(answer, *change);
 	}
 	return KYMO_OK;
+}
+
+static int answer_details(struct ky_recording *recording, struct ky_control_socket_message *answer,
+			  struct kymo_error *err)
+{
+	(void)answer_status(recording, answer);
+	return ky_recording_add_details(recording, answer, err);
 }
 
 /* ---- changes -------------------------------------------------------------------------- */
@@ -234,17 +247,51 @@ static int change_kernel(struct ky_recording *recording, const char *pattern, bo
 
 /* ---- choices -------------------------------------------------------------------------- */
 
+static const char *const id_kinds[] = {
+	[KY_SESSION_PIDS] = "pid",
+	[KY_SESSION_TIDS] = "tid",
+	[KY_SESSION_UIDS] = "uid",
+};
+
+static int ids_of(enum ky_session_choice what, const char *text, int32_t ids[KY_CHOICE_IDS_MAX],
+		  struct kymo_error *err)
+{
+	int n = ky_choice_ids(text, what == KY_SESSION_UIDS, ids, 0);
+
+	return n < 0 ? ky_error_set(err, KYMO_E_INVALID,
+				    "'%s': up to %d ids between commas are wanted", text,
+				    KY_CHOICE_IDS_MAX)
+		     : n;
+}
+
 static int choose_ids(struct ky_recording *recording, enum ky_session_choice what, const char *text,
 		      bool adds, struct kymo_error *err)
 {
 	int32_t ids[KY_CHOICE_IDS_MAX];
-	int n = ky_choice_ids(text, what == KY_SESSION_UIDS, ids, 0);
+	int n = ids_of(what, text, ids, err);
 
-	if (n < 0)
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "'%s': up to %d ids between commas are wanted", text,
-				    KY_CHOICE_IDS_MAX);
-	return ky_session_choose(recording->session, what, ids, (size_t)n, adds, err);
+	return n < 0 ? n : ky_session_choose(recording->session, what, ids, (size_t)n, adds, err);
+}
+
+/* Programs join and leave as a whole. *knows: this kind of choice is for programs, too. */
+static int choose_programs(struct ky_recording *recording, const char *kind, const char *text,
+			   bool adds, bool *knows, struct kymo_error *err)
+{
+	int32_t ids[KY_CHOICE_IDS_MAX];
+	struct ky_user_change change = {.kind = KY_USER_PIDS, .enables = adds, .ids = ids};
+	enum ky_session_choice what = KY_SESSION_PIDS;
+	int n;
+
+	if (strcmp(kind, "uid") == 0) {
+		what = KY_SESSION_UIDS;
+		change.kind = KY_USER_UIDS;
+	}
+	*knows = recording->user && strcmp(kind, id_kinds[what]) == 0;
+	if (!*knows)
+		return KYMO_OK;
+	n = ids_of(what, text, ids, err);
+	change.n_ids = n < 0 ? 0 : (size_t)n;
+	return n < 0 ? n : ky_user_change(recording->user, &change, err);
 }
 
 static int choose_comm(struct ky_recording *recording, const char *text, struct kymo_error *err)
@@ -258,20 +305,14 @@ static int choose_comm(struct ky_recording *recording, const char *text, struct 
 static int choose_kind(struct ky_recording *recording, const char *kind, const char *text,
 		       const char *place, bool adds, struct kymo_error *err)
 {
-	static const char *const kinds[] = {
-		[KY_SESSION_PIDS] = "pid",
-		[KY_SESSION_TIDS] = "tid",
-		[KY_SESSION_UIDS] = "uid",
-	};
-
 	if (strcmp(kind, "comm") == 0)
 		return choose_comm(recording, text, err);
 	if (strcmp(kind, "cgroup") == 0)
 		return ky_session_choose_group(recording->session, text, adds, err);
 	if (strcmp(kind, "container") == 0)
 		return ky_recording_choose_container(recording, text, place, adds, err);
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kind, kinds[i]) == 0)
+	for (unsigned int i = 0; i < sizeof(id_kinds) / sizeof(id_kinds[0]); i++)
+		if (strcmp(kind, id_kinds[i]) == 0)
 			return choose_ids(recording, (enum ky_session_choice)i, text, adds, err);
 	return ky_error_set(err, KYMO_E_INVALID, "unknown choice '%.64s'", kind);
 }
@@ -287,15 +328,20 @@ static int choose(struct ky_recording *recording, const struct ky_control_socket
 		   *how = ky_control_socket_next(request, &at);
 	const char *text = ky_control_socket_next(request, &at),
 		   *place = ky_control_socket_next(request, &at);
-	bool adds;
-	int ret;
+	bool adds, knows = false;
+	int ret = KYMO_OK;
 
-	if (!recording->session)
-		return no_kernel(err);
 	if (!kind || !how || !text)
 		return ky_error_set(err, KYMO_E_INVALID, "the request names no process or thread");
 	adds = strcmp(how, "add") == 0;
-	ret = choose_kind(recording, kind, text, place ? place : "", adds, err);
+	if (recording->session)
+		ret = choose_kind(recording, kind, text, place ? place : "", adds, err);
+	if (!ret)
+		ret = choose_programs(recording, kind, text, adds, &knows, err);
+	if (!ret && !recording->session && !knows)
+		ret = ky_error_set(err, KYMO_E_STATE,
+				   "this recording does not record the kernel: it selects programs "
+				   "by processes and users only");
 	if (!ret)
 		note_change(recording,
 			    strcmp(kind, "comm") == 0 ? ""
@@ -346,6 +392,14 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 		return change_kernel(recording, ky_control_socket_next(request, &at), true, err);
 	if (strcmp(word, "disable-kernel") == 0)
 		return change_kernel(recording, ky_control_socket_next(request, &at), false, err);
+	if (strcmp(word, "pause") == 0)
+		return ky_recording_pause(recording, err);
+	if (strcmp(word, "resume") == 0)
+		return ky_recording_resume(recording, err);
+	if (strcmp(word, "clear") == 0)
+		return ky_recording_clear(recording, err);
+	if (strcmp(word, "details") == 0)
+		return answer_details(recording, answer, err);
 	if (strcmp(word, "choose") == 0)
 		return choose(recording, request, at, err);
 	if (strcmp(word, "trigger") == 0 || strcmp(word, "remove-trigger") == 0 ||

@@ -34,8 +34,8 @@ static int64_t time_ns(clockid_t id)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* How far the recording is: the kernel's part and the programs'. */
-static void progress(const struct ky_recording *recording, uint64_t *events, uint64_t *bytes)
+void ky_recording_progress(const struct ky_recording *recording,
+			   struct ky_recording_progress *progress)
 {
 	struct ky_session_progress kernel = {0};
 	struct ky_user_progress user = {0};
@@ -44,8 +44,9 @@ static void progress(const struct ky_recording *recording, uint64_t *events, uin
 		ky_session_progress(recording->session, &kernel);
 	if (recording->user)
 		ky_user_progress(recording->user, &user);
-	*events = kernel.events + user.events;
-	*bytes = kernel.bytes + user.bytes;
+	*progress = (struct ky_recording_progress){
+		kernel.events + user.events, kernel.lost + user.lost, kernel.bytes + user.bytes,
+		kernel.archived_dump_events + user.archived_dump_events};
 }
 
 /* ---- the timer ------------------------------------------------------------------------ */
@@ -66,10 +67,12 @@ int ky_recording_open_chunks(struct ky_recording *recording, struct kymo_error *
 static int64_t next_look(struct ky_recording *recording, int64_t now)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
-	uint64_t events, bytes, grown, rest;
+	struct ky_recording_progress now_at;
+	uint64_t bytes, grown, rest;
 	int64_t wait = LOOK_MAX_NS;
 
-	progress(recording, &events, &bytes);
+	ky_recording_progress(recording, &now_at);
+	bytes = now_at.bytes;
 	grown = bytes - chunks->looked_bytes;
 	rest = recording->options.rotation.size_bytes - (bytes - chunks->bytes);
 	if (grown && now > chunks->looked_ns)
@@ -100,6 +103,14 @@ static void set_timer(struct ky_recording *recording)
 	(void)timerfd_settime(chunks->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+/* In a pause there is nothing to rotate: the next look comes after the same time. */
+static void restart_age(struct ky_recording_chunks *chunks,
+			const struct ky_recording_rotation *options)
+{
+	if (options->every_ns)
+		chunks->due_ns = time_ns(CLOCK_MONOTONIC) + (int64_t)options->every_ns;
+}
+
 void ky_recording_begin_chunks(struct ky_recording *recording)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
@@ -116,13 +127,16 @@ int ky_recording_check_chunk(struct ky_recording *recording, struct kymo_error *
 	const struct ky_recording_rotation *options = &recording->options.rotation;
 	struct ky_recording_chunks *chunks = &recording->chunks;
 	struct ky_recording_chunk chunk;
-	uint64_t count, events, bytes;
+	struct ky_recording_progress progress;
+	uint64_t count;
 	int ret = KYMO_OK;
 
 	(void)!read(chunks->timer_fd, &count, sizeof(count));
-	progress(recording, &events, &bytes);
-	if ((options->size_bytes && bytes - chunks->bytes >= options->size_bytes) ||
-	    (chunks->due_ns && time_ns(CLOCK_MONOTONIC) >= chunks->due_ns))
+	ky_recording_progress(recording, &progress);
+	if (recording->pauses.is_on)
+		restart_age(chunks, options);
+	else if ((options->size_bytes && progress.bytes - chunks->bytes >= options->size_bytes) ||
+		 (chunks->due_ns && time_ns(CLOCK_MONOTONIC) >= chunks->due_ns))
 		ret = ky_recording_rotate(recording, &chunk, err);
 	set_timer(recording);
 	return ret;
@@ -249,13 +263,33 @@ static void tell(struct ky_recording *recording, const struct ky_recording_chunk
 	ky_strbuf_fini(&json);
 }
 
+int ky_recording_rotate_to(struct ky_recording *recording, const char *archive,
+			   struct kymo_error *err)
+{
+	int ret = check(recording, err);
+
+	return ret < 0 ? ret : rotate_all(recording, archive, err);
+}
+
+void ky_recording_restart_chunk(struct ky_recording *recording)
+{
+	struct ky_recording_chunks *chunks = &recording->chunks;
+	struct ky_recording_progress progress;
+
+	ky_recording_progress(recording, &progress);
+	chunks->begin_ns = time_ns(CLOCK_REALTIME);
+	chunks->events = progress.events;
+	chunks->bytes = progress.bytes;
+	restart_age(chunks, &recording->options.rotation);
+}
+
 int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chunk *chunk,
 			struct kymo_error *err)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
 	char archive[2 * STAMP_BYTES + 40], begin[STAMP_BYTES], end[STAMP_BYTES];
 	int64_t end_ns = time_ns(CLOCK_REALTIME);
-	uint64_t events, bytes;
+	struct ky_recording_progress progress;
 	int ret = check(recording, err);
 
 	if (ret < 0)
@@ -267,19 +301,15 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 	ret = rotate_all(recording, archive, err);
 	if (ret < 0)
 		return ret;
-	progress(recording, &events, &bytes);
+	ky_recording_progress(recording, &progress);
 	*chunk = (struct ky_recording_chunk){
 		.number = chunks->number + 1,
-		.events = events - chunks->events,
-		.bytes = bytes - chunks->bytes,
+		.events = progress.events - chunks->events,
+		.bytes = progress.bytes - chunks->bytes,
 	};
 	snprintf(chunk->path, sizeof(chunk->path), "%s/%s", recording->options.output, archive);
+	ky_recording_restart_chunk(recording);
 	chunks->begin_ns = end_ns;
-	chunks->events = events;
-	chunks->bytes = bytes;
-	if (recording->options.rotation.every_ns)
-		chunks->due_ns =
-			time_ns(CLOCK_MONOTONIC) + (int64_t)recording->options.rotation.every_ns;
 	/* No program had a trace. */
 	if (!recording->options.store && access(chunk->path, F_OK) < 0)
 		*chunk = (struct ky_recording_chunk){.number = 0};

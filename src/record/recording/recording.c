@@ -321,6 +321,8 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	ky_recording_stop_triggers(recording);
+	recording->pauses.total_ns = ky_recording_paused_ns(recording);
+	recording->pauses.is_on = false;
 	ky_control_socket_close(&recording->control);
 	/* Nobody finds it by its name now. */
 	ky_recording_free_name(recording);
@@ -339,6 +341,8 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 							       &next),
 				      err, &next);
 	ky_recording_tell(recording, "end", "the recording has ended", NULL);
+	if (recording->n_cleared && !recording->options.store)
+		ky_recording_remove_cleared(recording);
 	recording->duration_ns = (uint64_t)(ky_os_clock_to_ns(clock, end_cycles) -
 					    ky_os_clock_to_ns(clock, recording->start_cycles));
 	return ret;
@@ -350,6 +354,15 @@ void ky_recording_stats(const struct ky_recording *recording, struct ky_recordin
 		.kernel = recording->session ? ky_session_stats(recording->session) : NULL,
 		.user = recording->user ? ky_user_stats(recording->user) : NULL,
 		.duration_ns = recording->duration_ns,
+		.n_pauses = recording->pauses.n,
+		.n_cleared = recording->n_cleared,
+		.paused_ns = recording->pauses.total_ns,
+		/* A flight recorder counts what it has. */
+		.cleared_events = recording->options.user.overwrite
+					  ? 0
+					  : recording->cleared.events +
+						    recording->cleared.archived_dump_events,
+		.cleared_bytes = recording->options.user.overwrite ? 0 : recording->cleared.bytes,
 		.n_chunks = recording->chunks.number,
 		.n_removed = recording->chunks.n_removed,
 	};

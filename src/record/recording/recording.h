@@ -106,6 +106,10 @@ struct ky_recording_stats {
 	const struct ky_session_stats *kernel; /* NULL: the kernel is not recorded */
 	const struct ky_user_stats *user;      /* NULL: programs are not recorded */
 	uint64_t duration_ns;
+	unsigned int n_pauses, n_cleared;
+	uint64_t paused_ns; /* of the duration */
+	/* Events and bytes that were cleared; of a flight recorder 0. They count in kernel and user. */
+	uint64_t cleared_events, cleared_bytes;
 	uint64_t n_chunks, n_removed; /* complete chunks; those of them that were removed */
 };
 
@@ -142,6 +146,19 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
  */
 int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 			  struct ky_recording_snapshot *snapshot, struct kymo_error *err);
+
+/*
+ * Between start and stop: record nothing until resume, and then continue in the same traces. A paused
+ * recording costs programs and the kernel nothing. KYMO_E_STATE: it is paused already, or not paused; a
+ * raw recording. After another error, the caller must stop the recording.
+ */
+int ky_recording_pause(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_resume(struct ky_recording *recording, struct kymo_error *err);
+/*
+ * Between start and stop: drop everything that was recorded so far; complete chunks and snapshots stay.
+ * KYMO_E_UNSUPPORTED: the recording goes to a relay; other errors are those of ky_recording_rotate().
+ */
+int ky_recording_clear(struct ky_recording *recording, struct kymo_error *err);
 
 /*
  * Between start and stop: the traces so far become a complete chunk, and the recording continues in

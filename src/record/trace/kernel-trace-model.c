@@ -183,6 +183,16 @@ static bool has_such_calls(const struct ky_kernel_trace *kernel,
 	return ky_unknown_is_system(source->system) ? kernel->has_unknown : kernel->has_compat;
 }
 
+void ky_kernel_trace_remove_event(struct ky_kernel_trace *kernel, struct ky_event_source *source)
+{
+	if (source->event_class)
+		ky_event_class_forget(source->event_class);
+	source->event_class = NULL;
+	ky_convert_forget(&kernel->convert, source->id, source->hidden);
+	kernel->n_added -= source->added;
+	source->selected = source->added = false;
+}
+
 int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_source *source,
 			      struct kymo_error *err)
 {
@@ -203,6 +213,8 @@ int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_so
 		ret = add_event(kernel, source, &id, &text, err);
 	ky_strbuf_fini(&text);
 	ky_btf_fini(&kernel->btf);
+	if (ret < 0)
+		ky_kernel_trace_remove_event(kernel, source);
 	source->selected = source->added = ret == 0;
 	kernel->n_added += ret == 0;
 	return ret;

@@ -133,6 +133,8 @@ int ky_kernel_trace_build(struct ky_kernel_trace *kernel, struct kymo_error *err
  */
 int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_source *source,
 			      struct kymo_error *err);
+/* Takes back the event that was added last, before the trace's metadata has it. */
+void ky_kernel_trace_remove_event(struct ky_kernel_trace *kernel, struct ky_event_source *source);
 /* Copies the clock's mapping into the model (and again after each refinement). */
 int ky_kernel_trace_update_clock(struct ky_kernel_trace *kernel, struct kymo_error *err);
 int ky_kernel_trace_write_metadata(struct ky_kernel_trace *kernel, struct kymo_error *err);

@@ -7,8 +7,11 @@
  * Such a program reads the file once more (src/tracer/session-find.c). So the search comes after the new file.
  * Programs in a sandbox keep an old cookie; the end of the recording has a warning about them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -24,7 +27,7 @@ static int check_filter(struct ky_user *user, const struct ky_user_change *chang
 	struct ky_user_event event;
 	int ret;
 
-	if (!change->enables || !change->filter)
+	if (change->kind != KY_USER_RULES || !change->enables || !change->filter)
 		return KYMO_OK;
 	ret = ky_user_filter_compile(change->filter, &filter, err);
 	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
@@ -69,16 +72,13 @@ static void tell_programs(struct ky_user *user)
 
 static int change_files(struct ky_user *user, struct kymo_error *err)
 {
-	const struct ky_strbuf *file = &user->request.file;
 	struct kymo_error local;
 	int ret = KYMO_OK, here;
 
 	ky_vec_foreach(&user->owners, it) {
 		struct ky_user_owner *owner = *it;
 
-		pthread_mutex_lock(&user->beat.lock);
-		here = ky_user_dir_change(&owner->dir, file->data, file->len, &local);
-		pthread_mutex_unlock(&user->beat.lock);
+		here = ky_user_owner_update(user, owner, &local);
 		owner->has_old_rules = here < 0;
 		/* What another user does to their own directory costs that user only. */
 		if (here < 0 && owner->dir.uid != geteuid())
@@ -116,14 +116,57 @@ static int change_all(struct ky_user *user, const struct ky_user_change *change,
 	return ret ? ret : found;
 }
 
+/* Whether these processes are there, and this user may trace them. */
+static int check_pid(int32_t pid, struct kymo_error *err)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (stat(path, &st) < 0)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %d", pid);
+	if (geteuid() != 0 && st.st_uid != geteuid())
+		return ky_error_set(err, KYMO_E_PERMISSION,
+				    "no permission to trace process %d of user %u", pid, st.st_uid);
+	return KYMO_OK;
+}
+
+static int check_ids(const struct ky_user_change *change, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < change->n_ids && change->enables && !ret; i++) {
+		if (change->kind == KY_USER_PIDS)
+			ret = check_pid(change->ids[i], err);
+		else if (geteuid() != 0 && (uid_t)change->ids[i] != geteuid())
+			ret = ky_error_set(err, KYMO_E_PERMISSION,
+					   "no permission to trace the programs of user %d",
+					   change->ids[i]);
+	}
+	return ret;
+}
+
+/* A recording that began with one user's programs meets the others now. */
+static void follow_uids(struct ky_user *user)
+{
+	if (geteuid() != 0)
+		return;
+	__atomic_store_n(&user->follows_uids, true, __ATOMIC_RELAXED);
+	(void)eventfd_write(user->order_fd, 1);
+}
+
 int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 		   struct kymo_error *err)
 {
-	int ret;
+	int ret = check_ids(change, err);
 
+	if (ret < 0)
+		return ret;
 	pthread_mutex_lock(&user->lock);
 	ret = change_all(user, change, err);
 	pthread_mutex_unlock(&user->lock);
+	if (!ret && change->n_ids && change->enables)
+		follow_uids(user);
 	return ret;
 }
 

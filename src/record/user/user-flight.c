@@ -174,10 +174,41 @@ static int prepare(struct ky_user *user, struct kymo_error *err)
 	return ret ? ret : wait_for_tasks(user, err);
 }
 
+/* Programs that have ended go, and of the others all events until now. */
+static void forget(struct ky_user *user)
+{
+	for (size_t i = user->rings.len; i-- > 0;) {
+		struct ky_user_ring_file *file = user->rings.data[i];
+
+		if (file->is_away || !file->ring)
+			continue;
+		if (file->ended) {
+			user->ended_bytes -= file->ended_bytes;
+			ky_user_forget_ring(user, file);
+		} else {
+			ky_user_ring_forget(file->ring);
+		}
+	}
+}
+
+static int obey_clearing(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = wait_for_tasks(user, err);
+
+	if (ret < 0)
+		return ret;
+	forget(user);
+	ky_user_answer(user, KYMO_OK);
+	return KYMO_OK;
+}
+
 int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struct kymo_error *err)
 {
-	int ret = prepare(user, err);
+	int ret;
 
+	if (order->clears)
+		return obey_clearing(user, err);
+	ret = prepare(user, err);
 	if (!ret)
 		ky_user_answer(user, snapshot(user, order));
 	return ret;
@@ -199,4 +230,13 @@ int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_o
 	ret = ky_user_give_order(user, &order, NULL, err);
 	ky_store_free(order.store);
 	return ret;
+}
+
+int ky_user_clear(struct ky_user *user, struct kymo_error *err)
+{
+	struct ky_user_order order = {.clears = true};
+
+	if (!user->is_running || !user->options.overwrite)
+		return ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");
+	return ky_user_give_order(user, &order, NULL, err);
 }

@@ -58,6 +58,7 @@ struct ky_user_owner {
 	size_t turn;				    /* index of the next file to read */
 	uint64_t described; /* bytes of descriptions of their events; atomic */
 	struct ky_user_queue queue;
+	uint64_t cookie;    /* of the rules that its directory has */
 	bool is_given_up;   /* its programs take too long to finish */
 	bool has_old_rules; /* the last change of the rules did not reach its directory */
 };
@@ -79,8 +80,11 @@ struct ky_user_newcomers {
 
 /* A snapshot or a rotation, for which the caller waits. */
 struct ky_user_order {
-	struct ky_packet_store *store; /* store of the snapshot; NULL: a rotation */
-	struct ky_clock_record clock;  /* rotation: of the traces that end */
+	struct ky_packet_store *store;	       /* store of the snapshot; NULL: a rotation */
+	bool clears;			       /* instead: forget all events */
+	struct ky_user_program_progress *list; /* instead: fill this list of max elements */
+	size_t max, n, n_all;
+	struct ky_clock_record clock; /* rotation: of the traces that end */
 	struct ky_user_snapshot *made;
 	const char *archive;	     /* rotation: where these traces go, in the store */
 	struct ky_clock_record next; /* rotation: of the traces that begin */
@@ -140,7 +144,8 @@ struct ky_user {
 	struct ky_user_rotation rotation;
 	struct ky_user_beat beat;
 	bool is_over;
-	bool is_ending; /* no more directories are added */
+	bool is_ending;	   /* no more directories are added */
+	bool follows_uids; /* users that appear get a directory; atomic */
 	struct ky_user_newcomers newcomers;
 	bool has_missed; /* inotify lost events because there were too many */
 	uint64_t searched_ns;
@@ -219,6 +224,9 @@ void ky_user_file_free(struct ky_user_ring_file *file);
 /* user-owner.c: adds a directory for programs of @uid to the recording; *owner may be NULL. */
 int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **owner,
 		      struct kymo_error *err);
+/* Writes the present rules to its directory. The caller holds the lock. */
+int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner,
+			 struct kymo_error *err);
 /* Also removes its directory. NULL is allowed. */
 void ky_user_owner_free(struct ky_user_owner *owner);
 /* Watches its directory and adds it to the owners. On failure the function frees it. */
@@ -277,6 +285,8 @@ int ky_user_count_rings(struct ky_user *user, struct kymo_error *err);
 /* user-files.c: a task rotates the trace of the file, which is away meanwhile. KYMO_E_MEMORY. */
 int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rotation *rotation,
 			struct kymo_error *err);
+/* Fills the list of an order. */
+void ky_user_fill_list(const struct ky_user *user, struct ky_user_order *order);
 /* The thread has done what the order requests. */
 void ky_user_answer(struct ky_user *user, int ret);
 /* user-files.c: a task examines the program's libraries; the file is away meanwhile. */

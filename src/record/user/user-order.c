@@ -20,7 +20,12 @@ int ky_user_obey(struct ky_user *user, struct kymo_error *err)
 	pthread_mutex_unlock(&user->lock);
 	if (!order)
 		return KYMO_OK;
-	if (order->store)
+	if (order->list) {
+		ky_user_fill_list(user, order);
+		ky_user_answer(user, KYMO_OK);
+		return KYMO_OK;
+	}
+	if (order->store || order->clears)
 		return ky_user_flight_obey(user, order, err);
 	ky_user_rotate_begin(user, order);
 	return KYMO_OK;

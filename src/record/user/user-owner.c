@@ -20,7 +20,7 @@ struct ky_user_owner *ky_user_owner_of(const struct ky_user *user, uid_t uid)
 int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **out,
 		      struct kymo_error *err)
 {
-	const struct ky_strbuf *file = &user->request.file;
+	const struct ky_strbuf *file = ky_user_request_file(&user->request, uid);
 	struct ky_user_owner *owner = calloc(1, sizeof(*owner));
 	int ret;
 
@@ -33,9 +33,26 @@ int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **ou
 		free(owner);
 		return ret;
 	}
+	owner->cookie = user->request.cookie;
 	ky_map_init(&owner->files);
 	*out = owner;
 	return KYMO_OK;
+}
+
+int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner,
+			 struct kymo_error *err)
+{
+	const struct ky_strbuf *file = ky_user_request_file(&user->request, owner->dir.uid);
+	int ret;
+
+	if (owner->cookie == user->request.cookie)
+		return KYMO_OK;
+	pthread_mutex_lock(&user->beat.lock);
+	ret = ky_user_dir_change(&owner->dir, file->data, file->len, err);
+	pthread_mutex_unlock(&user->beat.lock);
+	if (!ret)
+		owner->cookie = user->request.cookie;
+	return ret;
 }
 
 void ky_user_owner_free(struct ky_user_owner *owner)

@@ -100,22 +100,29 @@ void ky_user_clock_record(const struct ky_os_clock *clock, struct ky_clock_recor
 	memcpy(record->uuid, clock->uuid, sizeof(record->uuid));
 }
 
-static int make_file(struct ky_user_request *request, struct kymo_error *err)
+/* Of these processes; 0: of all. Programs know themselves by their ids in their PID namespace. */
+static void add_pids(struct ky_strbuf *file, const struct ky_user_choice *choice, bool of_all,
+		     struct ky_session_file *head)
+{
+	head->track_pids = ky_user_file_align(file);
+	head->n_track_pids = of_all ? 0 : (uint32_t)choice->pids.len;
+	for (size_t i = 0; i < head->n_track_pids; i++)
+		ky_strbuf_add(file, (const char *)&choice->pids.data[i].inner, sizeof(uint32_t));
+}
+
+static int make_file(const struct ky_user_request *request, struct ky_strbuf *file,
+		     const struct ky_user_rules *rules, bool of_all, struct kymo_error *err)
 {
 	const struct ky_user_options *options = request->options;
-	struct ky_strbuf *file = &request->file;
 	struct ky_session_file head = {
 		.magic = KY_SESSION_MAGIC,
 		.version = KY_CONTROL_VERSION,
 		.cookie = request->cookie,
 		.subbuf_bytes = request->subbuf_bytes,
 		.n_subbufs = request->n_subbufs,
-		.n_track_pids = options->pid != 0,
 		.flags = options->overwrite ? KY_SESSION_OVERWRITE : 0,
 		.wait_ns = options->overwrite ? 0 : options->wait_ns,
 	};
-	/* Programs know themselves by what they are called in their PID namespace. */
-	uint32_t inner = options->pid ? ky_program_inner_pid((pid_t)options->pid) : 0;
 	int ret;
 
 	ky_user_clock_record(options->clock, &head.clock);
@@ -124,10 +131,8 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 	ret = ky_user_contexts_add(file, options->contexts, &head, err);
 	if (ret < 0)
 		return ret;
-	add_rules(file, &request->rules, &head);
-	head.track_pids = ky_user_file_align(file);
-	if (options->pid)
-		ky_strbuf_add(file, (const char *)&inner, sizeof(inner));
+	add_rules(file, rules, &head);
+	add_pids(file, &request->choice, of_all, &head);
 	head.bytes = ky_user_file_align(file);
 	if (ky_strbuf_failed(file))
 		return ky_error_nomem(err);
@@ -136,6 +141,137 @@ static int make_file(struct ky_user_request *request, struct kymo_error *err)
 			err, KYMO_E_INVALID,
 			"too many patterns, or too long ones: programs read up to 1 MiB");
 	memcpy(file->data, &head, sizeof(head));
+	return KYMO_OK;
+}
+
+static int make_files(struct ky_user_request *request, struct kymo_error *err)
+{
+	const struct ky_user_rules none = {0};
+	int ret = make_file(request, &request->file, &request->rules, false, err);
+
+	if (!ret)
+		ret = make_file(request, &request->whole, &request->rules, true, err);
+	return ret < 0 ? ret : make_file(request, &request->closed, &none, true, err);
+}
+
+/* ---- whose programs -------------------------------------------------------------------- */
+
+static bool has_uid(const struct ky_user_choice *choice, uid_t uid)
+{
+	for (size_t i = 0; i < choice->uids.len; i++)
+		if (choice->uids.data[i] == uid)
+			return true;
+	return false;
+}
+
+const struct ky_strbuf *ky_user_request_file(const struct ky_user_request *request, uid_t uid)
+{
+	const struct ky_user_choice *choice = &request->choice;
+
+	if (request->is_paused)
+		return &request->closed;
+	if (has_uid(choice, uid))
+		return &request->whole;
+	return choice->uids.len && !choice->pids.len ? &request->closed : &request->file;
+}
+
+bool ky_user_request_chooses(const struct ky_user_request *request,
+			     const struct ky_program *program)
+{
+	const struct ky_user_choice *choice = &request->choice;
+
+	if (!choice->pids.len && !choice->uids.len)
+		return true;
+	for (size_t i = 0; i < choice->pids.len; i++)
+		if (program->own_pid == choice->pids.data[i].pid ||
+		    program->pid == (pid_t)choice->pids.data[i].pid)
+			return true;
+	return has_uid(choice, program->uid);
+}
+
+static bool add_pid(struct ky_user_choice *choice, uint32_t pid)
+{
+	struct ky_user_chosen_pid chosen = {pid, ky_program_inner_pid((pid_t)pid)};
+
+	for (size_t i = 0; i < choice->pids.len; i++)
+		if (choice->pids.data[i].pid == pid) {
+			choice->pids.data[i] = chosen;
+			return true;
+		}
+	return ky_vec_push(&choice->pids, chosen) == 0;
+}
+
+static void remove_pid(struct ky_user_choice *choice, uint32_t pid)
+{
+	for (size_t i = choice->pids.len; i-- > 0;)
+		if (choice->pids.data[i].pid == pid)
+			choice->pids.data[i] = choice->pids.data[--choice->pids.len];
+}
+
+static void remove_uid(struct ky_user_choice *choice, uid_t uid)
+{
+	for (size_t i = choice->uids.len; i-- > 0;)
+		if (choice->uids.data[i] == uid)
+			choice->uids.data[i] = choice->uids.data[--choice->uids.len];
+}
+
+static int choose(struct ky_user_request *request, const struct ky_user_change *change,
+		  struct kymo_error *err)
+{
+	struct ky_user_choice *choice = &request->choice;
+	bool is_pid = change->kind == KY_USER_PIDS, ok = true;
+
+	if (!change->enables && !choice->pids.len && !choice->uids.len)
+		return ky_error_set(err, KYMO_E_STATE,
+				    "this recording is of all programs: choose some first");
+	for (size_t i = 0; i < change->n_ids && ok; i++) {
+		uint32_t id = (uint32_t)change->ids[i];
+
+		if (!change->enables && is_pid)
+			remove_pid(choice, id);
+		else if (!change->enables)
+			remove_uid(choice, id);
+		else if (is_pid)
+			ok = add_pid(choice, id);
+		else
+			ok = has_uid(choice, id) || ky_vec_push(&choice->uids, id) == 0;
+	}
+	if (!ok)
+		return ky_error_nomem(err);
+	if (!choice->pids.len && !choice->uids.len)
+		return ky_error_set(err, KYMO_E_STATE, "the recording would have no programs left");
+	return KYMO_OK;
+}
+
+static int copy_choice(const struct ky_user_choice *from, struct ky_user_choice *to,
+		       struct kymo_error *err)
+{
+	*to = (struct ky_user_choice){0};
+	for (size_t i = 0; i < from->pids.len; i++)
+		if (ky_vec_push(&to->pids, from->pids.data[i]) < 0)
+			return ky_error_nomem(err);
+	for (size_t i = 0; i < from->uids.len; i++)
+		if (ky_vec_push(&to->uids, from->uids.data[i]) < 0)
+			return ky_error_nomem(err);
+	return KYMO_OK;
+}
+
+static void fini_choice(struct ky_user_choice *choice)
+{
+	ky_vec_fini(&choice->pids);
+	ky_vec_fini(&choice->uids);
+}
+
+/* What the options choose. */
+static int choose_first(struct ky_user_request *request, struct kymo_error *err)
+{
+	const struct ky_user_options *options = request->options;
+
+	for (size_t i = 0; i < options->n_pids; i++)
+		if (!add_pid(&request->choice, (uint32_t)options->pids[i]))
+			return ky_error_nomem(err);
+	if (options->uid >= 0 && ky_vec_push(&request->choice.uids, (uid_t)options->uid) < 0)
+		return ky_error_nomem(err);
 	return KYMO_OK;
 }
 
@@ -200,8 +336,10 @@ int ky_user_request_init(struct ky_user_request *request, const struct ky_user_o
 	choose_buffers(request);
 	ret = new_cookie(request, err);
 	if (!ret)
+		ret = choose_first(request, err);
+	if (!ret)
 		ret = make_rules(request, err);
-	return ret < 0 ? ret : make_file(request, err);
+	return ret < 0 ? ret : make_files(request, err);
 }
 
 static int apply(struct ky_user_request *request, const struct ky_user_change *change,
@@ -213,52 +351,67 @@ static int apply(struct ky_user_request *request, const struct ky_user_change *c
 					 .level_min = change->level_min,
 					 .level_max = change->level_max};
 
+	if (change->kind == KY_USER_PAUSE) {
+		request->is_paused = change->enables;
+		return KYMO_OK;
+	}
+	if (change->kind != KY_USER_RULES)
+		return choose(request, change, err);
 	if (!change->enables)
 		return ky_user_rules_disable(&request->rules, change->pattern, err);
 	ky_user_rules_forget(&request->rules, change->pattern);
 	return ky_user_rules_add(&request->rules, &text, err);
 }
 
+/* What a change may replace. */
+static void fini_state(struct ky_user_request *request)
+{
+	ky_user_rules_fini(&request->rules);
+	fini_choice(&request->choice);
+	ky_strbuf_fini(&request->file);
+	ky_strbuf_fini(&request->whole);
+	ky_strbuf_fini(&request->closed);
+}
+
 int ky_user_request_change(struct ky_user_request *request, const struct ky_user_change *change,
 			   struct kymo_error *err)
 {
-	struct ky_user_rules old = request->rules, copy = {0};
-	struct ky_strbuf file = request->file;
-	uint64_t cookie = request->cookie;
-	int ret = ky_user_rules_copy(&old, &copy, err);
+	struct ky_user_request old = *request;
+	int ret;
 
-	request->rules = copy;
-	request->file = (struct ky_strbuf)KY_STRBUF_INIT;
+	request->rules = (struct ky_user_rules){0};
+	request->choice = (struct ky_user_choice){0};
+	request->file = request->whole = request->closed = (struct ky_strbuf)KY_STRBUF_INIT;
+	ret = ky_user_rules_copy(&old.rules, &request->rules, err);
+	if (!ret)
+		ret = copy_choice(&old.choice, &request->choice, err);
 	if (!ret)
 		ret = apply(request, change, err);
 	if (!ret)
 		ret = new_cookie(request, err);
 	if (!ret)
-		ret = make_file(request, err);
+		ret = make_files(request, err);
 	if (ret < 0) {
-		ky_user_rules_fini(&request->rules);
-		ky_strbuf_fini(&request->file);
-		request->rules = old;
-		request->file = file;
-		request->cookie = cookie;
+		fini_state(request);
+		*request = old;
 		return ret;
 	}
-	ky_user_rules_fini(&old);
-	ky_strbuf_fini(&file);
+	fini_state(&old);
 	return KYMO_OK;
 }
 
 void ky_user_request_fini(struct ky_user_request *request)
 {
 	ky_user_filter_fini(&request->filter);
-	ky_user_rules_fini(&request->rules);
-	ky_strbuf_fini(&request->file);
+	fini_state(request);
 }
 
 bool ky_user_request_wants(void *data, const struct ky_user_event *event)
 {
 	const struct ky_user_request *request = data;
 
+	if (request->is_paused)
+		return false;
 	for (size_t i = 0; i < request->rules.list.len; i++) {
 		if (ky_user_rule_takes(&request->rules.list.data[i], event))
 			return true;

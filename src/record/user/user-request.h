@@ -11,14 +11,31 @@
 #include "record/user/user-rules.h"
 #include "record/user/user.h"
 
+/* A selected process: its id here, and in its own PID namespace. */
+struct ky_user_chosen_pid {
+	uint32_t pid, inner;
+};
+
+/* The selected processes and users; nothing in both: all programs. */
+struct ky_user_choice {
+	KY_VEC(struct ky_user_chosen_pid) pids;
+	KY_VEC(uid_t) uids;
+};
+
 struct ky_user_request {
 	const struct ky_user_options *options;
+	struct ky_user_choice choice;
+	bool is_paused;
 	struct ky_user_filter filter; /* in the user's form; for checking names */
 	struct ky_user_rules rules;
 	uint64_t cookie;
 	uint8_t uuid[16];
 	uint32_t subbuf_bytes, n_subbufs;
-	struct ky_strbuf file; /* the session file */
+	/*
+	 * The session file, and its variants: for all processes of a selected user; without rules, for a
+	 * user who is not selected, and for everybody during a pause.
+	 */
+	struct ky_strbuf file, whole, closed;
 };
 
 /* Checks the options and makes the session file. The caller must call fini in any case. */
@@ -29,6 +46,12 @@ void ky_user_request_fini(struct ky_user_request *request);
 /* Changes the rules: a new session file with a new cookie. On failure nothing changes. */
 int ky_user_request_change(struct ky_user_request *request, const struct ky_user_change *change,
 			   struct kymo_error *err);
+
+/* The session file for programs of @uid. */
+const struct ky_strbuf *ky_user_request_file(const struct ky_user_request *request, uid_t uid);
+/* Whether a program is selected: its process, or its user. */
+bool ky_user_request_chooses(const struct ky_user_request *request,
+			     const struct ky_program *program);
 
 /*
  * Whether a rule selects the event (without regard to its filter). @request: a struct

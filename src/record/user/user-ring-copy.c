@@ -100,3 +100,11 @@ int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *sto
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);
 }
+
+void ky_user_ring_forget(struct ky_user_ring *ring)
+{
+	struct kymo_error err;
+
+	if (!ring->is_broken && ring->reader && kymo_ring_snapshot_forget(ring->reader, &err) < 0)
+		ky_user_ring_set_broken(ring, err.message);
+}

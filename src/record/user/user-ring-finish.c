@@ -261,6 +261,11 @@ int ky_user_ring_rotate(struct ky_user_ring *ring, const char *archive,
 		return KYMO_OK;
 	ret = ring->reader ? rotate(ring, archive, ended, next, &local)
 			   : rotate_finished(ring, archive, ended, &local);
+	if (ring->counts)
+		atomic_fetch_add_explicit(&ring->counts->archived_dump_events,
+					  ring->trace.dump_events - ring->archived_dump_events,
+					  memory_order_relaxed);
+	ring->archived_dump_events = ring->trace.dump_events;
 	if (ret < 0 && err)
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);

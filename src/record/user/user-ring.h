@@ -20,6 +20,7 @@
 /* Counts of all rings so far; any thread. */
 struct ky_user_counts {
 	atomic_uint_fast64_t programs, events, bytes, lost;
+	atomic_uint_fast64_t archived_dump_events; /* of state dumps in traces that were rotated */
 };
 
 struct ky_user_ring_options {
@@ -79,6 +80,7 @@ struct ky_user_ring {
 
 	struct ky_user_counts *counts; /* NULL: none */
 	uint64_t events, n_damaged;
+	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
 	uint64_t lost_joining, lost_no_id;
 	uint64_t cut_texts;   /* the program's own count */
 	uint64_t lost_unread; /* of a ring that became malformed: number of unread events */
@@ -156,6 +158,9 @@ uint64_t ky_user_ring_lost(const struct ky_user_ring *ring);
 int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *store,
 			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
 			  struct kymo_error *err);
+
+/* Flight recorder: snapshots, and the trace at the end, no longer have the events until now. */
+void ky_user_ring_forget(struct ky_user_ring *ring);
 
 /* Writes the collected state dump events at @cycles; a flight recorder keeps them. */
 int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct kymo_error *err);

@@ -166,10 +166,10 @@ static int run(struct ky_user *user, struct kymo_error *err)
 			       {user->inotify_fd, POLLIN, 0},
 			       {user->order_fd, POLLIN, 0},
 			       {user->work.done_fd, POLLIN, 0}};
-	int period = period_ms(user), found = 0, ret = KYMO_OK;
+	int found = 0, ret = KYMO_OK;
 
 	while (!ret) {
-		int n = poll(fds, 4, pause_ms(period, found));
+		int n = poll(fds, 4, pause_ms(period_ms(user), found));
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for programs");

@@ -42,8 +42,10 @@ static int check_options(const struct ky_user_options *options, struct kymo_erro
 		ky_error_hint(err, "run kymo with sudo");
 		return KYMO_E_PERMISSION;
 	}
-	if (options->pid && kill((pid_t)options->pid, 0) < 0 && errno == ESRCH)
-		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %u", options->pid);
+	for (size_t i = 0; i < options->n_pids; i++)
+		if (kill((pid_t)options->pids[i], 0) < 0 && errno == ESRCH)
+			return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no process %d",
+					    options->pids[i]);
 	return KYMO_OK;
 }
 
@@ -234,6 +236,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->clock = *options->clock;
 	user->options.clock = &user->clock;
 	user->dump_excluded = excluded_of_dump(options);
+	user->follows_uids = geteuid() == 0 && (options->uid < 0 || options->n_pids);
 	ky_user_clock_record(options->clock, &user->clock_record);
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
 	user->answered_fd = -1;
@@ -261,7 +264,7 @@ static bool is_meant(const struct ky_user *user, const struct ky_program *progra
 {
 	const struct ky_user_options *options = &user->options;
 
-	if (options->pid && program->own_pid != options->pid && program->pid != (pid_t)options->pid)
+	if (!ky_user_request_chooses(&user->request, program))
 		return false;
 	return !options->comm ||
 	       strncmp(options->comm, program->procname, sizeof(program->procname) - 1) == 0;

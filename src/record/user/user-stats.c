@@ -97,7 +97,52 @@ void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progr
 		.events = atomic_load_explicit(&counts->events, memory_order_relaxed),
 		.bytes = atomic_load_explicit(&counts->bytes, memory_order_relaxed),
 		.lost = atomic_load_explicit(&counts->lost, memory_order_relaxed),
+		.archived_dump_events =
+			atomic_load_explicit(&counts->archived_dump_events, memory_order_relaxed),
 	};
+}
+
+static void progress_of(const struct ky_user_ring *ring, struct ky_user_program_progress *to)
+{
+	struct kymo_ring_stats stats = ring->stats;
+
+	if (ring->reader)
+		kymo_ring_reader_stats(ring->reader, KYMO_RING_ALL, &stats);
+	*to = (struct ky_user_program_progress){
+		.pid = ky_user_ring_blob(ring)->pid,
+		.events = ring->reader ? stats.records : ring->events,
+		.lost = ring->reader ? stats.lost_total : ky_user_ring_lost(ring),
+		.unread = ring->reader ? stats.unread_records : 0,
+		.bytes = ring->trace.bytes,
+		.has_ended = !ring->reader,
+	};
+	memcpy(to->procname, ky_user_ring_blob(ring)->procname, sizeof(to->procname));
+	to->procname[sizeof(to->procname) - 1] = 0;
+}
+
+void ky_user_fill_list(const struct ky_user *user, struct ky_user_order *order)
+{
+	for (size_t i = 0; i < user->rings.len; i++) {
+		const struct ky_user_ring_file *file = user->rings.data[i];
+
+		if (file->is_away || !file->ring)
+			continue;
+		order->n_all++;
+		if (order->n < order->max)
+			progress_of(file->ring, &order->list[order->n++]);
+	}
+}
+
+int ky_user_list(struct ky_user *user, struct ky_user_program_progress *list, size_t max, size_t *n,
+		 size_t *n_all, struct kymo_error *err)
+{
+	struct ky_user_order order = {.list = list, .max = max};
+	int ret = user->is_running ? ky_user_give_order(user, &order, NULL, err)
+				   : ky_error_set(err, KYMO_E_STATE, "the recording is over");
+
+	*n = order.n;
+	*n_all = order.n_all;
+	return ret;
 }
 
 const struct ky_user_stats *ky_user_stats(const struct ky_user *user)

@@ -32,7 +32,7 @@ static uint64_t now_ns(void)
 
 bool ky_user_follows_uids(const struct ky_user *user)
 {
-	return geteuid() == 0 && user->options.uid < 0;
+	return __atomic_load_n(&user->follows_uids, __ATOMIC_RELAXED);
 }
 
 static struct ky_user *user_of(struct ky_user_task *task)
@@ -61,6 +61,7 @@ static void meet(struct ky_user *user, uid_t uid)
 	struct ky_user_newcomers *newcomers = &user->newcomers;
 	struct ky_user_owner *owner;
 	struct kymo_error err;
+	int ret;
 
 	if (ky_vec_push(&newcomers->uids, uid) < 0 || ky_user_owner_of(user, uid))
 		return;
@@ -71,7 +72,11 @@ static void meet(struct ky_user *user, uid_t uid)
 		user->is_full_told = true;
 		return;
 	}
-	if (ky_user_owner_new(user, uid, &owner, &err) < 0)
+	/* The lock: a change replaces the file that the directory gets. */
+	pthread_mutex_lock(&user->lock);
+	ret = ky_user_owner_new(user, uid, &owner, &err);
+	pthread_mutex_unlock(&user->lock);
+	if (ret < 0)
 		ky_log_warning(user->options.log, "programs of user %u are left out: %s: %s", uid,
 			       err.path, err.message);
 	else if (ky_vec_push(&newcomers->fresh, owner) < 0)
@@ -146,7 +151,9 @@ static bool introduce(struct ky_user *user)
 
 		if (user->is_ending)
 			ky_user_owner_free(owner);
+		/* The rules may have changed since the task made it. */
 		else if (ky_user_owner_add(user, owner, &err) < 0 ||
+			 ky_user_owner_update(user, owner, &err) < 0 ||
 			 ky_user_dir_publish(&owner->dir, &err) < 0)
 			ky_log_warning(user->options.log,
 				       "programs of user %u are left out: %s: %s", uid, err.path,

@@ -40,7 +40,8 @@ struct ky_user_options {
 	uint64_t buffer_bytes;	      /* per CPU and program */
 	/* A directory for the ring files; NULL: memory. See ky_user_place_check(). */
 	const char *place;
-	uint32_t pid;	  /* only this process; 0: all */
+	const int32_t *pids; /* only these processes, and those of the user below; none: all */
+	size_t n_pids;
 	const char *comm; /* only programs of this name; NULL: all */
 	int64_t uid;	  /* only programs of this user; -1: all that this user may trace */
 	/*
@@ -109,11 +110,33 @@ struct ky_user_snapshot {
 struct ky_user_progress {
 	uint64_t n_programs; /* number of programs with a buffer */
 	uint64_t events, bytes, lost;
+	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
 };
 
-/* A change of the selected events. */
+/* The progress of one program. */
+struct ky_user_program_progress {
+	char procname[16];
+	uint32_t pid;	       /* in its own PID namespace */
+	uint64_t events, lost; /* of events that the program wrote, and that it could not write */
+	uint64_t unread;       /* number of events that are only in its buffers */
+	uint64_t bytes;	       /* of its trace */
+	bool has_ended;
+};
+
+/* What a change is about. */
+enum ky_user_change_kind {
+	KY_USER_RULES, /* the selected events */
+	KY_USER_PAUSE, /* `enables`: nothing is recorded until the next change of this kind */
+	KY_USER_PIDS,  /* selected processes: `enables` adds, else removes */
+	KY_USER_UIDS,  /* the same for users; both selections add up */
+};
+
 struct ky_user_change {
-	bool enables;	     /* false: matching events are no longer recorded */
+	enum ky_user_change_kind kind;
+	bool enables;	    /* rules: false: matching events are no longer recorded */
+	const int32_t *ids; /* of processes or users */
+	size_t n_ids;
+	/* The rest is for rules. */
 	const char *pattern; /* "shop:*" */
 	/*
 	 * For enabling. A pattern that was already enabled gets these conditions instead of its old
@@ -139,8 +162,10 @@ size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_
 /* Becomes readable when the recording cannot continue (disk full). Stop then returns the error. */
 int ky_user_failed_fd(const struct ky_user *user);
 /*
- * Change the selected events, between start and stop. Errors: those of open. After an error nothing
- * has changed (KYMO_E_IO: maybe for some users' programs).
+ * Change the selected events, processes or users, or pause, between start and stop. The first selection
+ * of processes or users limits a recording of all programs to it. Programs that are no longer selected
+ * keep their traces. Errors: those of open; KYMO_E_STATE: the last selected process or user would be removed.
+ * After an error nothing has changed (KYMO_E_IO: maybe for some users' programs).
  */
 int ky_user_change(struct ky_user *user, const struct ky_user_change *change,
 		   struct kymo_error *err);
@@ -154,6 +179,9 @@ const struct ky_user_rule *ky_user_rule_at(const struct ky_user *user, size_t i)
  */
 int ky_user_snapshot(struct ky_user *user, const char *output, const struct ky_os_clock *clock,
 		     struct ky_user_snapshot *made, struct kymo_error *err);
+
+/* Flight recorder, between start and stop: forget all events so far, and the programs that have ended. */
+int ky_user_clear(struct ky_user *user, struct kymo_error *err);
 
 /* The caller's work while it waits: run() returns when @fd is readable, or earlier, or an error. */
 struct ky_user_pause {
@@ -172,6 +200,12 @@ int ky_user_rotate(struct ky_user *user, const char *archive, const struct ky_os
 		   struct kymo_error *err);
 /* Between start and stop. */
 void ky_user_progress(const struct ky_user *user, struct ky_user_progress *progress);
+/*
+ * The programs of the recording, in the order in which they came: the first @max of them. *n: the
+ * number in @list; *n_all: of all. A program whose ring is with a task is missing. Between start and stop.
+ */
+int ky_user_list(struct ky_user *user, struct ky_user_program_progress *list, size_t max, size_t *n,
+		 size_t *n_all, struct kymo_error *err);
 int ky_user_stop(struct ky_user *user, struct kymo_error *err);
 /* @clock: the clock of the options, refined since. */
 int ky_user_finish(struct ky_user *user, const struct ky_os_clock *clock, struct kymo_error *err);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* What a recording has done so far, in detail: for each CPU, each program, and the disk. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+
+#include "base/error.h"
+#include "record/recording/recording-internal.h"
+
+/* An answer has room for so many programs, with words to spare. */
+#define PROGRAMS_MAX 400
+
+static void add(struct ky_control_socket_message *answer, const char *name, const char *format, ...)
+{
+	char text[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	ky_control_socket_add(answer, name);
+	ky_control_socket_add(answer, text);
+}
+
+/* "NUMBER EVENTS LOST FILL", the fill in hundredths. */
+static void add_cpus(const struct ky_recording *recording, struct ky_control_socket_message *answer)
+{
+	struct ky_session_cpu_progress cpu;
+
+	for (size_t i = 0; ky_session_cpu_progress(recording->session, i, &cpu); i++)
+		add(answer, "cpu", "%" PRIu32 " %" PRIu64 " %" PRIu64 " %u", cpu.cpu, cpu.events,
+		    cpu.lost, (unsigned int)(cpu.fill * 100));
+}
+
+/* "PID EVENTS LOST UNREAD BYTES HAS-ENDED NAME". */
+static int add_programs(const struct ky_recording *recording,
+			struct ky_control_socket_message *answer, struct kymo_error *err)
+{
+	struct ky_user_program_progress *list = calloc(PROGRAMS_MAX, sizeof(*list));
+	size_t n = 0, n_all = 0;
+	int ret;
+
+	if (!list)
+		return ky_error_nomem(err);
+	ret = ky_user_list(recording->user, list, PROGRAMS_MAX, &n, &n_all, err);
+	for (size_t i = 0; i < n && !ret; i++)
+		add(answer, "program",
+		    "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s",
+		    list[i].pid, list[i].events, list[i].lost, list[i].unread, list[i].bytes,
+		    list[i].has_ended, list[i].procname);
+	if (!ret && n_all > n)
+		add(answer, "programs_left_out", "%zu", n_all - n);
+	free(list);
+	return ret;
+}
+
+/* The rate is the mean since the start, without pauses. */
+static void add_disk(const struct ky_recording *recording, struct ky_control_socket_message *answer)
+{
+	const struct ky_os_clock *clock = ky_recording_clock(recording);
+	struct ky_recording_progress progress;
+	struct statvfs disk;
+	int64_t ns;
+
+	if (recording->options.store || statvfs(recording->options.output, &disk) < 0)
+		return;
+	add(answer, "disk_free_bytes", "%" PRIu64, (uint64_t)disk.f_bavail * disk.f_frsize);
+	if (recording->options.user.overwrite)
+		return;
+	ky_recording_progress(recording, &progress);
+	ns = ky_os_clock_to_ns(clock, ky_os_clock_now(clock)) -
+	     ky_os_clock_to_ns(clock, recording->start_cycles) -
+	     (int64_t)ky_recording_paused_ns(recording);
+	if (ns > 0)
+		add(answer, "bytes_per_s", "%.0f", (double)progress.bytes * 1e9 / (double)ns);
+}
+
+int ky_recording_add_details(struct ky_recording *recording,
+			     struct ky_control_socket_message *answer, struct kymo_error *err)
+{
+	add(answer, "buffer_bytes", "%" PRIu64, recording->options.kernel.buffer_bytes);
+	add_disk(recording, answer);
+	if (recording->session)
+		add_cpus(recording, answer);
+	return recording->user ? add_programs(recording, answer, err) : KYMO_OK;
+}
