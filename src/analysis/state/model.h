@@ -215,8 +215,8 @@ struct ky_host {
 	uint64_t lost_events; /* known number; lost packets may add more */
 	uint64_t gaps;
 	uint64_t pauses, paused_ns; /* of the recording */
-	uint64_t nameless;	/* files that were opened without a known path */
-	unsigned int abilities; /* enum ky_ability, by its metadata */
+	uint64_t nameless;	    /* files that were opened without a known path */
+	unsigned int abilities;	    /* enum ky_ability, by its metadata */
 	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
 	uint64_t recorded_cpus, absent_cpus;
 	bool announces;	   /* sched_waking is recorded: each sched_wakeup follows one */

@@ -389,7 +389,7 @@ static void show_policy(void *data, const char *name, const char *policy,
 	snprintf(place.path, sizeof(place.path), "/%.64s", name);
 	if (!listing->json) {
 		if (status) {
-			print_text(&place, status);
+			ky_recordings_print_one(&place, status);
 			return;
 		}
 		ky_cli_put_text(stdout, name);
@@ -398,7 +398,7 @@ static void show_policy(void *data, const char *name, const char *policy,
 		puts("'");
 		return;
 	}
-	recording = status ? recording_json(&place, status)
+	recording = status ? ky_recordings_json(&place, status)
 			   : json_pack("{s:o, s:o, s:I, s:b}", "id", ky_jansson_text(name), "name",
 				       ky_jansson_text(name), "uid", (json_int_t)place.uid,
 				       "has_ended", 1);

@@ -172,7 +172,8 @@ static int open_user(struct ky_trigger_source *source, const struct ky_trigger_s
 	};
 
 	if (scope->user) {
-		options.pid = scope->user->pid;
+		options.pids = scope->user->pids;
+		options.n_pids = scope->user->n_pids;
 		options.comm = scope->user->comm;
 		options.uid = scope->user->uid;
 	}

@@ -225,8 +225,7 @@ void ky_user_file_free(struct ky_user_ring_file *file);
 int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **owner,
 		      struct kymo_error *err);
 /* Writes the present rules to its directory. The caller holds the lock. */
-int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner,
-			 struct kymo_error *err);
+int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err);
 /* Also removes its directory. NULL is allowed. */
 void ky_user_owner_free(struct ky_user_owner *owner);
 /* Watches its directory and adds it to the owners. On failure the function frees it. */

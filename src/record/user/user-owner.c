@@ -39,8 +39,7 @@ int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **ou
 	return KYMO_OK;
 }
 
-int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner,
-			 struct kymo_error *err)
+int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err)
 {
 	const struct ky_strbuf *file = ky_user_request_file(&user->request, owner->dir.uid);
 	int ret;
