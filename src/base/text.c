@@ -15,7 +15,7 @@ int ky_parse_u64(const char *text, uint64_t *value)
 	unsigned long long number;
 	char *end;
 
-	/* strtoull() takes blanks and signs, which nobody means here. */
+	/* strtoull() accepts blanks and signs, which are mistakes here. */
 	if (text[0] < '0' || text[0] > '9')
 		return KYMO_E_INVALID;
 	errno = 0;

@@ -336,7 +336,7 @@ static struct ky_code *bind(struct binder *b, struct ky_node *node)
 	}
 }
 
-/* ---- names that nobody has --------------------------------------------------------------------- */
+/* ---- names that no event has ------------------------------------------------------------------- */
 
 struct nearest {
 	const char *name;

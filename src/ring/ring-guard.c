@@ -51,7 +51,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* Somebody else may have put theirs in place of ours since the last time. */
+/* Other code may have replaced this handler since the last time. */
 static void install(void)
 {
 	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO}, current;

@@ -213,7 +213,7 @@ int kymo_ring_create(struct kymo_ring_writer *writer, int fd, const struct kymo_
 		return -ENOSPC;
 	}
 	*writer->file = head;
-	/* Partner: whoever finds the file and looks for the magic number. */
+	/* Partner: the recorder, which finds the file and checks the magic number. */
 	__atomic_store_n(&writer->file->magic, KYMO_RING_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }

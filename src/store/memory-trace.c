@@ -148,7 +148,7 @@ int ky_memory_trace_open(uint64_t keep_bytes, struct ky_store_trace **out, struc
 	return KYMO_OK;
 }
 
-/* The packets of a stream that has lost some in the middle: nobody is to look for them. */
+/* The packets of a stream that has lost some in the middle get new numbers, so that readers do not miss them. */
 static void number_packet(struct packet *packet, uint64_t sequence)
 {
 	struct ky_packet_prolog prolog;

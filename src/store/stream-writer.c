@@ -149,7 +149,7 @@ int ky_stream_writer_copy(struct ky_stream_writer *stream, const struct ky_bytes
 {
 	int ret = write_bytes(stream, bytes);
 
-	/* A file that somebody else may cut, say. */
+	/* Such as a file that another process may truncate. */
 	if (ret == -EFAULT)
 		return ky_error_set(err, KYMO_E_FORMAT, "the data to write is gone");
 	if (ret < 0)

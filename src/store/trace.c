@@ -182,11 +182,27 @@ static int open_scratch_streams(struct ky_trace *trace, struct kymo_error *err)
 	return ret;
 }
 
+static int open_entry(struct ky_trace *trace, int dir_fd, const char *name, struct kymo_error *err)
+{
+	struct stat st;
+
+	if (strcmp(name, "metadata") == 0)
+		return KYMO_OK;
+	if (fstatat(dir_fd, name, &st, 0) < 0)
+		ky_log_warning(trace->log, "%s/%s: cannot read this entry of the trace: %s",
+			       trace->path, name, strerror(errno));
+	else if (S_ISREG(st.st_mode))
+		return ky_stream_open(trace, name, NULL, err);
+	else if (!S_ISDIR(st.st_mode)) /* a directory may be another trace */
+		ky_log_warning(trace->log, "%s/%s: not a regular file, so not a part of the trace",
+			       trace->path, name);
+	return KYMO_OK;
+}
+
 static int open_streams(struct ky_trace *trace, const struct listing *listing,
 			struct kymo_error *err)
 {
 	int dir, ret = KYMO_OK;
-	struct stat st;
 
 	if (trace->scratch)
 		return open_scratch_streams(trace, err);
@@ -196,13 +212,8 @@ static int open_streams(struct ky_trace *trace, const struct listing *listing,
 		ky_error_path(err, trace->path);
 		return ret;
 	}
-	for (int i = 0; i < listing->len && ret == KYMO_OK; i++) {
-		const char *name = listing->entries[i]->d_name;
-
-		if (strcmp(name, "metadata") != 0 && fstatat(dir, name, &st, 0) == 0 &&
-		    S_ISREG(st.st_mode))
-			ret = ky_stream_open(trace, name, NULL, err);
-	}
+	for (int i = 0; i < listing->len && ret == KYMO_OK; i++)
+		ret = open_entry(trace, dir, listing->entries[i]->d_name, err);
 	close(dir);
 	return ret;
 }

@@ -229,6 +229,7 @@ def test_files_that_are_none(kymo, tmp_path, monkeypatch, file, kind):
     for n, args in enumerate((["print"], ["info"], ["convert", "--to", "ctf2", "-o", tmp_path / "out"])):
         done = kymo(*args, tmp_path / "t", code=1 if file == "metadata" else 0, timeout=60)
         assert n or done.out.count("\n") == (file not in ("metadata", "s")), done
+        assert ("not a regular file" in done.err) == (file in ("s", "other")), done
 
 
 TSDL_OF_PACKETS = """/* CTF 1.8 */

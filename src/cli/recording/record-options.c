@@ -14,7 +14,7 @@
 #define MIN_BUFFER_BYTES     (64u << 10)
 #define MAX_BUFFER_BYTES     (UINT64_C(64) << 30)
 #define NO_DURATION_NS	     UINT64_MAX
-#define CONTENT_BYTES	     512 /* of a buffer, when nobody says */
+#define CONTENT_BYTES	     512 /* of a buffer, by default */
 #define DEFAULT_KEEP_BYTES   (256u << 20)
 
 void ky_record_defaults(void *data)
@@ -109,7 +109,7 @@ static unsigned int kernel_context(const char *name, size_t len, const struct ky
 				     : bit;
 }
 
-/* A name is the kernel's, user space's, or both's; one that nobody takes is a mistake. */
+/* A name is the kernel's, user space's, or both's; any other name is a mistake. */
 static int parse_context(const struct ky_command *command, const char *list,
 			 struct ky_record_run *run)
 {

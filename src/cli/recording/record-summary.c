@@ -22,7 +22,7 @@ static void print_kernel(const struct ky_session_stats *stats)
 	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
 }
 
-/* What is in raw pages, nobody has looked at. */
+/* The recorder does not parse raw pages. */
 static void print_counts(uint64_t events, uint64_t records)
 {
 	fputs("Recorded ", stderr);

@@ -260,7 +260,7 @@ static int build_event(struct ky_trace_class *trace, struct ky_event_class *even
 	bits = add_fixed(bits, &plan->context);
 	plan->payload_bits = bits < 0 ? 0 : (uint32_t)bits;
 	plan->body_bits = add_fixed(bits, &plan->payload);
-	/* Somebody reads header fields from the body: the short ways would miss their values. */
+	/* A field of the body refers to header fields: the short plans would miss their values. */
 	if ((plan->context.outer_scopes | plan->payload.outer_scopes) &
 	    (1u << KY_SCOPE_EVENT_HEADER))
 		stream->header_kind = KY_HEADER_GENERAL;

@@ -90,7 +90,7 @@ static int check_ref(struct linker *l, const struct ky_field_class *cls,
 
 KY_DEEP2(int, mark_refs, struct linker *, struct ky_field_class *)
 
-/* First pass: everything that somebody refers to wants a slot. */
+/* First pass: every class that a reference names gets a slot. */
 static int mark_refs(struct linker *l, struct ky_field_class *cls)
 {
 	struct ky_field_ref *ref = ky_field_ref_of(cls);

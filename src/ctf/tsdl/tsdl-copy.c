@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "ctf/model/walk.h"
 
-/* Somebody refers to this class: set by the binder, cleared when the model is finished. */
+/* Another class refers to this one: set by the binder, cleared at the end of the model. */
 static bool is_target(const struct ky_field_class *cls)
 {
 	return cls->slot != KY_NO_SLOT;

@@ -396,7 +396,7 @@ static int block(struct ky_tsdl_parser *p)
 		p->at++;
 		return event_block(p);
 	case KY_KEYWORD_CLOCK:	  /* read beforehand */
-	case KY_KEYWORD_CALLSITE: /* nobody asks for it */
+	case KY_KEYWORD_CALLSITE: /* readers do not use it */
 		p->at++;
 		return skip_block(p);
 	default:

@@ -164,7 +164,7 @@ static int gather(struct merge *m, size_t n)
 			if (ky_entry_loss(from) && add_split(m, window, from) < 0)
 				ret = KYMO_E_MEMORY;
 		} else {
-			/* Whoever gets the window reads its fields soon. */
+			/* The next stage reads the window's fields soon. */
 			__builtin_prefetch(from->packet->data + from->begin_bits / 8);
 			*to++ = *from;
 		}

@@ -12,7 +12,7 @@ static void drop_losses(struct ky_window *window)
 	ky_vec_clear(&window->losses);
 }
 
-/* Windows that nobody holds become spare ones, from the oldest on. */
+/* Unused windows become spare ones, from the oldest on. */
 static void reclaim(struct ky_windows *w)
 {
 	struct ky_window_packet *packet;

@@ -48,7 +48,7 @@ static void compare_ends(struct slice *slice)
 
 		slice->wrong |= !ky_source_same_place(&place, &slice->ends[i]);
 	}
-	/* Where the selection ends, nobody goes on. */
+	/* No thread continues after the end of the selection. */
 	if (slice->last && slice->run->cutter.end_ns != INT64_MAX)
 		slice->wrong = false;
 }

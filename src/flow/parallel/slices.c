@@ -167,7 +167,7 @@ static bool is_idle(void *data)
 	return !run->n_out && !count_slices_in(run, SLICE_BUSY) && !run->has_writer;
 }
 
-/* There is a free slice that nobody has a ticket for. */
+/* Whether a free slice exists that no thread has a ticket for. */
 static bool has_room(const struct run *run)
 {
 	return !run->ended && count_slices_in(run, SLICE_FREE) > run->n_out;

@@ -66,7 +66,7 @@ int kymo_read_counters(void *ctx)
 	number = __sync_fetch_and_add(region, 1);
 	slot = (void *)region + KY_COUNTERS_DATA_OFFSET +
 	       (number & (config.n_slots - 1)) * config.slot_bytes;
-	/* An exchange, for what it orders: whoever sees any of what follows sees that it is being written. */
+	/* An exchange, for its memory order: a reader of later stores also sees that a write is in progress. */
 	(void)__sync_lock_test_and_set(&slot->number, 0);
 	slot->time_ns = time_ns;
 	slot->tid = bpf_get_current_pid_tgid();

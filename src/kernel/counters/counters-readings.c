@@ -300,7 +300,7 @@ static void look_at_past(const struct ky_counters_queue *queue, uint32_t key, ui
 	}
 }
 
-/* Is past->found the event's own, or was that lost, and another left by an event that nobody wants? */
+/* Whether past->found is the event's own. It may be lost, and this one belong to an event that is not recorded. */
 static bool is_own(const struct past *past, uint32_t cpu, uint64_t time_ns)
 {
 	const struct ky_counters_reading *r = past->found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which events are meant: names, globs, rules, and those that nobody has to name. */
+/* The selection of events: names, globs, rules, and events that are always recorded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

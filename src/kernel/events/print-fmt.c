@@ -231,7 +231,7 @@ struct table {
 	size_t n;
 };
 
-/* "text", or several side by side, without quotes and escapes; NULL: it is no text, or one that nobody wants to read. */
+/* "text", or several side by side, without quotes and escapes; NULL: not a text, or not a readable one. */
 static const char *label_text(struct ky_arena *arena, struct span span)
 {
 	char text[MAX_LABEL_BYTES];

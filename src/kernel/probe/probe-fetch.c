@@ -298,7 +298,7 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 		if (!ret)
 			place = named;
 		else if (raw && ret == KYMO_E_NOT_FOUND)
-			ret = KYMO_OK; /* arg1 is nobody's name: the register then */
+			ret = KYMO_OK; /* no parameter is named arg1: take the register */
 	} else if (!raw) {
 		ret = no_such(err, "argument", argument->root);
 		ky_error_hint(

@@ -28,7 +28,7 @@ enum process_status {
 	STATUS_DEAD = 7,
 };
 
-/* Looks like a kernel address, so that nobody takes it for a number of anything else. */
+/* Looks like a kernel address, so that it equals no other number. */
 #define FILE_TABLE_BASE UINT64_C(0xffff000000000000)
 
 #define FMODE_READ  1u
@@ -279,7 +279,7 @@ static bool shares_files(int32_t a, int32_t b)
 	return syscall(SYS_kcmp, a, b, KCMP_FILES, 0UL, 0UL) <= 0;
 }
 
-/* Who owned the process' file table so far; tid 0: nobody yet. */
+/* The owner of the process' file table so far; tid 0: none yet. */
 struct table_owner {
 	int32_t tid;
 };
@@ -296,7 +296,7 @@ static int dump_thread(struct ky_dump_run *run, const struct ky_proc_thread *thr
 	uint64_t file_table = FILE_TABLE_BASE;
 	int ret;
 
-	/* It ended just now: nobody has its id. */
+	/* It ended just now: no process has its id. */
 	if (!ky_dump_id(run, thread->tid))
 		return KYMO_OK;
 	/* Kernel threads share init's table, and zombies have none left. */

@@ -83,7 +83,7 @@ static int map_meta(struct ky_ring_map *map, size_t bytes, struct kymo_error *er
 	return KYMO_OK;
 }
 
-/* The page that the reader is at; its first `read` bytes were handed out by somebody before. */
+/* The reader's page; another reader has its first `read` bytes. */
 static int open_page(struct ky_ring_map *map, struct kymo_error *err)
 {
 	const uint8_t *data = map->data + (size_t)map->id * map->subbuf_bytes;

@@ -40,7 +40,7 @@ static int make_parent(const char *path)
 	return chmod(directory, 0755) < 0 ? -errno : 0;
 }
 
-/* 0 when the path is free; -EADDRINUSE: somebody answers there. */
+/* 0 when the path is free; -EADDRINUSE: another process listens there. */
 static int make_free(const char *path)
 {
 	int fd = open_socket(SOCK_NONBLOCK), ret;

@@ -238,7 +238,7 @@ static int splice_ring(const struct trial *trial, const char *cpu)
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
 		ret = errno;
 	} else {
-		/* EAGAIN: nothing there any more, which is no failure. */
+		/* EAGAIN: no more data, which is not a failure. */
 		if (splice(fd, NULL, pipe_fds[1], NULL, (size_t)sysconf(_SC_PAGESIZE),
 			   SPLICE_F_NONBLOCK) < 0 &&
 		    errno != EAGAIN)

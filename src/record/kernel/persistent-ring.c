@@ -53,7 +53,7 @@ static int read_text(const struct ky_session *session, const char *name, struct 
 	return ky_tracefs_read(session->instance.fd, session->instance.path, name, text, err);
 }
 
-/* Somebody who records now adds this boot's events to what is there. */
+/* A recording in progress adds this boot's events to the old ones. */
 static int check_idle(const struct ky_session *session, struct ky_strbuf *text,
 		      struct kymo_error *err)
 {

@@ -42,7 +42,7 @@ struct ky_raw_direct {
 	/* What follows is under the lock, but a page on its way to the disk is its reader's alone. */
 	int pipe[2];
 	bool stop, timer_is_set, unsupported;
-	uint64_t writing_since_ns;	   /* CLOCK_MONOTONIC; 0: nobody writes */
+	uint64_t writing_since_ns;	   /* CLOCK_MONOTONIC; 0: no thread writes */
 	uint64_t copy_until_ns;		   /* 0: no need to copy */
 	uint64_t copy_ns, copied_until_ns; /* the last time */
 	uint64_t round_began_ns;
@@ -199,7 +199,7 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 	pthread_mutex_lock(&direct->lock);
 	direct->writing_since_ns = 0;
 	if (error) {
-		/* Nobody's page is to follow what is left in the pipe. */
+		/* No page may follow the rest in the pipe. */
 		direct->unsupported = true;
 		ky_block_file_cut(cpu->raw_file, at, error);
 		return ky_raw_failed(cpu, -error, "write", err);

@@ -79,7 +79,7 @@ static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 
 	if (!ret && last->fd >= 0 && last->bytes && stats.overrun == last->overrun) {
 		ret = begin_with_last(cpu, err);
-		/* Of pages that are left out, nobody has counted the events. */
+		/* The events of omitted pages are not counted. */
 		kept = (uint64_t)((double)last->events * (double)cpu->raw_bytes /
 				  (double)last->bytes);
 	}

@@ -270,7 +270,7 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 			cpu->kernel.convert.events = cpu->raw_flight.events;
 		else
 			cpu->kernel.convert.lost += stats.overrun;
-		/* All that was read, unless it could not be written; nobody waits for the others where one failed. */
+		/* Write everything that was read. After a failure, do not wait for the other blocks. */
 		if (cpu->raw_file)
 			(void)ky_block_file_wait(cpu->raw_file);
 		session->raw_bytes +=

@@ -176,7 +176,7 @@ static uint32_t wanted(const struct ky_session *session)
 	return set & ~KY_STATEDUMP_FRAME ? set : 0;
 }
 
-/* Of whom: those that the kernel records, where these are chosen, and their processes. */
+/* The processes of the dump: those of the chosen threads that the kernel records. */
 static int find_chosen(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
@@ -196,7 +196,7 @@ static int find_chosen(struct ky_session *session, struct kymo_error *err)
 			ret = ky_error_nomem(err);
 	ky_map_fini(&chosen);
 	ky_map_fini(&left_out);
-	/* Nobody is not everybody. */
+	/* An empty list would mean all processes. */
 	if (!ret && ky_vec_reserve(&dump->tids, 1) < 0)
 		ret = ky_error_nomem(err);
 	dump->dump.tids = dump->tids.data;
@@ -204,7 +204,7 @@ static int find_chosen(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-/* Dump the set @events of whom dump->dump.tids tells. @at_cycles: as of then; 0: as of when each thing is looked at. */
+/* Dump the set @events of dump->dump.tids. @at_cycles: the time of the events; 0: the time of each look. */
 static int give_order(struct ky_session *session, uint32_t events, uint64_t at_cycles,
 		      struct kymo_error *err)
 {

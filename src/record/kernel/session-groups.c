@@ -166,7 +166,7 @@ int ky_session_unwatch_group(struct ky_session *session, const char *name, char 
 	for (size_t k = watch->groups.len; k-- > 0;) {
 		char *dir = watch->groups.data[k];
 
-		/* One that was removed is not found any more, but it may be watched. */
+		/* A removed group cannot be found, but the recorder may watch it. */
 		if (is_there ? strcmp(dir, path) != 0 : !is_named(dir, name))
 			continue;
 		snprintf(path, 4096, "%s", dir);

@@ -131,7 +131,7 @@ static void hide_calls_of_ids(struct ky_session *session)
 	}
 }
 
-/* Context fields, and the processes of sched_process_fork, need events that nobody asked for. */
+/* Context fields, and the processes of sched_process_fork, need events beyond the selected ones. */
 static void choose_helpers(struct ky_session *session)
 {
 	unsigned int context = session->options.context & KY_CONTEXT_OF_THREADS;

@@ -107,7 +107,7 @@ static int choose_nobody(const struct ky_session *session, struct kymo_error *er
 	char text[24] = "";
 	FILE *file;
 
-	/* An empty list would mean everybody. Before Linux 5.16, ids must be less than the machine's limit. */
+	/* An empty list would mean all threads. Before Linux 5.16, ids must be less than the machine's limit. */
 	snprintf(text, sizeof(text), "%d", PID_LIMIT);
 	if (ky_instance_write(&session->instance, CHOSEN, text, NULL) == 0)
 		return KYMO_OK;
@@ -191,7 +191,7 @@ int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, 
 	return ret;
 }
 
-/* Between the old list and the new one the kernel would record everybody, so then it records nobody. */
+/* Between the old and the new list the kernel would record all threads, so recording is off meanwhile. */
 static int begin_anew(struct ky_session *session, const struct ky_strbuf *text,
 		      struct kymo_error *err)
 {

@@ -107,7 +107,7 @@ void ky_session_readmit(struct ky_session *session)
 		void *how = ky_map_del(&session->removed, (uint32_t)*id);
 		uint64_t pid = (uintptr_t)how;
 
-		/* The process is not meant as a whole any more. */
+		/* The recording no longer has the whole process. */
 		if (how && how != by_itself && ky_map_get(&session->removed, pid) == how)
 			(void)ky_map_set(&session->removed, pid, by_itself);
 	}

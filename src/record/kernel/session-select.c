@@ -256,7 +256,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 
 /* ---- while recording ------------------------------------------------------------------ */
 
-/* Undo: whoever was not watched before is not. */
+/* Undo: threads that were not watched before are not. */
 static void watch_no_more(struct ky_session *session, size_t n_uids, size_t n_groups)
 {
 	session->watch.uids.len = n_uids;
@@ -347,7 +347,7 @@ static int spare_watched(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-/* @group: instead of ids. As with choosing: until nobody is new. */
+/* @group: instead of ids. Repeats, as choose() does, until no thread is new. */
 static int take_out(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
 		    size_t n, const char *group, struct kymo_error *err)
 {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
 
-/* Of the events that are recorded: others' stacks would be nobody's. */
+/* Only events of the recording: stacks of other events would have no event. */
 static int choose(struct ky_session *session, const char *const *patterns, size_t n,
 		  unsigned int which, struct kymo_error *err)
 {

@@ -37,7 +37,7 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 	if (session->options.raw || session->options.n_counters ||
 	    chooses_threads(&session->options) || !wants_all(session))
 		return KYMO_OK;
-	/* Without BPF, nobody knows whether some are missing. */
+	/* Without BPF, it is unknown whether some are missing. */
 	if (ky_switches_open(&session->switches, NULL) < 0)
 		return KYMO_OK;
 	ret = ky_switches_test(session->switches, &session->instance, &found, err);

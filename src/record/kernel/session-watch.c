@@ -122,7 +122,7 @@ static uint64_t read_clock(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Those that were recorded before and were not found since. One that has ended is in no list any more. */
+/* Threads that were recorded before and are no longer found. An ended thread is in no list. */
 static int leave_out(struct ky_session *session, const struct ky_map *before, struct ky_map *found,
 		     struct kymo_error *err)
 {
@@ -201,7 +201,7 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 	}
 	if (watch->uids.len && read_clock(CLOCK_MONOTONIC) - watch->looked_ns > SLOW_NS)
 		watch->is_due = true;
-	/* A recording of everything leaves nobody out. */
+	/* A recording of all threads removes none. */
 	watch->is_due = watch->is_due && session->has_list;
 	if (!watch->is_due)
 		return KYMO_OK;

@@ -324,7 +324,7 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	recording->pauses.total_ns = ky_recording_paused_ns(recording);
 	recording->pauses.is_on = false;
 	ky_control_socket_close(&recording->control);
-	/* Nobody finds it by its name now. */
+	/* No command finds it by its name now. */
 	ky_recording_free_name(recording);
 	if (recording->user)
 		ret = ky_user_stop(recording->user, err);

@@ -48,7 +48,7 @@ int ky_trigger_source_open(struct ky_trigger_source *source,
 /* @own_tids: threads of the recorder, of which the kernel's events do not count. */
 int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own_tids,
 			    size_t n_own_tids, struct kymo_error *err);
-/* Of the kernel's session: becomes readable when a step is due; -1: there is none. */
+/* Of the kernel's session: becomes readable when a step is due; -1: none exists. */
 int ky_trigger_source_fd(const struct ky_trigger_source *source);
 /* When the descriptor is readable, or due_ns has come. */
 int ky_trigger_source_step(struct ky_trigger_source *source, struct kymo_error *err);

@@ -67,7 +67,7 @@ void ky_triggers_step(struct ky_triggers *triggers);
 bool ky_triggers_want_amounts(const struct ky_triggers *triggers);
 void ky_triggers_report(struct ky_triggers *triggers, const struct ky_triggers_amounts *amounts);
 
-/* The oldest firing; NULL: there is none. The caller frees it with ky_trigger_firing_free(). */
+/* The oldest firing; NULL: none exists. The caller frees it with ky_trigger_firing_free(). */
 struct ky_trigger_firing *ky_triggers_take(struct ky_triggers *triggers);
 /* The rule of trigger @number; NULL: it was removed. */
 const struct ky_trigger_rule *ky_triggers_rule(const struct ky_triggers *triggers, uint32_t number);

@@ -34,7 +34,7 @@ static int open_base(const struct ky_user_runtime *runtime, struct ky_user_dir *
 	return KYMO_OK;
 }
 
-/* Below this name nobody looks. */
+/* No program looks below this name. */
 static void hidden_name(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
 {
 	snprintf(name, KY_SESSION_NAME_MAX + 2, ".%s", dir->name);
@@ -58,7 +58,7 @@ static int write_session(struct ky_user_dir *dir, const void *session, size_t by
 	if (getrandom(&word, sizeof(word), 0) != sizeof(word))
 		return ky_error_errno(err, errno, "no random numbers");
 	snprintf(name, sizeof(name), "." KY_SESSION_FILE "-%016llx", (unsigned long long)word);
-	/* Programs of the directory's user read it; nobody else comes that far. */
+	/* Programs of the directory's user read it; the directory's mode excludes others. */
 	dir->session_fd =
 		openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (dir->session_fd < 0)
@@ -248,7 +248,7 @@ void ky_user_dir_unpublish(struct ky_user_dir *dir)
 	dir->is_published = false;
 }
 
-/* All files of a directory; directories that somebody made there stay. */
+/* All files of a directory; its sub-directories stay. */
 static void remove_files(int dir_fd)
 {
 	DIR *dir = ky_dir_open(dir_fd, ".");
@@ -283,7 +283,7 @@ void ky_user_dir_remove(struct ky_user_dir *dir)
 	}
 	if (dir->base_fd >= 0) {
 		close(dir->base_fd);
-		/* When nobody has a session there. */
+		/* When no session is there. */
 		(void)rmdir(dir->base);
 	}
 	dir->fd = dir->session_fd = dir->base_fd = dir->place_fd = -1;

@@ -22,7 +22,7 @@
 #include "record/user/user-internal.h"
 #include "record/user/user-ring-internal.h"
 
-/* Whoever makes rubbish in masses has it named so often. */
+/* The maximum number of warnings about refused files. */
 #define REFUSALS_TOLD 50
 /* A directory may be full of anything. */
 #define FILES_MAX	65536
@@ -289,7 +289,7 @@ static void run_finish(struct ky_user_task *task)
 
 static void end_file(struct ky_user_ring_file *file)
 {
-	/* Nobody writes to the ring any more. */
+	/* No thread writes to the ring now. */
 	if (file->user->options.overwrite) {
 		ky_user_flight_keep(file->user, file);
 		return;
@@ -334,7 +334,7 @@ static void tell_refused(struct ky_user *user, const struct ky_user_owner *owner
 		ky_log_warning(user->options.log, "more ring files are not read");
 }
 
-/* The name is free. A program that began anew has given it to another ring meanwhile, of which nobody heard. */
+/* The name is free. A restarted program may have used it for a new ring, whose notification was lost. */
 static int look_again(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 		      struct kymo_error *err)
 {

@@ -176,7 +176,7 @@ static void look_at(const struct search *search, int base_fd, const char *base, 
 	stale.fd = openat(base_fd, name, DIR_FLAGS);
 	if (stale.fd < 0)
 		return;
-	/* Whoever owns the directory around it may have put another one of root's there. */
+	/* The owner of the parent directory may have moved another directory of root there. */
 	if (fstat(stale.fd, &st) == 0 &&
 	    (st.st_uid == search->uid || (st.st_uid == 0 && is_roots(base_fd))) &&
 	    is_stale(stale.fd, &stale.cookie) && (stale.cookie || !must_have)) {

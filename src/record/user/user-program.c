@@ -146,7 +146,7 @@ int ky_program_read_table(struct ky_program *program, struct kymo_error *err)
 	free(program->table);
 	program->table = table;
 	program->table_bytes = valid_bytes(table, (size_t)got);
-	/* Whoever claims more than there is has us keep none of it. */
+	/* A file that claims more bytes than it has: keep nothing. */
 	table = realloc(table, program->table_bytes ? program->table_bytes : 1);
 	if (table)
 		program->table = table;

@@ -254,7 +254,7 @@ static int check_buffers(const struct ky_user_ring *ring,
 	return check_geometry(options, info->subbuf_bytes, info->n_subbufs, info->n_buffers, err);
 }
 
-/* Whatever keeps it from being mapped is in the file, or there are too many: that is nobody else's trouble. */
+/* A ring that cannot be mapped is damaged, or one too many: this affects only its program. */
 static int open_reader(struct ky_user_ring *ring, struct kymo_error *err)
 {
 	struct kymo_ring_reader_options options = {

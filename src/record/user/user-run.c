@@ -137,7 +137,7 @@ static int read_rings(struct ky_user *user, struct kymo_error *err)
 	return found;
 }
 
-/* -1: until somebody tells. */
+/* -1: until a notification. */
 static int period_ms(const struct ky_user *user)
 {
 	uint64_t bytes = (uint64_t)user->request.subbuf_bytes * user->request.n_subbufs;

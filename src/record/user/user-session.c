@@ -60,7 +60,7 @@ static int add_owner(struct ky_user *user, uid_t uid, struct kymo_error *err)
 	return ret < 0 ? ret : ky_user_owner_add(user, owner, err);
 }
 
-/* What is somebody else's is no reason not to record the rest. */
+/* A failure with another user's files does not prevent the recording of the rest. */
 static int add_other(struct ky_user *user, uid_t uid, struct kymo_error *err)
 {
 	struct kymo_error local;

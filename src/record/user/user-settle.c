@@ -50,7 +50,7 @@ static enum waits_for waits_for(struct ky_user *user)
 	return waits;
 }
 
-/* What nobody has begun is not done any more. Returns how many rings that were. */
+/* Cancel tasks that no thread has begun. Returns the number of their rings. */
 static size_t drop_tasks(struct ky_user *user, struct ky_user_owner *owner)
 {
 	struct ky_user_task *task;

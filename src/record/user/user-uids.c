@@ -135,7 +135,7 @@ void ky_user_newcomers_done(struct ky_user *user)
 	user->newcomers.has_new = user->newcomers.fresh.len != 0;
 }
 
-/* Programs of the new users may find us from now on. False: somebody else has the lock. */
+/* Programs of the new users can find the session from now on. False: another thread has the lock. */
 static bool introduce(struct ky_user *user)
 {
 	struct ky_user_newcomers *newcomers = &user->newcomers;
