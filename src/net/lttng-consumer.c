@@ -368,8 +368,9 @@ int ky_lttng_consumer_close_chunk(struct ky_lttng_consumer *consumer, uint64_t n
 	int ret;
 
 	if (!chunk || (consumer->closing && consumer->closing != chunk))
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "a chunk is closed that is none, or too early");
+		return ky_error_set(
+			err, KYMO_E_FORMAT,
+			"the peer closes a chunk that does not exist, or closes it too early");
 	ret = ky_lttng_chunk_close(chunk, closed_s, command, path, size, err);
 	if (ret < 0)
 		return ret;

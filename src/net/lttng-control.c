@@ -472,9 +472,9 @@ static int begin_rotation(struct control *control, size_t padding, struct kymo_e
 	if (!control->payload[4])
 		return KYMO_OK;
 	control->to = ky_lttng_chunk_find(consumer->session, be64toh(number));
-	return control->to
-		       ? KYMO_OK
-		       : ky_error_set(err, KYMO_E_FORMAT, "streams rotate to a chunk that is none");
+	return control->to ? KYMO_OK
+			   : ky_error_set(err, KYMO_E_FORMAT,
+					  "streams rotate to a chunk that does not exist");
 }
 
 static int rotate_one(struct control *control, struct kymo_error *err)

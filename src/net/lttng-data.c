@@ -56,7 +56,8 @@ static int find_stream(struct data *data, struct kymo_error *err)
 	struct ky_lttng_stream *stream = ky_map_get(&relay->streams, data->head.stream);
 
 	if (!stream || stream->is_busy || (data->consumer && stream->consumer != data->consumer))
-		return ky_error_set(err, KYMO_E_FORMAT, "a packet comes for a stream that is none");
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "a packet comes for a stream that does not exist");
 	if (!data->consumer) {
 		data->consumer = stream->consumer;
 		ky_lttng_consumer_gain_data(data->consumer);

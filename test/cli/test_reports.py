@@ -235,6 +235,14 @@ def test_io_equals_lttng_iousagetop(kymo, reference, lttng_kernel):
     assert interface["sent"] == sent[1]["value"]
 
 
+def test_titles_of_a_table_differ(kymo, reference):
+    """A column title identifies one column of its table."""
+    for report in json.loads(kymo("report", "all", "--json", reference).out)["reports"]:
+        for table in report["tables"]:
+            titles = [column["title"] for column in table["columns"]]
+            assert len(set(titles)) == len(titles), (report["name"], table["name"], titles)
+
+
 # ---- options that all reports share --------------------------------------------------------------
 
 def test_range_counts_what_ends_in_it(kymo, reference, events):

@@ -89,7 +89,7 @@ static const struct ky_column rq_columns[] = {
 		       .spare = 3},
 	[RQ_END] = {"end", "Completed", KY_CELL_TIMESTAMP, "When it completed."},
 	[RQ_WAIT] = {"queue_time", "Queue", KY_CELL_DURATION, "From the queue to the issue."},
-	[RQ_DEVICE] = {"duration", "Device", KY_CELL_DURATION, "From the issue to the completion."},
+	[RQ_DEVICE] = {"duration", "Service", KY_CELL_DURATION, "From the issue to the completion."},
 	[RQ_DISK] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
 	[RQ_OP] = {"op", "Kind", KY_CELL_TEXT, OP_HELP},
 	[RQ_SECTOR] = {"sector", "Sector", KY_CELL_NUMBER, "Its first sector.", .spare = 5},
@@ -372,7 +372,7 @@ const struct ky_report ky_report_block = {
 		"  1 more rows: --limit 0 shows all\n"
 		"\n"
 		"The longest requests\n"
-		"           Completed    Device  Device  Kind       Bytes  TID  PID  Name\n"
+		"           Completed   Service  Device  Kind       Bytes  TID  PID  Name\n"
 		"  05:30:39.080625130  6.934 ms  vda     read   64.00 KiB  327  323  disk-io\n"
 		"  05:30:39.114973090  4.019 ms  vda     write  512.0 KiB  327  323  disk-io\n"
 		"  05:30:39.293557750  3.721 ms  vda     read   128.0 KiB  327  323  disk-io\n"
