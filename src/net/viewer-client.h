@@ -8,8 +8,8 @@
  * - a packet goes only when it is before the bound up to which its trace has all events, and the
  *   bound is held back for a moment, in which traces of programs that have just begun can appear;
  * - new streams come before anything that is later than their begin;
- * - a packet begins after the time that the viewer was told for the stream: where its begin is
- *   earlier than that, the packet's head is changed on its way.
+ * - a packet begins after the stream's last time that the viewer has: the relay changes the head of a
+ *   packet with an earlier begin.
  *
  * Kymo's own readers know the bounds themselves, and get packets at once.
  *

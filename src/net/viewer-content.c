@@ -54,7 +54,7 @@ static void go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *curs
 }
 
 /*
- * The next packet that the viewer may have. Returns 1; 0: there is none up to *bound, which is
+ * The next packet that the viewer may have. Returns 1; 0: none up to *bound, which is
  * lowered to the begin of a packet that must wait; KYMO_E_NOT_FOUND: the stream has gone.
  */
 static int next_packet(struct ky_viewer_client *client, const struct ky_viewer_track *track,
@@ -151,7 +151,7 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 
 /* ---- packets -------------------------------------------------------------------------- */
 
-/* The begin of the packet, where it lies in what the viewer reads, with the time that it was told. */
+/* Replaces the packet's begin, in the viewer's bytes, by the last time that the viewer has. */
 static void change_begin(const struct ky_viewer_cursor *cursor, struct ky_viewer_reply *reply)
 {
 	struct ky_packet_prolog prolog;

@@ -111,7 +111,7 @@ uint64_t ky_viewer_trace_horizon(const struct ky_viewer_trace *trace, int64_t no
 /* How many bytes of the stream can be read. */
 uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track);
 /*
- * Reads entry @number of the stream's index, as it is in the file. Returns 1; 0: there is none (yet);
+ * Reads entry @number of the stream's index, as it is in the file. Returns 1; 0: none (yet);
  * KYMO_E_NOT_FOUND: the stream has gone.
  */
 int ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,

@@ -150,7 +150,7 @@ static int listen_lttng(struct ky_relay *relay, const struct options *options,
 	return KYMO_OK;
 }
 
-/* HOST[:PORT], :PORT or PORT; LTTng's port where there is none. */
+/* HOST[:PORT], :PORT or PORT; without a port, LTTng's. */
 static int parse_live(const char *text, struct ky_net_address *address, struct kymo_error *err)
 {
 	char port[sizeof(address->port) + 1];

@@ -95,7 +95,7 @@ static void find_recordings(const struct ky_command *command, struct ky_parsed *
 	}
 }
 
-/* The address of a relay alone, instead of traces: the recordings that it has. An exit code, or -1: there is none. */
+/* The address of a relay alone, instead of traces: the recordings that it has. An exit code, or -1: not an address. */
 static int list_relays(const struct ky_command *command, const struct ky_parsed *parsed)
 {
 	struct kymo_error err;
