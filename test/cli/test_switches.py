@@ -41,6 +41,8 @@ def test_each_switch_to_idle_is_followed_by_one_from_idle(kymo, recordings):
             came[cpu] += to == 0
             left[cpu] += to == 0 and from_ == 0
     assert set(came) == set(os.sched_getaffinity(0))
+    if min(came.values()) < 100:
+        pytest.skip(f"other programs keep the CPUs busy: switches to idle {dict(came)}")
     # A kernel may miss some switches of other threads, too.
     assert all(left[cpu] >= 0.95 * came[cpu] for cpu in came), (came, left)
     found = {fields["next_tid"]: fields for _, fields in all_switches if fields["prev_tid"] == 0}
