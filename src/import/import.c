@@ -2,11 +2,14 @@
 #include "import/import.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "import/import-internal.h"
 
 static const struct ky_import_format *const formats[] = {
 	&ky_import_raw,
+	&ky_import_archive,
 };
 
 static const struct ky_import_format *find(const char *path)
@@ -17,7 +20,7 @@ static const struct ky_import_format *find(const char *path)
 	return NULL;
 }
 
-static struct ky_scratch_trace *new_trace(struct ky_import *imports)
+struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports)
 {
 	struct ky_scratch_trace *trace = calloc(1, sizeof(*trace));
 
@@ -30,10 +33,22 @@ static struct ky_scratch_trace *new_trace(struct ky_import *imports)
 	return NULL;
 }
 
+int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
+			const struct ky_scratch_trace *trace, struct kymo_error *err)
+{
+	struct ky_trace_at at = {path, strdup(name), trace};
+
+	if (!at.name || ky_vec_push(&imports->names, (char *)at.name) < 0) {
+		free((char *)at.name);
+		return ky_error_nomem(err);
+	}
+	return ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
 static int convert(struct ky_import *imports, const struct ky_import_format *format,
 		   const char *path, const struct ky_log *log, bool says, struct kymo_error *err)
 {
-	struct ky_scratch_trace *trace = new_trace(imports);
+	struct ky_scratch_trace *trace = ky_import_new_trace(imports);
 	struct ky_trace_at at = {path, "kernel", trace};
 	struct ky_packet_store *store;
 	int ret;
@@ -56,7 +71,9 @@ int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 	for (size_t i = 0; i < n_paths && !ret; i++) {
 		const struct ky_import_format *format = find(paths[i]);
 
-		if (format)
+		if (format && format->open)
+			ret = format->open(imports, paths[i], err);
+		else if (format)
 			ret = convert(imports, format, paths[i], log, says, err);
 	}
 	return ret;
@@ -68,6 +85,9 @@ void ky_import_fini(struct ky_import *imports)
 		ky_scratch_trace_fini(*trace);
 		free(*trace);
 	}
+	ky_vec_foreach(&imports->names, name)
+		free(*name);
+	ky_vec_fini(&imports->names);
 	ky_vec_fini(&imports->traces);
 	ky_vec_fini(&imports->places);
 }

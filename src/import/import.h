@@ -26,6 +26,8 @@
 #include "store/scratch-trace.h"
 #include "store/trace.h"
 
+struct ky_import;
+
 struct ky_import_format {
 	const char *name; /* "raw" */
 	/* Whether @path has this format. A cheap check; false for an unreadable file. */
@@ -37,16 +39,22 @@ struct ky_import_format {
 	 */
 	int (*convert)(const char *path, struct ky_packet_store *store, const struct ky_log *log,
 		       bool says, struct kymo_error *err);
+	/*
+	 * Instead of convert: adds any number of traces (import-internal.h). KYMO_E_FORMAT, KYMO_E_LIMIT;
+	 * the failure of reading or writing.
+	 */
+	int (*open)(struct ky_import *imports, const char *path, struct kymo_error *err);
 };
 
 struct ky_import {
 	KY_VEC(struct ky_scratch_trace *) traces;
+	KY_VEC(char *) names;
 	KY_VEC(struct ky_trace_at) places; /* for struct ky_trace_options; they borrow the paths */
 };
 
-#define KY_IMPORT_INIT                                       \
-	{                                                    \
-		.traces = KY_VEC_INIT, .places = KY_VEC_INIT \
+#define KY_IMPORT_INIT                                                             \
+	{                                                                          \
+		.traces = KY_VEC_INIT, .names = KY_VEC_INIT, .places = KY_VEC_INIT \
 	}
 
 /*
@@ -60,5 +68,7 @@ void ky_import_fini(struct ky_import *imports);
 
 /* import-raw.c */
 extern const struct ky_import_format ky_import_raw;
+/* import-archive.c */
+extern const struct ky_import_format ky_import_archive;
 
 #endif

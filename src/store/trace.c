@@ -362,35 +362,46 @@ static int not_a_trace(const char *path, const char *what, struct kymo_error *er
 	return KYMO_E_NOT_FOUND;
 }
 
-/* What is at @path instead of what is there; NULL: nothing. */
-static const struct ky_trace_at *find_scratch(const struct ky_trace_options *options,
-					      const char *path)
+/* Whether there are traces at @path instead of what is there. */
+static bool has_scratch(const struct ky_trace_options *options, const char *path)
 {
 	for (size_t i = 0; i < options->n_scratch; i++) {
 		if (strcmp(options->scratch[i].path, path) == 0)
-			return &options->scratch[i];
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-/* The traces of programs are beside it. */
-static int visit_scratch(struct search *search, const struct ky_trace_at *at, const char *path,
+static int open_scratch(struct search *search, const struct ky_trace_at *at, const char *path,
+			struct kymo_error *err)
+{
+	char *here;
+	int ret;
+
+	if (asprintf(&here, "%s/%s", path, at->name) < 0)
+		return ky_error_nomem(err);
+	ret = trace_open(search, here, NULL, at->trace, NULL, err);
+	free(here);
+	return ret;
+}
+
+/* @given: the path as the options have it. The traces of programs are beside it. */
+static int visit_scratch(struct search *search, const char *given, const char *path,
 			 struct kymo_error *err)
 {
-	char *here = NULL, *programs = NULL;
+	char *programs = NULL;
 	int ret = first_visit(search, path, err);
 
 	search->found |= ret >= 0;
 	if (ret <= 0)
 		return ret;
-	ret = KYMO_OK;
-	if (asprintf(&here, "%s/%s", path, at->name) < 0 || asprintf(&programs, "%s/ust", path) < 0)
-		ret = ky_error_nomem(err);
-	if (!ret)
-		ret = trace_open(search, here, NULL, at->trace, NULL, err);
+	ret = asprintf(&programs, "%s/ust", path) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	for (size_t i = 0; i < search->options->n_scratch && !ret; i++) {
+		if (strcmp(search->options->scratch[i].path, given) == 0)
+			ret = open_scratch(search, &search->options->scratch[i], path, err);
+	}
 	if (!ret && access(programs, F_OK) == 0)
 		ret = visit(search, programs, 1, err);
-	free(here);
 	free(programs);
 	return ret;
 }
@@ -433,7 +444,7 @@ static int visit_feed(struct search *search, struct ky_feed *feed, const char *p
 static int search_path(struct search *search, const char *given, struct kymo_error *err)
 {
 	struct ky_feed *feed = find_feed(search->options, given);
-	const struct ky_trace_at *scratch = find_scratch(search->options, given);
+	bool has = has_scratch(search->options, given);
 	char *path = strdup(given);
 	size_t len = strlen(given);
 	struct stat st;
@@ -449,11 +460,10 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 		path[--len] = '\0';
 	search->found = false;
 	search->given_len = len;
-	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (!has && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		ret = not_a_trace(path, "not a directory, so not a trace", err);
 	else
-		ret = scratch ? visit_scratch(search, scratch, path, err)
-			      : visit(search, path, 0, err);
+		ret = has ? visit_scratch(search, given, path, err) : visit(search, path, 0, err);
 	if (ret == KYMO_OK && !search->found)
 		ret = not_a_trace(path, "no trace here: no file `metadata` at or below it", err);
 	free(path);

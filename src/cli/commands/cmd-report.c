@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/reading/damage.h"
 #include "cli/reading/filter-hint.h"
+#include "cli/commands/report-archive.h"
 #include "cli/commands/report-live.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
@@ -22,6 +23,8 @@
 #define LIVE_INTERVAL_NS UINT64_C(1000000000)
 
 struct report_options {
+	bool all;
+	const char *archive, *event;
 	bool list, json, csv, csv_raw, html, markdown;
 	uint64_t limit, refresh_ns, jobs;
 	struct ky_text_list tables;
@@ -51,6 +54,23 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "List the reports.",
 	 .at = offsetof(struct report_options, list)},
+	{.name = "all",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "All reports: the first operand is then a TRACE. The same as the name 'all'.",
+	 .at = offsetof(struct report_options, all)},
+	{.name = "archive",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "FILE",
+	 .help = "Write an archive (.tar.zst) of the trace, of its reports as text, JSON and HTML, and "
+		 "of facts about this machine. kymo report, print and other commands open an archive "
+		 "as a TRACE.",
+	 .at = offsetof(struct report_options, archive)},
+	{.name = "event",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "JSON",
+	 .help = "With --archive: the event of a trigger, as kymo watch --json prints it; it becomes "
+		 "report/trigger.json in the archive, and report/stacks.txt has its call stacks.",
+	 .at = offsetof(struct report_options, event)},
 	{.name = "json",
 	 .letter = 'j',
 	 .kind = KY_OPTION_FLAG,
@@ -350,10 +370,45 @@ static int write_markdown(const struct selection *selection)
 	return KY_EXIT_OK;
 }
 
+struct archive_run {
+	const struct selection *selection;
+	const struct report_options *options;
+	char **paths;
+};
+
+static int report_for_archive(void *data, enum ky_archive_form form)
+{
+	const struct archive_run *run = data;
+	struct report_options options = *run->options;
+
+	options.json = form == KY_ARCHIVE_JSON;
+	options.html = form == KY_ARCHIVE_HTML;
+	options.csv = options.csv_raw = false;
+	return run_reports(run->selection, run->paths, 1, &options);
+}
+
+static int write_archive(const struct ky_command *command, const struct selection *selection,
+			 char **paths, int n_paths, const struct report_options *options)
+{
+	struct archive_run run = {selection, options, paths};
+	const struct ky_archive_request request = {
+		.path = options->archive,
+		.trace = paths[0],
+		.event = options->event,
+		.report = report_for_archive,
+		.data = &run,
+	};
+
+	if (n_paths != 1)
+		return ky_cli_usage(command, "--archive: one directory with traces, please");
+	return ky_report_archive(&request);
+}
+
 static int run_report(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct report_options *options = data;
 	struct selection selection = {.n = 0};
+	char all[] = "all";
 	int code;
 
 	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
@@ -364,27 +419,32 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 		list_reports();
 		return KY_EXIT_OK;
 	}
-	if (n_args < 1)
+	if (n_args < 1 && !options->all)
 		return ky_cli_usage(command, "no report given; 'kymo report --list' lists the "
 					     "reports");
-	code = select_reports(command, args[0], options->markdown || options->focus.periods.len,
-			      &selection);
+	code = select_reports(command, options->all ? all : args[0],
+			      options->markdown || options->focus.periods.len, &selection);
 	if (code != KY_EXIT_OK)
 		return code;
+	/* The traces are what is left. */
+	args += !options->all;
+	n_args -= !options->all;
 	if (options->markdown)
 		return write_markdown(&selection);
 	code = ky_cli_check_periods(command, &options->focus, wants_periods(&selection));
 	if (code != KY_EXIT_OK)
 		return code;
-	if (n_args < 2)
+	if (n_args < 1)
 		return ky_cli_usage(command, "no trace given; give a directory that contains one");
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
 	if (options->live.on && unfit_for_live(options))
 		return ky_cli_usage(command, "--live and %s exclude each other",
 				    unfit_for_live(options));
-	return options->live.on ? run_live(&selection, args + 1, n_args - 1, options)
-				: run_reports(&selection, args + 1, n_args - 1, options);
+	if (options->archive && !options->live.on)
+		return write_archive(command, &selection, args, n_args, options);
+	return options->live.on ? run_live(&selection, args, n_args, options)
+				: run_reports(&selection, args, n_args, options);
 }
 
 static int report_topic(const struct ky_command *command, FILE *out, char *topic)
@@ -437,6 +497,8 @@ const struct ky_command ky_command_report = {
 		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
+		"# all reports and the trace in one file, and the same from that file\n"
+		"kymo report --all --archive bug.tar.zst my-trace\nkymo report --all bug.tar.zst\n\n"
 		"# all reports, with charts, for a browser\nkymo report all --html my-trace "
 		">my-trace.html\n\n"
 		"# the meaning of the columns\nkymo report cpu --help",

@@ -36,7 +36,7 @@ static void start_recording(const char *profile)
 
 static void make_report(const struct ky_running_task *running)
 {
-	execl("/proc/self/exe", "kymo", "report", "--all", "--archive", running->result, "--facts",
+	execl("/proc/self/exe", "kymo", "report", "--all", "--archive", running->result, "--event",
 	      running->task->firing, running->task->trace, (char *)NULL);
 }
 

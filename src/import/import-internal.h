@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What formats share that make several traces of one path. */
+#ifndef KY_IMPORT_IMPORT_INTERNAL_H
+#define KY_IMPORT_IMPORT_INTERNAL_H
+
+#include "import/import.h"
+
+/* A new empty trace, which @imports owns; NULL: out of memory. */
+struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports);
+/* Readers find @trace at @path as PATH/NAME; @path is borrowed. 0 or KYMO_E_MEMORY. */
+int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
+			const struct ky_scratch_trace *trace, struct kymo_error *err);
+
+#endif
