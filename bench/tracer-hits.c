@@ -7,6 +7,8 @@
  *
  * tracer-hits WHAT SECONDS paced: 10 million events per second, 1000 every 100 us; printed are the
  * ns per event of the median burst, and the floor's, which takes turns with it; then how many.
+ *
+ * tracer-hits WHAT: one hit, in a program that ends at once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -185,9 +187,13 @@ int main(int argc, char **argv)
 	int n_threads = argc > 3 ? atoi(argv[3]) : 1;
 	double ns = 0, floor_ns = 0;
 
-	for (size_t k = 0; argc > 2 && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+	for (size_t k = 0; argc > 1 && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		if (strcmp(kinds[k].name, argv[1]) != 0)
 			continue;
+		if (argc == 2) {
+			kinds[k].hit(0);
+			return 0;
+		}
 		if (is_paced)
 			return run_paced(kinds[k].hit, atof(argv[2]));
 		for (int i = 0; i < n_threads && i < 64; i++) {

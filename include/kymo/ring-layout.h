@@ -40,6 +40,11 @@ enum kymo_ring_flag {
 	KYMO_RING_GLOBAL = 1 << 1, /* one buffer for all CPUs, under a lock */
 	KYMO_RING_LOCKED = 1 << 2, /* writers lock per-CPU buffers, because rseq is not available */
 	KYMO_RING_FLAGS = (1 << 3) - 1,
+	/*
+	 * Of options only: processes with and without rseq write to the ring. Those without use the
+	 * spare buffer, if the kernel has rseq; else all lock.
+	 */
+	KYMO_RING_MIXED = 1 << 3,
 };
 
 /* The cause of a loss. */

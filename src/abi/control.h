@@ -7,7 +7,8 @@
  *			program describes its events in it. A recorder finds it in /proc/PID/fd, and
  *			asks the program to join a session.
  *	session file	"session" in a session's directory. It has the recorder's rules.
- *	ring file	one per program and session, in the session's directory: the ring buffer
+ *	ring file	one per program and session (KY_SESSION_SHARED: one for all programs of a user),
+ *			in the session's directory: the ring buffer
  *			(abi/ring.h). Its client's region begins with a struct ky_blob, which
  *			describes the program and the meaning of event ids. A reader needs nothing
  *			else when both the program and the recorder have ended.
@@ -381,10 +382,40 @@ struct ky_blob {
 	 * region. Check: <= KY_NOTES_BYTES.
 	 */
 	uint32_t notes_bytes;
-	uint32_t reserved_32;
+	uint32_t flags;	    /* KY_BLOB_* */
 	uint64_t cut_texts; /* strings that were longer than KYMO_STRING_MAX */
-	uint64_t reserved[3];
+	/*
+	 * KY_BLOB_SHARED: the offset of the entry with the context fields of all events, from the
+	 * start of the blob (release); 0: none yet.
+	 */
+	uint64_t layout;
+	uint64_t reserved[2];
 };
+
+/*
+ * Many programs write to the ring. Behind the head, the blob has a registry instead of records:
+ * struct ky_shared_entry, one after another, up to the first one with claim 0. A program that adds
+ * an entry allocates its memory, takes it with an atomic exchange of @claim from 0, writes the
+ * record, and stores @ready. The id of an event is the index of its entry. An entry that is claimed
+ * and not ready belongs to a program that is at it, or that has died: readers pass over it. @bytes
+ * of the blob grows by the length of each record that becomes ready. pid, start_ns, procname and exe
+ * are those of the program that made the ring, and no notes exist. Check: each length, against the rest
+ * of KY_BLOB_BYTES; the copy of a record as in any blob.
+ */
+#define KY_BLOB_SHARED 1u
+
+struct ky_shared_entry {
+	uint64_t claim; /* record's bytes << 32 | a hash of the event's type */
+	uint32_t ready; /* 1: the record is complete (release) */
+	uint32_t reserved;
+	/* struct ky_event_record */
+};
+
+/* The name of the ring file, in the session's directory. */
+#define KY_SHARED_RING "0-0-user.ring"
+/* The first event of each program there: the field procname, with its NUL. */
+#define KY_SHARED_NAME_BYTES  17
+#define KY_SHARED_CONTEXT_MAX 8192 /* bytes of the record of context fields */
 
 /*
  * LTTng's compact header. Events with an id up to 30 that come less than 2^27 cycles after the
@@ -525,6 +556,9 @@ struct ky_filter_op {
 	1u /* new events overwrite the oldest sub-buffer; without it, new events are lost */
 #define KY_SESSION_PREALLOCATE \
 	2u /* programs allocate all CPUs' buffers when they join; without it, each at its first use */
+
+#define KY_SESSION_SHARED \
+	4u /* all programs of the user write to one ring; a program that cannot makes its own */
 
 /*
  * The recorder writes the file once, completely, and renames it to KY_SESSION_FILE. It holds a

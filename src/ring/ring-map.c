@@ -111,6 +111,12 @@ bool ky_rb_head_ok(const struct kymo_ring_file *head)
 	       again.data_offset == head->data_offset && again.file_bytes == head->file_bytes;
 }
 
+/* Whether the kernel has it at all, when this process does not use it. */
+static bool kernel_has_rseq(void)
+{
+	return ky_rb_syscall(SYS_rseq, 0, 0, -1, 0, 0, 0) != -ENOSYS;
+}
+
 /* The options, with what they leave open filled in, as the head of a file. 0 or -EINVAL. */
 static int plan_file(const struct kymo_ring_config *config, const struct kymo_ring_options *given,
 		     struct kymo_ring_file *file)
@@ -124,7 +130,7 @@ static int plan_file(const struct kymo_ring_config *config, const struct kymo_ri
 	memcpy(&options, given, given->size_bytes);
 	*file = (struct kymo_ring_file){
 		.version = KYMO_RING_VERSION,
-		.flags = options.flags,
+		.flags = options.flags & ~(uint32_t)KYMO_RING_MIXED,
 		.n_buffers = options.n_buffers ? options.n_buffers : possible_cpus(),
 		.n_subbufs = options.n_subbufs ? options.n_subbufs : KYMO_RING_DEFAULT_SUBBUFS,
 		.subbuf_bytes = options.subbuf_bytes ? options.subbuf_bytes
@@ -137,7 +143,8 @@ static int plan_file(const struct kymo_ring_config *config, const struct kymo_ri
 	};
 	if (options.flags & KYMO_RING_GLOBAL)
 		file->n_buffers = 0;
-	if ((options.flags & KYMO_RING_GLOBAL) || !ky_rb_find_rseq(&area))
+	if ((options.flags & KYMO_RING_GLOBAL) ||
+	    (!ky_rb_find_rseq(&area) && !((options.flags & KYMO_RING_MIXED) && kernel_has_rseq())))
 		file->flags |= KYMO_RING_LOCKED;
 	ky_rb_lay_out(file);
 	return ky_rb_head_ok(file) ? 0 : -EINVAL;

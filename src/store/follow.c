@@ -21,8 +21,8 @@
 
 /* Directories below a path. */
 #define DEPTH_MAX 16
-/* A recording's path, and how far above a trace it may lie: DIR/ust/pid/NAME. */
-#define ANCESTORS 3
+/* A recording's path, and how far above a trace it may lie: DIR/ust/pid/NAME, DIR/ust/uid/UID/64-bit. */
+#define ANCESTORS 4
 
 struct ky_follow {
 	int fd;		   /* of inotify */

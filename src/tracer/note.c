@@ -108,7 +108,8 @@ void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob)
 
 static bool is_ours(const struct ky_slot *slot)
 {
-	return slot && slot->blob && slot->ring.file && slot->pid == ky_trace_pid();
+	return slot && slot->blob && slot->ring.file && !slot->is_shared &&
+	       slot->pid == ky_trace_pid();
 }
 
 void ky_notes_loaded(void)

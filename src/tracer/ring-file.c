@@ -10,6 +10,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
 #include "abi/user-packet.h"
 #include "tracer/ring-config.h"
 #include "tracer/tracer.h"
@@ -86,6 +90,13 @@ static int blob_begin(struct ky_slot *slot)
 	if (kymo_ring_populate(blob, first) < 0)
 		return KY_OFF_SPACE;
 	fill_blob(slot, blob);
+	if (slot->is_shared) {
+		blob->flags = KY_BLOB_SHARED;
+		slot->blob_bytes = first;
+		__atomic_store_n(&blob->bytes, sizeof(*blob), __ATOMIC_RELEASE);
+		__atomic_store_n(&blob->magic, KY_BLOB_MAGIC, __ATOMIC_RELEASE);
+		return ky_shared_agree(slot) ? 0 : KY_OFF_CONTEXT;
+	}
 	bytes = ky_contexts_describe(slot, blob + 1, first - sizeof(*blob));
 	if (!bytes)
 		return KY_OFF_CONTEXT;
@@ -124,6 +135,14 @@ int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 	if (same) {
 		give_id(slot, event, same->ids[slot->number]);
 		return 0;
+	}
+	if (slot->is_shared) {
+		uint32_t id;
+		int off = ky_shared_id(slot, event->record, event->hash, &id);
+
+		if (!off)
+			give_id(slot, event, id);
+		return off;
 	}
 	if (!blob_room(slot, bytes)) {
 		__atomic_fetch_add(&slot->blob->lost_no_id, 1, __ATOMIC_RELAXED);
@@ -263,7 +282,8 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
 		slot->clock == KY_CLOCK_RECORD_TSC ? &ky_ring_tsc : &ky_ring_monotonic;
 	struct kymo_ring_options options = {
 		.size_bytes = sizeof(options),
-		.flags = slot->file->flags & KY_SESSION_OVERWRITE ? KYMO_RING_OVERWRITE : 0,
+		.flags = (slot->file->flags & KY_SESSION_OVERWRITE ? KYMO_RING_OVERWRITE : 0) |
+			 (slot->is_shared ? KYMO_RING_MIXED : 0),
 		.subbuf_bytes = slot->file->subbuf_bytes,
 		.n_subbufs = slot->file->n_subbufs,
 		.client = (uint32_t)KY_BLOB_MAGIC,
@@ -293,7 +313,11 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
 	return result;
 }
 
-int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
+/*
+ * Make the ring, and give it @final, or its name without the dot if that is NULL. 0 or an enum ky_off; @os_error: EEXIST
+ * when @final is there already.
+ */
+static int make_file(struct ky_slot *slot, int dir_fd, const char *final, int *os_error)
 {
 	char name[64];
 	long fd, renamed;
@@ -307,7 +331,8 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 	slot->pid = ky_trace_pid();
 	result = make_ring(slot, (int)fd, os_error);
 	if (!result) {
-		renamed = ky_sys(SYS_renameat2, dir_fd, (long)name, dir_fd, (long)(name + 1), 0, 0);
+		renamed = ky_sys(SYS_renameat2, dir_fd, (long)name, dir_fd,
+				 (long)(final ? final : name + 1), final ? RENAME_NOREPLACE : 0, 0);
 		if (renamed < 0) {
 			kymo_ring_unmap(&slot->ring);
 			memset(&slot->ring, 0, sizeof(slot->ring));
@@ -319,9 +344,29 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 		ky_sys(SYS_fsync, dir_fd, 0, 0, 0, 0, 0);
 	if (result)
 		ky_sys(SYS_unlinkat, dir_fd, (long)name, 0, 0, 0, 0);
-	else /* Partner: hits that count what they lose. */
-		__atomic_store_n(&slot->blob, slot->ring.client_region, __ATOMIC_RELEASE);
 	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return result;
+}
+
+int ky_shared_make(struct ky_slot *slot, int dir_fd)
+{
+	int os_error = 0, result;
+
+	slot->is_shared = true;
+	result = make_file(slot, dir_fd, KY_SHARED_RING, &os_error);
+	slot->is_shared = false;
+	return !result ? 0 : os_error ? -os_error : -EINVAL;
+}
+
+int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
+{
+	int result = 0;
+
+	if (!(slot->file->flags & KY_SESSION_SHARED) || !ky_shared_join(slot, dir_fd))
+		result = make_file(slot, dir_fd, NULL, os_error);
+	/* Partner: hits that count what they lose. */
+	if (!result)
+		__atomic_store_n(&slot->blob, slot->ring.client_region, __ATOMIC_RELEASE);
 	return result;
 }
 

@@ -36,6 +36,7 @@ static void take_over(struct ky_slot *slot, struct ky_slot *old)
 	slot->blob_bytes = old->blob_bytes;
 	slot->notes_bytes = old->notes_bytes;
 	slot->pid = old->pid;
+	slot->is_shared = old->is_shared;
 	slot->next_id = old->next_id;
 	memcpy(slot->trace_uuid, old->trace_uuid, sizeof(slot->trace_uuid));
 	slot->n_contexts = old->n_contexts;

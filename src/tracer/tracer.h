@@ -9,6 +9,7 @@
  *	session-events.c	which events they want
  *	session-file.c	reading a session's file, and checking it
  *	ring-file.c	a session's ring file in this process: making it, ids, its packets
+ *	shared.c	the ring file of a session that all programs of a user share
  *	wait.c		a hit waits until the recorder has read, where a session wants that
  *	filter-link.c	a filter is bound to an event's fields, and checked
  *	filter.c	and evaluated
@@ -181,7 +182,8 @@ struct ky_slot {
 	uint32_t context_bytes; /* their maximum; 0: no contexts */
 	struct ky_context contexts[KY_CONTEXTS_MAX];
 	struct ky_blob *blob; /* only written to */
-	uint32_t blob_bytes;  /* what is valid of it */
+	bool is_shared;	      /* the ring is that of all programs of the user */
+	uint32_t blob_bytes;  /* what is valid of it; shared: what has memory */
 	uint32_t notes_bytes; /* the same of its notes */
 	uint32_t next_id;
 	uint32_t n_events; /* that it wants */
@@ -369,8 +371,23 @@ void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
 #define KY_NOTE_EVENTS_MAX 64
 /* The id of the event in @slot, with its record in the blob. 0 or KY_OFF_SPACE. */
 int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event);
+/* The same in a new file KY_SHARED_RING. 0 or a negative errno; -EEXIST: another program was first. */
+int ky_shared_make(struct ky_slot *slot, int dir_fd);
 /* Let go: later writes of late hits go to private memory. */
 void ky_ring_file_leave(struct ky_slot *slot);
+
+/* ---- shared.c ---- */
+
+/* Map, or make, the ring of all programs. False: not possible; the slot has no ring then. */
+bool ky_shared_join(struct ky_slot *slot, int dir_fd);
+/*
+ * Agree with the other programs on the context fields: those of the first one. False: this program has others. The ring
+ * is mapped.
+ */
+bool ky_shared_agree(struct ky_slot *slot);
+/* The id of an event there. 0 or KY_OFF_SPACE. */
+int ky_shared_id(struct ky_slot *slot, const struct ky_event_record *record, uint64_t hash,
+		 uint32_t *id);
 
 /* ---- wait.c ---- */
 

@@ -3,7 +3,8 @@
  * A hostile program's ring file, all the way to the trace. The input scribbles over a ring with events
  * and their descriptions, before it is opened and behind the recorder's back; it may also cut the
  * file. Whatever is there: metadata that was written can be read, what is written does not
- * grow, it ends. Patches are {u16 where, u8 length, bytes}; the first byte chooses when.
+ * grow, it ends. Patches are {u16 where, u8 length, bytes}; the first byte chooses when. With its
+ * highest bit, the ring is one of many programs, and has a registry of events.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -84,13 +85,37 @@ static uint32_t put_record(uint8_t *to, uint8_t kind, uint8_t n_fields)
 	return record->bytes;
 }
 
-static void put_blob(struct kymo_ring_writer *writer)
+static uint8_t *put_entry(uint8_t *at, uint8_t kind, uint8_t n_fields)
+{
+	struct ky_shared_entry *entry = (void *)at;
+	uint32_t bytes = put_record(at + sizeof(*entry), kind, n_fields);
+
+	*entry = (struct ky_shared_entry){.claim = (uint64_t)bytes << 32 | 7, .ready = 1};
+	return at + sizeof(*entry) + bytes;
+}
+
+/* The event's id is 0, as in a blob of one program: its entry is the first. */
+static uint8_t *put_registry(struct ky_blob *blob)
+{
+	uint8_t *at = put_entry((uint8_t *)(blob + 1), KY_EVENT_PLAIN, 1);
+
+	blob->flags = KY_BLOB_SHARED;
+	blob->layout = (uint64_t)(at - (uint8_t *)blob);
+	at = put_entry(at, KY_EVENT_CONTEXT, 0);
+	return put_entry(at, KY_EVENT_COUNTER, 1);
+}
+
+static void put_blob(struct kymo_ring_writer *writer, bool is_shared)
 {
 	struct ky_blob *blob = writer->client_region;
 	uint8_t *at = (uint8_t *)(blob + 1);
 
-	at += put_record(at, KY_EVENT_CONTEXT, 0);
-	at += put_record(at, KY_EVENT_PLAIN, 1);
+	if (is_shared) {
+		at = put_registry(blob);
+	} else {
+		at += put_record(at, KY_EVENT_CONTEXT, 0);
+		at += put_record(at, KY_EVENT_PLAIN, 1);
+	}
 	blob->version = KY_CONTROL_VERSION;
 	blob->head_bytes = sizeof(*blob);
 	memcpy(blob->trace_uuid, uuid, sizeof(uuid));
@@ -215,8 +240,11 @@ static void remove_below(int at_fd, const char *name, uint64_t *bytes)
 
 static void record(struct kymo_ring_writer *writer, int fd, const uint8_t *data, size_t size)
 {
-	struct ky_user_ring_options options = {
-		.store = store, .subbuf_bytes = SUBBUF_BYTES, .n_subbufs = SUBBUFS};
+	struct ky_user_ring_options options = {.store = store,
+					       .subbuf_bytes = SUBBUF_BYTES,
+					       .n_subbufs = SUBBUFS,
+					       .is_shared = data[0] & 128,
+					       .uid = 1000};
 	static const struct ky_clock_record clock = {.kind = KY_CLOCK_RECORD_TSC,
 						     .frequency_hz = 999};
 	struct ky_user_ring *ring;
@@ -268,7 +296,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.flags |= data[0] & KYMO_RING_OVERWRITE;
 	if (fd < 0 || kymo_ring_create(&writer, fd, &config, NULL, &options) < 0)
 		abort();
-	put_blob(&writer);
+	put_blob(&writer, data[0] & 128);
 	put_notes(&writer);
 	write_events(&writer, data[0] & 32 ? 500 : 20);
 	if (data[0] & 2)

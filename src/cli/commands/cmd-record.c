@@ -258,6 +258,11 @@ static const struct ky_option_def option_defs[] = {
 	 "writes the buffers at the end, and for each kymo snapshot or signal USR1. --buffer-size "
 	 "sets how much the memory holds.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
+	{"buffers", 0, KY_OPTION_TEXT, "process|user",
+	 "Whose events lie in one buffer and one trace. process (the default): each program has its own, OUT/ust/pid/NAME-PID-DATE. "
+	 "user: all programs of a user share one, OUT/ust/uid/UID/64-bit, which takes less room with many short programs. Each "
+	 "event then has the context fields vpid and vtid, and each program begins with lttng_ust_statedump:procname.",
+	 offsetof(struct ky_record_options, buffers), "process user"},
 	{"when-full", 0, KY_OPTION_TEXT, "discard|block[:TIME]",
 	 "What a program does when its buffer is full. discard (the default): it loses the event, and counts it. block: it waits "
 	 "until the recorder has read a part of the buffer, and loses nothing. With a TIME (block:10ms), a thread waits at most "

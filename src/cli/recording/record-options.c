@@ -29,6 +29,7 @@ void ky_record_defaults(void *data)
 	options->reader = "auto";
 	options->statedump = "needed";
 	options->when_full = "discard";
+	options->buffers = "process";
 }
 
 static bool is_name(const char *list, size_t len, const char *name)
@@ -362,6 +363,20 @@ static int check_user_options(const struct ky_command *command,
 	return KY_EXIT_OK;
 }
 
+static int parse_buffers(const struct ky_command *command, const struct ky_record_options *options,
+			 struct ky_record_run *run)
+{
+	bool is_user = strcmp(options->buffers, "user") == 0;
+
+	run->options.user.shares_buffers = is_user;
+	if (!is_user && strcmp(options->buffers, "process") != 0)
+		return ky_cli_usage(command, "--buffers: '%s' is neither process nor user",
+				    options->buffers);
+	if (is_user && !run->options.has_user)
+		return ky_cli_usage(command, "--buffers is for programs; add --user");
+	return KY_EXIT_OK;
+}
+
 /* "discard", "block", "block:10ms". */
 static int parse_when_full(const struct ky_command *command,
 			   const struct ky_record_options *options, struct ky_record_run *run)
@@ -489,6 +504,8 @@ int ky_record_check_options(const struct ky_command *command,
 		code = check_rotation(command, options, run);
 	if (!code)
 		code = parse_when_full(command, options, run);
+	if (!code)
+		code = parse_buffers(command, options, run);
 	if (!code)
 		code = choose_threads(command, options, run);
 	if (!code)

@@ -32,7 +32,7 @@ struct ky_record_options {
 	bool insecure;
 	struct ky_text_list triggers; /* --when and --do */
 	const char *reader;
-	const char *when_full;
+	const char *when_full, *buffers;
 };
 
 /* @data: struct ky_record_options. */

@@ -214,18 +214,32 @@ static uint32_t add_context_name(struct ky_strbuf *file, const char *name, size_
 	return ky_user_file_text(file, text);
 }
 
-int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_session_file *head,
-			 struct kymo_error *err)
+/* A field twice would be one with two meanings. */
+static bool has_kind(const struct ky_session_context *found, uint32_t n, uint32_t kind)
 {
-	struct ky_session_context found[KY_CONTEXT_FIELDS_MAX];
+	for (uint32_t i = 0; i < n; i++) {
+		if (found[i].kind == kind && kind < KY_CONTEXT_PERF)
+			return true;
+	}
+	return false;
+}
+
+int ky_user_contexts_add(struct ky_strbuf *file, const char *list, bool is_shared,
+			 struct ky_session_file *head, struct kymo_error *err)
+{
+	struct ky_session_context found[KY_CONTEXT_FIELDS_MAX] = {{.kind = KY_CONTEXT_VPID},
+								  {.kind = KY_CONTEXT_VTID}};
 	size_t len, name_at;
 
+	head->n_contexts = is_shared ? 2 : 0;
 	for (; list && *list; list += len + (list[len] == ',')) {
 		struct ky_session_context context = {0};
 
 		len = strcspn(list, ",");
 		if (!find_context(list, len, &context, &name_at))
 			continue; /* a kernel's field; unknown fields were refused before */
+		if (is_shared && has_kind(found, head->n_contexts, context.kind))
+			continue;
 		if (head->n_contexts == KY_CONTEXT_FIELDS_MAX) {
 			ky_error_set(err, KYMO_E_INVALID, "there are more than %d fields",
 				     KY_CONTEXT_FIELDS_MAX);

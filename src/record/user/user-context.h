@@ -24,10 +24,11 @@ const char *ky_user_context_name(size_t i);
 int ky_user_contexts_check(const char *list, struct kymo_error *err);
 
 /*
- * Adds the context fields of @list ("vtid,ip"; NULL: none) to the session file, and to its @head.
+ * Adds the context fields of @list ("vtid,ip"; NULL: none) to the session file, and to its @head; with
+ * @is_shared also those that show which program wrote an event.
  */
-int ky_user_contexts_add(struct ky_strbuf *file, const char *list, struct ky_session_file *head,
-			 struct kymo_error *err);
+int ky_user_contexts_add(struct ky_strbuf *file, const char *list, bool is_shared,
+			 struct ky_session_file *head, struct kymo_error *err);
 
 /* Pads the session file to an aligned length. Returns the offset of the next part. */
 uint32_t ky_user_file_align(struct ky_strbuf *file);

@@ -153,6 +153,12 @@ static void set_described(struct ky_user_ring_file *file, uint64_t bytes)
 	file->described = bytes;
 }
 
+/* The ring of all programs of a user: it ends with the recording. */
+static bool is_shared(const struct ky_user *user, const char *name)
+{
+	return user->options.shares_buffers && strcmp(name, KY_SHARED_RING) == 0;
+}
+
 static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 {
 	struct ky_user *user = file->user;
@@ -163,6 +169,8 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 		.n_subbufs = user->request.n_subbufs,
 		.session_uuid = user->request.uuid,
 		.since_ns = user->since_ns,
+		.is_shared = is_shared(user, file->name),
+		.uid = file->owner->dir.uid,
 		.comm = user->options.comm,
 		.is_flight = user->options.overwrite,
 		.dump_excluded = user->dump_excluded,
@@ -545,7 +553,8 @@ int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const
 		return KYMO_OK;
 	/* Of one that is away, this is looked at when it comes back. */
 	file = find_file(owner, name);
-	if (!file || file->is_away || file->ended || !ky_user_ring_is_left(file->ring))
+	if (!file || file->is_away || file->ended || (is_shared(user, name) && has_name(file)) ||
+	    !ky_user_ring_is_left(file->ring))
 		return KYMO_OK;
 	end_file(file);
 	/* One that is finished frees its name later. */

@@ -412,6 +412,10 @@ void ky_user_trace_name(const struct ky_blob *blob, char name[KY_USER_TRACE_NAME
 	time_t start = start_s(blob);
 	struct tm tm;
 
+	if (blob->flags & KY_BLOB_SHARED) {
+		snprintf(name, KY_USER_TRACE_NAME_BYTES, "64-bit");
+		return;
+	}
 	plain_text(blob->procname, sizeof(blob->procname), proc, sizeof(proc));
 	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", localtime_r(&start, &tm));
 	snprintf(name, KY_USER_TRACE_NAME_BYTES, "%s-%" PRIu32 "-%s", proc[0] ? proc : "_",
@@ -429,14 +433,19 @@ static int add_text(struct ky_trace_class *trace, const char *name, const char *
 static int add_environment(struct ky_trace_class *trace, const struct ky_blob *blob,
 			   const char *trace_name)
 {
+	bool is_shared = blob->flags & KY_BLOB_SHARED;
 	const struct {
 		const char *name;
 		int64_t value;
 	} numbers[] = {
-		{"tracer_major", UST_MAJOR},	{"tracer_minor", UST_MINOR},
-		{"tracer_patchlevel", 0},	{"tracer_buffering_id", blob->pid},
-		{"architecture_bit_width", 64}, {"vpid", blob->pid},
+		{"tracer_major", UST_MAJOR},
+		{"tracer_minor", UST_MINOR},
+		{"tracer_patchlevel", 0},
+		{"tracer_buffering_id", is_shared ? blob->uid : blob->pid},
+		{"architecture_bit_width", 64},
+		{"vpid", blob->pid}, /* the last one: of one program */
 	};
+	size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - is_shared;
 	time_t start = start_s(blob);
 	char date[32];
 	struct tm tm;
@@ -445,14 +454,17 @@ static int add_environment(struct ky_trace_class *trace, const struct ky_blob *b
 	strftime(date, sizeof(date), "%Y%m%dT%H%M%S%z", localtime_r(&start, &tm));
 	ret = ky_env_add_text(trace, "domain", "ust");
 	ret = ret ? ret : ky_env_add_text(trace, "tracer_name", "lttng-ust");
-	ret = ret ? ret : ky_env_add_text(trace, "tracer_buffering_scheme", "pid");
-	for (size_t i = 0; !ret && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	ret = ret ? ret
+		  : ky_env_add_text(trace, "tracer_buffering_scheme", is_shared ? "uid" : "pid");
+	for (size_t i = 0; !ret && i < n_numbers; i++)
 		ret = ky_env_add_number(trace, numbers[i].name, numbers[i].value);
 	ret = ret ? ret : ky_env_add_text(trace, "trace_name", trace_name);
 	ret = ret ? ret : ky_env_add_text(trace, "trace_creation_datetime", date);
 	ret = ret ? ret : add_text(trace, "hostname", blob->hostname, sizeof(blob->hostname));
-	ret = ret ? ret : add_text(trace, "procname", blob->procname, sizeof(blob->procname));
-	ret = ret ? ret : ky_env_add_text(trace, "vpid_datetime", date);
+	if (!ret && !is_shared)
+		ret = add_text(trace, "procname", blob->procname, sizeof(blob->procname));
+	if (!ret && !is_shared)
+		ret = ky_env_add_text(trace, "vpid_datetime", date);
 	return ret ? ret : ky_env_add_text(trace, "kymo_version", KYMO_VERSION);
 }
 

@@ -120,7 +120,8 @@ static int make_file(const struct ky_user_request *request, struct ky_strbuf *fi
 		.cookie = request->cookie,
 		.subbuf_bytes = request->subbuf_bytes,
 		.n_subbufs = request->n_subbufs,
-		.flags = options->overwrite ? KY_SESSION_OVERWRITE : 0,
+		.flags = (options->overwrite ? KY_SESSION_OVERWRITE : 0) |
+			 (options->shares_buffers ? KY_SESSION_SHARED : 0),
 		.wait_ns = options->overwrite ? 0 : options->wait_ns,
 	};
 	int ret;
@@ -128,7 +129,7 @@ static int make_file(const struct ky_user_request *request, struct ky_strbuf *fi
 	ky_user_clock_record(options->clock, &head.clock);
 	memcpy(head.uuid, request->uuid, sizeof(head.uuid));
 	ky_strbuf_add(file, (const char *)&head, sizeof(head));
-	ret = ky_user_contexts_add(file, options->contexts, &head, err);
+	ret = ky_user_contexts_add(file, options->contexts, options->shares_buffers, &head, err);
 	if (ret < 0)
 		return ret;
 	add_rules(file, rules, &head);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/user/user-dump.h"
+#include "record/user/user-registry.h"
 
 /* Sub-buffers of one buffer that are taken before the others get their turn; bytes, before other rings do. */
 #define ROUND_CHUNKS 64
@@ -54,6 +55,38 @@ static void keep_identity(struct ky_blob *now, const struct ky_blob *first)
 	*now = kept;
 }
 
+/* The present copy from now on. */
+static void take_blob(struct ky_user_ring *ring, uint64_t *copy, size_t bytes)
+{
+	if (ring->blob)
+		keep_identity((struct ky_blob *)copy, ky_user_ring_blob(ring));
+	free(ring->blob);
+	ring->blob = copy;
+	ring->blob_bytes = bytes;
+}
+
+/* As ky_user_ring_read_blob(), of a ring that many programs describe. */
+static int read_registry(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);
+	const struct ky_blob *shared = info->client_region;
+	struct ky_user_blob blob;
+	uint64_t told = __atomic_load_n(&shared->bytes, __ATOMIC_ACQUIRE), *copy;
+	int ret = ky_user_registry_copy(shared, info->client_bytes, &copy, &blob.bytes, err);
+
+	if (ret < 0)
+		return ret;
+	blob.head = (const struct ky_blob *)copy;
+	ret = ky_user_blob_check(&blob, err);
+	if (ret < 0) {
+		free(copy);
+		return ret;
+	}
+	ring->told_bytes = told;
+	take_blob(ring, copy, blob.bytes);
+	return KYMO_OK;
+}
+
 /* Copy what is valid of the blob now. KYMO_E_FORMAT: not a valid blob. */
 int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 {
@@ -65,6 +98,8 @@ int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 
 	if (info->client_bytes < sizeof(*shared))
 		return ky_error_set(err, KYMO_E_FORMAT, "not a ring of libkymo-trace");
+	if (ring->is_shared)
+		return read_registry(ring, err);
 	/* Acquire: so much is valid. Partner: the program's release. */
 	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_ACQUIRE);
 	if (bytes < sizeof(*shared) || bytes > KY_BLOB_BYTES || bytes > info->client_bytes)
@@ -79,11 +114,7 @@ int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err)
 		free(copy);
 		return KYMO_E_FORMAT;
 	}
-	if (ring->blob)
-		keep_identity((struct ky_blob *)copy, ky_user_ring_blob(ring));
-	free(ring->blob);
-	ring->blob = copy;
-	ring->blob_bytes = blob.bytes;
+	take_blob(ring, copy, blob.bytes);
 	return KYMO_OK;
 }
 
@@ -157,6 +188,9 @@ bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 		return false;
 	shared = kymo_ring_reader_info(ring->reader)->client_region;
 	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_RELAXED);
+	if (ring->is_shared) /* what the programs count, and the copy, need not agree */
+		bytes = ring->metadata_bytes +
+			(bytes > ring->told_bytes ? bytes - ring->told_bytes : 0);
 	if (bytes == ring->metadata_bytes && !ky_user_dump_is_behind(ring))
 		return false;
 	since = now_ns() - ring->metadata_ns;
@@ -270,15 +304,37 @@ static int open_reader(struct ky_user_ring *ring, struct kymo_error *err)
 	return KYMO_E_FORMAT;
 }
 
+/* Once: it stays what it is now. */
+static int find_kind(struct ky_user_ring *ring, struct kymo_error *err)
+{
+	const struct kymo_ring_info *info = kymo_ring_reader_info(ring->reader);
+	const struct ky_blob *shared = info->client_region;
+
+	if (info->client_bytes < sizeof(*shared))
+		return ky_error_set(err, KYMO_E_FORMAT, "not a ring of libkymo-trace");
+	ring->is_shared = __atomic_load_n(&shared->flags, __ATOMIC_RELAXED) & KY_BLOB_SHARED;
+	return KYMO_OK;
+}
+
 static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_options *options,
 		      struct kymo_error *err)
 {
-	const struct ky_blob *blob = ky_user_ring_blob(ring);
+	struct ky_blob *blob = (struct ky_blob *)ring->blob;
 
+	if (!options->read_only && options->is_shared != ring->is_shared)
+		return ky_error_set(err, KYMO_E_FORMAT, "the ring has another number of programs");
+	if (ring->is_shared) {
+		/* The program that made it is as good as any other. */
+		blob->pid = 0;
+		memset(blob->procname, 0, sizeof(blob->procname));
+		memset(blob->exe, 0, sizeof(blob->exe));
+		if (!options->read_only)
+			blob->uid = options->uid;
+	}
 	if (options->session_uuid &&
 	    memcmp(blob->session_uuid, options->session_uuid, sizeof(blob->session_uuid)) != 0)
 		return ky_error_set(err, KYMO_E_FORMAT, "the ring of another session");
-	if (options->comm &&
+	if (options->comm && !ring->is_shared &&
 	    strncmp(options->comm, blob->procname, sizeof(blob->procname) - 1) != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "a program of another name");
 	if (options->description_max && ring->blob_bytes > options->description_max)
@@ -314,6 +370,8 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 		ret = open_reader(ring, err);
 	if (!ret)
 		ret = check_buffers(ring, options, err);
+	if (!ret)
+		ret = find_kind(ring, err);
 	if (!ret)
 		ret = ky_user_ring_read_blob(ring, err);
 	if (!ret)

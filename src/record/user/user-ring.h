@@ -32,6 +32,8 @@ struct ky_user_ring_options {
 	/* The required sizes of the ring; 0 and NULL: no requirement. */
 	uint32_t subbuf_bytes, n_subbufs;
 	uint64_t since_ns; /* CLOCK_MONOTONIC: a ring must not be older; 0: unknown */
+	bool is_shared; /* must be the ring of all programs of user @uid; false: of one program */
+	uint32_t uid;
 	const uint8_t *session_uuid;
 	const char *comm; /* the required name of the program; others: KYMO_E_NOT_FOUND */
 	uint32_t
@@ -54,15 +56,17 @@ struct ky_user_ring {
 	uint64_t bytes_max; /* limit for the trace; a file may claim more bytes than it has */
 	struct kymo_ring_reader *reader; /* NULL: finished */
 	bool read_only;
+	bool is_shared;	  /* the ring of all programs of a user (KY_BLOB_SHARED) */
 	bool is_broken;	  /* the program's data is malformed; the trace keeps the earlier events */
 	bool is_bad_told; /* the log has the warning about malformed descriptions */
 	const struct ky_log *log;
 
 	uint64_t *blob; /* a copy of at most KY_BLOB_BYTES */
 	size_t blob_bytes;
-	uint64_t blob_offset;	      /* in the file */
-	size_t metadata_bytes;	      /* bytes of the blob that the metadata on disk covers */
-	uint64_t metadata_ns;	      /* CLOCK_MONOTONIC time of the last writing of metadata */
+	uint64_t blob_offset;  /* in the file */
+	size_t metadata_bytes; /* bytes of the blob that the metadata on disk covers */
+	uint64_t told_bytes;   /* shared: the programs' count of bytes, when the blob was copied */
+	uint64_t metadata_ns;  /* CLOCK_MONOTONIC time of the last writing of metadata */
 	uint64_t metadata_took_ns;    /* duration of that writing */
 	struct ky_clock_record clock; /* of the metadata on disk */
 

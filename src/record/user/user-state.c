@@ -8,7 +8,8 @@
 static int dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	uint64_t refusals = ky_file_refusals();
-	int ret = user->dump_excluded == KY_USER_DUMP_ALL
+	/* A trace of many programs has no state dump of libraries. */
+	int ret = user->dump_excluded == KY_USER_DUMP_ALL || ring->is_shared
 			  ? 1
 			  : ky_user_dump_notes(ring, &user->clock, err);
 
@@ -29,7 +30,7 @@ static int dump_now(struct ky_user *user, struct ky_user_ring *ring, struct kymo
 	uint64_t refusals = ky_file_refusals();
 	int ret = KYMO_OK;
 
-	if (user->dump_excluded == KY_USER_DUMP_ALL)
+	if (user->dump_excluded == KY_USER_DUMP_ALL || ring->is_shared)
 		return KYMO_OK;
 	if (blob->pid && blob->pid <= INT32_MAX)
 		ret = ky_user_dump(ring, (pid_t)blob->pid, &user->clock, err);

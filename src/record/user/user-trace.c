@@ -40,12 +40,15 @@ static int tell_limit(int ret, uint64_t refusals, struct kymo_error *err)
 static int open_in_store(struct ky_user_trace *trace, struct ky_packet_store *store,
 			 const struct ky_blob *blob, struct kymo_error *err)
 {
-	char name[KY_USER_TRACE_NAME_BYTES], path[KY_USER_TRACE_NAME_BYTES + 16];
+	char name[KY_USER_TRACE_NAME_BYTES], path[KY_USER_TRACE_NAME_BYTES + 24];
 	struct ky_store_place place = {.path = path, .is_numbered = true};
 	int ret;
 
 	ky_user_trace_name(blob, name);
-	snprintf(path, sizeof(path), "ust/pid/%s", name);
+	if (blob->flags & KY_BLOB_SHARED)
+		snprintf(path, sizeof(path), "ust/uid/%u/%s", blob->uid, name);
+	else
+		snprintf(path, sizeof(path), "ust/pid/%s", name);
 	ret = ky_store_open(store, &place, &trace->packets, err);
 	if (ret < 0)
 		return ret;

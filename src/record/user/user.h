@@ -55,6 +55,11 @@ struct ky_user_options {
 	 */
 	uint64_t wait_ns;
 	uint32_t period_ms;  /* between two looks at the rings; 0: as the buffers' size needs it */
+	/*
+	 * One ring and one trace (ust/uid/UID/64-bit) for all programs of a user, instead of one per
+	 * program. Each event has the context fields vpid and vtid then.
+	 */
+	bool shares_buffers;
 	uint64_t keep_bytes; /* memory limit for the newest events of ended programs */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
@@ -65,7 +70,7 @@ struct ky_user_options {
 /* The result of one program. */
 struct ky_user_program_stats {
 	char procname[16];
-	uint32_t pid; /* in its own PID namespace */
+	uint32_t pid; /* in its own PID namespace; 0: of all programs of a user, procname says so */
 	uint64_t events, bytes;
 	uint64_t lost;				/* all causes */
 	uint64_t lost_by[KYMO_RING_LOSSES_MAX]; /* enum kymo_ring_loss */
