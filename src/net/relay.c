@@ -220,6 +220,9 @@ static void watch_readers(struct client *client)
 	if (client->watch_fd >= 0 && ky_loop_add(relay->loop, client->watch_fd, take_readers,
 						 client, &client->watch_source, NULL) < 0)
 		close(client->watch_fd);
+	/* A reader may have come before the watch. */
+	if (client->watch_source)
+		(void)take_readers(client, NULL);
 }
 
 static int begin_session(struct client *client, const struct ky_net_hello *hello, const char *host,

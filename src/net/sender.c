@@ -207,10 +207,8 @@ bool ky_sender_is_full(struct ky_sender *sender)
 
 bool ky_sender_has_readers(struct ky_sender *sender)
 {
-	eventfd_t count;
 	bool has_readers;
 
-	(void)eventfd_read(sender->readers_fd, &count);
 	pthread_mutex_lock(&sender->lock);
 	has_readers = sender->has_readers;
 	pthread_mutex_unlock(&sender->lock);

@@ -54,7 +54,7 @@ int ky_sender_put(struct ky_sender *sender, enum ky_frame_type type, uint32_t tr
 bool ky_sender_is_full(struct ky_sender *sender);
 /* Whether live readers follow the session at the relay. */
 bool ky_sender_has_readers(struct ky_sender *sender);
-/* Becomes readable when that changes; ky_sender_has_readers() clears it. The sender owns it. */
+/* Becomes readable when that changes; its user clears it. The sender owns it. */
 int ky_sender_readers_fd(struct ky_sender *sender);
 
 /*

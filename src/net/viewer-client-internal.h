@@ -24,7 +24,6 @@ struct ky_viewer_cursor {
 
 struct ky_viewer_attachment {
 	struct ky_viewer_recording *recording;
-	int kinds;
 	uint64_t session;
 	KY_VEC(struct ky_viewer_cursor) cursors; /* of the streams that the viewer knows */
 	/* Of the streams that were there when the viewer came, those that it has been told of. */
@@ -55,9 +54,6 @@ struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, u
 					struct ky_viewer_attachment **attachment);
 /* Looks for new traces of the recording. */
 void ky_viewer_look(struct ky_viewer_client *client, struct ky_viewer_recording *recording);
-/* Whether the recording has streams that the viewer has not been told of. */
-bool ky_viewer_has_new(const struct ky_viewer_client *client,
-		       const struct ky_viewer_recording *recording);
 
 /* The answers about the content of streams. 0 or a negative errno. */
 int ky_viewer_answer_index(struct ky_viewer_client *client);

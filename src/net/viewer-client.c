@@ -105,26 +105,9 @@ struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, u
 		    number > attachment->cursors.len)
 			continue;
 		*out = attachment;
-		if ((int)attachment->recording->tracks.data[number - 1].trace->kind &
-		    attachment->kinds)
-			return &attachment->cursors.data[number - 1];
+		return &attachment->cursors.data[number - 1];
 	}
 	return NULL;
-}
-
-bool ky_viewer_has_new(const struct ky_viewer_client *client,
-		       const struct ky_viewer_recording *recording)
-{
-	ky_vec_foreach(&client->attached, it) {
-		const struct ky_viewer_attachment *attachment = *it;
-
-		if (attachment->recording != recording)
-			continue;
-		for (size_t i = attachment->cursors.len; i < recording->tracks.len; i++)
-			if ((int)recording->tracks.data[i].trace->kind & attachment->kinds)
-				return true;
-	}
-	return false;
 }
 
 /* The viewer learns of all streams that there are now. False: no memory. */
@@ -134,7 +117,6 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 	struct ky_viewer_reply *reply = &client->reply;
 
 	reply->recording = recording;
-	reply->kinds = attachment->kinds;
 	reply->next = attachment->cursors.len;
 	reply->end = recording->tracks.len;
 	reply->shown = attachment->shown;
@@ -188,7 +170,6 @@ static struct ky_viewer_attachment *attachment_new(struct ky_viewer_client *clie
 	if (!attachment)
 		return NULL;
 	attachment->session = entry->id;
-	attachment->kinds = (int)entry->kind;
 	attachment->recording = share(client->hub, entry->below, client->now_ns, &err);
 	if (!attachment->recording) {
 		ky_log_warning(client->hub->log, "%s: cannot be shown to a viewer: %s",
@@ -280,8 +261,7 @@ static bool is_read_out(const struct ky_viewer_attachment *attachment)
 	for (size_t i = 0; i < attachment->cursors.len; i++) {
 		const struct ky_viewer_track *track = &attachment->recording->tracks.data[i];
 
-		if (track->name && !attachment->cursors.data[i].is_over &&
-		    ((int)track->trace->kind & attachment->kinds))
+		if (track->name && !attachment->cursors.data[i].is_over)
 			return false;
 	}
 	return true;

@@ -92,14 +92,17 @@ static void put_index(struct ky_viewer_client *client, struct ky_viewer_index *a
 }
 
 /* Nothing now. @bound: no event comes before it; UINT64_MAX: none at all. */
-static void say_nothing_now(const struct ky_viewer_track *track, struct ky_viewer_cursor *cursor,
-			    uint64_t bound, struct ky_viewer_index *answer)
+static void say_nothing_now(const struct ky_viewer_track *track, uint64_t number,
+			    struct ky_viewer_cursor *cursor, uint64_t bound,
+			    struct ky_viewer_index *answer)
 {
 	if (bound == UINT64_MAX) {
 		cursor->is_over = true;
 		answer->status = htobe32(KY_VIEWER_INDEX_HUP);
 		return;
 	}
+	/* babeltrace2 warns of streams that are silent up to the same time. */
+	bound -= number < bound ? number : 0;
 	if (bound > cursor->told_cycles)
 		cursor->told_cycles = bound;
 	answer->status =
@@ -116,6 +119,7 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	struct ky_viewer_index answer = {.status = htobe32(KY_VIEWER_INDEX_ERROR)};
 	const struct ky_viewer_track *track;
 	struct ky_index_record entry;
+	int64_t settled_ns;
 	uint32_t flags = 0;
 	uint64_t bound;
 	int ret;
@@ -130,9 +134,11 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	ky_viewer_trace_look(attachment->recording, track->trace, client->now_ns);
 	/* The list may have moved. */
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
-	bound = ky_viewer_trace_horizon(track->trace, client->now_ns,
-					client->is_strict ? HOLD_NS : 0);
-	if (ky_viewer_has_new(client, attachment->recording)) {
+	settled_ns = client->is_strict
+			     ? ky_viewer_recording_settled_ns(attachment->recording, client->now_ns)
+			     : client->now_ns;
+	bound = ky_viewer_trace_horizon(track->trace, settled_ns, client->is_strict ? HOLD_NS : 0);
+	if (attachment->cursors.len < attachment->recording->tracks.len) {
 		flags |= KY_VIEWER_NEW_STREAM;
 		bound = bound == UINT64_MAX ? UINT64_MAX - 1 : bound;
 	}
@@ -140,9 +146,10 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	if (ret == 1)
 		go_to(client, cursor, &entry, &answer);
 	else if (cursor->is_over || ret == KYMO_E_NOT_FOUND)
-		say_nothing_now(track, cursor, UINT64_MAX, &answer);
+		say_nothing_now(track, 0, cursor, UINT64_MAX, &answer);
 	else
-		say_nothing_now(track, cursor, flags && bound != UINT64_MAX ? 0 : bound, &answer);
+		say_nothing_now(track, (uint64_t)(cursor - attachment->cursors.data), cursor,
+				flags ? 0 : bound, &answer);
 	if (has_new_metadata(attachment, track->trace))
 		flags |= KY_VIEWER_NEW_METADATA;
 	put_index(client, &answer, flags);

@@ -22,9 +22,8 @@
 
 /* What is known of one recording. */
 struct recording {
-	uint32_t streams[KY_VIEWER_OTHER + 1]; /* by kind */
-	int kinds;
-	bool is_written, is_ctf2, has_metadata;
+	uint32_t traces, streams;
+	bool is_ctf2, has_metadata;
 };
 
 static void free_entries(struct ky_viewer_list *list)
@@ -44,27 +43,26 @@ void ky_viewer_list_fini(struct ky_viewer_list *list)
 }
 
 /* FNV-1a */
-static uint64_t id_of(const char *below, enum ky_viewer_kind kind)
+static uint64_t id_of(const char *below)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (const char *c = below; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-	return (hash ^ (uint64_t)kind) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
 /* ---- one recording -------------------------------------------------------------------- */
 
 /* JSON, where CTF 1.8 has text or packets. */
-static bool is_ctf2(int dir_fd)
+static bool is_ctf2(int dir_fd, bool *has_metadata)
 {
 	int fd = ky_file_open_regular(dir_fd, "metadata", O_RDONLY | O_NOFOLLOW);
 	char first = 0;
 
 	if (fd < 0)
 		return false;
-	if (pread(fd, &first, 1, 0) != 1)
-		first = 0;
+	*has_metadata = pread(fd, &first, 1, 0) == 1;
 	close(fd);
 	return first == '\x1e' || first == '{' || first == '[';
 }
@@ -89,30 +87,23 @@ static uint32_t count_streams(int dir_fd)
 static void look_at_trace(void *data, int dir_fd, const char *path)
 {
 	struct recording *recording = data;
-	enum ky_viewer_kind kind = ky_viewer_kind_of(path);
-	char fd_path[40];
 
-	snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", dir_fd);
-	recording->kinds |= (int)kind;
-	recording->streams[kind] += count_streams(dir_fd);
-	if (!recording->is_written)
-		recording->is_written = ky_live_is_written(fd_path);
+	(void)path;
+	recording->streams += count_streams(dir_fd);
+	recording->traces++;
 	if (!recording->has_metadata)
-		recording->is_ctf2 = is_ctf2(dir_fd);
-	recording->has_metadata = true;
+		recording->is_ctf2 = is_ctf2(dir_fd, &recording->has_metadata);
 }
 
 static void add_entry(struct ky_viewer_list *list, const char *host, const char *name,
-		      const char *below, enum ky_viewer_kind kind,
-		      const struct recording *recording)
+		      const char *below, const struct recording *recording)
 {
 	struct ky_viewer_entry entry = {
-		.id = id_of(below, kind),
+		.id = id_of(below),
 		.host = strdup(host),
 		.name = strdup(name),
 		.below = strdup(below),
-		.kind = kind,
-		.streams = recording->streams[kind],
+		.streams = recording->streams,
 		.is_ctf2 = recording->is_ctf2,
 	};
 
@@ -130,11 +121,8 @@ static void add_recording(struct ky_viewer_list *list, int fd, const char *host,
 	struct recording recording = {0};
 
 	ky_viewer_scan(fd, look_at_trace, &recording);
-	if (recording.is_written || is_connected)
-		recording.kinds |= KY_VIEWER_USER;
-	for (int kind = KY_VIEWER_KERNEL; kind <= KY_VIEWER_OTHER; kind <<= 1)
-		if (recording.kinds & kind)
-			add_entry(list, host, name, below, (enum ky_viewer_kind)kind, &recording);
+	if (recording.traces || is_connected)
+		add_entry(list, host, name, below, &recording);
 }
 
 /* ---- the relay's directory ------------------------------------------------------------ */
@@ -218,9 +206,7 @@ static int by_name(const void *a, const void *b)
 	const struct ky_viewer_entry *p = a, *q = b;
 	int ret = strcmp(p->host, q->host);
 
-	if (!ret)
-		ret = strcmp(p->name, q->name);
-	return ret ? ret : (int)p->kind - (int)q->kind;
+	return ret ? ret : strcmp(p->name, q->name);
 }
 
 static int64_t now(void)

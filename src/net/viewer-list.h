@@ -6,8 +6,7 @@
  *	DIR/NAME	of recorders on this machine, whose host name they get
  *	DIR		a recording itself
  *
- * Each recording is one session for each kind of its traces. A recording that goes on has a session
- * for programs in any case, as programs may come.
+ * Each recording is one session, with all of its traces: those of programs may come at any time.
  *
  * Threads: one at a time per list.
  */
@@ -17,10 +16,9 @@
 #include "net/viewer-recording.h"
 
 struct ky_viewer_entry {
-	uint64_t id; /* of the session: the same for the same recording and kind */
+	uint64_t id; /* of the session: the same for the same recording */
 	char *host, *name;
 	char *below; /* the recording's path below DIR; "" is DIR */
-	enum ky_viewer_kind kind;
 	uint32_t streams;
 	bool is_ctf2;
 };
@@ -29,7 +27,7 @@ struct ky_viewer_list {
 	const char *dir;
 	int64_t made_ns; /* CLOCK_MONOTONIC; 0: never */
 	int64_t took_ns;
-	KY_VEC(struct ky_viewer_entry) entries; /* sorted by host, name, kind */
+	KY_VEC(struct ky_viewer_entry) entries; /* sorted by host and name */
 };
 
 /* Whether the relay has a connection to the recorder of the recording @below DIR. */

@@ -23,8 +23,10 @@
 #define DELAY_MS 250
 /* After a trace has ended, its successor has this time to appear. */
 #define GRACE_NS 500000000
+/* So long a recorder may take until it tells the first bound of a trace: a state dump comes before. */
+#define FIRST_BOUND_NS 5000000000
 /* The part of the time that looking for new traces may take: one in so many. */
-#define SCAN_SHARE  8
+#define SCAN_SHARE  3
 #define DEPTH_MAX   12
 #define ENTRIES_MAX 1000000
 #define TRACKS_MAX  1000000
@@ -44,7 +46,9 @@ static void scan_dir(struct scan *scan, DIR *dir, size_t len, int depth)
 	struct dirent *entry;
 	struct stat st;
 
-	if (fstatat(dirfd(dir), "metadata", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+	/* The metadata of a new trace may come later. */
+	if (fstatat(dirfd(dir), "metadata", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    fstatat(dirfd(dir), "index", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		scan->found(scan->data, dirfd(dir), scan->path);
 	while (depth < DEPTH_MAX && scan->left && (entry = readdir(dir))) {
 		size_t room = sizeof(scan->path) - len;
@@ -82,27 +86,6 @@ void ky_viewer_scan(int dir_fd, ky_viewer_found found, void *data)
 	free(scan);
 }
 
-static bool begins_with(const char *path, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(path, name, len) == 0 && (path[len] == '/' || !path[len]);
-}
-
-enum ky_viewer_kind ky_viewer_kind_of(const char *path)
-{
-	/* In a chunk, archives/CHUNK/ comes before it. */
-	for (int i = 0; begins_with(path, "archives") && i < 2; i++) {
-		const char *slash = strchr(path, '/');
-
-		path = slash ? strchr(slash + 1, '/') : NULL;
-		path = path ? path + 1 : "";
-	}
-	if (begins_with(path, "kernel"))
-		return KY_VIEWER_KERNEL;
-	return begins_with(path, "ust") ? KY_VIEWER_USER : KY_VIEWER_OTHER;
-}
-
 static void trace_free(struct ky_viewer_trace *trace)
 {
 	if (!trace)
@@ -126,7 +109,7 @@ static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recor
 		trace->path = NULL;
 	trace->device = st->st_dev;
 	trace->inode = st->st_ino;
-	trace->kind = ky_viewer_kind_of(path);
+	trace->found_ns = recording->known_ns;
 	trace->metadata = SIZE_MAX;
 	if (trace->fd >= 0 && trace->path)
 		return trace;
@@ -188,18 +171,27 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	struct timespec before, after;
 	int ret;
 
-	if (recording->scanned_ns &&
-	    (now_ns - recording->scanned_ns < LOOK_NS + SCAN_SHARE * recording->scan_took_ns ||
-	     !ky_follow_has_news(recording->follow)))
+	if (!recording->follow)
+		recording->known_ns = now_ns;
+	else
+		recording->has_news |= ky_follow_has_news(recording->follow);
+	if (recording->follow && !recording->has_news) {
+		recording->known_ns = now_ns;
+		return KYMO_OK;
+	}
+	if (recording->follow &&
+	    now_ns - recording->scanned_ns < SCAN_SHARE * recording->scan_took_ns)
 		return KYMO_OK;
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	ret = scan_recording(recording, now_ns, err);
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	recording->scan_took_ns =
 		(after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
-	if (!ret)
-		ky_viewer_recording_look_at_all(recording, now_ns);
-	return ret;
+	if (ret < 0)
+		return ret;
+	recording->has_news = false;
+	ky_viewer_recording_look_at_all(recording, now_ns);
+	return KYMO_OK;
 }
 
 int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
@@ -318,8 +310,10 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 {
 	struct ky_viewer_track track = {.trace = trace, .base_cycles = base_cycles};
 	struct ky_index_record first;
+	struct stat st;
 
-	if (!len || len > NAME_MAX - 4 || name[0] == '.')
+	if (!len || len > NAME_MAX - 4 || name[0] == '.' ||
+	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	track.name = strndup(name, len);
 	if (!track.name || has_track(recording, trace, track.name) ||
@@ -349,7 +343,8 @@ void ky_viewer_trace_list(struct ky_viewer_recording *recording, struct ky_viewe
 		size_t len = strlen(entry->d_name);
 
 		if (len > 4 && strcmp(entry->d_name + len - 4, ".idx") == 0)
-			add_track(recording, trace, entry->d_name, len - 4, 0);
+			add_track(recording, trace, entry->d_name, len - 4,
+				  trace->state.until_cycles);
 	}
 	if (dir)
 		closedir(dir);
@@ -431,6 +426,20 @@ bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, in
 		if (!is_settled(*trace, now_ns))
 			return false;
 	return true;
+}
+
+int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	int64_t settled_ns = recording->has_news ? recording->known_ns : now_ns;
+
+	ky_vec_foreach(&recording->traces, it) {
+		const struct ky_viewer_trace *trace = *it;
+
+		if (trace->is_written && !trace->state.is_told && trace->found_ns < settled_ns &&
+		    now_ns - trace->found_ns < FIRST_BOUND_NS)
+			settled_ns = trace->found_ns;
+	}
+	return settled_ns;
 }
 
 uint64_t ky_viewer_trace_horizon(const struct ky_viewer_trace *trace, int64_t now_ns,

@@ -23,13 +23,6 @@
 #include "store/index-record.h"
 #include "store/live-file.h"
 
-/* What a trace is of. A recording appears to viewers as one session for each. */
-enum ky_viewer_kind {
-	KY_VIEWER_KERNEL = 1,
-	KY_VIEWER_USER = 2,
-	KY_VIEWER_OTHER = 4,
-};
-
 #define KY_VIEWER_UNTILS 16
 
 struct ky_viewer_trace {
@@ -37,9 +30,9 @@ struct ky_viewer_trace {
 	dev_t device;
 	ino_t inode;
 	char *path; /* below the relay's directory, when it was found */
-	enum ky_viewer_kind kind;
 	bool is_written, is_complete;
-	int64_t looked_ns, ended_ns; /* CLOCK_MONOTONIC; ended_ns 0: it was complete when found */
+	int64_t found_ns, looked_ns,
+		ended_ns; /* CLOCK_MONOTONIC; ended_ns 0: it was complete when found */
 	struct ky_live_state state;
 	/* The last bounds, and when they came. */
 	struct ky_viewer_until {
@@ -68,6 +61,8 @@ struct ky_viewer_recording {
 	KY_VEC(struct ky_viewer_trace *) traces;
 	KY_VEC(struct ky_viewer_track) tracks;
 	int64_t scanned_ns, scan_took_ns;
+	int64_t known_ns; /* when all traces were known */
+	bool has_news;	  /* something has appeared since, which is not looked at yet */
 	/* For the owner: a recorder is connected, or was until a moment ago. */
 	bool is_connected, is_away;
 };
@@ -78,7 +73,6 @@ typedef void (*ky_viewer_found)(void *data, int dir_fd, const char *path);
  * below @dir_fd. Does not follow links.
  */
 void ky_viewer_scan(int dir_fd, ky_viewer_found found, void *data);
-enum ky_viewer_kind ky_viewer_kind_of(const char *path);
 
 /*
  * Opens the recording in directory @path. Writers see from now on that there is a live reader.
@@ -103,10 +97,15 @@ bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, in
 
 /*
  * Up to when all events of the trace are readable, as it was known @hold_ns ago. UINT64_MAX: it is
- * complete; 0: unknown.
+ * complete; 0: unknown. @now_ns: the present, or ky_viewer_recording_settled_ns().
  */
 uint64_t ky_viewer_trace_horizon(const struct ky_viewer_trace *trace, int64_t now_ns,
 				 int64_t hold_ns);
+/*
+ * The time up to which all traces are known, with a bound of each: the present, or earlier, where
+ * something new has appeared.
+ */
+int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recording, int64_t now_ns);
 
 /* How many bytes of the stream can be read. */
 uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track);

@@ -50,8 +50,7 @@ void ky_viewer_reply_put(struct ky_viewer_reply *reply, const void *data, size_t
 
 static bool is_chosen(const struct ky_viewer_reply *reply, size_t i)
 {
-	return ((int)reply->recording->tracks.data[i].trace->kind & reply->kinds) &&
-	       (i >= reply->hidden_end || reply->shown[i]);
+	return i >= reply->hidden_end || reply->shown[i];
 }
 
 uint32_t ky_viewer_reply_streams(const struct ky_viewer_reply *reply)

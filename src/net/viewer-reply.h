@@ -33,7 +33,6 @@ struct ky_viewer_reply {
 	uint64_t offset_bytes, left_bytes;
 	/* or streams of a recording, */
 	const struct ky_viewer_recording *recording; /* NULL: none */
-	int kinds;
 	size_t next, end;
 	size_t hidden_end; /* of the first streams, only those with true in shown[] */
 	const bool *shown;

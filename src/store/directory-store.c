@@ -234,8 +234,6 @@ static bool directory_has_readers(struct ky_packet_store *base)
 {
 	struct directory_store *store = (struct directory_store *)base;
 
-	if (store->watch_fd >= 0)
-		ky_live_watch_clear(store->watch_fd);
 	return open_directory(store) && ky_live_has_readers(store->dir_fd);
 }
 

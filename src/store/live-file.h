@@ -46,7 +46,7 @@ uint32_t ky_live_delay_ms(int dir_fd);
  * readers do; or -1. The caller closes it.
  */
 int ky_live_watch(const char *path);
-/* Reads the events from @watch_fd. */
+/* Reads the events from @watch_fd, or from any other non-blocking descriptor. */
 void ky_live_watch_clear(int watch_fd);
 
 /* Appends the file's head to @text; the caller then calls ky_live_put_stream() for each stream. */

@@ -138,8 +138,8 @@ static inline bool ky_store_has_readers(struct ky_packet_store *store)
 }
 
 /*
- * A descriptor that becomes readable when there may be a live reader; ky_store_has_readers() then
- * gives the answer and clears it. -1: none. The store owns it.
+ * A descriptor that becomes readable when a live reader may have come. Its only user clears it with
+ * ky_live_watch_clear(), and then asks ky_store_has_readers(). -1: none. The store owns it.
  */
 static inline int ky_store_readers_fd(struct ky_packet_store *store)
 {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
+#include "store/live-file.h"
 
 /* Between two beacons. A reader is to show an event within 250 ms. */
 #define BEACON_MS 100
@@ -44,6 +45,11 @@ int ky_session_live_open(struct ky_session *session, struct kymo_error *err)
 
 void ky_session_live_look(struct ky_session *session)
 {
+	int fd = ky_store_readers_fd(session->store);
+
+	/* The recorder of programs asks the store, too, and must not take this wake-up away. */
+	if (fd >= 0)
+		ky_live_watch_clear(fd);
 	session->live.is_on = ky_store_has_readers(session->store);
 }
 

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: MIT
+"""kymo relay --live: viewers of LTTng's live protocol watch recordings, while they run and afterwards."""
+
+import glob
+import os
+import random
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+import viewer as protocol
+from conftest import ROOT
+from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, RETRY, Viewer
+
+pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
+
+MODES = os.path.join(os.path.dirname(os.environ.get("KYMO_BIN") or os.path.join(ROOT, "build/src/cli/kymo")),
+                     "../../test/tracer/modes")
+HOST = socket.gethostname()
+
+
+class Relay:
+    """A relay with ports of its own choice for recorders and viewers."""
+
+    def __init__(self, kymo_bin, path, *options):
+        self.dir = str(path)
+        self.process = subprocess.Popen([kymo_bin, "relay", "--dir", self.dir, "--listen", "localhost:0", "--live",
+                                         "localhost:0", *options], stderr=subprocess.PIPE, text=True)
+        self.said = []
+        self.ports = {}
+        for line in self.process.stderr:
+            self.said.append(line)
+            if found := re.search(r"localhost, port (\d+)\. Rec|localhost, ports (\d+) and (\d+)|net://localhost:(\d+)", line):
+                self.ports |= {key: int(value) for key, value in zip(("kymo", "control", "data", "live"), found.groups())
+                               if value}
+            if "live" in self.ports:
+                break
+        assert "live" in self.ports, self.said
+        self.thread = threading.Thread(target=lambda: self.said.extend(self.process.stderr))
+        self.thread.start()
+
+    def end(self):
+        """Returns what it has said."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        code = self.process.wait(timeout=60)
+        self.thread.join()
+        self.process.stderr.close()
+        assert code == 0, self.said
+        return "".join(self.said)
+
+    def address(self, name):
+        return f"kymo://localhost:{self.ports['kymo']}/{name}"
+
+    def url(self, name, host=HOST):
+        return f"net://localhost:{self.ports['live']}/host/{host}/{name}"
+
+    def trace(self, name):
+        found, = glob.glob(f"{self.dir}/*/{name}")
+        return found
+
+
+@pytest.fixture
+def relay(kymo_bin, tmp_path):
+    made = []
+
+    def begin(*options, path=tmp_path / "relay"):
+        made.append(Relay(kymo_bin, path, *options))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        if not one.process.stderr.closed:
+            one.end()
+
+
+def wait_for(what, seconds=120):
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def begin_recording(kymo_bin, *args):
+    """A recording that is on."""
+    process = subprocess.Popen([kymo_bin, "record", *map(str, args)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
+    return process
+
+
+def end_recording(process, ends=True):
+    if ends:
+        process.terminate()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0 and "; 0 lost" in said, said
+    return said
+
+
+class Babeltrace:
+    """babeltrace2, which watches."""
+
+    def __init__(self, url, path):
+        if not shutil.which("babeltrace2"):
+            pytest.skip("no babeltrace2")
+        self.path = str(path)
+        with open(self.path, "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen(["babeltrace2", "-i", "lttng-live", "--clock-seconds", "--no-delta", url],
+                                            stdout=out, stderr=subprocess.PIPE, text=True)
+
+    def lines(self):
+        with open(self.path, encoding="utf-8") as text:
+            return text.read().splitlines()
+
+    def end(self):
+        """Waits until the recording is over."""
+        _, said = self.process.communicate(timeout=120)
+        # babeltrace2 says so when two streams go on at the same time, as at a rotation.
+        said = [line for line in said.splitlines() if "Cannot deterministically pick next" not in line]
+        assert self.process.returncode == 0 and not said, said
+        return self.lines()
+
+
+def read(trace):
+    done = subprocess.run(["babeltrace2", "--clock-seconds", "--no-delta", trace], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def sessions(port, name):
+    with Viewer(port) as one:
+        return [session for session in one.sessions() if session.name == name]
+
+
+def time_of(line):
+    return line[1:line.index("]")]
+
+
+def assert_shown(shown, trace, since):
+    """What was shown is what is in the trace, in this order, and all of it from the time @since."""
+    whole = read(trace)
+    assert len(set(whole)) == len(whole)
+    kept = set(shown)
+    assert shown == [line for line in whole if line in kept] and len(shown) == len(kept)
+    assert [line for line in whole if time_of(line) >= since and line not in kept] == []
+
+
+def now():
+    return f"{time.time():.9f}"
+
+
+# ---- babeltrace2 ---------------------------------------------------------------------------------
+
+
+def test_kernel_and_programs(kymo_bin, relay, tmp_path):
+    """A recording of the kernel, and of programs that begin while it is watched."""
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("web"), "-k", "sched_process_*,sched_switch", "--user", "modes:*",
+                               "--duration", "8s")
+    wait_for(lambda: sessions(here.ports["live"], "web"))
+    watching = Babeltrace(here.url("web"), tmp_path / "shown")
+    # The viewer has what happens now.
+    wait_for(lambda: watching.lines() or recorder.poll() is not None)
+    since = now()
+    for count in (1000, 20000, 300):
+        subprocess.run([MODES, "numbers", str(count), "0"], check=True, stdout=subprocess.DEVNULL)
+    end_recording(recorder, ends=False)
+    shown = watching.end()
+    assert_shown(shown, here.trace("web"), since)
+    assert sum("modes:number" in line for line in shown) == 21300
+    assert "warning" not in here.end()
+
+
+def test_chunks(kymo_bin, kymo, relay, tmp_path):
+    """Rotations of the recording are not seen by its viewers."""
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("chunks"), "-k", "sched_switch", "--user", "modes:*",
+                               "--rotate-every", "1s", "--duration", "8s")
+    wait_for(lambda: sessions(here.ports["live"], "chunks"))
+    watching = Babeltrace(here.url("chunks"), tmp_path / "shown")
+    wait_for(lambda: watching.lines() or recorder.poll() is not None)
+    since = now()
+    programs = [subprocess.Popen([MODES, "numbers", "3000", "1000"], stdout=subprocess.DEVNULL) for _ in range(2)]
+    for program in programs:
+        assert program.wait(timeout=120) == 0
+    end_recording(recorder, ends=False)
+    shown = watching.end()
+    trace = here.trace("chunks")
+    assert len(os.listdir(f"{trace}/archives")) >= 4
+    # babeltrace2 orders events of the same time in its own way, and each chunk tells the state again.
+    whole = sorted(line for line in read(trace) if "lttng_" not in line and time_of(line) >= since)
+    assert sorted(line for line in shown if "lttng_" not in line and time_of(line) >= since) == whole
+    assert [time_of(line) for line in shown] == sorted(time_of(line) for line in shown)
+    assert sum("modes:number" in line for line in shown) == 6000
+    assert "warning" not in here.end()
+
+
+def test_two_viewers_and_one_that_goes(kymo_bin, relay, tmp_path):
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("two"), "-k", "sched_switch", "--duration", "6s")
+    wait_for(lambda: sessions(here.ports["live"], "two"))
+    watching = [Babeltrace(here.url("two"), tmp_path / f"shown{i}") for i in range(3)]
+    wait_for(lambda: all(one.lines() for one in watching) or recorder.poll() is not None)
+    since = now()
+    watching[2].process.kill()
+    watching[2].process.communicate()
+    end_recording(recorder, ends=False)
+    for one in watching[:2]:
+        assert_shown(one.end(), here.trace("two"), since)
+
+
+def test_complete_recording(kymo, kymo_bin, relay, tmp_path):
+    """All of it, from the begin."""
+    here = relay()
+    kymo("record", "-o", here.address("done"), "-k", "sched_switch", "--user", "modes:*", "--rotate-every", "1s", "--", "sh",
+         "-c", f"{MODES} numbers 2000 0; sleep 1.5; {MODES} numbers 100 0")
+    shown = Babeltrace(here.url("done"), tmp_path / "shown").end()
+    assert sorted(shown) == sorted(read(here.trace("done"))) and sum("modes:number" in line for line in shown) == 2100
+
+
+def test_list(kymo, relay):
+    """Recordings in the list of a viewer; one of CTF 2 only for viewers that know it."""
+    here = relay()
+    kymo("record", "-o", here.address("one"), "-k", "sched_switch", "--user", "modes:*", "--", MODES, "numbers", "10", "0")
+    kymo("convert", "--to", "ctf2", "-o", f"{here.dir}/{HOST}/new", here.trace("one") + "/kernel")
+    with Viewer(here.ports["live"]) as old, Viewer(here.ports["live"], 15) as new:
+        assert {(one.host, one.name) for one in old.sessions()} == {(HOST, "one")}
+        assert {(one.name, one.format) for one in new.sessions()} == {("one", 0), ("new", 1)}
+        assert old.theirs == 15
+    done = subprocess.run(["babeltrace2", "-i", "lttng-live", f"net://localhost:{here.ports['live']}"], check=True,
+                          capture_output=True, text=True)
+    assert re.fullmatch(rf"{here.url('one')} \(timer = 100000, \d+ stream\(s\), 0 client\(s\) connected\)\n", done.stdout)
+
+
+def test_without_relay(kymo_bin, relay, tmp_path):
+    """A recorder on the same machine writes to a directory; the relay only shows it."""
+    here = relay(path=tmp_path)
+    recorder = begin_recording(kymo_bin, "-o", tmp_path / "local", "-k", "sched_switch", "--user", "modes:*", "--duration", "6s")
+    wait_for(lambda: sessions(here.ports["live"], "local"))
+    watching = Babeltrace(here.url("local"), tmp_path / "shown")
+    wait_for(lambda: watching.lines() or recorder.poll() is not None)
+    since = now()
+    subprocess.run([MODES, "numbers", "5000", "0"], check=True, stdout=subprocess.DEVNULL)
+    end_recording(recorder, ends=False)
+    shown = watching.end()
+    assert_shown(shown, tmp_path / "local", since)
+    assert sum("modes:number" in line for line in shown) == 5000
+
+
+# ---- the protocol --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(kymo, relay):
+    """A relay with a complete recording of programs, 5000 events, and its session."""
+    here = relay()
+    kymo("record", "-o", here.address("some"), "--user", "modes:*", "-b", "64k", "--", MODES, "numbers", "5000", "0")
+    with Viewer(here.ports["live"]) as one:
+        session, = one.sessions()
+    return here, session
+
+
+def test_every_command(recorded):
+    here, session = recorded
+    trace, = glob.glob(f"{here.trace('some')}/ust/pid/*")
+    with Viewer(here.ports["live"]) as one:
+        assert one.attach(session.id)[0] == 6
+        one.create()
+        assert one.attach(session.id + 1)[0] == 3 and one.attach(session.id, 7)[0] == 5
+        status, streams = one.attach(session.id)
+        assert status == 1 and {stream.trace for stream in streams} == {streams[0].id} and streams[0].is_metadata
+        assert {stream.path for stream in streams} == {os.path.relpath(trace, here.dir)}
+        status, text = one.metadata(streams[0].id)
+        magic, checksum, content, size = struct.unpack("<I16xIII", text[:32])
+        assert (status, magic, checksum, content, size) == (1, 0x75d11d57, 0, len(text) * 8, len(text) * 8)
+        assert text[37:] == open(f"{trace}/metadata", "rb").read()
+        assert one.metadata(streams[0].id) == (2, b"") and one.metadata(streams[1].id)[0] == 3
+        assert one.index(streams[0].id).status == 4 and one.packet(streams[0].id, 0, 10)[0] == 3
+        for stream in streams[1:]:
+            data = b""
+            while (index := one.index(stream.id)).status == OK:
+                assert index.offset == len(data)
+                status, part = one.packet(stream.id, index.offset, index.size // 8)
+                data += part
+            assert index.status == HUP and one.index(stream.id).status == HUP
+            assert data == open(f"{trace}/{stream.channel}", "rb").read()
+            assert one.packet(stream.id, len(data), 1)[0] == 4 and one.packet(stream.id, 0, len(data) + 1)[0] == 3
+            assert one.packet(stream.id, 2 ** 63, 2 ** 32 - 1)[0] == 4 and one.packet(stream.id, 0, 0)[0] == 3
+        assert one.new_streams(session.id) == (4, []) and one.new_streams(5) == (3, [])
+        # The same viewer gets nothing twice.
+        assert one.attach(session.id) == (1, [])
+        assert one.detach(session.id) == 1 and one.detach(5) == 2
+        for strange in (0, 1, 2 ** 32, 2 ** 64 - 1, streams[0].id + 100):
+            assert one.index(strange).status == 4 and one.packet(strange, 0, 8)[0] == 3 and one.metadata(strange)[0] == 3
+
+
+def test_last_is_what_comes_now(kymo_bin, relay):
+    """A recording that goes on: from its begin, or from now on; a stream is silent up to a time that rises."""
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("on"), "-k", "sched_switch", "-b", "64k", "--duration", "8s")
+    with Viewer(here.ports["live"]) as first, Viewer(here.ports["live"]) as last:
+        wait_for(lambda: [one for one in first.sessions() if one.name == "on" and one.streams])
+        session, = [one for one in first.sessions() if one.name == "on"]
+        begins = {}
+        for one, seek in ((first, BEGIN), (last, LAST)):
+            one.create()
+            if seek == LAST:
+                time.sleep(1)
+            _, streams = one.attach(session.id, seek)
+            streams = streams or wait_for(lambda one=one: one.new_streams(session.id)[1])
+            ids = [stream.id for stream in streams if not stream.is_metadata and stream.channel.startswith("channel")]
+            told = 0
+            while ids:
+                index = one.index(ids[0])
+                if index.status == INACTIVE:
+                    assert index.end >= told
+                    told = index.end
+                elif index.status == OK:
+                    begins[seek] = index
+                    assert index.begin >= told
+                    # The packet says what its index says.
+                    data = one.packet(ids[0], index.offset, 84)[1]
+                    assert struct.unpack("<QQ", data[32:48]) == (index.begin, index.end)
+                    break
+                if index.flags & NEW_STREAM:
+                    one.new_streams(session.id)
+                time.sleep(0.01)
+        assert begins[LAST].begin > begins[BEGIN].begin
+    end_recording(recorder, ends=False)
+
+
+# ---- hostile viewers -----------------------------------------------------------------------------
+
+
+def test_hostile_viewers(recorded):
+    """Nonsense ends a connection, or gets an error, and nothing more."""
+    here, session = recorded
+    rng = random.Random(5)
+    for _ in range(200):
+        with Viewer(here.ports["live"], connects=False) as one:
+            one.socket.sendall(rng.randbytes(rng.randrange(1, 200)))
+    for command in (0, 10, 77, 2 ** 32 - 1, protocol.LIST):
+        with Viewer(here.ports["live"], connects=False) as one:
+            one.send(command, size=2 ** 63)
+            assert one.is_closed()
+    for major, kind in ((1, 1), (3, 1), (2, 2), (2, 0)):
+        with Viewer(here.ports["live"], connects=False) as one:
+            one.send(protocol.CONNECT, struct.pack(">QIII", 0, major, 4, kind))
+            assert one.is_closed()
+    with Viewer(here.ports["live"]) as one:
+        one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 4, 1))
+        assert one.is_closed()
+    for _ in range(100):
+        with Viewer(here.ports["live"]) as one:
+            one.create()
+            _, streams = one.attach(session.id)
+            for _ in range(20):
+                body = struct.pack(">QQI", rng.choice(streams).id, rng.choice([0, 4096, 2 ** 40, 2 ** 64 - 1]),
+                                   rng.choice([0, 1, 4096, 2 ** 32 - 1]))
+                one.send(rng.randrange(2, 10), body[:rng.choice([8, 20])])
+    with Viewer(here.ports["live"]) as one:
+        assert one.sessions()[0].name == session.name
+
+
+def memory(process):
+    with open(f"/proc/{process.pid}/statm", encoding="ascii") as text:
+        return int(text.read().split()[1]) * 4096
+
+
+def test_viewers_that_do_not_read(kymo, recorded):
+    """Thousands of requests, and nobody takes the answers: others get theirs, and the relay's memory stays."""
+    here, session = recorded
+    slow = []
+    before = memory(here.process)
+    for _ in range(50):
+        one = Viewer(here.ports["live"])
+        slow.append(one)
+        one.create()
+        _, streams = one.attach(session.id)
+        one.socket.setblocking(False)
+        request = struct.pack(">QIIQQI", 20, protocol.PACKET, 0, streams[1].id, 0, 4096)
+        try:
+            while True:
+                one.socket.send(request * 1000)
+        except BlockingIOError:
+            pass
+    assert memory(here.process) - before < 16 << 20
+    with Viewer(here.ports["live"]) as one:
+        one.create()
+        _, streams = one.attach(session.id)
+        assert one.index(streams[1].id).status == OK
+    # Recorders are not held up either.
+    kymo("record", "-o", here.address("beside"), "--user", "modes:*", "--", MODES, "numbers", "5000", "0")
+    for one in slow:
+        one.socket.close()
+
+
+def test_silent_viewers(recorded):
+    here, _ = recorded
+    with Viewer(here.ports["live"], connects=False) as silent, Viewer(here.ports["live"]) as greeted:
+        silent.socket.sendall(b"\0" * 10)
+        assert silent.is_closed()
+        assert greeted.sessions()
+
+
+def test_paths_of_a_session_have_no_links(kymo, recorded, tmp_path):
+    """What lies beside the recordings cannot be read through the relay."""
+    here, _ = recorded
+    secret = tmp_path / "secret"
+    shutil.copytree(here.trace("some"), secret)
+    os.symlink(secret, f"{here.dir}/{HOST}/link")
+    with Viewer(here.ports["live"]) as one:
+        assert {session.name for session in one.sessions()} == {"some"}
+
+
+def test_other_machines(kymo, tmp_path):
+    done = kymo("relay", "--dir", tmp_path, "--listen", "localhost:0", "--live", "0.0.0.0:0", code=1)
+    assert "not encrypted" in done.err
+
+
+# ---- readers at the relay's own port -------------------------------------------------------------
+
+
+def greet(port, token=b"", kind=18, more=b""):
+    one = Viewer(port, 15, connects=False)
+    hello = b"KYMONET1" + struct.pack("<II16xHHHH", 1, 0, len(token), 0, 0, 0) + token
+    one.socket.sendall(struct.pack("<IIQQ", kind, 0, 0, len(hello)) + hello + more)
+    return one
+
+
+def welcome(one):
+    kind, _, _, size = struct.unpack("<IIQQ", one.read(24))
+    return kind, one.read(size)
+
+
+def test_reader(recorded):
+    """A reader greets at the port for recorders; then it is a viewer."""
+    here, session = recorded
+    with greet(here.ports["kymo"]) as one:
+        assert welcome(one) == (5, bytes(8))
+        one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 15, 1))
+        assert one.take("QIII")[1:] == (2, 15, 1)
+        assert [found.id for found in one.sessions()] == [session.id]
+    with greet(here.ports["kymo"], more=b"x") as one:
+        kind, text = welcome(one)
+        assert kind == 8 and b"does not wait" in text
+
+
+def test_reader_keys(kymo, relay, tmp_path):
+    """A relay with a key wants one of readers, too; a reader's key is not enough to write."""
+    done = kymo("relay", "--init", "--dir", tmp_path / "relay")
+    keys = re.findall(r"Key for (\w+): (.*)", done.out)
+    assert [name for name, _ in keys] == ["recorders", "readers"]
+    here = relay()
+    done = kymo("record", "-o", here.address("x"), "--relay-key", keys[1][1], "-k", "sched_switch", "-d", "50ms", code=1)
+    assert "the token is wrong" in done.err
+    kymo("record", "-o", here.address("x"), "--relay-key", keys[0][1], "-k", "sched_switch", "-d", "50ms")
