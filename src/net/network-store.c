@@ -304,6 +304,11 @@ static bool network_is_full(struct ky_packet_store *base)
 	return ky_sender_is_full(network_store(base)->sender);
 }
 
+static void network_backlog(struct ky_packet_store *base, struct ky_store_backlog *backlog)
+{
+	ky_sender_backlog(network_store(base)->sender, backlog);
+}
+
 static void network_free(struct ky_packet_store *base)
 {
 	struct network_store *store = network_store(base);
@@ -320,6 +325,7 @@ static const struct ky_packet_store_ops network_store_ops = {
 	.has_readers = network_has_readers,
 	.readers_fd = network_readers_fd,
 	.is_full = network_is_full,
+	.backlog = network_backlog,
 	.free = network_free,
 };
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "net/answer-reader.h"
 #include "net/link.h"
+#include "net/spill.h"
 #include "net/ssh.h"
 
 #define QUEUE_BYTES (64u << 20)
@@ -34,6 +35,8 @@
 /* Entries of packets are of multiples of this size, and are used again. */
 #define LARGE_BYTES	(32u << 10)
 #define SPARE_BYTES_MAX (8u << 20)
+/* So much comes from the spill file before the thread turns to the connection again. */
+#define REFILL_BYTES (4u << 20)
 
 /* A frame in the queue. */
 struct entry {
@@ -47,7 +50,7 @@ struct entry {
 
 struct ky_sender {
 	struct ky_sender_options options;
-	char *host, *token, *ssh_dir;
+	char *host, *token, *ssh_dir, *spill_dir;
 	pid_t ssh; /* 0: none runs */
 	uint8_t session[16];
 	int wake_fd, readers_fd;
@@ -64,11 +67,18 @@ struct ky_sender {
 
 	pthread_mutex_t lock; /* of the following */
 	pthread_cond_t changed;
-	struct entry *first, *last; /* the queue */
-	struct entry *next;	    /* the first that is not sent yet */
+	/*
+	 * The queue, in the order of the frames: entries in memory, the spill file, and entries that are
+	 * newer than the file because it has no room.
+	 */
+	struct entry *first, *last;
+	struct entry *next; /* the first that is not sent yet */
+	struct ky_spill spill;
+	struct entry *late_first, *late_last;
+	uint64_t late_bytes;
 	struct entry *spare;
 	size_t spare_bytes;
-	uint64_t queued_bytes;
+	uint64_t queued_bytes; /* in memory */
 	uint64_t number;       /* of the next numbered frame */
 	uint64_t acknowledged; /* the relay wants this one next */
 	bool is_waiting;       /* the thread sleeps, and has nothing to send */
@@ -153,6 +163,96 @@ static void append(struct ky_sender *sender, struct entry *entry)
 	sender->queued_bytes += entry->bytes + entry->head_bytes;
 }
 
+static void append_late(struct ky_sender *sender, struct entry *entry)
+{
+	if (sender->late_last)
+		sender->late_last->next = entry;
+	else
+		sender->late_first = entry;
+	sender->late_last = entry;
+	sender->late_bytes += entry->bytes + entry->head_bytes;
+	sender->queued_bytes += entry->bytes + entry->head_bytes;
+}
+
+/* What came after the frames in the spill file follows when the file is empty. Under the lock. */
+static void append_all_late(struct ky_sender *sender)
+{
+	while (sender->late_first && !sender->spill.n) {
+		struct entry *entry = sender->late_first;
+
+		sender->late_first = entry->next;
+		if (!entry->next)
+			sender->late_last = NULL;
+		entry->next = NULL;
+		sender->late_bytes -= entry->bytes + entry->head_bytes;
+		sender->queued_bytes -= entry->bytes + entry->head_bytes;
+		append(sender, entry);
+	}
+}
+
+/* A new frame comes behind all others, wherever these are. Under the lock. */
+static void enqueue(struct ky_sender *sender, struct entry *entry)
+{
+	bool was_broken = sender->spill.is_broken;
+
+	if (!sender->spill.n && !sender->late_first &&
+	    (sender->spill.fd < 0 || sender->queued_bytes <= sender->options.queue_bytes)) {
+		append(sender, entry);
+		return;
+	}
+	if (!sender->late_first && ky_spill_put(&sender->spill, entry->head, entry->head_bytes,
+						entry->data, (uint32_t)entry->bytes))
+		entry_free(sender, entry);
+	else
+		append_late(sender, entry);
+	if (sender->spill.is_broken && !was_broken)
+		ky_log_warning(sender->options.log,
+			       "the spill file takes no more: its disk is full, or has failed");
+	append_all_late(sender);
+}
+
+/* The next frame of the spill file. The thread's. 0 or a negative errno. */
+static int take_spilled(struct ky_sender *sender, uint64_t *taken)
+{
+	uint32_t head_bytes, bytes;
+	struct entry *entry;
+	int ret = ky_spill_next(&sender->spill, &head_bytes, &bytes);
+
+	if (!ret && head_bytes > sizeof(entry->head))
+		ret = -EIO;
+	if (ret < 0)
+		return ret;
+	entry = entry_new(sender, bytes);
+	if (!entry)
+		return -ENOMEM;
+	entry->head_bytes = head_bytes;
+	ret = ky_spill_read(&sender->spill, entry->head, head_bytes, entry->data, bytes);
+	ky_frame_get(&entry->frame, entry->head);
+	pthread_mutex_lock(&sender->lock);
+	if (!ret) {
+		ky_spill_advance(&sender->spill, head_bytes, bytes);
+		append(sender, entry);
+	} else {
+		entry_free(sender, entry);
+	}
+	append_all_late(sender);
+	pthread_mutex_unlock(&sender->lock);
+	*taken += head_bytes + (uint64_t)bytes;
+	return ret;
+}
+
+/* Whether the queue has room for frames of the spill file. */
+static bool can_refill(struct ky_sender *sender)
+{
+	bool can;
+
+	pthread_mutex_lock(&sender->lock);
+	can = sender->spill.n &&
+	      sender->queued_bytes - sender->late_bytes < sender->options.queue_bytes;
+	pthread_mutex_unlock(&sender->lock);
+	return can;
+}
+
 int ky_sender_put(struct ky_sender *sender, enum ky_frame_type type, uint32_t trace,
 		  const void *fixed, size_t fixed_bytes, const struct ky_sender_part *parts,
 		  unsigned int n_parts, struct kymo_error *err)
@@ -186,7 +286,7 @@ int ky_sender_put(struct ky_sender *sender, enum ky_frame_type type, uint32_t tr
 	if (!is_definition(entry))
 		entry->frame.number = sender->number++;
 	ky_frame_put(&entry->frame, entry->head);
-	append(sender, entry);
+	enqueue(sender, entry);
 	wakes = sender->is_waiting;
 	sender->is_waiting = false;
 	pthread_mutex_unlock(&sender->lock);
@@ -200,9 +300,21 @@ bool ky_sender_is_full(struct ky_sender *sender)
 	bool is_full;
 
 	pthread_mutex_lock(&sender->lock);
-	is_full = sender->queued_bytes > sender->options.queue_bytes && !sender->failed;
+	is_full = sender->queued_bytes > sender->options.queue_bytes && !sender->failed &&
+		  (sender->late_first || !ky_spill_has_room(&sender->spill, 1));
 	pthread_mutex_unlock(&sender->lock);
 	return is_full;
+}
+
+void ky_sender_backlog(struct ky_sender *sender, struct ky_store_backlog *backlog)
+{
+	pthread_mutex_lock(&sender->lock);
+	*backlog = (struct ky_store_backlog){
+		.memory_bytes = sender->queued_bytes,
+		.file_bytes = sender->spill.end - sender->spill.begin,
+		.spilled_bytes = sender->spill.total_bytes,
+	};
+	pthread_mutex_unlock(&sender->lock);
 }
 
 bool ky_sender_has_readers(struct ky_sender *sender)
@@ -569,14 +681,40 @@ static void reconnect(struct ky_sender *sender)
 		sender->backoff_ms * 2 < BACKOFF_MOST_MS ? sender->backoff_ms * 2 : BACKOFF_MOST_MS;
 }
 
+/* Frames of the spill file, as far as there is room in memory, but not too many at a time. 0 or a negative errno. */
+static int refill(struct ky_sender *sender)
+{
+	uint64_t taken = 0;
+	int ret = 0;
+
+	while (!ret && taken < REFILL_BYTES && can_refill(sender))
+		ret = take_spilled(sender, &taken);
+	if (!ret)
+		return 0;
+	pthread_mutex_lock(&sender->lock);
+	if (!sender->failed) {
+		sender->failed = KYMO_E_IO;
+		(void)ky_error_errno(&sender->err, -ret, "cannot read the spill file");
+		sender->err.code = KYMO_E_IO;
+	}
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
+	return ret;
+}
+
 /* One round of receiving and sending. 1: the peer is slow; 0; a negative errno. */
 static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 {
 	int64_t silence_ms = now_ms() - sender->acknowledged_ms;
-	int ret = receive(sender);
+	int ret;
 
-	if (!ret)
-		ret = send_all(sender);
+	do {
+		ret = receive(sender);
+		if (!ret)
+			ret = refill(sender);
+		if (!ret)
+			ret = send_all(sender);
+	} while (!ret && can_refill(sender));
 	if (ret >= 0 && has_unacknowledged && silence_ms > SILENCE_MS)
 		return -ETIMEDOUT;
 	if (ret == 0 && !has_unacknowledged && silence_ms >= PING_MS) {
@@ -618,13 +756,18 @@ static int start(struct ky_sender *sender, struct kymo_error *err)
 	int errnum, ret;
 
 	if (!sender->host || (sender->options.token && !sender->token) ||
-	    (sender->options.ssh_dir && !sender->ssh_dir))
+	    (sender->options.ssh_dir && !sender->ssh_dir) ||
+	    (sender->options.spill_dir && !sender->spill_dir))
 		return ky_error_nomem(err);
 	if (sender->wake_fd < 0 || sender->readers_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up the connection");
 	if (getrandom(sender->session, sizeof(sender->session), 0) != sizeof(sender->session))
 		return ky_error_errno(err, errno, "no random numbers");
-	ret = connect_now(sender, err);
+	ret = sender->options.spill_bytes ? ky_spill_open(&sender->spill, sender->spill_dir,
+							  sender->options.spill_bytes, err)
+					  : KYMO_OK;
+	if (!ret)
+		ret = connect_now(sender, err);
 	if (ret < 0)
 		return ret;
 	errnum = pthread_create(&sender->thread, NULL, run, sender);
@@ -649,6 +792,8 @@ int ky_sender_open(const struct ky_sender_options *options, struct ky_sender **o
 	sender->host = strdup(options->host);
 	sender->token = options->token ? strdup(options->token) : NULL;
 	sender->ssh_dir = options->ssh_dir ? strdup(options->ssh_dir) : NULL;
+	sender->spill_dir = options->spill_dir ? strdup(options->spill_dir) : NULL;
+	sender->spill = (struct ky_spill)KY_SPILL_INIT;
 	sender->number = sender->acknowledged = 1;
 	sender->backoff_ms = BACKOFF_FIRST_MS;
 	sender->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -698,10 +843,21 @@ int ky_sender_finish(struct ky_sender *sender, int patience_ms, struct kymo_erro
 		ret = ky_error_set(err, KYMO_E_IO,
 				   "the relay %s does not answer: the last %" PRIu64
 				   " bytes of the recording are lost",
-				   sender->options.address.host, sender->queued_bytes);
+				   sender->options.address.host,
+				   sender->queued_bytes + sender->spill.end - sender->spill.begin);
 	}
 	pthread_mutex_unlock(&sender->lock);
 	return ret;
+}
+
+static void free_entries(struct entry *entry)
+{
+	while (entry) {
+		struct entry *next = entry->next;
+
+		free(entry);
+		entry = next;
+	}
 }
 
 void ky_sender_close(struct ky_sender *sender)
@@ -716,18 +872,10 @@ void ky_sender_close(struct ky_sender *sender)
 		pthread_join(sender->thread, NULL);
 	}
 	disconnect(sender);
-	while (sender->first) {
-		struct entry *entry = sender->first;
-
-		sender->first = entry->next;
-		free(entry);
-	}
-	while (sender->spare) {
-		struct entry *entry = sender->spare;
-
-		sender->spare = entry->next;
-		free(entry);
-	}
+	free_entries(sender->first);
+	free_entries(sender->late_first);
+	free_entries(sender->spare);
+	ky_spill_close(&sender->spill);
 	if (sender->wake_fd >= 0)
 		close(sender->wake_fd);
 	if (sender->readers_fd >= 0)
@@ -737,5 +885,6 @@ void ky_sender_close(struct ky_sender *sender)
 	free(sender->host);
 	free(sender->token);
 	free(sender->ssh_dir);
+	free(sender->spill_dir);
 	free(sender);
 }

@@ -2,7 +2,8 @@
 /*
  * The recorder's side of a session with a relay: a queue of frames, and a thread that sends them. A
  * frame stays in the queue until the relay has acknowledged it. When the connection breaks, the
- * thread connects again and continues where the relay needs it.
+ * thread connects again and continues where the relay needs it. When the queue's memory is full,
+ * further frames go to the spill file (net/spill.h), if there is one, and from there into the queue.
  *
  * Threads: any, except where a function says otherwise.
  */
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "net/address.h"
 #include "net/frame.h"
+#include "store/packet-store.h"
 
 struct ky_sender_options {
 	struct ky_net_address address;
@@ -24,7 +26,9 @@ struct ky_sender_options {
 	const char *token;    /* NULL: none */
 	struct ky_tls *tls;   /* NULL: without TLS; must outlive the sender */
 	const char *ssh_dir;  /* not NULL: address.host is reached by ssh, and has this directory */
-	uint64_t queue_bytes; /* how much may wait before ky_sender_is_full(); 0: 64 MiB */
+	uint64_t queue_bytes; /* how much may wait in memory; 0: 64 MiB */
+	uint64_t spill_bytes; /* how much more may wait in a file without a name; 0: nothing */
+	const char *spill_dir;	  /* where that file is; NULL: $TMPDIR, /var/tmp or /tmp */
 	const struct ky_log *log; /* may be NULL; must outlive the sender; any thread */
 };
 
@@ -49,6 +53,9 @@ struct ky_sender_part {
 int ky_sender_put(struct ky_sender *sender, enum ky_frame_type type, uint32_t trace,
 		  const void *fixed, size_t fixed_bytes, const struct ky_sender_part *parts,
 		  unsigned int n_parts, struct kymo_error *err);
+
+/* What waits for the relay. */
+void ky_sender_backlog(struct ky_sender *sender, struct ky_store_backlog *backlog);
 
 /* Whether the queue has so much that the caller should wait before it reads further events. */
 bool ky_sender_is_full(struct ky_sender *sender);

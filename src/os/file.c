@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -231,6 +232,21 @@ DIR *ky_dir_open(int dirfd, const char *path)
 		close(fd);
 	errno = error;
 	return dir;
+}
+
+int ky_file_open_unnamed(const char *directory)
+{
+	char path[PATH_MAX + 16];
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd < 0 ? -errno : fd;
+	snprintf(path, sizeof(path), "%s/kymo-XXXXXX", directory);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	(void)unlink(path);
+	return fd;
 }
 
 int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_bytes)

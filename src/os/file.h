@@ -100,6 +100,12 @@ void ky_tree_remove(const char *path);
 int ky_file_lease(int fd);
 void ky_file_unlease(int fd);
 
+/*
+ * Open a new file without a name in @directory, for reading and writing (0600): the kernel removes it with its last descriptor.
+ * Some file systems cannot do that; there it has a name for a moment, and is empty then. Returns a descriptor or -errno.
+ */
+int ky_file_open_unnamed(const char *directory);
+
 /* openat() that counts refusals for ky_file_refusals(). */
 int ky_file_open(int dirfd, const char *name, int flags, mode_t mode);
 

@@ -103,11 +103,18 @@ struct ky_store_trace {
 	char *path;		/* in the store, as the store chose it; the trace owns it */
 };
 
+/* What a store has not passed on yet. */
+struct ky_store_backlog {
+	uint64_t memory_bytes, file_bytes;
+	uint64_t spilled_bytes; /* that have been in the file so far */
+};
+
 struct ky_packet_store_ops {
 	/* Optional. */
 	bool (*has_readers)(struct ky_packet_store *store);
 	int (*readers_fd)(struct ky_packet_store *store);
 	bool (*is_full)(struct ky_packet_store *store);
+	void (*backlog)(struct ky_packet_store *store, struct ky_store_backlog *backlog);
 	/* Required. */
 	int (*open)(struct ky_packet_store *store, const struct ky_store_place *place,
 		    struct ky_store_trace **trace, struct kymo_error *err);
@@ -154,6 +161,15 @@ static inline int ky_store_readers_fd(struct ky_packet_store *store)
 static inline bool ky_store_is_full(struct ky_packet_store *store)
 {
 	return store->ops->is_full && store->ops->is_full(store);
+}
+
+/* Whether the store passes packets on to somebody else; *backlog: what waits for that. */
+static inline bool ky_store_get_backlog(struct ky_packet_store *store,
+					struct ky_store_backlog *backlog)
+{
+	if (store->ops->backlog)
+		store->ops->backlog(store, backlog);
+	return store->ops->backlog;
 }
 
 /* Frees the store. The caller must have closed its traces. NULL is allowed. */

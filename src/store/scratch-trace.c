@@ -61,21 +61,6 @@ static int scratch_error(const char *directory, int errnum, const char *what,
 	return code;
 }
 
-/* A file without a name. Some file systems cannot do that: there it has one for a moment, and is empty then. */
-static int open_unnamed(const char *directory)
-{
-	char path[PATH_MAX + 16];
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd;
-	snprintf(path, sizeof(path), "%s/kymo-XXXXXX", directory);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		(void)unlink(path);
-	return fd;
-}
-
 static int add_stream(struct ky_scratch_trace *trace, const char *name, const char *directory,
 		      struct kymo_error *err)
 {
@@ -87,9 +72,9 @@ static int add_stream(struct ky_scratch_trace *trace, const char *name, const ch
 	*stream = (struct ky_scratch_stream){
 		.name = strdup(name), .fd = -1, .passed_bytes = UINT64_MAX};
 	if (stream->name) {
-		stream->fd = directory ? open_unnamed(directory)
+		stream->fd = directory ? ky_file_open_unnamed(directory)
 				       : memfd_create("kymo-packets", MFD_CLOEXEC);
-		errnum = errno;
+		errnum = directory ? -stream->fd : errno;
 	}
 	if (stream->fd >= 0 && ky_vec_push(&trace->streams, stream) == 0)
 		return (int)trace->streams.len - 1;

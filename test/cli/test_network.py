@@ -191,6 +191,107 @@ def test_relay_that_stays_away(kymo_bin, relay):
     assert re.search(r"the relay localhost does not answer: the last \d+ bytes of the recording are lost", said)
 
 
+# Each program's rings hold what it records; together they are more than waits in memory.
+FLOOD = "for i in 1 2 3 4 5 6 7 8; do {} numbers 400000 0; sleep 0.05; done"
+
+
+def check_flood(kymo, trace, said):
+    """All events that were recorded are there once; of one program, one by one in their order."""
+    found = sorted(glob.glob(f"{trace}/ust/pid/*"))
+    assert len(found) == 8 and "; 0 lost" in said and "waited in the spill file" in said, said
+    counted = json.loads(kymo("info", "--json", "--count", trace).out)
+    assert counted["events"] == int(re.search(r"Recorded (\d+) events", said).group(1)) and not counted["lost_events"]
+    assert numbers(events(kymo, found[-1])) == list(range(400000))
+
+
+def session_of(kymo, output):
+    return next((one for one in json.loads(kymo("sessions", "--json").out)["recordings"] if one.get("output") == output), {})
+
+
+def test_spill(kymo, kymo_bin, relay, tmp_path):
+    """What does not fit into memory waits in a file without a name, and arrives once, in order."""
+    here = relay()
+    output = here.address("spill")
+    recorder = record(kymo_bin, "-o", output, "--spill", f"1G:{tmp_path}", "--user", "modes:*", "-b", "16M", "--", "sh", "-c",
+                      FLOOD.format(MODES))
+    while not glob.glob(f"{here.dir}/*/spill/ust/pid/*"):
+        time.sleep(0.01)
+    here.kill()
+    end = time.monotonic() + 120
+    while not session_of(kymo, output).get("spill"):
+        assert time.monotonic() < end and recorder.poll() is None
+        time.sleep(0.1)
+    files = [os.readlink(f"/proc/{recorder.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{recorder.pid}/fd")
+             if os.path.exists(f"/proc/{recorder.pid}/fd/{fd}")]
+    assert any(file.startswith(str(tmp_path)) and file.endswith(" (deleted)") for file in files), files
+    assert "in the spill file" in kymo("sessions").out
+    here.begin()
+    _, said = recorder.communicate(timeout=200)
+    assert recorder.returncode == 0, said
+    check_flood(kymo, here.traces("spill"), said)
+    assert os.listdir(tmp_path) == ["relay"]
+
+
+def test_spill_and_faults(kymo, kymo_bin, relay, tmp_path):
+    """Connections break while the queue and the file empty."""
+    rng = random.Random(9)
+    here = relay()
+    with FaultyProxy(here.port) as proxy:
+        recorder = record(kymo_bin, "-o", here.address("spill", proxy.port), "--spill", f"1G:{tmp_path}", "--user", "modes:*", "-b",
+                          "16M", "--", "sh", "-c", FLOOD.format(MODES))
+        while not glob.glob(f"{here.dir}/*/spill/ust/pid/*"):
+            time.sleep(0.01)
+        proxy.refuse(True)
+        proxy.cut()
+        end = time.monotonic() + 120
+        while not session_of(kymo, here.address("spill", proxy.port)).get("spill"):
+            assert time.monotonic() < end and recorder.poll() is None
+            time.sleep(0.1)
+        proxy.refuse(False)
+        while recorder.poll() is None:
+            time.sleep(rng.uniform(0.1, 0.5))
+            rng.choice([proxy.cut, proxy.reset])()
+        _, said = recorder.communicate()
+    assert recorder.returncode == 0, said
+    check_flood(kymo, here.traces("spill"), said)
+
+
+@pytest.mark.parametrize("place", ["limit", "disk"])
+def test_spill_that_is_full(kymo, kymo_bin, relay, tmp_path, place):
+    """The file has a limit, or its disk is full: further events stay in the buffers, which count what they lose."""
+    here = relay()
+    spill = f"1M:{tmp_path}"
+    if place == "disk":
+        (tmp_path / "small").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", tmp_path / "small"], check=True)
+        spill = f"1G:{tmp_path}/small"
+    try:
+        recorder = record(kymo_bin, "-o", here.address("full"), "--spill", spill, "--user", "modes:*", "-b", "1M", "--", "sh", "-c",
+                          f"{MODES} numbers 20000000 0; sleep 1")
+        while not glob.glob(f"{here.dir}/*/full/ust/pid/*"):
+            time.sleep(0.01)
+        here.kill()
+        time.sleep(5)
+        here.begin()
+        _, said = recorder.communicate(timeout=200)
+    finally:
+        if place == "disk":
+            subprocess.run(["umount", tmp_path / "small"], check=True)
+    assert recorder.returncode == 0, said
+    recorded = int(re.search(r"Recorded (\d+) events", said).group(1))
+    counted = json.loads(kymo("info", "--json", "--count", here.traces("full")).out)
+    assert counted["events"] == recorded and counted["lost_events"] == int(re.search(r"; (\d+) lost", said).group(1))
+    assert ("the spill file takes no more" in said) == (place == "disk"), said
+
+
+def test_spill_options(kymo, tmp_path):
+    for wrong in ("0", "x", "1G:", "1G:relative"):
+        assert "--spill: " in kymo("record", "-o", "kymo://localhost/x", "--spill", wrong, "-d", "50ms", code=2).err
+    assert "--spill is for a recording at a relay" in kymo("record", "-o", tmp_path / "x", "--spill", "1G", "-d", "50ms", code=2).err
+    done = kymo("record", "-o", "kymo://localhost:1/x", "--spill", f"1G:{tmp_path}/nowhere", "-d", "50ms", code=1)
+    assert "cannot make the spill file" in done.err
+
+
 def test_rotation(kymo, kymo_bin, relay):
     here = relay()
     recorder = record(kymo_bin, "-o", here.address("chunks"), "--name", "chunks", "--user", "modes:*", "--", *keep_busy(30000))

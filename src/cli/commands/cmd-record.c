@@ -298,6 +298,11 @@ static const struct ky_option_def option_defs[] = {
 	{"insecure", 0, KY_OPTION_FLAG, NULL,
 	 "With -o kymo://HOST/NAME: send the recording to another machine without encryption, to a relay without a key.",
 	 offsetof(struct ky_record_options, insecure), NULL},
+	{"spill", 0, KY_OPTION_TEXT, "SIZE[:DIR]",
+	 "With -o kymo:// or ssh://: while the relay is away or slow and 64 MiB wait in memory, up to SIZE more wait in a file "
+	 "without a name in DIR (default: $TMPDIR or /var/tmp). Without it, events then stay in the buffers, which count "
+	 "what they lose.",
+	 offsetof(struct ky_record_options, spill), NULL},
 	{"shm-path", 0, KY_OPTION_TEXT, "DIR",
 	 "Put the ring buffers of programs into files below DIR (created if missing) instead of "
 	 "memory. On a file system on disk, the events survive the end of program and recorder, "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/options/relay-key-option.h"
 #include "cli/terminal/command.h"
 #include "net/network-store.h"
@@ -57,7 +58,9 @@ static int take_key(struct ky_record_network *network, struct ky_relay_key *key,
 int ky_record_open_network(struct ky_record_network *network, const char *output, const char *name,
 			   struct ky_packet_store **store, struct kymo_error *err)
 {
-	struct ky_sender_options options = {.log = &ky_cli_log};
+	struct ky_sender_options options = {.spill_bytes = network->spill_bytes,
+					    .spill_dir = network->spill_dir,
+					    .log = &ky_cli_log};
 	struct ky_relay_key key;
 	char host[256] = "";
 	int ret;
@@ -76,7 +79,27 @@ int ky_record_open_network(struct ky_record_network *network, const char *output
 	return ky_network_store_open(output, &options, store, err);
 }
 
+bool ky_record_parse_spill(const char *text, struct ky_record_network *network)
+{
+	const char *colon = strchr(text, ':');
+	char size[32];
+
+	snprintf(size, sizeof(size), "%.*s", (int)(colon ? (size_t)(colon - text) : strlen(text)),
+		 text);
+	network->spill_dir = colon ? colon + 1 : NULL;
+	return ky_parse_size(size, &network->spill_bytes) == 0 && network->spill_bytes &&
+	       (!colon || colon[1] == '/');
+}
+
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err)
 {
-	return ky_network_store_finish(store, PATIENCE_MS, err);
+	int ret = ky_network_store_finish(store, PATIENCE_MS, err);
+	struct ky_store_backlog backlog;
+	char size[32];
+
+	if (ky_store_get_backlog(store, &backlog) && backlog.spilled_bytes)
+		fprintf(stderr,
+			"%s of the recording waited in the spill file while the relay was away or slow\n",
+			ky_format_bytes(size, backlog.spilled_bytes));
+	return ret;
 }

@@ -15,9 +15,11 @@ struct ky_tls;
 
 /* The options of a recording at a relay, and what it needs. */
 struct ky_record_network {
-	const char *key_path; /* NULL: the user's, if there is one */
-	bool insecure;	      /* without a key also beyond this machine */
-	struct ky_tls *tls;   /* NULL: none */
+	const char *key_path;  /* NULL: the user's, if there is one */
+	bool insecure;	       /* without a key also beyond this machine */
+	uint64_t spill_bytes;  /* limit of the spill file; 0: there is none */
+	const char *spill_dir; /* NULL: the default */
+	struct ky_tls *tls;    /* NULL: none */
 };
 
 /*
@@ -27,7 +29,9 @@ struct ky_record_network {
  */
 int ky_record_open_network(struct ky_record_network *network, const char *output, const char *name,
 			   struct ky_packet_store **store, struct kymo_error *err);
-/* After the recording: waits until the relay has everything. KYMO_E_IO. */
+/* From "SIZE" or "SIZE:DIR". False: it is neither. */
+bool ky_record_parse_spill(const char *text, struct ky_record_network *network);
+/* After the recording: waits until the relay has everything, and says what had to wait in the spill file. KYMO_E_IO. */
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err);
 
 #endif

@@ -420,6 +420,13 @@ static int check_rotation(const struct ky_command *command, const struct ky_reco
 	run->hook.command = options->on_rotate;
 	run->network.key_path = options->relay_key;
 	run->network.insecure = options->insecure;
+	if (options->spill && !ky_record_parse_spill(options->spill, &run->network))
+		return ky_cli_usage(command,
+				    "--spill: '%s' is not SIZE or SIZE:DIR; try 2G or 2G:/var/tmp",
+				    options->spill);
+	if (options->spill && !(options->output && ky_record_is_network(options->output)))
+		return ky_cli_usage(command,
+				    "--spill is for a recording at a relay: -o kymo://HOST/NAME");
 	if ((to->size_bytes || to->every_ns) && (options->overwrite || options->raw))
 		return ky_cli_usage(
 			command,

@@ -28,7 +28,7 @@ struct ky_record_options {
 	const char *syscall_content;
 	const char *clock;
 	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns;
-	const char *on_rotate, *relay_key;
+	const char *on_rotate, *relay_key, *spill;
 	bool insecure;
 	struct ky_text_list triggers; /* --when and --do */
 	const char *reader;

@@ -156,7 +156,8 @@ struct listing {
 /* What is recorded: words of a status, and options of kymo record. */
 static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
 /* Numbers of a status: how far the recording is. */
-static const char *const counters[] = {"events", "lost", "bytes", "fill", "programs"};
+static const char *const counters[] = {"events",   "lost",   "bytes", "fill",
+				       "programs", "queued", "spill", "spilled"};
 /* Those of the "user" rule that they follow. */
 static const char *const conditions[] = {"filter", "loglevel", "exclude"};
 
@@ -229,6 +230,12 @@ static void print_progress(const struct ky_control_socket_message *status)
 		printf(", kernel buffer %" PRIu64 " %% full", ky_recordings_number(status, "fill"));
 	if (*ky_recordings_word(status, "programs"))
 		printf(", %" PRIu64 " programs", ky_recordings_number(status, "programs"));
+	if (ky_recordings_number(status, "queued"))
+		printf(", %s wait for the relay",
+		       ky_format_bytes(size, ky_recordings_number(status, "queued")));
+	if (ky_recordings_number(status, "spilled"))
+		printf(", %s in the spill file",
+		       ky_format_bytes(size, ky_recordings_number(status, "spill")));
 	putchar('\n');
 }
 

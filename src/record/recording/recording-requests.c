@@ -105,6 +105,7 @@ static void add_progress(const struct ky_recording *recording,
 {
 	struct ky_session_progress kernel = {0};
 	struct ky_user_progress user = {0};
+	struct ky_store_backlog backlog;
 
 	if (recording->session)
 		ky_session_progress(recording->session, &kernel);
@@ -123,6 +124,11 @@ static void add_progress(const struct ky_recording *recording,
 		add_counter(answer, "pauses", recording->pauses.n);
 		add_counter(answer, "paused_ns", ky_recording_paused_ns(recording));
 	}
+	if (!recording->options.store || !ky_store_get_backlog(recording->options.store, &backlog))
+		return;
+	add_counter(answer, "queued", backlog.memory_bytes);
+	add_counter(answer, "spill", backlog.file_bytes);
+	add_counter(answer, "spilled", backlog.spilled_bytes);
 }
 
 /* Pairs of words. */
