@@ -24,6 +24,9 @@
 #define SILENCE_S  60
 #define SETTLE_S   5 /* until the first look at old sessions */
 #define CLEAN_S	   600
+/* A recorder gets an acknowledgement after so many bytes, and after this time in any case. */
+#define ACK_BYTES (1u << 20)
+#define ACK_NS	  UINT64_C(20000000)
 
 struct client {
 	struct ky_client base;
@@ -45,17 +48,22 @@ struct client {
 	uint8_t output[64];
 	size_t n_output;
 	uint64_t acknowledged;
+	uint64_t acknowledged_bytes; /* of the session, when it was acknowledged */
+	bool owes_ack;		     /* the timer acknowledges */
 };
 
 struct ky_relay {
 	struct ky_relay_options options;
 	struct ky_loop *loop;
 	int dir_fd;
-	struct ky_loop_source *timer;
+	struct ky_loop_source *timer, *ack_timer;
+	bool acks_are_due; /* the second timer is set */
 	struct ky_relay_hosts hosts;
 	struct ky_clients clients;
 	struct ky_lttng_relay *lttng; /* NULL: no daemon of LTTng can connect */
 };
+
+static const struct ky_client_calls calls;
 
 /* ---- answers -------------------------------------------------------------------------- */
 
@@ -91,8 +99,46 @@ static void acknowledge(struct client *client, bool is_asked)
 {
 	uint64_t next = client->session ? ky_relay_session_next(client->session) : 0;
 
-	if ((next != client->acknowledged || is_asked) && answer(client, KY_FRAME_ACK, next))
-		client->acknowledged = next;
+	client->owes_ack = false;
+	if ((next == client->acknowledged && !is_asked) || !answer(client, KY_FRAME_ACK, next))
+		return;
+	client->acknowledged = next;
+	client->acknowledged_bytes = ky_relay_session_bytes(client->session);
+}
+
+/*
+ * Each acknowledgement wakes the recorder and costs both sides: there is one for much data, or a
+ * little later.
+ */
+static void acknowledge_soon(struct client *client)
+{
+	struct ky_relay *relay = client->relay;
+
+	if (!client->session || ky_relay_session_next(client->session) == client->acknowledged)
+		return;
+	if (ky_relay_session_is_complete(client->session) ||
+	    ky_relay_session_bytes(client->session) - client->acknowledged_bytes >= ACK_BYTES) {
+		acknowledge(client, false);
+		return;
+	}
+	client->owes_ack = true;
+	if (relay->acks_are_due)
+		return;
+	relay->acks_are_due = true;
+	ky_loop_set_timer(relay->ack_timer, ACK_NS);
+}
+
+static int take_acks(void *data, struct kymo_error *err)
+{
+	struct ky_relay *relay = data;
+
+	(void)err;
+	ky_loop_set_timer(relay->ack_timer, 0);
+	relay->acks_are_due = false;
+	ky_vec_foreach(&relay->clients.list, it)
+		if ((*it)->calls == &calls && ((struct client *)*it)->owes_ack)
+			acknowledge((struct client *)*it, false);
+	return KYMO_OK;
 }
 
 /* Says why the connection ends, as far as the client listens. */
@@ -179,8 +225,6 @@ static bool is_token(const char *token, const uint8_t *text, size_t len)
 		differs |= (unsigned int)((uint8_t)token[i] ^ text[i]);
 	return !differs;
 }
-
-static const struct ky_client_calls calls;
 
 static struct client *client_of(const struct ky_relay *relay, const uint8_t id[16])
 {
@@ -426,7 +470,7 @@ static void leave(struct ky_client *base, struct ky_link *link)
 
 static void rest(struct ky_client *base)
 {
-	acknowledge((struct client *)base, false);
+	acknowledge_soon((struct client *)base);
 }
 
 static const struct ky_client_calls calls = {
@@ -478,6 +522,8 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 				      relay->options.clients_max, err);
 	if (!ret)
 		ret = ky_loop_add_timer(loop, clean, relay, &relay->timer, err);
+	if (!ret)
+		ret = ky_loop_add_timer(loop, take_acks, relay, &relay->ack_timer, err);
 	if (ret < 0) {
 		ky_relay_close(relay);
 		return ret;
@@ -528,6 +574,7 @@ void ky_relay_close(struct ky_relay *relay)
 	ky_lttng_relay_free(relay->lttng);
 	ky_relay_hosts_fini(&relay->hosts);
 	ky_loop_remove(relay->timer);
+	ky_loop_remove(relay->ack_timer);
 	if (relay->dir_fd >= 0)
 		close(relay->dir_fd);
 	free(relay);
