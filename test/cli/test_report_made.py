@@ -50,6 +50,42 @@ def test_waking_and_wakeup_of_the_same_time(kymo, tmp_path):
         assert waits(kymo, trace, "--min", "1us") == [(5000, 6000, "woken", 20, 10)]
 
 
+def test_waits_without_a_switch_to_the_thread(kymo, tmp_path):
+    """The wait lies between 0 ns and the first sign of the thread on a CPU: reports give these bounds."""
+    made = [switch(0, 0, 0, 10), switch(0, 1, 0, 20)]
+    for i in range(1, 10):  # measured: 1 us each
+        made += [switch(10_000 * i, 1, 20, 0, 1), wake(10_000 * i + 1000, 0, 10, "sched_waking", 20, 1),
+                 switch(10_000 * i + 2000, 1, 0, 20)]
+    made += [  # 20 sleeps; 7 us after its wake-up, an event shows it on its CPU; so does its next switch, 1 us later.
+        switch(100_000, 1, 20, 0, 1), wake(103_000, 0, 10, "sched_waking", 20, 1), *file_read(110_000, 20)[:1],
+        switch(111_000, 1, 20, 0, 1),
+        # Only the switch away from 20 shows that it ran.
+        wake(120_000, 0, 10, "sched_waking", 20, 1), switch(124_000, 1, 20, 30, 0),
+        # 20 was preempted; the next sign of it is a switch away, 16 us later.
+        switch(140_000, 1, 20, 0, 1), switch(150_000, 0, 10, 0, 1)]
+    trace = write(tmp_path / "bounds", made)
+
+    found = tables(kymo("report", "sched", "--json", "--limit", "0", trace), "sched")
+    woken, preempted = found["total"]
+    assert (woken["count"], woken["p99"], woken["unmeasured"], woken["unmeasured_longest"]) == (9, 1000, 2, 7000)
+    assert [woken[key] for key in ("p50_least", "p50_most", "p99_least", "p99_most")] == [1000, 1000, 1000, 7000]
+    assert (preempted["count"], preempted["unmeasured"], preempted["p99_least"], preempted["p99_most"]) == \
+        (0, 1, 0, 16_000)
+    (row,) = [row for row in found["threads"] if row["process"]["tid"] == 20]
+    assert (row["count"], row["unmeasured"], row["unmeasured_at_most"]) == (9, 3, 7000 + 4000 + 16_000)
+
+    def notes(report):
+        return " ".join(json.loads(kymo("report", report, "--json", trace).out)["reports"][0]["notes"])
+
+    for report in ("sched", "summary"):
+        assert "measured 9 of 12 waits for a CPU: the other 3 ended without a recorded switch to the thread; " \
+            "each lasted at most 16.000 us, all of them at most 27.000 us" in notes(report), notes(report)
+    assert "with the time since the wake-ups, it would be at most 27.000 us more" in notes("threads")
+    # A trace that has every switch shows no such column.
+    whole = write(tmp_path / "whole", made[:-8])
+    assert "Unmeasured" not in kymo("report", "sched", whole).out and "Unmeasured" in kymo("report", "sched", trace).out
+
+
 def test_waking_at_the_time_of_the_switch(kymo, tmp_path):
     """A sched_wakeup from when the thread ran has no part in the waking after that."""
     trace = write(tmp_path / "stale", [

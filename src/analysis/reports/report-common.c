@@ -306,14 +306,33 @@ int ky_report_note_switches(struct ky_report_result *result)
 int ky_report_note_waits(struct ky_report_result *result)
 {
 	struct ky_waits_known waits = ky_model_waits(result->model);
+	char longest[32], total[32];
 
 	if (!waits.missed)
 		return 0;
-	return ky_report_note(result,
-			      "measured %" PRIu64 " of %" PRIu64
-			      " waits for a CPU: these figures leave out "
-			      "waits without a recorded switch to the thread",
-			      waits.measured, waits.measured + waits.missed);
+	return ky_report_note(
+		result,
+		"measured %" PRIu64 " of %" PRIu64 " waits for a CPU: the other %" PRIu64
+		" ended without a recorded switch to the thread; each lasted at most %s, all "
+		"of them at most %s",
+		waits.measured, waits.measured + waits.missed, waits.missed,
+		ky_format_duration(longest, waits.missed_longest_ns),
+		ky_format_duration(total, waits.missed_most_ns));
+}
+
+int ky_report_note_cpu_time(struct ky_report_result *result)
+{
+	struct ky_waits_known waits = ky_model_waits(result->model);
+	char more[32];
+
+	if (!waits.missed)
+		return 0;
+	return ky_report_note(
+		result,
+		"%" PRIu64 " runs began without a recorded switch to the thread: their CPU time "
+		"counts from the first event of the thread on; with the time since the wake-ups, "
+		"it would be at most %s more",
+		waits.missed, ky_format_duration(more, waits.missed_most_ns));
 }
 
 int ky_report_note_files(struct ky_report_result *result)

@@ -13,6 +13,8 @@ enum {
 	THREAD_PREEMPTED = THREAD_STATS + KY_STATS_COLUMNS,
 	THREAD_PREEMPTED_TIME,
 	THREAD_PRIO,
+	THREAD_BOUNDED,
+	THREAD_AT_MOST,
 };
 
 static const struct ky_column thread_columns[] = {
@@ -31,6 +33,14 @@ static const struct ky_column thread_columns[] = {
 		 "The last priority seen, on LTTng's scale: 20 is nice 0, negative ones are "
 		 "real-time. Empty for groups.",
 		 .spare = 9},
+	[THREAD_BOUNDED] = {"unmeasured", "Unmeasured", KY_CELL_COUNT,
+			    "How many waits, of both kinds, ended without a recorded switch to the "
+			    "thread. The other columns leave them out.",
+			    .spare = 10},
+	[THREAD_AT_MOST] = {"unmeasured_at_most", "At most", KY_CELL_DURATION,
+			    "How long the unmeasured waits lasted at most, in total: each until "
+			    "the first event that shows the thread on a CPU.",
+			    .spare = 11},
 };
 
 static const struct ky_table_def thread_table = KY_TABLE_DEF(
@@ -61,7 +71,16 @@ static const struct ky_table_def cpu_table =
 	KY_TABLE_DEF("cpus", "Run queue of each CPU", "One row for each CPU, by number.",
 		     cpu_columns, KY_TABLE_FIXED);
 
-enum { KIND_TEXT, KIND_STATS };
+enum {
+	KIND_TEXT,
+	KIND_STATS,
+	KIND_BOUNDED = KIND_STATS + KY_STATS_COLUMNS,
+	KIND_LONGEST,
+	KIND_P50_LEAST,
+	KIND_P50_MOST,
+	KIND_P99_LEAST,
+	KIND_P99_MOST,
+};
 
 static const struct ky_column kind_columns[] = {
 	[KIND_TEXT] = {"kind", "Wait", KY_CELL_TEXT,
@@ -69,6 +88,24 @@ static const struct ky_column kind_columns[] = {
 		       "it. 'preempted': from the switch that preempted the thread to the next "
 		       "switch to it."},
 	KY_STATS_COLUMN_DEFS(KIND_STATS, "waits"),
+	[KIND_BOUNDED] = {"unmeasured", "Unmeasured", KY_CELL_COUNT,
+			  "How many waits ended without a recorded switch to the thread. The "
+			  "columns before leave them out."},
+	[KIND_LONGEST] = {"unmeasured_longest", "Each at most", KY_CELL_DURATION,
+			  "The longest time from the begin of an unmeasured wait to the first "
+			  "event that shows the thread on a CPU.",
+			  .spare = 10},
+	[KIND_P50_LEAST] = {"p50_least", "p50 from", KY_CELL_DURATION,
+			    "The median of all waits if each unmeasured wait lasted 0 ns.",
+			    .spare = 12},
+	[KIND_P50_MOST] = {"p50_most", "p50 to", KY_CELL_DURATION,
+			   "The median of all waits if each unmeasured wait lasted until that "
+			   "event.",
+			   .spare = 11},
+	[KIND_P99_LEAST] = {"p99_least", "p99 from", KY_CELL_DURATION,
+			    "The same as 'p50 from' for the 99th percentile."},
+	[KIND_P99_MOST] = {"p99_most", "p99 to", KY_CELL_DURATION,
+			   "The same as 'p50 to' for the 99th percentile."},
 };
 
 static const struct ky_table_def kind_table =
@@ -141,7 +178,7 @@ enum { WOKEN, PREEMPTED, N_KINDS };
 static const char *const kind_texts[] = {[WOKEN] = "woken", [PREEMPTED] = "preempted"};
 
 /* Sums of entries: what was preempted is no sample of wake-up latency. */
-enum { SUM_PREEMPTED, SUM_PREEMPTED_NS };
+enum { SUM_PREEMPTED, SUM_PREEMPTED_NS, SUM_BOUNDED, SUM_BOUNDED_NS };
 
 struct cpu_queue {
 	uint64_t waits, preempted, ns, max;
@@ -160,6 +197,7 @@ struct run {
 	struct ky_model *model;
 	struct ky_aggregation threads;
 	struct ky_stats stats[N_KINDS];
+	struct ky_stats at_most[N_KINDS]; /* of waits without a recorded switch to the thread */
 	struct ky_freq freqs[N_KINDS];
 	KY_VEC(struct cpu_queue) cpus; /* by index */
 	struct ky_happenings single;
@@ -190,10 +228,15 @@ static int keep_records(struct run *run, const struct ky_waited *waited, int kin
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
+static int kind_of(const struct ky_waited *waited)
+{
+	return waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
+}
+
 static int on_waited(void *data, const struct ky_waited *waited)
 {
 	struct run *run = data;
-	int kind = waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
+	int kind = kind_of(waited);
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
 	struct ky_entry *entry = ky_aggregation_get(&run->threads, waited->thread, 0);
 	struct cpu_queue *queue = queue_of(run, waited->cpu);
@@ -215,6 +258,19 @@ static int on_waited(void *data, const struct ky_waited *waited)
 	return keep_records(run, waited, kind, ns);
 }
 
+static int on_wait_bounded(void *data, const struct ky_waited *waited)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
+	struct ky_entry *entry = ky_aggregation_get(&run->threads, waited->thread, 0);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[SUM_BOUNDED]++;
+	entry->sums[SUM_BOUNDED_NS] += ns;
+	return ky_stats_add(&run->at_most[kind_of(waited)], ns);
+}
+
 static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 {
 	struct cpu_queue *queue = queue_of(data, cpu);
@@ -232,8 +288,10 @@ static void free_run(void *data)
 	struct run *run = data;
 
 	ky_aggregation_fini(&run->threads);
-	for (int i = 0; i < N_KINDS; i++)
+	for (int i = 0; i < N_KINDS; i++) {
 		ky_stats_fini(&run->stats[i]);
+		ky_stats_fini(&run->at_most[i]);
+	}
 	ky_vec_fini(&run->cpus);
 	ky_happenings_fini(&run->single);
 	free(run);
@@ -241,7 +299,11 @@ static void free_run(void *data)
 
 static void *begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.waited = on_waited, .queued = on_queued};
+	struct ky_listener listener = {
+		.waited = on_waited,
+		.wait_bounded = on_wait_bounded,
+		.queued = on_queued,
+	};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -267,6 +329,10 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 	ky_cell_u64(&row[THREAD_PREEMPTED_TIME], entry->sums[SUM_PREEMPTED_NS]);
 	if (by == KY_BY_THREAD && entry->thread->prio != KY_UNKNOWN)
 		ky_cell_i64(&row[THREAD_PRIO], entry->thread->prio);
+	if (entry->sums[SUM_BOUNDED]) {
+		ky_cell_u64(&row[THREAD_BOUNDED], entry->sums[SUM_BOUNDED]);
+		ky_cell_u64(&row[THREAD_AT_MOST], entry->sums[SUM_BOUNDED_NS]);
+	}
 }
 
 static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
@@ -300,6 +366,42 @@ static void fill_cpus(struct run *run, struct ky_table *table)
 		ky_cell_u64(&row[CPU_PREEMPTIONS], queue->preempted);
 	}
 	ky_table_sort_then(table, CPU_HOST, true, CPU_ID, true);
+}
+
+/* The percentiles of @run's waits of @kind, with each unmeasured wait at one of its bounds. */
+static int find_percentiles(const struct run *run, int kind, bool most, uint64_t *p50,
+			    uint64_t *p99)
+{
+	struct ky_stats all = {0};
+	int status = ky_stats_merge(&all, &run->stats[kind]);
+
+	if (most && status >= 0)
+		status = ky_stats_merge(&all, &run->at_most[kind]);
+	for (uint64_t i = 0; !most && status >= 0 && i < run->at_most[kind].count; i++)
+		status = ky_stats_add(&all, 0);
+	*p50 = ky_stats_percentile(&all, 50);
+	*p99 = ky_stats_percentile(&all, 99);
+	ky_stats_fini(&all);
+	return status;
+}
+
+static int fill_bounds(const struct run *run, struct ky_cell *row, int kind)
+{
+	struct ky_moments moments = ky_stats_moments(&run->at_most[kind]);
+	uint64_t least[2], most[2];
+
+	if (!moments.count)
+		return 0;
+	if (find_percentiles(run, kind, false, &least[0], &least[1]) < 0 ||
+	    find_percentiles(run, kind, true, &most[0], &most[1]) < 0)
+		return KYMO_E_MEMORY;
+	ky_cell_u64(&row[KIND_BOUNDED], moments.count);
+	ky_cell_u64(&row[KIND_LONGEST], moments.max);
+	ky_cell_u64(&row[KIND_P50_LEAST], least[0]);
+	ky_cell_u64(&row[KIND_P50_MOST], most[0]);
+	ky_cell_u64(&row[KIND_P99_LEAST], least[1]);
+	ky_cell_u64(&row[KIND_P99_MOST], most[1]);
+	return 0;
 }
 
 static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
@@ -339,6 +441,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		ky_fill_stats(&row[KIND_STATS], &run->stats[i]);
 		ky_cell_text(&result->tables[TABLE_FREQ], &kind, kind_texts[i]);
 		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &kind);
+		if (status >= 0)
+			status = fill_bounds(run, row, i);
 	}
 	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
 	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
@@ -358,9 +462,14 @@ const struct ky_report ky_report_sched = {
 		"it to the next switch to it.\n"
 		"\n"
 		"A wake-up of a running thread does not count. The report does not measure a wait "
-		"with lost switches, because the thread may have run in between; nor a wait that "
+		"with lost events, because the thread may have run in between; nor a wait that "
 		"began before the trace, or that has no sched_waking event in a trace with such "
-		"events. A wait belongs to the range in which it ends.",
+		"events. A wait belongs to the range in which it ends.\n"
+		"\n"
+		"Some kernels leave out switches. A thread without a recorded switch to it ran at "
+		"its wake-up at the earliest, and at the first event that shows it on a CPU at the "
+		"latest. The report counts such a wait as unmeasured and gives its upper bound; "
+		"the lower bound is 0 ns.",
 	.events =
 		"sched_switch, and for wake-up latency sched_waking (or sched_wakeup, which comes "
 		"a little later) and sched_wakeup_new. The switch's prev_state shows whether a "

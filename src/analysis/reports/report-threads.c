@@ -195,7 +195,9 @@ static int finish(void *data, const struct ky_report_options *options,
 	ky_table_sort_then(&result->tables[0], WHO_TIME, false, WHO_PROCESS, true);
 	if (status >= 0)
 		status = ky_report_note_losses(result);
-	return status < 0 ? status : ky_report_note_switches(result);
+	if (status >= 0)
+		status = ky_report_note_switches(result);
+	return status < 0 ? status : ky_report_note_cpu_time(result);
 }
 
 const struct ky_report ky_report_threads = {

@@ -251,8 +251,10 @@ const char *ky_irq_kind_text(enum ky_irq_kind kind);
 int ky_report_note_losses(struct ky_report_result *result);
 /* A note on switches that were not recorded, where an event shows that there must have been some. */
 int ky_report_note_switches(struct ky_report_result *result);
-/* A note on waits for a CPU that could not be measured for that reason. */
+/* A note on waits for a CPU that could not be measured for that reason, with their upper bounds. */
 int ky_report_note_waits(struct ky_report_result *result);
+/* A note on the CPU time that threads can have had before the first sign of them, for that reason. */
+int ky_report_note_cpu_time(struct ky_report_result *result);
 /* The same as for losses, for reports on files, and on what is not known of their names. */
 int ky_report_note_files(struct ky_report_result *result);
 

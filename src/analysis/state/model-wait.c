@@ -86,15 +86,26 @@ static enum ky_off_kind off_kind(uint64_t state)
 	return state & TASK_UNINTERRUPTIBLE ? KY_OFF_DISK : KY_OFF_OTHER;
 }
 
-/* The thread runs, or has run, though no switch ended its wait. */
-static void miss(struct ky_model *model, const struct ky_thread *thread, int32_t cpu)
+/*
+ * @thread runs on @cpu at @ns, or has run there, though no recorded switch ended its wait. The wait
+ * ended at its begin at the earliest and at @ns at the latest.
+ */
+static int bound_wait(struct ky_model *model, struct ky_thread *thread, const struct ky_cpu *cpu,
+		      int64_t ns)
 {
+	struct ky_waited waited = {thread, cpu, thread->wait, ns};
 	int64_t begin = thread->wait.begin_ns;
+	uint64_t most_ns;
 
-	if (thread->wait.kind && begin != INT64_MIN && begin >= thread->host->blind_until_ns &&
-	    begin > thread->stray_ns &&
-	    ky_model_tells(model, thread, cpu < 0 ? UINT32_MAX : (uint32_t)cpu))
-		model->waits.missed++;
+	if (!thread->wait.kind || begin == INT64_MIN || begin < thread->host->blind_until_ns ||
+	    begin <= thread->stray_ns || !ky_model_tells(model, thread, cpu->id))
+		return 0;
+	most_ns = ns > begin ? (uint64_t)ns - (uint64_t)begin : 0;
+	model->waits.missed++;
+	model->waits.missed_most_ns += most_ns;
+	if (model->waits.missed_longest_ns < most_ns)
+		model->waits.missed_longest_ns = most_ns;
+	return ky_model_notify(model, wait_bounded, &waited);
 }
 
 int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
@@ -109,7 +120,8 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	status = drop_off(feed->model, thread);
 	if (status >= 0)
 		status = go_off(feed->model, thread, kind, NULL, ns);
-	miss(feed->model, thread, (int32_t)feed->cpu->id);
+	if (status >= 0)
+		status = bound_wait(feed->model, thread, feed->cpu, ns);
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_NONE};
 	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
 	thread->unannounced = false;
@@ -197,8 +209,8 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 		status = ky_wait_flush(model, thread, ns);
 	else if (status >= 0)
 		status = drop_off(model, thread);
-	if (!switched)
-		miss(model, thread, (int32_t)cpu->id);
+	if (!switched && status >= 0)
+		status = bound_wait(model, thread, cpu, ns);
 	thread->wait.kind = KY_WAIT_NONE;
 	thread->off = KY_OFF_UNKNOWN;
 	return status < 0 || !switched ? status : tell_waited(model, &waited);

@@ -174,7 +174,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 {
 	unsigned int subjects = 0;
 
-	if (listener->waited || listener->queued || listener->off || listener->switched)
+	if (listener->waited || listener->wait_bounded || listener->queued || listener->off ||
+	    listener->switched)
 		subjects |= KY_ABOUT_WAITS;
 	if (listener->irq)
 		subjects |= KY_ABOUT_IRQS;

@@ -403,6 +403,11 @@ struct ky_listener {
 	int (*thread_exit)(void *data, struct ky_thread *thread, int64_t ns);
 	/* It waited for a CPU and runs. */
 	int (*waited)(void *data, const struct ky_waited *waited);
+	/*
+	 * It waited for a CPU and runs, but the switch to it is not recorded. The wait lasted 0 ns at
+	 * least, and at most until @waited->end_ns, the first sign that the thread ran.
+	 */
+	int (*wait_bounded)(void *data, const struct ky_waited *waited);
 	/* cpu->n_waiting has changed, or is not 0 at the begin of the range. */
 	int (*queued)(void *data, const struct ky_cpu *cpu, int64_t ns);
 	int (*off)(void *data, const struct ky_time_off *time);
@@ -548,6 +553,8 @@ size_t ky_model_n_cpus(const struct ky_model *model);
  */
 struct ky_waits_known {
 	uint64_t measured, missed;
+	/* Of the missed ones: what they can have lasted at most, in total and the longest. */
+	uint64_t missed_most_ns, missed_longest_ns;
 };
 struct ky_waits_known ky_model_waits(const struct ky_model *model);
 const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
