@@ -209,7 +209,7 @@ KYMO_API void kymo_fields_add_float(struct kymo_fields *fields, const char *name
 KYMO_API void kymo_fields_add_string(struct kymo_fields *fields, const char *name);
 /* Add UTF-8 text that always has @size_bytes. The writer cuts longer text. */
 KYMO_API void kymo_fields_add_chars(struct kymo_fields *fields, const char *name,
-				    uint32_t size_bytes);
+				    size_t size_bytes);
 /* Add an integer of 1 to 64 bits whose values have labels. */
 KYMO_API struct kymo_enum_def *kymo_fields_add_enum(struct kymo_fields *fields, const char *name,
 						    unsigned int bits, bool is_signed);
@@ -298,8 +298,8 @@ KYMO_API void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
 				   const struct kymo_text_options *options);
 
 /*
- * Add an array of @length elements, or a sequence, whose length each event gives. The program must
- * add exactly one field to the returned object: the element. The library ignores the element's
+ * Add an array of @length elements, or a sequence, whose length each event gives. An array has at
+ * most UINT32_MAX elements. The program must add exactly one field to the returned object: the element. The library ignores the element's
  * name, which may be NULL.
  *
  *	kymo_fields_add_uint(kymo_fields_add_sequence(fields, "sizes"), NULL, 32);
@@ -308,7 +308,7 @@ KYMO_API void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
  * element of an array, or an option, but it can be a member of a structure there.
  */
 KYMO_API struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
-						   uint32_t length);
+						   size_t length);
 KYMO_API struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const char *name);
 
 /*
@@ -372,7 +372,7 @@ KYMO_API void kymo_output_f64(struct kymo_output *output, double value);
 KYMO_API void kymo_output_text(struct kymo_output *output, const char *text);
 KYMO_API void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len_bytes);
 KYMO_API void kymo_output_bytes(struct kymo_output *output, const void *data, size_t len_bytes);
-KYMO_API void kymo_output_length(struct kymo_output *output, uint32_t length);
+KYMO_API void kymo_output_length(struct kymo_output *output, size_t length);
 KYMO_API void kymo_output_option(struct kymo_output *output, uint32_t option);
 KYMO_API void kymo_output_present(struct kymo_output *output, bool is_present);
 

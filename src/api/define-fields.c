@@ -418,7 +418,7 @@ void kymo_fields_add_string(struct kymo_fields *fields, const char *name)
 	kymo_fields_add_text(fields, name, NULL);
 }
 
-void kymo_fields_add_chars(struct kymo_fields *fields, const char *name, uint32_t size_bytes)
+void kymo_fields_add_chars(struct kymo_fields *fields, const char *name, size_t size_bytes)
 {
 	struct kymo_text_options o = kymo_text_options_init();
 

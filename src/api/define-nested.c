@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo/writer.h: definitions of fields that contain others. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -55,12 +56,18 @@ struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, const cha
 }
 
 struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
-					  uint32_t length)
+					  size_t length)
 {
 	struct ky_field_class *cls;
 
 	if (!may_nest(fields, name))
 		return NULL;
+	if (length > UINT32_MAX) {
+		ky_define_mistake(fields->writer, KYMO_E_INVALID,
+				  "array '%s' has more than %" PRIu32 " elements",
+				  name_copy(fields, name), UINT32_MAX);
+		return NULL;
+	}
 	cls = class_new(fields, KY_FIELD_ARRAY);
 	if (cls)
 		cls->array.length = length;

@@ -394,13 +394,19 @@ void kymo_output_bytes(struct kymo_output *output, const void *data, size_t len)
 
 /* ---- what contains others -------------------------------------------------------------------- */
 
-void kymo_output_length(struct kymo_output *output, uint32_t length)
+void kymo_output_length(struct kymo_output *output, size_t length)
 {
 	const struct ky_put_step *step = present_as(output, KY_PUT_SEQUENCE, "it is no sequence");
 
-	if (!step || !add_before(output, step, length))
+	if (!step)
 		return;
-	(void)enter(output, step, length, output->at + 1, length);
+	if (length > UINT32_MAX) {
+		ky_output_problem(output, KYMO_E_LIMIT, "it has too many elements", step->name);
+		return;
+	}
+	if (!add_before(output, step, length))
+		return;
+	(void)enter(output, step, (uint32_t)length, output->at + 1, (uint32_t)length);
 	settle(output);
 }
 

@@ -366,6 +366,10 @@ static void test_wrong_arrays(void **state)
 	small_define(&s);
 	kymo_fields_add_array(s.fields, "list", 3);
 	assert_refused(&s, "array 'list' has no element");
+	/* Lengths are sizes of memory: what does not fit is refused, not cut. */
+	small_define(&s);
+	assert_null(kymo_fields_add_array(s.fields, "list", (size_t)UINT32_MAX + 2));
+	assert_refused(&s, "array 'list' has more than 4294967295 elements");
 	small_define(&s);
 	deep = kymo_fields_add_array(s.fields, "list", 3);
 	kymo_fields_add_uint(deep, NULL, 8);
@@ -508,6 +512,12 @@ static void test_wrong_values(void **state)
 	kymo_output_length(s.output, 2);
 	kymo_output_f64(s.output, 1);
 	assert_wrong(&s, KYMO_E_INVALID, "field 'list' has no value");
+	begin(&s);
+	kymo_output_u64(s.output, 1);
+	kymo_output_i64(s.output, -1);
+	kymo_output_text(s.output, "");
+	kymo_output_length(s.output, (size_t)UINT32_MAX + 2);
+	assert_wrong(&s, KYMO_E_LIMIT, "field 'list': it has too many elements");
 	begin(&s);
 	kymo_output_u64(s.output, 1);
 	kymo_output_i64(s.output, -1);
