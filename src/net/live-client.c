@@ -390,7 +390,7 @@ static int attach_error(uint32_t status, struct kymo_error *err)
 {
 	if (status == KY_VIEWER_ATTACH_NOT_LIVE) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED, "the session is not live");
-		ky_error_hint(err, "create it with lttng create --live");
+		ky_error_hint(err, "create it as a live session with lttng create");
 		return KYMO_E_UNSUPPORTED;
 	}
 	return ky_error_set(err, KYMO_E_IO,
@@ -398,7 +398,7 @@ static int attach_error(uint32_t status, struct kymo_error *err)
 				    ? "another reader is attached to the session, and the relay "
 				      "allows one"
 			    : status == KY_VIEWER_ATTACH_UNKNOWN
-				    ? "the relay does not have the session any more"
+				    ? "the relay has dropped the session"
 				    : "the relay does not let the reader attach to the session");
 }
 

@@ -165,8 +165,8 @@ int ky_shared_id(struct ky_slot *slot, const struct ky_event_record *record, uin
 /* ---- joining -------------------------------------------------------------------------- */
 
 /*
- * All programs' events have the context fields that the first program registered. Whoever has others, since a counter
- * or an application's context is missing, cannot take part.
+ * All programs' events have the context fields that the first program registered. A program with other fields cannot take
+ * part: there, a counter or an application's context is missing.
  */
 bool ky_shared_agree(struct ky_slot *slot)
 {

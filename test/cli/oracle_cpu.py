@@ -3,7 +3,7 @@
 
 import collections
 
-from oracle_figures import check_freq, check_stats, close, number
+from oracle_figures import check_freq, check_stats, close, number, percentile
 
 Wait = collections.namedtuple("Wait", "begin end kind tid cpu prio waker")
 
@@ -50,19 +50,25 @@ class Wakings:
         return event.name != "sched_wakeup" or announced or not self.any
 
 
-def waits(events):
-    """Waits for a CPU, in the order of their ends."""
+def waits(events, bounded=None):
+    """Waits for a CPU, in the order of their ends. To @bounded: those without a switch to the thread, up to its sign."""
     running, wakings, waiting, found = Running(), Wakings(), {}, []
+
+    def miss(tid, event):
+        wait = waiting.pop(tid, None)
+        if wait and bounded is not None:
+            bounded.append(Wait(wait[0], event.ns, wait[1], tid, event.cpu, None, None))
+
     for event in events:
         fields, cpu = event.fields, event.cpu
-        waiting.pop(running.see(event), None)
+        miss(running.see(event), event)
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
             woken, whole = fields["tid"], wakings.is_whole(event)
             if woken not in running.current.values() and woken not in waiting:
                 waiting[woken] = (event.ns, "woken", event.context.get("tid") or None) if whole else None
         elif event.name == "sched_switch":
             prev, following = fields["prev_tid"], fields["next_tid"]
-            waiting.pop(prev, None)
+            miss(prev, event)
             running.current[cpu] = following
             if prev and number(fields["prev_state"]) & 0xff == 0:
                 waiting[prev] = (event.ns, "preempted", None)
@@ -74,8 +80,21 @@ def waits(events):
     return found
 
 
+def check_bounds(row, measured, bounds):
+    """The columns of waits whose end is not known: empty where there are none."""
+    if not bounds:
+        assert all(row[key] is None for key in ("unmeasured", "unmeasured_longest", "p50_least", "p50_most",
+                                                "p99_least", "p99_most"))
+        return
+    assert (row["unmeasured"], row["unmeasured_longest"]) == (len(bounds), max(bounds))
+    for percent in (50, 99):
+        for key, values in (("least", [0] * len(bounds)), ("most", bounds)):
+            assert close(row[f"p{percent}_{key}"], percentile(measured + values, percent), 0.008)
+
+
 def check_sched(report, events):
-    found = waits(events)
+    bounded = []
+    found = waits(events, bounded)
     by_tid = collections.defaultdict(list)
     for wait in found:
         by_tid[wait.tid].append(wait)
@@ -89,9 +108,12 @@ def check_sched(report, events):
             check_stats(row, [w.end - w.begin for w in by_tid[tid] if w.kind == "woken"])
             off = [w.end - w.begin for w in by_tid[tid] if w.kind == "preempted"]
             assert (row["preempted"], row["preempted_time"]) == (len(off), sum(off))
+            most = [w.end - w.begin for w in bounded if w.tid == tid]
+            assert (row["unmeasured"], row["unmeasured_at_most"]) == ((len(most), sum(most)) if most else (None, None))
     for row in report["total"]:
         durations = [w.end - w.begin for w in found if w.kind == row["kind"]]
         check_stats(row, durations)
+        check_bounds(row, durations, [w.end - w.begin for w in bounded if w.kind == row["kind"]])
         check_freq([r for r in report["freq"] if r["kind"] == row["kind"]], durations)
     for row in report["cpus"]:
         there = [w for w in found if w.cpu == row["cpu"]]

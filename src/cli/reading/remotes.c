@@ -99,7 +99,7 @@ bool ky_cli_is_relay(const char *path)
 static void print_session(const struct ky_live_session *session, const char *relay,
 			  const struct ky_live_address *address)
 {
-	/* Without the slash at the end. */
+	/* Without the slash at the end. lint: own text: the user's own argument */
 	printf("%.*s%s/", (int)(strlen(relay) - (relay[strlen(relay) - 1] == '/')), relay,
 	       address->is_kymo ? "" : "/host");
 	ky_cli_put_text(stdout, session->host);

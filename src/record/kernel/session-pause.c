@@ -168,7 +168,7 @@ static int switch_on(struct ky_session *session, struct kymo_error *err)
 	session->watch.is_due = true;
 	ky_session_review_switches(session);
 	ret = ky_pid_view_refresh(&session->view, err);
-	/* As at the begin: whoever is born from now on is announced by an event. */
+	/* As at the begin: an event announces each thread that is born from now on. */
 	return ret < 0 || !session->kernel.has_threads
 		       ? ret
 		       : ky_threads_scan(&session->kernel.threads, err);

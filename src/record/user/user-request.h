@@ -32,8 +32,8 @@ struct ky_user_request {
 	uint8_t uuid[16];
 	uint32_t subbuf_bytes, n_subbufs;
 	/*
-	 * The session file, and its variants: for all processes of a selected user; without rules, for a
-	 * user who is not selected, and for everybody during a pause.
+	 * The session file, and its variants: for all processes of a selected user; without rules, for
+	 * the processes of any other user, and for all processes during a pause.
 	 */
 	struct ky_strbuf file, whole, closed;
 };
