@@ -177,6 +177,24 @@ kill -TERM $recorder; wait $recorder || exit 94
     assert not any(re.search(r"^modes:other.*i = \d*[13579] ", line) for line in shown(done))
 
 
+def test_pause_and_clear(box):
+    done = box("""
+kymo record --user 'modes:number' --buffers user -o out & recorder=$!
+wait_for session_is_there
+$T/modes numbers 10 0
+kymo ctl --pause || exit 95
+$T/modes numbers 20 0
+kymo ctl --resume || exit 96
+$T/modes numbers 30 0
+kymo ctl --clear || exit 97
+$T/modes numbers 40 0
+kymo ctl --status > status
+kill -TERM $recorder; wait $recorder || exit 94
+""" + nothing_left())
+    assert [counter["modes:number"] for counter in by_process(shown(done)).values()] == [40]
+    assert " user 0" in open(os.path.join(done.cwd, "status")).read()
+
+
 def test_rotation(box):
     done = box("""
 kymo record --user 'modes:number' --buffers user -o out & recorder=$!

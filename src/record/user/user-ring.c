@@ -326,10 +326,9 @@ static int check_blob(struct ky_user_ring *ring, const struct ky_user_ring_optio
 	if (ring->is_shared) {
 		/* The program that made it is as good as any other. */
 		blob->pid = 0;
-		memset(blob->procname, 0, sizeof(blob->procname));
+		blob->uid = options->read_only ? blob->uid : options->uid;
 		memset(blob->exe, 0, sizeof(blob->exe));
-		if (!options->read_only)
-			blob->uid = options->uid;
+		snprintf(blob->procname, sizeof(blob->procname), "user %u", blob->uid);
 	}
 	if (options->session_uuid &&
 	    memcmp(blob->session_uuid, options->session_uuid, sizeof(blob->session_uuid)) != 0)

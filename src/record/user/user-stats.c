@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The counts of a recording of programs: while it runs, and at its end. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +31,6 @@ static struct ky_user_program_stats stats_of(const struct ky_user_ring *ring)
 
 	memcpy(of.procname, ky_user_ring_blob(ring)->procname, sizeof(of.procname));
 	of.procname[sizeof(of.procname) - 1] = 0;
-	if (ring->is_shared)
-		snprintf(of.procname, sizeof(of.procname), "user %u", ky_user_ring_blob(ring)->uid);
 	memcpy(of.lost_by, ring->stats.lost, sizeof(of.lost_by));
 	return of;
 }
