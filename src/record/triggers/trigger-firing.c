@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/triggers/trigger-firing.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/foreign.h"
 #include "base/text.h"
 #include "ctf/json/json.h"
+#include "os/file.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -152,6 +154,51 @@ static void add_scope(struct ky_trigger_firing *firing, const struct ky_event *e
 	ky_values_fini(&values);
 }
 
+static void add_text(struct ky_trigger_firing *firing, const char *name, const char *value,
+		     bool is_text)
+{
+	struct ky_trigger_field field = {strdup(name), strdup(value), is_text};
+
+	if (field.name && field.value && ky_vec_push(&firing->fields, field) == 0)
+		return;
+	free(field.name);
+	free(field.value);
+}
+
+/* The process and the name of the event's thread, if it still exists. */
+static void add_thread(struct ky_trigger_firing *firing, const char *tid)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[64];
+	const char *pid;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/status", tid);
+	if (ky_read_file(AT_FDCWD, path, 4096, &text) == 0) {
+		pid = strstr(ky_strbuf_text(&text), "\nTgid:\t");
+		if (pid && text.len > 6 && strncmp(text.data, "Name:\t", 6) == 0) {
+			char number[24];
+
+			snprintf(number, sizeof(number), "%ld", strtol(pid + 7, NULL, 10));
+			text.data[strcspn(text.data, "\n")] = '\0';
+			if (!has_field(firing, "pid"))
+				add_text(firing, "pid", number, false);
+			if (!has_field(firing, "procname"))
+				add_text(firing, "procname", text.data + 6, true);
+		}
+	}
+	ky_strbuf_fini(&text);
+}
+
+static void find_thread(struct ky_trigger_firing *firing)
+{
+	ky_vec_foreach(&firing->fields, field) {
+		if (strcmp(field->name, "tid") == 0 && !has_field(firing, "vtid")) {
+			add_thread(firing, field->value);
+			return;
+		}
+	}
+}
+
 struct ky_trigger_firing *ky_trigger_firing_new(uint32_t number,
 						const struct ky_trigger_match *match,
 						const struct ky_trigger_hit *hit,
@@ -179,6 +226,7 @@ struct ky_trigger_firing *ky_trigger_firing_new(uint32_t number,
 	add_scope(firing, event, KY_SCOPE_PAYLOAD, &bytes);
 	add_scope(firing, event, KY_SCOPE_EVENT_CONTEXT, &bytes);
 	add_scope(firing, event, KY_SCOPE_STREAM_CONTEXT, &bytes);
+	find_thread(firing);
 	return firing;
 }
 

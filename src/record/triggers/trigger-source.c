@@ -92,6 +92,22 @@ static int make_rules(const struct ky_trigger_condition *condition, char *rules[
 	return n;
 }
 
+/*
+ * The context fields that the condition names, as $ctx.NAME. Others are not there: to know a thread's name, a session
+ * needs many more events than those of the condition.
+ */
+static unsigned int find_context(const char *text)
+{
+	unsigned int context = 0;
+
+	while ((text = strstr(text, "$ctx."))) {
+		text += 5;
+		context |=
+			ky_convert_context_find(text, strspn(text, "abcdefghijklmnopqrstuvwxyz_"));
+	}
+	return context;
+}
+
 static void choose_threads(struct ky_session_options *to, const struct ky_trigger_scope *scope)
 {
 	const struct ky_session_options *from = scope->kernel;
@@ -122,7 +138,7 @@ static int open_kernel(struct ky_trigger_source *source, const struct ky_trigger
 		.events = (const char *const *)rules,
 		.n_events = (size_t)n,
 		.buffer_bytes = KERNEL_BUFFER_BYTES,
-		.context = KY_CONTEXT_PID | KY_CONTEXT_PROCNAME,
+		.context = find_context(source->condition->text),
 		.kernel_stacks = all,
 		.n_kernel_stacks = has_stacks,
 		.user_stacks = all,
@@ -232,7 +248,8 @@ static void set_due(struct ky_trigger_source *source)
 	bool rests;
 	int64_t due_ns = ky_session_due_ns(source->session, &rests);
 
-	source->due_ns = due_ns < 0 ? INT64_MAX : now_ns() + due_ns;
+	/* A session that rests needs no step before it has something to read. */
+	source->due_ns = due_ns < 0 || rests ? INT64_MAX : now_ns() + due_ns;
 }
 
 int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own_tids,
