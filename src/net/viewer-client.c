@@ -110,10 +110,29 @@ struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, u
 	return NULL;
 }
 
+/* How far a viewer that merges streams can be: not beyond any of them. */
+static uint64_t position_of(const struct ky_viewer_attachment *attachment)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (size_t i = 0; i < attachment->cursors.len; i++) {
+		const struct ky_viewer_cursor *cursor = &attachment->cursors.data[i];
+
+		if (!attachment->recording->tracks.data[i].name)
+			continue;
+		if (!cursor->is_over && cursor->told_cycles < least)
+			least = cursor->told_cycles;
+		if (cursor->told_cycles > most)
+			most = cursor->told_cycles;
+	}
+	return least == UINT64_MAX ? most : least;
+}
+
 /* The viewer learns of all streams that there are now. False: no memory. */
 static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment)
 {
 	struct ky_viewer_recording *recording = attachment->recording;
+	uint64_t position = client->is_strict ? position_of(attachment) : 0;
 	struct ky_viewer_reply *reply = &client->reply;
 
 	reply->recording = recording;
@@ -124,9 +143,12 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 	while (attachment->cursors.len < recording->tracks.len) {
 		const struct ky_viewer_track *track =
 			&recording->tracks.data[attachment->cursors.len];
-		const struct ky_viewer_cursor cursor = {
-			.told_cycles = client->is_strict ? track->base_cycles : 0};
+		struct ky_viewer_cursor cursor = {0};
 
+		/* A stream that comes late has no event before that. */
+		if (client->is_strict && track->name)
+			cursor.told_cycles =
+				track->base_cycles > position ? track->base_cycles : position;
 		if (ky_vec_push(&attachment->cursors, cursor) < 0)
 			return false;
 	}

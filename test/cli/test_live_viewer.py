@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo relay --live: viewers of LTTng's live protocol watch recordings, while they run and afterwards."""
 
+import contextlib
 import glob
 import os
 import random
@@ -16,7 +17,7 @@ import pytest
 
 import viewer as protocol
 from conftest import ROOT
-from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, RETRY, Viewer
+from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, Viewer
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
@@ -95,9 +96,8 @@ def begin_recording(kymo_bin, *args):
     return process
 
 
-def end_recording(process, ends=True):
-    if ends:
-        process.terminate()
+def end_recording(process):
+    process.terminate()
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0 and "; 0 lost" in said, said
     return said
@@ -160,8 +160,7 @@ def now():
 def test_kernel_and_programs(kymo_bin, relay, tmp_path):
     """A recording of the kernel, and of programs that begin while it is watched."""
     here = relay()
-    recorder = begin_recording(kymo_bin, "-o", here.address("web"), "-k", "sched_process_*,sched_switch", "--user", "modes:*",
-                               "--duration", "8s")
+    recorder = begin_recording(kymo_bin, "-o", here.address("web"), "-k", "sched_process_*,sched_switch", "--user", "modes:*")
     wait_for(lambda: sessions(here.ports["live"], "web"))
     watching = Babeltrace(here.url("web"), tmp_path / "shown")
     # The viewer has what happens now.
@@ -169,7 +168,7 @@ def test_kernel_and_programs(kymo_bin, relay, tmp_path):
     since = now()
     for count in (1000, 20000, 300):
         subprocess.run([MODES, "numbers", str(count), "0"], check=True, stdout=subprocess.DEVNULL)
-    end_recording(recorder, ends=False)
+    end_recording(recorder)
     shown = watching.end()
     assert_shown(shown, here.trace("web"), since)
     assert sum("modes:number" in line for line in shown) == 21300
@@ -180,7 +179,7 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     """Rotations of the recording are not seen by its viewers."""
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("chunks"), "-k", "sched_switch", "--user", "modes:*",
-                               "--rotate-every", "1s", "--duration", "8s")
+                               "--rotate-every", "1s")
     wait_for(lambda: sessions(here.ports["live"], "chunks"))
     watching = Babeltrace(here.url("chunks"), tmp_path / "shown")
     wait_for(lambda: watching.lines() or recorder.poll() is not None)
@@ -188,7 +187,7 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     programs = [subprocess.Popen([MODES, "numbers", "3000", "1000"], stdout=subprocess.DEVNULL) for _ in range(2)]
     for program in programs:
         assert program.wait(timeout=120) == 0
-    end_recording(recorder, ends=False)
+    end_recording(recorder)
     shown = watching.end()
     trace = here.trace("chunks")
     assert len(os.listdir(f"{trace}/archives")) >= 4
@@ -202,14 +201,14 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
 
 def test_two_viewers_and_one_that_goes(kymo_bin, relay, tmp_path):
     here = relay()
-    recorder = begin_recording(kymo_bin, "-o", here.address("two"), "-k", "sched_switch", "--duration", "6s")
+    recorder = begin_recording(kymo_bin, "-o", here.address("two"), "-k", "sched_switch")
     wait_for(lambda: sessions(here.ports["live"], "two"))
     watching = [Babeltrace(here.url("two"), tmp_path / f"shown{i}") for i in range(3)]
     wait_for(lambda: all(one.lines() for one in watching) or recorder.poll() is not None)
     since = now()
     watching[2].process.kill()
     watching[2].process.communicate()
-    end_recording(recorder, ends=False)
+    end_recording(recorder)
     for one in watching[:2]:
         assert_shown(one.end(), here.trace("two"), since)
 
@@ -240,13 +239,13 @@ def test_list(kymo, relay):
 def test_without_relay(kymo_bin, relay, tmp_path):
     """A recorder on the same machine writes to a directory; the relay only shows it."""
     here = relay(path=tmp_path)
-    recorder = begin_recording(kymo_bin, "-o", tmp_path / "local", "-k", "sched_switch", "--user", "modes:*", "--duration", "6s")
+    recorder = begin_recording(kymo_bin, "-o", tmp_path / "local", "-k", "sched_switch", "--user", "modes:*")
     wait_for(lambda: sessions(here.ports["live"], "local"))
     watching = Babeltrace(here.url("local"), tmp_path / "shown")
     wait_for(lambda: watching.lines() or recorder.poll() is not None)
     since = now()
     subprocess.run([MODES, "numbers", "5000", "0"], check=True, stdout=subprocess.DEVNULL)
-    end_recording(recorder, ends=False)
+    end_recording(recorder)
     shown = watching.end()
     assert_shown(shown, tmp_path / "local", since)
     assert sum("modes:number" in line for line in shown) == 5000
@@ -302,7 +301,7 @@ def test_every_command(recorded):
 def test_last_is_what_comes_now(kymo_bin, relay):
     """A recording that goes on: from its begin, or from now on; a stream is silent up to a time that rises."""
     here = relay()
-    recorder = begin_recording(kymo_bin, "-o", here.address("on"), "-k", "sched_switch", "-b", "64k", "--duration", "8s")
+    recorder = begin_recording(kymo_bin, "-o", here.address("on"), "-k", "sched_switch", "-b", "64k")
     with Viewer(here.ports["live"]) as first, Viewer(here.ports["live"]) as last:
         wait_for(lambda: [one for one in first.sessions() if one.name == "on" and one.streams])
         session, = [one for one in first.sessions() if one.name == "on"]
@@ -331,7 +330,7 @@ def test_last_is_what_comes_now(kymo_bin, relay):
                     one.new_streams(session.id)
                 time.sleep(0.01)
         assert begins[LAST].begin > begins[BEGIN].begin
-    end_recording(recorder, ends=False)
+    end_recording(recorder)
 
 
 # ---- hostile viewers -----------------------------------------------------------------------------
@@ -343,7 +342,8 @@ def test_hostile_viewers(recorded):
     rng = random.Random(5)
     for _ in range(200):
         with Viewer(here.ports["live"], connects=False) as one:
-            one.socket.sendall(rng.randbytes(rng.randrange(1, 200)))
+            with contextlib.suppress(ConnectionError):
+                one.socket.sendall(rng.randbytes(rng.randrange(1, 200)))
     for command in (0, 10, 77, 2 ** 32 - 1, protocol.LIST):
         with Viewer(here.ports["live"], connects=False) as one:
             one.send(command, size=2 ** 63)
@@ -362,7 +362,8 @@ def test_hostile_viewers(recorded):
             for _ in range(20):
                 body = struct.pack(">QQI", rng.choice(streams).id, rng.choice([0, 4096, 2 ** 40, 2 ** 64 - 1]),
                                    rng.choice([0, 1, 4096, 2 ** 32 - 1]))
-                one.send(rng.randrange(2, 10), body[:rng.choice([8, 20])])
+                with contextlib.suppress(ConnectionError):
+                    one.send(rng.randrange(2, 10), body[:rng.choice([8, 20])])
     with Viewer(here.ports["live"]) as one:
         assert one.sessions()[0].name == session.name
 
@@ -447,6 +448,7 @@ def test_reader(recorded):
         assert one.take("QIII")[1:] == (2, 15, 1)
         assert [found.id for found in one.sessions()] == [session.id]
     with greet(here.ports["kymo"], more=b"x") as one:
+        assert welcome(one)[0] == 5
         kind, text = welcome(one)
         assert kind == 8 and b"does not wait" in text
 

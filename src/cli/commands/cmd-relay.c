@@ -354,6 +354,9 @@ const struct ky_command ky_command_relay = {
 		"lttng create web --set-url=net://localhost\n"
 		"lttng enable-event --userspace --all; lttng start; sleep 10; lttng destroy\n"
 		"kymo print /var/tmp/recordings/*/web\n\n"
+		"# watch recordings of this machine in babeltrace2 and Trace Compass\n"
+		"kymo relay --dir /var/tmp/recordings --live 5344 &\n"
+		"babeltrace2 -i lttng-live net://localhost/host/$(hostname)/web\n\n"
 		"# a recording that is kept on another machine; ssh is all that it needs\n"
 		"kymo record -o ssh://archive.example.com/var/tmp/recordings -k sched_switch --duration 10s\n",
 	.see_also = "record sessions print",
