@@ -258,6 +258,11 @@ static const struct ky_option_def option_defs[] = {
 	 "writes the buffers at the end, and for each kymo snapshot or signal USR1. --buffer-size "
 	 "sets how much the memory holds.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
+	{"group", 0, KY_OPTION_LIST, "NAME:SIZE[:overwrite]:EVENTS",
+	 "Record these kernel events, a list as for --kernel, into buffers of their own, of SIZE for each CPU, so that frequent "
+	 "events do not push them out. They are streams NAME_0, NAME_1 and so on of the kernel's trace. With overwrite, the newest "
+	 "events stay in memory until kymo snapshot or the end. May be given again.",
+	 offsetof(struct ky_record_options, groups), NULL},
 	{"buffers", 0, KY_OPTION_TEXT, "process|user",
 	 "Whose events lie in one buffer and one trace. process (the default): each program has its own, OUT/ust/pid/NAME-PID-DATE. "
 	 "user: all programs of a user share one, OUT/ust/uid/UID/64-bit, which takes less room with many short programs. Each "

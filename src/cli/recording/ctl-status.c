@@ -15,6 +15,7 @@ struct cpu {
 	uint32_t number;
 	uint64_t events, lost;
 	unsigned int fill;
+	char group[80]; /* "-": the main buffers */
 };
 
 struct program {
@@ -26,8 +27,8 @@ struct program {
 
 static bool parse_cpu(const char *text, struct cpu *cpu)
 {
-	return sscanf(text, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %u", &cpu->number, &cpu->events,
-		      &cpu->lost, &cpu->fill) == 4;
+	return sscanf(text, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %u %79s", &cpu->number,
+		      &cpu->events, &cpu->lost, &cpu->fill, cpu->group) == 5;
 }
 
 static bool parse_program(const char *text, struct program *program)
@@ -55,8 +56,10 @@ static void print_cpus(const struct ky_control_socket_message *status)
 	printf("\n%8s %14s %14s %8s\n", "CPU", "events", "lost", "fill");
 	for (unsigned int i = 0; (text = ky_recordings_value(status, "cpu", i)); i++)
 		if (parse_cpu(text, &cpu))
-			printf("%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %6u %%\n", cpu.number,
-			       cpu.events, cpu.lost, cpu.fill);
+			printf("%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %6u %%%s%s\n", cpu.number,
+			       cpu.events, cpu.lost, cpu.fill,
+			       cpu.group[0] != '-' ? "  group " : "",
+			       cpu.group[0] != '-' ? cpu.group : "");
 }
 
 static void print_programs(const struct ky_control_socket_message *status)
@@ -120,11 +123,12 @@ static json_t *cpus_json(const struct ky_control_socket_message *status)
 
 	for (unsigned int i = 0; (text = ky_recordings_value(status, "cpu", i)); i++)
 		if (parse_cpu(text, &cpu))
-			json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I}", "cpu",
-							      (json_int_t)cpu.number, "events",
-							      (json_int_t)cpu.events, "lost",
-							      (json_int_t)cpu.lost, "fill",
-							      (json_int_t)cpu.fill));
+			json_array_append_new(
+				list, json_pack("{s:I, s:I, s:I, s:I, s:s?}", "cpu",
+						(json_int_t)cpu.number, "events",
+						(json_int_t)cpu.events, "lost",
+						(json_int_t)cpu.lost, "fill", (json_int_t)cpu.fill,
+						"group", cpu.group[0] != '-' ? cpu.group : NULL));
 	return list;
 }
 

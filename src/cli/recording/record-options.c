@@ -439,6 +439,18 @@ static int check_rotation(const struct ky_command *command, const struct ky_reco
 	return KY_EXIT_OK;
 }
 
+static int check_groups(const struct ky_command *command, const struct ky_record_options *options,
+			struct ky_record_run *run)
+{
+	int code = ky_group_options_parse(command, &options->groups, &run->groups);
+
+	if (!code && run->groups.n_kernel && options->raw)
+		return ky_cli_usage(command, "--raw: no --group of kernel events");
+	run->options.kernel.groups = run->groups.kernel;
+	run->options.kernel.n_groups = run->groups.n_kernel;
+	return code;
+}
+
 int ky_record_check_options(const struct ky_command *command,
 			    const struct ky_record_options *options, struct ky_record_run *run)
 {
@@ -476,7 +488,12 @@ int ky_record_check_options(const struct ky_command *command,
 	to->kprobes = (const char *const *)options->kprobes.items;
 	to->n_kprobes = options->kprobes.len;
 	to->only_probes = to->n_probes || to->n_sdt || to->n_kprobes;
-	run->options.has_kernel = options->kernel.len || to->only_probes || !run->options.has_user;
+	code = check_groups(command, options, run);
+	if (code)
+		return code;
+	run->options.has_kernel = options->kernel.len || to->only_probes || run->groups.n_kernel ||
+				  !run->options.has_user;
+	to->only_groups = run->groups.n_kernel && !options->kernel.len && !to->only_probes;
 	run->duration_ns = options->duration_ns == NO_DURATION_NS ? 0 : options->duration_ns;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;
 	to->events = (const char *const *)options->kernel.items;

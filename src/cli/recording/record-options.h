@@ -17,6 +17,7 @@ struct ky_record_options {
 	uint64_t buffer_bytes;
 	struct ky_text_list pid, tid, cgroups, containers;
 	bool follow;
+	struct ky_text_list groups;
 	bool overwrite, raw, maps;
 	const char *statedump;
 	uint64_t keep_bytes;

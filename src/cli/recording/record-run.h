@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "cli/recording/record-background.h"
 #include "cli/recording/record-child.h"
+#include "cli/recording/group-options.h"
 #include "cli/recording/record-hook.h"
 #include "cli/recording/record-network.h"
 #include "cli/recording/record-tasks.h"
@@ -18,8 +19,9 @@ struct ky_record_run {
 	uint64_t duration_ns; /* 0: until a signal, or until the command ends */
 	struct ky_child command;
 	struct ky_background background;
-	struct ky_hook hook;   /* runs after each rotation */
-	struct ky_tasks tasks; /* of triggers */
+	struct ky_hook hook;		/* runs after each rotation */
+	struct ky_tasks tasks;		/* of triggers */
+	struct ky_group_options groups; /* what options.kernel.groups and .user_groups point to */
 	struct ky_trigger_rules triggers;
 	struct ky_record_network network;
 	/* What options.kernel.pids and .tids point to. */

@@ -93,7 +93,8 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 	search->n_silent += ret == KYMO_E_AGAIN && place->is_own;
 	if (ret < 0 || !is_meant(search, place, &status))
 		return go_on(place, ret);
-	if (search->flight && strcmp(ky_recordings_word(&status, "mode"), "flight") != 0) {
+	if (search->flight && strcmp(ky_recordings_word(&status, "mode"), "flight") != 0 &&
+	    !*ky_recordings_word(&status, "snapshots")) {
 		search->n_others++;
 		return KYMO_OK;
 	}
@@ -154,7 +155,7 @@ struct listing {
 };
 
 /* What is recorded: words of a status, and options of kymo record. */
-static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user"};
+static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user", "group"};
 /* Numbers of a status: how far the recording is. */
 static const char *const counters[] = {"events",   "lost",   "bytes", "fill",
 				       "programs", "queued", "spill", "spilled"};

@@ -25,6 +25,8 @@ uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu)
 	uint64_t call = content ? ky_content_next_call(content, cpu->cpu) : UINT64_MAX;
 	uint64_t from_idle = next_switch(cpu);
 
+	if (cpu->of_group)
+		return UINT64_MAX;
 	return call < from_idle ? call : from_idle;
 }
 

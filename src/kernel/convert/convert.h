@@ -139,7 +139,8 @@ struct ky_convert {
 struct ky_convert_cpu {
 	struct ky_convert *convert;
 	uint32_t cpu;
-	void *data; /* the owner's */
+	bool of_group; /* another one of this CPU has its 32-bit calls and switches */
+	void *data;    /* the owner's */
 	struct ky_packet_writer writer;
 	/* The page in hand. */
 	const uint8_t *records;

@@ -23,6 +23,7 @@ struct ky_event_source {
 	bool selected, added;	    /* added: while recording */
 	bool of_bpf; /* a call that tracefs does not have, of 32 bits or unknown: compat-calls.h */
 	unsigned int stacks; /* KY_STACK_* */
+	unsigned int group;  /* the session's group of buffers; 0: the main buffers */
 	const char *format;  /* its description, @format_len bytes; NULL: tracefs has it */
 	size_t format_len;
 	const char *filter; /* an expression (docs/filter.md): only those; NULL: all */

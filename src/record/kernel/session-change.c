@@ -35,7 +35,8 @@ static int switch_event(struct ky_session *session, struct ky_event_source *sour
 		return 1;
 	}
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
-	ret = ky_instance_write(&session->instance, name, enables ? "1" : "0", err);
+	ret = ky_instance_write(ky_session_instance_of(session, source), name, enables ? "1" : "0",
+				err);
 	if (!ret) {
 		source->off = !enables;
 		ky_session_switch_stacks(session, source, enables);

@@ -39,7 +39,14 @@ static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct 
 	return KYMO_OK;
 }
 
-static struct ky_session_cpu *new_cpu(struct ky_session *session, uint32_t number)
+/* Behind the ids of the main streams and of the state dump. */
+static uint64_t stream_id(const struct ky_session_buffers *buffers, uint32_t number)
+{
+	return (uint64_t)buffers->number << 32 | number;
+}
+
+static struct ky_session_cpu *new_cpu(struct ky_session *session,
+				      const struct ky_session_buffers *buffers, uint32_t number)
 {
 	struct ky_session_cpu *cpu = calloc(1, sizeof(*cpu));
 
@@ -49,21 +56,32 @@ static struct ky_session_cpu *new_cpu(struct ky_session *session, uint32_t numbe
 	}
 	ky_kernel_cpu_init(&cpu->kernel, &session->kernel, number);
 	cpu->session = session;
+	cpu->buffers = buffers;
+	if (buffers) {
+		cpu->kernel.convert.of_group = true;
+		cpu->kernel.instance = &buffers->instance;
+		cpu->kernel.packets = buffers->packets;
+		cpu->kernel.channel = buffers->group->name;
+		cpu->kernel.buffer_bytes = buffers->group->buffer_bytes;
+		cpu->kernel.page_bytes = buffers->page_bytes;
+		cpu->kernel.stream_id = stream_id(buffers, number);
+	}
 	cpu->raw_fd = cpu->direct_fd = cpu->raw_flight.fd = -1;
 	return cpu;
 }
 
-static int open_cpu(struct ky_session *session, uint32_t number, struct kymo_error *err)
+static int open_cpu(struct ky_session *session, const struct ky_session_buffers *buffers,
+		    uint32_t number, struct kymo_error *err)
 {
-	struct ky_session_cpu *cpu = new_cpu(session, number);
+	struct ky_session_cpu *cpu = new_cpu(session, buffers, number);
 	int ret;
 
 	if (!cpu)
 		return ky_error_nomem(err);
 	cpu->kernel.online = is_online(number);
-	ret = ky_ring_open(&cpu->kernel.ring, &session->instance, number,
-			   session->kernel.page_bytes, &session->kernel.page_layout,
-			   session->options.reader, err);
+	ret = ky_ring_open(&cpu->kernel.ring, buffers ? &buffers->instance : &session->instance,
+			   number, buffers ? buffers->page_bytes : session->kernel.page_bytes,
+			   &session->kernel.page_layout, session->options.reader, err);
 	if (!ret)
 		ret = ky_kernel_cpu_begin(&cpu->kernel, err);
 	return ret < 0 ? ret : watch(session, cpu, err);
@@ -74,29 +92,43 @@ static int compare_cpus(const void *a, const void *b)
 	const struct ky_session_cpu *x = *(struct ky_session_cpu *const *)a;
 	const struct ky_session_cpu *y = *(struct ky_session_cpu *const *)b;
 
+	if (x->kernel.stream_id >> 32 != y->kernel.stream_id >> 32)
+		return x->kernel.stream_id < y->kernel.stream_id ? -1 : 1;
 	return x->kernel.convert.cpu < y->kernel.convert.cpu
 		       ? -1
 		       : x->kernel.convert.cpu > y->kernel.convert.cpu;
 }
 
-int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
+/* The rings of one instance. */
+static int open_rings(struct ky_session *session, const struct ky_instance *instance,
+		      const struct ky_session_buffers *buffers, struct kymo_error *err)
 {
-	DIR *dir = ky_dir_open(session->instance.fd, "per_cpu");
+	DIR *dir = ky_dir_open(instance->fd, "per_cpu");
 	struct dirent *entry;
 	unsigned int cpu;
 	int ret = KYMO_OK, len;
 
-	/* Raw pages have blocks of their own. */
-	session->kernel.blocks = session->options.raw ? NULL : session->blocks;
 	if (!dir) {
 		ret = ky_error_errno(err, errno, "cannot list the CPUs");
-		ky_error_path(err, session->instance.path);
+		ky_error_path(err, instance->path);
 		return ret;
 	}
 	while (!ret && (entry = readdir(dir)))
 		if (sscanf(entry->d_name, "cpu%9u%n", &cpu, &len) == 1 && !entry->d_name[len])
-			ret = open_cpu(session, cpu, err);
+			ret = open_cpu(session, buffers, cpu, err);
 	closedir(dir);
+	return ret;
+}
+
+int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
+{
+	const struct ky_instance *instance;
+	int ret = KYMO_OK;
+
+	/* Raw pages have blocks of their own. */
+	session->kernel.blocks = session->options.raw ? NULL : session->blocks;
+	for (size_t i = 0; !ret && (instance = ky_session_instance_at(session, i)); i++)
+		ret = open_rings(session, instance, i ? &session->buffers[i - 1] : NULL, err);
 	if (!ret && !session->cpus.len)
 		ret = ky_error_set(err, KYMO_E_IO, "tracefs lists no CPUs");
 	if (session->cpus.len)

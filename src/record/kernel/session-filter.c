@@ -16,7 +16,7 @@ int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_sou
 		return ky_session_write_filter(session, source, err);
 	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
 	/* "0" is the kernel's word for none. */
-	return ky_instance_write(&session->instance, name, "0", err);
+	return ky_instance_write(ky_session_instance_of(session, source), name, "0", err);
 }
 
 /*
@@ -30,7 +30,8 @@ int ky_session_write_filter(struct ky_session *session, struct ky_event_source *
 	int ret;
 
 	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
-	ret = ky_instance_write(&session->instance, name, source->kernel_filter, err);
+	ret = ky_instance_write(ky_session_instance_of(session, source), name,
+				source->kernel_filter, err);
 	if (ret == 0 || session->options.comm)
 		return ret;
 	ky_kernel_trace_leave_to_recorder(&session->kernel, source);

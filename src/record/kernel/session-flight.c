@@ -5,9 +5,11 @@
  * snapshots is possible.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "ctf/tsdl/tsdl.h"
 #include "record/kernel/session-internal.h"
 #include "store/directory-store.h"
 #include "store/memory-trace.h"
@@ -172,8 +174,13 @@ static int take_events(struct ky_session *session, const char *output, struct ky
 		return ret;
 	}
 	flight->at_cycles = ky_os_clock_now(&session->kernel.clock);
-	flight->oldest_cycles = ky_memory_trace_oldest(session->kernel.packets);
-	ret = ky_session_copy_flight(session, flight->to, false, &flight->events, err);
+	flight->oldest_cycles =
+		session->options.overwrite ? ky_memory_trace_oldest(session->kernel.packets) : 0;
+	flight->events = 0;
+	if (session->options.overwrite)
+		ret = ky_session_copy_flight(session, flight->to, false, &flight->events, err);
+	if (!ret)
+		ret = ky_session_copy_groups(session, flight->to, &flight->events, err);
 	if (!ret)
 		ret = ky_session_finish_clock(session, err);
 	if (ret < 0)
@@ -185,7 +192,8 @@ int ky_session_snapshot(struct ky_session *session, const char *output, struct k
 {
 	int ret;
 
-	if (!session->options.overwrite || !session->started || session->stopped)
+	if (!(session->options.overwrite || ky_session_has_flight_groups(session)) ||
+	    !session->started || session->stopped)
 		return ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");
 	ky_session_hide_own(session, true);
 	session->flight.is_taken = true;
@@ -195,6 +203,25 @@ int ky_session_snapshot(struct ky_session *session, const char *output, struct k
 	return ret;
 }
 
+/* A snapshot of groups alone: the state is in the recording's own trace. */
+static int finish_groups(struct ky_session *session, uint64_t *events, uint64_t *bytes,
+			 struct kymo_error *err)
+{
+	struct ky_session_flight *flight = &session->flight;
+	char *text = NULL;
+	size_t len = 0;
+	int ret = ky_tsdl_write(session->kernel.trace, &text, &len, err), closed;
+
+	if (!ret)
+		ret = ky_store_metadata(flight->to, text, len, err);
+	free(text);
+	*events = flight->events;
+	*bytes = flight->to->bytes_written;
+	closed = close_snapshot(flight, ret < 0 ? NULL : err);
+	flight->is_taken = false;
+	return ret < 0 ? ret : closed;
+}
+
 int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
 			       struct kymo_error *err)
 {
@@ -202,6 +229,8 @@ int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uin
 	uint64_t of_state = 0;
 	int ret, closed;
 
+	if (!session->options.overwrite)
+		return finish_groups(session, events, bytes, err);
 	if (session->options.raw)
 		return ky_raw_snapshot_finish(session, events, bytes, err);
 	ret = ky_session_renew_state(session, flight->at_cycles, flight->oldest_cycles, err);

@@ -33,8 +33,9 @@ struct ky_raw_flight {
 struct ky_session_cpu {
 	struct ky_kernel_cpu kernel;
 	struct ky_session *session;
-	int raw_fd;    /* raw recordings: the CPU's file; -1: none yet */
-	int direct_fd; /* the same file, opened without the page cache */
+	const struct ky_session_buffers *buffers; /* of its group; NULL: the main buffers */
+	int raw_fd;				  /* raw recordings: the CPU's file; -1: none yet */
+	int direct_fd;				  /* the same file, opened without the page cache */
 	struct ky_block_file *raw_file;
 	uint32_t block_bytes; /* bytes of raw pages in the block */
 	uint64_t raw_bytes;
@@ -112,6 +113,16 @@ struct ky_session_watch {
 	uint64_t looked_ns, took_ns; /* end of the last look; its CPU time */
 };
 
+/* The buffers of a group. */
+struct ky_session_buffers {
+	uint32_t number; /* the first group is 1 */
+	const struct ky_session_group *group;
+	struct ky_instance instance;
+	uint32_t page_bytes;
+	struct ky_store_trace *packets; /* in memory; NULL: the group does not overwrite */
+	uint64_t kept;			/* number of events that the memory had at the end */
+};
+
 struct ky_session {
 	struct ky_session_options options;
 	char *output; /* the output directory that the user named */
@@ -120,6 +131,7 @@ struct ky_session {
 	struct ky_kernel_trace kernel;
 	struct ky_tracefs fs;
 	struct ky_instance instance;
+	struct ky_session_buffers buffers[KY_SESSION_GROUPS_MAX]; /* of the options' groups */
 	struct ky_pid_view view; /* of /proc: maps ids of this PID namespace to the kernel's */
 	struct kymo_error blind; /* the reason why the view is not available */
 	struct ky_probes probes;
@@ -244,6 +256,25 @@ int ky_session_attach_counters(struct ky_session *session, struct kymo_error *er
 /* The same for a new event; logs a warning when it cannot have counters. */
 int ky_session_count_at(struct ky_session *session, const struct ky_event_source *source,
 			struct kymo_error *err);
+
+/* session-buffers.c: groups. The @i-th instance, the main one first; NULL: there are not so many. */
+const struct ky_instance *ky_session_instance_at(const struct ky_session *session, size_t i);
+/* The instance that records the event. */
+const struct ky_instance *ky_session_instance_of(const struct ky_session *session,
+						 const struct ky_event_source *source);
+/* Writes @text to a file of all instances. */
+int ky_session_write_all(const struct ky_session *session, const char *name, const char *text,
+			 struct kymo_error *err);
+/* Selects the groups' events, after those of the main buffers. */
+int ky_session_select_groups(struct ky_session *session, struct kymo_error *err);
+/* The memory of groups that overwrite. */
+int ky_session_open_groups(struct ky_session *session, struct kymo_error *err);
+void ky_session_close_groups(struct ky_session *session);
+/* Copies the groups' packets in memory to @to. *events: their number is added. */
+int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to, uint64_t *events,
+			   struct kymo_error *err);
+/* Whether groups overwrite beside main buffers that do not. */
+bool ky_session_has_flight_groups(const struct ky_session *session);
 
 /* session-setup.c: the tracefs instance. */
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err);

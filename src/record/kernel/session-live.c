@@ -89,7 +89,7 @@ static int tell(struct ky_session *session, struct kymo_error *err)
 	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
 		struct ky_convert_cpu *convert = &session->cpus.data[i]->kernel.convert;
 
-		if (convert->writer.events)
+		if (convert->writer.events && !session->cpus.data[i]->kernel.packets)
 			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
 	}
 	/* What a state dump tells is older than when it is written. */

@@ -95,10 +95,12 @@ static int select_events(struct ky_session *session, struct kymo_error *err)
 		ret = add_probes(session, err);
 	if (ret < 0)
 		return ret;
-	if (!options->n_events && !options->only_probes)
+	if (!options->n_events && !options->only_probes && !options->only_groups)
 		ky_catalogue_select_default(&session->kernel.catalogue);
 	for (size_t i = 0; i < options->n_events && !ret; i++)
 		ret = ky_catalogue_select_rule(&session->kernel.catalogue, options->events[i], err);
+	if (!ret)
+		ret = ky_session_select_groups(session, err);
 	if (ret < 0)
 		return ret;
 	ret = exclude(session, err);
@@ -244,7 +246,9 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 		ret = ky_output_make(session->output, &session->made_output, err);
 	if (!ret && session->options.raw)
 		ret = ky_raw_make_dir(session, err);
-	return ret < 0 ? ret : ky_session_open_packets(session, err);
+	if (!ret)
+		ret = ky_session_open_packets(session, err);
+	return ret < 0 ? ret : ky_session_open_groups(session, err);
 }
 
 void ky_session_remove_output(struct ky_session *session)
@@ -351,6 +355,12 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 	session->fs.fd = session->instance.fd = session->watch.instance.fd = session->watch.fd = -1;
 	session->epoll_fd = -1;
 	session->dump.order_fd = session->dump.done_fd = session->dump.tid_fd = -1;
+	for (size_t i = 0; i < KY_SESSION_GROUPS_MAX; i++)
+		session->buffers[i].instance.fd = -1;
+	for (size_t i = 0; i < options->n_groups && i < KY_SESSION_GROUPS_MAX; i++)
+		session->buffers[i].group = &options->groups[i];
+	for (uint32_t i = 0; i < KY_SESSION_GROUPS_MAX; i++)
+		session->buffers[i].number = i + 1;
 	ky_map_init(&session->chosen_tids);
 	ky_map_init(&session->removed);
 	ky_kernel_trace_init(&session->kernel);

@@ -63,7 +63,7 @@ static int describe(struct ky_session *session, struct kymo_error *err)
 /* Everything that costs something where the kernel's tracepoints are. */
 static int switch_off(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = ky_instance_write(&session->instance, "events/enable", "0", err);
+	int ret = ky_session_write_all(session, "events/enable", "0", err);
 
 	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (!source->off)
@@ -106,7 +106,7 @@ int ky_session_pause(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = describe(session, err);
 	if (!ret)
-		ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+		ret = ky_session_write_all(session, "tracing_on", "0", err);
 	if (ret < 0)
 		return ret;
 	pauses->is_on = true;
@@ -161,7 +161,7 @@ static int switch_on(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_watch_start(session, err);
 	if (!ret)
-		ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
+		ret = ky_session_write_all(session, "tracing_on", "1", err);
 	if (ret < 0)
 		return ret;
 	session->pauses.is_on = false;
@@ -220,6 +220,9 @@ int ky_session_clear(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	pthread_mutex_lock(&session->kernel.sink_lock);
 	ky_memory_trace_clear(session->kernel.packets);
+	for (size_t i = 0; i < session->options.n_groups; i++)
+		if (session->buffers[i].packets)
+			ky_memory_trace_clear(session->buffers[i].packets);
 	pthread_mutex_unlock(&session->kernel.sink_lock);
 	session->dump.events = 0;
 	session->flight = (struct ky_session_flight){.begin_cycles = cycles};

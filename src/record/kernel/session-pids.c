@@ -44,11 +44,11 @@ static int read_list(const struct ky_session *session, const char *name, struct 
 }
 
 /* Add @text to a list; @anew: instead of what is in it. */
-static int write_list(const struct ky_session *session, const char *name,
-		      const struct ky_strbuf *text, bool anew, struct kymo_error *err)
+static int write_one(const struct ky_instance *instance, const char *name,
+		     const struct ky_strbuf *text, bool anew, struct kymo_error *err)
 {
 	const char *at = ky_strbuf_text(text), *end = at + text->len;
-	int fd = openat(session->instance.fd, name, O_WRONLY | O_CLOEXEC | (anew ? O_TRUNC : 0));
+	int fd = openat(instance->fd, name, O_WRONLY | O_CLOEXEC | (anew ? O_TRUNC : 0));
 	int ret = KYMO_OK;
 
 	while (fd >= 0 && at < end) {
@@ -62,6 +62,18 @@ static int write_list(const struct ky_session *session, const char *name,
 		ret = ky_error_errno(err, errno, "cannot write the IDs of the recorded threads");
 	if (fd >= 0)
 		close(fd);
+	return ret;
+}
+
+/* The same for all instances. */
+static int write_list(const struct ky_session *session, const char *name,
+		      const struct ky_strbuf *text, bool anew, struct kymo_error *err)
+{
+	const struct ky_instance *instance;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret && (instance = ky_session_instance_at(session, i)); i++)
+		ret = write_one(instance, name, text, anew, err);
 	return ret;
 }
 
@@ -109,14 +121,14 @@ static int choose_nobody(const struct ky_session *session, struct kymo_error *er
 
 	/* An empty list would mean all threads. Before Linux 5.16, ids must be less than the machine's limit. */
 	snprintf(text, sizeof(text), "%d", PID_LIMIT);
-	if (ky_instance_write(&session->instance, CHOSEN, text, NULL) == 0)
+	if (ky_session_write_all(session, CHOSEN, text, NULL) == 0)
 		return KYMO_OK;
 	file = fopen("/proc/sys/kernel/pid_max", "re");
 	if (file && fgets(text, sizeof(text), file))
 		snprintf(text, sizeof(text), "%ld", strtol(text, NULL, 10) - 1);
 	if (file)
 		fclose(file);
-	return ky_instance_write(&session->instance, CHOSEN, text, err);
+	return ky_session_write_all(session, CHOSEN, text, err);
 }
 
 /* Those of @wanted that were left out until now are no more. */
@@ -195,16 +207,16 @@ int ky_session_pids_add(struct ky_session *session, const struct ky_tids *tids, 
 static int begin_anew(struct ky_session *session, const struct ky_strbuf *text,
 		      struct kymo_error *err)
 {
-	int ret = ky_instance_write(&session->instance, "tracing_on", "0", err), on;
+	int ret = ky_session_write_all(session, "tracing_on", "0", err), on;
 
 	if (ret < 0)
 		return ret;
 	ret = write_list(session, CHOSEN, text, true, err);
 	if (!ret && !text->len)
 		ret = choose_nobody(session, err);
-	on = session->pauses.is_on ? KYMO_OK
-				   : ky_instance_write(&session->instance, "tracing_on", "1",
-						       ret < 0 ? NULL : err);
+	on = session->pauses.is_on
+		     ? KYMO_OK
+		     : ky_session_write_all(session, "tracing_on", "1", ret < 0 ? NULL : err);
 	return ret < 0 ? ret : on;
 }
 

@@ -198,7 +198,7 @@ static int watch_uid(struct ky_session *session, int32_t uid, struct kymo_error 
 static int follow_children(struct ky_session *session, struct kymo_error *err)
 {
 	session->kernel.convert.chosen_follow = true;
-	return ky_instance_write(&session->instance, "options/event-fork", "1", err);
+	return ky_session_write_all(session, "options/event-fork", "1", err);
 }
 
 /* The kernel's lists have ids of the first pid namespace; in other namespaces, BPF provides them. */

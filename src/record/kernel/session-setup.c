@@ -28,24 +28,25 @@
 /* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
 #define WAKE_PERCENT 25
 
-static void choose_page_size(struct ky_session *session, uint64_t kib, uint64_t n_min)
+static void choose_page_size(const struct ky_instance *instance, uint64_t buffer_bytes,
+			     uint64_t kib, uint64_t n_min, uint32_t *page_bytes)
 {
 	uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
-	while (kib > page_kib && kib * 1024 * n_min > session->options.buffer_bytes)
+	while (kib > page_kib && kib * 1024 * n_min > buffer_bytes)
 		kib /= 2;
 	/* Before Linux 6.8 there is no choice; and memory may be too fragmented. */
-	while (ky_instance_write_u64(&session->instance, "buffer_subbuf_size_kb", kib, NULL) ==
+	while (ky_instance_write_u64(instance, "buffer_subbuf_size_kb", kib, NULL) ==
 		       KYMO_E_MEMORY &&
 	       kib > page_kib)
 		kib /= 2;
-	session->kernel.page_bytes = (uint32_t)page_kib * 1024;
-	if (ky_tracefs_read(session->instance.fd, session->instance.path, "buffer_subbuf_size_kb",
-			    &text, NULL) == 0) {
+	*page_bytes = (uint32_t)page_kib * 1024;
+	if (ky_tracefs_read(instance->fd, instance->path, "buffer_subbuf_size_kb", &text, NULL) ==
+	    0) {
 		kib = strtoull(ky_strbuf_text(&text), NULL, 10);
 		if (kib >= page_kib && kib <= 1024)
-			session->kernel.page_bytes = (uint32_t)kib * 1024;
+			*page_bytes = (uint32_t)kib * 1024;
 	}
 	ky_strbuf_fini(&text);
 }
@@ -68,21 +69,22 @@ static int check_memory(uint64_t kib, struct kymo_error *err)
 	return KYMO_E_MEMORY;
 }
 
-static int set_buffers(struct ky_session *session, struct kymo_error *err)
+static int set_buffers(const struct ky_session *session, const struct ky_instance *instance,
+		       uint64_t buffer_bytes, uint32_t *page_bytes, struct kymo_error *err)
 {
 	bool in_blocks = session->options.raw && !session->options.overwrite;
-	uint64_t kib = (session->options.buffer_bytes + 1023) / 1024;
+	uint64_t kib = (buffer_bytes + 1023) / 1024;
 	uint64_t subbuf_kib = in_blocks ? RAW_SUBBUF_MAX_KIB : SUBBUF_MAX_KIB;
 	int ret = check_memory(kib, err);
 
 	if (ret < 0)
 		return ret;
 	/* Memory that cannot be had in large pieces may be had in smaller ones. */
-	for (;; subbuf_kib = session->kernel.page_bytes / 1024 / SUBBUF_STEP) {
-		choose_page_size(session, subbuf_kib, in_blocks ? RAW_SUBBUFS_MIN : SUBBUFS_MIN);
-		ret = ky_instance_write_u64(&session->instance, "buffer_size_kb", kib, err);
-		if (ret != KYMO_E_MEMORY ||
-		    session->kernel.page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
+	for (;; subbuf_kib = *page_bytes / 1024 / SUBBUF_STEP) {
+		choose_page_size(instance, buffer_bytes, subbuf_kib,
+				 in_blocks ? RAW_SUBBUFS_MIN : SUBBUFS_MIN, page_bytes);
+		ret = ky_instance_write_u64(instance, "buffer_size_kb", kib, err);
+		if (ret != KYMO_E_MEMORY || *page_bytes <= (uint32_t)sysconf(_SC_PAGESIZE))
 			break;
 	}
 	if (ret == KYMO_E_MEMORY) {
@@ -95,7 +97,7 @@ static int set_buffers(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	/* Kernels before 6.10 have no such file for an instance; they wake at the first page. */
-	(void)ky_instance_write_u64(&session->instance, "buffer_percent",
+	(void)ky_instance_write_u64(instance, "buffer_percent",
 				    session->options.prompt ? 0 : WAKE_PERCENT, NULL);
 	return KYMO_OK;
 }
@@ -117,10 +119,11 @@ static bool enable_system(struct ky_session *session, size_t from, size_t to)
 	char name[300];
 
 	for (size_t i = from; i < to; i++)
-		if (!is_wanted(&sources[i]))
+		if (!is_wanted(&sources[i]) || sources[i].group != sources[from].group)
 			return false;
 	snprintf(name, sizeof(name), "events/%s/enable", sources[from].system);
-	return ky_instance_write(&session->instance, name, "1", NULL) == 0;
+	return ky_instance_write(ky_session_instance_of(session, &sources[from]), name, "1",
+				 NULL) == 0;
 }
 
 static int enable_event(struct ky_session *session, const struct ky_event_source *source,
@@ -130,7 +133,7 @@ static int enable_event(struct ky_session *session, const struct ky_event_source
 	int ret;
 
 	snprintf(name, sizeof(name), "events/%s/%s/enable", source->system, source->event);
-	ret = ky_instance_write(&session->instance, name, "1", err);
+	ret = ky_instance_write(ky_session_instance_of(session, source), name, "1", err);
 	if (ret < 0 && ret != KYMO_E_MEMORY) {
 		ky_log_warning(session->options.log, "the kernel refuses event %s:%s: %s",
 			       source->system, source->event, err ? err->message : "");
@@ -200,15 +203,31 @@ int ky_session_switch_on(struct ky_session *session, struct kymo_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
+static int make_instance(struct ky_session *session, const char *suffix,
+			 struct ky_instance *instance, uint64_t buffer_bytes, uint32_t *page_bytes,
+			 struct kymo_error *err)
 {
-	int ret = ky_instance_create(&session->fs, "", &session->instance, err);
+	int ret = ky_instance_create(&session->fs, suffix, instance, err);
 
 	if (!ret)
-		ret = ky_instance_write(&session->instance, "trace_clock",
-					session->kernel.clock.tracefs_name, err);
-	if (!ret)
-		ret = set_buffers(session, err);
+		ret = ky_instance_write(instance, "trace_clock", session->kernel.clock.tracefs_name,
+					err);
+	return ret < 0 ? ret : set_buffers(session, instance, buffer_bytes, page_bytes, err);
+}
+
+int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
+{
+	char suffix[80];
+	int ret = make_instance(session, "", &session->instance, session->options.buffer_bytes,
+				&session->kernel.page_bytes, err);
+
+	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
+		struct ky_session_buffers *buffers = &session->buffers[i];
+
+		snprintf(suffix, sizeof(suffix), "-%s", buffers->group->name);
+		ret = make_instance(session, suffix, &buffers->instance,
+				    buffers->group->buffer_bytes, &buffers->page_bytes, err);
+	}
 	if (!ret)
 		ret = ky_session_find_switches(session, err);
 	if (!ret)

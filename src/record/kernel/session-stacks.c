@@ -67,7 +67,7 @@ static int write_trigger(struct ky_session *session, const struct ky_event_sourc
 	char name[400];
 
 	snprintf(name, sizeof(name), "events/%s/%s/trigger", source->system, source->event);
-	return ky_instance_write(&session->instance, name, what, err);
+	return ky_instance_write(ky_session_instance_of(session, source), name, what, err);
 }
 
 int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err)
@@ -75,7 +75,7 @@ int ky_session_write_stacks(struct ky_session *session, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	if (session->options.context & KY_CONTEXT_CALLSTACK_USER)
-		ret = ky_instance_write(&session->instance, "options/userstacktrace", "1", err);
+		ret = ky_session_write_all(session, "options/userstacktrace", "1", err);
 
 	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (ret < 0)

@@ -50,7 +50,7 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 		ky_packet_writer_begin(&(*cpu)->kernel.convert.writer,
 				       session->kernel.start_cycles);
 	ky_session_hide_own(session, true);
-	ret = ky_instance_write(&session->instance, "tracing_on", "1", err);
+	ret = ky_session_write_all(session, "tracing_on", "1", err);
 	if (ret < 0)
 		return ret;
 	session->started = session->kernel.is_running = true;
@@ -266,9 +266,26 @@ int ky_session_wait_for(struct ky_session *session, int fd, struct kymo_error *e
 /* Of @cpu: events that are in the trace, or that a flight recorder keeps for it. */
 static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)
 {
+	if (cpu->kernel.packets)
+		return ky_memory_trace_kept(cpu->kernel.packets, cpu->kernel.stream);
 	return session->disk && !session->options.raw
 		       ? ky_memory_trace_kept(session->kernel.packets, cpu->kernel.stream)
 		       : cpu->kernel.convert.events;
+}
+
+/* Groups that overwrite, beside main buffers that do not. */
+static void count_overwritten(struct ky_session *session)
+{
+	ky_vec_foreach(&session->cpus, it) {
+		const struct ky_session_cpu *cpu = *it;
+		uint64_t gone;
+
+		if (!cpu->kernel.packets || cpu->kernel.stream < 0)
+			continue;
+		gone = cpu->kernel.convert.events - events_of(session, cpu);
+		session->stats.overwritten += gone;
+		session->stats.events -= gone;
+	}
 }
 
 /* @kept: by a flight recorder. */
@@ -287,6 +304,7 @@ static void count(struct ky_session *session, uint64_t kept)
 		if (cpu->kernel.stream < 0 || !stats->cpus)
 			continue;
 		stats->cpus[stats->n_cpus++] = (struct ky_session_cpu_stats){
+			.group = cpu->kernel.channel,
 			.cpu = cpu->kernel.convert.cpu,
 			.events = events_of(session, cpu),
 			.lost = cpu->kernel.convert.lost,
@@ -316,6 +334,8 @@ static void count(struct ky_session *session, uint64_t kept)
 		stats->events =
 			stats->events > stats->overwritten ? stats->events - stats->overwritten : 0;
 	}
+	if (!session->disk)
+		count_overwritten(session);
 	stats->event_classes = session->kernel.first_dump_id + session->kernel.n_added;
 	stats->is_raw = session->options.raw;
 	stats->clock = session->kernel.clock;
@@ -336,6 +356,8 @@ static int copy_flight(struct ky_session *session, uint64_t *kept, struct kymo_e
 	int ret = ky_session_copy_flight(session, session->disk, false, kept, err);
 
 	if (!ret)
+		ret = ky_session_copy_groups(session, session->disk, kept, err);
+	if (!ret)
 		ret = ky_session_copy_flight(session, session->disk, true, &of_state, err);
 	*kept += of_state;
 	return ret;
@@ -353,6 +375,8 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret && session->disk)
 		ret = copy_flight(session, kept, err);
+	else if (!ret)
+		ret = ky_session_copy_groups(session, session->kernel.packets, kept, err);
 	return ret;
 }
 
@@ -387,7 +411,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	if (!session->started || session->stopped)
 		return KYMO_OK;
 	session->stopped = session->kernel.is_ending = true;
-	ret = ky_instance_write(&session->instance, "tracing_on", "0", err);
+	ret = ky_session_write_all(session, "tracing_on", "0", err);
 	ky_session_review_switches(session);
 	if (session->blocks)
 		ky_block_writer_hurry(session->blocks);
@@ -439,15 +463,22 @@ bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
 		return false;
 	cpu = &session->cpus.data[i]->kernel;
 	*progress = (struct ky_session_cpu_progress){
-		.cpu = cpu->convert.cpu, .events = cpu->convert.events, .lost = cpu->convert.lost};
-	if (ky_ring_stats(&session->instance, cpu->convert.cpu, &stats, NULL) < 0)
+		.group = cpu->channel,
+		.cpu = cpu->convert.cpu,
+		.events = cpu->convert.events,
+		.lost = cpu->convert.lost,
+	};
+	if (ky_ring_stats(cpu->instance ? cpu->instance : &session->instance, cpu->convert.cpu,
+			  &stats, NULL) < 0)
 		return true;
 	/* Nobody looks at raw records before they are read back. */
 	if (session->options.raw) {
 		progress->events += stats.read;
 		progress->lost += stats.overrun + stats.commit_overrun + stats.dropped;
 	}
-	progress->fill = (double)stats.bytes / (double)session->options.buffer_bytes;
+	progress->fill =
+		(double)stats.bytes /
+		(double)(cpu->buffer_bytes ? cpu->buffer_bytes : session->options.buffer_bytes);
 	if (progress->fill > 1)
 		progress->fill = 1;
 	return true;
@@ -493,6 +524,11 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 	if (is_empty)
 		ky_session_remove_output(session);
 	ky_store_free(session->own_store);
+	ky_session_close_groups(session);
+	for (size_t i = KY_SESSION_GROUPS_MAX; i-- > 0;) {
+		removed = ky_instance_remove(&session->buffers[i].instance, ret < 0 ? NULL : err);
+		ret = ret < 0 ? ret : removed;
+	}
 	removed = ky_instance_remove(&session->instance, ret < 0 ? NULL : err);
 	ret = ret < 0 ? ret : removed;
 	removed = ky_session_watch_close(session, ret < 0 ? NULL : err);

@@ -31,6 +31,16 @@ enum ky_session_state {
 	KY_SESSION_STATE_NONE,
 };
 
+/* A group of events with buffers of its own, whose streams are NAME_cpu of the same trace. */
+struct ky_session_group {
+	const char *name;
+	const char *events;    /* a rule, as below */
+	uint64_t buffer_bytes; /* per CPU */
+	/* The newest buffer_bytes of each CPU stay in memory until a snapshot or the end. */
+	bool overwrite;
+};
+#define KY_SESSION_GROUPS_MAX 16
+
 struct ky_session_options {
 	const char *output; /* the directory to create: the trace is its kernel/ */
 	/*
@@ -44,6 +54,10 @@ struct ky_session_options {
 	 */
 	const char *const *events;
 	size_t n_events;
+	/* Not for a raw recording. In a flight recorder, all groups overwrite. Their strings must outlive the session. */
+	const struct ky_session_group *groups;
+	size_t n_groups;
+	bool only_groups; /* no `events` means no other events, instead of the default set */
 	const char *const *
 		exclusions; /* patterns of events that neither the rules nor the state dump select */
 	size_t n_exclusions;
@@ -78,8 +92,8 @@ struct ky_session_options {
 	enum ky_os_clock_kind clock;
 	enum ky_ring_way reader;
 	enum ky_session_state state;
-	bool maps;	/* the state dump has the mappings of processes */
-	bool raw;	/* write pages to disk unchanged: ky_raw_convert() makes a trace of them */
+	bool maps; /* the state dump has the mappings of processes */
+	bool raw;  /* write pages to disk unchanged: ky_raw_convert() makes a trace of them */
 	/*
 	 * For few events: the session reads each event as soon as the kernel wakes it, writes it
 	 * to the store, and leaves out the recorder's own calls in the kernel.
@@ -90,6 +104,7 @@ struct ky_session_options {
 };
 
 struct ky_session_cpu_stats {
+	const char *group; /* NULL: the main buffers */
 	uint32_t cpu;
 	uint64_t events, lost, bad; /* `events` does not include overwritten ones */
 };
@@ -231,6 +246,7 @@ void ky_session_progress(const struct ky_session *session, struct ky_session_pro
 
 /* The progress of a CPU, which has buffers of its own. Between start and stop. */
 struct ky_session_cpu_progress {
+	const char *group; /* NULL: the main buffers */
 	uint32_t cpu;
 	uint64_t events, lost; /* as above */
 	double fill;

@@ -219,7 +219,19 @@ void ky_recording_set_tick(struct ky_recording *recording);
 void ky_recording_amounts(const struct ky_recording *recording,
 			  struct ky_triggers_amounts *amounts);
 
-/* recording-status.c: counts per CPU and program, and the disk: pairs of words. */
+/* Whether there are groups that overwrite: snapshots have them. */
+static inline bool ky_recording_has_flight_groups(const struct ky_recording *recording)
+{
+	for (size_t i = 0; i < recording->options.kernel.n_groups; i++)
+		if (recording->options.kernel.groups[i].overwrite)
+			return true;
+	return false;
+}
+
+/* recording-status.c: the groups, as options have them. */
+void ky_recording_add_groups(const struct ky_recording *recording,
+			     struct ky_control_socket_message *answer);
+/* Counts per CPU and program, and the disk: pairs of words. */
 int ky_recording_add_details(struct ky_recording *recording,
 			     struct ky_control_socket_message *answer, struct kymo_error *err);
 

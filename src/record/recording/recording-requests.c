@@ -151,6 +151,10 @@ static int answer_status(const struct ky_recording *recording,
 	add_progress(recording, answer);
 	ky_control_socket_add(answer, "mode");
 	ky_control_socket_add(answer, recording->options.user.overwrite ? "flight" : "trace");
+	if (ky_recording_has_flight_groups(recording)) {
+		ky_control_socket_add(answer, "snapshots");
+		ky_control_socket_add(answer, "groups");
+	}
 	ky_control_socket_add(answer, "pid");
 	add_number(answer, (uint64_t)getpid());
 	ky_control_socket_add(answer, "start");
@@ -161,6 +165,7 @@ static int answer_status(const struct ky_recording *recording,
 		ky_control_socket_add(answer, "kernel");
 		ky_control_socket_add(answer, "default");
 	}
+	ky_recording_add_groups(recording, answer);
 	add_words(answer, "probe", kernel->probes, kernel->n_probes);
 	add_words(answer, "sdt", kernel->sdt, kernel->n_sdt);
 	add_words(answer, "kprobe", kernel->kprobes, kernel->n_kprobes);

@@ -43,7 +43,7 @@ static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot
 		ky_recording_refine_clock(recording);
 	if (ret < 0)
 		return ret;
-	if (recording->user)
+	if (recording->user && recording->options.user.overwrite)
 		ret = ky_user_snapshot(recording->user, snapshot->path,
 				       ky_recording_clock(recording), &user, err);
 	finished = recording->session
@@ -79,7 +79,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 
 	*snapshot = (struct ky_recording_snapshot){.is_raw = recording->session &&
 							     recording->options.kernel.raw};
-	if (!recording->options.user.overwrite)
+	if (!recording->options.user.overwrite && !ky_recording_has_flight_groups(recording))
 		return ky_error_set(err, KYMO_E_STATE,
 				    "this recording is not a flight recorder; its events are in %s "
 				    "already",

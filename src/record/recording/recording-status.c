@@ -24,14 +24,14 @@ static void add(struct ky_control_socket_message *answer, const char *name, cons
 	ky_control_socket_add(answer, text);
 }
 
-/* "NUMBER EVENTS LOST FILL", the fill in hundredths. */
+/* "NUMBER EVENTS LOST FILL GROUP", the fill in hundredths; "-": the main buffers. */
 static void add_cpus(const struct ky_recording *recording, struct ky_control_socket_message *answer)
 {
 	struct ky_session_cpu_progress cpu;
 
 	for (size_t i = 0; ky_session_cpu_progress(recording->session, i, &cpu); i++)
-		add(answer, "cpu", "%" PRIu32 " %" PRIu64 " %" PRIu64 " %u", cpu.cpu, cpu.events,
-		    cpu.lost, (unsigned int)(cpu.fill * 100));
+		add(answer, "cpu", "%" PRIu32 " %" PRIu64 " %" PRIu64 " %u %s", cpu.cpu, cpu.events,
+		    cpu.lost, (unsigned int)(cpu.fill * 100), cpu.group ? cpu.group : "-");
 }
 
 /* "PID EVENTS LOST UNREAD BYTES HAS-ENDED NAME". */
@@ -85,4 +85,21 @@ int ky_recording_add_details(struct ky_recording *recording,
 	if (recording->session)
 		add_cpus(recording, answer);
 	return recording->user ? add_programs(recording, answer, err) : KYMO_OK;
+}
+
+static void add_group(struct ky_control_socket_message *answer, const char *name, uint64_t bytes,
+		      bool overwrite, const char *events)
+{
+	add(answer, "group", "%s:%" PRIu64 "%s:%s", name, bytes, overwrite ? ":overwrite" : "",
+	    events);
+}
+
+void ky_recording_add_groups(const struct ky_recording *recording,
+			     struct ky_control_socket_message *answer)
+{
+	const struct ky_session_options *kernel = &recording->options.kernel;
+
+	for (size_t i = 0; recording->session && i < kernel->n_groups; i++)
+		add_group(answer, kernel->groups[i].name, kernel->groups[i].buffer_bytes,
+			  kernel->groups[i].overwrite, kernel->groups[i].events);
 }

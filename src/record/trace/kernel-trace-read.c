@@ -22,9 +22,9 @@
  */
 #define ROUND_PAGES 64
 
-int ky_kernel_trace_send(struct ky_kernel_trace *kernel, struct ky_packet_writer *writer,
-			 int stream, struct ky_block *block, uint64_t end_cycles,
-			 uint64_t discarded, struct kymo_error *err)
+static int send_to(struct ky_kernel_trace *kernel, struct ky_store_trace *packets,
+		   struct ky_packet_writer *writer, int stream, struct ky_block *block,
+		   uint64_t end_cycles, uint64_t discarded, struct kymo_error *err)
 {
 	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
 	/* The next block is to begin where a disk can go on; behind the last none exists. */
@@ -45,9 +45,21 @@ int ky_kernel_trace_send(struct ky_kernel_trace *kernel, struct ky_packet_writer
 	int ret;
 
 	pthread_mutex_lock(&kernel->sink_lock);
-	ret = ky_store_packet(kernel->packets, stream, &out, err);
+	ret = ky_store_packet(packets, stream, &out, err);
 	pthread_mutex_unlock(&kernel->sink_lock);
 	return ret;
+}
+
+int ky_kernel_trace_send(struct ky_kernel_trace *kernel, struct ky_packet_writer *writer,
+			 int stream, struct ky_block *block, uint64_t end_cycles,
+			 uint64_t discarded, struct kymo_error *err)
+{
+	return send_to(kernel, kernel->packets, writer, stream, block, end_cycles, discarded, err);
+}
+
+static struct ky_store_trace *packets_of(const struct ky_kernel_cpu *cpu)
+{
+	return cpu->packets ? cpu->packets : cpu->kernel->packets;
 }
 
 /* The next packet is built in a block of its own. */
@@ -55,7 +67,7 @@ static int lend_block(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
 	struct ky_kernel_trace *kernel = cpu->kernel;
 
-	if (!kernel->blocks)
+	if (!kernel->blocks || cpu->packets)
 		return KYMO_OK;
 	cpu->block = ky_block_take(kernel->blocks);
 	if (!cpu->block)
@@ -69,19 +81,20 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 {
 	struct ky_kernel_cpu *cpu = convert->data;
 	struct ky_kernel_trace *kernel = cpu->kernel;
-	char name[32];
+	char name[80];
 	int ret, lent;
 
 	if (cpu->stream < 0) {
-		snprintf(name, sizeof(name), "channel0_%u", convert->cpu);
+		snprintf(name, sizeof(name), "%s_%u", cpu->channel ? cpu->channel : "channel0",
+			 convert->cpu);
 		pthread_mutex_lock(&kernel->sink_lock);
-		cpu->stream = ky_store_stream(kernel->packets, name, err);
+		cpu->stream = ky_store_stream(packets_of(cpu), name, err);
 		pthread_mutex_unlock(&kernel->sink_lock);
 		if (cpu->stream < 0)
 			return cpu->stream;
 	}
-	ret = ky_kernel_trace_send(kernel, &convert->writer, cpu->stream, cpu->block, end_cycles,
-				   convert->lost, err);
+	ret = send_to(kernel, packets_of(cpu), &convert->writer, cpu->stream, cpu->block,
+		      end_cycles, convert->lost, err);
 	lent = lend_block(cpu, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : lent;
 }
@@ -91,13 +104,17 @@ static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 	struct ky_kernel_cpu *cpu = convert->data;
 	const struct ky_content *content = cpu->kernel->content;
 	const struct ky_switches *switches = convert->convert->switches;
-	uint64_t calls = content ? ky_content_lost_calls(content, convert->cpu) : 0;
+	const struct ky_instance *instance = cpu->instance ? cpu->instance : cpu->kernel->instance;
+	uint64_t calls = 0;
 	struct ky_ring_stats stats;
 
-	if (!cpu->kernel->instance)
+	if (!instance)
 		return cpu->raw_lost;
-	calls += switches ? ky_switches_lost(switches, convert->cpu) : 0;
-	if (ky_ring_stats(cpu->kernel->instance, convert->cpu, &stats, NULL) < 0)
+	if (content && !convert->of_group)
+		calls += ky_content_lost_calls(content, convert->cpu);
+	if (switches && !convert->of_group)
+		calls += ky_switches_lost(switches, convert->cpu);
+	if (ky_ring_stats(instance, convert->cpu, &stats, NULL) < 0)
 		return calls;
 	return stats.overrun + stats.commit_overrun + stats.dropped + calls;
 }
@@ -112,6 +129,7 @@ void ky_kernel_cpu_init(struct ky_kernel_cpu *cpu, struct ky_kernel_trace *kerne
 	cpu->ring.pipe[0] = cpu->ring.pipe[1] = -1;
 	cpu->convert.convert = &kernel->convert;
 	cpu->convert.cpu = number;
+	cpu->stream_id = number;
 	cpu->convert.data = cpu;
 }
 
@@ -135,7 +153,7 @@ int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 	int ret;
 
 	if (ky_packet_writer_init(&cpu->convert.writer, KY_KERNEL_TRACE_PACKET_BYTES, kernel->uuid,
-				  0, number, number, kernel->compact_header) < 0)
+				  0, cpu->stream_id, number, kernel->compact_header) < 0)
 		return ky_error_nomem(err);
 	ret = lend_block(cpu, err);
 	ky_packet_writer_begin(&cpu->convert.writer, kernel->start_cycles);
@@ -307,7 +325,9 @@ uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint
 /* Up to the page that is being written, which is read as far as it goes. */
 static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
-	uint64_t pages = cpu->kernel->buffer_bytes / cpu->kernel->page_bytes + 2;
+	uint64_t bytes = cpu->buffer_bytes ? cpu->buffer_bytes : cpu->kernel->buffer_bytes;
+	uint32_t page_bytes = cpu->page_bytes ? cpu->page_bytes : cpu->kernel->page_bytes;
+	uint64_t pages = bytes / page_bytes + 2;
 	uint64_t until = settled_until(cpu->kernel);
 	int ret = 1;
 
@@ -407,6 +427,8 @@ int ky_kernel_trace_split_streams(struct ky_kernel_trace *kernel, uint64_t end_c
 	ky_vec_foreach(&kernel->cpus, it) {
 		struct ky_kernel_cpu *cpu = *it;
 
+		if (cpu->packets)
+			continue;
 		if (cpu->online || cpu->stream >= 0 || cpu->convert.writer.events) {
 			ret = split_stream(cpu, end_cycles, err);
 			if (ret < 0)
@@ -427,7 +449,7 @@ int ky_kernel_trace_begin_streams(struct ky_kernel_trace *kernel, struct kymo_er
 	ky_vec_foreach(&kernel->cpus, it) {
 		struct ky_packet_writer *writer = &(*it)->convert.writer;
 
-		if (ret < 0 || (*it)->stream < 0)
+		if (ret < 0 || (*it)->stream < 0 || (*it)->packets)
 			continue;
 		ret = ky_convert_flush(&(*it)->convert, writer->last_cycles, err);
 		writer->begin_cycles += ky_kernel_trace_step(kernel);

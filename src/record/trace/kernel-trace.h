@@ -47,6 +47,13 @@ struct ky_kernel_cpu {
 	struct ky_kernel_trace *kernel;
 	struct ky_ring ring;
 	struct ky_convert_cpu convert;
+	/* NULL: those of the trace. */
+	const struct ky_instance *instance; /* counts the losses */
+	struct ky_store_trace *packets;	    /* a memory trace, without blocks */
+	const char *channel;		    /* the stream's name is CHANNEL_cpu; NULL: "channel0" */
+	uint64_t stream_id;
+	uint64_t buffer_bytes;	/* 0: those of the trace */
+	uint32_t page_bytes;	/* 0: those of the trace */
 	int stream;		/* the store's number of the stream; -1: no packet yet */
 	bool online;		/* at the start of the recording */
 	struct ky_block *block; /* the block in filling: a packet, or raw pages; NULL: none */

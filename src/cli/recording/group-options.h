@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo record --group: events with buffers of their own. */
+#ifndef KY_CLI_RECORDING_GROUP_OPTIONS_H
+#define KY_CLI_RECORDING_GROUP_OPTIONS_H
+
+#include "base/text.h"
+#include "cli/terminal/command.h"
+#include "record/recording/recording.h"
+
+/* Groups of the kernel's events. */
+struct ky_group_options {
+	struct ky_session_group kernel[KY_SESSION_GROUPS_MAX];
+	size_t n_kernel;
+	char *copies[KY_SESSION_GROUPS_MAX]; /* memory of names and events */
+};
+
+/*
+ * Parses the values of --group, NAME:SIZE[:overwrite]:EVENTS each. Returns an exit code: of a mistake, or
+ * KY_EXIT_OK. The memory of @groups lives as long as the process.
+ */
+int ky_group_options_parse(const struct ky_command *command, const struct ky_text_list *texts,
+			   struct ky_group_options *groups);
+
+#endif
