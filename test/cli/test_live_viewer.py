@@ -17,6 +17,7 @@ import pytest
 
 import viewer as protocol
 from conftest import ROOT
+from test_lttng_ust import lab  # noqa: F401 (a fixture)
 from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, Viewer
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
@@ -249,6 +250,21 @@ def test_without_relay(kymo_bin, relay, tmp_path):
     shown = watching.end()
     assert_shown(shown, tmp_path / "local", since)
     assert sum("modes:number" in line for line in shown) == 5000
+
+
+@pytest.mark.usefixtures("loopback")
+def test_session_of_lttng(lab, relay, tmp_path):
+    """LTTng's programs, through the relay, to babeltrace2."""
+    here = relay("--lttng", "localhost:0,0")
+    lab.session("shown", create=["--live=100000", f"--ctrl-url=tcp4://127.0.0.1:{here.ports['control']}",
+                                 f"--data-url=tcp4://127.0.0.1:{here.ports['data']}"])
+    lab.run("./prog", 0, 1, 0)
+    found, = wait_for(lambda: sessions(here.ports["live"], "shown"))
+    watching = Babeltrace(here.url("shown", found.host), tmp_path / "shown")
+    wait_for(lambda: sessions(here.ports["live"], "shown")[0].clients)
+    lab.run("./prog", 0, 500, 100)
+    lab.end("shown")
+    assert sum("prov:tick" in line for line in watching.end()) >= 500
 
 
 # ---- the protocol --------------------------------------------------------------------------------
