@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from test_user import box, names  # noqa: F401 (a fixture)
+
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
 
@@ -70,6 +72,69 @@ def test_three_at_once(kymo, session):
     assert events_of(kymo, operator) == {"sched_waking", "sched_process_exec"}
     assert events_of(kymo, always) == {"sched_wakeup"}
     assert events_of(kymo, f"{always}-snapshot-1") == {"sched_wakeup"}
+
+
+AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+
+
+def test_three_users_of_one_program(box):
+    """
+    An engineer without root, an operator and a flight recorder record one program, and the kernel: changes, pauses and
+    the end of one recording leave the others alone.
+    """
+    done = box(f"""
+mkdir -m 777 theirs && chmod 755 .
+begun() {{ kymo sessions | grep -q "^$1 "; }}
+joined() {{ [ $(ls /dev/shm/kymo-65534/*/*.ring 2>/dev/null | wc -l) = 3 ]; }}
+status() {{ kymo ctl $1 --status --json >$2.json; }}
+{AS_NOBODY} $T/modes numbers 10000000 200 & a=$!
+(cd theirs; {AS_NOBODY} kymo record --name engineer --background --user 'modes:*' -o engineer) || exit 97
+kymo record --name operator --background -k sched_process_exec --user 'modes:number' -o operator || exit 96
+kymo record --name always --background --overwrite -k sched_process_exec --user 'modes:*' -o always || exit 95
+wait_for joined
+sleeps $a 100
+(cd theirs; {AS_NOBODY} kymo ctl engineer --disable-event modes:other) || exit 94
+kymo ctl operator --pause || exit 93
+sleeps $a 20
+status operator paused
+(cd theirs; {AS_NOBODY} kymo ctl operator --status) && exit 92
+/bin/true
+sleeps $a 500
+status operator still
+kymo snapshot -o snap always || exit 91
+kymo stop operator || exit 90
+sleeps $a 100
+(cd theirs; {AS_NOBODY} kymo stop engineer) || exit 89
+sleeps $a 50
+kymo stop always || exit 88
+kill $a
+""")
+
+    def program(where):
+        trace, = done.traces(where)
+        return names(trace)
+
+    def status(name):
+        with open(os.path.join(done.cwd, name + ".json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    paused, still = status("paused"), status("still")
+    assert paused["state"] == still["state"] == "paused"
+    assert [one["events"] for one in paused["program_list"]] == [one["events"] for one in still["program_list"]]
+    engineer, operator, always, snap = map(program, ("theirs/engineer", "operator", "always", "snap"))
+    # The engineer's rule changed for the engineer alone, the operator's pause for the operator.
+    assert set(engineer[:100]) == {"modes:number", "modes:other"} and set(engineer[-100:]) == {"modes:number"}
+    assert set(operator) == {"modes:number"} and len(operator) < engineer.count("modes:number")
+    assert set(snap[-100:]) == set(always[-100:]) == {"modes:number", "modes:other"}
+    assert done.err.count("; 0 lost.") == 3, done.err
+    # So did the kernel's events.
+    kernel = {}
+    for where in ("operator", "always", "snap"):
+        peer = subprocess.run(["babeltrace2", os.path.join(done.cwd, where, "kernel")], capture_output=True, text=True,
+                              check=True)
+        kernel[where] = peer.stdout.count('filename = "/bin/true"')
+    assert kernel["operator"] == 0 and kernel["always"] >= 1 and kernel["snap"] >= 1
+    assert not os.path.exists(os.path.join(done.cwd, "theirs", "engineer", "kernel"))
 
 
 def test_the_log_has_what_the_recorder_said(kymo, session):
