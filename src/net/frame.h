@@ -35,8 +35,8 @@ enum ky_frame_type {
 	/* From the relay: */
 	KY_FRAME_WELCOME, /* u64: the number of the first frame that it wants */
 	KY_FRAME_ACK,	  /* u64: all earlier frames are carried out */
-	KY_FRAME_READERS, /* u64: not 0 when live readers follow the session */
-	KY_FRAME_ERROR,	  /* text; the relay closes the connection */
+	KY_FRAME_READERS, /* u64: the delay that live readers of the session want, in ms; 0: there are none */
+	KY_FRAME_ERROR, /* text; the relay closes the connection */
 	/* With a number, from the recorder: */
 	KY_FRAME_DATA,	   /* trace; struct ky_net_data, packet */
 	KY_FRAME_METADATA, /* trace; the whole text */

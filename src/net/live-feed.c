@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "ctf/tsdl/tsdl.h"
 
+/* Between two looks for new sessions of the name. */
+#define LIST_MS 1000
 /* Received bytes of a stream that readers have not reached. */
 #define UNREAD_MAX ((uint64_t)1 << 20)
 /* Between two rounds that bring nothing. */
@@ -50,6 +52,8 @@ struct session {
 struct live_feed {
 	struct ky_feed base;
 	struct ky_live_client *client;
+	struct ky_live_address address;
+	int64_t listed_ms; /* when the relay listed its sessions */
 	KY_VEC(struct session) sessions;
 	KY_VEC(struct live_trace *) traces;
 	KY_VEC(struct channel *) channels;
@@ -430,24 +434,39 @@ static bool note_ends(struct live_feed *feed)
 	return any;
 }
 
+static bool all_ended(const struct live_feed *feed)
+{
+	ky_vec_foreach(&feed->sessions, session)
+		if (!session->has_ended)
+			return false;
+	return true;
+}
+
+static int look_for_sessions(struct live_feed *feed, struct kymo_error *err);
+
 /* One question for each stream. *progress: there is something new. */
 static int round_once(struct live_feed *feed, bool *progress, struct kymo_error *err)
 {
-	bool open, ended = true;
-	int ret = ask_first(feed, err);
+	bool open;
+	int ret = KYMO_OK;
 
 	*progress = false;
+	if (feed->base.is_live && now_ms() - feed->listed_ms > LIST_MS)
+		ret = look_for_sessions(feed, err);
+	if (!ret)
+		ret = ask_first(feed, err);
 	for (size_t i = 0; i < feed->channels.len && !ret; i++)
 		ret = ask_channel(feed, feed->channels.data[i], progress, err);
 	if (ret < 0)
 		return ret;
 	open = note_ends(feed);
-	ky_vec_foreach(&feed->sessions, session) {
+	ky_vec_foreach(&feed->sessions, session)
 		session->wants_channels |= !open || !feed->channels.len;
-		ended &= session->has_ended;
-	}
-	feed->base.has_ended = ended && !open;
-	return KYMO_OK;
+	/* A session of the same name may have come meanwhile. */
+	if (!open && all_ended(feed) && feed->base.is_live)
+		ret = look_for_sessions(feed, err);
+	feed->base.has_ended = !open && all_ended(feed);
+	return ret;
 }
 
 static int bring_more(struct ky_feed *base, int timeout_ms, struct kymo_error *err)
@@ -504,10 +523,19 @@ static int no_session(const struct ky_live_sessions *all, const struct ky_live_a
 	return KYMO_E_NOT_FOUND;
 }
 
-/* A user's session is several sessions of the relay, of one machine: one each for the kernel and for programs. */
-static int choose_sessions(struct live_feed *feed, const struct ky_live_address *address,
-			   const struct ky_live_sessions *all, struct kymo_error *err)
+static bool has_session(const struct live_feed *feed, uint64_t id)
 {
+	ky_vec_foreach(&feed->sessions, session)
+		if (session->id == id)
+			return true;
+	return false;
+}
+
+/* A user's session is several sessions of the relay, of one machine: one each for the kernel and for programs. */
+static int choose_sessions(struct live_feed *feed, const struct ky_live_sessions *all,
+			   struct kymo_error *err)
+{
+	const struct ky_live_address *address = &feed->address;
 	const char *machine = NULL;
 
 	ky_vec_foreach(all, session) {
@@ -524,26 +552,49 @@ static int choose_sessions(struct live_feed *feed, const struct ky_live_address 
 			return KYMO_E_INVALID;
 		}
 		machine = session->host;
-		if (ky_vec_push(&feed->sessions, chosen) < 0)
+		if (!has_session(feed, session->id) && ky_vec_push(&feed->sessions, chosen) < 0)
 			return ky_error_nomem(err);
 	}
 	return feed->sessions.len ? KYMO_OK : no_session(all, address, err);
 }
 
-static int attach(struct live_feed *feed, const struct ky_live_address *address,
-		  struct kymo_error *err)
+/* The sessions of the relay that have the name, and that are not known. */
+static int list_sessions(struct live_feed *feed, struct kymo_error *err)
 {
 	struct ky_live_sessions all = KY_VEC_INIT;
 	int ret = ky_live_client_sessions(feed->client, &all, err);
 
+	feed->listed_ms = now_ms();
 	if (!ret)
-		ret = choose_sessions(feed, address, &all, err);
-	if (!ret)
-		ret = ky_live_client_begin_session(feed->client, err);
-	for (size_t i = 0; i < feed->sessions.len && !ret; i++)
-		ret = ask_for_channels(feed, &feed->sessions.data[i], true, err);
+		ret = choose_sessions(feed, &all, err);
 	ky_live_sessions_fini(&all);
 	return ret;
+}
+
+static int attach_from(struct live_feed *feed, size_t first, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = first; i < feed->sessions.len && !ret; i++)
+		ret = ask_for_channels(feed, &feed->sessions.data[i], true, err);
+	return ret;
+}
+
+static int look_for_sessions(struct live_feed *feed, struct kymo_error *err)
+{
+	size_t known = feed->sessions.len;
+	int ret = list_sessions(feed, err);
+
+	return ret < 0 ? ret : attach_from(feed, known, err);
+}
+
+static int attach(struct live_feed *feed, struct kymo_error *err)
+{
+	int ret = list_sessions(feed, err);
+
+	if (!ret)
+		ret = ky_live_client_begin_session(feed->client, err);
+	return ret < 0 ? ret : attach_from(feed, 0, err);
 }
 
 /* Everything that the relay has now. */
@@ -576,7 +627,8 @@ int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_addres
 	}
 	ky_feed_init(&feed->base, &live_feed_ops, is_live);
 	feed->client = client;
-	ret = attach(feed, address, err);
+	feed->address = *address;
+	ret = attach(feed, err);
 	if (!ret)
 		ret = ask_first(feed, err);
 	if (!ret && !is_live)

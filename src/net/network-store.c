@@ -289,9 +289,9 @@ static int network_open(struct ky_packet_store *base, const struct ky_store_plac
 	return ret;
 }
 
-static bool network_has_readers(struct ky_packet_store *base)
+static uint32_t network_readers_delay_ms(struct ky_packet_store *base)
 {
-	return ky_sender_has_readers(network_store(base)->sender);
+	return ky_sender_readers_delay_ms(network_store(base)->sender);
 }
 
 static int network_readers_fd(struct ky_packet_store *base)
@@ -322,7 +322,7 @@ static void network_free(struct ky_packet_store *base)
 
 static const struct ky_packet_store_ops network_store_ops = {
 	.open = network_open,
-	.has_readers = network_has_readers,
+	.readers_delay_ms = network_readers_delay_ms,
 	.readers_fd = network_readers_fd,
 	.is_full = network_is_full,
 	.backlog = network_backlog,

@@ -198,9 +198,9 @@ bool ky_relay_session_is_complete(const struct ky_relay_session *session)
 	return session->is_complete;
 }
 
-bool ky_relay_session_has_readers(const struct ky_relay_session *session)
+uint32_t ky_relay_session_delay_ms(const struct ky_relay_session *session)
 {
-	return ky_live_has_readers(session->dir_fd);
+	return ky_live_delay_ms(session->dir_fd);
 }
 
 /* The state of a complete session that its recorder asks for no more. */

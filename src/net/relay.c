@@ -35,8 +35,8 @@ struct client {
 	struct ky_relay_host *host;
 	uint64_t counted_bytes; /* of the session's bytes, in the host's count */
 	struct ky_loop_source *watch_source;
-	int watch_fd; /* for live readers, with the source */
-	bool has_readers;
+	int watch_fd;	   /* for live readers, with the source */
+	uint32_t delay_ms; /* that the recorder knows its readers want */
 	/* The frame that is coming in. */
 	uint8_t head[KY_FRAME_HEAD_BYTES];
 	size_t n_head;
@@ -242,13 +242,13 @@ static struct client *client_of(const struct ky_relay *relay, const uint8_t id[1
 static int take_readers(void *data, struct kymo_error *err)
 {
 	struct client *client = data;
-	bool has_readers;
+	uint32_t delay_ms;
 
 	(void)err;
 	ky_live_watch_clear(client->watch_fd);
-	has_readers = ky_relay_session_has_readers(client->session);
-	if (has_readers != client->has_readers && answer(client, KY_FRAME_READERS, has_readers))
-		client->has_readers = has_readers;
+	delay_ms = ky_relay_session_delay_ms(client->session);
+	if (delay_ms != client->delay_ms && answer(client, KY_FRAME_READERS, delay_ms))
+		client->delay_ms = delay_ms;
 	return KYMO_OK;
 }
 

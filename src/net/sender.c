@@ -82,7 +82,7 @@ struct ky_sender {
 	uint64_t number;       /* of the next numbered frame */
 	uint64_t acknowledged; /* the relay wants this one next */
 	bool is_waiting;       /* the thread sleeps, and has nothing to send */
-	bool has_readers;
+	uint32_t delay_ms;     /* that readers want; 0: there are none */
 	bool stops;
 	int failed; /* the relay has refused the session: a negative status */
 	struct kymo_error err;
@@ -317,14 +317,14 @@ void ky_sender_backlog(struct ky_sender *sender, struct ky_store_backlog *backlo
 	pthread_mutex_unlock(&sender->lock);
 }
 
-bool ky_sender_has_readers(struct ky_sender *sender)
+uint32_t ky_sender_readers_delay_ms(struct ky_sender *sender)
 {
-	bool has_readers;
+	uint32_t delay_ms;
 
 	pthread_mutex_lock(&sender->lock);
-	has_readers = sender->has_readers;
+	delay_ms = sender->delay_ms;
 	pthread_mutex_unlock(&sender->lock);
-	return has_readers;
+	return delay_ms;
 }
 
 int ky_sender_readers_fd(struct ky_sender *sender)
@@ -378,10 +378,10 @@ static void set_failed(struct ky_sender *sender, const char *text)
 	pthread_mutex_unlock(&sender->lock);
 }
 
-static void take_readers(struct ky_sender *sender, bool has_readers)
+static void take_readers(struct ky_sender *sender, uint64_t delay_ms)
 {
 	pthread_mutex_lock(&sender->lock);
-	sender->has_readers = has_readers;
+	sender->delay_ms = delay_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)delay_ms;
 	pthread_mutex_unlock(&sender->lock);
 	(void)eventfd_write(sender->readers_fd, 1);
 }
@@ -423,7 +423,7 @@ static int take_answer(void *data, const struct ky_answer *answer)
 		acknowledge(sender, answer->value);
 		return 0;
 	case KY_FRAME_READERS:
-		take_readers(sender, answer->value != 0);
+		take_readers(sender, answer->value);
 		return 0;
 	default:
 		set_failed(sender, answer->text);

@@ -230,11 +230,11 @@ static int directory_readers_fd(struct ky_packet_store *base)
 	return store->watch_fd;
 }
 
-static bool directory_has_readers(struct ky_packet_store *base)
+static uint32_t directory_readers_delay_ms(struct ky_packet_store *base)
 {
 	struct directory_store *store = (struct directory_store *)base;
 
-	return open_directory(store) && ky_live_has_readers(store->dir_fd);
+	return open_directory(store) ? ky_live_delay_ms(store->dir_fd) : 0;
 }
 
 /* A directory has one beacon for all streams of a trace, and none for a single stream. */
@@ -618,7 +618,7 @@ static void directory_store_free(struct ky_packet_store *base)
 
 static const struct ky_packet_store_ops directory_store_ops = {
 	.open = directory_open,
-	.has_readers = directory_has_readers,
+	.readers_delay_ms = directory_readers_delay_ms,
 	.readers_fd = directory_readers_fd,
 	.free = directory_store_free,
 };

@@ -111,7 +111,7 @@ struct ky_store_backlog {
 
 struct ky_packet_store_ops {
 	/* Optional. */
-	bool (*has_readers)(struct ky_packet_store *store);
+	uint32_t (*readers_delay_ms)(struct ky_packet_store *store);
 	int (*readers_fd)(struct ky_packet_store *store);
 	bool (*is_full)(struct ky_packet_store *store);
 	void (*backlog)(struct ky_packet_store *store, struct ky_store_backlog *backlog);
@@ -138,10 +138,16 @@ static inline int ky_store_open(struct ky_packet_store *store, const struct ky_s
 	return store->ops->open(store, place, trace, err);
 }
 
+/* The shortest delay that a live reader of the store wants, in ms; 0: there is no reader. */
+static inline uint32_t ky_store_readers_delay_ms(struct ky_packet_store *store)
+{
+	return store->ops->readers_delay_ms ? store->ops->readers_delay_ms(store) : 0;
+}
+
 /* Whether there are live readers of the store. Without them, beacons would be useless packets. */
 static inline bool ky_store_has_readers(struct ky_packet_store *store)
 {
-	return store->ops->has_readers && store->ops->has_readers(store);
+	return ky_store_readers_delay_ms(store) != 0;
 }
 
 /*

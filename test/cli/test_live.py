@@ -295,3 +295,39 @@ def test_report_as_text(needs_root_tracefs, kymo, kymo_bin, tmp_path):
                                   ("info", "--refresh", "1s"), ("convert", "--to", "json", "--live", "--tail", "1")])
 def test_options_of_live(kymo, tmp_path, args):
     kymo(*args, tmp_path, code=2)
+
+
+def wakeups(kymo, needs_root_tracefs, path, process, seconds=5):
+    """How often threads of @process wait for something, by the kernel's own events; waits for a disk do not count."""
+    kymo("record", "--kernel", "sched_switch", "--duration", f"{seconds}s", "-o", path, code=None)
+    threads = " || ".join(f"prev_tid == {tid}" for tid in os.listdir(f"/proc/{process.pid}/task"))
+    return int(kymo("print", "--count", "--event", "sched_switch", "--filter", f"prev_state == 1 && ({threads})", path).out)
+
+
+def test_idle_recorder(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """A recorder of events that do not happen sleeps; with a reader it wakes at most twice a second."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "syscall_entry_acct,syscall_exit_acct")
+    # The other recorder asks for the recordings that there are when it begins and ends.
+    assert wakeups(kymo, needs_root_tracefs, tmp_path / "nobody", recording.process) <= 4
+    reader = Reader(kymo_bin, tmp_path / "live", out)
+    reader.wait_for("lttng_statedump_end")
+    time.sleep(1)
+    assert wakeups(kymo, needs_root_tracefs, tmp_path / "reader", recording.process) <= 2.5 * 5 + 4
+    recording.process.send_signal(signal.SIGINT)
+    reader.end()
+    recording.process.communicate()
+
+
+def test_delay(needs_root_tracefs, kymo, kymo_bin, tmp_path):
+    """The first event after a pause comes soon, though the recorder slept."""
+    out = tmp_path / "out"
+    recording = Recording(kymo, kymo_bin, needs_root_tracefs, out, "--kernel", "sched_process_exec")
+    reader = Reader(kymo_bin, tmp_path / "live", out)
+    for n in range(1, 4):
+        time.sleep(1.5)
+        subprocess.run(["/bin/true"], check=True)
+        reader.wait_for('filename = "/bin/true"', n)
+    recording.process.send_signal(signal.SIGINT)
+    reader.end()
+    recording.process.communicate()

@@ -93,10 +93,15 @@ struct ky_session_pauses {
 	struct ky_event_class *begin, *end; /* their events; NULL: no pause yet */
 };
 
+/* The rings wake the session when they are this full. */
+#define KY_SESSION_WAKE_PERCENT 25
+
 /* Readers that follow the trace during the recording (live readers). */
 struct ky_session_live {
-	bool is_on;	/* there is at least one live reader */
-	int64_t due_ms; /* CLOCK_MONOTONIC time of the next update for live readers */
+	uint32_t delay_ms; /* that they want; 0: there is no reader */
+	int64_t due_ms;	   /* CLOCK_MONOTONIC time of the next update for live readers */
+	uint64_t n_events; /* at the last update */
+	bool is_idle;	   /* no event since then: the first one wakes the session */
 };
 
 /*
@@ -302,6 +307,8 @@ static inline bool ky_session_has_calls(const struct ky_session *session)
 int ky_session_live_open(struct ky_session *session, struct kymo_error *err);
 /* Check for live readers. */
 void ky_session_live_look(struct ky_session *session);
+/* A ring has woken the session. */
+void ky_session_live_wake(struct ky_session *session);
 /* The time until the next update for live readers, in ms; -1: none is due. */
 int ky_session_live_timeout(const struct ky_session *session);
 /* Write the data that is due for live readers. */

@@ -11,8 +11,12 @@
 #include "record/kernel/session-internal.h"
 #include "store/live-file.h"
 
-/* Between two beacons. A reader is to show an event within 250 ms. */
-#define BEACON_MS 100
+/*
+ * Between two updates: a part of the delay that the readers want, as the reader and a relay need the rest. Without events, the
+ * time of a beacon can wait longer.
+ */
+#define UPDATE_MS(delay_ms) ((int64_t)(delay_ms)*2 / 5)
+#define IDLE_MS		    600
 
 /*
  * What was stamped so long ago is in the rings, whole. In the order of time, a call waits for its content, and events of
@@ -43,23 +47,60 @@ int ky_session_live_open(struct ky_session *session, struct kymo_error *err)
 	return ky_error_errno(err, errno, "cannot wait for readers");
 }
 
+/* The kernel asks for the fill only when a ring is added or changed. */
+static bool wake_at(struct ky_session *session, uint64_t percent)
+{
+	if (ky_instance_write_u64(&session->instance, "buffer_percent", percent, NULL) < 0)
+		return false;
+	ky_vec_foreach(&session->cpus, it) {
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = *it};
+
+		if (!(*it)->unpollable)
+			(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_MOD, (*it)->kernel.ring.fd,
+					&event);
+	}
+	return true;
+}
+
+static void be_idle(struct ky_session *session, bool is_idle)
+{
+	if (is_idle == session->live.is_idle)
+		return;
+	/* A kernel without that setting cannot wake the session at the first event. */
+	session->live.is_idle = wake_at(session, is_idle ? 0 : KY_SESSION_WAKE_PERCENT) && is_idle;
+}
+
 void ky_session_live_look(struct ky_session *session)
 {
 	int fd = ky_store_readers_fd(session->store);
+	uint32_t before_ms = session->live.delay_ms;
 
 	/* The recorder of programs asks the store, too, and must not take this wake-up away. */
 	if (fd >= 0)
 		ky_live_watch_clear(fd);
-	session->live.is_on = ky_store_has_readers(session->store);
+	session->live.delay_ms = ky_store_readers_delay_ms(session->store);
+	if (!session->live.delay_ms)
+		be_idle(session, false);
+	/* A new reader waits no longer than it wants. */
+	if (session->live.delay_ms && session->live.delay_ms != before_ms)
+		session->live.due_ms = 0;
+}
+
+void ky_session_live_wake(struct ky_session *session)
+{
+	if (!session->live.is_idle)
+		return;
+	be_idle(session, false);
+	session->live.due_ms = now_ms() + UPDATE_MS(session->live.delay_ms);
 }
 
 int ky_session_live_timeout(const struct ky_session *session)
 {
 	int64_t left = session->live.due_ms - now_ms();
 
-	if (!session->live.is_on || session->options.prompt)
+	if (!session->live.delay_ms || session->options.prompt)
 		return -1;
-	return left < 0 ? 0 : left > BEACON_MS ? BEACON_MS : (int)left;
+	return left < 0 ? 0 : (int)left;
 }
 
 static uint64_t known_until(const struct ky_session *session, uint64_t now)
@@ -101,15 +142,40 @@ static int tell(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
+static uint64_t count_events(const struct ky_session *session)
+{
+	uint64_t n = 0;
+
+	ky_vec_foreach(&session->cpus, cpu)
+		n += (*cpu)->kernel.convert.events;
+	return n;
+}
+
 int ky_session_live_step(struct ky_session *session, struct kymo_error *err)
 {
-	int64_t now = now_ms();
+	int64_t now = now_ms(), update_ms;
+	uint64_t n_events;
+	int ret;
 
 	if (session->options.prompt)
 		return tell(session, err);
-	if (!session->live.is_on || now < session->live.due_ms)
+	if (!session->live.delay_ms || now < session->live.due_ms)
 		return KYMO_OK;
-	session->live.due_ms = now + BEACON_MS;
 	ky_session_live_look(session);
-	return session->live.is_on ? tell(session, err) : KYMO_OK;
+	if (!session->live.delay_ms)
+		return KYMO_OK;
+	ret = tell(session, err);
+	n_events = count_events(session);
+	/*
+	 * Programs of the recording may write while the kernel is idle, and readers need both bounds. Groups have instances
+	 * of their own, which do not wake at the first event.
+	 */
+	be_idle(session, n_events == session->live.n_events && !session->options.has_programs &&
+				 !session->options.n_groups && !ky_session_dump_is_busy(session));
+	session->live.n_events = n_events;
+	update_ms = UPDATE_MS(session->live.delay_ms);
+	if (session->live.is_idle && update_ms < IDLE_MS)
+		update_ms = IDLE_MS;
+	session->live.due_ms = now + update_ms;
+	return ret;
 }

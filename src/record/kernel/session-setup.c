@@ -26,7 +26,6 @@
 #define SUBBUF_STEP 4
 
 /* Wake the recorder when a ring is filled to a quarter: three quarters are there for bursts. */
-#define WAKE_PERCENT 25
 
 static void choose_page_size(const struct ky_instance *instance, uint64_t buffer_bytes,
 			     uint64_t kib, uint64_t n_min, uint32_t *page_bytes)
@@ -98,7 +97,7 @@ static int set_buffers(const struct ky_session *session, const struct ky_instanc
 		return ret;
 	/* Kernels before 6.10 have no such file for an instance; they wake at the first page. */
 	(void)ky_instance_write_u64(instance, "buffer_percent",
-				    session->options.prompt ? 0 : WAKE_PERCENT, NULL);
+				    session->options.prompt ? 0 : KY_SESSION_WAKE_PERCENT, NULL);
 	return KYMO_OK;
 }
 

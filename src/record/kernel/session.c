@@ -110,8 +110,10 @@ static void take_ring_event(struct ky_session *session, const struct epoll_event
 {
 	struct ky_session_cpu *cpu = event->data.ptr;
 
-	if (event->events & EPOLLIN)
+	if (event->events & EPOLLIN) {
+		ky_session_live_wake(session);
 		return;
+	}
 	(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, cpu->kernel.ring.fd, NULL);
 	cpu->unpollable = true;
 }

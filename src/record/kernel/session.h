@@ -99,7 +99,8 @@ struct ky_session_options {
 	 * to the store, and leaves out the recorder's own calls in the kernel.
 	 */
 	bool prompt;
-	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
+	bool has_programs; /* the recording has programs, too */
+	bool overwrite;	   /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
 	const struct ky_log *log; /* may be NULL; must outlive the session */
 };
 

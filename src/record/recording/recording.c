@@ -80,6 +80,7 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	options->kernel.store = options->user.store = options->store;
 	options->kernel.log = options->user.log = options->log;
 	options->kernel.clock = options->clock;
+	options->kernel.has_programs = options->has_user;
 	if (options->has_kernel) {
 		ret = ky_session_open(&options->kernel, &recording->session, err);
 	} else {

@@ -404,10 +404,13 @@ static int store_open_trace(struct ky_packet_store *base, const struct ky_store_
 	return KYMO_OK;
 }
 
-static bool store_has_readers(struct ky_packet_store *base)
+/* Of a reader that says nothing else. */
+#define DELAY_MS 250
+
+static uint32_t store_readers_delay_ms(struct ky_packet_store *base)
 {
 	(void)base;
-	return true;
+	return DELAY_MS;
 }
 
 static void store_free(struct ky_packet_store *base)
@@ -420,7 +423,7 @@ static void store_free(struct ky_packet_store *base)
 }
 
 static const struct ky_packet_store_ops store_ops = {
-	.has_readers = store_has_readers,
+	.readers_delay_ms = store_readers_delay_ms,
 	.open = store_open_trace,
 	.free = store_free,
 };

@@ -11,8 +11,9 @@
 #include "os/tsc.h"
 #include "record/user/user-internal.h"
 
-/* Between two beacons. A reader is to show an event within 250 ms. */
-#define BEACON_NS 100000000u
+/* Between two looks for readers, and between two beacons: a part of the delay that they want. */
+#define LOOK_NS		    100000000u
+#define BEACON_NS(delay_ms) ((uint64_t)(delay_ms)*400000)
 /* A record takes less than this from its time stamp to its end, unless the thread is interrupted. */
 #define SETTLED_NS 5000000u
 /* So many beacons wait for the rings of programs that have just come. */
@@ -74,11 +75,13 @@ static int tell(struct ky_user *user, struct kymo_error *err)
 int ky_user_live_step(struct ky_user *user, struct kymo_error *err)
 {
 	uint64_t now = monotonic_ns();
+	uint32_t delay_ms;
 
 	if (user->options.overwrite || now < user->live_due_ns)
 		return KYMO_OK;
-	user->live_due_ns = now + BEACON_NS;
-	if (!ky_store_has_readers(user->options.store))
+	delay_ms = ky_store_readers_delay_ms(user->options.store);
+	user->live_due_ns = now + (delay_ms ? BEACON_NS(delay_ms) : LOOK_NS);
+	if (!delay_ms)
 		return KYMO_OK;
 	/* A program whose ring is being opened may have older events. */
 	if (user->n_opening && user->live_waits++ < NEWCOMERS_BEACONS)
