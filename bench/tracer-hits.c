@@ -158,14 +158,15 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int run_paced(void (*hit)(uint64_t i), double seconds)
+static int run_paced(void (*hit)(uint64_t i), double seconds, double per_s)
 {
-	size_t n = (size_t)(seconds * 1e4);
+	size_t n = (size_t)(seconds * per_s / BURST);
+	double step_ns = 1e9 * BURST / per_s;
 	double *event = calloc(3 * n, sizeof(double)), *floor = event + n, *loop = floor + n;
 	uint64_t start = now_ns();
 
 	for (size_t i = 0; event && i < n; i++) {
-		while (now_ns() - start < i * 100000)
+		while ((double)(now_ns() - start) < (double)i * step_ns)
 			;
 		event[i] = part_ns(hit, BURST);
 		floor[i] = part_ns(least, BURST);
@@ -195,7 +196,8 @@ int main(int argc, char **argv)
 			return 0;
 		}
 		if (is_paced)
-			return run_paced(kinds[k].hit, atof(argv[2]));
+			return run_paced(kinds[k].hit, atof(argv[2]),
+					 argc > 4 ? atof(argv[4]) : 1e7);
 		for (int i = 0; i < n_threads && i < 64; i++) {
 			threads[i].hit = kinds[k].hit;
 			threads[i].parts = strtoull(argv[2], NULL, 10);
@@ -211,6 +213,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: tracer-hits WHAT PARTS [THREADS], tracer-hits WHAT SECONDS paced\n");
+		"usage: tracer-hits WHAT PARTS [THREADS], tracer-hits WHAT SECONDS paced [EVENTS_PER_S]\n");
 	return 2;
 }
