@@ -100,13 +100,11 @@ static void log_end(const struct ky_client *client, int errnum)
 			     : "the connection ended");
 }
 
-static int take_client(void *data, struct kymo_error *loop_err)
+/* Returns what the loop's call is to return: the client may be gone. */
+static int read_client(struct ky_client *client, uint8_t *buffer)
 {
-	struct ky_client *client = data;
-	uint8_t *buffer = client->clients->buffer;
 	struct kymo_error err;
 
-	(void)loop_err;
 	for (int i = 0; i < READS_AT_A_TIME; i++) {
 		ssize_t got = ky_link_receive(client->link, buffer, BUFFER_BYTES);
 
@@ -126,6 +124,26 @@ static int take_client(void *data, struct kymo_error *loop_err)
 	}
 	if (client->calls->rest)
 		client->calls->rest(client);
+	return KYMO_OK;
+}
+
+static int take_client(void *data, struct kymo_error *err)
+{
+	struct ky_client *client = data;
+
+	(void)err;
+	return read_client(client, client->clients->buffer);
+}
+
+int ky_client_read(struct ky_client *client, struct kymo_error *err)
+{
+	struct ky_clients *clients = client->clients;
+
+	if (!clients->spare)
+		clients->spare = malloc(BUFFER_BYTES);
+	if (!clients->spare)
+		return ky_error_nomem(err);
+	(void)read_client(client, clients->spare);
 	return KYMO_OK;
 }
 
@@ -246,6 +264,7 @@ void ky_clients_fini(struct ky_clients *clients)
 	ky_vec_fini(&clients->ports);
 	ky_loop_remove(clients->timer);
 	free(clients->buffer);
+	free(clients->spare);
 	*clients = (struct ky_clients){0};
 }
 

@@ -75,7 +75,7 @@ struct ky_clients {
 	struct ky_loop *loop;
 	const struct ky_log *log;
 	unsigned int max;
-	uint8_t *buffer;
+	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
 	struct ky_loop_source *timer;
 	KY_VEC(struct ky_client *) list;
 	KY_VEC(struct ky_clients_port *) ports;
@@ -103,6 +103,12 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 
 /* Ends the connection and frees the client. Not for a client whose call is running: it returns an error. */
 void ky_client_drop(struct ky_client *client);
+
+/*
+ * Reads what @client has sent, from within a call of another client. The client may be gone afterwards. Not from within
+ * such a read. KYMO_E_MEMORY.
+ */
+int ky_client_read(struct ky_client *client, struct kymo_error *err);
 
 /* Seconds of CLOCK_MONOTONIC. */
 int64_t ky_clients_now_s(void);

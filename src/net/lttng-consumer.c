@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #define LINGER_MS 500
 /* A channel's name leaves room for the number of a file and ".idx". */
 #define CHANNEL_NAME_MAX 200
+#define WAKEUP_BYTES	 (256 << 10)
 
 static int64_t now_ms(void)
 {
@@ -94,12 +96,23 @@ static bool may_have_data(const struct ky_lttng_relay *relay)
 	return false;
 }
 
+/*
+ * The relay reads the connection at the next index or at so many bytes, not for each piece of a packet. The kernel wakes
+ * it earlier when its buffer is nearly full, or when the connection ends.
+ */
+static void set_wakeup(const struct ky_client *data, int bytes)
+{
+	(void)setsockopt(ky_link_in_fd(data->link), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
 void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer)
 {
 	if (!consumer)
 		return;
 	consumer->has_control = false;
 	consumer->gone_ms = now_ms();
+	if (consumer->data)
+		set_wakeup(consumer->data, 1);
 	if (consumer->n_data)
 		return;
 	/* A data connection says in its first packet that it is this daemon's. */
@@ -109,17 +122,29 @@ void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer)
 		ky_lttng_consumer_free(consumer);
 }
 
-void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer)
+void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer, struct ky_client *data)
 {
 	consumer->n_data++;
+	if (consumer->data || !consumer->has_control || consumer->minor < 4 ||
+	    consumer->is_snapshot)
+		return;
+	consumer->data = data;
+	set_wakeup(data, WAKEUP_BYTES);
 }
 
-void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer)
+void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_client *data)
 {
 	consumer->n_data--;
 	consumer->has_lost_data = true;
+	if (consumer->data == data)
+		consumer->data = NULL;
 	if (!consumer->n_data && !consumer->has_control)
 		ky_lttng_consumer_free(consumer);
+}
+
+int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err)
+{
+	return consumer->data ? ky_client_read(consumer->data, err) : KYMO_OK;
 }
 
 static int take_lost(void *data, struct kymo_error *err)

@@ -28,9 +28,10 @@ struct ky_lttng_consumer {
 	struct ky_lttng_chunk *current, *closing;
 	KY_VEC(struct ky_lttng_stream *) streams;
 	bool has_control;
-	unsigned int n_data; /* data connections */
-	bool has_lost_data;  /* one of them has ended */
-	int64_t gone_ms;     /* when the control connection ended */
+	unsigned int n_data;	/* data connections */
+	struct ky_client *data; /* one of them; NULL: none, or it has no index */
+	bool has_lost_data;	/* one of them has ended */
+	int64_t gone_ms;	/* when the control connection ended */
 };
 
 /* A daemon that speaks version 2.@minor. The caller has its control connection. */
@@ -38,9 +39,14 @@ int ky_lttng_consumer_new(struct ky_lttng_relay *relay, uint32_t minor,
 			  struct ky_lttng_consumer **consumer, struct kymo_error *err);
 /* The control connection has ended; NULL is allowed. */
 void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer);
-/* A data connection is the daemon's, or has ended. */
-void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer);
-void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer);
+/* The data connection @data is the daemon's, or has ended. */
+void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer, struct ky_client *data);
+void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_client *data);
+/*
+ * Takes the packets that the daemon has sent so far. Data connections need not wake the relay for each packet: the
+ * daemon sends its index then. KYMO_E_MEMORY.
+ */
+int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err);
 /* Frees it with its streams. */
 void ky_lttng_consumer_free(struct ky_lttng_consumer *consumer);
 

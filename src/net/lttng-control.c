@@ -541,25 +541,26 @@ typedef int (*take_call)(struct control *control, struct kymo_error *err);
 static const struct command {
 	take_call take; /* NULL: the payload is not collected */
 	bool needs_session, needs_chunks;
+	bool is_about_data; /* the data so far comes first */
 } commands[] = {
-	[KY_LTTNG_ADD_STREAM] = {take_add_stream, false, false},
-	[KY_LTTNG_CREATE_SESSION] = {take_create_session, false, false},
-	[KY_LTTNG_START_DATA] = {take_start_data, false, false},
-	[KY_LTTNG_VERSION] = {take_version, false, false},
-	[KY_LTTNG_SEND_METADATA] = {NULL, true, false},
-	[KY_LTTNG_CLOSE_STREAM] = {take_close_stream, true, false},
-	[KY_LTTNG_DATA_PENDING] = {take_data_pending, true, false},
-	[KY_LTTNG_QUIESCENT_CONTROL] = {take_quiescent_control, true, false},
-	[KY_LTTNG_BEGIN_DATA_PENDING] = {take_begin_data_pending, true, false},
-	[KY_LTTNG_END_DATA_PENDING] = {take_end_data_pending, true, false},
-	[KY_LTTNG_SEND_INDEX] = {take_index, true, false},
-	[KY_LTTNG_STREAMS_SENT] = {take_start_data, true, false},
-	[KY_LTTNG_RESET_METADATA] = {take_reset_metadata, true, false},
-	[KY_LTTNG_ROTATE_STREAMS] = {NULL, true, true},
-	[KY_LTTNG_CREATE_TRACE_CHUNK] = {take_create_chunk, true, true},
-	[KY_LTTNG_CLOSE_TRACE_CHUNK] = {take_close_chunk, true, true},
-	[KY_LTTNG_TRACE_CHUNK_EXISTS] = {take_chunk_exists, true, true},
-	[KY_LTTNG_GET_CONFIGURATION] = {take_get_configuration, false, false},
+	[KY_LTTNG_ADD_STREAM] = {take_add_stream, false, false, false},
+	[KY_LTTNG_CREATE_SESSION] = {take_create_session, false, false, false},
+	[KY_LTTNG_START_DATA] = {take_start_data, false, false, false},
+	[KY_LTTNG_VERSION] = {take_version, false, false, false},
+	[KY_LTTNG_SEND_METADATA] = {NULL, true, false, false},
+	[KY_LTTNG_CLOSE_STREAM] = {take_close_stream, true, false, true},
+	[KY_LTTNG_DATA_PENDING] = {take_data_pending, true, false, true},
+	[KY_LTTNG_QUIESCENT_CONTROL] = {take_quiescent_control, true, false, false},
+	[KY_LTTNG_BEGIN_DATA_PENDING] = {take_begin_data_pending, true, false, false},
+	[KY_LTTNG_END_DATA_PENDING] = {take_end_data_pending, true, false, true},
+	[KY_LTTNG_SEND_INDEX] = {take_index, true, false, true},
+	[KY_LTTNG_STREAMS_SENT] = {take_start_data, true, false, false},
+	[KY_LTTNG_RESET_METADATA] = {take_reset_metadata, true, false, false},
+	[KY_LTTNG_ROTATE_STREAMS] = {NULL, true, true, true},
+	[KY_LTTNG_CREATE_TRACE_CHUNK] = {take_create_chunk, true, true, false},
+	[KY_LTTNG_CLOSE_TRACE_CHUNK] = {take_close_chunk, true, true, false},
+	[KY_LTTNG_TRACE_CHUNK_EXISTS] = {take_chunk_exists, true, true, false},
+	[KY_LTTNG_GET_CONFIGURATION] = {take_get_configuration, false, false, false},
 };
 
 static uint32_t command_of(const struct control *control)
@@ -591,7 +592,8 @@ static int begin_command(struct control *control, struct kymo_error *err)
 	if (command->needs_chunks && consumer->is_old)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "a command is newer than the daemon's version");
-	return KYMO_OK;
+	return command->is_about_data ? ky_lttng_consumer_take_data(control->consumer, err)
+				      : KYMO_OK;
 }
 
 /* A part of the payload, which may be empty when the payload is. */

@@ -60,7 +60,7 @@ static int find_stream(struct data *data, struct kymo_error *err)
 				    "a packet comes for a stream that does not exist");
 	if (!data->consumer) {
 		data->consumer = stream->consumer;
-		ky_lttng_consumer_gain_data(data->consumer);
+		ky_lttng_consumer_gain_data(data->consumer, &data->base);
 	}
 	data->stream = stream;
 	return KYMO_OK;
@@ -119,7 +119,9 @@ static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct 
 		} else {
 			part = data->left_bytes < bytes ? (size_t)data->left_bytes : bytes;
 			data->left_bytes -= part;
-			ret = ky_lttng_stream_write(data->stream, at, part, err);
+			ret = ky_lttng_stream_write(data->stream, at, part,
+						    data->left_bytes ? 0 : data->head.padding_bytes,
+						    err);
 		}
 		at += part;
 		bytes -= part;
@@ -136,7 +138,7 @@ static void end(struct ky_client *base)
 	if (data->stream)
 		ky_lttng_stream_cancel(data->stream);
 	if (data->consumer)
-		ky_lttng_consumer_lose_data(data->consumer);
+		ky_lttng_consumer_lose_data(data->consumer, base);
 }
 
 static const char *name(const struct ky_client *base)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,6 +22,7 @@
 #define WAITING_MAX 512
 /* Files of a stream that `.live` has. */
 #define FILES_SHOWN_MAX 4096
+#define PADDING_AT_ONCE 8192
 
 /* ---- files ---------------------------------------------------------------------------- */
 
@@ -92,6 +94,17 @@ static int next_file(struct ky_lttng_stream *stream, struct kymo_error *err)
 	return open_file(stream, stream->file <= stream->highest_file, err);
 }
 
+int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err)
+{
+	int ret = stream->n_out ? ky_write_all(stream->index_fd, stream->out, stream->n_out) : 0;
+
+	stream->n_out = 0;
+	if (!ret)
+		return KYMO_OK;
+	stream->is_index_broken = true;
+	return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write the index", err);
+}
+
 static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo_error *err)
 {
 	struct ky_index_head head = ky_index_head();
@@ -100,6 +113,9 @@ static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo
 
 	if (stream->index_fd >= 0 && stream->index_file == file)
 		return KYMO_OK;
+	ret = ky_lttng_stream_flush(stream, err);
+	if (ret < 0)
+		return ret;
 	put_name(stream, file, ".idx", name);
 	ky_relay_close_fd(&stream->index_fd);
 	stream->index_fd =
@@ -151,6 +167,7 @@ static void leave(struct ky_lttng_stream *stream)
 	if (!stream->trace)
 		return;
 	ky_lttng_stream_cancel(stream);
+	(void)ky_lttng_stream_flush(stream, NULL);
 	if (stream->has_index && (stream->packets.len || stream->is_index_broken)) {
 		remove_index(stream);
 		stream->index_file = stream->file;
@@ -318,8 +335,10 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 				.file = stream->file,
 				.size_bytes = stream->size_bytes,
 				.lines = KY_STRBUF_INIT};
-	int ret;
+	int ret = ky_lttng_stream_flush(stream, err);
 
+	if (ret < 0)
+		return ret;
 	if (!stream->is_metadata)
 		ky_lttng_stream_put_live(stream, &old.lines);
 	stream->trace = NULL;
@@ -382,11 +401,13 @@ static int write_record(struct ky_lttng_stream *stream, const struct ky_lttng_pa
 
 	if (ret < 0)
 		return ret;
-	out.offset_bytes = htobe64(packet->offset_bytes);
-	ret = ky_write_all(stream->index_fd, &out, stream->record_bytes);
+	if (stream->n_out + stream->record_bytes > sizeof(stream->out))
+		ret = ky_lttng_stream_flush(stream, err);
 	if (ret < 0)
-		return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write the index",
-					       err);
+		return ret;
+	out.offset_bytes = htobe64(packet->offset_bytes);
+	memcpy(stream->out + stream->n_out, &out, stream->record_bytes);
+	stream->n_out += stream->record_bytes;
 	stream->shown_bytes = packet->offset_bytes + packet->bytes;
 	stream->until_cycles = be64toh(out.end_cycles);
 	stream->index_number = record->number;
@@ -467,6 +488,7 @@ int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_
 	if (!ret && needs_next_file(stream, head->bytes))
 		ret = next_file(stream, err);
 	stream->taken_bytes = 0;
+	stream->is_padded = false;
 	stream->is_busy = !ret;
 	return ret;
 }
@@ -479,14 +501,33 @@ void ky_lttng_stream_cancel(struct ky_lttng_stream *stream)
 	stream->is_busy = false;
 }
 
+/* The last piece with its padding, if that is short: the file need not be made longer afterwards. */
+static int write_piece(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
+		       size_t padding)
+{
+	static const uint8_t zeros[PADDING_AT_ONCE];
+	const struct iovec parts[] = {{(void *)data, bytes}, {(void *)zeros, padding}};
+	uint64_t at = stream->size_bytes + stream->taken_bytes;
+	ssize_t done = 0;
+
+	if (padding && padding <= sizeof(zeros))
+		done = pwritev(stream->fd, parts, 2, (off_t)at);
+	stream->is_padded = padding && done == (ssize_t)(bytes + padding);
+	if (done < 0)
+		done = 0;
+	if ((size_t)done >= bytes)
+		return 0;
+	return ky_relay_write(stream->fd, data + done, bytes - (size_t)done, at + (uint64_t)done);
+}
+
 int ky_lttng_stream_write(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
-			  struct kymo_error *err)
+			  size_t padding_bytes, struct kymo_error *err)
 {
 	int ret;
 
 	if (!stream->trace)
 		return no_chunk(err);
-	ret = ky_relay_write(stream->fd, data, bytes, stream->size_bytes + stream->taken_bytes);
+	ret = write_piece(stream, data, bytes, padding_bytes);
 	if (ret < 0)
 		return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write what came",
 					       err);
@@ -503,7 +544,8 @@ int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_da
 
 	if (!stream->trace)
 		return no_chunk(err);
-	if (head->padding_bytes && ftruncate(stream->fd, (off_t)(packet.offset_bytes + bytes)) < 0)
+	if (head->padding_bytes && !stream->is_padded &&
+	    ftruncate(stream->fd, (off_t)(packet.offset_bytes + bytes)) < 0)
 		return ky_lttng_trace_io_error(stream->trace, stream->name, errno,
 					       "write what came", err);
 	count_bytes(stream, head->padding_bytes);

@@ -56,6 +56,7 @@ struct ky_lttng_stream {
 	uint64_t size_bytes;  /* whole packets in the file */
 	uint64_t shown_bytes; /* packets with an index, in the file of the index */
 	uint64_t taken_bytes; /* of the packet that is coming in */
+	bool is_padded;	      /* the padding of that packet is written */
 	bool is_busy;	      /* a packet is coming in */
 	bool is_index_broken; /* it does not fit the packets: readers do without */
 
@@ -68,6 +69,9 @@ struct ky_lttng_stream {
 	struct ky_lttng_chunk *to;
 	uint64_t rotate_sequence; /* from this packet on, by the tracer's number */
 	uint64_t next_sequence;	  /* after the last packet with an index */
+
+	uint8_t out[4032]; /* records on their way to the file */
+	size_t n_out;
 
 	uint64_t until_cycles; /* all packets before this time are here */
 	bool is_checked, is_closing;
@@ -86,11 +90,11 @@ int ky_lttng_stream_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *c
 /* Its files are complete, as far as packets have come. NULL is allowed. */
 void ky_lttng_stream_free(struct ky_lttng_stream *stream);
 
-/* A packet: its begin, its bytes in any pieces, its end. */
+/* A packet: its begin, its bytes in any pieces (the last one with the size of the padding, else 0), its end. */
 int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_data_head *head,
 			  struct kymo_error *err);
 int ky_lttng_stream_write(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
-			  struct kymo_error *err);
+			  size_t padding_bytes, struct kymo_error *err);
 int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_data_head *head,
 			struct kymo_error *err);
 /* The rest of the packet that is coming in will not come. */
@@ -102,6 +106,9 @@ int ky_lttng_stream_index(struct ky_lttng_stream *stream, const struct ky_lttng_
 /* The stream goes to chunk @to (NULL: to none) with the packet @sequence. */
 int ky_lttng_stream_rotate(struct ky_lttng_stream *stream, struct ky_lttng_chunk *to,
 			   uint64_t sequence, struct kymo_error *err);
+
+/* Writes the records so far to the index. Without a chunk: no effect. */
+int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err);
 
 /* Whether packet @number is not here yet, or its index. */
 bool ky_lttng_stream_is_pending(const struct ky_lttng_stream *stream, uint64_t number);

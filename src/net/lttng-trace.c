@@ -182,6 +182,8 @@ static void publish(struct ky_lttng_trace *trace, uint64_t now)
 {
 	const struct ky_lttng_session *session = trace->chunk->session;
 
+	ky_vec_foreach(&trace->streams, stream)
+		(void)ky_lttng_stream_flush(*stream, NULL);
 	if (now - trace->published_ms < IDLE_ROUND_MS && !session->is_live &&
 	    !ky_live_has_readers(session->fd))
 		return;

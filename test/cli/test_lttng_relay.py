@@ -365,8 +365,9 @@ def test_rotation_at_any_moment(relay, order, padding):
                     index()
         if order == "data":
             # All packets are in their files before the relay learns of the rotation.
-            wait_for(lambda: os.path.getsize(here.dir + "/board/s/ust/uid/0/64-bit/a") == 256)
-            wait_for(lambda: os.path.exists(here.dir + "/board/s/ust/uid/0/64-bit/b_3"))
+            wait_for(lambda: daemon.is_pending(a, 7) and
+                     os.path.getsize(here.dir + "/board/s/ust/uid/0/64-bit/a") == 256 and
+                     os.path.exists(here.dir + "/board/s/ust/uid/0/64-bit/b_3"))
         else:
             wait_for(lambda: not daemon.is_pending(a, 7) and not daemon.is_pending(b, 7))
         assert daemon.chunk(1) == OK
@@ -484,7 +485,7 @@ def test_what_live_readers_get(relay):
         # A packet without its index is not there yet, and neither is a time while an index waits for its packet.
         daemon.packet(a, 1, bytes(64))
         assert daemon.index(b, 0, 64, 30, 40) == OK and daemon.index(b, 2 ** 64 - 1, 0, 0, 99) == OK
-        wait_for(lambda: os.path.getsize(trace + "/a") == 128)
+        wait_for(lambda: daemon.is_pending(a, 1) and os.path.getsize(trace + "/a") == 128)
         assert live()[1] == {"a": "64", "b": "0"} and live()[0] <= 30
         daemon.packet(b, 0, bytes(64))
         assert daemon.index(a, 1, 64, 20, 50) == OK
