@@ -105,14 +105,21 @@ static void set_wakeup(const struct ky_client *data, int bytes)
 	(void)setsockopt(ky_link_in_fd(data->link), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
+void ky_lttng_consumer_expect_data(struct ky_lttng_consumer *consumer, bool expects)
+{
+	if (!consumer->data || consumer->expects_data == expects)
+		return;
+	consumer->expects_data = expects;
+	set_wakeup(consumer->data, expects ? 1 : WAKEUP_BYTES);
+}
+
 void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer)
 {
 	if (!consumer)
 		return;
 	consumer->has_control = false;
 	consumer->gone_ms = now_ms();
-	if (consumer->data)
-		set_wakeup(consumer->data, 1);
+	ky_lttng_consumer_expect_data(consumer, true);
 	if (consumer->n_data)
 		return;
 	/* A data connection says in its first packet that it is this daemon's. */
@@ -129,7 +136,7 @@ void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer, struct ky_c
 	    consumer->is_snapshot)
 		return;
 	consumer->data = data;
-	set_wakeup(data, WAKEUP_BYTES);
+	consumer->expects_data = true;
 }
 
 void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_client *data)

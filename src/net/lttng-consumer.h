@@ -29,6 +29,7 @@ struct ky_lttng_consumer {
 	KY_VEC(struct ky_lttng_stream *) streams;
 	bool has_control;
 	unsigned int n_data;	/* data connections */
+	bool expects_data;	/* any piece of a packet wakes the relay */
 	struct ky_client *data; /* one of them; NULL: none, or it has no index */
 	bool has_lost_data;	/* one of them has ended */
 	int64_t gone_ms;	/* when the control connection ended */
@@ -47,6 +48,8 @@ void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_c
  * daemon sends its index then. KYMO_E_MEMORY.
  */
 int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err);
+/* Whether a packet is late, so that the relay wants to know when it comes. */
+void ky_lttng_consumer_expect_data(struct ky_lttng_consumer *consumer, bool expects);
 /* Frees it with its streams. */
 void ky_lttng_consumer_free(struct ky_lttng_consumer *consumer);
 

@@ -260,6 +260,7 @@ static int take_close_stream(struct control *control, struct kymo_error *err)
 	if (!ret) {
 		stream->is_closing = true;
 		stream->last_number = number.number;
+		ky_lttng_consumer_expect_data(control->consumer, true);
 		ky_lttng_consumer_try_close(control->consumer, stream);
 	}
 	return answer_status(control, ret, err);
@@ -302,6 +303,8 @@ static int take_index(struct control *control, struct kymo_error *err)
 					     err);
 	if (!ret)
 		ret = ky_lttng_stream_index(stream, &index, err);
+	if (!ret)
+		ky_lttng_consumer_expect_data(control->consumer, stream->records.len != 0);
 	return answer_status(control, ret, err);
 }
 
