@@ -226,7 +226,7 @@ extern struct ky_trace ky_trace __attribute__((visibility("hidden")));
 /* The same in all rings; outside of the struct, for hits find it sooner there. */
 extern ptrdiff_t ky_rseq_area __attribute__((visibility("hidden")));
 
-/* ---- note.c: what is loaded, for those who look addresses up. The caller has the lock. ---- */
+/* ---- loaded-objects.c: what is loaded, for those who look addresses up. The caller has the lock. ---- */
 
 /* Before all others; without the lock. */
 void ky_notes_begin(void);

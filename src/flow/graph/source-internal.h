@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shared part of source.c (reading) and source-place.c (moving). */
+/* The shared part of source.c (reading) and source-seek.c (moving). */
 #ifndef KY_FLOW_GRAPH_SOURCE_INTERNAL_H
 #define KY_FLOW_GRAPH_SOURCE_INTERNAL_H
 

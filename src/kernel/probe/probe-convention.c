@@ -91,7 +91,8 @@ static void add_leaves(struct words *words, Dwarf_Die *type, uint64_t at, int de
 }
 
 /* On the stack, behind the return address. */
-static void put_on_stack(struct ky_probe_convention *c, uint64_t size, struct ky_probe_place *place)
+static void put_on_stack(struct ky_probe_convention *c, uint64_t size,
+			 struct ky_probe_location *place)
 {
 	snprintf(place->base, sizeof(place->base), "%%sp");
 	place->in_memory = true;
@@ -106,7 +107,7 @@ static bool unknown(struct ky_probe_convention *c)
 }
 
 static bool pass_words(struct ky_probe_convention *c, const struct words *words, uint64_t size,
-		       struct ky_probe_place *place)
+		       struct ky_probe_location *place)
 {
 	unsigned int n = (unsigned int)((size + 7) / 8), integers = 0, reals = 0;
 
@@ -130,7 +131,7 @@ static bool pass_words(struct ky_probe_convention *c, const struct words *words,
 }
 
 static bool pass_struct(struct ky_probe_convention *c, Dwarf_Die *type, bool is_class,
-			struct ky_probe_place *place)
+			struct ky_probe_location *place)
 {
 	uint64_t size = ky_probe_type_number(type, DW_AT_byte_size, 0);
 	enum ky_probe_passing how =
@@ -160,7 +161,7 @@ static bool pass_struct(struct ky_probe_convention *c, Dwarf_Die *type, bool is_
 }
 
 bool ky_probe_pass(struct ky_probe_convention *c, Dwarf_Die *type, bool is_class,
-		   struct ky_probe_place *place)
+		   struct ky_probe_location *place)
 {
 	static const struct words method = {.integer = {true, true}};
 	uint64_t size = ky_probe_type_number(type, DW_AT_byte_size, 8);

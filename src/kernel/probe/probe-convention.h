@@ -7,7 +7,7 @@
 #ifndef KY_KERNEL_PROBE_PROBE_CONVENTION_H
 #define KY_KERNEL_PROBE_PROBE_CONVENTION_H
 
-#include "kernel/probe/probe-place.h"
+#include "kernel/probe/probe-location.h"
 
 #define KY_PROBE_ARGUMENT_REGISTERS 6
 extern const char *const ky_probe_argument_registers[KY_PROBE_ARGUMENT_REGISTERS];
@@ -23,6 +23,6 @@ struct ky_probe_convention {
  * objects that are passed by their address (C++). False: not known, or where the kernel cannot fetch it.
  */
 bool ky_probe_pass(struct ky_probe_convention *convention, Dwarf_Die *type, bool is_class,
-		   struct ky_probe_place *place);
+		   struct ky_probe_location *place);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "kernel/probe/probe-convention.h"
 #include "kernel/probe/probe-file.h"
-#include "kernel/probe/probe-place.h"
+#include "kernel/probe/probe-location.h"
 
 /* In DWARF's order. */
 static const char *const dwarf_registers[] = {"%ax",  "%dx",  "%cx",  "%bx", "%si",  "%di",
@@ -31,7 +31,7 @@ static int no_such(struct kymo_error *err, const char *what, const char *name)
 
 /* ---- roots without debug information -------------------------------------------------- */
 
-static bool raw_root(const struct ky_probe_argument *argument, struct ky_probe_place *place)
+static bool raw_root(const struct ky_probe_argument *argument, struct ky_probe_location *place)
 {
 	const char *root = argument->root;
 	unsigned int n;
@@ -56,7 +56,7 @@ static bool raw_root(const struct ky_probe_argument *argument, struct ky_probe_p
 int ky_probe_raw_fetch(const struct ky_probe_argument *argument, struct ky_strbuf *fetch,
 		       struct kymo_error *err)
 {
-	struct ky_probe_place place;
+	struct ky_probe_location place;
 	int ret;
 
 	if (!raw_root(argument, &place)) {
@@ -66,8 +66,8 @@ int ky_probe_raw_fetch(const struct ky_probe_argument *argument, struct ky_strbu
 			      "$stack1 ... and $retval");
 		return ret;
 	}
-	ret = ky_probe_place_step(&place, argument, err);
-	return ret < 0 ? ret : ky_probe_place_put(&place, argument, fetch, err);
+	ret = ky_probe_location_step(&place, argument, err);
+	return ret < 0 ? ret : ky_probe_location_put(&place, argument, fetch, err);
 }
 
 /* ---- functions in debug information --------------------------------------------------- */
@@ -227,7 +227,7 @@ static bool has_classes(Dwarf_Die *unit)
 
 static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function, Dwarf_Die *unit,
 			  Dwarf_Addr pc, uint64_t address, const char *name,
-			  struct ky_probe_place *place, struct kymo_error *err)
+			  struct ky_probe_location *place, struct kymo_error *err)
 {
 	struct ky_probe_convention convention = {0};
 	char names[200] = "";
@@ -236,7 +236,7 @@ static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function,
 
 	/* A large struct is returned where a first, hidden argument points. */
 	if (ky_probe_type_of(function, &result) && ky_probe_type_is_struct(&result)) {
-		struct ky_probe_place place_of_result = {0};
+		struct ky_probe_location place_of_result = {0};
 		struct ky_probe_convention of_result = {0};
 
 		if (!ky_probe_pass(&of_result, &result, has_classes(unit), &place_of_result))
@@ -277,7 +277,7 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 			    const struct ky_probe_argument *argument, struct ky_strbuf *fetch,
 			    struct kymo_error *err)
 {
-	struct ky_probe_place place;
+	struct ky_probe_location place;
 	Dwarf_Die function, unit;
 	Dwarf_Addr pc;
 	bool known = find_function(file, address, &function, &unit, &pc);
@@ -291,7 +291,7 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 		    (ky_probe_type_is_struct(&place.type) || ky_probe_type_is_float(&place.type)))
 			place.has_type = false;
 	} else if (known && exact && argument->root[0] != '%' && argument->root[0] != '$') {
-		struct ky_probe_place named = {0};
+		struct ky_probe_location named = {0};
 
 		ret = find_parameter(file, &function, &unit, pc, address, argument->root, &named,
 				     err);
@@ -308,6 +308,6 @@ int ky_probe_argument_fetch(const struct ky_probe_file *file, uint64_t address, 
 				     "package); without, there are arg1, arg2 ..., %%di, %%si ...");
 	}
 	if (!ret)
-		ret = ky_probe_place_step(&place, argument, err);
-	return ret < 0 ? ret : ky_probe_place_put(&place, argument, fetch, err);
+		ret = ky_probe_location_step(&place, argument, err);
+	return ret < 0 ? ret : ky_probe_location_put(&place, argument, fetch, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/probe/probe-place.h"
+#include "kernel/probe/probe-location.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int too_deep(struct kymo_error *err)
 }
 
 /* What is in registers, word by word, and no struct any more, becomes a value, or some bits of one. */
-static int settle(struct ky_probe_place *place, struct kymo_error *err)
+static int settle(struct ky_probe_location *place, struct kymo_error *err)
 {
 	unsigned int bit = (unsigned int)(place->offset % 8) * 8;
 	const char *reg;
@@ -64,13 +64,13 @@ static int settle(struct ky_probe_place *place, struct kymo_error *err)
 }
 
 /* Debug information is not trusted: offsets may run over. */
-static void move(struct ky_probe_place *place, uint64_t bytes)
+static void move(struct ky_probe_location *place, uint64_t bytes)
 {
 	place->offset = (int64_t)((uint64_t)place->offset + bytes);
 }
 
 /* What is in memory becomes a value. */
-static int load(struct ky_probe_place *place, struct kymo_error *err)
+static int load(struct ky_probe_location *place, struct kymo_error *err)
 {
 	char base[sizeof(place->base)];
 
@@ -86,7 +86,7 @@ static int load(struct ky_probe_place *place, struct kymo_error *err)
 }
 
 /* The pointer in @place is followed: then @place is what it points at. */
-static int follow(struct ky_probe_place *place, const char *what, struct kymo_error *err)
+static int follow(struct ky_probe_location *place, const char *what, struct kymo_error *err)
 {
 	Dwarf_Die target;
 	int ret;
@@ -115,7 +115,7 @@ static int64_t top_bits(Dwarf_Die *member)
 	return value;
 }
 
-static int set_bits(struct ky_probe_place *place, Dwarf_Die *member, struct kymo_error *err)
+static int set_bits(struct ky_probe_location *place, Dwarf_Die *member, struct kymo_error *err)
 {
 	uint64_t bits = ky_probe_type_number(member, DW_AT_bit_size, 0), size = 4;
 	uint64_t at = ky_probe_type_number(member, DW_AT_data_bit_offset, UINT64_MAX), unit;
@@ -163,7 +163,7 @@ static int no_member(Dwarf_Die *type, const char *name, struct kymo_error *err)
 	return ret;
 }
 
-static int step_member(struct ky_probe_place *place, const struct ky_probe_step *step,
+static int step_member(struct ky_probe_location *place, const struct ky_probe_step *step,
 		       struct kymo_error *err)
 {
 	uint64_t offset;
@@ -193,7 +193,7 @@ static int step_member(struct ky_probe_place *place, const struct ky_probe_step 
 	return set_bits(place, &member, err);
 }
 
-static int step_index(struct ky_probe_place *place, uint32_t index, struct kymo_error *err)
+static int step_index(struct ky_probe_location *place, uint32_t index, struct kymo_error *err)
 {
 	Dwarf_Die element;
 	Dwarf_Word size;
@@ -214,8 +214,8 @@ static int step_index(struct ky_probe_place *place, uint32_t index, struct kymo_
 	return KYMO_OK;
 }
 
-int ky_probe_place_step(struct ky_probe_place *place, const struct ky_probe_argument *argument,
-			struct kymo_error *err)
+int ky_probe_location_step(struct ky_probe_location *place,
+			   const struct ky_probe_argument *argument, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -236,7 +236,7 @@ int ky_probe_place_step(struct ky_probe_place *place, const struct ky_probe_argu
 
 /* ---- the end of an expression --------------------------------------------------------- */
 
-static void put(const struct ky_probe_place *place, const char *type, struct ky_strbuf *fetch)
+static void put(const struct ky_probe_location *place, const char *type, struct ky_strbuf *fetch)
 {
 	if (place->in_memory)
 		ky_strbuf_addf(fetch, "%+" PRId64 "(%s):%s", place->offset, place->base, type);
@@ -245,7 +245,7 @@ static void put(const struct ky_probe_place *place, const char *type, struct ky_
 }
 
 /* A pointer to text is fetched as the text; an array of characters, too. */
-static int put_text(struct ky_probe_place *place, const char *type, struct ky_strbuf *fetch,
+static int put_text(struct ky_probe_location *place, const char *type, struct ky_strbuf *fetch,
 		    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -260,7 +260,7 @@ static int put_text(struct ky_probe_place *place, const char *type, struct ky_st
 	return ret;
 }
 
-static void put_bits(const struct ky_probe_place *place, struct ky_strbuf *fetch)
+static void put_bits(const struct ky_probe_location *place, struct ky_strbuf *fetch)
 {
 	char type[32];
 
@@ -278,7 +278,7 @@ static bool is_value(Dwarf_Die *type)
 	       tag == DW_TAG_pointer_type;
 }
 
-static int put_typed(struct ky_probe_place *place, const char *name, struct ky_strbuf *fetch,
+static int put_typed(struct ky_probe_location *place, const char *name, struct ky_strbuf *fetch,
 		     struct kymo_error *err)
 {
 	uint64_t size;
@@ -341,7 +341,7 @@ static int put_typed(struct ky_probe_place *place, const char *name, struct ky_s
 }
 
 /* With the type that the user gave. */
-static int put_as(struct ky_probe_place *place, const char *type, struct ky_strbuf *fetch,
+static int put_as(struct ky_probe_location *place, const char *type, struct ky_strbuf *fetch,
 		  struct kymo_error *err)
 {
 	bool is_plain = type[0] == 'u' || type[0] == 'x';
@@ -370,8 +370,8 @@ static int put_as(struct ky_probe_place *place, const char *type, struct ky_strb
 	return KYMO_OK;
 }
 
-int ky_probe_place_put(struct ky_probe_place *place, const struct ky_probe_argument *argument,
-		       struct ky_strbuf *fetch, struct kymo_error *err)
+int ky_probe_location_put(struct ky_probe_location *place, const struct ky_probe_argument *argument,
+			  struct ky_strbuf *fetch, struct kymo_error *err)
 {
 	/* Of a function of the kernel: in its memory, or in the program's. */
 	if (strcmp(argument->type, "string") == 0 || strcmp(argument->type, "ustring") == 0)

@@ -5,8 +5,8 @@
  *
  * Threads: one at a time per file that the types are of.
  */
-#ifndef KY_KERNEL_PROBE_PROBE_PLACE_H
-#define KY_KERNEL_PROBE_PROBE_PLACE_H
+#ifndef KY_KERNEL_PROBE_PROBE_LOCATION_H
+#define KY_KERNEL_PROBE_PROBE_LOCATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
  * What a part of an expression is: a value, or the memory at @offset bytes behind value @base, or what is @offset bytes
  * behind the beginning of @words.
  */
-struct ky_probe_place {
+struct ky_probe_location {
 	char base[200]; /* "%di", "+8(%di)" */
 	bool in_memory;
 	/* A struct that is passed in registers, word by word; NULL: in one that the kernel cannot fetch. */
@@ -38,11 +38,11 @@ struct ky_probe_place {
  * Take the steps of @argument, whose root is at @place.
  * 0; KYMO_E_INVALID, KYMO_E_NOT_FOUND: the types have no such step; KYMO_E_UNSUPPORTED: it cannot be fetched.
  */
-int ky_probe_place_step(struct ky_probe_place *place, const struct ky_probe_argument *argument,
-			struct kymo_error *err);
+int ky_probe_location_step(struct ky_probe_location *place,
+			   const struct ky_probe_argument *argument, struct kymo_error *err);
 
 /* Append how the kernel fetches @place, "+8(%di):s32", to @fetch. 0 or KYMO_E_UNSUPPORTED. */
-int ky_probe_place_put(struct ky_probe_place *place, const struct ky_probe_argument *argument,
-		       struct ky_strbuf *fetch, struct kymo_error *err);
+int ky_probe_location_put(struct ky_probe_location *place, const struct ky_probe_argument *argument,
+			  struct ky_strbuf *fetch, struct kymo_error *err);
 
 #endif
