@@ -298,9 +298,8 @@ KYMO_API void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
 				   const struct kymo_text_options *options);
 
 /*
- * Add an array of @length elements, or a sequence, whose length each event gives. An array has at
- * most UINT32_MAX elements. The program must add exactly one field to the returned object: the element. The library ignores the element's
- * name, which may be NULL.
+ * Add an array of @length elements (up to UINT32_MAX), or a sequence, whose length each event gives.
+ * The program must add exactly one field to the returned object: the element. Its name may be NULL.
  *
  *	kymo_fields_add_uint(kymo_fields_add_sequence(fields, "sizes"), NULL, 32);
  *

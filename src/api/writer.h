@@ -116,6 +116,8 @@ void *ky_define_allocate(struct kymo_writer *writer, size_t size);
 
 /* ---- (define-fields.c) ---- */
 
+/* What messages call the field @name: an element or option has no name, so that of its field. */
+const char *ky_define_shown_name(const struct kymo_fields *fields, const char *name);
 /* May a field named @name be added to @fields (NULL is fine)? */
 bool ky_define_may_add(struct kymo_fields *fields, const char *name);
 /* Add @cls (NULL: there was no memory). What it is called in messages. */

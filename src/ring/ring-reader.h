@@ -58,6 +58,9 @@ void ky_rb_reader_slot(const struct kymo_ring_reader *reader, uint32_t buffer, u
 const uint8_t *ky_rb_reader_data(const struct kymo_ring_reader *reader, uint32_t buffer,
 				 uint64_t start);
 
+/* Looks at a buffer that is being written. Each takes about as long as a writer's record. */
+#define KY_RB_LOOKS_MAX 4096
+
 /* Reads a buffer's state. Returns false when writers changed it in every try. */
 bool ky_rb_look(const struct kymo_ring_reader *reader, uint32_t buffer, struct ky_rb_view *view);
 

@@ -123,6 +123,11 @@ struct ky_pf_device {
 };
 
 struct ky_pf;
+
+/* perfetto.c: the operations of the sink (flow/graph/sink.h). */
+int ky_pf_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err);
+int ky_pf_finish(struct ky_sink *sink, struct kymo_error *err);
+
 struct ky_pf_class;
 
 /* An event, with what is known of it. */

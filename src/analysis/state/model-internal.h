@@ -273,7 +273,16 @@ int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch);
  */
 int ky_model_lose_damaged(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
 
-/* model-sched.c: @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
+/*
+ * model-cpus.c: @thread (NULL: idle) ran on @cpu up to @ns, says an event. Where the state does not agree,
+ * a switch is missing at some time since the last sign of it.
+ */
+int ky_cpu_settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
+/* From @ns on, @thread (NULL: idle) runs on @cpu. */
+void ky_cpu_set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
+/* @thread is on CPU @cpu; tells the listeners if it was on another one. */
+int ky_thread_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
+/* @cpu runs @thread (NULL: idle), says the context of an event at @ns. */
 int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns);
 /* Events were lost: what @cpu did between @begin_ns and @end_ns is unknown. */
 int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns);

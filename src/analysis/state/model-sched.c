@@ -1,137 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The state model's scheduler side: what CPUs run, and the lives of threads. */
+/* The state model's scheduler side: switches, wake-ups, and the lives of threads. */
 #include "analysis/state/model-internal.h"
 
 #include <string.h>
 
 #define CLONE_THREAD 0x00010000
-
-/* ---- CPUs ------------------------------------------------------------------------------ */
-
-static int tell_ran(struct ky_model *model, struct ky_cpu *cpu, enum ky_cpu_state state, int64_t ns)
-{
-	struct ky_thread *thread = state == KY_CPU_BUSY ? cpu->current : NULL;
-	int64_t begin = cpu->since_ns;
-
-	cpu->since_ns = ns;
-	/* Other CPUs may be left out; other threads not, as they make this one busy. */
-	if (!model->telling || !ky_model_tells_cpu(model, cpu->id))
-		return 0;
-	return ky_model_notify(model, ran, cpu, state, thread, begin, ns);
-}
-
-int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
-{
-	int status;
-
-	if (cpu->since_ns == INT64_MIN || ns <= cpu->since_ns)
-		return 0;
-	if (cpu->since_ns < cpu->lost_until_ns) {
-		status = tell_ran(model, cpu, KY_CPU_UNKNOWN,
-				  ns < cpu->lost_until_ns ? ns : cpu->lost_until_ns);
-		if (status < 0 || ns <= cpu->lost_until_ns)
-			return status;
-	}
-	return tell_ran(model, cpu, cpu->state, ns);
-}
-
-static int move_to(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
-{
-	int32_t from = thread->cpu;
-
-	thread->cpu = cpu;
-	if (from == KY_UNKNOWN || from == cpu || !ky_model_tells(model, thread, (uint32_t)cpu))
-		return 0;
-	return ky_model_notify(model, migrated, thread, ns);
-}
-
-static void set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
-{
-	if (cpu->current && cpu->current != thread)
-		cpu->current->running = false;
-	if (thread)
-		thread->running = true;
-	cpu->state = thread ? KY_CPU_BUSY : KY_CPU_IDLE;
-	cpu->current = thread;
-	cpu->unnamed = thread && thread->pid == KY_UNKNOWN;
-	cpu->seen_ns = ns;
-}
-
-static bool agrees(const struct ky_cpu *cpu, const struct ky_thread *thread)
-{
-	return thread ? cpu->state == KY_CPU_BUSY && cpu->current == thread
-		      : cpu->state == KY_CPU_IDLE;
-}
-
-/* Of a CPU whose state is not known: since when its record is whole, in the range. */
-static int64_t whole_since(const struct ky_model *model, const struct ky_cpu *cpu)
-{
-	int64_t ns = cpu->begin_ns > model->range_ns ? cpu->begin_ns : model->range_ns;
-
-	return cpu->lost_until_ns > ns ? cpu->lost_until_ns : ns;
-}
-
-/*
- * @thread (NULL: idle) ran up to @ns, says an event. Where the state does not agree, a switch is
- * missing at some time since the last sign of it.
- */
-static int settle(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
-{
-	int status = 0;
-
-	if (cpu->state == KY_CPU_UNKNOWN && !cpu->missing) {
-		int64_t whole_ns = whole_since(model, cpu);
-
-		set_state(cpu, thread, ns);
-		if (whole_ns < ns)
-			status = ky_model_late(model, cpu, whole_ns, ns, cpu->state, thread);
-	} else if (cpu->state != KY_CPU_UNKNOWN && !agrees(cpu, thread)) {
-		status = ky_cpu_flush(model, cpu, cpu->seen_ns);
-		if (status >= 0)
-			status = ky_model_late(model, cpu, cpu->seen_ns, ns, KY_CPU_UNKNOWN, NULL);
-		if (cpu->state == KY_CPU_BUSY)
-			cpu->current->running = false;
-		cpu->state = KY_CPU_UNKNOWN;
-		cpu->current = NULL;
-		cpu->missing++;
-	}
-	return status < 0 ? status : ky_cpu_flush(model, cpu, ns);
-}
-
-int ky_cpu_learn(struct ky_model *model, struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)
-{
-	int status;
-
-	if (agrees(cpu, thread)) {
-		cpu->seen_ns = ns;
-		return 0;
-	}
-	status = settle(model, cpu, thread, ns);
-	set_state(cpu, thread, ns);
-	if (thread && status >= 0)
-		status = ky_wait_run(model, thread, cpu, ns, false);
-	return thread && status >= 0 ? move_to(model, thread, (int32_t)cpu->id, ns) : status;
-}
-
-int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, int64_t end_ns)
-{
-	int status = ky_cpu_flush(model, cpu, begin_ns);
-
-	/* The first event after a loss reveals it. Borders in between got the old state. */
-	if (status >= 0 && cpu->state != KY_CPU_UNKNOWN)
-		status = ky_model_late(model, cpu, begin_ns, end_ns, KY_CPU_UNKNOWN, NULL);
-	if (cpu->current)
-		cpu->current->running = false;
-	cpu->state = KY_CPU_UNKNOWN;
-	cpu->current = NULL;
-	cpu->lost_ns += end_ns - begin_ns;
-	/* The end may lie in a later interval, or after the range: later events add the rest. */
-	if (cpu->lost_until_ns < end_ns)
-		cpu->lost_until_ns = end_ns;
-	if (cpu->since_ns == INT64_MIN)
-		cpu->since_ns = end_ns;
-	return status;
-}
 
 /* ---- threads --------------------------------------------------------------------------- */
 
@@ -209,20 +82,20 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 		if (prev->pid == KY_UNKNOWN && info->pid.cls)
 			prev->pid = (int32_t)ky_get_i64(event, &info->pid, KY_UNKNOWN);
 	}
-	status = settle(feed->model, cpu, prev, event->ns);
+	status = ky_cpu_settle(feed->model, cpu, prev, event->ns);
 	if (prev && status >= 0)
-		status = move_to(feed->model, prev, (int32_t)cpu->id, event->ns);
+		status = ky_thread_move(feed->model, prev, (int32_t)cpu->id, event->ns);
 	if (prev && status >= 0 && feed->model->subjects & KY_ABOUT_WAITS)
 		status = ky_wait_leave(feed, prev,
 				       ky_get_u64(event, &info->fields[KY_SWITCH_PREV_STATE], 1),
 				       event->ns);
-	set_state(cpu, next, event->ns);
+	ky_cpu_set_state(cpu, next, event->ns);
 	if (next && status >= 0)
 		status = ky_wait_run(feed->model, next, cpu, event->ns, true);
 	if (next && status >= 0) {
 		take_comm(next, event, &info->fields[KY_SWITCH_NEXT_COMM]);
 		take_prio(next, event, info, KY_SWITCH_NEXT_PRIO);
-		status = move_to(feed->model, next, (int32_t)cpu->id, event->ns);
+		status = ky_thread_move(feed->model, next, (int32_t)cpu->id, event->ns);
 		if (status >= 0 && ky_model_tells(feed->model, next, cpu->id))
 			status = ky_model_notify(feed->model, switched, next, event->ns);
 	}

@@ -22,11 +22,11 @@
  * Pointers to threads, CPUs and hosts are valid until ky_model_free(), so reports may keep
  * them. Threads: one at a time per model.
  *
- * Files: model.c the pass, model-make.c its begin and end, model-query.c queries of reports,
- * model-focus.c the range and the selection, model-hindsight.c corrections of earlier intervals;
- * model-classes.c names of events and fields (only this file has them); model-sched.c,
- * model-wait.c, model-syscalls.c, model-io.c, model-files.c, model-irq.c, model-block.c and
- * model-misc.c the handlers; model-periods.c periods that users define.
+ * Files: model.c the pass, model-tables.c threads, CPUs and listeners, model-make.c its begin and
+ * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
+ * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
+ * them); model-cpus.c, model-sched.c, model-wait.c, model-syscalls.c, model-io.c, model-files.c,
+ * model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H

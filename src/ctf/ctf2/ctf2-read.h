@@ -118,6 +118,11 @@ int ky_ctf2_encoding(struct ky_ctf2_reader *r, const struct ky_json *node,
 int ky_ctf2_location(struct ky_ctf2_reader *r, const struct ky_json *node, const char *key,
 		     bool is_length, struct ky_ctf2_place *place, struct ky_field_ref **ref);
 
+/* ---- ctf2-preamble.c ------------------------------------------------------------------------ */
+
+/* The version, the extensions, the attributes and the UUID. 0, KYMO_E_FORMAT or KYMO_E_UNSUPPORTED. */
+int ky_ctf2_preamble(struct ky_ctf2_reader *reader, const struct ky_json *fragment);
+
 /* ---- ctf2-clock.c --------------------------------------------------------------------------- */
 
 /* Add the clock class that @fragment describes. */

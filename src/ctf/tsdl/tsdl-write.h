@@ -32,6 +32,9 @@ int ky_tsdl_cannot_say(struct ky_tsdl_writer *w, const char *what);
 /* The path of what @ref refers to, as it is found from here. */
 int ky_tsdl_put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref, bool is_length);
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w);
+/* Write "struct NAME {...}", without a name where @name is NULL. 0, KYMO_E_UNSUPPORTED or KYMO_E_MEMORY. */
+int ky_tsdl_put_struct(struct ky_tsdl_writer *w, const struct ky_field_class *cls,
+		       const char *name);
 
 /*
  * Write "struct NAME {...};" for the root of a scope that bears a name (LTTng's packet_context
