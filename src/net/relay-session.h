@@ -44,7 +44,7 @@ uint64_t ky_relay_session_next(const struct ky_relay_session *session);
 uint64_t ky_relay_session_bytes(const struct ky_relay_session *session);
 /* Whether the recorder has said that it is complete. */
 bool ky_relay_session_is_complete(const struct ky_relay_session *session);
-/* The shortest delay that a live reader of the session wants, in ms; 0: there is none. */
+/* The shortest delay that a live reader of the session wants, in ms; 0: no reader wants one. */
 uint32_t ky_relay_session_delay_ms(const struct ky_relay_session *session);
 
 /*

@@ -59,7 +59,7 @@ void ky_sender_backlog(struct ky_sender *sender, struct ky_store_backlog *backlo
 
 /* Whether the queue has so much that the caller should wait before it reads further events. */
 bool ky_sender_is_full(struct ky_sender *sender);
-/* The shortest delay that a live reader of the session at the relay wants, in ms; 0: there is none. */
+/* The shortest delay that a live reader of the session at the relay wants, in ms; 0: no reader wants one. */
 uint32_t ky_sender_readers_delay_ms(struct ky_sender *sender);
 /* Becomes readable when that changes; its user clears it. The sender owns it. */
 int ky_sender_readers_fd(struct ky_sender *sender);

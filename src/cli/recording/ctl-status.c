@@ -54,12 +54,17 @@ static void print_cpus(const struct ky_control_socket_message *status)
 	if (!ky_recordings_value(status, "cpu", 0))
 		return;
 	printf("\n%8s %14s %14s %8s\n", "CPU", "events", "lost", "fill");
-	for (unsigned int i = 0; (text = ky_recordings_value(status, "cpu", i)); i++)
-		if (parse_cpu(text, &cpu))
-			printf("%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %6u %%%s%s\n", cpu.number,
-			       cpu.events, cpu.lost, cpu.fill,
-			       cpu.group[0] != '-' ? "  group " : "",
-			       cpu.group[0] != '-' ? cpu.group : "");
+	for (unsigned int i = 0; (text = ky_recordings_value(status, "cpu", i)); i++) {
+		if (!parse_cpu(text, &cpu))
+			continue;
+		printf("%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %6u %%", cpu.number, cpu.events,
+		       cpu.lost, cpu.fill);
+		if (cpu.group[0] != '-') {
+			fputs("  group ", stdout);
+			ky_cli_put_text(stdout, cpu.group);
+		}
+		putchar('\n');
+	}
 }
 
 static void print_programs(const struct ky_control_socket_message *status)

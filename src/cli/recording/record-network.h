@@ -17,7 +17,7 @@ struct ky_tls;
 struct ky_record_network {
 	const char *key_path;  /* NULL: the user's, if there is one */
 	bool insecure;	       /* without a key also beyond this machine */
-	uint64_t spill_bytes;  /* limit of the spill file; 0: there is none */
+	uint64_t spill_bytes;  /* limit of the spill file; 0: no spill file */
 	const char *spill_dir; /* NULL: the default */
 	struct ky_tls *tls;    /* NULL: none */
 };
