@@ -205,6 +205,22 @@ def test_marks_of_a_flight_recorder(kymo, begin):
         assert "kymo:mark" in kymo("print", trace).out
 
 
+def marks_of(kymo, trace):
+    lines = [json.loads(line) for line in kymo("convert", "--to", "json", str(trace)).out.splitlines()]
+    return [line for line in lines if line["event"] == "kymo:mark"]
+
+
+def test_everything_that_fired_is_carried_out(kymo, begin, shop):
+    """More at a time than the recorder carries out in one step; the last ones at the end of the recording."""
+    recording = begin("--when", "shop:order_placed once per 0", "--do", "mark", mode=(), events=("-u", "shop:*"))
+    recording.wait_fired(act=lambda: subprocess.run([shop, "1"], check=True, stdout=subprocess.DEVNULL))
+    subprocess.run([shop, "100"], check=True, stdout=subprocess.DEVNULL)
+    recording.stop()
+    lines = [json.loads(line)["event"] for line in kymo("convert", "--to", "json", str(recording.out)).out.splitlines()]
+    assert lines.count("shop:order_placed") > 100
+    assert len(marks_of(kymo, recording.out)) == lines.count("shop:order_placed")
+
+
 def test_report_is_an_archive(kymo, begin, tmp_path):
     recording = begin("--when", "syscall_exit_fsync with duration > 1us", "--do", "report",
                       events=("-k", "syscalls,sched_switch"))

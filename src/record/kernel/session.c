@@ -75,6 +75,15 @@ void ky_session_own_threads(struct ky_session *session, const int32_t *tids, siz
 			ky_pid_to_kernel(&session->view, tids[i]);
 }
 
+void ky_session_own_of(struct ky_session *session, const struct ky_session *other)
+{
+	static const int threads[] = {KY_OWN_DUMP, KY_OWN_WRITER, KY_OWN_GUARD};
+
+	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
+		session->kernel.convert.own_tids[threads[i]] =
+			other->kernel.convert.own_tids[threads[i]];
+}
+
 const struct ky_os_clock *ky_session_clock(const struct ky_session *session)
 {
 	return &session->kernel.clock;

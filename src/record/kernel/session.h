@@ -147,6 +147,8 @@ int ky_session_open(const struct ky_session_options *options, struct ky_session 
  * the recorder, so the trace has no system calls of them.
  */
 void ky_session_own_threads(struct ky_session *session, const int32_t *tids, size_t n);
+/* As ky_session_own_threads(): the present threads of @other, a session of this process. */
+void ky_session_own_of(struct ky_session *session, const struct ky_session *other);
 /* Before start: with `follow` and no other selection, record this process and its children. */
 int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo_error *err);
 int ky_session_start(struct ky_session *session, struct kymo_error *err);

@@ -168,8 +168,8 @@ static inline bool ky_recording_has_chunks(const struct ky_recording *recording)
 /* recording-triggers.c. Takes over the rules of the options. */
 int ky_recording_open_triggers(struct ky_recording *recording, struct kymo_error *err);
 int ky_recording_start_triggers(struct ky_recording *recording, struct kymo_error *err);
-/* Before the sessions are stopped. */
-void ky_recording_stop_triggers(struct ky_recording *recording);
+/* Before the sessions are stopped: the triggers end, and what their last events have fired is carried out. */
+int ky_recording_end_triggers(struct ky_recording *recording, struct kymo_error *err);
 void ky_recording_close_triggers(struct ky_recording *recording);
 /* Handles a readable descriptor of triggers: carries out what fired. */
 int ky_recording_step_triggers(struct ky_recording *recording, struct kymo_error *err);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -19,6 +20,16 @@
 #define TASKS_MAX 64
 /* Firings in one step: the recording's own work comes in between. */
 #define FIRINGS_STEP 8
+/* How long the end of the recording carries out what has fired. */
+#define END_S 10
+
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
 
 /* ---- tasks ----------------------------------------------------------------------------- */
 
@@ -330,6 +341,7 @@ static int open_set(struct ky_recording *recording, struct kymo_error *err)
 	const struct ky_trigger_scope scope = {
 		.kernel = recording->options.has_kernel ? &recording->options.kernel : NULL,
 		.user = recording->options.has_user ? &recording->options.user : NULL,
+		.session = recording->session,
 		.clock_kind = recording->options.clock,
 		.clock = ky_recording_clock(recording),
 		.log = recording->options.log,
@@ -380,15 +392,45 @@ int ky_recording_triggers_fd(const struct ky_recording *recording)
 	return recording->triggers ? ky_triggers_fd(recording->triggers) : -1;
 }
 
-void ky_recording_stop_triggers(struct ky_recording *recording)
+static void drop_triggers(struct ky_recording *recording)
 {
 	ky_triggers_free(recording->triggers);
 	recording->triggers = NULL;
 }
 
+/* What the last events have fired, until their sources ended. */
+static int end_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	struct ky_trigger_firing *firing;
+	time_t until_s = now_s() + END_S;
+	int ret = KYMO_OK;
+
+	ky_triggers_stop(recording->triggers);
+	while (!ret && now_s() < until_s && (firing = ky_triggers_take(recording->triggers))) {
+		ret = carry_out(recording, firing, err);
+		ky_trigger_firing_free(firing);
+	}
+	firing = ky_triggers_take(recording->triggers);
+	if (firing)
+		ky_log_warning(recording->options.log,
+			       "the recording ends: not all actions of triggers were carried out");
+	ky_trigger_firing_free(firing);
+	return ret;
+}
+
+int ky_recording_end_triggers(struct ky_recording *recording, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (recording->triggers && recording->is_started)
+		ret = end_triggers(recording, err);
+	drop_triggers(recording);
+	return ret;
+}
+
 void ky_recording_close_triggers(struct ky_recording *recording)
 {
-	ky_recording_stop_triggers(recording);
+	drop_triggers(recording);
 	ky_vec_foreach(&recording->tasks, task)
 		ky_recording_task_free(*task);
 	ky_vec_fini(&recording->tasks);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/convert/convert.h"
 #include "record/common/output.h"
 #include "record/recording/recording-internal.h"
 
@@ -224,6 +225,8 @@ static void open_control(struct ky_recording *recording)
 		       err.path, err.path[0] ? ": " : "", err.message);
 }
 
+_Static_assert(KY_USER_THREADS_MAX == KY_OWN_PROGRAMS_MAX, "all threads of programs are excluded");
+
 /* The system calls of the threads that record programs are the recorder's own, too. */
 static void hide_threads(struct ky_recording *recording)
 {
@@ -321,14 +324,15 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	struct kymo_error next;
 	int ret = KYMO_OK;
 
-	ky_recording_stop_triggers(recording);
+	ret = ky_recording_end_triggers(recording, err);
 	recording->pauses.total_ns = ky_recording_paused_ns(recording);
 	recording->pauses.is_on = false;
 	ky_control_socket_close(&recording->control);
 	/* No command finds it by its name now. */
 	ky_recording_free_name(recording);
 	if (recording->user)
-		ret = ky_user_stop(recording->user, err);
+		ret = ky_recording_keep_error(ret, ky_user_stop(recording->user, &next), err,
+					      &next);
 	if (recording->session)
 		ret = ky_recording_keep_error(ret, ky_session_stop(recording->session, &next), err,
 					      &next);

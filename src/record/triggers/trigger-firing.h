@@ -12,7 +12,7 @@
 #include "record/triggers/trigger-match.h"
 
 /* Bytes of all fields' texts; further fields are left out. */
-#define KY_TRIGGER_FIELDS_BYTES_MAX 32768
+#define KY_TRIGGER_FIELDS_BYTES_MAX 16384
 
 struct ky_trigger_field {
 	char *name, *value;

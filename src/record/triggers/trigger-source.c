@@ -231,7 +231,8 @@ int ky_trigger_source_open(struct ky_trigger_source *source,
 		(first->pattern && first->of_programs) || (second->pattern && second->of_programs);
 	int ret = KYMO_OK;
 
-	*source = (struct ky_trigger_source){.condition = condition, .due_ns = INT64_MAX};
+	*source = (struct ky_trigger_source){
+		.condition = condition, .recording = scope->session, .due_ns = INT64_MAX};
 	if (of_kernel)
 		ret = open_store(&options, false, &source->kernel_store, err);
 	if (!ret && of_kernel)
@@ -252,6 +253,13 @@ static void set_due(struct ky_trigger_source *source)
 	source->due_ns = due_ns < 0 || rests ? INT64_MAX : now_ns() + due_ns;
 }
 
+/* Each state dump of the recording has a thread of its own. */
+static void hide_recording(struct ky_trigger_source *source)
+{
+	if (source->recording)
+		ky_session_own_of(source->session, source->recording);
+}
+
 int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own_tids,
 			    size_t n_own_tids, struct kymo_error *err)
 {
@@ -260,6 +268,7 @@ int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own
 	source->is_started = true;
 	if (source->session) {
 		ky_session_own_threads(source->session, own_tids, n_own_tids);
+		hide_recording(source);
 		ret = ky_session_start(source->session, err);
 		if (!ret)
 			set_due(source);
@@ -282,6 +291,7 @@ int ky_trigger_source_step(struct ky_trigger_source *source, struct kymo_error *
 
 	if (!source->session)
 		return KYMO_OK;
+	hide_recording(source);
 	ret = ky_session_step(source->session, err);
 	source->rests_until_ns = now_ns() + PAUSE_NS;
 	set_due(source);

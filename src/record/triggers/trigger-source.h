@@ -18,6 +18,7 @@ struct ky_trigger_scope {
 	/* The recording's: which threads; only these members count. */
 	const struct ky_session_options *kernel;
 	const struct ky_user_options *user;
+	const struct ky_session *session; /* its threads are the recorder's; NULL: none exists */
 	enum ky_os_clock_kind clock_kind;
 	const struct ky_os_clock *clock; /* of programs' events */
 	int32_t child;			 /* the process of ky_session_choose_child(); 0: none */
@@ -27,8 +28,9 @@ struct ky_trigger_scope {
 struct ky_trigger_source {
 	const struct ky_trigger_condition *condition;
 	struct ky_packet_store *kernel_store, *user_store;
-	struct ky_session *session; /* NULL: no events of the kernel */
-	struct ky_user *user;	    /* NULL: no events of programs */
+	struct ky_session *session;	    /* NULL: no events of the kernel */
+	struct ky_user *user;		    /* NULL: no events of programs */
+	const struct ky_session *recording; /* as in the scope */
 	bool is_started;
 	int64_t rests_until_ns; /* CLOCK_MONOTONIC: the session is not read until then; 0: no pause */
 	int64_t due_ns;		/* CLOCK_MONOTONIC: the session's next step; INT64_MAX: none */
@@ -50,7 +52,7 @@ int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own
 			    size_t n_own_tids, struct kymo_error *err);
 /* Of the kernel's session: becomes readable when a step is due; -1: none exists. */
 int ky_trigger_source_fd(const struct ky_trigger_source *source);
-/* When the descriptor is readable, or due_ns has come. */
+/* When the descriptor is readable, or due_ns has come. In the thread of the recording's session. */
 int ky_trigger_source_step(struct ky_trigger_source *source, struct kymo_error *err);
 /* Events that could not be read in time, because there were too many. */
 uint64_t ky_trigger_source_lost(const struct ky_trigger_source *source);

@@ -52,6 +52,21 @@ static int64_t time_ns(clockid_t id)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+/*
+ * Now, in the time of the trigger's events. Its clock does not follow the system's, which may be set meanwhile: then no
+ * event would seem to be missing. Times of day are the system's.
+ */
+static int64_t now_of(const struct trigger *trigger)
+{
+	const struct ky_os_clock *clock = trigger->set->scope.clock;
+
+	if (trigger->source.session)
+		clock = ky_session_clock(trigger->source.session);
+	if (!clock || trigger->rule.condition.kind == KY_TRIGGER_AT)
+		return time_ns(CLOCK_REALTIME);
+	return ky_os_clock_to_ns(clock, ky_os_clock_now(clock));
+}
+
 /* ---- firing ---------------------------------------------------------------------------- */
 
 /* With the lock. */
@@ -99,6 +114,9 @@ struct ky_trigger_firing *ky_triggers_take(struct ky_triggers *set)
 		memmove(set->firings.data, set->firings.data + 1,
 			set->firings.len * sizeof(set->firings.data[0]));
 	}
+	/* The caller may leave the others for its next step. */
+	if (set->firings.len)
+		(void)eventfd_write(set->fired_fd, 1);
 	pthread_mutex_unlock(&set->lock);
 	return firing;
 }
@@ -130,11 +148,22 @@ int ky_triggers_new(const struct ky_trigger_scope *scope, struct ky_triggers **o
 	return KYMO_OK;
 }
 
-static void free_trigger(struct trigger *trigger)
+/* Its threads end, and hand on what they have. */
+static void close_source(struct trigger *trigger)
 {
-	/* Its threads end first. */
+	int fd = trigger->has_source ? ky_trigger_source_fd(&trigger->source) : -1;
+
+	/* A process that was forked just now may have it, too: then its end does not remove it from the set. */
+	if (fd >= 0)
+		(void)epoll_ctl(trigger->set->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	if (trigger->has_source)
 		ky_trigger_source_close(&trigger->source);
+	trigger->has_source = false;
+}
+
+static void free_trigger(struct trigger *trigger)
+{
+	close_source(trigger);
 	ky_trigger_match_fini(&trigger->match);
 	ky_trigger_rule_fini(&trigger->rule);
 	free(trigger);
@@ -175,13 +204,20 @@ static int64_t late_ns(const struct ky_trigger_condition *condition)
 									     : LATE_KERNEL_NS;
 }
 
-/* CLOCK_MONOTONIC time of the trigger's next work; INT64_MAX: none. With the lock. */
-static int64_t due_of(const struct trigger *trigger, int64_t mono_ns, int64_t real_ns)
+/* Its source has failed: what it waits for cannot come. */
+static bool is_over(const struct trigger *trigger)
 {
-	int64_t due_ns = ky_trigger_match_due(&trigger->match), source_ns = INT64_MAX;
+	return !trigger->has_source && ky_trigger_has_events(&trigger->rule.condition);
+}
+
+/* CLOCK_MONOTONIC time of the trigger's next work; INT64_MAX: none. With the lock. */
+static int64_t due_of(const struct trigger *trigger, int64_t mono_ns)
+{
+	int64_t due_ns = is_over(trigger) ? INT64_MAX : ky_trigger_match_due(&trigger->match);
+	int64_t source_ns = INT64_MAX;
 
 	if (due_ns != INT64_MAX)
-		due_ns += late_ns(&trigger->rule.condition) - real_ns + mono_ns;
+		due_ns += late_ns(&trigger->rule.condition) - now_of(trigger) + mono_ns;
 	if (trigger->has_source && trigger->source.is_started) {
 		source_ns = trigger->source.due_ns;
 		if (!trigger->is_awaited && trigger->source.rests_until_ns < source_ns)
@@ -192,13 +228,13 @@ static int64_t due_of(const struct trigger *trigger, int64_t mono_ns, int64_t re
 
 static void set_timer(struct ky_triggers *set)
 {
-	int64_t mono_ns = time_ns(CLOCK_MONOTONIC), real_ns = time_ns(CLOCK_REALTIME);
+	int64_t mono_ns = time_ns(CLOCK_MONOTONIC);
 	int64_t due_ns = INT64_MAX;
 	struct itimerspec spec = {{0}};
 
 	pthread_mutex_lock(&set->lock);
 	ky_vec_foreach(&set->list, it) {
-		int64_t next_ns = due_of(*it, mono_ns, real_ns);
+		int64_t next_ns = due_of(*it, mono_ns);
 
 		due_ns = next_ns < due_ns ? next_ns : due_ns;
 	}
@@ -214,10 +250,10 @@ static void set_timer(struct ky_triggers *set)
 	(void)timerfd_settime(set->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-static void expire(struct trigger *trigger, int64_t real_ns)
+static void expire(struct trigger *trigger)
 {
 	struct ky_triggers *set = trigger->set;
-	int64_t now_ns = real_ns - late_ns(&trigger->rule.condition);
+	int64_t now_ns = now_of(trigger) - late_ns(&trigger->rule.condition);
 	struct ky_trigger_hit hit;
 
 	pthread_mutex_lock(&set->lock);
@@ -247,22 +283,24 @@ const struct ky_trigger_rule *ky_triggers_rule(const struct ky_triggers *set, ui
 	return trigger ? &trigger->rule : NULL;
 }
 
-bool ky_triggers_at(const struct ky_triggers *set, size_t i, struct ky_trigger_info *info)
+bool ky_triggers_at(struct ky_triggers *set, size_t i, struct ky_trigger_info *info)
 {
 	const struct trigger *trigger;
 
 	if (i >= set->list.len)
 		return false;
 	trigger = set->list.data[i];
+	pthread_mutex_lock(&set->lock);
 	*info = (struct ky_trigger_info){
 		.number = trigger->number,
 		.rule = &trigger->rule,
 		.n_fired = trigger->match.n_fired,
 		.n_held = trigger->match.n_held,
-		.n_lost = trigger->has_source ? ky_trigger_source_lost(&trigger->source) +
-							trigger->match.n_dropped
-					      : 0,
+		.n_lost = trigger->match.n_dropped,
 	};
+	pthread_mutex_unlock(&set->lock);
+	if (trigger->has_source)
+		info->n_lost += ky_trigger_source_lost(&trigger->source);
 	return true;
 }
 
@@ -301,7 +339,7 @@ static bool needs_stacks(const struct ky_trigger_rule *rule)
 static int open_trigger(struct trigger *trigger, struct kymo_error *err)
 {
 	const struct ky_trigger_condition *condition = &trigger->rule.condition;
-	int ret = ky_trigger_match_init(&trigger->match, condition, time_ns(CLOCK_REALTIME));
+	int ret = ky_trigger_match_init(&trigger->match, condition, now_of(trigger));
 
 	if (ret < 0)
 		return ky_error_nomem(err);
@@ -389,6 +427,12 @@ int ky_triggers_start(struct ky_triggers *set, const int32_t *own_tids, size_t n
 	return ret;
 }
 
+void ky_triggers_stop(struct ky_triggers *set)
+{
+	ky_vec_foreach(&set->list, it)
+		close_source(*it);
+}
+
 /* A source that fails ends; the recording goes on. */
 static void step_source(struct trigger *trigger)
 {
@@ -399,8 +443,7 @@ static void step_source(struct trigger *trigger)
 		return;
 	ky_log_warning(trigger->set->scope.log, "trigger '%s' has ended: %s",
 		       trigger->rule.condition.text, err.message);
-	ky_trigger_source_close(&trigger->source);
-	trigger->has_source = false;
+	close_source(trigger);
 }
 
 static void take_counts(const struct ky_triggers *set)
@@ -413,7 +456,7 @@ static void take_counts(const struct ky_triggers *set)
 
 static void step_all(struct ky_triggers *set)
 {
-	int64_t mono_ns = time_ns(CLOCK_MONOTONIC), real_ns = time_ns(CLOCK_REALTIME);
+	int64_t mono_ns = time_ns(CLOCK_MONOTONIC);
 
 	ky_vec_foreach(&set->list, it) {
 		struct trigger *trigger = *it;
@@ -424,7 +467,8 @@ static void step_all(struct ky_triggers *set)
 		else if (trigger->has_source && source->is_started && !trigger->is_awaited &&
 			 source->rests_until_ns <= mono_ns)
 			await(trigger, EPOLL_CTL_MOD);
-		expire(trigger, real_ns);
+		if (!is_over(trigger))
+			expire(trigger);
 	}
 }
 
@@ -457,17 +501,15 @@ bool ky_triggers_want_amounts(const struct ky_triggers *set)
 
 void ky_triggers_report(struct ky_triggers *set, const struct ky_triggers_amounts *amounts)
 {
-	int64_t now_ns = time_ns(CLOCK_REALTIME);
-
 	pthread_mutex_lock(&set->lock);
 	ky_vec_foreach(&set->list, it) {
 		enum ky_trigger_kind kind = (*it)->rule.condition.kind;
 		uint64_t amount = kind == KY_TRIGGER_FILL   ? amounts->fill_percent
 				  : kind == KY_TRIGGER_LOSS ? amounts->lost
 							    : amounts->bytes;
-		const struct ky_trigger_hit hit = {.ns = now_ns};
+		const struct ky_trigger_hit hit = {.ns = now_of(*it)};
 
-		if (ky_trigger_match_amount(&(*it)->match, amount, now_ns))
+		if (ky_trigger_match_amount(&(*it)->match, amount, hit.ns))
 			fire(*it, &hit, NULL);
 	}
 	pthread_mutex_unlock(&set->lock);

@@ -51,13 +51,18 @@ int ky_triggers_add(struct ky_triggers *triggers, struct ky_trigger_rule *rule, 
 /* KYMO_E_NOT_FOUND: the set has no trigger of this number. */
 int ky_triggers_remove(struct ky_triggers *triggers, uint32_t number, struct kymo_error *err);
 /* The @i-th trigger; false: the set has not so many. */
-bool ky_triggers_at(const struct ky_triggers *triggers, size_t i, struct ky_trigger_info *info);
+bool ky_triggers_at(struct ky_triggers *triggers, size_t i, struct ky_trigger_info *info);
 
 /* Before start: as ky_session_choose_child(). */
 int ky_triggers_choose_child(struct ky_triggers *triggers, int32_t pid, struct kymo_error *err);
 /* @own_tids: threads of the recorder; their events of the kernel do not count. */
 int ky_triggers_start(struct ky_triggers *triggers, const int32_t *own_tids, size_t n_own_tids,
 		      struct kymo_error *err);
+/*
+ * The sources end, and hand on the last events. The caller then takes what has fired. Only ky_triggers_rule(),
+ * ky_triggers_take() and ky_triggers_free() may follow.
+ */
+void ky_triggers_stop(struct ky_triggers *triggers);
 /* Becomes readable when a step is due. The set owns it. */
 int ky_triggers_fd(const struct ky_triggers *triggers);
 /* Handles all pending work. An error of a trigger's source ends this trigger, with a warning. */
