@@ -21,9 +21,12 @@
 /* Connections of all users, and of one. */
 #define CLIENTS_MAX	 128
 #define CLIENTS_USER_MAX 8
-/* How long a client may be silent before its request, and between two files; and a recorder that is asked. */
+/*
+ * How long a client may be silent before its request, and between two files: it copies the first one meanwhile, which may be
+ * large; and a recorder that is asked.
+ */
 #define SILENCE_S 10
-#define FETCH_S	  60
+#define FETCH_S	  3600
 #define STATUS_S  5
 /* How often the daemon looks at sizes and times, while there is something to look at, and else. */
 #define LOOK_NS	       (NS_PER_S / 5)
