@@ -804,14 +804,20 @@ static const struct {
 	bool (*run)(struct ring *ring);
 	bool forks; /* not under sanitizers and emulators that cannot */
 } cases[] = {
-	{"preempted", test_preempted, false}, {"migrated", test_migrated, false},
-	{"signals", test_signals, false},     {"snapshots", test_snapshots, false},
+	{"preempted", test_preempted, false},
+	{"migrated", test_migrated, false},
+	{"signals", test_signals, false},
+	{"snapshots", test_snapshots, false},
 	{"waiting", test_waiting, false},
-	{"beyond", test_beyond, false},	      {"unplugged", test_unplugged, true},
-	{"killed", test_killed, true},	      {"killed holding", test_killed_holding, true},
+	{"beyond", test_beyond, false},
+	{"unplugged", test_unplugged, true},
+	{"killed", test_killed, true},
+	{"killed holding", test_killed_holding, true},
 
-	{"forks", test_forks, true},	      {"vforks", test_vforks, true},
-	{"clones", test_clones, true},	      {"single-stepped", test_single_stepped, true},
+	{"forks", test_forks, true},
+	{"vforks", test_vforks, true},
+	{"clones", test_clones, true},
+	{"single-stepped", test_single_stepped, true},
 };
 
 static const struct {

@@ -60,8 +60,7 @@ void ky_session_hide_own(struct ky_session *session, bool hides)
 
 	/* A recording of processes by name does not contain the recorder. */
 	if (!(session->options.raw || session->options.prompt) || session->options.comm ||
-	    session->hides_own == hides ||
-	    !has_calls(session))
+	    session->hides_own == hides || !has_calls(session))
 		return;
 	session->hides_own = hides;
 	say_others(session, others, sizeof(others));

@@ -54,7 +54,7 @@ struct ky_user_options {
 	 * event; UINT64_MAX: it waits as long as the recorder lives. No effect with @overwrite.
 	 */
 	uint64_t wait_ns;
-	uint32_t period_ms;  /* between two looks at the rings; 0: as the buffers' size needs it */
+	uint32_t period_ms; /* between two looks at the rings; 0: as the buffers' size needs it */
 	/*
 	 * One ring and one trace (ust/uid/UID/64-bit) for all programs of a user, instead of one per
 	 * program. Each event has the context fields vpid and vtid then.
