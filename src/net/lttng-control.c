@@ -26,7 +26,8 @@ struct control {
 	uint8_t payload[PAYLOAD_BYTES + 1];
 	/* KY_LTTNG_ROTATE_STREAMS. */
 	bool is_rotating;
-	struct ky_lttng_chunk *to;
+	struct ky_lttng_chunk
+		*to; /* with a reference: other daemons may close it while the list comes */
 };
 
 /* ---- answers -------------------------------------------------------------------------- */
@@ -462,22 +463,30 @@ static int take_metadata(struct control *control, const uint8_t *data, size_t by
 	return ret;
 }
 
+static void end_rotation(struct control *control)
+{
+	ky_lttng_chunk_put(control->to);
+	control->to = NULL;
+}
+
 /* Which chunk the streams go to. The size of the payload says how the daemon's machine pads the head. */
 static int begin_rotation(struct control *control, size_t padding, struct kymo_error *err)
 {
 	struct ky_lttng_consumer *consumer = control->consumer;
+	struct ky_lttng_chunk *to;
 	uint64_t number;
 
 	memcpy(&number, control->payload + 5 + padding, sizeof(number));
 	control->is_rotating = true;
 	control->n_payload = 0;
-	control->to = NULL;
 	if (!control->payload[4])
 		return KYMO_OK;
-	control->to = ky_lttng_chunk_find(consumer->session, be64toh(number));
-	return control->to ? KYMO_OK
-			   : ky_error_set(err, KYMO_E_FORMAT,
-					  "streams rotate to a chunk that does not exist");
+	to = ky_lttng_chunk_find(consumer->session, be64toh(number));
+	if (!to)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "streams rotate to a chunk that does not exist");
+	control->to = ky_lttng_chunk_ref(to);
+	return KYMO_OK;
 }
 
 static int rotate_one(struct control *control, struct kymo_error *err)
@@ -529,7 +538,10 @@ static int take_rotation(struct control *control, const uint8_t *data, size_t by
 		ret = rotate_byte(control, data[i], err);
 	if (!ret && !control->left_bytes && (!control->is_rotating || control->n_payload))
 		ret = too_short(err);
-	return ret < 0 || !control->left_bytes ? answer_status(control, ret, err) : ret;
+	if (!ret && control->left_bytes)
+		return KYMO_OK;
+	end_rotation(control);
+	return answer_status(control, ret, err);
 }
 
 /* ---- commands ------------------------------------------------------------------------- */
@@ -646,7 +658,10 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 
 static void end(struct ky_client *base)
 {
-	ky_lttng_consumer_lose_control(((struct control *)base)->consumer);
+	struct control *control = (struct control *)base;
+
+	end_rotation(control);
+	ky_lttng_consumer_lose_control(control->consumer);
 }
 
 static const char *name(const struct ky_client *base)

@@ -395,6 +395,19 @@ int ky_lttng_chunk_close(struct ky_lttng_chunk *chunk, uint64_t closed_s,
 				  : ky_error_set(err, KYMO_E_LIMIT, "the chunk's path is too long");
 }
 
+static void add_bytes(uint64_t *sum, int64_t bytes)
+{
+	uint64_t fewer = bytes < 0 ? (uint64_t)-bytes : 0;
+
+	*sum = bytes < 0 ? *sum - (fewer < *sum ? fewer : *sum) : *sum + (uint64_t)bytes;
+}
+
+void ky_lttng_chunk_count(struct ky_lttng_chunk *chunk, int64_t bytes)
+{
+	add_bytes(&chunk->bytes, bytes);
+	add_bytes(&chunk->session->host->bytes, bytes);
+}
+
 struct ky_lttng_chunk *ky_lttng_chunk_ref(struct ky_lttng_chunk *chunk)
 {
 	chunk->refs++;

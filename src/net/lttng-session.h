@@ -95,6 +95,8 @@ int ky_lttng_chunk_add_path(struct ky_lttng_chunk *chunk, const char *path, stru
 int ky_lttng_chunk_close(struct ky_lttng_chunk *chunk, uint64_t closed_s,
 			 enum ky_lttng_chunk_command command, char *path, size_t size,
 			 struct kymo_error *err);
+/* Counts bytes of its files, also for the host's quota; fewer, if @bytes is negative. */
+void ky_lttng_chunk_count(struct ky_lttng_chunk *chunk, int64_t bytes);
 struct ky_lttng_chunk *ky_lttng_chunk_ref(struct ky_lttng_chunk *chunk);
 /* Gives a reference back. At the last one, the chunk gets its place and is freed. NULL is allowed. */
 void ky_lttng_chunk_put(struct ky_lttng_chunk *chunk);

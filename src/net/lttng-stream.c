@@ -19,10 +19,10 @@
 
 #define METADATA "metadata"
 /* Packets and records that wait for the other half, of a stream. */
-#define WAITING_MAX 512
-/* Files of a stream that `.live` has. */
-#define FILES_SHOWN_MAX 4096
+#define WAITING_MAX	512
 #define PADDING_AT_ONCE 8192
+/* Files of a stream that leaves its trace. */
+#define LINES_MAX 4096
 
 /* ---- files ---------------------------------------------------------------------------- */
 
@@ -37,25 +37,25 @@ static void put_name(const struct ky_lttng_stream *stream, uint64_t file, const 
 
 static void count_bytes(const struct ky_lttng_stream *stream, int64_t bytes)
 {
-	struct ky_lttng_chunk *chunk = stream->trace->chunk;
-	struct ky_relay_host *host = chunk->session->host;
+	ky_lttng_chunk_count(stream->trace->chunk, bytes);
+}
 
-	chunk->bytes += (uint64_t)bytes;
-	host->bytes += (uint64_t)bytes;
+static void remove_file(const struct ky_lttng_stream *stream, int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(dir_fd, name, 0) == 0)
+		count_bytes(stream, -(int64_t)st.st_size);
 }
 
 /* A file that is written over goes first: readers keep the old one. */
 static void remove_old(const struct ky_lttng_stream *stream, const char *name)
 {
 	char index[NAME_MAX + 1];
-	struct stat st;
 
-	if (fstatat(stream->trace->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	if (unlinkat(stream->trace->fd, name, 0) == 0)
-		count_bytes(stream, -(int64_t)st.st_size);
+	remove_file(stream, stream->trace->fd, name);
 	put_name(stream, stream->file, ".idx", index);
-	(void)unlinkat(stream->trace->index_fd, index, 0);
+	remove_file(stream, stream->trace->index_fd, index);
 }
 
 static int open_file(struct ky_lttng_stream *stream, bool is_old, struct kymo_error *err)
@@ -98,6 +98,8 @@ int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err
 {
 	int ret = stream->n_out ? ky_write_all(stream->index_fd, stream->out, stream->n_out) : 0;
 
+	if (stream->n_out)
+		count_bytes(stream, (int64_t)stream->n_out);
 	stream->n_out = 0;
 	if (!ret)
 		return KYMO_OK;
@@ -128,6 +130,7 @@ static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo
 		head.record_bytes = htobe32(KY_INDEX_ENTRY_1_0);
 	}
 	ret = ky_write_all(stream->index_fd, &head, sizeof(head));
+	count_bytes(stream, sizeof(head));
 	stream->index_file = file;
 	stream->shown_bytes = 0;
 	return ret < 0 ? ky_lttng_trace_io_error(stream->trace, name, -ret, "write the index", err)
@@ -156,8 +159,16 @@ static void remove_index(const struct ky_lttng_stream *stream)
 
 	for (uint64_t file = 0; file <= stream->highest_file; file++) {
 		put_name(stream, file, ".idx", name);
-		(void)unlinkat(stream->trace->index_fd, name, 0);
+		remove_file(stream, stream->trace->index_fd, name);
 	}
+}
+
+/* Of the packet that is coming in. Its connection goes on with it, and still holds the stream. */
+static void drop_taken(struct ky_lttng_stream *stream)
+{
+	if (stream->fd >= 0 && stream->taken_bytes)
+		cut(stream->fd, stream->size_bytes);
+	stream->taken_bytes = 0;
 }
 
 static void leave(struct ky_lttng_stream *stream)
@@ -166,7 +177,7 @@ static void leave(struct ky_lttng_stream *stream)
 
 	if (!stream->trace)
 		return;
-	ky_lttng_stream_cancel(stream);
+	drop_taken(stream);
 	(void)ky_lttng_stream_flush(stream, NULL);
 	if (stream->has_index && (stream->packets.len || stream->is_index_broken)) {
 		remove_index(stream);
@@ -176,7 +187,7 @@ static void leave(struct ky_lttng_stream *stream)
 	ky_relay_close_fd(&stream->fd);
 	ky_relay_close_fd(&stream->index_fd);
 	if (!stream->is_metadata)
-		ky_lttng_stream_put_live(stream, &lines);
+		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &lines);
 	ky_lttng_trace_leave(stream->trace, stream, &lines);
 	ky_strbuf_fini(&lines);
 	stream->trace = NULL;
@@ -264,6 +275,14 @@ static bool needs_next_file(const struct ky_lttng_stream *stream, uint64_t bytes
 		stream->size_bytes > stream->file_bytes_max - bytes);
 }
 
+/* The new chunk has them: deleting the old one does not free them. */
+static void count_moved(const struct ky_lttng_stream *stream, const struct old_files *old,
+			uint64_t bytes)
+{
+	ky_lttng_chunk_count(old->trace->chunk, -(int64_t)bytes);
+	count_bytes(stream, (int64_t)bytes);
+}
+
 static int move_packet(struct ky_lttng_stream *stream, const struct old_files *old,
 		       struct ky_lttng_packet *packet, struct kymo_error *err)
 {
@@ -284,6 +303,7 @@ static int move_packet(struct ky_lttng_stream *stream, const struct old_files *o
 	if (ret < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, -ret,
 					       "move a packet to its chunk", err);
+	count_moved(stream, old, packet->bytes);
 	packet->file = stream->file;
 	packet->offset_bytes = stream->size_bytes;
 	stream->size_bytes += packet->bytes;
@@ -311,6 +331,7 @@ static int move_tail(struct ky_lttng_stream *stream, const struct old_files *old
 	if (ret < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, -ret,
 					       "move a packet to its chunk", err);
+	count_moved(stream, old, stream->taken_bytes);
 	if (first.file == old->file) {
 		cut(old->fd, first.offset_bytes);
 		return KYMO_OK;
@@ -340,7 +361,7 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 	if (ret < 0)
 		return ret;
 	if (!stream->is_metadata)
-		ky_lttng_stream_put_live(stream, &old.lines);
+		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &old.lines);
 	stream->trace = NULL;
 	stream->fd = stream->index_fd = -1;
 	ret = enter(stream, to, err);
@@ -495,9 +516,7 @@ int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_
 
 void ky_lttng_stream_cancel(struct ky_lttng_stream *stream)
 {
-	if (stream->fd >= 0 && stream->taken_bytes)
-		cut(stream->fd, stream->size_bytes);
-	stream->taken_bytes = 0;
+	drop_taken(stream);
 	stream->is_busy = false;
 }
 
@@ -605,13 +624,14 @@ bool ky_lttng_stream_is_pending(const struct ky_lttng_stream *stream, uint64_t n
 	       (stream->has_index && is_before(stream->index_number, number));
 }
 
-void ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, struct ky_strbuf *text)
+uint64_t ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, uint64_t lines_max,
+				  struct ky_strbuf *text)
 {
-	uint64_t last = stream->highest_file;
+	uint64_t files = stream->highest_file + 1, n = files < lines_max ? files : lines_max;
 	char name[NAME_MAX + 1];
 	struct stat st;
 
-	for (uint64_t file = 0; file <= last && file < FILES_SHOWN_MAX; file++) {
+	for (uint64_t file = 0; file < n; file++) {
 		put_name(stream, file, "", name);
 		if (file == stream->index_file)
 			ky_live_put_stream(text, name, stream->shown_bytes);
@@ -622,4 +642,5 @@ void ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, struct ky_st
 		else
 			ky_live_put_stream(text, name, 0);
 	}
+	return n;
 }

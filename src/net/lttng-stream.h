@@ -112,7 +112,8 @@ int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err
 
 /* Whether packet @number is not here yet, or its index. */
 bool ky_lttng_stream_is_pending(const struct ky_lttng_stream *stream, uint64_t number);
-/* For `.live`: the sizes of its files that can be read, as lines. */
-void ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, struct ky_strbuf *text);
+/* For `.live`: the sizes of its files that can be read, as lines. Returns their number, at most @lines_max. */
+uint64_t ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, uint64_t lines_max,
+				  struct ky_strbuf *text);
 
 #endif

@@ -29,6 +29,12 @@
 /* Larger metadata is copied less often. */
 #define METADATA_BYTES_PER_MS 20000
 #define DONE_BYTES_MAX	      65536
+/* Of `.live`, for streams that go on; readers take 65536 in all. */
+#define LINES_MAX 57344
+/* Each reader would copy and parse more, and the relay copies it whenever it grows. */
+#define METADATA_MAX ((uint64_t)256 << 20)
+/* Traces that change share this time of a round: the others get theirs in the next one. */
+#define ROUND_SHARE_MS 25
 
 /* ---- traces of a relay ---------------------------------------------------------------- */
 
@@ -62,10 +68,23 @@ static int open_metadata(struct ky_lttng_trace *trace, struct kymo_error *err)
 				      : KYMO_OK;
 }
 
+static int begin_metadata(struct ky_lttng_trace *trace, uint64_t bytes, struct kymo_error *err)
+{
+	if (bytes > METADATA_MAX - trace->metadata_bytes)
+		return ky_error_set(err, KYMO_E_LIMIT, "the metadata is too large");
+	return open_metadata(trace, err);
+}
+
+static void add_metadata(struct ky_lttng_trace *trace, uint64_t bytes)
+{
+	trace->metadata_bytes += bytes;
+	ky_lttng_chunk_count(trace->chunk, (int64_t)bytes);
+}
+
 int ky_lttng_trace_metadata(struct ky_lttng_trace *trace, const uint8_t *data, size_t bytes,
 			    struct kymo_error *err)
 {
-	int ret = open_metadata(trace, err);
+	int ret = begin_metadata(trace, bytes, err);
 
 	if (ret < 0)
 		return ret;
@@ -73,21 +92,21 @@ int ky_lttng_trace_metadata(struct ky_lttng_trace *trace, const uint8_t *data, s
 	if (ret < 0)
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, -ret, "write the metadata",
 					       err);
-	trace->metadata_bytes += bytes;
+	add_metadata(trace, bytes);
 	return KYMO_OK;
 }
 
 int ky_lttng_trace_pad_metadata(struct ky_lttng_trace *trace, uint64_t bytes,
 				struct kymo_error *err)
 {
-	int ret = open_metadata(trace, err);
+	int ret = begin_metadata(trace, bytes, err);
 
 	if (ret < 0)
 		return ret;
 	if (bytes && ftruncate(trace->metadata_fd, (off_t)(trace->metadata_bytes + bytes)) < 0)
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, errno, "write the metadata",
 					       err);
-	trace->metadata_bytes += bytes;
+	add_metadata(trace, bytes);
 	trace->metadata_ms = now_ms();
 	ky_lttng_trace_change(trace);
 	return KYMO_OK;
@@ -102,6 +121,7 @@ int ky_lttng_trace_reset_metadata(struct ky_lttng_trace *trace, struct kymo_erro
 	if (ftruncate(trace->metadata_fd, 0) < 0)
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, errno, "write the metadata",
 					       err);
+	ky_lttng_chunk_count(trace->chunk, -(int64_t)trace->metadata_bytes);
 	trace->metadata_bytes = trace->shown_bytes = 0;
 	return KYMO_OK;
 }
@@ -164,13 +184,14 @@ static uint64_t until(const struct ky_lttng_trace *trace)
 static void write_live(struct ky_lttng_trace *trace)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	uint64_t left = LINES_MAX;
 
 	trace->until_cycles = until(trace);
 	ky_live_put_head(&text, trace->until_cycles);
 	ky_strbuf_add(&text, ky_strbuf_text(&trace->done), trace->done.len);
 	ky_vec_foreach(&trace->streams, stream)
 		if (!(*stream)->is_metadata)
-			ky_lttng_stream_put_live(*stream, &text);
+			left -= ky_lttng_stream_put_live(*stream, left, &text);
 	if (!ky_strbuf_failed(&text))
 		(void)ky_file_replace(trace->fd, KY_LIVE_FILE_NAME, ky_strbuf_text(&text),
 				      text.len);
@@ -204,14 +225,20 @@ static int take_round(void *data, struct kymo_error *err)
 {
 	struct ky_lttng_traces *traces = data;
 	uint64_t now = now_ms();
-	bool again = false;
+	size_t n = traces->list.len, first = n ? traces->next % n : 0;
+	bool again = false, has_time = true;
 
 	(void)err;
 	traces->is_armed = false;
-	ky_vec_foreach(&traces->list, trace) {
-		if ((*trace)->is_changed)
-			publish(*trace, now);
-		again |= (*trace)->is_changed;
+	for (size_t i = 0; i < n; i++) {
+		struct ky_lttng_trace *trace = traces->list.data[(first + i) % n];
+
+		if (trace->is_changed && has_time) {
+			publish(trace, now);
+			has_time = now_ms() - now < ROUND_SHARE_MS;
+			traces->next = first + i + 1;
+		}
+		again |= trace->is_changed;
 	}
 	if (again)
 		arm(traces);

@@ -28,7 +28,7 @@ struct ky_lttng_trace;
 struct ky_lttng_traces {
 	struct ky_loop_source *timer;
 	bool is_armed;
-	uint64_t now_ms; /* of the last round of the timer */
+	size_t next; /* where the timer's next round begins in the list */
 	KY_VEC(struct ky_lttng_trace *) list;
 };
 

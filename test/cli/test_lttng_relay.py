@@ -643,3 +643,82 @@ def test_other_machines(kymo, tmp_path):
     assert "not encrypted" in done.err and "--insecure" in done.err
     for wrong in ("localhost:1", "localhost:1,2,3", "localhost:x,y", "localhost:1,"):
         assert kymo("relay", "--dir", tmp_path / "r", "--listen", "localhost:0", "--lttng", wrong, code=1).err
+
+
+def test_stream_that_closes_while_its_packet_comes(relay):
+    """The rest of a packet comes for a stream that has no chunk any more, and is closed."""
+    here = relay()
+    with begin(here) as daemon:
+        stream = daemon.add("a")
+        daemon.data.send(struct.pack(">QQQII", 0, stream, 0, 64, 0))
+        daemon.is_pending(stream, 0)
+        assert daemon.rotate([(stream, 0)], None) == OK
+        daemon.close_stream(stream, 2 ** 64 - 1)
+        daemon.data.send(bytes(64))
+        with pytest.raises(Closed):
+            daemon.data.take(1)
+    assert begin(here, "after").add("a")
+
+
+def test_chunk_that_ends_while_streams_go_to_it(relay):
+    """Another daemon of the session closes the chunk between two parts of the command."""
+    here, same = relay(), {"daemon": b"d" * 16, "number": 3}
+    with begin(here, **same) as daemon:
+        stream = daemon.add("a")
+        with Daemon(here.ports) as other:
+            assert other.create("s", **same)[0] == OK and other.chunk(5) == OK
+            daemon.send(18, struct.pack(">IB7xQ", 1, 1, 5), size=36)
+            wait_for(lambda: other.chunk_exists(5) == (OK, 1))
+            time.sleep(0.1)
+        time.sleep(0.2)
+        daemon.control.send(struct.pack(">QQ", stream, 0))
+        assert daemon.control.unpack("I")[0] == OK
+        assert daemon.chunk_exists(5) == (OK, 1)
+    assert begin(here, "after").add("a")
+
+
+@pytest.mark.parametrize("padding", [0, 4096])
+def test_quota_of_metadata(relay, padding):
+    here = relay("--quota", "64K")
+    with begin(here) as daemon:
+        stream = daemon.add("metadata")
+        with pytest.raises((Closed, ConnectionError)):
+            for _ in range(1000):
+                daemon.metadata(stream, bytes(4096 - padding), padding)
+                daemon.ask(16)
+    found, = glob.glob(here.dir + "/board/s/ust/uid/0/64-bit/metadata")
+    assert os.path.getsize(found) <= 80 << 10
+    with begin(here, host="other") as daemon:
+        daemon.metadata(daemon.add("metadata"), b"", 2 ** 32 - 1)
+        with pytest.raises(Closed):
+            daemon.control.take(1)
+
+
+def grows(daemon, file, size):
+    """Waits for the file's size, or for the end of the data connection."""
+    while os.path.getsize(file) != size:
+        try:
+            daemon.data.take(1)
+        except TimeoutError:
+            continue
+        except Closed:
+            return False
+    return True
+
+
+def test_quota_of_packets_that_change_their_chunk(relay):
+    """Packets that go to a new chunk count there, after the old one is deleted."""
+    here = relay("--quota", "64K")
+    file = here.dir + "/board/s/ust/uid/0/64-bit/a"
+    with begin(here) as daemon:
+        stream = daemon.add("a")
+        daemon.data.socket.settimeout(0.01)
+        for number in range(20):
+            with contextlib.suppress(ConnectionError):
+                daemon.packet(stream, number, bytes(8192))
+            if not grows(daemon, file, 8192 * (number + 1)):
+                break
+            assert daemon.chunk(number + 1) == OK
+            assert daemon.rotate([(stream, 0)], number + 1) == OK
+            assert daemon.close_chunk(number, 2)[0] == OK
+    assert "the quota of board is used up (64.0 KiB)" in here.end()
