@@ -421,6 +421,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_recover = {
 	.name = "recover",
+	.is_rare = true,
 	.summary = "make traces from ring files of killed recorders",
 	.usage = "[OPTIONS] -o DIR [PATH...]",
 	.description =

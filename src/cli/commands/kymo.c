@@ -34,7 +34,6 @@ const struct ky_command *const ky_commands[] = {
 
 	/* this machine */
 	&ky_command_list,
-	&ky_command_recover,
 	&ky_command_doctor,
 
 	/* help */
@@ -43,6 +42,7 @@ const struct ky_command *const ky_commands[] = {
 	/* rare */
 	&ky_command_daemon,
 	&ky_command_relay,
+	&ky_command_recover,
 	&ky_command_lami,
 	&ky_command_completion,
 	NULL,

@@ -36,7 +36,8 @@ static void check_clock(struct ky_doctor *doctor)
 		      why, source);
 	ky_doctor_advice(doctor,
 			 "if the machine's TSC is sound: boot with tsc=reliable, or write tsc to "
-			 "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+			 "the file current_clocksource in "
+			 "/sys/devices/system/clocksource/clocksource0");
 }
 
 static void check_cpus_memory(struct ky_doctor *doctor)
