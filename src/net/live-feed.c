@@ -25,6 +25,10 @@
 /* Metadata that cannot be read is incomplete for so long, at most. */
 #define METADATA_MS 10000
 #define PIECES_MAX  65536
+/* Of all sessions. */
+#define TRACES_MAX   4096
+#define METADATA_MAX 64 /* streams of metadata, of a trace */
+#define CHANNELS_MAX 65536
 
 struct channel {
 	uint64_t id;
@@ -38,6 +42,7 @@ struct channel {
 struct live_trace {
 	uint64_t id; /* the relay's */
 	struct ky_feed_trace *feed;
+	unsigned int renamed; /* streams whose name had to get a number */
 	KY_VEC(uint64_t) metadata_ids;
 	struct ky_strbuf metadata; /* what has come; the feed has the part that can be read */
 	int64_t incomplete_ms;	   /* since when it cannot be read; 0: it can */
@@ -53,7 +58,8 @@ struct live_feed {
 	struct ky_feed base;
 	struct ky_live_client *client;
 	struct ky_live_address address;
-	int64_t listed_ms; /* when the relay listed its sessions */
+	unsigned int renamed; /* traces whose name had to get a number */
+	int64_t listed_ms;    /* when the relay listed its sessions */
 	KY_VEC(struct session) sessions;
 	KY_VEC(struct live_trace *) traces;
 	KY_VEC(struct channel *) channels;
@@ -151,13 +157,11 @@ static void make_name(char *to, size_t size, const char *path, size_t path_size,
 }
 
 /* "HOST/SESSION/ust/uid/0/64-bit": people know the first two already; LTTng begins it in several ways. */
-static void name_trace(char name[512], const struct live_feed *feed,
-		       const struct ky_live_channel *from)
+static void name_trace(char name[512], struct live_feed *feed, const struct ky_live_channel *from)
 {
 	static const char *const domains[] = {"ust/", "kernel"};
 	char path[KY_VIEWER_PATH_BYTES];
 	const char *begin = path;
-	unsigned int number = 2;
 	size_t len;
 
 	make_name(path, sizeof(path), from->path, sizeof(from->path), true);
@@ -172,7 +176,7 @@ static void name_trace(char name[512], const struct live_feed *feed,
 	for (size_t i = 0; i < feed->base.traces.len; i++) {
 		if (strcmp(feed->base.traces.data[i]->name, name) != 0)
 			continue;
-		snprintf(name + len, 512 - len, "-%u", number++);
+		snprintf(name + len, 512 - len, "-%u", ++feed->renamed + 1);
 		i = (size_t)-1;
 	}
 }
@@ -188,6 +192,8 @@ static int get_trace(struct live_feed *feed, const struct ky_live_channel *from,
 		if ((*it)->id == from->trace)
 			return KYMO_OK;
 	}
+	if (feed->traces.len >= TRACES_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "the relay has too many traces");
 	name_trace(name, feed, from);
 	trace = calloc(1, sizeof(*trace));
 	if (!trace || ky_vec_push(&feed->traces, trace) < 0) {
@@ -210,16 +216,25 @@ static bool has_stream(const struct ky_feed_trace *trace, const char *name)
 }
 
 /* A name that the trace does not have yet. */
-static void name_stream(char name[300], const struct live_trace *trace,
+static void name_stream(char name[300], struct live_trace *trace,
 			const struct ky_live_channel *from)
 {
 	char base[KY_VIEWER_NAME_BYTES + 1];
-	unsigned int number = 2;
 
 	make_name(base, sizeof(base), from->name, sizeof(from->name), false);
 	snprintf(name, 300, "%s", base[0] ? base : "stream");
 	while (has_stream(trace->feed, name))
-		snprintf(name, 300, "%s-%u", base[0] ? base : "stream", number++);
+		snprintf(name, 300, "%s-%u", base[0] ? base : "stream", ++trace->renamed + 1);
+}
+
+static int add_metadata(struct live_trace *trace, uint64_t id, struct kymo_error *err)
+{
+	ky_vec_foreach(&trace->metadata_ids, known)
+		if (*known == id)
+			return KYMO_OK;
+	if (trace->metadata_ids.len >= METADATA_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "a trace has too much metadata");
+	return ky_vec_push(&trace->metadata_ids, id) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static int add_channel(struct live_feed *feed, const struct ky_live_channel *from,
@@ -234,11 +249,12 @@ static int add_channel(struct live_feed *feed, const struct ky_live_channel *fro
 		return ret;
 	trace->wants_metadata = true;
 	if (from->is_metadata)
-		return ky_vec_push(&trace->metadata_ids, from->id) < 0 ? ky_error_nomem(err)
-								       : KYMO_OK;
+		return add_metadata(trace, from->id, err);
 	ky_vec_foreach(&feed->channels, known)
 		if ((*known)->id == from->id)
 			return KYMO_OK;
+	if (feed->channels.len >= CHANNELS_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "the relay has too many streams");
 	channel = calloc(1, sizeof(*channel));
 	if (!channel || ky_vec_push(&feed->channels, channel) < 0) {
 		free(channel);

@@ -91,6 +91,7 @@ static void trace_free(struct ky_viewer_trace *trace)
 	if (!trace)
 		return;
 	ky_live_state_fini(&trace->state);
+	ky_names_fini(&trace->names);
 	if (trace->fd >= 0)
 		close(trace->fd);
 	free(trace->path);
@@ -111,6 +112,7 @@ static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recor
 	trace->inode = st->st_ino;
 	trace->found_ns = recording->known_ns;
 	trace->metadata = SIZE_MAX;
+	ky_names_init(&trace->names);
 	if (trace->fd >= 0 && trace->path)
 		return trace;
 	trace_free(trace);
@@ -234,20 +236,6 @@ void ky_viewer_recording_close(struct ky_viewer_recording *recording)
 
 /* ---- streams -------------------------------------------------------------------------- */
 
-static bool has_track(const struct ky_viewer_recording *recording,
-		      const struct ky_viewer_trace *trace, const char *name)
-{
-	if (trace->metadata == SIZE_MAX)
-		return false;
-	for (size_t i = trace->metadata; i < recording->tracks.len; i++) {
-		const struct ky_viewer_track *track = &recording->tracks.data[i];
-
-		if (track->trace == trace && track->name && strcmp(track->name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The index file, and the size of its entries. */
 static int open_index(const struct ky_viewer_track *track, uint32_t *entry_bytes)
 {
@@ -298,8 +286,12 @@ static int read_entry(const struct ky_viewer_track *track, uint64_t number,
 
 static bool push_track(struct ky_viewer_recording *recording, struct ky_viewer_track track)
 {
-	if (recording->tracks.len < TRACKS_MAX && ky_vec_push(&recording->tracks, track) == 0)
+	if (recording->tracks.len < TRACKS_MAX && ky_vec_push(&recording->tracks, track) == 0) {
+		/* Without memory for the name, the stream comes twice. */
+		if (track.name)
+			(void)ky_names_set(&track.trace->names, track.name, track.trace);
 		return true;
+	}
 	free(track.name);
 	return false;
 }
@@ -313,11 +305,11 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 	struct stat st;
 
 	if (!len || len > NAME_MAX - 4 || name[0] == '.' ||
+	    ky_names_getn(&trace->names, name, len) ||
 	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	track.name = strndup(name, len);
-	if (!track.name || has_track(recording, trace, track.name) ||
-	    read_entry(&track, 0, &first) != 1 || !is_within(&first, UINT64_MAX)) {
+	if (!track.name || read_entry(&track, 0, &first) != 1 || !is_within(&first, UINT64_MAX)) {
 		free(track.name);
 		return;
 	}

@@ -19,6 +19,7 @@
 
 #include <kymo/error.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "store/index-record.h"
 #include "store/live-file.h"
@@ -40,6 +41,7 @@ struct ky_viewer_trace {
 		int64_t seen_ns;
 	} untils[KY_VIEWER_UNTILS];
 	unsigned int n_untils;
+	struct ky_names names; /* of its streams */
 	size_t metadata; /* number of its metadata among the streams; SIZE_MAX: no stream yet */
 	uint8_t uuid[16];
 	bool has_uuid;

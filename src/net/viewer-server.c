@@ -93,6 +93,21 @@ static bool is_connected(void *data, const char *below)
 	return recorder_of(data, below) != KY_VIEWER_RECORDER_GONE;
 }
 
+/* Recorders that stay away make room: nobody asks for them any more. */
+static void drop_old_notes(struct ky_viewer_server *server, int64_t at)
+{
+	for (size_t i = server->notes.len; i-- > 0;) {
+		const struct note *note = &server->notes.data[i];
+
+		if (note->recorder != KY_VIEWER_RECORDER_AWAY ||
+		    at - note->since_ns < (int64_t)AWAY_S * NS_PER_S)
+			continue;
+		free(note->below);
+		server->notes.data[i] = *ky_vec_last(&server->notes);
+		server->notes.len--;
+	}
+}
+
 void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
 			   enum ky_viewer_recorder recorder)
 {
@@ -110,6 +125,7 @@ void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
 	} else if (recorder != KY_VIEWER_RECORDER_GONE) {
 		const struct note added = {strdup(below), recorder, now()};
 
+		drop_old_notes(server, added.since_ns);
 		if (!added.below || ky_vec_push(&server->notes, added) < 0)
 			free(added.below);
 	}

@@ -259,7 +259,15 @@ def hang_up(_state, _request):
     return None
 
 
+def attach_to(count, metadata_of):
+    """Metadata @count times, all with one path: metadata_of(i): the number of the trace."""
+    return lambda _state, _request: struct.pack(">II", 1, count) + b"".join(
+        struct.pack(">QQI4096s255s", i, metadata_of(i), 1, b"host/s/ust", b"metadata") for i in range(count))
+
+
 HOSTILE = {
+    "many traces": ({"attach": attach_to(5000, lambda i: i)}, "too many traces"),
+    "much metadata": ({"attach": attach_to(100, lambda i: 1)}, "too much metadata"),
     "version": ({"connect": lambda s, r: struct.pack(">QIII", 7, 3, 4, 1)}, "version 3.4"),
     "old version": ({"connect": lambda s, r: struct.pack(">QIII", 7, 2, 1, 1)}, "version 2.1"),
     "no greeting": ({"connect": hang_up}, "closed the connection"),
