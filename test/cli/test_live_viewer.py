@@ -478,3 +478,5 @@ def test_reader_keys(kymo, relay, tmp_path):
     done = kymo("record", "-o", here.address("x"), "--relay-key", keys[1][1], "-k", "sched_switch", "-d", "50ms", code=1)
     assert "the token is wrong" in done.err
     kymo("record", "-o", here.address("x"), "--relay-key", keys[0][1], "-k", "sched_switch", "-d", "50ms")
+    listed = kymo("print", "--relay-key", keys[1][1], here.address("")).out
+    assert re.fullmatch(r"kymo://\S+/x \(timer = .*\)\n", listed), listed

@@ -95,6 +95,15 @@ static void find_recordings(const struct ky_command *command, struct ky_parsed *
 	}
 }
 
+/* The value of --relay-key; NULL without. */
+static const char *relay_key(const struct ky_command *command, const struct ky_parsed *parsed)
+{
+	for (const struct ky_option_def *def = command->options; def && def->name; def++)
+		if (strcmp(def->name, "relay-key") == 0)
+			return *(const char *const *)((const char *)parsed->options + def->at);
+	return NULL;
+}
+
 /* The address of a relay alone, instead of traces: the recordings that it has. An exit code, or -1: not an address. */
 static int list_relays(const struct ky_command *command, const struct ky_parsed *parsed)
 {
@@ -106,8 +115,9 @@ static int list_relays(const struct ky_command *command, const struct ky_parsed 
 		if (!ky_cli_is_relay(parsed->args[i]))
 			continue;
 		ky_error_clear(&err);
-		code = ky_cli_list_relay(parsed->args[i], NULL, &err) < 0 ? ky_cli_error(&err)
-									  : KY_EXIT_OK;
+		code = ky_cli_list_relay(parsed->args[i], relay_key(command, parsed), &err) < 0
+			       ? ky_cli_error(&err)
+			       : KY_EXIT_OK;
 	}
 	return code;
 }
