@@ -150,6 +150,8 @@ def test_member_of_a_supplementary_group(kymo, here):
     alice = User(here, ALICE, 3, GROUP)
     said = alice("record", "--policy", here.name, "-d", "300ms", "-o", "mine")
     assert re.search(r"Recorded \d+ events", said) and "Trace: mine\n" in said and here.output not in said
+    # The counts of the CPUs are a part of the summary.
+    assert re.search(r"^ +0 +\d+ +\d+$", said, re.M), said
     check_trace(kymo, alice, os.path.join(alice.dir, "mine"))
     peer = subprocess.run(["babeltrace2", os.path.join(alice.dir, "mine")], capture_output=True, text=True, check=True)
     assert "sched_switch" in peer.stdout
@@ -158,6 +160,9 @@ def test_member_of_a_supplementary_group(kymo, here):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert here.name in alice("sessions", "--policies") and "--kernel=sched_switch" in alice("sessions", "--policies")
+    policy, = json.loads(alice("sessions", "--policies", "--json"))["policies"]
+    assert policy["name"] == here.name and policy["max_duration_ns"] == 600 * 10**9 and policy["max_bytes"] == 1 << 30
+    assert policy["own_processes"] is False and "--kernel=sched_switch" in policy["options"]
     # The group can also be the effective one.
     bob = User(here, BOB)
     bob.command[2] = f"--regid={GROUP}"
@@ -227,6 +232,7 @@ def test_background(kymo, here):
     one, = alice.sessions()
     assert one["name"] == name and one["policy"] == here.name and one["kernel"] == ["sched_switch"]
     assert name in alice("sessions") and name in alice("sessions", "--names").split()
+    assert "which only root can change" in alice("ctl", name, "--pause", code=1)
     # It is not Bob's.
     assert not bob.sessions()
     for command in ("stop", "snapshot"):

@@ -17,7 +17,7 @@ static int run_sessions(const struct ky_command *command, void *data, int n_args
 	(void)n_args;
 	(void)args;
 	if (options->policies)
-		return ky_policy_print(&err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+		return ky_policy_print(options->json, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 	if (options->names)
 		ky_recordings_print_names();
 	else if (ky_recordings_print(options->json, &err) < 0)
@@ -39,7 +39,7 @@ static const struct ky_option_def option_defs[] = {
 const struct ky_command ky_command_sessions = {
 	.name = "sessions",
 	.summary = "show the recordings that run",
-	.usage = "[--json | --names | --policies]",
+	.usage = "[--json] [--names | --policies]",
 	.description =
 		"Shows each running recording: name or number, directory, start time, numbers of "
 		"recorded and lost events, bytes written, fill level of the kernel's fullest "

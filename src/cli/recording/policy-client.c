@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/terminal/command.h"
+#include "cli/terminal/json-output.h"
 #include "net/frame.h"
 #include "os/file.h"
 #include "record/common/output.h"
@@ -174,7 +175,7 @@ static void print_log(const char *text)
 		size_t len = strcspn(text, "\n");
 
 		if (strncmp(text, "Trace: ", 7) != 0 && strncmp(text, "Next:  ", 7) != 0 &&
-		    strncmp(text, "       ", 7) != 0) {
+		    strncmp(text, "       kymo ", 12) != 0) {
 			char line[1024];
 
 			snprintf(line, sizeof(line), "%.*s", (int)len, text);
@@ -418,18 +419,29 @@ void ky_policy_each(void (*found)(void *data, const char *name, const char *poli
 	close(fd);
 }
 
-int ky_policy_print(struct kymo_error *err)
+static json_t *policy_json(const char *name, const char *duration_ns, const char *bytes, bool own,
+			   const char *args)
+{
+	return json_pack("{s:o, s:I, s:I, s:b, s:o}", "name", ky_jansson_text(name),
+			 "max_duration_ns", (json_int_t)strtoll(duration_ns, NULL, 10), "max_bytes",
+			 (json_int_t)strtoll(bytes, NULL, 10), "own_processes", own, "options",
+			 ky_jansson_text(args));
+}
+
+int ky_policy_print(bool json, struct kymo_error *err)
 {
 	const char *const words[] = {"policies"}, *name, *duration, *bytes, *own, *args;
 	struct ky_control_socket_message list;
 	int fd = connect_daemon(err), ret;
 	char time[32], size[32];
+	json_t *policies;
 	size_t at = 0;
 
 	if (fd < 0)
 		return fd;
 	set_timeout(fd);
 	ret = ask(fd, words, 1, &list, err);
+	policies = json && !ret ? json_array() : NULL;
 	close(fd);
 	(void)ky_control_socket_next(&list, &at);
 	while (!ret && (name = ky_control_socket_next(&list, &at)) &&
@@ -437,6 +449,11 @@ int ky_policy_print(struct kymo_error *err)
 	       (bytes = ky_control_socket_next(&list, &at)) &&
 	       (own = ky_control_socket_next(&list, &at)) &&
 	       (args = ky_control_socket_next(&list, &at))) {
+		if (policies) {
+			json_array_append_new(policies,
+					      policy_json(name, duration, bytes, *own, args));
+			continue;
+		}
 		ky_cli_put_padded(stdout, name, 16);
 		printf(" up to %s, %s%s\n         ",
 		       ky_format_duration(time, strtoull(duration, NULL, 10)),
@@ -445,6 +462,8 @@ int ky_policy_print(struct kymo_error *err)
 		ky_cli_put_text(stdout, args);
 		putchar('\n');
 	}
+	if (!ret && json)
+		return ky_cli_put_json(json_pack("{s:o}", "policies", policies), 1, err);
 	if (!ret && at == list.len && strcmp(word(&list, 1), "") == 0)
 		puts("No policy is for you.");
 	return ret;

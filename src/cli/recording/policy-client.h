@@ -42,7 +42,7 @@ int ky_policy_snapshot(const char *id, const char *output, struct kymo_error *er
 void ky_policy_each(void (*found)(void *data, const char *name, const char *policy,
 				  const struct ky_control_socket_message *status),
 		    void *data);
-/* Print this user's policies. */
-int ky_policy_print(struct kymo_error *err);
+/* Print this user's policies; @json: as an object of JSON. */
+int ky_policy_print(bool json, struct kymo_error *err);
 
 #endif
