@@ -39,6 +39,10 @@ static int follow_error(int errnum, const char *path, struct kymo_error *err)
 	int ret = ky_error_errno(err, errnum, "cannot watch the directory");
 
 	ky_error_path(err, path);
+	if (errnum == ENOENT)
+		ky_error_hint(
+			err,
+			"no recording of this name is running, either; 'kymo sessions' shows the running recordings");
 	if (errnum != ENOSPC)
 		return ret;
 	ky_error_hint(err, "this user watches too many directories: raise sysctl "

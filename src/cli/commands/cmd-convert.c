@@ -549,7 +549,7 @@ const struct ky_command ky_command_convert = {
 	.usage = "[OPTIONS] --to FORMAT [-o OUT] TRACE...",
 	.description =
 		"Writes the events of one or more traces, or the events that the options select, "
-		"in another format:\n"
+		"in another format. TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. The formats are:\n"
 		"\n"
 		"  text    one line per event, as kymo print writes them\n"
 		"  json    one JSON object per event and line, with the types of fields\n"

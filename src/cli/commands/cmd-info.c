@@ -502,7 +502,7 @@ const struct ky_command ky_command_info = {
 	.description =
 		"Shows the origin and the content of a trace: format, clock and environment; "
 		"packets, size, events, losses and time range of each stream; the number of events "
-		"of each event type. TRACE is a directory that holds a trace, or traces below it.\n"
+		"of each event type. TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd.\n"
 		"\n"
 		"kymo counts the events of traces of up to 64 MiB, or with --count. For other "
 		"traces it reads only the index or the headers of packets, which is fast for any "

@@ -210,8 +210,7 @@ const struct ky_command ky_command_print = {
 	.usage = "[OPTIONS] TRACE...",
 	.description =
 		"Prints one line per event, in the layout of babeltrace2. The events of all "
-		"streams and traces are merged by time. TRACE is a directory that holds a trace, "
-		"or traces below it.\n"
+		"streams and traces are merged by time. TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd.\n"
 		"\n"
 		"  [08:30:00.123456789] (+0.000001234) host sched_waking: { cpu_id = 0 }, { tid = "
 		"7 }\n"

@@ -345,7 +345,7 @@ const struct ky_command ky_command_relay = {
 		"# a relay, and a recording that goes to it\n"
 		"kymo relay --dir /var/tmp/recordings &\n"
 		"kymo record -o kymo://localhost/web -k sched_switch --duration 10s\n"
-		"kymo report sched /var/tmp/recordings/*/web\n\n"
+		"kymo report cpu /var/tmp/recordings/*/web\n\n"
 		"# recordings of other machines\n"
 		"kymo relay --init --dir /var/tmp/recordings\n"
 		"kymo relay --dir /var/tmp/recordings --listen 0.0.0.0 --quota 20G\n\n"

@@ -471,7 +471,7 @@ const struct ky_command ky_command_report = {
 	.usage = "[OPTIONS] NAME[,NAME...] TRACE...",
 	.description =
 		"Computes tables from kernel events. Several reports take one pass over the trace. "
-		"TRACE is a directory that holds a trace, or traces below it. Threads of different "
+		"TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. Threads of different "
 		"traces have different rows.\n"
 		"\n"
 		"'kymo report --list' lists the reports; 'all' selects all reports. 'kymo report "

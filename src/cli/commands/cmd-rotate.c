@@ -74,7 +74,7 @@ const struct ky_command ky_command_rotate = {
 		"A flight recorder and a raw recording have no chunks. kymo snapshot makes a trace of a flight recorder's events.",
 	.examples = "# send away what was recorded so far, while the recording continues\n"
 		    "kymo record --name web --background -o web -k sched_switch\n"
-		    "kymo rotate web\nkymo report sched web/archives/*-1\n",
+		    "kymo rotate web\nkymo report cpu web/archives/*-1\n",
 	.see_also = "record sessions stop snapshot",
 	.names_recording = true,
 	.options = option_defs,
