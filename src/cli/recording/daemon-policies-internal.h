@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cli/recording/daemon-policies.h"
 #include "cli/recording/policy.h"
+#include "record/control/daemon-request.h"
 #include "record/control/daemon-socket.h"
 
 struct ky_policy_client;
@@ -111,7 +112,36 @@ bool ky_policy_is_active(const struct ky_policy_recording *recording);
 void ky_policy_log(const struct ky_policy_recording *recording, const char *name,
 		   struct ky_strbuf *text);
 
-/* ---- daemon-policies.c: what happens to recordings, for clients ------------------------------ */
+/* ---- daemon-clients.c ------------------------------------------------------------------------ */
+
+/* How long a client may be silent before its request. */
+#define KY_POLICY_SILENCE_S 10
+
+/* Ends the connection and frees @client: a recording in the foreground ends, files are free for the next client. */
+void ky_policy_client_drop(struct ky_policy_client *client);
+/* A client that does not take its answer is dropped. Returns false: @client is gone. */
+bool ky_policy_client_answer(struct ky_policy_client *client,
+			     const struct ky_control_socket_message *message);
+/* Answers with the error, and drops @client. */
+void ky_policy_client_refuse(struct ky_policy_client *client, const struct kymo_error *err);
+/* @client waits for this now, and may be silent for @silence_s; 0: for ever. */
+void ky_policy_client_wait(struct ky_policy_client *client, enum ky_policy_wait wait,
+			   int silence_s);
+/* The recorder that @client has asked is asked no longer. */
+void ky_policy_client_end_status(struct ky_policy_client *client);
+void ky_policy_add_number(struct ky_control_socket_message *message, uint64_t number);
+
+/* ---- daemon-requests.c ----------------------------------------------------------------------- */
+
+/* For ky_loop_add(): the client @data has sent something, or has gone. */
+int ky_policy_take_client(void *data, struct kymo_error *err);
+
+/* ---- daemon-hand-over.c: what happens to recordings, for clients ------------------------------ */
+
+/* The files of the client's recording, which has ended: @client asks for them one by one from now on. May drop @client. */
+void ky_policy_hand_over(struct ky_policy_client *client);
+/* The client asks for the next file, or it has them all: then the recording goes. May drop @client. */
+void ky_policy_take_fetch(struct ky_policy_client *client, enum ky_daemon_request_kind kind);
 
 void ky_policy_has_begun(struct ky_policy_recording *recording);
 /* May remove the recording. Returns what the loop's call is to return. */
