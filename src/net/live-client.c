@@ -248,10 +248,17 @@ int ky_live_client_open(const struct ky_live_client_options *options,
 			struct ky_live_client **client, struct kymo_error *err)
 {
 	bool is_loopback;
-	int fd = ky_net_connect(&options->address, CONNECT_MS, &is_loopback, err);
+	int fd = ky_net_connect(&options->address, CONNECT_MS, &is_loopback, err), ret;
 
 	*client = NULL;
-	return fd < 0 ? fd : ky_live_client_begin(fd, options, client, err);
+	if (fd < 0)
+		return fd;
+	ret = ky_live_client_begin(fd, options, client, err);
+	if (ret == KYMO_E_IO && options->is_kymo && !options->tls)
+		ky_error_hint(
+			err,
+			"a relay with a key answers only readers that have the key, also on its own machine");
+	return ret;
 }
 
 void ky_live_client_close(struct ky_live_client *client)

@@ -419,6 +419,30 @@ void ky_policy_each(void (*found)(void *data, const char *name, const char *poli
 	close(fd);
 }
 
+struct named {
+	const char *id;
+	bool is_found;
+};
+
+static void compare_name(void *data, const char *name, const char *policy,
+			 const struct ky_control_socket_message *status)
+{
+	struct named *named = data;
+
+	(void)status;
+	if (strcmp(named->id, name) == 0 || strcmp(named->id, policy) == 0)
+		named->is_found = true;
+}
+
+bool ky_policy_has(const char *id)
+{
+	struct named named = {.id = id};
+
+	if (geteuid() != 0)
+		ky_policy_each(compare_name, &named);
+	return named.is_found;
+}
+
 static json_t *policy_json(const char *name, const char *duration_ns, const char *bytes, bool own,
 			   const char *args)
 {

@@ -42,6 +42,8 @@ int ky_policy_snapshot(const char *id, const char *output, struct kymo_error *er
 void ky_policy_each(void (*found)(void *data, const char *name, const char *policy,
 				  const struct ky_control_socket_message *status),
 		    void *data);
+/* Whether @id names one of the caller's recordings of policies, or its policy. Root has none. */
+bool ky_policy_has(const char *id);
 /* Print this user's policies; @json: as an object of JSON. */
 int ky_policy_print(bool json, struct kymo_error *err);
 

@@ -107,31 +107,6 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 	return KYMO_OK;
 }
 
-struct policy_search {
-	const char *id;
-	bool is_found;
-};
-
-static void look_at_policy(void *data, const char *name, const char *policy,
-			   const struct ky_control_socket_message *status)
-{
-	struct policy_search *search = data;
-
-	(void)status;
-	if (strcmp(search->id, name) == 0 || strcmp(search->id, policy) == 0)
-		search->is_found = true;
-}
-
-/* A user's recording whose recorder belongs to root. */
-static bool is_of_policy(const struct search *search)
-{
-	struct policy_search policy = {.id = search->id};
-
-	if (search->id && geteuid() != 0)
-		ky_policy_each(look_at_policy, &policy);
-	return policy.is_found;
-}
-
 static int not_one(const struct search *search, struct kymo_error *err)
 {
 	const char *what = search->flight ? "flight recorder" : "recording";
@@ -148,7 +123,7 @@ static int not_one(const struct search *search, struct kymo_error *err)
 		ky_error_set(err, KYMO_E_NOT_FOUND,
 			     "the running recording is not a flight recorder; it writes its trace "
 			     "continuously");
-	else if (err && is_of_policy(search)) {
+	else if (err && search->id && ky_policy_has(search->id)) {
 		ky_error_set(err, KYMO_E_NOT_FOUND,
 			     "'%s' is a recording of a policy, which only root can change",
 			     search->id);

@@ -507,7 +507,8 @@ int ky_recording_remove_trigger(struct ky_recording *recording, const char *text
 			ret = ky_triggers_remove(recording->triggers, info.number, err);
 	} else {
 		ret = number > UINT32_MAX
-			      ? ky_error_set(err, KYMO_E_NOT_FOUND, "the recording has no trigger %s", text)
+			      ? ky_error_set(err, KYMO_E_NOT_FOUND,
+					     "the recording has no trigger %s", text)
 			      : ky_triggers_remove(recording->triggers, (uint32_t)number, err);
 	}
 	ky_recording_set_tick(recording);

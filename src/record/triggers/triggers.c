@@ -389,7 +389,8 @@ int ky_triggers_remove(struct ky_triggers *set, uint32_t number, struct kymo_err
 
 	trigger = find(set, number, &at);
 	if (!trigger)
-		return ky_error_set(err, KYMO_E_NOT_FOUND, "the recording has no trigger %u", number);
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "the recording has no trigger %u",
+				    number);
 	set->list.len--;
 	memmove(set->list.data + at, set->list.data + at + 1,
 		(set->list.len - at) * sizeof(set->list.data[0]));
