@@ -80,6 +80,8 @@ static bool chooses_anybody(const struct ky_record_options *options)
 static bool fits_policy(const struct ky_record_options *options)
 {
 	struct ky_record_options rest, none;
+	/* The structs began as zeros, so their padding is equal, too. */
+	const void *bytes = &rest, *none_bytes = &none;
 
 	memset(&none, 0, sizeof(none));
 	memcpy(&rest, options, sizeof(rest));
@@ -87,7 +89,7 @@ static bool fits_policy(const struct ky_record_options *options)
 	rest.output = rest.policy = rest.uid = NULL;
 	rest.background = false;
 	rest.duration_ns = none.duration_ns;
-	return memcmp(&rest, &none, sizeof(rest)) == 0;
+	return memcmp(bytes, none_bytes, sizeof(rest)) == 0;
 }
 
 static int run_policy(const struct ky_command *command, const struct ky_record_options *options,
